@@ -1,0 +1,42 @@
+//! Baton's Inspect call: read-only records about the kernel's objects, for the
+//! monitor and the tests; allowed to the root task's space and those it trusts
+//! (tasks that the root task controls directly).
+//!
+//! Call: RDI [`What`], RSI index or cursor, RDX argument. A record's words come
+//! back in RDX, RSI, R9, R10, R12, R13, R14, R15; RAX = 0 when there is none.
+
+/// What to inspect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum What {
+    /// First thread with number ≥ index. Words: global id, state word (see
+    /// [`crate::inspect::state`]), space id, priority, partner id, IP, SP, pager.
+    Thread = 0,
+    /// First space with id ≥ index. Words: id, quota limit (pages), used (pages),
+    /// number of threads, page-table pages, mapping nodes, chief's space id, root-table address.
+    Space = 1,
+    /// The mapping tree of the frame at physical address `argument`; node number
+    /// index in preorder. Words: depth, space id, virtual address, log2 size, rights, 0, 0, 0.
+    Mapping = 2,
+    /// Kernel totals. Words: pages in the kernel's pool, pages free, threads,
+    /// spaces, kernel entries, ticks, longest stretch with interrupts off, 0.
+    Kernel = 3,
+    /// Runs the invariant checker; words: number of violations, 0...
+    Check = 4,
+}
+
+/// Thread states in a thread record.
+pub mod state {
+    /// Running or ready.
+    pub const READY: u64 = 0;
+    /// Waiting to send.
+    pub const POLLING: u64 = 1;
+    /// Waiting to receive.
+    pub const WAITING: u64 = 2;
+    /// In a transfer.
+    pub const TRANSFER: u64 = 3;
+    /// Created, not activated.
+    pub const INACTIVE: u64 = 4;
+    /// Halted.
+    pub const HALTED: u64 = 5;
+}

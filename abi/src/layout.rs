@@ -1,0 +1,56 @@
+//! Fixed addresses that user level may see.
+
+/// One past the last user address. The page below is never mapped, so that no
+/// `syscall` can end at a non-canonical address.
+pub const USER_END: u64 = 0x0000_7FFF_FFFF_F000;
+/// KIP address in the initial servers.
+pub const INITIAL_KIP: u64 = 0xBFF0_0000;
+/// UTCB area of the initial servers: 256 UTCBs.
+pub const INITIAL_UTCB_AREA: u64 = 0xBF00_0000;
+/// Log2 size of the initial servers' UTCB areas.
+pub const INITIAL_UTCB_BITS: u32 = 18;
+
+/// The kernel's user page: system-call stubs (user-executable, every space).
+pub const STUBS: u64 = 0xFFFF_FFFF_FFE0_0000;
+/// Distance between two stubs, bytes.
+pub const STUB_SIZE: u64 = 0x80;
+/// The kernel's user data page (user-readable): clock parameters.
+pub const USER_DATA: u64 = STUBS + 0x1000;
+
+/// Index of each stub in the user page.
+pub mod stub {
+    /// Ipc.
+    pub const IPC: u64 = 0;
+    /// Lipc.
+    pub const LIPC: u64 = 1;
+    /// ExchangeRegisters.
+    pub const EXCHANGE_REGISTERS: u64 = 2;
+    /// ThreadControl.
+    pub const THREAD_CONTROL: u64 = 3;
+    /// SystemClock.
+    pub const SYSTEM_CLOCK: u64 = 4;
+    /// ThreadSwitch.
+    pub const THREAD_SWITCH: u64 = 5;
+    /// Schedule.
+    pub const SCHEDULE: u64 = 6;
+    /// Unmap.
+    pub const UNMAP: u64 = 7;
+    /// SpaceControl.
+    pub const SPACE_CONTROL: u64 = 8;
+    /// ProcessorControl.
+    pub const PROCESSOR_CONTROL: u64 = 9;
+    /// MemoryControl.
+    pub const MEMORY_CONTROL: u64 = 10;
+    /// Baton: QuotaControl.
+    pub const QUOTA_CONTROL: u64 = 11;
+    /// Baton: Inspect.
+    pub const INSPECT: u64 = 12;
+    /// Number of stubs.
+    pub const COUNT: u64 = 13;
+}
+
+/// The address of stub number `index`, the same in every space.
+#[must_use]
+pub const fn stub_address(index: u64) -> u64 {
+    STUBS + index * STUB_SIZE
+}

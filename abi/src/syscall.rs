@@ -1,0 +1,87 @@
+//! The trap inside the system-call links: private between the kernel's user
+//! page and the kernel (X.2 5.1: "the trap inside the stub is private").
+//!
+//! Ipc uses the X.2 registers unchanged. Every other call puts `-number` into
+//! R8, so that the fast path's test of the timeouts (never, never) tells it
+//! apart at no cost; an argument that X.2 passes in R8 moves to R12, and
+//! MemoryControl's RCX and R11 move to RBP and R13 after MR4.. went to the UTCB.
+
+/// Call numbers; R8 holds the negated number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum Call {
+    /// Ipc on the complete path only (links never use it; for tests).
+    SlowIpc = 1,
+    /// ExchangeRegisters (IP in R12).
+    ExchangeRegisters = 2,
+    /// ThreadControl (SpaceSpecifier in R12).
+    ThreadControl = 3,
+    /// ThreadSwitch.
+    ThreadSwitch = 4,
+    /// Schedule (processor control in R12).
+    Schedule = 5,
+    /// Unmap; message registers as in Ipc.
+    Unmap = 6,
+    /// SpaceControl (UTCB area in R12).
+    SpaceControl = 7,
+    /// ProcessorControl (voltage in R12).
+    ProcessorControl = 8,
+    /// MemoryControl (MR0.. in the UTCB; attributes RBP, RSI, R12, R13).
+    MemoryControl = 9,
+    /// Baton: QuotaControl. RDI SpaceSpecifier, RSI pages to move (signed: positive
+    /// from the caller's task to the target). RAX 1/0, RDX limit, RSI used, both in pages.
+    QuotaControl = 16,
+    /// Baton: Inspect (see [`crate::inspect`]). RDI what, RSI index, RDX argument.
+    /// RAX 1/0, then RDX, RSI, R9, R10, R12..R15 the record's words.
+    Inspect = 17,
+}
+
+impl Call {
+    /// The call that R8 names, if any.
+    #[must_use]
+    pub const fn decode(r8: u64) -> Option<Self> {
+        Some(match r8.wrapping_neg() {
+            1 => Self::SlowIpc,
+            2 => Self::ExchangeRegisters,
+            3 => Self::ThreadControl,
+            4 => Self::ThreadSwitch,
+            5 => Self::Schedule,
+            6 => Self::Unmap,
+            7 => Self::SpaceControl,
+            8 => Self::ProcessorControl,
+            9 => Self::MemoryControl,
+            16 => Self::QuotaControl,
+            17 => Self::Inspect,
+            _ => return None,
+        })
+    }
+}
+
+/// ExchangeRegisters control bits (X.2 5.4).
+pub mod exregs {
+    /// Halt (with [`HALT_VALID`]); out: was halted.
+    pub const HALT: u64 = 1 << 0;
+    /// Abort receive; out: was receiving.
+    pub const ABORT_RECEIVE: u64 = 1 << 1;
+    /// Abort send; out: was sending.
+    pub const ABORT_SEND: u64 = 1 << 2;
+    /// Write SP.
+    pub const SP: u64 = 1 << 3;
+    /// Write IP.
+    pub const IP: u64 = 1 << 4;
+    /// Write FLAGS.
+    pub const FLAGS: u64 = 1 << 5;
+    /// Write UserDefinedHandle.
+    pub const HANDLE: u64 = 1 << 6;
+    /// Write the pager.
+    pub const PAGER: u64 = 1 << 7;
+    /// The halt bit is valid.
+    pub const HALT_VALID: u64 = 1 << 8;
+    /// Deliver the old values.
+    pub const DELIVER: u64 = 1 << 9;
+}
+
+/// RFLAGS bits that a thread may set on itself or another (X.2 5.1): CF PF AF ZF SF OF.
+pub const USER_FLAGS_MASK: u64 = 0x8D5;
+/// RFLAGS of a new thread: interrupts on, IOPL 0.
+pub const USER_FLAGS: u64 = 0x202;

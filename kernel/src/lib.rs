@@ -1,0 +1,14 @@
+//! The Baton microkernel: threads, address spaces, IPC, and nothing else.
+//!
+//! One noun, one file. The processor is chosen in `arch/mod.rs` and nowhere
+//! else; on the host, `arch::host` stands in, so that everything that is logic
+//! can be tested there.
+#![cfg_attr(target_os = "none", no_std)]
+
+pub mod arch;
+pub mod boot;
+pub mod clock;
+pub mod kip;
+pub mod log;
+pub mod mem;
+pub mod techniques;
