@@ -1,0 +1,77 @@
+//! The user page (system-call stubs) and the user data page: what every space
+//! sees of the kernel at [`abi::layout::STUBS`].
+//!
+//! The stubs are assembled into one page-aligned page of the kernel image,
+//! which the boot code maps user-executable; they are position-independent
+//! except that the user data page follows the stub page directly.
+
+use abi::layout::{self, stub};
+use abi::syscall::Call;
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+use crate::clock::ClockPage;
+
+global_asm!(
+    include_str!("stubs.S"),
+    STUB_SIZE = const layout::STUB_SIZE,
+    MY_GLOBAL_ID = const -8 * abi::utcb::MY_GLOBAL_ID as i64,
+    CLOCK_MULTIPLIER = const PAGE_DISTANCE + offset_of!(ClockPage, multiplier) as u64,
+    CLOCK_OFFSET = const PAGE_DISTANCE + offset_of!(ClockPage, offset_us) as u64,
+    IPC = const stub::IPC,
+    LIPC = const stub::LIPC,
+    EXCHANGE_REGISTERS = const stub::EXCHANGE_REGISTERS,
+    THREAD_CONTROL = const stub::THREAD_CONTROL,
+    SYSTEM_CLOCK = const stub::SYSTEM_CLOCK,
+    THREAD_SWITCH = const stub::THREAD_SWITCH,
+    SCHEDULE = const stub::SCHEDULE,
+    UNMAP = const stub::UNMAP,
+    SPACE_CONTROL = const stub::SPACE_CONTROL,
+    PROCESSOR_CONTROL = const stub::PROCESSOR_CONTROL,
+    MEMORY_CONTROL = const stub::MEMORY_CONTROL,
+    QUOTA_CONTROL = const stub::QUOTA_CONTROL,
+    INSPECT = const stub::INSPECT,
+    CALL_EXCHANGE_REGISTERS = const Call::ExchangeRegisters as u64,
+    CALL_THREAD_CONTROL = const Call::ThreadControl as u64,
+    CALL_THREAD_SWITCH = const Call::ThreadSwitch as u64,
+    CALL_SCHEDULE = const Call::Schedule as u64,
+    CALL_UNMAP = const Call::Unmap as u64,
+    CALL_SPACE_CONTROL = const Call::SpaceControl as u64,
+    CALL_PROCESSOR_CONTROL = const Call::ProcessorControl as u64,
+    CALL_MEMORY_CONTROL = const Call::MemoryControl as u64,
+    CALL_QUOTA_CONTROL = const Call::QuotaControl as u64,
+    CALL_INSPECT = const Call::Inspect as u64,
+);
+
+/// Distance from the stub page to the user data page, bytes.
+const PAGE_DISTANCE: u64 = layout::USER_DATA - layout::STUBS;
+const _: () = assert!(stub::COUNT * layout::STUB_SIZE <= PAGE_DISTANCE);
+
+unsafe extern "C" {
+    static user_stubs: [u8; 4096];
+    static ipc_syscall: u8;
+    static lipc_syscall: u8;
+}
+
+/// The stub page as it lies in the kernel image.
+#[must_use]
+pub fn page() -> &'static [u8; 4096] {
+    // SAFETY: `stubs.S` defines exactly one page there; nothing writes to it.
+    unsafe { &user_stubs }
+}
+
+/// User address of the `syscall` instruction inside the Ipc stub.
+#[must_use]
+pub fn ipc_trap() -> u64 {
+    user_address(&raw const ipc_syscall as u64)
+}
+
+/// User address of the `syscall` instruction inside the Lipc stub.
+#[must_use]
+pub fn lipc_trap() -> u64 {
+    user_address(&raw const lipc_syscall as u64)
+}
+
+fn user_address(in_image: u64) -> u64 {
+    layout::STUBS + (in_image - page().as_ptr() as u64)
+}

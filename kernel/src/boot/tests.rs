@@ -1,0 +1,1 @@
+//! Tests of the boot logic on the host.
