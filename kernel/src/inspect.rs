@@ -59,7 +59,7 @@ fn thread_record(index: u64) -> Option<Record> {
     let thread = best?;
     let (ip, sp) = thread.user_ip_sp();
     let pager = Utcb::of(thread).map_or(0, |utcb| utcb.word(utcb::PAGER));
-    let space = thread.space().map_or(!0, SpaceRef::id);
+    let space = thread.space().map_or(!0, number);
     let id = thread.id.get().0;
     Some([id, inspect_state(thread), space, u64::from(thread.priority.get()), thread.partner.get().0, ip, sp, pager])
 }
@@ -68,28 +68,33 @@ fn thread_record(index: u64) -> Option<Record> {
 fn space_record(index: u64) -> Option<Record> {
     let mut best: Option<SpaceRef> = None;
     cpu().spaces.for_each(|space| {
-        if space.id() >= index && best.is_none_or(|best| space.id() < best.id()) {
+        if number(space) >= index && best.is_none_or(|best| number(space) < number(best)) {
             best = Some(space);
         }
     });
     let space = best?;
-    let chief = space.task.chief.get().map_or(!0, SpaceRef::id);
+    let chief = space.task.chief.get().map_or(!0, number);
     let quota = space.quota();
     Some([
-        space.id(),
+        number(space),
         quota.limit(),
         quota.used(),
         space.task.thread_count.get(),
         space.table_pages(),
         space.nodes(),
         chief,
-        space.root_table(),
+        space.root(),
     ])
+}
+
+/// A space's number as a word.
+fn number(space: SpaceRef) -> u64 {
+    u64::from(space.id())
 }
 
 fn kernel_record() -> Record {
     let cpu = cpu();
-    let (total, free) = mem::frames::totals();
+    let (total, free) = (mem::frames::total(), mem::frames::free());
     let ticks = cpu.scheduler.ticks.get();
     [total, free, cpu.registry.count(), cpu.spaces.count(), cpu.entries.get(), ticks, cpu.off_longest.get(), 0]
 }

@@ -74,7 +74,7 @@ pub fn acknowledge(sender: TcbRef, to: ThreadId) -> TcbRef {
         fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
         return go_on(sender);
     }
-    arch::unmask(to.number());
+    arch::unmask(to.number() as u8);
     if sender.then_from.get().is_nil() {
         return go_on(sender);
     }
@@ -101,7 +101,7 @@ pub fn attach(caller: SpaceRef, line: ThreadId, handler: ThreadId) -> Result<(),
     }
     detach(source);
     source.partner.set(handler);
-    arch::unmask(number);
+    arch::unmask(number as u8);
     Ok(())
 }
 
@@ -112,7 +112,7 @@ pub fn is_attached(source: TcbRef) -> bool {
 }
 
 fn detach(source: TcbRef) {
-    arch::mask(source.id.get().number());
+    arch::mask(source.id.get().number() as u8);
     if let Some(handler) = thread::lookup(source.partner.get()) {
         queue::remove(handler, source);
     }

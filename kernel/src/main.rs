@@ -13,8 +13,8 @@ mod bare {
 
     use kernel::arch;
     use kernel::arch::x86_64::boot::{KERNEL_BASE, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH, STACK_BYTES};
-    use kernel::arch::x86_64::cpu::{EXIT_FAILURE, EXIT_PORT, EXIT_SUCCESS};
-    use kernel::boot::{self, Handover};
+    use kernel::arch::x86_64::cpu::{EXIT_FAILURE, EXIT_PORT};
+    use kernel::boot;
     use kernel::kprintln;
 
     global_asm!(
@@ -33,13 +33,7 @@ mod bare {
     extern "C" fn boot_main(protocol: u32, information: u32) -> ! {
         // SAFETY: `boot.S` comes here once, on its own tables and stack.
         let handover = unsafe { boot::start(protocol, information) };
-        kernel_main(&handover)
-    }
-
-    /// Stand-in for the kernel proper: reports that it was reached.
-    fn kernel_main(handover: &Handover) -> ! {
-        kprintln!("baton: kernel_main reached at tick {}, KIP at {:#x}", arch::ticks(), handover.kip);
-        arch::exit(EXIT_SUCCESS)
+        arch::leave(arch::x86_64::boot_kernel::begin(&handover))
     }
 
     #[panic_handler]

@@ -5,14 +5,14 @@ use abi::{Fpage, ThreadId};
 
 use crate::arch::{TcbRef, interrupt_pending, note_entry};
 use crate::ipc;
-use crate::mem::job::{Step, UnmapJob};
+use crate::mem::{self, Step, UnmapJob};
 use crate::sched;
-use crate::thread::tcb::Resume;
+use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 use crate::irq;
 
 /// Budget of one step.
-const BUDGET: u32 = 16;
+const BUDGET: u32 = mem::STEP_BUDGET;
 /// Control bit: flush, i.e. the caller's own mappings too.
 const FLUSH: u64 = 1 << 6;
 
@@ -30,7 +30,10 @@ pub extern "C" fn unmap(current: TcbRef, control: u64) -> TcbRef {
 #[must_use]
 pub fn resume(current: TcbRef) -> TcbRef {
     current.resume.set(Resume::Ipc);
-    let job = current.unmap.job.take();
+    let job = match current.job.take() {
+        Some(Job::Unmap(job)) => Some(job),
+        _ => None,
+    };
     run(current, job)
 }
 
@@ -52,7 +55,7 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
             Step::More => job = Some(active),
         }
         if interrupt_pending() {
-            current.unmap.job.set(job);
+            current.job.set(job.map(Job::Unmap));
             current.resume.set(Resume::Unmap);
             sched::requeue(current);
             return irq::handle_pending(current);
@@ -66,5 +69,4 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
 pub struct State {
     control: core::cell::Cell<u64>,
     index: core::cell::Cell<usize>,
-    job: core::cell::Cell<Option<UnmapJob>>,
 }

@@ -167,8 +167,8 @@ fn copy_chunk(sender: TcbRef, receiver: TcbRef, header: StringItem, buffer: Stri
     };
     let count = (header.len() - from.byte.get())
         .min(buffer.len() - to.byte.get())
-        .min(read.bytes_left)
-        .min(write.bytes_left)
+        .min(read.bytes_left_in_page)
+        .min(write.bytes_left_in_page)
         .min(CHUNK);
     usermem::copy_phys(write.phys, read.phys, count as usize);
     from.advance(header, count);

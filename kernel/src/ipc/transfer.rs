@@ -13,13 +13,13 @@ use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, ThreadId};
 use super::rendezvous::{self, Busy};
 use super::{Kind, finish, kernel_message, strings, timeout, words};
 use crate::arch::{TcbRef, current, interrupt_pending};
-use crate::mem::job::{MapJob, Step};
-use crate::thread::tcb::Resume;
+use crate::mem::{self, MapJob, Step};
+use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 use crate::{irq, sched};
 
 /// Budget of one step of a map job.
-const MAP_BUDGET: u32 = 16;
+const MAP_BUDGET: u32 = mem::STEP_BUDGET;
 
 /// A thread's part in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,8 +55,6 @@ pub struct Transfer {
     pub bytes: Cell<u64>,
     /// Position in the string being copied.
     pub string: strings::Cursor,
-    /// The map or grant operation under way.
-    pub map: Cell<Option<MapJob>>,
     /// Clock value at which the transfer times out; 0 before the first page fault, `u64::MAX` never.
     pub deadline_us: Cell<u64>,
     /// The receiver's transfer timeout governs (strictly shorter).
@@ -105,7 +103,7 @@ fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
     state.end.set(end);
     state.bytes.set(0);
     state.string.reset();
-    state.map.set(None);
+    sender.job.set(None);
     state.deadline_us.set(0);
 }
 
@@ -157,7 +155,7 @@ fn fault(sender: TcbRef, receiver: TcbRef, address: u64, write: bool, of_sender:
 /// One bounded step of the transfer.
 fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> {
     let state = &sender.transfer;
-    if let Some(job) = state.map.take() {
+    if let Some(Job::Map(job)) = sender.job.take() {
         return map_step(sender, job);
     }
     let (next, end) = (state.next.get(), state.end.get());
@@ -191,7 +189,7 @@ fn map_start(sender: TcbRef, receiver: TcbRef, item: MapItem) -> Result<Progress
 fn map_step(sender: TcbRef, mut job: MapJob) -> Result<Progress, IpcErrorKind> {
     match job.step(MAP_BUDGET) {
         Ok(Step::Done) => {}
-        Ok(Step::More) => sender.transfer.map.set(Some(job)),
+        Ok(Step::More) => sender.job.set(Some(Job::Map(job))),
         // The receiver's quota is used up: it has no room for the item.
         Err(_) => return Err(IpcErrorKind::Overflow),
     }

@@ -4,11 +4,14 @@ use abi::layout::USER_END;
 use abi::{CallError, Fpage, Rights, ThreadId};
 
 use super::SpaceRef;
+use crate::mem::space::Area;
 use crate::arch::TcbRef;
 use crate::thread;
 
 /// Smallest UTCB and KIP area, log2 bytes.
 const AREA_BITS: u32 = 12;
+/// Largest, log2 bytes: as many UTCBs as there are thread numbers.
+const MAX_BITS: u32 = 27;
 
 /// Carries out SpaceControl for `caller`; the old control word is always 0.
 pub fn space_control(caller: TcbRef, specifier: ThreadId, kip: Fpage, utcbs: Fpage) -> Result<(), CallError> {
@@ -30,14 +33,18 @@ pub fn space_control(caller: TcbRef, specifier: ThreadId, kip: Fpage, utcbs: Fpa
 
 /// Maps the KIP and reserves the UTCB area.
 pub fn initialise(space: SpaceRef, kip: Fpage, utcbs: Fpage) -> Result<(), ()> {
-    space.map_kernel_page(kip.base(), crate::kip::frame(), Rights::R).map_err(|_| ())?;
-    space.set_areas(kip, utcbs);
+    space.map_kernel_page(kip.base(), crate::start::kip_frame(), Rights::R).map_err(|_| ())?;
+    space.set_areas(area(kip), area(utcbs));
     Ok(())
+}
+
+fn area(fpage: Fpage) -> Area {
+    Area { start: fpage.base(), end: fpage.base() + fpage.size() }
 }
 
 fn is_area(fpage: Fpage) -> bool {
     let bits = fpage.bits();
-    !fpage.is_complete() && (AREA_BITS..47).contains(&bits) && fpage.base() < USER_END && USER_END - fpage.base() >= fpage.size()
+    !fpage.is_complete() && (AREA_BITS..=MAX_BITS).contains(&bits) && fpage.base() < USER_END && USER_END - fpage.base() >= fpage.size()
 }
 
 fn overlap(one: Fpage, other: Fpage) -> bool {

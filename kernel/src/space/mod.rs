@@ -10,10 +10,12 @@ pub mod quota;
 
 use core::cell::Cell;
 
-use abi::{CallError, ThreadId};
+use abi::{CallError, Rights, ThreadId};
 
 use crate::arch::{TcbRef, cpu};
-pub use crate::mem::space::SpaceRef;
+pub use crate::mem::SpaceRef;
+use crate::mem::space::{Area, Page};
+use crate::mem::{AddressSpace, NoMemory, PhysFrame};
 
 /// Deepest nesting of clans; bounds the walk to a common chief.
 const MAX_DEPTH: u32 = 64;
@@ -33,6 +35,8 @@ pub struct Task {
     pub depth: Cell<u32>,
     /// σ0, σ1, root: may control every task (X.2 5.3).
     pub privileged: Cell<bool>,
+    /// Frames behind the UTCB area.
+    pub utcb_pages: Cell<u64>,
     /// Links of all spaces.
     pub next: Cell<Option<SpaceRef>>,
     /// Links of all spaces.
@@ -44,7 +48,7 @@ pub struct Task {
 pub struct Spaces {
     first: Cell<Option<SpaceRef>>,
     count: Cell<u64>,
-    next_id: Cell<u64>,
+    next_id: Cell<u32>,
 }
 
 impl Spaces {
@@ -62,7 +66,7 @@ impl Spaces {
 
     /// A number for a new space, unique since boot.
     #[must_use]
-    pub fn new_id(&self) -> u64 {
+    pub fn new_id(&self) -> u32 {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
         id
@@ -123,6 +127,53 @@ impl SpaceRef {
         }
         Err(CallError::NoPrivilege)
     }
+
+    /// `error` for those who may call for everything, "no privilege" for others.
+    #[must_use]
+    pub fn refusal(self, error: CallError) -> CallError {
+        if self.is_privileged() { error } else { CallError::NoPrivilege }
+    }
+
+    /// Whether SpaceControl has given the space its areas.
+    #[must_use]
+    pub fn is_initialised(self) -> bool {
+        self.areas().0.end != 0
+    }
+
+    /// Where the KIP is.
+    #[must_use]
+    pub fn kip_area(self) -> Area {
+        self.areas().0
+    }
+
+    /// Where UTCBs may be.
+    #[must_use]
+    pub fn utcb_area(self) -> Area {
+        self.areas().1
+    }
+
+    /// The frame behind the page at `page` of the UTCB area; a new one, paid by the
+    /// space, if there is none yet.
+    pub fn utcb_page(self, page: u64) -> Result<u64, NoMemory> {
+        if let Some(Page { phys, .. }) = self.page(page) {
+            return Ok(phys);
+        }
+        let frame = self.quota().take_zeroed_frame()?;
+        if let Err(error) = self.map_kernel_page(page, frame.address(), Rights::RW) {
+            self.quota().give_back(frame);
+            return Err(error);
+        }
+        self.task.utcb_pages.set(self.task.utcb_pages.get() + 1);
+        Ok(frame.address())
+    }
+
+    /// Gives back the frame of one page of the UTCB area; whether there was one.
+    pub fn drop_utcb_page(self, page: u64) -> bool {
+        let Some(phys) = self.unmap_kernel_page(page) else { return false };
+        self.quota().give_back(PhysFrame::at(phys));
+        self.task.utcb_pages.set(self.task.utcb_pages.get() - 1);
+        true
+    }
 }
 
 /// Creates an empty space whose chief and giver of kernel memory is `creator`.
@@ -130,15 +181,10 @@ pub fn create(creator: SpaceRef) -> Result<SpaceRef, CallError> {
     if creator.task.depth.get() >= MAX_DEPTH {
         return Err(CallError::InvalidSpace);
     }
-    let pages = DEFAULT_QUOTA_PAGES.min(creator.quota().left() / 2);
-    let gift = creator.quota().split(pages).map_err(|_| CallError::NoMemory)?;
-    let space = match SpaceRef::create(cpu().spaces.new_id(), gift) {
-        Ok(space) => space,
-        Err(gift) => {
-            creator.quota().join(gift);
-            return Err(CallError::NoMemory);
-        }
-    };
+    let unused = creator.quota().limit().saturating_sub(creator.quota().used());
+    let pages = DEFAULT_QUOTA_PAGES.min(unused / 2);
+    let made = AddressSpace::create(cpu().spaces.new_id(), creator.quota(), pages);
+    let space = made.map_err(|_| CallError::NoMemory)?;
     space.task.chief.set(Some(creator));
     space.task.depth.set(creator.task.depth.get() + 1);
     cpu().spaces.insert(space);
@@ -149,4 +195,10 @@ pub fn create(creator: SpaceRef) -> Result<SpaceRef, CallError> {
 #[must_use]
 pub fn is_initial(thread: TcbRef) -> bool {
     [ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT].contains(&thread.id.get())
+}
+
+/// Takes back a space in which no thread could be made: nothing but its first frames exists.
+pub fn discard(space: SpaceRef, creator: SpaceRef) {
+    cpu().spaces.remove(space);
+    space.free(creator.quota());
 }

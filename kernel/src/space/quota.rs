@@ -15,8 +15,7 @@ pub fn quota_control(caller: TcbRef, specifier: ThreadId, pages: i64) -> Result<
     let amount = pages.unsigned_abs();
     let (giver, taker) = if pages >= 0 { (own, target) } else { (target, own) };
     if giver != taker && amount != 0 {
-        let gift = giver.quota().split(amount).map_err(|_| CallError::NoMemory)?;
-        taker.quota().join(gift);
+        giver.quota().transfer(taker.quota(), amount).map_err(|_| CallError::NoMemory)?;
     }
     Ok((target.quota().limit(), target.quota().used()))
 }

@@ -48,7 +48,7 @@ pub fn thread_control(caller: TcbRef, request: &Request) -> Result<After, CallEr
         return irq::attach(own, request.dest, request.pager).map(|()| After::Nothing);
     }
     if number < USER_BASE || number >> THREAD_BITS != 0 {
-        return own.privileged_or(CallError::InvalidThread);
+        return Err(own.refusal(CallError::InvalidThread));
     }
     if request.space.is_nil() {
         return delete(caller, own, number);
@@ -64,7 +64,7 @@ pub fn thread_control(caller: TcbRef, request: &Request) -> Result<After, CallEr
 
 fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError> {
     let Some(thread) = lookup_number(number) else {
-        return own.privileged_or(CallError::NoPrivilege).or(Ok(After::Nothing));
+        return Ok(After::Nothing);
     };
     own.may_control(thread.space())?;
     if thread == caller || space::is_initial(thread) {
@@ -91,7 +91,7 @@ fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallEr
     };
     let made = create_in(caller, space, scheduler, request);
     if made.is_err() && new_space {
-        space.free_empty();
+        space::discard(space, own);
     }
     made
 }

@@ -29,7 +29,11 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
     };
     arch::clear(stack);
     arch::clear(top);
-    let thread = arch::install(id.number(), stack, top);
+    let Some(thread) = arch::install(id.number(), stack, top) else {
+        quota.give_back(stack);
+        quota.give_back(top);
+        return Err(CallError::NoMemory);
+    };
     thread.id.set(id);
     thread.cr3.set(space.cr3());
     thread.open_from.set(ThreadId::ANY);
@@ -50,7 +54,7 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
 pub fn place_utcb(thread: TcbRef, location: u64) -> Result<(), CallError> {
     let space = thread.space().ok_or(CallError::InvalidSpace)?;
     let area = space.utcb_area();
-    let inside = !area.is_nil() && location >= area.base() && location - area.base() <= area.size() - utcb::SIZE;
+    let inside = location >= area.start && location < area.end && area.end - location >= utcb::SIZE;
     if location % utcb::SIZE != 0 || !inside {
         return Err(CallError::UtcbArea);
     }
@@ -122,7 +126,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     space.task.thread_count.set(space.task.thread_count.get() - 1);
     cpu().registry.remove(thread);
     let number = thread.id.get().number();
-    for frame in arch::remove(number) {
+    for frame in arch::remove(number).into_iter().flatten() {
         space.quota().give_back(frame);
     }
     (space.task.thread_count.get() == 0).then_some(space)

@@ -17,7 +17,7 @@ use abi::syscall::USER_FLAGS_MASK;
 use crate::arch::{Frame, TcbRef};
 use crate::ipc::transfer::Transfer;
 use crate::ipc::{Kind, rendezvous};
-use crate::mem::job::DestroyJob;
+use crate::mem::{DestroyJob, MapJob, UnmapJob};
 use crate::space::SpaceRef;
 
 /// Size of a tcb in bytes; the rest of its block is the kernel stack.
@@ -46,6 +46,16 @@ pub enum Resume {
     Unmap = 5,
     /// Go on with the deletion of a space.
     Destroy = 6,
+}
+
+/// A memory operation under way; a thread is in one at a time.
+pub enum Job {
+    /// A map or grant item of the message the thread sends.
+    Map(MapJob),
+    /// One flexpage of an Unmap.
+    Unmap(UnmapJob),
+    /// The destruction of a space.
+    Destroy(DestroyJob),
 }
 
 /// A doubly linked list's links, held in the tcb (5.3.2).
@@ -144,8 +154,10 @@ pub struct Tcb {
     pub transfer: Transfer,
     /// State of the Unmap the thread is in.
     pub unmap: crate::unmap::State,
-    /// The destruction of a space the thread was preempted in.
-    pub destroy: Cell<Option<DestroyJob>>,
+    /// The memory operation the thread was preempted in.
+    pub job: Cell<Option<Job>>,
+    /// Next page of its UTCB area to look at.
+    pub destroy_next: Cell<u64>,
     /// The vector state has been saved to the block at least once.
     pub vector_valid: Cell<bool>,
 }

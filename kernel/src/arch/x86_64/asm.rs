@@ -1,8 +1,10 @@
-//! Single instructions that Rust has no words for.
+//! Instructions that the running kernel uses beside those of `cpu.rs`.
 
 use core::arch::asm;
 
-/// Model-specific registers the kernel writes.
+use super::cpu::{self, read_cr3, read_cr4};
+
+/// Model-specific registers the running kernel writes.
 pub mod msr {
     /// Segment selectors of SYSCALL and SYSRET.
     pub const STAR: u32 = 0xC000_0081;
@@ -14,28 +16,26 @@ pub mod msr {
     pub const GS_BASE: u32 = 0xC000_0101;
 }
 
-/// Invalidates the current space's translations of the page at `address`.
+const CR4_PGE: u64 = 1 << 7;
+
+/// Invalidates the translations of the page at `address`, global ones too.
 pub fn invlpg(address: u64) {
     // SAFETY: dropping a translation never breaks memory safety.
     unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
 }
 
-/// Reads CR3.
-#[must_use]
-pub fn read_cr3() -> u64 {
-    let value;
-    // SAFETY: reading a control register has no effect.
-    unsafe { asm!("mov {}, cr3", out(reg) value, options(nomem, nostack, preserves_flags)) };
-    value
-}
-
-/// Switches the address space.
-///
-/// # Safety
-/// `value` names a root table whose kernel half is the kernel's.
-pub unsafe fn write_cr3(value: u64) {
-    // SAFETY: the caller vouches for the table.
-    unsafe { asm!("mov cr3, {}", in(reg) value, options(nostack, preserves_flags)) };
+/// Invalidates every translation, global ones too.
+pub fn flush_all() {
+    let cr4 = read_cr4();
+    // SAFETY: both values are legal; only translations are dropped.
+    unsafe {
+        if cr4 & CR4_PGE == 0 {
+            cpu::write_cr3(read_cr3());
+        } else {
+            cpu::write_cr4(cr4 & !CR4_PGE);
+            cpu::write_cr4(cr4);
+        }
+    }
 }
 
 /// Sets (`true`) or clears CR0.TS, which makes vector instructions trap.
@@ -50,36 +50,16 @@ pub fn set_task_switched(on: bool) {
     }
 }
 
-/// Writes a model-specific register.
-///
-/// # Safety
-/// The value must be one with which the kernel keeps working.
-pub unsafe fn wrmsr(register: u32, value: u64) {
-    // SAFETY: the caller vouches for the value.
-    unsafe {
-        asm!("wrmsr", in("ecx") register, in("eax") value as u32, in("edx") (value >> 32) as u32,
-             options(nostack, preserves_flags));
-    }
-}
-
 /// Sets GS base, through which a thread finds its UTCB.
 pub fn write_gs_base(value: u64, fsgsbase: bool) {
-    if fsgsbase {
-        // SAFETY: the kernel itself does not use GS; CR4.FSGSBASE is set.
-        unsafe { asm!("wrgsbase {}", in(reg) value, options(nostack, preserves_flags)) };
-    } else {
-        // SAFETY: as above.
-        unsafe { wrmsr(msr::GS_BASE, value) };
+    // SAFETY: the kernel itself does not use GS; with `fsgsbase` CR4 allows the instruction.
+    unsafe {
+        if fsgsbase {
+            asm!("wrgsbase {}", in(reg) value, options(nostack, preserves_flags));
+        } else {
+            cpu::write_msr(msr::GS_BASE, value);
+        }
     }
-}
-
-/// Reads the time-stamp counter.
-#[must_use]
-pub fn rdtsc() -> u64 {
-    let (low, high): (u32, u32);
-    // SAFETY: reading the counter has no effect.
-    unsafe { asm!("rdtsc", out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags)) };
-    u64::from(high) << 32 | u64::from(low)
 }
 
 /// Address of the last page fault.
@@ -89,4 +69,41 @@ pub fn fault_address() -> u64 {
     // SAFETY: reading a control register has no effect.
     unsafe { asm!("mov {}, cr2", out(reg) value, options(nomem, nostack, preserves_flags)) };
     value
+}
+
+/// Copies `len` bytes upwards, eight at a time, then the rest.
+///
+/// # Safety
+/// `len` bytes are readable at `from` and writable at `to`.
+pub unsafe fn copy_bytes(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the caller vouches for both ranges; the direction flag is clear.
+    unsafe {
+        asm!(
+            "rep movsq",
+            "mov ecx, {rest:e}",
+            "rep movsb",
+            rest = in(reg) len & 7,
+            inout("rcx") len >> 3 => _,
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+unsafe extern "C" {
+    fn baton_window();
+    fn baton_resume() -> !;
+}
+
+/// Lets pending interrupts in; they only note their lines (`Cpu::pending_lines`).
+pub fn window() {
+    // SAFETY: the handlers save all registers and touch nothing but the note.
+    unsafe { baton_window() };
+}
+
+/// Leaves the kernel for `thread`.
+pub fn leave(thread: super::tcbs::TcbRef) -> ! {
+    // SAFETY: `baton_resume` takes the next thread in RAX and resets the stack.
+    unsafe { asm!("jmp {}", sym baton_resume, in("rax") thread.address(), options(noreturn)) }
 }

@@ -6,8 +6,9 @@ use core::mem::{offset_of, size_of};
 
 use abi::utcb;
 
-use super::asm::{msr, wrmsr};
-use super::percpu::{CURRENT, cpu};
+use super::asm::msr;
+use super::cpu::write_msr;
+use super::percpu::{CURRENT, TSS_START, cpu};
 use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
 use super::iobitmap::TSS_BASE;
 use super::tcbs::{TCB_FIRST, TCB_MASK};
@@ -107,24 +108,24 @@ pub fn init() {
     fill_gdt();
     fill_idt();
     let cpu = cpu();
-    cpu.tss.iomap.set((0x1000 - (offset_of!(super::percpu::Cpu, tss) & 0xFFF)) as u16);
+    cpu.tss.iomap.set((0x1000 - TSS_START) as u16);
     for index in 0..3 {
         cpu.tss.ist[index].set(IST.0.as_ptr() as u64 + ((index + 1) * IST_STACK) as u64);
     }
     load_tables();
     // SAFETY: the selectors are those of the GDT above; LSTAR is set right after.
     unsafe {
-        wrmsr(msr::STAR, 0x1B << 48 | u64::from(KERNEL_CS) << 32);
-        wrmsr(msr::SFMASK, SFMASK);
+        write_msr(msr::STAR, 0x1B << 48 | u64::from(KERNEL_CS) << 32);
+        write_msr(msr::SFMASK, SFMASK);
     }
     super::asm::set_task_switched(true);
     vector::set_entry(false);
 }
 
 fn fill_gdt() {
-    let tss_base = TSS_BASE + (offset_of!(super::percpu::Cpu, tss) as u64 & 0xFFF);
+    let tss_base = TSS_BASE + TSS_START as u64;
     // TSS limit: to the byte of ones behind the two bitmap pages.
-    let limit = 0x1000 - (offset_of!(super::percpu::Cpu, tss) as u64 & 0xFFF) + 0x2000;
+    let limit = 0x1000 - TSS_START as u64 + 0x2000;
     let entries = [
         0,
         0x00AF_9B00_0000_FFFF,

@@ -7,15 +7,15 @@
 //! `Cpu` and its own LSTAR, and pays nothing for being one of many.
 
 use core::cell::Cell;
-use core::mem::{offset_of, size_of};
+use core::mem::offset_of;
 
 use super::tcbs::TcbRef;
 use crate::sched::Scheduler;
 
-/// The 64-bit task state segment (Intel SDM 3A, 8.7).
-#[repr(C, packed(4))]
+/// The 64-bit task state segment (Intel SDM 3A, 8.7), without its first four bytes,
+/// which are reserved: so its 64-bit fields are aligned.
+#[repr(C)]
 pub struct Tss {
-    reserved0: u32,
     /// Kernel stack pointer for entries from user mode: the current tcb.
     pub rsp0: Cell<u64>,
     rsp12: [u64; 2],
@@ -32,7 +32,9 @@ pub struct Tss {
 #[repr(C, align(4096))]
 pub struct Cpu {
     pad: [u8; 60],
-    /// At byte 60, so that `rsp0` is aligned and starts a cache line.
+    /// The segment starts here ([`TSS_START`]).
+    tss_reserved: u32,
+    /// `rsp0` starts a cache line.
     pub tss: Tss,
     /// Segment descriptors.
     pub gdt: [Cell<u64>; 8],
@@ -58,21 +60,23 @@ pub struct Cpu {
     pub scheduler: Scheduler,
 }
 
-const _: () = assert!(size_of::<Tss>() == 104);
-const _: () = assert!(offset_of!(Cpu, tss) + 4 == 64);
+const _: () = assert!(offset_of!(Cpu, tss) == 64 && offset_of!(Tss, iomap) + 2 == 100);
+
+/// Offset of the task state segment in [`Cpu`].
+pub const TSS_START: usize = offset_of!(Cpu, tss) - 4;
 
 /// Offset of the current-thread pointer in [`Cpu`].
-pub const CURRENT: usize = offset_of!(Cpu, tss) + 4;
+pub const CURRENT: usize = offset_of!(Cpu, tss);
 
 // SAFETY: each processor accesses only its own `Cpu`, with interrupts off.
 unsafe impl Sync for Cpu {}
 
 #[unsafe(link_section = ".percpu")]
 #[unsafe(no_mangle)]
-static BATON_CPU: Cpu = Cpu {
+pub static BATON_CPU: Cpu = Cpu {
     pad: [0; 60],
+    tss_reserved: 0,
     tss: Tss {
-        reserved0: 0,
         rsp0: Cell::new(0),
         rsp12: [0; 2],
         reserved1: 0,
@@ -107,4 +111,26 @@ pub fn current() -> TcbRef {
     // installed; `activate` is its only writer besides the fast path, and both
     // write addresses of live tcbs.
     unsafe { TcbRef::from_address(cpu().tss.rsp0.get()) }
+}
+
+/// Makes `thread` the first current thread; afterwards `switch::activate` and the
+/// fast path do that.
+pub fn set_current(thread: TcbRef) {
+    cpu().tss.rsp0.set(thread.address());
+}
+
+/// Lets interrupts in for a moment; whether any is now waiting to be handled.
+#[must_use]
+pub fn interrupt_pending() -> bool {
+    let cpu = cpu();
+    cpu.in_window.set(true);
+    super::asm::window();
+    cpu.in_window.set(false);
+    cpu.pending_lines.get() != 0
+}
+
+/// Counts an entry on the complete path.
+pub fn note_entry() {
+    let cpu = cpu();
+    cpu.entries.set(cpu.entries.get() + 1);
 }

@@ -29,8 +29,9 @@ user_stubs:
     mov \id, [\id - {MY_GLOBAL_ID}]
     jmp \back
 .endm
-// The trap: call number in R8.
+// The trap: call number in R8, RDI's argument in R14 (the kernel's entry needs RDI).
 .macro trap call
+    mov r14, rdi
     mov r8, -\call
     syscall
 .endm
@@ -100,7 +101,8 @@ lipc_syscall:
 2:  globalise rdi, 1b
 
     stub {UNMAP}                        // RDX control, RDI U, MR0..7 as in Ipc
-    trap {CALL_UNMAP}
+    mov r8, -{CALL_UNMAP}               // message registers up to R15: RDI is not moved
+    syscall
     ret
 
     stub {SPACE_CONTROL}                // RDI space, RSI control, RDX KIP, R8 UTCB area, R9 redirector

@@ -3,10 +3,12 @@
 
 use abi::utcb;
 
-use super::asm::{read_cr3, write_cr3, write_gs_base};
+use super::asm::write_gs_base;
+use super::cpu::{read_cr3, write_cr3};
+use super::features::{self, Features};
 use super::percpu::{cpu, current};
 use super::tcbs::TcbRef;
-use super::{features, vector};
+use super::vector;
 use crate::thread::tcb::Resume;
 
 /// What CR3's tag bits allow to compare: bit 63 is not kept by the processor.
@@ -24,6 +26,6 @@ pub extern "C" fn activate(next: TcbRef) -> Resume {
         }
     }
     let gs_base = next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8);
-    write_gs_base(gs_base, features::has_fsgsbase());
+    write_gs_base(gs_base, features::in_use().contains(Features::FSGSBASE));
     next.resume.get()
 }

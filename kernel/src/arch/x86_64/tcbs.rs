@@ -107,35 +107,38 @@ pub fn lookup_number(number: u32) -> Option<TcbRef> {
 }
 
 /// The leaf entry that maps page `index` (0 or 1) of block `number`.
-fn entry(number: u32, index: u64) -> *mut u64 {
+fn entry(number: u32, index: u64) -> Option<*mut u64> {
     let address = TCB_ARRAY + (u64::from(number) << BLOCK_BITS & TCB_MASK) + index * 4096;
     super::kernel_tables::leaf_entry(address)
 }
 
 const PRESENT_WRITE_GLOBAL_NX: u64 = 1 << 63 | 1 << 8 | 1 << 6 | 1 << 5 | 3;
 
-/// Backs block `number` with two zeroed frames and returns its tcb, id still 0.
-pub fn install(number: u32, stack: PhysFrame, top: PhysFrame) -> TcbRef {
+/// Backs block `number`, which is free, with two zeroed frames and returns its
+/// tcb, id still 0; `None` if there is no frame for the array's own tables.
+#[must_use]
+pub fn install(number: u32, stack: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
     for (index, frame) in [(0, stack), (1, top)] {
-        // SAFETY: the leaf tables of the array exist from boot; this block is free.
-        unsafe { entry(number, index).write(frame.address() | PRESENT_WRITE_GLOBAL_NX) };
+        let slot = entry(number, index)?;
+        // SAFETY: the slot is a leaf entry of the array, of a block that is free.
+        unsafe { slot.write(frame.address() | PRESENT_WRITE_GLOBAL_NX) };
         super::asm::invlpg(TCB_ARRAY + (u64::from(number) << BLOCK_BITS) + index * 4096);
     }
     // SAFETY: the block was just mapped, and zeroed frames are a valid tcb (no id).
-    unsafe { TcbRef::from_address(address_of(number)) }
+    Some(unsafe { TcbRef::from_address(address_of(number)) })
 }
 
 /// Maps the null page over block `number` and returns its two frames.
 /// The caller has removed the thread from every queue (5.3.2).
-pub fn remove(number: u32) -> [PhysFrame; 2] {
+pub fn remove(number: u32) -> [Option<PhysFrame>; 2] {
     [0, 1].map(|index| {
-        let slot = entry(number, index);
+        let slot = entry(number, index)?;
         // SAFETY: the block is allocated, so the entry holds one of its frames.
-        let frame = PhysFrame::from_address(unsafe { slot.read() } & 0x000F_FFFF_FFFF_F000);
+        let frame = PhysFrame::at(unsafe { slot.read() } & 0x000F_FFFF_FFFF_F000);
         // SAFETY: as above; the null page is mapped read-only.
         unsafe { slot.write(super::kernel_tables::null_entry()) };
         super::asm::invlpg(TCB_ARRAY + (u64::from(number) << BLOCK_BITS) + index * 4096);
-        frame
+        Some(frame)
     })
 }
 

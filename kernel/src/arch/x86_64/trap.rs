@@ -4,12 +4,12 @@ use abi::{Fpage, Rights, ThreadId};
 
 use super::asm::fault_address;
 use super::frame::{Frame, TrapFrame, VECTOR_CALL};
-use super::percpu::{cpu, current};
+use super::percpu::{cpu, current, note_entry};
 use super::tcbs::TcbRef;
 use super::{io_instruction, pic, vector};
 use crate::ipc::{self, kernel_message};
 use crate::thread::tcb::Resume;
-use crate::{call, irq, kip, usermem};
+use crate::{call, irq, usermem};
 
 const FIRST_IRQ: u64 = 32;
 const LAST_IRQ: u64 = 47;
@@ -35,7 +35,7 @@ pub extern "C" fn from_user(frame: &'static TrapFrame) -> TcbRef {
     if matches!(frame.vector.get(), vectors::NMI | vectors::DOUBLE_FAULT | vectors::MACHINE_CHECK) {
         fatal(frame);
     }
-    super::note_entry();
+    note_entry();
     thread.resume.set(Resume::Frame);
     match frame.vector.get() {
         VECTOR_CALL => call::dispatch(thread, frame),
@@ -112,11 +112,10 @@ fn is_kernel_interface(thread: TcbRef, frame: Frame) -> bool {
 }
 
 fn kernel_interface(thread: TcbRef, frame: Frame) -> TcbRef {
-    let kip_area = thread.space().map_or(Fpage::NIL, |space| space.kip_area());
-    frame.rax.set(kip_area.base());
+    frame.rax.set(thread.space().map_or(0, |space| space.kip_area().start));
     frame.rcx.set(abi::kip::API_VERSION);
     frame.rdx.set(abi::kip::API_FLAGS);
-    frame.rsi.set(kip::kernel_id());
+    frame.rsi.set(abi::kip::KERNEL_ID);
     frame.ip.set(frame.ip.get() + 2);
     thread
 }

@@ -8,9 +8,10 @@
 
 use core::arch::asm;
 
-use super::asm::{msr, set_task_switched, wrmsr};
+use super::asm::{msr, set_task_switched};
+use super::cpu::write_msr;
 use super::percpu::cpu;
-use super::features;
+use super::features::{self, Features};
 use super::tcbs::TcbRef;
 
 unsafe extern "C" {
@@ -20,10 +21,10 @@ unsafe extern "C" {
 
 /// Points SYSCALL at the fast path, or around it.
 pub fn set_entry(special: bool) {
-    let fast = crate::techniques::FAST_PATH && features::has_fsgsbase();
+    let fast = crate::techniques::FAST_PATH && features::in_use().contains(Features::FSGSBASE);
     let entry = if special || !fast { baton_special_entry as *const () } else { baton_ipc_entry as *const () };
     // SAFETY: both are system-call entries of the kernel.
-    unsafe { wrmsr(msr::LSTAR, entry as u64) };
+    unsafe { write_msr(msr::LSTAR, entry as u64) };
 }
 
 /// Device-not-available: gives the unit to `thread`.
@@ -63,7 +64,7 @@ fn save(owner: TcbRef) {
     // SAFETY: the area is in the owner's block, 64-byte aligned and at least as
     // large as the state that `features` enabled; TS is clear.
     unsafe {
-        if features::has_xsave() {
+        if features::in_use().contains(Features::XSAVE) {
             asm!("xsave64 [{}]", in(reg) owner.vector_area(), in("eax") !0u32, in("edx") !0u32, options(nostack));
         } else {
             asm!("fxsave64 [{}]", in(reg) owner.vector_area(), options(nostack));
@@ -84,7 +85,7 @@ fn load(thread: TcbRef) {
     }
     // SAFETY: as in `save`; the area holds a state that `save` or the lines above made.
     unsafe {
-        if features::has_xsave() {
+        if features::in_use().contains(Features::XSAVE) {
             asm!("xrstor64 [{}]", in(reg) area, in("eax") !0u32, in("edx") !0u32, options(nostack));
         } else {
             asm!("fxrstor64 [{}]", in(reg) area, options(nostack));
