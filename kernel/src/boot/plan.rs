@@ -80,8 +80,8 @@ pub fn plan(regions: &Regions, loaded: Range, image: &Image<'_>, needs: &Needs) 
         has_room &= taken.add(range);
         Ok(range)
     };
-    let image_range = Range::new(loaded.start, loaded.start.saturating_add(image.len()));
-    let image = if is_in_the_way { place("the boot image", image.len(), REACH)? } else { image_range };
+    let image_start = if is_in_the_way { place("the boot image", image.len(), REACH)?.start } else { loaded.start };
+    let image = Range::new(image_start, image_start.saturating_add(image.len()));
     let tables = place("the kernel's page tables", needs.tables, REACH)?;
     let bootinfo = place("the bootinfo", needs.bootinfo, REACH)?;
     let pool = place_pool(regions, &taken, needs.pool)?;
