@@ -68,7 +68,7 @@ pub struct Needs {
 /// What there was no room for.
 pub fn plan(regions: &Regions, loaded: Range, image: &Image<'_>, needs: &Needs) -> Result<Plan, NoRoom> {
     let mut taken = Reserved::default();
-    let mut is_in_the_way = loaded.start % PAGE != 0;
+    let mut is_in_the_way = !loaded.start.is_multiple_of(PAGE);
     let mut has_room = taken.add(needs.kernel) && taken.add(loaded.pages_out());
     for (_, server) in image.servers() {
         let pages = server.range.pages_out();

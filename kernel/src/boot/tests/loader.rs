@@ -7,8 +7,8 @@ use crate::boot::memory::Range;
 use crate::boot::{multiboot2, pvh};
 
 const PLACE: u64 = 0x9000;
-const BOTH: [fn(&FakeMemory) -> Result<BootInfo, LoaderError>; 2] =
-    [|memory| pvh::parse(memory, PLACE), |memory| multiboot2::parse(memory, PLACE)];
+type Parse = fn(&FakeMemory) -> Result<BootInfo, LoaderError>;
+const BOTH: [Parse; 2] = [|memory| pvh::parse(memory, PLACE), |memory| multiboot2::parse(memory, PLACE)];
 
 fn put32(bytes: &mut Vec<u8>, values: &[u32]) {
     bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
