@@ -117,7 +117,7 @@ impl<'a> Image<'a> {
         if version != VERSION {
             return Err(Refusal::Version(version));
         }
-        if total < HEADER_BYTES || total > have || total % 8 != 0 {
+        if total < HEADER_BYTES || total > have || !total.is_multiple_of(8) {
             return Err(Refusal::Total { total, have });
         }
         let limit = ((total - HEADER_BYTES) / RECORD_BYTES).min(MAX_RECORDS as u64);
@@ -169,7 +169,7 @@ impl<'a> Image<'a> {
         match record.kind {
             kind::SIGMA0 | kind::SIGMA1 | kind::ROOT => check_load(record),
             kind::PROGRAM => check_program(record),
-            kind::MODULE if record.file.start % PAGE != 0 => Err(RecordFault::Unaligned),
+            kind::MODULE if !record.file.start.is_multiple_of(PAGE) => Err(RecordFault::Unaligned),
             kind::MODULE => Ok(()),
             other => Err(RecordFault::Kind(other)),
         }
@@ -296,7 +296,7 @@ fn check_load(record: &Record) -> Result<(), RecordFault> {
 }
 
 fn check_program(record: &Record) -> Result<(), RecordFault> {
-    if record.file.start % PAGE != 0 || record.virt % PAGE != 0 {
+    if !record.file.start.is_multiple_of(PAGE) || !record.virt.is_multiple_of(PAGE) {
         return Err(RecordFault::Unaligned);
     }
     if record.memory_bytes < record.file.len() {
@@ -307,7 +307,7 @@ fn check_program(record: &Record) -> Result<(), RecordFault> {
         return Err(RecordFault::Wraps);
     }
     let initialised = record.text.checked_add(record.data).ok_or(RecordFault::Sections)?;
-    if record.text % PAGE != 0 || initialised > record.file.len() {
+    if !record.text.is_multiple_of(PAGE) || initialised > record.file.len() {
         return Err(RecordFault::Sections);
     }
     let is_inside = record.virt <= record.entry && record.entry < end;

@@ -68,7 +68,7 @@ impl CommandLine {
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         let pairs = self.text().split(' ').filter_map(|word| word.split_once('='));
-        pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).last()
+        pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next_back()
     }
 
     /// The value of `name=SIZE`: bytes, or with suffix K, M or G.

@@ -68,7 +68,7 @@ pub struct Needs {
 /// What there was no room for.
 pub fn plan(regions: &Regions, loaded: Range, image: &Image<'_>, needs: &Needs) -> Result<Plan, NoRoom> {
     let mut taken = Reserved::default();
-    let mut is_in_the_way = loaded.start % PAGE != 0;
+    let mut is_in_the_way = !loaded.start.is_multiple_of(PAGE);
     let mut has_room = taken.add(needs.kernel) && taken.add(loaded.pages_out());
     for (_, server) in image.servers() {
         let pages = server.range.pages_out();
@@ -80,8 +80,8 @@ pub fn plan(regions: &Regions, loaded: Range, image: &Image<'_>, needs: &Needs) 
         has_room &= taken.add(range);
         Ok(range)
     };
-    let image_range = Range::new(loaded.start, loaded.start.saturating_add(image.len()));
-    let image = if is_in_the_way { place("the boot image", image.len(), REACH)? } else { image_range };
+    let image_start = if is_in_the_way { place("the boot image", image.len(), REACH)?.start } else { loaded.start };
+    let image = Range::new(image_start, image_start.saturating_add(image.len()));
     let tables = place("the kernel's page tables", needs.tables, REACH)?;
     let bootinfo = place("the bootinfo", needs.bootinfo, REACH)?;
     let pool = place_pool(regions, &taken, needs.pool)?;

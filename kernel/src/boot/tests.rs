@@ -1,1 +1,0 @@
-//! Tests of the boot logic on the host.
