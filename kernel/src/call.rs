@@ -7,7 +7,7 @@ use crate::arch::{Frame, TcbRef};
 use crate::thread::control::{After, Request};
 use crate::thread::exregs::{self, Registers};
 use crate::usermem::Utcb;
-use crate::{inspect, ipc, mem, sched, space, thread};
+use crate::{inspect, ipc, sched, space, thread};
 
 /// Carries out the call of `caller`, whose registers are in `frame`; returns who runs next.
 #[must_use]
@@ -121,15 +121,18 @@ fn processor_control(caller: TcbRef, frame: Frame) {
     set_result(caller, frame, result);
 }
 
+/// The memory attribute that means "as the memory is": cached RAM, uncached devices.
+const DEFAULT_ATTRIBUTE: u64 = 0;
+
 /// MemoryControl: attributes of flexpages in MR0.. (X.2 5.10); the result is in RDX.
+/// Only the default attribute exists.
 fn memory_control(caller: TcbRef, frame: Frame) {
     let attributes = [frame.rbp.get(), frame.rsi.get(), frame.r12.get(), frame.r13.get()];
     let result = match (caller.space(), Utcb::of(caller)) {
         (Some(space), _) if !space.is_privileged() => Err(CallError::NoPrivilege),
         (Some(space), Some(utcb)) => (0..=(frame.rdx.get() & 0x3F) as usize).try_for_each(|index| {
-            let fpage = Fpage(utcb.mr(index));
-            let attribute = attributes[(fpage.0 & 3) as usize];
-            mem::attributes::set(space, fpage, attribute).map_err(|_| CallError::InvalidParameter)
+            let selected = attributes[(utcb.mr(index) & 3) as usize];
+            if selected == DEFAULT_ATTRIBUTE { Ok(()) } else { Err(CallError::InvalidParameter) }
         }),
         _ => Err(CallError::NoPrivilege),
     };

@@ -22,7 +22,10 @@ pub fn violations() -> u64 {
             kprintln!("check: space {} uses more than its quota", space.id());
             found += 1;
         }
-        found += crate::mem::check::space_violations(space);
+        crate::mem::check::check(space, true, &mut |violation| {
+            kprintln!("check: space {}: {:?} is broken at {:#x}", violation.space, violation.rule, violation.at);
+            found += 1;
+        });
     });
     found
 }

@@ -2,7 +2,7 @@
 //! the monitor and the tests (`abi::inspect`). Nothing here changes anything.
 
 use abi::inspect::What;
-use abi::{CallError, utcb};
+use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{Frame, TcbRef, cpu};
 use crate::call::set_error;
@@ -26,7 +26,7 @@ pub fn call(caller: TcbRef, frame: Frame) {
     let record = match frame.rdi.get() {
         what if what == What::Thread as u64 => thread_record(index),
         what if what == What::Space as u64 => space_record(index),
-        what if what == What::Mapping as u64 => mem::inspect::mapping(argument, index),
+        what if what == What::Mapping as u64 => mapping_record(argument, index),
         what if what == What::Kernel as u64 => Some(kernel_record()),
         what if what == What::Check as u64 => Some([crate::check::violations(), 0, 0, 0, 0, 0, 0, 0]),
         _ => {
@@ -45,6 +45,14 @@ pub fn call(caller: TcbRef, frame: Frame) {
 /// The initial tasks may, and those that the root task created itself.
 fn may_inspect(space: SpaceRef) -> bool {
     space.is_privileged() || space.task.chief.get().is_some_and(SpaceRef::is_privileged)
+}
+
+/// Node `index` in preorder of the mapping tree of the frame at `phys`.
+fn mapping_record(phys: u64, index: u64) -> Option<Record> {
+    let sigma0 = thread::lookup(ThreadId::SIGMA0)?.space()?;
+    let node = mem::inspect::Tree::of(sigma0, phys).nth(index as usize)?;
+    let (depth, space, bits) = (u64::from(node.depth), u64::from(node.space), u64::from(node.bits));
+    Some([depth, space, node.vaddr, bits, u64::from(node.rights.0), 0, 0, 0])
 }
 
 /// The thread with the smallest number ≥ `index`.

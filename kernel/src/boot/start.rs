@@ -23,6 +23,8 @@ pub struct Handover {
     pub servers: [Option<Server>; 3],
     /// The kernel's page tables.
     pub tables: KernelTables,
+    /// Where those are, and the KIP.
+    pub table_frames: Range,
     /// The kernel image.
     pub kernel: Range,
     /// Free frames for everything that the kernel allocates from now on.
@@ -58,7 +60,7 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     // reached through the map of physical memory only.
     let tables = unsafe { machine::finish(&mut frames, info.regions.top()) };
     let (kip, servers) = describe(&mut memory, &mut frames, &info, &plan, &seal);
-    let handover = Handover { info, servers, tables, kernel: machine::image(), pool: plan.pool, kip, bootinfo: plan.bootinfo };
+    let handover = Handover { info, servers, tables, table_frames: plan.tables, kernel: machine::image(), pool: plan.pool, kip, bootinfo: plan.bootinfo };
     report(&handover);
     handover
 }

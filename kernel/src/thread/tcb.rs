@@ -21,7 +21,7 @@ use crate::mem::{DestroyJob, MapJob, UnmapJob};
 use crate::space::SpaceRef;
 
 /// Size of a tcb in bytes; the rest of its block is the kernel stack.
-pub const TCB_SIZE: usize = 512;
+pub const TCB_SIZE: usize = 1024;
 /// Log2 of the size of a block: tcb and kernel stack.
 pub const BLOCK_BITS: u32 = 13;
 /// Size of a block in bytes.

@@ -7,7 +7,7 @@ use super::tcbs::TcbRef;
 use super::{boot, descriptors, iobitmap, kernel_tables, physmap, pic};
 use crate::boot::Handover;
 use crate::boot::memory::BIOS_CONVENTIONAL;
-use crate::mem::{self, frames, reserved};
+use crate::mem::{self, PhysFrame, Quota, frames, reserved};
 use crate::{arch, start};
 
 /// Interrupt line of the timer.
@@ -27,8 +27,8 @@ pub fn begin(handover: &Handover) -> TcbRef {
         mem::enable_pcids();
     }
     debug_assert!(pool > 0);
-    let tss_page = core::ptr::from_ref(cpu()) as u64 - boot::KERNEL_BASE;
-    if iobitmap::init(tss_page).is_err() {
+    let tss_page = PhysFrame::at(core::ptr::from_ref(cpu()) as u64 - boot::KERNEL_BASE);
+    if iobitmap::init(tss_page, handover.tables.root, &Quota::new(4)).is_err() {
         panic!("the kernel's memory is too small for the I/O bitmap; give the machine more memory");
     }
     set_current(start::make_idle(handover.tables.root));
@@ -43,14 +43,13 @@ fn add_memory(handover: &Handover) -> u64 {
     for region in handover.info.regions.iter().filter(|region| region.kind == BIOS_CONVENTIONAL) {
         let _ = reserved::add_ram(region.range.start, region.range.end);
     }
-    let tables = handover.tables_range;
+    let tables = handover.table_frames;
     for range in [handover.kernel, handover.pool, tables, handover.bootinfo] {
         let _ = reserved::add_reserved(range.start, range.end);
     }
     reserved::set_phys_bits(features::physical_bits());
     let top = handover.info.regions.top();
-    let info_bytes = (top >> 12) * 8;
-    let pool_start = (handover.pool.start + info_bytes).next_multiple_of(4096);
+    let pool_start = handover.pool.start + frames::info_bytes(top);
     frames::init(handover.pool.start, top);
     debug_assert!(physmap::PHYS_MAP == boot::PHYS_MAP && arch::ticks() > 0);
     frames::add_region(pool_start, handover.pool.end)

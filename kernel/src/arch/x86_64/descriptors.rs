@@ -10,7 +10,7 @@ use super::asm::msr;
 use super::cpu::write_msr;
 use super::percpu::{CURRENT, TSS_START, cpu};
 use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
-use super::iobitmap::TSS_BASE;
+use super::iobitmap::TSS_PAGE as TSS_BASE;
 use super::tcbs::{TCB_FIRST, TCB_MASK};
 use super::{switch, trap, vector};
 use crate::ipc;

@@ -9,7 +9,7 @@ use super::tcbs::TcbRef;
 use super::{io_instruction, pic, vector};
 use crate::ipc::{self, kernel_message};
 use crate::thread::tcb::Resume;
-use crate::{call, irq, usermem};
+use crate::{call, irq, mem, usermem};
 
 const FIRST_IRQ: u64 = 32;
 const LAST_IRQ: u64 = 47;
@@ -137,7 +137,9 @@ fn general_protection(thread: TcbRef, frame: Frame) -> TcbRef {
 }
 
 fn has_ports(thread: TcbRef, ports: Fpage) -> bool {
-    thread.space().is_some_and(|space| space.has_ports(ports.io_base(), 1 << ports.io_bits()))
+    let first = ports.io_base();
+    let last = first | ((1_u32 << ports.io_bits()) - 1) as u16;
+    thread.space().is_some_and(|space| (first..=last).all(|port| mem::io::allowed(space, port)))
 }
 
 fn fatal(frame: Frame) -> ! {
