@@ -16,10 +16,7 @@ use crate::{debug, iso, lint, test, ui};
 
 /// The command line.
 #[derive(Parser)]
-#[command(
-    name = "baton",
-    about = "Builds, boots and tests Baton, an L4 X.2 microkernel system."
-)]
+#[command(name = "baton", about = "Builds, boots and tests Baton, an L4 X.2 microkernel system.")]
 #[command(disable_help_subcommand = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
@@ -92,7 +89,7 @@ pub fn run() -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     match verb {
         Verb::Run(args) => return start(&workspace, &args),
-        Verb::Test(options) => test::run(&workspace, &options)?,
+        Verb::Test(options) => return test::run(&workspace, &options).map(verdict),
         Verb::Image(args) => write_image(&workspace, &args)?,
         Verb::Debug(args) => {
             let mut composer = Composer::new(&workspace);
@@ -106,6 +103,10 @@ pub fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+const fn verdict(good: bool) -> ExitCode {
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 /// What the image's file is called.
 fn name(selection: &Selection) -> String {
     let of = selection.root.as_ref().or(selection.system.as_ref());
@@ -117,16 +118,9 @@ fn name(selection: &Selection) -> String {
 /// `run`.
 fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
     let bootable = Composer::new(workspace).compose(&args.selection, &name(&args.selection))?;
-    let size = bootable
-        .image
-        .metadata()
-        .map_or(0, |metadata| metadata.len());
+    let size = bootable.image.metadata().map_or(0, |metadata| metadata.len());
     let Bootable { kernel, image, .. } = bootable;
-    eprintln!(
-        "  boot image {} ({})",
-        workspace.show(&image),
-        ui::bytes(size)
-    );
+    eprintln!("  boot image {} ({})", workspace.show(&image), ui::bytes(size));
     let boot = Boot::Pvh { kernel, image };
     if args.test {
         return run_test(&boot, args);
@@ -136,11 +130,7 @@ fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
     }
     let exit = machine::interact(&boot, &args.machine)?;
     eprintln!("\nbaton: {}", exit.sentence());
-    Ok(if exit == Exit::Failure {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(verdict(exit != Exit::Failure))
 }
 
 /// `run --test`.
@@ -149,12 +139,7 @@ fn run_test(boot: &Boot, args: &RunArgs) -> Result<ExitCode> {
     let command = machine::command(boot, &args.machine, Console::Pipe)?;
     let ended = Session::start(command, limit, true)?.wait_for_end(|_| ());
     eprintln!("\nbaton: {}", ended.sentence(limit));
-    let good = ended == Ended::Exited(Exit::Success);
-    Ok(if good {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(verdict(ended == Ended::Exited(Exit::Success)))
 }
 
 /// `image`.
@@ -162,10 +147,7 @@ fn write_image(workspace: &Workspace, args: &ImageArgs) -> Result<()> {
     let bootable = Composer::new(workspace).compose(&args.selection, &name(&args.selection))?;
     let step = ui::Step::start("writing the CD image");
     iso::write(workspace, &bootable, &args.kernel_args, &args.output)?;
-    let metadata = args
-        .output
-        .metadata()
-        .context("the CD image cannot be read back")?;
+    let metadata = args.output.metadata().context("the CD image cannot be read back")?;
     step.done(&ui::bytes(metadata.len()));
     println!("{} boots with {}.", args.output.display(), iso::firmwares());
     println!("Copy it to a USB stick as it is, or try it:");

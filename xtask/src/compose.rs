@@ -65,11 +65,7 @@ impl<'a> Composer<'a> {
     /// Nothing built yet.
     #[must_use]
     pub const fn new(workspace: &'a Workspace) -> Self {
-        Self {
-            workspace,
-            kernel: None,
-            programs: None,
-        }
+        Self { workspace, kernel: None, programs: None }
     }
 
     /// The programs of the tree, built now if they are not yet.
@@ -80,9 +76,7 @@ impl<'a> Composer<'a> {
         if self.programs.is_none() {
             self.programs = Some(build::programs(self.workspace)?);
         }
-        self.programs
-            .as_ref()
-            .context("the programs were built a line ago")
+        self.programs.as_ref().context("the programs were built a line ago")
     }
 
     /// Builds and writes `target/images/NAME.img` for `selection`.
@@ -111,11 +105,7 @@ impl<'a> Composer<'a> {
         let image = self.workspace.target("images")?.join(format!("{name}.img"));
         std::fs::write(&image, &bytes)
             .with_context(|| format!("cannot write the boot image {}", image.display()))?;
-        Ok(Bootable {
-            kernel,
-            image,
-            servers,
-        })
+        Ok(Bootable { kernel, image, servers })
     }
 
     fn kernel(&mut self, selection: &Selection) -> Result<PathBuf> {
@@ -125,9 +115,7 @@ impl<'a> Composer<'a> {
         if self.kernel.is_none() {
             self.kernel = Some(build::kernel(self.workspace)?);
         }
-        self.kernel
-            .clone()
-            .context("the kernel was built a line ago")
+        self.kernel.clone().context("the kernel was built a line ago")
     }
 
     fn executable(&self, file: &Path, name: &str) -> Result<Executable> {
@@ -167,20 +155,14 @@ impl<'a> Composer<'a> {
         for name in &selection.programs {
             let (name, cmdline) = split_cmdline(name);
             let file = self.resolve(name, Role::Task)?;
-            plan.programs.push(Part {
-                cmdline: cmdline.unwrap_or_else(|| stem(&file)),
-                file,
-            });
+            plan.programs.push(Part { cmdline: cmdline.unwrap_or_else(|| stem(&file)), file });
         }
         for name in &selection.modules {
             let (name, cmdline) = split_cmdline(name);
             let Some(file) = build::file(self.workspace, name) else {
                 bail!("there is no file `{name}` to add as a module; give a path to one");
             };
-            plan.modules.push(Part {
-                cmdline: cmdline.unwrap_or_else(|| stem(&file)),
-                file,
-            });
+            plan.modules.push(Part { cmdline: cmdline.unwrap_or_else(|| stem(&file)), file });
         }
         Ok(plan)
     }
@@ -194,28 +176,18 @@ impl<'a> Composer<'a> {
         }
         for task in &system.tasks {
             let file = self.resolve(&task.image, Role::Task)?;
-            plan.programs.push(Part {
-                file,
-                cmdline: task.cmdline(),
-            });
+            plan.programs.push(Part { file, cmdline: task.cmdline() });
         }
         for module in &system.modules {
             let file = self.resolve(&module.file, Role::Task)?;
-            plan.modules.push(Part {
-                file,
-                cmdline: module.name.get_ref().clone(),
-            });
+            plan.modules.push(Part { file, cmdline: module.name.get_ref().clone() });
         }
         Ok(())
     }
 
     fn server(&mut self, plan: &mut Plan, server: Server, image: &str, args: &str) -> Result<()> {
         let file = self.resolve(image, Role::Server)?;
-        let name = if server == Server::Sigma0 {
-            "sigma0"
-        } else {
-            "root"
-        };
+        let name = if server == Server::Sigma0 { "sigma0" } else { "root" };
         let cmdline = format!("{name} {args}").trim_end().to_owned();
         plan.servers.push((server, Part { file, cmdline }));
         Ok(())
@@ -224,11 +196,7 @@ impl<'a> Composer<'a> {
     /// Reads `systems/NAME.toml`, or NAME as a path.
     fn system(&self, name: &str) -> Result<System> {
         let inside = self.workspace.path(format!("systems/{name}.toml"));
-        let path = if inside.is_file() {
-            inside
-        } else {
-            PathBuf::from(name)
-        };
+        let path = if inside.is_file() { inside } else { PathBuf::from(name) };
         if !path.is_file() {
             bail!(
                 "there is no system `{name}`; the systems are: {}",
@@ -250,15 +218,10 @@ struct Plan {
 /// The names of all system descriptions.
 #[must_use]
 pub fn systems(workspace: &Workspace) -> Vec<String> {
-    let entries = std::fs::read_dir(workspace.path("systems"))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let entries = std::fs::read_dir(workspace.path("systems")).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path());
-    let mut names: Vec<String> = files
-        .filter(|f| f.extension().is_some_and(|e| e == "toml"))
-        .map(|f| stem(&f))
-        .collect();
+    let mut names: Vec<String> =
+        files.filter(|f| f.extension().is_some_and(|e| e == "toml")).map(|f| stem(&f)).collect();
     names.sort();
     names
 }
@@ -272,10 +235,7 @@ fn split_cmdline(text: &str) -> (&str, Option<String>) {
 }
 
 fn stem(file: &Path) -> String {
-    file.file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {

@@ -26,18 +26,13 @@ pub fn start(
     gdb: bool,
 ) -> Result<()> {
     let script = write_script(workspace, bootable, programs)?;
-    let boot = Boot::Pvh {
-        kernel: bootable.kernel.clone(),
-        image: bootable.image.clone(),
-    };
+    let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
     if !gdb {
         eprintln!("The machine waits for a debugger. In another terminal, at the tree's root:");
         eprintln!("    gdb -x {}", workspace.show(&script));
         eprintln!("Leave the machine with Ctrl-A X; this terminal is its console.");
         let mut qemu = machine::command(&boot, options, Console::Terminal)?;
-        qemu.args(["-s", "-S"])
-            .status()
-            .with_context(|| format!("cannot start {QEMU}"))?;
+        qemu.args(["-s", "-S"]).status().with_context(|| format!("cannot start {QEMU}"))?;
         return Ok(());
     }
     let log = workspace.target("debug")?.join("serial.log");
@@ -48,11 +43,7 @@ pub fn start(
         .stdin(Stdio::null())
         .spawn()
         .with_context(|| format!("cannot start {QEMU}"))?;
-    let debugger = Command::new("gdb")
-        .arg("-q")
-        .arg("-x")
-        .arg(&script)
-        .status();
+    let debugger = Command::new("gdb").arg("-q").arg("-x").arg(&script).status();
     let _ = machine.kill();
     let _ = machine.wait();
     debugger.context("cannot start gdb; install the package gdb")?;
@@ -90,21 +81,13 @@ fn script<'a>(
             continue;
         }
         let command = format!("task-{name}");
-        let _ = writeln!(
-            text,
-            "define {command}\nadd-symbol-file {}\nend",
-            file.display()
-        );
+        let _ = writeln!(text, "define {command}\nadd-symbol-file {}\nend", file.display());
         let _ = writeln!(text, "document {command}\nLoad the symbols of {name}.\nend");
         names.push(command);
     }
     text.push_str("target remote localhost:1234\n");
     if !names.is_empty() {
-        let _ = writeln!(
-            text,
-            "echo Symbols of tasks: type one of {}.\\n",
-            names.join(", ")
-        );
+        let _ = writeln!(text, "echo Symbols of tasks: type one of {}.\\n", names.join(", "));
     }
     text
 }
@@ -116,10 +99,7 @@ mod tests {
     #[test]
     fn script_loads_servers_at_once_and_tasks_on_demand() {
         let servers = [PathBuf::from("t/root")];
-        let tasks = [
-            ("root", Path::new("t/root")),
-            ("serial", Path::new("t/serial")),
-        ];
+        let tasks = [("root", Path::new("t/root")), ("serial", Path::new("t/serial"))];
         let text = script(Path::new("t/kernel"), &servers, tasks.into_iter());
         assert!(text.contains("\nfile t/kernel\n"));
         assert!(text.contains("\nadd-symbol-file t/root\n"));

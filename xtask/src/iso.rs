@@ -18,10 +18,7 @@ const GRUB_BIOS: &str = "/usr/lib/grub/i386-pc";
 #[must_use]
 pub fn firmwares() -> String {
     let both = [(GRUB_BIOS, "BIOS"), (GRUB_EFI, "UEFI")];
-    let found = both
-        .iter()
-        .filter(|(path, _)| Path::new(path).is_dir())
-        .map(|(_, name)| *name);
+    let found = both.iter().filter(|(path, _)| Path::new(path).is_dir()).map(|(_, name)| *name);
     found.collect::<Vec<_>>().join(" and ")
 }
 

@@ -36,12 +36,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            memory: 512,
-            cpus: 1,
-            icount: false,
-            kernel_args: Vec::new(),
-        }
+        Self { memory: 512, cpus: 1, icount: false, kernel_args: Vec::new() }
     }
 }
 
@@ -78,23 +73,8 @@ pub enum Console<'a> {
 /// A sentence when the firmware is missing.
 pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<Command> {
     let mut qemu = Command::new(QEMU);
-    qemu.args([
-        "-accel",
-        "tcg",
-        "-cpu",
-        "max",
-        "-display",
-        "none",
-        "-no-reboot",
-        "-nic",
-        "none",
-    ]);
-    qemu.args([
-        "-m",
-        &options.memory.to_string(),
-        "-smp",
-        &options.cpus.to_string(),
-    ]);
+    qemu.args(["-accel", "tcg", "-cpu", "max", "-display", "none", "-no-reboot", "-nic", "none"]);
+    qemu.args(["-m", &options.memory.to_string(), "-smp", &options.cpus.to_string()]);
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
     if options.icount {
         qemu.args(["-icount", "shift=0,align=off,sleep=off", "-rtc", "clock=vm"]);
@@ -102,11 +82,16 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
     match console {
         Console::Terminal => qemu.args(["-serial", "mon:stdio"]),
         Console::Pipe => qemu.args(["-serial", "stdio", "-monitor", "none"]),
-        Console::File(path) => qemu
-            .arg("-serial")
-            .arg(format!("file:{}", path.display()))
-            .args(["-monitor", "none"]),
+        Console::File(path) => {
+            qemu.arg("-serial").arg(format!("file:{}", path.display())).args(["-monitor", "none"])
+        }
     };
+    media(&mut qemu, boot, options)?;
+    Ok(qemu)
+}
+
+/// What the machine boots from.
+fn media(qemu: &mut Command, boot: &Boot, options: &Options) -> Result<()> {
     match boot {
         Boot::Pvh { kernel, image } => {
             qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(image);
@@ -125,7 +110,7 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
             qemu.args(["-bios", FIRMWARE, "-cdrom"]).arg(iso);
         }
     }
-    Ok(qemu)
+    Ok(())
 }
 
 /// Why the machine stopped.
@@ -173,12 +158,10 @@ impl Exit {
 /// # Errors
 /// When QEMU cannot be started.
 pub fn interact(boot: &Boot, options: &Options) -> Result<Exit> {
-    let status = command(boot, options, Console::Terminal)?
-        .stdin(Stdio::inherit())
-        .status()
-        .with_context(|| {
-            format!("cannot start {QEMU}; is the package qemu-system-x86 installed?")
-        })?;
+    let status =
+        command(boot, options, Console::Terminal)?.stdin(Stdio::inherit()).status().with_context(
+            || format!("cannot start {QEMU}; is the package qemu-system-x86 installed?"),
+        )?;
     Ok(Exit::from_status(status))
 }
 
@@ -194,18 +177,12 @@ mod tests {
         assert_eq!(code(35), Exit::Failure);
         assert_eq!(code(0), Exit::Reset);
         assert_eq!(code(1), Exit::Other(Some(1)));
-        assert_eq!(
-            Exit::from_status(ExitStatus::from_raw(9)),
-            Exit::Other(None)
-        );
+        assert_eq!(Exit::from_status(ExitStatus::from_raw(9)), Exit::Other(None));
     }
 
     #[test]
     fn command_line_follows_the_options() {
-        let boot = Boot::Pvh {
-            kernel: "k".into(),
-            image: "i".into(),
-        };
+        let boot = Boot::Pvh { kernel: "k".into(), image: "i".into() };
         let options = Options {
             memory: 64,
             icount: true,
@@ -213,10 +190,7 @@ mod tests {
             cpus: 2,
         };
         let command = command(&boot, &options, Console::Pipe).unwrap();
-        let args: Vec<_> = command
-            .get_args()
-            .map(|a| a.to_string_lossy().into_owned())
-            .collect();
+        let args: Vec<_> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
         let has = |pair: [&str; 2]| args.windows(2).any(|w| w == pair);
         assert!(has(["-m", "64"]) && has(["-smp", "2"]) && has(["-append", "a=1 b"]));
         assert!(has(["-kernel", "k"]) && has(["-initrd", "i"]) && has(["-serial", "stdio"]));

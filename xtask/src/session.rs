@@ -71,14 +71,7 @@ impl Session {
             }
         });
         let deadline = Instant::now() + limit;
-        Ok(Self {
-            child,
-            input,
-            output,
-            transcript: Vec::new(),
-            echo,
-            deadline,
-        })
+        Ok(Self { child, input, output, transcript: Vec::new(), echo, deadline })
     }
 
     /// Everything the machine has printed.
@@ -120,11 +113,8 @@ impl Session {
         loop {
             let ended = self.pump().err();
             let text = self.transcript();
-            let complete = if ended.is_some() {
-                text.len()
-            } else {
-                text.rfind('\n').map_or(0, |at| at + 1)
-            };
+            let complete =
+                if ended.is_some() { text.len() } else { text.rfind('\n').map_or(0, |at| at + 1) };
             if let Some(fresh) = text.get(seen..complete) {
                 fresh.lines().for_each(&mut watch);
                 seen = complete;
@@ -149,10 +139,7 @@ impl Session {
             }
             Ok(_) | Err(RecvTimeoutError::Timeout) => Err(Ended::TimedOut),
             Err(RecvTimeoutError::Disconnected) => {
-                let exit = self
-                    .child
-                    .wait()
-                    .map_or(Exit::Other(None), Exit::from_status);
+                let exit = self.child.wait().map_or(Exit::Other(None), Exit::from_status);
                 Err(Ended::Exited(exit))
             }
         }
@@ -178,17 +165,11 @@ mod tests {
 
     #[test]
     fn dialogue_goes_both_ways() {
-        let mut session = shell(
-            "printf 'baton> '; read line; echo \"got <$line>\"; exit 33",
-            10_000,
-        );
-        let at = session
-            .wait_for(&Regex::new("baton> $").unwrap(), 0)
-            .unwrap();
+        let mut session =
+            shell("printf 'baton> '; read line; echo \"got <$line>\"; exit 33", 10_000);
+        let at = session.wait_for(&Regex::new("baton> $").unwrap(), 0).unwrap();
         session.send_line("help").unwrap();
-        let next = session
-            .wait_for(&Regex::new("got <help>").unwrap(), at)
-            .unwrap();
+        let next = session.wait_for(&Regex::new("got <help>").unwrap(), at).unwrap();
         assert!(next > at);
         assert_eq!(session.wait_for_end(|_| ()), Ended::Exited(Exit::Success));
     }
@@ -211,10 +192,7 @@ mod tests {
 
     #[test]
     fn lines_arrive_complete_and_once() {
-        let mut session = shell(
-            "printf 'a\\r\\nb'; sleep 0.1; printf 'c\\nend'; exit 0",
-            10_000,
-        );
+        let mut session = shell("printf 'a\\r\\nb'; sleep 0.1; printf 'c\\nend'; exit 0", 10_000);
         let mut lines = Vec::new();
         session.wait_for_end(|line| lines.push(line.to_owned()));
         assert_eq!(lines, ["a", "bc", "end"]);

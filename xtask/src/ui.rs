@@ -27,11 +27,7 @@ impl Step {
         }
         bar.set_prefix(name.clone());
         bar.enable_steady_tick(TICK);
-        Self {
-            bar,
-            name,
-            started: Instant::now(),
-        }
+        Self { bar, name, started: Instant::now() }
     }
 
     /// Shows what the step is doing now.
@@ -53,11 +49,7 @@ impl Step {
     /// Ends the step with one line.
     pub fn done(self, result: &str) {
         self.bar.finish_and_clear();
-        eprintln!(
-            "  {:<28} {result:<34} {}",
-            self.name,
-            seconds(self.started.elapsed())
-        );
+        eprintln!("  {:<28} {result:<34} {}", self.name, seconds(self.started.elapsed()));
     }
 
     /// Ends the step without a word (nothing happened worth a line).

@@ -32,17 +32,10 @@ impl Workspace {
             return Ok(Self { root: root.into() });
         }
         let here = std::env::current_dir().context("cannot tell the current directory")?;
-        let root = here
-            .ancestors()
-            .find(|dir| dir.join("xtask/Cargo.toml").is_file());
+        let root = here.ancestors().find(|dir| dir.join("xtask/Cargo.toml").is_file());
         match root {
-            Some(root) => Ok(Self {
-                root: root.to_owned(),
-            }),
-            None => bail!(
-                "{} is not inside a Baton source tree; change into one",
-                here.display()
-            ),
+            Some(root) => Ok(Self { root: root.to_owned() }),
+            None => bail!("{} is not inside a Baton source tree; change into one", here.display()),
         }
     }
 
@@ -66,10 +59,7 @@ impl Workspace {
     /// `path` as messages show it: relative to the tree where possible.
     #[must_use]
     pub fn show(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root)
-            .unwrap_or(path)
-            .display()
-            .to_string()
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }
 
     /// A cargo command of the chosen toolchain, run at the root of the tree.
@@ -80,10 +70,7 @@ impl Workspace {
         if let Some(rustc) = rustc {
             command.env("RUSTC", rustc);
         }
-        command
-            .current_dir(&self.root)
-            .env_remove("RUSTFLAGS")
-            .env_remove("CARGO_TARGET_DIR");
+        command.current_dir(&self.root).env_remove("RUSTFLAGS").env_remove("CARGO_TARGET_DIR");
         command
     }
 
@@ -185,36 +172,21 @@ impl Package {
         if !GUEST_FOLDERS.iter().any(|folder| inside(&folder)) {
             return Vec::new();
         }
-        let bins = self
-            .targets
-            .iter()
-            .filter(|target| target.kind.iter().any(|k| k == "bin"));
-        bins.filter(|bin| is_bare_metal(&bin.src_path))
-            .map(|bin| bin.name.clone())
-            .collect()
+        let bins = self.targets.iter().filter(|target| target.kind.iter().any(|k| k == "bin"));
+        bins.filter(|bin| is_bare_metal(&bin.src_path)).map(|bin| bin.name.clone()).collect()
     }
 
     /// Whether it has a library whose tests run on the host.
     #[must_use]
     pub fn has_host_library(&self) -> bool {
-        let wanted = self
-            .metadata
-            .as_ref()
-            .is_none_or(|metadata| metadata.baton.host_tests);
-        wanted
-            && self
-                .targets
-                .iter()
-                .any(|t| t.test && t.kind.iter().any(|k| k == "lib"))
+        let wanted = self.metadata.as_ref().is_none_or(|metadata| metadata.baton.host_tests);
+        wanted && self.targets.iter().any(|t| t.test && t.kind.iter().any(|k| k == "lib"))
     }
 
     /// The names of its integration tests.
     #[must_use]
     pub fn integration_tests(&self) -> Vec<&str> {
-        let tests = self
-            .targets
-            .iter()
-            .filter(|t| t.test && t.kind.iter().any(|k| k == "test"));
+        let tests = self.targets.iter().filter(|t| t.test && t.kind.iter().any(|k| k == "test"));
         tests.map(|test| test.name.as_str()).collect()
     }
 }
@@ -222,6 +194,5 @@ impl Package {
 /// Whether a binary's root file has no host `main`.
 fn is_bare_metal(source: &Path) -> bool {
     let text = std::fs::read_to_string(source).unwrap_or_default();
-    text.lines()
-        .any(|line| line.trim_start().starts_with("#![") && line.contains("no_main"))
+    text.lines().any(|line| line.trim_start().starts_with("#![") && line.contains("no_main"))
 }

@@ -12,7 +12,7 @@ use crate::ui::Step;
 use crate::workspace::{GUEST_FOLDERS, Workspace};
 
 /// How C code for Baton is compiled.
-const CFLAGS: [&str; 11] = [
+const CFLAGS: [&str; 12] = [
     "-std=gnu11",
     "-O2",
     "-g",
@@ -22,6 +22,7 @@ const CFLAGS: [&str; 11] = [
     "-mno-red-zone",
     "-fno-pic",
     "-fno-stack-protector",
+    "-fcf-protection=none",
     "-fno-asynchronous-unwind-tables",
     "-mcmodel=small",
 ];
@@ -34,7 +35,7 @@ const LDFLAGS: [&str; 6] = [
     "-Wl,-z,max-page-size=4096",
     "-Wl,-z,noexecstack",
 ];
-/// The C library.
+/// The C library: linker scripts here, sources and headers in folders of it.
 const LIBRARY: &str = "lib/l4c";
 
 /// A linked C program.
@@ -53,18 +54,11 @@ pub fn programs(workspace: &Workspace) -> Result<Vec<CProgram>> {
     if folders.is_empty() {
         return Ok(Vec::new());
     }
-    ensure!(
-        workspace.path(LIBRARY).is_dir(),
-        "there are C programs but no C library in {LIBRARY}"
-    );
+    ensure!(workspace.path(LIBRARY).is_dir(), "there are C programs but no C library in {LIBRARY}");
     let step = Step::start("building C programs");
-    let mut compiler = Compiler {
-        workspace,
-        step: &step,
-        newest_header: header_time(workspace)?,
-        runs: 0,
-    };
-    let library = compiler.objects(&workspace.path(LIBRARY))?;
+    let mut compiler =
+        Compiler { workspace, step: &step, newest_header: header_time(workspace)?, runs: 0 };
+    let library = compiler.objects(&workspace.path(LIBRARY).join("src"))?;
     let mut programs = Vec::new();
     for folder in folders {
         programs.push(compiler.program(&folder, &library)?);
@@ -110,16 +104,12 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn has_extension(path: &Path, wanted: &[&str]) -> bool {
-    path.extension()
-        .and_then(|e| e.to_str())
-        .is_some_and(|e| wanted.contains(&e))
+    path.extension().and_then(|e| e.to_str()).is_some_and(|e| wanted.contains(&e))
 }
 
 /// When a file was last written; the beginning of time if it is missing.
 fn written(path: &Path) -> SystemTime {
-    path.metadata()
-        .and_then(|m| m.modified())
-        .unwrap_or(SystemTime::UNIX_EPOCH)
+    path.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// The newest header or linker script that any object may depend on.
@@ -151,19 +141,11 @@ impl Compiler<'_> {
     fn objects(&mut self, folder: &Path) -> Result<Vec<PathBuf>> {
         let name = self.workspace.show(folder).replace('/', "-");
         let dir = self.workspace.target(Path::new("c").join(name))?;
-        let headers = entries(folder)?
-            .into_iter()
-            .filter(|path| has_extension(path, &["h"]));
-        let newest = headers
-            .map(|path| written(&path))
-            .fold(self.newest_header, SystemTime::max);
+        let headers = entries(folder)?.into_iter().filter(|path| has_extension(path, &["h"]));
+        let newest = headers.map(|path| written(&path)).fold(self.newest_header, SystemTime::max);
         let mut objects = Vec::new();
         for source in sources(folder)? {
-            let file = source
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let file = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let object = dir.join(format!("{file}.o"));
             if written(&object) <= newest.max(written(&source)) {
                 self.step.say(file);
@@ -178,41 +160,22 @@ impl Compiler<'_> {
 
     /// Compiles and links one program, twice.
     fn program(&mut self, folder: &Path, library: &[PathBuf]) -> Result<CProgram> {
-        let name = folder
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut objects = self.objects(folder)?;
         objects.extend_from_slice(library);
         let as_server = self.link(&name, "root", &objects)?;
         let as_task = self.link(&name, "task", &objects)?;
-        Ok(CProgram {
-            name,
-            as_server,
-            as_task,
-        })
+        Ok(CProgram { name, as_server, as_task })
     }
 
     /// Links `objects` with the script `lib/l4c/SCRIPT.ld`.
     fn link(&mut self, name: &str, script: &str, objects: &[PathBuf]) -> Result<PathBuf> {
-        let elf = self
-            .workspace
-            .target("c")?
-            .join(format!("{name}.{script}.elf"));
-        let newest = objects
-            .iter()
-            .map(|o| written(o))
-            .fold(self.newest_header, SystemTime::max);
+        let elf = self.workspace.target("c")?.join(format!("{name}.{script}.elf"));
+        let newest = objects.iter().map(|o| written(o)).fold(self.newest_header, SystemTime::max);
         if written(&elf) <= newest {
             let mut gcc = self.gcc(&LDFLAGS);
             let script = self.workspace.path(LIBRARY).join(format!("{script}.ld"));
-            gcc.arg("-T")
-                .arg(script)
-                .args(objects)
-                .arg("-lgcc")
-                .arg("-o")
-                .arg(&elf);
+            gcc.arg("-T").arg(script).args(objects).arg("-lgcc").arg("-o").arg(&elf);
             self.run(gcc, name)?;
         }
         Ok(elf)
@@ -220,18 +183,14 @@ impl Compiler<'_> {
 
     fn gcc(&self, flags: &[&str]) -> Command {
         let mut gcc = Command::new("gcc");
-        gcc.current_dir(&self.workspace.root)
-            .args(flags)
-            .args(["-Iinclude", "-Ilib/l4c"]);
+        gcc.current_dir(&self.workspace.root).args(flags).args(["-Iinclude", "-Ilib/l4c/include"]);
         gcc
     }
 
     fn run(&mut self, mut gcc: Command, what: &str) -> Result<()> {
         self.runs += 1;
         let output = gcc.output().context("cannot run gcc; is it installed?")?;
-        let words = String::from_utf8_lossy(&output.stderr)
-            .trim_end()
-            .to_owned();
+        let words = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
         if !output.status.success() {
             bail!("gcc refused {what}:\n{words}");
         }

@@ -64,9 +64,7 @@ impl Programs {
 
     /// Name and file (as a task) of every program.
     pub fn files(&self) -> impl Iterator<Item = (&str, &Path)> {
-        self.by_name
-            .iter()
-            .map(|(name, program)| (name.as_str(), program.as_task.as_path()))
+        self.by_name.iter().map(|(name, program)| (name.as_str(), program.as_task.as_path()))
     }
 
     fn add(&mut self, name: &str, as_server: PathBuf, as_task: PathBuf) -> Result<()> {
@@ -81,9 +79,7 @@ impl Programs {
 /// A file named on the command line or in a description, if it exists.
 #[must_use]
 pub fn file(workspace: &Workspace, name: &str) -> Option<PathBuf> {
-    [PathBuf::from(name), workspace.path(name)]
-        .into_iter()
-        .find(|path| path.is_file())
+    [PathBuf::from(name), workspace.path(name)].into_iter().find(|path| path.is_file())
 }
 
 /// Builds the kernel and returns its ELF file.

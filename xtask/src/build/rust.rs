@@ -26,10 +26,7 @@ pub fn kernel(workspace: &Workspace) -> Result<PathBuf> {
     );
     let args = ["-p", "kernel", "--bin", "baton-kernel"].map(str::to_owned);
     bare_metal(workspace, "kernel", KERNEL_FLAGS, &args)?;
-    Ok(workspace
-        .target("kernel")?
-        .join(TRIPLE)
-        .join("release/baton-kernel"))
+    Ok(workspace.target("kernel")?.join(TRIPLE).join("release/baton-kernel"))
 }
 
 /// Builds every Rust program and returns names and files.
@@ -52,23 +49,14 @@ pub fn programs(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
     }
     bare_metal(workspace, "user", USER_FLAGS, &args)?;
     let dir = workspace.target("user")?.join(TRIPLE).join("release");
-    Ok(names
-        .into_iter()
-        .map(|name| (name.clone(), dir.join(name)))
-        .collect())
+    Ok(names.into_iter().map(|name| (name.clone(), dir.join(name))).collect())
 }
 
 /// One cargo run into `target/FOLDER`.
 fn bare_metal(workspace: &Workspace, folder: &str, flags: &str, args: &[String]) -> Result<()> {
     let mut cargo = workspace.cargo();
     cargo
-        .args([
-            "build",
-            "--release",
-            "-Zbuild-std=core,alloc",
-            "--target",
-            TRIPLE,
-        ])
+        .args(["build", "--release", "-Zbuild-std=core,alloc", "--target", TRIPLE])
         .args(args)
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", flags)
@@ -89,10 +77,7 @@ fn quietly(cargo: &mut Command, what: &str) -> Result<()> {
         .stderr(Stdio::piped())
         .spawn()
         .context("cannot run cargo; is it installed?")?;
-    let stderr = child
-        .stderr
-        .take()
-        .context("cargo's messages cannot be read")?;
+    let stderr = child.stderr.take().context("cargo's messages cannot be read")?;
     let mut log = Vec::new();
     let mut compiled = 0;
     for line in BufReader::new(stderr).lines() {

@@ -80,23 +80,14 @@ impl Executable {
             "the entry point {entry:#x} of {name} lies in none of its segments; \
              set it with ENTRY(_start) in the linker script"
         );
-        Ok(Self {
-            name: name.to_owned(),
-            entry,
-            segments,
-        })
+        Ok(Self { name: name.to_owned(), entry, segments })
     }
 
     /// The physical range from the first to the last loaded byte.
     #[must_use]
     pub fn phys_span(&self) -> Range<u64> {
         let low = self.segments.iter().map(|s| s.phys).min().unwrap_or(0);
-        let high = self
-            .segments
-            .iter()
-            .map(|s| s.phys_range().end)
-            .max()
-            .unwrap_or(0);
+        let high = self.segments.iter().map(|s| s.phys_range().end).max().unwrap_or(0);
         low..high
     }
 }
@@ -108,10 +99,7 @@ fn file_header<'a>(name: &str, data: &'a [u8]) -> Result<&'a FileHeader64<Little
         "{name} is too short for an ELF file ({} bytes; the header alone has {FILE_HEADER_BYTES})",
         data.len()
     );
-    ensure!(
-        data.starts_with(&elf::ELFMAG),
-        "{name} is not an ELF file (its first bytes differ)"
-    );
+    ensure!(data.starts_with(&elf::ELFMAG), "{name} is not an ELF file (its first bytes differ)");
     ensure!(
         data[4] == ELFCLASS64.0 && data[5] == ELFDATA2LSB.0,
         "{name} is not a little-endian 64-bit ELF file; compile it for x86-64"
@@ -131,10 +119,7 @@ fn file_header<'a>(name: &str, data: &'a [u8]) -> Result<&'a FileHeader64<Little
             "{name} is position independent (ET_DYN); link it statically \
              (-static -no-pie, or -Crelocation-model=static)"
         ),
-        other => bail!(
-            "{name} is not an executable (ELF type {}); link it first",
-            other.0
-        ),
+        other => bail!("{name} is not an executable (ELF type {}); link it first", other.0),
     }
 }
 

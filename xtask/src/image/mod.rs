@@ -83,13 +83,7 @@ impl Builder {
     pub fn new(kernel: &Executable) -> Self {
         let span = kernel.phys_span();
         let range = page_down(span.start)..page_up(span.end);
-        Self {
-            records: Vec::new(),
-            claims: vec![Claim {
-                owner: "the kernel".to_owned(),
-                range,
-            }],
-        }
+        Self { records: Vec::new(), claims: vec![Claim { owner: "the kernel".to_owned(), range }] }
     }
 
     /// Adds an initial server: one load record per segment, at its physical address.
@@ -164,10 +158,7 @@ impl Builder {
                 );
             }
         }
-        self.claims.push(Claim {
-            owner: owner.to_owned(),
-            range,
-        });
+        self.claims.push(Claim { owner: owner.to_owned(), range });
         Ok(())
     }
 
@@ -182,11 +173,7 @@ impl Builder {
             "the command line `{}` cannot be stored: at most {MAX_CMDLINE_BYTES} bytes, no zero byte",
             cmdline.escape_debug()
         );
-        self.records.push(Record {
-            words,
-            bytes,
-            cmdline: cmdline.to_owned(),
-        });
+        self.records.push(Record { words, bytes, cmdline: cmdline.to_owned() });
         Ok(())
     }
 
@@ -208,10 +195,7 @@ impl Builder {
             record.words[word::OFFSET] = tail as u64;
             record.words[word::FILE_BYTES] = record.bytes.len() as u64;
             tail += record.bytes.len();
-            blobs.push((
-                record.words[word::OFFSET] as usize,
-                std::mem::take(&mut record.bytes),
-            ));
+            blobs.push((record.words[word::OFFSET] as usize, std::mem::take(&mut record.bytes)));
         }
         let mut image = vec![0; page_up(tail as u64) as usize];
         for (offset, blob) in blobs {
@@ -233,9 +217,7 @@ fn seal(image: &mut [u8], records: u64) {
 
 /// The format's checksum over `bytes`, a multiple of 8 long.
 fn checksum(bytes: &[u8]) -> u64 {
-    let words = bytes
-        .chunks_exact(8)
-        .map(|c| u64::from_le_bytes(c.try_into().unwrap_or_default()));
+    let words = bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().unwrap_or_default()));
     abi::image::checksum(words)
 }
 

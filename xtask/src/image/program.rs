@@ -65,12 +65,7 @@ pub fn flatten(exe: &Executable) -> Result<FlatProgram> {
 fn span(exe: &Executable) -> Result<(u64, u64)> {
     let name = &exe.name;
     let first = exe.segments.iter().map(|s| s.virt).min().unwrap_or(0);
-    let end = exe
-        .segments
-        .iter()
-        .map(|s| s.virt_range().end)
-        .max()
-        .unwrap_or(0);
+    let end = exe.segments.iter().map(|s| s.virt_range().end).max().unwrap_or(0);
     let virt = page_down(first);
     ensure!(
         virt >= PAGE,
@@ -96,13 +91,7 @@ fn text_end(exe: &Executable, virt: u64) -> Result<u64> {
     let name = &exe.name;
     let text = exe.segments.iter().filter(|s| !s.writable);
     let last_text = text.map(|s| s.virt_range().end).max().unwrap_or(virt);
-    let Some(data) = exe
-        .segments
-        .iter()
-        .filter(|s| s.writable)
-        .map(|s| s.virt)
-        .min()
-    else {
+    let Some(data) = exe.segments.iter().filter(|s| s.writable).map(|s| s.virt).min() else {
         return Ok(page_up(last_text));
     };
     ensure!(

@@ -17,13 +17,7 @@ const W: u32 = 2;
 const R: u32 = 4;
 
 fn part(at: u64, bytes: &[u8], mem: u64, flags: u32) -> Part {
-    Part {
-        virt: at,
-        phys: at,
-        bytes: bytes.to_vec(),
-        mem,
-        flags,
-    }
+    Part { virt: at, phys: at, bytes: bytes.to_vec(), mem, flags }
 }
 
 /// A static x86-64 executable: header, program headers, contents.
@@ -43,14 +37,7 @@ fn elf_file(entry: u64, parts: &[Part]) -> Vec<u8> {
     for part in parts {
         file.extend(1u32.to_le_bytes()); // PT_LOAD
         file.extend(part.flags.to_le_bytes());
-        for word in [
-            offset,
-            part.virt,
-            part.phys,
-            part.bytes.len() as u64,
-            part.mem,
-            PAGE,
-        ] {
+        for word in [offset, part.virt, part.phys, part.bytes.len() as u64, part.mem, PAGE] {
             file.extend(word.to_le_bytes());
         }
         offset += part.bytes.len() as u64;
@@ -67,22 +54,12 @@ fn exe(name: &str, entry: u64, parts: &[Part]) -> Executable {
 
 fn kernel() -> Executable {
     let virt = 0xFFFF_FFFF_8020_0000;
-    let text = Part {
-        virt,
-        phys: 0x20_0000,
-        bytes: vec![0x90; 16],
-        mem: 0x3_0000,
-        flags: R | X,
-    };
+    let text = Part { virt, phys: 0x20_0000, bytes: vec![0x90; 16], mem: 0x3_0000, flags: R | X };
     exe("the kernel", virt, &[text])
 }
 
 fn sigma0() -> Executable {
-    exe(
-        "sigma0",
-        0xF0_0000,
-        &[part(0xF0_0000, &[1; 100], 100, R | X)],
-    )
+    exe("sigma0", 0xF0_0000, &[part(0xF0_0000, &[1; 100], 100, R | X)])
 }
 
 fn root() -> Executable {
@@ -100,12 +77,8 @@ fn task() -> Executable {
 fn sample() -> Vec<u8> {
     let mut builder = Builder::new(&kernel());
     builder.server(Server::Sigma0, &sigma0(), "").unwrap();
-    builder
-        .server(Server::Root, &root(), "root verbose=1")
-        .unwrap();
-    builder
-        .program(&task(), "serial priority=200 irq=4")
-        .unwrap();
+    builder.server(Server::Root, &root(), "root verbose=1").unwrap();
+    builder.program(&task(), "serial priority=200 irq=4").unwrap();
     builder.module(b"raw bytes".to_vec(), "notes").unwrap();
     builder.finish()
 }
@@ -118,10 +91,7 @@ fn refusal<T: std::fmt::Debug>(result: Result<T>) -> String {
 #[track_caller]
 fn assert_refused<T: std::fmt::Debug>(result: Result<T>, words: &str) {
     let sentence = refusal(result);
-    assert!(
-        sentence.contains(words),
-        "expected `{words}` in: {sentence}"
-    );
+    assert!(sentence.contains(words), "expected `{words}` in: {sentence}");
 }
 
 fn words_of(image: &mut [u8], index: usize, value: u64) {
@@ -142,16 +112,7 @@ fn image_reads_back_as_built() {
     let image = sample();
     let entries = verify(&image).expect("a sound image");
     let kinds: Vec<u64> = entries.iter().map(verify::Entry::kind).collect();
-    assert_eq!(
-        kinds,
-        [
-            kind::SIGMA0,
-            kind::ROOT,
-            kind::ROOT,
-            kind::PROGRAM,
-            kind::MODULE
-        ]
-    );
+    assert_eq!(kinds, [kind::SIGMA0, kind::ROOT, kind::ROOT, kind::PROGRAM, kind::MODULE]);
     assert_eq!(entries[1].words[word::PHYS], 0x100_0000);
     assert_eq!(entries[1].words[word::ENTRY], 0x100_0010);
     assert_eq!(entries[2].words[word::FILE_BYTES], 10);
@@ -174,10 +135,7 @@ fn programs_are_flattened_text_data_bss() {
     let bytes = &image[entry.bytes()];
     assert_eq!(bytes.len(), 0x2000 + 12);
     assert!(bytes[..5000].iter().all(|&b| b == 4));
-    assert!(
-        bytes[5000..0x2000].iter().all(|&b| b == 0),
-        "text is padded with zeros"
-    );
+    assert!(bytes[5000..0x2000].iter().all(|&b| b == 0), "text is padded with zeros");
     assert!(bytes[0x2000..].iter().all(|&b| b == 5));
 }
 
@@ -189,10 +147,7 @@ fn several_read_only_segments_become_one_text() {
         part(0x40_4000, &[3; 8], 8, R | W),
     ];
     let flat = program::flatten(&exe("three", 0x40_1000, &parts)).unwrap();
-    assert_eq!(
-        (flat.text_bytes, flat.data_bytes, flat.mem_bytes),
-        (0x4000, 8, 0x4008)
-    );
+    assert_eq!((flat.text_bytes, flat.data_bytes, flat.mem_bytes), (0x4000, 8, 0x4008));
     assert_eq!(flat.bytes[0x1000], 2);
 }
 
@@ -200,10 +155,7 @@ fn several_read_only_segments_become_one_text() {
 fn a_program_of_text_alone_has_no_data() {
     let flat =
         program::flatten(&exe("t", 0x40_0010, &[part(0x40_0010, &[9; 4], 4, R | X)])).unwrap();
-    assert_eq!(
-        (flat.virt, flat.text_bytes, flat.data_bytes),
-        (0x40_0000, PAGE, 0)
-    );
+    assert_eq!((flat.virt, flat.text_bytes, flat.data_bytes), (0x40_0000, PAGE, 0));
     assert_eq!(flat.mem_bytes, PAGE);
     assert_eq!(flat.bytes.len() as u64, PAGE + flat.data_bytes);
     assert_eq!(flat.bytes[0x10..0x14], [9; 4]);
@@ -211,10 +163,7 @@ fn a_program_of_text_alone_has_no_data() {
 
 #[test]
 fn a_program_of_bss_and_text_keeps_its_bss() {
-    let parts = [
-        part(0x40_0000, &[9; 4], 4, R | X),
-        part(0x40_1000, &[], 0x5000, R | W),
-    ];
+    let parts = [part(0x40_0000, &[9; 4], 4, R | X), part(0x40_1000, &[], 0x5000, R | W)];
     let flat = program::flatten(&exe("t", 0x40_0000, &parts)).unwrap();
     assert_eq!((flat.data_bytes, flat.mem_bytes), (0, 0x6000));
 }
@@ -223,22 +172,13 @@ fn a_program_of_bss_and_text_keeps_its_bss() {
 fn programs_that_cannot_be_flattened_are_refused() {
     let text = part(0x40_0000, &[1; 16], 16, R | X);
     let shared = part(0x40_0800, &[2; 16], 16, R | W);
-    assert_refused(
-        program::flatten(&exe("p", 0x40_0000, &[text.clone(), shared])),
-        "fresh page",
-    );
+    assert_refused(program::flatten(&exe("p", 0x40_0000, &[text.clone(), shared])), "fresh page");
     let far = part(0x9000_0000, &[2; 16], 16, R | W);
-    assert_refused(
-        program::flatten(&exe("p", 0x40_0000, &[text, far])),
-        "spreads over",
-    );
+    assert_refused(program::flatten(&exe("p", 0x40_0000, &[text, far])), "spreads over");
     let null = part(0x10, &[1; 16], 16, R | X);
     assert_refused(program::flatten(&exe("p", 0x10, &[null])), "page 0");
     let wx = part(0x40_0000, &[1; 16], 16, R | W | X);
-    assert_refused(
-        program::flatten(&exe("p", 0x40_0000, &[wx])),
-        "read-only executable part",
-    );
+    assert_refused(program::flatten(&exe("p", 0x40_0000, &[wx])), "read-only executable part");
     let high = part(abi::layout::USER_END - 8, &[1; 8], 16, R | X);
     assert_refused(
         program::flatten(&exe("p", abi::layout::USER_END - 8, &[high])),
@@ -263,40 +203,25 @@ fn files_that_are_no_static_executables_are_refused() {
     assert_refused(with(16, 3), "position independent");
     assert_refused(with(16, 1), "link it first");
     assert_refused(with(18, 183), "machine type 183");
-    assert_refused(
-        Executable::parse("f", &elf_file(0, &[])),
-        "no loadable segment",
-    );
+    assert_refused(Executable::parse("f", &elf_file(0, &[])), "no loadable segment");
 }
 
 #[test]
 fn unsound_segments_are_refused() {
     let parse = |entry, parts: &[Part]| Executable::parse("f", &elf_file(entry, parts));
     let text = part(0x40_0000, &[1; 16], 16, R | X);
-    assert_refused(
-        parse(0x50_0000, &[text.clone()]),
-        "lies in none of its segments",
-    );
+    assert_refused(parse(0x50_0000, &[text.clone()]), "lies in none of its segments");
     let over = part(0x40_0008, &[1; 16], 16, R | W);
     assert_refused(parse(0x40_0000, &[text, over]), "overlap");
-    assert_refused(
-        parse(0x40_0000, &[part(0x40_0000, &[1; 16], 8, R)]),
-        "more bytes in the file",
-    );
-    assert_refused(
-        parse(u64::MAX - 7, &[part(u64::MAX - 7, &[1; 8], 16, R)]),
-        "address space",
-    );
+    assert_refused(parse(0x40_0000, &[part(0x40_0000, &[1; 16], 8, R)]), "more bytes in the file");
+    assert_refused(parse(u64::MAX - 7, &[part(u64::MAX - 7, &[1; 8], 16, R)]), "address space");
 }
 
 #[test]
 fn every_truncation_of_an_elf_file_is_refused_not_a_panic() {
     let file = elf_file(0x40_0000, &[part(0x40_0000, &[1; 32], 64, R | X)]);
     for len in 0..file.len() {
-        assert!(
-            Executable::parse("f", &file[..len]).is_err(),
-            "{len} bytes were accepted"
-        );
+        assert!(Executable::parse("f", &file[..len]).is_err(), "{len} bytes were accepted");
     }
 }
 
@@ -305,26 +230,15 @@ fn load_records_that_collide_are_refused() {
     let mut builder = Builder::new(&kernel());
     builder.server(Server::Sigma0, &sigma0(), "").unwrap();
     let again = exe("root", 0xF0_0080, &[part(0xF0_0080, &[1; 16], 16, R | X)]);
-    assert_refused(
-        builder.server(Server::Root, &again, ""),
-        "where sigma0 already is",
-    );
+    assert_refused(builder.server(Server::Root, &again, ""), "where sigma0 already is");
     let on_kernel = exe("root", 0x22_0000, &[part(0x22_0000, &[1; 16], 16, R | X)]);
-    assert_refused(
-        builder.server(Server::Root, &on_kernel, ""),
-        "where the kernel already is",
-    );
+    assert_refused(builder.server(Server::Root, &on_kernel, ""), "where the kernel already is");
     let low = exe("root", 0x8000, &[part(0x8000, &[1; 16], 16, R | X)]);
     assert_refused(builder.server(Server::Root, &low, ""), "below 1 MiB");
-    let page_shared = [
-        part(0x200_0000, &[1; 16], 16, R | X),
-        part(0x200_0800, &[1; 16], 16, R | W),
-    ];
+    let page_shared =
+        [part(0x200_0000, &[1; 16], 16, R | X), part(0x200_0800, &[1; 16], 16, R | W)];
     let shared = exe("root", 0x200_0000, &page_shared);
-    assert_refused(
-        builder.server(Server::Root, &shared, ""),
-        "share the physical page",
-    );
+    assert_refused(builder.server(Server::Root, &shared, ""), "share the physical page");
 }
 
 #[test]
@@ -337,10 +251,7 @@ fn limits_of_the_image_are_kept() {
     assert_eq!(verify(&builder.finish()).unwrap().len(), MAX_RECORDS);
     let mut builder = Builder::new(&kernel());
     assert_refused(builder.module(vec![], "a\0b"), "no zero byte");
-    assert_refused(
-        builder.module(vec![], &"x".repeat(MAX_CMDLINE_BYTES + 1)),
-        "cannot be stored",
-    );
+    assert_refused(builder.module(vec![], &"x".repeat(MAX_CMDLINE_BYTES + 1)), "cannot be stored");
 }
 
 #[test]

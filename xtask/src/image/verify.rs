@@ -40,9 +40,7 @@ impl Entry {
 /// A sentence that names the record and what is wrong with it.
 pub fn verify(image: &[u8]) -> Result<Vec<Entry>> {
     let count = header(image)?;
-    let entries = (0..count)
-        .map(|index| entry(image, index, count))
-        .collect::<Result<Vec<_>>>()?;
+    let entries = (0..count).map(|index| entry(image, index, count)).collect::<Result<Vec<_>>>()?;
     disjoint("the bytes", &entries, |entry| {
         let bytes = entry.bytes();
         Some(bytes.start as u64..page_up(bytes.end as u64))
@@ -61,9 +59,7 @@ const fn is_load(of: u64) -> bool {
 
 /// Word `index` of the image; the caller has checked that it is there.
 fn word_at(image: &[u8], index: usize) -> u64 {
-    let bytes = image
-        .get(index * 8..index * 8 + 8)
-        .and_then(|b| b.try_into().ok());
+    let bytes = image.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok());
     u64::from_le_bytes(bytes.unwrap_or_default())
 }
 
@@ -74,10 +70,7 @@ fn header(image: &[u8]) -> Result<usize> {
         "the image is truncated: {} bytes are less than its header",
         image.len()
     );
-    ensure!(
-        word_at(image, 0) == MAGIC,
-        "this is not a boot image: its magic word is wrong"
-    );
+    ensure!(word_at(image, 0) == MAGIC, "this is not a boot image: its magic word is wrong");
     ensure!(
         word_at(image, 1) == VERSION,
         "the image has format version {}, this tool knows {VERSION}",
@@ -89,10 +82,7 @@ fn header(image: &[u8]) -> Result<usize> {
         "the image is truncated or padded: its header says {total} bytes, the file has {}",
         image.len()
     );
-    ensure!(
-        total.is_multiple_of(8),
-        "the image's length {total} is not a multiple of 8"
-    );
+    ensure!(total.is_multiple_of(8), "the image's length {total} is not a multiple of 8");
     let count = word_at(image, 2);
     let room = (image.len() / 8 - HEADER_WORDS) / RECORD_WORDS;
     ensure!(
@@ -122,34 +112,22 @@ fn entry(image: &[u8], index: usize, count: usize) -> Result<Entry> {
             ok,
             "{what} of record {index} (offset {start:#x}, {len} bytes) lies outside the image"
         );
-        ensure!(
-            start >= first,
-            "{what} of record {index} (offset {start:#x}) lies in the records"
-        );
+        ensure!(start >= first, "{what} of record {index} (offset {start:#x}) lies in the records");
         Ok(())
     };
     inside("the content", words[word::OFFSET], words[word::FILE_BYTES])?;
-    inside(
-        "the command line",
-        words[word::CMDLINE],
-        words[word::CMDLINE_BYTES].saturating_add(1),
-    )?;
+    inside("the command line", words[word::CMDLINE], words[word::CMDLINE_BYTES].saturating_add(1))?;
     let start = words[word::CMDLINE] as usize;
     let line = &image[start..=start + words[word::CMDLINE_BYTES] as usize];
     let Some((0, text)) = line.split_last() else {
         bail!("the command line of record {index} is not terminated by a zero byte");
     };
-    let cmdline = std::str::from_utf8(text)
-        .ok()
-        .filter(|text| !text.contains('\0'));
+    let cmdline = std::str::from_utf8(text).ok().filter(|text| !text.contains('\0'));
     let Some(cmdline) = cmdline else {
         bail!("the command line of record {index} is not text");
     };
     check_kind(&words, index)?;
-    Ok(Entry {
-        words,
-        cmdline: cmdline.to_owned(),
-    })
+    Ok(Entry { words, cmdline: cmdline.to_owned() })
 }
 
 /// The rules that depend on the record's kind.
@@ -181,11 +159,8 @@ fn check_kind(words: &[u64; RECORD_WORDS], index: usize) -> Result<()> {
 fn check_program(words: &[u64; RECORD_WORDS], index: usize) -> Result<()> {
     let (text, data) = (words[word::TEXT], words[word::DATA]);
     let (virt, entry) = (words[word::VIRT], words[word::ENTRY]);
-    for (what, value) in [
-        ("offset", words[word::OFFSET]),
-        ("virtual start", virt),
-        ("text", text),
-    ] {
+    for (what, value) in [("offset", words[word::OFFSET]), ("virtual start", virt), ("text", text)]
+    {
         ensure!(
             value.is_multiple_of(PAGE),
             "the {what} of program record {index} ({value:#x}) is not a multiple of the page size"

@@ -17,12 +17,8 @@ const MAX_FILE_LINES: usize = 400;
 /// Longest function, lines.
 const MAX_FUNCTION_LINES: usize = 50;
 /// The only places where `unsafe` may stand.
-const UNSAFE_PLACES: [&str; 4] = [
-    "kernel/src/arch",
-    "kernel/src/mem",
-    "kernel/src/usermem",
-    "runtime/",
-];
+const UNSAFE_PLACES: [&str; 4] =
+    ["kernel/src/arch", "kernel/src/mem", "kernel/src/usermem", "runtime/"];
 /// Lints that fail on top of the ordinary warnings.
 const CLIPPY_DENIES: [&str; 6] = [
     "-Dwarnings",
@@ -58,16 +54,10 @@ impl Findings {
     /// One line for the test report.
     #[must_use]
     pub fn unsafe_line(&self) -> String {
-        let crates: Vec<String> = self
-            .unsafe_per_crate
-            .iter()
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
-        let list = if crates.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", crates.join(", "))
-        };
+        let crates: Vec<String> =
+            self.unsafe_per_crate.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let list =
+            if crates.is_empty() { String::new() } else { format!(" ({})", crates.join(", ")) };
         format!("unsafe: {}{list}", self.unsafe_total())
     }
 }
@@ -91,12 +81,8 @@ pub fn inspect(workspace: &Workspace) -> Result<Findings> {
             inspect_rust(&shown, &text, &mut findings);
         }
     }
-    findings
-        .long_files
-        .sort_by_key(|(_, lines)| std::cmp::Reverse(*lines));
-    findings
-        .long_functions
-        .sort_by_key(|function| std::cmp::Reverse(function.lines));
+    findings.long_files.sort_by_key(|(_, lines)| std::cmp::Reverse(*lines));
+    findings.long_functions.sort_by_key(|function| std::cmp::Reverse(function.lines));
     Ok(findings)
 }
 
@@ -110,27 +96,19 @@ fn inspect_rust(shown: &str, text: &str, findings: &mut Findings) {
     if seen.unsafe_lines.is_empty() {
         return;
     }
-    *findings
-        .unsafe_per_crate
-        .entry(crate_of(shown))
-        .or_default() += seen.unsafe_lines.len();
+    *findings.unsafe_per_crate.entry(crate_of(shown)).or_default() += seen.unsafe_lines.len();
     if !UNSAFE_PLACES.iter().any(|place| shown.starts_with(place)) {
-        findings.unsafe_elsewhere.extend(
-            seen.unsafe_lines
-                .iter()
-                .map(|line| format!("{shown}:{line}")),
-        );
+        findings
+            .unsafe_elsewhere
+            .extend(seen.unsafe_lines.iter().map(|line| format!("{shown}:{line}")));
     }
 }
 
 /// `servers/root/src/main.rs` belongs to `servers/root`, `kernel/src/..` to `kernel`.
 fn crate_of(shown: &str) -> String {
     let before = shown.split("/src/").next().unwrap_or(shown);
-    let folder = if before == shown {
-        shown.rsplit_once('/').map_or(shown, |(dir, _)| dir)
-    } else {
-        before
-    };
+    let folder =
+        if before == shown { shown.rsplit_once('/').map_or(shown, |(dir, _)| dir) } else { before };
     folder.to_owned()
 }
 
@@ -138,13 +116,7 @@ fn crate_of(shown: &str) -> String {
 fn sources(workspace: &Workspace) -> Result<Vec<PathBuf>> {
     let output = Command::new("git")
         .current_dir(&workspace.root)
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .args(["*.rs", "*.S", "*.c", "*.h"])
         .output()
         .context("cannot run git to list the sources")?;
@@ -152,11 +124,8 @@ fn sources(workspace: &Workspace) -> Result<Vec<PathBuf>> {
         return Ok(walk(&workspace.root)); // a tree without git, from an archive
     }
     let list = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut files: Vec<PathBuf> = list
-        .split('\0')
-        .filter(|name| !name.is_empty())
-        .map(PathBuf::from)
-        .collect();
+    let mut files: Vec<PathBuf> =
+        list.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
     files.sort();
     files.dedup();
     Ok(files)
@@ -195,9 +164,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
         match command {
             None => eprintln!("{name} is not installed, so it is left out"),
             Some(mut command) => {
-                let status = command
-                    .status()
-                    .with_context(|| format!("cannot run {name}"))?;
+                let status = command.status().with_context(|| format!("cannot run {name}"))?;
                 if !status.success() {
                     broken.push(name);
                 }
@@ -212,40 +179,24 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     if !findings.unreadable.is_empty() {
         broken.push("unreadable Rust");
     }
-    ensure!(
-        broken.is_empty(),
-        "lint found broken rules: {}",
-        broken.join(", ")
-    );
+    ensure!(broken.is_empty(), "lint found broken rules: {}", broken.join(", "));
     println!("lint: no rule is broken");
     Ok(())
 }
 
 /// Prints the findings.
 fn report(findings: &Findings) {
-    println!(
-        "== files over {MAX_FILE_LINES} lines: {}",
-        findings.long_files.len()
-    );
+    println!("== files over {MAX_FILE_LINES} lines: {}", findings.long_files.len());
     for (file, lines) in &findings.long_files {
         println!("{lines:6}  {file}");
     }
-    println!(
-        "== functions over {MAX_FUNCTION_LINES} lines: {}",
-        findings.long_functions.len()
-    );
+    println!("== functions over {MAX_FUNCTION_LINES} lines: {}", findings.long_functions.len());
     for function in &findings.long_functions {
-        println!(
-            "{:6}  {}:{} {}",
-            function.lines, function.file, function.line, function.name
-        );
+        println!("{:6}  {}:{} {}", function.lines, function.file, function.line, function.name);
     }
     println!("== {}", findings.unsafe_line());
     for place in &findings.unsafe_elsewhere {
-        println!(
-            "{place}: unsafe may only stand in {}",
-            UNSAFE_PLACES.join(", ")
-        );
+        println!("{place}: unsafe may only stand in {}", UNSAFE_PLACES.join(", "));
     }
     for file in &findings.unreadable {
         println!("{file}: this file cannot be parsed as Rust");
@@ -266,10 +217,7 @@ fn tools(workspace: &Workspace) -> Result<[(&'static str, Option<Command>); 2]> 
     clippy.arg("--lib").arg("--").args(CLIPPY_DENIES);
     Ok([
         ("cargo fmt", installed(workspace, "fmt").then_some(fmt)),
-        (
-            "cargo clippy",
-            installed(workspace, "clippy").then_some(clippy),
-        ),
+        ("cargo clippy", installed(workspace, "clippy").then_some(clippy)),
     ])
 }
 
@@ -294,31 +242,20 @@ mod tests {
     #[test]
     fn unsafe_is_counted_and_placed() {
         let mut findings = Findings::default();
-        inspect_rust(
-            "kernel/src/arch/x.rs",
-            "fn f() { unsafe { g() } }",
-            &mut findings,
-        );
+        inspect_rust("kernel/src/arch/x.rs", "fn f() { unsafe { g() } }", &mut findings);
         inspect_rust(
             "kernel/src/ipc.rs",
             "\nunsafe fn f() {}\nunsafe impl T for U {}",
             &mut findings,
         );
-        inspect_rust(
-            "runtime/src/lib.rs",
-            "unsafe extern \"C\" {}",
-            &mut findings,
-        );
+        inspect_rust("runtime/src/lib.rs", "unsafe extern \"C\" {}", &mut findings);
         inspect_rust(
             "abi/src/lib.rs",
             "#![forbid(unsafe_code)] // unsafe\nfn f() -> &'static str { \"unsafe\" }",
             &mut findings,
         );
         assert_eq!(findings.unsafe_line(), "unsafe: 4 (kernel 3, runtime 1)");
-        assert_eq!(
-            findings.unsafe_elsewhere,
-            ["kernel/src/ipc.rs:2", "kernel/src/ipc.rs:3"]
-        );
+        assert_eq!(findings.unsafe_elsewhere, ["kernel/src/ipc.rs:2", "kernel/src/ipc.rs:3"]);
     }
 
     #[test]

@@ -33,22 +33,12 @@ pub struct Seen {
 /// When it is not Rust.
 pub fn read(file: &str, text: &str, max_lines: usize) -> Result<Seen> {
     let tree = syn::parse_file(text).with_context(|| format!("{file} is not Rust"))?;
-    let tokens: TokenStream = text
-        .parse()
-        .ok()
-        .with_context(|| format!("{file} is not Rust"))?;
+    let tokens: TokenStream = text.parse().ok().with_context(|| format!("{file} is not Rust"))?;
     let mut unsafe_lines = Vec::new();
     find_unsafe(tokens, &mut unsafe_lines);
-    let mut functions = Functions {
-        file,
-        max_lines,
-        long: Vec::new(),
-    };
+    let mut functions = Functions { file, max_lines, long: Vec::new() };
     functions.visit_file(&tree);
-    Ok(Seen {
-        unsafe_lines,
-        long_functions: functions.long,
-    })
+    Ok(Seen { unsafe_lines, long_functions: functions.long })
 }
 
 /// Every keyword `unsafe`, also inside macros; comments and strings are no tokens.
@@ -75,12 +65,7 @@ impl Functions<'_> {
         let lines = block.span().end().line + 1 - first;
         if lines > self.max_lines {
             let name = signature.ident.to_string();
-            self.long.push(LongFunction {
-                file: self.file.to_owned(),
-                line: first,
-                name,
-                lines,
-            });
+            self.long.push(LongFunction { file: self.file.to_owned(), line: first, name, lines });
         }
     }
 }
@@ -116,15 +101,9 @@ mod tests {
              trait U {{ fn given(&self) {{\n{body}}} fn wanted(&self); }}\n"
         );
         let seen = read("f.rs", &text, 10).unwrap();
-        let names: Vec<(&str, usize, usize)> = seen
-            .long_functions
-            .iter()
-            .map(|f| (f.name.as_str(), f.line, f.lines))
-            .collect();
-        assert_eq!(
-            names,
-            [("long", 2, 12), ("method", 14, 12), ("given", 26, 12)]
-        );
+        let names: Vec<(&str, usize, usize)> =
+            seen.long_functions.iter().map(|f| (f.name.as_str(), f.line, f.lines)).collect();
+        assert_eq!(names, [("long", 2, 12), ("method", 14, 12), ("given", 26, 12)]);
         assert!(read("f.rs", &text, 12).unwrap().long_functions.is_empty());
     }
 

@@ -33,11 +33,7 @@ pub fn run_ring(
     tally: &mut Tally,
 ) -> Result<()> {
     let mut composer = Composer::new(workspace);
-    for run in spec
-        .runs
-        .iter()
-        .filter(|run| run.ring == ring && options.wants(&run.name))
-    {
+    for run in spec.runs.iter().filter(|run| run.ring == ring && options.wants(&run.name)) {
         let started = Instant::now();
         let outcome = suite(workspace, &mut composer, run, options.show)
             .unwrap_or_else(|error| Outcome::failed(format!("{error:#}")));
@@ -57,10 +53,9 @@ fn suite(
     let step = Step::start(run.name.clone());
     let iso = bootable.image.with_extension("iso");
     let boot = match run.boot {
-        BootKind::Pvh => Boot::Pvh {
-            kernel: bootable.kernel.clone(),
-            image: bootable.image.clone(),
-        },
+        BootKind::Pvh => {
+            Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() }
+        }
         BootKind::Iso => Boot::Iso(iso.clone()),
         BootKind::Uefi => Boot::Uefi(iso.clone()),
     };
@@ -132,25 +127,19 @@ fn converse(
 /// Decides from what was printed and how the machine ended (`None`: it was not
 /// asked to end).
 fn verdict(run: &Run, transcript: &str, ended: Option<Ended>, limit: Duration) -> Outcome {
-    let mut outcome = if run.cases {
-        read_cases(transcript)
-    } else {
-        Outcome::default()
-    };
+    let mut outcome = if run.cases { read_cases(transcript) } else { Outcome::default() };
     let closed = transcript.lines().any(|line| line.trim() == CLOSING_LINE);
     if run.cases && !closed {
         let how = ended.map_or_else(String::new, |ended| ended.sentence(limit));
         let during =
             open_case(transcript).map_or_else(String::new, |name| format!(" in test {name}"));
-        outcome.failures.push(format!(
-            "the guest died{during} without the line `{CLOSING_LINE}`: {how}"
-        ));
+        outcome
+            .failures
+            .push(format!("the guest died{during} without the line `{CLOSING_LINE}`: {how}"));
         return outcome;
     }
     if run.cases && outcome.passed == 0 && outcome.failures.is_empty() {
-        outcome
-            .failures
-            .push("the guest closed without having run a test".to_owned());
+        outcome.failures.push("the guest closed without having run a test".to_owned());
     }
     let wanted = run.exit.map(|exit| match exit {
         ExpectedExit::Success => Exit::Success,
@@ -175,9 +164,7 @@ fn verdict(run: &Run, transcript: &str, ended: Option<Ended>, limit: Duration) -
 
 /// `test NAME ... VERDICT`, anywhere in a line.
 fn case(line: &str) -> Option<(&str, &str)> {
-    let start = line
-        .find("test ")
-        .filter(|at| *at == 0 || line.as_bytes()[at - 1] == b' ')?;
+    let start = line.find("test ").filter(|at| *at == 0 || line.as_bytes()[at - 1] == b' ')?;
     let (name, verdict) = line[start + 5..].split_once(" ...")?;
     (!name.is_empty() && !name.contains(' ')).then_some((name, verdict.trim()))
 }
@@ -190,16 +177,10 @@ fn read_cases(transcript: &str) -> Outcome {
             "ok" => outcome.passed += 1,
             _ if verdict.starts_with("FAILED") => {
                 let why = verdict["FAILED".len()..].trim_start_matches([':', ' ']);
-                let why = if why.is_empty() {
-                    "no reason given"
-                } else {
-                    why
-                };
+                let why = if why.is_empty() { "no reason given" } else { why };
                 outcome.failures.push(format!("{name}: {why}"));
             }
-            _ => outcome
-                .failures
-                .push(format!("{name}: no verdict, but `{verdict}`")),
+            _ => outcome.failures.push(format!("{name}: no verdict, but `{verdict}`")),
         }
     }
     outcome
@@ -215,9 +196,7 @@ fn open_case(transcript: &str) -> Option<&str> {
 fn show_tail(transcript: &str) {
     let lines: Vec<&str> = transcript.lines().collect();
     let from = lines.len().saturating_sub(SHOWN_LINES);
-    lines[from..]
-        .iter()
-        .for_each(|line| println!("    | {line}"));
+    lines[from..].iter().for_each(|line| println!("    | {line}"));
 }
 
 #[cfg(test)]
@@ -240,13 +219,7 @@ mod tests {
         let text =
             "boot\ntest a ... ok\ntest b ... FAILED: 3 is not 4\ntest c ... ok\ntests done\n";
         let outcome = verdict(&run("cases = true"), text, ended(Exit::Failure), LIMIT);
-        assert_eq!(
-            outcome,
-            Outcome {
-                passed: 2,
-                failures: vec!["b: 3 is not 4".to_owned()]
-            }
-        );
+        assert_eq!(outcome, Outcome { passed: 2, failures: vec!["b: 3 is not 4".to_owned()] });
     }
 
     #[test]
@@ -254,30 +227,14 @@ mod tests {
         let text = "test a ... ok\ntest b ... ";
         let outcome = verdict(&run("cases = true"), text, ended(Exit::Reset), LIMIT);
         assert_eq!(outcome.passed, 1);
-        assert!(
-            outcome.failures.last().unwrap().contains("died in test b"),
-            "{outcome:?}"
-        );
-        let silent = verdict(
-            &run("cases = true"),
-            "test a ... ok\n",
-            Some(Ended::TimedOut),
-            LIMIT,
-        );
-        assert!(
-            silent.failures[0].contains("time limit of 5 s"),
-            "{silent:?}"
-        );
+        assert!(outcome.failures.last().unwrap().contains("died in test b"), "{outcome:?}");
+        let silent = verdict(&run("cases = true"), "test a ... ok\n", Some(Ended::TimedOut), LIMIT);
+        assert!(silent.failures[0].contains("time limit of 5 s"), "{silent:?}");
     }
 
     #[test]
     fn a_guest_without_tests_is_a_failure() {
-        let outcome = verdict(
-            &run("cases = true"),
-            "tests done\n",
-            ended(Exit::Success),
-            LIMIT,
-        );
+        let outcome = verdict(&run("cases = true"), "tests done\n", ended(Exit::Success), LIMIT);
         assert_eq!(outcome.failures.len(), 1);
     }
 
@@ -285,27 +242,14 @@ mod tests {
     fn the_exit_must_be_as_expected() {
         let run = run("exit = \"success\"");
         assert_eq!(verdict(&run, "", ended(Exit::Success), LIMIT).passed, 1);
-        assert_eq!(
-            verdict(&run, "", ended(Exit::Reset), LIMIT).failures.len(),
-            1
-        );
-        assert_eq!(
-            verdict(&run, "", Some(Ended::TimedOut), LIMIT)
-                .failures
-                .len(),
-            1
-        );
+        assert_eq!(verdict(&run, "", ended(Exit::Reset), LIMIT).failures.len(), 1);
+        assert_eq!(verdict(&run, "", Some(Ended::TimedOut), LIMIT).failures.len(), 1);
     }
 
     #[test]
     fn a_failing_exit_behind_passing_cases_is_a_failure() {
         let run = run("cases = true\nexit = \"success\"");
-        let outcome = verdict(
-            &run,
-            "test a ... ok\ntests done\n",
-            ended(Exit::Failure),
-            LIMIT,
-        );
+        let outcome = verdict(&run, "test a ... ok\ntests done\n", ended(Exit::Failure), LIMIT);
         assert_eq!((outcome.passed, outcome.failures.len()), (1, 1));
     }
 
@@ -324,20 +268,11 @@ mod tests {
         let step = Step::start("t");
         let mut session = Session::start(command, LIMIT, false).unwrap();
         let outcome = judge(&run, &mut session, LIMIT, &step).unwrap();
-        assert_eq!(
-            outcome,
-            Outcome {
-                passed: 1,
-                failures: vec![]
-            }
-        );
+        assert_eq!(outcome, Outcome { passed: 1, failures: vec![] });
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "printf '> '; read x; echo no"]);
         let mut session = Session::start(command, LIMIT, false).unwrap();
         let outcome = judge(&run, &mut session, LIMIT, &step).unwrap();
-        assert!(
-            outcome.failures[0].contains("waited for `hi!` in vain"),
-            "{outcome:?}"
-        );
+        assert!(outcome.failures[0].contains("waited for `hi!` in vain"), "{outcome:?}");
     }
 }

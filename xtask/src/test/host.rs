@@ -32,43 +32,24 @@ fn suite(workspace: &Workspace, package: &Package) -> Result<Outcome> {
     let step = Step::start(package.name.clone());
     step.say("compiling and running");
     let mut cargo = workspace.cargo();
-    cargo.args([
-        "test",
-        "--profile",
-        "tool",
-        "--no-fail-fast",
-        "-p",
-        &package.name,
-    ]);
+    cargo.args(["test", "--profile", "tool", "--no-fail-fast", "-p", &package.name]);
     if package.has_host_library() {
         cargo.arg("--lib");
     }
     for test in package.integration_tests() {
         cargo.args(["--test", test]);
     }
-    let output = cargo
-        .stdin(Stdio::null())
-        .output()
-        .context("cannot run cargo test")?;
+    let output = cargo.stdin(Stdio::null()).output().context("cannot run cargo test")?;
     step.vanish();
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
     let log = keep_log(workspace, &package.name, &format!("{stderr}\n{stdout}"))?;
     let outcome = read_libtest(&stdout, output.status.success());
     if !outcome.failures.is_empty() {
-        let text = if stdout.contains("test result:") {
-            stdout
-        } else {
-            stderr
-        };
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|line| !line.ends_with("... ok"))
-            .collect();
+        let text = if stdout.contains("test result:") { stdout } else { stderr };
+        let lines: Vec<&str> = text.lines().filter(|line| !line.ends_with("... ok")).collect();
         let from = lines.len().saturating_sub(SHOWN_LINES);
-        lines[from..]
-            .iter()
-            .for_each(|line| println!("    | {line}"));
+        lines[from..].iter().for_each(|line| println!("    | {line}"));
         println!("    The whole output is in {}.", workspace.show(&log));
     }
     Ok(outcome)
@@ -88,14 +69,10 @@ fn read_libtest(stdout: &str, success: bool) -> Outcome {
         }
     }
     while outcome.failures.len() < counted {
-        outcome
-            .failures
-            .push("a test that libtest counted but did not name".to_owned());
+        outcome.failures.push("a test that libtest counted but did not name".to_owned());
     }
     if !success && outcome.failures.is_empty() {
-        outcome
-            .failures
-            .push("the suite could not be built, or died without a summary".to_owned());
+        outcome.failures.push("the suite could not be built, or died without a summary".to_owned());
     }
     outcome
 }
@@ -105,11 +82,7 @@ fn summary(line: &str) -> Option<(usize, usize)> {
     let rest = line.strip_prefix("test result: ")?;
     let count = |word: &str| -> Option<usize> {
         let before = rest.split(word).next()?;
-        before
-            .rsplit([' ', ';'])
-            .find(|part| !part.is_empty())?
-            .parse()
-            .ok()
+        before.rsplit([' ', ';']).find(|part| !part.is_empty())?.parse().ok()
     };
     Some((count(" passed")?, count(" failed")?))
 }
@@ -132,28 +105,14 @@ mod tests {
                     running 12 tests\n\
                     test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let outcome = read_libtest(text, false);
-        assert_eq!(
-            outcome,
-            Outcome {
-                passed: 14,
-                failures: vec!["a::c".to_owned()]
-            }
-        );
+        assert_eq!(outcome, Outcome { passed: 14, failures: vec!["a::c".to_owned()] });
     }
 
     #[test]
     fn a_suite_that_does_not_build_fails() {
         assert_eq!(read_libtest("", false).failures.len(), 1);
-        assert_eq!(
-            read_libtest("test result: ok. 2 passed; 0 failed;", false)
-                .failures
-                .len(),
-            1
-        );
-        assert_eq!(
-            read_libtest("test result: ok. 2 passed; 0 failed;", true).passed,
-            2
-        );
+        assert_eq!(read_libtest("test result: ok. 2 passed; 0 failed;", false).failures.len(), 1);
+        assert_eq!(read_libtest("test result: ok. 2 passed; 0 failed;", true).passed, 2);
     }
 
     #[test]

@@ -129,10 +129,7 @@ impl Spec {
         let spec: Self = toml::from_str(text)?;
         for (index, run) in spec.runs.iter().enumerate() {
             run.check()?;
-            if spec.runs[..index]
-                .iter()
-                .any(|other| other.name == run.name)
-            {
+            if spec.runs[..index].iter().any(|other| other.name == run.name) {
                 bail!("two runs are called `{}`", run.name);
             }
         }
@@ -241,22 +238,13 @@ mod tests {
     #[test]
     fn runs_that_prove_nothing_are_refused() {
         refused(RUN, "expects nothing");
-        refused(
-            &RUN.replace("\"system\"", "\"host\""),
-            "cannot be in the host ring",
-        );
+        refused(&RUN.replace("\"system\"", "\"host\""), "cannot be in the host ring");
         refused(
             &RUN.replace("system = \"minimal\"", "cases = true"),
             "neither a `system` nor a `root`",
         );
-        refused(
-            &format!("{RUN}cases = true\n{RUN}cases = true\n"),
-            "two runs are called",
-        );
-        refused(
-            &format!("{RUN}dialogue = [{{ regex = \"(\" }}]\n"),
-            "broken pattern",
-        );
+        refused(&format!("{RUN}cases = true\n{RUN}cases = true\n"), "two runs are called");
+        refused(&format!("{RUN}dialogue = [{{ regex = \"(\" }}]\n"), "broken pattern");
         refused(&format!("{RUN}expects = 1\n"), "unknown field");
     }
 }

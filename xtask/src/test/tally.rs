@@ -17,10 +17,7 @@ impl Outcome {
     /// A suite that counts as one test and failed.
     #[must_use]
     pub fn failed(why: impl Into<String>) -> Self {
-        Self {
-            passed: 0,
-            failures: vec![why.into()],
-        }
+        Self { passed: 0, failures: vec![why.into()] }
     }
 }
 
@@ -44,12 +41,7 @@ impl Tally {
             println!("      FAILED {failure}");
         }
         self.passed += outcome.passed;
-        self.failures.extend(
-            outcome
-                .failures
-                .iter()
-                .map(|failure| format!("{suite}: {failure}")),
-        );
+        self.failures.extend(outcome.failures.iter().map(|failure| format!("{suite}: {failure}")));
     }
 
     /// Tests that passed.
@@ -84,14 +76,7 @@ mod tests {
     #[test]
     fn suites_add_up() {
         let mut tally = Tally::default();
-        tally.add(
-            "a",
-            Outcome {
-                passed: 3,
-                failures: vec!["x was 1".to_owned()],
-            },
-            Duration::ZERO,
-        );
+        tally.add("a", Outcome { passed: 3, failures: vec!["x was 1".to_owned()] }, Duration::ZERO);
         tally.add("b", Outcome::failed("it hung"), Duration::ZERO);
         assert_eq!(tally.closing_line(), "3 passed, 2 failed");
         assert_eq!(tally.failures(), ["a: x was 1", "b: it hung"]);

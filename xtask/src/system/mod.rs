@@ -5,7 +5,6 @@
 //! line, which the root task reads at run time:
 //! `serial priority=200 quota=64 irq=4 ports=0x3f8+8 start=1`.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::Path;
 
@@ -13,14 +12,12 @@ use anyhow::{Context, Result, anyhow};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Priority of a task that names none.
-pub const DEFAULT_PRIORITY: u8 = 100;
-/// Kernel-memory quota of a task that names none, pages.
-pub const DEFAULT_QUOTA_PAGES: u32 = 64;
-/// Interrupt lines that a task may ask for: the two 8259 controllers'.
-const IRQ_LINES: u32 = 16;
-/// Longest name of a task, bytes.
-const MAX_NAME_BYTES: usize = 32;
+mod task;
+
+pub use task::{Pager, Task};
+
+/// Longest name of a task or file, bytes.
+const MAX_NAME_BYTES: usize = 16;
 
 /// A checked description.
 #[derive(Debug, Deserialize)]
@@ -49,34 +46,6 @@ pub struct ServerEntry {
     pub args: String,
 }
 
-/// One task.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Task {
-    /// Its name in the system.
-    pub name: Spanned<String>,
-    /// Name of a built program, or a path.
-    pub image: String,
-    /// 0 (idle) to 255.
-    #[serde(default = "default_priority")]
-    pub priority: u8,
-    /// Kernel memory, pages.
-    #[serde(default = "default_quota")]
-    pub quota_pages: u32,
-    /// Port ranges, `BASE+COUNT`.
-    #[serde(default)]
-    pub ports: Vec<Spanned<String>>,
-    /// Interrupt lines.
-    #[serde(default)]
-    pub irqs: Vec<Spanned<u32>>,
-    /// Start it at boot.
-    #[serde(default = "yes")]
-    pub autostart: bool,
-    /// Start it again when it dies.
-    #[serde(default)]
-    pub restart: bool,
-}
-
 /// One raw file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,18 +54,6 @@ pub struct Module {
     pub name: Spanned<String>,
     /// Path, relative to the tree's root.
     pub file: String,
-}
-
-const fn default_priority() -> u8 {
-    DEFAULT_PRIORITY
-}
-
-const fn default_quota() -> u32 {
-    DEFAULT_QUOTA_PAGES
-}
-
-const fn yes() -> bool {
-    true
 }
 
 impl System {
@@ -126,11 +83,7 @@ impl System {
     /// What the types cannot say: names, ports, interrupt lines.
     fn check(&self, text: &str, shown: &str) -> Result<()> {
         let mut seen: Vec<&str> = vec!["sigma0", "root"];
-        let names = self
-            .tasks
-            .iter()
-            .map(|t| &t.name)
-            .chain(self.modules.iter().map(|m| &m.name));
+        let names = self.tasks.iter().map(|t| &t.name).chain(self.modules.iter().map(|m| &m.name));
         for name in names {
             let refuse = |why: String| Err(at(text, shown, name.span(), &why));
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
@@ -141,90 +94,12 @@ impl System {
                 ));
             }
             if seen.contains(&word) {
-                return refuse(format!(
-                    "the name `{word}` is taken; names are unique in a system"
-                ));
+                return refuse(format!("the name `{word}` is taken; names are unique in a system"));
             }
             seen.push(word);
         }
-        self.tasks
-            .iter()
-            .try_for_each(|task| task.check(text, shown))
-    }
-}
-
-impl Task {
-    fn check(&self, text: &str, shown: &str) -> Result<()> {
-        let name = self.name.get_ref();
-        for irq in &self.irqs {
-            if *irq.get_ref() >= IRQ_LINES {
-                let why = format!(
-                    "`{name}` asks for interrupt {}; expected 0 to 15",
-                    irq.get_ref()
-                );
-                return Err(at(text, shown, irq.span(), &why));
-            }
-        }
-        for ports in &self.ports {
-            if parse_ports(ports.get_ref()).is_none() {
-                let why = format!(
-                    "`{}` is no port range for `{name}`; expected BASE+COUNT inside 0x0..0x10000, \
-                     for example \"0x3f8+8\"",
-                    ports.get_ref()
-                );
-                return Err(at(text, shown, ports.span(), &why));
-            }
-        }
-        Ok(())
-    }
-
-    /// The command line that tells the root task about it.
-    #[must_use]
-    pub fn cmdline(&self) -> String {
-        let mut line = format!(
-            "{} priority={} quota={}",
-            self.name.get_ref(),
-            self.priority,
-            self.quota_pages
-        );
-        let irqs: Vec<String> = self
-            .irqs
-            .iter()
-            .map(|irq| irq.get_ref().to_string())
-            .collect();
-        if !irqs.is_empty() {
-            let _ = write!(line, " irq={}", irqs.join(","));
-        }
-        let ranges = self
-            .ports
-            .iter()
-            .filter_map(|ports| parse_ports(ports.get_ref()));
-        let ports: Vec<String> = ranges
-            .map(|(base, count)| format!("{base:#x}+{count}"))
-            .collect();
-        if !ports.is_empty() {
-            let _ = write!(line, " ports={}", ports.join(","));
-        }
-        let _ = write!(line, " start={}", u8::from(self.autostart));
-        if self.restart {
-            line.push_str(" restart=1");
-        }
-        line
-    }
-}
-
-/// `BASE+COUNT`, decimal or hexadecimal, inside the 64 Ki ports.
-fn parse_ports(text: &str) -> Option<(u32, u32)> {
-    let (base, count) = text.split_once('+')?;
-    let (base, count) = (parse_number(base)?, parse_number(count)?);
-    let inside = count > 0 && base.checked_add(count)? <= 0x1_0000;
-    inside.then_some((base, count))
-}
-
-fn parse_number(text: &str) -> Option<u32> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
+        let checked = self.tasks.iter().try_for_each(Task::check);
+        checked.map_err(|(span, why)| at(text, shown, span, &why))
     }
 }
 
@@ -256,6 +131,9 @@ name = "shell"
 image = "monitor"
 quota_pages = 32
 autostart = false
+control = true
+pager = "root"
+args = "two words"
 [[module]]
 name = "motd"
 file = "README.md"
@@ -263,9 +141,7 @@ file = "README.md"
 
     #[track_caller]
     fn refused(text: &str, words: &str) {
-        let error = System::parse(text, "systems/x.toml")
-            .expect_err("must be refused")
-            .to_string();
+        let error = System::parse(text, "systems/x.toml").expect_err("must be refused").to_string();
         assert!(error.contains(words), "expected `{words}` in: {error}");
     }
 
@@ -274,11 +150,11 @@ file = "README.md"
         let system = System::parse(GOOD, "x").unwrap();
         assert_eq!(
             system.tasks[0].cmdline(),
-            "serial priority=200 quota=64 irq=4 ports=0x3f8+8,0x80+1 start=1 restart=1"
+            "serial priority=200 irq=4 ports=0x3f8+8,0x80+1 start=1 restart=1"
         );
         assert_eq!(
             system.tasks[1].cmdline(),
-            "shell priority=100 quota=32 start=0"
+            "shell quota=32 start=0 control=1 pager=root args=two words"
         );
         assert_eq!(system.modules[0].name.get_ref(), "motd");
     }
@@ -289,11 +165,17 @@ file = "README.md"
             &GOOD.replace("priority = 200", "prio = 200"),
             "systems/x.toml:9: unknown field `prio`",
         );
-        refused(&GOOD.replace("200", "300"), "systems/x.toml:9: ");
+        refused(&GOOD.replace("200", "255"), "systems/x.toml:9: `serial` has priority 255");
+        refused(&GOOD.replace("[4]", "[1, 2, 3, 4, 5]"), "more than 4 interrupts");
         refused(
-            &GOOD.replace("[4]", "[16]"),
-            "systems/x.toml:10: `serial` asks for interrupt 16",
+            &GOOD.replace("two words", &"x".repeat(65)),
+            "systems/x.toml:20: the args of `shell`",
         );
+        refused(
+            &GOOD.replace("\"root\"\nargs", "\"none\"\nargs"),
+            "systems/x.toml:19: unknown variant",
+        );
+        refused(&GOOD.replace("[4]", "[16]"), "systems/x.toml:10: `serial` asks for interrupt 16");
         refused(
             &GOOD.replace("128+1", "0xffff+2"),
             "systems/x.toml:11: `0xffff+2` is no port range",
@@ -307,14 +189,5 @@ file = "README.md"
         refused(&GOOD.replace("\"shell\"", "\"root\""), "is taken");
         refused("[root]\nimage = \"r\"\n", "missing field `sigma0`");
         refused("[root\n", "systems/x.toml:1: ");
-    }
-
-    #[test]
-    fn port_ranges() {
-        assert_eq!(parse_ports("0x3f8+8"), Some((0x3F8, 8)));
-        assert_eq!(parse_ports("0+65536"), Some((0, 65536)));
-        assert_eq!(parse_ports("0+0"), None);
-        assert_eq!(parse_ports("1+65536"), None);
-        assert_eq!(parse_ports("4294967295+1"), None);
     }
 }
