@@ -73,6 +73,16 @@ L4_Word_t l4c_stack_top(void *stack, size_t size);
 L4_Word_t l4c_create_thread(L4_ThreadId_t id, L4_Word_t slot, void *stack, size_t size,
                             void (*entry)(void));
 
+/*
+ * Creates a space with thread `id` in UTCB slot 0 and the layout of the caller's:
+ * interface page and UTCB area at the same addresses.  The thread waits for its
+ * start message from `pager`.  1 done, 0 see ErrorCode.
+ */
+L4_Word_t l4c_create_space(L4_ThreadId_t id, L4_ThreadId_t pager);
+
+/* Prints "WHAT failed: error N" with the caller's ErrorCode and ends with failure. */
+void l4c_fail(const char *what) __attribute__((noreturn));
+
 /* Deletes a thread.  1 done, 0 see ErrorCode. */
 L4_Word_t l4c_delete_thread(L4_ThreadId_t id);
 

@@ -4,6 +4,7 @@
 #include <l4c.h>
 #include <l4/ipc.h>
 #include <l4/kip.h>
+#include <l4/space.h>
 
 /* The emulator's exit port, and what to write there. */
 #define EXIT_PORT 0xF4
@@ -53,6 +54,24 @@ L4_Word_t l4c_create_thread(L4_ThreadId_t id, L4_Word_t slot, void *stack, size_
     if (!L4_ThreadControl(id, me, me, L4_Pager(), l4c_utcb_location(slot)))
         return 0;
     return !L4_IsNilThread(L4_Start_SpIp(id, l4c_stack_top(stack, size), (L4_Word_t)entry));
+}
+
+L4_Word_t l4c_create_space(L4_ThreadId_t id, L4_ThreadId_t pager)
+{
+    void *kip = L4_GetKernelInterface(), *utcb = l4c_utcb_location(0);
+    L4_Fpage_t kip_area = L4_FpageLog2((L4_Word_t)kip, L4_KipAreaSizeLog2(kip));
+    L4_Fpage_t utcb_area = L4_FpageLog2((L4_Word_t)utcb, L4_UtcbAreaSizeLog2(kip));
+    L4_ThreadId_t none = L4_nilthread;
+    L4_Word_t old;
+    return L4_ThreadControl(id, id, L4_Myself(), none, (void *)~0UL)
+           && L4_SpaceControl(id, 0, kip_area, utcb_area, none, &old)
+           && L4_ThreadControl(id, id, none, pager, utcb);
+}
+
+void l4c_fail(const char *what)
+{
+    printf("%s failed: error %lu\n", what, L4_ErrorCode());
+    exit(1);
 }
 
 L4_Word_t l4c_delete_thread(L4_ThreadId_t id)
