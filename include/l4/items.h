@@ -256,12 +256,14 @@ L4_INLINE L4_StringItem_t L4_AddCacheAllocationHintTo(L4_StringItem_t *s,
 /* Number of words of any typed item. */
 L4_INLINE L4_Word_t __L4_ItemWords(const L4_Word_t *words)
 {
-    L4_Word_t type = __L4_ITEM_TYPE(words[0]);
+    L4_Word_t type = __L4_ITEM_TYPE(words[0]), count = 1, mask;
     if (type < __L4_TYPE_MAP)
         return __L4_StringWords(words);
-    if (type == __L4_TYPE_CTRLXFER)
-        return 1 + (L4_Word_t)__builtin_popcountl(words[0] >> 12);
-    return 2;
+    if (type != __L4_TYPE_CTRLXFER)
+        return 2;
+    for (mask = words[0] >> 12; mask; mask &= mask - 1)
+        count++;
+    return count;
 }
 
 #endif
