@@ -29,9 +29,14 @@ typedef struct {
     L4_Word_t start, size, cmdline_offset;
 } L4_Boot_Module_t;
 
+/* pstart is 0 where no memory was set aside (bss). */
+typedef struct {
+    L4_Word_t pstart, vstart, size;
+} L4_Boot_Segment_t;
+
 typedef struct {
     L4_BootRec_t head;
-    L4_Word_t pstart, vstart, text_size, data_size, bss_size;
+    L4_Boot_Segment_t text, data, bss;
     L4_Word_t initial_ip, flags, label, cmdline_offset;
 } L4_Boot_SimpleExec_t;
 
@@ -92,7 +97,7 @@ L4_INLINE char *L4_Module_Cmdline(const L4_BootRec_t *rec)
     return __L4_BootString(rec, ((const L4_Boot_Module_t *)rec)->cmdline_offset);
 }
 
-/* Programs: text, data and bss lie one behind the other. */
+/* Programs. */
 
 #define __L4_DEFINE_SIMPLE_EXEC(name, expression)                               \
     L4_INLINE L4_Word_t L4_SimpleExec_##name(const L4_BootRec_t *rec)           \
@@ -101,15 +106,15 @@ L4_INLINE char *L4_Module_Cmdline(const L4_BootRec_t *rec)
         return expression;                                                      \
     }
 
-__L4_DEFINE_SIMPLE_EXEC(TextPstart, e->pstart)
-__L4_DEFINE_SIMPLE_EXEC(TextVstart, e->vstart)
-__L4_DEFINE_SIMPLE_EXEC(TextSize, e->text_size)
-__L4_DEFINE_SIMPLE_EXEC(DataPstart, e->pstart + e->text_size)
-__L4_DEFINE_SIMPLE_EXEC(DataVstart, e->vstart + e->text_size)
-__L4_DEFINE_SIMPLE_EXEC(DataSize, e->data_size)
-__L4_DEFINE_SIMPLE_EXEC(BssPstart, e->pstart + e->text_size + e->data_size)
-__L4_DEFINE_SIMPLE_EXEC(BssVstart, e->vstart + e->text_size + e->data_size)
-__L4_DEFINE_SIMPLE_EXEC(BssSize, e->bss_size)
+__L4_DEFINE_SIMPLE_EXEC(TextPstart, e->text.pstart)
+__L4_DEFINE_SIMPLE_EXEC(TextVstart, e->text.vstart)
+__L4_DEFINE_SIMPLE_EXEC(TextSize, e->text.size)
+__L4_DEFINE_SIMPLE_EXEC(DataPstart, e->data.pstart)
+__L4_DEFINE_SIMPLE_EXEC(DataVstart, e->data.vstart)
+__L4_DEFINE_SIMPLE_EXEC(DataSize, e->data.size)
+__L4_DEFINE_SIMPLE_EXEC(BssPstart, e->bss.pstart)
+__L4_DEFINE_SIMPLE_EXEC(BssVstart, e->bss.vstart)
+__L4_DEFINE_SIMPLE_EXEC(BssSize, e->bss.size)
 __L4_DEFINE_SIMPLE_EXEC(InitialIP, e->initial_ip)
 __L4_DEFINE_SIMPLE_EXEC(Flags, e->flags)
 __L4_DEFINE_SIMPLE_EXEC(Label, e->label)

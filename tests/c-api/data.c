@@ -151,10 +151,11 @@ static void memory_descriptors(void)
 
 static void boot_records(void)
 {
-    static L4_Word_t info[32] = {
+    static L4_Word_t info[31] = {
         L4_BootInfo_Magic, 1, sizeof info, 64, 2, 0, 0, 0,
         L4_BootInfo_Module, 1, 56, 0x200000, 0x3000, 48, 0x0000676E69727473, /* "string" */
-        L4_BootInfo_SimpleExec, 1, 96, 0x300000, 0x400000, 0x2000, 0x100, 0x80, 0x400010, 1, 7, 0,
+        L4_BootInfo_SimpleExec, 1, 128, 0x300000, 0x400000, 0x2000, 0x302000, 0x402000, 0x100,
+        0, 0x402100, 0x80, 0x400010, 1, 7, 0,
     };
     L4_BootRec_t *rec = L4_BootInfo_FirstEntry(info);
     REQUIRE(L4_BootInfo_Valid(info), "Valid boot information was refused.");
@@ -166,7 +167,8 @@ static void boot_records(void)
     rec = L4_BootRec_Next(rec);
     EXPECT(L4_BootRec_Type(rec), L4_BootInfo_SimpleExec, "the second record's type");
     EXPECT(L4_SimpleExec_DataVstart(rec), 0x402000, "the program's data address");
-    EXPECT(L4_SimpleExec_BssPstart(rec), 0x302100, "the program's bss place");
+    EXPECT(L4_SimpleExec_BssVstart(rec), 0x402100, "the program's bss address");
+    EXPECT(L4_SimpleExec_BssSize(rec), 0x80, "the program's bss size");
     EXPECT(L4_SimpleExec_InitialIP(rec), 0x400010, "the program's entry");
     EXPECT(L4_SimpleExec_Label(rec), 7, "the program's label");
     EXPECT(L4_SimpleExec_Cmdline(rec)[0], 0, "the absent command line");
