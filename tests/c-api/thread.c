@@ -122,7 +122,7 @@ static void exchange_refused(void)
     L4_ThreadId_t absent = spare(2, 1);
     EXPECT(L4_Start(absent).raw, 0, "starting a thread that is not there");
     EXPECT(L4_ErrorCode(), L4_ErrInvalidThread, "the error");
-    EXPECT(L4_ThreadControl(absent, absent, root, L4_nilthread, NOT_CHANGED), 1, "creating a space");
+    EXPECT(L4_ThreadControl(absent, absent, L4_Myself(), L4_nilthread, NOT_CHANGED), 1, "creating a space");
     EXPECT(L4_Start(absent).raw, 0, "starting an inactive thread");
     EXPECT(L4_ErrorCode(), L4_ErrInvalidThread, "the error");
     EXPECT(l4c_delete_thread(absent), 1, "deleting an inactive thread");

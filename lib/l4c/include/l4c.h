@@ -68,7 +68,8 @@ L4_Word_t l4c_stack_top(void *stack, size_t size);
 /*
  * Creates thread `id` in the caller's space, in UTCB slot `slot`, with the caller's
  * pager, and starts it in `entry`, which must not return.  1 done, 0 see ErrorCode.
- * Needs the right to use ThreadControl.
+ * Needs the right to use ThreadControl.  The first call, and the first call of
+ * l4c_utcb_location, must come from the program's first thread.
  */
 L4_Word_t l4c_create_thread(L4_ThreadId_t id, L4_Word_t slot, void *stack, size_t size,
                             void (*entry)(void));

@@ -42,6 +42,22 @@ void *l4c_utcb_location(L4_Word_t slot)
     return (void *)(first + slot * size);
 }
 
+/*
+ * Has every page of the program mapped.  Sigma0 answers page faults on an initial
+ * server's image for its first thread only, so that one does it for all others.
+ */
+static void touch_image(void)
+{
+    extern const volatile char _image_start[], _end[];
+    static int done;
+    const volatile char *at;
+    if (done)
+        return;
+    done = 1;
+    for (at = _image_start; at < _end; at += 1UL << 12)
+        (void)*at;
+}
+
 L4_Word_t l4c_stack_top(void *stack, size_t size)
 {
     return (((L4_Word_t)stack + size) & ~15UL) - 8;
@@ -51,6 +67,7 @@ L4_Word_t l4c_create_thread(L4_ThreadId_t id, L4_Word_t slot, void *stack, size_
                             void (*entry)(void))
 {
     L4_ThreadId_t me = L4_Myself();
+    touch_image();
     if (!L4_ThreadControl(id, me, me, L4_Pager(), l4c_utcb_location(slot)))
         return 0;
     return !L4_IsNilThread(L4_Start_SpIp(id, l4c_stack_top(stack, size), (L4_Word_t)entry));
