@@ -3,15 +3,19 @@
 //!
 //! Ipc uses the X.2 registers unchanged. Every other call puts `-number` into
 //! R8, so that the fast path's test of the timeouts (never, never) tells it
-//! apart at no cost; an argument that X.2 passes in R8 moves to R12, and
+//! apart at no cost. For every call but Ipc and Unmap, an argument that X.2 passes
+//! in R8 moves to R12 and one in RDI moves to R14 (the entry needs RDI at once);
 //! MemoryControl's RCX and R11 move to RBP and R13 after MR4.. went to the UTCB.
+//! Results come back in X.2's registers. For tests, an Ipc whose R8 has bit 32 set
+//! ([`COMPLETE_PATH`]) takes the complete path.
+
+/// Set in R8 beside the timeouts: use the complete path of Ipc.
+pub const COMPLETE_PATH: u64 = 1 << 32;
 
 /// Call numbers; R8 holds the negated number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Call {
-    /// Ipc on the complete path only (links never use it; for tests).
-    SlowIpc = 1,
     /// ExchangeRegisters (IP in R12).
     ExchangeRegisters = 2,
     /// ThreadControl (SpaceSpecifier in R12).
@@ -28,10 +32,10 @@ pub enum Call {
     ProcessorControl = 8,
     /// MemoryControl (MR0.. in the UTCB; attributes RBP, RSI, R12, R13).
     MemoryControl = 9,
-    /// Baton: QuotaControl. RDI SpaceSpecifier, RSI pages to move (signed: positive
+    /// Baton: QuotaControl. R14 (stub: RDI) SpaceSpecifier, RSI pages to move (signed: positive
     /// from the caller's task to the target). RAX 1/0, RDX limit, RSI used, both in pages.
     QuotaControl = 16,
-    /// Baton: Inspect (see [`crate::inspect`]). RDI what, RSI index, RDX argument.
+    /// Baton: Inspect (see [`crate::inspect`]). R14 (stub: RDI) what, RSI index, RDX argument.
     /// RAX 1/0, then RDX, RSI, R9, R10, R12..R15 the record's words.
     Inspect = 17,
 }
@@ -41,7 +45,6 @@ impl Call {
     #[must_use]
     pub const fn decode(r8: u64) -> Option<Self> {
         Some(match r8.wrapping_neg() {
-            1 => Self::SlowIpc,
             2 => Self::ExchangeRegisters,
             3 => Self::ThreadControl,
             4 => Self::ThreadSwitch,
