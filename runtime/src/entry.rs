@@ -7,7 +7,7 @@ use core::arch::global_asm;
 
 use abi::ThreadId;
 
-use crate::{heap, layout, root, thread, utcb};
+use crate::{heap, layout, root, thread, utcb, window};
 
 global_asm!(include_str!("entry.S"));
 
@@ -20,6 +20,7 @@ pub fn start_task() {
 
 /// Prepares an initial server, which has neither heap nor exception handler.
 pub fn start_boot() {
+    window::initial_server();
     utcb::set_exception_handler(ThreadId::NIL);
 }
 

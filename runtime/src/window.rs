@@ -6,6 +6,7 @@
 //! access to a page that nobody mapped is a page fault like any other.
 
 use core::arch::asm;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use abi::{Fpage, Rights};
 use proto::layout;
@@ -16,7 +17,26 @@ use crate::sync::Lock;
 pub const PAGE: u64 = 4096;
 const MAX_WINDOWS: usize = 64;
 
+/// Whether this is an initial server: those have no heap and no stack regions,
+/// and see memory at its physical address.
+static INITIAL_SERVER: AtomicBool = AtomicBool::new(false);
+
 static CLAIMED: Lock<([(u64, u64); MAX_WINDOWS], usize)> = Lock::new(([(0, 0); MAX_WINDOWS], 0));
+
+/// Says that this is an initial server; before the first window.
+pub(crate) fn initial_server() {
+    INITIAL_SERVER.store(true, Ordering::Relaxed);
+}
+
+/// What the runtime manages: the image, the UTCBs and the KIP, heap and stacks.
+fn managed() -> [(u64, u64); 4] {
+    let kernel = (layout::UTCBS, layout::KIP + PAGE);
+    if INITIAL_SERVER.load(Ordering::Relaxed) {
+        return [crate::layout::image(), kernel, (0, 0), (0, 0)];
+    }
+    let heap = (layout::HEAP, layout::HEAP + layout::HEAP_BYTES);
+    [crate::layout::image(), kernel, heap, (layout::STACKS, layout::STACKS + layout::STACKS_BYTES)]
+}
 
 /// A claimed range of addresses.
 #[derive(Debug)]
@@ -34,16 +54,10 @@ impl Window {
     pub fn claim(base: u64, bytes: u64) -> Option<Self> {
         let end = base.checked_add(bytes)?;
         let legal = (base | bytes).is_multiple_of(PAGE) && base >= PAGE && end <= abi::layout::USER_END;
-        let managed = [
-            crate::layout::image(),
-            (layout::HEAP, layout::HEAP + layout::HEAP_BYTES),
-            (layout::STACKS, layout::STACKS + layout::STACKS_BYTES),
-            (layout::UTCBS, layout::KIP + PAGE),
-        ];
         let clash = |&(low, high): &(u64, u64)| base < high && low < end;
         let mut claimed = CLAIMED.lock();
         let (list, count) = &mut *claimed;
-        if !legal || managed.iter().any(clash) || list[..*count].iter().any(clash) || *count == MAX_WINDOWS {
+        if !legal || managed().iter().any(clash) || list[..*count].iter().any(clash) || *count == MAX_WINDOWS {
             return None;
         }
         list[*count] = (base, end);

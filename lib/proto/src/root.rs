@@ -102,3 +102,15 @@ impl State {
         }
     }
 }
+
+/// The version of the threads of a task's generation: odd, so always legal.
+#[must_use]
+pub const fn version_of(generation: u64) -> u32 {
+    (generation as u32) << 1 | 1
+}
+
+/// The generation of a task whose threads have this version.
+#[must_use]
+pub const fn generation_of(version: u32) -> u64 {
+    (version >> 1) as u64
+}
