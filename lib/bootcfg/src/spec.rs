@@ -1,0 +1,220 @@
+//! A task's description: `name key=value ...`.
+
+use proto::Name;
+
+/// Interrupt lines and port ranges per task.
+const LIST: usize = 4;
+const ARGS_BYTES: usize = 64;
+
+/// What a description says about a task.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// Its name.
+    pub name: Name,
+    /// Its threads' priority, 0 to 254.
+    pub priority: u8,
+    /// Kernel memory, pages.
+    pub quota: u64,
+    /// Memory of its own (data, bss, heap, stacks), pages.
+    pub memory: u64,
+    /// Whether it starts with the system.
+    pub start: bool,
+    /// Whether it is started again when it ends by a fault.
+    pub restart: bool,
+    /// Whether it may start and end tasks, inspect the kernel and halt the machine.
+    pub control: bool,
+    /// Whether the root task itself is its pager.
+    pub root_paged: bool,
+    irqs: [u32; LIST],
+    irq_count: usize,
+    ports: [(u16, u16); LIST],
+    port_count: usize,
+    args: [u8; ARGS_BYTES],
+    args_len: usize,
+}
+
+/// What is wrong with a description.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mistake<'a> {
+    /// The line is empty.
+    NoName,
+    /// A word is not `key=value`.
+    NoValue(&'a str),
+    /// No such key.
+    Key(&'a str),
+    /// The value does not fit the key.
+    Value(&'a str, &'a str),
+}
+
+impl core::fmt::Display for Mistake<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoName => f.write_str("a task's line is empty; begin it with a name"),
+            Self::NoValue(word) => write!(f, "`{word}` has no value; write {word}=..."),
+            Self::Key(key) => write!(f, "there is no key `{key}`; the keys are priority, quota, memory, irq, \
+                ports, start, restart, control, pager, args"),
+            Self::Value(key, value) => write!(f, "{key} cannot be `{value}`; see docs/user-level.md for its form"),
+        }
+    }
+}
+
+/// A decimal number, or a hexadecimal one with 0x.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
+}
+
+impl Spec {
+    /// A description with nothing but a name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: Name::new(name),
+            priority: 100,
+            quota: 128,
+            memory: 4096,
+            start: true,
+            restart: false,
+            control: false,
+            root_paged: false,
+            irqs: [0; LIST],
+            irq_count: 0,
+            ports: [(0, 0); LIST],
+            port_count: 0,
+            args: [0; ARGS_BYTES],
+            args_len: 0,
+        }
+    }
+
+    /// Parses a line. A path in front of the name is dropped; everything behind
+    /// `args=` belongs to the task itself.
+    pub fn parse(line: &str) -> Result<Self, Mistake<'_>> {
+        let (line, args) = match line.split_once("args=") {
+            Some((line, args)) => (line, args.trim_end()),
+            None => (line, ""),
+        };
+        let mut words = line.split_ascii_whitespace();
+        let name = words.next().ok_or(Mistake::NoName)?;
+        let mut spec = Self::new(name.rsplit('/').next().unwrap_or(name));
+        spec.args_len = args.len().min(ARGS_BYTES);
+        spec.args[..spec.args_len].copy_from_slice(&args.as_bytes()[..spec.args_len]);
+        for word in words {
+            let (key, value) = word.split_once('=').ok_or(Mistake::NoValue(word))?;
+            spec.set(key, value)?.ok_or(Mistake::Value(key, value))?;
+        }
+        Ok(spec)
+    }
+
+    /// Takes one key; `Ok(None)` if the value does not fit.
+    fn set<'a>(&mut self, key: &'a str, value: &str) -> Result<Option<()>, Mistake<'a>> {
+        Ok(match key {
+            "priority" => number(value).filter(|p| *p < 255).map(|p| self.priority = p as u8),
+            "quota" => number(value).map(|pages| self.quota = pages),
+            "memory" => number(value).map(|pages| self.memory = pages),
+            "start" => switch(value).map(|on| self.start = on),
+            "restart" => switch(value).map(|on| self.restart = on),
+            "control" => switch(value).map(|on| self.control = on),
+            "pager" => match value {
+                "root" => Some(self.root_paged = true),
+                "pager" => Some(self.root_paged = false),
+                _ => None,
+            },
+            "irq" => value.split(',').try_for_each(|line| self.add_irq(line)),
+            "ports" => value.split(',').try_for_each(|range| self.add_ports(range)),
+            _ => return Err(Mistake::Key(key)),
+        })
+    }
+
+    fn add_irq(&mut self, text: &str) -> Option<()> {
+        let line = number(text).filter(|line| *line < 256)?;
+        *self.irqs.get_mut(self.irq_count)? = line as u32;
+        self.irq_count += 1;
+        Some(())
+    }
+
+    fn add_ports(&mut self, text: &str) -> Option<()> {
+        let (base, count) = text.split_once('+').unwrap_or((text, "1"));
+        let (base, count) = (number(base)?, number(count)?);
+        if count == 0 || count > 0xFFFF || base + count > 0x1_0000 {
+            return None;
+        }
+        *self.ports.get_mut(self.port_count)? = (base as u16, count as u16);
+        self.port_count += 1;
+        Some(())
+    }
+
+    /// Whether the task may have the interrupts of `line`.
+    #[must_use]
+    pub fn may_irq(&self, line: u32) -> bool {
+        self.irqs[..self.irq_count].contains(&line)
+    }
+
+    /// The interrupt lines that the task may have.
+    #[must_use]
+    pub fn irqs(&self) -> &[u32] {
+        &self.irqs[..self.irq_count]
+    }
+
+    /// Whether the task may have all ports from `base` to `base + count − 1`.
+    #[must_use]
+    pub fn may_ports(&self, base: u64, count: u64) -> bool {
+        let inside = |range: &(u16, u16)| {
+            let (low, len) = (u64::from(range.0), u64::from(range.1));
+            base >= low && base.checked_add(count).is_some_and(|end| end <= low + len)
+        };
+        count > 0 && self.ports[..self.port_count].iter().any(inside)
+    }
+
+    /// What followed `args=`.
+    #[must_use]
+    pub fn args(&self) -> &[u8] {
+        &self.args[..self.args_len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults() {
+        let spec = Spec::parse("  boot/hello ").unwrap();
+        assert_eq!(spec.name.as_str(), "hello");
+        assert!(spec.start && !spec.restart && !spec.control && !spec.root_paged);
+        assert_eq!((spec.priority, spec.quota, spec.memory), (100, 128, 4096));
+        assert!(!spec.may_irq(0) && !spec.may_ports(0, 1));
+    }
+
+    #[test]
+    fn every_key() {
+        let spec = Spec::parse("serial priority=200 quota=0x40 memory=16 irq=4,8 ports=0x3F8+8,0x70+2 start=0 \
+            restart=1 control=1 pager=root args=one two").unwrap();
+        assert_eq!((spec.priority, spec.quota, spec.memory), (200, 64, 16));
+        assert!(!spec.start && spec.restart && spec.control && spec.root_paged);
+        assert!(spec.may_irq(4) && spec.may_irq(8) && !spec.may_irq(1));
+        assert!(spec.may_ports(0x3F8, 8) && spec.may_ports(0x3FA, 2) && spec.may_ports(0x71, 1));
+        assert!(!spec.may_ports(0x3F7, 2) && !spec.may_ports(0x3F8, 9) && !spec.may_ports(0x3F8, 0));
+        assert_eq!(spec.args(), b"one two");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert_eq!(Spec::parse("").unwrap_err(), Mistake::NoName);
+        assert_eq!(Spec::parse("a b").unwrap_err(), Mistake::NoValue("b"));
+        assert_eq!(Spec::parse("a colour=1").unwrap_err(), Mistake::Key("colour"));
+        for line in ["a priority=255", "a priority=x", "a start=yes", "a irq=1,2,3,4,5", "a ports=0xFFFF+2",
+            "a ports=1+0", "a pager=me", "a irq=256"] {
+            assert!(matches!(Spec::parse(line), Err(Mistake::Value(..))), "{line}");
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! σ0's answers (X.2 6.7).
+
+use abi::kip::{MemoryDescriptor, memory_type};
+use abi::{Fpage, MapItem, MsgTag, Rights, ThreadId, protocol};
+
+use crate::{Owner, Regions};
+
+/// Regions of memory that the book can tell apart.
+const MEMORY_REGIONS: usize = 1024;
+/// Regions of ports.
+const PORT_REGIONS: usize = 256;
+const PAGE: u64 = 4096;
+
+/// Ports that the kernel drives itself: interrupt controllers and timer.
+const KERNEL_PORTS: [(u64, u64); 4] = [(0x20, 0x21), (0xA0, 0xA1), (0x40, 0x40), (0x43, 0x43)];
+
+/// What σ0 does with a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Reply with this item (the nil item refuses).
+    Map(MapItem),
+    /// Reply with an empty message.
+    Empty,
+    /// Show the book; reply with an empty message if asked to.
+    Dump {
+        /// Whether the asker waits for the end.
+        reply: bool,
+    },
+    /// Do not reply.
+    Silence,
+}
+
+/// A refusal: nothing, at address 0.
+const NOTHING: Answer = Answer::Map(MapItem::map(Fpage::NIL, 0));
+
+/// Who owns what.
+pub struct Book {
+    memory: Regions<MEMORY_REGIONS>,
+    ports: Regions<PORT_REGIONS>,
+    /// 0: silent. Set by the root task.
+    pub verbosity: u64,
+    /// Only the root task is served (Baton: extended request 3).
+    closed: bool,
+}
+
+impl Default for Book {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Book {
+    /// A book in which all is reserved but the ports that the kernel leaves alone.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut book = Self { memory: Regions::new(), ports: Regions::new(), verbosity: 0, closed: false };
+        let _ = book.ports.assign(0, 0xFFFF, Owner::Free);
+        for (low, high) in KERNEL_PORTS {
+            let _ = book.ports.assign(low, high, Owner::Reserved);
+        }
+        book
+    }
+
+    /// Applies a memory descriptor; later ones override earlier ones. Pages that
+    /// a conventional region covers only in part are left out.
+    pub fn apply(&mut self, descriptor: MemoryDescriptor) {
+        if descriptor.is_virtual {
+            return;
+        }
+        let owner = match descriptor.kind {
+            memory_type::CONVENTIONAL => Owner::Free,
+            memory_type::RESERVED | memory_type::UNDEFINED => Owner::Reserved,
+            memory_type::SHARED => Owner::Shared,
+            _ => Owner::Special,
+        };
+        self.assign_pages(descriptor.low, descriptor.high, owner);
+    }
+
+    /// Gives the image of an initial server to `owner` (`None`: nobody). `high` is exclusive.
+    pub fn server(&mut self, low: u64, high: u64, owner: Option<ThreadId>) {
+        if low < high {
+            self.assign_pages(low & !(PAGE - 1), (high - 1) | (PAGE - 1), owner.map_or(Owner::Reserved, Owner::Thread));
+        }
+    }
+
+    fn assign_pages(&mut self, low: u64, high: u64, owner: Owner) {
+        let shrink = owner == Owner::Free;
+        let first = if shrink { low.checked_add(PAGE - 1).map(|l| l & !(PAGE - 1)) } else { Some(low & !(PAGE - 1)) };
+        let last = if shrink { (high.wrapping_add(1) & !(PAGE - 1)).wrapping_sub(1) } else { high | (PAGE - 1) };
+        if let Some(first) = first.filter(|first| *first <= last) {
+            // With no room for another region the pages stay what they were;
+            // tables are sized for any firmware's map.
+            let _ = self.memory.assign(first, last, owner);
+        }
+    }
+
+    /// The memory regions: low, high, owner.
+    pub fn memory(&self) -> impl Iterator<Item = (u64, u64, Owner)> {
+        self.memory.iter()
+    }
+
+    /// The port regions: low, high, owner.
+    pub fn ports(&self) -> impl Iterator<Item = (u64, u64, Owner)> {
+        self.ports.iter()
+    }
+
+    /// Answers a message with words `mr` (MR1..MR3) from `from`.
+    pub fn answer(&mut self, from: ThreadId, tag: MsgTag, mr: [u64; 3]) -> Answer {
+        let shape = (tag.untyped(), tag.typed());
+        if self.closed && from.number() > ThreadId::ROOT.number() {
+            return match tag.protocol_label() {
+                protocol::SIGMA0 | protocol::PAGE_FAULT | protocol::IO_FAULT => NOTHING,
+                _ => Answer::Silence,
+            };
+        }
+        match (tag.protocol_label(), shape) {
+            (protocol::PAGE_FAULT, (2, 0)) => self.page_fault(from, mr[0]),
+            (protocol::IO_FAULT, (2, 0)) => self.port(from, Fpage(mr[0])),
+            (protocol::SIGMA0, (2 | 3, 0)) => self.request(from, shape.0, mr),
+            (protocol::SIGMA0_EXTENDED, _) if from.number() <= ThreadId::ROOT.number() => self.extended(mr),
+            _ => Answer::Silence,
+        }
+    }
+
+    /// A page, 1:1, if it is conventional, shared, or the asker's own.
+    fn page_fault(&mut self, from: ThreadId, address: u64) -> Answer {
+        self.take(from, address & !(PAGE - 1), 12, |owner| owner == Owner::Free)
+    }
+
+    fn request(&mut self, from: ThreadId, words: usize, mr: [u64; 3]) -> Answer {
+        let extended = mr[0] & 8 != 0;
+        let fpage = Fpage(mr[0]);
+        // Attributes need MemoryControl, which is not available on this
+        // architecture; an extended request needs its third word.
+        if mr[1] != 0 || (extended && words < 3) {
+            return NOTHING;
+        }
+        let anywhere = mr[0] >> 10 == !0 >> 10;
+        if fpage.is_io() {
+            return if anywhere { NOTHING } else { self.port(from, fpage) };
+        }
+        let bits = (mr[0] >> 4 & 0x3F) as u32;
+        if !(12..=52).contains(&bits) {
+            return NOTHING;
+        }
+        if anywhere {
+            return match self.memory.highest_free(bits) {
+                Some(base) => self.take(from, base, bits, |owner| owner == Owner::Free),
+                None => NOTHING,
+            };
+        }
+        let above = if extended { mr[2] << 32 } else { 0 };
+        let low = if extended { mr[0] & 0xFFFF_FC00 } else { mr[0] & !0x3FF };
+        let base = (above | low) >> bits << bits;
+        self.take(from, base, bits, |owner| matches!(owner, Owner::Free | Owner::Special))
+    }
+
+    /// Gives 2^`bits` bytes at `base` if all of it is shared, the asker's, or `available`.
+    fn take(&mut self, from: ThreadId, base: u64, bits: u32, available: impl Fn(Owner) -> bool) -> Answer {
+        let high = base | ((1 << bits) - 1);
+        let mine = |owner| owner == Owner::Thread(from);
+        if !self.memory.all(base, high, |o| mine(o) || o == Owner::Shared || available(o)) {
+            return NOTHING;
+        }
+        // Shared memory stays shared, whoever has got it.
+        if self.memory.all(base, high, |o| o != Owner::Shared)
+            && self.memory.assign(base, high, Owner::Thread(from)).is_err()
+        {
+            return NOTHING;
+        }
+        Answer::Map(MapItem::map(Fpage::memory(base, bits, Rights::RWX), base))
+    }
+
+    /// Gives the ports of an I/O flexpage if they are free or the asker's.
+    fn port(&mut self, from: ThreadId, fpage: Fpage) -> Answer {
+        let low = u64::from(fpage.io_base());
+        let high = low + (1 << fpage.io_bits()) - 1;
+        let available = |owner| owner == Owner::Free || owner == Owner::Thread(from);
+        if !fpage.is_io() || !self.ports.all(low, high, available) {
+            return NOTHING;
+        }
+        if self.ports.assign(low, high, Owner::Thread(from)).is_err() {
+            return NOTHING;
+        }
+        Answer::Map(MapItem::map(Fpage::io(fpage.io_base(), fpage.io_bits()).with_rights(Rights::RWX), low))
+    }
+
+    /// Verbosity (1), dump (2); Baton: serve nobody but the root task (3).
+    fn extended(&mut self, mr: [u64; 3]) -> Answer {
+        match mr[0] {
+            1 => {
+                self.verbosity = mr[1];
+                Answer::Silence
+            }
+            2 => Answer::Dump { reply: mr[1] != 0 },
+            3 => {
+                self.closed = true;
+                Answer::Empty
+            }
+            _ => Answer::Silence,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: ThreadId = ThreadId::ROOT;
+    const OTHER: ThreadId = ThreadId::global(90, 1);
+
+    fn book() -> Book {
+        let mut book = Book::new();
+        let mut add = |low, high, kind, subtype| {
+            book.apply(MemoryDescriptor { low, high, is_virtual: false, kind, subtype });
+        };
+        add(0, !0, memory_type::SHARED, 0);
+        add(0, 0x9_FBFF, memory_type::CONVENTIONAL, 0);
+        add(0x10_0000, 0x1FFF_FFFF, memory_type::CONVENTIONAL, 0);
+        add(0xA_0000, 0xB_FFFF, memory_type::SHARED, 0);
+        add(0x20_0000, 0x5F_FFFF, memory_type::RESERVED, 0);
+        add(0x200_0000, 0x200_5FFF, memory_type::BOOT, 3);
+        add(0xFEC0_0000, 0xFEC0_0FFF, memory_type::ARCH, 2);
+        book.server(0xF0_0000, 0xF1_0000, None);
+        book.server(0x100_0000, 0x104_0000, Some(ROOT));
+        book
+    }
+
+    fn fault(book: &mut Book, from: ThreadId, address: u64) -> Answer {
+        book.answer(from, MsgTag::protocol(protocol::PAGE_FAULT, 4, 2, 0), [address, 0x1000, 0])
+    }
+
+    fn ask(book: &mut Book, from: ThreadId, fpage: u64) -> Answer {
+        book.answer(from, MsgTag::protocol(protocol::SIGMA0, 0, 2, 0), [fpage, 0, 0])
+    }
+
+    fn page(base: u64, bits: u32) -> Answer {
+        Answer::Map(MapItem::map(Fpage::memory(base, bits, Rights::RWX), base))
+    }
+
+    #[test]
+    fn page_faults() {
+        let mut book = book();
+        assert_eq!(fault(&mut book, ROOT, 0x100_1234), page(0x100_1000, 12));
+        assert_eq!(fault(&mut book, OTHER, 0x100_1234), NOTHING);
+        assert_eq!(fault(&mut book, ROOT, 0x30_0000), NOTHING);
+        assert_eq!(fault(&mut book, ROOT, 0x200_0000), NOTHING);
+        assert_eq!(fault(&mut book, ROOT, 0xA_8000), page(0xA_8000, 12));
+        assert_eq!(fault(&mut book, OTHER, 0xA_8000), page(0xA_8000, 12));
+        assert_eq!(fault(&mut book, OTHER, 0x150_0000), page(0x150_0000, 12));
+        assert_eq!(fault(&mut book, ROOT, 0x150_0000), NOTHING);
+        assert_eq!(fault(&mut book, OTHER, 0x150_0010), page(0x150_0000, 12));
+    }
+
+    #[test]
+    fn a_page_that_conventional_memory_covers_in_part_is_not_conventional() {
+        let mut book = book();
+        assert_eq!(fault(&mut book, ROOT, 0x9_E000), page(0x9_E000, 12));
+        // The last page is only partly conventional; the shared descriptor below it shows.
+        assert_eq!(ask(&mut book, ROOT, !0x3FF | 20 << 4), page(0x1FF0_0000, 20));
+        assert!(book.memory.all(0x9_F000, 0x9_FFFF, |owner| owner == Owner::Shared));
+    }
+
+    #[test]
+    fn requests_by_address() {
+        let mut book = book();
+        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x200_0000, 12, Rights::NONE).0), page(0x200_0000, 12));
+        assert_eq!(ask(&mut book, OTHER, Fpage::memory(0x200_0000, 12, Rights::NONE).0), NOTHING);
+        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x200_0000, 12, Rights::NONE).0), page(0x200_0000, 12));
+        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0xFEC0_0000, 12, Rights::NONE).0), page(0xFEC0_0000, 12));
+        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x20_0000, 12, Rights::NONE).0), NOTHING);
+        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x1000_0000, 11, Rights::NONE).0), NOTHING);
+        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x1000_0000, 28, Rights::NONE).0), page(0x1000_0000, 28));
+    }
+
+    #[test]
+    fn anywhere_takes_the_highest_and_never_twice() {
+        let mut book = book();
+        let first = ask(&mut book, ROOT, !0x3FF | 22 << 4);
+        let second = ask(&mut book, ROOT, !0x3FF | 22 << 4);
+        assert_eq!((first, second), (page(0x1FC0_0000, 22), page(0x1F80_0000, 22)));
+        assert_eq!(ask(&mut book, ROOT, !0x3FF | 30 << 4), NOTHING);
+        assert_eq!(ask(&mut book, ROOT, !0x3FF | 11 << 4), NOTHING);
+    }
+
+    #[test]
+    fn a_gigabyte() {
+        let mut book = Book::new();
+        book.apply(MemoryDescriptor { low: 0, high: 0xFFFF_FFFF, is_virtual: false, kind: 1, subtype: 0 });
+        assert_eq!(ask(&mut book, ROOT, !0x3FF | 30 << 4), page(0xC000_0000, 30));
+    }
+
+    #[test]
+    fn extended_address() {
+        let mut book = Book::new();
+        book.apply(MemoryDescriptor { low: 0, high: 0x3_FFFF_FFFF, is_virtual: false, kind: 1, subtype: 0 });
+        let tag = MsgTag::protocol(protocol::SIGMA0, 0, 3, 0);
+        assert_eq!(book.answer(ROOT, tag, [0x4000_0000 | 12 << 4 | 8, 0, 2]), page(0x2_4000_0000, 12));
+        let short = MsgTag::protocol(protocol::SIGMA0, 0, 2, 0);
+        assert_eq!(book.answer(ROOT, short, [0x4000_0000 | 12 << 4 | 8, 0, 2]), NOTHING);
+    }
+
+    #[test]
+    fn ports_have_one_owner() {
+        let mut book = book();
+        let uart = Fpage::io(0x3F8, 3);
+        let given = Answer::Map(MapItem::map(uart.with_rights(Rights::RWX), 0x3F8));
+        assert_eq!(ask(&mut book, ROOT, uart.0), given);
+        assert_eq!(ask(&mut book, ROOT, uart.0), given);
+        assert_eq!(ask(&mut book, OTHER, uart.0), NOTHING);
+        assert_eq!(ask(&mut book, ROOT, Fpage::io(0x20, 0).0), NOTHING);
+        assert_eq!(ask(&mut book, ROOT, !0x3FF | 2 << 4), NOTHING);
+        let io = MsgTag::protocol(protocol::IO_FAULT, 6, 2, 0);
+        assert!(matches!(book.answer(OTHER, io, [Fpage::io(0x60, 0).0, 0, 0]), Answer::Map(item) if !item.fpage.is_nil()));
+        assert_eq!(book.answer(OTHER, io, [Fpage::io(0x3FA, 1).0, 0, 0]), NOTHING);
+    }
+
+    #[test]
+    fn malformed_messages_get_no_answer() {
+        let mut book = book();
+        for tag in [MsgTag::protocol(protocol::SIGMA0, 0, 1, 0), MsgTag::protocol(protocol::SIGMA0, 0, 2, 2),
+            MsgTag::protocol(-7, 0, 2, 0), MsgTag::new(0, 2, 0), MsgTag::protocol(protocol::PAGE_FAULT, 4, 1, 0)] {
+            assert_eq!(book.answer(ROOT, tag, [0x1000_0000 | 12 << 4, 0, 0]), Answer::Silence);
+        }
+        let tag = MsgTag::protocol(protocol::SIGMA0, 0, 2, 0);
+        assert_eq!(book.answer(ROOT, tag, [0x1000_0000 | 12 << 4, 1, 0]), NOTHING);
+    }
+
+    #[test]
+    fn extended_requests() {
+        let mut book = book();
+        let tag = MsgTag::protocol(protocol::SIGMA0_EXTENDED, 0, 2, 0);
+        assert_eq!(book.answer(OTHER, tag, [1, 7, 0]), Answer::Silence);
+        assert_eq!(book.verbosity, 0);
+        assert_eq!(book.answer(ROOT, tag, [1, 7, 0]), Answer::Silence);
+        assert_eq!(book.verbosity, 7);
+        assert_eq!(book.answer(ROOT, tag, [2, 0, 0]), Answer::Dump { reply: false });
+        assert_eq!(book.answer(ROOT, tag, [2, 1, 0]), Answer::Dump { reply: true });
+        assert_eq!(book.answer(ROOT, tag, [3, 0, 0]), Answer::Empty);
+        assert_eq!(fault(&mut book, OTHER, 0x150_0000), NOTHING);
+        assert_eq!(fault(&mut book, ROOT, 0x150_0000), page(0x150_0000, 12));
+    }
+}

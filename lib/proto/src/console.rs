@@ -1,0 +1,24 @@
+//! The console's interface: text out, lines in. Registered as [`NAME`].
+
+/// The name under which a console driver registers.
+pub const NAME: &str = "console";
+
+const BASE: u64 = 0x200;
+
+/// MR1 bytes, then the text in words (at most [`WORD_BYTES`]). Reply: empty.
+pub const WRITE: u64 = BASE;
+/// A string item of at most [`STRING_BYTES`]. Reply: empty.
+pub const WRITE_STRING: u64 = BASE + 1;
+/// Reply when there is a line: MR1 bytes, then its text without the line end.
+pub const READ_LINE: u64 = BASE + 2;
+/// Reply when there is a character: MR1 its code.
+pub const READ_CHAR: u64 = BASE + 3;
+/// MR1, MR2 nothing. Reply: MR1 bytes written, MR2 bytes read, MR3 interrupts taken.
+pub const STATISTICS: u64 = BASE + 4;
+
+/// Largest text of a [`WRITE`], bytes.
+pub const WORD_BYTES: usize = 60 * 8;
+/// Largest string of a [`WRITE_STRING`], bytes.
+pub const STRING_BYTES: usize = 4096;
+/// Longest line of a [`READ_LINE`], bytes.
+pub const LINE_BYTES: usize = 120;

@@ -1,0 +1,86 @@
+//! An ordinary task's address space. The runtime, the pager and the root task
+//! agree on these addresses; all in bytes.
+
+/// Where programs are linked: text, then data and bss.
+pub const IMAGE: u64 = 0x0040_0000;
+/// The heap: filled with zeroed pages on demand.
+pub const HEAP: u64 = 0x1000_0000;
+/// Size of the heap's region.
+pub const HEAP_BYTES: u64 = 0x1000_0000;
+/// The stacks: one region per thread of the task.
+pub const STACKS: u64 = 0x7000_0000;
+/// Size of one stack region; its lowest [`STACK_GUARD`] bytes are never mapped.
+pub const STACK_BYTES: u64 = 0x10_0000;
+/// Size of the guard below each stack.
+pub const STACK_GUARD: u64 = 0x1_0000;
+/// Threads per task, and so stack regions and UTCBs.
+pub const THREADS: u64 = 16;
+/// Size of all stack regions.
+pub const STACKS_BYTES: u64 = STACK_BYTES * THREADS;
+/// UTCB area, as in the initial servers.
+pub const UTCBS: u64 = 0xBF00_0000;
+/// Log2 size of a task's UTCB area: 16 UTCBs of 1 KiB.
+pub const UTCB_BITS: u32 = 14;
+/// The kernel interface page, as in the initial servers.
+pub const KIP: u64 = 0xBFF0_0000;
+
+/// In the pager: the frames that the root task gives it, as one window.
+pub const POOL: u64 = 0x10_0000_0000;
+/// In the pager: physical memory of the boot modules, read-only, at this offset.
+pub const MODULES: u64 = 0x20_0000_0000;
+/// Free for the windows of programs.
+pub const WINDOWS: u64 = 0x30_0000_0000;
+
+/// Top of the stack of a task's thread number `index`.
+#[must_use]
+pub const fn stack_top(index: u64) -> u64 {
+    STACKS + (index + 1) * STACK_BYTES
+}
+
+/// UTCB location of a task's thread number `index`.
+#[must_use]
+pub const fn utcb_location(index: u64) -> u64 {
+    UTCBS + index * 1024
+}
+
+/// First thread number of the first task that the root task starts.
+pub const FIRST_TASK_THREAD: u32 = 64;
+
+/// Thread number of thread `index` of the task in slot `slot`.
+#[must_use]
+pub const fn thread_number(slot: usize, index: u64) -> u32 {
+    FIRST_TASK_THREAD + slot as u32 * THREADS as u32 + index as u32
+}
+
+/// Slot and index of a thread number, the inverse of [`thread_number`].
+#[must_use]
+pub const fn slot_of(number: u32) -> Option<(usize, u64)> {
+    match number.checked_sub(FIRST_TASK_THREAD) {
+        None => None,
+        Some(offset) => Some(((offset / THREADS as u32) as usize, (offset % THREADS as u32) as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_numbers_and_slots_are_inverse() {
+        for slot in 0..40 {
+            for index in 0..THREADS {
+                assert_eq!(slot_of(thread_number(slot, index)), Some((slot, index)));
+            }
+        }
+        assert_eq!(slot_of(FIRST_TASK_THREAD - 1), None);
+    }
+
+    #[test]
+    fn regions_do_not_overlap() {
+        let regions = [(IMAGE, HEAP), (HEAP, HEAP + HEAP_BYTES), (STACKS, STACKS + STACKS_BYTES),
+            (UTCBS, UTCBS + (1 << UTCB_BITS)), (KIP, KIP + 4096)];
+        for pair in regions.windows(2) {
+            assert!(pair[0].1 <= pair[1].0, "{pair:x?}");
+        }
+    }
+}

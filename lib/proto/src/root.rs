@@ -1,0 +1,116 @@
+//! The root task's interface: names, threads, tasks, resources.
+
+const BASE: u64 = 0x100;
+
+/// MR1, MR2 name: the sender is now found under it. Reply: empty.
+pub const REGISTER: u64 = BASE;
+/// MR1, MR2 name. Reply: MR1 thread id; [`crate::Refusal::Unknown`] if nobody has it.
+pub const LOOKUP: u64 = BASE + 1;
+/// MR1 first port, MR2 count. Reply: map items with the I/O flexpages.
+pub const PORTS: u64 = BASE + 2;
+/// MR1 line: interrupts of that line become messages to the sender. Reply: empty.
+pub const IRQ: u64 = BASE + 3;
+/// MR1 log2 size, MR2 physical address or [`ANYWHERE`]. Reply: MR1 physical
+/// address, map item with the memory.
+pub const MEMORY: u64 = BASE + 4;
+/// Reply: MR1 id, MR2 index of a new thread in the sender's space.
+pub const CREATE_THREAD: u64 = BASE + 5;
+/// Reply: MR1 id, MR2 index of a new thread in a space of its own; its pager is
+/// the sender, which starts it.
+pub const CREATE_SPACE: u64 = BASE + 6;
+/// MR1 id of a thread of the sender's task. Reply: empty (none if it was the sender).
+pub const DELETE_THREAD: u64 = BASE + 7;
+/// MR1 id of a thread of the sender's task. Reply: MR1 1 if it exists, else 0.
+pub const IS_ALIVE: u64 = BASE + 8;
+/// MR1 code: the sender's task is over. No reply.
+pub const EXIT: u64 = BASE + 9;
+/// MR1 bytes, then text: shown on the root task's own console line. Reply: empty.
+pub const LOG: u64 = BASE + 10;
+/// MR1, MR2 name of this task's argument line. MR1 offset. Reply: MR1 bytes
+/// left from there, then text.
+pub const ARGUMENTS: u64 = BASE + 11;
+
+/// MR1 index. Reply: MR1, MR2 name, MR3 [`State`], MR4 main thread, MR5 restarts,
+/// MR6 exit code. Refused (Unknown) behind the last task.
+pub const TASK: u64 = BASE + 32;
+/// MR1, MR2 name: start a task that does not run. Needs `control`.
+pub const START: u64 = BASE + 33;
+/// MR1, MR2 name: end a task for good. Needs `control`.
+pub const KILL: u64 = BASE + 34;
+/// MR1, MR2 name: end a task and start it afresh. Needs `control`.
+pub const RESTART: u64 = BASE + 35;
+/// MR1, MR2 name. Reply when the task is over: MR1 exit code.
+pub const WAIT: u64 = BASE + 36;
+/// MR1 what, MR2 index, MR3 argument of the kernel's Inspect. Reply: eight words.
+pub const INSPECT: u64 = BASE + 37;
+/// Reply: MR1 frames of the pool, MR2 of them in use (root's own), MR3 bytes of
+/// memory handed to tasks on request, MR4 bytes of the pager's pool.
+pub const MEMORY_USE: u64 = BASE + 38;
+/// MR1 code: end the machine. Needs `control`.
+pub const HALT: u64 = BASE + 39;
+
+/// From the pager: MR1 thread. Reply: MR1 physical start, MR2 virtual start,
+/// MR3 text, MR4 data, MR5 bss bytes, MR6 limit in pages, MR7 generation.
+pub const TASK_IMAGE: u64 = BASE + 48;
+/// From the pager: MR1 thread, MR2 address, MR3 IP, MR4 access, MR5 reason (a
+/// code of `paging::Refusal`). No reply to the faulting thread: it is ended.
+pub const BAD_FAULT: u64 = BASE + 49;
+/// From the pager. Reply: MR1 bytes of its pool.
+pub const POOL_BYTES: u64 = BASE + 50;
+
+/// For [`MEMORY`]: any physical address will do.
+pub const ANYWHERE: u64 = !0;
+
+/// What a task is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum State {
+    /// Described, never started.
+    Ready = 0,
+    /// Running.
+    Running = 1,
+    /// Ended by itself.
+    Exited = 2,
+    /// Ended by a fault.
+    Crashed = 3,
+    /// Ended by request.
+    Killed = 4,
+}
+
+impl State {
+    /// Decodes a message word.
+    #[must_use]
+    pub const fn decode(word: u64) -> Self {
+        match word {
+            1 => Self::Running,
+            2 => Self::Exited,
+            3 => Self::Crashed,
+            4 => Self::Killed,
+            _ => Self::Ready,
+        }
+    }
+
+    /// One word for people.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Exited => "exited",
+            Self::Crashed => "crashed",
+            Self::Killed => "killed",
+        }
+    }
+}
+
+/// The version of the threads of a task's generation: odd, so always legal.
+#[must_use]
+pub const fn version_of(generation: u64) -> u32 {
+    (generation as u32) << 1 | 1
+}
+
+/// The generation of a task whose threads have this version.
+#[must_use]
+pub const fn generation_of(version: u32) -> u64 {
+    (version >> 1) as u64
+}

@@ -1,0 +1,156 @@
+//! What the root task does for a task: the client side of `proto::root`.
+
+use abi::{IpcError, IpcErrorKind, Phase, ThreadId, Time, Timeouts};
+pub use proto::Refusal;
+use proto::root as op;
+use proto::{Name, REFUSED};
+
+use crate::port::Ports;
+use crate::window::Window;
+use crate::{Msg, accept, ipc};
+
+/// Exit code of a program that panicked.
+pub const PANICKED: u64 = 101;
+
+/// Calls the root task.
+pub fn call(msg: &Msg) -> Result<Msg, Refusal> {
+    answer(ipc::call(ThreadId::ROOT, msg))
+}
+
+/// An IPC's result as a server's answer.
+pub fn answer(result: ipc::Result<Msg>) -> Result<Msg, Refusal> {
+    match result {
+        Ok(msg) if msg.label() == REFUSED => Err(Refusal::decode(msg.mr[0])),
+        Ok(msg) => Ok(msg),
+        Err(_) => Err(Refusal::NoAnswer),
+    }
+}
+
+fn named(label: u64, name: &str) -> Msg {
+    Msg::new(label).words(&Name::new(name).words())
+}
+
+/// Registers this thread under `name`.
+pub fn register(name: &str) -> Result<(), Refusal> {
+    call(&named(op::REGISTER, name)).map(|_| ())
+}
+
+/// The thread that is registered under `name`.
+pub fn lookup(name: &str) -> Result<ThreadId, Refusal> {
+    Ok(ThreadId(call(&named(op::LOOKUP, name))?.mr[0]))
+}
+
+/// Like [`lookup`], repeated for up to `patience_ms` milliseconds.
+pub fn find(name: &str, patience_ms: u64) -> Result<ThreadId, Refusal> {
+    for _ in 0..patience_ms / 5 {
+        if let Ok(thread) = lookup(name) {
+            return Ok(thread);
+        }
+        ipc::sleep(5000);
+    }
+    lookup(name)
+}
+
+/// Maps the I/O ports `base` to `base + count − 1`.
+pub fn ports(base: u16, count: u16) -> Result<Ports, Refusal> {
+    let guard = accept::ports();
+    call(&Msg::new(op::PORTS).word(base.into()).word(count.into()))?;
+    drop(guard);
+    Ok(Ports::new(base, count))
+}
+
+/// Interrupts of `line` become messages to this thread.
+pub fn attach_irq(line: u32) -> Result<ThreadId, Refusal> {
+    call(&Msg::new(op::IRQ).word(line.into()))?;
+    Ok(ThreadId::irq(line))
+}
+
+/// Fills `window` with contiguous memory (at `physical`, or anywhere). Returns
+/// the physical address.
+pub fn memory(window: &mut Window, physical: Option<u64>) -> Result<u64, Refusal> {
+    let bits = u64::from(window.bytes().trailing_zeros());
+    let guard = accept::window(window).ok_or(Refusal::BadArgument)?;
+    let reply = call(&Msg::new(op::MEMORY).word(bits).word(physical.unwrap_or(op::ANYWHERE)))?;
+    drop(guard);
+    Ok(reply.mr[0])
+}
+
+/// A new thread of this space, not started: its id and its index in the task.
+pub fn create_thread() -> Result<(ThreadId, u64), Refusal> {
+    let reply = call(&Msg::new(op::CREATE_THREAD))?;
+    Ok((ThreadId(reply.mr[0]), reply.mr[1]))
+}
+
+/// A new thread in a space of its own, with this thread as its pager.
+pub fn create_space() -> Result<(ThreadId, u64), Refusal> {
+    let reply = call(&Msg::new(op::CREATE_SPACE))?;
+    Ok((ThreadId(reply.mr[0]), reply.mr[1]))
+}
+
+/// Deletes a thread of this task; does not return if it is the caller.
+pub fn delete_thread(thread: ThreadId) {
+    let _ = call(&Msg::new(op::DELETE_THREAD).word(thread.0));
+}
+
+/// Whether a thread of this task exists.
+#[must_use]
+pub fn is_alive(thread: ThreadId) -> bool {
+    call(&Msg::new(op::IS_ALIVE).word(thread.0)).is_ok_and(|reply| reply.mr[0] == 1)
+}
+
+/// Announces the end of this task.
+pub(crate) fn exit(code: u64) {
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(op::EXIT).word(code));
+}
+
+/// Shows text (at most 480 bytes) on the root task's own output.
+pub fn log(text: &[u8]) {
+    let msg = text_message(op::LOG, text);
+    let _ = ipc::call_within(ThreadId::ROOT, &msg, Timeouts::new(Time::NEVER, Time::NEVER));
+}
+
+/// A message of `label` with MR1 = number of bytes, then the bytes in words.
+#[must_use]
+pub fn text_message(label: u64, text: &[u8]) -> Msg {
+    let text = &text[..text.len().min(proto::console::WORD_BYTES)];
+    text.chunks(8).fold(Msg::new(label).word(text.len() as u64), |msg, chunk| {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        msg.word(u64::from_le_bytes(bytes))
+    })
+}
+
+/// The text of a message made by [`text_message`]; returns its length.
+pub fn message_text(msg: &Msg, buffer: &mut [u8]) -> usize {
+    let room = (msg.tag.untyped().max(1) - 1) * 8;
+    let len = (msg.mr[0] as usize).min(buffer.len()).min(room);
+    for (index, chunk) in buffer[..len].chunks_mut(8).enumerate() {
+        chunk.copy_from_slice(&msg.get(index + 1).to_le_bytes()[..chunk.len()]);
+    }
+    len
+}
+
+/// This task's argument line (what follows `args=` in its description) into `buffer`.
+pub fn arguments(buffer: &mut [u8]) -> &str {
+    let len = match call(&Msg::new(op::ARGUMENTS)) {
+        Ok(reply) => message_text(&reply, buffer),
+        Err(_) => 0,
+    };
+    core::str::from_utf8(&buffer[..len]).unwrap_or("")
+}
+
+/// Starts, kills, restarts (`label` says which) the task `name`.
+pub fn control(label: u64, name: &str) -> Result<(), Refusal> {
+    call(&named(label, name)).map(|_| ())
+}
+
+/// Waits until the task `name` is over; returns its exit code.
+pub fn wait(name: &str) -> Result<u64, Refusal> {
+    Ok(call(&named(op::WAIT, name))?.mr[0])
+}
+
+/// Whether `error` says that the partner is gone.
+#[must_use]
+pub fn is_gone(error: IpcError) -> bool {
+    error.kind == IpcErrorKind::NonExisting || (error.kind == IpcErrorKind::Cancelled && error.phase == Phase::Receive)
+}

@@ -1,0 +1,29 @@
+//! Priorities and the processor.
+
+use abi::{CallError, ThreadId};
+
+use crate::{syscall, utcb};
+
+const UNCHANGED: u64 = !0;
+
+/// Sets a thread's priority (0 to 255, 255 highest).
+///
+/// Allowed to its scheduler, and never above the caller's own priority unless
+/// the caller is privileged.
+pub fn set_priority(thread: ThreadId, priority: u8) -> Result<(), CallError> {
+    let (state, _) = syscall::schedule(thread.0, UNCHANGED, UNCHANGED, u64::from(priority), UNCHANGED);
+    if state != 0 {
+        return Ok(());
+    }
+    Err(CallError::decode(utcb::error_code()).unwrap_or(CallError::InvalidParameter))
+}
+
+/// Gives up the rest of the time slice.
+pub fn yield_now() {
+    syscall::thread_switch(0);
+}
+
+/// Gives the rest of the time slice to `thread`.
+pub fn yield_to(thread: ThreadId) {
+    syscall::thread_switch(thread.0);
+}

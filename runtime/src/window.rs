@@ -1,0 +1,138 @@
+//! Memory that the runtime does not manage: windows that other tasks map into.
+//!
+//! A window is claimed once and never overlaps the image, the heap, the stacks,
+//! the UTCBs or another window; so reading and writing it through these methods
+//! can never touch a Rust object. All accesses are volatile, whole words. An
+//! access to a page that nobody mapped is a page fault like any other.
+
+use core::arch::asm;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use abi::{Fpage, Rights};
+use proto::layout;
+
+use crate::sync::Lock;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+const MAX_WINDOWS: usize = 64;
+
+/// Whether this is an initial server: those have no heap and no stack regions,
+/// and see memory at its physical address.
+static INITIAL_SERVER: AtomicBool = AtomicBool::new(false);
+
+static CLAIMED: Lock<([(u64, u64); MAX_WINDOWS], usize)> = Lock::new(([(0, 0); MAX_WINDOWS], 0));
+
+/// Says that this is an initial server; before the first window.
+pub(crate) fn initial_server() {
+    INITIAL_SERVER.store(true, Ordering::Relaxed);
+}
+
+/// What the runtime manages: the image, the UTCBs and the KIP, heap and stacks.
+fn managed() -> [(u64, u64); 4] {
+    let kernel = (layout::UTCBS, layout::KIP + PAGE);
+    if INITIAL_SERVER.load(Ordering::Relaxed) {
+        return [crate::layout::image(), kernel, (0, 0), (0, 0)];
+    }
+    let heap = (layout::HEAP, layout::HEAP + layout::HEAP_BYTES);
+    [crate::layout::image(), kernel, heap, (layout::STACKS, layout::STACKS + layout::STACKS_BYTES)]
+}
+
+/// A claimed range of addresses.
+#[derive(Debug)]
+pub struct Window {
+    base: u64,
+    bytes: u64,
+}
+
+impl Window {
+    /// Claims `bytes` bytes from `base`; both multiples of the page size.
+    ///
+    /// `None` if anything that the runtime manages lies there, if another window
+    /// does, or if there are too many windows.
+    #[must_use]
+    pub fn claim(base: u64, bytes: u64) -> Option<Self> {
+        let end = base.checked_add(bytes)?;
+        let legal = (base | bytes).is_multiple_of(PAGE) && base >= PAGE && end <= abi::layout::USER_END;
+        let clash = |&(low, high): &(u64, u64)| base < high && low < end;
+        let mut claimed = CLAIMED.lock();
+        let (list, count) = &mut *claimed;
+        if !legal || managed().iter().any(clash) || list[..*count].iter().any(clash) || *count == MAX_WINDOWS {
+            return None;
+        }
+        list[*count] = (base, end);
+        *count += 1;
+        Some(Self { base, bytes })
+    }
+
+    /// First address.
+    #[must_use]
+    pub const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The window as a flexpage, if it is one: a power of two, naturally aligned.
+    #[must_use]
+    pub fn fpage(&self) -> Option<Fpage> {
+        let fits = self.bytes.is_power_of_two() && self.base.is_multiple_of(self.bytes);
+        fits.then(|| Fpage::memory(self.base, self.bytes.trailing_zeros(), Rights::RWX))
+    }
+
+    fn address(&self, offset: u64, bytes: u64) -> *mut u64 {
+        let fits = offset.is_multiple_of(8) && offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
+        assert!(fits, "an access at offset {offset:#x} of a window of {:#x} bytes", self.bytes);
+        (self.base + offset) as *mut u64
+    }
+
+    /// Reads the word at `offset` bytes, a multiple of 8.
+    #[must_use]
+    pub fn read(&self, offset: u64) -> u64 {
+        // SAFETY: inside the window, which no Rust object overlaps (see the module).
+        unsafe { self.address(offset, 8).read_volatile() }
+    }
+
+    /// Writes the word at `offset` bytes, a multiple of 8.
+    pub fn write(&self, offset: u64, value: u64) {
+        // SAFETY: as in `read`.
+        unsafe { self.address(offset, 8).write_volatile(value) }
+    }
+
+    /// Makes sure that the page at `offset` is mapped here, by reading from it.
+    pub fn touch(&self, offset: u64) {
+        let _ = self.read(offset & !7);
+    }
+
+    /// Fills `bytes` (a multiple of 8) from `offset` with zeros.
+    pub fn zero(&self, offset: u64, bytes: u64) {
+        let to = self.address(offset, bytes);
+        // SAFETY: the whole range is inside the window.
+        unsafe {
+            asm!("rep stosq", inout("rcx") bytes / 8 => _, inout("rdi") to => _, in("rax") 0, options(nostack));
+        }
+    }
+
+    /// Copies `bytes` (a multiple of 8) from `source` at `source_offset` to `offset`.
+    pub fn copy(&self, offset: u64, source: &Self, source_offset: u64, bytes: u64) {
+        let to = self.address(offset, bytes);
+        let from = source.address(source_offset, bytes);
+        // SAFETY: both ranges are inside their windows; windows do not overlap,
+        // and inside one window the pager copies between different pages.
+        unsafe {
+            asm!("rep movsq", inout("rcx") bytes / 8 => _, inout("rdi") to => _,
+                 inout("rsi") from => _, options(nostack));
+        }
+    }
+
+    /// Copies bytes from `offset` into `buffer`.
+    pub fn read_bytes(&self, offset: u64, buffer: &mut [u8]) {
+        for (at, byte) in (offset..).zip(buffer) {
+            *byte = self.read(at & !7).to_le_bytes()[(at & 7) as usize];
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The pager of ordinary tasks: text shared from the boot modules, data copied,
+//! everything else zeroed, all on demand.
+//!
+//! One thread. Its frames and its book lie in a pool that the root task keeps
+//! (`runtime::pool`), so it can be killed and started again at any time: the
+//! clients fault once more on each page and find it unchanged. It talks to the
+//! root task only, never to servers that it pages itself.
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+use abi::{ThreadId, Timeouts, protocol};
+use paging::{Image, Refusal};
+use proto::{layout, pager as op, root as root_op};
+use runtime::pool::{Client, Modules, Pool, SLOTS};
+use runtime::space::Fault;
+use runtime::window::Window;
+use runtime::{Msg, entry, ipc, root};
+
+entry!(main);
+
+/// Bytes of physical memory that the module window can show.
+const MODULES_BYTES: u64 = 1 << 36;
+
+struct Pager {
+    pool: Pool,
+    modules: Modules,
+    clients: [Option<Client>; SLOTS],
+    faults: u64,
+    texts: u64,
+}
+
+/// What to do next.
+enum Next {
+    /// Answer somebody and wait.
+    Answer(ThreadId, Msg),
+    /// Report a bad fault to the root task, which ends the thread, and wait.
+    Report(Msg),
+    /// Wait.
+    Wait,
+}
+
+impl Next {
+    /// Does it; returns the next request. A report and the wait are one
+    /// operation, so that the root task finds the pager waiting.
+    fn request(self) -> (ThreadId, Msg) {
+        match self {
+            Self::Answer(to, msg) => ipc::next_request(Some((to, msg))),
+            Self::Report(msg) => ipc::ipc(ThreadId::ROOT, ThreadId::ANY, Timeouts::NEVER, &msg)
+                .unwrap_or_else(|_| ipc::next_request(None)),
+            Self::Wait => ipc::next_request(None),
+        }
+    }
+}
+
+fn main() {
+    let bytes = root::call(&Msg::new(root_op::POOL_BYTES)).map_or(0, |reply| reply.mr[0]);
+    let window = Window::claim(layout::POOL, bytes).filter(|window| window.bytes() > 0);
+    let (Some(window), Some(modules)) = (window, Window::claim(layout::MODULES, MODULES_BYTES)) else {
+        panic!("the root task gave the pager no pool; it needs at least 4 MiB of free memory");
+    };
+    let mut pager = Pager {
+        pool: Pool::open(window),
+        modules: Modules { window: modules, phys: 0 },
+        clients: [None; SLOTS],
+        faults: 0,
+        texts: 0,
+    };
+    let _ = root::register(op::NAME);
+    let mut next = Next::Wait;
+    loop {
+        let (from, msg) = next.request();
+        next = pager.serve(from, &msg);
+    }
+}
+
+impl Pager {
+    fn serve(&mut self, from: ThreadId, msg: &Msg) -> Next {
+        match msg.tag.protocol_label() {
+            protocol::PAGE_FAULT => self.fault(from, msg),
+            protocol::IO_FAULT => refuse(from, msg.mr[0], msg.mr[1], 0, Refusal::Port),
+            _ => self.request(from, msg),
+        }
+    }
+
+    fn request(&mut self, from: ThreadId, msg: &Msg) -> Next {
+        match msg.label() {
+            op::STATISTICS => {
+                let words = [self.pool.frames() as u64, self.pool.in_use(), self.faults, self.texts, self.pool.starts()];
+                Next::Answer(from, Msg::new(proto::OK).words(&words))
+            }
+            op::FORGET if from == ThreadId::ROOT => {
+                let slot = msg.mr[0] as usize;
+                self.pool.forget(slot, None);
+                if let Some(client) = self.clients.get_mut(slot) {
+                    *client = None;
+                }
+                Next::Wait
+            }
+            _ => Next::Wait,
+        }
+    }
+
+    fn fault(&mut self, from: ThreadId, msg: &Msg) -> Next {
+        let Some(fault) = Fault::decode(msg) else { return Next::Wait };
+        let refused = match self.client(from) {
+            None => Refusal::Stranger,
+            Some(client) => match self.pool.resolve(&client, &self.modules, fault.address, fault.access) {
+                Ok(answer) => {
+                    self.faults += 1;
+                    self.texts += u64::from(fault.address.wrapping_sub(client.image.virt) < client.image.text);
+                    return Next::Answer(from, answer);
+                }
+                Err(refused) => refused,
+            },
+        };
+        refuse(from, fault.address, fault.ip, u64::from(fault.access.0), refused)
+    }
+
+    /// The task that `thread` belongs to; asks the root task about new ones.
+    fn client(&mut self, thread: ThreadId) -> Option<Client> {
+        let (slot, _) = layout::slot_of(thread.number())?;
+        let generation = root_op::generation_of(thread.version());
+        let known = self.clients.get(slot)?.filter(|client| client.generation == generation);
+        if known.is_some() {
+            return known;
+        }
+        let mr = root::call(&Msg::new(root_op::TASK_IMAGE).word(thread.0)).ok()?.mr;
+        let image = Image { phys: mr[0], virt: mr[1], text: mr[2], data: mr[3], bss: mr[4] };
+        let client = Client { slot, generation, image, limit: mr[5] };
+        self.pool.forget(slot, Some(generation));
+        self.clients[slot] = Some(client);
+        Some(client)
+    }
+}
+
+/// The report of a fault that the thread does not survive.
+fn refuse(from: ThreadId, address: u64, ip: u64, access: u64, why: Refusal) -> Next {
+    Next::Report(Msg::new(root_op::BAD_FAULT).words(&[from.0, address, ip, access, why as u64]))
+}

@@ -1,0 +1,131 @@
+//! The beginning: ports and memory from σ0, tasks from the bootinfo.
+
+use bootcfg::{Kind, Mistake, Record, Spec, records};
+use paging::Image;
+use runtime::pool::{Modules, Pool};
+use runtime::{direct, direct_println, kip, sigma0};
+
+use crate::task::Task;
+use crate::{Root, TASKS};
+
+/// Port of the emulator's exit device.
+pub const EXIT_PORT: u16 = 0xF4;
+/// Log2 size of the pool for the tasks that the root task pages itself: 4 MiB.
+const OWN_POOL_BITS: u32 = 22;
+/// Log2 sizes to try for the pager's pool: 1 GiB to 4 MiB.
+const PAGER_POOL_BITS: core::ops::RangeInclusive<u32> = 22..=30;
+
+/// Why there is no system to start.
+pub enum Trouble {
+    /// The KIP names no bootinfo.
+    NoBootinfo,
+    /// σ0 does not give it out.
+    Refused(u64),
+    /// It cannot be read.
+    Bad(bootcfg::BadBootinfo),
+}
+
+impl core::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoBootinfo => f.write_str("the kernel interface page names no bootinfo; boot an image with programs."),
+            Self::Refused(at) => write!(f, "sigma0 does not give out the bootinfo at {at:#x}; check its memory descriptor."),
+            Self::Bad(bad) => write!(f, "{bad}."),
+        }
+    }
+}
+
+/// Ports for reports, and for ending the machine.
+pub fn take_ports() {
+    let _ = sigma0::ports(direct::BASE, direct::PORT_BITS);
+    let _ = sigma0::ports(EXIT_PORT, 2);
+}
+
+/// Reads the tasks of the boot image into the table.
+pub fn read_tasks(root: &mut Root) -> Result<(), Trouble> {
+    let at = kip::get().bootinfo();
+    if at == 0 {
+        return Err(Trouble::NoBootinfo);
+    }
+    let first = at & !0xFFF;
+    let head = sigma0::range(first, first + 4096).ok_or(Trouble::Refused(at))?;
+    let offset = at - first;
+    let size = head.read(offset + 16).min(1 << 20);
+    let rest = first + 4096;
+    let more = (at + size > rest).then(|| sigma0::range(rest, at + size));
+    let read = |byte: u64| {
+        let from_head = offset + byte;
+        match &more {
+            _ if from_head < 4096 => head.read(from_head),
+            Some(Some(window)) if from_head - 4096 < window.bytes() => window.read(from_head - 4096),
+            _ => 0,
+        }
+    };
+    let mut slot = 0;
+    records(read, |record| add(root, &mut slot, record)).map_err(Trouble::Bad)
+}
+
+/// Adds the task of one record, if it describes one.
+fn add(root: &mut Root, slot: &mut usize, record: &Record) {
+    let Kind::Program { phys, virt, text, data, bss, entry } = record.kind else { return };
+    let spec = match Spec::parse(record.line()) {
+        Ok(spec) => spec,
+        Err(Mistake::NoName) => return,
+        Err(mistake) => {
+            direct_println!("root: the line `{}` describes no task: {mistake}.", record.line());
+            return;
+        }
+    };
+    if matches!(spec.name.as_str(), "sigma0" | "sigma1" | "root") {
+        return;
+    }
+    if *slot == TASKS || root.slot_named(spec.name).is_some() {
+        direct_println!("root: {} is not added: there are {TASKS} tasks at most, each with its own name.", spec.name);
+        return;
+    }
+    let window = sigma0::range(phys, phys + text + data);
+    if window.is_none() {
+        direct_println!("root: {} is not usable: sigma0 does not give out its memory at {phys:#x}.", spec.name);
+    }
+    let modules = window.map(|window| Modules { phys: window.base(), window });
+    let image = Image { phys, virt, text, data, bss };
+    if spec.name.as_str() == "pager" {
+        root.pager = Some(*slot);
+    }
+    let mut task = Task::new(spec, image, entry, modules);
+    task.spec.root_paged |= spec.name.as_str() == "pager";
+    root.tasks[*slot] = Some(task);
+    *slot += 1;
+}
+
+/// Memory for the tasks: a small pool of the root task's own, a large one for
+/// the pager. What is left in σ0 is for requests; nobody else gets it from there.
+pub fn take_memory(root: &mut Root) {
+    root.pool = sigma0::memory(None, OWN_POOL_BITS).map(fresh).map(Pool::open);
+    if root.pager.is_some() {
+        root.pager_pool = PAGER_POOL_BITS.rev().find_map(|bits| sigma0::memory(None, bits)).map(fresh);
+    }
+    sigma0::close();
+    if root.pool.is_none() {
+        direct_println!("root: sigma0 has no block of 4 MiB left; tasks cannot be started. Give the machine more memory.");
+    }
+}
+
+/// Memory may hold what an earlier system left there: no pool's header survives.
+fn fresh(window: runtime::window::Window) -> runtime::window::Window {
+    window.write(0, 0);
+    window
+}
+
+/// Starts the pager, then everything that is to start with the system.
+pub fn start_all(root: &mut Root) {
+    if let Some(slot) = root.pager {
+        let _ = root.start(slot);
+    }
+    for slot in 0..TASKS {
+        let wanted = root.task(slot).is_some_and(|task| task.spec.start && Some(slot) != root.pager);
+        if wanted {
+            let _ = root.start(slot);
+        }
+    }
+}

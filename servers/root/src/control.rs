@@ -1,0 +1,88 @@
+//! What the monitor may ask: tasks, the kernel's records, the machine.
+
+use abi::ThreadId;
+use abi::inspect::What;
+use proto::root::{self as op, State};
+use proto::{Name, Refusal};
+use runtime::port::Ports;
+use runtime::{Msg, direct_println, kernel, thread};
+
+use crate::boot::EXIT_PORT;
+use crate::{Reply, Root, done, outcome, refused};
+
+impl Root {
+    /// Answers a request about other tasks.
+    pub fn control(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Reply {
+        let allowed = self.task(slot)?.spec.control;
+        let target = self.slot_named(Name::from_words(msg.mr[0], msg.mr[1]));
+        match msg.label() {
+            op::TASK => outcome(self.describe(msg.mr[0])),
+            op::WAIT => self.wait(from, target),
+            op::MEMORY_USE => Some(self.memory_use()),
+            _ if !allowed => refused(Refusal::NotAllowed),
+            op::START | op::KILL | op::RESTART => self.change(msg.label(), slot, target),
+            op::INSPECT => outcome(inspect(msg.mr[0], msg.mr[1], msg.mr[2])),
+            op::HALT => halt(msg.mr[0]),
+            _ => refused(Refusal::BadArgument),
+        }
+    }
+
+    fn describe(&self, index: u64) -> Result<Msg, Refusal> {
+        let slot = usize::try_from(index).map_err(|_| Refusal::Unknown)?;
+        let task = self.task(slot).ok_or(Refusal::Unknown)?;
+        let main = if task.state == State::Running { task.thread(slot, 0).0 } else { 0 };
+        let state = task.state as u64;
+        let reply = Msg::new(proto::OK).words(&task.spec.name.words());
+        Ok(reply.words(&[state, main, task.restarts, task.exit_code]))
+    }
+
+    fn wait(&mut self, from: ThreadId, target: Option<usize>) -> Reply {
+        let Some(target) = target else { return refused(Refusal::Unknown) };
+        let task = self.task(target)?;
+        if task.state != State::Running {
+            return Some(Msg::new(proto::OK).word(task.exit_code));
+        }
+        match self.waiters.iter_mut().find(|waiter| waiter.is_none()) {
+            Some(free) => {
+                *free = Some((from, target));
+                None
+            }
+            None => refused(Refusal::Exhausted),
+        }
+    }
+
+    fn change(&mut self, what: u64, slot: usize, target: Option<usize>) -> Reply {
+        let Some(target) = target else { return refused(Refusal::Unknown) };
+        if what != op::START {
+            self.end(target, State::Killed, 0);
+        }
+        let result = if what == op::KILL { Ok(()) } else { self.start(target) };
+        if what == op::RESTART
+            && let Some(task) = self.task_mut(target)
+        {
+            task.restarts += 1;
+        }
+        // A task that ended itself hears no more.
+        if target == slot { None } else { result.map_or_else(refused, |()| done()) }
+    }
+
+    fn memory_use(&self) -> Msg {
+        let own = self.pool.as_ref().map_or([0, 0], |pool| [pool.frames() as u64, pool.in_use()]);
+        let pager = self.pager_pool.as_ref().map_or(0, |pool| pool.bytes());
+        Msg::new(proto::OK).words(&own).word(self.blocks.bytes_in_use()).word(pager)
+    }
+}
+
+fn inspect(what: u64, index: u64, argument: u64) -> Result<Msg, Refusal> {
+    let kinds = [What::Thread, What::Space, What::Mapping, What::Kernel, What::Check];
+    let what = kinds.into_iter().find(|kind| *kind as u64 == what).ok_or(Refusal::BadArgument)?;
+    let record = kernel::inspect(what, index, argument).ok_or(Refusal::Unknown)?;
+    Ok(Msg::new(proto::OK).words(&record))
+}
+
+/// Ends the machine: by the emulator's exit device, or by doing nothing any more.
+fn halt(code: u64) -> Reply {
+    direct_println!("root: the machine is halted.");
+    Ports::new(EXIT_PORT, 4).write32(0, code as u32);
+    thread::park()
+}

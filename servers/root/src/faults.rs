@@ -1,0 +1,124 @@
+//! What goes wrong in tasks, and page faults of those that the root task pages.
+
+use abi::protocol::EXCEPTION_WORDS;
+use abi::{Fpage, MapItem, Rights, ThreadId};
+use paging::Refusal;
+use proto::layout;
+use report::{BadFault, BadPort, Exception};
+use runtime::space::Fault;
+use runtime::{Msg, direct_println, kernel};
+
+use crate::task::Task;
+use crate::{Reply, Root};
+
+/// Log2 size of the pieces in which the pager's pool is mapped.
+const PIECE_BITS: u32 = 21;
+
+impl Root {
+    /// A page fault that came to the root task.
+    pub fn page_fault(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Reply {
+        let fault = Fault::decode(msg)?;
+        let pager = self.pager_of(slot);
+        if pager != ThreadId::ROOT {
+            // The thread was started, or its old pager went, before it knew its
+            // pager: now it does, and faults again.
+            let _ = kernel::set_pager(from, from, pager, !0);
+            return Some(Msg::default());
+        }
+        match self.resolve(slot, &fault) {
+            Ok(answer) => Some(answer),
+            Err(why) => {
+                self.bad_fault(slot, from, &fault, why);
+                None
+            }
+        }
+    }
+
+    fn resolve(&mut self, slot: usize, fault: &Fault) -> Result<Msg, Refusal> {
+        if self.pager == Some(slot)
+            && let Some(answer) = self.pager_window(fault)
+        {
+            return Ok(answer);
+        }
+        let task = self.tasks.get(slot).and_then(Option::as_ref).ok_or(Refusal::Stranger)?;
+        let modules = task.modules.as_ref().ok_or(Refusal::Stranger)?;
+        let pool = self.pool.as_mut().ok_or(Refusal::Pool)?;
+        pool.resolve(&task.client(slot), modules, fault.address, fault.access)
+    }
+
+    /// The pager's two windows: its pool, and the boot modules read-only.
+    fn pager_window(&self, fault: &Fault) -> Option<Msg> {
+        let pool = self.pager_pool.as_ref()?;
+        if let Some(offset) = fault.address.checked_sub(layout::POOL).filter(|offset| *offset < pool.bytes()) {
+            let piece = offset >> PIECE_BITS << PIECE_BITS;
+            let fpage = Fpage::memory(pool.base() + piece, PIECE_BITS, Rights::RW);
+            return Some(Msg::default().map(MapItem::map(fpage, layout::POOL + piece)));
+        }
+        let phys = fault.address.checked_sub(layout::MODULES)?;
+        let known = |task: &Task| {
+            task.modules.as_ref().is_some_and(|m| phys >= m.phys && phys - m.phys < m.window.bytes())
+        };
+        if fault.access.contains(Rights::W) || !self.tasks.iter().flatten().any(known) {
+            return None;
+        }
+        let fpage = Fpage::memory(phys, 12, Rights::RX);
+        Some(Msg::default().map(MapItem::map(fpage, fault.address & !0xFFF)))
+    }
+
+    /// The pager reports a fault that it does not resolve.
+    pub fn reported_fault(&mut self, slot: usize, msg: &Msg) -> Reply {
+        let thread = ThreadId(msg.mr[0]);
+        let access = Rights((msg.mr[3] & 7) as u8);
+        let fault = Fault { address: msg.mr[1], ip: msg.mr[2], access };
+        let (Some((victim, _)), true) = (self.sender(thread), self.pager == Some(slot)) else { return None };
+        match Refusal::decode(msg.mr[4]) {
+            Refusal::Port => self.bad_port(victim, thread, Fpage(fault.address), fault.ip),
+            why => self.bad_fault(victim, thread, &fault, why),
+        }
+        None
+    }
+
+    fn bad_fault(&mut self, slot: usize, thread: ThreadId, fault: &Fault, why: Refusal) {
+        let Some(task) = self.task(slot) else { return };
+        let Fault { address, ip, access } = *fault;
+        let report = BadFault { task: task.spec.name.as_str(), thread, address, ip, access, why: why.as_str() };
+        direct_println!("root: {report}");
+        self.end_thread(slot, thread);
+    }
+
+    /// An access to a port without the right.
+    pub fn io_fault(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Reply {
+        self.bad_port(slot, from, Fpage(msg.mr[0]), msg.mr[1]);
+        None
+    }
+
+    fn bad_port(&mut self, slot: usize, thread: ThreadId, port: Fpage, ip: u64) {
+        let Some(task) = self.task(slot) else { return };
+        let why = Refusal::Port.as_str();
+        let report = BadPort { task: task.spec.name.as_str(), thread, port: port.io_base(), ip, why };
+        direct_println!("root: {report}");
+        self.end_thread(slot, thread);
+    }
+
+    /// A processor exception: reported, and the thread is ended.
+    pub fn exception(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Reply {
+        let mut words = [0; EXCEPTION_WORDS];
+        let count = msg.tag.untyped().min(EXCEPTION_WORDS);
+        for (index, word) in words[..count].iter_mut().enumerate() {
+            *word = msg.get(index);
+        }
+        let task = self.task(slot)?;
+        let report = Exception { task: task.spec.name.as_str(), thread: from, words: &words[..count] };
+        direct_println!("root: {report}");
+        self.end_thread(slot, from);
+        None
+    }
+
+    /// Ends a thread that cannot go on; a task goes with its main thread.
+    fn end_thread(&mut self, slot: usize, thread: ThreadId) {
+        match layout::slot_of(thread.number()) {
+            Some((_, 0)) => self.crash(slot),
+            _ => self.delete_thread(slot, thread),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The root task: the chief of all tasks.
+//!
+//! It takes memory and ports from σ0, starts the tasks that the boot image
+//! describes, names and supervises them, and hands out what only a privileged
+//! task can: threads, spaces, interrupts, ports. It has one thread and waits for
+//! nobody but σ0: every reply and every report is dropped if the partner is not
+//! ready. Its own output goes straight to the serial port.
+//!
+//! `task` is a task's life, `boot` its beginning, `faults` what goes wrong,
+//! `requests` what tasks may ask, `control` what the monitor may ask.
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+mod boot;
+mod control;
+mod faults;
+mod requests;
+mod resources;
+mod task;
+
+use abi::{ThreadId, protocol};
+use proto::{Name, REFUSED, Refusal};
+use runtime::pool::Pool;
+use runtime::sync::Lock;
+use runtime::window::Window;
+use runtime::{Msg, boot_entry, direct_println, ipc};
+
+use resources::Blocks;
+use task::Task;
+
+boot_entry!(main);
+
+/// Tasks that an image can describe.
+const TASKS: usize = 32;
+/// Names that can be registered.
+const NAMES: usize = 32;
+/// Clients that wait for a task's end.
+const WAITERS: usize = 16;
+
+/// Everything that the root task knows.
+struct Root {
+    tasks: [Option<Task>; TASKS],
+    names: [Option<(Name, ThreadId)>; NAMES],
+    waiters: [Option<(ThreadId, usize)>; WAITERS],
+    blocks: Blocks,
+    /// Frames for the tasks that the root task pages itself.
+    pool: Option<Pool>,
+    /// The pager's frames; physical = virtual.
+    pager_pool: Option<Window>,
+    /// The slot of the task called "pager".
+    pager: Option<usize>,
+}
+
+static ROOT: Lock<Root> = Lock::new(Root {
+    tasks: [const { None }; TASKS],
+    names: [None; NAMES],
+    waiters: [None; WAITERS],
+    blocks: Blocks::new(),
+    pool: None,
+    pager_pool: None,
+    pager: None,
+});
+
+/// A reply to the sender of the message at hand; `None`: no reply.
+type Reply = Option<Msg>;
+
+fn main() -> ! {
+    let mut held = ROOT.lock();
+    let root = &mut *held;
+    boot::take_ports();
+    if let Err(trouble) = boot::read_tasks(root) {
+        direct_println!("root: cannot start the system: {trouble}");
+    }
+    boot::take_memory(root);
+    boot::start_all(root);
+    let mut reply = None;
+    loop {
+        let (from, msg) = ipc::next_request(reply);
+        reply = root.serve(from, &msg).map(|answer| (from, answer));
+    }
+}
+
+impl Root {
+    /// Answers one message.
+    fn serve(&mut self, from: ThreadId, msg: &Msg) -> Reply {
+        // Messages of threads that are gone, or of nobody's, are not for us.
+        let (slot, index) = self.sender(from)?;
+        match msg.tag.protocol_label() {
+            protocol::PAGE_FAULT => self.page_fault(slot, from, msg),
+            protocol::IO_FAULT => self.io_fault(slot, from, msg),
+            protocol::EXCEPTION => self.exception(slot, from, msg),
+            _ => self.request(slot, index, from, msg),
+        }
+    }
+
+    /// The slot and thread index of a thread that exists.
+    fn sender(&self, from: ThreadId) -> Option<(usize, u64)> {
+        let (slot, index) = proto::layout::slot_of(from.number())?;
+        let task = self.tasks.get(slot)?.as_ref()?;
+        task.owns(slot, from).then_some((slot, index))
+    }
+
+    fn task(&self, slot: usize) -> Option<&Task> {
+        self.tasks.get(slot)?.as_ref()
+    }
+
+    fn task_mut(&mut self, slot: usize) -> Option<&mut Task> {
+        self.tasks.get_mut(slot)?.as_mut()
+    }
+
+    /// The slot of the task called `name`.
+    fn slot_named(&self, name: Name) -> Option<usize> {
+        self.tasks.iter().position(|task| task.as_ref().is_some_and(|task| task.spec.name == name))
+    }
+}
+
+/// An empty reply: done.
+fn done() -> Reply {
+    Some(Msg::new(proto::OK))
+}
+
+/// A refusing reply.
+fn refused(why: Refusal) -> Reply {
+    Some(Msg::new(REFUSED).word(why as u64))
+}
+
+/// A result as a reply.
+fn outcome(result: Result<Msg, Refusal>) -> Reply {
+    match result {
+        Ok(msg) => Some(msg),
+        Err(why) => refused(why),
+    }
+}

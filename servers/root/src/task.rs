@@ -1,0 +1,246 @@
+//! A task: its description, its threads, its life.
+
+use abi::inspect::What;
+use abi::{CallError, Fpage, Rights, ThreadId};
+use bootcfg::Spec;
+use paging::Image;
+use proto::layout::{self, THREADS};
+use proto::root::{State, version_of};
+use proto::{Refusal, pager};
+use runtime::pool::{Client, Modules};
+use runtime::{Msg, clock, direct_println, ipc, kernel, schedule, thread};
+
+use crate::Root;
+
+/// A task that crashes this often within [`CRASH_SPAN_US`] is not started again.
+const MAX_CRASHES: u32 = 5;
+const CRASH_SPAN_US: u64 = 1_000_000;
+
+/// One task.
+pub struct Task {
+    /// What the image says about it.
+    pub spec: Spec,
+    /// Its program.
+    pub image: Image,
+    /// Its entry point.
+    pub entry: u64,
+    /// Where its text and data can be read; `None` if σ0 refused them.
+    pub modules: Option<Modules>,
+    /// What it is doing.
+    pub state: State,
+    /// Counts its starts; part of its threads' ids.
+    pub generation: u64,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// What it left when it ended.
+    pub exit_code: u64,
+    /// Bit i: thread i exists.
+    pub threads: u16,
+    /// Bit i: thread i is in a space of its own.
+    pub apart: u16,
+    crashes: u32,
+    started_us: u64,
+}
+
+impl Task {
+    /// A task that has not been started.
+    pub fn new(spec: Spec, image: Image, entry: u64, modules: Option<Modules>) -> Self {
+        Self {
+            spec, image, entry, modules,
+            state: State::Ready, generation: 0, restarts: 0, exit_code: 0,
+            threads: 0, apart: 0, crashes: 0, started_us: 0,
+        }
+    }
+
+    /// The id of thread `index`.
+    pub fn thread(&self, slot: usize, index: u64) -> ThreadId {
+        ThreadId::global(layout::thread_number(slot, index), version_of(self.generation))
+    }
+
+    /// Whether `thread` is one of the task's threads.
+    pub fn owns(&self, slot: usize, thread: ThreadId) -> bool {
+        let Some((home, index)) = layout::slot_of(thread.number()) else { return false };
+        home == slot && self.threads & 1 << index != 0 && thread == self.thread(slot, index)
+    }
+
+    /// The lowest free thread index.
+    pub fn free_index(&self) -> Option<u64> {
+        (1..THREADS).find(|index| self.threads & 1 << index == 0)
+    }
+
+    /// What its pager needs to know.
+    pub fn client(&self, slot: usize) -> Client {
+        Client { slot, generation: self.generation, image: self.image, limit: self.spec.memory }
+    }
+}
+
+/// An interrupt-free description of a kernel refusal.
+pub fn why(error: CallError) -> &'static str {
+    match error {
+        CallError::NoPrivilege => "the root task has no privilege for it",
+        CallError::InvalidThread => "the thread id is not acceptable",
+        CallError::InvalidSpace => "the space does not exist",
+        CallError::InvalidScheduler => "the scheduler does not exist",
+        CallError::InvalidParameter => "a parameter is out of range",
+        CallError::UtcbArea => "the UTCB area is not acceptable",
+        CallError::KipArea => "the KIP area is not acceptable",
+        CallError::NoMemory => "the kernel memory of the payer is used up; raise quota=",
+    }
+}
+
+/// Log2 of a page's size.
+const PAGE_BITS: u32 = 12;
+
+/// Creates a thread in a space of its own and pays for it. It is inactive.
+pub fn create_space(main: ThreadId, location: u64, quota: u64) -> Result<(), CallError> {
+    kernel::create(main, main, ThreadId::ROOT, location)?;
+    // A kernel without quotas answers with an error: the space then lives on the
+    // root task's account.
+    let _ = kernel::move_quota(main, quota as i64);
+    let kip = Fpage::memory(layout::KIP, PAGE_BITS, Rights::NONE);
+    let utcbs = Fpage::memory(layout::UTCBS, layout::UTCB_BITS, Rights::NONE);
+    kernel::configure_space(main, kip, utcbs)
+}
+
+impl Root {
+    /// The thread that pages the tasks' faults: the pager's, or this one.
+    pub fn pager_thread(&self) -> ThreadId {
+        let pager = self.pager.and_then(|slot| Some((slot, self.task(slot)?)));
+        match pager {
+            Some((slot, task)) if task.state == State::Running => task.thread(slot, 0),
+            _ => ThreadId::ROOT,
+        }
+    }
+
+    /// The pager of the task in `slot`.
+    pub fn pager_of(&self, slot: usize) -> ThreadId {
+        match self.task(slot) {
+            Some(task) if !task.spec.root_paged => self.pager_thread(),
+            _ => ThreadId::ROOT,
+        }
+    }
+
+    /// Starts the task in `slot`, which does not run.
+    pub fn start(&mut self, slot: usize) -> Result<(), Refusal> {
+        let Some(task) = self.task_mut(slot) else { return Err(Refusal::Unknown) };
+        if task.state == State::Running {
+            return Err(Refusal::Taken);
+        }
+        task.generation += 1;
+        task.started_us = clock::now_us();
+        let (main, spec, entry) = (task.thread(slot, 0), task.spec, task.entry);
+        if let Err(error) = launch(main, &spec, entry) {
+            direct_println!("root: {} cannot be started: {}.", spec.name, why(error));
+            let _ = kernel::delete(main);
+            return Err(Refusal::Kernel);
+        }
+        if let Some(task) = self.task_mut(slot) {
+            task.threads = 1;
+            task.apart = 0;
+            task.state = State::Running;
+        }
+        let _ = kernel::set_pager(main, main, self.pager_of(slot), !0);
+        if self.pager == Some(slot) {
+            self.adopt_clients();
+        }
+        Ok(())
+    }
+
+    /// Ends the task in `slot`, leaving it in `state`.
+    pub fn end(&mut self, slot: usize, state: State, code: u64) {
+        let Some(task) = self.task_mut(slot).filter(|task| task.state == State::Running) else { return };
+        // Spaces apart first, the main thread last: with it the space goes.
+        for index in (0..THREADS).rev().filter(|index| task.threads & 1 << index != 0) {
+            let _ = kernel::delete(task.thread(slot, index));
+        }
+        let generation = task.generation;
+        (task.threads, task.apart, task.state, task.exit_code) = (0, 0, state, code);
+        for line in task.spec.irqs() {
+            let _ = kernel::detach_irq(*line);
+        }
+        self.names.iter_mut().for_each(|entry| {
+            *entry = entry.filter(|(_, thread)| layout::slot_of(thread.number()).is_none_or(|(s, _)| s != slot));
+        });
+        self.blocks.release(slot);
+        self.free_frames(slot);
+        self.answer_waiters(slot, code);
+        let _ = generation;
+    }
+
+    /// Ends the task in `slot` after a fault, and starts it again if it is so described.
+    pub fn crash(&mut self, slot: usize) {
+        self.end(slot, State::Crashed, runtime::root::PANICKED);
+        let Some(task) = self.task_mut(slot).filter(|task| task.spec.restart) else { return };
+        let soon = clock::now_us().saturating_sub(task.started_us) < CRASH_SPAN_US;
+        task.crashes = if soon { task.crashes + 1 } else { 1 };
+        let name = task.spec.name;
+        if task.crashes > MAX_CRASHES {
+            direct_println!("root: {name} crashed {MAX_CRASHES} times in a row and is left as it is; start it by hand.");
+            return;
+        }
+        task.restarts += 1;
+        direct_println!("root: {name} is started again.");
+        let _ = self.start(slot);
+    }
+
+    /// Tells the tasks that wait for the end of `slot`.
+    fn answer_waiters(&mut self, slot: usize, code: u64) {
+        for waiter in &mut self.waiters {
+            if let Some((thread, _)) = waiter.take_if(|(_, waited)| *waited == slot) {
+                let _ = ipc::reply(thread, &Msg::new(proto::OK).word(code));
+            }
+        }
+    }
+
+    /// The frames of the task in `slot` are free.
+    fn free_frames(&mut self, slot: usize) {
+        let root_paged = self.task(slot).is_some_and(|task| task.spec.root_paged);
+        if root_paged || self.pager.is_none() {
+            if let Some(pool) = &mut self.pool {
+                pool.forget(slot, None);
+            }
+        } else {
+            // A pager that is busy learns it when the slot is used again.
+            let _ = ipc::reply(self.pager_thread(), &Msg::new(pager::FORGET).word(slot as u64));
+        }
+    }
+
+    /// The pager is new: all threads that it pages get its id, and those that
+    /// waited for an answer of the old one fault again.
+    fn adopt_clients(&mut self) {
+        let pager = self.pager_thread();
+        for (slot, task) in self.tasks.iter().enumerate() {
+            let Some(task) = task.as_ref().filter(|task| task.state == State::Running && !task.spec.root_paged) else {
+                continue;
+            };
+            let shared = task.threads & !task.apart;
+            for index in (0..THREADS).filter(|index| shared & 1 << index != 0) {
+                let client = task.thread(slot, index);
+                if waits_for_old_pager(client, pager) {
+                    // Cancelling needs the pager's authority.
+                    let _ = kernel::set_pager(client, client, ThreadId::ROOT, !0);
+                    thread::cancel_ipc(client);
+                }
+                let _ = kernel::set_pager(client, client, pager, !0);
+            }
+        }
+    }
+}
+
+/// Creates, configures and starts a task's main thread, paged by this one.
+fn launch(main: ThreadId, spec: &Spec, entry: u64) -> Result<(), CallError> {
+    create_space(main, layout::utcb_location(0), spec.quota)?;
+    kernel::set_pager(main, main, ThreadId::ROOT, !0)?;
+    schedule::set_priority(main, spec.priority)?;
+    let start = Msg::default().word(entry).word(layout::stack_top(0) - 64);
+    ipc::reply(main, &start).map_err(|_| CallError::InvalidThread)
+}
+
+/// Whether `client` is blocked on an earlier incarnation of `pager`.
+fn waits_for_old_pager(client: ThreadId, pager: ThreadId) -> bool {
+    let record = kernel::inspect(What::Thread, u64::from(client.number()), 0);
+    record.is_some_and(|record| {
+        let partner = ThreadId(record[4]);
+        record[0] == client.0 && partner.number() == pager.number() && partner != pager
+    })
+}
