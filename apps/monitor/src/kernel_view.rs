@@ -34,7 +34,7 @@ fn each(what: What, next: impl Fn(&[u64; 8]) -> u64, mut show: impl FnMut(&[u64;
 pub fn threads(_: &str) {
     println!("  thread        state     space  priority  partner       ip                sp                pager");
     each(What::Thread, |found| u64::from(ThreadId(found[0]).number()), |found| {
-        let [id, state, space, priority, partner, ip, sp, pager] = found.map(|word| word);
+        let [id, state, space, priority, partner, ip, sp, pager] = *found;
         println!("  {:12}  {:8}  {space:5}  {priority:8}  {:12}  {ip:16x}  {sp:16x}  {}",
             Id(id), state_name(state), Id(partner), Id(pager));
     });
@@ -68,7 +68,7 @@ fn state_name(word: u64) -> &'static str {
 pub fn spaces(_: &str) {
     println!("  space  threads  page tables  mappings  chief  root table");
     each(What::Space, |found| found[0], |found| {
-        let [id, _, _, threads, tables, mappings, chief, root_table] = found.map(|word| word);
+        let [id, _, _, threads, tables, mappings, chief, root_table] = *found;
         println!("  {id:5}  {threads:7}  {tables:11}  {mappings:8}  {chief:5}  {root_table:#x}");
     });
 }
