@@ -12,3 +12,16 @@ pub mod kip;
 pub mod log;
 pub mod mem;
 pub mod techniques;
+
+pub mod call;
+pub mod check;
+pub mod inspect;
+pub mod ipc;
+pub mod irq;
+pub mod resume;
+pub mod sched;
+pub mod space;
+pub mod start;
+pub mod thread;
+pub mod unmap;
+pub mod usermem;

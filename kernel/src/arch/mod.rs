@@ -1,0 +1,29 @@
+//! The processor, chosen here and nowhere else.
+//!
+//! Every architecture exports the same names. Page tables have the processor's
+//! own format on the host too; access to physical memory, to privileged registers
+//! and to threads is replaced there.
+
+#[cfg(target_arch = "x86_64")]
+pub mod x86_64;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{iobitmap, paging, pcid, tlb};
+
+#[cfg(target_os = "none")]
+mod native {
+    pub use super::x86_64::asm::{copy_bytes, leave};
+    pub use super::x86_64::frame::{Frame, exception_word, set_exception_word};
+    pub use super::x86_64::percpu::{Cpu, cpu, current, interrupt_pending, note_entry, set_current};
+    pub use super::x86_64::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
+    pub use super::x86_64::pic::{mask, unmask};
+    pub use super::x86_64::tcbs::{TcbRef, clear, install, lookup, lookup_number, remove};
+    pub use super::x86_64::vector::forget as forget_vector;
+    pub use super::x86_64::{console_write, descriptors, exit, kernel_tables, ticks};
+}
+#[cfg(target_os = "none")]
+pub use native::*;
+
+#[cfg(not(target_os = "none"))]
+pub mod host;
+#[cfg(not(target_os = "none"))]
+pub use host::*;

@@ -1,0 +1,109 @@
+//! Instructions that the running kernel uses beside those of `cpu.rs`.
+
+use core::arch::asm;
+
+use super::cpu::{self, read_cr3, read_cr4};
+
+/// Model-specific registers the running kernel writes.
+pub mod msr {
+    /// Segment selectors of SYSCALL and SYSRET.
+    pub const STAR: u32 = 0xC000_0081;
+    /// Entry point of SYSCALL.
+    pub const LSTAR: u32 = 0xC000_0082;
+    /// Flags that SYSCALL clears.
+    pub const SFMASK: u32 = 0xC000_0084;
+    /// GS base.
+    pub const GS_BASE: u32 = 0xC000_0101;
+}
+
+const CR4_PGE: u64 = 1 << 7;
+
+/// Invalidates the translations of the page at `address`, global ones too.
+pub fn invlpg(address: u64) {
+    // SAFETY: dropping a translation never breaks memory safety.
+    unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
+}
+
+/// Invalidates every translation, global ones too.
+pub fn flush_all() {
+    let cr4 = read_cr4();
+    // SAFETY: both values are legal; only translations are dropped.
+    unsafe {
+        if cr4 & CR4_PGE == 0 {
+            cpu::write_cr3(read_cr3());
+        } else {
+            cpu::write_cr4(cr4 & !CR4_PGE);
+            cpu::write_cr4(cr4);
+        }
+    }
+}
+
+/// Sets (`true`) or clears CR0.TS, which makes vector instructions trap.
+pub fn set_task_switched(on: bool) {
+    // SAFETY: TS only decides whether vector instructions trap to `vector.rs`.
+    unsafe {
+        if on {
+            asm!("mov {0}, cr0", "or {0}, 8", "mov cr0, {0}", out(reg) _, options(nostack));
+        } else {
+            asm!("clts", options(nostack, preserves_flags));
+        }
+    }
+}
+
+/// Sets GS base, through which a thread finds its UTCB.
+pub fn write_gs_base(value: u64, fsgsbase: bool) {
+    // SAFETY: the kernel itself does not use GS; with `fsgsbase` CR4 allows the instruction.
+    unsafe {
+        if fsgsbase {
+            asm!("wrgsbase {}", in(reg) value, options(nostack, preserves_flags));
+        } else {
+            cpu::write_msr(msr::GS_BASE, value);
+        }
+    }
+}
+
+/// Address of the last page fault.
+#[must_use]
+pub fn fault_address() -> u64 {
+    let value;
+    // SAFETY: reading a control register has no effect.
+    unsafe { asm!("mov {}, cr2", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
+/// Copies `len` bytes upwards, eight at a time, then the rest.
+///
+/// # Safety
+/// `len` bytes are readable at `from` and writable at `to`.
+pub unsafe fn copy_bytes(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the caller vouches for both ranges; the direction flag is clear.
+    unsafe {
+        asm!(
+            "rep movsq",
+            "mov ecx, {rest:e}",
+            "rep movsb",
+            rest = in(reg) len & 7,
+            inout("rcx") len >> 3 => _,
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+unsafe extern "C" {
+    fn baton_window();
+    fn baton_resume() -> !;
+}
+
+/// Lets pending interrupts in; they only note their lines (`Cpu::pending_lines`).
+pub fn window() {
+    // SAFETY: the handlers save all registers and touch nothing but the note.
+    unsafe { baton_window() };
+}
+
+/// Leaves the kernel for `thread`.
+pub fn leave(thread: super::tcbs::TcbRef) -> ! {
+    // SAFETY: `baton_resume` takes the next thread in RAX and resets the stack.
+    unsafe { asm!("jmp {}", sym baton_resume, in("rax") thread.address(), options(noreturn)) }
+}

@@ -1,0 +1,56 @@
+//! The step from the booted machine to the running kernel that only this
+//! processor knows: frame pool and memory layout, tcb array, descriptor tables.
+
+use super::features::{self, Features};
+use super::percpu::{cpu, set_current};
+use super::tcbs::TcbRef;
+use super::{boot, descriptors, iobitmap, kernel_tables, physmap, pic};
+use crate::boot::Handover;
+use crate::boot::memory::BIOS_CONVENTIONAL;
+use crate::mem::{self, PhysFrame, Quota, frames, reserved};
+use crate::{arch, start};
+
+/// Interrupt line of the timer.
+const TIMER_LINE: u32 = 0;
+
+/// Starts the kernel on a booted machine; returns the first thread to run.
+#[must_use]
+pub fn begin(handover: &Handover) -> TcbRef {
+    let pool = add_memory(handover);
+    kernel_tables::init(&handover.tables);
+    mem::set_kernel_template(handover.tables.root);
+    let features = features::in_use();
+    if features.contains(Features::GIB_PAGES) {
+        mem::enable_huge_pages();
+    }
+    if features.contains(Features::PCID | Features::INVPCID) {
+        mem::enable_pcids();
+    }
+    debug_assert!(pool > 0);
+    let tss_page = PhysFrame::at(core::ptr::from_ref(cpu()) as u64 - boot::KERNEL_BASE);
+    if iobitmap::init(tss_page, handover.tables.root, &Quota::new(4)).is_err() {
+        panic!("the kernel's memory is too small for the I/O bitmap; give the machine more memory");
+    }
+    set_current(start::make_idle(handover.tables.root));
+    descriptors::init();
+    let first = start::start(handover.servers, handover.kip);
+    pic::unmask(TIMER_LINE as u8);
+    first
+}
+
+/// Tells the memory module what memory there is: returns the frames of the pool.
+fn add_memory(handover: &Handover) -> u64 {
+    for region in handover.info.regions.iter().filter(|region| region.kind == BIOS_CONVENTIONAL) {
+        let _ = reserved::add_ram(region.range.start, region.range.end);
+    }
+    let tables = handover.table_frames;
+    for range in [handover.kernel, handover.pool, tables, handover.bootinfo] {
+        let _ = reserved::add_reserved(range.start, range.end);
+    }
+    reserved::set_phys_bits(features::physical_bits());
+    let top = handover.info.regions.top();
+    let pool_start = handover.pool.start + frames::info_bytes(top);
+    frames::init(handover.pool.start, top);
+    debug_assert!(physmap::PHYS_MAP == boot::PHYS_MAP && arch::ticks() > 0);
+    frames::add_region(pool_start, handover.pool.end)
+}

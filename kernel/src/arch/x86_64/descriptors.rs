@@ -1,0 +1,185 @@
+//! Descriptor tables and the system-call registers: set once per processor.
+
+use core::arch::{asm, global_asm};
+use core::cell::Cell;
+use core::mem::{offset_of, size_of};
+
+use abi::utcb;
+
+use super::asm::msr;
+use super::cpu::write_msr;
+use super::percpu::{CURRENT, TSS_START, cpu};
+use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
+use super::iobitmap::TSS_PAGE as TSS_BASE;
+use super::tcbs::{TCB_FIRST, TCB_MASK};
+use super::{switch, trap, vector};
+use crate::ipc;
+use crate::thread::tcb::{BLOCK_BITS, Tcb};
+
+global_asm!(
+    include_str!("ipc.S"),
+    CPU = sym super::percpu::BATON_CPU,
+    CURRENT = const CURRENT,
+    TCB_FIRST = const TCB_FIRST as i64,
+    TCB_MASK = const TCB_MASK,
+    BLOCK_BITS = const BLOCK_BITS,
+    RENDEZVOUS = const offset_of!(Tcb, rendezvous),
+    ID = const offset_of!(Tcb, id),
+    CR3 = const offset_of!(Tcb, cr3),
+    UTCB = const offset_of!(Tcb, utcb),
+    UTCB_K = const offset_of!(Tcb, utcb_k),
+    IP = const offset_of!(Tcb, ip),
+    SP = const offset_of!(Tcb, sp),
+    FLAGS = const offset_of!(Tcb, flags),
+    OPEN_FROM = const offset_of!(Tcb, open_from),
+    SELF = const utcb::SELF * 8,
+);
+
+global_asm!(
+    include_str!("entry.S"),
+    CPU = sym super::percpu::BATON_CPU,
+    CURRENT = const CURRENT,
+    UTCB = const offset_of!(Tcb, utcb),
+    UTCB_K = const offset_of!(Tcb, utcb_k),
+    IP = const offset_of!(Tcb, ip),
+    SP = const offset_of!(Tcb, sp),
+    FLAGS = const offset_of!(Tcb, flags),
+    RESUME = const offset_of!(Tcb, resume),
+    RESULT_FROM = const offset_of!(Tcb, result_from),
+    FRAME_SIZE = const FRAME_SIZE,
+    FRAME_CS = const offset_of!(TrapFrame, cs),
+    VECTOR_CALL = const VECTOR_CALL,
+    USER_CS = const USER_CS,
+    USER_SS = const USER_SS,
+    IPC = sym ipc::syscall::ipc,
+    UNMAP = sym crate::unmap::unmap,
+    TRAP = sym trap::from_user,
+    KERNEL_TRAP = sym trap::from_kernel,
+    ACTIVATE = sym switch::activate,
+    CONTINUE = sym crate::resume::resume,
+);
+
+/// Kernel code segment.
+pub const KERNEL_CS: u16 = 0x08;
+/// User data segment with its privilege level (X.2 5.1).
+pub const USER_SS: u16 = 0x23;
+/// User code segment with its privilege level (X.2 5.1).
+pub const USER_CS: u16 = 0x2B;
+const TSS_SELECTOR: u16 = 0x30;
+
+/// Flags that SYSCALL clears: everything that could matter in the kernel
+/// (TF, IF, DF, IOPL, NT, RF, AC).
+const SFMASK: u64 = 0x5_7700;
+
+const VECTORS: usize = 256;
+const VECTOR_STUBS: usize = 48;
+const VECTOR_STUB_SIZE: u64 = 16;
+const IST_STACK: usize = 8192;
+
+unsafe extern "C" {
+    fn baton_vectors();
+}
+
+#[repr(C, align(16))]
+struct Idt([Cell<u64>; VECTORS * 2]);
+// SAFETY: written once at start-up, before interrupts are on.
+unsafe impl Sync for Idt {}
+static IDT: Idt = Idt([const { Cell::new(0) }; VECTORS * 2]);
+
+#[repr(C, align(4096))]
+struct IstStacks([Cell<u8>; 3 * IST_STACK]);
+// SAFETY: only the processor uses them, as stacks of vectors that never return.
+unsafe impl Sync for IstStacks {}
+static IST: IstStacks = IstStacks([const { Cell::new(0) }; 3 * IST_STACK]);
+
+/// The interrupt-stack index of a vector: double fault, NMI, machine check have their own.
+const fn ist_of(vector: usize) -> u64 {
+    match vector {
+        8 => 1,
+        2 => 2,
+        18 => 3,
+        _ => 0,
+    }
+}
+
+/// Loads GDT, TSS, IDT and the system-call registers.
+/// `rsp0` must already be the idle thread's tcb.
+pub fn init() {
+    fill_gdt();
+    fill_idt();
+    let cpu = cpu();
+    cpu.tss.iomap.set((0x1000 - TSS_START) as u16);
+    for index in 0..3 {
+        cpu.tss.ist[index].set(IST.0.as_ptr() as u64 + ((index + 1) * IST_STACK) as u64);
+    }
+    load_tables();
+    // SAFETY: the selectors are those of the GDT above; LSTAR is set right after.
+    unsafe {
+        write_msr(msr::STAR, 0x1B << 48 | u64::from(KERNEL_CS) << 32);
+        write_msr(msr::SFMASK, SFMASK);
+    }
+    super::asm::set_task_switched(true);
+    vector::set_entry(false);
+}
+
+fn fill_gdt() {
+    let tss_base = TSS_BASE + TSS_START as u64;
+    // TSS limit: to the byte of ones behind the two bitmap pages.
+    let limit = 0x1000 - TSS_START as u64 + 0x2000;
+    let entries = [
+        0,
+        0x00AF_9B00_0000_FFFF,
+        0x00CF_9300_0000_FFFF,
+        0x00CF_FB00_0000_FFFF,
+        0x00CF_F300_0000_FFFF,
+        0x00AF_FB00_0000_FFFF,
+        limit & 0xFFFF | (tss_base & 0xFF_FFFF) << 16 | 0x89 << 40 | (limit >> 16 & 0xF) << 48 | (tss_base >> 24 & 0xFF) << 56,
+        tss_base >> 32,
+    ];
+    for (slot, entry) in cpu().gdt.iter().zip(entries) {
+        slot.set(entry);
+    }
+}
+
+fn fill_idt() {
+    for vector in 0..VECTOR_STUBS {
+        let handler = baton_vectors as *const () as u64 + vector as u64 * VECTOR_STUB_SIZE;
+        let low = handler & 0xFFFF
+            | u64::from(KERNEL_CS) << 16
+            | ist_of(vector) << 32
+            | 0x8E << 40
+            | (handler >> 16 & 0xFFFF) << 48;
+        IDT.0[vector * 2].set(low);
+        IDT.0[vector * 2 + 1].set(handler >> 32);
+    }
+}
+
+fn load_tables() {
+    #[repr(C, packed)]
+    struct Pointer(u16, u64);
+    let gdt = Pointer((size_of::<[u64; 8]>() - 1) as u16, cpu().gdt.as_ptr() as u64);
+    let idt = Pointer((size_of::<Idt>() - 1) as u16, IDT.0.as_ptr() as u64);
+    // SAFETY: the tables are filled and static; the selectors are theirs.
+    unsafe {
+        asm!(
+            "lgdt [{gdt}]",
+            "push {cs}",
+            "lea {tmp}, [rip + 2f]",
+            "push {tmp}",
+            "retfq",
+            "2: mov ds, {zero:e}",
+            "mov es, {zero:e}",
+            "mov ss, {zero:e}",
+            "mov fs, {zero:e}",
+            "mov gs, {zero:e}",
+            "ltr {tss:x}",
+            "lidt [{idt}]",
+            gdt = in(reg) &gdt,
+            idt = in(reg) &idt,
+            cs = in(reg) u64::from(KERNEL_CS),
+            zero = in(reg) 0,
+            tss = in(reg) u64::from(TSS_SELECTOR),
+            tmp = out(reg) _,
+        );
+    }
+}

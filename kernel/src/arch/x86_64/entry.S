@@ -1,0 +1,196 @@
+// The complete path's entries and exits: system calls, interrupts, exceptions,
+// and the ways back to user mode. Kernel code runs on the current thread's kernel
+// stack (Liedtke 1993, 5.2.4), whose top is the tcb; a handler never blocks, it
+// returns the thread to run next.
+
+.section .text, "ax"
+
+// LSTAR while the sender is special: as baton_ipc_entry, past the fast path.
+.balign 16
+.global baton_special_entry
+baton_special_entry:
+    mov     rdi, [rip + {CPU} + {CURRENT}]
+    mov     [rdi + {SP}], rsp
+    mov     [rdi + {IP}], rcx
+    mov     [rdi + {FLAGS}], r11
+
+// RDI current tcb with user state saved; RBP, RCX, R11, RSP free.
+.global baton_ipc_complete
+baton_ipc_complete:
+    mov     rsp, rdi
+    test    r8, r8
+    js      1f
+2:  mov     rbp, [rdi + {UTCB_K}]               // message registers to the UTCB
+    mov     [rbp], r9
+    mov     [rbp + 8], rax
+    mov     [rbp + 16], rbx
+    mov     [rbp + 24], r10
+    mov     [rbp + 32], r12
+    mov     [rbp + 40], r13
+    mov     [rbp + 48], r14
+    mov     [rbp + 56], r15
+    mov     rcx, r8
+    call    {IPC}                               // (current, to, from, timeouts)
+    jmp     baton_resume
+1:  cmp     r8, -6
+    jne     3f
+    mov     rbp, [rdi + {UTCB_K}]
+    mov     [rbp], r9
+    mov     [rbp + 8], rax
+    mov     [rbp + 16], rbx
+    mov     [rbp + 24], r10
+    mov     [rbp + 32], r12
+    mov     [rbp + 40], r13
+    mov     [rbp + 48], r14
+    mov     [rbp + 56], r15
+    mov     rsi, rdx
+    call    {UNMAP}                             // (current, control)
+    jmp     baton_resume
+
+// Any other call: a register frame like an exception's.
+3:  push    {USER_SS}
+    push    qword ptr [rdi + {SP}]
+    push    qword ptr [rdi + {FLAGS}]
+    push    {USER_CS}
+    push    qword ptr [rdi + {IP}]
+    push    0
+    push    {VECTOR_CALL}
+    mov     rdi, r14                            // the stub moved RDI there
+    jmp     baton_exception_common
+
+// Exceptions and interrupts. Each vector's stub pushed (0 or the error code), the vector.
+.balign 16
+.global baton_exception_common
+baton_exception_common:
+    push    rdi
+    push    rsi
+    push    rdx
+    push    rcx
+    push    rax
+    push    r8
+    push    r9
+    push    r10
+    push    r11
+    push    rbx
+    push    rbp
+    push    r12
+    push    r13
+    push    r14
+    push    r15
+    cld
+    mov     rdi, rsp
+    test    byte ptr [rsp + {FRAME_CS}], 3
+    jz      5f
+    call    {TRAP}                              // (frame) from user mode
+    jmp     baton_resume
+5:  call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was
+    test    rax, rax
+    jnz     baton_resume
+    pop     r15
+    pop     r14
+    pop     r13
+    pop     r12
+    pop     rbp
+    pop     rbx
+    pop     r11
+    pop     r10
+    pop     r9
+    pop     r8
+    pop     rax
+    pop     rcx
+    pop     rdx
+    pop     rsi
+    pop     rdi
+    add     rsp, 16
+    iretq
+
+// RAX: the thread to run next.
+.balign 16
+.global baton_resume
+baton_resume:
+    mov     rdi, rax
+    lea     rsp, [rax - {FRAME_SIZE}]           // its own kernel stack, below its frame
+    call    {ACTIVATE}                          // -> how it resumes
+    cmp     eax, 1
+    je      baton_frame_return
+    ja      6f
+    mov     rbp, [rip + {CPU} + {CURRENT}]
+    mov     rdx, [rbp + {UTCB_K}]
+    mov     r9, [rdx]
+    mov     rax, [rdx + 8]
+    mov     rbx, [rdx + 16]
+    mov     r10, [rdx + 24]
+    mov     r12, [rdx + 32]
+    mov     r13, [rdx + 40]
+    mov     r14, [rdx + 48]
+    mov     r15, [rdx + 56]
+    mov     rsi, [rbp + {RESULT_FROM}]
+    mov     rdi, [rbp + {UTCB}]
+    mov     rcx, [rbp + {IP}]
+    mov     r11, [rbp + {FLAGS}]
+    mov     rsp, [rbp + {SP}]
+    xor     edx, edx
+    xor     r8d, r8d
+    xor     ebp, ebp
+    sysretq
+
+6:  cmp     eax, 2
+    je      baton_idle
+    mov     rdi, [rip + {CPU} + {CURRENT}]
+    call    {CONTINUE}                          // (current) -> next
+    jmp     baton_resume
+
+.balign 16
+baton_frame_return:
+    mov     rsp, [rip + {CPU} + {CURRENT}]
+    mov     qword ptr [rsp + {RESUME}], 0       // user mode: resume is always Ipc
+    sub     rsp, {FRAME_SIZE}
+    pop     r15
+    pop     r14
+    pop     r13
+    pop     r12
+    pop     rbp
+    pop     rbx
+    pop     r11
+    pop     r10
+    pop     r9
+    pop     r8
+    pop     rax
+    pop     rcx
+    pop     rdx
+    pop     rsi
+    pop     rdi
+    add     rsp, 16
+    iretq
+
+baton_idle:
+    sti
+    hlt
+    jmp     baton_idle
+
+// Opens a window for interrupts; they only note that they happened.
+.global baton_window
+baton_window:
+    sti
+    nop
+    cli
+    ret
+
+.altmacro
+.macro VECTOR_STUB n
+    .balign 16
+    .if \n == 8 || (\n >= 10 && \n <= 14) || \n == 17 || \n == 21 || \n == 29 || \n == 30
+    .else
+    push    0
+    .endif
+    push    \n
+    jmp     baton_exception_common
+.endm
+.balign 16
+.global baton_vectors
+baton_vectors:
+.set n, 0
+.rept 48
+    VECTOR_STUB %n
+    .set n, n + 1
+.endr

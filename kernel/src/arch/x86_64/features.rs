@@ -1,0 +1,229 @@
+//! What the processor can do and what the kernel switched on, decided once at boot.
+//!
+//! [`enable`] runs before the kernel's own page tables are built (they need
+//! no-execute and global pages); afterwards the record only answers questions.
+
+use bitflags::bitflags;
+use core::fmt;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::cpu;
+
+bitflags! {
+    /// Features in use (CR4 and EFER bits are set for each of them).
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Features: u32 {
+        /// No-execute pages.
+        const NX = 1 << 0;
+        /// Pages of 1 GiB.
+        const GIB_PAGES = 1 << 1;
+        /// Global pages.
+        const PGE = 1 << 2;
+        /// Tagged TLB.
+        const PCID = 1 << 3;
+        /// INVPCID instruction.
+        const INVPCID = 1 << 4;
+        /// The kernel cannot execute user pages.
+        const SMEP = 1 << 5;
+        /// The kernel cannot touch user pages.
+        const SMAP = 1 << 6;
+        /// User level cannot read descriptor-table registers.
+        const UMIP = 1 << 7;
+        /// RDFSBASE and friends.
+        const FSGSBASE = 1 << 8;
+        /// XSAVE with XCR0.
+        const XSAVE = 1 << 9;
+        /// XSAVEOPT.
+        const XSAVEOPT = 1 << 10;
+        /// The time stamp counter runs at one rate in all power states.
+        const INVARIANT_TSC = 1 << 11;
+    }
+}
+
+/// Room that a thread has for its vector state, bytes: XSAVE's standard format up to AVX-512.
+pub const XSAVE_LIMIT: u32 = 2_688;
+/// Bytes of an FXSAVE area, used where there is no XSAVE.
+const FXSAVE_BYTES: u32 = 512;
+/// Components that fit: x87, SSE, AVX, and AVX-512's three.
+const XCR0_WANTED: u64 = 0xE7;
+/// x87 and SSE; always on.
+const XCR0_BASE: u64 = 3;
+const XCR0_AVX: u64 = 1 << 2;
+const XCR0_AVX512: u64 = 7 << 5;
+
+mod cr0 {
+    pub const MONITOR_COPROCESSOR: u64 = 1 << 1;
+    pub const EMULATION: u64 = 1 << 2;
+    pub const NUMERIC_ERROR: u64 = 1 << 5;
+    pub const WRITE_PROTECT: u64 = 1 << 16;
+}
+
+mod cr4 {
+    pub const TSD: u64 = 1 << 2;
+    pub const PGE: u64 = 1 << 7;
+    pub const OSFXSR: u64 = 1 << 9;
+    pub const OSXMMEXCPT: u64 = 1 << 10;
+    pub const UMIP: u64 = 1 << 11;
+    pub const FSGSBASE: u64 = 1 << 16;
+    pub const PCIDE: u64 = 1 << 17;
+    pub const OSXSAVE: u64 = 1 << 18;
+    pub const SMEP: u64 = 1 << 20;
+    pub const SMAP: u64 = 1 << 21;
+}
+
+const EFER_SCE: u64 = 1 << 0;
+const EFER_NXE: u64 = 1 << 11;
+
+static IN_USE: AtomicU32 = AtomicU32::new(0);
+static XCR0: AtomicU64 = AtomicU64::new(0);
+static VECTOR_BYTES: AtomicU32 = AtomicU32::new(FXSAVE_BYTES);
+
+/// The features in use.
+#[must_use]
+pub fn in_use() -> Features {
+    Features::from_bits_retain(IN_USE.load(Ordering::Relaxed))
+}
+
+/// State components that XSAVE handles; 0 without XSAVE.
+#[must_use]
+pub fn xcr0() -> u64 {
+    XCR0.load(Ordering::Relaxed)
+}
+
+/// Bytes that a thread's vector state takes, at most [`XSAVE_LIMIT`].
+#[must_use]
+pub fn vector_bytes() -> u32 {
+    VECTOR_BYTES.load(Ordering::Relaxed)
+}
+
+/// Width of physical addresses, bits.
+#[must_use]
+pub fn physical_bits() -> u32 {
+    let bits = cpu::cpuid(0x8000_0008, 0).eax & 0xFF;
+    if bits == 0 { 36 } else { bits }
+}
+
+/// What CPUID offers.
+fn offered() -> Features {
+    let (basic, structured) = (cpu::cpuid(1, 0), cpu::cpuid(7, 0));
+    let (extended, power) = (cpu::cpuid(0x8000_0001, 0), cpu::cpuid(0x8000_0007, 0));
+    let table = [
+        (extended.edx, 20, Features::NX),
+        (extended.edx, 26, Features::GIB_PAGES),
+        (basic.edx, 13, Features::PGE),
+        (basic.ecx, 17, Features::PCID),
+        (structured.ebx, 10, Features::INVPCID),
+        (structured.ebx, 7, Features::SMEP),
+        (structured.ebx, 20, Features::SMAP),
+        (structured.ecx, 2, Features::UMIP),
+        (structured.ebx, 0, Features::FSGSBASE),
+        (basic.ecx, 26, Features::XSAVE),
+        (cpu::cpuid(0xD, 1).eax, 0, Features::XSAVEOPT),
+        (power.edx, 8, Features::INVARIANT_TSC),
+    ];
+    let on = table.into_iter().filter(|(register, bit, _)| register >> bit & 1 != 0);
+    on.fold(Features::empty(), |all, (_, _, feature)| all | feature)
+}
+
+/// Switches everything on that the processor offers.
+///
+/// # Safety
+/// Once, at boot, with interrupts off; the low 12 bits of CR3 must be zero (PCID),
+/// and no page that the kernel uses may be a user page (SMEP, SMAP).
+pub unsafe fn enable() {
+    let mut features = offered();
+    let wanted = cr4_of(features);
+    // SAFETY: the caller upholds what the bits need; the registers exist on x86-64.
+    unsafe {
+        let efer = cpu::read_msr(cpu::msr::EFER);
+        cpu::write_msr(cpu::msr::EFER, efer | EFER_SCE | EFER_NXE);
+        let cr0 = cpu::read_cr0() & !cr0::EMULATION;
+        cpu::write_cr0(cr0 | cr0::MONITOR_COPROCESSOR | cr0::NUMERIC_ERROR | cr0::WRITE_PROTECT);
+        cpu::write_cr4(cpu::read_cr4() & !cr4::TSD | wanted);
+    }
+    if features.contains(Features::XSAVE) {
+        // SAFETY: CR4.OSXSAVE has just been set.
+        unsafe { enable_vector_state() };
+    } else {
+        features.remove(Features::XSAVEOPT);
+    }
+    IN_USE.store(features.bits(), Ordering::Relaxed);
+}
+
+fn cr4_of(features: Features) -> u64 {
+    let table = [
+        (Features::PGE, cr4::PGE),
+        (Features::PCID, cr4::PCIDE),
+        (Features::SMEP, cr4::SMEP),
+        (Features::SMAP, cr4::SMAP),
+        (Features::UMIP, cr4::UMIP),
+        (Features::FSGSBASE, cr4::FSGSBASE),
+        (Features::XSAVE, cr4::OSXSAVE),
+    ];
+    let on = table.into_iter().filter(|(feature, _)| features.contains(*feature));
+    on.fold(cr4::OSFXSR | cr4::OSXMMEXCPT, |all, (_, bit)| all | bit)
+}
+
+/// Sets XCR0 to the most components whose area fits in [`XSAVE_LIMIT`].
+///
+/// # Safety
+/// CR4.OSXSAVE must be set.
+unsafe fn enable_vector_state() {
+    let low = cpu::cpuid(0xD, 0);
+    let supported = u64::from(low.edx) << 32 | u64::from(low.eax);
+    for components in candidates(supported) {
+        // SAFETY: the components are supported and legal together.
+        unsafe { cpu::write_xcr0(components) };
+        let bytes = cpu::cpuid(0xD, 0).ebx;
+        if bytes <= XSAVE_LIMIT {
+            XCR0.store(components, Ordering::Relaxed);
+            VECTOR_BYTES.store(bytes, Ordering::Relaxed);
+            return;
+        }
+    }
+}
+
+/// Sets of components to try, largest first. AVX-512 needs all of its parts and
+/// AVX (Intel SDM 1, 13.3).
+fn candidates(supported: u64) -> [u64; 3] {
+    let base = XCR0_BASE;
+    let avx = base | supported & XCR0_AVX;
+    let all = supported & XCR0_WANTED | base;
+    let is_legal = all & XCR0_AVX512 == XCR0_AVX512 && all & XCR0_AVX != 0;
+    [if is_legal { all } else { avx }, avx, base]
+}
+
+/// The record in one line.
+pub struct Summary;
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, _) in in_use().iter_names() {
+            write!(f, "{name} ")?;
+        }
+        write!(f, "xcr0={:#x} vector-state={} bytes", xcr0(), vector_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vector_components_are_always_legal_together() {
+        for supported in 0..0x400 {
+            for set in candidates(supported) {
+                assert_eq!(set & XCR0_BASE, XCR0_BASE);
+                assert_eq!(set & !(XCR0_WANTED & supported | XCR0_BASE), 0);
+                let avx512 = set & XCR0_AVX512;
+                assert!(avx512 == 0 || (avx512 == XCR0_AVX512 && set & XCR0_AVX != 0));
+            }
+        }
+    }
+
+    #[test]
+    fn no_feature_asks_for_no_bit() {
+        assert_eq!(cr4_of(Features::empty()), cr4::OSFXSR | cr4::OSXMMEXCPT);
+        assert_eq!(cr4_of(Features::SMAP) & cr4::SMAP, cr4::SMAP);
+    }
+}

@@ -1,0 +1,82 @@
+//! The register frame: a thread's complete user state on its kernel stack, as
+//! interrupts, exceptions and the calls that are not IPC leave it. It lies
+//! directly below the tcb, since the processor starts pushing there.
+
+use core::cell::Cell;
+use core::mem::size_of;
+
+use abi::layout::USER_END;
+use abi::protocol;
+use abi::syscall::USER_FLAGS_MASK;
+
+/// Vector number of a frame built by the system-call entry (no hardware vector).
+pub const VECTOR_CALL: u64 = 0x100;
+
+/// Registers in the order in which the entry code pushes them, last pushed first.
+#[repr(C)]
+pub struct TrapFrame {
+    pub r15: Cell<u64>,
+    pub r14: Cell<u64>,
+    pub r13: Cell<u64>,
+    pub r12: Cell<u64>,
+    pub rbp: Cell<u64>,
+    pub rbx: Cell<u64>,
+    pub r11: Cell<u64>,
+    pub r10: Cell<u64>,
+    pub r9: Cell<u64>,
+    pub r8: Cell<u64>,
+    pub rax: Cell<u64>,
+    pub rcx: Cell<u64>,
+    pub rdx: Cell<u64>,
+    pub rsi: Cell<u64>,
+    pub rdi: Cell<u64>,
+    /// Exception vector, 32 + line of an interrupt, or [`VECTOR_CALL`].
+    pub vector: Cell<u64>,
+    /// Hardware error code or 0.
+    pub error: Cell<u64>,
+    pub ip: Cell<u64>,
+    pub cs: Cell<u64>,
+    pub flags: Cell<u64>,
+    pub sp: Cell<u64>,
+    pub ss: Cell<u64>,
+}
+
+/// Size of a frame in bytes; a multiple of 16, so the stack below stays aligned.
+pub const FRAME_SIZE: usize = size_of::<TrapFrame>();
+const _: () = assert!(FRAME_SIZE == 176 && FRAME_SIZE % 16 == 0);
+
+/// A frame on a kernel stack.
+pub type Frame = &'static TrapFrame;
+
+/// The register that word `index` of an exception message carries (X.2 6.4).
+fn slot(frame: Frame, index: usize) -> Option<&'static Cell<u64>> {
+    let slots = [
+        &frame.ip, &frame.rbx, &frame.r10, &frame.r12, &frame.r13, &frame.r14, &frame.r15, &frame.rax, &frame.rcx,
+        &frame.rdx, &frame.rsi, &frame.rdi, &frame.rbp, &frame.r8, &frame.r9, &frame.r11, &frame.sp, &frame.flags,
+        &frame.vector, &frame.error,
+    ];
+    slots.get(index).copied()
+}
+
+/// Word `index` of the exception message about `frame`, 0 = MR1.
+#[must_use]
+pub fn exception_word(frame: Frame, index: usize) -> u64 {
+    slot(frame, index).map_or(0, Cell::get)
+}
+
+/// Takes word `index` of a handler's reply into `frame`: any register, but only an
+/// instruction pointer that user code can have and flags that users may set.
+pub fn set_exception_word(frame: Frame, index: usize, value: u64) {
+    match index {
+        protocol::exception::RIP => frame.ip.set(value.min(USER_END)),
+        protocol::exception::RFLAGS => {
+            frame.flags.set(frame.flags.get() & !USER_FLAGS_MASK | value & USER_FLAGS_MASK);
+        }
+        protocol::exception::VECTOR | protocol::exception::ERROR => {}
+        _ => {
+            if let Some(slot) = slot(frame, index) {
+                slot.set(value);
+            }
+        }
+    }
+}

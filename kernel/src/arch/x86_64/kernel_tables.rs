@@ -1,0 +1,72 @@
+//! The leaf tables of the tcb array, made as blocks are first used.
+//!
+//! Boot maps one shared leaf table, full of the null page, under the whole array.
+//! The first block of a 2 MiB stretch gets a leaf table of its own; all spaces see
+//! it, since they share the directories above. At most 512 such tables exist; the
+//! kernel sets frames aside for them at boot, and they stay.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::cpu::read_cr3;
+use super::tables::KernelTables;
+use crate::arch::phys_to_virt;
+use crate::mem::frames;
+
+const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
+const PRESENT_WRITE: u64 = 3;
+
+static NULL_ENTRY: AtomicU64 = AtomicU64::new(0);
+static NULL_TABLE: AtomicU64 = AtomicU64::new(0);
+
+/// Leaf tables that the array can need.
+pub const RESERVED_FRAMES: u64 = 512;
+
+/// Learns what boot mapped.
+pub fn init(tables: &KernelTables) {
+    // SAFETY: the null table is a live table of 512 equal entries.
+    let entry = unsafe { phys_to_virt(tables.null_table).cast::<u64>().read() };
+    NULL_ENTRY.store(entry, Ordering::Relaxed);
+    NULL_TABLE.store(tables.null_table, Ordering::Relaxed);
+}
+
+/// The entry that maps the null page.
+#[must_use]
+pub fn null_entry() -> u64 {
+    NULL_ENTRY.load(Ordering::Relaxed)
+}
+
+/// The leaf entry for `address`, which lies in the tcb array, in a table of its
+/// stretch's own; `None` if the kernel's pool is empty.
+#[must_use]
+pub fn leaf_entry(address: u64) -> Option<*mut u64> {
+    let mut table = read_cr3() & ADDRESS;
+    for bits in [39, 30] {
+        table = read(table, index(address, bits)) & ADDRESS;
+    }
+    let slot = index(address, 21);
+    let mut leaf = read(table, slot) & ADDRESS;
+    if leaf == NULL_TABLE.load(Ordering::Relaxed) {
+        leaf = frames::take()?.address();
+        for entry in 0..512 {
+            write(leaf, entry, null_entry());
+        }
+        write(table, slot, leaf | PRESENT_WRITE);
+        super::asm::flush_all();
+    }
+    // SAFETY: the pointer stays inside the table's frame.
+    Some(unsafe { phys_to_virt(leaf).cast::<u64>().add(index(address, 12)) })
+}
+
+const fn index(address: u64, bits: u32) -> usize {
+    (address >> bits & 511) as usize
+}
+
+fn read(table: u64, index: usize) -> u64 {
+    // SAFETY: `table` is a frame of the live kernel tables; index < 512.
+    unsafe { phys_to_virt(table).cast::<u64>().add(index & 511).read() }
+}
+
+fn write(table: u64, index: usize, value: u64) {
+    // SAFETY: as in `read`; the callers write only entries of the tcb array.
+    unsafe { phys_to_virt(table).cast::<u64>().add(index & 511).write(value) }
+}

@@ -1,0 +1,39 @@
+//! x86-64.
+
+pub mod boot;
+pub mod cpu;
+pub mod features;
+pub mod frame;
+pub mod io_instruction;
+pub mod iobitmap;
+pub mod paging;
+pub mod pcid;
+pub mod physmap;
+pub mod pic;
+pub mod serial;
+pub mod stubs;
+pub mod tables;
+pub mod timer;
+pub mod tlb;
+
+#[cfg(target_os = "none")]
+pub mod asm;
+#[cfg(target_os = "none")]
+pub mod boot_kernel;
+#[cfg(target_os = "none")]
+pub mod descriptors;
+#[cfg(target_os = "none")]
+pub mod kernel_tables;
+#[cfg(target_os = "none")]
+pub mod percpu;
+#[cfg(target_os = "none")]
+pub mod switch;
+#[cfg(target_os = "none")]
+pub mod tcbs;
+#[cfg(target_os = "none")]
+pub mod trap;
+#[cfg(target_os = "none")]
+pub mod vector;
+
+pub use cpu::{exit, ticks};
+pub use serial::write as console_write;

@@ -1,0 +1,136 @@
+//! Per-processor state: the task state segment, whose stack pointer is the
+//! current thread, and everything the scheduler and the lazy vector unit keep
+//! per processor. One processor runs for now; nothing here is shared.
+//!
+//! The fast path reaches this page relative to its own instruction pointer, so a
+//! second processor gets its own copy of the fast path's page in front of its own
+//! `Cpu` and its own LSTAR, and pays nothing for being one of many.
+
+use core::cell::Cell;
+use core::mem::offset_of;
+
+use super::tcbs::TcbRef;
+use crate::sched::Scheduler;
+
+/// The 64-bit task state segment (Intel SDM 3A, 8.7), without its first four bytes,
+/// which are reserved: so its 64-bit fields are aligned.
+#[repr(C)]
+pub struct Tss {
+    /// Kernel stack pointer for entries from user mode: the current tcb.
+    pub rsp0: Cell<u64>,
+    rsp12: [u64; 2],
+    reserved1: u64,
+    /// Stacks for double fault, non-maskable interrupt, machine check.
+    pub ist: [Cell<u64>; 7],
+    reserved2: u64,
+    reserved3: u16,
+    /// Offset of the I/O permission bitmap from the segment's base.
+    pub iomap: Cell<u16>,
+}
+
+/// Everything one processor owns.
+#[repr(C, align(4096))]
+pub struct Cpu {
+    pad: [u8; 60],
+    /// The segment starts here ([`TSS_START`]).
+    tss_reserved: u32,
+    /// `rsp0` starts a cache line.
+    pub tss: Tss,
+    /// Segment descriptors.
+    pub gdt: [Cell<u64>; 8],
+    /// Whose vector state is in the registers.
+    pub vector_owner: Cell<Option<TcbRef>>,
+    /// The vector unit may be used right now: CR0.TS is clear, and LSTAR leads around the fast path.
+    pub vector_live: Cell<bool>,
+    /// A preemption window is open: interrupts only note their line.
+    pub in_window: Cell<bool>,
+    /// Interrupt lines seen in a preemption window, still to be handled.
+    pub pending_lines: Cell<u32>,
+    /// Kernel entries on the complete path since boot.
+    pub entries: Cell<u64>,
+    /// TSC at the last time interrupts went off, for the longest stretch.
+    pub off_since: Cell<u64>,
+    /// Longest stretch with interrupts off, in TSC ticks (only counted on entries).
+    pub off_longest: Cell<u64>,
+    /// All spaces.
+    pub spaces: crate::space::Spaces,
+    /// All threads.
+    pub registry: crate::thread::Registry,
+    /// Ready queues, wakeup lists, the running slice.
+    pub scheduler: Scheduler,
+}
+
+const _: () = assert!(offset_of!(Cpu, tss) == 64 && offset_of!(Tss, iomap) + 2 == 100);
+
+/// Offset of the task state segment in [`Cpu`].
+pub const TSS_START: usize = offset_of!(Cpu, tss) - 4;
+
+/// Offset of the current-thread pointer in [`Cpu`].
+pub const CURRENT: usize = offset_of!(Cpu, tss);
+
+// SAFETY: each processor accesses only its own `Cpu`, with interrupts off.
+unsafe impl Sync for Cpu {}
+
+#[unsafe(link_section = ".percpu")]
+#[unsafe(no_mangle)]
+pub static BATON_CPU: Cpu = Cpu {
+    pad: [0; 60],
+    tss_reserved: 0,
+    tss: Tss {
+        rsp0: Cell::new(0),
+        rsp12: [0; 2],
+        reserved1: 0,
+        ist: [const { Cell::new(0) }; 7],
+        reserved2: 0,
+        reserved3: 0,
+        iomap: Cell::new(0),
+    },
+    gdt: [const { Cell::new(0) }; 8],
+    vector_owner: Cell::new(None),
+    vector_live: Cell::new(false),
+    in_window: Cell::new(false),
+    pending_lines: Cell::new(0),
+    entries: Cell::new(0),
+    off_since: Cell::new(0),
+    off_longest: Cell::new(0),
+    spaces: crate::space::Spaces::new(),
+    registry: crate::thread::Registry::new(),
+    scheduler: Scheduler::new(),
+};
+
+/// This processor's state.
+#[must_use]
+pub fn cpu() -> &'static Cpu {
+    &BATON_CPU
+}
+
+/// The thread that runs on this processor.
+#[must_use]
+pub fn current() -> TcbRef {
+    // SAFETY: `rsp0` points at a live tcb from the moment the idle thread is
+    // installed; `activate` is its only writer besides the fast path, and both
+    // write addresses of live tcbs.
+    unsafe { TcbRef::from_address(cpu().tss.rsp0.get()) }
+}
+
+/// Makes `thread` the first current thread; afterwards `switch::activate` and the
+/// fast path do that.
+pub fn set_current(thread: TcbRef) {
+    cpu().tss.rsp0.set(thread.address());
+}
+
+/// Lets interrupts in for a moment; whether any is now waiting to be handled.
+#[must_use]
+pub fn interrupt_pending() -> bool {
+    let cpu = cpu();
+    cpu.in_window.set(true);
+    super::asm::window();
+    cpu.in_window.set(false);
+    cpu.pending_lines.get() != 0
+}
+
+/// Counts an entry on the complete path.
+pub fn note_entry() {
+    let cpu = cpu();
+    cpu.entries.set(cpu.entries.get() + 1);
+}

@@ -1,0 +1,151 @@
+// The user page: one stub per system call, at {STUB_SIZE} bytes from each other,
+// mapped at the same address in every space, user r-x (X.2 2.7, 5.1, 5.2).
+//
+// A stub turns the X.2 binding of the user side into Baton's trap: local ids
+// become global ones by loading MyGlobalId from the UTCB they name (id - 120), and
+// every call but Ipc says its number, negated, in R8. All of it runs at CPL 3: a
+// bogus local id faults at user level. SYSCALL destroys RCX and R11.
+
+    .section .user_stubs, "ax"
+    .balign 4096
+    .global user_stubs
+user_stubs:
+
+// Starts stub `number`; the gaps are filled with int3.
+.macro stub number
+    .org user_stubs + \number * {STUB_SIZE}, 0xCC
+.endm
+// Jumps aside if the id whose low half is `low` is local or nil.
+.macro if_local low, aside
+    test \low, 0x3F
+    jz \aside
+.endm
+// Off the main line: replaces a local id by the global one; nil and anylocalthread stay.
+.macro globalise id, back
+    test \id, \id
+    jz \back
+    cmp \id, -64
+    je \back
+    mov \id, [\id - {MY_GLOBAL_ID}]
+    jmp \back
+.endm
+// The trap: call number in R8, RDI's argument in R14 (the kernel's entry needs RDI).
+.macro trap call
+    mov r14, rdi
+    mov r8, -\call
+    syscall
+.endm
+
+    stub {IPC}                          // RSI to, RDX from, R8 timeouts, RDI U, MR0..7
+    if_local esi, 3f
+1:  if_local edx, 4f
+    .global ipc_syscall
+2:
+ipc_syscall:
+    syscall
+    ret
+3:  globalise rsi, 1b
+4:  globalise rdx, 2b
+
+    stub {LIPC}                         // as Ipc
+    // The user-level path of Wenske 2002 goes here (restart, forward and completion
+    // points around the switch of stacks); its fallback is the body below.
+    if_local esi, 3f
+1:  if_local edx, 4f
+    .global lipc_syscall
+2:
+lipc_syscall:
+    syscall
+    ret
+3:  globalise rsi, 1b
+4:  globalise rdx, 2b
+
+    stub {EXCHANGE_REGISTERS}           // RAX dest, RSI control, RDX SP, R8 IP, R9, R10, RDI
+    if_local eax, 2f
+1:  mov r12, r8
+    trap {CALL_EXCHANGE_REGISTERS}      // out: old IP in R8
+    ret
+2:  globalise rax, 1b
+
+    stub {THREAD_CONTROL}               // RDI dest, RSI pager, RDX scheduler, R8 space, R9 UTCB
+    if_local esi, 4f
+1:  if_local edx, 5f
+2:  if_local r8d, 6f
+3:  mov r12, r8
+    trap {CALL_THREAD_CONTROL}
+    ret
+4:  globalise rsi, 1b
+5:  globalise rdx, 2b
+6:  globalise r8, 3b
+
+    stub {SYSTEM_CLOCK}                 // RAX = microseconds; never enters the kernel
+    rdtsc
+    shl rdx, 32
+    or rax, rdx
+    mul qword ptr [rip + user_stubs + {CLOCK_MULTIPLIER}]
+    mov rax, rdx
+    add rax, [rip + user_stubs + {CLOCK_OFFSET}]
+    ret
+
+    stub {THREAD_SWITCH}                // RDI dest
+    if_local edi, 2f
+1:  trap {CALL_THREAD_SWITCH}
+    ret
+2:  globalise rdi, 1b
+
+    stub {SCHEDULE}                     // RDI dest, RSI prio, RDX time, R8 processor, R9 preemption
+    if_local edi, 2f
+1:  mov r12, r8
+    trap {CALL_SCHEDULE}
+    ret
+2:  globalise rdi, 1b
+
+    stub {UNMAP}                        // RDX control, RDI U, MR0..7 as in Ipc
+    mov r8, -{CALL_UNMAP}               // message registers up to R15: RDI is not moved
+    syscall
+    ret
+
+    stub {SPACE_CONTROL}                // RDI space, RSI control, RDX KIP, R8 UTCB area, R9 redirector
+    if_local r9d, 2f
+1:  mov r12, r8
+    trap {CALL_SPACE_CONTROL}
+    ret
+2:  globalise r9, 1b
+
+    stub {PROCESSOR_CONTROL}            // RDI number, RSI internal kHz, RDX external kHz, R8 mV
+    mov r12, r8
+    trap {CALL_PROCESSOR_CONTROL}
+    ret
+
+    // RDX control, RDI U, RCX RSI R8 R11 attributes, MR0..7. The user's inline code
+    // takes the result from RDX and stores RAX to MR1 and RCX to MR0.
+    stub {MEMORY_CONTROL}
+    mov [rdi], r9
+    mov [rdi + 8], rax
+    mov [rdi + 16], rbx
+    mov [rdi + 24], r10
+    mov [rdi + 32], r12
+    mov [rdi + 40], r13
+    mov [rdi + 48], r14
+    mov [rdi + 56], r15
+    mov rbp, rcx
+    mov r12, r8
+    mov r13, r11
+    trap {CALL_MEMORY_CONTROL}          // out: result in RAX, RDI kept
+    mov rdx, rax
+    mov rcx, [rdi]
+    mov rax, [rdi + 8]
+    ret
+
+    stub {QUOTA_CONTROL}                // RDI space, RSI pages
+    if_local edi, 2f
+1:  trap {CALL_QUOTA_CONTROL}
+    ret
+2:  globalise rdi, 1b
+
+    stub {INSPECT}                      // RDI what, RSI index, RDX argument
+    trap {CALL_INSPECT}
+    ret
+
+    .org user_stubs + 4096, 0xCC
+    .text

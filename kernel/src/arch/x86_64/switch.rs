@@ -1,0 +1,31 @@
+//! Giving the processor to a thread on the complete path. The fast path does the
+//! same in its last dozen instructions.
+
+use abi::utcb;
+
+use super::asm::write_gs_base;
+use super::cpu::{read_cr3, write_cr3};
+use super::features::{self, Features};
+use super::percpu::{cpu, current};
+use super::tcbs::TcbRef;
+use super::vector;
+use crate::thread::tcb::Resume;
+
+/// What CR3's tag bits allow to compare: bit 63 is not kept by the processor.
+const CR3_KEPT: u64 = !(1 << 63);
+
+/// Makes `next` the current thread; how it resumes is for the assembly to carry out.
+pub extern "C" fn activate(next: TcbRef) -> Resume {
+    if next != current() {
+        vector::leave();
+        cpu().tss.rsp0.set(next.address());
+        let cr3 = next.cr3.get();
+        if cr3 & CR3_KEPT != read_cr3() & CR3_KEPT {
+            // SAFETY: a tcb's cr3 is its space's root table (idle: the kernel's own).
+            unsafe { write_cr3(cr3) };
+        }
+    }
+    let gs_base = next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8);
+    write_gs_base(gs_base, features::in_use().contains(Features::FSGSBASE));
+    next.resume.get()
+}

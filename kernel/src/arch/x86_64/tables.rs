@@ -1,0 +1,181 @@
+//! The kernel's own page tables, built once at boot.
+//!
+//! The top half of every space is a copy of the upper half of this root table:
+//! all physical memory, the kernel image with the rights its parts need, the
+//! tcb array (a shared read-only null page until tcbs exist) and the user page.
+//! Slot 510 (I/O permission bitmap) stays empty: it belongs to each space.
+
+use abi::layout;
+
+use super::boot::{self, EarlyMemory, KERNEL_BASE, PHYS_MAP, Part};
+use crate::boot::memory::Range;
+
+/// First address of the tcb array.
+pub const TCB_ARRAY: u64 = 0xFFFF_FFFF_A000_0000;
+/// Bytes of the tcb array.
+pub const TCB_ARRAY_BYTES: u64 = 1 << 30;
+
+const PRESENT: u64 = 1 << 0;
+const WRITABLE: u64 = 1 << 1;
+const USER: u64 = 1 << 2;
+const LARGE: u64 = 1 << 7;
+const GLOBAL: u64 = 1 << 8;
+const NO_EXECUTE: u64 = 1 << 63;
+
+const FRAME: u64 = 1 << 12;
+const MIB_2: u64 = 1 << 21;
+const GIB: u64 = 1 << 30;
+const GIB_512: u64 = 1 << 39;
+/// The physical map reaches at least this far: devices live below 4 GiB.
+const PHYS_MAP_MIN: u64 = 4 * GIB;
+
+/// The most memory that the tables are built for, bytes: it bounds the frames they take.
+#[must_use]
+pub const fn physical_limit(gib_pages: bool) -> u64 {
+    if gib_pages { 16 << 40 } else { 512 << 30 }
+}
+
+/// Frames for boot-time tables, handed out one after the other, zeroed.
+pub struct Frames {
+    rest: Range,
+}
+
+impl Frames {
+    /// Hands out the frames of `range`, which `memory` gives up for them; `None`
+    /// if it is not free.
+    #[must_use]
+    pub fn new(memory: &mut EarlyMemory, range: Range) -> Option<Self> {
+        memory.take(range).map(|_| Self { rest: range })
+    }
+
+    /// The next frame's physical address, zeroed.
+    ///
+    /// # Panics
+    /// If more frames are taken than [`frames_needed`] counted: a defect here.
+    pub fn take(&mut self) -> u64 {
+        assert!(self.rest.len() >= FRAME, "the boot-time tables need more frames than were counted");
+        let frame = self.rest.start;
+        self.rest.start += FRAME;
+        entries(frame).fill(0);
+        frame
+    }
+
+    /// The next frame as a page to fill in, with its physical address.
+    pub fn take_page(&mut self) -> (u64, &'static mut [u64; 512]) {
+        let frame = self.take();
+        (frame, entries(frame))
+    }
+
+    /// Frames left over.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.rest.len() / FRAME
+    }
+}
+
+/// What the tables give to the rest of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelTables {
+    /// Physical address of the kernel's root table.
+    pub root: u64,
+    /// The frame that every absent tcb shows: zeros, read-only.
+    pub null_frame: u64,
+    /// The last-level table that maps it 512 times, shared by the whole tcb array.
+    pub null_table: u64,
+}
+
+/// Frames that [`build`] takes for memory up to `top`.
+#[must_use]
+pub fn frames_needed(top: u64, gib_pages: bool, image_bytes: u64) -> u64 {
+    let top = mapped_top(top);
+    let directories = if gib_pages { 0 } else { top / GIB };
+    let physical = top.div_ceil(GIB_512) + directories;
+    // The image may straddle one more directory entry than its length says.
+    let image = image_bytes.div_ceil(MIB_2) + 1;
+    // Root, upper pointer table, its two directories, user page, null frame and table.
+    7 + physical + image
+}
+
+/// Builds the tables. The caller loads the root when nothing needs identity any more.
+#[must_use]
+pub fn build(frames: &mut Frames, top: u64, gib_pages: bool) -> KernelTables {
+    let root = frames.take();
+    map_physical(root, frames, mapped_top(top), gib_pages);
+    let pointers = frames.take();
+    let (image_directory, last_directory) = (frames.take(), frames.take());
+    entries(root)[511] = pointers | PRESENT | WRITABLE | USER;
+    entries(pointers)[510] = image_directory | PRESENT | WRITABLE;
+    entries(pointers)[511] = last_directory | PRESENT | WRITABLE | USER;
+    map_image(image_directory, frames);
+    let (null_frame, null_table) = (frames.take(), frames.take());
+    entries(null_table).fill(null_frame | PRESENT | GLOBAL | NO_EXECUTE);
+    // The array is the upper half of one directory and the lower half of the next.
+    entries(image_directory)[index(TCB_ARRAY, 21)..].fill(null_table | PRESENT | WRITABLE);
+    entries(last_directory)[..index(TCB_ARRAY + TCB_ARRAY_BYTES, 21)].fill(null_table | PRESENT | WRITABLE);
+    map_user_pages(last_directory, frames);
+    KernelTables { root, null_frame, null_table }
+}
+
+fn mapped_top(top: u64) -> u64 {
+    top.max(PHYS_MAP_MIN).next_multiple_of(GIB)
+}
+
+fn map_physical(root: u64, frames: &mut Frames, top: u64, gib_pages: bool) {
+    const LEAF: u64 = PRESENT | WRITABLE | LARGE | GLOBAL | NO_EXECUTE;
+    let mut pointers = 0;
+    for gib in (0..top).step_by(GIB as usize) {
+        if gib % GIB_512 == 0 {
+            pointers = frames.take();
+            entries(root)[index(PHYS_MAP + gib, 39)] = pointers | PRESENT | WRITABLE;
+        }
+        entries(pointers)[index(gib, 30)] = if gib_pages {
+            gib | LEAF
+        } else {
+            let directory = frames.take();
+            for (address, entry) in (gib..).step_by(MIB_2 as usize).zip(entries(directory)) {
+                *entry = address | LEAF;
+            }
+            directory | PRESENT | WRITABLE
+        };
+    }
+}
+
+fn map_image(directory: u64, frames: &mut Frames) {
+    for part in boot::image_parts() {
+        let (range, rights) = match part {
+            Part::Text(range) => (range, 0),
+            Part::ReadOnly(range) => (range, NO_EXECUTE),
+            Part::Data(range) => (range, NO_EXECUTE | WRITABLE),
+        };
+        for virt in (range.start..range.end).step_by(FRAME as usize) {
+            let slot = index(virt, 21);
+            if entries(directory)[slot] == 0 {
+                entries(directory)[slot] = frames.take() | PRESENT | WRITABLE;
+            }
+            let table = entries(directory)[slot] & !(FRAME - 1);
+            entries(table)[index(virt, 12)] = (virt - KERNEL_BASE) | PRESENT | GLOBAL | rights;
+        }
+    }
+}
+
+fn map_user_pages(directory: u64, frames: &mut Frames) {
+    let table = frames.take();
+    let stubs = super::stubs::page().as_ptr() as u64 - KERNEL_BASE;
+    let data = &raw const crate::clock::PAGE as u64 - KERNEL_BASE;
+    entries(directory)[index(layout::STUBS, 21)] = table | PRESENT | WRITABLE | USER;
+    entries(table)[index(layout::STUBS, 12)] = stubs | PRESENT | USER | GLOBAL;
+    entries(table)[index(layout::USER_DATA, 12)] = data | PRESENT | USER | GLOBAL | NO_EXECUTE;
+}
+
+/// Index of `address` in the table whose entries cover 2^`bits` bytes.
+const fn index(address: u64, bits: u32) -> usize {
+    (address >> bits & 511) as usize
+}
+
+/// The 512 words of a boot-time table.
+fn entries(frame: u64) -> &'static mut [u64; 512] {
+    // SAFETY: only called with frames that `Frames` handed out: they are below
+    // 4 GiB, which PHYS_MAP covers from the first instruction on, belong to this
+    // module while it builds, and no two references to one frame live at a time.
+    unsafe { &mut *((PHYS_MAP + frame) as *mut [u64; 512]) }
+}

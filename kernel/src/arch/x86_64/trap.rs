@@ -1,0 +1,151 @@
+//! Interrupts and exceptions: what each vector means, for threads and for the kernel.
+
+use abi::{Fpage, Rights, ThreadId};
+
+use super::asm::fault_address;
+use super::frame::{Frame, TrapFrame, VECTOR_CALL};
+use super::percpu::{cpu, current, note_entry};
+use super::tcbs::TcbRef;
+use super::{io_instruction, pic, vector};
+use crate::ipc::{self, kernel_message};
+use crate::thread::tcb::Resume;
+use crate::{call, irq, mem, usermem};
+
+const FIRST_IRQ: u64 = 32;
+const LAST_IRQ: u64 = 47;
+const TIMER_LINE: u64 = 0;
+
+mod vectors {
+    pub const NMI: u64 = 2;
+    pub const INVALID_OPCODE: u64 = 6;
+    pub const NO_DEVICE: u64 = 7;
+    pub const DOUBLE_FAULT: u64 = 8;
+    pub const GENERAL_PROTECTION: u64 = 13;
+    pub const PAGE_FAULT: u64 = 14;
+    pub const MACHINE_CHECK: u64 = 18;
+}
+
+/// Page-fault error bits (Intel SDM 3A, 4.7).
+const ERROR_WRITE: u64 = 1 << 1;
+const ERROR_FETCH: u64 = 1 << 4;
+
+/// An entry from user mode, registers in the current thread's frame; returns who runs next.
+pub extern "C" fn from_user(frame: &'static TrapFrame) -> TcbRef {
+    let thread = current();
+    if matches!(frame.vector.get(), vectors::NMI | vectors::DOUBLE_FAULT | vectors::MACHINE_CHECK) {
+        fatal(frame);
+    }
+    note_entry();
+    thread.resume.set(Resume::Frame);
+    match frame.vector.get() {
+        VECTOR_CALL => call::dispatch(thread, frame),
+        vectors::PAGE_FAULT => page_fault(thread, frame),
+        vectors::NO_DEVICE => {
+            vector::enter(thread);
+            thread
+        }
+        vectors::INVALID_OPCODE if is_kernel_interface(thread, frame) => kernel_interface(thread, frame),
+        vectors::GENERAL_PROTECTION => general_protection(thread, frame),
+        line @ FIRST_IRQ..=LAST_IRQ => interrupt(thread, line - FIRST_IRQ),
+        _ => kernel_message::exception(thread),
+    }
+}
+
+/// An entry from kernel mode: an interrupt of the idle thread (returns who runs
+/// next) or in a preemption window (`None`: go on); anything else is a defect.
+pub extern "C" fn from_kernel(frame: &'static TrapFrame) -> Option<TcbRef> {
+    let line = frame.vector.get().wrapping_sub(FIRST_IRQ);
+    if line > LAST_IRQ - FIRST_IRQ {
+        fatal(frame);
+    }
+    if cpu().in_window.get() {
+        if accept(line) {
+            cpu().pending_lines.set(cpu().pending_lines.get() | 1 << line);
+        }
+        return None;
+    }
+    Some(interrupt(current(), line))
+}
+
+/// Takes an interrupt from the controller; a device's line stays masked until acknowledged.
+fn accept(line: u64) -> bool {
+    let genuine = pic::accept(line as u8);
+    if genuine && line != TIMER_LINE {
+        pic::mask(line as u8);
+    }
+    genuine
+}
+
+fn interrupt(running: TcbRef, line: u64) -> TcbRef {
+    if accept(line) { irq::interrupt(running, line as u32) } else { ipc::go_on(running) }
+}
+
+fn page_fault(thread: TcbRef, frame: Frame) -> TcbRef {
+    let address = fault_address();
+    let error = frame.error.get();
+    let access = if error & ERROR_WRITE != 0 {
+        Rights::W
+    } else if error & ERROR_FETCH != 0 {
+        Rights::X
+    } else {
+        Rights::R
+    };
+    if thread.space().is_some_and(|space| space.is_sigma0() && crate::mem::sigma0_fault(space, address)) {
+        return thread;
+    }
+    kernel_message::page_fault(thread, address, access, frame.ip.get())
+}
+
+/// A byte of the instruction at the frame's instruction pointer.
+fn code_byte(thread: TcbRef, address: u64) -> Option<u8> {
+    if address >= abi::layout::USER_END {
+        return None;
+    }
+    let found = thread.space()?.resolve(address, false)?;
+    Some(usermem::read_phys_byte(found.phys))
+}
+
+/// Whether the thread executed `lock nop`, the KernelInterface call (X.2 2.1).
+fn is_kernel_interface(thread: TcbRef, frame: Frame) -> bool {
+    let ip = frame.ip.get();
+    code_byte(thread, ip) == Some(0xF0) && code_byte(thread, ip.wrapping_add(1)) == Some(0x90)
+}
+
+fn kernel_interface(thread: TcbRef, frame: Frame) -> TcbRef {
+    frame.rax.set(thread.space().map_or(0, |space| space.kip_area().start));
+    frame.rcx.set(abi::kip::API_VERSION);
+    frame.rdx.set(abi::kip::API_FLAGS);
+    frame.rsi.set(abi::kip::KERNEL_ID);
+    frame.ip.set(frame.ip.get() + 2);
+    thread
+}
+
+fn general_protection(thread: TcbRef, frame: Frame) -> TcbRef {
+    let mut bytes = [0; 15];
+    let mut count = 0;
+    while let Some(slot) = bytes.get_mut(count) {
+        let Some(byte) = code_byte(thread, frame.ip.get().wrapping_add(count as u64)) else { break };
+        *slot = byte;
+        count += 1;
+    }
+    match io_instruction::ports(&bytes[..count], frame.rdx.get() as u16) {
+        Some(ports) if frame.error.get() == 0 && !has_ports(thread, ports) => {
+            kernel_message::io_fault(thread, ports, frame.ip.get())
+        }
+        _ => kernel_message::exception(thread),
+    }
+}
+
+fn has_ports(thread: TcbRef, ports: Fpage) -> bool {
+    let first = ports.io_base();
+    let last = first | ((1_u32 << ports.io_bits()) - 1) as u16;
+    thread.space().is_some_and(|space| (first..=last).all(|port| mem::io::allowed(space, port)))
+}
+
+fn fatal(frame: Frame) -> ! {
+    let id = if cpu().tss.rsp0.get() == 0 { ThreadId::NIL } else { current().id.get() };
+    panic!(
+        "vector {} (error {:#x}) in the kernel at {:#x}, stack {:#x}, address {:#x}, thread {id}",
+        frame.vector.get(), frame.error.get(), frame.ip.get(), frame.sp.get(), fault_address()
+    );
+}

@@ -1,0 +1,175 @@
+//! The sequence of booting.
+
+use core::fmt::Display;
+
+use super::image::{Image, SERVERS, Seal, Server};
+use super::info::{BootInfo, LoaderError};
+use super::memory::{PhysicalMemory, Range};
+use super::plan::{Needs, Plan, plan};
+use super::refusal::Refusal;
+use super::{bootinfo, multiboot2, pvh};
+use crate::arch::x86_64::boot::{self as machine, EarlyMemory, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH};
+use crate::arch::x86_64::cpu::EXIT_FAILURE;
+use crate::arch::x86_64::tables::{Frames, KernelTables};
+use crate::arch::x86_64::{features, timer};
+use crate::{arch, clock, kip, kprintln};
+
+/// What booting leaves to the kernel proper.
+#[derive(Clone, Debug)]
+pub struct Handover {
+    /// What the loader said.
+    pub info: BootInfo,
+    /// σ0, σ1 and the root task, loaded at their physical addresses.
+    pub servers: [Option<Server>; 3],
+    /// The kernel's page tables.
+    pub tables: KernelTables,
+    /// Where those are, and the KIP.
+    pub table_frames: Range,
+    /// The kernel image.
+    pub kernel: Range,
+    /// Free frames for everything that the kernel allocates from now on.
+    pub pool: Range,
+    /// Physical address of the kernel interface page.
+    pub kip: u64,
+    /// Where the bootinfo is.
+    pub bootinfo: Range,
+}
+
+/// Boots the machine, from what `boot.S` found in its registers.
+///
+/// # Safety
+/// Once, called by `boot.S` on its tables and stack.
+#[must_use]
+pub unsafe fn start(protocol: u32, information: u32) -> Handover {
+    machine::begin();
+    kprintln!("Baton {} (x86-64), an L4 X.2 microkernel", env!("CARGO_PKG_VERSION"));
+    kprintln!("baton: processor: {}", features::Summary);
+    // SAFETY: the caller's promise; nothing has touched physical memory yet.
+    let mut memory = unsafe { EarlyMemory::new() };
+    let loader = read_loader(&memory, protocol, u64::from(information));
+    let mut info = loader.unwrap_or_else(|error| stop("the boot loader's information is unusable", error));
+    info.regions.clip(machine::physical_limit());
+    if info.regions.dropped > 0 {
+        kprintln!("baton: memory map: {} entries too many were left out", info.regions.dropped);
+    }
+    let (plan, seal) = place(&memory, &info);
+    load(&mut memory, &mut info, &plan, &seal);
+    let frames = Frames::new(&mut memory, plan.tables);
+    let mut frames = frames.unwrap_or_else(|| stop("the kernel's page tables cannot be built", "their place is taken"));
+    // SAFETY: features are on since `begin`; the servers, image and bootinfo are
+    // reached through the map of physical memory only.
+    let tables = unsafe { machine::finish(&mut frames, info.regions.top()) };
+    let (kip, servers) = describe(&mut memory, &mut frames, &info, &plan, &seal);
+    let handover = Handover { info, servers, tables, table_frames: plan.tables, kernel: machine::image(), pool: plan.pool, kip, bootinfo: plan.bootinfo };
+    report(&handover);
+    handover
+}
+
+/// Prints why booting cannot go on, and ends the machine.
+fn stop(what: &str, why: impl Display) -> ! {
+    kprintln!("baton: {what}: {why}");
+    arch::exit(EXIT_FAILURE)
+}
+
+fn read_loader(memory: &EarlyMemory, protocol: u32, information: u64) -> Result<BootInfo, LoaderError> {
+    match protocol {
+        PROTOCOL_PVH => pvh::parse(memory, information),
+        PROTOCOL_MULTIBOOT2 => multiboot2::parse(memory, information),
+        other => Err(LoaderError::Protocol(other)),
+    }
+}
+
+/// Checks the boot image and finds a place for everything.
+fn place(memory: &EarlyMemory, info: &BootInfo) -> (Plan, Seal) {
+    let kernel = machine::image();
+    let bytes = memory.bytes(info.image).ok_or(Refusal::Missing(info.image));
+    let image = bytes.and_then(Image::parse);
+    let checked = image.and_then(|image| image.check_places(&info.regions, kernel).map(|()| image));
+    let image = checked.unwrap_or_else(|refusal| stop("boot image refused", refusal));
+    // One frame more than the tables: the KIP.
+    let tables = (machine::table_frames(info.regions.top()) + 1) * 4096;
+    let pool = info.command_line.size_option("kmem");
+    let needs = Needs { kernel, tables, bootinfo: bootinfo::bytes_needed(&image), pool };
+    match plan(&info.regions, info.image, &image, &needs) {
+        Ok(plan) => (plan, image.seal()),
+        Err(no_room) => stop("the machine's memory is too small", no_room),
+    }
+}
+
+fn open<'a>(memory: &'a EarlyMemory, place: Range, seal: &Seal) -> Image<'a> {
+    let image = memory.bytes(place).and_then(|bytes| Image::reopen(bytes, seal));
+    image.unwrap_or_else(|| stop("boot image refused", Refusal::Missing(place)))
+}
+
+/// Moves the image out of the way if need be, and copies the servers to their places.
+fn load(memory: &mut EarlyMemory, info: &mut BootInfo, plan: &Plan, seal: &Seal) {
+    if plan.image.start != info.image.start {
+        let whole = Range::new(info.image.start, info.image.start + seal.len() as u64);
+        must(memory.copy(whole, plan.image.start), plan.image);
+    }
+    info.image = plan.image;
+    for index in 0..seal.count() {
+        let record = open(memory, plan.image, seal).record(index);
+        if !record.is_load() {
+            continue;
+        }
+        let from = Range::new(plan.image.start + record.file.start, plan.image.start + record.file.end);
+        let target = record.target();
+        must(memory.copy(from, target.start), target);
+        must(memory.clear(Range::new(target.start + from.len(), target.end)), target);
+    }
+}
+
+/// Checked places are always in reach: anything else is a defect of the checks.
+fn must(done: bool, place: Range) {
+    assert!(done, "a checked place, {:#x}..{:#x}, could not be written", place.start, place.end);
+}
+
+/// Fills bootinfo and KIP; the KIP's physical address and the servers.
+fn describe(
+    memory: &mut EarlyMemory,
+    frames: &mut Frames,
+    info: &BootInfo,
+    plan: &Plan,
+    seal: &Seal,
+) -> (u64, [Option<Server>; 3]) {
+    must(memory.clear(plan.bootinfo), plan.bootinfo);
+    let words = memory.take(plan.bootinfo).unwrap_or_default();
+    let image = open(memory, plan.image, seal);
+    must(bootinfo::build(&image, plan.image.start, words), plan.bootinfo);
+    let servers = SERVERS.map(|(kind, _)| image.server(kind));
+    let facts = kip::Facts {
+        regions: &info.regions,
+        servers,
+        kernel: machine::image(),
+        tables: plan.tables,
+        pool: plan.pool,
+        bootinfo: plan.bootinfo,
+        counter_khz: clock::frequency_hz() / 1_000,
+        tick_us: timer::TICK_US,
+        has_gib_pages: machine::has_gib_pages(),
+    };
+    let modules = image.records().filter(|record| !record.is_load()).map(|record| record.place(plan.image.start));
+    let (kip, page) = frames.take_page();
+    let filled = kip::fill(page, &facts, modules);
+    assert!(filled.is_ok(), "the KIP holds a descriptor for every region and record that is accepted");
+    (kip, servers)
+}
+
+fn report(handover: &Handover) {
+    let Handover { info, pool, kernel, .. } = handover;
+    let mib = |bytes: u64| bytes >> 20;
+    kprintln!(
+        "baton: memory: {} MiB usable up to {:#x}; kernel {:#x}..{:#x}, pool {:#x}..{:#x} ({} MiB)",
+        mib(info.regions.usable_bytes()), info.regions.top(), kernel.start, kernel.end, pool.start, pool.end, mib(pool.len()),
+    );
+    kprintln!(
+        "baton: {} loaded {} KiB of boot image at {:#x}; clock {} kHz; command line: {}",
+        info.loader, info.image.len() >> 10, info.image.start, clock::frequency_hz() / 1_000, info.command_line.text(),
+    );
+    for ((_, name), server) in SERVERS.into_iter().zip(handover.servers) {
+        if let Some(Server { range, entry }) = server {
+            kprintln!("baton: {name} at {:#x}..{:#x}, entry {entry:#x}", range.start, range.end);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Inspect, Baton's extension: read-only records about the kernel's objects for
+//! the monitor and the tests (`abi::inspect`). Nothing here changes anything.
+
+use abi::inspect::What;
+use abi::{CallError, ThreadId, utcb};
+
+use crate::arch::{Frame, TcbRef, cpu};
+use crate::call::set_error;
+use crate::mem;
+use crate::sched::schedule::inspect_state;
+use crate::space::SpaceRef;
+use crate::thread;
+use crate::usermem::Utcb;
+
+/// A record: the words of `abi::inspect`.
+type Record = [u64; 8];
+
+/// Carries out Inspect for `caller`.
+pub fn call(caller: TcbRef, frame: Frame) {
+    let allowed = caller.space().is_some_and(may_inspect);
+    if !allowed {
+        frame.rax.set(0);
+        return set_error(caller, CallError::NoPrivilege);
+    }
+    let (index, argument) = (frame.rsi.get(), frame.rdx.get());
+    let record = match frame.rdi.get() {
+        what if what == What::Thread as u64 => thread_record(index),
+        what if what == What::Space as u64 => space_record(index),
+        what if what == What::Mapping as u64 => mapping_record(argument, index),
+        what if what == What::Kernel as u64 => Some(kernel_record()),
+        what if what == What::Check as u64 => Some([crate::check::violations(), 0, 0, 0, 0, 0, 0, 0]),
+        _ => {
+            frame.rax.set(0);
+            return set_error(caller, CallError::InvalidParameter);
+        }
+    };
+    frame.rax.set(u64::from(record.is_some()));
+    let words = record.unwrap_or_default();
+    let slots = [&frame.rdx, &frame.rsi, &frame.r9, &frame.r10, &frame.r12, &frame.r13, &frame.r14, &frame.r15];
+    for (slot, word) in slots.into_iter().zip(words) {
+        slot.set(word);
+    }
+}
+
+/// The initial tasks may, and those that the root task created itself.
+fn may_inspect(space: SpaceRef) -> bool {
+    space.is_privileged() || space.task.chief.get().is_some_and(SpaceRef::is_privileged)
+}
+
+/// Node `index` in preorder of the mapping tree of the frame at `phys`.
+fn mapping_record(phys: u64, index: u64) -> Option<Record> {
+    let sigma0 = thread::lookup(ThreadId::SIGMA0)?.space()?;
+    let node = mem::inspect::Tree::of(sigma0, phys).nth(index as usize)?;
+    let (depth, space, bits) = (u64::from(node.depth), u64::from(node.space), u64::from(node.bits));
+    Some([depth, space, node.vaddr, bits, u64::from(node.rights.0), 0, 0, 0])
+}
+
+/// The thread with the smallest number ≥ `index`.
+fn thread_record(index: u64) -> Option<Record> {
+    let mut best: Option<TcbRef> = None;
+    thread::for_each(|thread| {
+        let number = u64::from(thread.id.get().number());
+        if number >= index && best.is_none_or(|best| number < u64::from(best.id.get().number())) {
+            best = Some(thread);
+        }
+    });
+    let thread = best?;
+    let (ip, sp) = thread.user_ip_sp();
+    let pager = Utcb::of(thread).map_or(0, |utcb| utcb.word(utcb::PAGER));
+    let space = thread.space().map_or(!0, number);
+    let id = thread.id.get().0;
+    Some([id, inspect_state(thread), space, u64::from(thread.priority.get()), thread.partner.get().0, ip, sp, pager])
+}
+
+/// The space with the smallest id ≥ `index`.
+fn space_record(index: u64) -> Option<Record> {
+    let mut best: Option<SpaceRef> = None;
+    cpu().spaces.for_each(|space| {
+        if number(space) >= index && best.is_none_or(|best| number(space) < number(best)) {
+            best = Some(space);
+        }
+    });
+    let space = best?;
+    let chief = space.task.chief.get().map_or(!0, number);
+    let quota = space.quota();
+    Some([
+        number(space),
+        quota.limit(),
+        quota.used(),
+        space.task.thread_count.get(),
+        space.table_pages(),
+        space.nodes(),
+        chief,
+        space.root(),
+    ])
+}
+
+/// A space's number as a word.
+fn number(space: SpaceRef) -> u64 {
+    u64::from(space.id())
+}
+
+fn kernel_record() -> Record {
+    let cpu = cpu();
+    let (total, free) = (mem::frames::total(), mem::frames::free());
+    let ticks = cpu.scheduler.ticks.get();
+    [total, free, cpu.registry.count(), cpu.spaces.count(), cpu.entries.get(), ticks, cpu.off_longest.get(), 0]
+}

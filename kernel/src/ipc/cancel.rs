@@ -1,0 +1,116 @@
+//! Ending an IPC from outside: ExchangeRegisters (X.2 4.12), deletion, transfer timeout.
+
+use abi::{IpcErrorKind, Phase, ThreadId};
+
+use super::rendezvous::{self, Busy, Waits};
+use super::transfer::Role;
+use super::{Kind, fail_early, finish, queue, timeout};
+use crate::arch::TcbRef;
+use crate::sched;
+use crate::thread;
+use crate::thread::tcb::Resume;
+
+/// Whether `thread` is in a send phase / a receive phase, as ExchangeRegisters reports it.
+#[must_use]
+pub fn phases(thread: TcbRef) -> (bool, bool) {
+    match (thread.transfer.role.get(), rendezvous::waits(thread)) {
+        (Role::Sender, _) => (true, false),
+        (Role::Receiver, _) => (false, true),
+        (_, Waits::Busy(Busy::Polling)) => (true, false),
+        (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
+        _ => (false, false),
+    }
+}
+
+/// Cancels the IPC of `thread` if it is in its send phase and `send`, or in its
+/// receive phase and `receive`. Afterwards the thread is ready, with error 3 or 7
+/// where it was its own IPC; a kernel-made message is dropped and the interrupted
+/// user code goes on.
+pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
+    let (sending, receiving) = phases(thread);
+    if !(sending && send || receiving && receive) {
+        return;
+    }
+    if thread.transfer.role.get() != Role::None {
+        abort_transfer(thread, IpcErrorKind::Aborted);
+        return;
+    }
+    leave_queue(thread);
+    let phase = if sending { Phase::Send } else { Phase::Receive };
+    fail_early(thread, IpcErrorKind::Cancelled, phase);
+    sched::requeue(thread);
+}
+
+/// Takes a polling thread out of its receiver's queue.
+pub fn leave_queue(thread: TcbRef) {
+    if thread.sending.next.get().is_some() {
+        if let Some(receiver) = thread::lookup(thread.partner.get()) {
+            queue::remove(receiver, thread);
+        }
+    }
+}
+
+/// Ends the transfer that `thread` takes part in, with `kind` (the sender's view)
+/// for both partners, wherever each of them is.
+pub fn abort_transfer(thread: TcbRef, kind: IpcErrorKind) {
+    let Some(peer) = thread.transfer.peer.get() else { return };
+    let (sender, receiver) = match thread.transfer.role.get() {
+        Role::Sender => (thread, peer),
+        Role::Receiver => (peer, thread),
+        Role::None => return,
+    };
+    for partner in [sender, receiver] {
+        // One of them may be asking its pager for a page.
+        if partner.kind.get() == Kind::TransferFault {
+            leave_queue(partner);
+            partner.kind.set(Kind::User);
+        }
+        partner.resume.set(Resume::Ipc);
+        partner.wake_at_us.set(0);
+    }
+    let _ = finish::settle(sender, receiver, Err(kind));
+    sched::requeue(sender);
+    sched::requeue(receiver);
+}
+
+/// The transfer timeout of the transfer that `faulter` takes part in has expired.
+pub fn time_out_transfer(faulter: TcbRef) {
+    let sender = match (faulter.transfer.role.get(), faulter.transfer.peer.get()) {
+        (Role::Sender, _) => faulter,
+        (Role::Receiver, Some(peer)) => peer,
+        _ => return,
+    };
+    abort_transfer(faulter, timeout::expired_kind(sender));
+}
+
+/// Ends every IPC with `thread`, which is about to lose its id: its own, those of
+/// the threads that wait to send to it, and those that wait for a message from it.
+/// The last are found by looking at every thread of the array; nobody may stay in
+/// a closed wait for an id that is not current (see `rendezvous`).
+pub fn disconnect(thread: TcbRef) {
+    if thread.transfer.role.get() != Role::None {
+        abort_transfer(thread, IpcErrorKind::Aborted);
+    }
+    leave_queue(thread);
+    while let Some(sender) = thread.senders.get() {
+        queue::remove(thread, sender);
+        fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
+        sched::requeue(sender);
+    }
+    release_waiters(thread.id.get());
+}
+
+/// Fails every closed wait for `gone`.
+fn release_waiters(gone: ThreadId) {
+    thread::for_each(|waiter| {
+        let waits_for = match rendezvous::waits(waiter) {
+            Waits::Closed(from) => from,
+            Waits::Busy(Busy::Waiting) => waiter.partner.get(),
+            _ => return,
+        };
+        if waits_for == gone && waiter.id.get() != gone {
+            fail_early(waiter, IpcErrorKind::NonExisting, Phase::Receive);
+            sched::requeue(waiter);
+        }
+    });
+}

@@ -1,0 +1,111 @@
+//! Messages that the kernel sends for a thread (X.2 6): page fault, I/O fault,
+//! exception, preemption, fault in a transfer. Each is a call of the thread to a
+//! handler, with infinite timeouts; the thread's own message registers stay as
+//! they are, since the words come from and go to elsewhere (`words`).
+
+use abi::{Fpage, IpcErrorKind, MsgTag, Rights, ThreadId, protocol, utcb};
+
+use super::rendezvous::{self, Busy};
+use super::{Kind, cancel, handler_of, send};
+use crate::arch::TcbRef;
+use crate::thread::tcb::Resume;
+use crate::{clock, kprintln, sched};
+
+/// The instruction pointer reported for a fault in the receiver's string buffer (X.2 4.5).
+const RECEIVER_FAULT_IP: u64 = !0;
+/// The instruction pointer reported for a fault in the sender's string: an address of the kernel.
+const SENDER_FAULT_IP: u64 = 0xFFFF_FFFF_8000_0000;
+
+/// A page fault of the current thread in user mode; returns who runs next.
+#[must_use]
+pub fn page_fault(thread: TcbRef, address: u64, access: Rights, ip: u64) -> TcbRef {
+    fault(thread, Kind::PageFault, MsgTag::protocol(protocol::PAGE_FAULT, u32::from(access.0), 2, 0), address, ip)
+}
+
+/// An access of the current thread to ports it does not have.
+#[must_use]
+pub fn io_fault(thread: TcbRef, ports: Fpage, ip: u64) -> TcbRef {
+    fault(thread, Kind::IoFault, MsgTag::protocol(protocol::IO_FAULT, 6, 2, 0), ports.0, ip)
+}
+
+/// A page missing in a transfer, at `faulter`'s side.
+#[must_use]
+pub fn transfer_fault(faulter: TcbRef, address: u64, write: bool, of_sender: bool) -> TcbRef {
+    let access = if write { Rights::W } else { Rights::R };
+    let ip = if of_sender { SENDER_FAULT_IP } else { RECEIVER_FAULT_IP };
+    let tag = MsgTag::protocol(protocol::PAGE_FAULT, u32::from(access.0), 2, 0);
+    fault(faulter, Kind::TransferFault, tag, address, ip)
+}
+
+fn fault(thread: TcbRef, kind: Kind, tag: MsgTag, word1: u64, word2: u64) -> TcbRef {
+    thread.message[0].set(tag.0);
+    thread.message[1].set(word1);
+    thread.message[2].set(word2);
+    call(thread, kind, handler_of(thread, utcb::PAGER))
+}
+
+/// An exception of the current thread; its registers are in its frame.
+#[must_use]
+pub fn exception(thread: TcbRef) -> TcbRef {
+    call(thread, Kind::Exception, handler_of(thread, utcb::EXCEPTION_HANDLER))
+}
+
+/// The current thread's total quantum is used up: its scheduler decides (X.2 6.6).
+#[must_use]
+pub fn preemption(thread: TcbRef) -> TcbRef {
+    thread.message[0].set(MsgTag::protocol(protocol::PREEMPTION, 0, 2, 0).0);
+    thread.message[1].set(clock::now_us());
+    thread.message[2].set(0);
+    call(thread, Kind::Preemption, thread.scheduler.get())
+}
+
+/// Sends the message of `kind` to `handler` and waits for its reply.
+fn call(thread: TcbRef, kind: Kind, handler: ThreadId) -> TcbRef {
+    thread.kind.set(kind);
+    thread.then_from.set(handler);
+    if handler.is_nil() || handler == thread.id.get() {
+        failed(thread, IpcErrorKind::NonExisting);
+        return super::go_on(thread);
+    }
+    send::send(thread, handler)
+}
+
+/// A kernel-made message of `thread` can't be delivered or answered. Without a
+/// handler there is nothing the thread could do, so it halts, and the log says why.
+pub fn failed(thread: TcbRef, why: IpcErrorKind) {
+    let kind = thread.kind.replace(Kind::User);
+    match kind {
+        Kind::TransferFault if why == IpcErrorKind::NonExisting => {
+            cancel::abort_transfer(thread, IpcErrorKind::Aborted);
+        }
+        Kind::User | Kind::TransferFault | Kind::Interrupt => sched::set_runnable(thread),
+        Kind::Start => {
+            thread.resume.set(Resume::Ipc);
+            sched::set_runnable(thread);
+        }
+        Kind::PageFault | Kind::IoFault | Kind::Exception | Kind::Preemption => {
+            if why == IpcErrorKind::NonExisting {
+                report(thread, kind);
+                thread.halted.set(true);
+            }
+            thread.resume.set(Resume::Frame);
+            sched::set_runnable(thread);
+        }
+    }
+    let _ = (rendezvous::waits(thread), Busy::Halted);
+}
+
+fn report(thread: TcbRef, kind: Kind) {
+    let frame = thread.frame();
+    let id = thread.id.get();
+    match kind {
+        Kind::PageFault | Kind::IoFault => kprintln!(
+            "baton: thread {id} halted: it touched {:#x} at ip {:#x} and its pager does not exist; give it a pager",
+            thread.message[1].get(), frame.ip.get()
+        ),
+        _ => kprintln!(
+            "baton: thread {id} halted: exception {} (error {:#x}) at ip {:#x} and no exception handler exists; set one",
+            frame.vector.get(), frame.error.get(), frame.ip.get()
+        ),
+    }
+}

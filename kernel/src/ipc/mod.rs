@@ -1,0 +1,93 @@
+//! IPC: the complete path. One call with a send phase, a receive phase, or both,
+//! atomically joined (Liedtke 1993, 5.2.1); messages go straight from the sender
+//! to the receiver, nothing is buffered. The assembly in `arch` does the common
+//! case; this is the whole of it, and is tested against it.
+//!
+//! A call's way: `syscall` → `send` (rendezvous or polling) → `transfer` (words,
+//! items) → `finish` (both partners' results, the sender's receive phase, who runs
+//! next) → `receive`. Kernel-made messages (`kernel_message`) take the same way,
+//! with another source and sink for their words (`words`).
+
+pub mod cancel;
+pub mod finish;
+pub mod kernel_message;
+pub mod propagation;
+pub mod queue;
+pub mod receive;
+pub mod rendezvous;
+pub mod send;
+pub mod strings;
+pub mod syscall;
+pub mod timeout;
+pub mod transfer;
+pub mod words;
+
+use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
+
+use crate::arch::TcbRef;
+use crate::sched;
+use crate::thread;
+use crate::usermem::Utcb;
+
+/// What kind of message a thread exchanges: its own, or one the kernel makes for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// The thread's own IPC.
+    User = 0,
+    /// Waits for its start message (X.2 6.1).
+    Start,
+    /// Page fault (6.2).
+    PageFault,
+    /// I/O port fault (6.3).
+    IoFault,
+    /// Exception (6.4).
+    Exception,
+    /// Page fault in a string transfer (4.5).
+    TransferFault,
+    /// Preemption (6.6).
+    Preemption,
+    /// The thread is an interrupt (6.5).
+    Interrupt,
+}
+
+/// An IPC of `thread` ends with `error`: the thread is runnable again and knows why.
+pub fn fail(thread: TcbRef, error: IpcError) {
+    if thread.kind.get() == Kind::User {
+        if let Some(utcb) = Utcb::of(thread) {
+            let tag = match error.phase {
+                Phase::Send => utcb.mr(0),
+                Phase::Receive => 0,
+            };
+            utcb.set_mr(0, tag | MsgTag::ERROR);
+            utcb.set_word(utcb::ERROR_CODE, error.word());
+        }
+        thread.result_from.set(ThreadId::NIL);
+        sched::set_runnable(thread);
+    } else {
+        kernel_message::failed(thread, error.kind);
+    }
+}
+
+/// `fail` before anything was transferred.
+pub fn fail_early(thread: TcbRef, kind: IpcErrorKind, phase: Phase) {
+    fail(thread, IpcError::new(kind, phase));
+}
+
+/// The thread that runs after `thread`, the current one, finished or failed its IPC.
+#[must_use]
+pub fn go_on(thread: TcbRef) -> TcbRef {
+    if thread.is_ready() { thread } else { sched::blocked(thread) }
+}
+
+/// The thread whose id `thread` has as handler in one of its control registers;
+/// a local id there is converted.
+#[must_use]
+pub fn handler_of(thread: TcbRef, register: isize) -> ThreadId {
+    let Some(utcb) = Utcb::of(thread) else { return ThreadId::NIL };
+    let id = utcb.thread(register);
+    if !id.is_local() {
+        return id;
+    }
+    thread::by_local_id(thread, id).map_or(ThreadId::NIL, |found| found.id.get())
+}

@@ -1,0 +1,65 @@
+//! Propagation (X.2 4.8): a thread sends in the name of another.
+
+use abi::{MsgTag, ThreadId, utcb};
+
+use super::rendezvous::{self, Busy, Waits};
+use super::Kind;
+use crate::arch::TcbRef;
+use crate::thread;
+use crate::usermem::Utcb;
+
+/// Decides whether `sender`'s message to `receiver` is propagated and remembers for whom.
+/// Where propagation is not allowed the message is a normal one.
+pub fn prepare(sender: TcbRef, receiver: TcbRef) {
+    sender.transfer.virtual_sender.set(ThreadId::NIL);
+    let Some(utcb) = Utcb::of(sender) else { return };
+    if !MsgTag(utcb.mr(0)).is_propagated() {
+        return;
+    }
+    let named = utcb.thread(utcb::VIRTUAL_SENDER);
+    let found = if named.is_local() { thread::by_local_id(sender, named) } else { thread::lookup(named) };
+    let Some(virtual_sender) = found else { return };
+    if virtual_sender.same_space(sender) || receiver.same_space(sender) {
+        sender.transfer.virtual_sender.set(virtual_sender.id.get());
+    }
+}
+
+/// Whether `sender`'s message goes out in the name of `id`.
+#[must_use]
+pub fn is_virtual(sender: TcbRef, id: ThreadId) -> bool {
+    sender.kind.get() == Kind::User && !id.is_nil() && sender.transfer.virtual_sender.get() == id
+}
+
+/// The thread in whose name `sender` sends to `receiver`, if not its own; tells the
+/// receiver, and turns the virtual sender's closed wait for the real sender to the receiver.
+#[must_use]
+pub fn apply(sender: TcbRef, receiver: TcbRef) -> Option<TcbRef> {
+    if sender.kind.get() != Kind::User {
+        return None;
+    }
+    let virtual_sender = thread::lookup(sender.transfer.virtual_sender.take_nil())?;
+    if let Some(utcb) = Utcb::of(receiver).filter(|_| receiver.kind.get() == Kind::User) {
+        utcb.set_word(utcb::VIRTUAL_SENDER, sender.id.get().0);
+    }
+    match rendezvous::waits(virtual_sender) {
+        Waits::Closed(from) if from == sender.id.get() => {
+            rendezvous::set_closed(virtual_sender, receiver.id.get());
+        }
+        Waits::Busy(Busy::Waiting) if virtual_sender.partner.get() == sender.id.get() => {
+            virtual_sender.partner.set(receiver.id.get());
+        }
+        _ => {}
+    }
+    Some(virtual_sender)
+}
+
+/// Reading a cell with a thread id and leaving nilthread.
+trait TakeNil {
+    fn take_nil(&self) -> ThreadId;
+}
+
+impl TakeNil for core::cell::Cell<ThreadId> {
+    fn take_nil(&self) -> ThreadId {
+        self.replace(ThreadId::NIL)
+    }
+}

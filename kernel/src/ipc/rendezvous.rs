@@ -1,0 +1,94 @@
+//! Whom a thread waits for, in one word that the fast path checks with one compare.
+//!
+//! The word is `own id ^ w`. For a sender with id `s` that names the receiver by
+//! `to`, the fast path computes `to ^ word`:
+//! - `w = 0` (open wait): the result is 0 exactly if `to` is the receiver's current id;
+//! - `w = p` (closed wait for p): the result is `s` exactly if `to` is current and `s = p`;
+//! - `w = code << 32` (every other state): the result would have to be an interrupt's
+//!   thread number, which no sender has.
+//!
+//! So one word says that the id is current, the thread waits, it waits for this
+//! sender, and nothing about it is special. Thread numbers below the first
+//! user-level number never send through the fast path; they are the state codes.
+//! (Liedtke 1993, 5.3.1 and 5.5.5: checks shifted to the seldom taken side.)
+//!
+//! Invariant (upheld by `thread::delete` and version changes): nobody stays in a
+//! closed wait for an id that is no longer current.
+
+use abi::ThreadId;
+use abi::id::SYSTEM_BASE;
+
+use crate::arch::TcbRef;
+
+/// States in which the fast path must not pick a thread as receiver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum Busy {
+    /// Running or ready.
+    Ready = 1,
+    /// Waiting to send to `partner`.
+    Polling = 2,
+    /// Waiting to receive in a way only the complete path knows: with a timeout,
+    /// from an interrupt, from local threads, or for a kernel-made message's reply.
+    Waiting = 3,
+    /// In a transfer with `partner`.
+    Transfer = 4,
+    /// Created and not yet activated.
+    Inactive = 5,
+    /// Halted.
+    Halted = 6,
+}
+
+/// What a rendezvous word means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waits {
+    /// Waits for anybody.
+    Open,
+    /// Waits for this thread.
+    Closed(ThreadId),
+    /// Does not wait in a way the fast path can serve.
+    Busy(Busy),
+}
+
+/// Distance in bits between a state code and its place in the word.
+const CODE_SHIFT: u32 = 32;
+const _: () = assert!((Busy::Halted as u32) < SYSTEM_BASE);
+
+/// The word of a thread `own` in state `busy`.
+#[must_use]
+pub const fn busy_word(own: ThreadId, busy: Busy) -> u64 {
+    own.0 ^ (busy as u64) << CODE_SHIFT
+}
+
+/// Decodes the state of `thread`.
+#[must_use]
+pub fn waits(thread: TcbRef) -> Waits {
+    let word = thread.rendezvous.get() ^ thread.id.get().0;
+    match word {
+        0 => Waits::Open,
+        _ if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) => Waits::Closed(ThreadId(word)),
+        _ => Waits::Busy(match word >> CODE_SHIFT {
+            1 => Busy::Ready,
+            2 => Busy::Polling,
+            3 => Busy::Waiting,
+            4 => Busy::Transfer,
+            6 => Busy::Halted,
+            _ => Busy::Inactive,
+        }),
+    }
+}
+
+/// Puts `thread` into an open wait that the fast path may serve.
+pub fn set_open(thread: TcbRef) {
+    thread.rendezvous.set(thread.id.get().0);
+}
+
+/// Puts `thread` into a closed wait for `partner` that the fast path may serve.
+pub fn set_closed(thread: TcbRef, partner: ThreadId) {
+    thread.rendezvous.set(thread.id.get().0 ^ partner.0);
+}
+
+/// Puts `thread` into a state that the fast path leaves alone.
+pub fn set_busy(thread: TcbRef, busy: Busy) {
+    thread.rendezvous.set(busy_word(thread.id.get(), busy));
+}

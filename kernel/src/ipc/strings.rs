@@ -1,0 +1,178 @@
+//! Strings: copied once, straight from the sender's pages to the receiver's
+//! (Liedtke 1993, 5.2.3). Where the paper maps the target temporarily into a
+//! window, Baton walks both page tables and copies through the kernel's map of all
+//! physical memory: with tagged TLBs the window would cost a flush, and with 64-bit
+//! addresses the map is free (docs/decisions/0004).
+//!
+//! The sender's substrings, in order, fill the receiver's buffers, in order, no
+//! piecewise match (X.2 4.5); rich messages, symmetric buffers (1993, 5.2.2).
+
+use core::cell::Cell;
+
+use abi::{Acceptor, IpcErrorKind, StringItem, utcb};
+
+use super::Kind;
+use super::transfer::Progress;
+use crate::arch::TcbRef;
+use crate::usermem::{self, Utcb};
+
+/// Bytes copied at most in one step: bounds the time with interrupts off.
+const CHUNK: u64 = 4096;
+
+/// A position in a compound string: the index of an item's first word (in message
+/// or buffer registers), the substring in it, the byte in that.
+#[derive(Default)]
+struct Position {
+    item: Cell<usize>,
+    sub: Cell<usize>,
+    byte: Cell<u64>,
+}
+
+/// Where the copy of a string stands.
+#[derive(Default)]
+pub struct Cursor {
+    from: Position,
+    to: Position,
+    /// Between two strings: the next item starts a new one.
+    fresh: Cell<bool>,
+}
+
+impl Cursor {
+    /// Before the first string, at the first buffer.
+    pub fn reset(&self) {
+        self.fresh.set(true);
+        self.to.set(1, 0, 0);
+    }
+}
+
+impl Position {
+    fn set(&self, item: usize, sub: usize, byte: u64) {
+        self.item.set(item);
+        self.sub.set(sub);
+        self.byte.set(byte);
+    }
+
+    /// Goes on by `count` bytes inside an item of `header`; at the end of its last
+    /// substring stays there (`is_past`).
+    fn advance(&self, header: StringItem, count: u64) {
+        self.byte.set(self.byte.get() + count);
+        if self.byte.get() >= header.len() {
+            self.byte.set(0);
+            self.sub.set(self.sub.get() + 1);
+        }
+    }
+
+    /// Whether all substrings of the item are used up (empty ones hold nothing).
+    fn is_past(&self, header: StringItem) -> bool {
+        header.is_empty() || self.sub.get() >= header.substrings()
+    }
+}
+
+/// One bounded step of copying the string at the transfer's next item.
+pub fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> {
+    let state = &sender.transfer;
+    let cursor = &state.string;
+    let source = Utcb::of(sender).ok_or(IpcErrorKind::Overflow)?;
+    if receiver.kind.get() != Kind::User {
+        return Err(IpcErrorKind::Overflow);
+    }
+    let target = Utcb::of(receiver).ok_or(IpcErrorKind::Overflow)?;
+    if !Acceptor(target.br(0)).accepts_strings() {
+        return Err(IpcErrorKind::Overflow);
+    }
+    if cursor.fresh.replace(false) {
+        cursor.from.set(state.next.get(), 0, 0);
+    }
+    let header = StringItem(source.mr(cursor.from.item.get()));
+    if cursor.from.item.get() + 1 + header.substrings() > state.end.get() {
+        return Err(IpcErrorKind::Overflow);
+    }
+    if cursor.from.is_past(header) {
+        end_of_item(sender, target, header);
+        return Ok(Progress::More);
+    }
+    let buffer = buffer_with_room(cursor, target)?;
+    copy_chunk(sender, receiver, header, buffer)
+}
+
+/// The current item of the sender's string is exhausted: on to its continuation,
+/// or to the next string and the next buffer.
+fn end_of_item(sender: TcbRef, target: Utcb, header: StringItem) {
+    let state = &sender.transfer;
+    let next = state.string.from.item.get() + 1 + header.substrings();
+    state.next.set(next);
+    state.string.from.set(next, 0, 0);
+    if !header.is_continued() {
+        skip_buffer(&state.string, target);
+        state.string.fresh.set(true);
+    }
+}
+
+/// Skips the rest of the current receive buffer, all its continued parts included.
+fn skip_buffer(cursor: &Cursor, target: Utcb) {
+    loop {
+        let item = cursor.to.item.get();
+        if item >= utcb::BRS {
+            return;
+        }
+        let header = StringItem(target.br(item));
+        let next = item + 1 + header.substrings();
+        // Behind the last buffer there is none: past the registers marks that.
+        let more = header.is_continued() || header.has_more();
+        cursor.to.set(if more { next } else { utcb::BRS }, 0, 0);
+        if !header.is_continued() {
+            return;
+        }
+    }
+}
+
+/// The header of the buffer part that has room; overflow if the buffer is used up.
+fn buffer_with_room(cursor: &Cursor, target: Utcb) -> Result<StringItem, IpcErrorKind> {
+    loop {
+        let item = cursor.to.item.get();
+        let header = StringItem(target.br(item));
+        if item + header.substrings() >= utcb::BRS {
+            return Err(IpcErrorKind::Overflow);
+        }
+        if !cursor.to.is_past(header) {
+            return Ok(header);
+        }
+        if !header.is_continued() {
+            return Err(IpcErrorKind::Overflow);
+        }
+        cursor.to.set(item + 1 + header.substrings(), 0, 0);
+    }
+}
+
+fn copy_chunk(sender: TcbRef, receiver: TcbRef, header: StringItem, buffer: StringItem) -> Result<Progress, IpcErrorKind> {
+    let state = &sender.transfer;
+    let (from, to) = (&state.string.from, &state.string.to);
+    let (Some(source), Some(target)) = (Utcb::of(sender), Utcb::of(receiver)) else {
+        return Err(IpcErrorKind::Overflow);
+    };
+    let (Some(from_space), Some(to_space)) = (sender.space(), receiver.space()) else {
+        return Err(IpcErrorKind::Overflow);
+    };
+    let from_address = source.mr(from.item.get() + 1 + from.sub.get()).wrapping_add(from.byte.get());
+    let to_address = target.br(to.item.get() + 1 + to.sub.get()).wrapping_add(to.byte.get());
+    let outside = |address: u64| address >= abi::layout::USER_END;
+    if outside(from_address) || outside(to_address) {
+        return Err(IpcErrorKind::Overflow);
+    }
+    let Some(read) = from_space.resolve(from_address, false) else {
+        return Ok(Progress::Fault { address: from_address, write: false, of_sender: true });
+    };
+    let Some(write) = to_space.resolve(to_address, true) else {
+        return Ok(Progress::Fault { address: to_address, write: true, of_sender: false });
+    };
+    let count = (header.len() - from.byte.get())
+        .min(buffer.len() - to.byte.get())
+        .min(read.bytes_left_in_page)
+        .min(write.bytes_left_in_page)
+        .min(CHUNK);
+    usermem::copy_phys(write.phys, read.phys, count as usize);
+    from.advance(header, count);
+    to.advance(buffer, count);
+    state.bytes.set(state.bytes.get() + count);
+    Ok(Progress::More)
+}

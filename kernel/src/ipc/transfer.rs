@@ -1,0 +1,197 @@
+//! The transfer: words, then typed items, from a sender to a receiver that met.
+//!
+//! Items can be long (strings of 4 MiB, flexpages of 1 GiB) and can meet missing
+//! pages, so their transfer is a state that lives in the sender's tcb and advances
+//! in bounded steps. Whoever of the two runs goes on with it: the current thread at
+//! the rendezvous, the preempted one when it runs again, the one whose page fault
+//! has been answered.
+
+use core::cell::Cell;
+
+use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, ThreadId};
+
+use super::rendezvous::{self, Busy};
+use super::{Kind, finish, kernel_message, strings, timeout, words};
+use crate::arch::{TcbRef, current, interrupt_pending};
+use crate::mem::{self, MapJob, Step};
+use crate::thread::tcb::{Job, Resume};
+use crate::usermem::Utcb;
+use crate::{irq, sched};
+
+/// Budget of one step of a map job.
+const MAP_BUDGET: u32 = mem::STEP_BUDGET;
+
+/// A thread's part in a transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    /// In none.
+    #[default]
+    None,
+    /// Sends; the state is in this thread's tcb.
+    Sender,
+    /// Receives; the state is in the peer's tcb.
+    Receiver,
+}
+
+/// The state of a transfer. `role` and `peer` are used by both partners, the
+/// rest by the sender.
+#[derive(Default)]
+pub struct Transfer {
+    /// This thread's part.
+    pub role: Cell<Role>,
+    /// The other one.
+    pub peer: Cell<Option<TcbRef>>,
+    /// In whose name the message goes out, nilthread if the sender's own.
+    pub virtual_sender: Cell<ThreadId>,
+    /// Receive phase of the sender, kept while a page fault uses its fields.
+    pub then_from: Cell<ThreadId>,
+    /// Timeouts of the sender, likewise.
+    pub timeouts: Cell<u64>,
+    /// Index of the next item's first word.
+    pub next: Cell<usize>,
+    /// Index behind the last item's last word.
+    pub end: Cell<usize>,
+    /// String bytes transferred so far.
+    pub bytes: Cell<u64>,
+    /// Position in the string being copied.
+    pub string: strings::Cursor,
+    /// Clock value at which the transfer times out; 0 before the first page fault, `u64::MAX` never.
+    pub deadline_us: Cell<u64>,
+    /// The receiver's transfer timeout governs (strictly shorter).
+    pub receiver_governs: Cell<bool>,
+}
+
+/// What one look at the next item led to.
+pub enum Progress {
+    /// All items are transferred.
+    Done,
+    /// There is more to do.
+    More,
+    /// This page is missing: address, write access, in the sender's space?
+    Fault { address: u64, write: bool, of_sender: bool },
+}
+
+/// Sender and receiver have met: transfers the message; returns who runs next.
+/// One of the two is the current thread.
+#[must_use]
+pub fn start(sender: TcbRef, receiver: TcbRef) -> TcbRef {
+    sender.wake_at_us.set(0);
+    receiver.wake_at_us.set(0);
+    let tag = words::tag(sender);
+    let (untyped, typed) = (tag.untyped(), tag.typed());
+    if untyped + typed > 63 {
+        return finish::finish(sender, receiver, Err(IpcErrorKind::Overflow));
+    }
+    words::copy(sender, receiver, untyped + if receiver.kind.get() == Kind::User { typed } else { 0 });
+    if typed == 0 {
+        return finish::finish(sender, receiver, Ok(()));
+    }
+    begin(sender, receiver, untyped + 1, untyped + 1 + typed);
+    run(sender, receiver)
+}
+
+fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
+    for (thread, role, peer) in [(sender, Role::Sender, receiver), (receiver, Role::Receiver, sender)] {
+        rendezvous::set_busy(thread, Busy::Transfer);
+        thread.transfer.role.set(role);
+        thread.transfer.peer.set(Some(peer));
+    }
+    let state = &sender.transfer;
+    state.then_from.set(sender.then_from.get());
+    state.timeouts.set(sender.timeouts.get());
+    state.next.set(next);
+    state.end.set(end);
+    state.bytes.set(0);
+    state.string.reset();
+    sender.job.set(None);
+    state.deadline_us.set(0);
+}
+
+/// Goes on with the transfer that `thread`, the current one, takes part in.
+#[must_use]
+pub fn resume(thread: TcbRef) -> TcbRef {
+    let Some(peer) = thread.transfer.peer.get() else { return super::go_on(thread) };
+    thread.resume.set(Resume::Ipc);
+    rendezvous::set_busy(thread, Busy::Transfer);
+    match thread.transfer.role.get() {
+        Role::Sender => run(thread, peer),
+        _ => run(peer, thread),
+    }
+}
+
+fn run(sender: TcbRef, receiver: TcbRef) -> TcbRef {
+    loop {
+        match step(sender, receiver) {
+            Ok(Progress::Done) => return finish::finish(sender, receiver, Ok(())),
+            Ok(Progress::More) if interrupt_pending() => return preempted(),
+            Ok(Progress::More) => {}
+            Ok(Progress::Fault { address, write, of_sender }) => {
+                return fault(sender, receiver, address, write, of_sender);
+            }
+            Err(kind) => return finish::finish(sender, receiver, Err(kind)),
+        }
+    }
+}
+
+/// An interrupt came between two steps: the current thread goes on later.
+fn preempted() -> TcbRef {
+    let thread = current();
+    rendezvous::set_busy(thread, Busy::Ready);
+    thread.resume.set(Resume::Transfer);
+    sched::requeue(thread);
+    irq::handle_pending(thread)
+}
+
+fn fault(sender: TcbRef, receiver: TcbRef, address: u64, write: bool, of_sender: bool) -> TcbRef {
+    if let Err(kind) = timeout::start_transfer_timeout(sender, receiver) {
+        return finish::finish(sender, receiver, Err(kind));
+    }
+    let by_sender = of_sender || sender.same_space(receiver);
+    let faulter = if by_sender { sender } else { receiver };
+    timeout::arm_transfer_timeout(sender, faulter);
+    kernel_message::transfer_fault(faulter, address, write, of_sender)
+}
+
+/// One bounded step of the transfer.
+fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> {
+    let state = &sender.transfer;
+    if let Some(Job::Map(job)) = sender.job.take() {
+        return map_step(sender, job);
+    }
+    let (next, end) = (state.next.get(), state.end.get());
+    if next >= end {
+        return Ok(Progress::Done);
+    }
+    let utcb = Utcb::of(sender).ok_or(IpcErrorKind::Overflow)?;
+    match Item::decode(utcb.mr(next), utcb.mr(next + 1)) {
+        Item::Map(item) if next + 2 <= end => map_start(sender, receiver, item),
+        Item::String(_) => strings::step(sender, receiver),
+        _ => Err(IpcErrorKind::Overflow),
+    }
+}
+
+fn map_start(sender: TcbRef, receiver: TcbRef, item: MapItem) -> Result<Progress, IpcErrorKind> {
+    let window = match receiver.kind.get() {
+        Kind::User => Utcb::of(receiver).map_or(Fpage::NIL, |utcb| Acceptor(utcb.br(0)).receive_window()),
+        Kind::Start => Fpage::NIL,
+        _ => Fpage::COMPLETE,
+    };
+    if window.is_nil() {
+        return Err(IpcErrorKind::Overflow);
+    }
+    let (Some(source), Some(target)) = (sender.space(), receiver.space()) else {
+        return Err(IpcErrorKind::Overflow);
+    };
+    sender.transfer.next.set(sender.transfer.next.get() + 2);
+    map_step(sender, MapJob::new(source, target, item, window))
+}
+
+fn map_step(sender: TcbRef, mut job: MapJob) -> Result<Progress, IpcErrorKind> {
+    match job.step(MAP_BUDGET) {
+        Ok(Step::Done) => {}
+        Ok(Step::More) => sender.job.set(Some(Job::Map(job))),
+        // The receiver's quota is used up: it has no room for the item.
+        Err(_) => return Err(IpcErrorKind::Overflow),
+    }
+    Ok(Progress::More)
+}

@@ -1,0 +1,56 @@
+//! Where the untyped words of a message come from and go to: message registers,
+//! or what the kernel made up for a thread.
+
+use abi::{MsgTag, protocol};
+
+use super::Kind;
+use crate::arch::{TcbRef, exception_word, set_exception_word};
+use crate::usermem::Utcb;
+
+/// The tag `sender` sends, without flags.
+#[must_use]
+pub fn tag(sender: TcbRef) -> MsgTag {
+    match sender.kind.get() {
+        Kind::User | Kind::Start => Utcb::of(sender).map_or(MsgTag(0), |utcb| MsgTag(utcb.mr(0)).without_flags()),
+        Kind::Exception => MsgTag::protocol(protocol::EXCEPTION, 0, protocol::EXCEPTION_WORDS as u32, 0),
+        Kind::Interrupt => MsgTag::protocol(protocol::INTERRUPT, 0, 0, 0),
+        Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => MsgTag(sender.message[0].get()),
+    }
+}
+
+/// Word `index` ≥ 1 of the message `sender` sends.
+fn word(sender: TcbRef, index: usize) -> u64 {
+    match sender.kind.get() {
+        Kind::User | Kind::Start => Utcb::of(sender).map_or(0, |utcb| utcb.mr(index)),
+        Kind::Exception => exception_word(sender.frame(), index - 1),
+        Kind::Interrupt => 0,
+        Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => {
+            sender.message.get(index).map_or(0, core::cell::Cell::get)
+        }
+    }
+}
+
+/// Moves words 1 to `count` from `sender` to `receiver`.
+pub fn copy(sender: TcbRef, receiver: TcbRef, count: usize) {
+    match receiver.kind.get() {
+        Kind::User => to_registers(sender, receiver, count),
+        Kind::Start if count >= 2 => {
+            receiver.set_user_ip(word(sender, 1));
+            receiver.set_user_sp(word(sender, 2));
+        }
+        Kind::Exception => {
+            for index in 1..=count.min(protocol::EXCEPTION_WORDS) {
+                set_exception_word(receiver.frame(), index - 1, word(sender, index));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn to_registers(sender: TcbRef, receiver: TcbRef, count: usize) {
+    let Some(target) = Utcb::of(receiver) else { return };
+    match Utcb::of(sender) {
+        Some(source) if sender.kind.get() == Kind::User => target.copy_mrs(source, 1, count),
+        _ => (1..=count).for_each(|index| target.set_mr(index, word(sender, index))),
+    }
+}

@@ -1,0 +1,133 @@
+//! Interrupts as messages (X.2 6.5; Liedtke 1995, 2.2): each line is a thread id
+//! that sends empty messages to its handler. A line stays masked from the
+//! delivery of its message until the handler acknowledges it by any message to
+//! the line's id.
+
+use abi::id::SYSTEM_BASE;
+use abi::{CallError, IpcErrorKind, Phase, ThreadId};
+
+use crate::arch::{self, TcbRef, cpu, current};
+use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::ipc::{Kind, fail_early, finish, go_on, queue, receive, send};
+use crate::sched::{self, tick};
+use crate::space::SpaceRef;
+use crate::thread;
+
+/// The timer's line; the kernel keeps it.
+const TIMER_LINE: u32 = 0;
+/// The cascade of the second interrupt controller; the kernel keeps it.
+const CASCADE_LINE: u32 = 2;
+
+/// An interrupt of `line` came while `running` had the processor in user mode or
+/// was idle; returns who runs next.
+#[must_use]
+pub fn interrupt(running: TcbRef, line: u32) -> TcbRef {
+    sched::requeue(running);
+    handle(running, line)
+}
+
+fn handle(running: TcbRef, line: u32) -> TcbRef {
+    if line == TIMER_LINE {
+        return tick::tick(running);
+    }
+    deliver(line);
+    tick::reschedule(running)
+}
+
+/// Handles the interrupts that came in a preemption window; `running` has been requeued.
+#[must_use]
+pub fn handle_pending(running: TcbRef) -> TcbRef {
+    let mut next = running;
+    let mut lines = cpu().pending_lines.replace(0);
+    while lines != 0 {
+        let line = lines.trailing_zeros();
+        lines &= lines - 1;
+        next = handle(running, line);
+    }
+    if next.is_ready() { next } else { sched::pick() }
+}
+
+/// Sends the message of `line` (already masked) to its handler, if it has one.
+fn deliver(line: u32) {
+    let Some(source) = thread::lookup(ThreadId::irq(line)) else { return };
+    let Some(handler) = thread::lookup(source.partner.get()) else { return };
+    if rendezvous::waits(source) == Waits::Busy(Busy::Polling) {
+        return;
+    }
+    source.kind.set(Kind::Interrupt);
+    source.then_from.set(ThreadId::NIL);
+    if send::accepts(handler, source) {
+        let _ = finish::settle(source, handler, Ok(()));
+        sched::requeue(handler);
+    } else {
+        rendezvous::set_busy(source, Busy::Polling);
+        queue::append(handler, source);
+    }
+}
+
+/// `sender`, the current thread, sends to interrupt `to`: acknowledges it and goes
+/// on with its receive phase.
+#[must_use]
+pub fn acknowledge(sender: TcbRef, to: ThreadId) -> TcbRef {
+    let source = thread::lookup(to).filter(|source| source.partner.get() == sender.id.get());
+    if source.is_none() {
+        fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
+        return go_on(sender);
+    }
+    arch::unmask(to.number() as u8);
+    if sender.then_from.get().is_nil() {
+        return go_on(sender);
+    }
+    receive::receive(sender)
+}
+
+/// ThreadControl on an interrupt: attaches `handler`, or detaches if `handler` is
+/// the interrupt itself.
+pub fn attach(caller: SpaceRef, line: ThreadId, handler: ThreadId) -> Result<(), CallError> {
+    if !caller.is_privileged() {
+        return Err(CallError::NoPrivilege);
+    }
+    let number = line.number();
+    let kept = [TIMER_LINE, CASCADE_LINE].contains(&number);
+    let Some(source) = thread::lookup(line).filter(|_| !kept && number < SYSTEM_BASE) else {
+        return Err(CallError::InvalidThread);
+    };
+    if handler == line {
+        detach(source);
+        return Ok(());
+    }
+    if handler.is_irq() || thread::lookup(handler).is_none() {
+        return Err(CallError::InvalidThread);
+    }
+    detach(source);
+    source.partner.set(handler);
+    arch::unmask(number as u8);
+    Ok(())
+}
+
+/// Whether `line` has a handler.
+#[must_use]
+pub fn is_attached(source: TcbRef) -> bool {
+    !source.partner.get().is_nil()
+}
+
+fn detach(source: TcbRef) {
+    arch::mask(source.id.get().number() as u8);
+    if let Some(handler) = thread::lookup(source.partner.get()) {
+        queue::remove(handler, source);
+    }
+    rendezvous::set_busy(source, Busy::Halted);
+    source.partner.set(ThreadId::NIL);
+}
+
+/// Detaches every interrupt that `handler`, which is about to be deleted, handles.
+pub fn detach_handler(handler: ThreadId) {
+    for line in 0..SYSTEM_BASE {
+        if let Some(source) = thread::lookup(ThreadId::irq(line)) {
+            if source.partner.get() == handler {
+                detach(source);
+            }
+        }
+    }
+    debug_assert!(current().id.get() != handler);
+}

@@ -1,0 +1,21 @@
+//! What a thread does when it gets the processor and is not simply to return to
+//! user mode: it goes on with an operation in which it was preempted or had to wait.
+
+use crate::arch::TcbRef;
+use crate::ipc::{self, receive, transfer};
+use crate::thread::tcb::Resume;
+use crate::{space, unmap};
+
+/// Goes on with what `current` was doing; returns who runs next.
+pub extern "C" fn resume(current: TcbRef) -> TcbRef {
+    match current.resume.get() {
+        Resume::Transfer => transfer::resume(current),
+        Resume::Receive => {
+            current.resume.set(Resume::Ipc);
+            receive::receive(current)
+        }
+        Resume::Unmap => unmap::resume(current),
+        Resume::Destroy => space::destroy::resume(current),
+        Resume::Ipc | Resume::Frame | Resume::Idle => ipc::go_on(current),
+    }
+}

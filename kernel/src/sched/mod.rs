@@ -1,0 +1,165 @@
+//! The scheduler: 256 priorities, round robin inside one, time slices that travel
+//! with calls, and wakeup lists. One `Scheduler` per processor, touched only by it.
+//!
+//! Invariants of lazy scheduling (Liedtke 1993, 5.3.4): the ready queue contains at
+//! least all ready threads, except possibly the current one; each wakeup list
+//! contains at least all threads that wait for a time in it. Whether a thread
+//! belongs in a queue follows from its tcb.
+
+pub mod ready;
+pub mod schedule;
+pub mod tick;
+pub mod wakeup;
+
+use core::cell::Cell;
+
+use crate::arch::{TcbRef, cpu, current};
+use crate::ipc::rendezvous::{self, Busy};
+use crate::techniques;
+use ready::ReadyQueue;
+use wakeup::WakeupLists;
+
+/// A processor's scheduling state.
+pub struct Scheduler {
+    /// Ready threads by priority.
+    pub ready: ReadyQueue,
+    /// Threads that wait for a time.
+    pub wakeup: WakeupLists,
+    /// The thread that runs when no other is ready.
+    pub idle: Cell<Option<TcbRef>>,
+    /// Whose time slice is being used: the thread last picked, whoever runs now
+    /// on the slice it passed on.
+    pub slice_owner: Cell<Option<TcbRef>>,
+    /// What is left of that slice, µs.
+    pub slice_left_us: Cell<u64>,
+    /// Clock value up to which slices have been charged, µs.
+    pub charged_us: Cell<u64>,
+    /// Timer ticks since boot.
+    pub ticks: Cell<u64>,
+}
+
+impl Scheduler {
+    /// An empty scheduler.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            ready: ReadyQueue::new(),
+            wakeup: WakeupLists::new(),
+            idle: Cell::new(None),
+            slice_owner: Cell::new(None),
+            slice_left_us: Cell::new(0),
+            charged_us: Cell::new(0),
+            ticks: Cell::new(0),
+        }
+    }
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Makes `thread` ready and sees to it that it is in the ready queue.
+/// A thread with a pending halt stops instead.
+pub fn make_ready(thread: TcbRef) {
+    set_runnable(thread);
+    if thread.is_ready() {
+        cpu().scheduler.ready.insert(thread);
+    }
+}
+
+/// Makes `thread` ready without queueing it: the caller runs it next or queues it.
+pub fn set_runnable(thread: TcbRef) {
+    thread.wake_at_us.set(0);
+    let busy = if thread.halted.get() { Busy::Halted } else { Busy::Ready };
+    rendezvous::set_busy(thread, busy);
+}
+
+/// Puts the current thread back into the ready queue if it is still ready: it is
+/// about to lose the processor without blocking.
+pub fn requeue(thread: TcbRef) {
+    if thread.is_ready() && Some(thread) != cpu().scheduler.idle.get() {
+        cpu().scheduler.ready.insert(thread);
+    }
+}
+
+/// The thread with the highest priority, with a fresh slice; idle if none is ready.
+#[must_use]
+pub fn pick() -> TcbRef {
+    let scheduler = &cpu().scheduler;
+    let Some(next) = scheduler.ready.highest().or(scheduler.idle.get()) else {
+        return current();
+    };
+    grant_slice(next);
+    next
+}
+
+/// Lets `thread` run on a slice of its own.
+pub fn grant_slice(thread: TcbRef) {
+    let scheduler = &cpu().scheduler;
+    if scheduler.slice_owner.get() == Some(thread) && scheduler.slice_left_us.get() > 0 {
+        return;
+    }
+    if let Some(owner) = scheduler.slice_owner.get() {
+        owner.slice_left_us.set(scheduler.slice_left_us.get());
+    }
+    if thread.slice_left_us.get() == 0 {
+        thread.slice_left_us.set(thread.timeslice_us.get());
+    }
+    scheduler.slice_owner.set(Some(thread));
+    scheduler.slice_left_us.set(thread.slice_left_us.get());
+}
+
+/// The current thread has blocked: who runs next if it hands over to nobody.
+#[must_use]
+pub fn blocked(thread: TcbRef) -> TcbRef {
+    if !techniques::LAZY_SCHEDULING {
+        cpu().scheduler.ready.remove(thread);
+    }
+    pick()
+}
+
+/// The current thread has blocked and hands the processor to `partner`, which is
+/// ready, on the running slice (5.3.5).
+#[must_use]
+pub fn hand_over(thread: TcbRef, partner: TcbRef) -> TcbRef {
+    if !techniques::LAZY_SCHEDULING {
+        cpu().scheduler.ready.remove(thread);
+    }
+    if techniques::DIRECT_SWITCH && partner.is_ready() {
+        return partner;
+    }
+    requeue(partner);
+    pick()
+}
+
+/// Both threads are ready and `runner` has the processor: the one with the higher
+/// priority goes on (ties: `runner`), the other is queued.
+#[must_use]
+pub fn higher_of(runner: TcbRef, other: TcbRef) -> TcbRef {
+    if !other.is_ready() {
+        return if runner.is_ready() { runner } else { blocked(runner) };
+    }
+    if !runner.is_ready() {
+        return hand_over(runner, other);
+    }
+    let (first, second) =
+        if other.priority.get() > runner.priority.get() { (other, runner) } else { (runner, other) };
+    requeue(second);
+    if first == other {
+        grant_slice(first);
+    }
+    first
+}
+
+/// Removes `thread` from every queue of the scheduler (5.3.2: before its tcb goes).
+pub fn unlink(thread: TcbRef) {
+    let scheduler = &cpu().scheduler;
+    scheduler.ready.remove(thread);
+    scheduler.wakeup.remove(thread);
+    if scheduler.slice_owner.get() == Some(thread) {
+        scheduler.slice_owner.set(None);
+        scheduler.slice_left_us.set(0);
+    }
+}

@@ -1,0 +1,116 @@
+//! The ready queue: a ring of tcbs per priority and a bitmap of the rings that
+//! may hold somebody. Parsing it drops threads that no longer belong there
+//! (Liedtke 1993, 5.3.4); links are in the tcbs (5.3.2).
+
+use core::cell::Cell;
+
+use crate::arch::TcbRef;
+
+/// Number of priorities.
+pub const PRIORITIES: usize = 256;
+
+/// Ready threads by priority.
+pub struct ReadyQueue {
+    heads: [Cell<Option<TcbRef>>; PRIORITIES],
+    occupied: [Cell<u64>; PRIORITIES / 64],
+}
+
+impl Default for ReadyQueue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReadyQueue {
+    /// An empty queue.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            heads: [const { Cell::new(None) }; PRIORITIES],
+            occupied: [const { Cell::new(0) }; PRIORITIES / 64],
+        }
+    }
+
+    /// Appends `thread` at its priority unless it is in the queue already.
+    pub fn insert(&self, thread: TcbRef) {
+        if thread.ready.next.get().is_some() {
+            return;
+        }
+        let priority = thread.priority.get();
+        let head = &self.heads[usize::from(priority)];
+        match head.get() {
+            None => {
+                thread.ready.next.set(Some(thread));
+                thread.ready.prev.set(Some(thread));
+                head.set(Some(thread));
+                let word = &self.occupied[usize::from(priority >> 6)];
+                word.set(word.get() | 1 << (priority & 63));
+            }
+            Some(first) => link_before(thread, first),
+        }
+    }
+
+    /// Inserts `thread` as the first of its priority, or moves it there.
+    pub fn insert_first(&self, thread: TcbRef) {
+        self.remove(thread);
+        self.insert(thread);
+        self.heads[usize::from(thread.priority.get())].set(Some(thread));
+    }
+
+    /// Removes `thread` if it is in the queue. Its priority must be that with which it was inserted.
+    pub fn remove(&self, thread: TcbRef) {
+        let (Some(next), Some(prev)) = (thread.ready.next.take(), thread.ready.prev.take()) else {
+            return;
+        };
+        let priority = thread.priority.get();
+        let head = &self.heads[usize::from(priority)];
+        if next == thread {
+            head.set(None);
+            let word = &self.occupied[usize::from(priority >> 6)];
+            word.set(word.get() & !(1 << (priority & 63)));
+            return;
+        }
+        next.ready.prev.set(Some(prev));
+        prev.ready.next.set(Some(next));
+        if head.get() == Some(thread) {
+            head.set(Some(next));
+        }
+    }
+
+    /// Moves `thread` behind the others of its priority.
+    pub fn rotate(&self, thread: TcbRef) {
+        self.remove(thread);
+        self.insert(thread);
+    }
+
+    /// The first ready thread of the highest priority that has one; whoever is
+    /// met on the way and is not ready any more leaves the queue.
+    #[must_use]
+    pub fn highest(&self) -> Option<TcbRef> {
+        for word in (0..PRIORITIES / 64).rev() {
+            while let Some(bit) = self.occupied[word].get().checked_ilog2() {
+                match self.heads[word * 64 + bit as usize].get() {
+                    Some(first) if first.is_ready() => return Some(first),
+                    Some(first) => self.remove(first),
+                    None => break,
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether a thread is queued at all (ready or not); for the checker.
+    #[must_use]
+    pub fn contains(&self, thread: TcbRef) -> bool {
+        thread.ready.next.get().is_some()
+    }
+}
+
+/// Links `thread` in front of `first`, i.e. as the last of its ring.
+fn link_before(thread: TcbRef, first: TcbRef) {
+    let last = first.ready.prev.get().unwrap_or(first);
+    thread.ready.next.set(Some(first));
+    thread.ready.prev.set(Some(last));
+    last.ready.next.set(Some(thread));
+    first.ready.prev.set(Some(thread));
+}

@@ -1,0 +1,186 @@
+//! Schedule and ThreadSwitch (X.2 5.6, 5.7).
+
+use abi::inspect::state;
+use abi::utcb::PREEMPT_PENDING;
+use abi::{CallError, ThreadId, Time};
+
+use super::{grant_slice, pick, requeue};
+use crate::arch::{TcbRef, cpu};
+use crate::ipc::cancel;
+use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::ipc::transfer::Role;
+use crate::thread;
+use crate::usermem::Utcb;
+use crate::{clock, irq};
+
+/// A word that changes nothing.
+const UNCHANGED: u64 = !0;
+/// Preemption-control bit of calls meant for hierarchical scheduling (X.2 7.3, trap 1).
+const HIERARCHICAL: u64 = 1 << 25;
+
+/// The arguments of Schedule.
+pub struct Request {
+    /// Thread to schedule.
+    pub dest: ThreadId,
+    /// Priority, bits 7..0.
+    pub priority: u64,
+    /// `31..16` slice length, `15..0` total quantum (periods).
+    pub time: u64,
+    /// Processor number.
+    pub processor: u64,
+    /// `15..0` maximal delay in µs, `23..16` sensitive priority.
+    pub preemption: u64,
+}
+
+/// Changes the scheduling parameters of a thread; returns its state before the call
+/// and what was left of slice and quantum.
+pub fn schedule(caller: TcbRef, request: &Request) -> Result<(u64, u64), CallError> {
+    let thread = thread::resolve(caller, request.dest).ok_or(CallError::InvalidThread)?;
+    if request.dest.is_irq() && !irq::is_attached(thread) {
+        return Err(CallError::InvalidThread);
+    }
+    permit(caller, thread)?;
+    let result = (state_of(thread), time_left(thread));
+    if request.preemption != UNCHANGED && request.preemption & HIERARCHICAL != 0 {
+        return Ok(result);
+    }
+    check(caller, request)?;
+    apply(thread, request);
+    Ok(result)
+}
+
+/// The thread's scheduler's space may, and whoever controls the thread.
+fn permit(caller: TcbRef, thread: TcbRef) -> Result<(), CallError> {
+    let by_scheduler = thread::lookup(thread.scheduler.get()).is_some_and(|scheduler| scheduler.same_space(caller));
+    let own = caller.space().ok_or(CallError::NoPrivilege)?;
+    if by_scheduler { Ok(()) } else { own.may_control(thread.space()) }
+}
+
+fn check(caller: TcbRef, request: &Request) -> Result<(), CallError> {
+    let privileged = caller.space().is_some_and(|space| space.is_privileged());
+    let highest = u64::from(if privileged { u8::MAX } else { caller.priority.get() });
+    if request.priority != UNCHANGED && (request.priority & 0xFF) > highest {
+        return Err(CallError::NoPrivilege);
+    }
+    if request.preemption != UNCHANGED && (request.preemption >> 16 & 0xFF) > highest {
+        return Err(CallError::NoPrivilege);
+    }
+    let (slice, quantum) = times(request.time);
+    if request.time != UNCHANGED && (slice.is_point() || quantum.is_point()) {
+        return Err(CallError::InvalidParameter);
+    }
+    if request.processor != UNCHANGED && request.processor & 0xFFFF != 0 {
+        return Err(CallError::InvalidParameter);
+    }
+    Ok(())
+}
+
+fn times(word: u64) -> (Time, Time) {
+    (Time((word >> 16) as u16), Time(word as u16))
+}
+
+fn apply(thread: TcbRef, request: &Request) {
+    if request.time != UNCHANGED {
+        let (slice, quantum) = times(request.time);
+        let timeslice_us = slice.period_us().unwrap_or(u64::MAX).max(1);
+        thread.timeslice_us.set(timeslice_us);
+        thread.quantum_left_us.set(quantum.period_us().unwrap_or(u64::MAX));
+        restart_slice(thread, timeslice_us);
+    }
+    if request.priority != UNCHANGED {
+        set_priority(thread, request.priority as u8);
+    }
+    if request.preemption != UNCHANGED {
+        thread.max_delay_us.set(request.preemption & 0xFFFF);
+        let sensitive = (request.preemption >> 16) as u8;
+        thread.sensitive_priority.set(sensitive.max(thread.priority.get()));
+    }
+}
+
+fn restart_slice(thread: TcbRef, timeslice_us: u64) {
+    let scheduler = &cpu().scheduler;
+    thread.slice_left_us.set(timeslice_us);
+    if scheduler.slice_owner.get() == Some(thread) {
+        scheduler.slice_left_us.set(timeslice_us);
+    }
+}
+
+fn set_priority(thread: TcbRef, priority: u8) {
+    let queue = &cpu().scheduler.ready;
+    let queued = queue.contains(thread);
+    queue.remove(thread);
+    thread.priority.set(priority);
+    if queued {
+        queue.insert(thread);
+    }
+}
+
+/// The state word of X.2 5.7.
+#[must_use]
+pub fn state_of(thread: TcbRef) -> u64 {
+    if thread.transfer.role.get() != Role::None {
+        return if thread.transfer.role.get() == Role::Sender { 5 } else { 7 };
+    }
+    match rendezvous::waits(thread) {
+        Waits::Busy(Busy::Ready) => 3,
+        Waits::Busy(Busy::Inactive | Busy::Halted) => 2,
+        _ if cancel::phases(thread).0 => 4,
+        _ => 6,
+    }
+}
+
+/// The state of a thread record of Inspect.
+#[must_use]
+pub fn inspect_state(thread: TcbRef) -> u64 {
+    match rendezvous::waits(thread) {
+        Waits::Busy(Busy::Ready) => state::READY,
+        Waits::Busy(Busy::Polling) => state::POLLING,
+        Waits::Busy(Busy::Transfer) => state::TRANSFER,
+        Waits::Busy(Busy::Inactive) => state::INACTIVE,
+        Waits::Busy(Busy::Halted) => state::HALTED,
+        _ => state::WAITING,
+    }
+}
+
+fn time_left(thread: TcbRef) -> u64 {
+    let scheduler = &cpu().scheduler;
+    let slice = if scheduler.slice_owner.get() == Some(thread) { &scheduler.slice_left_us } else { &thread.slice_left_us };
+    u64::from(period(slice.get()).0) << 16 | u64::from(period(thread.quantum_left_us.get()).0)
+}
+
+fn period(us: u64) -> Time {
+    if us == u64::MAX { Time::NEVER } else { Time::micros(us) }
+}
+
+/// ThreadSwitch: gives the processor to `dest` on the running slice, or gives up the slice.
+#[must_use]
+pub fn thread_switch(caller: TcbRef, dest: ThreadId) -> TcbRef {
+    let _ = super::tick::charge(clock::now_us());
+    if let Some(thread) = thread::resolve(caller, dest) {
+        if thread == caller {
+            return caller;
+        }
+        if thread.is_ready() && thread.space().is_some() {
+            requeue(caller);
+            return thread;
+        }
+    }
+    if let Some(utcb) = Utcb::of(caller) {
+        utcb.set_flags(utcb.flags() & !PREEMPT_PENDING);
+    }
+    caller.delay_used.set(false);
+    yield_slice(caller)
+}
+
+fn yield_slice(caller: TcbRef) -> TcbRef {
+    let scheduler = &cpu().scheduler;
+    requeue(caller);
+    scheduler.ready.rotate(caller);
+    if let Some(owner) = scheduler.slice_owner.take() {
+        owner.slice_left_us.set(0);
+    }
+    scheduler.slice_left_us.set(0);
+    let next = pick();
+    grant_slice(next);
+    next
+}

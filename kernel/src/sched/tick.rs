@@ -1,0 +1,108 @@
+//! The timer tick: wakeups, time slices, total quanta, preemption.
+
+use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
+
+use super::{grant_slice, pick, requeue};
+use crate::arch::{TcbRef, cpu};
+use crate::ipc;
+use crate::ipc::rendezvous::{self, Busy};
+use crate::usermem::Utcb;
+use crate::clock;
+
+/// A timer interrupt while `running` had the processor: who has it now.
+#[must_use]
+pub fn tick(running: TcbRef) -> TcbRef {
+    let scheduler = &cpu().scheduler;
+    scheduler.ticks.set(scheduler.ticks.get() + 1);
+    let now_us = clock::now_us();
+    scheduler.wakeup.expire(now_us, ipc::timeout::expired);
+    if let Some(exhausted) = charge(now_us) {
+        if exhausted == running && !rendezvous_is_idle(running) {
+            return ipc::kernel_message::preemption(running);
+        }
+    }
+    reschedule(running)
+}
+
+/// Whether another thread than `running` should run, and which.
+#[must_use]
+pub fn reschedule(running: TcbRef) -> TcbRef {
+    let scheduler = &cpu().scheduler;
+    if scheduler.idle.get() == Some(running) || !running.is_ready() {
+        return pick();
+    }
+    if scheduler.slice_left_us.get() == 0 {
+        return end_of_slice(running);
+    }
+    match scheduler.ready.highest() {
+        Some(best) if best.priority.get() > running.priority.get() && !delays(running, best) => {
+            preempt(running, best)
+        }
+        _ => running,
+    }
+}
+
+/// Replaces `running` by `best`; it stays the first of its priority, with the rest of its slice.
+fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
+    cpu().scheduler.ready.insert_first(running);
+    grant_slice(best);
+    best
+}
+
+fn end_of_slice(running: TcbRef) -> TcbRef {
+    let scheduler = &cpu().scheduler;
+    if let Some(utcb) = Utcb::of(running) {
+        let delay_us = running.max_delay_us.get();
+        if utcb.flags() & PREEMPT_DELAY != 0 && delay_us != 0 && !running.delay_used.replace(true) {
+            utcb.set_flags(utcb.flags() | PREEMPT_PENDING);
+            scheduler.slice_left_us.set(delay_us);
+            return running;
+        }
+    }
+    requeue(running);
+    scheduler.ready.rotate(running);
+    let next = pick();
+    if next == running {
+        scheduler.slice_owner.set(None);
+        grant_slice(running);
+    }
+    next
+}
+
+/// Whether `running` may and does delay its preemption by `best` (X.2 5.7).
+fn delays(running: TcbRef, best: TcbRef) -> bool {
+    let Some(utcb) = Utcb::of(running) else { return false };
+    let may = utcb.flags() & PREEMPT_DELAY != 0
+        && running.max_delay_us.get() != 0
+        && best.priority.get() <= running.sensitive_priority.get()
+        && !running.delay_used.get();
+    if may {
+        utcb.set_flags(utcb.flags() | PREEMPT_PENDING);
+        running.delay_used.set(true);
+        let scheduler = &cpu().scheduler;
+        scheduler.slice_left_us.set(scheduler.slice_left_us.get().min(running.max_delay_us.get()));
+    }
+    may
+}
+
+/// Charges the time since the last charge to the running slice and its owner's
+/// quantum; returns the owner if its quantum is used up by that.
+pub fn charge(now_us: u64) -> Option<TcbRef> {
+    let scheduler = &cpu().scheduler;
+    let used_us = now_us.saturating_sub(scheduler.charged_us.replace(now_us));
+    let left = scheduler.slice_left_us.get();
+    if left != u64::MAX {
+        scheduler.slice_left_us.set(left.saturating_sub(used_us));
+    }
+    let owner = scheduler.slice_owner.get()?;
+    let quantum = owner.quantum_left_us.get();
+    if quantum == u64::MAX {
+        return None;
+    }
+    owner.quantum_left_us.set(quantum.saturating_sub(used_us));
+    (owner.quantum_left_us.get() == 0).then_some(owner)
+}
+
+fn rendezvous_is_idle(thread: TcbRef) -> bool {
+    rendezvous::waits(thread) != rendezvous::Waits::Busy(Busy::Ready) || thread.space().is_none()
+}

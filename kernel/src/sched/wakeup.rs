@@ -1,0 +1,107 @@
+//! Wakeup lists (Liedtke 1993, 5.3.3): n unordered rings of tcbs; a thread with
+//! wakeup time τ is linked into ring `τ mod n` (in ticks). Far more timeouts are
+//! cancelled than expire, so cancelling only clears the tcb's wakeup time; the
+//! ring drops it when it is parsed next. L3's extra long-time list is not needed
+//! with as many rings as `WAKEUP_LISTS`: k waiting threads cost k/n looks a tick.
+
+use core::cell::Cell;
+
+use crate::arch::TcbRef;
+use crate::techniques::WAKEUP_LISTS;
+
+/// Grain of wakeups: one list per so many µs.
+pub const GRAIN_US: u64 = 1024;
+
+/// The lists.
+pub struct WakeupLists {
+    heads: [Cell<Option<TcbRef>>; WAKEUP_LISTS],
+    /// Next grain to parse.
+    next_grain: Cell<u64>,
+}
+
+impl Default for WakeupLists {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl WakeupLists {
+    /// Empty lists.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { heads: [const { Cell::new(None) }; WAKEUP_LISTS], next_grain: Cell::new(0) }
+    }
+
+    /// Arms a wakeup of `thread` at clock value `at_us` > 0.
+    pub fn insert(&self, thread: TcbRef, at_us: u64) {
+        self.remove(thread);
+        // Rounded up: never early, and never in a grain that is already parsed.
+        let grain = (at_us / GRAIN_US + 1).max(self.next_grain.get());
+        let list = grain as usize % WAKEUP_LISTS;
+        thread.wake_at_us.set(at_us.max(1));
+        thread.wake_list.set(list as u32);
+        let head = &self.heads[list];
+        match head.get() {
+            None => {
+                thread.wake.next.set(Some(thread));
+                thread.wake.prev.set(Some(thread));
+                head.set(Some(thread));
+            }
+            Some(first) => {
+                let last = first.wake.prev.get().unwrap_or(first);
+                thread.wake.next.set(Some(first));
+                thread.wake.prev.set(Some(last));
+                last.wake.next.set(Some(thread));
+                first.wake.prev.set(Some(thread));
+            }
+        }
+    }
+
+    /// Unlinks `thread` from whatever list it is in.
+    pub fn remove(&self, thread: TcbRef) {
+        thread.wake_at_us.set(0);
+        let (Some(next), Some(prev)) = (thread.wake.next.take(), thread.wake.prev.take()) else {
+            return;
+        };
+        let head = &self.heads[thread.wake_list.get() as usize % WAKEUP_LISTS];
+        if next == thread {
+            head.set(None);
+            return;
+        }
+        next.wake.prev.set(Some(prev));
+        prev.wake.next.set(Some(next));
+        if head.get() == Some(thread) {
+            head.set(Some(next));
+        }
+    }
+
+    /// Calls `expired` for every thread whose time has come by `now_us`.
+    pub fn expire(&self, now_us: u64, mut expired: impl FnMut(TcbRef)) {
+        let last = now_us / GRAIN_US;
+        let first = self.next_grain.get().max(last.saturating_sub(WAKEUP_LISTS as u64 - 1));
+        for grain in first..=last {
+            self.next_grain.set(grain + 1);
+            self.parse(grain as usize % WAKEUP_LISTS, now_us, &mut expired);
+        }
+    }
+
+    fn parse(&self, list: usize, now_us: u64, expired: &mut impl FnMut(TcbRef)) {
+        let Some(first) = self.heads[list].get() else { return };
+        let last = first.wake.prev.get().unwrap_or(first);
+        let mut thread = first;
+        loop {
+            let next = thread.wake.next.get();
+            let due = thread.wake_at_us.get();
+            if due == 0 {
+                self.remove(thread);
+            } else if due <= now_us {
+                self.remove(thread);
+                expired(thread);
+            }
+            match next {
+                Some(next) if thread != last => thread = next,
+                _ => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! SpaceControl (X.2 5.9): gives a space its KIP and UTCB areas.
+
+use abi::layout::USER_END;
+use abi::{CallError, Fpage, Rights, ThreadId};
+
+use super::SpaceRef;
+use crate::mem::space::Area;
+use crate::arch::TcbRef;
+use crate::thread;
+
+/// Smallest UTCB and KIP area, log2 bytes.
+const AREA_BITS: u32 = 12;
+/// Largest, log2 bytes: as many UTCBs as there are thread numbers.
+const MAX_BITS: u32 = 27;
+
+/// Carries out SpaceControl for `caller`; the old control word is always 0.
+pub fn space_control(caller: TcbRef, specifier: ThreadId, kip: Fpage, utcbs: Fpage) -> Result<(), CallError> {
+    let own = caller.space().ok_or(CallError::NoPrivilege)?;
+    let member = thread::resolve(caller, specifier).ok_or(CallError::InvalidSpace)?;
+    let space = member.space().ok_or(CallError::InvalidSpace)?;
+    own.may_control(Some(space))?;
+    if space.is_initialised() {
+        return Ok(());
+    }
+    if !is_area(utcbs) {
+        return Err(CallError::UtcbArea);
+    }
+    if !is_area(kip) || overlap(kip, utcbs) {
+        return Err(CallError::KipArea);
+    }
+    initialise(space, kip, utcbs).map_err(|()| CallError::NoMemory)
+}
+
+/// Maps the KIP and reserves the UTCB area.
+pub fn initialise(space: SpaceRef, kip: Fpage, utcbs: Fpage) -> Result<(), ()> {
+    space.map_kernel_page(kip.base(), crate::start::kip_frame(), Rights::R).map_err(|_| ())?;
+    space.set_areas(area(kip), area(utcbs));
+    Ok(())
+}
+
+fn area(fpage: Fpage) -> Area {
+    Area { start: fpage.base(), end: fpage.base() + fpage.size() }
+}
+
+fn is_area(fpage: Fpage) -> bool {
+    let bits = fpage.bits();
+    !fpage.is_complete() && (AREA_BITS..=MAX_BITS).contains(&bits) && fpage.base() < USER_END && USER_END - fpage.base() >= fpage.size()
+}
+
+fn overlap(one: Fpage, other: Fpage) -> bool {
+    one.contains(other.base()) || other.contains(one.base())
+}

@@ -1,0 +1,79 @@
+//! The end of a task: its mappings and all that derive from them vanish, its
+//! kernel memory goes back to its chief. In bounded steps, by the deleting thread.
+
+use crate::arch::{TcbRef, cpu, interrupt_pending};
+use crate::ipc;
+use crate::irq;
+use crate::mem::{self, DestroyJob, Step};
+use crate::sched;
+use crate::space::SpaceRef;
+use crate::thread::tcb::{Job, Resume};
+
+/// Budget of one step.
+const BUDGET: u32 = mem::STEP_BUDGET;
+/// UTCB pages looked at in one step.
+const UTCB_PAGES: u32 = 16;
+
+/// Starts to destroy `space`, which has no threads left, for `caller`, the
+/// current thread with its user state in its frame; returns who runs next.
+#[must_use]
+pub fn start(caller: TcbRef, space: SpaceRef) -> TcbRef {
+    caller.destroy_next.set(space.utcb_area().start);
+    run(caller, DestroyJob::new(space))
+}
+
+/// Goes on with the destruction that `caller` was preempted in.
+#[must_use]
+pub fn resume(caller: TcbRef) -> TcbRef {
+    caller.resume.set(Resume::Frame);
+    match caller.job.take() {
+        Some(Job::Destroy(job)) => run(caller, job),
+        _ => ipc::go_on(caller),
+    }
+}
+
+fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
+    while let Step::More = step(caller, &mut job) {
+        if interrupt_pending() {
+            caller.job.set(Some(Job::Destroy(job)));
+            caller.resume.set(Resume::Destroy);
+            sched::requeue(caller);
+            return irq::handle_pending(caller);
+        }
+    }
+    finish(caller, job.space());
+    ipc::go_on(caller)
+}
+
+/// One bounded step: first the UTCB pages, which only the kernel maps, then the rest.
+fn step(caller: TcbRef, job: &mut DestroyJob) -> Step {
+    let space = job.space();
+    let end = space.utcb_area().end;
+    for _ in 0..UTCB_PAGES {
+        let page = caller.destroy_next.get();
+        if space.task.utcb_pages.get() == 0 || page >= end {
+            return job.step(BUDGET);
+        }
+        let _ = space.drop_utcb_page(page);
+        caller.destroy_next.set(page + 4096);
+    }
+    Step::More
+}
+
+/// Nothing is left of `space` but its descriptor and its quota: its chief inherits.
+fn finish(caller: TcbRef, space: SpaceRef) {
+    orphan_children(space);
+    cpu().spaces.remove(space);
+    if let Some(heir) = space.task.chief.get().or(caller.space()) {
+        space.free(heir.quota());
+    }
+}
+
+/// The tasks created by `space` now belong to its chief.
+fn orphan_children(space: SpaceRef) {
+    cpu().spaces.for_each(|child| {
+        if child.task.chief.get() == Some(space) {
+            child.task.chief.set(space.task.chief.get());
+        }
+    });
+}

@@ -1,0 +1,204 @@
+//! Tasks: an address space with its threads, its chief, its quota.
+//!
+//! The memory side (page tables, mappings, quota) is `mem::space::AddressSpace`;
+//! this module owns what makes it a task: the threads, the chief, the authority
+//! over other tasks (design 5.6), the UTCB and KIP areas.
+
+pub mod control;
+pub mod destroy;
+pub mod quota;
+
+use core::cell::Cell;
+
+use abi::{CallError, Rights, ThreadId};
+
+use crate::arch::{TcbRef, cpu};
+pub use crate::mem::SpaceRef;
+use crate::mem::space::{Area, Page};
+use crate::mem::{AddressSpace, NoMemory, PhysFrame};
+
+/// Deepest nesting of clans; bounds the walk to a common chief.
+const MAX_DEPTH: u32 = 64;
+/// Pages a new task gets from its creator's quota unless it is given more.
+pub const DEFAULT_QUOTA_PAGES: u64 = 64;
+
+/// The task part of an address space; lives inside it.
+#[derive(Default)]
+pub struct Task {
+    /// Ring of the task's threads.
+    pub threads: Cell<Option<TcbRef>>,
+    /// Number of threads.
+    pub thread_count: Cell<u64>,
+    /// The task that created this one; `None` for the initial ones.
+    pub chief: Cell<Option<SpaceRef>>,
+    /// Number of chiefs above.
+    pub depth: Cell<u32>,
+    /// σ0, σ1, root: may control every task (X.2 5.3).
+    pub privileged: Cell<bool>,
+    /// Frames behind the UTCB area.
+    pub utcb_pages: Cell<u64>,
+    /// Links of all spaces.
+    pub next: Cell<Option<SpaceRef>>,
+    /// Links of all spaces.
+    pub prev: Cell<Option<SpaceRef>>,
+}
+
+/// All spaces, as a doubly linked list, newest first.
+#[derive(Default)]
+pub struct Spaces {
+    first: Cell<Option<SpaceRef>>,
+    count: Cell<u64>,
+    next_id: Cell<u32>,
+}
+
+impl Spaces {
+    /// None yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { first: Cell::new(None), count: Cell::new(0), next_id: Cell::new(0) }
+    }
+
+    /// Number of spaces.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// A number for a new space, unique since boot.
+    #[must_use]
+    pub fn new_id(&self) -> u32 {
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        id
+    }
+
+    /// Enters a space.
+    pub fn insert(&self, space: SpaceRef) {
+        let old = self.first.replace(Some(space));
+        space.task.next.set(old);
+        space.task.prev.set(None);
+        if let Some(old) = old {
+            old.task.prev.set(Some(space));
+        }
+        self.count.set(self.count.get() + 1);
+    }
+
+    /// Takes a space out.
+    pub fn remove(&self, space: SpaceRef) {
+        let (next, prev) = (space.task.next.take(), space.task.prev.take());
+        match prev {
+            Some(prev) => prev.task.next.set(next),
+            None => self.first.set(next),
+        }
+        if let Some(next) = next {
+            next.task.prev.set(prev);
+        }
+        self.count.set(self.count.get() - 1);
+    }
+
+    /// Calls `visit` for every space.
+    pub fn for_each(&self, mut visit: impl FnMut(SpaceRef)) {
+        let mut next = self.first.get();
+        while let Some(space) = next {
+            next = space.task.next.get();
+            visit(space);
+        }
+    }
+}
+
+impl SpaceRef {
+    /// Whether the task may call for everything (σ0, σ1, root).
+    #[must_use]
+    pub fn is_privileged(self) -> bool {
+        self.task.privileged.get()
+    }
+
+    /// Whether this task may control `target`: itself, a task below it, or any if privileged.
+    pub fn may_control(self, target: Option<SpaceRef>) -> Result<(), CallError> {
+        if self.is_privileged() {
+            return Ok(());
+        }
+        let mut step = target;
+        while let Some(space) = step {
+            if space == self {
+                return Ok(());
+            }
+            step = space.task.chief.get();
+        }
+        Err(CallError::NoPrivilege)
+    }
+
+    /// `error` for those who may call for everything, "no privilege" for others.
+    #[must_use]
+    pub fn refusal(self, error: CallError) -> CallError {
+        if self.is_privileged() { error } else { CallError::NoPrivilege }
+    }
+
+    /// Whether SpaceControl has given the space its areas.
+    #[must_use]
+    pub fn is_initialised(self) -> bool {
+        self.areas().0.end != 0
+    }
+
+    /// Where the KIP is.
+    #[must_use]
+    pub fn kip_area(self) -> Area {
+        self.areas().0
+    }
+
+    /// Where UTCBs may be.
+    #[must_use]
+    pub fn utcb_area(self) -> Area {
+        self.areas().1
+    }
+
+    /// The frame behind the page at `page` of the UTCB area; a new one, paid by the
+    /// space, if there is none yet.
+    pub fn utcb_page(self, page: u64) -> Result<u64, NoMemory> {
+        if let Some(Page { phys, .. }) = self.page(page) {
+            return Ok(phys);
+        }
+        let frame = self.quota().take_zeroed_frame()?;
+        if let Err(error) = self.map_kernel_page(page, frame.address(), Rights::RW) {
+            self.quota().give_back(frame);
+            return Err(error);
+        }
+        self.task.utcb_pages.set(self.task.utcb_pages.get() + 1);
+        Ok(frame.address())
+    }
+
+    /// Gives back the frame of one page of the UTCB area; whether there was one.
+    pub fn drop_utcb_page(self, page: u64) -> bool {
+        let Some(phys) = self.unmap_kernel_page(page) else { return false };
+        self.quota().give_back(PhysFrame::at(phys));
+        self.task.utcb_pages.set(self.task.utcb_pages.get() - 1);
+        true
+    }
+}
+
+/// Creates an empty space whose chief and giver of kernel memory is `creator`.
+pub fn create(creator: SpaceRef) -> Result<SpaceRef, CallError> {
+    if creator.task.depth.get() >= MAX_DEPTH {
+        return Err(CallError::InvalidSpace);
+    }
+    let unused = creator.quota().limit().saturating_sub(creator.quota().used());
+    let pages = DEFAULT_QUOTA_PAGES.min(unused / 2);
+    let made = AddressSpace::create(cpu().spaces.new_id(), creator.quota(), pages);
+    let space = made.map_err(|_| CallError::NoMemory)?;
+    space.task.chief.set(Some(creator));
+    space.task.depth.set(creator.task.depth.get() + 1);
+    cpu().spaces.insert(space);
+    Ok(space)
+}
+
+/// Whether `thread` is the first thread of σ0, σ1 or the root task, without which the system is dead.
+#[must_use]
+pub fn is_initial(thread: TcbRef) -> bool {
+    [ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT].contains(&thread.id.get())
+}
+
+/// Takes back a space in which no thread could be made: nothing but its first frames exists.
+pub fn discard(space: SpaceRef, creator: SpaceRef) {
+    cpu().spaces.remove(space);
+    space.free(creator.quota());
+}

@@ -1,0 +1,122 @@
+//! From a booted machine to the first user instruction: the idle thread, the
+//! interrupt threads, σ0, σ1 and the root task.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use abi::id::{SYSTEM_BASE, USER_BASE};
+use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, INITIAL_UTCB_BITS};
+use abi::{Fpage, Rights, ThreadId};
+
+use crate::arch::{self, TcbRef, cpu};
+use crate::boot::image::Server;
+use crate::ipc::rendezvous::{self, Busy};
+use crate::ipc::Kind;
+use crate::mem::{self, AddressSpace, Quota, frames};
+use crate::space::{self, SpaceRef};
+use crate::thread::lifecycle;
+use crate::thread::tcb::Resume;
+use crate::{kprintln, sched};
+
+/// Pages that σ0 may use: page tables and nodes for the initial mappings.
+const SIGMA0_PAGES: u64 = 512;
+/// Priority of the initial servers (X.2 5.5).
+const INITIAL_PRIORITY: u8 = 255;
+
+static KIP_FRAME: AtomicU64 = AtomicU64::new(0);
+
+/// Physical address of the kernel interface page.
+#[must_use]
+pub fn kip_frame() -> u64 {
+    KIP_FRAME.load(Ordering::Relaxed)
+}
+
+/// Starts the system: `servers` are σ0, σ1 and the root task as boot loaded them.
+/// The frame pool and the memory layout are known; returns the first thread to run.
+#[must_use]
+pub fn start(servers: [Option<Server>; 3], kip: u64) -> TcbRef {
+    KIP_FRAME.store(kip, Ordering::Relaxed);
+    mem::on_cr3_change(refresh_cr3);
+    let reserve = arch::kernel_tables::RESERVED_FRAMES.min(frames::free() / 8);
+    make_interrupts();
+    let pot = Quota::new(frames::free().saturating_sub(reserve));
+    let ids = [ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT];
+    let mut sigma0 = None;
+    for (id, server) in ids.into_iter().zip(servers) {
+        let Some(server) = server else { continue };
+        let pages = if id == ThreadId::ROOT { pot.limit() } else { SIGMA0_PAGES.min(pot.limit() / 8) };
+        match initial(id, server, &pot, pages) {
+            Some(space) => sigma0 = sigma0.or(Some(space)),
+            None => panic!("the kernel's memory is too small for {id}; give the machine more memory or kmem= a larger size"),
+        }
+    }
+    kprintln!("baton: {} threads, {} pages of kernel memory", cpu().registry.count(), frames::total());
+    sched::pick()
+}
+
+/// A PCID went to another space: its threads' cached CR3 words follow.
+fn refresh_cr3(space: SpaceRef) {
+    let Some(first) = space.task.threads.get() else { return };
+    let mut thread = first;
+    loop {
+        thread.cr3.set(space.cr3());
+        match thread.siblings.next.get() {
+            Some(next) if next != first => thread = next,
+            _ => return,
+        }
+    }
+}
+
+/// A thread of the kernel's own: no space, no UTCB.
+fn kernel_thread(id: ThreadId) -> Option<TcbRef> {
+    let (stack, top) = (frames::take()?, frames::take()?);
+    arch::clear(stack);
+    arch::clear(top);
+    let thread = arch::install(id.number(), stack, top)?;
+    thread.id.set(id);
+    thread.open_from.set(ThreadId::ANY);
+    thread.timeslice_us.set(u64::MAX);
+    thread.quantum_left_us.set(u64::MAX);
+    rendezvous::set_busy(thread, Busy::Halted);
+    Some(thread)
+}
+
+/// Makes the idle thread, the first current thread.
+#[must_use]
+pub fn make_idle(root_table: u64) -> TcbRef {
+    let Some(idle) = kernel_thread(ThreadId::global(SYSTEM_BASE, 1)) else {
+        panic!("the kernel's memory is too small for the idle thread; give the machine more memory");
+    };
+    idle.cr3.set(root_table);
+    idle.resume.set(Resume::Idle);
+    rendezvous::set_busy(idle, Busy::Ready);
+    cpu().scheduler.idle.set(Some(idle));
+    idle
+}
+
+fn make_interrupts() {
+    for line in 0..SYSTEM_BASE {
+        if let Some(source) = kernel_thread(ThreadId::irq(line)) {
+            source.kind.set(Kind::Interrupt);
+        }
+    }
+}
+
+/// Makes an initial server: its space and its thread, ready to run.
+fn initial(id: ThreadId, server: Server, pot: &Quota, pages: u64) -> Option<SpaceRef> {
+    let space = AddressSpace::create(cpu().spaces.new_id(), pot, pages).ok()?;
+    cpu().spaces.insert(space);
+    space.task.privileged.set(true);
+    if id == ThreadId::SIGMA0 {
+        space.make_sigma0();
+    }
+    let kip = Fpage::memory(INITIAL_KIP, 12, Rights::NONE);
+    let utcbs = Fpage::memory(INITIAL_UTCB_AREA, INITIAL_UTCB_BITS, Rights::NONE);
+    space::control::initialise(space, kip, utcbs).ok()?;
+    let thread = lifecycle::create(id, space, ThreadId::ROOT).ok()?;
+    thread.priority.set(INITIAL_PRIORITY);
+    lifecycle::place_utcb(thread, INITIAL_UTCB_AREA).ok()?;
+    let pager = if id == ThreadId::SIGMA0 { ThreadId::NIL } else { ThreadId::SIGMA0 };
+    lifecycle::activate_running(thread, pager, server.entry, 0);
+    debug_assert!(id.number() >= USER_BASE);
+    Some(space)
+}

@@ -1,0 +1,27 @@
+//! The techniques of the papers that have a switch: one named constant each.
+//! Switching one off rebuilds a kernel that works the same, slower; the effect is
+//! then measured (Table 1 of Liedtke 1993). `docs/papers.md` maps every technique,
+//! with or without a switch, to its room.
+
+/// The assembly fast path: short messages in registers (1993, 5.3.6) and all that
+/// goes with it. Off: every IPC takes the complete path in Rust.
+pub const FAST_PATH: bool = true;
+
+/// Lazy scheduling (1993, 5.3.4): a thread that blocks stays in the ready queue
+/// until the scheduler meets it. Off: it is removed at once.
+pub const LAZY_SCHEDULING: bool = true;
+
+/// Direct process switch (1993, 5.3.5): a call or reply hands the processor to the
+/// partner on the caller's time slice. Off: the scheduler picks the next thread.
+pub const DIRECT_SWITCH: bool = true;
+
+/// Lazy coprocessor (1993, 5.5.6): vector state is switched on first use.
+/// Off: it is saved and restored at every switch on the complete path.
+pub const LAZY_VECTOR: bool = true;
+
+/// Single copy (1993, 5.2.3): strings go straight from the sender's pages to the
+/// receiver's. Off: through a buffer in the kernel.
+pub const SINGLE_COPY: bool = true;
+
+/// Number of wakeup lists (1993, 5.3.3: n unordered lists; L3 used 8). 1 = a single list.
+pub const WAKEUP_LISTS: usize = 1024;

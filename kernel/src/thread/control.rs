@@ -1,0 +1,185 @@
+//! ThreadControl (X.2 5.5): create, activate, change, move and delete threads;
+//! attach interrupts.
+
+use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
+use abi::{CallError, ThreadId, utcb};
+
+use super::{lifecycle, lookup, lookup_number, resolve};
+use crate::arch::TcbRef;
+use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::irq;
+use crate::space::{self, SpaceRef};
+use crate::usermem::Utcb;
+
+/// The arguments of ThreadControl.
+pub struct Request {
+    /// Thread to work on; the version becomes its version.
+    pub dest: ThreadId,
+    /// New pager; nil = unchanged (creation: inactive).
+    pub pager: ThreadId,
+    /// New scheduler; nil = unchanged.
+    pub scheduler: ThreadId,
+    /// A thread of the space; nil = delete.
+    pub space: ThreadId,
+    /// UTCB location; all ones = none.
+    pub utcb_location: u64,
+}
+
+/// What is left to do after the call: deleting a space takes bounded steps.
+#[must_use]
+pub enum After {
+    /// Nothing.
+    Nothing,
+    /// The last thread of this space is gone: destroy it.
+    Destroy(SpaceRef),
+}
+
+const NO_UTCB: u64 = !0;
+
+/// Carries out ThreadControl for `caller`.
+pub fn thread_control(caller: TcbRef, request: &Request) -> Result<After, CallError> {
+    let own = caller.space().ok_or(CallError::NoPrivilege)?;
+    let number = request.dest.number();
+    if !request.dest.is_global() {
+        // Pistachio says 3; the manual 2.
+        return Err(CallError::InvalidThread);
+    }
+    if number < SYSTEM_BASE {
+        return irq::attach(own, request.dest, request.pager).map(|()| After::Nothing);
+    }
+    if number < USER_BASE || number >> THREAD_BITS != 0 {
+        return Err(own.refusal(CallError::InvalidThread));
+    }
+    if request.space.is_nil() {
+        return delete(caller, own, number);
+    }
+    match lookup_number(number) {
+        None => create(caller, own, request).map(|()| After::Nothing),
+        Some(thread) => {
+            own.may_control(thread.space())?;
+            modify(caller, own, thread, request).map(|()| After::Nothing)
+        }
+    }
+}
+
+fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError> {
+    let Some(thread) = lookup_number(number) else {
+        return Ok(After::Nothing);
+    };
+    own.may_control(thread.space())?;
+    if thread == caller || space::is_initial(thread) {
+        return Err(CallError::InvalidThread);
+    }
+    Ok(lifecycle::delete(thread).map_or(After::Nothing, After::Destroy))
+}
+
+fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallError> {
+    if resolve(caller, request.scheduler).is_none() {
+        return Err(CallError::InvalidScheduler);
+    }
+    let scheduler = global(caller, request.scheduler);
+    let new_space = request.space == request.dest;
+    if new_space && !request.pager.is_nil() {
+        return Err(CallError::InvalidSpace);
+    }
+    let space = if new_space {
+        space::create(own)?
+    } else {
+        let member = resolve(caller, request.space).ok_or(CallError::InvalidSpace)?;
+        own.may_control(member.space())?;
+        member.space().ok_or(CallError::InvalidSpace)?
+    };
+    let made = create_in(caller, space, scheduler, request);
+    if made.is_err() && new_space {
+        space::discard(space, own);
+    }
+    made
+}
+
+fn create_in(caller: TcbRef, space: SpaceRef, scheduler: ThreadId, request: &Request) -> Result<(), CallError> {
+    let active = !request.pager.is_nil();
+    if active && !space.is_initialised() {
+        return Err(CallError::InvalidSpace);
+    }
+    let thread = lifecycle::create(request.dest, space, scheduler)?;
+    let placed = match request.utcb_location {
+        NO_UTCB if active => Err(CallError::UtcbArea),
+        NO_UTCB => Ok(()),
+        // Before SpaceControl the location is remembered and checked at activation.
+        location if !active => {
+            thread.utcb.set(location);
+            Ok(())
+        }
+        location => lifecycle::place_utcb(thread, location),
+    };
+    if let Err(error) = placed {
+        let _ = lifecycle::delete(thread);
+        return Err(error);
+    }
+    if active {
+        lifecycle::activate(thread, global(caller, request.pager));
+    }
+    Ok(())
+}
+
+fn modify(caller: TcbRef, own: SpaceRef, thread: TcbRef, request: &Request) -> Result<(), CallError> {
+    let inactive = rendezvous::waits(thread) == Waits::Busy(Busy::Inactive);
+    let target = match resolve(caller, request.space) {
+        Some(member) => member.space(),
+        None if request.space == request.dest => thread.space(),
+        None => return Err(CallError::InvalidSpace),
+    };
+    own.may_control(target)?;
+    if target != thread.space() {
+        // A thread stays where it was created; moving it would move its kernel
+        // memory from one payer to another.
+        return Err(CallError::InvalidSpace);
+    }
+    if !request.scheduler.is_nil() && resolve(caller, request.scheduler).is_none() {
+        return Err(CallError::InvalidScheduler);
+    }
+    if request.utcb_location != NO_UTCB {
+        if !inactive {
+            return Err(CallError::UtcbArea);
+        }
+        thread.utcb.set(request.utcb_location);
+    }
+    if !request.pager.is_nil() && inactive {
+        activate(caller, thread, request)?;
+    } else if !request.pager.is_nil() {
+        if let Some(utcb) = Utcb::of(thread) {
+            utcb.set_word(utcb::PAGER, global(caller, request.pager).0);
+        }
+    }
+    if thread.id.get() != request.dest {
+        lifecycle::change_id(thread, request.dest);
+    }
+    if !request.scheduler.is_nil() {
+        thread.scheduler.set(global(caller, request.scheduler));
+    }
+    Ok(())
+}
+
+fn activate(caller: TcbRef, thread: TcbRef, request: &Request) -> Result<(), CallError> {
+    let space = thread.space().ok_or(CallError::InvalidSpace)?;
+    if !space.is_initialised() {
+        return Err(CallError::InvalidSpace);
+    }
+    lifecycle::place_utcb(thread, thread.utcb.get())?;
+    lifecycle::activate(thread, global(caller, request.pager));
+    Ok(())
+}
+
+/// The global id of what `caller` names; an id that names nobody stays as it is.
+fn global(caller: TcbRef, id: ThreadId) -> ThreadId {
+    if !id.is_local() {
+        return id;
+    }
+    resolve(caller, id).map_or(ThreadId::NIL, |thread| thread.id.get())
+}
+
+/// Whether `id` is current; for the callers of this module's siblings.
+#[must_use]
+pub fn exists(id: ThreadId) -> bool {
+    lookup(id).is_some()
+}

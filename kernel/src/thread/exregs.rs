@@ -1,0 +1,123 @@
+//! ExchangeRegisters (X.2 5.4): read and write a thread's registers, abort its
+//! IPC, halt and resume it.
+
+use abi::syscall::exregs as bit;
+use abi::{ThreadId, utcb};
+
+use super::resolve;
+use crate::arch::TcbRef;
+use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::ipc::{Kind, cancel, handler_of};
+use crate::sched;
+use crate::usermem::Utcb;
+
+/// Values in or out.
+#[derive(Clone, Copy, Default)]
+pub struct Registers {
+    /// Control word.
+    pub control: u64,
+    /// Stack pointer.
+    pub sp: u64,
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Flags.
+    pub flags: u64,
+    /// UserDefinedHandle.
+    pub handle: u64,
+    /// Pager.
+    pub pager: ThreadId,
+}
+
+/// Exchanges registers of `dest`; returns the thread's other name and the old values,
+/// or `None` if the caller names no active thread that it may touch.
+#[must_use]
+pub fn exchange_registers(caller: TcbRef, dest: ThreadId, new: &Registers) -> Option<(ThreadId, Registers)> {
+    let thread = resolve(caller, dest)?;
+    let utcb = Utcb::of(thread)?;
+    if rendezvous::waits(thread) == Waits::Busy(Busy::Inactive) || !may(caller, thread) {
+        return None;
+    }
+    let old = read(thread, utcb);
+    write(thread, utcb, new);
+    if new.control & (bit::ABORT_SEND | bit::ABORT_RECEIVE) != 0 {
+        cancel::cancel(thread, new.control & bit::ABORT_SEND != 0, new.control & bit::ABORT_RECEIVE != 0);
+    }
+    if new.control & bit::HALT_VALID != 0 {
+        if new.control & bit::HALT != 0 { halt(thread) } else { resume(thread) }
+    }
+    let name = if dest.is_local() { thread.id.get() } else { ThreadId::local(thread.utcb.get()) };
+    Some((name, old))
+}
+
+/// Threads of the same space may, those of the pager's space, and those of the chiefs.
+fn may(caller: TcbRef, thread: TcbRef) -> bool {
+    if caller.same_space(thread) {
+        return true;
+    }
+    let pagers = super::lookup(handler_of(thread, utcb::PAGER)).is_some_and(|pager| pager.same_space(caller));
+    pagers || caller.space().is_some_and(|space| space.may_control(thread.space()).is_ok())
+}
+
+fn read(thread: TcbRef, utcb: Utcb) -> Registers {
+    let (ip, sp) = thread.user_ip_sp();
+    let (sending, receiving) = cancel::phases(thread);
+    let halted = thread.halted.get() || rendezvous::waits(thread) == Waits::Busy(Busy::Halted);
+    let mut control = 0;
+    for (set, value) in [(halted, bit::HALT), (receiving, bit::ABORT_RECEIVE), (sending, bit::ABORT_SEND)] {
+        if set {
+            control |= value;
+        }
+    }
+    Registers {
+        control,
+        sp,
+        ip,
+        flags: thread.user_flags(),
+        handle: utcb.word(utcb::USER_DEFINED_HANDLE),
+        pager: utcb.thread(utcb::PAGER),
+    }
+}
+
+fn write(thread: TcbRef, utcb: Utcb, new: &Registers) {
+    if new.control & bit::SP != 0 {
+        thread.set_user_sp(new.sp);
+    }
+    if new.control & bit::IP != 0 {
+        thread.set_user_ip(new.ip);
+    }
+    if new.control & bit::FLAGS != 0 {
+        thread.set_user_flags(new.flags);
+    }
+    if new.control & bit::HANDLE != 0 {
+        utcb.set_word(utcb::USER_DEFINED_HANDLE, new.handle);
+    }
+    if new.control & bit::PAGER != 0 {
+        utcb.set_word(utcb::PAGER, new.pager.0);
+    }
+}
+
+/// Halts `thread`: a ready one at once, one in an IPC when that ends.
+fn halt(thread: TcbRef) {
+    thread.halted.set(true);
+    match rendezvous::waits(thread) {
+        Waits::Busy(Busy::Ready) => rendezvous::set_busy(thread, Busy::Halted),
+        // The fast path must not wake it: let only the complete path see the wait.
+        Waits::Open => wait_specially(thread, ThreadId::ANY),
+        Waits::Closed(from) => wait_specially(thread, from),
+        Waits::Busy(_) => {}
+    }
+}
+
+fn wait_specially(thread: TcbRef, from: ThreadId) {
+    thread.partner.set(from);
+    rendezvous::set_busy(thread, Busy::Waiting);
+}
+
+/// Resumes `thread` if it is halted.
+fn resume(thread: TcbRef) {
+    thread.halted.set(false);
+    if rendezvous::waits(thread) == Waits::Busy(Busy::Halted) {
+        sched::make_ready(thread);
+    }
+    debug_assert!(thread.kind.get() as u8 <= Kind::Interrupt as u8);
+}

@@ -1,0 +1,133 @@
+//! The life of a thread: created inactive, activated, deleted.
+//!
+//! A thread's kernel memory (its block: tcb and stack) is paid by the space it
+//! lives in; its UTCB by the same space, page by page.
+
+use abi::{CallError, ThreadId, utcb};
+
+use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
+use crate::ipc::rendezvous::{self, Busy};
+use crate::ipc::{Kind, cancel};
+use crate::sched;
+use crate::space::SpaceRef;
+use crate::thread::tcb::Resume;
+use crate::thread::{ring_insert, ring_remove};
+use crate::usermem::Utcb;
+
+/// Default priority (X.2 5.5).
+pub const DEFAULT_PRIORITY: u8 = 100;
+/// Default time slice in µs (X.2 5.5).
+pub const DEFAULT_TIMESLICE_US: u64 = 10_000;
+
+/// Creates the inactive thread `id` in `space`. The number must be free.
+pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbRef, CallError> {
+    let quota = space.quota();
+    let stack = quota.take_frame().map_err(|_| CallError::NoMemory)?;
+    let Ok(top) = quota.take_frame() else {
+        quota.give_back(stack);
+        return Err(CallError::NoMemory);
+    };
+    arch::clear(stack);
+    arch::clear(top);
+    let Some(thread) = arch::install(id.number(), stack, top) else {
+        quota.give_back(stack);
+        quota.give_back(top);
+        return Err(CallError::NoMemory);
+    };
+    thread.id.set(id);
+    thread.cr3.set(space.cr3());
+    thread.open_from.set(ThreadId::ANY);
+    thread.space.set(Some(space));
+    thread.priority.set(DEFAULT_PRIORITY);
+    thread.timeslice_us.set(DEFAULT_TIMESLICE_US);
+    thread.quantum_left_us.set(u64::MAX);
+    thread.scheduler.set(scheduler);
+    rendezvous::set_busy(thread, Busy::Inactive);
+    ring_insert(&space.task.threads, thread, |tcb| &tcb.siblings);
+    space.task.thread_count.set(space.task.thread_count.get() + 1);
+    cpu().registry.insert(thread);
+    Ok(thread)
+}
+
+/// Gives the inactive `thread` its UTCB at `location` and, if not there yet, the
+/// page behind it.
+pub fn place_utcb(thread: TcbRef, location: u64) -> Result<(), CallError> {
+    let space = thread.space().ok_or(CallError::InvalidSpace)?;
+    let area = space.utcb_area();
+    let inside = location >= area.start && location < area.end && area.end - location >= utcb::SIZE;
+    if location % utcb::SIZE != 0 || !inside {
+        return Err(CallError::UtcbArea);
+    }
+    let phys = space.utcb_page(location & !0xFFF).map_err(|_| CallError::NoMemory)?;
+    let block = phys_to_virt(phys | location & 0xFFF) as u64;
+    thread.utcb.set(location + utcb::POINTER_OFFSET);
+    thread.utcb_k.set(block + utcb::POINTER_OFFSET);
+    Ok(())
+}
+
+/// Fills in the kernel's words of the UTCB.
+fn init_utcb(thread: TcbRef, pager: ThreadId) {
+    let Some(utcb) = Utcb::of(thread) else { return };
+    utcb.set_word(utcb::MY_GLOBAL_ID, thread.id.get().0);
+    utcb.set_word(utcb::PROCESSOR_NO, 0);
+    utcb.set_word(utcb::PAGER, pager.0);
+    utcb.set_word(utcb::EXCEPTION_HANDLER, 0);
+    utcb.set_word(utcb::FLAGS, 0);
+    utcb.set_word(utcb::BR0, 0);
+    utcb.set_word(utcb::SELF, thread.utcb.get());
+}
+
+/// Activates `thread`, which has a UTCB: it waits for its start message from `pager`.
+pub fn activate(thread: TcbRef, pager: ThreadId) {
+    init_utcb(thread, pager);
+    thread.flags.set(abi::syscall::USER_FLAGS);
+    thread.resume.set(Resume::Ipc);
+    thread.kind.set(Kind::Start);
+    thread.partner.set(pager);
+    rendezvous::set_busy(thread, Busy::Waiting);
+}
+
+/// Activates one of the initial servers: it runs at once.
+pub fn activate_running(thread: TcbRef, pager: ThreadId, ip: u64, sp: u64) {
+    activate(thread, pager);
+    thread.kind.set(Kind::User);
+    thread.set_user_ip(ip);
+    thread.set_user_sp(sp);
+    sched::make_ready(thread);
+}
+
+/// Gives `thread` a new version; every IPC with the old one ends.
+pub fn change_id(thread: TcbRef, id: ThreadId) {
+    cancel::disconnect(thread);
+    let (sending, receiving) = cancel::phases(thread);
+    cancel::cancel(thread, sending, receiving);
+    let waits = rendezvous::waits(thread);
+    thread.id.set(id);
+    match waits {
+        rendezvous::Waits::Busy(busy) => rendezvous::set_busy(thread, busy),
+        _ => rendezvous::set_busy(thread, Busy::Ready),
+    }
+    if let Some(utcb) = Utcb::of(thread) {
+        utcb.set_word(utcb::MY_GLOBAL_ID, id.0);
+    }
+}
+
+/// Deletes `thread`, which is not the current one. Returns its space if that has
+/// no thread left: it is the caller's to destroy.
+#[must_use]
+pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
+    debug_assert!(thread != current());
+    cancel::disconnect(thread);
+    crate::irq::detach_handler(thread.id.get());
+    sched::unlink(thread);
+    arch::forget_vector(thread);
+    let space = thread.space()?;
+    ring_remove(&space.task.threads, thread, |tcb| &tcb.siblings);
+    space.task.thread_count.set(space.task.thread_count.get() - 1);
+    cpu().registry.remove(thread);
+    let number = thread.id.get().number();
+    for frame in arch::remove(number).into_iter().flatten() {
+        space.quota().give_back(frame);
+    }
+    (space.task.thread_count.get() == 0).then_some(space)
+}

@@ -1,0 +1,252 @@
+//! The thread control block: everything the kernel knows of one thread.
+//!
+//! A tcb sits at the top of its kernel stack, both in one naturally aligned
+//! block of the virtual tcb array (Liedtke 1993, 5.2.4, 5.2.5), so its address
+//! follows from the thread number and the stack pointer of the processor's task
+//! state segment is also the pointer to the current thread. The first cache
+//! line is all that a short IPC touches (5.5.1). Fields are cells: the kernel
+//! runs with interrupts off and never re-enters itself on one processor.
+
+use core::cell::Cell;
+use core::mem::{offset_of, size_of};
+
+use abi::ThreadId;
+use abi::layout::USER_END;
+use abi::syscall::USER_FLAGS_MASK;
+
+use crate::arch::{Frame, TcbRef};
+use crate::ipc::transfer::Transfer;
+use crate::ipc::{Kind, rendezvous};
+use crate::mem::{DestroyJob, MapJob, UnmapJob};
+use crate::space::SpaceRef;
+
+/// Size of a tcb in bytes; the rest of its block is the kernel stack.
+pub const TCB_SIZE: usize = 1024;
+/// Log2 of the size of a block: tcb and kernel stack.
+pub const BLOCK_BITS: u32 = 13;
+/// Size of a block in bytes.
+pub const BLOCK_SIZE: usize = 1 << BLOCK_BITS;
+
+/// What happens when a thread gets the processor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum Resume {
+    /// Return from an IPC: message registers from the UTCB. Always the value of a
+    /// thread that runs in user mode, so the fast path need not write it.
+    Ipc = 0,
+    /// Return through the register frame on the kernel stack.
+    Frame = 1,
+    /// The idle thread: wait for an interrupt.
+    Idle = 2,
+    /// Go on with the transfer this thread was in (as sender or receiver).
+    Transfer = 3,
+    /// Do the receive phase of an IPC whose send phase somebody else completed.
+    Receive = 4,
+    /// Go on with an Unmap.
+    Unmap = 5,
+    /// Go on with the deletion of a space.
+    Destroy = 6,
+}
+
+/// A memory operation under way; a thread is in one at a time.
+pub enum Job {
+    /// A map or grant item of the message the thread sends.
+    Map(MapJob),
+    /// One flexpage of an Unmap.
+    Unmap(UnmapJob),
+    /// The destruction of a space.
+    Destroy(DestroyJob),
+}
+
+/// A doubly linked list's links, held in the tcb (5.3.2).
+#[derive(Default)]
+pub struct Links {
+    /// Next in the ring; `None` when in no list.
+    pub next: Cell<Option<TcbRef>>,
+    /// Previous in the ring.
+    pub prev: Cell<Option<TcbRef>>,
+}
+
+/// The thread control block.
+#[repr(C, align(64))]
+pub struct Tcb {
+    // --- Line 0: what a short IPC needs, of sender and receiver. ---
+    /// Whom the thread waits for, as `own id ^ waits` ([`rendezvous`]).
+    pub rendezvous: Cell<u64>,
+    /// Global id; 0 in the null page.
+    pub id: Cell<ThreadId>,
+    /// Root table with its tag: what CR3 holds while the thread runs.
+    pub cr3: Cell<u64>,
+    /// UTCB pointer U, the local id.
+    pub utcb: Cell<u64>,
+    /// User instruction pointer, while not running and `resume` is `Ipc`.
+    pub ip: Cell<u64>,
+    /// User stack pointer, likewise.
+    pub sp: Cell<u64>,
+    /// User flags, likewise.
+    pub flags: Cell<u64>,
+    /// Anythread while nobody waits to send to this thread, else nilthread: one
+    /// compare with the from-specifier tells whether an open wait may block at once.
+    pub open_from: Cell<ThreadId>,
+
+    // --- Line 1: the complete path. ---
+    /// UTCB pointer in the kernel's map of physical memory.
+    pub utcb_k: Cell<u64>,
+    /// The sender to report when the IPC returns.
+    pub result_from: Cell<ThreadId>,
+    /// What happens next time the thread runs.
+    pub resume: Cell<Resume>,
+    /// What kind of message the thread is exchanging.
+    pub kind: Cell<Kind>,
+    /// Priority, 0 to 255.
+    pub priority: Cell<u8>,
+    /// Halted by ExchangeRegisters (takes effect when the thread would be ready).
+    pub halted: Cell<bool>,
+    /// The delay of a preemption has been granted and not yet given back.
+    pub delay_used: Cell<bool>,
+    /// Highest priority whose wake-up the thread may delay.
+    pub sensitive_priority: Cell<u8>,
+    /// Partner: whom a polling thread wants to send to, whom a waiting one waits for.
+    pub partner: Cell<ThreadId>,
+    /// From-specifier of the receive phase that follows the send phase; nil if none.
+    pub then_from: Cell<ThreadId>,
+    /// Timeouts word of the ongoing IPC.
+    pub timeouts: Cell<u64>,
+    /// The space.
+    pub space: Cell<Option<SpaceRef>>,
+
+    // --- Queues. ---
+    /// Links in the ready queue.
+    pub ready: Links,
+    /// Links in the partner's send queue.
+    pub sending: Links,
+    /// First of those who wait to send to this thread.
+    pub senders: Cell<Option<TcbRef>>,
+    /// Links in a wakeup list.
+    pub wake: Links,
+    /// Clock value in µs at which to wake up; 0 = not waiting for any (lazy).
+    pub wake_at_us: Cell<u64>,
+    /// Number of the wakeup list the thread is linked in.
+    pub wake_list: Cell<u32>,
+    /// Wakeup belongs to a transfer (transfer timeout).
+    pub wake_is_transfer: Cell<bool>,
+    /// Links of all threads.
+    pub all: Links,
+    /// Links of the threads of one space.
+    pub siblings: Links,
+
+    // --- Scheduling. ---
+    /// Thread that may schedule this one.
+    pub scheduler: Cell<ThreadId>,
+    /// Length of a time slice in µs; `u64::MAX` is infinite.
+    pub timeslice_us: Cell<u64>,
+    /// What is left of the slice in µs while the thread is not running.
+    pub slice_left_us: Cell<u64>,
+    /// What is left of the total quantum in µs; `u64::MAX` is infinite.
+    pub quantum_left_us: Cell<u64>,
+    /// Longest delay of a preemption in µs.
+    pub max_delay_us: Cell<u64>,
+
+    // --- Messages the kernel sends for the thread, transfers, vector state. ---
+    /// Tag and words of a page fault, I/O fault or preemption message.
+    pub message: [Cell<u64>; 3],
+    /// State of the transfer of which this thread is the sender.
+    pub transfer: Transfer,
+    /// State of the Unmap the thread is in.
+    pub unmap: crate::unmap::State,
+    /// The memory operation the thread was preempted in.
+    pub job: Cell<Option<Job>>,
+    /// Next page of its UTCB area to look at.
+    pub destroy_next: Cell<u64>,
+    /// The vector state has been saved to the block at least once.
+    pub vector_valid: Cell<bool>,
+}
+
+const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE);
+const _: () = assert!(offset_of!(Tcb, open_from) == 56, "line 0 is full");
+const _: () = assert!(offset_of!(Tcb, utcb_k) == 64);
+
+impl TcbRef {
+    /// The thread's space; every thread but the kernel's own has one.
+    #[must_use]
+    pub fn space(self) -> Option<SpaceRef> {
+        self.space.get()
+    }
+
+    /// Whether both threads live in the same space.
+    #[must_use]
+    pub fn same_space(self, other: TcbRef) -> bool {
+        self.space.get() == other.space.get()
+    }
+
+    /// The thread's name as `viewer` sees it: local id inside one space, else global.
+    #[must_use]
+    pub fn name_for(self, viewer: TcbRef) -> ThreadId {
+        if self.same_space(viewer) && self.utcb.get() != 0 {
+            ThreadId::local(self.utcb.get())
+        } else {
+            self.id.get()
+        }
+    }
+
+    /// Whether the thread runs or could run.
+    #[must_use]
+    pub fn is_ready(self) -> bool {
+        rendezvous::waits(self) == rendezvous::Waits::Busy(rendezvous::Busy::Ready)
+    }
+
+    /// Instruction and stack pointer at which the thread goes on in user mode.
+    #[must_use]
+    pub fn user_ip_sp(self) -> (u64, u64) {
+        match self.frame_if_used() {
+            Some(frame) => (frame.ip.get(), frame.sp.get()),
+            None => (self.ip.get(), self.sp.get()),
+        }
+    }
+
+    /// The register frame, if the thread will return through it.
+    #[must_use]
+    pub fn frame_if_used(self) -> Option<Frame> {
+        self.has_frame().then(|| self.frame())
+    }
+
+    /// Whether the user state is in the register frame: it is for every thread that
+    /// entered by an interrupt, exception or a call other than IPC and Unmap.
+    #[must_use]
+    pub fn has_frame(self) -> bool {
+        matches!(self.resume.get(), Resume::Frame | Resume::Destroy)
+    }
+
+    /// Sets instruction and/or stack pointer at which the thread goes on in user mode.
+    /// An address that no user code can have becomes one that faults at once.
+    pub fn set_user_ip(self, ip: u64) {
+        let ip = if ip >= USER_END { USER_END } else { ip };
+        match self.frame_if_used() {
+            Some(frame) => frame.ip.set(ip),
+            None => self.ip.set(ip),
+        }
+    }
+
+    /// Sets the stack pointer with which the thread goes on in user mode.
+    pub fn set_user_sp(self, sp: u64) {
+        match self.frame_if_used() {
+            Some(frame) => frame.sp.set(sp),
+            None => self.sp.set(sp),
+        }
+    }
+
+    /// The user flags.
+    #[must_use]
+    pub fn user_flags(self) -> u64 {
+        self.frame_if_used().map_or_else(|| self.flags.get(), |frame| frame.flags.get())
+    }
+
+    /// Sets those user flags that a thread may change.
+    pub fn set_user_flags(self, flags: u64) {
+        let merged = self.user_flags() & !USER_FLAGS_MASK | flags & USER_FLAGS_MASK;
+        match self.frame_if_used() {
+            Some(frame) => frame.flags.set(merged),
+            None => self.flags.set(merged),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Unmap (X.2 5.8): revokes rights from what was derived from flexpages, reports
+//! and resets their status. In bounded steps; registers as in IPC.
+
+use abi::{Fpage, ThreadId};
+
+use crate::arch::{TcbRef, interrupt_pending, note_entry};
+use crate::ipc;
+use crate::mem::{self, Step, UnmapJob};
+use crate::sched;
+use crate::thread::tcb::{Job, Resume};
+use crate::usermem::Utcb;
+use crate::irq;
+
+/// Budget of one step.
+const BUDGET: u32 = mem::STEP_BUDGET;
+/// Control bit: flush, i.e. the caller's own mappings too.
+const FLUSH: u64 = 1 << 6;
+
+/// The Unmap system call; the flexpages are in the UTCB's message registers.
+/// Returns the thread to run next.
+pub extern "C" fn unmap(current: TcbRef, control: u64) -> TcbRef {
+    note_entry();
+    current.result_from.set(ThreadId::NIL);
+    current.unmap.control.set(control & 0x7F);
+    current.unmap.index.set(0);
+    run(current, None)
+}
+
+/// Goes on with the Unmap that `current` was preempted in.
+#[must_use]
+pub fn resume(current: TcbRef) -> TcbRef {
+    current.resume.set(Resume::Ipc);
+    let job = match current.job.take() {
+        Some(Job::Unmap(job)) => Some(job),
+        _ => None,
+    };
+    run(current, job)
+}
+
+fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
+    let (Some(space), Some(utcb)) = (current.space(), Utcb::of(current)) else {
+        return ipc::go_on(current);
+    };
+    let control = current.unmap.control.get();
+    let count = (control & 0x3F) as usize + 1;
+    while current.unmap.index.get() < count {
+        let index = current.unmap.index.get();
+        let fpage = Fpage(utcb.mr(index));
+        let mut active = job.take().unwrap_or_else(|| UnmapJob::new(space, fpage, control & FLUSH != 0));
+        match active.step(BUDGET) {
+            Step::Done => {
+                utcb.set_mr(index, fpage.with_rights(active.status()).0);
+                current.unmap.index.set(index + 1);
+            }
+            Step::More => job = Some(active),
+        }
+        if interrupt_pending() {
+            current.job.set(job.map(Job::Unmap));
+            current.resume.set(Resume::Unmap);
+            sched::requeue(current);
+            return irq::handle_pending(current);
+        }
+    }
+    ipc::go_on(current)
+}
+
+/// Where an Unmap stands.
+#[derive(Default)]
+pub struct State {
+    control: core::cell::Cell<u64>,
+    index: core::cell::Cell<usize>,
+}

@@ -1,0 +1,98 @@
+//! User memory as a type: the one module that reads and writes what users own.
+//!
+//! UTCBs are kernel frames, reached through the map of physical memory; their
+//! contents may change under the kernel's hands (another thread of the space may
+//! write them), so every word is read once and then is a value. Strings are
+//! reached page by page after `AddressSpace::resolve` has checked them.
+
+use abi::{ThreadId, utcb};
+
+use crate::arch::{TcbRef, phys_to_virt};
+
+/// A thread's UTCB: a pointer to MR0 that is valid as long as the thread is active.
+#[derive(Clone, Copy)]
+pub struct Utcb(*mut u64);
+
+impl Utcb {
+    /// The UTCB of `thread`, if it is active.
+    #[must_use]
+    pub fn of(thread: TcbRef) -> Option<Self> {
+        let address = thread.utcb_k.get();
+        (address != 0).then_some(Self(address as *mut u64))
+    }
+
+    /// Reads the word at `index` words from U (see `abi::utcb`).
+    #[must_use]
+    pub fn word(self, index: isize) -> u64 {
+        // SAFETY: `utcb_k` points 512 bytes into a 1 KiB block of a kernel frame
+        // that lives as long as the thread is active; indices are -64..64.
+        unsafe { self.0.offset(index.clamp(-64, 63)).read_volatile() }
+    }
+
+    /// Writes the word at `index` words from U.
+    pub fn set_word(self, index: isize, value: u64) {
+        // SAFETY: as in `word`.
+        unsafe { self.0.offset(index.clamp(-64, 63)).write_volatile(value) }
+    }
+
+    /// Message register `index`, 0 to 63.
+    #[must_use]
+    pub fn mr(self, index: usize) -> u64 {
+        self.word((index & 63) as isize)
+    }
+
+    /// Sets message register `index`.
+    pub fn set_mr(self, index: usize, value: u64) {
+        self.set_word((index & 63) as isize, value);
+    }
+
+    /// Buffer register `index`, 0 to 32.
+    #[must_use]
+    pub fn br(self, index: usize) -> u64 {
+        self.word(utcb::BR0 - (index.min(utcb::BRS - 1)) as isize)
+    }
+
+    /// The thread id in a thread control register.
+    #[must_use]
+    pub fn thread(self, index: isize) -> ThreadId {
+        ThreadId(self.word(index))
+    }
+
+    /// Preempt and coprocessor flags.
+    #[must_use]
+    pub fn flags(self) -> u64 {
+        self.word(utcb::FLAGS)
+    }
+
+    /// Sets preempt and coprocessor flags.
+    pub fn set_flags(self, value: u64) {
+        self.set_word(utcb::FLAGS, value);
+    }
+
+    /// Copies message registers `first..=last` from `source`.
+    pub fn copy_mrs(self, source: Utcb, first: usize, last: usize) {
+        if last < first {
+            return;
+        }
+        let (first, last) = (first & 63, last & 63);
+        // SAFETY: both blocks hold 64 message registers from U on; the blocks are
+        // the same or disjoint.
+        unsafe { core::ptr::copy(source.0.add(first), self.0.add(first), last + 1 - first) };
+    }
+}
+
+/// Copies `len` bytes from physical address `from` to physical address `to`; both
+/// were resolved for the right access and neither crosses its page.
+pub fn copy_phys(to: u64, from: u64, len: usize) {
+    // SAFETY: resolved user pages are ordinary memory in the physical map; the
+    // copy stays inside one page on either side. Overlap is possible when a user
+    // sends a string to itself, hence `copy` semantics are kept word by word.
+    unsafe { crate::arch::copy_bytes(phys_to_virt(to), phys_to_virt(from), len) };
+}
+
+/// Reads one byte at a resolved physical address.
+#[must_use]
+pub fn read_phys_byte(address: u64) -> u8 {
+    // SAFETY: a resolved user page is ordinary memory in the physical map.
+    unsafe { phys_to_virt(address).read_volatile() }
+}

@@ -1,0 +1,195 @@
+//! The verbs. One verb, one function; what they do is in the other modules.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+
+use crate::compose::{Bootable, Composer, DEFAULT_SYSTEM, Selection};
+use crate::machine::{self, Boot, Console, Exit};
+use crate::session::{Ended, Session};
+use crate::workspace::Workspace;
+use crate::{debug, iso, lint, test, ui};
+
+/// The command line.
+#[derive(Parser)]
+#[command(name = "baton", about = "Builds, boots and tests Baton, an L4 X.2 microkernel system.")]
+#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What can be done.
+#[derive(Subcommand)]
+enum Verb {
+    /// Build everything and start a system in the emulator
+    Run(RunArgs),
+    /// Run the tests: on the host, in the emulator, whole systems
+    Test(test::Options),
+    /// Write a bootable CD image
+    Image(ImageArgs),
+    /// Start a system under gdb
+    Debug(DebugArgs),
+    /// Check the house rules: format, clippy, unsafe, lengths
+    Lint,
+    /// Build the kernel and all programs
+    Build,
+}
+
+/// `run`.
+#[derive(Args)]
+struct RunArgs {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    machine: machine::Options,
+    /// No interaction: print the console and end with the guest's verdict
+    #[arg(long)]
+    test: bool,
+    /// Time limit with --test
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "test")]
+    limit: u64,
+}
+
+/// `image`.
+#[derive(Args)]
+struct ImageArgs {
+    #[command(flatten)]
+    selection: Selection,
+    /// Word for the kernel's command line (repeatable)
+    #[arg(long = "kernel-arg", value_name = "WORD")]
+    kernel_args: Vec<String>,
+    /// Where the CD image goes
+    #[arg(short, long, value_name = "FILE.iso", default_value = "baton.iso")]
+    output: PathBuf,
+}
+
+/// `debug`.
+#[derive(Args)]
+struct DebugArgs {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    machine: machine::Options,
+    /// Start gdb in this terminal; the console's output goes to a file
+    #[arg(long)]
+    gdb: bool,
+}
+
+/// Reads the command line and does what it says.
+///
+/// # Errors
+/// One sentence (or chain of causes) for the person at the terminal.
+pub fn run() -> Result<ExitCode> {
+    let verb = Cli::parse().verb;
+    let workspace = Workspace::find()?;
+    match verb {
+        Verb::Run(args) => return start(&workspace, &args),
+        Verb::Test(options) => return test::run(&workspace, &options).map(verdict),
+        Verb::Image(args) => write_image(&workspace, &args)?,
+        Verb::Debug(args) => {
+            let mut composer = Composer::new(&workspace);
+            let bootable = composer.compose(&args.selection, &name(&args.selection))?;
+            let programs = composer.programs()?;
+            debug::start(&workspace, &bootable, programs, &args.machine, args.gdb)?;
+        }
+        Verb::Lint => lint::run(&workspace)?,
+        Verb::Build => build(&workspace)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+const fn verdict(good: bool) -> ExitCode {
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What the image's file is called.
+fn name(selection: &Selection) -> String {
+    let of = selection.root.as_ref().or(selection.system.as_ref());
+    let word = of.map_or(DEFAULT_SYSTEM, String::as_str);
+    let stem = std::path::Path::new(word).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+/// `run`.
+fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
+    let bootable = Composer::new(workspace).compose(&args.selection, &name(&args.selection))?;
+    let size = bootable.image.metadata().map_or(0, |metadata| metadata.len());
+    let Bootable { kernel, image, .. } = bootable;
+    eprintln!("  boot image {} ({})", workspace.show(&image), ui::bytes(size));
+    let boot = Boot::Pvh { kernel, image };
+    if args.test {
+        return run_test(&boot, args);
+    }
+    if std::io::stdin().is_terminal() {
+        eprintln!("  Leave with Ctrl-A X (the emulator's key); Ctrl-A C is its monitor.\n");
+    }
+    let exit = machine::interact(&boot, &args.machine)?;
+    eprintln!("\nbaton: {}", exit.sentence());
+    Ok(verdict(exit != Exit::Failure))
+}
+
+/// `run --test`.
+fn run_test(boot: &Boot, args: &RunArgs) -> Result<ExitCode> {
+    let limit = Duration::from_secs(args.limit);
+    let command = machine::command(boot, &args.machine, Console::Pipe)?;
+    let ended = Session::start(command, limit, true)?.wait_for_end(|_| ());
+    eprintln!("\nbaton: {}", ended.sentence(limit));
+    Ok(verdict(ended == Ended::Exited(Exit::Success)))
+}
+
+/// `image`.
+fn write_image(workspace: &Workspace, args: &ImageArgs) -> Result<()> {
+    let bootable = Composer::new(workspace).compose(&args.selection, &name(&args.selection))?;
+    let step = ui::Step::start("writing the CD image");
+    iso::write(workspace, &bootable, &args.kernel_args, &args.output)?;
+    let metadata = args.output.metadata().context("the CD image cannot be read back")?;
+    step.done(&ui::bytes(metadata.len()));
+    println!("{} boots with {}.", args.output.display(), iso::firmwares());
+    println!("Copy it to a USB stick as it is, or try it:");
+    println!(
+        "    {} -cpu max -m 512 -serial stdio -cdrom {}",
+        machine::QEMU,
+        args.output.display()
+    );
+    Ok(())
+}
+
+/// `build`.
+fn build(workspace: &Workspace) -> Result<()> {
+    let kernel = crate::build::kernel(workspace)?;
+    println!("{:<16} {}", "kernel", workspace.show(&kernel));
+    for (name, file) in crate::build::programs(workspace)?.files() {
+        println!("{name:<16} {}", workspace.show(file));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn images_are_named_after_what_they_hold() {
+        let with = |system: Option<&str>, root: Option<&str>| {
+            name(&Selection {
+                system: system.map(Into::into),
+                root: root.map(Into::into),
+                ..Selection::default()
+            })
+        };
+        assert_eq!(with(None, None), "minimal");
+        assert_eq!(with(Some("systems/my.toml"), None), "my");
+        assert_eq!(with(Some("linux"), Some("a/b.elf")), "b");
+    }
+}

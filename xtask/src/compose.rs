@@ -1,0 +1,243 @@
+//! From "which system" to a boot image on disk: builds what is needed, resolves
+//! names to files, and calls the image tool.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::build::{self, Programs, Role};
+use crate::image::elf::Executable;
+use crate::image::{Builder, Server, verify};
+use crate::system::System;
+use crate::workspace::Workspace;
+
+/// The system that is meant when none is named.
+pub const DEFAULT_SYSTEM: &str = "minimal";
+
+/// What to boot: a system description, or a root task of one's own.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Selection {
+    /// System to boot: a name under systems/ or a path to a .toml file
+    pub system: Option<String>,
+    /// Root task instead of the system's: any X.2 root task (file, or name of a program)
+    #[arg(long, value_name = "FILE")]
+    pub root: Option<String>,
+    /// σ0 instead of the system's (file, or name of a program)
+    #[arg(long, value_name = "FILE")]
+    pub sigma0: Option<String>,
+    /// Raw file for the root task (repeatable)
+    #[arg(long = "module", value_name = "FILE")]
+    pub modules: Vec<String>,
+    /// Program for the root task to start, flattened (repeatable)
+    #[arg(long = "program", value_name = "FILE")]
+    pub programs: Vec<String>,
+    /// Kernel instead of the tree's
+    #[arg(long, value_name = "FILE")]
+    pub kernel: Option<PathBuf>,
+}
+
+/// A kernel and the image that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Bootable {
+    /// The kernel's ELF file.
+    pub kernel: PathBuf,
+    /// The boot image.
+    pub image: PathBuf,
+    /// ELF files of σ0 and the root task, for the debugger.
+    pub servers: Vec<PathBuf>,
+}
+
+/// The builds of one invocation, done at most once each.
+pub struct Composer<'a> {
+    workspace: &'a Workspace,
+    kernel: Option<PathBuf>,
+    programs: Option<Programs>,
+}
+
+/// One record to be, with files resolved.
+struct Part {
+    file: PathBuf,
+    cmdline: String,
+}
+
+impl<'a> Composer<'a> {
+    /// Nothing built yet.
+    #[must_use]
+    pub const fn new(workspace: &'a Workspace) -> Self {
+        Self { workspace, kernel: None, programs: None }
+    }
+
+    /// The programs of the tree, built now if they are not yet.
+    ///
+    /// # Errors
+    /// The compilers' words.
+    pub fn programs(&mut self) -> Result<&Programs> {
+        if self.programs.is_none() {
+            self.programs = Some(build::programs(self.workspace)?);
+        }
+        self.programs.as_ref().context("the programs were built a line ago")
+    }
+
+    /// Builds and writes `target/images/NAME.img` for `selection`.
+    ///
+    /// # Errors
+    /// A sentence from whatever step failed.
+    pub fn compose(&mut self, selection: &Selection, name: &str) -> Result<Bootable> {
+        let kernel = self.kernel(selection)?;
+        let plan = self.plan(selection)?;
+        let mut builder = Builder::new(&self.executable(&kernel, "the kernel")?);
+        let mut servers = Vec::new();
+        for (server, part) in &plan.servers {
+            let exe = self.executable(&part.file, &self.workspace.show(&part.file))?;
+            builder.server(*server, &exe, &part.cmdline)?;
+            servers.push(part.file.clone());
+        }
+        for part in &plan.programs {
+            let exe = self.executable(&part.file, &self.workspace.show(&part.file))?;
+            builder.program(&exe, &part.cmdline)?;
+        }
+        for part in &plan.modules {
+            builder.module(read(&part.file)?, &part.cmdline)?;
+        }
+        let bytes = builder.finish();
+        verify(&bytes).context("the image tool made an image that its own checker refuses")?;
+        let image = self.workspace.target("images")?.join(format!("{name}.img"));
+        std::fs::write(&image, &bytes)
+            .with_context(|| format!("cannot write the boot image {}", image.display()))?;
+        Ok(Bootable { kernel, image, servers })
+    }
+
+    fn kernel(&mut self, selection: &Selection) -> Result<PathBuf> {
+        if let Some(file) = &selection.kernel {
+            return Ok(file.clone());
+        }
+        if self.kernel.is_none() {
+            self.kernel = Some(build::kernel(self.workspace)?);
+        }
+        self.kernel.clone().context("the kernel was built a line ago")
+    }
+
+    fn executable(&self, file: &Path, name: &str) -> Result<Executable> {
+        Executable::parse(name, &read(file)?)
+    }
+
+    /// A path, or the name of a program of the tree. What looks like a path and
+    /// exists needs no build.
+    fn resolve(&mut self, name: &str, role: Role) -> Result<PathBuf> {
+        if name.contains(['/', '.'])
+            && let Some(path) = build::file(self.workspace, name)
+        {
+            return Ok(path);
+        }
+        let workspace = self.workspace;
+        self.programs()?.find(workspace, name, role)
+    }
+
+    /// Decides what goes into the image.
+    fn plan(&mut self, selection: &Selection) -> Result<Plan> {
+        let mut plan = Plan::default();
+        let own_root = selection.root.is_some();
+        if selection.system.is_none() && own_root {
+            self.server(
+                &mut plan,
+                Server::Sigma0,
+                selection.sigma0.as_deref().unwrap_or("sigma0"),
+                "",
+            )?;
+        } else {
+            let system = self.system(selection.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
+            self.plan_system(&mut plan, &system, selection)?;
+        }
+        if let Some(root) = &selection.root {
+            self.server(&mut plan, Server::Root, root, "")?;
+        }
+        for name in &selection.programs {
+            let (name, cmdline) = split_cmdline(name);
+            let file = self.resolve(name, Role::Task)?;
+            plan.programs.push(Part { cmdline: cmdline.unwrap_or_else(|| stem(&file)), file });
+        }
+        for name in &selection.modules {
+            let (name, cmdline) = split_cmdline(name);
+            let Some(file) = build::file(self.workspace, name) else {
+                bail!("there is no file `{name}` to add as a module; give a path to one");
+            };
+            plan.modules.push(Part { cmdline: cmdline.unwrap_or_else(|| stem(&file)), file });
+        }
+        Ok(plan)
+    }
+
+    /// Everything that the description names, less what the command line replaces.
+    fn plan_system(&mut self, plan: &mut Plan, system: &System, by_hand: &Selection) -> Result<()> {
+        let sigma0 = by_hand.sigma0.as_deref().unwrap_or(&system.sigma0.image);
+        self.server(plan, Server::Sigma0, sigma0, &system.sigma0.args)?;
+        if by_hand.root.is_none() {
+            self.server(plan, Server::Root, &system.root.image, &system.root.args)?;
+        }
+        for task in &system.tasks {
+            let file = self.resolve(&task.image, Role::Task)?;
+            plan.programs.push(Part { file, cmdline: task.cmdline() });
+        }
+        for module in &system.modules {
+            let file = self.resolve(&module.file, Role::Task)?;
+            plan.modules.push(Part { file, cmdline: module.name.get_ref().clone() });
+        }
+        Ok(())
+    }
+
+    fn server(&mut self, plan: &mut Plan, server: Server, image: &str, args: &str) -> Result<()> {
+        let file = self.resolve(image, Role::Server)?;
+        let name = if server == Server::Sigma0 { "sigma0" } else { "root" };
+        let cmdline = format!("{name} {args}").trim_end().to_owned();
+        plan.servers.push((server, Part { file, cmdline }));
+        Ok(())
+    }
+
+    /// Reads `systems/NAME.toml`, or NAME as a path.
+    fn system(&self, name: &str) -> Result<System> {
+        let inside = self.workspace.path(format!("systems/{name}.toml"));
+        let path = if inside.is_file() { inside } else { PathBuf::from(name) };
+        if !path.is_file() {
+            bail!(
+                "there is no system `{name}`; the systems are: {}",
+                systems(self.workspace).join(", ")
+            );
+        }
+        System::read(&path, &self.workspace.show(&path))
+    }
+}
+
+/// Files and command lines, in the order of the image.
+#[derive(Default)]
+struct Plan {
+    servers: Vec<(Server, Part)>,
+    programs: Vec<Part>,
+    modules: Vec<Part>,
+}
+
+/// The names of all system descriptions.
+#[must_use]
+pub fn systems(workspace: &Workspace) -> Vec<String> {
+    let entries = std::fs::read_dir(workspace.path("systems")).into_iter().flatten().flatten();
+    let files = entries.map(|entry| entry.path());
+    let mut names: Vec<String> =
+        files.filter(|f| f.extension().is_some_and(|e| e == "toml")).map(|f| stem(&f)).collect();
+    names.sort();
+    names
+}
+
+/// `FILE=command line`: a file with its own command line.
+fn split_cmdline(text: &str) -> (&str, Option<String>) {
+    match text.split_once('=') {
+        Some((file, cmdline)) => (file, Some(cmdline.to_owned())),
+        None => (text, None),
+    }
+}
+
+fn stem(file: &Path) -> String {
+    file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))
+}

@@ -1,0 +1,100 @@
+//! A bootable CD image through grub-mkrescue: the way onto real machines, with
+//! BIOS and (where grub-efi-amd64-bin is installed) UEFI.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::compose::Bootable;
+use crate::workspace::Workspace;
+
+/// Where Debian puts GRUB for UEFI.
+const GRUB_EFI: &str = "/usr/lib/grub/x86_64-efi";
+/// Where Debian puts GRUB for BIOS.
+const GRUB_BIOS: &str = "/usr/lib/grub/i386-pc";
+
+/// What the CD can be started by.
+#[must_use]
+pub fn firmwares() -> String {
+    let both = [(GRUB_BIOS, "BIOS"), (GRUB_EFI, "UEFI")];
+    let found = both.iter().filter(|(path, _)| Path::new(path).is_dir()).map(|(_, name)| *name);
+    found.collect::<Vec<_>>().join(" and ")
+}
+
+/// Writes `bootable` as a CD image to `output`.
+///
+/// # Errors
+/// A sentence when GRUB's tools are missing or refuse.
+pub fn write(
+    workspace: &Workspace,
+    bootable: &Bootable,
+    kernel_args: &[String],
+    output: &Path,
+) -> Result<()> {
+    ensure!(
+        Path::new(GRUB_BIOS).is_dir() || Path::new(GRUB_EFI).is_dir(),
+        "no GRUB is installed to make a CD with; install grub-pc-bin or grub-efi-amd64-bin"
+    );
+    let tree = stage(workspace, bootable, kernel_args)?;
+    let result = Command::new("grub-mkrescue")
+        .arg("-o")
+        .arg(output)
+        .arg(&tree)
+        .output()
+        .context("cannot run grub-mkrescue; install grub-common, xorriso and mtools")?;
+    if !result.status.success() || !output.is_file() {
+        bail!(
+            "grub-mkrescue could not write {}:\n{}",
+            output.display(),
+            String::from_utf8_lossy(&result.stderr).trim_end()
+        );
+    }
+    Ok(())
+}
+
+/// The CD's content as a folder.
+fn stage(workspace: &Workspace, bootable: &Bootable, kernel_args: &[String]) -> Result<PathBuf> {
+    let name = bootable.image.file_stem().unwrap_or_default();
+    let tree = workspace.target(Path::new("iso").join(name))?;
+    let grub = workspace.target(Path::new("iso").join(name).join("boot/grub"))?;
+    let boot = tree.join("boot");
+    let put = |from: &Path, to: PathBuf| {
+        std::fs::copy(from, &to)
+            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+    };
+    put(&bootable.kernel, boot.join("baton-kernel"))?;
+    put(&bootable.image, boot.join("baton.img"))?;
+    let config = grub.join("grub.cfg");
+    std::fs::write(&config, menu(kernel_args))
+        .with_context(|| format!("cannot write {}", config.display()))?;
+    Ok(tree)
+}
+
+/// GRUB's menu: one entry, started at once, everything also on the serial port.
+fn menu(kernel_args: &[String]) -> String {
+    let args: String = kernel_args.iter().map(|word| format!(" {word}")).collect();
+    format!(
+        "set timeout=0\n\
+         set default=0\n\
+         serial --unit=0 --speed=115200\n\
+         terminal_output console serial\n\
+         menuentry \"Baton\" {{\n\
+         \tmultiboot2 /boot/baton-kernel{args}\n\
+         \tmodule2 /boot/baton.img baton.img\n\
+         \tboot\n\
+         }}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn menu_boots_kernel_and_image() {
+        let text = menu(&["kmem=8M".to_owned(), "verbose".to_owned()]);
+        assert!(text.contains("multiboot2 /boot/baton-kernel kmem=8M verbose\n"));
+        assert!(text.contains("module2 /boot/baton.img baton.img\n"));
+    }
+}

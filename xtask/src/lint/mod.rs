@@ -1,0 +1,267 @@
+//! The house rules that a machine can check: formatting, clippy, where `unsafe`
+//! may stand, and how long files and functions are.
+
+mod source;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::workspace::Workspace;
+use source::LongFunction;
+
+/// Longest file, lines.
+const MAX_FILE_LINES: usize = 400;
+/// Longest function, lines.
+const MAX_FUNCTION_LINES: usize = 50;
+/// The only places where `unsafe` may stand.
+const UNSAFE_PLACES: [&str; 4] =
+    ["kernel/src/arch", "kernel/src/mem", "kernel/src/usermem", "runtime/"];
+/// Lints that fail on top of the ordinary warnings.
+const CLIPPY_DENIES: [&str; 6] = [
+    "-Dwarnings",
+    "-Dunsafe_op_in_unsafe_fn",
+    "-Dclippy::undocumented_unsafe_blocks",
+    "-Dclippy::missing_safety_doc",
+    "-Dclippy::todo",
+    "-Dclippy::unimplemented",
+];
+
+/// What reading the sources found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Uses of `unsafe` per crate folder.
+    pub unsafe_per_crate: BTreeMap<String, usize>,
+    /// `FILE:LINE` of every `unsafe` outside its places.
+    pub unsafe_elsewhere: Vec<String>,
+    /// Files over the limit, with their lines.
+    pub long_files: Vec<(String, usize)>,
+    /// Functions over the limit.
+    pub long_functions: Vec<LongFunction>,
+    /// Files that no Rust parser understands.
+    pub unreadable: Vec<String>,
+}
+
+impl Findings {
+    /// All uses of `unsafe`.
+    #[must_use]
+    pub fn unsafe_total(&self) -> usize {
+        self.unsafe_per_crate.values().sum()
+    }
+
+    /// One line for the test report.
+    #[must_use]
+    pub fn unsafe_line(&self) -> String {
+        let crates: Vec<String> =
+            self.unsafe_per_crate.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let list =
+            if crates.is_empty() { String::new() } else { format!(" ({})", crates.join(", ")) };
+        format!("unsafe: {}{list}", self.unsafe_total())
+    }
+}
+
+/// Reads every source file of the tree.
+///
+/// # Errors
+/// When git cannot list the files.
+pub fn inspect(workspace: &Workspace) -> Result<Findings> {
+    let mut findings = Findings::default();
+    for file in sources(workspace)? {
+        let shown = file.to_string_lossy().replace('\\', "/");
+        let Ok(text) = std::fs::read_to_string(workspace.path(&file)) else {
+            continue; // deleted in the working tree, or not text
+        };
+        let lines = text.lines().count();
+        if lines > MAX_FILE_LINES {
+            findings.long_files.push((shown.clone(), lines));
+        }
+        if file.extension().is_some_and(|e| e == "rs") {
+            inspect_rust(&shown, &text, &mut findings);
+        }
+    }
+    findings.long_files.sort_by_key(|(_, lines)| std::cmp::Reverse(*lines));
+    findings.long_functions.sort_by_key(|function| std::cmp::Reverse(function.lines));
+    Ok(findings)
+}
+
+/// Adds what one Rust file shows.
+fn inspect_rust(shown: &str, text: &str, findings: &mut Findings) {
+    let Ok(seen) = source::read(shown, text, MAX_FUNCTION_LINES) else {
+        findings.unreadable.push(shown.to_owned());
+        return;
+    };
+    findings.long_functions.extend(seen.long_functions);
+    if seen.unsafe_lines.is_empty() {
+        return;
+    }
+    *findings.unsafe_per_crate.entry(crate_of(shown)).or_default() += seen.unsafe_lines.len();
+    if !UNSAFE_PLACES.iter().any(|place| shown.starts_with(place)) {
+        findings
+            .unsafe_elsewhere
+            .extend(seen.unsafe_lines.iter().map(|line| format!("{shown}:{line}")));
+    }
+}
+
+/// `servers/root/src/main.rs` belongs to `servers/root`, `kernel/src/..` to `kernel`.
+fn crate_of(shown: &str) -> String {
+    let before = shown.split("/src/").next().unwrap_or(shown);
+    let folder =
+        if before == shown { shown.rsplit_once('/').map_or(shown, |(dir, _)| dir) } else { before };
+    folder.to_owned()
+}
+
+/// Tracked and new source files, as git sees them.
+fn sources(workspace: &Workspace) -> Result<Vec<PathBuf>> {
+    let output = Command::new("git")
+        .current_dir(&workspace.root)
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .args(["*.rs", "*.S", "*.c", "*.h"])
+        .output()
+        .context("cannot run git to list the sources")?;
+    if !output.status.success() {
+        return Ok(walk(&workspace.root)); // a tree without git, from an archive
+    }
+    let list = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut files: Vec<PathBuf> =
+        list.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// The same without git: everything but build results and hidden folders.
+fn walk(root: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                pending.push(path);
+            } else if ["rs", "S", "c", "h"]
+                .iter()
+                .any(|e| path.extension().is_some_and(|x| x == *e))
+            {
+                files.push(path.strip_prefix(root).unwrap_or(&path).to_owned());
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The verb `lint`: everything, with a report; an error when a rule is broken.
+///
+/// # Errors
+/// A sentence that sums up which rules are broken.
+pub fn run(workspace: &Workspace) -> Result<()> {
+    let mut broken = Vec::new();
+    for (name, command) in tools(workspace)? {
+        eprintln!("== {name}");
+        match command {
+            None => eprintln!("{name} is not installed, so it is left out"),
+            Some(mut command) => {
+                let status = command.status().with_context(|| format!("cannot run {name}"))?;
+                if !status.success() {
+                    broken.push(name);
+                }
+            }
+        }
+    }
+    let findings = inspect(workspace)?;
+    report(&findings);
+    if !findings.unsafe_elsewhere.is_empty() {
+        broken.push("unsafe outside its places");
+    }
+    if !findings.unreadable.is_empty() {
+        broken.push("unreadable Rust");
+    }
+    ensure!(broken.is_empty(), "lint found broken rules: {}", broken.join(", "));
+    println!("lint: no rule is broken");
+    Ok(())
+}
+
+/// Prints the findings.
+fn report(findings: &Findings) {
+    println!("== files over {MAX_FILE_LINES} lines: {}", findings.long_files.len());
+    for (file, lines) in &findings.long_files {
+        println!("{lines:6}  {file}");
+    }
+    println!("== functions over {MAX_FUNCTION_LINES} lines: {}", findings.long_functions.len());
+    for function in &findings.long_functions {
+        println!("{:6}  {}:{} {}", function.lines, function.file, function.line, function.name);
+    }
+    println!("== {}", findings.unsafe_line());
+    for place in &findings.unsafe_elsewhere {
+        println!("{place}: unsafe may only stand in {}", UNSAFE_PLACES.join(", "));
+    }
+    for file in &findings.unreadable {
+        println!("{file}: this file cannot be parsed as Rust");
+    }
+}
+
+/// Formatter and clippy for what compiles on the host, if installed.
+fn tools(workspace: &Workspace) -> Result<[(&'static str, Option<Command>); 2]> {
+    let mut fmt = workspace.cargo();
+    fmt.args(["fmt", "--all", "--check"]);
+    let mut clippy = workspace.cargo();
+    clippy.args(["clippy", "--quiet", "--profile", "tool"]);
+    for package in workspace.packages()? {
+        if package.has_host_library() {
+            clippy.args(["-p", &package.name]);
+        }
+    }
+    clippy.arg("--lib").arg("--").args(CLIPPY_DENIES);
+    Ok([
+        ("cargo fmt", installed(workspace, "fmt").then_some(fmt)),
+        ("cargo clippy", installed(workspace, "clippy").then_some(clippy)),
+    ])
+}
+
+/// Whether cargo has the subcommand and it runs.
+fn installed(workspace: &Workspace, verb: &str) -> bool {
+    let probe = workspace.cargo().args([verb, "--version"]).output();
+    probe.is_ok_and(|output| output.status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crates_are_folders() {
+        assert_eq!(crate_of("kernel/src/arch/x86_64/boot.rs"), "kernel");
+        assert_eq!(crate_of("servers/root/src/main.rs"), "servers/root");
+        assert_eq!(crate_of("kernel/build.rs"), "kernel");
+        assert_eq!(crate_of("runtime/tests/x.rs"), "runtime/tests");
+    }
+
+    #[test]
+    fn unsafe_is_counted_and_placed() {
+        let mut findings = Findings::default();
+        inspect_rust("kernel/src/arch/x.rs", "fn f() { unsafe { g() } }", &mut findings);
+        inspect_rust(
+            "kernel/src/ipc.rs",
+            "\nunsafe fn f() {}\nunsafe impl T for U {}",
+            &mut findings,
+        );
+        inspect_rust("runtime/src/lib.rs", "unsafe extern \"C\" {}", &mut findings);
+        inspect_rust(
+            "abi/src/lib.rs",
+            "#![forbid(unsafe_code)] // unsafe\nfn f() -> &'static str { \"unsafe\" }",
+            &mut findings,
+        );
+        assert_eq!(findings.unsafe_line(), "unsafe: 4 (kernel 3, runtime 1)");
+        assert_eq!(findings.unsafe_elsewhere, ["kernel/src/ipc.rs:2", "kernel/src/ipc.rs:3"]);
+    }
+
+    #[test]
+    fn broken_files_are_named() {
+        let mut findings = Findings::default();
+        inspect_rust("a/src/b.rs", "fn f( {", &mut findings);
+        assert_eq!(findings.unreadable, ["a/src/b.rs"]);
+    }
+}

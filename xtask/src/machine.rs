@@ -1,0 +1,199 @@
+//! The emulated machine: one place that knows QEMU's command line and what its
+//! exit status means.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+/// The emulator.
+pub const QEMU: &str = "qemu-system-x86_64";
+/// UEFI firmware (package ovmf).
+const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
+/// QEMU leaves with `(value << 1) | 1` when the guest writes `value` to the
+/// debug-exit port: 0x10 is success.
+const EXIT_SUCCESS: i32 = (0x10 << 1) | 1;
+/// 0x11 is failure.
+const EXIT_FAILURE: i32 = (0x11 << 1) | 1;
+
+/// What the person can choose about the machine.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Memory of the machine
+    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
+    pub memory: u32,
+    /// Processors of the machine
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub cpus: u32,
+    /// Count instructions: the time stamp counter ticks once per instruction
+    #[arg(long)]
+    pub icount: bool,
+    /// Word for the kernel's command line (repeatable)
+    #[arg(long = "kernel-arg", value_name = "WORD")]
+    pub kernel_args: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { memory: 512, cpus: 1, icount: false, kernel_args: Vec::new() }
+    }
+}
+
+/// How the machine is started.
+#[derive(Clone, Debug)]
+pub enum Boot {
+    /// QEMU loads kernel and image itself (PVH).
+    Pvh {
+        /// The kernel's ELF file.
+        kernel: PathBuf,
+        /// The boot image.
+        image: PathBuf,
+    },
+    /// GRUB on a CD, started by BIOS.
+    Iso(PathBuf),
+    /// GRUB on a CD, started by UEFI.
+    Uefi(PathBuf),
+}
+
+/// Where the serial port goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Console<'a> {
+    /// This terminal, with the emulator's own keys.
+    Terminal,
+    /// Standard input and output, without the emulator's keys.
+    Pipe,
+    /// Output into a file.
+    File(&'a Path),
+}
+
+/// The command that starts the machine.
+///
+/// # Errors
+/// A sentence when the firmware is missing.
+pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<Command> {
+    let mut qemu = Command::new(QEMU);
+    qemu.args(["-accel", "tcg", "-cpu", "max", "-display", "none", "-no-reboot", "-nic", "none"]);
+    qemu.args(["-m", &options.memory.to_string(), "-smp", &options.cpus.to_string()]);
+    qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+    if options.icount {
+        qemu.args(["-icount", "shift=0,align=off,sleep=off", "-rtc", "clock=vm"]);
+    }
+    match console {
+        Console::Terminal => qemu.args(["-serial", "mon:stdio"]),
+        Console::Pipe => qemu.args(["-serial", "stdio", "-monitor", "none"]),
+        Console::File(path) => {
+            qemu.arg("-serial").arg(format!("file:{}", path.display())).args(["-monitor", "none"])
+        }
+    };
+    media(&mut qemu, boot, options)?;
+    Ok(qemu)
+}
+
+/// What the machine boots from.
+fn media(qemu: &mut Command, boot: &Boot, options: &Options) -> Result<()> {
+    match boot {
+        Boot::Pvh { kernel, image } => {
+            qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(image);
+            if !options.kernel_args.is_empty() {
+                qemu.arg("-append").arg(options.kernel_args.join(" "));
+            }
+        }
+        Boot::Iso(iso) => {
+            qemu.args(["-boot", "d", "-cdrom"]).arg(iso);
+        }
+        Boot::Uefi(iso) => {
+            ensure!(
+                Path::new(FIRMWARE).is_file(),
+                "there is no UEFI firmware at {FIRMWARE}; install the package ovmf"
+            );
+            qemu.args(["-bios", FIRMWARE, "-cdrom"]).arg(iso);
+        }
+    }
+    Ok(())
+}
+
+/// Why the machine stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// The guest said success.
+    Success,
+    /// The guest said failure.
+    Failure,
+    /// Powered off or reset: after a triple fault, for instance.
+    Reset,
+    /// The emulator ended in another way.
+    Other(Option<i32>),
+}
+
+impl Exit {
+    /// Reads QEMU's exit status.
+    #[must_use]
+    pub fn from_status(status: ExitStatus) -> Self {
+        match status.code() {
+            Some(EXIT_SUCCESS) => Self::Success,
+            Some(EXIT_FAILURE) => Self::Failure,
+            Some(0) => Self::Reset,
+            other => Self::Other(other),
+        }
+    }
+
+    /// What happened, for a message.
+    #[must_use]
+    pub fn sentence(self) -> String {
+        match self {
+            Self::Success => "the guest reported success".to_owned(),
+            Self::Failure => "the guest reported failure".to_owned(),
+            Self::Reset => {
+                "the machine was reset or switched off (a triple fault resets it)".to_owned()
+            }
+            Self::Other(Some(code)) => format!("the emulator ended with status {code}"),
+            Self::Other(None) => "the emulator was killed by a signal".to_owned(),
+        }
+    }
+}
+
+/// Runs the machine with this terminal as its console until it ends.
+///
+/// # Errors
+/// When QEMU cannot be started.
+pub fn interact(boot: &Boot, options: &Options) -> Result<Exit> {
+    let status =
+        command(boot, options, Console::Terminal)?.stdin(Stdio::inherit()).status().with_context(
+            || format!("cannot start {QEMU}; is the package qemu-system-x86 installed?"),
+        )?;
+    Ok(Exit::from_status(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn exit_codes_mean_what_the_guest_wrote() {
+        let code = |code: i32| Exit::from_status(ExitStatus::from_raw(code << 8));
+        assert_eq!(code(33), Exit::Success);
+        assert_eq!(code(35), Exit::Failure);
+        assert_eq!(code(0), Exit::Reset);
+        assert_eq!(code(1), Exit::Other(Some(1)));
+        assert_eq!(Exit::from_status(ExitStatus::from_raw(9)), Exit::Other(None));
+    }
+
+    #[test]
+    fn command_line_follows_the_options() {
+        let boot = Boot::Pvh { kernel: "k".into(), image: "i".into() };
+        let options = Options {
+            memory: 64,
+            icount: true,
+            kernel_args: vec!["a=1".into(), "b".into()],
+            cpus: 2,
+        };
+        let command = command(&boot, &options, Console::Pipe).unwrap();
+        let args: Vec<_> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
+        let has = |pair: [&str; 2]| args.windows(2).any(|w| w == pair);
+        assert!(has(["-m", "64"]) && has(["-smp", "2"]) && has(["-append", "a=1 b"]));
+        assert!(has(["-kernel", "k"]) && has(["-initrd", "i"]) && has(["-serial", "stdio"]));
+        assert!(has(["-icount", "shift=0,align=off,sleep=off"]) && has(["-accel", "tcg"]));
+    }
+}

@@ -1,0 +1,193 @@
+//! Reads system descriptions (`systems/*.toml`): which image is σ0, which is the
+//! root task, which tasks the root task starts with which rights.
+//!
+//! A task becomes a program in the boot image; its rights travel in the command
+//! line, which the root task reads at run time:
+//! `serial priority=200 quota=64 irq=4 ports=0x3f8+8 start=1`.
+
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use serde::Deserialize;
+use toml::Spanned;
+
+mod task;
+
+pub use task::{Pager, Task};
+
+/// Longest name of a task or file, bytes.
+const MAX_NAME_BYTES: usize = 16;
+
+/// A checked description.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// The initial space.
+    pub sigma0: ServerEntry,
+    /// The root task.
+    pub root: ServerEntry,
+    /// Tasks, in the order in which the root task sees them.
+    #[serde(default, rename = "task")]
+    pub tasks: Vec<Task>,
+    /// Raw files.
+    #[serde(default, rename = "module")]
+    pub modules: Vec<Module>,
+}
+
+/// σ0 or the root task.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerEntry {
+    /// Name of a built program, or a path.
+    pub image: String,
+    /// Words appended to its command line.
+    #[serde(default)]
+    pub args: String,
+}
+
+/// One raw file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Module {
+    /// Its name in the system.
+    pub name: Spanned<String>,
+    /// Path, relative to the tree's root.
+    pub file: String,
+}
+
+impl System {
+    /// Reads and checks the file at `path`; messages call it `shown`.
+    ///
+    /// # Errors
+    /// `FILE:LINE: sentence` for the first thing that is wrong.
+    pub fn read(path: &Path, shown: &str) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the system description {shown}"))?;
+        Self::parse(&text, shown)
+    }
+
+    /// Parses and checks `text`.
+    ///
+    /// # Errors
+    /// As [`System::read`].
+    pub fn parse(text: &str, shown: &str) -> Result<Self> {
+        let system: Self = toml::from_str(text).map_err(|error| {
+            let what = error.message().trim_end_matches('\n').replace('\n', "; ");
+            at(text, shown, error.span().unwrap_or(0..0), &what)
+        })?;
+        system.check(text, shown)?;
+        Ok(system)
+    }
+
+    /// What the types cannot say: names, ports, interrupt lines.
+    fn check(&self, text: &str, shown: &str) -> Result<()> {
+        let mut seen: Vec<&str> = vec!["sigma0", "root"];
+        let names = self.tasks.iter().map(|t| &t.name).chain(self.modules.iter().map(|m| &m.name));
+        for name in names {
+            let refuse = |why: String| Err(at(text, shown, name.span(), &why));
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+            let word = name.get_ref().as_str();
+            if word.is_empty() || word.len() > MAX_NAME_BYTES || !word.chars().all(plain) {
+                return refuse(format!(
+                    "`{word}` is no name; expected 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` or `.`"
+                ));
+            }
+            if seen.contains(&word) {
+                return refuse(format!("the name `{word}` is taken; names are unique in a system"));
+            }
+            seen.push(word);
+        }
+        let checked = self.tasks.iter().try_for_each(Task::check);
+        checked.map_err(|(span, why)| at(text, shown, span, &why))
+    }
+}
+
+/// An error with file and line.
+fn at(text: &str, shown: &str, span: Range<usize>, why: &str) -> anyhow::Error {
+    let before = text.get(..span.start).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    anyhow!("{shown}:{line}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+[sigma0]
+image = "sigma0"
+[root]
+image = "root"
+[[task]]
+name = "serial"
+image = "serial"
+priority = 200
+irqs = [4]
+ports = ["0x3f8+8", "128+1"]
+restart = true
+[[task]]
+name = "shell"
+image = "monitor"
+quota_pages = 32
+autostart = false
+control = true
+pager = "root"
+args = "two words"
+[[module]]
+name = "motd"
+file = "README.md"
+"#;
+
+    #[track_caller]
+    fn refused(text: &str, words: &str) {
+        let error = System::parse(text, "systems/x.toml").expect_err("must be refused").to_string();
+        assert!(error.contains(words), "expected `{words}` in: {error}");
+    }
+
+    #[test]
+    fn tasks_become_command_lines() {
+        let system = System::parse(GOOD, "x").unwrap();
+        assert_eq!(
+            system.tasks[0].cmdline(),
+            "serial priority=200 irq=4 ports=0x3f8+8,0x80+1 start=1 restart=1"
+        );
+        assert_eq!(
+            system.tasks[1].cmdline(),
+            "shell quota=32 start=0 control=1 pager=root args=two words"
+        );
+        assert_eq!(system.modules[0].name.get_ref(), "motd");
+    }
+
+    #[test]
+    fn mistakes_are_named_with_file_and_line() {
+        refused(
+            &GOOD.replace("priority = 200", "prio = 200"),
+            "systems/x.toml:9: unknown field `prio`",
+        );
+        refused(&GOOD.replace("200", "255"), "systems/x.toml:9: `serial` has priority 255");
+        refused(&GOOD.replace("[4]", "[1, 2, 3, 4, 5]"), "more than 4 interrupts");
+        refused(
+            &GOOD.replace("two words", &"x".repeat(65)),
+            "systems/x.toml:20: the args of `shell`",
+        );
+        refused(
+            &GOOD.replace("\"root\"\nargs", "\"none\"\nargs"),
+            "systems/x.toml:19: unknown variant",
+        );
+        refused(&GOOD.replace("[4]", "[16]"), "systems/x.toml:10: `serial` asks for interrupt 16");
+        refused(
+            &GOOD.replace("128+1", "0xffff+2"),
+            "systems/x.toml:11: `0xffff+2` is no port range",
+        );
+        refused(&GOOD.replace("128+1", "80"), "expected BASE+COUNT");
+        refused(
+            &GOOD.replace("\"shell\"", "\"serial\""),
+            "systems/x.toml:14: the name `serial` is taken",
+        );
+        refused(&GOOD.replace("\"shell\"", "\"a b\""), "`a b` is no name");
+        refused(&GOOD.replace("\"shell\"", "\"root\""), "is taken");
+        refused("[root]\nimage = \"r\"\n", "missing field `sigma0`");
+        refused("[root\n", "systems/x.toml:1: ");
+    }
+}

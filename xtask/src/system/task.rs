@@ -1,0 +1,187 @@
+//! One task of a system description: its rights, checked, and the command line
+//! in which they travel to the root task (docs/user-level.md has the keys).
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Highest priority of a task; 255 is the root task's own.
+const MAX_PRIORITY: u32 = 254;
+/// Interrupt lines that a task may ask for: the two 8259 controllers'.
+const IRQ_LINES: u32 = 16;
+/// Interrupt lines, and port ranges, that one task can have.
+const MAX_LIST: usize = 4;
+/// Longest argument text of a task, bytes.
+const MAX_ARGS_BYTES: usize = 64;
+
+/// One task.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name in the system.
+    pub name: Spanned<String>,
+    /// Name of a built program, or a path.
+    pub image: String,
+    /// 0 (lowest) to 254; without it, what the root task gives.
+    pub priority: Option<Spanned<u32>>,
+    /// Kernel memory, pages.
+    pub quota_pages: Option<u32>,
+    /// Memory of its own (data, bss, heap, stacks), pages.
+    pub memory_pages: Option<u32>,
+    /// Port ranges, `BASE+COUNT`.
+    #[serde(default)]
+    pub ports: Vec<Spanned<String>>,
+    /// Interrupt lines.
+    #[serde(default)]
+    pub irqs: Vec<Spanned<u32>>,
+    /// Start it at boot.
+    #[serde(default = "yes")]
+    pub autostart: bool,
+    /// Start it again when it dies.
+    #[serde(default)]
+    pub restart: bool,
+    /// It may start and end tasks, inspect the kernel and halt the machine.
+    #[serde(default)]
+    pub control: bool,
+    /// Who serves its page faults; without it, the pager task.
+    pub pager: Option<Pager>,
+    /// What the task itself reads.
+    pub args: Option<Spanned<String>>,
+}
+
+/// Who serves a task's page faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pager {
+    /// The root task.
+    Root,
+    /// The pager task.
+    Pager,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// A mistake: where in the file, and the sentence.
+pub(super) type Mistake = (Range<usize>, String);
+
+impl Task {
+    /// What the types cannot say.
+    pub(super) fn check(&self) -> Result<(), Mistake> {
+        let name = self.name.get_ref();
+        if let Some(priority) = self.priority.as_ref().filter(|p| *p.get_ref() > MAX_PRIORITY) {
+            let given = priority.get_ref();
+            let why = format!("`{name}` has priority {given}; expected 0 to {MAX_PRIORITY}");
+            return Err((priority.span(), why));
+        }
+        if self.irqs.len() > MAX_LIST || self.ports.len() > MAX_LIST {
+            let why = format!(
+                "`{name}` has more than {MAX_LIST} interrupts or port ranges; split the task"
+            );
+            return Err((self.name.span(), why));
+        }
+        self.irqs.iter().try_for_each(|irq| check_irq(name, irq))?;
+        self.ports.iter().try_for_each(|ports| check_ports(name, ports))?;
+        self.args.iter().try_for_each(|args| check_args(name, args))
+    }
+
+    /// The command line that tells the root task about it: only what differs
+    /// from the root task's defaults, and whether it starts.
+    #[must_use]
+    pub fn cmdline(&self) -> String {
+        let number = |value: &u32| value.to_string();
+        let irqs = self.irqs.iter().map(|irq| irq.get_ref().to_string());
+        let ranges = self.ports.iter().filter_map(|ports| parse_ports(ports.get_ref()));
+        let ports = ranges.map(|(base, count)| format!("{base:#x}+{count}"));
+        let switch = |on: bool| on.then(|| "1".to_owned());
+        let pager = |pager| if pager == Pager::Root { "root" } else { "pager" }.to_owned();
+        let keys = [
+            ("priority", self.priority.as_ref().map(|p| number(p.get_ref()))),
+            ("quota", self.quota_pages.as_ref().map(number)),
+            ("memory", self.memory_pages.as_ref().map(number)),
+            ("irq", list(irqs)),
+            ("ports", list(ports)),
+            ("start", Some(u8::from(self.autostart).to_string())),
+            ("restart", switch(self.restart)),
+            ("control", switch(self.control)),
+            ("pager", self.pager.map(pager)),
+            ("args", self.args.as_ref().map(|args| args.get_ref().clone())), // last: may hold blanks
+        ];
+        let mut line = self.name.get_ref().clone();
+        for (key, value) in keys {
+            if let Some(value) = value {
+                let _ = write!(line, " {key}={value}");
+            }
+        }
+        line
+    }
+}
+
+/// `a,b,c`, or nothing for an empty list.
+fn list(words: impl Iterator<Item = String>) -> Option<String> {
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(","))
+}
+
+fn check_irq(name: &str, irq: &Spanned<u32>) -> Result<(), Mistake> {
+    if *irq.get_ref() < IRQ_LINES {
+        return Ok(());
+    }
+    Err((irq.span(), format!("`{name}` asks for interrupt {}; expected 0 to 15", irq.get_ref())))
+}
+
+fn check_ports(name: &str, ports: &Spanned<String>) -> Result<(), Mistake> {
+    let text = ports.get_ref();
+    if parse_ports(text).is_some() {
+        return Ok(());
+    }
+    let why = format!(
+        "`{text}` is no port range for `{name}`; expected BASE+COUNT inside 0x0..0x10000, for \
+         example \"0x3f8+8\""
+    );
+    Err((ports.span(), why))
+}
+
+fn check_args(name: &str, args: &Spanned<String>) -> Result<(), Mistake> {
+    let text = args.get_ref();
+    if text.len() <= MAX_ARGS_BYTES && !text.contains(char::is_control) {
+        return Ok(());
+    }
+    let why = format!(
+        "the args of `{name}` do not fit; expected at most {MAX_ARGS_BYTES} bytes in one line"
+    );
+    Err((args.span(), why))
+}
+
+/// `BASE+COUNT`, decimal or hexadecimal, inside the 64 Ki ports; the root task
+/// takes at most 65,535 at once.
+fn parse_ports(text: &str) -> Option<(u32, u32)> {
+    let (base, count) = text.split_once('+')?;
+    let (base, count) = (parse_number(base)?, parse_number(count)?);
+    let inside = (1..=0xFFFF).contains(&count) && base.checked_add(count)? <= 0x1_0000;
+    inside.then_some((base, count))
+}
+
+fn parse_number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_ranges() {
+        assert_eq!(parse_ports("0x3f8+8"), Some((0x3F8, 8)));
+        assert_eq!(parse_ports("0+65535"), Some((0, 65535)));
+        assert_eq!(parse_ports("0+0"), None);
+        assert_eq!(parse_ports("1+65536"), None);
+        assert_eq!(parse_ports("4294967295+1"), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! Ring 1: `cargo test` for every crate with a library that compiles on the
+//! host. libtest's lines are counted one by one.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::tally::{Outcome, Tally};
+use super::{Options, keep_log};
+use crate::ui::Step;
+use crate::workspace::{Package, Workspace};
+
+/// Lines of a failed suite's output that are shown.
+const SHOWN_LINES: usize = 40;
+
+/// Runs the host tests of every wanted crate.
+pub fn run(workspace: &Workspace, options: &Options, tally: &mut Tally) -> Result<()> {
+    for package in workspace.packages()? {
+        let testable = package.has_host_library() || !package.integration_tests().is_empty();
+        if testable && options.wants(&package.name) {
+            let started = Instant::now();
+            let outcome = suite(workspace, &package)?;
+            tally.add(&package.name, outcome, started.elapsed());
+        }
+    }
+    Ok(())
+}
+
+/// One crate.
+fn suite(workspace: &Workspace, package: &Package) -> Result<Outcome> {
+    let step = Step::start(package.name.clone());
+    step.say("compiling and running");
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "--profile", "tool", "--no-fail-fast", "-p", &package.name]);
+    if package.has_host_library() {
+        cargo.arg("--lib");
+    }
+    for test in package.integration_tests() {
+        cargo.args(["--test", test]);
+    }
+    let output = cargo.stdin(Stdio::null()).output().context("cannot run cargo test")?;
+    step.vanish();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let log = keep_log(workspace, &package.name, &format!("{stderr}\n{stdout}"))?;
+    let outcome = read_libtest(&stdout, output.status.success());
+    if !outcome.failures.is_empty() {
+        let text = if stdout.contains("test result:") { stdout } else { stderr };
+        let lines: Vec<&str> = text.lines().filter(|line| !line.ends_with("... ok")).collect();
+        let from = lines.len().saturating_sub(SHOWN_LINES);
+        lines[from..].iter().for_each(|line| println!("    | {line}"));
+        println!("    The whole output is in {}.", workspace.show(&log));
+    }
+    Ok(outcome)
+}
+
+/// Counts libtest's summaries; a run that failed without naming a test counts
+/// as one failure.
+fn read_libtest(stdout: &str, success: bool) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut counted = 0;
+    for line in stdout.lines() {
+        if let Some((passed, failed)) = summary(line) {
+            outcome.passed += passed;
+            counted += failed;
+        } else if let Some(name) = failed_test(line) {
+            outcome.failures.push(name.to_owned());
+        }
+    }
+    while outcome.failures.len() < counted {
+        outcome.failures.push("a test that libtest counted but did not name".to_owned());
+    }
+    if !success && outcome.failures.is_empty() {
+        outcome.failures.push("the suite could not be built, or died without a summary".to_owned());
+    }
+    outcome
+}
+
+/// `test result: ok. 15 passed; 1 failed; ...`
+fn summary(line: &str) -> Option<(usize, usize)> {
+    let rest = line.strip_prefix("test result: ")?;
+    let count = |word: &str| -> Option<usize> {
+        let before = rest.split(word).next()?;
+        before.rsplit([' ', ';']).find(|part| !part.is_empty())?.parse().ok()
+    };
+    Some((count(" passed")?, count(" failed")?))
+}
+
+/// `test NAME ... FAILED`
+fn failed_test(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("test ")?;
+    let (name, verdict) = rest.rsplit_once(" ... ")?;
+    verdict.starts_with("FAILED").then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libtest_output_is_counted() {
+        let text = "running 3 tests\ntest a::b ... ok\ntest a::c ... FAILED\ntest a::d - should panic ... ok\n\
+                    test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n\
+                    running 12 tests\n\
+                    test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let outcome = read_libtest(text, false);
+        assert_eq!(outcome, Outcome { passed: 14, failures: vec!["a::c".to_owned()] });
+    }
+
+    #[test]
+    fn a_suite_that_does_not_build_fails() {
+        assert_eq!(read_libtest("", false).failures.len(), 1);
+        assert_eq!(read_libtest("test result: ok. 2 passed; 0 failed;", false).failures.len(), 1);
+        assert_eq!(read_libtest("test result: ok. 2 passed; 0 failed;", true).passed, 2);
+    }
+
+    #[test]
+    fn unnamed_failures_are_not_lost() {
+        let outcome = read_libtest("test result: FAILED. 0 passed; 2 failed; 0 ignored", false);
+        assert_eq!(outcome.failures.len(), 2);
+    }
+}

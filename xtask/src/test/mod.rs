@@ -1,0 +1,112 @@
+//! `test`: three rings with one report. Host tests (pure logic, by cargo), runs
+//! in the emulator (kernel and user level together), whole systems (image,
+//! input, expected transcript).
+
+mod guest;
+mod host;
+mod spec;
+mod tally;
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+
+use crate::lint;
+use crate::workspace::Workspace;
+use spec::Spec;
+use tally::Tally;
+
+/// Where the emulator runs are described.
+const SPEC: &str = "tests/systems.toml";
+
+/// The rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ring {
+    /// On the host: pure logic, models, property tests.
+    Host,
+    /// In the emulator: kernel and user level together.
+    Emulator,
+    /// Whole systems: image, input, expected transcript.
+    System,
+}
+
+impl Ring {
+    const ALL: [Self; 3] = [Self::Host, Self::Emulator, Self::System];
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Host => "Ring 1: on the host",
+            Self::Emulator => "Ring 2: in the emulator",
+            Self::System => "Ring 3: whole systems",
+        }
+    }
+}
+
+/// What to test.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Only suites whose name contains this
+    pub filter: Option<String>,
+    /// Only this ring (repeatable)
+    #[arg(long, value_enum)]
+    pub ring: Vec<Ring>,
+    /// Show the console of every run in the emulator
+    #[arg(long)]
+    pub show: bool,
+}
+
+impl Options {
+    fn wants_ring(&self, ring: Ring) -> bool {
+        self.ring.is_empty() || self.ring.contains(&ring)
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.filter.as_ref().is_none_or(|part| name.contains(part.as_str()))
+    }
+}
+
+/// Runs everything that is wanted and prints the report; whether all is well.
+///
+/// # Errors
+/// When the tests could not be run at all.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
+    let spec = Spec::read(&workspace.path(SPEC), SPEC)?;
+    let mut tally = Tally::default();
+    for ring in Ring::ALL.into_iter().filter(|ring| options.wants_ring(*ring)) {
+        println!("\n{}", ring.title());
+        match ring {
+            Ring::Host => host::run(workspace, options, &mut tally)?,
+            Ring::Emulator | Ring::System => {
+                guest::run_ring(workspace, &spec, ring, options, &mut tally)?;
+            }
+        }
+    }
+    report(workspace, &tally)
+}
+
+/// Failures again, the count of `unsafe`, and the closing line, which is the
+/// last.
+fn report(workspace: &Workspace, tally: &Tally) -> Result<bool> {
+    if !tally.failures().is_empty() {
+        println!("\nFailed:");
+        for failure in tally.failures() {
+            println!("  {failure}");
+        }
+    }
+    let empty = tally.passed() + tally.failed() == 0;
+    if empty {
+        println!("\nNo test was run; the filter fits no suite.");
+    }
+    println!("\n{}", lint::inspect(workspace)?.unsafe_line());
+    println!("{}", tally.closing_line());
+    Ok(!empty && tally.failed() == 0)
+}
+
+/// Keeps what a suite printed for reading afterwards.
+fn keep_log(workspace: &Workspace, name: &str, text: &str) -> Result<std::path::PathBuf> {
+    let path = workspace.target(Path::new("tests"))?.join(format!("{name}.log"));
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}

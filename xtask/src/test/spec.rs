@@ -1,0 +1,250 @@
+//! Reads `tests/systems.toml`: which machines the tests start and what is
+//! expected of them.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use regex::Regex;
+use serde::Deserialize;
+
+use super::Ring;
+use crate::compose::Selection;
+use crate::machine;
+
+/// The whole file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Runs, in order.
+    #[serde(default, rename = "run")]
+    pub runs: Vec<Run>,
+}
+
+/// How a run is booted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BootKind {
+    /// QEMU's `-kernel`.
+    #[default]
+    Pvh,
+    /// A CD, BIOS.
+    Iso,
+    /// A CD, UEFI.
+    Uefi,
+}
+
+/// How the machine has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExpectedExit {
+    /// By the debug-exit port, success.
+    Success,
+    /// By the debug-exit port, failure.
+    Failure,
+    /// Reset or power-off.
+    Reset,
+}
+
+/// One step of a dialogue.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// Wait for this text.
+    Expect(String),
+    /// Wait for this pattern.
+    Regex(String),
+    /// Type this line.
+    Send(String),
+}
+
+/// One machine.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// What the report calls it.
+    pub name: String,
+    /// Emulator or system.
+    pub ring: Ring,
+    /// System description.
+    pub system: Option<String>,
+    /// Root task instead.
+    pub root: Option<String>,
+    /// σ0 instead.
+    pub sigma0: Option<String>,
+    /// Raw files.
+    #[serde(default)]
+    pub modules: Vec<String>,
+    /// Programs for the root task.
+    #[serde(default)]
+    pub programs: Vec<String>,
+    /// How it is booted.
+    #[serde(default)]
+    pub boot: BootKind,
+    /// Memory, MiB.
+    #[serde(default = "default_memory")]
+    pub memory: u32,
+    /// Processors.
+    #[serde(default = "one")]
+    pub cpus: u32,
+    /// Count instructions.
+    #[serde(default)]
+    pub icount: bool,
+    /// Words for the kernel.
+    #[serde(default)]
+    pub kernel_args: Vec<String>,
+    /// Time limit, seconds.
+    pub seconds: u64,
+    /// The guest reports single tests (`test NAME ... ok`) and `tests done`.
+    #[serde(default)]
+    pub cases: bool,
+    /// How the machine has to end; without it, it is stopped after the dialogue.
+    pub exit: Option<ExpectedExit>,
+    /// What is said and answered, in order.
+    #[serde(default)]
+    pub dialogue: Vec<Step>,
+}
+
+const fn default_memory() -> u32 {
+    512
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Spec {
+    /// Reads the file; a tree without it has no runs.
+    ///
+    /// # Errors
+    /// `FILE: sentence` for the first mistake.
+    pub fn read(path: &Path, shown: &str) -> Result<Self> {
+        if !path.is_file() {
+            return Ok(Self::default());
+        }
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+        Self::parse(&text).with_context(|| format!("{shown} is not a list of runs"))
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let spec: Self = toml::from_str(text)?;
+        for (index, run) in spec.runs.iter().enumerate() {
+            run.check()?;
+            if spec.runs[..index].iter().any(|other| other.name == run.name) {
+                bail!("two runs are called `{}`", run.name);
+            }
+        }
+        Ok(spec)
+    }
+}
+
+impl Run {
+    fn check(&self) -> Result<()> {
+        let name = &self.name;
+        if name.is_empty() || name.contains(['/', ' ']) {
+            bail!(
+                "`{name}` is no name for a run; expected a word without `/` (logs are named after it)"
+            );
+        }
+        if self.ring == Ring::Host {
+            bail!("the run `{name}` cannot be in the host ring; expected `emulator` or `system`");
+        }
+        if self.system.is_none() && self.root.is_none() {
+            bail!("the run `{name}` names neither a `system` nor a `root` task");
+        }
+        if !self.cases && self.exit.is_none() && self.dialogue.is_empty() {
+            bail!(
+                "the run `{name}` expects nothing; give `cases = true`, an `exit` or a `dialogue`"
+            );
+        }
+        self.steps().map(|_| ())
+    }
+
+    /// The dialogue with its patterns compiled.
+    ///
+    /// # Errors
+    /// A sentence about a pattern that is no regular expression.
+    pub fn steps(&self) -> Result<Vec<CompiledStep<'_>>> {
+        let compile = |step| {
+            Ok(match step {
+                &Step::Send(ref line) => CompiledStep::Send(line),
+                Step::Expect(text) => CompiledStep::Expect(text, Regex::new(&regex::escape(text))?),
+                Step::Regex(text) => CompiledStep::Expect(text, Regex::new(text)?),
+            })
+        };
+        let steps = self.dialogue.iter().map(compile).collect::<Result<_>>();
+        steps.with_context(|| format!("the dialogue of `{}` has a broken pattern", self.name))
+    }
+
+    /// What to boot.
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        Selection {
+            system: self.system.clone(),
+            root: self.root.clone(),
+            sigma0: self.sigma0.clone(),
+            modules: self.modules.clone(),
+            programs: self.programs.clone(),
+            kernel: None,
+        }
+    }
+
+    /// On what to boot it.
+    #[must_use]
+    pub fn machine(&self) -> machine::Options {
+        machine::Options {
+            memory: self.memory,
+            cpus: self.cpus,
+            icount: self.icount,
+            kernel_args: self.kernel_args.clone(),
+        }
+    }
+}
+
+/// A step ready to be taken.
+#[derive(Debug)]
+pub enum CompiledStep<'a> {
+    /// Type this line.
+    Send(&'a str),
+    /// Wait for the pattern; the text is for messages.
+    Expect(&'a str, Regex),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: &str =
+        "[[run]]\nname = \"shell\"\nring = \"system\"\nsystem = \"minimal\"\nseconds = 20\n";
+
+    #[track_caller]
+    fn refused(text: &str, words: &str) {
+        let error = format!("{:#}", Spec::parse(text).expect_err("must be refused"));
+        assert!(error.contains(words), "expected `{words}` in: {error}");
+    }
+
+    #[test]
+    fn a_dialogue_is_read_in_order() {
+        let text = format!(
+            "{RUN}dialogue = [{{ expect = \"baton> \" }}, {{ send = \"ps\" }}, {{ regex = \"[0-9]+ threads\" }}]\n"
+        );
+        let spec = Spec::parse(&text).unwrap();
+        let steps = spec.runs[0].steps().unwrap();
+        assert!(matches!(&steps[0], CompiledStep::Expect("baton> ", p) if p.is_match("x baton> ")));
+        assert!(matches!(&steps[1], CompiledStep::Send("ps")));
+        assert!(matches!(&steps[2], CompiledStep::Expect(_, p) if p.is_match("12 threads")));
+        assert_eq!(spec.runs[0].boot, BootKind::Pvh);
+    }
+
+    #[test]
+    fn runs_that_prove_nothing_are_refused() {
+        refused(RUN, "expects nothing");
+        refused(&RUN.replace("\"system\"", "\"host\""), "cannot be in the host ring");
+        refused(
+            &RUN.replace("system = \"minimal\"", "cases = true"),
+            "neither a `system` nor a `root`",
+        );
+        refused(&format!("{RUN}cases = true\n{RUN}cases = true\n"), "two runs are called");
+        refused(&format!("{RUN}dialogue = [{{ regex = \"(\" }}]\n"), "broken pattern");
+        refused(&format!("{RUN}expects = 1\n"), "unknown field");
+    }
+}

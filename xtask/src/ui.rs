@@ -1,0 +1,75 @@
+//! What the person at the terminal sees while something takes time: one moving
+//! line per step on a terminal, one finished line per step anywhere.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How often a spinner turns.
+const TICK: Duration = Duration::from_millis(100);
+
+/// One step with a duration.
+pub struct Step {
+    bar: ProgressBar,
+    name: String,
+    started: Instant,
+}
+
+impl Step {
+    /// Shows that `name` has begun.
+    #[must_use]
+    pub fn start(name: impl Into<String>) -> Self {
+        let name = name.into();
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("  {spinner} {prefix} {wide_msg} {elapsed}")
+        {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name.clone());
+        bar.enable_steady_tick(TICK);
+        Self { bar, name, started: Instant::now() }
+    }
+
+    /// Shows what the step is doing now.
+    pub fn say(&self, what: impl Into<String>) {
+        self.bar.set_message(what.into());
+    }
+
+    /// Prints `line` above the moving line.
+    pub fn line(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+
+    /// Time since the start.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Ends the step with one line.
+    pub fn done(self, result: &str) {
+        self.bar.finish_and_clear();
+        eprintln!("  {:<28} {result:<34} {}", self.name, seconds(self.started.elapsed()));
+    }
+
+    /// Ends the step without a word (nothing happened worth a line).
+    pub fn vanish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A duration the way people read it.
+#[must_use]
+pub fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+/// A size the way people read it.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    match count {
+        0..0x400 => format!("{count} bytes"),
+        0x400..0x10_0000 => format!("{} KiB", count >> 10),
+        _ => format!("{:.1} MiB", count as f64 / f64::from(1 << 20)),
+    }
+}

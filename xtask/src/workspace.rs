@@ -1,0 +1,198 @@
+//! Where things are: the source tree, the build directories, the toolchain, and
+//! the crates that the tree consists of.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+/// Folders whose crates and C programs run on Baton rather than on the host.
+pub const GUEST_FOLDERS: [&str; 5] = ["servers", "drivers", "apps", "tests", "bench"];
+
+/// Debian's toolchain, preferred where it exists.
+const DEBIAN_CARGO: &str = "/usr/bin/cargo";
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+
+/// The source tree.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// Its root.
+    pub root: PathBuf,
+}
+
+impl Workspace {
+    /// Finds the tree: `BATON_ROOT` (set by the launcher), or the nearest
+    /// parent of the current directory that holds this tool.
+    ///
+    /// # Errors
+    /// A sentence when the current directory is not inside the tree.
+    pub fn find() -> Result<Self> {
+        if let Some(root) = std::env::var_os("BATON_ROOT") {
+            return Ok(Self { root: root.into() });
+        }
+        let here = std::env::current_dir().context("cannot tell the current directory")?;
+        let root = here.ancestors().find(|dir| dir.join("xtask/Cargo.toml").is_file());
+        match root {
+            Some(root) => Ok(Self { root: root.to_owned() }),
+            None => bail!("{} is not inside a Baton source tree; change into one", here.display()),
+        }
+    }
+
+    /// A path inside the tree.
+    #[must_use]
+    pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    /// A directory for build results, created if need be.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn target(&self, relative: impl AsRef<Path>) -> Result<PathBuf> {
+        let dir = self.root.join("target").join(relative);
+        std::fs::create_dir_all(&dir)
+            .with_context(|| format!("cannot create the build directory {}", dir.display()))?;
+        Ok(dir)
+    }
+
+    /// `path` as messages show it: relative to the tree where possible.
+    #[must_use]
+    pub fn show(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+    }
+
+    /// A cargo command of the chosen toolchain, run at the root of the tree.
+    #[must_use]
+    pub fn cargo(&self) -> Command {
+        let (cargo, rustc) = toolchain();
+        let mut command = Command::new(cargo);
+        if let Some(rustc) = rustc {
+            command.env("RUSTC", rustc);
+        }
+        command.current_dir(&self.root).env_remove("RUSTFLAGS").env_remove("CARGO_TARGET_DIR");
+        command
+    }
+
+    /// Asks cargo which crates the tree has.
+    ///
+    /// # Errors
+    /// When a manifest is broken; cargo's own words are passed on.
+    pub fn packages(&self) -> Result<Vec<Package>> {
+        let output = self
+            .cargo()
+            .args(["metadata", "--no-deps", "--format-version", "1"])
+            .output()
+            .context("cannot run cargo; is it installed?")?;
+        ensure!(
+            output.status.success(),
+            "cargo cannot read the manifests:\n{}",
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        );
+        let metadata: Metadata = serde_json::from_slice(&output.stdout)
+            .context("cargo's description of the crates has an unknown form")?;
+        Ok(metadata.packages)
+    }
+}
+
+/// Cargo and, unless cargo finds it by itself, rustc.
+fn toolchain() -> (String, Option<String>) {
+    if let Ok(cargo) = std::env::var("BATON_CARGO") {
+        return (cargo, std::env::var("BATON_RUSTC").ok());
+    }
+    if Path::new(DEBIAN_CARGO).exists() && Path::new(DEBIAN_RUSTC).exists() {
+        return (DEBIAN_CARGO.to_owned(), Some(DEBIAN_RUSTC.to_owned()));
+    }
+    ("cargo".to_owned(), None)
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// A crate of the workspace.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its `Cargo.toml`.
+    pub manifest_path: PathBuf,
+    /// What it builds.
+    pub targets: Vec<Target>,
+    /// `[package.metadata]`.
+    #[serde(default)]
+    metadata: Option<PackageMetadata>,
+}
+
+/// `[package.metadata]`, of which only `baton` matters here.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct PackageMetadata {
+    #[serde(default)]
+    baton: BatonMetadata,
+}
+
+/// `[package.metadata.baton]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct BatonMetadata {
+    /// Whether the library's tests run on the host.
+    #[serde(default = "yes")]
+    host_tests: bool,
+}
+
+impl Default for BatonMetadata {
+    fn default() -> Self {
+        Self { host_tests: true }
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// One thing that a crate builds.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Target {
+    /// Its name.
+    pub name: String,
+    /// `lib`, `bin`, `test`, ...
+    pub kind: Vec<String>,
+    /// Its root source file.
+    pub src_path: PathBuf,
+    /// Whether `cargo test` covers it.
+    pub test: bool,
+}
+
+impl Package {
+    /// The names of its programs for Baton: binaries without a host `main`.
+    #[must_use]
+    pub fn guest_programs(&self, workspace: &Workspace) -> Vec<String> {
+        let inside = |folder: &&str| self.manifest_path.starts_with(workspace.path(folder));
+        if !GUEST_FOLDERS.iter().any(|folder| inside(&folder)) {
+            return Vec::new();
+        }
+        let bins = self.targets.iter().filter(|target| target.kind.iter().any(|k| k == "bin"));
+        bins.filter(|bin| is_bare_metal(&bin.src_path)).map(|bin| bin.name.clone()).collect()
+    }
+
+    /// Whether it has a library whose tests run on the host.
+    #[must_use]
+    pub fn has_host_library(&self) -> bool {
+        let wanted = self.metadata.as_ref().is_none_or(|metadata| metadata.baton.host_tests);
+        wanted && self.targets.iter().any(|t| t.test && t.kind.iter().any(|k| k == "lib"))
+    }
+
+    /// The names of its integration tests.
+    #[must_use]
+    pub fn integration_tests(&self) -> Vec<&str> {
+        let tests = self.targets.iter().filter(|t| t.test && t.kind.iter().any(|k| k == "test"));
+        tests.map(|test| test.name.as_str()).collect()
+    }
+}
+
+/// Whether a binary's root file has no host `main`.
+fn is_bare_metal(source: &Path) -> bool {
+    let text = std::fs::read_to_string(source).unwrap_or_default();
+    text.lines().any(|line| line.trim_start().starts_with("#![") && line.contains("no_main"))
+}
