@@ -200,3 +200,25 @@ pub fn sleep(us: u64) {
     // Nobody sends to a thread on its own behalf, so this can only time out.
     let _ = receive(utcb::my_global_id(), Time::micros(us));
 }
+
+/// What one [`timed`] IPC took.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamps {
+    /// The received tag.
+    pub tag: MsgTag,
+    /// Time-stamp counter before `syscall`.
+    pub before: u64,
+    /// Time-stamp counter after it.
+    pub after: u64,
+}
+
+/// An IPC of `tag` with time stamps right around the trap, without timeouts; the
+/// words sent are whatever the message registers hold. For measurements:
+/// [`syscall::TIMED_OVERHEAD`] user instructions lie between the stamps.
+#[inline(always)]
+#[must_use]
+pub fn timed(to: ThreadId, from: ThreadId, tag: MsgTag) -> Stamps {
+    // SAFETY: as in `ipc`.
+    let (tag, before, after) = unsafe { syscall::timed_ipc(to.0, from.0, 0, utcb::pointer(), tag.0) };
+    Stamps { tag: MsgTag(tag), before, after }
+}

@@ -1,6 +1,6 @@
 //! Walking the bootinfo.
 
-use abi::bootinfo::{HEADER_WORDS, MAGIC, MODULE, SIMPLE_EXEC};
+use abi::bootinfo::{HEADER_WORDS, MAGIC, MODULE, SIMPLE_EXEC, SIMPLE_EXEC_WORDS, exec, module, record as common};
 
 /// Longest command line that is kept, bytes.
 pub const LINE_BYTES: usize = 256;
@@ -87,7 +87,7 @@ pub fn records(read: impl Fn(u64) -> u64, mut visit: impl FnMut(&Record)) -> Res
         if let Some(record) = record(&read, at, size)? {
             visit(&record);
         }
-        match read(at + 16) {
+        match read(at + common::NEXT as u64 * 8) {
             0 => break,
             next => at = at.wrapping_add(next),
         }
@@ -96,17 +96,20 @@ pub fn records(read: impl Fn(u64) -> u64, mut visit: impl FnMut(&Record)) -> Res
 }
 
 fn record(read: &impl Fn(u64) -> u64, at: u64, size: u64) -> Result<Option<Record>, BadBootinfo> {
-    let word = |index: u64| read(at + index * 8);
-    let (kind, line_at) = match word(0) {
-        MODULE => (Kind::Module { start: word(3), size: word(4) }, word(5)),
+    let word = |index: usize| read(at + index as u64 * 8);
+    let (kind, line_at) = match word(common::TYPE) {
+        MODULE => {
+            (Kind::Module { start: word(module::START), size: word(module::SIZE) }, word(module::COMMAND_LINE))
+        }
         SIMPLE_EXEC => {
-            if at + 96 > size {
+            if at + SIMPLE_EXEC_WORDS as u64 * 8 > size {
                 return Err(BadBootinfo::Outside(at));
             }
             let kind = Kind::Program {
-                phys: word(3), virt: word(4), text: word(5), data: word(6), bss: word(7), entry: word(8),
+                phys: word(exec::TEXT), virt: word(exec::TEXT + 1), text: word(exec::TEXT + 2),
+                data: word(exec::DATA + 2), bss: word(exec::BSS + 2), entry: word(exec::ENTRY),
             };
-            (kind, word(11))
+            (kind, word(exec::COMMAND_LINE))
         }
         _ => return Ok(None),
     };
@@ -141,7 +144,8 @@ mod tests {
         let mut words = std::vec![MAGIC, 1, 0, 64, lines.len() as u64, 0, 0, 0];
         for (index, line) in lines.iter().enumerate() {
             let start = words.len();
-            words.extend([SIMPLE_EXEC, 1, 0, 0x20_0000, 0x40_0000, 0x3000, 0x1000, 0x800, 0x40_0010, 1, 0, 96]);
+            words.extend([SIMPLE_EXEC, 1, 0, 0x20_0000, 0x40_0000, 0x3000, 0x20_3000, 0x40_3000, 0x1000,
+                0, 0x40_4000, 0x800, 0x40_0010, 1, 0, 128]);
             let mut bytes: Vec<u8> = line.bytes().collect();
             bytes.push(0);
             bytes.resize(bytes.len().next_multiple_of(8), 0);

@@ -50,15 +50,18 @@ impl Default for Book {
 }
 
 impl Book {
-    /// A book in which all is reserved but the ports that the kernel leaves alone.
+    /// A book in which all is reserved. It is 40 KiB: keep it in a static.
     #[must_use]
-    pub fn new() -> Self {
-        let mut book = Self { memory: Regions::new(), ports: Regions::new(), verbosity: 0, closed: false };
-        let _ = book.ports.assign(0, 0xFFFF, Owner::Free);
+    pub const fn new() -> Self {
+        Self { memory: Regions::new(), ports: Regions::new(), verbosity: 0, closed: false }
+    }
+
+    /// Frees all ports but those that the kernel drives itself.
+    pub fn open_ports(&mut self) {
+        let _ = self.ports.assign(0, 0xFFFF, Owner::Free);
         for (low, high) in KERNEL_PORTS {
-            let _ = book.ports.assign(low, high, Owner::Reserved);
+            let _ = self.ports.assign(low, high, Owner::Reserved);
         }
-        book
     }
 
     /// Applies a memory descriptor; later ones override earlier ones. Pages that
@@ -211,6 +214,7 @@ mod tests {
 
     fn book() -> Book {
         let mut book = Book::new();
+        book.open_ports();
         let mut add = |low, high, kind, subtype| {
             book.apply(MemoryDescriptor { low, high, is_virtual: false, kind, subtype });
         };

@@ -15,11 +15,12 @@ use runtime::{Msg, boot_entry, direct_println, ipc, kip};
 
 boot_entry!(main);
 
-static BOOK: Lock<Option<Book>> = Lock::new(None);
+static BOOK: Lock<Book> = Lock::new(Book::new());
 
 fn main() -> ! {
     let mut held = BOOK.lock();
-    let book = held.insert(Book::new());
+    let book = &mut *held;
+    book.open_ports();
     read_kip(book);
     let mut reply = None;
     loop {

@@ -20,12 +20,14 @@ pub use verify::verify;
 
 /// Page size: the alignment of programs and modules in the image, bytes.
 pub const PAGE: u64 = 4096;
-/// Most records in one image.
-pub const MAX_RECORDS: usize = 128;
+/// Most records in one image: the kernel describes each in its interface page.
+pub const MAX_RECORDS: usize = 100;
 /// Longest command line, bytes.
 pub const MAX_CMDLINE_BYTES: usize = 1024;
 /// Load records may not touch the memory below (BIOS, video, boot loader).
 pub const LOWEST_LOAD_ADDRESS: u64 = 1 << 20;
+/// End of the memory that load records may go to: what the kernel's boot code reaches.
+pub const LOAD_LIMIT: u64 = 4 << 30;
 
 /// `address` rounded down to a page.
 #[must_use]
@@ -99,6 +101,13 @@ impl Builder {
                  link it higher",
                 exe.name,
                 range.start
+            );
+            ensure!(
+                range.end <= LOAD_LIMIT,
+                "{} wants to be loaded up to {:#x}, beyond the first 4 GiB, which is all that the \
+                 kernel reaches when it boots; link it lower",
+                exe.name,
+                range.end
             );
             self.claim(&exe.name, page_down(range.start)..page_up(range.end))?;
             let mut words = [0; RECORD_WORDS];

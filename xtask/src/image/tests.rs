@@ -235,6 +235,8 @@ fn load_records_that_collide_are_refused() {
     assert_refused(builder.server(Server::Root, &on_kernel, ""), "where the kernel already is");
     let low = exe("root", 0x8000, &[part(0x8000, &[1; 16], 16, R | X)]);
     assert_refused(builder.server(Server::Root, &low, ""), "below 1 MiB");
+    let high = exe("root", LOAD_LIMIT - 8, &[part(LOAD_LIMIT - 8, &[1; 16], 16, R | X)]);
+    assert_refused(builder.server(Server::Root, &high, ""), "first 4 GiB");
     let page_shared =
         [part(0x200_0000, &[1; 16], 16, R | X), part(0x200_0800, &[1; 16], 16, R | W)];
     let shared = exe("root", 0x200_0000, &page_shared);
@@ -284,7 +286,7 @@ fn wrong_checksum_is_named() {
 
 #[test]
 fn sealed_but_wrong_records_are_refused() {
-    let cases: [(usize, usize, u64, &str); 14] = [
+    let cases: [(usize, usize, u64, &str); 15] = [
         (0, word::KIND, 99, "unknown kind 99"),
         (0, word::OFFSET, u64::MAX - 10, "outside the image"),
         (0, word::FILE_BYTES, 1 << 40, "outside the image"),
@@ -292,6 +294,7 @@ fn sealed_but_wrong_records_are_refused() {
         (0, word::CMDLINE_BYTES, u64::MAX, "outside the image"),
         (0, word::MEM_BYTES, 1, "more bytes in the image"),
         (0, word::PHYS, 0x7000, "cannot be loaded"),
+        (0, word::PHYS, LOAD_LIMIT, "cannot be loaded"),
         (1, word::PHYS, 0xF0_0000, "load addresses"),
         (3, word::TEXT, 0x1000, "do not add up"),
         (3, word::VIRT, 0x40_0001, "not a multiple of the page size"),

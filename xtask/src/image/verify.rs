@@ -8,7 +8,7 @@ use std::ops::Range;
 use abi::image::{HEADER_WORDS, MAGIC, RECORD_WORDS, VERSION, kind, word};
 use anyhow::{Result, bail, ensure};
 
-use super::{LOWEST_LOAD_ADDRESS, MAX_RECORDS, PAGE, checksum, page_down, page_up};
+use super::{LOAD_LIMIT, LOWEST_LOAD_ADDRESS, MAX_RECORDS, PAGE, checksum, page_down, page_up};
 
 /// A record as read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +141,8 @@ fn check_kind(words: &[u64; RECORD_WORDS], index: usize) -> Result<()> {
         of if is_load(of) => {
             let start = words[word::PHYS];
             ensure!(
-                start >= LOWEST_LOAD_ADDRESS && start.checked_add(mem).is_some(),
+                start >= LOWEST_LOAD_ADDRESS
+                    && start.checked_add(mem).is_some_and(|end| end <= LOAD_LIMIT),
                 "record {index} cannot be loaded at {start:#x} ({mem} bytes)"
             );
         }

@@ -1,0 +1,120 @@
+//! Commands about the kernel's own objects (Inspect, by way of the root task).
+
+use abi::ThreadId;
+use abi::inspect::{What, state};
+use proto::root as op;
+use runtime::{Msg, println, root};
+
+/// One record; `None` behind the last.
+fn record(what: What, index: u64, argument: u64) -> Option<[u64; 8]> {
+    let reply = root::call(&Msg::new(op::INSPECT).words(&[what as u64, index, argument])).ok()?;
+    Some(core::array::from_fn(|word| reply.get(word)))
+}
+
+/// Calls `show` with every record of objects that are found by "first one from
+/// index": `next` says from which index on to ask for the one behind a record.
+fn each(what: What, next: impl Fn(&[u64; 8]) -> u64, mut show: impl FnMut(&[u64; 8])) {
+    let mut index = 0;
+    let mut shown = 0;
+    while let Some(found) = record(what, index, 0) {
+        show(&found);
+        shown += 1;
+        let after = next(&found) + 1;
+        if after <= index {
+            break;
+        }
+        index = after;
+    }
+    if shown == 0 {
+        println!("The kernel shows no such records; is control=1 in this task's description?");
+    }
+}
+
+/// Lists the threads.
+pub fn threads(_: &str) {
+    println!("  thread        state     space  priority  partner       ip                sp                pager");
+    each(What::Thread, |found| u64::from(ThreadId(found[0]).number()), |found| {
+        let [id, state, space, priority, partner, ip, sp, pager] = *found;
+        println!("  {:12}  {:8}  {space:5}  {priority:8}  {:12}  {ip:16x}  {sp:16x}  {}",
+            Id(id), state_name(state), Id(partner), Id(pager));
+    });
+}
+
+/// A thread id, padded.
+struct Id(u64);
+
+impl core::fmt::Display for Id {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if self.0 == 0 {
+            return f.pad("-");
+        }
+        f.pad(&alloc::format!("{}", ThreadId(self.0)))
+    }
+}
+
+fn state_name(word: u64) -> &'static str {
+    match word {
+        state::READY => "ready",
+        state::POLLING => "sending",
+        state::WAITING => "waiting",
+        state::TRANSFER => "transfer",
+        state::INACTIVE => "inactive",
+        state::HALTED => "halted",
+        _ => "unknown",
+    }
+}
+
+/// Lists the spaces.
+pub fn spaces(_: &str) {
+    println!("  space  threads  page tables  mappings  chief  root table");
+    each(What::Space, |found| found[0], |found| {
+        let [id, _, _, threads, tables, mappings, chief, root_table] = *found;
+        println!("  {id:5}  {threads:7}  {tables:11}  {mappings:8}  {chief:5}  {root_table:#x}");
+    });
+}
+
+/// Lists the spaces' kernel memory.
+pub fn quotas(_: &str) {
+    println!("  space  limit (pages)  used");
+    each(What::Space, |found| found[0], |found| println!("  {:5}  {:13}  {:4}", found[0], found[1], found[2]));
+}
+
+/// Shows the mapping tree of a frame.
+pub fn mapping(text: &str) {
+    let digits = text.trim_start_matches("0x");
+    let Ok(address) = u64::from_str_radix(digits, 16) else {
+        return println!("`{text}` is not an address; write it in hexadecimal, as in `map 1000000`.");
+    };
+    println!("  The frame at {:#x}:", address & !0xFFF);
+    for index in 0.. {
+        let Some([depth, space, at, bits, rights, ..]) = record(What::Mapping, index, address) else {
+            if index == 0 {
+                println!("  nobody has it but the initial space");
+            }
+            return;
+        };
+        let letter = |bit: u64, letter| if rights & bit != 0 { letter } else { '-' };
+        println!("  {:indent$}space {space} at {at:#x}, 2^{bits} bytes, {}{}{}", "",
+            letter(4, 'r'), letter(2, 'w'), letter(1, 'x'), indent = depth as usize * 2);
+    }
+}
+
+/// Shows the kernel's totals.
+pub fn totals(_: &str) {
+    let Some([pages, free, threads, spaces, entries, ticks, longest, _]) = record(What::Kernel, 0, 0) else {
+        return println!("The kernel does not show its totals; is control=1 in this task's description?");
+    };
+    println!("  kernel memory: {free} of {pages} pages free");
+    println!("  {threads} threads in {spaces} spaces");
+    println!("  {entries} entries into the kernel, {ticks} timer ticks");
+    println!("  longest stretch with interrupts off: {longest} ticks of the time-stamp counter");
+}
+
+/// Runs the kernel's checker.
+pub fn check(_: &str) {
+    match record(What::Check, 0, 0) {
+        Some([0, ..]) => println!("  The kernel's structures are consistent."),
+        Some([count, ..]) => println!("  The kernel found {count} violations of its own invariants; its log names them."),
+        None => println!("  The kernel has no checker in this build."),
+    }
+}
