@@ -1,0 +1,3 @@
+//! The host in the processor's place, for tests.
+
+pub mod memory;

@@ -1,0 +1,81 @@
+//! Physical memory on the host: an arena per thread, so that tests can run side
+//! by side, each with its own machine.
+
+use crate::mem::State;
+use std::alloc::{Layout, alloc_zeroed};
+use std::cell::Cell;
+
+/// Bytes of simulated physical memory that may be touched (the kernel's pool
+/// lies in here; users' pages above are only addresses).
+pub const ARENA_BYTES: usize = 256 << 20;
+
+thread_local! {
+    static ARENA: *mut u8 = {
+        let layout = Layout::from_size_align(ARENA_BYTES, 1 << 12).expect("a constant layout");
+        // SAFETY: the layout is not empty.
+        let base = unsafe { alloc_zeroed(layout) };
+        assert!(!base.is_null(), "no memory for the simulated machine");
+        base
+    };
+    static STATE: &'static State = Box::leak(Box::new(State::new()));
+    static CR3: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The memory module's state of this thread's machine.
+pub fn memory_state() -> &'static State {
+    STATE.with(|state| *state)
+}
+
+/// The host's address of the physical address `phys`.
+#[must_use]
+pub fn phys_to_virt(phys: u64) -> *mut u8 {
+    debug_assert!((phys as usize) < ARENA_BYTES, "{phys:#x} is outside the arena");
+    ARENA.with(|base| base.wrapping_add(phys as usize))
+}
+
+/// The inverse of [`phys_to_virt`].
+#[must_use]
+pub fn virt_to_phys(pointer: *const u8) -> u64 {
+    ARENA.with(|base| pointer as u64 - *base as u64)
+}
+
+/// Stand-ins for the privileged instructions; a test can read what was asked.
+pub mod hardware {
+    use super::{CR3, Cell};
+
+    thread_local! {
+        static INVALIDATED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// The simulated CR3.
+    #[must_use]
+    pub fn read_cr3() -> u64 {
+        CR3.with(Cell::get)
+    }
+
+    /// Sets the simulated CR3.
+    pub fn write_cr3(value: u64) {
+        CR3.with(|cr3| cr3.set(value));
+    }
+
+    /// Counts a full flush of the current space.
+    pub fn reload_cr3() {
+        INVALIDATED.with(|n| n.set(n.get() + 1));
+    }
+
+    /// Counts an invalidation.
+    pub fn invlpg(_address: u64) {
+        INVALIDATED.with(|n| n.set(n.get() + 1));
+    }
+
+    /// Counts an invalidation.
+    pub fn invpcid(_kind: u64, _pcid: u16, _address: u64) {
+        INVALIDATED.with(|n| n.set(n.get() + 1));
+    }
+
+    /// How many invalidations were asked for so far.
+    #[must_use]
+    pub fn invalidations() -> u64 {
+        INVALIDATED.with(Cell::get)
+    }
+}

@@ -1,0 +1,195 @@
+//! The I/O permission bitmap (SDM vol. 1, 19.5.2), one per space at no cost.
+//!
+//! Slot 510 of the root table maps the TSS page, two pages of bitmap and a page
+//! of ones (docs/kernel-plan.md). Spaces without ports share one subtree whose
+//! bitmap is all ones; a space with ports has its own tables and bitmap, paid
+//! from its quota: loading CR3 is all that a switch takes. A 0 bit allows.
+
+use super::paging::{Entry, Table};
+use super::tlb;
+use crate::arch::phys_to_virt;
+use crate::mem::frames::FRAME;
+use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef, State};
+use core::cell::Cell;
+
+/// Root slot of the TSS and its bitmap.
+pub const SLOT: usize = 510;
+/// Kernel address of the TSS page; the bitmap begins one page behind it.
+pub const TSS_PAGE: u64 = 0xFFFF_FF00_0000_0000;
+/// Distance from the start of the TSS page to the bitmap.
+pub const BITMAP_OFFSET: u64 = 0x1000;
+
+const PRESENT: u64 = Entry::P | Entry::W;
+const DATA: u64 = Entry::P | Entry::W | Entry::NX;
+
+/// The subtree that spaces without ports share.
+pub struct Defaults {
+    slot: Cell<u64>,
+    tss: Cell<u64>,
+    ones: Cell<u64>,
+}
+
+impl Defaults {
+    /// Not built yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { slot: Cell::new(0), tss: Cell::new(0), ones: Cell::new(0) }
+    }
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn defaults() -> &'static Defaults {
+    let state: &'static State = crate::arch::memory_state();
+    state.port_defaults()
+}
+
+/// Builds the shared subtree around the TSS in `tss_frame`, and enters it into
+/// the root table `template`, whose kernel half all spaces copy. `quota` pays
+/// four frames.
+///
+/// # Errors
+/// [`NoMemory`] if the quota is exhausted.
+pub fn init(tss_frame: PhysFrame, template: u64, quota: &Quota) -> Result<(), NoMemory> {
+    let ones = quota.take_frame()?;
+    fill(ones.address(), !0);
+    let defaults = defaults();
+    defaults.tss.set(tss_frame.address());
+    defaults.ones.set(ones.address());
+    let slot = build(quota, ones.address(), ones.address())?;
+    defaults.slot.set(slot);
+    Table(template).set(SLOT, Entry(slot));
+    Ok(())
+}
+
+/// Makes the three tables; returns the root entry.
+fn build(quota: &Quota, low: u64, high: u64) -> Result<u64, NoMemory> {
+    let mut frames = [0; 3];
+    for index in 0..3 {
+        match quota.take_zeroed_frame() {
+            Ok(frame) => frames[index] = frame.address(),
+            Err(error) => {
+                for frame in frames.iter().take(index) {
+                    quota.give_back(PhysFrame::at(*frame));
+                }
+                return Err(error);
+            }
+        }
+    }
+    let [upper, middle, leaves] = frames;
+    Table(upper).set(0, Entry(middle | PRESENT));
+    Table(middle).set(0, Entry(leaves | PRESENT));
+    let defaults = defaults();
+    for (index, page) in [defaults.tss.get(), low, high, defaults.ones.get()].iter().enumerate() {
+        Table(leaves).set(index, Entry(page | DATA));
+    }
+    Ok(upper | PRESENT)
+}
+
+fn fill(page: u64, byte: u8) {
+    // SAFETY: the page is a frame that the caller just took from the pool.
+    unsafe { phys_to_virt(page).write_bytes(byte, FRAME as usize) };
+}
+
+/// Opens 2^`bits` ports from `start` for the space.
+pub(crate) fn allow(space: SpaceRef, start: u64, bits: u32) -> Result<(), NoMemory> {
+    if space.ports().2.get() == 0 {
+        if defaults().slot.get() == 0 {
+            return Ok(());
+        }
+        own(space)?;
+    }
+    change(space, start, bits, 0);
+    Ok(())
+}
+
+/// Closes 2^`bits` ports from `start`.
+pub(crate) fn forbid(space: SpaceRef, start: u64, bits: u32) {
+    if space.ports().2.get() != 0 {
+        change(space, start, bits, !0);
+    }
+}
+
+/// Gives the space a bitmap of its own, all closed.
+#[cold]
+fn own(space: SpaceRef) -> Result<(), NoMemory> {
+    let quota = space.quota();
+    let low = quota.take_frame()?;
+    let high = quota.take_frame().inspect_err(|_| quota.give_back(low))?;
+    fill(low.address(), !0);
+    fill(high.address(), !0);
+    match build(quota, low.address(), high.address()) {
+        Ok(slot) => {
+            space.ports().2.set(slot & Entry::ADDRESS);
+            enter(space, slot);
+            Ok(())
+        }
+        Err(error) => {
+            quota.give_back(high);
+            quota.give_back(low);
+            Err(error)
+        }
+    }
+}
+
+/// Puts `slot` into the space's root table.
+fn enter(space: SpaceRef, slot: u64) {
+    Table(space.root()).set(SLOT, Entry(slot));
+    for page in 0..4 {
+        tlb::invalidate(space, TSS_PAGE + page * FRAME);
+    }
+}
+
+/// The tables of a space's own subtree: upper, middle, leaves.
+fn tables(space: SpaceRef) -> [u64; 3] {
+    let upper = space.ports().2.get();
+    let middle = Table(upper).get(0).address();
+    [upper, middle, Table(middle).get(0).address()]
+}
+
+/// Gives the space's own bitmap back; the shared one is in force again.
+pub(crate) fn release(space: SpaceRef) {
+    let upper = space.ports().2.get();
+    if upper == 0 {
+        return;
+    }
+    let tables = tables(space);
+    let leaves = Table(tables[2]);
+    let pages = [leaves.get(1).address(), leaves.get(2).address()];
+    space.ports().2.set(0);
+    enter(space, defaults().slot.get());
+    for frame in tables.into_iter().chain(pages) {
+        space.quota().give_back(PhysFrame::at(frame));
+    }
+}
+
+/// Sets the bits of 2^`bits` ports from `start` to those of `value`, all ones or all zeros.
+fn change(space: SpaceRef, start: u64, bits: u32, value: u64) {
+    let leaves = Table(tables(space)[2]);
+    let mask = if bits >= 6 { !0 } else { ((1 << (1 << bits)) - 1) << (start & 63) };
+    let first = start / 64;
+    for word in first..first + (1u64 << bits).div_ceil(64) {
+        let page = Table(leaves.get(1 + (word as usize >> 9 & 1)).address());
+        let index = word as usize & 511;
+        page.set_word(index, page.word_at(index) & !mask | value & mask);
+    }
+}
+
+/// Whether the bitmap in force for the space lets `port` through: for checks.
+#[must_use]
+pub fn is_open(space: SpaceRef, port: u16) -> bool {
+    if space.ports().2.get() == 0 {
+        return false;
+    }
+    let leaves = Table(tables(space)[2]);
+    let word = usize::from(port) / 64;
+    let page = Table(leaves.get(1 + (word >> 9 & 1)).address());
+    page.word_at(word & 511) >> (port % 64) & 1 == 0
+}
+
+/// Frames that a space's own bitmap takes.
+pub const OWN_FRAMES: u64 = 5;

@@ -1,0 +1,216 @@
+//! Page-table entries and tables (Intel SDM vol. 3, 4.5; AMD APM vol. 2, 5.3).
+//!
+//! Four levels, counted from the leaves: level 0 holds 4 KiB pages, level 1
+//! 2 MiB, level 2 1 GiB pages, level 3 is the root. Who calls: `mem` only. An
+//! entry may be changed by the processor at any time (accessed, dirty), hence
+//! atomic access.
+
+use crate::arch::phys_to_virt;
+use abi::Rights;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Log2 of the bytes that one entry of `level` covers.
+#[inline]
+#[must_use]
+pub const fn shift(level: u32) -> u32 {
+    12 + 9 * (level & 3)
+}
+
+/// Bytes that one entry of `level` covers.
+#[inline]
+#[must_use]
+pub const fn span(level: u32) -> u64 {
+    1 << shift(level)
+}
+
+/// Index of the entry for `vaddr` in a table of `level`.
+#[inline]
+#[must_use]
+pub const fn index(vaddr: u64, level: u32) -> usize {
+    (vaddr >> shift(level)) as usize & 511
+}
+
+/// Level of the root table.
+pub const ROOT: u32 = 3;
+/// Level of the largest page.
+pub const HUGE: u32 = 2;
+/// First root entry of the kernel half.
+pub const KERNEL_HALF: usize = 256;
+
+/// One page-table entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Entry(pub u64);
+
+impl Entry {
+    /// Not present.
+    pub const EMPTY: Self = Self(0);
+    /// Present.
+    pub const P: u64 = 1;
+    /// Writable.
+    pub const W: u64 = 1 << 1;
+    /// For user level.
+    pub const U: u64 = 1 << 2;
+    /// Write-through and not cached: device memory.
+    pub const UNCACHED: u64 = 1 << 3 | 1 << 4;
+    /// Accessed.
+    pub const A: u64 = 1 << 5;
+    /// Dirty.
+    pub const D: u64 = 1 << 6;
+    /// A page rather than a table (levels 1 and 2).
+    pub const LARGE: u64 = 1 << 7;
+    /// Leaf: the page belongs to the kernel's own bookkeeping (KIP, UTCB); no node.
+    pub const KERNEL: u64 = 1 << 9;
+    /// Table: the twin entry beside it holds a node that smaller entries inherit.
+    pub const INHERIT: u64 = 1 << 9;
+    /// Leaf: is being flushed by its owner; may not be mapped any further.
+    pub const DYING: u64 = 1 << 10;
+    /// Not executable.
+    pub const NX: u64 = 1 << 63;
+    /// The address bits.
+    pub const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
+
+    /// A user page at `phys`; `caching` is 0 or [`Entry::UNCACHED`].
+    #[inline]
+    #[must_use]
+    pub const fn page(phys: u64, level: u32, rights: Rights, caching: u64) -> Self {
+        let large = if level > 0 { Self::LARGE } else { 0 };
+        Self(phys | Self::P | Self::U | large | caching | Self::rights_bits(rights))
+    }
+
+    /// A table at `phys`, restricting nothing.
+    #[inline]
+    #[must_use]
+    pub const fn table(phys: u64) -> Self {
+        Self(phys | Self::P | Self::W | Self::U)
+    }
+
+    /// The bits that `rights` set (R is P).
+    #[inline]
+    #[must_use]
+    pub const fn rights_bits(rights: Rights) -> u64 {
+        let w = (rights.0 as u64 & 2) >> 1 << 1;
+        let nx = (rights.0 as u64 & 1 ^ 1) << 63;
+        w | nx
+    }
+
+    /// Whether it is present.
+    #[inline]
+    #[must_use]
+    pub const fn present(self) -> bool {
+        self.0 & Self::P != 0
+    }
+
+    /// Whether it is a page when found in a table of `level`.
+    #[inline]
+    #[must_use]
+    pub const fn is_leaf(self, level: u32) -> bool {
+        level == 0 || self.0 & Self::LARGE != 0
+    }
+
+    /// Whether any of the bits in `mask` is set.
+    #[inline]
+    #[must_use]
+    pub const fn has(self, mask: u64) -> bool {
+        self.0 & mask != 0
+    }
+
+    /// The address of the page or table.
+    #[inline]
+    #[must_use]
+    pub const fn address(self) -> u64 {
+        self.0 & Self::ADDRESS
+    }
+
+    /// The rights of a present page.
+    #[inline]
+    #[must_use]
+    pub const fn rights(self) -> Rights {
+        let w = (self.0 & Self::W) as u8;
+        let x = (self.0 >> 63) as u8 ^ 1;
+        Rights(4 | w | x)
+    }
+
+    /// The status bits as rights: referenced is R and X, written is W (X.2 5.8).
+    #[inline]
+    #[must_use]
+    pub const fn status(self) -> Rights {
+        let r = if self.0 & Self::A != 0 { 5 } else { 0 };
+        let w = if self.0 & Self::D != 0 { 2 } else { 0 };
+        Rights(r | w)
+    }
+}
+
+/// One page of 512 words, a page table or its twin, by physical address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Table(pub u64);
+
+impl Table {
+    #[inline]
+    fn word(self, index: usize) -> &'static AtomicU64 {
+        // SAFETY: a `Table` names a frame of the kernel's pool that holds a
+        // table; `mem` gives the frame back only after the last reference to
+        // the table is gone. The index is masked to the page. The physical map
+        // covers the pool and is aligned.
+        unsafe { &*phys_to_virt(self.0).cast::<AtomicU64>().add(index & 511) }
+    }
+
+    /// Entry number `index`.
+    #[inline]
+    #[must_use]
+    pub fn get(self, index: usize) -> Entry {
+        Entry(self.word(index).load(Relaxed))
+    }
+
+    /// Replaces an entry whose accessed and dirty bits do not matter.
+    #[inline]
+    pub fn set(self, index: usize, entry: Entry) {
+        self.word(index).store(entry.0, Relaxed);
+    }
+
+    /// Empties an entry and returns what it was, with its last status bits.
+    #[inline]
+    pub fn take(self, index: usize) -> Entry {
+        Entry(self.word(index).swap(0, Relaxed))
+    }
+
+    /// Clears `clear`, sets `set`, and returns the entry as it was.
+    #[inline]
+    pub fn change(self, index: usize, clear: u64, set: u64) -> Entry {
+        let word = self.word(index);
+        let old = if clear == 0 { word.load(Relaxed) } else { word.fetch_and(!clear, Relaxed) };
+        if set != 0 {
+            word.fetch_or(set, Relaxed);
+        }
+        Entry(old)
+    }
+
+    /// Sets the bits in `set`.
+    #[inline]
+    pub fn set_bits(self, index: usize, set: u64) {
+        self.word(index).fetch_or(set, Relaxed);
+    }
+
+    /// A plain word of a twin page.
+    #[inline]
+    #[must_use]
+    pub fn word_at(self, index: usize) -> u64 {
+        self.word(index).load(Relaxed)
+    }
+
+    /// Sets a plain word of a twin page.
+    #[inline]
+    pub fn set_word(self, index: usize, value: u64) {
+        self.word(index).store(value, Relaxed);
+    }
+
+    /// Fills the table with consecutive pages, the first of them `first`, `step` bytes each.
+    pub fn fill(self, first: Entry, step: u64) {
+        let mut entry = first.0;
+        for index in 0..512 {
+            self.word(index).store(entry, Relaxed);
+            entry = entry.wrapping_add(step);
+        }
+    }
+}

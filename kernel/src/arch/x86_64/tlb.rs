@@ -1,0 +1,41 @@
+//! Forgetting cached translations.
+//!
+//! Without PCIDs a space's translations die with the next load of CR3, so only
+//! the current space needs work. With PCIDs they survive, and INVPCID reaches
+//! those of other spaces. Called after the tables were changed, so that the
+//! caches of table entries are covered too (SDM vol. 3, 4.10.4). One CPU.
+
+use super::paging::Entry;
+use crate::arch::hardware;
+use crate::mem::SpaceRef;
+
+/// Whether the processor is using the tables of `space` now.
+#[inline]
+#[must_use]
+pub fn is_current(space: SpaceRef) -> bool {
+    hardware::read_cr3() & Entry::ADDRESS == space.root()
+}
+
+/// Forgets the translation of `vaddr` in `space`.
+#[inline]
+pub fn invalidate(space: SpaceRef, vaddr: u64) {
+    if is_current(space) {
+        hardware::invlpg(vaddr);
+    } else if space.pcid() != 0 {
+        hardware::invpcid(0, space.pcid(), vaddr);
+    }
+}
+
+/// Forgets every translation of `space`.
+pub fn flush_space(space: SpaceRef) {
+    if is_current(space) {
+        hardware::reload_cr3();
+    } else if space.pcid() != 0 {
+        hardware::invpcid(1, space.pcid(), 0);
+    }
+}
+
+/// Forgets every translation under `pcid`, before another space gets it.
+pub fn flush_pcid(pcid: u16) {
+    hardware::invpcid(1, pcid, 0);
+}

@@ -1,0 +1,107 @@
+//! Emptying a space before it is freed.
+//!
+//! No thread of the space runs any more and no processor has its tables loaded.
+
+use super::io_flush::IoRevoke;
+use super::node::{NodeRef, PORTS};
+use super::revoke::{Revoke, Scope};
+use super::space::SpaceRef;
+use super::table::{self, Slot};
+use super::walk::{Parked, Walk, free_node};
+use super::{STEP_BUDGET, Step, cost, slab, state};
+use crate::arch::paging::{Entry, span};
+use crate::arch::tlb;
+use abi::Rights;
+use abi::layout::USER_END;
+
+/// Flushes everything a space has and frees its tables, nodes and port bitmap.
+/// At the end the quota is charged for the descriptor and the root table (which
+/// [`SpaceRef::free`] gives back) and what others charged to it.
+pub struct DestroyJob {
+    space: SpaceRef,
+    memory: Revoke,
+    ports: IoRevoke,
+    kernel_pages: u64,
+    parked: Option<Parked>,
+}
+
+impl DestroyJob {
+    /// Prepares the job; nothing happens yet.
+    #[must_use]
+    pub fn new(space: SpaceRef) -> Self {
+        Self {
+            space,
+            memory: Revoke::flush(space, 0, USER_END),
+            ports: IoRevoke::new(space, 0, 1 << 16, Scope::Own),
+            kernel_pages: 0,
+            parked: None,
+        }
+    }
+
+    /// Goes on for about `budget` units.
+    pub fn step(&mut self, budget: u32) -> Step {
+        let mut budget = budget.min(i32::MAX as u32) as i32;
+        if self.memory.step(&mut budget) == Step::More
+            || self.ports.step(&mut budget) == Step::More
+            || self.remove_kernel_pages(&mut budget) == Step::More
+            || self.remove_ghosts(&mut budget) == Step::More
+        {
+            return Step::More;
+        }
+        tlb::flush_space(self.space);
+        Step::Done
+    }
+
+    /// Runs the job to its end without letting anybody in between.
+    pub fn finish(&mut self) {
+        while self.step(STEP_BUDGET) == Step::More {}
+    }
+
+    /// KIP and UTCB pages that are still mapped; the frames are their owner's.
+    fn remove_kernel_pages(&mut self, budget: &mut i32) -> Step {
+        while self.kernel_pages < USER_END {
+            if *budget <= 0 {
+                return Step::More;
+            }
+            *budget -= cost::LOOK as i32;
+            let vaddr = self.kernel_pages;
+            let level = match table::find(self.space, vaddr) {
+                Slot::Leaf(leaf) => {
+                    if leaf.entry.has(Entry::KERNEL) {
+                        table::remove(self.space, vaddr, leaf);
+                        *budget -= cost::REMOVE as i32;
+                    }
+                    leaf.level
+                }
+                Slot::Empty { level } => level,
+            };
+            self.kernel_pages = (vaddr | (span(level) - 1)) + 1;
+        }
+        Step::Done
+    }
+
+    /// Nodes without pages, left by walks that are under way (or were abandoned).
+    fn remove_ghosts(&mut self, budget: &mut i32) -> Step {
+        while let Some(node) = slab::any(self.space).filter(|node| !node.has(PORTS)) {
+            if *budget <= 0 {
+                return Step::More;
+            }
+            *budget -= cost::REMOVE as i32;
+            let walk = self.parked.take().and_then(|claim| state().walks.resume(claim));
+            let mut walk = walk.unwrap_or_else(|| Self::whole(node));
+            if !walk.run(budget) {
+                self.parked = Some(state().walks.park(walk));
+                return Step::More;
+            }
+            if node.first_child().is_none() && node.count() == 0 {
+                free_node(node);
+            }
+        }
+        Step::Done
+    }
+
+    /// A walk over everything below `node`; addresses relative to its start.
+    fn whole(node: NodeRef) -> Walk {
+        Walk::new(node, 0, (0, node.size()), Rights::RWX)
+    }
+}

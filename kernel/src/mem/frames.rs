@@ -1,0 +1,189 @@
+//! The kernel's pool of 4 KiB frames, and one word of information per frame.
+//!
+//! Free frames form a list through their own first words. The information word
+//! of a page-table frame names its twin (the page with the mapping nodes of its
+//! leaf entries) and counts its used entries. Called by quotas only, at run time.
+
+use super::state;
+use crate::arch::phys_to_virt;
+use core::cell::Cell;
+
+/// Bytes of a frame.
+pub const FRAME: u64 = 4096;
+
+/// One frame of the pool, by physical address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a frame that is dropped is lost"]
+pub struct PhysFrame(u64);
+
+impl PhysFrame {
+    /// The frame that begins at `address`, a multiple of 4096.
+    pub const fn at(address: u64) -> Self {
+        Self(address & !(FRAME - 1))
+    }
+
+    /// Its physical address.
+    #[inline]
+    #[must_use]
+    pub const fn address(self) -> u64 {
+        self.0
+    }
+}
+
+/// The pool.
+pub struct Frames {
+    head: Cell<u64>,
+    free: Cell<u64>,
+    total: Cell<u64>,
+    info: Cell<u64>,
+    info_len: Cell<u64>,
+}
+
+impl Frames {
+    pub(crate) const fn new() -> Self {
+        Self {
+            head: Cell::new(0),
+            free: Cell::new(0),
+            total: Cell::new(0),
+            info: Cell::new(0),
+            info_len: Cell::new(0),
+        }
+    }
+}
+
+/// Bytes of the information array for physical memory below `max_phys`.
+#[must_use]
+pub const fn info_bytes(max_phys: u64) -> u64 {
+    (max_phys.div_ceil(FRAME) * 8).next_multiple_of(FRAME)
+}
+
+/// Places the information array at `info_phys`, for pool frames below `max_phys`.
+/// Before the first [`add_region`].
+pub fn init(info_phys: u64, max_phys: u64) {
+    let frames = &state().frames;
+    frames.info.set(info_phys);
+    frames.info_len.set(max_phys.div_ceil(FRAME));
+}
+
+/// Adds the frames in `start..end` to the pool, those beyond the information
+/// array excepted; returns how many.
+pub fn add_region(start: u64, end: u64) -> u64 {
+    let frames = &state().frames;
+    let limit = end.min(frames.info_len.get() * FRAME);
+    let mut address = start.next_multiple_of(FRAME).max(FRAME);
+    let mut added = 0;
+    while address + FRAME <= limit {
+        give_back(PhysFrame(address));
+        address += FRAME;
+        added += 1;
+    }
+    frames.total.set(frames.total.get() + added);
+    added
+}
+
+/// Takes a frame with arbitrary content.
+pub fn take() -> Option<PhysFrame> {
+    let frames = &state().frames;
+    let address = frames.head.get();
+    if address == 0 {
+        return None;
+    }
+    // SAFETY: the frame is in the free list, so nobody else uses it.
+    frames.head.set(unsafe { phys_to_virt(address).cast::<u64>().read() });
+    frames.free.set(frames.free.get() - 1);
+    Some(PhysFrame(address))
+}
+
+/// Takes a frame full of zeros.
+pub fn take_zeroed() -> Option<PhysFrame> {
+    let frame = take()?;
+    zero(frame);
+    Some(frame)
+}
+
+/// Fills a frame with zeros.
+pub fn zero(frame: PhysFrame) {
+    // SAFETY: the caller owns the frame; it lies in the physical map.
+    unsafe { phys_to_virt(frame.0).write_bytes(0, FRAME as usize) };
+}
+
+/// Puts a frame back into the pool.
+pub fn give_back(frame: PhysFrame) {
+    let frames = &state().frames;
+    // SAFETY: the caller owned the frame and gives it up.
+    unsafe { phys_to_virt(frame.0).cast::<u64>().write(frames.head.get()) };
+    frames.head.set(frame.0);
+    frames.free.set(frames.free.get() + 1);
+}
+
+/// Frames in the pool that are free.
+#[must_use]
+pub fn free() -> u64 {
+    state().frames.free.get()
+}
+
+/// Frames in the pool, used or not.
+#[must_use]
+pub fn total() -> u64 {
+    state().frames.total.get()
+}
+
+/// The information word of a page-table frame: the twin's address, and in the
+/// low 12 bits the number of used entries.
+#[derive(Clone, Copy)]
+pub(crate) struct Info(*mut u64);
+
+impl Info {
+    /// The word for the pool frame at `phys`.
+    #[inline]
+    pub(crate) fn of(phys: u64) -> Self {
+        let base = state().frames.info.get();
+        Self(phys_to_virt(base + (phys >> 12) * 8).cast())
+    }
+
+    #[inline]
+    fn get(self) -> u64 {
+        // SAFETY: `add_region` admits only frames that the array covers.
+        unsafe { self.0.read() }
+    }
+
+    #[inline]
+    fn put(self, value: u64) {
+        // SAFETY: as in `get`.
+        unsafe { self.0.write(value) }
+    }
+
+    #[inline]
+    pub(crate) fn init(self, twin: u64, used: u64) {
+        self.put(twin | used);
+    }
+
+    /// The twin's address, 0 if there is none.
+    #[inline]
+    pub(crate) fn twin(self) -> u64 {
+        self.get() & !0xFFF
+    }
+
+    #[inline]
+    pub(crate) fn used(self) -> u64 {
+        self.get() & 0xFFF
+    }
+
+    #[inline]
+    pub(crate) fn set_twin(self, twin: u64) {
+        self.put(twin | self.used());
+    }
+
+    #[inline]
+    pub(crate) fn one_more(self) {
+        self.put(self.get() + 1);
+    }
+
+    /// Counts one entry less; true if that was the last.
+    #[inline]
+    pub(crate) fn one_less(self) -> bool {
+        let value = self.get() - 1;
+        self.put(value);
+        value & 0xFFF == 0
+    }
+}

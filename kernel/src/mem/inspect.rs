@@ -1,0 +1,81 @@
+//! Looking at mapping trees, for the monitor and the tests.
+
+use super::node::NodeRef;
+use super::space::SpaceRef;
+use abi::Rights;
+
+/// One mapping of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// 0 for σ0's page.
+    pub depth: u32,
+    /// The space that has the mapping.
+    pub space: u32,
+    /// Where it has the frame.
+    pub vaddr: u64,
+    /// Log2 of the page's size there.
+    pub bits: u32,
+    /// What it may do.
+    pub rights: Rights,
+}
+
+/// The mappings of one frame in preorder.
+pub struct Tree {
+    phys: u64,
+    next: Option<(NodeRef, u64)>,
+    depth: u32,
+}
+
+impl Tree {
+    /// The mappings of the frame that contains `phys`.
+    #[must_use]
+    pub fn of(sigma0: SpaceRef, phys: u64) -> Self {
+        let root = sigma0.page(phys).and_then(|page| page.node);
+        Self { phys, next: root.map(|node| (node, node.vaddr())), depth: 0 }
+    }
+
+    /// The node behind `node` in preorder, whose region begins at `base`.
+    fn advance(&mut self, node: NodeRef, base: u64) {
+        if let Some(child) = node.first_child() {
+            self.depth += 1;
+            self.next = Some((child, base + child.offset()));
+            return;
+        }
+        let (mut node, mut base) = (node, base);
+        self.next = loop {
+            if let Some(next) = node.sibling() {
+                break Some((next, base - node.offset() + next.offset()));
+            }
+            base -= node.offset();
+            match node.parent() {
+                Some(parent) => node = parent,
+                None => break None,
+            }
+            self.depth -= 1;
+        };
+    }
+
+    /// The mapping that `node` has of the frame.
+    fn record(&self, node: NodeRef, base: u64) -> Option<Record> {
+        let inside = self.phys.checked_sub(base).filter(|inside| *inside < node.size())?;
+        let vaddr = node.vaddr() + inside;
+        let page = node.space().page(vaddr).filter(|page| page.node == Some(node))?;
+        let (bits, rights) = (page.bits, page.rights);
+        Some(Record { depth: self.depth, space: node.space().id(), vaddr, bits, rights })
+    }
+}
+
+impl Iterator for Tree {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        loop {
+            let (node, base) = self.next?;
+            let record = self.record(node, base);
+            self.advance(node, base);
+            if record.is_some() {
+                return record;
+            }
+        }
+    }
+}

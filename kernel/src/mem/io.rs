@@ -1,0 +1,148 @@
+//! I/O port mappings: one port is one very small page (Liedtke 1995, 2.1).
+//!
+//! A port has the same number in every space. A node covers a naturally aligned
+//! power of two of ports; a space's nodes are disjoint and form a list, short by
+//! decree ([`MAX_RANGES`]). The trees work like those of memory, the hardware's
+//! permission bitmap is the cache (`arch::iobitmap`).
+
+use super::node::{LIVE, NodeRef, PORTS};
+use super::quota::NoMemory;
+use super::slab;
+use super::space::SpaceRef;
+use crate::arch::{iobitmap, phys_to_virt, virt_to_phys};
+
+/// How many port ranges a space can hold: looking for one stays short.
+pub const MAX_RANGES: u64 = 256;
+
+/// Log2 of the number of all ports.
+pub const ALL_BITS: u32 = 16;
+
+/// First port of a port node.
+pub(crate) fn start(node: NodeRef) -> u64 {
+    node.raw().1.get() & 0xFFFF
+}
+
+/// Log2 of the number of ports.
+pub(crate) fn bits(node: NodeRef) -> u32 {
+    (node.raw().0.get() >> 40) as u32 & 0x1F
+}
+
+/// One past the last port.
+pub(crate) fn end(node: NodeRef) -> u64 {
+    start(node) + (1 << bits(node))
+}
+
+/// The next node of the same space.
+fn next(node: NodeRef) -> Option<NodeRef> {
+    let phys = node.raw().1.get() >> 16 << 4;
+    if phys == 0 { None } else { NodeRef::from_word(phys_to_virt(phys) as u64) }
+}
+
+fn set_next(node: NodeRef, next: Option<NodeRef>) {
+    let phys = next.map_or(0, |node| virt_to_phys(node.word() as *const u8));
+    let place = node.raw().1;
+    place.set(place.get() & 0xFFFF | phys >> 4 << 16);
+}
+
+fn set_bits(node: NodeRef, bits: u32) {
+    let owner = node.raw().0;
+    owner.set(owner.get() & !(0x1F << 40) | u64::from(bits) << 40);
+}
+
+/// The nodes of a space, newest first.
+pub(crate) fn of(space: SpaceRef) -> impl Iterator<Item = NodeRef> {
+    core::iter::successors(NodeRef::from_word(space.ports().0.get()), |node| next(*node))
+}
+
+/// The space's node that covers `port`.
+pub(crate) fn find(space: SpaceRef, port: u64) -> Option<NodeRef> {
+    of(space).find(|node| start(*node) <= port && port < end(*node))
+}
+
+/// The first node that begins in `from..to`.
+pub(crate) fn first_in(space: SpaceRef, from: u64, to: u64) -> Option<NodeRef> {
+    of(space).filter(|node| (from..to).contains(&start(*node))).min_by_key(|node| start(*node))
+}
+
+/// Whether `space` may use `port`, by the mappings.
+#[must_use]
+pub fn allowed(space: SpaceRef, port: u16) -> bool {
+    find(space, u64::from(port)).is_some()
+}
+
+/// A node without links for ports that are not in the space yet.
+fn enlist(space: SpaceRef, start: u64, bits: u32) -> Result<NodeRef, NoMemory> {
+    let (head, count, _) = space.ports();
+    if count.get() >= MAX_RANGES {
+        return Err(NoMemory);
+    }
+    let node = slab::alloc(space)?;
+    node.init(space, 0, 0, 0);
+    let (owner, place) = node.raw();
+    let number = virt_to_phys(space.address()) >> 12;
+    owner.set(number | u64::from(bits) << 40 | LIVE | PORTS);
+    place.set(start);
+    set_next(node, NodeRef::from_word(head.get()));
+    head.set(node.word());
+    count.set(count.get() + 1);
+    Ok(node)
+}
+
+/// Takes a node off its space's list and frees it; it is in no tree any more.
+fn delist(space: SpaceRef, node: NodeRef) {
+    let (head, count, _) = space.ports();
+    match of(space).find(|before| next(*before) == Some(node)) {
+        Some(before) => set_next(before, next(node)),
+        None => head.set(next(node).map_or(0, NodeRef::word)),
+    }
+    count.set(count.get() - 1);
+    slab::free(space, node);
+}
+
+/// Gives the space 2^`bits` ports; the caller links the node into a tree.
+pub(crate) fn insert(space: SpaceRef, start: u64, bits: u32) -> Result<NodeRef, NoMemory> {
+    let node = enlist(space, start, bits)?;
+    if let Err(error) = iobitmap::allow(space, start, bits) {
+        delist(space, node);
+        return Err(error);
+    }
+    Ok(node)
+}
+
+/// Takes the ports of a node without children from its space.
+pub(crate) fn remove(node: NodeRef) {
+    let space = node.space();
+    iobitmap::forbid(space, start(node), bits(node));
+    node.unlink();
+    delist(space, node);
+    if space.port_ranges() == 0 {
+        iobitmap::release(space);
+    }
+}
+
+/// Cuts a node of at least two ports, none of whose children is as large, into
+/// halves; the space pays for the new one.
+pub(crate) fn halve(node: NodeRef) -> Result<(), NoMemory> {
+    let half = bits(node).checked_sub(1).ok_or(NoMemory)?;
+    let middle = start(node) + (1 << half);
+    let upper = enlist(node.space(), middle, half)?;
+    set_bits(node, half);
+    upper.link_behind(node);
+    let mut child = node.first_child();
+    while let Some(this) = child {
+        child = this.sibling();
+        if start(this) >= middle {
+            this.unlink();
+            this.link_below(upper);
+        }
+    }
+    Ok(())
+}
+
+/// σ0's node for all ports, made when it is first needed.
+pub(crate) fn sigma0_root(space: SpaceRef) -> Result<NodeRef, NoMemory> {
+    match find(space, 0) {
+        Some(node) => Ok(node),
+        None => insert(space, 0, ALL_BITS),
+    }
+}

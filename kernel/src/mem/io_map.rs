@@ -1,0 +1,116 @@
+//! Mapping and granting I/O ports.
+
+use super::io::{self, ALL_BITS, end, start};
+use super::io_flush::IoRevoke;
+use super::node::NodeRef;
+use super::quota::NoMemory;
+use super::revoke::Scope;
+use super::space::SpaceRef;
+use super::window::Transfer;
+use super::{Step, cost};
+
+/// Moves a range of ports from one space to another; see `map.rs` for the rules.
+pub(crate) struct IoMap {
+    src: SpaceRef,
+    dst: SpaceRef,
+    pos: u64,
+    end: u64,
+    grant: bool,
+    /// Something that has to be revoked before going on at `resume`.
+    revoke: Option<IoRevoke>,
+    resume: u64,
+}
+
+impl IoMap {
+    /// Prepares the operation.
+    pub(crate) fn new(src: SpaceRef, dst: SpaceRef, transfer: Transfer, grant: bool) -> Self {
+        let nothing = src == dst || dst.is_sigma0();
+        let end = if nothing { transfer.from } else { transfer.from + transfer.len };
+        let grant = grant && !src.is_sigma0();
+        Self { src, dst, pos: transfer.from, end, grant, revoke: None, resume: 0 }
+    }
+
+    /// Goes on until done or the budget is used up.
+    pub(crate) fn step(&mut self, budget: &mut i32) -> Result<Step, NoMemory> {
+        loop {
+            if let Some(revoke) = &mut self.revoke {
+                if revoke.step(budget) == Step::More {
+                    return Ok(Step::More);
+                }
+                self.revoke = None;
+                self.pos = self.resume;
+            }
+            if self.pos >= self.end {
+                return Ok(Step::Done);
+            }
+            if *budget <= 0 {
+                return Ok(Step::More);
+            }
+            *budget -= cost::MAP as i32;
+            self.piece()?;
+        }
+    }
+
+    fn piece(&mut self) -> Result<(), NoMemory> {
+        if self.src.is_sigma0() {
+            io::sigma0_root(self.src)?;
+        }
+        let Some(source) = io::find(self.src, self.pos) else {
+            self.pos = io::first_in(self.src, self.pos, self.end).map_or(self.end, start);
+            return Ok(());
+        };
+        let high = self.end.min(end(source));
+        match io::find(self.dst, self.pos) {
+            Some(there) if self.is_same(source, there) => {
+                self.mapped(source, there, high.min(end(there)));
+            }
+            Some(there) => self.flush(self.dst, high.min(end(there)), self.pos),
+            None => self.insert(source, high)?,
+        }
+        Ok(())
+    }
+
+    /// Whether `there` came from the same place as the new mapping would.
+    fn is_same(&self, source: NodeRef, there: NodeRef) -> bool {
+        let parent = if self.grant { source.parent() } else { Some(source) };
+        parent.is_some() && there.parent() == parent
+    }
+
+    /// Maps the largest block at the position that is free and ends by `high`.
+    fn insert(&mut self, source: NodeRef, high: u64) -> Result<(), NoMemory> {
+        let free = io::first_in(self.dst, self.pos, high).map_or(high, start);
+        let room = (free - self.pos).ilog2();
+        let bits = room.min((self.pos | 1 << ALL_BITS).trailing_zeros());
+        let node = io::insert(self.dst, self.pos, bits)?;
+        if self.grant {
+            node.link_behind(source);
+        } else {
+            node.link_below(source);
+        }
+        self.mapped(source, node, self.pos + (1 << bits));
+        Ok(())
+    }
+
+    /// The destination has the ports up to `high`; a grant now takes them from the source.
+    fn mapped(&mut self, source: NodeRef, node: NodeRef, high: u64) {
+        if !self.grant {
+            self.pos = high;
+            return;
+        }
+        let mut child = source.first_child();
+        while let Some(this) = child {
+            child = this.sibling();
+            if self.pos <= start(this) && end(this) <= high {
+                this.unlink();
+                this.link_below(node);
+            }
+        }
+        self.flush(self.src, high, high);
+    }
+
+    /// Flushes `space` from the position to `high`, then goes on at `resume`.
+    fn flush(&mut self, space: SpaceRef, high: u64, resume: u64) {
+        self.revoke = Some(IoRevoke::new(space, self.pos, high, Scope::Own));
+        self.resume = resume;
+    }
+}

@@ -1,0 +1,351 @@
+//! Map and grant (X.2 4.4; Liedtke 1995, 2.1) as a job.
+//!
+//! Works off a transfer piece by piece; a piece is the largest page that source,
+//! alignment and length allow. What is in the way at the destination is flushed
+//! first, so no cycle can arise. The receiver's space pays for tables and nodes.
+
+use super::frames::FRAME;
+use super::io_map::IoMap;
+use super::node::NodeRef;
+use super::quota::NoMemory;
+use super::revoke::{Revoke, Scope, take_own};
+use super::space::SpaceRef;
+use super::table::{self, Leaf, Slot};
+use super::walk::{Parked, Walk, leave_status, take_status};
+use super::window::{self, Transfer};
+use super::{STEP_BUDGET, Step, cost, sigma0, slab, state};
+use crate::arch::paging::{Entry, index, span};
+use crate::arch::tlb;
+use abi::{Fpage, MapItem, Rights};
+
+/// Moves what one map or grant item says from one space to another.
+///
+/// Rights are those asked for that the source has; without R nothing is mapped.
+/// A page that already came from the same source page to the same place keeps
+/// its derivatives and gains rights. The KIP and UTCB areas of both spaces are
+/// skipped. σ0 only lends: its grants map, and nothing can be mapped into it.
+/// Granting a part of a large page moves the mappings derived from within that
+/// part; larger ones lose it.
+pub struct MapJob(Kind);
+
+enum Kind {
+    Memory(Memory),
+    Ports(IoMap),
+}
+
+struct Memory {
+    src: SpaceRef,
+    dst: SpaceRef,
+    transfer: Transfer,
+    done: u64,
+    rights: Rights,
+    grant: bool,
+    /// Something that has to be revoked before going on.
+    revoke: Option<Revoke>,
+    /// Where to go on after `revoke`; the same piece again if 0.
+    skip: u64,
+    /// Children of a granted page on their way to its new node.
+    adoption: Option<Parked>,
+    /// What is left of the sender's flexpage after a grant into a smaller window.
+    rest: Option<(u64, u64)>,
+}
+
+/// One page to be mapped.
+#[derive(Clone, Copy)]
+struct Piece {
+    from: u64,
+    to: u64,
+    level: u32,
+    source: Leaf,
+    node: NodeRef,
+    rights: Rights,
+}
+
+impl Piece {
+    fn size(&self) -> u64 {
+        span(self.level)
+    }
+
+    fn phys(&self) -> u64 {
+        self.source.phys() + (self.from & (span(self.source.level) - 1))
+    }
+
+    /// Physical address of the start of the source node's region.
+    fn base(&self) -> u64 {
+        self.phys() - (self.from - self.node.vaddr())
+    }
+}
+
+/// What became of a piece.
+enum Progress {
+    /// Go on this many bytes further.
+    Advance(u64),
+    /// Look at the same place again.
+    Again,
+}
+
+impl MapJob {
+    /// Prepares the job; nothing happens yet.
+    #[must_use]
+    pub fn new(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> Self {
+        if item.fpage.is_io() {
+            let transfer = window::ports(item, window);
+            return Self(Kind::Ports(IoMap::new(src, dst, transfer, item.grant)));
+        }
+        let mut transfer = window::memory(item, window);
+        if dst.is_sigma0() || window.is_nil() {
+            transfer.len = 0;
+        }
+        let grant = item.grant && !src.is_sigma0();
+        let partial = grant && src != dst && transfer.len != 0 && item.fpage.bits() > window.bits();
+        let end = item.fpage.base().saturating_add(item.fpage.size()).min(abi::layout::USER_END);
+        Self(Kind::Memory(Memory {
+            src,
+            dst,
+            transfer,
+            done: 0,
+            rights: item.fpage.rights(),
+            grant,
+            revoke: None,
+            skip: 0,
+            adoption: None,
+            rest: partial.then_some((item.fpage.base(), end)),
+        }))
+    }
+
+    /// Goes on for about `budget` units (see [`STEP_BUDGET`]).
+    ///
+    /// # Errors
+    /// [`NoMemory`]: the receiver's quota (for granting σ0's page, σ0's) is
+    /// exhausted; what was moved so far stays moved.
+    pub fn step(&mut self, budget: u32) -> Result<Step, NoMemory> {
+        let mut budget = budget.min(i32::MAX as u32) as i32;
+        match &mut self.0 {
+            Kind::Memory(memory) => memory.step(&mut budget),
+            Kind::Ports(ports) => ports.step(&mut budget),
+        }
+    }
+
+    /// Runs the job to its end without letting anybody in between.
+    ///
+    /// # Errors
+    /// As for [`MapJob::step`].
+    pub fn finish(&mut self) -> Result<(), NoMemory> {
+        while self.step(STEP_BUDGET)? == Step::More {}
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn step(&mut self, budget: &mut i32) -> Result<Step, NoMemory> {
+        loop {
+            if let Some(revoke) = &mut self.revoke {
+                if revoke.step(budget) == Step::More {
+                    return Ok(Step::More);
+                }
+                self.revoke = None;
+                self.done += core::mem::take(&mut self.skip);
+            }
+            if self.done >= self.transfer.len {
+                match self.rest.take() {
+                    Some((start, end)) => self.revoke = Some(Revoke::flush(self.src, start, end)),
+                    None => return Ok(Step::Done),
+                }
+                continue;
+            }
+            if *budget <= 0 {
+                return Ok(Step::More);
+            }
+            match self.piece(budget)? {
+                Progress::Advance(bytes) => self.done += bytes,
+                Progress::Again => {}
+            }
+        }
+    }
+
+    /// Looks at what is at the position and deals with the largest page possible.
+    #[inline]
+    fn piece(&mut self, budget: &mut i32) -> Result<Progress, NoMemory> {
+        *budget -= cost::LOOK as i32;
+        let from = self.transfer.from + self.done;
+        let to = self.transfer.to + self.done;
+        let leaf = match self.source(from)? {
+            Ok(leaf) => leaf,
+            Err(level) => return Ok(Self::pass(from, level)),
+        };
+        let rights = self.rights.and(leaf.entry.rights());
+        let same = self.src == self.dst && from == to;
+        let Some(node) = leaf.node else { return Ok(Self::pass(from, leaf.level)) };
+        if same || leaf.entry.has(Entry::DYING) || !rights.contains(Rights::R) {
+            return Ok(Self::pass(from, leaf.level));
+        }
+        let left = self.transfer.len - self.done;
+        let Some(level) = self.level(leaf.level, from, to, left) else {
+            return Ok(Progress::Advance(FRAME));
+        };
+        self.place(Piece { from, to, level, source: leaf, node, rights }, budget)
+    }
+
+    /// The sender's page; or the level of the entry that is empty.
+    #[inline]
+    fn source(&self, from: u64) -> Result<Result<Leaf, u32>, NoMemory> {
+        if self.src.is_sigma0() {
+            return Ok(sigma0::leaf(self.src, from)?.ok_or_else(|| sigma0::empty_level(from)));
+        }
+        Ok(match table::find(self.src, from) {
+            Slot::Leaf(leaf) => Ok(leaf),
+            Slot::Empty { level } => Err(level),
+        })
+    }
+
+    /// Goes to the end of the entry of `level` around `from`.
+    fn pass(from: u64, level: u32) -> Progress {
+        Progress::Advance(span(level) - (from & (span(level) - 1)))
+    }
+
+    /// The largest page level for a piece; none if the destination is protected.
+    #[inline]
+    fn level(&self, source: u32, from: u64, to: u64, left: u64) -> Option<u32> {
+        let mut level = source;
+        loop {
+            let size = span(level);
+            let fits = (from | to) & (size - 1) == 0 && size <= left;
+            if fits && !self.dst.is_protected(to, to + size) {
+                return Some(level);
+            }
+            level = level.checked_sub(1)?;
+        }
+    }
+
+    /// Maps or grants a piece, or prepares for it.
+    #[inline]
+    fn place(&mut self, piece: Piece, budget: &mut i32) -> Result<Progress, NoMemory> {
+        match table::find(self.dst, piece.to) {
+            Slot::Empty { level } if level >= piece.level => {
+                *budget -= cost::MAP as i32;
+                if self.grant {
+                    return self.grant_piece(piece, None, budget);
+                }
+                insert(self.dst, piece)?.link_below(piece.node);
+                Ok(Progress::Advance(piece.size()))
+            }
+            Slot::Leaf(there) if self.is_same(piece, there) => self.extend(piece, there, budget),
+            _ => {
+                self.revoke = Some(Revoke::flush(self.dst, piece.to, piece.to + piece.size()));
+                Ok(Progress::Again)
+            }
+        }
+    }
+
+    /// Whether the destination already has this very page from the same source.
+    #[inline]
+    fn is_same(&self, piece: Piece, there: Leaf) -> bool {
+        let source = if self.grant { piece.node.parent() } else { Some(piece.node) };
+        let inside = piece.to & (span(there.level) - 1);
+        there.level >= piece.level
+            && there.node.is_some_and(|node| node.parent().is_some() && node.parent() == source)
+            && there.phys() + inside == piece.phys()
+            && !there.entry.has(Entry::DYING)
+    }
+
+    /// Adds rights to a page that is already mapped.
+    fn extend(&mut self, piece: Piece, there: Leaf, budget: &mut i32) -> Result<Progress, NoMemory> {
+        *budget -= cost::MAP as i32;
+        let missing = piece.rights.without(there.entry.rights());
+        if !missing.is_empty() {
+            if there.level > piece.level {
+                *budget -= cost::SPLIT as i32;
+                table::split(self.dst, piece.to, there)?;
+                return Ok(Progress::Again);
+            }
+            let write = if missing.contains(Rights::W) { Entry::W } else { 0 };
+            let never = if missing.contains(Rights::X) { Entry::NX } else { 0 };
+            there.table.change(there.index, never, write);
+            tlb::invalidate(self.dst, piece.to);
+        }
+        match there.node {
+            Some(node) if self.grant => self.grant_piece(piece, Some(node), budget),
+            _ => Ok(Progress::Advance(piece.size())),
+        }
+    }
+}
+
+/// Enters a new page at the destination; the node is not linked yet.
+#[inline]
+fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
+    let table = table::ensure(dst, piece.to, piece.level)?;
+    let node = slab::alloc(dst).inspect_err(|_| table::prune(dst, piece.to, piece.level))?;
+    let offset = piece.from - piece.node.vaddr();
+    node.init(dst, piece.to, piece.level, offset);
+    let caching = piece.source.entry.0 & Entry::UNCACHED;
+    let entry = Entry::page(piece.phys(), piece.level, piece.rights, caching);
+    table::put(table, index(piece.to, piece.level), piece.level, entry, Some(node));
+    Ok(node)
+}
+
+/// Granting. The new page first becomes a sibling of the old one, then adopts
+/// its children one by one, then the old page goes: at every point in between
+/// both spaces are in a state that mapping alone could have produced.
+impl Memory {
+    fn grant_piece(
+        &mut self,
+        piece: Piece,
+        there: Option<NodeRef>,
+        budget: &mut i32,
+    ) -> Result<Progress, NoMemory> {
+        let lost = piece.source.entry.rights().without(piece.rights);
+        let end = piece.from + piece.size();
+        if !lost.is_empty() && piece.node.first_child().is_some() {
+            let revoke = Revoke::new(self.src, piece.from, end, Scope::Own, lost);
+            self.revoke = Some(revoke);
+            return Ok(Progress::Again);
+        }
+        let new = match there {
+            Some(node) => node,
+            None => self.sibling(piece)?,
+        };
+        if piece.node.first_child().is_some() && !self.adopt(piece, new, budget) {
+            return Ok(Progress::Again);
+        }
+        self.inherit_status(piece, new);
+        if piece.source.level == piece.level && piece.node.first_child().is_none() {
+            *budget -= cost::REMOVE as i32;
+            take_own(self.src, piece.from, piece.source, piece.node, Rights::NONE);
+            return Ok(Progress::Advance(piece.size()));
+        }
+        self.revoke = Some(Revoke::flush(self.src, piece.from, end));
+        self.skip = piece.size();
+        Ok(Progress::Again)
+    }
+
+    /// The new page beside the old one.
+    fn sibling(&self, piece: Piece) -> Result<NodeRef, NoMemory> {
+        let node = insert(self.dst, piece)?;
+        let parent_offset = piece.node.offset() + (piece.from - piece.node.vaddr());
+        node.set_offset(parent_offset);
+        node.link_behind(piece.node);
+        Ok(node)
+    }
+
+    /// The new page has been used as the old one was.
+    fn inherit_status(&self, piece: Piece, new: NodeRef) {
+        if let Slot::Leaf(leaf) = table::find(self.dst, piece.to) {
+            leaf.table.set_bits(leaf.index, piece.source.entry.0 & (Entry::A | Entry::D));
+        }
+        leave_status(new, take_status(piece.node, false));
+    }
+
+    /// Moves the children inside the piece to `new`; false if the budget ran out.
+    fn adopt(&mut self, piece: Piece, new: NodeRef, budget: &mut i32) -> bool {
+        let parked = self.adoption.take().and_then(|claim| state().walks.resume(claim));
+        let region = (piece.phys(), piece.phys() + piece.size());
+        let walk = parked
+            .unwrap_or_else(|| Walk::new(piece.node, piece.base(), region, Rights::NONE));
+        let mut walk = walk.adopting(new, piece.phys() - (piece.to - new.vaddr()));
+        if walk.run(budget) {
+            return true;
+        }
+        self.adoption = Some(state().walks.park(walk));
+        false
+    }
+}

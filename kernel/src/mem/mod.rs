@@ -1,0 +1,147 @@
+//! Memory: frames, quotas, address spaces, the mapping database.
+//!
+//! Spaces are built recursively by map, grant and flush (Liedtke 1995, 2.1 and
+//! Appendix A): a tree of mapping nodes per frame, and the hardware's page
+//! tables as the cache of it. Everything here runs with interrupts off on one
+//! processor. Nothing is allocated after boot but frames that the quota of the
+//! space concerned pays for. Long operations are jobs with bounded steps; a job
+//! that was begun must be stepped to its end (or its space destroyed).
+
+pub mod check;
+pub mod destroy;
+pub mod frames;
+pub mod inspect;
+pub mod io;
+pub mod io_flush;
+pub mod io_map;
+pub mod map;
+pub mod node;
+pub mod quota;
+pub mod reserved;
+pub mod revoke;
+pub mod sigma0;
+pub mod slab;
+pub mod space;
+pub mod table;
+pub mod unmap;
+pub mod walk;
+pub mod window;
+
+pub use destroy::DestroyJob;
+pub use frames::PhysFrame;
+pub use map::MapJob;
+pub use quota::{NoMemory, Quota};
+pub use sigma0::{sigma0_fault, sigma0_open_ports};
+pub use space::{AddressSpace, Resolved, SpaceRef};
+pub use unmap::UnmapJob;
+
+use crate::arch::pcid::Pcids;
+use crate::arch::{memory_state, phys_to_virt};
+use core::cell::Cell;
+
+/// What a step of a job came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a job must be stepped to its end"]
+pub enum Step {
+    /// The job is finished.
+    Done,
+    /// Call `step` again, after letting interrupts in.
+    More,
+}
+
+/// A budget that keeps a step below about 1,500 instructions: one unit is about
+/// sixteen. The dearest single action, splitting a large page, costs some 2,000.
+pub const STEP_BUDGET: u32 = 96;
+
+/// What an action costs, in budget units.
+pub(crate) mod cost {
+    pub const LOOK: u32 = 2;
+    pub const VISIT: u32 = 2;
+    pub const REMOVE: u32 = 8;
+    pub const MAP: u32 = 10;
+    pub const SPLIT: u32 = 96;
+}
+
+/// The largest page that is used. One constant switches large pages off.
+pub const LARGEST_LEVEL: u32 = crate::arch::paging::HUGE;
+
+/// All global state of the memory module.
+pub struct State {
+    pub(crate) frames: frames::Frames,
+    pub(crate) layout: reserved::Layout,
+    pub(crate) walks: walk::Parking,
+    pub(crate) pcids: Pcids,
+    pub(crate) template: Cell<u64>,
+    pub(crate) ports: crate::arch::iobitmap::Defaults,
+    pub(crate) huge_pages: Cell<bool>,
+    pub(crate) cr3_changed: Cell<Option<fn(SpaceRef)>>,
+}
+
+impl State {
+    /// Nothing known yet; boot tells.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            frames: frames::Frames::new(),
+            layout: reserved::Layout::new(),
+            walks: walk::Parking::new(),
+            pcids: Pcids::new(),
+            template: Cell::new(0),
+            ports: crate::arch::iobitmap::Defaults::new(),
+            huge_pages: Cell::new(false),
+            cr3_changed: Cell::new(None),
+        }
+    }
+}
+
+impl State {
+    /// What the port bitmaps of all spaces share.
+    pub(crate) fn port_defaults(&self) -> &crate::arch::iobitmap::Defaults {
+        &self.ports
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The state of this machine.
+#[inline]
+pub(crate) fn state() -> &'static State {
+    memory_state()
+}
+
+/// Names the root table whose kernel half every new space copies.
+pub fn set_kernel_template(root_phys: u64) {
+    state().template.set(root_phys);
+}
+
+/// Says that the processor has 1 GiB pages (CPUID 8000_0001h, EDX bit 26).
+pub fn enable_huge_pages() {
+    state().huge_pages.set(true);
+}
+
+/// Says that PCIDs are on (CR4.PCIDE) and INVPCID exists; before the first space.
+pub fn enable_pcids() {
+    state().pcids.enable();
+}
+
+/// Registers what is called after a space's CR3 word has changed because its
+/// PCID went to another space, so that cached copies can be refreshed.
+pub fn on_cr3_change(hook: fn(SpaceRef)) {
+    state().cr3_changed.set(Some(hook));
+}
+
+/// Copies the page-aligned frame content; used for root tables.
+pub(crate) fn copy_words(from_phys: u64, to_phys: u64, first: usize, end: usize) {
+    for index in first..end.min(512) {
+        // SAFETY: both are frames that hold tables and lie in the physical
+        // map; the index stays inside the page.
+        unsafe {
+            let value = phys_to_virt(from_phys).cast::<u64>().add(index).read();
+            phys_to_virt(to_phys).cast::<u64>().add(index).write(value);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Mapping nodes: one per mapped page, linked into a tree per frame.
+//!
+//! A node stands for one mapping operation's page: a region of 2^12, 2^21 or
+//! 2^30 bytes of one space. When parts of a large page are taken away, the page
+//! table is split and the node stays, counting the entries that still refer to
+//! it; so no node has to be split. A child lies within its parent's region and
+//! stores its distance from the parent's start, so physical addresses need no
+//! word. A node whose count is 0 is a *ghost*: its pages are gone, a walk that
+//! removes its subtree is still under way.
+
+use super::space::SpaceRef;
+use crate::arch::paging::{shift, span};
+use crate::arch::{phys_to_virt, virt_to_phys};
+use core::cell::Cell;
+use core::ops::Deref;
+use core::ptr::NonNull;
+
+/// 48 bytes: 85 of them fill a frame.
+#[repr(C)]
+pub struct Node {
+    parent: Cell<u64>,
+    child: Cell<u64>,
+    next: Cell<u64>,
+    prev: Cell<u64>,
+    /// 39..0 frame number of the space, 58..40 entries that refer to the node, 63..59 flags.
+    owner: Cell<u64>,
+    /// 35..0 virtual page number, 53..36 pages from the parent's start, 55..54 level.
+    place: Cell<u64>,
+}
+
+const _: () = assert!(size_of::<Node>() == 48);
+
+const COUNT_ONE: u64 = 1 << 40;
+const COUNT_MASK: u64 = 0x7_FFFF << 40;
+const SPACE_MASK: u64 = (1 << 40) - 1;
+
+/// A parked walk stands at this node.
+pub(crate) const CURSOR: u64 = 1 << 59;
+/// The slot is in use.
+pub(crate) const LIVE: u64 = 1 << 60;
+/// A vanished child was written.
+pub(crate) const WRITTEN: u64 = 1 << 61;
+/// A vanished child was referenced.
+pub(crate) const REFERENCED: u64 = 1 << 62;
+/// An I/O port node (`io.rs` uses its own layout of `place`).
+pub(crate) const PORTS: u64 = 1 << 63;
+
+/// A node that is alive. Not counted: the tree's links are the owners.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct NodeRef(NonNull<Node>);
+
+impl Deref for NodeRef {
+    type Target = Node;
+
+    #[inline]
+    fn deref(&self) -> &Node {
+        // SAFETY: a `NodeRef` is made from a slot that the slab handed out, and
+        // all of the tree's references to it are removed before the slot is
+        // freed (`slab::free`, called by `walk` and `io` only). Fields are
+        // cells, and the kernel is single-threaded.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl NodeRef {
+    /// The node at a kernel address; `None` for 0.
+    #[inline]
+    pub(crate) fn from_word(word: u64) -> Option<Self> {
+        NonNull::new(word as *mut Node).map(Self)
+    }
+
+    /// The word that stands for this node in twins and links.
+    #[inline]
+    pub(crate) fn word(self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+
+    /// Links this node, which has no parent, as the first child of `parent`.
+    #[inline]
+    pub(crate) fn link_below(self, parent: Self) {
+        let first = parent.child.get();
+        self.parent.set(parent.word());
+        self.prev.set(0);
+        self.next.set(first);
+        if let Some(first) = Self::from_word(first) {
+            first.prev.set(self.word());
+        }
+        parent.child.set(self.word());
+    }
+
+    /// Links this node, which has no parent, right behind its new sibling.
+    #[inline]
+    pub(crate) fn link_behind(self, sibling: Self) {
+        let next = sibling.next.get();
+        self.parent.set(sibling.parent.get());
+        self.prev.set(sibling.word());
+        self.next.set(next);
+        if let Some(next) = Self::from_word(next) {
+            next.prev.set(self.word());
+        }
+        sibling.next.set(self.word());
+    }
+
+    /// Takes this node out of its parent's list of children.
+    #[inline]
+    pub(crate) fn unlink(self) {
+        let (prev, next) = (self.prev.get(), self.next.get());
+        if let Some(prev) = Self::from_word(prev) {
+            prev.next.set(next);
+        } else if let Some(parent) = self.parent() {
+            parent.child.set(next);
+        }
+        if let Some(next) = Self::from_word(next) {
+            next.prev.set(prev);
+        }
+        self.parent.set(0);
+    }
+}
+
+impl Node {
+    /// Fills in a fresh slot: a page of `level` of `space` at `vaddr`, one entry.
+    #[inline]
+    pub(crate) fn init(&self, space: SpaceRef, vaddr: u64, level: u32, offset: u64) {
+        self.child.set(0);
+        self.parent.set(0);
+        self.next.set(0);
+        self.prev.set(0);
+        self.owner.set(virt_to_phys(space.address()) >> 12 | COUNT_ONE | LIVE);
+        self.place.set(vaddr >> 12 | offset >> 12 << 36 | u64::from(level) << 54);
+    }
+
+    /// The raw `owner` and `place` words, for port nodes.
+    #[inline]
+    pub(crate) fn raw(&self) -> (&Cell<u64>, &Cell<u64>) {
+        (&self.owner, &self.place)
+    }
+
+    /// The link that chains free slots.
+    #[inline]
+    pub(crate) fn free_link(&self) -> &Cell<u64> {
+        &self.next
+    }
+
+    /// Who it was derived from; `None` for a root (σ0's page).
+    #[inline]
+    #[must_use]
+    pub fn parent(&self) -> Option<NodeRef> {
+        NodeRef::from_word(self.parent.get())
+    }
+
+    /// The newest mapping derived from it.
+    #[inline]
+    #[must_use]
+    pub fn first_child(&self) -> Option<NodeRef> {
+        NodeRef::from_word(self.child.get())
+    }
+
+    /// The next mapping derived from the same parent.
+    #[inline]
+    #[must_use]
+    pub fn sibling(&self) -> Option<NodeRef> {
+        NodeRef::from_word(self.next.get())
+    }
+
+    /// The space that the page belongs to.
+    #[inline]
+    #[must_use]
+    pub fn space(&self) -> SpaceRef {
+        let phys = (self.owner.get() & SPACE_MASK) << 12;
+        // The space outlives its nodes: `DestroyJob` frees them first.
+        SpaceRef::from_live(phys_to_virt(phys))
+    }
+
+    /// Where in the space the region begins.
+    #[inline]
+    #[must_use]
+    pub fn vaddr(&self) -> u64 {
+        (self.place.get() & ((1 << 36) - 1)) << 12
+    }
+
+    /// Bytes from the start of the parent's region to the start of this one.
+    #[inline]
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        (self.place.get() >> 36 & 0x3_FFFF) << 12
+    }
+
+    #[inline]
+    pub(crate) fn set_offset(&self, offset: u64) {
+        let rest = self.place.get() & !(0x3_FFFF << 36);
+        self.place.set(rest | offset >> 12 << 36);
+    }
+
+    /// Page-table level of the page when it was mapped.
+    #[inline]
+    #[must_use]
+    pub fn level(&self) -> u32 {
+        (self.place.get() >> 54) as u32 & 3
+    }
+
+    /// Bytes of the region.
+    #[inline]
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        span(self.level())
+    }
+
+    /// Log2 of the bytes of the region.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        shift(self.level())
+    }
+
+    /// Page-table entries that refer to it.
+    #[inline]
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        (self.owner.get() & COUNT_MASK) >> 40
+    }
+
+    #[inline]
+    pub(crate) fn add_count(&self, more: u64) {
+        self.owner.set(self.owner.get() + (more << 40));
+    }
+
+    /// Counts one entry less; true if that was the last.
+    #[inline]
+    pub(crate) fn one_less(&self) -> bool {
+        let owner = self.owner.get() - COUNT_ONE;
+        self.owner.set(owner);
+        owner & COUNT_MASK == 0
+    }
+
+    /// Whether all of the bits in `flags` are set.
+    #[inline]
+    pub(crate) fn has(&self, flags: u64) -> bool {
+        self.owner.get() & flags == flags
+    }
+
+    #[inline]
+    pub(crate) fn set_flags(&self, flags: u64) {
+        self.owner.set(self.owner.get() | flags);
+    }
+
+    #[inline]
+    pub(crate) fn clear_flags(&self, flags: u64) {
+        self.owner.set(self.owner.get() & !flags);
+    }
+}

@@ -1,0 +1,77 @@
+//! Kernel memory quotas: what a space may use, in pages of 4 KiB.
+//!
+//! Every frame the kernel takes after boot is paid from one quota; when it is
+//! exhausted only its owner notices. Limits move between quotas, they are not made.
+
+use super::frames::{self, PhysFrame};
+use core::cell::Cell;
+
+/// The quota that had to pay is exhausted (or the pool, if quotas exceed it).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoMemory;
+
+/// A limit and what is used of it, in pages.
+#[derive(Debug)]
+pub struct Quota {
+    limit: Cell<u64>,
+    used: Cell<u64>,
+}
+
+impl Quota {
+    /// A quota of `limit` pages, unused. The sum of all limits should not exceed the pool.
+    #[must_use]
+    pub const fn new(limit: u64) -> Self {
+        Self { limit: Cell::new(limit), used: Cell::new(0) }
+    }
+
+    /// Pages that may be used.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.limit.get()
+    }
+
+    /// Pages in use.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.used.get()
+    }
+
+    /// Takes a frame with arbitrary content.
+    pub fn take_frame(&self) -> Result<PhysFrame, NoMemory> {
+        if self.used.get() >= self.limit.get() {
+            return Err(NoMemory);
+        }
+        let frame = frames::take().ok_or(NoMemory)?;
+        self.used.set(self.used.get() + 1);
+        Ok(frame)
+    }
+
+    /// Takes a frame full of zeros.
+    pub fn take_zeroed_frame(&self) -> Result<PhysFrame, NoMemory> {
+        let frame = self.take_frame()?;
+        frames::zero(frame);
+        Ok(frame)
+    }
+
+    /// Gives back a frame that this quota paid for.
+    pub fn give_back(&self, frame: PhysFrame) {
+        frames::give_back(frame);
+        self.used.set(self.used.get().saturating_sub(1));
+    }
+
+    /// Moves `pages` of unused limit to `to`.
+    pub fn transfer(&self, to: &Self, pages: u64) -> Result<(), NoMemory> {
+        let unused = self.limit.get().saturating_sub(self.used.get());
+        if pages > unused {
+            return Err(NoMemory);
+        }
+        self.limit.set(self.limit.get() - pages);
+        to.limit.set(to.limit.get().saturating_add(pages));
+        Ok(())
+    }
+
+    /// Gives the whole limit to `heir`; the quota is finished.
+    pub(crate) fn bequeath(&self, heir: &Self) {
+        heir.limit.set(heir.limit.get().saturating_add(self.limit.replace(0)));
+    }
+}

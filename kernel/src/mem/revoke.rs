@@ -1,0 +1,223 @@
+//! Taking rights or pages from a range of a space and from all who got them
+//! from there: the one mechanism behind unmap, flush, and overwriting.
+//!
+//! The range is worked off page by page; the position is an address, so others
+//! may change the space between steps. For removing a space's own page, the
+//! page is first marked as dying (nobody can derive from it any more), then
+//! what was derived goes, then the page itself.
+
+use super::node::NodeRef;
+use super::space::SpaceRef;
+use super::table::{self, Leaf, Slot};
+use super::walk::{Parked, Walk, free_node, leave_status, take_status};
+use super::{Step, cost, state};
+use crate::arch::paging::{Entry, span};
+use abi::Rights;
+
+/// Whose pages are concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scope {
+    /// Only those derived from the range.
+    Derived,
+    /// The range itself too.
+    Own,
+}
+
+/// The operation and how far it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Revoke {
+    space: SpaceRef,
+    pos: u64,
+    end: u64,
+    /// End of the part that the walk under way covers.
+    until: u64,
+    scope: Scope,
+    revoke: Rights,
+    reset: bool,
+    status: Rights,
+    parked: Option<Parked>,
+}
+
+impl Revoke {
+    /// Takes `revoke` from `start..end`; R means everything.
+    pub(crate) fn new(space: SpaceRef, start: u64, end: u64, scope: Scope, revoke: Rights) -> Self {
+        Self {
+            space,
+            pos: start,
+            end,
+            until: start,
+            scope,
+            revoke,
+            reset: false,
+            status: Rights::NONE,
+            parked: None,
+        }
+    }
+
+    /// Removes the space's own pages in `start..end` and all that was derived from them.
+    pub(crate) fn flush(space: SpaceRef, start: u64, end: u64) -> Self {
+        Self::new(space, start, end, Scope::Own, Rights::RWX)
+    }
+
+    /// Also resets the status bits that it reads.
+    pub(crate) fn resetting(mut self) -> Self {
+        self.reset = true;
+        self
+    }
+
+    /// What was referenced (R, X) and written (W) so far.
+    pub(crate) fn status(&self) -> Rights {
+        self.status
+    }
+
+    fn removes(&self) -> bool {
+        self.revoke.contains(Rights::R)
+    }
+
+    /// σ0's own pages are not touched: its identity cannot be lost.
+    fn own(&self) -> bool {
+        self.scope == Scope::Own && !self.space.is_sigma0()
+    }
+
+    /// Goes on until done or the budget is used up.
+    pub(crate) fn step(&mut self, budget: &mut i32) -> Step {
+        while self.pos < self.end {
+            if *budget <= 0 {
+                return Step::More;
+            }
+            let parked = self.parked.take().and_then(|claim| state().walks.resume(claim));
+            if let Some(walk) = parked {
+                self.walk(walk, budget);
+                continue;
+            }
+            *budget -= cost::LOOK as i32;
+            match table::find(self.space, self.pos) {
+                Slot::Empty { level } => self.skip(level),
+                Slot::Leaf(leaf) => self.begin(leaf, budget),
+            }
+        }
+        Step::Done
+    }
+
+    /// Skips the entry of `level` at the position.
+    fn skip(&mut self, level: u32) {
+        self.pos = (self.pos | (span(level) - 1)) + 1;
+    }
+
+    /// The position's page and the part of it that is concerned.
+    fn begin(&mut self, leaf: Leaf, budget: &mut i32) {
+        let Some(node) = leaf.node else {
+            self.skip(leaf.level);
+            return;
+        };
+        let inside = self.pos & (span(leaf.level) - 1);
+        let low = self.pos - inside;
+        let high = self.end.min(low + span(leaf.level));
+        let whole = inside == 0 && high == low + span(leaf.level);
+        if self.own() && self.removes() && !whole {
+            self.split_first(leaf, low, budget);
+            return;
+        }
+        let phys = leaf.phys();
+        self.until = high;
+        let region = (phys + inside, phys + (high - low));
+        let base = phys - (low - node.vaddr());
+        let mut walk = Walk::new(node, base, region, self.revoke).resetting(self.reset);
+        if self.own() && !self.removes() {
+            walk = walk.including_root();
+        } else {
+            walk.collect(node, region == (base, base + node.size()));
+        }
+        let untouched = !self.own() || self.removes();
+        if untouched && node.first_child().is_none() {
+            self.status = self.status.or(walk.status);
+            self.finish_page(leaf, walk.status, whole, budget);
+            return;
+        }
+        if self.own() && self.removes() {
+            leaf.table.set_bits(leaf.index, Entry::DYING);
+        }
+        self.walk(walk, budget);
+    }
+
+    /// Part of a large page goes: split it; if the space cannot pay, the whole page goes.
+    fn split_first(&mut self, leaf: Leaf, low: u64, budget: &mut i32) {
+        *budget -= cost::SPLIT as i32;
+        if table::split(self.space, self.pos, leaf).is_err() {
+            self.pos = low;
+            self.end = self.end.max(low + span(leaf.level));
+        }
+    }
+
+    /// Runs a walk; at its end finishes the page at the position.
+    fn walk(&mut self, mut walk: Walk, budget: &mut i32) {
+        if !walk.run(budget) {
+            self.parked = Some(state().walks.park(walk));
+            return;
+        }
+        self.status = self.status.or(walk.status);
+        if !self.removes() || self.scope == Scope::Derived {
+            self.pos = self.until;
+            return;
+        }
+        match table::find(self.space, self.pos) {
+            Slot::Leaf(leaf) => {
+                let inside = self.pos & (span(leaf.level) - 1);
+                let whole = inside == 0 && self.end - self.pos >= span(leaf.level);
+                let ours = leaf.entry.has(Entry::DYING) || self.space.is_sigma0();
+                // A page that is not dying was mapped anew meanwhile: it is not meant.
+                self.finish_page(leaf, walk.status, whole && ours, budget);
+            }
+            Slot::Empty { level } => self.skip(level),
+        }
+    }
+
+    /// What was derived is done: removes the page itself if that was asked for, and moves on.
+    fn finish_page(&mut self, leaf: Leaf, status: Rights, whole: bool, budget: &mut i32) {
+        let at = self.pos;
+        self.skip(leaf.level);
+        if self.scope != Scope::Own || !self.removes() || !whole {
+            return;
+        }
+        let Some(node) = leaf.node else { return };
+        if self.space.is_sigma0() && node.first_child().is_some() {
+            return;
+        }
+        *budget -= cost::REMOVE as i32;
+        let taken = take_own(self.space, at, leaf, node, status);
+        self.status = self.status.or(taken);
+    }
+}
+
+/// Removes a space's own page from which nothing is derived any more. Its status
+/// and `status`, that of its descendants, are left with its parent.
+pub(crate) fn take_own(
+    space: SpaceRef,
+    vaddr: u64,
+    leaf: Leaf,
+    node: NodeRef,
+    status: Rights,
+) -> Rights {
+    let old = table::remove(space, vaddr, leaf);
+    let status = status.or(old.status());
+    if let Some(parent) = node.parent() {
+        leave_status(parent, status);
+    }
+    free_ghosts(node);
+    status
+}
+
+/// Frees `node` and then its ancestors as long as they are ghosts without children.
+fn free_ghosts(node: NodeRef) {
+    let mut next = Some(node);
+    while let Some(node) = next {
+        if node.count() != 0 || node.first_child().is_some() {
+            return;
+        }
+        next = node.parent();
+        if let Some(parent) = next {
+            leave_status(parent, take_status(node, false));
+        }
+        free_node(node);
+    }
+}

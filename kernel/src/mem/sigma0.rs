@@ -1,0 +1,72 @@
+//! σ0, the initial space: all memory that the kernel does not keep, and all ports.
+//!
+//! Its mappings are the identity, so its tables need not be filled in advance:
+//! a root node is made when σ0 faults or when one of its pages is sent. The page
+//! is the largest that contains nothing of the kernel's and lies on one side of
+//! the border between RAM and the rest; what is not RAM is mapped uncached.
+
+use super::reserved::{self, Kind};
+use super::space::SpaceRef;
+use super::table::{self, Leaf, Slot};
+use super::{LARGEST_LEVEL, NoMemory, slab, state};
+use crate::arch::paging::{Entry, ROOT, index, span};
+use abi::Rights;
+use abi::layout::USER_END;
+
+/// σ0 touched `addr`: gives it its page. False if that is not σ0's to have (or
+/// its quota is exhausted).
+pub fn sigma0_fault(space: SpaceRef, addr: u64) -> bool {
+    space.is_sigma0() && matches!(leaf(space, addr), Ok(Some(_)))
+}
+
+/// σ0 used a port: opens all ports to it. False if it is not σ0, or out of memory.
+pub fn sigma0_open_ports(space: SpaceRef) -> bool {
+    space.is_sigma0() && super::io::sigma0_root(space).is_ok()
+}
+
+/// σ0's page at `addr`, made if necessary.
+pub(crate) fn leaf(space: SpaceRef, addr: u64) -> Result<Option<Leaf>, NoMemory> {
+    if addr >= USER_END {
+        return Ok(None);
+    }
+    if let Slot::Leaf(leaf) = table::find(space, addr) {
+        return Ok(leaf.node.map(|_| leaf));
+    }
+    let Some((level, caching)) = choose(space, addr) else {
+        return Ok(None);
+    };
+    let start = addr & !(span(level) - 1);
+    let table = table::ensure(space, start, level)?;
+    let node = slab::alloc(space).inspect_err(|_| table::prune(space, start, level))?;
+    node.init(space, start, level, 0);
+    let entry = Entry::page(start, level, Rights::RWX, caching);
+    table::put(table, index(start, level), level, entry, Some(node));
+    match table::find(space, addr) {
+        Slot::Leaf(leaf) => Ok(Some(leaf)),
+        Slot::Empty { .. } => Ok(None),
+    }
+}
+
+/// The level of the page for `addr` and its caching; none if σ0 may not have it.
+fn choose(space: SpaceRef, addr: u64) -> Option<(u32, u64)> {
+    let largest = if state().huge_pages.get() { LARGEST_LEVEL } else { LARGEST_LEVEL.min(1) };
+    for level in (0..=largest).rev() {
+        let start = addr & !(span(level) - 1);
+        let end = start + span(level);
+        if end > USER_END || space.is_protected(start, end) {
+            continue;
+        }
+        match reserved::kind(start, end) {
+            Kind::Ram => return Some((level, 0)),
+            Kind::Device => return Some((level, Entry::UNCACHED)),
+            Kind::Mixed | Kind::Beyond => {}
+        }
+    }
+    None
+}
+
+/// The level of the empty entry around `addr`, which σ0 does not have: nothing
+/// at all beyond the processor's physical addresses.
+pub(crate) fn empty_level(addr: u64) -> u32 {
+    if reserved::kind(addr, addr + 1) == Kind::Beyond { ROOT } else { 0 }
+}

@@ -1,0 +1,374 @@
+//! Address spaces.
+//!
+//! A space's descriptor is the start of a frame of its own, paid by its quota;
+//! its address never changes. The descriptor holds the root of the page tables,
+//! the two areas that no user may map over, and the lists of its nodes.
+
+use super::frames::PhysFrame;
+use super::node::NodeRef;
+use super::quota::{NoMemory, Quota};
+use super::{copy_words, state, table};
+use crate::arch::paging::{Entry, KERNEL_HALF, ROOT, Table, index, span};
+use crate::arch::{phys_to_virt, tlb, virt_to_phys};
+use abi::Rights;
+use abi::layout::USER_END;
+use core::cell::Cell;
+use core::ops::Deref;
+use core::ptr::NonNull;
+
+/// A range of user addresses that map, grant and unmap leave alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Area {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+}
+
+/// The descriptor of a space.
+pub struct AddressSpace {
+    root: Cell<u64>,
+    pcid: Cell<u16>,
+    sigma0: Cell<bool>,
+    id: Cell<u32>,
+    quota: Quota,
+    kip: Cell<Area>,
+    utcb: Cell<Area>,
+    slabs: Cell<u64>,
+    full_slabs: Cell<u64>,
+    tables: Cell<u64>,
+    nodes: Cell<u64>,
+    ports: Cell<u64>,
+    port_nodes: Cell<u64>,
+    port_bitmap: Cell<u64>,
+}
+
+const _: () = assert!(size_of::<AddressSpace>() <= 4096);
+
+/// A space that exists. `SpaceRef`s that outlive [`SpaceRef::free`] are their holder's error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct SpaceRef(NonNull<AddressSpace>);
+
+impl Deref for SpaceRef {
+    type Target = AddressSpace;
+
+    #[inline]
+    fn deref(&self) -> &AddressSpace {
+        // SAFETY: made by `create`, valid until `free`, whose caller drops all
+        // other references first. All fields are cells; one processor.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// The physical memory behind a user address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resolved {
+    /// The physical address.
+    pub phys: u64,
+    /// Bytes from there to the end of the page.
+    pub bytes_left_in_page: u64,
+}
+
+impl AddressSpace {
+    /// Creates an empty space with number `id` and a quota of `pages` that `payer` gives away.
+    pub fn create(id: u32, payer: &Quota, pages: u64) -> Result<SpaceRef, NoMemory> {
+        let quota = Quota::new(0);
+        payer.transfer(&quota, pages)?;
+        match Self::take_frames(&quota) {
+            Ok((own, root)) => Ok(Self::build(id, quota, own, root)),
+            Err(NoMemory) => {
+                quota.transfer(payer, pages)?;
+                Err(NoMemory)
+            }
+        }
+    }
+
+    fn take_frames(quota: &Quota) -> Result<(PhysFrame, PhysFrame), NoMemory> {
+        let own = quota.take_frame()?;
+        match quota.take_zeroed_frame() {
+            Ok(root) => Ok((own, root)),
+            Err(error) => {
+                quota.give_back(own);
+                Err(error)
+            }
+        }
+    }
+
+    fn build(id: u32, quota: Quota, own: PhysFrame, root: PhysFrame) -> SpaceRef {
+        let template = state().template.get();
+        if template != 0 {
+            copy_words(template, root.address(), KERNEL_HALF, 512);
+        }
+        super::frames::Info::of(root.address()).init(0, 0);
+        let pointer = phys_to_virt(own.address()).cast::<Self>();
+        let space = Self {
+            root: Cell::new(root.address()),
+            pcid: Cell::new(0),
+            sigma0: Cell::new(false),
+            id: Cell::new(id),
+            quota,
+            kip: Cell::default(),
+            utcb: Cell::default(),
+            slabs: Cell::new(0),
+            full_slabs: Cell::new(0),
+            tables: Cell::new(0),
+            nodes: Cell::new(0),
+            ports: Cell::new(0),
+            port_nodes: Cell::new(0),
+            port_bitmap: Cell::new(0),
+        };
+        // SAFETY: the frame was just taken, is page-aligned and large enough.
+        unsafe { pointer.write(space) };
+        let space = SpaceRef::from_live(pointer.cast());
+        space.assign_pcid();
+        space
+    }
+
+    /// The number it was created with.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id.get()
+    }
+
+    /// What it may use of the kernel's memory.
+    #[must_use]
+    pub fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    /// Physical address of the root table.
+    #[inline]
+    #[must_use]
+    pub fn root(&self) -> u64 {
+        self.root.get()
+    }
+
+    #[inline]
+    pub(crate) fn root_table(&self) -> Table {
+        Table(self.root.get())
+    }
+
+    /// Its PCID; 0 if it has none of its own.
+    #[inline]
+    #[must_use]
+    pub fn pcid(&self) -> u16 {
+        self.pcid.get()
+    }
+
+    /// The word to load into CR3: with a PCID of its own, bit 63 keeps the translations.
+    #[inline]
+    #[must_use]
+    pub fn cr3(&self) -> u64 {
+        let pcid = u64::from(self.pcid.get());
+        self.root.get() | pcid | u64::from(pcid != 0) << 63
+    }
+
+    /// Makes this the initial space: it owns all memory and all ports.
+    pub fn make_sigma0(&self) {
+        self.sigma0.set(true);
+    }
+
+    /// Whether this is the initial space.
+    #[inline]
+    #[must_use]
+    pub fn is_sigma0(&self) -> bool {
+        self.sigma0.get()
+    }
+
+    /// Sets the two areas that users cannot map over; nothing is mapped there yet.
+    pub fn set_areas(&self, kip: Area, utcb: Area) {
+        self.kip.set(kip);
+        self.utcb.set(utcb);
+    }
+
+    /// The KIP area and the UTCB area.
+    #[must_use]
+    pub fn areas(&self) -> (Area, Area) {
+        (self.kip.get(), self.utcb.get())
+    }
+
+    /// Whether `start..end` touches the KIP area or the UTCB area.
+    #[inline]
+    #[must_use]
+    pub fn is_protected(&self, start: u64, end: u64) -> bool {
+        let (kip, utcb) = (self.kip.get(), self.utcb.get());
+        (start < kip.end && kip.start < end) || (start < utcb.end && utcb.start < end)
+    }
+
+    /// Page-table pages and their twins, the root not counted.
+    #[must_use]
+    pub fn table_pages(&self) -> u64 {
+        self.tables.get()
+    }
+
+    /// Mapping nodes, those of ports included.
+    #[must_use]
+    pub fn nodes(&self) -> u64 {
+        self.nodes.get()
+    }
+
+    /// Port ranges that it holds.
+    #[must_use]
+    pub fn port_ranges(&self) -> u64 {
+        self.port_nodes.get()
+    }
+
+    #[inline]
+    pub(crate) fn slabs(&self) -> &Cell<u64> {
+        &self.slabs
+    }
+
+    #[inline]
+    pub(crate) fn full_slabs(&self) -> &Cell<u64> {
+        &self.full_slabs
+    }
+
+    #[inline]
+    pub(crate) fn count_node(&self, change: i64) {
+        self.nodes.set(self.nodes.get().wrapping_add_signed(change));
+    }
+
+    #[inline]
+    pub(crate) fn count_tables(&self, change: i64) {
+        self.tables.set(self.tables.get().wrapping_add_signed(change));
+    }
+
+    /// First port node, the number of port nodes, and the private bitmap's tables.
+    pub(crate) fn ports(&self) -> (&Cell<u64>, &Cell<u64>, &Cell<u64>) {
+        (&self.ports, &self.port_nodes, &self.port_bitmap)
+    }
+}
+
+impl SpaceRef {
+    /// The space whose descriptor is at `pointer`.
+    #[inline]
+    pub(crate) fn from_live(pointer: *mut u8) -> Self {
+        debug_assert!(!pointer.is_null(), "no space lives at physical address 0");
+        // SAFETY: frames of the pool never have kernel address 0.
+        Self(unsafe { NonNull::new_unchecked(pointer.cast()) })
+    }
+
+    /// The descriptor's kernel address; also a word that identifies the space.
+    #[inline]
+    #[must_use]
+    pub fn address(self) -> *const u8 {
+        self.0.as_ptr().cast()
+    }
+
+    /// The space whose identifying word is `word`; 0 is none.
+    ///
+    /// # Safety
+    /// `word` must come from [`SpaceRef::address`] of a space that still exists.
+    #[must_use]
+    pub unsafe fn from_word(word: u64) -> Option<Self> {
+        NonNull::new(word as *mut AddressSpace).map(Self)
+    }
+
+    fn assign_pcid(self) {
+        let pcids = &state().pcids;
+        if !pcids.enabled() {
+            return;
+        }
+        let assigned = pcids.assign(self.address() as u64);
+        tlb::flush_pcid(assigned.pcid);
+        self.pcid.set(assigned.pcid);
+        // SAFETY: a space releases its PCID before it is freed, so the former
+        // owner exists.
+        if let Some(loser) = assigned.stolen_from.and_then(|word| unsafe { Self::from_word(word) }) {
+            loser.pcid.set(0);
+            if let Some(hook) = state().cr3_changed.get() {
+                hook(loser);
+            }
+        }
+    }
+
+    /// Ends a space that a `DestroyJob` has emptied: its last two frames go back
+    /// to the pool, its quota to `heir`. No processor may have its tables loaded.
+    pub fn free(self, heir: &Quota) {
+        if self.pcid() != 0 {
+            state().pcids.release(self.pcid());
+        }
+        self.quota.give_back(PhysFrame::at(self.root()));
+        let own = PhysFrame::at(virt_to_phys(self.address()));
+        // The descriptor lies in the frame that it gives back: limit first.
+        self.quota.bequeath(heir);
+        super::frames::give_back(own);
+    }
+
+    /// Looks up a user address like the processor would: needs the page present
+    /// (and writable if `write`), sets its accessed (and dirty) bits.
+    #[inline]
+    #[must_use]
+    pub fn resolve(self, vaddr: u64, write: bool) -> Option<Resolved> {
+        if vaddr >= USER_END {
+            return None;
+        }
+        let need = Entry::P | Entry::U | if write { Entry::W } else { 0 };
+        let mark = Entry::A | if write { Entry::D } else { 0 };
+        let mut table = self.root_table();
+        let mut level = ROOT;
+        loop {
+            let entry = table.get(index(vaddr, level));
+            if entry.0 & need != need {
+                return None;
+            }
+            if entry.is_leaf(level) {
+                if entry.0 & mark != mark {
+                    table.set_bits(index(vaddr, level), mark);
+                }
+                let inside = vaddr & (span(level) - 1);
+                let base = entry.address() & !(span(level) - 1);
+                return Some(Resolved { phys: base + inside, bytes_left_in_page: span(level) - inside });
+            }
+            table = Table(entry.address());
+            level = level.wrapping_sub(1) & 3;
+        }
+    }
+
+    /// Maps the kernel's own page (KIP, UTCB) for the user at `vaddr`: no node, never sent on.
+    pub fn map_kernel_page(self, vaddr: u64, phys: u64, rights: Rights) -> Result<(), NoMemory> {
+        let table = table::ensure(self, vaddr, 0)?;
+        let entry = Entry::page(phys, 0, rights, 0);
+        table::put(table, index(vaddr, 0), 0, Entry(entry.0 | Entry::KERNEL), None);
+        Ok(())
+    }
+
+    /// Takes a kernel page out of the space; returns its physical address.
+    pub fn unmap_kernel_page(self, vaddr: u64) -> Option<u64> {
+        match table::find(self, vaddr) {
+            table::Slot::Leaf(leaf) if leaf.entry.has(Entry::KERNEL) => {
+                let old = table::remove(self, vaddr, leaf);
+                Some(old.address())
+            }
+            _ => None,
+        }
+    }
+
+    /// The page at `vaddr` as the page table has it: for checks and tests.
+    #[must_use]
+    pub fn page(self, vaddr: u64) -> Option<Page> {
+        match table::find(self, vaddr) {
+            table::Slot::Leaf(leaf) => Some(Page {
+                phys: leaf.phys() + (vaddr & (span(leaf.level) - 1)),
+                bits: crate::arch::paging::shift(leaf.level),
+                rights: leaf.entry.rights(),
+                node: leaf.node,
+            }),
+            table::Slot::Empty { .. } => None,
+        }
+    }
+}
+
+/// One page as [`SpaceRef::page`] found it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// Physical address of the byte asked for.
+    pub phys: u64,
+    /// Log2 of the page's size.
+    pub bits: u32,
+    /// What the user may do.
+    pub rights: Rights,
+    /// Its mapping node; none for the kernel's pages.
+    pub node: Option<NodeRef>,
+}

@@ -1,0 +1,232 @@
+//! A space's page tables: finding, entering, removing and splitting pages.
+//!
+//! Beside every table that holds leaf entries there is a *twin* page with the
+//! mapping node of each of them; `frames::Info` of the table finds it. After a
+//! split, the new small entries have no node of their own in their twin; they
+//! inherit the large page's node, which stays in the twin of the table above
+//! (marked by `Entry::INHERIT` there). Tables without entries are freed at once.
+
+use super::frames::{Info, PhysFrame};
+use super::node::NodeRef;
+use super::quota::NoMemory;
+use super::space::SpaceRef;
+use crate::arch::paging::{Entry, ROOT, Table, index, span};
+use crate::arch::tlb;
+
+/// A present page.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf {
+    pub table: Table,
+    pub index: usize,
+    pub level: u32,
+    pub entry: Entry,
+    pub node: Option<NodeRef>,
+}
+
+impl Leaf {
+    /// Physical address of the page's first byte.
+    #[inline]
+    pub(crate) fn phys(&self) -> u64 {
+        self.entry.address() & !(span(self.level) - 1)
+    }
+}
+
+/// What a lookup finds.
+pub(crate) enum Slot {
+    /// A page.
+    Leaf(Leaf),
+    /// Nothing: the entry of this level is not present.
+    Empty { level: u32 },
+}
+
+/// Looks up `vaddr`, a user address.
+#[inline]
+pub(crate) fn find(space: SpaceRef, vaddr: u64) -> Slot {
+    let mut table = space.root_table();
+    let mut inherited = 0;
+    let mut level = ROOT;
+    loop {
+        let at = index(vaddr, level);
+        let entry = table.get(at);
+        if !entry.present() {
+            return Slot::Empty { level };
+        }
+        if entry.is_leaf(level) {
+            let own = if entry.has(Entry::KERNEL) { 0 } else { twin_word(table, at) };
+            let word = if own == 0 { inherited } else { own };
+            let node = NodeRef::from_word(word).filter(|_| !entry.has(Entry::KERNEL));
+            return Slot::Leaf(Leaf { table, index: at, level, entry, node });
+        }
+        if entry.has(Entry::INHERIT) {
+            inherited = twin_word(table, at);
+        }
+        table = Table(entry.address());
+        level = level.wrapping_sub(1) & 3;
+    }
+}
+
+#[inline]
+fn twin_word(table: Table, at: usize) -> u64 {
+    match Info::of(table.0).twin() {
+        0 => 0,
+        twin => Table(twin).word_at(at),
+    }
+}
+
+/// The table of `level` on the way to `vaddr`; makes the missing ones. No page
+/// larger than `span(level)` is in the way. For pages it has a twin.
+#[inline]
+pub(crate) fn ensure(space: SpaceRef, vaddr: u64, level: u32) -> Result<Table, NoMemory> {
+    let mut table = space.root_table();
+    let mut at = ROOT;
+    while at > level {
+        let entry = table.get(index(vaddr, at));
+        table = if entry.present() {
+            Table(entry.address())
+        } else {
+            match add_table(space, table, index(vaddr, at), at) {
+                Ok(below) => below,
+                Err(error) => {
+                    prune(space, vaddr, at);
+                    return Err(error);
+                }
+            }
+        };
+        at -= 1;
+    }
+    if Info::of(table.0).twin() == 0 {
+        add_twin(space, table).inspect_err(|_| prune(space, vaddr, level))?;
+    }
+    Ok(table)
+}
+
+#[cold]
+fn add_table(space: SpaceRef, above: Table, at: usize, level: u32) -> Result<Table, NoMemory> {
+    let frame = space.quota().take_zeroed_frame()?;
+    space.count_tables(1);
+    Info::of(frame.address()).init(0, 0);
+    above.set(at, Entry::table(frame.address()));
+    let info = Info::of(above.0);
+    if level < ROOT && info.twin() != 0 {
+        Table(info.twin()).set_word(at, 0);
+    }
+    info.one_more();
+    Ok(Table(frame.address()))
+}
+
+#[cold]
+fn add_twin(space: SpaceRef, table: Table) -> Result<(), NoMemory> {
+    let frame = space.quota().take_zeroed_frame()?;
+    space.count_tables(1);
+    Info::of(table.0).set_twin(frame.address());
+    Ok(())
+}
+
+/// Enters a page into an empty slot of a table from [`ensure`] (or replaces a kernel page).
+#[inline]
+pub(crate) fn put(table: Table, at: usize, _level: u32, entry: Entry, node: Option<NodeRef>) {
+    let info = Info::of(table.0);
+    Table(info.twin()).set_word(at, node.map_or(0, NodeRef::word));
+    if !table.get(at).present() {
+        info.one_more();
+    }
+    table.set(at, entry);
+}
+
+/// Frees the empty tables on the way to `vaddr`, from that of `level` upward.
+pub(crate) fn prune(space: SpaceRef, vaddr: u64, level: u32) {
+    let mut tables = [space.root_table(); 4];
+    let mut at = ROOT;
+    while at > level {
+        let entry = tables[at as usize & 3].get(index(vaddr, at));
+        if !entry.present() || entry.is_leaf(at) {
+            break;
+        }
+        at -= 1;
+        tables[at as usize & 3] = Table(entry.address());
+    }
+    while at < ROOT {
+        let table = tables[at as usize & 3];
+        let info = Info::of(table.0);
+        if info.used() != 0 {
+            break;
+        }
+        let above = tables[(at + 1) as usize & 3];
+        above.take(index(vaddr, at + 1));
+        Info::of(above.0).one_less();
+        free_table(space, table, info.twin());
+        at += 1;
+    }
+}
+
+fn free_table(space: SpaceRef, table: Table, twin: u64) {
+    if twin != 0 {
+        space.quota().give_back(PhysFrame::at(twin));
+        space.count_tables(-1);
+    }
+    space.quota().give_back(PhysFrame::at(table.0));
+    space.count_tables(-1);
+}
+
+/// Removes a page; its node loses one entry (and may become a ghost). Returns
+/// the entry with its last status bits.
+#[inline]
+pub(crate) fn remove(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Entry {
+    if let Some(node) = leaf.node {
+        if node.one_less() && node.level() > leaf.level {
+            forget_inherited(space, node);
+        }
+    }
+    let old = leaf.table.take(leaf.index);
+    let info = Info::of(leaf.table.0);
+    if info.twin() != 0 {
+        Table(info.twin()).set_word(leaf.index, 0);
+    }
+    if info.one_less() {
+        prune(space, vaddr, leaf.level);
+    }
+    tlb::invalidate(space, vaddr);
+    old
+}
+
+/// Removes the node of a split page, none of whose parts are left, from the twin.
+#[cold]
+fn forget_inherited(space: SpaceRef, node: NodeRef) {
+    let (vaddr, level) = (node.vaddr(), node.level());
+    let mut table = space.root_table();
+    let mut at = ROOT;
+    while at > level {
+        let entry = table.get(index(vaddr, at));
+        if !entry.present() || entry.is_leaf(at) {
+            return;
+        }
+        table = Table(entry.address());
+        at -= 1;
+    }
+    let slot = index(vaddr, level);
+    if twin_word(table, slot) == node.word() {
+        Table(Info::of(table.0).twin()).set_word(slot, 0);
+        table.change(slot, Entry::INHERIT, 0);
+    }
+}
+
+/// Splits a large page into 512 of the next smaller size; the space pays two frames.
+pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Result<(), NoMemory> {
+    let quota = space.quota();
+    let table = quota.take_frame()?;
+    let twin = quota.take_zeroed_frame().inspect_err(|_| quota.give_back(table))?;
+    space.count_tables(2);
+    let level = leaf.level - 1;
+    let keep = if level == 0 { !Entry::LARGE } else { !0 };
+    let flags = leaf.entry.0 & !Entry::ADDRESS & keep;
+    Table(table.address()).fill(Entry(leaf.phys() | flags), span(level));
+    Info::of(table.address()).init(twin.address(), 512);
+    if let Some(node) = leaf.node {
+        node.add_count(511);
+    }
+    let own = twin_word(leaf.table, leaf.index) != 0;
+    let inherit = if own { Entry::INHERIT } else { 0 };
+    leaf.table.set(leaf.index, Entry(Entry::table(table.address()).0 | inherit));
+    tlb::invalidate(space, vaddr);
+    Ok(())
+}

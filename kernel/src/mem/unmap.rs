@@ -1,0 +1,66 @@
+//! Unmap and flush (X.2 5.8) as a job.
+
+use super::io_flush::IoRevoke;
+use super::revoke::{Revoke, Scope};
+use super::space::SpaceRef;
+use super::{Step, STEP_BUDGET};
+use abi::fpage::PAGE_BITS;
+use abi::layout::USER_END;
+use abi::{Fpage, Rights};
+
+/// Takes the rights named in a flexpage from all mappings derived from it, with
+/// `flush` from the space's own pages too. Revoking R removes the mapping (the
+/// processor has no page that can be written but not read); no rights: the
+/// status bits are only read and reset. A part of a large page is split off; if
+/// the space that maps it cannot pay for that, its whole large page is affected.
+pub struct UnmapJob(Kind);
+
+enum Kind {
+    Memory(Revoke),
+    Ports(IoRevoke),
+    Nothing,
+}
+
+impl UnmapJob {
+    /// Prepares the job; nothing happens yet.
+    #[must_use]
+    pub fn new(space: SpaceRef, fpage: Fpage, flush: bool) -> Self {
+        let scope = if flush { Scope::Own } else { Scope::Derived };
+        if fpage.is_nil() {
+            Self(Kind::Nothing)
+        } else if fpage.is_io() {
+            let start = u64::from(fpage.io_base());
+            Self(Kind::Ports(IoRevoke::new(space, start, start + (1 << fpage.io_bits()), scope)))
+        } else {
+            let bits = fpage.bits().max(PAGE_BITS);
+            let start = if bits >= 64 { 0 } else { fpage.base() >> bits << bits };
+            let size = if bits >= 48 { USER_END } else { 1 << bits };
+            let end = start.saturating_add(size).min(USER_END);
+            Self(Kind::Memory(Revoke::new(space, start, end, scope, fpage.rights()).resetting()))
+        }
+    }
+
+    /// Goes on for about `budget` units (see [`STEP_BUDGET`]).
+    pub fn step(&mut self, budget: u32) -> Step {
+        let mut budget = budget.min(i32::MAX as u32) as i32;
+        match &mut self.0 {
+            Kind::Memory(revoke) => revoke.step(&mut budget),
+            Kind::Ports(revoke) => revoke.step(&mut budget),
+            Kind::Nothing => Step::Done,
+        }
+    }
+
+    /// What was referenced (R and X) and written (W) since the last reset.
+    #[must_use]
+    pub fn status(&self) -> Rights {
+        match &self.0 {
+            Kind::Memory(revoke) => revoke.status(),
+            _ => Rights::NONE,
+        }
+    }
+
+    /// Runs the job to its end without letting anybody in between.
+    pub fn finish(&mut self) {
+        while self.step(STEP_BUDGET) == Step::More {}
+    }
+}
