@@ -23,7 +23,7 @@ fn address(page: usize) -> u64 {
 
 impl Pair {
     fn new(pages: usize, large: bool, seed: u64) -> Self {
-        let machine = Machine::new(5, 4096, !large);
+        let machine = Machine::new(5, 1024, !large);
         let model = Model::new(6, pages, large);
         Self { machine, model, random: Random::seeded(seed), pages, status: !large }
     }
@@ -150,25 +150,26 @@ impl Pair {
     }
 }
 
+/// A machine belongs to its thread: every round gets a new one.
+fn round(pages: usize, large: bool, seed: u64, operations: u32) {
+    let thread = std::thread::spawn(move || {
+        let mut pair = Pair::new(pages, large, seed);
+        pair.run(operations, 100);
+        pair.destroy();
+    });
+    thread.join().expect("the round holds; its seed is printed above");
+}
+
 #[test]
 fn small_pages_behave_like_the_model() {
-    for round in 0..8 {
-        let mut pair = Pair::new(16, false, 100 + round);
-        pair.run(20_000, 100);
-        pair.destroy();
-        // The machine is this thread's: the next round needs a new one.
-        let next = std::thread::spawn(move || {
-            let mut pair = Pair::new(32, false, 200 + round);
-            pair.run(6_000, 100);
-            pair.destroy();
-        });
-        next.join().expect("the round in its own machine holds");
+    for number in 0..8 {
+        round(8 << (number % 3), false, 100 + number, 25_000);
     }
 }
 
 #[test]
 fn large_pages_behave_like_the_model() {
-    let mut pair = Pair::new(2 * LARGE, true, 7);
-    pair.run(1_500, 50);
-    pair.destroy();
+    for number in 0..2 {
+        round(2 * LARGE, true, 200 + number, 1_000);
+    }
 }

@@ -340,6 +340,7 @@ impl Memory {
         let parked = self.adoption.take().and_then(|claim| state().walks.resume(claim));
         let region = (piece.phys(), piece.phys() + piece.size());
         let walk = parked
+            .filter(|walk| walk.concerns(piece.node, region.0))
             .unwrap_or_else(|| Walk::new(piece.node, piece.base(), region, Rights::NONE));
         let mut walk = walk.adopting(new, piece.phys() - (piece.to - new.vaddr()));
         if walk.run(budget) {

@@ -13,6 +13,9 @@ use kernel::mem::{AddressSpace, Quota, SpaceRef, frames, reserved};
 /// Where the tests' physical memory begins; σ0 has it, the kernel's pool is below.
 pub const RAM: u64 = 0x1000_0000;
 
+/// End of the kernel's pool.
+const POOL_END: u64 = 0x200_0000;
+
 /// One simulated machine.
 pub struct Machine {
     pub bank: Quota,
@@ -27,7 +30,7 @@ impl Machine {
     pub fn new(others: u32, pages: u64, hole: bool) -> Self {
         frames::init(0x1000, RAM);
         let info = frames::info_bytes(RAM);
-        frames::add_region(0x1000 + info, RAM);
+        frames::add_region(0x1000 + info, POOL_END);
         assert!(reserved::add_ram(0, 1 << 32));
         assert!(reserved::add_reserved(0, RAM));
         if hole {
@@ -37,7 +40,7 @@ impl Machine {
             }
         }
         let bank = Quota::new(frames::free());
-        let sigma0 = AddressSpace::create(1, &bank, 4096).expect("σ0 fits");
+        let sigma0 = AddressSpace::create(1, &bank, 1024).expect("σ0 fits");
         sigma0.make_sigma0();
         let free_at_start = frames::free();
         let mut machine = Self { bank, spaces: vec![sigma0], free_at_start };
