@@ -4,8 +4,6 @@
 pub struct Ports {
     /// `None`: not there; `Some(s)`: derived from the same port of space s.
     pub from: Vec<Vec<Option<usize>>>,
-    /// Log2 of the ports of the range that a port was mapped with.
-    pub born: Vec<Vec<u32>>,
 }
 
 /// σ0's ports come from the machine.
@@ -15,7 +13,7 @@ impl Ports {
     pub fn new(spaces: usize, ports: usize) -> Self {
         let mut from = vec![vec![None; ports]; spaces];
         from[0] = vec![Some(MACHINE); ports];
-        Self { from, born: vec![vec![0; ports]; spaces] }
+        Self { from }
     }
 
     /// Everything derived from `port` of `space` goes.

@@ -2,21 +2,44 @@
 //! by side, each with its own machine.
 
 use crate::mem::State;
-use std::alloc::{Layout, alloc_zeroed};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::Cell;
 
 /// Bytes of simulated physical memory that may be touched (the kernel's pool
 /// lies in here; users' pages above are only addresses).
 pub const ARENA_BYTES: usize = 256 << 20;
 
-thread_local! {
-    static ARENA: *mut u8 = {
-        let layout = Layout::from_size_align(ARENA_BYTES, 1 << 12).expect("a constant layout");
-        // SAFETY: the layout is not empty.
-        let base = unsafe { alloc_zeroed(layout) };
-        assert!(!base.is_null(), "no memory for the simulated machine");
-        base
+/// One thread's physical memory.
+struct Arena {
+    allocated: *mut u8,
+    base: *mut u8,
+}
+
+impl Arena {
+    /// Room to align the base; asking for the alignment would touch every page.
+    const LAYOUT: Layout = match Layout::from_size_align(ARENA_BYTES + 4096, 16) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a constant layout"),
     };
+
+    fn new() -> Self {
+        // SAFETY: the layout is not empty.
+        let allocated = unsafe { alloc_zeroed(Self::LAYOUT) };
+        assert!(!allocated.is_null(), "no memory for the simulated machine");
+        let base = allocated.wrapping_add(allocated.align_offset(4096));
+        Self { allocated, base }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout; the thread that used it is ending.
+        unsafe { dealloc(self.allocated, Self::LAYOUT) };
+    }
+}
+
+thread_local! {
+    static ARENA: Arena = Arena::new();
     static STATE: &'static State = Box::leak(Box::new(State::new()));
     static CR3: Cell<u64> = const { Cell::new(0) };
 }
@@ -30,13 +53,13 @@ pub fn memory_state() -> &'static State {
 #[must_use]
 pub fn phys_to_virt(phys: u64) -> *mut u8 {
     debug_assert!((phys as usize) < ARENA_BYTES, "{phys:#x} is outside the arena");
-    ARENA.with(|base| base.wrapping_add(phys as usize))
+    ARENA.with(|arena| arena.base.wrapping_add(phys as usize))
 }
 
 /// The inverse of [`phys_to_virt`].
 #[must_use]
 pub fn virt_to_phys(pointer: *const u8) -> u64 {
-    ARENA.with(|base| pointer as u64 - *base as u64)
+    ARENA.with(|arena| pointer as u64 - arena.base as u64)
 }
 
 /// Stand-ins for the privileged instructions; a test can read what was asked.
