@@ -10,6 +10,9 @@ use serde::Deserialize;
 /// Folders whose crates and C programs run on Baton rather than on the host.
 pub const GUEST_FOLDERS: [&str; 5] = ["servers", "drivers", "apps", "tests", "bench"];
 
+/// Folders of libraries for programs.
+const LIBRARY_FOLDERS: [&str; 2] = ["runtime", "lib"];
+
 /// Debian's toolchain, preferred where it exists.
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
@@ -174,6 +177,13 @@ impl Package {
         }
         let bins = self.targets.iter().filter(|target| target.kind.iter().any(|k| k == "bin"));
         bins.filter(|bin| is_bare_metal(&bin.src_path)).map(|bin| bin.name.clone()).collect()
+    }
+
+    /// Whether it is a library for programs.
+    #[must_use]
+    pub fn is_guest_library(&self, workspace: &Workspace) -> bool {
+        let inside = |folder: &&str| self.manifest_path.starts_with(workspace.path(folder));
+        LIBRARY_FOLDERS.iter().any(|folder| inside(&folder))
     }
 
     /// Whether it has a library whose tests run on the host.

@@ -6,6 +6,8 @@
 mod c;
 mod rust;
 
+pub use rust::clippy;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -18,50 +18,107 @@ const USER_FLAGS: &str = "-Clinker=ld -Clinker-flavor=ld -Crelocation-model=stat
 const KERNEL_FLAGS: &str =
     "-Clinker=ld -Clinker-flavor=ld -Crelocation-model=static -Ccode-model=kernel";
 
+/// A set of bare-metal crates that are compiled with the same flags.
+struct Batch {
+    /// Build directory under `target/`.
+    folder: &'static str,
+    flags: &'static str,
+    /// Which packages, and which binaries of them.
+    packages: Vec<String>,
+    bins: Vec<String>,
+}
+
+impl Batch {
+    /// The kernel, alone.
+    fn kernel() -> Self {
+        Self {
+            folder: "kernel",
+            flags: KERNEL_FLAGS,
+            packages: vec!["kernel".to_owned()],
+            bins: vec!["baton-kernel".to_owned()],
+        }
+    }
+
+    /// Every program of the tree; `None` if there are none.
+    fn programs(workspace: &Workspace) -> Result<Option<Self>> {
+        let mut batch =
+            Self { folder: "user", flags: USER_FLAGS, packages: Vec::new(), bins: Vec::new() };
+        for package in workspace.packages()? {
+            let programs = package.guest_programs(workspace);
+            if !programs.is_empty() {
+                batch.packages.push(package.name);
+                batch.bins.extend(programs);
+            }
+        }
+        Ok((!batch.bins.is_empty()).then_some(batch))
+    }
+
+    /// `cargo VERB` for the batch, into `target/FOLDER`.
+    fn cargo(&self, workspace: &Workspace, verb: &str, folder: &str) -> Result<Command> {
+        let mut cargo = workspace.cargo();
+        cargo
+            .args([verb, "--release", "-Zbuild-std=core,alloc", "--target", TRIPLE])
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", self.flags)
+            .env("CARGO_TARGET_DIR", workspace.target(folder)?);
+        for package in &self.packages {
+            cargo.args(["-p", package]);
+        }
+        for bin in &self.bins {
+            cargo.args(["--bin", bin]);
+        }
+        Ok(cargo)
+    }
+
+    /// Where cargo puts its results.
+    fn output(&self, workspace: &Workspace) -> Result<PathBuf> {
+        Ok(workspace.target(self.folder)?.join(TRIPLE).join("release"))
+    }
+}
+
+/// Whether the tree has a kernel to build.
+fn has_kernel(workspace: &Workspace) -> bool {
+    workspace.path("kernel/src/main.rs").is_file()
+}
+
 /// Builds the kernel.
 pub fn kernel(workspace: &Workspace) -> Result<PathBuf> {
     ensure!(
-        workspace.path("kernel/src/main.rs").is_file(),
+        has_kernel(workspace),
         "this tree has no kernel/src/main.rs, so there is no kernel to build"
     );
-    let args = ["-p", "kernel", "--bin", "baton-kernel"].map(str::to_owned);
-    bare_metal(workspace, "kernel", KERNEL_FLAGS, &args)?;
-    Ok(workspace.target("kernel")?.join(TRIPLE).join("release/baton-kernel"))
+    let batch = Batch::kernel();
+    quietly(&mut batch.cargo(workspace, "build", batch.folder)?, "the kernel")?;
+    Ok(batch.output(workspace)?.join("baton-kernel"))
 }
 
 /// Builds every Rust program and returns names and files.
 pub fn programs(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
-    let mut args = Vec::new();
-    let mut names = Vec::new();
-    for package in workspace.packages()? {
-        let programs = package.guest_programs(workspace);
-        if programs.is_empty() {
-            continue;
-        }
-        args.extend(["-p".to_owned(), package.name.clone()]);
-        for name in programs {
-            args.extend(["--bin".to_owned(), name.clone()]);
-            names.push(name);
-        }
-    }
-    if names.is_empty() {
+    let Some(batch) = Batch::programs(workspace)? else {
         return Ok(Vec::new());
-    }
-    bare_metal(workspace, "user", USER_FLAGS, &args)?;
-    let dir = workspace.target("user")?.join(TRIPLE).join("release");
-    Ok(names.into_iter().map(|name| (name.clone(), dir.join(name))).collect())
+    };
+    quietly(&mut batch.cargo(workspace, "build", batch.folder)?, "the programs")?;
+    let dir = batch.output(workspace)?;
+    Ok(batch.bins.into_iter().map(|name| (name.clone(), dir.join(name))).collect())
 }
 
-/// One cargo run into `target/FOLDER`.
-fn bare_metal(workspace: &Workspace, folder: &str, flags: &str, args: &[String]) -> Result<()> {
-    let mut cargo = workspace.cargo();
-    cargo
-        .args(["build", "--release", "-Zbuild-std=core,alloc", "--target", TRIPLE])
-        .args(args)
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTFLAGS", flags)
-        .env("CARGO_TARGET_DIR", workspace.target(folder)?);
-    quietly(&mut cargo, folder)
+/// The commands that show clippy everything that runs on Baton, libraries
+/// included, each with its title.
+pub fn clippy(workspace: &Workspace) -> Result<Vec<(&'static str, Command)>> {
+    let mut commands = Vec::new();
+    if has_kernel(workspace) {
+        let mut cargo = Batch::kernel().cargo(workspace, "clippy", "lint-kernel")?;
+        cargo.arg("--lib");
+        commands.push(("cargo clippy (kernel)", cargo));
+    }
+    if let Some(mut batch) = Batch::programs(workspace)? {
+        let libraries = workspace.packages()?.into_iter().filter(|p| p.is_guest_library(workspace));
+        batch.packages.extend(libraries.map(|package| package.name));
+        let mut cargo = batch.cargo(workspace, "clippy", "lint-user")?;
+        cargo.arg("--lib");
+        commands.push(("cargo clippy (programs)", cargo));
+    }
+    Ok(commands)
 }
 
 /// Runs cargo with a progress line instead of its output; shows the output when

@@ -238,4 +238,6 @@ fn put_words(image: &mut [u8], at: usize, words: impl Iterator<Item = u64>) {
 }
 
 #[cfg(test)]
+pub mod sample;
+#[cfg(test)]
 mod tests;

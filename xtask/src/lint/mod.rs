@@ -9,7 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::workspace::Workspace;
+use crate::build;
+use crate::workspace::{Package, Workspace};
 use source::LongFunction;
 
 /// Longest file, lines.
@@ -203,22 +204,26 @@ fn report(findings: &Findings) {
     }
 }
 
-/// Formatter and clippy for what compiles on the host, if installed.
-fn tools(workspace: &Workspace) -> Result<[(&'static str, Option<Command>); 2]> {
+/// Formatter and clippy, if installed: the host's crates, then what runs on Baton.
+fn tools(workspace: &Workspace) -> Result<Vec<(&'static str, Option<Command>)>> {
     let mut fmt = workspace.cargo();
     fmt.args(["fmt", "--all", "--check"]);
-    let mut clippy = workspace.cargo();
-    clippy.args(["clippy", "--quiet", "--profile", "tool"]);
-    for package in workspace.packages()? {
-        if package.has_host_library() {
-            clippy.args(["-p", &package.name]);
-        }
+    let mut tools = vec![("cargo fmt", installed(workspace, "fmt").then_some(fmt))];
+    if !installed(workspace, "clippy") {
+        tools.push(("cargo clippy", None));
+        return Ok(tools);
     }
-    clippy.arg("--lib").arg("--").args(CLIPPY_DENIES);
-    Ok([
-        ("cargo fmt", installed(workspace, "fmt").then_some(fmt)),
-        ("cargo clippy", installed(workspace, "clippy").then_some(clippy)),
-    ])
+    let mut host = workspace.cargo();
+    host.args(["clippy", "--profile", "tool", "--lib"]);
+    for package in workspace.packages()?.into_iter().filter(Package::has_host_library) {
+        host.args(["-p", &package.name]);
+    }
+    let guests = build::clippy(workspace)?;
+    for (title, mut clippy) in std::iter::once(("cargo clippy (host)", host)).chain(guests) {
+        clippy.args(["--quiet", "--"]).args(CLIPPY_DENIES);
+        tools.push((title, Some(clippy)));
+    }
+    Ok(tools)
 }
 
 /// Whether cargo has the subcommand and it runs.

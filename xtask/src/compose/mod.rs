@@ -241,3 +241,6 @@ fn stem(file: &Path) -> String {
 fn read(file: &Path) -> Result<Vec<u8>> {
     std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))
 }
+
+#[cfg(test)]
+mod tests;
