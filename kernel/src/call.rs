@@ -130,7 +130,7 @@ fn memory_control(caller: TcbRef, frame: Frame) {
     let attributes = [frame.rbp.get(), frame.rsi.get(), frame.r12.get(), frame.r13.get()];
     let result = match (caller.space(), Utcb::of(caller)) {
         (Some(space), _) if !space.is_privileged() => Err(CallError::NoPrivilege),
-        (Some(space), Some(utcb)) => (0..=(frame.rdx.get() & 0x3F) as usize).try_for_each(|index| {
+        (Some(_), Some(utcb)) => (0..=(frame.rdx.get() & 0x3F) as usize).try_for_each(|index| {
             let selected = attributes[(utcb.mr(index) & 3) as usize];
             if selected == DEFAULT_ATTRIBUTE { Ok(()) } else { Err(CallError::InvalidParameter) }
         }),

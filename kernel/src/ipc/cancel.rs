@@ -50,10 +50,21 @@ pub fn leave_queue(thread: TcbRef) {
     }
 }
 
+/// If a pager is answering `thread`'s page fault with a transfer, ends that one.
+fn abort_answer(thread: TcbRef) {
+    if let (true, Some(pager)) = (thread.transfer.outer.get().is_some(), thread.transfer.peer.get()) {
+        let _ = finish::settle(pager, thread, Err(IpcErrorKind::Aborted));
+        pager.resume.set(Resume::Ipc);
+        sched::requeue(pager);
+    }
+}
+
 /// Ends the transfer that `thread` takes part in, with `kind` (the sender's view)
 /// for both partners, wherever each of them is.
 pub fn abort_transfer(thread: TcbRef, kind: IpcErrorKind) {
+    abort_answer(thread);
     let Some(peer) = thread.transfer.peer.get() else { return };
+    abort_answer(peer);
     let (sender, receiver) = match thread.transfer.role.get() {
         Role::Sender => (thread, peer),
         Role::Receiver => (peer, thread),

@@ -70,7 +70,17 @@ fn leave_transfer(sender: TcbRef, receiver: TcbRef) -> u64 {
     if sender.transfer.role.get() != Role::Sender || sender.transfer.peer.get() != Some(receiver) {
         return 0;
     }
+    if let Some((role, peer)) = receiver.transfer.outer.take() {
+        // A pager's answer: the receiver is back in the transfer that met the fault.
+        receiver.transfer.role.set(role);
+        receiver.transfer.peer.set(Some(peer));
+        sender.transfer.role.set(Role::None);
+        sender.transfer.peer.set(None);
+        sender.job.set(None);
+        return sender.transfer.bytes.get();
+    }
     for thread in [sender, receiver] {
+        thread.job.set(None);
         thread.transfer.role.set(Role::None);
         thread.transfer.peer.set(None);
         if thread.kind.get() == Kind::TransferFault {

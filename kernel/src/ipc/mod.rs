@@ -30,10 +30,11 @@ use crate::thread;
 use crate::usermem::Utcb;
 
 /// What kind of message a thread exchanges: its own, or one the kernel makes for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Kind {
     /// The thread's own IPC.
+    #[default]
     User = 0,
     /// Waits for its start message (X.2 6.1).
     Start,

@@ -41,6 +41,9 @@ pub struct Transfer {
     pub role: Cell<Role>,
     /// The other one.
     pub peer: Cell<Option<TcbRef>>,
+    /// While a pager's answer to this thread's page fault is itself a transfer: part
+    /// and peer in the transfer that met the fault.
+    pub outer: Cell<Option<(Role, TcbRef)>>,
     /// In whose name the message goes out, nilthread if the sender's own.
     pub virtual_sender: Cell<ThreadId>,
     /// Receive phase of the sender, kept while a page fault uses its fields.
@@ -93,8 +96,10 @@ pub fn start(sender: TcbRef, receiver: TcbRef) -> TcbRef {
 fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
     for (thread, role, peer) in [(sender, Role::Sender, receiver), (receiver, Role::Receiver, sender)] {
         rendezvous::set_busy(thread, Busy::Transfer);
-        thread.transfer.role.set(role);
-        thread.transfer.peer.set(Some(peer));
+        let outer = (thread.transfer.role.replace(role), thread.transfer.peer.replace(Some(peer)));
+        if let (part @ (Role::Sender | Role::Receiver), Some(other)) = outer {
+            thread.transfer.outer.set(Some((part, other)));
+        }
     }
     let state = &sender.transfer;
     state.then_from.set(sender.then_from.get());

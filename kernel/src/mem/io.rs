@@ -139,6 +139,23 @@ pub(crate) fn halve(node: NodeRef) -> Result<(), NoMemory> {
     Ok(())
 }
 
+/// The last in a chain of descendants of `node` that overlap `low..high` and
+/// reach beyond it: none of its children is as large.
+pub(crate) fn deepest_spanning(node: NodeRef, low: u64, high: u64) -> Option<NodeRef> {
+    let spans = |node: &NodeRef| {
+        let (first, last) = (start(*node), end(*node));
+        first < high && low < last && (first < low || high < last)
+    };
+    let mut found = None;
+    let mut next = Some(node);
+    while let Some(above) = next {
+        let children = core::iter::successors(above.first_child(), |child| child.sibling());
+        next = children.into_iter().find(spans);
+        found = next.or(found);
+    }
+    found
+}
+
 /// σ0's node for all ports, made when it is first needed.
 pub(crate) fn sigma0_root(space: SpaceRef) -> Result<NodeRef, NoMemory> {
     match find(space, 0) {

@@ -91,11 +91,18 @@ impl IoMap {
         Ok(())
     }
 
-    /// The destination has the ports up to `high`; a grant now takes them from the source.
+    /// The destination has the ports up to `high`; a grant now takes them from the
+    /// source. Derived ranges that reach beyond them are cut first, one per round;
+    /// one whose space cannot pay for that loses the ports.
     fn mapped(&mut self, source: NodeRef, node: NodeRef, high: u64) {
         if !self.grant {
             self.pos = high;
             return;
+        }
+        if let Some(node) = io::deepest_spanning(source, self.pos, high) {
+            if io::halve(node).is_ok() {
+                return;
+            }
         }
         let mut child = source.first_child();
         while let Some(this) = child {

@@ -11,7 +11,7 @@ use super::quota::NoMemory;
 use super::revoke::{Revoke, Scope, take_own};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
-use super::walk::{Parked, Walk};
+use super::walk::{Parked, Walk, leave_status, take_status};
 use super::window::{self, Transfer};
 use super::{STEP_BUDGET, Step, cost, sigma0, slab, state};
 use crate::arch::paging::{Entry, index, span};
@@ -307,6 +307,7 @@ impl Memory {
         if piece.node.first_child().is_some() && !self.adopt(piece, new, budget) {
             return Ok(Progress::Again);
         }
+        self.inherit_status(piece, new);
         if piece.source.level == piece.level && piece.node.first_child().is_none() {
             *budget -= cost::REMOVE as i32;
             take_own(self.src, piece.from, piece.source, piece.node, Rights::NONE);
@@ -317,18 +318,21 @@ impl Memory {
         Ok(Progress::Again)
     }
 
-    /// The new page beside the old one, with its status.
+    /// The new page beside the old one.
     fn sibling(&self, piece: Piece) -> Result<NodeRef, NoMemory> {
         let node = insert(self.dst, piece)?;
         let parent_offset = piece.node.offset() + (piece.from - piece.node.vaddr());
         node.set_offset(parent_offset);
         node.link_behind(piece.node);
+        Ok(node)
+    }
+
+    /// The new page has been used as the old one was.
+    fn inherit_status(&self, piece: Piece, new: NodeRef) {
         if let Slot::Leaf(leaf) = table::find(self.dst, piece.to) {
             leaf.table.set_bits(leaf.index, piece.source.entry.0 & (Entry::A | Entry::D));
         }
-        let status = super::walk::take_status(piece.node, false);
-        super::walk::leave_status(node, status);
-        Ok(node)
+        leave_status(new, take_status(piece.node, false));
     }
 
     /// Moves the children inside the piece to `new`; false if the budget ran out.
@@ -336,6 +340,7 @@ impl Memory {
         let parked = self.adoption.take().and_then(|claim| state().walks.resume(claim));
         let region = (piece.phys(), piece.phys() + piece.size());
         let walk = parked
+            .filter(|walk| walk.concerns(piece.node, region.0))
             .unwrap_or_else(|| Walk::new(piece.node, piece.base(), region, Rights::NONE));
         let mut walk = walk.adopting(new, piece.phys() - (piece.to - new.vaddr()));
         if walk.run(budget) {

@@ -90,6 +90,11 @@ impl Walk {
         self
     }
 
+    /// Whether this is still a walk below `root` about the region from `start`.
+    pub(crate) fn concerns(&self, root: NodeRef, start: u64) -> bool {
+        self.stage != Stage::Done && self.root == root && self.start == start
+    }
+
     fn removes(&self) -> bool {
         self.revoke.contains(Rights::R)
     }

@@ -28,11 +28,12 @@ pub const BLOCK_BITS: u32 = 13;
 pub const BLOCK_SIZE: usize = 1 << BLOCK_BITS;
 
 /// What happens when a thread gets the processor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u64)]
 pub enum Resume {
     /// Return from an IPC: message registers from the UTCB. Always the value of a
     /// thread that runs in user mode, so the fast path need not write it.
+    #[default]
     Ipc = 0,
     /// Return through the register frame on the kernel stack.
     Frame = 1,
@@ -68,6 +69,7 @@ pub struct Links {
 }
 
 /// The thread control block.
+#[derive(Default)]
 #[repr(C, align(64))]
 pub struct Tcb {
     // --- Line 0: what a short IPC needs, of sender and receiver. ---

@@ -44,7 +44,7 @@ fn add_memory(handover: &Handover) -> u64 {
         let _ = reserved::add_ram(region.range.start, region.range.end);
     }
     let tables = handover.table_frames;
-    for range in [handover.kernel, handover.pool, tables, handover.bootinfo] {
+    for range in [handover.kernel, handover.pool, tables] {
         let _ = reserved::add_reserved(range.start, range.end);
     }
     reserved::set_phys_bits(features::physical_bits());

@@ -61,11 +61,10 @@ lipc_syscall:
 4:  globalise rdx, 2b
 
     stub {EXCHANGE_REGISTERS}           // RAX dest, RSI control, RDX SP, R8 IP, R9, R10, RDI
-    if_local eax, 2f
-1:  mov r12, r8
+    // A local dest stays local: the result is the thread's other name (X.2 5.4).
+    mov r12, r8
     trap {CALL_EXCHANGE_REGISTERS}      // out: old IP in R8
     ret
-2:  globalise rax, 1b
 
     stub {THREAD_CONTROL}               // RDI dest, RSI pager, RDX scheduler, R8 space, R9 UTCB
     if_local esi, 4f

@@ -124,8 +124,12 @@ pub fn install(number: u32, stack: PhysFrame, top: PhysFrame) -> Option<TcbRef> 
         unsafe { slot.write(frame.address() | PRESENT_WRITE_GLOBAL_NX) };
         super::asm::invlpg(TCB_ARRAY + (u64::from(number) << BLOCK_BITS) + index * 4096);
     }
-    // SAFETY: the block was just mapped, and zeroed frames are a valid tcb (no id).
-    Some(unsafe { TcbRef::from_address(address_of(number)) })
+    let tcb = address_of(number) as *mut Tcb;
+    // SAFETY: the block was just mapped and is nobody else's.
+    Some(unsafe {
+        tcb.write(Tcb::default());
+        TcbRef::from_address(address_of(number))
+    })
 }
 
 /// Maps the null page over block `number` and returns its two frames.

@@ -1,0 +1,157 @@
+//! Threads and the processor's state on the host: each test thread is a machine.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::mem::zeroed;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+use abi::ThreadId;
+
+use super::super::x86_64::frame::{Frame, TrapFrame};
+use crate::mem::PhysFrame;
+use crate::sched::Scheduler;
+use crate::space::Spaces;
+use crate::thread::Registry;
+use crate::thread::tcb::Tcb;
+
+/// The tcb array's own memory: none on the host.
+pub mod kernel_tables {
+    /// Leaf tables that the array can need.
+    pub const RESERVED_FRAMES: u64 = 0;
+}
+
+/// What stands for a block of the tcb array.
+struct Block {
+    tcb: Tcb,
+    frame: TrapFrame,
+    frames: [PhysFrame; 2],
+}
+
+/// A pointer to a tcb; blocks live as long as the process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct TcbRef(NonNull<Block>);
+
+impl Deref for TcbRef {
+    type Target = Tcb;
+    fn deref(&self) -> &Tcb {
+        // SAFETY: blocks are leaked boxes; fields are cells, used by one thread.
+        unsafe { &self.0.as_ref().tcb }
+    }
+}
+
+impl TcbRef {
+    /// The register frame.
+    #[must_use]
+    pub fn frame(self) -> Frame {
+        // SAFETY: as in `deref`.
+        unsafe { &(*self.0.as_ptr()).frame }
+    }
+}
+
+/// The processor's state (`x86_64::percpu` has the fields' meaning).
+pub struct Cpu {
+    pub pending_lines: Cell<u32>,
+    pub entries: Cell<u64>,
+    pub off_longest: Cell<u64>,
+    pub spaces: Spaces,
+    pub registry: Registry,
+    pub scheduler: Scheduler,
+}
+
+thread_local! {
+    static CPU: &'static Cpu = Box::leak(Box::new(Cpu {
+        pending_lines: Cell::new(0),
+        entries: Cell::new(0),
+        off_longest: Cell::new(0),
+        spaces: Spaces::new(),
+        registry: Registry::new(),
+        scheduler: Scheduler::new(),
+    }));
+    static CURRENT: Cell<Option<TcbRef>> = const { Cell::new(None) };
+    static BLOCKS: RefCell<BTreeMap<u32, TcbRef>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// This machine's processor.
+#[must_use]
+pub fn cpu() -> &'static Cpu {
+    CPU.with(|cpu| *cpu)
+}
+
+/// The current thread, which a test has set.
+///
+/// # Panics
+/// If no test has.
+#[must_use]
+pub fn current() -> TcbRef {
+    CURRENT.with(Cell::get).expect("a test sets the current thread first")
+}
+
+/// Makes `thread` current.
+pub fn set_current(thread: TcbRef) {
+    CURRENT.with(|current| current.set(Some(thread)));
+}
+
+/// Makes a block with number `number`.
+#[must_use]
+pub fn install(number: u32, stack: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
+    // SAFETY: a register frame is plain words.
+    let frame = unsafe { zeroed() };
+    let block = Box::leak(Box::new(Block { tcb: Tcb::default(), frame, frames: [stack, top] }));
+    let thread = TcbRef(NonNull::from(block));
+    BLOCKS.with(|blocks| blocks.borrow_mut().insert(number, thread));
+    Some(thread)
+}
+
+/// Forgets block `number` and returns its frames.
+#[must_use]
+pub fn remove(number: u32) -> [Option<PhysFrame>; 2] {
+    let block = BLOCKS.with(|blocks| blocks.borrow_mut().remove(&number));
+    // SAFETY: as in `deref`.
+    block.map_or([None, None], |thread| unsafe { thread.0.as_ref().frames }.map(Some))
+}
+
+/// The thread with the current id `id`.
+#[must_use]
+pub fn lookup(id: ThreadId) -> Option<TcbRef> {
+    lookup_number(id.number()).filter(|thread| thread.id.get() == id)
+}
+
+/// The thread with this number.
+#[must_use]
+pub fn lookup_number(number: u32) -> Option<TcbRef> {
+    BLOCKS.with(|blocks| blocks.borrow().get(&number).copied())
+}
+
+/// Nothing to clear: blocks are not made of frames here.
+pub fn clear(_frame: PhysFrame) {}
+
+/// No interrupts come by themselves.
+#[must_use]
+pub fn interrupt_pending() -> bool {
+    cpu().pending_lines.get() != 0
+}
+
+/// Counts an entry.
+pub fn note_entry() {
+    cpu().entries.set(cpu().entries.get() + 1);
+}
+
+/// No interrupt controller.
+pub fn mask(_line: u8) {}
+
+/// No interrupt controller.
+pub fn unmask(_line: u8) {}
+
+/// No vector unit.
+pub fn forget_vector(_thread: TcbRef) {}
+
+/// Copies `len` bytes.
+///
+/// # Safety
+/// `len` bytes are readable at `from` and writable at `to`.
+pub unsafe fn copy_bytes(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the caller vouches for both ranges.
+    unsafe { core::ptr::copy(from, to, len) };
+}

@@ -1,0 +1,109 @@
+//! Port mappings against a model port by port.
+
+mod common;
+
+use abi::{Fpage, MapItem};
+use common::ports::Ports;
+use common::{Machine, Random};
+use kernel::arch::iobitmap;
+use kernel::mem::{DestroyJob, MapJob, PhysFrame, Step, UnmapJob, frames, io};
+
+/// Ports that take part, from 0 on.
+const PORTS: usize = 64;
+
+struct Pair {
+    machine: Machine,
+    model: Ports,
+    random: Random,
+}
+
+impl Pair {
+    fn range(&mut self) -> (usize, usize) {
+        let bits = self.random.below(5) as usize;
+        let start = self.random.below((PORTS >> bits) as u64) as usize;
+        (start << bits, 1 << bits)
+    }
+
+    fn transfer(&mut self) {
+        let (start, count) = self.range();
+        let fpage = Fpage::io(start as u16, count.ilog2());
+        let grant = self.random.one_in(4);
+        let (src, dst) = (self.random.below(5) as usize, self.random.below(5) as usize);
+        let item = MapItem { send_base: 0, fpage, grant };
+        let (source, target) = (self.machine.spaces[src], self.machine.spaces[dst]);
+        let mut job = MapJob::new(source, target, item, Fpage::COMPLETE_IO);
+        while job.step(1 + self.random.below(30) as u32).expect("quotas suffice") == Step::More {}
+        for port in start..start + count {
+            self.model.transfer(src, dst, port, grant);
+        }
+    }
+
+    fn unmap(&mut self) {
+        let (start, count) = self.range();
+        let fpage = Fpage::io(start as u16, count.ilog2());
+        let (space, flush) = (self.random.below(5) as usize, self.random.one_in(2));
+        let mut job = UnmapJob::new(self.machine.spaces[space], fpage, flush);
+        while job.step(1 + self.random.below(30) as u32) == Step::More {}
+        for port in start..start + count {
+            if flush {
+                self.model.remove(space, port);
+            } else {
+                self.model.flush(space, port);
+            }
+        }
+    }
+
+    fn compare(&self) {
+        for (index, space) in self.machine.spaces.iter().enumerate().skip(1) {
+            for port in 0..PORTS {
+                let expected = self.model.from[index][port].is_some();
+                assert_eq!(io::allowed(*space, port as u16), expected, "space {index} port {port}");
+                assert_eq!(iobitmap::is_open(*space, port as u16), expected, "bitmap {index} {port}");
+            }
+        }
+    }
+}
+
+/// A machine whose spaces have port bitmaps.
+fn machine() -> (Machine, u64) {
+    let machine = Machine::new(0, 0, false);
+    let template = machine.bank.take_zeroed_frame().expect("the pool is fresh");
+    let tss = machine.bank.take_zeroed_frame().expect("the pool is fresh");
+    kernel::mem::set_kernel_template(template.address());
+    iobitmap::init(PhysFrame::at(tss.address()), template.address(), &machine.bank)
+        .expect("the pool is fresh");
+    let free = frames::free();
+    (machine, free)
+}
+
+fn run(seed: u64, operations: u32) {
+    let (mut machine, free) = machine();
+    for id in 0..4 {
+        let space = kernel::mem::AddressSpace::create(2 + id, &machine.bank, 64);
+        machine.spaces.push(space.expect("the pool is fresh"));
+    }
+    let mut pair = Pair { machine, model: Ports::new(5, PORTS), random: Random::seeded(seed) };
+    for number in 1..=operations {
+        if pair.random.one_in(3) { pair.unmap() } else { pair.transfer() }
+        pair.compare();
+        if number % 500 == 0 {
+            assert_eq!(pair.machine.violations(false), [], "after {number} operations");
+        }
+    }
+    while pair.machine.spaces.len() > 1 {
+        let space = pair.machine.spaces.pop().expect("there is one");
+        DestroyJob::new(space).finish();
+        assert_eq!(space.quota().used(), 2, "descriptor and root table");
+        space.free(&pair.machine.bank);
+    }
+    UnmapJob::new(pair.machine.sigma0(), Fpage::COMPLETE_IO, true).finish();
+    assert_eq!(pair.machine.sigma0().nodes(), 0);
+    assert_eq!(frames::free(), free);
+}
+
+#[test]
+fn ports_behave_like_the_model() {
+    for seed in 300..304 {
+        std::thread::spawn(move || run(seed, 10_000)).join().expect("the round holds");
+    }
+}
