@@ -156,11 +156,46 @@ impl Memory {
             if *budget <= 0 {
                 return Ok(Step::More);
             }
+            if self.quick() {
+                *budget -= cost::MAP as i32;
+                self.done += FRAME;
+                continue;
+            }
             match self.piece(budget)? {
                 Progress::Advance(bytes) => self.done += bytes,
                 Progress::Again => {}
             }
         }
+    }
+
+    /// The usual case: a 4 KiB page is mapped to an empty place, the tables are
+    /// there. False, and nothing has changed, if it is anything else.
+    #[inline]
+    fn quick(&mut self) -> bool {
+        let (from, to) = (self.transfer.from + self.done, self.transfer.to + self.done);
+        if self.grant || self.src.is_sigma0() || self.dst.is_protected(to, to + FRAME) {
+            return false;
+        }
+        let Some(source) = table::pages(self.src, from).and_then(|at| table::small(at, from)) else {
+            return false;
+        };
+        let Some(target) = table::pages(self.dst, to) else { return false };
+        let at = index(to, 0);
+        let rights = self.rights.and(source.entry.rights());
+        let (Some(parent), false) = (source.node, source.entry.has(Entry::DYING)) else {
+            return false;
+        };
+        if target.get(at).present() || !rights.contains(Rights::R) {
+            return false;
+        }
+        let Ok(node) = slab::alloc(self.dst) else { return false };
+        // POINT OF NO RETURN
+        node.init(self.dst, to, 0, from - parent.vaddr());
+        node.link_below(parent);
+        let caching = source.entry.0 & Entry::UNCACHED;
+        let entry = Entry::page(source.entry.address(), 0, rights, caching);
+        table::put(target, at, entry, Some(node));
+        true
     }
 
     /// Looks at what is at the position and deals with the largest page possible.
@@ -279,7 +314,7 @@ fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
     node.init(dst, piece.to, piece.level, offset);
     let caching = piece.source.entry.0 & Entry::UNCACHED;
     let entry = Entry::page(piece.phys(), piece.level, piece.rights, caching);
-    table::put(table, index(piece.to, piece.level), piece.level, entry, Some(node));
+    table::put(table, index(piece.to, piece.level), entry, Some(node));
     Ok(node)
 }
 
@@ -332,7 +367,7 @@ impl Memory {
         if let Slot::Leaf(leaf) = table::find(self.dst, piece.to) {
             leaf.table.set_bits(leaf.index, piece.source.entry.0 & (Entry::A | Entry::D));
         }
-        leave_status(new, take_status(piece.node, false));
+        leave_status(new, take_status(piece.node, true));
     }
 
     /// Moves the children inside the piece to `new`; false if the budget ran out.
