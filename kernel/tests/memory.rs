@@ -98,9 +98,12 @@ fn who_cannot_pay_for_a_split_loses_the_whole_page() {
     // Descriptor, root, two tables and a twin, one slab: nothing is left.
     let poor = AddressSpace::create(8, &machine.bank, 6).expect("the pool is fresh");
     let heir = AddressSpace::create(9, &machine.bank, 100).expect("the pool is fresh");
-    machine.spaces.extend([poor, heir]);
-    let [sigma0, rich, ..] = machine.spaces[..] else { panic!("four spaces") };
+    let sibling = AddressSpace::create(10, &machine.bank, 100).expect("the pool is fresh");
+    machine.spaces.extend([poor, heir, sibling]);
+    let [sigma0, rich, ..] = machine.spaces[..] else { panic!("five spaces") };
     map(sigma0, rich, RAM, RAM, 21, Rights::RWX).expect("it can pay");
+    // The older sibling: a walk comes to it after the poor one.
+    map(rich, sibling, RAM, RAM, 21, Rights::RWX).expect("it can pay");
     map(rich, poor, RAM, RAM, 21, Rights::RWX).expect("it can pay");
     map(poor, heir, RAM, RAM, 21, Rights::RWX).expect("it can pay");
     assert_eq!(poor.quota().used(), poor.quota().limit());
@@ -109,6 +112,8 @@ fn who_cannot_pay_for_a_split_loses_the_whole_page() {
     assert_eq!(rights(rich, RAM + 0x3000), Some(Rights::RX));
     assert_eq!(rights(rich, RAM), Some(Rights::RWX));
     assert_eq!((rights(poor, RAM), rights(heir, RAM)), (Some(Rights::RX), Some(Rights::RX)));
+    assert_eq!(rights(sibling, RAM + 0x3000), Some(Rights::RX));
+    assert_eq!(rights(sibling, RAM), Some(Rights::RWX), "only the poor one lost more");
     assert_eq!(machine.violations(false), []);
     flush(poor, RAM + 0x8000, 12, Rights::RWX);
     assert_eq!((poor.page(RAM), heir.page(RAM)), (None, None));
@@ -218,13 +223,41 @@ fn a_grant_into_a_smaller_window_takes_the_whole_flexpage() {
     assert_eq!(machine.violations(false), []);
 }
 
+/// The children of a page move to another node while a walk is among them.
+#[test]
+fn a_grant_does_not_hide_pages_from_an_unmap_under_way() {
+    let machine = Machine::new(4, 200, true);
+    let [sigma0, a, b, c, d] = machine.spaces[..] else { panic!("five spaces") };
+    for steps_before in 0..80 {
+        map(sigma0, a, RAM, RAM, 12, Rights::RWX).expect("it can pay");
+        map(a, b, RAM, RAM, 12, Rights::RWX).expect("it can pay");
+        for slot in 0..16 {
+            map(b, c, RAM, slot << 12, 12, Rights::RWX).expect("it can pay");
+        }
+        let mut job = UnmapJob::new(a, page(RAM, 12, Rights::W), false);
+        let done = (0..steps_before).any(|_| job.step(1) == Step::Done);
+        let item = MapItem::grant(page(RAM, 12, Rights::RWX), RAM);
+        MapJob::new(b, d, item, Fpage::COMPLETE).finish().expect("it can pay");
+        if !done {
+            job.finish();
+        }
+        assert_eq!((b.nodes(), c.nodes(), d.nodes()), (0, 16, 1));
+        for slot in 0..16 {
+            let rights = c.page(slot << 12).map(|page| page.rights);
+            assert_eq!(rights, Some(Rights::RX), "page {slot}, {steps_before} steps before");
+        }
+        assert_eq!(machine.violations(false), []);
+        flush(a, RAM, 12, Rights::RWX);
+    }
+}
+
 /// A job of any kind.
 enum Job {
     Map(MapJob),
     Unmap(UnmapJob),
 }
 
-fn start(machine: &Machine, random: &mut Random, pages: u64) -> Job {
+fn start(machine: &Machine, random: &mut Random, pages: u64, grants: u64) -> Job {
     let bits = [0, 0, 0, 1, 3, 5, 9][random.below(7) as usize].min(pages.ilog2());
     let place = |random: &mut Random| RAM + (random.below(pages >> bits) << (12 + bits));
     let space = |random: &mut Random| machine.spaces[random.below(6) as usize];
@@ -233,12 +266,13 @@ fn start(machine: &Machine, random: &mut Random, pages: u64) -> Job {
     if random.one_in(3) {
         return Job::Unmap(UnmapJob::new(space(random), fpage, random.one_in(2)));
     }
-    let item = MapItem { send_base: place(random), fpage, grant: random.one_in(4) };
+    let item = MapItem { send_base: place(random), fpage, grant: random.one_in(grants) };
     Job::Map(MapJob::new(space(random), space(random), item, Fpage::COMPLETE))
 }
 
 /// Up to eight jobs at a time, some spaces poor, steps as short as possible.
 fn interleave(seed: u64, hole: bool, pages: u64, steps: u32) {
+    let grants = 2 + seed % 3;
     let mut machine = Machine::new(3, 2048, hole);
     for (id, quota) in [(20, 14), (21, 40)] {
         let space = AddressSpace::create(id, &machine.bank, quota).expect("the pool is fresh");
@@ -248,7 +282,7 @@ fn interleave(seed: u64, hole: bool, pages: u64, steps: u32) {
     let mut jobs: Vec<Job> = Vec::new();
     for number in 0..steps {
         if jobs.len() < 8 && (jobs.is_empty() || random.one_in(6)) {
-            jobs.push(start(&machine, &mut random, pages));
+            jobs.push(start(&machine, &mut random, pages, grants));
         }
         let index = random.below(jobs.len() as u64) as usize;
         let budget = 1 + random.below(12) as u32;
@@ -289,8 +323,8 @@ fn drain(jobs: &mut Vec<Job>) {
 
 #[test]
 fn jobs_that_interrupt_each_other_keep_the_invariants() {
-    for seed in 0..4 {
-        let (hole, pages) = if seed % 2 == 0 { (true, 16) } else { (false, 1024) };
+    for seed in 0..6 {
+        let (hole, pages) = if seed % 2 == 0 { (true, 4 << seed) } else { (false, 1024) };
         let round = std::thread::spawn(move || interleave(400 + seed, hole, pages, 60_000));
         round.join().expect("the round holds; its seed is printed above");
     }
