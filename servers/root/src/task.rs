@@ -48,9 +48,19 @@ impl Task {
     /// A task that has not been started.
     pub fn new(spec: Spec, image: Image, entry: u64, modules: Option<Modules>) -> Self {
         Self {
-            spec, image, entry, modules,
-            state: State::Ready, generation: 0, restarts: 0, exit_code: 0,
-            threads: 0, apart: 0, stalled: 0, crashes: 0, started_us: 0,
+            spec,
+            image,
+            entry,
+            modules,
+            state: State::Ready,
+            generation: 0,
+            restarts: 0,
+            exit_code: 0,
+            threads: 0,
+            apart: 0,
+            stalled: 0,
+            crashes: 0,
+            started_us: 0,
         }
     }
 
@@ -166,8 +176,8 @@ impl Root {
         for line in task.spec.irqs() {
             let _ = kernel::detach_irq(*line);
         }
-        self.names.iter_mut().for_each(|entry| {
-            *entry = entry.filter(|(_, thread)| layout::slot_of(thread.number()).is_none_or(|(s, _)| s != slot));
+        self.forget_threads(|thread| {
+            layout::slot_of(thread.number()).is_some_and(|(home, _)| home == slot)
         });
         self.blocks.release(slot);
         self.free_frames(slot);
@@ -182,12 +192,29 @@ impl Root {
         task.crashes = if soon { task.crashes + 1 } else { 1 };
         let name = task.spec.name;
         if task.crashes > MAX_CRASHES {
-            direct_println!("root: {name} crashed {MAX_CRASHES} times in a row and is left as it is; start it by hand.");
+            direct_println!(
+                "root: {name} crashed {MAX_CRASHES} times in a row and is left as it is; start it by hand."
+            );
             return;
         }
         task.restarts += 1;
         direct_println!("root: {name} is started again.");
         let _ = self.start(slot);
+    }
+
+    /// Drops the names and the waits of threads that are gone.
+    pub fn forget_threads(&mut self, gone: impl Fn(ThreadId) -> bool) {
+        self.names.iter_mut().for_each(|entry| *entry = entry.filter(|(_, thread)| !gone(*thread)));
+        self.waiters
+            .iter_mut()
+            .for_each(|waiter| *waiter = waiter.filter(|(thread, _)| !gone(*thread)));
+    }
+
+    /// Whether a running task depends on the pager.
+    pub fn has_clients(&self) -> bool {
+        let mut any = false;
+        self.each_client(|_, _, _| any = true);
+        any
     }
 
     /// Tells the tasks that wait for the end of `slot`.
@@ -213,10 +240,15 @@ impl Root {
 
     /// Calls `visit` with slot, index and id of each thread that the pager pages.
     fn each_client(&self, mut visit: impl FnMut(usize, u64, ThreadId)) {
-        for (slot, task) in self.tasks.iter().enumerate().filter(|(slot, _)| self.is_paged_outside(*slot)) {
-            let Some(task) = task.as_ref().filter(|task| task.state == State::Running) else { continue };
+        for (slot, task) in
+            self.tasks.iter().enumerate().filter(|(slot, _)| self.is_paged_outside(*slot))
+        {
+            let Some(task) = task.as_ref().filter(|task| task.state == State::Running) else {
+                continue;
+            };
             let shared = task.threads & !task.apart;
-            (0..THREADS).filter(|index| shared & 1 << index != 0)
+            (0..THREADS)
+                .filter(|index| shared & 1 << index != 0)
                 .for_each(|index| visit(slot, index, task.thread(slot, index)));
         }
     }
