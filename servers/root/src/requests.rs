@@ -129,7 +129,7 @@ impl Root {
         if task.apart & 1 << index != 0 {
             return Err(Refusal::NotAllowed);
         }
-        let new = task.free_index().ok_or(Refusal::Exhausted)?;
+        let new = task.next_index().ok_or(Refusal::Exhausted)?;
         let (main, thread) = (task.thread(slot, 0), task.thread(slot, new));
         let made = if apart {
             create_space(thread, layout::utcb_location(0), SPACE_QUOTA)

@@ -40,6 +40,9 @@ pub struct Task {
     pub apart: u16,
     /// Bit i: thread i waits for the pager to be there again.
     pub stalled: u16,
+    /// Threads created in this generation, and the count at each one's birth.
+    births: u16,
+    born: [u16; THREADS as usize],
     crashes: u32,
     started_us: u64,
 }
@@ -59,6 +62,8 @@ impl Task {
             threads: 0,
             apart: 0,
             stalled: 0,
+            births: 0,
+            born: [0; THREADS as usize],
             crashes: 0,
             started_us: 0,
         }
@@ -66,18 +71,22 @@ impl Task {
 
     /// The id of thread `index`.
     pub fn thread(&self, slot: usize, index: u64) -> ThreadId {
-        ThreadId::global(layout::thread_number(slot, index), version_of(self.generation))
+        let births = self.born.get(index as usize).copied().unwrap_or(0);
+        ThreadId::global(layout::thread_number(slot, index), version_of(self.generation, births))
+    }
+
+    /// A free index for a new thread, which makes the next id of that index new.
+    pub fn next_index(&mut self) -> Option<u64> {
+        let index = (1..THREADS).find(|index| self.threads & 1 << index == 0)?;
+        self.births = self.births.wrapping_add(1);
+        self.born[index as usize] = self.births;
+        Some(index)
     }
 
     /// Whether `thread` is one of the task's threads.
     pub fn owns(&self, slot: usize, thread: ThreadId) -> bool {
         let Some((home, index)) = layout::slot_of(thread.number()) else { return false };
         home == slot && self.threads & 1 << index != 0 && thread == self.thread(slot, index)
-    }
-
-    /// The lowest free thread index.
-    pub fn free_index(&self) -> Option<u64> {
-        (1..THREADS).find(|index| self.threads & 1 << index == 0)
     }
 
     /// What its pager needs to know.
@@ -139,6 +148,8 @@ impl Root {
             return Err(Refusal::Taken);
         }
         task.generation += 1;
+        task.births = 0;
+        task.born = [0; THREADS as usize];
         task.started_us = clock::now_us();
         let (main, spec, entry) = (task.thread(slot, 0), task.spec, task.entry);
         if let Err(error) = launch(main, &spec, entry) {
