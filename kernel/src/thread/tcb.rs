@@ -87,7 +87,7 @@ pub struct Tcb {
     pub sp: Cell<u64>,
     /// User flags, likewise.
     pub flags: Cell<u64>,
-    /// Anythread while nobody waits to send to this thread, else nilthread: one
+    /// Anythread while nobody waits to send to this thread, else `queue::SOMEBODY`: one
     /// compare with the from-specifier tells whether an open wait may block at once.
     pub open_from: Cell<ThreadId>,
 
