@@ -9,7 +9,7 @@ use super::node::NodeRef;
 use super::quota::{NoMemory, Quota};
 use super::{copy_words, state, table};
 use crate::arch::paging::{Entry, KERNEL_HALF, ROOT, Table, index, span};
-use crate::arch::{phys_to_virt, tlb, virt_to_phys};
+use crate::arch::{hardware, phys_to_virt, tlb, virt_to_phys};
 use abi::Rights;
 use abi::layout::USER_END;
 use core::cell::Cell;
@@ -274,7 +274,6 @@ impl SpaceRef {
             return;
         }
         let assigned = pcids.assign(self.address() as u64);
-        tlb::flush_pcid(assigned.pcid);
         self.pcid.set(assigned.pcid);
         // SAFETY: a space releases its PCID before it is freed, so the former
         // owner exists.
@@ -283,7 +282,12 @@ impl SpaceRef {
             if let Some(hook) = state().cr3_changed.get() {
                 hook(loser);
             }
+            // The processor may be filling its cache for the loser under this PCID.
+            if tlb::is_current(loser) {
+                hardware::write_cr3(loser.cr3());
+            }
         }
+        tlb::flush_pcid(assigned.pcid);
     }
 
     /// Ends a space that a `DestroyJob` has emptied: its last two frames go back
