@@ -71,12 +71,12 @@ pub fn abort_transfer(thread: TcbRef, kind: IpcErrorKind) {
         Role::None => return,
     };
     for partner in [sender, receiver] {
+        partner.resume.set(partner.kind.get().home());
         // One of them may be asking its pager for a page.
         if partner.kind.get() == Kind::TransferFault {
             leave_queue(partner);
             partner.kind.set(Kind::User);
         }
-        partner.resume.set(Resume::Ipc);
         partner.wake_at_us.set(0);
     }
     let _ = finish::settle(sender, receiver, Err(kind));

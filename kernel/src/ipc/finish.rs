@@ -83,11 +83,11 @@ fn leave_transfer(sender: TcbRef, receiver: TcbRef) -> u64 {
         thread.job.set(None);
         thread.transfer.role.set(Role::None);
         thread.transfer.peer.set(None);
+        if thread.resume.get() == Resume::Transfer {
+            thread.resume.set(thread.kind.get().home());
+        }
         if thread.kind.get() == Kind::TransferFault {
             thread.kind.set(Kind::User);
-        }
-        if thread.resume.get() == Resume::Transfer {
-            thread.resume.set(Resume::Ipc);
         }
     }
     sender.then_from.set(sender.transfer.then_from.get());

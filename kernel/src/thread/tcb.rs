@@ -216,7 +216,12 @@ impl TcbRef {
     /// entered by an interrupt, exception or a call other than IPC and Unmap.
     #[must_use]
     pub fn has_frame(self) -> bool {
-        matches!(self.resume.get(), Resume::Frame | Resume::Destroy)
+        match self.resume.get() {
+            Resume::Frame | Resume::Destroy => true,
+            // A handler's answer to the interrupted thread is under way.
+            Resume::Transfer | Resume::Receive => self.kind.get().home() == Resume::Frame,
+            Resume::Ipc | Resume::Idle | Resume::Unmap => false,
+        }
     }
 
     /// Sets instruction and/or stack pointer at which the thread goes on in user mode.
