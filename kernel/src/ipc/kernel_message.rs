@@ -77,7 +77,12 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
         Kind::TransferFault if why == IpcErrorKind::NonExisting => {
             cancel::abort_transfer(thread, IpcErrorKind::Aborted);
         }
-        Kind::User | Kind::TransferFault | Kind::Interrupt => sched::set_runnable(thread),
+        Kind::User | Kind::TransferFault => sched::set_runnable(thread),
+        // An interrupt has no code of its own: its message is lost.
+        Kind::Interrupt => {
+            thread.kind.set(kind);
+            rendezvous::set_busy(thread, Busy::Halted);
+        }
         Kind::Start => {
             thread.resume.set(kind.home());
             sched::set_runnable(thread);
@@ -91,7 +96,6 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
             sched::set_runnable(thread);
         }
     }
-    let _ = (rendezvous::waits(thread), Busy::Halted);
 }
 
 fn report(thread: TcbRef, kind: Kind) {
