@@ -5,7 +5,7 @@ use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
 use abi::{CallError, ThreadId, utcb};
 
 use super::{lifecycle, lookup, lookup_number, resolve};
-use crate::arch::TcbRef;
+use crate::arch::{TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::irq;
 use crate::space::{self, SpaceRef};
@@ -70,7 +70,8 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
     if thread == caller || space::is_initial(thread) {
         return Err(CallError::InvalidThread);
     }
-    Ok(lifecycle::delete(thread).map_or(After::Nothing, After::Destroy))
+    let unfinished = lifecycle::delete(thread).or_else(|| cpu().spaces.take_abandoned());
+    Ok(unfinished.map_or(After::Nothing, After::Destroy))
 }
 
 fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallError> {

@@ -120,6 +120,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(thread != current());
     cancel::disconnect(thread);
     crate::irq::detach_handler(thread.id.get());
+    crate::space::destroy::abandon(thread);
     sched::unlink(thread);
     arch::forget_vector(thread);
     let space = thread.space()?;
