@@ -70,6 +70,8 @@ pub struct Resolved {
     pub phys: u64,
     /// Bytes from there to the end of the page.
     pub bytes_left_in_page: u64,
+    /// It is not RAM: the kernel's map of memory may not reach it, and reading it may act.
+    pub is_device: bool,
 }
 
 impl AddressSpace {
@@ -326,7 +328,11 @@ impl SpaceRef {
                 }
                 let inside = vaddr & (span(level) - 1);
                 let base = entry.address() & !(span(level) - 1);
-                return Some(Resolved { phys: base + inside, bytes_left_in_page: span(level) - inside });
+                return Some(Resolved {
+                    phys: base + inside,
+                    bytes_left_in_page: span(level) - inside,
+                    is_device: entry.has(Entry::UNCACHED),
+                });
             }
             table = Table(entry.address());
             level = level.wrapping_sub(1) & 3;

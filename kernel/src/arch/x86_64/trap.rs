@@ -111,7 +111,7 @@ fn code_byte(thread: TcbRef, address: u64) -> Option<u8> {
     if address >= abi::layout::USER_END {
         return None;
     }
-    let found = thread.space()?.resolve(address, false)?;
+    let found = thread.space()?.resolve(address, false).filter(|found| !found.is_device)?;
     Some(usermem::read_phys_byte(found.phys))
 }
 
