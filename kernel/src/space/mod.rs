@@ -208,7 +208,8 @@ pub fn create(creator: SpaceRef) -> Result<SpaceRef, CallError> {
 /// Whether `thread` is the first thread of σ0, σ1 or the root task, without which the system is dead.
 #[must_use]
 pub fn is_initial(thread: TcbRef) -> bool {
-    [ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT].contains(&thread.id.get())
+    let privileged = thread.space().is_some_and(SpaceRef::is_privileged);
+    privileged && [ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT].contains(&thread.id.get())
 }
 
 /// Takes back a space in which no thread could be made: nothing but its first frames exists.
