@@ -11,7 +11,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::{Fpage, MapItem, Rights, ThreadId};
-use runtime::space::{Child, Fault};
+use runtime::space::{Child, Fault, page_of};
 use runtime::window::Window;
 use runtime::{Msg, accept, ipc, kernel, println, thread};
 
@@ -51,8 +51,7 @@ fn main() {
         let (from, msg) = ipc::next_request(reply);
         let Some(fault) = Fault::decode(&msg) else { break report(from, &msg) };
         // An empty window shows the page NOTHING, read-only.
-        let page = (&raw const NOTHING) as u64;
-        let nothing = Msg::default().map(MapItem::map(Fpage::memory(page, 12, Rights::R), fault.address & !0xFFF));
+        let nothing = Msg::default().map(MapItem::map(page_of(&NOTHING, Rights::R), fault.address & !0xFFF));
         reply = Some((from, if fault.address >= WINDOWS { nothing } else { fault.same_page(Rights::RWX) }));
     }
 }
@@ -68,20 +67,15 @@ fn report(from: ThreadId, msg: &Msg) {
 
 /// f1, f2: maps its page to whoever asks; takes it back on request.
 extern "C" fn file_system(who: u64) -> ! {
-    let fpage = Fpage::memory(&raw const FILES[who as usize] as u64, 12, Rights::RW);
     let mut reply = None;
     loop {
         let (from, msg) = ipc::next_request(reply);
         reply = Some((from, match msg.label() {
             FLUSH => {
-                kernel::unmap(fpage.with_rights(Rights::RWX));
+                kernel::unmap(page_of(&FILES[who as usize], Rights::RWX));
                 Msg::default()
             }
-            _ => {
-                // Touched, so that it is here to be mapped.
-                let _ = FILES[who as usize].0[0].load(Ordering::Relaxed);
-                Msg::default().map(MapItem::map(fpage, 0))
-            }
+            _ => Msg::default().map(MapItem::map(page_of(&FILES[who as usize], Rights::RW), 0)),
         }));
     }
 }

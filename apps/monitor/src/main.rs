@@ -65,7 +65,7 @@ fn help(_: &str) {
 }
 
 fn halt(_: &str) {
-    if let Err(why) = root::call(&runtime::Msg::new(op::HALT).word(0)) {
+    if let Err(why) = root::call(&runtime::Msg::new(op::HALT).word(op::SUCCESS)) {
         println!("The machine goes on: {why}.");
     }
 }

@@ -58,6 +58,9 @@ pub const BAD_FAULT: u64 = BASE + 49;
 /// From the pager. Reply: MR1 bytes of its pool.
 pub const POOL_BYTES: u64 = BASE + 50;
 
+/// For [`HALT`]: all went well (the emulator leaves with status 33).
+pub const SUCCESS: u64 = 0x10;
+
 /// For [`MEMORY`]: any physical address will do.
 pub const ANYWHERE: u64 = !0;
 

@@ -18,12 +18,8 @@ impl Root {
     /// A page fault that came to the root task.
     pub fn page_fault(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Reply {
         let fault = Fault::decode(msg)?;
-        let pager = self.pager_of(slot);
-        if pager != ThreadId::ROOT {
-            // The thread was started, or its old pager went, before it knew its
-            // pager: now it does, and faults again.
-            let _ = kernel::set_pager(from, from, pager, !0);
-            return Some(Msg::default());
+        if self.is_paged_outside(slot) {
+            return self.pass_on(slot, from);
         }
         match self.resolve(slot, &fault) {
             Ok(answer) => Some(answer),
@@ -32,6 +28,19 @@ impl Root {
                 None
             }
         }
+    }
+
+    /// A thread of the pager's faults here: it was started, or its old pager went,
+    /// before it knew its pager. It learns it and faults again, or waits for it.
+    fn pass_on(&mut self, slot: usize, from: ThreadId) -> Reply {
+        if let Some(pager) = self.pager_thread() {
+            let _ = kernel::set_pager(from, from, pager, !0);
+            return Some(Msg::default());
+        }
+        if let (Some((_, index)), Some(task)) = (layout::slot_of(from.number()), self.task_mut(slot)) {
+            task.stalled |= 1 << index;
+        }
+        None
     }
 
     fn resolve(&mut self, slot: usize, fault: &Fault) -> Result<Msg, Refusal> {
