@@ -17,7 +17,14 @@ fn page(addr: u64, bits: u32, rights: Rights) -> Fpage {
 }
 
 /// Maps 2^`bits` bytes at `from` to `to`.
-fn map(src: SpaceRef, dst: SpaceRef, from: u64, to: u64, bits: u32, rights: Rights) -> Result<(), NoMemory> {
+fn map(
+    src: SpaceRef,
+    dst: SpaceRef,
+    from: u64,
+    to: u64,
+    bits: u32,
+    rights: Rights,
+) -> Result<(), NoMemory> {
     let item = MapItem::map(page(from, bits, rights), to);
     MapJob::new(src, dst, item, Fpage::COMPLETE).finish()
 }
@@ -202,13 +209,16 @@ fn the_tree_is_listed_in_preorder() {
     map(a, c, RAM + 0x4000, 0x6000, 12, Rights::RW).expect("it can pay");
     let record = |depth, space, vaddr, bits, rights| Record { depth, space, vaddr, bits, rights };
     let listed: Vec<_> = Tree::of(sigma0, RAM + 0x3000).collect();
-    assert_eq!(listed, [
-        record(0, 1, RAM + 0x3000, 21, Rights::RWX),
-        record(1, 2, RAM + 0x3000, 21, Rights::RWX),
-        record(2, 4, 0x5000, 12, Rights::RW),
-        record(2, 3, 0x3000, 12, Rights::RX),
-        record(3, 4, 0x9000, 12, Rights::R),
-    ]);
+    assert_eq!(
+        listed,
+        [
+            record(0, 1, RAM + 0x3000, 21, Rights::RWX),
+            record(1, 2, RAM + 0x3000, 21, Rights::RWX),
+            record(2, 4, 0x5000, 12, Rights::RW),
+            record(2, 3, 0x3000, 12, Rights::RX),
+            record(3, 4, 0x9000, 12, Rights::R),
+        ]
+    );
 }
 
 #[test]
@@ -291,7 +301,7 @@ fn interleave(seed: u64, hole: bool, pages: u64, steps: u32) {
             Job::Unmap(job) => job.step(budget) == Step::Done,
         };
         if done {
-            drop(jobs.swap_remove(index));
+            jobs.swap_remove(index);
         }
         if number % 512 == 0 {
             assert_eq!(machine.violations(true), [], "jobs under way, step {number}");

@@ -10,6 +10,7 @@
 pub mod check;
 pub mod destroy;
 pub mod frames;
+pub mod grant;
 pub mod inspect;
 pub mod io;
 pub mod io_flush;

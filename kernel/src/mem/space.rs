@@ -275,7 +275,8 @@ impl SpaceRef {
         self.pcid.set(assigned.pcid);
         // SAFETY: a space releases its PCID before it is freed, so the former
         // owner exists.
-        if let Some(loser) = assigned.stolen_from.and_then(|word| unsafe { Self::from_word(word) }) {
+        if let Some(loser) = assigned.stolen_from.and_then(|word| unsafe { Self::from_word(word) })
+        {
             loser.pcid.set(0);
             if let Some(hook) = state().cr3_changed.get() {
                 hook(loser);
@@ -329,10 +330,7 @@ impl SpaceRef {
         }
         leaf.table.set_bits(leaf.index, mark);
         let inside = vaddr & (span(leaf.level) - 1);
-        Some(Resolved {
-            phys: leaf.phys() | inside,
-            bytes_left_in_page: span(leaf.level) - inside,
-        })
+        Some(Resolved { phys: leaf.phys() | inside, bytes_left_in_page: span(leaf.level) - inside })
     }
 
     /// Maps the kernel's own page (KIP, UTCB) for the user at `vaddr`: no node, never sent on.
