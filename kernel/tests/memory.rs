@@ -5,6 +5,7 @@ mod common;
 
 use abi::{Fpage, MapItem, Rights};
 use common::{Machine, RAM, Random};
+use kernel::arch::{hardware, pcid};
 use kernel::mem::inspect::{Record, Tree};
 use kernel::mem::space::Area;
 use kernel::mem::{
@@ -196,6 +197,69 @@ fn resolving_marks_pages_and_unmap_reports_it() {
     flush(b, 0x7000, 12, Rights::RWX);
     assert_eq!(flush(a, RAM, 21, Rights::NONE), Rights::RX, "left by the vanished child");
     assert_eq!(a.resolve(0xFFFF_8000_0000_0000, false), None);
+}
+
+#[test]
+fn translations_are_forgotten_where_they_may_be_cached() {
+    let machine = Machine::new(2, 200, true);
+    let [sigma0, a, b] = machine.spaces[..] else { panic!("three spaces") };
+    let forgotten = |action: &dyn Fn()| {
+        let before = hardware::invalidations();
+        action();
+        hardware::invalidations() - before
+    };
+    let fill = |space| map(sigma0, space, RAM, RAM, 14, Rights::RWX).expect("it can pay");
+    hardware::write_cr3(a.cr3());
+    assert_eq!(forgotten(&|| fill(a)), 0, "nothing is cached of what was not there");
+    assert_eq!(forgotten(&|| fill(b)), 0);
+    assert_eq!(
+        forgotten(&|| {
+            flush(a, RAM, 12, Rights::W);
+        }),
+        1
+    );
+    let again = || map(sigma0, a, RAM, RAM, 12, Rights::RWX).expect("it can pay");
+    assert_eq!(forgotten(&again), 1, "a page that was read-only may be cached as such");
+    assert_eq!(
+        forgotten(&|| {
+            flush(b, RAM, 14, Rights::RWX);
+        }),
+        0,
+        "not the current space"
+    );
+    assert_eq!(
+        forgotten(&|| {
+            flush(a, RAM, 14, Rights::RWX);
+        }),
+        4
+    );
+}
+
+thread_local! {
+    static LOSERS: std::cell::RefCell<Vec<u32>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+#[test]
+fn a_stolen_pcid_is_announced() {
+    let machine = Machine::new(0, 0, false);
+    kernel::mem::enable_pcids();
+    kernel::mem::on_cr3_change(|space| LOSERS.with(|list| list.borrow_mut().push(space.id())));
+    let create = |id| AddressSpace::create(id, &machine.bank, 2).expect("the pool is fresh");
+    let spaces: Vec<_> = (1..pcid::COUNT as u32).map(create).collect();
+    assert!(
+        spaces.iter().all(|space| space.cr3() == space.root() | u64::from(space.pcid()) | 1 << 63)
+    );
+    let before = hardware::invalidations();
+    let last = create(5000);
+    assert!(hardware::invalidations() > before, "the loser's translations are flushed");
+    assert_eq!(LOSERS.with(|list| list.borrow().clone()), [1]);
+    assert_eq!((spaces[0].pcid(), spaces[0].cr3()), (0, spaces[0].root()));
+    assert_eq!(last.pcid(), 1);
+    spaces[6].free(&machine.bank);
+    assert_eq!(create(5001).pcid(), 7, "a free one nearby");
+    hardware::write_cr3(spaces[7].cr3());
+    assert_eq!(create(5002).pcid(), 8, "the next in turn");
+    assert_eq!(hardware::read_cr3(), spaces[7].root(), "the loser runs on without it");
 }
 
 #[test]

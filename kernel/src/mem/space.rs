@@ -271,17 +271,18 @@ impl SpaceRef {
             return;
         }
         let assigned = pcids.assign(self.address() as u64);
-        tlb::flush_pcid(assigned.pcid);
-        self.pcid.set(assigned.pcid);
         // SAFETY: a space releases its PCID before it is freed, so the former
         // owner exists.
         if let Some(loser) = assigned.stolen_from.and_then(|word| unsafe { Self::from_word(word) })
         {
             loser.pcid.set(0);
+            tlb::reload_if_current(loser);
             if let Some(hook) = state().cr3_changed.get() {
                 hook(loser);
             }
         }
+        tlb::flush_pcid(assigned.pcid);
+        self.pcid.set(assigned.pcid);
     }
 
     /// Ends a space that a `DestroyJob` has emptied: its last two frames go back

@@ -51,12 +51,17 @@ pub mod hardware {
         value
     }
 
+    /// Loads CR3 with `value`, the word of the space whose tables are in use.
+    #[inline]
+    pub fn write_cr3(value: u64) {
+        // SAFETY: the same tables as before, only tag and cached translations change.
+        unsafe { asm!("mov cr3, {}", in(reg) value, options(nostack, preserves_flags)) };
+    }
+
     /// Reloads CR3, which drops the current space's translations.
     #[inline]
     pub fn reload_cr3() {
-        let value = read_cr3() & !(1 << 63);
-        // SAFETY: the same tables as before; only cached translations go.
-        unsafe { asm!("mov cr3, {}", in(reg) value, options(nostack, preserves_flags)) };
+        write_cr3(read_cr3() & !(1 << 63));
     }
 
     /// Drops the translation of `address` in the current space.
