@@ -16,8 +16,24 @@ use crate::usermem::Utcb;
 /// of its partner, which now tells its pager.
 #[must_use]
 pub fn finish(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind>) -> TcbRef {
-    let runner = current();
     let receives = settle(sender, receiver, result);
+    next_phase(sender, receiver, receives)
+}
+
+/// Ends an answer to a page fault that needed no transfer state: as `finish` with success.
+#[must_use]
+pub fn answered(sender: TcbRef, receiver: TcbRef) -> TcbRef {
+    done(receiver);
+    let receives = !sender.then_from.get().is_nil();
+    if !receives {
+        done(sender);
+    }
+    next_phase(sender, receiver, receives)
+}
+
+/// The sender's receive phase if it has one; returns who runs next.
+fn next_phase(sender: TcbRef, receiver: TcbRef, receives: bool) -> TcbRef {
+    let runner = current();
     if runner != sender {
         if receives {
             receive::receive_elsewhere(sender);

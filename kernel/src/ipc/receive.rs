@@ -1,7 +1,7 @@
 //! The receive phase: take the first fitting sender, or wait.
 
 use abi::time::Deadline;
-use abi::{IpcErrorKind, Phase, ThreadId, Timeouts};
+use abi::{IpcErrorKind, Phase, ThreadId, Time, Timeouts};
 
 use super::rendezvous::{self, Busy, Waits};
 use super::{Kind, fail_early, go_on, propagation, queue, timeout, transfer};
@@ -37,6 +37,12 @@ pub fn receive_elsewhere(thread: TcbRef) {
 #[must_use]
 pub fn begin(thread: TcbRef) -> Option<TcbRef> {
     let from = thread.then_from.get();
+    // A server's usual wait: for anybody, for ever, with nobody queued.
+    let never = Timeouts(thread.timeouts.get()).receive() == Time::NEVER && thread.kind.get() == Kind::User;
+    if from == ThreadId::ANY && thread.open_from.get() == ThreadId::ANY && never && !thread.halted.get() {
+        rendezvous::set_open(thread);
+        return None;
+    }
     if from.is_global() && !from.is_irq() && thread::lookup(from).is_none() {
         fail_early(thread, IpcErrorKind::NonExisting, Phase::Receive);
         return None;

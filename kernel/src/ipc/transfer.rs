@@ -21,6 +21,9 @@ use crate::{irq, sched};
 /// Budget of one step of a map job.
 const MAP_BUDGET: u32 = mem::STEP_BUDGET;
 
+/// Instructions, roughly, after which interrupts are let in.
+const WINDOW_WORK: u32 = 700;
+
 /// A thread's part in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Role {
@@ -68,8 +71,8 @@ pub struct Transfer {
 pub enum Progress {
     /// All items are transferred.
     Done,
-    /// There is more to do.
-    More,
+    /// There is more to do; so many instructions were spent, roughly.
+    More { work: u32 },
     /// This page is missing: address, write access, in the sender's space?
     Fault { address: u64, write: bool, of_sender: bool },
 }
@@ -89,8 +92,24 @@ pub fn start(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     if typed == 0 {
         return finish::finish(sender, receiver, Ok(()));
     }
+    if typed == 2 && untyped == 0 && answers_fault(sender, receiver) {
+        return finish::answered(sender, receiver);
+    }
     begin(sender, receiver, untyped + 1, untyped + 1 + typed);
     run(sender, receiver)
+}
+
+/// A pager's usual answer: one page to a thread that faulted. Done at once, without
+/// the state that longer transfers need; `false`, and nothing has changed, if it is
+/// anything else.
+fn answers_fault(sender: TcbRef, receiver: TcbRef) -> bool {
+    let (Some(utcb), Some(source), Some(target)) = (Utcb::of(sender), sender.space(), receiver.space()) else {
+        return false;
+    };
+    match (receiver.kind.get(), Item::decode(utcb.mr(1), utcb.mr(2))) {
+        (Kind::PageFault, Item::Map(item)) => mem::map_one_page(source, target, item, Fpage::COMPLETE),
+        _ => false,
+    }
 }
 
 fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
@@ -125,11 +144,19 @@ pub fn resume(thread: TcbRef) -> TcbRef {
 }
 
 fn run(sender: TcbRef, receiver: TcbRef) -> TcbRef {
+    let mut work = 0;
     loop {
         match step(sender, receiver) {
             Ok(Progress::Done) => return finish::finish(sender, receiver, Ok(())),
-            Ok(Progress::More) if interrupt_pending() => return preempted(),
-            Ok(Progress::More) => {}
+            Ok(Progress::More { work: more }) => {
+                work += more;
+                if work >= WINDOW_WORK {
+                    work = 0;
+                    if interrupt_pending() {
+                        return preempted();
+                    }
+                }
+            }
             Ok(Progress::Fault { address, write, of_sender }) => {
                 return fault(sender, receiver, address, write, of_sender);
             }
@@ -198,5 +225,5 @@ fn map_step(sender: TcbRef, mut job: MapJob) -> Result<Progress, IpcErrorKind> {
         // The receiver's quota is used up: it has no room for the item.
         Err(_) => return Err(IpcErrorKind::Overflow),
     }
-    Ok(Progress::More)
+    Ok(Progress::More { work: WINDOW_WORK })
 }

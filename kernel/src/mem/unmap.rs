@@ -3,7 +3,7 @@
 use super::io_flush::IoRevoke;
 use super::revoke::{Revoke, Scope};
 use super::space::SpaceRef;
-use super::{Step, STEP_BUDGET};
+use super::{STEP_BUDGET, Step};
 use abi::fpage::PAGE_BITS;
 use abi::layout::USER_END;
 use abi::{Fpage, Rights};
