@@ -7,8 +7,10 @@
 #![no_std]
 #![no_main]
 
+mod errors;
 mod forms;
 mod pager;
+mod paths;
 mod puppet;
 mod raw;
 mod stage;
@@ -23,7 +25,7 @@ boot_entry!(main);
 /// A group: its name and its tests.
 type Group = (&'static str, &'static [(&'static str, fn(&Stage) -> Verdict)]);
 
-const GROUPS: [Group; 1] = [("forms", forms::TESTS)];
+const GROUPS: [Group; 3] = [("forms", forms::TESTS), ("errors", errors::TESTS), ("paths", paths::TESTS)];
 
 /// Exit values of the emulator's exit device.
 const PASSED: u8 = 0x10;
