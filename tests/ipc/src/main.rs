@@ -14,6 +14,7 @@ mod paths;
 mod puppet;
 mod raw;
 mod stage;
+mod strings;
 mod verdict;
 
 use runtime::{boot_entry, direct_println};
@@ -25,7 +26,12 @@ boot_entry!(main);
 /// A group: its name and its tests.
 type Group = (&'static str, &'static [(&'static str, fn(&Stage) -> Verdict)]);
 
-const GROUPS: [Group; 3] = [("forms", forms::TESTS), ("errors", errors::TESTS), ("paths", paths::TESTS)];
+const GROUPS: [Group; 4] = [
+    ("forms", forms::TESTS),
+    ("errors", errors::TESTS),
+    ("strings", strings::TESTS),
+    ("paths", paths::TESTS),
+];
 
 /// Exit values of the emulator's exit device.
 const PASSED: u8 = 0x10;

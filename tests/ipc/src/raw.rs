@@ -99,3 +99,22 @@ pub fn touch(address: u64) {
     // SAFETY: callers pass addresses of the image.
     let _ = unsafe { (address as *const u8).read_volatile() };
 }
+
+/// Byte `at` of the test pattern `seed`.
+fn pattern_byte(seed: u64, at: u64) -> u8 {
+    ((at ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u8
+}
+
+/// Writes bytes `first..first + len` of the pattern `seed` to `address` in the test memory.
+pub fn fill(address: u64, len: u64, seed: u64, first: u64) {
+    for at in 0..len {
+        // SAFETY: callers pass ranges of the test memory, which no Rust object is in.
+        unsafe { ((address + at) as *mut u8).write_volatile(pattern_byte(seed, first + at)) };
+    }
+}
+
+/// The first byte at `address` that is not as `fill` leaves it.
+pub fn differs(address: u64, len: u64, seed: u64, first: u64) -> Option<u64> {
+    // SAFETY: as in `fill`.
+    (0..len).find(|at| unsafe { ((address + at) as *const u8).read_volatile() } != pattern_byte(seed, first + at))
+}
