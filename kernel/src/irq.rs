@@ -4,11 +4,11 @@
 //! the line's id.
 
 use abi::id::SYSTEM_BASE;
-use abi::{CallError, IpcErrorKind, Phase, ThreadId};
+use abi::{CallError, IpcErrorKind, ThreadId};
 
 use crate::arch::{self, TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::{Kind, fail_early, finish, go_on, queue, receive, send};
+use crate::ipc::{Kind, fail_at_once, finish, go_on, queue, receive, send};
 use crate::sched::{self, tick};
 use crate::space::SpaceRef;
 use crate::thread;
@@ -71,7 +71,7 @@ fn deliver(line: u32) {
 pub fn acknowledge(sender: TcbRef, to: ThreadId) -> TcbRef {
     let source = thread::lookup(to).filter(|source| source.partner.get() == sender.id.get());
     if source.is_none() {
-        fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
+        fail_at_once(sender, IpcErrorKind::NonExisting);
         return go_on(sender);
     }
     arch::unmask(to.number() as u8);

@@ -84,6 +84,15 @@ pub fn fail(thread: TcbRef, error: IpcError) {
     }
 }
 
+/// The send phase of `thread` fails at once, before it waited: MR0 is just the error
+/// bit (X.2 4.1).
+pub fn fail_at_once(thread: TcbRef, kind: IpcErrorKind) {
+    if let (Kind::User, Some(utcb)) = (thread.kind.get(), Utcb::of(thread)) {
+        utcb.set_mr(0, 0);
+    }
+    fail_early(thread, kind, Phase::Send);
+}
+
 /// `fail` before anything was transferred.
 pub fn fail_early(thread: TcbRef, kind: IpcErrorKind, phase: Phase) {
     fail(thread, IpcError::new(kind, phase));
