@@ -7,6 +7,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use runtime::port::Ports;
 use runtime::{direct_println, thread};
 
+use crate::{victim, world};
+
 /// Port of the emulator's exit device.
 pub const EXIT_PORT: u16 = 0xF4;
 const SUCCESS: u32 = 0x10;
@@ -67,7 +69,7 @@ macro_rules! same {
     ($what:expr, $is:expr, $expected:expr) => {{
         let (is, expected) = ($is, $expected);
         if is != expected {
-            return Err($crate::report::Sentence::new(format_args!("{} is {:#x?}, expected {:#x?}", $what, is, expected)));
+            return Err($crate::report::Sentence::new(format_args!("{} is {:x?}, expected {:x?}", $what, is, expected)));
         }
     }};
 }
@@ -86,6 +88,8 @@ pub fn case(name: &str, test: fn() -> Outcome) {
             direct_println!("test {name} ... FAILED: {}", sentence.as_str());
         }
     }
+    world::reset();
+    victim::reset();
 }
 
 /// Prints the end and stops the machine with the verdict.

@@ -23,8 +23,15 @@ use crate::{check, machine, same, world};
 /// The registers of an exception message (X.2 6.4).
 pub type Registers = [u64; protocol::EXCEPTION_WORDS];
 
-/// Vector and error code of `int3` at user level: its gate is closed (X.2 6.4).
-pub const INT3: (u64, u64) = (13, 0x1A);
+/// Vector of `int3` at user level: its gate is closed (X.2 6.4).
+pub const GENERAL_PROTECTION: u64 = 13;
+
+/// Whether `error` is that of a closed gate of vector `n`. It is 8 n + 2 (Intel
+/// SDM 3A, 6.13); QEMU before 8.0 says 16 n + 2 in 64-bit mode.
+#[must_use]
+pub const fn is_gate_error(error: u64, n: u64) -> bool {
+    error == 8 * n + 2 || error == 16 * n + 2
+}
 
 const BLOCKS: usize = 12;
 const BLOCK_PAGES: usize = 4;
@@ -41,6 +48,11 @@ const PATIENCE_US: u64 = 60_000;
 struct Blocks([[u8; BLOCK_PAGES * 4096]; BLOCKS]);
 static BLOCK_POOL: Blocks = Blocks([[0xCC; BLOCK_PAGES * 4096]; BLOCKS]);
 static USED: AtomicU32 = AtomicU32::new(0);
+
+/// Frees the blocks of all victims: their threads are gone.
+pub fn reset() {
+    USED.store(0, Ordering::Relaxed);
+}
 
 /// What a victim did.
 #[derive(Debug)]
@@ -105,6 +117,9 @@ impl Victim {
         victim.write_code();
         world::start_at(id, victim.code() + BACK, victim.stack_top())?;
         victim.expect_parked()?;
+        // Stack and data are there from the beginning: an IPC has no other faults.
+        victim.exec(&[0x50, 0x58], registers())?;
+        victim.store(victim.data(), 0)?;
         Ok(victim)
     }
 
@@ -219,7 +234,12 @@ impl Victim {
     pub fn expect_parked(&self) -> Outcome<Registers> {
         match self.event() {
             Event::Exception(regs) => {
-                same!("the exception that parks", (regs[reg::VECTOR], regs[reg::ERROR]), INT3);
+                let (vector, error) = (regs[reg::VECTOR], regs[reg::ERROR]);
+                let parked = vector == GENERAL_PROTECTION && is_gate_error(error, 3);
+                check!(
+                    parked,
+                    "thread {} did not park but had exception {vector} ({error:#x}) at {:#x}", self.id(), regs[reg::RIP]
+                );
                 Ok(regs)
             }
             other => Err(Sentence::new(format_args!("thread {} did not park but: {other:x?}", self.id()))),
@@ -268,7 +288,10 @@ impl Victim {
         for (index, word) in MRS.into_iter().zip(mr) {
             regs[index] = word;
         }
-        self.begin_call(abi::layout::stub::IPC, regs)
+        self.begin_call(abi::layout::stub::IPC, regs)?;
+        // Lets it run until it waits.
+        runtime::syscall::thread_switch(self.id().0);
+        Ok(())
     }
 
     /// An IPC of the thread: the sender, MR0..MR7.

@@ -8,7 +8,7 @@ use abi::inspect::What;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
 use abi::{Fpage, Rights, ThreadId};
 use runtime::space::Fault;
-use runtime::{Msg, ipc, kernel, layout};
+use runtime::{Msg, ipc, kernel, layout, schedule};
 
 use crate::machine;
 use crate::report::{Outcome, because};
@@ -25,7 +25,11 @@ const ROOT_SLOTS: u64 = 256;
 struct Stacks([[u8; STACK as usize]; STACKS]);
 static STACK_POOL: Stacks = Stacks([[1; STACK as usize]; STACKS]);
 
-static NEXT_NUMBER: AtomicU32 = AtomicU32::new(USER_BASE + 16);
+/// Thread numbers go round in this range, with a new version each time: the kernel
+/// keeps the tables of tcb blocks that were once used.
+const NUMBERS: u32 = 256;
+const FIRST_NUMBER: u32 = USER_BASE + 16;
+static CREATED: AtomicU32 = AtomicU32::new(0);
 static NEXT_STACK: AtomicU64 = AtomicU64::new(0);
 /// Bit set per UTCB slot of the root space.
 static ROOT_USED: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
@@ -34,24 +38,31 @@ unsafe extern "C" {
     fn baton_thread_start();
 }
 
-/// Makes the whole image present, so that helpers in this space never fault.
+/// Makes the whole image present, so that helpers in this space never fault, and
+/// every block of thread numbers known.
 pub fn init() {
     ROOT_USED[0].store(1, Ordering::Relaxed);
+    for number in (0..NUMBERS).step_by(64) {
+        let id = ThreadId::global(FIRST_NUMBER + number, 63);
+        let _ = kernel::create(id, id, ThreadId::ROOT, !0);
+        let _ = kernel::delete(id);
+    }
     let (low, high) = layout::image();
     for page in (low..high).step_by(4096) {
         let _ = machine::read(page);
     }
 }
 
-/// A thread id that no thread has.
+/// A thread id that no thread has, and none ever had.
 #[must_use]
 pub fn fresh() -> ThreadId {
     loop {
-        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let count = CREATED.fetch_add(1, Ordering::Relaxed);
+        let number = FIRST_NUMBER + count % NUMBERS;
         let taken = kernel::inspect(What::Thread, u64::from(number), 0)
             .is_some_and(|words| ThreadId(words[0]).number() == number);
         if !taken {
-            return ThreadId::global(number, 1);
+            return ThreadId::global(number, count / NUMBERS << 6 | 1);
         }
     }
 }
@@ -175,6 +186,14 @@ pub fn sound() -> Outcome {
     check!(record.is_some(), "the checker cannot be asked");
     same!("the number of violations the checker found", record.unwrap_or_default()[0], 0);
     Ok(())
+}
+
+/// Leaves nothing of a test: deletes every thread, takes every UTCB slot back.
+pub fn reset() {
+    sweep(&[]);
+    ROOT_USED.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    ROOT_USED[0].store(1, Ordering::Relaxed);
+    let _ = schedule::set_priority(ThreadId::ROOT, 255);
 }
 
 /// Deletes every thread but the initial ones and `keep`.

@@ -93,7 +93,7 @@ fn thousand() -> Outcome {
         world::delete(id)?;
         world::delete(second)
     };
-    cycle()?;
+    (0..128).try_for_each(|_| cycle())?;
     let (pages, totals) = (free_pages(), kernel::inspect(What::Kernel, 0, 0).unwrap_or_default());
     for _ in 0..1000 {
         cycle()?;

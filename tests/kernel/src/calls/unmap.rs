@@ -110,7 +110,7 @@ fn many() -> Outcome {
 }
 
 fn nothing() -> Outcome {
-    let words = [0, 0x3F7, 0x1237, 0xFFFF_8000_0000_00C7, 1 << 63 | 0xC7, Fpage::memory(0x7000_0000_0000, 40, Rights::RWX).0];
+    let words = [0, 0x10_00B7, 0xFFFF_8000_0000_00C7, 1 << 63 | 0xC7, Fpage::memory(0x7000_0000_0000, 40, Rights::RWX).0];
     for word in words {
         let seen = one(0, Fpage(word));
         same!("the fpage word", seen.0 & !7, word & !7);

@@ -14,7 +14,7 @@ use runtime::sigma0;
 
 use crate::check;
 use crate::report::{Outcome, Sentence};
-use crate::victim::{Event, INT3, Victim, at, registers};
+use crate::victim::{Event, GENERAL_PROTECTION, Victim, at, registers};
 
 /// Where victims see test pages: aligned to 1 GiB, nothing else near.
 pub const PLACE: u64 = 0x40_0000_0000;
@@ -76,7 +76,7 @@ pub fn execute(victim: &Victim, address: u64) -> Outcome<Option<Rights>> {
             victim.abandon()?;
             Ok(Some(fault.access))
         }
-        Event::Exception(regs) if regs[reg::RIP] == address && regs[reg::VECTOR] == INT3.0 => Ok(None),
+        Event::Exception(regs) if regs[reg::RIP] == address && regs[reg::VECTOR] == GENERAL_PROTECTION => Ok(None),
         other => Err(Sentence::new(format_args!("a jump to {address:#x} led to {other:x?}"))),
     }
 }
