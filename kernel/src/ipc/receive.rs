@@ -37,10 +37,7 @@ pub fn receive_elsewhere(thread: TcbRef) {
 #[must_use]
 pub fn begin(thread: TcbRef) -> Option<TcbRef> {
     let from = thread.then_from.get();
-    // A server's usual wait: for anybody, for ever, with nobody queued.
-    let never = Timeouts(thread.timeouts.get()).receive() == Time::NEVER && thread.kind.get() == Kind::User;
-    if from == ThreadId::ANY && thread.open_from.get() == ThreadId::ANY && never && !thread.halted.get() {
-        rendezvous::set_open(thread);
+    if thread.senders.get().is_none() && waits_plainly(thread, from) {
         return None;
     }
     if from.is_global() && !from.is_irq() && thread::lookup(from).is_none() {
@@ -61,6 +58,24 @@ pub fn begin(thread: TcbRef) -> Option<TcbRef> {
     };
     wait(thread, from, deadline);
     None
+}
+
+/// The usual wait, for ever, with nobody queued: for anybody, or for one who exists.
+/// `false`, and nothing has changed, if it is anything else.
+fn waits_plainly(thread: TcbRef, from: ThreadId) -> bool {
+    let never = Timeouts(thread.timeouts.get()).receive() == Time::NEVER && thread.kind.get() == Kind::User;
+    if !never || thread.halted.get() {
+        return false;
+    }
+    if from == ThreadId::ANY {
+        rendezvous::set_open(thread);
+        return true;
+    }
+    let other = thread::lookup(from).is_some_and(|other| other != thread && !from.is_irq());
+    if other {
+        rendezvous::set_closed(thread, from);
+    }
+    other
 }
 
 fn named_sender(thread: TcbRef, from: ThreadId) -> Option<TcbRef> {

@@ -1,0 +1,4 @@
+//! Bad input.
+
+/// Runs the tests of this group.
+pub fn run() {}
