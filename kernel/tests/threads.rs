@@ -273,3 +273,35 @@ fn a_destruction_outlives_its_thread() {
     assert!(frames::free() > before, "{} frames of {before} are free", frames::free());
     drop(machine);
 }
+
+#[test]
+fn a_used_up_quantum_is_reported_from_user_mode_only() {
+    let (_machine, spaces) = machine(1);
+    let busy = thread(spaces[0], 0, ThreadId::NIL);
+    let scheduler = thread(spaces[0], 1, ThreadId::NIL);
+    let _ = ipc(scheduler, ThreadId::NIL, ThreadId::ANY);
+    busy.scheduler.set(scheduler.id.get());
+    busy.quantum_left_us.set(0);
+    set_current(busy);
+    kernel::sched::grant_slice(busy);
+    busy.resume.set(Resume::Unmap);
+    assert!(kernel::sched::tick::tick(busy) == busy);
+    assert_eq!((busy.kind.get(), busy.resume.get()), (Kind::User, Resume::Unmap));
+    busy.resume.set(Resume::Frame);
+    assert!(kernel::sched::tick::tick(busy) == scheduler);
+    assert_eq!((busy.kind.get(), waits(busy)), (Kind::Preemption, Waits::Busy(Busy::Waiting)));
+}
+
+#[test]
+fn a_space_does_not_schedule_its_own_threads() {
+    use kernel::sched::schedule::{Request, schedule};
+    let (_machine, spaces) = machine(2);
+    let thread_of = |index: usize| thread(spaces[index], index as u32, ThreadId::NIL);
+    let (own, outside) = (thread_of(0), thread_of(1));
+    let endless = Request { dest: own.id.get(), priority: !0, time: 0, processor: !0, preemption: !0 };
+    own.scheduler.set(outside.id.get());
+    assert!(schedule(own, &endless).is_err());
+    assert_ne!(own.timeslice_us.get(), u64::MAX);
+    assert!(schedule(outside, &endless).is_ok());
+    assert_eq!(own.timeslice_us.get(), u64::MAX);
+}
