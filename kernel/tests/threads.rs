@@ -305,3 +305,21 @@ fn a_space_does_not_schedule_its_own_threads() {
     assert!(schedule(outside, &endless).is_ok());
     assert_eq!(own.timeslice_us.get(), u64::MAX);
 }
+
+#[test]
+fn a_postponed_receive_phase_can_be_cancelled() {
+    let (_machine, spaces) = machine(1);
+    let server = thread(spaces[0], 0, ThreadId::NIL);
+    let client = thread(spaces[0], 1, ThreadId::NIL);
+    let third = thread(spaces[0], 2, ThreadId::NIL);
+    let _ = ipc(client, server.id.get(), ThreadId::ANY);
+    let _ = ipc(third, client.id.get(), ThreadId::NIL);
+    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
+    assert_eq!((client.resume.get(), waits(client)), (Resume::Receive, Waits::Busy(Busy::Ready)));
+    cancel::cancel(client, true, false);
+    assert_eq!(client.resume.get(), Resume::Receive);
+    cancel::cancel(client, false, true);
+    assert_eq!((client.resume.get(), waits(client)), (Resume::Ipc, Waits::Busy(Busy::Ready)));
+    assert_eq!(registers(client).word(utcb::ERROR_CODE), 3 << 1 | 1);
+    assert_eq!(waits(third), Waits::Busy(Busy::Polling));
+}
