@@ -323,3 +323,23 @@ fn a_postponed_receive_phase_can_be_cancelled() {
     assert_eq!(registers(client).word(utcb::ERROR_CODE), 3 << 1 | 1);
     assert_eq!(waits(third), Waits::Busy(Busy::Polling));
 }
+
+#[test]
+fn a_start_message_may_come_before_the_activation() {
+    let (_machine, spaces) = machine(1);
+    let pager = thread(spaces[0], 0, ThreadId::NIL);
+    let id = ThreadId::global(USER_BASE + 9, 1);
+    let made = lifecycle::create(id, spaces[0], pager.id.get()).expect("quota suffices");
+    lifecycle::place_utcb(made, UTCBS + 9 * utcb::SIZE).expect("the location is good");
+    for (index, word) in [2, 0x7000, 0x8000].into_iter().enumerate() {
+        registers(pager).set_mr(index, word);
+    }
+    let _ = ipc(pager, id, ThreadId::NIL);
+    assert_eq!(waits(pager), Waits::Busy(Busy::Polling));
+    lifecycle::activate(made, pager.id.get());
+    assert!(cpu().scheduler.ready.contains(made));
+    set_current(made);
+    let _ = resume::resume(made);
+    assert_eq!((made.user_ip_sp(), made.is_ready()), ((0x7000, 0x8000), true));
+    assert!(is_schedulable(pager));
+}

@@ -57,6 +57,12 @@ pub fn begin(thread: TcbRef) -> Option<TcbRef> {
     None
 }
 
+/// Whether the one thread that `thread` is to receive from is queued for it.
+#[must_use]
+pub fn has_sender(thread: TcbRef) -> bool {
+    named_sender(thread, thread.then_from.get()).is_some()
+}
+
 fn named_sender(thread: TcbRef, from: ThreadId) -> Option<TcbRef> {
     thread.senders.get()?;
     let direct = thread::lookup(from).filter(|sender| {
