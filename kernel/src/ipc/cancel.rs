@@ -17,6 +17,8 @@ pub fn phases(thread: TcbRef) -> (bool, bool) {
         (Role::Sender, _) => (true, false),
         (Role::Receiver, _) => (false, true),
         (_, Waits::Busy(Busy::Polling)) => (true, false),
+        // It has a sender queued and takes that when it runs.
+        _ if thread.resume.get() == Resume::Receive => (false, true),
         (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
         _ => (false, false),
     }
@@ -36,6 +38,9 @@ pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
         return;
     }
     leave_queue(thread);
+    if thread.resume.get() == Resume::Receive {
+        thread.resume.set(thread.kind.get().home());
+    }
     let phase = if sending { Phase::Send } else { Phase::Receive };
     fail_early(thread, IpcErrorKind::Cancelled, phase);
     sched::requeue(thread);

@@ -78,6 +78,12 @@ fn waits_plainly(thread: TcbRef, from: ThreadId) -> bool {
     other
 }
 
+/// Whether the one thread that `thread` is to receive from is queued for it.
+#[must_use]
+pub fn has_sender(thread: TcbRef) -> bool {
+    named_sender(thread, thread.then_from.get()).is_some()
+}
+
 fn named_sender(thread: TcbRef, from: ThreadId) -> Option<TcbRef> {
     thread.senders.get()?;
     let direct = thread::lookup(from).filter(|sender| {
