@@ -3,8 +3,8 @@
 //! What Baton's first principle of memory means for a program: a space starts
 //! with nothing, and everything in it comes from its pager by mapping.
 
-use abi::{MapItem, MsgTag, ThreadId, protocol};
 use abi::{Fpage, Rights};
+use abi::{MapItem, MsgTag, ThreadId, protocol};
 
 use crate::{Msg, ipc, root, thread, utcb};
 

@@ -9,7 +9,7 @@ use super::node::NodeRef;
 use super::quota::{NoMemory, Quota};
 use super::{copy_words, state, table};
 use crate::arch::paging::{Entry, KERNEL_HALF, Table, index, span};
-use crate::arch::{phys_to_virt, tlb, virt_to_phys};
+use crate::arch::{hardware, phys_to_virt, tlb, virt_to_phys};
 use abi::Rights;
 use abi::layout::USER_END;
 use core::cell::Cell;
@@ -70,6 +70,8 @@ pub struct Resolved {
     pub phys: u64,
     /// Bytes from there to the end of the page.
     pub bytes_left_in_page: u64,
+    /// It is not RAM: the kernel's map of memory may not reach it, and reading it may act.
+    pub is_device: bool,
 }
 
 impl AddressSpace {
@@ -274,7 +276,6 @@ impl SpaceRef {
             return;
         }
         let assigned = pcids.assign(self.address() as u64);
-        tlb::flush_pcid(assigned.pcid);
         self.pcid.set(assigned.pcid);
         // SAFETY: a space releases its PCID before it is freed, so the former
         // owner exists.
@@ -283,7 +284,12 @@ impl SpaceRef {
             if let Some(hook) = state().cr3_changed.get() {
                 hook(loser);
             }
+            // The processor may be filling its cache for the loser under this PCID.
+            if tlb::is_current(loser) {
+                hardware::write_cr3(loser.cr3());
+            }
         }
+        tlb::flush_pcid(assigned.pcid);
     }
 
     /// Ends a space that a `DestroyJob` has emptied: its last two frames go back
@@ -321,7 +327,11 @@ impl SpaceRef {
             table.set_bits(at, mark);
         }
         let inside = vaddr & 0xFFF;
-        Some(Resolved { phys: entry.address() | inside, bytes_left_in_page: 0x1000 - inside })
+        Some(Resolved {
+            phys: entry.address() | inside,
+            bytes_left_in_page: 0x1000 - inside,
+            is_device: entry.has(Entry::UNCACHED),
+        })
     }
 
     #[inline(never)]
@@ -335,6 +345,7 @@ impl SpaceRef {
         Some(Resolved {
             phys: leaf.phys() | inside,
             bytes_left_in_page: span(leaf.level) - inside,
+            is_device: leaf.entry.has(Entry::UNCACHED),
         })
     }
 

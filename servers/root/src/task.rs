@@ -40,6 +40,9 @@ pub struct Task {
     pub apart: u16,
     /// Bit i: thread i waits for the pager to be there again.
     pub stalled: u16,
+    /// Threads created in this generation, and the count at each one's birth.
+    births: u16,
+    born: [u16; THREADS as usize],
     crashes: u32,
     started_us: u64,
 }
@@ -48,26 +51,42 @@ impl Task {
     /// A task that has not been started.
     pub fn new(spec: Spec, image: Image, entry: u64, modules: Option<Modules>) -> Self {
         Self {
-            spec, image, entry, modules,
-            state: State::Ready, generation: 0, restarts: 0, exit_code: 0,
-            threads: 0, apart: 0, stalled: 0, crashes: 0, started_us: 0,
+            spec,
+            image,
+            entry,
+            modules,
+            state: State::Ready,
+            generation: 0,
+            restarts: 0,
+            exit_code: 0,
+            threads: 0,
+            apart: 0,
+            stalled: 0,
+            births: 0,
+            born: [0; THREADS as usize],
+            crashes: 0,
+            started_us: 0,
         }
     }
 
     /// The id of thread `index`.
     pub fn thread(&self, slot: usize, index: u64) -> ThreadId {
-        ThreadId::global(layout::thread_number(slot, index), version_of(self.generation))
+        let births = self.born.get(index as usize).copied().unwrap_or(0);
+        ThreadId::global(layout::thread_number(slot, index), version_of(self.generation, births))
+    }
+
+    /// A free index for a new thread, which makes the next id of that index new.
+    pub fn next_index(&mut self) -> Option<u64> {
+        let index = (1..THREADS).find(|index| self.threads & 1 << index == 0)?;
+        self.births = self.births.wrapping_add(1);
+        self.born[index as usize] = self.births;
+        Some(index)
     }
 
     /// Whether `thread` is one of the task's threads.
     pub fn owns(&self, slot: usize, thread: ThreadId) -> bool {
         let Some((home, index)) = layout::slot_of(thread.number()) else { return false };
         home == slot && self.threads & 1 << index != 0 && thread == self.thread(slot, index)
-    }
-
-    /// The lowest free thread index.
-    pub fn free_index(&self) -> Option<u64> {
-        (1..THREADS).find(|index| self.threads & 1 << index == 0)
     }
 
     /// What its pager needs to know.
@@ -129,6 +148,8 @@ impl Root {
             return Err(Refusal::Taken);
         }
         task.generation += 1;
+        task.births = 0;
+        task.born = [0; THREADS as usize];
         task.started_us = clock::now_us();
         let (main, spec, entry) = (task.thread(slot, 0), task.spec, task.entry);
         if let Err(error) = launch(main, &spec, entry) {
@@ -166,8 +187,8 @@ impl Root {
         for line in task.spec.irqs() {
             let _ = kernel::detach_irq(*line);
         }
-        self.names.iter_mut().for_each(|entry| {
-            *entry = entry.filter(|(_, thread)| layout::slot_of(thread.number()).is_none_or(|(s, _)| s != slot));
+        self.forget_threads(|thread| {
+            layout::slot_of(thread.number()).is_some_and(|(home, _)| home == slot)
         });
         self.blocks.release(slot);
         self.free_frames(slot);
@@ -182,12 +203,29 @@ impl Root {
         task.crashes = if soon { task.crashes + 1 } else { 1 };
         let name = task.spec.name;
         if task.crashes > MAX_CRASHES {
-            direct_println!("root: {name} crashed {MAX_CRASHES} times in a row and is left as it is; start it by hand.");
+            direct_println!(
+                "root: {name} crashed {MAX_CRASHES} times in a row and is left as it is; start it by hand."
+            );
             return;
         }
         task.restarts += 1;
         direct_println!("root: {name} is started again.");
         let _ = self.start(slot);
+    }
+
+    /// Drops the names and the waits of threads that are gone.
+    pub fn forget_threads(&mut self, gone: impl Fn(ThreadId) -> bool) {
+        self.names.iter_mut().for_each(|entry| *entry = entry.filter(|(_, thread)| !gone(*thread)));
+        self.waiters
+            .iter_mut()
+            .for_each(|waiter| *waiter = waiter.filter(|(thread, _)| !gone(*thread)));
+    }
+
+    /// Whether a running task depends on the pager.
+    pub fn has_clients(&self) -> bool {
+        let mut any = false;
+        self.each_client(|_, _, _| any = true);
+        any
     }
 
     /// Tells the tasks that wait for the end of `slot`.
@@ -213,10 +251,15 @@ impl Root {
 
     /// Calls `visit` with slot, index and id of each thread that the pager pages.
     fn each_client(&self, mut visit: impl FnMut(usize, u64, ThreadId)) {
-        for (slot, task) in self.tasks.iter().enumerate().filter(|(slot, _)| self.is_paged_outside(*slot)) {
-            let Some(task) = task.as_ref().filter(|task| task.state == State::Running) else { continue };
+        for (slot, task) in
+            self.tasks.iter().enumerate().filter(|(slot, _)| self.is_paged_outside(*slot))
+        {
+            let Some(task) = task.as_ref().filter(|task| task.state == State::Running) else {
+                continue;
+            };
             let shared = task.threads & !task.apart;
-            (0..THREADS).filter(|index| shared & 1 << index != 0)
+            (0..THREADS)
+                .filter(|index| shared & 1 << index != 0)
                 .for_each(|index| visit(slot, index, task.thread(slot, index)));
         }
     }
