@@ -169,4 +169,11 @@ __L4_DEFINE_STOP(L4_AbortReceive_and_stop, __L4_EXREGS_ABORT_RECEIVE)
 __L4_DEFINE_STOP(L4_AbortSend_and_stop, __L4_EXREGS_ABORT_SEND)
 __L4_DEFINE_STOP(L4_AbortIpc_and_stop, __L4_EXREGS_ABORT_RECEIVE | __L4_EXREGS_ABORT_SEND)
 
+#ifdef __cplusplus
+L4_INLINE L4_ThreadId_t L4_GlobalId(L4_ThreadId_t t)
+{
+    return L4_GlobalIdOf(t);
+}
+#endif
+
 #endif

@@ -270,11 +270,6 @@ L4_INLINE bool operator!=(const L4_ThreadId_t &l, const L4_ThreadId_t &r)
 {
     return l.raw != r.raw;
 }
-
-L4_INLINE L4_ThreadId_t L4_GlobalId(L4_ThreadId_t t)
-{
-    return L4_GlobalIdOf(t);
-}
 #endif
 
 #endif

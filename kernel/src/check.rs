@@ -2,6 +2,7 @@
 //! structures and counts what is wrong, one log line each.
 
 use crate::arch::{TcbRef, cpu};
+use crate::ipc::queue;
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::transfer::Role;
 use crate::{kprintln, thread};
@@ -54,7 +55,7 @@ fn check_thread(thread: TcbRef) -> u64 {
         waits == Waits::Busy(Busy::Polling) && thread.sending.next.get().is_none(),
         "waits to send but is in no send queue",
     );
-    fault(thread.senders.get().is_some() != thread.open_from.get().is_nil(), "its open_from and its send queue differ");
+    fault(thread.senders.get().is_some() != (thread.open_from.get() == queue::SOMEBODY), "its open_from and its send queue differ");
     if let Waits::Closed(from) = waits {
         fault(thread::lookup(from).is_none(), "waits for a thread that does not exist");
     }

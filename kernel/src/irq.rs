@@ -6,7 +6,7 @@
 use abi::id::SYSTEM_BASE;
 use abi::{CallError, IpcErrorKind, Phase, ThreadId};
 
-use crate::arch::{self, TcbRef, cpu, current};
+use crate::arch::{self, TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::{Kind, fail_early, finish, go_on, queue, receive, send};
 use crate::sched::{self, tick};
@@ -120,7 +120,7 @@ fn detach(source: TcbRef) {
     source.partner.set(ThreadId::NIL);
 }
 
-/// Detaches every interrupt that `handler`, which is about to be deleted, handles.
+/// Detaches every interrupt that `handler`, which is about to lose its id, handles.
 pub fn detach_handler(handler: ThreadId) {
     for line in 0..SYSTEM_BASE {
         if let Some(source) = thread::lookup(ThreadId::irq(line)) {
@@ -129,5 +129,4 @@ pub fn detach_handler(handler: ThreadId) {
             }
         }
     }
-    debug_assert!(current().id.get() != handler);
 }

@@ -11,7 +11,7 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
     match current.resume.get() {
         Resume::Transfer => transfer::resume(current),
         Resume::Receive => {
-            current.resume.set(Resume::Ipc);
+            current.resume.set(current.kind.get().home());
             receive::receive(current)
         }
         Resume::Unmap => unmap::resume(current),

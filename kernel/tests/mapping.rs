@@ -33,9 +33,9 @@ impl Pair {
         let most = self.pages.ilog2();
         let bits = match self.random.below(8) {
             0..4 => 0,
-            4..6 => self.random.below(4) as u32,
+            4..6 => self.random.below(4).min(u64::from(most)) as u32,
             6 => self.random.below(u64::from(most) + 1) as u32,
-            _ => 9.min(most),
+            _ => most.min(9),
         };
         let start = self.random.below((self.pages >> bits) as u64) as usize;
         let first = start << bits;

@@ -13,7 +13,13 @@ use proto::console as op;
 use crate::sync::Lock;
 use crate::{Msg, ipc, root};
 
-static DRIVER: AtomicU64 = AtomicU64::new(0);
+/// The driver's id; [`UNKNOWN`] before the first search and after it went away,
+/// [`ABSENT`] after a search in vain.
+static DRIVER: AtomicU64 = AtomicU64::new(UNKNOWN);
+const UNKNOWN: u64 = 0;
+const ABSENT: u64 = 1;
+/// How long the first text waits for a driver that is being started, ms.
+const PATIENCE_MS: u64 = 300;
 static PRINTING: Lock<()> = Lock::new(());
 
 /// Prints to the console.
@@ -77,15 +83,21 @@ pub fn report(text: fmt::Arguments<'_>) {
     chunks.finish();
 }
 
-/// The console driver, if there is one.
+/// The console driver, if there is one. A search waits for a while, since a
+/// driver may be about to start; the next one after a search in vain does not.
 fn driver() -> Option<ThreadId> {
     let known = DRIVER.load(Ordering::Relaxed);
-    if known != 0 {
+    if known > ABSENT {
         return Some(ThreadId(known));
     }
-    let found = root::lookup(op::NAME).ok()?;
-    DRIVER.store(found.0, Ordering::Relaxed);
-    Some(found)
+    let found = root::find(op::NAME, if known == UNKNOWN { PATIENCE_MS } else { 0 });
+    DRIVER.store(found.map_or(ABSENT, |found| found.0), Ordering::Relaxed);
+    found.ok()
+}
+
+/// Forgets a driver that does not answer.
+fn lose_driver() {
+    DRIVER.store(UNKNOWN, Ordering::Relaxed);
 }
 
 fn send(text: &[u8]) {
@@ -96,7 +108,7 @@ fn send(text: &[u8]) {
         if ipc::call_within(driver, &msg, patience).is_ok() {
             return;
         }
-        DRIVER.store(0, Ordering::Relaxed);
+        lose_driver();
     }
     root::log(text);
 }
@@ -117,19 +129,14 @@ fn read(label: u64) -> Msg {
     // A driver that dies takes the request with it: ask again from time to time.
     let patience = Timeouts::new(Time::micros(500_000), Time::micros(2_000_000));
     loop {
-        if let Some(driver) = driver() {
-            match ipc::call_within(driver, &Msg::new(label), patience) {
-                Ok(reply) if reply.label() == proto::OK => return reply,
-                Err(error) if error.kind == abi::IpcErrorKind::Timeout => {}
-                _ => {
-                    DRIVER.store(0, Ordering::Relaxed);
-                    ipc::sleep(20_000);
-                }
-            }
+        let Some(driver) = driver() else {
+            ipc::sleep(PATIENCE_MS * 1000);
+            continue;
+        };
+        match ipc::call_within(driver, &Msg::new(label), patience) {
+            Ok(reply) if reply.label() == proto::OK => return reply,
             // A driver that was restarted registered anew.
-            DRIVER.store(0, Ordering::Relaxed);
-        } else {
-            ipc::sleep(20_000);
+            _ => lose_driver(),
         }
     }
 }

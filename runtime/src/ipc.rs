@@ -110,17 +110,29 @@ impl Msg {
 pub fn ipc(to: ThreadId, from: ThreadId, timeouts: Timeouts, msg: &Msg) -> Result<(ThreadId, Msg)> {
     // SAFETY: memory is written only where an `accept` guard allows it, and that
     // guard holds the memory.
-    let (sender, regs) = unsafe { syscall::ipc(to.0, from.0, timeouts.0, utcb::pointer(), msg.regs()) };
+    let (sender, regs) =
+        unsafe { syscall::ipc(to.0, from.0, timeouts.0, utcb::pointer(), msg.regs()) };
     let received = Msg::from_regs(regs);
     if received.tag.is_error() { Err(error()) } else { Ok((ThreadId(sender), received)) }
 }
 
 /// Like [`ipc`], by the kernel's Lipc link: ids may be local.
 #[inline(always)]
-pub fn lipc(to: ThreadId, from: ThreadId, timeouts: Timeouts, msg: &Msg) -> Result<(ThreadId, Msg)> {
+pub fn lipc(
+    to: ThreadId,
+    from: ThreadId,
+    timeouts: Timeouts,
+    msg: &Msg,
+) -> Result<(ThreadId, Msg)> {
     // SAFETY: as in `ipc`.
     let (sender, regs) = unsafe {
-        syscall::ipc_link::<{ abi::layout::stub::LIPC }>(to.0, from.0, timeouts.0, utcb::pointer(), msg.regs())
+        syscall::ipc_link::<{ abi::layout::stub::LIPC }>(
+            to.0,
+            from.0,
+            timeouts.0,
+            utcb::pointer(),
+            msg.regs(),
+        )
     };
     let received = Msg::from_regs(regs);
     if received.tag.is_error() { Err(error()) } else { Ok((ThreadId(sender), received)) }
@@ -128,7 +140,8 @@ pub fn lipc(to: ThreadId, from: ThreadId, timeouts: Timeouts, msg: &Msg) -> Resu
 
 #[cold]
 fn error() -> IpcError {
-    IpcError::decode(utcb::error_code()).unwrap_or(IpcError::new(IpcErrorKind::Aborted, Phase::Send))
+    IpcError::decode(utcb::error_code())
+        .unwrap_or(IpcError::new(IpcErrorKind::Aborted, Phase::Send))
 }
 
 /// Sends, then waits for the answer of the same thread, without limit.
@@ -219,6 +232,7 @@ pub struct Stamps {
 #[must_use]
 pub fn timed(to: ThreadId, from: ThreadId, tag: MsgTag) -> Stamps {
     // SAFETY: as in `ipc`.
-    let (tag, before, after) = unsafe { syscall::timed_ipc(to.0, from.0, 0, utcb::pointer(), tag.0) };
+    let (tag, before, after) =
+        unsafe { syscall::timed_ipc(to.0, from.0, 0, utcb::pointer(), tag.0) };
     Stamps { tag: MsgTag(tag), before, after }
 }

@@ -11,24 +11,44 @@ use crate::{syscall, utcb};
 pub type Result<T> = core::result::Result<T, CallError>;
 
 fn outcome(ok: bool) -> Result<()> {
-    if ok { Ok(()) } else { Err(CallError::decode(utcb::error_code()).unwrap_or(CallError::InvalidParameter)) }
+    if ok {
+        Ok(())
+    } else {
+        Err(CallError::decode(utcb::error_code()).unwrap_or(CallError::InvalidParameter))
+    }
 }
 
 /// Creates `dest`, inactive, in the space of `space` (`dest` itself: a new space).
-pub fn create(dest: ThreadId, space: ThreadId, scheduler: ThreadId, utcb_location: u64) -> Result<()> {
+pub fn create(
+    dest: ThreadId,
+    space: ThreadId,
+    scheduler: ThreadId,
+    utcb_location: u64,
+) -> Result<()> {
     // SAFETY: a new thread runs nothing yet.
     outcome(unsafe { syscall::thread_control(dest.0, space.0, scheduler.0, 0, utcb_location) })
 }
 
 /// Activates `dest`, or changes the pager of an active thread. Activated, it
 /// waits for `pager`'s start message.
-pub fn set_pager(dest: ThreadId, space: ThreadId, pager: ThreadId, utcb_location: u64) -> Result<()> {
+pub fn set_pager(
+    dest: ThreadId,
+    space: ThreadId,
+    pager: ThreadId,
+    utcb_location: u64,
+) -> Result<()> {
     // SAFETY: the thread runs only after its pager's start message.
     outcome(unsafe { syscall::thread_control(dest.0, space.0, 0, pager.0, utcb_location) })
 }
 
 /// Creates `dest`, active, in the existing space of `space`.
-pub fn create_active(dest: ThreadId, space: ThreadId, scheduler: ThreadId, pager: ThreadId, location: u64) -> Result<()> {
+pub fn create_active(
+    dest: ThreadId,
+    space: ThreadId,
+    scheduler: ThreadId,
+    pager: ThreadId,
+    location: u64,
+) -> Result<()> {
     // SAFETY: as for `set_pager`.
     outcome(unsafe { syscall::thread_control(dest.0, space.0, scheduler.0, pager.0, location) })
 }
@@ -82,7 +102,8 @@ pub fn unmap(fpage: Fpage) -> Fpage {
 
 /// Like [`unmap`], and from this task itself. Only for memory inside a window.
 pub fn flush(window: &mut crate::window::Window, fpage: Fpage) -> Option<Fpage> {
-    let inside = !fpage.is_complete() && fpage.base() >= window.base()
+    let inside = !fpage.is_complete()
+        && fpage.base() >= window.base()
         && fpage.base() + fpage.size() <= window.base() + window.bytes();
     let mut mr = [0; 8];
     mr[0] = fpage.0;

@@ -36,9 +36,19 @@ pub enum Misdeed {
 
 /// All of them.
 pub const ALL: [Misdeed; 13] = [
-    Misdeed::NullRead, Misdeed::WildWrite, Misdeed::TextWrite, Misdeed::KernelRead, Misdeed::KernelJump,
-    Misdeed::NonCanonical, Misdeed::DivideByZero, Misdeed::InvalidOpcode, Misdeed::Privileged,
-    Misdeed::Breakpoint, Misdeed::StackOverflow, Misdeed::Misaligned, Misdeed::Port,
+    Misdeed::NullRead,
+    Misdeed::WildWrite,
+    Misdeed::TextWrite,
+    Misdeed::KernelRead,
+    Misdeed::KernelJump,
+    Misdeed::NonCanonical,
+    Misdeed::DivideByZero,
+    Misdeed::InvalidOpcode,
+    Misdeed::Privileged,
+    Misdeed::Breakpoint,
+    Misdeed::StackOverflow,
+    Misdeed::Misaligned,
+    Misdeed::Port,
 ];
 
 /// An address between heap and stacks, where no pager puts anything.
@@ -86,7 +96,9 @@ fn execute(misdeed: Misdeed) {
     unsafe {
         match misdeed {
             Misdeed::KernelJump => asm!("jmp {}", in(reg) KERNEL, options(noreturn)),
-            Misdeed::DivideByZero => asm!("xor ecx, ecx", "div ecx", out("rcx") _, inout("rax") 1u64 => _, inout("rdx") 0u64 => _),
+            Misdeed::DivideByZero => {
+                asm!("xor ecx, ecx", "div ecx", out("rcx") _, inout("rax") 1u64 => _, inout("rdx") 0u64 => _)
+            }
             Misdeed::InvalidOpcode => asm!("ud2", options(noreturn)),
             Misdeed::Privileged => asm!("cli"),
             Misdeed::Breakpoint => asm!("int3"),

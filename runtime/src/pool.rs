@@ -108,7 +108,13 @@ impl Pool {
     }
 
     /// The answer to `client`'s fault: a message with one map item.
-    pub fn resolve(&mut self, client: &Client, modules: &Modules, address: u64, access: Rights) -> Result<Msg, Refusal> {
+    pub fn resolve(
+        &mut self,
+        client: &Client,
+        modules: &Modules,
+        address: u64,
+        access: Rights,
+    ) -> Result<Msg, Refusal> {
         let page = address & !(PAGE - 1);
         let fpage = match place(&client.image, address, access)? {
             Page::Text(phys) => {
@@ -118,7 +124,8 @@ impl Pool {
                 Fpage::memory(modules.window.base() + offset, 12, Rights::RX)
             }
             Page::Private { from, bytes } => {
-                let frame = self.private(client, page, from.wrapping_sub(modules.phys), bytes, modules)?;
+                let frame =
+                    self.private(client, page, from.wrapping_sub(modules.phys), bytes, modules)?;
                 Fpage::memory(self.window.base() + frame, 12, Rights::RWX)
             }
         };
@@ -126,7 +133,14 @@ impl Pool {
     }
 
     /// Offset of the frame for `page`; a new one gets its initial contents.
-    fn private(&mut self, client: &Client, page: u64, from: u64, bytes: u64, modules: &Modules) -> Result<u64, Refusal> {
+    fn private(
+        &mut self,
+        client: &Client,
+        page: u64,
+        from: u64,
+        bytes: u64,
+        modules: &Modules,
+    ) -> Result<u64, Refusal> {
         let key = Entry::new(client.slot, client.generation, page / PAGE);
         let mut entries = Entries(&self.window);
         let mut frames = Frames::new(&mut entries, self.frames);

@@ -29,19 +29,25 @@ impl Ports {
     pub fn read8(&self, index: u16) -> u8 {
         let value: u8;
         // SAFETY: port space is not memory; the kernel decides who may use it.
-        unsafe { asm!("in al, dx", in("dx") self.port(index), out("al") value, options(nostack, preserves_flags)) };
+        unsafe {
+            asm!("in al, dx", in("dx") self.port(index), out("al") value, options(nostack, preserves_flags))
+        };
         value
     }
 
     /// Writes the byte register `index`.
     pub fn write8(&self, index: u16, value: u8) {
         // SAFETY: as in `read8`.
-        unsafe { asm!("out dx, al", in("dx") self.port(index), in("al") value, options(nostack, preserves_flags)) };
+        unsafe {
+            asm!("out dx, al", in("dx") self.port(index), in("al") value, options(nostack, preserves_flags))
+        };
     }
 
     /// Writes the 32-bit register `index`.
     pub fn write32(&self, index: u16, value: u32) {
         // SAFETY: as in `read8`.
-        unsafe { asm!("out dx, eax", in("dx") self.port(index), in("eax") value, options(nostack, preserves_flags)) };
+        unsafe {
+            asm!("out dx, eax", in("dx") self.port(index), in("eax") value, options(nostack, preserves_flags))
+        };
     }
 }

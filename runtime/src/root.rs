@@ -152,5 +152,6 @@ pub fn wait(name: &str) -> Result<u64, Refusal> {
 /// Whether `error` says that the partner is gone.
 #[must_use]
 pub fn is_gone(error: IpcError) -> bool {
-    error.kind == IpcErrorKind::NonExisting || (error.kind == IpcErrorKind::Cancelled && error.phase == Phase::Receive)
+    error.kind == IpcErrorKind::NonExisting
+        || (error.kind == IpcErrorKind::Cancelled && error.phase == Phase::Receive)
 }

@@ -11,7 +11,8 @@ const UNCHANGED: u64 = !0;
 /// Allowed to its scheduler, and never above the caller's own priority unless
 /// the caller is privileged.
 pub fn set_priority(thread: ThreadId, priority: u8) -> Result<(), CallError> {
-    let (state, _) = syscall::schedule(thread.0, UNCHANGED, UNCHANGED, u64::from(priority), UNCHANGED);
+    let (state, _) =
+        syscall::schedule(thread.0, UNCHANGED, UNCHANGED, u64::from(priority), UNCHANGED);
     if state != 0 {
         return Ok(());
     }

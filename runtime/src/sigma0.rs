@@ -61,7 +61,8 @@ fn take(physical: Option<u64>, bits: u32) -> Option<Fpage> {
 }
 
 fn ask(word: u64) -> Option<MapItem> {
-    let reply = ipc::call(ThreadId::SIGMA0, &Msg::protocol(protocol::SIGMA0, 0).word(word).word(0)).ok()?;
+    let reply =
+        ipc::call(ThreadId::SIGMA0, &Msg::protocol(protocol::SIGMA0, 0).word(word).word(0)).ok()?;
     match abi::Item::decode(reply.mr[0], reply.mr[1]) {
         abi::Item::Map(item) if reply.tag.typed() == 2 => Some(item),
         _ => None,

@@ -3,10 +3,27 @@
 //! What Baton's first principle of memory means for a program: a space starts
 //! with nothing, and everything in it comes from its pager by mapping.
 
-use abi::{MapItem, MsgTag, ThreadId, protocol};
 use abi::{Fpage, Rights};
+use abi::{MapItem, MsgTag, ThreadId, protocol};
 
 use crate::{Msg, ipc, root, thread, utcb};
+
+/// The page that `object` begins in, to be mapped elsewhere.
+///
+/// Only what is in this space can be given, and a page is here only after its
+/// first use: so it is read.
+#[must_use]
+pub fn page_of<T>(object: &T, rights: Rights) -> Fpage {
+    let address = &raw const *object as u64;
+    touch(address);
+    Fpage::memory(address, 12, rights)
+}
+
+/// Reads a byte, so that its page is here.
+fn touch(address: u64) {
+    // SAFETY: the read is of a mapped address, or a page fault of this thread.
+    let _ = unsafe { (address as *const u8).read_volatile() };
+}
 
 /// A thread in a space of its own, whose pager is the thread that created it.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +57,7 @@ impl Fault {
     #[must_use]
     pub fn same_page(&self, rights: Rights) -> Msg {
         let page = self.address & !0xFFF;
-        // A page that this task has not used yet is not there to be given.
-        // SAFETY: the read is of a mapped address or a page fault of this thread.
-        let _ = unsafe { (page as *const u8).read_volatile() };
+        touch(page);
         Msg::default().map(MapItem::map(Fpage::memory(page, 12, rights), page))
     }
 }

@@ -44,7 +44,13 @@ pub unsafe fn ipc(to: u64, from: u64, timeouts: u64, utcb: u64, mr: Regs) -> (u6
 /// # Safety
 /// As for [`ipc`].
 #[inline(always)]
-pub unsafe fn ipc_link<const STUB: u64>(to: u64, from: u64, timeouts: u64, utcb: u64, mr: Regs) -> (u64, Regs) {
+pub unsafe fn ipc_link<const STUB: u64>(
+    to: u64,
+    from: u64,
+    timeouts: u64,
+    utcb: u64,
+    mr: Regs,
+) -> (u64, Regs) {
     let [mut m0, mut m1, mut m2, mut m3, mut m4, mut m5, mut m6, mut m7] = mr;
     let mut partner = to;
     // SAFETY: as in `ipc`; the stub is at the same address in every space.
@@ -161,9 +167,16 @@ pub fn space_control(space: u64, control: u64, kip: u64, utcb: u64, redirector: 
 /// Schedule: dest, time control, processor, priority, preemption control.
 /// Returns the state before (0: error) and the old time control.
 #[must_use]
-pub fn schedule(dest: u64, time: u64, processor: u64, priority: u64, preemption: u64) -> (u64, u64) {
+pub fn schedule(
+    dest: u64,
+    time: u64,
+    processor: u64,
+    priority: u64,
+    preemption: u64,
+) -> (u64, u64) {
     // SAFETY: changes only when a thread runs.
-    let (state, old, _) = unsafe { plain::<{ stub::SCHEDULE }>([dest, priority, time, processor, preemption]) };
+    let (state, old, _) =
+        unsafe { plain::<{ stub::SCHEDULE }>([dest, priority, time, processor, preemption]) };
     (state, old)
 }
 
@@ -192,7 +205,8 @@ pub fn processor_control(cpu: u64, internal: u64, external: u64, voltage: u64) -
 #[must_use]
 pub fn quota_control(space: u64, pages: i64) -> Option<(u64, u64)> {
     // SAFETY: concerns the kernel's accounts only.
-    let (ok, limit, used) = unsafe { plain::<{ stub::QUOTA_CONTROL }>([space, pages as u64, 0, 0, 0]) };
+    let (ok, limit, used) =
+        unsafe { plain::<{ stub::QUOTA_CONTROL }>([space, pages as u64, 0, 0, 0]) };
     (ok == 1).then_some((limit, used))
 }
 

@@ -7,8 +7,8 @@
 
 use alloc::boxed::Box;
 
-use abi::syscall::exregs;
 use abi::ThreadId;
+use abi::syscall::exregs;
 use proto::layout;
 
 use crate::syscall::{self, ThreadRegisters};
@@ -57,7 +57,8 @@ pub(crate) fn start_address() -> u64 {
 }
 
 fn start(thread: ThreadId, sp: u64) {
-    let control = exregs::HALT_VALID | exregs::ABORT_RECEIVE | exregs::ABORT_SEND | exregs::SP | exregs::IP;
+    let control =
+        exregs::HALT_VALID | exregs::ABORT_RECEIVE | exregs::ABORT_SEND | exregs::SP | exregs::IP;
     let regs = ThreadRegisters { control, sp, ip: start_address(), ..ThreadRegisters::default() };
     // SAFETY: the thread has not run; its stack holds what `baton_thread_start` pops.
     let _ = unsafe { syscall::exchange_registers(thread.0, regs) };

@@ -14,7 +14,9 @@ use abi::{Acceptor, ThreadId};
 pub fn pointer() -> u64 {
     let u: u64;
     // SAFETY: the kernel keeps GS base at a word that holds U (X.2 3.5); reading it has no effect.
-    unsafe { asm!("mov {}, gs:[0]", out(reg) u, options(nostack, preserves_flags, pure, readonly)) };
+    unsafe {
+        asm!("mov {}, gs:[0]", out(reg) u, options(nostack, preserves_flags, pure, readonly))
+    };
     u
 }
 

@@ -53,11 +53,16 @@ impl Window {
     #[must_use]
     pub fn claim(base: u64, bytes: u64) -> Option<Self> {
         let end = base.checked_add(bytes)?;
-        let legal = (base | bytes).is_multiple_of(PAGE) && base >= PAGE && end <= abi::layout::USER_END;
+        let legal =
+            (base | bytes).is_multiple_of(PAGE) && base >= PAGE && end <= abi::layout::USER_END;
         let clash = |&(low, high): &(u64, u64)| base < high && low < end;
         let mut claimed = CLAIMED.lock();
         let (list, count) = &mut *claimed;
-        if !legal || managed().iter().any(clash) || list[..*count].iter().any(clash) || *count == MAX_WINDOWS {
+        if !legal
+            || managed().iter().any(clash)
+            || list[..*count].iter().any(clash)
+            || *count == MAX_WINDOWS
+        {
             return None;
         }
         list[*count] = (base, end);
@@ -85,7 +90,8 @@ impl Window {
     }
 
     fn address(&self, offset: u64, bytes: u64) -> *mut u64 {
-        let fits = offset.is_multiple_of(8) && offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
+        let fits = offset.is_multiple_of(8)
+            && offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
         assert!(fits, "an access at offset {offset:#x} of a window of {:#x} bytes", self.bytes);
         (self.base + offset) as *mut u64
     }

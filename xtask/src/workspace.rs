@@ -171,8 +171,7 @@ impl Package {
     /// The names of its programs for Baton: binaries without a host `main`.
     #[must_use]
     pub fn guest_programs(&self, workspace: &Workspace) -> Vec<String> {
-        let inside = |folder: &&str| self.manifest_path.starts_with(workspace.path(folder));
-        if !GUEST_FOLDERS.iter().any(|folder| inside(&folder)) {
+        if !self.is_in(workspace, &GUEST_FOLDERS) {
             return Vec::new();
         }
         let bins = self.targets.iter().filter(|target| target.kind.iter().any(|k| k == "bin"));
@@ -182,8 +181,11 @@ impl Package {
     /// Whether it is a library for programs.
     #[must_use]
     pub fn is_guest_library(&self, workspace: &Workspace) -> bool {
-        let inside = |folder: &&str| self.manifest_path.starts_with(workspace.path(folder));
-        LIBRARY_FOLDERS.iter().any(|folder| inside(&folder))
+        self.is_in(workspace, &LIBRARY_FOLDERS)
+    }
+
+    fn is_in(&self, workspace: &Workspace, folders: &[&str]) -> bool {
+        folders.iter().any(|folder| self.manifest_path.starts_with(workspace.path(folder)))
     }
 
     /// Whether it has a library whose tests run on the host.

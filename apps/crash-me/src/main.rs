@@ -25,17 +25,24 @@ fn main() {
         println!("crash-me: now {misdeed:?}");
         SURVIVED.store(0, Ordering::Relaxed);
         match thread::spawn(move || attempt(misdeed)) {
-            Ok(victim) => ended += u32::from(is_over(victim) && SURVIVED.load(Ordering::Relaxed) == 0),
+            Ok(victim) => {
+                ended += u32::from(is_over(victim) && SURVIVED.load(Ordering::Relaxed) == 0)
+            }
             Err(why) => println!("crash-me: no thread for {misdeed:?}: {why}."),
         }
     }
-    println!("crash-me: {ended} of {} faults ended their thread and nothing else.", misdeed::ALL.len());
+    println!(
+        "crash-me: {ended} of {} faults ended their thread and nothing else.",
+        misdeed::ALL.len()
+    );
 }
 
 fn attempt(misdeed: Misdeed) {
     misdeed::commit(misdeed);
     SURVIVED.store(1, Ordering::Relaxed);
-    println!("crash-me: {misdeed:?} had no consequence: the processor or the kernel leaves that check off.");
+    println!(
+        "crash-me: {misdeed:?} had no consequence: the processor or the kernel leaves that check off."
+    );
 }
 
 /// Waits until `victim` is gone.

@@ -6,5 +6,9 @@
 runtime::entry!(main);
 
 fn main() {
-    runtime::println!("Hello from thread {}, at {} µs.", runtime::thread::me(), runtime::clock::now_us());
+    runtime::println!(
+        "Hello from thread {}, at {} µs.",
+        runtime::thread::me(),
+        runtime::clock::now_us()
+    );
 }

@@ -32,12 +32,23 @@ fn each(what: What, next: impl Fn(&[u64; 8]) -> u64, mut show: impl FnMut(&[u64;
 
 /// Lists the threads.
 pub fn threads(_: &str) {
-    println!("  thread        state     space  priority  partner       ip                sp                pager");
-    each(What::Thread, |found| u64::from(ThreadId(found[0]).number()), |found| {
-        let [id, state, space, priority, partner, ip, sp, pager] = *found;
-        println!("  {:12}  {:8}  {space:5}  {priority:8}  {:12}  {ip:16x}  {sp:16x}  {}",
-            Id(id), state_name(state), Id(partner), Id(pager));
-    });
+    println!(
+        "  thread        state     space  priority  partner       ip                sp                pager"
+    );
+    each(
+        What::Thread,
+        |found| u64::from(ThreadId(found[0]).number()),
+        |found| {
+            let [id, state, space, priority, partner, ip, sp, pager] = *found;
+            println!(
+                "  {:12}  {:8}  {space:5}  {priority:8}  {:12}  {ip:16x}  {sp:16x}  {}",
+                Id(id),
+                state_name(state),
+                Id(partner),
+                Id(pager)
+            );
+        },
+    );
 }
 
 /// A thread id, padded.
@@ -67,42 +78,65 @@ fn state_name(word: u64) -> &'static str {
 /// Lists the spaces.
 pub fn spaces(_: &str) {
     println!("  space  threads  page tables  mappings  chief  root table");
-    each(What::Space, |found| found[0], |found| {
-        let [id, _, _, threads, tables, mappings, chief, root_table] = *found;
-        println!("  {id:5}  {threads:7}  {tables:11}  {mappings:8}  {chief:5}  {root_table:#x}");
-    });
+    each(
+        What::Space,
+        |found| found[0],
+        |found| {
+            let [id, _, _, threads, tables, mappings, chief, root_table] = *found;
+            println!(
+                "  {id:5}  {threads:7}  {tables:11}  {mappings:8}  {chief:5}  {root_table:#x}"
+            );
+        },
+    );
 }
 
 /// Lists the spaces' kernel memory.
 pub fn quotas(_: &str) {
     println!("  space  limit (pages)  used");
-    each(What::Space, |found| found[0], |found| println!("  {:5}  {:13}  {:4}", found[0], found[1], found[2]));
+    each(
+        What::Space,
+        |found| found[0],
+        |found| println!("  {:5}  {:13}  {:4}", found[0], found[1], found[2]),
+    );
 }
 
 /// Shows the mapping tree of a frame.
 pub fn mapping(text: &str) {
     let digits = text.trim_start_matches("0x");
     let Ok(address) = u64::from_str_radix(digits, 16) else {
-        return println!("`{text}` is not an address; write it in hexadecimal, as in `map 1000000`.");
+        return println!(
+            "`{text}` is not an address; write it in hexadecimal, as in `map 1000000`."
+        );
     };
     println!("  The frame at {:#x}:", address & !0xFFF);
     for index in 0.. {
-        let Some([depth, space, at, bits, rights, ..]) = record(What::Mapping, index, address) else {
+        let Some([depth, space, at, bits, rights, ..]) = record(What::Mapping, index, address)
+        else {
             if index == 0 {
                 println!("  nobody has it but the initial space");
             }
             return;
         };
         let letter = |bit: u64, letter| if rights & bit != 0 { letter } else { '-' };
-        println!("  {:indent$}space {space} at {at:#x}, 2^{bits} bytes, {}{}{}", "",
-            letter(4, 'r'), letter(2, 'w'), letter(1, 'x'), indent = depth as usize * 2);
+        println!(
+            "  {:indent$}space {space} at {at:#x}, 2^{bits} bytes, {}{}{}",
+            "",
+            letter(4, 'r'),
+            letter(2, 'w'),
+            letter(1, 'x'),
+            indent = depth as usize * 2
+        );
     }
 }
 
 /// Shows the kernel's totals.
 pub fn totals(_: &str) {
-    let Some([pages, free, threads, spaces, entries, ticks, longest, _]) = record(What::Kernel, 0, 0) else {
-        return println!("The kernel does not show its totals; is control=1 in this task's description?");
+    let Some([pages, free, threads, spaces, entries, ticks, longest, _]) =
+        record(What::Kernel, 0, 0)
+    else {
+        return println!(
+            "The kernel does not show its totals; is control=1 in this task's description?"
+        );
     };
     println!("  kernel memory: {free} of {pages} pages free");
     println!("  {threads} threads in {spaces} spaces");
@@ -114,7 +148,9 @@ pub fn totals(_: &str) {
 pub fn check(_: &str) {
     match record(What::Check, 0, 0) {
         Some([0, ..]) => println!("  The kernel's structures are consistent."),
-        Some([count, ..]) => println!("  The kernel found {count} violations of its own invariants; its log names them."),
+        Some([count, ..]) => println!(
+            "  The kernel found {count} violations of its own invariants; its log names them."
+        ),
         None => println!("  The kernel has no checker in this build."),
     }
 }

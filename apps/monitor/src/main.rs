@@ -24,14 +24,21 @@ const COMMANDS: [Command; 16] = [
     ("tasks", "", "all tasks of the boot image and what they are doing", tasks::tasks),
     ("start", "NAME", "starts a task", |name| tasks::control(op::START, name)),
     ("kill", "NAME", "ends a task", |name| tasks::control(op::KILL, name)),
-    ("restart", "NAME", "ends a task and starts it afresh", |name| tasks::control(op::RESTART, name)),
+    ("restart", "NAME", "ends a task and starts it afresh", |name| {
+        tasks::control(op::RESTART, name)
+    }),
     ("run", "NAME", "starts a task and waits until it is over", tasks::run),
     ("pingpong", "", "runs the IPC measurement", |_| tasks::run("pingpong")),
     ("mem", "", "memory of the pools and on request", tasks::memory),
     ("ps", "", "all threads, as the kernel sees them", kernel_view::threads),
     ("spaces", "", "all address spaces", kernel_view::spaces),
     ("quota", "", "kernel memory of all spaces", kernel_view::quotas),
-    ("map", "ADDRESS", "who has the page frame at a physical address, and from whom", kernel_view::mapping),
+    (
+        "map",
+        "ADDRESS",
+        "who has the page frame at a physical address, and from whom",
+        kernel_view::mapping,
+    ),
     ("kernel", "", "the kernel's totals", kernel_view::totals),
     ("check", "", "lets the kernel check its own structures", kernel_view::check),
     ("console", "", "what went through the console", tasks::console),
@@ -65,7 +72,7 @@ fn help(_: &str) {
 }
 
 fn halt(_: &str) {
-    if let Err(why) = root::call(&runtime::Msg::new(op::HALT).word(0)) {
+    if let Err(why) = root::call(&runtime::Msg::new(op::HALT).word(op::SUCCESS)) {
         println!("The machine goes on: {why}.");
     }
 }

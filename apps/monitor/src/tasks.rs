@@ -30,7 +30,8 @@ pub fn control(what: u64, name: &str) {
 /// Starts a task and waits until it is over.
 pub fn run(name: &str) {
     if let Err(why) = root::control(op::START, name) {
-        let why: &dyn core::fmt::Display = if why == Refusal::Taken { &"it runs already" } else { &why };
+        let why: &dyn core::fmt::Display =
+            if why == Refusal::Taken { &"it runs already" } else { &why };
         return println!("{name} was not started: {why}.");
     }
     match root::wait(name) {
@@ -50,8 +51,10 @@ pub fn memory(_: &str) {
     }
     match ask(pager_op::NAME, pager_op::STATISTICS) {
         Ok([frames, used, faults, texts, starts, ..]) => {
-            println!("  pager: {used} of {frames} pages in use; {faults} faults answered, {texts} of them text; \
-                started {starts} time(s) on this pool");
+            println!(
+                "  pager: {used} of {frames} pages in use; {faults} faults answered, {texts} of them text; \
+                started {starts} time(s) on this pool"
+            );
         }
         Err(why) => println!("  pager: {why}."),
     }

@@ -26,10 +26,13 @@ const RATE: u8 = 10;
 const TICKS: u64 = 32;
 
 fn main() {
-    let (ports, irq) = match root::ports(0x70, 2).and_then(|ports| Ok((ports, root::attach_irq(IRQ)?))) {
-        Ok(rights) => rights,
-        Err(why) => return println!("own-driver: cannot have the clock's ports and interrupt: {why}."),
-    };
+    let (ports, irq) =
+        match root::ports(0x70, 2).and_then(|ports| Ok((ports, root::attach_irq(IRQ)?))) {
+            Ok(rights) => rights,
+            Err(why) => {
+                return println!("own-driver: cannot have the clock's ports and interrupt: {why}.");
+            }
+        };
     let (a, b) = (read(&ports, A), read(&ports, B));
     write(&ports, A, a & 0xF0 | RATE);
     write(&ports, B, b | PERIODIC);
@@ -40,7 +43,11 @@ fn main() {
     let mut result = ipc::receive(irq, patience.receive());
     while taken < TICKS {
         if let Err(error) = result {
-            let sort = if error.kind == IpcErrorKind::Timeout { "no interrupt for two seconds" } else { "an IPC error" };
+            let sort = if error.kind == IpcErrorKind::Timeout {
+                "no interrupt for two seconds"
+            } else {
+                "an IPC error"
+            };
             println!("own-driver: {sort} after {taken} interrupts.");
             break;
         }
@@ -51,7 +58,10 @@ fn main() {
     let spent_us = clock::now_us() - start_us;
     write(&ports, B, b & !PERIODIC);
     write(&ports, A, a);
-    println!("own-driver: {taken} interrupts of the clock in {spent_us} µs; it says {}.", TimeOfDay(&ports));
+    println!(
+        "own-driver: {taken} interrupts of the clock in {spent_us} µs; it says {}.",
+        TimeOfDay(&ports)
+    );
 }
 
 fn read(ports: &Ports, register: u8) -> u8 {

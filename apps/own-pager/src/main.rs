@@ -38,11 +38,15 @@ fn main() {
     }
     let (mut array_faults, mut other_faults, mut answer) = (0, 0, Msg::default());
     loop {
-        let (from, msg) = ipc::next_request((answer.tag.typed() != 0).then_some((child.id, answer)));
+        let (from, msg) =
+            ipc::next_request((answer.tag.typed() != 0).then_some((child.id, answer)));
         let Some(fault) = Fault::decode(&msg).filter(|_| from == child.id) else {
             if from == child.id && msg.label() == DONE {
-                println!("own-pager: the child added {PAGES} pages to {}: {array_faults} faults on the array, \
-                    {other_faults} on text, data and stack.", msg.mr[0]);
+                println!(
+                    "own-pager: the child added {PAGES} pages to {}: {array_faults} faults on the array, \
+                    {other_faults} on text, data and stack.",
+                    msg.mr[0]
+                );
                 break;
             }
             continue;

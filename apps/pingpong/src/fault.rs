@@ -32,10 +32,13 @@ pub fn measure() -> Result<Ticks, Refusal> {
         let (from, msg) = ipc::next_request(reply);
         let Some(fault) = Fault::decode(&msg) else { break };
         let page = fault.address & !0xFFF;
-        reply = Some((from, match page >= FRESH {
-            true => Msg::default().map(MapItem::map(Fpage::memory(STORE, 12, Rights::R), page)),
-            false => fault.same_page(Rights::RWX),
-        }));
+        reply = Some((
+            from,
+            match page >= FRESH {
+                true => Msg::default().map(MapItem::map(Fpage::memory(STORE, 12, Rights::R), page)),
+                false => fault.same_page(Rights::RWX),
+            },
+        ));
     }
     child.delete();
     Ok(Ticks::new(MINIMUM.load(Relaxed), SUM.load(Relaxed)))

@@ -22,16 +22,24 @@ runtime::entry!(main);
 const LENGTHS: [u32; 12] = [0, 1, 2, 4, 7, 8, 12, 16, 24, 32, 48, 63];
 
 fn main() {
-    println!("pingpong: kernel instructions per one-way IPC, minimum and mean of {} round trips", measure::ROUNDS);
+    println!(
+        "pingpong: kernel instructions per one-way IPC, minimum and mean of {} round trips",
+        measure::ROUNDS
+    );
     println!("pingpong: words   inside: call, reply, mean    between: call, reply, mean    ratio");
     let me = thread::me();
     let inside = thread::spawn(move || measure::serve(0, me));
     let between = Child::create().and_then(|child| {
-        child.start(measure::serve_apart, me.0).map(|()| child).map_err(|_| runtime::root::Refusal::Kernel)
+        child
+            .start(measure::serve_apart, me.0)
+            .map(|()| child)
+            .map_err(|_| runtime::root::Refusal::Kernel)
     });
     let (inside, between) = match (inside, between) {
         (Ok(inside), Ok(between)) => (inside, between),
-        (Err(why), _) | (_, Err(why)) => return println!("pingpong: no partner to play with: {why}."),
+        (Err(why), _) | (_, Err(why)) => {
+            return println!("pingpong: no partner to play with: {why}.");
+        }
     };
     let ready = measure::await_partner(inside).and_then(|()| measure::await_partner(between.id));
     if let Err(error) = ready {
@@ -41,12 +49,17 @@ fn main() {
         row(words, exchange(inside, 0, words), exchange(between.id, 1, words));
     }
     let (text_inside, text_between) = (text::measure(inside), text::measure(between.id));
-    println!("pingpong: string of {} bytes and an empty reply, round trip, user to user: {text_inside} inside, \
-        {text_between} between", text::BYTES);
+    println!(
+        "pingpong: string of {} bytes and an empty reply, round trip, user to user: {text_inside} inside, \
+        {text_between} between",
+        text::BYTES
+    );
     thread_over(inside);
     between.delete();
     match fault::measure() {
-        Ok(faults) => println!("pingpong: page fault answered by a user-level pager, user to user: {faults}"),
+        Ok(faults) => {
+            println!("pingpong: page fault answered by a user-level pager, user to user: {faults}")
+        }
         Err(why) => println!("pingpong: no space for the page-fault measurement: {why}."),
     }
     println!("pingpong: done.");

@@ -46,9 +46,8 @@ fn main() {
     let ports = root::ports(PORT, 8).unwrap_or_else(|why| {
         panic!("the serial driver asked for ports {PORT:#x} to {:#x} in vain: {why}", PORT + 7)
     });
-    let irq = root::attach_irq(IRQ).unwrap_or_else(|why| {
-        panic!("the serial driver asked for interrupt {IRQ} in vain: {why}")
-    });
+    let irq = root::attach_irq(IRQ)
+        .unwrap_or_else(|why| panic!("the serial driver asked for interrupt {IRQ} in vain: {why}"));
     let mut console = Console {
         uart: Uart::new(ports),
         out: Ring::new(),
@@ -68,7 +67,11 @@ fn main() {
         let guard = accept::string(&mut text);
         let (from, msg) = ipc::next_request(reply);
         drop(guard);
-        reply = if from == irq { console.interrupt(from, &msg) } else { console.request(from, &msg, &text) };
+        reply = if from == irq {
+            console.interrupt(from, &msg)
+        } else {
+            console.request(from, &msg, &text)
+        };
     }
 }
 
@@ -121,11 +124,17 @@ impl Console {
             return;
         }
         let out = &mut self.out;
-        let event = self.editor.put(byte, |echo| echo.iter().for_each(|byte| { let _ = out.put(*byte); }));
+        let event = self.editor.put(byte, |echo| {
+            echo.iter().for_each(|byte| {
+                let _ = out.put(*byte);
+            })
+        });
         if event == Event::Line {
             // A line that finds no room is lost as a whole.
             if self.typed.room() > self.editor.line().len() {
-                self.editor.line().iter().for_each(|byte| { let _ = self.typed.put(*byte); });
+                self.editor.line().iter().for_each(|byte| {
+                    let _ = self.typed.put(*byte);
+                });
                 let _ = self.typed.put(b'\n');
             }
             self.editor.clear();
@@ -134,7 +143,9 @@ impl Console {
 
     fn add_reader(&mut self, from: ThreadId, line: bool) {
         // A client that asks again has given up its earlier request.
-        self.readers.iter_mut().for_each(|reader| *reader = reader.filter(|(thread, _)| *thread != from));
+        self.readers
+            .iter_mut()
+            .for_each(|reader| *reader = reader.filter(|(thread, _)| *thread != from));
         // First come, first served: the earliest is in front. With more than
         // READERS clients the latest loses its place and asks again.
         let waiting = self.readers.iter().flatten().count().min(READERS - 1);

@@ -50,12 +50,14 @@ pub fn leave_queue(thread: TcbRef) {
     }
 }
 
-/// If a pager is answering `thread`'s page fault with a transfer, ends that one.
+/// If a pager is answering `thread`'s page fault with a transfer, ends that one:
+/// `thread` goes on with the transfer that met the fault.
 fn abort_answer(thread: TcbRef) {
     if let (true, Some(pager)) = (thread.transfer.outer.get().is_some(), thread.transfer.peer.get()) {
         let _ = finish::settle(pager, thread, Err(IpcErrorKind::Aborted));
         pager.resume.set(Resume::Ipc);
         sched::requeue(pager);
+        sched::requeue(thread);
     }
 }
 
@@ -71,12 +73,12 @@ pub fn abort_transfer(thread: TcbRef, kind: IpcErrorKind) {
         Role::None => return,
     };
     for partner in [sender, receiver] {
+        partner.resume.set(partner.kind.get().home());
         // One of them may be asking its pager for a page.
         if partner.kind.get() == Kind::TransferFault {
             leave_queue(partner);
             partner.kind.set(Kind::User);
         }
-        partner.resume.set(Resume::Ipc);
         partner.wake_at_us.set(0);
     }
     let _ = finish::settle(sender, receiver, Err(kind));

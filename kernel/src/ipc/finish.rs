@@ -11,8 +11,9 @@ use crate::sched;
 use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
 
-/// Ends the transfer between `sender` and `receiver`, one of which is the current
-/// thread; returns who runs next.
+/// Ends the transfer between `sender` and `receiver`; returns who runs next. One of
+/// them is the current thread, or neither: if that one's string met a missing page
+/// of its partner, which now tells its pager.
 #[must_use]
 pub fn finish(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind>) -> TcbRef {
     let runner = current();
@@ -20,6 +21,10 @@ pub fn finish(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind>
     if runner != sender {
         if receives {
             receive::receive_elsewhere(sender);
+        }
+        if runner != receiver {
+            sched::requeue(sender);
+            return sched::higher_of(runner, receiver);
         }
         return sched::higher_of(runner, sender);
     }
@@ -83,11 +88,11 @@ fn leave_transfer(sender: TcbRef, receiver: TcbRef) -> u64 {
         thread.job.set(None);
         thread.transfer.role.set(Role::None);
         thread.transfer.peer.set(None);
+        if thread.resume.get() == Resume::Transfer {
+            thread.resume.set(thread.kind.get().home());
+        }
         if thread.kind.get() == Kind::TransferFault {
             thread.kind.set(Kind::User);
-        }
-        if thread.resume.get() == Resume::Transfer {
-            thread.resume.set(Resume::Ipc);
         }
     }
     sender.then_from.set(sender.transfer.then_from.get());

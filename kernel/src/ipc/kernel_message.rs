@@ -8,7 +8,6 @@ use abi::{Fpage, IpcErrorKind, MsgTag, Rights, ThreadId, protocol, utcb};
 use super::rendezvous::{self, Busy};
 use super::{Kind, cancel, handler_of, send};
 use crate::arch::TcbRef;
-use crate::thread::tcb::Resume;
 use crate::{clock, kprintln, sched};
 
 /// The instruction pointer reported for a fault in the receiver's string buffer (X.2 4.5).
@@ -78,9 +77,14 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
         Kind::TransferFault if why == IpcErrorKind::NonExisting => {
             cancel::abort_transfer(thread, IpcErrorKind::Aborted);
         }
-        Kind::User | Kind::TransferFault | Kind::Interrupt => sched::set_runnable(thread),
+        Kind::User | Kind::TransferFault => sched::set_runnable(thread),
+        // An interrupt has no code of its own: its message is lost.
+        Kind::Interrupt => {
+            thread.kind.set(kind);
+            rendezvous::set_busy(thread, Busy::Halted);
+        }
         Kind::Start => {
-            thread.resume.set(Resume::Ipc);
+            thread.resume.set(kind.home());
             sched::set_runnable(thread);
         }
         Kind::PageFault | Kind::IoFault | Kind::Exception | Kind::Preemption => {
@@ -88,11 +92,10 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
                 report(thread, kind);
                 thread.halted.set(true);
             }
-            thread.resume.set(Resume::Frame);
+            thread.resume.set(kind.home());
             sched::set_runnable(thread);
         }
     }
-    let _ = (rendezvous::waits(thread), Busy::Halted);
 }
 
 fn report(thread: TcbRef, kind: Kind) {

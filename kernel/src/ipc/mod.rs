@@ -27,6 +27,7 @@ use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
 use crate::arch::TcbRef;
 use crate::sched;
 use crate::thread;
+use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
 
 /// What kind of message a thread exchanges: its own, or one the kernel makes for it.
@@ -50,6 +51,18 @@ pub enum Kind {
     Preemption,
     /// The thread is an interrupt (6.5).
     Interrupt,
+}
+
+impl Kind {
+    /// How a thread that exchanges such a message returns to user mode afterwards:
+    /// what interrupted user code is in its register frame.
+    #[must_use]
+    pub const fn home(self) -> Resume {
+        match self {
+            Self::PageFault | Self::IoFault | Self::Exception | Self::Preemption => Resume::Frame,
+            Self::User | Self::Start | Self::TransferFault | Self::Interrupt => Resume::Ipc,
+        }
+    }
 }
 
 /// An IPC of `thread` ends with `error`: the thread is runnable again and knows why.

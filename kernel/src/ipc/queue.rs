@@ -5,9 +5,14 @@ use abi::ThreadId;
 
 use crate::arch::TcbRef;
 
+/// `open_from` of a thread somebody waits to send to. The fast path compares it
+/// with the from-specifier, so it must be none that has a meaning: nilthread would
+/// turn a send without receive phase into an open wait. No thread has this number.
+pub const SOMEBODY: ThreadId = ThreadId(!1);
+
 /// Appends `sender` to `receiver`'s queue.
 pub fn append(receiver: TcbRef, sender: TcbRef) {
-    receiver.open_from.set(ThreadId::NIL);
+    receiver.open_from.set(SOMEBODY);
     match receiver.senders.get() {
         None => {
             sender.sending.next.set(Some(sender));

@@ -4,7 +4,7 @@ use abi::time::Deadline;
 use abi::{IpcErrorKind, Phase, ThreadId, Timeouts};
 
 use super::rendezvous::{self, Busy, Waits};
-use super::{Kind, fail_early, go_on, propagation, queue, transfer};
+use super::{Kind, fail_early, go_on, propagation, queue, timeout, transfer};
 use crate::arch::{TcbRef, cpu};
 use crate::thread::tcb::Resume;
 use crate::{clock, sched, thread};
@@ -76,6 +76,8 @@ fn wait(thread: TcbRef, from: ThreadId, deadline: Deadline) {
             rendezvous::set_busy(thread, Busy::Waiting);
             return;
         }
+        // The message to the pager has disarmed it.
+        Deadline::Never if thread.kind.get() == Kind::TransferFault => timeout::rearm_transfer_timeout(thread),
         Deadline::Never => {}
     }
     // What the fast path may serve is told apart here, once, instead of there.

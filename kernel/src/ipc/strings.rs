@@ -165,8 +165,13 @@ fn copy_chunk(sender: TcbRef, receiver: TcbRef, header: StringItem, buffer: Stri
     let Some(write) = to_space.resolve(to_address, true) else {
         return Ok(Progress::Fault { address: to_address, write: true, of_sender: false });
     };
-    let count = (header.len() - from.byte.get())
-        .min(buffer.len() - to.byte.get())
+    // Device registers are not a string; and the kernel may have no map of them.
+    if read.is_device || write.is_device {
+        return Err(IpcErrorKind::Overflow);
+    }
+    // Saturating: both headers are the users', who may change them meanwhile.
+    let count = (header.len().saturating_sub(from.byte.get()))
+        .min(buffer.len().saturating_sub(to.byte.get()))
         .min(read.bytes_left_in_page)
         .min(write.bytes_left_in_page)
         .min(CHUNK);

@@ -62,6 +62,15 @@ pub fn arm_transfer_timeout(sender: TcbRef, faulter: TcbRef) {
     }
 }
 
+/// Arms it again for `faulter`, which now waits for its pager's answer.
+pub fn rearm_transfer_timeout(faulter: TcbRef) {
+    match (faulter.transfer.role.get(), faulter.transfer.peer.get()) {
+        (Role::Sender, _) => arm_transfer_timeout(faulter, faulter),
+        (Role::Receiver, Some(sender)) => arm_transfer_timeout(sender, faulter),
+        _ => {}
+    }
+}
+
 /// The sender's view of an expired transfer timeout.
 #[must_use]
 pub fn expired_kind(sender: TcbRef) -> IpcErrorKind {

@@ -115,8 +115,8 @@ fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
 /// Goes on with the transfer that `thread`, the current one, takes part in.
 #[must_use]
 pub fn resume(thread: TcbRef) -> TcbRef {
+    thread.resume.set(thread.kind.get().home());
     let Some(peer) = thread.transfer.peer.get() else { return super::go_on(thread) };
-    thread.resume.set(Resume::Ipc);
     rendezvous::set_busy(thread, Busy::Transfer);
     match thread.transfer.role.get() {
         Role::Sender => run(thread, peer),

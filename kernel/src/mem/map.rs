@@ -86,19 +86,18 @@ enum Progress {
 
 impl MapJob {
     /// Prepares the job; nothing happens yet.
+    #[inline]
     #[must_use]
     pub fn new(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> Self {
         if item.fpage.is_io() {
-            let transfer = window::ports(item, window);
-            return Self(Kind::Ports(IoMap::new(src, dst, transfer, item.grant)));
+            return Self::ports(src, dst, item, window);
         }
         let mut transfer = window::memory(item, window);
         if dst.is_sigma0() || window.is_nil() {
             transfer.len = 0;
         }
         let grant = item.grant && !src.is_sigma0();
-        let partial = grant && src != dst && transfer.len != 0 && item.fpage.bits() > window.bits();
-        let end = item.fpage.base().saturating_add(item.fpage.size()).min(abi::layout::USER_END);
+        let rest = if grant { Self::rest(src, dst, item, window, transfer) } else { None };
         Self(Kind::Memory(Memory {
             src,
             dst,
@@ -109,8 +108,28 @@ impl MapJob {
             revoke: None,
             skip: 0,
             adoption: None,
-            rest: partial.then_some((item.fpage.base(), end)),
+            rest,
         }))
+    }
+
+    #[cold]
+    fn ports(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> Self {
+        Self(Kind::Ports(IoMap::new(src, dst, window::ports(item, window), item.grant)))
+    }
+
+    /// After a grant into a smaller window the sender loses the whole flexpage.
+    #[cold]
+    fn rest(
+        src: SpaceRef,
+        dst: SpaceRef,
+        item: MapItem,
+        window: Fpage,
+        transfer: Transfer,
+    ) -> Option<(u64, u64)> {
+        let start = item.fpage.base();
+        let end = start.saturating_add(item.fpage.size()).min(abi::layout::USER_END);
+        let partial = src != dst && transfer.len != 0 && item.fpage.bits() > window.bits();
+        partial.then_some((start, end))
     }
 
     /// Goes on for about `budget` units (see [`STEP_BUDGET`]).
@@ -137,6 +156,12 @@ impl MapJob {
 }
 
 impl Memory {
+    /// The next 4 KiB page in the usual case.
+    fn quick(&self) -> bool {
+        let (from, to) = (self.transfer.from + self.done, self.transfer.to + self.done);
+        map_page(self.src, self.dst, from, to, self.rights)
+    }
+
     fn step(&mut self, budget: &mut i32) -> Result<Step, NoMemory> {
         loop {
             if let Some(revoke) = &mut self.revoke {
@@ -155,6 +180,11 @@ impl Memory {
             }
             if *budget <= 0 {
                 return Ok(Step::More);
+            }
+            if !self.grant && self.quick() {
+                *budget -= cost::MAP as i32;
+                self.done += FRAME;
+                continue;
             }
             match self.piece(budget)? {
                 Progress::Advance(bytes) => self.done += bytes,
@@ -270,6 +300,43 @@ impl Memory {
     }
 }
 
+/// Does what a [`MapJob`] would do, if that is only to map one 4 KiB page to an
+/// empty place whose tables exist. False, and nothing has changed, otherwise.
+#[inline]
+#[must_use]
+pub fn map_one_page(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> bool {
+    let transfer = window::memory(item, window);
+    let usual = !item.grant && !item.fpage.is_io() && transfer.len == FRAME;
+    usual && map_page(src, dst, transfer.from, transfer.to, item.fpage.rights())
+}
+
+/// Maps a 4 KiB page in the usual case: it was mapped as such to the source, the
+/// destination is empty, the tables are there. False, and nothing has changed,
+/// in any other case.
+#[inline]
+fn map_page(src: SpaceRef, dst: SpaceRef, from: u64, to: u64, rights: Rights) -> bool {
+    let Some(source) = table::pages(src, from).and_then(|at| table::small(at, from)) else {
+        return false;
+    };
+    let Some(target) = table::pages(dst, to) else { return false };
+    let rights = rights.and(source.entry.rights());
+    let at = index(to, 0);
+    let taken = target.get(at).present() || source.entry.has(Entry::DYING);
+    // σ0's pages are no exception, but nothing is ever mapped to σ0.
+    let refused = dst.is_sigma0() || dst.is_protected(to, to + FRAME);
+    let (Some(parent), false) = (source.node, taken || refused || !rights.contains(Rights::R))
+    else {
+        return false;
+    };
+    let Ok(node) = slab::alloc(dst) else { return false };
+    // POINT OF NO RETURN
+    node.init(dst, to, 0, from - parent.vaddr());
+    node.link_below(parent);
+    let caching = source.entry.0 & Entry::UNCACHED;
+    table::put(target, at, Entry::page(source.entry.address(), 0, rights, caching), Some(node));
+    true
+}
+
 /// Enters a new page at the destination; the node is not linked yet.
 #[inline]
 fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
@@ -279,7 +346,7 @@ fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
     node.init(dst, piece.to, piece.level, offset);
     let caching = piece.source.entry.0 & Entry::UNCACHED;
     let entry = Entry::page(piece.phys(), piece.level, piece.rights, caching);
-    table::put(table, index(piece.to, piece.level), piece.level, entry, Some(node));
+    table::put(table, index(piece.to, piece.level), entry, Some(node));
     Ok(node)
 }
 
@@ -332,7 +399,7 @@ impl Memory {
         if let Slot::Leaf(leaf) = table::find(self.dst, piece.to) {
             leaf.table.set_bits(leaf.index, piece.source.entry.0 & (Entry::A | Entry::D));
         }
-        leave_status(new, take_status(piece.node, false));
+        leave_status(new, take_status(piece.node, true));
     }
 
     /// Moves the children inside the piece to `new`; false if the budget ran out.

@@ -29,7 +29,7 @@ pub mod window;
 
 pub use destroy::DestroyJob;
 pub use frames::PhysFrame;
-pub use map::MapJob;
+pub use map::{MapJob, map_one_page};
 pub use quota::{NoMemory, Quota};
 pub use sigma0::{sigma0_fault, sigma0_open_ports};
 pub use space::{AddressSpace, Resolved, SpaceRef};

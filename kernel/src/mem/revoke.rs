@@ -122,22 +122,27 @@ impl Revoke {
         self.until = high;
         let region = (phys + inside, phys + (high - low));
         let base = phys - (low - node.vaddr());
-        let mut walk = Walk::new(node, base, region, self.revoke).resetting(self.reset);
-        if self.own() && !self.removes() {
-            walk = walk.including_root();
-        } else {
-            walk.collect(node, region == (base, base + node.size()));
-        }
-        let untouched = !self.own() || self.removes();
-        if untouched && node.first_child().is_none() {
-            self.status = self.status.or(walk.status);
-            self.finish_page(leaf, walk.status, whole, budget);
+        let from_root = self.own() && !self.removes();
+        if !from_root && node.first_child().is_none() {
+            let all = region == (base, base + node.size());
+            let status = take_status(node, self.reset && all);
+            self.status = self.status.or(status);
+            self.finish_page(leaf, status, whole, budget);
             return;
         }
         if self.own() && self.removes() {
             leaf.table.set_bits(leaf.index, Entry::DYING);
         }
-        self.walk(walk, budget);
+        self.walk(self.new_walk(node, base, region, from_root), budget);
+    }
+
+    fn new_walk(&self, node: NodeRef, base: u64, region: (u64, u64), from_root: bool) -> Walk {
+        let mut walk = Walk::new(node, base, region, self.revoke).resetting(self.reset);
+        if from_root {
+            return walk.including_root();
+        }
+        walk.collect(node, region == (base, base + node.size()));
+        walk
     }
 
     /// Part of a large page goes: split it; if the space cannot pay, the whole page goes.

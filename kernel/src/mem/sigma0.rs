@@ -40,7 +40,7 @@ pub(crate) fn leaf(space: SpaceRef, addr: u64) -> Result<Option<Leaf>, NoMemory>
     let node = slab::alloc(space).inspect_err(|_| table::prune(space, start, level))?;
     node.init(space, start, level, 0);
     let entry = Entry::page(start, level, Rights::RWX, caching);
-    table::put(table, index(start, level), level, entry, Some(node));
+    table::put(table, index(start, level), entry, Some(node));
     match table::find(space, addr) {
         Slot::Leaf(leaf) => Ok(Some(leaf)),
         Slot::Empty { .. } => Ok(None),

@@ -8,8 +8,8 @@ use super::frames::PhysFrame;
 use super::node::NodeRef;
 use super::quota::{NoMemory, Quota};
 use super::{copy_words, state, table};
-use crate::arch::paging::{Entry, KERNEL_HALF, ROOT, Table, index, span};
-use crate::arch::{phys_to_virt, tlb, virt_to_phys};
+use crate::arch::paging::{Entry, KERNEL_HALF, Table, index, span};
+use crate::arch::{hardware, phys_to_virt, tlb, virt_to_phys};
 use abi::Rights;
 use abi::layout::USER_END;
 use core::cell::Cell;
@@ -70,6 +70,8 @@ pub struct Resolved {
     pub phys: u64,
     /// Bytes from there to the end of the page.
     pub bytes_left_in_page: u64,
+    /// It is not RAM: the kernel's map of memory may not reach it, and reading it may act.
+    pub is_device: bool,
 }
 
 impl AddressSpace {
@@ -274,7 +276,6 @@ impl SpaceRef {
             return;
         }
         let assigned = pcids.assign(self.address() as u64);
-        tlb::flush_pcid(assigned.pcid);
         self.pcid.set(assigned.pcid);
         // SAFETY: a space releases its PCID before it is freed, so the former
         // owner exists.
@@ -283,7 +284,12 @@ impl SpaceRef {
             if let Some(hook) = state().cr3_changed.get() {
                 hook(loser);
             }
+            // The processor may be filling its cache for the loser under this PCID.
+            if tlb::is_current(loser) {
+                hardware::write_cr3(loser.cr3());
+            }
         }
+        tlb::flush_pcid(assigned.pcid);
     }
 
     /// Ends a space that a `DestroyJob` has emptied: its last two frames go back
@@ -309,31 +315,45 @@ impl SpaceRef {
         }
         let need = Entry::P | Entry::U | if write { Entry::W } else { 0 };
         let mark = Entry::A | if write { Entry::D } else { 0 };
-        let mut table = self.root_table();
-        let mut level = ROOT;
-        loop {
-            let entry = table.get(index(vaddr, level));
-            if entry.0 & need != need {
-                return None;
-            }
-            if entry.is_leaf(level) {
-                if entry.0 & mark != mark {
-                    table.set_bits(index(vaddr, level), mark);
-                }
-                let inside = vaddr & (span(level) - 1);
-                let base = entry.address() & !(span(level) - 1);
-                return Some(Resolved { phys: base + inside, bytes_left_in_page: span(level) - inside });
-            }
-            table = Table(entry.address());
-            level = level.wrapping_sub(1) & 3;
+        let Some(table) = table::pages(self, vaddr) else {
+            return self.resolve_large(vaddr, need, mark);
+        };
+        let at = index(vaddr, 0);
+        let entry = table.get(at);
+        if entry.0 & need != need {
+            return None;
         }
+        if entry.0 & mark != mark {
+            table.set_bits(at, mark);
+        }
+        let inside = vaddr & 0xFFF;
+        Some(Resolved {
+            phys: entry.address() | inside,
+            bytes_left_in_page: 0x1000 - inside,
+            is_device: entry.has(Entry::UNCACHED),
+        })
+    }
+
+    #[inline(never)]
+    fn resolve_large(self, vaddr: u64, need: u64, mark: u64) -> Option<Resolved> {
+        let table::Slot::Leaf(leaf) = table::find(self, vaddr) else { return None };
+        if leaf.entry.0 & need != need {
+            return None;
+        }
+        leaf.table.set_bits(leaf.index, mark);
+        let inside = vaddr & (span(leaf.level) - 1);
+        Some(Resolved {
+            phys: leaf.phys() | inside,
+            bytes_left_in_page: span(leaf.level) - inside,
+            is_device: leaf.entry.has(Entry::UNCACHED),
+        })
     }
 
     /// Maps the kernel's own page (KIP, UTCB) for the user at `vaddr`: no node, never sent on.
     pub fn map_kernel_page(self, vaddr: u64, phys: u64, rights: Rights) -> Result<(), NoMemory> {
         let table = table::ensure(self, vaddr, 0)?;
         let entry = Entry::page(phys, 0, rights, 0);
-        table::put(table, index(vaddr, 0), 0, Entry(entry.0 | Entry::KERNEL), None);
+        table::put(table, index(vaddr, 0), Entry(entry.0 | Entry::KERNEL), None);
         Ok(())
     }
 

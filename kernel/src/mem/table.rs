@@ -39,9 +39,50 @@ pub(crate) enum Slot {
     Empty { level: u32 },
 }
 
+/// The table of 4 KiB pages for `vaddr`, if there is one. Written out, for this
+/// is what most operations begin with.
+#[inline]
+pub(crate) fn pages(space: SpaceRef, vaddr: u64) -> Option<Table> {
+    let upper = space.root_table().get(index(vaddr, 3));
+    if !upper.present() {
+        return None;
+    }
+    let middle = Table(upper.address()).get(index(vaddr, 2));
+    if middle.0 & (Entry::P | Entry::LARGE) != Entry::P {
+        return None;
+    }
+    let lower = Table(middle.address()).get(index(vaddr, 1));
+    if lower.0 & (Entry::P | Entry::LARGE) != Entry::P {
+        return None;
+    }
+    Some(Table(lower.address()))
+}
+
+/// The 4 KiB page at `vaddr` that was mapped as such: no split page, no kernel page.
+#[inline]
+pub(crate) fn small(table: Table, vaddr: u64) -> Option<Leaf> {
+    let at = index(vaddr, 0);
+    let entry = table.get(at);
+    let node = NodeRef::from_word(Table(Info::of(table.0).twin()).word_at(at))?;
+    Some(Leaf { table, index: at, level: 0, entry, node: Some(node) })
+}
+
 /// Looks up `vaddr`, a user address.
 #[inline]
 pub(crate) fn find(space: SpaceRef, vaddr: u64) -> Slot {
+    if let Some(table) = pages(space, vaddr) {
+        if let Some(leaf) = small(table, vaddr) {
+            return Slot::Leaf(leaf);
+        }
+        if !table.get(index(vaddr, 0)).present() {
+            return Slot::Empty { level: 0 };
+        }
+    }
+    find_any(space, vaddr)
+}
+
+/// Looks up pages of any size, split ones, and the kernel's.
+fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
     let mut table = space.root_table();
     let mut inherited = 0;
     let mut level = ROOT;
@@ -77,6 +118,15 @@ fn twin_word(table: Table, at: usize) -> u64 {
 /// larger than `span(level)` is in the way. For pages it has a twin.
 #[inline]
 pub(crate) fn ensure(space: SpaceRef, vaddr: u64, level: u32) -> Result<Table, NoMemory> {
+    if level == 0 {
+        if let Some(table) = pages(space, vaddr) {
+            return Ok(table);
+        }
+    }
+    ensure_any(space, vaddr, level)
+}
+
+fn ensure_any(space: SpaceRef, vaddr: u64, level: u32) -> Result<Table, NoMemory> {
     let mut table = space.root_table();
     let mut at = ROOT;
     while at > level {
@@ -124,7 +174,7 @@ fn add_twin(space: SpaceRef, table: Table) -> Result<(), NoMemory> {
 
 /// Enters a page into an empty slot of a table from [`ensure`] (or replaces a kernel page).
 #[inline]
-pub(crate) fn put(table: Table, at: usize, _level: u32, entry: Entry, node: Option<NodeRef>) {
+pub(crate) fn put(table: Table, at: usize, entry: Entry, node: Option<NodeRef>) {
     let info = Info::of(table.0);
     Table(info.twin()).set_word(at, node.map_or(0, NodeRef::word));
     if !table.get(at).present() {

@@ -190,18 +190,19 @@ impl Walk {
         }
         let space = node.space();
         self.pos = self.pos.max(self.start).max(self.base);
+        // At least one page in every step, however small the budget.
         while self.pos < self.end.min(self.base + node.size()) {
-            if *budget <= 0 {
-                return false;
-            }
             *budget -= cost::LOOK as i32;
             let vaddr = node.vaddr() + (self.pos - self.base);
             match table::find(space, vaddr) {
                 Slot::Empty { level } => self.pos += span(level) - (vaddr & (span(level) - 1)),
                 Slot::Leaf(leaf) => self.page(node, vaddr, leaf, budget),
             }
+            if *budget <= 0 {
+                break;
+            }
         }
-        true
+        self.pos >= self.end.min(self.base + node.size())
     }
 
     fn page(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut i32) {

@@ -18,16 +18,17 @@ pub struct Transfer {
 }
 
 /// The transfer that a memory item makes into `window`; empty if nothing moves.
+#[inline]
 #[must_use]
 pub fn memory(item: MapItem, window: Fpage) -> Transfer {
     let (sent, open) = (item.fpage.bits(), window.bits());
     if sent < PAGE_BITS || open < PAGE_BITS || window.is_io() {
         return Transfer::default();
     }
-    let (from, to) = place(item.fpage.base(), sent, window.base(), open, item.send_base);
-    let len = USER_END.saturating_sub(from).min(USER_END.saturating_sub(to));
-    let bits = sent.min(open);
-    Transfer { from, to, len: if bits >= 64 { len } else { len.min(1 << bits) } }
+    let (sent, open) = (below(sent), below(open));
+    let (from, to) = place(item.fpage.0 & !0x3FF, sent, window.0 & !0x3FF, open, item.send_base);
+    let room = USER_END.saturating_sub(from).min(USER_END.saturating_sub(to));
+    Transfer { from, to, len: room.min(sent.min(open).saturating_add(1)) }
 }
 
 /// The ports that an I/O item moves: a port has the same number in all spaces.
@@ -49,24 +50,18 @@ pub fn ports(item: MapItem, window: Fpage) -> Transfer {
     Transfer { from, to: from, len }
 }
 
-/// Source and destination of a flexpage (`sent` bits at `from`) sent to a window
-/// (`open` bits at `to`) with send base `base`.
-fn place(from: u64, sent: u32, to: u64, open: u32, base: u64) -> (u64, u64) {
-    if sent <= open {
-        (from, to | align_down(within(base, open), sent))
-    } else {
-        (from | align_down(within(base, sent), open), to)
-    }
+/// Source and destination of a flexpage at `from` sent to a window at `to` with
+/// send base `base`; `sent` and `open` are their sizes minus 1, as masks.
+#[inline]
+const fn place(from: u64, sent: u64, to: u64, open: u64, base: u64) -> (u64, u64) {
+    let (from, to) = (from & !sent, to & !open);
+    if sent <= open { (from, to | base & open & !sent) } else { (from | base & sent & !open, to) }
 }
 
-/// `value` modulo 2^`bits`.
-fn within(value: u64, bits: u32) -> u64 {
-    if bits >= 64 { value } else { value & ((1 << bits) - 1) }
-}
-
-/// `value` rounded down to a multiple of 2^`bits`.
-fn align_down(value: u64, bits: u32) -> u64 {
-    if bits >= 64 { 0 } else { value >> bits << bits }
+/// The size of 2^`bits` bytes minus 1.
+#[inline]
+const fn below(bits: u32) -> u64 {
+    if bits >= 64 { !0 } else { (1 << bits) - 1 }
 }
 
 #[cfg(test)]

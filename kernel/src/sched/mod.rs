@@ -15,6 +15,7 @@ use core::cell::Cell;
 
 use crate::arch::{TcbRef, cpu, current};
 use crate::ipc::rendezvous::{self, Busy};
+use crate::ipc::transfer::Role;
 use crate::techniques;
 use ready::ReadyQueue;
 use wakeup::WakeupLists;
@@ -72,8 +73,9 @@ pub fn make_ready(thread: TcbRef) {
 /// Makes `thread` ready without queueing it: the caller runs it next or queues it.
 pub fn set_runnable(thread: TcbRef) {
     thread.wake_at_us.set(0);
-    let busy = if thread.halted.get() { Busy::Halted } else { Busy::Ready };
-    rendezvous::set_busy(thread, busy);
+    // In a transfer only when that is over: the partner must not have to wait.
+    let stops = thread.halted.get() && thread.transfer.role.get() == Role::None;
+    rendezvous::set_busy(thread, if stops { Busy::Halted } else { Busy::Ready });
 }
 
 /// Puts the current thread back into the ready queue if it is still ready: it is

@@ -3,9 +3,9 @@
 use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
 
 use super::{grant_slice, pick, requeue};
-use crate::arch::{TcbRef, cpu};
+use crate::arch::{TcbRef, cpu, current};
 use crate::ipc;
-use crate::ipc::rendezvous::{self, Busy};
+use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
 use crate::clock;
 
@@ -17,7 +17,7 @@ pub fn tick(running: TcbRef) -> TcbRef {
     let now_us = clock::now_us();
     scheduler.wakeup.expire(now_us, ipc::timeout::expired);
     if let Some(exhausted) = charge(now_us) {
-        if exhausted == running && !rendezvous_is_idle(running) {
+        if exhausted == running && in_user_mode(running) {
             return ipc::kernel_message::preemption(running);
         }
     }
@@ -103,6 +103,9 @@ pub fn charge(now_us: u64) -> Option<TcbRef> {
     (owner.quantum_left_us.get() == 0).then_some(owner)
 }
 
-fn rendezvous_is_idle(thread: TcbRef) -> bool {
-    rendezvous::waits(thread) != rendezvous::Waits::Busy(Busy::Ready) || thread.space().is_none()
+/// Whether the tick interrupted `thread` in user mode. Elsewhere (in a preemption
+/// window of a transfer, an Unmap) it has no register frame to return through after
+/// a message; the next tick in user mode finds its quantum still used up.
+fn in_user_mode(thread: TcbRef) -> bool {
+    thread == current() && thread.is_ready() && thread.space().is_some() && thread.resume.get() == Resume::Frame
 }

@@ -18,8 +18,20 @@ const UTCB_PAGES: u32 = 16;
 /// current thread with its user state in its frame; returns who runs next.
 #[must_use]
 pub fn start(caller: TcbRef, space: SpaceRef) -> TcbRef {
+    let job = begin(caller, space);
+    run(caller, job)
+}
+
+fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {
     caller.destroy_next.set(space.utcb_area().start);
-    run(caller, DestroyJob::new(space))
+    DestroyJob::new(space)
+}
+
+/// `thread` is being deleted: what it was destroying is for whoever deletes it.
+pub fn abandon(thread: TcbRef) {
+    if let Some(Job::Destroy(job)) = thread.job.take() {
+        job.space().task.abandoned.set(true);
+    }
 }
 
 /// Goes on with the destruction that `caller` was preempted in.
@@ -33,16 +45,19 @@ pub fn resume(caller: TcbRef) -> TcbRef {
 }
 
 fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
-    while let Step::More = step(caller, &mut job) {
-        if interrupt_pending() {
-            caller.job.set(Some(Job::Destroy(job)));
-            caller.resume.set(Resume::Destroy);
-            sched::requeue(caller);
-            return irq::handle_pending(caller);
+    loop {
+        while let Step::More = step(caller, &mut job) {
+            if interrupt_pending() {
+                caller.job.set(Some(Job::Destroy(job)));
+                caller.resume.set(Resume::Destroy);
+                sched::requeue(caller);
+                return irq::handle_pending(caller);
+            }
         }
+        finish(caller, job.space());
+        let Some(abandoned) = cpu().spaces.take_abandoned() else { return ipc::go_on(caller) };
+        job = begin(caller, abandoned);
     }
-    finish(caller, job.space());
-    ipc::go_on(caller)
 }
 
 /// One bounded step: first the UTCB pages, which only the kernel maps, then the rest.

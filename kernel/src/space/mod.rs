@@ -35,6 +35,8 @@ pub struct Task {
     pub depth: Cell<u32>,
     /// σ0, σ1, root: may control every task (X.2 5.3).
     pub privileged: Cell<bool>,
+    /// The thread that was destroying the task has been deleted.
+    pub abandoned: Cell<bool>,
     /// Frames behind the UTCB area.
     pub utcb_pages: Cell<u64>,
     /// Links of all spaces.
@@ -94,6 +96,18 @@ impl Spaces {
             next.task.prev.set(prev);
         }
         self.count.set(self.count.get() - 1);
+    }
+
+    /// A half-destroyed space whose destroyer is gone: the caller's to destroy now.
+    #[must_use]
+    pub fn take_abandoned(&self) -> Option<SpaceRef> {
+        let mut found = None;
+        self.for_each(|space| {
+            if space.task.abandoned.get() {
+                found = Some(space);
+            }
+        });
+        found.inspect(|space| space.task.abandoned.set(false))
     }
 
     /// Calls `visit` for every space.
@@ -194,7 +208,8 @@ pub fn create(creator: SpaceRef) -> Result<SpaceRef, CallError> {
 /// Whether `thread` is the first thread of σ0, σ1 or the root task, without which the system is dead.
 #[must_use]
 pub fn is_initial(thread: TcbRef) -> bool {
-    [ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT].contains(&thread.id.get())
+    let privileged = thread.space().is_some_and(SpaceRef::is_privileged);
+    privileged && [ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT].contains(&thread.id.get())
 }
 
 /// Takes back a space in which no thread could be made: nothing but its first frames exists.

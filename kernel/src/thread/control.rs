@@ -5,7 +5,7 @@ use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
 use abi::{CallError, ThreadId, utcb};
 
 use super::{lifecycle, lookup, lookup_number, resolve};
-use crate::arch::TcbRef;
+use crate::arch::{TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::irq;
 use crate::space::{self, SpaceRef};
@@ -70,7 +70,8 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
     if thread == caller || space::is_initial(thread) {
         return Err(CallError::InvalidThread);
     }
-    Ok(lifecycle::delete(thread).map_or(After::Nothing, After::Destroy))
+    let unfinished = lifecycle::delete(thread).or_else(|| cpu().spaces.take_abandoned());
+    Ok(unfinished.map_or(After::Nothing, After::Destroy))
 }
 
 fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallError> {
@@ -144,15 +145,18 @@ fn modify(caller: TcbRef, own: SpaceRef, thread: TcbRef, request: &Request) -> R
         }
         thread.utcb.set(request.utcb_location);
     }
-    if !request.pager.is_nil() && inactive {
-        activate(caller, thread, request)?;
-    } else if !request.pager.is_nil() {
-        if let Some(utcb) = Utcb::of(thread) {
-            utcb.set_word(utcb::PAGER, global(caller, request.pager).0);
-        }
+    let activates = inactive && !request.pager.is_nil();
+    if activates {
+        prepare_activation(thread)?;
     }
+    // Before the activation: a new version ends every IPC, the wait for the start message too.
     if thread.id.get() != request.dest {
         lifecycle::change_id(thread, request.dest);
+    }
+    if activates {
+        lifecycle::activate(thread, global(caller, request.pager));
+    } else if let Some(utcb) = Utcb::of(thread).filter(|_| !request.pager.is_nil()) {
+        utcb.set_word(utcb::PAGER, global(caller, request.pager).0);
     }
     if !request.scheduler.is_nil() {
         thread.scheduler.set(global(caller, request.scheduler));
@@ -160,14 +164,13 @@ fn modify(caller: TcbRef, own: SpaceRef, thread: TcbRef, request: &Request) -> R
     Ok(())
 }
 
-fn activate(caller: TcbRef, thread: TcbRef, request: &Request) -> Result<(), CallError> {
+/// Gives the inactive `thread` its UTCB, if its space is ready for it.
+fn prepare_activation(thread: TcbRef) -> Result<(), CallError> {
     let space = thread.space().ok_or(CallError::InvalidSpace)?;
     if !space.is_initialised() {
         return Err(CallError::InvalidSpace);
     }
-    lifecycle::place_utcb(thread, thread.utcb.get())?;
-    lifecycle::activate(thread, global(caller, request.pager));
-    Ok(())
+    lifecycle::place_utcb(thread, thread.utcb.get())
 }
 
 /// The global id of what `caller` names; an id that names nobody stays as it is.

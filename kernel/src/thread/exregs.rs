@@ -7,6 +7,7 @@ use abi::{ThreadId, utcb};
 use super::resolve;
 use crate::arch::TcbRef;
 use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::ipc::transfer::Role;
 use crate::ipc::{Kind, cancel, handler_of};
 use crate::sched;
 use crate::usermem::Utcb;
@@ -99,6 +100,9 @@ fn write(thread: TcbRef, utcb: Utcb, new: &Registers) {
 /// Halts `thread`: a ready one at once, one in an IPC when that ends.
 fn halt(thread: TcbRef) {
     thread.halted.set(true);
+    if thread.transfer.role.get() != Role::None {
+        return;
+    }
     match rendezvous::waits(thread) {
         Waits::Busy(Busy::Ready) => rendezvous::set_busy(thread, Busy::Halted),
         // The fast path must not wake it: let only the complete path see the wait.

@@ -99,6 +99,7 @@ pub fn activate_running(thread: TcbRef, pager: ThreadId, ip: u64, sp: u64) {
 /// Gives `thread` a new version; every IPC with the old one ends.
 pub fn change_id(thread: TcbRef, id: ThreadId) {
     cancel::disconnect(thread);
+    crate::irq::detach_handler(thread.id.get());
     let (sending, receiving) = cancel::phases(thread);
     cancel::cancel(thread, sending, receiving);
     let waits = rendezvous::waits(thread);
@@ -119,6 +120,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(thread != current());
     cancel::disconnect(thread);
     crate::irq::detach_handler(thread.id.get());
+    crate::space::destroy::abandon(thread);
     sched::unlink(thread);
     arch::forget_vector(thread);
     let space = thread.space()?;

@@ -87,7 +87,7 @@ pub struct Tcb {
     pub sp: Cell<u64>,
     /// User flags, likewise.
     pub flags: Cell<u64>,
-    /// Anythread while nobody waits to send to this thread, else nilthread: one
+    /// Anythread while nobody waits to send to this thread, else `queue::SOMEBODY`: one
     /// compare with the from-specifier tells whether an open wait may block at once.
     pub open_from: Cell<ThreadId>,
 
@@ -216,7 +216,12 @@ impl TcbRef {
     /// entered by an interrupt, exception or a call other than IPC and Unmap.
     #[must_use]
     pub fn has_frame(self) -> bool {
-        matches!(self.resume.get(), Resume::Frame | Resume::Destroy)
+        match self.resume.get() {
+            Resume::Frame | Resume::Destroy => true,
+            // A handler's answer to the interrupted thread is under way.
+            Resume::Transfer | Resume::Receive => self.kind.get().home() == Resume::Frame,
+            Resume::Ipc | Resume::Idle | Resume::Unmap => false,
+        }
     }
 
     /// Sets instruction and/or stack pointer at which the thread goes on in user mode.

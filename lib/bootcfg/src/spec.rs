@@ -51,9 +51,14 @@ impl core::fmt::Display for Mistake<'_> {
         match self {
             Self::NoName => f.write_str("a task's line is empty; begin it with a name"),
             Self::NoValue(word) => write!(f, "`{word}` has no value; write {word}=..."),
-            Self::Key(key) => write!(f, "there is no key `{key}`; the keys are priority, quota, memory, irq, \
-                ports, start, restart, control, pager, args"),
-            Self::Value(key, value) => write!(f, "{key} cannot be `{value}`; see docs/user-level.md for its form"),
+            Self::Key(key) => write!(
+                f,
+                "there is no key `{key}`; the keys are priority, quota, memory, irq, \
+                ports, start, restart, control, pager, args"
+            ),
+            Self::Value(key, value) => {
+                write!(f, "{key} cannot be `{value}`; see docs/user-level.md for its form")
+            }
         }
     }
 }
@@ -125,10 +130,11 @@ impl Spec {
             "restart" => switch(value).map(|on| self.restart = on),
             "control" => switch(value).map(|on| self.control = on),
             "pager" => match value {
-                "root" => Some(self.root_paged = true),
-                "pager" => Some(self.root_paged = false),
+                "root" => Some(true),
+                "pager" => Some(false),
                 _ => None,
-            },
+            }
+            .map(|root| self.root_paged = root),
             "irq" => value.split(',').try_for_each(|line| self.add_irq(line)),
             "ports" => value.split(',').try_for_each(|range| self.add_ports(range)),
             _ => return Err(Mistake::Key(key)),
@@ -197,13 +203,18 @@ mod tests {
 
     #[test]
     fn every_key() {
-        let spec = Spec::parse("serial priority=200 quota=0x40 memory=16 irq=4,8 ports=0x3F8+8,0x70+2 start=0 \
-            restart=1 control=1 pager=root args=one two").unwrap();
+        let spec = Spec::parse(
+            "serial priority=200 quota=0x40 memory=16 irq=4,8 ports=0x3F8+8,0x70+2 start=0 \
+            restart=1 control=1 pager=root args=one two",
+        )
+        .unwrap();
         assert_eq!((spec.priority, spec.quota, spec.memory), (200, 64, 16));
         assert!(!spec.start && spec.restart && spec.control && spec.root_paged);
         assert!(spec.may_irq(4) && spec.may_irq(8) && !spec.may_irq(1));
         assert!(spec.may_ports(0x3F8, 8) && spec.may_ports(0x3FA, 2) && spec.may_ports(0x71, 1));
-        assert!(!spec.may_ports(0x3F7, 2) && !spec.may_ports(0x3F8, 9) && !spec.may_ports(0x3F8, 0));
+        assert!(
+            !spec.may_ports(0x3F7, 2) && !spec.may_ports(0x3F8, 9) && !spec.may_ports(0x3F8, 0)
+        );
         assert_eq!(spec.args(), b"one two");
     }
 
@@ -212,8 +223,16 @@ mod tests {
         assert_eq!(Spec::parse("").unwrap_err(), Mistake::NoName);
         assert_eq!(Spec::parse("a b").unwrap_err(), Mistake::NoValue("b"));
         assert_eq!(Spec::parse("a colour=1").unwrap_err(), Mistake::Key("colour"));
-        for line in ["a priority=255", "a priority=x", "a start=yes", "a irq=1,2,3,4,5", "a ports=0xFFFF+2",
-            "a ports=1+0", "a pager=me", "a irq=256"] {
+        for line in [
+            "a priority=255",
+            "a priority=x",
+            "a start=yes",
+            "a irq=1,2,3,4,5",
+            "a ports=0xFFFF+2",
+            "a ports=1+0",
+            "a pager=me",
+            "a irq=256",
+        ] {
             assert!(matches!(Spec::parse(line), Err(Mistake::Value(..))), "{line}");
         }
     }

@@ -1,6 +1,8 @@
 //! Walking the bootinfo.
 
-use abi::bootinfo::{HEADER_WORDS, MAGIC, MODULE, SIMPLE_EXEC, SIMPLE_EXEC_WORDS, exec, module, record as common};
+use abi::bootinfo::{
+    HEADER_WORDS, MAGIC, MODULE, SIMPLE_EXEC, SIMPLE_EXEC_WORDS, exec, module, record as common,
+};
 
 /// Longest command line that is kept, bytes.
 pub const LINE_BYTES: usize = 256;
@@ -19,10 +21,16 @@ pub enum BadBootinfo {
 impl core::fmt::Display for BadBootinfo {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Magic(found) => write!(f, "the bootinfo starts with {found:#x} instead of {MAGIC:#x}; \
-                boot with the loader that the image was made for"),
-            Self::Outside(offset) => write!(f, "the bootinfo's record at offset {offset:#x} lies outside of it; \
-                make the image again"),
+            Self::Magic(found) => write!(
+                f,
+                "the bootinfo starts with {found:#x} instead of {MAGIC:#x}; \
+                boot with the loader that the image was made for"
+            ),
+            Self::Outside(offset) => write!(
+                f,
+                "the bootinfo's record at offset {offset:#x} lies outside of it; \
+                make the image again"
+            ),
         }
     }
 }
@@ -68,20 +76,27 @@ impl Record {
     #[must_use]
     pub fn line(&self) -> &str {
         let bytes = &self.line[..self.line_len];
-        core::str::from_utf8(bytes)
-            .unwrap_or_else(|error| core::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or(""))
+        core::str::from_utf8(bytes).unwrap_or_else(|error| {
+            core::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or("")
+        })
     }
 }
 
 /// Calls `visit` with each program and module. `read` returns the word at a byte
 /// offset, a multiple of 8, from the bootinfo's start.
-pub fn records(read: impl Fn(u64) -> u64, mut visit: impl FnMut(&Record)) -> Result<(), BadBootinfo> {
+pub fn records(
+    read: impl Fn(u64) -> u64,
+    mut visit: impl FnMut(&Record),
+) -> Result<(), BadBootinfo> {
     if read(0) != MAGIC {
         return Err(BadBootinfo::Magic(read(0)));
     }
     let (size, mut at, count) = (read(16), read(24), read(32));
     for _ in 0..count.min(MAX_RECORDS) {
-        if at < HEADER_WORDS as u64 * 8 || at % 8 != 0 || at.checked_add(48).is_none_or(|end| end > size) {
+        if at < HEADER_WORDS as u64 * 8
+            || at % 8 != 0
+            || at.checked_add(48).is_none_or(|end| end > size)
+        {
             return Err(BadBootinfo::Outside(at));
         }
         if let Some(record) = record(&read, at, size)? {
@@ -98,16 +113,21 @@ pub fn records(read: impl Fn(u64) -> u64, mut visit: impl FnMut(&Record)) -> Res
 fn record(read: &impl Fn(u64) -> u64, at: u64, size: u64) -> Result<Option<Record>, BadBootinfo> {
     let word = |index: usize| read(at + index as u64 * 8);
     let (kind, line_at) = match word(common::TYPE) {
-        MODULE => {
-            (Kind::Module { start: word(module::START), size: word(module::SIZE) }, word(module::COMMAND_LINE))
-        }
+        MODULE => (
+            Kind::Module { start: word(module::START), size: word(module::SIZE) },
+            word(module::COMMAND_LINE),
+        ),
         SIMPLE_EXEC => {
             if at + SIMPLE_EXEC_WORDS as u64 * 8 > size {
                 return Err(BadBootinfo::Outside(at));
             }
             let kind = Kind::Program {
-                phys: word(exec::TEXT), virt: word(exec::TEXT + 1), text: word(exec::TEXT + 2),
-                data: word(exec::DATA + 2), bss: word(exec::BSS + 2), entry: word(exec::ENTRY),
+                phys: word(exec::TEXT),
+                virt: word(exec::TEXT + 1),
+                text: word(exec::TEXT + 2),
+                data: word(exec::DATA + 2),
+                bss: word(exec::BSS + 2),
+                entry: word(exec::ENTRY),
             };
             (kind, word(exec::COMMAND_LINE))
         }
@@ -144,13 +164,30 @@ mod tests {
         let mut words = std::vec![MAGIC, 1, 0, 64, lines.len() as u64, 0, 0, 0];
         for (index, line) in lines.iter().enumerate() {
             let start = words.len();
-            words.extend([SIMPLE_EXEC, 1, 0, 0x20_0000, 0x40_0000, 0x3000, 0x20_3000, 0x40_3000, 0x1000,
-                0, 0x40_4000, 0x800, 0x40_0010, 1, 0, 128]);
+            words.extend([
+                SIMPLE_EXEC,
+                1,
+                0,
+                0x20_0000,
+                0x40_0000,
+                0x3000,
+                0x20_3000,
+                0x40_3000,
+                0x1000,
+                0,
+                0x40_4000,
+                0x800,
+                0x40_0010,
+                1,
+                0,
+                128,
+            ]);
             let mut bytes: Vec<u8> = line.bytes().collect();
             bytes.push(0);
             bytes.resize(bytes.len().next_multiple_of(8), 0);
             words.extend(bytes.chunks(8).map(|c| u64::from_le_bytes(c.try_into().unwrap())));
-            words[start + 2] = if index + 1 == lines.len() { 0 } else { (words.len() - start) as u64 * 8 };
+            words[start + 2] =
+                if index + 1 == lines.len() { 0 } else { (words.len() - start) as u64 * 8 };
         }
         words[2] = words.len() as u64 * 8;
         words
@@ -158,7 +195,10 @@ mod tests {
 
     fn lines(words: &[u64]) -> Result<Vec<String>, BadBootinfo> {
         let mut found = Vec::new();
-        records(|at| words.get(at as usize / 8).copied().unwrap_or(0), |record| found.push(record.line().into()))?;
+        records(
+            |at| words.get(at as usize / 8).copied().unwrap_or(0),
+            |record| found.push(record.line().into()),
+        )?;
         Ok(found)
     }
 
@@ -169,7 +209,12 @@ mod tests {
         let mut seen = None;
         records(|at| words[at as usize / 8], |record| seen = Some(record.kind)).unwrap();
         let expected = Kind::Program {
-            phys: 0x20_0000, virt: 0x40_0000, text: 0x3000, data: 0x1000, bss: 0x800, entry: 0x40_0010,
+            phys: 0x20_0000,
+            virt: 0x40_0000,
+            text: 0x3000,
+            data: 0x1000,
+            bss: 0x800,
+            entry: 0x40_0010,
         };
         assert_eq!(seen, Some(expected));
     }

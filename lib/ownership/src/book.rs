@@ -82,14 +82,26 @@ impl Book {
     /// Gives the image of an initial server to `owner` (`None`: nobody). `high` is exclusive.
     pub fn server(&mut self, low: u64, high: u64, owner: Option<ThreadId>) {
         if low < high {
-            self.assign_pages(low & !(PAGE - 1), (high - 1) | (PAGE - 1), owner.map_or(Owner::Reserved, Owner::Thread));
+            self.assign_pages(
+                low & !(PAGE - 1),
+                (high - 1) | (PAGE - 1),
+                owner.map_or(Owner::Reserved, Owner::Thread),
+            );
         }
     }
 
     fn assign_pages(&mut self, low: u64, high: u64, owner: Owner) {
         let shrink = owner == Owner::Free;
-        let first = if shrink { low.checked_add(PAGE - 1).map(|l| l & !(PAGE - 1)) } else { Some(low & !(PAGE - 1)) };
-        let last = if shrink { (high.wrapping_add(1) & !(PAGE - 1)).wrapping_sub(1) } else { high | (PAGE - 1) };
+        let first = if shrink {
+            low.checked_add(PAGE - 1).map(|l| l & !(PAGE - 1))
+        } else {
+            Some(low & !(PAGE - 1))
+        };
+        let last = if shrink {
+            (high.wrapping_add(1) & !(PAGE - 1)).wrapping_sub(1)
+        } else {
+            high | (PAGE - 1)
+        };
         if let Some(first) = first.filter(|first| *first <= last) {
             // With no room for another region the pages stay what they were;
             // tables are sized for any firmware's map.
@@ -120,7 +132,9 @@ impl Book {
             (protocol::PAGE_FAULT, (2, 0)) => self.page_fault(from, mr[0]),
             (protocol::IO_FAULT, (2, 0)) => self.port(from, Fpage(mr[0])),
             (protocol::SIGMA0, (2 | 3, 0)) => self.request(from, shape.0, mr),
-            (protocol::SIGMA0_EXTENDED, _) if from.number() <= ThreadId::ROOT.number() => self.extended(mr),
+            (protocol::SIGMA0_EXTENDED, _) if from.number() <= ThreadId::ROOT.number() => {
+                self.extended(mr)
+            }
             _ => Answer::Silence,
         }
     }
@@ -159,7 +173,13 @@ impl Book {
     }
 
     /// Gives 2^`bits` bytes at `base` if all of it is shared, the asker's, or `available`.
-    fn take(&mut self, from: ThreadId, base: u64, bits: u32, available: impl Fn(Owner) -> bool) -> Answer {
+    fn take(
+        &mut self,
+        from: ThreadId,
+        base: u64,
+        bits: u32,
+        available: impl Fn(Owner) -> bool,
+    ) -> Answer {
         let high = base | ((1 << bits) - 1);
         let mine = |owner| owner == Owner::Thread(from);
         if !self.memory.all(base, high, |o| mine(o) || o == Owner::Shared || available(o)) {
@@ -185,7 +205,10 @@ impl Book {
         if self.ports.assign(low, high, Owner::Thread(from)).is_err() {
             return NOTHING;
         }
-        Answer::Map(MapItem::map(Fpage::io(fpage.io_base(), fpage.io_bits()).with_rights(Rights::RWX), low))
+        Answer::Map(MapItem::map(
+            Fpage::io(fpage.io_base(), fpage.io_bits()).with_rights(Rights::RWX),
+            low,
+        ))
     }
 
     /// Verbosity (1), dump (2); Baton: serve nobody but the root task (3).
@@ -268,13 +291,25 @@ mod tests {
     #[test]
     fn requests_by_address() {
         let mut book = book();
-        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x200_0000, 12, Rights::NONE).0), page(0x200_0000, 12));
+        assert_eq!(
+            ask(&mut book, ROOT, Fpage::memory(0x200_0000, 12, Rights::NONE).0),
+            page(0x200_0000, 12)
+        );
         assert_eq!(ask(&mut book, OTHER, Fpage::memory(0x200_0000, 12, Rights::NONE).0), NOTHING);
-        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x200_0000, 12, Rights::NONE).0), page(0x200_0000, 12));
-        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0xFEC0_0000, 12, Rights::NONE).0), page(0xFEC0_0000, 12));
+        assert_eq!(
+            ask(&mut book, ROOT, Fpage::memory(0x200_0000, 12, Rights::NONE).0),
+            page(0x200_0000, 12)
+        );
+        assert_eq!(
+            ask(&mut book, ROOT, Fpage::memory(0xFEC0_0000, 12, Rights::NONE).0),
+            page(0xFEC0_0000, 12)
+        );
         assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x20_0000, 12, Rights::NONE).0), NOTHING);
         assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x1000_0000, 11, Rights::NONE).0), NOTHING);
-        assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x1000_0000, 28, Rights::NONE).0), page(0x1000_0000, 28));
+        assert_eq!(
+            ask(&mut book, ROOT, Fpage::memory(0x1000_0000, 28, Rights::NONE).0),
+            page(0x1000_0000, 28)
+        );
     }
 
     #[test]
@@ -290,16 +325,31 @@ mod tests {
     #[test]
     fn a_gigabyte() {
         let mut book = Book::new();
-        book.apply(MemoryDescriptor { low: 0, high: 0xFFFF_FFFF, is_virtual: false, kind: 1, subtype: 0 });
+        book.apply(MemoryDescriptor {
+            low: 0,
+            high: 0xFFFF_FFFF,
+            is_virtual: false,
+            kind: 1,
+            subtype: 0,
+        });
         assert_eq!(ask(&mut book, ROOT, !0x3FF | 30 << 4), page(0xC000_0000, 30));
     }
 
     #[test]
     fn extended_address() {
         let mut book = Book::new();
-        book.apply(MemoryDescriptor { low: 0, high: 0x3_FFFF_FFFF, is_virtual: false, kind: 1, subtype: 0 });
+        book.apply(MemoryDescriptor {
+            low: 0,
+            high: 0x3_FFFF_FFFF,
+            is_virtual: false,
+            kind: 1,
+            subtype: 0,
+        });
         let tag = MsgTag::protocol(protocol::SIGMA0, 0, 3, 0);
-        assert_eq!(book.answer(ROOT, tag, [0x4000_0000 | 12 << 4 | 8, 0, 2]), page(0x2_4000_0000, 12));
+        assert_eq!(
+            book.answer(ROOT, tag, [0x4000_0000 | 12 << 4 | 8, 0, 2]),
+            page(0x2_4000_0000, 12)
+        );
         let short = MsgTag::protocol(protocol::SIGMA0, 0, 2, 0);
         assert_eq!(book.answer(ROOT, short, [0x4000_0000 | 12 << 4 | 8, 0, 2]), NOTHING);
     }
@@ -315,15 +365,22 @@ mod tests {
         assert_eq!(ask(&mut book, ROOT, Fpage::io(0x20, 0).0), NOTHING);
         assert_eq!(ask(&mut book, ROOT, !0x3FF | 2 << 4), NOTHING);
         let io = MsgTag::protocol(protocol::IO_FAULT, 6, 2, 0);
-        assert!(matches!(book.answer(OTHER, io, [Fpage::io(0x60, 0).0, 0, 0]), Answer::Map(item) if !item.fpage.is_nil()));
+        assert!(
+            matches!(book.answer(OTHER, io, [Fpage::io(0x60, 0).0, 0, 0]), Answer::Map(item) if !item.fpage.is_nil())
+        );
         assert_eq!(book.answer(OTHER, io, [Fpage::io(0x3FA, 1).0, 0, 0]), NOTHING);
     }
 
     #[test]
     fn malformed_messages_get_no_answer() {
         let mut book = book();
-        for tag in [MsgTag::protocol(protocol::SIGMA0, 0, 1, 0), MsgTag::protocol(protocol::SIGMA0, 0, 2, 2),
-            MsgTag::protocol(-7, 0, 2, 0), MsgTag::new(0, 2, 0), MsgTag::protocol(protocol::PAGE_FAULT, 4, 1, 0)] {
+        for tag in [
+            MsgTag::protocol(protocol::SIGMA0, 0, 1, 0),
+            MsgTag::protocol(protocol::SIGMA0, 0, 2, 2),
+            MsgTag::protocol(-7, 0, 2, 0),
+            MsgTag::new(0, 2, 0),
+            MsgTag::protocol(protocol::PAGE_FAULT, 4, 1, 0),
+        ] {
             assert_eq!(book.answer(ROOT, tag, [0x1000_0000 | 12 << 4, 0, 0]), Answer::Silence);
         }
         let tag = MsgTag::protocol(protocol::SIGMA0, 0, 2, 0);

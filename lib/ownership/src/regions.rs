@@ -131,7 +131,10 @@ impl<const N: usize> Regions<N> {
     /// Whether every region that meets `low..=high` has an owner that `test` accepts.
     #[must_use]
     pub fn all(&self, low: u64, high: u64, test: impl Fn(Owner) -> bool) -> bool {
-        self.list[self.find(low)..self.len].iter().take_while(|r| r.low <= high).all(|r| test(r.owner))
+        self.list[self.find(low)..self.len]
+            .iter()
+            .take_while(|r| r.low <= high)
+            .all(|r| test(r.owner))
     }
 
     /// The highest naturally aligned block of 2^`bits` bytes that is all [`Owner::Free`].
@@ -152,7 +155,9 @@ impl<const N: usize> Regions<N> {
     /// Bytes whose owner `test` accepts.
     #[must_use]
     pub fn total(&self, test: impl Fn(Owner) -> bool) -> u64 {
-        self.iter().filter(|r| test(r.2)).fold(0, |sum: u64, r| sum.saturating_add((r.1 - r.0).saturating_add(1)))
+        self.iter()
+            .filter(|r| test(r.2))
+            .fold(0, |sum: u64, r| sum.saturating_add((r.1 - r.0).saturating_add(1)))
     }
 }
 
@@ -175,7 +180,10 @@ mod tests {
         assert_eq!(regions.len(), 7);
         regions.assign(0x4000, 0x4FFF, A).unwrap();
         let found: Vec<_> = regions.iter().map(|r| (r.0, r.1)).collect();
-        assert_eq!(found, [(0, 0xFFF), (0x1000, 0x2FFF), (0x3000, 0x5FFF), (0x6000, 0x8FFF), (0x9000, u64::MAX)]);
+        assert_eq!(
+            found,
+            [(0, 0xFFF), (0x1000, 0x2FFF), (0x3000, 0x5FFF), (0x6000, 0x8FFF), (0x9000, u64::MAX)]
+        );
     }
 
     #[test]
@@ -216,9 +224,14 @@ mod tests {
             regions.assign(low * 4096, high * 4096 + 4095, owner).unwrap();
             model[low as usize..=high as usize].fill(owner);
             for (page, owner) in model.iter().enumerate() {
-                assert!(regions.all(page as u64 * 4096, page as u64 * 4096 + 4095, |o| o == *owner));
+                assert!(
+                    regions.all(page as u64 * 4096, page as u64 * 4096 + 4095, |o| o == *owner)
+                );
             }
-            let joined = regions.iter().zip(regions.iter().skip(1)).all(|(x, y)| x.2 != y.2 && x.1 + 1 == y.0);
+            let joined = regions
+                .iter()
+                .zip(regions.iter().skip(1))
+                .all(|(x, y)| x.2 != y.2 && x.1 + 1 == y.0);
             assert!(joined, "neighbours with one owner, or a gap");
         }
     }

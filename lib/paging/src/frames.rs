@@ -99,10 +99,12 @@ impl<'a, S: Storage + ?Sized> Frames<'a, S> {
     /// Frames whose entry `test` accepts.
     #[must_use]
     pub fn count(&self, test: impl Fn(Entry) -> bool) -> usize {
-        (0..self.len).filter(|index| {
-            let entry = self.storage.get(*index);
-            entry.slot().is_some() && test(entry)
-        }).count()
+        (0..self.len)
+            .filter(|index| {
+                let entry = self.storage.get(*index);
+                entry.slot().is_some() && test(entry)
+            })
+            .count()
     }
 
     /// A freed entry in front of an empty one need not stop a search: makes it empty.
@@ -110,7 +112,8 @@ impl<'a, S: Storage + ?Sized> Frames<'a, S> {
         for _ in 0..2 {
             for index in (0..self.len).rev() {
                 let next = if index + 1 == self.len { 0 } else { index + 1 };
-                if self.storage.get(index) == Entry::FREED && self.storage.get(next) == Entry::EMPTY {
+                if self.storage.get(index) == Entry::FREED && self.storage.get(next) == Entry::EMPTY
+                {
                     self.storage.set(index, Entry::EMPTY);
                 }
             }

@@ -86,7 +86,9 @@ impl Refusal {
             Self::Kernel => "that half of the address space belongs to the kernel",
             Self::Limit => "the task's memory limit is used up; give it a larger memory=",
             Self::Pool => "the pager's pool has no free frame; end another task",
-            Self::Port => "the task has no right to that port; name it in ports= and ask the root task for it",
+            Self::Port => {
+                "the task has no right to that port; name it in ports= and ask the root task for it"
+            }
             Self::Stranger => "the pager knows no such task",
         }
     }
@@ -102,7 +104,10 @@ pub fn place(image: &Image, address: u64, access: Rights) -> Result<Page, Refusa
         }
         return Ok(Page::Text(image.phys + ((address - image.virt) & !(PAGE - 1))));
     }
-    if inside(image.virt + image.text, (private_end - image.virt - image.text).next_multiple_of(PAGE)) {
+    if inside(
+        image.virt + image.text,
+        (private_end - image.virt - image.text).next_multiple_of(PAGE),
+    ) {
         let offset = (address - image.virt) & !(PAGE - 1);
         let loaded = (image.text + image.data).saturating_sub(offset).min(PAGE);
         return Ok(Page::Private { from: image.phys + offset, bytes: loaded });
@@ -112,7 +117,11 @@ pub fn place(image: &Image, address: u64, access: Rights) -> Result<Page, Refusa
     }
     if inside(layout::STACKS, layout::STACKS_BYTES) {
         let guard = (address - layout::STACKS) % layout::STACK_BYTES < layout::STACK_GUARD;
-        return if guard { Err(Refusal::StackGuard) } else { Ok(Page::Private { from: 0, bytes: 0 }) };
+        return if guard {
+            Err(Refusal::StackGuard)
+        } else {
+            Ok(Page::Private { from: 0, bytes: 0 })
+        };
     }
     Err(match address {
         0..PAGE => Refusal::Null,
@@ -125,7 +134,8 @@ pub fn place(image: &Image, address: u64, access: Rights) -> Result<Page, Refusa
 mod tests {
     use super::*;
 
-    const IMAGE: Image = Image { phys: 0x200_0000, virt: 0x40_0000, text: 0x3000, data: 0x1804, bss: 0x2000 };
+    const IMAGE: Image =
+        Image { phys: 0x200_0000, virt: 0x40_0000, text: 0x3000, data: 0x1804, bss: 0x2000 };
 
     #[test]
     fn text_is_shared_and_never_writable() {
@@ -136,10 +146,22 @@ mod tests {
 
     #[test]
     fn data_is_copied_and_bss_zero() {
-        assert_eq!(place(&IMAGE, 0x40_3010, Rights::R), Ok(Page::Private { from: 0x200_3000, bytes: 4096 }));
-        assert_eq!(place(&IMAGE, 0x40_4FFF, Rights::W), Ok(Page::Private { from: 0x200_4000, bytes: 0x804 }));
-        assert_eq!(place(&IMAGE, 0x40_5000, Rights::W), Ok(Page::Private { from: 0x200_5000, bytes: 0 }));
-        assert_eq!(place(&IMAGE, 0x40_6803, Rights::W), Ok(Page::Private { from: 0x200_6000, bytes: 0 }));
+        assert_eq!(
+            place(&IMAGE, 0x40_3010, Rights::R),
+            Ok(Page::Private { from: 0x200_3000, bytes: 4096 })
+        );
+        assert_eq!(
+            place(&IMAGE, 0x40_4FFF, Rights::W),
+            Ok(Page::Private { from: 0x200_4000, bytes: 0x804 })
+        );
+        assert_eq!(
+            place(&IMAGE, 0x40_5000, Rights::W),
+            Ok(Page::Private { from: 0x200_5000, bytes: 0 })
+        );
+        assert_eq!(
+            place(&IMAGE, 0x40_6803, Rights::W),
+            Ok(Page::Private { from: 0x200_6000, bytes: 0 })
+        );
         assert_eq!(place(&IMAGE, 0x40_7000, Rights::W), Err(Refusal::Nothing));
     }
 

@@ -57,7 +57,9 @@ pub const fn thread_number(slot: usize, index: u64) -> u32 {
 pub const fn slot_of(number: u32) -> Option<(usize, u64)> {
     match number.checked_sub(FIRST_TASK_THREAD) {
         None => None,
-        Some(offset) => Some(((offset / THREADS as u32) as usize, (offset % THREADS as u32) as u64)),
+        Some(offset) => {
+            Some(((offset / THREADS as u32) as usize, (offset % THREADS as u32) as u64))
+        }
     }
 }
 
@@ -77,8 +79,13 @@ mod tests {
 
     #[test]
     fn regions_do_not_overlap() {
-        let regions = [(IMAGE, HEAP), (HEAP, HEAP + HEAP_BYTES), (STACKS, STACKS + STACKS_BYTES),
-            (UTCBS, UTCBS + (1 << UTCB_BITS)), (KIP, KIP + 4096)];
+        let regions = [
+            (IMAGE, HEAP),
+            (HEAP, HEAP + HEAP_BYTES),
+            (STACKS, STACKS + STACKS_BYTES),
+            (UTCBS, UTCBS + (1 << UTCB_BITS)),
+            (KIP, KIP + 4096),
+        ];
         for pair in regions.windows(2) {
             assert!(pair[0].1 <= pair[1].0, "{pair:x?}");
         }

@@ -39,6 +39,8 @@ pub enum Refusal {
     Kernel = 6,
     /// The server did not answer in time.
     NoAnswer = 7,
+    /// Others depend on it.
+    Needed = 8,
 }
 
 impl Refusal {
@@ -52,6 +54,7 @@ impl Refusal {
             4 => Self::Taken,
             5 => Self::BadArgument,
             7 => Self::NoAnswer,
+            8 => Self::Needed,
             _ => Self::Kernel,
         }
     }
@@ -62,10 +65,13 @@ impl core::fmt::Display for Refusal {
         f.write_str(match self {
             Self::NotAllowed => "the task's description does not allow it; add the key to its line",
             Self::Unknown => "there is nothing of that name; `tasks` lists what there is",
-            Self::Exhausted => "there is no room left; give the task a larger limit or end something",
+            Self::Exhausted => {
+                "there is no room left; give the task a larger limit or end something"
+            }
             Self::Taken => "somebody else has it; end that task first",
             Self::BadArgument => "the arguments make no sense",
             Self::Kernel => "the kernel refused; its quota may be used up",
+            Self::Needed => "running tasks depend on it; restart it, or end them first",
             Self::NoAnswer => "the server does not answer; it may be gone or waiting",
         })
     }

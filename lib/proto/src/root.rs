@@ -58,6 +58,9 @@ pub const BAD_FAULT: u64 = BASE + 49;
 /// From the pager. Reply: MR1 bytes of its pool.
 pub const POOL_BYTES: u64 = BASE + 50;
 
+/// For [`HALT`]: all went well (the emulator leaves with status 33).
+pub const SUCCESS: u64 = 0x10;
+
 /// For [`MEMORY`]: any physical address will do.
 pub const ANYWHERE: u64 = !0;
 
@@ -103,14 +106,32 @@ impl State {
     }
 }
 
-/// The version of the threads of a task's generation: odd, so always legal.
+/// The version of a task's thread: `31..16` generation of the task, `15..1` how
+/// many threads it had before in that generation, `0` 1, so that it is legal.
 #[must_use]
-pub const fn version_of(generation: u64) -> u32 {
-    (generation as u32) << 1 | 1
+pub const fn version_of(generation: u64, births: u16) -> u32 {
+    (generation as u32 & 0xFFFF) << 16 | (births as u32 & 0x7FFF) << 1 | 1
 }
 
 /// The generation of a task whose threads have this version.
 #[must_use]
 pub const fn generation_of(version: u32) -> u64 {
-    (version >> 1) as u64
+    (version >> 16) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_legal_and_tell_generations_and_threads_apart() {
+        for generation in [0, 1, 2, 0xFFFF] {
+            for births in [0, 1, 31, 32, 0x7FFF] {
+                let version = version_of(generation, births);
+                assert_ne!(version & 0x3F, 0);
+                assert_eq!(generation_of(version), generation);
+                assert_ne!(version, version_of(generation, births ^ 1));
+            }
+        }
+    }
 }

@@ -32,8 +32,11 @@ impl fmt::Display for BadFault<'_> {
             access if access.contains(Rights::X) => "execute",
             _ => "read",
         };
-        write!(f, "{}: thread {} at {:#x} tried to {verb} {:#x}, but {}.",
-            self.task, self.thread, self.ip, self.address, self.why)
+        write!(
+            f,
+            "{}: thread {} at {:#x} tried to {verb} {:#x}, but {}.",
+            self.task, self.thread, self.ip, self.address, self.why
+        )
     }
 }
 
@@ -53,8 +56,11 @@ pub struct BadPort<'a> {
 
 impl fmt::Display for BadPort<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: thread {} at {:#x} tried to use I/O port {:#x}, but {}.",
-            self.task, self.thread, self.ip, self.port, self.why)
+        write!(
+            f,
+            "{}: thread {} at {:#x} tried to use I/O port {:#x}, but {}.",
+            self.task, self.thread, self.ip, self.port, self.why
+        )
     }
 }
 
@@ -73,6 +79,9 @@ impl Exception<'_> {
         self.words.get(index).copied().unwrap_or(0)
     }
 }
+
+/// Error code of #GP, bit 1: the cause was an INT instruction (Intel SDM vol. 3, 6.13).
+const BY_INT: u64 = 1 << 1;
 
 /// What the processor objected to, to end a sentence (Intel SDM vol. 3, 6.15).
 #[must_use]
@@ -97,10 +106,21 @@ pub const fn vector_text(vector: u64) -> &'static str {
 
 impl fmt::Display for Exception<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let vector = self.word(exception::VECTOR);
-        write!(f, "{}: thread {} at {:#x} {}: vector {vector}, error code {:#x}, sp {:#x}.",
-            self.task, self.thread, self.word(exception::RIP), vector_text(vector),
-            self.word(exception::ERROR), self.word(exception::RSP))
+        let (vector, error) = (self.word(exception::VECTOR), self.word(exception::ERROR));
+        let what = match vector {
+            13 if error & BY_INT != 0 => {
+                "executed an INT instruction: there is no debugger for breakpoints (#GP)"
+            }
+            _ => vector_text(vector),
+        };
+        write!(
+            f,
+            "{}: thread {} at {:#x} {what}: vector {vector}, error code {error:#x}, sp {:#x}.",
+            self.task,
+            self.thread,
+            self.word(exception::RIP),
+            self.word(exception::RSP)
+        )
     }
 }
 
@@ -116,10 +136,17 @@ mod tests {
     #[test]
     fn a_fault_names_thread_address_access_and_cause() {
         let fault = BadFault {
-            task: "crash-me", thread: THREAD, address: 8, ip: 0x40_0123, access: Rights::W, why: "nothing is there",
+            task: "crash-me",
+            thread: THREAD,
+            address: 8,
+            ip: 0x40_0123,
+            access: Rights::W,
+            why: "nothing is there",
         };
-        assert_eq!(fault.to_string(),
-            "crash-me: thread 81.3 at 0x400123 tried to write to 0x8, but nothing is there.");
+        assert_eq!(
+            fault.to_string(),
+            "crash-me: thread 81.3 at 0x400123 tried to write to 0x8, but nothing is there."
+        );
     }
 
     #[test]
@@ -127,18 +154,25 @@ mod tests {
         let mut words = [0; abi::protocol::EXCEPTION_WORDS];
         words[exception::RIP] = 0x40_0400;
         words[exception::VECTOR] = 13;
-        words[exception::ERROR] = 0x1A;
+        words[exception::ERROR] = 0x100;
         words[exception::RSP] = 0x7FFF_F000;
         let text = Exception { task: "a", thread: THREAD, words: &words }.to_string();
-        assert_eq!(text, "a: thread 81.3 at 0x400400 executed a privileged instruction or used a \
-            non-canonical address (#GP): vector 13, error code 0x1a, sp 0x7ffff000.");
+        assert_eq!(
+            text,
+            "a: thread 81.3 at 0x400400 executed a privileged instruction or used a \
+            non-canonical address (#GP): vector 13, error code 0x100, sp 0x7ffff000."
+        );
+        words[exception::ERROR] = 0x1A;
+        let breakpoint = Exception { task: "a", thread: THREAD, words: &words }.to_string();
+        assert!(breakpoint.contains("no debugger for breakpoints"), "{breakpoint}");
         let short = Exception { task: "a", thread: THREAD, words: &words[..2] }.to_string();
         assert!(short.contains("vector 0"));
     }
 
     #[test]
     fn a_port_names_the_port() {
-        let text = BadPort { task: "d", thread: THREAD, port: 0x60, ip: 1, why: "it has no right" }.to_string();
+        let text = BadPort { task: "d", thread: THREAD, port: 0x60, ip: 1, why: "it has no right" }
+            .to_string();
         assert_eq!(text, "d: thread 81.3 at 0x1 tried to use I/O port 0x60, but it has no right.");
     }
 }

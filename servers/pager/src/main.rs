@@ -56,7 +56,8 @@ impl Next {
 fn main() {
     let bytes = root::call(&Msg::new(root_op::POOL_BYTES)).map_or(0, |reply| reply.mr[0]);
     let window = Window::claim(layout::POOL, bytes).filter(|window| window.bytes() > 0);
-    let (Some(window), Some(modules)) = (window, Window::claim(layout::MODULES, MODULES_BYTES)) else {
+    let (Some(window), Some(modules)) = (window, Window::claim(layout::MODULES, MODULES_BYTES))
+    else {
         panic!("the root task gave the pager no pool; it needs at least 4 MiB of free memory");
     };
     let mut pager = Pager {
@@ -86,7 +87,13 @@ impl Pager {
     fn request(&mut self, from: ThreadId, msg: &Msg) -> Next {
         match msg.label() {
             op::STATISTICS => {
-                let words = [self.pool.frames() as u64, self.pool.in_use(), self.faults, self.texts, self.pool.starts()];
+                let words = [
+                    self.pool.frames() as u64,
+                    self.pool.in_use(),
+                    self.faults,
+                    self.texts,
+                    self.pool.starts(),
+                ];
                 Next::Answer(from, Msg::new(proto::OK).words(&words))
             }
             op::FORGET if from == ThreadId::ROOT => {
@@ -105,14 +112,18 @@ impl Pager {
         let Some(fault) = Fault::decode(msg) else { return Next::Wait };
         let refused = match self.client(from) {
             None => Refusal::Stranger,
-            Some(client) => match self.pool.resolve(&client, &self.modules, fault.address, fault.access) {
-                Ok(answer) => {
-                    self.faults += 1;
-                    self.texts += u64::from(fault.address.wrapping_sub(client.image.virt) < client.image.text);
-                    return Next::Answer(from, answer);
+            Some(client) => {
+                match self.pool.resolve(&client, &self.modules, fault.address, fault.access) {
+                    Ok(answer) => {
+                        self.faults += 1;
+                        self.texts += u64::from(
+                            fault.address.wrapping_sub(client.image.virt) < client.image.text,
+                        );
+                        return Next::Answer(from, answer);
+                    }
+                    Err(refused) => refused,
                 }
-                Err(refused) => refused,
-            },
+            }
         };
         refuse(from, fault.address, fault.ip, u64::from(fault.access.0), refused)
     }

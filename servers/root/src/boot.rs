@@ -28,8 +28,13 @@ pub enum Trouble {
 impl core::fmt::Display for Trouble {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NoBootinfo => f.write_str("the kernel interface page names no bootinfo; boot an image with programs."),
-            Self::Refused(at) => write!(f, "sigma0 does not give out the bootinfo at {at:#x}; check its memory descriptor."),
+            Self::NoBootinfo => f.write_str(
+                "the kernel interface page names no bootinfo; boot an image with programs.",
+            ),
+            Self::Refused(at) => write!(
+                f,
+                "sigma0 does not give out the bootinfo at {at:#x}; check its memory descriptor."
+            ),
             Self::Bad(bad) => write!(f, "{bad}."),
         }
     }
@@ -57,7 +62,9 @@ pub fn read_tasks(root: &mut Root) -> Result<(), Trouble> {
         let from_head = offset + byte;
         match &more {
             _ if from_head < 4096 => head.read(from_head),
-            Some(Some(window)) if from_head - 4096 < window.bytes() => window.read(from_head - 4096),
+            Some(Some(window)) if from_head - 4096 < window.bytes() => {
+                window.read(from_head - 4096)
+            }
             _ => 0,
         }
     };
@@ -80,12 +87,18 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
         return;
     }
     if *slot == TASKS || root.slot_named(spec.name).is_some() {
-        direct_println!("root: {} is not added: there are {TASKS} tasks at most, each with its own name.", spec.name);
+        direct_println!(
+            "root: {} is not added: there are {TASKS} tasks at most, each with its own name.",
+            spec.name
+        );
         return;
     }
     let window = sigma0::range(phys, phys + text + data);
     if window.is_none() {
-        direct_println!("root: {} is not usable: sigma0 does not give out its memory at {phys:#x}.", spec.name);
+        direct_println!(
+            "root: {} is not usable: sigma0 does not give out its memory at {phys:#x}.",
+            spec.name
+        );
     }
     let modules = window.map(|window| Modules { phys: window.base(), window });
     let image = Image { phys, virt, text, data, bss };
@@ -103,11 +116,14 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
 pub fn take_memory(root: &mut Root) {
     root.pool = sigma0::memory(None, OWN_POOL_BITS).map(fresh).map(Pool::open);
     if root.pager.is_some() {
-        root.pager_pool = PAGER_POOL_BITS.rev().find_map(|bits| sigma0::memory(None, bits)).map(fresh);
+        root.pager_pool =
+            PAGER_POOL_BITS.rev().find_map(|bits| sigma0::memory(None, bits)).map(fresh);
     }
     sigma0::close();
     if root.pool.is_none() {
-        direct_println!("root: sigma0 has no block of 4 MiB left; tasks cannot be started. Give the machine more memory.");
+        direct_println!(
+            "root: sigma0 has no block of 4 MiB left; tasks cannot be started. Give the machine more memory."
+        );
     }
 }
 
@@ -123,7 +139,8 @@ pub fn start_all(root: &mut Root) {
         let _ = root.start(slot);
     }
     for slot in 0..TASKS {
-        let wanted = root.task(slot).is_some_and(|task| task.spec.start && Some(slot) != root.pager);
+        let wanted =
+            root.task(slot).is_some_and(|task| task.spec.start && Some(slot) != root.pager);
         if wanted {
             let _ = root.start(slot);
         }

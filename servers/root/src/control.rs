@@ -42,7 +42,10 @@ impl Root {
         if task.state != State::Running {
             return Some(Msg::new(proto::OK).word(task.exit_code));
         }
-        match self.waiters.iter_mut().find(|waiter| waiter.is_none()) {
+        let free = |waiter: &&mut Option<(ThreadId, usize)>| {
+            waiter.is_none_or(|(thread, _)| thread == from)
+        };
+        match self.waiters.iter_mut().find(free) {
             Some(free) => {
                 *free = Some((from, target));
                 None
@@ -53,6 +56,9 @@ impl Root {
 
     fn change(&mut self, what: u64, slot: usize, target: Option<usize>) -> Reply {
         let Some(target) = target else { return refused(Refusal::Unknown) };
+        if what == op::KILL && self.pager == Some(target) && self.has_clients() {
+            return refused(Refusal::Needed);
+        }
         if what != op::START {
             self.end(target, State::Killed, 0);
         }

@@ -18,12 +18,8 @@ impl Root {
     /// A page fault that came to the root task.
     pub fn page_fault(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Reply {
         let fault = Fault::decode(msg)?;
-        let pager = self.pager_of(slot);
-        if pager != ThreadId::ROOT {
-            // The thread was started, or its old pager went, before it knew its
-            // pager: now it does, and faults again.
-            let _ = kernel::set_pager(from, from, pager, !0);
-            return Some(Msg::default());
+        if self.is_paged_outside(slot) {
+            return self.pass_on(slot, from);
         }
         match self.resolve(slot, &fault) {
             Ok(answer) => Some(answer),
@@ -32,6 +28,21 @@ impl Root {
                 None
             }
         }
+    }
+
+    /// A thread of the pager's faults here: it was started, or its old pager went,
+    /// before it knew its pager. It learns it and faults again, or waits for it.
+    fn pass_on(&mut self, slot: usize, from: ThreadId) -> Reply {
+        if let Some(pager) = self.pager_thread() {
+            let _ = kernel::set_pager(from, from, pager, !0);
+            return Some(Msg::default());
+        }
+        if let (Some((_, index)), Some(task)) =
+            (layout::slot_of(from.number()), self.task_mut(slot))
+        {
+            task.stalled |= 1 << index;
+        }
+        None
     }
 
     fn resolve(&mut self, slot: usize, fault: &Fault) -> Result<Msg, Refusal> {
@@ -49,14 +60,18 @@ impl Root {
     /// The pager's two windows: its pool, and the boot modules read-only.
     fn pager_window(&self, fault: &Fault) -> Option<Msg> {
         let pool = self.pager_pool.as_ref()?;
-        if let Some(offset) = fault.address.checked_sub(layout::POOL).filter(|offset| *offset < pool.bytes()) {
+        if let Some(offset) =
+            fault.address.checked_sub(layout::POOL).filter(|offset| *offset < pool.bytes())
+        {
             let piece = offset >> PIECE_BITS << PIECE_BITS;
             let fpage = Fpage::memory(pool.base() + piece, PIECE_BITS, Rights::RW);
             return Some(Msg::default().map(MapItem::map(fpage, layout::POOL + piece)));
         }
         let phys = fault.address.checked_sub(layout::MODULES)?;
         let known = |task: &Task| {
-            task.modules.as_ref().is_some_and(|m| phys >= m.phys && phys - m.phys < m.window.bytes())
+            task.modules
+                .as_ref()
+                .is_some_and(|m| phys >= m.phys && phys - m.phys < m.window.bytes())
         };
         if fault.access.contains(Rights::W) || !self.tasks.iter().flatten().any(known) {
             return None;
@@ -70,7 +85,9 @@ impl Root {
         let thread = ThreadId(msg.mr[0]);
         let access = Rights((msg.mr[3] & 7) as u8);
         let fault = Fault { address: msg.mr[1], ip: msg.mr[2], access };
-        let (Some((victim, _)), true) = (self.sender(thread), self.pager == Some(slot)) else { return None };
+        let (Some((victim, _)), true) = (self.sender(thread), self.pager == Some(slot)) else {
+            return None;
+        };
         match Refusal::decode(msg.mr[4]) {
             Refusal::Port => self.bad_port(victim, thread, Fpage(fault.address), fault.ip),
             why => self.bad_fault(victim, thread, &fault, why),
@@ -81,7 +98,14 @@ impl Root {
     fn bad_fault(&mut self, slot: usize, thread: ThreadId, fault: &Fault, why: Refusal) {
         let Some(task) = self.task(slot) else { return };
         let Fault { address, ip, access } = *fault;
-        let report = BadFault { task: task.spec.name.as_str(), thread, address, ip, access, why: why.as_str() };
+        let report = BadFault {
+            task: task.spec.name.as_str(),
+            thread,
+            address,
+            ip,
+            access,
+            why: why.as_str(),
+        };
         direct_println!("root: {report}");
         self.end_thread(slot, thread);
     }
@@ -95,7 +119,8 @@ impl Root {
     fn bad_port(&mut self, slot: usize, thread: ThreadId, port: Fpage, ip: u64) {
         let Some(task) = self.task(slot) else { return };
         let why = Refusal::Port.as_str();
-        let report = BadPort { task: task.spec.name.as_str(), thread, port: port.io_base(), ip, why };
+        let report =
+            BadPort { task: task.spec.name.as_str(), thread, port: port.io_base(), ip, why };
         direct_println!("root: {report}");
         self.end_thread(slot, thread);
     }
@@ -108,7 +133,8 @@ impl Root {
             *word = msg.get(index);
         }
         let task = self.task(slot)?;
-        let report = Exception { task: task.spec.name.as_str(), thread: from, words: &words[..count] };
+        let report =
+            Exception { task: task.spec.name.as_str(), thread: from, words: &words[..count] };
         direct_println!("root: {report}");
         self.end_thread(slot, from);
         None

@@ -24,17 +24,20 @@ impl Root {
             op::CREATE_SPACE => outcome(self.create_thread(slot, from, index, true)),
             op::DELETE_THREAD => self.delete_request(slot, from, ThreadId(msg.mr[0])),
             op::IS_ALIVE => {
-                let alive = self.task(slot).is_some_and(|task| task.owns(slot, ThreadId(msg.mr[0])));
+                let alive =
+                    self.task(slot).is_some_and(|task| task.owns(slot, ThreadId(msg.mr[0])));
                 Some(Msg::new(proto::OK).word(alive.into()))
             }
             op::EXIT => self.exit(slot, msg.mr[0]),
             op::LOG => self.log(slot, msg),
             op::ARGUMENTS => Some(client::text_message(proto::OK, self.task(slot)?.spec.args())),
-            op::TASK_IMAGE if self.pager == Some(slot) => outcome(self.task_image(ThreadId(msg.mr[0]))),
-            op::BAD_FAULT => self.reported_fault(slot, msg),
-            op::POOL_BYTES if self.pager == Some(slot) => {
-                Some(Msg::new(proto::OK).word(self.pager_pool.as_ref().map_or(0, |pool| pool.bytes())))
+            op::TASK_IMAGE if self.pager == Some(slot) => {
+                outcome(self.task_image(ThreadId(msg.mr[0])))
             }
+            op::BAD_FAULT => self.reported_fault(slot, msg),
+            op::POOL_BYTES if self.pager == Some(slot) => Some(
+                Msg::new(proto::OK).word(self.pager_pool.as_ref().map_or(0, |pool| pool.bytes())),
+            ),
             op::TASK..op::TASK_IMAGE => self.control(slot, from, msg),
             _ => refused(Refusal::BadArgument),
         }
@@ -77,7 +80,8 @@ impl Root {
             if !own || reply.tag.typed() >= 60 {
                 return Err(Refusal::Taken);
             }
-            reply = reply.map(MapItem::map(Fpage::io(at as u16, bits).with_rights(Rights::RWX), at));
+            reply =
+                reply.map(MapItem::map(Fpage::io(at as u16, bits).with_rights(Rights::RWX), at));
             at += 1 << bits;
         }
         Ok(reply)
@@ -85,7 +89,10 @@ impl Root {
 
     fn irq(&mut self, slot: usize, from: ThreadId, line: u64) -> Result<Msg, Refusal> {
         let task = self.task(slot).ok_or(Refusal::Unknown)?;
-        let line = u32::try_from(line).ok().filter(|line| task.spec.may_irq(*line)).ok_or(Refusal::NotAllowed)?;
+        let line = u32::try_from(line)
+            .ok()
+            .filter(|line| task.spec.may_irq(*line))
+            .ok_or(Refusal::NotAllowed)?;
         kernel::attach_irq(line, from).map_err(|_| Refusal::Kernel)?;
         Ok(Msg::new(proto::OK))
     }
@@ -94,7 +101,10 @@ impl Root {
     /// or interrupts: a driver.
     fn memory(&mut self, slot: usize, bits: u64, physical: u64) -> Result<Msg, Refusal> {
         let task = self.task(slot).ok_or(Refusal::Unknown)?;
-        let bits = u32::try_from(bits).ok().filter(|bits| (12..=30).contains(bits)).ok_or(Refusal::BadArgument)?;
+        let bits = u32::try_from(bits)
+            .ok()
+            .filter(|bits| (12..=30).contains(bits))
+            .ok_or(Refusal::BadArgument)?;
         let physical = Some(physical).filter(|address| *address != op::ANYWHERE);
         if physical.is_some() && task.spec.irqs().is_empty() && !task.spec.control {
             return Err(Refusal::NotAllowed);
@@ -107,13 +117,19 @@ impl Root {
 
     /// A further thread for the task: in its space, or in one of its own (paged
     /// by `from`, which starts it).
-    fn create_thread(&mut self, slot: usize, from: ThreadId, index: u64, apart: bool) -> Result<Msg, Refusal> {
+    fn create_thread(
+        &mut self,
+        slot: usize,
+        from: ThreadId,
+        index: u64,
+        apart: bool,
+    ) -> Result<Msg, Refusal> {
         let pager = self.pager_of(slot);
         let task = self.task_mut(slot).ok_or(Refusal::Unknown)?;
         if task.apart & 1 << index != 0 {
             return Err(Refusal::NotAllowed);
         }
-        let new = task.free_index().ok_or(Refusal::Exhausted)?;
+        let new = task.next_index().ok_or(Refusal::Exhausted)?;
         let (main, thread) = (task.thread(slot, 0), task.thread(slot, new));
         let made = if apart {
             create_space(thread, layout::utcb_location(0), SPACE_QUOTA)
@@ -149,6 +165,7 @@ impl Root {
             task.threads &= !(1 << index);
             task.apart &= !(1 << index);
         }
+        self.forget_threads(|gone| gone == thread);
         let _ = kernel::delete(thread);
     }
 
@@ -183,7 +200,15 @@ impl Root {
         let (slot, _) = self.sender(thread).ok_or(Refusal::Unknown)?;
         let task = self.task(slot).filter(|task| task.modules.is_some()).ok_or(Refusal::Unknown)?;
         let image = &task.image;
-        let words = [image.phys, image.virt, image.text, image.data, image.bss, task.spec.memory, task.generation];
+        let words = [
+            image.phys,
+            image.virt,
+            image.text,
+            image.data,
+            image.bss,
+            task.spec.memory,
+            task.generation,
+        ];
         Ok(Msg::new(proto::OK).words(&words))
     }
 }

@@ -29,7 +29,12 @@ impl Blocks {
 
     /// Bytes that tasks have.
     pub fn bytes_in_use(&self) -> u64 {
-        self.list.iter().flatten().filter(|block| block.owner.is_some()).map(|block| block.window.bytes()).sum()
+        self.list
+            .iter()
+            .flatten()
+            .filter(|block| block.owner.is_some())
+            .map(|block| block.window.bytes())
+            .sum()
     }
 
     /// The task in `slot` is over.
@@ -41,14 +46,27 @@ impl Blocks {
 
     /// A block of 2^`bits` bytes for the task in `slot`, which may have `limit`
     /// bytes. Returns its physical address; conventional memory is zeroed.
-    pub fn take(&mut self, slot: usize, bits: u32, physical: Option<u64>, limit: u64) -> Result<u64, Refusal> {
+    pub fn take(
+        &mut self,
+        slot: usize,
+        bits: u32,
+        physical: Option<u64>,
+        limit: u64,
+    ) -> Result<u64, Refusal> {
         let bytes = 1u64 << bits;
-        let has: u64 = self.list.iter().flatten().filter(|b| b.owner == Some(slot)).map(|b| b.window.bytes()).sum();
+        let has: u64 = self
+            .list
+            .iter()
+            .flatten()
+            .filter(|b| b.owner == Some(slot))
+            .map(|b| b.window.bytes())
+            .sum();
         if physical.is_none() && has + bytes > limit {
             return Err(Refusal::Exhausted);
         }
         let fits = |block: &Block| {
-            block.owner.is_none() && block.window.bytes() == bytes
+            block.owner.is_none()
+                && block.window.bytes() == bytes
                 && physical.map_or(!block.fixed, |base| block.window.base() == base >> bits << bits)
         };
         if let Some(block) = self.list.iter_mut().flatten().find(|block| fits(block)) {

@@ -38,6 +38,11 @@ pub struct Task {
     pub threads: u16,
     /// Bit i: thread i is in a space of its own.
     pub apart: u16,
+    /// Bit i: thread i waits for the pager to be there again.
+    pub stalled: u16,
+    /// Threads created in this generation, and the count at each one's birth.
+    births: u16,
+    born: [u16; THREADS as usize],
     crashes: u32,
     started_us: u64,
 }
@@ -46,26 +51,42 @@ impl Task {
     /// A task that has not been started.
     pub fn new(spec: Spec, image: Image, entry: u64, modules: Option<Modules>) -> Self {
         Self {
-            spec, image, entry, modules,
-            state: State::Ready, generation: 0, restarts: 0, exit_code: 0,
-            threads: 0, apart: 0, crashes: 0, started_us: 0,
+            spec,
+            image,
+            entry,
+            modules,
+            state: State::Ready,
+            generation: 0,
+            restarts: 0,
+            exit_code: 0,
+            threads: 0,
+            apart: 0,
+            stalled: 0,
+            births: 0,
+            born: [0; THREADS as usize],
+            crashes: 0,
+            started_us: 0,
         }
     }
 
     /// The id of thread `index`.
     pub fn thread(&self, slot: usize, index: u64) -> ThreadId {
-        ThreadId::global(layout::thread_number(slot, index), version_of(self.generation))
+        let births = self.born.get(index as usize).copied().unwrap_or(0);
+        ThreadId::global(layout::thread_number(slot, index), version_of(self.generation, births))
+    }
+
+    /// A free index for a new thread, which makes the next id of that index new.
+    pub fn next_index(&mut self) -> Option<u64> {
+        let index = (1..THREADS).find(|index| self.threads & 1 << index == 0)?;
+        self.births = self.births.wrapping_add(1);
+        self.born[index as usize] = self.births;
+        Some(index)
     }
 
     /// Whether `thread` is one of the task's threads.
     pub fn owns(&self, slot: usize, thread: ThreadId) -> bool {
         let Some((home, index)) = layout::slot_of(thread.number()) else { return false };
         home == slot && self.threads & 1 << index != 0 && thread == self.thread(slot, index)
-    }
-
-    /// The lowest free thread index.
-    pub fn free_index(&self) -> Option<u64> {
-        (1..THREADS).find(|index| self.threads & 1 << index == 0)
     }
 
     /// What its pager needs to know.
@@ -103,21 +124,21 @@ pub fn create_space(main: ThreadId, location: u64, quota: u64) -> Result<(), Cal
 }
 
 impl Root {
-    /// The thread that pages the tasks' faults: the pager's, or this one.
-    pub fn pager_thread(&self) -> ThreadId {
-        let pager = self.pager.and_then(|slot| Some((slot, self.task(slot)?)));
-        match pager {
-            Some((slot, task)) if task.state == State::Running => task.thread(slot, 0),
-            _ => ThreadId::ROOT,
-        }
+    /// The pager's thread, if the pager runs.
+    pub fn pager_thread(&self) -> Option<ThreadId> {
+        let slot = self.pager?;
+        self.task(slot).filter(|task| task.state == State::Running).map(|task| task.thread(slot, 0))
     }
 
-    /// The pager of the task in `slot`.
+    /// Whether the pager, running or not, pages the task in `slot`.
+    pub fn is_paged_outside(&self, slot: usize) -> bool {
+        self.pager.is_some() && self.task(slot).is_some_and(|task| !task.spec.root_paged)
+    }
+
+    /// The thread that answers faults of the task in `slot`: the pager's, or this one.
     pub fn pager_of(&self, slot: usize) -> ThreadId {
-        match self.task(slot) {
-            Some(task) if !task.spec.root_paged => self.pager_thread(),
-            _ => ThreadId::ROOT,
-        }
+        let outside = self.is_paged_outside(slot).then(|| self.pager_thread()).flatten();
+        outside.unwrap_or(ThreadId::ROOT)
     }
 
     /// Starts the task in `slot`, which does not run.
@@ -127,6 +148,8 @@ impl Root {
             return Err(Refusal::Taken);
         }
         task.generation += 1;
+        task.births = 0;
+        task.born = [0; THREADS as usize];
         task.started_us = clock::now_us();
         let (main, spec, entry) = (task.thread(slot, 0), task.spec, task.entry);
         if let Err(error) = launch(main, &spec, entry) {
@@ -137,6 +160,7 @@ impl Root {
         if let Some(task) = self.task_mut(slot) {
             task.threads = 1;
             task.apart = 0;
+            task.stalled = 0;
             task.state = State::Running;
         }
         let _ = kernel::set_pager(main, main, self.pager_of(slot), !0);
@@ -148,23 +172,27 @@ impl Root {
 
     /// Ends the task in `slot`, leaving it in `state`.
     pub fn end(&mut self, slot: usize, state: State, code: u64) {
-        let Some(task) = self.task_mut(slot).filter(|task| task.state == State::Running) else { return };
+        if self.task(slot).is_none_or(|task| task.state != State::Running) {
+            return;
+        }
+        if self.pager == Some(slot) {
+            self.detach_clients();
+        }
+        let Some(task) = self.task_mut(slot) else { return };
         // Spaces apart first, the main thread last: with it the space goes.
         for index in (0..THREADS).rev().filter(|index| task.threads & 1 << index != 0) {
             let _ = kernel::delete(task.thread(slot, index));
         }
-        let generation = task.generation;
         (task.threads, task.apart, task.state, task.exit_code) = (0, 0, state, code);
         for line in task.spec.irqs() {
             let _ = kernel::detach_irq(*line);
         }
-        self.names.iter_mut().for_each(|entry| {
-            *entry = entry.filter(|(_, thread)| layout::slot_of(thread.number()).is_none_or(|(s, _)| s != slot));
+        self.forget_threads(|thread| {
+            layout::slot_of(thread.number()).is_some_and(|(home, _)| home == slot)
         });
         self.blocks.release(slot);
         self.free_frames(slot);
         self.answer_waiters(slot, code);
-        let _ = generation;
     }
 
     /// Ends the task in `slot` after a fault, and starts it again if it is so described.
@@ -175,12 +203,29 @@ impl Root {
         task.crashes = if soon { task.crashes + 1 } else { 1 };
         let name = task.spec.name;
         if task.crashes > MAX_CRASHES {
-            direct_println!("root: {name} crashed {MAX_CRASHES} times in a row and is left as it is; start it by hand.");
+            direct_println!(
+                "root: {name} crashed {MAX_CRASHES} times in a row and is left as it is; start it by hand."
+            );
             return;
         }
         task.restarts += 1;
         direct_println!("root: {name} is started again.");
         let _ = self.start(slot);
+    }
+
+    /// Drops the names and the waits of threads that are gone.
+    pub fn forget_threads(&mut self, gone: impl Fn(ThreadId) -> bool) {
+        self.names.iter_mut().for_each(|entry| *entry = entry.filter(|(_, thread)| !gone(*thread)));
+        self.waiters
+            .iter_mut()
+            .for_each(|waiter| *waiter = waiter.filter(|(thread, _)| !gone(*thread)));
+    }
+
+    /// Whether a running task depends on the pager.
+    pub fn has_clients(&self) -> bool {
+        let mut any = false;
+        self.each_client(|_, _, _| any = true);
+        any
     }
 
     /// Tells the tasks that wait for the end of `slot`.
@@ -194,36 +239,55 @@ impl Root {
 
     /// The frames of the task in `slot` are free.
     fn free_frames(&mut self, slot: usize) {
-        let root_paged = self.task(slot).is_some_and(|task| task.spec.root_paged);
-        if root_paged || self.pager.is_none() {
+        if !self.is_paged_outside(slot) {
             if let Some(pool) = &mut self.pool {
                 pool.forget(slot, None);
             }
-        } else {
+        } else if let Some(pager) = self.pager_thread() {
             // A pager that is busy learns it when the slot is used again.
-            let _ = ipc::reply(self.pager_thread(), &Msg::new(pager::FORGET).word(slot as u64));
+            let _ = ipc::reply(pager, &Msg::new(pager::FORGET).word(slot as u64));
         }
     }
 
-    /// The pager is new: all threads that it pages get its id, and those that
-    /// waited for an answer of the old one fault again.
-    fn adopt_clients(&mut self) {
-        let pager = self.pager_thread();
-        for (slot, task) in self.tasks.iter().enumerate() {
-            let Some(task) = task.as_ref().filter(|task| task.state == State::Running && !task.spec.root_paged) else {
+    /// Calls `visit` with slot, index and id of each thread that the pager pages.
+    fn each_client(&self, mut visit: impl FnMut(usize, u64, ThreadId)) {
+        for (slot, task) in
+            self.tasks.iter().enumerate().filter(|(slot, _)| self.is_paged_outside(*slot))
+        {
+            let Some(task) = task.as_ref().filter(|task| task.state == State::Running) else {
                 continue;
             };
             let shared = task.threads & !task.apart;
-            for index in (0..THREADS).filter(|index| shared & 1 << index != 0) {
-                let client = task.thread(slot, index);
-                if waits_for_old_pager(client, pager) {
-                    // Cancelling needs the pager's authority.
-                    let _ = kernel::set_pager(client, client, ThreadId::ROOT, !0);
-                    thread::cancel_ipc(client);
-                }
-                let _ = kernel::set_pager(client, client, pager, !0);
-            }
+            (0..THREADS)
+                .filter(|index| shared & 1 << index != 0)
+                .for_each(|index| visit(slot, index, task.thread(slot, index)));
         }
+    }
+
+    /// The pager is about to go: its clients' faults come here until there is a
+    /// new one (`page_fault` lets them wait); those that wait for an answer of the
+    /// old one fault again.
+    fn detach_clients(&mut self) {
+        let old = self.pager_thread();
+        self.each_client(|_, _, client| {
+            let _ = kernel::set_pager(client, client, ThreadId::ROOT, !0);
+            if old.is_some_and(|old| waits_for(client, old)) {
+                thread::cancel_ipc(client);
+            }
+        });
+    }
+
+    /// The pager is new: all threads that it pages get its id, and those that
+    /// waited for it fault again.
+    fn adopt_clients(&mut self) {
+        let Some(pager) = self.pager_thread() else { return };
+        self.each_client(|slot, index, client| {
+            let _ = kernel::set_pager(client, client, pager, !0);
+            if self.task(slot).is_some_and(|task| task.stalled & 1 << index != 0) {
+                let _ = ipc::reply(client, &Msg::default());
+            }
+        });
+        self.tasks.iter_mut().flatten().for_each(|task| task.stalled = 0);
     }
 }
 
@@ -236,11 +300,8 @@ fn launch(main: ThreadId, spec: &Spec, entry: u64) -> Result<(), CallError> {
     ipc::reply(main, &start).map_err(|_| CallError::InvalidThread)
 }
 
-/// Whether `client` is blocked on an earlier incarnation of `pager`.
-fn waits_for_old_pager(client: ThreadId, pager: ThreadId) -> bool {
-    let record = kernel::inspect(What::Thread, u64::from(client.number()), 0);
-    record.is_some_and(|record| {
-        let partner = ThreadId(record[4]);
-        record[0] == client.0 && partner.number() == pager.number() && partner != pager
-    })
+/// Whether `client` is in an IPC with `partner`.
+fn waits_for(client: ThreadId, partner: ThreadId) -> bool {
+    kernel::inspect(What::Thread, u64::from(client.number()), 0)
+        .is_some_and(|record| record[0] == client.0 && record[4] == partner.0)
 }

@@ -7,8 +7,8 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use abi::kip::offset;
 use abi::ThreadId;
+use abi::kip::offset;
 use ownership::{Answer, Book, Owner};
 use runtime::sync::Lock;
 use runtime::{Msg, boot_entry, direct_println, ipc, kip};
@@ -56,7 +56,9 @@ fn read_kip(book: &mut Book) {
 /// Shows the book.
 fn dump(book: &Book) {
     let show = |what: &str, low: u64, high: u64, owner: Owner| match owner {
-        Owner::Thread(thread) => direct_println!("sigma0: {what} {low:#x} to {high:#x} belongs to thread {thread}"),
+        Owner::Thread(thread) => {
+            direct_println!("sigma0: {what} {low:#x} to {high:#x} belongs to thread {thread}")
+        }
         Owner::Reserved => {}
         other => direct_println!("sigma0: {what} {low:#x} to {high:#x} is {other:?}"),
     };

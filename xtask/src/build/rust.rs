@@ -151,7 +151,9 @@ fn quietly(cargo: &mut Command, what: &str) -> Result<()> {
         bail!("the build of {what} failed:\n{}", log.join("\n"));
     }
     if log.iter().any(|line| line.contains("warning")) {
-        step.line(&log.join("\n"));
+        let noise = |line: &&String| line.contains("Compiling ") || line.contains("Finished ");
+        let words: Vec<&str> = log.iter().filter(|line| !noise(line)).map(String::as_str).collect();
+        step.line(&words.join("\n"));
     }
     match compiled {
         0 => step.vanish(),

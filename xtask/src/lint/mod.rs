@@ -207,7 +207,7 @@ fn report(findings: &Findings) {
 /// Formatter and clippy, if installed: the host's crates, then what runs on Baton.
 fn tools(workspace: &Workspace) -> Result<Vec<(&'static str, Option<Command>)>> {
     let mut fmt = workspace.cargo();
-    fmt.args(["fmt", "--all", "--check"]);
+    fmt.args(["fmt", "--all", "--check", "--", "-l"]); // the files; `cargo fmt` mends them
     let mut tools = vec![("cargo fmt", installed(workspace, "fmt").then_some(fmt))];
     if !installed(workspace, "clippy") {
         tools.push(("cargo clippy", None));

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::spec::{BootKind, CompiledStep, ExpectedExit, Run, Spec};
+use super::keep_log;
+use super::spec::{BootKind, CompiledStep, ExpectedExit, Run};
 use super::tally::{Outcome, Tally};
-use super::{Options, Ring, keep_log};
 use crate::compose::Composer;
 use crate::iso;
 use crate::machine::{self, Boot, Console, Exit};
@@ -24,22 +24,18 @@ const CLOSING_LINE: &str = "tests done";
 /// Lines of a failed run's console that are shown.
 const SHOWN_LINES: usize = 30;
 
-/// Runs the machines of one ring.
-pub fn run_ring(
+/// Runs one machine and counts what came of it.
+pub fn run(
     workspace: &Workspace,
-    spec: &Spec,
-    ring: Ring,
-    options: &Options,
+    composer: &mut Composer<'_>,
+    run: &Run,
+    show: bool,
     tally: &mut Tally,
-) -> Result<()> {
-    let mut composer = Composer::new(workspace);
-    for run in spec.runs.iter().filter(|run| run.ring == ring && options.wants(&run.name)) {
-        let started = Instant::now();
-        let outcome = suite(workspace, &mut composer, run, options.show)
-            .unwrap_or_else(|error| Outcome::failed(format!("{error:#}")));
-        tally.add(&run.name, outcome, started.elapsed());
-    }
-    Ok(())
+) {
+    let started = Instant::now();
+    let outcome = suite(workspace, composer, run, show)
+        .unwrap_or_else(|error| Outcome::failed(format!("{error:#}")));
+    tally.add(&run.name, outcome, started.elapsed());
 }
 
 /// One machine from image to verdict.
@@ -194,9 +190,23 @@ fn open_case(transcript: &str) -> Option<&str> {
 
 /// Prints the end of a console.
 fn show_tail(transcript: &str) {
-    let lines: Vec<&str> = transcript.lines().collect();
+    let plain = without_escapes(transcript);
+    let lines: Vec<&str> = plain.lines().collect();
     let from = lines.len().saturating_sub(SHOWN_LINES);
     lines[from..].iter().for_each(|line| println!("    | {line}"));
+}
+
+/// `text` without terminal control sequences (firmware and GRUB clear the screen).
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut pieces = text.split("\x1B[");
+    plain.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let parameters = |c: char| !c.is_ascii_alphabetic();
+        let rest = piece.trim_start_matches(parameters);
+        plain.push_str(rest.get(1..).unwrap_or_default());
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -251,6 +261,12 @@ mod tests {
         let run = run("cases = true\nexit = \"success\"");
         let outcome = verdict(&run, "test a ... ok\ntests done\n", ended(Exit::Failure), LIMIT);
         assert_eq!((outcome.passed, outcome.failures.len()), (1, 1));
+    }
+
+    #[test]
+    fn control_sequences_are_left_out() {
+        let text = "\x1B[2J\x1B[01;01Ha\x1B[=3hb\nc\x1B[0m";
+        assert_eq!(without_escapes(text), "ab\nc");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
+use crate::compose::Composer;
 use crate::lint;
 use crate::workspace::Workspace;
 use spec::Spec;
@@ -74,12 +75,16 @@ impl Options {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let spec = Spec::read(&workspace.path(SPEC), SPEC)?;
     let mut tally = Tally::default();
+    let mut composer = Composer::new(workspace);
     for ring in Ring::ALL.into_iter().filter(|ring| options.wants_ring(*ring)) {
         println!("\n{}", ring.title());
         match ring {
             Ring::Host => host::run(workspace, options, &mut tally)?,
             Ring::Emulator | Ring::System => {
-                guest::run_ring(workspace, &spec, ring, options, &mut tally)?;
+                let runs = spec.runs.iter().filter(|run| run.ring == ring);
+                for run in runs.filter(|run| options.wants(&run.name)) {
+                    guest::run(workspace, &mut composer, run, options.show, &mut tally);
+                }
             }
         }
     }

@@ -137,6 +137,16 @@ impl Spec {
     }
 }
 
+impl Step {
+    fn compile(&self) -> Result<CompiledStep<'_>> {
+        Ok(match self {
+            Self::Send(line) => CompiledStep::Send(line),
+            Self::Expect(text) => CompiledStep::Expect(text, Regex::new(&regex::escape(text))?),
+            Self::Regex(text) => CompiledStep::Expect(text, Regex::new(text)?),
+        })
+    }
+}
+
 impl Run {
     fn check(&self) -> Result<()> {
         let name = &self.name;
@@ -164,14 +174,7 @@ impl Run {
     /// # Errors
     /// A sentence about a pattern that is no regular expression.
     pub fn steps(&self) -> Result<Vec<CompiledStep<'_>>> {
-        let compile = |step| {
-            Ok(match step {
-                &Step::Send(ref line) => CompiledStep::Send(line),
-                Step::Expect(text) => CompiledStep::Expect(text, Regex::new(&regex::escape(text))?),
-                Step::Regex(text) => CompiledStep::Expect(text, Regex::new(text)?),
-            })
-        };
-        let steps = self.dialogue.iter().map(compile).collect::<Result<_>>();
+        let steps = self.dialogue.iter().map(Step::compile).collect::<Result<_>>();
         steps.with_context(|| format!("the dialogue of `{}` has a broken pattern", self.name))
     }
 

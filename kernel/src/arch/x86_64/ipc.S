@@ -112,7 +112,7 @@ baton_ipc_entry:
     xor     rcx, [rbp + {TCB_FIRST} + {RENDEZVOUS}]
     jne     25f
     cmp     rdx, rsi
-    jne     baton_ipc_complete
+    jne     24f
     // POINT OF NO RETURN: call to a receiver in open wait
     mov     r11, [rdi + {ID}]
     xor     rsi, r11
@@ -129,12 +129,28 @@ baton_ipc_entry:
     mov     rdi, [rip + {CPU} + {CURRENT}]
     mov     rsi, r11
     jmp     2b
+24: cmp     rdx, [rdi + {OPEN_FROM}]
+    jne     baton_ipc_complete
+    // POINT OF NO RETURN: send & open wait, to a receiver in open wait
+    mov     r11, [rdi + {ID}]
+    mov     [rdi + {RENDEZVOUS}], r11
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1
+    jmp     23b
 25: cmp     rcx, [rdi + {ID}]
     jne     baton_ipc_complete
     cmp     rdx, [rdi + {OPEN_FROM}]
-    jne     baton_ipc_complete
+    jne     26f
     // POINT OF NO RETURN: reply & wait
     mov     r11, rcx
+    mov     [rdi + {RENDEZVOUS}], rcx
+    btc     rsi, 32
+    mov     [rbp + {TCB_FIRST} + {RENDEZVOUS}], rsi
+    jmp     23b
+26: cmp     rdx, rsi
+    jne     baton_ipc_complete
+    // POINT OF NO RETURN: call to a receiver in closed wait for us
+    mov     r11, rcx
+    xor     rcx, rsi
     mov     [rdi + {RENDEZVOUS}], rcx
     btc     rsi, 32
     mov     [rbp + {TCB_FIRST} + {RENDEZVOUS}], rsi

@@ -59,6 +59,13 @@ pub mod hardware {
         unsafe { asm!("mov cr3, {}", in(reg) value, options(nostack, preserves_flags)) };
     }
 
+    /// Loads CR3 with another word for the tables that are loaded (another PCID).
+    #[inline]
+    pub fn write_cr3(value: u64) {
+        // SAFETY: the same tables as before.
+        unsafe { asm!("mov cr3, {}", in(reg) value, options(nostack, preserves_flags)) };
+    }
+
     /// Drops the translation of `address` in the current space.
     #[inline]
     pub fn invlpg(address: u64) {

@@ -9,7 +9,7 @@ use super::tcbs::TcbRef;
 use super::{io_instruction, pic, vector};
 use crate::ipc::{self, kernel_message};
 use crate::thread::tcb::Resume;
-use crate::{call, irq, mem, usermem};
+use crate::{call, irq, mem, sched, usermem};
 
 const FIRST_IRQ: u64 = 32;
 const LAST_IRQ: u64 = 47;
@@ -37,6 +37,16 @@ pub extern "C" fn from_user(frame: &'static TrapFrame) -> TcbRef {
     }
     note_entry();
     thread.resume.set(Resume::Frame);
+    let next = handle(thread, frame);
+    if cpu().pending_lines.get() == 0 {
+        return next;
+    }
+    // A long call had a preemption window but nothing left to preempt.
+    sched::requeue(next);
+    irq::handle_pending(next)
+}
+
+fn handle(thread: TcbRef, frame: Frame) -> TcbRef {
     match frame.vector.get() {
         VECTOR_CALL => call::dispatch(thread, frame),
         vectors::PAGE_FAULT => page_fault(thread, frame),
@@ -101,7 +111,7 @@ fn code_byte(thread: TcbRef, address: u64) -> Option<u8> {
     if address >= abi::layout::USER_END {
         return None;
     }
-    let found = thread.space()?.resolve(address, false)?;
+    let found = thread.space()?.resolve(address, false).filter(|found| !found.is_device)?;
     Some(usermem::read_phys_byte(found.phys))
 }
 

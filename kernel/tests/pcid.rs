@@ -1,0 +1,30 @@
+//! Process-context ids: more spaces than the processor has ids for.
+
+mod common;
+
+use common::Machine;
+use kernel::arch::hardware;
+use kernel::arch::pcid::COUNT;
+use kernel::mem::{AddressSpace, enable_pcids};
+
+#[test]
+fn the_running_space_leaves_a_pcid_that_is_stolen_from_it() {
+    let machine = Machine::new(0, 0, false);
+    enable_pcids();
+    let running = AddressSpace::create(2, &machine.bank, 2).expect("frames suffice");
+    hardware::write_cr3(running.cr3());
+    let own = running.pcid();
+    assert_ne!(own, 0);
+    let mut id = 3;
+    let thief = loop {
+        let space = AddressSpace::create(id, &machine.bank, 2).expect("frames suffice");
+        if space.pcid() == own {
+            break space;
+        }
+        id += 1;
+        assert!((id as usize) < 2 * COUNT, "nobody ever got PCID {own}");
+    };
+    assert_eq!(running.pcid(), 0);
+    assert_eq!(hardware::read_cr3(), running.cr3(), "the processor still caches the loser's pages as the thief's");
+    assert_ne!(thief.cr3() & 0xFFF, hardware::read_cr3() & 0xFFF);
+}

@@ -1,0 +1,275 @@
+//! Threads in the states that are easily forgotten: deleted, cancelled, halted or
+//! renamed in the middle of a message, with a pager in between.
+
+mod common;
+
+use abi::id::USER_BASE;
+use abi::{Fpage, Rights, ThreadId, utcb};
+use common::Machine;
+use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::ipc::rendezvous::{Busy, Waits, waits};
+use kernel::ipc::transfer::Role;
+use kernel::ipc::{self, Kind, cancel, kernel_message};
+use kernel::mem::frames;
+use kernel::space::{SpaceRef, control};
+use kernel::thread::control::{After, Request, thread_control};
+use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::thread::lifecycle;
+use kernel::thread::tcb::Resume;
+use kernel::usermem::Utcb;
+use kernel::{irq, resume, start};
+
+const UTCBS: u64 = 0xBF00_0000;
+const BUFFER: u64 = 0x40_0000;
+/// A line without a handler: an interrupt that only preempts.
+const QUIET_LINE: u32 = 5;
+
+/// An idle processor and `tasks` tasks.
+fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
+    let machine = Machine::new(tasks, 64, false);
+    set_current(start::make_idle(0));
+    for space in &machine.spaces {
+        cpu().spaces.insert(*space);
+    }
+    machine.spaces[0].task.privileged.set(true);
+    let spaces = machine.spaces[1..].to_vec();
+    for space in &spaces {
+        let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
+        control::initialise(*space, kip, Fpage::memory(UTCBS, 18, Rights::NONE)).expect("quota suffices");
+    }
+    (machine, spaces)
+}
+
+/// Thread `index` of all, ready, in `space`.
+fn thread(space: SpaceRef, index: u32, pager: ThreadId) -> TcbRef {
+    let id = ThreadId::global(USER_BASE + 3 + index, 1);
+    let thread = lifecycle::create(id, space, id).expect("quota suffices");
+    lifecycle::place_utcb(thread, UTCBS + u64::from(index) * utcb::SIZE).expect("the location is good");
+    lifecycle::activate_running(thread, pager, 0x1000, 0x2000);
+    thread
+}
+
+/// `thread` calls Ipc; returns who runs next.
+fn ipc(thread: TcbRef, to: ThreadId, from: ThreadId) -> TcbRef {
+    set_current(thread);
+    ipc::syscall::ipc(thread, to, from, 0)
+}
+
+fn registers(thread: TcbRef) -> Utcb {
+    Utcb::of(thread).expect("it is active")
+}
+
+/// Lets `thread`'s next message be an empty map item.
+fn prepare_map_item(thread: TcbRef) {
+    registers(thread).set_mr(0, 2 << 6);
+    registers(thread).set_mr(1, 8);
+    registers(thread).set_mr(2, 0);
+}
+
+/// `thread` touches a page that it lacks, in user mode.
+fn page_fault(thread: TcbRef) -> TcbRef {
+    set_current(thread);
+    thread.resume.set(Resume::Frame);
+    kernel_message::page_fault(thread, 0x5000, Rights::R, 0x1234)
+}
+
+/// Whether the scheduler will find `thread`.
+fn is_schedulable(thread: TcbRef) -> bool {
+    thread.is_ready() && (current() == thread || cpu().scheduler.ready.contains(thread))
+}
+
+/// `sender` calls `receiver`, waiting, with a string; the buffer's page is missing.
+/// The receiver's pager `pager` waits too.
+fn string_into_a_missing_page(sender: TcbRef, receiver: TcbRef, pager: TcbRef) -> TcbRef {
+    let source = frames::take().expect("a frame is free");
+    let space = sender.space().expect("a user's thread");
+    space.map_kernel_page(BUFFER, source.address(), Rights::RW).expect("quota suffices");
+    registers(sender).set_mr(0, 2 << 6);
+    registers(sender).set_mr(1, 64 << 10);
+    registers(sender).set_mr(2, BUFFER);
+    let buffers = registers(receiver);
+    buffers.set_word(utcb::BR0, 1);
+    buffers.set_word(utcb::BR0 - 1, 64 << 10);
+    buffers.set_word(utcb::BR0 - 2, BUFFER);
+    let _ = ipc(pager, ThreadId::NIL, ThreadId::ANY);
+    let _ = ipc(receiver, ThreadId::NIL, ThreadId::ANY);
+    // Lazy scheduling would still have them queued; a busy machine would not.
+    cpu().scheduler.ready.remove(pager);
+    cpu().scheduler.ready.remove(receiver);
+    ipc(sender, receiver.id.get(), receiver.id.get())
+}
+
+#[test]
+fn no_from_specifier_is_taken_for_an_empty_send_queue() {
+    let (_machine, spaces) = machine(1);
+    let server = thread(spaces[0], 0, ThreadId::NIL);
+    let client = thread(spaces[0], 1, ThreadId::NIL);
+    assert_eq!(server.open_from.get(), ThreadId::ANY);
+    let _ = ipc(client, server.id.get(), ThreadId::NIL);
+    assert_eq!(waits(client), Waits::Busy(Busy::Polling));
+    let meant = [ThreadId::NIL, ThreadId::ANY, ThreadId::ANY_LOCAL, server.id.get(), client.id.get()];
+    assert!(!meant.contains(&server.open_from.get()));
+    assert!(kernel::thread::lookup(server.open_from.get()).is_none());
+    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
+    assert_eq!(server.open_from.get(), ThreadId::ANY);
+}
+
+#[test]
+fn a_fault_of_the_partner_runs_its_waiting_pager() {
+    let (_machine, spaces) = machine(3);
+    let pager = thread(spaces[2], 2, ThreadId::NIL);
+    let sender = thread(spaces[0], 0, ThreadId::NIL);
+    let receiver = thread(spaces[1], 1, pager.id.get());
+    let next = string_into_a_missing_page(sender, receiver, pager);
+    assert!(next == pager, "{} runs instead of the pager", next.id.get());
+    assert_eq!(waits(pager), Waits::Busy(Busy::Ready));
+    assert_eq!(pager.result_from.get(), receiver.id.get());
+    assert_eq!((receiver.kind.get(), waits(receiver)), (Kind::TransferFault, Waits::Busy(Busy::Waiting)));
+}
+
+#[test]
+fn a_transfer_timeout_stays_armed_while_the_pager_works() {
+    let (_machine, spaces) = machine(3);
+    let pager = thread(spaces[2], 2, ThreadId::NIL);
+    let sender = thread(spaces[0], 0, ThreadId::NIL);
+    let receiver = thread(spaces[1], 1, pager.id.get());
+    let limit_us = 1000_u64;
+    registers(sender).set_word(utcb::XFER_TIMEOUTS, limit_us << 16);
+    let _ = string_into_a_missing_page(sender, receiver, pager);
+    assert_ne!(receiver.wake_at_us.get(), 0);
+    cpu().scheduler.wakeup.expire(receiver.wake_at_us.get() + 2000, ipc::timeout::expired);
+    assert_eq!((sender.transfer.role.get(), receiver.transfer.role.get()), (Role::None, Role::None));
+    // Transfer timeout, its own, in the send phase; the partner's in the receive phase.
+    assert_eq!(registers(sender).word(utcb::ERROR_CODE), 5 << 1);
+    assert_eq!(registers(receiver).word(utcb::ERROR_CODE), 6 << 1 | 1);
+    assert!(is_schedulable(sender) && is_schedulable(receiver));
+}
+
+#[test]
+fn a_cancelled_answer_of_a_pager_leaves_the_transfer_going() {
+    let (_machine, spaces) = machine(3);
+    let pager = thread(spaces[2], 2, ThreadId::NIL);
+    let sender = thread(spaces[0], 0, ThreadId::NIL);
+    let receiver = thread(spaces[1], 1, pager.id.get());
+    let _ = string_into_a_missing_page(sender, receiver, pager);
+    prepare_map_item(pager);
+    cpu().pending_lines.set(1 << QUIET_LINE);
+    let _ = ipc(pager, receiver.id.get(), ThreadId::NIL);
+    assert_eq!((pager.transfer.role.get(), pager.resume.get()), (Role::Sender, Resume::Transfer));
+    cancel::cancel(pager, true, true);
+    assert_eq!(registers(pager).word(utcb::ERROR_CODE) & 0xF, 7 << 1);
+    assert_eq!((receiver.transfer.role.get(), receiver.resume.get()), (Role::Receiver, Resume::Transfer));
+    assert!(is_schedulable(receiver), "the faulter is in no queue");
+    assert!(is_schedulable(pager));
+}
+
+#[test]
+fn a_page_fault_whose_answer_is_aborted_restarts_the_instruction() {
+    let (_machine, spaces) = machine(2);
+    let pager = thread(spaces[1], 1, ThreadId::NIL);
+    let client = thread(spaces[0], 0, pager.id.get());
+    let _ = ipc(pager, ThreadId::NIL, ThreadId::ANY);
+    let _ = page_fault(client);
+    assert_eq!(waits(client), Waits::Busy(Busy::Waiting));
+    prepare_map_item(pager);
+    cpu().pending_lines.set(1 << QUIET_LINE);
+    let _ = ipc(pager, client.id.get(), ThreadId::NIL);
+    assert_eq!((client.transfer.role.get(), pager.resume.get()), (Role::Receiver, Resume::Transfer));
+    set_current(client);
+    assert!(lifecycle::delete(pager).is_some(), "it was the last of its space");
+    assert_eq!((client.kind.get(), client.resume.get()), (Kind::User, Resume::Frame));
+    assert!(client.is_ready());
+}
+
+#[test]
+fn a_halt_waits_for_the_end_of_a_transfer() {
+    let (_machine, spaces) = machine(2);
+    let server = thread(spaces[1], 2, ThreadId::NIL);
+    let client = thread(spaces[0], 0, ThreadId::NIL);
+    let helper = thread(spaces[0], 1, ThreadId::NIL);
+    registers(server).set_word(utcb::BR0, Fpage::COMPLETE.0);
+    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
+    prepare_map_item(client);
+    cpu().pending_lines.set(1 << QUIET_LINE);
+    let _ = ipc(client, server.id.get(), ThreadId::NIL);
+    assert_eq!((client.resume.get(), waits(server)), (Resume::Transfer, Waits::Busy(Busy::Transfer)));
+    set_current(helper);
+    let stop = Registers { control: 0x101, ..Registers::default() };
+    assert!(exchange_registers(helper, client.id.get(), &stop).is_some());
+    assert!(is_schedulable(client), "the server hangs in the transfer");
+    set_current(client);
+    let _ = resume::resume(client);
+    assert_eq!(waits(server), Waits::Busy(Busy::Ready));
+    assert_eq!(waits(client), Waits::Busy(Busy::Halted));
+}
+
+#[test]
+fn an_interrupt_never_becomes_ready() {
+    let (machine, spaces) = machine(1);
+    let line = ThreadId::irq(QUIET_LINE);
+    let source = lifecycle::create(line, machine.spaces[0], line).expect("quota suffices");
+    source.kind.set(Kind::Interrupt);
+    kernel::ipc::rendezvous::set_busy(source, Busy::Halted);
+    let handler = thread(spaces[0], 0, ThreadId::NIL);
+    irq::attach(machine.spaces[0], line, handler.id.get()).expect("the line is free");
+    set_current(handler);
+    let _ = irq::interrupt(handler, QUIET_LINE);
+    assert_eq!(waits(source), Waits::Busy(Busy::Polling));
+    let renamed = ThreadId::global(handler.id.get().number(), 2);
+    lifecycle::change_id(handler, renamed);
+    assert_eq!((source.kind.get(), waits(source)), (Kind::Interrupt, Waits::Busy(Busy::Halted)));
+    assert!(!cpu().scheduler.ready.contains(source));
+    assert!(!irq::is_attached(source));
+    cancel::cancel(source, true, true);
+    assert_eq!(waits(source), Waits::Busy(Busy::Halted));
+}
+
+#[test]
+fn an_activation_with_a_new_version_waits_for_the_start_message() {
+    let (_machine, spaces) = machine(1);
+    let root = thread(spaces[0], 0, ThreadId::NIL);
+    set_current(root);
+    let id = ThreadId::global(USER_BASE + 9, 1);
+    let mut request = Request {
+        dest: id,
+        pager: ThreadId::NIL,
+        scheduler: root.id.get(),
+        space: root.id.get(),
+        utcb_location: UTCBS + 9 * utcb::SIZE,
+    };
+    assert!(matches!(thread_control(root, &request), Ok(After::Nothing)));
+    request.dest = ThreadId::global(USER_BASE + 9, 2);
+    request.pager = root.id.get();
+    request.utcb_location = !0;
+    assert!(matches!(thread_control(root, &request), Ok(After::Nothing)));
+    let made = kernel::thread::lookup(request.dest).expect("the new version is current");
+    assert_eq!((made.kind.get(), waits(made)), (Kind::Start, Waits::Busy(Busy::Waiting)));
+    assert_eq!(registers(made).thread(utcb::MY_GLOBAL_ID), request.dest);
+}
+
+#[test]
+fn a_destruction_outlives_its_thread() {
+    let (machine, spaces) = machine(2);
+    let root = thread(spaces[0], 0, ThreadId::NIL);
+    let worker = thread(spaces[0], 1, ThreadId::NIL);
+    let victim = thread(spaces[1], 2, ThreadId::NIL);
+    let before = frames::free();
+    spaces[1].task.chief.set(Some(spaces[0]));
+    set_current(worker);
+    let delete = |id| Request { dest: id, pager: ThreadId::NIL, scheduler: ThreadId::NIL, space: ThreadId::NIL, utcb_location: !0 };
+    let Ok(After::Destroy(doomed)) = thread_control(worker, &delete(victim.id.get())) else { panic!("a space ends") };
+    cpu().pending_lines.set(1 << QUIET_LINE);
+    let _ = kernel::space::destroy::start(worker, doomed);
+    assert_eq!(worker.resume.get(), Resume::Destroy);
+    set_current(root);
+    let Ok(After::Destroy(doomed)) = thread_control(root, &delete(worker.id.get())) else {
+        panic!("the space is left half destroyed")
+    };
+    assert!(doomed == spaces[1]);
+    let spaces_before = cpu().spaces.count();
+    assert!(kernel::space::destroy::start(root, doomed) == root);
+    assert_eq!(cpu().spaces.count(), spaces_before - 1);
+    // The victim's block and its space are back, and the worker's block.
+    assert!(frames::free() > before, "{} frames of {before} are free", frames::free());
+    drop(machine);
+}
