@@ -5,9 +5,12 @@
 //! write them), so every word is read once and then is a value. Strings are
 //! reached page by page after `AddressSpace::resolve` has checked them.
 
+use core::cell::UnsafeCell;
+
 use abi::{ThreadId, utcb};
 
 use crate::arch::{TcbRef, phys_to_virt};
+use crate::techniques;
 
 /// So many words are copied faster one by one than by a call.
 const FEW: usize = 8;
@@ -106,8 +109,25 @@ pub fn copy_phys(to: u64, from: u64, len: usize) {
     // SAFETY: resolved user pages are ordinary memory in the physical map; the
     // copy stays inside one page on either side. Overlap is possible when a user
     // sends a string to itself, hence `copy` semantics are kept word by word.
-    unsafe { crate::arch::copy_bytes(phys_to_virt(to), phys_to_virt(from), len) };
+    unsafe {
+        if techniques::SINGLE_COPY {
+            crate::arch::copy_bytes(phys_to_virt(to), phys_to_virt(from), len);
+        } else {
+            let buffer = COPY_BUFFER.0.get().cast();
+            crate::arch::copy_bytes(buffer, phys_to_virt(from), len.min(COPY_BYTES));
+            crate::arch::copy_bytes(phys_to_virt(to), buffer, len.min(COPY_BYTES));
+        }
+    };
 }
+
+/// Longest copy, bytes: nobody copies more than a page at once.
+const COPY_BYTES: usize = 4096;
+
+/// The buffer of the twofold copy, when the single copy is switched off.
+struct CopyBuffer(UnsafeCell<[u8; if techniques::SINGLE_COPY { 0 } else { COPY_BYTES }]>);
+// SAFETY: one processor, interrupts off, and no copy is interrupted by another.
+unsafe impl Sync for CopyBuffer {}
+static COPY_BUFFER: CopyBuffer = CopyBuffer(UnsafeCell::new([0; if techniques::SINGLE_COPY { 0 } else { COPY_BYTES }]));
 
 /// Reads one byte at a resolved physical address.
 #[must_use]

@@ -6,6 +6,7 @@ use super::rendezvous::{self, Busy, Waits};
 use super::transfer::Role;
 use super::{Kind, fail_early, finish, queue, timeout};
 use crate::arch::TcbRef;
+use crate::irq::Pace;
 use crate::sched;
 use crate::thread;
 use crate::thread::tcb::Resume;
@@ -110,7 +111,9 @@ pub fn disconnect(thread: TcbRef) {
         abort_transfer(thread, IpcErrorKind::Aborted);
     }
     leave_queue(thread);
+    let mut pace = Pace::default();
     while let Some(sender) = thread.senders.get() {
+        pace.round();
         queue::remove(thread, sender);
         fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
         sched::requeue(sender);

@@ -111,12 +111,17 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
             rendezvous::set_busy(thread, Busy::Halted);
         }
         Kind::Start => {
+            // Nobody is left to say where it starts: it rests until ExchangeRegisters does.
+            thread.halted.set(why == IpcErrorKind::NonExisting);
             thread.resume.set(kind.home());
             sched::set_runnable(thread);
         }
         Kind::PageFault | Kind::IoFault | Kind::Exception | Kind::Preemption => {
             if why == IpcErrorKind::NonExisting {
-                report(thread, kind);
+                // Once: a thread that is resumed without a handler must not flood the log.
+                if !thread.reported.replace(true) {
+                    report(thread, kind);
+                }
                 thread.halted.set(true);
             }
             thread.resume.set(kind.home());

@@ -8,7 +8,7 @@
 
 use core::cell::Cell;
 
-use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, ThreadId};
+use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, ThreadId};
 
 use super::rendezvous::{self, Busy};
 use super::{Kind, finish, kernel_message, strings, timeout, words};
@@ -47,6 +47,8 @@ pub struct Transfer {
     /// While a pager's answer to this thread's page fault is itself a transfer: part
     /// and peer in the transfer that met the fault.
     pub outer: Cell<Option<(Role, TcbRef)>>,
+    /// Tag of the message, as it was when the transfer began.
+    pub tag: Cell<MsgTag>,
     /// In whose name the message goes out, nilthread if the sender's own.
     pub virtual_sender: Cell<ThreadId>,
     /// Receive phase of the sender, kept while a page fault uses its fields.
@@ -84,6 +86,7 @@ pub fn start(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     sender.wake_at_us.set(0);
     receiver.wake_at_us.set(0);
     let tag = words::tag(sender);
+    sender.transfer.tag.set(tag);
     let (untyped, typed) = (tag.untyped(), tag.typed());
     if untyped + typed > 63 {
         return finish::finish(sender, receiver, Err(IpcErrorKind::Overflow));

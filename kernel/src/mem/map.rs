@@ -85,6 +85,15 @@ pub(super) enum Progress {
 }
 
 impl MapJob {
+    /// Gives the job up between two steps; what is done stays done.
+    pub fn abandon(&mut self) {
+        if let Kind::Memory(memory) = &mut self.0 {
+            if let Some(revoke) = &mut memory.revoke {
+                revoke.abandon();
+            }
+        }
+    }
+
     /// Prepares the job; nothing happens yet.
     #[inline]
     #[must_use]

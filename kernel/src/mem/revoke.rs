@@ -99,6 +99,17 @@ impl Revoke {
         Step::Done
     }
 
+    /// Gives up between two steps: the page that was about to go stays, without what
+    /// has been taken from it already.
+    pub(crate) fn abandon(&mut self) {
+        if let Some(claim) = self.parked.take() {
+            let _ = state().walks.resume(claim);
+        }
+        if let Slot::Leaf(leaf) = table::find(self.space, self.pos) {
+            leaf.table.clear_bits(leaf.index, Entry::DYING);
+        }
+    }
+
     /// Skips the entry of `level` at the position.
     fn skip(&mut self, level: u32) {
         self.pos = (self.pos | (span(level) - 1)) + 1;

@@ -104,6 +104,7 @@ pub fn activate_running(thread: TcbRef, pager: ThreadId, ip: u64, sp: u64) {
 /// Gives `thread` a new version; every IPC with the old one ends.
 pub fn change_id(thread: TcbRef, id: ThreadId) {
     cancel::disconnect(thread);
+    thread.abandon_job();
     crate::irq::detach_handler(thread.id.get());
     let (sending, receiving) = cancel::phases(thread);
     cancel::cancel(thread, sending, receiving);
