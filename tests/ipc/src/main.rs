@@ -8,6 +8,7 @@
 #![no_main]
 
 mod errors;
+mod faults;
 mod forms;
 mod pager;
 mod paths;
@@ -26,10 +27,11 @@ boot_entry!(main);
 /// A group: its name and its tests.
 type Group = (&'static str, &'static [(&'static str, fn(&Stage) -> Verdict)]);
 
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group; 5] = [
     ("forms", forms::TESTS),
     ("errors", errors::TESTS),
     ("strings", strings::TESTS),
+    ("faults", faults::TESTS),
     ("paths", paths::TESTS),
 ];
 
