@@ -8,11 +8,15 @@
 #![no_main]
 
 mod errors;
+mod faults;
 mod forms;
+mod items;
 mod pager;
+mod partners;
 mod paths;
 mod puppet;
 mod raw;
+mod speed;
 mod stage;
 mod strings;
 mod verdict;
@@ -26,10 +30,14 @@ boot_entry!(main);
 /// A group: its name and its tests.
 type Group = (&'static str, &'static [(&'static str, fn(&Stage) -> Verdict)]);
 
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group; 8] = [
     ("forms", forms::TESTS),
     ("errors", errors::TESTS),
     ("strings", strings::TESTS),
+    ("faults", faults::TESTS),
+    ("items", items::TESTS),
+    ("partners", partners::TESTS),
+    ("speed", speed::TESTS),
     ("paths", paths::TESTS),
 ];
 

@@ -43,7 +43,7 @@ pub struct Order {
 }
 
 /// What came of one.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Outcome {
     pub from: ThreadId,
@@ -55,6 +55,9 @@ pub struct Outcome {
     pub flags: u64,
     /// The link it was made by, 0: the trap.
     pub link: u64,
+    /// Time stamp counter right before and after.
+    pub before: u64,
+    pub after: u64,
     /// The clock before and after, µs.
     pub began_us: u64,
     pub ended_us: u64,
@@ -209,6 +212,8 @@ impl Outcome {
         sp_change: 0,
         flags: 0,
         link: 0,
+        before: 0,
+        after: 0,
         began_us: 0,
         ended_us: 0,
     };
@@ -341,6 +346,7 @@ fn carry_out(order: &Order) -> Outcome {
         flags: order.flags,
         sp: 0,
         link: order.link,
+        ..Registers::default()
     };
     let began_us = runtime::clock::now_us();
     // SAFETY: as above.
@@ -357,6 +363,8 @@ fn report(after: &Registers, began_us: u64) -> Outcome {
         sp_change: after.sp,
         flags: after.flags,
         link: after.link,
+        before: after.before,
+        after: after.after,
         began_us,
         ended_us: runtime::clock::now_us(),
         ..Outcome::NONE

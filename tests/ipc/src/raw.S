@@ -4,6 +4,10 @@
 .section .text, "ax"
 
 .macro load_registers
+    rdtsc
+    shl     rdx, 32
+    or      rax, rdx
+    mov     [rdi + {BEFORE}], rax
     push    qword ptr [rdi + {FLAGS}]
     popfq
     mov     rax, [rdi + {GENERAL}]
@@ -48,6 +52,12 @@ baton_test_ipc:
     pushfq
     pop     rbx
     mov     [rax + {FLAGS}], rbx
+    mov     rbx, rax
+    rdtsc
+    shl     rdx, 32
+    or      rdx, rax
+    mov     [rbx + {AFTER}], rdx
+    mov     rax, rbx
     cld
     lea     rbx, [rsp + 8]
     sub     rbx, [rax + {SP}]

@@ -13,6 +13,8 @@ global_asm!(
     GENERAL = const offset_of!(Registers, rax),
     FLAGS = const offset_of!(Registers, flags),
     SP = const offset_of!(Registers, sp),
+    BEFORE = const offset_of!(Registers, before),
+    AFTER = const offset_of!(Registers, after),
     LINK = const offset_of!(Registers, link),
     PUPPET = sym puppet::run,
 );
@@ -47,6 +49,9 @@ pub struct Registers {
     pub sp: u64,
     /// Address to call; 0: the trap itself.
     pub link: u64,
+    /// Out: time stamp counter before the call and after it.
+    pub before: u64,
+    pub after: u64,
 }
 
 const _: () = assert!(offset_of!(Registers, r15) == offset_of!(Registers, rax) + 14 * 8);

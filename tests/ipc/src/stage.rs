@@ -110,6 +110,18 @@ impl Stage {
         Ok(spare)
     }
 
+    /// Creates spare puppet `index` in a space of its own.
+    pub fn create_spare_space(&self, index: usize) -> Result<Puppet, CallError> {
+        let version = self.versions[index].get() + 1;
+        self.versions[index].set(version);
+        let spare = Puppet { id: id(index, version), ..self.puppets[index] };
+        create_space(spare.id, location(index))?;
+        prepare(spare.id);
+        spare.stop();
+        settle();
+        Ok(spare)
+    }
+
     /// All puppets park, with the usual priority, and no event is logged.
     pub fn reset(&self) {
         for puppet in &self.puppets[..SPARES.start] {
