@@ -35,7 +35,6 @@ fn main() -> ! {
     let _ = sigma0::ports(CMOS, 1);
     let _ = sigma0::ports(DIAGNOSTIC, 2);
     world::init();
-    for _ in 0..5 { let a = runtime::clock::now_us(); runtime::ipc::sleep(1000); runtime::direct_println!("baton: slept {}", runtime::clock::now_us() - a); }
     calls::run();
     memory::run();
     protocols::run();

@@ -49,7 +49,8 @@ fn converts() -> Outcome {
 
 fn reads_waiting() -> Outcome {
     let victim = Victim::task()?;
-    let park = victim.back_address() + 28;
+    victim.exec(&[0x90], registers())?;
+    let park = victim.code() + 1;
     let (_, old) = exchange(victim.id(), control(bit::DELIVER));
     same!("the old IP", old.ip, park);
     same!("the old SP", old.sp, victim.stack_top());

@@ -1,4 +1,10 @@
 //! Vector state and the processor under interrupts.
 
+mod storm;
+mod vector;
+
 /// Runs the tests of this group.
-pub fn run() {}
+pub fn run() {
+    vector::run();
+    storm::run();
+}
