@@ -18,6 +18,7 @@ pub fn phases(thread: TcbRef) -> (bool, bool) {
         (Role::Receiver, _) => (false, true),
         (_, Waits::Busy(Busy::Polling)) => (true, false),
         (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
+        _ if thread.is_between_phases() => (false, true),
         _ => (false, false),
     }
 }
@@ -36,6 +37,9 @@ pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
         return;
     }
     leave_queue(thread);
+    if thread.is_between_phases() {
+        thread.resume.set(thread.kind.get().home());
+    }
     let phase = if sending { Phase::Send } else { Phase::Receive };
     fail_early(thread, IpcErrorKind::Cancelled, phase);
     sched::requeue(thread);
