@@ -21,6 +21,7 @@ pub fn phases(thread: TcbRef) -> (bool, bool) {
         // It has a sender queued and takes that when it runs.
         _ if thread.resume.get() == Resume::Receive => (false, true),
         (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
+        _ if thread.is_between_phases() => (false, true),
         _ => (false, false),
     }
 }
@@ -39,7 +40,7 @@ pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
         return;
     }
     leave_queue(thread);
-    if thread.resume.get() == Resume::Receive {
+    if thread.is_between_phases() {
         thread.resume.set(thread.kind.get().home());
     }
     let phase = if sending { Phase::Send } else { Phase::Receive };

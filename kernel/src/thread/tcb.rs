@@ -208,6 +208,13 @@ impl TcbRef {
         rendezvous::waits(self) == rendezvous::Waits::Busy(rendezvous::Busy::Ready)
     }
 
+    /// Whether the thread is between the phases of its IPC: somebody has completed its
+    /// send phase, and its receive phase begins when it runs.
+    #[must_use]
+    pub fn is_between_phases(self) -> bool {
+        self.resume.get() == Resume::Receive
+    }
+
     /// Instruction and stack pointer at which the thread goes on in user mode.
     #[must_use]
     pub fn user_ip_sp(self) -> (u64, u64) {
