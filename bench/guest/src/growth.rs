@@ -115,8 +115,9 @@ fn measure(partner: Partner, parameter: &Parameter) -> Result<()> {
     Ok(())
 }
 
-/// Rows `growth/map` and `growth/unmap` with `mappings=N`: one more mapping of a page
-/// that has so many already, and its removal.
+/// Rows `growth/map` and `growth/unmap` with `mappings=N`: a mapping beside so many
+/// others, and its removal. `growth/map-again`: the same mapping a second time, of the
+/// page that has all the others. `growth/unmap-tree`: all of them at once.
 pub fn mappings() -> Result<()> {
     /// Where the child's mappings begin.
     const BASE: u64 = 0x40_0000_0000;
@@ -149,7 +150,7 @@ pub fn mappings() -> Result<()> {
         for _ in 0..ROUNDS {
             let _ = sample(|| ipc::call(child.id, &message));
         }
-        row!(samples, "growth/map-same-frame mappings={wanted}");
+        row!(samples, "growth/map-again mappings={wanted}");
     }
     let samples = Samples::start();
     let _ = sample(|| kernel::unmap(Fpage::memory(memory.base(), 12, Rights::R)));

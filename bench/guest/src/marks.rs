@@ -3,7 +3,7 @@
 //! The one module of the measured programs with `unsafe` code: marks are machine
 //! instructions, and between a mark and a trap there must be nothing that a
 //! compiler put there. A mark is a long no-operation with a displacement that no
-//! compiler emits (bench/plugin/decode.c).
+//! compiler emits (bench/host/plugin/decode.c).
 #![allow(unsafe_code)]
 
 use core::arch::{asm, global_asm};

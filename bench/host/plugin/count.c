@@ -2,13 +2,14 @@
 //
 // Arguments: out=FILE (required); user=LOW-HIGH, addresses of the upper half that
 // are executed in user mode; vectors=LOW-HIGH, where the kernel's interrupt entries
-// are; trace=N, the sample whose instructions are listed; stretch, to watch only how
+// are; trace=N, the sample whose instructions are listed; span=A-B, the instructions
+// with these numbers since the machine's start are listed; stretch, to watch only how
 // long interrupts are off (quicker).
 //
 // One line per sample, in the order in which they end:
 //     sample N user=.. kernel=.. entries=.. (and lines, pages, costly instructions)
-// then one line for the whole run:
-//     longest N from=ADDRESS to=ADDRESS total=INSTRUCTIONS
+// then what stretch.h says about the whole run. The file is appended to: several
+// machines, one after the other, can share it.
 // Single processor only: the samples would mix otherwise.
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "decode.h"
 #include "qemu.h"
 #include "set.h"
+#include "stretch.h"
 
 __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
@@ -35,30 +37,25 @@ struct insn {
     char *text; // only while tracing
     uint8_t bytes[MAX_INSN], size;
     uint8_t mode, cost, role;
+    struct block block; // if a block of code begins here
 };
 
 static struct {
     FILE *out;
     struct range user, vectors;
     int64_t trace;
+    uint64_t span_from, span_to;
     bool stretch_only;
 } options = { .trace = -1 };
 
 static struct insn *buckets[BUCKETS];
-static uint64_t executed; // instructions so far, counted inline
 
 // The sample at hand.
 static bool active;
 static int64_t samples;
-static uint64_t instructions[MODES], costs[MODES][COSTS], entries, restarts;
+static uint64_t instructions[MODES], costs[MODES][COSTS], entries;
 static enum mode last_mode;
 static struct set lines[MODES][KINDS], pages[MODES][KINDS], all_pages[MODES];
-
-// The stretch with interrupts off, and the longest of all and of this sample.
-static struct {
-    bool watched, off, was_user; // watched: the kernel has left for user mode once
-    uint64_t since, from, longest, longest_from, longest_to, in_sample;
-} stretch;
 
 static bool inside(struct range range, uint64_t address)
 {
@@ -72,44 +69,11 @@ static enum mode mode_of(uint64_t address)
 
 // --- the stretch with interrupts off ------------------------------------------
 
-static void interrupts_off(uint64_t address)
-{
-    if (stretch.off || !stretch.watched)
-        return;
-    stretch.off = true;
-    stretch.since = executed;
-    stretch.from = address;
-}
-
-static void interrupts_on(uint64_t address)
-{
-    if (!stretch.off)
-        return;
-    stretch.off = false;
-    uint64_t length = executed - stretch.since;
-    if (length > stretch.in_sample)
-        stretch.in_sample = length;
-    if (length > stretch.longest) {
-        stretch.longest = length;
-        stretch.longest_from = stretch.from;
-        stretch.longest_to = address;
-    }
-}
-
-// The first instruction of a block: whoever comes from user mode, or lands on an
-// interrupt's entry, has interrupts off.
 static void on_block(unsigned vcpu, void *userdata)
 {
     (void)vcpu;
     struct insn *insn = userdata;
-    if (insn->mode == USER) {
-        interrupts_on(insn->address);
-        stretch.was_user = true;
-        return;
-    }
-    if (stretch.was_user || inside(options.vectors, insn->address))
-        interrupts_off(insn->address);
-    stretch.was_user = false;
+    stretch_block(&insn->block, insn->mode == USER, inside(options.vectors, insn->address));
 }
 
 static void on_flag(unsigned vcpu, void *userdata)
@@ -118,11 +82,12 @@ static void on_flag(unsigned vcpu, void *userdata)
     struct insn *insn = userdata;
     if (insn->mode == USER)
         return;
-    stretch.watched |= insn->role == ROLE_RETURN;
+    if (insn->role == ROLE_RETURN)
+        stretch_watch();
     if (insn->role == ROLE_CLI)
-        interrupts_off(insn->address);
+        stretch_off(insn->address);
     else if (insn->cost != COST_SYSRET) // sti, or iret to what was interrupted in a window
-        interrupts_on(insn->address);
+        stretch_on(insn->address);
 }
 
 // --- samples --------------------------------------------------------------------
@@ -130,13 +95,13 @@ static void on_flag(unsigned vcpu, void *userdata)
 static void begin_sample(void)
 {
     if (active)
-        restarts++;
+        fprintf(options.out, "restart %" PRId64 "\n", samples);
     active = true;
     memset(instructions, 0, sizeof instructions);
     memset(costs, 0, sizeof costs);
     entries = 0;
     last_mode = USER;
-    stretch.in_sample = 0;
+    stretch_sample();
     for (int mode = 0; mode < MODES; mode++) {
         set_clear(&all_pages[mode]);
         for (int kind = 0; kind < KINDS; kind++) {
@@ -158,7 +123,7 @@ static void end_sample(void)
     }
     active = false;
     fprintf(out, "sample %" PRId64 " user=%" PRIu64 " kernel=%" PRIu64 " entries=%" PRIu64 " off=%" PRIu64,
-            samples++, instructions[USER], instructions[KERNEL], entries, stretch.in_sample);
+            samples++, instructions[USER], instructions[KERNEL], entries, stretch_sample());
     for (int mode = 0; mode < MODES; mode++) {
         fprintf(out, " %cpages=%" PRIu64, modes[mode], all_pages[mode].count);
         for (int kind = 0; kind < KINDS; kind++)
@@ -183,19 +148,26 @@ static void touch(enum mode mode, enum kind kind, uint64_t address, uint64_t byt
     }
 }
 
+static void list(const struct insn *insn)
+{
+    fprintf(options.out, "i %c %" PRIx64 " %s\n", "uk"[insn->mode], insn->address, insn->text ? insn->text : "?");
+}
+
 static void on_instruction(unsigned vcpu, void *userdata)
 {
     (void)vcpu;
+    struct insn *insn = userdata;
+    if (executed >= options.span_from && executed < options.span_to)
+        list(insn);
     if (!active)
         return;
-    struct insn *insn = userdata;
     instructions[insn->mode]++;
     costs[insn->mode][insn->cost]++;
     entries += insn->mode == KERNEL && last_mode == USER;
     last_mode = insn->mode;
     touch(insn->mode, CODE, insn->address, insn->size);
     if (samples == options.trace)
-        fprintf(options.out, "i %c %" PRIx64 " %s\n", "uk"[insn->mode], insn->address, insn->text ? insn->text : "?");
+        list(insn);
 }
 
 static void on_memory(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *userdata)
@@ -237,12 +209,12 @@ static struct insn *insn_of(const struct qemu_plugin_insn *from)
         abort();
     memcpy(insn->bytes, bytes, size);
     insn->next = *bucket;
-    insn->address = address;
+    insn->address = insn->block.address = address;
     insn->size = (uint8_t)size;
     insn->mode = mode_of(address);
     insn->cost = decode_cost(bytes, size);
     insn->role = decode_role(bytes, size);
-    insn->text = options.trace >= 0 ? qemu_plugin_insn_disas(from) : NULL;
+    insn->text = options.trace >= 0 || options.span_to ? qemu_plugin_insn_disas(from) : NULL;
     *bucket = insn;
     return insn;
 }
@@ -271,20 +243,21 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 {
     (void)id;
     (void)userdata;
-    fprintf(options.out, "longest %" PRIu64 " from=%" PRIx64 " to=%" PRIx64 " total=%" PRIu64 " restarts=%" PRIu64 "\n",
-            stretch.longest, stretch.longest_from, stretch.longest_to, executed, restarts);
+    stretch_report(options.out);
     fclose(options.out);
 }
 
 static bool read_option(const char *word)
 {
     if (strncmp(word, "out=", 4) == 0)
-        return (options.out = fopen(word + 4, "w")) != NULL;
+        return (options.out = fopen(word + 4, "a")) != NULL;
     if (sscanf(word, "user=%" SCNx64 "-%" SCNx64, &options.user.low, &options.user.high) == 2)
         return true;
     if (sscanf(word, "vectors=%" SCNx64 "-%" SCNx64, &options.vectors.low, &options.vectors.high) == 2)
         return true;
     if (sscanf(word, "trace=%" SCNd64, &options.trace) == 1)
+        return true;
+    if (sscanf(word, "span=%" SCNu64 "-%" SCNu64, &options.span_from, &options.span_to) == 2)
         return true;
     options.stretch_only |= strncmp(word, "stretch", 7) == 0;
     return strncmp(word, "stretch", 7) == 0;
