@@ -125,10 +125,9 @@ fn vectors() -> Outcome {
     odd[reg::RBX] = 0x0123_4567_89AB_CDEF;
     let mut stack = registers();
     stack[reg::RSP] = 0x8000_0000_0000_1000;
-    let cases: [(&str, &[u8], Registers, u64, u64); 14] = [
+    let cases: [(&str, &[u8], Registers, u64, u64); 13] = [
         ("div by zero", &[0x31, 0xC9, 0xF7, 0xF1], registers(), 0, 0),
         ("ud2", UD2, registers(), 6, 0),
-        ("lock mov", &[0xF0, 0x89, 0xC0], registers(), 6, 0),
         ("hlt", &[0xF4], registers(), 13, 0),
         ("cli", &[0xFA], registers(), 13, 0),
         ("mov rax, cr0", &[0x0F, 0x20, 0xC0], registers(), 13, 0),
