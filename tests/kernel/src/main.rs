@@ -35,11 +35,11 @@ fn main() -> ! {
     let _ = sigma0::ports(CMOS, 1);
     let _ = sigma0::ports(DIAGNOSTIC, 2);
     world::init();
-    if false {calls::run();
+    calls::run();
     memory::run();
     protocols::run();
     states::run();
-    protocols::sigma0::run();}
+    protocols::sigma0::run();
     sigma0::close();
     hostile::run();
     case("checker_at_the_end", world::sound);
