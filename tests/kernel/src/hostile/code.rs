@@ -82,7 +82,7 @@ fn compatibility_mode() -> Outcome {
     let victim = Victim::task()?;
     // What a 32-bit segment would run: `syscall`, from which there is no way to the kernel's entry.
     machine::write_bytes(victim.data(), &[0x0F, 0x05, 0xCC]);
-    for selector in 0..=0x47u64 {
+    for selector in [0x1B].into_iter().chain(0..=0x47u64) {
         machine::write(victim.data() + 64, selector << 32 | victim.data());
         let mut regs = registers();
         regs[reg::RBX] = victim.data() + 64;
