@@ -176,6 +176,5 @@ pub unsafe fn finish(frames: &mut Frames, top: u64) -> KernelTables {
     unsafe { cpu::write_cr3(tables.root) };
     pic::init();
     crate::clock::start(timer::counter_hz());
-    timer::start();
     tables
 }
