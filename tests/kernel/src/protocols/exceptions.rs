@@ -158,7 +158,9 @@ fn vectors() -> Outcome {
     check!(matches!(seen[reg::VECTOR], 12 | 13), "a non-canonical push raised vector {}", seen[reg::VECTOR]);
     victim.abandon()?;
     let seen = exception(&victim, SSE_DIVISION, registers())?;
-    same!("the vector of an unmasked SSE division by zero", seen[reg::VECTOR], 19);
+    // Emulators may leave the SSE exceptions out: then the code runs to its end.
+    let parked = seen[reg::RIP] == victim.code() + SSE_DIVISION.len() as u64;
+    check!(seen[reg::VECTOR] == 19 || parked, "an unmasked SSE division by zero raised vector {}", seen[reg::VECTOR]);
     victim.abandon()?;
     victim.delete()
 }
