@@ -4,11 +4,11 @@
 //! the line's id.
 
 use abi::id::SYSTEM_BASE;
-use abi::{CallError, IpcErrorKind, Phase, ThreadId};
+use abi::{CallError, IpcErrorKind, ThreadId};
 
 use crate::arch::{self, TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::{Kind, fail_early, finish, go_on, queue, receive, send};
+use crate::ipc::{Kind, fail_at_once, finish, go_on, queue, receive, send};
 use crate::sched::{self, tick};
 use crate::space::SpaceRef;
 use crate::thread;
@@ -17,6 +17,21 @@ use crate::thread;
 const TIMER_LINE: u32 = 0;
 /// The cascade of the second interrupt controller; the kernel keeps it.
 const CASCADE_LINE: u32 = 2;
+
+/// Lets interrupts in now and then in a loop whose length users decide. They are
+/// only noted; whoever runs next is chosen after they have been handled.
+#[derive(Default)]
+pub struct Pace(u32);
+
+impl Pace {
+    /// One more round of the loop.
+    pub fn round(&mut self) {
+        self.0 += 1;
+        if self.0 % 16 == 0 {
+            let _ = arch::interrupt_pending();
+        }
+    }
+}
 
 /// An interrupt of `line` came while `running` had the processor in user mode or
 /// was idle; returns who runs next.
@@ -71,7 +86,7 @@ fn deliver(line: u32) {
 pub fn acknowledge(sender: TcbRef, to: ThreadId) -> TcbRef {
     let source = thread::lookup(to).filter(|source| source.partner.get() == sender.id.get());
     if source.is_none() {
-        fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
+        fail_at_once(sender, IpcErrorKind::NonExisting);
         return go_on(sender);
     }
     arch::unmask(to.number() as u8);

@@ -16,6 +16,7 @@ pub mod queue;
 pub mod receive;
 pub mod rendezvous;
 pub mod send;
+pub mod simple_string;
 pub mod strings;
 pub mod syscall;
 pub mod timeout;
@@ -81,6 +82,15 @@ pub fn fail(thread: TcbRef, error: IpcError) {
     } else {
         kernel_message::failed(thread, error.kind);
     }
+}
+
+/// The send phase of `thread` fails at once, before it waited: MR0 is just the error
+/// bit (X.2 4.1).
+pub fn fail_at_once(thread: TcbRef, kind: IpcErrorKind) {
+    if let (Kind::User, Some(utcb)) = (thread.kind.get(), Utcb::of(thread)) {
+        utcb.set_mr(0, 0);
+    }
+    fail_early(thread, kind, Phase::Send);
 }
 
 /// `fail` before anything was transferred.

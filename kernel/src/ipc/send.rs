@@ -1,10 +1,10 @@
 //! The send phase: find the receiver, meet it or wait for it.
 
 use abi::time::Deadline;
-use abi::{IpcErrorKind, Phase, ThreadId, Timeouts};
+use abi::{IpcErrorKind, ThreadId, Timeouts};
 
 use super::rendezvous::{self, Busy, Waits};
-use super::{Kind, fail_early, go_on, propagation, queue, transfer};
+use super::{Kind, fail_at_once, go_on, propagation, queue, transfer};
 use crate::arch::{TcbRef, cpu};
 use crate::{clock, irq, sched, thread};
 
@@ -15,7 +15,7 @@ pub fn send(sender: TcbRef, to: ThreadId) -> TcbRef {
         return irq::acknowledge(sender, to);
     }
     let Some(receiver) = thread::lookup(to) else {
-        fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
+        fail_at_once(sender, IpcErrorKind::NonExisting);
         return go_on(sender);
     };
     if sender.kind.get() == Kind::User {
@@ -30,7 +30,7 @@ pub fn send(sender: TcbRef, to: ThreadId) -> TcbRef {
     };
     match deadline {
         Deadline::Now => {
-            fail_early(sender, IpcErrorKind::Timeout, Phase::Send);
+            fail_at_once(sender, IpcErrorKind::Timeout);
             go_on(sender)
         }
         Deadline::Never => poll(sender, receiver),

@@ -100,6 +100,8 @@ pub struct Tcb {
     pub resume: Cell<Resume>,
     /// What kind of message the thread is exchanging.
     pub kind: Cell<Kind>,
+    /// The log has said that the thread has no handler.
+    pub reported: Cell<bool>,
     /// Priority, 0 to 255.
     pub priority: Cell<u8>,
     /// Halted by ExchangeRegisters (takes effect when the thread would be ready).
@@ -188,6 +190,15 @@ impl TcbRef {
             ThreadId::local(self.utcb.get())
         } else {
             self.id.get()
+        }
+    }
+
+    /// Gives up the map or unmap operation the thread was preempted in.
+    pub fn abandon_job(self) {
+        match self.job.take() {
+            Some(Job::Map(mut job)) => job.abandon(),
+            Some(Job::Unmap(mut job)) => job.abandon(),
+            other => self.job.set(other),
         }
     }
 

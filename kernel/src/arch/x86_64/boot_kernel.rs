@@ -4,14 +4,11 @@
 use super::features::{self, Features};
 use super::percpu::{cpu, set_current};
 use super::tcbs::TcbRef;
-use super::{boot, descriptors, iobitmap, kernel_tables, physmap, pic};
+use super::{boot, descriptors, iobitmap, kernel_tables, physmap, pic, timer};
 use crate::boot::Handover;
 use crate::boot::memory::BIOS_CONVENTIONAL;
 use crate::mem::{self, PhysFrame, Quota, frames, reserved};
 use crate::{arch, start};
-
-/// Interrupt line of the timer.
-const TIMER_LINE: u32 = 0;
 
 /// Starts the kernel on a booted machine; returns the first thread to run.
 #[must_use]
@@ -34,7 +31,8 @@ pub fn begin(handover: &Handover) -> TcbRef {
     set_current(start::make_idle(handover.tables.root));
     descriptors::init();
     let first = start::start(handover.servers, handover.kip);
-    pic::unmask(TIMER_LINE as u8);
+    timer::start();
+    pic::unmask(timer::LINE);
     first
 }
 

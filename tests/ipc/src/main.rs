@@ -1,0 +1,85 @@
+//! IPC on a running kernel, broadly: every form, every error, strings, mappings,
+//! propagation, deletion, and the fast path against the complete path.
+//!
+//! A root task without servers. The first thread conducts: it gives orders to
+//! puppets (threads in three spaces), lets them run until all wait, and looks at
+//! what each of them saw. One line per test, then `tests done`.
+#![no_std]
+#![no_main]
+
+mod errors;
+mod faults;
+mod forms;
+mod items;
+mod pager;
+mod partners;
+mod paths;
+mod puppet;
+mod raw;
+mod speed;
+mod stage;
+mod strings;
+mod verdict;
+
+use runtime::{boot_entry, direct_println};
+use stage::Stage;
+use verdict::Verdict;
+
+boot_entry!(main);
+
+/// A group: its name and its tests.
+type Group = (&'static str, &'static [(&'static str, fn(&Stage) -> Verdict)]);
+
+const GROUPS: [Group; 8] = [
+    ("forms", forms::TESTS),
+    ("errors", errors::TESTS),
+    ("strings", strings::TESTS),
+    ("faults", faults::TESTS),
+    ("items", items::TESTS),
+    ("partners", partners::TESTS),
+    ("speed", speed::TESTS),
+    ("paths", paths::TESTS),
+];
+
+/// Exit values of the emulator's exit device.
+const PASSED: u8 = 0x10;
+const FAILED: u8 = 0x11;
+
+fn main() -> ! {
+    let _ = runtime::sigma0::ports(runtime::direct::BASE, runtime::direct::PORT_BITS);
+    let _ = runtime::sigma0::ports(0xF4, 2);
+    let stage = match Stage::build() {
+        Ok(stage) => stage,
+        Err(what) => {
+            direct_println!("test stage ... FAILED: {what} was refused; the kernel's error code is {}",
+                runtime::utcb::error_code());
+            direct_println!("tests done");
+            raw::exit(FAILED)
+        }
+    };
+    let failures: usize = GROUPS.iter().map(|group| run(&stage, group)).sum();
+    direct_println!("tests done");
+    raw::exit(if failures == 0 { PASSED } else { FAILED })
+}
+
+/// Runs a group, then the kernel's own checker; returns the number of failures.
+fn run(stage: &Stage, (group, tests): &Group) -> usize {
+    let mut failures = 0;
+    for (name, test) in *tests {
+        stage.reset();
+        let verdict = test(stage);
+        failures += usize::from(verdict.is_err());
+        match verdict {
+            Ok(()) => direct_println!("test {group}::{name} ... ok"),
+            Err(complaint) => direct_println!("test {group}::{name} ... FAILED: {complaint}"),
+        }
+    }
+    stage.reset();
+    let violations = stage::violations();
+    if violations == 0 {
+        direct_println!("test {group}::kernel_checker ... ok");
+    } else {
+        direct_println!("test {group}::kernel_checker ... FAILED: the kernel found {violations} broken invariants");
+    }
+    failures + usize::from(violations != 0)
+}

@@ -1,0 +1,392 @@
+//! Puppets: threads that carry out Ipcs as ordered and report everything they see.
+//!
+//! A puppet's orders and outcomes lie in memory that all spaces of the test share,
+//! so orders reach it without any IPC. It is started anew by ExchangeRegisters,
+//! whatever it was in, carries out its orders one after the other, and parks.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use abi::syscall::{COMPLETE_PATH, exregs};
+use abi::{IpcError, MsgTag, StringItem, ThreadId, Time, Timeouts, utcb};
+use runtime::syscall::ThreadRegisters;
+
+use crate::raw::{self, Registers};
+
+/// Number of puppets.
+pub const PUPPETS: usize = 16;
+/// Orders that a puppet can have at a time.
+pub const STEPS: usize = 4;
+const STACK: usize = 8192;
+const LOG: usize = 256;
+
+/// One Ipc to carry out.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Order {
+    pub to: ThreadId,
+    pub from: ThreadId,
+    /// Timeouts word; may have `COMPLETE_PATH` set.
+    pub timeouts: u64,
+    /// MR0 to MR63.
+    pub mr: [u64; 64],
+    /// BR0 to BR32.
+    pub br: [u64; 33],
+    pub xfer_timeouts: u64,
+    pub virtual_sender: ThreadId,
+    /// Address of the link to call, 0 for the trap.
+    pub link: u64,
+    /// RFLAGS.
+    pub flags: u64,
+    /// What RCX, R11 and RBP hold.
+    pub garbage: [u64; 3],
+}
+
+/// What came of one.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Outcome {
+    pub from: ThreadId,
+    pub mr: [u64; 64],
+    pub error: u64,
+    pub actual_sender: ThreadId,
+    pub rdi: u64,
+    pub sp_change: u64,
+    pub flags: u64,
+    /// The link it was made by, 0: the trap.
+    pub link: u64,
+    /// Time stamp counter right before and after.
+    pub before: u64,
+    pub after: u64,
+    /// The clock before and after, µs.
+    pub began_us: u64,
+    pub ended_us: u64,
+}
+
+/// A puppet's shared memory.
+#[repr(C)]
+struct Slot {
+    orders: [Order; STEPS],
+    outcomes: [Outcome; STEPS],
+    ordered: usize,
+    done: usize,
+}
+
+struct Shared<T>(UnsafeCell<T>);
+
+// SAFETY: a slot is written by the conductor while its puppet does not run, and by
+// its puppet while the conductor waits for all puppets; a stack by its puppet.
+unsafe impl<T> Sync for Shared<T> {}
+
+const NO_SLOT: Slot = Slot { orders: [Order::NONE; STEPS], outcomes: [Outcome::NONE; STEPS], ordered: 0, done: 0 };
+static SLOTS: [Shared<Slot>; PUPPETS] = [const { Shared(UnsafeCell::new(NO_SLOT)) }; PUPPETS];
+static STACKS: [Shared<[u64; STACK / 8]>; PUPPETS] = [const { Shared(UnsafeCell::new([0; STACK / 8])) }; PUPPETS];
+static LOG_WORDS: [AtomicU64; LOG] = [const { AtomicU64::new(0) }; LOG];
+static LOG_LEN: AtomicU64 = AtomicU64::new(0);
+
+impl Order {
+    /// Neither phase.
+    pub const NONE: Self = Self {
+        to: ThreadId::NIL,
+        from: ThreadId::NIL,
+        timeouts: 0,
+        mr: [0; 64],
+        br: [0; 33],
+        xfer_timeouts: 0,
+        virtual_sender: ThreadId::NIL,
+        link: 0,
+        flags: abi::syscall::USER_FLAGS,
+        garbage: [0; 3],
+    };
+
+    /// Both phases, infinite timeouts, an empty message.
+    pub fn new(to: ThreadId, from: ThreadId) -> Self {
+        let local = to.is_local() || from.is_local();
+        let link = if local { abi::layout::stub_address(abi::layout::stub::IPC) } else { 0 };
+        Self { to, from, link, ..Self::NONE }
+    }
+
+    /// Send only.
+    pub fn send(to: ThreadId) -> Self {
+        Self::new(to, ThreadId::NIL)
+    }
+
+    /// Receive only.
+    pub fn receive(from: ThreadId) -> Self {
+        Self::new(ThreadId::NIL, from)
+    }
+
+    /// Open wait.
+    pub fn wait() -> Self {
+        Self::receive(ThreadId::ANY)
+    }
+
+    /// Send and receive from the same.
+    pub fn call(to: ThreadId) -> Self {
+        Self::new(to, to)
+    }
+
+    /// Reply and open wait.
+    pub fn reply_wait(to: ThreadId) -> Self {
+        Self::new(to, ThreadId::ANY).within(Time::ZERO, Time::NEVER)
+    }
+
+    /// With these timeouts.
+    pub fn within(mut self, send: Time, receive: Time) -> Self {
+        self.timeouts = Timeouts::new(send, receive).0;
+        self
+    }
+
+    /// With this label.
+    pub fn label(mut self, label: u64) -> Self {
+        self.mr[0] = self.mr[0] & 0xFFFF | label << 16;
+        self
+    }
+
+    /// With these untyped words (before any item).
+    pub fn words(mut self, words: &[u64]) -> Self {
+        self.mr[1..=words.len()].copy_from_slice(words);
+        self.mr[0] = self.mr[0] & !0x3F | words.len() as u64;
+        self
+    }
+
+    /// With one more typed item of these words.
+    pub fn item(mut self, words: &[u64]) -> Self {
+        let tag = MsgTag(self.mr[0]);
+        let at = 1 + tag.untyped() + tag.typed();
+        self.mr[at..at + words.len()].copy_from_slice(words);
+        self.mr[0] += (words.len() as u64) << 6;
+        self
+    }
+
+    /// With one more simple string.
+    pub fn string(self, address: u64, len: u64) -> Self {
+        self.item(&StringItem::simple(address, len))
+    }
+
+    /// Accepts strings into the buffers that these words from BR1 on describe.
+    pub fn buffers(mut self, words: &[u64]) -> Self {
+        self.br[0] |= 1;
+        self.br[1..=words.len()].copy_from_slice(words);
+        self
+    }
+
+    /// Accepts one string.
+    pub fn buffer(self, address: u64, len: u64) -> Self {
+        self.buffers(&StringItem::simple(address, len))
+    }
+
+    /// Accepts mappings.
+    pub fn window(mut self, window: abi::Fpage) -> Self {
+        self.br[0] |= window.0 & !0xF;
+        self
+    }
+
+    /// Propagates in the name of `from`.
+    pub fn propagate(mut self, from: ThreadId) -> Self {
+        self.mr[0] |= MsgTag::PROPAGATED;
+        self.virtual_sender = from;
+        self
+    }
+
+    /// With transfer timeouts.
+    pub fn transfer_within(mut self, send: Time, receive: Time) -> Self {
+        self.xfer_timeouts = Timeouts::new(send, receive).0;
+        self
+    }
+
+    /// On the complete path.
+    pub fn complete(mut self) -> Self {
+        self.timeouts |= COMPLETE_PATH;
+        self
+    }
+}
+
+impl Outcome {
+    const NONE: Self = Self {
+        from: ThreadId::NIL,
+        mr: [0; 64],
+        error: 0,
+        actual_sender: ThreadId::NIL,
+        rdi: 0,
+        sp_change: 0,
+        flags: 0,
+        link: 0,
+        before: 0,
+        after: 0,
+        began_us: 0,
+        ended_us: 0,
+    };
+
+    /// The tag.
+    pub fn tag(&self) -> MsgTag {
+        MsgTag(self.mr[0])
+    }
+
+    /// The error, if it failed.
+    pub fn failure(&self) -> Option<IpcError> {
+        self.tag().is_error().then(|| IpcError::decode(self.error)).flatten()
+    }
+}
+
+/// A puppet, as the conductor knows it.
+#[derive(Clone, Copy)]
+pub struct Puppet {
+    pub index: usize,
+    pub id: ThreadId,
+    /// Its UTCB pointer, the local id.
+    pub local: ThreadId,
+}
+
+impl Puppet {
+    /// How `viewer` sees it, given whether both are in one space.
+    pub fn name(&self, same_space: bool) -> ThreadId {
+        if same_space { self.local } else { self.id }
+    }
+
+    /// Gives it orders and starts it. It runs when the conductor settles.
+    pub fn start(&self, orders: &[Order]) {
+        let slot = SLOTS[self.index].0.get();
+        // SAFETY: the puppet does not run while the conductor does (see `Shared`).
+        unsafe {
+            (&mut (*slot).orders)[..orders.len()].copy_from_slice(orders);
+            (*slot).outcomes = [Outcome::NONE; STEPS];
+            (*slot).ordered = orders.len();
+            (*slot).done = 0;
+        }
+        self.launch();
+    }
+
+    /// One order.
+    pub fn order(&self, order: Order) {
+        self.start(&[order]);
+    }
+
+    /// Ends whatever it does; it parks.
+    pub fn stop(&self) {
+        self.start(&[]);
+    }
+
+    fn launch(&self) {
+        let top = STACKS[self.index].0.get() as u64 + STACK as u64 - 64;
+        // SAFETY: the top of the stack of a thread that starts anew.
+        unsafe { (top as *mut u64).write_volatile(self.index as u64) };
+        let control = exregs::HALT_VALID | exregs::ABORT_RECEIVE | exregs::ABORT_SEND | exregs::SP | exregs::IP;
+        let _ = self.exchange(ThreadRegisters { control, sp: top, ip: raw::start_address(), ..Default::default() });
+    }
+
+    /// ExchangeRegisters on it.
+    pub fn exchange(&self, registers: ThreadRegisters) -> (u64, ThreadRegisters) {
+        // SAFETY: a puppet borrows nothing; where it runs, it runs the puppet's code.
+        unsafe { runtime::syscall::exchange_registers(self.id.0, registers) }
+    }
+
+    /// Aborts its IPC, in its sending or receiving phase; returns the old control bits.
+    pub fn abort(&self, control: u64) -> u64 {
+        self.exchange(ThreadRegisters { control, ..Default::default() }).1.control
+    }
+
+    /// Number of orders it has carried out.
+    pub fn done(&self) -> usize {
+        // SAFETY: see `Shared`; volatile, since the puppet writes it.
+        unsafe { (&raw const (*SLOTS[self.index].0.get()).done).read_volatile() }
+    }
+
+    /// What came of order `step`.
+    pub fn outcome(&self, step: usize) -> Outcome {
+        // SAFETY: as in `done`.
+        unsafe { (&raw const (*SLOTS[self.index].0.get()).outcomes[step]).read_volatile() }
+    }
+}
+
+/// A puppet's life. `index` tells which one it is.
+pub extern "C" fn run(index: usize) -> ! {
+    runtime::utcb::set_exception_handler(ThreadId::NIL);
+    let slot = SLOTS[index].0.get();
+    // SAFETY: the slot is this puppet's while it runs.
+    let (slot, mut step) = unsafe { (&mut *slot, 0) };
+    while step < slot.ordered {
+        slot.outcomes[step] = carry_out(&slot.orders[step]);
+        step += 1;
+        // SAFETY: a plain store that the conductor reads.
+        unsafe { (&raw mut slot.done).write_volatile(step) };
+        let at = LOG_LEN.fetch_add(1, SeqCst) as usize;
+        LOG_WORDS[at % LOG].store((index as u64) << 8 | step as u64, SeqCst);
+    }
+    raw::close_acceptor();
+    runtime::thread::park()
+}
+
+fn carry_out(order: &Order) -> Outcome {
+    // SAFETY: the buffers that orders name are test memory, read by nobody meanwhile.
+    unsafe {
+        (8..64).for_each(|index| raw::set_utcb_word(index as isize, order.mr[index]));
+        (0..33).for_each(|index| raw::set_utcb_word(utcb::BR0 - index as isize, order.br[index]));
+        raw::set_utcb_word(utcb::XFER_TIMEOUTS, order.xfer_timeouts);
+        raw::set_utcb_word(utcb::VIRTUAL_SENDER, order.virtual_sender.0);
+        raw::set_utcb_word(utcb::ERROR_CODE, 0);
+    }
+    let mr = &order.mr;
+    let mut registers = Registers {
+        rax: mr[1],
+        rbx: mr[2],
+        rcx: order.garbage[0],
+        rdx: order.from.0,
+        rsi: order.to.0,
+        rdi: runtime::utcb::pointer(),
+        rbp: order.garbage[1],
+        r8: order.timeouts,
+        r9: mr[0],
+        r10: mr[3],
+        r11: order.garbage[2],
+        r12: mr[4],
+        r13: mr[5],
+        r14: mr[6],
+        r15: mr[7],
+        flags: order.flags,
+        sp: 0,
+        link: order.link,
+        ..Registers::default()
+    };
+    let began_us = runtime::clock::now_us();
+    // SAFETY: as above.
+    unsafe { raw::ipc(&mut registers) };
+    report(&registers, began_us)
+}
+
+fn report(after: &Registers, began_us: u64) -> Outcome {
+    let mut outcome = Outcome {
+        from: ThreadId(after.rsi),
+        error: raw::utcb_word(utcb::ERROR_CODE),
+        actual_sender: ThreadId(raw::utcb_word(utcb::VIRTUAL_SENDER)),
+        rdi: after.rdi,
+        sp_change: after.sp,
+        flags: after.flags,
+        link: after.link,
+        before: after.before,
+        after: after.after,
+        began_us,
+        ended_us: runtime::clock::now_us(),
+        ..Outcome::NONE
+    };
+    let first = [after.r9, after.rax, after.rbx, after.r10, after.r12, after.r13, after.r14, after.r15];
+    outcome.mr[..8].copy_from_slice(&first);
+    (8..64).for_each(|index| outcome.mr[index] = raw::utcb_word(index as isize));
+    outcome
+}
+
+/// Forgets all events.
+pub fn clear_log() {
+    LOG_LEN.store(0, SeqCst);
+}
+
+/// Number of events since `clear_log`.
+pub fn log_len() -> usize {
+    LOG_LEN.load(SeqCst) as usize
+}
+
+/// Event number `at`: the puppet and how many orders it had carried out.
+pub fn event(at: usize) -> (usize, usize) {
+    let word = LOG_WORDS[at % LOG].load(SeqCst);
+    ((word >> 8) as usize, (word & 0xFF) as usize)
+}
