@@ -24,7 +24,8 @@ pub fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
         Some(Call::Inspect) => inspect::call(caller, frame),
         Some(Call::Unmap) | None => set_result(caller, frame, Err(CallError::InvalidParameter)),
     }
-    ipc::go_on(caller)
+    // The call may have made a thread ready, or changed a priority.
+    if caller.is_ready() { sched::tick::reschedule(caller) } else { ipc::go_on(caller) }
 }
 
 /// Reports success (1) or failure (0 and ErrorCode).

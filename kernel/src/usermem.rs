@@ -5,9 +5,15 @@
 //! write them), so every word is read once and then is a value. Strings are
 //! reached page by page after `AddressSpace::resolve` has checked them.
 
+use core::cell::UnsafeCell;
+
 use abi::{ThreadId, utcb};
 
 use crate::arch::{TcbRef, phys_to_virt};
+use crate::techniques;
+
+/// So many words are copied faster one by one than by a call.
+const FEW: usize = 8;
 
 /// A thread's UTCB: a pointer to MR0 that is valid as long as the thread is active.
 #[derive(Clone, Copy)]
@@ -21,29 +27,42 @@ impl Utcb {
         (address != 0).then_some(Self(address as *mut u64))
     }
 
+    /// The word at `index` words from U; indices wrap at the UTCB's ends.
+    #[inline(always)]
+    fn slot(self, index: isize) -> *mut u64 {
+        // `utcb_k` points 512 bytes into a 1 KiB block of a kernel frame that lives
+        // as long as the thread is active: -64..64 words.
+        self.0.wrapping_offset((index + 64 & 127) - 64)
+    }
+
     /// Reads the word at `index` words from U (see `abi::utcb`).
+    #[inline(always)]
     #[must_use]
     pub fn word(self, index: isize) -> u64 {
-        // SAFETY: `utcb_k` points 512 bytes into a 1 KiB block of a kernel frame
-        // that lives as long as the thread is active; indices are -64..64.
-        unsafe { self.0.offset(index.clamp(-64, 63)).read_volatile() }
+        // SAFETY: `slot` stays inside the UTCB.
+        unsafe { self.slot(index).read_volatile() }
     }
 
     /// Writes the word at `index` words from U.
+    #[inline(always)]
     pub fn set_word(self, index: isize, value: u64) {
-        // SAFETY: as in `word`.
-        unsafe { self.0.offset(index.clamp(-64, 63)).write_volatile(value) }
+        // SAFETY: `slot` stays inside the UTCB.
+        unsafe { self.slot(index).write_volatile(value) }
     }
 
     /// Message register `index`, 0 to 63.
+    #[inline(always)]
     #[must_use]
     pub fn mr(self, index: usize) -> u64 {
-        self.word((index & 63) as isize)
+        // SAFETY: message registers are the words 0 to 63 from U.
+        unsafe { self.0.wrapping_add(index & 63).read_volatile() }
     }
 
     /// Sets message register `index`.
+    #[inline(always)]
     pub fn set_mr(self, index: usize, value: u64) {
-        self.set_word((index & 63) as isize, value);
+        // SAFETY: message registers are the words 0 to 63 from U.
+        unsafe { self.0.wrapping_add(index & 63).write_volatile(value) }
     }
 
     /// Buffer register `index`, 0 to 32.
@@ -75,6 +94,9 @@ impl Utcb {
             return;
         }
         let (first, last) = (first & 63, last & 63);
+        if last - first < FEW {
+            return (first..=last).for_each(|index| self.set_mr(index, source.mr(index)));
+        }
         // SAFETY: both blocks hold 64 message registers from U on; the blocks are
         // the same or disjoint.
         unsafe { core::ptr::copy(source.0.add(first), self.0.add(first), last + 1 - first) };
@@ -87,8 +109,25 @@ pub fn copy_phys(to: u64, from: u64, len: usize) {
     // SAFETY: resolved user pages are ordinary memory in the physical map; the
     // copy stays inside one page on either side. Overlap is possible when a user
     // sends a string to itself, hence `copy` semantics are kept word by word.
-    unsafe { crate::arch::copy_bytes(phys_to_virt(to), phys_to_virt(from), len) };
+    unsafe {
+        if techniques::SINGLE_COPY {
+            crate::arch::copy_bytes(phys_to_virt(to), phys_to_virt(from), len);
+        } else {
+            let buffer = COPY_BUFFER.0.get().cast();
+            crate::arch::copy_bytes(buffer, phys_to_virt(from), len.min(COPY_BYTES));
+            crate::arch::copy_bytes(phys_to_virt(to), buffer, len.min(COPY_BYTES));
+        }
+    };
 }
+
+/// Longest copy, bytes: nobody copies more than a page at once.
+const COPY_BYTES: usize = 4096;
+
+/// The buffer of the twofold copy, when the single copy is switched off.
+struct CopyBuffer(UnsafeCell<[u8; if techniques::SINGLE_COPY { 0 } else { COPY_BYTES }]>);
+// SAFETY: one processor, interrupts off, and no copy is interrupted by another.
+unsafe impl Sync for CopyBuffer {}
+static COPY_BUFFER: CopyBuffer = CopyBuffer(UnsafeCell::new([0; if techniques::SINGLE_COPY { 0 } else { COPY_BYTES }]));
 
 /// Reads one byte at a resolved physical address.
 #[must_use]

@@ -5,6 +5,7 @@ mod common;
 
 use abi::{Fpage, MapItem, Rights};
 use common::{Machine, RAM, Random};
+use kernel::arch::{hardware, pcid};
 use kernel::mem::inspect::{Record, Tree};
 use kernel::mem::space::Area;
 use kernel::mem::{
@@ -17,7 +18,14 @@ fn page(addr: u64, bits: u32, rights: Rights) -> Fpage {
 }
 
 /// Maps 2^`bits` bytes at `from` to `to`.
-fn map(src: SpaceRef, dst: SpaceRef, from: u64, to: u64, bits: u32, rights: Rights) -> Result<(), NoMemory> {
+fn map(
+    src: SpaceRef,
+    dst: SpaceRef,
+    from: u64,
+    to: u64,
+    bits: u32,
+    rights: Rights,
+) -> Result<(), NoMemory> {
     let item = MapItem::map(page(from, bits, rights), to);
     MapJob::new(src, dst, item, Fpage::COMPLETE).finish()
 }
@@ -192,6 +200,69 @@ fn resolving_marks_pages_and_unmap_reports_it() {
 }
 
 #[test]
+fn translations_are_forgotten_where_they_may_be_cached() {
+    let machine = Machine::new(2, 200, true);
+    let [sigma0, a, b] = machine.spaces[..] else { panic!("three spaces") };
+    let forgotten = |action: &dyn Fn()| {
+        let before = hardware::invalidations();
+        action();
+        hardware::invalidations() - before
+    };
+    let fill = |space| map(sigma0, space, RAM, RAM, 14, Rights::RWX).expect("it can pay");
+    hardware::write_cr3(a.cr3());
+    assert_eq!(forgotten(&|| fill(a)), 0, "nothing is cached of what was not there");
+    assert_eq!(forgotten(&|| fill(b)), 0);
+    assert_eq!(
+        forgotten(&|| {
+            flush(a, RAM, 12, Rights::W);
+        }),
+        1
+    );
+    let again = || map(sigma0, a, RAM, RAM, 12, Rights::RWX).expect("it can pay");
+    assert_eq!(forgotten(&again), 1, "a page that was read-only may be cached as such");
+    assert_eq!(
+        forgotten(&|| {
+            flush(b, RAM, 14, Rights::RWX);
+        }),
+        0,
+        "not the current space"
+    );
+    assert_eq!(
+        forgotten(&|| {
+            flush(a, RAM, 14, Rights::RWX);
+        }),
+        4
+    );
+}
+
+thread_local! {
+    static LOSERS: std::cell::RefCell<Vec<u32>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+#[test]
+fn a_stolen_pcid_is_announced() {
+    let machine = Machine::new(0, 0, false);
+    kernel::mem::enable_pcids();
+    kernel::mem::on_cr3_change(|space| LOSERS.with(|list| list.borrow_mut().push(space.id())));
+    let create = |id| AddressSpace::create(id, &machine.bank, 2).expect("the pool is fresh");
+    let spaces: Vec<_> = (1..pcid::COUNT as u32).map(create).collect();
+    assert!(
+        spaces.iter().all(|space| space.cr3() == space.root() | u64::from(space.pcid()) | 1 << 63)
+    );
+    let before = hardware::invalidations();
+    let last = create(5000);
+    assert!(hardware::invalidations() > before, "the loser's translations are flushed");
+    assert_eq!(LOSERS.with(|list| list.borrow().clone()), [1]);
+    assert_eq!((spaces[0].pcid(), spaces[0].cr3()), (0, spaces[0].root()));
+    assert_eq!(last.pcid(), 1);
+    spaces[6].free(&machine.bank);
+    assert_eq!(create(5001).pcid(), 7, "a free one nearby");
+    hardware::write_cr3(spaces[7].cr3());
+    assert_eq!(create(5002).pcid(), 8, "the next in turn");
+    assert_eq!(hardware::read_cr3(), spaces[7].root(), "the loser runs on without it");
+}
+
+#[test]
 fn the_tree_is_listed_in_preorder() {
     let machine = Machine::new(3, 200, false);
     let [sigma0, a, b, c] = machine.spaces[..] else { panic!("four spaces") };
@@ -202,13 +273,16 @@ fn the_tree_is_listed_in_preorder() {
     map(a, c, RAM + 0x4000, 0x6000, 12, Rights::RW).expect("it can pay");
     let record = |depth, space, vaddr, bits, rights| Record { depth, space, vaddr, bits, rights };
     let listed: Vec<_> = Tree::of(sigma0, RAM + 0x3000).collect();
-    assert_eq!(listed, [
-        record(0, 1, RAM + 0x3000, 21, Rights::RWX),
-        record(1, 2, RAM + 0x3000, 21, Rights::RWX),
-        record(2, 4, 0x5000, 12, Rights::RW),
-        record(2, 3, 0x3000, 12, Rights::RX),
-        record(3, 4, 0x9000, 12, Rights::R),
-    ]);
+    assert_eq!(
+        listed,
+        [
+            record(0, 1, RAM + 0x3000, 21, Rights::RWX),
+            record(1, 2, RAM + 0x3000, 21, Rights::RWX),
+            record(2, 4, 0x5000, 12, Rights::RW),
+            record(2, 3, 0x3000, 12, Rights::RX),
+            record(3, 4, 0x9000, 12, Rights::R),
+        ]
+    );
 }
 
 #[test]
@@ -291,7 +365,7 @@ fn interleave(seed: u64, hole: bool, pages: u64, steps: u32) {
             Job::Unmap(job) => job.step(budget) == Step::Done,
         };
         if done {
-            drop(jobs.swap_remove(index));
+            jobs.swap_remove(index);
         }
         if number % 512 == 0 {
             assert_eq!(machine.violations(true), [], "jobs under way, step {number}");

@@ -58,7 +58,11 @@ impl Pair {
             for port in 0..PORTS {
                 let expected = self.model.from[index][port].is_some();
                 assert_eq!(io::allowed(*space, port as u16), expected, "space {index} port {port}");
-                assert_eq!(iobitmap::is_open(*space, port as u16), expected, "bitmap {index} {port}");
+                assert_eq!(
+                    iobitmap::is_open(*space, port as u16),
+                    expected,
+                    "bitmap {index} {port}"
+                );
             }
         }
     }
@@ -84,7 +88,11 @@ fn run(seed: u64, operations: u32) {
     }
     let mut pair = Pair { machine, model: Ports::new(5, PORTS), random: Random::seeded(seed) };
     for number in 1..=operations {
-        if pair.random.one_in(3) { pair.unmap() } else { pair.transfer() }
+        if pair.random.one_in(3) {
+            pair.unmap()
+        } else {
+            pair.transfer()
+        }
         pair.compare();
         if number % 500 == 0 {
             assert_eq!(pair.machine.violations(false), [], "after {number} operations");

@@ -273,3 +273,73 @@ fn a_destruction_outlives_its_thread() {
     assert!(frames::free() > before, "{} frames of {before} are free", frames::free());
     drop(machine);
 }
+
+#[test]
+fn a_used_up_quantum_is_reported_from_user_mode_only() {
+    let (_machine, spaces) = machine(1);
+    let busy = thread(spaces[0], 0, ThreadId::NIL);
+    let scheduler = thread(spaces[0], 1, ThreadId::NIL);
+    let _ = ipc(scheduler, ThreadId::NIL, ThreadId::ANY);
+    busy.scheduler.set(scheduler.id.get());
+    busy.quantum_left_us.set(0);
+    set_current(busy);
+    kernel::sched::grant_slice(busy);
+    busy.resume.set(Resume::Unmap);
+    assert!(kernel::sched::tick::tick(busy) == busy);
+    assert_eq!((busy.kind.get(), busy.resume.get()), (Kind::User, Resume::Unmap));
+    busy.resume.set(Resume::Frame);
+    assert!(kernel::sched::tick::tick(busy) == scheduler);
+    assert_eq!((busy.kind.get(), waits(busy)), (Kind::Preemption, Waits::Busy(Busy::Waiting)));
+}
+
+#[test]
+fn a_space_does_not_schedule_its_own_threads() {
+    use kernel::sched::schedule::{Request, schedule};
+    let (_machine, spaces) = machine(2);
+    let thread_of = |index: usize| thread(spaces[index], index as u32, ThreadId::NIL);
+    let (own, outside) = (thread_of(0), thread_of(1));
+    let endless = Request { dest: own.id.get(), priority: !0, time: 0, processor: !0, preemption: !0 };
+    own.scheduler.set(outside.id.get());
+    assert!(schedule(own, &endless).is_err());
+    assert_ne!(own.timeslice_us.get(), u64::MAX);
+    assert!(schedule(outside, &endless).is_ok());
+    assert_eq!(own.timeslice_us.get(), u64::MAX);
+}
+
+#[test]
+fn a_postponed_receive_phase_can_be_cancelled() {
+    let (_machine, spaces) = machine(1);
+    let server = thread(spaces[0], 0, ThreadId::NIL);
+    let client = thread(spaces[0], 1, ThreadId::NIL);
+    let third = thread(spaces[0], 2, ThreadId::NIL);
+    let _ = ipc(client, server.id.get(), ThreadId::ANY);
+    let _ = ipc(third, client.id.get(), ThreadId::NIL);
+    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
+    assert_eq!((client.resume.get(), waits(client)), (Resume::Receive, Waits::Busy(Busy::Ready)));
+    cancel::cancel(client, true, false);
+    assert_eq!(client.resume.get(), Resume::Receive);
+    cancel::cancel(client, false, true);
+    assert_eq!((client.resume.get(), waits(client)), (Resume::Ipc, Waits::Busy(Busy::Ready)));
+    assert_eq!(registers(client).word(utcb::ERROR_CODE), 3 << 1 | 1);
+    assert_eq!(waits(third), Waits::Busy(Busy::Polling));
+}
+
+#[test]
+fn a_start_message_may_come_before_the_activation() {
+    let (_machine, spaces) = machine(1);
+    let pager = thread(spaces[0], 0, ThreadId::NIL);
+    let id = ThreadId::global(USER_BASE + 9, 1);
+    let made = lifecycle::create(id, spaces[0], pager.id.get()).expect("quota suffices");
+    lifecycle::place_utcb(made, UTCBS + 9 * utcb::SIZE).expect("the location is good");
+    for (index, word) in [2, 0x7000, 0x8000].into_iter().enumerate() {
+        registers(pager).set_mr(index, word);
+    }
+    let _ = ipc(pager, id, ThreadId::NIL);
+    assert_eq!(waits(pager), Waits::Busy(Busy::Polling));
+    lifecycle::activate(made, pager.id.get());
+    assert!(cpu().scheduler.ready.contains(made));
+    set_current(made);
+    let _ = resume::resume(made);
+    assert_eq!((made.user_ip_sp(), made.is_ready()), ((0x7000, 0x8000), true));
+    assert!(is_schedulable(pager));
+}

@@ -12,7 +12,7 @@ use crate::compose::{Bootable, Composer, DEFAULT_SYSTEM, Selection};
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
 use crate::workspace::Workspace;
-use crate::{debug, iso, lint, test, ui};
+use crate::{bench, debug, iso, lint, test, ui};
 
 /// The command line.
 #[derive(Parser)]
@@ -30,6 +30,8 @@ enum Verb {
     Run(RunArgs),
     /// Run the tests: on the host, in the emulator, whole systems
     Test(test::Options),
+    /// Measure: suites, reports, the gate, instruction traces
+    Bench(bench::Options),
     /// Write a bootable CD image
     Image(ImageArgs),
     /// Start a system under gdb
@@ -90,6 +92,7 @@ pub fn run() -> Result<ExitCode> {
     match verb {
         Verb::Run(args) => return start(&workspace, &args),
         Verb::Test(options) => return test::run(&workspace, &options).map(verdict),
+        Verb::Bench(options) => return bench::run(&workspace, &options).map(verdict),
         Verb::Image(args) => write_image(&workspace, &args)?,
         Verb::Debug(args) => {
             let mut composer = Composer::new(&workspace);

@@ -2,6 +2,7 @@
 //! images, starts the emulator, runs the tests, checks the house rules.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod build;
 pub mod cli;
 pub mod compose;

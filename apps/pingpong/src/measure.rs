@@ -98,9 +98,12 @@ pub fn await_partner(partner: ThreadId) -> ipc::Result<()> {
 /// The partner of `client`: sends back every plain message, and an empty reply
 /// to a string.
 pub fn serve(place: usize, client: ThreadId) {
+    // Ready: a call; from then on as a server does, reply and wait for anybody.
+    let mut from = client;
     let mut tag = MsgTag::new(READY, 0, 0);
     loop {
-        let stamps = ipc::timed(client, client, tag);
+        let stamps = ipc::timed(client, from, tag);
+        from = ThreadId::ANY;
         RECEIVED[place].store(stamps.after, Relaxed);
         REPLIED[place].store(stamps.before, Relaxed);
         tag = stamps.tag.without_flags();

@@ -6,6 +6,7 @@ use super::rendezvous::{self, Busy, Waits};
 use super::transfer::Role;
 use super::{Kind, fail_early, finish, queue, timeout};
 use crate::arch::TcbRef;
+use crate::irq::Pace;
 use crate::sched;
 use crate::thread;
 use crate::thread::tcb::Resume;
@@ -17,7 +18,10 @@ pub fn phases(thread: TcbRef) -> (bool, bool) {
         (Role::Sender, _) => (true, false),
         (Role::Receiver, _) => (false, true),
         (_, Waits::Busy(Busy::Polling)) => (true, false),
+        // It has a sender queued and takes that when it runs.
+        _ if thread.resume.get() == Resume::Receive => (false, true),
         (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
+        _ if thread.is_between_phases() => (false, true),
         _ => (false, false),
     }
 }
@@ -36,6 +40,9 @@ pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
         return;
     }
     leave_queue(thread);
+    if thread.is_between_phases() {
+        thread.resume.set(thread.kind.get().home());
+    }
     let phase = if sending { Phase::Send } else { Phase::Receive };
     fail_early(thread, IpcErrorKind::Cancelled, phase);
     sched::requeue(thread);
@@ -105,7 +112,9 @@ pub fn disconnect(thread: TcbRef) {
         abort_transfer(thread, IpcErrorKind::Aborted);
     }
     leave_queue(thread);
+    let mut pace = Pace::default();
     while let Some(sender) = thread.senders.get() {
+        pace.round();
         queue::remove(thread, sender);
         fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
         sched::requeue(sender);

@@ -16,8 +16,24 @@ use crate::usermem::Utcb;
 /// of its partner, which now tells its pager.
 #[must_use]
 pub fn finish(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind>) -> TcbRef {
-    let runner = current();
     let receives = settle(sender, receiver, result);
+    next_phase(sender, receiver, receives)
+}
+
+/// Ends an answer to a page fault that needed no transfer state: as `finish` with success.
+#[must_use]
+pub fn answered(sender: TcbRef, receiver: TcbRef) -> TcbRef {
+    done(receiver);
+    let receives = !sender.then_from.get().is_nil();
+    if !receives {
+        done(sender);
+    }
+    next_phase(sender, receiver, receives)
+}
+
+/// The sender's receive phase if it has one; returns who runs next.
+fn next_phase(sender: TcbRef, receiver: TcbRef, receives: bool) -> TcbRef {
+    let runner = current();
     if runner != sender {
         if receives {
             receive::receive_elsewhere(sender);
@@ -81,11 +97,11 @@ fn leave_transfer(sender: TcbRef, receiver: TcbRef) -> u64 {
         receiver.transfer.peer.set(Some(peer));
         sender.transfer.role.set(Role::None);
         sender.transfer.peer.set(None);
-        sender.job.set(None);
+        sender.abandon_job();
         return sender.transfer.bytes.get();
     }
     for thread in [sender, receiver] {
-        thread.job.set(None);
+        thread.abandon_job();
         thread.transfer.role.set(Role::None);
         thread.transfer.peer.set(None);
         if thread.resume.get() == Resume::Transfer {
@@ -118,7 +134,9 @@ fn user_result(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind
             flags |= MsgTag::ERROR;
             utcb.set_word(utcb::ERROR_CODE, IpcError { kind, phase: Phase::Receive, offset }.word());
         }
-        utcb.set_mr(0, words::tag(sender).with(flags).0);
+        // Not read again: another thread of the sender's may have changed it.
+        let tag = if sender.kind.get() == Kind::User { sender.transfer.tag.get() } else { words::tag(sender) };
+        utcb.set_mr(0, tag.with(flags).0);
     }
     sched::set_runnable(receiver);
 }

@@ -5,9 +5,10 @@
 
 use abi::{Fpage, IpcErrorKind, MsgTag, Rights, ThreadId, protocol, utcb};
 
-use super::rendezvous::{self, Busy};
+use super::rendezvous::{self, Busy, Waits};
 use super::{Kind, cancel, handler_of, send};
 use crate::arch::TcbRef;
+use crate::usermem::Utcb;
 use crate::{clock, kprintln, sched};
 
 /// The instruction pointer reported for a fault in the receiver's string buffer (X.2 4.5).
@@ -66,7 +67,33 @@ fn call(thread: TcbRef, kind: Kind, handler: ThreadId) -> TcbRef {
         failed(thread, IpcErrorKind::NonExisting);
         return super::go_on(thread);
     }
-    send::send(thread, handler)
+    match crate::thread::lookup(handler).and_then(|handler| deliver(thread, handler)) {
+        Some(next) => next,
+        None => send::send(thread, handler),
+    }
+}
+
+/// The usual case: a short message to a handler in a plain wait, which runs next.
+/// Does what `send` would do; `None`, and nothing has changed, in any other case.
+fn deliver(thread: TcbRef, handler: TcbRef) -> Option<TcbRef> {
+    let accepts = match rendezvous::waits(handler) {
+        Waits::Open => true,
+        Waits::Closed(from) => from == thread.id.get(),
+        Waits::Busy(_) => false,
+    };
+    if !accepts || thread.kind.get() == Kind::Exception {
+        return None;
+    }
+    let utcb = Utcb::of(handler)?;
+    // POINT OF NO RETURN
+    for (index, word) in thread.message.iter().enumerate() {
+        utcb.set_mr(index, word.get());
+    }
+    handler.result_from.set(thread.name_for(handler));
+    sched::set_runnable(handler);
+    thread.partner.set(handler.id.get());
+    rendezvous::set_busy(thread, Busy::Waiting);
+    Some(sched::hand_over(thread, handler))
 }
 
 /// A kernel-made message of `thread` can't be delivered or answered. Without a
@@ -84,12 +111,17 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
             rendezvous::set_busy(thread, Busy::Halted);
         }
         Kind::Start => {
+            // Nobody is left to say where it starts: it rests until ExchangeRegisters does.
+            thread.halted.set(why == IpcErrorKind::NonExisting);
             thread.resume.set(kind.home());
             sched::set_runnable(thread);
         }
         Kind::PageFault | Kind::IoFault | Kind::Exception | Kind::Preemption => {
             if why == IpcErrorKind::NonExisting {
-                report(thread, kind);
+                // Once: a thread that is resumed without a handler must not flood the log.
+                if !thread.reported.replace(true) {
+                    report(thread, kind);
+                }
                 thread.halted.set(true);
             }
             thread.resume.set(kind.home());

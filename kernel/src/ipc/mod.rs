@@ -16,6 +16,7 @@ pub mod queue;
 pub mod receive;
 pub mod rendezvous;
 pub mod send;
+pub mod simple_string;
 pub mod strings;
 pub mod syscall;
 pub mod timeout;

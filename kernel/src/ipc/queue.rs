@@ -4,6 +4,7 @@
 use abi::ThreadId;
 
 use crate::arch::TcbRef;
+use crate::irq::Pace;
 
 /// `open_from` of a thread somebody waits to send to. The fast path compares it
 /// with the from-specifier, so it must be none that has a meaning: nilthread would
@@ -51,7 +52,9 @@ pub fn remove(receiver: TcbRef, sender: TcbRef) {
 pub fn find(receiver: TcbRef, mut wanted: impl FnMut(TcbRef) -> bool) -> Option<TcbRef> {
     let first = receiver.senders.get()?;
     let mut sender = first;
+    let mut pace = Pace::default();
     loop {
+        pace.round();
         if wanted(sender) {
             return Some(sender);
         }

@@ -1,7 +1,7 @@
 //! The receive phase: take the first fitting sender, or wait.
 
 use abi::time::Deadline;
-use abi::{IpcErrorKind, Phase, ThreadId, Timeouts};
+use abi::{IpcErrorKind, Phase, ThreadId, Time, Timeouts};
 
 use super::rendezvous::{self, Busy, Waits};
 use super::{Kind, fail_early, go_on, propagation, queue, timeout, transfer};
@@ -37,6 +37,9 @@ pub fn receive_elsewhere(thread: TcbRef) {
 #[must_use]
 pub fn begin(thread: TcbRef) -> Option<TcbRef> {
     let from = thread.then_from.get();
+    if thread.senders.get().is_none() && waits_plainly(thread, from) {
+        return None;
+    }
     if from.is_global() && !from.is_irq() && thread::lookup(from).is_none() {
         fail_early(thread, IpcErrorKind::NonExisting, Phase::Receive);
         return None;
@@ -55,6 +58,30 @@ pub fn begin(thread: TcbRef) -> Option<TcbRef> {
     };
     wait(thread, from, deadline);
     None
+}
+
+/// The usual wait, for ever, with nobody queued: for anybody, or for one who exists.
+/// `false`, and nothing has changed, if it is anything else.
+fn waits_plainly(thread: TcbRef, from: ThreadId) -> bool {
+    let never = Timeouts(thread.timeouts.get()).receive() == Time::NEVER && thread.kind.get() == Kind::User;
+    if !never || thread.halted.get() {
+        return false;
+    }
+    if from == ThreadId::ANY {
+        rendezvous::set_open(thread);
+        return true;
+    }
+    let other = thread::lookup(from).is_some_and(|other| other != thread && !from.is_irq());
+    if other {
+        rendezvous::set_closed(thread, from);
+    }
+    other
+}
+
+/// Whether the one thread that `thread` is to receive from is queued for it.
+#[must_use]
+pub fn has_sender(thread: TcbRef) -> bool {
+    named_sender(thread, thread.then_from.get()).is_some()
 }
 
 fn named_sender(thread: TcbRef, from: ThreadId) -> Option<TcbRef> {

@@ -18,6 +18,8 @@ use crate::usermem::{self, Utcb};
 
 /// Bytes copied at most in one step: bounds the time with interrupts off.
 const CHUNK: u64 = 4096;
+/// What a step costs besides the copy, in instructions, roughly.
+const STEP_WORK: u32 = 150;
 
 /// A position in a compound string: the index of an item's first word (in message
 /// or buffer registers), the substring in it, the byte in that.
@@ -89,7 +91,7 @@ pub fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> 
     }
     if cursor.from.is_past(header) {
         end_of_item(sender, target, header);
-        return Ok(Progress::More);
+        return Ok(Progress::More { work: STEP_WORK });
     }
     let buffer = buffer_with_room(cursor, target)?;
     copy_chunk(sender, receiver, header, buffer)
@@ -179,5 +181,8 @@ fn copy_chunk(sender: TcbRef, receiver: TcbRef, header: StringItem, buffer: Stri
     from.advance(header, count);
     to.advance(buffer, count);
     state.bytes.set(state.bytes.get() + count);
-    Ok(Progress::More)
+    if from.is_past(header) {
+        end_of_item(sender, target, header);
+    }
+    Ok(Progress::More { work: STEP_WORK + count as u32 / 8 })
 }

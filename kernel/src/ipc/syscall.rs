@@ -1,8 +1,9 @@
 //! Ipc and Lipc as system calls (X.2 4, 5.6).
 
+use abi::syscall::COMPLETE_PATH;
 use abi::{ThreadId, Timeouts};
 
-use super::{Kind, go_on, receive, send};
+use super::{Kind, go_on, receive, send, simple_string};
 use crate::arch::TcbRef;
 
 /// The Ipc system call on the complete path; message registers are in the UTCB.
@@ -14,6 +15,11 @@ pub extern "C" fn ipc(current: TcbRef, to: ThreadId, from: ThreadId, timeouts: u
     current.then_from.set(from);
     current.timeouts.set(Timeouts(timeouts & 0xFFFF_FFFF).0);
     if !to.is_nil() {
+        if timeouts & COMPLETE_PATH == 0 {
+            if let Some(next) = simple_string::send(current, to, from, Timeouts(timeouts)) {
+                return next;
+            }
+        }
         return send::send(current, to);
     }
     if from.is_nil() {

@@ -8,7 +8,7 @@
 
 use core::cell::Cell;
 
-use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, ThreadId};
+use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, ThreadId};
 
 use super::rendezvous::{self, Busy};
 use super::{Kind, finish, kernel_message, strings, timeout, words};
@@ -20,6 +20,9 @@ use crate::{irq, sched};
 
 /// Budget of one step of a map job.
 const MAP_BUDGET: u32 = mem::STEP_BUDGET;
+
+/// Instructions, roughly, after which interrupts are let in.
+const WINDOW_WORK: u32 = 700;
 
 /// A thread's part in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,6 +47,8 @@ pub struct Transfer {
     /// While a pager's answer to this thread's page fault is itself a transfer: part
     /// and peer in the transfer that met the fault.
     pub outer: Cell<Option<(Role, TcbRef)>>,
+    /// Tag of the message, as it was when the transfer began.
+    pub tag: Cell<MsgTag>,
     /// In whose name the message goes out, nilthread if the sender's own.
     pub virtual_sender: Cell<ThreadId>,
     /// Receive phase of the sender, kept while a page fault uses its fields.
@@ -68,8 +73,8 @@ pub struct Transfer {
 pub enum Progress {
     /// All items are transferred.
     Done,
-    /// There is more to do.
-    More,
+    /// There is more to do; so many instructions were spent, roughly.
+    More { work: u32 },
     /// This page is missing: address, write access, in the sender's space?
     Fault { address: u64, write: bool, of_sender: bool },
 }
@@ -81,6 +86,7 @@ pub fn start(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     sender.wake_at_us.set(0);
     receiver.wake_at_us.set(0);
     let tag = words::tag(sender);
+    sender.transfer.tag.set(tag);
     let (untyped, typed) = (tag.untyped(), tag.typed());
     if untyped + typed > 63 {
         return finish::finish(sender, receiver, Err(IpcErrorKind::Overflow));
@@ -89,8 +95,24 @@ pub fn start(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     if typed == 0 {
         return finish::finish(sender, receiver, Ok(()));
     }
+    if typed == 2 && untyped == 0 && answers_fault(sender, receiver) {
+        return finish::answered(sender, receiver);
+    }
     begin(sender, receiver, untyped + 1, untyped + 1 + typed);
     run(sender, receiver)
+}
+
+/// A pager's usual answer: one page to a thread that faulted. Done at once, without
+/// the state that longer transfers need; `false`, and nothing has changed, if it is
+/// anything else.
+fn answers_fault(sender: TcbRef, receiver: TcbRef) -> bool {
+    let (Some(utcb), Some(source), Some(target)) = (Utcb::of(sender), sender.space(), receiver.space()) else {
+        return false;
+    };
+    match (receiver.kind.get(), Item::decode(utcb.mr(1), utcb.mr(2))) {
+        (Kind::PageFault, Item::Map(item)) => mem::map_one_page(source, target, item, Fpage::COMPLETE),
+        _ => false,
+    }
 }
 
 fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
@@ -125,11 +147,19 @@ pub fn resume(thread: TcbRef) -> TcbRef {
 }
 
 fn run(sender: TcbRef, receiver: TcbRef) -> TcbRef {
+    let mut work = 0;
     loop {
         match step(sender, receiver) {
             Ok(Progress::Done) => return finish::finish(sender, receiver, Ok(())),
-            Ok(Progress::More) if interrupt_pending() => return preempted(),
-            Ok(Progress::More) => {}
+            Ok(Progress::More { work: more }) => {
+                work += more;
+                if work >= WINDOW_WORK {
+                    work = 0;
+                    if interrupt_pending() {
+                        return preempted();
+                    }
+                }
+            }
             Ok(Progress::Fault { address, write, of_sender }) => {
                 return fault(sender, receiver, address, write, of_sender);
             }
@@ -198,5 +228,5 @@ fn map_step(sender: TcbRef, mut job: MapJob) -> Result<Progress, IpcErrorKind> {
         // The receiver's quota is used up: it has no room for the item.
         Err(_) => return Err(IpcErrorKind::Overflow),
     }
-    Ok(Progress::More)
+    Ok(Progress::More { work: WINDOW_WORK })
 }

@@ -8,12 +8,12 @@ use super::frames::FRAME;
 use super::io_map::IoMap;
 use super::node::NodeRef;
 use super::quota::NoMemory;
-use super::revoke::{Revoke, Scope, take_own};
+use super::revoke::Revoke;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
-use super::walk::{Parked, Walk, leave_status, take_status};
+use super::walk::Parked;
 use super::window::{self, Transfer};
-use super::{STEP_BUDGET, Step, cost, sigma0, slab, state};
+use super::{STEP_BUDGET, Step, cost, sigma0, slab};
 use crate::arch::paging::{Entry, index, span};
 use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};
@@ -33,51 +33,51 @@ enum Kind {
     Ports(IoMap),
 }
 
-struct Memory {
-    src: SpaceRef,
-    dst: SpaceRef,
+pub(super) struct Memory {
+    pub(super) src: SpaceRef,
+    pub(super) dst: SpaceRef,
     transfer: Transfer,
     done: u64,
     rights: Rights,
     grant: bool,
     /// Something that has to be revoked before going on.
-    revoke: Option<Revoke>,
+    pub(super) revoke: Option<Revoke>,
     /// Where to go on after `revoke`; the same piece again if 0.
-    skip: u64,
+    pub(super) skip: u64,
     /// Children of a granted page on their way to its new node.
-    adoption: Option<Parked>,
+    pub(super) adoption: Option<Parked>,
     /// What is left of the sender's flexpage after a grant into a smaller window.
     rest: Option<(u64, u64)>,
 }
 
 /// One page to be mapped.
 #[derive(Clone, Copy)]
-struct Piece {
-    from: u64,
-    to: u64,
-    level: u32,
-    source: Leaf,
-    node: NodeRef,
-    rights: Rights,
+pub(super) struct Piece {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) level: u32,
+    pub(super) source: Leaf,
+    pub(super) node: NodeRef,
+    pub(super) rights: Rights,
 }
 
 impl Piece {
-    fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         span(self.level)
     }
 
-    fn phys(&self) -> u64 {
+    pub(super) fn phys(&self) -> u64 {
         self.source.phys() + (self.from & (span(self.source.level) - 1))
     }
 
     /// Physical address of the start of the source node's region.
-    fn base(&self) -> u64 {
+    pub(super) fn base(&self) -> u64 {
         self.phys() - (self.from - self.node.vaddr())
     }
 }
 
 /// What became of a piece.
-enum Progress {
+pub(super) enum Progress {
     /// Go on this many bytes further.
     Advance(u64),
     /// Look at the same place again.
@@ -85,6 +85,15 @@ enum Progress {
 }
 
 impl MapJob {
+    /// Gives the job up between two steps; what is done stays done.
+    pub fn abandon(&mut self) {
+        if let Kind::Memory(memory) = &mut self.0 {
+            if let Some(revoke) = &mut memory.revoke {
+                revoke.abandon();
+            }
+        }
+    }
+
     /// Prepares the job; nothing happens yet.
     #[inline]
     #[must_use]
@@ -279,7 +288,12 @@ impl Memory {
     }
 
     /// Adds rights to a page that is already mapped.
-    fn extend(&mut self, piece: Piece, there: Leaf, budget: &mut i32) -> Result<Progress, NoMemory> {
+    fn extend(
+        &mut self,
+        piece: Piece,
+        there: Leaf,
+        budget: &mut i32,
+    ) -> Result<Progress, NoMemory> {
         *budget -= cost::MAP as i32;
         let missing = piece.rights.without(there.entry.rights());
         if !missing.is_empty() {
@@ -339,7 +353,7 @@ fn map_page(src: SpaceRef, dst: SpaceRef, from: u64, to: u64, rights: Rights) ->
 
 /// Enters a new page at the destination; the node is not linked yet.
 #[inline]
-fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
+pub(super) fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
     let table = table::ensure(dst, piece.to, piece.level)?;
     let node = slab::alloc(dst).inspect_err(|_| table::prune(dst, piece.to, piece.level))?;
     let offset = piece.from - piece.node.vaddr();
@@ -348,72 +362,4 @@ fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
     let entry = Entry::page(piece.phys(), piece.level, piece.rights, caching);
     table::put(table, index(piece.to, piece.level), entry, Some(node));
     Ok(node)
-}
-
-/// Granting. The new page first becomes a sibling of the old one, then adopts
-/// its children one by one, then the old page goes: at every point in between
-/// both spaces are in a state that mapping alone could have produced.
-impl Memory {
-    fn grant_piece(
-        &mut self,
-        piece: Piece,
-        there: Option<NodeRef>,
-        budget: &mut i32,
-    ) -> Result<Progress, NoMemory> {
-        let lost = piece.source.entry.rights().without(piece.rights);
-        let end = piece.from + piece.size();
-        if !lost.is_empty() && piece.node.first_child().is_some() {
-            let revoke = Revoke::new(self.src, piece.from, end, Scope::Own, lost);
-            self.revoke = Some(revoke);
-            return Ok(Progress::Again);
-        }
-        let new = match there {
-            Some(node) => node,
-            None => self.sibling(piece)?,
-        };
-        if piece.node.first_child().is_some() && !self.adopt(piece, new, budget) {
-            return Ok(Progress::Again);
-        }
-        self.inherit_status(piece, new);
-        if piece.source.level == piece.level && piece.node.first_child().is_none() {
-            *budget -= cost::REMOVE as i32;
-            take_own(self.src, piece.from, piece.source, piece.node, Rights::NONE);
-            return Ok(Progress::Advance(piece.size()));
-        }
-        self.revoke = Some(Revoke::flush(self.src, piece.from, end));
-        self.skip = piece.size();
-        Ok(Progress::Again)
-    }
-
-    /// The new page beside the old one.
-    fn sibling(&self, piece: Piece) -> Result<NodeRef, NoMemory> {
-        let node = insert(self.dst, piece)?;
-        let parent_offset = piece.node.offset() + (piece.from - piece.node.vaddr());
-        node.set_offset(parent_offset);
-        node.link_behind(piece.node);
-        Ok(node)
-    }
-
-    /// The new page has been used as the old one was.
-    fn inherit_status(&self, piece: Piece, new: NodeRef) {
-        if let Slot::Leaf(leaf) = table::find(self.dst, piece.to) {
-            leaf.table.set_bits(leaf.index, piece.source.entry.0 & (Entry::A | Entry::D));
-        }
-        leave_status(new, take_status(piece.node, true));
-    }
-
-    /// Moves the children inside the piece to `new`; false if the budget ran out.
-    fn adopt(&mut self, piece: Piece, new: NodeRef, budget: &mut i32) -> bool {
-        let parked = self.adoption.take().and_then(|claim| state().walks.resume(claim));
-        let region = (piece.phys(), piece.phys() + piece.size());
-        let walk = parked
-            .filter(|walk| walk.concerns(piece.node, region.0))
-            .unwrap_or_else(|| Walk::new(piece.node, piece.base(), region, Rights::NONE));
-        let mut walk = walk.adopting(new, piece.phys() - (piece.to - new.vaddr()));
-        if walk.run(budget) {
-            return true;
-        }
-        self.adoption = Some(state().walks.park(walk));
-        false
-    }
 }

@@ -10,6 +10,7 @@
 pub mod check;
 pub mod destroy;
 pub mod frames;
+pub mod grant;
 pub mod inspect;
 pub mod io;
 pub mod io_flush;
@@ -50,15 +51,15 @@ pub enum Step {
 }
 
 /// A budget that keeps a step below about 1,500 instructions: one unit is about
-/// sixteen. The dearest single action, splitting a large page, costs some 2,000.
-pub const STEP_BUDGET: u32 = 96;
+/// sixteen. The dearest single action, splitting a large page, costs some 2,700.
+pub const STEP_BUDGET: u32 = 64;
 
 /// What an action costs, in budget units.
 pub(crate) mod cost {
-    pub const LOOK: u32 = 2;
-    pub const VISIT: u32 = 2;
-    pub const REMOVE: u32 = 8;
-    pub const MAP: u32 = 10;
+    pub const LOOK: u32 = 5;
+    pub const VISIT: u32 = 4;
+    pub const REMOVE: u32 = 14;
+    pub const MAP: u32 = 15;
     pub const SPLIT: u32 = 96;
 }
 

@@ -99,6 +99,17 @@ impl Revoke {
         Step::Done
     }
 
+    /// Gives up between two steps: the page that was about to go stays, without what
+    /// has been taken from it already.
+    pub(crate) fn abandon(&mut self) {
+        if let Some(claim) = self.parked.take() {
+            let _ = state().walks.resume(claim);
+        }
+        if let Slot::Leaf(leaf) = table::find(self.space, self.pos) {
+            leaf.table.clear_bits(leaf.index, Entry::DYING);
+        }
+    }
+
     /// Skips the entry of `level` at the position.
     fn skip(&mut self, level: u32) {
         self.pos = (self.pos | (span(level) - 1)) + 1;
@@ -122,6 +133,9 @@ impl Revoke {
         self.until = high;
         let region = (phys + inside, phys + (high - low));
         let base = phys - (low - node.vaddr());
+        if self.removes() && node.level() == 0 {
+            remove_simple_children(node, budget);
+        }
         let from_root = self.own() && !self.removes();
         if !from_root && node.first_child().is_none() {
             let all = region == (base, base + node.size());
@@ -191,6 +205,23 @@ impl Revoke {
         *budget -= cost::REMOVE as i32;
         let taken = take_own(self.space, at, leaf, node, status);
         self.status = self.status.or(taken);
+    }
+}
+
+/// The usual case: removes children of a 4 KiB page that have no children
+/// themselves, as far as the budget goes. Their status is left with the page.
+fn remove_simple_children(node: NodeRef, budget: &mut i32) {
+    while let Some(child) = node.first_child() {
+        if child.first_child().is_some() || child.count() != 1 || *budget <= 0 {
+            break;
+        }
+        let (space, vaddr) = (child.space(), child.vaddr());
+        let page = table::pages(space, vaddr).and_then(|table| table::small(table, vaddr));
+        let Some(leaf) = page.filter(|leaf| leaf.node == Some(child)) else { break };
+        *budget -= cost::REMOVE as i32;
+        let old = table::remove(space, vaddr, leaf);
+        leave_status(node, old.status().or(take_status(child, false)));
+        free_node(child);
     }
 }
 

@@ -8,8 +8,8 @@ use super::frames::PhysFrame;
 use super::node::NodeRef;
 use super::quota::{NoMemory, Quota};
 use super::{copy_words, state, table};
-use crate::arch::paging::{Entry, KERNEL_HALF, Table, index, span};
-use crate::arch::{hardware, phys_to_virt, tlb, virt_to_phys};
+use crate::arch::paging::{ROOT, Entry, KERNEL_HALF, Table, index, span};
+use crate::arch::{phys_to_virt, tlb, virt_to_phys};
 use abi::Rights;
 use abi::layout::USER_END;
 use core::cell::Cell;
@@ -276,20 +276,18 @@ impl SpaceRef {
             return;
         }
         let assigned = pcids.assign(self.address() as u64);
-        self.pcid.set(assigned.pcid);
         // SAFETY: a space releases its PCID before it is freed, so the former
         // owner exists.
-        if let Some(loser) = assigned.stolen_from.and_then(|word| unsafe { Self::from_word(word) }) {
+        if let Some(loser) = assigned.stolen_from.and_then(|word| unsafe { Self::from_word(word) })
+        {
             loser.pcid.set(0);
+            tlb::reload_if_current(loser);
             if let Some(hook) = state().cr3_changed.get() {
                 hook(loser);
             }
-            // The processor may be filling its cache for the loser under this PCID.
-            if tlb::is_current(loser) {
-                hardware::write_cr3(loser.cr3());
-            }
         }
         tlb::flush_pcid(assigned.pcid);
+        self.pcid.set(assigned.pcid);
     }
 
     /// Ends a space that a `DestroyJob` has emptied: its last two frames go back
@@ -307,7 +305,7 @@ impl SpaceRef {
 
     /// Looks up a user address like the processor would: needs the page present
     /// (and writable if `write`), sets its accessed (and dirty) bits.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn resolve(self, vaddr: u64, write: bool) -> Option<Resolved> {
         if vaddr >= USER_END {
@@ -315,38 +313,20 @@ impl SpaceRef {
         }
         let need = Entry::P | Entry::U | if write { Entry::W } else { 0 };
         let mark = Entry::A | if write { Entry::D } else { 0 };
-        let Some(table) = table::pages(self, vaddr) else {
-            return self.resolve_large(vaddr, need, mark);
-        };
-        let at = index(vaddr, 0);
-        let entry = table.get(at);
-        if entry.0 & need != need {
-            return None;
+        // Level by level, so that all shifts and masks are constants.
+        let entry = self.root_table().get(index(vaddr, ROOT));
+        let table = Table((entry.0 & need == need).then_some(entry)?.address());
+        let entry = table.get(index(vaddr, 2));
+        if entry.0 & need != need || entry.is_leaf(2) {
+            return leaf::<2>(table, entry, vaddr, need, mark);
         }
-        if entry.0 & mark != mark {
-            table.set_bits(at, mark);
+        let table = Table(entry.address());
+        let entry = table.get(index(vaddr, 1));
+        if entry.0 & need != need || entry.is_leaf(1) {
+            return leaf::<1>(table, entry, vaddr, need, mark);
         }
-        let inside = vaddr & 0xFFF;
-        Some(Resolved {
-            phys: entry.address() | inside,
-            bytes_left_in_page: 0x1000 - inside,
-            is_device: entry.has(Entry::UNCACHED),
-        })
-    }
-
-    #[inline(never)]
-    fn resolve_large(self, vaddr: u64, need: u64, mark: u64) -> Option<Resolved> {
-        let table::Slot::Leaf(leaf) = table::find(self, vaddr) else { return None };
-        if leaf.entry.0 & need != need {
-            return None;
-        }
-        leaf.table.set_bits(leaf.index, mark);
-        let inside = vaddr & (span(leaf.level) - 1);
-        Some(Resolved {
-            phys: leaf.phys() | inside,
-            bytes_left_in_page: span(leaf.level) - inside,
-            is_device: leaf.entry.has(Entry::UNCACHED),
-        })
+        let table = Table(entry.address());
+        leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, need, mark)
     }
 
     /// Maps the kernel's own page (KIP, UTCB) for the user at `vaddr`: no node, never sent on.
@@ -381,6 +361,23 @@ impl SpaceRef {
             table::Slot::Empty { .. } => None,
         }
     }
+}
+
+/// The end of `resolve`: `entry` of `table` maps `vaddr` at `LEVEL`, or nothing.
+#[inline(always)]
+fn leaf<const LEVEL: u32>(table: Table, entry: Entry, vaddr: u64, need: u64, mark: u64) -> Option<Resolved> {
+    if entry.0 & need != need {
+        return None;
+    }
+    if entry.0 & mark != mark {
+        table.set_bits(index(vaddr, LEVEL), mark);
+    }
+    let inside = vaddr & (span(LEVEL) - 1);
+    Some(Resolved {
+        phys: entry.address() & !(span(LEVEL) - 1) | inside,
+        bytes_left_in_page: span(LEVEL) - inside,
+        is_device: entry.has(Entry::UNCACHED),
+    })
 }
 
 /// One page as [`SpaceRef::page`] found it.

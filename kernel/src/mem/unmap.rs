@@ -3,7 +3,7 @@
 use super::io_flush::IoRevoke;
 use super::revoke::{Revoke, Scope};
 use super::space::SpaceRef;
-use super::{Step, STEP_BUDGET};
+use super::{STEP_BUDGET, Step};
 use abi::fpage::PAGE_BITS;
 use abi::layout::USER_END;
 use abi::{Fpage, Rights};
@@ -22,6 +22,13 @@ enum Kind {
 }
 
 impl UnmapJob {
+    /// Gives the job up between two steps; what is done stays done.
+    pub fn abandon(&mut self) {
+        if let Kind::Memory(revoke) = &mut self.0 {
+            revoke.abandon();
+        }
+    }
+
     /// Prepares the job; nothing happens yet.
     #[must_use]
     pub fn new(space: SpaceRef, fpage: Fpage, flush: bool) -> Self {

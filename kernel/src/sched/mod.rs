@@ -73,8 +73,9 @@ pub fn make_ready(thread: TcbRef) {
 /// Makes `thread` ready without queueing it: the caller runs it next or queues it.
 pub fn set_runnable(thread: TcbRef) {
     thread.wake_at_us.set(0);
-    // In a transfer only when that is over: the partner must not have to wait.
-    let stops = thread.halted.get() && thread.transfer.role.get() == Role::None;
+    // In an IPC only when that is over: the partner must not have to wait.
+    let over = thread.transfer.role.get() == Role::None && !thread.is_between_phases();
+    let stops = thread.halted.get() && over;
     rendezvous::set_busy(thread, if stops { Busy::Halted } else { Busy::Ready });
 }
 

@@ -49,11 +49,16 @@ pub fn schedule(caller: TcbRef, request: &Request) -> Result<(u64, u64), CallErr
     Ok(result)
 }
 
-/// The thread's scheduler's space may, and whoever controls the thread.
+/// The thread's scheduler's space may, and the chiefs above the thread; not the
+/// thread's own space: it could take an endless slice for itself (X.2 5.7).
 fn permit(caller: TcbRef, thread: TcbRef) -> Result<(), CallError> {
     let by_scheduler = thread::lookup(thread.scheduler.get()).is_some_and(|scheduler| scheduler.same_space(caller));
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
-    if by_scheduler { Ok(()) } else { own.may_control(thread.space()) }
+    match by_scheduler || own.is_privileged() {
+        true => Ok(()),
+        false if thread.space() == Some(own) => Err(CallError::NoPrivilege),
+        false => own.may_control(thread.space()),
+    }
 }
 
 fn check(caller: TcbRef, request: &Request) -> Result<(), CallError> {

@@ -7,6 +7,7 @@
 use core::cell::Cell;
 
 use crate::arch::TcbRef;
+use crate::irq::Pace;
 use crate::techniques::WAKEUP_LISTS;
 
 /// Grain of wakeups: one list per so many µs.
@@ -89,7 +90,9 @@ impl WakeupLists {
         let Some(first) = self.heads[list].get() else { return };
         let last = first.wake.prev.get().unwrap_or(first);
         let mut thread = first;
+        let mut pace = Pace::default();
         loop {
+            pace.round();
             let next = thread.wake.next.get();
             let due = thread.wake_at_us.get();
             if due == 0 {

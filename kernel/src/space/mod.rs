@@ -13,6 +13,7 @@ use core::cell::Cell;
 use abi::{CallError, Rights, ThreadId};
 
 use crate::arch::{TcbRef, cpu};
+use crate::irq::Pace;
 pub use crate::mem::SpaceRef;
 use crate::mem::space::{Area, Page};
 use crate::mem::{AddressSpace, NoMemory, PhysFrame};
@@ -113,7 +114,9 @@ impl Spaces {
     /// Calls `visit` for every space.
     pub fn for_each(&self, mut visit: impl FnMut(SpaceRef)) {
         let mut next = self.first.get();
+        let mut pace = Pace::default();
         while let Some(space) = next {
+            pace.round();
             next = space.task.next.get();
             visit(space);
         }

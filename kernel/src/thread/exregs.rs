@@ -100,7 +100,7 @@ fn write(thread: TcbRef, utcb: Utcb, new: &Registers) {
 /// Halts `thread`: a ready one at once, one in an IPC when that ends.
 fn halt(thread: TcbRef) {
     thread.halted.set(true);
-    if thread.transfer.role.get() != Role::None {
+    if thread.transfer.role.get() != Role::None || thread.is_between_phases() {
         return;
     }
     match rendezvous::waits(thread) {

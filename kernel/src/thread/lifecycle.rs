@@ -7,7 +7,7 @@ use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
 use crate::ipc::rendezvous::{self, Busy};
-use crate::ipc::{Kind, cancel};
+use crate::ipc::{Kind, cancel, receive};
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
@@ -84,7 +84,12 @@ pub fn activate(thread: TcbRef, pager: ThreadId) {
     thread.resume.set(Resume::Ipc);
     thread.kind.set(Kind::Start);
     thread.partner.set(pager);
+    thread.then_from.set(pager);
     rendezvous::set_busy(thread, Busy::Waiting);
+    // The pager may have sent the start message already.
+    if receive::has_sender(thread) {
+        receive::receive_elsewhere(thread);
+    }
 }
 
 /// Activates one of the initial servers: it runs at once.
@@ -99,6 +104,7 @@ pub fn activate_running(thread: TcbRef, pager: ThreadId, ip: u64, sp: u64) {
 /// Gives `thread` a new version; every IPC with the old one ends.
 pub fn change_id(thread: TcbRef, id: ThreadId) {
     cancel::disconnect(thread);
+    thread.abandon_job();
     crate::irq::detach_handler(thread.id.get());
     let (sending, receiving) = cancel::phases(thread);
     cancel::cancel(thread, sending, receiving);

@@ -9,7 +9,8 @@ use core::cell::Cell;
 
 use abi::ThreadId;
 
-use crate::arch::{self, TcbRef, cpu};
+use crate::arch::{TcbRef, cpu};
+use crate::irq::Pace;
 use tcb::Links;
 
 pub use crate::arch::{lookup, lookup_number};
@@ -83,14 +84,14 @@ pub fn ring_remove(head: &Cell<Option<TcbRef>>, thread: TcbRef, links: fn(&tcb::
 pub fn for_each(mut visit: impl FnMut(TcbRef)) {
     let Some(first) = cpu().registry.first.get() else { return };
     let mut thread = first;
+    let mut pace = Pace::default();
     loop {
+        pace.round();
         visit(thread);
         match thread.all.next.get() {
             Some(next) if next != first => thread = next,
             _ => return,
         }
-        // Long lists: let interrupts be noted.
-        let _ = arch::interrupt_pending();
     }
 }
 
@@ -99,7 +100,9 @@ pub fn for_each(mut visit: impl FnMut(TcbRef)) {
 pub fn by_local_id(viewer: TcbRef, id: ThreadId) -> Option<TcbRef> {
     let first = viewer.space()?.task.threads.get()?;
     let mut thread = first;
+    let mut pace = Pace::default();
     loop {
+        pace.round();
         if thread.utcb.get() == id.0 {
             return Some(thread);
         }

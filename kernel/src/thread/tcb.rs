@@ -100,6 +100,8 @@ pub struct Tcb {
     pub resume: Cell<Resume>,
     /// What kind of message the thread is exchanging.
     pub kind: Cell<Kind>,
+    /// The log has said that the thread has no handler.
+    pub reported: Cell<bool>,
     /// Priority, 0 to 255.
     pub priority: Cell<u8>,
     /// Halted by ExchangeRegisters (takes effect when the thread would be ready).
@@ -191,10 +193,26 @@ impl TcbRef {
         }
     }
 
+    /// Gives up the map or unmap operation the thread was preempted in.
+    pub fn abandon_job(self) {
+        match self.job.take() {
+            Some(Job::Map(mut job)) => job.abandon(),
+            Some(Job::Unmap(mut job)) => job.abandon(),
+            other => self.job.set(other),
+        }
+    }
+
     /// Whether the thread runs or could run.
     #[must_use]
     pub fn is_ready(self) -> bool {
         rendezvous::waits(self) == rendezvous::Waits::Busy(rendezvous::Busy::Ready)
+    }
+
+    /// Whether the thread is between the phases of its IPC: somebody has completed its
+    /// send phase, and its receive phase begins when it runs.
+    #[must_use]
+    pub fn is_between_phases(self) -> bool {
+        self.resume.get() == Resume::Receive
     }
 
     /// Instruction and stack pointer at which the thread goes on in user mode.

@@ -4,7 +4,10 @@
 // Every test program uses a part of this.
 #![allow(dead_code)]
 
+pub mod fastpath;
+pub mod ipcmodel;
 pub mod model;
+pub mod players;
 pub mod ports;
 
 use kernel::mem::check::{Violation, check};

@@ -202,13 +202,21 @@ impl Model {
         any
     }
 
-    fn assign(&mut self, from: (usize, usize), to: (usize, usize), rights: Rights, large: bool, grant: bool) {
+    fn assign(
+        &mut self,
+        from: (usize, usize),
+        to: (usize, usize),
+        rights: Rights,
+        large: bool,
+        grant: bool,
+    ) {
         let Some(source) = self.sigma[from.0][from.1] else { return };
         let parent = if grant { source.parent } else { from };
         match &mut self.sigma[to.0][to.1] {
             Some(there) => there.rights = there.rights.or(rights),
             None => {
-                let fresh = Page { parent, rights, large, born_large: large, ..Self::frame(0, false) };
+                let fresh =
+                    Page { parent, rights, large, born_large: large, ..Self::frame(0, false) };
                 self.sigma[to.0][to.1] = Some(fresh);
             }
         }
@@ -218,7 +226,14 @@ impl Model {
     }
 
     /// The rest of a grant: what was derived from `from` is now derived from `to`.
-    fn hand_over(&mut self, from: (usize, usize), to: (usize, usize), source: Page, rights: Rights, large: bool) {
+    fn hand_over(
+        &mut self,
+        from: (usize, usize),
+        to: (usize, usize),
+        source: Page,
+        rights: Rights,
+        large: bool,
+    ) {
         for child in self.children(from) {
             self.restrict(child, source.rights.without(rights), true, false);
             let Some(page) = &mut self.sigma[child.0][child.1] else { continue };

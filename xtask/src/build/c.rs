@@ -9,7 +9,10 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::ui::Step;
-use crate::workspace::{GUEST_FOLDERS, Workspace};
+use crate::workspace::Workspace;
+
+/// Folders whose folders may be C programs of the guest (`bench` has C for the host).
+const C_FOLDERS: [&str; 4] = ["servers", "drivers", "apps", "tests"];
 
 /// How C code for Baton is compiled.
 const CFLAGS: [&str; 12] = [
@@ -73,7 +76,7 @@ pub fn programs(workspace: &Workspace) -> Result<Vec<CProgram>> {
 /// Folders that are C programs.
 fn folders(workspace: &Workspace) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for folder in GUEST_FOLDERS {
+    for folder in C_FOLDERS {
         for entry in entries(&workspace.path(folder))? {
             let has_manifest = entry.join("Cargo.toml").exists();
             if entry.is_dir() && !has_manifest && !sources(&entry)?.is_empty() {

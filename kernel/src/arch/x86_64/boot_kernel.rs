@@ -10,9 +10,6 @@ use crate::boot::memory::BIOS_CONVENTIONAL;
 use crate::mem::{self, PhysFrame, Quota, frames, reserved};
 use crate::{arch, start};
 
-/// Interrupt line of the timer.
-const TIMER_LINE: u32 = 0;
-
 /// Starts the kernel on a booted machine; returns the first thread to run.
 #[must_use]
 pub fn begin(handover: &Handover) -> TcbRef {
@@ -35,7 +32,7 @@ pub fn begin(handover: &Handover) -> TcbRef {
     descriptors::init();
     let first = start::start(handover.servers, handover.kip);
     timer::start();
-    pic::unmask(TIMER_LINE as u8);
+    pic::unmask(timer::LINE);
     first
 }
 

@@ -130,7 +130,9 @@ fn fill_gdt() {
         0,
         0x00AF_9B00_0000_FFFF,
         0x00CF_9300_0000_FFFF,
-        0x00CF_FB00_0000_FFFF,
+        // Where SYSRET to 32-bit code would look. No such segment exists: from
+        // compatibility mode SYSCALL enters at CSTAR, which leads nowhere.
+        0,
         0x00CF_F300_0000_FFFF,
         0x00AF_FB00_0000_FFFF,
         limit & 0xFFFF | (tss_base & 0xFF_FFFF) << 16 | 0x89 << 40 | (limit >> 16 & 0xF) << 48 | (tss_base >> 24 & 0xFF) << 56,

@@ -137,6 +137,7 @@ baton_resume:
 6:  cmp     eax, 2
     je      baton_idle
     mov     rdi, [rip + {CPU} + {CURRENT}]
+    lea     rsp, [rdi - {FRAME_SIZE}]
     call    {CONTINUE}                          // (current) -> next
     jmp     baton_resume
 

@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(ports(&[0x66, 0xEF], 0x10), Some(Fpage::io(0x10, 1)));
         assert_eq!(ports(&[0xED], 0xCFC), Some(Fpage::io(0xCFC, 2)));
         assert_eq!(ports(&[0xF3, 0x6C], 0x1F0), Some(Fpage::io(0x1F0, 0)));
-        assert_eq!(ports(&[0xED], 0x3FE), Some(Fpage::io(0x200, 10)), "misaligned: the range that covers both ends");
+        assert_eq!(ports(&[0xED], 0x3FE), Some(Fpage::io(0, 11)), "misaligned: the range that covers both ends");
         assert_eq!(ports(&[0x90], 0), None);
         assert_eq!(ports(&[0xE4], 0), None, "cut off");
         assert_eq!(ports(&[], 0), None);

@@ -192,6 +192,12 @@ impl Table {
         self.word(index).fetch_or(set, Relaxed);
     }
 
+    /// Clears bits of an entry atomically.
+    #[inline]
+    pub fn clear_bits(self, index: usize, clear: u64) {
+        self.word(index).fetch_and(!clear, Relaxed);
+    }
+
     /// A plain word of a twin page.
     #[inline]
     #[must_use]

@@ -54,9 +54,7 @@ pub mod hardware {
     /// Reloads CR3, which drops the current space's translations.
     #[inline]
     pub fn reload_cr3() {
-        let value = read_cr3() & !(1 << 63);
-        // SAFETY: the same tables as before; only cached translations go.
-        unsafe { asm!("mov cr3, {}", in(reg) value, options(nostack, preserves_flags)) };
+        write_cr3(read_cr3() & !(1 << 63));
     }
 
     /// Loads CR3 with another word for the tables that are loaded (another PCID).

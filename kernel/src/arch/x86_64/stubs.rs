@@ -231,14 +231,16 @@ mod tests {
     #[test]
     fn the_other_calls_say_their_number() {
         let copy = Copy::new();
-        let moved = |call: Call| Registers { r8: (call as u64).wrapping_neg(), r12: 0x81, ..REGISTERS };
-        let plain = |call: Call| Registers { r8: (call as u64).wrapping_neg(), ..REGISTERS };
+        let unmoved = |call: Call| Registers { r8: (call as u64).wrapping_neg(), ..REGISTERS };
+        // The kernel's entry needs RDI; its argument travels in R14.
+        let plain = |call: Call| Registers { r14: REGISTERS.rdi, ..unmoved(call) };
+        let moved = |call: Call| Registers { r12: 0x81, ..plain(call) };
         let cases = [
             (stub::EXCHANGE_REGISTERS, moved(Call::ExchangeRegisters)),
             (stub::THREAD_CONTROL, moved(Call::ThreadControl)),
             (stub::THREAD_SWITCH, plain(Call::ThreadSwitch)),
             (stub::SCHEDULE, moved(Call::Schedule)),
-            (stub::UNMAP, plain(Call::Unmap)),
+            (stub::UNMAP, unmoved(Call::Unmap)),
             (stub::SPACE_CONTROL, moved(Call::SpaceControl)),
             (stub::PROCESSOR_CONTROL, moved(Call::ProcessorControl)),
             (stub::QUOTA_CONTROL, plain(Call::QuotaControl)),
@@ -256,7 +258,7 @@ mod tests {
         let utcb = Utcb::new(0x99_0000_0003);
         let (copy, local, global) = (Copy::new(), utcb.local(), 0x99_0000_0003);
         let with = |index, registers| copy.call(index, registers);
-        assert_eq!(with(stub::EXCHANGE_REGISTERS, Registers { rax: local, ..REGISTERS }).rax, global);
+        assert_eq!(with(stub::EXCHANGE_REGISTERS, Registers { rax: local, ..REGISTERS }).rax, local);
         assert_eq!(with(stub::EXCHANGE_REGISTERS, Registers { rdi: local, ..REGISTERS }).rdi, local);
         let seen = with(stub::THREAD_CONTROL, Registers { rdi: local, rsi: local, rdx: local, r8: local, ..REGISTERS });
         assert_eq!((seen.rdi, seen.rsi, seen.rdx, seen.r12), (local, global, global, global));

@@ -10,12 +10,14 @@ use super::percpu::{cpu, current};
 use super::tcbs::TcbRef;
 use super::vector;
 use crate::thread::tcb::Resume;
+use crate::{irq, sched, techniques};
 
 /// What CR3's tag bits allow to compare: bit 63 is not kept by the processor.
 const CR3_KEPT: u64 = !(1 << 63);
 
 /// Makes `next` the current thread; how it resumes is for the assembly to carry out.
 pub extern "C" fn activate(next: TcbRef) -> Resume {
+    let next = if cpu().pending_lines.get() == 0 { next } else { after_interrupts(next) };
     if next != current() {
         vector::leave();
         cpu().tss.rsp0.set(next.address());
@@ -25,7 +27,17 @@ pub extern "C" fn activate(next: TcbRef) -> Resume {
             unsafe { write_cr3(cr3) };
         }
     }
+    if !techniques::LAZY_VECTOR && next.space().is_some() {
+        vector::enter(next);
+    }
     let gs_base = next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8);
     write_gs_base(gs_base, features::in_use().contains(Features::FSGSBASE));
     next.resume.get()
+}
+
+/// Interrupts came in windows of a long operation and are still to be handled.
+#[inline(never)]
+fn after_interrupts(next: TcbRef) -> TcbRef {
+    sched::requeue(next);
+    irq::handle_pending(next)
 }

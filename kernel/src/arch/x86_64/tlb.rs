@@ -35,6 +35,13 @@ pub fn flush_space(space: SpaceRef) {
     }
 }
 
+/// Loads CR3 anew if the processor is using the tables of `space`, whose PCID changed.
+pub fn reload_if_current(space: SpaceRef) {
+    if is_current(space) {
+        hardware::write_cr3(space.cr3());
+    }
+}
+
 /// Forgets every translation under `pcid`, before another space gets it.
 pub fn flush_pcid(pcid: u16) {
     hardware::invpcid(1, pcid, 0);

@@ -1,0 +1,26 @@
+//! The gate: the few operations that no change may make slower unnoticed.
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+use bench_guest::exchange::{Where, strings, words};
+use bench_guest::{check, fault, irq, marks, measured, memory};
+
+measured!(run);
+
+/// The gate's string, bytes; and log2 of the buffers for it.
+const STRING: u64 = 4096;
+const BUFFER: u32 = 21;
+
+fn run() -> Result<(), &'static str> {
+    check::run();
+    let (source, target) = (memory::block(BUFFER)?, memory::block(BUFFER)?);
+    (0..1 << BUFFER).step_by(4096).for_each(|at| source.write(at, at));
+    marks::set_buffer(target.base(), target.bytes());
+    for place in Where::ALL {
+        words(place, [0, 63].into_iter())?;
+    }
+    strings(Where::Cross, source.base(), [STRING].into_iter())?;
+    fault::page_faults()?;
+    irq::interrupts()
+}

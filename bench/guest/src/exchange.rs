@@ -1,0 +1,97 @@
+//! Exchanges: words and strings, inside a space and between spaces, one way and
+//! there and back.
+
+use abi::{MsgTag, StringItem};
+
+use crate::marks::{self, Role, exchange};
+use crate::partner::{Partner, Result, between, inside};
+use crate::{Samples, row};
+
+/// Exchanges before the measured ones: tables and caches of the kernel settle.
+const WARM_UP: u64 = 4;
+/// Exchanges measured per row; the least counts (a timer tick may hit one).
+const ROUNDS: u64 = 4;
+/// Label of what is measured.
+const LABEL: u64 = 1;
+
+/// Where the partner is.
+#[derive(Clone, Copy)]
+pub enum Where {
+    /// In a space of its own.
+    Cross,
+    /// In the client's space.
+    Local,
+}
+
+impl Where {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Cross, Self::Local];
+
+    /// As it is called in rows.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Cross => "cross",
+            Self::Local => "local",
+        }
+    }
+
+    /// Creates a partner there.
+    pub fn partner(self, role: Role) -> Result<Partner> {
+        match self {
+            Self::Cross => between(role),
+            Self::Local => inside(role),
+        }
+    }
+}
+
+/// Register and short messages of each length: rows `ipc/words-PLACE-call` (there),
+/// `-reply` (back) and `-roundtrip`.
+pub fn words(place: Where, lengths: impl Iterator<Item = u32>) -> Result<()> {
+    let (marked, plain) = (place.partner(Role::Marked)?, place.partner(Role::Plain)?);
+    for words in lengths {
+        let tag = MsgTag::new(LABEL, words, 0);
+        let samples = repeat(marked, tag, [0, 0], 2);
+        samples.row(format_args!("ipc/words-{}-call words={words}", place.word()), 0, 2);
+        samples.row(format_args!("ipc/words-{}-reply words={words}", place.word()), 1, 2);
+        let samples = repeat(plain, tag, [0, 0], 1);
+        row!(samples, "ipc/words-{}-roundtrip words={words}", place.word());
+    }
+    marked.delete();
+    plain.delete();
+    Ok(())
+}
+
+/// Strings of each length, from `source` to wherever the partner's buffer is: rows
+/// `ipc/string-PLACE` (the string's way) and `ipc/string-PLACE-reply` (the empty answer).
+pub fn strings(place: Where, source: u64, lengths: impl Iterator<Item = u64>) -> Result<()> {
+    let partner = place.partner(Role::Strings)?;
+    for bytes in lengths {
+        let tag = MsgTag::new(LABEL, 0, 2);
+        let samples = repeat(partner, tag, StringItem::simple(source, bytes), 2);
+        samples.row(format_args!("ipc/string-{} bytes={bytes}", place.word()), 0, 2);
+        samples.row(format_args!("ipc/string-{}-reply bytes={bytes}", place.word()), 1, 2);
+    }
+    partner.delete();
+    Ok(())
+}
+
+/// Makes the exchanges of a row; returns the measured samples.
+fn repeat(partner: Partner, tag: MsgTag, words: [u64; 2], per_exchange: u64) -> Samples {
+    for _ in 0..WARM_UP {
+        let _ = exchange(partner.id, tag, words, per_exchange);
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        let _ = exchange(partner.id, tag, words, per_exchange);
+    }
+    samples
+}
+
+/// The trap alone: row `ops/invalid-call`.
+pub fn null_call() {
+    marks::trap();
+    let samples = Samples::start();
+    (0..ROUNDS).for_each(|_| marks::trap());
+    row!(samples, "ops/invalid-call");
+}

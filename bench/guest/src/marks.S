@@ -1,0 +1,177 @@
+// The marks, and the exchanges in which nothing lies between a mark and the trap.
+// The binding is X.2's (5.2): RSI to, RDX from, R8 timeouts, RDI U, R9 MR0, RAX MR1,
+// RBX MR2, R10 MR3, R12 to R15 MR4 to MR7. RCX, R11, RBP, RDX and R8 do not survive.
+
+.macro BEGIN_MARK
+    .byte 0x0F, 0x1F, 0x84, 0x00, 'B', 'T', 'N', 1
+.endm
+.macro END_MARK
+    .byte 0x0F, 0x1F, 0x84, 0x00, 'B', 'T', 'N', 2
+.endm
+.macro keep
+    push    rbx
+    push    rbp
+    push    r12
+    push    r13
+    push    r14
+    push    r15
+.endm
+.macro restore
+    pop     r15
+    pop     r14
+    pop     r13
+    pop     r12
+    pop     rbp
+    pop     rbx
+.endm
+
+.section .text, "ax"
+
+// bench_exchange(to, from, timeouts, tag, MR1, MR2) -> tag. One sample if the partner
+// sets no marks, two (there, back) if it does.
+.balign 64
+.global bench_exchange
+bench_exchange:
+    keep
+    mov     rax, r8
+    mov     rbx, r9
+    mov     r9, rcx
+    mov     r8, rdx
+    mov     rdx, rsi
+    mov     rsi, rdi
+    mov     rdi, gs:[0]
+    BEGIN_MARK
+    syscall
+    END_MARK
+    mov     rax, r9
+    restore
+    ret
+
+// The partners never use a stack: RSP is the client's id. Each first calls in to say
+// that it is there, which also brings in its pages; then it answers for ever.
+.macro partner_begins
+    mov     rdi, gs:[0]
+    mov     r9d, {READY} << 16
+    mov     rsi, rsp
+    mov     rdx, -1
+    xor     r8d, r8d
+    syscall
+.endm
+.macro reply_and_wait
+    mov     rsi, rsp
+    mov     rdx, -1
+    mov     r8d, {REPLY_WAIT}
+.endm
+
+// Sends every message back, with marks on both sides of its own traps.
+.balign 64
+.global bench_serve_marked
+bench_serve_marked:
+    partner_begins
+2:  END_MARK
+    reply_and_wait
+    BEGIN_MARK
+    syscall
+    jmp     2b
+
+// The same without marks: for round trips.
+.balign 64
+.global bench_serve
+bench_serve:
+    partner_begins
+2:  reply_and_wait
+    syscall
+    jmp     2b
+
+// Takes strings into the buffer that BENCH_BUFFER describes, answers with empty
+// messages; with marks.
+.balign 64
+.global bench_serve_strings
+bench_serve_strings:
+    mov     rax, [rip + BENCH_BUFFER]           // one access per page: no fault later
+    mov     rcx, [rip + BENCH_BUFFER + 8]
+1:  mov     byte ptr [rax], 0
+    add     rax, 4096
+    sub     rcx, 4096
+    ja      1b
+    mov     rdi, gs:[0]
+    mov     rcx, [rip + BENCH_BUFFER + 8]
+    shl     rcx, 10
+    mov     [rdi - 17 * 8], rcx                 // BR1: a simple string of that length
+    mov     rcx, [rip + BENCH_BUFFER]
+    mov     [rdi - 18 * 8], rcx                 // BR2: its address
+    mov     qword ptr [rdi - 16 * 8], 1         // BR0: strings accepted
+    partner_begins
+2:  END_MARK
+    reply_and_wait
+    xor     r9d, r9d
+    BEGIN_MARK
+    syscall
+    jmp     2b
+
+// Waits for a message of the root task that never comes, with the timeouts that RSP
+// holds; then again. For herds of threads and timers.
+.balign 64
+.global bench_sleep
+bench_sleep:
+    mov     rdi, gs:[0]
+    xor     r9d, r9d
+    xor     esi, esi
+    mov     rdx, {ROOT}
+    mov     r8, rsp
+    syscall
+    jmp     bench_sleep
+
+// bench_spin(rounds): two instructions per round between the marks, none else.
+.balign 64
+.global bench_spin
+bench_spin:
+    BEGIN_MARK
+1:  dec     rdi
+    jnz     1b
+    END_MARK
+    ret
+
+// bench_walk(from, lines): reads one word of each 64-byte line.
+.balign 64
+.global bench_walk
+bench_walk:
+    BEGIN_MARK
+1:  mov     rax, [rdi]
+    add     rdi, 64
+    dec     rsi
+    jnz     1b
+    END_MARK
+    ret
+
+// bench_copy(to, from, words): `rep movsq`.
+.balign 64
+.global bench_copy
+bench_copy:
+    mov     rcx, rdx
+    BEGIN_MARK
+    rep     movsq
+    END_MARK
+    ret
+
+// bench_minimum(): the trap alone, to a call that does not exist.
+.balign 64
+.global bench_trap
+bench_trap:
+    keep
+    mov     r8, -100
+    mov     r14, rdi
+    BEGIN_MARK
+    syscall
+    END_MARK
+    restore
+    ret
+
+.global bench_undefined
+bench_undefined:
+    keep
+    BEGIN_MARK
+    ud2
+    END_MARK
+    restore
+    ret

@@ -1,0 +1,166 @@
+//! The marks, and everything that has to be exact to the instruction.
+//!
+//! The one module of the measured programs with `unsafe` code: marks are machine
+//! instructions, and between a mark and a trap there must be nothing that a
+//! compiler put there. A mark is a long no-operation with a displacement that no
+//! compiler emits (bench/host/plugin/decode.c).
+#![allow(unsafe_code)]
+
+use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use abi::{MsgTag, ThreadId, Time, Timeouts};
+
+/// Label of a partner's first message.
+pub const READY: u64 = 4;
+
+global_asm!(
+    include_str!("marks.S"),
+    READY = const READY,
+    REPLY_WAIT = const (Timeouts::new(Time::ZERO, Time::NEVER).0 as i32),
+    ROOT = const ThreadId::ROOT.0 as i64,
+);
+
+unsafe extern "C" {
+    fn bench_exchange(to: u64, from: u64, timeouts: u64, tag: u64, mr1: u64, mr2: u64) -> u64;
+    fn bench_serve_marked();
+    fn bench_serve();
+    fn bench_serve_strings();
+    fn bench_sleep();
+    fn bench_spin(rounds: u64);
+    fn bench_walk(from: u64, lines: u64);
+    fn bench_copy(to: u64, from: u64, words: u64);
+    fn bench_trap();
+    fn bench_undefined();
+    fn baton_thread_start();
+}
+
+/// Address and bytes of the string partners' buffer.
+#[unsafe(no_mangle)]
+static BENCH_BUFFER: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Samples that have ended: the instrument counts the same ones.
+static SAMPLES: AtomicU64 = AtomicU64::new(0);
+
+/// Number of samples so far.
+#[must_use]
+pub fn samples() -> u64 {
+    SAMPLES.load(Relaxed)
+}
+
+/// Notes `count` samples that ended elsewhere.
+pub fn note(count: u64) {
+    SAMPLES.fetch_add(count, Relaxed);
+}
+
+/// Begins a sample.
+#[inline(always)]
+pub fn begin() {
+    // SAFETY: a no-operation.
+    unsafe { asm!(".byte 0x0F, 0x1F, 0x84, 0, 0x42, 0x54, 0x4E, 1", options(nostack, preserves_flags)) };
+}
+
+/// Ends a sample.
+#[inline(always)]
+pub fn end() {
+    // SAFETY: a no-operation.
+    unsafe { asm!(".byte 0x0F, 0x1F, 0x84, 0, 0x42, 0x54, 0x4E, 2", options(nostack, preserves_flags)) };
+}
+
+/// Measures `operation`: one sample.
+#[inline(always)]
+pub fn sample<T>(operation: impl FnOnce() -> T) -> T {
+    begin();
+    let result = operation();
+    end();
+    note(1);
+    result
+}
+
+/// What a partner runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Sends messages back, with marks of its own.
+    Marked,
+    /// Sends messages back.
+    Plain,
+    /// Takes strings.
+    Strings,
+    /// Sleeps.
+    Sleeper,
+    /// Starts as a Rust function with a stack.
+    Program,
+}
+
+/// Where a partner of this role starts.
+#[must_use]
+pub fn start_of(role: Role) -> u64 {
+    (match role {
+        Role::Marked => bench_serve_marked as *const (),
+        Role::Plain => bench_serve as *const (),
+        Role::Strings => bench_serve_strings as *const (),
+        Role::Sleeper => bench_sleep as *const (),
+        Role::Program => baton_thread_start as *const (),
+    }) as u64
+}
+
+/// Says where the string partners put what they receive.
+pub fn set_buffer(address: u64, bytes: u64) {
+    BENCH_BUFFER[0].store(address, Relaxed);
+    BENCH_BUFFER[1].store(bytes, Relaxed);
+}
+
+/// A call of `to` with the tag and two words: `samples` samples (two if the partner
+/// sets marks). Returns the tag of the answer.
+pub fn exchange(to: ThreadId, tag: MsgTag, words: [u64; 2], samples: u64) -> MsgTag {
+    // SAFETY: this thread's acceptor is closed: only words arrive.
+    let tag = unsafe { bench_exchange(to.0, to.0, Timeouts::NEVER.0, tag.0, words[0], words[1]) };
+    note(samples);
+    MsgTag(tag)
+}
+
+/// A loop of exactly `2 * rounds` instructions.
+pub fn spin(rounds: u64) {
+    // SAFETY: registers only.
+    unsafe { bench_spin(rounds) };
+    note(1);
+}
+
+/// Reads one word in each of `lines` lines from `from`, a multiple of 64.
+pub fn walk(from: &[u64], lines: usize) {
+    assert!(from.len() >= lines * 8 && from.as_ptr().addr().is_multiple_of(64));
+    // SAFETY: the lines are inside the slice.
+    unsafe { bench_walk(from.as_ptr() as u64, lines as u64) };
+    note(1);
+}
+
+/// Copies `to.len()` words with `rep movsq`.
+pub fn copy(to: &mut [u64], from: &[u64]) {
+    assert!(from.len() >= to.len());
+    // SAFETY: both slices have that many words.
+    unsafe { bench_copy(to.as_mut_ptr() as u64, from.as_ptr() as u64, to.len() as u64) };
+    note(1);
+}
+
+/// A system call that does not exist.
+pub fn trap() {
+    // SAFETY: the kernel refuses it.
+    unsafe { bench_trap() };
+    note(1);
+}
+
+/// An undefined instruction; its handler goes on two bytes further.
+pub fn undefined() {
+    // SAFETY: the exception handler skips it and changes nothing else.
+    unsafe { bench_undefined() };
+    note(1);
+}
+
+/// Leaves `function` and its argument on the stack that ends at `top`, for
+/// [`Role::Program`]; returns SP.
+pub fn prepare_stack(stack: &'static [AtomicU64], function: extern "C" fn(u64) -> !, argument: u64) -> u64 {
+    let at = stack.len() - 8;
+    stack[at].store(argument, Relaxed);
+    stack[at + 1].store(function as usize as u64, Relaxed);
+    stack[at].as_ptr() as u64
+}

@@ -1,0 +1,282 @@
+// The instrument: a plugin of the emulator that counts between two marks.
+//
+// Arguments: out=FILE (required); user=LOW-HIGH, addresses of the upper half that
+// are executed in user mode; vectors=LOW-HIGH, where the kernel's interrupt entries
+// are; trace=N, the sample whose instructions are listed; span=A-B, the instructions
+// with these numbers since the machine's start are listed; stretch, to watch only how
+// long interrupts are off (quicker).
+//
+// One line per sample, in the order in which they end:
+//     sample N user=.. kernel=.. entries=.. (and lines, pages, costly instructions)
+// then what stretch.h says about the whole run. The file is appended to: several
+// machines, one after the other, can share it.
+// Single processor only: the samples would mix otherwise.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decode.h"
+#include "qemu.h"
+#include "set.h"
+#include "stretch.h"
+
+__attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
+
+enum mode { USER, KERNEL, MODES };
+enum kind { CODE, DATA, KINDS };
+enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15 };
+
+struct range {
+    uint64_t low, high; // high is exclusive
+};
+
+// What is known about an instruction at an address; kept for the whole run.
+struct insn {
+    struct insn *next;
+    uint64_t address;
+    char *text; // only while tracing
+    uint8_t bytes[MAX_INSN], size;
+    uint8_t mode, cost, role;
+    struct block block; // if a block of code begins here
+};
+
+static struct {
+    FILE *out;
+    struct range user, vectors;
+    int64_t trace;
+    uint64_t span_from, span_to;
+    bool stretch_only;
+} options = { .trace = -1 };
+
+static struct insn *buckets[BUCKETS];
+
+// The sample at hand.
+static bool active;
+static int64_t samples;
+static uint64_t instructions[MODES], costs[MODES][COSTS], entries;
+static enum mode last_mode;
+static struct set lines[MODES][KINDS], pages[MODES][KINDS], all_pages[MODES];
+
+static bool inside(struct range range, uint64_t address)
+{
+    return address >= range.low && address < range.high;
+}
+
+static enum mode mode_of(uint64_t address)
+{
+    return address >> 63 && !inside(options.user, address) ? KERNEL : USER;
+}
+
+// --- the stretch with interrupts off ------------------------------------------
+
+static void on_block(unsigned vcpu, void *userdata)
+{
+    (void)vcpu;
+    struct insn *insn = userdata;
+    stretch_block(&insn->block, insn->mode == USER, inside(options.vectors, insn->address));
+}
+
+static void on_flag(unsigned vcpu, void *userdata)
+{
+    (void)vcpu;
+    struct insn *insn = userdata;
+    if (insn->mode == USER)
+        return;
+    if (insn->role == ROLE_RETURN)
+        stretch_watch();
+    if (insn->role == ROLE_CLI)
+        stretch_off(insn->address);
+    else if (insn->cost != COST_SYSRET) // sti, or iret to what was interrupted in a window
+        stretch_on(insn->address);
+}
+
+// --- samples --------------------------------------------------------------------
+
+static void begin_sample(void)
+{
+    if (active)
+        fprintf(options.out, "restart %" PRId64 "\n", samples);
+    active = true;
+    memset(instructions, 0, sizeof instructions);
+    memset(costs, 0, sizeof costs);
+    entries = 0;
+    last_mode = USER;
+    stretch_sample();
+    for (int mode = 0; mode < MODES; mode++) {
+        set_clear(&all_pages[mode]);
+        for (int kind = 0; kind < KINDS; kind++) {
+            set_clear(&lines[mode][kind]);
+            set_clear(&pages[mode][kind]);
+        }
+    }
+    if (samples == options.trace)
+        fprintf(options.out, "trace %" PRId64 "\n", samples);
+}
+
+static void end_sample(void)
+{
+    static const char *const modes = "uk", *const kinds = "cd", *const names[] = COST_NAMES;
+    FILE *out = options.out;
+    if (!active) {
+        fprintf(out, "stray %" PRId64 "\n", samples);
+        return;
+    }
+    active = false;
+    fprintf(out, "sample %" PRId64 " user=%" PRIu64 " kernel=%" PRIu64 " entries=%" PRIu64 " off=%" PRIu64,
+            samples++, instructions[USER], instructions[KERNEL], entries, stretch_sample());
+    for (int mode = 0; mode < MODES; mode++) {
+        fprintf(out, " %cpages=%" PRIu64, modes[mode], all_pages[mode].count);
+        for (int kind = 0; kind < KINDS; kind++)
+            fprintf(out, " %c%clines=%" PRIu64 " %c%cpages=%" PRIu64, modes[mode], kinds[kind],
+                    lines[mode][kind].count, modes[mode], kinds[kind], pages[mode][kind].count);
+    }
+    for (int cost = COST_NONE + 1; cost < COSTS; cost++)
+        if (costs[USER][cost] + costs[KERNEL][cost])
+            fprintf(out, " %s=%" PRIu64, names[cost], costs[USER][cost] + costs[KERNEL][cost]);
+    fputc('\n', out);
+    fflush(out);
+}
+
+static void touch(enum mode mode, enum kind kind, uint64_t address, uint64_t bytes)
+{
+    uint64_t last = address + bytes - 1;
+    for (uint64_t line = address >> LINE_BITS; line <= last >> LINE_BITS; line++)
+        set_add(&lines[mode][kind], line);
+    for (uint64_t page = address >> PAGE_BITS; page <= last >> PAGE_BITS; page++) {
+        set_add(&pages[mode][kind], page);
+        set_add(&all_pages[mode], page);
+    }
+}
+
+static void list(const struct insn *insn)
+{
+    fprintf(options.out, "i %c %" PRIx64 " %s\n", "uk"[insn->mode], insn->address, insn->text ? insn->text : "?");
+}
+
+static void on_instruction(unsigned vcpu, void *userdata)
+{
+    (void)vcpu;
+    struct insn *insn = userdata;
+    if (executed >= options.span_from && executed < options.span_to)
+        list(insn);
+    if (!active)
+        return;
+    instructions[insn->mode]++;
+    costs[insn->mode][insn->cost]++;
+    entries += insn->mode == KERNEL && last_mode == USER;
+    last_mode = insn->mode;
+    touch(insn->mode, CODE, insn->address, insn->size);
+    if (samples == options.trace)
+        list(insn);
+}
+
+static void on_memory(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *userdata)
+{
+    (void)vcpu;
+    if (!active)
+        return;
+    struct insn *insn = userdata;
+    uint64_t bytes = UINT64_C(1) << qemu_plugin_mem_size_shift(info);
+    touch(insn->mode, DATA, address, bytes);
+    if (samples == options.trace)
+        fprintf(options.out, "m %c %" PRIx64 " %" PRIu64 "\n", qemu_plugin_mem_is_store(info) ? 'w' : 'r', address, bytes);
+}
+
+static void on_mark(unsigned vcpu, void *userdata)
+{
+    (void)vcpu;
+    struct insn *insn = userdata;
+    if (insn->role == ROLE_BEGIN)
+        begin_sample();
+    else
+        end_sample();
+}
+
+// --- translation ------------------------------------------------------------------
+
+static struct insn *insn_of(const struct qemu_plugin_insn *from)
+{
+    uint64_t address = qemu_plugin_insn_vaddr(from);
+    const uint8_t *bytes = qemu_plugin_insn_data(from);
+    size_t size = qemu_plugin_insn_size(from);
+    size = size > MAX_INSN ? MAX_INSN : size;
+    struct insn **bucket = &buckets[(address ^ address >> 16) & (BUCKETS - 1)];
+    for (struct insn *insn = *bucket; insn; insn = insn->next)
+        if (insn->address == address && insn->size == size && memcmp(insn->bytes, bytes, size) == 0)
+            return insn;
+    struct insn *insn = calloc(1, sizeof *insn);
+    if (!insn)
+        abort();
+    memcpy(insn->bytes, bytes, size);
+    insn->next = *bucket;
+    insn->address = insn->block.address = address;
+    insn->size = (uint8_t)size;
+    insn->mode = mode_of(address);
+    insn->cost = decode_cost(bytes, size);
+    insn->role = decode_role(bytes, size);
+    insn->text = options.trace >= 0 || options.span_to ? qemu_plugin_insn_disas(from) : NULL;
+    *bucket = insn;
+    return insn;
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    size_t count = qemu_plugin_tb_n_insns(tb);
+    for (size_t i = 0; i < count; i++) {
+        struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
+        struct insn *insn = insn_of(at);
+        if (i == 0)
+            qemu_plugin_register_vcpu_insn_exec_cb(at, on_block, CB_NO_REGS, insn);
+        if (insn->role >= ROLE_STI)
+            qemu_plugin_register_vcpu_insn_exec_cb(at, on_flag, CB_NO_REGS, insn);
+        qemu_plugin_register_vcpu_insn_exec_inline(at, INLINE_ADD_U64, &executed, 1);
+        if (options.stretch_only)
+            continue;
+        bool mark = insn->role == ROLE_BEGIN || insn->role == ROLE_END;
+        qemu_plugin_register_vcpu_insn_exec_cb(at, mark ? on_mark : on_instruction, CB_NO_REGS, insn);
+        qemu_plugin_register_vcpu_mem_cb(at, on_memory, CB_NO_REGS, MEM_RW, insn);
+    }
+}
+
+static void at_exit(qemu_plugin_id_t id, void *userdata)
+{
+    (void)id;
+    (void)userdata;
+    stretch_report(options.out);
+    fclose(options.out);
+}
+
+static bool read_option(const char *word)
+{
+    if (strncmp(word, "out=", 4) == 0)
+        return (options.out = fopen(word + 4, "a")) != NULL;
+    if (sscanf(word, "user=%" SCNx64 "-%" SCNx64, &options.user.low, &options.user.high) == 2)
+        return true;
+    if (sscanf(word, "vectors=%" SCNx64 "-%" SCNx64, &options.vectors.low, &options.vectors.high) == 2)
+        return true;
+    if (sscanf(word, "trace=%" SCNd64, &options.trace) == 1)
+        return true;
+    if (sscanf(word, "span=%" SCNu64 "-%" SCNu64, &options.span_from, &options.span_to) == 2)
+        return true;
+    options.stretch_only |= strncmp(word, "stretch", 7) == 0;
+    return strncmp(word, "stretch", 7) == 0;
+}
+
+__attribute__((visibility("default")))
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (!read_option(argv[i])) {
+            fprintf(stderr, "instrument: cannot use the argument `%s`\n", argv[i]);
+            return 1;
+        }
+    }
+    if (!options.out || !info->system_emulation || info->smp_vcpus != 1) {
+        fprintf(stderr, "instrument: it needs out=FILE and a machine with one processor\n");
+        return 1;
+    }
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+    return 0;
+}

@@ -1,0 +1,302 @@
+//! A simulated machine with a few threads that play IPC, driven in step with the
+//! model, and the comparison of the two.
+
+use abi::id::USER_BASE;
+use abi::syscall::exregs as bit;
+use abi::utcb::{self, ERROR_CODE};
+use abi::{Fpage, IpcError, MsgTag, Rights, ThreadId, Time, Timeouts};
+use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::ipc::rendezvous::{Busy, Waits, waits};
+use kernel::sched::schedule::state_of;
+use kernel::space::{SpaceRef, control};
+use kernel::thread::control::{Request, thread_control};
+use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::thread::tcb::Resume;
+use kernel::thread::{lifecycle, lookup};
+use kernel::usermem::Utcb;
+use kernel::{check, ipc, resume, sched, start};
+
+use super::ipcmodel::{Ipc, Model, Outcome, Patience, State, Thread};
+use super::{Machine, fastpath};
+
+const UTCBS: u64 = 0xBF00_0000;
+const FIRST: u32 = USER_BASE + 3;
+/// Thread number of the controlling thread, and of the one that keeps each space alive.
+const CONTROLLER: u32 = FIRST + 100;
+const ANCHOR: u32 = FIRST + 200;
+/// A timeout, µs.
+const WHILE_US: u64 = 100;
+/// The label of all messages.
+const LABEL: u64 = 0xABC;
+
+/// One step of a play.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// A thread calls Ipc, on the fast path where that serves it, or only on the complete one.
+    Ipc { who: usize, ipc: Ipc, fast: bool },
+    Cancel(usize),
+    Halt(usize),
+    Resume(usize),
+    Delete(usize),
+    Create(usize),
+    Rename(usize),
+    Expire,
+}
+
+/// The machine, its threads, and the model.
+pub struct Players {
+    _machine: Machine,
+    spaces: Vec<SpaceRef>,
+    pub model: Model,
+    controller: TcbRef,
+    versions: u32,
+    now_us: u64,
+}
+
+impl Players {
+    /// As many threads as `places` names spaces.
+    pub fn new(places: &[u32]) -> Self {
+        let machine = Machine::new(1 + places.iter().max().expect("some threads"), 64, false);
+        set_current(start::make_idle(0));
+        machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
+        machine.spaces[0].task.privileged.set(true);
+        let areas = |kip: u64| (Fpage::memory(kip, 12, Rights::NONE), Fpage::memory(UTCBS, 18, Rights::NONE));
+        for (space, index) in machine.spaces.iter().zip(0..) {
+            let (kip, utcbs) = areas(0xBFF0_0000);
+            control::initialise(*space, kip, utcbs).expect("quota suffices");
+            let id = ThreadId::global(ANCHOR + index, 1);
+            lifecycle::create(id, *space, id).expect("quota suffices");
+        }
+        let controller = make(ThreadId::global(CONTROLLER, 1), machine.spaces[0], 0);
+        let spaces: Vec<SpaceRef> = places.iter().map(|place| machine.spaces[1 + *place as usize]).collect();
+        let mut players = Self { _machine: machine, spaces, model: Model::default(), controller, versions: 1, now_us: 0 };
+        for (index, place) in places.iter().enumerate() {
+            let id = ThreadId::global(FIRST + index as u32, 1);
+            let thread = make(id, players.spaces[index], index);
+            let local = ThreadId(thread.utcb.get());
+            players.model.threads.push(Thread {
+                id, local, space: *place, alive: true, halted: false, state: State::Ready, outcome: None,
+            });
+        }
+        set_current(players.controller);
+        players
+    }
+
+    fn tcb(&self, who: usize) -> Option<TcbRef> {
+        lookup(self.model.threads[who].id)
+    }
+
+    /// Everybody ready again, whatever they were doing.
+    pub fn reset(&mut self) {
+        for who in 0..self.spaces.len() {
+            if !self.model.threads[who].alive {
+                self.take(Step::Create(who));
+            }
+            self.take(Step::Cancel(who));
+            self.take(Step::Resume(who));
+            self.model.threads[who].outcome = None;
+        }
+    }
+
+    /// Whether the step makes sense now.
+    pub fn possible(&self, step: Step) -> bool {
+        let threads = &self.model.threads;
+        match step {
+            Step::Ipc { who, .. } => threads[who].alive && !threads[who].halted && threads[who].state == State::Ready,
+            Step::Cancel(who) => threads[who].alive && threads[who].state != State::Ready,
+            Step::Halt(who) => threads[who].alive && !threads[who].halted,
+            Step::Resume(who) => threads[who].alive && threads[who].halted,
+            Step::Delete(who) | Step::Rename(who) => threads[who].alive,
+            Step::Create(who) => !threads[who].alive,
+            Step::Expire => true,
+        }
+    }
+
+    /// Takes the step on both sides and compares them.
+    pub fn play(&mut self, step: Step) -> Result<(), String> {
+        self.take(step);
+        self.compare()
+    }
+
+    /// Takes the step on both sides.
+    pub fn take(&mut self, step: Step) {
+        match step {
+            Step::Ipc { who, ipc, fast } => {
+                self.model.ipc(who, ipc);
+                self.ipc(who, ipc, fast);
+            }
+            Step::Expire => {
+                self.model.expire();
+                self.now_us += 1 << 22;
+                cpu().scheduler.wakeup.expire(self.now_us, ipc::timeout::expired);
+            }
+            Step::Cancel(who) => {
+                self.model.cancel(who);
+                self.exchange(who, bit::ABORT_SEND | bit::ABORT_RECEIVE);
+            }
+            Step::Halt(who) => {
+                self.model.threads[who].halted = true;
+                self.exchange(who, bit::HALT_VALID | bit::HALT);
+            }
+            Step::Resume(who) => {
+                self.model.threads[who].halted = false;
+                self.exchange(who, bit::HALT_VALID);
+            }
+            Step::Delete(who) => {
+                let id = self.model.threads[who].id;
+                self.model.delete(who);
+                self.control(id, ThreadId::NIL);
+            }
+            Step::Create(who) => self.create(who),
+            Step::Rename(who) => {
+                let id = self.new_id(who);
+                self.model.rename(who, id);
+                self.control(id, id);
+            }
+        }
+        self.run_who_must();
+    }
+
+    fn new_id(&mut self, who: usize) -> ThreadId {
+        self.versions += 1;
+        ThreadId::global(FIRST + who as u32, self.versions << 6 | 1)
+    }
+
+    fn create(&mut self, who: usize) {
+        let id = self.new_id(who);
+        let thread = &mut self.model.threads[who];
+        (thread.id, thread.alive, thread.halted, thread.outcome) = (id, true, false, None);
+        give_processor(self.controller);
+        make(id, self.spaces[who], who);
+    }
+
+    fn ipc(&self, who: usize, ipc: Ipc, fast: bool) {
+        let thread = self.tcb(who).expect("the caller lives");
+        give_processor(thread);
+        let utcb = Utcb::of(thread).expect("the caller is active");
+        utcb.set_mr(0, MsgTag::new(LABEL, 1, 0).0);
+        utcb.set_mr(1, ipc.word);
+        utcb.set_word(ERROR_CODE, 0);
+        let (to, from) = (ipc.to.unwrap_or_default(), ipc.from.unwrap_or_default());
+        let timeouts = Timeouts::new(time(ipc.send), time(ipc.receive)).0;
+        if fast && fastpath::ipc(thread, to, from, timeouts).is_some() {
+            return;
+        }
+        let next = ipc::syscall::ipc(thread, to, from, timeouts);
+        assert!(next.is_ready(), "{} is to run and is not ready", next.id.get());
+        set_current(next);
+    }
+
+    fn exchange(&self, who: usize, control: u64) {
+        give_processor(self.controller);
+        let registers = Registers { control, ..Registers::default() };
+        let done = exchange_registers(self.controller, self.model.threads[who].id, &registers);
+        assert!(done.is_some(), "the controller is privileged and the thread lives");
+    }
+
+    fn control(&self, dest: ThreadId, space: ThreadId) {
+        give_processor(self.controller);
+        // An unchanged version does not name the space: the anchor does.
+        let place = lookup(ThreadId::global(dest.number(), dest.version()));
+        let space = if space.is_nil() || place.is_some() { space } else { dest };
+        let request = Request { dest, pager: ThreadId::NIL, scheduler: ThreadId::NIL, space, utcb_location: !0 };
+        assert!(thread_control(self.controller, &request).is_ok(), "the controller is privileged");
+    }
+
+    /// Threads that have something to do in the kernel when they run next do it.
+    fn run_who_must(&self) {
+        let waits_in_kernel = |thread: &TcbRef| {
+            thread.is_ready() && matches!(thread.resume.get(), Resume::Transfer | Resume::Receive)
+        };
+        while let Some(thread) = (0..self.spaces.len()).filter_map(|who| self.tcb(who)).find(waits_in_kernel) {
+            give_processor(thread);
+            let next = resume::resume(thread);
+            assert!(next.is_ready(), "{} is to run and is not ready", next.id.get());
+            set_current(next);
+        }
+    }
+
+    /// Compares what a program could see, and asks the kernel's own checker.
+    fn compare(&self) -> Result<(), String> {
+        for (who, model) in self.model.threads.iter().enumerate() {
+            let thread = lookup(model.id);
+            if thread.is_some() != model.alive {
+                return Err(format!("thread {who} should {}live", if model.alive { "" } else { "not " }));
+            }
+            let Some(thread) = thread else { continue };
+            let (got, want) = (seen(thread), wanted(model));
+            if got != want {
+                return Err(format!("thread {who} is {got:?} and should be {want:?}"));
+            }
+            let outcome = (model.state == State::Ready).then_some(model.outcome).flatten();
+            if outcome.is_some_and(|outcome| outcome_of(thread, outcome) != outcome) {
+                return Err(format!("thread {who} got {:?} and should have {outcome:?}", outcome_of(thread, model.outcome.unwrap())));
+            }
+        }
+        match check::violations() {
+            0 => Ok(()),
+            count => Err(format!("the kernel's checker finds {count} violations")),
+        }
+    }
+}
+
+/// State word of Schedule, halt flag, partner or from-specifier, wakeup armed.
+type Seen = (u64, bool, ThreadId, bool);
+
+fn seen(thread: TcbRef) -> Seen {
+    let partner = match waits(thread) {
+        Waits::Open => ThreadId::ANY,
+        Waits::Closed(from) => from,
+        Waits::Busy(Busy::Polling | Busy::Waiting) => thread.partner.get(),
+        Waits::Busy(_) => ThreadId::NIL,
+    };
+    (state_of(thread), thread.halted.get(), partner, thread.wake_at_us.get() != 0)
+}
+
+fn wanted(model: &Thread) -> Seen {
+    let (state, partner, timed) = match model.state {
+        State::Ready => (if model.halted { 2 } else { 3 }, ThreadId::NIL, false),
+        State::Sending { ipc, to, .. } => (4, to, ipc.send == Patience::Timed),
+        State::Receiving { from, timed } => (6, from, timed),
+    };
+    (state, model.halted, partner, timed)
+}
+
+/// The outcome that `thread` sees; `like` tells a send from a receive.
+fn outcome_of(thread: TcbRef, like: Outcome) -> Outcome {
+    let utcb = Utcb::of(thread).expect("it is active");
+    let tag = MsgTag(utcb.mr(0));
+    if tag.is_error() {
+        let error = IpcError::decode(utcb.word(ERROR_CODE)).expect("a failed IPC has an error code");
+        return Outcome::Failed(error.kind, error.phase);
+    }
+    if like == Outcome::Sent && thread.result_from.get().is_nil() {
+        return Outcome::Sent;
+    }
+    assert_eq!((tag.label(), tag.untyped(), tag.typed()), (LABEL, 1, 0));
+    Outcome::Received { from: thread.result_from.get(), word: utcb.mr(1) }
+}
+
+const fn time(patience: Patience) -> Time {
+    match patience {
+        Patience::Never => Time::NEVER,
+        Patience::Zero => Time::ZERO,
+        Patience::Timed => Time::micros(WHILE_US),
+    }
+}
+
+/// An interrupt has given the processor to `thread`.
+fn give_processor(thread: TcbRef) {
+    if current() != thread {
+        sched::requeue(current());
+        set_current(thread);
+    }
+}
+
+/// A thread that runs, with UTCB `slot`.
+fn make(id: ThreadId, space: SpaceRef, slot: usize) -> TcbRef {
+    let thread = lifecycle::create(id, space, id).expect("quota suffices");
+    lifecycle::place_utcb(thread, UTCBS + slot as u64 * utcb::SIZE).expect("the location is good");
+    lifecycle::activate_running(thread, ThreadId::NIL, 0x1000, 0x2000);
+    thread
+}

@@ -1,0 +1,190 @@
+//! IPC against the model of its rules: every short play of three threads, then
+//! long random ones. After each step the kernel's own checker must be content.
+
+mod common;
+
+use std::collections::{HashSet, VecDeque};
+
+use abi::ThreadId;
+use common::Random;
+use common::ipcmodel::{Ipc, Patience};
+use common::players::{Players, Step};
+
+/// Two threads of one space and one of another.
+const PLACES: [u32; 3] = [0, 0, 1];
+/// Steps of the exhaustive plays; BATON_DEPTH sets another number.
+const DEPTH: usize = 4;
+/// Steps of each random play.
+const LONG: usize = 20_000;
+
+/// A step whose ids are still places in the list of threads.
+#[derive(Clone, Copy, Debug)]
+enum Plan {
+    Ipc { who: usize, to: Option<usize>, from: From, send: Patience, receive: Patience, fast: bool },
+    Other(Step),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum From {
+    Nobody,
+    Anybody,
+    Local,
+    Thread(usize),
+}
+
+impl Plan {
+    /// With the ids of now; `word` is the message.
+    fn step(self, players: &Players, word: u64) -> Step {
+        let id = |who: usize| players.model.threads[who].id;
+        match self {
+            Self::Other(step) => step,
+            Self::Ipc { who, to, from, send, receive, fast } => {
+                let from = match from {
+                    From::Nobody => None,
+                    From::Anybody => Some(ThreadId::ANY),
+                    From::Local => Some(ThreadId::ANY_LOCAL),
+                    From::Thread(who) => Some(id(who)),
+                };
+                Step::Ipc { who, ipc: Ipc { to: to.map(id), from, send, receive, word }, fast }
+            }
+        }
+    }
+}
+
+/// The steps of the exhaustive plays.
+fn plans() -> Vec<Plan> {
+    use Patience::{Never, Timed, Zero};
+    let mut plans = vec![Plan::Other(Step::Expire)];
+    for who in 0..PLACES.len() {
+        let mut ipc = |to, from, send, receive| {
+            plans.push(Plan::Ipc { who, to, from, send, receive, fast: true });
+        };
+        ipc(None, From::Anybody, Never, Never);
+        ipc(None, From::Anybody, Never, Zero);
+        ipc(None, From::Local, Never, Timed);
+        ipc(None, From::Thread(who), Never, Timed);
+        for other in (0..PLACES.len()).filter(|other| *other != who) {
+            ipc(Some(other), From::Nobody, Never, Never);
+            ipc(Some(other), From::Thread(other), Never, Never);
+            ipc(Some(other), From::Thread(3 - who - other), Timed, Never);
+            ipc(Some(other), From::Anybody, Zero, Never);
+            ipc(None, From::Thread(other), Never, Never);
+        }
+        let steps = [Step::Cancel(who), Step::Halt(who), Step::Resume(who), Step::Delete(who), Step::Create(who), Step::Rename(who)];
+        plans.extend(steps.map(Plan::Other));
+    }
+    plans
+}
+
+/// Plays `play` from the beginning; panics with the whole play if the last step goes
+/// wrong. The steps before have been compared when they were last.
+fn replay(players: &mut Players, play: &[Plan]) -> bool {
+    players.reset();
+    let mut taken = Vec::new();
+    for (number, plan) in (1..).zip(play) {
+        let step = plan.step(players, 0x1000 + number as u64);
+        if !players.possible(step) {
+            return false;
+        }
+        taken.push(step);
+        if number < play.len() {
+            players.take(step);
+        } else if let Err(what) = players.play(step) {
+            panic!("after {taken:#?}: {what}");
+        }
+    }
+    true
+}
+
+#[test]
+fn every_short_play_follows_the_rules() {
+    let depth = std::env::var("BATON_DEPTH").ok().and_then(|text| text.parse().ok()).unwrap_or(DEPTH);
+    let mut players = Players::new(&PLACES);
+    let (plans, mut seen, mut steps) = (plans(), HashSet::new(), 0_u64);
+    let mut open = VecDeque::from([Vec::new()]);
+    while let Some(play) = open.pop_front() {
+        for plan in &plans {
+            let mut longer: Vec<Plan> = play.clone();
+            longer.push(*plan);
+            if !replay(&mut players, &longer) {
+                continue;
+            }
+            steps += 1;
+            if seen.insert(players.model.essence()) && longer.len() < depth {
+                open.push_back(longer);
+            }
+        }
+    }
+    println!("{steps} plays of up to {depth} steps, {} different states", seen.len());
+    assert!(depth < DEPTH || seen.len() > 1000, "only {} states: the steps do nothing", seen.len());
+}
+
+/// Any step whatever.
+fn any_plan(random: &mut Random, threads: u64) -> Plan {
+    let who = random.below(threads) as usize;
+    let mut patience = || match random.below(4) {
+        0 => Patience::Zero,
+        1 => Patience::Timed,
+        _ => Patience::Never,
+    };
+    let (send, receive) = (patience(), patience());
+    match random.below(24) {
+        0 => Plan::Other(Step::Expire),
+        1 => Plan::Other(Step::Cancel(who)),
+        2 => Plan::Other(Step::Halt(who)),
+        3 | 4 => Plan::Other(Step::Resume(who)),
+        5 => Plan::Other(Step::Delete(who)),
+        6 | 7 => Plan::Other(Step::Create(who)),
+        8 => Plan::Other(Step::Rename(who)),
+        _ => {
+            let mut other = || (who + 1 + random.below(threads - 1) as usize) % threads as usize;
+            let (to, from) = (other(), other());
+            let from = match random.below(8) {
+                0 => From::Nobody,
+                1 | 2 => From::Anybody,
+                3 => From::Local,
+                4 => From::Thread(from),
+                5 => From::Thread(who),
+                _ => From::Thread(to),
+            };
+            let to = (!random.one_in(3)).then_some(to);
+            Plan::Ipc { who, to, from, send, receive, fast: random.one_in(2) }
+        }
+    }
+}
+
+fn long_play(seed: u64, places: &[u32]) {
+    let mut random = Random::seeded(seed);
+    let mut players = Players::new(places);
+    let mut last = VecDeque::new();
+    let mut taken = 0;
+    while taken < LONG {
+        let step = any_plan(&mut random, places.len() as u64).step(&players, taken as u64);
+        if !players.possible(step) {
+            continue;
+        }
+        taken += 1;
+        last.push_back(step);
+        if last.len() > 30 {
+            last.pop_front();
+        }
+        if let Err(what) = players.play(step) {
+            panic!("step {taken}, after {last:#?}: {what}");
+        }
+    }
+}
+
+#[test]
+fn long_plays_of_three_follow_the_rules() {
+    long_play(31, &PLACES);
+}
+
+#[test]
+fn long_plays_of_seven_follow_the_rules() {
+    long_play(32, &[0, 0, 0, 1, 1, 2, 2]);
+}
+
+#[test]
+fn long_plays_of_two_in_one_space_follow_the_rules() {
+    long_play(33, &[0, 0]);
+}

@@ -1,0 +1,13 @@
+//! The messages that the kernel makes: start, faults, exceptions, interrupts; and σ0's.
+
+mod exceptions;
+mod faults;
+pub mod interrupts;
+pub mod sigma0;
+
+/// Runs the tests of this group.
+pub fn run() {
+    faults::run();
+    exceptions::run();
+    interrupts::run();
+}

@@ -1,0 +1,241 @@
+//! The gate: a handful of operations that no change may make slower unnoticed.
+//!
+//! `bench/gate.toml` has what they cost, `bench/gate/` what they execute. One that
+//! costs more than it may fails the tests, with the instructions named that were
+//! added. `./baton bench --accept` writes both anew; the change then says so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::instrument::{Instrument, Measured, Series, Trace, count};
+use super::trace::{self, Symbols};
+use crate::compose::{Bootable, Composer, Selection};
+use crate::machine;
+use crate::workspace::Workspace;
+
+/// The committed limits.
+const FILE: &str = "bench/gate.toml";
+/// The committed instruction listings.
+const LISTINGS: &str = "bench/gate";
+/// The measured program.
+const PROGRAM: &str = "bench-gate";
+/// It takes two seconds.
+const LIMIT: Duration = Duration::from_secs(45);
+/// Added instructions that are named.
+const SHOWN: usize = 12;
+
+/// What is watched: its name, and the series of which the worst counts.
+const WATCHED: [(&str, &[(&str, &str, u64)]); 7] = [
+    ("ipc/short-cross-kernel", &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)]),
+    ("ipc/short-local-kernel", &[("ipc/words-local-call", "words", 0), ("ipc/words-local-reply", "words", 0)]),
+    ("ipc/63-words-cross-kernel", &[("ipc/words-cross-call", "words", 63), ("ipc/words-cross-reply", "words", 63)]),
+    ("ipc/63-words-local-kernel", &[("ipc/words-local-call", "words", 63), ("ipc/words-local-reply", "words", 63)]),
+    ("ipc/string-4096-kernel", &[("ipc/string-cross", "bytes", 4096)]),
+    ("ops/page-fault", &[("ops/page-fault", "", 0)]),
+    ("ops/interrupt", &[("ops/interrupt", "", 0)]),
+];
+
+/// One operation's limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limit {
+    /// Kernel instructions when the gate was last accepted.
+    instructions: u64,
+    /// How many more are let through: compilers differ in Rust code, never in assembly.
+    slack: u64,
+}
+
+type Limits = BTreeMap<String, Limit>;
+
+/// What the gate found.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Name and kernel instructions of everything watched.
+    pub measured: Vec<(String, u64)>,
+    /// A sentence, of several lines, per operation that became slower.
+    pub failures: Vec<String>,
+}
+
+/// The gate program, ready to boot.
+struct Gate<'a> {
+    workspace: &'a Workspace,
+    instrument: Instrument,
+    bootable: Bootable,
+}
+
+impl<'a> Gate<'a> {
+    fn prepare(workspace: &'a Workspace, kernel: Option<PathBuf>) -> Result<Self> {
+        let instrument = Instrument::build(workspace)?;
+        let selection = Selection { root: Some(PROGRAM.to_owned()), kernel, ..Selection::default() };
+        let bootable = Composer::new(workspace).compose(&selection, PROGRAM)?;
+        Ok(Self { workspace, instrument, bootable })
+    }
+
+    fn run(&self, trace: Trace) -> Result<Measured> {
+        self.instrument.run(&self.bootable, &machine::Options::default(), LIMIT, trace)
+    }
+
+    /// What sample `number` executes in the kernel, comparable between builds.
+    fn listing(&self, number: u64) -> Result<Vec<String>> {
+        let steps = trace::read(&self.run(Trace::Sample(number))?.trace);
+        let program = self.bootable.servers.last().context("the gate has no program")?;
+        let symbols = Symbols::of(&steps, &self.bootable.kernel, program)?;
+        Ok(trace::condensed(&steps, &symbols))
+    }
+}
+
+/// The worst of the series: its instructions and the sample that shows them.
+fn worst(measured: &Measured, series: &[(&str, &str, u64)]) -> Option<(u64, u64)> {
+    let found = series.iter().filter_map(|(name, key, value)| {
+        if key.is_empty() { measured.find(name, &[]) } else { measured.find(name, &[(key, *value)]) }
+    });
+    let best = found.filter_map(Series::best).map(|(number, sample)| (count(sample, "kernel"), number));
+    best.max_by_key(|(instructions, _)| *instructions)
+}
+
+/// Measures the gate set against the committed limits; `kernel`: another than the tree's.
+///
+/// # Errors
+/// When it could not be measured, or there is no gate to measure against.
+pub fn check(workspace: &Workspace, kernel: Option<PathBuf>) -> Result<Verdict> {
+    let path = workspace.path(FILE);
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("there is no {FILE} to measure against; `./baton bench --accept` writes one"))?;
+    let limits: Limits = toml::from_str(&text).with_context(|| format!("{FILE} is not a list of limits"))?;
+    let gate = Gate::prepare(workspace, kernel)?;
+    let measured = gate.run(Trace::None)?;
+    let mut verdict = Verdict::default();
+    for (name, series) in WATCHED {
+        let Some((instructions, sample)) = worst(&measured, series) else {
+            verdict.failures.push(format!("{name} was not measured: the gate program did not report it"));
+            continue;
+        };
+        verdict.measured.push((name.to_owned(), instructions));
+        let Some(limit) = limits.get(name) else {
+            verdict.failures.push(format!("{FILE} has no limit for {name}; `./baton bench --accept` adds it"));
+            continue;
+        };
+        if instructions > limit.instructions + limit.slack {
+            let before = read_listing(workspace, name);
+            verdict.failures.push(complaint(name, limit, instructions, &before, &gate.listing(sample)?));
+        }
+    }
+    Ok(verdict)
+}
+
+/// Makes today's figures the gate.
+///
+/// # Errors
+/// When they could not be measured or written.
+pub fn accept(workspace: &Workspace) -> Result<Verdict> {
+    let gate = Gate::prepare(workspace, None)?;
+    let measured = gate.run(Trace::None)?;
+    let mut verdict = Verdict::default();
+    let mut limits = Limits::new();
+    for (name, series) in WATCHED {
+        let (instructions, sample) = worst(&measured, series).with_context(|| format!("{name} was not measured"))?;
+        verdict.measured.push((name.to_owned(), instructions));
+        // The fast path is assembly and exact; compiled code gets 2 %.
+        let slack = if name.contains("short") || name.contains("63-words") { 0 } else { instructions / 50 };
+        limits.insert(name.to_owned(), Limit { instructions, slack });
+        let path = listing_path(workspace, name);
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).context("cannot create bench/gate")?;
+        std::fs::write(&path, gate.listing(sample)?.join("\n") + "\n")
+            .with_context(|| format!("cannot write {}", gate.workspace.show(&path)))?;
+    }
+    let text = toml::to_string(&limits).context("the limits cannot be written as TOML")?;
+    let header = "# Kernel instructions that the gate lets through (docs/measuring.md). Written by\n\
+                  # `./baton bench --accept`; a change that makes one of these worse says so.\n\n";
+    std::fs::write(workspace.path(FILE), format!("{header}{text}")).with_context(|| format!("cannot write {FILE}"))?;
+    Ok(verdict)
+}
+
+fn listing_path(workspace: &Workspace, name: &str) -> PathBuf {
+    workspace.path(LISTINGS).join(format!("{}.txt", name.replace('/', "-")))
+}
+
+fn read_listing(workspace: &Workspace, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(listing_path(workspace, name)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Says what became slower and by which instructions.
+fn complaint(name: &str, limit: &Limit, instructions: u64, before: &[String], now: &[String]) -> String {
+    let added = added(before, now);
+    let mut text = format!(
+        "{name} takes {instructions} kernel instructions, {} more than the gate's {}; {} instructions (or loops) are new",
+        instructions - limit.instructions, limit.instructions, added.len()
+    );
+    for line in added.iter().take(SHOWN) {
+        text += &format!("\n      + {line}");
+    }
+    if added.len() > SHOWN {
+        text += &format!("\n      + ... and {} more", added.len() - SHOWN);
+    }
+    text + "\n      If that is meant, run `./baton bench --accept` and say so in the commit."
+}
+
+/// The lines of `now` that are not in `before`: the rest of a longest common
+/// subsequence.
+fn added<'a>(before: &[String], now: &'a [String]) -> Vec<&'a str> {
+    let width = before.len() + 1;
+    let mut longest = vec![0_u32; (now.len() + 1) * width];
+    for i in (0..now.len()).rev() {
+        for j in (0..before.len()).rev() {
+            longest[i * width + j] = if now[i] == before[j] {
+                longest[(i + 1) * width + j + 1] + 1
+            } else {
+                longest[(i + 1) * width + j].max(longest[i * width + j + 1])
+            };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    let mut added = Vec::new();
+    while i < now.len() {
+        if j < before.len() && now[i] == before[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if j < before.len() && longest[i * width + j + 1] >= longest[(i + 1) * width + j] {
+            j += 1;
+        } else {
+            added.push(now[i].as_str());
+            i += 1;
+        }
+    }
+    added
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn added_instructions_are_named() {
+        let before = lines("a b c d e");
+        assert_eq!(added(&before, &lines("a b x c d y e z")), ["x", "y", "z"]);
+        assert_eq!(added(&before, &lines("a c e")), Vec::<&str>::new());
+        assert_eq!(added(&[], &before), ["a", "b", "c", "d", "e"]);
+        assert_eq!(added(&before, &lines("b a c d e")).len(), 1);
+    }
+
+    #[test]
+    fn complaints_say_how_many_and_which() {
+        let limit = Limit { instructions: 35, slack: 0 };
+        let text = complaint("ipc/short", &limit, 37, &lines("a b"), &lines("a nop nop b"));
+        assert!(text.starts_with("ipc/short takes 37 kernel instructions, 2 more than the gate's 35"), "{text}");
+        assert_eq!(text.matches("+ nop").count(), 2);
+    }
+
+    #[test]
+    fn limits_are_toml() {
+        let limits: Limits = toml::from_str("[\"ipc/x\"]\ninstructions = 5\nslack = 0\n").unwrap();
+        assert_eq!(limits["ipc/x"], Limit { instructions: 5, slack: 0 });
+    }
+}

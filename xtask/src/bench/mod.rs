@@ -1,0 +1,185 @@
+//! `bench`: every claim about Baton's speed, one command away (docs/measuring.md).
+//!
+//! Measured programs (`bench/guest`) run under the instrument (`instrument`), which
+//! counts between marks; `suites` makes rows of what it counted, `report` makes
+//! tables and pages of the rows. `gate` keeps changes from making IPC slower
+//! unnoticed; `trace` says where the instructions go.
+
+pub mod gate;
+mod history;
+mod instrument;
+mod peers;
+mod plot;
+mod report;
+mod row;
+mod suites;
+mod trace;
+mod tracing;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use crate::compose::{Composer, Selection};
+use crate::machine;
+use crate::ui::{self, Step};
+use crate::workspace::Workspace;
+use instrument::{Instrument, Measured, Trace};
+use row::Row;
+
+/// What to measure.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Suites to run; without any, all of them
+    #[arg(value_name = "SUITE")]
+    pub suites: Vec<String>,
+    /// List the instructions of one row: short-ipc, string, page-fault, interrupt, or a row's name
+    #[arg(long, value_name = "ROW")]
+    pub trace: Option<String>,
+    /// Add this commit's figures to bench/history.jsonl
+    #[arg(long)]
+    pub record: bool,
+    /// Measure only the gate set, against bench/gate.toml
+    #[arg(long)]
+    pub gate: bool,
+    /// Make today's figures the gate
+    #[arg(long)]
+    pub accept: bool,
+}
+
+impl Options {
+    fn wants(&self, suite: &str) -> bool {
+        self.suites.is_empty() || self.suites.iter().any(|name| name == suite)
+    }
+}
+
+/// Memory and time that a measured program gets.
+struct Program {
+    name: &'static str,
+    memory_mb: u32,
+    kernel_args: &'static [&'static str],
+    seconds: u64,
+}
+
+const IPC: Program = Program { name: "bench-ipc", memory_mb: 512, kernel_args: &[], seconds: 120 };
+const OPS: Program = Program { name: "bench-ops", memory_mb: 1024, kernel_args: &[], seconds: 300 };
+const GROWTH: Program =
+    Program { name: "bench-growth", memory_mb: 3072, kernel_args: &["kmem=1400M"], seconds: 600 };
+
+/// The measured program in which a row is found.
+fn program_of(row: &str) -> &'static Program {
+    match row.split('/').next() {
+        Some("growth") => &GROWTH,
+        Some("ops") => &OPS,
+        _ => &IPC,
+    }
+}
+
+/// Everything that one invocation shares.
+pub(crate) struct Bench<'a> {
+    workspace: &'a Workspace,
+    composer: Composer<'a>,
+    instrument: Instrument,
+    measured: BTreeMap<&'static str, Measured>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(workspace: &'a Workspace) -> Result<Self> {
+        let instrument = Instrument::build(workspace)?;
+        Ok(Self { workspace, composer: Composer::new(workspace), instrument, measured: BTreeMap::new() })
+    }
+
+    /// Runs a measured program, at most once without a trace.
+    fn run(&mut self, program: &Program, trace: Trace) -> Result<&Measured> {
+        if trace != Trace::None || !self.measured.contains_key(program.name) {
+            let selection = Selection { root: Some(program.name.to_owned()), ..Selection::default() };
+            let bootable = self.composer.compose(&selection, program.name)?;
+            let options = machine::Options {
+                memory: program.memory_mb,
+                kernel_args: program.kernel_args.iter().map(|&word| word.to_owned()).collect(),
+                ..machine::Options::default()
+            };
+            let step = Step::start(program.name);
+            step.say("running in the emulator");
+            let limit = Duration::from_secs(program.seconds);
+            let measured = self.instrument.run(&bootable, &options, limit, trace)?;
+            step.done(&format!("{} rows", measured.series.len()));
+            measured.notes.iter().for_each(|note| eprintln!("  note: {note}"));
+            self.measured.insert(program.name, measured);
+        }
+        Ok(&self.measured[program.name])
+    }
+
+    /// The rows of `suite`.
+    fn suite(&mut self, suite: &str) -> Result<Vec<Row>> {
+        Ok(match suite {
+            "ipc" => suites::ipc(self.run(&IPC, Trace::None)?),
+            "working-set" => suites::working_set(self.run(&IPC, Trace::None)?),
+            "minimum" => suites::minimum(self.run(&IPC, Trace::None)?),
+            "rpc" => suites::rpc(self.run(&IPC, Trace::None)?),
+            "ops" => suites::operations("ops", self.run(&OPS, Trace::None)?),
+            "growth" => suites::operations("growth", self.run(&GROWTH, Trace::None)?),
+            _ => Vec::new(),
+        })
+    }
+}
+
+/// Carries out `bench`; whether all is well (the gate may be shut).
+///
+/// # Errors
+/// When something could not be measured at all.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
+    for suite in &options.suites {
+        ensure!(
+            report::SUITES.iter().any(|(name, _)| name == suite),
+            "there is no suite `{suite}`; the suites are: {}",
+            report::SUITES.map(|(name, _)| name).join(", ")
+        );
+    }
+    if options.accept {
+        show_gate(&gate::accept(workspace)?);
+        return Ok(true);
+    }
+    if options.gate {
+        return Ok(show_gate(&gate::check(workspace, None)?));
+    }
+    let mut bench = Bench::new(workspace)?;
+    if let Some(row) = &options.trace {
+        tracing::show(&mut bench, row)?;
+        return Ok(true);
+    }
+    measure(&mut bench, options)?;
+    Ok(true)
+}
+
+/// Runs the wanted suites and reports.
+fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
+    let started = Instant::now();
+    let mut rows = Vec::new();
+    for (suite, _) in report::SUITES.into_iter().filter(|(name, _)| options.wants(name)) {
+        rows.extend(bench.suite(suite)?);
+        // The whole suite's peers may be in other suites: all rows so far are searched.
+        print!("{}", report::table(&rows, suite));
+    }
+    if options.record {
+        let entry = history::record(bench.workspace, &rows)?;
+        println!("\nRecorded {} figures of {} in bench/history.jsonl.", entry.figures.len(), entry.commit);
+    }
+    let notes: Vec<String> = bench.measured.values().flat_map(|measured| measured.notes.iter().cloned()).collect();
+    let dir = bench.workspace.target("bench")?;
+    report::write(&dir, &rows, &history::read(bench.workspace)?, &notes)?;
+    let shown = bench.workspace.show(&dir);
+    println!("\n{} rows in {}: {shown}/report.html, report.json, report.csv", rows.len(), ui::seconds(started.elapsed()));
+    Ok(())
+}
+
+/// Prints what the gate found; whether it is open.
+fn show_gate(verdict: &gate::Verdict) -> bool {
+    for (name, instructions) in &verdict.measured {
+        println!("  {name:<28} {instructions:>6} kernel instructions");
+    }
+    verdict.failures.iter().for_each(|failure| println!("  FAILED: {failure}"));
+    verdict.failures.is_empty()
+}

@@ -1,0 +1,170 @@
+//! Plots as SVG text: lines over logarithmic or linear axes. No scripts, no fonts,
+//! no files beside the page that they are put into.
+
+use super::row::readable;
+
+/// One line of a plot.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// What the legend says.
+    pub name: String,
+    /// In order of x.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A plot's frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes<'a> {
+    /// Above the plot.
+    pub title: &'a str,
+    /// Below and beside it.
+    pub x: &'a str,
+    /// See `x`.
+    pub y: &'a str,
+    /// Whether both axes are logarithmic.
+    pub logarithmic: bool,
+}
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 360.0;
+const LEFT: f64 = 80.0;
+const RIGHT: f64 = 20.0;
+const TOP: f64 = 40.0;
+const BOTTOM: f64 = 50.0;
+const COLOURS: [&str; 6] = ["#1f6feb", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#57606a"];
+
+/// Values to places of one axis.
+struct Scale {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+}
+
+impl Scale {
+    fn over(values: impl Iterator<Item = f64> + Clone, logarithmic: bool) -> Self {
+        let high = values.clone().fold(1.0, f64::max);
+        let low = if logarithmic { values.filter(|v| *v > 0.0).fold(high, f64::min).max(1e-9) } else { 0.0 };
+        let high = if high > low { high } else { low + 1.0 };
+        Self { low, high, logarithmic }
+    }
+
+    /// 0 to 1.
+    fn place(&self, value: f64) -> f64 {
+        if self.logarithmic {
+            let value = value.max(self.low);
+            return (value / self.low).ln() / (self.high / self.low).ln();
+        }
+        (value - self.low) / (self.high - self.low)
+    }
+
+    /// Where the marks are.
+    fn marks(&self) -> Vec<f64> {
+        if self.logarithmic {
+            let (first, last) = (self.low.log10().ceil() as i32, self.high.log10().floor() as i32);
+            return (first..=last).map(|exponent| 10_f64.powi(exponent)).collect();
+        }
+        let rough = self.high / 5.0;
+        let unit = 10_f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * unit).into_iter().find(|s| *s >= rough).unwrap_or(rough);
+        (0..=5).map(|i| f64::from(i) * step).filter(|v| *v <= self.high).collect()
+    }
+}
+
+/// The plot as an `<svg>` element; empty without points.
+#[must_use]
+pub fn svg(axes: Axes<'_>, lines: &[Line]) -> String {
+    let points = lines.iter().flat_map(|line| line.points.iter().copied());
+    if points.clone().count() == 0 {
+        return String::new();
+    }
+    let x = Scale::over(points.clone().map(|p| p.0), axes.logarithmic);
+    let y = Scale::over(points.map(|p| p.1), axes.logarithmic);
+    let at = |px: f64, py: f64| {
+        (LEFT + x.place(px) * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y.place(py) * (HEIGHT - TOP - BOTTOM))
+    };
+    let mut out = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\
+         <title>{0}</title><text x=\"{LEFT}\" y=\"20\" font-weight=\"bold\">{0}</text>",
+        escape(axes.title)
+    );
+    out += &frame(axes, &x, &y, &at);
+    for (index, line) in lines.iter().enumerate() {
+        out += &draw(line, index, &at);
+    }
+    out + "</svg>"
+}
+
+fn frame(axes: Axes<'_>, x: &Scale, y: &Scale, at: &impl Fn(f64, f64) -> (f64, f64)) -> String {
+    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+    let mut out = String::new();
+    for mark in x.marks() {
+        let (place, _) = at(mark, y.low);
+        out += &format!(
+            "<line x1=\"{place:.1}\" y1=\"{TOP}\" x2=\"{place:.1}\" y2=\"{bottom}\" stroke=\"#d0d7de\"/>\
+             <text x=\"{place:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            bottom + 16.0, readable(mark)
+        );
+    }
+    for mark in y.marks() {
+        let (_, place) = at(x.low, mark);
+        out += &format!(
+            "<line x1=\"{LEFT}\" y1=\"{place:.1}\" x2=\"{right}\" y2=\"{place:.1}\" stroke=\"#d0d7de\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            LEFT - 6.0, place + 4.0, readable(mark)
+        );
+    }
+    out + &format!(
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
+         <text transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+        (LEFT + right) / 2.0, HEIGHT - 12.0, escape(axes.x), (TOP + bottom) / 2.0, escape(axes.y)
+    )
+}
+
+fn draw(line: &Line, index: usize, at: &impl Fn(f64, f64) -> (f64, f64)) -> String {
+    let colour = COLOURS[index % COLOURS.len()];
+    let places: Vec<(f64, f64)> = line.points.iter().map(|p| at(p.0, p.1)).collect();
+    let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let mut out = format!("<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" points=\"{}\"/>", path.join(" "));
+    for ((x, y), point) in places.iter().zip(&line.points) {
+        out += &format!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"><title>{}: {}</title></circle>",
+            readable(point.0), readable(point.1)
+        );
+    }
+    let legend = TOP + 16.0 + index as f64 * 16.0;
+    out + &format!("<text x=\"{:.1}\" y=\"{legend:.1}\" fill=\"{colour}\">{}</text>", LEFT + 10.0, escape(&line.name))
+}
+
+/// Text inside XML.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AXES: Axes<'_> = Axes { title: "a < b", x: "bytes", y: "instructions", logarithmic: true };
+
+    #[test]
+    fn plots_are_well_formed() {
+        let line = Line { name: "one & only".to_owned(), points: vec![(1.0, 10.0), (1000.0, 5000.0)] };
+        let svg = svg(AXES, &[line]);
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"));
+        assert!(svg.contains("a &lt; b") && svg.contains("one &amp; only"));
+        assert_eq!(svg.matches("<circle").count(), 2);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn nothing_to_plot_is_nothing() {
+        assert_eq!(svg(AXES, &[]), "");
+    }
+
+    #[test]
+    fn marks_are_round() {
+        assert_eq!(Scale::over([3.0, 40.0, 2000.0].into_iter(), true).marks(), [10.0, 100.0, 1000.0]);
+        assert_eq!(Scale::over([9.0].into_iter(), false).marks(), [0.0, 2.0, 4.0, 6.0, 8.0]);
+    }
+}
