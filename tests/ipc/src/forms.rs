@@ -1,6 +1,7 @@
 //! Every form of Ipc, inside one space and between spaces: phases, from-specifiers,
 //! words, tags (X.2 4.1, 4.6, 4.10).
 
+use abi::layout::stub;
 use abi::{IpcErrorKind, MsgTag, Phase, ThreadId, Time};
 
 use crate::puppet::{Order, Puppet};
@@ -15,7 +16,7 @@ pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
     ("call_and_reply_wait", call_and_reply_wait),
     ("two_phases_two_partners", two_partners),
     ("words_0_to_63", words),
-    ("local_and_global_names", names),
+    ("local_and_global_names_by_both_links", names),
     ("any_local_takes_local_senders_only", any_local),
     ("closed_wait_leaves_others_queued", closed_wait),
     ("neither_phase", neither),
@@ -175,9 +176,9 @@ fn names(stage: &Stage) -> Verdict {
     let (a, b) = (stage.puppet(4), stage.puppet(5));
     for to in [b.id, b.local] {
         for from in [a.id, a.local, ThreadId::ANY, ThreadId::ANY_LOCAL] {
-            b.order(Order::receive(from));
+            b.order(Order::receive(from).by(stub::LIPC));
             settle();
-            a.order(pattern(Order::call(to), 9, 2));
+            a.order(pattern(Order::call(to), 9, 2).by(if from.is_local() { stub::IPC } else { stub::LIPC }));
             settle();
             // However anyone was addressed: local inside one space.
             arrived(&b, 0, a.local, 9, 2)?;

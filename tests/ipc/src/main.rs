@@ -18,6 +18,7 @@ mod puppet;
 mod raw;
 mod speed;
 mod stage;
+mod storm;
 mod strings;
 mod verdict;
 
@@ -30,7 +31,7 @@ boot_entry!(main);
 /// A group: its name and its tests.
 type Group = (&'static str, &'static [(&'static str, fn(&Stage) -> Verdict)]);
 
-const GROUPS: [Group; 8] = [
+const GROUPS: [Group; 9] = [
     ("forms", forms::TESTS),
     ("errors", errors::TESTS),
     ("strings", strings::TESTS),
@@ -39,6 +40,7 @@ const GROUPS: [Group; 8] = [
     ("partners", partners::TESTS),
     ("speed", speed::TESTS),
     ("paths", paths::TESTS),
+    ("storm", storm::TESTS),
 ];
 
 /// Exit values of the emulator's exit device.

@@ -8,6 +8,7 @@
 
 use abi::syscall::{COMPLETE_PATH, USER_FLAGS, USER_FLAGS_MASK};
 use abi::{MsgTag, ThreadId, Time, Timeouts};
+use runtime::sync::Lock;
 
 use crate::ensure;
 use crate::puppet::{self, Order, Outcome, Puppet, STEPS};
@@ -124,20 +125,25 @@ fn fill(random: &mut Random, order: &mut Order) {
     order.flags = USER_FLAGS | random.next() & (USER_FLAGS_MASK | 0x400);
 }
 
+/// The case being played: too large for the stack.
+static CASE: Lock<Case> = Lock::new(Case {
+    priorities: [0; CAST.len()],
+    lengths: [0; CAST.len()],
+    orders: [[Order::NONE; STEPS]; CAST.len()],
+    order_of_start: [0; CAST.len()],
+});
+
 impl Case {
-    fn random(seed: u64, stage: &Stage) -> Self {
+    /// Makes this the case of `seed`.
+    fn make(&mut self, seed: u64, stage: &Stage) {
         let mut random = Random(seed);
-        let mut case = Self {
-            priorities: core::array::from_fn(|_| random.pick(&[50, 90, 90, 120])),
-            lengths: core::array::from_fn(|_| random.below(STEPS as u64 + 1) as usize),
-            orders: [[Order::NONE; STEPS]; CAST.len()],
-            order_of_start: core::array::from_fn(|at| at),
-        };
+        self.priorities = core::array::from_fn(|_| random.pick(&[50, 90, 90, 120]));
+        self.lengths = core::array::from_fn(|_| random.below(STEPS as u64 + 1) as usize);
+        self.order_of_start = core::array::from_fn(|at| at);
         for (at, index) in CAST.into_iter().enumerate() {
-            case.orders[at].iter_mut().for_each(|order| *order = random_order(&mut random, stage, index));
-            case.order_of_start.swap(at, random.below(at as u64 + 1) as usize);
+            self.orders[at].iter_mut().for_each(|order| *order = random_order(&mut random, stage, index));
+            self.order_of_start.swap(at, random.below(at as u64 + 1) as usize);
         }
-        case
     }
 
     /// Plays it once.
@@ -204,9 +210,10 @@ fn random(stage: &Stage) -> Verdict {
     runtime::direct_println!("paths: {CASES} cases from seed {SEED:#x}");
     let mut seeds = Random(SEED);
     let mut steps = 0;
+    let mut case = CASE.lock();
     for number in 0..CASES {
         let seed = seeds.next();
-        let case = Case::random(seed, stage);
+        case.make(seed, stage);
         steps += compare(stage, &case).map_err(|(fast, complete)| describe(number, seed, &fast, &complete))?;
         if number % 512 == 0 {
             let violations = crate::stage::violations();

@@ -137,6 +137,12 @@ impl Order {
         self
     }
 
+    /// Through the kernel's link number `stub`.
+    pub fn by(mut self, stub: u64) -> Self {
+        self.link = abi::layout::stub_address(stub);
+        self
+    }
+
     /// With this label.
     pub fn label(mut self, label: u64) -> Self {
         self.mr[0] = self.mr[0] & 0xFFFF | label << 16;

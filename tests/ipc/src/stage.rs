@@ -97,11 +97,18 @@ impl Stage {
         self.puppets[index]
     }
 
+    /// Spare puppet `index` with a version that it never had.
+    fn next_spare(&self, index: usize) -> Puppet {
+        let next = self.versions[index].get() + 1;
+        // The low six bits of a version must not all be zero (X.2 1.2).
+        let version = if next % 64 == 0 { next + 1 } else { next };
+        self.versions[index].set(version);
+        Puppet { id: id(index, version), ..self.puppets[index] }
+    }
+
     /// Creates spare puppet `index` in the space of puppet `member`, with a new version.
     pub fn create_spare(&self, index: usize, member: usize) -> Result<Puppet, CallError> {
-        let version = self.versions[index].get() + 1;
-        self.versions[index].set(version);
-        let spare = Puppet { id: id(index, version), ..self.puppets[index] };
+        let spare = self.next_spare(index);
         let member = if ROOTS.contains(&member) { ThreadId::ROOT } else { self.puppets[member].id };
         kernel::create_active(spare.id, member, ThreadId::ROOT, PAGER, location(index))?;
         prepare(spare.id);
@@ -112,9 +119,7 @@ impl Stage {
 
     /// Creates spare puppet `index` in a space of its own.
     pub fn create_spare_space(&self, index: usize) -> Result<Puppet, CallError> {
-        let version = self.versions[index].get() + 1;
-        self.versions[index].set(version);
-        let spare = Puppet { id: id(index, version), ..self.puppets[index] };
+        let spare = self.next_spare(index);
         create_space(spare.id, location(index))?;
         prepare(spare.id);
         spare.stop();
