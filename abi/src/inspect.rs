@@ -19,7 +19,8 @@ pub enum What {
     /// index in preorder. Words: depth, space id, virtual address, log2 size, rights, 0, 0, 0.
     Mapping = 2,
     /// Kernel totals. Words: pages in the kernel's pool, pages free, threads,
-    /// spaces, kernel entries, ticks, longest stretch with interrupts off, 0.
+    /// spaces, kernel entries, ticks, reserved (0), 0. Word 6 is kept free: how long
+    /// interrupts stay off is measured from outside the machine, not counted here.
     Kernel = 3,
     /// Runs the invariant checker; words: number of violations, 0...
     Check = 4,

@@ -131,7 +131,7 @@ pub fn mapping(text: &str) {
 
 /// Shows the kernel's totals.
 pub fn totals(_: &str) {
-    let Some([pages, free, threads, spaces, entries, ticks, longest, _]) =
+    let Some([pages, free, threads, spaces, entries, ticks, ..]) =
         record(What::Kernel, 0, 0)
     else {
         return println!(
@@ -141,7 +141,6 @@ pub fn totals(_: &str) {
     println!("  kernel memory: {free} of {pages} pages free");
     println!("  {threads} threads in {spaces} spaces");
     println!("  {entries} entries into the kernel, {ticks} timer ticks");
-    println!("  longest stretch with interrupts off: {longest} ticks of the time-stamp counter");
 }
 
 /// Runs the kernel's checker.

@@ -54,7 +54,6 @@ impl TcbRef {
 pub struct Cpu {
     pub pending_lines: Cell<u32>,
     pub entries: Cell<u64>,
-    pub off_longest: Cell<u64>,
     pub spaces: Spaces,
     pub registry: Registry,
     pub scheduler: Scheduler,
@@ -64,7 +63,6 @@ thread_local! {
     static CPU: &'static Cpu = Box::leak(Box::new(Cpu {
         pending_lines: Cell::new(0),
         entries: Cell::new(0),
-        off_longest: Cell::new(0),
         spaces: Spaces::new(),
         registry: Registry::new(),
         scheduler: Scheduler::new(),
