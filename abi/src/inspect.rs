@@ -13,7 +13,8 @@ pub enum What {
     /// [`crate::inspect::state`]), space id, priority, partner id, IP, SP, pager.
     Thread = 0,
     /// First space with id ≥ index. Words: id, quota limit (pages), used (pages),
-    /// number of threads, page-table pages, mapping nodes, chief's space id, root-table address.
+    /// number of threads, page-table pages, mapping nodes, chief's space id
+    /// (all ones: none), root-table address.
     Space = 1,
     /// The mapping tree of the frame at physical address `argument`; node number
     /// index in preorder. Words: depth, space id, virtual address, log2 size, rights, 0, 0, 0.
