@@ -72,10 +72,13 @@ impl Fpage {
     /// The complete I/O port space.
     pub const COMPLETE_IO: Self = Self(0x4020);
 
-    /// The memory flexpage of 2^`bits` bytes that contains `base`.
+    /// The memory flexpage of 2^`bits` bytes that contains `base`; 64 bits are the complete space.
     #[must_use]
     pub const fn memory(base: u64, bits: u32, rights: Rights) -> Self {
-        let aligned = if bits >= 64 { 0 } else { base >> bits << bits };
+        if bits >= COMPLETE_BITS {
+            return Self::COMPLETE.with_rights(rights);
+        }
+        let aligned = base >> bits << bits;
         Self((aligned & !0x3FF) | ((bits as u64 & 0x3F) << 4) | rights.0 as u64)
     }
 

@@ -104,5 +104,5 @@ fn kernel_record() -> Record {
     let cpu = cpu();
     let (total, free) = (mem::frames::total(), mem::frames::free());
     let ticks = cpu.scheduler.ticks.get();
-    [total, free, cpu.registry.count(), cpu.spaces.count(), cpu.entries.get(), ticks, cpu.off_longest.get(), 0]
+    [total, free, cpu.registry.count(), cpu.spaces.count(), cpu.entries.get(), ticks, 0, 0]
 }

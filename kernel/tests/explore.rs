@@ -13,7 +13,7 @@ use common::players::{Players, Step};
 /// Two threads of one space and one of another.
 const PLACES: [u32; 3] = [0, 0, 1];
 /// Steps of the exhaustive plays; BATON_DEPTH sets another number.
-const DEPTH: usize = 4;
+const DEPTH: usize = 5;
 /// Steps of each random play.
 const LONG: usize = 20_000;
 

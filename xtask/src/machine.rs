@@ -11,6 +11,9 @@ use clap::Args;
 pub const QEMU: &str = "qemu-system-x86_64";
 /// UEFI firmware (package ovmf).
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
+/// Environment variable: a `-plugin` argument for every machine with one processor
+/// (`bench` watches the tests that way).
+pub const PLUGIN_VARIABLE: &str = "BATON_QEMU_PLUGIN";
 /// QEMU leaves with `(value << 1) | 1` when the guest writes `value` to the
 /// debug-exit port: 0x10 is success.
 const EXIT_SUCCESS: i32 = (0x10 << 1) | 1;
@@ -78,6 +81,9 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
     if options.icount {
         qemu.args(["-icount", "shift=0,align=off,sleep=off", "-rtc", "clock=vm"]);
+    }
+    if let Some(plugin) = std::env::var_os(PLUGIN_VARIABLE).filter(|_| options.cpus == 1) {
+        qemu.arg("-plugin").arg(plugin);
     }
     match console {
         Console::Terminal => qemu.args(["-serial", "mon:stdio"]),

@@ -62,6 +62,24 @@ pub fn words(place: Where, lengths: impl Iterator<Item = u32>) -> Result<()> {
     Ok(())
 }
 
+/// Rows `ipc/words-PLACE-split`: round trips by separate send and receive calls.
+pub fn split(place: Where, lengths: impl Iterator<Item = u32>) -> Result<()> {
+    let partner = place.partner(Role::Split)?;
+    for words in lengths {
+        let tag = MsgTag::new(LABEL, words, 0);
+        for _ in 0..WARM_UP {
+            let _ = marks::split(partner.id, tag);
+        }
+        let samples = Samples::start();
+        for _ in 0..ROUNDS {
+            let _ = marks::split(partner.id, tag);
+        }
+        row!(samples, "ipc/words-{}-split words={words}", place.word());
+    }
+    partner.delete();
+    Ok(())
+}
+
 /// Strings of each length, from `source` to wherever the partner's buffer is: rows
 /// `ipc/string-PLACE` (the string's way) and `ipc/string-PLACE-reply` (the empty answer).
 pub fn strings(place: Where, source: u64, lengths: impl Iterator<Item = u64>) -> Result<()> {

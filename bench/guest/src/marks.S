@@ -47,6 +47,29 @@ bench_exchange:
     restore
     ret
 
+// bench_split(to, tag): send, then receive, as two calls; one sample.
+.balign 64
+.global bench_split
+bench_split:
+    keep
+    mov     r9, rsi
+    mov     rsi, rdi
+    push    rdi
+    xor     edx, edx
+    xor     r8d, r8d
+    mov     rdi, gs:[0]
+    BEGIN_MARK
+    syscall
+    mov     rdx, [rsp]
+    xor     esi, esi
+    xor     r8d, r8d
+    syscall
+    END_MARK
+    pop     rax
+    mov     rax, r9
+    restore
+    ret
+
 // The partners never use a stack: RSP is the client's id. Each first calls in to say
 // that it is there, which also brings in its pages; then it answers for ever.
 .macro partner_begins
@@ -80,6 +103,21 @@ bench_serve_marked:
 bench_serve:
     partner_begins
 2:  reply_and_wait
+    syscall
+    jmp     2b
+
+// The partner of bench_split: receives, then sends, as two calls.
+.balign 64
+.global bench_serve_split
+bench_serve_split:
+    partner_begins
+2:  mov     rsi, rsp
+    xor     edx, edx
+    xor     r8d, r8d
+    syscall
+    xor     esi, esi
+    mov     rdx, rsp
+    xor     r8d, r8d
     syscall
     jmp     2b
 

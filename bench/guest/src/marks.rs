@@ -23,8 +23,10 @@ global_asm!(
 
 unsafe extern "C" {
     fn bench_exchange(to: u64, from: u64, timeouts: u64, tag: u64, mr1: u64, mr2: u64) -> u64;
+    fn bench_split(to: u64, tag: u64) -> u64;
     fn bench_serve_marked();
     fn bench_serve();
+    fn bench_serve_split();
     fn bench_serve_strings();
     fn bench_sleep();
     fn bench_spin(rounds: u64);
@@ -84,6 +86,8 @@ pub enum Role {
     Marked,
     /// Sends messages back.
     Plain,
+    /// Receives and sends with two calls.
+    Split,
     /// Takes strings.
     Strings,
     /// Sleeps.
@@ -98,6 +102,7 @@ pub fn start_of(role: Role) -> u64 {
     (match role {
         Role::Marked => bench_serve_marked as *const (),
         Role::Plain => bench_serve as *const (),
+        Role::Split => bench_serve_split as *const (),
         Role::Strings => bench_serve_strings as *const (),
         Role::Sleeper => bench_sleep as *const (),
         Role::Program => baton_thread_start as *const (),
@@ -116,6 +121,14 @@ pub fn exchange(to: ThreadId, tag: MsgTag, words: [u64; 2], samples: u64) -> Msg
     // SAFETY: this thread's acceptor is closed: only words arrive.
     let tag = unsafe { bench_exchange(to.0, to.0, Timeouts::NEVER.0, tag.0, words[0], words[1]) };
     note(samples);
+    MsgTag(tag)
+}
+
+/// A send to `to` and a receive from it, as two calls: one sample.
+pub fn split(to: ThreadId, tag: MsgTag) -> MsgTag {
+    // SAFETY: as in `exchange`.
+    let tag = unsafe { bench_split(to.0, tag.0) };
+    note(1);
     MsgTag(tag)
 }
 

@@ -2,8 +2,7 @@
 //
 // Arguments: out=FILE (required); user=LOW-HIGH, addresses of the upper half that
 // are executed in user mode; vectors=LOW-HIGH, where the kernel's interrupt entries
-// are; trace=N, the sample whose instructions are listed; span=A-B, the instructions
-// with these numbers since the machine's start are listed; stretch, to watch only how
+// are; trace=N, the sample whose instructions are listed; stretch, to watch only how
 // long interrupts are off (quicker).
 //
 // One line per sample, in the order in which they end:
@@ -44,7 +43,6 @@ static struct {
     FILE *out;
     struct range user, vectors;
     int64_t trace;
-    uint64_t span_from, span_to;
     bool stretch_only;
 } options = { .trace = -1 };
 
@@ -148,17 +146,10 @@ static void touch(enum mode mode, enum kind kind, uint64_t address, uint64_t byt
     }
 }
 
-static void list(const struct insn *insn)
-{
-    fprintf(options.out, "i %c %" PRIx64 " %s\n", "uk"[insn->mode], insn->address, insn->text ? insn->text : "?");
-}
-
 static void on_instruction(unsigned vcpu, void *userdata)
 {
     (void)vcpu;
     struct insn *insn = userdata;
-    if (executed >= options.span_from && executed < options.span_to)
-        list(insn);
     if (!active)
         return;
     instructions[insn->mode]++;
@@ -167,7 +158,7 @@ static void on_instruction(unsigned vcpu, void *userdata)
     last_mode = insn->mode;
     touch(insn->mode, CODE, insn->address, insn->size);
     if (samples == options.trace)
-        list(insn);
+        fprintf(options.out, "i %c %" PRIx64 " %s\n", "uk"[insn->mode], insn->address, insn->text ? insn->text : "?");
 }
 
 static void on_memory(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *userdata)
@@ -214,7 +205,7 @@ static struct insn *insn_of(const struct qemu_plugin_insn *from)
     insn->mode = mode_of(address);
     insn->cost = decode_cost(bytes, size);
     insn->role = decode_role(bytes, size);
-    insn->text = options.trace >= 0 || options.span_to ? qemu_plugin_insn_disas(from) : NULL;
+    insn->text = options.trace >= 0 ? qemu_plugin_insn_disas(from) : NULL;
     *bucket = insn;
     return insn;
 }
@@ -256,8 +247,6 @@ static bool read_option(const char *word)
     if (sscanf(word, "vectors=%" SCNx64 "-%" SCNx64, &options.vectors.low, &options.vectors.high) == 2)
         return true;
     if (sscanf(word, "trace=%" SCNd64, &options.trace) == 1)
-        return true;
-    if (sscanf(word, "span=%" SCNu64 "-%" SCNu64, &options.span_from, &options.span_to) == 2)
         return true;
     options.stretch_only |= strncmp(word, "stretch", 7) == 0;
     return strncmp(word, "stretch", 7) == 0;

@@ -9,5 +9,5 @@ pub use console::{console_write, exit, ticks};
 pub use memory::{hardware, memory_state, phys_to_virt, virt_to_phys};
 pub use threads::{
     Cpu, TcbRef, clear, copy_bytes, cpu, current, forget_vector, install, interrupt_pending, kernel_tables, lookup,
-    lookup_number, mask, note_entry, remove, set_current, unmask,
+    fill_page, lookup_number, mask, note_entry, remove, set_current, unmask,
 };

@@ -90,10 +90,11 @@ fn deliver(thread: TcbRef, handler: TcbRef) -> Option<TcbRef> {
         utcb.set_mr(index, word.get());
     }
     handler.result_from.set(thread.name_for(handler));
-    sched::set_runnable(handler);
+    // A plain wait has no timeout, and the thread is not halted.
+    rendezvous::set_busy(handler, Busy::Ready);
     thread.partner.set(handler.id.get());
     rendezvous::set_busy(thread, Busy::Waiting);
-    Some(sched::hand_over(thread, handler))
+    Some(sched::hand_over_at_once(thread, handler))
 }
 
 /// A kernel-made message of `thread` can't be delivered or answered. Without a

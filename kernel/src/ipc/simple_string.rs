@@ -57,7 +57,7 @@ pub fn send(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: Timeouts) ->
     } else {
         rendezvous::set_open(sender);
     }
-    Some(sched::hand_over(sender, receiver))
+    Some(sched::hand_over_at_once(sender, receiver))
 }
 
 /// Checks the string of `len` bytes at `address` against the receiver's first

@@ -10,16 +10,16 @@ use crate::arch::TcbRef;
 /// Returns the thread to run next.
 pub extern "C" fn ipc(current: TcbRef, to: ThreadId, from: ThreadId, timeouts: u64) -> TcbRef {
     crate::arch::note_entry();
+    if !to.is_nil() && timeouts & COMPLETE_PATH == 0 {
+        if let Some(next) = simple_string::send(current, to, from, Timeouts(timeouts)) {
+            return next;
+        }
+    }
     current.kind.set(Kind::User);
     current.result_from.set(ThreadId::NIL);
     current.then_from.set(from);
     current.timeouts.set(Timeouts(timeouts & 0xFFFF_FFFF).0);
     if !to.is_nil() {
-        if timeouts & COMPLETE_PATH == 0 {
-            if let Some(next) = simple_string::send(current, to, from, Timeouts(timeouts)) {
-                return next;
-            }
-        }
         return send::send(current, to);
     }
     if from.is_nil() {

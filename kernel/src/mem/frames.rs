@@ -5,7 +5,7 @@
 //! leaf entries) and counts its used entries. Called by quotas only, at run time.
 
 use super::state;
-use crate::arch::phys_to_virt;
+use crate::arch::{fill_page, interrupt_pending, phys_to_virt};
 use core::cell::Cell;
 
 /// Bytes of a frame.
@@ -104,7 +104,9 @@ pub fn take_zeroed() -> Option<PhysFrame> {
 /// Fills a frame with zeros.
 pub fn zero(frame: PhysFrame) {
     // SAFETY: the caller owns the frame; it lies in the physical map.
-    unsafe { phys_to_virt(frame.0).write_bytes(0, FRAME as usize) };
+    unsafe { fill_page(phys_to_virt(frame.0), 0) };
+    // Several frames in a row would keep interrupts off for too long; they are only noted here.
+    let _ = interrupt_pending();
 }
 
 /// Puts a frame back into the pool.

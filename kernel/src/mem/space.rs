@@ -351,6 +351,9 @@ impl SpaceRef {
     /// The page at `vaddr` as the page table has it: for checks and tests.
     #[must_use]
     pub fn page(self, vaddr: u64) -> Option<Page> {
+        if vaddr >= USER_END {
+            return None;
+        }
         match table::find(self, vaddr) {
             table::Slot::Leaf(leaf) => Some(Page {
                 phys: leaf.phys() + (vaddr & (span(leaf.level) - 1)),

@@ -137,6 +137,13 @@ pub fn hand_over(thread: TcbRef, partner: TcbRef) -> TcbRef {
     pick()
 }
 
+/// `hand_over` to a partner that was just made ready and cannot be halted.
+#[inline(always)]
+#[must_use]
+pub fn hand_over_at_once(thread: TcbRef, partner: TcbRef) -> TcbRef {
+    if techniques::LAZY_SCHEDULING && techniques::DIRECT_SWITCH { partner } else { hand_over(thread, partner) }
+}
+
 /// Both threads are ready and `runner` has the processor: the one with the higher
 /// priority goes on (ties: `runner`), the other is queued.
 #[must_use]

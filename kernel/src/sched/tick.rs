@@ -56,6 +56,7 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
         if utcb.flags() & PREEMPT_DELAY != 0 && delay_us != 0 && !running.delay_used.replace(true) {
             utcb.set_flags(utcb.flags() | PREEMPT_PENDING);
             scheduler.slice_left_us.set(delay_us);
+            running.delay_ends_us.set(clock::now_us().saturating_add(delay_us));
             return running;
         }
     }
@@ -72,17 +73,20 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
 /// Whether `running` may and does delay its preemption by `best` (X.2 5.7).
 fn delays(running: TcbRef, best: TcbRef) -> bool {
     let Some(utcb) = Utcb::of(running) else { return false };
-    let may = utcb.flags() & PREEMPT_DELAY != 0
-        && running.max_delay_us.get() != 0
-        && best.priority.get() <= running.sensitive_priority.get()
-        && !running.delay_used.get();
-    if may {
-        utcb.set_flags(utcb.flags() | PREEMPT_PENDING);
-        running.delay_used.set(true);
-        let scheduler = &cpu().scheduler;
-        scheduler.slice_left_us.set(scheduler.slice_left_us.get().min(running.max_delay_us.get()));
+    let delay_us = running.max_delay_us.get();
+    let may = utcb.flags() & PREEMPT_DELAY != 0 && best.priority.get() <= running.sensitive_priority.get();
+    if !may || delay_us == 0 {
+        return false;
     }
-    may
+    let now_us = clock::now_us();
+    if running.delay_used.replace(true) {
+        return now_us < running.delay_ends_us.get();
+    }
+    utcb.set_flags(utcb.flags() | PREEMPT_PENDING);
+    running.delay_ends_us.set(now_us.saturating_add(delay_us));
+    let scheduler = &cpu().scheduler;
+    scheduler.slice_left_us.set(scheduler.slice_left_us.get().min(delay_us));
+    true
 }
 
 /// Charges the time since the last charge to the running slice and its owner's

@@ -150,6 +150,8 @@ pub struct Tcb {
     pub quantum_left_us: Cell<u64>,
     /// Longest delay of a preemption in µs.
     pub max_delay_us: Cell<u64>,
+    /// Clock value in µs at which the granted delay ends.
+    pub delay_ends_us: Cell<u64>,
 
     // --- Messages the kernel sends for the thread, transfers, vector state. ---
     /// Tag and words of a page fault, I/O fault or preemption message.

@@ -17,6 +17,7 @@ mod report;
 mod rng;
 mod states;
 mod victim;
+mod words;
 mod world;
 
 use report::{EXIT_PORT, case, done};

@@ -104,8 +104,6 @@ pub enum Trace {
     None,
     /// The instructions of this sample.
     Sample(u64),
-    /// The instructions with these numbers, counted from the machine's start.
-    Span(u64, u64),
 }
 
 /// The plugin, built.
@@ -138,18 +136,17 @@ impl Instrument {
         Ok(Self { plugin, dir })
     }
 
-    /// Adds the plugin to the emulator's command.
+    /// The emulator's `-plugin` argument: counts into `out`, `extra` as the plugin takes it.
     ///
     /// # Errors
     /// When the kernel's symbols cannot be read.
-    pub fn attach(&self, qemu: &mut Command, kernel: &Path, out: &Path, extra: &str) -> Result<()> {
+    pub fn argument(&self, kernel: &Path, out: &Path, extra: &str) -> Result<String> {
         let vectors = symbol(kernel, "baton_vectors")?;
         let (stubs, vectors_end) = (abi::layout::STUBS, vectors + VECTORS_BYTES);
-        qemu.arg("-plugin").arg(format!(
+        Ok(format!(
             "{},out={},user={stubs:x}-{:x},vectors={vectors:x}-{vectors_end:x}{extra}",
             self.plugin.display(), out.display(), stubs + STUBS_BYTES
-        ));
-        Ok(())
+        ))
     }
 
     /// Boots a measured program and reads what it did.
@@ -166,10 +163,9 @@ impl Instrument {
         let extra = match trace {
             Trace::None => String::new(),
             Trace::Sample(number) => format!(",trace={number}"),
-            Trace::Span(from, to) => format!(",span={from}-{to}"),
         };
         let _ = std::fs::remove_file(&out);
-        self.attach(&mut command, &bootable.kernel, &out, &extra)?;
+        command.arg("-plugin").arg(self.argument(&bootable.kernel, &out, &extra)?);
         let mut session = Session::start(command, limit, false)?;
         let ended = session.wait_for_end(|_| ());
         let console = session.transcript();
@@ -279,7 +275,7 @@ pub fn longest_of(counted: &str) -> Result<(Stretch, usize)> {
 }
 
 /// `N from=HEX to=HEX since=N ...`
-pub fn stretch(text: &str) -> Result<Stretch> {
+fn stretch(text: &str) -> Result<Stretch> {
     let mut words = text.split(' ');
     let instructions = words.next().and_then(|n| n.parse().ok()).context("the instrument's last line has no number")?;
     let mut stretch = Stretch { instructions, ..Stretch::default() };

@@ -5,13 +5,17 @@
 //! tables and pages of the rows. `gate` keeps changes from making IPC slower
 //! unnoticed; `trace` says where the instructions go.
 
+mod ablation;
 pub mod gate;
 mod history;
 mod instrument;
+mod linux;
+mod native;
 mod peers;
 mod plot;
 mod report;
 mod row;
+mod stretch;
 mod suites;
 mod trace;
 mod tracing;
@@ -19,7 +23,7 @@ mod tracing;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::compose::{Composer, Selection};
@@ -109,7 +113,7 @@ impl<'a> Bench<'a> {
             measured.notes.iter().for_each(|note| eprintln!("  note: {note}"));
             self.measured.insert(program.name, measured);
         }
-        Ok(&self.measured[program.name])
+        self.measured.get(program.name).context("the program was measured a line ago")
     }
 
     /// The rows of `suite`.
@@ -121,6 +125,16 @@ impl<'a> Bench<'a> {
             "rpc" => suites::rpc(self.run(&IPC, Trace::None)?),
             "ops" => suites::operations("ops", self.run(&OPS, Trace::None)?),
             "growth" => suites::operations("growth", self.run(&GROWTH, Trace::None)?),
+            "linux" => linux::rows(self.workspace)?,
+            "native" => native::rows(self.workspace)?,
+            "ablation" => {
+                self.run(&IPC, Trace::None)?;
+                ablation::rows(self.workspace, &self.instrument, &self.measured[IPC.name])?
+            }
+            "interrupts-off" => {
+                let seen: Vec<_> = self.measured.iter().map(|(name, m)| (*name, m.stretch.clone())).collect();
+                stretch::rows(self.workspace, &self.instrument, &seen)?
+            }
             _ => Vec::new(),
         })
     }

@@ -86,17 +86,6 @@ impl Row {
     pub fn parameter(&self, name: &str) -> Option<u64> {
         self.parameters.get(name)?.as_u64()
     }
-
-    /// Name and parameters in one line.
-    #[must_use]
-    pub fn title(&self) -> String {
-        let mut title = self.name.clone();
-        for (name, value) in &self.parameters {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            title += &format!(" {name}={value}");
-        }
-        title
-    }
 }
 
 /// A number the way people read it: thousands apart, few decimals.

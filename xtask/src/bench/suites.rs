@@ -17,7 +17,8 @@ const MINIMUM: [(&str, u64); 7] = [
     ("sysret", 1),
 ];
 
-fn kernel(series: &Series) -> f64 {
+/// Kernel instructions of the best sample.
+pub fn kernel(series: &Series) -> f64 {
     series.best().map_or(f64::NAN, |(_, sample)| count(sample, "kernel") as f64)
 }
 

@@ -54,7 +54,6 @@ impl TcbRef {
 pub struct Cpu {
     pub pending_lines: Cell<u32>,
     pub entries: Cell<u64>,
-    pub off_longest: Cell<u64>,
     pub spaces: Spaces,
     pub registry: Registry,
     pub scheduler: Scheduler,
@@ -64,7 +63,6 @@ thread_local! {
     static CPU: &'static Cpu = Box::leak(Box::new(Cpu {
         pending_lines: Cell::new(0),
         entries: Cell::new(0),
-        off_longest: Cell::new(0),
         spaces: Spaces::new(),
         registry: Registry::new(),
         scheduler: Scheduler::new(),
@@ -146,6 +144,15 @@ pub fn unmask(_line: u8) {}
 
 /// No vector unit.
 pub fn forget_vector(_thread: TcbRef) {}
+
+/// Fills a page with a word.
+///
+/// # Safety
+/// The page at `page` is the caller's.
+pub unsafe fn fill_page(page: *mut u8, word: u64) {
+    // SAFETY: the caller vouches for the page.
+    unsafe { page.cast::<[u64; 512]>().write([word; 512]) };
+}
 
 /// Copies `len` bytes.
 ///

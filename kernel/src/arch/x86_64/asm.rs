@@ -91,6 +91,18 @@ pub unsafe fn copy_bytes(to: *mut u8, from: *const u8, len: usize) {
     }
 }
 
+/// Fills a page with a word, eight bytes at a time.
+///
+/// # Safety
+/// The page at `page` is the caller's.
+pub unsafe fn fill_page(page: *mut u8, word: u64) {
+    // SAFETY: the caller vouches for the page; the direction flag is clear.
+    unsafe {
+        asm!("rep stosq", inout("rcx") 512_u64 => _, inout("rdi") page => _, in("rax") word,
+             options(nostack, preserves_flags));
+    }
+}
+
 unsafe extern "C" {
     fn baton_window();
     fn baton_resume() -> !;

@@ -174,6 +174,8 @@ fn load_tables() {
             "mov ss, {zero:e}",
             "mov fs, {zero:e}",
             "mov gs, {zero:e}",
+            // After reset the local table lies at address 0 of whoever runs: none.
+            "lldt {zero:x}",
             "ltr {tss:x}",
             "lidt [{idt}]",
             gdt = in(reg) &gdt,

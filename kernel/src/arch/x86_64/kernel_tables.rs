@@ -7,6 +7,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use super::asm::fill_page;
 use super::cpu::read_cr3;
 use super::tables::KernelTables;
 use crate::arch::phys_to_virt;
@@ -47,9 +48,8 @@ pub fn leaf_entry(address: u64) -> Option<*mut u64> {
     let mut leaf = read(table, slot) & ADDRESS;
     if leaf == NULL_TABLE.load(Ordering::Relaxed) {
         leaf = frames::take()?.address();
-        for entry in 0..512 {
-            write(leaf, entry, null_entry());
-        }
+        // SAFETY: the frame was just taken.
+        unsafe { fill_page(phys_to_virt(leaf), null_entry()) };
         write(table, slot, leaf | PRESENT_WRITE);
         super::asm::flush_all();
     }

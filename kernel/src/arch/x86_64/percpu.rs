@@ -48,10 +48,6 @@ pub struct Cpu {
     pub pending_lines: Cell<u32>,
     /// Kernel entries on the complete path since boot.
     pub entries: Cell<u64>,
-    /// TSC at the last time interrupts went off, for the longest stretch.
-    pub off_since: Cell<u64>,
-    /// Longest stretch with interrupts off, in TSC ticks (only counted on entries).
-    pub off_longest: Cell<u64>,
     /// All spaces.
     pub spaces: crate::space::Spaces,
     /// All threads.
@@ -91,8 +87,6 @@ pub static BATON_CPU: Cpu = Cpu {
     in_window: Cell::new(false),
     pending_lines: Cell::new(0),
     entries: Cell::new(0),
-    off_since: Cell::new(0),
-    off_longest: Cell::new(0),
     spaces: crate::space::Spaces::new(),
     registry: crate::thread::Registry::new(),
     scheduler: Scheduler::new(),

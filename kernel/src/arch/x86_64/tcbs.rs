@@ -13,7 +13,6 @@ use abi::ThreadId;
 use abi::id::THREAD_BITS;
 
 use super::frame::{FRAME_SIZE, Frame, TrapFrame};
-use crate::arch::phys_to_virt;
 use crate::mem::frames::PhysFrame;
 use crate::thread::tcb::{BLOCK_BITS, BLOCK_SIZE, TCB_SIZE, Tcb};
 
@@ -148,6 +147,5 @@ pub fn remove(number: u32) -> [Option<PhysFrame>; 2] {
 
 /// Zeroes a frame that will back a block.
 pub fn clear(frame: PhysFrame) {
-    // SAFETY: the frame is owned by the caller and mapped in the physical map.
-    unsafe { phys_to_virt(frame.address()).write_bytes(0, 4096) };
+    crate::mem::frames::zero(frame);
 }

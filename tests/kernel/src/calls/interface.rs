@@ -133,6 +133,9 @@ fn inspect_walks() -> Outcome {
     }
     same!("the number of spaces", totals[3], spaces);
     check!(kernel::inspect(What::Mapping, 0, 0).is_none_or(|words| words[0] == 0), "a tree's first node has a depth");
+    for address in [abi::layout::USER_END, 0x1234_0000_0000_0000, 0xFFFF_8000_0000_0000, 0xFFFF_FFFF_8000_0000, !0] {
+        check!(kernel::inspect(What::Mapping, 0, address).is_none(), "there is a mapping tree of {address:#x}");
+    }
     world::delete(id)
 }
 

@@ -94,14 +94,15 @@ fn schedulers() -> Outcome {
     let refused = NoPrivilege as u64;
     same!("a stranger", try_call(&one, other.id(), UNCHANGED, UNCHANGED)?, refused);
     same!("sigma0", try_call(&one, ThreadId::SIGMA0, 1, UNCHANGED)?, refused);
-    same!("a priority above the caller's", try_call(&one, one.id(), 101, UNCHANGED)?, refused);
-    same!("a sensitive priority above the caller's", try_call(&one, one.id(), UNCHANGED, 101 << 16)?, refused);
-    same!("its own, lower", try_call(&one, one.id(), 99, UNCHANGED)?, 0);
-    same!("its own, back up", try_call(&one, one.id(), 100, UNCHANGED)?, refused);
-    // Made its scheduler, it may.
+    same!("a thread of its own space", try_call(&one, one.id(), 99, UNCHANGED)?, refused);
+    // Made its scheduler, it may, up to its own priority.
     let made = machine::thread_control(other.id(), other.id(), one.id(), ThreadId::NIL, !0);
     same!("a change of scheduler", made, 0);
-    same!("a thread it schedules", try_call(&one, other.id(), 98, UNCHANGED)?, 0);
+    same!("a priority above the caller's", try_call(&one, other.id(), 101, UNCHANGED)?, refused);
+    same!("a sensitive priority above the caller's", try_call(&one, other.id(), UNCHANGED, 101 << 16)?, refused);
+    same!("the caller's priority", try_call(&one, other.id(), 100, UNCHANGED)?, 0);
+    same!("a lower priority", try_call(&one, other.id(), 98, UNCHANGED)?, 0);
+    same!("the thread itself", try_call(&other, other.id(), 97, UNCHANGED)?, refused);
     let words = kernel::inspect(abi::inspect::What::Thread, u64::from(other.id().number()), 0).unwrap_or_default();
     same!("the priority it set", words[3], 98);
     one.delete()?;

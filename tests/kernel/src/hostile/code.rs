@@ -76,23 +76,24 @@ fn software_interrupts() -> Outcome {
     canary.end()
 }
 
-/// Far returns to every selector: `push rcx; push rbx; retfq`.
+/// Far jumps to every selector: `jmp far [rbx]`, a 32-bit offset and the selector.
 fn compatibility_mode() -> Outcome {
     let canary = Canary::start()?;
     let victim = Victim::task()?;
     // What a 32-bit segment would run: `syscall`, from which there is no way to the kernel's entry.
     machine::write_bytes(victim.data(), &[0x0F, 0x05, 0xCC]);
-    for selector in 0..=0x47u64 {
+    for selector in [0x1B].into_iter().chain(0..=0x47u64) {
+        machine::write(victim.data() + 64, selector << 32 | victim.data());
         let mut regs = registers();
-        (regs[reg::RCX], regs[reg::RBX]) = (selector, victim.data());
-        let event = victim.run(&[0x51, 0x53, 0x48, 0xCB], regs)?;
+        regs[reg::RBX] = victim.data() + 64;
+        let event = victim.run(&[0xFF, 0x2B], regs)?;
         let Event::Exception(seen) = event else {
-            return Err(Sentence::new(format_args!("a far return to selector {selector:#x} led to {event:x?}")));
+            return Err(Sentence::new(format_args!("a far jump to selector {selector:#x} led to {event:x?}")));
         };
-        if selector == 0x2B || selector == 0x28 | 3 {
+        if selector & !3 == 0x28 {
             same!("where the user's own selector leads", seen[reg::RIP], victim.data() + 2);
         } else {
-            same!("the place of the exception", seen[reg::RIP], victim.code() + 2);
+            same!("the place of the exception", seen[reg::RIP], victim.code());
             check!(matches!(seen[reg::VECTOR], 11 | 13), "selector {selector:#x} raised vector {}", seen[reg::VECTOR]);
             same!("the selector in the error code", seen[reg::ERROR], selector & !3);
         }

@@ -33,6 +33,9 @@ fn initial() -> Outcome {
     let dirty = Victim::task()?;
     load(&dirty, 0xD1)?;
     let victim = Victim::task()?;
+    for offset in (0..512).step_by(8) {
+        machine::write(victim.data() + IMAGE + offset, 0);
+    }
     victim.exec(SAVE, at(victim.data() + IMAGE, 0))?;
     let word = |offset: u64| machine::read(victim.data() + IMAGE + offset);
     same!("the x87 control word", word(FCW) & 0xFFFF, 0x37F);

@@ -1,0 +1,104 @@
+//! A thread whose message was taken while it waited to send, and for whose receive
+//! phase a sender is queued, but which has not run since: what others do to it then.
+
+mod common;
+
+use abi::utcb::ERROR_CODE;
+use abi::{IpcErrorKind, MsgTag, Phase, ThreadId};
+use common::ipcmodel::{Ipc, Patience};
+use common::players::{Players, Step};
+use kernel::ipc::cancel;
+use kernel::ipc::rendezvous::{Busy, Waits, waits};
+use kernel::thread::tcb::Resume;
+use kernel::usermem::Utcb;
+
+const CLIENT: usize = 0;
+const RELAY: usize = 1;
+const SERVER: usize = 2;
+
+fn ipc(players: &Players, who: usize, to: Option<usize>, from: Option<ThreadId>) -> Step {
+    let to = to.map(|to| players.model.threads[to].id);
+    let ipc = Ipc { to, from, send: Patience::Never, receive: Patience::Never, word: who as u64 };
+    Step::Ipc { who, ipc, fast: false }
+}
+
+/// The relay has sent to the server and is to receive from the client, which is queued.
+fn play() -> Players {
+    let mut players = Players::new(&[0, 0, 1]);
+    players.lets_them_wait = true;
+    let client = players.model.threads[CLIENT].id;
+    for step in [
+        ipc(&players, CLIENT, Some(RELAY), None),
+        ipc(&players, RELAY, Some(SERVER), Some(client)),
+        ipc(&players, SERVER, None, Some(ThreadId::ANY)),
+    ] {
+        players.take(step);
+    }
+    let relay = players.tcb(RELAY).expect("it lives");
+    assert_eq!((relay.resume.get(), waits(relay)), (Resume::Receive, Waits::Busy(Busy::Ready)));
+    assert_eq!(cancel::phases(relay), (false, true), "it is in its receive phase");
+    players
+}
+
+#[test]
+fn it_receives_when_it_runs() {
+    let players = play();
+    players.run_who_must();
+    assert_eq!(players.compare(), Ok(()));
+}
+
+#[test]
+fn it_can_be_cancelled() {
+    let mut players = play();
+    players.take(Step::Cancel(RELAY));
+    let (relay, client) = (players.tcb(RELAY).expect("it lives"), players.tcb(CLIENT).expect("it lives"));
+    assert_eq!((relay.resume.get(), waits(relay)), (Resume::Ipc, Waits::Busy(Busy::Ready)));
+    let utcb = Utcb::of(relay).expect("it is active");
+    assert!(MsgTag(utcb.mr(0)).is_error());
+    assert_eq!(utcb.word(ERROR_CODE), (IpcErrorKind::Cancelled as u64) << 1 | Phase::Receive as u64);
+    assert_eq!(waits(client), Waits::Busy(Busy::Polling), "its message was not taken");
+    assert_eq!(kernel::check::violations(), 0);
+}
+
+#[test]
+fn it_halts_after_the_message() {
+    let mut players = play();
+    players.take(Step::Halt(RELAY));
+    let relay = players.tcb(RELAY).expect("it lives");
+    assert_eq!(waits(relay), Waits::Busy(Busy::Ready), "the client must not have to wait");
+    players.run_who_must();
+    assert_eq!(waits(relay), Waits::Busy(Busy::Halted));
+    assert_eq!(players.compare(), Ok(()));
+}
+
+/// The relay's id is gone: the client learns it, and so does the relay if it lives on.
+fn loses_its_id(step: Step) {
+    let mut players = play();
+    players.take(step);
+    let error = |who| players.tcb(who).and_then(Utcb::of).map(|utcb| utcb.word(ERROR_CODE));
+    assert_eq!(error(CLIENT), Some((IpcErrorKind::NonExisting as u64) << 1 | Phase::Send as u64));
+    let cancelled = (IpcErrorKind::Cancelled as u64) << 1 | Phase::Receive as u64;
+    assert_eq!(error(RELAY), (step == Step::Rename(RELAY)).then_some(cancelled));
+    players.run_who_must();
+    assert_eq!(kernel::check::violations(), 0);
+}
+
+#[test]
+fn it_can_be_deleted() {
+    loses_its_id(Step::Delete(RELAY));
+}
+
+#[test]
+fn it_can_get_another_version() {
+    loses_its_id(Step::Rename(RELAY));
+}
+
+#[test]
+fn it_waits_if_the_sender_goes_away_first() {
+    let mut players = play();
+    players.take(Step::Cancel(CLIENT));
+    players.run_who_must();
+    let (relay, client) = (players.tcb(RELAY).expect("it lives"), players.model.threads[CLIENT].id);
+    assert_eq!(waits(relay), Waits::Closed(client));
+    assert_eq!(kernel::check::violations(), 0);
+}

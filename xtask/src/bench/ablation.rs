@@ -1,0 +1,267 @@
+//! Suite `ablation`, Table 1 of the 1993 paper: the kernel rebuilt with one technique
+//! of `kernel/src/techniques.rs` off at a time.
+//!
+//! The fast path in assembly has most techniques built in, so a switch changes
+//! nothing there; each is therefore also measured on the complete path, with the fast
+//! path off on both sides of the comparison. Every variant must pass the IPC tests.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use regex::Regex;
+
+use super::instrument::{Instrument, Measured, Trace};
+use super::row::Row;
+use super::suites::kernel;
+use crate::compose::{Composer, Selection};
+use crate::machine::{self, Boot, Console, Exit};
+use crate::session::{Ended, Session};
+use crate::ui::Step;
+use crate::workspace::Workspace;
+
+const TECHNIQUES: &str = "kernel/src/techniques.rs";
+const FAST_PATH: &str = "FAST_PATH";
+const PROGRAM: &str = "bench-ipc";
+/// The tests that every variant has to pass: root tasks of `tests/`.
+const TESTS: [&str; 2] = ["ipc-tests", "c-api"];
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// The paper's message lengths, bytes, and the series that measure them here.
+const LENGTHS: [(u64, &str, &str, u64); 5] = [
+    (8, "ipc/words-cross-call", "words", 1),
+    (12, "ipc/words-cross-call", "words", 2),
+    (128, "ipc/words-cross-call", "words", 16),
+    (512, "ipc/string-cross", "bytes", 512),
+    (4096, "ipc/string-cross", "bytes", 4096),
+];
+
+/// The paper's figures, percent, where it has them; technique as it is called in rows.
+const PAPER: [(&str, [Option<f64>; 5]); 4] = [
+    ("fast-path", [Some(49.0), None, None, None, None]),
+    ("single-copy", [None, Some(9.0), Some(23.0), Some(58.0), Some(157.0)]),
+    ("lazy-scheduling", [Some(23.0), Some(16.0), Some(12.0), Some(7.0), Some(1.0)]),
+    ("reply-and-wait", [Some(18.0), Some(13.0), Some(10.0), Some(5.0), Some(1.0)]),
+];
+
+/// A switch in the kernel's source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Switch {
+    constant: String,
+    off: &'static str,
+}
+
+/// Finds the switches: booleans that are on, and counts whose off is 1.
+fn switches(source: &str) -> Result<Vec<Switch>> {
+    let pattern = Regex::new(r"(?m)^pub const (\w+): (bool|usize) = (\w+);")?;
+    let all = pattern.captures_iter(source).filter_map(|found| {
+        let off = match (&found[2], &found[3]) {
+            ("bool", "true") => "false",
+            ("usize", count) if count != "1" => "1",
+            _ => return None,
+        };
+        Some(Switch { constant: found[1].to_owned(), off })
+    });
+    let all: Vec<Switch> = all.collect();
+    ensure!(!all.is_empty(), "{TECHNIQUES} has no switches");
+    Ok(all)
+}
+
+/// `source` with these switches off.
+fn switched_off(source: &str, off: &[&Switch]) -> Result<String> {
+    let mut text = source.to_owned();
+    for switch in off {
+        let pattern = Regex::new(&format!(r"(?m)^(pub const {}: \w+ = )\w+;", switch.constant))?;
+        text = pattern.replace(&text, format!("${{1}}{};", switch.off)).into_owned();
+    }
+    Ok(text)
+}
+
+/// `LAZY_SCHEDULING` as it is called in rows.
+fn row_name(constant: &str) -> String {
+    constant.to_lowercase().replace('_', "-")
+}
+
+/// A copy of the kernel's sources in which switches are turned.
+struct Copy {
+    workspace: Workspace,
+    source: String,
+    kernels: PathBuf,
+}
+
+impl Copy {
+    /// Copies what the kernel is built from; unchanged files keep their times, so that
+    /// only what changed is built again.
+    fn make(original: &Workspace) -> Result<Self> {
+        let root = original.target("bench/ablation/tree")?;
+        for folder in ["abi", "kernel"] {
+            copy_changed(&original.path(folder), &root.join(folder))?;
+        }
+        copy_file(&original.path("Cargo.lock"), &root.join("Cargo.lock"))?;
+        let manifest = std::fs::read_to_string(original.path("Cargo.toml")).context("cannot read Cargo.toml")?;
+        let members = Regex::new(r"(?m)^members = \[[^\]]*\]")?;
+        write_changed(&root.join("Cargo.toml"), members.replace(&manifest, "members = [\"abi\", \"kernel\"]").as_bytes())?;
+        let source = std::fs::read_to_string(original.path(TECHNIQUES)).with_context(|| format!("cannot read {TECHNIQUES}"))?;
+        Ok(Self { workspace: Workspace { root }, source, kernels: original.target("bench/ablation")? })
+    }
+
+    /// Builds the kernel with these switches off.
+    fn build(&self, name: &str, off: &[&Switch]) -> Result<PathBuf> {
+        write_changed(&self.workspace.path(TECHNIQUES), switched_off(&self.source, off)?.as_bytes())?;
+        let built = crate::build::kernel(&self.workspace)?;
+        let kept = self.kernels.join(format!("kernel-{name}"));
+        std::fs::copy(&built, &kept).with_context(|| format!("cannot keep the kernel without {name}"))?;
+        Ok(kept)
+    }
+}
+
+fn write_changed(path: &Path, bytes: &[u8]) -> Result<()> {
+    if std::fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+    }
+    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    write_changed(to, &std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?)
+}
+
+fn copy_changed(from: &Path, to: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?.flatten() {
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy_changed(&path, &target)?;
+        } else if entry.file_name() != "techniques.rs" {
+            copy_file(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures all variants.
+///
+/// # Errors
+/// When a variant cannot be built or fails the IPC tests.
+pub fn rows(workspace: &Workspace, instrument: &Instrument, whole: &Measured) -> Result<Vec<Row>> {
+    let copy = Copy::make(workspace)?;
+    let all = switches(&copy.source)?;
+    let fast = all.iter().find(|switch| switch.constant == FAST_PATH);
+    let mut composer = Composer::new(workspace);
+    let mut measure = |name: &str, off: &[&Switch]| -> Result<Measured> {
+        let kernel = copy.build(name, off)?;
+        let step = Step::start(format!("without {name}"));
+        pass_tests(&mut composer, &kernel, name, &step)?;
+        step.say("measuring");
+        let selection = Selection { root: Some(PROGRAM.to_owned()), kernel: Some(kernel), ..Selection::default() };
+        let bootable = composer.compose(&selection, &format!("{PROGRAM}-{name}"))?;
+        let measured = instrument.run(&bootable, &machine::Options::default(), LIMIT, Trace::None)?;
+        step.done("passes the IPC tests");
+        Ok(measured)
+    };
+    let mut rows = combined_calls(whole);
+    let complete = fast.map(|fast| measure("fast-path", &[fast])).transpose()?;
+    if let Some(complete) = &complete {
+        rows.extend(compare("fast-path", "", whole, complete));
+    }
+    for switch in all.iter().filter(|switch| Some(*switch) != fast) {
+        let name = row_name(&switch.constant);
+        rows.extend(compare(&name, "", whole, &measure(&name, &[switch])?));
+        if let (Some(fast), Some(complete)) = (fast, &complete) {
+            let both = measure(&format!("{name}-and-fast-path"), &[fast, switch])?;
+            rows.extend(compare(&name, "-complete-path", complete, &both));
+        }
+    }
+    rows.extend(paper());
+    Ok(rows)
+}
+
+/// Boots the IPC tests with this kernel.
+fn pass_tests(composer: &mut Composer<'_>, kernel: &Path, name: &str, step: &Step) -> Result<()> {
+    let there: Vec<&str> = {
+        let programs = composer.programs()?;
+        let names: Vec<&str> = programs.names().collect();
+        TESTS.into_iter().filter(|test| names.contains(test)).collect()
+    };
+    ensure!(!there.is_empty(), "the tree has none of the IPC tests {}", TESTS.join(", "));
+    for test in there {
+        step.say(format!("testing ({test})"));
+        let selection =
+            Selection { root: Some(test.to_owned()), kernel: Some(kernel.to_owned()), ..Selection::default() };
+        let bootable = composer.compose(&selection, &format!("{test}-{name}"))?;
+        let boot = Boot::Pvh { kernel: bootable.kernel, image: bootable.image };
+        let command = machine::command(&boot, &machine::Options::default(), Console::Pipe)?;
+        let mut session = Session::start(command, LIMIT, false)?;
+        let ended = session.wait_for_end(|_| ());
+        let console = session.transcript();
+        let failed: Vec<&str> = console.lines().filter(|line| line.contains("... FAILED")).collect();
+        ensure!(
+            ended == Ended::Exited(Exit::Success) && failed.is_empty() && console.contains("tests done"),
+            "the kernel without {name} does not pass {test}: {}{}", ended.sentence(LIMIT),
+            failed.iter().map(|line| format!("\n    {line}")).collect::<String>()
+        );
+    }
+    Ok(())
+}
+
+/// The increase in percent at each length.
+fn compare(name: &str, suffix: &str, with: &Measured, without: &Measured) -> Vec<Row> {
+    let percent = |series: &str, key: &str, value: u64| {
+        let (before, after) = (with.find(series, &[(key, value)])?, without.find(series, &[(key, value)])?);
+        Some((kernel(after) / kernel(before) - 1.0) * 100.0)
+    };
+    let figures = LENGTHS.iter().filter_map(|(bytes, series, key, value)| Some((*bytes, percent(series, key, *value)?)));
+    figures.map(|(bytes, value)| row(&format!("{name}{suffix}"), bytes, value)).collect()
+}
+
+/// A combined call against a send and a receive: a round trip each.
+fn combined_calls(measured: &Measured) -> Vec<Row> {
+    let words = LENGTHS.iter().filter(|(_, _, key, _)| *key == "words");
+    words
+        .filter_map(|(bytes, _, key, value)| {
+            let combined = measured.find("ipc/words-cross-roundtrip", &[(key, *value)])?;
+            let split = measured.find("ipc/words-cross-split", &[(key, *value)])?;
+            Some(row("reply-and-wait", *bytes, (kernel(split) / kernel(combined) - 1.0) * 100.0))
+        })
+        .collect()
+}
+
+fn row(name: &str, bytes: u64, percent: f64) -> Row {
+    let rounded = (percent * 10.0).round() / 10.0;
+    Row::baton("ablation", &format!("ablation/{name}"), rounded).unit("percent").with("bytes", bytes)
+}
+
+fn paper() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (name, figures) in PAPER {
+        for ((bytes, ..), figure) in LENGTHS.iter().zip(figures) {
+            rows.extend(figure.map(|value| row(name, *bytes, value).of("paper", "recorded")));
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "/// A.\npub const A_B: bool = true;\npub const C: bool = false;\npub const N: usize = 1024;\nconst D: bool = true;\n";
+
+    #[test]
+    fn switches_are_found_and_turned() {
+        let all = switches(SOURCE).unwrap();
+        assert_eq!(all.iter().map(|s| s.constant.as_str()).collect::<Vec<_>>(), ["A_B", "N"]);
+        let text = switched_off(SOURCE, &[&all[0], &all[1]]).unwrap();
+        assert!(text.contains("A_B: bool = false;") && text.contains("N: usize = 1;") && text.contains("D: bool = true;"));
+        assert_eq!(row_name("A_B"), "a-b");
+    }
+
+    #[test]
+    fn the_papers_table_is_there() {
+        let rows = paper();
+        assert_eq!(rows.len(), 15);
+        assert!(rows.iter().any(|r| r.name == "ablation/single-copy" && r.value == 157.0 && r.parameter("bytes") == Some(4096)));
+    }
+}

@@ -1,0 +1,174 @@
+//! Suite `linux`: what people use, in the same emulator with the same flags.
+//!
+//! Debian's kernel, from its package, boots with an initial file system that holds
+//! one static program (`bench/host/linux/init.c`); its time stamp counter counts
+//! instructions. The package is fetched once, by apt, and unpacked, not installed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::native::compile;
+use super::row::{Row, TICKS};
+use crate::machine::{self, Console, Exit};
+use crate::session::{Ended, Session};
+use crate::ui::Step;
+use crate::workspace::Workspace;
+
+const PACKAGE: &str = "linux-image-amd64";
+const SOURCE: &str = "bench/host/linux/init.c";
+/// As the figures of the other peers were taken: without the mitigations of
+/// processor faults that this emulated processor does not have.
+const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable";
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Boots Linux and reads its rows.
+///
+/// # Errors
+/// When the kernel package cannot be had, or Linux did not come to the end.
+pub fn rows(workspace: &Workspace) -> Result<Vec<Row>> {
+    let dir = workspace.target("bench/linux")?;
+    let kernel = kernel(&dir)?;
+    let init = dir.join("init");
+    compile(workspace, SOURCE, &["-O2", "-static"], &init)?;
+    let initramfs = dir.join("initramfs");
+    let program = std::fs::read(&init).context("the program for Linux cannot be read back")?;
+    std::fs::write(&initramfs, archive(&[("init", 0o100_755, &program), ("dev", 0o040_755, &[])]))
+        .context("cannot write Linux' initial file system")?;
+    let step = Step::start("linux");
+    step.say("booting in the emulator");
+    let boot = machine::Boot::Pvh { kernel, image: initramfs };
+    let options = machine::Options {
+        icount: true,
+        kernel_args: COMMAND_LINE.split(' ').map(str::to_owned).collect(),
+        ..machine::Options::default()
+    };
+    let command = machine::command(&boot, &options, Console::Pipe)?;
+    let mut session = Session::start(command, LIMIT, false)?;
+    let ended = session.wait_for_end(|_| ());
+    let console = session.transcript();
+    if ended != Ended::Exited(Exit::Success) || !console.contains("bench done") {
+        let last: Vec<&str> = console.lines().rev().take(8).collect();
+        bail!("Linux did not come to its end ({}); its last words, last first:\n    {}", ended.sentence(LIMIT), last.join("\n    "));
+    }
+    let rows = read(&console)?;
+    step.done(&format!("{} rows", rows.len()));
+    Ok(rows)
+}
+
+/// The kernel of the package, fetched and unpacked on first use.
+fn kernel(dir: &Path) -> Result<PathBuf> {
+    if let Some(kernel) = find(dir, "boot", "vmlinuz")? {
+        return Ok(kernel);
+    }
+    let step = Step::start("linux");
+    step.say("fetching Debian's kernel package (apt-get download)");
+    let package = current_package()?;
+    run(Command::new("apt-get").args(["download", "-q", &package]).current_dir(dir), "fetch the package")?;
+    let archive = find(dir, ".", "linux-image")?.context("apt-get has fetched no package")?;
+    run(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(dir), "unpack the package")?;
+    let _ = std::fs::remove_file(&archive);
+    // The modules are a hundred times larger than the kernel, and not needed.
+    let _ = std::fs::remove_dir_all(dir.join("lib"));
+    step.done(&package);
+    find(dir, "boot", "vmlinuz")?.with_context(|| format!("the package {package} has no kernel in boot/"))
+}
+
+/// The package that the current `linux-image-amd64` stands for.
+fn current_package() -> Result<String> {
+    let output = Command::new("apt-cache")
+        .args(["depends", "--important", PACKAGE])
+        .output()
+        .context("cannot run apt-cache: the comparison needs Debian's kernel package")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let named = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: linux-image"));
+    let package = named.map(|rest| format!("linux-image{rest}")).next();
+    package.with_context(|| format!("apt knows no package {PACKAGE}; run `apt-get update` and try again"))
+}
+
+fn run(command: &mut Command, what: &str) -> Result<()> {
+    let output = command.output().with_context(|| format!("cannot {what}"))?;
+    ensure!(output.status.success(), "cannot {what}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
+/// The file in `dir/folder` whose name begins with `prefix`.
+fn find(dir: &Path, folder: &str, prefix: &str) -> Result<Option<PathBuf>> {
+    let folder = dir.join(folder);
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    Ok(files.into_iter().find(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))))
+}
+
+/// A cpio archive ("newc"): name, mode, contents of each file.
+fn archive(files: &[(&str, u32, &[u8])]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let end = [("TRAILER!!!", 0, &[][..])];
+    for (inode, (name, mode, contents)) in files.iter().chain(&end).enumerate() {
+        // inode, mode, uid, gid, links, mtime, size, device numbers (4), name length, check
+        let fields = [inode as u32 + 1, *mode, 0, 0, 1, 0, contents.len() as u32, 0, 0, 0, 0, name.len() as u32 + 1, 0];
+        out.extend_from_slice(b"070701");
+        fields.iter().for_each(|field| out.extend_from_slice(format!("{field:08X}").as_bytes()));
+        out.extend_from_slice(name.as_bytes());
+        out.push(0);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out.extend_from_slice(contents);
+        out.resize(out.len().next_multiple_of(4), 0);
+    }
+    out
+}
+
+/// `row NAME VALUE [KEY=VALUE ...]`, after the counter has proved itself.
+fn read(console: &str) -> Result<Vec<Row>> {
+    let system = console.lines().find_map(|line| line.strip_prefix("system ")).unwrap_or("Linux").to_owned();
+    let check = console.lines().find_map(|line| line.strip_prefix("check "));
+    let (wanted, seen) = check.and_then(|line| line.split_once(' ')).context("Linux did not check the counter")?;
+    ensure!(wanted == seen, "in Linux the counter shows {seen} for a loop of {wanted} instructions; nothing is reported");
+    let mut rows = Vec::new();
+    for line in console.lines().filter_map(|line| line.strip_prefix("row ")) {
+        let mut words = line.split(' ');
+        let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse::<u64>)) else {
+            bail!("Linux printed `{line}`, which is no row");
+        };
+        let mut row = Row::baton("linux", name, value as f64).of("linux", TICKS).with("version", system.as_str());
+        for (key, value) in words.filter_map(|word| word.split_once('=')) {
+            row = match value.parse::<u64>() {
+                Ok(number) => row.with(key, number),
+                Err(_) => row.with(key, value),
+            };
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_once_the_counter_is_right() {
+        let text = "system Linux 6.1\ncheck 2001 2001\nrow linux/getppid 337\nrow linux/pipe-roundtrip 10377 bytes=1\n";
+        let rows = read(text).unwrap();
+        assert_eq!((rows[0].name.as_str(), rows[0].value, rows[0].system.as_str()), ("linux/getppid", 337.0, "linux"));
+        assert_eq!(rows[1].parameter("bytes"), Some(1));
+        assert!(read(&text.replace("2001 2001", "2001 2002")).is_err());
+        assert!(read("row linux/getppid 337\n").is_err());
+    }
+
+    #[test]
+    fn archives_are_aligned_and_closed() {
+        let bytes = archive(&[("init", 0o100_755, b"hello")]);
+        assert!(bytes.starts_with(b"070701") && bytes.len().is_multiple_of(4));
+        assert_eq!(bytes.windows(10).filter(|w| w == b"TRAILER!!!").count(), 1);
+        // header 110, name 5, padded to 116; five bytes, padded to 8.
+        assert_eq!(&bytes[116..121], b"hello");
+        assert_eq!(&bytes[124..130], b"070701");
+    }
+}

@@ -1,0 +1,71 @@
+//! Suite `interrupts-off`: the longest stretch without interrupts during everything
+//! that the tests and the measured programs do in the emulator, with its place.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::instrument::{Instrument, Stretch, longest_of};
+use super::row::Row;
+use super::trace::{Step, Symbols};
+use crate::machine::PLUGIN_VARIABLE;
+use crate::ui;
+use crate::workspace::Workspace;
+
+/// Functions named with a stretch.
+const SHOWN: usize = 4;
+
+/// Runs the emulator's tests under the instrument; `others` are stretches already seen.
+///
+/// # Errors
+/// When the tests cannot be run or the instrument left nothing.
+pub fn rows(workspace: &Workspace, instrument: &Instrument, others: &[(&str, Stretch)]) -> Result<Vec<Row>> {
+    let kernel = crate::build::kernel(workspace)?;
+    let mut rows: Vec<Row> = Vec::new();
+    for (name, stretch) in others {
+        rows.push(row(&format!("interrupts-off/{name}"), stretch, &kernel)?);
+    }
+    let out = workspace.target("bench")?.join("stretches");
+    let _ = std::fs::remove_file(&out);
+    let step = ui::Step::start("interrupts-off");
+    step.say("running the tests in the emulator");
+    let this = std::env::current_exe().context("cannot tell which program this is")?;
+    let status = Command::new(this)
+        .args(["test", "--ring", "emulator", "--ring", "system"])
+        .env("BATON_ROOT", &workspace.root)
+        .env(PLUGIN_VARIABLE, instrument.argument(&kernel, &out, ",stretch")?)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .context("cannot run the tests")?;
+    let counted = std::fs::read_to_string(&out).context("the instrument saw no machine of the tests")?;
+    let (stretch, machines) = longest_of(&counted)?;
+    step.done(&format!("{machines} machines"));
+    let verdict = if status.success() { "passed" } else { "failed, perhaps by running under the instrument" };
+    rows.push(row("interrupts-off/tests", &stretch, &kernel)?.with("tests", verdict).with("machines", machines as u64));
+    let longest = rows.iter().max_by(|a, b| a.value.total_cmp(&b.value)).cloned().context("nothing was watched")?;
+    rows.insert(0, Row { name: "interrupts-off/longest".to_owned(), ..longest });
+    Ok(rows)
+}
+
+/// A stretch as a row, with the functions in which most of it was spent.
+fn row(name: &str, stretch: &Stretch, kernel: &Path) -> Result<Row> {
+    let place = place(stretch, kernel)?;
+    Ok(Row::baton("interrupts-off", name, stretch.instructions as f64).with("place", place))
+}
+
+fn place(stretch: &Stretch, kernel: &Path) -> Result<String> {
+    let step = |address| Step { kernel: true, address, text: String::new(), accesses: Vec::new() };
+    let steps: Vec<Step> = stretch.places.iter().map(|(address, _)| step(*address)).collect();
+    let symbols = Symbols::of(&steps, kernel, kernel)?;
+    let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+    for (address, instructions) in &stretch.places {
+        *functions.entry(symbols.get(*address).0).or_default() += instructions;
+    }
+    let mut functions: Vec<_> = functions.into_iter().collect();
+    functions.sort_by(|a, b| b.1.cmp(&a.1));
+    let named: Vec<String> = functions.iter().take(SHOWN).map(|(name, count)| format!("{name} {count}")).collect();
+    Ok(named.join(", "))
+}
