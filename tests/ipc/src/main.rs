@@ -59,7 +59,11 @@ fn main() -> ! {
             raw::exit(FAILED)
         }
     };
-    let failures: usize = GROUPS.iter().map(|group| run(&stage, group)).sum();
+    let mut failures: usize = GROUPS.iter().map(|group| run(&stage, group)).sum();
+    if !raw::stack_sufficed() {
+        failures += 1;
+        direct_println!("test stage::stack ... FAILED: the conductor used up its stack; keep large values in statics");
+    }
     direct_println!("tests done");
     raw::exit(if failures == 0 { PASSED } else { FAILED })
 }

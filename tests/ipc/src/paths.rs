@@ -2,8 +2,8 @@
 //! through both, and everything visible compared.
 //!
 //! A case gives every puppet a priority and up to four random orders and lets them
-//! run until all wait. It runs twice: as it is, and with every Ipc forced onto the
-//! complete path. A timer tick may fall into one of the two runs and change who
+//! run until all wait. It runs three times: as it is, with every Ipc forced onto the
+//! complete path, and with some forced, at random. A timer tick may fall into one of the two runs and change who
 //! runs next, so a difference counts only if it shows again and again.
 
 use abi::syscall::{COMPLETE_PATH, USER_FLAGS, USER_FLAGS_MASK};
@@ -78,32 +78,38 @@ struct Case {
     order_of_start: [usize; CAST.len()],
 }
 
-fn random_name(random: &mut Random, stage: &Stage, me: usize) -> ThreadId {
+/// Somebody other than `me`: most often `partner`.
+fn random_name(random: &mut Random, stage: &Stage, me: usize, partner: usize) -> ThreadId {
     let other = loop {
-        let index = random.pick(&CAST);
+        let index = if random.one_in(4) { random.pick(&CAST) } else { partner };
         if index != me {
             break stage.puppet(index);
         }
     };
-    other.name(crate::forms::together(me, other.index) && random.one_in(4))
+    other.name(crate::forms::together(me, other.index) && random.one_in(6))
 }
 
-fn random_order(random: &mut Random, stage: &Stage, me: usize) -> Order {
-    let name = random_name(random, stage, me);
-    let mut order = match random.below(10) {
-        0 | 1 => Order::call(name),
-        2..=4 => Order::reply_wait(name),
-        5 => Order::send(name),
-        6 => Order::wait(),
-        7 => Order::receive(name),
-        8 => Order::new(name, ThreadId::ANY_LOCAL),
-        _ => Order::new(name, random_name(random, stage, me)),
+fn random_order(random: &mut Random, stage: &Stage, me: usize, partner: usize, first: bool, server: bool) -> Order {
+    let name = random_name(random, stage, me, partner);
+    let usual = !random.one_in(3);
+    let mut order = match (random.below(8), first, server) {
+        (0..4, true, true) if usual => Order::wait(),
+        (_, true, true) if usual => Order::receive(name),
+        (_, false, true) if usual => Order::reply_wait(name),
+        (_, _, false) if usual => Order::call(name),
+        (0, ..) => Order::send(name),
+        (1, ..) => Order::wait(),
+        (2, ..) => Order::receive(name),
+        (3, ..) => Order::new(name, ThreadId::ANY_LOCAL),
+        (4, ..) => Order::call(name),
+        (5, ..) => Order::reply_wait(name),
+        _ => Order::new(name, random_name(random, stage, me, partner)),
     };
-    if random.one_in(4) {
+    if random.one_in(8) {
         let times = [Time::NEVER, Time::NEVER, Time::ZERO, Time::micros(30_000_000)];
         order.timeouts = Timeouts::new(random.pick(&times), random.pick(&times[..3])).0;
     }
-    if random.one_in(16) && order.link == 0 {
+    if random.one_in(32) && order.link == 0 {
         // An id that nobody has.
         let stranger = ThreadId::global(order.to.number().max(70), 9);
         if random.one_in(2) { order.from = stranger } else { order.to = stranger }
@@ -117,7 +123,7 @@ fn fill(random: &mut Random, order: &mut Order) {
     order.mr.iter_mut().for_each(|word| *word = random.next());
     let words = if random.one_in(3) { random.below(64) } else { random.below(9) } as u32;
     order.mr[0] = MsgTag::new(random.next() >> 16, words, 0).0;
-    if random.one_in(8) {
+    if random.one_in(16) {
         order.mr[0] |= random.next() & (MsgTag::XCPU | MsgTag::REDIRECTED | MsgTag::ERROR);
     }
     order.garbage = core::array::from_fn(|_| random.next());
@@ -138,16 +144,24 @@ impl Case {
     fn make(&mut self, seed: u64, stage: &Stage) {
         let mut random = Random(seed);
         self.priorities = core::array::from_fn(|_| random.pick(&[50, 90, 90, 120]));
-        self.lengths = core::array::from_fn(|_| random.below(STEPS as u64 + 1) as usize);
+        self.lengths = core::array::from_fn(|_| if random.one_in(4) { random.below(STEPS as u64 + 1) as usize } else { STEPS });
         self.order_of_start = core::array::from_fn(|at| at);
-        for (at, index) in CAST.into_iter().enumerate() {
-            self.orders[at].iter_mut().for_each(|order| *order = random_order(&mut random, stage, index));
-            self.order_of_start.swap(at, random.below(at as u64 + 1) as usize);
+        (1..CAST.len()).for_each(|at| self.order_of_start.swap(at, random.below(at as u64 + 1) as usize));
+        // The first half serves the second half, pair by pair.
+        for place in 0..CAST.len() {
+            let partner = CAST[self.order_of_start[(place + CAST.len() / 2) % CAST.len()]];
+            let (at, server) = (self.order_of_start[place], place < CAST.len() / 2);
+            for (step, order) in self.orders[at].iter_mut().enumerate() {
+                *order = random_order(&mut random, stage, CAST[at], partner, step == 0, server);
+            }
+        }
+        if random.one_in(3) {
+            (1..CAST.len()).for_each(|at| self.order_of_start.swap(at, random.below(at as u64 + 1) as usize));
         }
     }
 
     /// Plays it once.
-    fn play(&self, stage: &Stage, path: u64) -> Picture {
+    fn play(&self, stage: &Stage, forced: impl Fn(usize, usize) -> bool) -> Picture {
         for index in CAST {
             stage.puppet(index).stop();
         }
@@ -157,7 +171,9 @@ impl Case {
             let actor = stage.puppet(CAST[at]);
             set_priority(actor.id, self.priorities[at]);
             let mut orders = self.orders[at];
-            orders.iter_mut().for_each(|order| order.timeouts |= path);
+            for (step, order) in orders.iter_mut().enumerate() {
+                order.timeouts |= if forced(at, step) { COMPLETE_PATH } else { 0 };
+            }
             actor.start(&orders[..self.lengths[at]]);
         }
         settle();
@@ -209,34 +225,46 @@ fn mix(hash: u64, word: u64) -> u64 {
 fn random(stage: &Stage) -> Verdict {
     runtime::direct_println!("paths: {CASES} cases from seed {SEED:#x}");
     let mut seeds = Random(SEED);
-    let mut steps = 0;
+    let (mut steps, mut saved) = (0, 0);
     let mut case = CASE.lock();
     for number in 0..CASES {
         let seed = seeds.next();
         case.make(seed, stage);
-        steps += compare(stage, &case).map_err(|(fast, complete)| describe(number, seed, &fast, &complete))?;
+        let done = compare(stage, &case, seeds.next() >> 20).map_err(|(fast, complete)| describe(number, seed, &fast, &complete))?;
+        steps += done.0;
+        saved += done.1;
         if number % 512 == 0 {
             let violations = crate::stage::violations();
             ensure!(violations == 0, "case {number}, seed {seed:#x}: {violations} broken invariants");
         }
     }
-    runtime::direct_println!("paths: {steps} Ipcs completed on either path");
-    ensure!(steps > CASES, "only {steps} Ipcs completed: the cases test too little");
+    runtime::direct_println!("paths: {steps} Ipcs completed in either run, {saved} of them on the fast path");
+    ensure!(steps > CASES && saved > CASES / 4, "only {steps} Ipcs completed, {saved} of them on the fast path: the cases test too little");
     Ok(())
 }
 
-/// Completed steps, or the two pictures that differ.
-fn compare(stage: &Stage, case: &Case) -> Result<u64, (Picture, Picture)> {
+/// Entries into the kernel's complete paths so far.
+fn kernel_entries() -> u64 {
+    runtime::kernel::inspect(abi::inspect::What::Kernel, 0, 0).map_or(0, |record| record[4])
+}
+
+/// Completed steps and how many entries into the complete path the fast path saved;
+/// or the two pictures that differ. `mask` says whose Ipcs are forced in the mixed run.
+fn compare(stage: &Stage, case: &Case, mask: u64) -> Result<(u64, u64), (Picture, Picture)> {
     let mut last = None;
     for _ in 0..TRIES {
-        let fast = case.play(stage, 0);
-        let complete = case.play(stage, COMPLETE_PATH);
-        if fast == complete {
-            return Ok(fast.count as u64);
+        let start = kernel_entries();
+        let fast = case.play(stage, |_, _| false);
+        let middle = kernel_entries();
+        let complete = case.play(stage, |_, _| true);
+        let end = kernel_entries();
+        let mixed = case.play(stage, |at, step| mask >> (at * STEPS + step) & 1 != 0);
+        if fast == complete && mixed == complete {
+            return Ok((fast.count as u64, (end - middle).saturating_sub(middle - start)));
         }
-        last = Some((fast, complete));
+        last = Some((if fast == complete { mixed } else { fast }, complete));
     }
-    last.map_or(Ok(0), Err)
+    last.map_or(Ok((0, 0)), Err)
 }
 
 fn describe(number: u64, seed: u64, fast: &Picture, complete: &Picture) -> Complaint {

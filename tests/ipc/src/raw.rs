@@ -22,6 +22,7 @@ global_asm!(
 unsafe extern "C" {
     fn baton_test_ipc(registers: *mut Registers);
     fn baton_test_start();
+    static __boot_stack_bottom: u64;
 }
 
 /// The processor's registers around one Ipc.
@@ -122,4 +123,10 @@ pub fn fill(address: u64, len: u64, seed: u64, first: u64) {
 pub fn differs(address: u64, len: u64, seed: u64, first: u64) -> Option<u64> {
     // SAFETY: as in `fill`.
     (0..len).find(|at| unsafe { ((address + at) as *const u8).read_volatile() } != pattern_byte(seed, first + at))
+}
+
+/// Whether the first thread's stack never grew to its end: below lies other data.
+pub fn stack_sufficed() -> bool {
+    // SAFETY: the lowest words of the stack, zero at the start of the program.
+    (0..64).all(|at| unsafe { (&raw const __boot_stack_bottom).add(at).read_volatile() } == 0)
 }
