@@ -137,8 +137,7 @@ pub fn mapping(text: &str) {
 
 /// Shows the kernel's totals.
 pub fn totals(_: &str) {
-    let Some([pages, free, threads, spaces, entries, ticks, ..]) =
-        record(What::Kernel, 0, 0)
+    let Some([pages, free, threads, spaces, entries, ticks, ..]) = record(What::Kernel, 0, 0)
     else {
         return println!(
             "The kernel does not show its totals; is control=1 in this task's description?"
