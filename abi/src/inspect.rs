@@ -13,13 +13,15 @@ pub enum What {
     /// [`crate::inspect::state`]), space id, priority, partner id, IP, SP, pager.
     Thread = 0,
     /// First space with id ≥ index. Words: id, quota limit (pages), used (pages),
-    /// number of threads, page-table pages, mapping nodes, chief's space id, root-table address.
+    /// number of threads, page-table pages, mapping nodes, chief's space id
+    /// (all ones: none), root-table address.
     Space = 1,
     /// The mapping tree of the frame at physical address `argument`; node number
     /// index in preorder. Words: depth, space id, virtual address, log2 size, rights, 0, 0, 0.
     Mapping = 2,
     /// Kernel totals. Words: pages in the kernel's pool, pages free, threads,
-    /// spaces, kernel entries, ticks, longest stretch with interrupts off, 0.
+    /// spaces, kernel entries, ticks, reserved (0), 0. Word 6 is kept free: how long
+    /// interrupts stay off is measured from outside the machine, not counted here.
     Kernel = 3,
     /// Runs the invariant checker; words: number of violations, 0...
     Check = 4,

@@ -139,9 +139,10 @@ pub fn arguments(buffer: &mut [u8]) -> &str {
     core::str::from_utf8(&buffer[..len]).unwrap_or("")
 }
 
-/// Starts, kills, restarts (`label` says which) the task `name`.
-pub fn control(label: u64, name: &str) -> Result<(), Refusal> {
-    call(&named(label, name)).map(|_| ())
+/// Starts, kills, restarts (`label` says which) the task `name`; returns whether
+/// it was ended and started again.
+pub fn control(label: u64, name: &str) -> Result<bool, Refusal> {
+    call(&named(label, name)).map(|reply| reply.mr[0] == 1)
 }
 
 /// Waits until the task `name` is over; returns its exit code.

@@ -1,5 +1,7 @@
 //! Commands about the kernel's own objects (Inspect, by way of the root task).
 
+use alloc::string::{String, ToString};
+
 use abi::ThreadId;
 use abi::inspect::{What, state};
 use proto::root as op;
@@ -75,6 +77,9 @@ fn state_name(word: u64) -> &'static str {
     }
 }
 
+/// The chief in the record of a space that has none.
+const NO_CHIEF: u64 = !0;
+
 /// Lists the spaces.
 pub fn spaces(_: &str) {
     println!("  space  threads  page tables  mappings  chief  root table");
@@ -83,8 +88,9 @@ pub fn spaces(_: &str) {
         |found| found[0],
         |found| {
             let [id, _, _, threads, tables, mappings, chief, root_table] = *found;
+            let chief = if chief == NO_CHIEF { String::from("-") } else { chief.to_string() };
             println!(
-                "  {id:5}  {threads:7}  {tables:11}  {mappings:8}  {chief:5}  {root_table:#x}"
+                "  {id:5}  {threads:7}  {tables:11}  {mappings:8}  {chief:>5}  {root_table:#x}"
             );
         },
     );
@@ -131,7 +137,7 @@ pub fn mapping(text: &str) {
 
 /// Shows the kernel's totals.
 pub fn totals(_: &str) {
-    let Some([pages, free, threads, spaces, entries, ticks, longest, _]) =
+    let Some([pages, free, threads, spaces, entries, ticks, ..]) =
         record(What::Kernel, 0, 0)
     else {
         return println!(
@@ -141,7 +147,6 @@ pub fn totals(_: &str) {
     println!("  kernel memory: {free} of {pages} pages free");
     println!("  {threads} threads in {spaces} spaces");
     println!("  {entries} entries into the kernel, {ticks} timer ticks");
-    println!("  longest stretch with interrupts off: {longest} ticks of the time-stamp counter");
 }
 
 /// Runs the kernel's checker.

@@ -23,7 +23,9 @@ const COMMANDS: [Command; 16] = [
     ("help", "", "shows this list", help),
     ("tasks", "", "all tasks of the boot image and what they are doing", tasks::tasks),
     ("start", "NAME", "starts a task", |name| tasks::control(op::START, name)),
-    ("kill", "NAME", "ends a task", |name| tasks::control(op::KILL, name)),
+    ("kill", "NAME", "ends a task; supervised ones are started again", |name| {
+        tasks::control(op::KILL, name)
+    }),
     ("restart", "NAME", "ends a task and starts it afresh", |name| {
         tasks::control(op::RESTART, name)
     }),

@@ -21,7 +21,8 @@ pub fn tasks(_: &str) {
 /// Starts, kills or restarts a task.
 pub fn control(what: u64, name: &str) {
     match root::control(what, name) {
-        Ok(()) => {}
+        Ok(true) if what == op::KILL => println!("{name} is supervised: it is started again."),
+        Ok(_) => {}
         Err(Refusal::Taken) => println!("{name} runs already."),
         Err(why) => println!("Nothing was done to {name}: {why}."),
     }

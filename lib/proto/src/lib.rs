@@ -41,6 +41,8 @@ pub enum Refusal {
     NoAnswer = 7,
     /// Others depend on it.
     Needed = 8,
+    /// It does not run.
+    Idle = 9,
 }
 
 impl Refusal {
@@ -55,6 +57,7 @@ impl Refusal {
             5 => Self::BadArgument,
             7 => Self::NoAnswer,
             8 => Self::Needed,
+            9 => Self::Idle,
             _ => Self::Kernel,
         }
     }
@@ -72,6 +75,7 @@ impl core::fmt::Display for Refusal {
             Self::BadArgument => "the arguments make no sense",
             Self::Kernel => "the kernel refused; its quota may be used up",
             Self::Needed => "running tasks depend on it; restart it, or end them first",
+            Self::Idle => "it does not run; `start` starts it",
             Self::NoAnswer => "the server does not answer; it may be gone or waiting",
         })
     }

@@ -35,7 +35,8 @@ pub const ARGUMENTS: u64 = BASE + 11;
 pub const TASK: u64 = BASE + 32;
 /// MR1, MR2 name: start a task that does not run. Needs `control`.
 pub const START: u64 = BASE + 33;
-/// MR1, MR2 name: end a task for good. Needs `control`.
+/// MR1, MR2 name: end a task; one with `restart` is started again. Reply: MR1 1
+/// if it was, else 0. Needs `control`.
 pub const KILL: u64 = BASE + 34;
 /// MR1, MR2 name: end a task and start it afresh. Needs `control`.
 pub const RESTART: u64 = BASE + 35;

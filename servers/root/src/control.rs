@@ -8,7 +8,7 @@ use runtime::port::Ports;
 use runtime::{Msg, direct_println, kernel, thread};
 
 use crate::boot::EXIT_PORT;
-use crate::{Reply, Root, done, outcome, refused};
+use crate::{Reply, Root, outcome, refused};
 
 impl Root {
     /// Answers a request about other tasks.
@@ -20,7 +20,18 @@ impl Root {
             op::WAIT => self.wait(from, target),
             op::MEMORY_USE => Some(self.memory_use()),
             _ if !allowed => refused(Refusal::NotAllowed),
-            op::START | op::KILL | op::RESTART => self.change(msg.label(), slot, target),
+            op::START | op::KILL | op::RESTART => {
+                let Some(target) = target else { return refused(Refusal::Unknown) };
+                let result = self.change(msg.label(), target);
+                if self.sender(from).is_some() {
+                    return outcome(result);
+                }
+                // A task that ended itself hears no more.
+                if result.is_ok_and(|answer| answer.mr[0] == 1) {
+                    direct_println!("root: the task that ended itself is started again.");
+                }
+                None
+            }
             op::INSPECT => outcome(inspect(msg.mr[0], msg.mr[1], msg.mr[2])),
             op::HALT => halt(msg.mr[0]),
             _ => refused(Refusal::BadArgument),
@@ -54,22 +65,38 @@ impl Root {
         }
     }
 
-    fn change(&mut self, what: u64, slot: usize, target: Option<usize>) -> Reply {
-        let Some(target) = target else { return refused(Refusal::Unknown) };
-        if what == op::KILL && self.pager == Some(target) && self.has_clients() {
-            return refused(Refusal::Needed);
+    fn change(&mut self, what: u64, target: usize) -> Result<Msg, Refusal> {
+        let started_again = match what {
+            op::START => {
+                self.start(target)?;
+                false
+            }
+            op::RESTART => {
+                self.end(target, State::Killed, 0);
+                self.start_again(target)?;
+                true
+            }
+            _ => self.kill(target)?,
+        };
+        Ok(Msg::new(proto::OK).word(started_again.into()))
+    }
+
+    /// Ends the task in `target`. A supervised one is started again: people need
+    /// their console, tasks their pager. Returns whether it was.
+    fn kill(&mut self, target: usize) -> Result<bool, Refusal> {
+        let task = self.task(target).ok_or(Refusal::Unknown)?;
+        let supervised = task.spec.restart;
+        if task.state != State::Running {
+            return Err(Refusal::Idle);
         }
-        if what != op::START {
-            self.end(target, State::Killed, 0);
+        if !supervised && self.pager == Some(target) && self.has_clients() {
+            return Err(Refusal::Needed);
         }
-        let result = if what == op::KILL { Ok(()) } else { self.start(target) };
-        if what == op::RESTART
-            && let Some(task) = self.task_mut(target)
-        {
-            task.restarts += 1;
+        self.end(target, State::Killed, 0);
+        if supervised {
+            self.start_again(target)?;
         }
-        // A task that ended itself hears no more.
-        if target == slot { None } else { result.map_or_else(refused, |()| done()) }
+        Ok(supervised)
     }
 
     fn memory_use(&self) -> Msg {

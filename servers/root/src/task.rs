@@ -208,9 +208,14 @@ impl Root {
             );
             return;
         }
-        task.restarts += 1;
         direct_println!("root: {name} is started again.");
-        let _ = self.start(slot);
+        let _ = self.start_again(slot);
+    }
+
+    /// Starts the task in `slot`, which was ended, and counts that.
+    pub fn start_again(&mut self, slot: usize) -> Result<(), Refusal> {
+        self.task_mut(slot).ok_or(Refusal::Unknown)?.restarts += 1;
+        self.start(slot)
     }
 
     /// Drops the names and the waits of threads that are gone.

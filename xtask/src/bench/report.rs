@@ -47,7 +47,7 @@ fn entries(rows: &[Row], suite: &str) -> Entries {
             let shown = peer.as_ref().map_or(String::new(), |p| format!("{} ({})", readable(p.value), p.system));
             let ratio = peer.map_or(String::new(), |p| format!("{:.2}", row.value / p.value));
             cells.push([title, readable(row.value), shown, ratio, row.unit.clone()]);
-        } else if !of_suite.iter().any(|other| other.system == "baton" && other.name == row.name) {
+        } else if suite == "rpc" || !of_suite.iter().any(|other| other.system == "baton" && other.name == row.name) {
             cells.push([title, String::new(), format!("{} ({})", readable(row.value), row.system), String::new(), row.unit.clone()]);
         }
     }

@@ -75,7 +75,7 @@ pub fn headline(measured: &Measured) -> Vec<Row> {
 /// Suite `ipc`: the headline, every length, the slope per byte.
 #[must_use]
 pub fn ipc(measured: &Measured) -> Vec<Row> {
-    let mut rows = headline(measured);
+    let mut rows: Vec<Row> = headline(measured).into_iter().filter(|row| row.suite == "ipc").collect();
     rows.extend(measured.series.iter().filter(|s| s.name.starts_with("ipc/")).filter_map(|s| plain("ipc", s)));
     for place in ["cross", "local"] {
         let name = format!("ipc/string-{place}");
@@ -160,11 +160,19 @@ fn single_entry(series: &Series) -> Series {
     series
 }
 
-/// Suite `rpc`: a null call and its answer, on all systems.
+/// Suite `rpc`: a null call and its answer, on all systems; Linux by each of its ways
+/// of waking another process.
 #[must_use]
-pub fn rpc(measured: &Measured) -> Vec<Row> {
+pub fn rpc(measured: &Measured, linux: &[Row]) -> Vec<Row> {
     let mut rows: Vec<Row> = headline(measured).into_iter().filter(|row| row.suite == "rpc").collect();
     rows.extend(peers::rows("rpc", "rpc/"));
+    for row in linux {
+        let Some(via) = row.name.strip_prefix("linux/").and_then(|name| name.strip_suffix("-roundtrip")) else { continue };
+        if row.parameter("bytes").is_none_or(|bytes| bytes == 1) {
+            let rpc = Row { suite: "rpc".to_owned(), name: "rpc/round-trip".to_owned(), ..row.clone() };
+            rows.push(rpc.with("via", via));
+        }
+    }
     rows
 }
 
