@@ -60,7 +60,8 @@ pub fn leave_queue(thread: TcbRef) {
 /// If a pager is answering `thread`'s page fault with a transfer, ends that one:
 /// `thread` goes on with the transfer that met the fault.
 fn abort_answer(thread: TcbRef) {
-    if let (true, Some(pager)) = (thread.transfer.outer.get().is_some(), thread.transfer.peer.get()) {
+    if let (true, Some(pager)) = (thread.transfer.outer.get().is_some(), thread.transfer.peer.get())
+    {
         let _ = finish::settle(pager, thread, Err(IpcErrorKind::Aborted));
         pager.resume.set(Resume::Ipc);
         sched::requeue(pager);

@@ -98,19 +98,32 @@ impl Copy {
             copy_changed(&original.path(folder), &root.join(folder))?;
         }
         copy_file(&original.path("Cargo.lock"), &root.join("Cargo.lock"))?;
-        let manifest = std::fs::read_to_string(original.path("Cargo.toml")).context("cannot read Cargo.toml")?;
+        let manifest = std::fs::read_to_string(original.path("Cargo.toml"))
+            .context("cannot read Cargo.toml")?;
         let members = Regex::new(r"(?m)^members = \[[^\]]*\]")?;
-        write_changed(&root.join("Cargo.toml"), members.replace(&manifest, "members = [\"abi\", \"kernel\"]").as_bytes())?;
-        let source = std::fs::read_to_string(original.path(TECHNIQUES)).with_context(|| format!("cannot read {TECHNIQUES}"))?;
-        Ok(Self { workspace: Workspace { root }, source, kernels: original.target("bench/ablation")? })
+        write_changed(
+            &root.join("Cargo.toml"),
+            members.replace(&manifest, "members = [\"abi\", \"kernel\"]").as_bytes(),
+        )?;
+        let source = std::fs::read_to_string(original.path(TECHNIQUES))
+            .with_context(|| format!("cannot read {TECHNIQUES}"))?;
+        Ok(Self {
+            workspace: Workspace { root },
+            source,
+            kernels: original.target("bench/ablation")?,
+        })
     }
 
     /// Builds the kernel with these switches off.
     fn build(&self, name: &str, off: &[&Switch]) -> Result<PathBuf> {
-        write_changed(&self.workspace.path(TECHNIQUES), switched_off(&self.source, off)?.as_bytes())?;
+        write_changed(
+            &self.workspace.path(TECHNIQUES),
+            switched_off(&self.source, off)?.as_bytes(),
+        )?;
         let built = crate::build::kernel(&self.workspace)?;
         let kept = self.kernels.join(format!("kernel-{name}"));
-        std::fs::copy(&built, &kept).with_context(|| format!("cannot keep the kernel without {name}"))?;
+        std::fs::copy(&built, &kept)
+            .with_context(|| format!("cannot keep the kernel without {name}"))?;
         Ok(kept)
     }
 }
@@ -120,17 +133,24 @@ fn write_changed(path: &Path, bytes: &[u8]) -> Result<()> {
         return Ok(());
     }
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+        std::fs::create_dir_all(parent)
+            .with_context(|| format!("cannot create {}", parent.display()))?;
     }
     std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn copy_file(from: &Path, to: &Path) -> Result<()> {
-    write_changed(to, &std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?)
+    write_changed(
+        to,
+        &std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?,
+    )
 }
 
 fn copy_changed(from: &Path, to: &Path) -> Result<()> {
-    for entry in std::fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?.flatten() {
+    for entry in std::fs::read_dir(from)
+        .with_context(|| format!("cannot list {}", from.display()))?
+        .flatten()
+    {
         let (path, target) = (entry.path(), to.join(entry.file_name()));
         if path.is_dir() {
             copy_changed(&path, &target)?;
@@ -155,9 +175,14 @@ pub fn rows(workspace: &Workspace, instrument: &Instrument, whole: &Measured) ->
         let step = Step::start(format!("without {name}"));
         pass_tests(&mut composer, &kernel, name, &step)?;
         step.say("measuring");
-        let selection = Selection { root: Some(PROGRAM.to_owned()), kernel: Some(kernel), ..Selection::default() };
+        let selection = Selection {
+            root: Some(PROGRAM.to_owned()),
+            kernel: Some(kernel),
+            ..Selection::default()
+        };
         let bootable = composer.compose(&selection, &format!("{PROGRAM}-{name}"))?;
-        let measured = instrument.run(&bootable, &machine::Options::default(), LIMIT, Trace::None)?;
+        let measured =
+            instrument.run(&bootable, &machine::Options::default(), LIMIT, Trace::None)?;
         step.done("passes the IPC tests");
         Ok(measured)
     };
@@ -188,18 +213,25 @@ fn pass_tests(composer: &mut Composer<'_>, kernel: &Path, name: &str, step: &Ste
     ensure!(!there.is_empty(), "the tree has none of the IPC tests {}", TESTS.join(", "));
     for test in there {
         step.say(format!("testing ({test})"));
-        let selection =
-            Selection { root: Some(test.to_owned()), kernel: Some(kernel.to_owned()), ..Selection::default() };
+        let selection = Selection {
+            root: Some(test.to_owned()),
+            kernel: Some(kernel.to_owned()),
+            ..Selection::default()
+        };
         let bootable = composer.compose(&selection, &format!("{test}-{name}"))?;
         let boot = Boot::Pvh { kernel: bootable.kernel, image: bootable.image };
         let command = machine::command(&boot, &machine::Options::default(), Console::Pipe)?;
         let mut session = Session::start(command, LIMIT, false)?;
         let ended = session.wait_for_end(|_| ());
         let console = session.transcript();
-        let failed: Vec<&str> = console.lines().filter(|line| line.contains("... FAILED")).collect();
+        let failed: Vec<&str> =
+            console.lines().filter(|line| line.contains("... FAILED")).collect();
         ensure!(
-            ended == Ended::Exited(Exit::Success) && failed.is_empty() && console.contains("tests done"),
-            "the kernel without {name} does not pass {test}: {}{}", ended.sentence(LIMIT),
+            ended == Ended::Exited(Exit::Success)
+                && failed.is_empty()
+                && console.contains("tests done"),
+            "the kernel without {name} does not pass {test}: {}{}",
+            ended.sentence(LIMIT),
             failed.iter().map(|line| format!("\n    {line}")).collect::<String>()
         );
     }
@@ -209,10 +241,13 @@ fn pass_tests(composer: &mut Composer<'_>, kernel: &Path, name: &str, step: &Ste
 /// The increase in percent at each length.
 fn compare(name: &str, suffix: &str, with: &Measured, without: &Measured) -> Vec<Row> {
     let percent = |series: &str, key: &str, value: u64| {
-        let (before, after) = (with.find(series, &[(key, value)])?, without.find(series, &[(key, value)])?);
+        let (before, after) =
+            (with.find(series, &[(key, value)])?, without.find(series, &[(key, value)])?);
         Some((kernel(after) / kernel(before) - 1.0) * 100.0)
     };
-    let figures = LENGTHS.iter().filter_map(|(bytes, series, key, value)| Some((*bytes, percent(series, key, *value)?)));
+    let figures = LENGTHS
+        .iter()
+        .filter_map(|(bytes, series, key, value)| Some((*bytes, percent(series, key, *value)?)));
     figures.map(|(bytes, value)| row(&format!("{name}{suffix}"), bytes, value)).collect()
 }
 
@@ -230,7 +265,9 @@ fn combined_calls(measured: &Measured) -> Vec<Row> {
 
 fn row(name: &str, bytes: u64, percent: f64) -> Row {
     let rounded = (percent * 10.0).round() / 10.0;
-    Row::baton("ablation", &format!("ablation/{name}"), rounded).unit("percent").with("bytes", bytes)
+    Row::baton("ablation", &format!("ablation/{name}"), rounded)
+        .unit("percent")
+        .with("bytes", bytes)
 }
 
 fn paper() -> Vec<Row> {
@@ -254,7 +291,11 @@ mod tests {
         let all = switches(SOURCE).unwrap();
         assert_eq!(all.iter().map(|s| s.constant.as_str()).collect::<Vec<_>>(), ["A_B", "N"]);
         let text = switched_off(SOURCE, &[&all[0], &all[1]]).unwrap();
-        assert!(text.contains("A_B: bool = false;") && text.contains("N: usize = 1;") && text.contains("D: bool = true;"));
+        assert!(
+            text.contains("A_B: bool = false;")
+                && text.contains("N: usize = 1;")
+                && text.contains("D: bool = true;")
+        );
         assert_eq!(row_name("A_B"), "a-b");
     }
 
@@ -262,6 +303,8 @@ mod tests {
     fn the_papers_table_is_there() {
         let rows = paper();
         assert_eq!(rows.len(), 15);
-        assert!(rows.iter().any(|r| r.name == "ablation/single-copy" && r.value == 157.0 && r.parameter("bytes") == Some(4096)));
+        assert!(rows.iter().any(|r| r.name == "ablation/single-copy"
+            && r.value == 157.0
+            && r.parameter("bytes") == Some(4096)));
     }
 }
