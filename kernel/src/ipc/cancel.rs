@@ -19,9 +19,8 @@ pub fn phases(thread: TcbRef) -> (bool, bool) {
         (Role::Receiver, _) => (false, true),
         (_, Waits::Busy(Busy::Polling)) => (true, false),
         // It has a sender queued and takes that when it runs.
-        _ if thread.resume.get() == Resume::Receive => (false, true),
-        (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
         _ if thread.is_between_phases() => (false, true),
+        (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
         _ => (false, false),
     }
 }
