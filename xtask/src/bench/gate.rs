@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::instrument::{Instrument, Measured, Series, Trace, count};
 use super::trace::{self, Symbols};
+use super::variants::Variants;
 use crate::compose::{Bootable, Composer, Selection};
 use crate::machine;
 use crate::workspace::Workspace;
@@ -27,6 +28,10 @@ const PROGRAM: &str = "bench-gate";
 const LIMIT: Duration = Duration::from_secs(45);
 /// Added instructions that are named.
 const SHOWN: usize = 12;
+
+/// Where [`prove`] adds instructions to a copy, and which.
+const ENTRY: &str = "kernel/src/arch/x86_64/ipc.S";
+const SLOWER: &str = "nop";
 
 /// What is watched: its name, and the series of which the worst counts.
 const WATCHED: [(&str, &[(&str, &str, u64)]); 7] = [
@@ -96,7 +101,7 @@ impl<'a> Gate<'a> {
     fn listing(&self, number: u64) -> Result<Vec<String>> {
         let steps = trace::read(&self.run(Trace::Sample(number))?.trace);
         let program = self.bootable.servers.last().context("the gate has no program")?;
-        let symbols = Symbols::of(&steps, &self.bootable.kernel, program)?;
+        let symbols = Symbols::of(&steps, &self.bootable.kernel, program, &self.workspace.root)?;
         Ok(trace::condensed(&steps, &symbols))
     }
 }
@@ -186,6 +191,34 @@ pub fn accept(workspace: &Workspace) -> Result<Verdict> {
     std::fs::write(workspace.path(FILE), format!("{header}{text}"))
         .with_context(|| format!("cannot write {FILE}"))?;
     Ok(verdict)
+}
+
+/// Whether the gate does its work: a kernel with two instructions more at the entry
+/// of its fast path has to fail it, with these instructions named.
+///
+/// # Errors
+/// When that kernel cannot be built or measured, or gets through.
+pub fn prove(workspace: &Workspace) -> Result<()> {
+    let variants = Variants::copy(workspace)?;
+    let label = "baton_ipc_entry:\n";
+    let slowed = variants.original(ENTRY)?.replacen(
+        label,
+        &format!("{label}    {SLOWER}\n    {SLOWER}\n"),
+        1,
+    );
+    let kernel = variants.build("slowed", ENTRY, &slowed)?;
+    let verdict = check(workspace, Some(kernel))?;
+    for name in WATCHED.map(|(name, _)| name).into_iter().filter(|name| name.contains("short")) {
+        let complaint = verdict.failures.iter().find(|failure| failure.starts_with(name));
+        let complaint = complaint
+            .with_context(|| format!("{name} got through the gate with two instructions more"))?;
+        let named = complaint.matches(&format!("+ baton_ipc_entry: {SLOWER}")).count();
+        ensure!(
+            named == 2,
+            "the gate does not name the two `{SLOWER}` that were added to {name}:\n{complaint}"
+        );
+    }
+    Ok(())
 }
 
 fn listing_path(workspace: &Workspace, name: &str) -> PathBuf {

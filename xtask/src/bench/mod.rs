@@ -6,6 +6,7 @@
 //! unnoticed; `trace` says where the instructions go.
 
 mod ablation;
+mod assembly;
 pub mod gate;
 mod history;
 mod instrument;
@@ -19,6 +20,7 @@ mod stretch;
 mod suites;
 mod trace;
 mod tracing;
+mod variants;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -29,7 +29,7 @@ pub fn rows(
     let kernel = crate::build::kernel(workspace)?;
     let mut rows: Vec<Row> = Vec::new();
     for (name, stretch) in others {
-        rows.push(row(&format!("interrupts-off/{name}"), stretch, &kernel)?);
+        rows.push(row(&format!("interrupts-off/{name}"), stretch, &kernel, &workspace.root)?);
     }
     let out = workspace.target("bench")?.join("stretches");
     let _ = std::fs::remove_file(&out);
@@ -51,7 +51,7 @@ pub fn rows(
     let verdict =
         if status.success() { "passed" } else { "failed, perhaps by running under the instrument" };
     rows.push(
-        row("interrupts-off/tests", &stretch, &kernel)?
+        row("interrupts-off/tests", &stretch, &kernel, &workspace.root)?
             .with("tests", verdict)
             .with("machines", machines as u64),
     );
@@ -65,15 +65,15 @@ pub fn rows(
 }
 
 /// A stretch as a row, with the functions in which most of it was spent.
-fn row(name: &str, stretch: &Stretch, kernel: &Path) -> Result<Row> {
-    let place = place(stretch, kernel)?;
+fn row(name: &str, stretch: &Stretch, kernel: &Path, tree: &Path) -> Result<Row> {
+    let place = place(stretch, kernel, tree)?;
     Ok(Row::baton("interrupts-off", name, stretch.instructions as f64).with("place", place))
 }
 
-fn place(stretch: &Stretch, kernel: &Path) -> Result<String> {
+fn place(stretch: &Stretch, kernel: &Path, tree: &Path) -> Result<String> {
     let step = |address| Step { kernel: true, address, text: String::new(), accesses: Vec::new() };
     let steps: Vec<Step> = stretch.places.iter().map(|(address, _)| step(*address)).collect();
-    let symbols = Symbols::of(&steps, kernel, kernel)?;
+    let symbols = Symbols::of(&steps, kernel, kernel, tree)?;
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
     for (address, instructions) in &stretch.places {
         *functions.entry(symbols.get(*address).0).or_default() += instructions;

@@ -8,6 +8,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use super::assembly;
+
+/// Where the assembly of the kernel and of the measured programs is.
+const KERNEL_ASSEMBLY: &str = "kernel/src/arch/x86_64";
+const PROGRAM_ASSEMBLY: &str = "bench/guest/src";
+
 /// One executed instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -53,19 +59,20 @@ impl Symbols {
     ///
     /// # Errors
     /// When addr2line cannot be run.
-    pub fn of(steps: &[Step], kernel: &Path, program: &Path) -> Result<Self> {
+    pub fn of(steps: &[Step], kernel: &Path, program: &Path, tree: &Path) -> Result<Self> {
         let mut symbols = Self::default();
-        for (file, is_kernel) in [(kernel, true), (program, false)] {
+        let folders = [(kernel, true, KERNEL_ASSEMBLY), (program, false, PROGRAM_ASSEMBLY)];
+        for (file, is_kernel, folder) in folders {
             let mut addresses: Vec<u64> =
                 steps.iter().filter(|s| s.kernel == is_kernel).map(|s| s.address).collect();
             addresses.sort_unstable();
             addresses.dedup();
-            symbols.ask(file, &addresses)?;
+            symbols.ask(file, &addresses, &tree.join(folder))?;
         }
         Ok(symbols)
     }
 
-    fn ask(&mut self, file: &Path, addresses: &[u64]) -> Result<()> {
+    fn ask(&mut self, file: &Path, addresses: &[u64], sources: &Path) -> Result<()> {
         let mut child = Command::new("addr2line")
             .args(["-f", "-C", "-e"])
             .arg(file)
@@ -84,6 +91,12 @@ impl Symbols {
         for address in addresses {
             let (Some(function), Some(place)) = (lines.next(), lines.next()) else { break };
             self.known.insert(*address, (short_function(function), short_place(place)));
+        }
+        // Assembly has no line numbers in the debugging information.
+        for (address, place) in assembly::lines(file, sources, &self.known)? {
+            if let Some((_, known)) = self.known.get_mut(&address) {
+                *known = place;
+            }
         }
         Ok(())
     }

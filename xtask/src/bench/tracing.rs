@@ -44,7 +44,7 @@ pub fn show(bench: &mut Bench<'_>, wanted: &str) -> Result<()> {
     let selection = Selection { root: Some(program.name.to_owned()), ..Selection::default() };
     let bootable = bench.composer.compose(&selection, program.name)?;
     let root: PathBuf = bootable.servers.last().cloned().context("the image has no root task")?;
-    let symbols = Symbols::of(&steps, &bootable.kernel, &root)?;
+    let symbols = Symbols::of(&steps, &bootable.kernel, &root, &bench.workspace.root)?;
     let listing = trace::listing(&steps, &symbols);
     print!("{listing}");
     println!("\nKernel instructions by function:");

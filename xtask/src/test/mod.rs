@@ -8,15 +8,16 @@ mod spec;
 mod tally;
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
-use crate::lint;
 use crate::workspace::Workspace;
+use crate::{bench, lint};
 use spec::Spec;
-use tally::Tally;
+use tally::{Outcome, Tally};
 
 /// Where the emulator runs are described.
 const SPEC: &str = "tests/systems.toml";
@@ -87,8 +88,38 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
                 }
             }
         }
+        if ring == Ring::Emulator {
+            gate(workspace, options, &mut tally);
+        }
     }
     report(workspace, &tally)
+}
+
+/// The gate set of `bench`, and the proof that the gate shuts. Not under the
+/// instrument, which `bench` puts there: it counts, too.
+fn gate(workspace: &Workspace, options: &Options, tally: &mut Tally) {
+    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
+        return;
+    }
+    if options.wants("gate") {
+        let started = Instant::now();
+        let outcome = match bench::gate::check(workspace, None) {
+            Ok(verdict) => {
+                let passed = verdict.measured.len().saturating_sub(verdict.failures.len());
+                Outcome { passed, failures: verdict.failures }
+            }
+            Err(error) => Outcome::failed(format!("{error:#}")),
+        };
+        tally.add("gate", outcome, started.elapsed());
+    }
+    if options.wants("gate-proof") {
+        let started = Instant::now();
+        let outcome = match bench::gate::prove(workspace) {
+            Ok(()) => Outcome { passed: 1, failures: Vec::new() },
+            Err(error) => Outcome::failed(format!("{error:#}")),
+        };
+        tally.add("gate-proof", outcome, started.elapsed());
+    }
 }
 
 /// Failures again, the count of `unsafe`, and the closing line, which is the
