@@ -8,7 +8,8 @@ fn main() {
     if env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("none") {
         return;
     }
-    let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo names the target architecture");
+    let architecture =
+        env::var("CARGO_CFG_TARGET_ARCH").expect("cargo names the target architecture");
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo names the manifest directory");
     let script = format!("{root}/src/arch/{architecture}/kernel.ld");
     println!("cargo:rerun-if-changed={script}");

@@ -66,7 +66,6 @@ pub mod word {
 /// (the image is padded to a multiple of 8 bytes).
 #[must_use]
 pub fn checksum(words: impl Iterator<Item = u64>) -> u64 {
-    words.fold(0xCBF2_9CE4_8422_2325, |hash, word| {
-        (hash ^ word).wrapping_mul(0x0000_0100_0000_01B3)
-    })
+    words
+        .fold(0xCBF2_9CE4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(0x0000_0100_0000_01B3))
 }

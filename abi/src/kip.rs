@@ -131,7 +131,9 @@ impl MemoryDescriptor {
     /// The two words.
     #[must_use]
     pub const fn words(self) -> [u64; 2] {
-        let flags = (self.is_virtual as u64) << 9 | (self.subtype as u64 & 0xF) << 4 | self.kind as u64 & 0xF;
+        let flags = (self.is_virtual as u64) << 9
+            | (self.subtype as u64 & 0xF) << 4
+            | self.kind as u64 & 0xF;
         [self.low & !0x3FF | flags, self.high & !0x3FF]
     }
 

@@ -24,9 +24,16 @@ fn a_memory_flexpage_is_the_aligned_region_around_its_address() {
         let fpage = Fpage::memory(address, bits, rights);
         assert_eq!((fpage.bits(), fpage.size(), fpage.rights()), (bits, 1 << bits, rights));
         assert_eq!(fpage.base(), address & !(fpage.size() - 1));
-        assert!(fpage.contains(address) && fpage.contains(fpage.base()) && fpage.contains(fpage.base() + (fpage.size() - 1)));
+        assert!(
+            fpage.contains(address)
+                && fpage.contains(fpage.base())
+                && fpage.contains(fpage.base() + (fpage.size() - 1))
+        );
         assert!(!fpage.contains(fpage.base().wrapping_sub(1)));
-        assert!(!fpage.contains(fpage.base().wrapping_add(fpage.size())) || fpage.base().checked_add(fpage.size()).is_none());
+        assert!(
+            !fpage.contains(fpage.base().wrapping_add(fpage.size()))
+                || fpage.base().checked_add(fpage.size()).is_none()
+        );
         assert!(!fpage.is_io() && !fpage.is_nil() && !fpage.is_complete());
         let other = fpage.with_rights(Rights::X);
         assert_eq!((other.base(), other.bits(), other.rights()), (fpage.base(), bits, Rights::X));
@@ -49,7 +56,10 @@ fn the_complete_space_has_everything() {
     for rights in 0..8 {
         let all = Fpage::memory(0xDEAD_B000, 64, Rights(rights));
         assert!(all.is_complete() && !all.is_nil());
-        assert_eq!((all, all.rights()), (Fpage::COMPLETE.with_rights(Rights(rights)), Rights(rights)));
+        assert_eq!(
+            (all, all.rights()),
+            (Fpage::COMPLETE.with_rights(Rights(rights)), Rights(rights))
+        );
         assert_eq!((all.base(), all.bits(), all.size()), (0, 64, u64::MAX));
         assert!(all.contains(0) && all.contains(0x7FFF_FFFF_F000));
     }
@@ -69,7 +79,11 @@ fn ports_are_aligned_and_clipped_to_what_there_is() {
         }
     }
     let garbage = Fpage(0xFFFF_FFFF_0000_0000 | Fpage::io(0x60, 2).0 | 7);
-    assert_eq!((garbage.io_base(), garbage.io_bits()), (0x60, 2), "the constructors leave the upper half undefined");
+    assert_eq!(
+        (garbage.io_base(), garbage.io_bits()),
+        (0x60, 2),
+        "the constructors leave the upper half undefined"
+    );
     assert_eq!(Fpage(63 << 10 | 0x20).io_bits(), 16);
 }
 

@@ -101,7 +101,10 @@ fn a_point_means_the_same_later_in_the_same_span() {
 #[test]
 fn a_point_in_the_past_is_now_and_one_too_far_is_none() {
     let now_us = 5 << 25;
-    assert_eq!(Time::point(now_us + 10, now_us + 3).map(|time| time.deadline(now_us + 10)), Some(Deadline::Now));
+    assert_eq!(
+        Time::point(now_us + 10, now_us + 3).map(|time| time.deadline(now_us + 10)),
+        Some(Deadline::Now)
+    );
     assert_eq!(Time::point(now_us, now_us + (2 << 25)), None);
     assert!(Time::point(now_us, now_us + (2 << 25) - 1).is_some());
 }

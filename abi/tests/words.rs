@@ -23,21 +23,27 @@ fn an_id_is_of_one_kind() {
     for special in [ThreadId::NIL, ThreadId::ANY, ThreadId::ANY_LOCAL] {
         assert!(!special.is_global() && !special.is_irq());
     }
-    assert!(ThreadId::ANY_LOCAL.is_local() && !ThreadId::ANY.is_local() && !ThreadId::NIL.is_local());
+    assert!(
+        ThreadId::ANY_LOCAL.is_local() && !ThreadId::ANY.is_local() && !ThreadId::NIL.is_local()
+    );
 }
 
 #[test]
 fn global_ids_keep_number_and_version() {
     let mut random = Random::new(2);
     for _ in 0..10_000 {
-        let (number, version) = ((random.next() as u32) >> (32 - THREAD_BITS), random.next() as u32 | 1);
+        let (number, version) =
+            ((random.next() as u32) >> (32 - THREAD_BITS), random.next() as u32 | 1);
         let id = ThreadId::global(number, version);
         assert_eq!((id.number(), id.version()), (number, version));
         assert!(id.is_global());
         assert_eq!(id.is_irq(), number < SYSTEM_BASE);
         assert_eq!(id.to_string(), format!("{number}.{version}"));
     }
-    assert_eq!([ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT].map(ThreadId::number), [USER_BASE, USER_BASE + 1, USER_BASE + 2]);
+    assert_eq!(
+        [ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT].map(ThreadId::number),
+        [USER_BASE, USER_BASE + 1, USER_BASE + 2]
+    );
     assert_eq!(ThreadId::local(0xBF00_0A3F), ThreadId(0xBF00_0A00));
     assert_eq!(ThreadId::local(0xBF00_0A00).to_string(), "local 0xbf000a00");
 }
@@ -46,11 +52,16 @@ fn global_ids_keep_number_and_version() {
 fn tags_keep_their_fields() {
     let mut random = Random::new(3);
     for _ in 0..10_000 {
-        let (label, untyped, typed) = (random.next() >> 16, random.next() as u32 & 63, random.next() as u32 & 63);
+        let (label, untyped, typed) =
+            (random.next() >> 16, random.next() as u32 & 63, random.next() as u32 & 63);
         let tag = MsgTag::new(label, untyped, typed);
-        assert_eq!((tag.label(), tag.untyped(), tag.typed()), (label, untyped as usize, typed as usize));
+        assert_eq!(
+            (tag.label(), tag.untyped(), tag.typed()),
+            (label, untyped as usize, typed as usize)
+        );
         assert!(!tag.is_error() && !tag.is_propagated());
-        let flagged = tag.with(MsgTag::ERROR | MsgTag::PROPAGATED | MsgTag::XCPU | MsgTag::REDIRECTED);
+        let flagged =
+            tag.with(MsgTag::ERROR | MsgTag::PROPAGATED | MsgTag::XCPU | MsgTag::REDIRECTED);
         assert!(flagged.is_error() && flagged.is_propagated());
         assert_eq!(flagged.0 & 0xF000, 0xF000);
         assert_eq!((flagged.without_flags(), flagged.label()), (tag, label));
@@ -62,7 +73,14 @@ fn kernel_messages_have_the_tags_of_the_manual() {
     let fault = MsgTag::protocol(protocol::PAGE_FAULT, 2, 2, 0);
     assert_eq!(fault.0, 0xFFFF_FFFF_FFE2_0002);
     assert_eq!((fault.protocol_label(), fault.label() & 0xF), (protocol::PAGE_FAULT, 2));
-    for label in [protocol::INTERRUPT, protocol::PREEMPTION, protocol::EXCEPTION, protocol::SIGMA0, protocol::IO_FAULT, protocol::SIGMA0_EXTENDED] {
+    for label in [
+        protocol::INTERRUPT,
+        protocol::PREEMPTION,
+        protocol::EXCEPTION,
+        protocol::SIGMA0,
+        protocol::IO_FAULT,
+        protocol::SIGMA0_EXTENDED,
+    ] {
         assert_eq!(MsgTag::protocol(label, 0, 0, 0).protocol_label(), label);
     }
 }
@@ -75,15 +93,29 @@ fn items_can_be_read_again() {
         let base = random.next();
         for item in [MapItem::map(fpage, base), MapItem::grant(fpage, base)] {
             let [first, second] = item.words();
-            assert_eq!(Item::decode(first, second), Item::Map(MapItem { send_base: base & !0x3FF, ..item }));
-            assert_eq!(Item::decode(first | 1, second), Item::decode(first, second), "C does not matter");
+            assert_eq!(
+                Item::decode(first, second),
+                Item::Map(MapItem { send_base: base & !0x3FF, ..item })
+            );
+            assert_eq!(
+                Item::decode(first | 1, second),
+                Item::decode(first, second),
+                "C does not matter"
+            );
         }
-        let (len, pieces, goes_on) = (random.next() >> 42, 1 + random.next() as u32 % 32, random.next() & 1 == 1);
+        let (len, pieces, goes_on) =
+            (random.next() >> 42, 1 + random.next() as u32 % 32, random.next() & 1 == 1);
         let string = StringItem::new(len, pieces, goes_on);
-        assert_eq!((string.len(), string.substrings(), string.is_continued()), (len, pieces as usize, goes_on));
+        assert_eq!(
+            (string.len(), string.substrings(), string.is_continued()),
+            (len, pieces as usize, goes_on)
+        );
         assert_eq!((string.is_empty(), string.has_more()), (len == 0, false));
         for hints in 0..4 {
-            assert_eq!(Item::decode(string.0 | hints << 1, 7), Item::String(StringItem(string.0 | hints << 1)));
+            assert_eq!(
+                Item::decode(string.0 | hints << 1, 7),
+                Item::String(StringItem(string.0 | hints << 1))
+            );
         }
     }
     assert_eq!(StringItem::simple(0x1234, 9), [9 << 10, 0x1234]);
@@ -97,13 +129,18 @@ fn the_acceptor_has_a_window_and_a_bit() {
     assert_eq!(acceptor.receive_window(), window.with_rights(Rights::NONE));
     assert!(!acceptor.accepts_strings() && Acceptor(acceptor.0 | 1).accepts_strings());
     assert_eq!(Acceptor(acceptor.0 | 1).receive_window(), acceptor.receive_window());
-    assert!(Acceptor::UNTYPED.receive_window().is_nil() && Acceptor::STRINGS.receive_window().is_nil());
+    assert!(
+        Acceptor::UNTYPED.receive_window().is_nil() && Acceptor::STRINGS.receive_window().is_nil()
+    );
 }
 
 #[test]
 fn errors_can_be_read_again() {
-    use IpcErrorKind::{Aborted, Cancelled, NonExisting, Overflow, Timeout, XferTimeoutOwn, XferTimeoutPartner};
-    let kinds = [Timeout, NonExisting, Cancelled, Overflow, XferTimeoutOwn, XferTimeoutPartner, Aborted];
+    use IpcErrorKind::{
+        Aborted, Cancelled, NonExisting, Overflow, Timeout, XferTimeoutOwn, XferTimeoutPartner,
+    };
+    let kinds =
+        [Timeout, NonExisting, Cancelled, Overflow, XferTimeoutOwn, XferTimeoutPartner, Aborted];
     for (number, kind) in (1..).zip(kinds) {
         for phase in [Phase::Send, Phase::Receive] {
             for offset in [0, 1, 4095, 1 << 40] {
@@ -116,7 +153,10 @@ fn errors_can_be_read_again() {
     }
     assert_eq!((IpcError::decode(0), IpcError::decode(0x101)), (None, None));
     for code in 0..20 {
-        assert_eq!(CallError::decode(code).map(|error| error as u64), (1..=8).contains(&code).then_some(code));
+        assert_eq!(
+            CallError::decode(code).map(|error| error as u64),
+            (1..=8).contains(&code).then_some(code)
+        );
     }
 }
 
@@ -134,7 +174,10 @@ fn memory_descriptors_can_be_read_again() {
         };
         let [first, second] = descriptor.words();
         assert_eq!(MemoryDescriptor::decode([first, second]), descriptor);
-        assert_eq!((first & 0x1FF, second & 0x3FF), (u64::from(descriptor.subtype) << 4 | u64::from(descriptor.kind), 0));
+        assert_eq!(
+            (first & 0x1FF, second & 0x3FF),
+            (u64::from(descriptor.subtype) << 4 | u64::from(descriptor.kind), 0)
+        );
     }
 }
 
@@ -159,13 +202,27 @@ fn no_call_looks_like_an_ipc_that_the_fast_path_serves() {
 #[test]
 fn the_utcb_has_a_place_for_every_word() {
     let controls = [
-        utcb::MY_GLOBAL_ID, utcb::PROCESSOR_NO, utcb::USER_DEFINED_HANDLE, utcb::PAGER, utcb::EXCEPTION_HANDLER,
-        utcb::FLAGS, utcb::ERROR_CODE, utcb::XFER_TIMEOUTS, utcb::INTENDED_RECEIVER, utcb::VIRTUAL_SENDER,
-        utcb::THREAD_WORD1, utcb::THREAD_WORD0, utcb::WORD_SIZE_MASK, utcb::SELF, utcb::LIPC_STATUS, utcb::LIPC_SP,
+        utcb::MY_GLOBAL_ID,
+        utcb::PROCESSOR_NO,
+        utcb::USER_DEFINED_HANDLE,
+        utcb::PAGER,
+        utcb::EXCEPTION_HANDLER,
+        utcb::FLAGS,
+        utcb::ERROR_CODE,
+        utcb::XFER_TIMEOUTS,
+        utcb::INTENDED_RECEIVER,
+        utcb::VIRTUAL_SENDER,
+        utcb::THREAD_WORD1,
+        utcb::THREAD_WORD0,
+        utcb::WORD_SIZE_MASK,
+        utcb::SELF,
+        utcb::LIPC_STATUS,
+        utcb::LIPC_SP,
         utcb::LIPC_IP,
     ];
     let buffers = (0..utcb::BRS as isize).map(|index| utcb::BR0 - index);
-    let mut words: Vec<isize> = controls.into_iter().chain(buffers).chain(0..utcb::MRS as isize).collect();
+    let mut words: Vec<isize> =
+        controls.into_iter().chain(buffers).chain(0..utcb::MRS as isize).collect();
     words.sort_unstable();
     assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "two words share a place");
     let lowest = -((utcb::POINTER_OFFSET / 8) as isize);

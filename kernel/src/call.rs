@@ -15,7 +15,9 @@ pub fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
     match Call::decode(frame.r8.get()) {
         Some(Call::ExchangeRegisters) => exchange_registers(caller, frame),
         Some(Call::ThreadControl) => return thread_control(caller, frame),
-        Some(Call::ThreadSwitch) => return sched::schedule::thread_switch(caller, ThreadId(frame.rdi.get())),
+        Some(Call::ThreadSwitch) => {
+            return sched::schedule::thread_switch(caller, ThreadId(frame.rdi.get()));
+        }
         Some(Call::Schedule) => schedule(caller, frame),
         Some(Call::SpaceControl) => space_control(caller, frame),
         Some(Call::ProcessorControl) => processor_control(caller, frame),
@@ -113,7 +115,8 @@ fn space_control(caller: TcbRef, frame: Frame) {
 /// succeeds for values left unchanged and is refused for others.
 fn processor_control(caller: TcbRef, frame: Frame) {
     let privileged = caller.space().is_some_and(|space| space.is_privileged());
-    let unchanged = [frame.rsi.get(), frame.rdx.get(), frame.r12.get()].iter().all(|word| *word == !0);
+    let unchanged =
+        [frame.rsi.get(), frame.rdx.get(), frame.r12.get()].iter().all(|word| *word == !0);
     let result = match (privileged, frame.rdi.get() == 0 && unchanged) {
         (false, _) => Err(CallError::NoPrivilege),
         (_, false) => Err(CallError::InvalidParameter),
@@ -142,7 +145,8 @@ fn memory_control(caller: TcbRef, frame: Frame) {
 }
 
 fn quota_control(caller: TcbRef, frame: Frame) {
-    let result = space::quota::quota_control(caller, ThreadId(frame.rdi.get()), frame.rsi.get() as i64);
+    let result =
+        space::quota::quota_control(caller, ThreadId(frame.rdi.get()), frame.rsi.get() as i64);
     if let Ok((limit, used)) = result {
         frame.rdx.set(limit);
         frame.rsi.set(used);

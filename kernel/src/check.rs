@@ -15,7 +15,11 @@ pub fn violations() -> u64 {
         let mut counted = 0;
         thread::for_each(|thread| counted += u64::from(thread.space() == Some(space)));
         if counted != space.task.thread_count.get() {
-            kprintln!("check: space {} counts {} threads, but has {counted}", space.id(), space.task.thread_count.get());
+            kprintln!(
+                "check: space {} counts {} threads, but has {counted}",
+                space.id(),
+                space.task.thread_count.get()
+            );
             found += 1;
         }
         if space.quota().used() > space.quota().limit() {
@@ -23,7 +27,12 @@ pub fn violations() -> u64 {
             found += 1;
         }
         crate::mem::check::check(space, true, &mut |violation| {
-            kprintln!("check: space {}: {:?} is broken at {:#x}", violation.space, violation.rule, violation.at);
+            kprintln!(
+                "check: space {}: {:?} is broken at {:#x}",
+                violation.space,
+                violation.rule,
+                violation.at
+            );
             found += 1;
         });
     });
@@ -62,14 +71,21 @@ fn check_thread(thread: TcbRef) -> u64 {
         waits == Waits::Busy(Busy::Polling) && thread.sending.next.get().is_none(),
         "waits to send but is in no send queue",
     );
-    fault(thread.senders.get().is_some() != (thread.open_from.get() == queue::SOMEBODY), "its open_from and its send queue differ");
+    fault(
+        thread.senders.get().is_some() != (thread.open_from.get() == queue::SOMEBODY),
+        "its open_from and its send queue differ",
+    );
     if let Waits::Closed(from) = waits {
         fault(thread::lookup(from).is_none(), "waits for a thread that does not exist");
     }
     let paired = match (thread.transfer.role.get(), thread.transfer.peer.get()) {
         (Role::None, _) => true,
-        (Role::Sender, Some(peer)) => peer.transfer.role.get() == Role::Receiver && peer.transfer.peer.get() == Some(thread),
-        (Role::Receiver, Some(peer)) => peer.transfer.role.get() == Role::Sender && peer.transfer.peer.get() == Some(thread),
+        (Role::Sender, Some(peer)) => {
+            peer.transfer.role.get() == Role::Receiver && peer.transfer.peer.get() == Some(thread)
+        }
+        (Role::Receiver, Some(peer)) => {
+            peer.transfer.role.get() == Role::Sender && peer.transfer.peer.get() == Some(thread)
+        }
         _ => false,
     };
     fault(!paired, "its transfer partner does not know of the transfer");

@@ -28,7 +28,9 @@ pub fn call(caller: TcbRef, frame: Frame) {
         what if what == What::Space as u64 => space_record(index),
         what if what == What::Mapping as u64 => mapping_record(argument, index),
         what if what == What::Kernel as u64 => Some(kernel_record()),
-        what if what == What::Check as u64 => Some([crate::check::violations(), 0, 0, 0, 0, 0, 0, 0]),
+        what if what == What::Check as u64 => {
+            Some([crate::check::violations(), 0, 0, 0, 0, 0, 0, 0])
+        }
         _ => {
             frame.rax.set(0);
             return set_error(caller, CallError::InvalidParameter);
@@ -36,7 +38,10 @@ pub fn call(caller: TcbRef, frame: Frame) {
     };
     frame.rax.set(u64::from(record.is_some()));
     let words = record.unwrap_or_default();
-    let slots = [&frame.rdx, &frame.rsi, &frame.r9, &frame.r10, &frame.r12, &frame.r13, &frame.r14, &frame.r15];
+    let slots = [
+        &frame.rdx, &frame.rsi, &frame.r9, &frame.r10, &frame.r12, &frame.r13, &frame.r14,
+        &frame.r15,
+    ];
     for (slot, word) in slots.into_iter().zip(words) {
         slot.set(word);
     }
@@ -69,7 +74,16 @@ fn thread_record(index: u64) -> Option<Record> {
     let pager = Utcb::of(thread).map_or(0, |utcb| utcb.word(utcb::PAGER));
     let space = thread.space().map_or(!0, number);
     let id = thread.id.get().0;
-    Some([id, inspect_state(thread), space, u64::from(thread.priority.get()), thread.partner.get().0, ip, sp, pager])
+    Some([
+        id,
+        inspect_state(thread),
+        space,
+        u64::from(thread.priority.get()),
+        thread.partner.get().0,
+        ip,
+        sp,
+        pager,
+    ])
 }
 
 /// The space with the smallest id ≥ `index`.

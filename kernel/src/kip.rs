@@ -69,14 +69,22 @@ impl Page<'_> {
         self.words[at / 8..at / 8 + values.len()].copy_from_slice(values);
     }
 
-    fn describe(&mut self, range: Range, kind: u8, subtype: u8, is_virtual: bool) -> Result<(), KipFull> {
+    fn describe(
+        &mut self,
+        range: Range,
+        kind: u8,
+        subtype: u8,
+        is_virtual: bool,
+    ) -> Result<(), KipFull> {
         if range.is_empty() {
             return Ok(());
         }
         let at = offset::MEM_DESC / 8 + 2 * self.descriptors;
         let target = self.words.get_mut(at..at + 2).ok_or(KipFull)?;
         let high = range.end.wrapping_sub(1);
-        target.copy_from_slice(&MemoryDescriptor { low: range.start, high, is_virtual, kind, subtype }.words());
+        target.copy_from_slice(
+            &MemoryDescriptor { low: range.start, high, is_virtual, kind, subtype }.words(),
+        );
         self.descriptors += 1;
         Ok(())
     }
@@ -212,7 +220,8 @@ mod tests {
     use std::vec::Vec;
 
     fn filled(regions: &Regions, modules: &[Range]) -> Result<[u64; 512], KipFull> {
-        let server = |start| Some(Server { range: Range::new(start, start + 0x2100), entry: start + 8 });
+        let server =
+            |start| Some(Server { range: Range::new(start, start + 0x2100), entry: start + 8 });
         let facts = Facts {
             regions,
             servers: [server(0xF0_0000), None, server(0x100_0000)],
@@ -263,7 +272,8 @@ mod tests {
     #[test]
     fn the_kernel_descriptor_lists_no_feature() {
         let words = filled(&pc(), &[]).expect("room");
-        let bytes: Vec<u8> = words[0x280 / 8..0x300 / 8].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let bytes: Vec<u8> =
+            words[0x280 / 8..0x300 / 8].iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(bytes[..4], [0, 0, 1, 0xBA]);
         assert_eq!(bytes[24..32], *b"BATN\0\0\0\0");
         let end = 32 + bytes[32..].iter().position(|byte| *byte == 0).expect("a terminated string");
@@ -275,7 +285,8 @@ mod tests {
     fn links_lead_to_the_stubs() {
         let words = filled(&pc(), &[]).expect("room");
         let links = &words[0x1A0 / 8..0x1F8 / 8];
-        let indices: Vec<u64> = links.iter().map(|link| (link - layout::STUBS) / layout::STUB_SIZE).collect();
+        let indices: Vec<u64> =
+            links.iter().map(|link| (link - layout::STUBS) / layout::STUB_SIZE).collect();
         assert_eq!(indices, [8, 3, 9, 10, 0, 1, 7, 2, 4, 5, 6]);
         let baton = &words[words[0xA0 / 8] as usize / 8..][..5];
         assert_eq!(baton[0].to_le_bytes(), *b"BATON\0\0\0");
@@ -287,7 +298,10 @@ mod tests {
         let module = Range::new(0x300_0000, 0x300_5001);
         let list = descriptors(&filled(&pc(), &[module]).expect("room"));
         let owner = |address: u64| {
-            let hit = list.iter().rev().find(|one| !one.is_virtual && one.low <= address && address <= one.high);
+            let hit = list
+                .iter()
+                .rev()
+                .find(|one| !one.is_virtual && one.low <= address && address <= one.high);
             hit.map(|one| (one.kind, one.subtype))
         };
         let cases = [
@@ -312,7 +326,9 @@ mod tests {
             assert_eq!(owner(address), Some(expected), "{address:#x}");
         }
         let last = list.last().expect("descriptors");
-        assert!(last.is_virtual && last.kind == 1 && last.low == 0 && last.high == layout::USER_END - 1);
+        assert!(
+            last.is_virtual && last.kind == 1 && last.low == 0 && last.high == layout::USER_END - 1
+        );
     }
 
     #[test]
@@ -321,8 +337,11 @@ mod tests {
         for index in 0..crate::boot::memory::MAX_REGIONS as u64 {
             regions.push(index << 24, 1 << 20, 1);
         }
-        let modules = |count| -> Vec<Range> { (0..count).map(|at| Range::new(at << 20, (at << 20) + 1)).collect() };
-        let most = filled(&regions, &modules(crate::boot::image::MAX_RECORDS as u64)).expect("room");
+        let modules = |count| -> Vec<Range> {
+            (0..count).map(|at| Range::new(at << 20, (at << 20) + 1)).collect()
+        };
+        let most =
+            filled(&regions, &modules(crate::boot::image::MAX_RECORDS as u64)).expect("room");
         assert_eq!(descriptors(&most).len(), 64 + 100 + 1 + 2 + 3 + 2 + 1 + 1);
         assert_eq!(filled(&regions, &modules(200)), Err(KipFull));
     }

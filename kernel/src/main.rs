@@ -3,7 +3,9 @@
 
 #[cfg(not(target_os = "none"))]
 fn main() {
-    eprintln!("The kernel runs on a bare machine; build it for a target without an operating system.");
+    eprintln!(
+        "The kernel runs on a bare machine; build it for a target without an operating system."
+    );
 }
 
 #[cfg(target_os = "none")]
@@ -39,7 +41,12 @@ mod bare {
     #[panic_handler]
     fn panic(info: &PanicInfo<'_>) -> ! {
         match info.location() {
-            Some(place) => kprintln!("baton: kernel panic at {}:{}: {}", place.file(), place.line(), info.message()),
+            Some(place) => kprintln!(
+                "baton: kernel panic at {}:{}: {}",
+                place.file(),
+                place.line(),
+                info.message()
+            ),
             None => kprintln!("baton: kernel panic: {}", info.message()),
         }
         arch::exit(EXIT_FAILURE)

@@ -9,8 +9,8 @@ use abi::{Fpage, Rights, ThreadId};
 
 use crate::arch::{self, TcbRef, cpu};
 use crate::boot::image::Server;
-use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::Kind;
+use crate::ipc::rendezvous::{self, Busy};
 use crate::mem::{self, AddressSpace, Quota, frames};
 use crate::space::{self, SpaceRef};
 use crate::thread::lifecycle;
@@ -43,13 +43,20 @@ pub fn start(servers: [Option<Server>; 3], kip: u64) -> TcbRef {
     let mut sigma0 = None;
     for (id, server) in ids.into_iter().zip(servers) {
         let Some(server) = server else { continue };
-        let pages = if id == ThreadId::ROOT { pot.limit() } else { SIGMA0_PAGES.min(pot.limit() / 8) };
+        let pages =
+            if id == ThreadId::ROOT { pot.limit() } else { SIGMA0_PAGES.min(pot.limit() / 8) };
         match initial(id, server, &pot, pages) {
             Some(space) => sigma0 = sigma0.or(Some(space)),
-            None => panic!("the kernel's memory is too small for {id}; give the machine more memory or kmem= a larger size"),
+            None => panic!(
+                "the kernel's memory is too small for {id}; give the machine more memory or kmem= a larger size"
+            ),
         }
     }
-    kprintln!("baton: {} threads, {} pages of kernel memory", cpu().registry.count(), frames::total());
+    kprintln!(
+        "baton: {} threads, {} pages of kernel memory",
+        cpu().registry.count(),
+        frames::total()
+    );
     sched::pick()
 }
 
@@ -84,7 +91,9 @@ fn kernel_thread(id: ThreadId) -> Option<TcbRef> {
 #[must_use]
 pub fn make_idle(root_table: u64) -> TcbRef {
     let Some(idle) = kernel_thread(ThreadId::global(SYSTEM_BASE, 1)) else {
-        panic!("the kernel's memory is too small for the idle thread; give the machine more memory");
+        panic!(
+            "the kernel's memory is too small for the idle thread; give the machine more memory"
+        );
     };
     idle.cr3.set(root_table);
     idle.resume.set(Resume::Idle);

@@ -5,11 +5,11 @@ use abi::{Fpage, ThreadId};
 
 use crate::arch::{TcbRef, interrupt_pending, note_entry};
 use crate::ipc;
+use crate::irq;
 use crate::mem::{self, Step, UnmapJob};
 use crate::sched;
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
-use crate::irq;
 
 /// Budget of one step.
 const BUDGET: u32 = mem::STEP_BUDGET;
@@ -46,7 +46,8 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
     while current.unmap.index.get() < count {
         let index = current.unmap.index.get();
         let fpage = Fpage(utcb.mr(index));
-        let mut active = job.take().unwrap_or_else(|| UnmapJob::new(space, fpage, control & FLUSH != 0));
+        let mut active =
+            job.take().unwrap_or_else(|| UnmapJob::new(space, fpage, control & FLUSH != 0));
         match active.step(BUDGET) {
             Step::Done => {
                 utcb.set_mr(index, fpage.with_rights(active.status()).0);

@@ -127,7 +127,8 @@ const COPY_BYTES: usize = 4096;
 struct CopyBuffer(UnsafeCell<[u8; if techniques::SINGLE_COPY { 0 } else { COPY_BYTES }]>);
 // SAFETY: one processor, interrupts off, and no copy is interrupted by another.
 unsafe impl Sync for CopyBuffer {}
-static COPY_BUFFER: CopyBuffer = CopyBuffer(UnsafeCell::new([0; if techniques::SINGLE_COPY { 0 } else { COPY_BYTES }]));
+static COPY_BUFFER: CopyBuffer =
+    CopyBuffer(UnsafeCell::new([0; if techniques::SINGLE_COPY { 0 } else { COPY_BYTES }]));
 
 /// Reads one byte at a resolved physical address.
 #[must_use]

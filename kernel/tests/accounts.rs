@@ -29,7 +29,8 @@ fn machine() -> (Machine, TcbRef) {
     space.task.privileged.set(true);
     cpu().spaces.insert(space);
     let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
-    control::initialise(space, kip, Fpage::memory(UTCBS, 18, Rights::NONE)).expect("quota suffices");
+    control::initialise(space, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
+        .expect("quota suffices");
     let root = make(&machine);
     set_current(root);
     (machine, root)
@@ -95,7 +96,9 @@ fn random_call(random: &mut Random, root: TcbRef, version: u32) -> Result<(), Ca
             control::space_control(root, dest, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
         }
         // An active thread in one, at a UTCB of a page of its own or not.
-        2..=4 if lookup_number(dest.number()).is_none() => call(root, &request(dest, other, own, slot * 3)),
+        2..=4 if lookup_number(dest.number()).is_none() => {
+            call(root, &request(dest, other, own, slot * 3))
+        }
         5 => quota::quota_control(root, other, random.below(40) as i64 - 20).map(|_| ()),
         _ => call(root, &request(other, ThreadId::NIL, ThreadId::NIL, 0)),
     }
@@ -118,15 +121,23 @@ fn every_page_has_a_payer_whatever_is_made_and_deleted() {
             Ok(()) => made += 1,
             Err(CallError::NoMemory) if cpu().spaces.count() == spaces => {
                 refused += 1;
-                assert_eq!((cpu().registry.count(), frames::free()), (threads, free), "round {round}: a refused call cost something");
+                assert_eq!(
+                    (cpu().registry.count(), frames::free()),
+                    (threads, free),
+                    "round {round}: a refused call cost something"
+                );
             }
             Err(_) => {}
         }
     }
-    assert!(made > ROUNDS / 4 && refused > 20, "{made} calls done, {refused} refused for lack of memory");
+    assert!(
+        made > ROUNDS / 4 && refused > 20,
+        "{made} calls done, {refused} refused for lack of memory"
+    );
     for slot in 1..=NUMBERS {
         if let Some(thread) = lookup_number(ROOT + slot as u32) {
-            call(root, &request(thread.id.get(), ThreadId::NIL, ThreadId::NIL, 0)).expect("the root may");
+            call(root, &request(thread.id.get(), ThreadId::NIL, ThreadId::NIL, 0))
+                .expect("the root may");
         }
     }
     // What stays are pages for UTCBs and tables of the root's own space.

@@ -51,11 +51,15 @@ fn it_receives_when_it_runs() {
 fn it_can_be_cancelled() {
     let mut players = play();
     players.take(Step::Cancel(RELAY));
-    let (relay, client) = (players.tcb(RELAY).expect("it lives"), players.tcb(CLIENT).expect("it lives"));
+    let (relay, client) =
+        (players.tcb(RELAY).expect("it lives"), players.tcb(CLIENT).expect("it lives"));
     assert_eq!((relay.resume.get(), waits(relay)), (Resume::Ipc, Waits::Busy(Busy::Ready)));
     let utcb = Utcb::of(relay).expect("it is active");
     assert!(MsgTag(utcb.mr(0)).is_error());
-    assert_eq!(utcb.word(ERROR_CODE), (IpcErrorKind::Cancelled as u64) << 1 | Phase::Receive as u64);
+    assert_eq!(
+        utcb.word(ERROR_CODE),
+        (IpcErrorKind::Cancelled as u64) << 1 | Phase::Receive as u64
+    );
     assert_eq!(waits(client), Waits::Busy(Busy::Polling), "its message was not taken");
     assert_eq!(kernel::check::violations(), 0);
 }

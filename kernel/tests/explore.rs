@@ -70,7 +70,14 @@ fn plans() -> Vec<Plan> {
             ipc(Some(other), From::Anybody, Zero, Never);
             ipc(None, From::Thread(other), Never, Never);
         }
-        let steps = [Step::Cancel(who), Step::Halt(who), Step::Resume(who), Step::Delete(who), Step::Create(who), Step::Rename(who)];
+        let steps = [
+            Step::Cancel(who),
+            Step::Halt(who),
+            Step::Resume(who),
+            Step::Delete(who),
+            Step::Create(who),
+            Step::Rename(who),
+        ];
         plans.extend(steps.map(Plan::Other));
     }
     plans
@@ -111,13 +118,19 @@ fn every_reachable_state_follows_the_rules() {
                 continue;
             }
             steps += 1;
-            if seen.insert(players.model.essence()) && depth.is_none_or(|depth| longer.len() < depth) {
+            if seen.insert(players.model.essence())
+                && depth.is_none_or(|depth| longer.len() < depth)
+            {
                 open.push_back(longer);
             }
         }
     }
     println!("{steps} steps, {} different states", seen.len());
-    assert!(depth.is_some() || seen.len() > STATES, "only {} states: the steps do nothing", seen.len());
+    assert!(
+        depth.is_some() || seen.len() > STATES,
+        "only {} states: the steps do nothing",
+        seen.len()
+    );
 }
 
 /// Any step whatever.

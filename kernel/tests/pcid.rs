@@ -25,6 +25,10 @@ fn the_running_space_leaves_a_pcid_that_is_stolen_from_it() {
         assert!((id as usize) < 2 * COUNT, "nobody ever got PCID {own}");
     };
     assert_eq!(running.pcid(), 0);
-    assert_eq!(hardware::read_cr3(), running.cr3(), "the processor still caches the loser's pages as the thief's");
+    assert_eq!(
+        hardware::read_cr3(),
+        running.cr3(),
+        "the processor still caches the loser's pages as the thief's"
+    );
     assert_ne!(thief.cr3() & 0xFFF, hardware::read_cr3() & 0xFFF);
 }

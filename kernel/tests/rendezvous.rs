@@ -14,7 +14,8 @@ use kernel::ipc::rendezvous::{Busy, Waits, busy_word, set_busy, set_closed, set_
 use kernel::start;
 use kernel::thread::lifecycle;
 
-const BUSY: [Busy; 6] = [Busy::Ready, Busy::Polling, Busy::Waiting, Busy::Transfer, Busy::Inactive, Busy::Halted];
+const BUSY: [Busy; 6] =
+    [Busy::Ready, Busy::Polling, Busy::Waiting, Busy::Transfer, Busy::Inactive, Busy::Halted];
 const ROUNDS: usize = 300_000;
 
 /// Threads by number, each with its id and what it waits for.
@@ -33,11 +34,22 @@ impl Threads {
             let number = USER_BASE + random.below(span) as u32;
             if number >> THREAD_BITS == 0 && user.iter().all(|id| id.number() != number) {
                 let version = [random.next() as u32, 1, 2, 65][random.below(4) as usize];
-                user.push(ThreadId::global(number, if version & 63 == 0 { version | 1 } else { version }));
+                user.push(ThreadId::global(
+                    number,
+                    if version & 63 == 0 { version | 1 } else { version },
+                ));
             }
         }
         let mut all: BTreeMap<u32, (ThreadId, Waits)> = (0..=SYSTEM_BASE)
-            .map(|line| (line, (ThreadId::irq(line), Waits::Busy([Busy::Halted, Busy::Polling][random.below(2) as usize]))))
+            .map(|line| {
+                (
+                    line,
+                    (
+                        ThreadId::irq(line),
+                        Waits::Busy([Busy::Halted, Busy::Polling][random.below(2) as usize]),
+                    ),
+                )
+            })
             .collect();
         for id in &user {
             let waits = match random.below(4) {
@@ -116,14 +128,18 @@ fn the_compare_accepts_exactly_what_is_legal() {
             }
         }
     }
-    assert!(accepted.iter().all(|count| *count > ROUNDS as u32 / 100), "hardly anything was accepted: {accepted:?}");
+    assert!(
+        accepted.iter().all(|count| *count > ROUNDS as u32 / 100),
+        "hardly anything was accepted: {accepted:?}"
+    );
 }
 
 #[test]
 fn a_wait_for_a_dead_id_would_be_entered_by_a_wrong_one() {
     // Why nobody may stay in a closed wait for an id that is not current (decision 0012):
     // the sender has the dead one's number and passes an id that nobody has.
-    let (receiver, dead, own) = (ThreadId::global(60, 1), ThreadId::global(70, 1), ThreadId::global(70, 2));
+    let (receiver, dead, own) =
+        (ThreadId::global(60, 1), ThreadId::global(70, 1), ThreadId::global(70, 2));
     let word = word(receiver, Waits::Closed(dead));
     let to = ThreadId(word ^ own.0);
     assert_ne!(to, receiver);
@@ -148,7 +164,10 @@ fn a_word_says_what_was_set() {
         set_open(thread);
         assert_eq!(waits(thread), Waits::Open);
         for _ in 0..100 {
-            let partner = ThreadId::global(USER_BASE + random.below(100_000) as u32, random.next() as u32 | 1);
+            let partner = ThreadId::global(
+                USER_BASE + random.below(100_000) as u32,
+                random.next() as u32 | 1,
+            );
             set_closed(thread, partner);
             assert_eq!(waits(thread), Waits::Closed(partner));
         }

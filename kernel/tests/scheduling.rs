@@ -23,7 +23,8 @@ fn tcbs() -> (Machine, Vec<TcbRef>) {
     let machine = Machine::new(0, 0, false);
     let make = |index: usize| {
         let number = USER_BASE + index as u32;
-        let (stack, top) = (frames::take().expect("a frame is free"), frames::take().expect("a frame is free"));
+        let (stack, top) =
+            (frames::take().expect("a frame is free"), frames::take().expect("a frame is free"));
         let thread = install(number, stack, top).expect("the number is free");
         thread.id.set(ThreadId::global(number, 1));
         thread.open_from.set(ThreadId::ANY);
@@ -96,12 +97,18 @@ fn the_ready_queue_is_rings_by_priority_that_are_cleaned_lazily() {
                 model.remove(who);
                 thread.priority.set([0, 63, 64, 100, 127, 128, 200, 255][random.below(8) as usize]);
             }
-            6 | 7 => set_busy(thread, [Busy::Waiting, Busy::Halted, Busy::Polling][random.below(3) as usize]),
+            6 | 7 => set_busy(
+                thread,
+                [Busy::Waiting, Busy::Halted, Busy::Polling][random.below(3) as usize],
+            ),
             8 => set_busy(thread, Busy::Ready),
             _ => {
                 let got = queue.highest();
                 let wanted = model.highest(|who| threads[who].is_ready());
-                assert_eq!(got.map(|thread| thread.id.get()), wanted.map(|who| threads[who].id.get()));
+                assert_eq!(
+                    got.map(|thread| thread.id.get()),
+                    wanted.map(|who| threads[who].id.get())
+                );
                 found += u32::from(wanted.is_some());
             }
         }
@@ -147,7 +154,8 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
             }
             _ => {
                 // A tick, a few lost ticks, or a very long time.
-                now_us += [1000, 1000, 4096, 2_000_000][random.below(4) as usize] + random.below(50);
+                now_us +=
+                    [1000, 1000, 4096, 2_000_000][random.below(4) as usize] + random.below(50);
                 lists.expire(now_us, |thread| {
                     let who = (thread.id.get().number() - USER_BASE) as usize;
                     let was = armed[who].take().expect("only what is armed expires, and once");
@@ -167,7 +175,10 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
         }
         for (thread, armed) in threads.iter().zip(&armed) {
             assert_eq!(thread.wake_at_us.get(), armed.map_or(0, |armed| armed.at_us));
-            assert!(armed.is_none() || thread.wake.next.get().is_some(), "an armed thread is linked");
+            assert!(
+                armed.is_none() || thread.wake.next.get().is_some(),
+                "an armed thread is linked"
+            );
         }
     }
     assert!(expired > 1000 && again > 100, "hardly anything expired: {expired}, {again} again");
@@ -196,7 +207,10 @@ fn senders_are_served_in_the_order_in_which_they_came() {
             (2, None) => queue::remove(receiver, sender),
             _ => {
                 let first = receiver.senders.get();
-                assert_eq!(first.map(|thread| thread.id.get()), model[place].front().map(|who| senders[*who].id.get()));
+                assert_eq!(
+                    first.map(|thread| thread.id.get()),
+                    model[place].front().map(|who| senders[*who].id.get())
+                );
                 if let Some(first) = first.filter(|_| random.one_in(2)) {
                     queue::remove(receiver, first);
                     model[place].pop_front();

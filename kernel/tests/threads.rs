@@ -35,7 +35,8 @@ fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
     let spaces = machine.spaces[1..].to_vec();
     for space in &spaces {
         let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
-        control::initialise(*space, kip, Fpage::memory(UTCBS, 18, Rights::NONE)).expect("quota suffices");
+        control::initialise(*space, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
+            .expect("quota suffices");
     }
     (machine, spaces)
 }
@@ -44,7 +45,8 @@ fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
 fn thread(space: SpaceRef, index: u32, pager: ThreadId) -> TcbRef {
     let id = ThreadId::global(USER_BASE + 3 + index, 1);
     let thread = lifecycle::create(id, space, id).expect("quota suffices");
-    lifecycle::place_utcb(thread, UTCBS + u64::from(index) * utcb::SIZE).expect("the location is good");
+    lifecycle::place_utcb(thread, UTCBS + u64::from(index) * utcb::SIZE)
+        .expect("the location is good");
     lifecycle::activate_running(thread, pager, 0x1000, 0x2000);
     thread
 }
@@ -107,7 +109,8 @@ fn no_from_specifier_is_taken_for_an_empty_send_queue() {
     assert_eq!(server.open_from.get(), ThreadId::ANY);
     let _ = ipc(client, server.id.get(), ThreadId::NIL);
     assert_eq!(waits(client), Waits::Busy(Busy::Polling));
-    let meant = [ThreadId::NIL, ThreadId::ANY, ThreadId::ANY_LOCAL, server.id.get(), client.id.get()];
+    let meant =
+        [ThreadId::NIL, ThreadId::ANY, ThreadId::ANY_LOCAL, server.id.get(), client.id.get()];
     assert!(!meant.contains(&server.open_from.get()));
     assert!(kernel::thread::lookup(server.open_from.get()).is_none());
     let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
@@ -124,7 +127,10 @@ fn a_fault_of_the_partner_runs_its_waiting_pager() {
     assert!(next == pager, "{} runs instead of the pager", next.id.get());
     assert_eq!(waits(pager), Waits::Busy(Busy::Ready));
     assert_eq!(pager.result_from.get(), receiver.id.get());
-    assert_eq!((receiver.kind.get(), waits(receiver)), (Kind::TransferFault, Waits::Busy(Busy::Waiting)));
+    assert_eq!(
+        (receiver.kind.get(), waits(receiver)),
+        (Kind::TransferFault, Waits::Busy(Busy::Waiting))
+    );
 }
 
 #[test]
@@ -138,7 +144,10 @@ fn a_transfer_timeout_stays_armed_while_the_pager_works() {
     let _ = string_into_a_missing_page(sender, receiver, pager);
     assert_ne!(receiver.wake_at_us.get(), 0);
     cpu().scheduler.wakeup.expire(receiver.wake_at_us.get() + 2000, ipc::timeout::expired);
-    assert_eq!((sender.transfer.role.get(), receiver.transfer.role.get()), (Role::None, Role::None));
+    assert_eq!(
+        (sender.transfer.role.get(), receiver.transfer.role.get()),
+        (Role::None, Role::None)
+    );
     // Transfer timeout, its own, in the send phase; the partner's in the receive phase.
     assert_eq!(registers(sender).word(utcb::ERROR_CODE), 5 << 1);
     assert_eq!(registers(receiver).word(utcb::ERROR_CODE), 6 << 1 | 1);
@@ -158,7 +167,10 @@ fn a_cancelled_answer_of_a_pager_leaves_the_transfer_going() {
     assert_eq!((pager.transfer.role.get(), pager.resume.get()), (Role::Sender, Resume::Transfer));
     cancel::cancel(pager, true, true);
     assert_eq!(registers(pager).word(utcb::ERROR_CODE) & 0xF, 7 << 1);
-    assert_eq!((receiver.transfer.role.get(), receiver.resume.get()), (Role::Receiver, Resume::Transfer));
+    assert_eq!(
+        (receiver.transfer.role.get(), receiver.resume.get()),
+        (Role::Receiver, Resume::Transfer)
+    );
     assert!(is_schedulable(receiver), "the faulter is in no queue");
     assert!(is_schedulable(pager));
 }
@@ -174,7 +186,10 @@ fn a_page_fault_whose_answer_is_aborted_restarts_the_instruction() {
     prepare_map_item(pager);
     cpu().pending_lines.set(1 << QUIET_LINE);
     let _ = ipc(pager, client.id.get(), ThreadId::NIL);
-    assert_eq!((client.transfer.role.get(), pager.resume.get()), (Role::Receiver, Resume::Transfer));
+    assert_eq!(
+        (client.transfer.role.get(), pager.resume.get()),
+        (Role::Receiver, Resume::Transfer)
+    );
     set_current(client);
     assert!(lifecycle::delete(pager).is_some(), "it was the last of its space");
     assert_eq!((client.kind.get(), client.resume.get()), (Kind::User, Resume::Frame));
@@ -192,7 +207,10 @@ fn a_halt_waits_for_the_end_of_a_transfer() {
     prepare_map_item(client);
     cpu().pending_lines.set(1 << QUIET_LINE);
     let _ = ipc(client, server.id.get(), ThreadId::NIL);
-    assert_eq!((client.resume.get(), waits(server)), (Resume::Transfer, Waits::Busy(Busy::Transfer)));
+    assert_eq!(
+        (client.resume.get(), waits(server)),
+        (Resume::Transfer, Waits::Busy(Busy::Transfer))
+    );
     set_current(helper);
     let stop = Registers { control: 0x101, ..Registers::default() };
     assert!(exchange_registers(helper, client.id.get(), &stop).is_some());
@@ -256,8 +274,16 @@ fn a_destruction_outlives_its_thread() {
     let before = frames::free();
     spaces[1].task.chief.set(Some(spaces[0]));
     set_current(worker);
-    let delete = |id| Request { dest: id, pager: ThreadId::NIL, scheduler: ThreadId::NIL, space: ThreadId::NIL, utcb_location: !0 };
-    let Ok(After::Destroy(doomed)) = thread_control(worker, &delete(victim.id.get())) else { panic!("a space ends") };
+    let delete = |id| Request {
+        dest: id,
+        pager: ThreadId::NIL,
+        scheduler: ThreadId::NIL,
+        space: ThreadId::NIL,
+        utcb_location: !0,
+    };
+    let Ok(After::Destroy(doomed)) = thread_control(worker, &delete(victim.id.get())) else {
+        panic!("a space ends")
+    };
     cpu().pending_lines.set(1 << QUIET_LINE);
     let _ = kernel::space::destroy::start(worker, doomed);
     assert_eq!(worker.resume.get(), Resume::Destroy);
@@ -298,7 +324,8 @@ fn a_space_does_not_schedule_its_own_threads() {
     let (_machine, spaces) = machine(2);
     let thread_of = |index: usize| thread(spaces[index], index as u32, ThreadId::NIL);
     let (own, outside) = (thread_of(0), thread_of(1));
-    let endless = Request { dest: own.id.get(), priority: !0, time: 0, processor: !0, preemption: !0 };
+    let endless =
+        Request { dest: own.id.get(), priority: !0, time: 0, processor: !0, preemption: !0 };
     own.scheduler.set(outside.id.get());
     assert!(schedule(own, &endless).is_err());
     assert_ne!(own.timeslice_us.get(), u64::MAX);

@@ -41,7 +41,8 @@ pub fn run() {
 pub fn switch() -> Result<()> {
     let other = partner::program(switch_back, 0, 64)?;
     // It goes on, ready, and gives the processor back.
-    ipc::send(other.id, &runtime::Msg::default()).map_err(|_| "the partner of the thread switch is gone")?;
+    ipc::send(other.id, &runtime::Msg::default())
+        .map_err(|_| "the partner of the thread switch is gone")?;
     schedule::yield_to(other.id);
     let samples = Samples::start();
     for _ in 0..ROUNDS {

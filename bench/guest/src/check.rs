@@ -25,7 +25,12 @@ pub fn run() {
     for lines in [1, 63, 64, 65, LINES] {
         let samples = Samples::start();
         walk(&FIELD.0, lines);
-        row!(samples, "check/lines instructions={} lines={lines} pages={}", 4 * lines, lines.div_ceil(64));
+        row!(
+            samples,
+            "check/lines instructions={} lines={lines} pages={}",
+            4 * lines,
+            lines.div_ceil(64)
+        );
     }
     for words in [1, 8, 57] {
         let mut to = [0; 64];

@@ -126,7 +126,8 @@ pub fn mappings() -> Result<()> {
     let mut size = 0;
     for wanted in SIZES {
         while size < wanted {
-            let item = MapItem::map(Fpage::memory(memory.base(), 12, Rights::R), BASE + (size << 12));
+            let item =
+                MapItem::map(Fpage::memory(memory.base(), 12, Rights::R), BASE + (size << 12));
             if ipc::call(child.id, &Msg::default().map(item)).is_err() {
                 return finish("mappings", size);
             }

@@ -7,9 +7,9 @@ use abi::{ThreadId, Time, Timeouts};
 use runtime::port::Ports;
 use runtime::{Msg, direct, ipc, kernel, schedule};
 
+use crate::Samples;
 use crate::marks;
 use crate::partner::{self, Result};
-use crate::Samples;
 
 const LINE: u32 = 4;
 const INTERRUPT_ENABLE: u16 = 1;
@@ -26,7 +26,8 @@ const ROUNDS: u64 = 8;
 pub fn interrupts() -> Result<()> {
     let handler = partner::program_inside(handle, 0)?;
     schedule::set_priority(handler.id, 255).map_err(partner::why)?;
-    kernel::attach_irq(LINE, handler.id).map_err(|_| "the kernel does not attach the serial port's line")?;
+    kernel::attach_irq(LINE, handler.id)
+        .map_err(|_| "the kernel does not attach the serial port's line")?;
     let port = Ports::new(direct::BASE, 8);
     port.write8(MODEM_CONTROL, port.read8(MODEM_CONTROL) | OUT2);
     ipc::call(handler.id, &Msg::default()).map_err(|_| "the interrupt handler does not answer")?;
@@ -51,7 +52,12 @@ extern "C" fn handle(_: u64) -> ! {
     let _ = ipc::call(ThreadId::ROOT, &Msg::new(marks::READY));
     loop {
         // Tells the root task to go on, then waits for the interrupt.
-        let waited = ipc::ipc(ThreadId::ROOT, line, Timeouts::new(Time::NEVER, Time::NEVER), &Msg::default());
+        let waited = ipc::ipc(
+            ThreadId::ROOT,
+            line,
+            Timeouts::new(Time::NEVER, Time::NEVER),
+            &Msg::default(),
+        );
         marks::end();
         marks::note(1);
         port.write8(INTERRUPT_ENABLE, 0);

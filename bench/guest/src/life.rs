@@ -3,8 +3,8 @@
 
 use core::fmt::Display;
 
-use abi::layout::INITIAL_UTCB_AREA;
 use abi::ThreadId;
+use abi::layout::INITIAL_UTCB_AREA;
 use runtime::{clock, kernel};
 
 use crate::marks::{begin, end, note, sample};

@@ -48,7 +48,8 @@ extern "C" fn hold(window: u64) -> ! {
         None => runtime::thread::park(),
     };
     let Some(_guard) = accept::window(&mut window) else { runtime::thread::park() };
-    let mut next = ipc::ipc(ThreadId::ROOT, ThreadId::ANY, Timeouts::NEVER, &Msg::new(marks::READY));
+    let mut next =
+        ipc::ipc(ThreadId::ROOT, ThreadId::ANY, Timeouts::NEVER, &Msg::new(marks::READY));
     loop {
         let Ok((from, command)) = next else {
             next = ipc::wait(abi::Time::NEVER);
@@ -83,7 +84,8 @@ impl Holder {
     /// Maps 2^`bits` bytes of its window on to `to`, at `offset` of that one's.
     fn hand_on(&self, label: u64, to: &Self, bits: u32, offset: u64) -> Result<()> {
         let fpage = Fpage::memory(self.window, bits, Rights::RWX);
-        partner::call(self.id, &Msg::new(label).word(fpage.0).word(to.id.0).word(offset)).map(|_| ())
+        partner::call(self.id, &Msg::new(label).word(fpage.0).word(to.id.0).word(offset))
+            .map(|_| ())
     }
 
     /// Takes 2^`bits` bytes of its window back from everybody.
@@ -122,7 +124,8 @@ pub fn large() -> Result<()> {
 /// again, the third all that the second has.
 pub fn small() -> Result<()> {
     let memory = block(LARGE_BITS)?;
-    let (first, second, third) = (Holder::new(SMALL_QUOTA)?, Holder::new(LARGE_QUOTA)?, Holder::new(LARGE_QUOTA)?);
+    let (first, second, third) =
+        (Holder::new(SMALL_QUOTA)?, Holder::new(LARGE_QUOTA)?, Holder::new(LARGE_QUOTA)?);
     for page in 0..LARGE_PAGES {
         first.give(memory.base() + (page << PAGE_BITS), PAGE_BITS, page << PAGE_BITS)?;
     }

@@ -59,14 +59,18 @@ pub fn note(count: u64) {
 #[inline(always)]
 pub fn begin() {
     // SAFETY: a no-operation.
-    unsafe { asm!(".byte 0x0F, 0x1F, 0x84, 0, 0x42, 0x54, 0x4E, 1", options(nostack, preserves_flags)) };
+    unsafe {
+        asm!(".byte 0x0F, 0x1F, 0x84, 0, 0x42, 0x54, 0x4E, 1", options(nostack, preserves_flags))
+    };
 }
 
 /// Ends a sample.
 #[inline(always)]
 pub fn end() {
     // SAFETY: a no-operation.
-    unsafe { asm!(".byte 0x0F, 0x1F, 0x84, 0, 0x42, 0x54, 0x4E, 2", options(nostack, preserves_flags)) };
+    unsafe {
+        asm!(".byte 0x0F, 0x1F, 0x84, 0, 0x42, 0x54, 0x4E, 2", options(nostack, preserves_flags))
+    };
 }
 
 /// Measures `operation`: one sample.
@@ -171,7 +175,11 @@ pub fn undefined() {
 
 /// Leaves `function` and its argument on the stack that ends at `top`, for
 /// [`Role::Program`]; returns SP.
-pub fn prepare_stack(stack: &'static [AtomicU64], function: extern "C" fn(u64) -> !, argument: u64) -> u64 {
+pub fn prepare_stack(
+    stack: &'static [AtomicU64],
+    function: extern "C" fn(u64) -> !,
+    argument: u64,
+) -> u64 {
     let at = stack.len() - 8;
     stack[at].store(argument, Relaxed);
     stack[at + 1].store(function as usize as u64, Relaxed);

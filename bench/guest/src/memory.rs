@@ -4,7 +4,8 @@ use runtime::sigma0;
 use runtime::window::Window;
 
 /// What is missing when σ0 has nothing left.
-pub const NO_MEMORY: &str = "sigma0 has no memory block of the size needed; give the machine more memory (-m)";
+pub const NO_MEMORY: &str =
+    "sigma0 has no memory block of the size needed; give the machine more memory (-m)";
 
 /// A block of 2^`bits` bytes, touched.
 pub fn block(bits: u32) -> Result<Window, &'static str> {

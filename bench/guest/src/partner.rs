@@ -26,7 +26,8 @@ const STACKS: usize = 8;
 
 #[repr(align(4096))]
 struct Stack([AtomicU64; STACK_WORDS]);
-static STACK: [Stack; STACKS] = [const { Stack([const { AtomicU64::new(0) }; STACK_WORDS]) }; STACKS];
+static STACK: [Stack; STACKS] =
+    [const { Stack([const { AtomicU64::new(0) }; STACK_WORDS]) }; STACKS];
 static STACKS_USED: AtomicU32 = AtomicU32::new(0);
 
 static NEXT_NUMBER: AtomicU32 = AtomicU32::new(64);
@@ -60,7 +61,11 @@ pub fn why(error: CallError) -> &'static str {
 }
 
 /// Creates the empty space whose first thread is `id`, and activates it.
-pub fn space(id: ThreadId, utcb_bits: u32, quota_pages: i64) -> core::result::Result<(), CallError> {
+pub fn space(
+    id: ThreadId,
+    utcb_bits: u32,
+    quota_pages: i64,
+) -> core::result::Result<(), CallError> {
     kernel::create(id, id, ThreadId::ROOT, INITIAL_UTCB_AREA)?;
     kernel::move_quota(id, quota_pages)?;
     let kip = Fpage::memory(INITIAL_KIP, 12, Rights::NONE);
@@ -72,7 +77,8 @@ pub fn space(id: ThreadId, utcb_bits: u32, quota_pages: i64) -> core::result::Re
 pub fn inside(role: Role) -> Result<Partner> {
     let id = fresh_id();
     let location = INITIAL_UTCB_AREA + u64::from(NEXT_UTCB.fetch_add(1, Relaxed)) * 1024;
-    kernel::create_active(id, ThreadId::ROOT, ThreadId::ROOT, ThreadId::ROOT, location).map_err(why)?;
+    kernel::create_active(id, ThreadId::ROOT, ThreadId::ROOT, ThreadId::ROOT, location)
+        .map_err(why)?;
     begin(id, role, ThreadId::ROOT.0)
 }
 
@@ -94,7 +100,8 @@ pub fn program(body: extern "C" fn(u64) -> !, argument: u64, quota_pages: i64) -
 pub fn program_inside(body: extern "C" fn(u64) -> !, argument: u64) -> Result<Partner> {
     let id = fresh_id();
     let location = INITIAL_UTCB_AREA + u64::from(NEXT_UTCB.fetch_add(1, Relaxed)) * 1024;
-    kernel::create_active(id, ThreadId::ROOT, ThreadId::ROOT, ThreadId::ROOT, location).map_err(why)?;
+    kernel::create_active(id, ThreadId::ROOT, ThreadId::ROOT, ThreadId::ROOT, location)
+        .map_err(why)?;
     begin(id, Role::Program, stack(body, argument)?)
 }
 
@@ -107,7 +114,8 @@ fn stack(body: extern "C" fn(u64) -> !, argument: u64) -> Result<u64> {
 /// Starts `id` and serves its faults until it calls in.
 fn begin(id: ThreadId, role: Role, sp: u64) -> Result<Partner> {
     schedule::set_priority(id, PRIORITY).map_err(why)?;
-    ipc::send(id, &Msg::default().word(marks::start_of(role)).word(sp)).map_err(|_| "a partner does not start")?;
+    ipc::send(id, &Msg::default().word(marks::start_of(role)).word(sp))
+        .map_err(|_| "a partner does not start")?;
     await_message(id)?;
     Ok(Partner { id })
 }
@@ -126,7 +134,8 @@ pub fn call(id: ThreadId, message: &Msg) -> Result<Msg> {
 
 fn serve_faults(id: ThreadId, mut message: Msg) -> Result<Msg> {
     while let Some(fault) = Fault::decode(&message) {
-        message = ipc::call(id, &same_page(&fault)).map_err(|_| "a partner is gone in the middle of a fault")?;
+        message = ipc::call(id, &same_page(&fault))
+            .map_err(|_| "a partner is gone in the middle of a fault")?;
     }
     Ok(message)
 }

@@ -3,8 +3,8 @@
 //! `row NAME first=N count=N stride=N [KEY=VALUE ...]`: the samples N, N + stride, ...
 //! are the same operation. Ends with `bench done` and the debug-exit port.
 
-use runtime::port::Ports;
 use abi::ThreadId;
+use runtime::port::Ports;
 use runtime::{direct, direct_println, schedule, sigma0};
 
 use crate::marks;

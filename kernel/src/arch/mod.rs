@@ -13,7 +13,9 @@ pub use x86_64::{iobitmap, paging, pcid, tlb};
 mod native {
     pub use super::x86_64::asm::{copy_bytes, fill_page, leave};
     pub use super::x86_64::frame::{Frame, exception_word, set_exception_word};
-    pub use super::x86_64::percpu::{Cpu, cpu, current, interrupt_pending, note_entry, set_current};
+    pub use super::x86_64::percpu::{
+        Cpu, cpu, current, interrupt_pending, note_entry, set_current,
+    };
     pub use super::x86_64::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
     pub use super::x86_64::pic::{mask, unmask};
     pub use super::x86_64::tcbs::{TcbRef, clear, install, lookup, lookup_number, remove};

@@ -3,7 +3,9 @@
 //! Servers and programs are SimpleExec records, raw files are Module records, in
 //! the image's order, each followed by its zero-terminated command line.
 
-use abi::bootinfo::{HEADER_WORDS, MAGIC, MODULE, MODULE_WORDS, SIMPLE_EXEC, SIMPLE_EXEC_WORDS, exec, module, record};
+use abi::bootinfo::{
+    HEADER_WORDS, MAGIC, MODULE, MODULE_WORDS, SIMPLE_EXEC, SIMPLE_EXEC_WORDS, exec, module, record,
+};
 use abi::image::kind;
 
 use super::image::{Image, Record, SERVERS};
@@ -20,7 +22,8 @@ type RecordWords = ([u64; SIMPLE_EXEC_WORDS], usize);
 #[must_use]
 pub fn bytes_needed(image: &Image<'_>) -> u64 {
     let header = HEADER_WORDS as u64;
-    let words = entries(image, 0).fold(header, |sum, (words, line)| sum + total_words(words.1, line) as u64);
+    let words = entries(image, 0)
+        .fold(header, |sum, (words, line)| sum + total_words(words.1, line) as u64);
     words * 8
 }
 
@@ -54,13 +57,18 @@ const fn total_words(own: usize, line: &[u8]) -> usize {
 }
 
 /// Every record to write: one per server, one per program and module.
-fn entries<'a>(image: &'a Image<'a>, place: u64) -> impl Iterator<Item = (RecordWords, &'a [u8])> + 'a {
+fn entries<'a>(
+    image: &'a Image<'a>,
+    place: u64,
+) -> impl Iterator<Item = (RecordWords, &'a [u8])> + 'a {
     let servers = SERVERS.into_iter().filter_map(move |(kind, _)| {
         let first = image.records().find(|record| record.kind == kind)?;
         Some((server_words(image, kind)?, image.command_line(&first)))
     });
     let others = image.records().filter(|record| !record.is_load());
-    servers.chain(others.map(move |record| (record_words(&record, place), image.command_line(&record))))
+    servers.chain(
+        others.map(move |record| (record_words(&record, place), image.command_line(&record))),
+    )
 }
 
 fn simple_exec(text: [u64; 3], data: [u64; 3], bss: [u64; 3], entry: u64) -> RecordWords {

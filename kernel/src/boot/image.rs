@@ -19,7 +19,8 @@ const HEADER_BYTES: u64 = HEADER_WORDS as u64 * 8;
 const RECORD_BYTES: u64 = RECORD_WORDS as u64 * 8;
 
 /// The initial servers, in the order of the KIP.
-pub const SERVERS: [(u64, &str); 3] = [(kind::SIGMA0, "sigma0"), (kind::SIGMA1, "sigma1"), (kind::ROOT, "the root task")];
+pub const SERVERS: [(u64, &str); 3] =
+    [(kind::SIGMA0, "sigma0"), (kind::SIGMA1, "sigma1"), (kind::ROOT, "the root task")];
 
 /// A sound boot image.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +99,8 @@ impl Record {
     /// Where its bytes are in physical memory, whole pages, with the image at `image`.
     #[must_use]
     pub const fn place(&self, image: u64) -> Range {
-        Range::new(image.saturating_add(self.file.start), image.saturating_add(self.file.end)).pages_out()
+        Range::new(image.saturating_add(self.file.start), image.saturating_add(self.file.end))
+            .pages_out()
     }
 }
 
@@ -109,8 +111,11 @@ impl<'a> Image<'a> {
     /// What is wrong, for the log.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Refusal> {
         let have = bytes.len() as u64;
-        let header = |index: usize| field::u64(bytes, index * 8).ok_or(Refusal::Short { have, need: HEADER_BYTES });
-        let (magic, version, count, total, expected) = (header(0)?, header(1)?, header(2)?, header(3)?, header(4)?);
+        let header = |index: usize| {
+            field::u64(bytes, index * 8).ok_or(Refusal::Short { have, need: HEADER_BYTES })
+        };
+        let (magic, version, count, total, expected) =
+            (header(0)?, header(1)?, header(2)?, header(3)?, header(4)?);
         if magic != MAGIC {
             return Err(Refusal::Magic(magic));
         }
@@ -140,8 +145,11 @@ impl<'a> Image<'a> {
         }
         for (second, record) in self.records().enumerate() {
             // Programs and modules are handed out by the page.
-            let claim = |record: Record| if record.is_load() { record.file } else { record.file.pages_out() };
-            let clash = self.records().take(second).position(|other| claim(other).overlaps(claim(record)));
+            let claim = |record: Record| {
+                if record.is_load() { record.file } else { record.file.pages_out() }
+            };
+            let clash =
+                self.records().take(second).position(|other| claim(other).overlaps(claim(record)));
             if let Some(first) = clash {
                 return Err(Refusal::Overlap { first, second });
             }
@@ -153,12 +161,14 @@ impl<'a> Image<'a> {
         let total = self.bytes.len() as u64;
         let behind_records = HEADER_BYTES + self.count as u64 * RECORD_BYTES;
         let body = Range::new(behind_records, total);
-        let [file_start, file_bytes] = [word::OFFSET, word::FILE_BYTES].map(|at| self.word(index, at));
+        let [file_start, file_bytes] =
+            [word::OFFSET, word::FILE_BYTES].map(|at| self.word(index, at));
         let file = Range::sized(file_start, file_bytes).ok_or(RecordFault::Outside)?;
         if !body.contains(file) {
             return Err(RecordFault::Outside);
         }
-        let [line_start, line_bytes] = [word::CMDLINE, word::CMDLINE_BYTES].map(|at| self.word(index, at));
+        let [line_start, line_bytes] =
+            [word::CMDLINE, word::CMDLINE_BYTES].map(|at| self.word(index, at));
         if line_bytes > 0 {
             let line = Range::sized(line_start, line_bytes).ok_or(RecordFault::CommandLine)?;
             let has_end = self.bytes.get(line.end as usize) == Some(&0);
@@ -240,7 +250,8 @@ impl<'a> Image<'a> {
         for record in self.records().filter(|record| record.kind == kind && record.is_load()) {
             let target = record.target();
             let known = server.get_or_insert(Server { range: target, entry: record.entry });
-            known.range = Range::new(known.range.start.min(target.start), known.range.end.max(target.end));
+            known.range =
+                Range::new(known.range.start.min(target.start), known.range.end.max(target.end));
             if known.entry == 0 {
                 known.entry = record.entry;
             }
@@ -260,7 +271,10 @@ impl<'a> Image<'a> {
     pub fn check_places(&self, regions: &Regions, kernel: Range) -> Result<(), Refusal> {
         for (index, (server, Server { range, entry })) in self.servers().enumerate() {
             let pages = range.pages_out();
-            let other = self.servers().take(index).find(|(_, other)| other.range.pages_out().overlaps(pages));
+            let other = self
+                .servers()
+                .take(index)
+                .find(|(_, other)| other.range.pages_out().overlaps(pages));
             let obstacle = if !Range::new(LOW_LIMIT, LOAD_LIMIT).contains(pages) {
                 Obstacle::OutOfReach
             } else if pages.overlaps(kernel) {
@@ -278,7 +292,9 @@ impl<'a> Image<'a> {
         }
         for (second, record) in self.records().enumerate().filter(|(_, record)| record.is_load()) {
             let mut before = self.records().take(second);
-            if let Some(first) = before.position(|other| other.is_load() && other.target().overlaps(record.target())) {
+            if let Some(first) =
+                before.position(|other| other.is_load() && other.target().overlaps(record.target()))
+            {
                 return Err(Refusal::Overlap { first, second });
             }
         }

@@ -136,11 +136,18 @@ pub enum LoaderError {
 impl fmt::Display for LoaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Protocol(number) => write!(f, "the entry code named the unknown boot protocol {number}"),
-            Self::Unreadable(address) => {
-                write!(f, "its information at {address:#x} cannot be read; it must lie below 4 GiB and be whole")
+            Self::Protocol(number) => {
+                write!(f, "the entry code named the unknown boot protocol {number}")
             }
-            Self::Magic(found) => write!(f, "its information starts with {found:#x}, which no known version does"),
+            Self::Unreadable(address) => {
+                write!(
+                    f,
+                    "its information at {address:#x} cannot be read; it must lie below 4 GiB and be whole"
+                )
+            }
+            Self::Magic(found) => {
+                write!(f, "its information starts with {found:#x}, which no known version does")
+            }
             Self::NoMemoryMap => f.write_str("it passed no memory map; use one that does"),
         }
     }

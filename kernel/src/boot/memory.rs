@@ -246,7 +246,8 @@ pub fn largest_gap(regions: &Regions, reserved: &Reserved, window: Range) -> Ran
 
 /// The free run at `cursor` (possibly empty) and where to look next.
 fn gap_from(regions: &Regions, reserved: &Reserved, cursor: u64, end: u64) -> (Range, u64) {
-    let unusable = regions.iter().filter(|region| region.kind != BIOS_CONVENTIONAL).map(|region| region.range);
+    let unusable =
+        regions.iter().filter(|region| region.kind != BIOS_CONVENTIONAL).map(|region| region.range);
     let mut gap = Range::new(cursor, end);
     let mut next = end;
     for blocker in unusable.chain(reserved.iter()) {

@@ -28,12 +28,15 @@ mod tag {
 /// If it is out of reach or has no memory map.
 pub fn parse(memory: &impl PhysicalMemory, start: u64) -> Result<BootInfo, LoaderError> {
     let unreadable = LoaderError::Unreadable(start);
-    let head = Range::sized(start, HEADER_BYTES as u64).and_then(|range| memory.bytes(range)).ok_or(unreadable)?;
+    let head = Range::sized(start, HEADER_BYTES as u64)
+        .and_then(|range| memory.bytes(range))
+        .ok_or(unreadable)?;
     let total = u64::from(field::u32(head, 0).ok_or(unreadable)?);
     if !(HEADER_BYTES as u64..=MAX_BYTES).contains(&total) {
         return Err(LoaderError::Magic(total));
     }
-    let bytes = Range::sized(start, total).and_then(|range| memory.bytes(range)).ok_or(unreadable)?;
+    let bytes =
+        Range::sized(start, total).and_then(|range| memory.bytes(range)).ok_or(unreadable)?;
     let mut info = BootInfo::new(Loader::Multiboot2);
     let mut at = HEADER_BYTES;
     while let Some((kind, len)) = tag_at(bytes, at) {
@@ -75,7 +78,9 @@ fn read_map(info: &mut BootInfo, body: &[u8]) {
         return;
     }
     for entry in body.get(8..).unwrap_or_default().chunks_exact(entry_bytes) {
-        if let (Some(base), Some(len), Some(kind)) = (field::u64(entry, 0), field::u64(entry, 8), field::u32(entry, 16)) {
+        if let (Some(base), Some(len), Some(kind)) =
+            (field::u64(entry, 0), field::u64(entry, 8), field::u32(entry, 16))
+        {
             info.regions.push(base, len, kind);
         }
     }

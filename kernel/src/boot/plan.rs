@@ -45,7 +45,11 @@ pub struct NoRoom {
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kib = self.bytes.div_ceil(1024);
-        write!(f, "no {kib} KiB of free memory in one piece for {}; give the machine more", self.what)
+        write!(
+            f,
+            "no {kib} KiB of free memory in one piece for {}; give the machine more",
+            self.what
+        )
     }
 }
 
@@ -66,7 +70,12 @@ pub struct Needs {
 ///
 /// # Errors
 /// What there was no room for.
-pub fn plan(regions: &Regions, loaded: Range, image: &Image<'_>, needs: &Needs) -> Result<Plan, NoRoom> {
+pub fn plan(
+    regions: &Regions,
+    loaded: Range,
+    image: &Image<'_>,
+    needs: &Needs,
+) -> Result<Plan, NoRoom> {
     let mut taken = Reserved::default();
     let mut is_in_the_way = !loaded.start.is_multiple_of(PAGE);
     let mut has_room = taken.add(needs.kernel) && taken.add(loaded.pages_out());
@@ -76,16 +85,25 @@ pub fn plan(regions: &Regions, loaded: Range, image: &Image<'_>, needs: &Needs) 
         has_room &= taken.add(pages);
     }
     let mut place = |what, bytes: u64, window| -> Result<Range, NoRoom> {
-        let range = top_of(largest_gap(regions, &taken, window), bytes).ok_or(NoRoom { what, bytes })?;
+        let range =
+            top_of(largest_gap(regions, &taken, window), bytes).ok_or(NoRoom { what, bytes })?;
         has_room &= taken.add(range);
         Ok(range)
     };
-    let image_start = if is_in_the_way { place("the boot image", image.len(), REACH)?.start } else { loaded.start };
+    let image_start = if is_in_the_way {
+        place("the boot image", image.len(), REACH)?.start
+    } else {
+        loaded.start
+    };
     let image = Range::new(image_start, image_start.saturating_add(image.len()));
     let tables = place("the kernel's page tables", needs.tables, REACH)?;
     let bootinfo = place("the bootinfo", needs.bootinfo, REACH)?;
     let pool = place_pool(regions, &taken, needs.pool)?;
-    if has_room { Ok(Plan { image, tables, bootinfo, pool }) } else { Err(NoRoom { what: "the list of uses", bytes: 0 }) }
+    if has_room {
+        Ok(Plan { image, tables, bootinfo, pool })
+    } else {
+        Err(NoRoom { what: "the list of uses", bytes: 0 })
+    }
 }
 
 /// The last `bytes` of `gap`, whole pages.

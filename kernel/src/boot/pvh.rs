@@ -29,7 +29,8 @@ mod offset {
 /// If it is out of reach, is not version 1 or later, or has no memory map.
 pub fn parse(memory: &impl PhysicalMemory, start: u64) -> Result<BootInfo, LoaderError> {
     let unreadable = LoaderError::Unreadable(start);
-    let bytes = Range::sized(start, BYTES).and_then(|range| memory.bytes(range)).ok_or(unreadable)?;
+    let bytes =
+        Range::sized(start, BYTES).and_then(|range| memory.bytes(range)).ok_or(unreadable)?;
     let word = |at| field::u32(bytes, at).ok_or(unreadable);
     let address = |at| field::u64(bytes, at).ok_or(unreadable);
     if word(offset::MAGIC)? != MAGIC {
@@ -63,7 +64,9 @@ fn read_map(
     let range = Range::sized(start, entries * ENTRY_BYTES);
     let map = range.and_then(|range| memory.bytes(range)).ok_or(LoaderError::Unreadable(start))?;
     for entry in map.chunks_exact(ENTRY_BYTES as usize) {
-        if let (Some(base), Some(len), Some(kind)) = (field::u64(entry, 0), field::u64(entry, 8), field::u32(entry, 16)) {
+        if let (Some(base), Some(len), Some(kind)) =
+            (field::u64(entry, 0), field::u64(entry, 8), field::u32(entry, 16))
+        {
             info.regions.push(base, len, kind);
         }
     }

@@ -70,32 +70,57 @@ pub enum Obstacle {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Missing(range) if range.is_empty() => {
-                f.write_str("the boot loader passed no module; pass the image as the first one (QEMU: -initrd)")
-            }
+            Self::Missing(range) if range.is_empty() => f.write_str(
+                "the boot loader passed no module; pass the image as the first one (QEMU: -initrd)",
+            ),
             Self::Missing(range) => {
-                write!(f, "the module at {:#x}..{:#x} cannot be read; it must lie below 4 GiB", range.start, range.end)
+                write!(
+                    f,
+                    "the module at {:#x}..{:#x} cannot be read; it must lie below 4 GiB",
+                    range.start, range.end
+                )
             }
-            Self::Short { have, need } => write!(f, "it has {have} bytes, its header alone needs {need}"),
+            Self::Short { have, need } => {
+                write!(f, "it has {have} bytes, its header alone needs {need}")
+            }
             Self::Magic(found) => {
-                write!(f, "it starts with {found:#018x} instead of BATONIMG; pass a file made by the image tool")
+                write!(
+                    f,
+                    "it starts with {found:#018x} instead of BATONIMG; pass a file made by the image tool"
+                )
             }
             Self::Version(found) => {
-                write!(f, "it is of version {found}, this kernel reads version {}; make it again", abi::image::VERSION)
+                write!(
+                    f,
+                    "it is of version {found}, this kernel reads version {}; make it again",
+                    abi::image::VERSION
+                )
             }
             Self::Total { total, have } => {
-                write!(f, "its header says {total} bytes, the loader passed {have}; the file may be cut off")
+                write!(
+                    f,
+                    "its header says {total} bytes, the loader passed {have}; the file may be cut off"
+                )
             }
-            Self::Count { count, limit } => write!(f, "its header says {count} records, at most {limit} are possible"),
+            Self::Count { count, limit } => {
+                write!(f, "its header says {count} records, at most {limit} are possible")
+            }
             Self::Checksum { expected, found } => {
-                write!(f, "its checksum is {found:#x}, its header says {expected:#x}; the file is damaged")
+                write!(
+                    f,
+                    "its checksum is {found:#x}, its header says {expected:#x}; the file is damaged"
+                )
             }
             Self::Record { index, fault } => write!(f, "record {index}: {fault}"),
-            Self::Overlap { first, second } => write!(f, "records {first} and {second} share bytes of the image"),
+            Self::Overlap { first, second } => {
+                write!(f, "records {first} and {second} share bytes of the image")
+            }
             Self::Place { server, range, obstacle } => {
                 write!(f, "{server} cannot go to {:#x}..{:#x}: {obstacle}", range.start, range.end)
             }
-            Self::NoSigma0 => f.write_str("it holds no sigma0, from which all memory comes; add one"),
+            Self::NoSigma0 => {
+                f.write_str("it holds no sigma0, from which all memory comes; add one")
+            }
         }
     }
 }
@@ -108,9 +133,13 @@ impl fmt::Display for RecordFault {
             Self::Unaligned => f.write_str("its bytes or its address do not start on a page"),
             Self::Memory => f.write_str("it has more bytes than it takes in memory"),
             Self::Wraps => f.write_str("it ends beyond the addresses that exist"),
-            Self::Sections => f.write_str("its text is not whole pages, or text and data are more than its bytes"),
+            Self::Sections => {
+                f.write_str("its text is not whole pages, or text and data are more than its bytes")
+            }
             Self::Entry(entry) => write!(f, "its entry point {entry:#x} is not inside it"),
-            Self::CommandLine => f.write_str("its command line is not inside the image or lacks its final zero"),
+            Self::CommandLine => {
+                f.write_str("its command line is not inside the image or lacks its final zero")
+            }
         }
     }
 }
@@ -118,7 +147,9 @@ impl fmt::Display for RecordFault {
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::NotMemory => f.write_str("the machine has no usable memory there; link it elsewhere or give it more"),
+            Self::NotMemory => f.write_str(
+                "the machine has no usable memory there; link it elsewhere or give it more",
+            ),
             Self::OutOfReach => f.write_str("it must lie between 1 MiB and 4 GiB; link it there"),
             Self::Kernel => f.write_str("the kernel is there; link it elsewhere"),
             Self::Entry(entry) => write!(f, "its entry point {entry:#x} is not inside"),

@@ -47,7 +47,8 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     // SAFETY: the caller's promise; nothing has touched physical memory yet.
     let mut memory = unsafe { EarlyMemory::new() };
     let loader = read_loader(&memory, protocol, u64::from(information));
-    let mut info = loader.unwrap_or_else(|error| stop("the boot loader's information is unusable", error));
+    let mut info =
+        loader.unwrap_or_else(|error| stop("the boot loader's information is unusable", error));
     info.regions.clip(machine::physical_limit());
     if info.regions.dropped > 0 {
         kprintln!("baton: memory map: {} entries too many were left out", info.regions.dropped);
@@ -55,12 +56,23 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     let (plan, seal) = place(&memory, &info);
     load(&mut memory, &mut info, &plan, &seal);
     let frames = Frames::new(&mut memory, plan.tables);
-    let mut frames = frames.unwrap_or_else(|| stop("the kernel's page tables cannot be built", "their place is taken"));
+    let mut frames = frames.unwrap_or_else(|| {
+        stop("the kernel's page tables cannot be built", "their place is taken")
+    });
     // SAFETY: features are on since `begin`; the servers, image and bootinfo are
     // reached through the map of physical memory only.
     let tables = unsafe { machine::finish(&mut frames, info.regions.top()) };
     let (kip, servers) = describe(&mut memory, &mut frames, &info, &plan, &seal);
-    let handover = Handover { info, servers, tables, table_frames: plan.tables, kernel: machine::image(), pool: plan.pool, kip, bootinfo: plan.bootinfo };
+    let handover = Handover {
+        info,
+        servers,
+        tables,
+        table_frames: plan.tables,
+        kernel: machine::image(),
+        pool: plan.pool,
+        kip,
+        bootinfo: plan.bootinfo,
+    };
     report(&handover);
     handover
 }
@@ -71,7 +83,11 @@ fn stop(what: &str, why: impl Display) -> ! {
     arch::exit(EXIT_FAILURE)
 }
 
-fn read_loader(memory: &EarlyMemory, protocol: u32, information: u64) -> Result<BootInfo, LoaderError> {
+fn read_loader(
+    memory: &EarlyMemory,
+    protocol: u32,
+    information: u64,
+) -> Result<BootInfo, LoaderError> {
     match protocol {
         PROTOCOL_PVH => pvh::parse(memory, information),
         PROTOCOL_MULTIBOOT2 => multiboot2::parse(memory, information),
@@ -113,7 +129,8 @@ fn load(memory: &mut EarlyMemory, info: &mut BootInfo, plan: &Plan, seal: &Seal)
         if !record.is_load() {
             continue;
         }
-        let from = Range::new(plan.image.start + record.file.start, plan.image.start + record.file.end);
+        let from =
+            Range::new(plan.image.start + record.file.start, plan.image.start + record.file.end);
         let target = record.target();
         must(memory.copy(from, target.start), target);
         must(memory.clear(Range::new(target.start + from.len(), target.end)), target);
@@ -149,10 +166,16 @@ fn describe(
         tick_us: timer::TICK_US,
         has_gib_pages: machine::has_gib_pages(),
     };
-    let modules = image.records().filter(|record| !record.is_load()).map(|record| record.place(plan.image.start));
+    let modules = image
+        .records()
+        .filter(|record| !record.is_load())
+        .map(|record| record.place(plan.image.start));
     let (kip, page) = frames.take_page();
     let filled = kip::fill(page, &facts, modules);
-    assert!(filled.is_ok(), "the KIP holds a descriptor for every region and record that is accepted");
+    assert!(
+        filled.is_ok(),
+        "the KIP holds a descriptor for every region and record that is accepted"
+    );
     (kip, servers)
 }
 
@@ -161,11 +184,21 @@ fn report(handover: &Handover) {
     let mib = |bytes: u64| bytes >> 20;
     kprintln!(
         "baton: memory: {} MiB usable up to {:#x}; kernel {:#x}..{:#x}, pool {:#x}..{:#x} ({} MiB)",
-        mib(info.regions.usable_bytes()), info.regions.top(), kernel.start, kernel.end, pool.start, pool.end, mib(pool.len()),
+        mib(info.regions.usable_bytes()),
+        info.regions.top(),
+        kernel.start,
+        kernel.end,
+        pool.start,
+        pool.end,
+        mib(pool.len()),
     );
     kprintln!(
         "baton: {} loaded {} KiB of boot image at {:#x}; clock {} kHz; command line: {}",
-        info.loader, info.image.len() >> 10, info.image.start, clock::frequency_hz() / 1_000, info.command_line.text(),
+        info.loader,
+        info.image.len() >> 10,
+        info.image.start,
+        clock::frequency_hz() / 1_000,
+        info.command_line.text(),
     );
     for ((_, name), server) in SERVERS.into_iter().zip(handover.servers) {
         if let Some(Server { range, entry }) = server {

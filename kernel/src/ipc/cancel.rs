@@ -19,9 +19,8 @@ pub fn phases(thread: TcbRef) -> (bool, bool) {
         (Role::Receiver, _) => (false, true),
         (_, Waits::Busy(Busy::Polling)) => (true, false),
         // It has a sender queued and takes that when it runs.
-        _ if thread.resume.get() == Resume::Receive => (false, true),
-        (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
         _ if thread.is_between_phases() => (false, true),
+        (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
         _ => (false, false),
     }
 }
@@ -60,7 +59,8 @@ pub fn leave_queue(thread: TcbRef) {
 /// If a pager is answering `thread`'s page fault with a transfer, ends that one:
 /// `thread` goes on with the transfer that met the fault.
 fn abort_answer(thread: TcbRef) {
-    if let (true, Some(pager)) = (thread.transfer.outer.get().is_some(), thread.transfer.peer.get()) {
+    if let (true, Some(pager)) = (thread.transfer.outer.get().is_some(), thread.transfer.peer.get())
+    {
         let _ = finish::settle(pager, thread, Err(IpcErrorKind::Aborted));
         pager.resume.set(Resume::Ipc);
         sched::requeue(pager);

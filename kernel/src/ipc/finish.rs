@@ -49,7 +49,11 @@ fn next_phase(sender: TcbRef, receiver: TcbRef, receives: bool) -> TcbRef {
     }
     let Some(queued) = receive::begin(sender) else {
         // Waiting now (or failed): the direct switch (1993, 5.3.5).
-        return if sender.is_ready() { sched::higher_of(sender, receiver) } else { sched::hand_over(sender, receiver) };
+        return if sender.is_ready() {
+            sched::higher_of(sender, receiver)
+        } else {
+            sched::hand_over(sender, receiver)
+        };
     };
     // A server takes the next waiting client before the last one goes on (5.3.5).
     queue::remove(sender, queued);
@@ -116,7 +120,12 @@ fn leave_transfer(sender: TcbRef, receiver: TcbRef) -> u64 {
     sender.transfer.bytes.get()
 }
 
-fn settle_receiver(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind>, offset: u64) {
+fn settle_receiver(
+    sender: TcbRef,
+    receiver: TcbRef,
+    result: Result<(), IpcErrorKind>,
+    offset: u64,
+) {
     match (receiver.kind.get(), result) {
         (Kind::User, _) => user_result(sender, receiver, result, offset),
         (Kind::Start, Err(_)) => rendezvous::set_busy(receiver, Busy::Waiting),
@@ -132,10 +141,17 @@ fn user_result(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind
         let mut flags = if virtual_sender.is_some() { MsgTag::PROPAGATED } else { 0 };
         if let Err(kind) = result {
             flags |= MsgTag::ERROR;
-            utcb.set_word(utcb::ERROR_CODE, IpcError { kind, phase: Phase::Receive, offset }.word());
+            utcb.set_word(
+                utcb::ERROR_CODE,
+                IpcError { kind, phase: Phase::Receive, offset }.word(),
+            );
         }
         // Not read again: another thread of the sender's may have changed it.
-        let tag = if sender.kind.get() == Kind::User { sender.transfer.tag.get() } else { words::tag(sender) };
+        let tag = if sender.kind.get() == Kind::User {
+            sender.transfer.tag.get()
+        } else {
+            words::tag(sender)
+        };
         utcb.set_mr(0, tag.with(flags).0);
     }
     sched::set_runnable(receiver);

@@ -19,7 +19,13 @@ const SENDER_FAULT_IP: u64 = 0xFFFF_FFFF_8000_0000;
 /// A page fault of the current thread in user mode; returns who runs next.
 #[must_use]
 pub fn page_fault(thread: TcbRef, address: u64, access: Rights, ip: u64) -> TcbRef {
-    fault(thread, Kind::PageFault, MsgTag::protocol(protocol::PAGE_FAULT, u32::from(access.0), 2, 0), address, ip)
+    fault(
+        thread,
+        Kind::PageFault,
+        MsgTag::protocol(protocol::PAGE_FAULT, u32::from(access.0), 2, 0),
+        address,
+        ip,
+    )
 }
 
 /// An access of the current thread to ports it does not have.
@@ -137,11 +143,14 @@ fn report(thread: TcbRef, kind: Kind) {
     match kind {
         Kind::PageFault | Kind::IoFault => kprintln!(
             "baton: thread {id} halted: it touched {:#x} at ip {:#x} and its pager does not exist; give it a pager",
-            thread.message[1].get(), frame.ip.get()
+            thread.message[1].get(),
+            frame.ip.get()
         ),
         _ => kprintln!(
             "baton: thread {id} halted: exception {} (error {:#x}) at ip {:#x} and no exception handler exists; set one",
-            frame.vector.get(), frame.error.get(), frame.ip.get()
+            frame.vector.get(),
+            frame.error.get(),
+            frame.ip.get()
         ),
     }
 }

@@ -2,8 +2,8 @@
 
 use abi::{MsgTag, ThreadId, utcb};
 
-use super::rendezvous::{self, Busy, Waits};
 use super::Kind;
+use super::rendezvous::{self, Busy, Waits};
 use crate::arch::TcbRef;
 use crate::thread;
 use crate::usermem::Utcb;
@@ -17,7 +17,8 @@ pub fn prepare(sender: TcbRef, receiver: TcbRef) {
         return;
     }
     let named = utcb.thread(utcb::VIRTUAL_SENDER);
-    let found = if named.is_local() { thread::by_local_id(sender, named) } else { thread::lookup(named) };
+    let found =
+        if named.is_local() { thread::by_local_id(sender, named) } else { thread::lookup(named) };
     let Some(virtual_sender) = found else { return };
     if virtual_sender.same_space(sender) || receiver.same_space(sender) {
         sender.transfer.virtual_sender.set(virtual_sender.id.get());

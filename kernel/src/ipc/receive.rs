@@ -63,7 +63,8 @@ pub fn begin(thread: TcbRef) -> Option<TcbRef> {
 /// The usual wait, for ever, with nobody queued: for anybody, or for one who exists.
 /// `false`, and nothing has changed, if it is anything else.
 fn waits_plainly(thread: TcbRef, from: ThreadId) -> bool {
-    let never = Timeouts(thread.timeouts.get()).receive() == Time::NEVER && thread.kind.get() == Kind::User;
+    let never =
+        Timeouts(thread.timeouts.get()).receive() == Time::NEVER && thread.kind.get() == Kind::User;
     if !never || thread.halted.get() {
         return false;
     }
@@ -104,7 +105,9 @@ fn wait(thread: TcbRef, from: ThreadId, deadline: Deadline) {
             return;
         }
         // The message to the pager has disarmed it.
-        Deadline::Never if thread.kind.get() == Kind::TransferFault => timeout::rearm_transfer_timeout(thread),
+        Deadline::Never if thread.kind.get() == Kind::TransferFault => {
+            timeout::rearm_transfer_timeout(thread)
+        }
         Deadline::Never => {}
     }
     // What the fast path may serve is told apart here, once, instead of there.

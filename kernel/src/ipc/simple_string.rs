@@ -42,7 +42,9 @@ pub fn send(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: Timeouts) ->
     // As in the fast path: id current, open wait or closed wait for the sender.
     let waits = to.0 ^ receiver.rendezvous.get();
     let calls = from == to;
-    if waits != 0 && waits != sender.id.get().0 || !calls && (from != ThreadId::ANY || sender.open_from.get() != from) {
+    if waits != 0 && waits != sender.id.get().0
+        || !calls && (from != ThreadId::ANY || sender.open_from.get() != from)
+    {
         return None;
     }
     let copy = check(sender, receiver, item.len(), source.mr(words))?;

@@ -146,7 +146,12 @@ fn buffer_with_room(cursor: &Cursor, target: Utcb) -> Result<StringItem, IpcErro
     }
 }
 
-fn copy_chunk(sender: TcbRef, receiver: TcbRef, header: StringItem, buffer: StringItem) -> Result<Progress, IpcErrorKind> {
+fn copy_chunk(
+    sender: TcbRef,
+    receiver: TcbRef,
+    header: StringItem,
+    buffer: StringItem,
+) -> Result<Progress, IpcErrorKind> {
     let state = &sender.transfer;
     let (from, to) = (&state.string.from, &state.string.to);
     let (Some(source), Some(target)) = (Utcb::of(sender), Utcb::of(receiver)) else {
@@ -155,7 +160,8 @@ fn copy_chunk(sender: TcbRef, receiver: TcbRef, header: StringItem, buffer: Stri
     let (Some(from_space), Some(to_space)) = (sender.space(), receiver.space()) else {
         return Err(IpcErrorKind::Overflow);
     };
-    let from_address = source.mr(from.item.get() + 1 + from.sub.get()).wrapping_add(from.byte.get());
+    let from_address =
+        source.mr(from.item.get() + 1 + from.sub.get()).wrapping_add(from.byte.get());
     let to_address = target.br(to.item.get() + 1 + to.sub.get()).wrapping_add(to.byte.get());
     let outside = |address: u64| address >= abi::layout::USER_END;
     if outside(from_address) || outside(to_address) {

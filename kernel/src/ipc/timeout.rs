@@ -41,7 +41,9 @@ pub fn start_transfer_timeout(sender: TcbRef, receiver: TcbRef) -> Result<(), Ip
         return Ok(());
     }
     let now_us = clock::now_us();
-    let limit = |thread: TcbRef| Timeouts(Utcb::of(thread).map_or(0, |utcb| utcb.word(utcb::XFER_TIMEOUTS)));
+    let limit = |thread: TcbRef| {
+        Timeouts(Utcb::of(thread).map_or(0, |utcb| utcb.word(utcb::XFER_TIMEOUTS)))
+    };
     let own = at(limit(sender).send().deadline(now_us));
     let partner = at(limit(receiver).receive().deadline(now_us));
     sender.transfer.receiver_governs.set(partner < own);
@@ -74,7 +76,11 @@ pub fn rearm_transfer_timeout(faulter: TcbRef) {
 /// The sender's view of an expired transfer timeout.
 #[must_use]
 pub fn expired_kind(sender: TcbRef) -> IpcErrorKind {
-    if sender.transfer.receiver_governs.get() { IpcErrorKind::XferTimeoutPartner } else { IpcErrorKind::XferTimeoutOwn }
+    if sender.transfer.receiver_governs.get() {
+        IpcErrorKind::XferTimeoutPartner
+    } else {
+        IpcErrorKind::XferTimeoutOwn
+    }
 }
 
 /// A deadline as a clock value: 0 now, `u64::MAX` never.

@@ -91,7 +91,11 @@ pub fn start(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     if untyped + typed > 63 {
         return finish::finish(sender, receiver, Err(IpcErrorKind::Overflow));
     }
-    words::copy(sender, receiver, untyped + if receiver.kind.get() == Kind::User { typed } else { 0 });
+    words::copy(
+        sender,
+        receiver,
+        untyped + if receiver.kind.get() == Kind::User { typed } else { 0 },
+    );
     if typed == 0 {
         return finish::finish(sender, receiver, Ok(()));
     }
@@ -106,17 +110,23 @@ pub fn start(sender: TcbRef, receiver: TcbRef) -> TcbRef {
 /// the state that longer transfers need; `false`, and nothing has changed, if it is
 /// anything else.
 fn answers_fault(sender: TcbRef, receiver: TcbRef) -> bool {
-    let (Some(utcb), Some(source), Some(target)) = (Utcb::of(sender), sender.space(), receiver.space()) else {
+    let (Some(utcb), Some(source), Some(target)) =
+        (Utcb::of(sender), sender.space(), receiver.space())
+    else {
         return false;
     };
     match (receiver.kind.get(), Item::decode(utcb.mr(1), utcb.mr(2))) {
-        (Kind::PageFault, Item::Map(item)) => mem::map_one_page(source, target, item, Fpage::COMPLETE),
+        (Kind::PageFault, Item::Map(item)) => {
+            mem::map_one_page(source, target, item, Fpage::COMPLETE)
+        }
         _ => false,
     }
 }
 
 fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
-    for (thread, role, peer) in [(sender, Role::Sender, receiver), (receiver, Role::Receiver, sender)] {
+    for (thread, role, peer) in
+        [(sender, Role::Sender, receiver), (receiver, Role::Receiver, sender)]
+    {
         rendezvous::set_busy(thread, Busy::Transfer);
         let outer = (thread.transfer.role.replace(role), thread.transfer.peer.replace(Some(peer)));
         if let (part @ (Role::Sender | Role::Receiver), Some(other)) = outer {
@@ -207,7 +217,9 @@ fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> {
 
 fn map_start(sender: TcbRef, receiver: TcbRef, item: MapItem) -> Result<Progress, IpcErrorKind> {
     let window = match receiver.kind.get() {
-        Kind::User => Utcb::of(receiver).map_or(Fpage::NIL, |utcb| Acceptor(utcb.br(0)).receive_window()),
+        Kind::User => {
+            Utcb::of(receiver).map_or(Fpage::NIL, |utcb| Acceptor(utcb.br(0)).receive_window())
+        }
         Kind::Start => Fpage::NIL,
         _ => Fpage::COMPLETE,
     };

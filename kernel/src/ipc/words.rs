@@ -11,10 +11,16 @@ use crate::usermem::Utcb;
 #[must_use]
 pub fn tag(sender: TcbRef) -> MsgTag {
     match sender.kind.get() {
-        Kind::User | Kind::Start => Utcb::of(sender).map_or(MsgTag(0), |utcb| MsgTag(utcb.mr(0)).without_flags()),
-        Kind::Exception => MsgTag::protocol(protocol::EXCEPTION, 0, protocol::EXCEPTION_WORDS as u32, 0),
+        Kind::User | Kind::Start => {
+            Utcb::of(sender).map_or(MsgTag(0), |utcb| MsgTag(utcb.mr(0)).without_flags())
+        }
+        Kind::Exception => {
+            MsgTag::protocol(protocol::EXCEPTION, 0, protocol::EXCEPTION_WORDS as u32, 0)
+        }
         Kind::Interrupt => MsgTag::protocol(protocol::INTERRUPT, 0, 0, 0),
-        Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => MsgTag(sender.message[0].get()),
+        Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => {
+            MsgTag(sender.message[0].get())
+        }
     }
 }
 

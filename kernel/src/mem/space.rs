@@ -8,7 +8,7 @@ use super::frames::PhysFrame;
 use super::node::NodeRef;
 use super::quota::{NoMemory, Quota};
 use super::{copy_words, state, table};
-use crate::arch::paging::{ROOT, Entry, KERNEL_HALF, Table, index, span};
+use crate::arch::paging::{Entry, KERNEL_HALF, ROOT, Table, index, span};
 use crate::arch::{phys_to_virt, tlb, virt_to_phys};
 use abi::Rights;
 use abi::layout::USER_END;
@@ -368,7 +368,13 @@ impl SpaceRef {
 
 /// The end of `resolve`: `entry` of `table` maps `vaddr` at `LEVEL`, or nothing.
 #[inline(always)]
-fn leaf<const LEVEL: u32>(table: Table, entry: Entry, vaddr: u64, need: u64, mark: u64) -> Option<Resolved> {
+fn leaf<const LEVEL: u32>(
+    table: Table,
+    entry: Entry,
+    vaddr: u64,
+    need: u64,
+    mark: u64,
+) -> Option<Resolved> {
     if entry.0 & need != need {
         return None;
     }

@@ -141,7 +141,11 @@ pub fn hand_over(thread: TcbRef, partner: TcbRef) -> TcbRef {
 #[inline(always)]
 #[must_use]
 pub fn hand_over_at_once(thread: TcbRef, partner: TcbRef) -> TcbRef {
-    if techniques::LAZY_SCHEDULING && techniques::DIRECT_SWITCH { partner } else { hand_over(thread, partner) }
+    if techniques::LAZY_SCHEDULING && techniques::DIRECT_SWITCH {
+        partner
+    } else {
+        hand_over(thread, partner)
+    }
 }
 
 /// Both threads are ready and `runner` has the processor: the one with the higher
@@ -154,8 +158,11 @@ pub fn higher_of(runner: TcbRef, other: TcbRef) -> TcbRef {
     if !runner.is_ready() {
         return hand_over(runner, other);
     }
-    let (first, second) =
-        if other.priority.get() > runner.priority.get() { (other, runner) } else { (runner, other) };
+    let (first, second) = if other.priority.get() > runner.priority.get() {
+        (other, runner)
+    } else {
+        (runner, other)
+    };
     requeue(second);
     if first == other {
         grant_slice(first);

@@ -52,7 +52,8 @@ pub fn schedule(caller: TcbRef, request: &Request) -> Result<(u64, u64), CallErr
 /// The thread's scheduler's space may, and the chiefs above the thread; not the
 /// thread's own space: it could take an endless slice for itself (X.2 5.7).
 fn permit(caller: TcbRef, thread: TcbRef) -> Result<(), CallError> {
-    let by_scheduler = thread::lookup(thread.scheduler.get()).is_some_and(|scheduler| scheduler.same_space(caller));
+    let by_scheduler = thread::lookup(thread.scheduler.get())
+        .is_some_and(|scheduler| scheduler.same_space(caller));
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     match by_scheduler || own.is_privileged() {
         true => Ok(()),
@@ -149,7 +150,11 @@ pub fn inspect_state(thread: TcbRef) -> u64 {
 
 fn time_left(thread: TcbRef) -> u64 {
     let scheduler = &cpu().scheduler;
-    let slice = if scheduler.slice_owner.get() == Some(thread) { &scheduler.slice_left_us } else { &thread.slice_left_us };
+    let slice = if scheduler.slice_owner.get() == Some(thread) {
+        &scheduler.slice_left_us
+    } else {
+        &thread.slice_left_us
+    };
     u64::from(period(slice.get()).0) << 16 | u64::from(period(thread.quantum_left_us.get()).0)
 }
 

@@ -4,10 +4,10 @@ use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
 
 use super::{grant_slice, pick, requeue};
 use crate::arch::{TcbRef, cpu, current};
+use crate::clock;
 use crate::ipc;
 use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
-use crate::clock;
 
 /// A timer interrupt while `running` had the processor: who has it now.
 #[must_use]
@@ -74,7 +74,8 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
 fn delays(running: TcbRef, best: TcbRef) -> bool {
     let Some(utcb) = Utcb::of(running) else { return false };
     let delay_us = running.max_delay_us.get();
-    let may = utcb.flags() & PREEMPT_DELAY != 0 && best.priority.get() <= running.sensitive_priority.get();
+    let may = utcb.flags() & PREEMPT_DELAY != 0
+        && best.priority.get() <= running.sensitive_priority.get();
     if !may || delay_us == 0 {
         return false;
     }
@@ -111,5 +112,8 @@ pub fn charge(now_us: u64) -> Option<TcbRef> {
 /// window of a transfer, an Unmap) it has no register frame to return through after
 /// a message; the next tick in user mode finds its quantum still used up.
 fn in_user_mode(thread: TcbRef) -> bool {
-    thread == current() && thread.is_ready() && thread.space().is_some() && thread.resume.get() == Resume::Frame
+    thread == current()
+        && thread.is_ready()
+        && thread.space().is_some()
+        && thread.resume.get() == Resume::Frame
 }

@@ -4,8 +4,8 @@ use abi::layout::USER_END;
 use abi::{CallError, Fpage, Rights, ThreadId};
 
 use super::SpaceRef;
-use crate::mem::space::Area;
 use crate::arch::TcbRef;
+use crate::mem::space::Area;
 use crate::thread;
 
 /// Smallest UTCB and KIP area, log2 bytes.
@@ -14,7 +14,12 @@ const AREA_BITS: u32 = 12;
 const MAX_BITS: u32 = 27;
 
 /// Carries out SpaceControl for `caller`; the old control word is always 0.
-pub fn space_control(caller: TcbRef, specifier: ThreadId, kip: Fpage, utcbs: Fpage) -> Result<(), CallError> {
+pub fn space_control(
+    caller: TcbRef,
+    specifier: ThreadId,
+    kip: Fpage,
+    utcbs: Fpage,
+) -> Result<(), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let member = thread::resolve(caller, specifier).ok_or(CallError::InvalidSpace)?;
     let space = member.space().ok_or(CallError::InvalidSpace)?;
@@ -44,7 +49,10 @@ fn area(fpage: Fpage) -> Area {
 
 fn is_area(fpage: Fpage) -> bool {
     let bits = fpage.bits();
-    !fpage.is_complete() && (AREA_BITS..=MAX_BITS).contains(&bits) && fpage.base() < USER_END && USER_END - fpage.base() >= fpage.size()
+    !fpage.is_complete()
+        && (AREA_BITS..=MAX_BITS).contains(&bits)
+        && fpage.base() < USER_END
+        && USER_END - fpage.base() >= fpage.size()
 }
 
 fn overlap(one: Fpage, other: Fpage) -> bool {

@@ -8,9 +8,15 @@ use crate::thread;
 
 /// Moves `pages` (negative: back) from the caller's quota to that of the task of
 /// `specifier`; returns the target's limit and use in pages.
-pub fn quota_control(caller: TcbRef, specifier: ThreadId, pages: i64) -> Result<(u64, u64), CallError> {
+pub fn quota_control(
+    caller: TcbRef,
+    specifier: ThreadId,
+    pages: i64,
+) -> Result<(u64, u64), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
-    let target = thread::resolve(caller, specifier).and_then(TcbRef::space).ok_or(CallError::InvalidSpace)?;
+    let target = thread::resolve(caller, specifier)
+        .and_then(TcbRef::space)
+        .ok_or(CallError::InvalidSpace)?;
     own.may_control(Some(target))?;
     let amount = pages.unsigned_abs();
     let (giver, taker) = if pages >= 0 { (own, target) } else { (target, own) };

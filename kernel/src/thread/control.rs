@@ -97,7 +97,12 @@ fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallEr
     made
 }
 
-fn create_in(caller: TcbRef, space: SpaceRef, scheduler: ThreadId, request: &Request) -> Result<(), CallError> {
+fn create_in(
+    caller: TcbRef,
+    space: SpaceRef,
+    scheduler: ThreadId,
+    request: &Request,
+) -> Result<(), CallError> {
     let active = !request.pager.is_nil();
     if active && !space.is_initialised() {
         return Err(CallError::InvalidSpace);
@@ -123,7 +128,12 @@ fn create_in(caller: TcbRef, space: SpaceRef, scheduler: ThreadId, request: &Req
     Ok(())
 }
 
-fn modify(caller: TcbRef, own: SpaceRef, thread: TcbRef, request: &Request) -> Result<(), CallError> {
+fn modify(
+    caller: TcbRef,
+    own: SpaceRef,
+    thread: TcbRef,
+    request: &Request,
+) -> Result<(), CallError> {
     let inactive = rendezvous::waits(thread) == Waits::Busy(Busy::Inactive);
     let target = match resolve(caller, request.space) {
         Some(member) => member.space(),

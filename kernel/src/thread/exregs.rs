@@ -32,7 +32,11 @@ pub struct Registers {
 /// Exchanges registers of `dest`; returns the thread's other name and the old values,
 /// or `None` if the caller names no active thread that it may touch.
 #[must_use]
-pub fn exchange_registers(caller: TcbRef, dest: ThreadId, new: &Registers) -> Option<(ThreadId, Registers)> {
+pub fn exchange_registers(
+    caller: TcbRef,
+    dest: ThreadId,
+    new: &Registers,
+) -> Option<(ThreadId, Registers)> {
     let thread = resolve(caller, dest)?;
     let utcb = Utcb::of(thread)?;
     if rendezvous::waits(thread) == Waits::Busy(Busy::Inactive) || !may(caller, thread) {
@@ -41,7 +45,11 @@ pub fn exchange_registers(caller: TcbRef, dest: ThreadId, new: &Registers) -> Op
     let old = read(thread, utcb);
     write(thread, utcb, new);
     if new.control & (bit::ABORT_SEND | bit::ABORT_RECEIVE) != 0 {
-        cancel::cancel(thread, new.control & bit::ABORT_SEND != 0, new.control & bit::ABORT_RECEIVE != 0);
+        cancel::cancel(
+            thread,
+            new.control & bit::ABORT_SEND != 0,
+            new.control & bit::ABORT_RECEIVE != 0,
+        );
     }
     if new.control & bit::HALT_VALID != 0 {
         if new.control & bit::HALT != 0 { halt(thread) } else { resume(thread) }
@@ -55,7 +63,8 @@ fn may(caller: TcbRef, thread: TcbRef) -> bool {
     if caller.same_space(thread) {
         return true;
     }
-    let pagers = super::lookup(handler_of(thread, utcb::PAGER)).is_some_and(|pager| pager.same_space(caller));
+    let pagers = super::lookup(handler_of(thread, utcb::PAGER))
+        .is_some_and(|pager| pager.same_space(caller));
     pagers || caller.space().is_some_and(|space| space.may_control(thread.space()).is_ok())
 }
 
@@ -64,7 +73,9 @@ fn read(thread: TcbRef, utcb: Utcb) -> Registers {
     let (sending, receiving) = cancel::phases(thread);
     let halted = thread.halted.get() || rendezvous::waits(thread) == Waits::Busy(Busy::Halted);
     let mut control = 0;
-    for (set, value) in [(halted, bit::HALT), (receiving, bit::ABORT_RECEIVE), (sending, bit::ABORT_SEND)] {
+    for (set, value) in
+        [(halted, bit::HALT), (receiving, bit::ABORT_RECEIVE), (sending, bit::ABORT_SEND)]
+    {
         if set {
             control |= value;
         }

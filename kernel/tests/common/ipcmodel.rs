@@ -36,8 +36,15 @@ pub enum Outcome {
 pub enum State {
     Ready,
     /// Since `arrival`.
-    Sending { ipc: Ipc, to: ThreadId, arrival: u64 },
-    Receiving { from: ThreadId, timed: bool },
+    Sending {
+        ipc: Ipc,
+        to: ThreadId,
+        arrival: u64,
+    },
+    Receiving {
+        from: ThreadId,
+        timed: bool,
+    },
 }
 
 /// One thread.
@@ -98,7 +105,9 @@ impl Model {
                 self.deliver(who, receiver, ipc.word);
                 self.receive(who, ipc);
             }
-            _ if ipc.send == Patience::Zero => self.end(who, Outcome::Failed(IpcErrorKind::Timeout, Phase::Send)),
+            _ if ipc.send == Patience::Zero => {
+                self.end(who, Outcome::Failed(IpcErrorKind::Timeout, Phase::Send))
+            }
             _ => {
                 self.arrivals += 1;
                 self.threads[who].state = State::Sending { ipc, to, arrival: self.arrivals };
@@ -118,17 +127,27 @@ impl Model {
         }
         match ipc.receive {
             Patience::Zero => self.end(who, Outcome::Failed(IpcErrorKind::Timeout, Phase::Receive)),
-            patience => self.threads[who].state = State::Receiving { from, timed: patience == Patience::Timed },
+            patience => {
+                self.threads[who].state =
+                    State::Receiving { from, timed: patience == Patience::Timed }
+            }
         }
     }
 
     /// Of those who wait to send to `who` and fit, the one who came first.
     fn first_sender(&self, who: usize, from: ThreadId) -> Option<(usize, Ipc)> {
-        let waiting = self.threads.iter().enumerate().filter_map(|(index, thread)| match thread.state {
-            State::Sending { ipc, to, arrival } if thread.alive && to == self.threads[who].id => Some((arrival, index, ipc)),
-            _ => None,
-        });
-        let first = waiting.filter(|(_, sender, _)| self.fits(who, from, *sender)).min_by_key(|(arrival, ..)| *arrival);
+        let waiting =
+            self.threads.iter().enumerate().filter_map(|(index, thread)| match thread.state {
+                State::Sending { ipc, to, arrival }
+                    if thread.alive && to == self.threads[who].id =>
+                {
+                    Some((arrival, index, ipc))
+                }
+                _ => None,
+            });
+        let first = waiting
+            .filter(|(_, sender, _)| self.fits(who, from, *sender))
+            .min_by_key(|(arrival, ..)| *arrival);
         first.map(|(_, sender, ipc)| (sender, ipc))
     }
 
@@ -150,7 +169,9 @@ impl Model {
     pub fn expire(&mut self) {
         for who in 0..self.threads.len() {
             match self.threads[who].state {
-                State::Sending { ipc, .. } if ipc.send == Patience::Timed => self.break_off(who, IpcErrorKind::Timeout),
+                State::Sending { ipc, .. } if ipc.send == Patience::Timed => {
+                    self.break_off(who, IpcErrorKind::Timeout)
+                }
                 State::Receiving { timed: true, .. } => self.break_off(who, IpcErrorKind::Timeout),
                 _ => {}
             }
@@ -162,8 +183,12 @@ impl Model {
         let gone = self.threads[who].id;
         for other in (0..self.threads.len()).filter(|other| *other != who) {
             match self.threads[other].state {
-                State::Sending { to, .. } if to == gone => self.break_off(other, IpcErrorKind::NonExisting),
-                State::Receiving { from, .. } if from == gone => self.break_off(other, IpcErrorKind::NonExisting),
+                State::Sending { to, .. } if to == gone => {
+                    self.break_off(other, IpcErrorKind::NonExisting)
+                }
+                State::Receiving { from, .. } if from == gone => {
+                    self.break_off(other, IpcErrorKind::NonExisting)
+                }
                 _ => {}
             }
         }
@@ -191,18 +216,27 @@ impl Model {
             id => self.index(id).map_or(7, |index| index as u64),
         };
         let mut arrivals: Vec<u64> = Vec::new();
-        let mut essence: Vec<u64> = self.threads.iter().map(|thread| {
-            let state = match thread.state {
-                State::Ready => 0,
-                State::Receiving { from, timed } => 1 | name(from) << 8 | u64::from(timed) << 16,
-                State::Sending { ipc, to, arrival } => {
-                    arrivals.push(arrival);
-                    let then = ipc.from.map_or(15, name);
-                    2 | name(to) << 8 | then << 12 | (ipc.send as u64) << 16 | (ipc.receive as u64) << 20
-                }
-            };
-            state << 2 | u64::from(thread.alive) << 1 | u64::from(thread.halted)
-        }).collect();
+        let mut essence: Vec<u64> = self
+            .threads
+            .iter()
+            .map(|thread| {
+                let state = match thread.state {
+                    State::Ready => 0,
+                    State::Receiving { from, timed } => {
+                        1 | name(from) << 8 | u64::from(timed) << 16
+                    }
+                    State::Sending { ipc, to, arrival } => {
+                        arrivals.push(arrival);
+                        let then = ipc.from.map_or(15, name);
+                        2 | name(to) << 8
+                            | then << 12
+                            | (ipc.send as u64) << 16
+                            | (ipc.receive as u64) << 20
+                    }
+                };
+                state << 2 | u64::from(thread.alive) << 1 | u64::from(thread.halted)
+            })
+            .collect();
         let rank = |arrival: &u64| arrivals.iter().filter(|other| *other < arrival).count() as u64;
         essence.extend(arrivals.iter().map(rank));
         essence

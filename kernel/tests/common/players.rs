@@ -37,7 +37,11 @@ const LABEL: u64 = 0xABC;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// A thread calls Ipc, on the fast path where that serves it, or only on the complete one.
-    Ipc { who: usize, ipc: Ipc, fast: bool },
+    Ipc {
+        who: usize,
+        ipc: Ipc,
+        fast: bool,
+    },
     Cancel(usize),
     Halt(usize),
     Resume(usize),
@@ -67,7 +71,9 @@ impl Players {
         set_current(start::make_idle(0));
         machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
         machine.spaces[0].task.privileged.set(true);
-        let areas = |kip: u64| (Fpage::memory(kip, 12, Rights::NONE), Fpage::memory(UTCBS, 18, Rights::NONE));
+        let areas = |kip: u64| {
+            (Fpage::memory(kip, 12, Rights::NONE), Fpage::memory(UTCBS, 18, Rights::NONE))
+        };
         for (space, index) in machine.spaces.iter().zip(0..) {
             let (kip, utcbs) = areas(0xBFF0_0000);
             control::initialise(*space, kip, utcbs).expect("quota suffices");
@@ -75,7 +81,8 @@ impl Players {
             lifecycle::create(id, *space, id).expect("quota suffices");
         }
         let controller = make(ThreadId::global(CONTROLLER, 1), machine.spaces[0], 0);
-        let spaces: Vec<SpaceRef> = places.iter().map(|place| machine.spaces[1 + *place as usize]).collect();
+        let spaces: Vec<SpaceRef> =
+            places.iter().map(|place| machine.spaces[1 + *place as usize]).collect();
         let mut players = Self {
             _machine: machine,
             spaces,
@@ -91,7 +98,13 @@ impl Players {
             let thread = make(id, players.spaces[index], index);
             let local = ThreadId(thread.utcb.get());
             players.model.threads.push(Thread {
-                id, local, space: *place, alive: true, halted: false, state: State::Ready, outcome: None,
+                id,
+                local,
+                space: *place,
+                alive: true,
+                halted: false,
+                state: State::Ready,
+                outcome: None,
             });
         }
         set_current(players.controller);
@@ -119,7 +132,9 @@ impl Players {
     pub fn possible(&self, step: Step) -> bool {
         let threads = &self.model.threads;
         match step {
-            Step::Ipc { who, .. } => threads[who].alive && !threads[who].halted && threads[who].state == State::Ready,
+            Step::Ipc { who, .. } => {
+                threads[who].alive && !threads[who].halted && threads[who].state == State::Ready
+            }
             Step::Cancel(who) => threads[who].alive && threads[who].state != State::Ready,
             Step::Halt(who) => threads[who].alive && !threads[who].halted,
             Step::Resume(who) => threads[who].alive && threads[who].halted,
@@ -218,7 +233,13 @@ impl Players {
         // An unchanged version does not name the space: the anchor does.
         let place = lookup(ThreadId::global(dest.number(), dest.version()));
         let space = if space.is_nil() || place.is_some() { space } else { dest };
-        let request = Request { dest, pager: ThreadId::NIL, scheduler: ThreadId::NIL, space, utcb_location: !0 };
+        let request = Request {
+            dest,
+            pager: ThreadId::NIL,
+            scheduler: ThreadId::NIL,
+            space,
+            utcb_location: !0,
+        };
         assert!(thread_control(self.controller, &request).is_ok(), "the controller is privileged");
     }
 
@@ -227,7 +248,9 @@ impl Players {
         let waits_in_kernel = |thread: &TcbRef| {
             thread.is_ready() && matches!(thread.resume.get(), Resume::Transfer | Resume::Receive)
         };
-        while let Some(thread) = (0..self.spaces.len()).filter_map(|who| self.tcb(who)).find(waits_in_kernel) {
+        while let Some(thread) =
+            (0..self.spaces.len()).filter_map(|who| self.tcb(who)).find(waits_in_kernel)
+        {
             give_processor(thread);
             let next = resume::resume(thread);
             assert!(next.is_ready(), "{} is to run and is not ready", next.id.get());
@@ -240,7 +263,10 @@ impl Players {
         for (who, model) in self.model.threads.iter().enumerate() {
             let thread = lookup(model.id);
             if thread.is_some() != model.alive {
-                return Err(format!("thread {who} should {}live", if model.alive { "" } else { "not " }));
+                return Err(format!(
+                    "thread {who} should {}live",
+                    if model.alive { "" } else { "not " }
+                ));
             }
             let Some(thread) = thread else { continue };
             let (got, want) = (seen(thread), wanted(model));
@@ -249,7 +275,10 @@ impl Players {
             }
             let outcome = (model.state == State::Ready).then_some(model.outcome).flatten();
             if outcome.is_some_and(|outcome| outcome_of(thread, outcome) != outcome) {
-                return Err(format!("thread {who} got {:?} and should have {outcome:?}", outcome_of(thread, model.outcome.unwrap())));
+                return Err(format!(
+                    "thread {who} got {:?} and should have {outcome:?}",
+                    outcome_of(thread, model.outcome.unwrap())
+                ));
             }
         }
         // Memory is walked now and then only: messages without items do not touch it.
@@ -288,7 +317,8 @@ fn outcome_of(thread: TcbRef, like: Outcome) -> Outcome {
     let utcb = Utcb::of(thread).expect("it is active");
     let tag = MsgTag(utcb.mr(0));
     if tag.is_error() {
-        let error = IpcError::decode(utcb.word(ERROR_CODE)).expect("a failed IPC has an error code");
+        let error =
+            IpcError::decode(utcb.word(ERROR_CODE)).expect("a failed IPC has an error code");
         return Outcome::Failed(error.kind, error.phase);
     }
     if like == Outcome::Sent && thread.result_from.get().is_nil() {

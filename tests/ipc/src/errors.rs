@@ -32,7 +32,13 @@ pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
 const LATE_US: u64 = 2 * 1953 + 1024;
 
 /// `failed`, and MR0 exactly.
-fn failed_with_tag(puppet: &Puppet, step: usize, kind: IpcErrorKind, phase: Phase, tag: u64) -> Verdict {
+fn failed_with_tag(
+    puppet: &Puppet,
+    step: usize,
+    kind: IpcErrorKind,
+    phase: Phase,
+    tag: u64,
+) -> Verdict {
     failed(puppet, step, kind, phase, 0)?;
     same!(format_args!("MR0 after {kind:?} in {phase:?}"), puppet.outcome(step).mr[0], tag);
     Ok(())
@@ -74,13 +80,17 @@ fn old_version(stage: &Stage) -> Verdict {
     settle();
     a.start(&[Order::send(spare.id), pattern(Order::send(next.id), 3, 3)]);
     settle();
-    let verdict = failed(&a, 0, IpcErrorKind::NonExisting, Phase::Send, 0).and_then(|()| arrived(&next, 0, a.id, 3, 3));
+    let verdict = failed(&a, 0, IpcErrorKind::NonExisting, Phase::Send, 0)
+        .and_then(|()| arrived(&next, 0, a.id, 3, 3));
     let _ = runtime::kernel::delete(next.id);
     verdict
 }
 
 fn refused() -> crate::verdict::Complaint {
-    crate::verdict::Complaint::new(format_args!("creating a thread was refused with error {}", runtime::utcb::error_code()))
+    crate::verdict::Complaint::new(format_args!(
+        "creating a thread was refused with error {}",
+        runtime::utcb::error_code()
+    ))
 }
 
 fn send_zero(stage: &Stage) -> Verdict {
@@ -176,7 +186,10 @@ fn points(stage: &Stage) -> Verdict {
         pause(ahead_us + 2 * LATE_US);
         failed(&a, 0, IpcErrorKind::Timeout, Phase::Receive, 0)?;
         let ended_us = a.outcome(0).ended_us;
-        ensure!(ended_us >= at_us && ended_us <= at_us + LATE_US, "the point {at_us} us was noticed at {ended_us} us");
+        ensure!(
+            ended_us >= at_us && ended_us <= at_us + LATE_US,
+            "the point {at_us} us was noticed at {ended_us} us"
+        );
     }
     // A point that is over.
     let now_us = runtime::clock::now_us();
@@ -209,7 +222,11 @@ fn cancel_send(stage: &Stage) -> Verdict {
         a.order(order);
         settle();
         // Aborting the other phase does nothing.
-        same!("the control word of a polling thread", a.abort(exregs::ABORT_RECEIVE), exregs::ABORT_SEND);
+        same!(
+            "the control word of a polling thread",
+            a.abort(exregs::ABORT_RECEIVE),
+            exregs::ABORT_SEND
+        );
         settle();
         ensure!(a.done() == 0, "aborting its receive phase ended a send");
         let _ = a.abort(exregs::ABORT_SEND);
@@ -228,7 +245,11 @@ fn cancel_receive(stage: &Stage) -> Verdict {
         for limit in [Time::NEVER, Time::micros(10_000_000)] {
             a.order(Order::receive(from).within(Time::NEVER, limit));
             settle();
-            same!("the control word of a waiting thread", a.abort(exregs::ABORT_SEND), exregs::ABORT_RECEIVE);
+            same!(
+                "the control word of a waiting thread",
+                a.abort(exregs::ABORT_SEND),
+                exregs::ABORT_RECEIVE
+            );
             settle();
             ensure!(a.done() == 0, "aborting its send phase ended a receive");
             let _ = a.abort(exregs::ABORT_RECEIVE);

@@ -2,16 +2,15 @@
 //! either side, aborts, deletions, preemption (X.2 4.5, 4.9, 4.12).
 
 use abi::syscall::exregs;
-use abi::{IpcErrorKind, Phase, Rights, StringItem, ThreadId, Time};
+use abi::{IpcErrorKind, Phase, Rights, StringItem, Time};
 use runtime::kernel;
-use runtime::syscall::ThreadRegisters;
 
 use crate::forms::{PAIRS, failed, succeeded, together};
-use crate::puppet::{self, Order, Puppet};
+use crate::puppet::{self, Order};
 use crate::raw::{differs, fill};
 use crate::stage::{Stage, pause, set_priority, settle};
 use crate::strings::{SENT, Scene, TARGET};
-use crate::verdict::{Complaint, Verdict};
+use crate::verdict::Verdict;
 use crate::{ensure, pager, same};
 
 /// The tests.
@@ -23,9 +22,6 @@ pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
     ("transfer_timeout_expires", timeout_expires),
     ("transfer_timeout_never", timeout_never),
     ("aborted_while_a_page_is_missing", aborted),
-    ("partner_deleted_while_a_page_is_missing", partner_deleted),
-    ("pager_deleted_while_a_page_is_missing", pager_deleted),
-    ("space_deleted_while_a_page_is_missing", space_deleted),
     ("receive_phase_after_a_faulting_send", receive_after),
     ("others_run_during_a_long_copy", preemption),
 ];
@@ -33,33 +29,33 @@ pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
 /// Bytes of the string; its third page is where pages are missing.
 const LEN: u64 = 5 * 4096;
 /// Bytes that go before the missing page.
-const BEFORE_GAP: u64 = 2 * 4096;
-const ORDINARY: fn(&Scene) -> (Order, Order) = |scene| {
+pub const BEFORE_GAP: u64 = 2 * 4096;
+pub const ORDINARY: fn(&Scene) -> (Order, Order) = |scene| {
     let send = Order::send(scene.receiver.id).label(3).string(scene.memory, LEN);
     (send, Order::wait().buffer(scene.memory + TARGET, LEN))
 };
 
 /// Where a page is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Gap {
+pub enum Gap {
     Sender,
     Receiver,
 }
 
 impl Gap {
-    const BOTH: [Self; 2] = [Self::Sender, Self::Receiver];
+    pub const BOTH: [Self; 2] = [Self::Sender, Self::Receiver];
 
-    fn address(self, scene: &Scene) -> u64 {
+    pub fn address(self, scene: &Scene) -> u64 {
         scene.memory + BEFORE_GAP + if self == Self::Receiver { TARGET } else { 0 }
     }
 }
 
 /// The pairs that have no memory of their own, so that all their pages can be missing.
-fn pairs() -> impl Iterator<Item = (usize, usize)> {
+pub fn pairs() -> impl Iterator<Item = (usize, usize)> {
     PAIRS.into_iter().filter(|pair| pair.0 >= 4 && pair.1 >= 4)
 }
 
-fn scene(stage: &Stage, pair: (usize, usize)) -> Scene {
+pub fn scene(stage: &Stage, pair: (usize, usize)) -> Scene {
     stage.reset();
     stage.unmap_memory();
     let memory = stage.memory.base();
@@ -68,20 +64,23 @@ fn scene(stage: &Stage, pair: (usize, usize)) -> Scene {
 }
 
 /// Plays an ordinary transfer, during which the page at the gap never comes.
-fn stuck(stage: &Stage, scene: &Scene, gap: Gap, send: Order, receive: Order) -> Verdict {
+pub fn stuck(stage: &Stage, scene: &Scene, gap: Gap, send: Order, receive: Order) -> Verdict {
     let address = gap.address(scene);
     pager::leave_unanswered(address, address + 4096);
     scene.play(send, receive);
     let waits = scene.sender.done() == 0 && scene.receiver.done() == 0;
     ensure!(waits, "the transfer went on without the page missing at the {gap:?}");
     let violations = crate::stage::violations();
-    ensure!(violations == 0, "the kernel found {violations} broken invariants in a transfer that waits for a page");
+    ensure!(
+        violations == 0,
+        "the kernel found {violations} broken invariants in a transfer that waits for a page"
+    );
     let _ = stage;
     Ok(())
 }
 
 /// Runs `test` for each pair and gap; afterwards all faults are answered again.
-fn for_gaps(stage: &Stage, test: impl Fn(&Scene, Gap) -> Verdict) -> Verdict {
+pub fn for_gaps(stage: &Stage, test: impl Fn(&Scene, Gap) -> Verdict) -> Verdict {
     for pair in pairs() {
         for gap in Gap::BOTH {
             let scene = scene(stage, pair);
@@ -102,7 +101,10 @@ fn one_fault(stage: &Stage, gap: Gap) -> Verdict {
         scene.play(send, receive);
         succeeded(&scene.sender, 0)?;
         succeeded(&scene.receiver, 0)?;
-        ensure!(differs(scene.memory + TARGET, LEN, SENT, 0).is_none(), "the string did not arrive whole");
+        ensure!(
+            differs(scene.memory + TARGET, LEN, SENT, 0).is_none(),
+            "the string did not arrive whole"
+        );
         same!("the number of faults on one page", pager::faults(), 1);
         let (fault, thread) = pager::last();
         same!("the fault address", fault.address, address);
@@ -115,7 +117,11 @@ fn one_fault(stage: &Stage, gap: Gap) -> Verdict {
                 same!("the access", u64::from(fault.access.0), u64::from(Rights::W.0));
             }
             Gap::Sender => {
-                ensure!(fault.ip >> 63 == 1 && fault.ip != !0, "the IP {:#x} is no address of the kernel", fault.ip);
+                ensure!(
+                    fault.ip >> 63 == 1 && fault.ip != !0,
+                    "the IP {:#x} is no address of the kernel",
+                    fault.ip
+                );
                 same!("the access", u64::from(fault.access.0), u64::from(Rights::R.0));
             }
         }
@@ -163,7 +169,11 @@ fn timed_out(scene: &Scene, receivers: bool, offset: u64) -> Verdict {
 }
 
 fn timeout_zero(stage: &Stage) -> Verdict {
-    let cases = [(Time::ZERO, Time::NEVER, false), (Time::NEVER, Time::ZERO, true), (Time::ZERO, Time::ZERO, false)];
+    let cases = [
+        (Time::ZERO, Time::NEVER, false),
+        (Time::NEVER, Time::ZERO, true),
+        (Time::ZERO, Time::ZERO, false),
+    ];
     for pair in pairs() {
         for gap in Gap::BOTH {
             for (own, partner, receivers) in cases {
@@ -174,7 +184,10 @@ fn timeout_zero(stage: &Stage) -> Verdict {
                 let address = gap.address(&scene);
                 let _ = kernel::unmap(abi::Fpage::memory(address, 12, Rights::RWX));
                 let others = Time::micros(5);
-                scene.play(send.transfer_within(own, others), receive.transfer_within(others, partner));
+                scene.play(
+                    send.transfer_within(own, others),
+                    receive.transfer_within(others, partner),
+                );
                 timed_out(&scene, receivers, BEFORE_GAP)?;
             }
         }
@@ -184,12 +197,19 @@ fn timeout_zero(stage: &Stage) -> Verdict {
 
 fn timeout_expires(stage: &Stage) -> Verdict {
     let (short, long) = (Time::micros(6_000), Time::micros(60_000_000));
-    for (own, partner, receivers) in
-        [(short, Time::NEVER, false), (Time::NEVER, short, true), (short, long, false), (long, short, true), (short, short, false)]
-    {
+    for (own, partner, receivers) in [
+        (short, Time::NEVER, false),
+        (Time::NEVER, short, true),
+        (short, long, false),
+        (long, short, true),
+        (short, short, false),
+    ] {
         for_gaps(stage, |scene, gap| {
             let (send, receive) = ORDINARY(scene);
-            let (send, receive) = (send.transfer_within(own, Time::ZERO), receive.transfer_within(Time::ZERO, partner));
+            let (send, receive) = (
+                send.transfer_within(own, Time::ZERO),
+                receive.transfer_within(Time::ZERO, partner),
+            );
             stuck(stage, scene, gap, send, receive)?;
             pause(12_000);
             timed_out(scene, receivers, BEFORE_GAP)
@@ -203,13 +223,16 @@ fn timeout_never(stage: &Stage) -> Verdict {
         let (send, receive) = ORDINARY(scene);
         stuck(stage, scene, gap, send, receive)?;
         pause(50_000);
-        ensure!(scene.sender.done() == 0 && scene.receiver.done() == 0, "a transfer without timeouts ended");
+        ensure!(
+            scene.sender.done() == 0 && scene.receiver.done() == 0,
+            "a transfer without timeouts ended"
+        );
         Ok(())
     })
 }
 
 /// Complains unless both were told: aborted after the bytes before the gap.
-fn both_aborted(scene: &Scene) -> Verdict {
+pub fn both_aborted(scene: &Scene) -> Verdict {
     failed(&scene.sender, 0, IpcErrorKind::Aborted, Phase::Send, BEFORE_GAP)?;
     failed(&scene.receiver, 0, IpcErrorKind::Aborted, Phase::Receive, BEFORE_GAP)
 }
@@ -219,113 +242,20 @@ fn aborted(stage: &Stage) -> Verdict {
         for_gaps(stage, |scene, gap| {
             let (send, receive) = ORDINARY(scene);
             stuck(stage, scene, gap, send, receive)?;
-            let (thread, bit) = if of_sender { (scene.sender, exregs::ABORT_SEND) } else { (scene.receiver, exregs::ABORT_RECEIVE) };
-            same!("the control word in a transfer", thread.abort(exregs::ABORT_SEND | exregs::ABORT_RECEIVE & !bit), bit);
+            let (thread, bit) = if of_sender {
+                (scene.sender, exregs::ABORT_SEND)
+            } else {
+                (scene.receiver, exregs::ABORT_RECEIVE)
+            };
+            same!(
+                "the control word in a transfer",
+                thread.abort(exregs::ABORT_SEND | exregs::ABORT_RECEIVE & !bit),
+                bit
+            );
             let _ = thread.abort(bit);
             settle();
             both_aborted(scene)
         })?;
-    }
-    Ok(())
-}
-
-/// A scene in which one partner is a spare that can be deleted.
-fn with_spare(stage: &Stage, sender: bool, gap: Gap, pair: (usize, usize)) -> Verdict {
-    let whole = scene(stage, pair);
-    let spare = stage.create_spare(12, if sender { pair.0 } else { pair.1 }).map_err(|_| not_created())?;
-    let scene = if sender { Scene { sender: spare, ..whole } } else { Scene { receiver: spare, ..whole } };
-    let (send, receive) = ORDINARY(&scene);
-    let verdict = stuck(stage, &scene, gap, send, receive);
-    let _ = kernel::delete(spare.id);
-    settle();
-    verdict?;
-    let (left, phase) = if sender { (scene.receiver, Phase::Receive) } else { (scene.sender, Phase::Send) };
-    gone_or_aborted(&left, phase)
-}
-
-fn not_created() -> Complaint {
-    Complaint::new(format_args!("creating a thread was refused with error {}", runtime::utcb::error_code()))
-}
-
-/// The partner of a deleted thread learns it by error 2 or 7.
-fn gone_or_aborted(puppet: &Puppet, phase: Phase) -> Verdict {
-    ensure!(puppet.done() == 1, "puppet {} hangs after its partner was deleted", puppet.id);
-    let outcome = puppet.outcome(0);
-    match outcome.failure() {
-        Some(error) if error.phase == phase && [IpcErrorKind::Aborted, IpcErrorKind::NonExisting].contains(&error.kind) => {
-            same!("the offset", error.offset, if error.kind == IpcErrorKind::Aborted { BEFORE_GAP } else { 0 });
-            Ok(())
-        }
-        _ => Err(Complaint::new(format_args!(
-            "after its partner was deleted, puppet {} has tag {:#x} and error word {:#x}",
-            puppet.id, outcome.mr[0], outcome.error
-        ))),
-    }
-}
-
-fn partner_deleted(stage: &Stage) -> Verdict {
-    for pair in pairs() {
-        for gap in Gap::BOTH {
-            for sender in [true, false] {
-                let verdict = with_spare(stage, sender, gap, pair);
-                pager::leave_unanswered(0, 0);
-                verdict?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The raiser's pager: a spare that does not take the fault, or takes it and does
-/// not answer; then it is deleted.
-fn pager_deleted(stage: &Stage) -> Verdict {
-    for takes in [false, true] {
-        for_gaps(stage, |scene, gap| {
-            let spare = stage.create_spare(13, 0).map_err(|_| not_created())?;
-            let apart = !together(scene.sender.index, scene.receiver.index);
-            let raiser = if gap == Gap::Receiver && apart { scene.receiver } else { scene.sender };
-            let (send, receive) = ORDINARY(scene);
-            // Everything is mapped, except the page at the gap.
-            scene.play(send, receive);
-            let _ = kernel::unmap(abi::Fpage::memory(gap.address(scene), 12, Rights::RWX));
-            let pagers = |pager: ThreadId| {
-                raiser.exchange(ThreadRegisters { control: exregs::PAGER | exregs::DELIVER, pager: pager.0, ..Default::default() }).1.pager
-            };
-            let usual = ThreadId(pagers(spare.id));
-            if takes {
-                spare.order(Order::wait());
-            }
-            scene.play(send, receive);
-            let took = spare.done() == usize::from(takes);
-            let waits = scene.sender.done() == 0;
-            let _ = kernel::delete(spare.id);
-            settle();
-            let _ = pagers(usual);
-            ensure!(took && waits, "the page fault did not go to the pager set by ExchangeRegisters");
-            both_aborted(scene)
-        })?;
-    }
-    Ok(())
-}
-
-/// A whole space goes while one of its threads is in a transfer.
-fn space_deleted(stage: &Stage) -> Verdict {
-    for gap in Gap::BOTH {
-        for sender in [true, false] {
-            let whole = scene(stage, (4, 8));
-            let spare = stage.create_spare_space(14).map_err(|_| not_created())?;
-            let scene = if sender { Scene { sender: spare, ..whole } } else { Scene { receiver: spare, ..whole } };
-            let (send, receive) = ORDINARY(&scene);
-            let verdict = stuck(stage, &scene, gap, send, receive);
-            let _ = kernel::delete(spare.id);
-            settle();
-            pager::leave_unanswered(0, 0);
-            verdict?;
-            let (left, phase) = if sender { (scene.receiver, Phase::Receive) } else { (scene.sender, Phase::Send) };
-            gone_or_aborted(&left, phase)?;
-            let violations = crate::stage::violations();
-            ensure!(violations == 0, "the kernel found {violations} broken invariants after a space was deleted");
-        }
     }
     Ok(())
 }
@@ -336,7 +266,9 @@ fn receive_after(stage: &Stage) -> Verdict {
     for pair in pairs() {
         let scene = scene(stage, pair);
         let (near, third) = (together(pair.0, pair.1), stage.puppet(0));
-        let send = Order::new(scene.receiver.id, third.id).within(Time::NEVER, Time::micros(9_000)).string(scene.memory, LEN);
+        let send = Order::new(scene.receiver.id, third.id)
+            .within(Time::NEVER, Time::micros(9_000))
+            .string(scene.memory, LEN);
         scene.play(send, Order::receive(scene.sender.id).buffer(scene.memory + TARGET, LEN));
         succeeded(&scene.receiver, 0)?;
         same!("the sender's name", scene.receiver.outcome(0).from.0, scene.sender.name(near).0);
@@ -372,7 +304,10 @@ fn preemption(stage: &Stage) -> Verdict {
     let took_us = scene.sender.outcome(0).ended_us - scene.sender.outcome(0).began_us;
     ensure!(took_us > 12_000, "120 MiB were copied in {took_us} us: too fast for this test");
     let events: [(usize, usize); 4] = core::array::from_fn(puppet::event);
-    ensure!(events.iter().all(|event| event.0 == ticker.index), "a long copy kept a thread of higher priority from running: {events:?}");
+    ensure!(
+        events.iter().all(|event| event.0 == ticker.index),
+        "a long copy kept a thread of higher priority from running: {events:?}"
+    );
     for step in 0..4 {
         let outcome = ticker.outcome(step);
         let slept_us = outcome.ended_us - outcome.began_us;

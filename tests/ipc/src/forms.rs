@@ -46,10 +46,24 @@ pub fn word(seed: u64, at: usize) -> u64 {
 }
 
 /// Complains unless `receiver` got the pattern, from `sender`.
-pub fn arrived(receiver: &Puppet, step: usize, sender: ThreadId, seed: u64, words: usize) -> Verdict {
-    ensure!(receiver.done() > step, "receiver {} still waits in step {step} ({words} words)", receiver.id);
+pub fn arrived(
+    receiver: &Puppet,
+    step: usize,
+    sender: ThreadId,
+    seed: u64,
+    words: usize,
+) -> Verdict {
+    ensure!(
+        receiver.done() > step,
+        "receiver {} still waits in step {step} ({words} words)",
+        receiver.id
+    );
     let outcome = receiver.outcome(step);
-    same!("the tag received", outcome.mr[0], MsgTag::new(seed & 0xFFFF_FFFF_FFFF, words as u32, 0).0);
+    same!(
+        "the tag received",
+        outcome.mr[0],
+        MsgTag::new(seed & 0xFFFF_FFFF_FFFF, words as u32, 0).0
+    );
     same!("the sender received", outcome.from.0, sender.0);
     for at in 0..words {
         same!(format_args!("word {} of {words}", at + 1), outcome.mr[at + 1], word(seed, at));
@@ -72,21 +86,47 @@ pub fn kept(puppet: &Puppet, step: usize) -> Verdict {
 pub fn succeeded(puppet: &Puppet, step: usize) -> Verdict {
     ensure!(puppet.done() > step, "puppet {} still waits in step {step}", puppet.id);
     let outcome = puppet.outcome(step);
-    ensure!(!outcome.tag().is_error(), "puppet {} failed in step {step} with error word {:#x}", puppet.id, outcome.error);
+    ensure!(
+        !outcome.tag().is_error(),
+        "puppet {} failed in step {step} with error word {:#x}",
+        puppet.id,
+        outcome.error
+    );
     Ok(())
 }
 
 /// Complains unless step `step` of `puppet` failed so.
-pub fn failed(puppet: &Puppet, step: usize, kind: IpcErrorKind, phase: Phase, offset: u64) -> Verdict {
-    ensure!(puppet.done() > step, "puppet {} still waits in step {step}, expected {kind:?} while in {phase:?}", puppet.id);
+pub fn failed(
+    puppet: &Puppet,
+    step: usize,
+    kind: IpcErrorKind,
+    phase: Phase,
+    offset: u64,
+) -> Verdict {
+    ensure!(
+        puppet.done() > step,
+        "puppet {} still waits in step {step}, expected {kind:?} while in {phase:?}",
+        puppet.id
+    );
     let outcome = puppet.outcome(step);
-    ensure!(outcome.tag().is_error(), "puppet {} succeeded, expected {kind:?} while in {phase:?}", puppet.id);
-    same!(format_args!("the error word ({kind:?})"), outcome.error, abi::IpcError { kind, phase, offset }.word());
+    ensure!(
+        outcome.tag().is_error(),
+        "puppet {} succeeded, expected {kind:?} while in {phase:?}",
+        puppet.id
+    );
+    same!(
+        format_args!("the error word ({kind:?})"),
+        outcome.error,
+        abi::IpcError { kind, phase, offset }.word()
+    );
     kept(puppet, step)
 }
 
 /// Runs `test` for each pair, on both paths.
-fn for_pairs(stage: &Stage, test: impl Fn(Puppet, Puppet, bool, fn(Order) -> Order) -> Verdict) -> Verdict {
+fn for_pairs(
+    stage: &Stage,
+    test: impl Fn(Puppet, Puppet, bool, fn(Order) -> Order) -> Verdict,
+) -> Verdict {
     for (a, b) in PAIRS {
         for path in PATHS {
             stage.reset();
@@ -127,7 +167,11 @@ fn send_first(stage: &Stage) -> Verdict {
 
 fn call_and_reply_wait(stage: &Stage) -> Verdict {
     for_pairs(stage, |a, b, near, path| {
-        b.start(&[path(Order::wait()), path(pattern(Order::reply_wait(a.id), 2, 7)), path(pattern(Order::reply_wait(a.id), 4, 20))]);
+        b.start(&[
+            path(Order::wait()),
+            path(pattern(Order::reply_wait(a.id), 2, 7)),
+            path(pattern(Order::reply_wait(a.id), 4, 20)),
+        ]);
         settle();
         a.start(&[path(pattern(Order::call(b.id), 1, 3)), path(pattern(Order::call(b.id), 3, 63))]);
         settle();
@@ -161,7 +205,10 @@ fn two_partners(stage: &Stage) -> Verdict {
 fn words(stage: &Stage) -> Verdict {
     for_pairs(stage, |a, b, near, path| {
         for count in 0..=63 {
-            b.start(&[path(Order::wait()), path(pattern(Order::reply_wait(a.id), 200 + count as u64, 63 - count))]);
+            b.start(&[
+                path(Order::wait()),
+                path(pattern(Order::reply_wait(a.id), 200 + count as u64, 63 - count)),
+            ]);
             settle();
             a.order(path(pattern(Order::call(b.id), 100 + count as u64, count)));
             settle();
@@ -178,7 +225,11 @@ fn names(stage: &Stage) -> Verdict {
         for from in [a.id, a.local, ThreadId::ANY, ThreadId::ANY_LOCAL] {
             b.order(Order::receive(from).by(stub::LIPC));
             settle();
-            a.order(pattern(Order::call(to), 9, 2).by(if from.is_local() { stub::IPC } else { stub::LIPC }));
+            a.order(pattern(Order::call(to), 9, 2).by(if from.is_local() {
+                stub::IPC
+            } else {
+                stub::LIPC
+            }));
             settle();
             // However anyone was addressed: local inside one space.
             arrived(&b, 0, a.local, 9, 2)?;

@@ -68,7 +68,9 @@ fn mapped(phys: u64, puppet: &Puppet) -> Option<(u64, u64)> {
 /// Complains unless the frame at `phys` is mapped at `address`, with these rights.
 fn is_mapped(phys: u64, puppet: &Puppet, address: u64, rights: Rights) -> Verdict {
     let Some((at, with)) = mapped(phys, puppet) else {
-        return Err(crate::verdict::Complaint::new(format_args!("frame {phys:#x} is not mapped in the receiver's space")));
+        return Err(crate::verdict::Complaint::new(format_args!(
+            "frame {phys:#x} is not mapped in the receiver's space"
+        )));
     };
     same!(format_args!("the address of frame {phys:#x}"), at, address);
     same!(format_args!("the rights of frame {phys:#x}"), with, u64::from(rights.0));
@@ -84,7 +86,14 @@ fn is_unmapped(phys: u64, puppet: &Puppet) -> Verdict {
 /// Window base + (send base mod window size), aligned down to the send size.
 fn smaller(stage: &Stage) -> Verdict {
     let memory = stage.memory.base();
-    for (bits, send_base) in [(12, 0), (12, 0x5000), (12, 0x1234_5000 + (1 << WINDOW_BITS)), (14, 0x7000), (16, 0xF_F000), (20, 0x3000)] {
+    for (bits, send_base) in [
+        (12, 0),
+        (12, 0x5000),
+        (12, 0x1234_5000 + (1 << WINDOW_BITS)),
+        (14, 0x7000),
+        (16, 0xF_F000),
+        (20, 0x3000),
+    ] {
         let (a, b) = actors(stage);
         let fpage = Fpage::memory(memory + (1 << 20), bits, Rights::RW);
         let item = MapItem::map(fpage, send_base).words();
@@ -111,7 +120,12 @@ fn larger(stage: &Stage) -> Verdict {
         let bits = 16;
         let fpage = Fpage::memory(memory + (2 << 20), bits, Rights::RX);
         let narrow = Fpage::memory(WINDOW, window_bits, Rights::NONE);
-        play(a, b, Order::send(b.id).item(&MapItem::map(fpage, send_base).words()), Order::wait().window(narrow));
+        play(
+            a,
+            b,
+            Order::send(b.id).item(&MapItem::map(fpage, send_base).words()),
+            Order::wait().window(narrow),
+        );
         succeeded(&a, 0)?;
         let chosen = (send_base & ((1 << bits) - 1)) >> window_bits << window_bits;
         for page in (0..1u64 << bits).step_by(4096) {
@@ -139,7 +153,8 @@ fn complete(stage: &Stage) -> Verdict {
 /// From the second space, which has the page read-only, to the third.
 fn rights(stage: &Stage) -> Verdict {
     let phys = stage.memory.base() + (4 << 20);
-    for (has, asks) in [(Rights::R, Rights::RWX), (Rights::RX, Rights::RW), (Rights::RW, Rights::R)] {
+    for (has, asks) in [(Rights::R, Rights::RWX), (Rights::RX, Rights::RW), (Rights::RW, Rights::R)]
+    {
         let (a, b) = actors(stage);
         let middle = stage.puppet(4);
         let first = MapItem::map(Fpage::memory(phys, 12, has), phys).words();
@@ -209,9 +224,16 @@ fn mixed(stage: &Stage) -> Verdict {
     let (a, b) = actors(stage);
     let memory = stage.memory.base();
     fill(memory, 5000, SENT, 0);
-    let map = |page: u64, base: u64| MapItem::map(Fpage::memory(memory + page, 12, Rights::R), base).words();
+    let map = |page: u64, base: u64| {
+        MapItem::map(Fpage::memory(memory + page, 12, Rights::R), base).words()
+    };
     let (first, last) = (map(6 << 20, 0x1000), map(7 << 20, 0x3000));
-    let send = Order::send(b.id).label(1).words(&[11, 12, 13]).item(&first).string(memory, 5000).item(&last);
+    let send = Order::send(b.id)
+        .label(1)
+        .words(&[11, 12, 13])
+        .item(&first)
+        .string(memory, 5000)
+        .item(&last);
     play(a, b, send, Order::wait().window(window()).buffer(memory + TARGET, 5000));
     succeeded(&a, 0)?;
     succeeded(&b, 0)?;
@@ -220,7 +242,10 @@ fn mixed(stage: &Stage) -> Verdict {
     ensure!(outcome.mr[1..10] == send.mr[1..10], "words or items did not arrive as they were sent");
     is_mapped(memory + (6 << 20), &b, WINDOW + 0x1000, Rights::R)?;
     is_mapped(memory + (7 << 20), &b, WINDOW + 0x3000, Rights::R)?;
-    ensure!(differs(memory + TARGET, 5000, SENT, 0).is_none(), "the string between two map items did not arrive");
+    ensure!(
+        differs(memory + TARGET, 5000, SENT, 0).is_none(),
+        "the string between two map items did not arrive"
+    );
     Ok(())
 }
 

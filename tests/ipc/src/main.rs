@@ -7,10 +7,12 @@
 #![no_std]
 #![no_main]
 
+mod deletions;
 mod errors;
 mod faults;
 mod forms;
 mod items;
+mod order;
 mod pager;
 mod partners;
 mod paths;
@@ -31,11 +33,12 @@ boot_entry!(main);
 /// A group: its name and its tests.
 type Group = (&'static str, &'static [(&'static str, fn(&Stage) -> Verdict)]);
 
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 10] = [
     ("forms", forms::TESTS),
     ("errors", errors::TESTS),
     ("strings", strings::TESTS),
     ("faults", faults::TESTS),
+    ("deletions", deletions::TESTS),
     ("items", items::TESTS),
     ("partners", partners::TESTS),
     ("speed", speed::TESTS),
@@ -53,8 +56,10 @@ fn main() -> ! {
     let stage = match Stage::build() {
         Ok(stage) => stage,
         Err(what) => {
-            direct_println!("test stage ... FAILED: {what} was refused; the kernel's error code is {}",
-                runtime::utcb::error_code());
+            direct_println!(
+                "test stage ... FAILED: {what} was refused; the kernel's error code is {}",
+                runtime::utcb::error_code()
+            );
             direct_println!("tests done");
             raw::exit(FAILED)
         }
@@ -62,7 +67,9 @@ fn main() -> ! {
     let mut failures: usize = GROUPS.iter().map(|group| run(&stage, group)).sum();
     if !raw::stack_sufficed() {
         failures += 1;
-        direct_println!("test stage::stack ... FAILED: the conductor used up its stack; keep large values in statics");
+        direct_println!(
+            "test stage::stack ... FAILED: the conductor used up its stack; keep large values in statics"
+        );
     }
     direct_println!("tests done");
     raw::exit(if failures == 0 { PASSED } else { FAILED })
@@ -85,7 +92,9 @@ fn run(stage: &Stage, (group, tests): &Group) -> usize {
     if violations == 0 {
         direct_println!("test {group}::kernel_checker ... ok");
     } else {
-        direct_println!("test {group}::kernel_checker ... FAILED: the kernel found {violations} broken invariants");
+        direct_println!(
+            "test {group}::kernel_checker ... FAILED: the kernel found {violations} broken invariants"
+        );
     }
     failures + usize::from(violations != 0)
 }

@@ -30,7 +30,11 @@ fn got(b: &Puppet, name: ThreadId, real: Option<ThreadId>) -> Verdict {
     succeeded(b, 0)?;
     let outcome = b.outcome(0);
     same!("the sender's name", outcome.from.0, name.0);
-    same!("the flag p", outcome.mr[0] & 0xF000, if real.is_some() { MsgTag::PROPAGATED } else { 0 });
+    same!(
+        "the flag p",
+        outcome.mr[0] & 0xF000,
+        if real.is_some() { MsgTag::PROPAGATED } else { 0 }
+    );
     if let Some(real) = real {
         same!("the actual sender", outcome.actual_sender.0, real.0);
     }
@@ -100,7 +104,10 @@ fn matches(stage: &Stage) -> Verdict {
     b.order(Order::receive(stage.puppet(0).id));
     settle();
     propagated(&a, &b, v.id);
-    ensure!(b.done() == 0 && a.done() == 0, "a closed wait for another thread took a propagated message");
+    ensure!(
+        b.done() == 0 && a.done() == 0,
+        "a closed wait for another thread took a propagated message"
+    );
     Ok(())
 }
 
@@ -128,7 +135,10 @@ fn retargets(stage: &Stage) -> Verdict {
 }
 
 fn refused() -> Complaint {
-    Complaint::new(format_args!("creating a thread was refused with error {}", runtime::utcb::error_code()))
+    Complaint::new(format_args!(
+        "creating a thread was refused with error {}",
+        runtime::utcb::error_code()
+    ))
 }
 
 fn receiver_deleted(stage: &Stage) -> Verdict {
@@ -136,12 +146,16 @@ fn receiver_deleted(stage: &Stage) -> Verdict {
     let senders = [0, 4, 8, 9].map(|index| stage.puppet(index));
     for (at, sender) in senders.iter().enumerate() {
         let order = if at % 2 == 0 { Order::send(spare.id) } else { Order::call(spare.id) };
-        sender.order(order.within(if at > 1 { Time::micros(9_000_000) } else { Time::NEVER }, Time::NEVER));
+        sender.order(
+            order.within(if at > 1 { Time::micros(9_000_000) } else { Time::NEVER }, Time::NEVER),
+        );
         settle();
     }
     let _ = kernel::delete(spare.id);
     settle();
-    senders.iter().try_for_each(|sender| failed(sender, 0, IpcErrorKind::NonExisting, Phase::Send, 0))
+    senders
+        .iter()
+        .try_for_each(|sender| failed(sender, 0, IpcErrorKind::NonExisting, Phase::Send, 0))
 }
 
 fn sender_deleted(stage: &Stage) -> Verdict {
@@ -158,7 +172,9 @@ fn sender_deleted(stage: &Stage) -> Verdict {
     let _ = kernel::delete(spare.id);
     settle();
     ensure!(open.done() == 0, "an open wait ended because some thread was deleted");
-    waiters.iter().try_for_each(|waiter| failed(waiter, 0, IpcErrorKind::NonExisting, Phase::Receive, 0))
+    waiters
+        .iter()
+        .try_for_each(|waiter| failed(waiter, 0, IpcErrorKind::NonExisting, Phase::Receive, 0))
 }
 
 fn polling_deleted(stage: &Stage) -> Verdict {

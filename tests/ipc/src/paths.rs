@@ -16,10 +16,8 @@ use crate::stage::{Stage, set_priority, settle};
 use crate::verdict::{Complaint, Verdict};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
-    ("send_only_with_a_queued_sender", queued_sender),
-    ("random_states", random),
-];
+pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] =
+    &[("send_only_with_a_queued_sender", queued_sender), ("random_states", random)];
 
 /// Random cases.
 const CASES: u64 = 4000;
@@ -89,7 +87,14 @@ fn random_name(random: &mut Random, stage: &Stage, me: usize, partner: usize) ->
     other.name(crate::forms::together(me, other.index) && random.one_in(6))
 }
 
-fn random_order(random: &mut Random, stage: &Stage, me: usize, partner: usize, first: bool, server: bool) -> Order {
+fn random_order(
+    random: &mut Random,
+    stage: &Stage,
+    me: usize,
+    partner: usize,
+    first: bool,
+    server: bool,
+) -> Order {
     let name = random_name(random, stage, me, partner);
     let usual = !random.one_in(3);
     let mut order = match (random.below(8), first, server) {
@@ -144,9 +149,12 @@ impl Case {
     fn make(&mut self, seed: u64, stage: &Stage) {
         let mut random = Random(seed);
         self.priorities = core::array::from_fn(|_| random.pick(&[50, 90, 90, 120]));
-        self.lengths = core::array::from_fn(|_| if random.one_in(4) { random.below(STEPS as u64 + 1) as usize } else { STEPS });
+        self.lengths = core::array::from_fn(|_| {
+            if random.one_in(4) { random.below(STEPS as u64 + 1) as usize } else { STEPS }
+        });
         self.order_of_start = core::array::from_fn(|at| at);
-        (1..CAST.len()).for_each(|at| self.order_of_start.swap(at, random.below(at as u64 + 1) as usize));
+        (1..CAST.len())
+            .for_each(|at| self.order_of_start.swap(at, random.below(at as u64 + 1) as usize));
         // The first half serves the second half, pair by pair.
         for place in 0..CAST.len() {
             let partner = CAST[self.order_of_start[(place + CAST.len() / 2) % CAST.len()]];
@@ -156,7 +164,8 @@ impl Case {
             }
         }
         if random.one_in(3) {
-            (1..CAST.len()).for_each(|at| self.order_of_start.swap(at, random.below(at as u64 + 1) as usize));
+            (1..CAST.len())
+                .for_each(|at| self.order_of_start.swap(at, random.below(at as u64 + 1) as usize));
         }
     }
 
@@ -230,16 +239,25 @@ fn random(stage: &Stage) -> Verdict {
     for number in 0..CASES {
         let seed = seeds.next();
         case.make(seed, stage);
-        let done = compare(stage, &case, seeds.next() >> 20).map_err(|(fast, complete)| describe(number, seed, &fast, &complete))?;
+        let done = compare(stage, &case, seeds.next() >> 20)
+            .map_err(|(fast, complete)| describe(number, seed, &fast, &complete))?;
         steps += done.0;
         saved += done.1;
         if number % 512 == 0 {
             let violations = crate::stage::violations();
-            ensure!(violations == 0, "case {number}, seed {seed:#x}: {violations} broken invariants");
+            ensure!(
+                violations == 0,
+                "case {number}, seed {seed:#x}: {violations} broken invariants"
+            );
         }
     }
-    runtime::direct_println!("paths: {steps} Ipcs completed in either run, {saved} of them on the fast path");
-    ensure!(steps > CASES && saved > CASES / 4, "only {steps} Ipcs completed, {saved} of them on the fast path: the cases test too little");
+    runtime::direct_println!(
+        "paths: {steps} Ipcs completed in either run, {saved} of them on the fast path"
+    );
+    ensure!(
+        steps > CASES && saved > CASES / 4,
+        "only {steps} Ipcs completed, {saved} of them on the fast path: the cases test too little"
+    );
     Ok(())
 }
 

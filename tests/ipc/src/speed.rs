@@ -1,14 +1,15 @@
 //! Speed, roughly: bounds that only a broken fast path exceeds. Under an emulator
 //! that counts instructions the time stamp counter ticks once per instruction.
 
+use crate::ensure;
 use crate::forms::succeeded;
 use crate::puppet::Order;
 use crate::stage::{Stage, settle};
 use crate::verdict::{Complaint, Verdict};
-use crate::ensure;
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[("short_ipc_between_spaces", between), ("short_ipc_inside_a_space", inside)];
+pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] =
+    &[("short_ipc_between_spaces", between), ("short_ipc_inside_a_space", inside)];
 
 /// Ticks that a call or a reply may take on the fast path, with some thirty
 /// instructions of the puppets around it.
@@ -27,17 +28,28 @@ fn inside(stage: &Stage) -> Verdict {
 fn measure(stage: &Stage, pair: (usize, usize), what: &str) -> Verdict {
     let fast = one_way(stage, pair, |order| order)?;
     let complete = one_way(stage, pair, Order::complete)?;
-    runtime::direct_println!("speed: {what}: call {} and reply {} ticks; {} and {} on the complete path",
-        fast.0, fast.1, complete.0, complete.1);
+    runtime::direct_println!(
+        "speed: {what}: call {} and reply {} ticks; {} and {} on the complete path",
+        fast.0,
+        fast.1,
+        complete.0,
+        complete.1
+    );
     let (slowest, slowest_complete) = (fast.0.max(fast.1), complete.0.max(complete.1));
     ensure!(slowest < BOUND, "a short IPC {what} takes {slowest} ticks, not less than {BOUND}");
-    ensure!(slowest_complete < BOUND_COMPLETE,
-        "a short IPC {what} takes {slowest_complete} ticks on the complete path, not less than {BOUND_COMPLETE}");
+    ensure!(
+        slowest_complete < BOUND_COMPLETE,
+        "a short IPC {what} takes {slowest_complete} ticks on the complete path, not less than {BOUND_COMPLETE}"
+    );
     Ok(())
 }
 
 /// The shortest call and the shortest reply of some.
-fn one_way(stage: &Stage, pair: (usize, usize), path: fn(Order) -> Order) -> Result<(u64, u64), Complaint> {
+fn one_way(
+    stage: &Stage,
+    pair: (usize, usize),
+    path: fn(Order) -> Order,
+) -> Result<(u64, u64), Complaint> {
     let (client, server) = (stage.puppet(pair.0), stage.puppet(pair.1));
     let (mut call, mut reply) = (u64::MAX, u64::MAX);
     for _ in 0..8 {

@@ -9,7 +9,7 @@ use abi::{CallError, Fpage, Rights, ThreadId, Time, utcb};
 use runtime::window::Window;
 use runtime::{Msg, ipc, kernel, schedule, syscall};
 
-use crate::puppet::{self, Puppet, PUPPETS};
+use crate::puppet::{self, PUPPETS, Puppet};
 use crate::raw;
 
 /// Puppets of the root task's space: the first ones.
@@ -59,7 +59,8 @@ impl Stage {
     /// Sets it up; says what failed.
     pub fn build() -> Result<Self, &'static str> {
         touch_image();
-        let memory = runtime::sigma0::memory(None, MEMORY_BITS).ok_or("taking 16 MiB of memory from sigma0")?;
+        let memory = runtime::sigma0::memory(None, MEMORY_BITS)
+            .ok_or("taking 16 MiB of memory from sigma0")?;
         (0..memory.bytes()).step_by(4096).for_each(|at| memory.touch(at));
         start_pager().map_err(|_| "creating the pager")?;
         let puppet = |index| Puppet {
@@ -84,7 +85,11 @@ impl Stage {
         match index {
             4 | 8 => create_space(dest, location(index))?,
             _ => {
-                let member = if ROOTS.contains(&index) { ThreadId::ROOT } else { self.puppets[index & !3].id };
+                let member = if ROOTS.contains(&index) {
+                    ThreadId::ROOT
+                } else {
+                    self.puppets[index & !3].id
+                };
                 kernel::create_active(dest, member, ThreadId::ROOT, PAGER, location(index))?;
             }
         }
@@ -159,7 +164,8 @@ fn prepare(thread: ThreadId) {
 }
 
 fn start_pager() -> Result<(), CallError> {
-    static STACK: [core::sync::atomic::AtomicU64; 1024] = [const { core::sync::atomic::AtomicU64::new(0) }; 1024];
+    static STACK: [core::sync::atomic::AtomicU64; 1024] =
+        [const { core::sync::atomic::AtomicU64::new(0) }; 1024];
     let location = INITIAL_UTCB_AREA + utcb::SIZE;
     kernel::create_active(PAGER, ThreadId::ROOT, ThreadId::ROOT, ThreadId::ROOT, location)?;
     set_priority(PAGER, PAGER_PRIORITY);

@@ -17,7 +17,7 @@ use crate::{ensure, pager};
 pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[("nobody_hangs", storm)];
 
 /// Rounds.
-const ROUNDS: u64 = 250;
+const ROUNDS: u64 = 100;
 /// Seed of the first.
 const SEED: u64 = 0x2002_0013_0005_0003;
 /// What the conductor does in a round.
@@ -37,7 +37,8 @@ fn storm(stage: &Stage) -> Verdict {
         let seed = seeds.next();
         let mut random = Random(seed);
         let verdict = round(stage, &mut random).and_then(|()| calm(stage));
-        verdict.map_err(|why| Complaint::new(format_args!("round {number}, seed {seed:#x}: {why}")))?;
+        verdict
+            .map_err(|why| Complaint::new(format_args!("round {number}, seed {seed:#x}: {why}")))?;
     }
     Ok(())
 }
@@ -77,7 +78,9 @@ fn spare(stage: &Stage, random: &mut Random, index: usize) -> Result<Puppet, Com
         2 => stage.create_spare(index, 8),
         _ => stage.create_spare_space(index),
     };
-    made.map_err(|error| Complaint::new(format_args!("creating thread {index} was refused with {error:?}")))
+    made.map_err(|error| {
+        Complaint::new(format_args!("creating thread {index} was refused with {error:?}"))
+    })
 }
 
 fn begin(stage: &Stage, random: &mut Random, cast: &Cast, at: usize) {
@@ -120,9 +123,14 @@ fn contents(stage: &Stage, random: &mut Random, mut order: Order, me: usize) -> 
     order = pattern(order, random.next() >> 16, words);
     for _ in 0..random.below(4) {
         order = if random.one_in(3) {
-            let fpage = Fpage::memory(place(stage, random).0, 12 + random.below(6) as u32, Rights::RW);
+            let fpage =
+                Fpage::memory(place(stage, random).0, 12 + random.below(6) as u32, Rights::RW);
             // The root space's pages are the pager's: it does not give them away.
-            let item = MapItem { send_base: random.next() & 0xF_F000, fpage, grant: me >= 2 && me < 6 && random.one_in(2) };
+            let item = MapItem {
+                send_base: random.next() & 0xF_F000,
+                fpage,
+                grant: me >= 2 && me < 6 && random.one_in(2),
+            };
             order.item(&item.words())
         } else {
             let (address, len) = place(stage, random);
@@ -174,7 +182,11 @@ fn disturb(stage: &Stage, random: &mut Random, cast: &mut Cast) -> Verdict {
     }
     if random.one_in(4) {
         let found = violations();
-        ensure!(found == 0, "the kernel found {found} broken invariants after an action on puppet {}", actor.id);
+        ensure!(
+            found == 0,
+            "the kernel found {found} broken invariants after an action on puppet {}",
+            actor.id
+        );
     }
     Ok(())
 }

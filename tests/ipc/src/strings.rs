@@ -92,10 +92,17 @@ fn check(to: &[Piece], sent: u64) -> Verdict {
     for (address, len) in to {
         let here = (*len).min(sent - first);
         let wrong = differs(*address, here, SENT, first);
-        ensure!(wrong.is_none(), "byte {} of {here} at {address:#x} did not arrive", wrong.unwrap_or(0));
+        ensure!(
+            wrong.is_none(),
+            "byte {} of {here} at {address:#x} did not arrive",
+            wrong.unwrap_or(0)
+        );
         let rest = differs(address + here, len - here + GUARD, BEFORE, GUARD + here);
         let front = differs(address - GUARD, GUARD, BEFORE, 0);
-        ensure!(front.is_none() && rest.is_none(), "a byte around the {here} bytes received at {address:#x} changed");
+        ensure!(
+            front.is_none() && rest.is_none(),
+            "a byte around the {here} bytes received at {address:#x} changed"
+        );
         first += here;
     }
     Ok(())
@@ -109,7 +116,11 @@ pub fn scenes(stage: &Stage, test: impl Fn(Scene) -> Verdict) -> Verdict {
             if lazy {
                 stage.unmap_memory();
             }
-            test(Scene { sender: stage.puppet(a), receiver: stage.puppet(b), memory: stage.memory.base() })?;
+            test(Scene {
+                sender: stage.puppet(a),
+                receiver: stage.puppet(b),
+                memory: stage.memory.base(),
+            })?;
         }
     }
     Ok(())
@@ -130,7 +141,9 @@ fn sizes(stage: &Stage) -> Verdict {
     let big = 2 << 20;
     scenes(stage, |scene| {
         for len in [1, 2, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097, 70_001] {
-            for (from, to) in [(64, 64), (65, 64), (64, 67), (77, 71), (page - 3, page - 5), (big - 5, big - 2)] {
+            for (from, to) in
+                [(64, 64), (65, 64), (64, 67), (77, 71), (page - 3, page - 5), (big - 5, big - 2)]
+            {
                 simple(scene, from, to, len)?;
             }
         }
@@ -142,7 +155,11 @@ fn large(stage: &Stage) -> Verdict {
     for (from, to) in [(4096, 4096), (4097, 4103)] {
         stage.reset();
         stage.unmap_memory();
-        let scene = Scene { sender: stage.puppet(4), receiver: stage.puppet(8), memory: stage.memory.base() };
+        let scene = Scene {
+            sender: stage.puppet(4),
+            receiver: stage.puppet(8),
+            memory: stage.memory.base(),
+        };
         simple(scene, from, to, 4 << 20)?;
     }
     Ok(())
@@ -214,7 +231,9 @@ fn several(stage: &Stage) -> Verdict {
         let at = |offset| scene.memory + offset;
         let from = [(at(10), 5000), (at(7000), 1), (at(8000), 300)];
         let to = [(at(TARGET + 30), 5000), (at(TARGET + 6000), 1), (at(TARGET + 8100), 300)];
-        let send = from.iter().fold(Order::send(scene.receiver.id), |order, piece| order.string(piece.0, piece.1));
+        let send = from
+            .iter()
+            .fold(Order::send(scene.receiver.id), |order, piece| order.string(piece.0, piece.1));
         scene.copies(&from, &to, send, Order::wait().buffers(&chain(&to)))
     })
 }
@@ -232,14 +251,22 @@ fn skipping(stage: &Stage) -> Verdict {
         let from = [(at(10), 50), (at(7000), 60), (at(8000), 70)];
         let to = [(at(TARGET + 30), 500), (at(TARGET + 6000), 5000), (at(TARGET + 16_100), 70)];
         prepare(&from, &to);
-        let send = from.iter().fold(Order::send(scene.receiver.id), |order, piece| order.string(piece.0, piece.1));
+        let send = from
+            .iter()
+            .fold(Order::send(scene.receiver.id), |order, piece| order.string(piece.0, piece.1));
         scene.play(send, Order::wait().buffers(&chain(&to)));
         succeeded(&scene.sender, 0)?;
         succeeded(&scene.receiver, 0)?;
         let mut first = 0;
         for (piece, sent) in to.iter().zip([50, 60, 70]) {
-            ensure!(differs(piece.0, sent, SENT, first).is_none(), "the string of {sent} bytes did not arrive in its buffer");
-            ensure!(differs(piece.0 + sent, piece.1 - sent, BEFORE, GUARD + sent).is_none(), "the rest of a buffer changed");
+            ensure!(
+                differs(piece.0, sent, SENT, first).is_none(),
+                "the string of {sent} bytes did not arrive in its buffer"
+            );
+            ensure!(
+                differs(piece.0 + sent, piece.1 - sent, BEFORE, GUARD + sent).is_none(),
+                "the rest of a buffer changed"
+            );
             first += sent;
         }
         Ok(())
@@ -254,13 +281,20 @@ fn empty(stage: &Stage) -> Verdict {
         scene.copies(&[], &to, send, Order::wait().buffer(to[0].0, to[0].1))?;
         // An empty part, then one with something in it.
         let from = [(at(10), 0), (at(500), 100)];
-        let send = Order::send(scene.receiver.id).item(&item::<2>(&from[..1], CONTINUED)).item(&item::<2>(&from[1..], 0));
+        let send = Order::send(scene.receiver.id)
+            .item(&item::<2>(&from[..1], CONTINUED))
+            .item(&item::<2>(&from[1..], 0));
         scene.copies(&from, &to, send, Order::wait().buffer(to[0].0, to[0].1))?;
         // An empty part of the buffer.
         let parts = [(at(TARGET), 0), to[0]];
         let head = [item::<2>(&parts[..1], CONTINUED), item::<2>(&parts[1..], 0)];
         let send = Order::send(scene.receiver.id).string(at(500), 100);
-        scene.copies(&from[1..], &to, send, Order::wait().buffers(&[head[0][0], head[0][1], head[1][0], head[1][1]]))
+        scene.copies(
+            &from[1..],
+            &to,
+            send,
+            Order::wait().buffers(&[head[0][0], head[0][1], head[1][0], head[1][1]]),
+        )
     })
 }
 
@@ -269,11 +303,17 @@ fn with_words(stage: &Stage) -> Verdict {
         let (from, to) = ((scene.memory + 3, 1000), (scene.memory + TARGET + 50, 1000));
         let values: [u64; 59] = core::array::from_fn(|at| at as u64 * 0x0101_0101_0101);
         for count in [0, 1, 6, 7, 8, 59] {
-            let send = Order::send(scene.receiver.id).label(0xBEEF).words(&values[..count]).string(from.0, from.1);
+            let send = Order::send(scene.receiver.id)
+                .label(0xBEEF)
+                .words(&values[..count])
+                .string(from.0, from.1);
             scene.copies(&[from], &[to], send, Order::wait().buffer(to.0, to.1))?;
             let outcome = scene.receiver.outcome(0);
             same!("the tag", outcome.mr[0], 0xBEEF << 16 | 2 << 6 | count as u64);
-            ensure!(outcome.mr[1..=count] == values[..count], "the words beside a string did not arrive");
+            ensure!(
+                outcome.mr[1..=count] == values[..count],
+                "the words beside a string did not arrive"
+            );
             same!("the item behind the words", outcome.mr[count + 2], from.0);
         }
         Ok(())
@@ -285,7 +325,10 @@ fn too_small(stage: &Stage) -> Verdict {
         for room in [0, 1, 100, 4096, 5000] {
             let (from, to) = ((scene.memory + 3, 6000), (scene.memory + TARGET + 50, room));
             prepare(&[from], &[to]);
-            scene.play(Order::send(scene.receiver.id).label(7).string(from.0, from.1), Order::wait().buffer(to.0, to.1));
+            scene.play(
+                Order::send(scene.receiver.id).label(7).string(from.0, from.1),
+                Order::wait().buffer(to.0, to.1),
+            );
             scene.overflows(room)?;
             check(&[to], room)?;
             same!("the sender's tag", scene.sender.outcome(0).mr[0], 7 << 16 | 0x8080);
@@ -309,7 +352,10 @@ fn no_buffer(stage: &Stage) -> Verdict {
 
 fn refused(stage: &Stage) -> Verdict {
     scenes(stage, |scene| {
-        scene.play(Order::send(scene.receiver.id).words(&[5]).string(scene.memory, 10), Order::wait());
+        scene.play(
+            Order::send(scene.receiver.id).words(&[5]).string(scene.memory, 10),
+            Order::wait(),
+        );
         scene.overflows(0)?;
         same!("the word before the refused string", scene.receiver.outcome(0).mr[1], 5);
         same!("the refused string's first word", scene.receiver.outcome(0).mr[2], 10 << 10);
@@ -321,9 +367,15 @@ fn refused(stage: &Stage) -> Verdict {
 fn beyond(stage: &Stage) -> Verdict {
     scenes(stage, |scene| {
         for outside in [abi::layout::USER_END, 0xFFFF_8000_0000_0000, 0xFFFF_FFFF_FFFF_FFF0] {
-            scene.play(Order::send(scene.receiver.id).string(outside, 64), Order::wait().buffer(scene.memory + TARGET, 64));
+            scene.play(
+                Order::send(scene.receiver.id).string(outside, 64),
+                Order::wait().buffer(scene.memory + TARGET, 64),
+            );
             scene.overflows(0)?;
-            scene.play(Order::send(scene.receiver.id).string(scene.memory, 64), Order::wait().buffer(outside, 64));
+            scene.play(
+                Order::send(scene.receiver.id).string(scene.memory, 64),
+                Order::wait().buffer(outside, 64),
+            );
             scene.overflows(0)?;
         }
         Ok(())
@@ -338,7 +390,10 @@ fn malformed(stage: &Stage) -> Verdict {
             scene.play(Order::send(scene.receiver.id).item(&words), Order::wait().buffer(to, 64));
             scene.overflows(0)?;
         }
-        scene.play(Order::send(scene.receiver.id).item(&[8]), Order::wait().buffer(to, 64).window(abi::Fpage::COMPLETE));
+        scene.play(
+            Order::send(scene.receiver.id).item(&[8]),
+            Order::wait().buffer(to, 64).window(abi::Fpage::COMPLETE),
+        );
         scene.overflows(0)
     })
 }

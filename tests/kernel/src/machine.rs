@@ -34,7 +34,13 @@ pub fn write_bytes(address: u64, bytes: &[u8]) {
 /// ThreadControl with raw words: dest, SpaceSpecifier, scheduler, pager, UTCB location.
 /// The error code is 0 for success.
 #[must_use]
-pub fn thread_control(dest: ThreadId, space: ThreadId, scheduler: ThreadId, pager: ThreadId, location: u64) -> u64 {
+pub fn thread_control(
+    dest: ThreadId,
+    space: ThreadId,
+    scheduler: ThreadId,
+    pager: ThreadId,
+    location: u64,
+) -> u64 {
     // SAFETY: the threads under test own nothing of this one's.
     let ok = unsafe { syscall::thread_control(dest.0, space.0, scheduler.0, pager.0, location) };
     if ok { 0 } else { utcb::error_code() }

@@ -69,7 +69,10 @@ macro_rules! same {
     ($what:expr, $is:expr, $expected:expr) => {{
         let (is, expected) = ($is, $expected);
         if is != expected {
-            return Err($crate::report::Sentence::new(format_args!("{} is {:x?}, expected {:x?}", $what, is, expected)));
+            return Err($crate::report::Sentence::new(format_args!(
+                "{} is {:x?}, expected {:x?}",
+                $what, is, expected
+            )));
         }
     }};
 }

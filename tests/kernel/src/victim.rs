@@ -164,7 +164,10 @@ impl Victim {
 
     /// Lets the thread go on with exactly `regs`.
     pub fn resume_with(&self, regs: &Registers) -> Outcome {
-        because(ipc::send_within(self.id(), &Msg::new(0).words(regs), Time::ZERO), "answering an exception")
+        because(
+            ipc::send_within(self.id(), &Msg::new(0).words(regs), Time::ZERO),
+            "answering an exception",
+        )
     }
 
     /// Answers a fault.
@@ -218,11 +221,16 @@ impl Victim {
                 let parked = vector == GENERAL_PROTECTION && is_gate_error(error, 3);
                 check!(
                     parked,
-                    "thread {} did not park but had exception {vector} ({error:#x}) at {:#x}", self.id(), regs[reg::RIP]
+                    "thread {} did not park but had exception {vector} ({error:#x}) at {:#x}",
+                    self.id(),
+                    regs[reg::RIP]
                 );
                 Ok(regs)
             }
-            other => Err(Sentence::new(format_args!("thread {} did not park but: {other:x?}", self.id()))),
+            other => Err(Sentence::new(format_args!(
+                "thread {} did not park but: {other:x?}",
+                self.id()
+            ))),
         }
     }
 
@@ -264,7 +272,8 @@ impl Victim {
     /// Starts an IPC of the thread.
     pub fn begin_ipc(&self, to: ThreadId, from: ThreadId, timeouts: u64, mr: [u64; 8]) -> Outcome {
         let mut regs = registers();
-        (regs[reg::RSI], regs[reg::RDX], regs[reg::R8], regs[reg::RDI]) = (to.0, from.0, timeouts, self.utcb);
+        (regs[reg::RSI], regs[reg::RDX], regs[reg::R8], regs[reg::RDI]) =
+            (to.0, from.0, timeouts, self.utcb);
         for (index, word) in MRS.into_iter().zip(mr) {
             regs[index] = word;
         }
@@ -275,7 +284,13 @@ impl Victim {
     }
 
     /// An IPC of the thread: the sender, MR0..MR7.
-    pub fn ipc(&self, to: ThreadId, from: ThreadId, timeouts: u64, mr: [u64; 8]) -> Outcome<(ThreadId, [u64; 8])> {
+    pub fn ipc(
+        &self,
+        to: ThreadId,
+        from: ThreadId,
+        timeouts: u64,
+        mr: [u64; 8],
+    ) -> Outcome<(ThreadId, [u64; 8])> {
         self.begin_ipc(to, from, timeouts, mr)?;
         self.ipc_result()
     }
@@ -331,7 +346,9 @@ impl Victim {
                 Ok(Some(fault))
             }
             Event::Exception(regs) if regs[reg::RIP] == self.code() + code.len() as u64 => Ok(None),
-            other => Err(Sentence::new(format_args!("an access to {address:#x} led to {other:x?}"))),
+            other => {
+                Err(Sentence::new(format_args!("an access to {address:#x} led to {other:x?}")))
+            }
         }
     }
 
@@ -345,8 +362,17 @@ impl Victim {
     #[must_use]
     pub fn recover(&self) -> bool {
         self.write_code();
-        let control = exregs::HALT_VALID | exregs::ABORT_SEND | exregs::ABORT_RECEIVE | exregs::SP | exregs::IP;
-        let regs = ThreadRegisters { control, sp: self.stack_top(), ip: self.back_address(), ..ThreadRegisters::default() };
+        let control = exregs::HALT_VALID
+            | exregs::ABORT_SEND
+            | exregs::ABORT_RECEIVE
+            | exregs::SP
+            | exregs::IP;
+        let regs = ThreadRegisters {
+            control,
+            sp: self.stack_top(),
+            ip: self.back_address(),
+            ..ThreadRegisters::default()
+        };
         if machine::exchange(self.id(), regs).0.is_nil() {
             return false;
         }
@@ -383,7 +409,9 @@ impl Victim {
 
 fn decode(msg: &Msg) -> Event {
     match (msg.tag.protocol_label(), msg.tag.untyped()) {
-        (protocol::EXCEPTION, protocol::EXCEPTION_WORDS) => Event::Exception(core::array::from_fn(|index| msg.get(index))),
+        (protocol::EXCEPTION, protocol::EXCEPTION_WORDS) => {
+            Event::Exception(core::array::from_fn(|index| msg.get(index)))
+        }
         (protocol::IO_FAULT, 2) => Event::IoFault(Fpage(msg.mr[0]), msg.mr[1]),
         _ => Event::Message,
     }

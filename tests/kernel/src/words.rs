@@ -32,7 +32,8 @@ pub const SPIN: &[u8] = &[0xEB, 0xFE];
 pub const COUNT: &[u8] = &[0x48, 0xFF, 0x03, 0xEB, 0xFB];
 
 /// Where MR0..MR7 are in an exception message.
-pub const MRS: [usize; 8] = [reg::R9, reg::RAX, reg::RBX, reg::R10, reg::R12, reg::R13, reg::R14, reg::R15];
+pub const MRS: [usize; 8] =
+    [reg::R9, reg::RAX, reg::RBX, reg::R10, reg::R12, reg::R13, reg::R14, reg::R15];
 
 /// Registers with RBX = `address`, RAX = `value`.
 #[must_use]

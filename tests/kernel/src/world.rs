@@ -115,21 +115,28 @@ pub fn new_task() -> Outcome<ThreadId> {
 pub fn new_member(member: ThreadId, slot: u64) -> Outcome<ThreadId> {
     let id = fresh();
     let location = INITIAL_UTCB_AREA + slot * 1024;
-    because(kernel::create_active(id, member, ThreadId::ROOT, ThreadId::ROOT, location), "creating a member")?;
+    because(
+        kernel::create_active(id, member, ThreadId::ROOT, ThreadId::ROOT, location),
+        "creating a member",
+    )?;
     Ok(id)
 }
 
 /// Creates an active thread in this space.
 pub fn new_local() -> Outcome<ThreadId> {
     let id = fresh();
-    let made = kernel::create_active(id, ThreadId::ROOT, ThreadId::ROOT, ThreadId::ROOT, root_slot());
+    let made =
+        kernel::create_active(id, ThreadId::ROOT, ThreadId::ROOT, ThreadId::ROOT, root_slot());
     because(made, "creating a thread in the root space")?;
     Ok(id)
 }
 
 /// Sends a start message.
 pub fn start_at(id: ThreadId, ip: u64, sp: u64) -> Outcome {
-    because(ipc::send_within(id, &Msg::new(0).word(ip).word(sp), abi::Time::micros(50_000)), "the start message")
+    because(
+        ipc::send_within(id, &Msg::new(0).word(ip).word(sp), abi::Time::micros(50_000)),
+        "the start message",
+    )
 }
 
 /// Starts `id` at `body` with `argument` on a stack of the pool.
@@ -150,7 +157,8 @@ pub fn spawn(body: extern "C" fn(u64) -> !, argument: u64) -> Outcome<ThreadId> 
 /// Deletes a thread, and frees its UTCB slot if it was in this space.
 pub fn delete(id: ThreadId) -> Outcome {
     let local = runtime::thread::other_id(id);
-    let own = kernel::inspect(What::Thread, u64::from(id.number()), 0).map(|words| words[2]) == Some(root_space());
+    let own = kernel::inspect(What::Thread, u64::from(id.number()), 0).map(|words| words[2])
+        == Some(root_space());
     because(kernel::delete(id), "deleting a thread")?;
     if let (true, Some(local)) = (own, local) {
         release_slot(local.0);
@@ -161,7 +169,8 @@ pub fn delete(id: ThreadId) -> Outcome {
 /// The root space's id in the kernel's records.
 #[must_use]
 pub fn root_space() -> u64 {
-    kernel::inspect(What::Thread, u64::from(ThreadId::ROOT.number()), 0).map_or(!0, |words| words[2])
+    kernel::inspect(What::Thread, u64::from(ThreadId::ROOT.number()), 0)
+        .map_or(!0, |words| words[2])
 }
 
 /// The state of `id` in the kernel's records (`abi::inspect::state`), !0 if there is none.

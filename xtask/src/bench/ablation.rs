@@ -100,9 +100,14 @@ pub fn rows(workspace: &Workspace, instrument: &Instrument, whole: &Measured) ->
         let step = Step::start(format!("without {name}"));
         pass_tests(&mut composer, &kernel, name, &step)?;
         step.say("measuring");
-        let selection = Selection { root: Some(PROGRAM.to_owned()), kernel: Some(kernel), ..Selection::default() };
+        let selection = Selection {
+            root: Some(PROGRAM.to_owned()),
+            kernel: Some(kernel),
+            ..Selection::default()
+        };
         let bootable = composer.compose(&selection, &format!("{PROGRAM}-{name}"))?;
-        let measured = instrument.run(&bootable, &machine::Options::default(), LIMIT, Trace::None)?;
+        let measured =
+            instrument.run(&bootable, &machine::Options::default(), LIMIT, Trace::None)?;
         step.done("passes the IPC tests");
         Ok(measured)
     };
@@ -133,8 +138,11 @@ fn pass_tests(composer: &mut Composer<'_>, kernel: &Path, name: &str, step: &Ste
     ensure!(!there.is_empty(), "the tree has none of the IPC tests {}", TESTS.join(", "));
     for test in there {
         step.say(format!("testing ({test})"));
-        let selection =
-            Selection { root: Some(test.to_owned()), kernel: Some(kernel.to_owned()), ..Selection::default() };
+        let selection = Selection {
+            root: Some(test.to_owned()),
+            kernel: Some(kernel.to_owned()),
+            ..Selection::default()
+        };
         let bootable = composer.compose(&selection, &format!("{test}-{name}"))?;
         let boot = Boot::Pvh { kernel: bootable.kernel, image: bootable.image };
         let options = machine::Options { icount: true, ..machine::Options::default() };
@@ -147,8 +155,11 @@ fn pass_tests(composer: &mut Composer<'_>, kernel: &Path, name: &str, step: &Ste
         let failed: Vec<&str> =
             console.lines().filter(|line| line.contains("... FAILED") && !excused(line)).collect();
         ensure!(
-            matches!(ended, Ended::Exited(_)) && failed.is_empty() && console.contains("tests done"),
-            "the kernel without {name} does not pass {test}: {}{}", ended.sentence(LIMIT),
+            matches!(ended, Ended::Exited(_))
+                && failed.is_empty()
+                && console.contains("tests done"),
+            "the kernel without {name} does not pass {test}: {}{}",
+            ended.sentence(LIMIT),
             failed.iter().map(|line| format!("\n    {line}")).collect::<String>()
         );
     }
@@ -158,10 +169,13 @@ fn pass_tests(composer: &mut Composer<'_>, kernel: &Path, name: &str, step: &Ste
 /// The increase in percent at each length.
 fn compare(name: &str, suffix: &str, with: &Measured, without: &Measured) -> Vec<Row> {
     let percent = |series: &str, key: &str, value: u64| {
-        let (before, after) = (with.find(series, &[(key, value)])?, without.find(series, &[(key, value)])?);
+        let (before, after) =
+            (with.find(series, &[(key, value)])?, without.find(series, &[(key, value)])?);
         Some((kernel(after) / kernel(before) - 1.0) * 100.0)
     };
-    let figures = LENGTHS.iter().filter_map(|(bytes, series, key, value)| Some((*bytes, percent(series, key, *value)?)));
+    let figures = LENGTHS
+        .iter()
+        .filter_map(|(bytes, series, key, value)| Some((*bytes, percent(series, key, *value)?)));
     figures.map(|(bytes, value)| row(&format!("{name}{suffix}"), bytes, value)).collect()
 }
 
@@ -179,7 +193,9 @@ fn combined_calls(measured: &Measured) -> Vec<Row> {
 
 fn row(name: &str, bytes: u64, percent: f64) -> Row {
     let rounded = (percent * 10.0).round() / 10.0;
-    Row::baton("ablation", &format!("ablation/{name}"), rounded).unit("percent").with("bytes", bytes)
+    Row::baton("ablation", &format!("ablation/{name}"), rounded)
+        .unit("percent")
+        .with("bytes", bytes)
 }
 
 fn paper() -> Vec<Row> {
@@ -203,7 +219,11 @@ mod tests {
         let all = switches(SOURCE).unwrap();
         assert_eq!(all.iter().map(|s| s.constant.as_str()).collect::<Vec<_>>(), ["A_B", "N"]);
         let text = switched_off(SOURCE, &[&all[0], &all[1]]).unwrap();
-        assert!(text.contains("A_B: bool = false;") && text.contains("N: usize = 1;") && text.contains("D: bool = true;"));
+        assert!(
+            text.contains("A_B: bool = false;")
+                && text.contains("N: usize = 1;")
+                && text.contains("D: bool = true;")
+        );
         assert_eq!(row_name("A_B"), "a-b");
     }
 
@@ -211,6 +231,8 @@ mod tests {
     fn the_papers_table_is_there() {
         let rows = paper();
         assert_eq!(rows.len(), 15);
-        assert!(rows.iter().any(|r| r.name == "ablation/single-copy" && r.value == 157.0 && r.parameter("bytes") == Some(4096)));
+        assert!(rows.iter().any(|r| r.name == "ablation/single-copy"
+            && r.value == 157.0
+            && r.parameter("bytes") == Some(4096)));
     }
 }

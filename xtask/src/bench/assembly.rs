@@ -15,29 +15,48 @@ const UNKNOWN: &str = "??";
 ///
 /// # Errors
 /// When objdump cannot be run, or a source cannot be read.
-pub fn lines(elf: &Path, sources: &Path, known: &BTreeMap<u64, (String, String)>) -> Result<Vec<(u64, String)>> {
-    let mut functions: Vec<&str> =
-        known.values().filter(|(_, place)| place.starts_with(UNKNOWN)).map(|(function, _)| function.as_str()).collect();
+pub fn lines(
+    elf: &Path,
+    sources: &Path,
+    known: &BTreeMap<u64, (String, String)>,
+) -> Result<Vec<(u64, String)>> {
+    let mut functions: Vec<&str> = known
+        .values()
+        .filter(|(_, place)| place.starts_with(UNKNOWN))
+        .map(|(function, _)| function.as_str())
+        .collect();
     functions.sort_unstable();
     functions.dedup();
     let files = assembly_files(sources)?;
     let mut found = Vec::new();
     for function in functions.into_iter().filter(|function| !function.starts_with(UNKNOWN)) {
-        let Some((file, source)) = files.iter().find_map(|(path, text)| Some((path, instructions(text, function)?))) else {
+        let Some((file, source)) =
+            files.iter().find_map(|(path, text)| Some((path, instructions(text, function)?)))
+        else {
             continue;
         };
         let file = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let program = disassemble(elf, function)?;
-        found.extend(pair(&program, &source).into_iter().map(|(address, line)| (address, format!("{file}:{line}"))));
+        found.extend(
+            pair(&program, &source)
+                .into_iter()
+                .map(|(address, line)| (address, format!("{file}:{line}"))),
+        );
     }
     Ok(found)
 }
 
 fn assembly_files(folder: &Path) -> Result<Vec<(PathBuf, String)>> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut files = Vec::new();
-    for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "S")) {
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    for path in entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "S"))
+    {
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         files.push((path, text));
     }
     Ok(files)
@@ -52,7 +71,11 @@ fn instructions(text: &str, function: &str) -> Option<Vec<(usize, String)>> {
     for (index, line) in text.lines().enumerate().skip(start + 1) {
         let code = line.split("//").next().unwrap_or_default().trim();
         let code = match code.split_once(':') {
-            Some((label, rest)) if label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => rest.trim(),
+            Some((label, rest))
+                if label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') =>
+            {
+                rest.trim()
+            }
             _ => code,
         };
         match code.split_whitespace().next() {

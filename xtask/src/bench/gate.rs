@@ -35,10 +35,22 @@ const SLOWER: &str = "nop";
 
 /// What is watched: its name, and the series of which the worst counts.
 const WATCHED: [(&str, &[(&str, &str, u64)]); 7] = [
-    ("ipc/short-cross-kernel", &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)]),
-    ("ipc/short-local-kernel", &[("ipc/words-local-call", "words", 0), ("ipc/words-local-reply", "words", 0)]),
-    ("ipc/63-words-cross-kernel", &[("ipc/words-cross-call", "words", 63), ("ipc/words-cross-reply", "words", 63)]),
-    ("ipc/63-words-local-kernel", &[("ipc/words-local-call", "words", 63), ("ipc/words-local-reply", "words", 63)]),
+    (
+        "ipc/short-cross-kernel",
+        &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],
+    ),
+    (
+        "ipc/short-local-kernel",
+        &[("ipc/words-local-call", "words", 0), ("ipc/words-local-reply", "words", 0)],
+    ),
+    (
+        "ipc/63-words-cross-kernel",
+        &[("ipc/words-cross-call", "words", 63), ("ipc/words-cross-reply", "words", 63)],
+    ),
+    (
+        "ipc/63-words-local-kernel",
+        &[("ipc/words-local-call", "words", 63), ("ipc/words-local-reply", "words", 63)],
+    ),
     ("ipc/string-4096-kernel", &[("ipc/string-cross", "bytes", 4096)]),
     ("ops/page-fault", &[("ops/page-fault", "", 0)]),
     ("ops/interrupt", &[("ops/interrupt", "", 0)]),
@@ -75,7 +87,8 @@ struct Gate<'a> {
 impl<'a> Gate<'a> {
     fn prepare(workspace: &'a Workspace, kernel: Option<PathBuf>) -> Result<Self> {
         let instrument = Instrument::build(workspace)?;
-        let selection = Selection { root: Some(PROGRAM.to_owned()), kernel, ..Selection::default() };
+        let selection =
+            Selection { root: Some(PROGRAM.to_owned()), kernel, ..Selection::default() };
         let bootable = Composer::new(workspace).compose(&selection, PROGRAM)?;
         Ok(Self { workspace, instrument, bootable })
     }
@@ -96,9 +109,14 @@ impl<'a> Gate<'a> {
 /// The worst of the series: its instructions and the sample that shows them.
 fn worst(measured: &Measured, series: &[(&str, &str, u64)]) -> Option<(u64, u64)> {
     let found = series.iter().filter_map(|(name, key, value)| {
-        if key.is_empty() { measured.find(name, &[]) } else { measured.find(name, &[(key, *value)]) }
+        if key.is_empty() {
+            measured.find(name, &[])
+        } else {
+            measured.find(name, &[(key, *value)])
+        }
     });
-    let best = found.filter_map(Series::best).map(|(number, sample)| (count(sample, "kernel"), number));
+    let best =
+        found.filter_map(Series::best).map(|(number, sample)| (count(sample, "kernel"), number));
     best.max_by_key(|(instructions, _)| *instructions)
 }
 
@@ -108,25 +126,37 @@ fn worst(measured: &Measured, series: &[(&str, &str, u64)]) -> Option<(u64, u64)
 /// When it could not be measured, or there is no gate to measure against.
 pub fn check(workspace: &Workspace, kernel: Option<PathBuf>) -> Result<Verdict> {
     let path = workspace.path(FILE);
-    let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("there is no {FILE} to measure against; `./baton bench --accept` writes one"))?;
-    let limits: Limits = toml::from_str(&text).with_context(|| format!("{FILE} is not a list of limits"))?;
+    let text = std::fs::read_to_string(&path).with_context(|| {
+        format!("there is no {FILE} to measure against; `./baton bench --accept` writes one")
+    })?;
+    let limits: Limits =
+        toml::from_str(&text).with_context(|| format!("{FILE} is not a list of limits"))?;
     let gate = Gate::prepare(workspace, kernel)?;
     let measured = gate.run(Trace::None)?;
     let mut verdict = Verdict::default();
     for (name, series) in WATCHED {
         let Some((instructions, sample)) = worst(&measured, series) else {
-            verdict.failures.push(format!("{name} was not measured: the gate program did not report it"));
+            verdict
+                .failures
+                .push(format!("{name} was not measured: the gate program did not report it"));
             continue;
         };
         verdict.measured.push((name.to_owned(), instructions));
         let Some(limit) = limits.get(name) else {
-            verdict.failures.push(format!("{FILE} has no limit for {name}; `./baton bench --accept` adds it"));
+            verdict
+                .failures
+                .push(format!("{FILE} has no limit for {name}; `./baton bench --accept` adds it"));
             continue;
         };
         if instructions > limit.instructions + limit.slack {
             let before = read_listing(workspace, name);
-            verdict.failures.push(complaint(name, limit, instructions, &before, &gate.listing(sample)?));
+            verdict.failures.push(complaint(
+                name,
+                limit,
+                instructions,
+                &before,
+                &gate.listing(sample)?,
+            ));
         }
     }
     Ok(verdict)
@@ -142,20 +172,24 @@ pub fn accept(workspace: &Workspace) -> Result<Verdict> {
     let mut verdict = Verdict::default();
     let mut limits = Limits::new();
     for (name, series) in WATCHED {
-        let (instructions, sample) = worst(&measured, series).with_context(|| format!("{name} was not measured"))?;
+        let (instructions, sample) =
+            worst(&measured, series).with_context(|| format!("{name} was not measured"))?;
         verdict.measured.push((name.to_owned(), instructions));
         // The fast path is assembly and exact; compiled code gets 2 %.
-        let slack = if name.contains("short") || name.contains("63-words") { 0 } else { instructions / 50 };
+        let slack =
+            if name.contains("short") || name.contains("63-words") { 0 } else { instructions / 50 };
         limits.insert(name.to_owned(), Limit { instructions, slack });
         let path = listing_path(workspace, name);
-        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).context("cannot create bench/gate")?;
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))
+            .context("cannot create bench/gate")?;
         std::fs::write(&path, gate.listing(sample)?.join("\n") + "\n")
             .with_context(|| format!("cannot write {}", gate.workspace.show(&path)))?;
     }
     let text = toml::to_string(&limits).context("the limits cannot be written as TOML")?;
     let header = "# Kernel instructions that the gate lets through (docs/measuring.md). Written by\n\
                   # `./baton bench --accept`; a change that makes one of these worse says so.\n\n";
-    std::fs::write(workspace.path(FILE), format!("{header}{text}")).with_context(|| format!("cannot write {FILE}"))?;
+    std::fs::write(workspace.path(FILE), format!("{header}{text}"))
+        .with_context(|| format!("cannot write {FILE}"))?;
     Ok(verdict)
 }
 
@@ -167,14 +201,22 @@ pub fn accept(workspace: &Workspace) -> Result<Verdict> {
 pub fn prove(workspace: &Workspace) -> Result<()> {
     let variants = Variants::copy(workspace)?;
     let label = "baton_ipc_entry:\n";
-    let slowed = variants.original(ENTRY)?.replacen(label, &format!("{label}    {SLOWER}\n    {SLOWER}\n"), 1);
+    let slowed = variants.original(ENTRY)?.replacen(
+        label,
+        &format!("{label}    {SLOWER}\n    {SLOWER}\n"),
+        1,
+    );
     let kernel = variants.build("slowed", ENTRY, &slowed)?;
     let verdict = check(workspace, Some(kernel))?;
     for name in WATCHED.map(|(name, _)| name).into_iter().filter(|name| name.contains("short")) {
         let complaint = verdict.failures.iter().find(|failure| failure.starts_with(name));
-        let complaint = complaint.with_context(|| format!("{name} got through the gate with two instructions more"))?;
+        let complaint = complaint
+            .with_context(|| format!("{name} got through the gate with two instructions more"))?;
         let named = complaint.matches(&format!("+ baton_ipc_entry: {SLOWER}")).count();
-        ensure!(named == 2, "the gate does not name the two `{SLOWER}` that were added to {name}:\n{complaint}");
+        ensure!(
+            named == 2,
+            "the gate does not name the two `{SLOWER}` that were added to {name}:\n{complaint}"
+        );
     }
     Ok(())
 }
@@ -189,11 +231,19 @@ fn read_listing(workspace: &Workspace, name: &str) -> Vec<String> {
 }
 
 /// Says what became slower and by which instructions.
-fn complaint(name: &str, limit: &Limit, instructions: u64, before: &[String], now: &[String]) -> String {
+fn complaint(
+    name: &str,
+    limit: &Limit,
+    instructions: u64,
+    before: &[String],
+    now: &[String],
+) -> String {
     let added = added(before, now);
     let mut text = format!(
         "{name} takes {instructions} kernel instructions, {} more than the gate's {}; {} instructions (or loops) are new",
-        instructions - limit.instructions, limit.instructions, added.len()
+        instructions - limit.instructions,
+        limit.instructions,
+        added.len()
     );
     for line in added.iter().take(SHOWN) {
         text += &format!("\n      + {line}");
@@ -254,7 +304,10 @@ mod tests {
     fn complaints_say_how_many_and_which() {
         let limit = Limit { instructions: 35, slack: 0 };
         let text = complaint("ipc/short", &limit, 37, &lines("a b"), &lines("a nop nop b"));
-        assert!(text.starts_with("ipc/short takes 37 kernel instructions, 2 more than the gate's 35"), "{text}");
+        assert!(
+            text.starts_with("ipc/short takes 37 kernel instructions, 2 more than the gate's 35"),
+            "{text}"
+        );
         assert_eq!(text.matches("+ nop").count(), 2);
     }
 

@@ -52,7 +52,10 @@ pub fn read(workspace: &Workspace) -> Result<Vec<Entry>> {
 fn parse(text: &str) -> Result<Vec<Entry>> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
-        .map(|(index, line)| serde_json::from_str(line).with_context(|| format!("{FILE}:{} is not a record", index + 1)))
+        .map(|(index, line)| {
+            serde_json::from_str(line)
+                .with_context(|| format!("{FILE}:{} is not a record", index + 1))
+        })
         .collect()
 }
 
@@ -64,7 +67,10 @@ pub fn record(workspace: &Workspace, rows: &[Row]) -> Result<Entry> {
     let commit = git(workspace, &["describe", "--always", "--dirty=+", "--exclude=*"])?;
     let date = git(workspace, &["log", "-1", "--format=%cs"])?;
     let entry = Entry { commit, date, figures: figures(rows) };
-    ensure!(!entry.figures.is_empty(), "none of the figures that the history keeps was measured; run the suites ipc, working-set and ops");
+    ensure!(
+        !entry.figures.is_empty(),
+        "none of the figures that the history keeps was measured; run the suites ipc, working-set and ops"
+    );
     let path = workspace.path(FILE);
     let mut file = std::fs::OpenOptions::new()
         .create(true)
@@ -78,7 +84,9 @@ pub fn record(workspace: &Workspace, rows: &[Row]) -> Result<Entry> {
 
 fn figures(rows: &[Row]) -> BTreeMap<String, f64> {
     let ours = rows.iter().filter(|row| row.system == "baton");
-    ours.filter(|row| RECORDED.contains(&row.name.as_str())).map(|row| (row.name.clone(), row.value)).collect()
+    ours.filter(|row| RECORDED.contains(&row.name.as_str()))
+        .map(|row| (row.name.clone(), row.value))
+        .collect()
 }
 
 fn git(workspace: &Workspace, args: &[&str]) -> Result<String> {
@@ -87,7 +95,11 @@ fn git(workspace: &Workspace, args: &[&str]) -> Result<String> {
         .args(args)
         .output()
         .context("cannot run git, which names the commit to record")?;
-    ensure!(output.status.success(), "git cannot name the commit to record: {}", String::from_utf8_lossy(&output.stderr).trim());
+    ensure!(
+        output.status.success(),
+        "git cannot name the commit to record: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
@@ -102,7 +114,11 @@ mod tests {
             Row::baton("ipc", "ipc/short-cross-kernel", 79.0).of("pistachio", "recorded"),
             Row::baton("ops", "ops/unheard-of", 1.0),
         ];
-        let entry = Entry { commit: "abc".to_owned(), date: "2026-01-01".to_owned(), figures: figures(&rows) };
+        let entry = Entry {
+            commit: "abc".to_owned(),
+            date: "2026-01-01".to_owned(),
+            figures: figures(&rows),
+        };
         assert_eq!(entry.figures.len(), 1);
         let line = serde_json::to_string(&entry).unwrap();
         assert_eq!(parse(&format!("{line}\n\n{line}\n")).unwrap(), [entry.clone(), entry]);

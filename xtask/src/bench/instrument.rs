@@ -47,7 +47,8 @@ impl Series {
     #[must_use]
     pub fn best(&self) -> Option<(u64, &Sample)> {
         let numbered = self.samples.iter().enumerate();
-        let (index, sample) = numbered.min_by_key(|(_, s)| count(s, "kernel") + count(s, "user"))?;
+        let (index, sample) =
+            numbered.min_by_key(|(_, s)| count(s, "kernel") + count(s, "user"))?;
         Some((self.first + index as u64 * self.stride, sample))
     }
 }
@@ -91,7 +92,8 @@ impl Measured {
     #[must_use]
     pub fn find(&self, name: &str, parameters: &[(&str, u64)]) -> Option<&Series> {
         self.series.iter().find(|s| {
-            s.name == name && parameters.iter().all(|(key, value)| s.parameters.get(*key) == Some(value))
+            s.name == name
+                && parameters.iter().all(|(key, value)| s.parameters.get(*key) == Some(value))
         })
     }
 }
@@ -124,9 +126,12 @@ impl Instrument {
         let source = workspace.path("bench/host/plugin");
         if !is_newer(&plugin, &source)? {
             let mut gcc = Command::new("gcc");
-            gcc.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-o"]).arg(&plugin);
+            gcc.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-o"])
+                .arg(&plugin);
             gcc.args(SOURCES.map(|file| source.join(file)));
-            let output = gcc.output().context("cannot run gcc, which builds the instrument; install the package gcc")?;
+            let output = gcc
+                .output()
+                .context("cannot run gcc, which builds the instrument; install the package gcc")?;
             ensure!(
                 output.status.success(),
                 "the instrument (bench/host/plugin) could not be compiled:\n{}",
@@ -145,7 +150,9 @@ impl Instrument {
         let (stubs, vectors_end) = (abi::layout::STUBS, vectors + VECTORS_BYTES);
         Ok(format!(
             "{},out={},user={stubs:x}-{:x},vectors={vectors:x}-{vectors_end:x}{extra}",
-            self.plugin.display(), out.display(), stubs + STUBS_BYTES
+            self.plugin.display(),
+            out.display(),
+            stubs + STUBS_BYTES
         ))
     }
 
@@ -154,7 +161,13 @@ impl Instrument {
     /// # Errors
     /// A sentence when the program did not come to its end, or when the counts of
     /// the known loops in it are wrong.
-    pub fn run(&self, bootable: &Bootable, options: &machine::Options, limit: Duration, trace: Trace) -> Result<Measured> {
+    pub fn run(
+        &self,
+        bootable: &Bootable,
+        options: &machine::Options,
+        limit: Duration,
+        trace: Trace,
+    ) -> Result<Measured> {
         let name = bootable.image.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let out = self.dir.join(format!("{name}.samples"));
         let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
@@ -173,9 +186,13 @@ impl Instrument {
         if !closed || ended != Ended::Exited(Exit::Success) {
             let last: Vec<&str> = console.lines().rev().take(6).collect();
             let tail = last.into_iter().rev().collect::<Vec<_>>().join("\n    ");
-            bail!("the measured program {name} did not come to its end ({}); its last words:\n    {tail}", ended.sentence(limit));
+            bail!(
+                "the measured program {name} did not come to its end ({}); its last words:\n    {tail}",
+                ended.sentence(limit)
+            );
         }
-        let counted = std::fs::read_to_string(&out).with_context(|| format!("the instrument left no {}", out.display()))?;
+        let counted = std::fs::read_to_string(&out)
+            .with_context(|| format!("the instrument left no {}", out.display()))?;
         let measured = join(&console, &counted)?;
         check(&measured)?;
         Ok(measured)
@@ -185,8 +202,11 @@ impl Instrument {
 /// Whether `file` exists and is newer than everything in `dir`.
 fn is_newer(file: &Path, dir: &Path) -> Result<bool> {
     let Ok(built) = file.metadata().and_then(|m| m.modified()) else { return Ok(false) };
-    let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-    Ok(entries.flatten().all(|e| e.metadata().and_then(|m| m.modified()).is_ok_and(|time| time < built)))
+    let entries =
+        std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    Ok(entries
+        .flatten()
+        .all(|e| e.metadata().and_then(|m| m.modified()).is_ok_and(|time| time < built)))
 }
 
 /// The address of a symbol of the kernel.
@@ -194,10 +214,15 @@ fn is_newer(file: &Path, dir: &Path) -> Result<bool> {
 /// # Errors
 /// When the file is no ELF file with that symbol.
 pub fn symbol(kernel: &Path, name: &str) -> Result<u64> {
-    let bytes = std::fs::read(kernel).with_context(|| format!("cannot read {}", kernel.display()))?;
-    let file = object::File::parse(&*bytes).with_context(|| format!("{} is no ELF file", kernel.display()))?;
-    let found = file.symbols().find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address());
-    found.with_context(|| format!("{} has no symbol {name}, which the instrument needs", kernel.display()))
+    let bytes =
+        std::fs::read(kernel).with_context(|| format!("cannot read {}", kernel.display()))?;
+    let file = object::File::parse(&*bytes)
+        .with_context(|| format!("{} is no ELF file", kernel.display()))?;
+    let found =
+        file.symbols().find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address());
+    found.with_context(|| {
+        format!("{} has no symbol {name}, which the instrument needs", kernel.display())
+    })
 }
 
 /// Brings the program's rows and the instrument's samples together.
@@ -209,8 +234,12 @@ fn join(console: &str, counted: &str) -> Result<Measured> {
             Some(("sample", rest)) => samples.push(pairs(rest.split(' ').skip(1))),
             Some(("longest", rest)) => measured.stretch = stretch(rest)?,
             Some(("place", rest)) => measured.stretch.places.extend(place(rest)),
-            Some(("restart", at)) => bail!("the instrument saw two begin marks in a row in sample {at}; the measured program is wrong"),
-            Some(("stray", at)) => bail!("the instrument saw an end mark without its begin after sample {at}; the measured program is wrong"),
+            Some(("restart", at)) => bail!(
+                "the instrument saw two begin marks in a row in sample {at}; the measured program is wrong"
+            ),
+            Some(("stray", at)) => bail!(
+                "the instrument saw an end mark without its begin after sample {at}; the measured program is wrong"
+            ),
             Some(("i" | "m", _)) => measured.trace.push(line.to_owned()),
             _ => {}
         }
@@ -227,7 +256,8 @@ fn join(console: &str, counted: &str) -> Result<Measured> {
 }
 
 fn pairs<'a>(words: impl Iterator<Item = &'a str>) -> Sample {
-    let number = |word: &str| word.split_once('=').and_then(|(k, v)| Some((k.to_owned(), v.parse().ok()?)));
+    let number =
+        |word: &str| word.split_once('=').and_then(|(k, v)| Some((k.to_owned(), v.parse().ok()?)));
     words.filter_map(number).collect()
 }
 
@@ -235,11 +265,15 @@ fn series(row: &str, samples: &[Sample]) -> Result<Series> {
     let mut words = row.split(' ');
     let name = words.next().unwrap_or_default().to_owned();
     let mut parameters = pairs(words);
-    let mut take = |key: &str| parameters.remove(key).with_context(|| format!("the row `{row}` has no {key}="));
+    let mut take = |key: &str| {
+        parameters.remove(key).with_context(|| format!("the row `{row}` has no {key}="))
+    };
     let (first, count, stride) = (take("first")?, take("count")?, take("stride")?.max(1));
     let picked: Option<Vec<Sample>> =
         (0..count).map(|index| samples.get((first + index * stride) as usize).cloned()).collect();
-    let samples = picked.with_context(|| format!("the row `{row}` names samples that the instrument has not seen"))?;
+    let samples = picked.with_context(|| {
+        format!("the row `{row}` names samples that the instrument has not seen")
+    })?;
     Ok(Series { name, parameters, first, stride, samples })
 }
 
@@ -277,7 +311,10 @@ pub fn longest_of(counted: &str) -> Result<(Stretch, usize)> {
 /// `N from=HEX to=HEX since=N ...`
 fn stretch(text: &str) -> Result<Stretch> {
     let mut words = text.split(' ');
-    let instructions = words.next().and_then(|n| n.parse().ok()).context("the instrument's last line has no number")?;
+    let instructions = words
+        .next()
+        .and_then(|n| n.parse().ok())
+        .context("the instrument's last line has no number")?;
     let mut stretch = Stretch { instructions, ..Stretch::default() };
     for (key, value) in words.filter_map(|word| word.split_once('=')) {
         match key {
@@ -296,7 +333,9 @@ fn check(measured: &Measured) -> Result<()> {
     let known = measured.series.iter().filter(|series| series.name.starts_with("check/"));
     let mut checked = 0;
     for series in known {
-        for (what, counters) in [("instructions", "user"), ("lines", "udlines"), ("pages", "udpages")] {
+        for (what, counters) in
+            [("instructions", "user"), ("lines", "udlines"), ("pages", "udpages")]
+        {
             let Some(expected) = series.parameters.get(what) else { continue };
             let seen = series.samples.first().map_or(0, |sample| count(sample, counters));
             ensure!(
@@ -308,7 +347,10 @@ fn check(measured: &Measured) -> Result<()> {
             checked += 1;
         }
     }
-    ensure!(checked > 0 || measured.series.iter().all(|s| !s.name.starts_with("ipc/")), "the measured program has no known loops to check the instrument with");
+    ensure!(
+        checked > 0 || measured.series.iter().all(|s| !s.name.starts_with("ipc/")),
+        "the measured program has no known loops to check the instrument with"
+    );
     Ok(())
 }
 
@@ -332,10 +374,16 @@ mod tests {
         check(&measured).unwrap();
         let series = measured.find("ipc/x", &[("words", 63)]).unwrap();
         let (number, best) = series.best().unwrap();
-        assert_eq!((number, count(best, "kernel"), count(best, "syscall"), count(best, "iret")), (3, 39, 1, 0));
+        assert_eq!(
+            (number, count(best, "kernel"), count(best, "syscall"), count(best, "iret")),
+            (3, 39, 1, 0)
+        );
         assert_eq!(measured.notes, ["hello there"]);
         let stretch = &measured.stretch;
-        assert_eq!((stretch.instructions, stretch.since, stretch.from, stretch.to), (77, 5, 0xFFFF_FFFF_8000_0000, 0x10));
+        assert_eq!(
+            (stretch.instructions, stretch.since, stretch.from, stretch.to),
+            (77, 5, 0xFFFF_FFFF_8000_0000, 0x10)
+        );
     }
 
     #[test]

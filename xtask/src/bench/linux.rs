@@ -51,7 +51,11 @@ pub fn rows(workspace: &Workspace) -> Result<Vec<Row>> {
     let console = session.transcript();
     if ended != Ended::Exited(Exit::Success) || !console.contains("bench done") {
         let last: Vec<&str> = console.lines().rev().take(8).collect();
-        bail!("Linux did not come to its end ({}); its last words, last first:\n    {}", ended.sentence(LIMIT), last.join("\n    "));
+        bail!(
+            "Linux did not come to its end ({}); its last words, last first:\n    {}",
+            ended.sentence(LIMIT),
+            last.join("\n    ")
+        );
     }
     let rows = read(&console)?;
     step.done(&format!("{} rows", rows.len()));
@@ -66,14 +70,18 @@ fn kernel(dir: &Path) -> Result<PathBuf> {
     let step = Step::start("linux");
     step.say("fetching Debian's kernel package (apt-get download)");
     let package = current_package()?;
-    run(Command::new("apt-get").args(["download", "-q", &package]).current_dir(dir), "fetch the package")?;
+    run(
+        Command::new("apt-get").args(["download", "-q", &package]).current_dir(dir),
+        "fetch the package",
+    )?;
     let archive = find(dir, ".", "linux-image")?.context("apt-get has fetched no package")?;
     run(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(dir), "unpack the package")?;
     let _ = std::fs::remove_file(&archive);
     // The modules are a hundred times larger than the kernel, and not needed.
     let _ = std::fs::remove_dir_all(dir.join("lib"));
     step.done(&package);
-    find(dir, "boot", "vmlinuz")?.with_context(|| format!("the package {package} has no kernel in boot/"))
+    find(dir, "boot", "vmlinuz")?
+        .with_context(|| format!("the package {package} has no kernel in boot/"))
 }
 
 /// The package that the current `linux-image-amd64` stands for.
@@ -85,12 +93,18 @@ fn current_package() -> Result<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let named = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: linux-image"));
     let package = named.map(|rest| format!("linux-image{rest}")).next();
-    package.with_context(|| format!("apt knows no package {PACKAGE}; run `apt-get update` and try again"))
+    package.with_context(|| {
+        format!("apt knows no package {PACKAGE}; run `apt-get update` and try again")
+    })
 }
 
 fn run(command: &mut Command, what: &str) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot {what}"))?;
-    ensure!(output.status.success(), "cannot {what}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    ensure!(
+        output.status.success(),
+        "cannot {what}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     Ok(())
 }
 
@@ -100,10 +114,13 @@ fn find(dir: &Path, folder: &str, prefix: &str) -> Result<Option<PathBuf>> {
     if !folder.is_dir() {
         return Ok(None);
     }
-    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let entries =
+        std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.sort();
-    Ok(files.into_iter().find(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))))
+    Ok(files.into_iter().find(|file| {
+        file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
+    }))
 }
 
 /// A cpio archive ("newc"): name, mode, contents of each file.
@@ -112,7 +129,21 @@ fn archive(files: &[(&str, u32, &[u8])]) -> Vec<u8> {
     let end = [("TRAILER!!!", 0, &[][..])];
     for (inode, (name, mode, contents)) in files.iter().chain(&end).enumerate() {
         // inode, mode, uid, gid, links, mtime, size, device numbers (4), name length, check
-        let fields = [inode as u32 + 1, *mode, 0, 0, 1, 0, contents.len() as u32, 0, 0, 0, 0, name.len() as u32 + 1, 0];
+        let fields = [
+            inode as u32 + 1,
+            *mode,
+            0,
+            0,
+            1,
+            0,
+            contents.len() as u32,
+            0,
+            0,
+            0,
+            0,
+            name.len() as u32 + 1,
+            0,
+        ];
         out.extend_from_slice(b"070701");
         fields.iter().for_each(|field| out.extend_from_slice(format!("{field:08X}").as_bytes()));
         out.extend_from_slice(name.as_bytes());
@@ -126,17 +157,25 @@ fn archive(files: &[(&str, u32, &[u8])]) -> Vec<u8> {
 
 /// `row NAME VALUE [KEY=VALUE ...]`, after the counter has proved itself.
 fn read(console: &str) -> Result<Vec<Row>> {
-    let system = console.lines().find_map(|line| line.strip_prefix("system ")).unwrap_or("Linux").to_owned();
+    let system =
+        console.lines().find_map(|line| line.strip_prefix("system ")).unwrap_or("Linux").to_owned();
     let check = console.lines().find_map(|line| line.strip_prefix("check "));
-    let (wanted, seen) = check.and_then(|line| line.split_once(' ')).context("Linux did not check the counter")?;
-    ensure!(wanted == seen, "in Linux the counter shows {seen} for a loop of {wanted} instructions; nothing is reported");
+    let (wanted, seen) =
+        check.and_then(|line| line.split_once(' ')).context("Linux did not check the counter")?;
+    ensure!(
+        wanted == seen,
+        "in Linux the counter shows {seen} for a loop of {wanted} instructions; nothing is reported"
+    );
     let mut rows = Vec::new();
     for line in console.lines().filter_map(|line| line.strip_prefix("row ")) {
         let mut words = line.split(' ');
-        let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse::<u64>)) else {
+        let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse::<u64>))
+        else {
             bail!("Linux printed `{line}`, which is no row");
         };
-        let mut row = Row::baton("linux", name, value as f64).of("linux", TICKS).with("version", system.as_str());
+        let mut row = Row::baton("linux", name, value as f64)
+            .of("linux", TICKS)
+            .with("version", system.as_str());
         for (key, value) in words.filter_map(|word| word.split_once('=')) {
             row = match value.parse::<u64>() {
                 Ok(number) => row.with(key, number),
@@ -156,7 +195,10 @@ mod tests {
     fn rows_are_read_once_the_counter_is_right() {
         let text = "system Linux 6.1\ncheck 2001 2001\nrow linux/getppid 337\nrow linux/pipe-roundtrip 10377 bytes=1\n";
         let rows = read(text).unwrap();
-        assert_eq!((rows[0].name.as_str(), rows[0].value, rows[0].system.as_str()), ("linux/getppid", 337.0, "linux"));
+        assert_eq!(
+            (rows[0].name.as_str(), rows[0].value, rows[0].system.as_str()),
+            ("linux/getppid", 337.0, "linux")
+        );
         assert_eq!(rows[1].parameter("bytes"), Some(1));
         assert!(read(&text.replace("2001 2001", "2001 2002")).is_err());
         assert!(read("row linux/getppid 337\n").is_err());

@@ -95,13 +95,20 @@ pub(crate) struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn new(workspace: &'a Workspace) -> Result<Self> {
         let instrument = Instrument::build(workspace)?;
-        Ok(Self { workspace, composer: Composer::new(workspace), instrument, measured: BTreeMap::new(), linux: None })
+        Ok(Self {
+            workspace,
+            composer: Composer::new(workspace),
+            instrument,
+            measured: BTreeMap::new(),
+            linux: None,
+        })
     }
 
     /// Runs a measured program, at most once without a trace.
     fn run(&mut self, program: &Program, trace: Trace) -> Result<&Measured> {
         if trace != Trace::None || !self.measured.contains_key(program.name) {
-            let selection = Selection { root: Some(program.name.to_owned()), ..Selection::default() };
+            let selection =
+                Selection { root: Some(program.name.to_owned()), ..Selection::default() };
             let bootable = self.composer.compose(&selection, program.name)?;
             let options = machine::Options {
                 memory: program.memory_mb,
@@ -146,7 +153,8 @@ impl<'a> Bench<'a> {
                 ablation::rows(self.workspace, &self.instrument, &self.measured[IPC.name])?
             }
             "interrupts-off" => {
-                let seen: Vec<_> = self.measured.iter().map(|(name, m)| (*name, m.stretch.clone())).collect();
+                let seen: Vec<_> =
+                    self.measured.iter().map(|(name, m)| (*name, m.stretch.clone())).collect();
                 stretch::rows(self.workspace, &self.instrument, &seen)?
             }
             _ => Vec::new(),
@@ -193,13 +201,22 @@ fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
     }
     if options.record {
         let entry = history::record(bench.workspace, &rows)?;
-        println!("\nRecorded {} figures of {} in bench/history.jsonl.", entry.figures.len(), entry.commit);
+        println!(
+            "\nRecorded {} figures of {} in bench/history.jsonl.",
+            entry.figures.len(),
+            entry.commit
+        );
     }
-    let notes: Vec<String> = bench.measured.values().flat_map(|measured| measured.notes.iter().cloned()).collect();
+    let notes: Vec<String> =
+        bench.measured.values().flat_map(|measured| measured.notes.iter().cloned()).collect();
     let dir = bench.workspace.target("bench")?;
     report::write(&dir, &rows, &history::read(bench.workspace)?, &notes)?;
     let shown = bench.workspace.show(&dir);
-    println!("\n{} rows in {}: {shown}/report.html, report.json, report.csv", rows.len(), ui::seconds(started.elapsed()));
+    println!(
+        "\n{} rows in {}: {shown}/report.html, report.json, report.csv",
+        rows.len(),
+        ui::seconds(started.elapsed())
+    );
     Ok(())
 }
 

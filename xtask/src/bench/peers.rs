@@ -16,12 +16,27 @@ const COUNTED: &[Record] = &[
     ("pistachio", "rpc/round-trip", 158.0, "kernel instructions of both ways"),
     ("pistachio", "ops/thread-switch-self", 80.0, ""),
     ("pistachio", "ops/timer-tick", 98.0, ""),
-    ("sel4", "ipc/short-cross-kernel", 215.0, "fast path, no Meltdown mitigation; call 189, reply 215"),
-    ("sel4", "rpc/round-trip", 404.0, "424 with the mitigation, its default; 1,458 without the fast path"),
+    (
+        "sel4",
+        "ipc/short-cross-kernel",
+        215.0,
+        "fast path, no Meltdown mitigation; call 189, reply 215",
+    ),
+    (
+        "sel4",
+        "rpc/round-trip",
+        404.0,
+        "424 with the mitigation, its default; 1,458 without the fast path",
+    ),
     ("sel4", "rpc/4-words", 446.0, ""),
     ("sel4", "rpc/5-words", 1573.0, "leaves the fast path"),
     ("sel4", "rpc/120-words", 2723.0, ""),
-    ("l4re", "ipc/short-cross-kernel", 613.0, "published, retired instructions on an Intel N100: 587 to 613"),
+    (
+        "l4re",
+        "ipc/short-cross-kernel",
+        613.0,
+        "published, retired instructions on an Intel N100: 587 to 613",
+    ),
     ("l4re", "ipc/short-local-kernel", 557.0, "published: 543 to 557"),
     ("l4re", "ops/invalid-call", 147.0, "published: an empty system call"),
 ];
@@ -42,7 +57,9 @@ pub fn rows(suite: &str, prefix: &str) -> Vec<Row> {
 #[must_use]
 pub fn best(rows: &[Row], of: &Row) -> Option<Row> {
     let same = rows.iter().filter(|row| {
-        row.name == of.name && row.unit == of.unit && row.system != of.system
+        row.name == of.name
+            && row.unit == of.unit
+            && row.system != of.system
             && (row.method == RECORDED || comparable(row) == comparable(of))
     });
     same.min_by(|a, b| a.value.total_cmp(&b.value)).cloned()

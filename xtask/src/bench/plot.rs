@@ -43,7 +43,11 @@ struct Scale {
 impl Scale {
     fn over(values: impl Iterator<Item = f64> + Clone, logarithmic: bool) -> Self {
         let high = values.clone().fold(1.0, f64::max);
-        let low = if logarithmic { values.filter(|v| *v > 0.0).fold(high, f64::min).max(1e-9) } else { 0.0 };
+        let low = if logarithmic {
+            values.filter(|v| *v > 0.0).fold(high, f64::min).max(1e-9)
+        } else {
+            0.0
+        };
         let high = if high > low { high } else { low + 1.0 };
         Self { low, high, logarithmic }
     }
@@ -65,7 +69,11 @@ impl Scale {
         }
         let rough = self.high / 5.0;
         let unit = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * unit).into_iter().find(|s| *s >= rough).unwrap_or(rough);
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .map(|m| m * unit)
+            .into_iter()
+            .find(|s| *s >= rough)
+            .unwrap_or(rough);
         (0..=5).map(|i| f64::from(i) * step).filter(|v| *v <= self.high).collect()
     }
 }
@@ -80,7 +88,10 @@ pub fn svg(axes: Axes<'_>, lines: &[Line]) -> String {
     let x = Scale::over(points.clone().map(|p| p.0), axes.logarithmic);
     let y = Scale::over(points.map(|p| p.1), axes.logarithmic);
     let at = |px: f64, py: f64| {
-        (LEFT + x.place(px) * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y.place(py) * (HEIGHT - TOP - BOTTOM))
+        (
+            LEFT + x.place(px) * (WIDTH - LEFT - RIGHT),
+            HEIGHT - BOTTOM - y.place(py) * (HEIGHT - TOP - BOTTOM),
+        )
     };
     let mut out = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\
@@ -102,7 +113,8 @@ fn frame(axes: Axes<'_>, x: &Scale, y: &Scale, at: &impl Fn(f64, f64) -> (f64, f
         out += &format!(
             "<line x1=\"{place:.1}\" y1=\"{TOP}\" x2=\"{place:.1}\" y2=\"{bottom}\" stroke=\"#d0d7de\"/>\
              <text x=\"{place:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            bottom + 16.0, readable(mark)
+            bottom + 16.0,
+            readable(mark)
         );
     }
     for mark in y.marks() {
@@ -110,13 +122,19 @@ fn frame(axes: Axes<'_>, x: &Scale, y: &Scale, at: &impl Fn(f64, f64) -> (f64, f
         out += &format!(
             "<line x1=\"{LEFT}\" y1=\"{place:.1}\" x2=\"{right}\" y2=\"{place:.1}\" stroke=\"#d0d7de\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            LEFT - 6.0, place + 4.0, readable(mark)
+            LEFT - 6.0,
+            place + 4.0,
+            readable(mark)
         );
     }
     out + &format!(
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
          <text transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-        (LEFT + right) / 2.0, HEIGHT - 12.0, escape(axes.x), (TOP + bottom) / 2.0, escape(axes.y)
+        (LEFT + right) / 2.0,
+        HEIGHT - 12.0,
+        escape(axes.x),
+        (TOP + bottom) / 2.0,
+        escape(axes.y)
     )
 }
 
@@ -124,15 +142,23 @@ fn draw(line: &Line, index: usize, at: &impl Fn(f64, f64) -> (f64, f64)) -> Stri
     let colour = COLOURS[index % COLOURS.len()];
     let places: Vec<(f64, f64)> = line.points.iter().map(|p| at(p.0, p.1)).collect();
     let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    let mut out = format!("<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" points=\"{}\"/>", path.join(" "));
+    let mut out = format!(
+        "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" points=\"{}\"/>",
+        path.join(" ")
+    );
     for ((x, y), point) in places.iter().zip(&line.points) {
         out += &format!(
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"><title>{}: {}</title></circle>",
-            readable(point.0), readable(point.1)
+            readable(point.0),
+            readable(point.1)
         );
     }
     let legend = TOP + 16.0 + index as f64 * 16.0;
-    out + &format!("<text x=\"{:.1}\" y=\"{legend:.1}\" fill=\"{colour}\">{}</text>", LEFT + 10.0, escape(&line.name))
+    out + &format!(
+        "<text x=\"{:.1}\" y=\"{legend:.1}\" fill=\"{colour}\">{}</text>",
+        LEFT + 10.0,
+        escape(&line.name)
+    )
 }
 
 /// Text inside XML.
@@ -145,11 +171,13 @@ pub fn escape(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const AXES: Axes<'_> = Axes { title: "a < b", x: "bytes", y: "instructions", logarithmic: true };
+    const AXES: Axes<'_> =
+        Axes { title: "a < b", x: "bytes", y: "instructions", logarithmic: true };
 
     #[test]
     fn plots_are_well_formed() {
-        let line = Line { name: "one & only".to_owned(), points: vec![(1.0, 10.0), (1000.0, 5000.0)] };
+        let line =
+            Line { name: "one & only".to_owned(), points: vec![(1.0, 10.0), (1000.0, 5000.0)] };
         let svg = svg(AXES, &[line]);
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"));
         assert!(svg.contains("a &lt; b") && svg.contains("one &amp; only"));
@@ -164,7 +192,10 @@ mod tests {
 
     #[test]
     fn marks_are_round() {
-        assert_eq!(Scale::over([3.0, 40.0, 2000.0].into_iter(), true).marks(), [10.0, 100.0, 1000.0]);
+        assert_eq!(
+            Scale::over([3.0, 40.0, 2000.0].into_iter(), true).marks(),
+            [10.0, 100.0, 1000.0]
+        );
         assert_eq!(Scale::over([9.0].into_iter(), false).marks(), [0.0, 2.0, 4.0, 6.0, 8.0]);
     }
 }

@@ -44,11 +44,21 @@ fn entries(rows: &[Row], suite: &str) -> Entries {
         let title = short_title(row);
         if row.system == "baton" {
             let peer = peers::best(rows, row);
-            let shown = peer.as_ref().map_or(String::new(), |p| format!("{} ({})", readable(p.value), p.system));
+            let shown = peer
+                .as_ref()
+                .map_or(String::new(), |p| format!("{} ({})", readable(p.value), p.system));
             let ratio = peer.map_or(String::new(), |p| format!("{:.2}", row.value / p.value));
             cells.push([title, readable(row.value), shown, ratio, row.unit.clone()]);
-        } else if suite == "rpc" || !of_suite.iter().any(|other| other.system == "baton" && other.name == row.name) {
-            cells.push([title, String::new(), format!("{} ({})", readable(row.value), row.system), String::new(), row.unit.clone()]);
+        } else if suite == "rpc"
+            || !of_suite.iter().any(|other| other.system == "baton" && other.name == row.name)
+        {
+            cells.push([
+                title,
+                String::new(),
+                format!("{} ({})", readable(row.value), row.system),
+                String::new(),
+                row.unit.clone(),
+            ]);
         }
     }
     Entries { cells }
@@ -98,9 +108,11 @@ pub fn table(rows: &[Row], suite: &str) -> String {
 /// When a file cannot be written.
 pub fn write(dir: &Path, rows: &[Row], history: &[Entry], notes: &[String]) -> Result<()> {
     let json = serde_json::to_string_pretty(rows).context("the rows cannot be written as JSON")?;
-    for (name, text) in
-        [("report.json", json + "\n"), ("report.csv", csv(rows)), ("report.html", html(rows, history, notes))]
-    {
+    for (name, text) in [
+        ("report.json", json + "\n"),
+        ("report.csv", csv(rows)),
+        ("report.html", html(rows, history, notes)),
+    ] {
         let path = dir.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -111,17 +123,32 @@ pub fn write(dir: &Path, rows: &[Row], history: &[Entry], notes: &[String]) -> R
 #[must_use]
 pub fn csv(rows: &[Row]) -> String {
     let quote = |text: &str| {
-        if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+        if text.contains([',', '"', '\n']) {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        } else {
+            text.to_owned()
+        }
     };
     let mut out = "suite,name,system,unit,value,method,parameters\n".to_owned();
     for row in rows {
         let parameters: Vec<String> = row
             .parameters
             .iter()
-            .map(|(name, value)| format!("{name}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+            .map(|(name, value)| {
+                format!(
+                    "{name}={}",
+                    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+                )
+            })
             .collect();
         let cells = [&row.suite, &row.name, &row.system, &row.unit].map(|cell| quote(cell));
-        out += &format!("{},{},{},{}\n", cells.join(","), row.value, quote(&row.method), quote(&parameters.join(";")));
+        out += &format!(
+            "{},{},{},{}\n",
+            cells.join(","),
+            row.value,
+            quote(&row.method),
+            quote(&parameters.join(";"))
+        );
     }
     out
 }
@@ -176,7 +203,8 @@ fn html_table(entries: &Entries) -> String {
 /// A line of all Baton rows called `name` over their parameter `parameter`.
 fn line(rows: &[Row], name: &str, parameter: &str, label: &str) -> Line {
     let of_name = rows.iter().filter(|row| row.name == name && row.system == "baton");
-    let mut points: Vec<(f64, f64)> = of_name.filter_map(|row| Some((row.parameter(parameter)? as f64, row.value))).collect();
+    let mut points: Vec<(f64, f64)> =
+        of_name.filter_map(|row| Some((row.parameter(parameter)? as f64, row.value))).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     Line { name: label.to_owned(), points }
 }
@@ -212,20 +240,27 @@ fn growth_plots(rows: &[Row]) -> String {
     let over = |parameter: &str, names: &[&str]| -> Vec<Line> {
         names.iter().map(|name| line(rows, &format!("growth/{name}"), parameter, name)).collect()
     };
-    let threads = over("threads", &["short-ipc", "thread-create", "thread-delete", "task-create", "timer-tick"]);
+    let threads = over(
+        "threads",
+        &["short-ipc", "thread-create", "thread-delete", "task-create", "timer-tick"],
+    );
     let mappings = over("mappings", &["map", "unmap", "map-again"]);
     let axes = |title, x| Axes { title, x, y: "kernel instructions", logarithmic: true };
-    svg(axes("Threads (half of them with timers)", "threads"), &threads) + &svg(axes("Mappings", "mappings"), &mappings)
+    svg(axes("Threads (half of them with timers)", "threads"), &threads)
+        + &svg(axes("Mappings", "mappings"), &mappings)
 }
 
 /// The recorded figures, commit by commit.
 fn history_plot(history: &[Entry]) -> String {
-    let names: std::collections::BTreeSet<&String> = history.iter().flat_map(|entry| entry.figures.keys()).collect();
+    let names: std::collections::BTreeSet<&String> =
+        history.iter().flat_map(|entry| entry.figures.keys()).collect();
     let lines: Vec<Line> = names
         .into_iter()
         .map(|name| {
             let points = history.iter().enumerate();
-            let points = points.filter_map(|(at, entry)| Some((at as f64 + 1.0, *entry.figures.get(name)?))).collect();
+            let points = points
+                .filter_map(|(at, entry)| Some((at as f64 + 1.0, *entry.figures.get(name)?)))
+                .collect();
             Line { name: name.clone(), points }
         })
         .collect();
@@ -233,8 +268,13 @@ fn history_plot(history: &[Entry]) -> String {
         lines.iter().filter(|line| wanted.contains(&line.name.as_str())).cloned().collect()
     };
     let axes = |title| Axes { title, x: "recorded commits", y: "instructions", logarithmic: false };
-    svg(axes("Short IPC"), &few(&["ipc/short-cross-kernel", "ipc/short-local-kernel", "ipc/63-words-cross-kernel"]))
-        + &svg(axes("Longer operations"), &few(&["ipc/string-4096-kernel", "ops/page-fault", "ops/interrupt"]))
+    svg(
+        axes("Short IPC"),
+        &few(&["ipc/short-cross-kernel", "ipc/short-local-kernel", "ipc/63-words-cross-kernel"]),
+    ) + &svg(
+        axes("Longer operations"),
+        &few(&["ipc/string-4096-kernel", "ops/page-fault", "ops/interrupt"]),
+    )
 }
 
 #[cfg(test)]

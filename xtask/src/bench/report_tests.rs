@@ -3,10 +3,13 @@ use crate::bench::row::{RECORDED, TICKS};
 
 /// Recorded data: one row of each kind.
 fn rows() -> Vec<Row> {
-    let string = |bytes: u64, value| Row::baton("ipc", "ipc/string-cross", value).with("bytes", bytes);
+    let string =
+        |bytes: u64, value| Row::baton("ipc", "ipc/string-cross", value).with("bytes", bytes);
     vec![
         Row::baton("ipc", "ipc/short-cross-kernel", 35.0).with("call", "34").with("reply", "35"),
-        Row::baton("ipc", "ipc/short-cross-kernel", 79.0).of("pistachio", RECORDED).with("remark", "fast, path"),
+        Row::baton("ipc", "ipc/short-cross-kernel", 79.0)
+            .of("pistachio", RECORDED)
+            .with("remark", "fast, path"),
         string(64, 150.0),
         string(4096, 1234.0),
         Row::baton("rpc", "rpc/5-words", 1573.0).of("sel4", RECORDED),
@@ -22,7 +25,10 @@ fn golden(name: &str, text: &str) {
         std::fs::write(&path, text).unwrap();
     }
     let wanted = std::fs::read_to_string(&path).unwrap();
-    assert!(wanted == text, "{name} differs from the golden file; BATON_BLESS=1 writes it anew. Now:\n{text}");
+    assert!(
+        wanted == text,
+        "{name} differs from the golden file; BATON_BLESS=1 writes it anew. Now:\n{text}"
+    );
 }
 
 fn history() -> Vec<Entry> {
@@ -36,7 +42,10 @@ fn history() -> Vec<Entry> {
 
 #[test]
 fn the_table_is_as_recorded() {
-    golden("table.txt", &(table(&rows(), "ipc") + &table(&rows(), "rpc") + &table(&rows(), "working-set")));
+    golden(
+        "table.txt",
+        &(table(&rows(), "ipc") + &table(&rows(), "rpc") + &table(&rows(), "working-set")),
+    );
 }
 
 #[test]

@@ -21,7 +21,11 @@ const SHOWN: usize = 4;
 ///
 /// # Errors
 /// When the tests cannot be run or the instrument left nothing.
-pub fn rows(workspace: &Workspace, instrument: &Instrument, others: &[(&str, Stretch)]) -> Result<Vec<Row>> {
+pub fn rows(
+    workspace: &Workspace,
+    instrument: &Instrument,
+    others: &[(&str, Stretch)],
+) -> Result<Vec<Row>> {
     let kernel = crate::build::kernel(workspace)?;
     let mut rows: Vec<Row> = Vec::new();
     for (name, stretch) in others {
@@ -40,12 +44,22 @@ pub fn rows(workspace: &Workspace, instrument: &Instrument, others: &[(&str, Str
         .stderr(Stdio::null())
         .status()
         .context("cannot run the tests")?;
-    let counted = std::fs::read_to_string(&out).context("the instrument saw no machine of the tests")?;
+    let counted =
+        std::fs::read_to_string(&out).context("the instrument saw no machine of the tests")?;
     let (stretch, machines) = longest_of(&counted)?;
     step.done(&format!("{machines} machines"));
-    let verdict = if status.success() { "passed" } else { "failed, perhaps by running under the instrument" };
-    rows.push(row("interrupts-off/tests", &stretch, &kernel, &workspace.root)?.with("tests", verdict).with("machines", machines as u64));
-    let longest = rows.iter().max_by(|a, b| a.value.total_cmp(&b.value)).cloned().context("nothing was watched")?;
+    let verdict =
+        if status.success() { "passed" } else { "failed, perhaps by running under the instrument" };
+    rows.push(
+        row("interrupts-off/tests", &stretch, &kernel, &workspace.root)?
+            .with("tests", verdict)
+            .with("machines", machines as u64),
+    );
+    let longest = rows
+        .iter()
+        .max_by(|a, b| a.value.total_cmp(&b.value))
+        .cloned()
+        .context("nothing was watched")?;
     rows.insert(0, Row { name: "interrupts-off/longest".to_owned(), ..longest });
     Ok(rows)
 }
@@ -66,6 +80,7 @@ fn place(stretch: &Stretch, kernel: &Path, tree: &Path) -> Result<String> {
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
     functions.sort_by(|a, b| b.1.cmp(&a.1));
-    let named: Vec<String> = functions.iter().take(SHOWN).map(|(name, count)| format!("{name} {count}")).collect();
+    let named: Vec<String> =
+        functions.iter().take(SHOWN).map(|(name, count)| format!("{name} {count}")).collect();
     Ok(named.join(", "))
 }

@@ -9,7 +9,10 @@ use super::row::Row;
 /// the 1993 paper, redone for this processor; docs/measuring.md has the argument).
 const MINIMUM: [(&str, u64); 7] = [
     ("save stack, instruction pointer, flags of the sender", 3),
-    ("find the receiver's control block from its id and check it (shift, mask, compare, branch)", 5),
+    (
+        "find the receiver's control block from its id and check it (shift, mask, compare, branch)",
+        5,
+    ),
     ("note that the sender waits, that the receiver does not", 2),
     ("switch the address space (load, write CR3)", 2),
     ("current thread, its UTCB, its GS base", 4),
@@ -38,7 +41,9 @@ fn with_counts(mut row: Row, sample: &Sample) -> Row {
     for (name, counter) in [("kernel_entries", "entries"), ("interrupts_off", "off")] {
         row = row.with(name, count(sample, counter).to_string());
     }
-    for costly in ["mov_cr", "wrmsr", "gsbase", "invlpg", "invpcid", "locked", "xsave", "serialising", "io"] {
+    for costly in
+        ["mov_cr", "wrmsr", "gsbase", "invlpg", "invpcid", "locked", "xsave", "serialising", "io"]
+    {
         if count(sample, costly) > 0 {
             row = row.with(costly, count(sample, costly).to_string());
         }
@@ -64,7 +69,9 @@ pub fn headline(measured: &Measured) -> Vec<Row> {
     if let Some(string) = measured.find("ipc/string-cross", &[("bytes", 4096)]) {
         rows.push(Row::baton("ipc", "ipc/string-4096-kernel", kernel(string)));
     }
-    if let Some((_, trip)) = measured.find("ipc/words-cross-roundtrip", &[("words", 0)]).and_then(Series::best) {
+    if let Some((_, trip)) =
+        measured.find("ipc/words-cross-roundtrip", &[("words", 0)]).and_then(Series::best)
+    {
         let total = count(trip, "kernel") + count(trip, "user");
         rows.push(Row::baton("ipc", "ipc/short-cross-roundtrip-total", total as f64));
         rows.push(Row::baton("rpc", "rpc/round-trip", count(trip, "kernel") as f64));
@@ -75,14 +82,24 @@ pub fn headline(measured: &Measured) -> Vec<Row> {
 /// Suite `ipc`: the headline, every length, the slope per byte.
 #[must_use]
 pub fn ipc(measured: &Measured) -> Vec<Row> {
-    let mut rows: Vec<Row> = headline(measured).into_iter().filter(|row| row.suite == "ipc").collect();
-    rows.extend(measured.series.iter().filter(|s| s.name.starts_with("ipc/")).filter_map(|s| plain("ipc", s)));
+    let mut rows: Vec<Row> =
+        headline(measured).into_iter().filter(|row| row.suite == "ipc").collect();
+    rows.extend(
+        measured
+            .series
+            .iter()
+            .filter(|s| s.name.starts_with("ipc/"))
+            .filter_map(|s| plain("ipc", s)),
+    );
     for place in ["cross", "local"] {
         let name = format!("ipc/string-{place}");
         let at = |bytes| measured.find(&name, &[("bytes", bytes)]).map(kernel);
         if let (Some(short), Some(long)) = (at(4096), at(4_194_304)) {
             let slope = (long - short) / (4_194_304.0 - 4096.0);
-            rows.push(Row::baton("ipc", &format!("ipc/string-{place}-slope"), slope).unit("instructions per byte"));
+            rows.push(
+                Row::baton("ipc", &format!("ipc/string-{place}-slope"), slope)
+                    .unit("instructions per byte"),
+            );
         }
     }
     rows.extend(peers::rows("ipc", "ipc/"));
@@ -93,7 +110,8 @@ pub fn ipc(measured: &Measured) -> Vec<Row> {
 #[must_use]
 pub fn working_set(measured: &Measured) -> Vec<Row> {
     let mut rows = Vec::new();
-    let short = ["ipc/words-cross-call", "ipc/words-cross-reply"].map(|name| measured.find(name, &[("words", 0)]));
+    let short = ["ipc/words-cross-call", "ipc/words-cross-reply"]
+        .map(|name| measured.find(name, &[("words", 0)]));
     let string = measured.find("ipc/string-cross", &[("bytes", 4096)]);
     let most = |counter: &str| {
         let samples = short.iter().flatten().filter_map(|series| series.best());
@@ -105,7 +123,9 @@ pub fn working_set(measured: &Measured) -> Vec<Row> {
         ("kernel-pages", "kpages", "pages"),
     ] {
         if let Some(value) = most(counter) {
-            rows.push(Row::baton("working-set", &format!("working-set/{name}"), value as f64).unit(unit));
+            rows.push(
+                Row::baton("working-set", &format!("working-set/{name}"), value as f64).unit(unit),
+            );
         }
         if let Some((_, sample)) = string.and_then(Series::best) {
             let name = format!("working-set/string-4096-{name}");
@@ -115,11 +135,21 @@ pub fn working_set(measured: &Measured) -> Vec<Row> {
     if let (Some(data), Some(code)) = (most("kdlines"), most("kclines")) {
         // The paper: 592 bytes, 7 % of the 486's 8 KiB. Today's first-level caches: 32 KiB each.
         let bytes = (data + code) * 64;
-        rows.push(Row::baton("working-set", "working-set/kernel-bytes", bytes as f64).unit("bytes"));
-        rows.push(Row::baton("working-set", "working-set/kernel-bytes", 592.0).unit("bytes").of("paper", "recorded"));
+        rows.push(
+            Row::baton("working-set", "working-set/kernel-bytes", bytes as f64).unit("bytes"),
+        );
+        rows.push(
+            Row::baton("working-set", "working-set/kernel-bytes", 592.0)
+                .unit("bytes")
+                .of("paper", "recorded"),
+        );
         let share = bytes as f64 * 100.0 / 65_536.0;
         rows.push(Row::baton("working-set", "working-set/cache-share", share).unit("percent"));
-        rows.push(Row::baton("working-set", "working-set/cache-share", 7.0).unit("percent").of("paper", "recorded"));
+        rows.push(
+            Row::baton("working-set", "working-set/cache-share", 7.0)
+                .unit("percent")
+                .of("paper", "recorded"),
+        );
     }
     rows
 }
@@ -130,7 +160,9 @@ pub fn minimum(measured: &Measured) -> Vec<Row> {
     let mut rows: Vec<Row> = MINIMUM
         .iter()
         .map(|(what, instructions)| {
-            Row::baton("minimum", "minimum/step", *instructions as f64).of("minimum", "by hand").with("what", *what)
+            Row::baton("minimum", "minimum/step", *instructions as f64)
+                .of("minimum", "by hand")
+                .with("what", *what)
         })
         .collect();
     let least: u64 = MINIMUM.iter().map(|(_, instructions)| instructions).sum();
@@ -145,8 +177,12 @@ pub fn minimum(measured: &Measured) -> Vec<Row> {
 #[must_use]
 pub fn operations(suite: &str, measured: &Measured) -> Vec<Row> {
     let prefix = format!("{suite}/");
-    let mut rows: Vec<Row> =
-        measured.series.iter().filter(|s| s.name.starts_with(&prefix)).filter_map(|s| plain(suite, &single_entry(s))).collect();
+    let mut rows: Vec<Row> = measured
+        .series
+        .iter()
+        .filter(|s| s.name.starts_with(&prefix))
+        .filter_map(|s| plain(suite, &single_entry(s)))
+        .collect();
     rows.extend(peers::rows(suite, &prefix));
     rows
 }
@@ -164,12 +200,18 @@ fn single_entry(series: &Series) -> Series {
 /// of waking another process.
 #[must_use]
 pub fn rpc(measured: &Measured, linux: &[Row]) -> Vec<Row> {
-    let mut rows: Vec<Row> = headline(measured).into_iter().filter(|row| row.suite == "rpc").collect();
+    let mut rows: Vec<Row> =
+        headline(measured).into_iter().filter(|row| row.suite == "rpc").collect();
     rows.extend(peers::rows("rpc", "rpc/"));
     for row in linux {
-        let Some(via) = row.name.strip_prefix("linux/").and_then(|name| name.strip_suffix("-roundtrip")) else { continue };
+        let Some(via) =
+            row.name.strip_prefix("linux/").and_then(|name| name.strip_suffix("-roundtrip"))
+        else {
+            continue;
+        };
         if row.parameter("bytes").is_none_or(|bytes| bytes == 1) {
-            let rpc = Row { suite: "rpc".to_owned(), name: "rpc/round-trip".to_owned(), ..row.clone() };
+            let rpc =
+                Row { suite: "rpc".to_owned(), name: "rpc/round-trip".to_owned(), ..row.clone() };
             rows.push(rpc.with("via", via));
         }
     }
@@ -182,7 +224,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn sample(kernel: u64, entries: u64) -> Sample {
-        [("kernel", kernel), ("user", 1), ("entries", entries), ("kdlines", 3)].map(|(k, v)| (k.to_owned(), v)).into()
+        [("kernel", kernel), ("user", 1), ("entries", entries), ("kdlines", 3)]
+            .map(|(k, v)| (k.to_owned(), v))
+            .into()
     }
 
     fn series(name: &str, parameter: (&str, u64), samples: Vec<Sample>) -> Series {
@@ -202,12 +246,20 @@ mod tests {
         let rows = headline(&measured);
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].name.as_str(), rows[0].value), ("ipc/short-cross-kernel", 35.0));
-        assert!(working_set(&measured).iter().any(|r| r.name == "working-set/kernel-data-lines" && r.value == 3.0));
+        assert!(
+            working_set(&measured)
+                .iter()
+                .any(|r| r.name == "working-set/kernel-data-lines" && r.value == 3.0)
+        );
     }
 
     #[test]
     fn only_whole_ticks_count() {
-        let ticks = series("ops/timer-tick", ("threads", 10), vec![sample(0, 0), sample(600, 2), sample(284, 1)]);
+        let ticks = series(
+            "ops/timer-tick",
+            ("threads", 10),
+            vec![sample(0, 0), sample(600, 2), sample(284, 1)],
+        );
         let rows = operations("ops", &Measured { series: vec![ticks], ..Measured::default() });
         assert_eq!(rows[0].value, 284.0);
         assert_eq!(rows[0].parameter("threads"), Some(10));

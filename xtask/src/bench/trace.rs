@@ -41,7 +41,8 @@ pub fn read(lines: &[String]) -> Vec<Step> {
         let mut words = line.splitn(4, ' ').skip(1);
         let (mode, address) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let Ok(address) = u64::from_str_radix(address, 16) else { continue };
-        let text = words.next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        let text =
+            words.next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         steps.push(Step { kernel: mode == "k", address, text, accesses: Vec::new() });
     }
     steps
@@ -62,7 +63,8 @@ impl Symbols {
         let mut symbols = Self::default();
         let folders = [(kernel, true, KERNEL_ASSEMBLY), (program, false, PROGRAM_ASSEMBLY)];
         for (file, is_kernel, folder) in folders {
-            let mut addresses: Vec<u64> = steps.iter().filter(|s| s.kernel == is_kernel).map(|s| s.address).collect();
+            let mut addresses: Vec<u64> =
+                steps.iter().filter(|s| s.kernel == is_kernel).map(|s| s.address).collect();
             addresses.sort_unstable();
             addresses.dedup();
             symbols.ask(file, &addresses, &tree.join(folder))?;
@@ -116,7 +118,10 @@ fn short_function(name: &str) -> String {
 /// `src/ipc/send.rs:12` of the whole path.
 fn short_place(place: &str) -> String {
     let place = place.split(" (").next().unwrap_or(place);
-    let from = ["/kernel/", "/bench/", "/runtime/", "/abi/", "/library/"].iter().filter_map(|part| place.rfind(part)).max();
+    let from = ["/kernel/", "/bench/", "/runtime/", "/abi/", "/library/"]
+        .iter()
+        .filter_map(|part| place.rfind(part))
+        .max();
     from.map_or_else(|| place.to_owned(), |at| place[at + 1..].to_owned())
 }
 
@@ -131,8 +136,15 @@ pub fn listing(steps: &[Step], symbols: &Symbols) -> String {
         let (function, place) = symbols.get(step.address);
         let times = if same > 1 { format!(" x{same}") } else { String::new() };
         let mode = if step.kernel { "kernel" } else { "user  " };
-        let accesses = if same == 1 && !step.accesses.is_empty() { format!("  [{}]", step.accesses.join(", ")) } else { String::new() };
-        out += &format!("{at:6} {mode} {:016x} {:<44} {function}  {place}{accesses}{times}\n", step.address, step.text);
+        let accesses = if same == 1 && !step.accesses.is_empty() {
+            format!("  [{}]", step.accesses.join(", "))
+        } else {
+            String::new()
+        };
+        out += &format!(
+            "{at:6} {mode} {:016x} {:<44} {function}  {place}{accesses}{times}\n",
+            step.address, step.text
+        );
         at += same;
     }
     out
@@ -145,8 +157,13 @@ pub fn condensed(steps: &[Step], symbols: &Symbols) -> Vec<String> {
     let mut lines = Vec::new();
     let mut at = 0;
     while at < kernel.len() {
-        let same = kernel[at..].iter().take_while(|next| next.address == kernel[at].address).count();
-        let line = format!("{}: {}", symbols.get(kernel[at].address).0, without_addresses(&kernel[at].text));
+        let same =
+            kernel[at..].iter().take_while(|next| next.address == kernel[at].address).count();
+        let line = format!(
+            "{}: {}",
+            symbols.get(kernel[at].address).0,
+            without_addresses(&kernel[at].text)
+        );
         lines.push(if same > 1 { format!("{line} x{same}") } else { line });
         at += same;
     }
@@ -174,7 +191,8 @@ pub fn by_function(steps: &[Step], symbols: &Symbols) -> Vec<(String, usize)> {
     for step in steps.iter().filter(|step| step.kernel) {
         *counts.entry(symbols.get(step.address).0).or_default() += 1;
     }
-    let mut counts: Vec<_> = counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    let mut counts: Vec<_> =
+        counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
     counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     counts
 }
@@ -185,8 +203,11 @@ mod tests {
 
     fn steps() -> Vec<Step> {
         let lines = [
-            "i u 1000 syscall ", "i k ffffffff80208000 movq  0x1234(%rip), %rdi", "m r ffffffff80209000 8",
-            "i k ffffffff80208007 rep movsq", "i k ffffffff80208007 rep movsq",
+            "i u 1000 syscall ",
+            "i k ffffffff80208000 movq  0x1234(%rip), %rdi",
+            "m r ffffffff80209000 8",
+            "i k ffffffff80208007 rep movsq",
+            "i k ffffffff80208007 rep movsq",
         ];
         read(&lines.map(str::to_owned))
     }
@@ -197,8 +218,13 @@ mod tests {
         assert_eq!(steps.len(), 4);
         assert_eq!(steps[1].accesses, ["r ffffffff80209000 8"]);
         let mut symbols = Symbols::default();
-        symbols.known.insert(0xFFFF_FFFF_8020_8000, ("entry".to_owned(), "kernel/a.S:1".to_owned()));
-        assert_eq!(condensed(&steps, &symbols), ["entry: movq ADDRESS(%rip), %rdi", "?: rep movsq x2"]);
+        symbols
+            .known
+            .insert(0xFFFF_FFFF_8020_8000, ("entry".to_owned(), "kernel/a.S:1".to_owned()));
+        assert_eq!(
+            condensed(&steps, &symbols),
+            ["entry: movq ADDRESS(%rip), %rdi", "?: rep movsq x2"]
+        );
         assert_eq!(by_function(&steps, &symbols), [("?".to_owned(), 2), ("entry".to_owned(), 1)]);
         assert!(listing(&steps, &symbols).contains("x2"));
     }

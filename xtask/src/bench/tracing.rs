@@ -32,8 +32,12 @@ pub fn show(bench: &mut Bench<'_>, wanted: &str) -> Result<()> {
     let measured = bench.run(program, Trace::None)?;
     let Some(series) = measured.series.iter().find(|series| is(series, full)) else {
         let names: Vec<String> = measured.series.iter().map(title).collect();
-        bail!("there is no row `{wanted}`; short names are {}, and {} has:\n  {}",
-            ALIASES.map(|(alias, _)| alias).join(", "), program.name, names.join("\n  "));
+        bail!(
+            "there is no row `{wanted}`; short names are {}, and {} has:\n  {}",
+            ALIASES.map(|(alias, _)| alias).join(", "),
+            program.name,
+            names.join("\n  ")
+        );
     };
     let (sample, _) = series.best().context("the row has no samples")?;
     let steps = trace::read(&bench.run(program, Trace::Sample(sample))?.trace);
@@ -47,7 +51,10 @@ pub fn show(bench: &mut Bench<'_>, wanted: &str) -> Result<()> {
     for (function, count) in trace::by_function(&steps, &symbols).into_iter().take(20) {
         println!("  {count:6}  {function}");
     }
-    let path = bench.workspace.target("bench")?.join(format!("trace-{}.txt", wanted.replace(['/', ' '], "-")));
+    let path = bench
+        .workspace
+        .target("bench")?
+        .join(format!("trace-{}.txt", wanted.replace(['/', ' '], "-")));
     std::fs::write(&path, listing).with_context(|| format!("cannot write {}", path.display()))?;
     println!("\nThe listing is also in {}.", bench.workspace.show(&path));
     Ok(())
@@ -57,9 +64,12 @@ pub fn show(bench: &mut Bench<'_>, wanted: &str) -> Result<()> {
 fn is(series: &Series, wanted: &str) -> bool {
     let mut words = wanted.split(' ');
     let named = words.next() == Some(series.name.as_str());
-    named && words.all(|word| {
-        word.split_once('=').is_some_and(|(key, value)| series.parameters.get(key).map(u64::to_string).as_deref() == Some(value))
-    })
+    named
+        && words.all(|word| {
+            word.split_once('=').is_some_and(|(key, value)| {
+                series.parameters.get(key).map(u64::to_string).as_deref() == Some(value)
+            })
+        })
 }
 
 fn title(series: &Series) -> String {

@@ -54,7 +54,8 @@ impl<'a> Variants<'a> {
         let built = crate::build::kernel(&self.copy);
         let kept = self.kernels.join(format!("kernel-{name}"));
         let kept = built.and_then(|built| {
-            std::fs::copy(&built, &kept).with_context(|| format!("cannot keep the kernel {name}"))?;
+            std::fs::copy(&built, &kept)
+                .with_context(|| format!("cannot keep the kernel {name}"))?;
             Ok(kept)
         });
         write(&self.copy.path(file), self.original(file)?.as_bytes())?;
@@ -72,14 +73,16 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         return Ok(());
     }
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+        std::fs::create_dir_all(parent)
+            .with_context(|| format!("cannot create {}", parent.display()))?;
     }
     std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Copies everything in `from`, and takes away what is no longer there.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    let entries = std::fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?;
+    let entries =
+        std::fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?;
     for entry in entries.flatten() {
         let (path, target) = (entry.path(), to.join(entry.file_name()));
         if path.is_dir() {
@@ -91,7 +94,11 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     for entry in std::fs::read_dir(to).into_iter().flatten().flatten() {
         if !from.join(entry.file_name()).exists() {
             let path = entry.path();
-            let gone = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            let gone = if path.is_dir() {
+                std::fs::remove_dir_all(&path)
+            } else {
+                std::fs::remove_file(&path)
+            };
             gone.with_context(|| format!("cannot remove {}", path.display()))?;
         }
     }

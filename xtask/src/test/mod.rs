@@ -14,8 +14,8 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
-use crate::{bench, lint};
 use crate::workspace::Workspace;
+use crate::{bench, lint};
 use spec::Spec;
 use tally::{Outcome, Tally};
 

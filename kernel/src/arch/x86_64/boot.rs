@@ -71,7 +71,11 @@ pub(super) fn image_parts() -> [Part; 3] {
     let rodata = &raw const symbols::kernel_rodata_start as u64;
     let data = &raw const symbols::kernel_data_start as u64;
     let end = &raw const symbols::kernel_end as u64;
-    [Part::Text(Range::new(text, rodata)), Part::ReadOnly(Range::new(rodata, data)), Part::Data(Range::new(data, end))]
+    [
+        Part::Text(Range::new(text, rodata)),
+        Part::ReadOnly(Range::new(rodata, data)),
+        Part::Data(Range::new(data, end)),
+    ]
 }
 
 /// All physical memory below 4 GiB except the kernel image, during boot: read
@@ -102,7 +106,9 @@ impl EarlyMemory {
     #[must_use]
     pub fn copy(&mut self, from: Range, to: u64) -> bool {
         let target = Range::sized(to, from.len()).and_then(|range| self.reach(range));
-        let (Some(source), Some(target)) = (self.reach(from), target) else { return from.is_empty() };
+        let (Some(source), Some(target)) = (self.reach(from), target) else {
+            return from.is_empty();
+        };
         // SAFETY: both are mapped and nobody else's (`reach`); no reference into
         // them is alive, since reading borrows `self`.
         unsafe { core::ptr::copy(source as *const u8, target as *mut u8, from.len() as usize) };

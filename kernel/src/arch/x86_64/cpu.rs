@@ -27,7 +27,9 @@ pub mod msr {
 pub unsafe fn in_byte(port: u16) -> u8 {
     let value: u8;
     // SAFETY: the caller answers for the device; memory is not touched.
-    unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags))
+    };
     value
 }
 
@@ -37,7 +39,9 @@ pub unsafe fn in_byte(port: u16) -> u8 {
 /// The caller must own the device behind the port.
 pub unsafe fn out_byte(port: u16, value: u8) {
     // SAFETY: the caller answers for the device; memory is not touched.
-    unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags))
+    };
 }
 
 /// The time stamp counter.
@@ -78,7 +82,9 @@ pub unsafe fn read_msr(register: u32) -> u64 {
 pub unsafe fn write_msr(register: u32, value: u64) {
     let (low, high) = (value as u32, (value >> 32) as u32);
     // SAFETY: the caller answers for register and value.
-    unsafe { asm!("wrmsr", in("ecx") register, in("eax") low, in("edx") high, options(nostack, preserves_flags)) };
+    unsafe {
+        asm!("wrmsr", in("ecx") register, in("eax") low, in("edx") high, options(nostack, preserves_flags))
+    };
 }
 
 macro_rules! control_register {
@@ -114,7 +120,9 @@ control_register!("cr4", read_cr4, write_cr4);
 pub unsafe fn write_xcr0(value: u64) {
     let (low, high) = (value as u32, (value >> 32) as u32);
     // SAFETY: the caller answers for the value.
-    unsafe { asm!("xsetbv", in("ecx") 0, in("eax") low, in("edx") high, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!("xsetbv", in("ecx") 0, in("eax") low, in("edx") high, options(nomem, nostack, preserves_flags))
+    };
 }
 
 /// Ends the machine: tells an emulator `code`, then halts for good.

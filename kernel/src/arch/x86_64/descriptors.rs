@@ -8,9 +8,9 @@ use abi::utcb;
 
 use super::asm::msr;
 use super::cpu::write_msr;
-use super::percpu::{CURRENT, TSS_START, cpu};
 use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
 use super::iobitmap::TSS_PAGE as TSS_BASE;
+use super::percpu::{CURRENT, TSS_START, cpu};
 use super::tcbs::{TCB_FIRST, TCB_MASK};
 use super::{switch, trap, vector};
 use crate::ipc;
@@ -135,7 +135,11 @@ fn fill_gdt() {
         0,
         0x00CF_F300_0000_FFFF,
         0x00AF_FB00_0000_FFFF,
-        limit & 0xFFFF | (tss_base & 0xFF_FFFF) << 16 | 0x89 << 40 | (limit >> 16 & 0xF) << 48 | (tss_base >> 24 & 0xFF) << 56,
+        limit & 0xFFFF
+            | (tss_base & 0xFF_FFFF) << 16
+            | 0x89 << 40
+            | (limit >> 16 & 0xF) << 48
+            | (tss_base >> 24 & 0xFF) << 56,
         tss_base >> 32,
     ];
     for (slot, entry) in cpu().gdt.iter().zip(entries) {

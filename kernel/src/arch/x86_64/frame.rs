@@ -51,9 +51,26 @@ pub type Frame = &'static TrapFrame;
 /// The register that word `index` of an exception message carries (X.2 6.4).
 fn slot(frame: Frame, index: usize) -> Option<&'static Cell<u64>> {
     let slots = [
-        &frame.ip, &frame.rbx, &frame.r10, &frame.r12, &frame.r13, &frame.r14, &frame.r15, &frame.rax, &frame.rcx,
-        &frame.rdx, &frame.rsi, &frame.rdi, &frame.rbp, &frame.r8, &frame.r9, &frame.r11, &frame.sp, &frame.flags,
-        &frame.vector, &frame.error,
+        &frame.ip,
+        &frame.rbx,
+        &frame.r10,
+        &frame.r12,
+        &frame.r13,
+        &frame.r14,
+        &frame.r15,
+        &frame.rax,
+        &frame.rcx,
+        &frame.rdx,
+        &frame.rsi,
+        &frame.rdi,
+        &frame.rbp,
+        &frame.r8,
+        &frame.r9,
+        &frame.r11,
+        &frame.sp,
+        &frame.flags,
+        &frame.vector,
+        &frame.error,
     ];
     slots.get(index).copied()
 }

@@ -9,7 +9,11 @@ use abi::Fpage;
 pub fn ports(code: &[u8], dx: u16) -> Option<Fpage> {
     let mut word_size = false;
     let mut rest = code;
-    while let Some((&prefix @ (0x26 | 0x2E | 0x36 | 0x3E | 0x40..=0x4F | 0x64..=0x67 | 0xF2 | 0xF3), tail)) = rest.split_first() {
+    while let Some((
+        &prefix @ (0x26 | 0x2E | 0x36 | 0x3E | 0x40..=0x4F | 0x64..=0x67 | 0xF2 | 0xF3),
+        tail,
+    )) = rest.split_first()
+    {
         word_size |= prefix == 0x66;
         rest = tail;
     }
@@ -40,7 +44,11 @@ mod tests {
         assert_eq!(ports(&[0x66, 0xEF], 0x10), Some(Fpage::io(0x10, 1)));
         assert_eq!(ports(&[0xED], 0xCFC), Some(Fpage::io(0xCFC, 2)));
         assert_eq!(ports(&[0xF3, 0x6C], 0x1F0), Some(Fpage::io(0x1F0, 0)));
-        assert_eq!(ports(&[0xED], 0x3FE), Some(Fpage::io(0, 11)), "misaligned: the range that covers both ends");
+        assert_eq!(
+            ports(&[0xED], 0x3FE),
+            Some(Fpage::io(0, 11)),
+            "misaligned: the range that covers both ends"
+        );
         assert_eq!(ports(&[0x90], 0), None);
         assert_eq!(ports(&[0xE4], 0), None, "cut off");
         assert_eq!(ports(&[], 0), None);

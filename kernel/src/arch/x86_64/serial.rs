@@ -55,7 +55,10 @@ pub fn write(bytes: &[u8]) {
 pub fn poll() -> Option<u8> {
     // SAFETY: reading the status changes nothing that matters; the data register
     // is read only when a byte waits there.
-    unsafe { (in_byte(COM1 + register::LINE_STATUS) & DATA_READY != 0).then(|| in_byte(COM1 + register::DATA)) }
+    unsafe {
+        (in_byte(COM1 + register::LINE_STATUS) & DATA_READY != 0)
+            .then(|| in_byte(COM1 + register::DATA))
+    }
 }
 
 fn send(byte: u8) {

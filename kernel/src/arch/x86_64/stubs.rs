@@ -115,20 +115,56 @@ mod tests {
 
     core::arch::global_asm!(
         "call_stub:", // RDI: address, RSI: registers, in and out
-        "push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15",
-        "push rsi", "push rdi",
-        "mov rax, [rsi]", "mov rbx, [rsi + 8]", "mov rcx, [rsi + 16]", "mov rdx, [rsi + 24]",
-        "mov rdi, [rsi + 40]", "mov rbp, [rsi + 48]", "mov r8, [rsi + 56]", "mov r9, [rsi + 64]",
-        "mov r10, [rsi + 72]", "mov r11, [rsi + 80]", "mov r12, [rsi + 88]", "mov r13, [rsi + 96]",
-        "mov r14, [rsi + 104]", "mov r15, [rsi + 112]", "mov rsi, [rsi + 32]",
+        "push rbx",
+        "push rbp",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "push rsi",
+        "push rdi",
+        "mov rax, [rsi]",
+        "mov rbx, [rsi + 8]",
+        "mov rcx, [rsi + 16]",
+        "mov rdx, [rsi + 24]",
+        "mov rdi, [rsi + 40]",
+        "mov rbp, [rsi + 48]",
+        "mov r8, [rsi + 56]",
+        "mov r9, [rsi + 64]",
+        "mov r10, [rsi + 72]",
+        "mov r11, [rsi + 80]",
+        "mov r12, [rsi + 88]",
+        "mov r13, [rsi + 96]",
+        "mov r14, [rsi + 104]",
+        "mov r15, [rsi + 112]",
+        "mov rsi, [rsi + 32]",
         "call [rsp]",
-        "push rsi", "mov rsi, [rsp + 16]",
-        "mov [rsi], rax", "mov [rsi + 8], rbx", "mov [rsi + 16], rcx", "mov [rsi + 24], rdx",
-        "mov [rsi + 40], rdi", "mov [rsi + 48], rbp", "mov [rsi + 56], r8", "mov [rsi + 64], r9",
-        "mov [rsi + 72], r10", "mov [rsi + 80], r11", "mov [rsi + 88], r12", "mov [rsi + 96], r13",
-        "mov [rsi + 104], r14", "mov [rsi + 112], r15",
-        "pop rax", "mov [rsi + 32], rax",
-        "pop rdi", "pop rsi", "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
+        "push rsi",
+        "mov rsi, [rsp + 16]",
+        "mov [rsi], rax",
+        "mov [rsi + 8], rbx",
+        "mov [rsi + 16], rcx",
+        "mov [rsi + 24], rdx",
+        "mov [rsi + 40], rdi",
+        "mov [rsi + 48], rbp",
+        "mov [rsi + 56], r8",
+        "mov [rsi + 64], r9",
+        "mov [rsi + 72], r10",
+        "mov [rsi + 80], r11",
+        "mov [rsi + 88], r12",
+        "mov [rsi + 96], r13",
+        "mov [rsi + 104], r14",
+        "mov [rsi + 112], r15",
+        "pop rax",
+        "mov [rsi + 32], rax",
+        "pop rdi",
+        "pop rsi",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
         "ret",
     );
 
@@ -194,14 +230,28 @@ mod tests {
     }
 
     const REGISTERS: Registers = Registers {
-        rax: 0xA1, rbx: 0xB1, rcx: 0xC1, rdx: 0xD1, rsi: 0x51, rdi: 0x1D1, rbp: 0xB2, r8: 0x81, r9: 0x91,
-        r10: 0x101, r11: 0x111, r12: 0x121, r13: 0x131, r14: 0x141, r15: 0x151,
+        rax: 0xA1,
+        rbx: 0xB1,
+        rcx: 0xC1,
+        rdx: 0xD1,
+        rsi: 0x51,
+        rdi: 0x1D1,
+        rbp: 0xB2,
+        r8: 0x81,
+        r9: 0x91,
+        r10: 0x101,
+        r11: 0x111,
+        r12: 0x121,
+        r13: 0x131,
+        r14: 0x141,
+        r15: 0x151,
     };
 
     #[test]
     fn one_trap_per_stub_where_the_kernel_expects_it() {
         let stubs: Vec<u64> = traps().iter().map(|at| *at as u64 / layout::STUB_SIZE).collect();
-        let expected: Vec<u64> = (0..stub::COUNT).filter(|index| *index != stub::SYSTEM_CLOCK).collect();
+        let expected: Vec<u64> =
+            (0..stub::COUNT).filter(|index| *index != stub::SYSTEM_CLOCK).collect();
         assert_eq!(stubs, expected);
         assert_eq!(ipc_trap(), layout::STUBS + traps()[0] as u64);
         assert_eq!(lipc_trap(), layout::STUBS + traps()[1] as u64);
@@ -221,7 +271,10 @@ mod tests {
         for index in [stub::IPC, stub::LIPC] {
             for (rsi, expected) in cases {
                 let registers = Registers { rsi, rdx: from.local(), ..REGISTERS };
-                assert_eq!(copy.call(index, registers), Registers { rsi: expected, rdx: 0x88_0000_0041, ..registers });
+                assert_eq!(
+                    copy.call(index, registers),
+                    Registers { rsi: expected, rdx: 0x88_0000_0041, ..registers }
+                );
                 let registers = Registers { rdx: rsi, ..REGISTERS };
                 assert_eq!(copy.call(index, registers), Registers { rdx: expected, ..registers });
             }
@@ -258,9 +311,18 @@ mod tests {
         let utcb = Utcb::new(0x99_0000_0003);
         let (copy, local, global) = (Copy::new(), utcb.local(), 0x99_0000_0003);
         let with = |index, registers| copy.call(index, registers);
-        assert_eq!(with(stub::EXCHANGE_REGISTERS, Registers { rax: local, ..REGISTERS }).rax, local);
-        assert_eq!(with(stub::EXCHANGE_REGISTERS, Registers { rdi: local, ..REGISTERS }).rdi, local);
-        let seen = with(stub::THREAD_CONTROL, Registers { rdi: local, rsi: local, rdx: local, r8: local, ..REGISTERS });
+        assert_eq!(
+            with(stub::EXCHANGE_REGISTERS, Registers { rax: local, ..REGISTERS }).rax,
+            local
+        );
+        assert_eq!(
+            with(stub::EXCHANGE_REGISTERS, Registers { rdi: local, ..REGISTERS }).rdi,
+            local
+        );
+        let seen = with(
+            stub::THREAD_CONTROL,
+            Registers { rdi: local, rsi: local, rdx: local, r8: local, ..REGISTERS },
+        );
         assert_eq!((seen.rdi, seen.rsi, seen.rdx, seen.r12), (local, global, global, global));
         assert_eq!(with(stub::THREAD_CONTROL, Registers { r8: 0, ..REGISTERS }).r12, 0);
         assert_eq!(with(stub::THREAD_SWITCH, Registers { rdi: local, ..REGISTERS }).rdi, global);
@@ -277,9 +339,14 @@ mod tests {
         let registers = Registers { rdi: utcb.local(), ..REGISTERS };
         let seen = Copy::new().call(stub::MEMORY_CONTROL, registers);
         // SAFETY: reads the UTCB that the stub wrote behind the compiler's back.
-        let stored: [u64; 8] = core::array::from_fn(|mr| unsafe { utcb.0.as_ptr().add(64 + mr).read_volatile() });
+        let stored: [u64; 8] =
+            core::array::from_fn(|mr| unsafe { utcb.0.as_ptr().add(64 + mr).read_volatile() });
         assert_eq!(stored, [0x91, 0xA1, 0xB1, 0x101, 0x121, 0x131, 0x141, 0x151]);
-        assert_eq!((seen.rbp, seen.rsi, seen.r12, seen.r13), (0xC1, 0x51, 0x81, 0x111), "attributes");
+        assert_eq!(
+            (seen.rbp, seen.rsi, seen.r12, seen.r13),
+            (0xC1, 0x51, 0x81, 0x111),
+            "attributes"
+        );
         assert_eq!(seen.r8, (Call::MemoryControl as u64).wrapping_neg());
         // The trap returned RAX unchanged here: the result goes to RDX, MR0 and MR1 come back.
         assert_eq!((seen.rdx, seen.rcx, seen.rax), (0xA1, 0x91, 0xA1));

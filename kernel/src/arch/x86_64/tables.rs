@@ -53,7 +53,10 @@ impl Frames {
     /// # Panics
     /// If more frames are taken than [`frames_needed`] counted: a defect here.
     pub fn take(&mut self) -> u64 {
-        assert!(self.rest.len() >= FRAME, "the boot-time tables need more frames than were counted");
+        assert!(
+            self.rest.len() >= FRAME,
+            "the boot-time tables need more frames than were counted"
+        );
         let frame = self.rest.start;
         self.rest.start += FRAME;
         entries(frame).fill(0);
@@ -111,7 +114,8 @@ pub fn build(frames: &mut Frames, top: u64, gib_pages: bool) -> KernelTables {
     entries(null_table).fill(null_frame | PRESENT | GLOBAL | NO_EXECUTE);
     // The array is the upper half of one directory and the lower half of the next.
     entries(image_directory)[index(TCB_ARRAY, 21)..].fill(null_table | PRESENT | WRITABLE);
-    entries(last_directory)[..index(TCB_ARRAY + TCB_ARRAY_BYTES, 21)].fill(null_table | PRESENT | WRITABLE);
+    entries(last_directory)[..index(TCB_ARRAY + TCB_ARRAY_BYTES, 21)]
+        .fill(null_table | PRESENT | WRITABLE);
     map_user_pages(last_directory, frames);
     KernelTables { root, null_frame, null_table }
 }

@@ -54,7 +54,9 @@ fn handle(thread: TcbRef, frame: Frame) -> TcbRef {
             vector::enter(thread);
             thread
         }
-        vectors::INVALID_OPCODE if is_kernel_interface(thread, frame) => kernel_interface(thread, frame),
+        vectors::INVALID_OPCODE if is_kernel_interface(thread, frame) => {
+            kernel_interface(thread, frame)
+        }
         vectors::GENERAL_PROTECTION => general_protection(thread, frame),
         line @ FIRST_IRQ..=LAST_IRQ => interrupt(thread, line - FIRST_IRQ),
         _ => kernel_message::exception(thread),
@@ -100,7 +102,10 @@ fn page_fault(thread: TcbRef, frame: Frame) -> TcbRef {
     } else {
         Rights::R
     };
-    if thread.space().is_some_and(|space| space.is_sigma0() && crate::mem::sigma0_fault(space, address)) {
+    if thread
+        .space()
+        .is_some_and(|space| space.is_sigma0() && crate::mem::sigma0_fault(space, address))
+    {
         return thread;
     }
     kernel_message::page_fault(thread, address, access, frame.ip.get())
@@ -134,7 +139,9 @@ fn general_protection(thread: TcbRef, frame: Frame) -> TcbRef {
     let mut bytes = [0; 15];
     let mut count = 0;
     while let Some(slot) = bytes.get_mut(count) {
-        let Some(byte) = code_byte(thread, frame.ip.get().wrapping_add(count as u64)) else { break };
+        let Some(byte) = code_byte(thread, frame.ip.get().wrapping_add(count as u64)) else {
+            break;
+        };
         *slot = byte;
         count += 1;
     }
@@ -156,6 +163,10 @@ fn fatal(frame: Frame) -> ! {
     let id = if cpu().tss.rsp0.get() == 0 { ThreadId::NIL } else { current().id.get() };
     panic!(
         "vector {} (error {:#x}) in the kernel at {:#x}, stack {:#x}, address {:#x}, thread {id}",
-        frame.vector.get(), frame.error.get(), frame.ip.get(), frame.sp.get(), fault_address()
+        frame.vector.get(),
+        frame.error.get(),
+        frame.ip.get(),
+        frame.sp.get(),
+        fault_address()
     );
 }

@@ -10,8 +10,8 @@ use core::arch::asm;
 
 use super::asm::{msr, set_task_switched};
 use super::cpu::write_msr;
-use super::percpu::cpu;
 use super::features::{self, Features};
+use super::percpu::cpu;
 use super::tcbs::TcbRef;
 
 unsafe extern "C" {
@@ -22,7 +22,11 @@ unsafe extern "C" {
 /// Points SYSCALL at the fast path, or around it.
 pub fn set_entry(special: bool) {
     let fast = crate::techniques::FAST_PATH && features::in_use().contains(Features::FSGSBASE);
-    let entry = if special || !fast { baton_special_entry as *const () } else { baton_ipc_entry as *const () };
+    let entry = if special || !fast {
+        baton_special_entry as *const ()
+    } else {
+        baton_ipc_entry as *const ()
+    };
     // SAFETY: both are system-call entries of the kernel.
     unsafe { write_msr(msr::LSTAR, entry as u64) };
 }

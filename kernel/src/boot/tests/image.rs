@@ -3,7 +3,9 @@
 use abi::bootinfo::{self as format, exec, module as module_word, record as record_word};
 use abi::image::{HEADER_WORDS, RECORD_WORDS, kind, word};
 
-use super::{Part, Random, build, good_parts, module, program, seal, server, set_record_word, set_word};
+use super::{
+    Part, Random, build, good_parts, module, program, seal, server, set_record_word, set_word,
+};
 use crate::boot::bootinfo;
 use crate::boot::image::{Image, MAX_RECORDS};
 use crate::boot::memory::{Range, Regions};
@@ -142,10 +144,11 @@ fn without_sigma0_nothing_starts() {
 
 #[test]
 fn servers_need_memory_of_their_own() {
-    let obstacle = |physical, memory| match misplaced(&[server(kind::SIGMA0, physical, 100, memory)]) {
-        Refusal::Place { obstacle, .. } => obstacle,
-        other => panic!("{other:?}"),
-    };
+    let obstacle =
+        |physical, memory| match misplaced(&[server(kind::SIGMA0, physical, 100, memory)]) {
+            Refusal::Place { obstacle, .. } => obstacle,
+            other => panic!("{other:?}"),
+        };
     assert_eq!(obstacle(0x21_F000, 4096), Obstacle::Kernel);
     assert_eq!(obstacle(0x10_0000, 0x20_0000), Obstacle::Kernel);
     assert_eq!(obstacle(0x8_0000, 4096), Obstacle::OutOfReach);
@@ -153,8 +156,12 @@ fn servers_need_memory_of_their_own() {
     assert_eq!(obstacle(64 << 20, 4096), Obstacle::NotMemory);
     assert_eq!(obstacle((64 << 20) - 4096, 8192), Obstacle::NotMemory);
     let twice = [server(kind::SIGMA0, 0xF0_0000, 10, 5000), server(kind::ROOT, 0xF0_1F00, 10, 10)];
-    assert!(matches!(misplaced(&twice), Refusal::Place { obstacle: Obstacle::Server("sigma0"), .. }));
-    let inside = [server(kind::SIGMA0, 0xF0_0000, 10, 5000), server(kind::SIGMA0, 0xF0_0100, 10, 10)];
+    assert!(matches!(
+        misplaced(&twice),
+        Refusal::Place { obstacle: Obstacle::Server("sigma0"), .. }
+    ));
+    let inside =
+        [server(kind::SIGMA0, 0xF0_0000, 10, 5000), server(kind::SIGMA0, 0xF0_0100, 10, 10)];
     assert_eq!(misplaced(&inside), Refusal::Overlap { first: 0, second: 1 });
 }
 
@@ -188,7 +195,10 @@ fn awkward_numbers_anywhere_never_panic() {
         }
         check_bootinfo(&image);
     }
-    assert!(accepted > 500, "only {accepted} images were accepted: the test does not reach what it is for");
+    assert!(
+        accepted > 500,
+        "only {accepted} images were accepted: the test does not reach what it is for"
+    );
 }
 
 #[test]
@@ -215,7 +225,10 @@ fn check_bootinfo(image: &Image<'_>) -> Vec<(Vec<u64>, String)> {
             format::SIMPLE_EXEC => (format::SIMPLE_EXEC_WORDS, words[at + exec::COMMAND_LINE]),
             other => panic!("record type {other}"),
         };
-        let text: Vec<u8> = words[at + (line_at / 8) as usize..].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let text: Vec<u8> = words[at + (line_at / 8) as usize..]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
         let line = text.split(|byte| *byte == 0).next().unwrap_or_default();
         found.push((words[at..at + own].to_vec(), String::from_utf8_lossy(line).into_owned()));
         at += (words[at + record_word::NEXT] / 8) as usize;
@@ -236,9 +249,10 @@ fn the_bootinfo_tells_where_everything_is() {
     let (root, program, file) = (&records[1].0, &records[2].0, &records[3].0);
     assert_eq!(root[exec::TEXT..exec::TEXT + 3], [0x100_0000, 0x100_0000, 0x2_0064]);
     let place = 0x300_0000 + image.record(3).file.start;
-    assert_eq!(program[exec::TEXT..exec::ENTRY + 1], [
-        place, 0x40_0000, 8192, place + 8192, 0x40_2000, 100, 0, 0x40_2064, 5000, 0x40_0010,
-    ]);
+    assert_eq!(
+        program[exec::TEXT..exec::ENTRY + 1],
+        [place, 0x40_0000, 8192, place + 8192, 0x40_2000, 100, 0, 0x40_2064, 5000, 0x40_0010,]
+    );
     assert_eq!(file[module_word::START] % 4096, 0);
     assert_eq!(file[module_word::SIZE], 12_345);
 }

@@ -8,7 +8,8 @@ use crate::boot::{multiboot2, pvh};
 
 const PLACE: u64 = 0x9000;
 type Parse = fn(&FakeMemory) -> Result<BootInfo, LoaderError>;
-const BOTH: [Parse; 2] = [|memory| pvh::parse(memory, PLACE), |memory| multiboot2::parse(memory, PLACE)];
+const BOTH: [Parse; 2] =
+    [|memory| pvh::parse(memory, PLACE), |memory| multiboot2::parse(memory, PLACE)];
 
 fn put32(bytes: &mut Vec<u8>, values: &[u32]) {
     bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
@@ -36,7 +37,10 @@ fn rsdp(revision: u8) -> Vec<u8> {
 fn pvh_memory() -> FakeMemory {
     let mut bytes = Vec::new();
     put32(&mut bytes, &[0x336E_C578, 1, 0, 1]);
-    put64(&mut bytes, &[PLACE + 56 + 48, PLACE + 56 + 48 + 32, PLACE + 56 + 48 + 32 + 16, PLACE + 56]);
+    put64(
+        &mut bytes,
+        &[PLACE + 56 + 48, PLACE + 56 + 48 + 32, PLACE + 56 + 48 + 32 + 16, PLACE + 56],
+    );
     put32(&mut bytes, &[2, 0]);
     put64(&mut bytes, &[0, 0x9_FC00, 1, 0x10_0000, 0x1FF0_0000, 1]);
     put64(&mut bytes, &[0x100_0000, 0x5000, 0, 0]);
@@ -94,7 +98,8 @@ fn missing_pieces_are_named() {
     memory.bytes[48] = 0;
     assert_eq!(pvh::parse(&memory, PLACE).err(), Some(LoaderError::NoMemoryMap));
     assert_eq!(pvh::parse(&memory, 0).err(), Some(LoaderError::Unreadable(0)));
-    let end = FakeMemory { start: PLACE, bytes: vec![16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0] };
+    let end =
+        FakeMemory { start: PLACE, bytes: vec![16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0] };
     assert_eq!(multiboot2::parse(&end, PLACE).err(), Some(LoaderError::NoMemoryMap));
 }
 
@@ -113,7 +118,10 @@ fn damaged_information_never_panics() {
             memory.bytes.truncate(random.below(good.bytes.len() as u64 * 2) as usize);
             accepted += u32::from(parse(&memory).is_ok());
         }
-        assert!(accepted > 1000, "only {accepted} were accepted: the test does not reach what it is for");
+        assert!(
+            accepted > 1000,
+            "only {accepted} were accepted: the test does not reach what it is for"
+        );
     }
 }
 
@@ -127,7 +135,11 @@ fn acpi_needs_its_checksums() {
     }
     let mut bad = good.clone();
     bad[24] ^= 1;
-    assert_eq!(acpi::parse(&bad), Some(RootTable::Rsdt(0x1234_5678)), "the first checksum still holds");
+    assert_eq!(
+        acpi::parse(&bad),
+        Some(RootTable::Rsdt(0x1234_5678)),
+        "the first checksum still holds"
+    );
     assert_eq!(acpi::parse(&good[..19]), None);
 }
 
@@ -138,7 +150,16 @@ fn options_of_the_command_line() {
     };
     assert_eq!(line("a kmem=3G").size_option("kmem"), Some(3 << 30));
     assert_eq!(line("kmem=1 kmem=2k").size_option("kmem"), Some(2048));
-    for bad in ["", "kmem", "kmem=", "kmem=M", "kmem=x", "kmem=-1", "kmem=99999999999999999999", "kmem=17179869184G"] {
+    for bad in [
+        "",
+        "kmem",
+        "kmem=",
+        "kmem=M",
+        "kmem=x",
+        "kmem=-1",
+        "kmem=99999999999999999999",
+        "kmem=17179869184G",
+    ] {
         assert_eq!(line(bad).size_option("kmem"), None, "{bad}");
     }
     let long = "x".repeat(5000);

@@ -123,7 +123,9 @@ pub fn build(parts: &[Part]) -> Vec<u8> {
             set_word(&mut bytes, HEADER_WORDS + index * RECORD_WORDS + at, *value);
         }
     }
-    for (at, value) in [MAGIC, VERSION, parts.len() as u64, bytes.len() as u64].into_iter().enumerate() {
+    for (at, value) in
+        [MAGIC, VERSION, parts.len() as u64, bytes.len() as u64].into_iter().enumerate()
+    {
         set_word(&mut bytes, at, value);
     }
     seal(&mut bytes);
@@ -132,7 +134,9 @@ pub fn build(parts: &[Part]) -> Vec<u8> {
 
 /// Makes the checksum right again.
 pub fn seal(bytes: &mut [u8]) {
-    let words = bytes[HEADER_WORDS * 8..].chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+    let words = bytes[HEADER_WORDS * 8..]
+        .chunks_exact(8)
+        .map(|word| u64::from_le_bytes(word.try_into().unwrap()));
     let sum = checksum(words);
     set_word(bytes, 4, sum);
 }

@@ -27,16 +27,30 @@ fn machine(bytes: u64) -> Regions {
 
 #[track_caller]
 fn check(regions: &Regions, loaded: Range, image: &Image<'_>, needs: &Needs, plan: &Plan) {
-    let mut uses = vec![needs.kernel, plan.image.pages_out(), plan.tables, plan.bootinfo, plan.pool];
+    let mut uses =
+        vec![needs.kernel, plan.image.pages_out(), plan.tables, plan.bootinfo, plan.pool];
     uses.extend(image.servers().map(|(_, server)| server.range.pages_out()));
     for (index, range) in uses.iter().enumerate() {
         assert!(!range.is_empty() && regions.is_usable(*range), "{range:x?} in {plan:x?}");
-        assert!(uses[..index].iter().all(|other| !other.overlaps(*range)), "{range:x?} in {plan:x?}");
+        assert!(
+            uses[..index].iter().all(|other| !other.overlaps(*range)),
+            "{range:x?} in {plan:x?}"
+        );
     }
-    assert!(plan.tables.end <= 4 << 30 && plan.bootinfo.end <= 4 << 30 && plan.image.end <= 4 << 30);
+    assert!(
+        plan.tables.end <= 4 << 30 && plan.bootinfo.end <= 4 << 30 && plan.image.end <= 4 << 30
+    );
     assert!(plan.tables.len() >= needs.tables && plan.bootinfo.len() >= needs.bootinfo);
     assert_eq!(plan.image.len(), image.len());
-    assert_eq!((plan.image.start | plan.tables.start | plan.bootinfo.start | plan.pool.start | plan.pool.end) % 4096, 0);
+    assert_eq!(
+        (plan.image.start
+            | plan.tables.start
+            | plan.bootinfo.start
+            | plan.pool.start
+            | plan.pool.end)
+            % 4096,
+        0
+    );
     if plan.image.start != loaded.start {
         assert!(!plan.image.overlaps(loaded), "moving must not overwrite what is moved");
     }
@@ -53,9 +67,16 @@ fn machines_of_every_size_work() {
         let plan = plan(&regions, loaded, &image, &NEEDS).expect("room");
         check(&regions, loaded, &image, &NEEDS, &plan);
         let share = (regions.usable_bytes() / 8).clamp(8 * MIB, 2048 * MIB);
-        assert!(plan.pool.len() >= share && plan.pool.len() < share + 4 * MIB, "{mib} MiB: {plan:x?}");
+        assert!(
+            plan.pool.len() >= share && plan.pool.len() < share + 4 * MIB,
+            "{mib} MiB: {plan:x?}"
+        );
         assert!(plan.pool.end <= 4 << 30, "{mib} MiB: {plan:x?}");
-        assert_eq!(plan.image, Range::new(loaded.start, loaded.start + image.len()), "not moved without need");
+        assert_eq!(
+            plan.image,
+            Range::new(loaded.start, loaded.start + image.len()),
+            "not moved without need"
+        );
     }
 }
 
@@ -65,7 +86,9 @@ fn a_wish_for_the_pool_is_granted_as_far_as_it_goes() {
     let image = Image::parse(&bytes).expect("good");
     let regions = machine(256 * MIB);
     let loaded = Range::new(200 * MIB, 201 * MIB);
-    for (wish, least, most) in [(0, MIB, 4 * MIB), (20 * MIB, 20 * MIB, 24 * MIB), (1 << 60, 100 * MIB, 160 * MIB)] {
+    for (wish, least, most) in
+        [(0, MIB, 4 * MIB), (20 * MIB, 20 * MIB, 24 * MIB), (1 << 60, 100 * MIB, 160 * MIB)]
+    {
         let needs = Needs { pool: Some(wish), ..NEEDS };
         let plan = plan(&regions, loaded, &image, &needs).expect("room");
         check(&regions, loaded, &image, &needs, &plan);
@@ -116,7 +139,10 @@ fn random_maps_never_break_the_rules() {
         }
         regions.clip(16 << 40);
         let loaded = Range::new(0x60_0000, 0x60_0000 + image.len());
-        if image.check_places(&regions, KERNEL).is_err() || !regions.is_usable(loaded) || !regions.is_usable(KERNEL) {
+        if image.check_places(&regions, KERNEL).is_err()
+            || !regions.is_usable(loaded)
+            || !regions.is_usable(KERNEL)
+        {
             continue;
         }
         if let Ok(plan) = plan(&regions, loaded, &image, &NEEDS) {
@@ -124,7 +150,10 @@ fn random_maps_never_break_the_rules() {
             check(&regions, loaded, &image, &NEEDS, &plan);
         }
     }
-    assert!(planned > 100, "only {planned} maps led to a plan: the test does not reach what it is for");
+    assert!(
+        planned > 100,
+        "only {planned} maps led to a plan: the test does not reach what it is for"
+    );
 }
 
 /// The slow truth: the longest run of free pages, page by page.
@@ -148,7 +177,11 @@ fn the_largest_gap_is_the_largest() {
         let mut reserved = Reserved::default();
         regions.push(LOW_LIMIT, END - LOW_LIMIT, 1);
         for _ in 0..random.below(6) {
-            regions.push(LOW_LIMIT + random.below(256 * 4096), random.below(16 * 4096), 2 + random.below(3) as u32);
+            regions.push(
+                LOW_LIMIT + random.below(256 * 4096),
+                random.below(16 * 4096),
+                2 + random.below(3) as u32,
+            );
         }
         for _ in 0..random.below(6) {
             let start = LOW_LIMIT + random.below(256 * 4096);
@@ -168,7 +201,10 @@ fn regions_are_whole_pages_and_reserved_wins() {
     regions.push(u64::MAX - 10, u64::MAX, 2); // the very last page has no end: left out
     let list: Vec<Range> = regions.iter().map(|region| region.range).collect();
     assert_eq!(list[..2], [Range::new(0x2000, 0x6000), Range::new(0x3000, 0x5000)]);
-    assert!(regions.is_usable(Range::new(0x2000, 0x3000)) && !regions.is_usable(Range::new(0x2000, 0x4000)));
+    assert!(
+        regions.is_usable(Range::new(0x2000, 0x3000))
+            && !regions.is_usable(Range::new(0x2000, 0x4000))
+    );
     for _ in 0..100 {
         regions.push(0x10_0000, 0x1000, 1);
     }

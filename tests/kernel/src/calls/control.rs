@@ -49,8 +49,14 @@ fn memory() -> Outcome {
     regs[reg::RDI] = 0x1000;
     victim.begin_call(stub::MEMORY_CONTROL, regs)?;
     match victim.event() {
-        crate::victim::Event::PageFault(fault) => same!("the fault's address", fault.address, 0x1000),
-        other => return Err(crate::report::Sentence::new(format_args!("a wrong UTCB pointer led to {other:x?}"))),
+        crate::victim::Event::PageFault(fault) => {
+            same!("the fault's address", fault.address, 0x1000)
+        }
+        other => {
+            return Err(crate::report::Sentence::new(format_args!(
+                "a wrong UTCB pointer led to {other:x?}"
+            )));
+        }
     }
     victim.abandon()?;
     victim.delete()

@@ -43,7 +43,11 @@ fn converts() -> Outcome {
     same!("a local id of no thread", thread::other_id(ThreadId(local.0 + 63 * 1024)), None);
     let mut regs = registers();
     regs[reg::RAX] = victim.utcb;
-    same!("a victim's own global id", victim.call(stub::EXCHANGE_REGISTERS, regs)?[reg::RAX], victim.id().0);
+    same!(
+        "a victim's own global id",
+        victim.call(stub::EXCHANGE_REGISTERS, regs)?[reg::RAX],
+        victim.id().0
+    );
     victim.delete()
 }
 
@@ -60,7 +64,11 @@ fn reads_waiting() -> Outcome {
     // In a call: the return address of the call.
     victim.begin_ipc(ThreadId::NIL, victim.id(), 0, [0; 8])?;
     let (_, old) = exchange(victim.id(), control(bit::DELIVER));
-    check!(old.ip >= abi::layout::STUBS || old.ip == victim.code() + 0xF82, "a waiting thread's IP is {:#x}", old.ip);
+    check!(
+        old.ip >= abi::layout::STUBS || old.ip == victim.code() + 0xF82,
+        "a waiting thread's IP is {:#x}",
+        old.ip
+    );
     victim.abandon()?;
     victim.delete()
 }
@@ -172,7 +180,10 @@ fn aborts_named() -> Outcome {
     victim.begin_ipc(ThreadId::NIL, ThreadId::ROOT, 0, [0; 8])?;
     exchange(victim.id(), control(bit::ABORT_SEND));
     same!("a receiver's state after S", world::state(victim.id()), state::WAITING);
-    check!(ipc::send_within(victim.id(), &Msg::new(0), Time::ZERO).is_ok(), "the receiver no longer receives");
+    check!(
+        ipc::send_within(victim.id(), &Msg::new(0), Time::ZERO).is_ok(),
+        "the receiver no longer receives"
+    );
     victim.ipc_result()?;
     victim.delete()
 }
@@ -187,7 +198,10 @@ fn starts() -> Outcome {
         ..ThreadRegisters::default()
     };
     // `mov rax, gs:[0]`, `mov [rax - 104], rax`: the handle says that it ran.
-    machine::write_bytes(victim.code(), &[0x65, 0x48, 0x8B, 0x04, 0x25, 0, 0, 0, 0, 0x48, 0x89, 0x40, 0x98, 0xEB, 0xFE]);
+    machine::write_bytes(
+        victim.code(),
+        &[0x65, 0x48, 0x8B, 0x04, 0x25, 0, 0, 0, 0, 0x48, 0x89, 0x40, 0x98, 0xEB, 0xFE],
+    );
     exchange(id, regs);
     ipc::sleep(1_000);
     let (local, old) = exchange(id, control(0));
@@ -201,11 +215,18 @@ fn no_kernel_ip() -> Outcome {
     let victim = Victim::task()?;
     for ip in [0xFFFF_FFFF_8000_0000, 0x8000_0000_0000, 1 << 63, !0] {
         victim.begin(SPIN, registers())?;
-        exchange(victim.id(), ThreadRegisters { control: bit::IP, ip, ..ThreadRegisters::default() });
+        exchange(
+            victim.id(),
+            ThreadRegisters { control: bit::IP, ip, ..ThreadRegisters::default() },
+        );
         match victim.event() {
-            Event::PageFault(fault) => check!(fault.ip >= abi::layout::USER_END, "the fault is at {:#x}", fault.ip),
+            Event::PageFault(fault) => {
+                check!(fault.ip >= abi::layout::USER_END, "the fault is at {:#x}", fault.ip)
+            }
             Event::Exception(regs) => same!("the exception", regs[reg::VECTOR], 13),
-            other => return Err(Sentence::new(format_args!("a thread sent to {ip:#x} did {other:x?}"))),
+            other => {
+                return Err(Sentence::new(format_args!("a thread sent to {ip:#x} did {other:x?}")));
+            }
         }
         victim.abandon()?;
     }
@@ -222,7 +243,15 @@ fn foreign(victim: &Victim, dest: ThreadId, bits: u64) -> Outcome<u64> {
 fn refused() -> Outcome {
     let (one, other) = (Victim::task()?, Victim::task()?);
     let nobody = world::fresh();
-    for dest in [other.id(), ThreadId::ROOT, ThreadId::SIGMA0, nobody, ThreadId::NIL, ThreadId::ANY, ThreadId::irq(8)] {
+    for dest in [
+        other.id(),
+        ThreadId::ROOT,
+        ThreadId::SIGMA0,
+        nobody,
+        ThreadId::NIL,
+        ThreadId::ANY,
+        ThreadId::irq(8),
+    ] {
         same!("the result for a stranger", foreign(&one, dest, bit::HANDLE)?, 0);
         same!("the error", one.error_code()?, CallError::InvalidThread as u64);
     }
@@ -244,7 +273,14 @@ fn pagers_right() -> Outcome {
 
 fn needs_active() -> Outcome {
     let inactive = world::new_space()?;
-    for id in [inactive, world::fresh(), ThreadId::NIL, ThreadId::ANY, ThreadId::ANY_LOCAL, ThreadId::irq(3)] {
+    for id in [
+        inactive,
+        world::fresh(),
+        ThreadId::NIL,
+        ThreadId::ANY,
+        ThreadId::ANY_LOCAL,
+        ThreadId::irq(3),
+    ] {
         same!("the result", exchange(id, control(bit::DELIVER)).0, ThreadId::NIL);
         same!("the error", runtime::utcb::error_code(), CallError::InvalidThread as u64);
     }

@@ -15,8 +15,21 @@ use crate::{check, same, world};
 const KERNEL_INTERFACE: &[u8] = &[0xF0, 0x90];
 /// Registers of an exception message that are general ones, RSP excepted.
 const GENERAL: [usize; 15] = [
-    reg::RAX, reg::RBX, reg::RCX, reg::RDX, reg::RSI, reg::RDI, reg::RBP, reg::R8, reg::R9, reg::R10, reg::R11,
-    reg::R12, reg::R13, reg::R14, reg::R15,
+    reg::RAX,
+    reg::RBX,
+    reg::RCX,
+    reg::RDX,
+    reg::RSI,
+    reg::RDI,
+    reg::RBP,
+    reg::R8,
+    reg::R9,
+    reg::R10,
+    reg::R11,
+    reg::R12,
+    reg::R13,
+    reg::R14,
+    reg::R15,
 ];
 
 /// Runs the tests.
@@ -64,7 +77,10 @@ fn kernel_interface_elsewhere() -> Outcome {
     because(kernel::create(id, id, ThreadId::ROOT, !0), "creating a space")?;
     let (place, area) = (0x7654_3210_0000, 0x1234_5678_0000);
     let kip = Fpage::memory(place, 12, Rights::NONE);
-    because(kernel::configure_space(id, kip, Fpage::memory(area, 12, Rights::NONE)), "SpaceControl")?;
+    because(
+        kernel::configure_space(id, kip, Fpage::memory(area, 12, Rights::NONE)),
+        "SpaceControl",
+    )?;
     because(kernel::set_pager(id, id, ThreadId::ROOT, area + 3 * utcb::SIZE), "activation")?;
     let victim = Victim::adopt(id, area + 3 * utcb::SIZE + utcb::POINTER_OFFSET)?;
     let regs = victim.exec(KERNEL_INTERFACE, registers())?;
@@ -84,11 +100,17 @@ fn kip_fields() -> Outcome {
     same!("the rights in PageInfo", pages & 7, 7);
     check!(pages & 1 << 12 != 0 && pages & 1 << 21 != 0, "PageInfo {pages:#x} lacks a page size");
     let links = [
-        (offset::SPACE_CONTROL, stub::SPACE_CONTROL), (offset::THREAD_CONTROL, stub::THREAD_CONTROL),
-        (offset::PROCESSOR_CONTROL, stub::PROCESSOR_CONTROL), (offset::MEMORY_CONTROL, stub::MEMORY_CONTROL),
-        (offset::IPC, stub::IPC), (offset::LIPC, stub::LIPC), (offset::UNMAP, stub::UNMAP),
-        (offset::EXCHANGE_REGISTERS, stub::EXCHANGE_REGISTERS), (offset::SYSTEM_CLOCK, stub::SYSTEM_CLOCK),
-        (offset::THREAD_SWITCH, stub::THREAD_SWITCH), (offset::SCHEDULE, stub::SCHEDULE),
+        (offset::SPACE_CONTROL, stub::SPACE_CONTROL),
+        (offset::THREAD_CONTROL, stub::THREAD_CONTROL),
+        (offset::PROCESSOR_CONTROL, stub::PROCESSOR_CONTROL),
+        (offset::MEMORY_CONTROL, stub::MEMORY_CONTROL),
+        (offset::IPC, stub::IPC),
+        (offset::LIPC, stub::LIPC),
+        (offset::UNMAP, stub::UNMAP),
+        (offset::EXCHANGE_REGISTERS, stub::EXCHANGE_REGISTERS),
+        (offset::SYSTEM_CLOCK, stub::SYSTEM_CLOCK),
+        (offset::THREAD_SWITCH, stub::THREAD_SWITCH),
+        (offset::SCHEDULE, stub::SCHEDULE),
     ];
     for (field, index) in links {
         same!("a link of the KIP", kip.word(field), abi::layout::stub_address(index));
@@ -111,7 +133,10 @@ fn clock_agrees() -> Outcome {
     let (passed_us, counted_us) = (clock::now_us() - start_us, (clock::ticks() - start) / mhz);
     check!(passed_us > 100, "20000 readings took {passed_us} us");
     let apart = passed_us.abs_diff(counted_us);
-    check!(apart <= 2 + counted_us / 1000, "the clock says {passed_us} us, the counter {counted_us} us");
+    check!(
+        apart <= 2 + counted_us / 1000,
+        "the clock says {passed_us} us, the counter {counted_us} us"
+    );
     Ok(())
 }
 
@@ -120,7 +145,10 @@ fn inspect_walks() -> Outcome {
     let (mut number, mut threads, mut seen) = (0, 0, false);
     while let Some(words) = kernel::inspect(What::Thread, number, 0) {
         let found = ThreadId(words[0]);
-        check!(u64::from(found.number()) >= number, "thread {found} was found from number {number}");
+        check!(
+            u64::from(found.number()) >= number,
+            "thread {found} was found from number {number}"
+        );
         (number, threads, seen) = (u64::from(found.number()) + 1, threads + 1, seen || found == id);
     }
     check!(seen, "thread {id} is not among the {threads} found");
@@ -132,9 +160,21 @@ fn inspect_walks() -> Outcome {
         (index, spaces) = (words[0] + 1, spaces + 1);
     }
     same!("the number of spaces", totals[3], spaces);
-    check!(kernel::inspect(What::Mapping, 0, 0).is_none_or(|words| words[0] == 0), "a tree's first node has a depth");
-    for address in [abi::layout::USER_END, 0x1234_0000_0000_0000, 0xFFFF_8000_0000_0000, 0xFFFF_FFFF_8000_0000, !0] {
-        check!(kernel::inspect(What::Mapping, 0, address).is_none(), "there is a mapping tree of {address:#x}");
+    check!(
+        kernel::inspect(What::Mapping, 0, 0).is_none_or(|words| words[0] == 0),
+        "a tree's first node has a depth"
+    );
+    for address in [
+        abi::layout::USER_END,
+        0x1234_0000_0000_0000,
+        0xFFFF_8000_0000_0000,
+        0xFFFF_FFFF_8000_0000,
+        !0,
+    ] {
+        check!(
+            kernel::inspect(What::Mapping, 0, address).is_none(),
+            "there is a mapping tree of {address:#x}"
+        );
     }
     world::delete(id)
 }
@@ -168,7 +208,11 @@ fn unknown_calls() -> Outcome {
         victim.set_word(utcb::ERROR_CODE, 0)?;
         victim.go(regs)?;
         victim.expect_parked()?;
-        same!("the error of an unknown call", victim.error_code()?, abi::CallError::InvalidParameter as u64);
+        same!(
+            "the error of an unknown call",
+            victim.error_code()?,
+            abi::CallError::InvalidParameter as u64
+        );
     }
     check!(STUBS > abi::layout::USER_END, "the stubs lie in user memory");
     victim.delete()

@@ -32,12 +32,22 @@ fn moves() -> Outcome {
     let spare = (limit + 10 - used) as i64;
     same!("taking what is in use", kernel::move_quota(id, -(spare + 1)), Err(CallError::NoMemory));
     same!("taking all that is not", kernel::move_quota(id, -spare), Ok((used, used)));
-    let refused = kernel::create_active(world::fresh(), id, ThreadId::ROOT, ThreadId::ROOT, INITIAL_UTCB_AREA + 1024);
+    let refused = kernel::create_active(
+        world::fresh(),
+        id,
+        ThreadId::ROOT,
+        ThreadId::ROOT,
+        INITIAL_UTCB_AREA + 1024,
+    );
     same!("a thread in a space without quota", refused, Err(CallError::NoMemory));
     for amount in [i64::MAX, i64::MIN, i64::MIN + 1] {
         same!("an absurd amount", kernel::move_quota(id, amount), Err(CallError::NoMemory));
     }
-    same!("the quota of nobody", kernel::move_quota(world::fresh(), 1), Err(CallError::InvalidSpace));
+    same!(
+        "the quota of nobody",
+        kernel::move_quota(world::fresh(), 1),
+        Err(CallError::InvalidSpace)
+    );
     let root = account(ThreadId::ROOT)?;
     same!("moving to oneself", kernel::move_quota(ThreadId::ROOT, 5), Ok(root));
     world::delete(id)?;
@@ -47,7 +57,9 @@ fn moves() -> Outcome {
 
 fn refused() -> Outcome {
     let (one, other) = (Victim::task()?, Victim::task()?);
-    for (dest, pages) in [(other.id(), 1), (other.id(), !0u64), (ThreadId::ROOT, !0), (ThreadId::SIGMA0, !0)] {
+    for (dest, pages) in
+        [(other.id(), 1), (other.id(), !0u64), (ThreadId::ROOT, !0), (ThreadId::SIGMA0, !0)]
+    {
         let mut regs = registers();
         (regs[reg::RDI], regs[reg::RSI]) = (dest.0, pages);
         same!("a stranger's quota", one.call(stub::QUOTA_CONTROL, regs)?[reg::RAX], 0);
@@ -82,7 +94,10 @@ fn exhaustion() -> Outcome {
     rich.delete()?;
     // The page of the initial space may have needed tables: once.
     let after = free_pages();
-    check!(before - after.min(before) <= 4, "{before} pages of kernel memory were free, now {after}");
+    check!(
+        before - after.min(before) <= 4,
+        "{before} pages of kernel memory were free, now {after}"
+    );
     Ok(())
 }
 

@@ -45,7 +45,10 @@ fn states() -> Outcome {
     victim.abandon()?;
     victim.begin(SPIN, registers())?;
     let stop = abi::syscall::exregs::HALT | abi::syscall::exregs::HALT_VALID;
-    machine::exchange(victim.id(), syscall::ThreadRegisters { control: stop, ..Default::default() });
+    machine::exchange(
+        victim.id(),
+        syscall::ThreadRegisters { control: stop, ..Default::default() },
+    );
     same!("a halted thread's state", state_of(victim.id()), 2);
     for id in [inactive, deaf] {
         world::delete(id)?;
@@ -61,17 +64,32 @@ fn error_of(id: ThreadId, time: u64, processor: u64, priority: u64, preemption: 
 fn errors() -> Outcome {
     let victim = Victim::task()?;
     let id = victim.id();
-    for bad in [world::fresh(), ThreadId::NIL, ThreadId::ANY, ThreadId::irq(5), ThreadId::global(id.number(), 77)] {
-        same!("no such thread", error_of(bad, UNCHANGED, UNCHANGED, UNCHANGED, UNCHANGED), InvalidThread as u64);
+    for bad in [
+        world::fresh(),
+        ThreadId::NIL,
+        ThreadId::ANY,
+        ThreadId::irq(5),
+        ThreadId::global(id.number(), 77),
+    ] {
+        same!(
+            "no such thread",
+            error_of(bad, UNCHANGED, UNCHANGED, UNCHANGED, UNCHANGED),
+            InvalidThread as u64
+        );
     }
     for points in [0x8001, 0x8001_0000] {
         let error = error_of(id, points, UNCHANGED, UNCHANGED, UNCHANGED);
         same!("points as time control", error, InvalidParameter as u64);
     }
-    same!("a processor that is not there", error_of(id, UNCHANGED, 1, UNCHANGED, UNCHANGED), InvalidParameter as u64);
+    same!(
+        "a processor that is not there",
+        error_of(id, UNCHANGED, 1, UNCHANGED, UNCHANGED),
+        InvalidParameter as u64
+    );
     same!("the only processor", error_of(id, UNCHANGED, 0, UNCHANGED, UNCHANGED), 0);
     same!("a call for hierarchical scheduling", error_of(id, 1, UNCHANGED, 50, 1 << 25), 0);
-    let words = kernel::inspect(abi::inspect::What::Thread, u64::from(id.number()), 0).unwrap_or_default();
+    let words =
+        kernel::inspect(abi::inspect::What::Thread, u64::from(id.number()), 0).unwrap_or_default();
     same!("the priority it leaves", words[3], 100);
     because(kernel::attach_irq(5, ThreadId::ROOT), "attaching a line")?;
     let attached = error_of(ThreadId::irq(5), UNCHANGED, UNCHANGED, 200, UNCHANGED);
@@ -99,11 +117,16 @@ fn schedulers() -> Outcome {
     let made = machine::thread_control(other.id(), other.id(), one.id(), ThreadId::NIL, !0);
     same!("a change of scheduler", made, 0);
     same!("a priority above the caller's", try_call(&one, other.id(), 101, UNCHANGED)?, refused);
-    same!("a sensitive priority above the caller's", try_call(&one, other.id(), UNCHANGED, 101 << 16)?, refused);
+    same!(
+        "a sensitive priority above the caller's",
+        try_call(&one, other.id(), UNCHANGED, 101 << 16)?,
+        refused
+    );
     same!("the caller's priority", try_call(&one, other.id(), 100, UNCHANGED)?, 0);
     same!("a lower priority", try_call(&one, other.id(), 98, UNCHANGED)?, 0);
     same!("the thread itself", try_call(&other, other.id(), 97, UNCHANGED)?, refused);
-    let words = kernel::inspect(abi::inspect::What::Thread, u64::from(other.id().number()), 0).unwrap_or_default();
+    let words = kernel::inspect(abi::inspect::What::Thread, u64::from(other.id().number()), 0)
+        .unwrap_or_default();
     same!("the priority it set", words[3], 98);
     one.delete()?;
     other.delete()
@@ -142,7 +165,10 @@ fn fair() -> Outcome {
         victim.delete()?;
     }
     check!(one > 0 && other > 0, "two equal threads counted to {one} and {other}");
-    check!(one.abs_diff(other) <= (one + other) / 8, "two equal threads counted to {one} and {other}");
+    check!(
+        one.abs_diff(other) <= (one + other) / 8,
+        "two equal threads counted to {one} and {other}"
+    );
     Ok(())
 }
 
@@ -191,11 +217,18 @@ fn quantum() -> Outcome {
         } else {
             victim.answer(&Msg::default())?;
         }
-        let report = because(ipc::receive(victim.id(), Time::micros(200_000)), "waiting for the preemption message")?;
+        let report = because(
+            ipc::receive(victim.id(), Time::micros(200_000)),
+            "waiting for the preemption message",
+        )?;
         let now = clock::now_us();
         same!("the label", report.tag.protocol_label(), protocol::PREEMPTION);
         same!("its tag", report.tag, MsgTag::protocol(protocol::PREEMPTION, 0, 2, 0));
-        check!(report.mr[0] >= before && report.mr[0] <= now, "the message's clock {} lies outside {before}..{now}", report.mr[0]);
+        check!(
+            report.mr[0] >= before && report.mr[0] <= now,
+            "the message's clock {} lies outside {before}..{now}",
+            report.mr[0]
+        );
         same!("its second word", report.mr[1], 0);
         let used = report.mr[0] - before;
         check!((18_000..40_000).contains(&used), "a quantum of 20000 us lasted {used} us");
@@ -252,6 +285,9 @@ fn delayed() -> Outcome {
     same!("the pending flag without delay", pending, 0);
     let (late, pending) = lateness(true)?;
     same!("the pending flag after a delay", pending, utcb::PREEMPT_PENDING);
-    check!((10_000..25_000).contains(&late), "with a delay of 15000 us a higher thread woke {late} us late");
+    check!(
+        (10_000..25_000).contains(&late),
+        "with a delay of 15000 us a higher thread woke {late} us late"
+    );
     Ok(())
 }

@@ -28,13 +28,24 @@ fn errors() -> Outcome {
     for bad in [world::fresh(), ThreadId::NIL, ThreadId::ANY] {
         same!("no space", kernel::configure_space(bad, kip, utcbs), Err(InvalidSpace));
     }
-    for bad in [Fpage::NIL, Fpage::COMPLETE, area(0x1000, 11), area(1 << 47, 12), area(USER_END & !0xFFFF, 16), area(1 << 63, 12)] {
+    for bad in [
+        Fpage::NIL,
+        Fpage::COMPLETE,
+        area(0x1000, 11),
+        area(1 << 47, 12),
+        area(USER_END & !0xFFFF, 16),
+        area(1 << 63, 12),
+    ] {
         same!("a bad UTCB area", kernel::configure_space(id, kip, bad), Err(UtcbArea));
         same!("a bad KIP area", kernel::configure_space(id, bad, utcbs), Err(KipArea));
     }
     let inside = area(INITIAL_UTCB_AREA + 0x1000, 12);
     same!("overlapping areas", kernel::configure_space(id, inside, utcbs), Err(KipArea));
-    same!("overlapping areas", kernel::configure_space(id, area(INITIAL_UTCB_AREA, 20), utcbs), Err(KipArea));
+    same!(
+        "overlapping areas",
+        kernel::configure_space(id, area(INITIAL_UTCB_AREA, 20), utcbs),
+        Err(KipArea)
+    );
     same!("good areas", kernel::configure_space(id, kip, utcbs), Ok(()));
     world::delete(id)
 }
@@ -43,7 +54,8 @@ fn privilege() -> Outcome {
     let (one, other) = (Victim::task()?, Victim::task()?);
     for dest in [other.id(), ThreadId::ROOT, ThreadId::SIGMA0] {
         let mut regs = registers();
-        (regs[reg::RDI], regs[reg::RDX], regs[reg::R8]) = (dest.0, area(0x5000, 12).0, area(0x8000, 12).0);
+        (regs[reg::RDI], regs[reg::RDX], regs[reg::R8]) =
+            (dest.0, area(0x5000, 12).0, area(0x8000, 12).0);
         same!("SpaceControl on a stranger", one.call(stub::SPACE_CONTROL, regs)?[reg::RAX], 0);
         same!("its error", one.error_code()?, NoPrivilege as u64);
     }

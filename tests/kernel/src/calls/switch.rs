@@ -21,7 +21,16 @@ pub fn run() {
 fn returns() -> Outcome {
     let victim = Victim::task()?;
     let deaf = world::new_task()?;
-    for dest in [victim.id(), ThreadId(victim.utcb), ThreadId::NIL, ThreadId::ANY, deaf, world::fresh(), ThreadId::irq(3), ThreadId::global(16, 1)] {
+    for dest in [
+        victim.id(),
+        ThreadId(victim.utcb),
+        ThreadId::NIL,
+        ThreadId::ANY,
+        deaf,
+        world::fresh(),
+        ThreadId::irq(3),
+        ThreadId::global(16, 1),
+    ] {
         let mut regs = super::interface::pattern(3);
         regs[reg::RDI] = dest.0;
         let seen = victim.call(stub::THREAD_SWITCH, regs)?;
@@ -32,7 +41,11 @@ fn returns() -> Outcome {
         syscall::thread_switch(ThreadId::ROOT.0);
         syscall::thread_switch(0);
     }
-    check!(clock::now_us() - before < 100_000, "switching to nobody took {} us", clock::now_us() - before);
+    check!(
+        clock::now_us() - before < 100_000,
+        "switching to nobody took {} us",
+        clock::now_us() - before
+    );
     world::delete(deaf)?;
     victim.delete()
 }

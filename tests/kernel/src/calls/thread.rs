@@ -1,6 +1,8 @@
 //! ThreadControl: creation, activation, change, deletion; each error provoked.
 
-use abi::CallError::{InvalidScheduler, InvalidSpace, InvalidThread, NoMemory, NoPrivilege, UtcbArea};
+use abi::CallError::{
+    InvalidScheduler, InvalidSpace, InvalidThread, NoMemory, NoPrivilege, UtcbArea,
+};
 use abi::inspect::state;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, stub};
 use abi::protocol::exception as reg;
@@ -68,7 +70,8 @@ fn creates() -> Outcome {
     same!("the active thread's state", world::state(id), state::WAITING);
     let second = world::new_member(id, 1)?;
     same!("a member's state", world::state(second), state::WAITING);
-    let words = kernel::inspect(abi::inspect::What::Thread, u64::from(second.number()), 0).unwrap_or_default();
+    let words = kernel::inspect(abi::inspect::What::Thread, u64::from(second.number()), 0)
+        .unwrap_or_default();
     same!("the default priority", words[3], 100);
     same!("the pager", words[7], ROOT.0);
     world::delete(id)?;
@@ -84,10 +87,20 @@ fn bad_threads() -> Outcome {
     let id = world::fresh();
     let far = ThreadId::global(abi::id::USER_BASE + (1 << abi::id::THREAD_BITS), 1);
     let kernels = ThreadId::global(abi::id::SYSTEM_BASE + 3, 1);
-    for dest in [NIL, ThreadId::ANY, ThreadId::ANY_LOCAL, ThreadId(INITIAL_UTCB_AREA + 512), far, kernels] {
-        same!("the error for a bad dest", thread_control(dest, id, ROOT, NIL, NONE), InvalidThread as u64);
+    for dest in
+        [NIL, ThreadId::ANY, ThreadId::ANY_LOCAL, ThreadId(INITIAL_UTCB_AREA + 512), far, kernels]
+    {
+        same!(
+            "the error for a bad dest",
+            thread_control(dest, id, ROOT, NIL, NONE),
+            InvalidThread as u64
+        );
     }
-    same!("the error of deleting the caller", thread_control(ROOT, NIL, NIL, NIL, NONE), InvalidThread as u64);
+    same!(
+        "the error of deleting the caller",
+        thread_control(ROOT, NIL, NIL, NIL, NONE),
+        InvalidThread as u64
+    );
     Ok(())
 }
 
@@ -95,10 +108,18 @@ fn bad_spaces() -> Outcome {
     let (id, nobody) = (world::fresh(), world::fresh());
     let wrong = InvalidSpace as u64;
     same!("creation in no space", thread_control(id, nobody, ROOT, NIL, NONE), wrong);
-    same!("active creation of a space", thread_control(id, id, ROOT, ROOT, INITIAL_UTCB_AREA), wrong);
+    same!(
+        "active creation of a space",
+        thread_control(id, id, ROOT, ROOT, INITIAL_UTCB_AREA),
+        wrong
+    );
     because(kernel::create(id, id, ROOT, NONE), "creating a space")?;
     let second = world::fresh();
-    same!("active creation in a raw space", thread_control(second, id, ROOT, ROOT, INITIAL_UTCB_AREA), wrong);
+    same!(
+        "active creation in a raw space",
+        thread_control(second, id, ROOT, ROOT, INITIAL_UTCB_AREA),
+        wrong
+    );
     same!("activation in a raw space", thread_control(id, id, NIL, ROOT, INITIAL_UTCB_AREA), wrong);
     same!("a change of space", thread_control(id, ROOT, NIL, NIL, NONE), wrong);
     same!("a change with nobody's space", thread_control(id, nobody, NIL, NIL, NONE), wrong);
@@ -120,15 +141,25 @@ fn bad_utcbs() -> Outcome {
     let wrong = UtcbArea as u64;
     let id = world::new_space()?;
     let end = INITIAL_UTCB_AREA + (1 << world::CHILD_UTCB_BITS);
-    for location in [INITIAL_UTCB_AREA + 512, INITIAL_UTCB_AREA + 1, INITIAL_UTCB_AREA - 1024, end, 0, 1 << 63] {
+    for location in
+        [INITIAL_UTCB_AREA + 512, INITIAL_UTCB_AREA + 1, INITIAL_UTCB_AREA - 1024, end, 0, 1 << 63]
+    {
         same!("activation with a bad UTCB", thread_control(id, id, NIL, ROOT, location), wrong);
         let second = world::fresh();
         same!("creation with a bad UTCB", thread_control(second, id, ROOT, ROOT, location), wrong);
         same!("the refused thread's state", world::state(second), !0);
     }
-    same!("active creation without UTCB", thread_control(world::fresh(), id, ROOT, ROOT, NONE), wrong);
+    same!(
+        "active creation without UTCB",
+        thread_control(world::fresh(), id, ROOT, ROOT, NONE),
+        wrong
+    );
     because(kernel::set_pager(id, id, ROOT, end - 1024), "activation in the last slot")?;
-    same!("another UTCB for an active thread", thread_control(id, id, NIL, NIL, INITIAL_UTCB_AREA), wrong);
+    same!(
+        "another UTCB for an active thread",
+        thread_control(id, id, NIL, NIL, INITIAL_UTCB_AREA),
+        wrong
+    );
     world::delete(id)
 }
 
@@ -138,13 +169,33 @@ fn for_the_clan() -> Outcome {
     same!("deleting a stranger", try_call(&one, [other.id(), NIL, NIL, NIL], NONE)?, refused);
     same!("deleting the root task", try_call(&one, [ROOT, NIL, NIL, NIL], NONE)?, refused);
     same!("deleting sigma0", try_call(&one, [ThreadId::SIGMA0, NIL, NIL, NIL], NONE)?, refused);
-    same!("a stranger's pager", try_call(&one, [other.id(), one.id(), NIL, other.id()], NONE)?, refused);
+    same!(
+        "a stranger's pager",
+        try_call(&one, [other.id(), one.id(), NIL, other.id()], NONE)?,
+        refused
+    );
     let id = world::fresh();
-    same!("a thread in a stranger's space", try_call(&one, [id, NIL, one.id(), other.id()], NONE)?, refused);
-    same!("a kernel thread", try_call(&one, [ThreadId::global(20, 1), NIL, NIL, NIL], NONE)?, refused);
-    same!("an interrupt", try_call(&one, [ThreadId::irq(8), one.id(), NIL, ThreadId::irq(8)], NONE)?, refused);
+    same!(
+        "a thread in a stranger's space",
+        try_call(&one, [id, NIL, one.id(), other.id()], NONE)?,
+        refused
+    );
+    same!(
+        "a kernel thread",
+        try_call(&one, [ThreadId::global(20, 1), NIL, NIL, NIL], NONE)?,
+        refused
+    );
+    same!(
+        "an interrupt",
+        try_call(&one, [ThreadId::irq(8), one.id(), NIL, ThreadId::irq(8)], NONE)?,
+        refused
+    );
     let child = grandchild(&one)?;
-    same!("deleting a stranger's child", try_call(&other, [child.id(), NIL, NIL, NIL], NONE)?, refused);
+    same!(
+        "deleting a stranger's child",
+        try_call(&other, [child.id(), NIL, NIL, NIL], NONE)?,
+        refused
+    );
     same!("deleting the chief", try_call(&child, [one.id(), NIL, NIL, NIL], NONE)?, refused);
     clan_call(&one, [child.id(), NIL, NIL, NIL], NONE)?;
     same!("the deleted child's state", world::state(child.id()), !0);
@@ -182,7 +233,11 @@ fn version_change() -> Outcome {
     let new = ThreadId::global(old.number(), 0x7777_0041);
     same!("the change", thread_control(new, old, NIL, NIL, NONE), 0);
     let gone = ipc::send_within(old, &Msg::new(1), Time::ZERO);
-    same!("sending to the old id", gone, Err(IpcError::new(IpcErrorKind::NonExisting, Phase::Send)));
+    same!(
+        "sending to the old id",
+        gone,
+        Err(IpcError::new(IpcErrorKind::NonExisting, Phase::Send))
+    );
     same!("the old id's state", world::state(old), !0);
     victim.renamed(new);
     // The answer it waited for was cut off: it runs the faulting instruction again.
@@ -258,8 +313,16 @@ fn deletion_tells() -> Outcome {
 fn initial_threads() -> Outcome {
     for id in [ThreadId::SIGMA0, ROOT] {
         let other = ThreadId::global(id.number(), 9);
-        same!("deleting an initial thread", thread_control(id, NIL, NIL, NIL, NONE), InvalidThread as u64);
-        same!("deleting it by another version", thread_control(other, NIL, NIL, NIL, NONE), InvalidThread as u64);
+        same!(
+            "deleting an initial thread",
+            thread_control(id, NIL, NIL, NIL, NONE),
+            InvalidThread as u64
+        );
+        same!(
+            "deleting it by another version",
+            thread_control(other, NIL, NIL, NIL, NONE),
+            InvalidThread as u64
+        );
     }
     check!(world::state(ThreadId::SIGMA0) != !0, "sigma0 is gone");
     Ok(())

@@ -34,8 +34,16 @@ fn status() -> Outcome {
     memory::place(&victim, MapItem::map(own.with_rights(Rights::RWX), PLACE), LOAD, PLACE)?;
     let seen = one(0, own);
     same!("the fpage without its rights", seen.with_rights(Rights::NONE), own);
-    check!(seen.rights().contains(Rights::R), "a page that was read has status {:?}", seen.rights());
-    check!(!seen.rights().contains(Rights::W), "a page that was only read has status {:?}", seen.rights());
+    check!(
+        seen.rights().contains(Rights::R),
+        "a page that was read has status {:?}",
+        seen.rights()
+    );
+    check!(
+        !seen.rights().contains(Rights::W),
+        "a page that was only read has status {:?}",
+        seen.rights()
+    );
     same!("the status after a reset", one(0, own).rights(), Rights::NONE);
     victim.store(PLACE, 0x00CC_CCCC_CCCC_CCCC)?;
     check!(one(0, own).rights().contains(Rights::W), "a page that was written has no status w");
@@ -76,7 +84,11 @@ fn flush() -> Outcome {
     memory::place(&victim, item, LOAD, PLACE)?;
     machine::write(base, 0x5678);
     let seen = one(FLUSH, own);
-    check!(seen.rights().contains(Rights::W), "flush reports status {:?} of a page written here", seen.rights());
+    check!(
+        seen.rights().contains(Rights::W),
+        "flush reports status {:?} of a page written here",
+        seen.rights()
+    );
     check!(victim.load_fault(PLACE)?.is_some(), "flush left the derived page");
     // sigma0 gives the same page again.
     same!("the page after flush", machine::read(base), 0x5678);
@@ -87,10 +99,12 @@ fn flush() -> Outcome {
 fn many() -> Outcome {
     let victim = Victim::task()?;
     for index in 0..64 {
-        let item = MapItem::map(Fpage::memory(memory::page(index)?, 12, Rights::RW), PLACE + index * 4096);
+        let item =
+            MapItem::map(Fpage::memory(memory::page(index)?, 12, Rights::RW), PLACE + index * 4096);
         memory::place(&victim, item, LOAD, PLACE + index * 4096)?;
     }
-    let fpage = |index: u64| -> Outcome<u64> { Ok(Fpage::memory(memory::page(index)?, 12, Rights::RWX).0) };
+    let fpage =
+        |index: u64| -> Outcome<u64> { Ok(Fpage::memory(memory::page(index)?, 12, Rights::RWX).0) };
     let mut mr = [0; 8];
     for (index, word) in (0..).zip(&mut mr) {
         *word = fpage(index)?;
@@ -99,8 +113,14 @@ fn many() -> Outcome {
         utcb::set_mr(index as usize, fpage(index)?);
     }
     let seen = unmap(62, mr);
-    check!(seen.iter().all(|word| Fpage(*word).rights().contains(Rights::R)), "a register's status is missing: {seen:x?}");
-    check!((8..63).all(|index| Fpage(utcb::mr(index)).rights().contains(Rights::R)), "a status in memory is missing");
+    check!(
+        seen.iter().all(|word| Fpage(*word).rights().contains(Rights::R)),
+        "a register's status is missing: {seen:x?}"
+    );
+    check!(
+        (8..63).all(|index| Fpage(utcb::mr(index)).rights().contains(Rights::R)),
+        "a status in memory is missing"
+    );
     same!("the word that was not named", utcb::mr(63), fpage(63)?);
     for index in [0, 7, 8, 62] {
         check!(victim.load_fault(PLACE + index * 4096)?.is_some(), "page {index} is still there");
@@ -110,7 +130,13 @@ fn many() -> Outcome {
 }
 
 fn nothing() -> Outcome {
-    let words = [0, 0x10_00B7, 0xFFFF_8000_0000_00C7, 1 << 63 | 0xC7, Fpage::memory(0x7000_0000_0000, 40, Rights::RWX).0];
+    let words = [
+        0,
+        0x10_00B7,
+        0xFFFF_8000_0000_00C7,
+        1 << 63 | 0xC7,
+        Fpage::memory(0x7000_0000_0000, 40, Rights::RWX).0,
+    ];
     for word in words {
         let seen = one(0, Fpage(word));
         same!("the fpage word", seen.0 & !7, word & !7);

@@ -66,12 +66,34 @@ impl Fuzz {
         because(schedule::set_priority(dog, 255), "setting a priority")?;
         because(schedule::set_priority(ThreadId::ROOT, 150), "setting a priority")?;
         let pool = [
-            0, 1, 2, !0, ThreadId::ROOT.0, ThreadId::SIGMA0.0, ThreadId::ANY_LOCAL.0, canary.id().0, 0,
-            ThreadId::irq(8).0, ThreadId::irq(0).0, ThreadId::global(16, 1).0, ThreadId::global(70, 1).0,
-            INITIAL_UTCB_AREA, INITIAL_UTCB_AREA + 512, INITIAL_UTCB_AREA + 1536, INITIAL_KIP, STUBS, USER_END,
-            0xFFFF_8000_0000_0000, 0xFFFF_FFFF_A000_0000, 1 << 63, 0x8000_0000_0000,
-            Fpage::COMPLETE.with_rights(Rights::RWX).0, Fpage::COMPLETE_IO.0, Fpage::memory(INITIAL_KIP, 12, Rights::RWX).0,
-            0x1C3, 0x41,
+            0,
+            1,
+            2,
+            !0,
+            ThreadId::ROOT.0,
+            ThreadId::SIGMA0.0,
+            ThreadId::ANY_LOCAL.0,
+            canary.id().0,
+            0,
+            ThreadId::irq(8).0,
+            ThreadId::irq(0).0,
+            ThreadId::global(16, 1).0,
+            ThreadId::global(70, 1).0,
+            INITIAL_UTCB_AREA,
+            INITIAL_UTCB_AREA + 512,
+            INITIAL_UTCB_AREA + 1536,
+            INITIAL_KIP,
+            STUBS,
+            USER_END,
+            0xFFFF_8000_0000_0000,
+            0xFFFF_FFFF_A000_0000,
+            1 << 63,
+            0x8000_0000_0000,
+            Fpage::COMPLETE.with_rights(Rights::RWX).0,
+            Fpage::COMPLETE_IO.0,
+            Fpage::memory(INITIAL_KIP, 12, Rights::RWX).0,
+            0x1C3,
+            0x41,
         ];
         let mut fuzz = Self { rng: Rng::new(seed), victim: None, canary, dog, pool, make };
         fuzz.renew()?;
@@ -146,10 +168,12 @@ impl Fuzz {
 fn random_call(fuzz: &mut Fuzz) -> Registers {
     let mut regs = fuzz.registers();
     let Some(victim) = &fuzz.victim else { return regs };
-    let (trap, call, top, utcb) = (victim.syscall_address(), victim.back_address() + 0x7E, victim.stack_top(), victim.utcb);
+    let (trap, call, top, utcb) =
+        (victim.syscall_address(), victim.back_address() + 0x7E, victim.stack_top(), victim.utcb);
     if fuzz.rng.one_in(2) {
         regs[reg::RIP] = trap;
-        let numbers = [fuzz.rng.below(20).wrapping_neg(), 0, 0x41 << 16 | 0x41, 1 << 32, regs[reg::R8]];
+        let numbers =
+            [fuzz.rng.below(20).wrapping_neg(), 0, 0x41 << 16 | 0x41, 1 << 32, regs[reg::R8]];
         regs[reg::R8] = fuzz.rng.pick(&numbers);
     } else {
         regs[reg::RIP] = call;
@@ -193,7 +217,8 @@ fn random_utcbs() -> Outcome {
         machine::write_bytes(victim.code(), &code);
         let mut first = regs;
         (first[reg::RBX], first[reg::RAX]) = (victim.data(), victim.utcb - 512);
-        (first[reg::R11], first[reg::RIP], first[reg::RSP]) = (regs[reg::RIP], victim.code(), victim.stack_top());
+        (first[reg::R11], first[reg::RIP], first[reg::RSP]) =
+            (regs[reg::RIP], victim.code(), victim.stack_top());
         fuzz.step(&first)?;
         if count % 2_000 == 1_999 {
             fuzz.canary.well()?;
@@ -213,20 +238,38 @@ fn privileged() -> Outcome {
         }
         let dummy = world::fresh();
         let _ = machine::thread_control(dummy, dummy, ThreadId::ROOT, ThreadId::NIL, !0);
-        let targets = [dummy.0, dummy.0, 0, !0, ThreadId::global(16, 1).0, ThreadId::global(40, 1).0, 0x1234_0000_0040, dummy.0 + 1];
+        let targets = [
+            dummy.0,
+            dummy.0,
+            0,
+            !0,
+            ThreadId::global(16, 1).0,
+            ThreadId::global(40, 1).0,
+            0x1234_0000_0040,
+            dummy.0 + 1,
+        ];
         let target = fuzz.rng.pick(&targets);
         let mut regs = fuzz.registers();
         let Some(victim) = &fuzz.victim else { continue };
         (regs[reg::RIP], regs[reg::RSP]) = (victim.back_address() + 0x7E, victim.stack_top());
         let calls = [
-            stub::EXCHANGE_REGISTERS, stub::THREAD_CONTROL, stub::SCHEDULE, stub::SPACE_CONTROL, stub::PROCESSOR_CONTROL,
-            stub::QUOTA_CONTROL, stub::INSPECT, stub::UNMAP, stub::THREAD_SWITCH,
+            stub::EXCHANGE_REGISTERS,
+            stub::THREAD_CONTROL,
+            stub::SCHEDULE,
+            stub::SPACE_CONTROL,
+            stub::PROCESSOR_CONTROL,
+            stub::QUOTA_CONTROL,
+            stub::INSPECT,
+            stub::UNMAP,
+            stub::THREAD_SWITCH,
         ];
         let call = fuzz.rng.pick(&calls);
         regs[reg::RBP] = abi::layout::stub_address(call);
         match call {
             stub::EXCHANGE_REGISTERS => regs[reg::RAX] = target,
-            stub::THREAD_CONTROL if fuzz.rng.one_in(2) => (regs[reg::RDI], regs[reg::R8]) = (target, target),
+            stub::THREAD_CONTROL if fuzz.rng.one_in(2) => {
+                (regs[reg::RDI], regs[reg::R8]) = (target, target)
+            }
             stub::UNMAP => {
                 let bits = 12 + fuzz.rng.below(4) as u32;
                 let fpage = Fpage::memory(spare + fuzz.rng.below(16) * 4096, bits, Rights::RWX);
@@ -242,7 +285,10 @@ fn privileged() -> Outcome {
     fuzz.end()?;
     world::reset();
     let after = free_pages();
-    check!(before - after.min(before) <= 24, "{before} pages of kernel memory were free, now {after}");
+    check!(
+        before - after.min(before) <= 24,
+        "{before} pages of kernel memory were free, now {after}"
+    );
     Ok(())
 }
 

@@ -83,7 +83,10 @@ impl Canary {
             same!("the canary's message", msg.tag.protocol_label(), PAGE_FAULT);
             let fault = Fault::decode(&msg);
             let answer = fault.and_then(|fault| world::image_page(&fault, abi::Rights::RWX));
-            because(ipc::reply(id, &answer.unwrap_or(Msg::new(0))), "answering the canary's fault")?;
+            because(
+                ipc::reply(id, &answer.unwrap_or(Msg::new(0))),
+                "answering the canary's fault",
+            )?;
         }
         because(schedule::set_priority(id, 220), "setting a priority")?;
         check!(PROGRESS.load(Ordering::Relaxed) > 0, "the canary did not begin to live");

@@ -27,15 +27,39 @@ fn privileged() -> Outcome {
     let mut canary = Canary::start()?;
     let victim = Victim::task()?;
     let cases: [(&str, &[u8]); 34] = [
-        ("hlt", &[0xF4]), ("cli", &[0xFA]), ("sti", &[0xFB]), ("clts", &[0x0F, 0x06]), ("invd", &[0x0F, 0x08]),
-        ("wbinvd", &[0x0F, 0x09]), ("rdmsr", &[0x0F, 0x32]), ("wrmsr", &[0x0F, 0x30]), ("rdpmc", &[0x0F, 0x33]),
-        ("mov rax, cr0", &[0x0F, 0x20, 0xC0]), ("mov cr0, rax", &[0x0F, 0x22, 0xC0]), ("mov rax, cr2", &[0x0F, 0x20, 0xD0]),
-        ("mov cr3, rax", &[0x0F, 0x22, 0xD8]), ("mov cr4, rax", &[0x0F, 0x22, 0xE0]), ("mov cr8, rax", &[0x44, 0x0F, 0x22, 0xC0]),
-        ("mov dr7, rax", &[0x0F, 0x23, 0xF8]), ("mov rax, dr0", &[0x0F, 0x21, 0xC0]), ("lgdt", &[0x0F, 0x01, 0x13]),
-        ("lidt", &[0x0F, 0x01, 0x1B]), ("lmsw", &[0x0F, 0x01, 0xF0]), ("sgdt", &[0x0F, 0x01, 0x03]), ("sidt", &[0x0F, 0x01, 0x0B]),
-        ("smsw", &[0x0F, 0x01, 0xE0]), ("sldt", &[0x0F, 0x00, 0xC0]), ("str", &[0x0F, 0x00, 0xC8]), ("lldt", &[0x0F, 0x00, 0xD0]),
-        ("ltr", &[0x0F, 0x00, 0xD8]), ("invlpg", &[0x0F, 0x01, 0x3B]), ("swapgs", &[0x0F, 0x01, 0xF8]),
-        ("sysret", &[0x48, 0x0F, 0x07]), ("sysexit", &[0x0F, 0x35]), ("sysenter", &[0x0F, 0x34]), ("xsetbv", &[0x0F, 0x01, 0xD1]),
+        ("hlt", &[0xF4]),
+        ("cli", &[0xFA]),
+        ("sti", &[0xFB]),
+        ("clts", &[0x0F, 0x06]),
+        ("invd", &[0x0F, 0x08]),
+        ("wbinvd", &[0x0F, 0x09]),
+        ("rdmsr", &[0x0F, 0x32]),
+        ("wrmsr", &[0x0F, 0x30]),
+        ("rdpmc", &[0x0F, 0x33]),
+        ("mov rax, cr0", &[0x0F, 0x20, 0xC0]),
+        ("mov cr0, rax", &[0x0F, 0x22, 0xC0]),
+        ("mov rax, cr2", &[0x0F, 0x20, 0xD0]),
+        ("mov cr3, rax", &[0x0F, 0x22, 0xD8]),
+        ("mov cr4, rax", &[0x0F, 0x22, 0xE0]),
+        ("mov cr8, rax", &[0x44, 0x0F, 0x22, 0xC0]),
+        ("mov dr7, rax", &[0x0F, 0x23, 0xF8]),
+        ("mov rax, dr0", &[0x0F, 0x21, 0xC0]),
+        ("lgdt", &[0x0F, 0x01, 0x13]),
+        ("lidt", &[0x0F, 0x01, 0x1B]),
+        ("lmsw", &[0x0F, 0x01, 0xF0]),
+        ("sgdt", &[0x0F, 0x01, 0x03]),
+        ("sidt", &[0x0F, 0x01, 0x0B]),
+        ("smsw", &[0x0F, 0x01, 0xE0]),
+        ("sldt", &[0x0F, 0x00, 0xC0]),
+        ("str", &[0x0F, 0x00, 0xC8]),
+        ("lldt", &[0x0F, 0x00, 0xD0]),
+        ("ltr", &[0x0F, 0x00, 0xD8]),
+        ("invlpg", &[0x0F, 0x01, 0x3B]),
+        ("swapgs", &[0x0F, 0x01, 0xF8]),
+        ("sysret", &[0x48, 0x0F, 0x07]),
+        ("sysexit", &[0x0F, 0x35]),
+        ("sysenter", &[0x0F, 0x34]),
+        ("xsetbv", &[0x0F, 0x01, 0xD1]),
         ("monitor", &[0x0F, 0x01, 0xC8]),
     ];
     for (name, code) in cases {
@@ -44,14 +68,19 @@ fn privileged() -> Outcome {
         match victim.run(code, regs)? {
             Event::Exception(seen) => check!(
                 seen[reg::RIP] == victim.code() && matches!(seen[reg::VECTOR], 6 | 13),
-                "{name} raised vector {} at offset {:#x}", seen[reg::VECTOR], seen[reg::RIP].wrapping_sub(victim.code())
+                "{name} raised vector {} at offset {:#x}",
+                seen[reg::VECTOR],
+                seen[reg::RIP].wrapping_sub(victim.code())
             ),
             other => return Err(Sentence::new(format_args!("{name} led to {other:x?}"))),
         }
         victim.abandon()?;
     }
     for code in [&[0xEC][..], &[0xE6, 0x20], &[0xEF], &[0xF3, 0x6C], &[0x66, 0xF3, 0x6F]] {
-        check!(matches!(victim.run(code, registers())?, Event::IoFault(..)), "an I/O instruction {code:x?} did not fault");
+        check!(
+            matches!(victim.run(code, registers())?, Event::IoFault(..)),
+            "an I/O instruction {code:x?} did not fault"
+        );
         victim.abandon()?;
     }
     canary.well()?;
@@ -65,8 +94,11 @@ fn software_interrupts() -> Outcome {
     for vector in 0..=255u8 {
         match victim.run(&[0xCD, vector], registers())? {
             Event::Exception(seen) => check!(
-                seen[reg::VECTOR] == 13 && crate::victim::is_gate_error(seen[reg::ERROR], u64::from(vector)),
-                "int {vector} raised vector {} with error {:#x}", seen[reg::VECTOR], seen[reg::ERROR]
+                seen[reg::VECTOR] == 13
+                    && crate::victim::is_gate_error(seen[reg::ERROR], u64::from(vector)),
+                "int {vector} raised vector {} with error {:#x}",
+                seen[reg::VECTOR],
+                seen[reg::ERROR]
             ),
             other => return Err(Sentence::new(format_args!("int {vector} led to {other:x?}"))),
         }
@@ -88,13 +120,19 @@ fn compatibility_mode() -> Outcome {
         regs[reg::RBX] = victim.data() + 64;
         let event = victim.run(&[0xFF, 0x2B], regs)?;
         let Event::Exception(seen) = event else {
-            return Err(Sentence::new(format_args!("a far jump to selector {selector:#x} led to {event:x?}")));
+            return Err(Sentence::new(format_args!(
+                "a far jump to selector {selector:#x} led to {event:x?}"
+            )));
         };
         if selector & !3 == 0x28 {
             same!("where the user's own selector leads", seen[reg::RIP], victim.data() + 2);
         } else {
             same!("the place of the exception", seen[reg::RIP], victim.code());
-            check!(matches!(seen[reg::VECTOR], 11 | 13), "selector {selector:#x} raised vector {}", seen[reg::VECTOR]);
+            check!(
+                matches!(seen[reg::VECTOR], 11 | 13),
+                "selector {selector:#x} raised vector {}",
+                seen[reg::VECTOR]
+            );
             same!("the selector in the error code", seen[reg::ERROR], selector & !3);
         }
         victim.abandon()?;
@@ -112,10 +150,16 @@ fn selectors() -> Outcome {
             let mut regs = registers();
             regs[reg::RAX] = selector;
             let Event::Exception(seen) = victim.run(&[0x8E, modrm], regs)? else {
-                return Err(Sentence::new(format_args!("loading selector {selector:#x} led to no exception")));
+                return Err(Sentence::new(format_args!(
+                    "loading selector {selector:#x} led to no exception"
+                )));
             };
             let parked = seen[reg::RIP] == victim.code() + 2;
-            check!(parked || matches!(seen[reg::VECTOR], 11..=13), "selector {selector:#x} raised vector {}", seen[reg::VECTOR]);
+            check!(
+                parked || matches!(seen[reg::VECTOR], 11..=13),
+                "selector {selector:#x} raised vector {}",
+                seen[reg::VECTOR]
+            );
             victim.abandon()?;
             same!("MyGlobalId by %gs after a load", gs_word(&victim)?, victim.utcb);
         }
@@ -134,7 +178,10 @@ fn bases() -> Outcome {
     let mut canary = Canary::start()?;
     let victim = Victim::task()?;
     // wrgsbase rbx; jmp self, and wrfsbase rbx; jmp self
-    for code in [&[0xF3, 0x48, 0x0F, 0xAE, 0xDB, 0xEB, 0xFE][..], &[0xF3, 0x48, 0x0F, 0xAE, 0xD3, 0xEB, 0xFE]] {
+    for code in [
+        &[0xF3, 0x48, 0x0F, 0xAE, 0xDB, 0xEB, 0xFE][..],
+        &[0xF3, 0x48, 0x0F, 0xAE, 0xD3, 0xEB, 0xFE],
+    ] {
         for base in [0, 0x1000, 0xFFFF_8000_0000_0000, PLACE] {
             let mut regs = registers();
             regs[reg::RBX] = base;
@@ -155,10 +202,25 @@ fn flags() -> Outcome {
     // RCX: flags to load, RBP: a stub. push rcx; popfq; call rbp; pushfq; pop r11
     let code = [0x51, 0x9D, 0xFF, 0xD5, 0x9C, 0x41, 0x5B];
     let (direction, nested, alignment, identification) = (1 << 10, 1 << 14, 1 << 18, 1 << 21);
-    for bits in [direction, nested, alignment, identification, 0x3000, direction | nested | alignment | identification | 0x8D5] {
-        for stub in [stub::IPC, stub::THREAD_SWITCH, stub::SCHEDULE, stub::SYSTEM_CLOCK, stub::UNMAP, stub::EXCHANGE_REGISTERS] {
+    for bits in [
+        direction,
+        nested,
+        alignment,
+        identification,
+        0x3000,
+        direction | nested | alignment | identification | 0x8D5,
+    ] {
+        for stub in [
+            stub::IPC,
+            stub::THREAD_SWITCH,
+            stub::SCHEDULE,
+            stub::SYSTEM_CLOCK,
+            stub::UNMAP,
+            stub::EXCHANGE_REGISTERS,
+        ] {
             let mut regs = registers();
-            (regs[reg::RCX], regs[reg::RBP], regs[reg::RDI]) = (bits | 0x202, abi::layout::stub_address(stub), victim.utcb);
+            (regs[reg::RCX], regs[reg::RBP], regs[reg::RDI]) =
+                (bits | 0x202, abi::layout::stub_address(stub), victim.utcb);
             let seen = victim.exec(&code, regs)?;
             let kept = direction | nested | alignment | identification;
             same!("the flags after a call", seen[reg::R11] & kept, bits & kept);
@@ -186,7 +248,8 @@ fn trap_flag(victim: &Victim) -> Outcome {
     for _ in 0..60 {
         match victim.event() {
             Event::Exception(regs) if regs[reg::VECTOR] == 1 => {
-                let user = regs[reg::RIP] < abi::layout::USER_END || regs[reg::RIP] >= abi::layout::STUBS;
+                let user =
+                    regs[reg::RIP] < abi::layout::USER_END || regs[reg::RIP] >= abi::layout::STUBS;
                 check!(user, "a step stopped at {:#x}", regs[reg::RIP]);
                 victim.answer(&runtime::Msg::new(0))?;
             }
@@ -194,7 +257,11 @@ fn trap_flag(victim: &Victim) -> Outcome {
                 same!("where the stepping ended", regs[reg::RIP], victim.code() + 7);
                 return Ok(());
             }
-            other => return Err(Sentence::new(format_args!("a step over a system call led to {other:x?}"))),
+            other => {
+                return Err(Sentence::new(format_args!(
+                    "a step over a system call led to {other:x?}"
+                )));
+            }
         }
     }
     Err(Sentence::new(format_args!("stepping over a system call did not end")))
@@ -203,14 +270,43 @@ fn trap_flag(victim: &Victim) -> Outcome {
 fn stacks() -> Outcome {
     let mut canary = Canary::start()?;
     let victim = Victim::task()?;
-    for sp in [8u64, 1, 0x7FFF_FFFF_FFFF, 0x8000_0000_0000, 0xFFFF_8000_0000_0000, 0xFFFF_FFFF_A000_0400, 1 << 63, !0, !7] {
-        for code in [&[0x0F, 0x05][..], &[0x0F, 0x0B], &[0x50], &[0xCC], &[0xF0, 0x90], &[0x48, 0xCF], &[0x9D]] {
+    for sp in [
+        8u64,
+        1,
+        0x7FFF_FFFF_FFFF,
+        0x8000_0000_0000,
+        0xFFFF_8000_0000_0000,
+        0xFFFF_FFFF_A000_0400,
+        1 << 63,
+        !0,
+        !7,
+    ] {
+        for code in [
+            &[0x0F, 0x05][..],
+            &[0x0F, 0x0B],
+            &[0x50],
+            &[0xCC],
+            &[0xF0, 0x90],
+            &[0x48, 0xCF],
+            &[0x9D],
+        ] {
             let mut regs = registers();
-            (regs[reg::RSP], regs[reg::R8], regs[reg::RDI]) = (sp, 4u64.wrapping_neg(), victim.utcb);
+            (regs[reg::RSP], regs[reg::R8], regs[reg::RDI]) =
+                (sp, 4u64.wrapping_neg(), victim.utcb);
             match victim.run(code, regs)? {
-                Event::Exception(seen) => check!(seen[reg::VECTOR] <= 14, "SP {sp:#x} raised vector {}", seen[reg::VECTOR]),
-                Event::PageFault(fault) => check!(fault.ip == victim.code(), "SP {sp:#x} led to {fault:x?}"),
-                other => return Err(Sentence::new(format_args!("SP {sp:#x} and code {code:x?} led to {other:x?}"))),
+                Event::Exception(seen) => check!(
+                    seen[reg::VECTOR] <= 14,
+                    "SP {sp:#x} raised vector {}",
+                    seen[reg::VECTOR]
+                ),
+                Event::PageFault(fault) => {
+                    check!(fault.ip == victim.code(), "SP {sp:#x} led to {fault:x?}")
+                }
+                other => {
+                    return Err(Sentence::new(format_args!(
+                        "SP {sp:#x} and code {code:x?} led to {other:x?}"
+                    )));
+                }
             }
             victim.abandon()?;
         }
@@ -237,13 +333,20 @@ fn last_address() -> Outcome {
     // `syscall` as the very last two bytes: it returns to the page that is never mapped.
     machine::write_bytes(page(6)? + 4094, &[0x0F, 0x05]);
     let mut regs: Registers = registers();
-    (regs[reg::RIP], regs[reg::R8], regs[reg::RDI]) = (last + 4094, 4u64.wrapping_neg(), victim.utcb);
+    (regs[reg::RIP], regs[reg::R8], regs[reg::RDI]) =
+        (last + 4094, 4u64.wrapping_neg(), victim.utcb);
     for sp in [0, 1 << 63] {
         regs[reg::RSP] = sp;
         victim.go(regs)?;
         match victim.event() {
-            Event::PageFault(fault) => same!("where it returned to", (fault.address, fault.ip), (last + 4096, last + 4096)),
-            other => return Err(Sentence::new(format_args!("syscall at the last address led to {other:x?}"))),
+            Event::PageFault(fault) => {
+                same!("where it returned to", (fault.address, fault.ip), (last + 4096, last + 4096))
+            }
+            other => {
+                return Err(Sentence::new(format_args!(
+                    "syscall at the last address led to {other:x?}"
+                )));
+            }
         }
         victim.abandon()?;
     }
@@ -251,7 +354,10 @@ fn last_address() -> Outcome {
     victim.begin(LOAD, crate::victim::at(last + 4096, 0))?;
     check!(matches!(victim.event(), Event::PageFault(_)), "the page behind the last one is mapped");
     victim.give(MapItem::map(Fpage::memory(page(6)?, 12, Rights::RWX), last + 4096))?;
-    check!(matches!(victim.event(), Event::PageFault(_)), "the page behind the last one could be mapped");
+    check!(
+        matches!(victim.event(), Event::PageFault(_)),
+        "the page behind the last one could be mapped"
+    );
     victim.abandon()?;
     victim.delete()?;
     canary.end()
@@ -264,10 +370,20 @@ fn device_strings() -> Outcome {
         return Ok(());
     };
     let victim = Victim::task()?;
-    place(&victim, MapItem::map(Fpage::memory(window.base(), 12, Rights::RWX), PLACE), LOAD, PLACE)?;
+    place(
+        &victim,
+        MapItem::map(Fpage::memory(window.base(), 12, Rights::RWX), PLACE),
+        LOAD,
+        PLACE,
+    )?;
     let mut buffer = [0u8; 64];
     let [first, second] = abi::StringItem::simple(PLACE, 64);
-    victim.begin_ipc(ThreadId::ROOT, ThreadId::NIL, 0, [abi::MsgTag::new(0, 0, 2).0, first, second, 0, 0, 0, 0, 0])?;
+    victim.begin_ipc(
+        ThreadId::ROOT,
+        ThreadId::NIL,
+        0,
+        [abi::MsgTag::new(0, 0, 2).0, first, second, 0, 0, 0, 0, 0],
+    )?;
     let open = runtime::accept::string(&mut buffer);
     let event = victim.event();
     drop(open);

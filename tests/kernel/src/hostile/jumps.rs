@@ -37,10 +37,17 @@ fn every_byte() -> Outcome {
             (regs[reg::RIP], regs[reg::RSP]) = (STUBS + offset, victim.stack_top());
             victim.go(regs)?;
             match victim.event_within(Time::micros(2_000)) {
-                Event::Exception(seen) => check!(seen[reg::VECTOR] <= 19, "offset {offset:#x} raised vector {}", seen[reg::VECTOR]),
+                Event::Exception(seen) => check!(
+                    seen[reg::VECTOR] <= 19,
+                    "offset {offset:#x} raised vector {}",
+                    seen[reg::VECTOR]
+                ),
                 Event::PageFault(_) | Event::IoFault(..) | Event::Message | Event::Nothing => {}
             }
-            check!(victim.recover(), "a thread started at offset {offset:#x} of the stubs was lost");
+            check!(
+                victim.recover(),
+                "a thread started at offset {offset:#x} of the stubs was lost"
+            );
         }
         if offset % 512 == 511 {
             canary.well()?;

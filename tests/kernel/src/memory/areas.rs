@@ -25,7 +25,11 @@ fn mapped_over() -> Outcome {
         for grant in [false, true] {
             victim.begin(LOAD, at(PLACE, 0))?;
             check!(matches!(victim.event(), Event::PageFault(_)), "an empty page did not fault");
-            victim.give(MapItem { send_base: target, fpage: Fpage::memory(page(4)?, 12, Rights::RWX), grant })?;
+            victim.give(MapItem {
+                send_base: target,
+                fpage: Fpage::memory(page(4)?, 12, Rights::RWX),
+                grant,
+            })?;
             victim.abandon()?;
         }
     }
@@ -70,9 +74,15 @@ fn given_away() -> Outcome {
             taker.set_word(utcb::PAGER, giver.id().0)?;
             taker.begin(LOAD, at(PLACE, 0))?;
             giver.ipc(ThreadId::NIL, taker.id(), 0, [0; 8])?;
-            let item = MapItem { send_base: PLACE, fpage: Fpage::memory(source, 12, Rights::RWX), grant };
+            let item =
+                MapItem { send_base: PLACE, fpage: Fpage::memory(source, 12, Rights::RWX), grant };
             let [first, second] = item.words();
-            let (_, mr) = giver.ipc(taker.id(), ThreadId::NIL, 0, [item_tag(), first, second, 0, 0, 0, 0, 0])?;
+            let (_, mr) = giver.ipc(
+                taker.id(),
+                ThreadId::NIL,
+                0,
+                [item_tag(), first, second, 0, 0, 0, 0, 0],
+            )?;
             check!(!MsgTag(mr[0]).is_error(), "the message failed with {:#x}", giver.error_code()?);
             let (from, mr) = giver.ipc(ThreadId::NIL, taker.id(), 0, [0; 8])?;
             same!("who faults again", (from, mr[1]), (taker.id(), PLACE));
@@ -89,12 +99,25 @@ fn kernel_half() -> Outcome {
     let victim = Victim::task()?;
     same!("the stubs can be read", victim.load_fault(STUBS)?.is_none(), true);
     same!("the clock page can be read", victim.load_fault(USER_DATA)?.is_none(), true);
-    for address in [STUBS, USER_DATA, 0xFFFF_8000_0000_0000, 0xFFFF_FFFF_8000_0000, 0xFFFF_FFFF_A000_0000, 0xFFFF_FF00_0000_0000, USER_END] {
+    for address in [
+        STUBS,
+        USER_DATA,
+        0xFFFF_8000_0000_0000,
+        0xFFFF_FFFF_8000_0000,
+        0xFFFF_FFFF_A000_0000,
+        0xFFFF_FF00_0000_0000,
+        USER_END,
+    ] {
         let fault = victim.store_fault(address)?;
         same!("the access of the fault", fault.map(|fault| fault.access), Some(Rights::W));
     }
-    for address in [0xFFFF_8000_0000_0000, 0xFFFF_FFFF_8000_0000, 0xFFFF_FFFF_FFFF_FFF8, 0xFFFF_FF00_0000_0000] {
-        check!(victim.load_fault(address)?.is_some(), "the kernel's memory at {address:#x} can be read");
+    for address in
+        [0xFFFF_8000_0000_0000, 0xFFFF_FFFF_8000_0000, 0xFFFF_FFFF_FFFF_FFF8, 0xFFFF_FF00_0000_0000]
+    {
+        check!(
+            victim.load_fault(address)?.is_some(),
+            "the kernel's memory at {address:#x} can be read"
+        );
         // What a pager answers there changes nothing.
         victim.begin(LOAD, at(address, 0))?;
         check!(matches!(victim.event(), Event::PageFault(_)), "the kernel's memory can be read");
@@ -105,7 +128,11 @@ fn kernel_half() -> Outcome {
     for address in [0x8000_0000_0000, 0xFFFF_7FFF_FFFF_FFF8] {
         match victim.run(STORE, at(address, 0))? {
             Event::Exception(regs) => same!("the vector", regs[reg::VECTOR], 13),
-            other => return Err(Sentence::new(format_args!("an access to {address:#x} led to {other:x?}"))),
+            other => {
+                return Err(Sentence::new(format_args!(
+                    "an access to {address:#x} led to {other:x?}"
+                )));
+            }
         }
         victim.abandon()?;
     }

@@ -60,7 +60,11 @@ pub fn place(victim: &Victim, item: MapItem, code: &[u8], address: u64) -> Outco
     victim.begin(code, at(address, 0))?;
     match victim.event() {
         Event::PageFault(fault) if fault.address == address => victim.give(item)?,
-        other => return Err(Sentence::new(format_args!("before the mapping at {address:#x} came {other:x?}"))),
+        other => {
+            return Err(Sentence::new(format_args!(
+                "before the mapping at {address:#x} came {other:x?}"
+            )));
+        }
     }
     Ok(victim.expect_parked()?[reg::RAX])
 }
@@ -76,7 +80,11 @@ pub fn execute(victim: &Victim, address: u64) -> Outcome<Option<Rights>> {
             victim.abandon()?;
             Ok(Some(fault.access))
         }
-        Event::Exception(regs) if regs[reg::RIP] == address && regs[reg::VECTOR] == GENERAL_PROTECTION => Ok(None),
+        Event::Exception(regs)
+            if regs[reg::RIP] == address && regs[reg::VECTOR] == GENERAL_PROTECTION =>
+        {
+            Ok(None)
+        }
         other => Err(Sentence::new(format_args!("a jump to {address:#x} led to {other:x?}"))),
     }
 }

@@ -58,7 +58,11 @@ fn faults() -> Outcome {
         (IN_BYTE, 0, Fpage::io(0, 0)),
     ];
     for (code, port, expected) in cases {
-        same!("the fpage of the fault", fault_of(&victim, code, port)?.map(|fpage| fpage.with_rights(Rights::NONE)), Some(expected));
+        same!(
+            "the fpage of the fault",
+            fault_of(&victim, code, port)?.map(|fpage| fpage.with_rights(Rights::NONE)),
+            Some(expected)
+        );
     }
     victim.delete()
 }
@@ -84,12 +88,19 @@ fn mapped() -> Outcome {
         (CMOS + 1, &[0x66, 0xED], Fpage::io(CMOS, 2)),
         (DIAGNOSTIC, IN_BYTE, Fpage::io(DIAGNOSTIC, 0)),
     ] {
-        same!("the fault beside mapped ports", fault_of(&victim, code, port)?.map(|fpage| fpage.with_rights(Rights::NONE)), Some(expected));
+        same!(
+            "the fault beside mapped ports",
+            fault_of(&victim, code, port)?.map(|fpage| fpage.with_rights(Rights::NONE)),
+            Some(expected)
+        );
     }
     // Another space does not get them along.
     let other = Victim::task()?;
     check!(fault_of(&other, IN_BYTE, CMOS)?.is_some(), "another space has the port too");
-    check!(fault_of(&victim, IN_BYTE, CMOS)?.is_none(), "the port is gone after a switch of spaces");
+    check!(
+        fault_of(&victim, IN_BYTE, CMOS)?.is_none(),
+        "the port is gone after a switch of spaces"
+    );
     other.delete()?;
     victim.delete()
 }
@@ -97,10 +108,16 @@ fn mapped() -> Outcome {
 fn flushed() -> Outcome {
     let victim = Victim::task()?;
     give(&victim, MapItem::map(Fpage::io(DIAGNOSTIC, 2), 0), DIAGNOSTIC)?;
-    machine::unmap(0, [Fpage::io(DIAGNOSTIC + 1, 0).with_rights(Rights::RWX).0, 0, 0, 0, 0, 0, 0, 0]);
+    machine::unmap(
+        0,
+        [Fpage::io(DIAGNOSTIC + 1, 0).with_rights(Rights::RWX).0, 0, 0, 0, 0, 0, 0, 0],
+    );
     check!(fault_of(&victim, IN_BYTE, DIAGNOSTIC + 1)?.is_some(), "a port outlived its unmap");
     for port in [DIAGNOSTIC, DIAGNOSTIC + 2, DIAGNOSTIC + 3] {
-        check!(fault_of(&victim, IN_BYTE, port)?.is_none(), "port {port:#x} went with its neighbour");
+        check!(
+            fault_of(&victim, IN_BYTE, port)?.is_none(),
+            "port {port:#x} went with its neighbour"
+        );
     }
     machine::unmap(0, [Fpage::COMPLETE_IO.with_rights(Rights::RWX).0, 0, 0, 0, 0, 0, 0, 0]);
     check!(fault_of(&victim, IN_BYTE, DIAGNOSTIC)?.is_some(), "a port outlived the unmap of all");
@@ -117,14 +134,22 @@ fn granted() -> Outcome {
     let (_, mr) = one.ipc(abi::ThreadId::NIL, other.id(), 0, [0; 8])?;
     same!("the label", abi::MsgTag(mr[0]).protocol_label(), abi::protocol::IO_FAULT);
     let [first, second] = MapItem::grant(Fpage::io(DIAGNOSTIC, 0), 0).words();
-    one.ipc(other.id(), abi::ThreadId::NIL, 0, [crate::victim::item_tag(), first, second, 0, 0, 0, 0, 0])?;
+    one.ipc(
+        other.id(),
+        abi::ThreadId::NIL,
+        0,
+        [crate::victim::item_tag(), first, second, 0, 0, 0, 0, 0],
+    )?;
     other.expect_parked()?;
     other.set_word(abi::utcb::PAGER, abi::ThreadId::ROOT.0)?;
     check!(fault_of(&one, IN_BYTE, DIAGNOSTIC)?.is_some(), "the granter keeps the port");
     check!(fault_of(&one, IN_BYTE, DIAGNOSTIC + 1)?.is_none(), "the port beside it went too");
     check!(fault_of(&other, IN_BYTE, DIAGNOSTIC)?.is_none(), "the receiver has not got the port");
     machine::unmap(0, [Fpage::io(DIAGNOSTIC, 0).with_rights(Rights::RWX).0, 0, 0, 0, 0, 0, 0, 0]);
-    check!(fault_of(&other, IN_BYTE, DIAGNOSTIC)?.is_some(), "a granted port outlived the root's unmap");
+    check!(
+        fault_of(&other, IN_BYTE, DIAGNOSTIC)?.is_some(),
+        "a granted port outlived the root's unmap"
+    );
     one.delete()?;
     other.delete()
 }

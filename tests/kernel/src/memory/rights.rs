@@ -35,7 +35,11 @@ fn combinations() -> Outcome {
         machine::write_bytes(page(3)?, &[0xCC; 8]);
         let missing = if rights.contains(Rights::X) { None } else { Some(Rights::X) };
         same!("the access of an execution's fault", execute(&victim, PLACE)?, missing);
-        same!("the access of a write's fault", victim.store_fault(PLACE)?.map(|fault| fault.access), expected);
+        same!(
+            "the access of a write's fault",
+            victim.store_fault(PLACE)?.map(|fault| fault.access),
+            expected
+        );
         victim.delete()?;
     }
     Ok(())
@@ -46,7 +50,11 @@ fn without_read() -> Outcome {
         let victim = with_rights(rights)?;
         match victim.event() {
             Event::PageFault(fault) => same!("the address of the next fault", fault.address, PLACE),
-            other => return Err(Sentence::new(format_args!("a mapping with rights {rights:?} led to {other:x?}"))),
+            other => {
+                return Err(Sentence::new(format_args!(
+                    "a mapping with rights {rights:?} led to {other:x?}"
+                )));
+            }
         }
         victim.abandon()?;
         victim.delete()?;
@@ -56,18 +64,35 @@ fn without_read() -> Outcome {
 
 fn across() -> Outcome {
     let victim = Victim::task()?;
-    super::place(&victim, MapItem::map(Fpage::memory(page(3)?, 12, Rights::RW), PLACE), LOAD, PLACE)?;
+    super::place(
+        &victim,
+        MapItem::map(Fpage::memory(page(3)?, 12, Rights::RW), PLACE),
+        LOAD,
+        PLACE,
+    )?;
     for code in [LOAD, STORE] {
         victim.begin(code, at(PLACE + 4092, 0))?;
         match victim.event() {
-            Event::PageFault(fault) => check!(fault.address == PLACE + 4096, "the fault is {fault:x?}"),
-            other => return Err(Sentence::new(format_args!("an access across the border led to {other:x?}"))),
+            Event::PageFault(fault) => {
+                check!(fault.address == PLACE + 4096, "the fault is {fault:x?}")
+            }
+            other => {
+                return Err(Sentence::new(format_args!(
+                    "an access across the border led to {other:x?}"
+                )));
+            }
         }
         victim.abandon()?;
     }
     // A fetch across the border: a two-byte instruction's second byte.
     machine::write_bytes(page(3)? + 4095, &[0x0F]);
-    super::place(&victim, MapItem::map(Fpage::memory(page(3)?, 12, Rights::RWX), PLACE), STORE, PLACE + 8).err();
+    super::place(
+        &victim,
+        MapItem::map(Fpage::memory(page(3)?, 12, Rights::RWX), PLACE),
+        STORE,
+        PLACE + 8,
+    )
+    .err();
     let _ = victim.recover();
     let mut regs = registers();
     regs[abi::protocol::exception::RIP] = PLACE + 4095;
@@ -76,10 +101,15 @@ fn across() -> Outcome {
         // The page was mapped without x: the first byte faults already.
         Event::PageFault(fault) => {
             same!("the access of the fault", fault.access, Rights::X);
-            check!([PLACE + 4095, PLACE + 4096].contains(&fault.address), "the fault is {fault:x?}");
+            check!(
+                [PLACE + 4095, PLACE + 4096].contains(&fault.address),
+                "the fault is {fault:x?}"
+            );
             same!("its instruction pointer", fault.ip, PLACE + 4095);
         }
-        other => return Err(Sentence::new(format_args!("a fetch across the border led to {other:x?}"))),
+        other => {
+            return Err(Sentence::new(format_args!("a fetch across the border led to {other:x?}")));
+        }
     }
     victim.abandon()?;
     victim.delete()

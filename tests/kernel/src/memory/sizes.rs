@@ -53,7 +53,10 @@ fn cut() -> Outcome {
     machine::unmap(0, [hole.0, 0, 0, 0, 0, 0, 0, 0]);
     check!(victim.load_fault(PLACE + 0x5000)?.is_some(), "the page cut out is still there");
     for offset in [0, 0x4000, 0x6000, MIB2 - 8] {
-        check!(victim.load_fault(PLACE + offset)?.is_none(), "the page at {offset:#x} went with its neighbour");
+        check!(
+            victim.load_fault(PLACE + offset)?.is_none(),
+            "the page at {offset:#x} went with its neighbour"
+        );
     }
     world::sound()?;
     let whole = MapItem::map(Fpage::memory(block()?, 21, Rights::RW), PLACE);
@@ -85,13 +88,20 @@ fn small() -> Outcome {
 }
 
 fn gibibyte() -> Outcome {
-    let free = [None, Some(1 << 30), Some(2 << 30), Some(4 << 30)].into_iter().find_map(|at| runtime::sigma0::memory(at, 30));
+    let free = [None, Some(1 << 30), Some(2 << 30), Some(4 << 30)]
+        .into_iter()
+        .find_map(|at| runtime::sigma0::memory(at, 30));
     let Some(window) = free else {
         // The machine has no free GiB: then nothing of that size may appear either.
         return no_gibibyte();
     };
     let victim = Victim::task()?;
-    place(&victim, MapItem::map(Fpage::memory(window.base(), 30, Rights::RW), PLACE), LOAD, PLACE + 0x2000_0000)?;
+    place(
+        &victim,
+        MapItem::map(Fpage::memory(window.base(), 30, Rights::RW), PLACE),
+        LOAD,
+        PLACE + 0x2000_0000,
+    )?;
     let node = kernel::inspect(What::Mapping, 2, window.base()).unwrap_or_default();
     same!("address and size of the victim's page", (node[2], node[3]), (PLACE, 30));
     let hole = Fpage::memory(window.base() + 0x1234_5000, 12, Rights::RWX);
@@ -127,11 +137,16 @@ fn windows() -> Outcome {
     check!(matches!(victim.event(), Event::PageFault(_)), "an empty page did not fault");
     victim.give(item)?;
     // Mapped elsewhere: the same fault again, the page where it was sent.
-    check!(matches!(victim.event(), Event::PageFault(fault) if fault.address == PLACE), "the fault was not repeated");
+    check!(
+        matches!(victim.event(), Event::PageFault(fault) if fault.address == PLACE),
+        "the fault was not repeated"
+    );
     victim.abandon()?;
     same!("the page at the send base", victim.load(PLACE + 0x3000)?, 0x99);
     // Smaller than a page, nil, or of the kernel's half: nothing moves.
-    for word in [0u64, Fpage::memory(page(9)?, 11, Rights::RWX).0, 0xFFFF_FFFF_8000_0000 | 21 << 4 | 7] {
+    for word in
+        [0u64, Fpage::memory(page(9)?, 11, Rights::RWX).0, 0xFFFF_FFFF_8000_0000 | 21 << 4 | 7]
+    {
         victim.begin(LOAD, at(PLACE, 0))?;
         check!(matches!(victim.event(), Event::PageFault(_)), "an empty page did not fault");
         victim.give(MapItem::map(Fpage(word), PLACE))?;

@@ -30,7 +30,8 @@ fn hand_on(parent: &Victim, child: &Victim, item: MapItem, code: &[u8], address:
     same!("the message", MsgTag(mr[0]).protocol_label(), PAGE_FAULT);
     same!("the fault's address", mr[1], address);
     let [first, second] = item.words();
-    let (_, mr) = parent.ipc(child.id(), ThreadId::NIL, 0, [item_tag(), first, second, 0, 0, 0, 0, 0])?;
+    let (_, mr) =
+        parent.ipc(child.id(), ThreadId::NIL, 0, [item_tag(), first, second, 0, 0, 0, 0, 0])?;
     check!(!MsgTag(mr[0]).is_error(), "the pager's answer failed with {:#x}", parent.error_code()?);
     child.expect_parked()?;
     child.set_word(utcb::PAGER, ThreadId::ROOT.0)
@@ -120,7 +121,10 @@ fn grant() -> Outcome {
 fn deletion() -> Outcome {
     let [one, two, three] = chain(Rights::RW)?;
     one.delete()?;
-    check!(two.load_fault(PLACE)?.is_some() && three.load_fault(PLACE)?.is_some(), "derivations outlived their source");
+    check!(
+        two.load_fault(PLACE)?.is_some() && three.load_fault(PLACE)?.is_some(),
+        "derivations outlived their source"
+    );
     two.delete()?;
     three.delete()?;
     same!("the page here", machine::read(page(0)?), 0xBA70);

@@ -28,7 +28,9 @@ pub fn run() {
 
 /// A different value in every word.
 fn pattern() -> Registers {
-    core::array::from_fn(|index| 0x0123_4567_89AB_CDEF_u64.rotate_left(index as u32 * 3) & !0x8000_0000_0000_0000)
+    core::array::from_fn(|index| {
+        0x0123_4567_89AB_CDEF_u64.rotate_left(index as u32 * 3) & !0x8000_0000_0000_0000
+    })
 }
 
 fn exception(victim: &Victim, code: &[u8], regs: Registers) -> Outcome<Registers> {
@@ -50,7 +52,10 @@ fn every_register() -> Outcome {
             other => sent[other],
         };
         let value = if index == reg::RFLAGS { seen[index] & !0x1_0000 } else { seen[index] };
-        check!(value == expected, "word {index} of the message is {value:#x}, expected {expected:#x}");
+        check!(
+            value == expected,
+            "word {index} of the message is {value:#x}, expected {expected:#x}"
+        );
     }
     same!("vector and error code", (seen[reg::VECTOR], seen[reg::ERROR]), (6, 0));
     victim.abandon()?;
@@ -72,7 +77,12 @@ fn resume_changed() -> Outcome {
     victim.resume_with(&sent)?;
     let seen = victim.expect_parked()?;
     for index in (0..reg::RFLAGS).filter(|index| *index != reg::RIP) {
-        check!(seen[index] == sent[index], "register word {index} is {:#x}, the answer said {:#x}", seen[index], sent[index]);
+        check!(
+            seen[index] == sent[index],
+            "register word {index} is {:#x}, the answer said {:#x}",
+            seen[index],
+            sent[index]
+        );
     }
     same!("the flags", seen[reg::RFLAGS] & 0x8D5, 0x41);
     victim.delete()
@@ -143,35 +153,54 @@ fn vectors() -> Outcome {
         let seen = exception(&victim, code, regs)?;
         check!(
             (seen[reg::VECTOR], seen[reg::ERROR]) == (vector, error),
-            "{name} raised vector {} with error {:#x}, expected {vector} with {error:#x}", seen[reg::VECTOR], seen[reg::ERROR]
+            "{name} raised vector {} with error {:#x}, expected {vector} with {error:#x}",
+            seen[reg::VECTOR],
+            seen[reg::ERROR]
         );
         victim.abandon()?;
     }
-    for (code, gate) in [(&[0xCC][..], 3), (&[0xCD, 3], 3), (&[0xCD, 0x80], 0x80), (&[0xCD, 14], 14)] {
+    for (code, gate) in
+        [(&[0xCC][..], 3), (&[0xCD, 3], 3), (&[0xCD, 0x80], 0x80), (&[0xCD, 14], 14)]
+    {
         let seen = exception(&victim, code, registers())?;
         let gone = seen[reg::VECTOR] == 13 && is_gate_error(seen[reg::ERROR], gate);
-        check!(gone, "int {gate} raised vector {} with error {:#x}", seen[reg::VECTOR], seen[reg::ERROR]);
+        check!(
+            gone,
+            "int {gate} raised vector {} with error {:#x}",
+            seen[reg::VECTOR],
+            seen[reg::ERROR]
+        );
         victim.abandon()?;
     }
     // A stack fault; QEMU raises a general-protection fault instead.
     let seen = exception(&victim, &[0x50], stack)?;
-    check!(matches!(seen[reg::VECTOR], 12 | 13), "a non-canonical push raised vector {}", seen[reg::VECTOR]);
+    check!(
+        matches!(seen[reg::VECTOR], 12 | 13),
+        "a non-canonical push raised vector {}",
+        seen[reg::VECTOR]
+    );
     victim.abandon()?;
     let seen = exception(&victim, SSE_DIVISION, registers())?;
     // Emulators may leave the SSE exceptions out: then the code runs to its end.
     let parked = seen[reg::RIP] == victim.code() + SSE_DIVISION.len() as u64;
-    check!(seen[reg::VECTOR] == 19 || parked, "an unmasked SSE division by zero raised vector {}", seen[reg::VECTOR]);
+    check!(
+        seen[reg::VECTOR] == 19 || parked,
+        "an unmasked SSE division by zero raised vector {}",
+        seen[reg::VECTOR]
+    );
     victim.abandon()?;
     victim.delete()
 }
 
 /// `fninit; push 0x37B; fldcw [rsp]; pop rax; fld1; fldz; fdivp; fwait`.
-const X87_DIVISION: &[u8] =
-    &[0xDB, 0xE3, 0x68, 0x7B, 0x03, 0, 0, 0xD9, 0x2C, 0x24, 0x58, 0xD9, 0xE8, 0xD9, 0xEE, 0xDE, 0xF9, 0x9B];
+const X87_DIVISION: &[u8] = &[
+    0xDB, 0xE3, 0x68, 0x7B, 0x03, 0, 0, 0xD9, 0x2C, 0x24, 0x58, 0xD9, 0xE8, 0xD9, 0xEE, 0xDE, 0xF9,
+    0x9B,
+];
 /// `push 0x1D80; ldmxcsr [rsp]; pop rax; mov eax, 1; cvtsi2sd xmm0, eax; xorps xmm1, xmm1; divsd xmm0, xmm1`.
 const SSE_DIVISION: &[u8] = &[
-    0x68, 0x80, 0x1D, 0, 0, 0x0F, 0xAE, 0x14, 0x24, 0x58, 0xB8, 1, 0, 0, 0, 0xF2, 0x0F, 0x2A, 0xC0, 0x0F, 0x57, 0xC9,
-    0xF2, 0x0F, 0x5E, 0xC1,
+    0x68, 0x80, 0x1D, 0, 0, 0x0F, 0xAE, 0x14, 0x24, 0x58, 0xB8, 1, 0, 0, 0, 0xF2, 0x0F, 0x2A, 0xC0,
+    0x0F, 0x57, 0xC9, 0xF2, 0x0F, 0x5E, 0xC1,
 ];
 
 fn flags() -> Outcome {
@@ -187,15 +216,29 @@ fn flags() -> Outcome {
 
 fn no_kernel_ip() -> Outcome {
     let victim = Victim::task()?;
-    for ip in [0xFFFF_FFFF_8000_0000, 0xFFFF_8000_0000_0000, 0x8000_0000_0000, 1 << 63, !0, abi::layout::USER_END] {
+    for ip in [
+        0xFFFF_FFFF_8000_0000,
+        0xFFFF_8000_0000_0000,
+        0x8000_0000_0000,
+        1 << 63,
+        !0,
+        abi::layout::USER_END,
+    ] {
         exception(&victim, UD2, registers())?;
         let mut regs = registers();
         regs[reg::RIP] = ip;
         victim.go(regs)?;
         match victim.event() {
-            Event::PageFault(fault) => check!(fault.ip >= abi::layout::USER_END, "an answer with IP {ip:#x} led to {fault:x?}"),
+            Event::PageFault(fault) => check!(
+                fault.ip >= abi::layout::USER_END,
+                "an answer with IP {ip:#x} led to {fault:x?}"
+            ),
             Event::Exception(regs) => same!("the vector", regs[reg::VECTOR], 13),
-            other => return Err(Sentence::new(format_args!("an answer with IP {ip:#x} led to {other:x?}"))),
+            other => {
+                return Err(Sentence::new(format_args!(
+                    "an answer with IP {ip:#x} led to {other:x?}"
+                )));
+            }
         }
         victim.abandon()?;
     }
@@ -206,8 +249,8 @@ fn single_step() -> Outcome {
     let victim = Victim::task()?;
     // pushfq; or dword [rsp], 0x100; popfq; nop; inc rax; inc rax; pushfq; and dword [rsp], ~0x100; popfq
     let code = [
-        0x9C, 0x81, 0x0C, 0x24, 0, 1, 0, 0, 0x9D, 0x90, 0x48, 0xFF, 0xC0, 0x48, 0xFF, 0xC0, 0x9C, 0x81, 0x24, 0x24, 0xFF,
-        0xFE, 0xFF, 0xFF, 0x9D,
+        0x9C, 0x81, 0x0C, 0x24, 0, 1, 0, 0, 0x9D, 0x90, 0x48, 0xFF, 0xC0, 0x48, 0xFF, 0xC0, 0x9C,
+        0x81, 0x24, 0x24, 0xFF, 0xFE, 0xFF, 0xFF, 0x9D,
     ];
     let stops = [10, 13, 16, 17, 24];
     let mut event = victim.run(&code, registers())?;
@@ -229,7 +272,9 @@ fn single_step() -> Outcome {
         }
     }
     match event {
-        Event::Exception(regs) => same!("RAX in the end", (regs[reg::VECTOR], regs[reg::RAX]), (13, 2)),
+        Event::Exception(regs) => {
+            same!("RAX in the end", (regs[reg::VECTOR], regs[reg::RAX]), (13, 2))
+        }
         other => return Err(Sentence::new(format_args!("after the steps came {other:x?}"))),
     }
     victim.delete()
@@ -239,15 +284,21 @@ fn alignment() -> Outcome {
     let victim = Victim::task()?;
     // pushfq; or dword [rsp], 0x40000; popfq; mov rax, [rsp + 1]; pushfq; and dword [rsp], ~0x40000; popfq
     let code = [
-        0x9C, 0x81, 0x0C, 0x24, 0, 0, 4, 0, 0x9D, 0x48, 0x8B, 0x44, 0x24, 0x01, 0x9C, 0x81, 0x24, 0x24, 0xFF, 0xFF, 0xFB,
-        0xFF, 0x9D,
+        0x9C, 0x81, 0x0C, 0x24, 0, 0, 4, 0, 0x9D, 0x48, 0x8B, 0x44, 0x24, 0x01, 0x9C, 0x81, 0x24,
+        0x24, 0xFF, 0xFF, 0xFB, 0xFF, 0x9D,
     ];
     match victim.run(&code, registers())? {
         Event::Exception(regs) if regs[reg::VECTOR] == 17 => {
-            same!("error code and place", (regs[reg::ERROR], regs[reg::RIP]), (0, victim.code() + 9));
+            same!(
+                "error code and place",
+                (regs[reg::ERROR], regs[reg::RIP]),
+                (0, victim.code() + 9)
+            );
         }
         // The kernel may leave CR0.AM off: then nothing happens.
-        Event::Exception(regs) => same!("the place", regs[reg::RIP], victim.code() + code.len() as u64),
+        Event::Exception(regs) => {
+            same!("the place", regs[reg::RIP], victim.code() + code.len() as u64)
+        }
         other => return Err(Sentence::new(format_args!("a misaligned load led to {other:x?}"))),
     }
     victim.delete()
@@ -278,7 +329,10 @@ fn no_handler() -> Outcome {
     for handler in [ThreadId::NIL, world::fresh(), ThreadId::ANY, ThreadId::irq(7)] {
         let victim = Victim::task()?;
         set_handler(&victim, handler)?;
-        check!(matches!(victim.event(), Event::Nothing), "an exception for {handler} reached this thread");
+        check!(
+            matches!(victim.event(), Event::Nothing),
+            "an exception for {handler} reached this thread"
+        );
         same!("the thread's state", world::state(victim.id()), abi::inspect::state::HALTED);
         victim.delete()?;
     }

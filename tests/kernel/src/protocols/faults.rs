@@ -61,7 +61,11 @@ fn page_faults() -> Outcome {
     for (code, access) in [(LOAD, Rights::R), (STORE, Rights::W)] {
         victim.begin(code, at(PLACE + 0x123, 0))?;
         let msg = raw(&victim)?;
-        same!("the tag", msg.tag, MsgTag::protocol(protocol::PAGE_FAULT, u32::from(access.0), 2, 0));
+        same!(
+            "the tag",
+            msg.tag,
+            MsgTag::protocol(protocol::PAGE_FAULT, u32::from(access.0), 2, 0)
+        );
         same!("address and IP", (msg.mr[0], msg.mr[1]), (PLACE + 0x123, victim.code()));
         victim.abandon()?;
     }
@@ -112,8 +116,14 @@ fn empty_answer() -> Outcome {
     victim.begin(LOAD, at(PLACE, 0))?;
     for _ in 0..20 {
         match victim.event() {
-            Event::PageFault(fault) => same!("the repeated fault", (fault.address, fault.ip), (PLACE, victim.code())),
-            other => return Err(Sentence::new(format_args!("instead of a repeated fault came {other:x?}"))),
+            Event::PageFault(fault) => {
+                same!("the repeated fault", (fault.address, fault.ip), (PLACE, victim.code()))
+            }
+            other => {
+                return Err(Sentence::new(format_args!(
+                    "instead of a repeated fault came {other:x?}"
+                )));
+            }
         }
         victim.answer(&Msg::new(0))?;
     }
@@ -130,7 +140,12 @@ fn message_registers() -> Outcome {
     victim.set_word(utcb::ERROR_CODE, 0x77)?;
     victim.set_word(utcb::VIRTUAL_SENDER, 0x88)?;
     machine::write(page(5)?, 1);
-    crate::memory::place(&victim, MapItem::map(Fpage::memory(page(5)?, 12, Rights::RW), PLACE), STORE, PLACE)?;
+    crate::memory::place(
+        &victim,
+        MapItem::map(Fpage::memory(page(5)?, 12, Rights::RW), PLACE),
+        STORE,
+        PLACE,
+    )?;
     for index in 0..64 {
         same!("a message register after a page fault", victim.word(index)?, 0x1000 + index as u64);
     }
@@ -142,11 +157,21 @@ fn message_registers() -> Outcome {
 
 fn no_pager() -> Outcome {
     let nobody = world::fresh();
-    for pager in [ThreadId::NIL, nobody, ThreadId::ANY, ThreadId::ANY_LOCAL, ThreadId::irq(7), ThreadId::global(16, 1)] {
+    for pager in [
+        ThreadId::NIL,
+        nobody,
+        ThreadId::ANY,
+        ThreadId::ANY_LOCAL,
+        ThreadId::irq(7),
+        ThreadId::global(16, 1),
+    ] {
         let victim = Victim::task()?;
         victim.set_word(utcb::PAGER, pager.0)?;
         victim.begin(LOAD, at(PLACE, 0))?;
-        check!(matches!(victim.event(), Event::Nothing), "a fault sent to {pager} reached this thread");
+        check!(
+            matches!(victim.event(), Event::Nothing),
+            "a fault sent to {pager} reached this thread"
+        );
         victim.delete()?;
     }
     let own = Victim::task()?;
@@ -167,7 +192,10 @@ fn io_emulated() -> Outcome {
     same!("the IP", msg.mr[1], victim.code());
     // The pager skips the instruction: a new IP, then an empty answer.
     let control = abi::syscall::exregs::IP;
-    machine::exchange(victim.id(), runtime::syscall::ThreadRegisters { control, ip: victim.code() + 1, ..Default::default() });
+    machine::exchange(
+        victim.id(),
+        runtime::syscall::ThreadRegisters { control, ip: victim.code() + 1, ..Default::default() },
+    );
     victim.answer(&Msg::new(0))?;
     let after = victim.expect_parked()?;
     same!("where it went on", after[reg::RIP], victim.code() + 1);

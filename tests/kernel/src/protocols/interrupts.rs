@@ -81,7 +81,10 @@ fn acknowledged() -> Outcome {
             wait()?;
         }
         let took_us = clock::now_us() - begin;
-        check!((10_000..40_000).contains(&took_us), "20 interrupts of 1024 a second took {took_us} us");
+        check!(
+            (10_000..40_000).contains(&took_us),
+            "20 interrupts of 1024 a second took {took_us} us"
+        );
         // Not acknowledged: none comes, however often the device asks.
         calm();
         let silent = ipc::receive(IRQ, Time::micros(10_000));

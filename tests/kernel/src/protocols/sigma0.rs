@@ -43,18 +43,25 @@ fn requests() -> Outcome {
     let victim = Victim::task()?;
     for bits in [12u64, 14, 21] {
         let Some(item) = request(&victim, ANYWHERE | bits << 4)? else {
-            return Err(Sentence::new(format_args!("sigma0 did not answer a request for 2^{bits} bytes")));
+            return Err(Sentence::new(format_args!(
+                "sigma0 did not answer a request for 2^{bits} bytes"
+            )));
         };
         same!("the size given", u64::from(item.fpage.bits()), bits);
         same!("the rights given", item.fpage.rights(), Rights::RWX);
         same!("the send base", item.send_base, item.fpage.base());
         victim.store(item.fpage.base() + 8, 5)?;
         // The owner may ask again.
-        let again = request(&victim, Fpage::memory(item.fpage.base(), bits as u32, Rights::NONE).0)?;
+        let again =
+            request(&victim, Fpage::memory(item.fpage.base(), bits as u32, Rights::NONE).0)?;
         same!("the second answer", again.map(|item| item.fpage), Some(item.fpage));
     }
     let ports = request(&victim, Fpage::io(0x2E8, 3).0)?;
-    same!("the ports given", ports.map(|item| item.fpage.with_rights(Rights::NONE)), Some(Fpage::io(0x2E8, 3)));
+    same!(
+        "the ports given",
+        ports.map(|item| item.fpage.with_rights(Rights::NONE)),
+        Some(Fpage::io(0x2E8, 3))
+    );
     victim.delete()
 }
 
@@ -76,10 +83,19 @@ fn refusals() -> Outcome {
         0,
     ] {
         let answer = request(&victim, word)?;
-        same!("the answer to what is not to be had", answer.map(|item| item.fpage), Some(Fpage::NIL));
+        same!(
+            "the answer to what is not to be had",
+            answer.map(|item| item.fpage),
+            Some(Fpage::NIL)
+        );
     }
-    let attributes = ask(&victim, MsgTag::protocol(protocol::SIGMA0, 0, 2, 0), [ANYWHERE | 12 << 4, 5, 0])?;
-    same!("the answer to a request with attributes", attributes.map(|item| item.fpage), Some(Fpage::NIL));
+    let attributes =
+        ask(&victim, MsgTag::protocol(protocol::SIGMA0, 0, 2, 0), [ANYWHERE | 12 << 4, 5, 0])?;
+    same!(
+        "the answer to a request with attributes",
+        attributes.map(|item| item.fpage),
+        Some(Fpage::NIL)
+    );
     victim.delete()
 }
 
@@ -99,9 +115,13 @@ fn malformed() -> Outcome {
     }
     // A client that takes no mapping costs sigma0 nothing.
     let words = [MsgTag::protocol(protocol::SIGMA0, 0, 2, 0).0, good, 0, 0, 0, 0, 0, 0];
-    let (_, answer) = victim.ipc(ThreadId::SIGMA0, ThreadId::SIGMA0, u64::from(Time::micros(3_000).0), words)?;
+    let (_, answer) =
+        victim.ipc(ThreadId::SIGMA0, ThreadId::SIGMA0, u64::from(Time::micros(3_000).0), words)?;
     check!(MsgTag(answer[0]).is_error(), "a mapping came through a closed window");
-    check!(request(&victim, good)?.is_some_and(|item| !item.fpage.is_nil()), "sigma0 serves no more");
+    check!(
+        request(&victim, good)?.is_some_and(|item| !item.fpage.is_nil()),
+        "sigma0 serves no more"
+    );
     victim.delete()
 }
 
@@ -113,7 +133,11 @@ fn owners() -> Outcome {
     let stolen = request(&other, word)?;
     same!("another's page", stolen.map(|item| item.fpage), Some(Fpage::NIL));
     let around = Fpage::memory(item.fpage.base(), 13, Rights::NONE).0;
-    same!("a block around another's page", request(&other, around)?.map(|item| item.fpage), Some(Fpage::NIL));
+    same!(
+        "a block around another's page",
+        request(&other, around)?.map(|item| item.fpage),
+        Some(Fpage::NIL)
+    );
     one.delete()?;
     other.delete()
 }
@@ -126,7 +150,8 @@ fn pages() -> Outcome {
     // Lost and faulted in again, from sigma0 as the pager.
     let mut regs = at(0, 0);
     regs[abi::protocol::exception::RDX] = 0x40;
-    (regs[abi::protocol::exception::RDI], regs[abi::protocol::exception::R9]) = (victim.utcb, fpage.0);
+    (regs[abi::protocol::exception::RDI], regs[abi::protocol::exception::R9]) =
+        (victim.utcb, fpage.0);
     victim.call(abi::layout::stub::UNMAP, regs)?;
     check!(victim.load_fault(fpage.base())?.is_some(), "a flushed page is still there");
     victim.set_word(utcb::PAGER, ThreadId::SIGMA0.0)?;

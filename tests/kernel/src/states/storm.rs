@@ -67,6 +67,9 @@ fn storm() -> Outcome {
     let stormy = stormy?;
     check!(taken >= 5, "in 20 ms of storm the handler took {taken} interrupts");
     check!(later > taken, "after the higher thread had run no interrupt came");
-    check!(stormy >= calm * 8 / 10, "beside the storm a thread counted to {stormy}, without it to {calm}");
+    check!(
+        stormy >= calm * 8 / 10,
+        "beside the storm a thread counted to {stormy}, without it to {calm}"
+    );
     Ok(())
 }

@@ -100,8 +100,8 @@ fn ipc_and_faults() -> Outcome {
 fn preemption() -> Outcome {
     // 2: movdqa xmm1, xmm0; paddq xmm1, xmm1 (twice xmm0); movq rax, xmm1; cmp rax, rcx; jne +5; inc qword [rbx]; jmp 2b; int3
     let code = [
-        0x66, 0x48, 0x0F, 0x6E, 0xC2, 0x66, 0x0F, 0x6F, 0xC8, 0x66, 0x0F, 0xD4, 0xC9, 0x66, 0x48, 0x0F, 0x7E, 0xC8, 0x48,
-        0x39, 0xC8, 0x75, 0x05, 0x48, 0xFF, 0x03, 0xEB, 0xE9,
+        0x66, 0x48, 0x0F, 0x6E, 0xC2, 0x66, 0x0F, 0x6F, 0xC8, 0x66, 0x0F, 0xD4, 0xC9, 0x66, 0x48,
+        0x0F, 0x7E, 0xC8, 0x48, 0x39, 0xC8, 0x75, 0x05, 0x48, 0xFF, 0x03, 0xEB, 0xE9,
     ];
     let trio = [Victim::task()?, Victim::task()?, Victim::task()?];
     for (seed, victim) in (1u64..).zip(&trio) {
@@ -113,7 +113,11 @@ fn preemption() -> Outcome {
     }
     ipc::sleep(150_000);
     for (seed, victim) in (1u64..).zip(&trio) {
-        check!(machine::read(victim.data()) > 1000, "thread {seed} counted to {}", machine::read(victim.data()));
+        check!(
+            machine::read(victim.data()) > 1000,
+            "thread {seed} counted to {}",
+            machine::read(victim.data())
+        );
         same!("the thread's state", crate::world::state(victim.id()), abi::inspect::state::READY);
         victim.abandon()?;
     }
@@ -122,7 +126,11 @@ fn preemption() -> Outcome {
         victim.exec(SAVE, at(victim.data() + IMAGE, 0))?;
         let image = victim.data() + IMAGE;
         for index in 4..32 {
-            same!("half of a vector register", machine::read(image + XMM + index * 8), seed << 32 | index);
+            same!(
+                "half of a vector register",
+                machine::read(image + XMM + index * 8),
+                seed << 32 | index
+            );
         }
         same!("MXCSR", machine::read(image + MXCSR) & 0xFFFF_FFFF, 0x1F80 | (seed & 3) << 13);
         victim.delete()?;
