@@ -2,7 +2,7 @@
 //
 // Arguments: out=FILE (required); user=LOW-HIGH, addresses of the upper half that
 // are executed in user mode; vectors=LOW-HIGH, where the kernel's interrupt entries
-// are; trace=N, the sample whose instructions are listed; stretch, to watch only how
+// are; checker=LOW-HIGH (repeatable), code of the kernel's own checker; trace=N, the sample whose instructions are listed; stretch, to watch only how
 // long interrupts are off (quicker).
 //
 // One line per sample, in the order in which they end:
@@ -23,7 +23,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 enum mode { USER, KERNEL, MODES };
 enum kind { CODE, DATA, KINDS };
-enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15 };
+enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 16 };
 
 struct range {
     uint64_t low, high; // high is exclusive
@@ -37,11 +37,13 @@ struct insn {
     uint8_t bytes[MAX_INSN], size;
     uint8_t mode, cost, role;
     struct block block; // if a block of code begins here
+    bool checker;
 };
 
 static struct {
     FILE *out;
-    struct range user, vectors;
+    struct range user, vectors, checkers[MAX_CHECKERS];
+    unsigned checker_count;
     int64_t trace;
     bool stretch_only;
 } options = { .trace = -1 };
@@ -72,6 +74,8 @@ static void on_block(unsigned vcpu, void *userdata)
     (void)vcpu;
     struct insn *insn = userdata;
     stretch_block(&insn->block, insn->mode == USER, inside(options.vectors, insn->address));
+    if (insn->checker)
+        stretch_excuse();
 }
 
 static void on_flag(unsigned vcpu, void *userdata)
@@ -205,6 +209,8 @@ static struct insn *insn_of(const struct qemu_plugin_insn *from)
     insn->mode = mode_of(address);
     insn->cost = decode_cost(bytes, size);
     insn->role = decode_role(bytes, size);
+    for (unsigned i = 0; i < options.checker_count; i++)
+        insn->checker |= inside(options.checkers[i], address);
     insn->text = options.trace >= 0 ? qemu_plugin_insn_disas(from) : NULL;
     *bucket = insn;
     return insn;
@@ -246,6 +252,12 @@ static bool read_option(const char *word)
         return true;
     if (sscanf(word, "vectors=%" SCNx64 "-%" SCNx64, &options.vectors.low, &options.vectors.high) == 2)
         return true;
+    struct range *checker = &options.checkers[options.checker_count];
+    if (options.checker_count < MAX_CHECKERS &&
+        sscanf(word, "checker=%" SCNx64 "-%" SCNx64, &checker->low, &checker->high) == 2) {
+        options.checker_count++;
+        return true;
+    }
     if (sscanf(word, "trace=%" SCNd64, &options.trace) == 1)
         return true;
     options.stretch_only |= strncmp(word, "stretch", 7) == 0;

@@ -7,7 +7,8 @@ enum { MAX_BLOCKS = 4096 };
 
 uint64_t executed;
 
-static bool watched, off, was_user;
+static bool watched, off, was_user, excused;
+static uint64_t longest_excused;
 static uint64_t number, since, from, in_sample; // of the stretch at hand
 static struct block *blocks[MAX_BLOCKS], *last;
 static uint64_t count, last_since;
@@ -30,11 +31,17 @@ void stretch_watch(void)
     watched = true;
 }
 
+void stretch_excuse(void)
+{
+    excused = true;
+}
+
 void stretch_off(uint64_t address)
 {
     if (off || !watched)
         return;
     off = true;
+    excused = false;
     number++;
     since = executed;
     from = address;
@@ -48,6 +55,10 @@ void stretch_on(uint64_t address)
     off = false;
     book();
     uint64_t length = executed - since;
+    if (excused) {
+        longest_excused = length > longest_excused ? length : longest_excused;
+        return;
+    }
     if (length > in_sample)
         in_sample = length;
     if (length <= longest.instructions)
@@ -93,6 +104,7 @@ uint64_t stretch_sample(void)
 
 void stretch_report(FILE *out)
 {
+    fprintf(out, "excused %" PRIu64 "\n", longest_excused);
     fprintf(out, "longest %" PRIu64 " from=%" PRIx64 " to=%" PRIx64 " since=%" PRIu64 " total=%" PRIu64 "\n",
             longest.instructions, longest.from, longest.to, longest.since, executed);
     for (uint64_t i = 0; i < longest.count; i++)

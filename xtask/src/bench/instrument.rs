@@ -20,6 +20,9 @@ const SOURCES: [&str; 3] = ["count.c", "decode.c", "stretch.c"];
 const VECTORS_BYTES: u64 = 48 * 16;
 /// Bytes of the kernel's pages that are executed in user mode.
 const STUBS_BYTES: u64 = 0x2000;
+/// Parts of the mangled names of the checker's functions, and how many the plugin takes.
+const CHECKERS: [&str; 2] = ["6kernel5check", "6kernel3mem5check"];
+const MAX_CHECKERS: usize = 16;
 /// The line that a measured program closes with.
 const CLOSING_LINE: &str = "bench done";
 
@@ -72,6 +75,8 @@ pub struct Stretch {
     pub to: u64,
     /// Its blocks of code: address, and instructions spent there.
     pub places: Vec<(u64, u64)>,
+    /// The longest of the kernel's checker, which runs on demand and is judged apart.
+    pub checker: u64,
 }
 
 /// Everything that a run gave.
@@ -148,8 +153,11 @@ impl Instrument {
     pub fn argument(&self, kernel: &Path, out: &Path, extra: &str) -> Result<String> {
         let vectors = symbol(kernel, "baton_vectors")?;
         let (stubs, vectors_end) = (abi::layout::STUBS, vectors + VECTORS_BYTES);
+        let checkers = checkers(kernel)?;
+        let checkers: String =
+            checkers.iter().map(|(low, high)| format!(",checker={low:x}-{high:x}")).collect();
         Ok(format!(
-            "{},out={},user={stubs:x}-{:x},vectors={vectors:x}-{vectors_end:x}{extra}",
+            "{},out={},user={stubs:x}-{:x},vectors={vectors:x}-{vectors_end:x}{checkers}{extra}",
             self.plugin.display(),
             out.display(),
             stubs + STUBS_BYTES
@@ -225,14 +233,33 @@ pub fn symbol(kernel: &Path, name: &str) -> Result<u64> {
     })
 }
 
+/// Where the code of the kernel's own checker is: the functions of the modules
+/// `kernel::check` and `kernel::mem::check`, by their mangled names.
+fn checkers(kernel: &Path) -> Result<Vec<(u64, u64)>> {
+    let bytes =
+        std::fs::read(kernel).with_context(|| format!("cannot read {}", kernel.display()))?;
+    let file = object::File::parse(&*bytes)
+        .with_context(|| format!("{} is no ELF file", kernel.display()))?;
+    let of_checker = file.symbols().filter(|symbol| {
+        let name = symbol.name().unwrap_or_default();
+        symbol.size() > 0 && CHECKERS.iter().any(|part| name.contains(part))
+    });
+    let ranges = of_checker.map(|symbol| (symbol.address(), symbol.address() + symbol.size()));
+    Ok(ranges.take(MAX_CHECKERS).collect())
+}
+
 /// Brings the program's rows and the instrument's samples together.
 fn join(console: &str, counted: &str) -> Result<Measured> {
     let mut measured = Measured::default();
     let mut samples = Vec::new();
+    let mut excused = 0;
     for line in counted.lines() {
         match line.split_once(' ') {
             Some(("sample", rest)) => samples.push(pairs(rest.split(' ').skip(1))),
-            Some(("longest", rest)) => measured.stretch = stretch(rest)?,
+            Some(("excused", rest)) => excused = rest.parse()?,
+            Some(("longest", rest)) => {
+                measured.stretch = Stretch { checker: excused, ..stretch(rest)? };
+            }
             Some(("place", rest)) => measured.stretch.places.extend(place(rest)),
             Some(("restart", at)) => bail!(
                 "the instrument saw two begin marks in a row in sample {at}; the measured program is wrong"
@@ -294,8 +321,10 @@ pub fn longest_of(counted: &str) -> Result<(Stretch, usize)> {
         }
     };
     let (mut longest, mut now, mut machines) = (Stretch::default(), Stretch::default(), 0);
+    let mut excused = 0;
     for line in counted.lines() {
         match line.split_once(' ') {
+            Some(("excused", rest)) => excused = excused.max(rest.parse()?),
             Some(("longest", rest)) => {
                 keep(&mut longest, std::mem::replace(&mut now, stretch(rest)?));
                 machines += 1;
@@ -305,6 +334,7 @@ pub fn longest_of(counted: &str) -> Result<(Stretch, usize)> {
         }
     }
     keep(&mut longest, now);
+    longest.checker = excused;
     Ok((longest, machines))
 }
 

@@ -57,12 +57,17 @@ pub fn rows(suite: &str, prefix: &str) -> Vec<Row> {
 #[must_use]
 pub fn best(rows: &[Row], of: &Row) -> Option<Row> {
     let same = rows.iter().filter(|row| {
-        row.name == of.name
-            && row.unit == of.unit
-            && row.system != of.system
-            && (row.method == RECORDED || comparable(row) == comparable(of))
+        row.name == of.name && row.unit == of.unit && row.system != of.system && agree(row, of)
     });
     same.min_by(|a, b| a.value.total_cmp(&b.value)).cloned()
+}
+
+/// Whether the two rows were measured under the same circumstances: a recorded figure
+/// may leave some out.
+fn agree(peer: &Row, of: &Row) -> bool {
+    let (theirs, ours) = (comparable(peer), comparable(of));
+    let contained = theirs.iter().all(|parameter| ours.contains(parameter));
+    contained && (peer.method == RECORDED || theirs.len() == ours.len())
 }
 
 /// Parameters that have to agree for two rows to be the same measurement.
@@ -80,5 +85,9 @@ mod tests {
         let ours = Row::baton("ipc", "ipc/short-cross-kernel", 35.0).with("call", 34);
         assert_eq!(best(&all, &ours).unwrap().system, "pistachio");
         assert!(best(&all, &Row::baton("ops", "ops/unmap", 1.0)).is_none());
+        let of = |bytes: u64| Row::baton("ablation", "ablation/x", 1.0).with("bytes", bytes);
+        let paper = [of(8).of("paper", RECORDED), of(12).of("paper", RECORDED)];
+        assert_eq!(best(&paper, &of(12)).unwrap().parameter("bytes"), Some(12));
+        assert!(best(&paper, &of(128)).is_none());
     }
 }
