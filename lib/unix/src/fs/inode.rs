@@ -1,0 +1,4 @@
+//! Inodes: what a file is, apart from its names.
+
+/// An inode.
+pub struct Inode {}

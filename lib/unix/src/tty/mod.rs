@@ -1,0 +1,18 @@
+//! Terminals: the line discipline, the console, pseudo-terminals.
+
+use crate::call::Entry;
+use crate::unix::Unix;
+
+/// The calls this module carries out.
+pub const CALLS: &[Entry] = &[];
+
+/// All terminals.
+#[derive(Default)]
+pub struct Terminals {}
+
+impl Terminals {
+    /// Bytes from the console's keyboard.
+    pub fn console_input(&self, unix: &Unix, bytes: &[u8]) {
+        let _ = (unix, bytes);
+    }
+}

@@ -1,0 +1,173 @@
+//! The server object and its events. The binding calls `system_call`, `page_fault`,
+//! `exception`, `alarm` and `console_input`, and after each of them takes the answers
+//! that are due with `next_reply`.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+
+use crate::call::{Cx, Stop, TABLE};
+use crate::errno::Errno;
+use crate::fs::Filesystems;
+use crate::machine::{Access, Machine, MachineThread, Reply};
+use crate::memory::Memory;
+use crate::process::Processes;
+use crate::thread::{Doing, Thread};
+use crate::time::Timers;
+use crate::tty::Terminals;
+use crate::wait::RunQueue;
+use crate::{mm, signal};
+
+/// Everything the server owns.
+pub struct Unix {
+    /// The system below.
+    pub machine: Box<dyn Machine>,
+    /// All frames.
+    pub memory: Memory,
+    /// Processes and threads by id.
+    pub processes: Processes,
+    /// Mounted file systems.
+    pub fs: Filesystems,
+    /// Deadlines, interval timers.
+    pub timers: Timers,
+    /// The console and the pseudo-terminals.
+    pub terminals: Terminals,
+    /// Address-space bookkeeping shared by all (futexes).
+    pub mm: mm::Shared,
+    /// Threads with something to do.
+    pub run_queue: Rc<RunQueue>,
+    /// Calls that are not there, said once per program.
+    missing: RefCell<BTreeMap<(u32, [u8; 16]), ()>>,
+    /// System calls so far.
+    pub calls: Cell<u64>,
+}
+
+impl Unix {
+    /// A server without processes.
+    #[must_use]
+    pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
+        Self {
+            machine,
+            memory,
+            processes: Processes::default(),
+            fs: Filesystems::default(),
+            timers: Timers::default(),
+            terminals: Terminals::default(),
+            mm: mm::Shared::default(),
+            run_queue: Rc::new(RunQueue::default()),
+            missing: RefCell::default(),
+            calls: Cell::new(0),
+        }
+    }
+
+    /// `thread` calls the system.
+    pub fn system_call(&self, thread: &Rc<Thread>, number: u32, arguments: [u64; 6]) {
+        self.calls.set(self.calls.get() + 1);
+        thread.number.set(number);
+        thread.arguments.set(arguments);
+        thread.doing.set(Doing::Call);
+        thread.retried.set(false);
+        thread.progress.set(0);
+        thread.deadline_ns.set(None);
+        thread.interrupted.set(false);
+        self.try_call(thread);
+    }
+
+    /// Tries the call `thread` is in; its answer is due, or it waits.
+    fn try_call(&self, thread: &Rc<Thread>) {
+        let process = thread.process();
+        let cx = Cx { unix: self, thread, process: &process };
+        let number = thread.number.get();
+        let answer = match TABLE.get(number as usize) {
+            Some(Some(entry)) => (entry.handler)(&cx),
+            _ => Err(Stop::Errno(self.not_there(&cx, number))),
+        };
+        match answer {
+            Ok(value) => self.answer(thread, value),
+            Err(Stop::Errno(errno)) => self.answer(thread, errno.result()),
+            Err(Stop::Block) => self.block(thread),
+            Err(Stop::Done) => {}
+        }
+    }
+
+    /// The call's result is due; a pending signal is delivered on the way out.
+    fn answer(&self, thread: &Rc<Thread>, value: u64) {
+        thread.wait_serial.set(thread.wait_serial.get() + 1);
+        self.timers.forget(thread);
+        if thread.signals.is_due() {
+            signal::leave_call(self, thread, value);
+        } else {
+            self.reply(thread, Reply::Result(value));
+        }
+    }
+
+    /// The call waits; a signal that is already there ends it.
+    fn block(&self, thread: &Rc<Thread>) {
+        thread.retried.set(true);
+        if let Some(at_ns) = thread.deadline_ns.get() {
+            self.timers.wake_at(self, thread, at_ns);
+        }
+        if thread.signals.is_due() {
+            signal::interrupt_call(self, thread);
+        }
+    }
+
+    /// `reply` is due for `thread`, which goes on with it.
+    pub fn reply(&self, thread: &Rc<Thread>, reply: Reply) {
+        thread.doing.set(Doing::Running);
+        *thread.reply.borrow_mut() = Some(reply);
+        self.run_queue.push(thread);
+    }
+
+    /// A program touched what is not mapped, or not for this.
+    pub fn page_fault(&self, thread: &Rc<Thread>, address: u64, access: Access) {
+        thread.doing.set(Doing::Fault);
+        mm::page_fault(self, thread, address, access);
+    }
+
+    /// A program raised an exception (x86 vector and error code).
+    pub fn exception(&self, thread: &Rc<Thread>, vector: u8, error: u64) {
+        thread.doing.set(Doing::Fault);
+        signal::exception(self, thread, vector, error);
+    }
+
+    /// The time asked for with `Machine::set_alarm` has come.
+    pub fn alarm(&self) {
+        self.timers.expire(self);
+    }
+
+    /// Somebody typed.
+    pub fn console_input(&self, bytes: &[u8]) {
+        self.terminals.console_input(self, bytes);
+    }
+
+    /// The next answer to give: tries calls again until one has one.
+    pub fn next_reply(&self) -> Option<(MachineThread, Reply)> {
+        while let Some(thread) = self.run_queue.pop() {
+            let reply = thread.reply.borrow_mut().take();
+            match (reply, thread.doing.get()) {
+                (Some(reply), Doing::Running) => return Some((thread.machine.get(), reply)),
+                (None, Doing::Call) if thread.interrupted.get() => {
+                    signal::interrupt_call(self, &thread);
+                }
+                (None, Doing::Call) => self.try_call(&thread),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn not_there(&self, cx: &Cx, number: u32) -> Errno {
+        let name = cx.thread.name.get();
+        if self.missing.borrow_mut().insert((number, name), ()).is_none() {
+            let text = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
+            self.machine.log(&format!(
+                "unix: {text} (process {}) made system call {number}, which is not supported; it got ENOSYS",
+                cx.process.pid
+            ));
+        }
+        Errno::ENOSYS
+    }
+}
