@@ -258,8 +258,7 @@ pub trait File {
     ///
     /// # Errors
     /// As `write(2)`.
-    fn write(&self, cx: &Cx, open: &Open, source: &mut Source, offset: u64)
-    -> Result<usize, Stop>;
+    fn write(&self, cx: &Cx, open: &Open, source: &mut Source, offset: u64) -> Result<usize, Stop>;
 
     /// What could be done now without waiting.
     fn poll(&self, cx: &Cx) -> Events {
@@ -322,6 +321,6 @@ impl Drop for Open {
     }
 }
 
-/// The descriptor table of a process.
-#[derive(Default)]
+/// The descriptor table of a process; a clone shares the open file descriptions.
+#[derive(Default, Clone)]
 pub struct Descriptors {}
