@@ -234,9 +234,10 @@ fn exceptions() -> Outcome {
     send(id, &Msg::new(0))?;
     let msg = next(id)?;
     same!("its tag", msg.tag, MsgTag::protocol(protocol::EXCEPTION, 0, 20, 0));
-    words[reg::RIP] += 1;
+    // Gates are closed to users: a protection fault that names vector 3 in the table.
+    let seen = (runtime::utcb::mr(1 + reg::VECTOR), runtime::utcb::mr(1 + reg::ERROR) & !4);
     compare(id, &words)?;
-    same!("the vector", runtime::utcb::mr(1 + reg::VECTOR), 3);
+    same!("vector and error code", seen, (13, 3 << 3 | 2));
     words[reg::RIP] = PLACE;
     because(kernel::set_foreign_registers(id, &words), "setting the registers")?;
     send(id, &Msg::new(0))?;
