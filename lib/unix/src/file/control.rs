@@ -10,7 +10,7 @@ use linux_raw_sys::general::{
 };
 use linux_raw_sys::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX};
 
-use super::{Open, settle};
+use super::{Descriptors, Open, settle};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::stream::pipe;
@@ -46,7 +46,7 @@ pub(super) fn close_range(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     if flags & CLOSE_RANGE_UNSHARE != 0 {
-        let own = Rc::new(cx.process.files.borrow().copy());
+        let own = Rc::new(Descriptors::clone(&cx.process.files.borrow()));
         let shared = cx.process.files.replace(own);
         drop(shared);
     }

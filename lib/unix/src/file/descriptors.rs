@@ -28,8 +28,8 @@ struct Table {
     first_free: usize,
 }
 
-/// The descriptor table of a process.
-#[derive(Default)]
+/// The descriptor table of a process; a clone shares the open file descriptions.
+#[derive(Clone, Default)]
 pub struct Descriptors {
     table: RefCell<Table>,
 }
@@ -142,12 +142,6 @@ impl Descriptors {
             }
             _ => false,
         }
-    }
-
-    /// The same descriptors in a table of their own (fork).
-    #[must_use]
-    pub fn copy(&self) -> Self {
-        Self { table: RefCell::new(self.table.borrow().clone()) }
     }
 
     /// Exec: takes out the descriptors that it closes. Drop them, then [`settle`].
