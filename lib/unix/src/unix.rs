@@ -25,7 +25,7 @@ pub struct Unix {
     /// The system below.
     pub machine: Box<dyn Machine>,
     /// All frames.
-    pub memory: Memory,
+    pub memory: Rc<Memory>,
     /// Processes and threads by id.
     pub processes: Processes,
     /// Mounted file systems.
@@ -48,11 +48,12 @@ impl Unix {
     /// A server without processes.
     #[must_use]
     pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
+        let memory = Rc::new(memory);
         Self {
             machine,
+            fs: Filesystems::new(&memory),
             memory,
             processes: Processes::default(),
-            fs: Filesystems::default(),
             timers: Timers::default(),
             terminals: Terminals::default(),
             mm: mm::Shared::default(),
