@@ -51,11 +51,12 @@ impl Unix {
     /// A server without processes.
     #[must_use]
     pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
+        let memory = Rc::new(memory);
         Self {
             machine,
-            memory: Rc::new(memory),
+            fs: Filesystems::new(&memory),
+            memory,
             processes: Processes::default(),
-            fs: Filesystems::default(),
             timers: Timers::default(),
             terminals: Terminals::default(),
             streams: Streams::default(),

@@ -6,9 +6,7 @@ use alloc::rc::Rc;
 use linux_raw_sys::general as nr;
 
 use crate::call::{Answer, Cx, Entry, Stop, full, partial};
-use crate::errno::Errno;
 use crate::file::{Open, Source};
-use crate::fs::inode::Inode;
 use crate::wait::WaitQueue;
 
 pub mod pipe;
@@ -27,21 +25,6 @@ pub const CALLS: &[Entry] = &[
 pub struct Streams {
     /// Fifos that somebody waits to open.
     pub opening: pipe::Opening,
-}
-
-/// What an inode without a name is for.
-#[derive(Clone, Copy)]
-enum Kind {
-    Pipe,
-    Socket,
-    /// As `/proc/self/fd` calls it.
-    Anonymous(&'static str),
-}
-
-/// A new inode that has no name in any directory.
-fn inode(cx: &Cx, kind: Kind) -> Result<Rc<Inode>, Errno> {
-    let _ = (cx, kind);
-    Ok(Rc::new(Inode { bound: Default::default() }))
 }
 
 /// Makes descriptors of both files and writes their numbers to `address`; both or none.

@@ -270,7 +270,7 @@ fn create(cx: &Cx, flags: u32) -> Answer {
     if flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let pipe = new(cx, super::inode(cx, super::Kind::Pipe)?)?;
+    let pipe = new(cx, cx.unix.fs.pipe(cx)?)?;
     let status = flags & O_NONBLOCK;
     let ends = [(true, O_RDONLY), (false, O_WRONLY)]
         .map(|(reads, mode)| Open::new(pipe.end(reads, !reads), mode | status, Vec::new()));
