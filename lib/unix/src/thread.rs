@@ -32,7 +32,7 @@ pub struct Thread {
     /// Thread id as programs see it.
     pub tid: Cell<u32>,
     /// Its process.
-    pub process: RefCell<Rc<Process>>,
+    pub process: Rc<Process>,
     /// The machine's thread.
     pub machine: Cell<MachineThread>,
     /// What it is doing.
@@ -78,7 +78,7 @@ impl Thread {
     pub fn new(tid: u32, process: Rc<Process>, run_queue: Rc<RunQueue>) -> Rc<Self> {
         Rc::new(Self {
             tid: Cell::new(tid),
-            process: RefCell::new(process),
+            process,
             machine: Cell::default(),
             doing: Cell::new(Doing::Stopped),
             number: Cell::new(0),
@@ -102,7 +102,7 @@ impl Thread {
     /// The thread's process.
     #[must_use]
     pub fn process(&self) -> Rc<Process> {
-        self.process.borrow().clone()
+        self.process.clone()
     }
 
     /// Has the call that waits under `serial` tried again; whether it still waited.

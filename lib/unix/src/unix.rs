@@ -8,12 +8,13 @@ use alloc::format;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
-use crate::call::{Cx, Stop, TABLE};
+use crate::call::{Answer, Cx, Stop, TABLE};
 use crate::errno::Errno;
 use crate::fs::Filesystems;
 use crate::machine::{Access, Machine, MachineThread, Reply};
 use crate::memory::Memory;
 use crate::process::Processes;
+use crate::stream::Streams;
 use crate::thread::{Doing, Thread};
 use crate::time::Timers;
 use crate::tty::Terminals;
@@ -25,7 +26,7 @@ pub struct Unix {
     /// The system below.
     pub machine: Box<dyn Machine>,
     /// All frames.
-    pub memory: Memory,
+    pub memory: Rc<Memory>,
     /// Processes and threads by id.
     pub processes: Processes,
     /// Mounted file systems.
@@ -34,6 +35,8 @@ pub struct Unix {
     pub timers: Timers,
     /// The console and the pseudo-terminals.
     pub terminals: Terminals,
+    /// Names of sockets, fifos being opened.
+    pub streams: Streams,
     /// Address-space bookkeeping shared by all (futexes).
     pub mm: mm::Shared,
     /// Threads with something to do.
@@ -48,13 +51,15 @@ impl Unix {
     /// A server without processes.
     #[must_use]
     pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
+        let memory = Rc::new(memory);
         Self {
             machine,
+            fs: Filesystems::new(&memory),
             memory,
             processes: Processes::default(),
-            fs: Filesystems::default(),
             timers: Timers::default(),
             terminals: Terminals::default(),
+            streams: Streams::default(),
             mm: mm::Shared::default(),
             run_queue: Rc::new(RunQueue::default()),
             missing: RefCell::default(),
@@ -62,45 +67,77 @@ impl Unix {
         }
     }
 
-    /// `thread` calls the system.
-    pub fn system_call(&self, thread: &Rc<Thread>, number: u32, arguments: [u64; 6]) {
+    /// `thread` calls the system. `Some`: the result, at once; the thread goes on with it.
+    /// `None`: the answer comes by [`Self::next_reply`], now or later.
+    pub fn system_call(
+        &self,
+        thread: &Rc<Thread>,
+        number: u32,
+        arguments: [u64; 6],
+    ) -> Option<u64> {
         self.calls.set(self.calls.get() + 1);
         thread.number.set(number);
         thread.arguments.set(arguments);
         thread.doing.set(Doing::Call);
         thread.retried.set(false);
         thread.progress.set(0);
-        thread.deadline_ns.set(None);
-        thread.interrupted.set(false);
-        self.try_call(thread);
+        let value = match self.handle(thread) {
+            Ok(value) => value,
+            Err(Stop::Errno(errno)) => errno.result(),
+            Err(Stop::Block) => {
+                self.block(thread);
+                return None;
+            }
+            Err(Stop::Done) => {
+                self.end_wait(thread);
+                return None;
+            }
+        };
+        if thread.signals.is_due() || thread.deadline_ns.get().is_some() {
+            self.answer(thread, value);
+            return None;
+        }
+        thread.doing.set(Doing::Running);
+        Some(value)
     }
 
-    /// Tries the call `thread` is in; its answer is due, or it waits.
-    fn try_call(&self, thread: &Rc<Thread>) {
-        let process = thread.process();
-        let cx = Cx { unix: self, thread, process: &process };
+    /// Calls the handler of the call `thread` is in.
+    fn handle(&self, thread: &Rc<Thread>) -> Answer {
+        let cx = Cx { unix: self, thread, process: &thread.process };
         let number = thread.number.get();
-        let answer = match TABLE.get(number as usize) {
+        match TABLE.get(number as usize) {
             Some(Some(entry)) => (entry.handler)(&cx),
             _ => Err(Stop::Errno(self.not_there(&cx, number))),
-        };
-        match answer {
+        }
+    }
+
+    /// Tries the call `thread` is in again; its answer is due, or it waits on.
+    fn try_call(&self, thread: &Rc<Thread>) {
+        match self.handle(thread) {
             Ok(value) => self.answer(thread, value),
             Err(Stop::Errno(errno)) => self.answer(thread, errno.result()),
             Err(Stop::Block) => self.block(thread),
-            Err(Stop::Done) => {}
+            Err(Stop::Done) => self.end_wait(thread),
         }
     }
 
     /// The call's result is due; a pending signal is delivered on the way out.
     fn answer(&self, thread: &Rc<Thread>, value: u64) {
-        thread.wait_serial.set(thread.wait_serial.get() + 1);
-        self.timers.forget(thread);
+        self.end_wait(thread);
         if thread.signals.is_due() {
             signal::leave_call(self, thread, value);
         } else {
             self.reply(thread, Reply::Result(value));
         }
+    }
+
+    /// The call of `thread` has ended: what it left for its next try is gone.
+    fn end_wait(&self, thread: &Rc<Thread>) {
+        thread.wait_serial.set(thread.wait_serial.get() + 1);
+        if thread.deadline_ns.take().is_some() {
+            self.timers.forget(thread);
+        }
+        thread.interrupted.set(false);
     }
 
     /// The call waits; a signal that is already there ends it.

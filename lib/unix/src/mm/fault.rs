@@ -294,14 +294,14 @@ const BUS_ADRERR: i32 = 2;
 
 /// Answers a page fault: maps pages (neighbours that are there, too) or raises a signal.
 pub fn page_fault(unix: &Unix, thread: &Rc<Thread>, address: u64, access: Access) {
-    let space = thread.process.borrow().space();
+    let space = thread.process.space();
     space.faults.set(space.faults.get() + 1);
     let (signal, code) = match space.touch(unix, thread, page_of(address), access) {
         Ok(()) => return unix.reply(thread, Reply::Mapped),
         Err(Refusal::Nothing) => (SIGSEGV, SEGV_MAPERR),
         Err(Refusal::NotAllowed) => (SIGSEGV, SEGV_ACCERR),
         Err(Refusal::BehindEnd) => (SIGBUS, BUS_ADRERR),
-        Err(Refusal::NoMemory) => return super::fault::out_of_memory(unix, thread),
+        Err(Refusal::NoMemory) => return out_of_memory(unix, thread),
     };
     signal::bad_access(unix, thread, signal, code, address);
 }

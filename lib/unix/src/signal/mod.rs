@@ -55,3 +55,8 @@ pub fn exception(unix: &Unix, thread: &Rc<Thread>, vector: u8, error: u64) {
 pub fn bad_access(unix: &Unix, thread: &Rc<Thread>, signal: u32, code: i32, address: u64) {
     let _ = (unix, thread, signal, code, address);
 }
+
+/// Sends `signal` to one thread, as the kernel does.
+pub fn send_thread(unix: &Unix, thread: &Rc<Thread>, signal: u32) {
+    let _ = (unix, thread, signal);
+}
