@@ -14,6 +14,7 @@ use crate::fs::Filesystems;
 use crate::machine::{Access, Machine, MachineThread, Reply};
 use crate::memory::Memory;
 use crate::process::Processes;
+use crate::stream::Streams;
 use crate::thread::{Doing, Thread};
 use crate::time::Timers;
 use crate::tty::Terminals;
@@ -26,7 +27,7 @@ pub struct Unix {
     /// The system below.
     pub machine: Box<dyn Machine>,
     /// All frames.
-    pub memory: Memory,
+    pub memory: Rc<Memory>,
     /// Processes and threads by id.
     pub processes: Processes,
     /// Mounted file systems.
@@ -35,6 +36,8 @@ pub struct Unix {
     pub timers: Timers,
     /// The console and the pseudo-terminals.
     pub terminals: Terminals,
+    /// Names of sockets, fifos being opened.
+    pub streams: Streams,
     /// Address-space bookkeeping shared by all (futexes).
     pub mm: mm::Shared,
     /// Threads with something to do.
@@ -49,13 +52,15 @@ impl Unix {
     /// A server without processes.
     #[must_use]
     pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
+        let memory = Rc::new(memory);
         Self {
             machine,
+            fs: Filesystems::new(&memory),
             memory,
             processes: Processes::default(),
-            fs: Filesystems::default(),
             timers: Timers::default(),
             terminals: Terminals::default(),
+            streams: Streams::default(),
             mm: mm::Shared::default(),
             run_queue: Rc::new(RunQueue::default()),
             missing: RefCell::default(),

@@ -2,7 +2,7 @@
 //! again, and the run queue of those whose turn it is.
 
 use alloc::collections::VecDeque;
-use alloc::rc::Rc;
+use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
@@ -37,10 +37,18 @@ impl RunQueue {
     }
 }
 
+/// Something that outlives a call and wants to know whenever a condition may have changed
+/// (an epoll's entry).
+pub trait Listener {
+    /// The condition may hold now. Only cells change here: nobody is called.
+    fn notify(&self);
+}
+
 /// Threads that wait for one condition.
 #[derive(Default)]
 pub struct WaitQueue {
     waiters: RefCell<Vec<(Rc<Thread>, u64)>>,
+    listeners: RefCell<Vec<Weak<dyn Listener>>>,
 }
 
 impl WaitQueue {
@@ -48,17 +56,52 @@ impl WaitQueue {
     pub fn add(&self, thread: &Rc<Thread>) {
         let serial = thread.wait_serial.get();
         let mut waiters = self.waiters.borrow_mut();
-        // Entries of calls that have ended since are dropped before the queue grows.
-        if waiters.len() == waiters.capacity() {
-            waiters.retain(|(waiter, serial)| waiter.wait_serial.get() == *serial);
+        if waiters.len() < waiters.capacity() {
+            waiters.push((thread.clone(), serial));
+            return;
         }
-        waiters.push((thread.clone(), serial));
+        // Entries of calls that have ended since are dropped before the queue grows; after
+        // the borrow, because with a thread much may end that wakes queues.
+        let all = core::mem::take(&mut *waiters);
+        let (mut keep, gone): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(waiter, serial)| waiter.wait_serial.get() == *serial);
+        keep.push((thread.clone(), serial));
+        *waiters = keep;
+        drop(waiters);
+        drop(gone);
+    }
+
+    /// `listener` hears of every wake until it is dropped.
+    pub fn listen(&self, listener: Weak<dyn Listener>) {
+        let mut listeners = self.listeners.borrow_mut();
+        if listeners.len() == listeners.capacity() {
+            listeners.retain(|listener| listener.strong_count() > 0);
+        }
+        listeners.push(listener);
     }
 
     /// The condition may hold now: everybody tries again.
     pub fn wake_all(&self) {
-        for (thread, serial) in self.waiters.take() {
-            thread.wake(serial);
+        if !self.waiters.borrow().is_empty() {
+            let mut waiters = self.waiters.take();
+            for (thread, serial) in waiters.drain(..) {
+                thread.wake(serial);
+            }
+            // The room is kept for the next ones.
+            let mut now = self.waiters.borrow_mut();
+            if now.is_empty() {
+                core::mem::swap(&mut *now, &mut waiters);
+            }
+        }
+        self.notify();
+    }
+
+    /// Tells the listeners.
+    fn notify(&self) {
+        for listener in self.listeners.borrow().iter() {
+            if let Some(listener) = listener.upgrade() {
+                listener.notify();
+            }
         }
     }
 
@@ -69,12 +112,13 @@ impl WaitQueue {
             let first = {
                 let mut waiters = self.waiters.borrow_mut();
                 if waiters.is_empty() {
-                    return woken;
+                    break;
                 }
                 waiters.remove(0)
             };
             woken += usize::from(first.0.wake(first.1));
         }
+        self.notify();
         woken
     }
 

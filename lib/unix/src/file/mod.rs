@@ -1,23 +1,31 @@
-//! Open files: what every kind of file can be asked, open file descriptions, and the
-//! descriptor table of a process.
+//! Open files: what every kind of file can be asked, open file descriptions, the
+//! descriptor table of a process, and the calls that work on any descriptor.
 
 use alloc::rc::Rc;
-use alloc::vec::Vec;
-use core::cell::Cell;
 
-use crate::call::{Cx, Entry, Stop};
+use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::fs::inode::Inode;
-use crate::memory::FrameId;
-use crate::user::UserMemory;
 use crate::wait::WaitQueue;
 
-/// The calls this module carries out.
-pub const CALLS: &[Entry] = &[];
+mod buffer;
+mod calls;
+mod control;
+mod descriptors;
+mod open;
+mod transfer;
+mod vectors;
+
+pub use buffer::{Sink, Source};
+pub use calls::CALLS;
+pub use descriptors::{Descriptors, MAX_DESCRIPTORS, release, settle};
+pub use open::Open;
+pub use transfer::{MAX_TRANSFER, USER_END};
+pub use vectors::{Ranges, read_ranges};
 
 bitflags::bitflags! {
     /// Readiness, with poll's bits.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
     pub struct Events: u32 {
         #[allow(missing_docs)] const IN = 0x001;
         #[allow(missing_docs)] const PRI = 0x002;
@@ -26,222 +34,19 @@ bitflags::bitflags! {
         #[allow(missing_docs)] const HUP = 0x010;
         #[allow(missing_docs)] const NVAL = 0x020;
         #[allow(missing_docs)] const RDNORM = 0x040;
+        #[allow(missing_docs)] const RDBAND = 0x080;
         #[allow(missing_docs)] const WRNORM = 0x100;
+        #[allow(missing_docs)] const WRBAND = 0x200;
+        #[allow(missing_docs)] const MSG = 0x400;
         #[allow(missing_docs)] const RDHUP = 0x2000;
     }
 }
 
-/// Where a read puts its bytes: ranges of a program's memory, or a buffer of the server.
-pub enum Sink<'a> {
-    /// (address, length) pieces; `next` counts the bytes already put.
-    User {
-        #[allow(missing_docs)]
-        memory: UserMemory<'a>,
-        #[allow(missing_docs)]
-        ranges: &'a [(u64, usize)],
-        #[allow(missing_docs)]
-        next: usize,
-    },
-    /// At most `max` bytes are appended.
-    Server {
-        #[allow(missing_docs)]
-        to: &'a mut Vec<u8>,
-        #[allow(missing_docs)]
-        max: usize,
-    },
-}
-
-/// Where a write takes its bytes from.
-pub enum Source<'a> {
-    /// As [`Sink::User`].
-    User {
-        #[allow(missing_docs)]
-        memory: UserMemory<'a>,
-        #[allow(missing_docs)]
-        ranges: &'a [(u64, usize)],
-        #[allow(missing_docs)]
-        next: usize,
-    },
-    /// The bytes that are left.
-    Server(&'a [u8]),
-}
-
-/// The piece of a list of ranges at which byte number `next` is.
-fn piece(ranges: &[(u64, usize)], mut next: usize) -> Option<(u64, usize)> {
-    for (address, len) in ranges {
-        if next < *len {
-            return Some((address.wrapping_add(next as u64), len - next));
-        }
-        next -= len;
-    }
-    None
-}
-
-impl Sink<'_> {
-    /// How many bytes it still takes.
-    #[must_use]
-    pub fn room(&self) -> usize {
-        match self {
-            Self::User { ranges, next, .. } => {
-                ranges.iter().map(|(_, len)| len).sum::<usize>() - next
-            }
-            Self::Server { max, .. } => *max,
-        }
-    }
-
-    /// Puts bytes, at most as many as there is room for; how many.
-    ///
-    /// # Errors
-    /// `EFAULT` if the program's memory takes none.
-    pub fn put(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        let mut done = 0;
-        match self {
-            Self::User { memory, ranges, next } => {
-                while let Some((address, len)) = piece(ranges, *next).filter(|_| done < bytes.len())
-                {
-                    let len = len.min(bytes.len() - done);
-                    match memory.write_bytes(address, &bytes[done..done + len]) {
-                        Ok(()) => {}
-                        Err(errno) if done == 0 => return Err(errno),
-                        Err(_) => break,
-                    }
-                    *next += len;
-                    done += len;
-                }
-            }
-            Self::Server { to, max } => {
-                done = bytes.len().min(*max);
-                to.extend_from_slice(&bytes[..done]);
-                *max -= done;
-            }
-        }
-        Ok(done)
-    }
-
-    /// Puts `len` bytes of a frame; how many.
-    ///
-    /// # Errors
-    /// As [`Self::put`].
-    pub fn put_frame(
-        &mut self,
-        cx_memory: &crate::memory::Memory,
-        frame: FrameId,
-        offset: usize,
-        len: usize,
-    ) -> Result<usize, Errno> {
-        let len = len.min(self.room());
-        match self {
-            Self::User { memory, ranges, next } => {
-                let mut done = 0;
-                while let Some((address, piece)) = piece(ranges, *next).filter(|_| done < len) {
-                    let piece = piece.min(len - done);
-                    match memory.write_from_frame(address, frame, offset + done, piece) {
-                        Ok(wrote) => {
-                            *next += wrote;
-                            done += wrote;
-                            if wrote < piece {
-                                break;
-                            }
-                        }
-                        Err(errno) if done == 0 => return Err(errno),
-                        Err(_) => break,
-                    }
-                }
-                Ok(done)
-            }
-            Self::Server { to, max } => {
-                let start = to.len();
-                to.resize(start + len, 0);
-                cx_memory.read(frame, offset, &mut to[start..]);
-                *max -= len;
-                Ok(len)
-            }
-        }
-    }
-}
-
-impl Source<'_> {
-    /// How many bytes are left.
-    #[must_use]
-    pub fn left(&self) -> usize {
-        match self {
-            Self::User { ranges, next, .. } => {
-                ranges.iter().map(|(_, len)| len).sum::<usize>() - next
-            }
-            Self::Server(bytes) => bytes.len(),
-        }
-    }
-
-    /// Takes bytes into `to`, at most as many as are left; how many.
-    ///
-    /// # Errors
-    /// `EFAULT` if the program's memory gives none.
-    pub fn take(&mut self, to: &mut [u8]) -> Result<usize, Errno> {
-        let mut done = 0;
-        match self {
-            Self::User { memory, ranges, next } => {
-                while let Some((address, len)) = piece(ranges, *next).filter(|_| done < to.len()) {
-                    let len = len.min(to.len() - done);
-                    match memory.read_some(address, &mut to[done..done + len]) {
-                        Ok(read) => {
-                            *next += read;
-                            done += read;
-                            if read < len {
-                                break;
-                            }
-                        }
-                        Err(errno) if done == 0 => return Err(errno),
-                        Err(_) => break,
-                    }
-                }
-            }
-            Self::Server(bytes) => {
-                done = bytes.len().min(to.len());
-                to[..done].copy_from_slice(&bytes[..done]);
-                *bytes = &bytes[done..];
-            }
-        }
-        Ok(done)
-    }
-
-    /// Takes up to `len` bytes into a frame; how many.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
-    pub fn take_frame(
-        &mut self,
-        cx_memory: &crate::memory::Memory,
-        frame: FrameId,
-        offset: usize,
-        len: usize,
-    ) -> Result<usize, Errno> {
-        let len = len.min(self.left());
-        match self {
-            Self::User { memory, ranges, next } => {
-                let mut done = 0;
-                while let Some((address, piece)) = piece(ranges, *next).filter(|_| done < len) {
-                    let piece = piece.min(len - done);
-                    match memory.read_into_frame(address, frame, offset + done, piece) {
-                        Ok(read) => {
-                            *next += read;
-                            done += read;
-                            if read < piece {
-                                break;
-                            }
-                        }
-                        Err(errno) if done == 0 => return Err(errno),
-                        Err(_) => break,
-                    }
-                }
-                Ok(done)
-            }
-            Self::Server(bytes) => {
-                cx_memory.write(frame, offset, &bytes[..len]);
-                *bytes = &bytes[len..];
-                Ok(len)
-            }
-        }
-    }
+impl Events {
+    /// Data can be read.
+    pub const READABLE: Self = Self::IN.union(Self::RDNORM);
+    /// Data can be written.
+    pub const WRITABLE: Self = Self::OUT.union(Self::WRNORM);
 }
 
 /// What can be asked of everything that has a descriptor. Methods take `&self`; files keep
@@ -254,7 +59,10 @@ pub trait File {
     /// As `read(2)`.
     fn read(&self, cx: &Cx, open: &Open, sink: &mut Sink, offset: u64) -> Result<usize, Stop>;
 
-    /// Writes at `offset` (ignored by streams).
+    /// Writes at `offset` (ignored by streams). A stream that has taken a part and must wait
+    /// before the rest adds that part to `cx.progress()` and returns `Err(Stop::Block)`; the
+    /// next try's source begins behind it. If the source is [`Source::Server`] it returns
+    /// the part instead.
     ///
     /// # Errors
     /// As `write(2)`.
@@ -263,12 +71,18 @@ pub trait File {
     /// What could be done now without waiting.
     fn poll(&self, cx: &Cx) -> Events {
         let _ = cx;
-        Events::IN | Events::OUT | Events::RDNORM | Events::WRNORM
+        Events::READABLE | Events::WRITABLE
     }
 
-    /// The queues that are woken whenever `poll` may change; none for files that are always ready.
-    fn queues(&self) -> Vec<&WaitQueue> {
-        Vec::new()
+    /// Shows `visit` the queues that are woken when one of the `interest` bits of `poll` may
+    /// have changed (errors and hang-ups always); none for files that are always ready.
+    fn watch(&self, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+        let _ = (interest, visit);
+    }
+
+    /// Whether `epoll` takes it (regular files and directories it refuses with `EPERM`).
+    fn can_wait(&self) -> bool {
+        !self.has_position()
     }
 
     /// A control request.
@@ -293,6 +107,20 @@ pub trait File {
         0
     }
 
+    /// `lseek` with a position: `SEEK_DATA` and `SEEK_HOLE` from `offset`, which is below the size.
+    fn seek_hole(&self, offset: u64, hole: bool) -> u64 {
+        if hole { self.size() } else { offset }
+    }
+
+    /// The status flags that `fcntl(F_SETFL)` is about to set.
+    ///
+    /// # Errors
+    /// What the file cannot do (`EINVAL`).
+    fn check_flags(&self, flags: u32) -> Result<(), Errno> {
+        let _ = flags;
+        Ok(())
+    }
+
     /// An open file description went away (after its last descriptor was closed).
     fn closed(&self, open: &Open) {
         let _ = open;
@@ -301,26 +129,3 @@ pub trait File {
     /// To look at a file as what it is (sockets, terminals, epolls).
     fn as_any(&self) -> &dyn core::any::Any;
 }
-
-/// An open file description: a file, a position, flags. Descriptors share it.
-pub struct Open {
-    /// The file.
-    pub file: Rc<dyn File>,
-    /// Position in bytes.
-    pub position: Cell<u64>,
-    /// `O_*` access mode and status flags.
-    pub flags: Cell<u32>,
-    /// Path under which it was opened, for `/proc/self/fd` and `..at` calls on directories.
-    pub path: Vec<u8>,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        let file = self.file.clone();
-        file.closed(self);
-    }
-}
-
-/// The descriptor table of a process; a clone shares the open file descriptions.
-#[derive(Default, Clone)]
-pub struct Descriptors {}
