@@ -21,3 +21,8 @@ impl Terminals {
         let _ = unix;
     }
 }
+
+/// The leader of a session has ended: its terminal, if it has one, is hung up.
+pub fn session_ended(unix: &Unix, session: u32) {
+    let _ = (unix, session);
+}
