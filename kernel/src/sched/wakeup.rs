@@ -89,13 +89,7 @@ impl WakeupLists {
         }
     }
 
-    fn parse(
-        &self,
-        list: usize,
-        now_us: u64,
-        pace: &mut Pace,
-        expired: &mut impl FnMut(TcbRef),
-    ) {
+    fn parse(&self, list: usize, now_us: u64, pace: &mut Pace, expired: &mut impl FnMut(TcbRef)) {
         let Some(first) = self.heads[list].get() else { return };
         let last = first.wake.prev.get().unwrap_or(first);
         let mut thread = first;
