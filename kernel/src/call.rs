@@ -24,6 +24,7 @@ pub fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
         Some(Call::MemoryControl) => memory_control(caller, frame),
         Some(Call::QuotaControl) => quota_control(caller, frame),
         Some(Call::Inspect) => inspect::call(caller, frame),
+        Some(Call::ThreadState) => thread_state(caller, frame),
         Some(Call::Unmap) | None => set_result(caller, frame, Err(CallError::InvalidParameter)),
     }
     // The call may have made a thread ready, or changed a priority.
@@ -142,6 +143,12 @@ fn memory_control(caller: TcbRef, frame: Frame) {
     };
     set_result(caller, frame, result);
     frame.rdx.set(frame.rax.get());
+}
+
+fn thread_state(caller: TcbRef, frame: Frame) {
+    let (dest, control) = (ThreadId(frame.rdi.get()), frame.rsi.get());
+    let result = thread::foreign::thread_state(caller, dest, control, frame.rdx.get());
+    set_result(caller, frame, result);
 }
 
 fn quota_control(caller: TcbRef, frame: Frame) {

@@ -1,67 +1,73 @@
 //! Address spaces: areas, pages, copy on write, faults, the calls on memory, futexes.
-
-use alloc::rc::Rc;
+//!
+//! | file | owns |
+//! |---|---|
+//! | `area` | ranges with one origin and one set of rights |
+//! | `pages` | which pages are there, in which frames |
+//! | `space` | an address space: both, its birth, copy and end |
+//! | `fault` | making a page present; answering page faults |
+//! | `map`, `protect`, `remap`, `advise`, `brk` | the calls on memory |
+//! | `shared` | what spaces share |
+//! | `futex` | waiting on words of memory |
+//!
+//! The machine's mappings are a cache of the page map: what the page map lacks is never
+//! mapped; what it has may be mapped, if the page says so.
 
 use crate::call::Entry;
-use crate::errno::Errno;
-use crate::machine::{Access, SpaceId};
-use crate::memory::FrameId;
-use crate::thread::Thread;
-use crate::unix::Unix;
+
+pub mod advise;
+pub mod area;
+pub mod brk;
+pub mod fault;
+pub mod futex;
+pub mod map;
+pub mod pages;
+pub mod protect;
+pub mod remap;
+pub mod shared;
+pub mod space;
+
+pub use fault::page_fault;
+pub use shared::Shared;
+pub use space::AddressSpace;
+
+/// Lowest address a program can have.
+pub const USER_START: u64 = 0x1000;
+/// End of the addresses a program can have; above is the machine's.
+pub const USER_END: u64 = 0x7fff_f000_0000;
+/// Bytes of a page, as addresses count.
+pub(crate) const PAGE: u64 = crate::memory::PAGE as u64;
+
+/// `address` rounded down to a page.
+#[must_use]
+pub const fn page_of(address: u64) -> u64 {
+    address & !(PAGE - 1)
+}
+
+/// `length` rounded up to pages; `None` when that is too much.
+#[must_use]
+pub const fn page_up(length: u64) -> Option<u64> {
+    match length.checked_add(PAGE - 1) {
+        Some(length) => Some(page_of(length)),
+        None => None,
+    }
+}
 
 /// The calls this module carries out.
-pub const CALLS: &[Entry] = &[];
-
-/// What all address spaces share: the futexes' queues.
-#[derive(Default)]
-pub struct Shared {}
-
-/// One address space: areas and the pages that are there.
-pub struct AddressSpace {
-    machine: SpaceId,
-}
-
-impl AddressSpace {
-    /// An empty space.
-    ///
-    /// # Errors
-    /// When the machine has no more spaces.
-    pub fn new(unix: &Unix) -> Result<Rc<Self>, Errno> {
-        Ok(Rc::new(Self { machine: unix.machine.create_space()? }))
-    }
-
-    /// The machine's address space behind it.
-    #[must_use]
-    pub fn machine(&self) -> SpaceId {
-        self.machine
-    }
-
-    /// A copy of `parent`: private pages are copied when written.
-    ///
-    /// # Errors
-    /// `ENOMEM`, or when the machine has no more spaces.
-    pub fn fork(unix: &Unix, parent: &AddressSpace) -> Result<Rc<Self>, Errno> {
-        let _ = parent;
-        Self::new(unix)
-    }
-
-    /// The last process that used the space (and all its threads) ended: everything in it is freed.
-    pub fn retire(&self, unix: &Unix) {
-        unix.machine.destroy_space(self.machine);
-    }
-
-    /// The frame of the page at `page` (page-aligned, any value), made present as if the
-    /// program had read or written it (copy on write included).
-    ///
-    /// # Errors
-    /// `EFAULT` if the program itself could not make this access, `ENOMEM` without memory.
-    pub fn frame_for(&self, unix: &Unix, page: u64, write: bool) -> Result<FrameId, Errno> {
-        let _ = (unix, page, write);
-        Err(Errno::EFAULT)
-    }
-}
-
-/// Answers a page fault: maps pages (neighbours that are there, too) or raises a signal.
-pub fn page_fault(unix: &Unix, thread: &Rc<Thread>, address: u64, access: Access) {
-    let _ = (unix, thread, address, access);
-}
+pub const CALLS: &[Entry] = &[
+    map::MMAP,
+    map::MUNMAP,
+    protect::MPROTECT,
+    remap::MREMAP,
+    brk::BRK,
+    advise::MADVISE,
+    advise::MSYNC,
+    advise::MINCORE,
+    advise::MLOCK,
+    advise::MLOCK2,
+    advise::MUNLOCK,
+    advise::MLOCKALL,
+    advise::MUNLOCKALL,
+    advise::MEMBARRIER,
+    futex::FUTEX,
+];
