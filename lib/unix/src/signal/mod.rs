@@ -163,8 +163,3 @@ pub fn recalculate(process: &Process) {
 pub fn recalculate_thread(thread: &Rc<Thread>) {
     thread.signals.mark(DUE, deliverable(thread) != 0);
 }
-
-/// Sends `signal` to one thread, as the kernel does.
-pub fn send_thread(unix: &Unix, thread: &Rc<Thread>, signal: u32) {
-    let _ = (unix, thread, signal);
-}
