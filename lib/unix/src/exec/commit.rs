@@ -6,6 +6,7 @@ use super::Built;
 use super::image::Image;
 use crate::call::Cx;
 use crate::errno::Errno;
+use crate::file::Descriptors;
 use crate::machine::{Registers, Reply};
 use crate::mm::futex;
 use crate::process::{Credentials, program};
@@ -59,9 +60,9 @@ pub(super) fn commit(
 fn close_files(cx: &Cx) {
     let shared = Rc::strong_count(&cx.process.files.borrow()) > 1;
     if shared {
-        let own = Rc::new(cx.process.files.borrow().copy());
+        let own = Rc::new(Descriptors::clone(&cx.process.files.borrow()));
         let old = cx.process.files.replace(own);
-        crate::file::descriptors::release(cx.unix, old);
+        crate::file::release(cx.unix, old);
     }
     let files = cx.process.files.borrow().clone();
     let closed = files.exec();
@@ -69,7 +70,7 @@ fn close_files(cx: &Cx) {
         crate::fs::descriptor_closed(cx, open);
     }
     drop(closed);
-    crate::file::descriptors::settle(cx.unix);
+    crate::file::settle(cx.unix);
 }
 
 /// What `ps` calls the program: the last part of its name, at most 15 bytes.

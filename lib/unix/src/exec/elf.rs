@@ -211,15 +211,15 @@ fn interpreter(image: &Image, segment: &Segment) -> Result<Vec<u8>, Errno> {
 mod tests {
     use super::*;
     use core::mem::offset_of;
-    use linux_raw_sys::elf_uapi as uapi;
+    use linux_raw_sys::elf as uapi;
 
     #[test]
     fn layouts_are_linux_s() {
-        assert_eq!(size_of::<Header>(), size_of::<uapi::Elf64_Ehdr>());
-        assert_eq!(offset_of!(Header, entry), offset_of!(uapi::Elf64_Ehdr, e_entry));
-        assert_eq!(offset_of!(Header, segments), offset_of!(uapi::Elf64_Ehdr, e_phnum));
-        assert_eq!(size_of::<Segment>(), size_of::<uapi::Elf64_Phdr>());
-        assert_eq!(offset_of!(Segment, file_len), offset_of!(uapi::Elf64_Phdr, p_filesz));
-        assert_eq!(offset_of!(Segment, flags), offset_of!(uapi::Elf64_Phdr, p_flags));
+        assert_eq!(size_of::<Header>(), size_of::<uapi::Elf_Ehdr>());
+        assert_eq!(offset_of!(Header, entry), offset_of!(uapi::Elf_Ehdr, e_entry));
+        assert_eq!(offset_of!(Header, segments), offset_of!(uapi::Elf_Ehdr, e_phnum));
+        assert_eq!(size_of::<Segment>(), size_of::<uapi::Elf_Phdr>());
+        assert_eq!(offset_of!(Segment, file_len), offset_of!(uapi::Elf_Phdr, p_filesz));
+        assert_eq!(offset_of!(Segment, flags), offset_of!(uapi::Elf_Phdr, p_flags));
     }
 }
