@@ -20,7 +20,6 @@ pub const CALLS: &[Entry] = &[
     partial(l::__NR_reboot, "reboot", reboot, "power off, halt and restart all end the system"),
     partial(l::__NR_syslog, "syslog", syslog, "the log is empty"),
     partial(l::__NR_acct, "acct", acct, "ENOSYS"),
-    partial(l::__NR_vhangup, "vhangup", vhangup, "without effect"),
 ];
 
 /// Kernel release that programs see.
@@ -181,10 +180,6 @@ fn syslog(cx: &Cx) -> Answer {
 
 fn acct(_: &Cx) -> Answer {
     Err(Errno::ENOSYS.into())
-}
-
-fn vhangup(cx: &Cx) -> Answer {
-    if cx.process.credentials.borrow().euid == 0 { Ok(0) } else { Err(Errno::EPERM.into()) }
 }
 
 #[cfg(test)]
