@@ -161,9 +161,7 @@ impl AddressSpace {
                 let flags = if writable { Page::WRITABLE } else { 0 };
                 return Ok(Page::new(frame, Page::READABLE | flags));
             }
-            Backing::Shared(memory) => {
-                memory.page(unix, offset).map_err(|_| Refusal::NoMemory)?
-            }
+            Backing::Shared(memory) => memory.page(unix, offset).map_err(|_| Refusal::NoMemory)?,
             Backing::File { inode, .. } => file_page(unix, inode, offset, shared && writable)?,
             Backing::Special(_, frames) => {
                 *frames.get((offset / PAGE) as usize).ok_or(Refusal::BehindEnd)?
