@@ -14,6 +14,11 @@ use crate::session::{Ended, Session};
 use crate::workspace::Workspace;
 use crate::{bench, debug, iso, lint, linux, test, ui};
 
+/// Time limit of `run --test`.
+const TEST_LIMIT: Duration = Duration::from_secs(60);
+/// As good as none.
+const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// The command line.
 #[derive(Parser)]
 #[command(name = "baton", about = "Builds, boots and tests Baton, an L4 X.2 microkernel system.")]
@@ -54,9 +59,9 @@ struct RunArgs {
     /// No interaction: print the console and end with the guest's verdict
     #[arg(long)]
     test: bool,
-    /// Time limit with --test
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "test")]
-    limit: u64,
+    /// Time limit with --test (60) or --exec (none)
+    #[arg(long, value_name = "SECONDS")]
+    limit: Option<u64>,
 }
 
 /// `image`.
@@ -128,6 +133,10 @@ fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
     let Bootable { kernel, image, .. } = bootable;
     eprintln!("  boot image {} ({})", workspace.show(&image), ui::bytes(size));
     let boot = Boot::Pvh { kernel, image };
+    if args.selection.wishes.exec.is_some() {
+        let command = machine::command(&boot, &args.machine, Console::Pipe)?;
+        return linux::exec::run(command, args.limit.map_or(UNLIMITED, Duration::from_secs));
+    }
     if args.test {
         return run_test(&boot, args);
     }
@@ -141,7 +150,7 @@ fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
 
 /// `run --test`.
 fn run_test(boot: &Boot, args: &RunArgs) -> Result<ExitCode> {
-    let limit = Duration::from_secs(args.limit);
+    let limit = args.limit.map_or(TEST_LIMIT, Duration::from_secs);
     let command = machine::command(boot, &args.machine, Console::Pipe)?;
     let ended = Session::start(command, limit, true)?.wait_for_end(|_| ());
     eprintln!("\nbaton: {}", ended.sentence(limit));

@@ -61,6 +61,8 @@ int main(void)
         close(fd);
     if (open("/dev/console", O_RDWR) != 0 || dup(0) != 1 || dup(0) != 2)
         stop(FAILURE);
+    puts("unix: the command begins");
+    fflush(stdout);
     pid_t child = fork();
     if (child == 0)
         shell();

@@ -5,6 +5,7 @@
 mod cases;
 pub mod compare;
 pub mod cpio;
+pub mod exec;
 mod guest;
 pub mod initramfs;
 mod machines;
