@@ -1,7 +1,6 @@
 // The first process of the Linux that Baton is compared with: makes the file
 // systems that a program expects, runs the line in /test/command with the shell,
 // says how it ended, and stops the emulator.
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

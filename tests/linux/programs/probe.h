@@ -3,9 +3,6 @@
 #ifndef PROBE_H
 #define PROBE_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,9 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// An address that no process has, and one in the kernel's half.
-#define BAD ((void *)8)
-#define FAR ((void *)0xffff800000001000)
+// An address that no process has, and one in the kernel's half; the compiler need
+// not know.
+static void *volatile BAD __attribute__((unused)) = (void *)8;
+static void *volatile FAR __attribute__((unused)) = (void *)0xffff800000001000;
 
 // Prints `WHAT: RESULT`, with the name of the error for -1.
 static inline long shown(const char *what, long result)

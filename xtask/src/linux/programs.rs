@@ -16,7 +16,16 @@ const SOURCES: &str = "tests/linux/programs";
 const HEADER: &str = "tests/linux/programs/probe.h";
 /// The first process of the comparison's Linux.
 pub const INIT: &str = "init";
-const FLAGS: [&str; 6] = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-pthread", "-s"];
+const FLAGS: [&str; 8] = [
+    "-std=gnu11",
+    "-D_GNU_SOURCE",
+    "-O1",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-result",
+    "-pthread",
+    "-s",
+];
 
 /// Compiles what is not up to date; names and files of all.
 ///
