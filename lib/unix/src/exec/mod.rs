@@ -34,10 +34,8 @@ use image::{Image, Running};
 use strings::Strings;
 
 /// The calls this module carries out.
-pub const CALLS: &[Entry] = &[
-    full(linux::__NR_execve, "execve", execve),
-    full(linux::__NR_execveat, "execveat", execveat),
-];
+pub const CALLS: &[Entry] =
+    &[full(linux::__NR_execve, "execve", execve), full(linux::__NR_execveat, "execveat", execveat)];
 
 /// Scripts whose interpreter is a script: so many at most.
 const SCRIPTS_MAX: usize = 5;
@@ -278,11 +276,6 @@ fn fill(
 }
 
 /// Opens a program; until the file systems can.
-fn open_program(
-    _: &Cx,
-    _: i32,
-    _: Vec<u8>,
-    _: u32,
-) -> Result<Rc<crate::file::Open>, Errno> {
+fn open_program(_: &Cx, _: i32, _: Vec<u8>, _: u32) -> Result<Rc<crate::file::Open>, Errno> {
     Err(Errno::ENOENT)
 }

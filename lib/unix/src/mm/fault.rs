@@ -17,7 +17,7 @@ use crate::thread::Thread;
 use crate::unix::Unix;
 
 /// Most pages of memory touched in order that one fault makes present.
-const AHEAD_MAX: u64 = 8;
+const AHEAD_MAX: u64 = WINDOW;
 /// Pages that one fault maps: an aligned window of this many.
 const WINDOW: u64 = 16;
 
@@ -170,9 +170,7 @@ impl AddressSpace {
                 let flags = if writable { Page::WRITABLE } else { 0 };
                 return Ok(Page::new(frame, Page::READABLE | flags));
             }
-            Backing::Shared(memory) => {
-                memory.page(unix, offset).map_err(|_| Refusal::NoMemory)?
-            }
+            Backing::Shared(memory) => memory.page(unix, offset).map_err(|_| Refusal::NoMemory)?,
             Backing::File { inode, .. } => file_page(unix, inode, offset, shared && writable)?,
             Backing::Special(_, frames) => {
                 *frames.get((offset / PAGE) as usize).ok_or(Refusal::BehindEnd)?
@@ -201,8 +199,10 @@ impl AddressSpace {
         }
         let ahead = (self.ahead.get() * 2).min(AHEAD_MAX);
         self.ahead.set(ahead);
+        let window_end = (at & !(WINDOW * PAGE - 1)) + WINDOW * PAGE;
+        let end = area.end.min(window_end).min(at + ahead * PAGE);
         let mut last = at;
-        while last + PAGE < area.end && last + PAGE < at + ahead * PAGE {
+        while last + PAGE < end {
             let next = last + PAGE;
             if self.pages.borrow().get(next).is_some()
                 || unix.memory.available() < super::shared::RESERVE * 16

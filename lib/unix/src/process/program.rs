@@ -9,7 +9,8 @@ use crate::unix::Unix;
 /// Exec is certain: all other threads of the process end, and `thread` becomes its first.
 pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
     let process = thread.process();
-    let others = core::mem::replace(&mut *process.threads.borrow_mut(), alloc::vec![thread.clone()]);
+    let others =
+        core::mem::replace(&mut *process.threads.borrow_mut(), alloc::vec![thread.clone()]);
     for other in others.iter().filter(|other| !Rc::ptr_eq(other, thread)) {
         other.doing.set(Doing::Ended);
         other.wait_serial.set(other.wait_serial.get() + 1);
