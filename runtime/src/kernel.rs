@@ -109,7 +109,11 @@ pub fn unmap_all(fpages: impl Iterator<Item = Fpage>) {
         let _ = unsafe { syscall::unmap(count as u64 - 1, utcb::pointer(), *mr) };
     };
     for fpage in fpages {
-        if count < 8 { mr[count] = fpage.0 } else { utcb::set_mr(count, fpage.0) }
+        if count < 8 {
+            mr[count] = fpage.0
+        } else {
+            utcb::set_mr(count, fpage.0)
+        }
         count += 1;
         if count == 63 {
             flush(&mr, count);

@@ -21,7 +21,9 @@ pub fn word() -> u64 {
         for _ in 0..TRIES {
             let (value, ok): (u64, u8);
             // SAFETY: the processor has the instruction; it writes a register and flags.
-            unsafe { asm!("rdrand {}", "setc {}", out(reg) value, out(reg_byte) ok, options(nomem, nostack)) };
+            unsafe {
+                asm!("rdrand {}", "setc {}", out(reg) value, out(reg_byte) ok, options(nomem, nostack))
+            };
             if ok != 0 {
                 return value;
             }

@@ -9,6 +9,7 @@ use alloc::rc::Rc;
 
 use crate::errno::Errno;
 use crate::process::Process;
+use crate::signal::OnSignal;
 use crate::thread::Thread;
 use crate::unix::Unix;
 use crate::user::UserMemory;
@@ -78,10 +79,26 @@ pub const fn partial(
 pub const NUMBERS: usize = 512;
 
 /// The subsystems' lists.
-pub const LISTS: [&[Entry]; 9] = [
-    crate::process::CALLS,
-    crate::signal::CALLS,
-    crate::time::CALLS,
+pub const LISTS: &[&[Entry]] = &[
+    crate::process::identity::CALLS,
+    crate::process::groups::CALLS,
+    crate::process::birth::CALLS,
+    crate::process::end::CALLS,
+    crate::process::wait::CALLS,
+    crate::process::limits::CALLS,
+    crate::process::usage::CALLS,
+    crate::process::control::CALLS,
+    crate::process::schedule::CALLS,
+    crate::process::system::CALLS,
+    crate::signal::action::CALLS,
+    crate::signal::frame::CALLS,
+    crate::signal::kill::CALLS,
+    crate::signal::mask::CALLS,
+    crate::signal::take::CALLS,
+    crate::time::clock::CALLS,
+    crate::time::sleep::CALLS,
+    crate::time::interval::CALLS,
+    crate::time::posix::CALLS,
     crate::mm::CALLS,
     crate::exec::CALLS,
     crate::fs::CALLS,
@@ -160,6 +177,11 @@ impl Cx<'_> {
         if !self.is_retry() {
             self.thread.deadline_ns.set(at_ns);
         }
+    }
+
+    /// What a signal's handler does to the call if it waits; to be said before `block_on`.
+    pub fn on_signal(&self, on_signal: OnSignal) {
+        self.thread.signals.on_signal.set(on_signal);
     }
 
     /// Whether the deadline has passed.

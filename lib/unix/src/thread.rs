@@ -4,10 +4,9 @@
 //! the fields that say what it waits for.
 
 use alloc::rc::Rc;
-use alloc::rc::Weak;
 use core::cell::{Cell, RefCell};
 
-use crate::machine::{MachineThread, Reply};
+use crate::machine::{Access, MachineThread, Reply};
 use crate::process::Process;
 use crate::signal::ThreadSignals;
 use crate::wait::RunQueue;
@@ -51,8 +50,6 @@ pub struct Thread {
     pub progress: Cell<u64>,
     /// When the call gives up, in machine nanoseconds; set at its first try.
     pub deadline_ns: Cell<Option<u64>>,
-    /// A signal interrupts the call: at its next try it ends with EINTR.
-    pub interrupted: Cell<bool>,
     /// In the run queue.
     pub queued: Cell<bool>,
     /// The run queue of the server.
@@ -68,8 +65,10 @@ pub struct Thread {
     pub robust_list: Cell<u64>,
     /// Name (`prctl(PR_SET_NAME)`, `comm`), padded with zeroes.
     pub name: Cell<[u8; 16]>,
-    /// A vfork parent's child that has neither ended nor called exec yet.
-    pub vfork_child: RefCell<Option<Weak<Process>>>,
+    /// The access of the fault it is in.
+    pub fault_access: Cell<Access>,
+    /// User time of machine threads it had before (exec gives it another one).
+    pub earlier_ns: Cell<u64>,
 }
 
 impl Thread {
@@ -87,7 +86,6 @@ impl Thread {
             retried: Cell::new(false),
             progress: Cell::new(0),
             deadline_ns: Cell::new(None),
-            interrupted: Cell::new(false),
             queued: Cell::new(false),
             run_queue,
             reply: RefCell::new(None),
@@ -95,7 +93,8 @@ impl Thread {
             clear_child_tid: Cell::new(0),
             robust_list: Cell::new(0),
             name: Cell::default(),
-            vfork_child: RefCell::new(None),
+            fault_access: Cell::new(Access::empty()),
+            earlier_ns: Cell::new(0),
         })
     }
 

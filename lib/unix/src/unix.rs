@@ -19,6 +19,7 @@ use crate::thread::{Doing, Thread};
 use crate::time::Timers;
 use crate::tty::Terminals;
 use crate::wait::RunQueue;
+use crate::signal::OnSignal;
 use crate::{mm, signal};
 
 /// Everything the server owns.
@@ -67,8 +68,9 @@ impl Unix {
         }
     }
 
-    /// `thread` calls the system. `Some`: the result, at once; the thread goes on with it.
-    /// `None`: the answer comes by [`Self::next_reply`], now or later.
+    /// `thread` calls the system. `Some`: the result, at once; the thread goes on with it,
+    /// and nobody else has anything due. `None`: ask [`Self::next_reply`]; the answer comes
+    /// there, now or later.
     pub fn system_call(
         &self,
         thread: &Rc<Thread>,
@@ -93,7 +95,8 @@ impl Unix {
                 return None;
             }
         };
-        if thread.signals.is_due() || thread.deadline_ns.get().is_some() {
+        let otherwise = thread.signals.is_due() || thread.deadline_ns.get().is_some();
+        if otherwise || !self.run_queue.is_empty() {
             self.answer(thread, value);
             return None;
         }
@@ -132,12 +135,12 @@ impl Unix {
     }
 
     /// The call of `thread` has ended: what it left for its next try is gone.
-    fn end_wait(&self, thread: &Rc<Thread>) {
+    pub(crate) fn end_wait(&self, thread: &Rc<Thread>) {
         thread.wait_serial.set(thread.wait_serial.get() + 1);
         if thread.deadline_ns.take().is_some() {
             self.timers.forget(thread);
         }
-        thread.interrupted.set(false);
+        thread.signals.on_signal.set(OnSignal::Restart);
     }
 
     /// The call waits; a signal that is already there ends it.
@@ -146,7 +149,7 @@ impl Unix {
         if let Some(at_ns) = thread.deadline_ns.get() {
             self.timers.wake_at(self, thread, at_ns);
         }
-        if thread.signals.is_due() {
+        if thread.signals.interrupts() {
             signal::interrupt_call(self, thread);
         }
     }
@@ -161,6 +164,7 @@ impl Unix {
     /// A program touched what is not mapped, or not for this.
     pub fn page_fault(&self, thread: &Rc<Thread>, address: u64, access: Access) {
         thread.doing.set(Doing::Fault);
+        thread.fault_access.set(access);
         mm::page_fault(self, thread, address, access);
     }
 
@@ -180,16 +184,23 @@ impl Unix {
         self.terminals.console_input(self, bytes);
     }
 
-    /// The next answer to give: tries calls again until one has one.
+    /// The next answer to give: threads whose turn it is try their calls again and take
+    /// their signals until one has an answer.
     pub fn next_reply(&self) -> Option<(MachineThread, Reply)> {
         while let Some(thread) = self.run_queue.pop() {
+            // Nobody in a stopped process gets on; when it is continued, all have their turn.
+            if thread.process.signals.stopped.get().is_some() {
+                continue;
+            }
+            let doing = thread.doing.get();
             let reply = thread.reply.borrow_mut().take();
-            match (reply, thread.doing.get()) {
-                (Some(reply), Doing::Running) => return Some((thread.machine.get(), reply)),
-                (None, Doing::Call) if thread.interrupted.get() => {
-                    signal::interrupt_call(self, &thread);
+            match (doing, reply) {
+                (Doing::Running, Some(reply)) if thread.signals.is_due() => {
+                    signal::go_on(self, &thread, reply);
                 }
-                (None, Doing::Call) => self.try_call(&thread),
+                (Doing::Running, Some(reply)) => return Some((thread.machine.get(), reply)),
+                (Doing::Call, _) => self.try_call(&thread),
+                (Doing::Stopped, _) => signal::go_on(self, &thread, Reply::Resume),
                 _ => {}
             }
         }

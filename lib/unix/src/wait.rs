@@ -22,6 +22,12 @@ impl RunQueue {
         }
     }
 
+    /// Whether nobody has anything to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.threads.borrow().is_empty()
+    }
+
     /// The next thread with something to do.
     #[must_use]
     pub fn pop(&self) -> Option<Rc<Thread>> {

@@ -7,6 +7,7 @@ use linux_raw_sys::general as nr;
 
 use crate::call::{Answer, Cx, Entry, Stop, full, partial};
 use crate::file::{Open, Source};
+use crate::signal::OnSignal;
 use crate::wait::WaitQueue;
 
 pub mod pipe;
@@ -47,12 +48,13 @@ fn add_pair(cx: &Cx, files: [Rc<Open>; 2], close_on_exec: bool, address: u64) ->
 }
 
 /// A stream has taken `done` bytes of a write that wants to have written all, and waits.
-fn wait_for_rest(cx: &Cx, source: &Source, done: usize, queue: &WaitQueue) -> Result<usize, Stop> {
+pub(crate) fn wait_for_rest(cx: &Cx, source: &Source, done: usize, queue: &WaitQueue) -> Result<usize, Stop> {
     if done > 0 {
         if matches!(source, Source::Server(_)) {
             return Ok(done);
         }
         cx.set_progress(cx.progress() + done as u64);
     }
+    cx.on_signal(OnSignal::Partial);
     Err(cx.block_on(queue))
 }

@@ -19,6 +19,7 @@ use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
 use crate::fs::inode::Inode;
 use crate::memory::PAGE;
+use crate::signal::{self, Info};
 use crate::thread::Thread;
 use crate::wait::WaitQueue;
 
@@ -172,7 +173,7 @@ impl File for End {
             return Ok(0);
         }
         if pipe.readers.get() == 0 {
-            crate::signal::send_thread(cx.unix, cx.thread, SIGPIPE);
+            signal::send_thread(cx.unix, cx.thread, Info::kernel(SIGPIPE));
             return Err(Errno::EPIPE.into());
         }
         // What is left of a large write is not atomic any more.
