@@ -11,6 +11,7 @@ use crate::{inspect, ipc, sched, space, thread};
 
 /// Carries out the call of `caller`, whose registers are in `frame`; returns who runs next.
 #[must_use]
+#[inline(never)]
 pub fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
     match Call::decode(frame.r8.get()) {
         Some(Call::ExchangeRegisters) => exchange_registers(caller, frame),
@@ -145,6 +146,7 @@ fn memory_control(caller: TcbRef, frame: Frame) {
     frame.rdx.set(frame.rax.get());
 }
 
+#[inline(never)]
 fn thread_state(caller: TcbRef, frame: Frame) {
     let (dest, control) = (ThreadId(frame.rdi.get()), frame.rsi.get());
     let result = thread::foreign::thread_state(caller, dest, control, frame.rdx.get());

@@ -101,6 +101,30 @@ pub fn unmap(fpage: Fpage) -> Fpage {
     Fpage(unsafe { syscall::unmap(0, utcb::pointer(), mr) }[0])
 }
 
+/// [`unmap`] for many flexpages, up to 63 at a call.
+pub fn unmap_all(fpages: impl Iterator<Item = Fpage>) {
+    let (mut mr, mut count) = ([0; 8], 0);
+    let flush = |mr: &[u64; 8], count: usize| {
+        // SAFETY: without flush this task keeps its own mappings.
+        let _ = unsafe { syscall::unmap(count as u64 - 1, utcb::pointer(), *mr) };
+    };
+    for fpage in fpages {
+        if count < 8 {
+            mr[count] = fpage.0
+        } else {
+            utcb::set_mr(count, fpage.0)
+        }
+        count += 1;
+        if count == 63 {
+            flush(&mr, count);
+            count = 0;
+        }
+    }
+    if count > 0 {
+        flush(&mr, count);
+    }
+}
+
 /// Like [`unmap`], and from this task itself. Only for memory inside a window.
 pub fn flush(window: &mut crate::window::Window, fpage: Fpage) -> Option<Fpage> {
     let inside = !fpage.is_complete()
@@ -168,4 +192,16 @@ impl VectorState {
             }
         }
     }
+}
+
+/// Bytes of a thread's vector state on this processor: what XSAVE's standard format takes
+/// for all components that the kernel switched on, FXSAVE's 512 without XSAVE.
+#[must_use]
+pub fn vector_bytes() -> usize {
+    use core::arch::x86_64::{__cpuid, __cpuid_count};
+    // CPUID.1:ECX.OSXSAVE, then leaf 0xD's size for what XCR0 enables (Intel SDM 2A).
+    if __cpuid(1).ecx & 1 << 27 == 0 {
+        return 512;
+    }
+    (__cpuid_count(0xD, 0).ebx as usize).min(2688)
 }

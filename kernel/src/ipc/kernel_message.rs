@@ -129,11 +129,7 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
             thread.resume.set(kind.home());
             sched::set_runnable(thread);
         }
-        Kind::PageFault
-        | Kind::IoFault
-        | Kind::Exception
-        | Kind::Preemption
-        | Kind::SystemCall => {
+        Kind::PageFault | Kind::IoFault | Kind::Exception | Kind::Preemption | Kind::SystemCall => {
             if why == IpcErrorKind::NonExisting {
                 // Once: a thread that is resumed without a handler must not flood the log.
                 if !thread.reported.replace(true) {

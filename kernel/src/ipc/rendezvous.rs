@@ -65,6 +65,7 @@ pub const fn busy_word(own: ThreadId, busy: Busy) -> u64 {
 }
 
 /// Decodes the state of `thread`.
+#[inline(always)]
 #[must_use]
 pub fn waits(thread: TcbRef) -> Waits {
     let word = thread.rendezvous.get() ^ thread.id.get().0;

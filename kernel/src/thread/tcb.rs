@@ -212,9 +212,10 @@ impl TcbRef {
     }
 
     /// Whether the thread runs or could run.
+    #[inline(always)]
     #[must_use]
     pub fn is_ready(self) -> bool {
-        rendezvous::waits(self) == rendezvous::Waits::Busy(rendezvous::Busy::Ready)
+        self.rendezvous.get() == rendezvous::busy_word(self.id.get(), rendezvous::Busy::Ready)
     }
 
     /// Whether the thread is between the phases of its IPC: somebody has completed its

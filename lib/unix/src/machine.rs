@@ -85,6 +85,11 @@ pub trait Machine {
     /// How the time stamp counter tells the time: nanoseconds since boot are
     /// `(tsc - .0) * .1 >> 32` (for the vDSO's data page).
     fn tsc_scale(&self) -> (u64, u64);
+    /// The processor's features as CPUID tells them (leaf 1, EDX), for `AT_HWCAP`. What
+    /// every x86-64 processor has, by default.
+    fn processor_features(&self) -> u32 {
+        0x078b_fbff
+    }
     /// Asks for `Unix::alarm` at this time (at or after it); `None`: no more.
     fn set_alarm(&self, at_ns: Option<u64>);
 
@@ -123,7 +128,8 @@ pub trait Machine {
     /// Copies the vector state (for `fork`).
     fn copy_vector_state(&self, from: MachineThread, to: MachineThread);
 
-    /// Maps pages into the space of a thread that waits for a reply. They may be delivered
+    /// Maps pages into the space of a thread that waits for a reply; what was mapped at
+    /// the same address before is replaced. They may be delivered
     /// with that reply, so the thread must get one; a mapping is a cache entry that the
     /// machine may drop (the program faults again).
     fn map(&self, thread: MachineThread, pages: &[Mapping]);

@@ -15,8 +15,8 @@ use super::tcbs::{TCB_FIRST, TCB_MASK};
 use super::{switch, trap};
 use crate::ipc;
 use crate::ipc::rendezvous::{Busy, SYSTEM_CALL};
-use crate::thread::foreign;
 use crate::techniques;
+use crate::thread::foreign;
 use crate::thread::tcb::{BLOCK_BITS, Tcb};
 
 global_asm!(

@@ -123,8 +123,7 @@ baton_resume:
     mov     r11, [rbp + {FLAGS}]
     mov     rsp, [rbp + {SP}]
     xor     edx, edx
-    xor     r8d, r8d
-    xor     ebp, ebp
+    xor     r8d, r8d                            // RBP: the tcb's address, which follows from the id
     sysretq
 
 6:  cmp     eax, 2

@@ -45,9 +45,24 @@ impl TrapFrame {
     /// The registers of a thread that has not run yet: zero, but for what user mode needs.
     pub fn reset(&self) {
         for register in [
-            &self.r15, &self.r14, &self.r13, &self.r12, &self.rbp, &self.rbx, &self.r11, &self.r10,
-            &self.r9, &self.r8, &self.rax, &self.rcx, &self.rdx, &self.rsi, &self.rdi, &self.error,
-            &self.ip, &self.sp,
+            &self.r15,
+            &self.r14,
+            &self.r13,
+            &self.r12,
+            &self.rbp,
+            &self.rbx,
+            &self.r11,
+            &self.r10,
+            &self.r9,
+            &self.r8,
+            &self.rax,
+            &self.rcx,
+            &self.rdx,
+            &self.rsi,
+            &self.rdi,
+            &self.error,
+            &self.ip,
+            &self.sp,
         ] {
             register.set(0);
         }

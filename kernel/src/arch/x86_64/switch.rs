@@ -18,7 +18,8 @@ const CR3_KEPT: u64 = !(1 << 63);
 /// Makes `next` the current thread; how it resumes is for the assembly to carry out.
 pub extern "C" fn activate(next: TcbRef) -> Resume {
     let next = if cpu().pending_lines.get() == 0 { next } else { after_interrupts(next) };
-    if next != current() {
+    let switches = next != current();
+    if switches {
         if special::is_closed() {
             special::leave(current());
         }
@@ -28,14 +29,15 @@ pub extern "C" fn activate(next: TcbRef) -> Resume {
             // SAFETY: a tcb's cr3 is its space's root table (idle: the kernel's own).
             unsafe { write_cr3(cr3) };
         }
-        if next.is_foreign() {
-            special::enter(next);
-        }
     }
     if !techniques::LAZY_VECTOR && next.space().is_some() {
         vector::enter(next);
     }
-    if !next.is_foreign() {
+    if next.is_foreign() {
+        if switches {
+            special::enter(next);
+        }
+    } else {
         let gs_base = next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8);
         write_gs_base(gs_base, features::in_use().contains(Features::FSGSBASE));
     }

@@ -312,6 +312,22 @@ pub fn wake(unix: &Unix, space: &AddressSpace, address: u64, count: usize) -> us
     }
 }
 
+/// A thread ends or leaves its space: what `set_tid_address` named is cleared and one
+/// waiter there woken, if somebody else has the space, too.
+pub fn clear_child_tid(unix: &Unix, thread: &Rc<Thread>) {
+    let address = thread.clear_child_tid.replace(0);
+    let space = thread.process().space();
+    // This function and the process hold it, and whoever else has it.
+    let alone = Rc::strong_count(&space) <= 2 && thread.process.threads.borrow().len() <= 1;
+    if address == 0 || alone {
+        return;
+    }
+    let user = crate::user::UserMemory::new(unix, space.clone());
+    if user.write(address, &0_u32).is_ok() {
+        wake(unix, &space, address, 1);
+    }
+}
+
 /// The head of a thread's robust list.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -51,7 +51,7 @@ pub(super) fn access(prot: u32) -> Access {
 }
 
 /// The process's soft limit of a resource.
-pub(super) fn limit(cx: &Cx, which: u32) -> u64 {
+pub(crate) fn limit(cx: &Cx, which: u32) -> u64 {
     cx.process.limits.borrow().get(which as usize).map_or(u64::MAX, |limit| limit.0)
 }
 
@@ -274,7 +274,7 @@ fn back(cx: &Cx, request: &Request, open: &Rc<Open>, area: &mut Area) -> Result<
 impl AddressSpace {
     /// A free range of `len` bytes: at `hint` if that is free, else as high as possible
     /// below the stack (`low`: below 2 GiB).
-    pub(super) fn free_range(&self, len: u64, hint: Option<u64>, low: bool) -> Option<u64> {
+    pub(crate) fn free_range(&self, len: u64, hint: Option<u64>, low: bool) -> Option<u64> {
         let areas = self.areas.borrow();
         if let Some(hint) = hint
             && hint.checked_add(len).is_some_and(|end| end <= USER_END)

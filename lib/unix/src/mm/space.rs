@@ -9,6 +9,8 @@ use super::pages::{Page, PageMap};
 use super::shared::Graves;
 use super::{PAGE, USER_END};
 use crate::errno::Errno;
+use crate::exec::image::Running;
+use crate::fs::inode::Inode;
 use crate::machine::{Access, SpaceId};
 use crate::memory::FrameId;
 use crate::unix::Unix;
@@ -47,6 +49,8 @@ pub struct AddressSpace {
     pub(super) pages: RefCell<PageMap>,
     /// Where the program's parts are.
     pub layout: Cell<Layout>,
+    /// The program it runs.
+    program: RefCell<Option<Rc<Running>>>,
     /// Registrations of `membarrier`.
     pub(super) barriers: Cell<u32>,
     /// How far its stack may grow, in bytes (`RLIMIT_STACK`).
@@ -82,6 +86,7 @@ impl AddressSpace {
             pages: RefCell::new(pages),
             layout: Cell::default(),
             stack_limit: Cell::new(STACK_LIMIT),
+            program: RefCell::default(),
             barriers: Cell::new(0),
             lock_future: Cell::new(false),
             last_fault: Cell::new(0),
@@ -123,8 +128,34 @@ impl AddressSpace {
         }
         copy.layout.set(parent.layout.get());
         copy.stack_limit.set(parent.stack_limit.get());
+        copy.program.replace(parent.program.borrow().clone());
+        copy.note_mappings();
         copy.forget_what_is_not_inherited(unix);
         Ok(copy)
+    }
+
+    /// Tells the files that are mapped that this space maps them, too.
+    fn note_mappings(self: &Rc<Self>) {
+        let mut last: Option<&Rc<Inode>> = None;
+        for area in self.areas.borrow().list() {
+            if let Backing::File { inode, .. } = &area.backing
+                && !last.is_some_and(|last| Rc::ptr_eq(last, inode))
+            {
+                super::map::note_mapper(inode, self);
+                last = Some(inode);
+            }
+        }
+    }
+
+    /// The program it runs.
+    #[must_use]
+    pub fn program(&self) -> Option<Rc<Running>> {
+        self.program.borrow().clone()
+    }
+
+    /// Says which program it runs.
+    pub fn set_program(&self, program: Option<Rc<Running>>) {
+        drop(self.program.replace(program));
     }
 
     /// A fork's copy has no `MADV_DONTFORK` areas, and no pages in `MADV_WIPEONFORK` ones.
@@ -151,7 +182,8 @@ impl AddressSpace {
     /// The last process that used the space has ended, and all threads of the machine's
     /// space: its memory and the machine's space are given back.
     pub fn retire(&self, unix: &Unix) {
-        self.areas.take();
+        self.set_program(None);
+        drop(self.areas.take());
         let (space, pages) = (self.machine.replace(SpaceId(0)), self.pages.take());
         if space != SpaceId(0) {
             self.graves.add(Some(space), pages);

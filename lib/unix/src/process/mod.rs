@@ -17,6 +17,7 @@ use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
 mod identity;
+pub mod program;
 mod table;
 
 pub use identity::Credentials;
