@@ -48,6 +48,8 @@ pub struct Thread {
     pub retried: Cell<bool>,
     /// What the call has already done (bytes, objects), as the call itself counts.
     pub progress: Cell<u64>,
+    /// The alarm set for that.
+    pub alarm: Cell<Option<crate::time::Key>>,
     /// When the call gives up, in machine nanoseconds; set at its first try.
     pub deadline_ns: Cell<Option<u64>>,
     /// In the run queue.
@@ -85,6 +87,7 @@ impl Thread {
             wait_serial: Cell::new(0),
             retried: Cell::new(false),
             progress: Cell::new(0),
+            alarm: Cell::new(None),
             deadline_ns: Cell::new(None),
             queued: Cell::new(false),
             run_queue,

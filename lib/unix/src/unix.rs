@@ -14,12 +14,12 @@ use crate::fs::Filesystems;
 use crate::machine::{Access, Machine, MachineThread, Reply};
 use crate::memory::Memory;
 use crate::process::Processes;
+use crate::signal::OnSignal;
 use crate::stream::Streams;
 use crate::thread::{Doing, Thread};
 use crate::time::Timers;
 use crate::tty::Terminals;
 use crate::wait::RunQueue;
-use crate::signal::OnSignal;
 use crate::{mm, signal};
 
 /// Everything the server owns.

@@ -45,12 +45,8 @@ pub(super) fn commit(
     thread.name.set(short_name(name));
     *process.credentials.borrow_mut() = credentials;
     program::end(unix, thread);
-    let registers = Registers {
-        rip: built.entry,
-        rsp: built.stack,
-        rflags: FLAGS,
-        ..Registers::default()
-    };
+    let registers =
+        Registers { rip: built.entry, rsp: built.stack, rflags: FLAGS, ..Registers::default() };
     unix.machine.set_registers(machine, &registers);
     unix.reply(thread, Reply::Resume);
     Ok(())

@@ -77,8 +77,7 @@ impl Regular {
 
     fn set_frame(&self, index: u64, frame: FrameId) {
         let mut chunks = self.chunks.borrow_mut();
-        let chunk =
-            chunks.entry(index / CHUNK).or_insert_with(|| Box::new([HOLE; CHUNK as usize]));
+        let chunk = chunks.entry(index / CHUNK).or_insert_with(|| Box::new([HOLE; CHUNK as usize]));
         chunk[(index % CHUNK) as usize] = frame.0;
         self.pages.set(self.pages.get() + 1);
     }

@@ -119,7 +119,8 @@ impl AddressSpace {
         let areas = self.areas.borrow().within(start, end).to_vec();
         let covered = self.areas.borrow().covers(start, end);
         for area in areas {
-            let allowed = if write { area.access.contains(access) } else { !area.access.is_empty() };
+            let allowed =
+                if write { area.access.contains(access) } else { !area.access.is_empty() };
             if !allowed {
                 return Err(Errno::EINVAL);
             }
@@ -218,8 +219,8 @@ fn lock(cx: &Cx, populate: bool) -> Answer {
     if populate {
         let areas = space.areas.borrow().within(start, end).to_vec();
         for area in areas.iter().filter(|area| !area.access.is_empty()) {
-            let write = area.access.contains(Access::WRITE)
-                && !area.flags.contains(AreaFlags::SHARED);
+            let write =
+                area.access.contains(Access::WRITE) && !area.flags.contains(AreaFlags::SHARED);
             let (from, to) = (area.start.max(start), area.end.min(end));
             space.populate(cx.unix, from, to, write).map_err(|_| Errno::EAGAIN)?;
         }

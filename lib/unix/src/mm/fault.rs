@@ -43,6 +43,15 @@ impl From<Refusal> for Errno {
     }
 }
 
+/// Which present pages of a window are mapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Window {
+    /// Those that are not mapped yet.
+    New,
+    /// All.
+    All,
+}
+
 /// A page as an access found or made it.
 struct Present {
     page: Page,
@@ -161,9 +170,7 @@ impl AddressSpace {
                 let flags = if writable { Page::WRITABLE } else { 0 };
                 return Ok(Page::new(frame, Page::READABLE | flags));
             }
-            Backing::Shared(memory) => {
-                memory.page(unix, offset).map_err(|_| Refusal::NoMemory)?
-            }
+            Backing::Shared(memory) => memory.page(unix, offset).map_err(|_| Refusal::NoMemory)?,
             Backing::File { inode, .. } => file_page(unix, inode, offset, shared && writable)?,
             Backing::Special(_, frames) => {
                 *frames.get((offset / PAGE) as usize).ok_or(Refusal::BehindEnd)?
@@ -229,7 +236,7 @@ impl AddressSpace {
 
     /// Maps the present pages of the window around `at` that are not mapped yet, and the
     /// one at `at` in any case.
-    fn map_window(&self, unix: &Unix, thread: &Thread, area: &Area, at: u64) {
+    fn map_window(&self, unix: &Unix, thread: &Thread, area: &Area, at: u64, all: Window) {
         let base = at & !(WINDOW * PAGE - 1);
         let mut mappings = unix.mm.mappings.borrow_mut();
         mappings.clear();
@@ -242,7 +249,7 @@ impl AddressSpace {
                 continue;
             }
             pages.update(address, |page| {
-                if page.has(Page::MAPPED) && address != at {
+                if page.has(Page::MAPPED) && address != at && all == Window::New {
                     return page;
                 }
                 let (access, flags) = match page.has(Page::WRITABLE) {
@@ -260,9 +267,9 @@ impl AddressSpace {
     /// Makes the access possible, and what will probably be next.
     fn touch(&self, unix: &Unix, thread: &Thread, at: u64, access: Access) -> Result<(), Refusal> {
         let area = self.area_for(at, access)?;
-        let known = self.pages.borrow().get(at).is_some();
+        let known = self.pages.borrow().get(at);
         self.make_present(unix, &area, at, access)?;
-        if !known {
+        if known.is_none() {
             match area.backing {
                 Backing::Anonymous => self.fetch_ahead(unix, &area, at),
                 Backing::File { .. } if !access.contains(Access::WRITE) => {
@@ -271,7 +278,12 @@ impl AddressSpace {
                 _ => {}
             }
         }
-        self.map_window(unix, thread, &area, at);
+        let mapped = if access.contains(Access::WRITE) { Page::MAPPED_WRITE } else { Page::MAPPED };
+        // A mapping that should be there is not: the machine has dropped it, and probably
+        // its neighbours.
+        let lost = known.is_some_and(|page| page.has(mapped));
+        let window = if lost { Window::All } else { Window::New };
+        self.map_window(unix, thread, &area, at, window);
         Ok(())
     }
 }

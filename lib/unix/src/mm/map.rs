@@ -154,8 +154,7 @@ fn map(cx: &Cx, request: &Request, open: Option<Rc<Open>>) -> Result<u64, Errno>
     if request.has(linux::MAP_FIXED | linux::MAP_FIXED_NOREPLACE) {
         space.unmap(cx.unix, start, area.end);
     }
-    let populate =
-        locked || request.has(linux::MAP_POPULATE) && !request.has(linux::MAP_NONBLOCK);
+    let populate = locked || request.has(linux::MAP_POPULATE) && !request.has(linux::MAP_NONBLOCK);
     let (end, access) = (area.end, area.access);
     space.add_area(area);
     if let Some(inode) = shared_file {
@@ -321,7 +320,8 @@ fn munmap(cx: &Cx) -> Answer {
     let space = cx.process.space();
     {
         let areas = space.areas.borrow();
-        let splits = areas.within(start, end).first().is_some_and(|a| a.start < start && a.end > end);
+        let splits =
+            areas.within(start, end).first().is_some_and(|a| a.start < start && a.end > end);
         if splits && areas.list().len() >= AREAS_MAX {
             return Err(Errno::ENOMEM.into());
         }

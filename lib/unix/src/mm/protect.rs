@@ -53,13 +53,7 @@ impl AddressSpace {
     ///
     /// # Errors
     /// `ENOMEM` at a gap, `EACCES` where the rights are more than can be had.
-    pub fn protect(
-        &self,
-        unix: &Unix,
-        start: u64,
-        end: u64,
-        access: Access,
-    ) -> Result<(), Errno> {
+    pub fn protect(&self, unix: &Unix, start: u64, end: u64, access: Access) -> Result<(), Errno> {
         if self.areas.borrow().list().len() + 2 > AREAS_MAX {
             return Err(Errno::ENOMEM);
         }

@@ -139,12 +139,7 @@ fn may_resize(cx: &Cx, space: &AddressSpace, area: &Area, request: &Request) -> 
 }
 
 /// Moves the pages and the area to `to`.
-fn relocate(
-    cx: &Cx,
-    space: &Rc<AddressSpace>,
-    request: &Request,
-    to: u64,
-) -> Result<u64, Errno> {
+fn relocate(cx: &Cx, space: &Rc<AddressSpace>, request: &Request, to: u64) -> Result<u64, Errno> {
     let Request { from, old_len, new_len, .. } = *request;
     if to.checked_add(new_len).is_none_or(|end| end > USER_END) {
         return Err(Errno::ENOMEM);

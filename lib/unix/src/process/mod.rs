@@ -1,30 +1,47 @@
 //! Processes: the table of ids, families, groups, sessions, credentials, limits; their
 //! birth (clone, fork, vfork), end and burial (wait).
+//!
+//! | file | owns |
+//! |---|---|
+//! | `table` | all processes and threads, their ids |
+//! | `birth` | process 1, clone, fork, vfork |
+//! | `program` | what exec changes in a process |
+//! | `end` | exit, the end of threads and processes, orphans |
+//! | `wait` | changes of state told to parents |
+//! | `groups` | process groups and sessions |
+//! | `identity`, `limits`, `usage`, `control`, `schedule`, `system` | the remaining calls |
 
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use crate::call::Entry;
-use crate::errno::Errno;
 use crate::file::Descriptors;
 use crate::fs::Place;
 use crate::mm::AddressSpace;
 use crate::signal::{Actions, ProcessSignals};
 use crate::thread::Thread;
 use crate::time::ProcessTimes;
-use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
-mod identity;
+pub mod birth;
+pub mod control;
+pub mod end;
+pub mod groups;
+pub mod identity;
+pub mod limits;
 pub mod program;
-mod table;
+pub mod schedule;
+pub mod system;
+pub mod table;
+pub mod usage;
+pub mod wait;
 
+pub use birth::first;
+pub use end::{end_by_signal, end_process, end_thread, release_vfork};
+pub use groups::is_orphaned;
 pub use identity::Credentials;
 pub use table::Processes;
-
-/// The calls this module carries out.
-pub const CALLS: &[Entry] = identity::CALLS;
+pub use wait::{report_continued, report_stopped};
 
 /// A process: what its threads share.
 pub struct Process {
@@ -68,9 +85,42 @@ pub struct Process {
     pub state: State,
 }
 
-/// What only the life of processes needs.
+/// What only this module needs of a process.
 #[derive(Default)]
-pub struct State {}
+pub struct State {
+    /// Signal that tells the parent of the end; 0 is none.
+    pub exit_signal: Cell<u32>,
+    /// A stop that the parent has not waited for: its signal.
+    pub stop_report: Cell<Option<u32>>,
+    /// Continued, and the parent has not waited for it.
+    pub continue_report: Cell<bool>,
+    /// Has replaced its program since it was born.
+    pub replaced: Cell<bool>,
+    /// A parent waits for this process to end or to replace its program.
+    pub vforked: Cell<bool>,
+    /// That parent's queue.
+    pub vfork_done: WaitQueue,
+    /// Name of the first thread when the process ended.
+    pub last_name: Cell<[u8; 16]>,
+    /// `PR_SET_CHILD_SUBREAPER`.
+    pub reaper: Cell<bool>,
+    /// `PR_SET_PDEATHSIG`.
+    pub death_signal: Cell<u32>,
+    /// `PR_SET_DUMPABLE` said no.
+    pub not_dumpable: Cell<bool>,
+    /// `PR_SET_KEEPCAPS`.
+    pub keep_capabilities: Cell<bool>,
+    /// `PR_SET_NO_NEW_PRIVS`.
+    pub no_new_privileges: Cell<bool>,
+    /// `PR_SET_TIMERSLACK`, ns.
+    pub timer_slack: Cell<u64>,
+    /// `personality`.
+    pub personality: Cell<u32>,
+    /// Nice value.
+    pub nice: Cell<i32>,
+    /// Scheduling policy and priority.
+    pub policy: Cell<(u32, u32)>,
+}
 
 impl Process {
     /// Its memory.
@@ -83,61 +133,36 @@ impl Process {
     pub fn set_space(&self, space: Rc<AddressSpace>) -> Rc<AddressSpace> {
         self.space.replace(space)
     }
-}
 
-/// No limit.
-pub const UNLIMITED: u64 = u64::MAX;
+    /// A soft limit, by `RLIMIT_*`.
+    #[must_use]
+    pub fn limit(&self, which: u32) -> u64 {
+        self.limits.borrow().get(which as usize).map_or(limits::UNLIMITED, |limit| limit.0)
+    }
 
-/// Limits of process 1, (soft, hard), by `RLIMIT_*`.
-fn first_limits(unix: &Unix) -> [(u64, u64); 16] {
-    use linux_raw_sys::general as l;
-    let mut limits = [(UNLIMITED, UNLIMITED); 16];
-    let processes = (unix.memory.total() as u64 / 64).clamp(64, 4096);
-    limits[l::RLIMIT_STACK as usize].0 = 8 << 20;
-    limits[l::RLIMIT_CORE as usize].0 = 0;
-    limits[l::RLIMIT_NPROC as usize] = (processes, processes);
-    limits[l::RLIMIT_NOFILE as usize] = (1024, 4096);
-    limits[l::RLIMIT_MEMLOCK as usize] = (8 << 20, 8 << 20);
-    limits[l::RLIMIT_SIGPENDING as usize] = (processes, processes);
-    limits[l::RLIMIT_MSGQUEUE as usize] = (819_200, 819_200);
-    limits[l::RLIMIT_NICE as usize] = (0, 0);
-    limits[l::RLIMIT_RTPRIO as usize] = (0, 0);
-    limits
-}
+    /// The name that `/proc` and logs show: that of the first thread.
+    #[must_use]
+    pub fn name(&self) -> [u8; 16] {
+        match self.threads.borrow().first() {
+            Some(thread) => thread.name.get(),
+            None => self.state.last_name.get(),
+        }
+    }
 
-/// Makes process 1, with an empty address space. It does not run before something (exec)
-/// gives it registers and an answer.
-///
-/// # Errors
-/// When the machine has no space or thread for it.
-pub fn first(unix: &Unix) -> Result<Rc<Thread>, Errno> {
-    let pid = unix.processes.allocate_id()?;
-    let process = Rc::new(Process {
-        pid,
-        parent: RefCell::default(),
-        parent_pid: Cell::new(0),
-        children: RefCell::default(),
-        group: Cell::new(pid),
-        session: Cell::new(pid),
-        threads: RefCell::default(),
-        space: RefCell::new(AddressSpace::new(unix)?),
-        files: RefCell::default(),
-        place: RefCell::new(Rc::new(Place::first(unix))),
-        actions: RefCell::default(),
-        signals: ProcessSignals::default(),
-        credentials: RefCell::default(),
-        limits: RefCell::new(first_limits(unix)),
-        ended: Cell::new(None),
-        child_changed: WaitQueue::default(),
-        executable: RefCell::default(),
-        times: ProcessTimes::default(),
-        state: State::default(),
-    });
-    let thread = Thread::new(pid, process.clone(), unix.run_queue.clone());
-    thread.machine.set(unix.machine.create_thread(process.space().machine())?);
-    unix.machine.bind(thread.machine.get(), Some(&thread));
-    process.threads.borrow_mut().push(thread.clone());
-    unix.processes.by_pid.borrow_mut().insert(pid, process);
-    unix.processes.by_tid.borrow_mut().insert(pid, thread.clone());
-    Ok(thread)
+    /// The state letter of `/proc`: running, sleeping, stopped, ended.
+    #[must_use]
+    pub fn state_letter(&self) -> char {
+        use crate::thread::Doing;
+        if self.ended.get().is_some() {
+            return 'Z';
+        }
+        if self.signals.stopped.get().is_some() {
+            return 'T';
+        }
+        let threads = self.threads.borrow();
+        let waits = |thread: &Rc<Thread>| {
+            thread.doing.get() == Doing::Call && thread.retried.get() && !thread.queued.get()
+        };
+        if threads.iter().all(waits) { 'S' } else { 'R' }
+    }
 }

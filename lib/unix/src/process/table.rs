@@ -5,8 +5,11 @@ use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
 use super::Process;
+use super::system::Names;
 use crate::errno::Errno;
+use crate::mm::AddressSpace;
 use crate::thread::Thread;
+use crate::unix::Unix;
 
 /// Ids are below this.
 pub const PID_MAX: u32 = 32768;
@@ -21,6 +24,12 @@ pub struct Processes {
     /// Threads by id.
     pub by_tid: RefCell<BTreeMap<u32, Rc<Thread>>>,
     last: Cell<u32>,
+    /// Processes and threads born so far (`/proc/stat`).
+    pub births: Cell<u64>,
+    /// Host and domain.
+    pub names: Names,
+    /// The memory of ended processes: none.
+    nowhere: RefCell<Option<Rc<AddressSpace>>>,
 }
 
 impl Processes {
@@ -57,6 +66,22 @@ impl Processes {
         processes.contains_key(&id)
             || self.by_tid.borrow().contains_key(&id)
             || processes.values().any(|one| one.group.get() == id || one.session.get() == id)
+    }
+
+    /// The empty memory that ended processes have. (Without any more spaces, `process` keeps
+    /// its own, empty.)
+    #[must_use]
+    pub fn nowhere(&self, unix: &Unix, process: &Process) -> Rc<AddressSpace> {
+        if let Some(space) = self.nowhere.borrow().as_ref() {
+            return space.clone();
+        }
+        let Ok(space) = AddressSpace::new(unix) else {
+            process.space().retire(unix);
+            return process.space();
+        };
+        space.retire(unix);
+        self.nowhere.replace(Some(space.clone()));
+        space
     }
 
     /// The id given last (`/proc/loadavg`).

@@ -65,7 +65,10 @@ pub struct Actions {
 
 impl Default for Actions {
     fn default() -> Self {
-        Self { actions: [const { Cell::new(Action { handler: 0, flags: 0, restorer: 0, mask: 0 }) }; 64] }
+        Self {
+            actions: [const { Cell::new(Action { handler: 0, flags: 0, restorer: 0, mask: 0 }) };
+                64],
+        }
     }
 }
 
@@ -97,7 +100,9 @@ impl Actions {
     #[must_use]
     pub fn caught_and_ignored(&self) -> (u64, u64) {
         let set = |which: fn(&Action) -> bool| {
-            (1..=set::LAST).filter(|signal| which(&self.get(*signal))).fold(0, |set, s| set | bit(s))
+            (1..=set::LAST)
+                .filter(|signal| which(&self.get(*signal)))
+                .fold(0, |set, s| set | bit(s))
         };
         (set(Action::is_caught), set(|action| action.handler == IGNORE))
     }

@@ -49,8 +49,7 @@ fn next(unix: &Unix, thread: &Rc<Thread>) -> Next {
             }
             return Next::Handle(info, action);
         }
-        let protected =
-            process.signals.protected.get() && bit(info.signal) & set::UNSTOPPABLE == 0;
+        let protected = process.signals.protected.get() && bit(info.signal) & set::UNSTOPPABLE == 0;
         if action.handler == IGNORE || bit(info.signal) & set::HARMLESS != 0 || protected {
             continue;
         }

@@ -124,14 +124,15 @@ pub fn enter(
         return Err(Errno::EFAULT);
     }
     let user = UserMemory::new(unix, thread.process.space());
-    state.save(&user)?;
     let mut registers_seen = seen(thread, registers);
     registers_seen.vector_state = state.address;
     let mask = mask_for_frame(thread);
     registers_seen.old_mask = mask;
-    let stack = Stack { base: alternate.base, flags: alternate.flags, padding: 0, size: alternate.size };
+    let stack =
+        Stack { base: alternate.base, flags: alternate.flags, padding: 0, size: alternate.size };
     let flags = SS_SAVED | if state.is_xsave() { XSTATE } else { 0 };
     let context = UserContext { flags, link: 0, stack, registers: registers_seen, mask };
+    state.save(&user)?;
     user.write(at, &Frame { return_address: action.restorer, context, info: info.bytes() })?;
     if alternate.flags & l::SS_AUTODISARM != 0 {
         thread.signals.stack.set(NO_STACK);
@@ -185,7 +186,11 @@ fn seen(thread: &Thread, registers: &Registers) -> SigContext {
 /// signal's frame.
 pub fn failed(unix: &Unix, thread: &Rc<Thread>, signal: u32) {
     if signal == l::SIGSEGV {
-        thread.process.actions.borrow().set(l::SIGSEGV, Action { handler: DEFAULT, ..Action::default() });
+        thread
+            .process
+            .actions
+            .borrow()
+            .set(l::SIGSEGV, Action { handler: DEFAULT, ..Action::default() });
     }
     send::force(unix, thread, Info::kernel(l::SIGSEGV));
 }

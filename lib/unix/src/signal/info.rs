@@ -28,6 +28,13 @@ const fn pair(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
+impl From<u32> for Info {
+    /// As [`Info::kernel`].
+    fn from(signal: u32) -> Self {
+        Self::kernel(signal)
+    }
+}
+
 impl Info {
     /// From the kernel itself.
     #[must_use]

@@ -14,13 +14,13 @@ use crate::thread::{Doing, Thread};
 use crate::unix::Unix;
 
 /// Sends a signal to a process; one of its threads will take it.
-pub fn send(unix: &Unix, process: &Rc<Process>, info: Info) {
-    queue(unix, process, None, info, false);
+pub fn send(unix: &Unix, process: &Rc<Process>, info: impl Into<Info>) {
+    queue(unix, process, None, info.into(), false);
 }
 
 /// Sends a signal to a thread.
-pub fn send_thread(unix: &Unix, thread: &Rc<Thread>, info: Info) {
-    queue(unix, &thread.process, Some(thread), info, false);
+pub fn send_thread(unix: &Unix, thread: &Rc<Thread>, info: impl Into<Info>) {
+    queue(unix, &thread.process, Some(thread), info.into(), false);
 }
 
 /// Sends a signal of the kernel's to all processes of a group; how many there are.
@@ -115,9 +115,8 @@ fn is_ignored(process: &Process, thread: Option<&Rc<Thread>>, signal: u32) -> bo
 
 /// The thread that takes the signal; none if all block it.
 fn target(process: &Process, thread: Option<&Rc<Thread>>, signal: u32) -> Option<Rc<Thread>> {
-    let takes = |thread: &Rc<Thread>| {
-        bit(signal) & (!thread.signals.blocked.get() | set::UNSTOPPABLE) != 0
-    };
+    let takes =
+        |thread: &Rc<Thread>| bit(signal) & (!thread.signals.blocked.get() | set::UNSTOPPABLE) != 0;
     match thread {
         Some(thread) => Some(thread.clone()).filter(takes),
         None => process.threads.borrow().iter().find(|thread| takes(thread)).cloned(),

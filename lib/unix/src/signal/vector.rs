@@ -73,14 +73,8 @@ impl State {
             return user.write_bytes(self.address, &self.image[..LEGACY]);
         }
         let features = self.features();
-        let software = [
-            u64::from(MAGIC1) | ((self.len + 4) as u64) << 32,
-            features,
-            self.len as u64,
-            0,
-            0,
-            0,
-        ];
+        let software =
+            [u64::from(MAGIC1) | ((self.len + 4) as u64) << 32, features, self.len as u64, 0, 0, 0];
         self.image[SOFTWARE..LEGACY].copy_from_slice(software.as_bytes());
         let present = u64_at(&self.image[..], HEADER.start) | LEGACY_FEATURES;
         self.image[HEADER.start..HEADER.start + 8].copy_from_slice(&present.to_le_bytes());
@@ -148,9 +142,8 @@ fn xsave_len(cx: &Cx, address: u64, legacy: &[u8]) -> Option<(usize, u64)> {
     let extended = (first >> 32) as usize;
     let features = u64_at(legacy, SOFTWARE + 8);
     let len = u64_at(legacy, SOFTWARE + 16) as u32 as usize;
-    let plausible = first as u32 == MAGIC1
-        && (HEADER.end..=VECTOR_STATE_MAX).contains(&len)
-        && len < extended;
+    let plausible =
+        first as u32 == MAGIC1 && (HEADER.end..=VECTOR_STATE_MAX).contains(&len) && len < extended;
     if !plausible {
         return None;
     }

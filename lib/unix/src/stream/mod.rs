@@ -90,7 +90,12 @@ fn add_pair(cx: &Cx, files: [Rc<Open>; 2], close_on_exec: bool, address: u64) ->
 }
 
 /// A stream has taken `done` bytes of a write that wants to have written all, and waits.
-pub(crate) fn wait_for_rest(cx: &Cx, source: &Source, done: usize, queue: &WaitQueue) -> Result<usize, Stop> {
+pub(crate) fn wait_for_rest(
+    cx: &Cx,
+    source: &Source,
+    done: usize,
+    queue: &WaitQueue,
+) -> Result<usize, Stop> {
     if done > 0 {
         if matches!(source, Source::Server(_)) {
             return Ok(done);

@@ -4,8 +4,10 @@ use alloc::rc::Rc;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
 
-use linux_raw_sys::general::{O_CLOEXEC, O_NOCTTY, O_NONBLOCK, O_ACCMODE};
-use linux_raw_sys::ioctl::{FIONREAD, TIOCGPTLCK, TIOCGPTN, TIOCGPTPEER, TIOCOUTQ, TIOCSIG, TIOCSPTLCK};
+use linux_raw_sys::general::{O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
+use linux_raw_sys::ioctl::{
+    FIONREAD, TIOCGPTLCK, TIOCGPTN, TIOCGPTPEER, TIOCOUTQ, TIOCSIG, TIOCSPTLCK,
+};
 
 use super::terminal::{Tty, TtyFile};
 use super::termios::WindowSize;
@@ -146,7 +148,13 @@ impl File for Master {
         Ok(count)
     }
 
-    fn write(&self, cx: &Cx, open: &Open, source: &mut Source, _offset: u64) -> Result<usize, Stop> {
+    fn write(
+        &self,
+        cx: &Cx,
+        open: &Open,
+        source: &mut Source,
+        _offset: u64,
+    ) -> Result<usize, Stop> {
         let link = self.link()?;
         let mut done = 0;
         while source.left() > 0 {
