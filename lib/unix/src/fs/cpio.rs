@@ -136,7 +136,7 @@ type Linked = HashMap<([u32; 2], u32), Rc<Inode>>;
 /// The names of a path, `.` left out.
 fn names(path: &[u8]) -> Result<Vec<&[u8]>, String> {
     let names: Vec<_> =
-        path.split(|byte| *byte == b'/').filter(|name| !matches!(name, b"" | b".")).collect();
+        path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")).collect();
     if names.contains(&&b".."[..]) {
         return Err(String::from("\"..\" leads out of the archive"));
     }

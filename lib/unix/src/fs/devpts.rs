@@ -42,17 +42,17 @@ impl Pts {
     }
 }
 
-/// The inode of a new pseudo-terminal (`makedev` number) that belongs to `owner`.
+/// The inode of a new pseudo-terminal (`makedev` number) that belongs to user `owner.0`.
 ///
 /// # Errors
 /// `ENOSPC`.
-pub fn new_pty_inode(cx: &Cx, number: u64, owner: u32) -> Result<Rc<Inode>, Errno> {
+pub fn new_pty_inode(cx: &Cx, number: u64, owner: (u32, u32)) -> Result<Rc<Inode>, Errno> {
     let now = Time::now(cx.unix);
     let fs = &cx.unix.fs.pts;
     fs.new_number()?;
     let kind = Kind::Character(number);
     let inode = FIRST_NUMBER + (number & 0xff);
-    Ok(Inode::with_number(fs, inode, kind, 0o620, (owner, TTY_GROUP), now))
+    Ok(Inode::with_number(fs, inode, kind, 0o620, (owner.0, TTY_GROUP), now))
 }
 
 /// What `name` is in `/dev/pts`.

@@ -237,13 +237,3 @@ pub fn fcntl(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
 pub fn path_of(unix: &Unix, open: &Open) -> Vec<u8> {
     path::of_open(open, &unix.fs.root())
 }
-
-/// A new inode for the slave of a pseudo-terminal, to be shown in `/dev/pts`.
-///
-/// # Errors
-/// `ENFILE` if there are too many.
-pub fn new_pty_inode(cx: &Cx, device: u64, owner: (u32, u32)) -> Result<Rc<Inode>, Errno> {
-    let now = Time::now(cx.unix);
-    let kind = Kind::Character(device);
-    Inode::new(&cx.unix.fs.anonymous, kind, 0o620, owner, now).map_err(|_| Errno::ENFILE)
-}

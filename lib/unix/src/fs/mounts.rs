@@ -147,7 +147,7 @@ impl Filesystems {
     /// Takes a mounted file system away; its root is returned.
     fn unmount(&self, root: &Rc<Inode>) {
         self.mounts.borrow_mut().retain(|mount| !Rc::ptr_eq(&mount.root, root));
-        if let Some(directory) = covered(root).and_then(|inode| inode.directory().map(|_| inode)) {
+        if let Some(directory) = covered(root) {
             let mounted = directory.directory().and_then(|one| one.set_mounted(None));
             drop(mounted);
         }
