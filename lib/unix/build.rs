@@ -21,9 +21,22 @@ fn main() {
     run(
         "ld",
         &[
-            "-m", "elf_x86_64", "-shared", "-s", "-Bsymbolic", "--build-id=none",
-            "--hash-style=both", "-z", "max-page-size=4096", "-soname", "linux-vdso.so.1",
-            "-T", "vdso/vdso.lds", &object, "-o", &image,
+            "-m",
+            "elf_x86_64",
+            "-shared",
+            "-s",
+            "-Bsymbolic",
+            "--build-id=none",
+            "--hash-style=both",
+            "-z",
+            "max-page-size=4096",
+            "-soname",
+            "linux-vdso.so.1",
+            "-T",
+            "vdso/vdso.lds",
+            &object,
+            "-o",
+            &image,
         ],
     );
 }

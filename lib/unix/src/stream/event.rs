@@ -4,9 +4,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use linux_raw_sys::general::{
-    EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE, O_NONBLOCK, O_RDWR,
-};
+use linux_raw_sys::general::{EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE, O_NONBLOCK, O_RDWR};
 
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
@@ -45,7 +43,13 @@ impl File for Event {
         Ok(sink.put(&taken.to_ne_bytes())?)
     }
 
-    fn write(&self, cx: &Cx, open: &Open, source: &mut Source, _offset: u64) -> Result<usize, Stop> {
+    fn write(
+        &self,
+        cx: &Cx,
+        open: &Open,
+        source: &mut Source,
+        _offset: u64,
+    ) -> Result<usize, Stop> {
         if source.left() < 8 {
             return Err(Errno::EINVAL.into());
         }

@@ -200,9 +200,8 @@ pub(super) fn lookup(
             let there = threads(cx, pid).contains(&tid);
             there.then_some((What::Subject(pid, tid), 0o555))
         }),
-        What::Descriptors(pid, info) => number(name).and_then(|fd| {
-            descriptors::find(cx, pid, fd, info).map(|(what, mode)| (what, mode))
-        }),
+        What::Descriptors(pid, info) => number(name)
+            .and_then(|fd| descriptors::find(cx, pid, fd, info).map(|(what, mode)| (what, mode))),
         _ => return Err(Errno::ENOTDIR),
     };
     Ok(found.map(|(what, mode)| new_inode(cx, directory, name, what, mode)))
@@ -373,8 +372,7 @@ pub(super) struct Times {
 /// The times of a process, or of a thread.
 fn times(cx: &Cx, subject: &Subject) -> Times {
     let threads = subject.process.threads.borrow().clone();
-    let user: u64 =
-        threads.iter().map(|one| cx.unix.machine.user_time_ns(one.machine.get())).sum();
+    let user: u64 = threads.iter().map(|one| cx.unix.machine.user_time_ns(one.machine.get())).sum();
     Times { user: user / 10_000_000, system: 0, children_user: 0, children_system: 0, start: 0 }
 }
 

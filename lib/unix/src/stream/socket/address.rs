@@ -102,12 +102,7 @@ pub fn write(cx: &Cx, name: Option<&Name>, address: u64, len_at: u64) -> Result<
 ///
 /// # Errors
 /// `EFAULT`.
-pub fn write_cut(
-    cx: &Cx,
-    name: Option<&Name>,
-    address: u64,
-    room: usize,
-) -> Result<usize, Errno> {
+pub fn write_cut(cx: &Cx, name: Option<&Name>, address: u64, room: usize) -> Result<usize, Errno> {
     let bytes = match name {
         Some(name) => name.bytes(),
         None => Vec::from((AF_UNIX as u16).to_ne_bytes()),

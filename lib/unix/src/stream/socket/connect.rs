@@ -5,9 +5,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
-use linux_raw_sys::net::{
-    AF_UNIX, SHUT_RDWR, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM, SOMAXCONN,
-};
+use linux_raw_sys::net::{AF_UNIX, SHUT_RDWR, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM};
 
 use super::address::{self, Given};
 use super::ancillary::Credentials;
@@ -23,6 +21,8 @@ const FLAGS: u32 = O_NONBLOCK | O_CLOEXEC;
 const AF_MAX: u32 = 46;
 /// One more than the last type.
 const SOCK_MAX: u32 = 11;
+/// Connections that wait at one socket, at most.
+const SOMAXCONN: u32 = 4096;
 
 /// The kind that (family, type, protocol) ask for.
 fn kind(cx: &Cx) -> Result<Kind, Errno> {

@@ -6,8 +6,8 @@ use alloc::collections::VecDeque;
 use alloc::rc::Rc;
 use core::cell::RefCell;
 
-use super::ancillary::{Credentials, Rights};
 use super::address::Name;
+use super::ancillary::{Credentials, Rights};
 use crate::errno::Errno;
 use crate::file::{Sink, Source};
 use crate::memory::{Memory, PAGE};

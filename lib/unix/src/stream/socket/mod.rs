@@ -277,7 +277,13 @@ impl File for Handle {
         Ok(transfer::receive(cx, &self.0, sink, how)?.len)
     }
 
-    fn write(&self, cx: &Cx, open: &Open, source: &mut Source, _offset: u64) -> Result<usize, Stop> {
+    fn write(
+        &self,
+        cx: &Cx,
+        open: &Open,
+        source: &mut Source,
+        _offset: u64,
+    ) -> Result<usize, Stop> {
         let how = How { wait: !open.is_nonblocking(), ..How::default() };
         transfer::send(cx, &self.0, source, None, Default::default(), how)
     }

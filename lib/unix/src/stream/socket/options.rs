@@ -46,7 +46,8 @@ pub fn setsockopt(cx: &Cx) -> Answer {
         SO_SNDBUF | SO_RCVBUF | SO_SNDBUFFORCE | SO_RCVBUFFORCE => {
             // As on Linux, the value is doubled for bookkeeping; the buffer stays as it is.
             let value = value.clamp(1152, CAPACITY as i32).saturating_mul(2);
-            let name = if matches!(name, SO_SNDBUF | SO_SNDBUFFORCE) { SO_SNDBUF } else { SO_RCVBUF };
+            let name =
+                if matches!(name, SO_SNDBUF | SO_SNDBUFFORCE) { SO_SNDBUF } else { SO_RCVBUF };
             socket.options.others.borrow_mut().insert(name, value);
         }
         SO_LINGER if (len as usize) < 8 => return Err(Errno::EINVAL.into()),

@@ -4,8 +4,8 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general::SIGPIPE;
 
-use super::ancillary::{Credentials, Rights, Sent};
 use super::address::Name;
+use super::ancillary::{Credentials, Rights, Sent};
 use super::inbox::CAPACITY;
 use super::{Kind, Socket};
 use crate::call::{Cx, Stop};
@@ -60,12 +60,7 @@ fn wait(cx: &Cx, queue: &crate::wait::WaitQueue, timeout_ns: u64) -> Stop {
 ///
 /// # Errors
 /// As `recv(2)`.
-pub fn receive(
-    cx: &Cx,
-    socket: &Socket,
-    sink: &mut Sink,
-    how: How,
-) -> Result<Received, Stop> {
+pub fn receive(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Received, Stop> {
     let cannot = socket.needs_connection() && !socket.connected.get();
     if cannot {
         let stream = socket.kind == Kind::Stream;
@@ -107,12 +102,7 @@ fn nothing(cx: &Cx, socket: &Socket, how: How) -> Result<(), Stop> {
 }
 
 /// Receives from a stream: pieces of the same sender up to the first with files.
-fn receive_bytes(
-    cx: &Cx,
-    socket: &Socket,
-    sink: &mut Sink,
-    how: How,
-) -> Result<Received, Stop> {
+fn receive_bytes(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Received, Stop> {
     let mut received = Received::default();
     if sink.room() == 0 {
         return Ok(received);
