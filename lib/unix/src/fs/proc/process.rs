@@ -187,7 +187,8 @@ fn limits(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
         u64::MAX => String::from("unlimited"),
         limit => format!("{limit}"),
     };
-    let mut text = format!("{:<25} {:<20} {:<20} {:<10}\n", "Limit", "Soft Limit", "Hard Limit", "Units");
+    let mut text =
+        format!("{:<25} {:<20} {:<20} {:<10}\n", "Limit", "Soft Limit", "Hard Limit", "Units");
     for (name, unit, which) in LIMITS {
         let Some((soft, hard)) = limits.get(which as usize).copied() else { continue };
         let _ = writeln!(text, "{name:<25} {:<20} {:<20} {unit:<10}", value(soft), value(hard));

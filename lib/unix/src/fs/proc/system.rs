@@ -49,11 +49,7 @@ pub(super) const ROOT: &[Fixed] = &[
     text("vmstat", vmstat),
 ];
 
-const SYS: &[Fixed] = &[
-    directory("fs", FS),
-    directory("kernel", KERNEL),
-    directory("vm", VM),
-];
+const SYS: &[Fixed] = &[directory("fs", FS), directory("kernel", KERNEL), directory("vm", VM)];
 
 const FS: &[Fixed] = &[
     text("file-max", |_| b"65536\n".to_vec()),
@@ -84,7 +80,11 @@ const RANDOM: &[Fixed] = &[
 const VM: &[Fixed] = &[
     text("max_map_count", |_| line(crate::mm::area::AREAS_MAX as u64)),
     text("mmap_min_addr", |_| b"4096\n".to_vec()),
-    Fixed { name: "overcommit_memory", mode: 0o644, what: What::Setting(|_| b"1\n".to_vec(), ignore) },
+    Fixed {
+        name: "overcommit_memory",
+        mode: 0o644,
+        what: What::Setting(|_| b"1\n".to_vec(), ignore),
+    },
     text("overcommit_ratio", |_| b"50\n".to_vec()),
     text("swappiness", |_| b"60\n".to_vec()),
 ];
@@ -184,8 +184,7 @@ fn cached(cx: &Cx) -> u64 {
 fn meminfo(cx: &Cx) -> Vec<u8> {
     let memory = &cx.unix.memory;
     let kib = |frames: usize| (frames * PAGE / 1024) as u64;
-    let (total, free, files) =
-        (kib(memory.total()), kib(memory.available()), cached(cx) / 1024);
+    let (total, free, files) = (kib(memory.total()), kib(memory.available()), cached(cx) / 1024);
     let mut text = String::new();
     for (name, value) in [
         ("MemTotal", total),
@@ -258,7 +257,10 @@ fn uuid_text(mut bytes: [u8; 16]) -> Vec<u8> {
 }
 
 /// What is mounted: path, source, type, options.
-fn mount_lines(cx: &Cx, mut line: impl FnMut(&mut Vec<u8>, usize, &[u8], &[u8], &str, &str)) -> Vec<u8> {
+fn mount_lines(
+    cx: &Cx,
+    mut line: impl FnMut(&mut Vec<u8>, usize, &[u8], &[u8], &str, &str),
+) -> Vec<u8> {
     let root = cx.process.place.borrow().root();
     let mut text = Vec::new();
     for (index, mount) in cx.unix.fs.mounts().iter().enumerate() {
