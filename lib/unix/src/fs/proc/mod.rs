@@ -390,9 +390,10 @@ fn times(cx: &Cx, subject: &Subject) -> Times {
 /// Signals of a thread: blocked, pending, ignored, caught.
 fn signals(subject: &Subject) -> [u64; 4] {
     let (caught, ignored) = subject.process.actions.borrow().caught_and_ignored();
-    let (blocked, pending) = subject.thread.as_ref().map_or((0, 0), |thread| {
-        (thread.signals.blocked.get(), thread.signals.pending.set())
-    });
+    let (blocked, pending) = subject
+        .thread
+        .as_ref()
+        .map_or((0, 0), |thread| (thread.signals.blocked.get(), thread.signals.pending.set()));
     [blocked, pending, ignored, caught]
 }
 
