@@ -7,12 +7,14 @@
 
 use alloc::format;
 use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use linux_raw_sys::general as linux;
 
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::errno::Errno;
+use crate::fs::open::{How, open_path, open_program};
 use crate::mm::AddressSpace;
 use crate::mm::space::Layout;
 use crate::process::Credentials;
@@ -33,10 +35,8 @@ use image::{Image, Running};
 use strings::Strings;
 
 /// The calls this module carries out.
-pub const CALLS: &[Entry] = &[
-    full(linux::__NR_execve, "execve", execve),
-    full(linux::__NR_execveat, "execveat", execveat),
-];
+pub const CALLS: &[Entry] =
+    &[full(linux::__NR_execve, "execve", execve), full(linux::__NR_execveat, "execveat", execveat)];
 
 /// Scripts whose interpreter is a script: so many at most.
 const SCRIPTS_MAX: usize = 5;
@@ -131,6 +131,47 @@ pub fn start(
         environment: Strings::of(environment),
     };
     run(&cx, request)
+}
+
+/// Makes process 1 and lets it run a program.
+///
+/// # Errors
+/// A sentence that says what is wrong with the program or the machine.
+pub fn start_first(
+    unix: &Unix,
+    path: &[u8],
+    arguments: &[&[u8]],
+    environment: &[&[u8]],
+) -> Result<Rc<Thread>, String> {
+    let failed = |what: &str, errno: Errno| {
+        let name = String::from_utf8_lossy(path);
+        let why = match errno {
+            Errno::ENOENT => "it, or the interpreter it names, is not there",
+            Errno::EACCES => "it is not a file that may be executed",
+            Errno::ENOEXEC => "it is neither an ELF program for x86-64 nor a script",
+            Errno::ENOMEM => "there is not enough memory",
+            _ => "the system refused",
+        };
+        format!("{what} {name}: {why} (error {})", errno.0)
+    };
+    let thread = crate::process::first(unix).map_err(|e| failed("no process for", e))?;
+    open_console(unix, &thread);
+    start(unix, &thread, path, arguments, environment).map_err(|e| failed("cannot run", e))?;
+    Ok(thread)
+}
+
+/// Gives process 1 the console as its first three descriptors.
+fn open_console(unix: &Unix, thread: &Rc<Thread>) {
+    let process = thread.process();
+    let cx = Cx { unix, thread, process: &process };
+    let how = How { flags: u64::from(linux::O_RDWR | linux::O_NOCTTY), mode: 0, resolve: 0 };
+    let Ok(open) = open_path(&cx, linux::AT_FDCWD, b"/dev/console".to_vec(), how) else {
+        unix.machine.log("unix: process 1 has no console: /dev/console cannot be opened");
+        return;
+    };
+    for _ in 0..3 {
+        let _ = cx.add_file(open.clone(), false);
+    }
 }
 
 /// Finds the ELF file that a path leads to, over scripts, and changes over to it.
@@ -248,14 +289,4 @@ fn fill(
     let stack = stack::fill(cx.unix, space, &facts, who, name, strings, &mut layout)?;
     space.layout.set(layout);
     Ok((entry, stack))
-}
-
-/// Opens a program; until the file systems can.
-fn open_program(
-    _: &Cx,
-    _: i32,
-    _: Vec<u8>,
-    _: u32,
-) -> Result<Rc<crate::file::Open>, Errno> {
-    Err(Errno::ENOENT)
 }

@@ -59,7 +59,10 @@ impl Trim for [u8] {
 mod tests {
     use super::*;
 
-    fn line<'a>(interpreter: &'a str, argument: Option<&'a str>) -> Result<Option<Line<'a>>, Errno> {
+    fn line<'a>(
+        interpreter: &'a str,
+        argument: Option<&'a str>,
+    ) -> Result<Option<Line<'a>>, Errno> {
         let interpreter = interpreter.as_bytes();
         Ok(Some(Line { interpreter, argument: argument.map(str::as_bytes) }))
     }

@@ -113,7 +113,8 @@ pub fn fill(
     words.extend(&pairs);
     let stack = (random_at - words.len() as u64 * 8) & !15;
 
-    let start = page_of(stack).saturating_sub(SPARE).max(USER_END - page_of(space.stack_limit.get()));
+    let start =
+        page_of(stack).saturating_sub(SPARE).max(USER_END - page_of(space.stack_limit.get()));
     if start > page_of(stack) {
         return Err(Errno::E2BIG);
     }

@@ -54,7 +54,7 @@ pub enum Backing {
         inode: Rc<Inode>,
     },
     /// Frames of the system, with a name for `/proc/pid/maps`.
-    Special(&'static str, Rc<[FrameId]>),
+    Special(&'static str, Rc<[FrameId; 1]>),
 }
 
 impl Backing {

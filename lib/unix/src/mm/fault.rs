@@ -17,7 +17,7 @@ use crate::thread::Thread;
 use crate::unix::Unix;
 
 /// Most pages of memory touched in order that one fault makes present.
-const AHEAD_MAX: u64 = 8;
+const AHEAD_MAX: u64 = WINDOW;
 /// Pages that one fault maps: an aligned window of this many.
 const WINDOW: u64 = 16;
 
@@ -41,6 +41,15 @@ impl From<Refusal> for Errno {
             _ => Self::EFAULT,
         }
     }
+}
+
+/// Which present pages of a window are mapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Window {
+    /// Those that are not mapped yet.
+    New,
+    /// All.
+    All,
 }
 
 /// A page as an access found or made it.
@@ -190,8 +199,10 @@ impl AddressSpace {
         }
         let ahead = (self.ahead.get() * 2).min(AHEAD_MAX);
         self.ahead.set(ahead);
+        let window_end = (at & !(WINDOW * PAGE - 1)) + WINDOW * PAGE;
+        let end = area.end.min(window_end).min(at + ahead * PAGE);
         let mut last = at;
-        while last + PAGE < area.end && last + PAGE < at + ahead * PAGE {
+        while last + PAGE < end {
             let next = last + PAGE;
             if self.pages.borrow().get(next).is_some()
                 || unix.memory.available() < super::shared::RESERVE * 16
@@ -227,7 +238,7 @@ impl AddressSpace {
 
     /// Maps the present pages of the window around `at` that are not mapped yet, and the
     /// one at `at` in any case.
-    fn map_window(&self, unix: &Unix, thread: &Thread, area: &Area, at: u64) {
+    fn map_window(&self, unix: &Unix, thread: &Thread, area: &Area, at: u64, all: Window) {
         let base = at & !(WINDOW * PAGE - 1);
         let mut mappings = unix.mm.mappings.borrow_mut();
         mappings.clear();
@@ -240,7 +251,7 @@ impl AddressSpace {
                 continue;
             }
             pages.update(address, |page| {
-                if page.has(Page::MAPPED) && address != at {
+                if page.has(Page::MAPPED) && address != at && all == Window::New {
                     return page;
                 }
                 let (access, flags) = match page.has(Page::WRITABLE) {
@@ -258,9 +269,9 @@ impl AddressSpace {
     /// Makes the access possible, and what will probably be next.
     fn touch(&self, unix: &Unix, thread: &Thread, at: u64, access: Access) -> Result<(), Refusal> {
         let area = self.area_for(at, access)?;
-        let known = self.pages.borrow().get(at).is_some();
+        let known = self.pages.borrow().get(at);
         self.make_present(unix, &area, at, access)?;
-        if !known {
+        if known.is_none() {
             match area.backing {
                 Backing::Anonymous => self.fetch_ahead(unix, &area, at),
                 Backing::File { .. } if !access.contains(Access::WRITE) => {
@@ -269,7 +280,12 @@ impl AddressSpace {
                 _ => {}
             }
         }
-        self.map_window(unix, thread, &area, at);
+        let mapped = if access.contains(Access::WRITE) { Page::MAPPED_WRITE } else { Page::MAPPED };
+        // A mapping that should be there is not: the machine has dropped it, and probably
+        // its neighbours.
+        let lost = known.is_some_and(|page| page.has(mapped));
+        let window = if lost { Window::All } else { Window::New };
+        self.map_window(unix, thread, &area, at, window);
         Ok(())
     }
 }

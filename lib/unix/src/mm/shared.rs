@@ -7,6 +7,7 @@ use core::cell::{Cell, RefCell};
 use super::USER_END;
 use super::pages::{Page, PageMap};
 use crate::errno::Errno;
+use crate::exec::vdso::Vdso;
 use crate::machine::{Mapping, SpaceId};
 use crate::memory::{FrameId, PAGE};
 use crate::unix::Unix;
@@ -21,6 +22,8 @@ pub struct Shared {
     pub(super) graves: Rc<Graves>,
     /// Mappings being gathered, kept for its capacity.
     pub(super) mappings: RefCell<Vec<Mapping>>,
+    /// The vDSO's frames.
+    pub vdso: Vdso,
     /// Serial numbers of spaces.
     next_space: Cell<u64>,
     /// Futexes with waiters.

@@ -13,7 +13,6 @@ use crate::signal::{self, Info, send};
 use crate::thread::{Doing, Thread};
 use crate::time;
 use crate::unix::Unix;
-use crate::user::UserMemory;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] =
@@ -75,6 +74,7 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
     release_vfork(process);
     let files = process.files.take();
     file::release(unix, files);
+    unix.fs.process_ended(process.pid);
     crate::tty::process_ends(unix, process);
     leave_children(unix, process);
     groups::tell_orphans(unix, process, None);
@@ -120,13 +120,15 @@ pub fn release_futexes(unix: &Unix, thread: &Rc<Thread>) {
         futex::release_robust(unix, thread);
         thread.robust_list.set(0);
     }
-    let address = thread.clear_child_tid.take();
-    let space = thread.process.space();
-    // Nobody else can see the memory: then there is nobody to tell.
-    let alone = thread.process.threads.borrow().len() <= 1 && Rc::strong_count(&space) <= 2;
-    if address != 0 && !alone {
-        let _ = UserMemory::new(unix, space.clone()).write(address, &0_u32);
-        futex::wake(unix, &space, address, 1);
+    if thread.clear_child_tid.get() != 0 {
+        // Where nobody else can see the memory, there is nobody to tell.
+        let alone = thread.process.threads.borrow().len() <= 1
+            && Rc::strong_count(&thread.process.space()) <= 2;
+        if alone {
+            thread.clear_child_tid.set(0);
+        } else {
+            futex::clear_child_tid(unix, thread);
+        }
     }
 }
 

@@ -4,8 +4,10 @@ use alloc::rc::Rc;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
 
-use linux_raw_sys::general::{O_CLOEXEC, O_NOCTTY, O_NONBLOCK, O_ACCMODE};
-use linux_raw_sys::ioctl::{FIONREAD, TIOCGPTLCK, TIOCGPTN, TIOCGPTPEER, TIOCOUTQ, TIOCSIG, TIOCSPTLCK};
+use linux_raw_sys::general::{O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
+use linux_raw_sys::ioctl::{
+    FIONREAD, TIOCGPTLCK, TIOCGPTN, TIOCGPTPEER, TIOCOUTQ, TIOCSIG, TIOCSPTLCK,
+};
 
 use super::terminal::{Tty, TtyFile};
 use super::termios::WindowSize;
@@ -146,7 +148,13 @@ impl File for Master {
         Ok(count)
     }
 
-    fn write(&self, cx: &Cx, open: &Open, source: &mut Source, _offset: u64) -> Result<usize, Stop> {
+    fn write(
+        &self,
+        cx: &Cx,
+        open: &Open,
+        source: &mut Source,
+        _offset: u64,
+    ) -> Result<usize, Stop> {
         let link = self.link()?;
         let mut done = 0;
         while source.left() > 0 {
@@ -179,7 +187,7 @@ impl File for Master {
         events
     }
 
-    fn watch(&self, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+    fn watch(&self, _cx: &Cx, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
         if let Some(link) = &self.tty.link {
             visit(&link.can_read);
             if interest.intersects(Events::WRITABLE) {

@@ -11,8 +11,8 @@ use linux_raw_sys::general::{ICANON, SIGWINCH, TOSTOP, VMIN, VTIME};
 use super::discipline::{Discipline, Effect};
 use super::output::{GROWTH, Output};
 use super::pty::Link;
-use super::{CONSOLE, session};
 use super::termios::{Termios, WindowSize};
+use super::{CONSOLE, session};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
@@ -338,7 +338,13 @@ impl File for TtyFile {
         Ok(sink.put(&bytes)?)
     }
 
-    fn write(&self, cx: &Cx, open: &Open, source: &mut Source, _offset: u64) -> Result<usize, Stop> {
+    fn write(
+        &self,
+        cx: &Cx,
+        open: &Open,
+        source: &mut Source,
+        _offset: u64,
+    ) -> Result<usize, Stop> {
         let tty = &self.tty;
         if self.is_dead() || tty.is_cut_off() {
             return Err(Errno::EIO.into());
@@ -386,7 +392,7 @@ impl File for TtyFile {
         events
     }
 
-    fn watch(&self, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+    fn watch(&self, _cx: &Cx, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
         visit(&self.tty.can_read);
         if interest.intersects(Events::WRITABLE) {
             visit(&self.tty.can_write);

@@ -54,9 +54,7 @@ impl Default for Termios {
             local: ISIG | ICANON | ECHO | ECHOE | ECHOK | ECHOCTL | ECHOKE | IEXTEN,
             line: 0,
             // ^C ^\ DEL ^U ^D, VTIME 0, VMIN 1, no switch, ^Q ^S ^Z, no EOL, ^R ^O ^W ^V.
-            characters: [
-                3, 28, 127, 21, 4, 0, 1, 0, 17, 19, 26, 0, 18, 15, 23, 22, 0, 0, 0,
-            ],
+            characters: [3, 28, 127, 21, 4, 0, 1, 0, 17, 19, 26, 0, 18, 15, 23, 22, 0, 0, 0],
             input_speed: 38_400,
             output_speed: 38_400,
         }
