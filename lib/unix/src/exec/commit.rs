@@ -1,11 +1,15 @@
 //! The change from the old program to the new one, once nothing can fail any more.
 
+use alloc::rc::Rc;
+
 use super::Built;
 use super::image::Image;
 use crate::call::Cx;
 use crate::errno::Errno;
+use crate::file::Descriptors;
 use crate::machine::{Registers, Reply};
-use crate::process::{Credentials, replace_program};
+use crate::mm::futex;
+use crate::process::{Credentials, program};
 
 /// The flags register of a new program: interrupts on, and the bit that is always set.
 const FLAGS: u64 = 0x202;
@@ -19,26 +23,43 @@ pub(super) fn commit(
     credentials: Credentials,
 ) -> Result<(), Errno> {
     let (unix, thread, process) = (cx.unix, cx.thread, cx.process);
-    if let Err(errno) = replace_program(cx, built.space.clone(), short_name(name)) {
-        built.space.retire(unix);
-        return Err(errno);
+    let machine = match unix.machine.create_thread(built.space.machine()) {
+        Ok(machine) => machine,
+        Err(errno) => {
+            built.space.retire(unix);
+            return Err(errno);
+        }
+    };
+    // POINT OF NO RETURN.
+    program::begin(unix, thread);
+    futex::release_robust(unix, thread);
+    futex::clear_child_tid(unix, thread);
+    program::replace_machine_thread(unix, thread, machine);
+    let old = process.set_space(built.space);
+    if Rc::strong_count(&old) == 1 {
+        old.retire(unix);
     }
+    drop(old);
     close_files(cx);
     *process.executable.borrow_mut() = crate::fs::path_of(unix, &image.open);
+    thread.name.set(short_name(name));
     *process.credentials.borrow_mut() = credentials;
-    let registers = Registers {
-        rip: built.entry,
-        rsp: built.stack,
-        rflags: FLAGS,
-        ..Registers::default()
-    };
-    unix.machine.set_registers(thread.machine.get(), &registers);
+    program::end(unix, thread);
+    let registers =
+        Registers { rip: built.entry, rsp: built.stack, rflags: FLAGS, ..Registers::default() };
+    unix.machine.set_registers(machine, &registers);
     unix.reply(thread, Reply::Resume);
     Ok(())
 }
 
-/// Closes what exec closes; the descriptor table is the process's own by now.
+/// Gives the process a descriptor table of its own, without those that exec closes.
 fn close_files(cx: &Cx) {
+    let shared = Rc::strong_count(&cx.process.files.borrow()) > 1;
+    if shared {
+        let own = Rc::new(Descriptors::clone(&cx.process.files.borrow()));
+        let old = cx.process.files.replace(own);
+        crate::file::release(cx.unix, old);
+    }
     let files = cx.process.files.borrow().clone();
     let closed = files.exec();
     for open in &closed {

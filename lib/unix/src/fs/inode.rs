@@ -10,7 +10,8 @@ use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as linux;
 
-use super::directory::Directory;
+use super::devpts::Pts;
+use super::directory::{Directory, Name};
 use super::filesystem::Filesystem;
 use super::locks::Locks;
 use super::proc::Node;
@@ -43,6 +44,8 @@ pub enum Kind {
     Anonymous(&'static str),
     /// Something of `/proc`.
     Proc(Node),
+    /// `/dev/pts`.
+    Pts(Pts),
 }
 
 /// A file.
@@ -73,6 +76,10 @@ pub struct Inode {
     pub locks: Locks,
     /// Descriptions open for writing (positive) or programs running from it (negative).
     writers: Cell<i32>,
+    /// Without a name, it may get one (`O_TMPFILE`).
+    pub linkable: Cell<bool>,
+    /// Where the last rename put it.
+    moved: RefCell<Option<(Weak<Inode>, Name)>>,
     /// What a fifo's or a bound socket's inode leads to.
     pub bound: RefCell<Option<Weak<dyn Any>>>,
 }
@@ -116,6 +123,8 @@ impl Inode {
             kind,
             locks: Locks::default(),
             writers: Cell::new(0),
+            linkable: Cell::new(false),
+            moved: RefCell::new(None),
             bound: RefCell::new(None),
         })
     }
@@ -262,12 +271,28 @@ impl Inode {
         self.touch_changed(unix);
     }
 
+    /// A rename has put it there.
+    pub fn set_moved(&self, parent: &Rc<Inode>, name: &Name) {
+        let old = self.moved.replace(Some((Rc::downgrade(parent), name.clone())));
+        drop(old);
+    }
+
+    /// Where the last rename has put it, if it is still there.
+    #[must_use]
+    pub fn moved(&self) -> Option<(Rc<Inode>, Name)> {
+        let (parent, name) = self.moved.borrow().clone()?;
+        let parent = parent.upgrade()?;
+        let there = parent.directory()?.find(&name)?;
+        core::ptr::eq(&raw const *there, self).then_some((parent, name))
+    }
+
     /// The directory that holds it, and its name there, if it is a directory.
     #[must_use]
     pub fn parent(&self) -> Option<Rc<Inode>> {
         match &self.kind {
             Kind::Directory(directory) => directory.parent(),
             Kind::Proc(node) => node.parent(),
+            Kind::Pts(pts) => Some(pts.above()?.0),
             _ => None,
         }
     }
@@ -279,7 +304,7 @@ impl Kind {
     pub fn file_type(&self) -> u32 {
         match self {
             Self::Regular(_) => linux::S_IFREG,
-            Self::Directory(_) => linux::S_IFDIR,
+            Self::Directory(_) | Self::Pts(_) => linux::S_IFDIR,
             Self::Symlink(_) => linux::S_IFLNK,
             Self::Character(_) => linux::S_IFCHR,
             Self::Block(_) => linux::S_IFBLK,

@@ -27,7 +27,6 @@ const HOLE: u32 = u32::MAX;
 pub const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// A regular file's contents.
-#[derive(Default)]
 pub struct Regular {
     size: Cell<u64>,
     chunks: RefCell<BTreeMap<u64, Box<[u32; CHUNK as usize]>>>,
@@ -36,6 +35,18 @@ pub struct Regular {
     pub seals: Cell<u32>,
     /// Address spaces that have it mapped.
     mappers: RefCell<Vec<Weak<AddressSpace>>>,
+}
+
+impl Default for Regular {
+    fn default() -> Self {
+        Self {
+            size: Cell::new(0),
+            chunks: RefCell::default(),
+            pages: Cell::new(0),
+            seals: Cell::new(linux::F_SEAL_SEAL),
+            mappers: RefCell::default(),
+        }
+    }
 }
 
 impl Regular {
@@ -130,13 +141,19 @@ impl Regular {
         Ok(done)
     }
 
-    /// Writes all of the source at `offset`; how many bytes.
+    /// Writes all of the source at `offset`, but nothing from `limit` on; how many bytes.
     ///
     /// # Errors
     /// `EFAULT`, `ENOSPC`, `ENOMEM` if not even the first byte was written; `EFBIG` if the
     /// file would get too large.
-    pub fn write(&self, fs: &Filesystem, source: &mut Source, offset: u64) -> Result<usize, Errno> {
-        let room = SIZE_MAX.saturating_sub(offset);
+    pub fn write(
+        &self,
+        fs: &Filesystem,
+        source: &mut Source,
+        offset: u64,
+        limit: u64,
+    ) -> Result<usize, Errno> {
+        let room = SIZE_MAX.min(limit).saturating_sub(offset);
         let left = room.min(source.left() as u64) as usize;
         if left == 0 && source.left() != 0 {
             return Err(Errno::EFBIG);
@@ -235,8 +252,15 @@ impl Regular {
         }
         drop(chunks);
         self.pages.set(self.pages.get() - frames.len() as u64);
-        if !self.mappers.borrow().is_empty() {
+        let mappers = self.mappers();
+        if !mappers.is_empty() {
             unix.machine.revoke(&frames, Access::all());
+            frames.sort_unstable();
+            // What is cut off takes its private copies along, a hole does not.
+            let only = (end != u64::MAX).then_some(&frames[..]);
+            for mapper in mappers {
+                mapper.forget_file(unix, self, first..end, only);
+            }
         }
         for frame in frames {
             fs.release(frame);
