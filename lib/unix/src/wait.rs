@@ -82,6 +82,12 @@ impl WaitQueue {
 
     /// The condition may hold now: everybody tries again.
     pub fn wake_all(&self) {
+        self.wake_waiters();
+        self.notify();
+    }
+
+    /// As [`Self::wake_all`], but without telling the listeners.
+    pub fn wake_waiters(&self) {
         if !self.waiters.borrow().is_empty() {
             let mut waiters = self.waiters.take();
             for (thread, serial) in waiters.drain(..) {
@@ -93,7 +99,6 @@ impl WaitQueue {
                 core::mem::swap(&mut *now, &mut waiters);
             }
         }
-        self.notify();
     }
 
     /// Tells the listeners.

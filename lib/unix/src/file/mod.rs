@@ -76,8 +76,8 @@ pub trait File {
 
     /// Shows `visit` the queues that are woken when one of the `interest` bits of `poll` may
     /// have changed (errors and hang-ups always); none for files that are always ready.
-    fn watch(&self, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
-        let _ = (interest, visit);
+    fn watch(&self, cx: &Cx, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+        let _ = (cx, interest, visit);
     }
 
     /// Whether `epoll` takes it (regular files and directories it refuses with `EPERM`).

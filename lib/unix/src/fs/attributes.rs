@@ -91,8 +91,8 @@ fn change_owner(cx: &Cx, inode: &Inode, uid: u32, gid: u32) -> Answer {
     let who = cx.process.credentials.borrow();
     let is_owner = who.fsuid == inode.uid.get();
     let may_uid = uid == u32::MAX || is_owner && uid == inode.uid.get();
-    let may_gid = gid == u32::MAX
-        || is_owner && (gid == inode.gid.get() || permission::in_group(&who, gid));
+    let may_gid =
+        gid == u32::MAX || is_owner && (gid == inode.gid.get() || permission::in_group(&who, gid));
     if !permission::is_privileged(&who) && !(may_uid && may_gid) {
         return Err(Errno::EPERM.into());
     }

@@ -48,9 +48,7 @@ impl Record {
     }
 
     fn conflicts(&self, other: &Self) -> bool {
-        self.owner != other.owner
-            && (self.exclusive || other.exclusive)
-            && self.overlaps(other)
+        self.owner != other.owner && (self.exclusive || other.exclusive) && self.overlaps(other)
     }
 }
 
@@ -181,8 +179,7 @@ pub fn fcntl_lock(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
     if of_description && flock.pid != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let owner =
-        if of_description { description(open) } else { Owner::Process(cx.process.pid) };
+    let owner = if of_description { description(open) } else { Owner::Process(cx.process.pid) };
     let record = flock.record(open, owner)?;
     let inode = open.file.inode();
     match command {
@@ -354,7 +351,10 @@ mod tests {
     #[test]
     fn flock_is_laid_out_as_linux_has_it() {
         assert_eq!(size_of::<Flock>(), size_of::<linux::flock>());
-        assert_eq!(core::mem::offset_of!(Flock, start), core::mem::offset_of!(linux::flock, l_start));
+        assert_eq!(
+            core::mem::offset_of!(Flock, start),
+            core::mem::offset_of!(linux::flock, l_start)
+        );
         assert_eq!(core::mem::offset_of!(Flock, pid), core::mem::offset_of!(linux::flock, l_pid));
     }
 

@@ -100,10 +100,16 @@ impl Filesystems {
             waiting: RefCell::default(),
             holders: RefCell::default(),
         };
-        this.mounts.borrow_mut().push(Mount { root: this.root.clone(), source: "rootfs".into_name() });
+        this.mounts
+            .borrow_mut()
+            .push(Mount { root: this.root.clone(), source: "rootfs".into_name() });
         enter_directory(&this.root, "tmp", 0o1777);
         let proc = enter_directory(&this.root, "proc", 0o555);
-        this.attach(&proc, new_directory(&new(FsKind::Proc, 21), Kind::Proc(Node::root()), 0o555), "proc");
+        this.attach(
+            &proc,
+            new_directory(&new(FsKind::Proc, 21), Kind::Proc(Node::root()), 0o555),
+            "proc",
+        );
         let dev = enter_directory(&this.root, "dev", 0o755);
         let devices = empty_root(&new(FsKind::Devtmpfs, 6), 0o755);
         this.attach(&dev, devices.clone(), "devtmpfs");
@@ -262,7 +268,8 @@ pub(super) fn mount(cx: &Cx) -> Answer {
     if flags & (linux::MS_BIND | linux::MS_MOVE) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    if flags & (linux::MS_SHARED | linux::MS_PRIVATE | linux::MS_SLAVE | linux::MS_UNBINDABLE) != 0 {
+    if flags & (linux::MS_SHARED | linux::MS_PRIVATE | linux::MS_SLAVE | linux::MS_UNBINDABLE) != 0
+    {
         return Ok(0);
     }
     let Some(directory) = target.directory() else {
@@ -387,9 +394,11 @@ fn is_busy(unix: &Unix, root: &Rc<Inode>) -> bool {
             let files = process.files.borrow();
             inside(&place.root())
                 || inside(&place.directory())
-                || files.numbers().into_iter().filter_map(|fd| files.get(fd)).any(|open| {
-                    inside(&open.file.inode())
-                })
+                || files
+                    .numbers()
+                    .into_iter()
+                    .filter_map(|fd| files.get(fd))
+                    .any(|open| inside(&open.file.inode()))
         })
 }
 

@@ -41,11 +41,8 @@ pub(super) const LARGEFILE: u32 = 0o100_000;
 /// `O_TMPFILE` without the `O_DIRECTORY` in it.
 const TMPFILE: u32 = 0o20_000_000;
 /// Flags that are not kept.
-const ONLY_AT_OPEN: u32 = linux::O_CREAT
-    | linux::O_EXCL
-    | linux::O_NOCTTY
-    | linux::O_TRUNC
-    | linux::O_CLOEXEC;
+const ONLY_AT_OPEN: u32 =
+    linux::O_CREAT | linux::O_EXCL | linux::O_NOCTTY | linux::O_TRUNC | linux::O_CLOEXEC;
 /// What `openat2` knows of `resolve`.
 const RESOLVE: u64 = 0x3f;
 
@@ -109,8 +106,7 @@ pub(super) fn openat2(cx: &Cx) -> Answer {
     }
     let both = u64::from(linux::RESOLVE_BENEATH | linux::RESOLVE_IN_ROOT);
     let makes = how.flags & u64::from(linux::O_CREAT | TMPFILE) != 0;
-    let path_flags =
-        linux::O_PATH | linux::O_DIRECTORY | linux::O_NOFOLLOW | linux::O_CLOEXEC;
+    let path_flags = linux::O_PATH | linux::O_DIRECTORY | linux::O_NOFOLLOW | linux::O_CLOEXEC;
     let path_only = how.flags & u64::from(linux::O_PATH) != 0;
     if how.flags & !u64::from(KNOWN) != 0
         || how.resolve & !RESOLVE != 0
@@ -148,9 +144,7 @@ pub fn open_path(cx: &Cx, fd: i32, path: Vec<u8>, how: How) -> Result<Rc<Open>, 
         if flags & linux::O_DIRECTORY == 0 || access == linux::O_RDONLY {
             return Err(Errno::EINVAL.into());
         }
-    } else if flags & (linux::O_CREAT | linux::O_DIRECTORY)
-        == linux::O_CREAT | linux::O_DIRECTORY
-    {
+    } else if flags & (linux::O_CREAT | linux::O_DIRECTORY) == linux::O_CREAT | linux::O_DIRECTORY {
         return Err(Errno::EINVAL.into());
     }
     if path.is_empty() {
@@ -233,12 +227,7 @@ fn create(
 }
 
 /// `O_TMPFILE`: a regular file without a name.
-fn temporary(
-    cx: &Cx,
-    found: Found,
-    who: &Credentials,
-    mode: u32,
-) -> Result<Rc<Inode>, Errno> {
+fn temporary(cx: &Cx, found: Found, who: &Credentials, mode: u32) -> Result<Rc<Inode>, Errno> {
     let directory = found.existing()?;
     if !directory.is_directory() {
         return Err(Errno::ENOTDIR);

@@ -110,9 +110,9 @@ pub fn of_open(open: &Open, root: &Rc<Inode>) -> Vec<u8> {
 
 /// The path of a file that was found as `name` in `parent`: where it is now, or marked.
 fn of_file(inode: &Rc<Inode>, parent: &Rc<Inode>, name: &Name, root: &Rc<Inode>) -> Vec<u8> {
-    let present = parent.directory().is_none_or(|entries| {
-        entries.find(name).is_some_and(|there| Rc::ptr_eq(&there, inode))
-    });
+    let present = parent
+        .directory()
+        .is_none_or(|entries| entries.find(name).is_some_and(|there| Rc::ptr_eq(&there, inode)));
     if present {
         return joined(parent, name, root);
     }

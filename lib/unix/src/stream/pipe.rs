@@ -207,7 +207,7 @@ impl File for End {
         events
     }
 
-    fn watch(&self, _interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+    fn watch(&self, _cx: &Cx, _interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
         if self.reads {
             visit(&self.pipe.can_read);
         }

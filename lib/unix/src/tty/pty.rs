@@ -187,7 +187,7 @@ impl File for Master {
         events
     }
 
-    fn watch(&self, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+    fn watch(&self, _cx: &Cx, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
         if let Some(link) = &self.tty.link {
             visit(&link.can_read);
             if interest.intersects(Events::WRITABLE) {

@@ -392,7 +392,7 @@ impl File for TtyFile {
         events
     }
 
-    fn watch(&self, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+    fn watch(&self, _cx: &Cx, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
         visit(&self.tty.can_read);
         if interest.intersects(Events::WRITABLE) {
             visit(&self.tty.can_write);

@@ -89,8 +89,8 @@ pub(super) fn list(pid: u32, tid: u32, position: u64) -> Option<Item> {
 /// Hundredths of a second that all threads have run, as far as the machine counts.
 pub(super) fn busy_ticks(cx: &Cx) -> u64 {
     let threads: Vec<_> = cx.unix.processes.by_tid.borrow().values().cloned().collect();
-    threads.iter().map(|one| cx.unix.machine.user_time_ns(one.machine.get())).sum::<u64>()
-        / 10_000_000
+    let used = |thread: &Rc<_>| crate::time::of_thread(cx.unix, thread).total_ns();
+    threads.iter().map(used).sum::<u64>() / 10_000_000
 }
 
 /// Bytes of the process's memory; what cannot be read is left out.
@@ -187,7 +187,8 @@ fn limits(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
         u64::MAX => String::from("unlimited"),
         limit => format!("{limit}"),
     };
-    let mut text = format!("{:<25} {:<20} {:<20} {:<10}\n", "Limit", "Soft Limit", "Hard Limit", "Units");
+    let mut text =
+        format!("{:<25} {:<20} {:<20} {:<10}\n", "Limit", "Soft Limit", "Hard Limit", "Units");
     for (name, unit, which) in LIMITS {
         let Some((soft, hard)) = limits.get(which as usize).copied() else { continue };
         let _ = writeln!(text, "{name:<25} {:<20} {:<20} {unit:<10}", value(soft), value(hard));
