@@ -149,6 +149,7 @@ fn connections_are_made_and_accepted() {
     world.ok(first, __NR_connect, &[third, name, len]);
     world.refused(first, __NR_connect, &[fourth, name, len], Errno::EAGAIN);
     world.ok(first, __NR_close, &[listener]);
+    world.ok(&child, __NR_close, &[listener]);
     // Who waited to be accepted learns that nobody will.
     world.refused(first, __NR_read, &[third, text, 1], Errno::ECONNRESET);
 }

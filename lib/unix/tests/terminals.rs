@@ -12,7 +12,6 @@ use unix::thread::Thread;
 
 /// The console, opened by process 1, whose controlling terminal it becomes.
 fn console(world: &World) -> u64 {
-    world.ok(&world.first, __NR_setsid, &[]);
     let name = world.text(&world.first, "/dev/console");
     let fd = world.ok(&world.first, __NR_open, &[name, O_RDWR.into(), 0]);
     world.console();
@@ -144,40 +143,89 @@ fn output_is_processed_and_stopped() {
     assert_eq!(world.console(), "one\n\ttwo\n");
 }
 
+/// A shell in a session of its own with the console for its terminal, and a job of it in
+/// a group of its own. (Groups whose parent is process 1 count as orphaned.)
+fn shell(world: &World) -> (Rc<Thread>, Rc<Thread>, u64) {
+    let name = world.text(&world.first, "/dev/console");
+    world.scratch(&world.first, 16);
+    let shell = world.fork(&world.first);
+    world.ok(&shell, __NR_setsid, &[]);
+    let fd = world.ok(&shell, __NR_open, &[name, O_RDWR.into(), 0]);
+    let job = world.fork(&shell);
+    let pid = u64::from(job.process().pid);
+    world.ok(&shell, __NR_setpgid, &[pid, pid]);
+    (shell, job, fd)
+}
+
+/// Puts a group into the foreground.
+fn put_forward(world: &World, shell: &Rc<Thread>, fd: u64, group: &Rc<Thread>) {
+    let at = world.put(shell, &group.process().pid.to_le_bytes());
+    world.ok(shell, __NR_ioctl, &[fd, TIOCSPGRP.into(), at]);
+}
+
 #[test]
 fn keys_signal_the_foreground() {
     let world = World::new();
-    let fd = console(&world);
-    let child = world.fork(&world.first);
-    let pid = u64::from(child.process().pid);
-    world.ok(&world.first, __NR_setpgid, &[pid, pid]);
-    let group = world.put(&world.first, &(pid as u32).to_le_bytes());
-    world.ok(&world.first, __NR_ioctl, &[fd, TIOCSPGRP.into(), group]);
-    world.waits(&child, __NR_read, &[fd, group + 16, 16]);
+    let (shell, job, fd) = shell(&world);
+    put_forward(&world, &shell, fd, &job);
+    let to = world.scratch(&job, 16);
+    world.waits(&job, __NR_read, &[fd, to, 16]);
     world.type_in(b"half a line\x03");
-    assert_eq!(child.process().ended.get(), Some(SIGINT));
+    assert_eq!(job.process().ended.get(), Some(SIGINT));
     assert_eq!(world.console(), "half a line^C");
-    world.refused(&world.first, __NR_ioctl, &[fd, TIOCSPGRP.into(), group + 16], Errno::ESRCH);
+    assert_eq!(shell.process().ended.get(), None);
+}
+
+#[test]
+fn a_job_is_stopped_and_goes_on() {
+    let world = World::new();
+    let (shell, job, fd) = shell(&world);
+    put_forward(&world, &shell, fd, &job);
+    let to = world.scratch(&job, 16);
+    world.waits(&job, __NR_read, &[fd, to, 16]);
+    world.type_in(b"\x1a");
+    assert_eq!(world.next_event(&job), None);
+    assert_eq!(job.process().signals.stopped.get(), Some(SIGTSTP));
+    assert_eq!(world.console(), "^Z");
+    let status = world.scratch(&shell, 4);
+    let pid = world.ok(&shell, __NR_wait4, &[u64::MAX, status, WUNTRACED.into(), 0]);
+    assert_eq!(pid, u64::from(job.process().pid));
+    world.ok(&shell, __NR_kill, &[pid, SIGCONT.into()]);
+    world.type_in(b"line\n");
+    assert_eq!(world.next_reply(&job), Some(5));
 }
 
 #[test]
 fn the_background_is_stopped() {
     let world = World::new();
-    let fd = console(&world);
-    // A shell in a session of its own, and its job.
-    let child = world.fork(&world.first);
-    let pid = u64::from(child.process().pid);
-    world.ok(&world.first, __NR_setpgid, &[pid, pid]);
-    let to = world.scratch(&world.first, 64);
-    assert_eq!(world.call(&child, __NR_read, &[fd, to, 64]), None);
-    assert_eq!(child.process().signals.stopped.get(), Some(SIGTTIN));
+    let (shell, job, fd) = shell(&world);
+    let to = world.scratch(&job, 64);
+    assert_eq!(world.call(&job, __NR_read, &[fd, to, 64]), None);
+    assert_eq!(job.process().signals.stopped.get(), Some(SIGTTIN));
     // It gets the terminal and goes on: the read starts again.
-    let group = world.put(&world.first, &(pid as u32).to_le_bytes());
-    world.ok(&world.first, __NR_ioctl, &[fd, TIOCSPGRP.into(), group]);
-    world.ok(&world.first, __NR_kill, &[pid, SIGCONT.into()]);
+    put_forward(&world, &shell, fd, &job);
+    let pid = u64::from(job.process().pid);
+    world.ok(&shell, __NR_kill, &[pid, SIGCONT.into()]);
     world.type_in(b"line\n");
-    assert_eq!(world.next_reply(&child), Some(5));
-    assert_eq!(child.process().signals.stopped.get(), None);
+    assert_eq!(world.next_reply(&job), Some(5));
+    assert_eq!(job.process().signals.stopped.get(), None);
+    // The shell is in the background now: it may not change the terminal without being stopped.
+    let at = world.put(&shell, &shell.process().pid.to_le_bytes());
+    assert_eq!(
+        world.call(&shell, __NR_ioctl, &[fd, TIOCSPGRP.into(), at]),
+        Some(Errno::EIO.result())
+    );
+}
+
+#[test]
+fn a_session_ends_with_its_leader() {
+    let world = World::new();
+    let (shell, job, fd) = shell(&world);
+    put_forward(&world, &shell, fd, &job);
+    let to = world.scratch(&job, 16);
+    world.waits(&job, __NR_read, &[fd, to, 16]);
+    assert_eq!(world.call(&shell, __NR_exit_group, &[0]), None);
+    assert_eq!(job.process().ended.get(), Some(SIGHUP));
 }
 
 #[test]
