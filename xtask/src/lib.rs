@@ -10,6 +10,7 @@ pub mod debug;
 pub mod image;
 pub mod iso;
 pub mod lint;
+pub mod linux;
 pub mod machine;
 pub mod session;
 pub mod system;

@@ -14,6 +14,7 @@ use linux_raw_sys::general as linux;
 
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::errno::Errno;
+use crate::fs::open::{How, open_path, open_program};
 use crate::mm::AddressSpace;
 use crate::mm::space::Layout;
 use crate::process::Credentials;
@@ -154,8 +155,23 @@ pub fn start_first(
         format!("{what} {name}: {why} (error {})", errno.0)
     };
     let thread = crate::process::first(unix).map_err(|e| failed("no process for", e))?;
+    open_console(unix, &thread);
     start(unix, &thread, path, arguments, environment).map_err(|e| failed("cannot run", e))?;
     Ok(thread)
+}
+
+/// Gives process 1 the console as its first three descriptors.
+fn open_console(unix: &Unix, thread: &Rc<Thread>) {
+    let process = thread.process();
+    let cx = Cx { unix, thread, process: &process };
+    let how = How { flags: u64::from(linux::O_RDWR | linux::O_NOCTTY), mode: 0, resolve: 0 };
+    let Ok(open) = open_path(&cx, linux::AT_FDCWD, b"/dev/console".to_vec(), how) else {
+        unix.machine.log("unix: process 1 has no console: /dev/console cannot be opened");
+        return;
+    };
+    for _ in 0..3 {
+        let _ = cx.add_file(open.clone(), false);
+    }
 }
 
 /// Finds the ELF file that a path leads to, over scripts, and changes over to it.
@@ -273,9 +289,4 @@ fn fill(
     let stack = stack::fill(cx.unix, space, &facts, who, name, strings, &mut layout)?;
     space.layout.set(layout);
     Ok((entry, stack))
-}
-
-/// Opens a program; until the file systems can.
-fn open_program(_: &Cx, _: i32, _: Vec<u8>, _: u32) -> Result<Rc<crate::file::Open>, Errno> {
-    Err(Errno::ENOENT)
 }

@@ -252,8 +252,15 @@ impl Regular {
         }
         drop(chunks);
         self.pages.set(self.pages.get() - frames.len() as u64);
-        if !self.mappers.borrow().is_empty() {
+        let mappers = self.mappers();
+        if !mappers.is_empty() {
             unix.machine.revoke(&frames, Access::all());
+            frames.sort_unstable();
+            // What is cut off takes its private copies along, a hole does not.
+            let only = (end != u64::MAX).then_some(&frames[..]);
+            for mapper in mappers {
+                mapper.forget_file(unix, self, first..end, only);
+            }
         }
         for frame in frames {
             fs.release(frame);

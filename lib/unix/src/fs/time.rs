@@ -17,7 +17,7 @@ impl Time {
     /// Now.
     #[must_use]
     pub fn now(unix: &Unix) -> Self {
-        let now = unix.machine.boot_time_ns().wrapping_add(unix.machine.now_ns());
+        let now = crate::time::real_time_ns(unix);
         Self { seconds: (now / NANOSECONDS) as i64, nanoseconds: (now % NANOSECONDS) as u32 }
     }
 }

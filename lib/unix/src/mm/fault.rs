@@ -17,7 +17,7 @@ use crate::thread::Thread;
 use crate::unix::Unix;
 
 /// Most pages of memory touched in order that one fault makes present.
-const AHEAD_MAX: u64 = 8;
+const AHEAD_MAX: u64 = WINDOW;
 /// Pages that one fault maps: an aligned window of this many.
 const WINDOW: u64 = 16;
 
@@ -199,8 +199,10 @@ impl AddressSpace {
         }
         let ahead = (self.ahead.get() * 2).min(AHEAD_MAX);
         self.ahead.set(ahead);
+        let window_end = (at & !(WINDOW * PAGE - 1)) + WINDOW * PAGE;
+        let end = area.end.min(window_end).min(at + ahead * PAGE);
         let mut last = at;
-        while last + PAGE < area.end && last + PAGE < at + ahead * PAGE {
+        while last + PAGE < end {
             let next = last + PAGE;
             if self.pages.borrow().get(next).is_some()
                 || unix.memory.available() < super::shared::RESERVE * 16

@@ -3,6 +3,7 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
+use core::ops::Range;
 
 use super::area::{Area, AreaFlags, Areas, Backing};
 use super::pages::{Page, PageMap};
@@ -11,6 +12,7 @@ use super::{PAGE, USER_END};
 use crate::errno::Errno;
 use crate::exec::image::Running;
 use crate::fs::inode::Inode;
+use crate::fs::regular::Regular;
 use crate::machine::{Access, SpaceId};
 use crate::memory::FrameId;
 use crate::unix::Unix;
@@ -228,6 +230,41 @@ impl AddressSpace {
         });
         if !frames.is_empty() {
             unix.machine.revoke(&frames, if all { Access::all() } else { Access::WRITE });
+        }
+    }
+
+    /// Pages of a file are gone: mappings of them are forgotten, private copies too; or only
+    /// those that still have one of the frames `only` (sorted).
+    pub fn forget_file(
+        &self,
+        unix: &Unix,
+        file: &Regular,
+        pages: Range<u64>,
+        only: Option<&[FrameId]>,
+    ) {
+        let areas = self.areas();
+        for area in &areas {
+            let Backing::File { inode, .. } = &area.backing else { continue };
+            if !inode.regular().is_some_and(|regular| core::ptr::eq(regular, file)) {
+                continue;
+            }
+            let first = area.offset / PAGE;
+            let at = |page: u64| {
+                let offset = page.saturating_sub(first).saturating_mul(PAGE);
+                area.start.saturating_add(offset).min(area.end)
+            };
+            let (start, end) = (at(pages.start), at(pages.end));
+            let Some(only) = only else {
+                self.drop_pages(unix, start, end);
+                continue;
+            };
+            let mut gone = Vec::new();
+            self.pages.borrow().for_each(start, end, |address, page| {
+                if only.binary_search(&page.frame()).is_ok() {
+                    gone.push(address);
+                }
+            });
+            gone.iter().for_each(|address| self.drop_pages(unix, *address, address + PAGE));
         }
     }
 

@@ -371,19 +371,33 @@ pub(super) struct Times {
 
 /// The times of a process, or of a thread.
 fn times(cx: &Cx, subject: &Subject) -> Times {
-    let threads = subject.process.threads.borrow().clone();
-    let user: u64 = threads.iter().map(|one| cx.unix.machine.user_time_ns(one.machine.get())).sum();
-    Times { user: user / 10_000_000, system: 0, children_user: 0, children_system: 0, start: 0 }
+    const TICK_NS: u64 = 10_000_000;
+    let process = &subject.process;
+    let own = match &subject.thread {
+        Some(thread) if subject.tid != process.pid => crate::time::of_thread(cx.unix, thread),
+        _ => process.times.own(cx.unix, process),
+    };
+    let children = process.times.children();
+    Times {
+        user: own.user_ns / TICK_NS,
+        system: own.system_ns / TICK_NS,
+        children_user: children.user_ns / TICK_NS,
+        children_system: children.system_ns / TICK_NS,
+        start: process.times.start_ns / TICK_NS,
+    }
 }
 
 /// Signals of a thread: blocked, pending, ignored, caught.
 fn signals(subject: &Subject) -> [u64; 4] {
-    let _ = subject;
-    [0; 4]
+    let (caught, ignored) = subject.process.actions.borrow().caught_and_ignored();
+    let (blocked, pending) = subject
+        .thread
+        .as_ref()
+        .map_or((0, 0), |thread| (thread.signals.blocked.get(), thread.signals.pending.set()));
+    [blocked, pending, ignored, caught]
 }
 
 /// Signals sent to a process and not yet taken.
 fn shared_pending(process: &Process) -> u64 {
-    let _ = process;
-    0
+    process.signals.pending.set()
 }

@@ -89,8 +89,8 @@ pub(super) fn list(pid: u32, tid: u32, position: u64) -> Option<Item> {
 /// Hundredths of a second that all threads have run, as far as the machine counts.
 pub(super) fn busy_ticks(cx: &Cx) -> u64 {
     let threads: Vec<_> = cx.unix.processes.by_tid.borrow().values().cloned().collect();
-    threads.iter().map(|one| cx.unix.machine.user_time_ns(one.machine.get())).sum::<u64>()
-        / 10_000_000
+    let used = |thread: &Rc<_>| crate::time::of_thread(cx.unix, thread).total_ns();
+    threads.iter().map(used).sum::<u64>() / 10_000_000
 }
 
 /// Bytes of the process's memory; what cannot be read is left out.

@@ -12,6 +12,7 @@ use super::{Fixed, What};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::memory::PAGE;
+use crate::process::system::{RELEASE, VERSION};
 
 const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
     Fixed { name, mode: 0o444, what: What::Text(make) }
@@ -58,19 +59,19 @@ const FS: &[Fixed] = &[
 
 const KERNEL: &[Fixed] = &[
     text("cap_last_cap", |_| b"40\n".to_vec()),
-    text("hostname", |_| names().hostname),
+    Fixed { name: "hostname", mode: 0o644, what: What::Setting(hostname, set_hostname) },
     text("ngroups_max", |_| b"65536\n".to_vec()),
-    text("osrelease", |_| names().release),
+    text("osrelease", |_| with_line_feed(RELEASE.as_bytes())),
     text("ostype", |_| b"Linux\n".to_vec()),
     text("overflowuid", |_| b"65534\n".to_vec()),
     text("pid_max", |_| b"32768\n".to_vec()),
     directory("random", RANDOM),
     text("threads-max", |_| b"32768\n".to_vec()),
-    text("version", |_| names().version),
+    text("version", |_| with_line_feed(VERSION.as_bytes())),
 ];
 
 const RANDOM: &[Fixed] = &[
-    text("boot_id", |_| names().boot_id),
+    text("boot_id", boot_id),
     text("entropy_avail", |_| b"256\n".to_vec()),
     text("poolsize", |_| b"256\n".to_vec()),
     text("uuid", uuid),
@@ -102,20 +103,32 @@ fn ignore(_: &Cx, _: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-struct Names {
-    hostname: Vec<u8>,
-    release: Vec<u8>,
-    version: Vec<u8>,
-    boot_id: Vec<u8>,
+fn hostname(cx: &Cx) -> Vec<u8> {
+    with_line_feed(&cx.unix.processes.names.host.borrow())
 }
 
-fn names() -> Names {
-    Names {
-        hostname: b"baton\n".to_vec(),
-        release: b"6.1.0\n".to_vec(),
-        version: b"#1\n".to_vec(),
-        boot_id: Vec::new(),
+fn with_line_feed(text: &[u8]) -> Vec<u8> {
+    [text, b"\n"].concat()
+}
+
+fn set_hostname(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    if !super::super::permission::is_privileged(&cx.process.credentials.borrow()) {
+        return Err(Errno::EPERM);
     }
+    let name = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let len = name.len().min(64);
+    *cx.unix.processes.names.host.borrow_mut() = name[..len].to_vec();
+    Ok(())
+}
+
+/// A number that is the same until the next start.
+fn boot_id(cx: &Cx) -> Vec<u8> {
+    let boot = cx.unix.machine.boot_time_ns();
+    let mixed = boot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&boot.to_be_bytes());
+    bytes[8..].copy_from_slice(&mixed.to_be_bytes());
+    uuid_text(bytes)
 }
 
 fn cpuinfo(_: &Cx) -> Vec<u8> {
@@ -156,9 +169,9 @@ fn uptime(cx: &Cx) -> Vec<u8> {
 
 /// Processes, and threads that have something to do.
 fn loadavg(cx: &Cx) -> Vec<u8> {
-    let threads = cx.unix.processes.by_tid.borrow();
-    let last = threads.keys().next_back().copied().unwrap_or(0);
-    format!("0.00 0.00 0.00 1/{} {last}\n", threads.len()).into_bytes()
+    let threads = cx.unix.processes.by_tid.borrow().len();
+    let last = cx.unix.processes.last_id();
+    format!("0.00 0.00 0.00 1/{threads} {last}\n").into_bytes()
 }
 
 /// Bytes in files of all file systems in memory.
@@ -201,8 +214,7 @@ fn meminfo(cx: &Cx) -> Vec<u8> {
 
 fn stat(cx: &Cx) -> Vec<u8> {
     let boot = cx.unix.machine.boot_time_ns() / 1_000_000_000;
-    let threads = cx.unix.processes.by_tid.borrow();
-    let last = threads.keys().next_back().copied().unwrap_or(0);
+    let last = cx.unix.processes.last_id();
     let busy = super::process::busy_ticks(cx);
     let idle = centiseconds(cx).saturating_sub(busy);
     let times = format!("{busy} 0 0 {idle} 0 0 0 0 0 0");
@@ -220,12 +232,7 @@ fn vmstat(cx: &Cx) -> Vec<u8> {
 }
 
 fn version(_: &Cx) -> Vec<u8> {
-    let names = names();
-    let mut text = b"Linux version ".to_vec();
-    text.extend_from_slice(names.release.trim_ascii());
-    text.extend_from_slice(b" (baton) ");
-    text.extend_from_slice(&names.version);
-    text
+    format!("Linux version {RELEASE} (baton) {VERSION}\n").into_bytes()
 }
 
 fn uuid(cx: &Cx) -> Vec<u8> {
