@@ -380,7 +380,7 @@ fn unshare(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     if flags & u64::from(l::CLONE_FILES) != 0 {
-        super::replace::own_files(cx.unix, cx.process);
+        super::program::own_files(cx.unix, cx.process);
     }
     if flags & u64::from(l::CLONE_FS) != 0 {
         let own = (**cx.process.place.borrow()).clone();

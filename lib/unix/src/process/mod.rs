@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `table` | all processes and threads, their ids |
 //! | `birth` | process 1, clone, fork, vfork |
-//! | `replace` | what exec changes in a process |
+//! | `program` | what exec changes in a process |
 //! | `end` | exit, the end of threads and processes, orphans |
 //! | `wait` | changes of state told to parents |
 //! | `groups` | process groups and sessions |
@@ -29,7 +29,7 @@ pub mod end;
 pub mod groups;
 pub mod identity;
 pub mod limits;
-pub mod replace;
+pub mod program;
 pub mod schedule;
 pub mod system;
 pub mod table;
@@ -40,7 +40,6 @@ pub use birth::first;
 pub use end::{end_by_signal, end_process, end_thread, release_vfork};
 pub use groups::is_orphaned;
 pub use identity::Credentials;
-pub use replace::replace_program;
 pub use table::Processes;
 pub use wait::{report_continued, report_stopped};
 
