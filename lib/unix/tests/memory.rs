@@ -469,7 +469,7 @@ fn the_greediest_process_dies_when_memory_is_used_up() {
     let (hog, modest) = (world.fork(&world.first), world.fork(&world.first));
     let noreserve = PRIVATE | u64::from(l::MAP_NORESERVE);
     let at = world.ok(&hog, l::__NR_mmap, &[0, 1 << 24, RW, noreserve, NONE, 0]);
-    for page in 0..400 {
+    for page in 0..800 {
         world.unix.page_fault(&hog, at + page * PAGE * 5, Access::WRITE);
         world.collect();
         assert_eq!(world.next_event(&hog), Some(Reply::Mapped));
