@@ -158,7 +158,7 @@ static void leader(void)
     pid_t job = fork();
     if (job == 0) {
         setpgid(0, 0);
-        signal(SIGINT, SIG_DFL);
+        signal(SIGINT, SIG_DFL), signal(SIGQUIT, SIG_DFL);
         read(slave, buffer, 1); // from the background: SIGTTIN
         pause();
         _exit(1);
@@ -175,6 +175,7 @@ static void leader(void)
     waitpid(job, &status, WUNTRACED);
     printf("job stopped by %s\n", sigabbrev_np(WSTOPSIG(status)));
     kill(job, SIGCONT);
+    usleep(50000);
     type("\034");
     ended("job", job);
     signal(SIGTTOU, SIG_IGN);

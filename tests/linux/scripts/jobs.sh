@@ -35,13 +35,14 @@ wait $! 2>/dev/null
 echo "stopped, continued, ended $?"
 sh -c 'kill -STOP $$; echo continued' &
 sleep 0.3
-kill -CONT %1
+kill -CONT $!
 wait
 set +m
 timeout 0.2 sleep 10
 echo "timeout $?"
 nohup echo no hangup 2>/dev/null
 (trap '' TERM; sleep 0.3) &
+sleep 0.1
 kill $!
 wait $!
 echo "ignored $?"
