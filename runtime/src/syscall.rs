@@ -258,3 +258,17 @@ pub unsafe fn timed_ipc(to: u64, from: u64, timeouts: u64, utcb: u64, tag: u64) 
     }
     (m0, before, after)
 }
+
+/// Baton's ThreadState: thread, control (`abi::syscall::state`), room for the vector
+/// state; words in the UTCB. Returns success.
+#[must_use]
+pub fn thread_state(thread: u64, control: u64, vector: &mut [u8]) -> bool {
+    let (buffer, room) = (vector.as_mut_ptr() as u64, vector.len());
+    let wants = control & (abi::syscall::state::READ_VECTOR | abi::syscall::state::WRITE_VECTOR);
+    if wants != 0 && room < 2688 {
+        return false;
+    }
+    // SAFETY: concerns the registers of another thread; the kernel writes at most 2,688
+    // bytes of vector state, for which there is room.
+    unsafe { plain::<{ stub::THREAD_STATE }>([thread, control, buffer, 0, 0]).0 == 1 }
+}

@@ -31,6 +31,9 @@ impl Root {
             op::EXIT => self.exit(slot, msg.mr[0]),
             op::LOG => self.log(slot, msg),
             op::ARGUMENTS => Some(client::text_message(proto::OK, self.task(slot)?.spec.args())),
+            op::MODULE => {
+                outcome(self.modules.map(Name::from_words(msg.mr[0], msg.mr[1]), msg.mr[2]))
+            }
             op::TASK_IMAGE if self.pager == Some(slot) => {
                 outcome(self.task_image(ThreadId(msg.mr[0])))
             }

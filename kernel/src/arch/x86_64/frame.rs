@@ -7,7 +7,7 @@ use core::mem::size_of;
 
 use abi::layout::USER_END;
 use abi::protocol;
-use abi::syscall::USER_FLAGS_MASK;
+use abi::syscall::{FOREIGN_FLAGS_MASK, USER_FLAGS, USER_FLAGS_MASK};
 
 /// Vector number of a frame built by the system-call entry (no hardware vector).
 pub const VECTOR_CALL: u64 = 0x100;
@@ -40,6 +40,48 @@ pub struct TrapFrame {
     pub sp: Cell<u64>,
     pub ss: Cell<u64>,
 }
+
+impl TrapFrame {
+    /// The registers of a thread that has not run yet: zero, but for what user mode needs.
+    pub fn reset(&self) {
+        for register in [
+            &self.r15,
+            &self.r14,
+            &self.r13,
+            &self.r12,
+            &self.rbp,
+            &self.rbx,
+            &self.r11,
+            &self.r10,
+            &self.r9,
+            &self.r8,
+            &self.rax,
+            &self.rcx,
+            &self.rdx,
+            &self.rsi,
+            &self.rdi,
+            &self.error,
+            &self.ip,
+            &self.sp,
+        ] {
+            register.set(0);
+        }
+        self.vector.set(VECTOR_CALL);
+        self.cs.set(u64::from(USER_CS));
+        self.ss.set(u64::from(USER_SS));
+        self.flags.set(USER_FLAGS);
+    }
+
+    /// Sets all flags that a foreign program may have.
+    pub fn set_foreign_flags(&self, flags: u64) {
+        self.flags.set(flags & FOREIGN_FLAGS_MASK | USER_FLAGS);
+    }
+}
+
+/// User data segment with its privilege level (X.2 5.1).
+pub const USER_SS: u16 = 0x23;
+/// User code segment with its privilege level (X.2 5.1).
+pub const USER_CS: u16 = 0x2B;
 
 /// Size of a frame in bytes; a multiple of 16, so the stack below stays aligned.
 pub const FRAME_SIZE: usize = size_of::<TrapFrame>();

@@ -1,0 +1,170 @@
+//! The server's loop: an event, the library's work, answers; the last answer and the
+//! wait for the next event are one IPC.
+
+use alloc::rc::Rc;
+
+use abi::{IpcError, IpcErrorKind, MsgTag, ThreadId, Time, protocol};
+use runtime::{Msg, clock, ipc, utcb};
+use unix::Unix;
+use unix::machine::{Access, MachineThread, Reply};
+use unix::thread::Thread;
+
+use crate::machine::Baton;
+use crate::{alarm, console};
+
+/// The server and what it runs on.
+pub struct System {
+    pub unix: Unix,
+    pub machine: Rc<Baton>,
+}
+
+const CALL: MsgTag = MsgTag::protocol(protocol::SYSTEM_CALL, 0, 7, 0);
+/// The page-fault error code's and the exception's vectors (Intel SDM 3A, 6.15).
+const GENERAL_PROTECTION: u8 = 13;
+/// Error code of `int3` through a gate that is closed to users: vector 3 of the table.
+const BREAKPOINT_GATE: u64 = 3 << 3 | 2;
+
+/// Serves for ever.
+pub fn serve(system: &System) {
+    let mut direct = None;
+    loop {
+        let due = answers(system, direct.take());
+        let waits_from = clock::ticks();
+        let (from, msg) = next_event(system, due);
+        system.machine.tasks.charge(from, clock::ticks().wrapping_sub(waits_from));
+        direct = event(system, from, &msg).map(|value| (from, value));
+    }
+}
+
+/// Gives the last answer, if there is one, and waits for the next event.
+#[inline(always)]
+fn next_event(system: &System, due: Option<(MachineThread, Reply)>) -> (ThreadId, Msg) {
+    let mut result = match due {
+        None => ipc::wait(Time::NEVER),
+        Some((thread, reply)) => {
+            let to = ThreadId(thread.0);
+            let result = ipc::reply_wait(to, &message(system, to, &reply));
+            if result.is_err() {
+                not_taken(system, to, result.err());
+            }
+            result
+        }
+    };
+    loop {
+        match result {
+            Ok(event) => return event,
+            Err(_) => result = ipc::wait(Time::NEVER),
+        }
+    }
+}
+
+/// An answer did not arrive whole: if it was for want of kernel memory in the program's
+/// space, that gets more. The program goes on anyway: what is not mapped faults again.
+#[cold]
+fn not_taken(system: &System, to: ThreadId, error: Option<IpcError>) {
+    if error.is_some_and(|error| error.kind == IpcErrorKind::Overflow)
+        && !system.machine.tasks.feed(to)
+    {
+        system.machine.out_of_memory(to);
+    }
+}
+
+/// Handles an event; `Some`: the result of the sender's system call.
+#[inline(always)]
+fn event(system: &System, from: ThreadId, msg: &Msg) -> Option<u64> {
+    let Some(thread) = system.machine.tasks.thread(from) else {
+        helper(system, from, msg);
+        return None;
+    };
+    if msg.tag == CALL {
+        let [number, rdi, r10, rsi, rdx, r8, r9] = msg.mr;
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        return system.unix.system_call(&thread, number, [rdi, rsi, rdx, r10, r8, r9]);
+    }
+    fault(system, &thread, msg);
+    None
+}
+
+fn fault(system: &System, thread: &Rc<Thread>, msg: &Msg) {
+    match msg.tag.protocol_label() {
+        protocol::PAGE_FAULT => {
+            let access = Access::from_bits_truncate((msg.tag.label() & 7) as u8);
+            system.unix.page_fault(thread, msg.mr[0], access);
+        }
+        protocol::EXCEPTION => exception(system, thread),
+        // No ports for programs: as on Linux without ioperm.
+        protocol::IO_FAULT => system.unix.exception(thread, GENERAL_PROTECTION, 0),
+        _ => {}
+    }
+}
+
+fn exception(system: &System, thread: &Rc<Thread>) {
+    // All words above MR7 are in the UTCB.
+    let word = |index: usize| utcb::mr(index + 1);
+    let (vector, error) =
+        (word(protocol::exception::VECTOR) as u8, word(protocol::exception::ERROR));
+    if (vector, error & !4) == (GENERAL_PROTECTION, BREAKPOINT_GATE) {
+        system.unix.exception(thread, 3, 0);
+    } else {
+        system.unix.exception(thread, vector, error);
+    }
+}
+
+fn helper(system: &System, from: ThreadId, msg: &Msg) {
+    if system.machine.alarm.is(from) && msg.label() == alarm::LABEL {
+        system.machine.alarm.called();
+        system.unix.alarm();
+    } else if system.machine.console.is(from) && msg.label() == console::LABEL {
+        let mut text = [0; proto::console::WORD_BYTES];
+        let len = runtime::root::message_text(msg, &mut text);
+        system.unix.console_input(&text[..len]);
+    }
+}
+
+/// Gives all answers that are due but the last, which goes with the next wait. `direct`
+/// is one already known; it is that last one.
+#[inline(always)]
+fn answers(system: &System, direct: Option<(ThreadId, u64)>) -> Option<(MachineThread, Reply)> {
+    let direct = direct.map(|(to, value)| (MachineThread(to.0), Reply::Result(value)));
+    let others = queued_answers(system, direct.is_some());
+    direct.or(others)
+}
+
+/// Gives the answers that others have become due; the last of them is returned unless
+/// `all` of them are to be given.
+fn queued_answers(system: &System, all: bool) -> Option<(MachineThread, Reply)> {
+    let mut last: Option<(MachineThread, Reply)> = None;
+    while let Some(due) = system.unix.next_reply() {
+        if let Some(earlier) = last.replace(due) {
+            give(system, earlier);
+        }
+    }
+    if all {
+        if let Some(reply) = last.take() {
+            give(system, reply);
+        }
+    }
+    last
+}
+
+/// Gives an answer without waiting for anything.
+fn give(system: &System, (thread, reply): (MachineThread, Reply)) {
+    let to = ThreadId(thread.0);
+    if let Err(error) = ipc::send_within(to, &message(system, to, &reply), Time::ZERO) {
+        not_taken(system, to, Some(error));
+    }
+}
+
+/// The message of an answer, with the mappings that wait for it. It must be sent before
+/// any other: words beyond MR7 lie in the UTCB.
+#[inline(always)]
+fn message(system: &System, to: ThreadId, reply: &Reply) -> Msg {
+    let msg = match reply {
+        Reply::Result(value) => Msg::new(0).word(*value),
+        Reply::Mapped | Reply::Resume => Msg::new(0),
+    };
+    match system.machine.pages.take(to) {
+        None => msg,
+        Some(items) => items.iter().fold(msg, |msg, item| msg.map(*item)),
+    }
+}
