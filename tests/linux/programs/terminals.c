@@ -26,9 +26,11 @@ static void show(const char *what, ssize_t bytes)
     puts("]");
 }
 
+// Types, and waits until the line discipline has seen it.
 static void type(const char *text)
 {
     write(master, text, strlen(text));
+    usleep(20000);
 }
 
 static void from_slave(const char *what)

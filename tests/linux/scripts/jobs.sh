@@ -1,4 +1,5 @@
 # Jobs: background, wait, signals to jobs, job control without a terminal.
+exec 2>/dev/null # what a shell says of its jobs depends on who comes first
 sleep 0.2 &
 first=$!
 (exit 3) &
