@@ -53,10 +53,10 @@ pub(super) fn sendfile(cx: &Cx) -> Answer {
         _ if !from.file.has_position() => return Err(Errno::ESPIPE.into()),
         address => offset(cx, address)?,
     };
-    if !from.file.inode().is_regular() || to.flags.get() & linux::O_APPEND != 0 {
+    let count = cx.arg(3).min(TRANSFER_MAX);
+    if to.flags.get() & linux::O_APPEND != 0 || count > 0 && !from.file.inode().is_regular() {
         return Err(Errno::EINVAL.into());
     }
-    let count = cx.arg(3).min(TRANSFER_MAX);
     let to_start = to.position.get();
     let mut done = cx.progress();
     while done < count {
