@@ -268,10 +268,10 @@ fn remove_directory(cx: &Cx, fd: i32, address: u64) -> Answer {
     if !inode.is_directory() {
         return Err(Errno::ENOTDIR.into());
     }
-    let entries = inode.directory().ok_or(Errno::EPERM)?;
-    if entries.covered().is_some() {
+    if super::mounts::covered(inode).is_some() {
         return Err(Errno::EBUSY.into());
     }
+    let entries = inode.directory().ok_or(Errno::EPERM)?;
     if !entries.is_empty() {
         return Err(Errno::ENOTEMPTY.into());
     }

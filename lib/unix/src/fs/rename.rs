@@ -126,7 +126,7 @@ fn check_rights(
             permission::check(inode, who, permission::WRITE)?;
         }
     }
-    let is_mounted = |inode: &Inode| inode.directory().is_some_and(|one| one.covered().is_some());
+    let is_mounted = |inode: &Inode| super::mounts::covered(inode).is_some();
     if is_mounted(source) || new.inode.as_ref().is_some_and(|target| is_mounted(target)) {
         return Err(Errno::EBUSY);
     }
