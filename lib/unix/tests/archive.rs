@@ -1,7 +1,7 @@
 //! The archive that the root is made of: good ones, and ones that are not.
 
 mod common;
-#[path = "common/program.rs"]
+#[path = "common/caller.rs"]
 mod program;
 
 use common::World;

@@ -4,7 +4,7 @@
 //! `UNIX_COMPARE_CALLS` and `UNIX_COMPARE_SEED` make a longer or another run.
 
 mod common;
-#[path = "common/program.rs"]
+#[path = "common/caller.rs"]
 mod program;
 
 use std::ffi::CString;

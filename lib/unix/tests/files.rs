@@ -1,7 +1,7 @@
 //! Files, directories and paths, as programs see them.
 
 mod common;
-#[path = "common/program.rs"]
+#[path = "common/caller.rs"]
 mod program;
 
 use common::World;

@@ -1,7 +1,7 @@
 //! Record locks and `flock`.
 
 mod common;
-#[path = "common/program.rs"]
+#[path = "common/caller.rs"]
 mod program;
 
 use common::World;

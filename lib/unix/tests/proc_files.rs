@@ -1,7 +1,7 @@
 //! `/proc` as programs see it.
 
 mod common;
-#[path = "common/program.rs"]
+#[path = "common/caller.rs"]
 mod program;
 
 use common::World;

@@ -1,217 +1,100 @@
-//! A process of the test world that works with files: its calls by name, with paths as
-//! text.
+//! ELF files and archives made for the tests.
 
 #![allow(dead_code)]
 
-use std::rc::Rc;
+/// A loadable segment: address, bytes in the file, bytes in memory, flags (1 execute,
+/// 2 write, 4 read).
+pub struct Load<'a>(pub u64, pub &'a [u8], pub u64, pub u32);
 
-use linux_raw_sys::general as linux;
-use unix::thread::Thread;
-
-use crate::common::World;
-
-/// Bytes of a program's buffer.
-pub const BUFFER: usize = 128 * 1024;
-
-/// A process and places in its memory.
-pub struct Program<'a> {
-    pub world: &'a World,
-    pub thread: Rc<Thread>,
-    paths: [u64; 2],
-    pub buffer: u64,
+/// What else an ELF file has.
+#[derive(Default)]
+pub struct Extra<'a> {
+    pub dynamic: bool,
+    pub interpreter: Option<&'a str>,
+    pub executable_stack: bool,
 }
 
-impl<'a> Program<'a> {
-    /// Makes the calls of `thread`.
-    pub fn new(world: &'a World, thread: &Rc<Thread>) -> Self {
-        let paths = [world.scratch(thread, 8192), world.scratch(thread, 8192)];
-        let buffer = world.scratch(thread, BUFFER);
-        Self { world, thread: thread.clone(), paths, buffer }
-    }
+const HEADER: usize = 64;
+const SEGMENT: usize = 56;
 
-    /// A child with its own memory.
-    pub fn fork(&self) -> Self {
-        let thread = self.world.fork(&self.thread);
-        Self { world: self.world, thread, paths: self.paths, buffer: self.buffer }
+fn segment(kind: u32, flags: u32, offset: u64, address: u64, len: u64, memory: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend(kind.to_le_bytes());
+    bytes.extend(flags.to_le_bytes());
+    for word in [offset, address, address, len, memory, 4096] {
+        bytes.extend(word.to_le_bytes());
     }
-
-    /// The result of a call that does not wait; negative is an error.
-    #[track_caller]
-    pub fn call(&self, number: u32, arguments: &[u64]) -> i64 {
-        self.world.now(&self.thread, number, arguments) as i64
-    }
-
-    /// Puts a path where it can be passed from.
-    pub fn path(&self, which: usize, path: &[u8]) -> u64 {
-        self.world.write(&self.thread, self.paths[which], path);
-        self.world.write(&self.thread, self.paths[which] + path.len() as u64, &[0]);
-        self.paths[which]
-    }
-
-    /// A call whose first argument is a path.
-    #[track_caller]
-    pub fn on(&self, number: u32, path: &str, rest: &[u64]) -> i64 {
-        let mut arguments = vec![self.path(0, path.as_bytes())];
-        arguments.extend_from_slice(rest);
-        self.call(number, &arguments)
-    }
-
-    /// A call on two paths.
-    #[track_caller]
-    pub fn on_two(&self, number: u32, first: &str, second: &str) -> i64 {
-        let paths = [self.path(0, first.as_bytes()), self.path(1, second.as_bytes())];
-        self.call(number, &paths)
-    }
-
-    #[track_caller]
-    pub fn open(&self, path: &str, flags: u32, mode: u32) -> i64 {
-        self.on(linux::__NR_open, path, &[flags.into(), mode.into()])
-    }
-
-    /// Opens what must be there (or can be made).
-    #[track_caller]
-    pub fn opened(&self, path: &str, flags: u32) -> u64 {
-        let fd = self.open(path, flags, 0o644);
-        assert!(fd >= 0, "open {path:?}: {fd}");
-        fd as u64
-    }
-
-    #[track_caller]
-    pub fn close(&self, fd: u64) {
-        assert_eq!(self.call(linux::__NR_close, &[fd]), 0);
-    }
-
-    #[track_caller]
-    pub fn write(&self, fd: u64, bytes: &[u8]) -> i64 {
-        self.world.write(&self.thread, self.buffer, bytes);
-        self.call(linux::__NR_write, &[fd, self.buffer, bytes.len() as u64])
-    }
-
-    #[track_caller]
-    pub fn read(&self, fd: u64, len: usize) -> Vec<u8> {
-        let read = self.call(linux::__NR_read, &[fd, self.buffer, len as u64]);
-        assert!(read >= 0, "read: {read}");
-        self.world.read(&self.thread, self.buffer, read as usize)
-    }
-
-    /// All of a file.
-    #[track_caller]
-    pub fn contents(&self, path: &str) -> Vec<u8> {
-        let fd = self.opened(path, linux::O_RDONLY);
-        let mut all = Vec::new();
-        loop {
-            let piece = self.read(fd, BUFFER);
-            if piece.is_empty() {
-                break;
-            }
-            all.extend(piece);
-        }
-        self.close(fd);
-        all
-    }
-
-    /// Makes a file with these contents.
-    #[track_caller]
-    pub fn make(&self, path: &str, contents: &[u8]) {
-        let fd = self.opened(path, linux::O_WRONLY | linux::O_CREAT | linux::O_TRUNC);
-        assert_eq!(self.write(fd, contents), contents.len() as i64);
-        self.close(fd);
-    }
-
-    #[track_caller]
-    pub fn mkdir(&self, path: &str) {
-        assert_eq!(self.on(linux::__NR_mkdir, path, &[0o755]), 0, "mkdir {path:?}");
-    }
-
-    /// Words of `struct stat`, or the error.
-    #[track_caller]
-    pub fn stat(&self, path: &str) -> Result<Stat, i64> {
-        match self.on(linux::__NR_lstat, path, &[self.buffer]) {
-            0 => Ok(Stat(self.world.read(&self.thread, self.buffer, 144))),
-            error => Err(error),
-        }
-    }
-
-    /// What a symbolic link says.
-    #[track_caller]
-    pub fn readlink(&self, path: &str) -> String {
-        let len = self.on(linux::__NR_readlink, path, &[self.buffer, 4096]);
-        assert!(len >= 0, "readlink {path:?}: {len}");
-        let text = self.world.read(&self.thread, self.buffer, len as usize);
-        String::from_utf8(text).unwrap()
-    }
-
-    /// The names in a directory, in their order.
-    #[track_caller]
-    pub fn names(&self, path: &str) -> Vec<String> {
-        let fd = self.opened(path, linux::O_RDONLY | linux::O_DIRECTORY);
-        let names = self.list(fd, 4096);
-        self.close(fd);
-        names.into_iter().filter(|name| name != "." && name != "..").collect()
-    }
-
-    /// The names that an open directory still has to give, read `size` bytes at a time.
-    #[track_caller]
-    pub fn list(&self, fd: u64, size: u64) -> Vec<String> {
-        let mut names = Vec::new();
-        loop {
-            let len = self.call(linux::__NR_getdents64, &[fd, self.buffer, size]);
-            assert!(len >= 0, "getdents64: {len}");
-            if len == 0 {
-                return names;
-            }
-            names.extend(entries(&self.world.read(&self.thread, self.buffer, len as usize)));
-        }
-    }
-
-    #[track_caller]
-    pub fn cwd(&self) -> String {
-        let len = self.call(linux::__NR_getcwd, &[self.buffer, 4096]);
-        assert!(len > 0, "getcwd: {len}");
-        let text = self.world.read(&self.thread, self.buffer, len as usize - 1);
-        String::from_utf8(text).unwrap()
-    }
-
-    /// Becomes user and group 1000.
-    pub fn lose_privileges(&self) {
-        assert_eq!(self.call(linux::__NR_setresgid, &[1000; 3]), 0);
-        assert_eq!(self.call(linux::__NR_setresuid, &[1000; 3]), 0);
-    }
+    bytes
 }
 
-/// The names in `getdents64`'s records.
-pub fn entries(mut bytes: &[u8]) -> Vec<String> {
-    let mut names = Vec::new();
-    while bytes.len() >= 19 {
-        let len = usize::from(u16::from_le_bytes([bytes[16], bytes[17]]));
-        let name = bytes[19..len].split(|byte| *byte == 0).next().unwrap();
-        names.push(String::from_utf8_lossy(name).into_owned());
-        bytes = &bytes[len..];
+/// An ELF file that begins at `entry`. Segments lie in the file at offsets that fit their
+/// addresses, the first one with the headers before it.
+pub fn elf(entry: u64, loads: &[Load], extra: &Extra) -> Vec<u8> {
+    let count = loads.len() + 1 + usize::from(extra.interpreter.is_some());
+    let mut body = vec![0; HEADER + SEGMENT * count];
+    let mut headers = Vec::new();
+    if let Some(path) = extra.interpreter {
+        let len = path.len() as u64 + 1;
+        headers.extend(segment(3, 4, body.len() as u64, body.len() as u64, len, len));
+        body.extend(path.as_bytes());
+        body.push(0);
     }
-    names
+    for Load(address, bytes, memory, flags) in loads {
+        while body.len() as u64 % 4096 != address % 4096 {
+            body.push(0);
+        }
+        let (offset, len) = (body.len() as u64, bytes.len() as u64);
+        headers.extend(segment(1, *flags, offset, *address, len, *memory));
+        body.extend(*bytes);
+    }
+    let stack = if extra.executable_stack { 7 } else { 6 };
+    headers.extend(segment(0x6474_e551, stack, 0, 0, 0, 0));
+    let mut header = b"\x7fELF\x02\x01\x01".to_vec();
+    header.resize(16, 0);
+    header.extend(if extra.dynamic { 3_u16 } else { 2 }.to_le_bytes());
+    header.extend(62_u16.to_le_bytes());
+    header.extend(1_u32.to_le_bytes());
+    header.extend(entry.to_le_bytes());
+    header.extend(64_u64.to_le_bytes());
+    header.extend([0; 12]);
+    for half in [64_u16, 56, count as u16, 64, 0, 0] {
+        header.extend(half.to_le_bytes());
+    }
+    body[..HEADER].copy_from_slice(&header);
+    body[HEADER..HEADER + headers.len()].copy_from_slice(&headers);
+    body
 }
 
-/// `struct stat` as bytes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stat(pub Vec<u8>);
+/// A file of an archive: path, mode, contents.
+pub struct Member<'a>(pub &'a str, pub u32, pub &'a [u8]);
 
-impl Stat {
-    fn word(&self, at: usize) -> u64 {
-        u64::from_le_bytes(self.0[at..at + 8].try_into().unwrap())
+/// A newc archive.
+pub fn archive(members: &[Member]) -> Vec<u8> {
+    let mut all = Vec::new();
+    let end = Member("TRAILER!!!", 0, b"");
+    for (number, Member(path, mode, bytes)) in members.iter().chain([&end]).enumerate() {
+        let fields = [
+            number as u32 + 1,
+            *mode,
+            0,
+            0,
+            1,
+            0,
+            bytes.len() as u32,
+            0,
+            0,
+            0,
+            0,
+            path.len() as u32 + 1,
+            0,
+        ];
+        all.extend(b"070701");
+        all.extend(fields.iter().flat_map(|field| format!("{field:08x}").into_bytes()));
+        all.extend(path.as_bytes());
+        all.push(0);
+        all.resize(all.len().next_multiple_of(4), 0);
+        all.extend(*bytes);
+        all.resize(all.len().next_multiple_of(4), 0);
     }
-    pub fn inode(&self) -> u64 {
-        self.word(8)
-    }
-    pub fn links(&self) -> u64 {
-        self.word(16)
-    }
-    pub fn mode(&self) -> u32 {
-        self.word(24) as u32
-    }
-    pub fn size(&self) -> u64 {
-        self.word(48)
-    }
-    pub fn blocks(&self) -> u64 {
-        self.word(64)
-    }
+    all
 }
