@@ -228,7 +228,10 @@ impl<'a, 'c> Walk<'a, 'c> {
             return Err(Errno::ELOOP);
         }
         let target = match &link.kind {
-            Kind::Symlink(text) => Target::Path(text.to_vec()),
+            Kind::Symlink(text) => {
+                link.touch_accessed(self.cx.unix);
+                Target::Path(text.to_vec())
+            }
             Kind::Proc(node) => proc::follow(self.cx, node)?,
             _ => return Err(Errno::EINVAL),
         };
