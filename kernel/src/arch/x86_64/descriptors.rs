@@ -8,7 +8,7 @@ use abi::utcb;
 
 use super::asm::msr;
 use super::cpu::write_msr;
-use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
+use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::iobitmap::TSS_PAGE as TSS_BASE;
 use super::percpu::{CURRENT, TSS_START, cpu};
 use super::tcbs::{TCB_FIRST, TCB_MASK};
@@ -61,10 +61,6 @@ global_asm!(
 
 /// Kernel code segment.
 pub const KERNEL_CS: u16 = 0x08;
-/// User data segment with its privilege level (X.2 5.1).
-pub const USER_SS: u16 = 0x23;
-/// User code segment with its privilege level (X.2 5.1).
-pub const USER_CS: u16 = 0x2B;
 const TSS_SELECTOR: u16 = 0x30;
 
 /// Flags that SYSCALL clears: everything that could matter in the kernel

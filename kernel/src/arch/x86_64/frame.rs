@@ -9,6 +9,10 @@ use abi::layout::USER_END;
 use abi::protocol;
 use abi::syscall::USER_FLAGS_MASK;
 
+/// User data segment with its privilege level (X.2 5.1).
+pub const USER_SS: u16 = 0x23;
+/// User code segment with its privilege level (X.2 5.1).
+pub const USER_CS: u16 = 0x2B;
 /// Vector number of a frame built by the system-call entry (no hardware vector).
 pub const VECTOR_CALL: u64 = 0x100;
 
@@ -39,6 +43,14 @@ pub struct TrapFrame {
     pub flags: Cell<u64>,
     pub sp: Cell<u64>,
     pub ss: Cell<u64>,
+}
+
+impl TrapFrame {
+    /// Whether it leads back to user mode; for the checker.
+    #[must_use]
+    pub fn is_users(&self) -> bool {
+        self.cs.get() == u64::from(USER_CS) && self.ss.get() == u64::from(USER_SS)
+    }
 }
 
 /// Size of a frame in bytes; a multiple of 16, so the stack below stays aligned.

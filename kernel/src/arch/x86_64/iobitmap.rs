@@ -191,5 +191,15 @@ pub fn is_open(space: SpaceRef, port: u16) -> bool {
     page.word_at(word & 511) >> (port % 64) & 1 == 0
 }
 
+/// Calls `each` with the address of every frame of the space's own bitmap; for checks.
+pub(crate) fn for_each_frame(space: SpaceRef, each: impl FnMut(u64)) {
+    if space.ports().2.get() == 0 {
+        return;
+    }
+    let tables = tables(space);
+    let leaves = Table(tables[2]);
+    tables.into_iter().chain([1, 2].map(|index| leaves.get(index).address())).for_each(each);
+}
+
 /// Frames that a space's own bitmap takes.
 pub const OWN_FRAMES: u64 = 5;
