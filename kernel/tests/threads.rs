@@ -370,3 +370,16 @@ fn a_start_message_may_come_before_the_activation() {
     assert_eq!((made.user_ip_sp(), made.is_ready()), ((0x7000, 0x8000), true));
     assert!(is_schedulable(pager));
 }
+
+#[test]
+fn nobody_waits_for_an_interrupt_that_is_none() {
+    let (_machine, spaces) = machine(1);
+    let waiter = thread(spaces[0], 0, ThreadId::NIL);
+    let line = ThreadId::irq(QUIET_LINE);
+    let _ = ipc(waiter, ThreadId::NIL, ThreadId::global(line.number(), line.version() + 1));
+    assert!(waiter.is_ready(), "no interrupt has that version");
+    assert!(abi::MsgTag(registers(waiter).mr(0)).is_error());
+    let error = abi::IpcError::decode(registers(waiter).word(utcb::ERROR_CODE));
+    let expected = abi::IpcError::new(abi::IpcErrorKind::NonExisting, abi::Phase::Receive);
+    assert_eq!(error, Some(expected));
+}
