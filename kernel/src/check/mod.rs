@@ -25,6 +25,13 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Says more about what was just noted, if `wrong`.
+    fn tell(&self, wrong: bool, sentence: Arguments<'_>) {
+        if wrong && self.count <= MOST_SENTENCES {
+            kprintln!("check: {sentence}");
+        }
+    }
+
     /// Notes `sentence` if `wrong`.
     fn note(&mut self, wrong: bool, sentence: Arguments<'_>) {
         if !wrong {

@@ -26,9 +26,12 @@ pub(super) fn check(thread: TcbRef, found: &mut Findings) {
         |wrong: bool, what: &str| found.note(wrong, format_args!("thread {id}: {what}"));
     identity(thread, &mut fault);
     state(thread, &mut fault);
-    waiting(thread, &mut fault);
+    let (gone, partner) = waiting(thread, &mut fault);
     transfer(thread, &mut fault);
     going_on(thread, &mut fault);
+    let waits = rendezvous::waits(thread);
+    let kind = thread.kind.get();
+    found.tell(gone, format_args!("thread {id}: it is {waits:?}, {kind:?}, for {partner}"));
 }
 
 fn identity(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
@@ -87,7 +90,8 @@ fn state(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     );
 }
 
-fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
+/// Returns whether the thread waits for one that is gone, and for whom.
+fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadId) {
     let waits = rendezvous::waits(thread);
     let timed = thread.wake_at_us.get() != 0;
     fault(
@@ -113,10 +117,9 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         Waits::Busy(Busy::Waiting) if thread.kind.get() != Kind::Start => thread.partner.get(),
         _ => ThreadId::ANY,
     };
-    fault(
-        partner.is_global() && thread::lookup(partner).is_none(),
-        "waits for a thread that does not exist",
-    );
+    let gone = partner.is_global() && thread::lookup(partner).is_none();
+    fault(gone, "waits for a thread that does not exist");
+    (gone, partner)
 }
 
 fn transfer(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
