@@ -8,6 +8,7 @@
 use super::paging::{Entry, Table};
 use super::tlb;
 use crate::arch::phys_to_virt;
+use crate::irq::Pace;
 use crate::mem::frames::FRAME;
 use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef, State};
 use core::cell::Cell;
@@ -172,7 +173,10 @@ fn change(space: SpaceRef, start: u64, bits: u32, value: u64) {
     let leaves = Table(tables(space)[2]);
     let mask = if bits >= 6 { !0 } else { ((1 << (1 << bits)) - 1) << (start & 63) };
     let first = start / 64;
+    let mut pace = Pace::default();
     for word in first..first + (1u64 << bits).div_ceil(64) {
+        // All ports are 1,024 words: too long to keep interrupts off.
+        pace.round();
         let page = Table(leaves.get(1 + (word as usize >> 9 & 1)).address());
         let index = word as usize & 511;
         page.set_word(index, page.word_at(index) & !mask | value & mask);
