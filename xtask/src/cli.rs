@@ -12,7 +12,7 @@ use crate::compose::{Bootable, Composer, DEFAULT_SYSTEM, Selection};
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
 use crate::workspace::Workspace;
-use crate::{bench, debug, iso, lint, test, ui};
+use crate::{bench, debug, fuzz, iso, lint, test, ui};
 
 /// The command line.
 #[derive(Parser)]
@@ -32,6 +32,8 @@ enum Verb {
     Test(test::Options),
     /// Measure: suites, reports, the gate, instruction traces
     Bench(bench::Options),
+    /// Let hostile tasks loose on the kernel: random system calls, canaries, the checker
+    Fuzz(fuzz::Options),
     /// Write a bootable CD image
     Image(ImageArgs),
     /// Start a system under gdb
@@ -93,6 +95,7 @@ pub fn run() -> Result<ExitCode> {
         Verb::Run(args) => return start(&workspace, &args),
         Verb::Test(options) => return test::run(&workspace, &options).map(verdict),
         Verb::Bench(options) => return bench::run(&workspace, &options).map(verdict),
+        Verb::Fuzz(options) => return fuzz::run(&workspace, &options).map(verdict),
         Verb::Image(args) => write_image(&workspace, &args)?,
         Verb::Debug(args) => {
             let mut composer = Composer::new(&workspace);

@@ -21,8 +21,9 @@ const LOOK_US: u64 = 2_000;
 /// Looks between two sweeps of running children, and between two new tasks.
 const SWEEP_LOOKS: u64 = 4;
 const RENEW_LOOKS: u64 = 60;
-/// What the judge does for so long, µs, excuses a canary that wakes late.
+/// What the judge does for so long without such a pause, µs, excuses a canary that wakes late.
 const LONG_US: u64 = 300;
+const PAUSE_US: u64 = 30;
 /// Calls between two lines of progress.
 const PROGRESS: u64 = 100_000;
 /// Calls that are shown after a violation.
@@ -80,23 +81,24 @@ impl Judge {
             self.tasks[task].prepare(self.config.seed, &self.config.weights);
             self.renew(task);
         }
+        let mut busy_since_us = machine::now_us();
         loop {
-            if let Ok((from, msg)) = ipc::wait(Time::micros(LOOK_US)) {
-                self.judged(|judge| judge.answer(from, &msg));
+            let begin = machine::now_us();
+            let message = ipc::wait(Time::micros(LOOK_US));
+            let woken = machine::now_us();
+            if woken - begin >= PAUSE_US {
+                busy_since_us = woken;
+            }
+            if let Ok((from, msg)) = message {
+                self.answer(from, &msg);
             }
             if machine::now_us() >= self.next_look_us {
-                self.judged(Self::look);
+                self.look();
             }
-        }
-    }
-
-    /// Does something, and says so if it kept the processor for long.
-    fn judged(&mut self, act: impl FnOnce(&mut Self)) {
-        let begin = machine::now_us();
-        act(self);
-        let end = machine::now_us();
-        if end - begin >= LONG_US {
-            JUDGING.store(end, Ordering::Relaxed);
+            let end = machine::now_us();
+            if end - busy_since_us >= LONG_US {
+                JUDGING.store(end, Ordering::Relaxed);
+            }
         }
     }
 

@@ -224,9 +224,9 @@ pub fn page_for(number: usize, fault: &Fault, playground: u64, rng: &mut Rng) ->
         return None;
     }
     // Pages of all sizes and rights, but always what was asked for.
-    let bits = match rng.below(16) {
+    let bits = match rng.below(64) {
         0 => 21,
-        1 => 12 + rng.below(10) as u32,
+        1 | 2 => 12 + rng.below(10) as u32,
         _ => 12,
     };
     let rights = if rng.one_in(4) { fault.access.or(Rights::R) } else { Rights::RWX };

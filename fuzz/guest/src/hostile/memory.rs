@@ -1,21 +1,26 @@
 //! Unmap and flush.
 
+use abi::Fpage;
 use abi::layout::stub;
 
 use super::Me;
 use crate::call::{MRS, reg};
 use crate::machine;
 
+/// Log2 size beyond which a region is large, and how rarely one is flushed.
+const LARGE_BITS: u32 = 16;
+const RARE: u64 = 32;
+
 impl Me {
     pub(super) fn unmap(&mut self) {
         let mut registers = self.any_registers();
-        let count = 1 + self.rng.below_either(8, 63, 4);
+        let count = 1 + self.rng.below_either(32, 63, 3);
         for index in 0..count {
-            let fpage = match self.fpage() {
-                // Its own code and den are lost rarely: the judge has to give them again.
-                complete if complete & !0xF == 0x10 && !self.rng.one_in(16) => 0,
-                fpage => fpage,
-            };
+            // Large regions, its own code among them, rarely: that takes long.
+            let mut fpage = self.fpage();
+            if Fpage(fpage).bits() > LARGE_BITS && !self.rng.one_in(RARE) {
+                fpage = 0;
+            }
             match MRS.get(index as usize) {
                 Some(register) => registers[*register] = fpage,
                 None => machine::write(self.utcb + index * 8, fpage),

@@ -23,10 +23,10 @@ impl Me {
         };
         registers[reg::RSI] = control;
         // Where it may go on; the other register holds whatever it holds.
-        registers[reg::R8] = match self.rng.below(4) {
-            0 => STUBS + self.rng.below(0x700),
-            1 => call::spin(),
-            2 => call::echo(),
+        registers[reg::R8] = match self.rng.below(32) {
+            0..=7 => STUBS + self.rng.below(0x700),
+            8 => call::spin(),
+            9..=20 => call::echo(),
             _ => registers[reg::R8],
         };
         self.stub(registers, stub::EXCHANGE_REGISTERS);
@@ -72,11 +72,11 @@ impl Me {
     pub(super) fn children(&mut self) {
         let id = self.child().0;
         let own = machine::read(self.utcb.wrapping_add_signed(abi::utcb::MY_GLOBAL_ID as i64 * 8));
-        match self.rng.below(8) {
-            0 | 1 => {
+        match self.rng.below(16) {
+            0..=4 => {
                 self.control([id, 0, 0, 0, !0]);
             }
-            2..=4 => {
+            5..=12 => {
                 let location = INITIAL_UTCB_AREA + (4 + self.rng.below(12)) * 1024;
                 let pager = if self.rng.one_in(2) { own } else { ThreadId::ROOT.0 };
                 self.control([id, pager, own, own, location]);

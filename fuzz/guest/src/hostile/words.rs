@@ -7,7 +7,7 @@ use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, STUBS, USER_END};
 use abi::{Fpage, Rights, ThreadId, Time};
 
 use super::{Me, PLAYGROUND, PLAYGROUND_BYTES};
-use crate::call::Registers;
+use crate::call::{Registers, reg};
 use crate::den::{IDS, THREADS};
 
 /// Values at borders.
@@ -64,6 +64,10 @@ impl Me {
         let mut registers = [0; 15];
         for register in &mut registers {
             *register = self.word();
+        }
+        // Read as the control word of Unmap: rarely dozens of regions.
+        if !self.rng.one_in(16) {
+            registers[reg::RDX] &= !0x3E;
         }
         registers
     }
@@ -160,15 +164,16 @@ impl Me {
     /// A flexpage.
     pub(super) fn fpage(&mut self) -> u64 {
         let rights = Rights(self.rng.below(8) as u8);
-        match self.rng.below(16) {
+        // Large ones are rare: each takes as long as a thousand calls.
+        match self.rng.below(64) {
             0 => Fpage::COMPLETE.with_rights(rights).0,
-            1 => self.ports(),
-            2 => Fpage::memory(self.word(), self.rng.below(64) as u32, rights).0,
-            3 => self.rng.word(),
-            4 => Fpage::memory(PLAYGROUND, 20 + self.rng.below(5) as u32, rights).0,
-            5 => Fpage::NIL.0,
+            1 => Fpage::memory(PLAYGROUND, 20 + self.rng.below(5) as u32, rights).0,
+            2..=5 => self.ports(),
+            6 | 7 => Fpage::memory(self.word(), self.rng.below(64) as u32, rights).0,
+            8 => self.rng.word(),
+            9 => Fpage::NIL.0,
             _ => {
-                let bits = 12 + self.rng.below_either(3, 11, 3) as u32;
+                let bits = 12 + self.rng.below_either(24, 11, 3) as u32;
                 let rights = if self.rng.one_in(2) { Rights::RWX } else { rights };
                 Fpage::memory(self.place(), bits, rights).0
             }
