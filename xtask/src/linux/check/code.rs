@@ -219,7 +219,13 @@ fn is_padding(instruction: &Instruction) -> bool {
 /// Whether the instruction behind is run after this one. A call at the very end of
 /// a function is one of something that does not return.
 fn runs_on(instruction: &Instruction) -> bool {
-    matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch)
+    matches!(flow(instruction), FlowControl::Next | FlowControl::ConditionalBranch)
+}
+
+/// Where execution goes; a system call is not a call for this purpose, since it
+/// comes back with all registers but a few.
+fn flow(instruction: &Instruction) -> FlowControl {
+    if instruction.code() == Code::Syscall { FlowControl::Next } else { instruction.flow_control() }
 }
 
 /// Whether this is a call of the C library's `syscall`.
@@ -258,7 +264,10 @@ fn stub(image: &Image, at: u64) -> Option<u64> {
 fn constant(before: &[Instruction], register: Register) -> Option<u32> {
     let mut wanted = register;
     for instruction in before.iter().rev() {
-        match instruction.flow_control() {
+        match flow(instruction) {
+            FlowControl::Next if instruction.code() == Code::Syscall && wanted == Register::RAX => {
+                return None;
+            }
             FlowControl::Next | FlowControl::ConditionalBranch => {}
             FlowControl::UnconditionalBranch if wanted != register => {}
             _ => return None,
