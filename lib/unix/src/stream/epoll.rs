@@ -162,10 +162,11 @@ impl Epoll {
         Ok(found)
     }
 
-    /// It comes to lie inside `level` other epolls; and what it holds, deeper. `None` is
-    /// too deep (which a circle always is).
-    fn sink_to(&self, level: usize) -> Option<()> {
-        if level > NESTING {
+    /// It comes to lie inside `level` other epolls, the innermost being `holder`; and what
+    /// it holds, deeper. `None` is too deep, or a circle: what holds `holder` is never as
+    /// deep as it, so the way from here to there would not be cut short.
+    fn sink_to(&self, level: usize, holder: &Epoll) -> Option<()> {
+        if level > NESTING || core::ptr::eq(self, holder) {
             return None;
         }
         if self.level.get() >= level {
@@ -175,7 +176,7 @@ impl Epoll {
             self.items.borrow().values().filter_map(|item| item.open.upgrade()).collect();
         for open in &held {
             if let Some(inner) = of(open) {
-                inner.sink_to(level + 1)?;
+                inner.sink_to(level + 1, holder)?;
             }
         }
         self.level.set(level);
@@ -281,7 +282,7 @@ pub(super) fn epoll_ctl(cx: &Cx) -> Answer {
         EPOLL_CTL_ADD => {
             check_options(&event, &open)?;
             if let Some(inner) = of(&open) {
-                inner.sink_to(epoll.level.get() + 1).ok_or(Errno::ELOOP)?;
+                inner.sink_to(epoll.level.get() + 1, epoll).ok_or(Errno::ELOOP)?;
             }
             epoll.insert(cx, fd, &open, event);
             Ok(0)

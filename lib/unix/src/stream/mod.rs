@@ -18,6 +18,7 @@ pub mod poll;
 pub mod ring;
 pub mod signalfd;
 pub mod socket;
+pub mod timerfd;
 
 pub use pipe::open_fifo;
 
@@ -37,6 +38,14 @@ pub const CALLS: &[Entry] = &[
     full(nr::__NR_epoll_pwait2, "epoll_pwait2", epoll::epoll_pwait2),
     full(nr::__NR_eventfd, "eventfd", event::eventfd),
     full(nr::__NR_eventfd2, "eventfd2", event::eventfd2),
+    full(nr::__NR_timerfd_create, "timerfd_create", timerfd::timerfd_create),
+    partial(
+        nr::__NR_timerfd_settime,
+        "timerfd_settime",
+        timerfd::timerfd_settime,
+        "TFD_TIMER_CANCEL_ON_SET cancels nothing",
+    ),
+    full(nr::__NR_timerfd_gettime, "timerfd_gettime", timerfd::timerfd_gettime),
     full(nr::__NR_signalfd, "signalfd", signalfd::signalfd),
     full(nr::__NR_signalfd4, "signalfd4", signalfd::signalfd4),
     partial(nr::__NR_socket, "socket", socket::connect::socket, "families other than AF_UNIX"),

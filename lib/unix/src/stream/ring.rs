@@ -161,16 +161,24 @@ impl Ring {
         let (last, rest) = self.place(count);
         self.len.set(self.len() - count);
         if !self.is_empty() {
-            self.release_pages(first, last);
             self.head.set(last * PAGE + rest);
+            // In a full ring the newest bytes share the first page with the oldest.
+            let shared = first != last && self.place(self.len() - 1).0 == first;
+            let all_around = first == last && count >= PAGE;
+            let from = if shared || all_around { self.after(first) } else { first };
+            self.release_pages(from, last);
             return;
         }
         // The first page stays, for the next message.
         if count > PAGE - offset {
-            let pages = self.capacity() / PAGE;
-            self.release_pages(if first + 1 >= pages { 0 } else { first + 1 }, first);
+            self.release_pages(self.after(first), first);
         }
         self.head.set(first * PAGE);
+    }
+
+    /// The page after `page`, around the end.
+    fn after(&self, page: usize) -> usize {
+        if (page + 1) * PAGE >= self.capacity() { 0 } else { page + 1 }
     }
 
     /// Releases the pages from `first` up to `last`, around the end.
@@ -179,13 +187,12 @@ impl Ring {
             return;
         }
         let mut frames = self.frames.borrow_mut();
-        let pages = frames.len();
         let mut page = first;
         while page != last {
             if let Some(frame) = frames.get_mut(page).and_then(Option::take) {
                 self.memory.release(frame);
             }
-            page = if page + 1 >= pages { 0 } else { page + 1 };
+            page = self.after(page);
         }
     }
 
