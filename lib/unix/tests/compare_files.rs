@@ -39,7 +39,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
     fn of<T: Clone>(&mut self, from: &[T]) -> T {
@@ -237,17 +238,24 @@ fn choose(random: &mut Random, open: usize) -> (u32, Vec<Arg>) {
         }
         15 => {
             let omit = u64::from(linux::UTIME_OMIT);
-            let times = random.of(&[[5, 6, 7, 8], [9, 0, 1, omit], [9, omit, 1, 3], [1, 1 << 40, 1, 1]]);
+            let times =
+                random.of(&[[5, 6, 7, 8], [9, 0, 1, omit], [9, omit, 1, 3], [1, 1 << 40, 1, 1]]);
             let flag = random.of(&[0, linux::AT_SYMLINK_NOFOLLOW]);
             let times = Words(times.to_vec());
             (linux::__NR_utimensat, vec![Base, Path(random.path()), times, number(flag)])
         }
-        16 => (linux::__NR_mknodat, vec![
-            Base,
-            Path(random.path()),
-            number(random.of(&[linux::S_IFIFO, linux::S_IFREG, 0, linux::S_IFDIR, 0o170_000]) | 0o644),
-            Number(0),
-        ]),
+        16 => (
+            linux::__NR_mknodat,
+            vec![
+                Base,
+                Path(random.path()),
+                number(
+                    random.of(&[linux::S_IFIFO, linux::S_IFREG, 0, linux::S_IFDIR, 0o170_000])
+                        | 0o644,
+                ),
+                Number(0),
+            ],
+        ),
         17 => (linux::__NR_pread64, vec![file, Buffer, Number(len), Number(random.offset())]),
         18 => (linux::__NR_pwrite64, vec![file, Buffer, Number(len), Number(random.offset())]),
         19 => {
@@ -269,14 +277,10 @@ fn choose(random: &mut Random, open: usize) -> (u32, Vec<Arg>) {
             match random.below(3) {
                 0 => (linux::__NR_sendfile, vec![to, file, Number(0), Number(len)]),
                 1 => (linux::__NR_fcntl, vec![file, number(linux::F_GETFL)]),
-                _ => (linux::__NR_copy_file_range, vec![
-                    file,
-                    Number(0),
-                    to,
-                    Number(0),
-                    Number(len),
-                    Number(0),
-                ]),
+                _ => (
+                    linux::__NR_copy_file_range,
+                    vec![file, Number(0), to, Number(0), Number(len), Number(0)],
+                ),
             }
         }
     }

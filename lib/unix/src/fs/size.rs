@@ -94,7 +94,7 @@ pub(super) fn fallocate(cx: &Cx) -> Answer {
         if regular.seals.get() & (linux::F_SEAL_WRITE | linux::F_SEAL_FUTURE_WRITE) != 0 {
             return Err(Errno::EPERM.into());
         }
-        regular.clear(cx.unix, &inode.fs, offset, len.min(regular.size().saturating_sub(offset)));
+        regular.clear(cx.unix, &inode.fs, offset, len);
     } else {
         reserve(cx, &inode, regular, (offset, len, end), mode)?;
     }
