@@ -60,7 +60,7 @@ pub(super) fn write_from(cx: &Cx, open: &Open, ranges: &[(u64, usize)], at: At) 
     };
     match open.file.write(cx, open, &mut source, offset) {
         Ok(count) => {
-            if at == At::Position {
+            if at == At::Position && count > 0 {
                 open.position.set(offset.wrapping_add(count as u64));
             }
             Ok(before + count as u64)
