@@ -49,6 +49,19 @@ impl<'a> UserMemory<'a> {
         Ok(())
     }
 
+    /// Where a range is if it lies within one page: frame, offset. `None` if it does not, or
+    /// if it cannot be accessed.
+    #[inline]
+    #[must_use]
+    pub fn within_page(&self, address: u64, len: usize, write: bool) -> Option<(FrameId, usize)> {
+        let offset = address as usize % PAGE;
+        if len > PAGE - offset {
+            return None;
+        }
+        let frame = self.space.frame_for(self.unix, address - offset as u64, write).ok()?;
+        Some((frame, offset))
+    }
+
     /// Copies bytes from the program.
     ///
     /// # Errors
@@ -97,6 +110,10 @@ impl<'a> UserMemory<'a> {
         at: usize,
         len: usize,
     ) -> Result<usize, Errno> {
+        if let Some((frame, offset)) = self.within_page(address, len, true) {
+            self.unix.memory.copy((from, at), (frame, offset), len);
+            return Ok(len);
+        }
         let mut done = 0;
         let result = self.pieces(address, len, true, |frame, offset, piece| {
             self.unix.memory.copy((from, at + done), (frame, offset), piece);
@@ -117,6 +134,10 @@ impl<'a> UserMemory<'a> {
         at: usize,
         len: usize,
     ) -> Result<usize, Errno> {
+        if let Some((frame, offset)) = self.within_page(address, len, false) {
+            self.unix.memory.copy((frame, offset), (to, at), len);
+            return Ok(len);
+        }
         let mut done = 0;
         let result = self.pieces(address, len, false, |frame, offset, piece| {
             self.unix.memory.copy((frame, offset), (to, at + done), piece);
