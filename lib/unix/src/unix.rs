@@ -22,6 +22,9 @@ use crate::tty::Terminals;
 use crate::wait::RunQueue;
 use crate::{mm, signal};
 
+/// Calls that are not there are said up to this many times.
+const MOST_MISSING: usize = 256;
+
 /// Everything the server owns.
 pub struct Unix {
     /// The system below.
@@ -209,7 +212,9 @@ impl Unix {
 
     fn not_there(&self, cx: &Cx, number: u32) -> Errno {
         let name = cx.thread.name.get();
-        if self.missing.borrow_mut().insert((number, name), ()).is_none() {
+        let mut missing = self.missing.borrow_mut();
+        // Programs can choose names and numbers as they like, but not fill the server's memory.
+        if missing.len() < MOST_MISSING && missing.insert((number, name), ()).is_none() {
             let text = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
             self.machine.log(&format!(
                 "unix: {text} (process {}) made system call {number}, which is not supported; it got ENOSYS",

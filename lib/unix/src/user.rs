@@ -12,6 +12,9 @@ use crate::memory::{FrameId, PAGE};
 use crate::mm::AddressSpace;
 use crate::unix::Unix;
 
+/// A frame and an offset in it.
+type Place = Option<(FrameId, usize)>;
+
 /// One address space, for reading and writing.
 pub struct UserMemory<'a> {
     unix: &'a Unix,
@@ -23,6 +26,18 @@ impl<'a> UserMemory<'a> {
     #[must_use]
     pub fn new(unix: &'a Unix, space: Rc<AddressSpace>) -> Self {
         Self { unix, space }
+    }
+
+    /// The frame and offset of a range that is not empty and lies in one page (the usual
+    /// case); `None` for others.
+    #[inline(always)]
+    fn one_page(&self, address: u64, len: usize, write: bool) -> Result<Place, Errno> {
+        let offset = address as usize % PAGE;
+        if len.wrapping_sub(1) >= PAGE - offset {
+            return Ok(None);
+        }
+        let frame = self.space.frame_for(self.unix, address - offset as u64, write)?;
+        Ok(Some((frame, offset)))
     }
 
     /// Calls `each(frame, offset, len)` for the pieces of a range; stops at its first error
@@ -49,8 +64,8 @@ impl<'a> UserMemory<'a> {
         Ok(())
     }
 
-    /// Where a range is if it lies within one page: frame, offset. `None` if it does not, or
-    /// if it cannot be accessed.
+    /// Where a range is if it lies within one page that is there: frame, offset. `None` says
+    /// nothing about whether it can be accessed.
     #[inline]
     #[must_use]
     pub fn within_page(&self, address: u64, len: usize, write: bool) -> Option<(FrameId, usize)> {
@@ -58,15 +73,23 @@ impl<'a> UserMemory<'a> {
         if len > PAGE - offset {
             return None;
         }
-        let frame = self.space.frame_for(self.unix, address - offset as u64, write).ok()?;
-        Some((frame, offset))
+        Some((self.space.present(address - offset as u64, write)?, offset))
     }
 
     /// Copies bytes from the program.
     ///
     /// # Errors
     /// `EFAULT`.
+    #[inline]
     pub fn read_bytes(&self, address: u64, to: &mut [u8]) -> Result<(), Errno> {
+        if let Some((frame, offset)) = self.one_page(address, to.len(), false)? {
+            self.unix.memory.read(frame, offset, to);
+            return Ok(());
+        }
+        self.read_pages(address, to)
+    }
+
+    fn read_pages(&self, address: u64, to: &mut [u8]) -> Result<(), Errno> {
         let mut done = 0;
         self.pieces(address, to.len(), false, |frame, offset, len| {
             self.unix.memory.read(frame, offset, &mut to[done..done + len]);
@@ -79,7 +102,16 @@ impl<'a> UserMemory<'a> {
     ///
     /// # Errors
     /// `EFAULT`; what lies before the first page that cannot be written is written.
+    #[inline]
     pub fn write_bytes(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
+        if let Some((frame, offset)) = self.one_page(address, from.len(), true)? {
+            self.unix.memory.write(frame, offset, from);
+            return Ok(());
+        }
+        self.write_pages(address, from)
+    }
+
+    fn write_pages(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
         let mut done = 0;
         self.pieces(address, from.len(), true, |frame, offset, len| {
             self.unix.memory.write(frame, offset, &from[done..done + len]);
@@ -103,6 +135,7 @@ impl<'a> UserMemory<'a> {
     }
 
     /// Copies bytes of a frame to the program; how many (`EFAULT` if none).
+    #[inline]
     pub fn write_from_frame(
         &self,
         address: u64,
@@ -110,10 +143,20 @@ impl<'a> UserMemory<'a> {
         at: usize,
         len: usize,
     ) -> Result<usize, Errno> {
-        if let Some((frame, offset)) = self.within_page(address, len, true) {
-            self.unix.memory.copy((from, at), (frame, offset), len);
+        if let Some(place) = self.one_page(address, len, true)? {
+            self.unix.memory.copy((from, at), place, len);
             return Ok(len);
         }
+        self.write_pages_from_frame(address, from, at, len)
+    }
+
+    fn write_pages_from_frame(
+        &self,
+        address: u64,
+        from: FrameId,
+        at: usize,
+        len: usize,
+    ) -> Result<usize, Errno> {
         let mut done = 0;
         let result = self.pieces(address, len, true, |frame, offset, piece| {
             self.unix.memory.copy((from, at + done), (frame, offset), piece);
@@ -127,6 +170,7 @@ impl<'a> UserMemory<'a> {
     }
 
     /// Copies bytes of the program into a frame; how many (`EFAULT` if none).
+    #[inline]
     pub fn read_into_frame(
         &self,
         address: u64,
@@ -134,10 +178,20 @@ impl<'a> UserMemory<'a> {
         at: usize,
         len: usize,
     ) -> Result<usize, Errno> {
-        if let Some((frame, offset)) = self.within_page(address, len, false) {
-            self.unix.memory.copy((frame, offset), (to, at), len);
+        if let Some(place) = self.one_page(address, len, false)? {
+            self.unix.memory.copy(place, (to, at), len);
             return Ok(len);
         }
+        self.read_pages_into_frame(address, to, at, len)
+    }
+
+    fn read_pages_into_frame(
+        &self,
+        address: u64,
+        to: FrameId,
+        at: usize,
+        len: usize,
+    ) -> Result<usize, Errno> {
         let mut done = 0;
         let result = self.pieces(address, len, false, |frame, offset, piece| {
             self.unix.memory.copy((frame, offset), (to, at + done), piece);

@@ -462,3 +462,28 @@ fn random_calls_keep_the_books() {
     assert_eq!(world.unix.memory.available(), before);
     assert_eq!(first.process().space().resident(), 0);
 }
+
+#[test]
+fn the_greediest_process_dies_when_memory_is_used_up() {
+    let world = World::with_frames(512);
+    let (hog, modest) = (world.fork(&world.first), world.fork(&world.first));
+    let noreserve = PRIVATE | u64::from(l::MAP_NORESERVE);
+    let at = world.ok(&hog, l::__NR_mmap, &[0, 1 << 24, RW, noreserve, NONE, 0]);
+    for page in 0..800 {
+        world.unix.page_fault(&hog, at + page * PAGE * 5, Access::WRITE);
+        world.collect();
+        assert_eq!(world.next_event(&hog), Some(Reply::Mapped));
+        if world.unix.memory.available() <= 70 {
+            break;
+        }
+    }
+    let at = world.ok(&modest, l::__NR_mmap, &[0, 1 << 20, RW, PRIVATE, NONE, 0]);
+    for page in 0..20 {
+        world.unix.page_fault(&modest, at + page * PAGE * 3, Access::WRITE);
+        world.collect();
+        assert_eq!(world.next_event(&modest), Some(Reply::Mapped), "page {page}");
+    }
+    assert_eq!(hog.process().ended.get(), Some(l::SIGKILL));
+    assert_eq!(modest.process().ended.get(), None);
+    assert!(world.machine.log.borrow().iter().any(|line| line.contains("memory is used up")));
+}

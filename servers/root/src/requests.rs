@@ -114,7 +114,9 @@ impl Root {
         }
         let limit = task.spec.memory * 4096;
         let base = self.blocks.take(slot, bits, physical, limit)?;
-        let item = MapItem::map(Fpage::memory(base, bits, Rights::RW), 0);
+        // Ordinary memory may come to hold programs (a pager's, the Unix server's).
+        let rights = if physical.is_some() { Rights::RW } else { Rights::RWX };
+        let item = MapItem::map(Fpage::memory(base, bits, rights), 0);
         Ok(Msg::new(proto::OK).word(base).map(item))
     }
 

@@ -16,6 +16,8 @@ const NAP_US: u64 = 10_000_000;
 /// Helper and what it was told last.
 pub struct Alarm {
     helper: ThreadId,
+    /// Its name inside this task, which is how its messages come.
+    local: ThreadId,
     /// Microseconds of the kernel's clock at which it will call.
     set: AtomicU64,
 }
@@ -24,7 +26,8 @@ impl Alarm {
     /// Starts the helper; it calls `server`.
     pub fn start(server: ThreadId) -> Result<Self, runtime::root::Refusal> {
         let helper = thread::spawn(move || sleep_and_call(server))?;
-        Ok(Self { helper, set: AtomicU64::new(NEVER) })
+        let local = thread::other_id(helper).unwrap_or(helper);
+        Ok(Self { helper, local, set: AtomicU64::new(NEVER) })
     }
 
     /// Asks for a call at `at_us` of the kernel's clock. Later than now asked for: it
@@ -42,7 +45,7 @@ impl Alarm {
 
     /// Whether `id` is the helper.
     pub fn is(&self, id: ThreadId) -> bool {
-        id == self.helper
+        id == self.local
     }
 
     /// It has called: from now on it sleeps until it is told a time.

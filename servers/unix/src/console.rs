@@ -10,6 +10,7 @@ pub const LABEL: u64 = 0x401;
 
 /// Output side and the input helper.
 pub struct Console {
+    /// Its name inside this task, which is how its messages come.
     helper: ThreadId,
     driver: core::cell::Cell<ThreadId>,
 }
@@ -18,6 +19,7 @@ impl Console {
     /// Starts the input helper; it sends to `server`.
     pub fn start(server: ThreadId) -> Result<Self, root::Refusal> {
         let helper = thread::spawn(move || read_and_send(server))?;
+        let helper = thread::other_id(helper).unwrap_or(helper);
         Ok(Self { helper, driver: core::cell::Cell::new(ThreadId::NIL) })
     }
 

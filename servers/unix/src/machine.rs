@@ -222,6 +222,8 @@ impl Machine for Below {
         if self.command {
             self.log(&alloc::format!("unix: the command exited with status {status}"));
         }
+        // The driver takes text faster than the line: let it finish.
+        runtime::ipc::sleep(50_000);
         let code = if status == 0 || !self.command { proto::root::SUCCESS } else { 0x11 };
         let _ = root::call(&runtime::Msg::new(proto::root::HALT).word(code));
     }

@@ -4,10 +4,11 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <time.h>
 #include "probe.h"
 
-enum { CALLS = 451, PIECE = 2000 };
+enum { CALLS = 451, PIECE = 2000, PATIENCE_MS = 3000 };
 
 static uint64_t state;
 static char arena[1 << 16];
@@ -62,6 +63,25 @@ static long argument(void)
     }
 }
 
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+// Waits for a piece; one that has blocked the alarm and waits for ever is killed.
+static int finished(pid_t child)
+{
+    struct timespec moment = {0, 1000000};
+    for (int tries = 0; tries < PATIENCE_MS; tries++) {
+        pid_t got = waitpid(child, NULL, WNOHANG);
+        if (got != 0)
+            return got == child;
+        nanosleep(&moment, NULL);
+    }
+    kill(child, SIGKILL);
+    return waitpid(child, NULL, 0) == child;
+}
+
 // One piece of the work, in a process of its own that may die of it.
 static void piece(long count)
 {
@@ -71,7 +91,7 @@ static void piece(long count)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int number = 1; number < 32; number++)
         signal(number, SIG_IGN);
-    signal(SIGSEGV, SIG_DFL), signal(SIGBUS, SIG_DFL), signal(SIGALRM, SIG_DFL);
+    signal(SIGSEGV, SIG_DFL), signal(SIGBUS, SIG_DFL);
     setgid(1000), setuid(1000);
     setrlimit(RLIMIT_NPROC, &processes);
     for (int fd = 0; fd < 64; fd++)
@@ -79,7 +99,11 @@ static void piece(long count)
     open("/dev/null", O_RDWR), open("/dev/zero", O_RDWR), open(".", O_RDONLY);
     int ends[2];
     pipe2(ends, O_NONBLOCK);
-    alarm(10); // a call that waits is part of the game, but not for long
+    // A call that waits is part of the game, but not for long.
+    struct sigaction nothing = {.sa_handler = on_alarm};
+    struct itimerval often = {{0, 20000}, {0, 20000}};
+    sigaction(SIGALRM, &nothing, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
     for (long i = 0; i < count; i++) {
         if (i % 64 == 0)
             for (size_t at = 0; at < sizeof arena; at += 8)
@@ -135,8 +159,7 @@ int main(int argc, char **argv)
         pid_t child = fork();
         if (child == 0)
             piece(PIECE);
-        int status;
-        if (child == -1 || waitpid(child, &status, 0) != child)
+        if (child == -1 || !finished(child))
             printf("piece %ld was lost\n", done);
     }
     write(told[1], "x", 1);

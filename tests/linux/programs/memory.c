@@ -59,11 +59,11 @@ static void anonymous(void)
     WORKS((long)mmap(NULL, (size_t)1 << 60, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     WORKS((long)mmap((void *)1, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     WORKS((long)mmap(FAR, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-    char *large = map((size_t)1 << 30, PROT_READ | PROT_WRITE);
+    char *large = map((size_t)1 << 28, PROT_READ | PROT_WRITE);
     FACT(large != MAP_FAILED);
-    large[(size_t)1 << 29] = 5;
-    FACT(large[((size_t)1 << 29) + 1] == 0);
-    SHOW(munmap(large, (size_t)1 << 30));
+    large[(size_t)1 << 27] = 5;
+    FACT(large[((size_t)1 << 27) + 1] == 0);
+    SHOW(munmap(large, (size_t)1 << 28));
 }
 
 static void protection(void)

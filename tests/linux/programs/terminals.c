@@ -26,9 +26,11 @@ static void show(const char *what, ssize_t bytes)
     puts("]");
 }
 
+// Types, and waits until the line discipline has seen it.
 static void type(const char *text)
 {
     write(master, text, strlen(text));
+    usleep(20000);
 }
 
 static void from_slave(const char *what)
@@ -158,7 +160,7 @@ static void leader(void)
     pid_t job = fork();
     if (job == 0) {
         setpgid(0, 0);
-        signal(SIGINT, SIG_DFL);
+        signal(SIGINT, SIG_DFL), signal(SIGQUIT, SIG_DFL);
         read(slave, buffer, 1); // from the background: SIGTTIN
         pause();
         _exit(1);
@@ -175,6 +177,7 @@ static void leader(void)
     waitpid(job, &status, WUNTRACED);
     printf("job stopped by %s\n", sigabbrev_np(WSTOPSIG(status)));
     kill(job, SIGCONT);
+    usleep(50000);
     type("\034");
     ended("job", job);
     signal(SIGTTOU, SIG_IGN);

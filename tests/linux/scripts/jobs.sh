@@ -1,4 +1,5 @@
 # Jobs: background, wait, signals to jobs, job control without a terminal.
+exec 2>/dev/null # what a shell says of its jobs depends on who comes first
 sleep 0.2 &
 first=$!
 (exit 3) &
@@ -35,13 +36,14 @@ wait $! 2>/dev/null
 echo "stopped, continued, ended $?"
 sh -c 'kill -STOP $$; echo continued' &
 sleep 0.3
-kill -CONT %1
+kill -CONT $!
 wait
 set +m
 timeout 0.2 sleep 10
 echo "timeout $?"
 nohup echo no hangup 2>/dev/null
 (trap '' TERM; sleep 0.3) &
+sleep 0.1
 kill $!
 wait $!
 echo "ignored $?"

@@ -13,7 +13,9 @@ find tree -type f | wc -l
 find tree -type d | wc -l
 find tree -name '7.txt' -path '*/3/*' | sort
 find tree -type f -size -30c | sort | head -n 3
-find tree -type f -newer tree/0/0/0.txt -name 9.txt | wc -l
+touch -d @1000 old
+find tree -type f -newer old -name 9.txt | wc -l
+rm old
 find tree/1 -type f -exec cat {} + | wc
 echo "grep"
 grep -r 'words of 13' tree | wc -l
@@ -32,7 +34,7 @@ find tree -type f | sort | xargs cat | sort -k 3,3n -k 2,2r | tail -n 3
 echo "sums"
 find tree -type f | sort | xargs md5sum | md5sum
 find tree -type f | sort | xargs cat | sha256sum
-find tree -type f | sort | xargs cksum 2>/dev/null | awk '{ s += $1 } END { printf "%.0f\n", s }'
+find tree -type f | sort | xargs sha1sum | sha512sum
 echo "archives"
 tar cf tree.tar tree
 tar tf tree.tar | wc -l
@@ -45,7 +47,6 @@ gunzip -c all.gz | cmp - all && echo "the same"
 gzip -d <all.gz | md5sum
 tar czf tree.tgz -C copy tree
 tar xzf tree.tgz -O tree/3/3/3.txt
-xz -d -c </dev/null 2>/dev/null
 find tree | sort | cpio -o -H newc 2>/dev/null | cpio -t 2>/dev/null | wc -l
 echo "moving"
 mv tree/0 tree/zero
@@ -60,7 +61,7 @@ chmod 600 tree/hard
 ls -l tree/8/8/8.txt | cut -c 1-10
 du -s tree >/dev/null && echo "du"
 rm -r tree/copy
-find tree -name '[0-4].txt' -delete
+find tree -name '[0-4].txt' -exec rm {} +
 find tree -type f | wc -l
 rm -rf tree copy
 ls

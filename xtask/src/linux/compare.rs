@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 
 use super::cases::{Case, Cases};
 use super::guest::{self, Ran};
-use super::initramfs;
 use super::machines::{Baton, Linux};
 use super::verdict::{self, Verdict};
+use super::{cpio, initramfs};
 use crate::compose::Composer;
 use crate::ui::Step;
 use crate::workspace::Workspace;
@@ -138,11 +138,11 @@ fn on_linux(workspace: &Workspace, cases: &[&Case], options: &Options) -> Result
     let linux = Linux::prepare(workspace)?;
     let archive = read(&initramfs::test(workspace)?)?;
     let folder = workspace.target(RESULTS)?;
-    let kernel = linux.name();
+    let shared = cpio::outside(&archive, "test/")?;
+    let shared = initramfs::fingerprint(&[&shared, linux.name().as_bytes()]);
     let file = |case: &Case| -> PathBuf {
-        let parts =
-            [archive.as_slice(), kernel.as_bytes(), case.name.as_bytes(), case.run.as_bytes()];
-        folder.join(initramfs::fingerprint(&parts)).with_extension("json")
+        let name = initramfs::fingerprint(&ingredients(&archive, &shared, case));
+        folder.join(name).with_extension("json")
     };
     let mut results = Results::new();
     let mut left = Vec::new();
@@ -169,6 +169,14 @@ fn on_linux(workspace: &Workspace, cases: &[&Case], options: &Options) -> Result
     let remembered = cases.len() - left.len();
     step.done(&format!("{} cases run, {remembered} remembered", left.len()));
     Ok(results)
+}
+
+/// What a result depends on: everything outside /test, and what the case names.
+fn ingredients<'a>(archive: &'a [u8], shared: &'a str, case: &'a Case) -> Vec<&'a [u8]> {
+    let named = case.run.split_whitespace().filter_map(|word| word.strip_prefix('/'));
+    let files = ["test/bin/init", "test/scripts/driver.sh"].into_iter().chain(named);
+    let contents = files.filter_map(|file| cpio::contents(archive, file));
+    [shared.as_bytes(), case.run.as_bytes()].into_iter().chain(contents).collect()
 }
 
 /// What Baton makes of the cases.
@@ -228,4 +236,28 @@ fn report(lines: &[Line]) -> bool {
     let same = lines.iter().filter(|line| line.verdict.same).count();
     println!("\n{same} of {} cases are the same on both systems.", lines.len());
     same == lines.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_depends_on_what_the_case_names() {
+        let archive = |program: &str, other: &str| {
+            let mut archive = cpio::Archive::default();
+            archive.file("test/bin/program", 0o755, program);
+            archive.file("test/bin/other", 0o755, other);
+            archive.file("etc/passwd", 0o644, "root");
+            archive.write().unwrap()
+        };
+        let text = "[[command]]\nname = \"x\"\nrun = \"/test/bin/program y\"\n";
+        let case = toml::from_str::<Cases>(text).unwrap().all().unwrap().remove(0);
+        let print = |archive: &[u8]| {
+            let shared = initramfs::fingerprint(&[&cpio::outside(archive, "test/").unwrap()]);
+            initramfs::fingerprint(&ingredients(archive, &shared, &case))
+        };
+        assert_eq!(print(&archive("a", "b")), print(&archive("a", "c")));
+        assert_ne!(print(&archive("a", "b")), print(&archive("d", "b")));
+    }
 }

@@ -14,6 +14,8 @@ const TIME_STAMP: u32 = 1_686_355_200;
 const MAGIC: &[u8] = b"070701";
 /// Magic, and 13 numbers of 8 hexadecimal digits.
 const HEADER_BYTES: usize = 6 + 13 * 8;
+/// Magic, and the file's number.
+const NUMBER_END: usize = 6 + 8;
 const END: &str = "TRAILER!!!";
 /// Longest path that Linux takes, bytes.
 const MAX_PATH_BYTES: usize = 4095;
@@ -224,6 +226,23 @@ pub fn contents<'a>(archive: &'a [u8], path: &str) -> Option<&'a [u8]> {
     archive.get(from..from + entry.bytes)
 }
 
+/// Everything outside the folder `path`: the records, one after the other, without
+/// their numbers, which depend on what is inside.
+///
+/// # Errors
+/// When it is no archive.
+pub fn outside(archive: &[u8], path: &str) -> Result<Vec<u8>> {
+    let (entries, end) = read(archive)?;
+    let mut kept = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let next = entries.get(index + 1).map_or(end, |next| next.offset);
+        if !entry.path.starts_with(path) {
+            kept.extend_from_slice(&archive[entry.offset + NUMBER_END..next]);
+        }
+    }
+    Ok(kept)
+}
+
 /// One archive out of two: the files of `second` come after those of `first`,
 /// so they win where names are the same.
 ///
@@ -272,6 +291,18 @@ mod tests {
         other.link("bin/sh", "tool");
         other.file("bin/tool", 0o755, "hello");
         assert_eq!(other.write().unwrap(), sample().write().unwrap());
+    }
+
+    #[test]
+    fn a_folder_can_be_left_out() {
+        let mut other = sample();
+        other.directory("tmp", 0o700);
+        let rest = |archive: &Archive, path| outside(&archive.write().unwrap(), path).unwrap();
+        assert_ne!(rest(&sample(), "bin/"), rest(&other, "bin/"));
+        let mut more = sample();
+        more.file("bin/more", 0o755, "more");
+        assert_eq!(rest(&sample(), "bin/"), rest(&more, "bin/"));
+        assert_ne!(rest(&sample(), "tmp/"), rest(&more, "tmp/"));
     }
 
     #[test]

@@ -55,13 +55,12 @@ impl Reader {
 /// A sentence when the machine ends without saying how the command ended.
 pub fn run(machine: Command, limit: Duration) -> Result<ExitCode> {
     let mut reader = Reader::default();
-    let ended = Session::start(machine, limit, false)?.wait_for_end(|line| {
-        match reader.line(line) {
+    let ended =
+        Session::start(machine, limit, false)?.wait_for_end(|line| match reader.line(line) {
             To::Output => println!("{line}"),
             To::Errors => eprintln!("{line}"),
             To::Nowhere => {}
-        }
-    });
+        });
     match reader.status {
         Some(status) => Ok(ExitCode::from(status)),
         None => bail!("the command did not come to its end: {}", ended.sentence(limit)),
@@ -93,7 +92,8 @@ mod tests {
     #[test]
     fn the_status_is_the_commands() {
         let limit = Duration::from_secs(10);
-        let script = "echo unix: the command begins; echo unix: the command exited with status 9; exit 35";
+        let script =
+            "echo unix: the command begins; echo unix: the command exited with status 9; exit 35";
         assert_eq!(run(shell(script), limit).unwrap(), ExitCode::from(9));
         let error = run(shell("echo nothing; exit 35"), limit).unwrap_err().to_string();
         assert!(error.contains("did not come to its end: the guest reported failure"), "{error}");

@@ -29,7 +29,7 @@ const LIBRARIES: &str = "lib/x86_64-linux-gnu";
 /// Package, file in it, name in the archive.
 type Part = (&'static str, &'static str, &'static str);
 
-const BASE: [Part; 9] = [
+const BASE: [Part; 10] = [
     ("busybox-static", "bin/busybox", "bin/busybox"),
     ("bash-static", "bin/bash-static", "bin/bash"),
     (
@@ -43,13 +43,16 @@ const BASE: [Part; 9] = [
     ("libc6", "lib/x86_64-linux-gnu/libpthread.so.0", "lib/x86_64-linux-gnu/libpthread.so.0"),
     ("libc6", "lib/x86_64-linux-gnu/libdl.so.2", "lib/x86_64-linux-gnu/libdl.so.2"),
     ("libc6", "lib/x86_64-linux-gnu/librt.so.1", "lib/x86_64-linux-gnu/librt.so.1"),
+    ("libgcc-s1", "lib/x86_64-linux-gnu/libgcc_s.so.1", "lib/x86_64-linux-gnu/libgcc_s.so.1"),
 ];
 
 /// Programs and standard library for the tests.
-const TEST: [Part; 3] = [
+const TEST: [Part; 4] = [
     ("sqlite3", "usr/bin/sqlite3", "usr/bin/sqlite3"),
     ("python3.11-minimal", "usr/bin/python3.11", "usr/bin/python3.11"),
     ("libpython3.11-minimal", "usr/lib/python3.11", "usr/lib/python3.11"),
+    // What `tempfile` imports, and the small library leaves out.
+    ("libpython3.11-stdlib", "usr/lib/python3.11/shutil.py", "usr/lib/python3.11/shutil.py"),
 ];
 
 /// Package, where it has its libraries, and which (with the links to them).
@@ -105,7 +108,7 @@ pub fn test(workspace: &Workspace) -> Result<PathBuf> {
 
 /// What both have.
 fn base(workspace: &Workspace, archive: &mut Archive) -> Result<()> {
-    let packages = Packages::get(workspace, &["busybox-static", "bash-static", "libc6"])?;
+    let packages = Packages::get(workspace, &BASE.map(|part| part.0))?;
     for (package, from, to) in BASE {
         archive.copy(to, &packages.file(package, from))?;
     }

@@ -3,6 +3,7 @@
 //! calls a program may make.
 
 mod cases;
+pub mod check;
 pub mod compare;
 pub mod cpio;
 pub mod exec;
@@ -95,6 +96,8 @@ pub struct Options {
 enum Verb {
     /// Run the same programs on Linux and on Baton and compare
     Compare(compare::Options),
+    /// Say which system calls a program may make that are not supported
+    Check(check::Options),
     /// Build the first file system
     Archive(ArchiveOptions),
 }
@@ -123,6 +126,7 @@ struct ArchiveOptions {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     match &options.verb {
         Verb::Compare(options) => compare::run(workspace, options),
+        Verb::Check(options) => check::run(workspace, options),
         Verb::Archive(options) => archive(workspace, options).map(|()| true),
     }
 }

@@ -26,7 +26,9 @@ impl Packages {
     pub fn get(workspace: &Workspace, names: &[&str]) -> Result<Self> {
         let folder = workspace.target(FOLDER)?;
         let is_missing = |name: &&str| !folder.join(name).is_dir();
-        let missing: Vec<&str> = names.iter().copied().filter(is_missing).collect();
+        let mut missing: Vec<&str> = names.iter().copied().filter(is_missing).collect();
+        missing.sort_unstable();
+        missing.dedup();
         if !missing.is_empty() {
             let step = Step::start("Debian packages");
             step.say(format!("fetching {} (apt-get download)", missing.join(", ")));

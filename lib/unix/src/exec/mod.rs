@@ -176,15 +176,16 @@ fn open_console(unix: &Unix, thread: &Rc<Thread>) {
 
 /// Finds the ELF file that a path leads to, over scripts, and changes over to it.
 fn run(cx: &Cx, mut request: Request) -> Result<(), Errno> {
+    let mut script = request.name.clone();
     for _ in 0..=SCRIPTS_MAX {
         let open = open_program(cx, request.fd, request.path.clone(), request.at_flags)?;
         let close_on_exec = request.path.is_empty()
             && cx.process.files.borrow().close_on_exec(request.fd as u32) == Some(true);
         let image = Image::new(cx.unix, open);
         let running = Running::new(&image)?;
-        let mut head = [0; script::HEAD];
+        let mut head = [0; self::script::HEAD];
         let len = image.read(0, &mut head)?;
-        let Some(line) = script::parse(&head[..len])? else {
+        let Some(line) = self::script::parse(&head[..len])? else {
             let credentials = credentials(cx, &image);
             let built = build(cx, &image, running, &credentials, &request)?;
             return commit::commit(cx, built, &image, &request.name, credentials);
@@ -196,11 +197,12 @@ fn run(cx: &Cx, mut request: Request) -> Result<(), Errno> {
         request.arguments.remove_first();
         match line.argument {
             Some(argument) => {
-                request.arguments.prepend(&[line.interpreter, argument, &request.name]);
+                request.arguments.prepend(&[line.interpreter, argument, &script]);
             }
-            None => request.arguments.prepend(&[line.interpreter, &request.name]),
+            None => request.arguments.prepend(&[line.interpreter, &script]),
         }
-        request.path = line.interpreter.to_vec();
+        script = line.interpreter.to_vec();
+        request.path = script.clone();
         (request.fd, request.at_flags) = (linux::AT_FDCWD, 0);
     }
     Err(Errno::ELOOP)

@@ -152,6 +152,9 @@ fn seek(open: &Open, offset: i64, whence: u32) -> Result<u64, Errno> {
     let base = match whence {
         SEEK_SET => 0,
         SEEK_CUR => open.position.get(),
+        SEEK_END | SEEK_DATA | SEEK_HOLE if open.file.inode().is_directory() => {
+            return Err(Errno::EINVAL);
+        }
         SEEK_END => open.file.size(),
         SEEK_DATA | SEEK_HOLE => {
             let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;

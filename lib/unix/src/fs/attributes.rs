@@ -156,6 +156,8 @@ enum Stamp {
     Now,
     Omit,
     At(Time),
+    /// Refused once the file is found.
+    Invalid,
 }
 
 /// `struct timespec` or `timeval`.
@@ -167,15 +169,14 @@ struct Pair {
 }
 
 fn from_timespec(pair: Pair) -> Result<Stamp, Errno> {
-    match pair.part as u32 {
-        _ if pair.part < 0 || pair.part > i64::from(u32::MAX) => Err(Errno::EINVAL),
-        linux::UTIME_NOW => Ok(Stamp::Now),
-        linux::UTIME_OMIT => Ok(Stamp::Omit),
-        nanoseconds @ 0..1_000_000_000 => {
-            Ok(Stamp::At(Time { seconds: pair.seconds, nanoseconds }))
+    Ok(match u32::try_from(pair.part) {
+        Ok(linux::UTIME_NOW) => Stamp::Now,
+        Ok(linux::UTIME_OMIT) => Stamp::Omit,
+        Ok(nanoseconds @ 0..1_000_000_000) => {
+            Stamp::At(Time { seconds: pair.seconds, nanoseconds })
         }
-        _ => Err(Errno::EINVAL),
-    }
+        _ => Stamp::Invalid,
+    })
 }
 
 fn from_timeval(pair: Pair) -> Result<Stamp, Errno> {
@@ -254,6 +255,9 @@ pub(super) fn utime(cx: &Cx) -> Answer {
 
 fn change_times(cx: &Cx, inode: &Inode, stamps: [Stamp; 2]) -> Answer {
     check_writable(inode)?;
+    if stamps.contains(&Stamp::Invalid) {
+        return Err(Errno::EINVAL.into());
+    }
     let who = cx.process.credentials.borrow();
     if !permission::owns(&who, inode) {
         if stamps != [Stamp::Now; 2] {
@@ -265,7 +269,7 @@ fn change_times(cx: &Cx, inode: &Inode, stamps: [Stamp; 2]) -> Answer {
     for (stamp, cell) in stamps.into_iter().zip([&inode.accessed, &inode.modified]) {
         match stamp {
             Stamp::Now => cell.set(now),
-            Stamp::Omit => {}
+            Stamp::Omit | Stamp::Invalid => {}
             Stamp::At(time) => cell.set(time),
         }
     }

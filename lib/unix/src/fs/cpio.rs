@@ -160,7 +160,8 @@ fn enter(
         return Ok(());
     };
     let parent = directory(unix, above)?;
-    let entries = parent.directory().ok_or("its directory is not one that can be changed")?;
+    let entries =
+        parent.directory().ok_or("what is to hold it is not a directory that can be changed")?;
     let name: Name = (*last).into();
     let file_type = header.mode & linux::S_IFMT;
     if let Some(there) = entries.find(&name) {
@@ -200,7 +201,8 @@ fn enter(
 fn directory(unix: &Unix, names: &[&[u8]]) -> Result<Rc<Inode>, String> {
     let mut at = unix.fs.root();
     for name in names {
-        let entries = at.directory().ok_or("a name on its way is not a directory")?;
+        let entries =
+            at.directory().ok_or("what is to hold it is not a directory that can be changed")?;
         let next = match entries.find(name) {
             Some(inode) => inode,
             None => {

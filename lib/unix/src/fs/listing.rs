@@ -73,7 +73,9 @@ fn list(cx: &Cx, layout: Layout) -> Answer {
     }
     cx.user().write_bytes(cx.arg(1), &records)?;
     open.position.set(position);
-    inode.touch_accessed(cx.unix);
+    if open.flags.get() & linux_raw_sys::general::O_NOATIME == 0 {
+        inode.touch_accessed(cx.unix);
+    }
     Ok(records.len() as u64)
 }
 

@@ -61,7 +61,7 @@ pub(super) fn make(
 /// The place of a name that is to be made.
 fn new_place(cx: &Cx, fd: i32, path: Vec<u8>, directory: bool) -> Result<(Found, Name), Errno> {
     let found = walk::find_path(cx, fd, path, Follow::Never)?;
-    let name: Name = found.name().ok_or(Errno::EEXIST)?.into();
+    let name: Name = found.name(Errno::EEXIST)?.into();
     if found.inode.is_some() {
         return Err(Errno::EEXIST);
     }
@@ -240,7 +240,7 @@ pub(super) fn unlinkat(cx: &Cx) -> Answer {
 
 fn remove_file(cx: &Cx, fd: i32, address: u64) -> Answer {
     let found = walk::find(cx, fd, address, Follow::Never)?;
-    let name = found.name().ok_or(Errno::EISDIR)?;
+    let name = found.name(Errno::EISDIR)?;
     let inode = found.inode.as_ref().ok_or(Errno::ENOENT)?;
     if found.slash {
         let directory = inode.is_directory();
@@ -261,17 +261,17 @@ fn remove_directory(cx: &Cx, fd: i32, address: u64) -> Answer {
     let name = match found.last {
         Last::DotDot => return Err(Errno::ENOTEMPTY.into()),
         Last::Dot => return Err(Errno::EINVAL.into()),
-        _ => found.name().ok_or(Errno::EBUSY)?,
+        _ => found.name(Errno::EBUSY)?,
     };
     let inode = found.inode.as_ref().ok_or(Errno::ENOENT)?;
     permission::check_delete(&found.parent, inode, &cx.process.credentials.borrow())?;
     if !inode.is_directory() {
         return Err(Errno::ENOTDIR.into());
     }
-    let entries = inode.directory().ok_or(Errno::EPERM)?;
-    if entries.covered().is_some() {
+    if super::mounts::covered(inode).is_some() {
         return Err(Errno::EBUSY.into());
     }
+    let entries = inode.directory().ok_or(Errno::EPERM)?;
     if !entries.is_empty() {
         return Err(Errno::ENOTEMPTY.into());
     }

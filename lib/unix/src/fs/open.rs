@@ -12,7 +12,7 @@ use super::inode::{Inode, Kind, PERMISSIONS};
 use super::permission::{self, READ, WRITE};
 use super::regular::Regular;
 use super::tree_file::{PathFile, TreeFile};
-use super::walk::{self, Follow, Found, Last, Walk};
+use super::walk::{self, Follow, Found, Walk};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{File, Open};
@@ -139,12 +139,10 @@ fn finish(cx: &Cx, fd: i32, path: Vec<u8>, how: How) -> Answer {
 /// As `open(2)`.
 pub fn open_path(cx: &Cx, fd: i32, path: Vec<u8>, how: How) -> Result<Rc<Open>, Stop> {
     let flags = how.flags as u32;
-    if flags & TMPFILE != 0 {
-        let access = flags & linux::O_ACCMODE;
-        if flags & linux::O_DIRECTORY == 0 || access == linux::O_RDONLY {
-            return Err(Errno::EINVAL.into());
-        }
-    } else if flags & (linux::O_CREAT | linux::O_DIRECTORY) == linux::O_CREAT | linux::O_DIRECTORY {
+    let both = linux::O_CREAT | linux::O_DIRECTORY;
+    let unnamed_wrong = flags & TMPFILE != 0
+        && (flags & linux::O_DIRECTORY == 0 || flags & linux::O_ACCMODE == linux::O_RDONLY);
+    if flags & both == both || unnamed_wrong {
         return Err(Errno::EINVAL.into());
     }
     if path.is_empty() {
@@ -157,7 +155,8 @@ pub fn open_path(cx: &Cx, fd: i32, path: Vec<u8>, how: How) -> Result<Rc<Open>, 
     };
     let start = walk::start(cx, fd, &path)?;
     let who = cx.process.credentials.borrow();
-    let found = Walk::new(cx, &who, start, how.resolve).find(path, follow)?;
+    let walk = Walk::new(cx, &who, start, how.resolve);
+    let found = walk.making_file(flags & linux::O_CREAT != 0).find(path, follow)?;
     let mode = how.mode as u32;
     let (inode, location, created) = if flags & TMPFILE != 0 {
         let inode = temporary(cx, found, &who, mode)?;
@@ -184,10 +183,6 @@ fn reach(
     mode: u32,
 ) -> Result<Reached, Errno> {
     let creates = flags & linux::O_CREAT != 0;
-    let is_name = matches!(found.last, Last::Name(_) | Last::Jump);
-    if creates && (found.slash || !is_name) {
-        return Err(Errno::EISDIR);
-    }
     let Some(inode) = found.inode.clone() else {
         if !creates {
             return Err(Errno::ENOENT);
@@ -219,7 +214,7 @@ fn create(
     who: &Credentials,
     mode: u32,
 ) -> Result<(Rc<Inode>, Name), Errno> {
-    let name: Name = found.name().ok_or(Errno::EISDIR)?.into();
+    let name: Name = found.name(Errno::EISDIR)?.into();
     permission::check_create(&found.parent, who)?;
     let kind = Kind::Regular(Regular::default());
     let inode = super::names::make(cx, &found.parent, &name, kind, mode, who)?;

@@ -229,7 +229,8 @@ impl Regular {
         {
             fs.memory.zero(frame, start, PAGE - start);
         }
-        if size < old {
+        // What was reserved behind the end goes even if the end stays.
+        if size <= old {
             self.punch(unix, fs, size.div_ceil(PAGE as u64), u64::MAX);
         }
     }

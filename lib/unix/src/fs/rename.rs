@@ -39,13 +39,13 @@ fn rename_at(cx: &Cx, old: (i32, u64), new: (i32, u64), flags: u32) -> Answer {
     if !Rc::ptr_eq(&old.parent.fs, &new.parent.fs) {
         return Err(Errno::EXDEV.into());
     }
-    let old_name: Name = old.name().ok_or(Errno::EBUSY)?.into();
-    let new_name: Name = match new.name() {
-        Some(name) => name.into(),
-        None if no_replace => return Err(Errno::EEXIST.into()),
-        None => return Err(Errno::EBUSY.into()),
-    };
+    if !old.is_name() || !new.is_name() {
+        let exists = old.is_name() && no_replace;
+        return Err(if exists { Errno::EEXIST } else { Errno::EBUSY }.into());
+    }
+    let old_name: Name = old.name(Errno::EBUSY)?.into();
     let source = old.inode.clone().ok_or(Errno::ENOENT)?;
+    let new_name: Name = new.name(Errno::EBUSY)?.into();
     check_kinds(&old, &new, &source, exchange, no_replace)?;
     if new.inode.as_ref().is_some_and(|target| Rc::ptr_eq(target, &source)) {
         return Ok(0);
@@ -126,7 +126,7 @@ fn check_rights(
             permission::check(inode, who, permission::WRITE)?;
         }
     }
-    let is_mounted = |inode: &Inode| inode.directory().is_some_and(|one| one.covered().is_some());
+    let is_mounted = |inode: &Inode| super::mounts::covered(inode).is_some();
     if is_mounted(source) || new.inode.as_ref().is_some_and(|target| is_mounted(target)) {
         return Err(Errno::EBUSY);
     }

@@ -12,6 +12,8 @@ use crate::errno::Errno;
 
 const KEEP_SIZE: u32 = 1;
 const PUNCH_HOLE: u32 = 2;
+/// Modes that some file system of Linux has (tmpfs has only the two above).
+const KNOWN: u32 = 0x7b;
 
 /// Sets the size of a regular file.
 pub(super) fn set(cx: &Cx, inode: &Inode, size: u64) -> Result<(), Errno> {
@@ -71,7 +73,7 @@ pub(super) fn fallocate(cx: &Cx) -> Answer {
     if offset > SIZE_MAX || len > SIZE_MAX || len == 0 {
         return Err(Errno::EINVAL.into());
     }
-    if mode & !(KEEP_SIZE | PUNCH_HOLE) != 0 || mode == PUNCH_HOLE {
+    if mode & !KNOWN != 0 || mode & (PUNCH_HOLE | KEEP_SIZE) == PUNCH_HOLE {
         return Err(Errno::EOPNOTSUPP.into());
     }
     if !open.can_write() {
@@ -85,6 +87,9 @@ pub(super) fn fallocate(cx: &Cx) -> Answer {
         _ => return Err(Errno::ENODEV.into()),
     };
     let end = offset.checked_add(len).filter(|end| *end <= SIZE_MAX).ok_or(Errno::EFBIG)?;
+    if mode & !(KEEP_SIZE | PUNCH_HOLE) != 0 {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
     if mode & PUNCH_HOLE != 0 {
         if regular.seals.get() & (linux::F_SEAL_WRITE | linux::F_SEAL_FUTURE_WRITE) != 0 {
             return Err(Errno::EPERM.into());

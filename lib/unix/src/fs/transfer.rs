@@ -53,10 +53,13 @@ pub(super) fn sendfile(cx: &Cx) -> Answer {
         _ if !from.file.has_position() => return Err(Errno::ESPIPE.into()),
         address => offset(cx, address)?,
     };
-    if !from.file.inode().is_regular() || to.flags.get() & linux::O_APPEND != 0 {
+    let count = cx.arg(3).min(TRANSFER_MAX);
+    if to.flags.get() & linux::O_APPEND != 0
+        || !from.file.has_position()
+        || count > 0 && !from.file.inode().is_regular()
+    {
         return Err(Errno::EINVAL.into());
     }
-    let count = cx.arg(3).min(TRANSFER_MAX);
     let to_start = to.position.get();
     let mut done = cx.progress();
     while done < count {
@@ -83,15 +86,6 @@ pub(super) fn sendfile(cx: &Cx) -> Answer {
     Ok(done)
 }
 
-/// A file that `copy_file_range` takes.
-fn check_regular(inode: &Inode) -> Result<(), Errno> {
-    match inode.kind {
-        Kind::Regular(_) => Ok(()),
-        _ if inode.is_directory() => Err(Errno::EISDIR),
-        _ => Err(Errno::EINVAL),
-    }
-}
-
 /// `copy_file_range(from, from_offset, to, to_offset, len, flags)`.
 pub(super) fn copy_file_range(cx: &Cx) -> Answer {
     let (from, to) = (cx.file(cx.uint(0))?, cx.file(cx.uint(2))?);
@@ -105,8 +99,12 @@ pub(super) fn copy_file_range(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let (inode, to_inode) = (from.file.inode(), to.file.inode());
-    check_regular(&inode)?;
-    check_regular(&to_inode)?;
+    if inode.is_directory() || to_inode.is_directory() {
+        return Err(Errno::EISDIR.into());
+    }
+    if !inode.is_regular() || !to_inode.is_regular() {
+        return Err(Errno::EINVAL.into());
+    }
     if !from.can_read() || !to.can_write() || to.flags.get() & linux::O_APPEND != 0 {
         return Err(Errno::EBADF.into());
     }

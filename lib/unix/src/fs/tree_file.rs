@@ -106,11 +106,13 @@ pub(super) fn without_set_id(mode: u32) -> u32 {
 }
 
 impl File for TreeFile {
-    fn read(&self, cx: &Cx, _: &Open, sink: &mut Sink, offset: u64) -> Result<usize, Stop> {
+    fn read(&self, cx: &Cx, open: &Open, sink: &mut Sink, offset: u64) -> Result<usize, Stop> {
         match &self.inode.kind {
             Kind::Regular(regular) => {
                 let read = regular.read(&self.inode.fs, sink, offset)?;
-                self.inode.touch_accessed(cx.unix);
+                if open.flags.get() & linux::O_NOATIME == 0 {
+                    self.inode.touch_accessed(cx.unix);
+                }
                 Ok(read)
             }
             Kind::Character(device) => device::read(cx, *device, sink),

@@ -63,13 +63,22 @@ pub struct Found {
 }
 
 impl Found {
-    /// The bytes of the last name, if it is one.
-    #[must_use]
-    pub fn name(&self) -> Option<&[u8]> {
+    /// The bytes of the last name.
+    ///
+    /// # Errors
+    /// `otherwise` if it is no name that can be made or removed, `ENAMETOOLONG`.
+    pub fn name(&self, otherwise: Errno) -> Result<&[u8], Errno> {
         match &self.last {
-            Last::Name(range) => self.path.get(range.clone()),
-            _ => None,
+            Last::Name(range) if range.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
+            Last::Name(range) => self.path.get(range.clone()).ok_or(otherwise),
+            _ => Err(otherwise),
         }
+    }
+
+    /// Whether the last name is one that can be made or removed.
+    #[must_use]
+    pub fn is_name(&self) -> bool {
+        matches!(self.last, Last::Name(_))
     }
 
     /// The inode.
@@ -96,6 +105,8 @@ pub struct Walk<'a, 'c> {
     links: u32,
     /// `RESOLVE_*` of `openat2`.
     rules: u64,
+    /// The last name may be made, as a file: no slash may follow it.
+    makes_file: bool,
 }
 
 enum Step {
@@ -111,7 +122,13 @@ impl<'a, 'c> Walk<'a, 'c> {
     pub fn new(cx: &'a Cx<'c>, who: &'a Credentials, start: Rc<Inode>, rules: u64) -> Self {
         let scoped = rules & u64::from(linux::RESOLVE_IN_ROOT) != 0;
         let root = if scoped { start.clone() } else { cx.process.place.borrow().root() };
-        Self { cx, who, root, start, links: 0, rules }
+        Self { cx, who, root, start, links: 0, rules, makes_file: false }
+    }
+
+    /// The same for `O_CREAT`.
+    #[must_use]
+    pub fn making_file(self, makes_file: bool) -> Self {
+        Self { makes_file, ..self }
     }
 
     fn has_rule(&self, rule: u32) -> bool {
@@ -211,7 +228,10 @@ impl<'a, 'c> Walk<'a, 'c> {
             return Err(Errno::ELOOP);
         }
         let target = match &link.kind {
-            Kind::Symlink(text) => Target::Path(text.to_vec()),
+            Kind::Symlink(text) => {
+                link.touch_accessed(self.cx.unix);
+                Target::Path(text.to_vec())
+            }
             Kind::Proc(node) => proc::follow(self.cx, node)?,
             _ => return Err(Errno::EINVAL),
         };
@@ -251,7 +271,18 @@ impl<'a, 'c> Walk<'a, 'c> {
         follow: Follow,
     ) -> Result<Result<Found, Vec<u8>>, Errno> {
         let name = &path[range.clone()];
-        search(&parent, self.who, name)?;
+        match search(&parent, self.who, name) {
+            // What makes or removes names looks at them itself, in the order that Linux does.
+            Err(Errno::ENAMETOOLONG) if follow == Follow::Never => {
+                let path = core::mem::take(path);
+                return Ok(Ok(found(parent, Last::Name(range), None, slash, path)));
+            }
+            other => other?,
+        }
+        let dots = matches!(name, b"." | b"..");
+        if self.makes_file && slash && !dots {
+            return Err(Errno::EISDIR);
+        }
         let (last, name, inode) = match name {
             b"." => (Last::Dot, None, Some(parent.clone())),
             b".." => (Last::DotDot, None, Some(self.above(&parent)?)),

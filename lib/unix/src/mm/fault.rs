@@ -1,8 +1,9 @@
 //! Making a page present, as a program's access asks; answering page faults.
 
+use alloc::format;
 use alloc::rc::Rc;
 
-use linux_raw_sys::general::{SIGBUS, SIGSEGV};
+use linux_raw_sys::general::{SIGBUS, SIGKILL, SIGSEGV};
 
 use super::area::{Area, AreaFlags, Backing, GUARD_GAP};
 use super::pages::Page;
@@ -60,6 +61,13 @@ struct Present {
 }
 
 impl AddressSpace {
+    /// The frame of the page at `page`, if it is there and allows the access.
+    #[inline]
+    pub fn present(&self, page: u64, write: bool) -> Option<FrameId> {
+        let wanted = if write { Page::WRITABLE } else { Page::READABLE };
+        self.pages.borrow().get(page).filter(|page| page.has(wanted)).map(Page::frame)
+    }
+
     /// The frame of the page at `page` (page-aligned, any value), made present as if the
     /// program had read or written it (copy on write included).
     ///
@@ -322,6 +330,27 @@ pub fn page_fault(unix: &Unix, thread: &Rc<Thread>, address: u64, access: Access
 
 /// No frame is left: the process with the most memory dies, and the access is tried again.
 fn out_of_memory(unix: &Unix, thread: &Rc<Thread>) {
-    let _ = (unix, thread);
-    signal::bad_access(unix, thread, linux_raw_sys::general::SIGKILL, 0, 0);
+    let victim = {
+        let processes = unix.processes.by_pid.borrow();
+        let alive = processes.values().filter(|process| process.ended.get().is_none());
+        let victims = alive.filter(|process| process.pid != 1);
+        victims.max_by_key(|process| process.space().resident()).cloned()
+    };
+    match victim {
+        Some(victim) if !Rc::ptr_eq(&victim, &thread.process) => {
+            unix.machine.log(&format!(
+                "unix: memory is used up; process {} has the most of it and is killed",
+                victim.pid
+            ));
+            signal::send(unix, &victim, signal::Info::kernel(SIGKILL));
+            unix.reply(thread, Reply::Mapped);
+        }
+        _ => {
+            unix.machine.log(&format!(
+                "unix: memory is used up; process {}, which wants more, is killed",
+                thread.process.pid
+            ));
+            signal::bad_access(unix, thread, SIGKILL, 0, 0);
+        }
+    }
 }

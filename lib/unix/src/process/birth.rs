@@ -6,7 +6,7 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::{Process, State, end, limits};
+use super::{Process, State, control, end, limits};
 use crate::call::{Answer, Cx, Entry, full, partial};
 use crate::errno::Errno;
 use crate::fs::Place;
@@ -71,7 +71,11 @@ impl Wish {
             || (self.has(l::CLONE_SIGHAND) && self.flags & l::CLONE_CLEAR_SIGHAND != 0)
             || (self.has(l::CLONE_PARENT) && cx.process.signals.protected.get())
             || self.flags & UNSUPPORTED != 0;
-        if wrong { Err(Errno::EINVAL) } else { Ok(()) }
+        if wrong {
+            return Err(Errno::EINVAL);
+        }
+        let bad_base = self.has(l::CLONE_SETTLS) && self.tls >= control::END_OF_USER;
+        if bad_base { Err(Errno::EPERM) } else { Ok(()) }
     }
 }
 

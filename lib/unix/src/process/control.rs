@@ -94,7 +94,7 @@ const SET_FS: u32 = 0x1002;
 const GET_FS: u32 = 0x1003;
 const GET_GS: u32 = 0x1004;
 /// Addresses of programs are below this.
-const END_OF_USER: u64 = 0x7FFF_FFFF_F000;
+pub const END_OF_USER: u64 = 0x7FFF_FFFF_F000;
 
 fn arch_prctl(cx: &Cx) -> Answer {
     let machine = &cx.unix.machine;

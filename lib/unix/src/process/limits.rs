@@ -63,12 +63,10 @@ pub fn first(unix: &Unix) -> [(u64, u64); 16] {
 /// `EAGAIN`.
 pub fn check_room(cx: &Cx, thread: bool) -> Result<(), Errno> {
     let threads = cx.unix.processes.by_tid.borrow().len() as u64;
-    let zombies = || {
-        let processes = cx.unix.processes.by_pid.borrow();
-        processes.values().filter(|process| process.ended.get().is_some()).count() as u64
-    };
+    // Ended ones not yet waited for included.
+    let processes = cx.unix.processes.by_pid.borrow().len() as u64;
     let max = max_threads(cx.unix);
-    if threads >= max || (threads + zombies() >= max && !thread) {
+    if threads >= max || (processes >= max && !thread) {
         return Err(Errno::EAGAIN);
     }
     let uid = cx.process.credentials.borrow().uid;

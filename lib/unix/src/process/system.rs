@@ -6,9 +6,10 @@ use core::cell::RefCell;
 use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::call::{Answer, Cx, Entry, full, partial};
+use crate::call::{Answer, Cx, Entry, Stop, full, partial};
 use crate::errno::Errno;
 use crate::memory::PAGE;
+use crate::signal::OnSignal;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] = &[
@@ -119,6 +120,10 @@ fn sysinfo(cx: &Cx) -> Answer {
 
 /// Random bytes at a time.
 const RANDOM_PIECE: usize = 256;
+/// Random bytes in a row, before others have their turn.
+const RANDOM_TURN: usize = 64 << 10;
+/// Random bytes of a call.
+const RANDOM_MAX: u64 = (32 << 20) - 1;
 
 fn getrandom(cx: &Cx) -> Answer {
     let (address, len, flags) = (cx.arg(0), cx.arg(1), cx.uint(2));
@@ -126,10 +131,17 @@ fn getrandom(cx: &Cx) -> Answer {
     if flags & !(l::GRND_NONBLOCK | both) != 0 || flags & both == both {
         return Err(Errno::EINVAL.into());
     }
-    let len = len.min(i32::MAX as u64) as usize;
-    let mut done = 0;
+    let len = len.min(RANDOM_MAX) as usize;
+    let start = cx.progress() as usize;
+    let mut done = start;
     let mut piece = [0; RANDOM_PIECE];
     while done < len {
+        if done - start >= RANDOM_TURN {
+            cx.set_progress(done as u64);
+            cx.on_signal(OnSignal::Partial);
+            cx.unix.run_queue.push(cx.thread);
+            return Err(Stop::Block);
+        }
         let size = RANDOM_PIECE.min(len - done);
         cx.unix.machine.random(&mut piece[..size]);
         match cx.user().write_bytes(address.wrapping_add(done as u64), &piece[..size]) {
@@ -162,8 +174,8 @@ fn reboot(cx: &Cx) -> Answer {
         RESTART | RESTART2 | HALT | POWER_OFF => {
             cx.unix.machine.halt(0);
             // Nobody comes back from this.
-            cx.on_signal(crate::signal::OnSignal::Never);
-            Err(cx.block_on(&crate::wait::WaitQueue::default()))
+            cx.on_signal(OnSignal::Never);
+            Err(Stop::Block)
         }
         CAD_ON | CAD_OFF => Ok(0),
         _ => Err(Errno::EINVAL.into()),

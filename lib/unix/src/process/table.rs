@@ -24,6 +24,8 @@ pub struct Processes {
     /// Threads by id.
     pub by_tid: RefCell<BTreeMap<u32, Rc<Thread>>>,
     last: Cell<u32>,
+    /// All ids have been given once.
+    again: Cell<bool>,
     /// Processes and threads born so far (`/proc/stat`).
     pub births: Cell<u64>,
     /// Host and domain.
@@ -52,8 +54,14 @@ impl Processes {
     pub fn allocate_id(&self) -> Result<u32, Errno> {
         let mut id = self.last.get();
         for _ in 0..PID_MAX {
-            id = if id + 1 < PID_MAX { id + 1 } else { RESERVED };
-            if !self.in_use(id) {
+            if id + 1 < PID_MAX {
+                id += 1;
+            } else {
+                id = RESERVED;
+                self.again.set(true);
+            }
+            // Ids given for the first time are free.
+            if !self.again.get() || !self.in_use(id) {
                 self.last.set(id);
                 return Ok(id);
             }

@@ -142,17 +142,16 @@ fn wait(
     which: &Which,
     options: u32,
 ) -> Result<Option<(Rc<Process>, Change)>, crate::Stop> {
-    let children = cx.process.children.borrow().clone();
     let mut some = false;
-    for child in children {
+    for child in cx.process.children.borrow().iter() {
         let is_clone = child.state.exit_signal.get() != l::SIGCHLD;
         let kind = options & l::__WALL != 0 || is_clone == (options & l::__WCLONE != 0);
-        if !which.includes(&child) || !kind {
+        if !which.includes(child) || !kind {
             continue;
         }
         some = true;
-        if let Some(change) = change_of(&child, options) {
-            return Ok(Some((child, change)));
+        if let Some(change) = change_of(child, options) {
+            return Ok(Some((child.clone(), change)));
         }
     }
     if !some {
@@ -190,12 +189,12 @@ fn wait4(cx: &Cx) -> Answer {
     let Some((child, change)) = wait(cx, &which, options | l::WEXITED)? else {
         return Ok(0);
     };
-    let used = usage::of_process(cx.unix, &child, true);
+    let used = (cx.arg(3) != 0).then(|| usage::of_process(cx.unix, &child, true));
     consume(cx, &child, change);
     if cx.arg(1) != 0 {
         cx.user().write(cx.arg(1), &change.status())?;
     }
-    if cx.arg(3) != 0 {
+    if let Some(used) = used {
         cx.user().write::<Usage>(cx.arg(3), &used)?;
     }
     Ok(u64::from(child.pid))

@@ -11,7 +11,6 @@ use super::{AltStack, MASK_BYTES, NO_STACK, OnSignal, RESTORE, pending_for, reca
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::errno::Errno;
 use crate::thread::Thread;
-use crate::wait::WaitQueue;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] = &[
@@ -105,8 +104,8 @@ fn rt_sigpending(cx: &Cx) -> Answer {
 /// Waits for a signal with a handler.
 fn wait_for_signal(cx: &Cx) -> Stop {
     cx.on_signal(OnSignal::Return);
-    // Nobody wakes this queue: only a signal ends the wait.
-    cx.block_on(&WaitQueue::default())
+    // No queue: only a signal ends the wait.
+    Stop::Block
 }
 
 fn rt_sigsuspend(cx: &Cx) -> Answer {

@@ -33,7 +33,7 @@ pub use action::{Action, Actions};
 pub use deliver::{go_on, interrupt_call, leave_call};
 pub use exception::{bad_access, exception};
 pub use info::Info;
-pub use mask::{set_mask, set_temporary_mask};
+pub use mask::{set_mask, set_temporary_mask, set_temporary_mask_from};
 pub use send::{send, send_group, send_thread};
 pub use take::{pending_for, take};
 

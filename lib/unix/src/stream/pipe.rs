@@ -271,7 +271,8 @@ fn create(cx: &Cx, flags: u32) -> Answer {
     if flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let pipe = new(cx, cx.unix.fs.pipe(cx)?)?;
+    // Bound, so that `/proc/self/fd` opens this pipe again.
+    let pipe = of_fifo(cx, &cx.unix.fs.pipe(cx)?)?;
     let status = flags & O_NONBLOCK;
     let ends = [(true, O_RDONLY), (false, O_WRONLY)]
         .map(|(reads, mode)| Open::new(pipe.end(reads, !reads), mode | status, Vec::new()));
@@ -290,7 +291,8 @@ fn of_fifo(cx: &Cx, inode: &Rc<Inode>) -> Result<Rc<Pipe>, Errno> {
     Ok(pipe)
 }
 
-/// Opens a fifo: waits for the other side, as `fifo(7)` says.
+/// Opens a fifo: waits for the other side, as `fifo(7)` says. A pipe without a name
+/// (`/proc/self/fd`) is just opened.
 ///
 /// # Errors
 /// `ENXIO` for a writer that does not wait and finds no reader.
@@ -306,7 +308,8 @@ pub fn open_fifo(cx: &Cx, inode: &Rc<Inode>, flags: u32) -> Result<Rc<dyn File>,
     // other end and found somebody waiting here will be found by them.
     let (own, other) = if reads { (0, 1) } else { (1, 0) };
     let count = if reads { pipe.writers.get() } else { pipe.readers.get() };
-    let alone = count == 0 && pipe.opening[other].is_empty();
+    let named = inode.fs.kind != crate::fs::filesystem::Kind::Pipe;
+    let alone = named && count == 0 && pipe.opening[other].is_empty();
     if alone && reads != writes {
         if flags & O_NONBLOCK != 0 {
             return if reads { Ok(pipe.end(true, false)) } else { Err(Errno::ENXIO.into()) };

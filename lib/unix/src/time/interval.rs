@@ -74,7 +74,7 @@ fn alarm(cx: &Cx) -> Answer {
     let (left_ns, _) = state(cx, 0);
     start(cx, 0, u64::from(cx.uint(0)) * SECOND_NS, 0);
     // Rounded to seconds, but what is left is never nothing.
-    let rounded = (left_ns + SECOND_NS / 2) / SECOND_NS;
+    let rounded = left_ns.saturating_add(SECOND_NS / 2) / SECOND_NS;
     Ok(if left_ns == 0 { 0 } else { rounded.max(1) })
 }
 

@@ -71,7 +71,9 @@ impl Timers {
 
     /// Calls nobody.
     pub fn cancel(&self, key: Key) {
-        self.events.borrow_mut().remove(&key);
+        // What is dropped may cancel alarms of its own: not while the list is borrowed.
+        let event = self.events.borrow_mut().remove(&key);
+        drop(event);
     }
 
     /// Wakes the call of `thread` at this time.

@@ -83,7 +83,7 @@ impl Alarm for Timer {
         let count = self.countdown.expirations(unix, self.this.clone());
         let Some(process) = self.process.upgrade().filter(|_| count > 0) else { return };
         if self.is_queued(&process) {
-            self.overrun.set(self.overrun.get() + count);
+            self.overrun.set(self.overrun.get().saturating_add(count));
             return;
         }
         self.overrun.set(count - 1);

@@ -3,6 +3,8 @@
 
 #![allow(dead_code)]
 
+pub mod program;
+
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -378,6 +380,11 @@ impl World {
         assert!(next <= SCRATCH, "the scratch area is used up");
         self.scratch.borrow_mut().insert(pid, (start, next));
         start + used
+    }
+
+    /// The scratch area is gone (exec).
+    pub fn forget_scratch(&self, thread: &Rc<Thread>) {
+        self.scratch.borrow_mut().remove(&thread.process().pid);
     }
 
     /// Puts bytes somewhere into the thread's memory.

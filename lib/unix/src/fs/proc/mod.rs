@@ -58,8 +58,10 @@ enum What {
     Setting(fn(&Cx) -> Vec<u8>, fn(&Cx, &[u8]) -> Result<(), Errno>),
     /// A symbolic link.
     Link(fn(&Cx) -> Vec<u8>),
-    /// `/proc/PID`, or a thread in `task`.
-    Subject(u32, u32),
+    /// `/proc/PID`.
+    Process(u32, u32),
+    /// A thread in `task`.
+    Thread(u32, u32),
     /// A text about a process (and thread).
     SubjectText(u32, u32, SubjectText),
     /// One that can be written.
@@ -142,7 +144,8 @@ impl What {
         match self {
             Self::Directory(_)
             | Self::Root
-            | Self::Subject(..)
+            | Self::Process(..)
+            | Self::Thread(..)
             | Self::Tasks(_)
             | Self::Descriptors(..) => linux::S_IFDIR,
             Self::Link(_) | Self::SubjectLink(..) | Self::Descriptor(..) => linux::S_IFLNK,
@@ -153,7 +156,8 @@ impl What {
     /// The process it is about.
     fn pid(self) -> Option<u32> {
         match self {
-            Self::Subject(pid, _)
+            Self::Process(pid, _)
+            | Self::Thread(pid, _)
             | Self::SubjectText(pid, ..)
             | Self::SubjectSetting(pid, ..)
             | Self::SubjectLink(pid, ..)
@@ -193,12 +197,13 @@ pub(super) fn lookup(
             let tid = number(name)?;
             let thread = cx.unix.processes.by_tid.borrow().get(&tid).cloned();
             let pid = thread.map_or(tid, |thread| thread.process().pid);
-            find_process(cx, pid).map(|_| (What::Subject(pid, tid), 0o555))
+            find_process(cx, pid).map(|_| (What::Process(pid, tid), 0o555))
         }),
-        What::Subject(pid, tid) => process::find(pid, tid, name),
+        What::Process(pid, tid) => process::find(process::ENTRIES, pid, tid, name),
+        What::Thread(pid, tid) => process::find(process::of_thread(), pid, tid, name),
         What::Tasks(pid) => number(name).and_then(|tid| {
             let there = threads(cx, pid).contains(&tid);
-            there.then_some((What::Subject(pid, tid), 0o555))
+            there.then_some((What::Thread(pid, tid), 0o555))
         }),
         What::Descriptors(pid, info) => number(name)
             .and_then(|fd| descriptors::find(cx, pid, fd, info).map(|(what, mode)| (what, mode))),
@@ -261,7 +266,8 @@ pub(super) fn list(cx: &Cx, node: &Node, position: u64) -> Result<Option<Item>, 
             let (pid, _) = processes.range(from..).next()?;
             Some(numbered(*pid, linux::S_IFDIR, PROCESSES))
         }),
-        What::Subject(pid, tid) => process::list(pid, tid, position),
+        What::Process(pid, tid) => process::list(process::ENTRIES, pid, tid, position),
+        What::Thread(pid, tid) => process::list(process::of_thread(), pid, tid, position),
         What::Tasks(pid) => {
             next_number(&threads(cx, pid), position).map(|tid| numbered(tid, linux::S_IFDIR, 2))
         }

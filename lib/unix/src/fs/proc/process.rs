@@ -19,7 +19,7 @@ const STRINGS_MAX: u64 = 2 << 20;
 
 /// What a name in `/proc/PID` is.
 #[derive(Clone, Copy)]
-enum Entry {
+pub(super) enum Entry {
     Text(SubjectText),
     Setting(SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     Link(fn(&Cx, &Subject) -> Result<Target, Errno>),
@@ -40,7 +40,7 @@ impl Entry {
 }
 
 /// Names of `/proc/PID`; the first is not in `/proc/PID/task/TID`.
-const ENTRIES: &[(&str, u32, Entry)] = &[
+pub(super) const ENTRIES: &[Named] = &[
     ("task", 0o555, Entry::Tasks),
     ("auxv", 0o400, Entry::Text(auxv)),
     ("cgroup", 0o444, Entry::Text(|_, _| Ok(b"0::/\n".to_vec()))),
@@ -64,20 +64,24 @@ const ENTRIES: &[(&str, u32, Entry)] = &[
     ("wchan", 0o444, Entry::Text(|_, _| Ok(b"0".to_vec()))),
 ];
 
-fn entries(pid: u32, tid: u32) -> &'static [(&'static str, u32, Entry)] {
-    if pid == tid { ENTRIES } else { &ENTRIES[1..] }
+/// Name, permissions, and what it is.
+type Named = (&'static str, u32, Entry);
+
+/// Names of `/proc/PID/task/TID`.
+pub(super) fn of_thread() -> &'static [Named] {
+    &ENTRIES[1..]
 }
 
 /// What `name` is in `/proc/PID`, and its permissions.
-pub(super) fn find(pid: u32, tid: u32, name: &[u8]) -> Option<(What, u32)> {
-    let (_, mode, entry) = entries(pid, tid).iter().find(|entry| entry.0.as_bytes() == name)?;
+pub(super) fn find(table: &[Named], pid: u32, tid: u32, name: &[u8]) -> Option<(What, u32)> {
+    let (_, mode, entry) = table.iter().find(|entry| entry.0.as_bytes() == name)?;
     Some((entry.what(pid, tid), *mode))
 }
 
 /// The entry at or behind `position`.
-pub(super) fn list(pid: u32, tid: u32, position: u64) -> Option<Item> {
+pub(super) fn list(table: &[Named], pid: u32, tid: u32, position: u64) -> Option<Item> {
     let index = usize::try_from(position.saturating_sub(2)).ok()?;
-    let (name, _, entry) = entries(pid, tid).get(index)?;
+    let (name, _, entry) = table.get(index)?;
     Some(Item {
         name: name.as_bytes().into(),
         number: u64::from(tid) << 8 | position | 1 << 33,
