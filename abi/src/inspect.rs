@@ -23,7 +23,8 @@ pub enum What {
     /// spaces, kernel entries, ticks, reserved (0), 0. Word 6 is kept free: how long
     /// interrupts stay off is measured from outside the machine, not counted here.
     Kernel = 3,
-    /// Runs the invariant checker; words: number of violations, 0...
+    /// Runs the invariant checker, for the initial tasks only: it may take long and lets
+    /// nobody in between. Words: number of violations, 0...
     Check = 4,
 }
 

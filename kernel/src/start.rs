@@ -52,12 +52,23 @@ pub fn start(servers: [Option<Server>; 3], kip: u64) -> TcbRef {
             ),
         }
     }
+    seal();
     kprintln!(
         "baton: {} threads, {} pages of kernel memory",
         cpu().registry.count(),
         frames::total()
     );
     sched::pick()
+}
+
+/// Closes the account of the kernel's memory: from here on it only moves.
+fn seal() {
+    let (mut limits, mut used) = (0, 0);
+    cpu().spaces.for_each(|space| {
+        limits += space.quota().limit();
+        used += space.quota().used();
+    });
+    mem::check::seal(limits, used);
 }
 
 /// A PCID went to another space: its threads' cached CR3 words follow.

@@ -12,7 +12,7 @@ use crate::compose::{Bootable, Composer, DEFAULT_SYSTEM, Selection};
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
 use crate::workspace::Workspace;
-use crate::{bench, debug, iso, lint, linux, test, ui};
+use crate::{bench, debug, fuzz, iso, lint, linux, test, ui};
 
 /// Time limit of `run --test`.
 const TEST_LIMIT: Duration = Duration::from_secs(60);
@@ -39,6 +39,8 @@ enum Verb {
     Bench(bench::Options),
     /// Linux programs: compare with Linux, check, build the first file system
     Linux(linux::Options),
+    /// Let hostile tasks loose on the kernel: random system calls, canaries, the checker
+    Fuzz(fuzz::Options),
     /// Write a bootable CD image
     Image(ImageArgs),
     /// Start a system under gdb
@@ -101,6 +103,7 @@ pub fn run() -> Result<ExitCode> {
         Verb::Test(options) => return test::run(&workspace, &options).map(verdict),
         Verb::Bench(options) => return bench::run(&workspace, &options).map(verdict),
         Verb::Linux(options) => return linux::run(&workspace, &options).map(verdict),
+        Verb::Fuzz(options) => return fuzz::run(&workspace, &options).map(verdict),
         Verb::Image(args) => write_image(&workspace, &args)?,
         Verb::Debug(args) => {
             let mut composer = Composer::new(&workspace);

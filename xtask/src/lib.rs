@@ -7,6 +7,7 @@ pub mod build;
 pub mod cli;
 pub mod compose;
 pub mod debug;
+pub mod fuzz;
 pub mod image;
 pub mod iso;
 pub mod lint;

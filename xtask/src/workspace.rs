@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 /// Folders whose crates and C programs run on Baton rather than on the host.
-pub const GUEST_FOLDERS: [&str; 5] = ["servers", "drivers", "apps", "tests", "bench"];
+pub const GUEST_FOLDERS: [&str; 6] = ["servers", "drivers", "apps", "tests", "bench", "fuzz"];
 
 /// Folders of libraries for programs.
 const LIBRARY_FOLDERS: [&str; 2] = ["runtime", "lib"];

@@ -19,7 +19,9 @@ mod native {
     pub use super::x86_64::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
     pub use super::x86_64::pic::{mask, unmask};
     pub use super::x86_64::tcbs::VECTOR_AREA as VECTOR_BYTES;
-    pub use super::x86_64::tcbs::{TcbRef, clear, install, lookup, lookup_number, remove};
+    pub use super::x86_64::tcbs::{
+        TcbRef, clear, frames_of, install, lookup, lookup_number, remove, vector_owner,
+    };
     pub use super::x86_64::vector::{
         forget as forget_vector, sanitise as sanitise_vector, saved as vector_state,
     };

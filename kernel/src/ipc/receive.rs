@@ -40,7 +40,7 @@ pub fn begin(thread: TcbRef) -> Option<TcbRef> {
     if thread.senders.get().is_none() && waits_plainly(thread, from) {
         return None;
     }
-    if from.is_global() && !from.is_irq() && thread::lookup(from).is_none() {
+    if from.is_global() && thread::lookup(from).is_none() {
         fail_early(thread, IpcErrorKind::NonExisting, Phase::Receive);
         return None;
     }

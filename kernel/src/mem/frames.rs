@@ -37,6 +37,12 @@ pub struct Frames {
     total: Cell<u64>,
     info: Cell<u64>,
     info_len: Cell<u64>,
+    /// The addresses between which all frames of the pool are.
+    low: Cell<u64>,
+    high: Cell<u64>,
+    /// For the checker: sum of all quotas, and frames that the kernel took for itself.
+    pub(crate) granted: Cell<u64>,
+    pub(crate) kept: Cell<u64>,
 }
 
 impl Frames {
@@ -47,6 +53,10 @@ impl Frames {
             total: Cell::new(0),
             info: Cell::new(0),
             info_len: Cell::new(0),
+            low: Cell::new(u64::MAX),
+            high: Cell::new(0),
+            granted: Cell::new(0),
+            kept: Cell::new(0),
         }
     }
 }
@@ -78,6 +88,8 @@ pub fn add_region(start: u64, end: u64) -> u64 {
         added += 1;
     }
     frames.total.set(frames.total.get() + added);
+    frames.low.set(frames.low.get().min(start.next_multiple_of(FRAME).max(FRAME)));
+    frames.high.set(frames.high.get().max(address));
     added
 }
 
@@ -92,6 +104,14 @@ pub fn take() -> Option<PhysFrame> {
     frames.head.set(unsafe { phys_to_virt(address).cast::<u64>().read() });
     frames.free.set(frames.free.get() - 1);
     Some(PhysFrame(address))
+}
+
+/// Takes a frame that the kernel keeps for itself, without a quota that pays.
+pub fn take_for_kernel() -> Option<PhysFrame> {
+    let frames = &state().frames;
+    let frame = take()?;
+    frames.kept.set(frames.kept.get() + 1);
+    Some(frame)
 }
 
 /// Takes a frame full of zeros.
@@ -130,10 +150,44 @@ pub fn total() -> u64 {
     state().frames.total.get()
 }
 
+/// Calls `each` with the address of every free frame; for checks.
+pub(crate) fn for_each_free(mut each: impl FnMut(u64)) {
+    let frames = &state().frames;
+    let mut address = frames.head.get();
+    // One more than there should be, so that a list too long is noticed.
+    let mut left = frames.free.get() + 1;
+    while address != 0 && left > 0 {
+        each(address);
+        left -= 1;
+        // SAFETY: as in `take`.
+        address = unsafe { phys_to_virt(address).cast::<u64>().read() };
+    }
+}
+
+/// Marks the frame at `address`; whether it was marked, `None` if it is not of the pool.
+pub(crate) fn mark(address: u64) -> Option<bool> {
+    let frames = &state().frames;
+    let ours = (frames.low.get()..frames.high.get()).contains(&address) && address % FRAME == 0;
+    ours.then(|| Info::of(address).mark())
+}
+
+/// Takes the marks off all frames.
+pub(crate) fn unmark_all() {
+    let frames = &state().frames;
+    let mut address = frames.low.get();
+    while address < frames.high.get() {
+        Info::of(address).unmark();
+        address += FRAME;
+    }
+}
+
 /// The information word of a page-table frame: the twin's address, and in the
-/// low 12 bits the number of used entries.
+/// low 11 bits the number of used entries. Bit 11 is the checker's mark, on no
+/// frame at other times.
 #[derive(Clone, Copy)]
 pub(crate) struct Info(*mut u64);
+
+const MARK: u64 = 1 << 11;
 
 impl Info {
     /// The word for the pool frame at `phys`.
@@ -168,7 +222,19 @@ impl Info {
 
     #[inline]
     pub(crate) fn used(self) -> u64 {
-        self.get() & 0xFFF
+        self.get() & 0x7FF
+    }
+
+    /// Sets the checker's mark; whether it was set.
+    fn mark(self) -> bool {
+        let value = self.get();
+        self.put(value | MARK);
+        value & MARK != 0
+    }
+
+    /// Clears the checker's mark.
+    fn unmark(self) {
+        self.put(self.get() & !MARK);
     }
 
     #[inline]

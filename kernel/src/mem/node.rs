@@ -163,6 +163,12 @@ impl Node {
         NodeRef::from_word(self.next.get())
     }
 
+    /// The sibling in front of this node; for checks.
+    #[must_use]
+    pub fn elder(&self) -> Option<NodeRef> {
+        NodeRef::from_word(self.prev.get())
+    }
+
     /// The space that the page belongs to.
     #[inline]
     #[must_use]

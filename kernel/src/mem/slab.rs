@@ -189,6 +189,17 @@ pub(crate) fn any(space: SpaceRef) -> Option<NodeRef> {
     (0..slab.ever()).find_map(|slot| slab.live(slot))
 }
 
+/// Calls `each` with the address of every frame that holds slots; for checks.
+pub(crate) fn for_each_frame(space: SpaceRef, mut each: impl FnMut(u64)) {
+    for list in [space.slabs().get(), space.full_slabs().get()] {
+        let mut next = SlabRef::from_number(list);
+        while let Some(slab) = next {
+            each(slab.number() << 12);
+            next = SlabRef::from_number(slab.next.get());
+        }
+    }
+}
+
 /// Calls `each` with every node of the space; for checks.
 pub(crate) fn for_each(space: SpaceRef, mut each: impl FnMut(NodeRef)) -> u64 {
     let mut slabs = 0;

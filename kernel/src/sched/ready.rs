@@ -99,6 +99,16 @@ impl ReadyQueue {
         None
     }
 
+    /// Calls `visit` with every priority, the first of its ring, and whether the bitmap
+    /// says that there is one; for the checker.
+    pub fn for_each_ring(&self, mut visit: impl FnMut(u8, Option<TcbRef>, bool)) {
+        for priority in 0..=u8::MAX {
+            let occupied = self.occupied[usize::from(priority >> 6)].get();
+            let head = self.heads[usize::from(priority)].get();
+            visit(priority, head, occupied >> (priority & 63) & 1 != 0);
+        }
+    }
+
     /// Whether a thread is queued at all (ready or not); for the checker.
     #[must_use]
     pub fn contains(&self, thread: TcbRef) -> bool {

@@ -17,7 +17,13 @@ pub fn tick(running: TcbRef) -> TcbRef {
     let now_us = clock::now_us();
     scheduler.wakeup.expire(now_us, ipc::timeout::expired);
     if let Some(exhausted) = charge(now_us) {
-        if exhausted == running && in_user_mode(running) {
+        // The message hands the processor over to the scheduler, whoever else is ready:
+        // those who come before the thread come before its message, too.
+        let outranked = scheduler
+            .ready
+            .highest()
+            .is_some_and(|best| best.priority.get() > running.priority.get());
+        if exhausted == running && !outranked && in_user_mode(running) {
             return ipc::kernel_message::preemption(running);
         }
     }

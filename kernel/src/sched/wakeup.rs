@@ -58,6 +58,11 @@ impl WakeupLists {
         }
     }
 
+    /// Calls `visit` with every list's number and first thread; for the checker.
+    pub fn for_each_ring(&self, mut visit: impl FnMut(u32, Option<TcbRef>)) {
+        (0..).zip(&self.heads).for_each(|(list, head)| visit(list, head.get()));
+    }
+
     /// Unlinks `thread` from whatever list it is in.
     pub fn remove(&self, thread: TcbRef) {
         thread.wake_at_us.set(0);

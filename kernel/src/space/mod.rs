@@ -19,7 +19,7 @@ use crate::mem::space::{Area, Page};
 use crate::mem::{AddressSpace, NoMemory, PhysFrame};
 
 /// Deepest nesting of clans; bounds the walk to a common chief.
-const MAX_DEPTH: u32 = 64;
+pub const MAX_DEPTH: u32 = 64;
 /// Pages a new task gets from its creator's quota unless it is given more.
 pub const DEFAULT_QUOTA_PAGES: u64 = 64;
 

@@ -36,6 +36,12 @@ impl Registry {
         self.count.get()
     }
 
+    /// The first of the ring; for the checker.
+    #[must_use]
+    pub fn first(&self) -> Option<TcbRef> {
+        self.first.get()
+    }
+
     fn insert(&self, thread: TcbRef) {
         self.count.set(self.count.get() + 1);
         ring_insert(&self.first, thread, |tcb| &tcb.all);

@@ -1,5 +1,6 @@
 //! Console, counter and exit on the host.
 
+use std::cell::RefCell;
 use std::io::Write;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -8,6 +9,17 @@ use std::time::Instant;
 pub fn console_write(bytes: &[u8]) {
     // A test that lost its standard error has nobody to tell.
     let _ = std::io::stderr().write_all(bytes);
+    LOG.with(|log| log.borrow_mut().extend(bytes));
+}
+
+thread_local! {
+    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What this thread's machine has logged since the last call.
+#[must_use]
+pub fn take_log() -> String {
+    LOG.with(|log| String::from_utf8_lossy(&log.take()).into_owned())
 }
 
 /// Nanoseconds since the first call: a counter of 1 GHz.

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use abi::ThreadId;
 
-use super::super::x86_64::frame::{Frame, TrapFrame};
+use super::super::x86_64::frame::{Frame, TrapFrame, USER_CS, USER_SS};
 use crate::mem::PhysFrame;
 use crate::sched::Scheduler;
 use crate::space::Spaces;
@@ -95,7 +95,10 @@ pub fn set_current(thread: TcbRef) {
 #[must_use]
 pub fn install(number: u32, stack: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
     // SAFETY: a register frame is plain words.
-    let frame = unsafe { zeroed() };
+    let frame: TrapFrame = unsafe { zeroed() };
+    frame.cs.set(u64::from(USER_CS));
+    frame.ss.set(u64::from(USER_SS));
+    frame.flags.set(abi::syscall::USER_FLAGS);
     let block = Box::leak(Box::new(Block { tcb: Tcb::default(), frame, frames: [stack, top] }));
     let thread = TcbRef(NonNull::from(block));
     BLOCKS.with(|blocks| blocks.borrow_mut().insert(number, thread));
@@ -108,6 +111,13 @@ pub fn remove(number: u32) -> [Option<PhysFrame>; 2] {
     let block = BLOCKS.with(|blocks| blocks.borrow_mut().remove(&number));
     // SAFETY: as in `deref`.
     block.map_or([None, None], |thread| unsafe { thread.0.as_ref().frames }.map(Some))
+}
+
+/// The addresses of the two frames that stand for the block of `thread`.
+#[must_use]
+pub fn frames_of(thread: TcbRef) -> [u64; 2] {
+    // SAFETY: as in `deref`.
+    unsafe { thread.0.as_ref().frames }.map(PhysFrame::address)
 }
 
 /// The thread with the current id `id`.
@@ -156,6 +166,12 @@ pub fn vector_state(_thread: TcbRef) -> (&'static [Cell<u8>], usize) {
 
 /// No vector state.
 pub fn sanitise_vector(_thread: TcbRef) {}
+
+/// No vector unit.
+#[must_use]
+pub fn vector_owner() -> Option<TcbRef> {
+    None
+}
 
 /// Fills a page with a word.
 ///

@@ -9,6 +9,10 @@ use abi::layout::USER_END;
 use abi::protocol;
 use abi::syscall::{FOREIGN_FLAGS_MASK, USER_FLAGS, USER_FLAGS_MASK};
 
+/// User data segment with its privilege level (X.2 5.1).
+pub const USER_SS: u16 = 0x23;
+/// User code segment with its privilege level (X.2 5.1).
+pub const USER_CS: u16 = 0x2B;
 /// Vector number of a frame built by the system-call entry (no hardware vector).
 pub const VECTOR_CALL: u64 = 0x100;
 
@@ -76,12 +80,13 @@ impl TrapFrame {
     pub fn set_foreign_flags(&self, flags: u64) {
         self.flags.set(flags & FOREIGN_FLAGS_MASK | USER_FLAGS);
     }
-}
 
-/// User data segment with its privilege level (X.2 5.1).
-pub const USER_SS: u16 = 0x23;
-/// User code segment with its privilege level (X.2 5.1).
-pub const USER_CS: u16 = 0x2B;
+    /// Whether it leads back to user mode; for the checker.
+    #[must_use]
+    pub fn is_users(&self) -> bool {
+        self.cs.get() == u64::from(USER_CS) && self.ss.get() == u64::from(USER_SS)
+    }
+}
 
 /// Size of a frame in bytes; a multiple of 16, so the stack below stays aligned.
 pub const FRAME_SIZE: usize = size_of::<TrapFrame>();

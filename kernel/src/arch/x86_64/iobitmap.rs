@@ -8,6 +8,7 @@
 use super::paging::{Entry, Table};
 use super::tlb;
 use crate::arch::phys_to_virt;
+use crate::irq::Pace;
 use crate::mem::frames::FRAME;
 use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef, State};
 use core::cell::Cell;
@@ -172,7 +173,10 @@ fn change(space: SpaceRef, start: u64, bits: u32, value: u64) {
     let leaves = Table(tables(space)[2]);
     let mask = if bits >= 6 { !0 } else { ((1 << (1 << bits)) - 1) << (start & 63) };
     let first = start / 64;
+    let mut pace = Pace::default();
     for word in first..first + (1u64 << bits).div_ceil(64) {
+        // All ports are 1,024 words: too long to keep interrupts off.
+        pace.round();
         let page = Table(leaves.get(1 + (word as usize >> 9 & 1)).address());
         let index = word as usize & 511;
         page.set_word(index, page.word_at(index) & !mask | value & mask);
@@ -189,6 +193,16 @@ pub fn is_open(space: SpaceRef, port: u16) -> bool {
     let word = usize::from(port) / 64;
     let page = Table(leaves.get(1 + (word >> 9 & 1)).address());
     page.word_at(word & 511) >> (port % 64) & 1 == 0
+}
+
+/// Calls `each` with the address of every frame of the space's own bitmap; for checks.
+pub(crate) fn for_each_frame(space: SpaceRef, each: impl FnMut(u64)) {
+    if space.ports().2.get() == 0 {
+        return;
+    }
+    let tables = tables(space);
+    let leaves = Table(tables[2]);
+    tables.into_iter().chain([1, 2].map(|index| leaves.get(index).address())).for_each(each);
 }
 
 /// Frames that a space's own bitmap takes.

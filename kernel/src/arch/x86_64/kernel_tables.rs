@@ -47,7 +47,7 @@ pub fn leaf_entry(address: u64) -> Option<*mut u64> {
     let slot = index(address, 21);
     let mut leaf = read(table, slot) & ADDRESS;
     if leaf == NULL_TABLE.load(Ordering::Relaxed) {
-        leaf = frames::take()?.address();
+        leaf = frames::take_for_kernel()?.address();
         // SAFETY: the frame was just taken.
         unsafe { fill_page(phys_to_virt(leaf), null_entry()) };
         write(table, slot, leaf | PRESENT_WRITE);

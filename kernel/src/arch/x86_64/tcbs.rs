@@ -145,6 +145,22 @@ pub fn remove(number: u32) -> [Option<PhysFrame>; 2] {
     })
 }
 
+/// The addresses of the two frames behind the block of `thread`; for checks.
+#[must_use]
+pub fn frames_of(thread: TcbRef) -> [u64; 2] {
+    let number = thread.id.get().number();
+    [0, 1].map(|index| {
+        // SAFETY: the slot is a leaf entry of the array.
+        entry(number, index).map_or(0, |slot| unsafe { slot.read() } & 0x000F_FFFF_FFFF_F000)
+    })
+}
+
+/// Whose vector state is in the registers; for checks.
+#[must_use]
+pub fn vector_owner() -> Option<TcbRef> {
+    super::percpu::cpu().vector_owner.get()
+}
+
 /// Zeroes a frame that will back a block.
 pub fn clear(frame: PhysFrame) {
     crate::mem::frames::zero(frame);

@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
+};
 
 use super::object::{Filled, Image, Section};
 
@@ -56,8 +58,8 @@ struct Found {
     references: Vec<Reference>,
     names: Vec<(u64, String)>,
     calls: Vec<(u64, Number)>,
-    /// Where code runs on into what follows: the last address.
-    runs_on: Vec<u64>,
+    /// Every instruction but padding, and whether what follows it is run, too.
+    ends: Vec<(u64, bool)>,
 }
 
 impl Pieces {
@@ -115,14 +117,8 @@ impl Found {
                     constant(&before, Register::RDI).map_or(Number::Unknown(at), Number::Known);
                 self.calls.push((at, number));
             }
-            if !matches!(
-                instruction.flow_control(),
-                FlowControl::UnconditionalBranch
-                    | FlowControl::IndirectBranch
-                    | FlowControl::Return
-                    | FlowControl::Exception
-            ) {
-                self.runs_on.push(at);
+            if !is_padding(&instruction) {
+                self.ends.push((at, runs_on(&instruction)));
             }
             if before.len() == LOOK_BACK {
                 before.remove(0);
@@ -195,25 +191,41 @@ impl Found {
         for (at, number) in self.calls {
             pieces.at_mut(at).map(|piece| piece.calls.insert(number));
         }
-        pieces.run_on(&self.runs_on);
+        pieces.run_on(&self.ends);
         pieces
     }
 }
 
 impl Pieces {
     /// Where code does not end with its piece, it goes on in the next one.
-    fn run_on(&mut self, ends: &[u64]) {
+    fn run_on(&mut self, ends: &[(u64, bool)]) {
         let starts: Vec<u64> = self.pieces.keys().copied().collect();
         for pair in starts.windows(2) {
-            let last = ends.partition_point(|at| *at < pair[1]).checked_sub(1);
-            // An instruction is at most 15 bytes long; between functions is padding.
-            let runs_on =
-                last.is_some_and(|index| ends[index] >= pair[0] && ends[index] + 15 >= pair[1]);
+            let behind = ends.partition_point(|(at, _)| *at < pair[1]);
+            let last = behind.checked_sub(1).map(|index| ends[index]);
+            let runs_on = last.is_some_and(|(at, runs_on)| runs_on && at >= pair[0]);
             if runs_on && let Some(piece) = self.pieces.get_mut(&pair[0]) {
                 piece.addresses.insert(pair[1]);
             }
         }
     }
+}
+
+/// What fills the space between functions.
+fn is_padding(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::INVALID)
+}
+
+/// Whether the instruction behind is run after this one. A call at the very end of
+/// a function is one of something that does not return.
+fn runs_on(instruction: &Instruction) -> bool {
+    matches!(flow(instruction), FlowControl::Next | FlowControl::ConditionalBranch)
+}
+
+/// Where execution goes; a system call is not a call for this purpose, since it
+/// comes back with all registers but a few.
+fn flow(instruction: &Instruction) -> FlowControl {
+    if instruction.code() == Code::Syscall { FlowControl::Next } else { instruction.flow_control() }
 }
 
 /// Whether this is a call of the C library's `syscall`.
@@ -247,36 +259,49 @@ fn stub(image: &Image, at: u64) -> Option<u64> {
     None
 }
 
-/// The constant that the last writer of `register` put there.
+/// The constant that the last writer of `register` put there. A copy is followed to
+/// where it comes from, over jumps, too: compilers load numbers ahead of a loop.
 fn constant(before: &[Instruction], register: Register) -> Option<u32> {
+    let mut wanted = register;
     for instruction in before.iter().rev() {
-        match instruction.flow_control() {
+        match flow(instruction) {
+            FlowControl::Next if instruction.code() == Code::Syscall && wanted == Register::RAX => {
+                return None;
+            }
             FlowControl::Next | FlowControl::ConditionalBranch => {}
+            FlowControl::UnconditionalBranch if wanted != register => {}
             _ => return None,
         }
-        let writes = instruction.op_count() > 0
-            && instruction.op0_kind() == OpKind::Register
-            && instruction.op0_register().full_register() == register
-            && !matches!(
-                instruction.code().mnemonic(),
-                iced_x86::Mnemonic::Cmp | iced_x86::Mnemonic::Test | iced_x86::Mnemonic::Push
-            );
-        if !writes {
+        if !writes(instruction, wanted) {
             continue;
         }
-        return match instruction.code() {
-            Code::Mov_r32_imm32 | Code::Mov_rm32_imm32 => Some(instruction.immediate32()),
+        let from_register =
+            instruction.op_count() > 1 && instruction.op1_kind() == OpKind::Register;
+        match instruction.code() {
+            Code::Mov_r32_imm32 | Code::Mov_rm32_imm32 => return Some(instruction.immediate32()),
             Code::Mov_rm64_imm32 | Code::Mov_r64_imm64 => {
-                u32::try_from(instruction.immediate(1)).ok()
+                return u32::try_from(instruction.immediate(1)).ok();
             }
             Code::Xor_r32_rm32 | Code::Xor_rm32_r32
-                if instruction.op1_kind() == OpKind::Register
-                    && instruction.op0_register() == instruction.op1_register() =>
+                if from_register && instruction.op0_register() == instruction.op1_register() =>
             {
-                Some(0)
+                return Some(0);
             }
-            _ => None,
-        };
+            Code::Mov_r32_rm32 | Code::Mov_rm32_r32 | Code::Mov_r64_rm64 | Code::Mov_rm64_r64
+                if from_register =>
+            {
+                wanted = instruction.op1_register().full_register();
+            }
+            _ => return None,
+        }
     }
     None
+}
+
+/// Whether the first operand is `register`, and written.
+fn writes(instruction: &Instruction, register: Register) -> bool {
+    instruction.op_count() > 0
+        && instruction.op0_kind() == OpKind::Register
+        && instruction.op0_register().full_register() == register
+        && !matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push)
 }

@@ -1,0 +1,60 @@
+//! The remaining calls, and the trap with anything in its registers.
+
+use abi::layout::{self, stub};
+
+use super::Me;
+use crate::call::{self, reg};
+
+impl Me {
+    pub(super) fn other_call(&mut self) {
+        let mut registers = self.any_registers();
+        let calls = [
+            stub::QUOTA_CONTROL,
+            stub::QUOTA_CONTROL,
+            stub::MEMORY_CONTROL,
+            stub::PROCESSOR_CONTROL,
+            stub::INSPECT,
+            stub::SYSTEM_CLOCK,
+        ];
+        let call = self.rng.pick(&calls);
+        match call {
+            stub::QUOTA_CONTROL => {
+                registers[reg::RDI] = self.thread();
+                let pages = self.rng.below(16);
+                registers[reg::RSI] = if self.rng.one_in(2) { pages } else { pages.wrapping_neg() };
+                if self.rng.one_in(4) {
+                    registers[reg::RSI] = self.word();
+                }
+            }
+            stub::MEMORY_CONTROL => registers[reg::RDI] = self.utcb,
+            _ => registers[reg::RDI] = self.rng.below(6),
+        }
+        self.stub(registers, call);
+    }
+
+    pub(super) fn raw_trap(&mut self) {
+        let mut registers = self.any_registers();
+        let numbers = [
+            self.rng.below(20).wrapping_neg(),
+            self.rng.below(20).wrapping_neg(),
+            0,
+            self.timeouts(),
+            self.word(),
+        ];
+        registers[reg::R8] = self.rng.pick(&numbers);
+        // An IPC that would wait for ever waits for the judge's help only.
+        if registers[reg::R8] >> 63 == 0 && !self.rng.one_in(8) {
+            registers[reg::R8] |= 0x0400_0400;
+        }
+        if self.rng.one_in(2) {
+            registers[reg::RSI] = self.thread();
+            registers[reg::RDX] = self.source(registers[reg::RSI]);
+        }
+        let target = if self.rng.one_in(8) {
+            layout::stub_address(self.rng.below(stub::COUNT))
+        } else {
+            call::trap()
+        };
+        self.call(registers, target);
+    }
+}

@@ -1,0 +1,127 @@
+//! Ready queue, send queues, wakeup lists (Liedtke 1993, 5.3.3 to 5.3.5): every ring
+//! is sound, its members belong there, and nobody is linked anywhere else.
+
+use abi::ThreadId;
+use abi::id::SYSTEM_BASE;
+
+use super::Findings;
+use super::links::walk;
+use crate::arch::{TcbRef, cpu};
+use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::thread;
+
+/// Checks all queues.
+pub(super) fn check(found: &mut Findings) {
+    let mut queued = Queued::default();
+    ready(found, &mut queued);
+    wakeup(found, &mut queued);
+    thread::for_each(|receiver| send_queue(receiver, found, &mut queued));
+    let mut linked = Queued::default();
+    thread::for_each(|thread| linked.count(thread));
+    for line in 0..SYSTEM_BASE {
+        if let Some(source) = thread::lookup(ThreadId::irq(line)) {
+            linked.count(source);
+        }
+    }
+    for (what, rings, links) in [
+        ("the ready queue", queued.ready, linked.ready),
+        ("a wakeup list", queued.wake, linked.wake),
+        ("a send queue", queued.sending, linked.sending),
+    ] {
+        found.note(
+            rings != links,
+            format_args!(
+                "{links} threads say that they are in {what}, and {rings} are found there"
+            ),
+        );
+    }
+}
+
+/// Numbers of threads in queues.
+#[derive(Default)]
+struct Queued {
+    ready: u64,
+    wake: u64,
+    sending: u64,
+}
+
+impl Queued {
+    /// Counts `thread` where its own links say that it is queued.
+    fn count(&mut self, thread: TcbRef) {
+        self.ready += u64::from(thread.ready.next.get().is_some());
+        self.wake += u64::from(thread.wake.next.get().is_some());
+        self.sending += u64::from(thread.sending.next.get().is_some());
+    }
+}
+
+fn ready(found: &mut Findings, queued: &mut Queued) {
+    cpu().scheduler.ready.for_each_ring(|priority, first, occupied| {
+        let members = walk(
+            first,
+            |tcb| &tcb.ready,
+            |thread| {
+                found.note(
+                    thread.priority.get() != priority,
+                    format_args!(
+                        "thread {} has priority {} and is queued at {priority}",
+                        thread.id.get(),
+                        thread.priority.get()
+                    ),
+                );
+            },
+        );
+        found.note(
+            members.is_none(),
+            format_args!("the links of the ready queue of priority {priority} are broken"),
+        );
+        found.note(
+            occupied != first.is_some(),
+            format_args!("the ready queue's bitmap is wrong about priority {priority}"),
+        );
+        queued.ready += members.unwrap_or(0);
+    });
+}
+
+fn wakeup(found: &mut Findings, queued: &mut Queued) {
+    cpu().scheduler.wakeup.for_each_ring(|list, first| {
+        let members = walk(
+            first,
+            |tcb| &tcb.wake,
+            |thread| {
+                found.note(
+                    thread.wake_list.get() != list,
+                    format_args!(
+                        "thread {} is in wakeup list {list} and believes to be in {}",
+                        thread.id.get(),
+                        thread.wake_list.get()
+                    ),
+                );
+            },
+        );
+        found.note(members.is_none(), format_args!("the links of wakeup list {list} are broken"));
+        queued.wake += members.unwrap_or(0);
+    });
+}
+
+fn send_queue(receiver: TcbRef, found: &mut Findings, queued: &mut Queued) {
+    let id = receiver.id.get();
+    let members = walk(
+        receiver.senders.get(),
+        |tcb| &tcb.sending,
+        |sender| {
+            let waits = rendezvous::waits(sender);
+            let polls = waits == Waits::Busy(Busy::Polling);
+            let names = sender.partner.get() == id;
+            found.note(
+                !polls || !names,
+                format_args!(
+                    "thread {} is queued to send to {id}, but names {} and is {waits:?}",
+                    sender.id.get(),
+                    sender.partner.get()
+                ),
+            );
+        },
+    );
+    found.note(members.is_none(), format_args!("the links of the send queue of {id} are broken"));
+    queued.sending += members.unwrap_or(0);
+}

@@ -1,0 +1,59 @@
+//! Every mapping node of a space: its links, its region, its count.
+
+use super::Rule;
+use crate::arch::paging::span;
+use crate::mem::node::{NodeRef, PORTS};
+use crate::mem::space::SpaceRef;
+use crate::mem::table::{self, Slot};
+
+/// Checks one node of `space`; returns how many entries it counts.
+pub(super) fn check(space: SpaceRef, node: NodeRef, report: &mut impl FnMut(u64, Rule)) -> u64 {
+    links(node, report);
+    if node.has(PORTS) {
+        return 0;
+    }
+    if node.space() != space {
+        report(node.vaddr(), Rule::NodeCoversPage);
+    }
+    let outside = |up: NodeRef| node.offset() + node.size() > up.size();
+    if node.parent().is_some_and(outside) {
+        report(node.vaddr(), Rule::Region);
+    }
+    if node.count() == 0 {
+        report(node.vaddr(), Rule::NoGhosts);
+    } else if entries(space, node) != node.count() {
+        report(node.vaddr(), Rule::EntryCount);
+    }
+    node.count()
+}
+
+/// How many entries of the page tables refer to `node`.
+fn entries(space: SpaceRef, node: NodeRef) -> u64 {
+    let (mut vaddr, end) = (node.vaddr(), node.vaddr() + node.size());
+    let mut count = 0;
+    while vaddr < end {
+        let level = match table::find(space, vaddr) {
+            Slot::Empty { level } => level,
+            Slot::Leaf(leaf) => {
+                count += u64::from(leaf.node == Some(node));
+                leaf.level
+            }
+        };
+        vaddr = (vaddr | (span(level) - 1)) + 1;
+    }
+    count
+}
+
+fn links(node: NodeRef, report: &mut impl FnMut(u64, Rule)) {
+    let mut before = None;
+    let mut child = node.first_child();
+    while let Some(this) = child {
+        let same_kind = this.has(PORTS) == node.has(PORTS);
+        if this.parent() != Some(node) || !same_kind || this.elder() != before {
+            report(node.vaddr(), Rule::Links);
+            return;
+        }
+        before = child;
+        child = this.sibling();
+    }
+}

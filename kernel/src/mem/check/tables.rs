@@ -1,0 +1,84 @@
+//! The page tables of a space: counts, twins, the kernel's half.
+
+use super::Rule;
+use crate::arch::iobitmap;
+use crate::arch::paging::{Entry, KERNEL_HALF, ROOT, Table};
+use crate::mem::frames::Info;
+use crate::mem::space::SpaceRef;
+use crate::mem::state;
+
+/// Checks the tables; returns the number of table pages and twins below the root.
+pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) -> u64 {
+    kernel_half(space, report);
+    let mut pages = 0;
+    for_each(space, |table, level, used| {
+        let info = Info::of(table.0);
+        if info.used() != used || (used == 0 && level != ROOT) {
+            report(table.0, Rule::TableCount);
+        }
+        if info.twin() != 0 && !is_twin(table, Table(info.twin()), level) {
+            report(table.0, Rule::Twin);
+        }
+        if level != ROOT {
+            pages += 1 + u64::from(info.twin() != 0);
+        }
+    });
+    pages
+}
+
+/// Whether `twin` has nodes only for entries of `table` that are pages of users, or
+/// tables below which pages inherit one.
+fn is_twin(table: Table, twin: Table, level: u32) -> bool {
+    (0..512).all(|index| {
+        let entry = table.get(index);
+        let user = entry.is_leaf(level) && !entry.has(Entry::KERNEL);
+        let inherited = !entry.is_leaf(level) && entry.has(Entry::INHERIT);
+        twin.word_at(index) == 0 || entry.present() && (user || inherited)
+    })
+}
+
+/// Calls `each` with every table of the user's half, its level, and how many
+/// entries it has in use; the root last.
+pub(super) fn for_each(space: SpaceRef, mut each: impl FnMut(Table, u32, u64)) {
+    let mut path = [(space.root_table(), 0usize, 0u64); 4];
+    let mut level = ROOT;
+    loop {
+        let (table, next, used) = path[level as usize & 3];
+        let end = if level == ROOT { KERNEL_HALF } else { 512 };
+        if next < end {
+            let entry = table.get(next);
+            path[level as usize & 3] = (table, next + 1, used + u64::from(entry.present()));
+            if entry.present() && !entry.is_leaf(level) {
+                level -= 1;
+                path[level as usize & 3] = (Table(entry.address()), 0, 0);
+            }
+            continue;
+        }
+        each(table, level, used);
+        if level == ROOT {
+            return;
+        }
+        level += 1;
+    }
+}
+
+/// The upper half is the template's, but for the accessed bits and the port bitmap's slot.
+fn kernel_half(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) {
+    const ACCESSED: u64 = 1 << 5;
+    let template = state().template.get();
+    if template == 0 {
+        return;
+    }
+    let own_bitmap = space.ports().2.get();
+    for index in KERNEL_HALF..512 {
+        let (entry, model) = (space.root_table().get(index), Table(template).get(index));
+        let same = if index == iobitmap::SLOT && own_bitmap != 0 {
+            entry.address() == own_bitmap
+        } else {
+            (entry.0 ^ model.0) & !ACCESSED == 0
+        };
+        if !same {
+            report(index as u64, Rule::KernelHalf);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `fuzz`: hostile tasks against the kernel, in the emulator with counted
+//! instructions, so that a seed repeats a run to the instruction.
+//!
+//! A long run is a sequence of shorter ones, each with a seed that follows from the
+//! first and with weights that coverage has steered: what reached code of the kernel
+//! that nothing had reached before is tried more often.
+
+mod coverage;
+mod guest;
+mod steer;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::compose::Composer;
+use crate::ui;
+use crate::workspace::Workspace;
+use coverage::{Cover, Coverage};
+use guest::{Round, Verdict};
+use steer::Steering;
+
+/// Calls of one round of a long run.
+const ROUND: u64 = 1_000_000;
+/// Calls between two runs of the kernel's checker.
+const CHECK_EVERY: u64 = 20_000;
+
+/// How to fuzz.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Calls to make
+    #[arg(long, value_name = "N", default_value_t = ROUND)]
+    pub calls: u64,
+    /// Where everything random begins
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Go on with further seeds for so long, whatever --calls says
+    #[arg(long, value_name = "M")]
+    pub minutes: Option<u64>,
+    /// Show the guest's whole console: what led to a violation, call by call
+    #[arg(long)]
+    pub replay: bool,
+    /// Count which lines of the kernel are reached, steer by it, and list the rest
+    #[arg(long)]
+    pub coverage: bool,
+    /// Coverage: run the tests in the emulator, too
+    #[arg(long, requires = "coverage")]
+    pub tests: bool,
+    /// Calls between two runs of the kernel's checker
+    #[arg(long, value_name = "N", default_value_t = CHECK_EVERY)]
+    pub check_every: u64,
+}
+
+/// Runs the fuzzer; whether there was no violation.
+///
+/// # Errors
+/// When it cannot be run at all.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
+    let mut composer = Composer::new(workspace);
+    let mut cover = options.coverage.then(|| Cover::build(workspace)).transpose()?;
+    let mut steering = Steering::new(options.seed);
+    let mut reached = Coverage::default();
+    let started = Instant::now();
+    let end = options.minutes.map(|minutes| started + Duration::from_secs(minutes * 60));
+    let (mut calls, mut violations) = (0, 0);
+    loop {
+        let left = options.calls.saturating_sub(calls);
+        let round = Round {
+            seed: steering.seed(),
+            calls: if end.is_some() { ROUND } else { left.min(ROUND) },
+            check_every: options.check_every,
+            weights: steering.weights(),
+        };
+        let Verdict { calls: made, violations: found } =
+            guest::play(workspace, &mut composer, &round, options.replay, cover.as_ref())?;
+        calls += made;
+        violations += found;
+        if let Some(cover) = &mut cover {
+            let fresh = reached.add(&cover.read()?);
+            println!(
+                "  seed {}: {fresh} blocks of the kernel reached for the first time",
+                round.seed
+            );
+            steering.learn(fresh);
+        }
+        let over = end.map_or(calls >= options.calls, |end| Instant::now() >= end);
+        if violations > 0 || over || made == 0 {
+            break;
+        }
+        steering.next();
+    }
+    if let Some(cover) = &cover {
+        report(workspace, cover, reached, options.tests)?;
+    }
+    println!("  {} calls in {}", calls, ui::seconds(started.elapsed()));
+    println!("{calls} calls, {violations} violations");
+    Ok(violations == 0 && calls > 0)
+}
+
+/// Adds what the tests reach, and writes the list of lines that nobody reached.
+fn report(workspace: &Workspace, cover: &Cover, mut reached: Coverage, tests: bool) -> Result<()> {
+    if tests {
+        reached.add(&cover.of_tests(workspace)?);
+    }
+    let lines = reached.lines(workspace)?;
+    let path = workspace.target("fuzz")?.join("never-reached.txt");
+    println!("  {}", lines.write(&path)?);
+    println!("  Lines never reached are listed in {}.", workspace.show(&path));
+    Ok(())
+}
