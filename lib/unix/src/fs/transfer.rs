@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use linux_raw_sys::general as linux;
 
-use super::inode::{Inode, Kind};
+use super::inode::Kind;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Open, Sink, Source};
