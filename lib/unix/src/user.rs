@@ -64,6 +64,18 @@ impl<'a> UserMemory<'a> {
         Ok(())
     }
 
+    /// Where a range is if it lies within one page that is there: frame, offset. `None` says
+    /// nothing about whether it can be accessed.
+    #[inline]
+    #[must_use]
+    pub fn within_page(&self, address: u64, len: usize, write: bool) -> Option<(FrameId, usize)> {
+        let offset = address as usize % PAGE;
+        if len > PAGE - offset {
+            return None;
+        }
+        Some((self.space.present(address - offset as u64, write)?, offset))
+    }
+
     /// Copies bytes from the program.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use alloc::collections::VecDeque;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use crate::thread::Thread;
 
@@ -47,6 +47,8 @@ pub trait Listener {
 /// Threads that wait for one condition.
 #[derive(Default)]
 pub struct WaitQueue {
+    /// Whether there may be anybody in either list: what most wakes look at only.
+    watched: Cell<bool>,
     waiters: RefCell<Vec<(Rc<Thread>, u64)>>,
     listeners: RefCell<Vec<Weak<dyn Listener>>>,
 }
@@ -54,6 +56,7 @@ pub struct WaitQueue {
 impl WaitQueue {
     /// The thread's present call waits here (as well); see [`crate::Cx::block_on`].
     pub fn add(&self, thread: &Rc<Thread>) {
+        self.watched.set(true);
         let serial = thread.wait_serial.get();
         let mut waiters = self.waiters.borrow_mut();
         if waiters.len() < waiters.capacity() {
@@ -73,6 +76,7 @@ impl WaitQueue {
 
     /// `listener` hears of every wake until it is dropped.
     pub fn listen(&self, listener: Weak<dyn Listener>) {
+        self.watched.set(true);
         let mut listeners = self.listeners.borrow_mut();
         if listeners.len() == listeners.capacity() {
             listeners.retain(|listener| listener.strong_count() > 0);
@@ -81,7 +85,16 @@ impl WaitQueue {
     }
 
     /// The condition may hold now: everybody tries again.
+    #[inline]
     pub fn wake_all(&self) {
+        if self.watched.get() {
+            self.wake_everybody();
+        }
+    }
+
+    #[inline(never)]
+    fn wake_everybody(&self) {
+        self.watched.set(!self.listeners.borrow().is_empty());
         self.wake_waiters();
         self.notify();
     }

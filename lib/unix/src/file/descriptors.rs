@@ -68,6 +68,7 @@ impl Table {
 
 impl Descriptors {
     /// The open file description of a descriptor, `O_PATH` ones included.
+    #[inline]
     #[must_use]
     pub fn get(&self, fd: u32) -> Option<Rc<Open>> {
         match self.table.borrow().slots.get(fd as usize) {
@@ -194,6 +195,7 @@ impl Cx<'_> {
     ///
     /// # Errors
     /// `EBADF`.
+    #[inline]
     pub fn file(&self, fd: u32) -> Result<Rc<Open>, Errno> {
         match self.process.files.borrow().get(fd) {
             Some(open) if !open.is_path() => Ok(open),

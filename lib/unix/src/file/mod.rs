@@ -16,7 +16,7 @@ mod open;
 mod transfer;
 mod vectors;
 
-pub use buffer::{Sink, Source};
+pub use buffer::{Sink, Source, UserRanges};
 pub use calls::CALLS;
 pub use descriptors::{Descriptors, MAX_DESCRIPTORS, release, settle};
 pub use open::Open;

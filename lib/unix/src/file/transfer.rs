@@ -2,7 +2,7 @@
 
 use linux_raw_sys::general::{O_APPEND, SEEK_CUR, SEEK_DATA, SEEK_END, SEEK_HOLE, SEEK_SET};
 
-use super::{Open, Sink, Source};
+use super::{Open, Sink, Source, UserRanges};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 
@@ -34,31 +34,30 @@ fn offset(value: u64) -> Result<At, Errno> {
     if (value as i64) < 0 { Err(Errno::EINVAL) } else { Ok(At::Offset(value)) }
 }
 
-/// Reads into `ranges`, whose bytes `total` are counted.
-pub(super) fn read_into(cx: &Cx, open: &Open, ranges: &[(u64, usize)], at: At) -> Answer {
-    let mut sink = Sink::User { memory: cx.user(), ranges, next: 0 };
-    match at {
-        At::Position => {
-            let position = open.position.get();
-            let count = open.file.read(cx, open, &mut sink, position)?;
-            open.position.set(position.wrapping_add(count as u64));
-            Ok(count as u64)
-        }
-        At::Offset(offset) => Ok(open.file.read(cx, open, &mut sink, offset)? as u64),
-    }
-}
-
-/// Writes from `ranges`; what earlier tries have written is skipped and counted.
-pub(super) fn write_from(cx: &Cx, open: &Open, ranges: &[(u64, usize)], at: At) -> Answer {
-    let before = cx.progress();
-    let mut source = Source::User { memory: cx.user(), ranges, next: before as usize };
-    let append = open.flags.get() & O_APPEND != 0 && open.file.has_position();
+/// Reads into `sink`.
+#[inline(always)]
+pub(super) fn read_into(cx: &Cx, open: &Open, sink: &mut Sink, at: At) -> Answer {
     let offset = match at {
-        _ if append => open.file.size(),
         At::Position => open.position.get(),
         At::Offset(offset) => offset,
     };
-    match open.file.write(cx, open, &mut source, offset) {
+    let count = open.file.read(cx, open, sink, offset)?;
+    if at == At::Position {
+        open.position.set(offset.wrapping_add(count as u64));
+    }
+    Ok(count as u64)
+}
+
+/// Writes from `source`, which begins behind what earlier tries have written.
+#[inline(always)]
+pub(super) fn write_from(cx: &Cx, open: &Open, source: &mut Source, at: At) -> Answer {
+    let offset = match at {
+        _ if open.flags.get() & O_APPEND != 0 && open.file.has_position() => open.file.size(),
+        At::Position => open.position.get(),
+        At::Offset(offset) => offset,
+    };
+    let before = cx.progress();
+    match open.file.write(cx, open, source, offset) {
         Ok(count) => {
             if at == At::Position && count > 0 {
                 open.position.set(offset.wrapping_add(count as u64));
@@ -70,14 +69,31 @@ pub(super) fn write_from(cx: &Cx, open: &Open, ranges: &[(u64, usize)], at: At) 
     }
 }
 
+/// The buffer of a call: arguments 1 and 2.
+#[inline(always)]
+fn buffer<'a>(cx: &'a Cx) -> Result<UserRanges<'a>, Errno> {
+    let (address, len) = (cx.arg(1), cx.arg(2));
+    check_range(address, len)?;
+    Ok(UserRanges::one(cx.user(), address, (len as usize).min(MAX_TRANSFER)))
+}
+
+/// The buffer of a call that writes; what earlier tries have written is left out.
+#[inline(always)]
+fn buffer_left<'a>(cx: &'a Cx) -> Result<UserRanges<'a>, Errno> {
+    let mut buffer = buffer(cx)?;
+    if cx.progress() > 0 {
+        buffer.skip(cx.progress() as usize);
+    }
+    Ok(buffer)
+}
+
 /// `read(fd, buffer, count)`.
 pub(super) fn read(cx: &Cx) -> Answer {
     let open = cx.file(cx.uint(0))?;
     if !open.can_read() {
         return Err(Errno::EBADF.into());
     }
-    check_range(cx.arg(1), cx.arg(2))?;
-    read_into(cx, &open, &[(cx.arg(1), (cx.arg(2) as usize).min(MAX_TRANSFER))], At::Position)
+    read_into(cx, &open, &mut Sink::User(buffer(cx)?), At::Position)
 }
 
 /// `write(fd, buffer, count)`.
@@ -86,8 +102,7 @@ pub(super) fn write(cx: &Cx) -> Answer {
     if !open.can_write() {
         return Err(Errno::EBADF.into());
     }
-    check_range(cx.arg(1), cx.arg(2))?;
-    write_from(cx, &open, &[(cx.arg(1), (cx.arg(2) as usize).min(MAX_TRANSFER))], At::Position)
+    write_from(cx, &open, &mut Source::User(buffer_left(cx)?), At::Position)
 }
 
 /// `pread64(fd, buffer, count, offset)`.
@@ -95,8 +110,7 @@ pub(super) fn pread(cx: &Cx) -> Answer {
     let at = offset(cx.arg(3))?;
     let open = cx.file(cx.uint(0))?;
     check_positioned(&open, open.can_read())?;
-    check_range(cx.arg(1), cx.arg(2))?;
-    read_into(cx, &open, &[(cx.arg(1), (cx.arg(2) as usize).min(MAX_TRANSFER))], at)
+    read_into(cx, &open, &mut Sink::User(buffer(cx)?), at)
 }
 
 /// `pwrite64(fd, buffer, count, offset)`.
@@ -104,8 +118,7 @@ pub(super) fn pwrite(cx: &Cx) -> Answer {
     let at = offset(cx.arg(3))?;
     let open = cx.file(cx.uint(0))?;
     check_positioned(&open, open.can_write())?;
-    check_range(cx.arg(1), cx.arg(2))?;
-    write_from(cx, &open, &[(cx.arg(1), (cx.arg(2) as usize).min(MAX_TRANSFER))], at)
+    write_from(cx, &open, &mut Source::User(buffer_left(cx)?), at)
 }
 
 /// The checks of calls that name an offset.

@@ -61,6 +61,13 @@ struct Present {
 }
 
 impl AddressSpace {
+    /// The frame of the page at `page`, if it is there and allows the access.
+    #[inline]
+    pub fn present(&self, page: u64, write: bool) -> Option<FrameId> {
+        let wanted = if write { Page::WRITABLE } else { Page::READABLE };
+        self.pages.borrow().get(page).filter(|page| page.has(wanted)).map(Page::frame)
+    }
+
     /// The frame of the page at `page` (page-aligned, any value), made present as if the
     /// program had read or written it (copy on write included).
     ///

@@ -7,6 +7,7 @@ use core::cell::Cell;
 use linux_raw_sys::general as nr;
 
 use crate::call::{Answer, Cx, Entry, Stop, full, partial};
+use crate::errno::Errno;
 use crate::file::{Open, Source};
 use crate::signal::OnSignal;
 use crate::wait::WaitQueue;
@@ -26,6 +27,9 @@ pub use pipe::open_fifo;
 pub const CALLS: &[Entry] = &[
     full(nr::__NR_pipe, "pipe", pipe::pipe),
     partial(nr::__NR_pipe2, "pipe2", pipe::pipe2, "O_DIRECT, O_NOTIFICATION_PIPE"),
+    partial(nr::__NR_splice, "splice", not_spliced, "EINVAL: programs fall back to read and write"),
+    partial(nr::__NR_tee, "tee", not_spliced, "EINVAL"),
+    partial(nr::__NR_vmsplice, "vmsplice", not_spliced, "EINVAL"),
     full(nr::__NR_poll, "poll", poll::poll),
     full(nr::__NR_ppoll, "ppoll", poll::ppoll),
     full(nr::__NR_select, "select", poll::select),
@@ -77,6 +81,11 @@ pub struct Streams {
     names: socket::address::Names,
     /// Open files under way in messages.
     flying: Rc<Cell<usize>>,
+}
+
+/// `splice`, `tee` and `vmsplice`: no file can do it.
+fn not_spliced(_cx: &Cx) -> Answer {
+    Err(Errno::EINVAL.into())
 }
 
 /// Makes descriptors of both files and writes their numbers to `address`; both or none.

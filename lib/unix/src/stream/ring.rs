@@ -64,6 +64,7 @@ impl Ring {
     }
 
     /// Where byte number `index` is or will be: page, offset in it.
+    #[inline]
     fn place(&self, index: usize) -> (usize, usize) {
         let mut at = self.head.get() + index;
         if at >= self.capacity() {
@@ -72,13 +73,19 @@ impl Ring {
         (at / PAGE, at % PAGE)
     }
 
+    /// The frame of a page, if there is one.
+    #[inline]
+    fn present(&self, page: usize) -> Option<FrameId> {
+        self.frames.borrow().get(page).copied().flatten()
+    }
+
     /// The frame of a page, made if need be.
     fn frame(&self, page: usize) -> Result<FrameId, Errno> {
-        let mut frames = self.frames.borrow_mut();
-        let slot = frames.get_mut(page).ok_or(Errno::EINVAL)?;
-        if let Some(frame) = *slot {
+        if let Some(frame) = self.present(page) {
             return Ok(frame);
         }
+        let mut frames = self.frames.borrow_mut();
+        let slot = frames.get_mut(page).ok_or(Errno::EINVAL)?;
         let frame = self.memory.allocate().ok_or(Errno::ENOMEM)?;
         *slot = Some(frame);
         Ok(frame)
@@ -88,8 +95,22 @@ impl Ring {
     ///
     /// # Errors
     /// `EFAULT` or `ENOMEM` if it takes none.
+    #[inline]
     pub fn fill(&self, source: &mut Source, max: usize) -> Result<usize, Errno> {
-        let max = max.min(self.room());
+        let max = max.min(self.room()).min(source.left());
+        let (page, offset) = self.place(self.len());
+        if max <= PAGE - offset
+            && let Some(frame) = self.present(page)
+            && source.take_in_page(&self.memory, (frame, offset), max)
+        {
+            self.len.set(self.len() + max);
+            return Ok(max);
+        }
+        self.fill_pages(source, max)
+    }
+
+    #[inline(never)]
+    fn fill_pages(&self, source: &mut Source, max: usize) -> Result<usize, Errno> {
         let mut done = 0;
         while done < max {
             let (page, offset) = self.place(self.len());
@@ -121,8 +142,21 @@ impl Ring {
     ///
     /// # Errors
     /// `EFAULT` if the program's memory takes none.
+    #[inline]
     pub fn peek(&self, sink: &mut Sink, from: usize, max: usize) -> Result<usize, Errno> {
         let max = max.min(self.len() - from.min(self.len())).min(sink.room());
+        let (page, offset) = self.place(from);
+        if max <= PAGE - offset
+            && let Some(frame) = self.present(page)
+            && sink.put_in_page(&self.memory, (frame, offset), max)
+        {
+            return Ok(max);
+        }
+        self.peek_pages(sink, from, max)
+    }
+
+    #[inline(never)]
+    fn peek_pages(&self, sink: &mut Sink, from: usize, max: usize) -> Result<usize, Errno> {
         let mut done = 0;
         while done < max {
             let (page, offset) = self.place(from + done);
@@ -155,7 +189,20 @@ impl Ring {
     }
 
     /// Drops the first `count` bytes, and the frames they leave empty.
+    #[inline]
     pub fn skip(&self, count: usize) {
+        let head = self.head.get();
+        if count == self.len() && count <= PAGE - head % PAGE {
+            // Empty; the page stays, for the next message.
+            self.head.set(head - head % PAGE);
+            self.len.set(0);
+        } else {
+            self.skip_pages(count);
+        }
+    }
+
+    #[inline(never)]
+    fn skip_pages(&self, count: usize) {
         let count = count.min(self.len());
         let (first, offset) = (self.head.get() / PAGE, self.head.get() % PAGE);
         let (last, rest) = self.place(count);
