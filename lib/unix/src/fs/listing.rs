@@ -3,10 +3,13 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
+use linux_raw_sys::general::{O_NOATIME, S_IFDIR};
+
 use super::inode::{Inode, Kind};
 use super::{devpts, proc};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
+use crate::file::Open;
 
 /// Records are gathered in the server up to this many bytes a call.
 const BUFFER_MAX: usize = 32 * 1024;
@@ -21,6 +24,14 @@ pub(super) struct Item {
     pub file_type: u32,
     /// Position of the next one.
     pub next: u64,
+}
+
+/// One entry, as a record shows it.
+struct Record<'a> {
+    name: &'a [u8],
+    number: u64,
+    file_type: u32,
+    next: u64,
 }
 
 /// Layout of the records.
@@ -60,20 +71,42 @@ fn list(cx: &Cx, layout: Layout) -> Answer {
         return Err(Errno::ENOENT.into());
     }
     let size = (cx.uint(2) as usize).min(BUFFER_MAX);
-    let mut records = Vec::new();
+    let mut records = Vec::with_capacity(size.min(4096));
     let mut position = open.position.get();
+    // The two that every directory has.
+    while position < 2 {
+        let (name, inode) = match position {
+            0 => (&b"."[..], inode.clone()),
+            _ => (&b".."[..], inode.parent().unwrap_or_else(|| inode.clone())),
+        };
+        let record = Record { name, number: inode.number, file_type: S_IFDIR, next: position + 1 };
+        if !append(&mut records, &record, layout, size) {
+            return finish(cx, &open, &inode, &records, position);
+        }
+        position += 1;
+    }
     while let Some(item) = next(cx, &inode, position)? {
-        if !append(&mut records, &item, layout, size) {
+        let Item { name, number, file_type, next } = item;
+        let record = Record { name: &name, number, file_type, next };
+        if !append(&mut records, &record, layout, size) {
             if records.is_empty() {
                 return Err(Errno::EINVAL.into());
             }
             break;
         }
-        position = item.next;
+        position = next;
     }
-    cx.user().write_bytes(cx.arg(1), &records)?;
+    finish(cx, &open, &inode, &records, position)
+}
+
+/// Gives the program the records; the next ones are those from `position` on.
+fn finish(cx: &Cx, open: &Open, inode: &Inode, records: &[u8], position: u64) -> Answer {
+    if records.is_empty() && position < 2 {
+        return Err(Errno::EINVAL.into());
+    }
+    cx.user().write_bytes(cx.arg(1), records)?;
     open.position.set(position);
-    if open.flags.get() & linux_raw_sys::general::O_NOATIME == 0 {
+    if open.flags.get() & O_NOATIME == 0 {
         inode.touch_accessed(cx.unix);
     }
     Ok(records.len() as u64)
@@ -81,20 +114,6 @@ fn list(cx: &Cx, layout: Layout) -> Answer {
 
 /// The entry at or behind `position`.
 fn next(cx: &Cx, inode: &Rc<Inode>, position: u64) -> Result<Option<Item>, Errno> {
-    let dot = |name: &[u8], inode: &Inode, next| Item {
-        name: name.into(),
-        number: inode.number,
-        file_type: linux_raw_sys::general::S_IFDIR,
-        next,
-    };
-    match position {
-        0 => return Ok(Some(dot(b".", inode, 1))),
-        1 => {
-            let above = inode.parent().unwrap_or_else(|| inode.clone());
-            return Ok(Some(dot(b"..", &above, 2)));
-        }
-        _ => {}
-    }
     match &inode.kind {
         Kind::Directory(directory) => Ok(directory.next(position).map(|entry| Item {
             name: entry.name,
@@ -109,7 +128,7 @@ fn next(cx: &Cx, inode: &Rc<Inode>, position: u64) -> Result<Option<Item>, Errno
 }
 
 /// Appends a record, if it fits.
-fn append(records: &mut Vec<u8>, item: &Item, layout: Layout, size: usize) -> bool {
+fn append(records: &mut Vec<u8>, item: &Record, layout: Layout, size: usize) -> bool {
     let kind = (item.file_type >> 12) as u8;
     let with_zero = header(layout) + item.name.len() + 1;
     let len = (with_zero + usize::from(layout == Layout::Old)).next_multiple_of(8);
@@ -123,7 +142,7 @@ fn append(records: &mut Vec<u8>, item: &Item, layout: Layout, size: usize) -> bo
     if layout == Layout::New {
         records.push(kind);
     }
-    records.extend_from_slice(&item.name);
+    records.extend_from_slice(item.name);
     records.resize(start + len, 0);
     if layout == Layout::Old
         && let Some(last) = records.last_mut()

@@ -26,9 +26,15 @@ const HOLE: u32 = u32::MAX;
 /// The largest size of a file.
 pub const SIZE_MAX: u64 = i64::MAX as u64;
 
+/// Pages below this are found in a list, without a search.
+const HEAD: u64 = 1024;
+
 /// A regular file's contents.
 pub struct Regular {
     size: Cell<u64>,
+    /// The first pages.
+    head: RefCell<Vec<u32>>,
+    /// The others.
     chunks: RefCell<BTreeMap<u64, Box<[u32; CHUNK as usize]>>>,
     pages: Cell<u64>,
     /// `F_SEAL_*`; files that are not from `memfd_create` are sealed against seals.
@@ -41,6 +47,7 @@ impl Default for Regular {
     fn default() -> Self {
         Self {
             size: Cell::new(0),
+            head: RefCell::default(),
             chunks: RefCell::default(),
             pages: Cell::new(0),
             seals: Cell::new(linux::F_SEAL_SEAL),
@@ -79,17 +86,34 @@ impl Regular {
     }
 
     /// The frame of page `index`, if it is not a hole.
+    #[inline]
     #[must_use]
     pub fn frame(&self, index: u64) -> Option<FrameId> {
-        let chunks = self.chunks.borrow();
-        let frame = chunks.get(&(index / CHUNK))?[(index % CHUNK) as usize];
+        let frame = if index < HEAD {
+            *self.head.borrow().get(index as usize)?
+        } else {
+            self.far_frame(index)?
+        };
         (frame != HOLE).then_some(FrameId(frame))
     }
 
+    fn far_frame(&self, index: u64) -> Option<u32> {
+        let chunks = self.chunks.borrow();
+        Some(chunks.get(&(index / CHUNK))?[(index % CHUNK) as usize])
+    }
+
     fn set_frame(&self, index: u64, frame: FrameId) {
-        let mut chunks = self.chunks.borrow_mut();
-        let chunk = chunks.entry(index / CHUNK).or_insert_with(|| Box::new([HOLE; CHUNK as usize]));
-        chunk[(index % CHUNK) as usize] = frame.0;
+        if index < HEAD {
+            let mut head = self.head.borrow_mut();
+            let len = head.len().max(index as usize + 1);
+            head.resize(len, HOLE);
+            head[index as usize] = frame.0;
+        } else {
+            let mut chunks = self.chunks.borrow_mut();
+            let chunk =
+                chunks.entry(index / CHUNK).or_insert_with(|| Box::new([HOLE; CHUNK as usize]));
+            chunk[(index % CHUNK) as usize] = frame.0;
+        }
         self.pages.set(self.pages.get() + 1);
     }
 
@@ -120,6 +144,23 @@ impl Regular {
     /// `EFAULT` if not even the first byte could be put.
     pub fn read(&self, fs: &Filesystem, sink: &mut Sink, offset: u64) -> Result<usize, Errno> {
         let left = self.size.get().saturating_sub(offset).min(sink.room() as u64) as usize;
+        let start = offset as usize % PAGE;
+        if start + left <= PAGE
+            && let Some(frame) = self.frame(offset >> PAGE_BITS)
+        {
+            return sink.put_frame(&fs.memory, frame, start, left);
+        }
+        self.read_pages(fs, sink, offset, left)
+    }
+
+    /// Reads `left` bytes, which are in the file, page by page.
+    fn read_pages(
+        &self,
+        fs: &Filesystem,
+        sink: &mut Sink,
+        offset: u64,
+        left: usize,
+    ) -> Result<usize, Errno> {
         let mut done = 0;
         while done < left {
             let at = offset + done as u64;
@@ -238,6 +279,18 @@ impl Regular {
     /// Makes holes of the pages from `first` up to, not including, `end`.
     fn punch(&self, unix: &Unix, fs: &Filesystem, first: u64, end: u64) {
         let mut frames = Vec::new();
+        let mut head = self.head.borrow_mut();
+        let in_head = head.iter_mut().enumerate().skip(first.min(HEAD) as usize);
+        for (_, slot) in in_head.take_while(|(index, _)| (*index as u64) < end) {
+            if *slot != HOLE {
+                frames.push(FrameId(*slot));
+                *slot = HOLE;
+            }
+        }
+        if end == u64::MAX {
+            head.truncate(first.min(HEAD) as usize);
+        }
+        drop(head);
         let mut chunks = self.chunks.borrow_mut();
         for (number, chunk) in chunks.range_mut(first / CHUNK..=end / CHUNK) {
             for (at, slot) in chunk.iter_mut().enumerate() {
@@ -333,7 +386,14 @@ impl Regular {
 
     /// A page behind `index`, as far as all between are like it for sure.
     fn next_change(&self, index: u64) -> u64 {
+        if index < self.head.borrow().len() as u64 {
+            return index + 1;
+        }
         let chunks = self.chunks.borrow();
+        if index < HEAD {
+            let next = chunks.keys().next();
+            return next.map_or(u64::MAX >> PAGE_BITS, |number| number * CHUNK);
+        }
         if chunks.contains_key(&(index / CHUNK)) {
             return index + 1;
         }
@@ -343,6 +403,9 @@ impl Regular {
 
     /// The file is gone.
     pub(super) fn release_all(&self, fs: &Filesystem) {
+        for frame in self.head.take().into_iter().filter(|slot| *slot != HOLE) {
+            fs.release(FrameId(frame));
+        }
         for chunk in self.chunks.take().into_values() {
             for frame in chunk.iter().filter(|slot| **slot != HOLE) {
                 fs.release(FrameId(*frame));

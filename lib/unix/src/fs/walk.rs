@@ -147,15 +147,14 @@ impl<'a, 'c> Walk<'a, 'c> {
             current = self.to_root()?;
         }
         loop {
-            at += path[at..].iter().take_while(|byte| **byte == b'/').count();
-            let len = path[at..].iter().take_while(|byte| **byte != b'/').count();
-            if len == 0 {
+            let range = next_name(&path, at);
+            if range.is_empty() {
                 return Ok(found(current.clone(), Last::Root, Some(current), true, path));
             }
-            let range = at..at + len;
-            let slashes = path[range.end..].iter().take_while(|byte| **byte == b'/').count();
-            let step = if range.end + slashes == path.len() {
-                match self.last(current.clone(), &mut path, range.clone(), slashes > 0, follow)? {
+            let next = skip_slashes(&path, range.end);
+            let step = if next == path.len() {
+                let slash = next > range.end;
+                match self.last(&current, &mut path, range.clone(), slash, follow)? {
                     Ok(found) => return Ok(found),
                     Err(text) => Step::Through(text),
                 }
@@ -264,18 +263,18 @@ impl<'a, 'c> Walk<'a, 'c> {
     /// The last name. The inner error is the text of a link to be followed.
     fn last(
         &mut self,
-        parent: Rc<Inode>,
+        parent: &Rc<Inode>,
         path: &mut Vec<u8>,
         range: Range<usize>,
         slash: bool,
         follow: Follow,
     ) -> Result<Result<Found, Vec<u8>>, Errno> {
         let name = &path[range.clone()];
-        match search(&parent, self.who, name) {
+        match search(parent, self.who, name) {
             // What makes or removes names looks at them itself, in the order that Linux does.
             Err(Errno::ENAMETOOLONG) if follow == Follow::Never => {
                 let path = core::mem::take(path);
-                return Ok(Ok(found(parent, Last::Name(range), None, slash, path)));
+                return Ok(Ok(found(parent.clone(), Last::Name(range), None, slash, path)));
             }
             other => other?,
         }
@@ -285,9 +284,9 @@ impl<'a, 'c> Walk<'a, 'c> {
         }
         let (last, name, inode) = match name {
             b"." => (Last::Dot, None, Some(parent.clone())),
-            b".." => (Last::DotDot, None, Some(self.above(&parent)?)),
+            b".." => (Last::DotDot, None, Some(self.above(parent)?)),
             _ => {
-                let (name, inode) = child_entry(self.cx, &parent, name)?.unzip();
+                let (name, inode) = child_entry(self.cx, parent, name)?.unzip();
                 (Last::Name(range), name, inode)
             }
         };
@@ -298,14 +297,14 @@ impl<'a, 'c> Walk<'a, 'c> {
                 Target::Path(text) => Ok(Err(text)),
                 Target::Inode(inode) => {
                     let path = core::mem::take(path);
-                    Ok(Ok(found(parent, Last::Jump, Some(inode), slash, path)))
+                    Ok(Ok(found(parent.clone(), Last::Jump, Some(inode), slash, path)))
                 }
             };
         }
         if let Some(inode) = &inode {
             self.check_device(inode)?;
         }
-        let mut found = found(parent, last, inode, slash, core::mem::take(path));
+        let mut found = found(parent.clone(), last, inode, slash, core::mem::take(path));
         found.name = name;
         Ok(Ok(found))
     }
@@ -319,6 +318,24 @@ fn found(
     path: Vec<u8>,
 ) -> Found {
     Found { parent, last, inode, name: None, slash, path }
+}
+
+/// Where the slashes at `at` end.
+fn skip_slashes(path: &[u8], mut at: usize) -> usize {
+    while path.get(at) == Some(&b'/') {
+        at += 1;
+    }
+    at
+}
+
+/// The name at or behind `at`; empty at the end of the path.
+fn next_name(path: &[u8], at: usize) -> Range<usize> {
+    let start = skip_slashes(path, at);
+    let mut end = start;
+    while path.get(end).is_some_and(|byte| *byte != b'/') {
+        end += 1;
+    }
+    start..end
 }
 
 /// A link's text before the rest of a path.
