@@ -39,6 +39,30 @@ pub unsafe fn ipc(to: u64, from: u64, timeouts: u64, utcb: u64, mr: Regs) -> (u6
     (partner, [m0, m1, m2, m3, m4, m5, m6, m7])
 }
 
+/// [`ipc`] with one untyped word, `value`; MR2 to MR7 are whatever the registers hold.
+///
+/// # Safety
+/// As for [`ipc`].
+#[inline(always)]
+pub unsafe fn answer(to: u64, from: u64, timeouts: u64, utcb: u64, value: u64) -> (u64, Regs) {
+    let (mut m0, mut m1, m2, m3, m4, m5, m6, m7): (u64, u64, u64, u64, u64, u64, u64, u64);
+    (m0, m1) = (1, value);
+    let mut partner = to;
+    // SAFETY: as in `ipc`.
+    unsafe {
+        asm!(
+            "push rbp", "push rbx",
+            "syscall",
+            "mov rcx, rbx", "pop rbx", "pop rbp",
+            inout("r9") m0, inout("rax") m1, out("rcx") m2, out("r10") m3,
+            out("r12") m4, out("r13") m5, out("r14") m6, out("r15") m7,
+            inout("rsi") partner, inout("rdx") from => _, inout("r8") timeouts => _,
+            inout("rdi") utcb => _, out("r11") _,
+        );
+    }
+    (partner, [m0, m1, m2, m3, m4, m5, m6, m7])
+}
+
 /// Ipc (`stub` = Ipc) or Lipc (`stub` = Lipc) through the kernel's link: ids may be local.
 ///
 /// # Safety

@@ -83,6 +83,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::process::identity::CALLS,
     crate::process::groups::CALLS,
     crate::process::birth::CALLS,
+    crate::process::program::CALLS,
     crate::process::end::CALLS,
     crate::process::wait::CALLS,
     crate::process::limits::CALLS,

@@ -203,6 +203,11 @@ impl Unix {
 
     /// The next answer to give: threads whose turn it is try their calls again and take
     /// their signals until one has an answer.
+    ///
+    /// Each answer must be given before the next is asked for: from here on its thread
+    /// counts as running, and may be stopped. While `run_queue` is empty nothing else is
+    /// due, so an answer that leaves it empty may be given together with the wait for the
+    /// next event.
     pub fn next_reply(&self) -> Option<(MachineThread, Reply)> {
         while let Some(thread) = self.run_queue.pop() {
             // Nobody in a stopped process gets on; when it is continued, all have their turn.

@@ -53,6 +53,12 @@ impl Pages {
         }
     }
 
+    /// Whether no mapping waits for anybody.
+    #[inline(always)]
+    pub fn none_wait(&self) -> bool {
+        self.waiting.borrow().is_empty()
+    }
+
     /// The mappings for `thread`, which is being answered.
     #[inline(always)]
     pub fn take(&self, thread: ThreadId) -> Option<Vec<MapItem>> {

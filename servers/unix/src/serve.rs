@@ -24,38 +24,56 @@ const GENERAL_PROTECTION: u8 = 13;
 /// Error code of `int3` through a gate that is closed to users: vector 3 of the table.
 const BREAKPOINT_GATE: u64 = 3 << 3 | 2;
 
-/// Serves for ever.
+/// Serves for ever. The usual turn, a call that can be answered at once while nobody
+/// else is due, is the few lines before the `continue`.
 pub fn serve(system: &System) {
-    let mut direct = None;
+    let (tasks, pages, unix) = (&system.machine.tasks, &system.machine.pages, &system.unix);
+    let mut waits_from = clock::ticks();
+    let mut next = ipc::wait(Time::NEVER);
     loop {
-        let due = answers(system, direct.take());
-        let waits_from = clock::ticks();
-        let (from, msg) = next_event(system, due);
-        system.machine.tasks.charge(from, clock::ticks().wrapping_sub(waits_from));
-        direct = event(system, from, &msg).map(|value| (from, value));
+        let event = next.map_or_else(|_| wait(&mut waits_from), |event| event);
+        let (from, msg) = &event;
+        let spent = clock::ticks().wrapping_sub(waits_from);
+        let value = match tasks.event_of(*from, spent) {
+            Some(thread) => event_of_program(unix, &thread, msg),
+            None => {
+                helper(system, *from, msg);
+                None
+            }
+        };
+        if let Some(value) = value.filter(|_| unix.run_queue.is_empty() && pages.none_wait()) {
+            waits_from = clock::ticks();
+            next = ipc::answer_and_wait(*from, value);
+            continue;
+        }
+        let due = answers(system, value.map(|value| (*from, value)));
+        waits_from = clock::ticks();
+        next = last_answer(system, due);
+    }
+}
+
+#[cold]
+fn wait(since: &mut u64) -> (ThreadId, Msg) {
+    loop {
+        *since = clock::ticks();
+        if let Ok(event) = ipc::wait(Time::NEVER) {
+            return event;
+        }
     }
 }
 
 /// Gives the last answer, if there is one, and waits for the next event.
-#[inline(always)]
-fn next_event(system: &System, due: Option<(MachineThread, Reply)>) -> (ThreadId, Msg) {
-    let mut result = match due {
-        None => ipc::wait(Time::NEVER),
-        Some((thread, reply)) => {
-            let to = ThreadId(thread.0);
-            let result = ipc::reply_wait(to, &message(system, to, &reply));
-            if result.is_err() {
-                not_taken(system, to, result.err());
-            }
-            result
-        }
-    };
-    loop {
-        match result {
-            Ok(event) => return event,
-            Err(_) => result = ipc::wait(Time::NEVER),
-        }
+fn last_answer(
+    system: &System,
+    due: Option<(MachineThread, Reply)>,
+) -> ipc::Result<(ThreadId, Msg)> {
+    let Some((thread, reply)) = due else { return ipc::wait(Time::NEVER) };
+    let to = ThreadId(thread.0);
+    let result = ipc::reply_wait(to, &message(system, to, &reply));
+    if let Err(error) = result {
+        not_taken(system, to, Some(error));
     }
+    result
 }
 
 /// An answer did not arrive whole: if it was for want of kernel memory in the program's
@@ -69,47 +87,45 @@ fn not_taken(system: &System, to: ThreadId, error: Option<IpcError>) {
     }
 }
 
-/// Handles an event; `Some`: the result of the sender's system call.
+/// Handles an event of a program; `Some`: the result of its system call.
 #[inline(always)]
-fn event(system: &System, from: ThreadId, msg: &Msg) -> Option<u64> {
-    let Some(thread) = system.machine.tasks.thread(from) else {
-        helper(system, from, msg);
-        return None;
-    };
+fn event_of_program(unix: &Unix, thread: &Rc<Thread>, msg: &Msg) -> Option<u64> {
     if msg.tag == CALL {
         let [number, rdi, r10, rsi, rdx, r8, r9] = msg.mr;
-        let number = u32::try_from(number).unwrap_or(u32::MAX);
-        return system.unix.system_call(&thread, number, [rdi, rsi, rdx, r10, r8, r9]);
+        // Linux looks at EAX only.
+        return unix.system_call(thread, number as u32, [rdi, rsi, rdx, r10, r8, r9]);
     }
-    fault(system, &thread, msg);
+    fault(unix, thread, msg);
     None
 }
 
-fn fault(system: &System, thread: &Rc<Thread>, msg: &Msg) {
+#[inline(never)]
+fn fault(unix: &Unix, thread: &Rc<Thread>, msg: &Msg) {
     match msg.tag.protocol_label() {
         protocol::PAGE_FAULT => {
             let access = Access::from_bits_truncate((msg.tag.label() & 7) as u8);
-            system.unix.page_fault(thread, msg.mr[0], access);
+            unix.page_fault(thread, msg.mr[0], access);
         }
-        protocol::EXCEPTION => exception(system, thread),
+        protocol::EXCEPTION => exception(unix, thread),
         // No ports for programs: as on Linux without ioperm.
-        protocol::IO_FAULT => system.unix.exception(thread, GENERAL_PROTECTION, 0),
+        protocol::IO_FAULT => unix.exception(thread, GENERAL_PROTECTION, 0),
         _ => {}
     }
 }
 
-fn exception(system: &System, thread: &Rc<Thread>) {
+fn exception(unix: &Unix, thread: &Rc<Thread>) {
     // All words above MR7 are in the UTCB.
     let word = |index: usize| utcb::mr(index + 1);
     let (vector, error) =
         (word(protocol::exception::VECTOR) as u8, word(protocol::exception::ERROR));
     if (vector, error & !4) == (GENERAL_PROTECTION, BREAKPOINT_GATE) {
-        system.unix.exception(thread, 3, 0);
+        unix.exception(thread, 3, 0);
     } else {
-        system.unix.exception(thread, vector, error);
+        unix.exception(thread, vector, error);
     }
 }
 
+#[inline(never)]
 fn helper(system: &System, from: ThreadId, msg: &Msg) {
     if system.machine.alarm.is(from) && msg.label() == alarm::LABEL {
         system.machine.alarm.called();
@@ -123,7 +139,6 @@ fn helper(system: &System, from: ThreadId, msg: &Msg) {
 
 /// Gives all answers that are due but the last, which goes with the next wait. `direct`
 /// is one already known; it is that last one.
-#[inline(always)]
 fn answers(system: &System, direct: Option<(ThreadId, u64)>) -> Option<(MachineThread, Reply)> {
     let direct = direct.map(|(to, value)| (MachineThread(to.0), Reply::Result(value)));
     let others = queued_answers(system, direct.is_some());

@@ -76,16 +76,6 @@ impl Tasks {
         self.slots.get(id.number().wrapping_sub(FIRST_NUMBER) as usize)
     }
 
-    /// The library's thread behind `id`, if it is one of a program.
-    #[inline(always)]
-    pub fn thread(&self, id: ThreadId) -> Option<Rc<Thread>> {
-        let slot = self.slot(id)?;
-        if slot.id.get() != id {
-            return None;
-        }
-        slot.thread.borrow().clone()
-    }
-
     /// Says whose thread this is.
     pub fn bind(&self, machine: MachineThread, thread: Option<&Rc<Thread>>) {
         if let Some(slot) = self.slot(ThreadId(machine.0)) {
@@ -93,12 +83,15 @@ impl Tasks {
         }
     }
 
-    /// Charges processor time.
+    /// The library's thread behind `id`, which has raised an event after `ticks` of time.
     #[inline(always)]
-    pub fn charge(&self, id: ThreadId, ticks: u64) {
-        if let Some(slot) = self.slot(id) {
-            slot.ticks.set(slot.ticks.get() + ticks);
+    pub fn event_of(&self, id: ThreadId, ticks: u64) -> Option<Rc<Thread>> {
+        let slot = self.slot(id)?;
+        if slot.id.get() != id {
+            return None;
         }
+        slot.ticks.set(slot.ticks.get() + ticks);
+        slot.thread.borrow().clone()
     }
 
     /// Time stamps that a thread was charged with.

@@ -57,10 +57,10 @@ static void timers(void)
     struct itimerspec set = {{0, 0}, {0, 20000000}}, old;
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
     SHOW(read(fd, &count, 8));
-    SHOW(timerfd_settime(fd, 0, &set, NULL));
     struct pollfd ready = {fd, POLLIN, 0};
     struct timespec start;
     clock_gettime(CLOCK_MONOTONIC, &start);
+    SHOW(timerfd_settime(fd, 0, &set, NULL));
     SHOW(poll(&ready, 1, 5000));
     FACT(elapsed_ms(start) >= 19);
     SHOW(read(fd, &count, 8));

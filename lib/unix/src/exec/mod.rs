@@ -67,10 +67,10 @@ fn execve(cx: &Cx) -> Answer {
 
 fn execveat(cx: &Cx) -> Answer {
     let flags = cx.uint(4);
-    if flags & !(linux::AT_EMPTY_PATH | linux::AT_SYMLINK_NOFOLLOW) != 0 {
-        return Err(Errno::EINVAL.into());
-    }
     let path = cx.user().read_path(cx.arg(1))?;
+    if path.is_empty() && flags & linux::AT_EMPTY_PATH == 0 {
+        return Err(Errno::ENOENT.into());
+    }
     call(cx, cx.int(0), path, cx.arg(2), cx.arg(3), flags)
 }
 
@@ -90,6 +90,9 @@ fn call(
     let mut arguments = Strings::read(cx, arguments, &mut left)?;
     if arguments.count == 0 {
         arguments.push(b"");
+    }
+    if at_flags & !(linux::AT_EMPTY_PATH | linux::AT_SYMLINK_NOFOLLOW) != 0 {
+        return Err(Errno::EINVAL.into());
     }
     run(cx, Request { fd, path, at_flags, name, arguments, environment })?;
     Err(Stop::Done)

@@ -59,7 +59,7 @@ pub(super) fn write_from(cx: &Cx, open: &Open, source: &mut Source, at: At) -> A
     let before = cx.progress();
     match open.file.write(cx, open, source, offset) {
         Ok(count) => {
-            if at == At::Position {
+            if at == At::Position && count > 0 {
                 open.position.set(offset.wrapping_add(count as u64));
             }
             Ok(before + count as u64)

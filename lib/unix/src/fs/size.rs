@@ -5,7 +5,7 @@ use linux_raw_sys::general as linux;
 use super::inode::{Inode, Kind};
 use super::permission;
 use super::regular::{Regular, SIZE_MAX};
-use super::tree_file::size_limit;
+use super::tree_file::{drop_set_id, size_limit};
 use super::walk;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -27,6 +27,7 @@ pub(super) fn set(cx: &Cx, inode: &Inode, size: u64) -> Result<(), Errno> {
     if size > old {
         size_limit(cx, size - 1)?;
     }
+    drop_set_id(cx, inode);
     regular.truncate(cx.unix, &inode.fs, size);
     inode.touch_modified(cx.unix);
     Ok(())
@@ -94,10 +95,11 @@ pub(super) fn fallocate(cx: &Cx) -> Answer {
         if regular.seals.get() & (linux::F_SEAL_WRITE | linux::F_SEAL_FUTURE_WRITE) != 0 {
             return Err(Errno::EPERM.into());
         }
-        regular.clear(cx.unix, &inode.fs, offset, len.min(regular.size().saturating_sub(offset)));
+        regular.clear(cx.unix, &inode.fs, offset, len);
     } else {
         reserve(cx, &inode, regular, (offset, len, end), mode)?;
     }
+    drop_set_id(cx, &inode);
     inode.touch_modified(cx.unix);
     Ok(0)
 }

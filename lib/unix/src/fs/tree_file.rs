@@ -69,20 +69,10 @@ impl TreeFile {
             return Err(Errno::EPERM.into());
         }
         let limit = size_limit(cx, offset)?;
-        self.drop_set_id(cx);
+        drop_set_id(cx, &self.inode);
         let wrote = regular.write(&self.inode.fs, source, offset, limit)?;
         self.inode.touch_modified(cx.unix);
         Ok(wrote)
-    }
-
-    /// Who may not act as its owner loses its set-id bits by writing.
-    fn drop_set_id(&self, cx: &Cx) {
-        let mode = self.inode.mode.get();
-        if mode & (linux::S_ISUID | linux::S_ISGID) != 0
-            && !permission::is_privileged(&cx.process.credentials.borrow())
-        {
-            self.inode.mode.set(without_set_id(mode));
-        }
     }
 }
 
@@ -97,6 +87,16 @@ pub(super) fn size_limit(cx: &Cx, offset: u64) -> Result<u64, Errno> {
         return Err(Errno::EFBIG);
     }
     Ok(limit)
+}
+
+/// Contents that somebody without privileges changes lose their set-id bits.
+pub(super) fn drop_set_id(cx: &Cx, inode: &Inode) {
+    let mode = inode.mode.get();
+    if mode & (linux::S_ISUID | linux::S_ISGID) != 0
+        && !permission::is_privileged(&cx.process.credentials.borrow())
+    {
+        inode.mode.set(without_set_id(mode));
+    }
 }
 
 /// A mode without set-user-id, and without set-group-id if the group may execute.

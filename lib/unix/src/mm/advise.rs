@@ -70,18 +70,13 @@ fn advice(number: u32) -> Option<Advice> {
     })
 }
 
-/// A page-aligned start and a length rounded up: the end of the range.
-fn range(start: u64, len: u64, too_long: Errno) -> Result<u64, Errno> {
-    if start % PAGE != 0 {
-        return Err(Errno::EINVAL);
-    }
-    page_up(len).and_then(|len| start.checked_add(len)).ok_or(too_long)
-}
-
 fn madvise(cx: &Cx) -> Answer {
     let (start, number) = (cx.arg(0), cx.uint(2));
     let advice = advice(number).ok_or(Errno::EINVAL)?;
-    let end = range(start, cx.arg(1), Errno::EINVAL)?;
+    let end = page_up(cx.arg(1)).and_then(|len| start.checked_add(len)).ok_or(Errno::EINVAL)?;
+    if start % PAGE != 0 {
+        return Err(Errno::EINVAL.into());
+    }
     let space = cx.process.space();
     if space.areas.borrow().list().len() + 2 > AREAS_MAX {
         return Err(Errno::ENOMEM.into());
@@ -136,7 +131,9 @@ fn msync(cx: &Cx) -> Answer {
     if flags & !(both | linux::MS_INVALIDATE) != 0 || start % PAGE != 0 || flags & both == both {
         return Err(Errno::EINVAL.into());
     }
-    let end = range(start, cx.arg(1), Errno::ENOMEM)?;
+    // As Linux adds: a length that wraps when rounded up is none.
+    let len = page_of(cx.arg(1).wrapping_add(PAGE - 1));
+    let end = start.checked_add(len).ok_or(Errno::ENOMEM)?;
     let space = cx.process.space();
     let areas = space.areas.borrow();
     let locked = |area: &Area| area.flags.contains(AreaFlags::LOCKED);
@@ -222,7 +219,10 @@ fn lock(cx: &Cx, populate: bool) -> Answer {
             let write =
                 area.access.contains(Access::WRITE) && !area.flags.contains(AreaFlags::SHARED);
             let (from, to) = (area.start.max(start), area.end.min(end));
-            space.populate(cx.unix, from, to, write).map_err(|_| Errno::EAGAIN)?;
+            space.populate(cx.unix, from, to, write).map_err(|errno| match errno {
+                Errno::EFAULT => Errno::ENOMEM,
+                _ => Errno::EAGAIN,
+            })?;
         }
     }
     Ok(0)

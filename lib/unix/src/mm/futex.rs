@@ -15,13 +15,13 @@ use crate::memory::FrameId;
 use crate::thread::{Doing, Thread};
 use crate::unix::Unix;
 
+pub use super::robust::{clear_child_tid, release_robust};
+
 pub(super) const FUTEX: Entry =
     partial(linux::__NR_futex, "futex", futex, "priority inheritance (FUTEX_LOCK_PI and so on)");
 
 /// Every waiter, whatever it waits for.
 const ANY: u32 = u32::MAX;
-/// Most entries of a robust list that are looked at.
-const ROBUST_LIMIT: usize = 2048;
 
 /// A word of memory, the same for all who share it: (serial of the space, address) or
 /// (0, frame and offset).
@@ -135,7 +135,12 @@ impl AddressSpace {
     }
 
     /// The frame of a futex word and its place there.
-    fn word(&self, unix: &Unix, address: u64, write: bool) -> Result<(FrameId, usize), Errno> {
+    pub(super) fn word(
+        &self,
+        unix: &Unix,
+        address: u64,
+        write: bool,
+    ) -> Result<(FrameId, usize), Errno> {
         let frame = self.frame_for(unix, page_of(address), write)?;
         Ok((frame, (address % PAGE) as usize))
     }
@@ -312,93 +317,12 @@ pub fn wake(unix: &Unix, space: &AddressSpace, address: u64, count: usize) -> us
     }
 }
 
-/// A thread ends or leaves its space: what `set_tid_address` named is cleared and one
-/// waiter there woken, if somebody else has the space, too.
-pub fn clear_child_tid(unix: &Unix, thread: &Rc<Thread>) {
-    let address = thread.clear_child_tid.replace(0);
-    let space = thread.process().space();
-    // This function and the process hold it, and whoever else has it.
-    let alone = Rc::strong_count(&space) <= 2 && thread.process.threads.borrow().len() <= 1;
-    if address == 0 || alone {
-        return;
-    }
-    let user = crate::user::UserMemory::new(unix, space.clone());
-    if user.write(address, &0_u32).is_ok() {
-        wake(unix, &space, address, 1);
-    }
-}
-
-/// The head of a thread's robust list.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct RobustHead {
-    next: u64,
-    offset: i64,
-    pending: u64,
-}
-
-/// A thread ends: the futexes of its robust list that it holds are marked, and one waiter
-/// of each is woken. Call it while the thread still has its space.
-pub fn release_robust(unix: &Unix, thread: &Rc<Thread>) {
-    let head_at = thread.robust_list.replace(0);
-    if head_at == 0 {
-        return;
-    }
-    let space = thread.process().space();
-    let user = crate::user::UserMemory::new(unix, space.clone());
-    let Ok(head) = user.read::<RobustHead>(head_at) else { return };
-    let tid = thread.tid.get();
-    let release = |entry: u64, pending: bool| {
-        let (address, inherits) = ((entry & !1).wrapping_add(head.offset as u64), entry & 1 != 0);
-        release_one(unix, &space, address, tid, pending && !inherits);
-    };
-    let mut entry = head.next;
-    for _ in 0..ROBUST_LIMIT {
-        if entry & !1 == head_at {
-            break;
-        }
-        let next = user.read::<u64>(entry & !1);
-        if entry != head.pending {
-            release(entry, false);
-        }
-        match next {
-            Ok(next) => entry = next,
-            Err(_) => break,
-        }
-    }
-    if head.pending != 0 {
-        release(head.pending, true);
-    }
-}
-
-/// Linux's `handle_futex_death`.
-fn release_one(unix: &Unix, space: &AddressSpace, address: u64, tid: u32, pending: bool) {
-    if address % 4 != 0 {
-        return;
-    }
-    let Ok((frame, offset)) = space.word(unix, address, true) else { return };
-    let old = unix.memory.load_u32(frame, offset);
-    if pending && old == 0 {
-        wake(unix, space, address, 1);
-        return;
-    }
-    if old & linux::FUTEX_TID_MASK != tid {
-        return;
-    }
-    let new = old & linux::FUTEX_WAITERS | linux::FUTEX_OWNER_DIED;
-    unix.memory.compare_exchange_u32(frame, offset, old, new);
-    if old & linux::FUTEX_WAITERS != 0 {
-        wake(unix, space, address, 1);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn layouts_are_linux_s() {
-        assert_eq!(size_of::<RobustHead>(), size_of::<linux::robust_list_head>());
         assert_eq!(size_of::<TimeSpec>(), size_of::<linux::__kernel_timespec>());
     }
 

@@ -8,7 +8,7 @@
 //! | `fault` | making a page present; answering page faults |
 //! | `map`, `protect`, `remap`, `advise`, `brk` | the calls on memory |
 //! | `shared` | what spaces share |
-//! | `futex` | waiting on words of memory |
+//! | `futex`, `robust` | waiting on words of memory; what ending threads leave |
 //!
 //! The machine's mappings are a cache of the page map: what the page map lacks is never
 //! mapped; what it has may be mapped, if the page says so.
@@ -24,6 +24,7 @@ pub mod map;
 pub mod pages;
 pub mod protect;
 pub mod remap;
+mod robust;
 pub mod shared;
 pub mod space;
 

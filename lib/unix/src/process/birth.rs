@@ -24,7 +24,6 @@ pub const CALLS: &[Entry] = &[
     partial(l::__NR_clone3, "clone3", clone3, MISSING),
     full(l::__NR_fork, "fork", fork),
     full(l::__NR_vfork, "vfork", vfork),
-    partial(l::__NR_unshare, "unshare", unshare, "namespaces (EINVAL)"),
 ];
 
 const MISSING: &str = "namespaces, CLONE_PIDFD, CLONE_INTO_CGROUP (EINVAL); \
@@ -360,33 +359,6 @@ fn wish_of(from: &CloneArguments) -> Result<Wish, Errno> {
         tls: from.tls,
         exit_signal: from.exit_signal as u32,
     })
-}
-
-fn unshare(cx: &Cx) -> Answer {
-    let flags = cx.arg(0);
-    let known = u64::from(
-        l::CLONE_FS
-            | l::CLONE_FILES
-            | l::CLONE_SYSVSEM
-            | l::CLONE_THREAD
-            | l::CLONE_SIGHAND
-            | l::CLONE_VM,
-    );
-    if flags & !known != 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    let alone = u64::from(l::CLONE_THREAD | l::CLONE_SIGHAND | l::CLONE_VM);
-    if flags & alone != 0 && cx.process.threads.borrow().len() > 1 {
-        return Err(Errno::EINVAL.into());
-    }
-    if flags & u64::from(l::CLONE_FILES) != 0 {
-        super::program::own_files(cx.unix, cx.process);
-    }
-    if flags & u64::from(l::CLONE_FS) != 0 {
-        let own = (**cx.process.place.borrow()).clone();
-        *cx.process.place.borrow_mut() = Rc::new(own);
-    }
-    Ok(0)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_personality, "personality", personality),
     partial(l::__NR_ptrace, "ptrace", not_there, "ENOSYS"),
     partial(l::__NR_rseq, "rseq", not_there, "ENOSYS"),
+    full(l::__NR_restart_syscall, "restart_syscall", restart_syscall),
 ];
 
 const PRCTL_MISSING: &str = "names, death signals, dumpable, keepcaps, no-new-privileges, \
@@ -26,6 +27,11 @@ const PRCTL_MISSING: &str = "names, death signals, dumpable, keepcaps, no-new-pr
 /// Programs are told so without an entry in the log.
 fn not_there(_: &Cx) -> Answer {
     Err(Errno::ENOSYS.into())
+}
+
+/// Calls go on by themselves here; programs have nothing to restart.
+fn restart_syscall(_: &Cx) -> Answer {
+    Err(Errno::EINTR.into())
 }
 
 /// Highest capability.

@@ -1,15 +1,20 @@
-//! What a new program (exec) means for the process that runs it.
+//! What a new program (exec) means for the process that runs it; `unshare`.
 
 use alloc::rc::Rc;
 
 use linux_raw_sys::general as l;
 
 use super::{Process, end, release_vfork};
+use crate::call::{Answer, Cx, Entry, partial};
+use crate::errno::Errno;
 use crate::file;
 use crate::machine::MachineThread;
 use crate::signal::{self, NO_STACK};
 use crate::thread::Thread;
 use crate::unix::Unix;
+
+/// The calls this file carries out.
+pub const CALLS: &[Entry] = &[partial(l::__NR_unshare, "unshare", unshare, "namespaces (EINVAL)")];
 
 /// Exec is certain: all other threads of the process end, and `thread` becomes its first.
 pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
@@ -57,4 +62,31 @@ pub fn own_files(unix: &Unix, process: &Process) {
         let old = process.files.replace(Rc::new(own));
         file::release(unix, old);
     }
+}
+
+fn unshare(cx: &Cx) -> Answer {
+    let flags = cx.arg(0);
+    let known = u64::from(
+        l::CLONE_FS
+            | l::CLONE_FILES
+            | l::CLONE_SYSVSEM
+            | l::CLONE_THREAD
+            | l::CLONE_SIGHAND
+            | l::CLONE_VM,
+    );
+    if flags & !known != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let alone = u64::from(l::CLONE_THREAD | l::CLONE_SIGHAND | l::CLONE_VM);
+    if flags & alone != 0 && cx.process.threads.borrow().len() > 1 {
+        return Err(Errno::EINVAL.into());
+    }
+    if flags & u64::from(l::CLONE_FILES) != 0 {
+        own_files(cx.unix, cx.process);
+    }
+    if flags & u64::from(l::CLONE_FS) != 0 {
+        let own = (**cx.process.place.borrow()).clone();
+        *cx.process.place.borrow_mut() = Rc::new(own);
+    }
+    Ok(0)
 }

@@ -1,6 +1,7 @@
 //! What a process wants each signal to do.
 
-use core::cell::Cell;
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -57,67 +58,63 @@ impl Action {
     }
 }
 
-/// What each signal does; processes made with `CLONE_SIGHAND` share it.
-#[derive(Clone)]
-pub struct Actions {
-    actions: [Cell<Action>; set::LAST as usize],
-}
+/// All signals' actions.
+type Table = [Action; set::LAST as usize];
 
-impl Default for Actions {
-    fn default() -> Self {
-        Self {
-            actions: [const { Cell::new(Action { handler: 0, flags: 0, restorer: 0, mask: 0 }) };
-                64],
-        }
-    }
+/// What each signal does; processes made with `CLONE_SIGHAND` share it. A copy (for fork)
+/// has the table in common with the original until one of them changes.
+#[derive(Clone, Default)]
+pub struct Actions {
+    caught: Cell<u64>,
+    ignored: Cell<u64>,
+    /// Nothing: every signal does as the system does, without flags.
+    table: RefCell<Option<Rc<Table>>>,
 }
 
 impl Actions {
     /// What `signal` does; signals that are none do as the system does.
     #[must_use]
     pub fn get(&self, signal: u32) -> Action {
-        self.actions.get(signal.wrapping_sub(1) as usize).map(Cell::get).unwrap_or_default()
+        let table = self.table.borrow();
+        let action = table.as_ref().and_then(|table| table.get(signal.wrapping_sub(1) as usize));
+        action.copied().unwrap_or_default()
     }
 
     /// Changes it.
     pub fn set(&self, signal: u32, action: Action) {
-        if let Some(cell) = self.actions.get(signal.wrapping_sub(1) as usize) {
-            cell.set(action);
+        let mut table = self.table.borrow_mut();
+        let table = table.get_or_insert_with(|| Rc::new([Action::default(); 64]));
+        if let Some(entry) = Rc::make_mut(table).get_mut(signal.wrapping_sub(1) as usize) {
+            *entry = action;
         }
+        let put = |set: &Cell<u64>, on: bool| {
+            set.set(if on { set.get() | bit(signal) } else { set.get() & !bit(signal) });
+        };
+        put(&self.caught, action.is_caught());
+        put(&self.ignored, action.handler == IGNORE);
     }
 
     /// Whether the signal does nothing now.
     #[must_use]
     pub fn ignores(&self, signal: u32) -> bool {
-        match self.get(signal).handler {
-            IGNORE => true,
-            DEFAULT => bit(signal) & set::HARMLESS != 0,
-            _ => false,
-        }
+        (self.ignored.get() | set::HARMLESS & !self.caught.get()) & bit(signal) != 0
     }
 
     /// The signals with a handler, and those that are ignored on purpose (`/proc/self/status`).
     #[must_use]
     pub fn caught_and_ignored(&self) -> (u64, u64) {
-        let set = |which: fn(&Action) -> bool| {
-            (1..=set::LAST)
-                .filter(|signal| which(&self.get(*signal)))
-                .fold(0, |set, s| set | bit(s))
-        };
-        (set(Action::is_caught), set(|action| action.handler == IGNORE))
+        (self.caught.get(), self.ignored.get())
     }
 
-    /// The program is replaced: handlers are gone, what was ignored stays ignored.
+    /// The program is replaced, or handlers are not wanted: they are gone, what was
+    /// ignored stays ignored.
     pub fn reset(&self) {
-        for cell in &self.actions {
-            let handler = if cell.get().handler == IGNORE { IGNORE } else { DEFAULT };
-            cell.set(Action { handler, ..Action::default() });
+        let ignored = self.ignored.get();
+        *self.table.borrow_mut() = None;
+        self.caught.set(0);
+        for signal in (1..=set::LAST).filter(|signal| ignored & bit(*signal) != 0) {
+            self.set(signal, Action { handler: IGNORE, ..Action::default() });
         }
-    }
-
-    /// `CLONE_CLEAR_SIGHAND`: handlers are gone.
-    pub fn clear_handlers(&self) {
-        self.reset();
     }
 }
 
