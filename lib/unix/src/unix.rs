@@ -117,14 +117,28 @@ impl Unix {
         }
     }
 
-    /// Tries the call `thread` is in again; its answer is due, or it waits on.
-    fn try_call(&self, thread: &Rc<Thread>) {
-        match self.handle(thread) {
-            Ok(value) => self.answer(thread, value),
-            Err(Stop::Errno(errno)) => self.answer(thread, errno.result()),
-            Err(Stop::Block) => self.block(thread),
-            Err(Stop::Done) => self.end_wait(thread),
+    /// Tries the call `thread` is in again: the result, with which the thread goes on, unless
+    /// it waits on or a signal comes first.
+    fn try_call(&self, thread: &Rc<Thread>) -> Option<u64> {
+        let value = match self.handle(thread) {
+            Ok(value) => value,
+            Err(Stop::Errno(errno)) => errno.result(),
+            Err(Stop::Block) => {
+                self.block(thread);
+                return None;
+            }
+            Err(Stop::Done) => {
+                self.end_wait(thread);
+                return None;
+            }
+        };
+        self.end_wait(thread);
+        if thread.signals.is_due() {
+            signal::leave_call(self, thread, value);
+            return None;
         }
+        thread.doing.set(Doing::Running);
+        Some(value)
     }
 
     /// The call's result is due; a pending signal is delivered on the way out.
@@ -207,7 +221,11 @@ impl Unix {
                     signal::go_on(self, &thread, reply);
                 }
                 (Doing::Running, Some(reply)) => return Some((thread.machine.get(), reply)),
-                (Doing::Call, _) => self.try_call(&thread),
+                (Doing::Call, _) => {
+                    if let Some(value) = self.try_call(&thread) {
+                        return Some((thread.machine.get(), Reply::Result(value)));
+                    }
+                }
                 (Doing::Stopped, _) => signal::go_on(self, &thread, Reply::Resume),
                 _ => {}
             }

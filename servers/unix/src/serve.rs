@@ -29,7 +29,8 @@ const BREAKPOINT_GATE: u64 = 3 << 3 | 2;
 pub fn serve(system: &System) {
     let (tasks, pages, unix) = (&system.machine.tasks, &system.machine.pages, &system.unix);
     let mut waits_from = clock::ticks();
-    let mut next = ipc::wait(Time::NEVER);
+    // Process 1 waits for its first answer.
+    let mut next = last_answer(system, answers(system, None));
     loop {
         let event = next.map_or_else(|_| wait(&mut waits_from), |event| event);
         let (from, msg) = &event;
@@ -148,18 +149,14 @@ fn answers(system: &System, direct: Option<(ThreadId, u64)>) -> Option<(MachineT
 /// Gives the answers that others have become due; the last of them is returned unless
 /// `all` of them are to be given.
 fn queued_answers(system: &System, all: bool) -> Option<(MachineThread, Reply)> {
-    let mut last: Option<(MachineThread, Reply)> = None;
     while let Some(due) = system.unix.next_reply() {
-        if let Some(earlier) = last.replace(due) {
-            give(system, earlier);
+        // To ask for the next one may signal or stop the thread of this one: give it before.
+        if !all && system.unix.run_queue.is_empty() {
+            return Some(due);
         }
+        give(system, due);
     }
-    if all {
-        if let Some(reply) = last.take() {
-            give(system, reply);
-        }
-    }
-    last
+    None
 }
 
 /// Gives an answer without waiting for anything.

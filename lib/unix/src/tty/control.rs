@@ -53,8 +53,7 @@ pub(super) fn ioctl(
         TCXONC => flow(cx, tty, argument as u32)?,
         TCFLSH => flush(cx, tty, argument as u32)?,
         TIOCSTI => {
-            let root = cx.process.credentials.borrow().euid == 0;
-            if !root && !is_own(cx, tty) {
+            if !is_root(cx) && !is_own(cx, tty) {
                 return Err(Errno::EPERM.into());
             }
             tty.receive(cx.unix, &[user.read::<u8>(argument)?]);
@@ -65,13 +64,15 @@ pub(super) fn ioctl(
         TIOCSETD if user.read::<i32>(argument)? == 0 => {}
         TIOCSETD => return Err(Errno::EINVAL.into()),
         TIOCGDEV => user.write(argument, &(tty.device as u32))?,
-        TIOCVHANGUP if cx.process.credentials.borrow().euid != 0 => {
-            return Err(Errno::EPERM.into());
-        }
+        TIOCVHANGUP if !is_root(cx) => return Err(Errno::EPERM.into()),
         TIOCVHANGUP => session::hang_up(cx.unix, tty),
         _ => return Err(Errno::ENOTTY.into()),
     }
     Ok(0)
+}
+
+fn is_root(cx: &Cx) -> bool {
+    cx.process.credentials.borrow().euid == 0
 }
 
 /// New settings; `flush` throws typed input away first.

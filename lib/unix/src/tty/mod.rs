@@ -25,10 +25,12 @@ pub mod pty;
 pub mod session;
 pub mod terminal;
 pub mod termios;
+pub mod tty_file;
 
 pub use session::process_ends;
-pub use terminal::{Tty, TtyFile};
+pub use terminal::Tty;
 use termios::WindowSize;
+pub use tty_file::TtyFile;
 
 /// The calls this module carries out.
 pub const CALLS: &[Entry] = &[full(__NR_vhangup, "vhangup", vhangup)];

@@ -9,8 +9,9 @@ use linux_raw_sys::ioctl::{
     FIONREAD, TIOCGPTLCK, TIOCGPTN, TIOCGPTPEER, TIOCOUTQ, TIOCSIG, TIOCSPTLCK,
 };
 
-use super::terminal::{Tty, TtyFile};
+use super::terminal::Tty;
 use super::termios::WindowSize;
+use super::tty_file::TtyFile;
 use super::{PTS_MAJOR, control};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
