@@ -129,8 +129,7 @@ fn exception(unix: &Unix, thread: &Rc<Thread>) {
 #[inline(never)]
 fn helper(system: &System, from: ThreadId, msg: &Msg) {
     if system.machine.alarm.is(from) && msg.label() == alarm::LABEL {
-        system.machine.alarm.called();
-        system.unix.alarm();
+        system.machine.alarm.called(|| system.unix.alarm());
     } else if system.machine.console.is(from) && msg.label() == console::LABEL {
         let mut text = [0; proto::console::WORD_BYTES];
         let len = runtime::root::message_text(msg, &mut text);
