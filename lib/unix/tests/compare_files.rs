@@ -343,6 +343,13 @@ impl Both<'_> {
         self.host(linux::__NR_fstat, &stat) == 0 && mode(&self.buffer) & linux::S_IFMT == file_type
     }
 
+    /// Linux's number of an open file's inode.
+    fn inode(&mut self, file: &Arg) -> Option<u64> {
+        let stat = [file.clone(), Arg::Buffer];
+        (self.host(linux::__NR_fstat, &stat) == 0)
+            .then(|| u64::from_le_bytes(self.buffer[8..16].try_into().unwrap()))
+    }
+
     fn is_directory(&mut self, file: &Arg) -> bool {
         self.is(file, linux::S_IFDIR)
     }
@@ -361,6 +368,11 @@ impl Both<'_> {
         }
         if number == linux::__NR_sendfile && self.is(&arguments[0], linux::S_IFIFO) {
             // Linux shows in the pipe what is written to the file later.
+            arguments[0] = Arg::Number(999);
+        }
+        if number == linux::__NR_sendfile && self.inode(&arguments[0]) == self.inode(&arguments[1])
+        {
+            // Linux may read what it has just written.
             arguments[0] = Arg::Number(999);
         }
         if number == linux::__NR_lseek && self.is_directory(&arguments[0]) {

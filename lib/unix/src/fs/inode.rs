@@ -244,11 +244,17 @@ impl Inode {
     }
 
     /// It was read just now (kept as `relatime` does: only if it was changed since).
+    #[inline]
     pub fn touch_accessed(&self, unix: &Unix) {
         let accessed = self.accessed.get();
-        if (accessed <= self.modified.get() || accessed <= self.changed.get())
-            && !self.fs.read_only.get()
-        {
+        if accessed <= self.modified.get() || accessed <= self.changed.get() {
+            self.set_accessed(unix);
+        }
+    }
+
+    #[inline(never)]
+    fn set_accessed(&self, unix: &Unix) {
+        if !self.fs.read_only.get() {
             self.accessed.set(Time::now(unix));
         }
     }

@@ -142,18 +142,21 @@ impl Regular {
     ///
     /// # Errors
     /// `EFAULT` if not even the first byte could be put.
+    #[inline]
     pub fn read(&self, fs: &Filesystem, sink: &mut Sink, offset: u64) -> Result<usize, Errno> {
         let left = self.size.get().saturating_sub(offset).min(sink.room() as u64) as usize;
         let start = offset as usize % PAGE;
         if start + left <= PAGE
             && let Some(frame) = self.frame(offset >> PAGE_BITS)
+            && sink.put_in_page(&fs.memory, (frame, start), left)
         {
-            return sink.put_frame(&fs.memory, frame, start, left);
+            return Ok(left);
         }
         self.read_pages(fs, sink, offset, left)
     }
 
     /// Reads `left` bytes, which are in the file, page by page.
+    #[inline(never)]
     fn read_pages(
         &self,
         fs: &Filesystem,
@@ -188,6 +191,29 @@ impl Regular {
     /// `EFAULT`, `ENOSPC`, `ENOMEM` if not even the first byte was written; `EFBIG` if the
     /// file would get too large.
     pub fn write(
+        &self,
+        fs: &Filesystem,
+        source: &mut Source,
+        offset: u64,
+        limit: u64,
+    ) -> Result<usize, Errno> {
+        let start = offset as usize % PAGE;
+        let len = source.left();
+        let end = offset.saturating_add(len as u64);
+        // What is there already, in one page on both sides.
+        if start + len <= PAGE
+            && end <= self.size.get().min(limit)
+            && let Some(frame) = self.frame(offset >> PAGE_BITS)
+            && source.take_in_page(&fs.memory, (frame, start), len)
+        {
+            return Ok(len);
+        }
+        self.write_pages(fs, source, offset, limit)
+    }
+
+    /// Writes page by page.
+    #[inline(never)]
+    fn write_pages(
         &self,
         fs: &Filesystem,
         source: &mut Source,

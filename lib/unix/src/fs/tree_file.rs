@@ -50,6 +50,25 @@ impl TreeFile {
         self.location.as_ref()
     }
 
+    /// Reads from what the file said when it was last read from its beginning.
+    #[inline(never)]
+    fn read_text(
+        &self,
+        cx: &Cx,
+        node: &proc::Node,
+        sink: &mut Sink,
+        offset: u64,
+    ) -> Result<usize, Stop> {
+        let text = self.text.borrow().clone().filter(|_| offset != 0);
+        let text = match text {
+            Some(text) => text,
+            None => Rc::new(proc::read(cx, node)?),
+        };
+        drop(self.text.replace(Some(text.clone())));
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+        Ok(sink.put(&text[start..])?)
+    }
+
     fn write_regular(
         &self,
         cx: &Cx,
@@ -117,14 +136,7 @@ impl File for TreeFile {
             }
             Kind::Character(device) => device::read(cx, *device, sink),
             Kind::Proc(node) if !self.inode.is_directory() => {
-                let text = self.text.borrow().clone().filter(|_| offset != 0);
-                let text = match text {
-                    Some(text) => text,
-                    None => Rc::new(proc::read(cx, node)?),
-                };
-                drop(self.text.replace(Some(text.clone())));
-                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-                Ok(sink.put(&text[start..])?)
+                self.read_text(cx, node, sink, offset)
             }
             Kind::Directory(_) | Kind::Pts(_) | Kind::Proc(_) => Err(Errno::EISDIR.into()),
             _ => Err(Errno::EINVAL.into()),
