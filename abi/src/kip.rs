@@ -84,9 +84,10 @@ pub mod baton {
     /// Word 0: the bytes "BATON\0\0\0".
     pub const MAGIC: u64 = u64::from_le_bytes(*b"BATON\0\0\0");
     /// Word 1: descriptor version.
-    pub const VERSION: u64 = 1;
+    pub const VERSION: u64 = 2;
     /// Word 2: link of QuotaControl. Word 3: link of Inspect. Word 4: bit set of extensions (0 today).
-    pub const WORDS: usize = 5;
+    /// Word 5 (from version 2): link of ThreadState.
+    pub const WORDS: usize = 6;
 }
 
 /// UtcbAreaInfo: log2 minimal area 12, log2 alignment 10, multiplier 1.

@@ -45,8 +45,10 @@ pub mod stub {
     pub const QUOTA_CONTROL: u64 = 11;
     /// Baton: Inspect.
     pub const INSPECT: u64 = 12;
+    /// Baton: ThreadState.
+    pub const THREAD_STATE: u64 = 13;
     /// Number of stubs.
-    pub const COUNT: u64 = 13;
+    pub const COUNT: u64 = 14;
 }
 
 /// The address of stub number `index`, the same in every space.

@@ -13,6 +13,8 @@ pub const EXCEPTION: i64 = -5;
 pub const SIGMA0: i64 = -6;
 /// I/O port fault; n = 6, MR1 I/O flexpage, MR2 IP.
 pub const IO_FAULT: i64 = -8;
+/// Baton: system call of a foreign thread; MR1 RAX, MR2.. RDI R10 RSI RDX R8 R9.
+pub const SYSTEM_CALL: i64 = -16;
 /// Extended σ0 request (verbosity, pool dump).
 pub const SIGMA0_EXTENDED: i64 = -1001;
 

@@ -38,6 +38,9 @@ pub enum Call {
     /// Baton: Inspect (see [`crate::inspect`]). R14 (stub: RDI) what, RSI index, RDX argument.
     /// RAX 1/0, then RDX, RSI, R9, R10, R12..R15 the record's words.
     Inspect = 17,
+    /// Baton: ThreadState. R14 (stub: RDI) thread, RSI control ([`state`]), RDX address of
+    /// the vector state in the caller's memory; words in the UTCB from MR0 on. RAX 1/0.
+    ThreadState = 18,
 }
 
 impl Call {
@@ -55,6 +58,7 @@ impl Call {
             9 => Self::MemoryControl,
             16 => Self::QuotaControl,
             17 => Self::Inspect,
+            18 => Self::ThreadState,
             _ => return None,
         })
     }
@@ -84,6 +88,30 @@ pub mod exregs {
     pub const DELIVER: u64 = 1 << 9;
 }
 
+/// ThreadState control bits, and the words beside those of an exception message.
+pub mod state {
+    /// Deliver the registers: MR0.. the words of an exception message from its MR1 on,
+    /// then FS and GS base.
+    pub const READ: u64 = 1 << 0;
+    /// Set the registers from the same words.
+    pub const WRITE: u64 = 1 << 1;
+    /// Stop the thread: afterwards it waits for an answer of its handler.
+    pub const STOP: u64 = 1 << 2;
+    /// Make the thread, which has not started, foreign; the caller becomes its handler.
+    pub const FOREIGN: u64 = 1 << 3;
+    /// Deliver the vector state (XSAVE's standard format, or FXSAVE's).
+    pub const READ_VECTOR: u64 = 1 << 4;
+    /// Set the vector state.
+    pub const WRITE_VECTOR: u64 = 1 << 5;
+    /// Index of FS base among the words.
+    pub const FS_BASE: usize = crate::protocol::EXCEPTION_WORDS;
+    /// Index of GS base.
+    pub const GS_BASE: usize = FS_BASE + 1;
+}
+
+/// RFLAGS bits that a program of a foreign thread may have: those of [`USER_FLAGS_MASK`],
+/// TF, DF, AC and ID.
+pub const FOREIGN_FLAGS_MASK: u64 = USER_FLAGS_MASK | 1 << 8 | 1 << 10 | 1 << 18 | 1 << 21;
 /// RFLAGS bits that a thread may set on itself or another (X.2 5.1): CF PF AF ZF SF OF.
 pub const USER_FLAGS_MASK: u64 = 0x8D5;
 /// RFLAGS of a new thread: interrupts on, IOPL 0.

@@ -11,6 +11,7 @@ use crate::{inspect, ipc, sched, space, thread};
 
 /// Carries out the call of `caller`, whose registers are in `frame`; returns who runs next.
 #[must_use]
+#[inline(never)]
 pub fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
     match Call::decode(frame.r8.get()) {
         Some(Call::ExchangeRegisters) => exchange_registers(caller, frame),
@@ -24,6 +25,7 @@ pub fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
         Some(Call::MemoryControl) => memory_control(caller, frame),
         Some(Call::QuotaControl) => quota_control(caller, frame),
         Some(Call::Inspect) => inspect::call(caller, frame),
+        Some(Call::ThreadState) => thread_state(caller, frame),
         Some(Call::Unmap) | None => set_result(caller, frame, Err(CallError::InvalidParameter)),
     }
     // The call may have made a thread ready, or changed a priority.
@@ -142,6 +144,13 @@ fn memory_control(caller: TcbRef, frame: Frame) {
     };
     set_result(caller, frame, result);
     frame.rdx.set(frame.rax.get());
+}
+
+#[inline(never)]
+fn thread_state(caller: TcbRef, frame: Frame) {
+    let (dest, control) = (ThreadId(frame.rdi.get()), frame.rsi.get());
+    let result = thread::foreign::thread_state(caller, dest, control, frame.rdx.get());
+    set_result(caller, frame, result);
 }
 
 fn quota_control(caller: TcbRef, frame: Frame) {

@@ -179,8 +179,9 @@ fn fill_links(page: &mut Page<'_>) {
         page.set(at, layout::stub_address(index));
     }
     page.set(offset::BATON_DESC_PTR, offset::BATON_DESC as u64);
-    let [quota, inspect] = [stub::QUOTA_CONTROL, stub::INSPECT].map(layout::stub_address);
-    let descriptor: [u64; baton::WORDS] = [baton::MAGIC, baton::VERSION, quota, inspect, 0];
+    let [quota, inspect, state] =
+        [stub::QUOTA_CONTROL, stub::INSPECT, stub::THREAD_STATE].map(layout::stub_address);
+    let descriptor: [u64; baton::WORDS] = [baton::MAGIC, baton::VERSION, quota, inspect, 0, state];
     page.set_all(offset::BATON_DESC, &descriptor);
 }
 

@@ -7,6 +7,11 @@
 /// goes with it. Off: every IPC takes the complete path in Rust.
 pub const FAST_PATH: bool = true;
 
+/// System calls of foreign threads as register messages in assembly, both ways: the
+/// techniques of 5.3 and 5.4 for Unix programs (1995, 3: "Unix system calls are
+/// implemented by IPC"). Off: they take the complete path.
+pub const FOREIGN_FAST_PATH: bool = true;
+
 /// Lazy scheduling (1993, 5.3.4): a thread that blocks stays in the ready queue
 /// until the scheduler meets it. Off: it is removed at once.
 pub const LAZY_SCHEDULING: bool = true;

@@ -5,11 +5,12 @@
 //! write them), so every word is read once and then is a value. Strings are
 //! reached page by page after `AddressSpace::resolve` has checked them.
 
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 
 use abi::{ThreadId, utcb};
 
 use crate::arch::{TcbRef, phys_to_virt};
+use crate::space::SpaceRef;
 use crate::techniques;
 
 /// So many words are copied faster one by one than by a call.
@@ -129,6 +130,43 @@ struct CopyBuffer(UnsafeCell<[u8; if techniques::SINGLE_COPY { 0 } else { COPY_B
 unsafe impl Sync for CopyBuffer {}
 static COPY_BUFFER: CopyBuffer =
     CopyBuffer(UnsafeCell::new([0; if techniques::SINGLE_COPY { 0 } else { COPY_BYTES }]));
+
+/// Copies `from` to the memory of `space` at `address`; `None` if a page of it is not
+/// there or not writable.
+pub fn copy_from_cells(space: SpaceRef, address: u64, from: &[Cell<u8>]) -> Option<()> {
+    each_byte(space, address, from, true, |byte, cell| {
+        // SAFETY: a resolved user page is ordinary memory in the physical map.
+        unsafe { byte.write_volatile(cell.get()) };
+    })
+}
+
+/// Copies from the memory of `space` at `address` to `to`; `None` if a page is not there.
+pub fn copy_to_cells(space: SpaceRef, address: u64, to: &[Cell<u8>]) -> Option<()> {
+    each_byte(space, address, to, false, |byte, cell| {
+        // SAFETY: as above.
+        cell.set(unsafe { byte.read_volatile() });
+    })
+}
+
+fn each_byte(
+    space: SpaceRef,
+    address: u64,
+    cells: &[Cell<u8>],
+    write: bool,
+    each: impl Fn(*mut u8, &Cell<u8>),
+) -> Option<()> {
+    let mut done = 0;
+    while done < cells.len() {
+        let at = address.checked_add(done as u64)?;
+        let page = space.resolve(at, write).filter(|page| !page.is_device)?;
+        let piece = (page.bytes_left_in_page as usize).min(cells.len() - done);
+        for (index, cell) in cells[done..done + piece].iter().enumerate() {
+            each(phys_to_virt(page.phys + index as u64), cell);
+        }
+        done += piece;
+    }
+    Some(())
+}
 
 /// Reads one byte at a resolved physical address.
 #[must_use]

@@ -20,3 +20,17 @@ pub fn ticks() -> u64 {
     unsafe { asm!("rdtsc", out("rax") low, out("rdx") high, options(nostack, preserves_flags)) };
     high << 32 | low
 }
+
+/// Ticks of the time-stamp counter per second.
+#[must_use]
+pub fn ticks_per_second() -> u64 {
+    // SAFETY: the kernel's user data page is mapped readable in every space; its third word
+    // is the frequency (`kernel::clock::ClockPage`).
+    unsafe { ((abi::layout::USER_DATA + 16) as *const u64).read_volatile() }
+}
+
+/// Nanoseconds per tick, times 2^32.
+#[must_use]
+pub fn nanoseconds_per_tick() -> u64 {
+    ((1_000_000_000_u128 << 32) / u128::from(ticks_per_second().max(1))) as u64
+}

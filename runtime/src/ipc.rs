@@ -208,6 +208,18 @@ pub fn next_request(reply: Option<(ThreadId, Msg)>) -> (ThreadId, Msg) {
     }
 }
 
+/// Answers the system call of the foreign thread `to` with `value` and waits for the next
+/// message. The other message registers are not even loaded: such a thread never sees them.
+#[inline(always)]
+pub fn answer_and_wait(to: ThreadId, value: u64) -> Result<(ThreadId, Msg)> {
+    // SAFETY: as in `ipc`.
+    let (sender, regs) = unsafe {
+        syscall::answer(to.0, ThreadId::ANY.0, Timeouts::REPLY_WAIT.0, utcb::pointer(), value)
+    };
+    let received = Msg::from_regs(regs);
+    if received.tag.is_error() { Err(error()) } else { Ok((ThreadId(sender), received)) }
+}
+
 /// Does nothing for `us` microseconds.
 pub fn sleep(us: u64) {
     // Nobody sends to a thread on its own behalf, so this can only time out.

@@ -3,6 +3,7 @@
 //! Errors are [`CallError`]s; the kernel leaves the code in the UTCB.
 
 use abi::inspect::What;
+use abi::syscall::state;
 use abi::{CallError, Fpage, ThreadId};
 
 use crate::{syscall, utcb};
@@ -100,6 +101,30 @@ pub fn unmap(fpage: Fpage) -> Fpage {
     Fpage(unsafe { syscall::unmap(0, utcb::pointer(), mr) }[0])
 }
 
+/// [`unmap`] for many flexpages, up to 63 at a call.
+pub fn unmap_all(fpages: impl Iterator<Item = Fpage>) {
+    let (mut mr, mut count) = ([0; 8], 0);
+    let flush = |mr: &[u64; 8], count: usize| {
+        // SAFETY: without flush this task keeps its own mappings.
+        let _ = unsafe { syscall::unmap(count as u64 - 1, utcb::pointer(), *mr) };
+    };
+    for fpage in fpages {
+        if count < 8 {
+            mr[count] = fpage.0
+        } else {
+            utcb::set_mr(count, fpage.0)
+        }
+        count += 1;
+        if count == 63 {
+            flush(&mr, count);
+            count = 0;
+        }
+    }
+    if count > 0 {
+        flush(&mr, count);
+    }
+}
+
 /// Like [`unmap`], and from this task itself. Only for memory inside a window.
 pub fn flush(window: &mut crate::window::Window, fpage: Fpage) -> Option<Fpage> {
     let inside = !fpage.is_complete()
@@ -109,4 +134,74 @@ pub fn flush(window: &mut crate::window::Window, fpage: Fpage) -> Option<Fpage> 
     mr[0] = fpage.0;
     // SAFETY: the pages belong to a window: no Rust object is in them.
     inside.then(|| Fpage(unsafe { syscall::unmap(0x40, utcb::pointer(), mr) }[0]))
+}
+
+/// Makes `thread`, which has not started, foreign: its system calls, faults and
+/// exceptions become messages to the calling thread. It waits for a first answer.
+pub fn make_foreign(thread: ThreadId) -> Result<()> {
+    outcome(syscall::thread_state(thread.0, state::FOREIGN, &mut []))
+}
+
+/// Stops the foreign `thread` if it runs: afterwards it waits for an answer.
+pub fn stop(thread: ThreadId) -> Result<()> {
+    outcome(syscall::thread_state(thread.0, state::STOP, &mut []))
+}
+
+/// Number of words that [`foreign_registers`] reads and [`set_foreign_registers`] sets.
+pub const STATE_WORDS: usize = state::GS_BASE + 1;
+
+/// The registers of a foreign thread that does not run: those of an exception message
+/// in its order, then FS and GS base.
+pub fn foreign_registers(thread: ThreadId) -> Result<[u64; STATE_WORDS]> {
+    outcome(syscall::thread_state(thread.0, state::READ, &mut []))?;
+    Ok(core::array::from_fn(utcb::mr))
+}
+
+/// Sets all registers of a foreign thread that does not run.
+pub fn set_foreign_registers(thread: ThreadId, words: &[u64; STATE_WORDS]) -> Result<()> {
+    for (index, word) in words.iter().enumerate() {
+        utcb::set_mr(index, *word);
+    }
+    outcome(syscall::thread_state(thread.0, state::WRITE, &mut []))
+}
+
+/// Copies the vector state of a foreign thread to `to`, which has room for all of it.
+pub fn vector_state(thread: ThreadId, to: &mut VectorState) -> Result<()> {
+    to.touch();
+    outcome(syscall::thread_state(thread.0, state::READ_VECTOR, &mut to.0))
+}
+
+/// Sets the vector state of a foreign thread.
+pub fn set_vector_state(thread: ThreadId, from: &mut VectorState) -> Result<()> {
+    from.touch();
+    outcome(syscall::thread_state(thread.0, state::WRITE_VECTOR, &mut from.0))
+}
+
+/// Room for a vector state.
+#[repr(C, align(64))]
+pub struct VectorState(pub [u8; 2688]);
+
+impl VectorState {
+    /// The kernel answers no page faults for a buffer: it has to be there.
+    fn touch(&mut self) {
+        for index in [0, self.0.len() - 1] {
+            // SAFETY: a byte of the buffer, written with what it holds.
+            unsafe {
+                let byte = (&raw mut self.0[index]).read_volatile();
+                (&raw mut self.0[index]).write_volatile(byte);
+            }
+        }
+    }
+}
+
+/// Bytes of a thread's vector state on this processor: what XSAVE's standard format takes
+/// for all components that the kernel switched on, FXSAVE's 512 without XSAVE.
+#[must_use]
+pub fn vector_bytes() -> usize {
+    use core::arch::x86_64::{__cpuid, __cpuid_count};
+    // CPUID.1:ECX.OSXSAVE, then leaf 0xD's size for what XCR0 enables (Intel SDM 2A).
+    if __cpuid(1).ecx & 1 << 27 == 0 {
+        return 512;
+    }
+    (__cpuid_count(0xD, 0).ebx as usize).min(2688)
 }

@@ -31,6 +31,7 @@ pub mod misdeed;
 mod panic;
 pub mod pool;
 pub mod port;
+pub mod random;
 pub mod root;
 pub mod schedule;
 pub mod sigma0;

@@ -39,6 +39,30 @@ pub unsafe fn ipc(to: u64, from: u64, timeouts: u64, utcb: u64, mr: Regs) -> (u6
     (partner, [m0, m1, m2, m3, m4, m5, m6, m7])
 }
 
+/// [`ipc`] with one untyped word, `value`; MR2 to MR7 are whatever the registers hold.
+///
+/// # Safety
+/// As for [`ipc`].
+#[inline(always)]
+pub unsafe fn answer(to: u64, from: u64, timeouts: u64, utcb: u64, value: u64) -> (u64, Regs) {
+    let (mut m0, mut m1, m2, m3, m4, m5, m6, m7): (u64, u64, u64, u64, u64, u64, u64, u64);
+    (m0, m1) = (1, value);
+    let mut partner = to;
+    // SAFETY: as in `ipc`.
+    unsafe {
+        asm!(
+            "push rbp", "push rbx",
+            "syscall",
+            "mov rcx, rbx", "pop rbx", "pop rbp",
+            inout("r9") m0, inout("rax") m1, out("rcx") m2, out("r10") m3,
+            out("r12") m4, out("r13") m5, out("r14") m6, out("r15") m7,
+            inout("rsi") partner, inout("rdx") from => _, inout("r8") timeouts => _,
+            inout("rdi") utcb => _, out("r11") _,
+        );
+    }
+    (partner, [m0, m1, m2, m3, m4, m5, m6, m7])
+}
+
 /// Ipc (`stub` = Ipc) or Lipc (`stub` = Lipc) through the kernel's link: ids may be local.
 ///
 /// # Safety
@@ -257,4 +281,18 @@ pub unsafe fn timed_ipc(to: u64, from: u64, timeouts: u64, utcb: u64, tag: u64) 
         );
     }
     (m0, before, after)
+}
+
+/// Baton's ThreadState: thread, control (`abi::syscall::state`), room for the vector
+/// state; words in the UTCB. Returns success.
+#[must_use]
+pub fn thread_state(thread: u64, control: u64, vector: &mut [u8]) -> bool {
+    let (buffer, room) = (vector.as_mut_ptr() as u64, vector.len());
+    let wants = control & (abi::syscall::state::READ_VECTOR | abi::syscall::state::WRITE_VECTOR);
+    if wants != 0 && room < 2688 {
+        return false;
+    }
+    // SAFETY: concerns the registers of another thread; the kernel writes at most 2,688
+    // bytes of vector state, for which there is room.
+    unsafe { plain::<{ stub::THREAD_STATE }>([thread, control, buffer, 0, 0]).0 == 1 }
 }

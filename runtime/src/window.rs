@@ -70,6 +70,22 @@ impl Window {
         Some(Self { base, bytes })
     }
 
+    /// Gives the range up: it can be claimed again. What is mapped there stays mapped.
+    pub fn release(self) {
+        let mut claimed = CLAIMED.lock();
+        let (list, count) = &mut *claimed;
+        if let Some(index) = list[..*count].iter().position(|range| range.0 == self.base) {
+            list[index] = list[*count - 1];
+            *count -= 1;
+        }
+    }
+
+    /// Address and size, for somebody who manages the memory from now on; it stays claimed.
+    #[must_use]
+    pub const fn into_raw(self) -> (u64, u64) {
+        (self.base, self.bytes)
+    }
+
     /// First address.
     #[must_use]
     pub const fn base(&self) -> u64 {
@@ -137,8 +153,12 @@ impl Window {
 
     /// Copies bytes from `offset` into `buffer`.
     pub fn read_bytes(&self, offset: u64, buffer: &mut [u8]) {
-        for (at, byte) in (offset..).zip(buffer) {
-            *byte = self.read(at & !7).to_le_bytes()[(at & 7) as usize];
+        let words = offset & !7;
+        let _ = self.address(words, (offset - words + buffer.len() as u64 + 7) & !7);
+        // SAFETY: the range is inside the window, which no Rust object overlaps.
+        unsafe {
+            asm!("rep movsb", inout("rcx") buffer.len() => _, inout("rdi") buffer.as_mut_ptr() => _,
+                 inout("rsi") self.base + offset => _, options(nostack));
         }
     }
 }

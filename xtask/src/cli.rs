@@ -12,7 +12,12 @@ use crate::compose::{Bootable, Composer, DEFAULT_SYSTEM, Selection};
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
 use crate::workspace::Workspace;
-use crate::{bench, debug, fuzz, iso, lint, test, ui};
+use crate::{bench, debug, fuzz, iso, lint, linux, test, ui};
+
+/// Time limit of `run --test`.
+const TEST_LIMIT: Duration = Duration::from_secs(60);
+/// As good as none.
+const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The command line.
 #[derive(Parser)]
@@ -32,6 +37,8 @@ enum Verb {
     Test(test::Options),
     /// Measure: suites, reports, the gate, instruction traces
     Bench(bench::Options),
+    /// Linux programs: compare with Linux, check, build the first file system
+    Linux(linux::Options),
     /// Let hostile tasks loose on the kernel: random system calls, canaries, the checker
     Fuzz(fuzz::Options),
     /// Write a bootable CD image
@@ -54,9 +61,9 @@ struct RunArgs {
     /// No interaction: print the console and end with the guest's verdict
     #[arg(long)]
     test: bool,
-    /// Time limit with --test
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "test")]
-    limit: u64,
+    /// Time limit with --test (60) or --exec (none)
+    #[arg(long, value_name = "SECONDS")]
+    limit: Option<u64>,
 }
 
 /// `image`.
@@ -95,6 +102,7 @@ pub fn run() -> Result<ExitCode> {
         Verb::Run(args) => return start(&workspace, &args),
         Verb::Test(options) => return test::run(&workspace, &options).map(verdict),
         Verb::Bench(options) => return bench::run(&workspace, &options).map(verdict),
+        Verb::Linux(options) => return linux::run(&workspace, &options).map(verdict),
         Verb::Fuzz(options) => return fuzz::run(&workspace, &options).map(verdict),
         Verb::Image(args) => write_image(&workspace, &args)?,
         Verb::Debug(args) => {
@@ -128,6 +136,10 @@ fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
     let Bootable { kernel, image, .. } = bootable;
     eprintln!("  boot image {} ({})", workspace.show(&image), ui::bytes(size));
     let boot = Boot::Pvh { kernel, image };
+    if args.selection.wishes.exec.is_some() {
+        let command = machine::command(&boot, &args.machine, Console::Pipe)?;
+        return linux::exec::run(command, args.limit.map_or(UNLIMITED, Duration::from_secs));
+    }
     if args.test {
         return run_test(&boot, args);
     }
@@ -141,7 +153,7 @@ fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
 
 /// `run --test`.
 fn run_test(boot: &Boot, args: &RunArgs) -> Result<ExitCode> {
-    let limit = Duration::from_secs(args.limit);
+    let limit = args.limit.map_or(TEST_LIMIT, Duration::from_secs);
     let command = machine::command(boot, &args.machine, Console::Pipe)?;
     let ended = Session::start(command, limit, true)?.wait_for_end(|_| ());
     eprintln!("\nbaton: {}", ended.sentence(limit));

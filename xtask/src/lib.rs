@@ -11,6 +11,7 @@ pub mod fuzz;
 pub mod image;
 pub mod iso;
 pub mod lint;
+pub mod linux;
 pub mod machine;
 pub mod session;
 pub mod system;

@@ -80,6 +80,11 @@ impl Session {
         String::from_utf8_lossy(&self.transcript).replace('\r', "")
     }
 
+    /// From now on, the machine may run for `limit`.
+    pub fn limit(&mut self, limit: Duration) {
+        self.deadline = Instant::now() + limit;
+    }
+
     /// Types `line` and the return key.
     ///
     /// # Errors

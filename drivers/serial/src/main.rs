@@ -35,6 +35,9 @@ struct Console {
     editor: Editor,
     /// Who waits for input: thread, and whether for a whole line.
     readers: [Option<(ThreadId, bool)>; READERS],
+    /// Input goes unedited to whoever asked for it that way first.
+    raw: bool,
+    raw_reader: Option<ThreadId>,
     written: u64,
     read: u64,
     interrupts: u64,
@@ -54,6 +57,8 @@ fn main() {
         typed: Ring::new(),
         editor: Editor::new(),
         readers: [None; READERS],
+        raw: false,
+        raw_reader: None,
         written: 0,
         read: 0,
         interrupts: 0,
@@ -99,6 +104,20 @@ impl Console {
                 self.write(&buffer[..len]);
                 done
             }
+            op::WRITE_RAW => {
+                let mut buffer = [0; op::WORD_BYTES];
+                let len = root::message_text(msg, &mut buffer);
+                self.written += len as u64;
+                buffer[..len].iter().for_each(|byte| self.put(*byte));
+                self.pump();
+                done
+            }
+            op::READ_RAW => {
+                self.raw = true;
+                self.raw_reader = Some(from);
+                self.serve_raw_reader();
+                None
+            }
             op::WRITE_STRING if msg.tag.typed() == 2 && msg.tag.untyped() == 0 => {
                 let len = (abi::StringItem(msg.mr[0]).len() as usize).min(text.len());
                 self.write(&text[..len]);
@@ -119,6 +138,10 @@ impl Console {
     /// One character from the line.
     fn take(&mut self, byte: u8) {
         self.read += 1;
+        if self.raw {
+            let _ = self.typed.put(byte);
+            return;
+        }
         if matches!(self.readers.iter().flatten().next(), Some((_, false))) {
             let _ = self.typed.put(byte);
             return;
@@ -157,8 +180,27 @@ impl Console {
         self.readers = kept;
     }
 
+    /// Gives all unedited input to the client that asked for it.
+    fn serve_raw_reader(&mut self) {
+        let Some(thread) = self.raw_reader.filter(|_| !self.typed.is_empty()) else { return };
+        let mut text = [0; op::WORD_BYTES];
+        let mut len = 0;
+        while let Some(byte) = text[len..].first_mut().and_then(|_| self.typed.take()) {
+            text[len] = byte;
+            len += 1;
+        }
+        self.raw_reader = None;
+        if ipc::reply(thread, &root::text_message(proto::OK, &text[..len])).is_err() {
+            // The client is gone or asks again: the input is for the next.
+            self.typed.put_back(len, &text);
+        }
+    }
+
     /// Answers waiting clients as long as there is input for them.
     fn serve_readers(&mut self) {
+        if self.raw {
+            return self.serve_raw_reader();
+        }
         for reader in &mut self.readers {
             let Some((thread, line)) = *reader else { continue };
             let mut text = [0; op::LINE_BYTES];

@@ -18,10 +18,13 @@ mod native {
     };
     pub use super::x86_64::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
     pub use super::x86_64::pic::{mask, unmask};
+    pub use super::x86_64::tcbs::VECTOR_AREA as VECTOR_BYTES;
     pub use super::x86_64::tcbs::{
         TcbRef, clear, frames_of, install, lookup, lookup_number, remove, vector_owner,
     };
-    pub use super::x86_64::vector::forget as forget_vector;
+    pub use super::x86_64::vector::{
+        forget as forget_vector, sanitise as sanitise_vector, saved as vector_state,
+    };
     pub use super::x86_64::{console_write, descriptors, exit, kernel_tables, ticks};
 }
 #[cfg(target_os = "none")]

@@ -67,6 +67,12 @@ pub fn preemption(thread: TcbRef) -> TcbRef {
     call(thread, Kind::Preemption, thread.scheduler.get())
 }
 
+/// A system call of the current, foreign thread; its registers are in its frame.
+#[must_use]
+pub fn system_call(thread: TcbRef) -> TcbRef {
+    call(thread, Kind::SystemCall, thread.handler.get())
+}
+
 /// Sends the message of `kind` to `handler` and waits for its reply.
 fn call(thread: TcbRef, kind: Kind, handler: ThreadId) -> TcbRef {
     thread.kind.set(kind);
@@ -89,7 +95,7 @@ fn deliver(thread: TcbRef, handler: TcbRef) -> Option<TcbRef> {
         Waits::Closed(from) => from == thread.id.get(),
         Waits::Busy(_) => false,
     };
-    if !accepts || thread.kind.get() == Kind::Exception {
+    if !accepts || matches!(thread.kind.get(), Kind::Exception | Kind::SystemCall) {
         return None;
     }
     let utcb = Utcb::of(handler)?;
@@ -125,7 +131,7 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
             thread.resume.set(kind.home());
             sched::set_runnable(thread);
         }
-        Kind::PageFault | Kind::IoFault | Kind::Exception | Kind::Preemption => {
+        Kind::PageFault | Kind::IoFault | Kind::Exception | Kind::Preemption | Kind::SystemCall => {
             if why == IpcErrorKind::NonExisting {
                 // Once: a thread that is resumed without a handler must not flood the log.
                 if !thread.reported.replace(true) && may_report(clock::now_us()) {

@@ -52,6 +52,8 @@ pub enum Kind {
     Preemption,
     /// The thread is an interrupt (6.5).
     Interrupt,
+    /// System call of a foreign thread ([`crate::thread::foreign`]).
+    SystemCall,
 }
 
 impl Kind {
@@ -60,7 +62,11 @@ impl Kind {
     #[must_use]
     pub const fn home(self) -> Resume {
         match self {
-            Self::PageFault | Self::IoFault | Self::Exception | Self::Preemption => Resume::Frame,
+            Self::PageFault
+            | Self::IoFault
+            | Self::Exception
+            | Self::Preemption
+            | Self::SystemCall => Resume::Frame,
             Self::User | Self::Start | Self::TransferFault | Self::Interrupt => Resume::Ipc,
         }
     }
@@ -108,6 +114,10 @@ pub fn go_on(thread: TcbRef) -> TcbRef {
 /// a local id there is converted.
 #[must_use]
 pub fn handler_of(thread: TcbRef, register: isize) -> ThreadId {
+    // A foreign thread may write its UTCB, so nothing is read from there.
+    if !thread.handler.get().is_nil() {
+        return thread.handler.get();
+    }
     let Some(utcb) = Utcb::of(thread) else { return ThreadId::NIL };
     let id = utcb.thread(register);
     if !id.is_local() {

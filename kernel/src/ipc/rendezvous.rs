@@ -50,9 +50,13 @@ pub enum Waits {
     Busy(Busy),
 }
 
+/// The code of a foreign thread that waits for the answer to its system call and has not
+/// been touched since: [`Busy::Waiting`] for everybody but the reply's fast path.
+pub const SYSTEM_CALL: u64 = 7;
+
 /// Distance in bits between a state code and its place in the word.
 const CODE_SHIFT: u32 = 32;
-const _: () = assert!((Busy::Halted as u32) < SYSTEM_BASE);
+const _: () = assert!((Busy::Halted as u32) < SYSTEM_BASE && SYSTEM_CALL < SYSTEM_BASE as u64);
 
 /// The word of a thread `own` in state `busy`.
 #[must_use]
@@ -61,6 +65,7 @@ pub const fn busy_word(own: ThreadId, busy: Busy) -> u64 {
 }
 
 /// Decodes the state of `thread`.
+#[inline(always)]
 #[must_use]
 pub fn waits(thread: TcbRef) -> Waits {
     let word = thread.rendezvous.get() ^ thread.id.get().0;
@@ -70,7 +75,7 @@ pub fn waits(thread: TcbRef) -> Waits {
         _ => Waits::Busy(match word >> CODE_SHIFT {
             1 => Busy::Ready,
             2 => Busy::Polling,
-            3 => Busy::Waiting,
+            3 | SYSTEM_CALL => Busy::Waiting,
             4 => Busy::Transfer,
             6 => Busy::Halted,
             _ => Busy::Inactive,

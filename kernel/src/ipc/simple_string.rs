@@ -5,7 +5,8 @@
 //! needed; whatever is unusual takes the complete path (`transfer`, `strings`),
 //! which this must not differ from.
 
-use abi::{Acceptor, MsgTag, StringItem, ThreadId, Time, Timeouts, utcb};
+use abi::syscall::COMPLETE_PATH;
+use abi::{Acceptor, MsgTag, StringItem, ThreadId, utcb};
 
 use super::rendezvous::{self, Busy};
 use crate::arch::TcbRef;
@@ -18,6 +19,12 @@ const LONGEST: u64 = 4096;
 /// Type, continuation and number of substrings: all zero in a simple string item.
 const NOT_SIMPLE: u64 = 0x3F8;
 
+/// Neither the complete path is asked for nor a receive timeout.
+const UNUSUAL_TIMEOUTS: u64 = COMPLETE_PATH | 0xFFFF;
+/// Number of typed words and the propagation flag in a tag, and what they must be.
+const TYPED: u64 = 0x3F << 6 | MsgTag::PROPAGATED;
+const ONE_ITEM: u64 = 2 << 6;
+
 /// The copy to make.
 struct Copy {
     from: u64,
@@ -28,13 +35,17 @@ struct Copy {
 /// Sends the message of `sender`, the current thread, and lets it wait, if all is
 /// usual; returns who runs next. `None`, and nothing has changed, otherwise.
 #[must_use]
-pub fn send(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: Timeouts) -> Option<TcbRef> {
+#[inline(always)]
+pub fn send(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: u64) -> Option<TcbRef> {
     let source = Utcb::of(sender)?;
     let tag = MsgTag(source.mr(0));
     let words = tag.untyped() + 2;
     let item = StringItem(source.mr(words - 1));
-    let wanted = tag.typed() == 2 && item.0 & NOT_SIMPLE == 0 && words < utcb::MRS;
-    if !wanted || tag.is_propagated() || timeouts.receive() != Time::NEVER {
+    if timeouts & UNUSUAL_TIMEOUTS != 0
+        || tag.0 & TYPED != ONE_ITEM
+        || item.0 & NOT_SIMPLE != 0
+        || words >= utcb::MRS
+    {
         return None;
     }
     let receiver = crate::thread::lookup(to)?;

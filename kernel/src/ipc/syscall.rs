@@ -1,6 +1,5 @@
 //! Ipc and Lipc as system calls (X.2 4, 5.6).
 
-use abi::syscall::COMPLETE_PATH;
 use abi::{ThreadId, Timeouts};
 
 use super::{Kind, go_on, receive, send, simple_string};
@@ -10,10 +9,8 @@ use crate::arch::TcbRef;
 /// Returns the thread to run next.
 pub extern "C" fn ipc(current: TcbRef, to: ThreadId, from: ThreadId, timeouts: u64) -> TcbRef {
     crate::arch::note_entry();
-    if !to.is_nil() && timeouts & COMPLETE_PATH == 0 {
-        if let Some(next) = simple_string::send(current, to, from, Timeouts(timeouts)) {
-            return next;
-        }
+    if let Some(next) = simple_string::send(current, to, from, timeouts) {
+        return next;
     }
     current.kind.set(Kind::User);
     current.result_from.set(ThreadId::NIL);

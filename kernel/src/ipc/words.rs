@@ -5,6 +5,7 @@ use abi::{MsgTag, protocol};
 
 use super::Kind;
 use crate::arch::{TcbRef, exception_word, set_exception_word};
+use crate::thread::foreign;
 use crate::usermem::Utcb;
 
 /// The tag `sender` sends, without flags.
@@ -17,6 +18,7 @@ pub fn tag(sender: TcbRef) -> MsgTag {
         Kind::Exception => {
             MsgTag::protocol(protocol::EXCEPTION, 0, protocol::EXCEPTION_WORDS as u32, 0)
         }
+        Kind::SystemCall => foreign::TAG,
         Kind::Interrupt => MsgTag::protocol(protocol::INTERRUPT, 0, 0, 0),
         Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => {
             MsgTag(sender.message[0].get())
@@ -29,6 +31,7 @@ fn word(sender: TcbRef, index: usize) -> u64 {
     match sender.kind.get() {
         Kind::User | Kind::Start => Utcb::of(sender).map_or(0, |utcb| utcb.mr(index)),
         Kind::Exception => exception_word(sender.frame(), index - 1),
+        Kind::SystemCall => foreign::argument(sender.frame(), index),
         Kind::Interrupt => 0,
         Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => {
             sender.message.get(index).map_or(0, core::cell::Cell::get)
@@ -49,6 +52,7 @@ pub fn copy(sender: TcbRef, receiver: TcbRef, count: usize) {
                 set_exception_word(receiver.frame(), index - 1, word(sender, index));
             }
         }
+        Kind::SystemCall if count >= 1 => receiver.frame().rax.set(word(sender, 1)),
         _ => {}
     }
 }

@@ -85,17 +85,19 @@ impl WakeupLists {
     pub fn expire(&self, now_us: u64, mut expired: impl FnMut(TcbRef)) {
         let last = now_us / GRAIN_US;
         let first = self.next_grain.get().max(last.saturating_sub(WAKEUP_LISTS as u64 - 1));
+        // After a time without ticks there are many grains to look at.
+        let mut pace = Pace::default();
         for grain in first..=last {
+            pace.round();
             self.next_grain.set(grain + 1);
-            self.parse(grain as usize % WAKEUP_LISTS, now_us, &mut expired);
+            self.parse(grain as usize % WAKEUP_LISTS, now_us, &mut pace, &mut expired);
         }
     }
 
-    fn parse(&self, list: usize, now_us: u64, expired: &mut impl FnMut(TcbRef)) {
+    fn parse(&self, list: usize, now_us: u64, pace: &mut Pace, expired: &mut impl FnMut(TcbRef)) {
         let Some(first) = self.heads[list].get() else { return };
         let last = first.wake.prev.get().unwrap_or(first);
         let mut thread = first;
-        let mut pace = Pace::default();
         loop {
             pace.round();
             let next = thread.wake.next.get();

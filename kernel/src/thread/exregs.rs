@@ -119,6 +119,7 @@ fn halt(thread: TcbRef) {
         // The fast path must not wake it: let only the complete path see the wait.
         Waits::Open => wait_specially(thread, ThreadId::ANY),
         Waits::Closed(from) => wait_specially(thread, from),
+        Waits::Busy(Busy::Waiting) => rendezvous::set_busy(thread, Busy::Waiting),
         Waits::Busy(_) => {}
     }
 }
@@ -134,5 +135,5 @@ fn resume(thread: TcbRef) {
     if rendezvous::waits(thread) == Waits::Busy(Busy::Halted) {
         sched::make_ready(thread);
     }
-    debug_assert!(thread.kind.get() as u8 <= Kind::Interrupt as u8);
+    debug_assert!(thread.kind.get() as u8 <= Kind::SystemCall as u8);
 }

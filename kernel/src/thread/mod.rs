@@ -2,6 +2,7 @@
 
 pub mod control;
 pub mod exregs;
+pub mod foreign;
 pub mod lifecycle;
 pub mod tcb;
 

@@ -118,6 +118,13 @@ pub struct Tcb {
     pub timeouts: Cell<u64>,
     /// The space.
     pub space: Cell<Option<SpaceRef>>,
+    /// Who gets the system calls, exceptions and faults of a foreign thread
+    /// ([`crate::thread::foreign`]); nil: the thread is not foreign.
+    pub handler: Cell<ThreadId>,
+    /// FS base of a foreign thread while it does not run.
+    pub fs_base: Cell<u64>,
+    /// GS base, likewise.
+    pub gs_base: Cell<u64>,
 
     // --- Queues. ---
     /// Links in the ready queue.
@@ -205,9 +212,10 @@ impl TcbRef {
     }
 
     /// Whether the thread runs or could run.
+    #[inline(always)]
     #[must_use]
     pub fn is_ready(self) -> bool {
-        rendezvous::waits(self) == rendezvous::Waits::Busy(rendezvous::Busy::Ready)
+        self.rendezvous.get() == rendezvous::busy_word(self.id.get(), rendezvous::Busy::Ready)
     }
 
     /// Whether the thread is between the phases of its IPC: somebody has completed its

@@ -16,6 +16,12 @@ pub const READ_CHAR: u64 = BASE + 3;
 /// MR1, MR2 nothing. Reply: MR1 bytes written, MR2 bytes read, MR3 interrupts taken.
 pub const STATISTICS: u64 = BASE + 4;
 
+/// As [`WRITE`], but not a byte is changed: line ends are the sender's.
+pub const WRITE_RAW: u64 = BASE + 5;
+/// Reply when there is input: MR1 bytes, then the bytes as they came. From the first such
+/// request on, the driver edits no lines.
+pub const READ_RAW: u64 = BASE + 6;
+
 /// Largest text of a [`WRITE`], bytes.
 pub const WORD_BYTES: usize = 60 * 8;
 /// Largest string of a [`WRITE_STRING`], bytes.

@@ -30,6 +30,11 @@ pub const LOG: u64 = BASE + 10;
 /// left from there, then text.
 pub const ARGUMENTS: u64 = BASE + 11;
 
+/// MR1, MR2 name of a boot module (a raw file), MR3 an offset in bytes. Reply: MR1 its
+/// size, MR2 its physical address, MR3 how many bytes from the offset's page on the
+/// reply's map items cover (read-only; each at its physical address in the window).
+pub const MODULE: u64 = BASE + 12;
+
 /// MR1 index. Reply: MR1, MR2 name, MR3 [`State`], MR4 main thread, MR5 restarts,
 /// MR6 exit code. Refused (Unknown) behind the last task.
 pub const TASK: u64 = BASE + 32;

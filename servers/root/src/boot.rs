@@ -74,7 +74,12 @@ pub fn read_tasks(root: &mut Root) -> Result<(), Trouble> {
 
 /// Adds the task of one record, if it describes one.
 fn add(root: &mut Root, slot: &mut usize, record: &Record) {
-    let Kind::Program { phys, virt, text, data, bss, entry } = record.kind else { return };
+    let (phys, virt, text, data, bss, entry) = match record.kind {
+        Kind::Program { phys, virt, text, data, bss, entry } => {
+            (phys, virt, text, data, bss, entry)
+        }
+        Kind::Module { start, size } => return root.modules.add(record.line(), start, size),
+    };
     let spec = match Spec::parse(record.line()) {
         Ok(spec) => spec,
         Err(Mistake::NoName) => return,

@@ -15,6 +15,7 @@
 mod boot;
 mod control;
 mod faults;
+mod modules;
 mod requests;
 mod resources;
 mod task;
@@ -26,6 +27,7 @@ use runtime::sync::Lock;
 use runtime::window::Window;
 use runtime::{Msg, boot_entry, direct_println, ipc};
 
+use modules::Files;
 use resources::Blocks;
 use task::Task;
 
@@ -44,6 +46,8 @@ struct Root {
     names: [Option<(Name, ThreadId)>; NAMES],
     waiters: [Option<(ThreadId, usize)>; WAITERS],
     blocks: Blocks,
+    /// Raw files of the boot image.
+    modules: Files,
     /// Frames for the tasks that the root task pages itself.
     pool: Option<Pool>,
     /// The pager's frames; physical = virtual.
@@ -57,6 +61,7 @@ static ROOT: Lock<Root> = Lock::new(Root {
     names: [None; NAMES],
     waiters: [None; WAITERS],
     blocks: Blocks::new(),
+    modules: Files::new(),
     pool: None,
     pager_pool: None,
     pager: None,

@@ -31,6 +31,9 @@ impl Root {
             op::EXIT => self.exit(slot, msg.mr[0]),
             op::LOG => self.log(slot, msg),
             op::ARGUMENTS => Some(client::text_message(proto::OK, self.task(slot)?.spec.args())),
+            op::MODULE => {
+                outcome(self.modules.map(Name::from_words(msg.mr[0], msg.mr[1]), msg.mr[2]))
+            }
             op::TASK_IMAGE if self.pager == Some(slot) => {
                 outcome(self.task_image(ThreadId(msg.mr[0])))
             }
@@ -111,7 +114,9 @@ impl Root {
         }
         let limit = task.spec.memory * 4096;
         let base = self.blocks.take(slot, bits, physical, limit)?;
-        let item = MapItem::map(Fpage::memory(base, bits, Rights::RW), 0);
+        // Ordinary memory may come to hold programs (a pager's, the Unix server's).
+        let rights = if physical.is_some() { Rights::RW } else { Rights::RWX };
+        let item = MapItem::map(Fpage::memory(base, bits, rights), 0);
         Ok(Msg::new(proto::OK).word(base).map(item))
     }
 

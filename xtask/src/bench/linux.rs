@@ -63,7 +63,7 @@ pub fn rows(workspace: &Workspace) -> Result<Vec<Row>> {
 }
 
 /// The kernel of the package, fetched and unpacked on first use.
-fn kernel(dir: &Path) -> Result<PathBuf> {
+pub fn kernel(dir: &Path) -> Result<PathBuf> {
     if let Some(kernel) = find(dir, "boot", "vmlinuz")? {
         return Ok(kernel);
     }

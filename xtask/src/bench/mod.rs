@@ -10,7 +10,7 @@ mod assembly;
 pub mod gate;
 mod history;
 mod instrument;
-mod linux;
+pub mod linux;
 mod native;
 mod peers;
 mod plot;

@@ -9,11 +9,18 @@ use clap::Args;
 use crate::build::{self, Programs, Role};
 use crate::image::elf::Executable;
 use crate::image::{Builder, Server, verify};
-use crate::system::System;
+use crate::linux::Wishes;
+use crate::system::{Contents, System};
 use crate::workspace::Workspace;
 
 /// The system that is meant when none is named.
 pub const DEFAULT_SYSTEM: &str = "minimal";
+/// The system that runs Linux programs.
+pub const LINUX_SYSTEM: &str = "linux";
+/// Module that holds the first file system of the Unix server.
+const ARCHIVE_MODULE: &str = "initramfs";
+/// Module that holds the command for the Unix server to run instead of a login.
+const COMMAND_MODULE: &str = "command";
 
 /// What to boot: a system description, or a root task of one's own.
 #[derive(Args, Clone, Debug, Default)]
@@ -35,6 +42,9 @@ pub struct Selection {
     /// Kernel instead of the tree's
     #[arg(long, value_name = "FILE")]
     pub kernel: Option<PathBuf>,
+    /// What the Unix server is to do
+    #[command(flatten)]
+    pub wishes: Wishes,
 }
 
 /// A kernel and the image that belongs to it.
@@ -97,8 +107,8 @@ impl<'a> Composer<'a> {
             let exe = self.executable(&part.file, &self.workspace.show(&part.file))?;
             builder.program(&exe, &part.cmdline)?;
         }
-        for part in &plan.modules {
-            builder.module(read(&part.file)?, &part.cmdline)?;
+        for (bytes, cmdline) in plan.modules {
+            builder.module(bytes, &cmdline)?;
         }
         let bytes = builder.finish();
         verify(&bytes).context("the image tool made an image that its own checker refuses")?;
@@ -162,7 +172,13 @@ impl<'a> Composer<'a> {
             let Some(file) = build::file(self.workspace, name) else {
                 bail!("there is no file `{name}` to add as a module; give a path to one");
             };
-            plan.modules.push(Part { cmdline: cmdline.unwrap_or_else(|| stem(&file)), file });
+            plan.modules.push((read(&file)?, cmdline.unwrap_or_else(|| stem(&file))));
+        }
+        if !selection.wishes.is_empty() && !plan.has_module(ARCHIVE_MODULE) {
+            bail!(
+                "this system has no Unix server (no module `{ARCHIVE_MODULE}`), so --exec, \
+                 --initramfs and --share mean nothing to it; try `./baton run {LINUX_SYSTEM}`"
+            );
         }
         Ok(plan)
     }
@@ -179,8 +195,15 @@ impl<'a> Composer<'a> {
             plan.programs.push(Part { file, cmdline: task.cmdline() });
         }
         for module in &system.modules {
-            let file = self.resolve(&module.file, Role::Task)?;
-            plan.modules.push(Part { file, cmdline: module.name.get_ref().clone() });
+            let name = module.name.get_ref().clone();
+            let bytes = match module.contents().context("a module without contents was let in")? {
+                Contents::File(file) => read(&self.resolve(file, Role::Task)?)?,
+                Contents::Archive(kind) => by_hand.wishes.archive(self.workspace, kind)?,
+            };
+            plan.modules.push((bytes, name));
+        }
+        if let Some(command) = &by_hand.wishes.exec {
+            plan.modules.push((command.clone().into_bytes(), COMMAND_MODULE.to_owned()));
         }
         Ok(())
     }
@@ -212,7 +235,14 @@ impl<'a> Composer<'a> {
 struct Plan {
     servers: Vec<(Server, Part)>,
     programs: Vec<Part>,
-    modules: Vec<Part>,
+    /// Contents and name of each.
+    modules: Vec<(Vec<u8>, String)>,
+}
+
+impl Plan {
+    fn has_module(&self, name: &str) -> bool {
+        self.modules.iter().any(|module| module.1 == name)
+    }
 }
 
 /// The names of all system descriptions.

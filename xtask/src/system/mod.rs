@@ -12,6 +12,8 @@ use anyhow::{Context, Result, anyhow};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::linux;
+
 mod task;
 
 pub use task::{Pager, Task};
@@ -53,7 +55,30 @@ pub struct Module {
     /// Its name in the system.
     pub name: Spanned<String>,
     /// Path, relative to the tree's root.
-    pub file: String,
+    file: Option<String>,
+    /// A first file system for Linux programs, built when it is needed.
+    archive: Option<linux::Kind>,
+}
+
+/// Where the bytes of a raw file come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents<'a> {
+    /// A path, relative to the tree's root.
+    File(&'a str),
+    /// A first file system, to be built.
+    Archive(linux::Kind),
+}
+
+impl Module {
+    /// What it holds; `None` if the description says not exactly one thing.
+    #[must_use]
+    pub fn contents(&self) -> Option<Contents<'_>> {
+        match (&self.file, self.archive) {
+            (Some(file), None) => Some(Contents::File(file)),
+            (None, Some(kind)) => Some(Contents::Archive(kind)),
+            _ => None,
+        }
+    }
 }
 
 impl System {
@@ -97,6 +122,13 @@ impl System {
                 return refuse(format!("the name `{word}` is taken; names are unique in a system"));
             }
             seen.push(word);
+        }
+        if let Some(module) = self.modules.iter().find(|module| module.contents().is_none()) {
+            let why = format!(
+                "the module `{}` needs a `file`, or an `archive` (\"small\" or \"test\"), not both",
+                module.name.get_ref()
+            );
+            return Err(at(text, shown, module.name.span(), &why));
         }
         let checked = self.tasks.iter().try_for_each(Task::check);
         checked.map_err(|(span, why)| at(text, shown, span, &why))
@@ -157,6 +189,10 @@ file = "README.md"
             "shell quota=32 start=0 control=1 pager=root args=two words"
         );
         assert_eq!(system.modules[0].name.get_ref(), "motd");
+        assert_eq!(system.modules[0].contents(), Some(Contents::File("README.md")));
+        let other = GOOD.replace("file = \"README.md\"", "archive = \"test\"");
+        let system = System::parse(&other, "x").unwrap();
+        assert_eq!(system.modules[0].contents(), Some(Contents::Archive(linux::Kind::Test)));
     }
 
     #[test]
@@ -187,6 +223,14 @@ file = "README.md"
         );
         refused(&GOOD.replace("\"shell\"", "\"a b\""), "`a b` is no name");
         refused(&GOOD.replace("\"shell\"", "\"root\""), "is taken");
+        refused(
+            &format!("{GOOD}archive = \"small\"\n"),
+            "systems/x.toml:22: the module `motd` needs a `file`, or an `archive`",
+        );
+        refused(
+            &GOOD.replace("file = \"README.md\"", "archive = \"big\""),
+            "unknown variant `big`",
+        );
         refused("[root]\nimage = \"r\"\n", "missing field `sigma0`");
         refused("[root\n", "systems/x.toml:1: ");
     }

@@ -187,7 +187,7 @@ impl Run {
             sigma0: self.sigma0.clone(),
             modules: self.modules.clone(),
             programs: self.programs.clone(),
-            kernel: None,
+            ..Selection::default()
         }
     }
 

@@ -155,6 +155,18 @@ pub fn unmask(_line: u8) {}
 /// No vector unit.
 pub fn forget_vector(_thread: TcbRef) {}
 
+/// Bytes of a vector state: there is none.
+pub const VECTOR_BYTES: usize = 0;
+
+/// No vector state.
+#[must_use]
+pub fn vector_state(_thread: TcbRef) -> (&'static [Cell<u8>], usize) {
+    (&[], 0)
+}
+
+/// No vector state.
+pub fn sanitise_vector(_thread: TcbRef) {}
+
 /// No vector unit.
 #[must_use]
 pub fn vector_owner() -> Option<TcbRef> {

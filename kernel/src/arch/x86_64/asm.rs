@@ -3,6 +3,7 @@
 use core::arch::asm;
 
 use super::cpu::{self, read_cr3, read_cr4};
+use super::features::{self, Features};
 
 /// Model-specific registers the running kernel writes.
 pub mod msr {
@@ -12,6 +13,8 @@ pub mod msr {
     pub const LSTAR: u32 = 0xC000_0082;
     /// Flags that SYSCALL clears.
     pub const SFMASK: u32 = 0xC000_0084;
+    /// FS base.
+    pub const FS_BASE: u32 = 0xC000_0100;
     /// GS base.
     pub const GS_BASE: u32 = 0xC000_0101;
 }
@@ -60,6 +63,33 @@ pub fn write_gs_base(value: u64, fsgsbase: bool) {
             cpu::write_msr(msr::GS_BASE, value);
         }
     }
+}
+
+/// Sets FS base.
+pub fn write_fs_base(value: u64) {
+    // SAFETY: as `write_gs_base`.
+    unsafe {
+        if features::in_use().contains(Features::FSGSBASE) {
+            asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags));
+        } else {
+            cpu::write_msr(msr::FS_BASE, value);
+        }
+    }
+}
+
+/// FS and GS base.
+pub fn read_bases() -> (u64, u64) {
+    if !features::in_use().contains(Features::FSGSBASE) {
+        // SAFETY: both registers exist on every processor with 64-bit mode.
+        return unsafe { (cpu::read_msr(msr::FS_BASE), cpu::read_msr(msr::GS_BASE)) };
+    }
+    let (fs, gs);
+    // SAFETY: with the feature in use, CR4 allows the instructions; they only read.
+    unsafe {
+        asm!("rdfsbase {}", "rdgsbase {}", out(reg) fs, out(reg) gs,
+             options(nomem, nostack, preserves_flags));
+    }
+    (fs, gs)
 }
 
 /// Address of the last page fault.

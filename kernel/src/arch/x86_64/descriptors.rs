@@ -10,10 +10,13 @@ use super::asm::msr;
 use super::cpu::write_msr;
 use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::iobitmap::TSS_PAGE as TSS_BASE;
-use super::percpu::{CURRENT, TSS_START, cpu};
+use super::percpu::{CURRENT, Cpu, LIMIT, LIMITS_OPEN, TSS_START, USER_RDI, cpu};
 use super::tcbs::{TCB_FIRST, TCB_MASK};
-use super::{switch, trap, vector};
+use super::{switch, trap};
 use crate::ipc;
+use crate::ipc::rendezvous::{Busy, SYSTEM_CALL};
+use crate::techniques;
+use crate::thread::foreign;
 use crate::thread::tcb::{BLOCK_BITS, Tcb};
 
 global_asm!(
@@ -33,6 +36,59 @@ global_asm!(
     FLAGS = const offset_of!(Tcb, flags),
     OPEN_FROM = const offset_of!(Tcb, open_from),
     SELF = const utcb::SELF * 8,
+    USER_RDI = const USER_RDI,
+    LIMIT = const LIMIT,
+);
+
+global_asm!(
+    include_str!("foreign.S"),
+    CPU = sym super::percpu::BATON_CPU,
+    CURRENT = const CURRENT,
+    USER_RDI = const USER_RDI,
+    LIMIT = const LIMIT,
+    LIMITS_OPEN = const LIMITS_OPEN,
+    VECTOR_LIVE = const offset_of!(Cpu, vector_live),
+    VECTOR_OWNER = const offset_of!(Cpu, vector_owner),
+    TCB_FIRST = const TCB_FIRST as i64,
+    TCB_MASK = const TCB_MASK,
+    BLOCK_BITS = const BLOCK_BITS,
+    RENDEZVOUS = const offset_of!(Tcb, rendezvous),
+    ID = const offset_of!(Tcb, id),
+    CR3 = const offset_of!(Tcb, cr3),
+    OPEN_FROM = const offset_of!(Tcb, open_from),
+    PARTNER = const offset_of!(Tcb, partner),
+    RESUME = const offset_of!(Tcb, resume),
+    KIND = const offset_of!(Tcb, kind),
+    HANDLER = const offset_of!(Tcb, handler),
+    FS_BASE = const offset_of!(Tcb, fs_base),
+    GS_BASE = const offset_of!(Tcb, gs_base),
+    FRAME = const -(FRAME_SIZE as i64),
+    KIND_SYSTEM_CALL = const ipc::Kind::SystemCall as u8,
+    READY = const Busy::Ready as u32,
+    WAITS = const SYSTEM_CALL as u32,
+    TAG = const foreign::TAG.0,
+    FAST = const techniques::FOREIGN_FAST_PATH as u8,
+    CALL = sym foreign::call,
+    R15 = const offset_of!(TrapFrame, r15),
+    R14 = const offset_of!(TrapFrame, r14),
+    R13 = const offset_of!(TrapFrame, r13),
+    R12 = const offset_of!(TrapFrame, r12),
+    RBP = const offset_of!(TrapFrame, rbp),
+    RBX = const offset_of!(TrapFrame, rbx),
+    R11 = const offset_of!(TrapFrame, r11),
+    R10 = const offset_of!(TrapFrame, r10),
+    R9 = const offset_of!(TrapFrame, r9),
+    R8 = const offset_of!(TrapFrame, r8),
+    RAX = const offset_of!(TrapFrame, rax),
+    RCX = const offset_of!(TrapFrame, rcx),
+    RDX = const offset_of!(TrapFrame, rdx),
+    RSI = const offset_of!(TrapFrame, rsi),
+    RDI = const offset_of!(TrapFrame, rdi),
+    VECTOR = const offset_of!(TrapFrame, vector),
+    VECTOR_CALL = const VECTOR_CALL,
+    FRAME_IP = const offset_of!(TrapFrame, ip),
+    FRAME_FLAGS = const offset_of!(TrapFrame, flags),
+    FRAME_SP = const offset_of!(TrapFrame, sp),
 );
 
 global_asm!(
@@ -46,6 +102,7 @@ global_asm!(
     FLAGS = const offset_of!(Tcb, flags),
     RESUME = const offset_of!(Tcb, resume),
     RESULT_FROM = const offset_of!(Tcb, result_from),
+    HANDLER = const offset_of!(Tcb, handler),
     FRAME_SIZE = const FRAME_SIZE,
     FRAME_CS = const offset_of!(TrapFrame, cs),
     VECTOR_CALL = const VECTOR_CALL,
@@ -73,6 +130,7 @@ const VECTOR_STUB_SIZE: u64 = 16;
 const IST_STACK: usize = 8192;
 
 unsafe extern "C" {
+    fn baton_ipc_entry();
     fn baton_vectors();
 }
 
@@ -109,13 +167,14 @@ pub fn init() {
         cpu.tss.ist[index].set(IST.0.as_ptr() as u64 + ((index + 1) * IST_STACK) as u64);
     }
     load_tables();
-    // SAFETY: the selectors are those of the GDT above; LSTAR is set right after.
+    // SAFETY: the selectors are those of the GDT above, the entry is the kernel's.
     unsafe {
+        write_msr(msr::LSTAR, baton_ipc_entry as *const () as u64);
         write_msr(msr::STAR, 0x1B << 48 | u64::from(KERNEL_CS) << 32);
         write_msr(msr::SFMASK, SFMASK);
     }
     super::asm::set_task_switched(true);
-    vector::set_entry(false);
+    super::special::open();
 }
 
 fn fill_gdt() {

@@ -5,18 +5,11 @@
 
 .section .text, "ax"
 
-// LSTAR while the sender is special: as baton_ipc_entry, past the fast path.
-.balign 16
-.global baton_special_entry
-baton_special_entry:
-    mov     rdi, [rip + {CPU} + {CURRENT}]
-    mov     [rdi + {SP}], rsp
-    mov     [rdi + {IP}], rcx
-    mov     [rdi + {FLAGS}], r11
-
 // RDI current tcb with user state saved; RBP, RCX, R11, RSP free.
 .global baton_ipc_complete
 baton_ipc_complete:
+    cmp     qword ptr [rdi + {HANDLER}], 0
+    jne     baton_foreign_call
     mov     rsp, rdi
     test    r8, r8
     js      1f
@@ -130,8 +123,7 @@ baton_resume:
     mov     r11, [rbp + {FLAGS}]
     mov     rsp, [rbp + {SP}]
     xor     edx, edx
-    xor     r8d, r8d
-    xor     ebp, ebp
+    xor     r8d, r8d                            // RBP: the tcb's address, which follows from the id
     sysretq
 
 6:  cmp     eax, 2

@@ -7,7 +7,7 @@ use core::mem::size_of;
 
 use abi::layout::USER_END;
 use abi::protocol;
-use abi::syscall::USER_FLAGS_MASK;
+use abi::syscall::{FOREIGN_FLAGS_MASK, USER_FLAGS, USER_FLAGS_MASK};
 
 /// User data segment with its privilege level (X.2 5.1).
 pub const USER_SS: u16 = 0x23;
@@ -46,6 +46,41 @@ pub struct TrapFrame {
 }
 
 impl TrapFrame {
+    /// The registers of a thread that has not run yet: zero, but for what user mode needs.
+    pub fn reset(&self) {
+        for register in [
+            &self.r15,
+            &self.r14,
+            &self.r13,
+            &self.r12,
+            &self.rbp,
+            &self.rbx,
+            &self.r11,
+            &self.r10,
+            &self.r9,
+            &self.r8,
+            &self.rax,
+            &self.rcx,
+            &self.rdx,
+            &self.rsi,
+            &self.rdi,
+            &self.error,
+            &self.ip,
+            &self.sp,
+        ] {
+            register.set(0);
+        }
+        self.vector.set(VECTOR_CALL);
+        self.cs.set(u64::from(USER_CS));
+        self.ss.set(u64::from(USER_SS));
+        self.flags.set(USER_FLAGS);
+    }
+
+    /// Sets all flags that a foreign program may have.
+    pub fn set_foreign_flags(&self, flags: u64) {
+        self.flags.set(flags & FOREIGN_FLAGS_MASK | USER_FLAGS);
+    }
+
     /// Whether it leads back to user mode; for the checker.
     #[must_use]
     pub fn is_users(&self) -> bool {

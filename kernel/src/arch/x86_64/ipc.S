@@ -10,22 +10,24 @@
 // thread runs, the complete path needs them there anyway, and it frees RSP, RCX
 // and R11. RBP, RDI, RCX, R11 and RSP are the scratch registers. Everything up to
 // a POINT OF NO RETURN only checks; from there on there are only stores.
-// "special" is where LSTAR points while something about the *sender* is special
-// (vector state in the registers): checks of the sender cost nothing here.
+// The sender costs no check of its own: while something about it is special
+// (vector state in the registers, foreign), no number of words is below the limits.
+// Nothing but RDI is lost when it leaves the fast path for that reason.
 // Each instruction is accounted for in docs/fast-path.md.
 
 .section .fastpath, "ax"
 .balign 64
 .global baton_ipc_entry
 baton_ipc_entry:
+    mov     [rip + {CPU} + {USER_RDI}], rdi     // only a foreign thread has something there
     mov     rdi, [rip + {CPU} + {CURRENT}]      // the current tcb
     mov     [rdi + {SP}], rsp
     mov     [rdi + {IP}], rcx
     mov     [rdi + {FLAGS}], r11
     test    r8, -0x7fff0001                     // receive timeout never, a period as send timeout, an IPC at all
     jnz     baton_ipc_complete
-    test    r9d, 0xfff8                         // at most 7 untyped words, no items, no flags
-    jnz     20f
+    cmp     r9w, [rip + {CPU} + {LIMIT}]        // at most 7 untyped words, no items, no flags; usual sender
+    jae     20f
     mov     rbp, rsi                            // the receiver's tcb from its thread number (5.3.1)
     shr     rbp, 32 - {BLOCK_BITS}
     and     ebp, {TCB_MASK}
@@ -40,6 +42,8 @@ baton_ipc_entry:
     mov     [rdi + {RENDEZVOUS}], rsi           // we: closed wait for it
     xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1 // it: ready
     mov     rsi, r11                            // it sees our global id
+.global baton_ipc_switch
+baton_ipc_switch:
 2:  mov     rcx, [rbp + {TCB_FIRST} + {CR3}]
     cmp     rcx, [rdi + {CR3}]
     je      8f
@@ -68,7 +72,7 @@ baton_ipc_entry:
 
 .balign 16
 10: cmp     rcx, [rdi + {ID}]                   // closed wait: for us?
-    jne     baton_ipc_complete
+    jne     baton_foreign_reply
     cmp     rdx, [rdi + {OPEN_FROM}]            // reply & wait with nobody waiting to send to us
     jne     15f
     // POINT OF NO RETURN: reply & wait
@@ -103,8 +107,8 @@ baton_ipc_entry:
 
 // 8 to 63 untyped words: the same checks, then one copy from UTCB to UTCB.
 .balign 16
-20: test    r9d, 0xffc0
-    jnz     baton_ipc_complete
+20: cmp     r9w, [rip + {CPU} + {LIMIT} + 2]
+    jae     baton_ipc_complete
     mov     rbp, rsi
     shr     rbp, 32 - {BLOCK_BITS}
     and     ebp, {TCB_MASK}

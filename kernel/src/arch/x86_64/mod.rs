@@ -27,6 +27,8 @@ pub mod kernel_tables;
 #[cfg(target_os = "none")]
 pub mod percpu;
 #[cfg(target_os = "none")]
+pub mod special;
+#[cfg(target_os = "none")]
 pub mod switch;
 #[cfg(target_os = "none")]
 pub mod tcbs;

@@ -5,6 +5,11 @@
 //! The fast path reaches this page relative to its own instruction pointer, so a
 //! second processor gets its own copy of the fast path's page in front of its own
 //! `Cpu` and its own LSTAR, and pays nothing for being one of many.
+//!
+//! *The fast path's limits* are how a special sender is kept out of it for free
+//! (Liedtke 1993, 5.5.5): the check of the message's length compares with a limit
+//! in the line of the current-thread pointer, and the limit is 0 while the running
+//! thread has vector state in the registers or is foreign.
 
 use core::cell::Cell;
 use core::mem::offset_of;
@@ -18,7 +23,12 @@ use crate::sched::Scheduler;
 pub struct Tss {
     /// Kernel stack pointer for entries from user mode: the current tcb.
     pub rsp0: Cell<u64>,
-    rsp12: [u64; 2],
+    /// Where rings 1 and 2, which nobody uses, would have their stacks: RDI of the latest
+    /// system call. It shares the line that every call reads and writes anyway.
+    pub user_rdi: Cell<u64>,
+    /// Likewise: the fast path's limits, see [`LIMITS_OPEN`].
+    pub limits: Cell<u32>,
+    unused: u32,
     reserved1: u64,
     /// Stacks for double fault, non-maskable interrupt, machine check.
     pub ist: [Cell<u64>; 7],
@@ -40,7 +50,7 @@ pub struct Cpu {
     pub gdt: [Cell<u64>; 8],
     /// Whose vector state is in the registers.
     pub vector_owner: Cell<Option<TcbRef>>,
-    /// The vector unit may be used right now: CR0.TS is clear, and LSTAR leads around the fast path.
+    /// The vector unit may be used right now: CR0.TS is clear, and the fast path is closed.
     pub vector_live: Cell<bool>,
     /// A preemption window is open: interrupts only note their line.
     pub in_window: Cell<bool>,
@@ -63,6 +73,13 @@ pub const TSS_START: usize = offset_of!(Cpu, tss) - 4;
 
 /// Offset of the current-thread pointer in [`Cpu`].
 pub const CURRENT: usize = offset_of!(Cpu, tss);
+/// Offset of [`Tss::user_rdi`] in [`Cpu`].
+pub const USER_RDI: usize = CURRENT + offset_of!(Tss, user_rdi);
+/// Offset of [`Tss::limits`] in [`Cpu`].
+pub const LIMIT: usize = CURRENT + offset_of!(Tss, limits);
+/// Limits for an ordinary sender: fewer than 8 words (low half) go by registers, fewer
+/// than 64 (high half) by the fast path at all.
+pub const LIMITS_OPEN: u32 = 64 << 16 | 8;
 
 // SAFETY: each processor accesses only its own `Cpu`, with interrupts off.
 unsafe impl Sync for Cpu {}
@@ -74,7 +91,9 @@ pub static BATON_CPU: Cpu = Cpu {
     tss_reserved: 0,
     tss: Tss {
         rsp0: Cell::new(0),
-        rsp12: [0; 2],
+        user_rdi: Cell::new(0),
+        limits: Cell::new(0),
+        unused: 0,
         reserved1: 0,
         ist: [const { Cell::new(0) }; 7],
         reserved2: 0,

@@ -146,5 +146,11 @@ lipc_syscall:
     trap {CALL_INSPECT}
     ret
 
+    stub {THREAD_STATE}                 // RDI thread, RSI control, RDX vector state
+    if_local edi, 2f
+1:  trap {CALL_THREAD_STATE}
+    ret
+2:  globalise rdi, 1b
+
     .org user_stubs + 4096, 0xCC
     .text

@@ -31,6 +31,7 @@ global_asm!(
     MEMORY_CONTROL = const stub::MEMORY_CONTROL,
     QUOTA_CONTROL = const stub::QUOTA_CONTROL,
     INSPECT = const stub::INSPECT,
+    THREAD_STATE = const stub::THREAD_STATE,
     CALL_EXCHANGE_REGISTERS = const Call::ExchangeRegisters as u64,
     CALL_THREAD_CONTROL = const Call::ThreadControl as u64,
     CALL_THREAD_SWITCH = const Call::ThreadSwitch as u64,
@@ -41,6 +42,7 @@ global_asm!(
     CALL_MEMORY_CONTROL = const Call::MemoryControl as u64,
     CALL_QUOTA_CONTROL = const Call::QuotaControl as u64,
     CALL_INSPECT = const Call::Inspect as u64,
+    CALL_THREAD_STATE = const Call::ThreadState as u64,
 );
 
 /// Distance from the stub page to the user data page, bytes.
@@ -298,6 +300,7 @@ mod tests {
             (stub::PROCESSOR_CONTROL, moved(Call::ProcessorControl)),
             (stub::QUOTA_CONTROL, plain(Call::QuotaControl)),
             (stub::INSPECT, plain(Call::Inspect)),
+            (stub::THREAD_STATE, plain(Call::ThreadState)),
         ];
         for (index, expected) in cases {
             let seen = copy.call(index, REGISTERS);

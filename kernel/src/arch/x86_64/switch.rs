@@ -8,7 +8,7 @@ use super::cpu::{read_cr3, write_cr3};
 use super::features::{self, Features};
 use super::percpu::{cpu, current};
 use super::tcbs::TcbRef;
-use super::vector;
+use super::{special, vector};
 use crate::thread::tcb::Resume;
 use crate::{irq, sched, techniques};
 
@@ -18,8 +18,11 @@ const CR3_KEPT: u64 = !(1 << 63);
 /// Makes `next` the current thread; how it resumes is for the assembly to carry out.
 pub extern "C" fn activate(next: TcbRef) -> Resume {
     let next = if cpu().pending_lines.get() == 0 { next } else { after_interrupts(next) };
-    if next != current() {
-        vector::leave();
+    let switches = next != current();
+    if switches {
+        if special::is_closed() {
+            special::leave(current());
+        }
         cpu().tss.rsp0.set(next.address());
         let cr3 = next.cr3.get();
         if cr3 & CR3_KEPT != read_cr3() & CR3_KEPT {
@@ -30,8 +33,14 @@ pub extern "C" fn activate(next: TcbRef) -> Resume {
     if !techniques::LAZY_VECTOR && next.space().is_some() {
         vector::enter(next);
     }
-    let gs_base = next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8);
-    write_gs_base(gs_base, features::in_use().contains(Features::FSGSBASE));
+    if next.is_foreign() {
+        if switches {
+            special::enter(next);
+        }
+    } else {
+        let gs_base = next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8);
+        write_gs_base(gs_base, features::in_use().contains(Features::FSGSBASE));
+    }
     next.resume.get()
 }
 

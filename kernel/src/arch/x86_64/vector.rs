@@ -1,35 +1,19 @@
 //! The lazy coprocessor (Liedtke 1993, 5.5.6): vector and floating-point state
 //! stays in the registers until another thread touches them.
 //!
-//! While the current thread may use the unit (CR0.TS clear), LSTAR leads around
-//! the fast path, so that leaving the thread always passes through `leave`, which
-//! sets TS again. The fast path itself never looks. Nothing leaks into another
+//! While the current thread may use the unit (CR0.TS clear), the fast path is closed
+//! (`percpu`), so that leaving the thread always passes through `special::leave`,
+//! which sets TS again. The fast path itself never looks. Nothing leaks into another
 //! thread: its first vector instruction traps and loads its own state.
 
 use core::arch::asm;
+use core::cell::Cell;
 
-use super::asm::{msr, set_task_switched};
-use super::cpu::write_msr;
+use super::asm::set_task_switched;
 use super::features::{self, Features};
 use super::percpu::cpu;
-use super::tcbs::TcbRef;
-
-unsafe extern "C" {
-    fn baton_ipc_entry();
-    fn baton_special_entry();
-}
-
-/// Points SYSCALL at the fast path, or around it.
-pub fn set_entry(special: bool) {
-    let fast = crate::techniques::FAST_PATH && features::in_use().contains(Features::FSGSBASE);
-    let entry = if special || !fast {
-        baton_special_entry as *const ()
-    } else {
-        baton_ipc_entry as *const ()
-    };
-    // SAFETY: both are system-call entries of the kernel.
-    unsafe { write_msr(msr::LSTAR, entry as u64) };
-}
+use super::special;
+use super::tcbs::{TcbRef, VECTOR_AREA};
 
 /// Device-not-available: gives the unit to `thread`.
 pub fn enter(thread: TcbRef) {
@@ -43,16 +27,41 @@ pub fn enter(thread: TcbRef) {
         cpu.vector_owner.set(Some(thread));
     }
     cpu.vector_live.set(true);
-    set_entry(true);
+    special::close();
 }
 
-/// Takes the unit away before another thread runs; the state stays where it is.
-pub fn leave() {
+/// The saved vector state of `thread`, which is not the current one, and its size in
+/// bytes; nothing of it is in the registers afterwards.
+pub fn saved(thread: TcbRef) -> (&'static [Cell<u8>], usize) {
     let cpu = cpu();
-    if cpu.vector_live.replace(false) {
+    if cpu.vector_owner.get() == Some(thread) {
+        set_task_switched(false);
+        save(thread);
         set_task_switched(true);
-        set_entry(false);
+        cpu.vector_owner.set(None);
     }
+    if !thread.vector_valid.replace(true) {
+        initialise(thread.vector_area());
+    }
+    // SAFETY: the area is part of the thread's block, and nothing else refers to it: the
+    // state is not in the registers, so no instruction reads or writes it meanwhile.
+    let area = unsafe { core::slice::from_raw_parts(thread.vector_area().cast(), VECTOR_AREA) };
+    (area, features::vector_bytes() as usize)
+}
+
+/// Makes whatever was written to the saved state of `thread` one that XRSTOR accepts:
+/// known components only, the standard format, no reserved bits (Intel SDM 1, 13.8.1).
+pub fn sanitise(thread: TcbRef) {
+    const MXCSR: usize = 24;
+    const HEADER: usize = 512;
+    let (area, _) = saved(thread);
+    let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|byte| area[at + byte].get()));
+    let set = |at: usize, bytes: &[u8]| {
+        area[at..].iter().zip(bytes).for_each(|(cell, byte)| cell.set(*byte));
+    };
+    set(MXCSR, &(word(MXCSR) as u32 & 0xFFFF).to_le_bytes());
+    set(HEADER, &(word(HEADER) & features::xcr0()).to_le_bytes());
+    set(HEADER + 8, &[0; 56]);
 }
 
 /// Forgets the state of a thread that is being deleted.
@@ -79,13 +88,7 @@ fn save(owner: TcbRef) {
 fn load(thread: TcbRef) {
     let area = thread.vector_area();
     if !thread.vector_valid.replace(true) {
-        // SAFETY: as in `save`. An area with an empty component bitmap restores
-        // the initial state; the legacy part needs its control words.
-        unsafe {
-            area.write_bytes(0, 576);
-            area.cast::<u16>().write(0x037F);
-            area.add(24).cast::<u32>().write(0x1F80);
-        }
+        initialise(area);
     }
     // SAFETY: as in `save`; the area holds a state that `save` or the lines above made.
     unsafe {
@@ -94,5 +97,16 @@ fn load(thread: TcbRef) {
         } else {
             asm!("fxrstor64 [{}]", in(reg) area, options(nostack));
         }
+    }
+}
+
+/// The state of a thread that has not used the unit yet.
+fn initialise(area: *mut u8) {
+    // SAFETY: the area is a thread's, and at least this large. With an empty component
+    // bitmap it restores the initial state; the legacy part needs its control words.
+    unsafe {
+        area.write_bytes(0, 576);
+        area.cast::<u16>().write(0x037F);
+        area.add(24).cast::<u32>().write(0x1F80);
     }
 }

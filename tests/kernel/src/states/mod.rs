@@ -1,10 +1,12 @@
 //! Vector state and the processor under interrupts.
 
+mod foreign;
 mod storm;
 mod vector;
 
 /// Runs the tests of this group.
 pub fn run() {
     vector::run();
+    foreign::run();
     storm::run();
 }

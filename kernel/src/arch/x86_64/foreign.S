@@ -1,0 +1,127 @@
+// System calls of foreign threads (thread/foreign.rs): a register message to the
+// handler, and its answer, each in one motion. The complete path does the same.
+
+.section .fastpath, "ax"
+
+// RDI current tcb with SP, IP and flags saved, its own RDI in the processor's line;
+// RCX IP, R11 flags, RSP user stack; all others are the program's.
+.balign 64
+.global baton_foreign_call
+baton_foreign_call:
+    mov     [rdi + {FRAME} + {R15}], r15
+    mov     [rdi + {FRAME} + {R14}], r14
+    mov     [rdi + {FRAME} + {R13}], r13
+    mov     [rdi + {FRAME} + {R12}], r12
+    mov     [rdi + {FRAME} + {RBP}], rbp
+    mov     [rdi + {FRAME} + {RBX}], rbx
+    mov     [rdi + {FRAME} + {R11}], r11
+    mov     [rdi + {FRAME} + {R10}], r10
+    mov     [rdi + {FRAME} + {R9}], r9
+    mov     [rdi + {FRAME} + {R8}], r8
+    mov     [rdi + {FRAME} + {RAX}], rax
+    mov     [rdi + {FRAME} + {RCX}], rcx
+    mov     [rdi + {FRAME} + {RDX}], rdx
+    mov     [rdi + {FRAME} + {RSI}], rsi
+    mov     rbx, [rip + {CPU} + {USER_RDI}]
+    mov     [rdi + {FRAME} + {RDI}], rbx
+    mov     [rdi + {FRAME} + {FRAME_IP}], rcx
+    mov     [rdi + {FRAME} + {FRAME_FLAGS}], r11
+    mov     [rdi + {FRAME} + {FRAME_SP}], rsp
+.if {FAST}
+    mov     r12, rsi                            // MR4 to MR7; MR1, MR3 are in place, MR2 is RBX
+    mov     rsi, [rdi + {HANDLER}]
+    mov     rbp, rsi
+    shr     rbp, 32 - {BLOCK_BITS}
+    and     ebp, {TCB_MASK}
+    cmp     rsi, [rbp + {TCB_FIRST} + {RENDEZVOUS}] // current, and in open wait?
+    jne     9f
+    mov     r13, rdx
+    mov     r14, r8
+    mov     r15, r9
+    // POINT OF NO RETURN
+    cmp     byte ptr [rip + {CPU} + {VECTOR_LIVE}], 0
+    jne     5f
+1:  mov     r11, [rdi + {ID}]
+    mov     rcx, {WAITS} << 32
+    xor     rcx, r11
+    mov     [rdi + {RENDEZVOUS}], rcx           // we: wait for the answer
+    mov     [rdi + {PARTNER}], rsi
+    mov     qword ptr [rdi + {RESUME}], 1
+    mov     byte ptr [rdi + {KIND}], {KIND_SYSTEM_CALL}
+    rdfsbase rcx
+    mov     [rdi + {FS_BASE}], rcx
+    rdgsbase rcx
+    mov     [rdi + {GS_BASE}], rcx
+    xor     ecx, ecx
+    wrfsbase rcx
+    mov     dword ptr [rip + {CPU} + {LIMIT}], {LIMITS_OPEN}
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1 // it: ready
+    mov     r9, {TAG}
+    mov     rsi, r11
+    jmp     baton_ipc_switch
+
+5:  mov     byte ptr [rip + {CPU} + {VECTOR_LIVE}], 0 // the state stays in the registers (5.5.6)
+    mov     rcx, cr0
+    or      rcx, 8
+    mov     cr0, rcx
+    jmp     1b
+.endif
+9:  lea     rsp, [rdi + {FRAME}]
+    mov     qword ptr [rsp + {VECTOR}], {VECTOR_CALL}
+    call    {CALL}                              // (current) -> next
+    jmp     baton_resume
+
+// From the fast path: RDI current tcb, RBP offset of the receiver's tcb, RCX its
+// rendezvous word ^ RSI; RBP and RCX are free, all else is the sender's message.
+.balign 64
+.global baton_foreign_reply
+baton_foreign_reply:
+.if {FAST}
+    ror     rcx, 32
+    cmp     rcx, {WAITS}                        // id current, and it waits for a call's answer?
+    jne     9f
+    mov     rcx, [rdi + {ID}]
+    cmp     rcx, [rbp + {TCB_FIRST} + {PARTNER}] // ours?
+    jne     9f
+    cmp     r9w, 1                              // the result and nothing else
+    jne     9f
+    cmp     rdx, [rdi + {OPEN_FROM}]            // reply & wait, nobody waits to send to us
+    jne     9f
+    // POINT OF NO RETURN
+    mov     [rdi + {RENDEZVOUS}], rcx           // we: open wait
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {WAITS} ^ {READY}
+    lea     rdi, [rbp + {TCB_FIRST}]
+    mov     [rip + {CPU} + {CURRENT}], rdi
+    mov     dword ptr [rip + {CPU} + {LIMIT}], 0
+    mov     qword ptr [rdi + {RESUME}], 0
+    mov     byte ptr [rdi + {KIND}], 0
+    mov     rcx, [rdi + {CR3}]
+    mov     cr3, rcx
+    cmp     rdi, [rip + {CPU} + {VECTOR_OWNER}]
+    je      5f
+1:  mov     rcx, [rdi + {FS_BASE}]
+    wrfsbase rcx
+    mov     rcx, [rdi + {GS_BASE}]
+    wrgsbase rcx
+    mov     r15, [rdi + {FRAME} + {R15}]
+    mov     r14, [rdi + {FRAME} + {R14}]
+    mov     r13, [rdi + {FRAME} + {R13}]
+    mov     r12, [rdi + {FRAME} + {R12}]
+    mov     rbp, [rdi + {FRAME} + {RBP}]
+    mov     rbx, [rdi + {FRAME} + {RBX}]
+    mov     r10, [rdi + {FRAME} + {R10}]
+    mov     r9, [rdi + {FRAME} + {R9}]
+    mov     r8, [rdi + {FRAME} + {R8}]
+    mov     rdx, [rdi + {FRAME} + {RDX}]
+    mov     rsi, [rdi + {FRAME} + {RSI}]
+    mov     rcx, [rdi + {FRAME} + {FRAME_IP}]
+    mov     r11, [rdi + {FRAME} + {FRAME_FLAGS}]
+    mov     rsp, [rdi + {FRAME} + {FRAME_SP}]
+    mov     rdi, [rdi + {FRAME} + {RDI}]
+    sysretq
+
+5:  clts
+    mov     byte ptr [rip + {CPU} + {VECTOR_LIVE}], 1
+    jmp     1b
+.endif
+9:  jmp     baton_ipc_complete

@@ -1,0 +1,192 @@
+//! Foreign threads: threads of programs written for another system. Each of their
+//! `syscall` instructions becomes a message to their handler: MR1 is RAX, MR2 to MR7
+//! are RDI, R10, RSI, RDX, R8, R9. The handler's answer is one word, the new RAX; every
+//! other register, the vector unit's included, comes back as it was, but for RCX and
+//! R11, which the instruction itself changes. An answer without words leaves RAX alone.
+//! Map items in the answer are accepted anywhere.
+//!
+//! Faults and exceptions go to the same handler, and nothing is read from the thread's
+//! UTCB, which the program can write. The thread cannot call this kernel at all; it has
+//! FS and GS base of its own ("Unix system calls are implemented by IPC", Liedtke 1995,
+//! 3). Both ways have a fast path (`foreign.S`); this is the complete one.
+//!
+//! ThreadState makes a thread foreign, and reads and writes all its registers.
+
+use abi::syscall::state as bit;
+use abi::{CallError, MsgTag, ThreadId, protocol};
+
+use super::resolve;
+use crate::arch::{Frame, TcbRef, VECTOR_BYTES, exception_word, set_exception_word, vector_state};
+use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::ipc::transfer::Role;
+use crate::ipc::{Kind, cancel, kernel_message};
+use crate::space::SpaceRef;
+use crate::thread::tcb::Resume;
+use crate::usermem::{Utcb, copy_from_cells, copy_to_cells};
+
+/// Tag of a system call's message.
+pub const TAG: MsgTag = MsgTag::protocol(protocol::SYSTEM_CALL, 0, 7, 0);
+
+/// Length of the `syscall` instruction in bytes.
+const INSTRUCTION: u64 = 2;
+
+impl TcbRef {
+    /// Whether the thread is foreign.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_foreign(self) -> bool {
+        !self.handler.get().is_nil()
+    }
+}
+
+/// Word `index` ≥ 1 of the message about the system call in `frame`.
+#[must_use]
+pub fn argument(frame: Frame, index: usize) -> u64 {
+    match index {
+        1 => frame.rax.get(),
+        2 => frame.rdi.get(),
+        3 => frame.r10.get(),
+        4 => frame.rsi.get(),
+        5 => frame.rdx.get(),
+        6 => frame.r8.get(),
+        _ => frame.r9.get(),
+    }
+}
+
+/// A system call of the current thread, in its frame, that the fast path leaves to
+/// this one; returns who runs next.
+pub extern "C" fn call(thread: TcbRef) -> TcbRef {
+    crate::arch::note_entry();
+    thread.resume.set(Resume::Frame);
+    kernel_message::system_call(thread)
+}
+
+/// Carries out ThreadState: `control` says what (`abi::syscall::state`), `buffer` is
+/// where the caller has the vector state.
+///
+/// # Errors
+/// `InvalidThread` if `dest` names no thread or the caller itself; `NoPrivilege` if the
+/// caller may not control it; `InvalidParameter` if the thread is in no state for it, or
+/// the buffer is not there.
+pub fn thread_state(
+    caller: TcbRef,
+    dest: ThreadId,
+    control: u64,
+    buffer: u64,
+) -> Result<(), CallError> {
+    let own = caller.space().ok_or(CallError::NoPrivilege)?;
+    let thread = resolve(caller, dest).ok_or(own.refusal(CallError::InvalidThread))?;
+    own.may_control(thread.space())?;
+    if thread == caller {
+        return Err(CallError::InvalidThread);
+    }
+    let utcb = Utcb::of(caller).ok_or(CallError::NoPrivilege)?;
+    if control & bit::FOREIGN != 0 {
+        make_foreign(thread, caller)?;
+    }
+    if control & bit::STOP != 0 {
+        stop(thread)?;
+    }
+    if control & (bit::READ | bit::WRITE) != 0 {
+        let frame = settled_frame(thread)?;
+        if control & bit::READ != 0 {
+            read(thread, frame, utcb);
+        }
+        if control & bit::WRITE != 0 {
+            write(thread, frame, utcb);
+        }
+    }
+    vector(own, thread, control, buffer)
+}
+
+/// The register frame of a thread that is foreign and does not run.
+fn settled_frame(thread: TcbRef) -> Result<Frame, CallError> {
+    if !thread.is_foreign() || thread.transfer.role.get() != Role::None {
+        return Err(CallError::InvalidParameter);
+    }
+    thread.frame_if_used().ok_or(CallError::InvalidParameter)
+}
+
+/// The thread, which has not started yet, becomes foreign and waits for an answer of
+/// `caller`, with all registers zero.
+fn make_foreign(thread: TcbRef, caller: TcbRef) -> Result<(), CallError> {
+    let waits = rendezvous::waits(thread) == Waits::Busy(Busy::Waiting);
+    if !waits || thread.kind.get() != Kind::Start || Utcb::of(thread).is_none() {
+        return Err(CallError::InvalidParameter);
+    }
+    thread.frame().reset();
+    thread.handler.set(caller.id.get());
+    await_answer(thread);
+    Ok(())
+}
+
+/// `thread`, whose registers are in its frame, waits for an answer of its handler.
+fn await_answer(thread: TcbRef) {
+    thread.kind.set(Kind::SystemCall);
+    thread.resume.set(Resume::Frame);
+    thread.partner.set(thread.handler.get());
+    thread.then_from.set(thread.handler.get());
+    rendezvous::set_busy(thread, Busy::Waiting);
+}
+
+/// Stops a foreign thread: afterwards it waits for an answer, as if it had made a call
+/// that changed nothing. A call that the handler has not received yet is made again.
+fn stop(thread: TcbRef) -> Result<(), CallError> {
+    let frame = settled_frame(thread)?;
+    match rendezvous::waits(thread) {
+        Waits::Busy(Busy::Ready) => await_answer(thread),
+        Waits::Busy(Busy::Polling) => {
+            cancel::leave_queue(thread);
+            if thread.kind.get() == Kind::SystemCall {
+                frame.ip.set(frame.ip.get().wrapping_sub(INSTRUCTION));
+            }
+            await_answer(thread);
+        }
+        Waits::Busy(Busy::Waiting) if thread.partner.get() == thread.handler.get() => {
+            await_answer(thread);
+        }
+        _ => return Err(CallError::InvalidParameter),
+    }
+    Ok(())
+}
+
+fn read(thread: TcbRef, frame: Frame, utcb: Utcb) {
+    for index in 0..protocol::EXCEPTION_WORDS {
+        utcb.set_mr(index, exception_word(frame, index));
+    }
+    utcb.set_mr(bit::FS_BASE, thread.fs_base.get());
+    utcb.set_mr(bit::GS_BASE, thread.gs_base.get());
+}
+
+fn write(thread: TcbRef, frame: Frame, utcb: Utcb) {
+    for index in 0..protocol::EXCEPTION_WORDS {
+        set_exception_word(frame, index, utcb.mr(index));
+    }
+    frame.set_foreign_flags(utcb.mr(protocol::exception::RFLAGS));
+    let canonical = |base: u64| if base >> 47 == 0 { base } else { 0 };
+    thread.fs_base.set(canonical(utcb.mr(bit::FS_BASE)));
+    thread.gs_base.set(canonical(utcb.mr(bit::GS_BASE)));
+    // The reply's fast path returns with what `syscall` left in RCX and R11.
+    if rendezvous::waits(thread) == Waits::Busy(Busy::Waiting) {
+        rendezvous::set_busy(thread, Busy::Waiting);
+    }
+}
+
+/// Copies the vector state out or in.
+fn vector(own: SpaceRef, thread: TcbRef, control: u64, buffer: u64) -> Result<(), CallError> {
+    if control & (bit::READ_VECTOR | bit::WRITE_VECTOR) == 0 {
+        return Ok(());
+    }
+    settled_frame(thread)?;
+    let (area, len) = vector_state(thread);
+    let area = area.get(..len.min(VECTOR_BYTES)).ok_or(CallError::InvalidParameter)?;
+    if control & bit::READ_VECTOR != 0 {
+        copy_from_cells(own, buffer, area).ok_or(CallError::InvalidParameter)?;
+    }
+    if control & bit::WRITE_VECTOR != 0 {
+        let copied = copy_to_cells(own, buffer, area);
+        crate::arch::sanitise_vector(thread);
+        copied.ok_or(CallError::InvalidParameter)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! The change from the old program to the new one, once nothing can fail any more.
+
+use alloc::rc::Rc;
+
+use super::Built;
+use super::image::Image;
+use crate::call::Cx;
+use crate::errno::Errno;
+use crate::file::Descriptors;
+use crate::machine::{Registers, Reply};
+use crate::mm::futex;
+use crate::process::{Credentials, program};
+
+/// The flags register of a new program: interrupts on, and the bit that is always set.
+const FLAGS: u64 = 0x202;
+
+/// Lets the process run the program that was built.
+pub(super) fn commit(
+    cx: &Cx,
+    built: Built,
+    image: &Image,
+    name: &[u8],
+    credentials: Credentials,
+) -> Result<(), Errno> {
+    let (unix, thread, process) = (cx.unix, cx.thread, cx.process);
+    let machine = match unix.machine.create_thread(built.space.machine()) {
+        Ok(machine) => machine,
+        Err(errno) => {
+            built.space.retire(unix);
+            return Err(errno);
+        }
+    };
+    // POINT OF NO RETURN.
+    program::begin(unix, thread);
+    futex::release_robust(unix, thread);
+    futex::clear_child_tid(unix, thread);
+    program::replace_machine_thread(unix, thread, machine);
+    let old = process.set_space(built.space);
+    if Rc::strong_count(&old) == 1 {
+        old.retire(unix);
+    }
+    drop(old);
+    close_files(cx);
+    *process.executable.borrow_mut() = crate::fs::path_of(unix, &image.open);
+    thread.name.set(short_name(name));
+    *process.credentials.borrow_mut() = credentials;
+    program::end(unix, thread);
+    let registers =
+        Registers { rip: built.entry, rsp: built.stack, rflags: FLAGS, ..Registers::default() };
+    unix.machine.set_registers(machine, &registers);
+    unix.reply(thread, Reply::Resume);
+    Ok(())
+}
+
+/// Gives the process a descriptor table of its own, without those that exec closes.
+fn close_files(cx: &Cx) {
+    let shared = Rc::strong_count(&cx.process.files.borrow()) > 1;
+    if shared {
+        let own = Rc::new(Descriptors::clone(&cx.process.files.borrow()));
+        let old = cx.process.files.replace(own);
+        crate::file::release(cx.unix, old);
+    }
+    let files = cx.process.files.borrow().clone();
+    let closed = files.exec();
+    for open in &closed {
+        crate::fs::descriptor_closed(cx, open);
+    }
+    drop(closed);
+    crate::file::settle(cx.unix);
+}
+
+/// What `ps` calls the program: the last part of its name, at most 15 bytes.
+fn short_name(name: &[u8]) -> [u8; 16] {
+    let last = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
+    let mut short = [0; 16];
+    let len = last.len().min(15);
+    short[..len].copy_from_slice(&last[..len]);
+    short
+}

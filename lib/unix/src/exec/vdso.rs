@@ -1,0 +1,81 @@
+//! The vDSO: code that programs call for the time without calling the system. One page of
+//! code (`vdso/vdso.S`, assembled at build time) and one of data behind it, the same
+//! frames for everybody.
+
+use alloc::rc::Rc;
+use core::cell::OnceCell;
+
+use crate::errno::Errno;
+use crate::machine::Access;
+use crate::memory::FrameId;
+use crate::mm::area::{Area, AreaFlags, Backing};
+use crate::mm::{AddressSpace, PAGE};
+use crate::unix::Unix;
+
+/// The shared object: its first page is all that is loaded.
+static CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vdso.so"));
+
+const _: () = assert!(CODE.len() <= PAGE as usize, "the vDSO's code is one page");
+
+/// Where the data page has the time at boot; the time stamp counter's base and scale are
+/// before it.
+const BOOT_TIME: usize = 16;
+
+/// The frames, once a program has needed them.
+#[derive(Default)]
+pub struct Vdso {
+    frames: OnceCell<(FrameId, FrameId)>,
+}
+
+impl Vdso {
+    /// Code and data.
+    fn frames(&self, unix: &Unix) -> Result<(FrameId, FrameId), Errno> {
+        if let Some(frames) = self.frames.get() {
+            return Ok(*frames);
+        }
+        let code = unix.memory.allocate_zeroed().ok_or(Errno::ENOMEM)?;
+        let Some(data) = unix.memory.allocate_zeroed() else {
+            unix.memory.release(code);
+            return Err(Errno::ENOMEM);
+        };
+        unix.memory.write(code, 0, CODE);
+        let (base, scale) = unix.machine.tsc_scale();
+        let boot = unix.machine.boot_time_ns();
+        for (at, word) in [(0, base), (8, scale), (BOOT_TIME, boot)] {
+            unix.memory.write(data, at, &word.to_le_bytes());
+        }
+        Ok(*self.frames.get_or_init(|| (code, data)))
+    }
+
+    /// The clock was set: this many nanoseconds since 1970 at boot.
+    pub fn set_boot_time(&self, unix: &Unix, boot_ns: u64) {
+        if let Ok((_, data)) = self.frames(unix) {
+            unix.memory.write(data, BOOT_TIME, &boot_ns.to_le_bytes());
+        }
+    }
+}
+
+/// Maps it into `space`; where its ELF header is.
+///
+/// # Errors
+/// `ENOMEM`.
+pub fn map(unix: &Unix, space: &Rc<AddressSpace>) -> Result<u64, Errno> {
+    let (code, data) = unix.mm.vdso.frames(unix)?;
+    let start = space.free_range(2 * PAGE, None, false).ok_or(Errno::ENOMEM)?;
+    let parts = [
+        (start, "[vdso]", Access::READ | Access::EXECUTE, code),
+        (start + PAGE, "[vvar]", Access::READ, data),
+    ];
+    for (start, name, access, frame) in parts {
+        space.add_area(Area {
+            start,
+            end: start + PAGE,
+            access,
+            may: Access::all(),
+            flags: AreaFlags::SPECIAL,
+            backing: Backing::Special(name, Rc::new([frame])),
+            offset: 0,
+        });
+    }
+    Ok(start)
+}

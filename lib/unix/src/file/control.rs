@@ -1,0 +1,181 @@
+//! Descriptors themselves: closing, duplicating, `fcntl`, the `ioctl`s common to all files.
+
+use alloc::rc::Rc;
+
+use linux_raw_sys::general::{
+    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_GETLK, F_GETOWN, F_GETPIPE_SZ, F_GETSIG,
+    F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_SETOWN,
+    F_SETPIPE_SZ, F_SETSIG, FASYNC, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME,
+    O_NONBLOCK,
+};
+use linux_raw_sys::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX};
+
+use super::{Descriptors, Open, settle};
+use crate::call::{Answer, Cx};
+use crate::errno::Errno;
+use crate::stream::pipe;
+
+/// `close_range`: leave other tables that share this one as they are.
+const CLOSE_RANGE_UNSHARE: u32 = 2;
+/// `close_range`: do not close, but set close-on-exec.
+const CLOSE_RANGE_CLOEXEC: u32 = 4;
+
+/// The status flags that `F_SETFL` changes; it ignores the others.
+const SETTABLE: u32 = O_APPEND | O_NONBLOCK | FASYNC | O_DIRECT | O_NOATIME;
+
+/// `close(fd)`.
+pub(super) fn close(cx: &Cx) -> Answer {
+    let open = cx.process.files.borrow().remove(cx.uint(0)).ok_or(Errno::EBADF)?;
+    closed(cx, open);
+    Ok(0)
+}
+
+/// A descriptor of `open` was taken out of the process's table.
+fn closed(cx: &Cx, open: Rc<Open>) {
+    if open.file.has_position() {
+        crate::fs::descriptor_closed(cx, &open);
+    }
+    drop(open);
+    settle(cx.unix);
+}
+
+/// `close_range(first, last, flags)`.
+pub(super) fn close_range(cx: &Cx) -> Answer {
+    let (first, last, flags) = (cx.uint(0), cx.uint(1), cx.uint(2));
+    if flags & !(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) != 0 || first > last {
+        return Err(Errno::EINVAL.into());
+    }
+    if flags & CLOSE_RANGE_UNSHARE != 0 {
+        let own = Rc::new(Descriptors::clone(&cx.process.files.borrow()));
+        let shared = cx.process.files.replace(own);
+        drop(shared);
+    }
+    let end = cx.process.files.borrow().end();
+    for fd in first..end.min(last.saturating_add(1)) {
+        if flags & CLOSE_RANGE_CLOEXEC != 0 {
+            cx.process.files.borrow().set_close_on_exec(fd, true);
+            continue;
+        }
+        let open = cx.process.files.borrow().remove(fd);
+        if let Some(open) = open {
+            closed(cx, open);
+        }
+    }
+    Ok(0)
+}
+
+/// `dup(fd)`.
+pub(super) fn dup(cx: &Cx) -> Answer {
+    let open = cx.file_or_path(cx.uint(0))?;
+    Ok(cx.add_file(open, false)?.into())
+}
+
+/// `dup2(old, new)`.
+pub(super) fn dup2(cx: &Cx) -> Answer {
+    let (old, new) = (cx.uint(0), cx.uint(1));
+    if old == new {
+        cx.file_or_path(old)?;
+        return Ok(new.into());
+    }
+    duplicate(cx, old, new, false)
+}
+
+/// `dup3(old, new, flags)`.
+pub(super) fn dup3(cx: &Cx) -> Answer {
+    let (old, new, flags) = (cx.uint(0), cx.uint(1), cx.uint(2));
+    if flags & !O_CLOEXEC != 0 || old == new {
+        return Err(Errno::EINVAL.into());
+    }
+    duplicate(cx, old, new, flags & O_CLOEXEC != 0)
+}
+
+fn duplicate(cx: &Cx, old: u32, new: u32, close_on_exec: bool) -> Answer {
+    let limit = cx.descriptor_limit();
+    if u64::from(new) >= limit {
+        return Err(Errno::EBADF.into());
+    }
+    let open = cx.file_or_path(old)?;
+    let before = cx.process.files.borrow().put(new, open, close_on_exec, limit)?;
+    if let Some(before) = before {
+        closed(cx, before);
+    }
+    Ok(new.into())
+}
+
+/// `fcntl(fd, command, argument)`.
+pub(super) fn fcntl(cx: &Cx) -> Answer {
+    let (fd, command, argument) = (cx.uint(0), cx.uint(1), cx.arg(2));
+    let open = cx.file_or_path(fd)?;
+    match command {
+        F_DUPFD | F_DUPFD_CLOEXEC => {
+            let limit = cx.descriptor_limit();
+            if u64::from(argument as u32) >= limit {
+                return Err(Errno::EINVAL.into());
+            }
+            let files = cx.process.files.borrow();
+            let from = u64::from(argument as u32);
+            Ok(files.add(open, command == F_DUPFD_CLOEXEC, from, limit)?.into())
+        }
+        F_GETFD => {
+            let close = cx.process.files.borrow().close_on_exec(fd).unwrap_or(false);
+            Ok(if close { u64::from(FD_CLOEXEC) } else { 0 })
+        }
+        F_SETFD => {
+            let close = argument & u64::from(FD_CLOEXEC) != 0;
+            cx.process.files.borrow().set_close_on_exec(fd, close);
+            Ok(0)
+        }
+        F_GETFL => Ok(open.flags.get().into()),
+        _ if open.is_path() => Err(Errno::EBADF.into()),
+        F_SETFL => set_flags(&open, argument as u32),
+        F_GETOWN => Ok(i64::from(open.owner.get()) as u64),
+        F_SETOWN => {
+            open.owner.set(argument as i32);
+            Ok(0)
+        }
+        F_GETSIG => Ok(open.owner_signal.get().into()),
+        F_SETSIG if argument > 64 => Err(Errno::EINVAL.into()),
+        F_SETSIG => {
+            open.owner_signal.set(argument as u32);
+            Ok(0)
+        }
+        F_GETPIPE_SZ | F_SETPIPE_SZ => {
+            let pipe = pipe::of(&open).ok_or(Errno::EBADF)?;
+            if command == F_SETPIPE_SZ {
+                pipe.set_capacity(argument as u32 as usize)?;
+            }
+            Ok(pipe.capacity() as u64)
+        }
+        F_GETLK | F_SETLK | F_SETLKW | F_OFD_GETLK | F_OFD_SETLK | F_OFD_SETLKW => {
+            crate::fs::fcntl_lock(cx, &open, command, argument)
+        }
+        _ => crate::fs::fcntl(cx, &open, command, argument),
+    }
+}
+
+/// `F_SETFL`: the access mode stays.
+fn set_flags(open: &Open, flags: u32) -> Answer {
+    open.file.check_flags(flags & SETTABLE)?;
+    open.flags.set(open.flags.get() & !SETTABLE | flags & SETTABLE);
+    Ok(0)
+}
+
+/// `ioctl(fd, request, argument)`.
+pub(super) fn ioctl(cx: &Cx) -> Answer {
+    let (fd, request, argument) = (cx.uint(0), cx.uint(1), cx.arg(2));
+    let open = cx.file(fd)?;
+    match request {
+        FIOCLEX | FIONCLEX => {
+            cx.process.files.borrow().set_close_on_exec(fd, request == FIOCLEX);
+            Ok(0)
+        }
+        FIONBIO | FIOASYNC => {
+            let on = cx.user().read::<i32>(argument)? != 0;
+            let flag = if request == FIONBIO { O_NONBLOCK } else { FASYNC };
+            let flags = open.flags.get();
+            open.flags.set(if on { flags | flag } else { flags & !flag });
+            Ok(0)
+        }
+        _ => open.file.ioctl(cx, &open, request, argument),
+    }
+}

@@ -1,0 +1,71 @@
+//! An open file description: what `open` makes and descriptors share.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use linux_raw_sys::general::{O_ACCMODE, O_NONBLOCK, O_PATH, O_RDONLY, O_WRONLY};
+
+use super::File;
+
+/// An open file description: a file, a position, flags. Descriptors share it.
+pub struct Open {
+    /// The file.
+    pub file: Rc<dyn File>,
+    /// Position in bytes.
+    pub position: Cell<u64>,
+    /// `O_*` access mode and status flags.
+    pub flags: Cell<u32>,
+    /// Path under which it was opened, for `/proc/self/fd` and `..at` calls on directories.
+    pub path: Vec<u8>,
+    /// Who gets SIGIO, as `fcntl(F_SETOWN)` says: a process, or (negative) a group.
+    pub owner: Cell<i32>,
+    /// `fcntl(F_SETSIG)`.
+    pub owner_signal: Cell<u32>,
+}
+
+impl Open {
+    /// A description at position 0.
+    #[must_use]
+    pub fn new(file: Rc<dyn File>, flags: u32, path: Vec<u8>) -> Rc<Self> {
+        Rc::new(Self {
+            file,
+            position: Cell::new(0),
+            flags: Cell::new(flags),
+            path,
+            owner: Cell::new(0),
+            owner_signal: Cell::new(0),
+        })
+    }
+
+    /// Whether it was opened for reading.
+    #[must_use]
+    pub fn can_read(&self) -> bool {
+        self.flags.get() & (O_ACCMODE | O_PATH) != O_WRONLY && self.flags.get() & O_PATH == 0
+    }
+
+    /// Whether it was opened for writing.
+    #[must_use]
+    pub fn can_write(&self) -> bool {
+        self.flags.get() & O_ACCMODE != O_RDONLY && self.flags.get() & O_PATH == 0
+    }
+
+    /// Whether calls on it never wait.
+    #[must_use]
+    pub fn is_nonblocking(&self) -> bool {
+        self.flags.get() & O_NONBLOCK != 0
+    }
+
+    /// Whether it only names a file (`O_PATH`).
+    #[must_use]
+    pub fn is_path(&self) -> bool {
+        self.flags.get() & O_PATH != 0
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let file = self.file.clone();
+        file.closed(self);
+    }
+}

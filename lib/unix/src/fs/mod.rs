@@ -1,0 +1,254 @@
+//! File systems: the tree in memory, paths, permissions, `/proc`, `/dev`.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `inode`, `regular`, `directory` | files, apart from how they are reached |
+//! | `filesystem`, `mounts` | what inodes of one file system share; where it is mounted |
+//! | `place`, `walk`, `path`, `permission` | where a process is, how a path leads to an inode and back, who may |
+//! | `open`, `tree_file`, `listing`, `transfer` | opening, reading and writing what has a path |
+//! | `names`, `rename`, `stat`, `attributes`, `size`, `xattr` | the other calls on files |
+//! | `locks` | record locks, `flock` |
+//! | `device`, `devpts`, `proc` | `/dev`, `/dev/pts`, `/proc` |
+//! | `cpio` | the archive that the root begins with |
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+
+use linux_raw_sys::general as linux;
+
+use crate::call::{Answer, Cx, Entry, full, partial};
+use crate::errno::Errno;
+use crate::file::{File, Open};
+use crate::unix::Unix;
+
+mod attributes;
+mod cpio;
+pub mod device;
+mod devpts;
+pub mod directory;
+pub mod filesystem;
+pub mod inode;
+mod listing;
+pub mod locks;
+mod mounts;
+mod names;
+pub mod open;
+pub mod path;
+pub mod permission;
+mod place;
+pub mod proc;
+pub mod regular;
+mod rename;
+mod size;
+mod stat;
+pub mod time;
+mod transfer;
+pub mod tree_file;
+pub mod walk;
+mod xattr;
+
+pub use cpio::unpack;
+pub use devpts::new_pty_inode;
+use filesystem::Filesystem;
+use inode::{Inode, Kind};
+pub use locks::fcntl_lock;
+pub use mounts::{Filesystems, Mount};
+pub use names::{find_socket, make_socket};
+pub use place::Place;
+use regular::Regular;
+use time::Time;
+use tree_file::TreeFile;
+
+/// The calls this module carries out.
+pub const CALLS: &[Entry] = &[
+    full(linux::__NR_open, "open", open::open),
+    full(linux::__NR_openat, "openat", open::openat),
+    full(linux::__NR_openat2, "openat2", open::openat2),
+    full(linux::__NR_creat, "creat", open::creat),
+    full(linux::__NR_stat, "stat", stat::stat),
+    full(linux::__NR_lstat, "lstat", stat::lstat),
+    full(linux::__NR_fstat, "fstat", stat::fstat),
+    full(linux::__NR_newfstatat, "newfstatat", stat::newfstatat),
+    full(linux::__NR_statx, "statx", stat::statx),
+    full(linux::__NR_statfs, "statfs", stat::statfs),
+    full(linux::__NR_fstatfs, "fstatfs", stat::fstatfs),
+    full(linux::__NR_access, "access", attributes::access),
+    full(linux::__NR_faccessat, "faccessat", attributes::faccessat),
+    full(linux::__NR_faccessat2, "faccessat2", attributes::faccessat2),
+    full(linux::__NR_chmod, "chmod", attributes::chmod),
+    full(linux::__NR_fchmod, "fchmod", attributes::fchmod),
+    full(linux::__NR_fchmodat, "fchmodat", attributes::fchmodat),
+    full(linux::__NR_fchmodat2, "fchmodat2", attributes::fchmodat2),
+    full(linux::__NR_chown, "chown", attributes::chown),
+    full(linux::__NR_lchown, "lchown", attributes::lchown),
+    full(linux::__NR_fchown, "fchown", attributes::fchown),
+    full(linux::__NR_fchownat, "fchownat", attributes::fchownat),
+    full(linux::__NR_utime, "utime", attributes::utime),
+    full(linux::__NR_utimes, "utimes", attributes::utimes),
+    full(linux::__NR_futimesat, "futimesat", attributes::futimesat),
+    full(linux::__NR_utimensat, "utimensat", attributes::utimensat),
+    full(linux::__NR_mkdir, "mkdir", names::mkdir),
+    full(linux::__NR_mkdirat, "mkdirat", names::mkdirat),
+    full(linux::__NR_mknod, "mknod", names::mknod),
+    full(linux::__NR_mknodat, "mknodat", names::mknodat),
+    full(linux::__NR_symlink, "symlink", names::symlink),
+    full(linux::__NR_symlinkat, "symlinkat", names::symlinkat),
+    full(linux::__NR_link, "link", names::link),
+    full(linux::__NR_linkat, "linkat", names::linkat),
+    full(linux::__NR_unlink, "unlink", names::unlink),
+    full(linux::__NR_unlinkat, "unlinkat", names::unlinkat),
+    full(linux::__NR_rmdir, "rmdir", names::rmdir),
+    full(linux::__NR_readlink, "readlink", names::readlink),
+    full(linux::__NR_readlinkat, "readlinkat", names::readlinkat),
+    full(linux::__NR_rename, "rename", rename::rename),
+    full(linux::__NR_renameat, "renameat", rename::renameat),
+    partial(linux::__NR_renameat2, "renameat2", rename::renameat2, "RENAME_WHITEOUT"),
+    full(linux::__NR_truncate, "truncate", size::truncate),
+    full(linux::__NR_ftruncate, "ftruncate", size::ftruncate),
+    full(linux::__NR_fallocate, "fallocate", size::fallocate),
+    full(linux::__NR_getdents, "getdents", listing::getdents),
+    full(linux::__NR_getdents64, "getdents64", listing::getdents64),
+    full(linux::__NR_chdir, "chdir", place::chdir),
+    full(linux::__NR_fchdir, "fchdir", place::fchdir),
+    full(linux::__NR_chroot, "chroot", place::chroot),
+    full(linux::__NR_umask, "umask", place::umask),
+    full(linux::__NR_getcwd, "getcwd", place::getcwd),
+    full(linux::__NR_flock, "flock", locks::flock),
+    full(linux::__NR_sendfile, "sendfile", transfer::sendfile),
+    full(linux::__NR_copy_file_range, "copy_file_range", transfer::copy_file_range),
+    full(linux::__NR_sync, "sync", transfer::sync),
+    full(linux::__NR_syncfs, "syncfs", transfer::syncfs),
+    full(linux::__NR_fsync, "fsync", transfer::fsync),
+    full(linux::__NR_fdatasync, "fdatasync", transfer::fsync),
+    full(linux::__NR_sync_file_range, "sync_file_range", transfer::sync_file_range),
+    full(linux::__NR_fadvise64, "fadvise64", transfer::fadvise64),
+    full(linux::__NR_readahead, "readahead", transfer::readahead),
+    partial(
+        linux::__NR_mount,
+        "mount",
+        mounts::mount,
+        "binding, moving; file systems but tmpfs, proc, devtmpfs, devpts",
+    ),
+    full(linux::__NR_umount2, "umount2", mounts::umount2),
+    full(linux::__NR_getxattr, "getxattr", xattr::getxattr),
+    full(linux::__NR_lgetxattr, "lgetxattr", xattr::lgetxattr),
+    full(linux::__NR_fgetxattr, "fgetxattr", xattr::fgetxattr),
+    partial(linux::__NR_setxattr, "setxattr", xattr::setxattr, "storing attributes (EOPNOTSUPP)"),
+    partial(
+        linux::__NR_lsetxattr,
+        "lsetxattr",
+        xattr::lsetxattr,
+        "storing attributes (EOPNOTSUPP)",
+    ),
+    partial(
+        linux::__NR_fsetxattr,
+        "fsetxattr",
+        xattr::fsetxattr,
+        "storing attributes (EOPNOTSUPP)",
+    ),
+    full(linux::__NR_listxattr, "listxattr", xattr::listxattr),
+    full(linux::__NR_llistxattr, "llistxattr", xattr::llistxattr),
+    full(linux::__NR_flistxattr, "flistxattr", xattr::flistxattr),
+    full(linux::__NR_removexattr, "removexattr", xattr::removexattr),
+    full(linux::__NR_lremovexattr, "lremovexattr", xattr::lremovexattr),
+    full(linux::__NR_fremovexattr, "fremovexattr", xattr::fremovexattr),
+];
+
+impl Filesystems {
+    /// A new inode for a pipe without a name.
+    ///
+    /// # Errors
+    /// `ENFILE` if there are too many.
+    pub fn pipe(&self, cx: &Cx) -> Result<Rc<Inode>, Errno> {
+        nameless(cx, &self.pipes, Kind::Fifo, 0o600)
+    }
+
+    /// A new inode for a socket.
+    ///
+    /// # Errors
+    /// `ENFILE` if there are too many.
+    pub fn socket(&self, cx: &Cx) -> Result<Rc<Inode>, Errno> {
+        nameless(cx, &self.sockets, Kind::Socket, 0o777)
+    }
+
+    /// A new inode for something that has only descriptors; `name` is what
+    /// `/proc/self/fd` shows, as in `[eventpoll]`.
+    ///
+    /// # Errors
+    /// `ENFILE` if there are too many.
+    pub fn anonymous(&self, cx: &Cx, name: &'static str) -> Result<Rc<Inode>, Errno> {
+        nameless(cx, &self.anonymous, Kind::Anonymous(name), 0o600)
+    }
+
+    /// A regular file without a name (`memfd_create`), open for reading and writing.
+    ///
+    /// # Errors
+    /// `ENFILE` if there are too many.
+    pub fn memory_file(&self, cx: &Cx, name: &[u8], seals: u32) -> Result<Rc<Open>, Errno> {
+        let regular = Regular::default();
+        regular.seals.set(seals);
+        let inode = nameless(cx, &self.anonymous, Kind::Regular(regular), 0o777)?;
+        inode.links.set(0);
+        let file: Rc<dyn File> = TreeFile::new(inode, None, true)?;
+        let path = [b"/memfd:", name, b" (deleted)"].concat();
+        Ok(Open::new(file, linux::O_RDWR | open::LARGEFILE, path))
+    }
+}
+
+fn nameless(cx: &Cx, fs: &Rc<Filesystem>, kind: Kind, mode: u32) -> Result<Rc<Inode>, Errno> {
+    let owner = {
+        let credentials = cx.process.credentials.borrow();
+        (credentials.fsuid, credentials.fsgid)
+    };
+    let now = Time::now(cx.unix);
+    Inode::new(fs, kind, mode, owner, now).map_err(|_| Errno::ENFILE)
+}
+
+/// A descriptor of a file was closed: its process's POSIX locks on the file end.
+pub fn descriptor_closed(cx: &Cx, open: &Open) {
+    open.file.inode().locks.process_closed(cx.process.pid);
+}
+
+/// A write would make a file larger than `RLIMIT_FSIZE`.
+fn size_exceeded(cx: &Cx) {
+    crate::signal::send_thread(cx.unix, cx.thread, linux::SIGXFSZ);
+}
+
+/// `fcntl`'s commands that only file systems know: seals.
+///
+/// # Errors
+/// `EINVAL` for all others.
+pub fn fcntl(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
+    let _ = cx;
+    let inode = open.file.inode();
+    let known = linux::F_SEAL_SEAL
+        | linux::F_SEAL_SHRINK
+        | linux::F_SEAL_GROW
+        | linux::F_SEAL_WRITE
+        | linux::F_SEAL_FUTURE_WRITE;
+    let regular = inode.regular().ok_or(Errno::EINVAL)?;
+    match command {
+        linux::F_GET_SEALS => Ok(regular.seals.get().into()),
+        linux::F_ADD_SEALS => {
+            let seals = argument as u32;
+            if !open.can_write() {
+                return Err(Errno::EPERM.into());
+            }
+            if seals & !known != 0 {
+                return Err(Errno::EINVAL.into());
+            }
+            if regular.seals.get() & linux::F_SEAL_SEAL != 0 {
+                return Err(Errno::EPERM.into());
+            }
+            regular.seals.set(regular.seals.get() | seals);
+            Ok(0)
+        }
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+/// The path of an open file, for `/proc`.
+#[must_use]
+pub fn path_of(unix: &Unix, open: &Open) -> Vec<u8> {
+    path::of_open(open, &unix.fs.root())
+}

@@ -1,0 +1,409 @@
+//! `/proc`: directories and files that say what the server knows. Inodes are made when
+//! they are looked up; a file's text is made when it is first read.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `system` | what is not about one process |
+//! | `process`, `status` | what is |
+//! | `descriptors` | `fd` and `fdinfo` |
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use linux_raw_sys::general as linux;
+
+use super::directory::Name;
+use super::inode::{Inode, Kind};
+use super::listing::Item;
+use super::time::Time;
+use crate::call::{Cx, Stop};
+use crate::errno::Errno;
+use crate::file::Source;
+use crate::process::Process;
+use crate::thread::Thread;
+
+mod descriptors;
+mod process;
+mod status;
+mod system;
+
+/// Positions of processes in the root: behind those of all else there.
+const PROCESSES: u64 = 256;
+/// Bytes of a text that a file of `/proc` takes.
+const WRITE_MAX: usize = 4096;
+
+/// A process, as one of its threads shows it.
+pub(super) struct Subject {
+    process: Rc<Process>,
+    /// The thread; none if it has ended and its process is a zombie.
+    thread: Option<Rc<Thread>>,
+    tid: u32,
+}
+
+/// Makes a text about a process.
+type SubjectText = fn(&Cx, &Subject) -> Result<Vec<u8>, Errno>;
+
+/// What an inode of `/proc` is.
+#[derive(Clone, Copy)]
+enum What {
+    /// Names that are always there.
+    Directory(&'static [Fixed]),
+    /// `/proc` itself: those, and the processes.
+    Root,
+    /// A text.
+    Text(fn(&Cx) -> Vec<u8>),
+    /// A text that can be written.
+    Setting(fn(&Cx) -> Vec<u8>, fn(&Cx, &[u8]) -> Result<(), Errno>),
+    /// A symbolic link.
+    Link(fn(&Cx) -> Vec<u8>),
+    /// `/proc/PID`.
+    Process(u32, u32),
+    /// A thread in `task`.
+    Thread(u32, u32),
+    /// A text about a process (and thread).
+    SubjectText(u32, u32, SubjectText),
+    /// One that can be written.
+    SubjectSetting(u32, u32, SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
+    /// A link to something of a process.
+    SubjectLink(u32, u32, fn(&Cx, &Subject) -> Result<Target, Errno>),
+    /// `task`
+    Tasks(u32),
+    /// `fd`, or (true) `fdinfo`
+    Descriptors(u32, bool),
+    /// A link in `fd`.
+    Descriptor(u32, u32),
+    /// A file in `fdinfo`.
+    DescriptorInfo(u32, u32),
+}
+
+/// A name that is always there.
+struct Fixed {
+    name: &'static str,
+    mode: u32,
+    what: What,
+}
+
+/// Where a link of `/proc` leads.
+pub(super) enum Target {
+    /// To a path.
+    Path(Vec<u8>),
+    /// To a file, whether or not it has a path.
+    Inode(Rc<Inode>),
+}
+
+/// An inode of `/proc`.
+pub struct Node {
+    what: What,
+    above: Option<(Rc<Inode>, Name)>,
+    covered: RefCell<Option<Rc<Inode>>>,
+}
+
+impl Node {
+    /// `/proc` itself.
+    #[must_use]
+    pub fn root() -> Self {
+        Self { what: What::Root, above: None, covered: RefCell::new(None) }
+    }
+
+    /// The directory above and the name there.
+    #[must_use]
+    pub fn above(&self) -> Option<(Rc<Inode>, Name)> {
+        match self.covered() {
+            Some(covered) => covered.directory()?.above(),
+            None => self.above.clone(),
+        }
+    }
+
+    /// The directory above.
+    #[must_use]
+    pub fn parent(&self) -> Option<Rc<Inode>> {
+        Some(self.above()?.0)
+    }
+
+    /// The directory it is mounted on, if it is a root.
+    #[must_use]
+    pub fn covered(&self) -> Option<Rc<Inode>> {
+        self.covered.borrow().clone()
+    }
+
+    pub(super) fn set_covered(&self, covered: &Rc<Inode>) {
+        drop(self.covered.replace(Some(covered.clone())));
+    }
+
+    /// `S_IFMT` part of the mode.
+    #[must_use]
+    pub fn file_type(&self) -> u32 {
+        self.what.file_type()
+    }
+}
+
+impl What {
+    fn file_type(self) -> u32 {
+        match self {
+            Self::Directory(_)
+            | Self::Root
+            | Self::Process(..)
+            | Self::Thread(..)
+            | Self::Tasks(_)
+            | Self::Descriptors(..) => linux::S_IFDIR,
+            Self::Link(_) | Self::SubjectLink(..) | Self::Descriptor(..) => linux::S_IFLNK,
+            _ => linux::S_IFREG,
+        }
+    }
+
+    /// The process it is about.
+    fn pid(self) -> Option<u32> {
+        match self {
+            Self::Process(pid, _)
+            | Self::Thread(pid, _)
+            | Self::SubjectText(pid, ..)
+            | Self::SubjectSetting(pid, ..)
+            | Self::SubjectLink(pid, ..)
+            | Self::Tasks(pid)
+            | Self::Descriptors(pid, _)
+            | Self::Descriptor(pid, _)
+            | Self::DescriptorInfo(pid, _) => Some(pid),
+            _ => None,
+        }
+    }
+}
+
+fn find_process(cx: &Cx, pid: u32) -> Option<Rc<Process>> {
+    cx.unix.processes.by_pid.borrow().get(&pid).cloned()
+}
+
+/// The process and thread that an inode is about.
+fn subject(cx: &Cx, pid: u32, tid: u32) -> Result<Subject, Errno> {
+    let process = find_process(cx, pid).ok_or(Errno::ESRCH)?;
+    let thread = process.threads.borrow().iter().find(|thread| thread.tid.get() == tid).cloned();
+    if thread.is_none() && tid != pid {
+        return Err(Errno::ESRCH);
+    }
+    Ok(Subject { process, thread, tid })
+}
+
+/// What `name` is in `directory`.
+pub(super) fn lookup(
+    cx: &Cx,
+    directory: &Rc<Inode>,
+    node: &Node,
+    name: &[u8],
+) -> Result<Option<Rc<Inode>>, Errno> {
+    let found = match node.what {
+        What::Directory(table) => find_fixed(table, name),
+        What::Root => find_fixed(system::ROOT, name).or_else(|| {
+            let tid = number(name)?;
+            let thread = cx.unix.processes.by_tid.borrow().get(&tid).cloned();
+            let pid = thread.map_or(tid, |thread| thread.process().pid);
+            find_process(cx, pid).map(|_| (What::Process(pid, tid), 0o555))
+        }),
+        What::Process(pid, tid) => process::find(process::ENTRIES, pid, tid, name),
+        What::Thread(pid, tid) => process::find(process::of_thread(), pid, tid, name),
+        What::Tasks(pid) => number(name).and_then(|tid| {
+            let there = threads(cx, pid).contains(&tid);
+            there.then_some((What::Thread(pid, tid), 0o555))
+        }),
+        What::Descriptors(pid, info) => number(name)
+            .and_then(|fd| descriptors::find(cx, pid, fd, info).map(|(what, mode)| (what, mode))),
+        _ => return Err(Errno::ENOTDIR),
+    };
+    Ok(found.map(|(what, mode)| new_inode(cx, directory, name, what, mode)))
+}
+
+fn find_fixed(table: &[Fixed], name: &[u8]) -> Option<(What, u32)> {
+    let fixed = table.iter().find(|fixed| fixed.name.as_bytes() == name)?;
+    Some((fixed.what, fixed.mode))
+}
+
+/// A name that is a number, as numbers are written.
+fn number(name: &[u8]) -> Option<u32> {
+    let text = core::str::from_utf8(name).ok()?;
+    let number: u32 = text.parse().ok()?;
+    (format!("{number}") == text).then_some(number)
+}
+
+fn threads(cx: &Cx, pid: u32) -> Vec<u32> {
+    let Some(process) = find_process(cx, pid) else { return Vec::new() };
+    let mut threads: Vec<_> = process.threads.borrow().iter().map(|one| one.tid.get()).collect();
+    threads.sort_unstable();
+    threads
+}
+
+fn new_inode(cx: &Cx, parent: &Rc<Inode>, name: &[u8], what: What, mode: u32) -> Rc<Inode> {
+    let owner = what.pid().and_then(|pid| find_process(cx, pid)).map_or((0, 0), |process| {
+        let credentials = process.credentials.borrow();
+        (credentials.euid, credentials.egid)
+    });
+    let number = inode_number(parent, name);
+    let node =
+        Node { what, above: Some((parent.clone(), name.into())), covered: RefCell::new(None) };
+    let now = Time::now(cx.unix);
+    let inode = Inode::with_number(&parent.fs, number, Kind::Proc(node), mode, owner, now);
+    if inode.is_directory() {
+        inode.links.set(2);
+    }
+    inode
+}
+
+/// A number that depends on the path alone (FNV-1a).
+fn inode_number(parent: &Inode, name: &[u8]) -> u64 {
+    let start = 0xcbf2_9ce4_8422_2325_u64 ^ parent.number;
+    let hash = name
+        .iter()
+        .fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+    hash >> 24 | 1 << 32
+}
+
+/// The entry at or behind `position` (2 is the first).
+pub(super) fn list(cx: &Cx, node: &Node, position: u64) -> Result<Option<Item>, Errno> {
+    Ok(match node.what {
+        What::Directory(table) => list_fixed(table, position),
+        What::Root => list_fixed(system::ROOT, position).or_else(|| {
+            let processes = cx.unix.processes.by_pid.borrow();
+            let from = position.saturating_sub(PROCESSES).min(u32::MAX.into()) as u32;
+            let (pid, _) = processes.range(from..).next()?;
+            Some(numbered(*pid, linux::S_IFDIR, PROCESSES))
+        }),
+        What::Process(pid, tid) => process::list(process::ENTRIES, pid, tid, position),
+        What::Thread(pid, tid) => process::list(process::of_thread(), pid, tid, position),
+        What::Tasks(pid) => {
+            next_number(&threads(cx, pid), position).map(|tid| numbered(tid, linux::S_IFDIR, 2))
+        }
+        What::Descriptors(pid, info) => {
+            let process = find_process(cx, pid).ok_or(Errno::ENOENT)?;
+            let numbers = process.files.borrow().numbers();
+            let file_type = if info { linux::S_IFREG } else { linux::S_IFLNK };
+            next_number(&numbers, position).map(|fd| numbered(fd, file_type, 2))
+        }
+        _ => return Err(Errno::ENOTDIR),
+    })
+}
+
+/// The first of `numbers` whose position (2 is that of 0) is at or behind `position`.
+fn next_number(numbers: &[u32], position: u64) -> Option<u32> {
+    numbers.iter().copied().find(|number| u64::from(*number) + 2 >= position)
+}
+
+fn numbered(number: u32, file_type: u32, base: u64) -> Item {
+    let name = format!("{number}").into_bytes();
+    let position = base + u64::from(number);
+    Item { name: name.into(), number: position | 1 << 32, file_type, next: position + 1 }
+}
+
+fn list_fixed(table: &[Fixed], position: u64) -> Option<Item> {
+    let index = position.saturating_sub(2);
+    let fixed = table.get(usize::try_from(index).ok()?)?;
+    Some(Item {
+        name: fixed.name.as_bytes().into(),
+        number: position | 1 << 32,
+        file_type: fixed.what.file_type(),
+        next: position + 1,
+    })
+}
+
+/// Whether the caller may look closely at a process.
+fn check_close_look(cx: &Cx, process: &Process) -> Result<(), Errno> {
+    let (who, whose) = (cx.process.credentials.borrow(), process.credentials.borrow());
+    let same = who.fsuid == whose.euid && who.fsuid == whose.uid && who.fsuid == whose.suid;
+    if same || super::permission::is_privileged(&who) { Ok(()) } else { Err(Errno::EACCES) }
+}
+
+/// Where a link leads.
+pub(super) fn follow(cx: &Cx, node: &Node) -> Result<Target, Errno> {
+    match node.what {
+        What::Link(text) => Ok(Target::Path(text(cx))),
+        What::SubjectLink(pid, tid, find) => {
+            let subject = subject(cx, pid, tid)?;
+            check_close_look(cx, &subject.process)?;
+            find(cx, &subject)
+        }
+        What::Descriptor(pid, fd) => {
+            let open = descriptors::open_file(cx, pid, fd)?;
+            Ok(Target::Inode(open.file.inode()))
+        }
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// What a link says.
+pub(super) fn text(cx: &Cx, node: &Node) -> Result<Vec<u8>, Errno> {
+    let root = cx.process.place.borrow().root();
+    if let What::Descriptor(pid, fd) = node.what {
+        let open = descriptors::open_file(cx, pid, fd)?;
+        return Ok(super::path::of_open(&open, &root));
+    }
+    match follow(cx, node)? {
+        Target::Path(text) => Ok(text),
+        Target::Inode(inode) => Ok(super::path::of_directory_or_deleted(&inode, &root)),
+    }
+}
+
+/// What a file says.
+pub(super) fn read(cx: &Cx, node: &Node) -> Result<Vec<u8>, Stop> {
+    match node.what {
+        What::Text(make) | What::Setting(make, _) => Ok(make(cx)),
+        What::SubjectText(pid, tid, make) | What::SubjectSetting(pid, tid, make, _) => {
+            Ok(make(cx, &subject(cx, pid, tid)?)?)
+        }
+        What::DescriptorInfo(pid, fd) => Ok(descriptors::info(cx, pid, fd)?),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+/// Writes to a file.
+pub(super) fn write(cx: &Cx, node: &Node, source: &mut Source) -> Result<usize, Stop> {
+    let mut bytes = alloc::vec![0; source.left().min(WRITE_MAX)];
+    let len = source.take(&mut bytes)?;
+    match node.what {
+        What::Setting(_, set) => set(cx, &bytes[..len])?,
+        What::SubjectSetting(pid, tid, _, set) => {
+            set(cx, &subject(cx, pid, tid)?, &bytes[..len])?;
+        }
+        _ => return Err(Errno::EIO.into()),
+    }
+    Ok(len)
+}
+
+/// Times of a process in hundredths of a second.
+pub(super) struct Times {
+    user: u64,
+    system: u64,
+    children_user: u64,
+    children_system: u64,
+    start: u64,
+}
+
+/// The times of a process, or of a thread.
+fn times(cx: &Cx, subject: &Subject) -> Times {
+    const TICK_NS: u64 = 10_000_000;
+    let process = &subject.process;
+    let own = match &subject.thread {
+        Some(thread) if subject.tid != process.pid => crate::time::of_thread(cx.unix, thread),
+        _ => process.times.own(cx.unix, process),
+    };
+    let children = process.times.children();
+    Times {
+        user: own.user_ns / TICK_NS,
+        system: own.system_ns / TICK_NS,
+        children_user: children.user_ns / TICK_NS,
+        children_system: children.system_ns / TICK_NS,
+        start: process.times.start_ns / TICK_NS,
+    }
+}
+
+/// Signals of a thread: blocked, pending, ignored, caught.
+fn signals(subject: &Subject) -> [u64; 4] {
+    let (caught, ignored) = subject.process.actions.borrow().caught_and_ignored();
+    let (blocked, pending) = subject
+        .thread
+        .as_ref()
+        .map_or((0, 0), |thread| (thread.signals.blocked.get(), thread.signals.pending.set()));
+    [blocked, pending, ignored, caught]
+}
+
+/// Signals sent to a process and not yet taken.
+fn shared_pending(process: &Process) -> u64 {
+    process.signals.pending.set()
+}

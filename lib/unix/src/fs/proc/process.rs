@@ -1,0 +1,209 @@
+//! The files of `/proc/PID`.
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use linux_raw_sys::general as linux;
+
+use super::super::listing::Item;
+use super::{Subject, SubjectText, Target, What, check_close_look, status, system};
+use crate::call::Cx;
+use crate::errno::Errno;
+use crate::user::UserMemory;
+
+/// Longest argument list or environment that is shown, in bytes.
+const STRINGS_MAX: u64 = 2 << 20;
+
+/// What a name in `/proc/PID` is.
+#[derive(Clone, Copy)]
+pub(super) enum Entry {
+    Text(SubjectText),
+    Setting(SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
+    Link(fn(&Cx, &Subject) -> Result<Target, Errno>),
+    Tasks,
+    Descriptors(bool),
+}
+
+impl Entry {
+    fn what(self, pid: u32, tid: u32) -> What {
+        match self {
+            Self::Text(make) => What::SubjectText(pid, tid, make),
+            Self::Setting(make, set) => What::SubjectSetting(pid, tid, make, set),
+            Self::Link(find) => What::SubjectLink(pid, tid, find),
+            Self::Tasks => What::Tasks(pid),
+            Self::Descriptors(info) => What::Descriptors(pid, info),
+        }
+    }
+}
+
+/// Names of `/proc/PID`; the first is not in `/proc/PID/task/TID`.
+pub(super) const ENTRIES: &[Named] = &[
+    ("task", 0o555, Entry::Tasks),
+    ("auxv", 0o400, Entry::Text(auxv)),
+    ("cgroup", 0o444, Entry::Text(|_, _| Ok(b"0::/\n".to_vec()))),
+    ("cmdline", 0o444, Entry::Text(cmdline)),
+    ("comm", 0o644, Entry::Setting(comm, set_comm)),
+    ("cwd", 0o777, Entry::Link(cwd)),
+    ("environ", 0o400, Entry::Text(environ)),
+    ("exe", 0o777, Entry::Link(exe)),
+    ("fd", 0o500, Entry::Descriptors(false)),
+    ("fdinfo", 0o555, Entry::Descriptors(true)),
+    ("limits", 0o444, Entry::Text(limits)),
+    ("maps", 0o444, Entry::Text(maps)),
+    ("mountinfo", 0o444, Entry::Text(|cx, _| Ok(system::mountinfo(cx)))),
+    ("mounts", 0o444, Entry::Text(|cx, _| Ok(system::mounts(cx)))),
+    ("oom_score", 0o444, Entry::Text(|_, _| Ok(b"0\n".to_vec()))),
+    ("oom_score_adj", 0o644, Entry::Setting(|_, _| Ok(b"0\n".to_vec()), |_, _, _| Ok(()))),
+    ("root", 0o777, Entry::Link(root)),
+    ("stat", 0o444, Entry::Text(status::stat)),
+    ("statm", 0o444, Entry::Text(status::statm)),
+    ("status", 0o444, Entry::Text(status::status)),
+    ("wchan", 0o444, Entry::Text(|_, _| Ok(b"0".to_vec()))),
+];
+
+/// Name, permissions, and what it is.
+type Named = (&'static str, u32, Entry);
+
+/// Names of `/proc/PID/task/TID`.
+pub(super) fn of_thread() -> &'static [Named] {
+    &ENTRIES[1..]
+}
+
+/// What `name` is in `/proc/PID`, and its permissions.
+pub(super) fn find(table: &[Named], pid: u32, tid: u32, name: &[u8]) -> Option<(What, u32)> {
+    let (_, mode, entry) = table.iter().find(|entry| entry.0.as_bytes() == name)?;
+    Some((entry.what(pid, tid), *mode))
+}
+
+/// The entry at or behind `position`.
+pub(super) fn list(table: &[Named], pid: u32, tid: u32, position: u64) -> Option<Item> {
+    let index = usize::try_from(position.saturating_sub(2)).ok()?;
+    let (name, _, entry) = table.get(index)?;
+    Some(Item {
+        name: name.as_bytes().into(),
+        number: u64::from(tid) << 8 | position | 1 << 33,
+        file_type: entry.what(pid, tid).file_type(),
+        next: position + 1,
+    })
+}
+
+/// Hundredths of a second that all threads have run, as far as the machine counts.
+pub(super) fn busy_ticks(cx: &Cx) -> u64 {
+    let threads: Vec<_> = cx.unix.processes.by_tid.borrow().values().cloned().collect();
+    let used = |thread: &Rc<_>| crate::time::of_thread(cx.unix, thread).total_ns();
+    threads.iter().map(used).sum::<u64>() / 10_000_000
+}
+
+/// Bytes of the process's memory; what cannot be read is left out.
+fn strings(cx: &Cx, subject: &Subject, (start, end): (u64, u64)) -> Vec<u8> {
+    if subject.process.ended.get().is_some() || end <= start {
+        return Vec::new();
+    }
+    let mut bytes = alloc::vec![0; (end - start).min(STRINGS_MAX) as usize];
+    let memory = UserMemory::new(cx.unix, subject.process.space());
+    let len = memory.read_some(start, &mut bytes).unwrap_or(0);
+    bytes.truncate(len);
+    bytes
+}
+
+fn cmdline(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let layout = subject.process.space().layout.get();
+    Ok(strings(cx, subject, layout.arguments))
+}
+
+fn environ(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    check_close_look(cx, &subject.process)?;
+    let layout = subject.process.space().layout.get();
+    Ok(strings(cx, subject, layout.environment))
+}
+
+fn auxv(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    check_close_look(cx, &subject.process)?;
+    let layout = subject.process.space().layout.get();
+    Ok(strings(cx, subject, layout.auxiliary))
+}
+
+fn comm(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let mut name = status::name(subject);
+    name.push(b'\n');
+    Ok(name)
+}
+
+fn set_comm(cx: &Cx, subject: &Subject, bytes: &[u8]) -> Result<(), Errno> {
+    if !Rc::ptr_eq(&subject.process, cx.process) {
+        return Err(Errno::EINVAL);
+    }
+    let thread = subject.thread.as_ref().ok_or(Errno::ESRCH)?;
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let len = bytes.len().min(15);
+    let mut name = [0; 16];
+    name[..len].copy_from_slice(&bytes[..len]);
+    thread.name.set(name);
+    Ok(())
+}
+
+fn cwd(_: &Cx, subject: &Subject) -> Result<Target, Errno> {
+    check_alive(subject)?;
+    Ok(Target::Inode(subject.process.place.borrow().directory()))
+}
+
+fn root(_: &Cx, subject: &Subject) -> Result<Target, Errno> {
+    check_alive(subject)?;
+    Ok(Target::Inode(subject.process.place.borrow().root()))
+}
+
+fn exe(_: &Cx, subject: &Subject) -> Result<Target, Errno> {
+    check_alive(subject)?;
+    let path = subject.process.executable.borrow().clone();
+    if path.is_empty() { Err(Errno::ENOENT) } else { Ok(Target::Path(path)) }
+}
+
+fn check_alive(subject: &Subject) -> Result<(), Errno> {
+    if subject.process.ended.get().is_some() { Err(Errno::ENOENT) } else { Ok(()) }
+}
+
+/// Name, unit and `RLIMIT_*` of the limits.
+const LIMITS: [(&str, &str, u32); 16] = [
+    ("Max cpu time", "seconds", linux::RLIMIT_CPU),
+    ("Max file size", "bytes", linux::RLIMIT_FSIZE),
+    ("Max data size", "bytes", linux::RLIMIT_DATA),
+    ("Max stack size", "bytes", linux::RLIMIT_STACK),
+    ("Max core file size", "bytes", linux::RLIMIT_CORE),
+    ("Max resident set", "bytes", linux::RLIMIT_RSS),
+    ("Max processes", "processes", linux::RLIMIT_NPROC),
+    ("Max open files", "files", linux::RLIMIT_NOFILE),
+    ("Max locked memory", "bytes", linux::RLIMIT_MEMLOCK),
+    ("Max address space", "bytes", linux::RLIMIT_AS),
+    ("Max file locks", "locks", linux::RLIMIT_LOCKS),
+    ("Max pending signals", "signals", linux::RLIMIT_SIGPENDING),
+    ("Max msgqueue size", "bytes", linux::RLIMIT_MSGQUEUE),
+    ("Max nice priority", "", linux::RLIMIT_NICE),
+    ("Max realtime priority", "", linux::RLIMIT_RTPRIO),
+    ("Max realtime timeout", "us", linux::RLIMIT_RTTIME),
+];
+
+fn limits(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let limits = subject.process.limits.borrow();
+    let value = |limit: u64| match limit {
+        u64::MAX => String::from("unlimited"),
+        limit => format!("{limit}"),
+    };
+    let mut text =
+        format!("{:<25} {:<20} {:<20} {:<10}\n", "Limit", "Soft Limit", "Hard Limit", "Units");
+    for (name, unit, which) in LIMITS {
+        let Some((soft, hard)) = limits.get(which as usize).copied() else { continue };
+        let _ = writeln!(text, "{name:<25} {:<20} {:<20} {unit:<10}", value(soft), value(hard));
+    }
+    Ok(text.into_bytes())
+}
+
+fn maps(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    check_close_look(cx, &subject.process)?;
+    if subject.process.ended.get().is_some() {
+        return Ok(Vec::new());
+    }
+    Ok(status::maps(cx, &subject.process.space()))
+}

@@ -1,0 +1,267 @@
+//! `stat`, `statm`, `status` and `maps` of a process.
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use super::Subject;
+use crate::call::Cx;
+use crate::errno::Errno;
+use crate::machine::Access;
+use crate::memory::PAGE;
+use crate::mm::AddressSpace;
+use crate::mm::area::{Area, AreaFlags, Backing};
+use crate::process::Process;
+use crate::thread::Doing;
+
+/// The name of a thread, or of a process that has ended.
+pub(super) fn name(subject: &Subject) -> Vec<u8> {
+    let name = match &subject.thread {
+        Some(thread) => thread.name.get(),
+        None => subject.process.state.last_name.get(),
+    };
+    name.iter().copied().take_while(|byte| *byte != 0).collect()
+}
+
+/// The letter and word for what a thread does.
+fn state(cx: &Cx, subject: &Subject) -> (char, &'static str) {
+    if subject.process.ended.get().is_some() {
+        return ('Z', "zombie");
+    }
+    if subject.process.signals.stopped.get().is_some() {
+        return ('T', "stopped");
+    }
+    match &subject.thread {
+        Some(thread) if Rc::ptr_eq(thread, cx.thread) => ('R', "running"),
+        Some(thread) if thread.doing.get() == Doing::Running => ('R', "running"),
+        Some(thread) if thread.doing.get() == Doing::Ended => ('X', "dead"),
+        Some(_) => ('S', "sleeping"),
+        None => ('Z', "zombie"),
+    }
+}
+
+/// Device number and foreground group of the controlling terminal; 0 and -1 without.
+fn terminal(cx: &Cx, process: &Process) -> (u64, i64) {
+    match cx.unix.terminals.of_session(process.session.get()) {
+        Some(tty) => (tty.device, tty.foreground.get().into()),
+        None => (0, -1),
+    }
+}
+
+fn is_alive(subject: &Subject) -> bool {
+    subject.process.ended.get().is_none()
+}
+
+/// `/proc/PID/stat`.
+pub(super) fn stat(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let process = &subject.process;
+    let (device, foreground) = terminal(cx, process);
+    let space = process.space();
+    let (layout, sizes) = (space.layout.get(), space.sizes());
+    let alive = u64::from(is_alive(subject));
+    let mut text = format!("{} (", subject.tid).into_bytes();
+    text.extend_from_slice(&name(subject));
+    let times = super::times(cx, subject);
+    let [blocked, pending, ignored, caught] = super::signals(subject);
+    let (policy, priority) = process.state.policy.get();
+    let nice = process.state.nice.get();
+    let mut rest = format!(
+        ") {} {} {} {} {device} {foreground} 0 {} 0 0 0 ",
+        state(cx, subject).0,
+        process.parent_pid.get(),
+        process.group.get(),
+        process.session.get(),
+        space.faults.get(),
+    );
+    let _ = write!(
+        rest,
+        "{} {} {} {} {} {nice} {} 0 {} ",
+        times.user,
+        times.system,
+        times.children_user,
+        times.children_system,
+        20 + nice,
+        process.threads.borrow().len(),
+        times.start,
+    );
+    let _ = write!(
+        rest,
+        "{} {} {} {} {} {} 0 0 ",
+        sizes.total * PAGE as u64 * alive,
+        sizes.resident * alive,
+        process.limit(linux_raw_sys::general::RLIMIT_RSS),
+        layout.code.0 * alive,
+        layout.code.1 * alive,
+        layout.stack * alive,
+    );
+    let low = 0x7fff_ffff;
+    let _ = write!(
+        rest,
+        "{} {} {} {} 0 0 0 17 0 {priority} {policy} 0 0 0 ",
+        pending & low,
+        blocked & low,
+        ignored & low,
+        caught & low,
+    );
+    let _ = writeln!(
+        rest,
+        "{} {} {} {} {} {} {} {}",
+        layout.data.0 * alive,
+        layout.data.1 * alive,
+        layout.heap.0 * alive,
+        layout.arguments.0 * alive,
+        layout.arguments.1 * alive,
+        layout.environment.0 * alive,
+        layout.environment.1 * alive,
+        process.ended.get().unwrap_or(0),
+    );
+    text.extend_from_slice(rest.as_bytes());
+    Ok(text)
+}
+
+/// `/proc/PID/statm`.
+pub(super) fn statm(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    if !is_alive(subject) {
+        return Ok(b"0 0 0 0 0 0 0\n".to_vec());
+    }
+    let sizes = subject.process.space().sizes();
+    Ok(format!(
+        "{} {} {} {} 0 {} 0\n",
+        sizes.total,
+        sizes.resident,
+        sizes.shared,
+        sizes.code,
+        sizes.data + sizes.stack
+    )
+    .into_bytes())
+}
+
+/// `/proc/PID/status`.
+pub(super) fn status(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let process = &subject.process;
+    let mut text = b"Name:\t".to_vec();
+    text.extend_from_slice(&name(subject));
+    let (letter, word) = state(cx, subject);
+    let who = process.credentials.borrow().clone();
+    let umask = process.place.borrow().umask.get();
+    let mut rest = format!(
+        "\nUmask:\t{umask:04o}\nState:\t{letter} ({word})\nTgid:\t{}\nNgid:\t0\nPid:\t{}\n\
+         PPid:\t{}\nTracerPid:\t0\n",
+        process.pid,
+        subject.tid,
+        process.parent_pid.get(),
+    );
+    let _ = writeln!(rest, "Uid:\t{}\t{}\t{}\t{}", who.uid, who.euid, who.suid, who.fsuid);
+    let _ = writeln!(rest, "Gid:\t{}\t{}\t{}\t{}", who.gid, who.egid, who.sgid, who.fsgid);
+    let _ = write!(rest, "FDSize:\t{}\nGroups:\t", process.files.borrow().capacity());
+    for group in who.groups.iter() {
+        let _ = write!(rest, "{group} ");
+    }
+    let _ = writeln!(rest);
+    if is_alive(subject) {
+        memory(&mut rest, &process.space());
+    }
+    let _ = writeln!(rest, "Threads:\t{}", process.threads.borrow().len());
+    let [blocked, pending, ignored, caught] = super::signals(subject);
+    let shared = super::shared_pending(process);
+    let privileges: u64 = if who.euid == 0 { (1 << 41) - 1 } else { 0 };
+    let _ = writeln!(rest, "SigQ:\t0/{}", process.limit(linux_raw_sys::general::RLIMIT_SIGPENDING));
+    for (name, value) in [
+        ("SigPnd", pending),
+        ("ShdPnd", shared),
+        ("SigBlk", blocked),
+        ("SigIgn", ignored),
+        ("SigCgt", caught),
+        ("CapInh", 0),
+        ("CapPrm", privileges),
+        ("CapEff", privileges),
+        ("CapBnd", (1 << 41) - 1),
+        ("CapAmb", 0),
+    ] {
+        let _ = writeln!(rest, "{name}:\t{value:016x}");
+    }
+    let _ = write!(
+        rest,
+        "NoNewPrivs:\t{}\nSeccomp:\t0\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n\
+         voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
+        u8::from(process.state.no_new_privileges.get())
+    );
+    text.extend_from_slice(rest.as_bytes());
+    Ok(text)
+}
+
+fn memory(text: &mut String, space: &AddressSpace) {
+    let sizes = space.sizes();
+    let peak = space.peak() as u64;
+    for (name, pages) in [
+        ("VmPeak", sizes.total),
+        ("VmSize", sizes.total),
+        ("VmLck", sizes.locked),
+        ("VmPin", 0),
+        ("VmHWM", peak),
+        ("VmRSS", sizes.resident),
+        ("RssAnon", sizes.resident - sizes.shared.min(sizes.resident)),
+        ("RssFile", 0),
+        ("RssShmem", sizes.shared),
+        ("VmData", sizes.data),
+        ("VmStk", sizes.stack),
+        ("VmExe", sizes.code),
+        ("VmLib", 0),
+        ("VmPTE", 0),
+        ("VmSwap", 0),
+    ] {
+        let _ = writeln!(text, "{name}:\t{:>8} kB", pages * (PAGE as u64 / 1024));
+    }
+}
+
+/// `/proc/PID/maps`.
+pub(super) fn maps(cx: &Cx, space: &AddressSpace) -> Vec<u8> {
+    let mut text = Vec::new();
+    let layout = space.layout.get();
+    for area in space.areas() {
+        let letter = |access, letter| if area.access.contains(access) { letter } else { '-' };
+        let shared = area.flags.contains(AreaFlags::SHARED);
+        let (name, inode, device) = origin(cx, &area, layout);
+        let offset = if matches!(area.backing, Backing::File { .. }) { area.offset } else { 0 };
+        let mut line = format!(
+            "{:08x}-{:08x} {}{}{}{} {offset:08x} {:02x}:{:02x} {inode}",
+            area.start,
+            area.end,
+            letter(Access::READ, 'r'),
+            letter(Access::WRITE, 'w'),
+            letter(Access::EXECUTE, 'x'),
+            if shared { 's' } else { 'p' },
+            device >> 8,
+            device & 0xff,
+        )
+        .into_bytes();
+        line.push(b' ');
+        if !name.is_empty() {
+            line.resize(line.len().max(73), b' ');
+            line.extend_from_slice(&name);
+        }
+        line.push(b'\n');
+        text.extend_from_slice(&line);
+    }
+    text
+}
+
+/// Name, inode number and device of what an area shows.
+fn origin(cx: &Cx, area: &Area, layout: crate::mm::space::Layout) -> (Vec<u8>, u64, u64) {
+    match &area.backing {
+        Backing::File { open, inode } => {
+            (super::super::path_of(cx.unix, open), inode.number, inode.fs.device)
+        }
+        Backing::Special(name, _) => (name.as_bytes().to_vec(), 0, 0),
+        Backing::Shared(_) => (b"/dev/zero (deleted)".to_vec(), 0, 1),
+        Backing::Anonymous if area.flags.contains(AreaFlags::GROWS_DOWN) => {
+            (b"[stack]".to_vec(), 0, 0)
+        }
+        Backing::Anonymous if area.start < layout.heap.1 && area.end > layout.heap.0 => {
+            (b"[heap]".to_vec(), 0, 0)
+        }
+        Backing::Anonymous => (Vec::new(), 0, 0),
+    }
+}

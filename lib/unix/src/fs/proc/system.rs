@@ -1,0 +1,309 @@
+//! The files of `/proc` that are about the system: memory, processors, time, mounts,
+//! and the settings in `sys`.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use super::super::filesystem::Kind as FsKind;
+use super::super::path;
+use super::{Fixed, What};
+use crate::call::Cx;
+use crate::errno::Errno;
+use crate::memory::PAGE;
+use crate::process::system::{RELEASE, VERSION};
+
+const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
+    Fixed { name, mode: 0o444, what: What::Text(make) }
+}
+
+const fn link(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
+    Fixed { name, mode: 0o777, what: What::Link(make) }
+}
+
+const fn directory(name: &'static str, table: &'static [Fixed]) -> Fixed {
+    Fixed { name, mode: 0o555, what: What::Directory(table) }
+}
+
+/// `/proc`, without the processes.
+pub(super) const ROOT: &[Fixed] = &[
+    text("cmdline", |_| b"baton\n".to_vec()),
+    text("cpuinfo", cpuinfo),
+    text("devices", |_| DEVICES.as_bytes().to_vec()),
+    text("filesystems", |_| FILESYSTEMS.as_bytes().to_vec()),
+    text("loadavg", loadavg),
+    text("meminfo", meminfo),
+    link("mounts", |_| b"self/mounts".to_vec()),
+    directory("net", &[]),
+    text("partitions", |_| b"major minor  #blocks  name\n\n".to_vec()),
+    link("self", |cx| format!("{}", cx.process.pid).into_bytes()),
+    text("stat", stat),
+    text("swaps", |_| SWAPS.as_bytes().to_vec()),
+    directory("sys", SYS),
+    link("thread-self", |cx| {
+        format!("{}/task/{}", cx.process.pid, cx.thread.tid.get()).into_bytes()
+    }),
+    text("uptime", uptime),
+    text("version", version),
+    text("vmstat", vmstat),
+];
+
+const SYS: &[Fixed] = &[directory("fs", FS), directory("kernel", KERNEL), directory("vm", VM)];
+
+const FS: &[Fixed] = &[
+    text("file-max", |_| b"65536\n".to_vec()),
+    text("nr_open", |_| line(crate::file::MAX_DESCRIPTORS)),
+    text("pipe-max-size", |_| b"1048576\n".to_vec()),
+];
+
+const KERNEL: &[Fixed] = &[
+    text("cap_last_cap", |_| b"40\n".to_vec()),
+    Fixed { name: "hostname", mode: 0o644, what: What::Setting(hostname, set_hostname) },
+    text("ngroups_max", |_| b"65536\n".to_vec()),
+    text("osrelease", |_| with_line_feed(RELEASE.as_bytes())),
+    text("ostype", |_| b"Linux\n".to_vec()),
+    text("overflowuid", |_| b"65534\n".to_vec()),
+    text("pid_max", |_| b"32768\n".to_vec()),
+    directory("random", RANDOM),
+    text("threads-max", |_| b"32768\n".to_vec()),
+    text("version", |_| with_line_feed(VERSION.as_bytes())),
+];
+
+const RANDOM: &[Fixed] = &[
+    text("boot_id", boot_id),
+    text("entropy_avail", |_| b"256\n".to_vec()),
+    text("poolsize", |_| b"256\n".to_vec()),
+    text("uuid", uuid),
+];
+
+const VM: &[Fixed] = &[
+    text("max_map_count", |_| line(crate::mm::area::AREAS_MAX as u64)),
+    text("mmap_min_addr", |_| b"4096\n".to_vec()),
+    Fixed {
+        name: "overcommit_memory",
+        mode: 0o644,
+        what: What::Setting(|_| b"1\n".to_vec(), ignore),
+    },
+    text("overcommit_ratio", |_| b"50\n".to_vec()),
+    text("swappiness", |_| b"60\n".to_vec()),
+];
+
+const DEVICES: &str = "Character devices:\n  1 mem\n  4 ttyS\n  5 /dev/tty\n  5 /dev/console\n  \
+    5 /dev/ptmx\n136 pts\n\nBlock devices:\n";
+const FILESYSTEMS: &str = "nodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tdevpts\n";
+const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
+
+fn line(value: u64) -> Vec<u8> {
+    format!("{value}\n").into_bytes()
+}
+
+/// Written, but without an effect.
+fn ignore(_: &Cx, _: &[u8]) -> Result<(), Errno> {
+    Ok(())
+}
+
+fn hostname(cx: &Cx) -> Vec<u8> {
+    with_line_feed(&cx.unix.processes.names.host.borrow())
+}
+
+fn with_line_feed(text: &[u8]) -> Vec<u8> {
+    [text, b"\n"].concat()
+}
+
+fn set_hostname(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    if !super::super::permission::is_privileged(&cx.process.credentials.borrow()) {
+        return Err(Errno::EPERM);
+    }
+    let name = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let len = name.len().min(64);
+    *cx.unix.processes.names.host.borrow_mut() = name[..len].to_vec();
+    Ok(())
+}
+
+/// A number that is the same until the next start.
+fn boot_id(cx: &Cx) -> Vec<u8> {
+    let boot = cx.unix.machine.boot_time_ns();
+    let mixed = boot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&boot.to_be_bytes());
+    bytes[8..].copy_from_slice(&mixed.to_be_bytes());
+    uuid_text(bytes)
+}
+
+fn cpuinfo(_: &Cx) -> Vec<u8> {
+    let mut text = String::new();
+    for (name, value) in [
+        ("processor", "0"),
+        ("vendor_id", "unknown"),
+        ("cpu family", "6"),
+        ("model", "0"),
+        ("model name", "x86-64 processor"),
+        ("stepping", "0"),
+        ("physical id", "0"),
+        ("siblings", "1"),
+        ("core id", "0"),
+        ("cpu cores", "1"),
+        ("fpu", "yes"),
+        ("flags", "fpu tsc msr cx8 cmov fxsr sse sse2 syscall nx lm"),
+        ("clflush size", "64"),
+        ("cache_alignment", "64"),
+        ("address sizes", "40 bits physical, 48 bits virtual"),
+    ] {
+        let tabs = if name.len() < 8 { "\t\t" } else { "\t" };
+        let _ = writeln!(text, "{name}{tabs}: {value}");
+    }
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// Hundredths of a second since the machine started.
+fn centiseconds(cx: &Cx) -> u64 {
+    cx.unix.machine.now_ns() / 10_000_000
+}
+
+fn uptime(cx: &Cx) -> Vec<u8> {
+    let now = centiseconds(cx);
+    format!("{}.{:02} 0.00\n", now / 100, now % 100).into_bytes()
+}
+
+/// Processes, and threads that have something to do.
+fn loadavg(cx: &Cx) -> Vec<u8> {
+    let threads = cx.unix.processes.by_tid.borrow().len();
+    let last = cx.unix.processes.last_id();
+    format!("0.00 0.00 0.00 1/{threads} {last}\n").into_bytes()
+}
+
+/// Bytes in files of all file systems in memory.
+fn cached(cx: &Cx) -> u64 {
+    let mounts = cx.unix.fs.mounts();
+    let tmpfs = mounts.iter().filter(|mount| mount.root.fs.kind == FsKind::Tmpfs);
+    tmpfs.map(|mount| mount.root.fs.bytes()).sum()
+}
+
+fn meminfo(cx: &Cx) -> Vec<u8> {
+    let memory = &cx.unix.memory;
+    let kib = |frames: usize| (frames * PAGE / 1024) as u64;
+    let (total, free, files) = (kib(memory.total()), kib(memory.available()), cached(cx) / 1024);
+    let mut text = String::new();
+    for (name, value) in [
+        ("MemTotal", total),
+        ("MemFree", free),
+        ("MemAvailable", free),
+        ("Buffers", 0),
+        ("Cached", files),
+        ("SwapCached", 0),
+        ("Active", files),
+        ("Inactive", 0),
+        ("SwapTotal", 0),
+        ("SwapFree", 0),
+        ("Dirty", 0),
+        ("Writeback", 0),
+        ("AnonPages", total.saturating_sub(free + files)),
+        ("Mapped", 0),
+        ("Shmem", files),
+        ("Slab", 0),
+        ("SReclaimable", 0),
+        ("CommitLimit", total),
+        ("Committed_AS", total.saturating_sub(free)),
+    ] {
+        let _ = writeln!(text, "{:<15}{value:>9} kB", format!("{name}:"));
+    }
+    text.into_bytes()
+}
+
+fn stat(cx: &Cx) -> Vec<u8> {
+    let boot = cx.unix.machine.boot_time_ns() / 1_000_000_000;
+    let last = cx.unix.processes.last_id();
+    let busy = super::process::busy_ticks(cx);
+    let idle = centiseconds(cx).saturating_sub(busy);
+    let times = format!("{busy} 0 0 {idle} 0 0 0 0 0 0");
+    format!(
+        "cpu  {times}\ncpu0 {times}\nintr 0\nctxt {}\nbtime {boot}\nprocesses {last}\n\
+         procs_running 1\nprocs_blocked 0\n",
+        cx.unix.calls.get()
+    )
+    .into_bytes()
+}
+
+fn vmstat(cx: &Cx) -> Vec<u8> {
+    let memory = &cx.unix.memory;
+    format!("nr_free_pages {}\npgfault 0\npgmajfault 0\n", memory.available()).into_bytes()
+}
+
+fn version(_: &Cx) -> Vec<u8> {
+    format!("Linux version {RELEASE} (baton) {VERSION}\n").into_bytes()
+}
+
+fn uuid(cx: &Cx) -> Vec<u8> {
+    let mut bytes = [0; 16];
+    cx.unix.machine.random(&mut bytes);
+    uuid_text(bytes)
+}
+
+/// A random UUID (version 4) of these bytes.
+fn uuid_text(mut bytes: [u8; 16]) -> Vec<u8> {
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let mut text = String::new();
+    for (index, byte) in bytes.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// What is mounted: path, source, type, options.
+fn mount_lines(
+    cx: &Cx,
+    mut line: impl FnMut(&mut Vec<u8>, usize, &[u8], &[u8], &str, &str),
+) -> Vec<u8> {
+    let root = cx.process.place.borrow().root();
+    let mut text = Vec::new();
+    for (index, mount) in cx.unix.fs.mounts().iter().enumerate() {
+        let Ok(path) = path::of_directory(&mount.root, &root) else { continue };
+        let options = if mount.root.fs.read_only.get() { "ro" } else { "rw" };
+        let kind = mount.root.fs.kind.name();
+        line(&mut text, index, &escaped(&path), &escaped(&mount.source), kind, options);
+    }
+    text
+}
+
+/// White space and backslashes as octal numbers.
+fn escaped(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for byte in bytes {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\\' | b'#' => {
+                text.extend_from_slice(format!("\\{byte:03o}").as_bytes());
+            }
+            _ => text.push(*byte),
+        }
+    }
+    text
+}
+
+/// `/proc/PID/mounts`.
+pub(super) fn mounts(cx: &Cx) -> Vec<u8> {
+    mount_lines(cx, |text, _, path, source, kind, options| {
+        text.extend_from_slice(source);
+        text.push(b' ');
+        text.extend_from_slice(path);
+        text.extend_from_slice(format!(" {kind} {options},relatime 0 0\n").as_bytes());
+    })
+}
+
+/// `/proc/PID/mountinfo`.
+pub(super) fn mountinfo(cx: &Cx) -> Vec<u8> {
+    mount_lines(cx, |text, index, path, source, kind, options| {
+        let id = index + 20;
+        text.extend_from_slice(format!("{id} 20 0:{id} / ").as_bytes());
+        text.extend_from_slice(path);
+        text.extend_from_slice(format!(" {options},relatime - {kind} ").as_bytes());
+        text.extend_from_slice(source);
+        text.extend_from_slice(format!(" {options}\n").as_bytes());
+    })
+}

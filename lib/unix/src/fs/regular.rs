@@ -1,0 +1,430 @@
+//! Regular files: a size and the frames of those pages that are not holes.
+//!
+//! Programs can have the frames mapped; so contents are always read and written in
+//! place, and bytes behind the end are zeroed when the end moves.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use linux_raw_sys::general as linux;
+
+use super::filesystem::Filesystem;
+use crate::errno::Errno;
+use crate::file::{Sink, Source};
+use crate::machine::Access;
+use crate::memory::{FrameId, PAGE, PAGE_BITS};
+use crate::mm::AddressSpace;
+use crate::unix::Unix;
+
+/// Pages of a chunk: what one node of the tree of pages holds.
+const CHUNK: u64 = 64;
+/// A page that is not there.
+const HOLE: u32 = u32::MAX;
+/// The largest size of a file.
+pub const SIZE_MAX: u64 = i64::MAX as u64;
+
+/// Pages below this are found in a list, without a search.
+const HEAD: u64 = 1024;
+
+/// A regular file's contents.
+pub struct Regular {
+    size: Cell<u64>,
+    /// The first pages.
+    head: RefCell<Vec<u32>>,
+    /// The others.
+    chunks: RefCell<BTreeMap<u64, Box<[u32; CHUNK as usize]>>>,
+    pages: Cell<u64>,
+    /// `F_SEAL_*`; files that are not from `memfd_create` are sealed against seals.
+    pub seals: Cell<u32>,
+    /// Address spaces that have it mapped.
+    mappers: RefCell<Vec<Weak<AddressSpace>>>,
+}
+
+impl Default for Regular {
+    fn default() -> Self {
+        Self {
+            size: Cell::new(0),
+            head: RefCell::default(),
+            chunks: RefCell::default(),
+            pages: Cell::new(0),
+            seals: Cell::new(linux::F_SEAL_SEAL),
+            mappers: RefCell::default(),
+        }
+    }
+}
+
+impl Regular {
+    /// Its size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size.get()
+    }
+
+    /// Pages that are not holes.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.pages.get()
+    }
+
+    /// `space` maps it from now on; it is asked to forget pages that are cut off.
+    pub fn mapped(&self, space: &Rc<AddressSpace>) {
+        let space = Rc::downgrade(space);
+        let mut mappers = self.mappers.borrow_mut();
+        if !mappers.iter().any(|mapper| mapper.ptr_eq(&space)) {
+            mappers.retain(|mapper| mapper.strong_count() > 0);
+            mappers.push(space);
+        }
+    }
+
+    /// The address spaces that have it mapped.
+    #[must_use]
+    pub fn mappers(&self) -> Vec<Rc<AddressSpace>> {
+        self.mappers.borrow().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The frame of page `index`, if it is not a hole.
+    #[inline]
+    #[must_use]
+    pub fn frame(&self, index: u64) -> Option<FrameId> {
+        let frame = if index < HEAD {
+            *self.head.borrow().get(index as usize)?
+        } else {
+            self.far_frame(index)?
+        };
+        (frame != HOLE).then_some(FrameId(frame))
+    }
+
+    fn far_frame(&self, index: u64) -> Option<u32> {
+        let chunks = self.chunks.borrow();
+        Some(chunks.get(&(index / CHUNK))?[(index % CHUNK) as usize])
+    }
+
+    fn set_frame(&self, index: u64, frame: FrameId) {
+        if index < HEAD {
+            let mut head = self.head.borrow_mut();
+            let len = head.len().max(index as usize + 1);
+            head.resize(len, HOLE);
+            head[index as usize] = frame.0;
+        } else {
+            let mut chunks = self.chunks.borrow_mut();
+            let chunk =
+                chunks.entry(index / CHUNK).or_insert_with(|| Box::new([HOLE; CHUNK as usize]));
+            chunk[(index % CHUNK) as usize] = frame.0;
+        }
+        self.pages.set(self.pages.get() + 1);
+    }
+
+    /// The frame of page `index`; a hole gets one, full of zeroes.
+    fn filled(&self, fs: &Filesystem, index: u64) -> Result<FrameId, Errno> {
+        if let Some(frame) = self.frame(index) {
+            return Ok(frame);
+        }
+        let frame = fs.allocate(true)?;
+        self.set_frame(index, frame);
+        Ok(frame)
+    }
+
+    /// See [`super::inode::Inode::page`].
+    pub(super) fn page(&self, fs: &Filesystem, index: u64, write: bool) -> Result<FrameId, Errno> {
+        if index >= self.size.get().div_ceil(PAGE as u64) {
+            return Err(Errno::EFAULT);
+        }
+        if write && self.seals.get() & linux::F_SEAL_WRITE != 0 {
+            return Err(Errno::EPERM);
+        }
+        self.filled(fs, index)
+    }
+
+    /// Reads at `offset` until the sink or the file ends; how many bytes.
+    ///
+    /// # Errors
+    /// `EFAULT` if not even the first byte could be put.
+    pub fn read(&self, fs: &Filesystem, sink: &mut Sink, offset: u64) -> Result<usize, Errno> {
+        let left = self.size.get().saturating_sub(offset).min(sink.room() as u64) as usize;
+        let start = offset as usize % PAGE;
+        if start + left <= PAGE
+            && let Some(frame) = self.frame(offset >> PAGE_BITS)
+        {
+            return sink.put_frame(&fs.memory, frame, start, left);
+        }
+        self.read_pages(fs, sink, offset, left)
+    }
+
+    /// Reads `left` bytes, which are in the file, page by page.
+    fn read_pages(
+        &self,
+        fs: &Filesystem,
+        sink: &mut Sink,
+        offset: u64,
+        left: usize,
+    ) -> Result<usize, Errno> {
+        let mut done = 0;
+        while done < left {
+            let at = offset + done as u64;
+            let start = at as usize % PAGE;
+            let len = (PAGE - start).min(left - done);
+            let put = match self.frame(at >> PAGE_BITS) {
+                Some(frame) => sink.put_frame(&fs.memory, frame, start, len),
+                None => put_zeroes(sink, len),
+            };
+            match put {
+                Ok(put) => done += put,
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => return Ok(done),
+            }
+            if put != Ok(len) {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes all of the source at `offset`, but nothing from `limit` on; how many bytes.
+    ///
+    /// # Errors
+    /// `EFAULT`, `ENOSPC`, `ENOMEM` if not even the first byte was written; `EFBIG` if the
+    /// file would get too large.
+    pub fn write(
+        &self,
+        fs: &Filesystem,
+        source: &mut Source,
+        offset: u64,
+        limit: u64,
+    ) -> Result<usize, Errno> {
+        let room = SIZE_MAX.min(limit).saturating_sub(offset);
+        let left = room.min(source.left() as u64) as usize;
+        if left == 0 && source.left() != 0 {
+            return Err(Errno::EFBIG);
+        }
+        self.clear_tail(fs, offset);
+        let mut done = 0;
+        while done < left {
+            let at = offset + done as u64;
+            let len = (PAGE - at as usize % PAGE).min(left - done);
+            match self.write_piece(fs, source, at, len) {
+                Ok(0) => break,
+                Ok(wrote) => {
+                    done += wrote;
+                    self.size.set(self.size.get().max(offset + done as u64));
+                }
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes `len` bytes within one page.
+    fn write_piece(
+        &self,
+        fs: &Filesystem,
+        source: &mut Source,
+        at: u64,
+        len: usize,
+    ) -> Result<usize, Errno> {
+        let (index, start) = (at >> PAGE_BITS, at as usize % PAGE);
+        if let Some(frame) = self.frame(index) {
+            return source.take_frame(&fs.memory, frame, start, len);
+        }
+        // The frame joins the file when it is filled: the source may be in this very file.
+        let frame = fs.allocate(len < PAGE)?;
+        let taken = source.take_frame(&fs.memory, frame, start, len);
+        let wrote = *taken.as_ref().unwrap_or(&0);
+        if wrote < len && len == PAGE {
+            fs.memory.zero(frame, wrote, PAGE - wrote);
+        }
+        match self.frame(index) {
+            Some(present) => {
+                fs.memory.copy((frame, start), (present, start), wrote);
+                fs.release(frame);
+            }
+            None if wrote == 0 => fs.release(frame),
+            None => self.set_frame(index, frame),
+        }
+        taken
+    }
+
+    /// Programs may have written behind the end of the last page; that must not become
+    /// part of the file when something is written behind it, at `at`.
+    fn clear_tail(&self, fs: &Filesystem, at: u64) {
+        let size = self.size.get();
+        let start = size as usize % PAGE;
+        if at > size
+            && start != 0
+            && let Some(frame) = self.frame(size >> PAGE_BITS)
+        {
+            fs.memory.zero(frame, start, PAGE - start);
+        }
+    }
+
+    /// Sets the size. Pages behind it are taken away from everybody.
+    pub fn truncate(&self, unix: &Unix, fs: &Filesystem, size: u64) {
+        let old = self.size.replace(size);
+        let tail = size.min(old);
+        let start = tail as usize % PAGE;
+        if start != 0
+            && let Some(frame) = self.frame(tail >> PAGE_BITS)
+        {
+            fs.memory.zero(frame, start, PAGE - start);
+        }
+        // What was reserved behind the end goes even if the end stays.
+        if size <= old {
+            self.punch(unix, fs, size.div_ceil(PAGE as u64), u64::MAX);
+        }
+    }
+
+    /// Makes holes of the pages from `first` up to, not including, `end`.
+    fn punch(&self, unix: &Unix, fs: &Filesystem, first: u64, end: u64) {
+        let mut frames = Vec::new();
+        let mut head = self.head.borrow_mut();
+        let in_head = head.iter_mut().enumerate().skip(first.min(HEAD) as usize);
+        for (_, slot) in in_head.take_while(|(index, _)| (*index as u64) < end) {
+            if *slot != HOLE {
+                frames.push(FrameId(*slot));
+                *slot = HOLE;
+            }
+        }
+        if end == u64::MAX {
+            head.truncate(first.min(HEAD) as usize);
+        }
+        drop(head);
+        let mut chunks = self.chunks.borrow_mut();
+        for (number, chunk) in chunks.range_mut(first / CHUNK..=end / CHUNK) {
+            for (at, slot) in chunk.iter_mut().enumerate() {
+                let index = number * CHUNK + at as u64;
+                if index >= first && index < end && *slot != HOLE {
+                    frames.push(FrameId(*slot));
+                    *slot = HOLE;
+                }
+            }
+        }
+        if end == u64::MAX {
+            chunks.split_off(&first.div_ceil(CHUNK));
+        }
+        drop(chunks);
+        self.pages.set(self.pages.get() - frames.len() as u64);
+        let mappers = self.mappers();
+        if !mappers.is_empty() {
+            unix.machine.revoke(&frames, Access::all());
+            frames.sort_unstable();
+            // What is cut off takes its private copies along, a hole does not.
+            let only = (end != u64::MAX).then_some(&frames[..]);
+            for mapper in mappers {
+                mapper.forget_file(unix, self, first..end, only);
+            }
+        }
+        for frame in frames {
+            fs.release(frame);
+        }
+    }
+
+    /// Makes a hole of these bytes (`FALLOC_FL_PUNCH_HOLE`, `FALLOC_FL_ZERO_RANGE`).
+    pub fn clear(&self, unix: &Unix, fs: &Filesystem, offset: u64, len: u64) {
+        let end = offset.saturating_add(len);
+        let (first, last) = (offset.div_ceil(PAGE as u64), end >> PAGE_BITS);
+        if first < last {
+            self.punch(unix, fs, first, last);
+        }
+        let head_end = end.min(first * PAGE as u64);
+        let tail_start = offset.max(last * PAGE as u64);
+        for (from, to) in [(offset, head_end), (tail_start, end)] {
+            if let Some(frame) = self.frame(from >> PAGE_BITS).filter(|_| from < to) {
+                fs.memory.zero(frame, from as usize % PAGE, (to - from) as usize);
+            }
+        }
+    }
+
+    /// Fills the holes of a range (`fallocate`).
+    ///
+    /// # Errors
+    /// `ENOSPC`, `ENOMEM`; what was filled before stays.
+    pub fn fill(&self, fs: &Filesystem, offset: u64, len: u64) -> Result<(), Errno> {
+        let end = offset.saturating_add(len).div_ceil(PAGE as u64);
+        let [_, free, ..] = fs.usage();
+        if (end - (offset >> PAGE_BITS)).saturating_sub(self.pages.get()) > free {
+            return Err(Errno::ENOSPC);
+        }
+        for index in offset >> PAGE_BITS..end {
+            self.filled(fs, index)?;
+        }
+        Ok(())
+    }
+
+    /// The end moves to `size` without anything being written (`fallocate`).
+    pub fn extend(&self, fs: &Filesystem, size: u64) {
+        self.clear_tail(fs, size);
+        self.size.set(self.size.get().max(size));
+    }
+
+    /// The first byte at or behind `offset` that is (`data`) or is not in a hole; the end
+    /// counts as a hole. `None` if `offset` is behind the end, or no data follows.
+    #[must_use]
+    pub fn seek(&self, offset: u64, data: bool) -> Option<u64> {
+        let size = self.size.get();
+        if offset >= size {
+            return None;
+        }
+        let mut index = offset >> PAGE_BITS;
+        let found = loop {
+            if index << PAGE_BITS >= size {
+                break None;
+            }
+            if self.frame(index).is_some() == data {
+                break Some(index);
+            }
+            index = self.next_change(index);
+        };
+        match found {
+            Some(index) => Some((index << PAGE_BITS).max(offset)),
+            None if data => None,
+            None => Some(size),
+        }
+    }
+
+    /// A page behind `index`, as far as all between are like it for sure.
+    fn next_change(&self, index: u64) -> u64 {
+        if index < self.head.borrow().len() as u64 {
+            return index + 1;
+        }
+        let chunks = self.chunks.borrow();
+        if index < HEAD {
+            let next = chunks.keys().next();
+            return next.map_or(u64::MAX >> PAGE_BITS, |number| number * CHUNK);
+        }
+        if chunks.contains_key(&(index / CHUNK)) {
+            return index + 1;
+        }
+        let next = chunks.range(index / CHUNK..).next();
+        next.map_or(u64::MAX >> PAGE_BITS, |(number, _)| number * CHUNK)
+    }
+
+    /// The file is gone.
+    pub(super) fn release_all(&self, fs: &Filesystem) {
+        for frame in self.head.take().into_iter().filter(|slot| *slot != HOLE) {
+            fs.release(FrameId(frame));
+        }
+        for chunk in self.chunks.take().into_values() {
+            for frame in chunk.iter().filter(|slot| **slot != HOLE) {
+                fs.release(FrameId(*frame));
+            }
+        }
+    }
+}
+
+/// Puts `len` zeroes.
+pub(super) fn put_zeroes(sink: &mut Sink, len: usize) -> Result<usize, Errno> {
+    const ZEROES: [u8; 512] = [0; 512];
+    let mut done = 0;
+    while done < len {
+        match sink.put(&ZEROES[..ZEROES.len().min(len - done)]) {
+            Ok(0) => break,
+            Ok(put) => done += put,
+            Err(errno) if done == 0 => return Err(errno),
+            Err(_) => break,
+        }
+    }
+    Ok(done)
+}

@@ -1,0 +1,208 @@
+//! A file opened by its path: regular files, directories, simple devices, `/proc`.
+//! (Pipes, sockets and terminals are files of other modules.)
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::cell::RefCell;
+
+use linux_raw_sys::general as linux;
+
+use super::directory::Name;
+use super::inode::{Inode, Kind};
+use super::regular::Regular;
+use super::{device, permission, proc};
+use crate::call::{Cx, Stop};
+use crate::errno::Errno;
+use crate::file::{File, Open, Sink, Source};
+
+/// A file opened by its path.
+pub struct TreeFile {
+    inode: Rc<Inode>,
+    /// The directory and the name under which it was found, unless it is a directory itself.
+    location: Option<(Rc<Inode>, Name)>,
+    /// It counts as a writer of its inode.
+    writes: bool,
+    /// What a file of `/proc` says, since it was first read.
+    text: RefCell<Option<Rc<Vec<u8>>>>,
+}
+
+impl TreeFile {
+    /// Opens `inode`, found at `location`; `writes` if for writing (or reading and writing).
+    ///
+    /// # Errors
+    /// `ETXTBSY`.
+    pub fn new(
+        inode: Rc<Inode>,
+        location: Option<(Rc<Inode>, Name)>,
+        writes: bool,
+    ) -> Result<Rc<Self>, Errno> {
+        let writes = writes && inode.is_regular();
+        if writes {
+            inode.begin_write()?;
+        }
+        Ok(Rc::new(Self { inode, location, writes, text: RefCell::new(None) }))
+    }
+
+    /// Where it was found.
+    #[must_use]
+    pub fn location(&self) -> Option<&(Rc<Inode>, Name)> {
+        self.location.as_ref()
+    }
+
+    fn write_regular(
+        &self,
+        cx: &Cx,
+        regular: &Regular,
+        source: &mut Source,
+        offset: u64,
+    ) -> Result<usize, Stop> {
+        let left = source.left() as u64;
+        if left == 0 {
+            return Ok(0);
+        }
+        let seals = regular.seals.get();
+        let grows = offset.saturating_add(left) > regular.size();
+        if seals & (linux::F_SEAL_WRITE | linux::F_SEAL_FUTURE_WRITE) != 0
+            || grows && seals & linux::F_SEAL_GROW != 0
+        {
+            return Err(Errno::EPERM.into());
+        }
+        let limit = size_limit(cx, offset)?;
+        drop_set_id(cx, &self.inode);
+        let wrote = regular.write(&self.inode.fs, source, offset, limit)?;
+        self.inode.touch_modified(cx.unix);
+        Ok(wrote)
+    }
+}
+
+/// The largest size a write at `offset` may make of a file.
+///
+/// # Errors
+/// `EFBIG`, and SIGXFSZ, if nothing may be written.
+pub(super) fn size_limit(cx: &Cx, offset: u64) -> Result<u64, Errno> {
+    let limit = cx.process.limits.borrow()[linux::RLIMIT_FSIZE as usize].0;
+    if offset >= limit {
+        super::size_exceeded(cx);
+        return Err(Errno::EFBIG);
+    }
+    Ok(limit)
+}
+
+/// Contents that somebody without privileges changes lose their set-id bits.
+pub(super) fn drop_set_id(cx: &Cx, inode: &Inode) {
+    let mode = inode.mode.get();
+    if mode & (linux::S_ISUID | linux::S_ISGID) != 0
+        && !permission::is_privileged(&cx.process.credentials.borrow())
+    {
+        inode.mode.set(without_set_id(mode));
+    }
+}
+
+/// A mode without set-user-id, and without set-group-id if the group may execute.
+pub(super) fn without_set_id(mode: u32) -> u32 {
+    let group = if mode & linux::S_IXGRP != 0 { linux::S_ISGID } else { 0 };
+    mode & !(linux::S_ISUID | group)
+}
+
+impl File for TreeFile {
+    fn read(&self, cx: &Cx, open: &Open, sink: &mut Sink, offset: u64) -> Result<usize, Stop> {
+        match &self.inode.kind {
+            Kind::Regular(regular) => {
+                let read = regular.read(&self.inode.fs, sink, offset)?;
+                if open.flags.get() & linux::O_NOATIME == 0 {
+                    self.inode.touch_accessed(cx.unix);
+                }
+                Ok(read)
+            }
+            Kind::Character(device) => device::read(cx, *device, sink),
+            Kind::Proc(node) if !self.inode.is_directory() => {
+                let text = self.text.borrow().clone().filter(|_| offset != 0);
+                let text = match text {
+                    Some(text) => text,
+                    None => Rc::new(proc::read(cx, node)?),
+                };
+                drop(self.text.replace(Some(text.clone())));
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+                Ok(sink.put(&text[start..])?)
+            }
+            Kind::Directory(_) | Kind::Pts(_) | Kind::Proc(_) => Err(Errno::EISDIR.into()),
+            _ => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    fn write(&self, cx: &Cx, _: &Open, source: &mut Source, offset: u64) -> Result<usize, Stop> {
+        match &self.inode.kind {
+            Kind::Regular(regular) => self.write_regular(cx, regular, source, offset),
+            Kind::Character(device) => device::write(cx, *device, source),
+            Kind::Proc(node) => proc::write(cx, node, source),
+            _ => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    fn inode(&self) -> Rc<Inode> {
+        self.inode.clone()
+    }
+
+    fn has_position(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> u64 {
+        if self.inode.is_directory() { 0 } else { self.inode.size() }
+    }
+
+    fn seek_hole(&self, offset: u64, hole: bool) -> u64 {
+        let size = self.inode.size();
+        self.inode.regular().and_then(|regular| regular.seek(offset, !hole)).unwrap_or(size)
+    }
+
+    fn closed(&self, open: &Open) {
+        self.inode.locks.description_closed(open);
+        if self.writes {
+            self.inode.end_write();
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A descriptor that only names its file (`O_PATH`).
+pub struct PathFile {
+    inode: Rc<Inode>,
+    location: Option<(Rc<Inode>, Name)>,
+}
+
+impl PathFile {
+    /// Names `inode`, found at `location`.
+    #[must_use]
+    pub fn new(inode: Rc<Inode>, location: Option<(Rc<Inode>, Name)>) -> Rc<Self> {
+        Rc::new(Self { inode, location })
+    }
+
+    /// Where it was found.
+    #[must_use]
+    pub fn location(&self) -> Option<&(Rc<Inode>, Name)> {
+        self.location.as_ref()
+    }
+}
+
+impl File for PathFile {
+    fn read(&self, _: &Cx, _: &Open, _: &mut Sink, _: u64) -> Result<usize, Stop> {
+        Err(Errno::EBADF.into())
+    }
+
+    fn write(&self, _: &Cx, _: &Open, _: &mut Source, _: u64) -> Result<usize, Stop> {
+        Err(Errno::EBADF.into())
+    }
+
+    fn inode(&self) -> Rc<Inode> {
+        self.inode.clone()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,152 @@
+//! What the Unix server needs from the system below it. On Baton: address spaces,
+//! threads, mappings by IPC; in the tests: ordinary memory.
+
+use alloc::rc::Rc;
+
+use crate::errno::Errno;
+use crate::memory::FrameId;
+use crate::thread::Thread;
+
+/// An address space of the machine. 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub struct SpaceId(pub u32);
+
+/// A thread of the machine. 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Default)]
+pub struct MachineThread(pub u64);
+
+/// A thread's user-level registers (x86-64).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Registers {
+    pub rip: u64,
+    pub rflags: u64,
+    pub rsp: u64,
+    pub rax: u64,
+    pub rbx: u64,
+    pub rcx: u64,
+    pub rdx: u64,
+    pub rsi: u64,
+    pub rdi: u64,
+    pub rbp: u64,
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+    pub fs_base: u64,
+    pub gs_base: u64,
+}
+
+/// Size of the vector state that [`Machine::vector_state`] gives, in bytes: at most this.
+pub const VECTOR_STATE_MAX: usize = 2688;
+
+bitflags::bitflags! {
+    /// Access to a page.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Access: u8 {
+        #[allow(missing_docs)] const READ = 4;
+        #[allow(missing_docs)] const WRITE = 2;
+        #[allow(missing_docs)] const EXECUTE = 1;
+    }
+}
+
+/// A page to be mapped into a program's space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// User address, page-aligned.
+    pub address: u64,
+    /// The memory.
+    pub frame: FrameId,
+    /// What the program may do with it.
+    pub access: Access,
+}
+
+/// How a thread goes on after an event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// A system call's result: RAX; every other register as the program left it.
+    Result(u64),
+    /// A page fault is answered: these mappings, then the access is tried again.
+    Mapped,
+    /// Goes on with the registers that [`Machine::set_registers`] gave it.
+    Resume,
+}
+
+/// The system below. One thread calls it, never from within itself.
+pub trait Machine {
+    /// Nanoseconds since boot, monotonic.
+    fn now_ns(&self) -> u64;
+    /// Nanoseconds since 1970 at boot.
+    fn boot_time_ns(&self) -> u64;
+    /// How the time stamp counter tells the time: nanoseconds since boot are
+    /// `(tsc - .0) * .1 >> 32` (for the vDSO's data page).
+    fn tsc_scale(&self) -> (u64, u64);
+    /// The processor's features as CPUID tells them (leaf 1, EDX), for `AT_HWCAP`. What
+    /// every x86-64 processor has, by default.
+    fn processor_features(&self) -> u32 {
+        0x078b_fbff
+    }
+    /// Asks for `Unix::alarm` at this time (at or after it); `None`: no more.
+    fn set_alarm(&self, at_ns: Option<u64>);
+
+    /// A new, empty address space.
+    ///
+    /// # Errors
+    /// `ENOMEM` or `EAGAIN` when the system below has no more.
+    fn create_space(&self) -> Result<SpaceId, Errno>;
+    /// Ends a space whose threads have all ended; its mappings vanish.
+    fn destroy_space(&self, space: SpaceId);
+    /// A new thread in `space`, which does not run before `Reply::Resume` is given to it.
+    ///
+    /// # Errors
+    /// `EAGAIN` when there is no more room for a thread.
+    fn create_thread(&self, space: SpaceId) -> Result<MachineThread, Errno>;
+    /// Ends a thread, whatever it does.
+    fn destroy_thread(&self, thread: MachineThread);
+    /// Which of the machine's threads belongs to which of ours; called after `create_thread`
+    /// and, with `None`, before `destroy_thread`.
+    fn bind(&self, machine: MachineThread, thread: Option<&Rc<Thread>>);
+
+    /// Stops a thread that runs in user mode (or has an event on its way, which is then lost:
+    /// the instruction will be tried again). From now on it waits for a [`Reply`].
+    /// Threads that have raised an event wait already.
+    fn stop(&self, thread: MachineThread);
+    /// The registers of a thread that waits for a reply. After a system call, RIP is behind
+    /// the instruction and RAX the number.
+    fn registers(&self, thread: MachineThread) -> Registers;
+    /// Sets all registers of a thread that waits for a reply; answer it with `Reply::Resume`.
+    fn set_registers(&self, thread: MachineThread, registers: &Registers);
+    /// The vector and floating-point state of a thread that waits, in XSAVE's standard
+    /// format (FXSAVE's 512 bytes at least); returns its size in bytes.
+    fn vector_state(&self, thread: MachineThread, to: &mut [u8; VECTOR_STATE_MAX]) -> usize;
+    /// Sets the vector state; invalid images are made valid (reserved bits cleared).
+    fn set_vector_state(&self, thread: MachineThread, from: &[u8]);
+    /// Copies the vector state (for `fork`).
+    fn copy_vector_state(&self, from: MachineThread, to: MachineThread);
+
+    /// Maps pages into the space of a thread that waits for a reply; what was mapped at
+    /// the same address before is replaced. They may be delivered
+    /// with that reply, so the thread must get one; a mapping is a cache entry that the
+    /// machine may drop (the program faults again).
+    fn map(&self, thread: MachineThread, pages: &[Mapping]);
+    /// Takes these rights away from all programs that have `frames` mapped.
+    /// `Access::all()` removes the mappings.
+    fn revoke(&self, frames: &[FrameId], rights: Access);
+    /// Whether the thread runs on a reply already given (not stopped): for `/proc`.
+    fn is_running(&self, thread: MachineThread) -> bool;
+
+    /// Instructions of user time so far, in nanoseconds, as far as the system below counts.
+    fn user_time_ns(&self, thread: MachineThread) -> u64;
+    /// Writes to the console; takes all of it.
+    fn console_write(&self, bytes: &[u8]);
+    /// Unpredictable bytes.
+    fn random(&self, to: &mut [u8]);
+    /// A line for the system's log.
+    fn log(&self, line: &str);
+    /// The system of processes has ended: process 1 ended with this status.
+    fn halt(&self, status: u32);
+}

@@ -1,0 +1,332 @@
+//! Advice and questions about memory: `madvise`, `msync`, `mincore`, `mlock` and
+//! relatives, `membarrier`.
+
+use alloc::rc::Rc;
+use alloc::vec;
+
+use linux_raw_sys::general as linux;
+
+use super::area::{AREAS_MAX, Area, AreaFlags, Backing};
+use super::map::{limit, may_lock_all};
+use super::{AddressSpace, PAGE, USER_END, page_of, page_up};
+use crate::call::{Answer, Cx, Entry, full, partial};
+use crate::errno::Errno;
+use crate::machine::Access;
+
+pub(super) const MADVISE: Entry =
+    partial(linux::__NR_madvise, "madvise", madvise, "MADV_REMOVE, MADV_COLLAPSE, poisoning");
+pub(super) const MSYNC: Entry = full(linux::__NR_msync, "msync", msync);
+pub(super) const MINCORE: Entry = full(linux::__NR_mincore, "mincore", mincore);
+pub(super) const MLOCK: Entry = full(linux::__NR_mlock, "mlock", mlock);
+pub(super) const MLOCK2: Entry = full(linux::__NR_mlock2, "mlock2", mlock2);
+pub(super) const MUNLOCK: Entry = full(linux::__NR_munlock, "munlock", munlock);
+pub(super) const MLOCKALL: Entry = full(linux::__NR_mlockall, "mlockall", mlockall);
+pub(super) const MUNLOCKALL: Entry = full(linux::__NR_munlockall, "munlockall", munlockall);
+pub(super) const MEMBARRIER: Entry = partial(
+    linux::__NR_membarrier,
+    "membarrier",
+    membarrier,
+    "MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ",
+);
+
+/// What a piece of advice does.
+enum Advice {
+    /// Nothing that can be seen.
+    Ignored,
+    /// Private pages go; zeroes or the file are seen next.
+    DontNeed,
+    /// As `DontNeed`, for private anonymous memory only.
+    Free,
+    Populate(Access),
+    Set(AreaFlags),
+    Clear(AreaFlags),
+    /// As `Set`, for private anonymous memory only.
+    SetPrivate(AreaFlags),
+}
+
+fn advice(number: u32) -> Option<Advice> {
+    Some(match number {
+        linux::MADV_NORMAL
+        | linux::MADV_RANDOM
+        | linux::MADV_SEQUENTIAL
+        | linux::MADV_WILLNEED
+        | linux::MADV_MERGEABLE
+        | linux::MADV_UNMERGEABLE
+        | linux::MADV_HUGEPAGE
+        | linux::MADV_NOHUGEPAGE
+        | linux::MADV_COLD
+        | linux::MADV_PAGEOUT => Advice::Ignored,
+        linux::MADV_DONTNEED | linux::MADV_DONTNEED_LOCKED => Advice::DontNeed,
+        linux::MADV_FREE => Advice::Free,
+        linux::MADV_POPULATE_READ => Advice::Populate(Access::READ),
+        linux::MADV_POPULATE_WRITE => Advice::Populate(Access::WRITE),
+        linux::MADV_DONTFORK => Advice::Set(AreaFlags::DONT_FORK),
+        linux::MADV_DOFORK => Advice::Clear(AreaFlags::DONT_FORK),
+        linux::MADV_DONTDUMP => Advice::Set(AreaFlags::DONT_DUMP),
+        linux::MADV_DODUMP => Advice::Clear(AreaFlags::DONT_DUMP),
+        linux::MADV_WIPEONFORK => Advice::SetPrivate(AreaFlags::WIPE_ON_FORK),
+        linux::MADV_KEEPONFORK => Advice::Clear(AreaFlags::WIPE_ON_FORK),
+        _ => return None,
+    })
+}
+
+fn madvise(cx: &Cx) -> Answer {
+    let (start, number) = (cx.arg(0), cx.uint(2));
+    let advice = advice(number).ok_or(Errno::EINVAL)?;
+    let end = page_up(cx.arg(1)).and_then(|len| start.checked_add(len)).ok_or(Errno::EINVAL)?;
+    if start % PAGE != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let space = cx.process.space();
+    if space.areas.borrow().list().len() + 2 > AREAS_MAX {
+        return Err(Errno::ENOMEM.into());
+    }
+    if let Advice::Populate(access) = advice {
+        return Ok(space.populate_all(cx, start, end, access)?);
+    }
+    let areas = space.areas.borrow().within(start, end).to_vec();
+    for area in &areas {
+        let part = (area.start.max(start), area.end.min(end));
+        let locked = area.flags.contains(AreaFlags::LOCKED);
+        let private = matches!(area.backing, Backing::Anonymous);
+        match advice {
+            Advice::DontNeed if locked && number == linux::MADV_DONTNEED => {
+                return Err(Errno::EINVAL.into());
+            }
+            Advice::Free | Advice::SetPrivate(_) if !private => return Err(Errno::EINVAL.into()),
+            Advice::DontNeed | Advice::Free => space.drop_pages(cx.unix, part.0, part.1),
+            Advice::Set(flags) | Advice::SetPrivate(flags) => {
+                space.areas.borrow_mut().change(part.0, part.1, |area| area.flags |= flags);
+            }
+            Advice::Clear(flags) => {
+                space.areas.borrow_mut().change(part.0, part.1, |area| area.flags.remove(flags));
+            }
+            Advice::Ignored | Advice::Populate(_) => {}
+        }
+    }
+    if space.areas.borrow().covers(start, end) { Ok(0) } else { Err(Errno::ENOMEM.into()) }
+}
+
+impl AddressSpace {
+    /// `MADV_POPULATE_*`: all pages of a range, or an error.
+    fn populate_all(&self, cx: &Cx, start: u64, end: u64, access: Access) -> Result<u64, Errno> {
+        let write = access.contains(Access::WRITE);
+        let areas = self.areas.borrow().within(start, end).to_vec();
+        let covered = self.areas.borrow().covers(start, end);
+        for area in areas {
+            let allowed =
+                if write { area.access.contains(access) } else { !area.access.is_empty() };
+            if !allowed {
+                return Err(Errno::EINVAL);
+            }
+            self.populate(cx.unix, area.start.max(start), area.end.min(end), write)?;
+        }
+        if covered { Ok(0) } else { Err(Errno::ENOMEM) }
+    }
+}
+
+fn msync(cx: &Cx) -> Answer {
+    let (start, flags) = (cx.arg(0), cx.uint(2));
+    let both = linux::MS_ASYNC | linux::MS_SYNC;
+    if flags & !(both | linux::MS_INVALIDATE) != 0 || start % PAGE != 0 || flags & both == both {
+        return Err(Errno::EINVAL.into());
+    }
+    // As Linux adds: a length that wraps when rounded up is none.
+    let len = page_of(cx.arg(1).wrapping_add(PAGE - 1));
+    let end = start.checked_add(len).ok_or(Errno::ENOMEM)?;
+    let space = cx.process.space();
+    let areas = space.areas.borrow();
+    let locked = |area: &Area| area.flags.contains(AreaFlags::LOCKED);
+    if flags & linux::MS_INVALIDATE != 0 && areas.within(start, end).iter().any(locked) {
+        return Err(Errno::EBUSY.into());
+    }
+    if areas.covers(start, end) { Ok(0) } else { Err(Errno::ENOMEM.into()) }
+}
+
+/// Pages whose state one step of `mincore` tells.
+const STEP: u64 = 4096;
+
+fn mincore(cx: &Cx) -> Answer {
+    let (start, mut vector) = (cx.arg(0), cx.arg(2));
+    if start % PAGE != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let len = page_up(cx.arg(1)).ok_or(Errno::ENOMEM)?;
+    let end = start.checked_add(len).filter(|end| *end <= USER_END).ok_or(Errno::ENOMEM)?;
+    if vector.checked_add(len / PAGE).is_none_or(|end| end > USER_END) {
+        return Err(Errno::EFAULT.into());
+    }
+    let space = cx.process.space();
+    let mut at = start;
+    while at < end {
+        let stop = end.min(at + STEP * PAGE);
+        if !space.areas.borrow().covers(at, stop) {
+            return Err(Errno::ENOMEM.into());
+        }
+        let states = space.residence(at, stop);
+        cx.user().write_bytes(vector, &states)?;
+        vector += states.len() as u64;
+        at = stop;
+    }
+    Ok(0)
+}
+
+impl AddressSpace {
+    /// For each page of a covered range, 1 if it is in memory.
+    fn residence(&self, start: u64, end: u64) -> vec::Vec<u8> {
+        let mut states = vec![0; ((end - start) / PAGE) as usize];
+        self.pages.borrow().for_each(start, end, |address, _| {
+            states[((address - start) / PAGE) as usize] = 1;
+        });
+        for area in self.areas.borrow().within(start, end) {
+            let Backing::File { inode, .. } = &area.backing else { continue };
+            let Some(file) = inode.regular() else { continue };
+            let mut at = area.start.max(start);
+            while at < area.end.min(end) {
+                let there = file.frame(area.offset_at(at) / PAGE).is_some();
+                states[((at - start) / PAGE) as usize] |= u8::from(there);
+                at += PAGE;
+            }
+        }
+        states
+    }
+}
+
+/// `mlock` and `mlock2`, whether or not the pages come at once.
+fn lock(cx: &Cx, populate: bool) -> Answer {
+    let start = page_of(cx.arg(0));
+    let limit = limit(cx, linux::RLIMIT_MEMLOCK);
+    if !may_lock_all(cx) && limit == 0 {
+        return Err(Errno::EPERM.into());
+    }
+    let len = cx.arg(1).checked_add(cx.arg(0) - start).and_then(page_up).ok_or(Errno::EINVAL)?;
+    let end = start.checked_add(len).ok_or(Errno::EINVAL)?;
+    let space = cx.process.space();
+    let is_locked = |area: &&Area| area.flags.contains(AreaFlags::LOCKED);
+    let already: u64 = {
+        let areas = space.areas.borrow();
+        let inside = |area: &Area| area.end.min(end) - area.start.max(start);
+        let twice: u64 = areas.within(start, end).iter().filter(is_locked).map(inside).sum();
+        areas.bytes(|area| is_locked(&area)) - twice
+    };
+    if !may_lock_all(cx) && already.saturating_add(len) > limit {
+        return Err(Errno::ENOMEM.into());
+    }
+    space.set_locked(start, end)?;
+    if populate {
+        let areas = space.areas.borrow().within(start, end).to_vec();
+        for area in areas.iter().filter(|area| !area.access.is_empty()) {
+            let write =
+                area.access.contains(Access::WRITE) && !area.flags.contains(AreaFlags::SHARED);
+            let (from, to) = (area.start.max(start), area.end.min(end));
+            space.populate(cx.unix, from, to, write).map_err(|errno| match errno {
+                Errno::EFAULT => Errno::ENOMEM,
+                _ => Errno::EAGAIN,
+            })?;
+        }
+    }
+    Ok(0)
+}
+
+impl AddressSpace {
+    fn set_locked(&self, start: u64, end: u64) -> Result<(), Errno> {
+        let mut areas = self.areas.borrow_mut();
+        if areas.list().len() + 2 > AREAS_MAX {
+            return Err(Errno::ENOMEM);
+        }
+        let covered = areas.covers(start, end);
+        areas.change(start, end, |area| area.flags |= AreaFlags::LOCKED);
+        if covered { Ok(()) } else { Err(Errno::ENOMEM) }
+    }
+}
+
+fn mlock(cx: &Cx) -> Answer {
+    lock(cx, true)
+}
+
+fn mlock2(cx: &Cx) -> Answer {
+    match cx.uint(2) {
+        0 => lock(cx, true),
+        linux::MLOCK_ONFAULT => lock(cx, false),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+fn munlock(cx: &Cx) -> Answer {
+    let start = page_of(cx.arg(0));
+    let len = cx.arg(1).checked_add(cx.arg(0) - start).and_then(page_up).ok_or(Errno::EINVAL)?;
+    let end = start.checked_add(len).ok_or(Errno::EINVAL)?;
+    let space = cx.process.space();
+    let mut areas = space.areas.borrow_mut();
+    let covered = areas.covers(start, end);
+    areas.change(start, end, |area| area.flags.remove(AreaFlags::LOCKED));
+    if covered { Ok(0) } else { Err(Errno::ENOMEM.into()) }
+}
+
+fn mlockall(cx: &Cx) -> Answer {
+    let flags = cx.uint(0);
+    let known = linux::MCL_CURRENT | linux::MCL_FUTURE | linux::MCL_ONFAULT;
+    if flags == 0 || flags & !known != 0 || flags == linux::MCL_ONFAULT {
+        return Err(Errno::EINVAL.into());
+    }
+    let limit = limit(cx, linux::RLIMIT_MEMLOCK);
+    if !may_lock_all(cx) && limit == 0 {
+        return Err(Errno::EPERM.into());
+    }
+    let space = cx.process.space();
+    let current = flags & linux::MCL_CURRENT != 0;
+    if current && !may_lock_all(cx) && space.areas.borrow().bytes(|_| true) > limit {
+        return Err(Errno::ENOMEM.into());
+    }
+    space.lock_future.set(flags & linux::MCL_FUTURE != 0);
+    if current {
+        let special = AreaFlags::SPECIAL;
+        let mark = |area: &mut Area| {
+            area.flags.set(AreaFlags::LOCKED, !area.flags.contains(special));
+        };
+        space.areas.borrow_mut().change(0, USER_END, mark);
+        if flags & linux::MCL_ONFAULT == 0 {
+            for area in space.areas() {
+                let _ = space.populate(cx.unix, area.start, area.end, false);
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn munlockall(cx: &Cx) -> Answer {
+    let space: Rc<AddressSpace> = cx.process.space();
+    space.lock_future.set(false);
+    space.areas.borrow_mut().change(0, USER_END, |area| area.flags.remove(AreaFlags::LOCKED));
+    Ok(0)
+}
+
+/// Commands of `membarrier`, with the registration each asks for.
+const BARRIERS: [(u32, u32); 6] = [(1, 0), (2, 0), (4, 0), (8, 16), (16, 0), (32, 64)];
+/// Every command there is.
+const BARRIER_QUERY: u64 = 1 | 2 | 4 | 8 | 16 | 32 | 64;
+
+/// All threads of a program take turns on one processor and pass through the kernel
+/// between them: a barrier is always there already.
+fn membarrier(cx: &Cx) -> Answer {
+    let (command, flags) = (cx.uint(0), cx.uint(1));
+    if flags != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let space = cx.process.space();
+    match command {
+        0 => return Ok(BARRIER_QUERY),
+        64 => {}
+        _ => {
+            let known = BARRIERS.iter().find(|(number, _)| *number == command);
+            let (_, needs) = known.ok_or(Errno::EINVAL)?;
+            if *needs != 0 && space.barriers.get() & needs == 0 {
+                return Err(Errno::EPERM.into());
+            }
+        }
+    }
+    if matches!(command, 4 | 16 | 64) {
+        space.barriers.set(space.barriers.get() | command);
+    }
+    Ok(0)
+}

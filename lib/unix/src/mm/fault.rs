@@ -1,0 +1,356 @@
+//! Making a page present, as a program's access asks; answering page faults.
+
+use alloc::format;
+use alloc::rc::Rc;
+
+use linux_raw_sys::general::{SIGBUS, SIGKILL, SIGSEGV};
+
+use super::area::{Area, AreaFlags, Backing, GUARD_GAP};
+use super::pages::Page;
+use super::shared::{allocate, allocate_zeroed};
+use super::{AddressSpace, PAGE, USER_END, USER_START, page_of};
+use crate::errno::Errno;
+use crate::fs::inode::Inode;
+use crate::machine::{Access, Mapping, Reply};
+use crate::memory::FrameId;
+use crate::signal;
+use crate::thread::Thread;
+use crate::unix::Unix;
+
+/// Most pages of memory touched in order that one fault makes present.
+const AHEAD_MAX: u64 = WINDOW;
+/// Pages that one fault maps: an aligned window of this many.
+const WINDOW: u64 = 16;
+
+/// Why a page cannot be made present.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// Nothing is mapped there.
+    Nothing,
+    /// The area does not allow this access.
+    NotAllowed,
+    /// Behind the end of the mapped file.
+    BehindEnd,
+    /// No memory.
+    NoMemory,
+}
+
+impl From<Refusal> for Errno {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NoMemory => Self::ENOMEM,
+            _ => Self::EFAULT,
+        }
+    }
+}
+
+/// Which present pages of a window are mapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Window {
+    /// Those that are not mapped yet.
+    New,
+    /// All.
+    All,
+}
+
+/// A page as an access found or made it.
+struct Present {
+    page: Page,
+    /// The frame that was mapped there before, if another one is now.
+    replaced: Option<FrameId>,
+}
+
+impl AddressSpace {
+    /// The frame of the page at `page`, if it is there and allows the access.
+    #[inline]
+    pub fn present(&self, page: u64, write: bool) -> Option<FrameId> {
+        let wanted = if write { Page::WRITABLE } else { Page::READABLE };
+        self.pages.borrow().get(page).filter(|page| page.has(wanted)).map(Page::frame)
+    }
+
+    /// The frame of the page at `page` (page-aligned, any value), made present as if the
+    /// program had read or written it (copy on write included).
+    ///
+    /// # Errors
+    /// `EFAULT` if the program itself could not make this access, `ENOMEM` without memory.
+    #[inline]
+    pub fn frame_for(&self, unix: &Unix, page: u64, write: bool) -> Result<FrameId, Errno> {
+        let wanted = if write { Page::WRITABLE } else { Page::READABLE };
+        match self.pages.borrow().get(page) {
+            Some(page) if page.has(wanted) => return Ok(page.frame()),
+            _ => {}
+        }
+        self.frame_made(unix, page, if write { Access::WRITE } else { Access::READ })
+    }
+
+    #[inline(never)]
+    fn frame_made(&self, unix: &Unix, page: u64, access: Access) -> Result<FrameId, Errno> {
+        let area = self.area_for(page, access)?;
+        let present = self.make_present(unix, &area, page, access)?;
+        if let Some(frame) = present.replaced {
+            unix.machine.revoke(&[frame], Access::all());
+        }
+        Ok(present.page.frame())
+    }
+
+    /// The area at `page`, if it allows the access; a stack grows to be there.
+    fn area_for(&self, page: u64, access: Access) -> Result<Area, Refusal> {
+        if !(USER_START..USER_END).contains(&page) {
+            return Err(Refusal::Nothing);
+        }
+        let found = self.areas.borrow().at(page).cloned();
+        let area = match found {
+            Some(area) => area,
+            None => self.grow_stack(page).ok_or(Refusal::Nothing)?,
+        };
+        let readable = !area.access.is_empty();
+        let allowed = (!access.contains(Access::READ) || readable)
+            && (!access.contains(Access::WRITE) || area.access.contains(Access::WRITE))
+            && (!access.contains(Access::EXECUTE) || area.access.contains(Access::EXECUTE));
+        if allowed && readable { Ok(area) } else { Err(Refusal::NotAllowed) }
+    }
+
+    /// Lets the stack above `page` grow down to it, if its limit and its neighbour allow.
+    fn grow_stack(&self, page: u64) -> Option<Area> {
+        let mut areas = self.areas.borrow_mut();
+        let stack = areas.at_or_above(page)?;
+        let (start, end) = (stack.start, stack.end);
+        if !stack.flags.contains(AreaFlags::GROWS_DOWN) || end - page > self.stack_limit.get() {
+            return None;
+        }
+        let lower = page.saturating_sub(GUARD_GAP);
+        let crowded = areas.within(lower, page).iter().any(|area| !area.access.is_empty());
+        if crowded {
+            return None;
+        }
+        areas.grow_down(start, page);
+        areas.at(page).cloned()
+    }
+
+    /// Makes the page at `at`, inside `area`, present for an access that the area allows.
+    fn make_present(
+        &self,
+        unix: &Unix,
+        area: &Area,
+        at: u64,
+        access: Access,
+    ) -> Result<Present, Refusal> {
+        let old = self.pages.borrow().get(at);
+        let write = access.contains(Access::WRITE);
+        let (page, replaced) = match old {
+            Some(page) if page.has(Page::SHARED) => {
+                let writable = area.access.contains(Access::WRITE);
+                let flags = if writable { Page::WRITABLE } else { 0 };
+                (page.with(Page::READABLE | flags), None)
+            }
+            Some(page) if !write => (page.with(Page::READABLE), None),
+            Some(page) => self.own(unix, page)?,
+            None => (self.fetch(unix, area, at, write)?, None),
+        };
+        let mut pages = self.pages.borrow_mut();
+        pages.insert(at, page);
+        self.peak.set(self.peak.get().max(pages.resident()));
+        drop(pages);
+        Ok(Present { page, replaced })
+    }
+
+    /// A private page that is to be written: our frame, or a copy.
+    fn own(&self, unix: &Unix, page: Page) -> Result<(Page, Option<FrameId>), Refusal> {
+        let frame = page.frame();
+        if unix.memory.count(frame) == 1 {
+            return Ok((page.with(Page::READABLE | Page::WRITABLE), None));
+        }
+        let copy = allocate(unix).map_err(|_| Refusal::NoMemory)?;
+        unix.memory.copy((frame, 0), (copy, 0), PAGE as usize);
+        let replaced = page.has(Page::MAPPED).then_some(frame);
+        unix.memory.release(frame);
+        Ok((Page::new(copy, Page::READABLE | Page::WRITABLE), replaced))
+    }
+
+    /// A page that was not there, from what backs the area.
+    fn fetch(&self, unix: &Unix, area: &Area, at: u64, write: bool) -> Result<Page, Refusal> {
+        let offset = area.offset_at(at);
+        let writable = area.access.contains(Access::WRITE);
+        let shared = area.flags.contains(AreaFlags::SHARED);
+        let frame = match &area.backing {
+            Backing::Anonymous => {
+                let frame = allocate_zeroed(unix).map_err(|_| Refusal::NoMemory)?;
+                let flags = if writable { Page::WRITABLE } else { 0 };
+                return Ok(Page::new(frame, Page::READABLE | flags));
+            }
+            Backing::Shared(memory) => memory.page(unix, offset).map_err(|_| Refusal::NoMemory)?,
+            Backing::File { inode, .. } => file_page(unix, inode, offset, shared && writable)?,
+            Backing::Special(_, frames) => {
+                *frames.get((offset / PAGE) as usize).ok_or(Refusal::BehindEnd)?
+            }
+        };
+        let flags = match (shared, writable) {
+            (true, true) => Page::SHARED | Page::WRITABLE,
+            (true, false) => Page::SHARED,
+            (false, _) => 0,
+        };
+        if write && !shared {
+            let copy = allocate(unix).map_err(|_| Refusal::NoMemory)?;
+            unix.memory.copy((frame, 0), (copy, 0), PAGE as usize);
+            return Ok(Page::new(copy, Page::READABLE | Page::WRITABLE));
+        }
+        unix.memory.share(frame);
+        Ok(Page::new(frame, Page::READABLE | flags))
+    }
+
+    /// Makes the pages behind `at` present when memory is touched in order.
+    fn fetch_ahead(&self, unix: &Unix, area: &Area, at: u64) {
+        if at != self.last_fault.get() + PAGE {
+            self.ahead.set(1);
+            self.last_fault.set(at);
+            return;
+        }
+        let ahead = (self.ahead.get() * 2).min(AHEAD_MAX);
+        self.ahead.set(ahead);
+        let window_end = (at & !(WINDOW * PAGE - 1)) + WINDOW * PAGE;
+        let end = area.end.min(window_end).min(at + ahead * PAGE);
+        let mut last = at;
+        while last + PAGE < end {
+            let next = last + PAGE;
+            if self.pages.borrow().get(next).is_some()
+                || unix.memory.available() < super::shared::RESERVE * 16
+                || self.make_present(unix, area, next, Access::WRITE).is_err()
+            {
+                break;
+            }
+            last = next;
+        }
+        self.last_fault.set(last);
+    }
+
+    /// Makes the file's pages around `at` present for reading: they cost little here and
+    /// a fault later.
+    fn fetch_around(&self, unix: &Unix, area: &Area, at: u64) {
+        let Backing::File { inode, .. } = &area.backing else { return };
+        if area.flags.contains(AreaFlags::SHARED) && area.access.contains(Access::WRITE) {
+            return;
+        }
+        let start = (at & !(WINDOW * PAGE - 1)).max(area.start);
+        let end = (at & !(WINDOW * PAGE - 1)).saturating_add(WINDOW * PAGE).min(area.end);
+        let size = inode.size();
+        let mut next = start;
+        while next < end && area.offset_at(next) < size {
+            if self.pages.borrow().get(next).is_none()
+                && self.make_present(unix, area, next, Access::READ).is_err()
+            {
+                return;
+            }
+            next += PAGE;
+        }
+    }
+
+    /// Maps the present pages of the window around `at` that are not mapped yet, and the
+    /// one at `at` in any case.
+    fn map_window(&self, unix: &Unix, thread: &Thread, area: &Area, at: u64, all: Window) {
+        let base = at & !(WINDOW * PAGE - 1);
+        let mut mappings = unix.mm.mappings.borrow_mut();
+        mappings.clear();
+        let mut pages = self.pages.borrow_mut();
+        let mut left = pages.window(base);
+        while left != 0 {
+            let address = base + u64::from(left.trailing_zeros()) * PAGE;
+            left &= left - 1;
+            if address < area.start || address >= area.end {
+                continue;
+            }
+            pages.update(address, |page| {
+                if page.has(Page::MAPPED) && address != at && all == Window::New {
+                    return page;
+                }
+                let (access, flags) = match page.has(Page::WRITABLE) {
+                    true => (area.access | Access::READ, Page::MAPPED | Page::MAPPED_WRITE),
+                    false => (area.access.difference(Access::WRITE) | Access::READ, Page::MAPPED),
+                };
+                mappings.push(Mapping { address, frame: page.frame(), access });
+                page.with(flags | Page::READABLE)
+            });
+        }
+        drop(pages);
+        unix.machine.map(thread.machine.get(), &mappings);
+    }
+
+    /// Makes the access possible, and what will probably be next.
+    fn touch(&self, unix: &Unix, thread: &Thread, at: u64, access: Access) -> Result<(), Refusal> {
+        let area = self.area_for(at, access)?;
+        let known = self.pages.borrow().get(at);
+        self.make_present(unix, &area, at, access)?;
+        if known.is_none() {
+            match area.backing {
+                Backing::Anonymous => self.fetch_ahead(unix, &area, at),
+                Backing::File { .. } if !access.contains(Access::WRITE) => {
+                    self.fetch_around(unix, &area, at);
+                }
+                _ => {}
+            }
+        }
+        let mapped = if access.contains(Access::WRITE) { Page::MAPPED_WRITE } else { Page::MAPPED };
+        // A mapping that should be there is not: the machine has dropped it, and probably
+        // its neighbours.
+        let lost = known.is_some_and(|page| page.has(mapped));
+        let window = if lost { Window::All } else { Window::New };
+        self.map_window(unix, thread, &area, at, window);
+        Ok(())
+    }
+}
+
+/// The frame of a file's page.
+fn file_page(unix: &Unix, inode: &Inode, offset: u64, write: bool) -> Result<FrameId, Refusal> {
+    if offset >= inode.size() {
+        return Err(Refusal::BehindEnd);
+    }
+    inode.page(unix, offset / PAGE, write).map_err(|errno| match errno {
+        Errno::ENOMEM => Refusal::NoMemory,
+        _ => Refusal::BehindEnd,
+    })
+}
+
+/// `si_code` values.
+const SEGV_MAPERR: i32 = 1;
+const SEGV_ACCERR: i32 = 2;
+const BUS_ADRERR: i32 = 2;
+
+/// Answers a page fault: maps pages (neighbours that are there, too) or raises a signal.
+pub fn page_fault(unix: &Unix, thread: &Rc<Thread>, address: u64, access: Access) {
+    let space = thread.process.space();
+    space.faults.set(space.faults.get() + 1);
+    let (signal, code) = match space.touch(unix, thread, page_of(address), access) {
+        Ok(()) => return unix.reply(thread, Reply::Mapped),
+        Err(Refusal::Nothing) => (SIGSEGV, SEGV_MAPERR),
+        Err(Refusal::NotAllowed) => (SIGSEGV, SEGV_ACCERR),
+        Err(Refusal::BehindEnd) => (SIGBUS, BUS_ADRERR),
+        Err(Refusal::NoMemory) => return out_of_memory(unix, thread),
+    };
+    signal::bad_access(unix, thread, signal, code, address);
+}
+
+/// No frame is left: the process with the most memory dies, and the access is tried again.
+fn out_of_memory(unix: &Unix, thread: &Rc<Thread>) {
+    let victim = {
+        let processes = unix.processes.by_pid.borrow();
+        let alive = processes.values().filter(|process| process.ended.get().is_none());
+        let victims = alive.filter(|process| process.pid != 1);
+        victims.max_by_key(|process| process.space().resident()).cloned()
+    };
+    match victim {
+        Some(victim) if !Rc::ptr_eq(&victim, &thread.process) => {
+            unix.machine.log(&format!(
+                "unix: memory is used up; process {} has the most of it and is killed",
+                victim.pid
+            ));
+            signal::send(unix, &victim, signal::Info::kernel(SIGKILL));
+            unix.reply(thread, Reply::Mapped);
+        }
+        _ => {
+            unix.machine.log(&format!(
+                "unix: memory is used up; process {}, which wants more, is killed",
+                thread.process.pid
+            ));
+            signal::bad_access(unix, thread, SIGKILL, 0, 0);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Futexes: threads that wait until a word of memory is said to have changed.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+
+use linux_raw_sys::general as linux;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::area::AreaFlags;
+use super::{AddressSpace, PAGE, USER_END, page_of};
+use crate::call::{Answer, Cx, Entry, Stop, partial};
+use crate::errno::Errno;
+use crate::memory::FrameId;
+use crate::thread::{Doing, Thread};
+use crate::unix::Unix;
+
+pub use super::robust::{clear_child_tid, release_robust};
+
+pub(super) const FUTEX: Entry =
+    partial(linux::__NR_futex, "futex", futex, "priority inheritance (FUTEX_LOCK_PI and so on)");
+
+/// Every waiter, whatever it waits for.
+const ANY: u32 = u32::MAX;
+
+/// A word of memory, the same for all who share it: (serial of the space, address) or
+/// (0, frame and offset).
+type Key = (u64, u64);
+
+struct Waiter {
+    thread: Rc<Thread>,
+    serial: u64,
+    bits: u32,
+}
+
+impl Waiter {
+    fn waits(&self) -> bool {
+        self.thread.wait_serial.get() == self.serial && self.thread.doing.get() == Doing::Call
+    }
+}
+
+/// All futexes with waiters.
+#[derive(Default)]
+pub struct Futexes {
+    queues: RefCell<BTreeMap<Key, VecDeque<Waiter>>>,
+    /// Number of queues at which those without waiters are looked for.
+    sweep_at: Cell<usize>,
+}
+
+impl Futexes {
+    fn add(&self, key: Key, waiter: Waiter) {
+        let mut queues = self.queues.borrow_mut();
+        if queues.len() >= self.sweep_at.get().max(64) {
+            queues.retain(|_, queue| {
+                queue.retain(Waiter::waits);
+                !queue.is_empty()
+            });
+            self.sweep_at.set(queues.len() * 2);
+        }
+        let queue = queues.entry(key).or_default();
+        if queue.len() == queue.capacity() {
+            queue.retain(Waiter::waits);
+        }
+        queue.push_back(waiter);
+    }
+
+    /// Wakes up to `count` waiters with any of `bits`; how many there were.
+    fn wake(&self, key: Key, count: usize, bits: u32) -> usize {
+        let mut queues = self.queues.borrow_mut();
+        let Some(queue) = queues.get_mut(&key) else { return 0 };
+        let mut woken = 0;
+        let mut at = 0;
+        while at < queue.len() && woken < count {
+            if queue[at].waits() && queue[at].bits & bits == 0 {
+                at += 1;
+                continue;
+            }
+            let Some(waiter) = queue.remove(at) else { break };
+            if waiter.waits() {
+                waiter.thread.progress.set(1);
+                waiter.thread.wake(waiter.serial);
+                woken += 1;
+            }
+        }
+        if queue.is_empty() {
+            queues.remove(&key);
+        }
+        woken
+    }
+
+    /// Lets up to `count` waiters wait at another word; how many there were.
+    fn requeue(&self, from: Key, to: Key, count: usize) -> usize {
+        let mut queues = self.queues.borrow_mut();
+        let Some(mut queue) = queues.remove(&from) else { return 0 };
+        queue.retain(Waiter::waits);
+        if from == to {
+            let moved = queue.len().min(count);
+            queues.insert(from, queue);
+            return moved;
+        }
+        let rest = queue.split_off(queue.len().min(count));
+        let moved = queue.len();
+        if moved != 0 {
+            queues.entry(to).or_default().append(&mut queue);
+        }
+        if !rest.is_empty() {
+            queues.insert(from, rest);
+        }
+        moved
+    }
+}
+
+impl AddressSpace {
+    /// What the word at `address` is called; its frame where the name needs one.
+    fn futex_key(&self, unix: &Unix, address: u64, private: bool) -> Result<Key, Errno> {
+        if address % 4 != 0 {
+            return Err(Errno::EINVAL);
+        }
+        if address >= USER_END {
+            return Err(Errno::EFAULT);
+        }
+        if private {
+            return Ok((self.serial, address));
+        }
+        let frame = self.frame_for(unix, page_of(address), false)?;
+        let shared = self
+            .areas
+            .borrow()
+            .at(address)
+            .is_some_and(|area| area.flags.contains(AreaFlags::SHARED));
+        match shared {
+            true => Ok((0, u64::from(frame.0) * PAGE + address % PAGE)),
+            false => Ok((self.serial, address)),
+        }
+    }
+
+    /// The frame of a futex word and its place there.
+    pub(super) fn word(
+        &self,
+        unix: &Unix,
+        address: u64,
+        write: bool,
+    ) -> Result<(FrameId, usize), Errno> {
+        let frame = self.frame_for(unix, page_of(address), write)?;
+        Ok((frame, (address % PAGE) as usize))
+    }
+}
+
+fn futex(cx: &Cx) -> Answer {
+    let operation = cx.uint(1);
+    let private = operation & linux::FUTEX_PRIVATE_FLAG != 0;
+    let realtime = operation & linux::FUTEX_CLOCK_REALTIME != 0;
+    let command = operation & !(linux::FUTEX_PRIVATE_FLAG | linux::FUTEX_CLOCK_REALTIME);
+    let waits = matches!(command, linux::FUTEX_WAIT | linux::FUTEX_WAIT_BITSET);
+    if waits && !cx.is_retry() && cx.arg(3) != 0 {
+        set_deadline(cx, command == linux::FUTEX_WAIT, realtime)?;
+    }
+    if realtime && command != linux::FUTEX_WAIT_BITSET {
+        return Err(Errno::ENOSYS.into());
+    }
+    match command {
+        linux::FUTEX_WAIT => wait(cx, private, ANY),
+        linux::FUTEX_WAIT_BITSET => wait(cx, private, cx.uint(5)),
+        linux::FUTEX_WAKE => wake_call(cx, private, ANY),
+        linux::FUTEX_WAKE_BITSET => wake_call(cx, private, cx.uint(5)),
+        linux::FUTEX_REQUEUE => requeue(cx, private, None),
+        linux::FUTEX_CMP_REQUEUE => requeue(cx, private, Some(cx.uint(5))),
+        linux::FUTEX_WAKE_OP => wake_op(cx, private),
+        _ => Err(Errno::ENOSYS.into()),
+    }
+}
+
+/// A `timespec`.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct TimeSpec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+fn set_deadline(cx: &Cx, relative: bool, realtime: bool) -> Result<(), Errno> {
+    let time: TimeSpec = cx.user().read(cx.arg(3))?;
+    if time.seconds < 0 || !(0..1_000_000_000).contains(&time.nanoseconds) {
+        return Err(Errno::EINVAL);
+    }
+    let time_ns =
+        (time.seconds as u64).saturating_mul(1_000_000_000).saturating_add(time.nanoseconds as u64);
+    let machine = &cx.unix.machine;
+    let at_ns = match (relative, realtime) {
+        (true, _) => machine.now_ns().saturating_add(time_ns),
+        (false, true) => time_ns.saturating_sub(machine.boot_time_ns()),
+        (false, false) => time_ns,
+    };
+    cx.set_deadline(Some(at_ns));
+    Ok(())
+}
+
+fn wait(cx: &Cx, private: bool, bits: u32) -> Answer {
+    if bits == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let space = cx.process.space();
+    if cx.is_retry() {
+        if cx.progress() != 0 {
+            return Ok(0);
+        }
+        if cx.expired() {
+            return Err(Errno::ETIMEDOUT.into());
+        }
+    }
+    let key = space.futex_key(cx.unix, cx.arg(0), private)?;
+    let (frame, offset) = space.word(cx.unix, cx.arg(0), false)?;
+    if !cx.is_retry() && cx.unix.memory.load_u32(frame, offset) != cx.uint(2) {
+        return Err(Errno::EAGAIN.into());
+    }
+    if cx.expired() {
+        return Err(Errno::ETIMEDOUT.into());
+    }
+    let (thread, serial) = (cx.thread.clone(), cx.thread.wait_serial.get());
+    cx.unix.mm.futexes.add(key, Waiter { thread, serial, bits });
+    Err(Stop::Block)
+}
+
+fn wake_call(cx: &Cx, private: bool, bits: u32) -> Answer {
+    if bits == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let key = cx.process.space().futex_key(cx.unix, cx.arg(0), private)?;
+    // Linux wakes one even if none is asked for.
+    let count = cx.int(2).max(1) as usize;
+    Ok(cx.unix.mm.futexes.wake(key, count, bits) as u64)
+}
+
+fn requeue(cx: &Cx, private: bool, expected: Option<u32>) -> Answer {
+    let (wakes, moves) = (cx.int(2), cx.int(3));
+    if wakes < 0 || moves < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let space = cx.process.space();
+    let from = space.futex_key(cx.unix, cx.arg(0), private)?;
+    let to = space.futex_key(cx.unix, cx.arg(4), private)?;
+    if let Some(expected) = expected {
+        let (frame, offset) = space.word(cx.unix, cx.arg(0), false)?;
+        if cx.unix.memory.load_u32(frame, offset) != expected {
+            return Err(Errno::EAGAIN.into());
+        }
+    }
+    let futexes = &cx.unix.mm.futexes;
+    let woken = if wakes == 0 { 0 } else { futexes.wake(from, wakes as usize, ANY) };
+    Ok((woken + futexes.requeue(from, to, moves as usize)) as u64)
+}
+
+/// The low 12 bits of `value` as a signed number.
+fn signed_12(value: u32) -> i32 {
+    (value << 20) as i32 >> 20
+}
+
+/// What `FUTEX_WAKE_OP` makes of the word; `None`: no such operation.
+fn operate(encoded: u32, old: u32) -> Option<u32> {
+    let mut operand = signed_12(encoded >> 12) as u32;
+    if encoded & linux::FUTEX_OP_OPARG_SHIFT << 28 != 0 {
+        operand = 1 << (operand & 31);
+    }
+    Some(match encoded >> 28 & 7 {
+        linux::FUTEX_OP_SET => operand,
+        linux::FUTEX_OP_ADD => old.wrapping_add(operand),
+        linux::FUTEX_OP_OR => old | operand,
+        linux::FUTEX_OP_ANDN => old & !operand,
+        linux::FUTEX_OP_XOR => old ^ operand,
+        _ => return None,
+    })
+}
+
+/// Whether the old value compares as `FUTEX_WAKE_OP` asks; `None`: no such comparison.
+fn compares(encoded: u32, old: u32) -> Option<bool> {
+    let (old, operand) = (old as i32, signed_12(encoded));
+    Some(match encoded >> 24 & 15 {
+        linux::FUTEX_OP_CMP_EQ => old == operand,
+        linux::FUTEX_OP_CMP_NE => old != operand,
+        linux::FUTEX_OP_CMP_LT => old < operand,
+        linux::FUTEX_OP_CMP_GE => old >= operand,
+        linux::FUTEX_OP_CMP_LE => old <= operand,
+        linux::FUTEX_OP_CMP_GT => old > operand,
+        _ => return None,
+    })
+}
+
+fn wake_op(cx: &Cx, private: bool) -> Answer {
+    let space = cx.process.space();
+    let (first, second, encoded) = (cx.arg(0), cx.arg(4), cx.uint(5));
+    let first = space.futex_key(cx.unix, first, private)?;
+    let second_key = space.futex_key(cx.unix, second, private)?;
+    let memory = &cx.unix.memory;
+    operate(encoded, 0).ok_or(Errno::ENOSYS)?;
+    let (frame, offset) = space.word(cx.unix, second, true)?;
+    let old = loop {
+        let old = memory.load_u32(frame, offset);
+        let new = operate(encoded, old).ok_or(Errno::ENOSYS)?;
+        if memory.compare_exchange_u32(frame, offset, old, new) {
+            break old;
+        }
+    };
+    let also = compares(encoded, old).ok_or(Errno::ENOSYS)?;
+    let futexes = &cx.unix.mm.futexes;
+    let mut woken = futexes.wake(first, cx.int(2).max(1) as usize, ANY);
+    if also {
+        woken += futexes.wake(second_key, cx.int(3).max(1) as usize, ANY);
+    }
+    Ok(woken as u64)
+}
+
+/// Wakes up to `count` threads that wait at a word of `space`; how many there were.
+pub fn wake(unix: &Unix, space: &AddressSpace, address: u64, count: usize) -> usize {
+    match space.futex_key(unix, address, false) {
+        Ok(key) => unix.mm.futexes.wake(key, count, ANY),
+        Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_linux_s() {
+        assert_eq!(size_of::<TimeSpec>(), size_of::<linux::__kernel_timespec>());
+    }
+
+    #[test]
+    fn wake_op_computes_as_linux() {
+        let set_5 = linux::FUTEX_OP_SET << 28 | 5 << 12;
+        assert_eq!(operate(set_5, 9), Some(5));
+        let add_minus_1 = linux::FUTEX_OP_ADD << 28 | 0xfff << 12;
+        assert_eq!(operate(add_minus_1, 9), Some(8));
+        let or_bit = (linux::FUTEX_OP_OR | linux::FUTEX_OP_OPARG_SHIFT) << 28 | 4 << 12;
+        assert_eq!(operate(or_bit, 1), Some(17));
+        assert_eq!(operate(7 << 28, 1), None);
+        assert_eq!(compares(linux::FUTEX_OP_CMP_LT << 24 | 0xfff, -2_i32 as u32), Some(true));
+        assert_eq!(compares(linux::FUTEX_OP_CMP_GT << 24, 0), Some(false));
+        assert_eq!(compares(6 << 24, 0), None);
+    }
+}

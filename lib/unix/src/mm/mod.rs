@@ -1,0 +1,74 @@
+//! Address spaces: areas, pages, copy on write, faults, the calls on memory, futexes.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `area` | ranges with one origin and one set of rights |
+//! | `pages` | which pages are there, in which frames |
+//! | `space` | an address space: both, its birth, copy and end |
+//! | `fault` | making a page present; answering page faults |
+//! | `map`, `protect`, `remap`, `advise`, `brk` | the calls on memory |
+//! | `shared` | what spaces share |
+//! | `futex`, `robust` | waiting on words of memory; what ending threads leave |
+//!
+//! The machine's mappings are a cache of the page map: what the page map lacks is never
+//! mapped; what it has may be mapped, if the page says so.
+
+use crate::call::Entry;
+
+pub mod advise;
+pub mod area;
+pub mod brk;
+pub mod fault;
+pub mod futex;
+pub mod map;
+pub mod pages;
+pub mod protect;
+pub mod remap;
+mod robust;
+pub mod shared;
+pub mod space;
+
+pub use fault::page_fault;
+pub use shared::Shared;
+pub use space::AddressSpace;
+
+/// Lowest address a program can have.
+pub const USER_START: u64 = 0x1000;
+/// End of the addresses a program can have; above is the machine's.
+pub const USER_END: u64 = 0x7fff_f000_0000;
+/// Bytes of a page, as addresses count.
+pub(crate) const PAGE: u64 = crate::memory::PAGE as u64;
+
+/// `address` rounded down to a page.
+#[must_use]
+pub const fn page_of(address: u64) -> u64 {
+    address & !(PAGE - 1)
+}
+
+/// `length` rounded up to pages; `None` when that is too much.
+#[must_use]
+pub const fn page_up(length: u64) -> Option<u64> {
+    match length.checked_add(PAGE - 1) {
+        Some(length) => Some(page_of(length)),
+        None => None,
+    }
+}
+
+/// The calls this module carries out.
+pub const CALLS: &[Entry] = &[
+    map::MMAP,
+    map::MUNMAP,
+    protect::MPROTECT,
+    remap::MREMAP,
+    brk::BRK,
+    advise::MADVISE,
+    advise::MSYNC,
+    advise::MINCORE,
+    advise::MLOCK,
+    advise::MLOCK2,
+    advise::MUNLOCK,
+    advise::MLOCKALL,
+    advise::MUNLOCKALL,
+    advise::MEMBARRIER,
+    futex::FUTEX,
+];

@@ -1,0 +1,133 @@
+//! What all address spaces share, and memory that several of them share.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use super::USER_END;
+use super::pages::{Page, PageMap};
+use crate::errno::Errno;
+use crate::exec::vdso::Vdso;
+use crate::machine::{Mapping, SpaceId};
+use crate::memory::{FrameId, PAGE};
+use crate::unix::Unix;
+
+/// Frames that programs do not get, so that files and the server can go on.
+pub const RESERVE: usize = 64;
+
+/// What all address spaces share.
+#[derive(Default)]
+pub struct Shared {
+    /// What is left of spaces and shared memory that nobody has any more.
+    pub(super) graves: Rc<Graves>,
+    /// Mappings being gathered, kept for its capacity.
+    pub(super) mappings: RefCell<Vec<Mapping>>,
+    /// The vDSO's frames.
+    pub vdso: Vdso,
+    /// Serial numbers of spaces.
+    next_space: Cell<u64>,
+    /// Futexes with waiters.
+    pub(super) futexes: super::futex::Futexes,
+}
+
+impl Shared {
+    pub(super) fn next_space(&self) -> u64 {
+        self.next_space.set(self.next_space.get() + 1);
+        self.next_space.get()
+    }
+
+    /// Gives back what dropped spaces had.
+    pub fn bury(&self, unix: &Unix) {
+        loop {
+            let Some(grave) = self.graves.0.borrow_mut().pop() else { return };
+            match grave.space {
+                Some(space) => unix.machine.destroy_space(space),
+                None => {
+                    let mut frames = Vec::new();
+                    grave.pages.each_frame(|page| frames.push(page.frame()));
+                    unix.machine.revoke(&frames, crate::machine::Access::all());
+                }
+            }
+            grave.pages.each_frame(|page| {
+                unix.memory.release(page.frame());
+            });
+        }
+    }
+}
+
+/// A dropped space or shared memory.
+struct Grave {
+    space: Option<SpaceId>,
+    pages: PageMap,
+}
+
+/// All that wait to be buried.
+#[derive(Default)]
+pub(super) struct Graves(RefCell<Vec<Grave>>);
+
+impl Graves {
+    pub(super) fn add(&self, space: Option<SpaceId>, pages: PageMap) {
+        self.0.borrow_mut().push(Grave { space, pages });
+    }
+}
+
+/// A frame for a program, with unknown contents.
+///
+/// # Errors
+/// `ENOMEM`.
+pub(super) fn allocate(unix: &Unix) -> Result<FrameId, Errno> {
+    if unix.memory.available() <= RESERVE {
+        unix.mm.bury(unix);
+        if unix.memory.available() <= RESERVE {
+            return Err(Errno::ENOMEM);
+        }
+    }
+    unix.memory.allocate().ok_or(Errno::ENOMEM)
+}
+
+/// A frame for a program, full of zeroes.
+///
+/// # Errors
+/// `ENOMEM`.
+pub(super) fn allocate_zeroed(unix: &Unix) -> Result<FrameId, Errno> {
+    let frame = allocate(unix)?;
+    unix.memory.zero(frame, 0, PAGE);
+    Ok(frame)
+}
+
+/// Anonymous memory of `MAP_SHARED`: the spaces of a family have it in common.
+pub struct SharedMemory {
+    pages: RefCell<PageMap>,
+    graves: Rc<Graves>,
+}
+
+impl SharedMemory {
+    /// Nothing but zeroes.
+    #[must_use]
+    pub fn new(unix: &Unix) -> Rc<Self> {
+        Rc::new(Self { pages: RefCell::default(), graves: unix.mm.graves.clone() })
+    }
+
+    /// The frame of the page at byte `offset`.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn page(&self, unix: &Unix, offset: u64) -> Result<FrameId, Errno> {
+        let at = offset & !(PAGE as u64 - 1);
+        if at >= USER_END {
+            return Err(Errno::ENOMEM);
+        }
+        if let Some(page) = self.pages.borrow().get(at) {
+            return Ok(page.frame());
+        }
+        let frame = allocate_zeroed(unix)?;
+        self.pages.borrow_mut().insert(at, Page::new(frame, 0));
+        Ok(frame)
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        self.graves.add(None, self.pages.take());
+    }
+}

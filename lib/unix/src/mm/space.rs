@@ -1,0 +1,361 @@
+//! An address space: its areas and pages, its birth, copy and end.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::ops::Range;
+
+use super::area::{Area, AreaFlags, Areas, Backing};
+use super::pages::{Page, PageMap};
+use super::shared::Graves;
+use super::{PAGE, USER_END};
+use crate::errno::Errno;
+use crate::exec::image::Running;
+use crate::fs::inode::Inode;
+use crate::fs::regular::Regular;
+use crate::machine::{Access, SpaceId};
+use crate::memory::FrameId;
+use crate::unix::Unix;
+
+/// Soft limit of the stack, in bytes, unless a program says otherwise.
+pub const STACK_LIMIT: u64 = 8 << 20;
+
+/// Where the parts of a program are, for `brk` and `/proc`.
+#[derive(Clone, Copy, Default, Debug)]
+#[allow(missing_docs)]
+pub struct Layout {
+    /// Code of the main program.
+    pub code: (u64, u64),
+    /// Its initialised data.
+    pub data: (u64, u64),
+    /// Where the heap begins, and where it ends now.
+    pub heap: (u64, u64),
+    /// The stack pointer at the start.
+    pub stack: u64,
+    /// The argument strings.
+    pub arguments: (u64, u64),
+    /// The environment strings.
+    pub environment: (u64, u64),
+    /// The auxiliary vector.
+    pub auxiliary: (u64, u64),
+    /// Entry of the vDSO's signal-return code; 0 without vDSO.
+    pub vdso: u64,
+}
+
+/// One address space: areas and the pages that are there.
+pub struct AddressSpace {
+    /// Serial number, never used again: for private futexes.
+    pub(super) serial: u64,
+    machine: Cell<SpaceId>,
+    pub(super) areas: RefCell<Areas>,
+    pub(super) pages: RefCell<PageMap>,
+    /// Where the program's parts are.
+    pub layout: Cell<Layout>,
+    /// The program it runs.
+    program: RefCell<Option<Rc<Running>>>,
+    /// Registrations of `membarrier`.
+    pub(super) barriers: Cell<u32>,
+    /// How far its stack may grow, in bytes (`RLIMIT_STACK`).
+    pub stack_limit: Cell<u64>,
+    /// `mlockall(MCL_FUTURE)`: new areas are locked.
+    pub(super) lock_future: Cell<bool>,
+    /// Last page made present by a fault, to see touching in order.
+    pub(super) last_fault: Cell<u64>,
+    /// How many pages the next fault in order makes present.
+    pub(super) ahead: Cell<u64>,
+    /// Most pages there have been.
+    pub(super) peak: Cell<usize>,
+    /// Page faults: (without, with) reading a file.
+    pub faults: Cell<u64>,
+    graves: Rc<Graves>,
+}
+
+impl AddressSpace {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// As [`crate::machine::Machine::create_space`].
+    pub fn new(unix: &Unix) -> Result<Rc<Self>, Errno> {
+        Self::with(unix, Areas::default(), PageMap::default())
+    }
+
+    fn with(unix: &Unix, areas: Areas, pages: PageMap) -> Result<Rc<Self>, Errno> {
+        unix.mm.bury(unix);
+        Ok(Rc::new(Self {
+            serial: unix.mm.next_space(),
+            machine: Cell::new(unix.machine.create_space()?),
+            areas: RefCell::new(areas),
+            pages: RefCell::new(pages),
+            layout: Cell::default(),
+            stack_limit: Cell::new(STACK_LIMIT),
+            program: RefCell::default(),
+            barriers: Cell::new(0),
+            lock_future: Cell::new(false),
+            last_fault: Cell::new(0),
+            ahead: Cell::new(1),
+            peak: Cell::new(0),
+            faults: Cell::new(0),
+            graves: unix.mm.graves.clone(),
+        }))
+    }
+
+    /// The machine's space.
+    #[must_use]
+    pub fn machine(&self) -> SpaceId {
+        self.machine.get()
+    }
+
+    /// A copy: private pages are shared until one side writes.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn fork(unix: &Unix, parent: &Self) -> Result<Rc<Self>, Errno> {
+        let copy = Self::with(unix, parent.areas.borrow().clone(), PageMap::default())?;
+        let mut writable = Vec::new();
+        let pages = parent.pages.borrow_mut().fork(|page| {
+            unix.memory.share(page.frame());
+            let mapped = Page::MAPPED | Page::MAPPED_WRITE;
+            if page.has(Page::SHARED) {
+                return (page, page.without(mapped));
+            }
+            if page.has(Page::MAPPED_WRITE) {
+                writable.push(page.frame());
+            }
+            let page = page.without(Page::WRITABLE | Page::MAPPED_WRITE);
+            (page, page.without(mapped))
+        });
+        copy.pages.replace(pages);
+        if !writable.is_empty() {
+            unix.machine.revoke(&writable, Access::WRITE);
+        }
+        copy.layout.set(parent.layout.get());
+        copy.stack_limit.set(parent.stack_limit.get());
+        copy.program.replace(parent.program.borrow().clone());
+        copy.note_mappings();
+        copy.forget_what_is_not_inherited(unix);
+        Ok(copy)
+    }
+
+    /// Tells the files that are mapped that this space maps them, too.
+    fn note_mappings(self: &Rc<Self>) {
+        let mut last: Option<&Rc<Inode>> = None;
+        for area in self.areas.borrow().list() {
+            if let Backing::File { inode, .. } = &area.backing
+                && !last.is_some_and(|last| Rc::ptr_eq(last, inode))
+            {
+                super::map::note_mapper(inode, self);
+                last = Some(inode);
+            }
+        }
+    }
+
+    /// The program it runs.
+    #[must_use]
+    pub fn program(&self) -> Option<Rc<Running>> {
+        self.program.borrow().clone()
+    }
+
+    /// Says which program it runs.
+    pub fn set_program(&self, program: Option<Rc<Running>>) {
+        drop(self.program.replace(program));
+    }
+
+    /// A fork's copy has no `MADV_DONTFORK` areas, and no pages in `MADV_WIPEONFORK` ones.
+    fn forget_what_is_not_inherited(&self, unix: &Unix) {
+        let flags = AreaFlags::DONT_FORK | AreaFlags::WIPE_ON_FORK;
+        let some = self.areas.borrow().list().iter().any(|area| area.flags.intersects(flags));
+        if some {
+            let areas = self.areas.borrow().list().to_vec();
+            for area in areas.iter().filter(|area| area.flags.intersects(flags)) {
+                self.drop_pages(unix, area.start, area.end);
+                if area.flags.contains(AreaFlags::DONT_FORK) {
+                    self.areas.borrow_mut().remove(area.start, area.end);
+                }
+            }
+        }
+        let locked =
+            self.areas.borrow().list().iter().any(|area| area.flags.contains(AreaFlags::LOCKED));
+        if locked {
+            let unlock = |area: &mut Area| area.flags.remove(AreaFlags::LOCKED);
+            self.areas.borrow_mut().change(0, USER_END, unlock);
+        }
+    }
+
+    /// The last process that used the space has ended, and all threads of the machine's
+    /// space: its memory and the machine's space are given back.
+    pub fn retire(&self, unix: &Unix) {
+        self.set_program(None);
+        drop(self.areas.take());
+        let (space, pages) = (self.machine.replace(SpaceId(0)), self.pages.take());
+        if space != SpaceId(0) {
+            self.graves.add(Some(space), pages);
+        }
+        unix.mm.bury(unix);
+    }
+
+    /// Takes the pages of a range out of the page map and the machine, and gives the
+    /// frames back.
+    pub(super) fn drop_pages(&self, unix: &Unix, start: u64, end: u64) {
+        let (mut frames, mut mapped) = (Vec::new(), Vec::new());
+        self.pages.borrow_mut().remove(start, end, |_, page| {
+            if page.has(Page::MAPPED) {
+                mapped.push(page.frame());
+            }
+            frames.push(page.frame());
+        });
+        if !mapped.is_empty() {
+            unix.machine.revoke(&mapped, Access::all());
+        }
+        for frame in frames {
+            unix.memory.release(frame);
+        }
+    }
+
+    /// Takes rights to the pages of a range away from the program: the pages stay, the
+    /// next access faults.
+    pub(super) fn unmap_pages(&self, unix: &Unix, start: u64, end: u64, rights: Access) {
+        let all = rights.contains(Access::READ) || rights.contains(Access::EXECUTE);
+        let mut frames = Vec::new();
+        self.pages.borrow_mut().change(start, end, |_, page| {
+            let which = if all { Page::MAPPED } else { Page::MAPPED_WRITE };
+            if page.has(which) {
+                frames.push(page.frame());
+            }
+            let lost = if all {
+                Page::MAPPED | Page::MAPPED_WRITE | Page::READABLE | Page::WRITABLE
+            } else {
+                Page::MAPPED_WRITE | Page::WRITABLE
+            };
+            page.without(lost)
+        });
+        if !frames.is_empty() {
+            unix.machine.revoke(&frames, if all { Access::all() } else { Access::WRITE });
+        }
+    }
+
+    /// Pages of a file are gone: mappings of them are forgotten, private copies too; or only
+    /// those that still have one of the frames `only` (sorted).
+    pub fn forget_file(
+        &self,
+        unix: &Unix,
+        file: &Regular,
+        pages: Range<u64>,
+        only: Option<&[FrameId]>,
+    ) {
+        let areas = self.areas();
+        for area in &areas {
+            let Backing::File { inode, .. } = &area.backing else { continue };
+            if !inode.regular().is_some_and(|regular| core::ptr::eq(regular, file)) {
+                continue;
+            }
+            let first = area.offset / PAGE;
+            let at = |page: u64| {
+                let offset = page.saturating_sub(first).saturating_mul(PAGE);
+                area.start.saturating_add(offset).min(area.end)
+            };
+            let (start, end) = (at(pages.start), at(pages.end));
+            let Some(only) = only else {
+                self.drop_pages(unix, start, end);
+                continue;
+            };
+            let mut gone = Vec::new();
+            self.pages.borrow().for_each(start, end, |address, page| {
+                if only.binary_search(&page.frame()).is_ok() {
+                    gone.push(address);
+                }
+            });
+            gone.iter().for_each(|address| self.drop_pages(unix, *address, address + PAGE));
+        }
+    }
+
+    /// Removes whatever is mapped in a range.
+    pub fn unmap(&self, unix: &Unix, start: u64, end: u64) {
+        let gone = self.areas.borrow_mut().remove(start, end);
+        self.drop_pages(unix, start, end);
+        drop(gone);
+    }
+
+    /// Adds an area in a free range.
+    pub fn add_area(&self, area: Area) {
+        self.areas.borrow_mut().insert(area);
+    }
+
+    /// Adds private anonymous memory (for exec and the tests).
+    pub fn add_anonymous(&self, start: u64, end: u64, access: Access, flags: AreaFlags) {
+        let area = Area {
+            start,
+            end,
+            access,
+            may: Access::all(),
+            flags,
+            backing: Backing::Anonymous,
+            offset: 0,
+        };
+        self.add_area(area);
+    }
+
+    /// Puts a frame, whose count the caller has raised, at a page of a private area.
+    pub fn put_page(&self, unix: &Unix, address: u64, frame: FrameId) {
+        let page = Page::new(frame, Page::READABLE);
+        if let Some(old) = self.pages.borrow_mut().insert(address, page) {
+            unix.memory.release(old.frame());
+        }
+    }
+
+    /// A copy of the list of areas, for `/proc`.
+    #[must_use]
+    pub fn areas(&self) -> Vec<Area> {
+        self.areas.borrow().list().to_vec()
+    }
+
+    /// Pages that are there.
+    #[must_use]
+    pub fn resident(&self) -> usize {
+        self.pages.borrow().resident()
+    }
+
+    /// Most pages that have been there at one time.
+    #[must_use]
+    pub fn peak(&self) -> usize {
+        self.peak.get().max(self.resident())
+    }
+
+    /// Sizes in pages, for `/proc/pid/statm`.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        let areas = self.areas.borrow();
+        let pages = |test: &dyn Fn(&Area) -> bool| areas.bytes(test) / PAGE;
+        let mut shared = 0;
+        self.pages.borrow().each_frame(|page| shared += u64::from(page.has(Page::SHARED)));
+        Sizes {
+            total: pages(&|_| true),
+            resident: self.resident() as u64,
+            shared,
+            code: pages(&|area| area.access.contains(Access::EXECUTE)),
+            data: pages(&|area| area.is_data()),
+            stack: pages(&|area| area.flags.contains(AreaFlags::GROWS_DOWN)),
+            locked: pages(&|area| area.flags.contains(AreaFlags::LOCKED)),
+        }
+    }
+}
+
+/// Sizes in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Sizes {
+    pub total: u64,
+    pub resident: u64,
+    pub shared: u64,
+    pub code: u64,
+    pub data: u64,
+    pub stack: u64,
+    pub locked: u64,
+}
+
+impl Drop for AddressSpace {
+    fn drop(&mut self) {
+        if self.machine.get() != SpaceId(0) {
+            self.graves.add(Some(self.machine.get()), self.pages.take());
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! How processes and threads are born: process 1, clone, fork, vfork.
+
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+
+use linux_raw_sys::general as l;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::{Process, State, control, end, limits};
+use crate::call::{Answer, Cx, Entry, full, partial};
+use crate::errno::Errno;
+use crate::fs::Place;
+use crate::machine::Reply;
+use crate::mm::AddressSpace;
+use crate::signal::{NO_STACK, OnSignal, ProcessSignals, set};
+use crate::thread::Thread;
+use crate::time::ProcessTimes;
+use crate::unix::Unix;
+use crate::wait::WaitQueue;
+
+/// The calls this file carries out.
+pub const CALLS: &[Entry] = &[
+    partial(l::__NR_clone, "clone", clone, MISSING),
+    partial(l::__NR_clone3, "clone3", clone3, MISSING),
+    full(l::__NR_fork, "fork", fork),
+    full(l::__NR_vfork, "vfork", vfork),
+];
+
+const MISSING: &str = "namespaces, CLONE_PIDFD, CLONE_INTO_CGROUP (EINVAL); \
+    threads of a process always share files and directories";
+
+/// Flags that ask for what is not there.
+const UNSUPPORTED: u64 = l::CLONE_INTO_CGROUP
+    | (l::CLONE_PIDFD
+        | l::CLONE_NEWNS
+        | l::CLONE_NEWCGROUP
+        | l::CLONE_NEWUTS
+        | l::CLONE_NEWIPC
+        | l::CLONE_NEWUSER
+        | l::CLONE_NEWPID
+        | l::CLONE_NEWNET
+        | l::CLONE_NEWTIME) as u64;
+
+/// What is to be born.
+#[derive(Clone, Copy, Default)]
+struct Wish {
+    /// `CLONE_*`.
+    flags: u64,
+    /// Stack pointer; 0 is the parent's.
+    stack: u64,
+    /// Where the child's id goes in the parent's memory.
+    parent_tid: u64,
+    /// Where it goes in the child's, and is cleared at its end.
+    child_tid: u64,
+    /// FS base.
+    tls: u64,
+    /// Signal at its end.
+    exit_signal: u32,
+}
+
+impl Wish {
+    fn has(&self, flag: u32) -> bool {
+        self.flags & u64::from(flag) != 0
+    }
+
+    /// Refuses combinations that make no sense, as Linux does.
+    fn check(&self, cx: &Cx) -> Result<(), Errno> {
+        let wrong = (self.has(l::CLONE_THREAD) && !self.has(l::CLONE_SIGHAND))
+            || (self.has(l::CLONE_SIGHAND) && !self.has(l::CLONE_VM))
+            || (self.has(l::CLONE_SIGHAND) && self.flags & l::CLONE_CLEAR_SIGHAND != 0)
+            || (self.has(l::CLONE_PARENT) && cx.process.signals.protected.get())
+            || self.flags & UNSUPPORTED != 0;
+        if wrong {
+            return Err(Errno::EINVAL);
+        }
+        let bad_base = self.has(l::CLONE_SETTLS) && self.tls >= control::END_OF_USER;
+        if bad_base { Err(Errno::EPERM) } else { Ok(()) }
+    }
+}
+
+/// Makes process 1, with an empty address space. It does not run before something (exec)
+/// gives it registers and an answer.
+///
+/// # Errors
+/// When the machine has no space or thread for it.
+pub fn first(unix: &Unix) -> Result<Rc<Thread>, Errno> {
+    let pid = unix.processes.allocate_id()?;
+    let process = Rc::new(Process {
+        pid,
+        parent: RefCell::default(),
+        parent_pid: Cell::new(0),
+        children: RefCell::default(),
+        group: Cell::new(pid),
+        session: Cell::new(pid),
+        threads: RefCell::default(),
+        space: RefCell::new(AddressSpace::new(unix)?),
+        files: RefCell::default(),
+        place: RefCell::new(Rc::new(Place::first(unix))),
+        actions: RefCell::default(),
+        signals: ProcessSignals::default(),
+        credentials: RefCell::default(),
+        limits: RefCell::new(limits::first(unix)),
+        ended: Cell::new(None),
+        child_changed: WaitQueue::default(),
+        executable: RefCell::default(),
+        times: ProcessTimes::new(unix),
+        state: State::default(),
+    });
+    process.signals.protected.set(true);
+    process.state.timer_slack.set(50_000);
+    let thread = Thread::new(pid, process.clone(), unix.run_queue.clone());
+    thread.machine.set(unix.machine.create_thread(process.space().machine())?);
+    enter_tables(unix, &thread);
+    unix.processes.by_pid.borrow_mut().insert(pid, process);
+    Ok(thread)
+}
+
+/// The thread exists from now on.
+fn enter_tables(unix: &Unix, thread: &Rc<Thread>) {
+    unix.machine.bind(thread.machine.get(), Some(thread));
+    thread.process.threads.borrow_mut().push(thread.clone());
+    unix.processes.by_tid.borrow_mut().insert(thread.tid.get(), thread.clone());
+}
+
+/// Carries out a wish; the new thread's id. A vfork waits for its child.
+fn bear(cx: &Cx, wish: &Wish) -> Answer {
+    if cx.is_retry() {
+        return wait_for_vfork(cx);
+    }
+    wish.check(cx)?;
+    limits::check_room(cx, wish.has(l::CLONE_THREAD))?;
+    let tid = cx.unix.processes.allocate_id()?;
+    let process =
+        if wish.has(l::CLONE_THREAD) { cx.process.clone() } else { new_process(cx, wish, tid)? };
+    let thread = match new_thread(cx, wish, tid, &process) {
+        Ok(thread) => thread,
+        Err(errno) => {
+            if !wish.has(l::CLONE_THREAD) {
+                end::discard_unborn(cx.unix, &process);
+            }
+            return Err(errno.into());
+        }
+    };
+    if !wish.has(l::CLONE_THREAD) {
+        enter_family(cx, wish, &process);
+    }
+    tell_ids(cx, wish, &thread);
+    cx.unix.processes.births.set(cx.unix.processes.births.get() + 1);
+    cx.unix.reply(&thread, Reply::Resume);
+    if wish.has(l::CLONE_VFORK) {
+        process.state.vforked.set(true);
+        cx.set_progress(u64::from(tid));
+        return wait_for_vfork(cx);
+    }
+    Ok(u64::from(tid))
+}
+
+/// The child's process, not yet known to anybody.
+fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
+    let parent = cx.process;
+    let space = if wish.has(l::CLONE_VM) {
+        parent.space()
+    } else {
+        AddressSpace::fork(cx.unix, &parent.space())?
+    };
+    let files = parent.files.borrow().clone();
+    let place = parent.place.borrow().clone();
+    let actions = parent.actions.borrow().clone();
+    let files = if wish.has(l::CLONE_FILES) { files } else { Rc::new((*files).clone()) };
+    let place = if wish.has(l::CLONE_FS) { place } else { Rc::new((*place).clone()) };
+    let actions = if wish.has(l::CLONE_SIGHAND) { actions } else { Rc::new((*actions).clone()) };
+    if wish.flags & l::CLONE_CLEAR_SIGHAND != 0 {
+        actions.reset();
+    }
+    let from = &parent.state;
+    let state = State {
+        exit_signal: Cell::new(wish.exit_signal),
+        not_dumpable: from.not_dumpable.clone(),
+        keep_capabilities: from.keep_capabilities.clone(),
+        no_new_privileges: from.no_new_privileges.clone(),
+        timer_slack: from.timer_slack.clone(),
+        personality: from.personality.clone(),
+        nice: from.nice.clone(),
+        policy: from.policy.clone(),
+        ..State::default()
+    };
+    Ok(Rc::new(Process {
+        pid,
+        parent: RefCell::default(),
+        parent_pid: Cell::new(0),
+        children: RefCell::default(),
+        group: parent.group.clone(),
+        session: parent.session.clone(),
+        threads: RefCell::default(),
+        space: RefCell::new(space),
+        files: RefCell::new(files),
+        place: RefCell::new(place),
+        actions: RefCell::new(actions),
+        signals: ProcessSignals::default(),
+        credentials: parent.credentials.clone(),
+        limits: parent.limits.clone(),
+        ended: Cell::new(None),
+        child_changed: WaitQueue::default(),
+        executable: parent.executable.clone(),
+        times: ProcessTimes::new(cx.unix),
+        state,
+    }))
+}
+
+/// The child's thread, with the caller's registers.
+fn new_thread(cx: &Cx, wish: &Wish, tid: u32, process: &Rc<Process>) -> Result<Rc<Thread>, Errno> {
+    let machine = &cx.unix.machine;
+    let parent = cx.thread;
+    let thread = Thread::new(tid, process.clone(), cx.unix.run_queue.clone());
+    thread.machine.set(machine.create_thread(process.space().machine())?);
+    let mut registers = machine.registers(parent.machine.get());
+    registers.rax = 0;
+    if wish.stack != 0 {
+        registers.rsp = wish.stack;
+    }
+    if wish.has(l::CLONE_SETTLS) {
+        registers.fs_base = wish.tls;
+    }
+    machine.set_registers(thread.machine.get(), &registers);
+    machine.copy_vector_state(parent.machine.get(), thread.machine.get());
+    thread.name.set(parent.name.get());
+    thread.signals.blocked.set(parent.signals.blocked.get());
+    let own_stack = wish.has(l::CLONE_VM) && !wish.has(l::CLONE_VFORK);
+    thread.signals.stack.set(if own_stack { NO_STACK } else { parent.signals.stack.get() });
+    if wish.has(l::CLONE_CHILD_CLEARTID) {
+        thread.clear_child_tid.set(wish.child_tid);
+    }
+    enter_tables(cx.unix, &thread);
+    Ok(thread)
+}
+
+/// The child belongs to its parent from now on.
+fn enter_family(cx: &Cx, wish: &Wish, process: &Rc<Process>) {
+    let mut parent = cx.process.clone();
+    if wish.has(l::CLONE_PARENT) {
+        process.state.exit_signal.set(cx.process.state.exit_signal.get());
+        let above = cx.process.parent.borrow().upgrade();
+        parent = above.unwrap_or(parent);
+    }
+    *process.parent.borrow_mut() = Rc::downgrade(&parent);
+    process.parent_pid.set(parent.pid);
+    parent.children.borrow_mut().push(process.clone());
+    cx.unix.processes.by_pid.borrow_mut().insert(process.pid, process.clone());
+}
+
+/// Writes the child's id where the caller wants it; bad addresses are the caller's problem.
+fn tell_ids(cx: &Cx, wish: &Wish, thread: &Rc<Thread>) {
+    let tid = thread.tid.get();
+    if wish.has(l::CLONE_PARENT_SETTID) {
+        let _ = cx.user().write(wish.parent_tid, &tid);
+    }
+    if wish.has(l::CLONE_CHILD_SETTID) {
+        let memory = crate::user::UserMemory::new(cx.unix, thread.process.space());
+        let _ = memory.write(wish.child_tid, &tid);
+    }
+}
+
+/// Waits until the child (whose id is the call's progress) has its own memory or has ended.
+fn wait_for_vfork(cx: &Cx) -> Answer {
+    let pid = cx.progress() as u32;
+    match cx.unix.processes.process(pid) {
+        Some(child) if child.state.vforked.get() => {
+            cx.on_signal(OnSignal::Never);
+            Err(cx.block_on(&child.state.vfork_done))
+        }
+        _ => Ok(u64::from(pid)),
+    }
+}
+
+fn fork(cx: &Cx) -> Answer {
+    bear(cx, &Wish { exit_signal: l::SIGCHLD, ..Wish::default() })
+}
+
+fn vfork(cx: &Cx) -> Answer {
+    let flags = u64::from(l::CLONE_VFORK | l::CLONE_VM);
+    bear(cx, &Wish { flags, exit_signal: l::SIGCHLD, ..Wish::default() })
+}
+
+/// The exit signal's bits in the flags of the old call.
+const SIGNAL_BITS: u64 = 0xFF;
+
+fn clone(cx: &Cx) -> Answer {
+    let all = cx.arg(0) & 0xFFFF_FFFF;
+    let wish = Wish {
+        flags: all & !SIGNAL_BITS,
+        stack: cx.arg(1),
+        parent_tid: cx.arg(2),
+        child_tid: cx.arg(3),
+        tls: cx.arg(4),
+        exit_signal: (all & SIGNAL_BITS) as u32,
+    };
+    bear(cx, &wish)
+}
+
+/// `struct clone_args`, up to its last version.
+#[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+fn clone3(cx: &Cx) -> Answer {
+    if cx.is_retry() {
+        return wait_for_vfork(cx);
+    }
+    let size = cx.arg(1) as usize;
+    let known = size_of::<CloneArguments>();
+    if size > crate::memory::PAGE {
+        return Err(Errno::E2BIG.into());
+    }
+    if size < l::CLONE_ARGS_SIZE_VER0 as usize {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut from = CloneArguments::default();
+    cx.user().read_bytes(cx.arg(0), &mut from.as_mut_bytes()[..size.min(known)])?;
+    if size > known {
+        let mut rest = alloc::vec![0; size - known];
+        cx.user().read_bytes(cx.arg(0).wrapping_add(known as u64), &mut rest)?;
+        if rest.iter().any(|byte| *byte != 0) {
+            return Err(Errno::E2BIG.into());
+        }
+    }
+    bear(cx, &wish_of(&from)?)
+}
+
+/// What the new call's arguments ask for.
+fn wish_of(from: &CloneArguments) -> Result<Wish, Errno> {
+    let family = u64::from(l::CLONE_THREAD | l::CLONE_PARENT);
+    let reserved = SIGNAL_BITS & !u64::from(l::CLONE_NEWTIME) | u64::from(l::CLONE_DETACHED);
+    let wrong = from.exit_signal > u64::from(set::LAST)
+        || (from.stack == 0) != (from.stack_size == 0)
+        || from.flags & reserved != 0
+        || (from.flags & family != 0 && from.exit_signal != 0)
+        || from.set_tid != 0
+        || from.set_tid_size != 0;
+    if wrong {
+        return Err(Errno::EINVAL);
+    }
+    Ok(Wish {
+        flags: from.flags,
+        stack: from.stack.wrapping_add(from.stack_size),
+        parent_tid: from.parent_tid,
+        child_tid: from.child_tid,
+        tls: from.tls,
+        exit_signal: from.exit_signal as u32,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clone_arguments_are_the_kernel_s() {
+        assert_eq!(size_of::<CloneArguments>(), size_of::<l::clone_args>());
+        assert_eq!(size_of::<CloneArguments>(), l::CLONE_ARGS_SIZE_VER2 as usize);
+    }
+}

@@ -1,0 +1,306 @@
+//! Who a process is: ids, credentials, capabilities.
+
+use alloc::rc::Rc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use linux_raw_sys::general as l;
+use zerocopy::IntoBytes;
+
+use super::groups::process_or_self;
+use crate::call::{Answer, Cx, Entry, full, partial};
+use crate::errno::Errno;
+
+/// The calls this file carries out.
+pub const CALLS: &[Entry] = &[
+    full(l::__NR_getpid, "getpid", getpid),
+    full(l::__NR_getppid, "getppid", getppid),
+    full(l::__NR_gettid, "gettid", gettid),
+    full(l::__NR_getuid, "getuid", getuid),
+    full(l::__NR_geteuid, "geteuid", geteuid),
+    full(l::__NR_getgid, "getgid", getgid),
+    full(l::__NR_getegid, "getegid", getegid),
+    full(l::__NR_getresuid, "getresuid", getresuid),
+    full(l::__NR_getresgid, "getresgid", getresgid),
+    full(l::__NR_setuid, "setuid", setuid),
+    full(l::__NR_setgid, "setgid", setgid),
+    full(l::__NR_setreuid, "setreuid", setreuid),
+    full(l::__NR_setregid, "setregid", setregid),
+    full(l::__NR_setresuid, "setresuid", setresuid),
+    full(l::__NR_setresgid, "setresgid", setresgid),
+    full(l::__NR_setfsuid, "setfsuid", setfsuid),
+    full(l::__NR_setfsgid, "setfsgid", setfsgid),
+    full(l::__NR_getgroups, "getgroups", getgroups),
+    full(l::__NR_setgroups, "setgroups", setgroups),
+    partial(l::__NR_capget, "capget", capget, "root has all capabilities, others have none"),
+    partial(l::__NR_capset, "capset", capset, "accepted and not recorded"),
+];
+
+/// User and group identities.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct Credentials {
+    pub uid: u32,
+    pub euid: u32,
+    pub suid: u32,
+    pub fsuid: u32,
+    pub gid: u32,
+    pub egid: u32,
+    pub sgid: u32,
+    pub fsgid: u32,
+    pub groups: Rc<Vec<u32>>,
+}
+
+/// The real, effective and saved id of a kind.
+type Ids = [u32; 3];
+/// "Leave it as it is."
+const SAME: u32 = u32::MAX;
+
+impl Credentials {
+    fn users(&self) -> Ids {
+        [self.uid, self.euid, self.suid]
+    }
+
+    fn groups(&self) -> Ids {
+        [self.gid, self.egid, self.sgid]
+    }
+
+    fn set_users(&mut self, ids: Ids) {
+        [self.uid, self.euid, self.suid] = ids;
+        self.fsuid = ids[1];
+    }
+
+    fn set_groups(&mut self, ids: Ids) {
+        [self.gid, self.egid, self.sgid] = ids;
+        self.fsgid = ids[1];
+    }
+}
+
+fn getpid(cx: &Cx) -> Answer {
+    Ok(u64::from(cx.process.pid))
+}
+
+fn getppid(cx: &Cx) -> Answer {
+    Ok(u64::from(cx.process.parent_pid.get()))
+}
+
+fn gettid(cx: &Cx) -> Answer {
+    Ok(u64::from(cx.thread.tid.get()))
+}
+
+fn getuid(cx: &Cx) -> Answer {
+    Ok(u64::from(cx.process.credentials.borrow().uid))
+}
+
+fn geteuid(cx: &Cx) -> Answer {
+    Ok(u64::from(cx.process.credentials.borrow().euid))
+}
+
+fn getgid(cx: &Cx) -> Answer {
+    Ok(u64::from(cx.process.credentials.borrow().gid))
+}
+
+fn getegid(cx: &Cx) -> Answer {
+    Ok(u64::from(cx.process.credentials.borrow().egid))
+}
+
+/// Writes three ids to the three addresses that are the arguments.
+fn write_ids(cx: &Cx, ids: Ids) -> Answer {
+    for (index, id) in ids.iter().enumerate() {
+        cx.user().write(cx.arg(index), id)?;
+    }
+    Ok(0)
+}
+
+fn getresuid(cx: &Cx) -> Answer {
+    let ids = cx.process.credentials.borrow().users();
+    write_ids(cx, ids)
+}
+
+fn getresgid(cx: &Cx) -> Answer {
+    let ids = cx.process.credentials.borrow().groups();
+    write_ids(cx, ids)
+}
+
+/// Ids after `setuid(id)`: root changes all three, others the effective one.
+fn set_one(root: bool, old: Ids, id: u32) -> Result<Ids, Errno> {
+    match id {
+        SAME => Err(Errno::EINVAL),
+        _ if root => Ok([id; 3]),
+        _ if id == old[0] || id == old[2] => Ok([old[0], id, old[2]]),
+        _ => Err(Errno::EPERM),
+    }
+}
+
+/// Ids after `setreuid(real, effective)`.
+fn set_two(root: bool, old: Ids, real: u32, effective: u32) -> Result<Ids, Errno> {
+    let real_ok = real == SAME || real == old[0] || real == old[1];
+    let effective_ok = effective == SAME || old.contains(&effective);
+    if !root && !(real_ok && effective_ok) {
+        return Err(Errno::EPERM);
+    }
+    let new_real = if real == SAME { old[0] } else { real };
+    let new_effective = if effective == SAME { old[1] } else { effective };
+    let keeps_saved = real == SAME && (effective == SAME || effective == old[0]);
+    Ok([new_real, new_effective, if keeps_saved { old[2] } else { new_effective }])
+}
+
+/// Ids after `setresuid(..)`.
+fn set_three(root: bool, old: Ids, new: Ids) -> Result<Ids, Errno> {
+    if !root && !new.iter().all(|id| *id == SAME || old.contains(id)) {
+        return Err(Errno::EPERM);
+    }
+    let mut ids = new;
+    for (id, old) in ids.iter_mut().zip(old) {
+        if *id == SAME {
+            *id = old;
+        }
+    }
+    Ok(ids)
+}
+
+/// Changes the user ids as `change(is root, old)` says.
+fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
+    let mut own = cx.process.credentials.borrow_mut();
+    let ids = change(own.euid == 0, own.users())?;
+    own.set_users(ids);
+    Ok(0)
+}
+
+/// As [`change_users`], for group ids.
+fn change_groups(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
+    let mut own = cx.process.credentials.borrow_mut();
+    let ids = change(own.euid == 0, own.groups())?;
+    own.set_groups(ids);
+    Ok(0)
+}
+
+fn setuid(cx: &Cx) -> Answer {
+    change_users(cx, |root, old| set_one(root, old, cx.uint(0)))
+}
+
+fn setgid(cx: &Cx) -> Answer {
+    change_groups(cx, |root, old| set_one(root, old, cx.uint(0)))
+}
+
+fn setreuid(cx: &Cx) -> Answer {
+    change_users(cx, |root, old| set_two(root, old, cx.uint(0), cx.uint(1)))
+}
+
+fn setregid(cx: &Cx) -> Answer {
+    change_groups(cx, |root, old| set_two(root, old, cx.uint(0), cx.uint(1)))
+}
+
+fn setresuid(cx: &Cx) -> Answer {
+    change_users(cx, |root, old| set_three(root, old, [cx.uint(0), cx.uint(1), cx.uint(2)]))
+}
+
+fn setresgid(cx: &Cx) -> Answer {
+    change_groups(cx, |root, old| set_three(root, old, [cx.uint(0), cx.uint(1), cx.uint(2)]))
+}
+
+fn setfsuid(cx: &Cx) -> Answer {
+    let mut own = cx.process.credentials.borrow_mut();
+    let (old, new) = (own.fsuid, cx.uint(0));
+    if new != SAME && (own.euid == 0 || own.users().contains(&new)) {
+        own.fsuid = new;
+    }
+    Ok(u64::from(old))
+}
+
+fn setfsgid(cx: &Cx) -> Answer {
+    let mut own = cx.process.credentials.borrow_mut();
+    let (old, new) = (own.fsgid, cx.uint(0));
+    if new != SAME && (own.euid == 0 || own.groups().contains(&new)) {
+        own.fsgid = new;
+    }
+    Ok(u64::from(old))
+}
+
+fn getgroups(cx: &Cx) -> Answer {
+    let groups = cx.process.credentials.borrow().groups.clone();
+    if cx.int(0) < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    if cx.int(0) != 0 {
+        if groups.len() > cx.int(0) as usize {
+            return Err(Errno::EINVAL.into());
+        }
+        cx.user().write_bytes(cx.arg(1), groups.as_bytes())?;
+    }
+    Ok(groups.len() as u64)
+}
+
+/// Most supplementary groups.
+const MAX_GROUPS: u32 = 65536;
+
+fn setgroups(cx: &Cx) -> Answer {
+    let count = cx.uint(0);
+    if cx.process.credentials.borrow().euid != 0 {
+        return Err(Errno::EPERM.into());
+    }
+    if count > MAX_GROUPS {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut groups = vec![0_u32; count as usize];
+    cx.user().read_bytes(cx.arg(1), groups.as_mut_bytes())?;
+    groups.sort_unstable();
+    cx.process.credentials.borrow_mut().groups = Rc::new(groups);
+    Ok(0)
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3` and its predecessors, with their sets' number of words.
+const CAPABILITY_VERSIONS: [(u32, usize); 3] =
+    [(0x2008_0522, 2), (0x2007_1026, 2), (0x1998_0330, 1)];
+/// All capabilities there are: up to CAP_CHECKPOINT_RESTORE (40).
+const ALL_CAPABILITIES: u64 = (1 << 41) - 1;
+
+/// Reads the header (version, process id) of `capget` and `capset`; the number of words of
+/// a set. A version that is not known is answered with the newest.
+fn capability_words(cx: &Cx) -> Result<(usize, i32), Errno> {
+    let [version, pid]: [u32; 2] = cx.user().read(cx.arg(0))?;
+    match CAPABILITY_VERSIONS.iter().find(|(known, _)| *known == version) {
+        Some((_, words)) => Ok((*words, pid as i32)),
+        None => {
+            cx.user().write(cx.arg(0), &CAPABILITY_VERSIONS[0].0)?;
+            Err(Errno::EINVAL)
+        }
+    }
+}
+
+fn capget(cx: &Cx) -> Answer {
+    let (words, pid) = match capability_words(cx) {
+        // Asking for the version only.
+        Err(Errno::EINVAL) if cx.arg(1) == 0 => return Ok(0),
+        other => other?,
+    };
+    if pid < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let process = process_or_self(cx, pid)?;
+    if cx.arg(1) == 0 {
+        return Ok(0);
+    }
+    let all = if process.credentials.borrow().euid == 0 { ALL_CAPABILITIES } else { 0 };
+    let mut sets = [0_u32; 6];
+    for (word, set) in sets.chunks_mut(3).enumerate() {
+        // Effective, permitted, inheritable.
+        set[..2].fill((all >> (32 * word)) as u32);
+    }
+    cx.user().write_bytes(cx.arg(1), sets[..3 * words].as_bytes())?;
+    Ok(0)
+}
+
+fn capset(cx: &Cx) -> Answer {
+    let (words, pid) = capability_words(cx)?;
+    if pid != 0 && pid as u32 != cx.process.pid {
+        return Err(Errno::EPERM.into());
+    }
+    let mut sets = [0_u32; 6];
+    cx.user().read_bytes(cx.arg(1), sets[..3 * words].as_mut_bytes())?;
+    let wanted = sets.iter().any(|set| *set != 0);
+    if wanted && cx.process.credentials.borrow().euid != 0 {
+        return Err(Errno::EPERM.into());
+    }
+    Ok(0)
+}

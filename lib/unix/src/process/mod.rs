@@ -1,0 +1,168 @@
+//! Processes: the table of ids, families, groups, sessions, credentials, limits; their
+//! birth (clone, fork, vfork), end and burial (wait).
+//!
+//! | file | owns |
+//! |---|---|
+//! | `table` | all processes and threads, their ids |
+//! | `birth` | process 1, clone, fork, vfork |
+//! | `program` | what exec changes in a process |
+//! | `end` | exit, the end of threads and processes, orphans |
+//! | `wait` | changes of state told to parents |
+//! | `groups` | process groups and sessions |
+//! | `identity`, `limits`, `usage`, `control`, `schedule`, `system` | the remaining calls |
+
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use crate::file::Descriptors;
+use crate::fs::Place;
+use crate::mm::AddressSpace;
+use crate::signal::{Actions, ProcessSignals};
+use crate::thread::Thread;
+use crate::time::ProcessTimes;
+use crate::wait::WaitQueue;
+
+pub mod birth;
+pub mod control;
+pub mod end;
+pub mod groups;
+pub mod identity;
+pub mod limits;
+pub mod program;
+pub mod schedule;
+pub mod system;
+pub mod table;
+pub mod usage;
+pub mod wait;
+
+pub use birth::first;
+pub use end::{end_by_signal, end_process, end_thread, release_vfork};
+pub use groups::is_orphaned;
+pub use identity::Credentials;
+pub use table::Processes;
+pub use wait::{report_continued, report_stopped};
+
+/// A process: what its threads share.
+pub struct Process {
+    /// Process id, the first thread's id.
+    pub pid: u32,
+    /// Parent; process 1 has none.
+    pub parent: RefCell<Weak<Process>>,
+    /// Its id; 0 is none.
+    pub parent_pid: Cell<u32>,
+    /// Children, ended ones not yet waited for included.
+    pub children: RefCell<Vec<Rc<Process>>>,
+    /// Process group.
+    pub group: Cell<u32>,
+    /// Session.
+    pub session: Cell<u32>,
+    /// Threads that have not ended.
+    pub threads: RefCell<Vec<Rc<Thread>>>,
+    /// Memory; vfork and `CLONE_VM` share it.
+    space: RefCell<Rc<AddressSpace>>,
+    /// Open files.
+    pub files: RefCell<Rc<Descriptors>>,
+    /// Root, working directory, umask.
+    pub place: RefCell<Rc<Place>>,
+    /// What signals do.
+    pub actions: RefCell<Rc<Actions>>,
+    /// Signals sent to the process.
+    pub signals: ProcessSignals,
+    /// Who it is.
+    pub credentials: RefCell<Credentials>,
+    /// Resource limits, (soft, hard), by `RLIMIT_*`.
+    pub limits: RefCell<[(u64, u64); 16]>,
+    /// Wait status once it has ended.
+    pub ended: Cell<Option<u32>>,
+    /// Woken when a child changes state.
+    pub child_changed: WaitQueue,
+    /// Program, as `/proc/self/exe` names it.
+    pub executable: RefCell<Vec<u8>>,
+    /// Times and interval timers.
+    pub times: ProcessTimes,
+    /// Further state of this module.
+    pub state: State,
+}
+
+/// What only this module needs of a process.
+#[derive(Default)]
+pub struct State {
+    /// Signal that tells the parent of the end; 0 is none.
+    pub exit_signal: Cell<u32>,
+    /// A stop that the parent has not waited for: its signal.
+    pub stop_report: Cell<Option<u32>>,
+    /// Continued, and the parent has not waited for it.
+    pub continue_report: Cell<bool>,
+    /// Has replaced its program since it was born.
+    pub replaced: Cell<bool>,
+    /// A parent waits for this process to end or to replace its program.
+    pub vforked: Cell<bool>,
+    /// That parent's queue.
+    pub vfork_done: WaitQueue,
+    /// Name of the first thread when the process ended.
+    pub last_name: Cell<[u8; 16]>,
+    /// `PR_SET_CHILD_SUBREAPER`.
+    pub reaper: Cell<bool>,
+    /// `PR_SET_PDEATHSIG`.
+    pub death_signal: Cell<u32>,
+    /// `PR_SET_DUMPABLE` said no.
+    pub not_dumpable: Cell<bool>,
+    /// `PR_SET_KEEPCAPS`.
+    pub keep_capabilities: Cell<bool>,
+    /// `PR_SET_NO_NEW_PRIVS`.
+    pub no_new_privileges: Cell<bool>,
+    /// `PR_SET_TIMERSLACK`, ns.
+    pub timer_slack: Cell<u64>,
+    /// `personality`.
+    pub personality: Cell<u32>,
+    /// Nice value.
+    pub nice: Cell<i32>,
+    /// Scheduling policy and priority.
+    pub policy: Cell<(u32, u32)>,
+}
+
+impl Process {
+    /// Its memory.
+    #[must_use]
+    pub fn space(&self) -> Rc<AddressSpace> {
+        self.space.borrow().clone()
+    }
+
+    /// Gives it other memory (exec); the old one is returned.
+    pub fn set_space(&self, space: Rc<AddressSpace>) -> Rc<AddressSpace> {
+        self.space.replace(space)
+    }
+
+    /// A soft limit, by `RLIMIT_*`.
+    #[must_use]
+    pub fn limit(&self, which: u32) -> u64 {
+        self.limits.borrow().get(which as usize).map_or(limits::UNLIMITED, |limit| limit.0)
+    }
+
+    /// The name that `/proc` and logs show: that of the first thread.
+    #[must_use]
+    pub fn name(&self) -> [u8; 16] {
+        match self.threads.borrow().first() {
+            Some(thread) => thread.name.get(),
+            None => self.state.last_name.get(),
+        }
+    }
+
+    /// The state letter of `/proc`: running, sleeping, stopped, ended.
+    #[must_use]
+    pub fn state_letter(&self) -> char {
+        use crate::thread::Doing;
+        if self.ended.get().is_some() {
+            return 'Z';
+        }
+        if self.signals.stopped.get().is_some() {
+            return 'T';
+        }
+        let threads = self.threads.borrow();
+        let waits = |thread: &Rc<Thread>| {
+            thread.doing.get() == Doing::Call && thread.retried.get() && !thread.queued.get()
+        };
+        if threads.iter().all(waits) { 'S' } else { 'R' }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a new program (exec) means for the process that runs it; `unshare`.
+
+use alloc::rc::Rc;
+
+use linux_raw_sys::general as l;
+
+use super::{Process, end, release_vfork};
+use crate::call::{Answer, Cx, Entry, partial};
+use crate::errno::Errno;
+use crate::file;
+use crate::machine::MachineThread;
+use crate::signal::{self, NO_STACK};
+use crate::thread::Thread;
+use crate::unix::Unix;
+
+/// The calls this file carries out.
+pub const CALLS: &[Entry] = &[partial(l::__NR_unshare, "unshare", unshare, "namespaces (EINVAL)")];
+
+/// Exec is certain: all other threads of the process end, and `thread` becomes its first.
+pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
+    end::end_others(unix, thread);
+    thread.process.times.leave_memory(&thread.process);
+}
+
+/// The machine's thread of `thread` ends; from now on it has `machine`.
+pub fn replace_machine_thread(unix: &Unix, thread: &Rc<Thread>, machine: MachineThread) {
+    let old = thread.machine.replace(machine);
+    thread.earlier_ns.set(thread.earlier_ns.get() + unix.machine.user_time_ns(old));
+    unix.machine.bind(old, None);
+    unix.machine.destroy_thread(old);
+    unix.machine.bind(machine, Some(thread));
+}
+
+/// The new program is there: caught signals do as the system does again, timers and the
+/// alternate stack are gone, and a parent that waits in `vfork` goes on.
+pub fn end(unix: &Unix, thread: &Rc<Thread>) {
+    let process = &thread.process;
+    own_actions(process);
+    thread.signals.stack.set(NO_STACK);
+    process.times.forget_timers(unix, process);
+    signal::recalculate(process);
+    let state = &process.state;
+    state.replaced.set(true);
+    state.keep_capabilities.set(false);
+    state.not_dumpable.set(false);
+    state.exit_signal.set(l::SIGCHLD);
+    release_vfork(process);
+}
+
+/// The process's actions are its own, without handlers.
+fn own_actions(process: &Process) {
+    let own = (**process.actions.borrow()).clone();
+    own.reset();
+    process.actions.replace(Rc::new(own));
+}
+
+/// The process has a descriptor table of its own from now on.
+pub fn own_files(unix: &Unix, process: &Process) {
+    let shared = Rc::strong_count(&process.files.borrow()) > 1;
+    if shared {
+        let own = (**process.files.borrow()).clone();
+        let old = process.files.replace(Rc::new(own));
+        file::release(unix, old);
+    }
+}
+
+fn unshare(cx: &Cx) -> Answer {
+    let flags = cx.arg(0);
+    let known = u64::from(
+        l::CLONE_FS
+            | l::CLONE_FILES
+            | l::CLONE_SYSVSEM
+            | l::CLONE_THREAD
+            | l::CLONE_SIGHAND
+            | l::CLONE_VM,
+    );
+    if flags & !known != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let alone = u64::from(l::CLONE_THREAD | l::CLONE_SIGHAND | l::CLONE_VM);
+    if flags & alone != 0 && cx.process.threads.borrow().len() > 1 {
+        return Err(Errno::EINVAL.into());
+    }
+    if flags & u64::from(l::CLONE_FILES) != 0 {
+        own_files(cx.unix, cx.process);
+    }
+    if flags & u64::from(l::CLONE_FS) != 0 {
+        let own = (**cx.process.place.borrow()).clone();
+        *cx.process.place.borrow_mut() = Rc::new(own);
+    }
+    Ok(0)
+}

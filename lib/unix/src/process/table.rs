@@ -1,0 +1,100 @@
+//! The table of processes and threads, and their ids.
+
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+
+use super::Process;
+use super::system::Names;
+use crate::errno::Errno;
+use crate::mm::AddressSpace;
+use crate::thread::Thread;
+use crate::unix::Unix;
+
+/// Ids are below this.
+pub const PID_MAX: u32 = 32768;
+/// Ids that come around again start here, as on Linux.
+const RESERVED: u32 = 300;
+
+/// All processes and threads.
+#[derive(Default)]
+pub struct Processes {
+    /// Processes by id, ended ones not yet waited for included.
+    pub by_pid: RefCell<BTreeMap<u32, Rc<Process>>>,
+    /// Threads by id.
+    pub by_tid: RefCell<BTreeMap<u32, Rc<Thread>>>,
+    last: Cell<u32>,
+    /// All ids have been given once.
+    again: Cell<bool>,
+    /// Processes and threads born so far (`/proc/stat`).
+    pub births: Cell<u64>,
+    /// Host and domain.
+    pub names: Names,
+    /// The memory of ended processes: none.
+    nowhere: RefCell<Option<Rc<AddressSpace>>>,
+}
+
+impl Processes {
+    /// The process with this id, ended ones not yet waited for included.
+    #[must_use]
+    pub fn process(&self, pid: u32) -> Option<Rc<Process>> {
+        self.by_pid.borrow().get(&pid).cloned()
+    }
+
+    /// The thread with this id.
+    #[must_use]
+    pub fn thread(&self, tid: u32) -> Option<Rc<Thread>> {
+        self.by_tid.borrow().get(&tid).cloned()
+    }
+
+    /// An id that no process, thread, group or session has.
+    ///
+    /// # Errors
+    /// `EAGAIN` if all are in use.
+    pub fn allocate_id(&self) -> Result<u32, Errno> {
+        let mut id = self.last.get();
+        for _ in 0..PID_MAX {
+            if id + 1 < PID_MAX {
+                id += 1;
+            } else {
+                id = RESERVED;
+                self.again.set(true);
+            }
+            // Ids given for the first time are free.
+            if !self.again.get() || !self.in_use(id) {
+                self.last.set(id);
+                return Ok(id);
+            }
+        }
+        Err(Errno::EAGAIN)
+    }
+
+    fn in_use(&self, id: u32) -> bool {
+        let processes = self.by_pid.borrow();
+        processes.contains_key(&id)
+            || self.by_tid.borrow().contains_key(&id)
+            || processes.values().any(|one| one.group.get() == id || one.session.get() == id)
+    }
+
+    /// The empty memory that ended processes have. (Without any more spaces, `process` keeps
+    /// its own, empty.)
+    #[must_use]
+    pub fn nowhere(&self, unix: &Unix, process: &Process) -> Rc<AddressSpace> {
+        if let Some(space) = self.nowhere.borrow().as_ref() {
+            return space.clone();
+        }
+        let Ok(space) = AddressSpace::new(unix) else {
+            process.space().retire(unix);
+            return process.space();
+        };
+        space.retire(unix);
+        self.nowhere.replace(Some(space.clone()));
+        space
+    }
+
+    /// The id given last (`/proc/loadavg`).
+    #[must_use]
+    pub fn last_id(&self) -> u32 {
+        self.last.get()
+    }
+}

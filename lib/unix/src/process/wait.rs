@@ -1,0 +1,238 @@
+//! Changes of state of a process, and parents that wait for them.
+
+use alloc::rc::Rc;
+
+use linux_raw_sys::general as l;
+use zerocopy::IntoBytes;
+
+use super::Process;
+use super::usage::{self, Usage};
+use crate::call::{Answer, Cx, Entry, partial};
+use crate::errno::Errno;
+use crate::signal::info::SIGINFO_BYTES;
+use crate::signal::{self, Info};
+use crate::unix::Unix;
+
+/// The calls this file carries out.
+pub const CALLS: &[Entry] = &[
+    partial(l::__NR_wait4, "wait4", wait4, "__WNOTHREAD has no effect"),
+    partial(l::__NR_waitid, "waitid", waitid, "P_PIDFD (EINVAL); __WNOTHREAD has no effect"),
+];
+
+/// The wait status of a process that runs again.
+const CONTINUED: u32 = 0xFFFF;
+
+/// A change of state that a parent can wait for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Ended(u32),
+    Stopped(u32),
+    Continued,
+}
+
+impl Change {
+    /// As `wait4` tells it.
+    fn status(self) -> u32 {
+        match self {
+            Self::Ended(status) => status,
+            Self::Stopped(signal) => signal << 8 | 0x7F,
+            Self::Continued => CONTINUED,
+        }
+    }
+
+    /// As `siginfo_t` tells it: code and status.
+    fn code(self) -> (u32, u32) {
+        match self {
+            Self::Ended(status) if status & 0x7F == 0 => (l::CLD_EXITED, status >> 8 & 0xFF),
+            Self::Ended(status) if status & 0x80 != 0 => (l::CLD_DUMPED, status & 0x7F),
+            Self::Ended(status) => (l::CLD_KILLED, status & 0x7F),
+            Self::Stopped(signal) => (l::CLD_STOPPED, signal),
+            Self::Continued => (l::CLD_CONTINUED, l::SIGCONT),
+        }
+    }
+
+    /// What is told about it.
+    fn info(self, unix: &Unix, process: &Process) -> Info {
+        let (code, status) = self.code();
+        let uid = process.credentials.borrow().uid;
+        Info::child(code, process.pid, uid, status, usage::ticks(unix, process))
+    }
+}
+
+/// Tells the parent that `process` has ended; nobody who does not want to know keeps it.
+pub fn report_end(unix: &Unix, process: &Rc<Process>) {
+    let parent = process.parent.borrow().upgrade();
+    let Some(parent) = parent else { return };
+    let status = process.ended.get().unwrap_or(0);
+    let exit_signal = process.state.exit_signal.get();
+    let action = parent.actions.borrow().get(l::SIGCHLD);
+    let ignores = exit_signal == l::SIGCHLD && action.handler == signal::action::IGNORE;
+    let unwanted = ignores || (exit_signal == l::SIGCHLD && action.has(l::SA_NOCLDWAIT));
+    if exit_signal != 0 && !ignores {
+        let info = Change::Ended(status).info(unix, process);
+        signal::send(unix, &parent, Info { signal: exit_signal, ..info });
+    }
+    if unwanted {
+        bury(unix, &parent, process);
+    }
+    parent.child_changed.wake_all();
+}
+
+/// Tells the parent that `process` has stopped.
+pub fn report_stopped(unix: &Unix, process: &Rc<Process>, signal: u32) {
+    process.state.stop_report.set(Some(signal));
+    process.state.continue_report.set(false);
+    report(unix, process, Change::Stopped(signal));
+}
+
+/// Tells the parent that `process` runs again.
+pub fn report_continued(unix: &Unix, process: &Rc<Process>) {
+    process.state.stop_report.set(None);
+    process.state.continue_report.set(true);
+    report(unix, process, Change::Continued);
+}
+
+fn report(unix: &Unix, process: &Rc<Process>, change: Change) {
+    let parent = process.parent.borrow().upgrade();
+    let Some(parent) = parent else { return };
+    let action = parent.actions.borrow().get(l::SIGCHLD);
+    if !action.has(l::SA_NOCLDSTOP) {
+        signal::send(unix, &parent, change.info(unix, process));
+    }
+    parent.child_changed.wake_all();
+}
+
+/// An ended child is waited for: its times go to the parent, its id is free.
+fn bury(unix: &Unix, parent: &Rc<Process>, child: &Rc<Process>) {
+    parent.times.add_child(&child.times);
+    parent.children.borrow_mut().retain(|other| !Rc::ptr_eq(other, child));
+    unix.processes.by_pid.borrow_mut().remove(&child.pid);
+}
+
+/// Which children are waited for.
+enum Which {
+    Any,
+    Process(u32),
+    Group(u32),
+}
+
+impl Which {
+    fn includes(&self, child: &Process) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Process(pid) => child.pid == *pid,
+            Self::Group(group) => child.group.get() == *group,
+        }
+    }
+}
+
+/// The change of a child that `options` ask for.
+fn change_of(child: &Process, options: u32) -> Option<Change> {
+    if let Some(status) = child.ended.get() {
+        return (options & l::WEXITED != 0).then_some(Change::Ended(status));
+    }
+    let stop = child.state.stop_report.get().filter(|_| options & l::WSTOPPED != 0);
+    let continued = child.state.continue_report.get() && options & l::WCONTINUED != 0;
+    stop.map(Change::Stopped).or(continued.then_some(Change::Continued))
+}
+
+/// Waits for a change of a child; `None` if there is none and `WNOHANG` is set.
+fn wait(
+    cx: &Cx,
+    which: &Which,
+    options: u32,
+) -> Result<Option<(Rc<Process>, Change)>, crate::Stop> {
+    let mut some = false;
+    for child in cx.process.children.borrow().iter() {
+        let is_clone = child.state.exit_signal.get() != l::SIGCHLD;
+        let kind = options & l::__WALL != 0 || is_clone == (options & l::__WCLONE != 0);
+        if !which.includes(child) || !kind {
+            continue;
+        }
+        some = true;
+        if let Some(change) = change_of(child, options) {
+            return Ok(Some((child.clone(), change)));
+        }
+    }
+    if !some {
+        return Err(Errno::ECHILD.into());
+    }
+    if options & l::WNOHANG != 0 {
+        return Ok(None);
+    }
+    Err(cx.block_on(&cx.process.child_changed))
+}
+
+/// The change has been told: it will not be told again.
+fn consume(cx: &Cx, child: &Rc<Process>, change: Change) {
+    match change {
+        Change::Ended(_) => bury(cx.unix, cx.process, child),
+        Change::Stopped(_) => child.state.stop_report.set(None),
+        Change::Continued => child.state.continue_report.set(false),
+    }
+}
+
+fn wait4(cx: &Cx) -> Answer {
+    let (pid, options) = (cx.int(0), cx.uint(2));
+    let known =
+        l::WNOHANG | l::WUNTRACED | l::WCONTINUED | l::__WNOTHREAD | l::__WCLONE | l::__WALL;
+    if options & !known != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let which = match pid {
+        i32::MIN => return Err(Errno::ESRCH.into()),
+        ..-1 => Which::Group(pid.unsigned_abs()),
+        -1 => Which::Any,
+        0 => Which::Group(cx.process.group.get()),
+        _ => Which::Process(pid as u32),
+    };
+    let Some((child, change)) = wait(cx, &which, options | l::WEXITED)? else {
+        return Ok(0);
+    };
+    let used = (cx.arg(3) != 0).then(|| usage::of_process(cx.unix, &child, true));
+    consume(cx, &child, change);
+    if cx.arg(1) != 0 {
+        cx.user().write(cx.arg(1), &change.status())?;
+    }
+    if let Some(used) = used {
+        cx.user().write::<Usage>(cx.arg(3), &used)?;
+    }
+    Ok(u64::from(child.pid))
+}
+
+fn waitid(cx: &Cx) -> Answer {
+    let (kind, id, options) = (cx.uint(0), cx.int(1), cx.uint(3));
+    let states = l::WEXITED | l::WSTOPPED | l::WCONTINUED;
+    let known = states | l::WNOHANG | l::WNOWAIT | l::__WNOTHREAD | l::__WCLONE | l::__WALL;
+    if options & !known != 0 || options & states == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let which = match kind {
+        l::P_ALL => Which::Any,
+        l::P_PID if id > 0 => Which::Process(id as u32),
+        l::P_PGID if id == 0 => Which::Group(cx.process.group.get()),
+        l::P_PGID if id > 0 => Which::Group(id as u32),
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    let found = wait(cx, &which, options)?;
+    let mut bytes = [0; SIGINFO_BYTES];
+    if let Some((child, change)) = &found {
+        // The times are not told here.
+        let mut info = change.info(cx.unix, child);
+        info.data[2..].fill(0);
+        bytes = info.bytes();
+        let used = usage::of_process(cx.unix, child, true);
+        if options & l::WNOWAIT == 0 {
+            consume(cx, child, *change);
+        }
+        if cx.arg(4) != 0 {
+            cx.user().write_bytes(cx.arg(4), used.as_bytes())?;
+        }
+    }
+    if cx.arg(2) != 0 {
+        // Only the fields of a child's signal are written: as far as the status.
+        cx.user().write_bytes(cx.arg(2), &bytes[..12])?;
+        cx.user().write_bytes(cx.arg(2).wrapping_add(16), &bytes[16..28])?;
+    }
+    Ok(0)
+}

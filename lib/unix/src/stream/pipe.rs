@@ -1,0 +1,324 @@
+//! Pipes and fifos.
+//!
+//! A pipe counts its ends; an end is a [`File`] of its own. A fifo's inode leads to its
+//! pipe as long as somebody has it open or waits to.
+
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+use core::any::Any;
+use core::cell::{Cell, RefCell};
+
+use linux_raw_sys::general::{
+    O_ACCMODE, O_CLOEXEC, O_DIRECT, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, SIGPIPE,
+};
+use linux_raw_sys::ioctl::FIONREAD;
+
+use super::ring::Ring;
+use crate::call::{Answer, Cx, Stop};
+use crate::errno::Errno;
+use crate::file::{Events, File, Open, Sink, Source};
+use crate::fs::inode::Inode;
+use crate::memory::PAGE;
+use crate::signal::{self, Info};
+use crate::thread::Thread;
+use crate::wait::WaitQueue;
+
+/// Writes of at most so many bytes are done as a whole or not at all.
+pub const ATOMIC: usize = 4096;
+/// Capacity of a new pipe.
+const CAPACITY: usize = 65_536;
+/// The highest capacity that can be set (`/proc/sys/fs/pipe-max-size`).
+pub const CAPACITY_MAX: usize = 1 << 20;
+
+/// A pipe.
+pub struct Pipe {
+    ring: Ring,
+    readers: Cell<u32>,
+    writers: Cell<u32>,
+    /// How many writers there have been.
+    writers_ever: Cell<u32>,
+    /// Who waits for bytes.
+    can_read: WaitQueue,
+    /// Who waits for room.
+    can_write: WaitQueue,
+    /// Who waits in `open` for the other side: readers, writers.
+    opening: [WaitQueue; 2],
+    inode: Rc<Inode>,
+}
+
+/// One end of a pipe, or (a fifo open for both) both.
+pub struct End {
+    pipe: Rc<Pipe>,
+    reads: bool,
+    writes: bool,
+    /// How many writers there had been when it was made.
+    writers_before: u32,
+}
+
+/// Pipes of fifos that nobody has open yet, but somebody waits to.
+#[derive(Default)]
+pub struct Opening {
+    waiting: RefCell<Vec<(Weak<Thread>, u64, Rc<Pipe>)>>,
+}
+
+impl Opening {
+    /// Keeps `pipe` while the present call of `thread` waits.
+    fn keep(&self, thread: &Rc<Thread>, pipe: &Rc<Pipe>) {
+        self.prune();
+        let entry = (Rc::downgrade(thread), thread.wait_serial.get(), pipe.clone());
+        self.waiting.borrow_mut().push(entry);
+    }
+
+    /// Forgets the pipes of calls that wait no more.
+    fn prune(&self) {
+        let waits = |thread: &Weak<Thread>, serial: u64| {
+            thread.upgrade().is_some_and(|thread| thread.wait_serial.get() == serial)
+        };
+        let all = self.waiting.take();
+        let (keep, drop): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(thread, serial, _)| waits(thread, *serial));
+        self.waiting.borrow_mut().extend(keep);
+        core::mem::drop(drop);
+    }
+}
+
+impl Pipe {
+    /// How many bytes it can hold.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.ring.capacity()
+    }
+
+    /// Sets the capacity, rounded up to a power of two.
+    ///
+    /// # Errors
+    /// `EBUSY` if it holds more, `EPERM` above the highest, `EINVAL` for 0.
+    pub fn set_capacity(&self, bytes: usize) -> Result<(), Errno> {
+        if bytes == 0 || bytes > 1 << 31 {
+            return Err(Errno::EINVAL);
+        }
+        let bytes = bytes.max(PAGE).next_power_of_two();
+        if bytes > CAPACITY_MAX {
+            return Err(Errno::EPERM);
+        }
+        if bytes < self.ring.len() {
+            return Err(Errno::EBUSY);
+        }
+        self.ring.resize(bytes)?;
+        self.can_write.wake_all();
+        Ok(())
+    }
+
+    fn end(self: &Rc<Self>, reads: bool, writes: bool) -> Rc<End> {
+        self.readers.set(self.readers.get() + u32::from(reads));
+        let writers_before = self.writers_ever.get();
+        self.writers.set(self.writers.get() + u32::from(writes));
+        self.writers_ever.set(writers_before.wrapping_add(u32::from(writes)));
+        Rc::new(End { pipe: self.clone(), reads, writes, writers_before })
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let pipe = &self.pipe;
+        if self.reads {
+            pipe.readers.set(pipe.readers.get() - 1);
+        }
+        if self.writes {
+            pipe.writers.set(pipe.writers.get() - 1);
+        }
+        if pipe.readers.get() == 0 || pipe.writers.get() == 0 {
+            pipe.can_read.wake_all();
+            pipe.can_write.wake_all();
+        }
+        if pipe.readers.get() == 0 && pipe.writers.get() == 0 {
+            pipe.ring.skip(pipe.ring.len());
+        }
+    }
+}
+
+impl File for End {
+    fn read(&self, cx: &Cx, open: &Open, sink: &mut Sink, _offset: u64) -> Result<usize, Stop> {
+        let pipe = &*self.pipe;
+        if sink.room() == 0 {
+            return Ok(0);
+        }
+        if !pipe.ring.is_empty() {
+            let before = pipe.ring.room();
+            let count = pipe.ring.drain(sink, usize::MAX)?;
+            if before < ATOMIC && pipe.ring.room() >= ATOMIC {
+                pipe.can_write.wake_all();
+            }
+            return Ok(count);
+        }
+        if pipe.writers.get() == 0 {
+            Ok(0)
+        } else if open.is_nonblocking() {
+            Err(Errno::EAGAIN.into())
+        } else {
+            Err(cx.block_on(&pipe.can_read))
+        }
+    }
+
+    fn write(
+        &self,
+        cx: &Cx,
+        open: &Open,
+        source: &mut Source,
+        _offset: u64,
+    ) -> Result<usize, Stop> {
+        let pipe = &*self.pipe;
+        let want = source.left();
+        if want == 0 {
+            return Ok(0);
+        }
+        if pipe.readers.get() == 0 {
+            signal::send_thread(cx.unix, cx.thread, Info::kernel(SIGPIPE));
+            return Err(Errno::EPIPE.into());
+        }
+        // What is left of a large write is not atomic any more.
+        let whole = want <= ATOMIC && cx.progress() == 0;
+        let mut done = 0;
+        if pipe.ring.room() >= if whole { want } else { 1 } {
+            done = pipe.ring.fill(source, want)?;
+            pipe.can_read.wake_all();
+        }
+        if done == want || done > 0 && (open.is_nonblocking() || pipe.ring.room() > 0) {
+            return Ok(done);
+        }
+        if open.is_nonblocking() {
+            return Err(Errno::EAGAIN.into());
+        }
+        super::wait_for_rest(cx, source, done, &pipe.can_write)
+    }
+
+    fn poll(&self, _cx: &Cx) -> Events {
+        let pipe = &*self.pipe;
+        let mut events = Events::empty();
+        if self.reads {
+            events.set(Events::READABLE, !pipe.ring.is_empty());
+            let were_there = pipe.writers_ever.get() != self.writers_before;
+            events.set(Events::HUP, pipe.writers.get() == 0 && were_there);
+        }
+        if self.writes {
+            events.set(Events::WRITABLE, pipe.ring.room() >= ATOMIC);
+            events.set(Events::ERR, pipe.readers.get() == 0);
+        }
+        events
+    }
+
+    fn watch(&self, _cx: &Cx, _interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+        if self.reads {
+            visit(&self.pipe.can_read);
+        }
+        if self.writes {
+            visit(&self.pipe.can_write);
+        }
+    }
+
+    fn ioctl(&self, cx: &Cx, _open: &Open, request: u32, argument: u64) -> Result<u64, Stop> {
+        if request != FIONREAD {
+            return Err(Errno::ENOTTY.into());
+        }
+        cx.user().write(argument, &(self.pipe.ring.len() as i32))?;
+        Ok(0)
+    }
+
+    fn inode(&self) -> Rc<Inode> {
+        self.pipe.inode.clone()
+    }
+
+    fn check_flags(&self, flags: u32) -> Result<(), Errno> {
+        if flags & O_DIRECT == 0 { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The pipe of an open file, if it is one.
+#[must_use]
+pub fn of(open: &Open) -> Option<Rc<Pipe>> {
+    open.file.as_any().downcast_ref::<End>().map(|end| end.pipe.clone())
+}
+
+/// A pipe without ends.
+fn new(cx: &Cx, inode: Rc<Inode>) -> Result<Rc<Pipe>, Errno> {
+    Ok(Rc::new(Pipe {
+        ring: Ring::new(&cx.unix.memory, CAPACITY)?,
+        readers: Cell::new(0),
+        writers: Cell::new(0),
+        writers_ever: Cell::new(0),
+        can_read: WaitQueue::default(),
+        can_write: WaitQueue::default(),
+        opening: Default::default(),
+        inode,
+    }))
+}
+
+/// `pipe(descriptors)`.
+pub(super) fn pipe(cx: &Cx) -> Answer {
+    create(cx, 0)
+}
+
+/// `pipe2(descriptors, flags)`.
+pub(super) fn pipe2(cx: &Cx) -> Answer {
+    create(cx, cx.uint(1))
+}
+
+fn create(cx: &Cx, flags: u32) -> Answer {
+    if flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    // Bound, so that `/proc/self/fd` opens this pipe again.
+    let pipe = of_fifo(cx, &cx.unix.fs.pipe(cx)?)?;
+    let status = flags & O_NONBLOCK;
+    let ends = [(true, O_RDONLY), (false, O_WRONLY)]
+        .map(|(reads, mode)| Open::new(pipe.end(reads, !reads), mode | status, Vec::new()));
+    super::add_pair(cx, ends, flags & O_CLOEXEC != 0, cx.arg(0))
+}
+
+/// The pipe of a fifo, made if nobody has it open.
+fn of_fifo(cx: &Cx, inode: &Rc<Inode>) -> Result<Rc<Pipe>, Errno> {
+    let bound = inode.bound.borrow().as_ref().and_then(Weak::upgrade);
+    if let Some(pipe) = bound.and_then(|bound| bound.downcast::<Pipe>().ok()) {
+        return Ok(pipe);
+    }
+    let pipe = new(cx, inode.clone())?;
+    let any: Rc<dyn Any> = pipe.clone();
+    *inode.bound.borrow_mut() = Some(Rc::downgrade(&any));
+    Ok(pipe)
+}
+
+/// Opens a fifo: waits for the other side, as `fifo(7)` says. A pipe without a name
+/// (`/proc/self/fd`) is just opened.
+///
+/// # Errors
+/// `ENXIO` for a writer that does not wait and finds no reader.
+pub fn open_fifo(cx: &Cx, inode: &Rc<Inode>, flags: u32) -> Result<Rc<dyn File>, Stop> {
+    let pipe = of_fifo(cx, inode)?;
+    let (reads, writes) = match flags & O_ACCMODE {
+        O_RDONLY => (true, false),
+        O_WRONLY => (false, true),
+        O_RDWR => (true, true),
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    // Woken openers come before anything that the other side can do next: who opened the
+    // other end and found somebody waiting here will be found by them.
+    let (own, other) = if reads { (0, 1) } else { (1, 0) };
+    let count = if reads { pipe.writers.get() } else { pipe.readers.get() };
+    let named = inode.fs.kind != crate::fs::filesystem::Kind::Pipe;
+    let alone = named && count == 0 && pipe.opening[other].is_empty();
+    if alone && reads != writes {
+        if flags & O_NONBLOCK != 0 {
+            return if reads { Ok(pipe.end(true, false)) } else { Err(Errno::ENXIO.into()) };
+        }
+        cx.unix.streams.opening.keep(cx.thread, &pipe);
+        return Err(cx.block_on(&pipe.opening[own]));
+    }
+    let end = pipe.end(reads, writes);
+    pipe.opening[0].wake_all();
+    pipe.opening[1].wake_all();
+    Ok(end)
+}

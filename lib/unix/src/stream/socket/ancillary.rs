@@ -1,0 +1,207 @@
+//! What goes with a message: open files (`SCM_RIGHTS`) and who sent it
+//! (`SCM_CREDENTIALS`).
+
+use alloc::rc::Rc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use linux_raw_sys::net::SOL_SOCKET;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::call::Cx;
+use crate::errno::Errno;
+use crate::file::Open;
+
+const SCM_RIGHTS: i32 = 1;
+const SCM_CREDENTIALS: i32 = 2;
+/// Files that one message carries, at most.
+const RIGHTS_MAX: usize = 253;
+/// Bytes of control data of one message, at most (`optmem_max`).
+const CONTROL_MAX: u64 = 20_480;
+/// Files that are under way in all messages, at most.
+const FLYING_MAX: usize = 4096;
+
+/// `struct ucred`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Credentials {
+    pub pid: u32,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl Credentials {
+    /// Of nobody.
+    pub const NOBODY: Self = Self { pid: 0, uid: u32::MAX, gid: u32::MAX };
+
+    /// The caller's, as the other side is told them.
+    #[must_use]
+    pub fn of(cx: &Cx) -> Self {
+        let credentials = cx.process.credentials.borrow();
+        Self { pid: cx.process.pid, uid: credentials.euid, gid: credentials.egid }
+    }
+}
+
+/// `struct cmsghdr`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Header {
+    len: u64,
+    level: i32,
+    kind: i32,
+}
+
+/// Bytes of a [`Header`].
+const HEADER: usize = size_of::<Header>();
+
+/// Open files on their way, counted.
+pub struct Rights {
+    /// The files.
+    pub files: Vec<Rc<Open>>,
+    flying: Rc<Cell<usize>>,
+}
+
+impl Drop for Rights {
+    fn drop(&mut self) {
+        self.flying.set(self.flying.get().saturating_sub(self.files.len()));
+    }
+}
+
+/// What a message is sent with.
+#[derive(Default)]
+pub struct Sent {
+    /// Files.
+    pub rights: Option<Rc<Rights>>,
+    /// Who the sender claims to be.
+    pub credentials: Option<Credentials>,
+}
+
+/// Reads `len` bytes of control messages.
+///
+/// # Errors
+/// `EINVAL` for what is none, `EBADF` for a descriptor that is none, `ETOOMANYREFS`, `EPERM`
+/// for credentials of somebody else, `ENOBUFS` if there is too much.
+pub fn read(cx: &Cx, address: u64, len: u64) -> Result<Sent, Errno> {
+    let mut sent = Sent::default();
+    if len == 0 {
+        return Ok(sent);
+    }
+    if len > CONTROL_MAX {
+        return Err(Errno::ENOBUFS);
+    }
+    let mut bytes = vec![0; len as usize];
+    cx.user().read_bytes(address, &mut bytes)?;
+    let mut rest = bytes.as_slice();
+    let mut files = Vec::new();
+    while let Ok((header, _)) = Header::read_from_prefix(rest) {
+        let end = usize::try_from(header.len).map_err(|_| Errno::EINVAL)?;
+        let data = rest.get(HEADER..end).ok_or(Errno::EINVAL)?;
+        if header.level == SOL_SOCKET as i32 {
+            match header.kind {
+                SCM_RIGHTS => read_rights(cx, data, &mut files)?,
+                SCM_CREDENTIALS => sent.credentials = Some(read_credentials(cx, data)?),
+                _ => return Err(Errno::EINVAL),
+            }
+        }
+        rest = rest.get(end.next_multiple_of(8)..).unwrap_or_default();
+    }
+    if !files.is_empty() {
+        let flying = cx.unix.streams.flying.clone();
+        if flying.get() + files.len() > FLYING_MAX {
+            return Err(Errno::ETOOMANYREFS);
+        }
+        flying.set(flying.get() + files.len());
+        sent.rights = Some(Rc::new(Rights { files, flying }));
+    }
+    Ok(sent)
+}
+
+fn read_rights(cx: &Cx, data: &[u8], files: &mut Vec<Rc<Open>>) -> Result<(), Errno> {
+    for number in data.chunks_exact(4) {
+        let fd = u32::from_ne_bytes(number.try_into().map_err(|_| Errno::EINVAL)?);
+        if files.len() >= RIGHTS_MAX {
+            return Err(Errno::EINVAL);
+        }
+        files.push(cx.file_or_path(fd)?);
+    }
+    Ok(())
+}
+
+fn read_credentials(cx: &Cx, data: &[u8]) -> Result<Credentials, Errno> {
+    let claimed = Credentials::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
+    let own = cx.process.credentials.borrow();
+    let is_root = own.euid == 0;
+    let is_own = claimed.pid == cx.process.pid
+        && [own.uid, own.euid, own.suid].contains(&claimed.uid)
+        && [own.gid, own.egid, own.sgid].contains(&claimed.gid);
+    if is_own || is_root { Ok(claimed) } else { Err(Errno::EPERM) }
+}
+
+/// Control messages being written to a program.
+pub struct Writer<'a> {
+    cx: &'a Cx<'a>,
+    address: u64,
+    room: usize,
+    /// Bytes written.
+    pub written: usize,
+    /// Something did not fit (`MSG_CTRUNC`).
+    pub cut: bool,
+}
+
+impl<'a> Writer<'a> {
+    /// Into `room` bytes at `address`.
+    #[must_use]
+    pub fn new(cx: &'a Cx, address: u64, room: u64) -> Self {
+        let room = if address == 0 { 0 } else { room.min(1 << 30) as usize };
+        Self { cx, address, room, written: 0, cut: false }
+    }
+
+    /// Writes one, cut off where the room ends.
+    ///
+    /// # Errors
+    /// `EFAULT`.
+    fn put(&mut self, kind: i32, data: &[u8]) -> Result<(), Errno> {
+        let room = self.room - self.written.min(self.room);
+        if room < HEADER {
+            self.cut = true;
+            return Ok(());
+        }
+        let len = data.len().min(room - HEADER);
+        self.cut |= len < data.len();
+        let header = Header { len: (HEADER + len) as u64, level: SOL_SOCKET as i32, kind };
+        let at = self.address.wrapping_add(self.written as u64);
+        self.cx.user().write(at, &header)?;
+        let data = data.get(..len).unwrap_or_default();
+        self.cx.user().write_bytes(at.wrapping_add(HEADER as u64), data)?;
+        self.written += (HEADER + len).next_multiple_of(8).min(room);
+        Ok(())
+    }
+
+    /// Writes who sent a message.
+    ///
+    /// # Errors
+    /// `EFAULT`.
+    pub fn put_credentials(&mut self, credentials: Credentials) -> Result<(), Errno> {
+        self.put(SCM_CREDENTIALS, credentials.as_bytes())
+    }
+
+    /// Gives the caller descriptors of files, as many as there is room and limit for.
+    ///
+    /// # Errors
+    /// `EFAULT`.
+    pub fn put_rights(&mut self, rights: &Rights, close_on_exec: bool) -> Result<(), Errno> {
+        let room = self.room - self.written.min(self.room);
+        let max = room.saturating_sub(HEADER) / 4;
+        let mut numbers: Vec<u32> = Vec::new();
+        for open in rights.files.iter().take(max) {
+            match self.cx.add_file(open.clone(), close_on_exec) {
+                Ok(fd) => numbers.push(fd),
+                Err(_) => break,
+            }
+        }
+        self.cut |= numbers.len() < rights.files.len();
+        if numbers.is_empty() { Ok(()) } else { self.put(SCM_RIGHTS, numbers.as_bytes()) }
+    }
+}

@@ -1,0 +1,252 @@
+//! Making and connecting sockets: socket, socketpair, bind, listen, accept, connect,
+//! shutdown, and the addresses of both sides.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
+use linux_raw_sys::net::{AF_UNIX, SHUT_RDWR, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM};
+
+use super::address::{self, Given};
+use super::ancillary::Credentials;
+use super::{Handle, Kind, Socket, shared};
+use crate::call::{Answer, Cx};
+use crate::errno::Errno;
+use crate::file::Open;
+use crate::signal::OnSignal;
+
+/// `SOCK_NONBLOCK` and `SOCK_CLOEXEC` are the flags of `open`.
+const FLAGS: u32 = O_NONBLOCK | O_CLOEXEC;
+/// One more than the last address family.
+const AF_MAX: u32 = 46;
+/// One more than the last type.
+const SOCK_MAX: u32 = 11;
+/// Connections that wait at one socket, at most.
+const SOMAXCONN: u32 = 4096;
+
+/// The kind that (family, type, protocol) ask for.
+fn kind(cx: &Cx) -> Result<Kind, Errno> {
+    let (family, kind, protocol) = (cx.uint(0), cx.uint(1), cx.uint(2));
+    if kind & !0xf & !FLAGS != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let kind = kind & 0xf;
+    if family >= AF_MAX {
+        return Err(Errno::EAFNOSUPPORT);
+    }
+    if kind >= SOCK_MAX {
+        return Err(Errno::EINVAL);
+    }
+    if family != AF_UNIX {
+        return Err(Errno::EAFNOSUPPORT);
+    }
+    if protocol != 0 && protocol != AF_UNIX {
+        return Err(Errno::EPROTONOSUPPORT);
+    }
+    match kind {
+        SOCK_STREAM => Ok(Kind::Stream),
+        SOCK_DGRAM | SOCK_RAW => Ok(Kind::Datagram),
+        SOCK_SEQPACKET => Ok(Kind::Packet),
+        _ => Err(Errno::ESOCKTNOSUPPORT),
+    }
+}
+
+/// The open file of a socket.
+fn open(socket: Rc<Socket>, flags: u32) -> Rc<Open> {
+    Open::new(Handle::new(socket), O_RDWR | flags & O_NONBLOCK, Vec::new())
+}
+
+/// `socket(family, type, protocol)`.
+pub fn socket(cx: &Cx) -> Answer {
+    let socket = Socket::new(cx, kind(cx)?)?;
+    let flags = cx.uint(1);
+    Ok(cx.add_file(open(socket, flags), flags & O_CLOEXEC != 0)?.into())
+}
+
+/// `socketpair(family, type, protocol, descriptors)`.
+pub fn socketpair(cx: &Cx) -> Answer {
+    let kind = kind(cx)?;
+    let flags = cx.uint(1);
+    let (one, two) = (Socket::new(cx, kind)?, Socket::new(cx, kind)?);
+    one.pair(&two, Credentials::of(cx));
+    two.pair(&one, Credentials::of(cx));
+    let files = [open(one, flags), open(two, flags)];
+    crate::stream::add_pair(cx, files, flags & O_CLOEXEC != 0, cx.arg(3))
+}
+
+/// `bind(fd, address, len)`.
+pub fn bind(cx: &Cx) -> Answer {
+    let open = cx.file(cx.uint(0))?;
+    let socket = shared(&open)?;
+    let given = address::read(cx, cx.arg(1), cx.uint(2))?;
+    if socket.name.borrow().is_some() {
+        return Err(Errno::EINVAL.into());
+    }
+    match given {
+        Given::Nothing => return Err(Errno::EINVAL.into()),
+        Given::Any => address::bind_any(cx, socket)?,
+        Given::Name(name) => address::bind(cx, socket, name)?,
+    }
+    Ok(0)
+}
+
+/// `listen(fd, backlog)`.
+pub fn listen(cx: &Cx) -> Answer {
+    let open = cx.file(cx.uint(0))?;
+    let socket = shared(&open)?;
+    if socket.kind == Kind::Datagram {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if socket.name.borrow().is_none() || socket.connected.get() {
+        return Err(Errno::EINVAL.into());
+    }
+    let backlog = cx.uint(1).min(SOMAXCONN) as usize;
+    socket.backlog.set(Some(backlog));
+    socket.listener.set(Credentials::of(cx));
+    socket.can_write.wake_all();
+    Ok(0)
+}
+
+/// `accept(fd, address, len)`.
+pub fn accept(cx: &Cx) -> Answer {
+    accept_with(cx, 0)
+}
+
+/// `accept4(fd, address, len, flags)`.
+pub fn accept4(cx: &Cx) -> Answer {
+    accept_with(cx, cx.uint(3))
+}
+
+fn accept_with(cx: &Cx, flags: u32) -> Answer {
+    if flags & !FLAGS != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let listening = cx.file(cx.uint(0))?;
+    let socket = shared(&listening)?;
+    if socket.kind == Kind::Datagram {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if socket.backlog.get().is_none() || socket.shut_in.get() {
+        return Err(Errno::EINVAL.into());
+    }
+    let next = socket.pending.borrow_mut().pop_front();
+    let Some(next) = next else {
+        if listening.is_nonblocking() {
+            return Err(Errno::EAGAIN.into());
+        }
+        let timeout_ns = socket.options.receive_timeout_ns.get();
+        if timeout_ns > 0 {
+            cx.set_deadline(Some(cx.unix.machine.now_ns().saturating_add(timeout_ns)));
+            if cx.expired() {
+                return Err(Errno::EAGAIN.into());
+            }
+            cx.on_signal(OnSignal::Return);
+        }
+        return Err(cx.block_on(&socket.can_read));
+    };
+    next.embryo.set(false);
+    socket.can_write.wake_all();
+    let name = next.peer_name.borrow().clone();
+    let fd = cx.add_file(open(next, flags), flags & O_CLOEXEC != 0)?;
+    if cx.arg(1) != 0 {
+        let told = address::write(cx, name.as_deref(), cx.arg(1), cx.arg(2));
+        if let Err(errno) = told {
+            let open = cx.process.files.borrow().remove(fd);
+            drop(open);
+            return Err(errno.into());
+        }
+    }
+    Ok(fd.into())
+}
+
+/// `connect(fd, address, len)`.
+pub fn connect(cx: &Cx) -> Answer {
+    let open = cx.file(cx.uint(0))?;
+    let socket = shared(&open)?;
+    let name = match address::read(cx, cx.arg(1), cx.uint(2))? {
+        Given::Name(name) => name,
+        Given::Nothing if socket.kind == Kind::Datagram => {
+            socket.connected.set(false);
+            *socket.peer.borrow_mut() = alloc::rc::Weak::new();
+            *socket.peer_name.borrow_mut() = None;
+            return Ok(0);
+        }
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    if socket.options.credentials.get() && socket.name.borrow().is_none() {
+        address::bind_any(cx, socket)?;
+    }
+    let target = address::find(cx, &name)?;
+    if target.kind != socket.kind {
+        return Err(Errno::EPROTOTYPE.into());
+    }
+    if socket.kind == Kind::Datagram {
+        let theirs = target.peer();
+        if theirs.is_some_and(|theirs| !Rc::ptr_eq(&theirs, socket)) {
+            return Err(Errno::EPERM.into());
+        }
+        socket.pair(&target, Credentials::NOBODY);
+        return Ok(0);
+    }
+    connect_to(cx, &open, socket, &target)
+}
+
+/// Connects to a socket that listens.
+fn connect_to(cx: &Cx, open: &Open, socket: &Rc<Socket>, target: &Rc<Socket>) -> Answer {
+    let Some(backlog) = target.backlog.get().filter(|_| !target.shut_in.get()) else {
+        return Err(Errno::ECONNREFUSED.into());
+    };
+    if target.pending.borrow().len() > backlog {
+        if open.is_nonblocking() {
+            return Err(Errno::EAGAIN.into());
+        }
+        return Err(cx.block_on(&target.can_write));
+    }
+    if socket.connected.get() {
+        return Err(Errno::EISCONN.into());
+    }
+    if socket.backlog.get().is_some() {
+        return Err(Errno::EINVAL.into());
+    }
+    let own = Socket::new(cx, socket.kind)?;
+    *own.name.borrow_mut() = target.name.borrow().clone();
+    own.embryo.set(true);
+    own.options.credentials.set(target.options.credentials.get());
+    own.pair(socket, Credentials::of(cx));
+    socket.pair(&own, target.listener.get());
+    target.pending.borrow_mut().push_back(own);
+    target.can_read.wake_all();
+    socket.wake();
+    Ok(0)
+}
+
+/// `shutdown(fd, how)`.
+pub fn shutdown(cx: &Cx) -> Answer {
+    let open = cx.file(cx.uint(0))?;
+    let socket = shared(&open)?;
+    if cx.uint(1) > SHUT_RDWR {
+        return Err(Errno::EINVAL.into());
+    }
+    socket.shut(cx.uint(1));
+    Ok(0)
+}
+
+/// `getsockname(fd, address, len)`.
+pub fn getsockname(cx: &Cx) -> Answer {
+    let open = cx.file(cx.uint(0))?;
+    let name = shared(&open)?.name.borrow().clone();
+    address::write(cx, name.as_deref(), cx.arg(1), cx.arg(2))?;
+    Ok(0)
+}
+
+/// `getpeername(fd, address, len)`.
+pub fn getpeername(cx: &Cx) -> Answer {
+    let open = cx.file(cx.uint(0))?;
+    let socket = shared(&open)?;
+    if !socket.connected.get() {
+        return Err(Errno::ENOTCONN.into());
+    }
+    let name = socket.peer_name.borrow().clone();
+    address::write(cx, name.as_deref(), cx.arg(1), cx.arg(2))?;
+    Ok(0)
+}

@@ -1,0 +1,176 @@
+//! What a socket has received and nobody has read yet: bytes in a ring, cut into pieces
+//! that belong to one message or, on a stream, to one sender.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::rc::Rc;
+use core::cell::RefCell;
+
+use super::address::Name;
+use super::ancillary::{Credentials, Rights};
+use crate::errno::Errno;
+use crate::file::{Sink, Source};
+use crate::memory::{Memory, PAGE};
+use crate::stream::ring::Ring;
+
+/// Bytes an inbox holds (Linux's default `SO_RCVBUF`).
+pub const CAPACITY: usize = 52 * PAGE;
+/// Pieces an inbox holds; on Linux their bookkeeping counts as bytes, with the same effect.
+const PIECES: usize = 278;
+
+/// Bytes that came together.
+#[derive(Clone)]
+pub struct Piece {
+    /// How many are left.
+    pub len: usize,
+    /// Who sent them.
+    pub credentials: Credentials,
+    /// Files that came with them; gone once received.
+    pub rights: Option<Rc<Rights>>,
+    /// Files came with them.
+    pub had_rights: bool,
+    /// The sender's address.
+    pub from: Option<Rc<Name>>,
+}
+
+/// Received bytes.
+pub struct Inbox {
+    ring: Ring,
+    pieces: RefCell<VecDeque<Piece>>,
+}
+
+impl Inbox {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn new(memory: &Rc<Memory>) -> Result<Self, Errno> {
+        Ok(Self { ring: Ring::new(memory, CAPACITY)?, pieces: RefCell::default() })
+    }
+
+    /// Bytes in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// How many more bytes it takes now.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        if self.pieces.borrow().len() < PIECES { self.ring.room() } else { 0 }
+    }
+
+    /// Messages (or pieces of a stream) in it.
+    #[must_use]
+    pub fn pieces(&self) -> usize {
+        self.pieces.borrow().len()
+    }
+
+    /// Whether there is nothing to be read, not even an empty message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pieces.borrow().is_empty()
+    }
+
+    /// The first piece.
+    #[must_use]
+    pub fn first(&self) -> Option<Piece> {
+        self.pieces.borrow().front().cloned()
+    }
+
+    /// Bytes of the first piece.
+    #[must_use]
+    pub fn first_len(&self) -> usize {
+        self.pieces.borrow().front().map_or(0, |piece| piece.len)
+    }
+
+    /// Adds a whole message; the caller has checked that there is room.
+    ///
+    /// # Errors
+    /// `EFAULT`, `ENOMEM`: nothing is added.
+    pub fn add_message(
+        &self,
+        source: &mut Source,
+        credentials: Credentials,
+        rights: Option<Rc<Rights>>,
+        from: Option<Rc<Name>>,
+    ) -> Result<usize, Errno> {
+        let want = source.left();
+        let len = self.ring.fill(source, want)?;
+        if len < want {
+            self.ring.unfill(len);
+            return Err(Errno::EFAULT);
+        }
+        self.push(Piece { len, credentials, had_rights: rights.is_some(), rights, from })?;
+        Ok(len)
+    }
+
+    /// Adds bytes of a stream, as many as there is room for.
+    ///
+    /// # Errors
+    /// `EFAULT`, `ENOMEM` if none can be added.
+    pub fn add_bytes(
+        &self,
+        source: &mut Source,
+        credentials: Credentials,
+        rights: &mut Option<Rc<Rights>>,
+    ) -> Result<usize, Errno> {
+        let len = self.ring.fill(source, usize::MAX)?;
+        if len == 0 {
+            return Ok(0);
+        }
+        let rights = rights.take();
+        let mut pieces = self.pieces.borrow_mut();
+        if let Some(last) = pieces.back_mut()
+            && rights.is_none()
+            && !last.had_rights
+            && last.credentials == credentials
+        {
+            last.len += len;
+            return Ok(len);
+        }
+        drop(pieces);
+        self.push(Piece { len, credentials, had_rights: rights.is_some(), rights, from: None })?;
+        Ok(len)
+    }
+
+    fn push(&self, piece: Piece) -> Result<(), Errno> {
+        let mut pieces = self.pieces.borrow_mut();
+        if pieces.try_reserve(1).is_err() {
+            self.ring.unfill(piece.len);
+            return Err(Errno::ENOMEM);
+        }
+        pieces.push_back(piece);
+        Ok(())
+    }
+
+    /// Copies bytes of the first piece, from byte `from` on, which stay.
+    ///
+    /// # Errors
+    /// `EFAULT`.
+    pub fn peek(&self, sink: &mut Sink, from: usize) -> Result<usize, Errno> {
+        let max = self.first_len().saturating_sub(from);
+        self.ring.peek(sink, from, max)
+    }
+
+    /// Removes `count` bytes of the first piece (which loses its files), and the piece if
+    /// nothing is left or `whole` says so.
+    pub fn consume(&self, count: usize, whole: bool) {
+        let mut pieces = self.pieces.borrow_mut();
+        let Some(first) = pieces.front_mut() else { return };
+        let count = if whole { first.len } else { count.min(first.len) };
+        first.len -= count;
+        let rights = first.rights.take();
+        let gone = if first.len == 0 { pieces.pop_front() } else { None };
+        drop(pieces);
+        self.ring.skip(count);
+        drop((rights, gone));
+    }
+
+    /// Takes everything out (the socket ends).
+    #[must_use]
+    pub fn clear(&self) -> Box<VecDeque<Piece>> {
+        self.ring.skip(self.ring.len());
+        Box::new(self.pieces.take())
+    }
+}

@@ -1,0 +1,146 @@
+//! Socket options.
+
+use linux_raw_sys::net::{
+    AF_UNIX, SO_ACCEPTCONN, SO_BROADCAST, SO_DEBUG, SO_DOMAIN, SO_DONTROUTE, SO_ERROR,
+    SO_KEEPALIVE, SO_LINGER, SO_OOBINLINE, SO_PASSCRED, SO_PEERCRED, SO_PRIORITY, SO_PROTOCOL,
+    SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_NEW, SO_RCVTIMEO_OLD, SO_REUSEADDR,
+    SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_NEW, SO_SNDTIMEO_OLD,
+    SO_TIMESTAMP_OLD, SO_TYPE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
+};
+use zerocopy::IntoBytes;
+
+use super::inbox::CAPACITY;
+use super::{Kind, Socket, shared};
+use crate::call::{Answer, Cx};
+use crate::errno::Errno;
+
+/// Bytes of a `struct timeval`.
+const TIMEVAL: usize = 16;
+
+/// `setsockopt(fd, level, name, value, len)`.
+pub fn setsockopt(cx: &Cx) -> Answer {
+    let open = cx.file(cx.uint(0))?;
+    let socket = shared(&open)?;
+    let (level, name, at, len) = (cx.uint(1), cx.uint(2), cx.arg(3), cx.int(4));
+    if len < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    if level != SOL_SOCKET {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if (len as usize) < 4 {
+        return Err(Errno::EINVAL.into());
+    }
+    let value = cx.user().read::<i32>(at)?;
+    match name {
+        SO_PASSCRED => socket.options.credentials.set(value != 0),
+        SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => {
+            socket.options.receive_timeout_ns.set(timeout(cx, at, len as usize)?);
+        }
+        SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => {
+            socket.options.send_timeout_ns.set(timeout(cx, at, len as usize)?);
+        }
+        SO_TYPE | SO_PROTOCOL | SO_DOMAIN | SO_ERROR | SO_ACCEPTCONN | SO_PEERCRED => {
+            return Err(Errno::ENOPROTOOPT.into());
+        }
+        SO_SNDBUF | SO_RCVBUF | SO_SNDBUFFORCE | SO_RCVBUFFORCE => {
+            // As on Linux, the value is doubled for bookkeeping; the buffer stays as it is.
+            let value = value.clamp(1152, CAPACITY as i32).saturating_mul(2);
+            let name =
+                if matches!(name, SO_SNDBUF | SO_SNDBUFFORCE) { SO_SNDBUF } else { SO_RCVBUF };
+            socket.options.others.borrow_mut().insert(name, value);
+        }
+        SO_LINGER if (len as usize) < 8 => return Err(Errno::EINVAL.into()),
+        SO_LINGER => {
+            socket.options.others.borrow_mut().insert(name, value);
+            let seconds = cx.user().read::<i32>(at.wrapping_add(4))?;
+            socket.options.others.borrow_mut().insert(LINGER_SECONDS, seconds);
+        }
+        SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST | SO_DEBUG | SO_DONTROUTE
+        | SO_OOBINLINE | SO_TIMESTAMP_OLD => {
+            socket.options.others.borrow_mut().insert(name, i32::from(value != 0));
+        }
+        SO_PRIORITY | SO_RCVLOWAT => {
+            socket.options.others.borrow_mut().insert(name, value);
+        }
+        _ => return Err(Errno::ENOPROTOOPT.into()),
+    }
+    Ok(0)
+}
+
+/// Where the second field of `SO_LINGER` is remembered.
+const LINGER_SECONDS: u32 = u32::MAX;
+
+/// Reads a `struct timeval`, in nanoseconds.
+fn timeout(cx: &Cx, at: u64, len: usize) -> Result<u64, Errno> {
+    if len < TIMEVAL {
+        return Err(Errno::EINVAL);
+    }
+    let [seconds, us] = cx.user().read::<[i64; 2]>(at)?;
+    if !(0..1_000_000).contains(&us) {
+        return Err(Errno::EDOM);
+    }
+    // Linux: a negative timeout is none at all, and calls return at once.
+    let Ok(seconds) = u64::try_from(seconds) else { return Ok(1) };
+    Ok(seconds.saturating_mul(1_000_000_000).saturating_add(us as u64 * 1000))
+}
+
+/// `getsockopt(fd, level, name, value, len)`.
+pub fn getsockopt(cx: &Cx) -> Answer {
+    let open = cx.file(cx.uint(0))?;
+    let socket = shared(&open)?;
+    let (level, name, at, len_at) = (cx.uint(1), cx.uint(2), cx.arg(3), cx.arg(4));
+    let room = cx.user().read::<i32>(len_at)?;
+    let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
+    if level != SOL_SOCKET {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    let put = |bytes: &[u8]| {
+        let cut = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+        cx.user().write_bytes(at, cut)?;
+        cx.user().write(len_at, &(cut.len() as u32))?;
+        Ok(0)
+    };
+    let time = |ns: u64| [ns / 1_000_000_000, ns % 1_000_000_000 / 1000];
+    match name {
+        SO_PEERCRED => put(socket.peer_credentials.get().as_bytes()),
+        SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => {
+            put(time(socket.options.receive_timeout_ns.get()).as_bytes())
+        }
+        SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => {
+            put(time(socket.options.send_timeout_ns.get()).as_bytes())
+        }
+        SO_LINGER => put([remembered(socket, name), remembered(socket, LINGER_SECONDS)].as_bytes()),
+        _ => put(number(socket, name)?.as_bytes()),
+    }
+}
+
+/// What an option that was never set is.
+fn remembered(socket: &Socket, name: u32) -> i32 {
+    let default = match name {
+        SO_SNDBUF | SO_RCVBUF => CAPACITY as i32,
+        SO_RCVLOWAT | SO_SNDLOWAT => 1,
+        _ => 0,
+    };
+    socket.options.others.borrow().get(&name).copied().unwrap_or(default)
+}
+
+/// The options that are a number.
+fn number(socket: &Socket, name: u32) -> Result<i32, Errno> {
+    Ok(match name {
+        SO_TYPE => match socket.kind {
+            Kind::Stream => SOCK_STREAM as i32,
+            Kind::Datagram => SOCK_DGRAM as i32,
+            Kind::Packet => SOCK_SEQPACKET as i32,
+        },
+        SO_DOMAIN => AF_UNIX as i32,
+        SO_PROTOCOL => 0,
+        SO_ERROR => socket.error.take().map_or(0, |errno| i32::from(errno.0)),
+        SO_ACCEPTCONN => i32::from(socket.backlog.get().is_some()),
+        SO_PASSCRED => i32::from(socket.options.credentials.get()),
+        SO_SNDBUF | SO_RCVBUF | SO_REUSEADDR | SO_REUSEPORT | SO_KEEPALIVE | SO_BROADCAST
+        | SO_DEBUG | SO_DONTROUTE | SO_OOBINLINE | SO_PRIORITY | SO_RCVLOWAT | SO_SNDLOWAT
+        | SO_TIMESTAMP_OLD => remembered(socket, name),
+        _ => return Err(Errno::ENOPROTOOPT),
+    })
+}

@@ -1,0 +1,258 @@
+//! Sending and receiving, whatever the call.
+
+use alloc::rc::Rc;
+
+use linux_raw_sys::general::SIGPIPE;
+
+use super::address::Name;
+use super::ancillary::{Credentials, Rights, Sent};
+use super::inbox::CAPACITY;
+use super::{Kind, Socket};
+use crate::call::{Cx, Stop};
+use crate::errno::Errno;
+use crate::file::{Sink, Source};
+use crate::signal::{self, Info, OnSignal};
+
+/// How to send or receive.
+#[derive(Clone, Copy, Default)]
+pub struct How {
+    /// May wait.
+    pub wait: bool,
+    /// Leaves what it receives (`MSG_PEEK`).
+    pub peek: bool,
+    /// Waits until all is there (`MSG_WAITALL`).
+    pub all: bool,
+    /// No SIGPIPE (`MSG_NOSIGNAL`).
+    pub quiet: bool,
+}
+
+/// What was received.
+#[derive(Default)]
+pub struct Received {
+    /// Bytes that were put into the sink.
+    pub len: usize,
+    /// Bytes of the message, some of which may have been lost.
+    pub full_len: usize,
+    /// Files.
+    pub rights: Option<Rc<Rights>>,
+    /// The sender.
+    pub credentials: Option<Credentials>,
+    /// The sender's address.
+    pub from: Option<Rc<Name>>,
+}
+
+/// The call waits, as long as the socket's option allows.
+fn wait(cx: &Cx, queue: &crate::wait::WaitQueue, timeout_ns: u64) -> Stop {
+    if timeout_ns > 0 {
+        cx.set_deadline(Some(cx.unix.machine.now_ns().saturating_add(timeout_ns)));
+        if cx.expired() {
+            return Errno::EAGAIN.into();
+        }
+        cx.on_signal(OnSignal::Return);
+    }
+    if cx.progress() > 0 {
+        cx.on_signal(OnSignal::Partial);
+    }
+    cx.block_on(queue)
+}
+
+/// Receives a message, or bytes of a stream.
+///
+/// # Errors
+/// As `recv(2)`.
+pub fn receive(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Received, Stop> {
+    let cannot = socket.needs_connection() && !socket.connected.get();
+    if cannot {
+        let stream = socket.kind == Kind::Stream;
+        return Err(if stream { Errno::EINVAL } else { Errno::ENOTCONN }.into());
+    }
+    if socket.kind == Kind::Stream {
+        return receive_bytes(cx, socket, sink, how);
+    }
+    let Some(piece) = socket.inbox.first() else {
+        return nothing(cx, socket, how).map(|()| Received::default());
+    };
+    let before = socket.inbox.len();
+    let len = socket.inbox.peek(sink, 0)?;
+    if !how.peek {
+        socket.inbox.consume(piece.len, true);
+        socket.made_room(before);
+    }
+    Ok(Received {
+        len,
+        full_len: piece.len,
+        rights: piece.rights,
+        credentials: Some(piece.credentials),
+        from: piece.from,
+    })
+}
+
+/// There is nothing to receive: the end (`Ok`), an error, or the call waits.
+fn nothing(cx: &Cx, socket: &Socket, how: How) -> Result<(), Stop> {
+    if let Some(errno) = socket.error.take() {
+        return Err(errno.into());
+    }
+    if socket.shut_in.get() {
+        return Ok(());
+    }
+    if !how.wait {
+        return Err(Errno::EAGAIN.into());
+    }
+    Err(wait(cx, &socket.can_read, socket.options.receive_timeout_ns.get()))
+}
+
+/// Receives from a stream: pieces of the same sender up to the first with files.
+fn receive_bytes(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Received, Stop> {
+    let mut received = Received::default();
+    if sink.room() == 0 {
+        return Ok(received);
+    }
+    let before = socket.inbox.len();
+    while sink.room() > 0 {
+        let Some(piece) = socket.inbox.first() else { break };
+        let other = received.credentials.is_some_and(|sender| sender != piece.credentials);
+        let checks = other && socket.options.credentials.get();
+        if received.len > 0 && (piece.rights.is_some() || checks) {
+            break;
+        }
+        let count = match socket.inbox.peek(sink, 0) {
+            Ok(count) => count,
+            Err(errno) if received.len == 0 => return Err(errno.into()),
+            Err(_) => break,
+        };
+        received.len += count;
+        received.credentials = Some(piece.credentials);
+        let had_rights = piece.had_rights;
+        received.rights = received.rights.or(piece.rights);
+        if how.peek {
+            break;
+        }
+        socket.inbox.consume(count, false);
+        if had_rights || count < piece.len {
+            break;
+        }
+    }
+    received.full_len = received.len;
+    if received.len > 0 && !how.peek {
+        socket.made_room(before);
+    }
+    let before = cx.progress() as usize;
+    let wants_more = how.all && !how.peek && sink.room() > 0 && received.rights.is_none();
+    if received.len > 0 && !(wants_more && how.wait) {
+        return Ok(received);
+    }
+    if wants_more && received.len > 0 {
+        cx.set_progress((before + received.len) as u64);
+    }
+    match nothing(cx, socket, how) {
+        Err(Stop::Errno(_)) if cx.progress() > 0 => Ok(received),
+        answer => answer.map(|()| received),
+    }
+}
+
+/// Sends to `to`, or to the peer.
+///
+/// # Errors
+/// As `send(2)`.
+pub fn send(
+    cx: &Cx,
+    socket: &Rc<Socket>,
+    source: &mut Source,
+    to: Option<Rc<Socket>>,
+    sent: Sent,
+    how: How,
+) -> Result<usize, Stop> {
+    let credentials = sent.credentials.unwrap_or_else(|| Credentials::of(cx));
+    if socket.kind == Kind::Datagram {
+        return send_datagram(cx, socket, source, to, credentials, sent.rights, how);
+    }
+    if !socket.connected.get() {
+        return Err(Errno::ENOTCONN.into());
+    }
+    let peer = socket.peer().filter(|peer| !socket.shut_out.get() && !peer.shut_in.get());
+    let Some(peer) = peer else {
+        if !how.quiet && socket.kind == Kind::Stream {
+            signal::send_thread(cx.unix, cx.thread, Info::kernel(SIGPIPE));
+        }
+        return Err(Errno::EPIPE.into());
+    };
+    let want = source.left();
+    if socket.kind == Kind::Packet && want > CAPACITY {
+        return Err(Errno::EMSGSIZE.into());
+    }
+    if want == 0 && socket.kind == Kind::Stream {
+        return Ok(0);
+    }
+    let mut done = 0;
+    if peer.takes(want) || socket.kind == Kind::Stream && !how.wait && peer.inbox.room() > 0 {
+        let from = socket.name.borrow().clone();
+        let mut rights = sent.rights.filter(|_| cx.progress() == 0);
+        done = match socket.kind {
+            Kind::Stream => peer.inbox.add_bytes(source, credentials, &mut rights)?,
+            _ => peer.inbox.add_message(source, credentials, rights, from)?,
+        };
+        peer.can_read.wake_all();
+        if done == want || peer.inbox.room() > 0 || !how.wait {
+            return Ok(done);
+        }
+    }
+    if !how.wait {
+        return Err(Errno::EAGAIN.into());
+    }
+    if done > 0 && matches!(source, Source::Server(_)) {
+        return Ok(done);
+    }
+    cx.set_progress(cx.progress() + done as u64);
+    Err(wait(cx, &socket.can_write, socket.options.send_timeout_ns.get()))
+}
+
+fn send_datagram(
+    cx: &Cx,
+    socket: &Socket,
+    source: &mut Source,
+    to: Option<Rc<Socket>>,
+    credentials: Credentials,
+    rights: Option<Rc<Rights>>,
+    how: How,
+) -> Result<usize, Stop> {
+    if socket.shut_out.get() {
+        if !how.quiet {
+            signal::send_thread(cx.unix, cx.thread, Info::kernel(SIGPIPE));
+        }
+        return Err(Errno::EPIPE.into());
+    }
+    if source.left() > CAPACITY {
+        return Err(Errno::EMSGSIZE.into());
+    }
+    let named = to.is_some();
+    let target = match to.or_else(|| socket.peer()) {
+        Some(target) => target,
+        None if socket.connected.get() => {
+            // The peer has gone: said once.
+            socket.connected.set(false);
+            return Err(Errno::ECONNREFUSED.into());
+        }
+        None => return Err(Errno::ENOTCONN.into()),
+    };
+    if named && target.kind != Kind::Datagram {
+        return Err(Errno::EPROTOTYPE.into());
+    }
+    let theirs = target.peer.borrow().as_ptr();
+    let open_to_all = !target.connected.get() || target.peer.borrow().strong_count() == 0;
+    if !open_to_all && theirs != core::ptr::from_ref(socket) {
+        return Err(Errno::EPERM.into());
+    }
+    if target.shut_in.get() {
+        return Err(Errno::EPIPE.into());
+    }
+    if !target.takes(source.left()) {
+        if !how.wait {
+            return Err(Errno::EAGAIN.into());
+        }
+        return Err(wait(cx, &target.can_write, socket.options.send_timeout_ns.get()));
+    }
+    let from = socket.name.borrow().clone();
+    let len = target.inbox.add_message(source, credentials, rights, from)?;
+    target.can_read.wake_all();
+    Ok(len)
+}

@@ -1,0 +1,119 @@
+//! A thread of a program: what it is doing, and how it is woken.
+//!
+//! `process` owns its life; `signal` its mask and pending signals; `wait` and `call`
+//! the fields that say what it waits for.
+
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+
+use crate::machine::{Access, MachineThread, Reply};
+use crate::process::Process;
+use crate::signal::ThreadSignals;
+use crate::wait::RunQueue;
+
+/// What a thread is doing, as the server sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Doing {
+    /// Runs its program.
+    Running,
+    /// Has made a system call that is not answered; it waits in queues or is queued to be tried.
+    Call,
+    /// Has raised a fault or exception that is not answered.
+    Fault,
+    /// Stopped by the server outside any call (to get a signal, or by job control).
+    Stopped,
+    /// Has ended; only its entry may still be there.
+    Ended,
+}
+
+/// A thread.
+pub struct Thread {
+    /// Thread id as programs see it.
+    pub tid: Cell<u32>,
+    /// Its process.
+    pub process: Rc<Process>,
+    /// The machine's thread.
+    pub machine: Cell<MachineThread>,
+    /// What it is doing.
+    pub doing: Cell<Doing>,
+    /// The call it is in: number and arguments.
+    pub number: Cell<u32>,
+    /// Arguments of the call.
+    pub arguments: Cell<[u64; 6]>,
+
+    // --- A call that waits. ---
+    /// Counts the calls (and tries); an entry in a wait queue is void when it differs.
+    pub wait_serial: Cell<u64>,
+    /// The call has been tried before.
+    pub retried: Cell<bool>,
+    /// What the call has already done (bytes, objects), as the call itself counts.
+    pub progress: Cell<u64>,
+    /// The alarm set for that.
+    pub alarm: Cell<Option<crate::time::Key>>,
+    /// When the call gives up, in machine nanoseconds; set at its first try.
+    pub deadline_ns: Cell<Option<u64>>,
+    /// In the run queue.
+    pub queued: Cell<bool>,
+    /// The run queue of the server.
+    pub run_queue: Rc<RunQueue>,
+    /// The answer to give when the server next gives answers.
+    pub reply: RefCell<Option<Reply>>,
+
+    /// Signals.
+    pub signals: ThreadSignals,
+    /// `set_tid_address`: cleared and woken when the thread ends; 0 is none.
+    pub clear_child_tid: Cell<u64>,
+    /// `set_robust_list`: head of the list of held futexes.
+    pub robust_list: Cell<u64>,
+    /// Name (`prctl(PR_SET_NAME)`, `comm`), padded with zeroes.
+    pub name: Cell<[u8; 16]>,
+    /// The access of the fault it is in.
+    pub fault_access: Cell<Access>,
+    /// User time of machine threads it had before (exec gives it another one).
+    pub earlier_ns: Cell<u64>,
+}
+
+impl Thread {
+    /// A thread that belongs to `process` and does not run yet.
+    #[must_use]
+    pub fn new(tid: u32, process: Rc<Process>, run_queue: Rc<RunQueue>) -> Rc<Self> {
+        Rc::new(Self {
+            tid: Cell::new(tid),
+            process,
+            machine: Cell::default(),
+            doing: Cell::new(Doing::Stopped),
+            number: Cell::new(0),
+            arguments: Cell::default(),
+            wait_serial: Cell::new(0),
+            retried: Cell::new(false),
+            progress: Cell::new(0),
+            alarm: Cell::new(None),
+            deadline_ns: Cell::new(None),
+            queued: Cell::new(false),
+            run_queue,
+            reply: RefCell::new(None),
+            signals: ThreadSignals::default(),
+            clear_child_tid: Cell::new(0),
+            robust_list: Cell::new(0),
+            name: Cell::default(),
+            fault_access: Cell::new(Access::empty()),
+            earlier_ns: Cell::new(0),
+        })
+    }
+
+    /// The thread's process.
+    #[must_use]
+    pub fn process(&self) -> Rc<Process> {
+        self.process.clone()
+    }
+
+    /// Has the call that waits under `serial` tried again; whether it still waited.
+    pub fn wake(self: &Rc<Self>, serial: u64) -> bool {
+        let waits = self.wait_serial.get() == serial && self.doing.get() == Doing::Call;
+        if waits {
+            self.wait_serial.set(serial + 1);
+            self.run_queue.push(self);
+        }
+        waits
+    }
+}

@@ -1,0 +1,127 @@
+//! Time: clocks, sleeping, interval timers, deadlines of waiting calls.
+//!
+//! All times are the machine's nanoseconds since boot unless a name says otherwise. One
+//! list of alarms, earliest first; the machine is asked for the earliest only.
+
+use alloc::collections::BTreeMap;
+use alloc::rc::{Rc, Weak};
+use core::cell::{Cell, RefCell};
+
+use crate::thread::Thread;
+use crate::unix::Unix;
+
+pub mod clock;
+pub mod countdown;
+pub mod cpu;
+pub mod interval;
+pub mod posix;
+pub mod sleep;
+pub mod types;
+
+pub use clock::{Clock, real_time_ns};
+pub use countdown::Countdown;
+pub use cpu::{CpuTime, ProcessTimes, of_thread};
+pub use posix::signal_taken;
+pub use types::{Interval, Timespec, Timeval};
+
+/// Something that is to be called at a time.
+pub trait Alarm {
+    /// The time has come; the alarm is not set any more.
+    fn ring(&self, unix: &Unix);
+}
+
+/// An alarm that is set: its time, and a number.
+pub type Key = (u64, u64);
+
+/// What happens at a time.
+enum Event {
+    /// The call of a thread, waiting under this serial number, is tried again.
+    Wake(Rc<Thread>),
+    /// Another module's business.
+    Ring(Weak<dyn Alarm>),
+}
+
+/// Deadlines, earliest first.
+#[derive(Default)]
+pub struct Timers {
+    events: RefCell<BTreeMap<Key, Event>>,
+    serial: Cell<u64>,
+    /// What the machine was asked for.
+    armed: Cell<Option<u64>>,
+    /// How much the real-time clock was set, in nanoseconds (wrapping).
+    pub real_offset_ns: Cell<u64>,
+}
+
+impl Timers {
+    fn add(&self, unix: &Unix, at_ns: u64, event: Event) -> Key {
+        self.serial.set(self.serial.get() + 1);
+        let key = (at_ns, self.serial.get());
+        self.events.borrow_mut().insert(key, event);
+        if self.armed.get().is_none_or(|armed| at_ns < armed) {
+            self.armed.set(Some(at_ns));
+            unix.machine.set_alarm(Some(at_ns));
+        }
+        key
+    }
+
+    /// Calls `alarm` at this time.
+    pub fn set(&self, unix: &Unix, at_ns: u64, alarm: Weak<dyn Alarm>) -> Key {
+        self.add(unix, at_ns, Event::Ring(alarm))
+    }
+
+    /// Calls nobody.
+    pub fn cancel(&self, key: Key) {
+        // What is dropped may cancel alarms of its own: not while the list is borrowed.
+        let event = self.events.borrow_mut().remove(&key);
+        drop(event);
+    }
+
+    /// Wakes the call of `thread` at this time.
+    pub fn wake_at(&self, unix: &Unix, thread: &Rc<Thread>, at_ns: u64) {
+        match thread.alarm.get() {
+            Some((at, _)) if at == at_ns => {}
+            _ => {
+                self.forget(thread);
+                thread.alarm.set(Some(self.add(unix, at_ns, Event::Wake(thread.clone()))));
+            }
+        }
+    }
+
+    /// The call of `thread` has ended; a deadline of it means nothing any more.
+    pub fn forget(&self, thread: &Rc<Thread>) {
+        if let Some(key) = thread.alarm.take() {
+            self.cancel(key);
+        }
+    }
+
+    /// The first event that is due.
+    fn due(&self, now_ns: u64) -> Option<Event> {
+        let mut events = self.events.borrow_mut();
+        let first = events.first_entry()?;
+        if first.key().0 > now_ns {
+            return None;
+        }
+        Some(first.remove())
+    }
+
+    /// Does what is due, and asks for the next alarm.
+    pub fn expire(&self, unix: &Unix) {
+        let now_ns = unix.machine.now_ns();
+        while let Some(event) = self.due(now_ns) {
+            match event {
+                Event::Wake(thread) => {
+                    thread.alarm.set(None);
+                    thread.wake(thread.wait_serial.get());
+                }
+                Event::Ring(alarm) => {
+                    if let Some(alarm) = alarm.upgrade() {
+                        alarm.ring(unix);
+                    }
+                }
+            }
+        }
+        let next = self.events.borrow().keys().next().map(|key| key.0);
+        self.armed.set(next);
+        unix.machine.set_alarm(next);
+    }
+}

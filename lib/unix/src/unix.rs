@@ -1,0 +1,249 @@
+//! The server object and its events. The binding calls `system_call`, `page_fault`,
+//! `exception`, `alarm` and `console_input`, and after each of them takes the answers
+//! that are due with `next_reply`.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+
+use crate::call::{Answer, Cx, Stop, TABLE};
+use crate::errno::Errno;
+use crate::fs::Filesystems;
+use crate::machine::{Access, Machine, MachineThread, Reply};
+use crate::memory::Memory;
+use crate::process::Processes;
+use crate::signal::OnSignal;
+use crate::stream::Streams;
+use crate::thread::{Doing, Thread};
+use crate::time::Timers;
+use crate::tty::Terminals;
+use crate::wait::RunQueue;
+use crate::{mm, signal};
+
+/// Calls that are not there are said up to this many times.
+const MOST_MISSING: usize = 256;
+
+/// Everything the server owns.
+pub struct Unix {
+    /// The system below.
+    pub machine: Box<dyn Machine>,
+    /// All frames.
+    pub memory: Rc<Memory>,
+    /// Processes and threads by id.
+    pub processes: Processes,
+    /// Mounted file systems.
+    pub fs: Filesystems,
+    /// Deadlines, interval timers.
+    pub timers: Timers,
+    /// The console and the pseudo-terminals.
+    pub terminals: Terminals,
+    /// Names of sockets, fifos being opened.
+    pub streams: Streams,
+    /// Address-space bookkeeping shared by all (futexes).
+    pub mm: mm::Shared,
+    /// Threads with something to do.
+    pub run_queue: Rc<RunQueue>,
+    /// Calls that are not there, said once per program.
+    missing: RefCell<BTreeMap<(u32, [u8; 16]), ()>>,
+    /// System calls so far.
+    pub calls: Cell<u64>,
+}
+
+impl Unix {
+    /// A server without processes.
+    #[must_use]
+    pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
+        let memory = Rc::new(memory);
+        Self {
+            machine,
+            fs: Filesystems::new(&memory),
+            memory,
+            processes: Processes::default(),
+            timers: Timers::default(),
+            terminals: Terminals::default(),
+            streams: Streams::default(),
+            mm: mm::Shared::default(),
+            run_queue: Rc::new(RunQueue::default()),
+            missing: RefCell::default(),
+            calls: Cell::new(0),
+        }
+    }
+
+    /// `thread` calls the system. `Some`: the result, at once; the thread goes on with it,
+    /// and nobody else has anything due. `None`: ask [`Self::next_reply`]; the answer comes
+    /// there, now or later.
+    pub fn system_call(
+        &self,
+        thread: &Rc<Thread>,
+        number: u32,
+        arguments: [u64; 6],
+    ) -> Option<u64> {
+        self.calls.set(self.calls.get() + 1);
+        thread.number.set(number);
+        thread.arguments.set(arguments);
+        thread.doing.set(Doing::Call);
+        thread.retried.set(false);
+        thread.progress.set(0);
+        let value = match self.handle(thread) {
+            Ok(value) => value,
+            Err(Stop::Errno(errno)) => errno.result(),
+            Err(Stop::Block) => {
+                self.block(thread);
+                return None;
+            }
+            Err(Stop::Done) => {
+                self.end_wait(thread);
+                return None;
+            }
+        };
+        let otherwise = thread.signals.is_due() || thread.deadline_ns.get().is_some();
+        if otherwise || !self.run_queue.is_empty() {
+            self.answer(thread, value);
+            return None;
+        }
+        thread.doing.set(Doing::Running);
+        Some(value)
+    }
+
+    /// Calls the handler of the call `thread` is in.
+    fn handle(&self, thread: &Rc<Thread>) -> Answer {
+        let cx = Cx { unix: self, thread, process: &thread.process };
+        let number = thread.number.get();
+        match TABLE.get(number as usize) {
+            Some(Some(entry)) => (entry.handler)(&cx),
+            _ => Err(Stop::Errno(self.not_there(&cx, number))),
+        }
+    }
+
+    /// Tries the call `thread` is in again: the result, with which the thread goes on, unless
+    /// it waits on or a signal comes first.
+    fn try_call(&self, thread: &Rc<Thread>) -> Option<u64> {
+        let value = match self.handle(thread) {
+            Ok(value) => value,
+            Err(Stop::Errno(errno)) => errno.result(),
+            Err(Stop::Block) => {
+                self.block(thread);
+                return None;
+            }
+            Err(Stop::Done) => {
+                self.end_wait(thread);
+                return None;
+            }
+        };
+        self.end_wait(thread);
+        if thread.signals.is_due() {
+            signal::leave_call(self, thread, value);
+            return None;
+        }
+        thread.doing.set(Doing::Running);
+        Some(value)
+    }
+
+    /// The call's result is due; a pending signal is delivered on the way out.
+    fn answer(&self, thread: &Rc<Thread>, value: u64) {
+        self.end_wait(thread);
+        if thread.signals.is_due() {
+            signal::leave_call(self, thread, value);
+        } else {
+            self.reply(thread, Reply::Result(value));
+        }
+    }
+
+    /// The call of `thread` has ended: what it left for its next try is gone.
+    pub(crate) fn end_wait(&self, thread: &Rc<Thread>) {
+        thread.wait_serial.set(thread.wait_serial.get() + 1);
+        if thread.deadline_ns.take().is_some() {
+            self.timers.forget(thread);
+        }
+        thread.signals.on_signal.set(OnSignal::Restart);
+    }
+
+    /// The call waits; a signal that is already there ends it.
+    fn block(&self, thread: &Rc<Thread>) {
+        thread.retried.set(true);
+        if let Some(at_ns) = thread.deadline_ns.get() {
+            self.timers.wake_at(self, thread, at_ns);
+        }
+        if thread.signals.interrupts() {
+            signal::interrupt_call(self, thread);
+        }
+    }
+
+    /// `reply` is due for `thread`, which goes on with it.
+    pub fn reply(&self, thread: &Rc<Thread>, reply: Reply) {
+        thread.doing.set(Doing::Running);
+        *thread.reply.borrow_mut() = Some(reply);
+        self.run_queue.push(thread);
+    }
+
+    /// A program touched what is not mapped, or not for this.
+    pub fn page_fault(&self, thread: &Rc<Thread>, address: u64, access: Access) {
+        thread.doing.set(Doing::Fault);
+        thread.fault_access.set(access);
+        mm::page_fault(self, thread, address, access);
+    }
+
+    /// A program raised an exception (x86 vector and error code).
+    pub fn exception(&self, thread: &Rc<Thread>, vector: u8, error: u64) {
+        thread.doing.set(Doing::Fault);
+        signal::exception(self, thread, vector, error);
+    }
+
+    /// The time asked for with `Machine::set_alarm` has come.
+    pub fn alarm(&self) {
+        self.timers.expire(self);
+    }
+
+    /// Somebody typed.
+    pub fn console_input(&self, bytes: &[u8]) {
+        self.terminals.console_input(self, bytes);
+    }
+
+    /// The next answer to give: threads whose turn it is try their calls again and take
+    /// their signals until one has an answer.
+    ///
+    /// Each answer must be given before the next is asked for: from here on its thread
+    /// counts as running, and may be stopped. While `run_queue` is empty nothing else is
+    /// due, so an answer that leaves it empty may be given together with the wait for the
+    /// next event.
+    pub fn next_reply(&self) -> Option<(MachineThread, Reply)> {
+        while let Some(thread) = self.run_queue.pop() {
+            // Nobody in a stopped process gets on; when it is continued, all have their turn.
+            if thread.process.signals.stopped.get().is_some() {
+                continue;
+            }
+            let doing = thread.doing.get();
+            let reply = thread.reply.borrow_mut().take();
+            match (doing, reply) {
+                (Doing::Running, Some(reply)) if thread.signals.is_due() => {
+                    signal::go_on(self, &thread, reply);
+                }
+                (Doing::Running, Some(reply)) => return Some((thread.machine.get(), reply)),
+                (Doing::Call, _) => {
+                    if let Some(value) = self.try_call(&thread) {
+                        return Some((thread.machine.get(), Reply::Result(value)));
+                    }
+                }
+                (Doing::Stopped, _) => signal::go_on(self, &thread, Reply::Resume),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn not_there(&self, cx: &Cx, number: u32) -> Errno {
+        let name = cx.thread.name.get();
+        let mut missing = self.missing.borrow_mut();
+        // Programs can choose names and numbers as they like, but not fill the server's memory.
+        if missing.len() < MOST_MISSING && missing.insert((number, name), ()).is_none() {
+            let text = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
+            self.machine.log(&format!(
+                "unix: {text} (process {}) made system call {number}, which is not supported; it got ENOSYS",
+                cx.process.pid
+            ));
+        }
+        Errno::ENOSYS
+    }
+}

@@ -1,0 +1,148 @@
+//! Waiting without blocking the server: queues of threads whose calls will be tried
+//! again, and the run queue of those whose turn it is.
+
+use alloc::collections::VecDeque;
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use crate::thread::Thread;
+
+/// Threads that have something to do: a call to be tried again, a signal to take.
+#[derive(Default)]
+pub struct RunQueue {
+    threads: RefCell<VecDeque<Rc<Thread>>>,
+}
+
+impl RunQueue {
+    /// Adds `thread`, once.
+    pub fn push(&self, thread: &Rc<Thread>) {
+        if !thread.queued.replace(true) {
+            self.threads.borrow_mut().push_back(thread.clone());
+        }
+    }
+
+    /// Whether nobody has anything to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.threads.borrow().is_empty()
+    }
+
+    /// The next thread with something to do.
+    #[must_use]
+    pub fn pop(&self) -> Option<Rc<Thread>> {
+        let thread = self.threads.borrow_mut().pop_front()?;
+        thread.queued.set(false);
+        Some(thread)
+    }
+}
+
+/// Something that outlives a call and wants to know whenever a condition may have changed
+/// (an epoll's entry).
+pub trait Listener {
+    /// The condition may hold now. Only cells change here: nobody is called.
+    fn notify(&self);
+}
+
+/// Threads that wait for one condition.
+#[derive(Default)]
+pub struct WaitQueue {
+    /// Whether there may be anybody in either list: what most wakes look at only.
+    watched: Cell<bool>,
+    waiters: RefCell<Vec<(Rc<Thread>, u64)>>,
+    listeners: RefCell<Vec<Weak<dyn Listener>>>,
+}
+
+impl WaitQueue {
+    /// The thread's present call waits here (as well); see [`crate::Cx::block_on`].
+    pub fn add(&self, thread: &Rc<Thread>) {
+        self.watched.set(true);
+        let serial = thread.wait_serial.get();
+        let mut waiters = self.waiters.borrow_mut();
+        if waiters.len() < waiters.capacity() {
+            waiters.push((thread.clone(), serial));
+            return;
+        }
+        // Entries of calls that have ended since are dropped before the queue grows; after
+        // the borrow, because with a thread much may end that wakes queues.
+        let all = core::mem::take(&mut *waiters);
+        let (mut keep, gone): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(waiter, serial)| waiter.wait_serial.get() == *serial);
+        keep.push((thread.clone(), serial));
+        *waiters = keep;
+        drop(waiters);
+        drop(gone);
+    }
+
+    /// `listener` hears of every wake until it is dropped.
+    pub fn listen(&self, listener: Weak<dyn Listener>) {
+        self.watched.set(true);
+        let mut listeners = self.listeners.borrow_mut();
+        if listeners.len() == listeners.capacity() {
+            listeners.retain(|listener| listener.strong_count() > 0);
+        }
+        listeners.push(listener);
+    }
+
+    /// The condition may hold now: everybody tries again.
+    #[inline]
+    pub fn wake_all(&self) {
+        if self.watched.get() {
+            self.wake_everybody();
+        }
+    }
+
+    #[inline(never)]
+    fn wake_everybody(&self) {
+        self.watched.set(!self.listeners.borrow().is_empty());
+        self.wake_waiters();
+        self.notify();
+    }
+
+    /// As [`Self::wake_all`], but without telling the listeners.
+    pub fn wake_waiters(&self) {
+        if !self.waiters.borrow().is_empty() {
+            let mut waiters = self.waiters.take();
+            for (thread, serial) in waiters.drain(..) {
+                thread.wake(serial);
+            }
+            // The room is kept for the next ones.
+            let mut now = self.waiters.borrow_mut();
+            if now.is_empty() {
+                core::mem::swap(&mut *now, &mut waiters);
+            }
+        }
+    }
+
+    /// Tells the listeners.
+    fn notify(&self) {
+        for listener in self.listeners.borrow().iter() {
+            if let Some(listener) = listener.upgrade() {
+                listener.notify();
+            }
+        }
+    }
+
+    /// Wakes the first `count` that still wait; how many there were.
+    pub fn wake(&self, count: usize) -> usize {
+        let mut woken = 0;
+        while woken < count {
+            let first = {
+                let mut waiters = self.waiters.borrow_mut();
+                if waiters.is_empty() {
+                    break;
+                }
+                waiters.remove(0)
+            };
+            woken += usize::from(first.0.wake(first.1));
+        }
+        self.notify();
+        woken
+    }
+
+    /// Whether nobody waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.waiters.borrow().iter().any(|(thread, serial)| thread.wait_serial.get() == *serial)
+    }
+}

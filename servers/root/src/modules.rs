@@ -1,0 +1,74 @@
+//! Raw files of the boot image, mapped read-only to the tasks that ask for them.
+
+use abi::{Fpage, MapItem, Rights};
+use proto::{Name, Refusal};
+use runtime::window::Window;
+use runtime::{Msg, direct_println, sigma0};
+
+/// Files that an image can have for tasks.
+const FILES: usize = 8;
+/// Map items in one reply.
+const ITEMS: usize = 24;
+const PAGE: u64 = 4096;
+
+struct File {
+    name: Name,
+    start: u64,
+    size: u64,
+    /// Its pages, once somebody has asked.
+    window: Option<Window>,
+}
+
+/// All files.
+pub struct Files {
+    list: [Option<File>; FILES],
+}
+
+impl Files {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self { list: [const { None }; FILES] }
+    }
+
+    /// Enters the file of a module record; the first word of its line is its name.
+    pub fn add(&mut self, line: &str, start: u64, size: u64) {
+        let name = Name::new(line.split_whitespace().next().unwrap_or(""));
+        match self.list.iter_mut().find(|file| file.is_none()) {
+            _ if name.is_empty() => {}
+            Some(free) => *free = Some(File { name, start, size, window: None }),
+            None => direct_println!(
+                "root: {name} is not added: there are {FILES} raw files at most in an image."
+            ),
+        }
+    }
+
+    /// A reply that maps pages of the file `name` from `offset` on.
+    pub fn map(&mut self, name: Name, offset: u64) -> Result<Msg, Refusal> {
+        let file =
+            self.list.iter_mut().flatten().find(|file| file.name == name).ok_or(Refusal::Unknown)?;
+        let reply = Msg::new(proto::OK).word(file.size).word(file.start);
+        if offset >= file.size {
+            return Ok(reply.word(0));
+        }
+        let end = (file.start + file.size).next_multiple_of(PAGE);
+        if file.window.is_none() {
+            file.window = sigma0::range(file.start, end);
+        }
+        if file.window.is_none() {
+            return Err(Refusal::Taken);
+        }
+        let first = (file.start + offset) & !(PAGE - 1);
+        let mut blocks = [(0, 0); ITEMS];
+        let (mut at, mut count) = (first, 0);
+        while at < end && count < ITEMS {
+            let bits = at.trailing_zeros().min((end - at).ilog2()).min(30);
+            blocks[count] = (at, bits);
+            at += 1 << bits;
+            count += 1;
+        }
+        let reply = reply.word(at - first);
+        Ok(blocks[..count].iter().fold(reply, |reply, (base, bits)| {
+            reply.map(MapItem::map(Fpage::memory(*base, *bits, Rights::RX), *base))
+        }))
+    }
+}

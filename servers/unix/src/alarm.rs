@@ -1,0 +1,87 @@
+//! Deadlines: a helper thread that sleeps until the earliest one and then calls the
+//! server. While it sleeps it can be told an earlier time.
+
+use core::cell::Cell;
+
+use abi::{ThreadId, Time, Timeouts};
+use runtime::{Msg, clock, ipc, thread};
+
+/// Label of its message.
+pub const LABEL: u64 = 0x400;
+/// No deadline.
+const NEVER: u64 = !0;
+/// How long the helper may take to be ready for a message, µs.
+const PATIENCE_US: u64 = 500;
+/// Longest sleep at a time, µs.
+const NAP_US: u64 = 10_000_000;
+
+/// Helper and what it was told last.
+pub struct Alarm {
+    helper: ThreadId,
+    /// Its name inside this task, which is how its messages come.
+    local: ThreadId,
+    /// Microseconds of the kernel's clock at which it will call.
+    set: Cell<u64>,
+    /// It waits for the answer to its call.
+    calling: Cell<bool>,
+}
+
+impl Alarm {
+    /// Starts the helper; it calls `server`.
+    pub fn start(server: ThreadId) -> Result<Self, runtime::root::Refusal> {
+        let helper = thread::spawn(move || sleep_and_call(server))?;
+        let local = thread::other_id(helper).unwrap_or(helper);
+        Ok(Self { helper, local, set: Cell::new(NEVER), calling: Cell::new(false) })
+    }
+
+    /// Asks for a call at `at_us` of the kernel's clock. Later than now asked for: it
+    /// calls early, which does no harm.
+    pub fn set(&self, at_us: Option<u64>) {
+        let at = at_us.unwrap_or(NEVER);
+        if at < self.set.get() {
+            self.set.set(at);
+            if !self.calling.get() {
+                self.tell();
+            }
+        }
+    }
+
+    /// Tells the helper the time. It receives, or is about to; if not, it is just calling
+    /// and gets the next time as its answer.
+    fn tell(&self) {
+        let msg = Msg::new(LABEL).word(self.set.get());
+        let _ = ipc::send_within(self.helper, &msg, Time::micros(PATIENCE_US));
+    }
+
+    /// Whether `id` is the helper.
+    pub fn is(&self, id: ThreadId) -> bool {
+        id == self.local
+    }
+
+    /// It has called: `handle` does what is due and asks for the next time, which is the answer.
+    pub fn called(&self, handle: impl FnOnce()) {
+        self.calling.set(true);
+        self.set.set(NEVER);
+        handle();
+        self.calling.set(false);
+        self.tell();
+    }
+}
+
+fn sleep_and_call(server: ThreadId) {
+    let mut until = NEVER;
+    loop {
+        let now = clock::now_us();
+        let told = if until == NEVER {
+            ipc::receive(server, Time::NEVER).ok()
+        } else if until > now {
+            ipc::receive(server, Time::micros((until - now).min(NAP_US))).ok()
+        } else {
+            until = NEVER;
+            ipc::call_within(server, &Msg::new(LABEL), Timeouts::NEVER).ok()
+        };
+        if let Some(msg) = told {
+            until = msg.mr[0];
+        }
+    }
+}

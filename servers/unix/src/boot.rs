@@ -1,0 +1,119 @@
+//! The beginning: memory, the first file system, process 1.
+
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use alloc::{format, vec};
+
+use proto::{Name, root as op};
+use runtime::window::Window;
+use runtime::{Msg, accept, root, thread};
+use unix::Unix;
+use unix::memory::Memory;
+
+use crate::alarm::Alarm;
+use crate::clock::Clock;
+use crate::console::Console;
+use crate::machine::{Baton, Below};
+use crate::pages::Pages;
+use crate::serve::System;
+use crate::tasks::Tasks;
+
+/// Where the programs' memory is in this task: aligned for every size that is tried.
+const MEMORY: u64 = 0x100_0000_0000;
+/// Log2 sizes of it to try: 2 GiB to 16 MiB.
+const MEMORY_BITS: core::ops::RangeInclusive<u32> = 24..=31;
+/// Where boot modules are shown: physical addresses modulo the window's size.
+const FILES: u64 = 0x200_0000_0000;
+const FILES_BYTES: u64 = 1 << 36;
+
+/// Everything up to the first program.
+pub fn system() -> Result<System, String> {
+    let me = thread::me();
+    let (window, frames) = memory()?;
+    let machine = Rc::new(Baton {
+        tasks: Tasks::new(),
+        pages: Pages::new(window),
+        clock: Clock::new(),
+        alarm: Alarm::start(me).map_err(|why| format!("cannot start the alarm thread: {why}"))?,
+        console: Console::start(me)
+            .map_err(|why| format!("cannot start the console thread: {why}"))?,
+        command: module("command").is_some(),
+    });
+    let unix = Unix::new(Box::new(Below(machine.clone())), frames);
+    let archive = module("initramfs").ok_or_else(|| {
+        String::from("there is no first file system: add a module `initramfs` (a cpio archive) to the system description")
+    })?;
+    unix::fs::unpack(&unix, &archive)?;
+    drop(archive);
+    let command = module("command");
+    if command.is_some() {
+        machine_line(&machine, "unix: the command begins");
+    }
+    let (path, arguments): (&[u8], Vec<&[u8]>) = match &command {
+        Some(command) => {
+            let line = command.strip_suffix(b"\n").unwrap_or(command);
+            (b"/bin/sh", vec![b"sh", b"-c", line])
+        }
+        None => (b"/init", vec![b"/init"]),
+    };
+    let environment: [&[u8]; 4] =
+        [b"HOME=/root", b"TERM=vt100", b"PATH=/usr/sbin:/usr/bin:/sbin:/bin", b"USER=root"];
+    unix::exec::start_first(&unix, path, &arguments, &environment)
+        .map_err(|why| format!("cannot start {}: {why}", String::from_utf8_lossy(path)))?;
+    Ok(System { unix, machine })
+}
+
+fn machine_line(machine: &Rc<Baton>, line: &str) {
+    machine.console.write(format!("{line}\r\n").as_bytes());
+}
+
+/// The programs' memory: the largest block that the root task gives.
+fn memory() -> Result<(u64, Memory), String> {
+    for bits in MEMORY_BITS.rev() {
+        let Some(mut window) = Window::claim(MEMORY, 1 << bits) else { continue };
+        if root::memory(&mut window, None).is_ok() {
+            let frames = frames(window);
+            return Ok((MEMORY, frames));
+        }
+        window.release();
+    }
+    Err(String::from(
+        "the root task gave no memory for programs; raise memory_pages of the task `unix`, or give the machine more memory",
+    ))
+}
+
+#[allow(unsafe_code)]
+fn frames(window: Window) -> Memory {
+    let (base, bytes) = window.into_raw();
+    let base = core::ptr::NonNull::new(base as *mut u8).unwrap_or(core::ptr::NonNull::dangling());
+    // SAFETY: the window's memory is mapped, is this value's alone from now on, and is never
+    // given back.
+    unsafe { Memory::new(base, (bytes / 4096) as usize) }
+}
+
+/// The boot module `name`, copied.
+fn module(name: &str) -> Option<Vec<u8>> {
+    let words = Name::new(name).words();
+    let mut window = Window::claim(FILES, FILES_BYTES)?;
+    let (mut size, mut start, mut offset) = (1, 0, 0);
+    while offset < size {
+        let guard = accept::window(&mut window)?;
+        let reply = root::call(&Msg::new(op::MODULE).words(&words).word(offset));
+        drop(guard);
+        let Ok(reply) = reply else {
+            window.release();
+            return None;
+        };
+        (size, start) = (reply.mr[0], reply.mr[1]);
+        if reply.mr[2] == 0 {
+            break;
+        }
+        offset = (offset & !4095) + reply.mr[2];
+    }
+    let mut bytes = vec![0; size as usize];
+    window.read_bytes(start % FILES_BYTES, &mut bytes);
+    window.release();
+    Some(bytes)
+}

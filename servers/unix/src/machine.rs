@@ -1,0 +1,230 @@
+//! The library's machine: tasks, pages, time, console, randomness on Baton.
+
+use alloc::rc::Rc;
+use core::ops::Deref;
+
+use abi::protocol::exception as reg;
+use abi::syscall::state;
+use abi::ThreadId;
+use runtime::kernel::{self, STATE_WORDS, VectorState};
+use runtime::{random, root};
+use unix::Errno;
+use unix::machine::{
+    Access, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
+};
+use unix::memory::FrameId;
+use unix::thread::Thread;
+
+use crate::alarm::Alarm;
+use crate::clock::Clock;
+use crate::console::Console;
+use crate::pages::Pages;
+use crate::tasks::Tasks;
+
+/// Everything below the library.
+pub struct Baton {
+    pub tasks: Tasks,
+    pub pages: Pages,
+    pub clock: Clock,
+    pub alarm: Alarm,
+    pub console: Console,
+    /// Started for one command: its status ends the machine.
+    pub command: bool,
+}
+
+/// Position of each register among the words of ThreadState, in `Registers`' order.
+const ORDER: [usize; 20] = [
+    reg::RIP,
+    reg::RFLAGS,
+    reg::RSP,
+    reg::RAX,
+    reg::RBX,
+    reg::RCX,
+    reg::RDX,
+    reg::RSI,
+    reg::RDI,
+    reg::RBP,
+    reg::R8,
+    reg::R9,
+    reg::R10,
+    reg::R11,
+    reg::R12,
+    reg::R13,
+    reg::R14,
+    reg::R15,
+    state::FS_BASE,
+    state::GS_BASE,
+];
+
+fn fields(r: &mut Registers) -> [&mut u64; 20] {
+    [
+        &mut r.rip,
+        &mut r.rflags,
+        &mut r.rsp,
+        &mut r.rax,
+        &mut r.rbx,
+        &mut r.rcx,
+        &mut r.rdx,
+        &mut r.rsi,
+        &mut r.rdi,
+        &mut r.rbp,
+        &mut r.r8,
+        &mut r.r9,
+        &mut r.r10,
+        &mut r.r11,
+        &mut r.r12,
+        &mut r.r13,
+        &mut r.r14,
+        &mut r.r15,
+        &mut r.fs_base,
+        &mut r.gs_base,
+    ]
+}
+
+impl Baton {
+    /// A program's space can have no more kernel memory: its fault will never be answered.
+    pub fn out_of_memory(&self, thread: ThreadId) {
+        self.console.write(
+            alloc::format!("unix: thread {thread} needs kernel memory that the server does not have; raise quota_pages of the task `unix`\r\n").as_bytes(),
+        );
+        let _ = kernel::stop(thread);
+    }
+}
+
+/// The library's handle on it.
+pub struct Below(pub Rc<Baton>);
+
+impl Deref for Below {
+    type Target = Baton;
+    fn deref(&self) -> &Baton {
+        &self.0
+    }
+}
+
+fn id(thread: MachineThread) -> ThreadId {
+    ThreadId(thread.0)
+}
+
+impl Machine for Below {
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    fn boot_time_ns(&self) -> u64 {
+        self.clock.boot_ns()
+    }
+
+    fn tsc_scale(&self) -> (u64, u64) {
+        self.clock.scale()
+    }
+
+    fn set_alarm(&self, at_ns: Option<u64>) {
+        // Rounded up: an alarm is never early.
+        self.alarm.set(at_ns.map(|ns| ns / 1000 + 1));
+    }
+
+    fn create_space(&self) -> Result<SpaceId, Errno> {
+        Ok(self.tasks.create_space())
+    }
+
+    fn destroy_space(&self, space: SpaceId) {
+        self.tasks.destroy_space(space);
+    }
+
+    fn create_thread(&self, space: SpaceId) -> Result<MachineThread, Errno> {
+        self.tasks.create_thread(space)
+    }
+
+    fn destroy_thread(&self, thread: MachineThread) {
+        self.pages.forget(thread);
+        self.tasks.destroy_thread(thread);
+    }
+
+    fn bind(&self, machine: MachineThread, thread: Option<&Rc<Thread>>) {
+        self.tasks.bind(machine, thread);
+    }
+
+    fn stop(&self, thread: MachineThread) {
+        let _ = kernel::stop(id(thread));
+    }
+
+    fn registers(&self, thread: MachineThread) -> Registers {
+        let words = kernel::foreign_registers(id(thread)).unwrap_or([0; STATE_WORDS]);
+        let mut registers = Registers::default();
+        for (field, index) in fields(&mut registers).into_iter().zip(ORDER) {
+            *field = words[index];
+        }
+        registers
+    }
+
+    fn set_registers(&self, thread: MachineThread, registers: &Registers) {
+        let (mut words, mut registers) = ([0; STATE_WORDS], *registers);
+        for (field, index) in fields(&mut registers).into_iter().zip(ORDER) {
+            words[index] = *field;
+        }
+        let _ = kernel::set_foreign_registers(id(thread), &words);
+    }
+
+    fn vector_state(&self, thread: MachineThread, to: &mut [u8; VECTOR_STATE_MAX]) -> usize {
+        let mut buffer = VectorState([0; VECTOR_STATE_MAX]);
+        if kernel::vector_state(id(thread), &mut buffer).is_err() {
+            return 0;
+        }
+        to.copy_from_slice(&buffer.0);
+        kernel::vector_bytes()
+    }
+
+    fn set_vector_state(&self, thread: MachineThread, from: &[u8]) {
+        let mut buffer = VectorState([0; VECTOR_STATE_MAX]);
+        let len = from.len().min(VECTOR_STATE_MAX);
+        buffer.0[..len].copy_from_slice(&from[..len]);
+        let _ = kernel::set_vector_state(id(thread), &mut buffer);
+    }
+
+    fn copy_vector_state(&self, from: MachineThread, to: MachineThread) {
+        let mut buffer = VectorState([0; VECTOR_STATE_MAX]);
+        if kernel::vector_state(id(from), &mut buffer).is_ok() {
+            let _ = kernel::set_vector_state(id(to), &mut buffer);
+        }
+    }
+
+    fn map(&self, thread: MachineThread, pages: &[Mapping]) {
+        self.pages.add(thread, pages);
+    }
+
+    fn revoke(&self, frames: &[FrameId], rights: Access) {
+        self.pages.revoke(frames, rights);
+    }
+
+    fn is_running(&self, _thread: MachineThread) -> bool {
+        true
+    }
+
+    fn user_time_ns(&self, thread: MachineThread) -> u64 {
+        self.clock.ns(self.tasks.ticks(thread))
+    }
+
+    fn console_write(&self, bytes: &[u8]) {
+        self.console.write(bytes);
+    }
+
+    fn random(&self, to: &mut [u8]) {
+        for chunk in to.chunks_mut(8) {
+            chunk.copy_from_slice(&random::word().to_le_bytes()[..chunk.len()]);
+        }
+    }
+
+    fn log(&self, line: &str) {
+        self.console.write(alloc::format!("{line}\r\n").as_bytes());
+    }
+
+    fn halt(&self, status: u32) {
+        if self.command {
+            self.log(&alloc::format!("unix: the command exited with status {status}"));
+        }
+        // The driver takes text faster than the line: let it finish.
+        runtime::ipc::sleep(50_000);
+        let code = if status == 0 || !self.command { proto::root::SUCCESS } else { 0x11 };
+        let _ = root::call(&runtime::Msg::new(proto::root::HALT).word(code));
+    }
+}

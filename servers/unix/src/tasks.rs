@@ -1,0 +1,204 @@
+//! Address spaces and threads of programs. A space begins with its first thread and
+//! ends with its last one, as X.2 has it; a `SpaceId` is the number of its first thread.
+
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use abi::{Fpage, Rights, ThreadId};
+use runtime::{kernel, schedule, thread};
+use unix::Errno;
+use unix::machine::{MachineThread, SpaceId};
+use unix::thread::Thread;
+
+/// Where a program's UTCBs are: above all addresses that programs get.
+const UTCBS: u64 = 0x7FFF_F000_0000;
+/// Log2 size of the area: 1,024 UTCBs.
+const UTCB_BITS: u32 = 20;
+const UTCB_BYTES: u64 = 1024;
+/// Where the kernel interface page is.
+const KIP: u64 = 0x7FFF_F800_0000;
+/// Thread numbers of programs.
+const FIRST_NUMBER: u32 = 4096;
+const NUMBERS: u32 = 16384;
+/// Kernel memory that a space gets at once when what it has is used up, pages.
+const QUOTA_STEP: i64 = 64;
+/// Priority of programs: below all servers and drivers.
+const PRIORITY: u8 = 100;
+
+/// What is known of a thread number.
+#[derive(Default)]
+struct Slot {
+    /// Its id while it exists.
+    id: Cell<ThreadId>,
+    /// Times it was used: part of the version.
+    uses: Cell<u32>,
+    /// The library's thread.
+    thread: RefCell<Option<Rc<Thread>>>,
+    /// Space and UTCB slot.
+    space: Cell<u32>,
+    utcb: Cell<u16>,
+    /// Time stamps it was charged with.
+    pub ticks: Cell<u64>,
+}
+
+/// A space with threads.
+struct Space {
+    /// Ids of its threads; one of them names the space in ThreadControl.
+    threads: Vec<ThreadId>,
+    /// UTCB slots in use.
+    utcbs: Vec<u64>,
+}
+
+/// All spaces and threads of programs.
+pub struct Tasks {
+    slots: Vec<Slot>,
+    next: Cell<u32>,
+    next_space: Cell<u32>,
+    spaces: RefCell<BTreeMap<u32, Space>>,
+}
+
+impl Tasks {
+    /// None.
+    pub fn new() -> Self {
+        let mut slots = Vec::new();
+        slots.resize_with(NUMBERS as usize, Slot::default);
+        Self {
+            slots,
+            next: Cell::new(0),
+            next_space: Cell::new(1),
+            spaces: RefCell::new(BTreeMap::new()),
+        }
+    }
+
+    fn slot(&self, id: ThreadId) -> Option<&Slot> {
+        self.slots.get(id.number().wrapping_sub(FIRST_NUMBER) as usize)
+    }
+
+    /// Says whose thread this is.
+    pub fn bind(&self, machine: MachineThread, thread: Option<&Rc<Thread>>) {
+        if let Some(slot) = self.slot(ThreadId(machine.0)) {
+            slot.thread.replace(thread.cloned());
+        }
+    }
+
+    /// The library's thread behind `id`, which has raised an event after `ticks` of time.
+    #[inline(always)]
+    pub fn event_of(&self, id: ThreadId, ticks: u64) -> Option<Rc<Thread>> {
+        let slot = self.slot(id)?;
+        if slot.id.get() != id {
+            return None;
+        }
+        slot.ticks.set(slot.ticks.get() + ticks);
+        slot.thread.borrow().clone()
+    }
+
+    /// Time stamps that a thread was charged with.
+    pub fn ticks(&self, machine: MachineThread) -> u64 {
+        self.slot(ThreadId(machine.0)).map_or(0, |slot| slot.ticks.get())
+    }
+
+    /// A new space; nothing happens before its first thread.
+    pub fn create_space(&self) -> SpaceId {
+        let id = self.next_space.get();
+        self.next_space.set(id.wrapping_add(1).max(1));
+        self.spaces
+            .borrow_mut()
+            .insert(id, Space { threads: Vec::new(), utcbs: alloc::vec![0; 16] });
+        SpaceId(id)
+    }
+
+    /// The space is over: its threads have ended.
+    pub fn destroy_space(&self, space: SpaceId) {
+        let gone = self.spaces.borrow_mut().remove(&space.0);
+        for thread in gone.into_iter().flat_map(|space| space.threads) {
+            let _ = kernel::delete(thread);
+        }
+    }
+
+    /// A free thread number, with a version it has never had.
+    fn fresh(&self) -> Result<ThreadId, Errno> {
+        for _ in 0..NUMBERS {
+            let index = self.next.get();
+            self.next.set((index + 1) % NUMBERS);
+            let slot = &self.slots[index as usize];
+            if slot.id.get().is_nil() {
+                slot.uses.set(slot.uses.get().wrapping_add(1));
+                return Ok(ThreadId::global(FIRST_NUMBER + index, slot.uses.get() << 6 | 1));
+            }
+        }
+        Err(Errno::EAGAIN)
+    }
+
+    /// A new foreign thread in `space`, waiting for its first answer.
+    pub fn create_thread(&self, space: SpaceId) -> Result<MachineThread, Errno> {
+        let id = self.fresh()?;
+        let (member, utcb) = {
+            let mut spaces = self.spaces.borrow_mut();
+            let known = spaces.get_mut(&space.0).ok_or(Errno::ENOMEM)?;
+            let utcb = free_utcb(&mut known.utcbs).ok_or(Errno::EAGAIN)?;
+            (known.threads.first().copied(), utcb)
+        };
+        let made = make(id, member, UTCBS + u64::from(utcb) * UTCB_BYTES);
+        let mut spaces = self.spaces.borrow_mut();
+        let known = spaces.get_mut(&space.0).ok_or(Errno::ENOMEM)?;
+        if made.is_err() {
+            let _ = kernel::delete(id);
+            known.utcbs[usize::from(utcb) / 64] &= !(1 << (utcb % 64));
+            return Err(Errno::EAGAIN);
+        }
+        known.threads.push(id);
+        if let Some(slot) = self.slot(id) {
+            slot.id.set(id);
+            slot.space.set(space.0);
+            slot.utcb.set(utcb);
+            slot.ticks.set(0);
+        }
+        Ok(MachineThread(id.0))
+    }
+
+    /// Ends a thread; with its last thread a space's mappings go.
+    pub fn destroy_thread(&self, machine: MachineThread) {
+        let id = ThreadId(machine.0);
+        let Some(slot) = self.slot(id).filter(|slot| slot.id.get() == id) else { return };
+        let _ = kernel::delete(id);
+        slot.id.set(ThreadId::NIL);
+        slot.thread.replace(None);
+        if let Some(space) = self.spaces.borrow_mut().get_mut(&slot.space.get()) {
+            space.threads.retain(|thread| *thread != id);
+            let utcb = slot.utcb.get();
+            space.utcbs[usize::from(utcb) / 64] &= !(1 << (utcb % 64));
+        }
+    }
+
+    /// Gives the space of `id` more kernel memory.
+    pub fn feed(&self, id: ThreadId) -> bool {
+        kernel::move_quota(id, QUOTA_STEP).is_ok()
+    }
+}
+
+/// Takes the lowest free UTCB slot.
+fn free_utcb(used: &mut [u64]) -> Option<u16> {
+    let word = used.iter().position(|word| *word != !0)?;
+    let bit = used[word].trailing_ones();
+    used[word] |= 1 << bit;
+    Some((word * 64) as u16 + bit as u16)
+}
+
+/// The kernel's part: a thread in the space of `member`, or in one of its own.
+fn make(id: ThreadId, member: Option<ThreadId>, utcb: u64) -> kernel::Result<()> {
+    let me = thread::me();
+    match member {
+        Some(member) => kernel::create_active(id, member, me, me, utcb)?,
+        None => {
+            kernel::create(id, id, me, utcb)?;
+            let kip = Fpage::memory(KIP, 12, Rights::NONE);
+            let utcbs = Fpage::memory(UTCBS, UTCB_BITS, Rights::NONE);
+            kernel::configure_space(id, kip, utcbs)?;
+            kernel::set_pager(id, id, me, !0)?;
+        }
+    }
+    let _ = schedule::set_priority(id, PRIORITY);
+    kernel::make_foreign(id)
+}

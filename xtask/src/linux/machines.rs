@@ -1,0 +1,105 @@
+//! The two machines that run the cases: Debian's kernel and ours, in the same
+//! emulator with the same memory, with the same archive.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::cases::Case;
+use super::guest;
+use super::{Wishes, programs};
+use crate::bench;
+use crate::compose::{Bootable, Composer, LINUX_SYSTEM, Selection};
+use crate::machine::{self, Boot, Console};
+use crate::workspace::Workspace;
+
+/// Memory of both, MiB.
+const MEMORY_MB: u32 = 1024;
+/// Nothing but the cases on the console.
+const LINUX_WORDS: &str =
+    "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off rdinit=/test/bin/";
+
+fn options(words: &str) -> machine::Options {
+    machine::Options {
+        memory: MEMORY_MB,
+        kernel_args: words.split_whitespace().map(str::to_owned).collect(),
+        ..machine::Options::default()
+    }
+}
+
+/// Debian's kernel.
+pub struct Linux {
+    kernel: PathBuf,
+    image: PathBuf,
+}
+
+impl Linux {
+    /// Fetches the kernel on first use.
+    ///
+    /// # Errors
+    /// When the package cannot be had.
+    pub fn prepare(workspace: &Workspace) -> Result<Self> {
+        let kernel = bench::linux::kernel(&workspace.target("bench/linux")?)?;
+        let image = workspace.target("linux")?.join("linux.cpio");
+        Ok(Self { kernel, image })
+    }
+
+    /// The kernel's file name, which has its version.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.kernel.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The machine that runs `cases`.
+    ///
+    /// # Errors
+    /// When the archive cannot be written.
+    pub fn command(&self, archive: &[u8], cases: &[&Case]) -> Result<Command> {
+        std::fs::write(&self.image, guest::with_plan(archive, cases)?)
+            .with_context(|| format!("cannot write {}", self.image.display()))?;
+        let boot = Boot::Pvh { kernel: self.kernel.clone(), image: self.image.clone() };
+        machine::command(
+            &boot,
+            &options(&format!("{LINUX_WORDS}{}", programs::INIT)),
+            Console::Pipe,
+        )
+    }
+}
+
+/// The system of `systems/linux.toml`.
+pub struct Baton<'a, 'w> {
+    composer: &'a mut Composer<'w>,
+    image: PathBuf,
+}
+
+impl<'a, 'w> Baton<'a, 'w> {
+    /// Nothing built yet.
+    ///
+    /// # Errors
+    /// When the build directory cannot be made.
+    pub fn prepare(workspace: &Workspace, composer: &'a mut Composer<'w>) -> Result<Self> {
+        let image = workspace.target("linux")?.join("baton.cpio");
+        Ok(Self { composer, image })
+    }
+
+    /// The machine that runs `cases`.
+    ///
+    /// # Errors
+    /// When something cannot be built or written.
+    pub fn command(&mut self, archive: &[u8], cases: &[&Case]) -> Result<Command> {
+        std::fs::write(&self.image, guest::with_plan(archive, cases)?)
+            .with_context(|| format!("cannot write {}", self.image.display()))?;
+        let selection = Selection {
+            system: Some(LINUX_SYSTEM.to_owned()),
+            wishes: Wishes {
+                exec: Some(guest::DRIVER.to_owned()),
+                initramfs: Some(self.image.clone()),
+                share: None,
+            },
+            ..Selection::default()
+        };
+        let Bootable { kernel, image, .. } = self.composer.compose(&selection, "linux-compare")?;
+        machine::command(&Boot::Pvh { kernel, image }, &options(""), Console::Pipe)
+    }
+}

@@ -1,0 +1,78 @@
+//! Compiles the C programs of `tests/linux/programs` with this machine's gcc.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, ensure};
+
+use super::cases::{Cases, Variant, program_file};
+use crate::ui::Step;
+use crate::workspace::Workspace;
+
+/// The sources; one file is one program.
+const SOURCES: &str = "tests/linux/programs";
+/// What the programs share.
+const HEADER: &str = "tests/linux/programs/probe.h";
+/// The first process of the comparison's Linux.
+pub const INIT: &str = "init";
+const FLAGS: [&str; 8] = [
+    "-std=gnu11",
+    "-D_GNU_SOURCE",
+    "-O1",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-result",
+    "-pthread",
+    "-s",
+];
+
+/// Compiles what is not up to date; names and files of all.
+///
+/// # Errors
+/// The compiler's words.
+pub fn build(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
+    let folder = workspace.target("linux/programs")?;
+    let step = Step::start("programs for Linux");
+    let mut wanted = vec![(INIT.to_owned(), INIT.to_owned(), Variant::Static)];
+    for program in Cases::read(workspace)?.programs {
+        for variant in &program.variants {
+            wanted.push((program_file(&program.name, *variant), program.name.clone(), *variant));
+        }
+    }
+    let mut files = Vec::new();
+    let mut compiled = 0;
+    for (name, stem, variant) in wanted {
+        let source = workspace.path(SOURCES).join(format!("{stem}.c"));
+        let output = folder.join(&name);
+        let newest = written(&source).max(written(&workspace.path(HEADER)));
+        if !output.is_file() || written(&output) < newest {
+            step.say(format!("compiling {name}"));
+            compile(&source, &output, variant)?;
+            compiled += 1;
+        }
+        files.push((name, output));
+    }
+    match compiled {
+        0 => step.vanish(),
+        n => step.done(&format!("{n} compiled")),
+    }
+    Ok(files)
+}
+
+fn compile(source: &Path, output: &Path, variant: Variant) -> Result<()> {
+    let mut gcc = Command::new("gcc");
+    gcc.args(FLAGS).args(variant.flags()).arg("-o").arg(output).arg(source);
+    let done = gcc.output().context("cannot run gcc; install the package gcc")?;
+    ensure!(
+        done.status.success(),
+        "{} could not be compiled:\n{}",
+        source.display(),
+        String::from_utf8_lossy(&done.stderr).trim_end()
+    );
+    Ok(())
+}
+
+fn written(path: &Path) -> SystemTime {
+    path.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}
