@@ -2,7 +2,8 @@
 // of code ran.
 //
 // Arguments: out=FILE (required); low=HEX, the lowest address that is of interest.
-// One line per block of instructions as the emulator translated it, in no order:
+// The file is appended to: several machines can share it. One line per block of
+// instructions as the emulator translated it, in no order:
 //     ADDRESS BYTES INSTRUCTIONS COUNT
 // The counts of a block that was translated several times are added up.
 #include <inttypes.h>
@@ -70,7 +71,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 {
     for (int i = 0; i < argc; i++) {
         if (strncmp(argv[i], "out=", 4) == 0)
-            out = fopen(argv[i] + 4, "w");
+            out = fopen(argv[i] + 4, "a");
         else if (sscanf(argv[i], "low=%" SCNx64, &low) != 1)
             out = NULL;
     }

@@ -7,7 +7,7 @@ use abi::id::USER_BASE;
 use abi::{Fpage, Rights, ThreadId, utcb};
 use common::Machine;
 use kernel::arch::{TcbRef, cpu, current, set_current};
-use kernel::ipc::rendezvous::{Busy, Waits, set_busy, waits};
+use kernel::ipc::rendezvous::{Busy, Waits, waits};
 use kernel::ipc::transfer::Role;
 use kernel::ipc::{self, Kind, cancel, kernel_message};
 use kernel::mem::frames;
@@ -17,7 +17,7 @@ use kernel::thread::exregs::{Registers, exchange_registers};
 use kernel::thread::lifecycle;
 use kernel::thread::tcb::Resume;
 use kernel::usermem::Utcb;
-use kernel::{irq, resume, sched, start};
+use kernel::{irq, resume, start};
 
 const UTCBS: u64 = 0xBF00_0000;
 const BUFFER: u64 = 0x40_0000;
@@ -369,43 +369,4 @@ fn a_start_message_may_come_before_the_activation() {
     let _ = resume::resume(made);
     assert_eq!((made.user_ip_sp(), made.is_ready()), ((0x7000, 0x8000), true));
     assert!(is_schedulable(pager));
-}
-
-/// The message about a used-up quantum switches to the scheduler directly: that must
-/// not pass over somebody of higher priority whom the same tick has woken.
-#[test]
-fn a_used_up_quantum_does_not_delay_higher_priorities() {
-    let (_machine, spaces) = machine(3);
-    let scheduler = thread(spaces[0], 0, ThreadId::NIL);
-    let busy = thread(spaces[1], 1, ThreadId::NIL);
-    let urgent = thread(spaces[2], 2, ThreadId::NIL);
-    let _ = ipc(scheduler, ThreadId::NIL, ThreadId::ANY);
-    busy.scheduler.set(scheduler.id.get());
-    busy.quantum_left_us.set(0);
-    cpu().scheduler.ready.remove(urgent);
-    urgent.priority.set(200);
-    sched::requeue(urgent);
-    set_current(busy);
-    cpu().scheduler.slice_owner.set(Some(busy));
-    cpu().scheduler.slice_left_us.set(5_000);
-    busy.resume.set(Resume::Frame);
-    assert!(irq::interrupt(busy, 0) == urgent, "it is more urgent than the message");
-    assert!(is_schedulable(busy), "it goes on later, and its message is sent then");
-    set_current(busy);
-    set_busy(urgent, Busy::Waiting);
-    cpu().scheduler.slice_owner.set(Some(busy));
-    assert!(irq::interrupt(busy, 0) == scheduler, "now the message is due");
-}
-
-#[test]
-fn nobody_waits_for_an_interrupt_that_is_none() {
-    let (_machine, spaces) = machine(1);
-    let waiter = thread(spaces[0], 0, ThreadId::NIL);
-    let line = ThreadId::irq(QUIET_LINE);
-    let _ = ipc(waiter, ThreadId::NIL, ThreadId::global(line.number(), line.version() + 1));
-    assert!(waiter.is_ready(), "no interrupt has that version");
-    assert!(abi::MsgTag(registers(waiter).mr(0)).is_error());
-    let error = abi::IpcError::decode(registers(waiter).word(utcb::ERROR_CODE));
-    let expected = abi::IpcError::new(abi::IpcErrorKind::NonExisting, abi::Phase::Receive);
-    assert_eq!(error, Some(expected));
 }

@@ -117,13 +117,15 @@ impl Session {
         let mut seen = 0;
         loop {
             let ended = self.pump().err();
-            let text = self.transcript();
-            let complete =
-                if ended.is_some() { text.len() } else { text.rfind('\n').map_or(0, |at| at + 1) };
-            if let Some(fresh) = text.get(seen..complete) {
-                fresh.lines().for_each(&mut watch);
-                seen = complete;
-            }
+            let fresh = &self.transcript[seen..];
+            let complete = match ended {
+                Some(_) => fresh.len(),
+                None => fresh.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+            };
+            // Only what is new: a reader that is slow stops the machine's console.
+            let text = String::from_utf8_lossy(&fresh[..complete]).replace('\r', "");
+            text.lines().for_each(&mut watch);
+            seen += complete;
             if let Some(ended) = ended {
                 return ended;
             }

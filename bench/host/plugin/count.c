@@ -23,7 +23,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 enum mode { USER, KERNEL, MODES };
 enum kind { CODE, DATA, KINDS };
-enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 16 };
+enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 64 };
 
 struct range {
     uint64_t low, high; // high is exclusive

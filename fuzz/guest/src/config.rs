@@ -27,7 +27,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { seed: 1, calls: 1_000_000, check_every: 20_000, weights: DEFAULT_WEIGHTS }
+        Self { seed: 1, calls: 100_000, check_every: 20_000, weights: DEFAULT_WEIGHTS }
     }
 }
 
@@ -40,16 +40,23 @@ pub fn read() -> Config {
 fn module() -> Option<Config> {
     let at = kip::get().bootinfo();
     let first = at & !0xFFF;
-    let head = sigma0::range(first, first + 8192)?;
+    // Its first page says how many there are.
+    let head = sigma0::range(first, first + 4096)?;
+    let offset = at - first;
+    let size = head.read(offset + 16).min(1 << 16);
+    let rest = first + 4096;
+    let more = if at + size > rest { sigma0::range(rest, at + size) } else { None };
+    let read = |byte: u64| match (offset + byte, &more) {
+        (place, _) if place < 4096 => head.read(place),
+        (place, Some(window)) if place - 4096 < window.bytes() => window.read(place - 4096),
+        _ => 0,
+    };
     let mut found = None;
-    let walked = records(
-        |byte| if at - first + byte < 8192 { head.read(at - first + byte) } else { 0 },
-        |record| {
-            if let Kind::Module { start, size } = record.kind {
-                found = found.or(Some((start, size)));
-            }
-        },
-    );
+    let walked = records(read, |record| {
+        if let Kind::Module { start, size } = record.kind {
+            found = found.or(Some((start, size)));
+        }
+    });
     let (start, size) = walked.ok().and(found)?;
     let page = start & !0xFFF;
     let window = sigma0::range(page, start + size)?;

@@ -29,6 +29,8 @@ const QUOTAS: [i64; TASKS] = [0, 100, 300, 60, 1000];
 pub const PRIORITY: u8 = 120;
 /// Log2 size of the UTCB area.
 const UTCB_BITS: u32 = 14;
+/// More calls than a thread can make between two looks.
+const MOST_CALLS: u64 = 50_000;
 /// What an inspection without progress may come to before a thread is repaired.
 const PATIENCE: u32 = 3;
 
@@ -53,7 +55,8 @@ pub struct Task {
     number: usize,
     generation: u32,
     ids: [ThreadId; MADE],
-    seen: [u64; MADE],
+    seen: [u64; THREADS],
+    counted: u64,
     idle: [u32; MADE],
 }
 
@@ -62,7 +65,7 @@ impl Task {
     #[must_use]
     pub const fn new(number: usize) -> Self {
         let ids = [ThreadId::NIL; MADE];
-        Self { number, generation: 0, ids, seen: [0; MADE], idle: [0; MADE] }
+        Self { number, generation: 0, ids, seen: [0; THREADS], counted: 0, idle: [0; MADE] }
     }
 
     /// Its den.
@@ -77,10 +80,21 @@ impl Task {
         &self.ids
     }
 
-    /// Calls of all its threads.
+    /// Calls of all its threads, as far as they were counted.
     #[must_use]
-    pub fn calls(&self) -> u64 {
-        self.den().threads.iter().map(|thread| thread.calls.load(Ordering::Relaxed)).sum()
+    pub const fn calls(&self) -> u64 {
+        self.counted
+    }
+
+    /// Counts the calls of thread `index` since the last time; how many. The counter is
+    /// in the den, where anything may have overwritten it.
+    fn count(&mut self, index: usize) -> u64 {
+        let calls = self.den().threads[index].calls.load(Ordering::Relaxed);
+        let made = calls.wrapping_sub(self.seen[index]);
+        self.seen[index] = calls;
+        let plausible = if made <= MOST_CALLS { made } else { 0 };
+        self.counted += plausible;
+        plausible
     }
 
     /// Fills the den for a run.
@@ -169,10 +183,9 @@ impl Task {
     /// Looks whether its threads get on; repairs those that do not. Returns how many.
     pub fn look_after(&mut self) -> u64 {
         let mut repaired = 0;
+        let _ = self.count(THREADS - 1);
         for index in 0..MADE {
-            let calls = self.den().threads[index].calls.load(Ordering::Relaxed);
-            let stuck = calls == self.seen[index];
-            self.seen[index] = calls;
+            let stuck = self.count(index) == 0;
             self.idle[index] = if stuck { self.idle[index] + 1 } else { 0 };
             if self.idle[index] >= PATIENCE {
                 self.idle[index] = 0;

@@ -16,6 +16,10 @@ pub(super) fn check(found: &mut Findings) {
     ready(found, &mut queued);
     wakeup(found, &mut queued);
     thread::for_each(|receiver| send_queue(receiver, found, &mut queued));
+    // Nobody ever receives for the idle thread, but it has a name to send to.
+    if let Some(idle) = cpu().scheduler.idle.get() {
+        send_queue(idle, found, &mut queued);
+    }
     let mut linked = Queued::default();
     thread::for_each(|thread| linked.count(thread));
     for line in 0..SYSTEM_BASE {

@@ -3,6 +3,8 @@
 //! handler, with infinite timeouts; the thread's own message registers stay as
 //! they are, since the words come from and go to elsewhere (`words`).
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use abi::{Fpage, IpcErrorKind, MsgTag, Rights, ThreadId, protocol, utcb};
 
 use super::rendezvous::{self, Busy, Waits};
@@ -132,7 +134,7 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
         Kind::PageFault | Kind::IoFault | Kind::Exception | Kind::Preemption | Kind::SystemCall => {
             if why == IpcErrorKind::NonExisting {
                 // Once: a thread that is resumed without a handler must not flood the log.
-                if !thread.reported.replace(true) {
+                if !thread.reported.replace(true) && may_report(clock::now_us()) {
                     report(thread, kind);
                 }
                 thread.halted.set(true);
@@ -141,6 +143,24 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
             sched::set_runnable(thread);
         }
     }
+}
+
+/// Reports at once, and how often one more is due, µs. A line takes as long as the
+/// serial port needs for it, with interrupts off: users decide how many threads halt,
+/// but not how much of the processor's time goes into telling.
+const REPORTS: u64 = 64;
+const REPORT_EVERY_US: u64 = 1_000_000;
+static REPORTED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether there is room in the log for one more report of a halted thread.
+#[must_use]
+pub fn may_report(now_us: u64) -> bool {
+    let reported = REPORTED.load(Ordering::Relaxed);
+    let room = reported < REPORTS + now_us / REPORT_EVERY_US;
+    if room {
+        REPORTED.store(reported + 1, Ordering::Relaxed);
+    }
+    room
 }
 
 fn report(thread: TcbRef, kind: Kind) {

@@ -125,6 +125,7 @@ pub fn change_id(thread: TcbRef, id: ThreadId) {
 pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(thread != current());
     cancel::disconnect(thread);
+    thread.abandon_job();
     crate::irq::detach_handler(thread.id.get());
     crate::space::destroy::abandon(thread);
     sched::unlink(thread);

@@ -22,7 +22,7 @@ const VECTORS_BYTES: u64 = 48 * 16;
 const STUBS_BYTES: u64 = 0x2000;
 /// Parts of the mangled names of the checker's functions, and how many the plugin takes.
 const CHECKERS: [&str; 2] = ["6kernel5check", "6kernel3mem5check"];
-const MAX_CHECKERS: usize = 16;
+const MAX_CHECKERS: usize = 64;
 /// The line that a measured program closes with.
 const CLOSING_LINE: &str = "bench done";
 

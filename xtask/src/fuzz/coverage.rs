@@ -53,6 +53,7 @@ impl Cover {
             "the instrument (fuzz/host/cover.c) could not be compiled:\n{}",
             String::from_utf8_lossy(&output.stderr).trim_end()
         );
+        let _ = std::fs::remove_file(&out);
         Ok(Self { plugin, out })
     }
 

@@ -1,5 +1,6 @@
-//! ProcessorControl and MemoryControl.
+//! ProcessorControl, MemoryControl, and who may run the kernel's checker.
 
+use abi::inspect::What;
 use abi::layout::stub;
 use abi::protocol::exception as reg;
 use abi::{CallError, Fpage, Rights};
@@ -14,6 +15,19 @@ use crate::victim::{Victim, registers};
 pub fn run() {
     case("processor_control", processor);
     case("memory_control", memory);
+    case("the_checker_is_for_the_initial_tasks", checker);
+}
+
+/// It keeps interrupts off for long: a task that may look at the kernel may not run it.
+fn checker() -> Outcome {
+    let victim = Victim::task()?;
+    let mut regs = registers();
+    regs[reg::RDI] = What::Kernel as u64;
+    same!("looking at the kernel", victim.call(stub::INSPECT, regs)?[reg::RAX], 1);
+    regs[reg::RDI] = What::Check as u64;
+    same!("running the checker", victim.call(stub::INSPECT, regs)?[reg::RAX], 0);
+    same!("its error", victim.error_code()?, CallError::NoPrivilege as u64);
+    victim.delete()
 }
 
 fn processor() -> Outcome {

@@ -1,0 +1,135 @@
+//! What the fuzzer found: each defect with the test that fails without its repair.
+
+mod common;
+
+use abi::id::USER_BASE;
+use abi::{Fpage, MapItem, Rights, ThreadId, utcb};
+use common::{Machine, RAM};
+use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::ipc::rendezvous::{Busy, set_busy};
+use kernel::ipc::{self, kernel_message};
+use kernel::mem::{MapJob, SpaceRef, Step, UnmapJob};
+use kernel::space::control;
+use kernel::thread::lifecycle;
+use kernel::thread::tcb::{Job, Resume};
+use kernel::usermem::Utcb;
+use kernel::{check, irq, sched, start};
+
+const UTCBS: u64 = 0xBF00_0000;
+/// Where pages are mapped.
+const PLACE: u64 = 0x40_0000;
+/// A line without a handler.
+const QUIET_LINE: u32 = 5;
+
+/// An idle processor and `tasks` tasks.
+fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
+    let machine = Machine::new(tasks, 64, false);
+    set_current(start::make_idle(0));
+    machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
+    let spaces = machine.spaces[1..].to_vec();
+    for space in &spaces {
+        let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
+        control::initialise(*space, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
+            .expect("quota suffices");
+    }
+    (machine, spaces)
+}
+
+/// Thread `index` of all, ready, in `space`.
+fn thread(space: SpaceRef, index: u32, pager: ThreadId) -> TcbRef {
+    let id = ThreadId::global(USER_BASE + 3 + index, 1);
+    let thread = lifecycle::create(id, space, id).expect("quota suffices");
+    lifecycle::place_utcb(thread, UTCBS + u64::from(index) * utcb::SIZE)
+        .expect("the location is good");
+    lifecycle::activate_running(thread, pager, 0x1000, 0x2000);
+    thread
+}
+
+/// `thread` calls Ipc; returns who runs next.
+fn ipc(thread: TcbRef, to: ThreadId, from: ThreadId) -> TcbRef {
+    set_current(thread);
+    ipc::syscall::ipc(thread, to, from, 0)
+}
+
+fn registers(thread: TcbRef) -> Utcb {
+    Utcb::of(thread).expect("it is active")
+}
+
+/// Whether the scheduler will find `thread`.
+fn is_schedulable(thread: TcbRef) -> bool {
+    thread.is_ready() && (current() == thread || cpu().scheduler.ready.contains(thread))
+}
+
+/// Maps 16 KiB at [`PLACE`] from one space to another.
+fn hand_on(from: SpaceRef, to: SpaceRef, source: u64) {
+    let item = MapItem::map(Fpage::memory(source, 14, Rights::RWX), PLACE);
+    MapJob::new(from, to, item, Fpage::COMPLETE).finish().expect("quota suffices");
+}
+
+/// A thread that is deleted in the middle of a flush leaves no page behind that is
+/// marked as going: nobody could ever map such a page on.
+#[test]
+fn a_flush_that_is_cut_short_leaves_no_dying_page() {
+    let (machine, spaces) = machine(4);
+    hand_on(machine.sigma0(), spaces[0], RAM);
+    for pair in spaces.windows(2) {
+        hand_on(pair[0], pair[1], PLACE);
+    }
+    let _stays = thread(spaces[0], 0, ThreadId::NIL);
+    let worker = thread(spaces[0], 1, ThreadId::NIL);
+    let killer = thread(spaces[1], 2, ThreadId::NIL);
+    let mut job = UnmapJob::new(spaces[0], Fpage::memory(PLACE, 14, Rights::RWX), true);
+    assert_eq!(job.step(1), Step::More);
+    worker.job.set(Some(Job::Unmap(job)));
+    worker.resume.set(Resume::Unmap);
+    set_current(killer);
+    assert!(lifecycle::delete(worker).is_none(), "another thread keeps the space");
+    assert_eq!(check::violations(), 0);
+}
+
+/// The message about a used-up quantum switches to the scheduler directly: that must
+/// not pass over somebody of higher priority whom the same tick has woken.
+#[test]
+fn a_used_up_quantum_does_not_delay_higher_priorities() {
+    let (_machine, spaces) = machine(3);
+    let scheduler = thread(spaces[0], 0, ThreadId::NIL);
+    let busy = thread(spaces[1], 1, ThreadId::NIL);
+    let urgent = thread(spaces[2], 2, ThreadId::NIL);
+    let _ = ipc(scheduler, ThreadId::NIL, ThreadId::ANY);
+    busy.scheduler.set(scheduler.id.get());
+    busy.quantum_left_us.set(0);
+    cpu().scheduler.ready.remove(urgent);
+    urgent.priority.set(200);
+    sched::requeue(urgent);
+    set_current(busy);
+    cpu().scheduler.slice_owner.set(Some(busy));
+    cpu().scheduler.slice_left_us.set(5_000);
+    busy.resume.set(Resume::Frame);
+    assert!(irq::interrupt(busy, 0) == urgent, "it is more urgent than the message");
+    assert!(is_schedulable(busy), "it goes on later, and its message is sent then");
+    set_current(busy);
+    set_busy(urgent, Busy::Waiting);
+    cpu().scheduler.slice_owner.set(Some(busy));
+    assert!(irq::interrupt(busy, 0) == scheduler, "now the message is due");
+}
+
+#[test]
+fn nobody_waits_for_an_interrupt_that_is_none() {
+    let (_machine, spaces) = machine(1);
+    let waiter = thread(spaces[0], 0, ThreadId::NIL);
+    let line = ThreadId::irq(QUIET_LINE);
+    let _ = ipc(waiter, ThreadId::NIL, ThreadId::global(line.number(), line.version() + 1));
+    assert!(waiter.is_ready(), "no interrupt has that version");
+    assert!(abi::MsgTag(registers(waiter).mr(0)).is_error());
+    let error = abi::IpcError::decode(registers(waiter).word(utcb::ERROR_CODE));
+    let expected = abi::IpcError::new(abi::IpcErrorKind::NonExisting, abi::Phase::Receive);
+    assert_eq!(error, Some(expected));
+}
+
+#[test]
+fn halted_threads_do_not_flood_the_log() {
+    let at_once = (0..10_000).filter(|_| kernel_message::may_report(0)).count();
+    assert!(at_once <= 64, "{at_once} reports at once");
+    let in_ten_seconds = (0..10_000).filter(|at| kernel_message::may_report(at * 1_000)).count();
+    assert!((1..=10).contains(&in_ten_seconds), "{in_ten_seconds} reports in ten seconds");
+}
