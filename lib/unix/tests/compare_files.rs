@@ -4,6 +4,8 @@
 //! `UNIX_COMPARE_CALLS` and `UNIX_COMPARE_SEED` make a longer or another run.
 
 mod common;
+#[path = "common/file_calls.rs"]
+mod file_calls;
 #[path = "common/caller.rs"]
 mod program;
 
@@ -11,6 +13,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
 use common::World;
+use file_calls::{Arg, Random, choose};
 use linux_raw_sys::general as linux;
 use program::Program;
 
@@ -18,60 +21,6 @@ use program::Program;
 const BUFFER: usize = 64 * 1024;
 /// Descriptors that are open at most.
 const OPEN_MAX: usize = 6;
-
-/// An argument of a call, as both sides understand it.
-#[derive(Clone, Debug)]
-enum Arg {
-    Number(u64),
-    Path(String),
-    Second(String),
-    /// The base directory's descriptor.
-    Base,
-    /// An open file, by its place in the list.
-    File(usize),
-    /// The transfer buffer.
-    Buffer,
-    /// The same buffer, filled with these words before the call.
-    Words(Vec<u64>),
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-    fn of<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize].clone()
-    }
-    fn name(&mut self) -> String {
-        self.of(&["a", "b", "c", "d"]).to_string()
-    }
-    fn path(&mut self) -> String {
-        let mut path = self.name();
-        for _ in 0..self.of(&[0, 0, 0, 1, 1, 2]) {
-            path.push('/');
-            path.push_str(&self.name());
-        }
-        path.push_str(self.of(&["", "", "", "", "", "", "/", "/.", "/..", "//"]));
-        match self.below(60) {
-            0 => String::new(),
-            1 => "n".repeat(256),
-            2 => format!("{path}/x"),
-            _ => path,
-        }
-    }
-    fn offset(&mut self) -> u64 {
-        match self.below(4) {
-            0 => self.below(3) * 4096,
-            1 => self.below(20_000),
-            2 => 1 << 20,
-            _ => self.below(100),
-        }
-    }
-}
 
 /// The last calls, for a message.
 fn recent(history: &[String]) -> String {
@@ -180,113 +129,6 @@ fn comparable(stat: &[u8], numbers: &mut Vec<u64>) {
     let is_pipe = mode as u32 & linux::S_IFMT == linux::S_IFIFO;
     let set = |seconds: u64| if seconds < 100 && !is_pipe { seconds } else { 0 };
     numbers.extend([set(word(72)), set(word(88))]);
-}
-
-/// One random call: its number and arguments.
-fn choose(random: &mut Random, open: usize) -> (u32, Vec<Arg>) {
-    use Arg::{Base, Buffer, File, Number, Path, Second, Words};
-    let file = File(random.below(open as u64 + 1) as usize);
-    let len = random.of(&[0, 1, 100, 4096, 5000, 9000]);
-    let number = |value: u32| Number(value.into());
-    match random.below(24) {
-        0..=3 => {
-            let mut flags = random.of(&[0, 1, 2, 2, 2]) | linux::O_NONBLOCK;
-            for flag in [linux::O_CREAT, linux::O_CREAT, linux::O_EXCL, linux::O_TRUNC] {
-                flags |= if random.below(2) == 0 { flag } else { 0 };
-            }
-            for flag in [
-                linux::O_APPEND,
-                linux::O_DIRECTORY,
-                linux::O_NOFOLLOW,
-                linux::O_PATH,
-                linux::O_TMPFILE,
-                linux::O_NOATIME,
-            ] {
-                flags |= if random.below(12) == 0 { flag } else { 0 };
-            }
-            let mode = random.of(&[0o644, 0o600, 0o7777, 0]);
-            (linux::__NR_openat, vec![Base, Path(random.path()), number(flags), Number(mode)])
-        }
-        4 | 5 => (linux::__NR_mkdirat, vec![Base, Path(random.path()), Number(0o777)]),
-        6 | 7 => {
-            let flag = random.of(&[0, 0, linux::AT_REMOVEDIR]);
-            (linux::__NR_unlinkat, vec![Base, Path(random.path()), number(flag)])
-        }
-        8 => {
-            let flag = random.of(&[0, linux::AT_SYMLINK_FOLLOW]);
-            let paths = [Path(random.path()), Second(random.path())];
-            let [old, new] = paths;
-            (linux::__NR_linkat, vec![Base, old, Base, new, number(flag)])
-        }
-        9 => {
-            let text = random.of(&["a", "b", "c", "d", "b/a", "../b", "a/", "./c", "nothing"]);
-            (linux::__NR_symlinkat, vec![Path(text.into()), Base, Second(random.path())])
-        }
-        10 | 11 => {
-            let flags = random.of(&[0, 0, 0, 1, 2, 3]);
-            let (old, new) = (Path(random.path()), Second(random.path()));
-            (linux::__NR_renameat2, vec![Base, old, Base, new, Number(flags)])
-        }
-        12 => {
-            let size = random.of(&[100, 100, 2]);
-            (linux::__NR_readlinkat, vec![Base, Path(random.path()), Buffer, Number(size)])
-        }
-        13 => {
-            let mode = random.of(&[0o777, 0o600, 0o4755, 0o2755, 0o1777]);
-            (linux::__NR_fchmodat, vec![Base, Path(random.path()), Number(mode)])
-        }
-        14 => {
-            let mode = random.of(&[0, 1, 2, 4, 7, 8]);
-            (linux::__NR_faccessat, vec![Base, Path(random.path()), Number(mode)])
-        }
-        15 => {
-            let omit = u64::from(linux::UTIME_OMIT);
-            let times =
-                random.of(&[[5, 6, 7, 8], [9, 0, 1, omit], [9, omit, 1, 3], [1, 1 << 40, 1, 1]]);
-            let flag = random.of(&[0, linux::AT_SYMLINK_NOFOLLOW]);
-            let times = Words(times.to_vec());
-            (linux::__NR_utimensat, vec![Base, Path(random.path()), times, number(flag)])
-        }
-        16 => (
-            linux::__NR_mknodat,
-            vec![
-                Base,
-                Path(random.path()),
-                number(
-                    random.of(&[linux::S_IFIFO, linux::S_IFREG, 0, linux::S_IFDIR, 0o170_000])
-                        | 0o644,
-                ),
-                Number(0),
-            ],
-        ),
-        17 => (linux::__NR_pread64, vec![file, Buffer, Number(len), Number(random.offset())]),
-        18 => (linux::__NR_pwrite64, vec![file, Buffer, Number(len), Number(random.offset())]),
-        19 => {
-            let call = random.of(&[linux::__NR_read, linux::__NR_write]);
-            (call, vec![file, Buffer, Number(len)])
-        }
-        20 => {
-            let offset = random.of(&[0, 1, 4096, 5000, u64::MAX, 1 << 40]);
-            (linux::__NR_lseek, vec![file, Number(offset), Number(random.below(6))])
-        }
-        21 => (linux::__NR_ftruncate, vec![file, Number(random.offset())]),
-        22 => {
-            let mode = random.of(&[0, 1, 3, 3, 2, 16]);
-            let (offset, len) = (random.offset(), random.of(&[0, 1, 4096, 10_000]));
-            (linux::__NR_fallocate, vec![file, Number(mode), Number(offset), Number(len)])
-        }
-        _ => {
-            let to = File(random.below(open as u64 + 1) as usize);
-            match random.below(3) {
-                0 => (linux::__NR_sendfile, vec![to, file, Number(0), Number(len.max(1))]),
-                1 => (linux::__NR_fcntl, vec![file, number(linux::F_GETFL)]),
-                _ => (
-                    linux::__NR_copy_file_range,
-                    vec![file, Number(0), to, Number(0), Number(len), Number(0)],
-                ),
-            }
-        }
-    }
 }
 
 /// How many bytes of the buffer a call has filled.

@@ -97,7 +97,11 @@ fn the_manual_is_up_to_date() {
     }
     writeln!(text, "### As on Linux ({})\n{}\n", full.len(), full.join(", ")).unwrap();
     let count = partial.lines().count();
-    writeln!(text, "### With something missing ({count})\n| call | missing |\n|---|---|\n{partial}").unwrap();
+    writeln!(
+        text,
+        "### With something missing ({count})\n| call | missing |\n|---|---|\n{partial}"
+    )
+    .unwrap();
     writeln!(text, "### Not there ({})\n{}", none.len(), none.join(", ")).unwrap();
     check("linux.md", &text);
 }

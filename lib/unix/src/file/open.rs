@@ -66,6 +66,7 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         let file = self.file.clone();
+        file.inode().locks.description_closed(self);
         file.closed(self);
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `inode`, `regular`, `directory` | files, apart from how they are reached |
-//! | `filesystem`, `mounts` | what inodes of one file system share; where it is mounted |
-//! | `place`, `walk`, `path`, `permission` | where a process is, how a path leads to an inode and back, who may |
+//! | `inode`, `regular`, `holes`, `directory` | files, apart from how they are reached |
+//! | `filesystem`, `mounts`, `mount` | what inodes of one file system share; where it is mounted |
+//! | `place`, `walk`, `found`, `path`, `permission` | where a process is, how a path leads to an inode and back, who may |
 //! | `open`, `tree_file`, `listing`, `transfer` | opening, reading and writing what has a path |
 //! | `names`, `rename`, `stat`, `attributes`, `size`, `xattr` | the other calls on files |
 //! | `locks`, `memory_file` | record locks, `flock`; memfd_create, seals |
@@ -27,10 +27,13 @@ pub mod device;
 mod devpts;
 pub mod directory;
 pub mod filesystem;
+mod found;
+mod holes;
 pub mod inode;
 mod listing;
 pub mod locks;
 mod memory_file;
+mod mount;
 mod mounts;
 mod names;
 pub mod open;
@@ -126,11 +129,11 @@ pub const CALLS: &[Entry] = &[
     partial(
         linux::__NR_mount,
         "mount",
-        mounts::mount,
+        mount::mount,
         "binding, moving; file systems but tmpfs, proc, devtmpfs, devpts",
     ),
     partial(linux::__NR_memfd_create, "memfd_create", memory_file::memfd_create, "huge pages"),
-    full(linux::__NR_umount2, "umount2", mounts::umount2),
+    full(linux::__NR_umount2, "umount2", mount::umount2),
     full(linux::__NR_getxattr, "getxattr", xattr::getxattr),
     full(linux::__NR_lgetxattr, "lgetxattr", xattr::lgetxattr),
     full(linux::__NR_fgetxattr, "fgetxattr", xattr::fgetxattr),

@@ -173,8 +173,7 @@ impl File for TreeFile {
         self.inode.regular().and_then(|regular| regular.seek(offset, !hole)).unwrap_or(size)
     }
 
-    fn closed(&self, open: &Open) {
-        self.inode.locks.description_closed(open);
+    fn closed(&self, _: &Open) {
         if self.writes {
             self.inode.end_write();
         }

@@ -4,7 +4,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `system` | what is not about one process |
-//! | `process`, `status` | what is |
+//! | `process`, `status`, `figures` | what is |
 //! | `descriptors` | `fd` and `fdinfo` |
 
 use alloc::format;
@@ -25,6 +25,7 @@ use crate::process::Process;
 use crate::thread::Thread;
 
 mod descriptors;
+mod figures;
 mod process;
 mod status;
 mod system;
@@ -364,46 +365,4 @@ pub(super) fn write(cx: &Cx, node: &Node, source: &mut Source) -> Result<usize, 
         _ => return Err(Errno::EIO.into()),
     }
     Ok(len)
-}
-
-/// Times of a process in hundredths of a second.
-pub(super) struct Times {
-    user: u64,
-    system: u64,
-    children_user: u64,
-    children_system: u64,
-    start: u64,
-}
-
-/// The times of a process, or of a thread.
-fn times(cx: &Cx, subject: &Subject) -> Times {
-    const TICK_NS: u64 = 10_000_000;
-    let process = &subject.process;
-    let own = match &subject.thread {
-        Some(thread) if subject.tid != process.pid => crate::time::of_thread(cx.unix, thread),
-        _ => process.times.own(cx.unix, process),
-    };
-    let children = process.times.children();
-    Times {
-        user: own.user_ns / TICK_NS,
-        system: own.system_ns / TICK_NS,
-        children_user: children.user_ns / TICK_NS,
-        children_system: children.system_ns / TICK_NS,
-        start: process.times.start_ns / TICK_NS,
-    }
-}
-
-/// Signals of a thread: blocked, pending, ignored, caught.
-fn signals(subject: &Subject) -> [u64; 4] {
-    let (caught, ignored) = subject.process.actions.borrow().caught_and_ignored();
-    let (blocked, pending) = subject
-        .thread
-        .as_ref()
-        .map_or((0, 0), |thread| (thread.signals.blocked.get(), thread.signals.pending.set()));
-    [blocked, pending, ignored, caught]
-}
-
-/// Signals sent to a process and not yet taken.
-fn shared_pending(process: &Process) -> u64 {
-    process.signals.pending.set()
 }

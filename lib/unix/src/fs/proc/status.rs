@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use super::Subject;
+use super::{Subject, figures};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::machine::Access;
@@ -56,27 +56,33 @@ fn is_alive(subject: &Subject) -> bool {
 
 /// `/proc/PID/stat`.
 pub(super) fn stat(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
-    let process = &subject.process;
-    let (device, foreground) = terminal(cx, process);
-    let space = process.space();
-    let (layout, sizes) = (space.layout.get(), space.sizes());
-    let alive = u64::from(is_alive(subject));
     let mut text = format!("{} (", subject.tid).into_bytes();
     text.extend_from_slice(&name(subject));
-    let times = super::times(cx, subject);
-    let [blocked, pending, ignored, caught] = super::signals(subject);
-    let (policy, priority) = process.state.policy.get();
+    let mut rest = String::from(") ");
+    stat_process(cx, subject, &mut rest);
+    stat_memory(subject, &mut rest);
+    stat_end(subject, &mut rest);
+    text.extend_from_slice(rest.as_bytes());
+    Ok(text)
+}
+
+/// Fields 3 to 22: state, family, times.
+fn stat_process(cx: &Cx, subject: &Subject, text: &mut String) {
+    let process = &subject.process;
+    let (device, foreground) = terminal(cx, process);
+    let times = figures::times(cx, subject);
     let nice = process.state.nice.get();
-    let mut rest = format!(
-        ") {} {} {} {} {device} {foreground} 0 {} 0 0 0 ",
+    let _ = write!(
+        text,
+        "{} {} {} {} {device} {foreground} 0 {} 0 0 0 ",
         state(cx, subject).0,
         process.parent_pid.get(),
         process.group.get(),
         process.session.get(),
-        space.faults.get(),
+        process.space().faults.get(),
     );
     let _ = write!(
-        rest,
+        text,
         "{} {} {} {} {} {nice} {} 0 {} ",
         times.user,
         times.system,
@@ -86,8 +92,16 @@ pub(super) fn stat(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
         process.threads.borrow().len(),
         times.start,
     );
+}
+
+/// Fields 23 to 30: sizes and addresses.
+fn stat_memory(subject: &Subject, text: &mut String) {
+    let process = &subject.process;
+    let space = process.space();
+    let (layout, sizes) = (space.layout.get(), space.sizes());
+    let alive = u64::from(is_alive(subject));
     let _ = write!(
-        rest,
+        text,
         "{} {} {} {} {} {} 0 0 ",
         sizes.total * PAGE as u64 * alive,
         sizes.resident * alive,
@@ -96,29 +110,32 @@ pub(super) fn stat(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
         layout.code.1 * alive,
         layout.stack * alive,
     );
-    let low = 0x7fff_ffff;
+}
+
+/// Fields 31 to 52: signals, scheduling, more addresses, the wait status.
+fn stat_end(subject: &Subject, text: &mut String) {
+    let process = &subject.process;
+    let [blocked, pending, ignored, caught] =
+        figures::signals(subject).map(|signals| signals & 0x7fff_ffff);
+    let (policy, priority) = process.state.policy.get();
+    let layout = process.space().layout.get();
+    let addresses = [
+        layout.data.0,
+        layout.data.1,
+        layout.heap.0,
+        layout.arguments.0,
+        layout.arguments.1,
+        layout.environment.0,
+        layout.environment.1,
+    ];
     let _ = write!(
-        rest,
-        "{} {} {} {} 0 0 0 17 0 {priority} {policy} 0 0 0 ",
-        pending & low,
-        blocked & low,
-        ignored & low,
-        caught & low,
+        text,
+        "{pending} {blocked} {ignored} {caught} 0 0 0 17 0 {priority} {policy} 0 0 0 "
     );
-    let _ = writeln!(
-        rest,
-        "{} {} {} {} {} {} {} {}",
-        layout.data.0 * alive,
-        layout.data.1 * alive,
-        layout.heap.0 * alive,
-        layout.arguments.0 * alive,
-        layout.arguments.1 * alive,
-        layout.environment.0 * alive,
-        layout.environment.1 * alive,
-        process.ended.get().unwrap_or(0),
-    );
-    text.extend_from_slice(rest.as_bytes());
-    Ok(text)
+    for address in addresses {
+        let _ = write!(text, "{} ", if is_alive(subject) { address } else { 0 });
+    }
+    let _ = writeln!(text, "{}", process.ended.get().unwrap_or(0));
 }
 
 /// `/proc/PID/statm`.
@@ -163,33 +180,39 @@ pub(super) fn status(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     if is_alive(subject) {
         memory(&mut rest, &process.space());
     }
-    let _ = writeln!(rest, "Threads:\t{}", process.threads.borrow().len());
-    let [blocked, pending, ignored, caught] = super::signals(subject);
-    let shared = super::shared_pending(process);
-    let privileges: u64 = if who.euid == 0 { (1 << 41) - 1 } else { 0 };
-    let _ = writeln!(rest, "SigQ:\t0/{}", process.limit(linux_raw_sys::general::RLIMIT_SIGPENDING));
+    signals(subject, &mut rest);
+    text.extend_from_slice(rest.as_bytes());
+    Ok(text)
+}
+
+/// The end of `status`: signals, privileges, processors.
+fn signals(subject: &Subject, text: &mut String) {
+    let process = &subject.process;
+    let [blocked, pending, ignored, caught] = figures::signals(subject);
+    let all = (1_u64 << 41) - 1;
+    let privileges = if process.credentials.borrow().euid == 0 { all } else { 0 };
+    let limit = process.limit(linux_raw_sys::general::RLIMIT_SIGPENDING);
+    let _ = writeln!(text, "Threads:\t{}\nSigQ:\t0/{limit}", process.threads.borrow().len());
     for (name, value) in [
         ("SigPnd", pending),
-        ("ShdPnd", shared),
+        ("ShdPnd", figures::shared_pending(process)),
         ("SigBlk", blocked),
         ("SigIgn", ignored),
         ("SigCgt", caught),
         ("CapInh", 0),
         ("CapPrm", privileges),
         ("CapEff", privileges),
-        ("CapBnd", (1 << 41) - 1),
+        ("CapBnd", all),
         ("CapAmb", 0),
     ] {
-        let _ = writeln!(rest, "{name}:\t{value:016x}");
+        let _ = writeln!(text, "{name}:\t{value:016x}");
     }
     let _ = write!(
-        rest,
+        text,
         "NoNewPrivs:\t{}\nSeccomp:\t0\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n\
          voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
         u8::from(process.state.no_new_privileges.get())
     );
-    text.extend_from_slice(rest.as_bytes());
-    Ok(text)
 }
 
 fn memory(text: &mut String, space: &AddressSpace) {
