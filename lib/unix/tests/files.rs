@@ -196,7 +196,7 @@ fn names_are_made_and_removed() {
     assert_eq!(links("/tmp/g"), 2);
     assert_eq!(program.on_two(linux::__NR_link, "/tmp/f", "/tmp/g"), error(errno::EEXIST));
     assert_eq!(program.on_two(linux::__NR_link, "/tmp/a", "/tmp/h"), error(errno::EPERM));
-    assert_eq!(program.on_two(linux::__NR_link, "/tmp/f", "/proc/h"), error(errno::EXDEV));
+    assert_eq!(program.on_two(linux::__NR_link, "/tmp/f", "/dev/h"), error(errno::EXDEV));
     assert_eq!(program.on(linux::__NR_unlink, "/tmp/f", &[]), 0);
     assert_eq!(links("/tmp/g"), 1);
     assert_eq!(program.on(linux::__NR_rmdir, "/tmp/a/b/", &[]), 0);

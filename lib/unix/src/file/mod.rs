@@ -102,6 +102,11 @@ pub trait File {
         false
     }
 
+    /// Whether `lseek` always leads to 0 (`/dev/null`).
+    fn stays_at_start(&self) -> bool {
+        false
+    }
+
     /// Size for `SEEK_END`.
     fn size(&self) -> u64 {
         0

@@ -142,7 +142,7 @@ pub(super) fn lseek(cx: &Cx) -> Answer {
     if !open.file.has_position() {
         return Err(Errno::ESPIPE.into());
     }
-    let position = seek(&open, offset, whence)?;
+    let position = if open.file.stays_at_start() { 0 } else { seek(&open, offset, whence)? };
     open.position.set(position);
     Ok(position)
 }

@@ -109,6 +109,7 @@ impl<'a> Reader<'a> {
 /// # Errors
 /// A sentence that says what is wrong with the archive, or that memory is full.
 pub fn unpack(unix: &Unix, archive: &[u8]) -> Result<(), String> {
+    unix.fs.set_times(Time::now(unix));
     let mut reader = Reader { bytes: archive, at: 0 };
     let mut linked = HashMap::new();
     while let Some(header) = reader.header()? {

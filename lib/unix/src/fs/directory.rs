@@ -192,6 +192,12 @@ impl Directory {
         drop(old);
     }
 
+    /// Everything in it.
+    #[must_use]
+    pub fn inodes(&self) -> alloc::vec::Vec<Rc<Inode>> {
+        self.entries.borrow().by_name.values().map(|entry| entry.inode.clone()).collect()
+    }
+
     /// Takes everything out, for the end of a file system; returns what was there.
     pub fn clear(&self) -> alloc::vec::Vec<Rc<Inode>> {
         let entries = self.entries.take();

@@ -7,7 +7,7 @@
 //! | `place`, `walk`, `path`, `permission` | where a process is, how a path leads to an inode and back, who may |
 //! | `open`, `tree_file`, `listing`, `transfer` | opening, reading and writing what has a path |
 //! | `names`, `rename`, `stat`, `attributes`, `size`, `xattr` | the other calls on files |
-//! | `locks` | record locks, `flock` |
+//! | `locks`, `memory_file` | record locks, `flock`; memfd_create, seals |
 //! | `device`, `devpts`, `proc` | `/dev`, `/dev/pts`, `/proc` |
 //! | `cpio` | the archive that the root begins with |
 
@@ -16,9 +16,9 @@ use alloc::vec::Vec;
 
 use linux_raw_sys::general as linux;
 
-use crate::call::{Answer, Cx, Entry, full, partial};
+use crate::call::{Cx, Entry, full, partial};
 use crate::errno::Errno;
-use crate::file::{File, Open};
+use crate::file::Open;
 use crate::unix::Unix;
 
 mod attributes;
@@ -30,6 +30,7 @@ pub mod filesystem;
 pub mod inode;
 mod listing;
 pub mod locks;
+mod memory_file;
 mod mounts;
 mod names;
 pub mod open;
@@ -52,12 +53,11 @@ pub use devpts::new_pty_inode;
 use filesystem::Filesystem;
 use inode::{Inode, Kind};
 pub use locks::fcntl_lock;
+pub use memory_file::fcntl;
 pub use mounts::{Filesystems, Mount};
 pub use names::{find_socket, make_socket};
 pub use place::Place;
-use regular::Regular;
 use time::Time;
-use tree_file::TreeFile;
 
 /// The calls this module carries out.
 pub const CALLS: &[Entry] = &[
@@ -129,6 +129,7 @@ pub const CALLS: &[Entry] = &[
         mounts::mount,
         "binding, moving; file systems but tmpfs, proc, devtmpfs, devpts",
     ),
+    partial(linux::__NR_memfd_create, "memfd_create", memory_file::memfd_create, "huge pages"),
     full(linux::__NR_umount2, "umount2", mounts::umount2),
     full(linux::__NR_getxattr, "getxattr", xattr::getxattr),
     full(linux::__NR_lgetxattr, "lgetxattr", xattr::lgetxattr),
@@ -179,20 +180,6 @@ impl Filesystems {
     pub fn anonymous(&self, cx: &Cx, name: &'static str) -> Result<Rc<Inode>, Errno> {
         nameless(cx, &self.anonymous, Kind::Anonymous(name), 0o600)
     }
-
-    /// A regular file without a name (`memfd_create`), open for reading and writing.
-    ///
-    /// # Errors
-    /// `ENFILE` if there are too many.
-    pub fn memory_file(&self, cx: &Cx, name: &[u8], seals: u32) -> Result<Rc<Open>, Errno> {
-        let regular = Regular::default();
-        regular.seals.set(seals);
-        let inode = nameless(cx, &self.anonymous, Kind::Regular(regular), 0o777)?;
-        inode.links.set(0);
-        let file: Rc<dyn File> = TreeFile::new(inode, None, true)?;
-        let path = [b"/memfd:", name, b" (deleted)"].concat();
-        Ok(Open::new(file, linux::O_RDWR | open::LARGEFILE, path))
-    }
 }
 
 fn nameless(cx: &Cx, fs: &Rc<Filesystem>, kind: Kind, mode: u32) -> Result<Rc<Inode>, Errno> {
@@ -212,39 +199,6 @@ pub fn descriptor_closed(cx: &Cx, open: &Open) {
 /// A write would make a file larger than `RLIMIT_FSIZE`.
 fn size_exceeded(cx: &Cx) {
     crate::signal::send_thread(cx.unix, cx.thread, linux::SIGXFSZ);
-}
-
-/// `fcntl`'s commands that only file systems know: seals.
-///
-/// # Errors
-/// `EINVAL` for all others.
-pub fn fcntl(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
-    let _ = cx;
-    let inode = open.file.inode();
-    let known = linux::F_SEAL_SEAL
-        | linux::F_SEAL_SHRINK
-        | linux::F_SEAL_GROW
-        | linux::F_SEAL_WRITE
-        | linux::F_SEAL_FUTURE_WRITE;
-    let regular = inode.regular().ok_or(Errno::EINVAL)?;
-    match command {
-        linux::F_GET_SEALS => Ok(regular.seals.get().into()),
-        linux::F_ADD_SEALS => {
-            let seals = argument as u32;
-            if !open.can_write() {
-                return Err(Errno::EPERM.into());
-            }
-            if seals & !known != 0 {
-                return Err(Errno::EINVAL.into());
-            }
-            if regular.seals.get() & linux::F_SEAL_SEAL != 0 {
-                return Err(Errno::EPERM.into());
-            }
-            regular.seals.set(regular.seals.get() | seals);
-            Ok(0)
-        }
-        _ => Err(Errno::EINVAL.into()),
-    }
 }
 
 /// The path of an open file, for `/proc`.

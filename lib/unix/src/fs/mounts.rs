@@ -121,6 +121,19 @@ impl Filesystems {
         this
     }
 
+    /// What has been there since before there was a clock was made now.
+    pub(super) fn set_times(&self, now: Time) {
+        let mut left: Vec<_> = self.mounts().into_iter().map(|mount| mount.root).collect();
+        while let Some(inode) = left.pop() {
+            if inode.created.get() == Time::default() {
+                for cell in [&inode.accessed, &inode.modified, &inode.changed, &inode.created] {
+                    cell.set(now);
+                }
+                left.extend(inode.directory().into_iter().flat_map(Directory::inodes));
+            }
+        }
+    }
+
     /// The root of everything.
     #[must_use]
     pub fn root(&self) -> Rc<Inode> {

@@ -65,7 +65,9 @@ fn new_place(cx: &Cx, fd: i32, path: Vec<u8>, directory: bool) -> Result<(Found,
     if found.inode.is_some() {
         return Err(Errno::EEXIST);
     }
-    if found.slash && !directory {
+    // In /proc, a name that is not there cannot be made.
+    let fixed = matches!(found.parent.kind, Kind::Proc(_));
+    if fixed || found.slash && !directory {
         return Err(Errno::ENOENT);
     }
     Ok((found, name))

@@ -215,6 +215,9 @@ fn create(
     mode: u32,
 ) -> Result<(Rc<Inode>, Name), Errno> {
     let name: Name = found.name(Errno::EISDIR)?.into();
+    if matches!(found.parent.kind, Kind::Proc(_)) {
+        return Err(Errno::ENOENT);
+    }
     permission::check_create(&found.parent, who)?;
     let kind = Kind::Regular(Regular::default());
     let inode = super::names::make(cx, &found.parent, &name, kind, mode, who)?;

@@ -160,6 +160,10 @@ impl File for TreeFile {
         true
     }
 
+    fn stays_at_start(&self) -> bool {
+        matches!(self.inode.kind, Kind::Character(_))
+    }
+
     fn size(&self) -> u64 {
         if self.inode.is_directory() { 0 } else { self.inode.size() }
     }
