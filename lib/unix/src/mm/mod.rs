@@ -13,7 +13,7 @@
 //! The machine's mappings are a cache of the page map: what the page map lacks is never
 //! mapped; what it has may be mapped, if the page says so.
 
-use crate::call::{Entry, partial};
+use crate::call::Entry;
 
 pub mod advise;
 pub mod area;
@@ -21,7 +21,6 @@ pub mod brk;
 pub mod fault;
 pub mod futex;
 pub mod map;
-mod memory_file;
 pub mod pages;
 pub mod protect;
 pub mod remap;
@@ -58,12 +57,6 @@ pub const fn page_up(length: u64) -> Option<u64> {
 /// The calls this module carries out.
 pub const CALLS: &[Entry] = &[
     map::MMAP,
-    partial(
-        linux_raw_sys::general::__NR_memfd_create,
-        "memfd_create",
-        memory_file::memfd_create,
-        "huge pages",
-    ),
     map::MUNMAP,
     protect::MPROTECT,
     remap::MREMAP,
