@@ -206,7 +206,7 @@ mod tests {
                 ..Selection::default()
             })
         };
-        assert_eq!(with(None, None), "minimal");
+        assert_eq!(with(None, None), DEFAULT_SYSTEM);
         assert_eq!(with(Some("systems/my.toml"), None), "my");
         assert_eq!(with(Some("linux"), Some("a/b.elf")), "b");
     }

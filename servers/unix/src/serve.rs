@@ -21,8 +21,10 @@ pub struct System {
 const CALL: MsgTag = MsgTag::protocol(protocol::SYSTEM_CALL, 0, 7, 0);
 /// The page-fault error code's and the exception's vectors (Intel SDM 3A, 6.15).
 const GENERAL_PROTECTION: u8 = 13;
+const BREAKPOINT: u8 = 3;
 /// Error code of `int3` through a gate that is closed to users: vector 3 of the table.
-const BREAKPOINT_GATE: u64 = 3 << 3 | 2;
+/// QEMU's emulation counts in 16-byte entries.
+const BREAKPOINT_GATE: [u64; 2] = [3 << 3 | 2, 3 << 4 | 2];
 
 /// Serves for ever. The usual turn, a call that can be answered at once while nobody
 /// else is due, is the few lines before the `continue`.
@@ -38,6 +40,7 @@ pub fn serve(system: &System) {
         let value = match tasks.event_of(*from, spent) {
             Some(thread) => event_of_program(unix, &thread, msg),
             None => {
+                tasks.charge_latest(spent);
                 helper(system, *from, msg);
                 None
             }
@@ -119,8 +122,13 @@ fn exception(unix: &Unix, thread: &Rc<Thread>) {
     let word = |index: usize| utcb::mr(index + 1);
     let (vector, error) =
         (word(protocol::exception::VECTOR) as u8, word(protocol::exception::ERROR));
-    if (vector, error & !4) == (GENERAL_PROTECTION, BREAKPOINT_GATE) {
-        unix.exception(thread, 3, 0);
+    if vector == GENERAL_PROTECTION && BREAKPOINT_GATE.contains(&(error & !5)) {
+        // A trap, for programs: they find themselves behind the instruction.
+        let machine = thread.machine.get();
+        let mut registers = unix.machine.registers(machine);
+        registers.rip += 1;
+        unix.machine.set_registers(machine, &registers);
+        unix.exception(thread, BREAKPOINT, 0);
     } else {
         unix.exception(thread, vector, error);
     }

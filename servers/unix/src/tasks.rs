@@ -56,6 +56,8 @@ pub struct Tasks {
     slots: Vec<Slot>,
     next: Cell<u32>,
     next_space: Cell<u32>,
+    /// Who raised the latest event.
+    latest: Cell<ThreadId>,
     spaces: RefCell<BTreeMap<u32, Space>>,
 }
 
@@ -68,6 +70,7 @@ impl Tasks {
             slots,
             next: Cell::new(0),
             next_space: Cell::new(1),
+            latest: Cell::new(ThreadId::NIL),
             spaces: RefCell::new(BTreeMap::new()),
         }
     }
@@ -91,7 +94,15 @@ impl Tasks {
             return None;
         }
         slot.ticks.set(slot.ticks.get() + ticks);
+        self.latest.set(id);
         slot.thread.borrow().clone()
+    }
+
+    /// Charges time before an event that no program raised: to the one that was here last.
+    pub fn charge_latest(&self, ticks: u64) {
+        if let Some(slot) = self.slot(self.latest.get()) {
+            slot.ticks.set(slot.ticks.get() + ticks);
+        }
     }
 
     /// Time stamps that a thread was charged with.

@@ -45,6 +45,7 @@ static void shell(void)
     ssize_t bytes = read(file, command, sizeof command - 1);
     if (bytes <= 0)
         _exit(127);
+    close(file);
     setsid();
     ioctl(0, TIOCSCTTY, 1);
     char *words[] = {"/bin/sh", "-c", command, NULL};

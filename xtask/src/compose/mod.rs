@@ -14,7 +14,7 @@ use crate::system::{Contents, System};
 use crate::workspace::Workspace;
 
 /// The system that is meant when none is named.
-pub const DEFAULT_SYSTEM: &str = "minimal";
+pub const DEFAULT_SYSTEM: &str = "linux";
 /// The system that runs Linux programs.
 pub const LINUX_SYSTEM: &str = "linux";
 /// Module that holds the first file system of the Unix server.

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
 use crate::workspace::Workspace;
-use crate::{bench, lint};
+use crate::{bench, linux, lint};
 use spec::Spec;
 use tally::{Outcome, Tally};
 
@@ -91,8 +91,38 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         if ring == Ring::Emulator {
             gate(workspace, options, &mut tally);
         }
+        if ring == Ring::System && options.wants("linux-compare") {
+            compare(workspace, &mut composer, options, &mut tally);
+        }
     }
     report(workspace, &tally)
+}
+
+/// The same programs on Linux and on Baton: the short run of `linux compare`. Not under
+/// the instrument, which looks at what Baton does, not at what Linux does.
+fn compare(
+    workspace: &Workspace,
+    composer: &mut Composer<'_>,
+    options: &Options,
+    tally: &mut Tally,
+) {
+    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
+        return;
+    }
+    let started = Instant::now();
+    let outcome = match linux::compare::short(workspace, composer, options.show) {
+        Ok(cases) => {
+            let (same, different): (Vec<_>, Vec<_>) =
+                cases.into_iter().partition(|(_, difference)| difference.is_none());
+            let failures = different
+                .into_iter()
+                .map(|(name, difference)| format!("{name}: {}", difference.unwrap_or_default()))
+                .collect();
+            Outcome { passed: same.len(), failures }
+        }
+        Err(error) => Outcome::failed(format!("{error:#}")),
+    };
+    tally.add("linux-compare", outcome, started.elapsed());
 }
 
 /// The gate set of `bench`, and the proof that the gate shuts. Not under the

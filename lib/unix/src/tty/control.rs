@@ -102,7 +102,11 @@ fn job_control(
         TIOCGSID if tty.session.get() == 0 => return Err(Errno::ENOTTY.into()),
         TIOCGSID => cx.user().write(argument, &tty.session.get())?,
         _ => {
-            check_change(cx, tty)?;
+            // As Linux has it: a group that could not be stopped hears ENOTTY here.
+            check_change(cx, tty).map_err(|stop| match stop {
+                Stop::Errno(Errno::EIO) => Stop::Errno(Errno::ENOTTY),
+                other => other,
+            })?;
             if !own {
                 return Err(Errno::ENOTTY.into());
             }

@@ -1,7 +1,7 @@
 //! A terminal's settings, as programs set them.
 
 use linux_raw_sys::general::{
-    B38400, CREAD, CS8, ECHO, ECHOCTL, ECHOE, ECHOK, ECHOKE, HUPCL, ICANON, ICRNL, IEXTEN, ISIG,
+    B38400, CREAD, CS8, ECHO, ECHOCTL, ECHOE, ECHOK, ECHOKE, ICANON, ICRNL, IEXTEN, ISIG,
     IXON, ONLCR, OPOST, TABDLY, XTABS,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -50,7 +50,7 @@ impl Default for Termios {
         Self {
             input: ICRNL | IXON,
             output: OPOST | ONLCR,
-            control: B38400 | CS8 | CREAD | HUPCL,
+            control: B38400 | CS8 | CREAD,
             local: ISIG | ICANON | ECHO | ECHOE | ECHOK | ECHOCTL | ECHOKE | IEXTEN,
             line: 0,
             // ^C ^\ DEL ^U ^D, VTIME 0, VMIN 1, no switch, ^Q ^S ^Z, no EOL, ^R ^O ^W ^V.
