@@ -93,7 +93,7 @@ fn change_owner(cx: &Cx, inode: &Inode, uid: u32, gid: u32) -> Answer {
     let may_uid = uid == u32::MAX || is_owner && uid == inode.uid.get();
     let may_gid =
         gid == u32::MAX || is_owner && (gid == inode.gid.get() || permission::in_group(&who, gid));
-    if !permission::is_privileged(&who) && !(may_uid && may_gid) {
+    if !(permission::is_privileged(&who) || may_uid && may_gid) {
         return Err(Errno::EPERM.into());
     }
     if uid != u32::MAX {

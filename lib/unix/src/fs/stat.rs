@@ -174,7 +174,7 @@ pub(super) fn statx(cx: &Cx) -> Answer {
     let (flags, mask) = (cx.uint(2), cx.uint(3));
     let sync = linux::AT_STATX_FORCE_SYNC | linux::AT_STATX_DONT_SYNC;
     let known = linux::AT_SYMLINK_NOFOLLOW | linux::AT_NO_AUTOMOUNT | linux::AT_EMPTY_PATH | sync;
-    if flags & !known != 0 || flags & sync == sync || mask & linux::STATX__RESERVED as u32 != 0 {
+    if flags & !known != 0 || flags & sync == sync || mask & linux::STATX__RESERVED != 0 {
         return Err(Errno::EINVAL.into());
     }
     let inode = walk::inode_at(cx, cx.int(0), cx.arg(1), flags)?;

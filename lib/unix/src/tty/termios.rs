@@ -1,8 +1,8 @@
 //! A terminal's settings, as programs set them.
 
 use linux_raw_sys::general::{
-    B38400, CREAD, CS8, ECHO, ECHOCTL, ECHOE, ECHOK, ECHOKE, ICANON, ICRNL, IEXTEN, ISIG,
-    IXON, ONLCR, OPOST, TABDLY, XTABS,
+    B38400, CREAD, CS8, ECHO, ECHOCTL, ECHOE, ECHOK, ECHOKE, ICANON, ICRNL, IEXTEN, ISIG, IXON,
+    ONLCR, OPOST, TABDLY, XTABS,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

@@ -206,8 +206,9 @@ pub(super) fn lookup(
             let there = threads(cx, pid).contains(&tid);
             there.then_some((What::Thread(pid, tid), 0o555))
         }),
-        What::Descriptors(pid, info) => number(name)
-            .and_then(|fd| descriptors::find(cx, pid, fd, info).map(|(what, mode)| (what, mode))),
+        What::Descriptors(pid, info) => {
+            number(name).and_then(|fd| descriptors::find(cx, pid, fd, info))
+        }
         _ => return Err(Errno::ENOTDIR),
     };
     Ok(found.map(|(what, mode)| new_inode(cx, directory, name, what, mode)))
