@@ -213,7 +213,7 @@ fn the_background_is_stopped() {
     let at = world.put(&shell, &shell.process().pid.to_le_bytes());
     assert_eq!(
         world.call(&shell, __NR_ioctl, &[fd, TIOCSPGRP.into(), at]),
-        Some(Errno::EIO.result())
+        Some(Errno::ENOTTY.result())
     );
 }
 

@@ -12,6 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::native::compile;
 use super::row::{Row, TICKS};
+use crate::compose::{Bootable, Composer, Selection};
+use crate::linux::Wishes;
 use crate::machine::{self, Console, Exit};
 use crate::session::{Ended, Session};
 use crate::ui::Step;
@@ -57,7 +59,36 @@ pub fn rows(workspace: &Workspace) -> Result<Vec<Row>> {
             last.join("\n    ")
         );
     }
-    let rows = read(&console)?;
+    let rows = read(&console, "linux")?;
+    step.done(&format!("{} rows", rows.len()));
+    Ok(rows)
+}
+
+/// Boots Baton with the same first file system and reads the same rows.
+///
+/// # Errors
+/// When something cannot be built, or Baton did not come to the end.
+pub fn rows_of_baton(workspace: &Workspace) -> Result<Vec<Row>> {
+    let initramfs = workspace.target("bench/linux")?.join("initramfs");
+    let selection = Selection {
+        system: Some("linux".to_owned()),
+        wishes: Wishes { initramfs: Some(initramfs), ..Wishes::default() },
+        ..Selection::default()
+    };
+    let Bootable { kernel, image, .. } =
+        Composer::new(workspace).compose(&selection, "bench-linux")?;
+    let step = Step::start("linux on baton");
+    step.say("booting in the emulator");
+    let boot = machine::Boot::Pvh { kernel, image };
+    let options = machine::Options { icount: true, ..machine::Options::default() };
+    let command = machine::command(&boot, &options, Console::Pipe)?;
+    let mut session = Session::start(command, LIMIT, false)?;
+    let ended = session.wait_for_end(|_| ());
+    let console = session.transcript().replace('\r', "");
+    if !console.contains("bench done") {
+        bail!("the program for Linux did not come to its end on Baton ({})", ended.sentence(LIMIT));
+    }
+    let rows = read(&console, "baton")?;
     step.done(&format!("{} rows", rows.len()));
     Ok(rows)
 }
@@ -156,7 +187,7 @@ fn archive(files: &[(&str, u32, &[u8])]) -> Vec<u8> {
 }
 
 /// `row NAME VALUE [KEY=VALUE ...]`, after the counter has proved itself.
-fn read(console: &str) -> Result<Vec<Row>> {
+fn read(console: &str, whose: &str) -> Result<Vec<Row>> {
     let system =
         console.lines().find_map(|line| line.strip_prefix("system ")).unwrap_or("Linux").to_owned();
     let check = console.lines().find_map(|line| line.strip_prefix("check "));
@@ -174,7 +205,7 @@ fn read(console: &str) -> Result<Vec<Row>> {
             bail!("Linux printed `{line}`, which is no row");
         };
         let mut row = Row::baton("linux", name, value as f64)
-            .of("linux", TICKS)
+            .of(whose, TICKS)
             .with("version", system.as_str());
         for (key, value) in words.filter_map(|word| word.split_once('=')) {
             row = match value.parse::<u64>() {
@@ -194,14 +225,14 @@ mod tests {
     #[test]
     fn rows_are_read_once_the_counter_is_right() {
         let text = "system Linux 6.1\ncheck 2001 2001\nrow linux/getppid 337\nrow linux/pipe-roundtrip 10377 bytes=1\n";
-        let rows = read(text).unwrap();
+        let rows = read(text, "linux").unwrap();
         assert_eq!(
             (rows[0].name.as_str(), rows[0].value, rows[0].system.as_str()),
             ("linux/getppid", 337.0, "linux")
         );
         assert_eq!(rows[1].parameter("bytes"), Some(1));
-        assert!(read(&text.replace("2001 2001", "2001 2002")).is_err());
-        assert!(read("row linux/getppid 337\n").is_err());
+        assert!(read(&text.replace("2001 2001", "2001 2002"), "linux").is_err());
+        assert!(read("row linux/getppid 337\n", "linux").is_err());
     }
 
     #[test]

@@ -146,7 +146,11 @@ impl<'a> Bench<'a> {
             }
             "ops" => suites::operations("ops", self.run(&OPS, Trace::None)?),
             "growth" => suites::operations("growth", self.run(&GROWTH, Trace::None)?),
-            "linux" => self.linux()?.to_vec(),
+            "linux" => {
+                let mut rows = self.linux()?.to_vec();
+                rows.extend(linux::rows_of_baton(self.workspace)?);
+                rows
+            }
             "native" => native::rows(self.workspace)?,
             "ablation" => {
                 self.run(&IPC, Trace::None)?;
