@@ -220,6 +220,17 @@ pub fn answer_and_wait(to: ThreadId, value: u64) -> Result<(ThreadId, Msg)> {
     if received.tag.is_error() { Err(error()) } else { Ok((ThreadId(sender), received)) }
 }
 
+/// Answers the system call of the foreign thread `to` with `value`, if it waits for that.
+#[inline(always)]
+pub fn answer(to: ThreadId, value: u64) -> Result<()> {
+    let timeouts = Timeouts::new(Time::ZERO, Time::ZERO);
+    // SAFETY: nothing is received.
+    let (_, regs) = unsafe {
+        syscall::answer(to.0, ThreadId::NIL.0, timeouts.0, utcb::pointer(), value)
+    };
+    if MsgTag(regs[0]).is_error() { Err(error()) } else { Ok(()) }
+}
+
 /// Does nothing for `us` microseconds.
 pub fn sleep(us: u64) {
     // Nobody sends to a thread on its own behalf, so this can only time out.

@@ -73,6 +73,9 @@ fn last_answer(
 ) -> ipc::Result<(ThreadId, Msg)> {
     let Some((thread, reply)) = due else { return ipc::wait(Time::NEVER) };
     let to = ThreadId(thread.0);
+    if let Some(value) = plain(system, &reply) {
+        return ipc::answer_and_wait(to, value);
+    }
     let result = ipc::reply_wait(to, &message(system, to, &reply));
     if let Err(error) = result {
         not_taken(system, to, Some(error));
@@ -169,8 +172,22 @@ fn queued_answers(system: &System, all: bool) -> Option<(MachineThread, Reply)> 
 /// Gives an answer without waiting for anything.
 fn give(system: &System, (thread, reply): (MachineThread, Reply)) {
     let to = ThreadId(thread.0);
+    if let Some(value) = plain(system, &reply) {
+        // A program that does not wait for it has been killed.
+        let _ = ipc::answer(to, value);
+        return;
+    }
     if let Err(error) = ipc::send_within(to, &message(system, to, &reply), Time::ZERO) {
         not_taken(system, to, Some(error));
+    }
+}
+
+/// The result that is all of an answer.
+#[inline(always)]
+fn plain(system: &System, reply: &Reply) -> Option<u64> {
+    match reply {
+        Reply::Result(value) if system.machine.pages.none_wait() => Some(*value),
+        _ => None,
     }
 }
 
