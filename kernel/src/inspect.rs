@@ -6,7 +6,6 @@ use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{Frame, TcbRef, cpu};
 use crate::call::set_error;
-use crate::irq::Pace;
 use crate::mem;
 use crate::sched::schedule::inspect_state;
 use crate::space::SpaceRef;
@@ -61,10 +60,7 @@ fn may_inspect(space: SpaceRef) -> bool {
 /// Node `index` in preorder of the mapping tree of the frame at `phys`.
 fn mapping_record(phys: u64, index: u64) -> Option<Record> {
     let sigma0 = thread::lookup(ThreadId::SIGMA0)?.space()?;
-    // A tree can be large: interrupts are let in on the way.
-    let mut pace = Pace::default();
-    let mut nodes = mem::inspect::Tree::of(sigma0, phys).inspect(|_| pace.round());
-    let node = nodes.nth(index as usize)?;
+    let node = mem::inspect::Tree::of(sigma0, phys).nth(index as usize)?;
     let (depth, space, bits) = (u64::from(node.depth), u64::from(node.space), u64::from(node.bits));
     Some([depth, space, node.vaddr, bits, u64::from(node.rights.0), 0, 0, 0])
 }

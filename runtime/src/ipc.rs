@@ -225,9 +225,8 @@ pub fn answer_and_wait(to: ThreadId, value: u64) -> Result<(ThreadId, Msg)> {
 pub fn answer(to: ThreadId, value: u64) -> Result<()> {
     let timeouts = Timeouts::new(Time::ZERO, Time::ZERO);
     // SAFETY: nothing is received.
-    let (_, regs) = unsafe {
-        syscall::answer(to.0, ThreadId::NIL.0, timeouts.0, utcb::pointer(), value)
-    };
+    let (_, regs) =
+        unsafe { syscall::answer(to.0, ThreadId::NIL.0, timeouts.0, utcb::pointer(), value) };
     if MsgTag(regs[0]).is_error() { Err(error()) } else { Ok(()) }
 }
 

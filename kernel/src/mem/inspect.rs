@@ -2,6 +2,7 @@
 
 use super::node::NodeRef;
 use super::space::SpaceRef;
+use crate::irq::Pace;
 use abi::Rights;
 
 /// One mapping of a frame.
@@ -24,6 +25,8 @@ pub struct Tree {
     phys: u64,
     next: Option<(NodeRef, u64)>,
     depth: u32,
+    /// A tree can be large: interrupts are let in on the way.
+    pace: Pace,
 }
 
 impl Tree {
@@ -31,7 +34,7 @@ impl Tree {
     #[must_use]
     pub fn of(sigma0: SpaceRef, phys: u64) -> Self {
         let root = sigma0.page(phys).and_then(|page| page.node);
-        Self { phys, next: root.map(|node| (node, node.vaddr())), depth: 0 }
+        Self { phys, next: root.map(|node| (node, node.vaddr())), depth: 0, pace: Pace::default() }
     }
 
     /// The node behind `node` in preorder, whose region begins at `base`.
@@ -70,6 +73,7 @@ impl Iterator for Tree {
 
     fn next(&mut self) -> Option<Record> {
         loop {
+            self.pace.round();
             let (node, base) = self.next?;
             let record = self.record(node, base);
             self.advance(node, base);

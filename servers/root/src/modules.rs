@@ -44,8 +44,12 @@ impl Files {
 
     /// A reply that maps pages of the file `name` from `offset` on.
     pub fn map(&mut self, name: Name, offset: u64) -> Result<Msg, Refusal> {
-        let file =
-            self.list.iter_mut().flatten().find(|file| file.name == name).ok_or(Refusal::Unknown)?;
+        let file = self
+            .list
+            .iter_mut()
+            .flatten()
+            .find(|file| file.name == name)
+            .ok_or(Refusal::Unknown)?;
         let reply = Msg::new(proto::OK).word(file.size).word(file.start);
         if offset >= file.size {
             return Ok(reply.word(0));

@@ -72,8 +72,8 @@ fn date() -> Option<u64> {
         last = now;
     }
     let binary = read(0x0B) & 4 != 0;
-    let [second, minute, hour, day, month, year, century] = last
-        .map(|field| u64::from(if binary { field } else { (field >> 4) * 10 + (field & 15) }));
+    let [second, minute, hour, day, month, year, century] =
+        last.map(|field| u64::from(if binary { field } else { (field >> 4) * 10 + (field & 15) }));
     let century = if (19..=21).contains(&century) { century } else { 20 };
     Some(((days(century * 100 + year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
 }

@@ -3,9 +3,9 @@
 use alloc::rc::Rc;
 use core::ops::Deref;
 
+use abi::ThreadId;
 use abi::protocol::exception as reg;
 use abi::syscall::state;
-use abi::ThreadId;
 use runtime::kernel::{self, STATE_WORDS, VectorState};
 use runtime::{random, root};
 use unix::Errno;

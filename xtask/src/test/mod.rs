@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
 use crate::workspace::Workspace;
-use crate::{bench, linux, lint};
+use crate::{bench, lint, linux};
 use spec::Spec;
 use tally::{Outcome, Tally};
 
