@@ -92,7 +92,9 @@ impl Revoke {
             }
             *budget -= cost::LOOK as i32;
             match table::find(self.space, self.pos) {
-                Slot::Empty { level } => self.skip(level),
+                Slot::Empty { level, table } => {
+                    self.pos = table::behind_empty(table, level, self.pos, budget);
+                }
                 Slot::Leaf(leaf) => self.begin(leaf, budget),
             }
         }
@@ -187,7 +189,7 @@ impl Revoke {
                 // A page that is not dying was mapped anew meanwhile: it is not meant.
                 self.finish_page(leaf, walk.status, whole && ours, budget);
             }
-            Slot::Empty { level } => self.skip(level),
+            Slot::Empty { level, .. } => self.skip(level),
         }
     }
 
