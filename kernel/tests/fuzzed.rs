@@ -133,3 +133,30 @@ fn halted_threads_do_not_flood_the_log() {
     let in_ten_seconds = (0..10_000).filter(|at| kernel_message::may_report(at * 1_000)).count();
     assert!((1..=10).contains(&in_ten_seconds), "{in_ten_seconds} reports in ten seconds");
 }
+
+/// Whom a tick leaves waiting behind a server of high priority comes before the server's
+/// client of low priority, whatever the way back to that one.
+#[test]
+fn a_direct_switch_passes_over_nobody_whom_a_tick_has_left_waiting() {
+    let (_machine, spaces) = machine(4);
+    let threads = [0, 1, 2, 3].map(|index| thread(spaces[index as usize], index, ThreadId::NIL));
+    let [client, server, helper, urgent] = threads;
+    for (thread, priority) in threads.into_iter().zip([100, 250, 230, 200]) {
+        cpu().scheduler.ready.remove(thread);
+        thread.priority.set(priority);
+        thread.resume.set(Resume::Frame);
+    }
+    let _ = ipc(helper, ThreadId::NIL, ThreadId::ANY);
+    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
+    sched::grant_slice(client);
+    assert!(ipc(client, server.id.get(), server.id.get()) == server);
+    set_current(server);
+    sched::requeue(urgent);
+    assert!(irq::interrupt(server, 0) == server, "the server is more urgent");
+    let helps = ipc(server, helper.id.get(), helper.id.get());
+    assert!(helps == helper, "and so is whom it calls");
+    assert!(ipc(helper, server.id.get(), ThreadId::ANY) == server);
+    assert!(ipc(server, client.id.get(), ThreadId::ANY) == urgent, "the client is not");
+    assert!(is_schedulable(client));
+    assert!(!cpu().scheduler.look_first.get(), "the fast path opens again");
+}

@@ -2,7 +2,7 @@
 
 use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
 
-use super::{grant_slice, pick, requeue};
+use super::{grant_slice, keep_watch, pick, requeue};
 use crate::arch::{TcbRef, cpu, current};
 use crate::clock;
 use crate::ipc;
@@ -44,7 +44,10 @@ pub fn reschedule(running: TcbRef) -> TcbRef {
         Some(best) if best.priority.get() > running.priority.get() && !delays(running, best) => {
             preempt(running, best)
         }
-        _ => running,
+        _ => {
+            keep_watch(running);
+            running
+        }
     }
 }
 
@@ -72,6 +75,7 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
     if next == running {
         scheduler.slice_owner.set(None);
         grant_slice(running);
+        keep_watch(running);
     }
     next
 }
