@@ -160,3 +160,29 @@ fn a_direct_switch_passes_over_nobody_whom_a_tick_has_left_waiting() {
     assert!(is_schedulable(client));
     assert!(!cpu().scheduler.look_first.get(), "the fast path opens again");
 }
+
+/// The end of a slice can be delayed as any preemption: not against somebody above the
+/// sensitive priority.
+#[test]
+fn the_end_of_a_slice_is_not_delayed_above_the_sensitive_priority() {
+    let (_machine, spaces) = machine(2);
+    let threads = [0, 1].map(|index| thread(spaces[index as usize], index, ThreadId::NIL));
+    let [busy, urgent] = threads;
+    busy.sensitive_priority.set(150);
+    busy.max_delay_us.set(5_000);
+    busy.resume.set(Resume::Frame);
+    let flags = registers(busy).flags() | utcb::PREEMPT_DELAY;
+    for (priority, next) in [(150, busy), (151, urgent)] {
+        cpu().scheduler.ready.remove(urgent);
+        urgent.priority.set(priority);
+        sched::requeue(urgent);
+        set_current(busy);
+        busy.delay_used.set(false);
+        registers(busy).set_flags(flags);
+        cpu().scheduler.slice_owner.set(Some(busy));
+        cpu().scheduler.slice_left_us.set(0);
+        assert!(irq::interrupt(busy, 0) == next, "against priority {priority}");
+        let delays = registers(busy).flags() & utcb::PREEMPT_PENDING != 0;
+        assert_eq!(delays, next == busy);
+    }
+}
