@@ -6,10 +6,10 @@
 //! inherit the large page's node, which stays in the twin of the table above
 //! (marked by `Entry::INHERIT` there). Tables without entries are freed at once.
 
+use super::cost::ENTRIES_PER_UNIT;
 use super::frames::{Info, PhysFrame};
 use super::node::NodeRef;
 use super::quota::NoMemory;
-use super::cost::ENTRIES_PER_UNIT;
 use super::space::SpaceRef;
 use crate::arch::paging::{Entry, ROOT, Table, index, span};
 use crate::arch::tlb;
