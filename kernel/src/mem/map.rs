@@ -208,7 +208,7 @@ impl Memory {
         *budget -= cost::LOOK as i32;
         let from = self.transfer.from + self.done;
         let to = self.transfer.to + self.done;
-        let leaf = match self.source(from)? {
+        let leaf = match self.source(from, budget)? {
             Ok(leaf) => leaf,
             Err(level) => return Ok(Self::pass(from, level)),
         };
@@ -227,8 +227,9 @@ impl Memory {
 
     /// The sender's page; or the level of the entry that is empty.
     #[inline]
-    fn source(&self, from: u64) -> Result<Result<Leaf, u32>, NoMemory> {
+    fn source(&self, from: u64, budget: &mut i32) -> Result<Result<Leaf, u32>, NoMemory> {
         if self.src.is_sigma0() {
+            *budget -= cost::ROOT as i32;
             return Ok(sigma0::leaf(self.src, from)?.ok_or_else(|| sigma0::empty_level(from)));
         }
         Ok(match table::find(self.src, from) {

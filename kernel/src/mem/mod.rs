@@ -50,16 +50,21 @@ pub enum Step {
     More,
 }
 
-/// A budget that keeps a step below about 1,500 instructions: one unit is about
-/// sixteen. The dearest single action, splitting a large page, costs some 2,700.
-pub const STEP_BUDGET: u32 = 64;
+/// A budget that keeps a step below about 900 instructions, so that together with the
+/// handling of an interrupt before it it stays below 2,000: one unit is about sixteen.
+/// The dearest single action, splitting a large page, costs some 2,700.
+pub const STEP_BUDGET: u32 = 32;
 
 /// What an action costs, in budget units.
 pub(crate) mod cost {
     pub const LOOK: u32 = 5;
+    /// More for a page that is large or part of one.
+    pub const LARGE: u32 = 12;
     pub const VISIT: u32 = 4;
     pub const REMOVE: u32 = 14;
     pub const MAP: u32 = 15;
+    /// Finding a page of σ0, with its node and tables made.
+    pub const ROOT: u32 = 50;
     pub const SPLIT: u32 = 96;
     /// Empty table entries passed for one unit.
     pub const ENTRIES_PER_UNIT: usize = 4;

@@ -119,6 +119,9 @@ impl Revoke {
 
     /// The position's page and the part of it that is concerned.
     fn begin(&mut self, leaf: Leaf, budget: &mut i32) {
+        if leaf.level > 0 || leaf.node.is_none_or(|node| node.level() > 0) {
+            *budget -= cost::LARGE as i32;
+        }
         let Some(node) = leaf.node else {
             self.skip(leaf.level);
             return;
