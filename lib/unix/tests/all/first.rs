@@ -1,8 +1,6 @@
 //! The world itself: process 1 is there and is answered.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general::{__NR_getpid, __NR_gettid};
 use unix::errno::Errno;
 

@@ -1,10 +1,8 @@
 //! Terminals: typing at the console, job control, pseudo-terminals.
 
-mod common;
-
 use std::rc::Rc;
 
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general::*;
 use linux_raw_sys::ioctl::*;
 use unix::errno::Errno;

@@ -4,11 +4,9 @@
 // Linux's names of calls, in patterns.
 #![allow(non_upper_case_globals)]
 
-mod common;
-
 use std::rc::Rc;
 
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general::*;
 use unix::thread::Thread;
 

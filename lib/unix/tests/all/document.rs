@@ -74,7 +74,7 @@ A call that is not there returns ENOSYS and is reported once, by program and num
 randomised. There is one processor. The first file system is in memory.
 
 ## Calls
-Generated from the server's table (`lib/unix/tests/document.rs`).
+Generated from the server's table (`lib/unix/tests/all/document.rs`).
 
 ";
 

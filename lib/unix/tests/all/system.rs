@@ -1,8 +1,6 @@
 //! The system's name and memory, settings of processes and threads, scheduling.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general as l;
 use linux_raw_sys::prctl as p;
 use unix::errno::Errno;

@@ -1,13 +1,9 @@
 //! `/proc` as programs see it.
 
-mod common;
-#[path = "common/caller.rs"]
-mod program;
-
-use common::World;
+use crate::common::World;
+use crate::common::caller::Program;
 use linux_raw_sys::errno;
 use linux_raw_sys::general as linux;
-use program::Program;
 
 fn text(program: &Program, path: &str) -> String {
     String::from_utf8(program.contents(path)).unwrap()

@@ -1,8 +1,6 @@
 //! Processes: fork, vfork, threads, exit, wait, groups and sessions, orphans, limits.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
 use unix::machine::Reply;

@@ -1,8 +1,6 @@
 //! Calls on signals: waiting for them, queueing them, what is refused.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
 

@@ -1,10 +1,8 @@
 //! Signals: frames, returns, masks, stacks, restarts, queues, exceptions.
 
-mod common;
-
 use std::rc::Rc;
 
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
 use unix::machine::{Access, Reply};

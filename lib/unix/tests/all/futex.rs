@@ -1,8 +1,6 @@
 //! Futexes, between processes (threads differ only in who shares the memory).
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general as l;
 use std::rc::Rc;
 use unix::errno::Errno;

@@ -1,14 +1,15 @@
-//! Address spaces: the calls on memory, faults, copy on write.
+//! Address spaces: the calls on memory, faults, copy on write, what is left when memory is
+//! short.
 
-mod common;
+mod limits;
+mod sharing;
 
 use std::rc::Rc;
 
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
 use unix::machine::{Access, Reply};
-use unix::mm::AddressSpace;
 use unix::thread::Thread;
 
 const PAGE: u64 = 4096;
@@ -161,104 +162,6 @@ fn rights_are_taken_and_given() {
 }
 
 #[test]
-fn a_fork_copies_on_write() {
-    let world = World::new();
-    let first = &world.first;
-    let at = map(&world, 0, 2 * PAGE, RW, PRIVATE);
-    world.write(first, at, b"parent");
-    touch(&world, first, at, Access::WRITE);
-    let before = world.unix.memory.available();
-    let parent = first.process().space();
-    let child = AddressSpace::fork(&world.unix, &parent).unwrap();
-    assert_eq!(world.unix.memory.available(), before);
-    assert_eq!(mapped(&world, at), Some(Access::READ));
-    let read = |space: &Rc<AddressSpace>| {
-        let mut bytes = [0; 6];
-        let memory = unix::user::UserMemory::new(&world.unix, space.clone());
-        memory.read_bytes(at, &mut bytes).unwrap();
-        bytes
-    };
-    unix::user::UserMemory::new(&world.unix, child.clone()).write_bytes(at, b"child!").unwrap();
-    assert_eq!(world.unix.memory.available(), before - 1);
-    assert_eq!((read(&parent), read(&child)), (*b"parent", *b"child!"));
-    // The parent has its page for itself again: no copy.
-    assert_eq!(touch(&world, first, at, Access::WRITE), Some(Access::READ | Access::WRITE));
-    assert_eq!(world.unix.memory.available(), before - 1);
-    let spaces = world.machine.spaces.borrow().len();
-    child.retire(&world.unix);
-    drop(child);
-    assert_eq!(world.unix.memory.available(), before);
-    assert_eq!(world.machine.spaces.borrow().len(), spaces - 1);
-}
-
-#[test]
-fn a_fault_on_a_shared_frame_maps_the_copy() {
-    let world = World::new();
-    let first = &world.first;
-    let at = map(&world, 0, PAGE, RW, PRIVATE);
-    world.write(first, at, b"x");
-    touch(&world, first, at, Access::WRITE);
-    let space = first.process().space();
-    let child = AddressSpace::fork(&world.unix, &space).unwrap();
-    let old = space.frame_for(&world.unix, at, false).unwrap();
-    assert_eq!(touch(&world, first, at, Access::READ), Some(Access::READ));
-    assert_eq!(touch(&world, first, at, Access::WRITE), Some(Access::READ | Access::WRITE));
-    let new = world.machine.mapping(space.machine(), at).unwrap().frame;
-    assert_ne!(new, old);
-    assert_eq!(child.frame_for(&world.unix, at, false), Ok(old));
-    // A call that writes the other side's page takes the stale mapping away.
-    drop(child);
-}
-
-#[test]
-fn a_call_that_copies_a_page_takes_the_old_mapping_away() {
-    let world = World::new();
-    let first = &world.first;
-    let at = map(&world, 0, PAGE, RW, PRIVATE);
-    world.write(first, at, b"x");
-    let child = AddressSpace::fork(&world.unix, &first.process().space()).unwrap();
-    touch(&world, first, at, Access::READ);
-    assert!(mapped(&world, at).is_some());
-    world.write(first, at, b"y");
-    assert_eq!(mapped(&world, at), None);
-    drop(child);
-}
-
-#[test]
-fn shared_memory_is_shared_and_freed_by_the_last() {
-    let world = World::new();
-    let first = &world.first;
-    let before = world.unix.memory.available();
-    let at = map(&world, 0, PAGE, RW, SHARED);
-    let parent = first.process().space();
-    let child = AddressSpace::fork(&world.unix, &parent).unwrap();
-    unix::user::UserMemory::new(&world.unix, child.clone()).write_bytes(at, b"seen").unwrap();
-    assert_eq!(world.read(first, at, 4), b"seen");
-    assert_eq!(world.unix.memory.available(), before - 1);
-    world.ok(first, l::__NR_munmap, &[at, PAGE]);
-    assert_eq!(world.unix.memory.available(), before - 1);
-    child.retire(&world.unix);
-    assert_eq!(world.unix.memory.available(), before);
-}
-
-#[test]
-fn advice_about_forks_is_followed() {
-    let world = World::new();
-    let first = &world.first;
-    let at = map(&world, 0, 3 * PAGE, RW, PRIVATE);
-    world.write(first, at, &[7; 3 * PAGE as usize]);
-    world.ok(first, l::__NR_madvise, &[at, PAGE, l::MADV_DONTFORK.into()]);
-    world.ok(first, l::__NR_madvise, &[at + PAGE, PAGE, l::MADV_WIPEONFORK.into()]);
-    let child = AddressSpace::fork(&world.unix, &first.process().space()).unwrap();
-    let memory = unix::user::UserMemory::new(&world.unix, child.clone());
-    assert_eq!(memory.read::<u8>(at), Err(Errno::EFAULT));
-    assert_eq!(memory.read::<u8>(at + PAGE), Ok(0));
-    assert_eq!(memory.read::<u8>(at + 2 * PAGE), Ok(7));
-    drop(memory);
-    child.retire(&world.unix);
-}
-
-#[test]
 fn advice_drops_pages() {
     let world = World::new();
     let first = &world.first;
@@ -336,17 +239,6 @@ fn areas_are_moved_grown_and_shrunk() {
 }
 
 #[test]
-fn shared_memory_can_be_mapped_twice_by_mremap() {
-    let world = World::new();
-    let first = &world.first;
-    let at = map(&world, 0, PAGE, RW, SHARED);
-    let may_move = u64::from(l::MREMAP_MAYMOVE);
-    let twin = world.ok(first, l::__NR_mremap, &[at, 0, PAGE, may_move]);
-    world.write(first, at, b"both");
-    assert_eq!(world.read(first, twin, 4), b"both");
-}
-
-#[test]
 fn a_stack_grows_to_its_limit() {
     let world = World::new();
     let first = &world.first;
@@ -376,114 +268,4 @@ fn mincore_tells_what_is_there() {
     refused([0x5000_0000, PAGE, vector], Errno::ENOMEM);
     refused([at, PAGE, 0], Errno::EFAULT);
     refused([at, u64::MAX, vector], Errno::ENOMEM);
-}
-
-#[test]
-fn limits_hold() {
-    let world = World::new();
-    let first = &world.first;
-    map(&world, BASE, 8 * PAGE, RW, PRIVATE);
-    first.process().limits.borrow_mut()[l::RLIMIT_AS as usize].0 = 10 * PAGE;
-    let mmap = |len, prot| [0, len, prot, PRIVATE, NONE, 0];
-    world.refused(first, l::__NR_mmap, &mmap(3 * PAGE, RW), Errno::ENOMEM);
-    world.ok(first, l::__NR_mmap, &mmap(2 * PAGE, RW));
-    first.process().limits.borrow_mut()[l::RLIMIT_AS as usize].0 = u64::MAX;
-    first.process().limits.borrow_mut()[l::RLIMIT_DATA as usize].0 = 11 * PAGE;
-    world.refused(first, l::__NR_mmap, &mmap(2 * PAGE, RW), Errno::ENOMEM);
-    world.ok(first, l::__NR_mmap, &mmap(2 * PAGE, 1));
-}
-
-#[test]
-fn without_memory_calls_fail_and_the_server_lives() {
-    let world = World::with_frames(256);
-    let first = &world.first;
-    let at = map(&world, 0, 250 * PAGE, RW, PRIVATE);
-    let space = first.process().space();
-    let mut got = 0;
-    while space.frame_for(&world.unix, at + got * PAGE, true).is_ok() {
-        got += 1;
-    }
-    assert!(got > 100 && got < 250);
-    assert_eq!(space.frame_for(&world.unix, at + got * PAGE, true), Err(Errno::ENOMEM));
-    world.ok(first, l::__NR_munmap, &[at, 250 * PAGE]);
-    assert!(world.unix.memory.available() > 200);
-}
-
-#[test]
-fn random_calls_keep_the_books() {
-    let world = World::with_frames(4096);
-    let first = &world.first;
-    let before = world.unix.memory.available();
-    let mut seed = 7_u64;
-    let mut random = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
-    let mut forks: Vec<Rc<AddressSpace>> = Vec::new();
-    for _ in 0..20_000 {
-        let (at, len) = (BASE + random(64) * PAGE, random(16) * PAGE);
-        let prot = random(8);
-        match random(9) {
-            0 | 1 => {
-                let flags = [PRIVATE, SHARED][random(2) as usize] | FIXED;
-                world.now(first, l::__NR_mmap, &[at, len, prot, flags, NONE, 0]);
-            }
-            2 => drop(world.now(first, l::__NR_munmap, &[at, len])),
-            3 => drop(world.now(first, l::__NR_mprotect, &[at, len, prot])),
-            4 => {
-                let to = BASE + random(64) * PAGE;
-                world.now(first, l::__NR_mremap, &[at, len, random(16) * PAGE, random(8), to]);
-            }
-            5 => drop(world.now(first, l::__NR_madvise, &[at, len, random(26)])),
-            6 if forks.len() < 3 => {
-                forks.push(AddressSpace::fork(&world.unix, &first.process().space()).unwrap());
-            }
-            7 if !forks.is_empty() => {
-                let fork = forks.swap_remove(random(forks.len() as u64) as usize);
-                for page in 0..64 {
-                    let _ = fork.frame_for(&world.unix, BASE + page * PAGE, page % 2 == 0);
-                }
-                fork.retire(&world.unix);
-            }
-            _ => {
-                let space = first.process().space();
-                for _ in 0..8 {
-                    let write = random(2) == 0;
-                    let _ = space.frame_for(&world.unix, BASE + random(80) * PAGE, write);
-                }
-            }
-        }
-    }
-    forks.drain(..).for_each(|fork| fork.retire(&world.unix));
-    for area in first.process().space().areas() {
-        world.ok(first, l::__NR_munmap, &[area.start, area.end - area.start]);
-    }
-    world.unix.mm.bury(&world.unix);
-    assert_eq!(world.unix.memory.available(), before);
-    assert_eq!(first.process().space().resident(), 0);
-}
-
-#[test]
-fn the_greediest_process_dies_when_memory_is_used_up() {
-    let world = World::with_frames(512);
-    let (hog, modest) = (world.fork(&world.first), world.fork(&world.first));
-    let noreserve = PRIVATE | u64::from(l::MAP_NORESERVE);
-    let at = world.ok(&hog, l::__NR_mmap, &[0, 1 << 24, RW, noreserve, NONE, 0]);
-    for page in 0..800 {
-        world.unix.page_fault(&hog, at + page * PAGE * 5, Access::WRITE);
-        world.collect();
-        assert_eq!(world.next_event(&hog), Some(Reply::Mapped));
-        if world.unix.memory.available() <= 70 {
-            break;
-        }
-    }
-    let at = world.ok(&modest, l::__NR_mmap, &[0, 1 << 20, RW, PRIVATE, NONE, 0]);
-    for page in 0..20 {
-        world.unix.page_fault(&modest, at + page * PAGE * 3, Access::WRITE);
-        world.collect();
-        assert_eq!(world.next_event(&modest), Some(Reply::Mapped), "page {page}");
-    }
-    assert_eq!(hog.process().ended.get(), Some(l::SIGKILL));
-    assert_eq!(modest.process().ended.get(), None);
-    assert!(world.machine.log.borrow().iter().any(|line| line.contains("memory is used up")));
 }

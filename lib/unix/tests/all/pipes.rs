@@ -1,8 +1,6 @@
 //! Pipes: order, atomicity, ends, waiting; descriptors on the way.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general::*;
 use unix::errno::Errno;
 

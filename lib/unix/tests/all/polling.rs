@@ -1,10 +1,8 @@
 //! poll, select, epoll, and the files made to be waited for: eventfd, timerfd, signalfd.
 
-mod common;
-
 use std::rc::Rc;
 
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general::*;
 use unix::errno::Errno;
 use unix::thread::Thread;

@@ -1,22 +1,9 @@
 //! Paths, names and directories, as programs see them.
 
-mod common;
-#[path = "common/caller.rs"]
-mod program;
-
-use common::World;
+use crate::common::World;
+use crate::common::caller::{CREAT, Program, RDONLY, RDWR, entries, error};
 use linux_raw_sys::errno;
 use linux_raw_sys::general as linux;
-use program::Program;
-
-const RDONLY: u32 = linux::O_RDONLY;
-const RDWR: u32 = linux::O_RDWR;
-const CREAT: u32 = linux::O_CREAT;
-
-/// What a refused call returns.
-fn error(errno: u32) -> i64 {
-    -i64::from(errno)
-}
 
 #[test]
 fn paths_are_refused_as_linux_refuses_them() {
@@ -132,7 +119,7 @@ fn directories_are_listed_newest_first_whatever_goes() {
             break;
         }
         let bytes = world.read(&world.first, program.buffer, len as usize);
-        for name in program::entries(&bytes) {
+        for name in entries(&bytes) {
             if name != "." && name != ".." {
                 assert_eq!(program.on(linux::__NR_unlink, &format!("/tmp/dir/{name}"), &[]), 0);
             }

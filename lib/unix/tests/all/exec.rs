@@ -1,11 +1,9 @@
 //! Programs: loading, scripts, the first stack, what exec changes.
 
-mod common;
-
 use std::rc::Rc;
 
-use common::World;
-use common::program::{Extra, Load, Member, archive, elf};
+use crate::common::World;
+use crate::common::program::{Extra, Load, Member, archive, elf};
 use linux_raw_sys::{auxvec, general as l};
 use unix::errno::Errno;
 use unix::machine::{Access, Reply};

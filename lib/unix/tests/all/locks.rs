@@ -1,13 +1,9 @@
 //! Record locks and `flock`.
 
-mod common;
-#[path = "common/caller.rs"]
-mod program;
-
-use common::World;
+use crate::common::World;
+use crate::common::caller::Program;
 use linux_raw_sys::errno;
 use linux_raw_sys::general as linux;
-use program::Program;
 
 const READ: u32 = linux::F_RDLCK;
 const WRITE: u32 = linux::F_WRLCK;

@@ -1,22 +1,9 @@
 //! Files, directories and paths, as programs see them.
 
-mod common;
-#[path = "common/caller.rs"]
-mod program;
-
-use common::World;
+use crate::common::World;
+use crate::common::caller::{CREAT, Program, RDONLY, RDWR, error};
 use linux_raw_sys::errno;
 use linux_raw_sys::general as linux;
-use program::Program;
-
-const RDONLY: u32 = linux::O_RDONLY;
-const RDWR: u32 = linux::O_RDWR;
-const CREAT: u32 = linux::O_CREAT;
-
-/// What a refused call returns.
-fn error(errno: u32) -> i64 {
-    -i64::from(errno)
-}
 
 #[test]
 fn what_is_written_is_read_again() {

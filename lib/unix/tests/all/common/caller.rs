@@ -1,14 +1,21 @@
 //! A process of the test world that works with files: its calls by name, with paths as
 //! text.
 
-#![allow(dead_code)]
-
 use std::rc::Rc;
 
 use linux_raw_sys::general as linux;
 use unix::thread::Thread;
 
 use crate::common::World;
+
+pub const RDONLY: u32 = linux::O_RDONLY;
+pub const RDWR: u32 = linux::O_RDWR;
+pub const CREAT: u32 = linux::O_CREAT;
+
+/// What a refused call returns.
+pub fn error(errno: u32) -> i64 {
+    -i64::from(errno)
+}
 
 /// Bytes of a program's buffer.
 pub const BUFFER: usize = 128 * 1024;

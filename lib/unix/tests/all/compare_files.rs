@@ -3,19 +3,13 @@
 //!
 //! `UNIX_COMPARE_CALLS` and `UNIX_COMPARE_SEED` make a longer or another run.
 
-mod common;
-#[path = "common/file_calls.rs"]
-mod file_calls;
-#[path = "common/caller.rs"]
-mod program;
-
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
-use common::World;
-use file_calls::{Arg, Random, choose};
+use crate::common::World;
+use crate::common::caller::{Program, entries};
+use crate::common::file_calls::{Arg, Random, choose};
 use linux_raw_sys::general as linux;
-use program::Program;
 
 /// Bytes of a transfer's buffer.
 const BUFFER: usize = 64 * 1024;
@@ -171,8 +165,8 @@ impl Both<'_> {
         history.push(format!("getdents64 {file} = {host} and {server}"));
         assert_eq!(server.min(0), host.min(0), "getdents64 after\n{}", recent(history));
         let mut names = [
-            program::entries(&self.buffer[..host.max(0) as usize]),
-            program::entries(&self.server_buffer(server.max(0) as usize)),
+            entries(&self.buffer[..host.max(0) as usize]),
+            entries(&self.server_buffer(server.max(0) as usize)),
         ];
         names.iter_mut().for_each(|names| names.sort());
         assert_eq!(names[1], names[0], "names after\n{}", recent(history));

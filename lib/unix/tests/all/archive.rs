@@ -1,12 +1,8 @@
 //! The archive that the root is made of: good ones, and ones that are not.
 
-mod common;
-#[path = "common/caller.rs"]
-mod program;
-
-use common::World;
+use crate::common::World;
+use crate::common::caller::Program;
 use linux_raw_sys::general as linux;
-use program::Program;
 
 /// What an entry of the archive is: name, mode, links, inode, contents.
 type Entry<'a> = (&'a str, u32, u32, u32, &'a [u8]);

@@ -1,8 +1,6 @@
 //! UNIX sockets: pairs, connections, datagrams, what goes with messages.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general::*;
 use linux_raw_sys::net::{
     AF_INET, AF_UNIX, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, SO_ERROR, SO_PASSCRED,

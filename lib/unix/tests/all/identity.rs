@@ -1,8 +1,6 @@
 //! Credentials, resource limits, what processes have used.
 
-mod common;
-
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
 

@@ -1,8 +1,6 @@
 //! Clocks, sleeping, interval timers.
 
-mod common;
-
-use common::{BOOT_NS, World};
+use crate::common::{BOOT_NS, World};
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
 use unix::machine::Reply;

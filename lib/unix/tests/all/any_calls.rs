@@ -1,11 +1,9 @@
 //! Random calls with random arguments by many processes and threads: the server answers
 //! or lets them wait, and never fails.
 
-mod common;
-
 use std::rc::Rc;
 
-use common::World;
+use crate::common::World;
 use linux_raw_sys::general as l;
 use unix::call::{Entry, TABLE};
 use unix::machine::Access;
