@@ -1,5 +1,5 @@
-//! What the memory tests share: a simulated machine, a generator of random
-//! numbers, and the model.
+//! What the kernel's tests share: a simulated machine, tasks on it, a generator of
+//! random numbers, and the models.
 
 // Every test program uses a part of this.
 #![allow(dead_code)]
@@ -9,6 +9,8 @@ pub mod ipcmodel;
 pub mod model;
 pub mod players;
 pub mod ports;
+pub mod shrink;
+pub mod tasks;
 
 use kernel::mem::check::{Violation, check};
 use kernel::mem::{AddressSpace, Quota, SpaceRef, frames, reserved};

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use linux_raw_sys::general::{RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_SYNC, UIO_MAXIOV};
 
 use super::transfer::{At, MAX_TRANSFER, check_positioned, check_range, read_into, write_from};
-use super::{Sink, Source};
+use super::{Sink, Source, UserRanges};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 

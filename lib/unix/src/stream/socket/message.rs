@@ -14,7 +14,7 @@ use super::transfer::{How, Received, receive, send};
 use super::{Kind, Socket, shared};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
-use crate::file::{MAX_TRANSFER, Open, Sink, Source, USER_END, read_ranges};
+use crate::file::{MAX_TRANSFER, Open, Sink, Source, USER_END, UserRanges, read_ranges};
 
 /// `struct msghdr`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
