@@ -11,9 +11,9 @@ use common::shrink::shortest_failure;
 use common::{Machine, RAM, Random};
 use kernel::mem::{DestroyJob, MapJob, Step, UnmapJob, frames};
 
-/// Rounds with small pages and with large ones, and operations of each: 1,008,000 in all.
+/// Rounds with small pages and with large ones, and operations of each: 1,002,000 in all.
 const SMALL: (u64, usize) = (40, 25_000);
-const LARGE_ROUNDS: (u64, usize) = (2, 4_000);
+const LARGE_ROUNDS: (u64, usize) = (2, 1_000);
 /// Operations between two comparisons of every page; status words and faults are compared
 /// at once.
 const COMPARE_EVERY: usize = 16;
@@ -38,16 +38,22 @@ impl Pages {
     }
 }
 
-/// One operation; `budget` is the length of its steps.
+/// One operation; how long its steps are follows from `pace`.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    Transfer { from: Pages, to: (usize, usize), rights: Rights, grant: bool, budget: u32 },
-    Unmap { pages: Pages, revoke: Rights, flush: bool, budget: u32 },
+    Transfer { from: Pages, to: (usize, usize), rights: Rights, grant: bool, pace: u64 },
+    Unmap { pages: Pages, revoke: Rights, flush: bool, pace: u64 },
     Touch { space: usize, page: usize, write: bool },
 }
 
 fn address(page: usize) -> u64 {
     RAM + page as u64 * 4096
+}
+
+/// Length of a step. Steps that are all shorter than a look at a page get nowhere, so
+/// there are long ones among them.
+fn budget(pace: &mut Random) -> u32 {
+    1 + pace.below(60) as u32
 }
 
 fn any_rights(random: &mut Random) -> Rights {
@@ -72,18 +78,18 @@ fn any_pages(random: &mut Random, pages: usize) -> Pages {
 }
 
 fn any_operation(random: &mut Random, pages: usize) -> Operation {
-    let budget = 1 + random.below(60) as u32;
+    let pace = random.next();
     match random.below(8) {
         0..4 => {
             let (rights, from) = (any_rights(random), any_pages(random, pages));
             let slot = random.below((pages >> from.bits) as u64) as usize;
             let to = (random.below(6) as usize, slot << from.bits);
-            Operation::Transfer { from, to, rights, grant: random.one_in(4), budget }
+            Operation::Transfer { from, to, rights, grant: random.one_in(4), pace }
         }
         4..6 => {
             let revoke = if random.one_in(2) { Rights::RWX } else { any_rights(random) };
             let pages = any_pages(random, pages);
-            Operation::Unmap { pages, revoke, flush: random.one_in(2), budget }
+            Operation::Unmap { pages, revoke, flush: random.one_in(2), pace }
         }
         _ => {
             let page = random.below(pages as u64) as usize;
@@ -109,17 +115,19 @@ impl Pair {
 
     fn take(&mut self, operation: Operation) {
         match operation {
-            Operation::Transfer { from, to, rights, grant, budget } => {
+            Operation::Transfer { from, to, rights, grant, pace } => {
                 let (source, target) = (self.machine.spaces[from.space], self.machine.spaces[to.0]);
                 let item = MapItem { send_base: address(to.1), fpage: from.fpage(rights), grant };
                 let mut job = MapJob::new(source, target, item, Fpage::COMPLETE);
-                while job.step(budget).expect("quotas suffice") == Step::More {}
+                let mut pace = Random::new(pace);
+                while job.step(budget(&mut pace)).expect("quotas suffice") == Step::More {}
                 self.model.transfer((from.space, from.first), to, from.count(), rights, grant);
             }
-            Operation::Unmap { pages, revoke, flush, budget } => {
+            Operation::Unmap { pages, revoke, flush, pace } => {
                 let space = self.machine.spaces[pages.space];
                 let mut job = UnmapJob::new(space, pages.fpage(revoke), flush);
-                while job.step(budget) == Step::More {}
+                let mut pace = Random::new(pace);
+                while job.step(budget(&mut pace)) == Step::More {}
                 let start = (pages.space, pages.first);
                 let status = self.model.unmap(start, pages.count(), revoke, flush);
                 assert!(!self.status || job.status() == status, "status of {pages:?}");

@@ -79,6 +79,10 @@ impl Random {
         let seed = std::env::var("BATON_SEED").ok().and_then(|text| text.parse().ok());
         let seed = seed.unwrap_or(default);
         println!("seed {seed} (BATON_SEED={seed} repeats this run)");
+        Self::new(seed)
+    }
+
+    pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
