@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod io;
 pub mod io_flush;
 pub mod io_map;
+pub mod lookup;
 pub mod map;
 pub mod node;
 pub mod quota;
@@ -30,10 +31,11 @@ pub mod window;
 
 pub use destroy::DestroyJob;
 pub use frames::PhysFrame;
+pub use lookup::Resolved;
 pub use map::{MapJob, map_one_page};
 pub use quota::{NoMemory, Quota};
 pub use sigma0::{sigma0_fault, sigma0_open_ports};
-pub use space::{AddressSpace, Resolved, SpaceRef};
+pub use space::{AddressSpace, SpaceRef};
 pub use unmap::UnmapJob;
 
 use crate::arch::pcid::Pcids;
