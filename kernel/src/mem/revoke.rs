@@ -4,13 +4,15 @@
 //! The range is worked off page by page; the position is an address, so others
 //! may change the space between steps. For removing a space's own page, the
 //! page is first marked as dying (nobody can derive from it any more), then
-//! what was derived goes, then the page itself.
+//! what was derived goes, then the page itself. A revocation whose page was
+//! granted away in the middle settles what it had begun below that page.
 
 use super::node::NodeRef;
+use super::parking::{Lost, Parked};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
-use super::walk::{Parked, Walk, free_node, leave_status, take_status};
-use super::{Step, cost, state};
+use super::walk::{Walk, free_node, leave_status, take_status};
+use super::{Step, cost, sigma0, state};
 use crate::arch::paging::{Entry, span};
 use abi::Rights;
 
@@ -85,10 +87,16 @@ impl Revoke {
             if *budget <= 0 {
                 return Step::More;
             }
-            let parked = self.parked.take().and_then(|claim| state().walks.resume(claim));
-            if let Some(walk) = parked {
-                self.walk(walk, budget);
-                continue;
+            match self.parked.take().map(|claim| state().walks.resume(claim)) {
+                Some(Ok(walk)) => {
+                    self.walk(walk, budget);
+                    continue;
+                }
+                Some(Err(Lost { owed: Some(region) })) => {
+                    self.settle(region, budget);
+                    continue;
+                }
+                _ => {}
             }
             *budget -= cost::LOOK as i32;
             match table::find(self.space, self.pos) {
@@ -109,6 +117,15 @@ impl Revoke {
         }
         if let Slot::Leaf(leaf) = table::find(self.space, self.pos) {
             leaf.table.clear_bits(leaf.index, Entry::DYING);
+        }
+    }
+
+    /// The walk was lost half done, and starting it again would not finish what it began.
+    #[cold]
+    fn settle(&mut self, region: (u64, u64), budget: &mut i32) {
+        *budget -= cost::LOOK as i32;
+        if let Some(node) = sigma0::node(region.0) {
+            self.walk(Walk::settling(node, region), budget);
         }
     }
 
@@ -177,6 +194,9 @@ impl Revoke {
             return;
         }
         self.status = self.status.or(walk.status);
+        if walk.settles() {
+            return;
+        }
         if !self.removes() || self.scope == Scope::Derived {
             self.pos = self.until;
             return;
@@ -201,7 +221,8 @@ impl Revoke {
             return;
         }
         let Some(node) = leaf.node else { return };
-        if self.space.is_sigma0() && node.first_child().is_some() {
+        if node.first_child().is_some() {
+            // σ0's are not taken; any other was mapped anew, and a flush of its own is at it.
             return;
         }
         *budget -= cost::REMOVE as i32;
