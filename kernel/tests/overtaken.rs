@@ -99,23 +99,30 @@ fn a_page_granted_during_its_unmap_takes_nothing_unfinished_along() {
     }
 }
 
-/// The unmap's walk is forgotten, because others are under way, before the page goes.
+/// A page of `space` from which much is derived.
+fn crowded(sigma0: SpaceRef, space: SpaceRef) {
+    map(sigma0, space, RAM + 0x40_0000, 0);
+    for slot in 1..20 {
+        map(space, space, 0, slot << 12);
+    }
+}
+
+/// Begins so many unmaps of that page that the kernel forgets where older ones were.
+fn crowd(space: SpaceRef) {
+    for _ in 0..40 {
+        let mut job = unmap(space, 0, 12, Rights::NONE, false);
+        assert!(!steps(&mut job, 5), "it is under way");
+    }
+}
+
+/// The unmap is forgotten, because others are under way, before the page goes.
 #[test]
 fn an_unmap_that_was_forgotten_still_finishes_what_it_began() {
     let mut machine = Machine::new(4, 200, true);
     let other = AddressSpace::create(40, &machine.bank, 200).expect("the pool is fresh");
-    let sigma0 = machine.sigma0();
-    map(sigma0, other, RAM + 0x1000, 0);
-    for slot in 1..20 {
-        map(other, other, 0, slot << 12);
-    }
-    let others = || {
-        for _ in 0..40 {
-            let mut job = unmap(other, 0, 12, Rights::NONE, false);
-            assert!(!steps(&mut job, 5), "it is under way");
-        }
-    };
-    grant_during(&machine, &|space| unmap(space, RAM, 12, Rights::W, true), &others);
+    crowded(machine.sigma0(), other);
+    let job = |space| unmap(space, RAM, 12, Rights::W, true);
+    grant_during(&machine, &job, &|| crowd(other));
     machine.spaces.push(other);
     assert_eq!(machine.violations(false), []);
 }
@@ -141,6 +148,36 @@ fn a_grant_gives_no_rights_back_that_an_unmap_under_way_took() {
     }
 }
 
+/// Unmaps a part of a large page of `rich`, which `peer` and `poor` (who cannot pay for a
+/// split) have too, `heir` has parts from `poor`; in the middle `between` happens.
+fn part_taken(machine: &Machine, flush: bool, taken: Rights, between: &dyn Fn()) {
+    let [sigma0, rich, heir, peer, _, poor] = machine.spaces[..] else { panic!("six spaces") };
+    let large = |src, dst| send(src, dst, MapItem::map(page(RAM, 21, Rights::RWX), RAM));
+    let left = (!taken.contains(Rights::R)).then_some(Rights::RX);
+    for before in 0..2 * MOST_STEPS {
+        let order = if before % 2 == 0 { [peer, poor] } else { [poor, peer] };
+        large(sigma0, rich);
+        large(rich, order[0]);
+        large(rich, order[1]);
+        for slot in [1, 3, 8] {
+            map(poor, heir, RAM + (slot << 12), slot << 12);
+        }
+        let mut job = unmap(rich, RAM + 0x3000, 12, taken, flush);
+        let done = steps(&mut job, before / 2);
+        between();
+        if !done {
+            job.finish();
+        }
+        for slot in [1, 3, 8] {
+            assert_eq!(rights(heir, slot << 12), left, "page {slot}, {before} half steps");
+        }
+        assert_eq!(rights(peer, RAM + 0x3000), left);
+        assert_eq!(rights(peer, RAM + 0x8000), Some(Rights::RWX), "who can pay loses a part");
+        assert_eq!(machine.violations(false), []);
+        unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
+    }
+}
+
 /// A space that cannot pay for a split loses more than asked for; so do those who got
 /// the rest of the page from it, even if the unmap starts again in the middle.
 #[test]
@@ -148,33 +185,18 @@ fn an_unmap_that_starts_again_remembers_whole_pages_that_it_took() {
     let mut machine = Machine::new(4, 200, false);
     // Descriptor, root, two tables and a twin, one slab: nothing is left.
     let poor = AddressSpace::create(8, &machine.bank, 6).expect("the pool is fresh");
-    let [sigma0, rich, heir, x, y] = machine.spaces[..] else { panic!("five spaces") };
+    let [sigma0, .., peer, other] = machine.spaces[..] else { panic!("five spaces") };
     machine.spaces.push(poor);
-    let large = |src, dst| send(src, dst, MapItem::map(page(RAM, 21, Rights::RWX), RAM));
+    crowded(sigma0, other);
+    let moves = || {
+        map(other, other, 0x1000, 0x3_0000);
+        map(other, peer, 0x3_0000, 0x4_0000);
+        grant(other, peer, 0x3_0000);
+    };
     for taken in [Rights::W, Rights::RWX] {
-        for before in 0..MOST_STEPS {
-            large(sigma0, rich);
-            large(rich, x);
-            large(rich, poor);
-            for slot in [1, 3, 8] {
-                map(poor, heir, RAM + (slot << 12), slot << 12);
-            }
-            let mut job = unmap(rich, RAM + 0x3000, 12, taken, false);
-            let done = steps(&mut job, before);
-            map(sigma0, x, RAM + 0x40_0000, 0);
-            map(x, y, 0, 0x1000);
-            grant(x, y, 0);
-            if !done {
-                job.finish();
-            }
-            let left = (!taken.contains(Rights::R)).then_some(Rights::RX);
-            for slot in [1, 3, 8] {
-                assert_eq!(rights(heir, slot << 12), left, "page {slot}, {before} steps");
-            }
-            assert_eq!(rights(x, RAM + 0x3000), left);
-            assert_eq!(rights(x, RAM + 0x8000), Some(Rights::RWX), "who can pay loses a part");
-            assert_eq!(machine.violations(false), []);
-            unmap(sigma0, RAM, 23, Rights::RWX, false).finish();
+        for flush in [false, true] {
+            part_taken(&machine, flush, taken, &moves);
+            part_taken(&machine, flush, taken, &|| crowd(other));
         }
     }
 }

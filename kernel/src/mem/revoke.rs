@@ -189,6 +189,7 @@ impl Revoke {
 
     /// Runs a walk; at its end finishes the page at the position.
     fn walk(&mut self, mut walk: Walk, budget: &mut i32) {
+        let gone = walk.is_done();
         if !walk.run(budget) {
             self.parked = Some(state().walks.park(walk));
             return;
@@ -197,7 +198,7 @@ impl Revoke {
         if walk.settles() {
             return;
         }
-        if !self.removes() || self.scope == Scope::Derived {
+        if gone || !self.removes() || self.scope == Scope::Derived {
             self.pos = self.until;
             return;
         }
@@ -205,8 +206,10 @@ impl Revoke {
             Slot::Leaf(leaf) => {
                 let inside = self.pos & (span(leaf.level) - 1);
                 let whole = inside == 0 && self.end - self.pos >= span(leaf.level);
-                let ours = leaf.entry.has(Entry::DYING) || self.space.is_sigma0();
-                // A page that is not dying was mapped anew meanwhile: it is not meant.
+                let dying = leaf.entry.has(Entry::DYING) || self.space.is_sigma0();
+                // A page that is not dying, or another's, was mapped anew meanwhile: it is
+                // not meant, and perhaps another flush is at it.
+                let ours = dying && leaf.node == Some(walk.root);
                 self.finish_page(leaf, walk.status, whole && ours, budget);
             }
             Slot::Empty { level } => self.skip(level),
@@ -221,8 +224,7 @@ impl Revoke {
             return;
         }
         let Some(node) = leaf.node else { return };
-        if node.first_child().is_some() {
-            // σ0's are not taken; any other was mapped anew, and a flush of its own is at it.
+        if self.space.is_sigma0() && node.first_child().is_some() {
             return;
         }
         *budget -= cost::REMOVE as i32;
