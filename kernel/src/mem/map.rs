@@ -7,13 +7,13 @@
 use super::frames::FRAME;
 use super::io_map::IoMap;
 use super::node::NodeRef;
+use super::parking::Parked;
 use super::quota::NoMemory;
 use super::revoke::Revoke;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
-use super::walk::Parked;
 use super::window::{self, Transfer};
-use super::{STEP_BUDGET, Step, cost, sigma0, slab};
+use super::{STEP_BUDGET, Step, cost, sigma0, slab, state};
 use crate::arch::paging::{Entry, index, span};
 use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};
@@ -307,6 +307,10 @@ impl Memory {
             let never = if missing.contains(Rights::X) { Entry::NX } else { 0 };
             there.table.change(there.index, never, write);
             tlb::invalidate(self.dst, piece.to);
+            if self.grant {
+                // Rights of a sibling's: walks may have passed this page but not that one.
+                state().walks.start_again();
+            }
         }
         match there.node {
             Some(node) if self.grant => self.grant_piece(piece, Some(node), budget),

@@ -18,6 +18,7 @@ pub mod io_map;
 pub mod lookup;
 pub mod map;
 pub mod node;
+pub mod parking;
 pub mod quota;
 pub mod reserved;
 pub mod revoke;
@@ -79,7 +80,8 @@ pub const LARGEST_LEVEL: u32 = crate::arch::paging::HUGE;
 pub struct State {
     pub(crate) frames: frames::Frames,
     pub(crate) layout: reserved::Layout,
-    pub(crate) walks: walk::Parking,
+    pub(crate) walks: parking::Parking,
+    pub(crate) sigma0: Cell<Option<SpaceRef>>,
     pub(crate) pcids: Pcids,
     pub(crate) template: Cell<u64>,
     pub(crate) ports: crate::arch::iobitmap::Defaults,
@@ -94,7 +96,8 @@ impl State {
         Self {
             frames: frames::Frames::new(),
             layout: reserved::Layout::new(),
-            walks: walk::Parking::new(),
+            walks: parking::Parking::new(),
+            sigma0: Cell::new(None),
             pcids: Pcids::new(),
             template: Cell::new(0),
             ports: crate::arch::iobitmap::Defaults::new(),

@@ -159,6 +159,7 @@ impl AddressSpace {
     /// Makes this the initial space: it owns all memory and all ports.
     pub fn make_sigma0(&self) {
         self.sigma0.set(true);
+        state().sigma0.set(Some(SpaceRef(NonNull::from(self))));
     }
 
     /// Whether this is the initial space.

@@ -298,31 +298,3 @@ fn a_grant_into_a_smaller_window_takes_the_whole_flexpage() {
     assert_eq!((a.nodes(), b.nodes()), (0, 1));
     assert_eq!(machine.violations(false), []);
 }
-
-/// The children of a page move to another node while a walk is among them.
-#[test]
-fn a_grant_does_not_hide_pages_from_an_unmap_under_way() {
-    let machine = Machine::new(4, 200, true);
-    let [sigma0, a, b, c, d] = machine.spaces[..] else { panic!("five spaces") };
-    for steps_before in 0..80 {
-        map(sigma0, a, RAM, RAM, 12, Rights::RWX).expect("it can pay");
-        map(a, b, RAM, RAM, 12, Rights::RWX).expect("it can pay");
-        for slot in 0..16 {
-            map(b, c, RAM, slot << 12, 12, Rights::RWX).expect("it can pay");
-        }
-        let mut job = UnmapJob::new(a, page(RAM, 12, Rights::W), false);
-        let done = (0..steps_before).any(|_| job.step(1) == Step::Done);
-        let item = MapItem::grant(page(RAM, 12, Rights::RWX), RAM);
-        MapJob::new(b, d, item, Fpage::COMPLETE).finish().expect("it can pay");
-        if !done {
-            job.finish();
-        }
-        assert_eq!((b.nodes(), c.nodes(), d.nodes()), (0, 16, 1));
-        for slot in 0..16 {
-            let rights = c.page(slot << 12).map(|page| page.rights);
-            assert_eq!(rights, Some(Rights::RX), "page {slot}, {steps_before} steps before");
-        }
-        assert_eq!(machine.violations(false), []);
-        flush(a, RAM, 12, Rights::RWX);
-    }
-}
