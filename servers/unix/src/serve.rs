@@ -2,12 +2,13 @@
 //! wait for the next event are one IPC.
 
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 
 use abi::{IpcError, IpcErrorKind, MsgTag, ThreadId, Time, protocol};
 use runtime::{Msg, clock, ipc, utcb};
 use unix::Unix;
 use unix::machine::{Access, MachineThread, Reply};
-use unix::thread::Thread;
+use unix::thread::{Doing, Thread};
 
 use crate::machine::Baton;
 use crate::{alarm, console};
@@ -26,17 +27,25 @@ const BREAKPOINT: u8 = 3;
 /// QEMU's emulation counts in 16-byte entries.
 const BREAKPOINT_GATE: [u64; 2] = [3 << 3 | 2, 3 << 4 | 2];
 
+/// A time without events that may have been used by several programs: a tick of the kernel.
+const LONG_NS: u64 = 1_000_000;
+
 /// Serves for ever. The usual turn, a call that can be answered at once while nobody
 /// else is due, is the few lines before the `continue`.
 pub fn serve(system: &System) {
     let (tasks, pages, unix) = (&system.machine.tasks, &system.machine.pages, &system.unix);
+    let long = system.machine.clock.ticks_in(LONG_NS);
     let mut waits_from = clock::ticks();
     // Process 1 waits for its first answer.
     let mut next = last_answer(system, answers(system, None));
     loop {
         let event = next.map_or_else(|_| wait(&mut waits_from), |event| event);
         let (from, msg) = &event;
-        let spent = clock::ticks().wrapping_sub(waits_from);
+        let mut spent = clock::ticks().wrapping_sub(waits_from);
+        if spent >= long {
+            share(system, spent);
+            spent = 0;
+        }
         let value = match tasks.event_of(*from, spent) {
             Some(thread) => event_of_program(unix, &thread, msg),
             None => {
@@ -56,6 +65,19 @@ pub fn serve(system: &System) {
     }
 }
 
+/// Charges a long time without events to those who could use it.
+#[cold]
+fn share(system: &System, ticks: u64) {
+    let threads = system.unix.processes.by_tid.borrow();
+    let running: Vec<MachineThread> = threads
+        .values()
+        .filter(|thread| thread.doing.get() == Doing::Running)
+        .filter(|thread| thread.process.signals.stopped.get().is_none())
+        .map(|thread| thread.machine.get())
+        .collect();
+    system.machine.tasks.share(&running, ticks, system.machine.clock.ns(ticks) / 1000);
+}
+
 #[cold]
 fn wait(since: &mut u64) -> (ThreadId, Msg) {
     loop {
@@ -73,6 +95,7 @@ fn last_answer(
 ) -> ipc::Result<(ThreadId, Msg)> {
     let Some((thread, reply)) = due else { return ipc::wait(Time::NEVER) };
     let to = ThreadId(thread.0);
+    system.machine.tasks.runs_next(to);
     if let Some(value) = plain(system, &reply) {
         return ipc::answer_and_wait(to, value);
     }
