@@ -20,6 +20,10 @@ const MEMORY_MB: u32 = 1024;
 const LINUX_WORDS: &str =
     "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off rdinit=/test/bin/";
 
+/// Gives the driver a session with the console as its terminal, as `init.c` does on Linux:
+/// shells look for one.
+const OWN_SESSION: &str = "setsid -c </dev/console";
+
 fn options(words: &str) -> machine::Options {
     machine::Options {
         memory: MEMORY_MB,
@@ -93,7 +97,7 @@ impl<'a, 'w> Baton<'a, 'w> {
         let selection = Selection {
             system: Some(LINUX_SYSTEM.to_owned()),
             wishes: Wishes {
-                exec: Some(guest::DRIVER.to_owned()),
+                exec: Some(format!("{OWN_SESSION} {}", guest::DRIVER)),
                 initramfs: Some(self.image.clone()),
                 share: None,
             },
