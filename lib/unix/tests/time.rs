@@ -132,7 +132,10 @@ fn processor_time_that_stands_still_is_looked_at_by_the_tick() {
     world.machine.with(thread.machine.get(), |thread| thread.user_ns = 19_999_999);
     world.advance(20_000_000);
     let next_ns = world.machine.alarm.get().expect("the timer still runs");
-    assert!(next_ns >= world.machine.now_ns.get() + 3_000_000, "it would be looked at all the time");
+    assert!(
+        next_ns >= world.machine.now_ns.get() + 3_000_000,
+        "it would be looked at all the time"
+    );
     world.machine.with(thread.machine.get(), |thread| thread.user_ns = 20_000_000);
     world.advance(8_000_000);
     assert_eq!(world.next_event(&thread), Some(Reply::Resume));
