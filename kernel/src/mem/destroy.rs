@@ -71,17 +71,16 @@ impl DestroyJob {
             }
             *budget -= cost::LOOK as i32;
             let vaddr = self.kernel_pages;
-            let level = match table::find(self.space, vaddr) {
+            self.kernel_pages = match table::find(self.space, vaddr) {
                 Slot::Leaf(leaf) => {
                     if leaf.entry.has(Entry::KERNEL) {
                         table::remove(self.space, vaddr, leaf);
                         *budget -= cost::REMOVE as i32;
                     }
-                    leaf.level
+                    (vaddr | (span(leaf.level) - 1)) + 1
                 }
-                Slot::Empty { level } => level,
+                Slot::Empty { level } => table::skip_empty(self.space, vaddr, level, budget),
             };
-            self.kernel_pages = (vaddr | (span(level) - 1)) + 1;
         }
         Step::Done
     }

@@ -61,6 +61,8 @@ pub(crate) mod cost {
     pub const REMOVE: u32 = 14;
     pub const MAP: u32 = 15;
     pub const SPLIT: u32 = 96;
+    /// Empty table entries passed for one unit.
+    pub const ENTRIES_PER_UNIT: usize = 4;
 }
 
 /// The largest page that is used. One constant switches large pages off.

@@ -92,7 +92,9 @@ impl Revoke {
             }
             *budget -= cost::LOOK as i32;
             match table::find(self.space, self.pos) {
-                Slot::Empty { level } => self.skip(level),
+                Slot::Empty { level } => {
+                    self.pos = table::skip_empty(self.space, self.pos, level, budget);
+                }
                 Slot::Leaf(leaf) => self.begin(leaf, budget),
             }
         }

@@ -6,6 +6,7 @@
 //! inherit the large page's node, which stays in the twin of the table above
 //! (marked by `Entry::INHERIT` there). Tables without entries are freed at once.
 
+use super::cost::ENTRIES_PER_UNIT;
 use super::frames::{Info, PhysFrame};
 use super::node::NodeRef;
 use super::quota::NoMemory;
@@ -104,6 +105,24 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
         table = Table(entry.address());
         level = level.wrapping_sub(1) & 3;
     }
+}
+
+/// Entries that [`skip_empty`] passes at most.
+const SCAN: usize = 64;
+
+/// The entry of `level` for `vaddr` is empty: where the next one begins, or a later one with
+/// nothing but empty entries before it. Pays for what it looks at.
+pub(crate) fn skip_empty(space: SpaceRef, vaddr: u64, level: u32, budget: &mut i32) -> u64 {
+    let mut table = space.root_table();
+    let mut at = ROOT;
+    while at > level {
+        table = Table(table.get(index(vaddr, at)).address());
+        at -= 1;
+    }
+    let empty = index(vaddr, level);
+    let next = table.next_present(empty + 1, (empty + 1 + SCAN).min(512));
+    *budget -= ((next - empty) / ENTRIES_PER_UNIT) as i32;
+    (vaddr & !(span(level) - 1)) + (next - empty) as u64 * span(level)
 }
 
 #[inline]

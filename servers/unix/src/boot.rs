@@ -5,6 +5,7 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
+use core::cell::Cell;
 
 use abi::ThreadId;
 use proto::{Name, root as op};
@@ -68,7 +69,7 @@ pub fn system() -> Result<System, String> {
         [b"HOME=/root", b"TERM=vt100", b"PATH=/usr/sbin:/usr/bin:/sbin:/bin", b"USER=root"];
     unix::exec::start_first(&unix, path, &arguments, &environment)
         .map_err(|why| format!("cannot start {}: {why}", String::from_utf8_lossy(path)))?;
-    Ok(System { unix, machine })
+    Ok(System { unix, machine, later: Cell::new(false) })
 }
 
 /// Whether the word stands in the task's `args`.
