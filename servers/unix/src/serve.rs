@@ -2,7 +2,6 @@
 //! wait for the next event are one IPC.
 
 use alloc::rc::Rc;
-use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
