@@ -2,13 +2,14 @@
 //! wait for the next event are one IPC.
 
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 use core::cell::Cell;
 
 use abi::{IpcError, IpcErrorKind, MsgTag, ThreadId, Time, protocol};
 use runtime::{Msg, clock, ipc, utcb};
 use unix::Unix;
 use unix::machine::{Access, MachineThread, Reply};
-use unix::thread::Thread;
+use unix::thread::{Doing, Thread};
 
 use crate::machine::Baton;
 use crate::{alarm, console};
@@ -29,6 +30,9 @@ const BREAKPOINT: u8 = 3;
 /// QEMU's emulation counts in 16-byte entries.
 const BREAKPOINT_GATE: [u64; 2] = [3 << 3 | 2, 3 << 4 | 2];
 
+/// A time without events that may have been used by several programs: a tick of the kernel.
+const LONG_NS: u64 = 1_000_000;
+
 /// How long a thread whose turn has come may wait for the one that runs to wait, µs.
 const LATER_US: u64 = 1000;
 
@@ -40,13 +44,18 @@ const LATER_US: u64 = 1000;
 /// wait, which switches directly, and no thread is made ready only to be waited for.
 pub fn serve(system: &System) {
     let (tasks, pages, unix) = (&system.machine.tasks, &system.machine.pages, &system.unix);
+    let long = system.machine.clock.ticks_in(LONG_NS);
     let mut waits_from = clock::ticks();
     // Process 1 waits for its first answer.
     let mut next = last_answer(system, unix.next_reply());
     loop {
         let event = next.map_or_else(|_| wait(&mut waits_from), |event| event);
         let (from, msg) = &event;
-        let spent = clock::ticks().wrapping_sub(waits_from);
+        let mut spent = clock::ticks().wrapping_sub(waits_from);
+        if spent >= long {
+            share(system, spent);
+            spent = 0;
+        }
         let value = match tasks.event_of(*from, spent) {
             Some(thread) => event_of_program(unix, &thread, msg),
             None => {
@@ -69,6 +78,20 @@ pub fn serve(system: &System) {
         waits_from = clock::ticks();
         next = last_answer(system, due);
     }
+}
+
+/// Charges a long time without events to those who could use it.
+#[cold]
+fn share(system: &System, ticks: u64) {
+    let threads = system.unix.processes.by_tid.borrow();
+    let running: Vec<MachineThread> = threads
+        .values()
+        // Those in the queue wait for their answer.
+        .filter(|thread| thread.doing.get() == Doing::Running && !thread.queued.get())
+        .filter(|thread| thread.process.signals.stopped.get().is_none())
+        .map(|thread| thread.machine.get())
+        .collect();
+    system.machine.tasks.share(&running, ticks, system.machine.clock.ns(ticks) / 1000);
 }
 
 /// Somebody's turn has come while another one is about to run: the alarm ends that.
@@ -103,6 +126,7 @@ fn last_answer(
 ) -> ipc::Result<(ThreadId, Msg)> {
     let Some((thread, reply)) = due else { return ipc::wait(Time::NEVER) };
     let to = ThreadId(thread.0);
+    system.machine.tasks.runs_next(to);
     if let Some(value) = plain(system, to, &reply) {
         return ipc::answer_and_wait(to, value);
     }

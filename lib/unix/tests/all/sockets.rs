@@ -120,6 +120,8 @@ fn connections_are_made_and_accepted() {
     let (name, len) = address(&world, b"\0a name");
     world.ok(first, __NR_bind, &[listener, name, len]);
     world.refused(first, __NR_bind, &[listener, name, len], Errno::EINVAL);
+    // Any name will do: it has one.
+    world.ok(first, __NR_bind, &[listener, name, 2]);
     let other = world.ok(first, __NR_socket, &[UNIX, stream, 0]);
     world.refused(first, __NR_bind, &[other, name, len], Errno::EADDRINUSE);
     world.refused(first, __NR_connect, &[other, name, len], Errno::ECONNREFUSED);
@@ -235,6 +237,11 @@ fn sockets_in_the_tree() {
     world.ok(first, __NR_listen, &[listener, 5]);
     let other = world.ok(first, __NR_socket, &[UNIX, SOCK_STREAM.into(), 0]);
     world.refused(first, __NR_bind, &[other, name, len], Errno::EADDRINUSE);
+    // Of two mistakes, that the name is taken is told.
+    world.refused(first, __NR_bind, &[listener, name, len], Errno::EADDRINUSE);
+    let (free, free_len) = address(&world, b"/another\0");
+    world.refused(first, __NR_bind, &[listener, free, free_len], Errno::EINVAL);
+    world.refused(first, __NR_unlink, &[free + 2], Errno::ENOENT);
     world.ok(first, __NR_connect, &[other, name, len]);
     world.ok(first, __NR_unlink, &[name + 2]);
     let third = world.ok(first, __NR_socket, &[UNIX, SOCK_STREAM.into(), 0]);

@@ -122,6 +122,62 @@ fn processor_time_timers_go_with_the_process() {
 }
 
 #[test]
+fn processor_time_that_stands_still_is_looked_at_by_the_tick() {
+    let world = World::new();
+    let thread = with_handler(&world, l::SIGVTALRM);
+    let timer = world.words(&thread, &[0, 0, 0, 20_000]);
+    world.ok(&thread, l::__NR_setitimer, &[l::ITIMER_VIRTUAL.into(), timer, 0]);
+    world.machine.with(thread.machine.get(), |thread| thread.user_ns = 19_999_999);
+    world.advance(20_000_000);
+    let next_ns = world.machine.alarm.get().expect("the timer still runs");
+    assert!(
+        next_ns >= world.machine.now_ns.get() + 3_000_000,
+        "it would be looked at all the time"
+    );
+    world.machine.with(thread.machine.get(), |thread| thread.user_ns = 20_000_000);
+    world.advance(8_000_000);
+    assert_eq!(world.next_event(&thread), Some(Reply::Resume));
+    assert_eq!(world.registers(&thread).rdi, l::SIGVTALRM.into());
+}
+
+/// Lets time pass in which `thread` alone computes.
+fn compute(world: &World, thread: &std::rc::Rc<unix::thread::Thread>, ns: u64) {
+    world.machine.with(thread.machine.get(), |thread| thread.user_ns += ns);
+    world.advance(ns);
+}
+
+#[test]
+fn too_much_processor_time_is_told_and_then_ends_the_process() {
+    const SECOND: u64 = 1_000_000_000;
+    let world = World::new();
+    let parent = with_handler(&world, l::SIGXCPU);
+    let limit = world.words(&parent, &[2, 4]);
+    world.ok(&parent, l::__NR_setrlimit, &[l::RLIMIT_CPU.into(), limit]);
+    // A child begins anew, with the same limit.
+    compute(&world, &parent, SECOND);
+    let child = world.fork(&parent);
+    compute(&world, &child, SECOND + SECOND / 2);
+    assert_eq!((world.next_event(&child), world.next_event(&parent)), (None, None));
+    compute(&world, &child, SECOND);
+    assert_eq!(world.next_event(&child), Some(Reply::Resume));
+    assert_eq!(world.registers(&child).rdi, l::SIGXCPU.into());
+    let now = world.words(&child, &[0, 0]);
+    world.ok(&child, l::__NR_getrlimit, &[l::RLIMIT_CPU.into(), now]);
+    assert_eq!((world.read_u64(&child, now), world.read_u64(&child, now + 8)), (3, 4));
+    compute(&world, &child, SECOND);
+    assert!(child.process().ended.get().is_none());
+    compute(&world, &child, SECOND);
+    assert_eq!(child.process().ended.get(), Some(l::SIGKILL));
+    assert!(parent.process().ended.get().is_none());
+    // A limit that is taken back means nothing.
+    let limit = world.words(&parent, &[u64::MAX, u64::MAX]);
+    world.ok(&parent, l::__NR_setrlimit, &[l::RLIMIT_CPU.into(), limit]);
+    compute(&world, &parent, 5 * SECOND);
+    assert!(parent.process().ended.get().is_none());
+    assert_eq!(world.next_event(&parent), None);
+}
+
+#[test]
 fn timers_count_what_they_could_not_tell() {
     let world = World::new();
     let thread = world.fork(&world.first);
