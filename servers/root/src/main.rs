@@ -13,6 +13,7 @@
 #![deny(unsafe_code)]
 
 mod boot;
+mod clan;
 mod control;
 mod faults;
 mod modules;

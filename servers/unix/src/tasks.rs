@@ -58,6 +58,8 @@ pub struct Tasks {
     next_space: Cell<u32>,
     /// Who raised the latest event.
     latest: Cell<ThreadId>,
+    /// Events that programs have raised.
+    events: Cell<u64>,
     spaces: RefCell<BTreeMap<u32, Space>>,
 }
 
@@ -71,6 +73,7 @@ impl Tasks {
             next: Cell::new(0),
             next_space: Cell::new(1),
             latest: Cell::new(ThreadId::NIL),
+            events: Cell::new(0),
             spaces: RefCell::new(BTreeMap::new()),
         }
     }
@@ -95,7 +98,13 @@ impl Tasks {
         }
         slot.ticks.set(slot.ticks.get() + ticks);
         self.latest.set(id);
+        self.events.set(self.events.get() + 1);
         slot.thread.borrow().clone()
+    }
+
+    /// Events that programs have raised so far.
+    pub fn events(&self) -> u64 {
+        self.events.get()
     }
 
     /// Charges time before an event that no program raised: to the one that was here last.

@@ -34,7 +34,7 @@ const USUAL: Scenario = Scenario {
 const fn span_us(length: Length) -> u64 {
     match length {
         Length::Short => 250_000,
-        Length::Long => 5_000_000,
+        Length::Long => 2_000_000,
     }
 }
 
@@ -48,7 +48,7 @@ pub fn all(length: Length) -> [Scenario; 8] {
             name: "crowd",
             body: resources::crowd,
             refused: true,
-            span_us: span_us * 6,
+            span_us: span_us.max(1_500_000),
             ..usual
         },
         Scenario { name: "tasks", body: resources::tasks, refused: true, ..usual },
