@@ -1,49 +1,46 @@
-//! The tasks that a task has made for itself (the Unix server's programs): they end with
-//! it. The kernel would leave them to the root task, which has no use for them.
+//! What a task leaves behind: the tasks that it made itself (the Unix server's programs).
+//! The kernel gives them to the chief of their chief, which is this task; nobody would
+//! serve them any more, and their thread numbers are wanted again.
 
 use abi::ThreadId;
 use abi::inspect::What;
 use runtime::kernel;
 
-/// Ends all tasks of which the task of `main` is the chief, and theirs.
-pub fn end(main: ThreadId) {
-    let Some(chief) = space_of(main) else { return };
-    // With a member, the tasks it has made come to its chief: they are found in turn.
-    while let Some(member) = member_of(chief) {
-        let threads = delete_threads(member);
-        if threads == 0 {
-            return;
+/// Deepest nesting of clans (the kernel's limit).
+const DEPTH: usize = 64;
+
+/// Deletes all threads of the tasks below that of `main`, which still exists. The task
+/// itself must not get the processor meanwhile: this one has the highest priority.
+pub fn end_below(main: ThreadId) {
+    let Some(top) = space_of(main) else { return };
+    let mut number = 0;
+    while let Some(thread) = kernel::inspect(What::Thread, number, 0) {
+        let id = ThreadId(thread[0]);
+        number = u64::from(id.number()) + 1;
+        if is_below(thread[2], top) {
+            let _ = kernel::delete(id);
         }
     }
 }
 
-/// The number of the space of `thread`, which exists.
+/// The space in which `thread` is.
 fn space_of(thread: ThreadId) -> Option<u64> {
     let record = kernel::inspect(What::Thread, u64::from(thread.number()), 0)?;
     (record[0] == thread.0).then_some(record[2])
 }
 
-/// The first space whose chief is the space `chief`.
-fn member_of(chief: u64) -> Option<u64> {
-    let mut next = 0;
-    while let Some(record) = kernel::inspect(What::Space, next, 0) {
-        if record[6] == chief {
-            return Some(record[0]);
+/// Whether the space `lower` belongs to the clan of `top`, directly or not.
+fn is_below(lower: u64, top: u64) -> bool {
+    let mut space = lower;
+    for _ in 0..DEPTH {
+        let Some(record) = kernel::inspect(What::Space, space, 0) else { return false };
+        if record[0] != space {
+            return false;
         }
-        next = record[0] + 1;
-    }
-    None
-}
-
-/// Deletes the threads of a space, and the space with the last of them; how many there were.
-fn delete_threads(space: u64) -> usize {
-    let (mut next, mut count) = (0, 0);
-    while let Some(record) = kernel::inspect(What::Thread, next, 0) {
-        let thread = ThreadId(record[0]);
-        next = u64::from(thread.number()) + 1;
-        if record[2] == space && kernel::delete(thread).is_ok() {
-            count += 1;
+        space = record[6];
+        if space == top {
+            return true;
         }
     }
-    count
+    false
 }

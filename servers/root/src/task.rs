@@ -179,7 +179,7 @@ impl Root {
             self.detach_clients();
         }
         let Some(task) = self.task_mut(slot) else { return };
-        clan::end(task.thread(slot, 0));
+        clan::end_below(task.thread(slot, 0));
         // Spaces apart first, the main thread last: with it the space goes.
         for index in (0..THREADS).rev().filter(|index| task.threads & 1 << index != 0) {
             let _ = kernel::delete(task.thread(slot, index));

@@ -201,6 +201,9 @@ fn helper(system: &System, from: ThreadId, msg: &Msg) {
         let mut text = [0; proto::console::WORD_BYTES];
         let len = runtime::root::message_text(msg, &mut text);
         system.unix.console_input(&text[..len]);
+    } else if msg.label() == proto::unix::STATISTICS {
+        let events = system.unix.calls.get();
+        let _ = ipc::reply(from, &Msg::new(proto::OK).word(events));
     }
 }
 

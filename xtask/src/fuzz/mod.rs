@@ -6,6 +6,7 @@
 //! that nothing had reached before is tried more often.
 
 mod coverage;
+mod exhaust;
 mod guest;
 mod steer;
 
@@ -50,6 +51,9 @@ pub struct Options {
     /// Calls between two runs of the kernel's checker
     #[arg(long, value_name = "N", default_value_t = CHECK_EVERY)]
     pub check_every: u64,
+    /// Instead: tasks that take all they can get, one kind of thing at a time
+    #[arg(long, conflicts_with_all = ["calls", "seed", "minutes", "coverage"])]
+    pub exhaust: bool,
 }
 
 /// Runs the fuzzer; whether there was no violation.
@@ -58,6 +62,9 @@ pub struct Options {
 /// When it cannot be run at all.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let mut composer = Composer::new(workspace);
+    if options.exhaust {
+        return exhaust::run(workspace, &mut composer, options.replay);
+    }
     let mut cover = options.coverage.then(|| Cover::build(workspace)).transpose()?;
     let mut steering = Steering::new(options.seed);
     let mut reached = Coverage::default();
