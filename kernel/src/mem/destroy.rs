@@ -80,7 +80,7 @@ impl DestroyJob {
                     }
                     (vaddr | (span(leaf.level) - 1)) + 1
                 }
-                Slot::Empty { level } => table::skip_empty(self.space, vaddr, level, budget),
+                Slot::Empty { level, table } => table::behind_empty(table, level, vaddr, budget),
             };
         }
         Step::Done

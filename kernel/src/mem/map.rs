@@ -234,7 +234,7 @@ impl Memory {
         }
         Ok(match table::find(self.src, from) {
             Slot::Leaf(leaf) => Ok(leaf),
-            Slot::Empty { level } => Err(level),
+            Slot::Empty { level, .. } => Err(level),
         })
     }
 
@@ -261,7 +261,7 @@ impl Memory {
     #[inline]
     fn place(&mut self, piece: Piece, budget: &mut i32) -> Result<Progress, NoMemory> {
         match table::find(self.dst, piece.to) {
-            Slot::Empty { level } if level >= piece.level => {
+            Slot::Empty { level, .. } if level >= piece.level => {
                 *budget -= cost::MAP as i32;
                 if self.grant {
                     return self.grant_piece(piece, None, budget);

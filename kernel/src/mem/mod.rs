@@ -69,8 +69,6 @@ pub(crate) mod cost {
     /// Finding a page of σ0, with its node and tables made.
     pub const ROOT: u32 = 50;
     pub const SPLIT: u32 = 96;
-    /// Empty table entries passed for one unit.
-    pub const ENTRIES_PER_UNIT: usize = 4;
 }
 
 /// The largest page that is used. One constant switches large pages off.

@@ -100,8 +100,8 @@ impl Revoke {
             }
             *budget -= cost::LOOK as i32;
             match table::find(self.space, self.pos) {
-                Slot::Empty { level } => {
-                    self.pos = table::skip_empty(self.space, self.pos, level, budget);
+                Slot::Empty { level, table } => {
+                    self.pos = table::behind_empty(table, level, self.pos, budget);
                 }
                 Slot::Leaf(leaf) => self.begin(leaf, budget),
             }
@@ -215,7 +215,7 @@ impl Revoke {
                 let ours = dying && leaf.node == Some(walk.root);
                 self.finish_page(leaf, walk.status, whole && ours, budget);
             }
-            Slot::Empty { level } => self.skip(level),
+            Slot::Empty { level, .. } => self.skip(level),
         }
     }
 

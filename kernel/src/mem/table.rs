@@ -6,7 +6,6 @@
 //! inherit the large page's node, which stays in the twin of the table above
 //! (marked by `Entry::INHERIT` there). Tables without entries are freed at once.
 
-use super::cost::ENTRIES_PER_UNIT;
 use super::frames::{Info, PhysFrame};
 use super::node::NodeRef;
 use super::quota::NoMemory;
@@ -36,8 +35,8 @@ impl Leaf {
 pub(crate) enum Slot {
     /// A page.
     Leaf(Leaf),
-    /// Nothing: the entry of this level is not present.
-    Empty { level: u32 },
+    /// Nothing: the entry of this level, in this table, is not present.
+    Empty { level: u32, table: Table },
 }
 
 /// The table of 4 KiB pages for `vaddr`, if there is one. Written out, for this
@@ -76,7 +75,7 @@ pub(crate) fn find(space: SpaceRef, vaddr: u64) -> Slot {
             return Slot::Leaf(leaf);
         }
         if !table.get(index(vaddr, 0)).present() {
-            return Slot::Empty { level: 0 };
+            return Slot::Empty { level: 0, table };
         }
     }
     find_any(space, vaddr)
@@ -91,7 +90,7 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
         let at = index(vaddr, level);
         let entry = table.get(at);
         if !entry.present() {
-            return Slot::Empty { level };
+            return Slot::Empty { level, table };
         }
         if entry.is_leaf(level) {
             let own = if entry.has(Entry::KERNEL) { 0 } else { twin_word(table, at) };
@@ -107,22 +106,20 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
     }
 }
 
-/// Entries that [`skip_empty`] passes at most.
-const SCAN: usize = 64;
+/// Entries of a table.
+const ENTRIES: usize = 512;
+/// How many of them are looked at for one unit of a step's budget.
+const ENTRIES_PER_UNIT: usize = 4;
 
-/// The entry of `level` for `vaddr` is empty: where the next one begins, or a later one with
-/// nothing but empty entries before it. Pays for what it looks at.
-pub(crate) fn skip_empty(space: SpaceRef, vaddr: u64, level: u32, budget: &mut i32) -> u64 {
-    let mut table = space.root_table();
-    let mut at = ROOT;
-    while at > level {
-        table = Table(table.get(index(vaddr, at)).address());
-        at -= 1;
-    }
-    let empty = index(vaddr, level);
-    let next = table.next_present(empty + 1, (empty + 1 + SCAN).min(512));
-    *budget -= ((next - empty) / ENTRIES_PER_UNIT) as i32;
-    (vaddr & !(span(level) - 1)) + (next - empty) as u64 * span(level)
+/// The address behind the empty entry of `level` in `table` at `vaddr`, and behind the empty
+/// ones that follow it in the same table, as far as `budget` pays for looking at them.
+#[inline]
+pub(crate) fn behind_empty(table: Table, level: u32, vaddr: u64, budget: &mut i32) -> u64 {
+    let first = index(vaddr, level) + 1;
+    let paid = first + (*budget).max(0) as usize * ENTRIES_PER_UNIT;
+    let empty = (first..paid.min(ENTRIES)).take_while(|at| !table.get(*at).present()).count();
+    *budget -= (empty / ENTRIES_PER_UNIT) as i32;
+    (vaddr | (span(level) - 1)) + 1 + empty as u64 * span(level)
 }
 
 #[inline]

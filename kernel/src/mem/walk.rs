@@ -232,7 +232,7 @@ impl Walk {
             *budget -= cost::LOOK as i32;
             let vaddr = node.vaddr() + (self.pos - self.base);
             match table::find(space, vaddr) {
-                Slot::Empty { level } => self.pos += span(level) - (vaddr & (span(level) - 1)),
+                Slot::Empty { level, .. } => self.pos += span(level) - (vaddr & (span(level) - 1)),
                 Slot::Leaf(leaf) => self.page(node, vaddr, leaf, budget),
             }
             if *budget <= 0 {

@@ -211,13 +211,6 @@ impl Table {
         self.word(index).store(value, Relaxed);
     }
 
-    /// Number of the first entry from `from` on that is present; `end` if none is before it.
-    #[inline]
-    #[must_use]
-    pub fn next_present(self, from: usize, end: usize) -> usize {
-        (from..end).find(|at| self.get(*at).present()).unwrap_or(end)
-    }
-
     /// Fills the table with consecutive pages, the first of them `first`, `step` bytes each.
     pub fn fill(self, first: Entry, step: u64) {
         let mut entry = first.0;
