@@ -278,7 +278,7 @@ impl Walk {
         let (rights, level) = match table::find(parent.space(), vaddr) {
             Slot::Leaf(above) if above.node == Some(parent) => (above.entry.rights(), above.level),
             Slot::Leaf(other) => (Rights::NONE, other.level),
-            Slot::Empty { level } => (Rights::NONE, level),
+            Slot::Empty { level, .. } => (Rights::NONE, level),
         };
         let inside = vaddr & (span(level) - 1);
         let end = self.pos + (span(level) - inside);
