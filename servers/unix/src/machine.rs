@@ -228,6 +228,9 @@ impl Machine for Below {
     }
 
     fn halt(&self, status: u32) {
+        // As a shell tells it: the exit status, or 128 and the signal.
+        let signal = status & 0x7F;
+        let status = if signal == 0 { status >> 8 & 0xFF } else { 128 + signal };
         if self.command {
             self.log(&alloc::format!("unix: the command exited with status {status}"));
         }

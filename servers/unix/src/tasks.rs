@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use abi::inspect::What;
-use abi::{Fpage, Rights, ThreadId};
+use abi::{CallError, Fpage, Rights, ThreadId};
 use runtime::{kernel, schedule, thread};
 use unix::Errno;
 use unix::machine::{MachineThread, SpaceId};
@@ -189,7 +189,7 @@ impl Tasks {
             let utcb = free_utcb(&mut known.utcbs).ok_or(Errno::EAGAIN)?;
             (known.threads.first().copied(), utcb)
         };
-        let made = make(id, member, UTCBS + u64::from(utcb) * UTCB_BYTES);
+        let made = self.make_fed(id, member, UTCBS + u64::from(utcb) * UTCB_BYTES);
         let mut spaces = self.spaces.borrow_mut();
         let known = spaces.get_mut(&space.0).ok_or(Errno::ENOMEM)?;
         if made.is_err() {
@@ -219,6 +219,19 @@ impl Tasks {
             space.threads.retain(|thread| *thread != id);
             let utcb = slot.utcb.get();
             space.utcbs[usize::from(utcb) / 64] &= !(1 << (utcb % 64));
+        }
+    }
+
+    /// [`make`]; if the space has used its kernel memory up (for page tables, for other
+    /// threads), it gets more.
+    fn make_fed(&self, id: ThreadId, member: Option<ThreadId>, utcb: u64) -> kernel::Result<()> {
+        let made = make(id, member, utcb);
+        match (made, member) {
+            (Err(CallError::NoMemory), Some(member)) if self.feed(member) => {
+                let _ = kernel::delete(id);
+                make(id, Some(member), utcb)
+            }
+            _ => made,
         }
     }
 
