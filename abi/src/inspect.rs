@@ -26,10 +26,6 @@ pub enum What {
     /// Runs the invariant checker, for the initial tasks only: it may take long and lets
     /// nobody in between. Words: number of violations, 0...
     Check = 4,
-    /// Eight words of the memory of the space of thread number index, from address
-    /// `argument` (a multiple of 64) on; none where no memory is mapped. For the initial
-    /// tasks only: it is how a fault is reported with the stack that led to it.
-    Memory = 5,
 }
 
 /// Thread states in a thread record.

@@ -1,8 +1,6 @@
 //! Inspect, Baton's extension: read-only records about the kernel's objects for
 //! the monitor and the tests (`abi::inspect`). Nothing here changes anything.
 
-use core::cell::Cell;
-
 use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
@@ -12,7 +10,7 @@ use crate::mem;
 use crate::sched::schedule::inspect_state;
 use crate::space::SpaceRef;
 use crate::thread;
-use crate::usermem::{self, Utcb};
+use crate::usermem::Utcb;
 
 /// A record: the words of `abi::inspect`.
 type Record = [u64; 8];
@@ -24,23 +22,20 @@ pub fn call(caller: TcbRef, frame: Frame) {
         frame.rax.set(0);
         return set_error(caller, CallError::NoPrivilege);
     }
-    // The checker keeps interrupts off for as long as it takes, and memory is its owner's:
-    // neither is for tasks that only watch.
-    let privileged = [What::Check as u64, What::Memory as u64].contains(&frame.rdi.get());
-    if privileged && !caller.space().is_some_and(SpaceRef::is_privileged) {
-        frame.rax.set(0);
-        return set_error(caller, CallError::NoPrivilege);
-    }
     let (index, argument) = (frame.rsi.get(), frame.rdx.get());
     let record = match frame.rdi.get() {
         what if what == What::Thread as u64 => thread_record(index),
         what if what == What::Space as u64 => space_record(index),
         what if what == What::Mapping as u64 => mapping_record(argument, index),
         what if what == What::Kernel as u64 => Some(kernel_record()),
+        // It keeps interrupts off for as long as it takes: not for tasks that are only watched.
         what if what == What::Check as u64 => {
+            if !caller.space().is_some_and(SpaceRef::is_privileged) {
+                frame.rax.set(0);
+                return set_error(caller, CallError::NoPrivilege);
+            }
             Some([crate::check::violations(), 0, 0, 0, 0, 0, 0, 0])
         }
-        what if what == What::Memory as u64 => memory_record(index, argument),
         _ => {
             frame.rax.set(0);
             return set_error(caller, CallError::InvalidParameter);
@@ -122,18 +117,6 @@ fn space_record(index: u64) -> Option<Record> {
 /// A space's number as a word.
 fn number(space: SpaceRef) -> u64 {
     u64::from(space.id())
-}
-
-/// Eight words of the memory that thread `number` sees at `address`.
-fn memory_record(number: u64, address: u64) -> Option<Record> {
-    let space = thread::lookup_number(u32::try_from(number).ok()?)?.space()?;
-    let aligned = address.is_multiple_of(size_of::<Record>() as u64);
-    let bytes = [const { Cell::new(0_u8) }; size_of::<Record>()];
-    if !aligned || usermem::copy_to_cells(space, address, &bytes).is_none() {
-        return None;
-    }
-    let byte = |word: usize, at: usize| u64::from(bytes[word * 8 + at].get()) << (8 * at);
-    Some(core::array::from_fn(|word| (0..8).fold(0, |sum, at| sum | byte(word, at))))
 }
 
 fn kernel_record() -> Record {

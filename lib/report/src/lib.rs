@@ -124,65 +124,6 @@ impl fmt::Display for Exception<'_> {
     }
 }
 
-/// Longest list of return addresses.
-pub const TRACE: usize = 16;
-
-/// What led to a fault: words of a thread's stack that point into its program, the latest
-/// first. Not all of them are return addresses (`./baton explain` knows which).
-pub struct Trace<'a> {
-    /// The task's name.
-    pub task: &'a str,
-    /// The thread.
-    pub thread: ThreadId,
-    words: [u64; TRACE],
-    len: usize,
-}
-
-impl<'a> Trace<'a> {
-    /// Goes through the stack from `sp` on: `read` gives eight words at a multiple of 64,
-    /// as long as there are any (a stack that overflowed has the first ones on its next
-    /// page); `text` is the program. At most `lines` times eight words are read.
-    #[must_use]
-    pub fn of(
-        task: &'a str,
-        thread: ThreadId,
-        sp: u64,
-        text: core::ops::Range<u64>,
-        lines: u64,
-        read: impl Fn(u64) -> Option<[u64; 8]>,
-    ) -> Self {
-        let mut trace = Self { task, thread, words: [0; TRACE], len: 0 };
-        let here = sp & !63;
-        let next_page = || (sp | 0xFFF).checked_add(1).unwrap_or(here);
-        let first = if read(here).is_some() { here } else { next_page() };
-        let mut at = first;
-        while let Some(line) = read(at).filter(|_| at - first < lines * 64 && trace.len < TRACE) {
-            for (index, word) in line.into_iter().enumerate() {
-                if at + 8 * index as u64 >= sp && text.contains(&word) && trace.len < TRACE {
-                    trace.words[trace.len] = word;
-                    trace.len += 1;
-                }
-            }
-            let Some(next) = at.checked_add(64) else { break };
-            at = next;
-        }
-        trace
-    }
-
-    /// Whether there is nothing to tell.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-}
-
-impl fmt::Display for Trace<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: thread {} has on its stack:", self.task, self.thread)?;
-        self.words[..self.len].iter().try_for_each(|word| write!(f, " {word:#x}"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,28 +167,6 @@ mod tests {
         assert!(breakpoint.contains("no debugger for breakpoints"), "{breakpoint}");
         let short = Exception { task: "a", thread: THREAD, words: &words[..2] }.to_string();
         assert!(short.contains("vector 0"));
-    }
-
-    #[test]
-    fn a_trace_has_what_points_into_the_program() {
-        let stack =
-            |at: u64| (at < 0x10_0100).then(|| core::array::from_fn(|word| at + word as u64));
-        let trace = Trace::of("a", THREAD, 0x10_0048, 0x10_0041..0x10_0083, 9, stack);
-        assert_eq!(
-            trace.to_string(),
-            "a: thread 81.3 has on its stack: 0x100041 0x100042 0x100043 0x100044 0x100045 \
-            0x100046 0x100047 0x100080 0x100081 0x100082"
-        );
-        assert!(Trace::of("a", THREAD, 0x20_0000, 0..u64::MAX, 9, stack).is_empty(), "no stack");
-        assert!(Trace::of("a", THREAD, 0x10_0000, 0..u64::MAX, 0, stack).is_empty(), "no lines");
-        let all = Trace::of("a", THREAD, 0x10_0000, 0..u64::MAX, 9, stack).to_string();
-        assert_eq!(all.matches(" 0x").count(), TRACE);
-        let low = Trace::of("a", THREAD, 0xF_FF00, 0x10_0000..0x10_0002, 9, |at| {
-            stack(at).filter(|_| at >= 0x10_0000)
-        });
-        assert!(low.to_string().ends_with(": 0x100000 0x100001"), "the guard is passed over");
-        let end = Trace::of("a", THREAD, u64::MAX - 7, 0..1, 9, |_| Some([0; 8]));
-        assert_eq!(end.to_string().matches(" 0x0").count(), 1, "only the last word is on it");
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! What goes wrong in tasks, and page faults of those that the root task pages.
 
-use abi::inspect::What;
 use abi::protocol::EXCEPTION_WORDS;
 use abi::{Fpage, MapItem, Rights, ThreadId};
 use paging::Refusal;
 use proto::layout;
-use report::{BadFault, BadPort, Exception, Trace};
+use report::{BadFault, BadPort, Exception};
 use runtime::space::Fault;
 use runtime::{Msg, direct_println, kernel};
 
@@ -14,8 +13,6 @@ use crate::{Reply, Root};
 
 /// Log2 size of the pieces in which the pager's pool is mapped.
 const PIECE_BITS: u32 = 21;
-/// How much of a stack is searched for what led to a fault, in lines of 64 bytes.
-const STACK_LINES: u64 = 32;
 
 impl Root {
     /// A page fault that came to the root task.
@@ -110,24 +107,7 @@ impl Root {
             why: why.as_str(),
         };
         direct_println!("root: {report}");
-        self.report_stack(task, thread);
         self.end_thread(slot, thread);
-    }
-
-    /// Reports what led to a fault. (A thread in another space of its task has another
-    /// program.)
-    fn report_stack(&self, task: &Task, thread: ThreadId) {
-        let number = u64::from(thread.number());
-        let Some(record) = kernel::inspect(What::Thread, number, 0).filter(|r| r[0] == thread.0)
-        else {
-            return;
-        };
-        let text = task.image.virt..task.image.virt + task.image.text;
-        let read = |at| kernel::inspect(What::Memory, number, at);
-        let trace = Trace::of(task.spec.name.as_str(), thread, record[6], text, STACK_LINES, read);
-        if !trace.is_empty() {
-            direct_println!("root: {trace}");
-        }
     }
 
     /// An access to a port without the right.
@@ -142,7 +122,6 @@ impl Root {
         let report =
             BadPort { task: task.spec.name.as_str(), thread, port: port.io_base(), ip, why };
         direct_println!("root: {report}");
-        self.report_stack(task, thread);
         self.end_thread(slot, thread);
     }
 
@@ -157,7 +136,6 @@ impl Root {
         let report =
             Exception { task: task.spec.name.as_str(), thread: from, words: &words[..count] };
         direct_println!("root: {report}");
-        self.report_stack(task, from);
         self.end_thread(slot, from);
         None
     }

@@ -1,10 +1,10 @@
-//! ProcessorControl, MemoryControl, and who may run the kernel's checker and look at memory.
+//! ProcessorControl, MemoryControl, and who may run the kernel's checker.
 
 use abi::inspect::What;
 use abi::layout::stub;
 use abi::protocol::exception as reg;
 use abi::{CallError, Fpage, Rights};
-use runtime::{kernel, syscall, utcb};
+use runtime::{syscall, utcb};
 
 use crate::machine::memory_control;
 use crate::report::{Outcome, case};
@@ -16,7 +16,6 @@ pub fn run() {
     case("processor_control", processor);
     case("memory_control", memory);
     case("the_checker_is_for_the_initial_tasks", checker);
-    case("memory_is_read_for_the_initial_tasks", inspected_memory);
 }
 
 /// It keeps interrupts off for long: a task that may look at the kernel may not run it.
@@ -27,24 +26,6 @@ fn checker() -> Outcome {
     same!("looking at the kernel", victim.call(stub::INSPECT, regs)?[reg::RAX], 1);
     regs[reg::RDI] = What::Check as u64;
     same!("running the checker", victim.call(stub::INSPECT, regs)?[reg::RAX], 0);
-    same!("its error", victim.error_code()?, CallError::NoPrivilege as u64);
-    victim.delete()
-}
-
-/// Who may look at the kernel may not look at everybody's memory; the root task may.
-fn inspected_memory() -> Outcome {
-    let victim = Victim::task()?;
-    let (number, data) = (u64::from(victim.id().number()), victim.data());
-    victim.store(data + 8, 0x1234_5678_9ABC_DEF0)?;
-    let words = kernel::inspect(What::Memory, number, data).unwrap_or_default();
-    same!("the word that it wrote", words[1], 0x1234_5678_9ABC_DEF0);
-    for (number, address) in [(number, data + 8), (number, 0), (number, 1 << 63), (1 << 40, data)] {
-        let none = kernel::inspect(What::Memory, number, address);
-        same!("words where there are none", none.is_some(), false);
-    }
-    let mut regs = registers();
-    (regs[reg::RDI], regs[reg::RSI], regs[reg::RDX]) = (What::Memory as u64, number, data);
-    same!("looking at memory as a task", victim.call(stub::INSPECT, regs)?[reg::RAX], 0);
     same!("its error", victim.error_code()?, CallError::NoPrivilege as u64);
     victim.delete()
 }
