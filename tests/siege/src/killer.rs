@@ -103,7 +103,9 @@ impl Killer {
         if self.below(2) == 0 {
             // Some of a millisecond of work, which the victim does not get.
             let rounds = self.below(200_000);
-            core::hint::black_box((0..rounds).fold(0, |sum, round| sum ^ core::hint::black_box(round)));
+            core::hint::black_box(
+                (0..rounds).fold(0, |sum, round| sum ^ core::hint::black_box(round)),
+            );
         }
         let index = self.choose();
         let victim = &ALL[index];
@@ -122,10 +124,8 @@ impl Killer {
         let number = self.word() >> 8;
         match victim.serves_again(since_us, number) {
             Some(us) => self.histograms[index].add(us),
-            None => self.fail(format_args!(
-                "{} does not serve within {} us",
-                victim.task, victim.limit_us
-            )),
+            None => self
+                .fail(format_args!("{} does not serve within {} us", victim.task, victim.limit_us)),
         }
     }
 
@@ -153,7 +153,10 @@ impl Killer {
     fn fail(&mut self, why: fmt::Arguments<'_>) {
         self.failures += 1;
         let kills: u64 = self.kills.iter().sum();
-        say(format_args!("test siege ... FAILED: {why}, after {kills} kills from seed {}\n", self.order.seed));
+        say(format_args!(
+            "test siege ... FAILED: {why}, after {kills} kills from seed {}\n",
+            self.order.seed
+        ));
     }
 
     /// Figures of all, and what they have to be.
@@ -167,9 +170,12 @@ impl Killer {
                 self.fail(format_args!("{} was never killed", victim.task));
             }
         }
-        for (name, missing) in
-            [(caller::NAME, true), (writer::NAME, false), (toucher::NAME, false), (watcher::NAME, false)]
-        {
+        for (name, missing) in [
+            (caller::NAME, true),
+            (writer::NAME, false),
+            (toucher::NAME, false),
+            (watcher::NAME, false),
+        ] {
             self.load(name, missing);
         }
         let frames = free_frames();
