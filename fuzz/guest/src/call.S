@@ -61,10 +61,14 @@ fuzz_echo:
     syscall
     jmp     1b
 
-# Loops for ever.
+# Loops for some ticks, then answers messages: the processor's idle time costs the
+# emulator nothing, loops do.
 .globl fuzz_spin
 fuzz_spin:
-    jmp     fuzz_spin
+    mov     ecx, 600000
+2:  dec     ecx
+    jnz     2b
+    jmp     fuzz_echo
 
 # Fills vector registers with RDI.
 .globl fuzz_vectors
@@ -77,17 +81,16 @@ fuzz_vectors:
     movdqa  xmm15, xmm0
     ret
 
-# Where hostile threads start: with flags that nobody else can set for them.
-# RSP: argument, function.
+# Where hostile threads start: with flags that nobody else can set for them. RSP says
+# which thread it is: what is on the stack may be anything.
 .globl fuzz_start
 fuzz_start:
     push    0x202
     popfq
 .globl fuzz_started
 fuzz_started:
-    pop     rdi
-    pop     rax
+    mov     rdi, rsp
     and     rsp, -16
     xor     ebp, ebp
-    call    rax
+    call    fuzz_live
     ud2

@@ -53,7 +53,7 @@ pub fn echo() -> u64 {
     fuzz_echo as *const () as u64
 }
 
-/// Address of an endless loop.
+/// Address of a long loop.
 #[must_use]
 pub fn spin() -> u64 {
     fuzz_spin as *const () as u64

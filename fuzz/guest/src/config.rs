@@ -34,7 +34,7 @@ pub struct Config {
     pub seed: u64,
     /// How many calls.
     pub calls: u64,
-    /// Calls between two runs of the kernel's checker.
+    /// Calls between two runs of the kernel's checker, on average.
     pub check_every: u64,
     /// How often each action is taken, relatively.
     pub weights: [u64; ACTIONS],
@@ -42,7 +42,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { seed: 1, calls: 100_000, check_every: 20_000, weights: DEFAULT_WEIGHTS }
+        Self { seed: 1, calls: 1_000_000, check_every: 50_000, weights: DEFAULT_WEIGHTS }
     }
 }
 

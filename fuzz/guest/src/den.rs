@@ -98,6 +98,19 @@ impl Den {
         self.stacks[index % THREADS].as_ptr() as u64 + STACK as u64
     }
 
+    /// The thread that starts with stack pointer `sp`.
+    #[must_use]
+    pub fn thread_of(&self, sp: u64) -> usize {
+        let distance = sp.wrapping_sub(self.stacks.as_ptr() as u64);
+        (distance / STACK as u64) as usize % THREADS
+    }
+
+    /// The stack pointer with which thread `index` starts.
+    #[must_use]
+    pub fn start_of(&self, index: usize) -> u64 {
+        self.stack_top(index) - 64
+    }
+
     /// Address of the memory for strings.
     #[must_use]
     pub fn scratch_base(&self) -> u64 {

@@ -17,10 +17,10 @@ use crate::{machine, report};
 use core::sync::atomic::Ordering;
 
 /// How often the judge looks around, µs.
-const LOOK_US: u64 = 2_000;
+const LOOK_US: u64 = 1_000;
 /// Looks between two sweeps of running children, and between two new tasks.
 const SWEEP_LOOKS: u64 = 4;
-const RENEW_LOOKS: u64 = 60;
+const RENEW_LOOKS: u64 = 40;
 /// What the judge does for so long without such a pause, µs, excuses a canary that wakes late.
 const LONG_US: u64 = 300;
 const PAUSE_US: u64 = 30;
@@ -38,7 +38,7 @@ pub struct Judge {
     canaries: Canaries,
     looks: u64,
     next_look_us: u64,
-    checked_at: u64,
+    check_at: u64,
     told_at: u64,
     faults: u64,
     repairs: u64,
@@ -59,7 +59,7 @@ impl Judge {
             canaries: Canaries::new(),
             looks: 0,
             next_look_us: 0,
-            checked_at: 0,
+            check_at: 0,
             told_at: 0,
             faults: 0,
             repairs: 0,
@@ -154,8 +154,10 @@ impl Judge {
         }
         let Some(number) = tasks::owner(from) else { return };
         self.faults += 1;
+        let index = self.tasks[number].index_of(from);
+        let fault = fault.filter(|fault| !self.tasks[number].faults_in_vain(index, fault));
         let page = fault.and_then(|f| tasks::page_for(number, &f, self.playground, &mut self.rng));
-        match (page, self.tasks[number].index_of(from)) {
+        match (page, index) {
             (Some(page), _) => {
                 let _ = ipc::reply(from, &page);
             }
@@ -206,8 +208,8 @@ impl Judge {
         }
         self.canaries.check();
         let calls = self.calls();
-        if calls - self.checked_at.min(calls) >= self.config.check_every {
-            self.checked_at = calls;
+        if calls >= self.check_at {
+            self.check_at = calls + 1 + self.rng.below(2 * self.config.check_every);
             self.check();
         }
         if calls / PROGRESS != self.told_at {

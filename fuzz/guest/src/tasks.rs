@@ -11,7 +11,7 @@ use runtime::syscall::ThreadRegisters;
 use runtime::{Msg, ipc, kernel, layout, schedule};
 
 use crate::den::{Den, IDS, THREADS};
-use crate::hostile::{self, PLAYGROUND, PLAYGROUND_BYTES};
+use crate::hostile::{PLAYGROUND, PLAYGROUND_BYTES};
 use crate::machine;
 use crate::rng::{Rng, mix};
 
@@ -29,10 +29,18 @@ const QUOTAS: [i64; TASKS] = [0, 100, 300, 60, 1000];
 pub const PRIORITY: u8 = 120;
 /// Log2 size of the UTCB area.
 const UTCB_BITS: u32 = 14;
+/// Log2 size of the pieces in which code is mapped.
+const CODE_BITS: u32 = 15;
 /// More calls than a thread can make between two looks.
 const MOST_CALLS: u64 = 50_000;
 /// What an inspection without progress may come to before a thread is repaired.
-const PATIENCE: u32 = 3;
+const PATIENCE: u32 = 2;
+/// How often a thread may ask for the same page from the same instruction without a call
+/// in between. With SMAP, QEMU 7.2 faults for ever at an IRET in user mode.
+const SAME_FAULTS: u32 = 3;
+/// Repairs of a thread that has made no call since the last one after which its task is
+/// made anew: it may have put other memory in the place of its stack, for instance.
+const VAIN_REPAIRS: u32 = 3;
 
 static DENS: [Den; TASKS] = [const { Den::new() }; TASKS];
 
@@ -58,6 +66,8 @@ pub struct Task {
     seen: [u64; THREADS],
     counted: u64,
     idle: [u32; MADE],
+    last_fault: [(u64, u64, u32); THREADS],
+    vain_repairs: [u32; MADE],
 }
 
 impl Task {
@@ -65,7 +75,16 @@ impl Task {
     #[must_use]
     pub const fn new(number: usize) -> Self {
         let ids = [ThreadId::NIL; MADE];
-        Self { number, generation: 0, ids, seen: [0; THREADS], counted: 0, idle: [0; MADE] }
+        Self {
+            number,
+            generation: 0,
+            ids,
+            seen: [0; THREADS],
+            counted: 0,
+            idle: [0; MADE],
+            last_fault: [(0, 0, 0); THREADS],
+            vain_repairs: [0; MADE],
+        }
     }
 
     /// Its den.
@@ -86,15 +105,32 @@ impl Task {
         self.counted
     }
 
-    /// Counts the calls of thread `index` since the last time; how many. The counter is
-    /// in the den, where anything may have overwritten it.
-    fn count(&mut self, index: usize) -> u64 {
+    /// Counts the calls of thread `index` since the last time. The counter is in the den,
+    /// where anything may have overwritten it.
+    fn count(&mut self, index: usize) {
         let calls = self.den().threads[index].calls.load(Ordering::Relaxed);
         let made = calls.wrapping_sub(self.seen[index]);
         self.seen[index] = calls;
         let plausible = if made <= MOST_CALLS { made } else { 0 };
         self.counted += plausible;
-        plausible
+        if plausible != 0 {
+            self.last_fault[index].2 = 0;
+            if index < MADE {
+                self.idle[index] = 0;
+                self.vain_repairs[index] = 0;
+            }
+        }
+    }
+
+    /// Whether thread `index` or, without one, some child asks for the same page again and
+    /// again, because its task cannot pay for a page table, for instance.
+    pub fn faults_in_vain(&mut self, index: Option<usize>, fault: &Fault) -> bool {
+        let index = index.unwrap_or(THREADS - 1);
+        self.count(index);
+        let (address, ip, times) = self.last_fault[index];
+        let again = (address, ip) == (fault.address, fault.ip);
+        self.last_fault[index] = (fault.address, fault.ip, if again { times + 1 } else { 0 });
+        again && times >= SAME_FAULTS
     }
 
     /// Fills the den for a run.
@@ -158,16 +194,8 @@ impl Task {
         Ok(())
     }
 
-    /// The stack pointer with which thread `index` starts from the beginning.
-    fn stack(&self, index: usize) -> u64 {
-        let sp = self.den().stack_top(index) - 64;
-        machine::write(sp, hostile::argument(self.den(), index));
-        machine::write(sp + 8, hostile::live as *const () as u64);
-        sp
-    }
-
     fn start(&mut self, index: usize) {
-        let msg = Msg::new(0).word(machine::hostile_start()).word(self.stack(index));
+        let msg = Msg::new(0).word(machine::hostile_start()).word(self.den().start_of(index));
         let _ = ipc::send_within(self.ids[index], &msg, Time::ZERO);
         let _ = schedule::set_priority(self.ids[index], PRIORITY + self.number as u8 % 3);
     }
@@ -178,16 +206,17 @@ impl Task {
             let _ = kernel::delete(ThreadId::global(number, 1));
         }
         self.idle = [0; MADE];
+        self.vain_repairs = [0; MADE];
     }
 
     /// Looks whether its threads get on; repairs those that do not. Returns how many.
     pub fn look_after(&mut self) -> u64 {
         let mut repaired = 0;
-        let _ = self.count(THREADS - 1);
+        self.count(THREADS - 1);
         for index in 0..MADE {
-            let stuck = self.count(index) == 0;
-            self.idle[index] = if stuck { self.idle[index] + 1 } else { 0 };
-            if self.idle[index] >= PATIENCE {
+            self.count(index);
+            self.idle[index] += 1;
+            if self.idle[index] > PATIENCE {
                 self.idle[index] = 0;
                 self.repair(index);
                 repaired += 1;
@@ -204,9 +233,16 @@ impl Task {
 
     /// Lets thread `index` begin again, whatever it is doing; makes what is missing.
     pub fn repair(&mut self, index: usize) {
+        self.count(index);
+        self.vain_repairs[index] += 1;
+        self.last_fault[index].2 = 0;
+        if self.vain_repairs[index] > VAIN_REPAIRS {
+            let _ = self.create();
+            return;
+        }
         let control =
             bit::HALT_VALID | bit::ABORT_RECEIVE | bit::ABORT_SEND | bit::SP | bit::IP | bit::PAGER;
-        let (sp, ip) = (self.stack(index), machine::hostile_start());
+        let (sp, ip) = (self.den().start_of(index), machine::hostile_start());
         let pager = ThreadId::ROOT.0;
         let regs = ThreadRegisters { control, sp, ip, pager, ..ThreadRegisters::default() };
         if machine::exchange(self.ids[index], regs).0 {
@@ -226,6 +262,12 @@ impl Task {
 pub fn page_for(number: usize, fault: &Fault, playground: u64, rng: &mut Rng) -> Option<Msg> {
     let (low, high) = layout::image();
     let address = fault.address;
+    let code = address >> CODE_BITS << CODE_BITS;
+    if low <= code && code + (1 << CODE_BITS) <= DENS.as_ptr() as u64 {
+        let fpage = Fpage::memory(code, CODE_BITS, Rights::RX);
+        let reads = !fault.access.contains(Rights::W);
+        return reads.then(|| Msg::default().map(MapItem::map(fpage, code)));
+    }
     let den = DENS[number].base();
     if (den..den + size_of::<Den>() as u64).contains(&address) {
         return Some(fault.same_page(Rights::RW));

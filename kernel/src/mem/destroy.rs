@@ -4,10 +4,11 @@
 
 use super::io_flush::IoRevoke;
 use super::node::{NodeRef, PORTS};
+use super::parking::Parked;
 use super::revoke::{Revoke, Scope};
 use super::space::SpaceRef;
 use super::table::{self, Slot};
-use super::walk::{Parked, Walk, free_node};
+use super::walk::{Walk, free_node};
 use super::{STEP_BUDGET, Step, cost, slab, state};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
@@ -71,17 +72,16 @@ impl DestroyJob {
             }
             *budget -= cost::LOOK as i32;
             let vaddr = self.kernel_pages;
-            let level = match table::find(self.space, vaddr) {
+            self.kernel_pages = match table::find(self.space, vaddr) {
                 Slot::Leaf(leaf) => {
                     if leaf.entry.has(Entry::KERNEL) {
                         table::remove(self.space, vaddr, leaf);
                         *budget -= cost::REMOVE as i32;
                     }
-                    leaf.level
+                    (vaddr | (span(leaf.level) - 1)) + 1
                 }
-                Slot::Empty { level } => level,
+                Slot::Empty { level, table } => table::behind_empty(table, level, vaddr, budget),
             };
-            self.kernel_pages = (vaddr | (span(level) - 1)) + 1;
         }
         Step::Done
     }
@@ -93,7 +93,7 @@ impl DestroyJob {
                 return Step::More;
             }
             *budget -= cost::REMOVE as i32;
-            let walk = self.parked.take().and_then(|claim| state().walks.resume(claim));
+            let walk = self.parked.take().and_then(|claim| state().walks.resume(claim).ok());
             let mut walk = walk.unwrap_or_else(|| Self::whole(node));
             if !walk.run(budget) {
                 self.parked = Some(state().walks.park(walk));

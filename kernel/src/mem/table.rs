@@ -35,8 +35,8 @@ impl Leaf {
 pub(crate) enum Slot {
     /// A page.
     Leaf(Leaf),
-    /// Nothing: the entry of this level is not present.
-    Empty { level: u32 },
+    /// Nothing: the entry of this level, in this table, is not present.
+    Empty { level: u32, table: Table },
 }
 
 /// The table of 4 KiB pages for `vaddr`, if there is one. Written out, for this
@@ -75,7 +75,7 @@ pub(crate) fn find(space: SpaceRef, vaddr: u64) -> Slot {
             return Slot::Leaf(leaf);
         }
         if !table.get(index(vaddr, 0)).present() {
-            return Slot::Empty { level: 0 };
+            return Slot::Empty { level: 0, table };
         }
     }
     find_any(space, vaddr)
@@ -90,7 +90,7 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
         let at = index(vaddr, level);
         let entry = table.get(at);
         if !entry.present() {
-            return Slot::Empty { level };
+            return Slot::Empty { level, table };
         }
         if entry.is_leaf(level) {
             let own = if entry.has(Entry::KERNEL) { 0 } else { twin_word(table, at) };
@@ -104,6 +104,22 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
         table = Table(entry.address());
         level = level.wrapping_sub(1) & 3;
     }
+}
+
+/// Entries of a table.
+const ENTRIES: usize = 512;
+/// How many of them are looked at for one unit of a step's budget.
+const ENTRIES_PER_UNIT: usize = 4;
+
+/// The address behind the empty entry of `level` in `table` at `vaddr`, and behind the empty
+/// ones that follow it in the same table, as far as `budget` pays for looking at them.
+#[inline]
+pub(crate) fn behind_empty(table: Table, level: u32, vaddr: u64, budget: &mut i32) -> u64 {
+    let first = index(vaddr, level) + 1;
+    let paid = first + (*budget).max(0) as usize * ENTRIES_PER_UNIT;
+    let empty = (first..paid.min(ENTRIES)).take_while(|at| !table.get(*at).present()).count();
+    *budget -= (empty / ENTRIES_PER_UNIT) as i32;
+    (vaddr | (span(level) - 1)) + 1 + empty as u64 * span(level)
 }
 
 #[inline]

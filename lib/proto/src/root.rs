@@ -67,6 +67,8 @@ pub const POOL_BYTES: u64 = BASE + 50;
 
 /// For [`HALT`]: all went well (the emulator leaves with status 33).
 pub const SUCCESS: u64 = 0x10;
+/// The code of failure.
+pub const FAILURE: u64 = 0x11;
 
 /// For [`MEMORY`]: any physical address will do.
 pub const ANYWHERE: u64 = !0;

@@ -6,11 +6,12 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use abi::inspect::What;
 use abi::{Fpage, Rights, ThreadId};
 use runtime::{kernel, schedule, thread};
 use unix::Errno;
 use unix::machine::{MachineThread, SpaceId};
-use unix::thread::Thread;
+use unix::thread::{Doing, Thread};
 
 /// Where a program's UTCBs are: above all addresses that programs get.
 const UTCBS: u64 = 0x7FFF_F000_0000;
@@ -41,6 +42,17 @@ struct Slot {
     utcb: Cell<u16>,
     /// Time stamps it was charged with.
     pub ticks: Cell<u64>,
+    /// Microseconds that the kernel had counted when it was last asked.
+    counted_us: Cell<u64>,
+}
+
+impl Slot {
+    /// Microseconds of the kernel's count since the last time.
+    fn used_lately(&self) -> u64 {
+        let record = kernel::inspect(What::Time, self.id.get().0, 0);
+        let now_us = record.map_or(0, |words| words[1]);
+        now_us.saturating_sub(self.counted_us.replace(now_us))
+    }
 }
 
 /// A space with threads.
@@ -56,10 +68,8 @@ pub struct Tasks {
     slots: Vec<Slot>,
     next: Cell<u32>,
     next_space: Cell<u32>,
-    /// Who raised the latest event.
+    /// Who runs first while the server waits.
     latest: Cell<ThreadId>,
-    /// Events that programs have raised.
-    events: Cell<u64>,
     spaces: RefCell<BTreeMap<u32, Space>>,
 }
 
@@ -73,7 +83,6 @@ impl Tasks {
             next: Cell::new(0),
             next_space: Cell::new(1),
             latest: Cell::new(ThreadId::NIL),
-            events: Cell::new(0),
             spaces: RefCell::new(BTreeMap::new()),
         }
     }
@@ -98,19 +107,39 @@ impl Tasks {
         }
         slot.ticks.set(slot.ticks.get() + ticks);
         self.latest.set(id);
-        self.events.set(self.events.get() + 1);
         slot.thread.borrow().clone()
     }
 
-    /// Events that programs have raised so far.
-    pub fn events(&self) -> u64 {
-        self.events.get()
+    /// Who runs next: it gets the last answer before the server waits.
+    #[inline(always)]
+    pub fn runs_next(&self, id: ThreadId) {
+        self.latest.set(id);
     }
 
-    /// Charges time before an event that no program raised: to the one that was here last.
+    /// Charges a short time before an event that no program raised: to the one that ran
+    /// first in it, if it can still run. Else nobody did.
     pub fn charge_latest(&self, ticks: u64) {
-        if let Some(slot) = self.slot(self.latest.get()) {
+        let Some(slot) = self.slot(self.latest.get()) else { return };
+        let runs = |thread: &Rc<Thread>| thread.doing.get() == Doing::Running;
+        if slot.thread.borrow().as_ref().is_some_and(runs) {
             slot.ticks.set(slot.ticks.get() + ticks);
+        }
+    }
+
+    /// Charges a time in which all of `running` could run and no program raised an event:
+    /// by what the kernel's ticks say about each since this was last asked.
+    pub fn share(&self, running: &[MachineThread], ticks: u64, us: u64) {
+        let slots: Vec<(&Slot, u64)> = running
+            .iter()
+            .filter_map(|machine| self.slot(ThreadId(machine.0)))
+            .map(|slot| (slot, slot.used_lately().min(us.max(1))))
+            .collect();
+        let sum: u64 = slots.iter().map(|(_, used)| used).sum();
+        // Shorter than a tick for each: equal shares.
+        let (sum, least) = if sum == 0 { (slots.len() as u64, 1) } else { (sum, 0) };
+        for (slot, used) in slots {
+            let share = u128::from(ticks) * u128::from(used.max(least)) / u128::from(sum);
+            slot.ticks.set(slot.ticks.get() + share as u64);
         }
     }
 
@@ -174,6 +203,7 @@ impl Tasks {
             slot.space.set(space.0);
             slot.utcb.set(utcb);
             slot.ticks.set(0);
+            slot.counted_us.set(0);
         }
         Ok(MachineThread(id.0))
     }

@@ -25,8 +25,8 @@ use steer::Steering;
 
 /// Calls of one round of a long run.
 const ROUND: u64 = 1_000_000;
-/// Calls between two runs of the kernel's checker.
-const CHECK_EVERY: u64 = 20_000;
+/// Calls between two runs of the kernel's checker, on average.
+const CHECK_EVERY: u64 = 50_000;
 
 /// How to fuzz.
 #[derive(Args, Clone, Debug)]

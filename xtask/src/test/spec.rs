@@ -9,7 +9,9 @@ use serde::Deserialize;
 
 use super::Ring;
 use crate::compose::Selection;
+use crate::linux::Wishes;
 use crate::machine;
+use crate::workspace::Workspace;
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
@@ -71,6 +73,10 @@ pub struct Run {
     pub root: Option<String>,
     /// σ0 instead.
     pub sigma0: Option<String>,
+    /// Line for the Unix server's shell, as `./baton run --exec` gives it.
+    pub exec: Option<String>,
+    /// Directory below the workspace to share with it, as `--share`.
+    pub share: Option<String>,
     /// Raw files.
     #[serde(default)]
     pub modules: Vec<String>,
@@ -180,13 +186,18 @@ impl Run {
 
     /// What to boot.
     #[must_use]
-    pub fn selection(&self) -> Selection {
+    pub fn selection(&self, workspace: &Workspace) -> Selection {
         Selection {
             system: self.system.clone(),
             root: self.root.clone(),
             sigma0: self.sigma0.clone(),
             modules: self.modules.clone(),
             programs: self.programs.clone(),
+            wishes: Wishes {
+                exec: self.exec.clone(),
+                share: self.share.as_ref().map(|folder| workspace.path(folder)),
+                ..Wishes::default()
+            },
             ..Selection::default()
         }
     }

@@ -10,7 +10,7 @@ use crate::machine;
 use crate::rng::mix;
 
 /// Rounds of the register check, some 80 instructions each.
-const ROUNDS: u64 = 400;
+const ROUNDS: u64 = 100;
 /// How long it sleeps, µs.
 const SLEEP_US: u64 = 4_000;
 /// Words of the table of patterns.

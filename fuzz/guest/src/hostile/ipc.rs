@@ -220,7 +220,7 @@ impl Me {
         let mut registers = self.ipc(MsgTag(0));
         registers[reg::RSI] = 0;
         registers[reg::RDX] = machine::read(self.slot(utcb::MY_GLOBAL_ID));
-        registers[reg::R8] = u64::from(abi::Time::micros(self.rng.below(4_000)).0);
+        registers[reg::R8] = u64::from(abi::Time::micros(self.rng.below(1_000)).0);
         self.send(registers);
     }
 }

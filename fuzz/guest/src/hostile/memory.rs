@@ -9,7 +9,7 @@ use crate::machine;
 
 /// Log2 size beyond which a region is large, and how rarely one is flushed.
 const LARGE_BITS: u32 = 16;
-const RARE: u64 = 32;
+const RARE: u64 = 128;
 
 impl Me {
     pub(super) fn unmap(&mut self) {

@@ -65,20 +65,16 @@ pub struct Me {
     action: usize,
 }
 
-/// The word with which thread `index` of `den` starts.
-#[must_use]
-pub fn argument(den: &Den, index: usize) -> u64 {
-    den.base() | index as u64
-}
-
-/// The body of a hostile thread.
-pub extern "C" fn live(argument: u64) -> ! {
-    let index = (argument & 0xFFF) as usize % THREADS;
+/// The body of a hostile thread, called by `fuzz_start` with its stack pointer.
+// SAFETY: no other function of this program has the name.
+#[unsafe(export_name = "fuzz_live")]
+extern "C" fn live(sp: u64) -> ! {
+    let den = crate::tasks::den_at(sp);
+    let index = den.thread_of(sp);
     let utcb = utcb_of(index);
     // Somebody may have scribbled over it.
     machine::write(utcb.wrapping_add_signed(utcb::SELF as i64 * 8), utcb);
     machine::write(utcb.wrapping_add_signed(utcb::EXCEPTION_HANDLER as i64 * 8), ThreadId::ROOT.0);
-    let den = crate::tasks::den_at(argument & !0xFFF);
     loop {
         let rng = Rng::new(den.threads[index].rng.load(Ordering::Relaxed));
         let mut me = Me { den, index, rng, utcb, action: 0 };

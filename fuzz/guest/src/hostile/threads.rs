@@ -1,12 +1,10 @@
 //! Threads and tasks: created, changed, started, stopped, deleted.
 
-use core::sync::atomic::Ordering;
-
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, STUBS, stub};
 use abi::syscall::exregs as bit;
 use abi::{Fpage, Rights, ThreadId};
 
-use super::{Me, argument, live};
+use super::Me;
 use crate::call::{self, Registers, reg};
 use crate::den::THREADS;
 use crate::machine;
@@ -105,12 +103,7 @@ impl Me {
         let last = THREADS - 1;
         let (ip, sp) = match self.rng.below(32) {
             0 => (call::spin(), 0),
-            1..=8 => {
-                let top = self.den.stack_top(last) - 64;
-                machine::write(top, argument(self.den, last));
-                machine::write(top + 8, live as *const () as u64);
-                (machine::hostile_start(), top)
-            }
+            1..=8 => (machine::hostile_start(), self.den.start_of(last)),
             _ => (call::echo(), self.den.stack_top(last)),
         };
         let mut registers = [0; 15];
@@ -148,6 +141,5 @@ impl Me {
         let mut registers = self.any_registers();
         registers[reg::RDI] = self.thread();
         self.stub(registers, stub::THREAD_SWITCH);
-        let _ = Ordering::Relaxed;
     }
 }

@@ -123,8 +123,8 @@ impl Me {
     fn time(&mut self) -> Time {
         match self.rng.below(64) {
             0..=31 => Time::ZERO,
-            32..=58 => Time::micros(1 + self.rng.below(3_000)),
-            59 => Time::micros(self.rng.below(200_000)),
+            32..=58 => Time::micros(1 + self.rng.below(600)),
+            59 => Time::micros(self.rng.below(20_000)),
             60 => Time(0x8000 | self.rng.word() as u16),
             61 => Time::NEVER,
             _ => Time(self.rng.word() as u16 & 0x1FFF),

@@ -33,7 +33,7 @@ fn entries(space: SpaceRef, node: NodeRef) -> u64 {
     let mut count = 0;
     while vaddr < end {
         let level = match table::find(space, vaddr) {
-            Slot::Empty { level } => level,
+            Slot::Empty { level, .. } => level,
             Slot::Leaf(leaf) => {
                 count += u64::from(leaf.node == Some(node));
                 leaf.level

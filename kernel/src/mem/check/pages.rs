@@ -17,7 +17,7 @@ pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) -> u64 
     let mut leaves = 0;
     while vaddr < USER_END {
         let level = match table::find(space, vaddr) {
-            Slot::Empty { level } => level,
+            Slot::Empty { level, .. } => level,
             Slot::Leaf(leaf) if leaf.entry.has(Entry::KERNEL) => {
                 if !is_kernel_page(space, vaddr, leaf) {
                     report(vaddr, Rule::KernelPage);
