@@ -88,3 +88,56 @@ fn halted_threads_do_not_flood_the_log() {
     let in_ten_seconds = (0..10_000).filter(|at| kernel_message::may_report(at * 1_000)).count();
     assert!((1..=10).contains(&in_ten_seconds), "{in_ten_seconds} reports in ten seconds");
 }
+
+/// Whom a tick leaves waiting behind a server of high priority comes before the server's
+/// client of low priority, whatever the way back to that one.
+#[test]
+fn a_direct_switch_passes_over_nobody_whom_a_tick_has_left_waiting() {
+    let (_machine, spaces) = machine(4);
+    let threads = [0, 1, 2, 3].map(|index| thread(spaces[index as usize], index, ThreadId::NIL));
+    let [client, server, helper, urgent] = threads;
+    for (thread, priority) in threads.into_iter().zip([100, 250, 230, 200]) {
+        cpu().scheduler.ready.remove(thread);
+        thread.priority.set(priority);
+        thread.resume.set(Resume::Frame);
+    }
+    let _ = ipc(helper, ThreadId::NIL, ThreadId::ANY);
+    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
+    sched::grant_slice(client);
+    assert!(ipc(client, server.id.get(), server.id.get()) == server);
+    set_current(server);
+    sched::requeue(urgent);
+    assert!(irq::interrupt(server, 0) == server, "the server is more urgent");
+    let helps = ipc(server, helper.id.get(), helper.id.get());
+    assert!(helps == helper, "and so is whom it calls");
+    assert!(ipc(helper, server.id.get(), ThreadId::ANY) == server);
+    assert!(ipc(server, client.id.get(), ThreadId::ANY) == urgent, "the client is not");
+    assert!(is_schedulable(client));
+    assert!(!cpu().scheduler.look_first.get(), "the fast path opens again");
+}
+
+/// The end of a slice can be delayed as any preemption: not against somebody above the
+/// sensitive priority.
+#[test]
+fn the_end_of_a_slice_is_not_delayed_above_the_sensitive_priority() {
+    let (_machine, spaces) = machine(2);
+    let threads = [0, 1].map(|index| thread(spaces[index as usize], index, ThreadId::NIL));
+    let [busy, urgent] = threads;
+    busy.sensitive_priority.set(150);
+    busy.max_delay_us.set(5_000);
+    busy.resume.set(Resume::Frame);
+    let flags = registers(busy).flags() | utcb::PREEMPT_DELAY;
+    for (priority, next) in [(150, busy), (151, urgent)] {
+        cpu().scheduler.ready.remove(urgent);
+        urgent.priority.set(priority);
+        sched::requeue(urgent);
+        set_current(busy);
+        busy.delay_used.set(false);
+        registers(busy).set_flags(flags);
+        cpu().scheduler.slice_owner.set(Some(busy));
+        cpu().scheduler.slice_left_us.set(0);
+        assert!(irq::interrupt(busy, 0) == next, "against priority {priority}");
+        let delays = registers(busy).flags() & utcb::PREEMPT_PENDING != 0;
+        assert_eq!(delays, next == busy);
+    }
+}

@@ -72,9 +72,6 @@ impl Judge {
     /// Runs to the verdict.
     pub fn run(mut self) -> ! {
         let _ = schedule::set_priority(ThreadId::ROOT, 255);
-        // A server above the canaries that answers the hostile would hand the processor
-        // over to them past the canaries (docs/robustness.md, "Not promised").
-        let _ = schedule::set_priority(ThreadId::SIGMA0, tasks::PRIORITY);
         direct_println!("fuzz: seed {}, {} calls", self.config.seed, self.config.calls);
         self.warm_up();
         if self.canaries.start().is_err() {
@@ -284,9 +281,10 @@ impl Judge {
         report::end(calls, &[])
     }
 
-    /// Deletes everybody but the initial threads.
+    /// Deletes everybody but the initial threads, which cannot be deleted. The number of
+    /// σ1, which is not there, is free for anybody.
     fn sweep_all(&self) {
-        let mut number = u64::from(ThreadId::ROOT.number()) + 1;
+        let mut number = u64::from(ThreadId::SIGMA0.number()) + 1;
         while let Some(words) = kernel::inspect(What::Thread, number, 0) {
             let id = ThreadId(words[0]);
             number = u64::from(id.number()) + 1;

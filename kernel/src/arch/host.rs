@@ -8,7 +8,7 @@ pub use super::x86_64::frame::{Frame, exception_word, set_exception_word};
 pub use console::{console_write, exit, ticks};
 pub use memory::{hardware, memory_state, phys_to_virt, virt_to_phys};
 pub use threads::{
-    Cpu, TcbRef, VECTOR_BYTES, clear, copy_bytes, cpu, current, fill_page, forget_vector,
-    frames_of, install, interrupt_pending, kernel_tables, lookup, lookup_number, mask, note_entry,
-    remove, sanitise_vector, set_current, unmask, vector_owner, vector_state,
+    Cpu, TcbRef, VECTOR_BYTES, clear, close_fast_path, copy_bytes, cpu, current, fill_page,
+    forget_vector, frames_of, install, interrupt_pending, kernel_tables, lookup, lookup_number,
+    mask, note_entry, remove, sanitise_vector, set_current, unmask, vector_owner, vector_state,
 };

@@ -18,6 +18,7 @@ mod native {
     };
     pub use super::x86_64::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
     pub use super::x86_64::pic::{mask, unmask};
+    pub use super::x86_64::special::close as close_fast_path;
     pub use super::x86_64::tcbs::VECTOR_AREA as VECTOR_BYTES;
     pub use super::x86_64::tcbs::{
         TcbRef, clear, frames_of, install, lookup, lookup_number, remove, vector_owner,

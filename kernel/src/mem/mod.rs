@@ -69,6 +69,8 @@ pub(crate) mod cost {
     /// Finding a page of σ0, with its node and tables made.
     pub const ROOT: u32 = 50;
     pub const SPLIT: u32 = 96;
+    /// Looking at all parked walks.
+    pub const PARKED: u32 = 28;
 }
 
 /// The largest page that is used. One constant switches large pages off.

@@ -342,7 +342,7 @@ impl Walk {
             return;
         }
         if self.root.has(CURSOR) {
-            *budget -= cost::REMOVE as i32;
+            *budget -= cost::PARKED as i32;
             state().walks.lose_children(self.root);
         }
         self.advance();

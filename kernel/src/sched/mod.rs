@@ -13,7 +13,7 @@ pub mod wakeup;
 
 use core::cell::Cell;
 
-use crate::arch::{TcbRef, cpu, current};
+use crate::arch::{TcbRef, close_fast_path, cpu, current};
 use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::transfer::Role;
 use crate::techniques;
@@ -37,6 +37,8 @@ pub struct Scheduler {
     pub charged_us: Cell<u64>,
     /// Timer ticks since boot.
     pub ticks: Cell<u64>,
+    /// A direct switch has to look at the ready queue first: a tick has left somebody waiting.
+    pub look_first: Cell<bool>,
 }
 
 impl Scheduler {
@@ -51,6 +53,7 @@ impl Scheduler {
             slice_left_us: Cell::new(0),
             charged_us: Cell::new(0),
             ticks: Cell::new(0),
+            look_first: Cell::new(false),
         }
     }
 }
@@ -130,22 +133,45 @@ pub fn hand_over(thread: TcbRef, partner: TcbRef) -> TcbRef {
     if !techniques::LAZY_SCHEDULING {
         cpu().scheduler.ready.remove(thread);
     }
-    if techniques::DIRECT_SWITCH && partner.is_ready() {
+    let passes = cpu().scheduler.look_first.get() && outranked(partner);
+    if techniques::DIRECT_SWITCH && partner.is_ready() && !passes {
         return partner;
     }
     requeue(partner);
     pick()
 }
 
+/// `running` keeps the processor after an interrupt. Whoever waits behind it must not be
+/// passed over by the direct switches that follow, to partners of lower priority, until
+/// an interrupt happens to come at the right time. The fast path does not look at the
+/// ready queue; it stays closed until the complete path has looked.
+fn keep_watch(running: TcbRef) {
+    let scheduler = &cpu().scheduler;
+    if scheduler.ready.holds_others(running) {
+        scheduler.look_first.set(true);
+        close_fast_path();
+    }
+}
+
+/// Whether somebody waits who is more urgent than `partner`. If not, the switches that
+/// follow have to look, too, if somebody is more urgent than the thread on whose slice
+/// all this runs: in the end it comes back to that one.
+#[inline(never)]
+fn outranked(partner: TcbRef) -> bool {
+    let scheduler = &cpu().scheduler;
+    let best = scheduler.ready.highest().map_or(0, |best| best.priority.get());
+    let outranked = best > partner.priority.get();
+    let owner = scheduler.slice_owner.get().map_or(u8::MAX, |owner| owner.priority.get());
+    scheduler.look_first.set(!outranked && best > owner);
+    outranked
+}
+
 /// `hand_over` to a partner that was just made ready and cannot be halted.
 #[inline(always)]
 #[must_use]
 pub fn hand_over_at_once(thread: TcbRef, partner: TcbRef) -> TcbRef {
-    if techniques::LAZY_SCHEDULING && techniques::DIRECT_SWITCH {
-        partner
-    } else {
-        hand_over(thread, partner)
-    }
+    let at_once = techniques::LAZY_SCHEDULING && techniques::DIRECT_SWITCH;
+    if at_once && !cpu().scheduler.look_first.get() { partner } else { hand_over(thread, partner) }
 }
 
 /// Both threads are ready and `runner` has the processor: the one with the higher

@@ -99,6 +99,17 @@ impl ReadyQueue {
         None
     }
 
+    /// Whether somebody beside `thread` is in the queue, ready or not any more.
+    #[must_use]
+    pub fn holds_others(&self, thread: TcbRef) -> bool {
+        let priority = thread.priority.get();
+        let alone = thread.ready.next.get() == Some(thread);
+        (0..).zip(&self.occupied).any(|(word, rings)| {
+            let own = if alone && word == priority >> 6 { 1 << (priority & 63) } else { 0 };
+            rings.get() & !own != 0
+        })
+    }
+
     /// Calls `visit` with every priority, the first of its ring, and whether the bitmap
     /// says that there is one; for the checker.
     pub fn for_each_ring(&self, mut visit: impl FnMut(u8, Option<TcbRef>, bool)) {

@@ -2,7 +2,7 @@
 
 use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
 
-use super::{grant_slice, pick, requeue};
+use super::{grant_slice, keep_watch, pick, requeue};
 use crate::arch::{TcbRef, cpu, current};
 use crate::clock;
 use crate::ipc;
@@ -44,7 +44,10 @@ pub fn reschedule(running: TcbRef) -> TcbRef {
         Some(best) if best.priority.get() > running.priority.get() && !delays(running, best) => {
             preempt(running, best)
         }
-        _ => running,
+        _ => {
+            keep_watch(running);
+            running
+        }
     }
 }
 
@@ -59,7 +62,11 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     if let Some(utcb) = Utcb::of(running) {
         let delay_us = running.max_delay_us.get();
-        if utcb.flags() & PREEMPT_DELAY != 0 && delay_us != 0 && !running.delay_used.replace(true) {
+        let best = scheduler.ready.highest().map_or(0, |best| best.priority.get());
+        let may = utcb.flags() & PREEMPT_DELAY != 0
+            && delay_us != 0
+            && best <= running.sensitive_priority.get();
+        if may && !running.delay_used.replace(true) {
             utcb.set_flags(utcb.flags() | PREEMPT_PENDING);
             scheduler.slice_left_us.set(delay_us);
             running.delay_ends_us.set(clock::now_us().saturating_add(delay_us));
@@ -72,6 +79,7 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
     if next == running {
         scheduler.slice_owner.set(None);
         grant_slice(running);
+        keep_watch(running);
     }
     next
 }

@@ -4,7 +4,7 @@
 
 use abi::id::THREAD_BITS;
 use abi::{MsgTag, ThreadId};
-use kernel::arch::{TcbRef, set_current};
+use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{self, Busy};
 use kernel::thread;
 use kernel::usermem::Utcb;
@@ -46,7 +46,8 @@ fn absent(number: u32) -> u64 {
 pub fn ipc(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: u64) -> Option<TcbRef> {
     let source = Utcb::of(sender)?;
     let tag = source.mr(0);
-    if timeouts & COMPLICATED != 0 || tag & NOT_WORDS != 0 {
+    let closed = cpu().scheduler.look_first.get();
+    if closed || timeouts & COMPLICATED != 0 || tag & NOT_WORDS != 0 {
         return None;
     }
     let own = sender.id.get();

@@ -11,7 +11,7 @@ use kernel::arch::{hardware, pcid};
 use kernel::mem::inspect::{Record, Tree};
 use kernel::mem::space::Area;
 use kernel::mem::{
-    AddressSpace, DestroyJob, MapJob, NoMemory, Quota, SpaceRef, Step, UnmapJob, frames, reserved,
+    AddressSpace, DestroyJob, MapJob, NoMemory, Quota, SpaceRef, UnmapJob, frames, reserved,
     sigma0_fault,
 };
 

@@ -113,11 +113,11 @@ impl Root {
             return Err(Refusal::NotAllowed);
         }
         let limit = task.spec.memory * 4096;
-        let base = self.blocks.take(slot, bits, physical, limit)?;
+        let (base, used) = self.blocks.take(slot, bits, physical, limit)?;
         // Ordinary memory may come to hold programs (a pager's, the Unix server's).
         let rights = if physical.is_some() { Rights::RW } else { Rights::RWX };
         let item = MapItem::map(Fpage::memory(base, bits, rights), 0);
-        Ok(Msg::new(proto::OK).word(base).map(item))
+        Ok(Msg::new(proto::OK).word(base).word(used.into()).map(item))
     }
 
     /// A further thread for the task: in its space, or in one of its own (paged

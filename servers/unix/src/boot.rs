@@ -34,7 +34,7 @@ const FILES_BYTES: u64 = 1 << 36;
 pub fn system() -> Result<System, String> {
     let me = thread::me();
     let command = module("command");
-    if command.is_some() && is_started_again(me) {
+    if command.is_some() && !is_told("again") && is_started_again(me) {
         // What a command had done when the server died is not done twice.
         let _ = root::call(&Msg::new(op::HALT).word(op::FAILURE));
     }

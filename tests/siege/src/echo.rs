@@ -32,7 +32,10 @@ pub fn run() {
             && is_whole(&msg, number)
             && bytes <= BYTES
             && pattern::fits(&buffer[..bytes], number);
-        reply = Some((from, if whole { next(number + 1, &mut answer[..bytes]) } else { Msg::new(BROKEN) }));
+        reply = Some((
+            from,
+            if whole { next(number + 1, &mut answer[..bytes]) } else { Msg::new(BROKEN) },
+        ));
     }
 }
 

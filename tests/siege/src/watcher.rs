@@ -1,5 +1,5 @@
 //! Wakes every few milliseconds, above all servers but the root task, and measures how
-//! late. Its pages are the root task's: no killed server is between it and its time.
+//! late, from one question of the killer to the next. Its pages are the root task's: no killed server is between it and its time.
 
 use abi::Time;
 use runtime::{clock, ipc, root};
@@ -21,6 +21,7 @@ pub fn run() {
         match ipc::wait(nap) {
             Ok((from, _)) => {
                 let _ = ipc::reply(from, &tally.answer());
+                tally.late_us = 0;
             }
             Err(_) => {
                 tally.late_us = tally.late_us.max(clock::now_us().saturating_sub(due_us));

@@ -8,6 +8,7 @@
 mod coverage;
 mod exhaust;
 mod guest;
+mod siege;
 mod steer;
 
 use std::time::{Duration, Instant};
@@ -54,6 +55,9 @@ pub struct Options {
     /// Instead: tasks that take all they can get, one kind of thing at a time
     #[arg(long, conflicts_with_all = ["calls", "seed", "minutes", "coverage"])]
     pub exhaust: bool,
+    /// Instead: kill servers of a busy system so often, at moments that follow from --seed
+    #[arg(long, value_name = "N", conflicts_with_all = ["exhaust", "calls", "minutes", "coverage"])]
+    pub kill: Option<u64>,
 }
 
 /// Runs the fuzzer; whether there was no violation.
@@ -64,6 +68,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let mut composer = Composer::new(workspace);
     if options.exhaust {
         return exhaust::run(workspace, &mut composer, options.replay);
+    }
+    if let Some(kills) = options.kill {
+        return siege::run(workspace, &mut composer, options.seed, kills, options.replay);
     }
     let mut cover = options.coverage.then(|| Cover::build(workspace)).transpose()?;
     let mut steering = Steering::new(options.seed);

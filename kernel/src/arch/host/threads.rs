@@ -135,6 +135,9 @@ pub fn lookup_number(number: u32) -> Option<TcbRef> {
 /// Nothing to clear: blocks are not made of frames here.
 pub fn clear(_frame: PhysFrame) {}
 
+/// The tests' fast path looks at `Scheduler::look_first` itself.
+pub fn close_fast_path() {}
+
 /// No interrupts come by themselves.
 #[must_use]
 pub fn interrupt_pending() -> bool {

@@ -9,7 +9,8 @@
 //! *The fast path's limits* are how a special sender is kept out of it for free
 //! (Liedtke 1993, 5.5.5): the check of the message's length compares with a limit
 //! in the line of the current-thread pointer, and the limit is 0 while the running
-//! thread has vector state in the registers or is foreign.
+//! thread has vector state in the registers or is foreign, or while its next direct
+//! switch has to look at the ready queue first.
 
 use core::cell::Cell;
 use core::mem::offset_of;

@@ -1,7 +1,8 @@
 //! Threads with which something is special while they run: vector state in the
 //! registers, or the registers of a foreign thread that others do not have (FS and
-//! GS base). The fast path's limits are closed for them (`percpu`), so that leaving
-//! them always passes through here, or through `foreign.S`, which does the same.
+//! GS base), or somebody waiting whom a direct switch could pass over
+//! (`sched::keep_watch`). The fast path's limits are closed for them (`percpu`), so that
+//! leaving them always passes through here, or through `foreign.S`, which does the same.
 
 use super::asm::{read_bases, set_task_switched, write_fs_base, write_gs_base};
 use super::features::{self, Features};
@@ -13,9 +14,11 @@ fn fast() -> bool {
     crate::techniques::FAST_PATH && features::in_use().contains(Features::FSGSBASE)
 }
 
-/// Lets the running thread use the fast path.
+/// Lets whoever runs next use the fast path, unless its first switch has to look at the
+/// ready queue.
 pub fn open() {
-    cpu().tss.limits.set(if fast() { LIMITS_OPEN } else { 0 });
+    let opens = fast() && !cpu().scheduler.look_first.get();
+    cpu().tss.limits.set(if opens { LIMITS_OPEN } else { 0 });
 }
 
 /// Keeps the running thread out of the fast path.

@@ -237,6 +237,19 @@ fn a_program_without_arguments_gets_an_empty_one() {
     assert_eq!(stack(&world).arguments, [""]);
 }
 
+/// Found by the fuzzer: the first instruction was at an address that is none.
+#[test]
+fn programs_begin_below_the_end_of_their_addresses() {
+    let world = world();
+    let code = [Load(0x1000, CODE, 4, 5)];
+    let dynamic = Extra { dynamic: true, ..Extra::default() };
+    for entry in [0x00FF_8000_0000_0002, 0x7FFF_FFFF_F000] {
+        let members = [Member("bin/far", FILE, &elf(entry, &code, &dynamic))];
+        unix::fs::unpack(&world.unix, &archive(&members)).unwrap();
+        refused(&world, "/bin/far", Errno::ENOEXEC);
+    }
+}
+
 #[test]
 fn corrupt_files_are_refused_and_nothing_is_lost() {
     let good = plain();

@@ -1,6 +1,7 @@
 //! Clocks, sleeping, interval timers.
 
-use crate::common::{BOOT_NS, World};
+use crate::common::World;
+use crate::common::machine::BOOT_NS;
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
 use unix::machine::Reply;

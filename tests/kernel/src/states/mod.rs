@@ -2,6 +2,7 @@
 
 mod foreign;
 mod storm;
+mod urgent;
 mod vector;
 
 /// Runs the tests of this group.
@@ -9,4 +10,5 @@ pub fn run() {
     vector::run();
     foreign::run();
     storm::run();
+    urgent::run();
 }

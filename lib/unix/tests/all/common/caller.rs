@@ -36,6 +36,11 @@ impl<'a> Program<'a> {
         Self { world, thread: thread.clone(), paths, buffer }
     }
 
+    /// Where the scratch area begins.
+    pub fn scratch(&self) -> u64 {
+        self.paths[0]
+    }
+
     /// A child with its own memory.
     pub fn fork(&self) -> Self {
         let thread = self.world.fork(&self.thread);

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
+use machine::FakeMachine;
 use machine::Handle;
-pub use machine::{BOOT_NS, FakeMachine};
 use unix::Unix;
 use unix::errno::Errno;
 use unix::machine::{MachineThread, Registers, Reply};
