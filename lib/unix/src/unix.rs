@@ -157,6 +157,7 @@ impl Unix {
             self.timers.forget(thread);
         }
         thread.signals.on_signal.set(OnSignal::Restart);
+        drop(thread.held.take());
     }
 
     /// The call waits; a signal that is already there ends it.

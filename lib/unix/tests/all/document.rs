@@ -73,6 +73,19 @@ described in [linux-tools.md](linux-tools.md).
 A call that is not there returns ENOSYS and is reported once, by program and number, on the console. Addresses are not
 randomised. There is one processor. The first file system is in memory.
 
+## When it dies
+It is one task. A fault of it is a sentence with the calls on its stack; its programs end with it, and the root task
+starts it again, with its first file system as it was at the beginning. Kernel, drivers and all other tasks go on. With
+`--exec` the command is not run a second time: the machine stops, as failed. A system description that gives the server
+`args = \"may-fail\"` has it fail by `echo c >/proc/sysrq-trigger`, which the tests use (`unix-dies` in
+`tests/systems.toml`).
+
+## Processor time
+Between two events the server charges the time to whoever was answered last. If that is more than a tick of the
+kernel, several programs may have had it: then the kernel's own count of ticks ([Inspect](calls/inspect.md), record 5)
+says how it is shared out. So programs that never call anybody have their timers (`ITIMER_PROF`, `RLIMIT_CPU`) looked
+at, to the tick, and ordinary calls pay nothing for it but one comparison.
+
 ## Calls
 Generated from the server's table (`lib/unix/tests/all/document.rs`).
 

@@ -151,3 +151,37 @@ fn vectors_gather_and_scatter() {
     world.refused(&world.first, __NR_readv, &[reader, bad, 1], Errno::EINVAL);
     assert_eq!(world.ok(&world.first, __NR_readv, &[reader, bad, 0]), 0);
 }
+
+#[test]
+fn whom_a_fifo_waits_for_may_be_gone_before_its_turn() {
+    let world = World::new();
+    let reader = world.first.clone();
+    let name = world.text(&reader, "/tmp/fifo");
+    world.ok(&reader, __NR_mknod, &[name, 0o010_600, 0]);
+    let writer = world.fork(&reader);
+    world.waits(&reader, __NR_open, &[name, O_RDONLY.into(), 0]);
+    // The reader's turn comes late: the writer does all it wants before.
+    let at_once = |number: u32, arguments: [u64; 3]| {
+        let [one, two, three] = arguments;
+        world.unix.system_call(&writer, number, [one, two, three, 0, 0, 0]).expect("an answer")
+    };
+    let its_name = world.text(&writer, "/tmp/fifo");
+    let text = world.put(&writer, b"left behind");
+    let fd = at_once(__NR_open, [its_name, O_WRONLY.into(), 0]);
+    assert_eq!(at_once(__NR_write, [fd, text, 11]), 11);
+    assert_eq!(at_once(__NR_close, [fd, 0, 0]), 0);
+    world.collect();
+    let fd = world.next_reply(&reader).expect("the reader goes on");
+    let to = world.scratch(&reader, 64);
+    assert_eq!(world.ok(&reader, __NR_read, &[fd, to, 64]), 11);
+    assert_eq!(world.read(&reader, to, 11), b"left behind");
+    assert_eq!(world.ok(&reader, __NR_read, &[fd, to, 64]), 0);
+    world.ok(&reader, __NR_close, &[fd]);
+    // One that gave up waiting counts no more.
+    let blocked = u64::from(O_WRONLY | O_NONBLOCK);
+    world.refused(&writer, __NR_open, &[its_name, blocked, 0], Errno::ENXIO);
+    world.waits(&reader, __NR_open, &[name, O_RDONLY.into(), 0]);
+    let fd = world.ok(&writer, __NR_open, &[its_name, blocked, 0]);
+    assert!(world.next_reply(&reader).is_some());
+    world.ok(&writer, __NR_close, &[fd]);
+}
