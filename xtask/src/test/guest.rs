@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::keep_log;
 use super::spec::{BootKind, CompiledStep, ExpectedExit, Run};
 use super::tally::{Outcome, Tally};
+use super::{damage, keep_log};
 use crate::compose::Composer;
 use crate::iso;
 use crate::machine::{self, Boot, Console, Exit};
@@ -47,6 +47,9 @@ fn suite(
 ) -> Result<Outcome> {
     let bootable = composer.compose(&run.selection(workspace), &format!("test-{}", run.name))?;
     let step = Step::start(run.name.clone());
+    if !run.damage.is_empty() || run.cut.is_some() {
+        damage::apply(&bootable.image, &run.damage, run.cut)?;
+    }
     let iso = bootable.image.with_extension("iso");
     let boot = match run.boot {
         BootKind::Pvh => {

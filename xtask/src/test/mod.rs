@@ -2,6 +2,7 @@
 //! in the emulator (kernel and user level together), whole systems (image,
 //! input, expected transcript).
 
+mod damage;
 mod guest;
 mod host;
 mod spec;

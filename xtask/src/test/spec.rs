@@ -8,10 +8,14 @@ use regex::Regex;
 use serde::Deserialize;
 
 use super::Ring;
+use super::damage::Damage;
 use crate::compose::Selection;
 use crate::linux::Wishes;
 use crate::machine;
 use crate::workspace::Workspace;
+
+/// What the kernel's sentences about boot images begin with.
+const REFUSAL: &str = "baton: boot image refused: ";
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
@@ -20,6 +24,29 @@ pub struct Spec {
     /// Runs, in order.
     #[serde(default, rename = "run")]
     pub runs: Vec<Run>,
+    /// Boot images that are refused; each becomes a run.
+    refused: Option<Refused>,
+}
+
+/// Boot images with something wrong in them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Refused {
+    /// The system they would be without it.
+    system: String,
+    /// What is wrong, and what the kernel says.
+    cases: Vec<Case>,
+}
+
+/// One of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    #[serde(default)]
+    damage: Vec<Damage>,
+    cut: Option<usize>,
+    says: String,
 }
 
 /// How a run is booted.
@@ -83,6 +110,12 @@ pub struct Run {
     /// Programs for the root task.
     #[serde(default)]
     pub programs: Vec<String>,
+    /// What is wrong with the boot image.
+    #[serde(skip)]
+    pub damage: Vec<Damage>,
+    /// How many bytes are left of it.
+    #[serde(skip)]
+    pub cut: Option<usize>,
     /// How it is booted.
     #[serde(default)]
     pub boot: BootKind,
@@ -132,7 +165,10 @@ impl Spec {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let spec: Self = toml::from_str(text)?;
+        let mut spec: Self = toml::from_str(text)?;
+        if let Some(refused) = spec.refused.take() {
+            spec.runs.extend(refused.cases.into_iter().map(|case| case.run(&refused.system)));
+        }
         for (index, run) in spec.runs.iter().enumerate() {
             run.check()?;
             if spec.runs[..index].iter().any(|other| other.name == run.name) {
@@ -140,6 +176,32 @@ impl Spec {
             }
         }
         Ok(spec)
+    }
+}
+
+impl Case {
+    /// The machine on which `system` is damaged and refused.
+    fn run(self, system: &str) -> Run {
+        Run {
+            name: format!("refused-{}", self.name),
+            ring: Ring::Emulator,
+            system: Some(system.to_owned()),
+            root: None,
+            sigma0: None,
+            modules: Vec::new(),
+            programs: Vec::new(),
+            damage: self.damage,
+            cut: self.cut,
+            boot: BootKind::Pvh,
+            memory: default_memory(),
+            cpus: one(),
+            icount: false,
+            kernel_args: Vec::new(),
+            seconds: 60,
+            cases: false,
+            exit: Some(ExpectedExit::Failure),
+            dialogue: vec![Step::Expect(REFUSAL.to_owned()), Step::Expect(self.says)],
+        }
     }
 }
 
@@ -247,6 +309,16 @@ mod tests {
         assert!(matches!(&steps[1], CompiledStep::Send("ps")));
         assert!(matches!(&steps[2], CompiledStep::Expect(_, p) if p.is_match("12 threads")));
         assert_eq!(spec.runs[0].boot, BootKind::Pvh);
+    }
+
+    #[test]
+    fn refused_images_become_runs() {
+        let text =
+            "[refused]\nsystem = \"s\"\ncases = [{ name = \"x\", cut = 9, says = \"why\" }]\n";
+        let spec = Spec::parse(text).unwrap();
+        let run = &spec.runs[0];
+        assert_eq!((run.name.as_str(), run.cut), ("refused-x", Some(9)));
+        assert_eq!((run.exit, run.dialogue.len()), (Some(ExpectedExit::Failure), 2));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub fn run() {
     case("mapped_ports_work_and_only_those", mapped);
     case("flushed_ports_fault_again", flushed);
     case("granted_ports_move", granted);
+    case("a_grant_cuts_ports_that_were_mapped_on", cut);
     case("ports_die_with_their_space", deleted);
 }
 
@@ -126,22 +127,48 @@ fn flushed() -> Outcome {
     victim.delete()
 }
 
+/// `from` answers a fault of `to` at the first port with `item`.
+fn pass(from: &Victim, to: &Victim, item: MapItem) -> Outcome {
+    to.set_word(abi::utcb::PAGER, from.id().0)?;
+    to.begin(IN_BYTE, with_port(DIAGNOSTIC))?;
+    let (_, mr) = from.ipc(abi::ThreadId::NIL, to.id(), 0, [0; 8])?;
+    same!("the label", abi::MsgTag(mr[0]).protocol_label(), abi::protocol::IO_FAULT);
+    let [first, second] = item.words();
+    let words = [crate::victim::item_tag(), first, second, 0, 0, 0, 0, 0];
+    from.ipc(to.id(), abi::ThreadId::NIL, 0, words)?;
+    to.expect_parked()?;
+    to.set_word(abi::utcb::PAGER, abi::ThreadId::ROOT.0)
+}
+
+/// A range that was mapped on as a whole is cut where part of its source is granted: that
+/// part goes with the new owner, the rest stays.
+fn cut() -> Outcome {
+    let (one, below, heir) = (Victim::task()?, Victim::task()?, Victim::task()?);
+    give(&one, MapItem::map(Fpage::io(DIAGNOSTIC, 2), 0), DIAGNOSTIC)?;
+    pass(&one, &below, MapItem::map(Fpage::io(DIAGNOSTIC, 2), 0))?;
+    pass(&one, &heir, MapItem::grant(Fpage::io(DIAGNOSTIC, 0), 0))?;
+    world::sound()?;
+    check!(fault_of(&one, IN_BYTE, DIAGNOSTIC)?.is_some(), "the granter keeps the port");
+    check!(fault_of(&heir, IN_BYTE, DIAGNOSTIC)?.is_none(), "the receiver has not got it");
+    for port in DIAGNOSTIC..DIAGNOSTIC + 4 {
+        let missing = fault_of(&below, IN_BYTE, port)?.is_some();
+        check!(!missing, "port {port:#x} was lost by the grant");
+    }
+    heir.delete()?;
+    check!(fault_of(&below, IN_BYTE, DIAGNOSTIC)?.is_some(), "the port outlived its owner");
+    for port in DIAGNOSTIC + 1..DIAGNOSTIC + 4 {
+        let missing = fault_of(&below, IN_BYTE, port)?.is_some();
+        check!(!missing, "port {port:#x} went with its neighbour");
+    }
+    world::sound()?;
+    one.delete()?;
+    below.delete()
+}
+
 fn granted() -> Outcome {
     let (one, other) = (Victim::task()?, Victim::task()?);
     give(&one, MapItem::map(Fpage::io(DIAGNOSTIC, 1), 0), DIAGNOSTIC)?;
-    other.set_word(abi::utcb::PAGER, one.id().0)?;
-    other.begin(IN_BYTE, with_port(DIAGNOSTIC))?;
-    let (_, mr) = one.ipc(abi::ThreadId::NIL, other.id(), 0, [0; 8])?;
-    same!("the label", abi::MsgTag(mr[0]).protocol_label(), abi::protocol::IO_FAULT);
-    let [first, second] = MapItem::grant(Fpage::io(DIAGNOSTIC, 0), 0).words();
-    one.ipc(
-        other.id(),
-        abi::ThreadId::NIL,
-        0,
-        [crate::victim::item_tag(), first, second, 0, 0, 0, 0, 0],
-    )?;
-    other.expect_parked()?;
-    other.set_word(abi::utcb::PAGER, abi::ThreadId::ROOT.0)?;
+    pass(&one, &other, MapItem::grant(Fpage::io(DIAGNOSTIC, 0), 0))?;
     check!(fault_of(&one, IN_BYTE, DIAGNOSTIC)?.is_some(), "the granter keeps the port");
     check!(fault_of(&one, IN_BYTE, DIAGNOSTIC + 1)?.is_none(), "the port beside it went too");
     check!(fault_of(&other, IN_BYTE, DIAGNOSTIC)?.is_none(), "the receiver has not got the port");
