@@ -6,6 +6,9 @@ information; nothing in the machine is changed but the registers, for the moment
 the stack of a thread is looked at that does not run.
 """
 
+import os
+import re
+
 import gdb
 
 CODES = ["", "ready", "waits to send", "waits", "in a transfer", "inactive", "halted", "in a call"]
@@ -14,6 +17,8 @@ TRANSFER, POLLING, FIRST_CODE, LAST_CODE = 4, 2, 1, 7
 INTERRUPTED = {"PageFault", "IoFault", "Exception", "Preemption", "SystemCall"}
 USER_END = 0x0000_8000_0000_0000
 PCID_KEEP = 1 << 63
+#: CR3 in the emulator's list of registers (its `gdb-xml/i386-64bit.xml`).
+CR3_NUMBER = 29
 
 
 class System:
@@ -23,6 +28,7 @@ class System:
     threads_per_task = 1
     tasks = []
     loaded = None
+    symbols = {}
 
 
 def word(address):
@@ -41,7 +47,31 @@ def offset(kind, path):
 
 def symbol(name):
     """Address of one of the kernel's symbols."""
-    return int(gdb.execute(f"output/u &{name}", to_string=True), 0)
+    if name not in System.symbols:
+        # In Rust's own language gdb looks for the name in the module that it stopped in.
+        text = gdb.execute(f"with language c -- output/u &{name}", to_string=True)
+        System.symbols[name] = int(re.match("[0-9]+", text).group())
+    return System.symbols[name]
+
+
+def register(name):
+    """A register of the processor."""
+    text = gdb.execute(f"with language c -- output/x ${name}", to_string=True)
+    return int(re.search("0x[0-9a-f]+", text).group(), 16)
+
+
+def set_register(name, value):
+    """gdb takes CR3 for a set of flags and does not set it: the emulator is told."""
+    if name == "cr3":
+        packet = f"P{CR3_NUMBER:x}={value.to_bytes(8, 'little').hex()}"
+        gdb.execute(f"maintenance packet {packet}", to_string=True)
+        gdb.execute("maintenance flush register-cache", to_string=True)
+    else:
+        gdb.execute(f"with language c -- set var ${name} = {value:#x}")
+
+
+def in_user_mode():
+    return register("cs") & 3 == 3
 
 
 class Thread:
@@ -94,6 +124,8 @@ class Thread:
 
     def registers(self):
         """Instruction and stack pointer of its program; the base pointer if it is kept."""
+        if self.address == current().address and in_user_mode():
+            return register("rip"), register("rsp"), register("rbp")
         resume, kind = self.variant("resume"), self.variant("kind")
         framed = resume in ("Frame", "Destroy")
         framed |= resume in ("Transfer", "Receive") and kind in INTERRUPTED
@@ -191,48 +223,69 @@ class Where(gdb.Command):
         super().__init__("baton-where", gdb.COMMAND_STACK)
 
     def invoke(self, argument, from_tty):
+        mine = System.loaded
         wanted = lambda thread: argument in (str(thread.number), show(thread.id), thread.task())
         thread = next(filter(wanted, threads()), None)
         if thread is None:
             raise gdb.GdbError(f"there is no thread {argument!r}; see baton-threads")
         print(f"Thread {show(thread.id)} of {thread.task()}, {thread.state()}:")
         load(thread.file())
-        if thread.address == current().address and int(gdb.parse_and_eval("$cs")) & 3 == 3:
-            gdb.execute("backtrace")
-        else:
-            self.elsewhere(thread)
+        try:
+            if thread.address == current().address and in_user_mode():
+                gdb.execute("backtrace")
+            else:
+                self.elsewhere(thread)
+        finally:
+            load(mine)
 
     def elsewhere(self, thread):
         """With the thread's registers and its space in the processor for a moment."""
         names = ("rip", "rsp", "rbp", "cr3")
-        kept = {name: int(gdb.parse_and_eval(f"(unsigned long)${name}")) for name in names}
+        kept = {name: register(name) for name in names}
         ip, sp, base = thread.registers()
+        tables = thread.field("cr3") & ~PCID_KEEP
         try:
-            for name, value in zip(names, (ip, sp, base, thread.field("cr3") & ~PCID_KEEP)):
+            for name, value in zip(names, (ip, sp, base, tables)):
                 if value is not None:
-                    gdb.execute(f"set ${name} = {value:#x}")
+                    set_register(name, value)
             gdb.execute("maintenance flush dcache", to_string=True)
             gdb.execute("backtrace")
         finally:
             for name, value in kept.items():
-                gdb.execute(f"set ${name} = {value:#x}")
+                set_register(name, value)
             gdb.execute("maintenance flush dcache", to_string=True)
 
 
-class TaskName(gdb.Function):
-    """$baton_task(): the name of the task that runs, for conditions of breakpoints."""
+class InTask(gdb.Breakpoint):
+    """A breakpoint that other tasks pass, which have something else at its address."""
+
+    def __init__(self, place, task):
+        super().__init__(place)
+        self.owner = task
+
+    def stop(self):
+        return current().task() == self.owner
+
+
+class Break(gdb.Command):
+    """Stop in a task: baton-break TASK PLACE, where PLACE is what `break` takes."""
 
     def __init__(self):
-        super().__init__("baton_task")
+        super().__init__("baton-break", gdb.COMMAND_BREAKPOINTS)
 
-    def invoke(self):
-        return current().task()
+    def invoke(self, argument, from_tty):
+        name, _, place = argument.partition(" ")
+        files = dict(System.tasks)
+        if name not in files or not place:
+            raise gdb.GdbError(f"baton-break TASK PLACE; the tasks are {', '.join(files)}")
+        load(files[name])
+        InTask(place, name)
 
 
 def stopped(event):
     """The symbols follow the task that runs."""
     try:
-        if int(gdb.parse_and_eval("$cs")) & 3 == 3:
+        if in_user_mode():
             thread = current()
             load(thread.file())
             print(f"[{thread.task()}, thread {show(thread.id)}]")
@@ -243,8 +296,9 @@ def stopped(event):
 def system(first_thread, threads_per_task, tasks):
     """Called by the script: the tasks with their files, in the root task's order."""
     System.first_thread, System.threads_per_task = first_thread, threads_per_task
-    System.tasks = tasks
-    for command in (Threads, Task, Where, TaskName):
+    # gdb knows files by their whole paths.
+    System.tasks = [(name, os.path.abspath(file)) for name, file in tasks]
+    for command in (Threads, Task, Where, Break):
         command()
     gdb.events.stop.connect(stopped)
-    print("Baton: baton-threads, baton-where, baton-task; the tasks are " + ", ".join(dict(tasks)))
+    print("Baton: baton-threads, baton-where, baton-task, baton-break; the tasks are " + ", ".join(dict(tasks)))
