@@ -26,6 +26,9 @@ pub enum What {
     /// Runs the invariant checker, for the initial tasks only: it may take long and lets
     /// nobody in between. Words: number of violations, 0...
     Check = 4,
+    /// The thread with the global id `index`. Words: id, processor time it has used so
+    /// far in microseconds (the timer's ticks that met it running), 0...
+    Time = 5,
 }
 
 /// Thread states in a thread record.

@@ -59,6 +59,7 @@ L4_INLINE L4_Word_t L4_QuotaControl(L4_ThreadId_t SpaceSpecifier, long pages,
 #define L4_InspectMapping 2UL
 #define L4_InspectKernel 3UL
 #define L4_InspectCheck 4UL
+#define L4_InspectTime 5UL
 #define L4_InspectWords 8
 
 /* Inspect: 1 and a record of eight words, or 0 if there is none or it is not allowed. */

@@ -28,6 +28,7 @@ pub fn call(caller: TcbRef, frame: Frame) {
         what if what == What::Space as u64 => space_record(index),
         what if what == What::Mapping as u64 => mapping_record(argument, index),
         what if what == What::Kernel as u64 => Some(kernel_record()),
+        what if what == What::Time as u64 => time_record(ThreadId(index)),
         // It keeps interrupts off for as long as it takes: not for tasks that are only watched.
         what if what == What::Check as u64 => {
             if !caller.space().is_some_and(SpaceRef::is_privileged) {
@@ -89,6 +90,12 @@ fn thread_record(index: u64) -> Option<Record> {
         sp,
         pager,
     ])
+}
+
+/// The processor time of the thread `id`.
+fn time_record(id: ThreadId) -> Option<Record> {
+    let thread = thread::lookup(id)?;
+    Some([thread.id.get().0, thread.used_us.get(), 0, 0, 0, 0, 0, 0])
 }
 
 /// The space with the smallest id ≥ `index`.

@@ -24,6 +24,27 @@ pub fn print(arguments: fmt::Arguments<'_>) {
     let _ = Console.write_fmt(arguments);
 }
 
+/// Bytes that a [`report`] writes before it lets interrupts in.
+const REPORT_PIECE: usize = 32;
+
+struct Report;
+
+impl Write for Report {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for piece in text.as_bytes().chunks(REPORT_PIECE) {
+            arch::console_write(piece);
+            // They are only noted here, and handled when the way in is left.
+            let _ = arch::interrupt_pending();
+        }
+        Ok(())
+    }
+}
+
+/// Writes formatted text while users wait, letting interrupts in; for sentences about them.
+pub fn report(arguments: fmt::Arguments<'_>) {
+    let _ = Report.write_fmt(arguments);
+}
+
 /// Prints one line on the kernel's log.
 #[macro_export]
 macro_rules! kprintln {

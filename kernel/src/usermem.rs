@@ -134,35 +134,35 @@ static COPY_BUFFER: CopyBuffer =
 /// Copies `from` to the memory of `space` at `address`; `None` if a page of it is not
 /// there or not writable.
 pub fn copy_from_cells(space: SpaceRef, address: u64, from: &[Cell<u8>]) -> Option<()> {
-    each_byte(space, address, from, true, |byte, cell| {
-        // SAFETY: a resolved user page is ordinary memory in the physical map.
-        unsafe { byte.write_volatile(cell.get()) };
+    each_piece(space, address, from, true, |memory, cells, len| {
+        // SAFETY: a resolved user page is ordinary memory in the physical map, and the piece
+        // stays inside it; cells are the kernel's own and never in a user page.
+        unsafe { crate::arch::copy_bytes(memory, cells, len) };
     })
 }
 
 /// Copies from the memory of `space` at `address` to `to`; `None` if a page is not there.
 pub fn copy_to_cells(space: SpaceRef, address: u64, to: &[Cell<u8>]) -> Option<()> {
-    each_byte(space, address, to, false, |byte, cell| {
-        // SAFETY: as above.
-        cell.set(unsafe { byte.read_volatile() });
+    each_piece(space, address, to, false, |memory, cells, len| {
+        // SAFETY: as above; cells may be written through a shared reference.
+        unsafe { crate::arch::copy_bytes(cells, memory, len) };
     })
 }
 
-fn each_byte(
+/// Calls `each(memory, cells, bytes)` for the pieces that are in one page.
+fn each_piece(
     space: SpaceRef,
     address: u64,
     cells: &[Cell<u8>],
     write: bool,
-    each: impl Fn(*mut u8, &Cell<u8>),
+    each: impl Fn(*mut u8, *mut u8, usize),
 ) -> Option<()> {
     let mut done = 0;
     while done < cells.len() {
         let at = address.checked_add(done as u64)?;
         let page = space.resolve(at, write).filter(|page| !page.is_device)?;
         let piece = (page.bytes_left_in_page as usize).min(cells.len() - done);
-        for (index, cell) in cells[done..done + piece].iter().enumerate() {
-            each(phys_to_virt(page.phys + index as u64), cell);
-        }
+        each(phys_to_virt(page.phys), cells[done..].as_ptr().cast_mut().cast(), piece);
         done += piece;
     }
     Some(())

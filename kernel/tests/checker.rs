@@ -4,22 +4,20 @@
 mod common;
 
 use abi::id::USER_BASE;
-use abi::{Fpage, MapItem, Rights, ThreadId, utcb};
-use common::{Machine, RAM};
+use abi::{Fpage, MapItem, Rights, ThreadId};
+use common::{Machine, RAM, tasks};
 use kernel::arch::console::take_log;
 use kernel::arch::paging::{Entry, ROOT, Table, index};
 use kernel::arch::{TcbRef, cpu, phys_to_virt, set_current};
+use kernel::check;
 use kernel::ipc::rendezvous::{self, Busy};
 use kernel::ipc::transfer::Role;
 use kernel::ipc::{Kind, queue, syscall};
 use kernel::mem::{self, DestroyJob, MapJob, SpaceRef, frames};
 use kernel::sched;
-use kernel::space::control;
 use kernel::thread::lifecycle;
 use kernel::thread::tcb::{Job, Resume};
-use kernel::{check, start};
 
-const UTCBS: u64 = 0xBF00_0000;
 /// Where pages are mapped.
 const PLACE: u64 = 0x40_0000;
 
@@ -34,15 +32,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let machine = Machine::new(2, 64, false);
-        set_current(start::make_idle(0));
-        machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
+        let (machine, _) = tasks::machine(2);
         let [sigma0, one, two] = machine.spaces[..] else { unreachable!("three were made") };
-        for space in [one, two] {
-            let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
-            let utcbs = Fpage::memory(UTCBS, 18, Rights::NONE);
-            control::initialise(space, kip, utcbs).expect("quota suffices");
-        }
         give(sigma0, one, RAM, PLACE, 16, Rights::RWX);
         give(one, two, PLACE, PLACE, 13, Rights::RW);
         let (first, sender, receiver) = (thread(one, 0), thread(two, 1), thread(one, 2));
@@ -67,12 +58,7 @@ impl World {
 }
 
 fn thread(space: SpaceRef, number: u32) -> TcbRef {
-    let id = ThreadId::global(USER_BASE + 3 + number, 1);
-    let thread = lifecycle::create(id, space, id).expect("quota suffices");
-    let location = UTCBS + u64::from(number) * utcb::SIZE;
-    lifecycle::place_utcb(thread, location).expect("the location is good");
-    lifecycle::activate_running(thread, ThreadId::NIL, 0x1000, 0x2000);
-    thread
+    tasks::thread(space, number, ThreadId::NIL)
 }
 
 fn give(from: SpaceRef, to: SpaceRef, source: u64, target: u64, bits: u32, rights: Rights) {

@@ -1,5 +1,6 @@
 //! IPC against the model of its rules: every state that three threads can get into,
-//! with every step from there, then long random plays with more kinds of IPC. After each step the kernel's own checker must be content.
+//! with every step from there, then long random plays with more kinds of IPC. After each
+//! step the kernel's own checker must be content.
 
 mod common;
 
@@ -9,13 +10,14 @@ use abi::ThreadId;
 use common::Random;
 use common::ipcmodel::{Ipc, Patience};
 use common::players::{Players, Step};
+use common::shrink::shortest_failure;
 
 /// Two threads of one space and one of another.
 const PLACES: [u32; 3] = [0, 0, 1];
 /// States that the exhaustive plays reach at least.
 const STATES: usize = 30_000;
-/// Steps of each random play.
-const LONG: usize = 20_000;
+/// Steps of each random play, a third of which makes no sense when its turn comes.
+const LONG: usize = 40_000;
 
 /// A step whose ids are still places in the list of threads.
 #[derive(Clone, Copy, Debug)]
@@ -83,24 +85,20 @@ fn plans() -> Vec<Plan> {
     plans
 }
 
-/// Plays `play` from the beginning; panics with the whole play if the last step goes
-/// wrong. The steps before have been compared when they were last.
-fn replay(players: &mut Players, play: &[Plan]) -> bool {
+/// Plays `play` from the beginning and compares the state behind its last step; panics
+/// with the whole play if that is wrong. The steps before have been compared when they
+/// were last.
+fn replay(players: &mut Players, play: &[Plan]) {
     players.reset();
     let mut taken = Vec::new();
     for (number, plan) in (1..).zip(play) {
         let step = plan.step(players, 0x1000 + number as u64);
-        if !players.possible(step) {
-            return false;
-        }
         taken.push(step);
-        if number < play.len() {
-            players.take(step);
-        } else if let Err(what) = players.play(step) {
-            panic!("after {taken:#?}: {what}");
-        }
+        players.take(step);
     }
-    true
+    if let Err(what) = players.compare() {
+        panic!("after {taken:#?}: {what}");
+    }
 }
 
 #[test]
@@ -110,19 +108,19 @@ fn every_reachable_state_follows_the_rules() {
     let mut players = Players::new(&PLACES);
     let (plans, mut seen, mut steps) = (plans(), HashSet::new(), 0_u64);
     let mut open = VecDeque::from([Vec::new()]);
-    while let Some(play) = open.pop_front() {
-        for plan in &plans {
-            let mut longer: Vec<Plan> = play.clone();
-            longer.push(*plan);
-            if !replay(&mut players, &longer) {
-                continue;
-            }
+    while let Some(mut play) = open.pop_front() {
+        replay(&mut players, &play);
+        let possible = |plan: &&Plan| players.possible(plan.step(&players, 0));
+        let next: Vec<Plan> = plans.iter().filter(possible).copied().collect();
+        for plan in next {
+            play.push(plan);
+            replay(&mut players, &play);
             steps += 1;
-            if seen.insert(players.model.essence())
-                && depth.is_none_or(|depth| longer.len() < depth)
+            if seen.insert(players.model.essence()) && depth.is_none_or(|depth| play.len() < depth)
             {
-                open.push_back(longer);
+                open.push_back(play.clone());
             }
+            play.pop();
         }
     }
     println!("{steps} steps, {} different states", seen.len());
@@ -167,24 +165,24 @@ fn any_plan(random: &mut Random, threads: u64) -> Plan {
     }
 }
 
-fn long_play(seed: u64, places: &[u32]) {
-    let mut random = Random::seeded(seed);
+/// A new machine plays `plans`; those that make no sense when it is their turn are
+/// left out.
+fn play(places: &[u32], plans: &[Plan]) -> Result<(), String> {
     let mut players = Players::new(places);
-    let mut last = VecDeque::new();
-    let mut taken = 0;
-    while taken < LONG {
-        let step = any_plan(&mut random, places.len() as u64).step(&players, taken as u64);
-        if !players.possible(step) {
-            continue;
+    for (number, plan) in plans.iter().enumerate() {
+        let step = plan.step(&players, number as u64);
+        if players.possible(step) {
+            players.play(step).map_err(|what| format!("plan {number}, {step:?}: {what}"))?;
         }
-        taken += 1;
-        last.push_back(step);
-        if last.len() > 30 {
-            last.pop_front();
-        }
-        if let Err(what) = players.play(step) {
-            panic!("step {taken}, after {last:#?}: {what}");
-        }
+    }
+    Ok(())
+}
+
+fn long_play(seed: u64, places: &'static [u32]) {
+    let mut random = Random::seeded(seed);
+    let plans: Vec<Plan> = (0..LONG).map(|_| any_plan(&mut random, places.len() as u64)).collect();
+    if let Some((plans, why)) = shortest_failure(plans, move |plans| play(places, plans)) {
+        panic!("{why} at the end of {plans:#?}");
     }
 }
 

@@ -2,64 +2,19 @@
 
 mod common;
 
-use abi::id::USER_BASE;
 use abi::{Fpage, MapItem, Rights, ThreadId, utcb};
-use common::{Machine, RAM};
-use kernel::arch::{TcbRef, cpu, current, set_current};
+use common::RAM;
+use common::tasks::{QUIET_LINE, ipc, is_schedulable, machine, registers, thread};
+use kernel::arch::{cpu, set_current};
+use kernel::ipc::kernel_message;
 use kernel::ipc::rendezvous::{Busy, set_busy};
-use kernel::ipc::{self, kernel_message};
 use kernel::mem::{MapJob, STEP_BUDGET, SpaceRef, Step, UnmapJob};
-use kernel::space::control;
 use kernel::thread::lifecycle;
 use kernel::thread::tcb::{Job, Resume};
-use kernel::usermem::Utcb;
-use kernel::{check, irq, sched, start};
+use kernel::{check, irq, sched};
 
-const UTCBS: u64 = 0xBF00_0000;
 /// Where pages are mapped.
 const PLACE: u64 = 0x40_0000;
-/// A line without a handler.
-const QUIET_LINE: u32 = 5;
-
-/// An idle processor and `tasks` tasks.
-fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
-    let machine = Machine::new(tasks, 64, false);
-    set_current(start::make_idle(0));
-    machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
-    let spaces = machine.spaces[1..].to_vec();
-    for space in &spaces {
-        let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
-        control::initialise(*space, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
-            .expect("quota suffices");
-    }
-    (machine, spaces)
-}
-
-/// Thread `index` of all, ready, in `space`.
-fn thread(space: SpaceRef, index: u32, pager: ThreadId) -> TcbRef {
-    let id = ThreadId::global(USER_BASE + 3 + index, 1);
-    let thread = lifecycle::create(id, space, id).expect("quota suffices");
-    lifecycle::place_utcb(thread, UTCBS + u64::from(index) * utcb::SIZE)
-        .expect("the location is good");
-    lifecycle::activate_running(thread, pager, 0x1000, 0x2000);
-    thread
-}
-
-/// `thread` calls Ipc; returns who runs next.
-fn ipc(thread: TcbRef, to: ThreadId, from: ThreadId) -> TcbRef {
-    set_current(thread);
-    ipc::syscall::ipc(thread, to, from, 0)
-}
-
-fn registers(thread: TcbRef) -> Utcb {
-    Utcb::of(thread).expect("it is active")
-}
-
-/// Whether the scheduler will find `thread`.
-fn is_schedulable(thread: TcbRef) -> bool {
-    thread.is_ready() && (current() == thread || cpu().scheduler.ready.contains(thread))
-}
-
 /// Maps 16 KiB at [`PLACE`] from one space to another.
 fn hand_on(from: SpaceRef, to: SpaceRef, source: u64) {
     let item = MapItem::map(Fpage::memory(source, 14, Rights::RWX), PLACE);

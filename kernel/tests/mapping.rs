@@ -1,90 +1,148 @@
 //! Memory mappings against the model of Liedtke 1995, Appendix A: random
 //! sequences of map, grant, unmap and flush among six spaces, in steps of random
 //! size; every page of every space, its rights and the status words are compared.
+//! A sequence that goes wrong is shortened to the operations that are to blame.
 
 mod common;
 
 use abi::{Fpage, MapItem, Rights};
 use common::model::{LARGE, Model};
+use common::shrink::shortest_failure;
 use common::{Machine, RAM, Random};
 use kernel::mem::{DestroyJob, MapJob, Step, UnmapJob, frames};
 
-struct Pair {
-    machine: Machine,
-    model: Model,
-    random: Random,
-    pages: usize,
-    status: bool,
+/// Rounds with small pages and with large ones, and operations of each: 1,002,000 in all.
+const SMALL: (u64, usize) = (40, 25_000);
+const LARGE_ROUNDS: (u64, usize) = (2, 1_000);
+/// Operations between two comparisons of every page; status words and faults are compared
+/// at once.
+const COMPARE_EVERY: usize = 16;
+/// Operations between two visits of the kernel's own checker.
+const CHECK_EVERY: usize = 500;
+
+/// 2^`bits` pages of a space, aligned.
+#[derive(Clone, Copy, Debug)]
+struct Pages {
+    space: usize,
+    first: usize,
+    bits: u32,
+}
+
+impl Pages {
+    fn count(self) -> usize {
+        1 << self.bits
+    }
+
+    fn fpage(self, rights: Rights) -> Fpage {
+        Fpage::memory(address(self.first), 12 + self.bits, rights)
+    }
+}
+
+/// One operation; how long its steps are follows from `pace`.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Transfer { from: Pages, to: (usize, usize), rights: Rights, grant: bool, pace: u64 },
+    Unmap { pages: Pages, revoke: Rights, flush: bool, pace: u64 },
+    Touch { space: usize, page: usize, write: bool },
 }
 
 fn address(page: usize) -> u64 {
     RAM + page as u64 * 4096
 }
 
-impl Pair {
-    fn new(pages: usize, large: bool, seed: u64) -> Self {
-        let machine = Machine::new(5, 1024, !large);
-        let model = Model::new(6, pages, large);
-        Self { machine, model, random: Random::seeded(seed), pages, status: !large }
-    }
+/// Length of a step. Steps that are all shorter than a look at a page get nowhere, so
+/// there are long ones among them.
+fn budget(pace: &mut Random) -> u32 {
+    1 + pace.below(60) as u32
+}
 
-    /// A random aligned range of pages, and its flexpage with `rights`.
-    fn range(&mut self, rights: Rights) -> (usize, usize, Fpage) {
-        let most = self.pages.ilog2();
-        let bits = match self.random.below(8) {
-            0..4 => 0,
-            4..6 => self.random.below(4).min(u64::from(most)) as u32,
-            6 => self.random.below(u64::from(most) + 1) as u32,
-            _ => most.min(9),
-        };
-        let start = self.random.below((self.pages >> bits) as u64) as usize;
-        let first = start << bits;
-        (first, 1 << bits, Fpage::memory(address(first), 12 + bits, rights))
+fn any_rights(random: &mut Random) -> Rights {
+    match random.below(4) {
+        0 => Rights(random.below(8) as u8),
+        1 => Rights::RX,
+        _ => Rights::RWX,
     }
+}
 
-    fn rights(&mut self) -> Rights {
-        match self.random.below(4) {
-            0 => Rights(self.random.below(8) as u8),
-            1 => Rights::RX,
-            _ => Rights::RWX,
+/// A random aligned range of at most `pages` pages.
+fn any_pages(random: &mut Random, pages: usize) -> Pages {
+    let most = pages.ilog2();
+    let bits = match random.below(8) {
+        0..4 => 0,
+        4..6 => random.below(4).min(u64::from(most)) as u32,
+        6 => random.below(u64::from(most) + 1) as u32,
+        _ => most.min(9),
+    };
+    let first = (random.below((pages >> bits) as u64) as usize) << bits;
+    Pages { space: random.below(6) as usize, first, bits }
+}
+
+fn any_operation(random: &mut Random, pages: usize) -> Operation {
+    let pace = random.next();
+    match random.below(8) {
+        0..4 => {
+            let (rights, from) = (any_rights(random), any_pages(random, pages));
+            let slot = random.below((pages >> from.bits) as u64) as usize;
+            let to = (random.below(6) as usize, slot << from.bits);
+            Operation::Transfer { from, to, rights, grant: random.one_in(4), pace }
+        }
+        4..6 => {
+            let revoke = if random.one_in(2) { Rights::RWX } else { any_rights(random) };
+            let pages = any_pages(random, pages);
+            Operation::Unmap { pages, revoke, flush: random.one_in(2), pace }
+        }
+        _ => {
+            let page = random.below(pages as u64) as usize;
+            Operation::Touch { space: random.below(6) as usize, page, write: random.one_in(2) }
         }
     }
+}
 
-    fn transfer(&mut self) {
-        let rights = self.rights();
-        let (from, count, fpage) = self.range(rights);
-        let slots = self.pages / count;
-        let to = self.random.below(slots as u64) as usize * count;
-        let (src, dst) = (self.random.below(6) as usize, self.random.below(6) as usize);
-        let item = MapItem { send_base: address(to), fpage, grant: self.random.one_in(4) };
-        let (source, target) = (self.machine.spaces[src], self.machine.spaces[dst]);
-        let mut job = MapJob::new(source, target, item, Fpage::COMPLETE);
-        while job.step(1 + self.random.below(60) as u32).expect("quotas suffice") == Step::More {}
-        self.model.transfer((src, from), (dst, to), count, rights, item.grant);
+/// The kernel's memory and the model's.
+struct Pair {
+    machine: Machine,
+    model: Model,
+    pages: usize,
+    status: bool,
+}
+
+impl Pair {
+    fn new(pages: usize, large: bool) -> Self {
+        let machine = Machine::new(5, 1024, !large);
+        let model = Model::new(6, pages, large);
+        Self { machine, model, pages, status: !large }
     }
 
-    fn unmap(&mut self) {
-        let revoke = if self.random.one_in(2) { Rights::RWX } else { self.rights() };
-        let (from, count, fpage) = self.range(revoke);
-        let space = self.random.below(6) as usize;
-        let flush = self.random.one_in(2);
-        let mut job = UnmapJob::new(self.machine.spaces[space], fpage, flush);
-        while job.step(1 + self.random.below(60) as u32) == Step::More {}
-        let status = self.model.unmap((space, from), count, revoke, flush);
-        if self.status {
-            assert_eq!(job.status(), status, "status of space {space} page {from} x{count}");
+    fn take(&mut self, operation: Operation) {
+        match operation {
+            Operation::Transfer { from, to, rights, grant, pace } => {
+                let (source, target) = (self.machine.spaces[from.space], self.machine.spaces[to.0]);
+                let item = MapItem { send_base: address(to.1), fpage: from.fpage(rights), grant };
+                let mut job = MapJob::new(source, target, item, Fpage::COMPLETE);
+                let mut pace = Random::new(pace);
+                while job.step(budget(&mut pace)).expect("quotas suffice") == Step::More {}
+                self.model.transfer((from.space, from.first), to, from.count(), rights, grant);
+            }
+            Operation::Unmap { pages, revoke, flush, pace } => {
+                let space = self.machine.spaces[pages.space];
+                let mut job = UnmapJob::new(space, pages.fpage(revoke), flush);
+                let mut pace = Random::new(pace);
+                while job.step(budget(&mut pace)) == Step::More {}
+                let start = (pages.space, pages.first);
+                let status = self.model.unmap(start, pages.count(), revoke, flush);
+                assert!(!self.status || job.status() == status, "status of {pages:?}");
+            }
+            Operation::Touch { space, page, write } => self.touch(space, page, write),
         }
     }
 
     /// A user touches a page.
-    fn touch(&mut self) {
-        let (space, page) = (self.random.below(6) as usize, self.random.below(self.pages as u64));
-        let write = self.random.one_in(2);
+    fn touch(&mut self, space: usize, page: usize, write: bool) {
         if space == 0 {
             return;
         }
-        let hit = self.machine.spaces[space].resolve(address(page as usize), write);
-        if let Some(page) = &mut self.model.sigma[space][page as usize] {
+        let hit = self.machine.spaces[space].resolve(address(page), write);
+        if let Some(page) = &mut self.model.sigma[space][page] {
             assert_eq!(hit.is_some(), !write || page.rights.contains(Rights::W));
             let status = if write { Rights::RWX } else { Rights::RX };
             page.status = if hit.is_some() { page.status.or(status) } else { page.status };
@@ -119,26 +177,12 @@ impl Pair {
         }
     }
 
-    fn run(&mut self, operations: u32, check_every: u32) {
-        for number in 1..=operations {
-            match self.random.below(8) {
-                0..4 => self.transfer(),
-                4..6 => self.unmap(),
-                _ => self.touch(),
-            }
-            self.compare();
-            if number % check_every == 0 {
-                assert_eq!(self.machine.violations(false), [], "after {number} operations");
-            }
-        }
-    }
-
     /// Destroys all spaces but σ0: the frames must be back.
     fn destroy(mut self) {
         while self.machine.spaces.len() > 1 {
             let space = self.machine.spaces.pop().expect("there is one");
             let mut job = DestroyJob::new(space);
-            while job.step(1 + self.random.below(60) as u32) == Step::More {}
+            while job.step(17) == Step::More {}
             assert_eq!(space.quota().used(), 2, "descriptor and root table");
             space.free(&self.machine.bank);
             assert_eq!(self.machine.violations(false), []);
@@ -150,26 +194,65 @@ impl Pair {
     }
 }
 
-/// A machine belongs to its thread: every round gets a new one.
-fn round(pages: usize, large: bool, seed: u64, operations: u32) {
-    let thread = std::thread::spawn(move || {
-        let mut pair = Pair::new(pages, large, seed);
-        pair.run(operations, 100);
-        pair.destroy();
-    });
-    thread.join().expect("the round holds; its seed is printed above");
+/// A new machine carries out `operations`.
+fn run(operations: &[Operation], pages: usize, large: bool) -> Result<(), String> {
+    let mut pair = Pair::new(pages, large);
+    for (number, operation) in (1..).zip(operations) {
+        pair.take(*operation);
+        // The model learns from the comparison how large the kernel's pages are.
+        if large || number % COMPARE_EVERY == 0 || number == operations.len() {
+            pair.compare();
+        }
+        if number % CHECK_EVERY == 0 || number == operations.len() {
+            assert_eq!(pair.machine.violations(false), [], "after {number} operations");
+        }
+    }
+    pair.destroy();
+    Ok(())
+}
+
+fn rounds((rounds, operations): (u64, usize), seed: u64, size: impl Fn(u64) -> usize, large: bool) {
+    for number in 0..rounds {
+        let (mut random, pages) = (Random::seeded(seed + number), size(number));
+        let operations = (0..operations).map(|_| any_operation(&mut random, pages)).collect();
+        let failure = shortest_failure(operations, move |some| run(some, pages, large));
+        if let Some((operations, why)) = failure {
+            panic!("{why} at the end of {operations:#?}");
+        }
+    }
+    println!("{} operations", rounds * operations as u64);
 }
 
 #[test]
 fn small_pages_behave_like_the_model() {
-    for number in 0..8 {
-        round(8 << (number % 3), false, 100 + number, 25_000);
-    }
+    rounds(SMALL, 100, |number| 8 << (number % 3), false);
 }
 
 #[test]
 fn large_pages_behave_like_the_model() {
-    for number in 0..2 {
-        round(2 * LARGE, true, 200 + number, 1_000);
-    }
+    rounds(LARGE_ROUNDS, 200, |_| 2 * LARGE, true);
+}
+
+/// The shortening itself: of a thousand operations it leaves the three that are needed,
+/// in their order.
+#[test]
+fn a_failure_is_reduced_to_those_who_are_to_blame() {
+    let fails = |numbers: &[u64]| {
+        let mut wanted = [17, 400, 23].iter().peekable();
+        for number in numbers {
+            wanted.next_if(|next| *next == number);
+        }
+        if wanted.peek().is_none() { Err(format!("{} numbers", numbers.len())) } else { Ok(()) }
+    };
+    let mut numbers: Vec<u64> = (0..1000).collect();
+    assert_eq!(shortest_failure(numbers.clone(), fails), None);
+    numbers.insert(700, 23);
+    let found = shortest_failure(numbers, fails);
+    assert_eq!(found, Some((vec![17, 400, 23], "3 numbers".to_owned())));
+    let panics = |numbers: &[u64]| {
+        assert!(!numbers.contains(&5), "five is there");
+        Ok(())
+    };
+    let found = shortest_failure((0..10).collect(), panics);
+    assert_eq!(found, Some((vec![5], "five is there".to_owned())));
 }

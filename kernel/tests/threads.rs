@@ -5,62 +5,19 @@ mod common;
 
 use abi::id::USER_BASE;
 use abi::{Fpage, Rights, ThreadId, utcb};
-use common::Machine;
-use kernel::arch::{TcbRef, cpu, current, set_current};
+use common::tasks::{QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread};
+use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
 use kernel::ipc::transfer::Role;
-use kernel::ipc::{self, Kind, cancel, kernel_message};
+use kernel::ipc::{Kind, cancel, kernel_message, timeout};
 use kernel::mem::frames;
-use kernel::space::{SpaceRef, control};
 use kernel::thread::control::{After, Request, thread_control};
 use kernel::thread::exregs::{Registers, exchange_registers};
 use kernel::thread::lifecycle;
 use kernel::thread::tcb::Resume;
-use kernel::usermem::Utcb;
-use kernel::{irq, resume, start};
+use kernel::{irq, resume};
 
-const UTCBS: u64 = 0xBF00_0000;
 const BUFFER: u64 = 0x40_0000;
-/// A line without a handler: an interrupt that only preempts.
-const QUIET_LINE: u32 = 5;
-
-/// An idle processor and `tasks` tasks.
-fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
-    let machine = Machine::new(tasks, 64, false);
-    set_current(start::make_idle(0));
-    for space in &machine.spaces {
-        cpu().spaces.insert(*space);
-    }
-    machine.spaces[0].task.privileged.set(true);
-    let spaces = machine.spaces[1..].to_vec();
-    for space in &spaces {
-        let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
-        control::initialise(*space, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
-            .expect("quota suffices");
-    }
-    (machine, spaces)
-}
-
-/// Thread `index` of all, ready, in `space`.
-fn thread(space: SpaceRef, index: u32, pager: ThreadId) -> TcbRef {
-    let id = ThreadId::global(USER_BASE + 3 + index, 1);
-    let thread = lifecycle::create(id, space, id).expect("quota suffices");
-    lifecycle::place_utcb(thread, UTCBS + u64::from(index) * utcb::SIZE)
-        .expect("the location is good");
-    lifecycle::activate_running(thread, pager, 0x1000, 0x2000);
-    thread
-}
-
-/// `thread` calls Ipc; returns who runs next.
-fn ipc(thread: TcbRef, to: ThreadId, from: ThreadId) -> TcbRef {
-    set_current(thread);
-    ipc::syscall::ipc(thread, to, from, 0)
-}
-
-fn registers(thread: TcbRef) -> Utcb {
-    Utcb::of(thread).expect("it is active")
-}
-
 /// Lets `thread`'s next message be an empty map item.
 fn prepare_map_item(thread: TcbRef) {
     registers(thread).set_mr(0, 2 << 6);
@@ -73,11 +30,6 @@ fn page_fault(thread: TcbRef) -> TcbRef {
     set_current(thread);
     thread.resume.set(Resume::Frame);
     kernel_message::page_fault(thread, 0x5000, Rights::R, 0x1234)
-}
-
-/// Whether the scheduler will find `thread`.
-fn is_schedulable(thread: TcbRef) -> bool {
-    thread.is_ready() && (current() == thread || cpu().scheduler.ready.contains(thread))
 }
 
 /// `sender` calls `receiver`, waiting, with a string; the buffer's page is missing.
@@ -143,7 +95,7 @@ fn a_transfer_timeout_stays_armed_while_the_pager_works() {
     registers(sender).set_word(utcb::XFER_TIMEOUTS, limit_us << 16);
     let _ = string_into_a_missing_page(sender, receiver, pager);
     assert_ne!(receiver.wake_at_us.get(), 0);
-    cpu().scheduler.wakeup.expire(receiver.wake_at_us.get() + 2000, ipc::timeout::expired);
+    cpu().scheduler.wakeup.expire(receiver.wake_at_us.get() + 2000, timeout::expired);
     assert_eq!(
         (sender.transfer.role.get(), receiver.transfer.role.get()),
         (Role::None, Role::None)

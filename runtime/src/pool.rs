@@ -59,11 +59,37 @@ impl Storage for Entries<'_> {
     }
 }
 
+/// Frames of a pool in `window`.
+fn frames_in(window: &Window) -> usize {
+    ((window.bytes() - 2 * PAGE) / (PAGE + 8)) as usize
+}
+
+/// Offset of frame `index` in the window of a pool of `frames`.
+fn offset(frames: usize, index: usize) -> u64 {
+    PAGE + (frames as u64 * 8).next_multiple_of(PAGE) + index as u64 * PAGE
+}
+
+/// The word at `address`, a multiple of 8, in `client`'s private memory, by the book in
+/// `window`, which somebody else may keep.
+#[must_use]
+pub fn peek(window: &Window, client: &Client, address: u64) -> Option<u64> {
+    let (mut entries, frames) = (Entries(window), frames_in(window));
+    let key = Entry::new(client.slot, client.generation, address / PAGE);
+    let index = Frames::new(&mut entries, frames).find(key)?;
+    Some(window.read(offset(frames, index) + address % PAGE))
+}
+
 impl Pool {
+    /// The word at `address`, a multiple of 8, in `client`'s private memory.
+    #[must_use]
+    pub fn peek(&self, client: &Client, address: u64) -> Option<u64> {
+        peek(&self.window, client, address)
+    }
+
     /// Opens the pool in `window`: a used one as it was, a fresh one empty.
     #[must_use]
     pub fn open(window: Window) -> Self {
-        let frames = ((window.bytes() - 2 * PAGE) / (PAGE + 8)) as usize;
+        let frames = frames_in(&window);
         let mut pool = Self { window, frames, used: [0; SLOTS] };
         if pool.window.read(HEADER_MAGIC) == MAGIC {
             pool.recount();
@@ -104,7 +130,7 @@ impl Pool {
 
     /// Offset of frame `index` in the window.
     fn offset(&self, index: usize) -> u64 {
-        PAGE + (self.frames as u64 * 8).next_multiple_of(PAGE) + index as u64 * PAGE
+        offset(self.frames, index)
     }
 
     /// The answer to `client`'s fault: a message with one map item.

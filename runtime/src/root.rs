@@ -65,13 +65,16 @@ pub fn attach_irq(line: u32) -> Result<ThreadId, Refusal> {
     Ok(ThreadId::irq(line))
 }
 
-/// Fills `window` with contiguous memory (at `physical`, or anywhere). Returns
-/// the physical address.
+/// Fills `window` with contiguous memory (at `physical`, or anywhere); ordinary memory
+/// is zeroed. Returns the physical address.
 pub fn memory(window: &mut Window, physical: Option<u64>) -> Result<u64, Refusal> {
     let bits = u64::from(window.bytes().trailing_zeros());
     let guard = accept::window(window).ok_or(Refusal::BadArgument)?;
     let reply = call(&Msg::new(op::MEMORY).word(bits).word(physical.unwrap_or(op::ANYWHERE)))?;
     drop(guard);
+    if reply.mr[1] != 0 {
+        window.zero(0, window.bytes());
+    }
     Ok(reply.mr[0])
 }
 

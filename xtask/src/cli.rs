@@ -1,6 +1,6 @@
 //! The verbs. One verb, one function; what they do is in the other modules.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,6 +45,8 @@ enum Verb {
     Image(ImageArgs),
     /// Start a system under gdb
     Debug(DebugArgs),
+    /// Say which functions and lines the addresses in a console's fault reports are
+    Explain(ExplainArgs),
     /// Check the house rules: format, clippy, unsafe, lengths
     Lint,
     /// Build the kernel and all programs
@@ -91,6 +93,16 @@ struct DebugArgs {
     gdb: bool,
 }
 
+/// `explain`.
+#[derive(Args)]
+struct ExplainArgs {
+    /// The console's text (without it, standard input)
+    file: Option<PathBuf>,
+    /// System that was booted
+    #[arg(long, value_name = "SYSTEM", default_value = DEFAULT_SYSTEM)]
+    system: String,
+}
+
 /// Reads the command line and does what it says.
 ///
 /// # Errors
@@ -108,9 +120,9 @@ pub fn run() -> Result<ExitCode> {
         Verb::Debug(args) => {
             let mut composer = Composer::new(&workspace);
             let bootable = composer.compose(&args.selection, &name(&args.selection))?;
-            let programs = composer.programs()?;
-            debug::start(&workspace, &bootable, programs, &args.machine, args.gdb)?;
+            debug::start(&workspace, &bootable, &args.machine, args.gdb)?;
         }
+        Verb::Explain(args) => explain(&workspace, &args)?,
         Verb::Lint => lint::run(&workspace)?,
         Verb::Build => build(&workspace)?,
     }
@@ -174,6 +186,25 @@ fn write_image(workspace: &Workspace, args: &ImageArgs) -> Result<()> {
         machine::QEMU,
         args.output.display()
     );
+    Ok(())
+}
+
+/// `explain`.
+fn explain(workspace: &Workspace, args: &ExplainArgs) -> Result<()> {
+    let text = match &args.file {
+        Some(file) => {
+            std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?
+        }
+        None => {
+            let mut text = Vec::new();
+            std::io::stdin().read_to_end(&mut text).context("cannot read standard input")?;
+            text
+        }
+    };
+    let selection = Selection { system: Some(args.system.clone()), ..Selection::default() };
+    let bootable = Composer::new(workspace).compose(&selection, &name(&selection))?;
+    let text = String::from_utf8_lossy(&text).replace('\r', "");
+    print!("{}", debug::explain(&text, &bootable.tasks)?);
     Ok(())
 }
 

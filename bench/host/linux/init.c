@@ -213,7 +213,7 @@ static void page_faults(void)
     row("linux/page-fault", (ticks() - from) / PAGES + overhead, " pages=256");
 }
 
-static void processes(const char *self)
+static void fork_exit_wait(const char *parameters)
 {
     uint64_t least;
     LEAST(FEW, least, {
@@ -222,16 +222,46 @@ static void processes(const char *self)
             _exit(0);
         waitpid(child, NULL, 0);
     });
-    row("linux/fork-exit-wait", least, "");
-    LEAST(FEW, least, {
-        pid_t child = fork();
-        if (child == 0) {
-            execl(self, self, "exit", (char *)NULL);
-            _exit(1);
-        }
-        waitpid(child, NULL, 0);
-    });
-    row("linux/exec", least, " includes=fork,exit,wait");
+    row("linux/fork-exit-wait", least, parameters);
+}
+
+// Runs a program in a child; its status must be 0.
+static void run(char *const *arguments)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        execv(arguments[0], arguments);
+        _exit(1);
+    }
+    check(waitpid(child, &status, 0) == child && status == 0, arguments[0]);
+}
+
+static void exec(char *const *arguments, const char *parameters)
+{
+    uint64_t least;
+    LEAST(FEW, least, run(arguments));
+    row("linux/exec", least, parameters);
+}
+
+static void processes(const char *self)
+{
+    enum { RESIDENT = 1 << 20 };
+    fork_exit_wait("");
+    char *memory = mmap(NULL, RESIDENT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(memory != MAP_FAILED && madvise(memory, RESIDENT, MADV_NOHUGEPAGE) == 0, "mmap");
+    memset(memory, 1, RESIDENT);
+    fork_exit_wait(" resident=1048576");
+    munmap(memory, RESIDENT);
+    exec((char *[]){ (char *)self, "exit", NULL }, " includes=fork,exit,wait");
+    exec((char *[]){ "/bin/busybox", "true", NULL }, " program=busybox includes=fork,exit,wait");
+}
+
+static void script(void)
+{
+    uint64_t least;
+    LEAST(2, least, run((char *[]){ "/bin/sh", "/script", NULL }));
+    row("linux/script-1000-files", least, "");
 }
 
 int main(int argc, char **argv)
@@ -258,6 +288,7 @@ int main(int argc, char **argv)
     eventfds();
     futexes();
     processes("/init");
+    script();
     printf("bench done\n");
     stop(0x10);
 }

@@ -1,18 +1,33 @@
-//! What the host wants: seed, number of calls, weights. It comes as a raw module of
-//! the boot image; without one there is a default.
+//! What the host wants: fuzzing with seed, number of calls and weights, or one of the
+//! exhausting scenarios' two lengths. It comes as a raw module of the boot image;
+//! without one the fuzzer runs with its defaults.
 //!
-//! Words, little endian: magic, seed, calls, calls between two checks, number of
-//! weights, weights. Missing weights are those of the default.
+//! Fuzzing, in words, little endian: magic, seed, calls, calls between two checks,
+//! number of weights, weights. Missing weights are those of the default. Exhausting, as
+//! text: a line `exhaust!`, then a line `short` or `long`.
 
 use bootcfg::{Kind, records};
+use runtime::window::Window;
 use runtime::{kip, sigma0};
 
+use crate::exhaust::Length;
 use crate::hostile::{ACTIONS, DEFAULT_WEIGHTS};
 
-/// First word of the module.
+/// First word of the module for the fuzzer.
 const MAGIC: u64 = u64::from_le_bytes(*b"FUZZCONF");
+/// First word of the module for the exhausting scenarios.
+const EXHAUST: u64 = u64::from_le_bytes(*b"exhaust!");
 
-/// A run's parameters.
+/// What this program is to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Task {
+    /// Random calls.
+    Fuzz(Config),
+    /// One kind of exhaustion after the other.
+    Exhaust(Length),
+}
+
+/// A fuzzing run's parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Everything random follows from it.
@@ -31,13 +46,46 @@ impl Default for Config {
     }
 }
 
-/// Reads the module.
-#[must_use]
-pub fn read() -> Config {
-    module().unwrap_or_default()
+/// The module's memory.
+struct File {
+    window: Window,
+    /// Where in the window it begins, and its size, bytes.
+    start: u64,
+    size: u64,
 }
 
-fn module() -> Option<Config> {
+impl File {
+    fn word(&self, index: u64) -> u64 {
+        if index * 8 < self.size { self.window.read(self.start + index * 8) } else { 0 }
+    }
+}
+
+/// Reads the module.
+#[must_use]
+pub fn read() -> Task {
+    let Some(file) = module() else { return Task::Fuzz(Config::default()) };
+    match file.word(0) {
+        MAGIC => Task::Fuzz(fuzzing(&file)),
+        EXHAUST => {
+            // Behind the line's end.
+            let word = (file.word(1) >> 8).to_le_bytes();
+            Task::Exhaust(if word.starts_with(b"long") { Length::Long } else { Length::Short })
+        }
+        _ => Task::Fuzz(Config::default()),
+    }
+}
+
+fn fuzzing(file: &File) -> Config {
+    let mut config = Config { seed: file.word(1), calls: file.word(2), ..Config::default() };
+    config.check_every = file.word(3).max(1);
+    for (index, weight) in config.weights.iter_mut().enumerate().take(file.word(4) as usize) {
+        *weight = file.word(5 + index as u64);
+    }
+    config
+}
+
+/// The first raw module of the boot image.
+fn module() -> Option<File> {
     let at = kip::get().bootinfo();
     let first = at & !0xFFF;
     // Its first page says how many there are.
@@ -60,15 +108,5 @@ fn module() -> Option<Config> {
     let (start, size) = walked.ok().and(found)?;
     let page = start & !0xFFF;
     let window = sigma0::range(page, start + size)?;
-    let word =
-        |index: u64| if index * 8 < size { window.read(start - page + index * 8) } else { 0 };
-    if word(0) != MAGIC {
-        return None;
-    }
-    let mut config = Config { seed: word(1), calls: word(2), ..Config::default() };
-    config.check_every = word(3).max(1);
-    for (index, weight) in config.weights.iter_mut().enumerate().take(word(4) as usize) {
-        *weight = word(5 + index as u64);
-    }
-    Some(config)
+    Some(File { window, start: start - page, size })
 }

@@ -4,6 +4,9 @@
 //!
 //! Everything follows from the seed: with counted instructions a run repeats to the
 //! instruction. The host's side is `xtask/src/fuzz`.
+//!
+//! `exhaust` is the other thing that this program does: tasks that take all they can
+//! get, one kind of thing at a time.
 #![no_std]
 #![no_main]
 
@@ -11,6 +14,7 @@ mod call;
 mod canary;
 mod config;
 mod den;
+mod exhaust;
 mod hostile;
 mod judge;
 mod machine;
@@ -18,6 +22,7 @@ mod report;
 mod rng;
 mod tasks;
 
+use config::Task;
 use report::EXIT_PORT;
 use runtime::{boot_entry, direct, sigma0};
 
@@ -32,7 +37,10 @@ fn main() -> ! {
     let _ = sigma0::ports(direct::BASE, direct::PORT_BITS);
     let _ = sigma0::ports(EXIT_PORT, 2);
     let _ = sigma0::ports(HARMLESS_PORTS.0, HARMLESS_PORTS.1);
-    let config = config::read();
+    let config = match config::read() {
+        Task::Fuzz(config) => config,
+        Task::Exhaust(length) => exhaust::run(length),
+    };
     let Some(playground) = sigma0::memory(None, PLAYGROUND_BITS) else {
         report::end(0, &["there is no memory to play with"])
     };

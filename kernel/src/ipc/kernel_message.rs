@@ -11,7 +11,7 @@ use super::rendezvous::{self, Busy, Waits};
 use super::{Kind, cancel, handler_of, send};
 use crate::arch::TcbRef;
 use crate::usermem::Utcb;
-use crate::{clock, kprintln, sched};
+use crate::{clock, log, sched};
 
 /// The instruction pointer reported for a fault in the receiver's string buffer (X.2 4.5).
 const RECEIVER_FAULT_IP: u64 = !0;
@@ -146,7 +146,7 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
 }
 
 /// Reports at once, and how often one more is due, µs. A line takes as long as the
-/// serial port needs for it, with interrupts off: users decide how many threads halt,
+/// serial port needs for it, and no thread runs: users decide how many threads halt,
 /// but not how much of the processor's time goes into telling.
 const REPORTS: u64 = 64;
 const REPORT_EVERY_US: u64 = 1_000_000;
@@ -167,16 +167,16 @@ fn report(thread: TcbRef, kind: Kind) {
     let frame = thread.frame();
     let id = thread.id.get();
     match kind {
-        Kind::PageFault | Kind::IoFault => kprintln!(
-            "baton: thread {id} halted: it touched {:#x} at ip {:#x} and its pager does not exist; give it a pager",
+        Kind::PageFault | Kind::IoFault => log::report(format_args!(
+            "baton: thread {id} halted: it touched {:#x} at ip {:#x} and its pager does not exist; give it a pager\n",
             thread.message[1].get(),
             frame.ip.get()
-        ),
-        _ => kprintln!(
-            "baton: thread {id} halted: exception {} (error {:#x}) at ip {:#x} and no exception handler exists; set one",
+        )),
+        _ => log::report(format_args!(
+            "baton: thread {id} halted: exception {} (error {:#x}) at ip {:#x} and no exception handler exists; set one\n",
             frame.vector.get(),
             frame.error.get(),
             frame.ip.get()
-        ),
+        )),
     }
 }

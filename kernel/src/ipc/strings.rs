@@ -19,7 +19,7 @@ use crate::usermem::{self, Utcb};
 /// Bytes copied at most in one step: bounds the time with interrupts off.
 const CHUNK: u64 = 4096;
 /// What a step costs besides the copy, in instructions, roughly.
-const STEP_WORK: u32 = 150;
+const STEP_WORK: u32 = 350;
 
 /// A position in a compound string: the index of an item's first word (in message
 /// or buffer registers), the substring in it, the byte in that.

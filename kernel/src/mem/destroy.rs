@@ -4,10 +4,11 @@
 
 use super::io_flush::IoRevoke;
 use super::node::{NodeRef, PORTS};
+use super::parking::Parked;
 use super::revoke::{Revoke, Scope};
 use super::space::SpaceRef;
 use super::table::{self, Slot};
-use super::walk::{Parked, Walk, free_node};
+use super::walk::{Walk, free_node};
 use super::{STEP_BUDGET, Step, cost, slab, state};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
@@ -92,7 +93,7 @@ impl DestroyJob {
                 return Step::More;
             }
             *budget -= cost::REMOVE as i32;
-            let walk = self.parked.take().and_then(|claim| state().walks.resume(claim));
+            let walk = self.parked.take().and_then(|claim| state().walks.resume(claim).ok());
             let mut walk = walk.unwrap_or_else(|| Self::whole(node));
             if !walk.run(budget) {
                 self.parked = Some(state().walks.park(walk));

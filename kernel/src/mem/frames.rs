@@ -123,9 +123,11 @@ pub fn take_zeroed() -> Option<PhysFrame> {
 
 /// Fills a frame with zeros.
 pub fn zero(frame: PhysFrame) {
+    // What led here, and several frames in a row, would keep interrupts off for too long;
+    // they are only noted here.
+    let _ = interrupt_pending();
     // SAFETY: the caller owns the frame; it lies in the physical map.
     unsafe { fill_page(phys_to_virt(frame.0), 0) };
-    // Several frames in a row would keep interrupts off for too long; they are only noted here.
     let _ = interrupt_pending();
 }
 

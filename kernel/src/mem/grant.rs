@@ -66,7 +66,7 @@ impl Memory {
 
     /// Moves the children inside the piece to `new`; false if the budget ran out.
     fn adopt(&mut self, piece: Piece, new: NodeRef, budget: &mut i32) -> bool {
-        let parked = self.adoption.take().and_then(|claim| state().walks.resume(claim));
+        let parked = self.adoption.take().and_then(|claim| state().walks.resume(claim).ok());
         let region = (piece.phys(), piece.phys() + piece.size());
         let walk = parked
             .filter(|walk| walk.concerns(piece.node, region.0))

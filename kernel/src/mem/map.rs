@@ -7,13 +7,13 @@
 use super::frames::FRAME;
 use super::io_map::IoMap;
 use super::node::NodeRef;
+use super::parking::Parked;
 use super::quota::NoMemory;
 use super::revoke::Revoke;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
-use super::walk::Parked;
 use super::window::{self, Transfer};
-use super::{STEP_BUDGET, Step, cost, sigma0, slab};
+use super::{STEP_BUDGET, Step, cost, sigma0, slab, state};
 use crate::arch::paging::{Entry, index, span};
 use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};
@@ -208,7 +208,7 @@ impl Memory {
         *budget -= cost::LOOK as i32;
         let from = self.transfer.from + self.done;
         let to = self.transfer.to + self.done;
-        let leaf = match self.source(from)? {
+        let leaf = match self.source(from, budget)? {
             Ok(leaf) => leaf,
             Err(level) => return Ok(Self::pass(from, level)),
         };
@@ -227,8 +227,9 @@ impl Memory {
 
     /// The sender's page; or the level of the entry that is empty.
     #[inline]
-    fn source(&self, from: u64) -> Result<Result<Leaf, u32>, NoMemory> {
+    fn source(&self, from: u64, budget: &mut i32) -> Result<Result<Leaf, u32>, NoMemory> {
         if self.src.is_sigma0() {
+            *budget -= cost::ROOT as i32;
             return Ok(sigma0::leaf(self.src, from)?.ok_or_else(|| sigma0::empty_level(from)));
         }
         Ok(match table::find(self.src, from) {
@@ -306,6 +307,10 @@ impl Memory {
             let never = if missing.contains(Rights::X) { Entry::NX } else { 0 };
             there.table.change(there.index, never, write);
             tlb::invalidate(self.dst, piece.to);
+            if self.grant {
+                // Rights of a sibling's: walks may have passed this page but not that one.
+                state().walks.start_again();
+            }
         }
         match there.node {
             Some(node) if self.grant => self.grant_piece(piece, Some(node), budget),

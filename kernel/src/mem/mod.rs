@@ -15,8 +15,10 @@ pub mod inspect;
 pub mod io;
 pub mod io_flush;
 pub mod io_map;
+pub mod lookup;
 pub mod map;
 pub mod node;
+pub mod parking;
 pub mod quota;
 pub mod reserved;
 pub mod revoke;
@@ -30,10 +32,11 @@ pub mod window;
 
 pub use destroy::DestroyJob;
 pub use frames::PhysFrame;
+pub use lookup::Resolved;
 pub use map::{MapJob, map_one_page};
 pub use quota::{NoMemory, Quota};
 pub use sigma0::{sigma0_fault, sigma0_open_ports};
-pub use space::{AddressSpace, Resolved, SpaceRef};
+pub use space::{AddressSpace, SpaceRef};
 pub use unmap::UnmapJob;
 
 use crate::arch::pcid::Pcids;
@@ -50,17 +53,24 @@ pub enum Step {
     More,
 }
 
-/// A budget that keeps a step below about 1,500 instructions: one unit is about
-/// sixteen. The dearest single action, splitting a large page, costs some 2,700.
-pub const STEP_BUDGET: u32 = 64;
+/// A budget that keeps a step below about 900 instructions, so that together with the
+/// handling of an interrupt before it it stays below 2,000: one unit is about sixteen.
+/// The dearest single action, splitting a large page, costs some 2,700.
+pub const STEP_BUDGET: u32 = 32;
 
 /// What an action costs, in budget units.
 pub(crate) mod cost {
     pub const LOOK: u32 = 5;
+    /// More for a page that is large or part of one.
+    pub const LARGE: u32 = 12;
     pub const VISIT: u32 = 4;
     pub const REMOVE: u32 = 14;
     pub const MAP: u32 = 15;
+    /// Finding a page of σ0, with its node and tables made.
+    pub const ROOT: u32 = 50;
     pub const SPLIT: u32 = 96;
+    /// Looking at all parked walks.
+    pub const PARKED: u32 = 28;
 }
 
 /// The largest page that is used. One constant switches large pages off.
@@ -70,7 +80,8 @@ pub const LARGEST_LEVEL: u32 = crate::arch::paging::HUGE;
 pub struct State {
     pub(crate) frames: frames::Frames,
     pub(crate) layout: reserved::Layout,
-    pub(crate) walks: walk::Parking,
+    pub(crate) walks: parking::Parking,
+    pub(crate) sigma0: Cell<Option<SpaceRef>>,
     pub(crate) pcids: Pcids,
     pub(crate) template: Cell<u64>,
     pub(crate) ports: crate::arch::iobitmap::Defaults,
@@ -85,7 +96,8 @@ impl State {
         Self {
             frames: frames::Frames::new(),
             layout: reserved::Layout::new(),
-            walks: walk::Parking::new(),
+            walks: parking::Parking::new(),
+            sigma0: Cell::new(None),
             pcids: Pcids::new(),
             template: Cell::new(0),
             ports: crate::arch::iobitmap::Defaults::new(),

@@ -4,13 +4,15 @@
 //! The range is worked off page by page; the position is an address, so others
 //! may change the space between steps. For removing a space's own page, the
 //! page is first marked as dying (nobody can derive from it any more), then
-//! what was derived goes, then the page itself.
+//! what was derived goes, then the page itself. A revocation whose page was
+//! granted away in the middle settles what it had begun below that page.
 
 use super::node::NodeRef;
+use super::parking::{Lost, Parked};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
-use super::walk::{Parked, Walk, free_node, leave_status, take_status};
-use super::{Step, cost, state};
+use super::walk::{Walk, free_node, leave_status, take_status};
+use super::{Step, cost, sigma0, state};
 use crate::arch::paging::{Entry, span};
 use abi::Rights;
 
@@ -85,10 +87,16 @@ impl Revoke {
             if *budget <= 0 {
                 return Step::More;
             }
-            let parked = self.parked.take().and_then(|claim| state().walks.resume(claim));
-            if let Some(walk) = parked {
-                self.walk(walk, budget);
-                continue;
+            match self.parked.take().map(|claim| state().walks.resume(claim)) {
+                Some(Ok(walk)) => {
+                    self.walk(walk, budget);
+                    continue;
+                }
+                Some(Err(Lost { owed: Some(region) })) => {
+                    self.settle(region, budget);
+                    continue;
+                }
+                _ => {}
             }
             *budget -= cost::LOOK as i32;
             match table::find(self.space, self.pos) {
@@ -112,6 +120,15 @@ impl Revoke {
         }
     }
 
+    /// The walk was lost half done, and starting it again would not finish what it began.
+    #[cold]
+    fn settle(&mut self, region: (u64, u64), budget: &mut i32) {
+        *budget -= cost::LOOK as i32;
+        if let Some(node) = sigma0::node(region.0) {
+            self.walk(Walk::settling(node, region), budget);
+        }
+    }
+
     /// Skips the entry of `level` at the position.
     fn skip(&mut self, level: u32) {
         self.pos = (self.pos | (span(level) - 1)) + 1;
@@ -119,6 +136,9 @@ impl Revoke {
 
     /// The position's page and the part of it that is concerned.
     fn begin(&mut self, leaf: Leaf, budget: &mut i32) {
+        if leaf.level > 0 || leaf.node.is_none_or(|node| node.level() > 0) {
+            *budget -= cost::LARGE as i32;
+        }
         let Some(node) = leaf.node else {
             self.skip(leaf.level);
             return;
@@ -172,12 +192,16 @@ impl Revoke {
 
     /// Runs a walk; at its end finishes the page at the position.
     fn walk(&mut self, mut walk: Walk, budget: &mut i32) {
+        let gone = walk.is_done();
         if !walk.run(budget) {
             self.parked = Some(state().walks.park(walk));
             return;
         }
         self.status = self.status.or(walk.status);
-        if !self.removes() || self.scope == Scope::Derived {
+        if walk.settles() {
+            return;
+        }
+        if gone || !self.removes() || self.scope == Scope::Derived {
             self.pos = self.until;
             return;
         }
@@ -185,8 +209,10 @@ impl Revoke {
             Slot::Leaf(leaf) => {
                 let inside = self.pos & (span(leaf.level) - 1);
                 let whole = inside == 0 && self.end - self.pos >= span(leaf.level);
-                let ours = leaf.entry.has(Entry::DYING) || self.space.is_sigma0();
-                // A page that is not dying was mapped anew meanwhile: it is not meant.
+                let dying = leaf.entry.has(Entry::DYING) || self.space.is_sigma0();
+                // A page that is not dying, or another's, was mapped anew meanwhile: it is
+                // not meant, and perhaps another flush is at it.
+                let ours = dying && leaf.node == Some(walk.root);
                 self.finish_page(leaf, walk.status, whole && ours, budget);
             }
             Slot::Empty { level, .. } => self.skip(level),

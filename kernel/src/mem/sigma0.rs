@@ -5,6 +5,7 @@
 //! is the largest that contains nothing of the kernel's and lies on one side of
 //! the border between RAM and the rest; what is not RAM is mapped uncached.
 
+use super::node::NodeRef;
 use super::reserved::{self, Kind};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
@@ -44,6 +45,14 @@ pub(crate) fn leaf(space: SpaceRef, addr: u64) -> Result<Option<Leaf>, NoMemory>
     match table::find(space, addr) {
         Slot::Leaf(leaf) => Ok(Some(leaf)),
         Slot::Empty { .. } => Ok(None),
+    }
+}
+
+/// The node of σ0's page at `addr`, if there is one.
+pub(crate) fn node(addr: u64) -> Option<NodeRef> {
+    match table::find(state().sigma0.get()?, addr) {
+        Slot::Leaf(leaf) => leaf.node,
+        Slot::Empty { .. } => None,
     }
 }
 

@@ -5,13 +5,11 @@
 //! the two areas that no user may map over, and the lists of its nodes.
 
 use super::frames::PhysFrame;
-use super::node::NodeRef;
 use super::quota::{NoMemory, Quota};
 use super::{copy_words, state, table};
-use crate::arch::paging::{Entry, KERNEL_HALF, ROOT, Table, index, span};
+use crate::arch::paging::{Entry, KERNEL_HALF, Table, index};
 use crate::arch::{phys_to_virt, tlb, virt_to_phys};
 use abi::Rights;
-use abi::layout::USER_END;
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -61,17 +59,6 @@ impl Deref for SpaceRef {
         // other references first. All fields are cells; one processor.
         unsafe { self.0.as_ref() }
     }
-}
-
-/// The physical memory behind a user address.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Resolved {
-    /// The physical address.
-    pub phys: u64,
-    /// Bytes from there to the end of the page.
-    pub bytes_left_in_page: u64,
-    /// It is not RAM: the kernel's map of memory may not reach it, and reading it may act.
-    pub is_device: bool,
 }
 
 impl AddressSpace {
@@ -172,6 +159,7 @@ impl AddressSpace {
     /// Makes this the initial space: it owns all memory and all ports.
     pub fn make_sigma0(&self) {
         self.sigma0.set(true);
+        state().sigma0.set(Some(SpaceRef(NonNull::from(self))));
     }
 
     /// Whether this is the initial space.
@@ -303,32 +291,6 @@ impl SpaceRef {
         super::frames::give_back(own);
     }
 
-    /// Looks up a user address like the processor would: needs the page present
-    /// (and writable if `write`), sets its accessed (and dirty) bits.
-    #[inline(always)]
-    #[must_use]
-    pub fn resolve(self, vaddr: u64, write: bool) -> Option<Resolved> {
-        if vaddr >= USER_END {
-            return None;
-        }
-        let need = Entry::P | Entry::U | if write { Entry::W } else { 0 };
-        let mark = Entry::A | if write { Entry::D } else { 0 };
-        // Level by level, so that all shifts and masks are constants.
-        let entry = self.root_table().get(index(vaddr, ROOT));
-        let table = Table((entry.0 & need == need).then_some(entry)?.address());
-        let entry = table.get(index(vaddr, 2));
-        if entry.0 & need != need || entry.is_leaf(2) {
-            return leaf::<2>(table, entry, vaddr, need, mark);
-        }
-        let table = Table(entry.address());
-        let entry = table.get(index(vaddr, 1));
-        if entry.0 & need != need || entry.is_leaf(1) {
-            return leaf::<1>(table, entry, vaddr, need, mark);
-        }
-        let table = Table(entry.address());
-        leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, need, mark)
-    }
-
     /// Maps the kernel's own page (KIP, UTCB) for the user at `vaddr`: no node, never sent on.
     pub fn map_kernel_page(self, vaddr: u64, phys: u64, rights: Rights) -> Result<(), NoMemory> {
         let table = table::ensure(self, vaddr, 0)?;
@@ -347,57 +309,4 @@ impl SpaceRef {
             _ => None,
         }
     }
-
-    /// The page at `vaddr` as the page table has it: for checks and tests.
-    #[must_use]
-    pub fn page(self, vaddr: u64) -> Option<Page> {
-        if vaddr >= USER_END {
-            return None;
-        }
-        match table::find(self, vaddr) {
-            table::Slot::Leaf(leaf) => Some(Page {
-                phys: leaf.phys() + (vaddr & (span(leaf.level) - 1)),
-                bits: crate::arch::paging::shift(leaf.level),
-                rights: leaf.entry.rights(),
-                node: leaf.node,
-            }),
-            table::Slot::Empty { .. } => None,
-        }
-    }
-}
-
-/// The end of `resolve`: `entry` of `table` maps `vaddr` at `LEVEL`, or nothing.
-#[inline(always)]
-fn leaf<const LEVEL: u32>(
-    table: Table,
-    entry: Entry,
-    vaddr: u64,
-    need: u64,
-    mark: u64,
-) -> Option<Resolved> {
-    if entry.0 & need != need {
-        return None;
-    }
-    if entry.0 & mark != mark {
-        table.set_bits(index(vaddr, LEVEL), mark);
-    }
-    let inside = vaddr & (span(LEVEL) - 1);
-    Some(Resolved {
-        phys: entry.address() & !(span(LEVEL) - 1) | inside,
-        bytes_left_in_page: span(LEVEL) - inside,
-        is_device: entry.has(Entry::UNCACHED),
-    })
-}
-
-/// One page as [`SpaceRef::page`] found it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Page {
-    /// Physical address of the byte asked for.
-    pub phys: u64,
-    /// Log2 of the page's size.
-    pub bits: u32,
-    /// What the user may do.
-    pub rights: Rights,
-    /// Its mapping node; none for the kernel's pages.
-    pub node: Option<NodeRef>,
 }

@@ -3,8 +3,11 @@
 //! A walk takes rights (or everything) from all mappings derived from one page,
 //! without recursion: it climbs back over the parent links. Preorder matters: a
 //! page that the walk has passed cannot hand on what the walk takes away. A
-//! walk that runs out of budget is *parked*: its node carries a mark, and who
-//! frees a marked node moves the walk on. So it survives whatever others do.
+//! walk that runs out of budget is *parked* (`parking.rs`).
+//!
+//! A walk that cannot go on where it stopped may leave pages with rights that
+//! the pages they are derived from have lost to it. Another walk *settles* that:
+//! it compares every page with the one that it is derived from.
 
 use super::cost;
 use super::node::{CURSOR, NodeRef, REFERENCED, WRITTEN};
@@ -13,7 +16,6 @@ use super::{slab, state};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
 use abi::Rights;
-use core::cell::Cell;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -30,8 +32,8 @@ enum Stage {
 /// A walk; see the module.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk {
-    root: NodeRef,
-    cur: NodeRef,
+    pub(super) root: NodeRef,
+    pub(super) cur: NodeRef,
     /// Physical address of the start of `cur`'s region.
     base: u64,
     /// Physical address up to which `cur`'s pages are done.
@@ -42,6 +44,10 @@ pub(crate) struct Walk {
     stage: Stage,
     revoke: Rights,
     reset: bool,
+    /// Takes from each page what the page that it is derived from lacks.
+    settles: bool,
+    /// The largest region so far, if it was widened.
+    widest: Option<(u64, u64)>,
     /// What was referenced and written so far.
     pub status: Rights,
     /// Children inside the region become children of this node, whose own region
@@ -49,7 +55,6 @@ pub(crate) struct Walk {
     adopter: Option<(NodeRef, u64)>,
     /// The region before it was widened below a node that could not pay for a split.
     outer: [Option<(NodeRef, u64, u64)>; 2],
-    epoch: u64,
 }
 
 impl Walk {
@@ -66,11 +71,19 @@ impl Walk {
             stage: Stage::Below,
             revoke,
             reset: false,
+            settles: false,
+            widest: None,
             status: Rights::NONE,
             adopter: None,
             outer: [None; 2],
-            epoch: 0,
         }
+    }
+
+    /// Takes from what is derived from σ0's page of `root` in the region what other
+    /// walks have begun to take.
+    pub(crate) fn settling(root: NodeRef, region: (u64, u64)) -> Self {
+        let walk = Self::new(root, root.vaddr(), region, Rights::NONE);
+        Self { settles: true, ..walk }
     }
 
     pub(crate) fn including_root(mut self) -> Self {
@@ -95,8 +108,30 @@ impl Walk {
         self.stage != Stage::Done && self.root == root && self.start == start
     }
 
-    fn removes(&self) -> bool {
-        self.revoke.contains(Rights::R)
+    /// Whether this only compares pages.
+    pub(crate) fn settles(&self) -> bool {
+        self.settles
+    }
+
+    /// Whether this hands children to another node.
+    pub(super) fn adopts(&self) -> bool {
+        self.adopter.is_some()
+    }
+
+    /// Whether there is nothing left to do.
+    pub(super) fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    /// Where pages may have more rights than those that they are derived from.
+    pub(super) fn touched(&self) -> (u64, u64) {
+        self.widest.unwrap_or((self.start, self.end))
+    }
+
+    /// Whether starting again from the root would miss a part of what this walk has
+    /// begun: what it took from a whole page is not to be seen there any more.
+    pub(super) fn owes(&self) -> bool {
+        self.settles || self.widest.is_some()
     }
 
     /// Goes on; true when the walk is finished.
@@ -125,10 +160,12 @@ impl Walk {
             return;
         }
         if self.adopter.is_some() {
-            self.adopt(low, high);
+            self.adopt(low, high, budget);
             return;
         }
-        self.collect(self.cur, self.start <= low && high <= self.end);
+        if !self.settles || self.cur.count() == 0 {
+            self.collect(self.cur, self.start <= low && high <= self.end);
+        }
         if self.pages(budget) {
             self.stage = Stage::Below;
         }
@@ -163,7 +200,7 @@ impl Walk {
     }
 
     /// Moves on from `cur`, whose subtree is finished or gone.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         let node = self.cur;
         if node == self.root {
             self.stage = Stage::Done;
@@ -212,29 +249,52 @@ impl Walk {
             self.pos = high;
             return;
         }
-        let changes = self.removes() || !leaf.entry.rights().and(self.revoke).is_empty();
-        if changes && (low < self.start || self.end < high) {
+        let (revoke, start, end) = self.due(node, leaf, budget);
+        let removes = revoke.contains(Rights::R);
+        let changes = removes || !leaf.entry.rights().and(revoke).is_empty();
+        if changes && (low < start || end < high) {
             *budget -= cost::SPLIT as i32;
             if table::split(node.space(), vaddr, leaf).is_ok() {
                 return;
             }
             self.widen(node, low, high);
         }
-        *budget -= cost::REMOVE as i32;
-        self.apply(node, vaddr, leaf);
-        self.pos = high;
+        if changes || !self.settles {
+            *budget -= cost::REMOVE as i32;
+            self.apply(node, vaddr, leaf, revoke);
+        }
+        self.pos = if self.settles { high.min(end) } else { high };
     }
 
-    fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf) {
-        if self.removes() {
+    /// What the page of `node` at the position is to lose, and the physical range for
+    /// which that holds.
+    fn due(&self, node: NodeRef, leaf: Leaf, budget: &mut i32) -> (Rights, u64, u64) {
+        if !self.settles {
+            return (self.revoke, self.start, self.end);
+        }
+        let Some(parent) = node.parent() else { return (Rights::NONE, 0, u64::MAX) };
+        *budget -= cost::LOOK as i32;
+        let vaddr = parent.vaddr() + node.offset() + (self.pos - self.base);
+        let (rights, level) = match table::find(parent.space(), vaddr) {
+            Slot::Leaf(above) if above.node == Some(parent) => (above.entry.rights(), above.level),
+            Slot::Leaf(other) => (Rights::NONE, other.level),
+            Slot::Empty { level, .. } => (Rights::NONE, level),
+        };
+        let inside = vaddr & (span(level) - 1);
+        let end = self.pos + (span(level) - inside);
+        (leaf.entry.rights().without(rights), self.pos.saturating_sub(inside), end)
+    }
+
+    fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, revoke: Rights) {
+        if revoke.contains(Rights::R) {
             let old = table::remove(node.space(), vaddr, leaf);
             self.status = self.status.or(old.status());
             return;
         }
-        let write = if self.revoke.contains(Rights::W) { Entry::W } else { 0 };
+        let write = if revoke.contains(Rights::W) { Entry::W } else { 0 };
         let status = if self.reset { Entry::A | Entry::D } else { 0 };
         let clear = leaf.entry.0 & (write | status);
-        let set = if self.revoke.contains(Rights::X) { Entry::NX & !leaf.entry.0 } else { 0 };
+        let set = if revoke.contains(Rights::X) { Entry::NX & !leaf.entry.0 } else { 0 };
         let old = if clear | set == 0 {
             leaf.entry
         } else {
@@ -248,6 +308,13 @@ impl Walk {
     /// The space of `node` cannot pay for splitting its page: below `node` the
     /// walk concerns the whole page.
     fn widen(&mut self, node: NodeRef, low: u64, high: u64) {
+        let (start, end) = self.touched();
+        self.widest = Some((start.min(low), end.max(high)));
+        if self.settles {
+            // Who has no more than those above loses nothing: no need to narrow again.
+            (self.start, self.end) = (self.start.min(low), self.end.max(high));
+            return;
+        }
         let saved = Some((node, self.start, self.end));
         let free = usize::from(self.outer[0].is_some());
         self.outer[free & 1] = saved;
@@ -267,19 +334,22 @@ impl Walk {
     }
 
     /// Hands `cur`, a child of the root, to the adopter if it fits.
-    fn adopt(&mut self, low: u64, high: u64) {
+    fn adopt(&mut self, low: u64, high: u64, budget: &mut i32) {
         let child = self.cur;
         self.stage = Stage::Leave;
         let Some((adopter, base)) = self.adopter else { return };
         if low < self.start || self.end < high || child == adopter {
             return;
         }
+        if self.root.has(CURSOR) {
+            *budget -= cost::PARKED as i32;
+            state().walks.lose_children(self.root);
+        }
         self.advance();
         child.unlink();
         child.set_offset(low - base);
         child.link_below(adopter);
-        let walks = &state().walks;
-        walks.epoch.set(walks.epoch.get() + 1);
+        state().walks.start_again();
     }
 }
 
@@ -310,63 +380,4 @@ pub(crate) fn free_node(node: NodeRef) {
     let space = node.space();
     node.unlink();
     slab::free(space, node);
-}
-
-/// How many walks can be parked at once; beyond that the oldest starts again.
-const SLOTS: usize = 32;
-
-/// The parked walks.
-pub(crate) struct Parking {
-    slot: [Cell<Option<(u64, Walk)>>; SLOTS],
-    stamp: Cell<u64>,
-    /// Counts the moves of nodes between parents, which parked walks cannot follow.
-    epoch: Cell<u64>,
-}
-
-/// The claim on a parked walk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parked(u64);
-
-impl Parking {
-    pub(crate) const fn new() -> Self {
-        Self { slot: [const { Cell::new(None) }; SLOTS], stamp: Cell::new(0), epoch: Cell::new(0) }
-    }
-
-    /// Keeps `walk` until [`Parking::resume`].
-    pub(crate) fn park(&self, mut walk: Walk) -> Parked {
-        let stamp = self.stamp.get() + 1;
-        self.stamp.set(stamp);
-        walk.epoch = self.epoch.get();
-        walk.cur.set_flags(CURSOR);
-        // In turn: a walk that its job abandoned is overwritten some day.
-        self.slot[stamp as usize % SLOTS].set(Some((stamp, walk)));
-        Parked(stamp)
-    }
-
-    /// The walk again; `None` if it has to start from its root.
-    pub(crate) fn resume(&self, claim: Parked) -> Option<Walk> {
-        let slot = &self.slot[claim.0 as usize % SLOTS];
-        let (stamp, walk) = slot.get()?;
-        if stamp != claim.0 {
-            return None;
-        }
-        slot.set(None);
-        (walk.epoch == self.epoch.get() || walk.stage == Stage::Done).then_some(walk)
-    }
-
-    /// Moves every walk that stands at `node` on.
-    #[cold]
-    fn node_vanishes(&self, node: NodeRef) {
-        for slot in &self.slot {
-            if let Some((stamp, mut walk)) = slot.get() {
-                if walk.cur == node && walk.stage != Stage::Done {
-                    walk.advance();
-                    if walk.stage != Stage::Done {
-                        walk.cur.set_flags(CURSOR);
-                    }
-                    slot.set(Some((stamp, walk)));
-                }
-            }
-        }
-    }
 }

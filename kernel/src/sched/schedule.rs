@@ -165,7 +165,7 @@ fn period(us: u64) -> Time {
 /// ThreadSwitch: gives the processor to `dest` on the running slice, or gives up the slice.
 #[must_use]
 pub fn thread_switch(caller: TcbRef, dest: ThreadId) -> TcbRef {
-    let _ = super::tick::charge(clock::now_us());
+    let _ = super::tick::charge(caller, clock::now_us());
     if let Some(thread) = thread::resolve(caller, dest) {
         if thread == caller {
             return caller;

@@ -16,7 +16,7 @@ pub fn tick(running: TcbRef) -> TcbRef {
     scheduler.ticks.set(scheduler.ticks.get() + 1);
     let now_us = clock::now_us();
     scheduler.wakeup.expire(now_us, ipc::timeout::expired);
-    if let Some(exhausted) = charge(now_us) {
+    if let Some(exhausted) = charge(running, now_us) {
         // The message hands the processor over to the scheduler, whoever else is ready:
         // those who come before the thread come before its message, too.
         let outranked = scheduler
@@ -104,11 +104,12 @@ fn delays(running: TcbRef, best: TcbRef) -> bool {
     true
 }
 
-/// Charges the time since the last charge to the running slice and its owner's
-/// quantum; returns the owner if its quantum is used up by that.
-pub fn charge(now_us: u64) -> Option<TcbRef> {
+/// Charges the time since the last charge to `running`, to the running slice and to
+/// its owner's quantum; returns the owner if its quantum is used up by that.
+pub fn charge(running: TcbRef, now_us: u64) -> Option<TcbRef> {
     let scheduler = &cpu().scheduler;
     let used_us = now_us.saturating_sub(scheduler.charged_us.replace(now_us));
+    running.used_us.set(running.used_us.get().saturating_add(used_us));
     let left = scheduler.slice_left_us.get();
     if left != u64::MAX {
         scheduler.slice_left_us.set(left.saturating_sub(used_us));

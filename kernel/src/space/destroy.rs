@@ -12,14 +12,23 @@ use crate::thread::tcb::{Job, Resume};
 /// Budget of one step.
 const BUDGET: u32 = mem::STEP_BUDGET;
 /// UTCB pages looked at in one step.
-const UTCB_PAGES: u32 = 16;
+const UTCB_PAGES: u32 = 8;
 
 /// Starts to destroy `space`, which has no threads left, for `caller`, the
 /// current thread with its user state in its frame; returns who runs next.
 #[must_use]
 pub fn start(caller: TcbRef, space: SpaceRef) -> TcbRef {
     let job = begin(caller, space);
-    run(caller, job)
+    // Its threads have just been deleted: that was long enough.
+    if interrupt_pending() { preempted(caller, job) } else { run(caller, job) }
+}
+
+/// An interrupt came: `caller` goes on later.
+fn preempted(caller: TcbRef, job: DestroyJob) -> TcbRef {
+    caller.job.set(Some(Job::Destroy(job)));
+    caller.resume.set(Resume::Destroy);
+    sched::requeue(caller);
+    irq::handle_pending(caller)
 }
 
 fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {
@@ -48,10 +57,7 @@ fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
     loop {
         while let Step::More = step(caller, &mut job) {
             if interrupt_pending() {
-                caller.job.set(Some(Job::Destroy(job)));
-                caller.resume.set(Resume::Destroy);
-                sched::requeue(caller);
-                return irq::handle_pending(caller);
+                return preempted(caller, job);
             }
         }
         finish(caller, job.space());
@@ -64,10 +70,13 @@ fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
 fn step(caller: TcbRef, job: &mut DestroyJob) -> Step {
     let space = job.space();
     let end = space.utcb_area().end;
+    if space.task.utcb_pages.get() == 0 || caller.destroy_next.get() >= end {
+        return job.step(BUDGET);
+    }
     for _ in 0..UTCB_PAGES {
         let page = caller.destroy_next.get();
         if space.task.utcb_pages.get() == 0 || page >= end {
-            return job.step(BUDGET);
+            break;
         }
         let _ = space.drop_utcb_page(page);
         caller.destroy_next.set(page + 4096);

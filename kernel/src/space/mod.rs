@@ -15,7 +15,8 @@ use abi::{CallError, Rights, ThreadId};
 use crate::arch::{TcbRef, cpu};
 use crate::irq::Pace;
 pub use crate::mem::SpaceRef;
-use crate::mem::space::{Area, Page};
+use crate::mem::lookup::Page;
+use crate::mem::space::Area;
 use crate::mem::{AddressSpace, NoMemory, PhysFrame};
 
 /// Deepest nesting of clans; bounds the walk to a common chief.

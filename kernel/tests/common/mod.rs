@@ -1,5 +1,5 @@
-//! What the memory tests share: a simulated machine, a generator of random
-//! numbers, and the model.
+//! What the kernel's tests share: a simulated machine, tasks on it, a generator of
+//! random numbers, and the models.
 
 // Every test program uses a part of this.
 #![allow(dead_code)]
@@ -9,6 +9,8 @@ pub mod ipcmodel;
 pub mod model;
 pub mod players;
 pub mod ports;
+pub mod shrink;
+pub mod tasks;
 
 use kernel::mem::check::{Violation, check};
 use kernel::mem::{AddressSpace, Quota, SpaceRef, frames, reserved};
@@ -77,6 +79,10 @@ impl Random {
         let seed = std::env::var("BATON_SEED").ok().and_then(|text| text.parse().ok());
         let seed = seed.unwrap_or(default);
         println!("seed {seed} (BATON_SEED={seed} repeats this run)");
+        Self::new(seed)
+    }
+
+    pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 

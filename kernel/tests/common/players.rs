@@ -5,12 +5,12 @@ use std::cell::Cell;
 
 use abi::id::USER_BASE;
 use abi::syscall::exregs as bit;
-use abi::utcb::{self, ERROR_CODE};
-use abi::{Fpage, IpcError, MsgTag, Rights, ThreadId, Time, Timeouts};
+use abi::utcb::ERROR_CODE;
+use abi::{IpcError, MsgTag, ThreadId, Time, Timeouts};
 use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
 use kernel::sched::schedule::state_of;
-use kernel::space::{SpaceRef, control};
+use kernel::space::SpaceRef;
 use kernel::thread::control::{Request, thread_control};
 use kernel::thread::exregs::{Registers, exchange_registers};
 use kernel::thread::tcb::Resume;
@@ -19,9 +19,9 @@ use kernel::usermem::Utcb;
 use kernel::{check, ipc, resume, sched, start};
 
 use super::ipcmodel::{Ipc, Model, Outcome, Patience, State, Thread};
+use super::tasks::{initialise, make};
 use super::{Machine, fastpath};
 
-const UTCBS: u64 = 0xBF00_0000;
 const FIRST: u32 = USER_BASE + 3;
 /// Thread number of the controlling thread, and of the one that keeps each space alive.
 const CONTROLLER: u32 = FIRST + 100;
@@ -71,16 +71,12 @@ impl Players {
         set_current(start::make_idle(0));
         machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
         machine.spaces[0].task.privileged.set(true);
-        let areas = |kip: u64| {
-            (Fpage::memory(kip, 12, Rights::NONE), Fpage::memory(UTCBS, 18, Rights::NONE))
-        };
         for (space, index) in machine.spaces.iter().zip(0..) {
-            let (kip, utcbs) = areas(0xBFF0_0000);
-            control::initialise(*space, kip, utcbs).expect("quota suffices");
+            initialise(*space);
             let id = ThreadId::global(ANCHOR + index, 1);
             lifecycle::create(id, *space, id).expect("quota suffices");
         }
-        let controller = make(ThreadId::global(CONTROLLER, 1), machine.spaces[0], 0);
+        let controller = make(ThreadId::global(CONTROLLER, 1), machine.spaces[0], 0, ThreadId::NIL);
         let spaces: Vec<SpaceRef> =
             places.iter().map(|place| machine.spaces[1 + *place as usize]).collect();
         let mut players = Self {
@@ -95,7 +91,7 @@ impl Players {
         };
         for (index, place) in places.iter().enumerate() {
             let id = ThreadId::global(FIRST + index as u32, 1);
-            let thread = make(id, players.spaces[index], index);
+            let thread = make(id, players.spaces[index], index as u32, ThreadId::NIL);
             let local = ThreadId(thread.utcb.get());
             players.model.threads.push(Thread {
                 id,
@@ -201,7 +197,7 @@ impl Players {
         let thread = &mut self.model.threads[who];
         (thread.id, thread.alive, thread.halted, thread.outcome) = (id, true, false, None);
         give_processor(self.controller);
-        make(id, self.spaces[who], who);
+        make(id, self.spaces[who], who as u32, ThreadId::NIL);
     }
 
     fn ipc(&self, who: usize, ipc: Ipc, fast: bool) {
@@ -342,12 +338,4 @@ fn give_processor(thread: TcbRef) {
         sched::requeue(current());
         set_current(thread);
     }
-}
-
-/// A thread that runs, with UTCB `slot`.
-fn make(id: ThreadId, space: SpaceRef, slot: usize) -> TcbRef {
-    let thread = lifecycle::create(id, space, id).expect("quota suffices");
-    lifecycle::place_utcb(thread, UTCBS + slot as u64 * utcb::SIZE).expect("the location is good");
-    lifecycle::activate_running(thread, ThreadId::NIL, 0x1000, 0x2000);
-    thread
 }

@@ -151,7 +151,7 @@ impl Spec {
     fn add_ports(&mut self, text: &str) -> Option<()> {
         let (base, count) = text.split_once('+').unwrap_or((text, "1"));
         let (base, count) = (number(base)?, number(count)?);
-        if count == 0 || count > 0xFFFF || base + count > 0x1_0000 {
+        if count == 0 || count > 0xFFFF || base.checked_add(count)? > 0x1_0000 {
             return None;
         }
         *self.ports.get_mut(self.port_count)? = (base as u16, count as u16);
@@ -230,6 +230,7 @@ mod tests {
             "a irq=1,2,3,4,5",
             "a ports=0xFFFF+2",
             "a ports=1+0",
+            "a ports=18446744073709551615+2",
             "a pager=me",
             "a irq=256",
         ] {

@@ -13,6 +13,7 @@ pub mod layout;
 pub mod name;
 pub mod pager;
 pub mod root;
+pub mod unix;
 
 pub use name::Name;
 

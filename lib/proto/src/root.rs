@@ -11,7 +11,8 @@ pub const PORTS: u64 = BASE + 2;
 /// MR1 line: interrupts of that line become messages to the sender. Reply: empty.
 pub const IRQ: u64 = BASE + 3;
 /// MR1 log2 size, MR2 physical address or [`ANYWHERE`]. Reply: MR1 physical
-/// address, map item with the memory.
+/// address, MR2 1 if ordinary memory holds what this task left in it before it was
+/// started again (0: it is zeroed), map item with the memory.
 pub const MEMORY: u64 = BASE + 4;
 /// Reply: MR1 id, MR2 index of a new thread in the sender's space.
 pub const CREATE_THREAD: u64 = BASE + 5;
@@ -66,6 +67,8 @@ pub const POOL_BYTES: u64 = BASE + 50;
 
 /// For [`HALT`]: all went well (the emulator leaves with status 33).
 pub const SUCCESS: u64 = 0x10;
+/// The code of failure.
+pub const FAILURE: u64 = 0x11;
 
 /// For [`MEMORY`]: any physical address will do.
 pub const ANYWHERE: u64 = !0;

@@ -4,6 +4,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod trace;
+
+pub use trace::{Memory, Trace};
+
 use core::fmt;
 
 use abi::protocol::exception;

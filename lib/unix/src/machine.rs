@@ -147,6 +147,9 @@ pub trait Machine {
     fn random(&self, to: &mut [u8]);
     /// A line for the system's log.
     fn log(&self, line: &str);
+    /// Somebody who may wants the server itself to fail (`c` in `/proc/sysrq-trigger`): a
+    /// machine that is being tested does it the favour.
+    fn fail(&self) {}
     /// The system of processes has ended: process 1 ended with this status.
     fn halt(&self, status: u32);
 }

@@ -3,7 +3,9 @@
 //! `process` owns its life; `signal` its mask and pending signals; `wait` and `call`
 //! the fields that say what it waits for.
 
+use alloc::boxed::Box;
 use alloc::rc::Rc;
+use core::any::Any;
 use core::cell::{Cell, RefCell};
 
 use crate::machine::{Access, MachineThread, Reply};
@@ -48,6 +50,8 @@ pub struct Thread {
     pub retried: Cell<bool>,
     /// What the call has already done (bytes, objects), as the call itself counts.
     pub progress: Cell<u64>,
+    /// What the call holds from one try to the next.
+    pub held: RefCell<Option<Box<dyn Any>>>,
     /// The alarm set for that.
     pub alarm: Cell<Option<crate::time::Key>>,
     /// When the call gives up, in machine nanoseconds; set at its first try.
@@ -87,6 +91,7 @@ impl Thread {
             wait_serial: Cell::new(0),
             retried: Cell::new(false),
             progress: Cell::new(0),
+            held: RefCell::new(None),
             alarm: Cell::new(None),
             deadline_ns: Cell::new(None),
             queued: Cell::new(false),

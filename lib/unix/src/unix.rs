@@ -71,9 +71,9 @@ impl Unix {
         }
     }
 
-    /// `thread` calls the system. `Some`: the result, at once; the thread goes on with it,
-    /// and nobody else has anything due. `None`: ask [`Self::next_reply`]; the answer comes
-    /// there, now or later.
+    /// `thread` calls the system. `Some`: the result, at once; the thread goes on with it.
+    /// `None`: the answer comes from [`Self::next_reply`], now or later. In both cases others
+    /// may have something to do now, which [`Self::run_queue`] says.
     pub fn system_call(
         &self,
         thread: &Rc<Thread>,
@@ -98,8 +98,7 @@ impl Unix {
                 return None;
             }
         };
-        let otherwise = thread.signals.is_due() || thread.deadline_ns.get().is_some();
-        if otherwise || !self.run_queue.is_empty() {
+        if thread.signals.is_due() || thread.deadline_ns.get().is_some() {
             self.answer(thread, value);
             return None;
         }
@@ -158,6 +157,7 @@ impl Unix {
             self.timers.forget(thread);
         }
         thread.signals.on_signal.set(OnSignal::Restart);
+        drop(thread.held.take());
     }
 
     /// The call waits; a signal that is already there ends it.

@@ -122,16 +122,9 @@ impl<'a> UserMemory<'a> {
 
     /// Copies as many bytes of a range to `to` as can be read; `EFAULT` if none can.
     pub fn read_some(&self, address: u64, to: &mut [u8]) -> Result<usize, Errno> {
-        let mut done = 0;
-        let result = self.pieces(address, to.len(), false, |frame, offset, len| {
+        self.some_pieces(address, to.len(), false, |frame, offset, done, len| {
             self.unix.memory.read(frame, offset, &mut to[done..done + len]);
-            done += len;
-        });
-        match result {
-            Err((0, errno)) => Err(errno),
-            Err((done, _)) => Ok(done),
-            Ok(()) => Ok(to.len()),
-        }
+        })
     }
 
     /// Copies bytes of a frame to the program; how many (`EFAULT` if none).
@@ -157,16 +150,9 @@ impl<'a> UserMemory<'a> {
         at: usize,
         len: usize,
     ) -> Result<usize, Errno> {
-        let mut done = 0;
-        let result = self.pieces(address, len, true, |frame, offset, piece| {
+        self.some_pieces(address, len, true, |frame, offset, done, piece| {
             self.unix.memory.copy((from, at + done), (frame, offset), piece);
-            done += piece;
-        });
-        match result {
-            Err((0, errno)) => Err(errno),
-            Err((done, _)) => Ok(done),
-            Ok(()) => Ok(len),
-        }
+        })
     }
 
     /// Copies bytes of the program into a frame; how many (`EFAULT` if none).
@@ -192,9 +178,23 @@ impl<'a> UserMemory<'a> {
         at: usize,
         len: usize,
     ) -> Result<usize, Errno> {
-        let mut done = 0;
-        let result = self.pieces(address, len, false, |frame, offset, piece| {
+        self.some_pieces(address, len, false, |frame, offset, done, piece| {
             self.unix.memory.copy((frame, offset), (to, at + done), piece);
+        })
+    }
+
+    /// Works on as many bytes of a range as there are, each call with frame, offset in it,
+    /// bytes done before and bytes to do; how many (`EFAULT` if none).
+    fn some_pieces(
+        &self,
+        address: u64,
+        len: usize,
+        write: bool,
+        mut work: impl FnMut(FrameId, usize, usize, usize),
+    ) -> Result<usize, Errno> {
+        let mut done = 0;
+        let result = self.pieces(address, len, write, |frame, offset, piece| {
+            work(frame, offset, done, piece);
             done += piece;
         });
         match result {

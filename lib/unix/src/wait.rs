@@ -12,6 +12,8 @@ use crate::thread::Thread;
 #[derive(Default)]
 pub struct RunQueue {
     threads: RefCell<VecDeque<Rc<Thread>>>,
+    /// How many they are; looked at with every call.
+    len: Cell<usize>,
 }
 
 impl RunQueue {
@@ -19,19 +21,22 @@ impl RunQueue {
     pub fn push(&self, thread: &Rc<Thread>) {
         if !thread.queued.replace(true) {
             self.threads.borrow_mut().push_back(thread.clone());
+            self.len.set(self.len.get() + 1);
         }
     }
 
     /// Whether nobody has anything to do.
+    #[inline(always)]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.threads.borrow().is_empty()
+        self.len.get() == 0
     }
 
     /// The next thread with something to do.
     #[must_use]
     pub fn pop(&self) -> Option<Rc<Thread>> {
         let thread = self.threads.borrow_mut().pop_front()?;
+        self.len.set(self.len.get() - 1);
         thread.queued.set(false);
         Some(thread)
     }

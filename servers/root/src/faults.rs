@@ -1,11 +1,14 @@
 //! What goes wrong in tasks, and page faults of those that the root task pages.
 
+use abi::inspect::What;
 use abi::protocol::EXCEPTION_WORDS;
 use abi::{Fpage, MapItem, Rights, ThreadId};
 use paging::Refusal;
 use proto::layout;
-use report::{BadFault, BadPort, Exception};
+use report::{BadFault, BadPort, Exception, Memory, Trace};
+use runtime::pool::{self, Client};
 use runtime::space::Fault;
+use runtime::window::Window;
 use runtime::{Msg, direct_println, kernel};
 
 use crate::task::Task;
@@ -107,6 +110,7 @@ impl Root {
             why: why.as_str(),
         };
         direct_println!("root: {report}");
+        self.tell_calls(slot, thread);
         self.end_thread(slot, thread);
     }
 
@@ -122,6 +126,7 @@ impl Root {
         let report =
             BadPort { task: task.spec.name.as_str(), thread, port: port.io_base(), ip, why };
         direct_println!("root: {report}");
+        self.tell_calls(slot, thread);
         self.end_thread(slot, thread);
     }
 
@@ -136,8 +141,24 @@ impl Root {
         let report =
             Exception { task: task.spec.name.as_str(), thread: from, words: &words[..count] };
         direct_println!("root: {report}");
+        self.tell_calls(slot, from);
         self.end_thread(slot, from);
         None
+    }
+
+    /// Tells by which calls a thread, which stands still, has come to where it is.
+    pub fn tell_calls(&self, slot: usize, thread: ThreadId) {
+        let record = kernel::inspect(What::Thread, u64::from(thread.number()), 0);
+        let (Some(record), Some(task)) = (record, self.task(slot)) else { return };
+        if record[0] != thread.0 {
+            return;
+        }
+        let pager_pool = self.pager_pool.as_ref().filter(|_| self.is_paged_outside(slot));
+        let victim = Victim { task, client: task.client(slot), root: self, pager_pool };
+        let trace = Trace { memory: &victim, sp: record[6] };
+        if trace.returns().next().is_some() {
+            direct_println!("root: {}: called from {trace}.", task.spec.name);
+        }
     }
 
     /// Ends a thread that cannot go on; a task goes with its main thread.
@@ -145,6 +166,31 @@ impl Root {
         match layout::slot_of(thread.number()) {
             Some((_, 0)) => self.crash(slot),
             _ => self.delete_thread(slot, thread),
+        }
+    }
+}
+
+/// What the root task can read of a task.
+struct Victim<'a> {
+    task: &'a Task,
+    client: Client,
+    root: &'a Root,
+    /// The pager's pool, if that pages the task.
+    pager_pool: Option<&'a Window>,
+}
+
+impl Memory for Victim<'_> {
+    fn text(&self, address: u64) -> Option<u8> {
+        let (image, modules) = (&self.task.image, self.task.modules.as_ref()?);
+        let inside = address.checked_sub(image.virt).filter(|offset| *offset < image.text)?;
+        let offset = (image.phys + inside).checked_sub(modules.phys)?;
+        Some(modules.window.read(offset & !7).to_le_bytes()[(offset & 7) as usize])
+    }
+
+    fn word(&self, address: u64) -> Option<u64> {
+        match self.pager_pool {
+            Some(window) => pool::peek(window, &self.client, address),
+            None => self.root.pool.as_ref()?.peek(&self.client, address),
         }
     }
 }

@@ -6,13 +6,15 @@
 //! nobody but σ0: every reply and every report is dropped if the partner is not
 //! ready. Its own output goes straight to the serial port.
 //!
-//! `task` is a task's life, `boot` its beginning, `faults` what goes wrong,
-//! `requests` what tasks may ask, `control` what the monitor may ask.
+//! `task` is a task's life, `clan` the end of those that it made, `boot` its beginning,
+//! `faults` what goes wrong, `requests` what tasks may ask, `control` what the monitor
+//! may ask.
 #![no_std]
 #![no_main]
 #![deny(unsafe_code)]
 
 mod boot;
+mod clan;
 mod control;
 mod faults;
 mod modules;

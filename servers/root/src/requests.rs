@@ -28,7 +28,7 @@ impl Root {
                     self.task(slot).is_some_and(|task| task.owns(slot, ThreadId(msg.mr[0])));
                 Some(Msg::new(proto::OK).word(alive.into()))
             }
-            op::EXIT => self.exit(slot, msg.mr[0]),
+            op::EXIT => self.exit(slot, from, msg.mr[0]),
             op::LOG => self.log(slot, msg),
             op::ARGUMENTS => Some(client::text_message(proto::OK, self.task(slot)?.spec.args())),
             op::MODULE => {
@@ -113,11 +113,11 @@ impl Root {
             return Err(Refusal::NotAllowed);
         }
         let limit = task.spec.memory * 4096;
-        let base = self.blocks.take(slot, bits, physical, limit)?;
+        let (base, used) = self.blocks.take(slot, bits, physical, limit)?;
         // Ordinary memory may come to hold programs (a pager's, the Unix server's).
         let rights = if physical.is_some() { Rights::RW } else { Rights::RWX };
         let item = MapItem::map(Fpage::memory(base, bits, rights), 0);
-        Ok(Msg::new(proto::OK).word(base).map(item))
+        Ok(Msg::new(proto::OK).word(base).word(used.into()).map(item))
     }
 
     /// A further thread for the task: in its space, or in one of its own (paged
@@ -157,7 +157,7 @@ impl Root {
             return refused(Refusal::Unknown);
         }
         if layout::slot_of(thread.number()).is_some_and(|(_, index)| index == 0) {
-            return self.exit(slot, 0);
+            return self.exit(slot, from, 0);
         }
         self.delete_thread(slot, thread);
         if thread == from { None } else { done() }
@@ -175,10 +175,13 @@ impl Root {
     }
 
     /// The task is over by its own decision.
-    fn exit(&mut self, slot: usize, code: u64) -> Reply {
+    fn exit(&mut self, slot: usize, from: ThreadId, code: u64) -> Reply {
         match code {
             0 => self.end(slot, State::Exited, code),
-            client::PANICKED => self.crash(slot),
+            client::PANICKED => {
+                self.tell_calls(slot, from);
+                self.crash(slot);
+            }
             _ => {
                 let name = self.task(slot)?.spec.name;
                 runtime::direct_println!("root: {name} ended with code {code}.");

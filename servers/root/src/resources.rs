@@ -7,11 +7,15 @@ use runtime::window::Window;
 
 /// Blocks that can be given out.
 const BLOCKS: usize = 24;
+/// No task's slot: what the machine had before this system.
+const NOBODY: usize = usize::MAX;
 
 struct Block {
     window: Window,
     /// The slot of the task that has it.
     owner: Option<usize>,
+    /// The slot of the task that had it last, whose data it may hold.
+    holds: usize,
     /// Whether it was asked for by its address (and is not conventional memory).
     fixed: bool,
 }
@@ -45,14 +49,16 @@ impl Blocks {
     }
 
     /// A block of 2^`bits` bytes for the task in `slot`, which may have `limit`
-    /// bytes. Returns its physical address; conventional memory is zeroed.
+    /// bytes. Returns its physical address, and whether it holds what that same task
+    /// left in it: to zero that is left to the task, since here everybody would wait.
+    /// Other conventional memory is zeroed.
     pub fn take(
         &mut self,
         slot: usize,
         bits: u32,
         physical: Option<u64>,
         limit: u64,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<(u64, bool), Refusal> {
         let bytes = 1u64 << bits;
         let has: u64 = self
             .list
@@ -71,19 +77,22 @@ impl Blocks {
         };
         if let Some(block) = self.list.iter_mut().flatten().find(|block| fits(block)) {
             block.owner = Some(slot);
-            return Ok(prepared(block));
+            return Ok((block.window.base(), prepare(block, slot)));
         }
         let free = self.list.iter_mut().find(|block| block.is_none()).ok_or(Refusal::Exhausted)?;
         let window = sigma0::memory(physical, bits).ok_or(Refusal::Taken)?;
-        let block = free.insert(Block { window, owner: Some(slot), fixed: physical.is_some() });
-        Ok(prepared(block))
+        let fixed = physical.is_some();
+        let block = free.insert(Block { window, owner: Some(slot), holds: NOBODY, fixed });
+        Ok((block.window.base(), prepare(block, slot)))
     }
 }
 
-/// The block's address; its old contents are gone if it is ordinary memory.
-fn prepared(block: &Block) -> u64 {
-    if !block.fixed {
+/// Makes sure that the task in `slot` sees nobody else's data; whether it sees its own.
+fn prepare(block: &mut Block, slot: usize) -> bool {
+    let last = core::mem::replace(&mut block.holds, slot);
+    let own = last == slot && !block.fixed;
+    if !own && !block.fixed {
         block.window.zero(0, block.window.bytes());
     }
-    block.window.base()
+    own
 }

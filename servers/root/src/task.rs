@@ -10,7 +10,7 @@ use proto::{Refusal, pager};
 use runtime::pool::{Client, Modules};
 use runtime::{Msg, clock, direct_println, ipc, kernel, schedule, thread};
 
-use crate::Root;
+use crate::{Root, clan};
 
 /// A task that crashes this often within [`CRASH_SPAN_US`] is not started again.
 const MAX_CRASHES: u32 = 5;
@@ -179,6 +179,7 @@ impl Root {
             self.detach_clients();
         }
         let Some(task) = self.task_mut(slot) else { return };
+        clan::end_below(task.thread(slot, 0));
         // Spaces apart first, the main thread last: with it the space goes.
         for index in (0..THREADS).rev().filter(|index| task.threads & 1 << index != 0) {
             let _ = kernel::delete(task.thread(slot, index));

@@ -5,7 +5,9 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
+use core::cell::Cell;
 
+use abi::ThreadId;
 use proto::{Name, root as op};
 use runtime::window::Window;
 use runtime::{Msg, accept, root, thread};
@@ -31,6 +33,11 @@ const FILES_BYTES: u64 = 1 << 36;
 /// Everything up to the first program.
 pub fn system() -> Result<System, String> {
     let me = thread::me();
+    let command = module("command");
+    if command.is_some() && !is_told("again") && is_started_again(me) {
+        // What a command had done when the server died is not done twice.
+        let _ = root::call(&Msg::new(op::HALT).word(op::FAILURE));
+    }
     let (window, frames) = memory()?;
     let machine = Rc::new(Baton {
         tasks: Tasks::new(),
@@ -39,7 +46,8 @@ pub fn system() -> Result<System, String> {
         alarm: Alarm::start(me).map_err(|why| format!("cannot start the alarm thread: {why}"))?,
         console: Console::start(me)
             .map_err(|why| format!("cannot start the console thread: {why}"))?,
-        command: module("command").is_some(),
+        command: command.is_some(),
+        may_fail: is_told("may-fail"),
     });
     let unix = Unix::new(Box::new(Below(machine.clone())), frames);
     let archive = module("initramfs").ok_or_else(|| {
@@ -47,7 +55,6 @@ pub fn system() -> Result<System, String> {
     })?;
     unix::fs::unpack(&unix, &archive)?;
     drop(archive);
-    let command = module("command");
     if command.is_some() {
         machine_line(&machine, "unix: the command begins");
     }
@@ -62,7 +69,21 @@ pub fn system() -> Result<System, String> {
         [b"HOME=/root", b"TERM=vt100", b"PATH=/usr/sbin:/usr/bin:/sbin:/bin", b"USER=root"];
     unix::exec::start_first(&unix, path, &arguments, &environment)
         .map_err(|why| format!("cannot start {}: {why}", String::from_utf8_lossy(path)))?;
-    Ok(System { unix, machine })
+    Ok(System { unix, machine, later: Cell::new(false) })
+}
+
+/// Whether the word stands in the task's `args`.
+fn is_told(word: &str) -> bool {
+    let mut buffer = [0; proto::console::WORD_BYTES];
+    root::arguments(&mut buffer).split_whitespace().any(|told| told == word)
+}
+
+/// Whether the task, whose thread is `me`, has lived before.
+fn is_started_again(me: ThreadId) -> bool {
+    (0..)
+        .map_while(|slot| root::call(&Msg::new(op::TASK).word(slot)).ok())
+        // Name (two words), state, main thread, restarts.
+        .any(|task| task.mr[3] == me.0 && task.mr[4] > 0)
 }
 
 fn machine_line(machine: &Rc<Baton>, line: &str) {

@@ -38,6 +38,11 @@ impl Clock {
         (u128::from(ticks) * u128::from(self.scale) >> 32) as u64
     }
 
+    /// Ticks in a time.
+    pub fn ticks_in(&self, ns: u64) -> u64 {
+        ns_to_ticks(ns, self.scale)
+    }
+
     /// For the vDSO.
     pub fn scale(&self) -> (u64, u64) {
         (self.start, self.scale)

@@ -7,6 +7,7 @@ use abi::ThreadId;
 use abi::protocol::exception as reg;
 use abi::syscall::state;
 use runtime::kernel::{self, STATE_WORDS, VectorState};
+use runtime::misdeed::{self, Misdeed};
 use runtime::{random, root};
 use unix::Errno;
 use unix::machine::{
@@ -30,6 +31,8 @@ pub struct Baton {
     pub console: Console,
     /// Started for one command: its status ends the machine.
     pub command: bool,
+    /// Fails when it is told to: for tests.
+    pub may_fail: bool,
 }
 
 /// Position of each register among the words of ThreadState, in `Registers`' order.
@@ -218,13 +221,23 @@ impl Machine for Below {
         self.console.write(alloc::format!("{line}\r\n").as_bytes());
     }
 
+    fn fail(&self) {
+        if self.may_fail {
+            misdeed::commit(Misdeed::NullRead);
+        }
+    }
+
     fn halt(&self, status: u32) {
+        // As a shell tells it: the exit status, or 128 and the signal.
+        let signal = status & 0x7F;
+        let status = if signal == 0 { status >> 8 & 0xFF } else { 128 + signal };
         if self.command {
             self.log(&alloc::format!("unix: the command exited with status {status}"));
         }
         // The driver takes text faster than the line: let it finish.
         runtime::ipc::sleep(50_000);
-        let code = if status == 0 || !self.command { proto::root::SUCCESS } else { 0x11 };
+        let good = status == 0 || !self.command;
+        let code = if good { proto::root::SUCCESS } else { proto::root::FAILURE };
         let _ = root::call(&runtime::Msg::new(proto::root::HALT).word(code));
     }
 }

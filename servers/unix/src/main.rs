@@ -34,7 +34,11 @@ runtime::entry!(main);
 
 fn main() {
     match boot::system() {
-        Ok(system) => serve::serve(&system),
+        Ok(system) => {
+            // Nobody needs the name to run programs: without it only the figures are missing.
+            let _ = runtime::root::register(proto::unix::NAME);
+            serve::serve(&system);
+        }
         Err(why) => {
             runtime::println!("unix: {why}");
             runtime::exit(1);

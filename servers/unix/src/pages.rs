@@ -53,10 +53,11 @@ impl Pages {
         }
     }
 
-    /// Whether no mapping waits for anybody.
+    /// Whether no mapping waits for this thread.
     #[inline(always)]
-    pub fn none_wait(&self) -> bool {
-        self.waiting.borrow().is_empty()
+    pub fn none_wait_for(&self, thread: ThreadId) -> bool {
+        let waiting = self.waiting.borrow();
+        waiting.is_empty() || !waiting.contains_key(&thread.0)
     }
 
     /// The mappings for `thread`, which is being answered.

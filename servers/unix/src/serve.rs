@@ -2,12 +2,14 @@
 //! wait for the next event are one IPC.
 
 use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::Cell;
 
 use abi::{IpcError, IpcErrorKind, MsgTag, ThreadId, Time, protocol};
 use runtime::{Msg, clock, ipc, utcb};
 use unix::Unix;
 use unix::machine::{Access, MachineThread, Reply};
-use unix::thread::Thread;
+use unix::thread::{Doing, Thread};
 
 use crate::machine::Baton;
 use crate::{alarm, console};
@@ -16,6 +18,8 @@ use crate::{alarm, console};
 pub struct System {
     pub unix: Unix,
     pub machine: Rc<Baton>,
+    /// The alarm is set because somebody's turn has come.
+    pub later: Cell<bool>,
 }
 
 const CALL: MsgTag = MsgTag::protocol(protocol::SYSTEM_CALL, 0, 7, 0);
@@ -26,17 +30,32 @@ const BREAKPOINT: u8 = 3;
 /// QEMU's emulation counts in 16-byte entries.
 const BREAKPOINT_GATE: [u64; 2] = [3 << 3 | 2, 3 << 4 | 2];
 
-/// Serves for ever. The usual turn, a call that can be answered at once while nobody
-/// else is due, is the few lines before the `continue`.
+/// A time without events that may have been used by several programs: a tick of the kernel.
+const LONG_NS: u64 = 1_000_000;
+
+/// How long a thread whose turn has come may wait for the one that runs to wait, µs.
+const LATER_US: u64 = 1000;
+
+/// Serves for ever. The usual turn, a call that can be answered at once, is the few lines
+/// before the `continue`.
+///
+/// *Later answers* (`docs/decisions/0015-later-answers.md`): whom a call has woken has
+/// its turn when the caller waits, or after [`LATER_US`]: then every answer is a reply &
+/// wait, which switches directly, and no thread is made ready only to be waited for.
 pub fn serve(system: &System) {
     let (tasks, pages, unix) = (&system.machine.tasks, &system.machine.pages, &system.unix);
+    let long = system.machine.clock.ticks_in(LONG_NS);
     let mut waits_from = clock::ticks();
     // Process 1 waits for its first answer.
-    let mut next = last_answer(system, answers(system, None));
+    let mut next = last_answer(system, unix.next_reply());
     loop {
         let event = next.map_or_else(|_| wait(&mut waits_from), |event| event);
         let (from, msg) = &event;
-        let spent = clock::ticks().wrapping_sub(waits_from);
+        let mut spent = clock::ticks().wrapping_sub(waits_from);
+        if spent >= long {
+            share(system, spent);
+            spent = 0;
+        }
         let value = match tasks.event_of(*from, spent) {
             Some(thread) => event_of_program(unix, &thread, msg),
             None => {
@@ -45,15 +64,49 @@ pub fn serve(system: &System) {
                 None
             }
         };
-        if let Some(value) = value.filter(|_| unix.run_queue.is_empty() && pages.none_wait()) {
-            waits_from = clock::ticks();
-            next = ipc::answer_and_wait(*from, value);
-            continue;
-        }
-        let due = answers(system, value.map(|value| (*from, value)));
+        let due = match value {
+            Some(value) if pages.none_wait_for(*from) => {
+                later(system);
+                waits_from = clock::ticks();
+                next = ipc::answer_and_wait(*from, value);
+                continue;
+            }
+            Some(value) => Some((MachineThread(from.0), Reply::Result(value))),
+            None => unix.next_reply(),
+        };
+        later(system);
         waits_from = clock::ticks();
         next = last_answer(system, due);
     }
+}
+
+/// Charges a long time without events to those who could use it.
+#[cold]
+fn share(system: &System, ticks: u64) {
+    let threads = system.unix.processes.by_tid.borrow();
+    let running: Vec<MachineThread> = threads
+        .values()
+        // Those in the queue wait for their answer.
+        .filter(|thread| thread.doing.get() == Doing::Running && !thread.queued.get())
+        .filter(|thread| thread.process.signals.stopped.get().is_none())
+        .map(|thread| thread.machine.get())
+        .collect();
+    system.machine.tasks.share(&running, ticks, system.machine.clock.ns(ticks) / 1000);
+}
+
+/// Somebody's turn has come while another one is about to run: the alarm ends that.
+#[inline(always)]
+fn later(system: &System) {
+    if !system.unix.run_queue.is_empty() && !system.later.get() {
+        remind(system);
+    }
+}
+
+#[cold]
+fn remind(system: &System) {
+    system.later.set(true);
+    let now_us = system.machine.clock.now_ns() / 1000;
+    system.machine.alarm.set(Some(now_us + LATER_US));
 }
 
 #[cold]
@@ -73,7 +126,8 @@ fn last_answer(
 ) -> ipc::Result<(ThreadId, Msg)> {
     let Some((thread, reply)) = due else { return ipc::wait(Time::NEVER) };
     let to = ThreadId(thread.0);
-    if let Some(value) = plain(system, &reply) {
+    system.machine.tasks.runs_next(to);
+    if let Some(value) = plain(system, to, &reply) {
         return ipc::answer_and_wait(to, value);
     }
     let result = ipc::reply_wait(to, &message(system, to, &reply));
@@ -140,39 +194,31 @@ fn exception(unix: &Unix, thread: &Rc<Thread>) {
 #[inline(never)]
 fn helper(system: &System, from: ThreadId, msg: &Msg) {
     if system.machine.alarm.is(from) && msg.label() == alarm::LABEL {
+        system.later.set(false);
         system.machine.alarm.called(|| system.unix.alarm());
+        give_all(system);
     } else if system.machine.console.is(from) && msg.label() == console::LABEL {
         let mut text = [0; proto::console::WORD_BYTES];
         let len = runtime::root::message_text(msg, &mut text);
         system.unix.console_input(&text[..len]);
+    } else if msg.label() == proto::unix::STATISTICS {
+        let events = system.unix.calls.get();
+        let _ = ipc::reply(from, &Msg::new(proto::OK).word(events));
     }
 }
 
-/// Gives all answers that are due but the last, which goes with the next wait. `direct`
-/// is one already known; it is that last one.
-fn answers(system: &System, direct: Option<(ThreadId, u64)>) -> Option<(MachineThread, Reply)> {
-    let direct = direct.map(|(to, value)| (MachineThread(to.0), Reply::Result(value)));
-    let others = queued_answers(system, direct.is_some());
-    direct.or(others)
-}
-
-/// Gives the answers that others have become due; the last of them is returned unless
-/// `all` of them are to be given.
-fn queued_answers(system: &System, all: bool) -> Option<(MachineThread, Reply)> {
+/// Everybody whose turn has come goes on, beside each other.
+fn give_all(system: &System) {
+    // To ask for the next one may signal or stop the thread of this one: give it before.
     while let Some(due) = system.unix.next_reply() {
-        // To ask for the next one may signal or stop the thread of this one: give it before.
-        if !all && system.unix.run_queue.is_empty() {
-            return Some(due);
-        }
         give(system, due);
     }
-    None
 }
 
 /// Gives an answer without waiting for anything.
 fn give(system: &System, (thread, reply): (MachineThread, Reply)) {
     let to = ThreadId(thread.0);
-    if let Some(value) = plain(system, &reply) {
+    if let Some(value) = plain(system, to, &reply) {
         // A program that does not wait for it has been killed.
         let _ = ipc::answer(to, value);
         return;
@@ -184,9 +230,9 @@ fn give(system: &System, (thread, reply): (MachineThread, Reply)) {
 
 /// The result that is all of an answer.
 #[inline(always)]
-fn plain(system: &System, reply: &Reply) -> Option<u64> {
+fn plain(system: &System, to: ThreadId, reply: &Reply) -> Option<u64> {
     match reply {
-        Reply::Result(value) if system.machine.pages.none_wait() => Some(*value),
+        Reply::Result(value) if system.machine.pages.none_wait_for(to) => Some(*value),
         _ => None,
     }
 }

@@ -6,11 +6,12 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use abi::{Fpage, Rights, ThreadId};
+use abi::inspect::What;
+use abi::{CallError, Fpage, Rights, ThreadId};
 use runtime::{kernel, schedule, thread};
 use unix::Errno;
 use unix::machine::{MachineThread, SpaceId};
-use unix::thread::Thread;
+use unix::thread::{Doing, Thread};
 
 /// Where a program's UTCBs are: above all addresses that programs get.
 const UTCBS: u64 = 0x7FFF_F000_0000;
@@ -41,6 +42,17 @@ struct Slot {
     utcb: Cell<u16>,
     /// Time stamps it was charged with.
     pub ticks: Cell<u64>,
+    /// Microseconds that the kernel had counted when it was last asked.
+    counted_us: Cell<u64>,
+}
+
+impl Slot {
+    /// Microseconds of the kernel's count since the last time.
+    fn used_lately(&self) -> u64 {
+        let record = kernel::inspect(What::Time, self.id.get().0, 0);
+        let now_us = record.map_or(0, |words| words[1]);
+        now_us.saturating_sub(self.counted_us.replace(now_us))
+    }
 }
 
 /// A space with threads.
@@ -56,7 +68,7 @@ pub struct Tasks {
     slots: Vec<Slot>,
     next: Cell<u32>,
     next_space: Cell<u32>,
-    /// Who raised the latest event.
+    /// Who runs first while the server waits.
     latest: Cell<ThreadId>,
     spaces: RefCell<BTreeMap<u32, Space>>,
 }
@@ -98,10 +110,36 @@ impl Tasks {
         slot.thread.borrow().clone()
     }
 
-    /// Charges time before an event that no program raised: to the one that was here last.
+    /// Who runs next: it gets the last answer before the server waits.
+    #[inline(always)]
+    pub fn runs_next(&self, id: ThreadId) {
+        self.latest.set(id);
+    }
+
+    /// Charges a short time before an event that no program raised: to the one that ran
+    /// first in it, if it can still run. Else nobody did.
     pub fn charge_latest(&self, ticks: u64) {
-        if let Some(slot) = self.slot(self.latest.get()) {
+        let Some(slot) = self.slot(self.latest.get()) else { return };
+        let runs = |thread: &Rc<Thread>| thread.doing.get() == Doing::Running;
+        if slot.thread.borrow().as_ref().is_some_and(runs) {
             slot.ticks.set(slot.ticks.get() + ticks);
+        }
+    }
+
+    /// Charges a time in which all of `running` could run and no program raised an event:
+    /// by what the kernel's ticks say about each since this was last asked.
+    pub fn share(&self, running: &[MachineThread], ticks: u64, us: u64) {
+        let slots: Vec<(&Slot, u64)> = running
+            .iter()
+            .filter_map(|machine| self.slot(ThreadId(machine.0)))
+            .map(|slot| (slot, slot.used_lately().min(us.max(1))))
+            .collect();
+        let sum: u64 = slots.iter().map(|(_, used)| used).sum();
+        // Shorter than a tick for each: equal shares.
+        let (sum, least) = if sum == 0 { (slots.len() as u64, 1) } else { (sum, 0) };
+        for (slot, used) in slots {
+            let share = u128::from(ticks) * u128::from(used.max(least)) / u128::from(sum);
+            slot.ticks.set(slot.ticks.get() + share as u64);
         }
     }
 
@@ -151,7 +189,7 @@ impl Tasks {
             let utcb = free_utcb(&mut known.utcbs).ok_or(Errno::EAGAIN)?;
             (known.threads.first().copied(), utcb)
         };
-        let made = make(id, member, UTCBS + u64::from(utcb) * UTCB_BYTES);
+        let made = self.make_fed(id, member, UTCBS + u64::from(utcb) * UTCB_BYTES);
         let mut spaces = self.spaces.borrow_mut();
         let known = spaces.get_mut(&space.0).ok_or(Errno::ENOMEM)?;
         if made.is_err() {
@@ -165,6 +203,7 @@ impl Tasks {
             slot.space.set(space.0);
             slot.utcb.set(utcb);
             slot.ticks.set(0);
+            slot.counted_us.set(0);
         }
         Ok(MachineThread(id.0))
     }
@@ -180,6 +219,19 @@ impl Tasks {
             space.threads.retain(|thread| *thread != id);
             let utcb = slot.utcb.get();
             space.utcbs[usize::from(utcb) / 64] &= !(1 << (utcb % 64));
+        }
+    }
+
+    /// [`make`]; if the space has used its kernel memory up (for page tables, for other
+    /// threads), it gets more.
+    fn make_fed(&self, id: ThreadId, member: Option<ThreadId>, utcb: u64) -> kernel::Result<()> {
+        let made = make(id, member, utcb);
+        match (made, member) {
+            (Err(CallError::NoMemory), Some(member)) if self.feed(member) => {
+                let _ = kernel::delete(id);
+                make(id, Some(member), utcb)
+            }
+            _ => made,
         }
     }
 

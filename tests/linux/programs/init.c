@@ -35,6 +35,9 @@ static void file_systems(void)
     mount("none", "/proc", "proc", 0, NULL);
     mount("none", "/tmp", "tmpfs", 0, "mode=1777");
     symlink("/proc/self/fd", "/dev/fd");
+    symlink("/proc/self/fd/0", "/dev/stdin");
+    symlink("/proc/self/fd/1", "/dev/stdout");
+    symlink("/proc/self/fd/2", "/dev/stderr");
     sethostname("baton", 5);
 }
 

@@ -18,13 +18,13 @@ static socklen_t named(struct sockaddr_un *address, const char *name)
 static void pairs(void)
 {
     section("pairs");
-    int stream[2], packet[2], datagram[2];
+    int stream[2], packet[2], datagram[2], none[2];
     SHOW(socketpair(AF_UNIX, SOCK_STREAM, 0, stream));
     SHOW(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, packet));
     SHOW(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, datagram));
     SHOW(socketpair(AF_UNIX, SOCK_STREAM, 0, BAD));
     SHOW(socketpair(AF_UNIX, 77, 0, stream + 0));
-    SHOW(socketpair(99, SOCK_STREAM, 0, datagram));
+    SHOW(socketpair(99, SOCK_STREAM, 0, none));
     SHOW(write(stream[0], "one", 3));
     SHOW(write(stream[0], "two", 3));
     SHOW(read(stream[1], buffer, 100));

@@ -163,6 +163,32 @@ static void timeouts(void)
     FACT(sem_timedwait(&semaphore, &until) == -1 && errno == ETIMEDOUT);
 }
 
+static void *standing_by(void *barrier)
+{
+    pthread_barrier_wait(barrier);
+    return barrier;
+}
+
+// More threads at once than a small system has room for by default.
+static void crowd(void)
+{
+    enum { CROWD = 150 };
+    section("a crowd");
+    pthread_t threads[CROWD];
+    pthread_barrier_t all;
+    int started = 0, ended = 0;
+    pthread_barrier_init(&all, NULL, CROWD + 1);
+    while (started < CROWD && pthread_create(&threads[started], NULL, standing_by, &all) == 0)
+        started++;
+    printf("started %d\n", started);
+    if (started < CROWD)
+        exit(1);
+    pthread_barrier_wait(&all);
+    for (void *got; ended < CROWD && pthread_join(threads[ended], &got) == 0 && got == &all;)
+        ended++;
+    printf("ended %d\n", ended);
+}
+
 int main(void)
 {
     pthread_barrier_init(&barrier, NULL, THREADS);
@@ -178,6 +204,7 @@ int main(void)
     run(keyed, "keys");
     printf("destroyed %ld\n", destroyed);
     timeouts();
+    crowd();
     endings();
     return 0;
 }

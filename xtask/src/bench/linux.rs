@@ -14,6 +14,8 @@ use super::native::compile;
 use super::row::{Row, TICKS};
 use crate::compose::{Bootable, Composer, Selection};
 use crate::linux::Wishes;
+use crate::linux::cpio::Archive;
+use crate::linux::packages::Packages;
 use crate::machine::{self, Console, Exit};
 use crate::session::{Ended, Session};
 use crate::ui::Step;
@@ -21,6 +23,7 @@ use crate::workspace::Workspace;
 
 const PACKAGE: &str = "linux-image-amd64";
 const SOURCE: &str = "bench/host/linux/init.c";
+const SCRIPT: &str = "bench/host/linux/files.sh";
 /// As the figures of the other peers were taken: without the mitigations of
 /// processor faults that this emulated processor does not have.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable";
@@ -36,8 +39,7 @@ pub fn rows(workspace: &Workspace) -> Result<Vec<Row>> {
     let init = dir.join("init");
     compile(workspace, SOURCE, &["-O2", "-static"], &init)?;
     let initramfs = dir.join("initramfs");
-    let program = std::fs::read(&init).context("the program for Linux cannot be read back")?;
-    std::fs::write(&initramfs, archive(&[("init", 0o100_755, &program), ("dev", 0o040_755, &[])]))
+    std::fs::write(&initramfs, first_file_system(workspace, &init)?.write()?)
         .context("cannot write Linux' initial file system")?;
     let step = Step::start("linux");
     step.say("booting in the emulator");
@@ -62,6 +64,20 @@ pub fn rows(workspace: &Workspace) -> Result<Vec<Row>> {
     let rows = read(&console, "linux")?;
     step.done(&format!("{} rows", rows.len()));
     Ok(rows)
+}
+
+/// The program, and what it runs: busybox and a script.
+fn first_file_system(workspace: &Workspace, init: &Path) -> Result<Archive> {
+    let mut archive = Archive::default();
+    archive.copy("init", init)?;
+    let packages = Packages::get(workspace, &["busybox-static"])?;
+    archive.copy("bin/busybox", &packages.file("busybox-static", "bin/busybox"))?;
+    for applet in ["sh", "find", "sort", "wc", "grep", "cat", "md5sum", "rm"] {
+        archive.link(&format!("bin/{applet}"), "busybox");
+    }
+    archive.copy("script", &workspace.path(SCRIPT))?;
+    archive.directory("dev", 0o755);
+    Ok(archive)
 }
 
 /// Boots Baton with the same first file system and reads the same rows.
@@ -154,38 +170,6 @@ fn find(dir: &Path, folder: &str, prefix: &str) -> Result<Option<PathBuf>> {
     }))
 }
 
-/// A cpio archive ("newc"): name, mode, contents of each file.
-fn archive(files: &[(&str, u32, &[u8])]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let end = [("TRAILER!!!", 0, &[][..])];
-    for (inode, (name, mode, contents)) in files.iter().chain(&end).enumerate() {
-        // inode, mode, uid, gid, links, mtime, size, device numbers (4), name length, check
-        let fields = [
-            inode as u32 + 1,
-            *mode,
-            0,
-            0,
-            1,
-            0,
-            contents.len() as u32,
-            0,
-            0,
-            0,
-            0,
-            name.len() as u32 + 1,
-            0,
-        ];
-        out.extend_from_slice(b"070701");
-        fields.iter().for_each(|field| out.extend_from_slice(format!("{field:08X}").as_bytes()));
-        out.extend_from_slice(name.as_bytes());
-        out.push(0);
-        out.resize(out.len().next_multiple_of(4), 0);
-        out.extend_from_slice(contents);
-        out.resize(out.len().next_multiple_of(4), 0);
-    }
-    out
-}
-
 /// `row NAME VALUE [KEY=VALUE ...]`, after the counter has proved itself.
 fn read(console: &str, whose: &str) -> Result<Vec<Row>> {
     let system =
@@ -233,15 +217,5 @@ mod tests {
         assert_eq!(rows[1].parameter("bytes"), Some(1));
         assert!(read(&text.replace("2001 2001", "2001 2002"), "linux").is_err());
         assert!(read("row linux/getppid 337\n", "linux").is_err());
-    }
-
-    #[test]
-    fn archives_are_aligned_and_closed() {
-        let bytes = archive(&[("init", 0o100_755, b"hello")]);
-        assert!(bytes.starts_with(b"070701") && bytes.len().is_multiple_of(4));
-        assert_eq!(bytes.windows(10).filter(|w| w == b"TRAILER!!!").count(), 1);
-        // header 110, name 5, padded to 116; five bytes, padded to 8.
-        assert_eq!(&bytes[116..121], b"hello");
-        assert_eq!(&bytes[124..130], b"070701");
     }
 }

@@ -72,11 +72,12 @@ fn agree(peer: &Row, of: &Row) -> bool {
 
 /// Parameters that have to agree for two rows to be the same measurement.
 fn comparable(row: &Row) -> Vec<(&String, &serde_json::Value)> {
-    row.parameters.iter().filter(|(_, value)| value.is_u64()).collect()
+    row.parameters.iter().filter(|(key, value)| value.is_u64() || *key == "program").collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::row::TICKS;
     use super::*;
 
     #[test]
@@ -89,5 +90,10 @@ mod tests {
         let paper = [of(8).of("paper", RECORDED), of(12).of("paper", RECORDED)];
         assert_eq!(best(&paper, &of(12)).unwrap().parameter("bytes"), Some(12));
         assert!(best(&paper, &of(128)).is_none());
+        let exec = Row::baton("linux", "linux/exec", 2.0);
+        let busybox = exec.clone().with("program", "busybox");
+        let theirs = [exec.clone().of("linux", TICKS), busybox.clone().of("linux", TICKS)];
+        assert_eq!(best(&theirs, &busybox).unwrap().parameters, busybox.parameters);
+        assert_eq!(best(&theirs, &exec).unwrap().parameters, exec.parameters);
     }
 }

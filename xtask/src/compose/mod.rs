@@ -56,6 +56,8 @@ pub struct Bootable {
     pub image: PathBuf,
     /// ELF files of σ0 and the root task, for the debugger.
     pub servers: Vec<PathBuf>,
+    /// Names and ELF files of the tasks, in the order in which the root task sees them.
+    pub tasks: Vec<(String, PathBuf)>,
 }
 
 /// The builds of one invocation, done at most once each.
@@ -103,7 +105,10 @@ impl<'a> Composer<'a> {
             builder.server(*server, &exe, &part.cmdline)?;
             servers.push(part.file.clone());
         }
+        let mut tasks = Vec::new();
         for part in &plan.programs {
+            let name = part.cmdline.split_ascii_whitespace().next().unwrap_or_default();
+            tasks.push((name.to_owned(), part.file.clone()));
             let exe = self.executable(&part.file, &self.workspace.show(&part.file))?;
             builder.program(&exe, &part.cmdline)?;
         }
@@ -115,7 +120,7 @@ impl<'a> Composer<'a> {
         let image = self.workspace.target("images")?.join(format!("{name}.img"));
         std::fs::write(&image, &bytes)
             .with_context(|| format!("cannot write the boot image {}", image.display()))?;
-        Ok(Bootable { kernel, image, servers })
+        Ok(Bootable { kernel, image, servers, tasks })
     }
 
     fn kernel(&mut self, selection: &Selection) -> Result<PathBuf> {

@@ -6,7 +6,9 @@
 //! that nothing had reached before is tried more often.
 
 mod coverage;
+mod exhaust;
 mod guest;
+mod siege;
 mod steer;
 
 use std::time::{Duration, Instant};
@@ -50,6 +52,12 @@ pub struct Options {
     /// Calls between two runs of the kernel's checker
     #[arg(long, value_name = "N", default_value_t = CHECK_EVERY)]
     pub check_every: u64,
+    /// Instead: tasks that take all they can get, one kind of thing at a time
+    #[arg(long, conflicts_with_all = ["calls", "seed", "minutes", "coverage"])]
+    pub exhaust: bool,
+    /// Instead: kill servers of a busy system so often, at moments that follow from --seed
+    #[arg(long, value_name = "N", conflicts_with_all = ["exhaust", "calls", "minutes", "coverage"])]
+    pub kill: Option<u64>,
 }
 
 /// Runs the fuzzer; whether there was no violation.
@@ -58,6 +66,12 @@ pub struct Options {
 /// When it cannot be run at all.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let mut composer = Composer::new(workspace);
+    if options.exhaust {
+        return exhaust::run(workspace, &mut composer, options.replay);
+    }
+    if let Some(kills) = options.kill {
+        return siege::run(workspace, &mut composer, options.seed, kills, options.replay);
+    }
     let mut cover = options.coverage.then(|| Cover::build(workspace)).transpose()?;
     let mut steering = Steering::new(options.seed);
     let mut reached = Coverage::default();

@@ -348,4 +348,16 @@ mod tests {
         assert_eq!(paths, ["share", "share/a", "share/a/b", "share/a/b/file", "share/a/link"]);
         assert!(refused.to_string().contains("no file, directory or link"));
     }
+
+    #[test]
+    fn archives_are_aligned_and_closed() {
+        let mut archive = Archive::default();
+        archive.file("init", 0o755, *b"hello");
+        let bytes = archive.write().unwrap();
+        assert!(bytes.starts_with(MAGIC) && bytes.len().is_multiple_of(4));
+        assert_eq!(bytes.windows(END.len()).filter(|w| *w == END.as_bytes()).count(), 1);
+        // header 110, name 5, padded to 116; five bytes, padded to 8.
+        assert_eq!(&bytes[116..121], b"hello");
+        assert!(bytes[124..].starts_with(MAGIC));
+    }
 }

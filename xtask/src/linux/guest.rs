@@ -19,7 +19,7 @@ use crate::session::{Ended, Session};
 /// What the shell is told in order to work off the plan.
 pub const DRIVER: &str = "/bin/sh /test/scripts/driver.sh";
 /// From the machine's start to the first case, and from one to the next.
-const PAUSE: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_secs(300);
 /// Lines of a console that are shown when no case began.
 const LAST_WORDS: usize = 25;
 

@@ -20,6 +20,12 @@ const MEMORY_MB: u32 = 1024;
 const LINUX_WORDS: &str =
     "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off rdinit=/test/bin/";
 
+/// The line that runs `command` in a session with the console as its terminal, as `init.c`
+/// does on Linux: shells look for one. The first shell stays, and waits for it.
+fn own_session(command: &str) -> String {
+    format!("setsid -c {command} </dev/console; exit $?")
+}
+
 fn options(words: &str) -> machine::Options {
     machine::Options {
         memory: MEMORY_MB,
@@ -93,7 +99,7 @@ impl<'a, 'w> Baton<'a, 'w> {
         let selection = Selection {
             system: Some(LINUX_SYSTEM.to_owned()),
             wishes: Wishes {
-                exec: Some(guest::DRIVER.to_owned()),
+                exec: Some(own_session(guest::DRIVER)),
                 initramfs: Some(self.image.clone()),
                 share: None,
             },

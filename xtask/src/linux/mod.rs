@@ -10,7 +10,7 @@ pub mod exec;
 mod guest;
 pub mod initramfs;
 mod machines;
-mod packages;
+pub(crate) mod packages;
 mod programs;
 mod verdict;
 

@@ -26,7 +26,7 @@ static USUAL: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
         r"\b(?:pid|ppid|pgid|pgrp|sid|tid)[ =:]+(?P<m>[0-9]+)",
         r"\btime[ =:]+(?P<m>[0-9][0-9.:]*)",
-        r"(?m): line [0-9]+: +(?P<m>[0-9]+) [A-Z]",
+        r"(?m): line [0-9]+:(?P<m> +[0-9]+) [A-Z]",
     ];
     patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
 });
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(clean("time: 12:30:01.5 x"), "time: <masked> x");
         assert_eq!(
             clean("a.sh: line 3:    41 Killed   sleep\n"),
-            "a.sh: line 3:    <masked> Killed   sleep\n"
+            "a.sh: line 3:<masked> Killed   sleep\n"
         );
         assert_eq!(clean("17 processes, timeout 3"), "17 processes, timeout 3");
     }

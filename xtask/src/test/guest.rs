@@ -45,7 +45,7 @@ fn suite(
     run: &Run,
     show: bool,
 ) -> Result<Outcome> {
-    let bootable = composer.compose(&run.selection(), &format!("test-{}", run.name))?;
+    let bootable = composer.compose(&run.selection(workspace), &format!("test-{}", run.name))?;
     let step = Step::start(run.name.clone());
     if !run.damage.is_empty() || run.cut.is_some() {
         damage::apply(&bootable.image, &run.damage, run.cut)?;

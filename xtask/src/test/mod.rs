@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
 use crate::workspace::Workspace;
-use crate::{bench, lint, linux};
+use crate::{bench, debug, lint, linux};
 use spec::Spec;
 use tally::{Outcome, Tally};
 
@@ -92,11 +92,33 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         if ring == Ring::Emulator {
             gate(workspace, options, &mut tally);
         }
+        if ring == Ring::System && options.wants("debugger") {
+            debugger(workspace, &mut composer, &mut tally);
+        }
         if ring == Ring::System && options.wants("linux-compare") {
             compare(workspace, &mut composer, options, &mut tally);
         }
     }
     report(workspace, &tally)
+}
+
+/// gdb on a running system (`debug::trial`).
+fn debugger(workspace: &Workspace, composer: &mut Composer<'_>, tally: &mut Tally) {
+    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
+        return;
+    }
+    let started = Instant::now();
+    let outcome = match debug::trial(workspace, composer) {
+        Ok(verdicts) => verdicts.into_iter().fold(Outcome::default(), |mut sum, verdict| {
+            match verdict {
+                (_, None) => sum.passed += 1,
+                (name, Some(why)) => sum.failures.push(format!("{name}: {why}")),
+            }
+            sum
+        }),
+        Err(error) => Outcome::failed(format!("{error:#}")),
+    };
+    tally.add("debugger", outcome, started.elapsed());
 }
 
 /// The same programs on Linux and on Baton: the short run of `linux compare`. Not under

@@ -10,7 +10,9 @@ use serde::Deserialize;
 use super::Ring;
 use super::damage::Damage;
 use crate::compose::Selection;
+use crate::linux::Wishes;
 use crate::machine;
+use crate::workspace::Workspace;
 
 /// What the kernel's sentences about boot images begin with.
 const REFUSAL: &str = "baton: boot image refused: ";
@@ -98,6 +100,10 @@ pub struct Run {
     pub root: Option<String>,
     /// σ0 instead.
     pub sigma0: Option<String>,
+    /// Line for the Unix server's shell, as `./baton run --exec` gives it.
+    pub exec: Option<String>,
+    /// Directory below the workspace to share with it, as `--share`.
+    pub share: Option<String>,
     /// Raw files.
     #[serde(default)]
     pub modules: Vec<String>,
@@ -242,13 +248,18 @@ impl Run {
 
     /// What to boot.
     #[must_use]
-    pub fn selection(&self) -> Selection {
+    pub fn selection(&self, workspace: &Workspace) -> Selection {
         Selection {
             system: self.system.clone(),
             root: self.root.clone(),
             sigma0: self.sigma0.clone(),
             modules: self.modules.clone(),
             programs: self.programs.clone(),
+            wishes: Wishes {
+                exec: self.exec.clone(),
+                share: self.share.as_ref().map(|folder| workspace.path(folder)),
+                ..Wishes::default()
+            },
             ..Selection::default()
         }
     }

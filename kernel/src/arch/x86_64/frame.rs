@@ -97,29 +97,29 @@ pub type Frame = &'static TrapFrame;
 
 /// The register that word `index` of an exception message carries (X.2 6.4).
 fn slot(frame: Frame, index: usize) -> Option<&'static Cell<u64>> {
-    let slots = [
-        &frame.ip,
-        &frame.rbx,
-        &frame.r10,
-        &frame.r12,
-        &frame.r13,
-        &frame.r14,
-        &frame.r15,
-        &frame.rax,
-        &frame.rcx,
-        &frame.rdx,
-        &frame.rsi,
-        &frame.rdi,
-        &frame.rbp,
-        &frame.r8,
-        &frame.r9,
-        &frame.r11,
-        &frame.sp,
-        &frame.flags,
-        &frame.vector,
-        &frame.error,
-    ];
-    slots.get(index).copied()
+    Some(match index {
+        0 => &frame.ip,
+        1 => &frame.rbx,
+        2 => &frame.r10,
+        3 => &frame.r12,
+        4 => &frame.r13,
+        5 => &frame.r14,
+        6 => &frame.r15,
+        7 => &frame.rax,
+        8 => &frame.rcx,
+        9 => &frame.rdx,
+        10 => &frame.rsi,
+        11 => &frame.rdi,
+        12 => &frame.rbp,
+        13 => &frame.r8,
+        14 => &frame.r9,
+        15 => &frame.r11,
+        16 => &frame.sp,
+        17 => &frame.flags,
+        18 => &frame.vector,
+        19 => &frame.error,
+        _ => return None,
+    })
 }
 
 /// Word `index` of the exception message about `frame`, 0 = MR1.

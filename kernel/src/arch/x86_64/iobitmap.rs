@@ -94,6 +94,8 @@ fn build(quota: &Quota, low: u64, high: u64) -> Result<u64, NoMemory> {
 fn fill(page: u64, byte: u8) {
     // SAFETY: the page is a frame that the caller just took from the pool.
     unsafe { crate::arch::fill_page(phys_to_virt(page), u64::from_ne_bytes([byte; 8])) };
+    // As for zeroed frames: interrupts are noted.
+    let _ = crate::arch::interrupt_pending();
 }
 
 /// Opens 2^`bits` ports from `start` for the space.

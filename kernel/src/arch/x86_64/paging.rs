@@ -211,12 +211,16 @@ impl Table {
         self.word(index).store(value, Relaxed);
     }
 
-    /// Fills the table with consecutive pages, the first of them `first`, `step` bytes each.
+    /// Fills the table, which nothing refers to yet, with consecutive pages, the first of
+    /// them `first`, `step` bytes each. Interrupts are let in, and only noted.
     pub fn fill(self, first: Entry, step: u64) {
         let mut entry = first.0;
-        for index in 0..512 {
-            self.word(index).store(entry, Relaxed);
-            entry = entry.wrapping_add(step);
+        for part in 0..4 {
+            let _ = crate::arch::interrupt_pending();
+            for index in 0..128 {
+                self.word(part * 128 + index).store(entry, Relaxed);
+                entry = entry.wrapping_add(step);
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::{call, irq, mem, sched, usermem};
 const FIRST_IRQ: u64 = 32;
 const LAST_IRQ: u64 = 47;
 const TIMER_LINE: u64 = 0;
+const PAGE: u64 = 4096;
 
 mod vectors {
     pub const NMI: u64 = 2;
@@ -111,19 +112,26 @@ fn page_fault(thread: TcbRef, frame: Frame) -> TcbRef {
     kernel_message::page_fault(thread, address, access, frame.ip.get())
 }
 
-/// A byte of the instruction at the frame's instruction pointer.
-fn code_byte(thread: TcbRef, address: u64) -> Option<u8> {
-    if address >= abi::layout::USER_END {
-        return None;
+/// Reads the instruction at `address` into `to`; how many bytes of it are there.
+fn code(thread: TcbRef, address: u64, to: &mut [u8]) -> usize {
+    let mut done = 0;
+    let mut place = None;
+    for (byte, at) in to.iter_mut().zip(address..abi::layout::USER_END) {
+        if done == 0 || at % PAGE == 0 {
+            place = thread.space().and_then(|space| space.resolve(at, false));
+        }
+        let Some(found) = place.as_ref().filter(|found| !found.is_device) else { break };
+        // Pages are contiguous: the resolved place is that of the first byte in this page.
+        *byte = usermem::read_phys_byte(found.phys & !(PAGE - 1) | at % PAGE);
+        done += 1;
     }
-    let found = thread.space()?.resolve(address, false).filter(|found| !found.is_device)?;
-    Some(usermem::read_phys_byte(found.phys))
+    done
 }
 
 /// Whether the thread executed `lock nop`, the KernelInterface call (X.2 2.1).
 fn is_kernel_interface(thread: TcbRef, frame: Frame) -> bool {
-    let ip = frame.ip.get();
-    code_byte(thread, ip) == Some(0xF0) && code_byte(thread, ip.wrapping_add(1)) == Some(0x90)
+    let mut bytes = [0; 2];
+    code(thread, frame.ip.get(), &mut bytes) == 2 && bytes == [0xF0, 0x90]
 }
 
 fn kernel_interface(thread: TcbRef, frame: Frame) -> TcbRef {
@@ -136,17 +144,13 @@ fn kernel_interface(thread: TcbRef, frame: Frame) -> TcbRef {
 }
 
 fn general_protection(thread: TcbRef, frame: Frame) -> TcbRef {
-    let mut bytes = [0; 15];
-    let mut count = 0;
-    while let Some(slot) = bytes.get_mut(count) {
-        let Some(byte) = code_byte(thread, frame.ip.get().wrapping_add(count as u64)) else {
-            break;
-        };
-        *slot = byte;
-        count += 1;
+    if frame.error.get() != 0 {
+        return kernel_message::exception(thread);
     }
+    let mut bytes = [0; 15];
+    let count = code(thread, frame.ip.get(), &mut bytes);
     match io_instruction::ports(&bytes[..count], frame.rdx.get() as u16) {
-        Some(ports) if frame.error.get() == 0 && !has_ports(thread, ports) => {
+        Some(ports) if !has_ports(thread, ports) => {
             kernel_message::io_fault(thread, ports, frame.ip.get())
         }
         _ => kernel_message::exception(thread),

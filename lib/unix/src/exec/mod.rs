@@ -15,8 +15,8 @@ use linux_raw_sys::general as linux;
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::errno::Errno;
 use crate::fs::open::{How, open_path, open_program};
-use crate::mm::AddressSpace;
 use crate::mm::space::Layout;
+use crate::mm::{AddressSpace, USER_END};
 use crate::process::Credentials;
 use crate::thread::Thread;
 use crate::unix::Unix;
@@ -286,6 +286,9 @@ fn fill(
         facts.base = load::bias(space, elf, false)?;
         load::map(cx.unix, space, image, elf, facts.base)?;
         entry = elf.header.entry.wrapping_add(facts.base);
+    }
+    if entry >= USER_END {
+        return Err(Errno::ENOEXEC);
     }
     facts.vdso = vdso::map(cx.unix, space)?;
     layout.vdso = facts.vdso;

@@ -139,14 +139,7 @@ pub enum Source<'a> {
     Server(&'a [u8]),
 }
 
-impl<'a> Sink<'a> {
-    /// Ranges of a program's memory but their first `skip` bytes.
-    #[inline]
-    #[must_use]
-    pub fn user(memory: UserMemory<'a>, ranges: &'a [(u64, usize)], skip: usize) -> Self {
-        Self::User(UserRanges::new(memory, ranges, skip))
-    }
-
+impl Sink<'_> {
     /// How many bytes it still takes.
     #[inline]
     #[must_use]
@@ -215,14 +208,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-impl<'a> Source<'a> {
-    /// Ranges of a program's memory but their first `skip` bytes.
-    #[inline]
-    #[must_use]
-    pub fn user(memory: UserMemory<'a>, ranges: &'a [(u64, usize)], skip: usize) -> Self {
-        Self::User(UserRanges::new(memory, ranges, skip))
-    }
-
+impl Source<'_> {
     /// How many bytes are left.
     #[inline]
     #[must_use]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use linux_raw_sys::general::{RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_SYNC, UIO_MAXIOV};
 
 use super::transfer::{At, MAX_TRANSFER, check_positioned, check_range, read_into, write_from};
-use super::{Sink, Source};
+use super::{Sink, Source, UserRanges};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 
@@ -110,9 +110,9 @@ fn transfer(cx: &Cx, write: bool, at: At) -> Answer {
         return Ok(0);
     }
     if write {
-        let mut source = Source::user(cx.user(), &ranges, cx.progress() as usize);
+        let mut source = Source::User(UserRanges::new(cx.user(), &ranges, cx.progress() as usize));
         write_from(cx, &open, &mut source, at)
     } else {
-        read_into(cx, &open, &mut Sink::user(cx.user(), &ranges, 0), at)
+        read_into(cx, &open, &mut Sink::User(UserRanges::new(cx.user(), &ranges, 0)), at)
     }
 }

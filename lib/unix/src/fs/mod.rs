@@ -58,7 +58,7 @@ use inode::{Inode, Kind};
 pub use locks::fcntl_lock;
 pub use memory_file::fcntl;
 pub use mounts::{Filesystems, Mount};
-pub use names::{find_socket, make_socket};
+pub use names::{check_new_socket, find_socket, make_socket};
 pub use place::Place;
 use time::Time;
 

@@ -148,6 +148,16 @@ pub fn make_socket(cx: &Cx, path: Vec<u8>) -> Result<Rc<Inode>, Errno> {
         .map_err(|errno| if errno == Errno::EEXIST { Errno::EADDRINUSE } else { errno })
 }
 
+/// Whether a socket could be made at `path`; it is not.
+///
+/// # Errors
+/// As [`make_socket`].
+pub fn check_new_socket(cx: &Cx, path: Vec<u8>) -> Result<(), Errno> {
+    let taken = |errno| if errno == Errno::EEXIST { Errno::EADDRINUSE } else { errno };
+    let (found, _) = new_place(cx, linux::AT_FDCWD, path, false).map_err(taken)?;
+    permission::check_create(&found.parent, &cx.process.credentials.borrow())
+}
+
 /// The socket's inode that `connect` and `sendto` name by `path`.
 ///
 /// # Errors

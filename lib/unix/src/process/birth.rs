@@ -245,6 +245,7 @@ fn enter_family(cx: &Cx, wish: &Wish, process: &Rc<Process>) {
     *process.parent.borrow_mut() = Rc::downgrade(&parent);
     process.parent_pid.set(parent.pid);
     parent.children.borrow_mut().push(process.clone());
+    process.times.watch_limit(cx.unix, process);
     cx.unix.processes.by_pid.borrow_mut().insert(process.pid, process.clone());
 }
 

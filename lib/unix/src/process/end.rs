@@ -61,6 +61,7 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
     process.state.last_name.set(process.name());
     process.times.forget_timers(unix, process);
     process.times.forget_intervals(unix);
+    process.times.forget_limit(unix);
     let threads = process.threads.borrow().clone();
     for thread in &threads {
         remove(unix, thread);

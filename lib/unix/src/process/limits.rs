@@ -19,7 +19,7 @@ pub const CALLS: &[Entry] = &[
     partial(l::__NR_prlimit64, "prlimit64", prlimit64, UNENFORCED),
 ];
 
-const UNENFORCED: &str = "RLIMIT_CPU, RLIMIT_CORE, RLIMIT_RSS, RLIMIT_LOCKS, RLIMIT_MSGQUEUE, \
+const UNENFORCED: &str = "RLIMIT_CORE, RLIMIT_RSS, RLIMIT_LOCKS, RLIMIT_MSGQUEUE, \
     RLIMIT_RTPRIO and RLIMIT_RTTIME are kept but limit nothing";
 
 /// No limit.
@@ -94,7 +94,7 @@ fn get(process: &Process, which: u32) -> Result<Limit, Errno> {
     Ok(Limit { soft, hard })
 }
 
-fn set(cx: &Cx, process: &Process, which: u32, new: Limit) -> Result<(), Errno> {
+fn set(cx: &Cx, process: &Rc<Process>, which: u32, new: Limit) -> Result<(), Errno> {
     let old = get(process, which)?;
     if new.soft > new.hard {
         return Err(Errno::EINVAL);
@@ -108,6 +108,9 @@ fn set(cx: &Cx, process: &Process, which: u32, new: Limit) -> Result<(), Errno> 
     process.limits.borrow_mut()[which as usize] = (new.soft, new.hard);
     if which == l::RLIMIT_STACK {
         process.space().stack_limit.set(new.soft);
+    }
+    if which == l::RLIMIT_CPU {
+        process.times.watch_limit(cx.unix, process);
     }
     Ok(())
 }

@@ -75,8 +75,6 @@ pub const CALLS: &[Entry] = &[
 /// What all streams share.
 #[derive(Default)]
 pub struct Streams {
-    /// Fifos that somebody waits to open.
-    pub opening: pipe::Opening,
     /// Abstract names of sockets.
     names: socket::address::Names,
     /// Open files under way in messages.

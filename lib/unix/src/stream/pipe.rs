@@ -3,10 +3,11 @@
 //! A pipe counts its ends; an end is a [`File`] of its own. A fifo's inode leads to its
 //! pipe as long as somebody has it open or waits to.
 
+use alloc::boxed::Box;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 
 use linux_raw_sys::general::{
     O_ACCMODE, O_CLOEXEC, O_DIRECT, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY, SIGPIPE,
@@ -20,7 +21,6 @@ use crate::file::{Events, File, Open, Sink, Source};
 use crate::fs::inode::Inode;
 use crate::memory::PAGE;
 use crate::signal::{self, Info};
-use crate::thread::Thread;
 use crate::wait::WaitQueue;
 
 /// Writes of at most so many bytes are done as a whole or not at all.
@@ -35,6 +35,8 @@ pub struct Pipe {
     ring: Ring,
     readers: Cell<u32>,
     writers: Cell<u32>,
+    /// How many readers there have been.
+    readers_ever: Cell<u32>,
     /// How many writers there have been.
     writers_ever: Cell<u32>,
     /// Who waits for bytes.
@@ -55,31 +57,12 @@ pub struct End {
     writers_before: u32,
 }
 
-/// Pipes of fifos that nobody has open yet, but somebody waits to.
-#[derive(Default)]
-pub struct Opening {
-    waiting: RefCell<Vec<(Weak<Thread>, u64, Rc<Pipe>)>>,
-}
-
-impl Opening {
-    /// Keeps `pipe` while the present call of `thread` waits.
-    fn keep(&self, thread: &Rc<Thread>, pipe: &Rc<Pipe>) {
-        self.prune();
-        let entry = (Rc::downgrade(thread), thread.wait_serial.get(), pipe.clone());
-        self.waiting.borrow_mut().push(entry);
-    }
-
-    /// Forgets the pipes of calls that wait no more.
-    fn prune(&self) {
-        let waits = |thread: &Weak<Thread>, serial: u64| {
-            thread.upgrade().is_some_and(|thread| thread.wait_serial.get() == serial)
-        };
-        let all = self.waiting.take();
-        let (keep, drop): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|(thread, serial, _)| waits(thread, *serial));
-        self.waiting.borrow_mut().extend(keep);
-        core::mem::drop(drop);
-    }
+/// What a call holds that waits to open a fifo: its end, which the other side can meet and
+/// leave again before the call has its next turn, and how many there had been of the other
+/// side.
+struct Opening {
+    end: Rc<End>,
+    before: u32,
 }
 
 impl Pipe {
@@ -109,8 +92,14 @@ impl Pipe {
         Ok(())
     }
 
+    /// How many readers, or writers, there have been.
+    fn ever(&self, readers: bool) -> u32 {
+        if readers { self.readers_ever.get() } else { self.writers_ever.get() }
+    }
+
     fn end(self: &Rc<Self>, reads: bool, writes: bool) -> Rc<End> {
         self.readers.set(self.readers.get() + u32::from(reads));
+        self.readers_ever.set(self.readers_ever.get().wrapping_add(u32::from(reads)));
         let writers_before = self.writers_ever.get();
         self.writers.set(self.writers.get() + u32::from(writes));
         self.writers_ever.set(writers_before.wrapping_add(u32::from(writes)));
@@ -249,6 +238,7 @@ fn new(cx: &Cx, inode: Rc<Inode>) -> Result<Rc<Pipe>, Errno> {
         ring: Ring::new(&cx.unix.memory, CAPACITY)?,
         readers: Cell::new(0),
         writers: Cell::new(0),
+        readers_ever: Cell::new(0),
         writers_ever: Cell::new(0),
         can_read: WaitQueue::default(),
         can_write: WaitQueue::default(),
@@ -304,21 +294,37 @@ pub fn open_fifo(cx: &Cx, inode: &Rc<Inode>, flags: u32) -> Result<Rc<dyn File>,
         O_RDWR => (true, true),
         _ => return Err(Errno::EINVAL.into()),
     };
-    // Woken openers come before anything that the other side can do next: who opened the
-    // other end and found somebody waiting here will be found by them.
-    let (own, other) = if reads { (0, 1) } else { (1, 0) };
-    let count = if reads { pipe.writers.get() } else { pipe.readers.get() };
-    let named = inode.fs.kind != crate::fs::filesystem::Kind::Pipe;
-    let alone = named && count == 0 && pipe.opening[other].is_empty();
-    if alone && reads != writes {
-        if flags & O_NONBLOCK != 0 {
-            return if reads { Ok(pipe.end(true, false)) } else { Err(Errno::ENXIO.into()) };
+    let end = match held(cx, &pipe) {
+        Some(opening) if pipe.ever(!reads) == opening.before => {
+            return wait_for_other(cx, &pipe, opening);
         }
-        cx.unix.streams.opening.keep(cx.thread, &pipe);
-        return Err(cx.block_on(&pipe.opening[own]));
+        Some(opening) => return Ok(opening.end),
+        None if writes && !reads && flags & O_NONBLOCK != 0 && pipe.readers.get() == 0 => {
+            return Err(Errno::ENXIO.into());
+        }
+        None => pipe.end(reads, writes),
+    };
+    for waiting in &pipe.opening {
+        waiting.wake_all();
     }
-    let end = pipe.end(reads, writes);
-    pipe.opening[0].wake_all();
-    pipe.opening[1].wake_all();
+    // A pipe without a name (`/proc/self/fd`) is just opened.
+    let named = inode.fs.kind != crate::fs::filesystem::Kind::Pipe;
+    let others = if reads { pipe.writers.get() } else { pipe.readers.get() };
+    if named && reads != writes && others == 0 && flags & O_NONBLOCK == 0 {
+        let before = pipe.ever(!reads);
+        return wait_for_other(cx, &pipe, Opening { end, before });
+    }
     Ok(end)
+}
+
+/// What the call has held since an earlier try.
+fn held(cx: &Cx, pipe: &Rc<Pipe>) -> Option<Opening> {
+    let opening = cx.thread.held.take()?.downcast::<Opening>().ok()?;
+    Rc::ptr_eq(&opening.end.pipe, pipe).then_some(*opening)
+}
+
+fn wait_for_other(cx: &Cx, pipe: &Pipe, opening: Opening) -> Result<Rc<dyn File>, Stop> {
+    let own = usize::from(!opening.end.reads);
+    *cx.thread.held.borrow_mut() = Some(Box::new(opening));
+    Err(cx.block_on(&pipe.opening[own]))
 }

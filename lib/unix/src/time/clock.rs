@@ -120,8 +120,9 @@ impl Clock {
         matches!(self, Self::Real | Self::Monotonic)
     }
 
-    /// The machine's time at which a wall clock will show `ns`; of other clocks: at the
-    /// earliest.
+    /// The machine's time at which a wall clock will show `ns`. Of processor time: when to
+    /// look, the earliest that it can be, but a tick from now at least: it stands still
+    /// while others run.
     #[must_use]
     pub fn machine_time(&self, unix: &Unix, ns: u64) -> u64 {
         match self {
@@ -129,7 +130,7 @@ impl Clock {
             Self::Real => machine_from_real(unix, ns),
             _ => {
                 let left = ns.saturating_sub(self.now_ns(unix).unwrap_or(ns));
-                unix.machine.now_ns().saturating_add(left)
+                unix.machine.now_ns().saturating_add(left.max(TICK_NS))
             }
         }
     }

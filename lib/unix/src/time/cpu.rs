@@ -6,6 +6,7 @@ use core::cell::{Cell, RefCell};
 use core::ops::Add;
 
 use super::interval::IntervalTimer;
+use super::limit::CpuLimit;
 use super::posix::Timer;
 use crate::memory::PAGE;
 use crate::process::Process;
@@ -60,6 +61,8 @@ pub struct ProcessTimes {
     memory: Cell<(u64, u64)>,
     /// `setitimer`'s timers that are in use.
     pub(super) intervals: RefCell<[Option<Rc<IntervalTimer>>; 3]>,
+    /// What looks after `RLIMIT_CPU`, if there is such a limit.
+    pub(super) limit: RefCell<Option<Rc<CpuLimit>>>,
     /// `timer_create`'s timers.
     pub(super) timers: RefCell<BTreeMap<u32, Rc<Timer>>>,
     /// Number of the next one.

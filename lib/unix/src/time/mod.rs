@@ -14,6 +14,7 @@ pub mod clock;
 pub mod countdown;
 pub mod cpu;
 pub mod interval;
+pub mod limit;
 pub mod posix;
 pub mod sleep;
 pub mod types;

@@ -22,6 +22,7 @@ pub fn run() {
     case("slice_lengths_are_kept", slices);
     case("an_exhausted_quantum_is_reported", quantum);
     case("preemption_can_be_delayed", delayed);
+    case("processor_time_is_counted", counted);
 }
 
 fn state_of(id: ThreadId) -> u64 {
@@ -289,5 +290,45 @@ fn delayed() -> Outcome {
         (10_000..25_000).contains(&late),
         "with a delay of 15000 us a higher thread woke {late} us late"
     );
+    Ok(())
+}
+
+/// Microseconds of processor time that a thread has used.
+fn used_us(id: ThreadId) -> Option<u64> {
+    let words = kernel::inspect(abi::inspect::What::Time, id.0, 0)?;
+    (words[0] == id.0).then_some(words[1])
+}
+
+fn counted() -> Outcome {
+    let pair = counters()?;
+    let waiting = Victim::task()?;
+    let before = clock::now_us();
+    for victim in &pair {
+        victim.begin(COUNT, at(victim.data(), 0))?;
+    }
+    ipc::sleep(200_000);
+    let span_us = clock::now_us() - before;
+    let used = pair.each_ref().map(|victim| used_us(victim.id()).unwrap_or(0));
+    let idle = used_us(waiting.id());
+    for victim in pair {
+        victim.delete()?;
+    }
+    let gone = waiting.id();
+    waiting.delete()?;
+    let sum = used[0] + used[1];
+    check!(
+        sum <= span_us && sum >= span_us * 9 / 10,
+        "two threads that took all of {span_us} us used {} and {}",
+        used[0],
+        used[1]
+    );
+    check!(
+        used[0].abs_diff(used[1]) <= sum / 8,
+        "two equal threads used {} and {} us",
+        used[0],
+        used[1]
+    );
+    check!(idle.is_some_and(|us| us <= 2_000), "a thread that waits has used {idle:?} us");
+    check!(used_us(gone).is_none(), "a thread that is gone has a time");
     Ok(())
 }

@@ -41,6 +41,7 @@ pub(super) const ROOT: &[Fixed] = &[
     text("stat", stat),
     text("swaps", |_| SWAPS.as_bytes().to_vec()),
     directory("sys", SYS),
+    Fixed { name: "sysrq-trigger", mode: 0o200, what: What::Setting(|_| Vec::new(), trigger) },
     link("thread-self", |cx| {
         format!("{}/task/{}", cx.process.pid, cx.thread.tid.get()).into_bytes()
     }),
@@ -48,6 +49,14 @@ pub(super) const ROOT: &[Fixed] = &[
     text("version", version),
     text("vmstat", vmstat),
 ];
+
+/// What the system request key does, as far as it is there: a failure of the server.
+fn trigger(cx: &Cx, text: &[u8]) -> Result<(), Errno> {
+    if text.first() == Some(&b'c') {
+        cx.unix.machine.fail();
+    }
+    Ok(())
+}
 
 const SYS: &[Fixed] = &[directory("fs", FS), directory("kernel", KERNEL), directory("vm", VM)];
 

@@ -133,6 +133,15 @@ pub fn bind(cx: &Cx, socket: &Rc<Socket>, name: Name) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Why a socket that has a name cannot be bound to `name`. A name in the file system is
+/// looked at first: what is wrong with that counts more.
+pub fn refusal(cx: &Cx, name: &Name) -> Errno {
+    if name.is_abstract() {
+        return Errno::EINVAL;
+    }
+    crate::fs::check_new_socket(cx, name.0.clone()).err().unwrap_or(Errno::EINVAL)
+}
+
 /// Gives `socket` any free abstract name.
 ///
 /// # Errors

@@ -79,12 +79,13 @@ pub fn bind(cx: &Cx) -> Answer {
     let open = cx.file(cx.uint(0))?;
     let socket = shared(&open)?;
     let given = address::read(cx, cx.arg(1), cx.uint(2))?;
-    if socket.name.borrow().is_some() {
-        return Err(Errno::EINVAL.into());
-    }
+    let bound = socket.name.borrow().is_some();
     match given {
         Given::Nothing => return Err(Errno::EINVAL.into()),
+        // Any name will do, so the one that it has.
+        Given::Any if bound => {}
         Given::Any => address::bind_any(cx, socket)?,
+        Given::Name(name) if bound => return Err(address::refusal(cx, &name).into()),
         Given::Name(name) => address::bind(cx, socket, name)?,
     }
     Ok(0)

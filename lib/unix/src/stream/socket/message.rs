@@ -14,7 +14,7 @@ use super::transfer::{How, Received, receive, send};
 use super::{Kind, Socket, shared};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
-use crate::file::{MAX_TRANSFER, Open, Sink, Source, USER_END, read_ranges};
+use crate::file::{MAX_TRANSFER, Open, Sink, Source, USER_END, UserRanges, read_ranges};
 
 /// `struct msghdr`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -86,7 +86,7 @@ fn send_ranges(
     }
     let to = target(cx, socket, name, name_len)?;
     let before = cx.progress();
-    let mut source = Source::user(cx.user(), ranges, before as usize);
+    let mut source = Source::User(UserRanges::new(cx.user(), ranges, before as usize));
     match send(cx, socket, &mut source, to, sent, how(open, flags)) {
         Ok(count) => Ok(before + count as u64),
         Err(Stop::Errno(_)) if before > 0 => Ok(before),
@@ -154,7 +154,7 @@ fn receive_ranges(
         return Err(Errno::EOPNOTSUPP.into());
     }
     let before = cx.progress() as usize;
-    let mut sink = Sink::user(cx.user(), ranges, before);
+    let mut sink = Sink::User(UserRanges::new(cx.user(), ranges, before));
     match receive(cx, socket, &mut sink, how(open, flags)) {
         Ok(mut received) => {
             let whole = flags & MSG_TRUNC != 0 && socket.kind != Kind::Stream;

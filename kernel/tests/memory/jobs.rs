@@ -1,0 +1,86 @@
+//! Jobs that interrupt each other, in spaces of which some are poor.
+
+use abi::{Fpage, MapItem, Rights};
+use kernel::mem::{AddressSpace, DestroyJob, MapJob, Step, UnmapJob, frames};
+
+use crate::common::{Machine, RAM, Random};
+use crate::page;
+
+/// A job of any kind.
+enum Job {
+    Map(MapJob),
+    Unmap(UnmapJob),
+}
+
+fn start(machine: &Machine, random: &mut Random, pages: u64, grants: u64) -> Job {
+    let bits = [0, 0, 0, 1, 3, 5, 9][random.below(7) as usize].min(pages.ilog2());
+    let place = |random: &mut Random| RAM + (random.below(pages >> bits) << (12 + bits));
+    let space = |random: &mut Random| machine.spaces[random.below(6) as usize];
+    let rights = if random.one_in(3) { Rights(random.below(8) as u8) } else { Rights::RWX };
+    let fpage = page(place(random), 12 + bits, rights);
+    if random.one_in(3) {
+        return Job::Unmap(UnmapJob::new(space(random), fpage, random.one_in(2)));
+    }
+    let item = MapItem { send_base: place(random), fpage, grant: random.one_in(grants) };
+    Job::Map(MapJob::new(space(random), space(random), item, Fpage::COMPLETE))
+}
+
+/// Up to eight jobs at a time, some spaces poor, steps as short as possible.
+fn interleave(seed: u64, hole: bool, pages: u64, steps: u32) {
+    let grants = 2 + seed % 3;
+    let mut machine = Machine::new(3, 2048, hole);
+    for (id, quota) in [(20, 14), (21, 40)] {
+        let space = AddressSpace::create(id, &machine.bank, quota).expect("the pool is fresh");
+        machine.spaces.push(space);
+    }
+    let mut random = Random::seeded(seed);
+    let mut jobs: Vec<Job> = Vec::new();
+    for number in 0..steps {
+        if jobs.len() < 8 && (jobs.is_empty() || random.one_in(6)) {
+            jobs.push(start(&machine, &mut random, pages, grants));
+        }
+        let index = random.below(jobs.len() as u64) as usize;
+        let budget = 1 + random.below(12) as u32;
+        let done = match &mut jobs[index] {
+            Job::Map(job) => job.step(budget) != Ok(Step::More),
+            Job::Unmap(job) => job.step(budget) == Step::Done,
+        };
+        if done {
+            jobs.swap_remove(index);
+        }
+        if number % 512 == 0 {
+            assert_eq!(machine.violations(true), [], "jobs under way, step {number}");
+        }
+        if number % 4096 == 0 {
+            drain(&mut jobs);
+            assert_eq!(machine.violations(false), [], "all jobs done, step {number}");
+        }
+    }
+    drain(&mut jobs);
+    while machine.spaces.len() > 1 {
+        let space = machine.spaces.pop().expect("there is one");
+        DestroyJob::new(space).finish();
+        assert_eq!(space.quota().used(), 2);
+        space.free(&machine.bank);
+    }
+    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE.with_rights(Rights::RWX), true).finish();
+    assert_eq!(frames::free(), machine.free_at_start);
+}
+
+fn drain(jobs: &mut Vec<Job>) {
+    for job in jobs.drain(..) {
+        match job {
+            Job::Map(mut job) => drop(job.finish()),
+            Job::Unmap(mut job) => job.finish(),
+        }
+    }
+}
+
+#[test]
+fn jobs_that_interrupt_each_other_keep_the_invariants() {
+    for seed in 0..6 {
+        let (hole, pages) = if seed % 2 == 0 { (true, 4 << seed) } else { (false, 1024) };
+        let round = std::thread::spawn(move || interleave(400 + seed, hole, pages, 60_000));
+        round.join().expect("the round holds; its seed is printed above");
+    }
+}

@@ -1,0 +1,174 @@
+//! A machine made of ordinary memory, whose clock stands still until somebody turns it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use unix::errno::Errno;
+use unix::machine::{
+    Access, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
+};
+use unix::memory::{FrameId, PAGE};
+use unix::thread::Thread;
+
+/// Bytes of vector state: XSAVE with SSE and AVX.
+pub const VECTOR_BYTES: usize = 832;
+/// 2026-01-01, the time at boot.
+pub const BOOT_NS: u64 = 1_767_225_600_000_000_000;
+
+/// A thread of the machine.
+pub struct FakeThread {
+    pub space: SpaceId,
+    pub registers: Registers,
+    pub vector: Vec<u8>,
+    pub bound: Option<Rc<Thread>>,
+    pub user_ns: u64,
+    pub stops: u32,
+}
+
+/// A machine whose clock stands still until somebody turns it.
+#[derive(Default)]
+pub struct FakeMachine {
+    pub now_ns: Cell<u64>,
+    pub alarm: Cell<Option<u64>>,
+    pub threads: RefCell<BTreeMap<MachineThread, FakeThread>>,
+    pub spaces: RefCell<BTreeMap<SpaceId, BTreeMap<u64, Mapping>>>,
+    pub revoked: RefCell<Vec<(FrameId, Access)>>,
+    pub console: RefCell<Vec<u8>>,
+    pub log: RefCell<Vec<String>>,
+    pub halted: Cell<Option<u32>>,
+    pub max_threads: Cell<usize>,
+    next: Cell<u32>,
+    random: Cell<u64>,
+}
+
+impl FakeMachine {
+    fn fresh(&self) -> u32 {
+        self.next.set(self.next.get() + 1);
+        self.next.get()
+    }
+
+    /// What the program of `space` has mapped at a page.
+    pub fn mapping(&self, space: SpaceId, page: u64) -> Option<Mapping> {
+        self.spaces.borrow().get(&space)?.get(&page).copied()
+    }
+
+    /// Works on a thread, which must be there.
+    #[track_caller]
+    pub fn with<T>(&self, thread: MachineThread, work: impl FnOnce(&mut FakeThread) -> T) -> T {
+        work(self.threads.borrow_mut().get_mut(&thread).expect("no such thread"))
+    }
+}
+
+/// The machine as the server holds it.
+pub struct Handle(pub Rc<FakeMachine>);
+
+impl Machine for Handle {
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns.get()
+    }
+    fn boot_time_ns(&self) -> u64 {
+        BOOT_NS
+    }
+    fn tsc_scale(&self) -> (u64, u64) {
+        (0, 1 << 32)
+    }
+    fn set_alarm(&self, at_ns: Option<u64>) {
+        self.0.alarm.set(at_ns);
+    }
+    fn create_space(&self) -> Result<SpaceId, Errno> {
+        let space = SpaceId(self.0.fresh());
+        self.0.spaces.borrow_mut().insert(space, BTreeMap::new());
+        Ok(space)
+    }
+    fn destroy_space(&self, space: SpaceId) {
+        let threads = self.0.threads.borrow();
+        assert!(threads.values().all(|thread| thread.space != space), "a space with threads");
+        assert!(self.0.spaces.borrow_mut().remove(&space).is_some(), "no such space");
+    }
+    fn create_thread(&self, space: SpaceId) -> Result<MachineThread, Errno> {
+        assert!(self.0.spaces.borrow().contains_key(&space), "a thread in no space");
+        let mut threads = self.0.threads.borrow_mut();
+        if threads.len() >= self.0.max_threads.get() {
+            return Err(Errno::EAGAIN);
+        }
+        let id = MachineThread(u64::from(self.0.fresh()));
+        let registers = Registers { rip: 0x40_0000, rsp: 0x7000_0000, ..Registers::default() };
+        let vector = vec![0; VECTOR_BYTES];
+        let thread = FakeThread { space, registers, vector, bound: None, user_ns: 0, stops: 0 };
+        threads.insert(id, thread);
+        Ok(id)
+    }
+    fn destroy_thread(&self, thread: MachineThread) {
+        let gone = self.0.threads.borrow_mut().remove(&thread).expect("no such thread");
+        assert!(gone.bound.is_none(), "destroyed while bound");
+    }
+    fn bind(&self, machine: MachineThread, thread: Option<&Rc<Thread>>) {
+        self.0.with(machine, |machine| machine.bound = thread.cloned());
+    }
+    fn stop(&self, thread: MachineThread) {
+        self.0.with(thread, |thread| thread.stops += 1);
+    }
+    fn registers(&self, thread: MachineThread) -> Registers {
+        self.0.with(thread, |thread| thread.registers)
+    }
+    fn set_registers(&self, thread: MachineThread, registers: &Registers) {
+        self.0.with(thread, |thread| thread.registers = *registers);
+    }
+    fn vector_state(&self, thread: MachineThread, to: &mut [u8; VECTOR_STATE_MAX]) -> usize {
+        self.0.with(thread, |thread| to[..VECTOR_BYTES].copy_from_slice(&thread.vector));
+        VECTOR_BYTES
+    }
+    fn set_vector_state(&self, thread: MachineThread, from: &[u8]) {
+        let mut vector = from.to_vec();
+        vector.resize(VECTOR_BYTES, 0);
+        self.0.with(thread, |thread| thread.vector = vector);
+    }
+    fn copy_vector_state(&self, from: MachineThread, to: MachineThread) {
+        let vector = self.0.with(from, |thread| thread.vector.clone());
+        self.0.with(to, |thread| thread.vector = vector);
+    }
+    fn map(&self, thread: MachineThread, pages: &[Mapping]) {
+        let space = self.0.with(thread, |thread| thread.space);
+        let mut spaces = self.0.spaces.borrow_mut();
+        let space = spaces.get_mut(&space).expect("no such space");
+        for page in pages {
+            assert_eq!(page.address % PAGE as u64, 0, "a mapping at {:#x}", page.address);
+            space.insert(page.address, *page);
+        }
+    }
+    fn revoke(&self, frames: &[FrameId], rights: Access) {
+        let mut spaces = self.0.spaces.borrow_mut();
+        for frame in frames {
+            self.0.revoked.borrow_mut().push((*frame, rights));
+            for space in spaces.values_mut() {
+                for page in space.values_mut().filter(|page| page.frame == *frame) {
+                    page.access -= rights;
+                }
+                space.retain(|_, page| !page.access.is_empty());
+            }
+        }
+    }
+    fn is_running(&self, _thread: MachineThread) -> bool {
+        true
+    }
+    fn user_time_ns(&self, thread: MachineThread) -> u64 {
+        self.0.with(thread, |thread| thread.user_ns)
+    }
+    fn console_write(&self, bytes: &[u8]) {
+        self.0.console.borrow_mut().extend_from_slice(bytes);
+    }
+    fn random(&self, to: &mut [u8]) {
+        for byte in to {
+            let state = self.0.random.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            self.0.random.set(state);
+            *byte = (state >> 56) as u8;
+        }
+    }
+    fn log(&self, line: &str) {
+        self.0.log.borrow_mut().push(line.to_string());
+    }
+    fn halt(&self, status: u32) {
+        self.0.halted.set(Some(status));
+    }
+}

@@ -1,0 +1,120 @@
+//! The documents say what the table of system calls says: `docs/linux-calls.txt`, which
+//! `./baton linux check` reads, and `docs/linux.md`, which people read. With BATON_BLESS=1
+//! they are written instead of compared.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use unix::call::{LISTS, Support, TABLE};
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+/// Support and remark of a call.
+fn support(number: usize) -> (&'static str, &'static str) {
+    match TABLE.get(number).copied().flatten().map(|entry| entry.support) {
+        Some(Support::Full) => ("full", ""),
+        Some(Support::Partial(missing)) => ("partial", missing),
+        None => ("none", ""),
+    }
+}
+
+fn check(name: &str, wanted: &str) {
+    if std::env::var_os("BATON_BLESS").is_some() {
+        std::fs::write(path(name), wanted).unwrap();
+    }
+    let found = std::fs::read_to_string(path(name)).unwrap_or_default();
+    assert!(
+        found == wanted,
+        "docs/{name} does not say what the table of calls says; run this test with BATON_BLESS=1"
+    );
+}
+
+#[test]
+fn the_checkers_table_is_up_to_date() {
+    let old = std::fs::read_to_string(path("linux-calls.txt")).unwrap();
+    let mut text = String::new();
+    let mut rows = 0;
+    for line in old.lines() {
+        let mut words = line.split_whitespace();
+        let number = words.next().and_then(|word| word.parse::<usize>().ok());
+        let (Some(number), Some(name)) = (number, words.next()) else {
+            writeln!(text, "{line}").unwrap();
+            continue;
+        };
+        rows += 1;
+        let (support, remark) = support(number);
+        writeln!(text, "{}", format!("{number:<4} {name:<24} {support:<8} {remark}").trim_end())
+            .unwrap();
+        if let Some(entry) = TABLE.get(number).copied().flatten() {
+            assert_eq!(entry.name, name, "call {number}");
+        }
+    }
+    let there: usize = LISTS.iter().map(|list| list.len()).sum();
+    assert!(rows > there, "{rows} rows for {there} calls");
+    check("linux-calls.txt", &text);
+}
+
+const HEAD: &str = "\
+# Linux programs
+
+Unmodified Linux programs (static, static-PIE, dynamic) run as processes of the Unix server, an ordinary task. Their
+`syscall` instructions become messages to it ([ThreadState](calls/thread-state.md)); it is also their pager, and reads and
+writes their memory in place. `./baton run` starts it with Debian's busybox and bash; the tools around it are
+described in [linux-tools.md](linux-tools.md).
+
+| where | what |
+|---|---|
+| `lib/unix` | Unix as a library over an abstract machine: processes, memory, files, signals, terminals; tested on the host |
+| `servers/unix` | the binding to Baton: messages, mappings, time, console |
+| `kernel/src/thread/foreign.rs` | all that the kernel knows of it: system calls as messages |
+
+A call that is not there returns ENOSYS and is reported once, by program and number, on the console. Addresses are not
+randomised. There is one processor. The first file system is in memory.
+
+## When it dies
+It is one task. A fault of it is a sentence with the calls on its stack; its programs end with it, and the root task
+starts it again, with its first file system as it was at the beginning. Kernel, drivers and all other tasks go on. With
+`--exec` the command is not run a second time: the machine stops, as failed. A system description that gives the server
+`args = \"may-fail\"` has it fail by `echo c >/proc/sysrq-trigger`, which the tests use (`unix-dies` in
+`tests/systems.toml`).
+
+## Processor time
+Between two events the server charges the time to whoever was answered last. If that is more than a tick of the
+kernel, several programs may have had it: then the kernel's own count of ticks ([Inspect](calls/inspect.md), record 5)
+says how it is shared out. So programs that never call anybody have their timers (`ITIMER_PROF`, `RLIMIT_CPU`) looked
+at, to the tick, and ordinary calls pay nothing for it but one comparison.
+
+## Calls
+Generated from the server's table (`lib/unix/tests/all/document.rs`).
+
+";
+
+#[test]
+fn the_manual_is_up_to_date() {
+    let mut text = HEAD.to_owned();
+    let mut partial = String::new();
+    let mut full = Vec::new();
+    let mut none = Vec::new();
+    let names = std::fs::read_to_string(path("linux-calls.txt")).unwrap();
+    for line in names.lines() {
+        let mut words = line.split_whitespace();
+        let number = words.next().and_then(|word| word.parse::<usize>().ok());
+        let (Some(number), Some(name)) = (number, words.next()) else { continue };
+        match support(number) {
+            ("full", _) => full.push(format!("`{name}`")),
+            ("partial", missing) => writeln!(partial, "| `{name}` | {missing} |").unwrap(),
+            _ => none.push(format!("`{name}`")),
+        }
+    }
+    writeln!(text, "### As on Linux ({})\n{}\n", full.len(), full.join(", ")).unwrap();
+    let count = partial.lines().count();
+    writeln!(
+        text,
+        "### With something missing ({count})\n| call | missing |\n|---|---|\n{partial}"
+    )
+    .unwrap();
+    writeln!(text, "### Not there ({})\n{}", none.len(), none.join(", ")).unwrap();
+    check("linux.md", &text);
+}

@@ -1,0 +1,153 @@
+//! Futexes, between processes (threads differ only in who shares the memory).
+
+use crate::common::World;
+use linux_raw_sys::general as l;
+use std::rc::Rc;
+use unix::errno::Errno;
+use unix::thread::Thread;
+
+const RW: u64 = 3;
+const PRIVATE: u64 = (l::FUTEX_PRIVATE_FLAG) as u64;
+
+/// Another thread of the first process, made without clone.
+fn second(world: &World) -> Rc<Thread> {
+    let process = world.first.process();
+    let id = world.unix.processes.allocate_id().unwrap();
+    let thread = Thread::new(id, process.clone(), world.unix.run_queue.clone());
+    let machine = world.unix.machine.create_thread(process.space().machine()).unwrap();
+    thread.machine.set(machine);
+    world.unix.machine.bind(machine, Some(&thread));
+    process.threads.borrow_mut().push(thread.clone());
+    world.unix.processes.by_tid.borrow_mut().insert(id, thread.clone());
+    thread
+}
+
+fn word(world: &World, value: u32) -> u64 {
+    world.put(&world.first, &value.to_le_bytes())
+}
+
+#[test]
+fn a_waiter_is_woken() {
+    let world = World::new();
+    let (first, second) = (&world.first, second(&world));
+    let at = word(&world, 5);
+    for flag in [0, PRIVATE] {
+        world.waits(&second, l::__NR_futex, &[at, u64::from(l::FUTEX_WAIT) | flag, 5, 0]);
+        let wake = u64::from(l::FUTEX_WAKE) | flag;
+        assert_eq!(world.ok(first, l::__NR_futex, &[at, wake, 1]), 1);
+        assert_eq!(world.next_reply(&second), Some(0));
+        assert_eq!(world.ok(first, l::__NR_futex, &[at, wake, 1]), 0);
+    }
+}
+
+#[test]
+fn a_word_that_differs_is_not_waited_for() {
+    let world = World::new();
+    let at = word(&world, 5);
+    let first = &world.first;
+    let wait = u64::from(l::FUTEX_WAIT);
+    world.refused(first, l::__NR_futex, &[at, wait, 6, 0], Errno::EAGAIN);
+    world.refused(first, l::__NR_futex, &[at + 1, wait, 6, 0], Errno::EINVAL);
+    world.refused(first, l::__NR_futex, &[0, wait, 6, 0], Errno::EFAULT);
+    world.refused(first, l::__NR_futex, &[u64::MAX & !3, wait | PRIVATE, 6, 0], Errno::EFAULT);
+    world.refused(first, l::__NR_futex, &[at, wait, 5, 8], Errno::EFAULT);
+    let bad = world.words(first, &[0, 1_000_000_000]);
+    world.refused(first, l::__NR_futex, &[at, wait, 5, bad], Errno::EINVAL);
+    let realtime = u64::from(l::FUTEX_CLOCK_REALTIME);
+    world.refused(first, l::__NR_futex, &[at, wait | realtime, 5, 0], Errno::ENOSYS);
+    world.refused(first, l::__NR_futex, &[at, l::FUTEX_LOCK_PI.into(), 0, 0], Errno::ENOSYS);
+    world.refused(
+        first,
+        l::__NR_futex,
+        &[at, l::FUTEX_WAIT_BITSET.into(), 5, 0, 0, 0],
+        Errno::EINVAL,
+    );
+}
+
+#[test]
+fn bits_choose_the_waiter() {
+    let world = World::new();
+    let (first, one, two) = (&world.first, second(&world), second(&world));
+    let at = word(&world, 0);
+    let (wait, wake) = (l::FUTEX_WAIT_BITSET.into(), l::FUTEX_WAKE_BITSET.into());
+    world.waits(&one, l::__NR_futex, &[at, wait, 0, 0, 0, 1]);
+    world.waits(&two, l::__NR_futex, &[at, wait, 0, 0, 0, 2]);
+    assert_eq!(world.ok(first, l::__NR_futex, &[at, wake, 9, 0, 0, 2]), 1);
+    assert_eq!(world.next_reply(&two), Some(0));
+    assert_eq!(world.next_reply(&one), None);
+    assert_eq!(world.ok(first, l::__NR_futex, &[at, l::FUTEX_WAKE.into(), 9]), 1);
+    assert_eq!(world.next_reply(&one), Some(0));
+}
+
+#[test]
+fn waiters_are_requeued() {
+    let world = World::new();
+    let first = &world.first;
+    let waiters: Vec<_> = (0..4).map(|_| second(&world)).collect();
+    let (from, to) = (word(&world, 1), word(&world, 2));
+    for waiter in &waiters {
+        world.waits(waiter, l::__NR_futex, &[from, l::FUTEX_WAIT.into(), 1, 0]);
+    }
+    let requeue =
+        |expected, wakes, moves| [from, l::FUTEX_CMP_REQUEUE.into(), wakes, moves, to, expected];
+    world.refused(first, l::__NR_futex, &requeue(9, 1, 2), Errno::EAGAIN);
+    world.refused(first, l::__NR_futex, &requeue(1, u64::MAX, 2), Errno::EINVAL);
+    assert_eq!(world.ok(first, l::__NR_futex, &requeue(1, 1, 2)), 3);
+    assert_eq!(world.next_reply(&waiters[0]), Some(0));
+    assert_eq!(world.ok(first, l::__NR_futex, &[to, l::FUTEX_WAKE.into(), 9]), 2);
+    assert_eq!(world.next_reply(&waiters[1]), Some(0));
+    assert_eq!(world.next_reply(&waiters[2]), Some(0));
+    assert_eq!(world.next_reply(&waiters[3]), None);
+    assert_eq!(world.ok(first, l::__NR_futex, &[from, l::FUTEX_WAKE.into(), 9]), 1);
+}
+
+#[test]
+fn wake_op_changes_one_word_and_wakes_at_both() {
+    let world = World::new();
+    let (first, one, two) = (&world.first, second(&world), second(&world));
+    let (a, b) = (word(&world, 0), word(&world, 0));
+    world.waits(&one, l::__NR_futex, &[a, l::FUTEX_WAIT.into(), 0, 0]);
+    world.waits(&two, l::__NR_futex, &[b, l::FUTEX_WAIT.into(), 0, 0]);
+    // *b = 7; if it was 0, wake there, too.
+    let operation = l::FUTEX_OP_SET << 28 | l::FUTEX_OP_CMP_EQ << 24 | 7 << 12;
+    let args = [a, l::FUTEX_WAKE_OP.into(), 1, 1, b, operation.into()];
+    assert_eq!(world.ok(first, l::__NR_futex, &args), 2);
+    assert_eq!(world.read_u32(first, b), 7);
+    assert_eq!((world.next_reply(&one), world.next_reply(&two)), (Some(0), Some(0)));
+}
+
+#[test]
+fn shared_memory_is_one_futex_for_all_who_have_it() {
+    let world = World::new();
+    let first = &world.first;
+    let shared = (l::MAP_SHARED | l::MAP_ANONYMOUS) as u64;
+    let at = world.ok(first, l::__NR_mmap, &[0, 4096, RW, shared, u64::MAX, 0]);
+    let may_move = u64::from(l::MREMAP_MAYMOVE);
+    let twin = world.ok(first, l::__NR_mremap, &[at, 0, 4096, may_move]);
+    let second = second(&world);
+    world.waits(&second, l::__NR_futex, &[at, l::FUTEX_WAIT.into(), 0, 0]);
+    // By its other address: the same word unless it is said to be private.
+    let wake = u64::from(l::FUTEX_WAKE);
+    assert_eq!(world.ok(first, l::__NR_futex, &[twin, wake | PRIVATE, 1]), 0);
+    assert_eq!(world.ok(first, l::__NR_futex, &[twin, wake, 1]), 1);
+    assert_eq!(world.next_reply(&second), Some(0));
+}
+
+#[test]
+fn robust_futexes_are_released() {
+    let world = World::new();
+    let (first, owner) = (&world.first, second(&world));
+    let tid = owner.tid.get();
+    // An entry: the link, then the futex word at 8.
+    let entry = world.scratch(first, 16);
+    let head = world.words(first, &[entry, 8, 0]);
+    world.write(first, entry, &head.to_le_bytes());
+    let held = tid | l::FUTEX_WAITERS;
+    world.write(first, entry + 8, &u64::from(held).to_le_bytes());
+    world.waits(first, l::__NR_futex, &[entry + 8, l::FUTEX_WAIT.into(), held.into(), 0]);
+    owner.robust_list.set(head);
+    unix::mm::futex::release_robust(&world.unix, &owner);
+    world.collect();
+    assert_eq!(world.next_reply(first), Some(0));
+    assert_eq!(world.read_u32(first, entry + 8), l::FUTEX_OWNER_DIED | l::FUTEX_WAITERS);
+}

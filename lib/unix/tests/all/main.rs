@@ -1,0 +1,29 @@
+//! The library, tried in a world of its own (`common`): one binary, since linking it two
+//! dozen times took longer than the tests.
+
+mod common;
+
+mod any_calls;
+mod archive;
+mod compare_files;
+mod document;
+mod exec;
+mod file_names;
+mod files;
+mod first;
+mod futex;
+mod identity;
+mod locks;
+mod memory;
+mod pipes;
+mod polling;
+mod proc_files;
+mod processes;
+mod ring;
+mod signal_calls;
+mod signals;
+mod sockets;
+mod stream_noise;
+mod system;
+mod terminals;
+mod time;

@@ -1,0 +1,120 @@
+//! Memory that two address spaces have: copies on write, and shared for good.
+
+use std::rc::Rc;
+
+use linux_raw_sys::general as l;
+use unix::errno::Errno;
+use unix::machine::Access;
+use unix::mm::AddressSpace;
+
+use super::{PAGE, PRIVATE, RW, SHARED, map, mapped, touch};
+use crate::common::World;
+
+#[test]
+fn a_fork_copies_on_write() {
+    let world = World::new();
+    let first = &world.first;
+    let at = map(&world, 0, 2 * PAGE, RW, PRIVATE);
+    world.write(first, at, b"parent");
+    touch(&world, first, at, Access::WRITE);
+    let before = world.unix.memory.available();
+    let parent = first.process().space();
+    let child = AddressSpace::fork(&world.unix, &parent).unwrap();
+    assert_eq!(world.unix.memory.available(), before);
+    assert_eq!(mapped(&world, at), Some(Access::READ));
+    let read = |space: &Rc<AddressSpace>| {
+        let mut bytes = [0; 6];
+        let memory = unix::user::UserMemory::new(&world.unix, space.clone());
+        memory.read_bytes(at, &mut bytes).unwrap();
+        bytes
+    };
+    unix::user::UserMemory::new(&world.unix, child.clone()).write_bytes(at, b"child!").unwrap();
+    assert_eq!(world.unix.memory.available(), before - 1);
+    assert_eq!((read(&parent), read(&child)), (*b"parent", *b"child!"));
+    // The parent has its page for itself again: no copy.
+    assert_eq!(touch(&world, first, at, Access::WRITE), Some(Access::READ | Access::WRITE));
+    assert_eq!(world.unix.memory.available(), before - 1);
+    let spaces = world.machine.spaces.borrow().len();
+    child.retire(&world.unix);
+    drop(child);
+    assert_eq!(world.unix.memory.available(), before);
+    assert_eq!(world.machine.spaces.borrow().len(), spaces - 1);
+}
+
+#[test]
+fn a_fault_on_a_shared_frame_maps_the_copy() {
+    let world = World::new();
+    let first = &world.first;
+    let at = map(&world, 0, PAGE, RW, PRIVATE);
+    world.write(first, at, b"x");
+    touch(&world, first, at, Access::WRITE);
+    let space = first.process().space();
+    let child = AddressSpace::fork(&world.unix, &space).unwrap();
+    let old = space.frame_for(&world.unix, at, false).unwrap();
+    assert_eq!(touch(&world, first, at, Access::READ), Some(Access::READ));
+    assert_eq!(touch(&world, first, at, Access::WRITE), Some(Access::READ | Access::WRITE));
+    let new = world.machine.mapping(space.machine(), at).unwrap().frame;
+    assert_ne!(new, old);
+    assert_eq!(child.frame_for(&world.unix, at, false), Ok(old));
+    // A call that writes the other side's page takes the stale mapping away.
+    drop(child);
+}
+
+#[test]
+fn a_call_that_copies_a_page_takes_the_old_mapping_away() {
+    let world = World::new();
+    let first = &world.first;
+    let at = map(&world, 0, PAGE, RW, PRIVATE);
+    world.write(first, at, b"x");
+    let child = AddressSpace::fork(&world.unix, &first.process().space()).unwrap();
+    touch(&world, first, at, Access::READ);
+    assert!(mapped(&world, at).is_some());
+    world.write(first, at, b"y");
+    assert_eq!(mapped(&world, at), None);
+    drop(child);
+}
+
+#[test]
+fn shared_memory_is_shared_and_freed_by_the_last() {
+    let world = World::new();
+    let first = &world.first;
+    let before = world.unix.memory.available();
+    let at = map(&world, 0, PAGE, RW, SHARED);
+    let parent = first.process().space();
+    let child = AddressSpace::fork(&world.unix, &parent).unwrap();
+    unix::user::UserMemory::new(&world.unix, child.clone()).write_bytes(at, b"seen").unwrap();
+    assert_eq!(world.read(first, at, 4), b"seen");
+    assert_eq!(world.unix.memory.available(), before - 1);
+    world.ok(first, l::__NR_munmap, &[at, PAGE]);
+    assert_eq!(world.unix.memory.available(), before - 1);
+    child.retire(&world.unix);
+    assert_eq!(world.unix.memory.available(), before);
+}
+
+#[test]
+fn advice_about_forks_is_followed() {
+    let world = World::new();
+    let first = &world.first;
+    let at = map(&world, 0, 3 * PAGE, RW, PRIVATE);
+    world.write(first, at, &[7; 3 * PAGE as usize]);
+    world.ok(first, l::__NR_madvise, &[at, PAGE, l::MADV_DONTFORK.into()]);
+    world.ok(first, l::__NR_madvise, &[at + PAGE, PAGE, l::MADV_WIPEONFORK.into()]);
+    let child = AddressSpace::fork(&world.unix, &first.process().space()).unwrap();
+    let memory = unix::user::UserMemory::new(&world.unix, child.clone());
+    assert_eq!(memory.read::<u8>(at), Err(Errno::EFAULT));
+    assert_eq!(memory.read::<u8>(at + PAGE), Ok(0));
+    assert_eq!(memory.read::<u8>(at + 2 * PAGE), Ok(7));
+    drop(memory);
+    child.retire(&world.unix);
+}
+
+#[test]
+fn shared_memory_can_be_mapped_twice_by_mremap() {
+    let world = World::new();
+    let first = &world.first;
+    let at = map(&world, 0, PAGE, RW, SHARED);
+    let may_move = u64::from(l::MREMAP_MAYMOVE);
+    let twin = world.ok(first, l::__NR_mremap, &[at, 0, PAGE, may_move]);
+    world.write(first, at, b"both");
+    assert_eq!(world.read(first, twin, 4), b"both");
+}

@@ -1,0 +1,128 @@
+//! `/proc` as programs see it.
+
+use crate::common::World;
+use crate::common::caller::Program;
+use linux_raw_sys::errno;
+use linux_raw_sys::general as linux;
+
+fn text(program: &Program, path: &str) -> String {
+    String::from_utf8(program.contents(path)).unwrap()
+}
+
+#[test]
+fn every_file_can_be_read() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let child = program.fork();
+    let mut left = vec![String::from("/proc")];
+    let mut files = 0;
+    while let Some(path) = left.pop() {
+        for name in program.names(&path) {
+            let path = format!("{path}/{name}");
+            let mode = match program.stat(&path) {
+                Ok(stat) => stat.mode(),
+                // The descriptor with which the directory was read.
+                Err(-2) if path.contains("/fd") => continue,
+                Err(error) => panic!("{path}: {error}"),
+            };
+            match mode & linux::S_IFMT {
+                linux::S_IFDIR => left.push(path),
+                linux::S_IFLNK if name != "exe" => drop(program.readlink(&path)),
+                linux::S_IFLNK => {}
+                _ => {
+                    program.contents(&path);
+                    files += 1;
+                }
+            }
+        }
+    }
+    assert!(files > 80, "only {files} files");
+    assert!(child.names("/proc").contains(&child.thread.tid.get().to_string()));
+}
+
+#[test]
+fn status_tells_who_and_what() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let child = program.fork();
+    let pid = child.thread.tid.get();
+    let stat = text(&program, &format!("/proc/{pid}/stat"));
+    let (head, rest) = stat.rsplit_once(") ").unwrap();
+    assert!(head.starts_with(&format!("{pid} (")), "{stat}");
+    let fields: Vec<_> = rest.split_whitespace().collect();
+    assert_eq!(fields.len(), 50, "{stat}");
+    assert_eq!(fields[1], "1", "the parent");
+    let status = text(&program, &format!("/proc/{pid}/status"));
+    for line in [format!("Pid:\t{pid}\n"), "PPid:\t1\n".into(), "Uid:\t0\t0\t0\t0\n".into()] {
+        assert!(status.contains(&line), "{status}");
+    }
+    let maps = text(&program, "/proc/self/maps");
+    let scratch = format!("{:08x}-", program.buffer & !0xfff);
+    assert!(maps.lines().any(|line| line.contains("rw-p 00000000 00:00 0")), "{maps} {scratch}");
+    assert_eq!(program.readlink("/proc/self"), "1");
+    assert_eq!(child.readlink("/proc/self"), pid.to_string());
+    assert_eq!(child.readlink("/proc/thread-self"), format!("{pid}/task/{pid}"));
+    let comm = program.opened("/proc/self/comm", linux::O_RDWR);
+    assert_eq!(program.write(comm, b"a-name-that-is-too-long\n"), 24);
+    assert_eq!(text(&program, "/proc/self/comm"), "a-name-that-is-\n");
+    assert_eq!(program.open("/proc/999", 0, 0), -i64::from(errno::ENOENT));
+    assert_eq!(program.open("/proc/01", 0, 0), -i64::from(errno::ENOENT));
+    assert_eq!(program.open("/proc/new", linux::O_CREAT, 0), -i64::from(errno::ENOENT));
+}
+
+#[test]
+fn descriptors_are_links_to_what_is_open() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    program.make("/tmp/file", b"text");
+    let fd = program.opened("/tmp/file", linux::O_RDWR);
+    let link = format!("/proc/self/fd/{fd}");
+    assert_eq!(program.readlink(&link), "/tmp/file");
+    assert_eq!(program.on_two(linux::__NR_rename, "/tmp/file", "/tmp/other"), 0);
+    assert_eq!(program.readlink(&link), "/tmp/other");
+    assert_eq!(program.on(linux::__NR_unlink, "/tmp/other", &[]), 0);
+    assert!(program.readlink(&link).ends_with(" (deleted)"));
+    // What has no name can still be opened here, with a position of its own.
+    assert_eq!(program.read(fd, 2), b"te");
+    let again = program.opened(&link, linux::O_RDONLY);
+    assert_eq!(program.read(again, 10), b"text");
+    let info = text(&program, &format!("/proc/self/fdinfo/{fd}"));
+    assert!(info.starts_with("pos:\t2\nflags:\t0100002\n"), "{info}");
+    assert_eq!(program.call(linux::__NR_pipe2, &[program.buffer, 0]), 0);
+    let pipe = world.read_u32(&world.first, program.buffer);
+    let name = program.readlink(&format!("/proc/self/fd/{pipe}"));
+    assert!(name.starts_with("pipe:["), "{name}");
+    let directory = program.opened("/tmp", linux::O_RDONLY);
+    assert_eq!(program.readlink(&format!("/proc/self/fd/{directory}")), "/tmp");
+    let other = program.fork();
+    other.lose_privileges();
+    assert_eq!(
+        other.on(linux::__NR_readlink, &format!("/proc/1/fd/{fd}"), &[other.buffer, 100]),
+        -i64::from(errno::EACCES)
+    );
+}
+
+#[test]
+fn settings_say_what_calls_say() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    assert_eq!(text(&program, "/proc/sys/kernel/ostype"), "Linux\n");
+    let host = program.opened("/proc/sys/kernel/hostname", linux::O_WRONLY);
+    assert_eq!(program.write(host, b"renamed\n"), 8);
+    assert_eq!(program.call(linux::__NR_uname, &[program.buffer]), 0);
+    assert_eq!(world.read(&world.first, program.buffer + 65, 8), b"renamed\0");
+    let boot = text(&program, "/proc/sys/kernel/random/boot_id");
+    assert_eq!(boot, text(&program, "/proc/sys/kernel/random/boot_id"));
+    let uuid = text(&program, "/proc/sys/kernel/random/uuid");
+    assert_ne!(uuid, text(&program, "/proc/sys/kernel/random/uuid"));
+    assert_eq!((uuid.len(), &uuid[14..15]), (37, "4"));
+    world.advance(12_345_000_000);
+    assert!(text(&program, "/proc/uptime").starts_with("13.34 "));
+    let memory = text(&program, "/proc/meminfo");
+    assert!(memory.starts_with("MemTotal:          65536 kB\n"), "{memory}");
+    // A text that was read once stays what it was, until it is read from its beginning.
+    let fd = program.opened("/proc/uptime", linux::O_RDONLY);
+    let first = program.read(fd, 3);
+    world.advance(100_000_000_000);
+    assert_eq!([first, program.read(fd, 100)].concat(), b"13.34 0.00\n");
+}

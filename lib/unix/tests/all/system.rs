@@ -1,0 +1,119 @@
+//! The system's name and memory, settings of processes and threads, scheduling.
+
+use crate::common::World;
+use linux_raw_sys::general as l;
+use linux_raw_sys::prctl as p;
+use unix::errno::Errno;
+use unix::machine::Reply;
+
+#[test]
+fn the_system_has_names() {
+    let world = World::new();
+    let first = &world.first;
+    let name = world.text(first, "elsewhere");
+    world.ok(first, l::__NR_sethostname, &[name, 9]);
+    let to = world.put(first, &[0xEE; 390]);
+    world.ok(first, l::__NR_uname, &[to]);
+    let part = |index: u64| {
+        let bytes = world.read(first, to + 65 * index, 65);
+        String::from_utf8(bytes).unwrap().trim_end_matches('\0').to_string()
+    };
+    assert_eq!(
+        (part(0).as_str(), part(1).as_str(), part(4).as_str()),
+        ("Linux", "elsewhere", "x86_64")
+    );
+    world.refused(first, l::__NR_sethostname, &[name, 65], Errno::EINVAL);
+    world.refused(first, l::__NR_sethostname, &[name, u64::MAX], Errno::EINVAL);
+    world.refused(first, l::__NR_uname, &[8], Errno::EFAULT);
+    let info = world.put(first, &[0; 112]);
+    world.ok(first, l::__NR_sysinfo, &[info]);
+    assert_eq!(world.read_u64(first, info), 1);
+    assert_eq!(world.read_u64(first, info + 32), 64 << 20);
+}
+
+#[test]
+fn random_bytes_come_in_turns() {
+    let world = World::new();
+    let first = &world.first;
+    let to = world.scratch(first, 200_000);
+    assert_eq!(world.ok(first, l::__NR_getrandom, &[to, 200_000, 0]), 200_000);
+    assert_ne!(world.read(first, to + 199_000, 1000), [0; 1000]);
+    assert_eq!(world.ok(first, l::__NR_getrandom, &[8, 0, 0]), 0);
+    world.refused(first, l::__NR_getrandom, &[8, 1, 0], Errno::EFAULT);
+    world.refused(first, l::__NR_getrandom, &[to, 1, 6], Errno::EINVAL);
+    world.refused(first, l::__NR_getrandom, &[to, 1, 8], Errno::EINVAL);
+}
+
+#[test]
+fn threads_have_names_and_bases() {
+    let world = World::new();
+    let first = &world.first;
+    let name = world.text(first, "a name that is too long");
+    world.ok(first, l::__NR_prctl, &[p::PR_SET_NAME.into(), name]);
+    let to = world.put(first, &[0xEE; 16]);
+    world.ok(first, l::__NR_prctl, &[p::PR_GET_NAME.into(), to]);
+    assert_eq!(world.read(first, to, 16), b"a name that is \0");
+    assert_eq!(first.process().name(), *b"a name that is \0");
+    assert_eq!(world.call(first, l::__NR_arch_prctl, &[0x1002, 0x7000_1234]), None);
+    assert_eq!(world.next_event(first), Some(Reply::Resume));
+    let registers = world.registers(first);
+    assert_eq!((registers.fs_base, registers.rax), (0x7000_1234, 0));
+    world.ok(first, l::__NR_arch_prctl, &[0x1003, to]);
+    assert_eq!(world.read_u64(first, to), 0x7000_1234);
+    world.refused(first, l::__NR_arch_prctl, &[0x1002, 1 << 63], Errno::EPERM);
+    world.refused(first, l::__NR_arch_prctl, &[0x1003, 8], Errno::EFAULT);
+    world.refused(first, l::__NR_arch_prctl, &[7, 0], Errno::EINVAL);
+    world.refused(first, l::__NR_prctl, &[12345, 0], Errno::EINVAL);
+    world.refused(first, l::__NR_prctl, &[p::PR_SET_PDEATHSIG.into(), 65], Errno::EINVAL);
+    world.refused(first, l::__NR_prctl, &[p::PR_SET_NO_NEW_PRIVS.into(), 2], Errno::EINVAL);
+    world.ok(first, l::__NR_prctl, &[p::PR_SET_NO_NEW_PRIVS.into(), 1]);
+    let child = world.fork(first);
+    assert_eq!(world.ok(&child, l::__NR_prctl, &[p::PR_GET_NO_NEW_PRIVS.into()]), 1);
+    world.refused(first, l::__NR_set_robust_list, &[to, 8], Errno::EINVAL);
+    world.ok(first, l::__NR_set_robust_list, &[to, 24]);
+    assert_eq!(world.ok(first, l::__NR_set_tid_address, &[to]), 1);
+    assert_eq!(world.ok(first, l::__NR_personality, &[u32::MAX.into()]), 0);
+    world.refused(first, l::__NR_ptrace, &[0], Errno::ENOSYS);
+}
+
+#[test]
+fn scheduling_is_kept_and_told() {
+    let world = World::new();
+    let first = &world.first;
+    let to = world.put(first, &[0xEE; 64]);
+    assert_eq!(world.ok(first, l::__NR_sched_getaffinity, &[0, 64, to]), 8);
+    assert_eq!(world.read_u64(first, to), 1);
+    world.refused(first, l::__NR_sched_getaffinity, &[0, 4, to], Errno::EINVAL);
+    world.ok(first, l::__NR_sched_setaffinity, &[0, 8, to]);
+    let none = world.words(first, &[2]);
+    world.refused(first, l::__NR_sched_setaffinity, &[0, 8, none], Errno::EINVAL);
+    assert_eq!(world.ok(first, l::__NR_sched_get_priority_max, &[1]), 99);
+    world.refused(first, l::__NR_sched_get_priority_min, &[77], Errno::EINVAL);
+    let priority = world.words(first, &[5]);
+    world.ok(first, l::__NR_sched_setscheduler, &[0, 2, priority]);
+    assert_eq!(world.ok(first, l::__NR_sched_getscheduler, &[0]), 2);
+    world.refused(first, l::__NR_sched_setscheduler, &[0, 0, priority], Errno::EINVAL);
+    world.refused(first, l::__NR_sched_getscheduler, &[99], Errno::ESRCH);
+    world.refused(first, l::__NR_sched_getscheduler, &[u64::MAX], Errno::EINVAL);
+    assert_eq!(world.ok(first, l::__NR_getpriority, &[0, 0]), 20);
+    world.ok(first, l::__NR_setpriority, &[0, 0, 5]);
+    assert_eq!(world.ok(first, l::__NR_getpriority, &[0, 0]), 15);
+    world.refused(first, l::__NR_getpriority, &[3, 0], Errno::EINVAL);
+    world.refused(first, l::__NR_getpriority, &[0, 99], Errno::ESRCH);
+    world.ok(first, l::__NR_getcpu, &[to, to + 4, 0]);
+    assert_eq!(world.read_u64(first, to), 0);
+    world.ok(first, l::__NR_sched_yield, &[]);
+}
+
+#[test]
+fn root_can_end_the_system() {
+    let world = World::new();
+    let first = &world.first;
+    world.refused(first, l::__NR_reboot, &[1, 2, 3], Errno::EINVAL);
+    let user = world.fork(first);
+    world.ok(&user, l::__NR_setuid, &[1]);
+    let off = [0xFEE1_DEAD, 672_274_793, 0x4321_FEDC];
+    world.refused(&user, l::__NR_reboot, &off, Errno::EPERM);
+    world.waits(first, l::__NR_reboot, &off);
+    assert_eq!(world.machine.halted.get(), Some(0));
+}

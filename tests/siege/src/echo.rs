@@ -1,0 +1,54 @@
+//! The server that is only there to be killed: a request is a number, its words and a
+//! string that follow from it; so is the answer, with the next number.
+
+use abi::Acceptor;
+use runtime::{Msg, accept, ipc, root};
+
+use crate::pattern;
+
+/// Its name, and the label of its requests.
+pub const NAME: &str = "echo";
+pub const LABEL: u64 = 0x710;
+/// Label of an answer that says that the request was not whole.
+pub const BROKEN: u64 = 0x711;
+/// Most bytes of a string.
+pub const BYTES: usize = 3 * 4096;
+/// Words behind the number.
+pub const WORDS: usize = 4;
+
+/// Serves until it is killed.
+pub fn run() {
+    let mut buffer = [0; BYTES];
+    let mut answer = [0; BYTES];
+    root::register(NAME).unwrap_or_else(|why| panic!("echo cannot register: {why}"));
+    let _ = Acceptor::UNTYPED;
+    let mut reply = None;
+    loop {
+        let guard = accept::string(&mut buffer);
+        let (from, msg) = ipc::next_request(reply.take());
+        drop(guard);
+        let (number, bytes) = (msg.mr[0], msg.mr[5] as usize);
+        let whole = msg.label() == LABEL
+            && is_whole(&msg, number)
+            && bytes <= BYTES
+            && pattern::fits(&buffer[..bytes], number);
+        reply = Some((
+            from,
+            if whole { next(number + 1, &mut answer[..bytes]) } else { Msg::new(BROKEN) },
+        ));
+    }
+}
+
+/// Whether the words of `msg` follow from `number`.
+pub fn is_whole(msg: &Msg, number: u64) -> bool {
+    msg.mr[0] == number && (1..=WORDS).all(|at| msg.mr[at] == pattern::word(number, at as u64))
+}
+
+/// A request or an answer with `number`; `bytes` have to live until it is sent.
+pub fn next(number: u64, bytes: &mut [u8]) -> Msg {
+    pattern::fill(bytes, number);
+    let msg = (1..=WORDS as u64)
+        .fold(Msg::new(LABEL).word(number), |msg, at| msg.word(pattern::word(number, at)))
+        .word(bytes.len() as u64);
+    if bytes.is_empty() { msg } else { msg.string(bytes) }
+}

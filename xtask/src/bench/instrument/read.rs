@@ -1,0 +1,197 @@
+//! Reads what the instrument wrote and what the measured program printed.
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{Measured, Sample, Series, Stretch, count};
+
+/// Brings the program's rows and the instrument's samples together.
+pub(super) fn join(console: &str, counted: &str) -> Result<Measured> {
+    let mut measured = Measured::default();
+    let mut samples = Vec::new();
+    let mut excused = 0;
+    for line in counted.lines() {
+        match line.split_once(' ') {
+            Some(("sample", rest)) => samples.push(pairs(rest.split(' ').skip(1))),
+            Some(("excused", rest)) => excused = rest.parse()?,
+            Some(("longest", rest)) => {
+                measured.stretch = Stretch { checker: excused, ..stretch(rest)? };
+            }
+            Some(("place", rest)) => measured.stretch.places.extend(place(rest)),
+            Some(("restart", at)) => bail!(
+                "the instrument saw two begin marks in a row in sample {at}; the measured program is wrong"
+            ),
+            Some(("stray", at)) => bail!(
+                "the instrument saw an end mark without its begin after sample {at}; the measured program is wrong"
+            ),
+            Some(("i" | "m", _)) => measured.trace.push(line.to_owned()),
+            _ => {}
+        }
+    }
+    for line in console.lines() {
+        if let Some(note) = line.strip_prefix("note ") {
+            measured.notes.push(note.to_owned());
+        }
+        if let Some(row) = line.strip_prefix("row ") {
+            measured.series.push(series(row, &samples)?);
+        }
+    }
+    Ok(measured)
+}
+
+fn pairs<'a>(words: impl Iterator<Item = &'a str>) -> Sample {
+    let number =
+        |word: &str| word.split_once('=').and_then(|(k, v)| Some((k.to_owned(), v.parse().ok()?)));
+    words.filter_map(number).collect()
+}
+
+fn series(row: &str, samples: &[Sample]) -> Result<Series> {
+    let mut words = row.split(' ');
+    let name = words.next().unwrap_or_default().to_owned();
+    let mut parameters = pairs(words);
+    let mut take = |key: &str| {
+        parameters.remove(key).with_context(|| format!("the row `{row}` has no {key}="))
+    };
+    let (first, count, stride) = (take("first")?, take("count")?, take("stride")?.max(1));
+    let picked: Option<Vec<Sample>> =
+        (0..count).map(|index| samples.get((first + index * stride) as usize).cloned()).collect();
+    let samples = picked.with_context(|| {
+        format!("the row `{row}` names samples that the instrument has not seen")
+    })?;
+    Ok(Series { name, parameters, first, stride, samples })
+}
+
+/// `HEX N`
+fn place(text: &str) -> Option<(u64, u64)> {
+    let (address, instructions) = text.split_once(' ')?;
+    Some((u64::from_str_radix(address, 16).ok()?, instructions.parse().ok()?))
+}
+
+/// The longest stretch of several machines that wrote into one file.
+///
+/// # Errors
+/// When the file is not the instrument's.
+pub fn longest_of(counted: &str) -> Result<(Stretch, usize)> {
+    let keep = |longest: &mut Stretch, now: Stretch| {
+        if now.instructions > longest.instructions {
+            *longest = now;
+        }
+    };
+    let (mut longest, mut now, mut machines) = (Stretch::default(), Stretch::default(), 0);
+    let mut excused = 0;
+    for line in counted.lines() {
+        match line.split_once(' ') {
+            Some(("excused", rest)) => excused = excused.max(rest.parse()?),
+            Some(("longest", rest)) => {
+                keep(&mut longest, std::mem::replace(&mut now, stretch(rest)?));
+                machines += 1;
+            }
+            Some(("place", rest)) => now.places.extend(place(rest)),
+            _ => {}
+        }
+    }
+    keep(&mut longest, now);
+    longest.checker = excused;
+    Ok((longest, machines))
+}
+
+/// `N from=HEX to=HEX since=N ...`
+fn stretch(text: &str) -> Result<Stretch> {
+    let mut words = text.split(' ');
+    let instructions = words
+        .next()
+        .and_then(|n| n.parse().ok())
+        .context("the instrument's last line has no number")?;
+    let mut stretch = Stretch { instructions, ..Stretch::default() };
+    for (key, value) in words.filter_map(|word| word.split_once('=')) {
+        match key {
+            "from" => stretch.from = u64::from_str_radix(value, 16)?,
+            "to" => stretch.to = u64::from_str_radix(value, 16)?,
+            "since" => stretch.since = value.parse()?,
+            _ => {}
+        }
+    }
+    Ok(stretch)
+}
+
+/// Compares the known loops, lines and pages with what was counted; without any,
+/// there is nothing to believe either.
+pub(super) fn check(measured: &Measured) -> Result<()> {
+    let known = measured.series.iter().filter(|series| series.name.starts_with("check/"));
+    let mut checked = 0;
+    for series in known {
+        for (what, counters) in
+            [("instructions", "user"), ("lines", "udlines"), ("pages", "udpages")]
+        {
+            let Some(expected) = series.parameters.get(what) else { continue };
+            let seen = series.samples.first().map_or(0, |sample| count(sample, counters));
+            ensure!(
+                seen == *expected,
+                "the instrument counts {seen} {what} where {} has exactly {expected}; nothing is reported. \
+                 Is this another version of QEMU than 7.2?",
+                series.name
+            );
+            checked += 1;
+        }
+    }
+    ensure!(
+        checked > 0 || measured.series.iter().all(|s| !s.name.starts_with("ipc/")),
+        "the measured program has no known loops to check the instrument with"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONSOLE: &str = "boot\nrow check/loop instructions=4 first=0 count=1 stride=1\n\
+        row ipc/x words=63 first=1 count=2 stride=2\nnote hello there\nbench done\n";
+
+    fn counted(user: u64) -> String {
+        format!(
+            "sample 0 user={user} kernel=0\nsample 1 user=1 kernel=40\nsample 2 user=1 kernel=50\n\
+             sample 3 user=1 kernel=39 syscall=1\nlongest 77 from=ffffffff80000000 to=10 since=5 total=9 restarts=0\n"
+        )
+    }
+
+    #[test]
+    fn rows_and_samples_are_joined() {
+        let measured = join(CONSOLE, &counted(4)).unwrap();
+        check(&measured).unwrap();
+        let series = measured.find("ipc/x", &[("words", 63)]).unwrap();
+        let (number, best) = series.best().unwrap();
+        assert_eq!(
+            (number, count(best, "kernel"), count(best, "syscall"), count(best, "iret")),
+            (3, 39, 1, 0)
+        );
+        assert_eq!(measured.notes, ["hello there"]);
+        let stretch = &measured.stretch;
+        assert_eq!(
+            (stretch.instructions, stretch.since, stretch.from, stretch.to),
+            (77, 5, 0xFFFF_FFFF_8000_0000, 0x10)
+        );
+    }
+
+    #[test]
+    fn an_instrument_that_is_off_by_one_is_refused() {
+        for wrong in [3, 5] {
+            let error = check(&join(CONSOLE, &counted(wrong)).unwrap()).unwrap_err();
+            assert!(error.to_string().contains("exactly 4"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_longest_of_several_machines_is_found() {
+        let text = "longest 5 from=1 to=2 since=3 total=9\nplace 10 5\nlongest 9 from=1 to=2 since=3 total=9\n\
+            place 20 4\nplace 30 5\nlongest 7 from=1 to=2 since=3 total=9\nplace 40 7\n";
+        let (longest, machines) = longest_of(text).unwrap();
+        assert_eq!((longest.instructions, machines), (9, 3));
+        assert_eq!(longest.places, [(0x20, 4), (0x30, 5)]);
+    }
+
+    #[test]
+    fn a_stray_mark_and_a_missing_sample_are_refused() {
+        assert!(join(CONSOLE, "stray 0\n").is_err());
+        assert!(join(CONSOLE, "sample 0 user=4\n").is_err());
+    }
+}
