@@ -188,6 +188,8 @@ impl Case {
             system: Some(system.to_owned()),
             root: None,
             sigma0: None,
+            exec: None,
+            share: None,
             modules: Vec::new(),
             programs: Vec::new(),
             damage: self.damage,
