@@ -190,6 +190,8 @@ impl Case {
             sigma0: None,
             modules: Vec::new(),
             programs: Vec::new(),
+            exec: None,
+            share: None,
             damage: self.damage,
             cut: self.cut,
             boot: BootKind::Pvh,
