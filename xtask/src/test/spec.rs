@@ -192,6 +192,8 @@ impl Case {
             share: None,
             modules: Vec::new(),
             programs: Vec::new(),
+            exec: None,
+            share: None,
             damage: self.damage,
             cut: self.cut,
             boot: BootKind::Pvh,
