@@ -192,8 +192,6 @@ impl Case {
             share: None,
             modules: Vec::new(),
             programs: Vec::new(),
-            exec: None,
-            share: None,
             damage: self.damage,
             cut: self.cut,
             boot: BootKind::Pvh,
