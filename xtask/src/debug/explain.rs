@@ -12,7 +12,6 @@ use std::sync::LazyLock;
 use anyhow::{Context, Result, ensure};
 use regex::Regex;
 
-
 /// `root: NAME: thread ID at 0xIP ...`
 static FAULT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"root: ([\w.-]+): thread [0-9]+\.[0-9]+ at 0x([0-9a-f]+) ").ok());
@@ -45,7 +44,10 @@ fn report(line: &str) -> Option<(String, Vec<u64>)> {
     let number = |digits: &str| u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok();
     if let Some(found) = CALLS.as_ref()?.captures(line) {
         let returns = found[2].split(" < ").filter_map(number);
-        return Some((found[1].to_owned(), returns.map(|address| address.wrapping_sub(1)).collect()));
+        return Some((
+            found[1].to_owned(),
+            returns.map(|address| address.wrapping_sub(1)).collect(),
+        ));
     }
     let found = FAULT.as_ref()?.captures(line)?;
     Some((found[1].to_owned(), vec![number(&found[2])?]))
