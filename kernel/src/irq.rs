@@ -27,7 +27,7 @@ impl Pace {
     /// One more round of the loop.
     pub fn round(&mut self) {
         self.0 += 1;
-        if self.0 % 16 == 0 {
+        if self.0.is_multiple_of(16) {
             let _ = arch::interrupt_pending();
         }
     }
@@ -138,10 +138,10 @@ fn detach(source: TcbRef) {
 /// Detaches every interrupt that `handler`, which is about to lose its id, handles.
 pub fn detach_handler(handler: ThreadId) {
     for line in 0..SYSTEM_BASE {
-        if let Some(source) = thread::lookup(ThreadId::irq(line)) {
-            if source.partner.get() == handler {
-                detach(source);
-            }
+        if let Some(source) = thread::lookup(ThreadId::irq(line))
+            && source.partner.get() == handler
+        {
+            detach(source);
         }
     }
 }

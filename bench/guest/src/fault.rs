@@ -43,7 +43,6 @@ pub fn page_faults() -> Result<()> {
     }
     row!(samples, "ops/page-fault");
     child.delete();
-    drop(store);
     Ok(())
 }
 

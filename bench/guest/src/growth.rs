@@ -75,7 +75,7 @@ fn member(home: ThreadId, index: u64) -> core::result::Result<(), CallError> {
 
 /// Starts a sleeper and serves its first fault, if it has one (the first of all does).
 fn start(id: ThreadId, index: u64) {
-    let timeout = if index % 2 == 0 { SLEEP.0 } else { Time::NEVER.0 };
+    let timeout = if index.is_multiple_of(2) { SLEEP.0 } else { Time::NEVER.0 };
     let message = Msg::default().word(start_of(Role::Sleeper)).word(u64::from(timeout));
     let _ = ipc::send(id, &message);
     // It runs when this thread waits: until it sleeps, or has faulted and slept.

@@ -49,10 +49,10 @@ pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
 
 /// Takes a polling thread out of its receiver's queue.
 pub fn leave_queue(thread: TcbRef) {
-    if thread.sending.next.get().is_some() {
-        if let Some(receiver) = thread::lookup(thread.partner.get()) {
-            queue::remove(receiver, thread);
-        }
+    if thread.sending.next.get().is_some()
+        && let Some(receiver) = thread::lookup(thread.partner.get())
+    {
+        queue::remove(receiver, thread);
     }
 }
 

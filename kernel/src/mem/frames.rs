@@ -169,7 +169,8 @@ pub(crate) fn for_each_free(mut each: impl FnMut(u64)) {
 /// Marks the frame at `address`; whether it was marked, `None` if it is not of the pool.
 pub(crate) fn mark(address: u64) -> Option<bool> {
     let frames = &state().frames;
-    let ours = (frames.low.get()..frames.high.get()).contains(&address) && address % FRAME == 0;
+    let ours =
+        (frames.low.get()..frames.high.get()).contains(&address) && address.is_multiple_of(FRAME);
     ours.then(|| Info::of(address).mark())
 }
 

@@ -99,10 +99,10 @@ impl IoMap {
             self.pos = high;
             return;
         }
-        if let Some(node) = io::deepest_spanning(source, self.pos, high) {
-            if io::halve(node).is_ok() {
-                return;
-            }
+        if let Some(node) = io::deepest_spanning(source, self.pos, high)
+            && io::halve(node).is_ok()
+        {
+            return;
         }
         let mut child = source.first_child();
         while let Some(this) = child {

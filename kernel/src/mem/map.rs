@@ -87,10 +87,10 @@ pub(super) enum Progress {
 impl MapJob {
     /// Gives the job up between two steps; what is done stays done.
     pub fn abandon(&mut self) {
-        if let Kind::Memory(memory) = &mut self.0 {
-            if let Some(revoke) = &mut memory.revoke {
-                revoke.abandon();
-            }
+        if let Kind::Memory(memory) = &mut self.0
+            && let Some(revoke) = &mut memory.revoke
+        {
+            revoke.abandon();
         }
     }
 

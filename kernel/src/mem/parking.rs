@@ -112,14 +112,15 @@ impl Parking {
     #[cold]
     pub(crate) fn node_vanishes(&self, node: NodeRef) {
         for slot in &self.slot {
-            if let Some(mut place) = slot.get() {
-                if place.walk.cur == node && !place.walk.is_done() {
-                    place.walk.advance();
-                    if !place.walk.is_done() {
-                        place.walk.cur.set_flags(CURSOR);
-                    }
-                    slot.set(Some(place));
+            if let Some(mut place) = slot.get()
+                && place.walk.cur == node
+                && !place.walk.is_done()
+            {
+                place.walk.advance();
+                if !place.walk.is_done() {
+                    place.walk.cur.set_flags(CURSOR);
                 }
+                slot.set(Some(place));
             }
         }
     }

@@ -134,10 +134,10 @@ fn twin_word(table: Table, at: usize) -> u64 {
 /// larger than `span(level)` is in the way. For pages it has a twin.
 #[inline]
 pub(crate) fn ensure(space: SpaceRef, vaddr: u64, level: u32) -> Result<Table, NoMemory> {
-    if level == 0 {
-        if let Some(table) = pages(space, vaddr) {
-            return Ok(table);
-        }
+    if level == 0
+        && let Some(table) = pages(space, vaddr)
+    {
+        return Ok(table);
     }
     ensure_any(space, vaddr, level)
 }
@@ -238,10 +238,11 @@ fn free_table(space: SpaceRef, table: Table, twin: u64) {
 /// the entry with its last status bits.
 #[inline]
 pub(crate) fn remove(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Entry {
-    if let Some(node) = leaf.node {
-        if node.one_less() && node.level() > leaf.level {
-            forget_inherited(space, node);
-        }
+    if let Some(node) = leaf.node
+        && node.one_less()
+        && node.level() > leaf.level
+    {
+        forget_inherited(space, node);
     }
     let old = leaf.table.take(leaf.index);
     let info = Info::of(leaf.table.0);

@@ -324,11 +324,11 @@ impl Walk {
     /// Undoes what [`Walk::widen`] did at `node`.
     fn narrow(&mut self, node: NodeRef) {
         for slot in [1, 0] {
-            if let Some((widened, start, end)) = self.outer[slot] {
-                if widened == node {
-                    (self.start, self.end) = (start, end);
-                    self.outer[slot] = None;
-                }
+            if let Some((widened, start, end)) = self.outer[slot]
+                && widened == node
+            {
+                (self.start, self.end) = (start, end);
+                self.outer[slot] = None;
             }
         }
     }

@@ -5,6 +5,7 @@ use abi::{CallError, Fpage, Rights, ThreadId};
 
 use super::SpaceRef;
 use crate::arch::TcbRef;
+use crate::mem::NoMemory;
 use crate::mem::space::Area;
 use crate::thread;
 
@@ -33,12 +34,12 @@ pub fn space_control(
     if !is_area(kip) || overlap(kip, utcbs) {
         return Err(CallError::KipArea);
     }
-    initialise(space, kip, utcbs).map_err(|()| CallError::NoMemory)
+    initialise(space, kip, utcbs).map_err(|_| CallError::NoMemory)
 }
 
 /// Maps the KIP and reserves the UTCB area.
-pub fn initialise(space: SpaceRef, kip: Fpage, utcbs: Fpage) -> Result<(), ()> {
-    space.map_kernel_page(kip.base(), crate::start::kip_frame(), Rights::R).map_err(|_| ())?;
+pub fn initialise(space: SpaceRef, kip: Fpage, utcbs: Fpage) -> Result<(), NoMemory> {
+    space.map_kernel_page(kip.base(), crate::start::kip_frame(), Rights::R)?;
     space.set_areas(area(kip), area(utcbs));
     Ok(())
 }

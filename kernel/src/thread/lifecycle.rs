@@ -55,7 +55,7 @@ pub fn place_utcb(thread: TcbRef, location: u64) -> Result<(), CallError> {
     let space = thread.space().ok_or(CallError::InvalidSpace)?;
     let area = space.utcb_area();
     let inside = location >= area.start && location < area.end && area.end - location >= utcb::SIZE;
-    if location % utcb::SIZE != 0 || !inside {
+    if !location.is_multiple_of(utcb::SIZE) || !inside {
         return Err(CallError::UtcbArea);
     }
     let phys = space.utcb_page(location & !0xFFF).map_err(|_| CallError::NoMemory)?;

@@ -33,8 +33,11 @@ const SHOWN: usize = 12;
 const ENTRY: &str = "kernel/src/arch/x86_64/ipc.S";
 const SLOWER: &str = "nop";
 
+/// A row of a series: its name, a parameter, and the parameter's value.
+type Point = (&'static str, &'static str, u64);
+
 /// What is watched: its name, and the series of which the worst counts.
-const WATCHED: [(&str, &[(&str, &str, u64)]); 7] = [
+const WATCHED: [(&str, &[Point]); 7] = [
     (
         "ipc/short-cross-kernel",
         &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],

@@ -84,7 +84,7 @@ fn place(stretch: &Stretch, kernel: &Path, tree: &Path) -> Result<String> {
         *functions.entry(symbols.get(*address).0).or_default() += instructions;
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
-    functions.sort_by(|a, b| b.1.cmp(&a.1));
+    functions.sort_by_key(|function| std::cmp::Reverse(function.1));
     let named: Vec<String> =
         functions.iter().take(SHOWN).map(|(name, count)| format!("{name} {count}")).collect();
     Ok(named.join(", "))

@@ -90,7 +90,7 @@ impl TrapFrame {
 
 /// Size of a frame in bytes; a multiple of 16, so the stack below stays aligned.
 pub const FRAME_SIZE: usize = size_of::<TrapFrame>();
-const _: () = assert!(FRAME_SIZE == 176 && FRAME_SIZE % 16 == 0);
+const _: () = assert!(FRAME_SIZE == 176 && FRAME_SIZE.is_multiple_of(16));
 
 /// A frame on a kernel stack.
 pub type Frame = &'static TrapFrame;

@@ -74,7 +74,7 @@ impl Segment {
         let fits = self.file_len <= self.len
             && end <= USER_END
             && file_end <= i64::MAX as u64 - PAGE
-            && (self.address ^ self.offset) % PAGE == 0;
+            && (self.address ^ self.offset).is_multiple_of(PAGE);
         if fits { Ok(()) } else { Err(Errno::ENOEXEC) }
     }
 }

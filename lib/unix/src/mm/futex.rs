@@ -113,7 +113,7 @@ impl Futexes {
 impl AddressSpace {
     /// What the word at `address` is called; its frame where the name needs one.
     fn futex_key(&self, unix: &Unix, address: u64, private: bool) -> Result<Key, Errno> {
-        if address % 4 != 0 {
+        if !address.is_multiple_of(4) {
             return Err(Errno::EINVAL);
         }
         if address >= USER_END {

@@ -19,7 +19,7 @@ fn mprotect(cx: &Cx) -> Answer {
     let grows = cx.uint(2) & (linux::PROT_GROWSDOWN | linux::PROT_GROWSUP);
     let prot = cx.uint(2) & !grows;
     let start = cx.arg(0);
-    if grows == linux::PROT_GROWSDOWN | linux::PROT_GROWSUP || start % PAGE != 0 {
+    if grows == linux::PROT_GROWSDOWN | linux::PROT_GROWSUP || !start.is_multiple_of(PAGE) {
         return Err(Errno::EINVAL.into());
     }
     if cx.arg(1) == 0 {

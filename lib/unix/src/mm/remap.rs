@@ -43,7 +43,7 @@ fn mremap(cx: &Cx) -> Answer {
     if flags & !known != 0
         || flags & linux::MREMAP_FIXED != 0 && !may_move
         || keeps && (!may_move || old_len != new_len)
-        || cx.arg(0) % PAGE != 0
+        || !cx.arg(0).is_multiple_of(PAGE)
         || new_len == 0
     {
         return Err(Errno::EINVAL.into());

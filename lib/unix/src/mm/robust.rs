@@ -75,7 +75,7 @@ pub fn release_robust(unix: &Unix, thread: &Rc<Thread>) {
 
 /// Linux's `handle_futex_death`.
 fn release_one(unix: &Unix, space: &AddressSpace, address: u64, tid: u32, pending: bool) {
-    if address % 4 != 0 {
+    if !address.is_multiple_of(4) {
         return;
     }
     let Ok((frame, offset)) = space.word(unix, address, true) else { return };

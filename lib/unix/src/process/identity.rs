@@ -136,7 +136,7 @@ fn set_one(root: bool, old: Ids, id: u32) -> Result<Ids, Errno> {
 fn set_two(root: bool, old: Ids, real: u32, effective: u32) -> Result<Ids, Errno> {
     let real_ok = real == SAME || real == old[0] || real == old[1];
     let effective_ok = effective == SAME || old.contains(&effective);
-    if !root && !(real_ok && effective_ok) {
+    if !(root || real_ok && effective_ok) {
         return Err(Errno::EPERM);
     }
     let new_real = if real == SAME { old[0] } else { real };

@@ -181,7 +181,7 @@ fn wait4(cx: &Cx) -> Answer {
     }
     let which = match pid {
         i32::MIN => return Err(Errno::ESRCH.into()),
-        ..-1 => Which::Group(pid.unsigned_abs()),
+        -0x7fff_ffff..-1 => Which::Group(pid.unsigned_abs()),
         -1 => Which::Any,
         0 => Which::Group(cx.process.group.get()),
         _ => Which::Process(pid as u32),

@@ -266,11 +266,12 @@ fn select_scan(
         let (word, bit) = (fd as usize / 64, 1_u64 << (fd % 64));
         for ((set, found), counts) in wanted.iter().zip(found.iter_mut()).zip(SETS) {
             let is_wanted = set.get(word).is_some_and(|word| word & bit != 0);
-            if is_wanted && events.intersects(counts) {
-                if let Some(word) = found.get_mut(word) {
-                    *word |= bit;
-                    ready += 1;
-                }
+            if is_wanted
+                && events.intersects(counts)
+                && let Some(word) = found.get_mut(word)
+            {
+                *word |= bit;
+                ready += 1;
             }
         }
     });

@@ -220,10 +220,10 @@ fn timer_delete(cx: &Cx) -> Answer {
 fn delete(unix: &Unix, process: &Process, timer: &Timer) {
     timer.countdown.stop(unix);
     process.signals.pending.remove_timer(timer.number + 1);
-    if let Target::Thread(thread) = &timer.target {
-        if let Some(thread) = thread.upgrade() {
-            thread.signals.pending.remove_timer(timer.number + 1);
-        }
+    if let Target::Thread(thread) = &timer.target
+        && let Some(thread) = thread.upgrade()
+    {
+        thread.signals.pending.remove_timer(timer.number + 1);
     }
     signal::recalculate(process);
 }
