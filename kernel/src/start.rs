@@ -36,6 +36,8 @@ pub fn kip_frame() -> u64 {
 pub fn start(servers: [Option<Server>; 3], kip: u64) -> TcbRef {
     KIP_FRAME.store(kip, Ordering::Relaxed);
     mem::on_cr3_change(refresh_cr3);
+    // On the host nothing is reserved.
+    #[allow(clippy::unnecessary_min_or_max)]
     let reserve = arch::kernel_tables::RESERVED_FRAMES.min(frames::free() / 8);
     make_interrupts();
     let pot = Quota::new(frames::free().saturating_sub(reserve));

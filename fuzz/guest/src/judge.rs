@@ -194,13 +194,13 @@ impl Judge {
         for task in &mut self.tasks {
             self.repairs += task.look_after();
         }
-        if self.looks % SWEEP_LOOKS == 0 {
+        if self.looks.is_multiple_of(SWEEP_LOOKS) {
             self.sweep();
         }
-        if self.looks % RENEW_LOOKS == 0 {
+        if self.looks.is_multiple_of(RENEW_LOOKS) {
             let task = (self.looks / RENEW_LOOKS) as usize % TASKS;
             self.renew(task);
-        } else if self.looks % 4 == 0 {
+        } else if self.looks.is_multiple_of(4) {
             self.introduce();
         }
         self.canaries.check();

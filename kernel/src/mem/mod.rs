@@ -60,12 +60,12 @@ pub const STEP_BUDGET: u32 = 32;
 
 /// What an action costs, in budget units.
 pub(crate) mod cost {
-    pub const LOOK: u32 = 5;
+    pub const LOOK: u32 = 10;
     /// More for a page that is large or part of one.
     pub const LARGE: u32 = 12;
     pub const VISIT: u32 = 4;
-    pub const REMOVE: u32 = 14;
-    pub const MAP: u32 = 15;
+    pub const REMOVE: u32 = 30;
+    pub const MAP: u32 = 18;
     /// Finding a page of σ0, with its node and tables made.
     pub const ROOT: u32 = 50;
     pub const SPLIT: u32 = 96;

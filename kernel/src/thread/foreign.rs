@@ -179,6 +179,8 @@ fn vector(own: SpaceRef, thread: TcbRef, control: u64, buffer: u64) -> Result<()
     }
     settled_frame(thread)?;
     let (area, len) = vector_state(thread);
+    // On the host there is no vector state.
+    #[allow(clippy::unnecessary_min_or_max)]
     let area = area.get(..len.min(VECTOR_BYTES)).ok_or(CallError::InvalidParameter)?;
     if control & bit::READ_VECTOR != 0 {
         copy_from_cells(own, buffer, area).ok_or(CallError::InvalidParameter)?;

@@ -49,12 +49,10 @@ fn punctual(cage: &Cage, due: u64) {
     if now < due {
         // The clock of the kernel rounds a sleep up, never down.
         cage.harm(Harm::Clock, [now, due]);
-    } else if !judged {
-        if now - due > cage.late_us.load(Ordering::Relaxed) {
-            cage.late_us.store(now - due, Ordering::Relaxed);
-            cage.details[0].store(due, Ordering::Relaxed);
-            cage.details[1].store(JUDGING.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
+    } else if !judged && now - due > cage.late_us.load(Ordering::Relaxed) {
+        cage.late_us.store(now - due, Ordering::Relaxed);
+        cage.details[0].store(due, Ordering::Relaxed);
+        cage.details[1].store(JUDGING.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 

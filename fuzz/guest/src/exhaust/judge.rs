@@ -43,9 +43,7 @@ struct Judge {
 pub fn run(length: Length) -> ! {
     let _ = schedule::set_priority(ThreadId::ROOT, 255);
     let _ = schedule::set_priority(ThreadId::SIGMA0, hostile::PRIORITY);
-    for (base, bits) in [(0x70, 1)] {
-        let _ = runtime::sigma0::ports(base, bits);
-    }
+    let _ = runtime::sigma0::ports(0x70, 1);
     runtime::sigma0::close();
     machine::touch_image();
     warm_up();

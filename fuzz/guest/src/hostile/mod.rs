@@ -89,7 +89,7 @@ fn utcb_of(index: usize) -> u64 {
         return first + index as u64 * utcb::SIZE;
     }
     let own = runtime::utcb::pointer().wrapping_sub(first);
-    if own < 16 * utcb::SIZE && own % utcb::SIZE == 0 {
+    if own < 16 * utcb::SIZE && own.is_multiple_of(utcb::SIZE) {
         first + own
     } else {
         first + 4 * utcb::SIZE

@@ -85,7 +85,8 @@ fn map_segment(
     if end > middle {
         space.add_anonymous(middle, end, access, AreaFlags::empty());
     }
-    let clear = !file_end.is_multiple_of(PAGE) && segment.len > segment.file_len && segment.file_len != 0;
+    let clear =
+        !file_end.is_multiple_of(PAGE) && segment.len > segment.file_len && segment.file_len != 0;
     if clear && access.contains(Access::WRITE) && file_end - 1 < address + image.inode.size() {
         let offset = (file_end % PAGE) as usize;
         match space.frame_for(unix, page_of(file_end), true) {
