@@ -14,7 +14,7 @@ impl Random {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -23,18 +23,18 @@ impl Random {
 
     /// A number below `limit`, which is not 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        ((self.next() >> 16) % limit as u64) as usize
+        ((self.word() >> 16) % limit as u64) as usize
     }
 
     /// Numbers that break arithmetic: small, page-sized, huge, at the edges.
     pub fn awkward(&mut self) -> u64 {
         match self.below(6) {
-            0 => self.next() & 0xF,
-            1 => self.next() & 0xFF_F000,
+            0 => self.word() & 0xF,
+            1 => self.word() & 0xFF_F000,
             2 => 1 << self.below(64),
-            3 => u64::MAX - (self.next() & 0x3FFF),
+            3 => u64::MAX - (self.word() & 0x3FFF),
             4 => (1 << self.below(64)) - 1,
-            _ => self.next(),
+            _ => self.word(),
         }
     }
 }
@@ -70,13 +70,13 @@ impl<'a> Mutator<'a> {
     fn change(&mut self, input: &mut Vec<u8>) {
         let len = input.len();
         if len == 0 {
-            input.push(self.random.next() as u8);
+            input.push(self.random.word() as u8);
             return;
         }
         let at = self.random.below(len);
         match self.random.below(14) {
             0 => input[at] ^= 1 << self.random.below(8),
-            1 => input[at] = self.random.next() as u8,
+            1 => input[at] = self.random.word() as u8,
             2..=5 => self.number(input, at),
             6 | 7 => self.digit(input, at),
             8 => self.word(input, at),
@@ -97,7 +97,7 @@ impl<'a> Mutator<'a> {
                 input.extend(other.iter().skip(self.random.below(other.len() + 1)));
             }
             _ => {
-                let bytes = (self.random.next().to_le_bytes(), self.random.below(9));
+                let bytes = (self.random.word().to_le_bytes(), self.random.below(9));
                 input.splice(at..at, bytes.0.into_iter().take(bytes.1));
             }
         }
@@ -110,7 +110,7 @@ impl<'a> Mutator<'a> {
         let Some(place) = input.get_mut(at..at + width) else { return };
         let mut old = [0; 8];
         old[..width].copy_from_slice(place);
-        let near = u64::from_le_bytes(old).wrapping_add(self.random.next() & 0x1F).wrapping_sub(16);
+        let near = u64::from_le_bytes(old).wrapping_add(self.random.word() & 0x1F).wrapping_sub(16);
         let new = if self.random.below(3) == 0 { near } else { self.random.awkward() };
         place.copy_from_slice(&new.to_le_bytes()[..width]);
     }
