@@ -100,7 +100,7 @@ fn no_call_does_harm() {
     let turns = std::env::var("UNIX_CALLS").ok().and_then(|count| count.parse().ok());
     let seed = std::env::var("UNIX_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut random = Random(seed.unwrap_or(0x1234_5678_9ABC_DEF1));
-    let mut left: u64 = turns.unwrap_or(100_000);
+    let mut left: u64 = turns.unwrap_or(1_000_000);
     while left > 0 {
         let world = World::with_frames(4096);
         let area = world.scratch(&world.first, 0x8_0000);
