@@ -197,6 +197,8 @@ impl Memory {
             }
             match self.piece(budget)? {
                 Progress::Advance(bytes) => self.done += bytes,
+                // What is in the way goes in steps of its own.
+                Progress::Again if self.revoke.is_some() => return Ok(Step::More),
                 Progress::Again => {}
             }
         }

@@ -49,7 +49,7 @@ pub fn serve(system: &System) {
     // Process 1 waits for its first answer.
     let mut next = last_answer(system, unix.next_reply());
     loop {
-        let event = next.map_or_else(|_| wait(&mut waits_from), |event| event);
+        let event = next.unwrap_or_else(|_| wait(&mut waits_from));
         let (from, msg) = &event;
         let mut spent = clock::ticks().wrapping_sub(waits_from);
         if spent >= long {
