@@ -79,6 +79,10 @@ void stretch_block(struct block *block, bool user, bool entry)
         was_user = true;
         return;
     }
+    // Nothing in the kernel faults: whoever comes through a vector comes from where
+    // interrupts are on, be it from a user instruction that had not begun yet.
+    if (entry)
+        stretch_on(block->address);
     if (was_user || entry)
         stretch_off(block->address);
     was_user = false;

@@ -3,7 +3,7 @@
 use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
 
 use super::{grant_slice, keep_watch, pick, requeue};
-use crate::arch::{TcbRef, cpu, current};
+use crate::arch::{TcbRef, cpu, current, interrupt_pending};
 use crate::clock;
 use crate::ipc;
 use crate::thread::tcb::Resume;
@@ -15,7 +15,11 @@ pub fn tick(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ticks.set(scheduler.ticks.get() + 1);
     let now_us = clock::now_us();
-    scheduler.wakeup.expire(now_us, ipc::timeout::expired);
+    scheduler.wakeup.expire(now_us, |thread| {
+        ipc::timeout::expired(thread);
+        // Many may be due at once; interrupts are only noted here.
+        let _ = interrupt_pending();
+    });
     if let Some(exhausted) = charge(running, now_us) {
         // The message hands the processor over to the scheduler, whoever else is ready:
         // those who come before the thread come before its message, too.
