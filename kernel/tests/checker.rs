@@ -132,6 +132,18 @@ fn threads_and_their_identity() {
 }
 
 #[test]
+fn a_program_may_have_jumped_anywhere() {
+    let world = World::new();
+    world.receiver.resume.set(Resume::Frame);
+    world.receiver.frame().vector.set(14);
+    world.receiver.frame().ip.set(u64::MAX - 1);
+    let _ = take_log();
+    let _ = check::violations();
+    let log = take_log();
+    assert!(!log.contains("at an address"), "{log}");
+}
+
+#[test]
 fn states() {
     finds("is ready but not in the ready queue", |world| {
         cpu().scheduler.ready.remove(world.receiver);
@@ -158,6 +170,11 @@ fn states() {
     finds("goes on as the idle thread", |world| world.receiver.resume.set(Resume::Idle));
     finds("at an address that is no user's", |world| {
         world.receiver.ip.set(0xFFFF_8000_0000_0000);
+    });
+    finds("at an address that is no user's", |world| {
+        world.receiver.resume.set(Resume::Frame);
+        world.receiver.frame().reset();
+        world.receiver.frame().ip.set(u64::MAX - 1);
     });
     finds("with flags that no user may have", |world| world.receiver.flags.set(0x3202));
     finds("with segments that are not the users'", |world| {

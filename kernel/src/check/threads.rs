@@ -182,7 +182,10 @@ fn going_on(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     }
     let (ip, _) = thread.user_ip_sp();
     let flags = thread.user_flags();
-    let user = ip <= USER_END || (STUBS..STUBS_END).contains(&ip);
+    // An exception or interrupt right behind a jump shows where the program jumped to,
+    // which can be anywhere: it will fault there.
+    let jumped = thread.frame_if_used().is_some_and(|frame| !frame.is_of_a_call());
+    let user = jumped || ip <= USER_END || (STUBS..STUBS_END).contains(&ip);
     // A thread that waits for its start message has no instruction pointer yet.
     fault(!user, "will go on at an address that is no user's");
     fault(

@@ -22,7 +22,7 @@ use crate::{irq, sched};
 const MAP_BUDGET: u32 = mem::STEP_BUDGET;
 
 /// Instructions, roughly, after which interrupts are let in.
-const WINDOW_WORK: u32 = 700;
+const WINDOW_WORK: u32 = 350;
 
 /// A thread's part in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -230,7 +230,13 @@ fn map_start(sender: TcbRef, receiver: TcbRef, item: MapItem) -> Result<Progress
         return Err(IpcErrorKind::Overflow);
     };
     sender.transfer.next.set(sender.transfer.next.get() + 2);
-    map_step(sender, MapJob::new(source, target, item, window))
+    let job = MapJob::new(source, target, item, window);
+    // The rendezvous was long enough.
+    if interrupt_pending() {
+        sender.job.set(Some(Job::Map(job)));
+        return Ok(Progress::More { work: WINDOW_WORK });
+    }
+    map_step(sender, job)
 }
 
 fn map_step(sender: TcbRef, mut job: MapJob) -> Result<Progress, IpcErrorKind> {

@@ -45,13 +45,15 @@ impl DestroyJob {
         self.space
     }
 
-    /// Goes on for about `budget` units.
+    /// Goes on for about `budget` units. The last step finds nothing left to do.
     pub fn step(&mut self, budget: u32) -> Step {
-        let mut budget = budget.min(i32::MAX as u32) as i32;
+        let whole = budget.min(i32::MAX as u32) as i32;
+        let mut budget = whole;
         if self.memory.step(&mut budget) == Step::More
             || self.ports.step(&mut budget) == Step::More
             || self.remove_kernel_pages(&mut budget) == Step::More
             || self.remove_ghosts(&mut budget) == Step::More
+            || budget < whole
         {
             return Step::More;
         }

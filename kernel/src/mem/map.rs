@@ -191,7 +191,7 @@ impl Memory {
                 return Ok(Step::More);
             }
             if !self.grant && self.quick() {
-                *budget -= cost::MAP as i32;
+                *budget -= cost::PAGE as i32;
                 self.done += FRAME;
                 continue;
             }
@@ -210,9 +210,13 @@ impl Memory {
         *budget -= cost::LOOK as i32;
         let from = self.transfer.from + self.done;
         let to = self.transfer.to + self.done;
-        let leaf = match self.source(from, budget)? {
-            Ok(leaf) => leaf,
-            Err(level) => return Ok(Self::pass(from, level)),
+        if self.src.is_sigma0() && sigma0::make(self.src, from)? {
+            *budget -= cost::ROOT as i32;
+            return Ok(Progress::Again);
+        }
+        let leaf = match table::find(self.src, from) {
+            Slot::Leaf(leaf) => leaf,
+            Slot::Empty { level, .. } => return Ok(self.pass_empty(from, level)),
         };
         let rights = self.rights.and(leaf.entry.rights());
         let same = self.src == self.dst && from == to;
@@ -227,17 +231,10 @@ impl Memory {
         self.place(Piece { from, to, level, source: leaf, node, rights }, budget)
     }
 
-    /// The sender's page; or the level of the entry that is empty.
+    /// Passes an empty entry of the sender's; one of σ0's says nothing about its neighbours.
     #[inline]
-    fn source(&self, from: u64, budget: &mut i32) -> Result<Result<Leaf, u32>, NoMemory> {
-        if self.src.is_sigma0() {
-            *budget -= cost::ROOT as i32;
-            return Ok(sigma0::leaf(self.src, from)?.ok_or_else(|| sigma0::empty_level(from)));
-        }
-        Ok(match table::find(self.src, from) {
-            Slot::Leaf(leaf) => Ok(leaf),
-            Slot::Empty { level, .. } => Err(level),
-        })
+    fn pass_empty(&self, from: u64, level: u32) -> Progress {
+        Self::pass(from, if self.src.is_sigma0() { sigma0::empty_level(from) } else { level })
     }
 
     /// Goes to the end of the entry of `level` around `from`.
@@ -297,7 +294,10 @@ impl Memory {
         there: Leaf,
         budget: &mut i32,
     ) -> Result<Progress, NoMemory> {
-        *budget -= cost::MAP as i32;
+        // An adoption that goes on has paid, and needs something left to go on with.
+        if self.adoption.is_none() {
+            *budget -= cost::MAP as i32;
+        }
         let missing = piece.rights.without(there.entry.rights());
         if !missing.is_empty() {
             if there.level > piece.level {

@@ -55,7 +55,8 @@ pub enum Step {
 
 /// A budget that keeps a step below about 900 instructions, so that together with the
 /// handling of an interrupt before it it stays below 2,000: one unit is about sixteen.
-/// The dearest single action, splitting a large page, costs some 2,700.
+/// The dearest single action, splitting a large page, costs some 2,700 and lets
+/// interrupts in itself.
 pub const STEP_BUDGET: u32 = 32;
 
 /// What an action costs, in budget units.
@@ -65,12 +66,18 @@ pub(crate) mod cost {
     pub const LARGE: u32 = 12;
     pub const VISIT: u32 = 4;
     pub const REMOVE: u32 = 30;
-    pub const MAP: u32 = 18;
-    /// Finding a page of σ0, with its node and tables made.
+    /// Mapping a 4 KiB page in the usual case.
+    pub const PAGE: u32 = 10;
+    /// Mapping any other page.
+    pub const MAP: u32 = 26;
+    /// Making a page of σ0, with its node and tables.
     pub const ROOT: u32 = 50;
     pub const SPLIT: u32 = 96;
     /// Looking at all parked walks.
     pub const PARKED: u32 = 28;
+
+    // Or a walk could find its step used up each time, and never get on.
+    const _: () = assert!(LOOK + LARGE + VISIT < super::STEP_BUDGET && REMOVE < super::STEP_BUDGET);
 }
 
 /// The largest page that is used. One constant switches large pages off.

@@ -8,7 +8,7 @@
 use super::node::NodeRef;
 use super::reserved::{self, Kind};
 use super::space::SpaceRef;
-use super::table::{self, Leaf, Slot};
+use super::table::{self, Slot};
 use super::{LARGEST_LEVEL, NoMemory, slab, state};
 use crate::arch::paging::{Entry, ROOT, index, span};
 use abi::Rights;
@@ -17,7 +17,7 @@ use abi::layout::USER_END;
 /// σ0 touched `addr`: gives it its page. False if that is not σ0's to have (or
 /// its quota is exhausted).
 pub fn sigma0_fault(space: SpaceRef, addr: u64) -> bool {
-    space.is_sigma0() && matches!(leaf(space, addr), Ok(Some(_)))
+    space.is_sigma0() && (matches!(make(space, addr), Ok(true)) || node(addr).is_some())
 }
 
 /// σ0 used a port: opens all ports to it. False if it is not σ0, or out of memory.
@@ -25,16 +25,13 @@ pub fn sigma0_open_ports(space: SpaceRef) -> bool {
     space.is_sigma0() && super::io::sigma0_root(space).is_ok()
 }
 
-/// σ0's page at `addr`, made if necessary.
-pub(crate) fn leaf(space: SpaceRef, addr: u64) -> Result<Option<Leaf>, NoMemory> {
-    if addr >= USER_END {
-        return Ok(None);
-    }
-    if let Slot::Leaf(leaf) = table::find(space, addr) {
-        return Ok(leaf.node.map(|_| leaf));
+/// Makes σ0's page at `addr`; false if it is there already or not σ0's to have.
+pub(crate) fn make(space: SpaceRef, addr: u64) -> Result<bool, NoMemory> {
+    if addr >= USER_END || matches!(table::find(space, addr), Slot::Leaf(_)) {
+        return Ok(false);
     }
     let Some((level, caching)) = choose(space, addr) else {
-        return Ok(None);
+        return Ok(false);
     };
     let start = addr & !(span(level) - 1);
     let table = table::ensure(space, start, level)?;
@@ -42,10 +39,7 @@ pub(crate) fn leaf(space: SpaceRef, addr: u64) -> Result<Option<Leaf>, NoMemory>
     node.init(space, start, level, 0);
     let entry = Entry::page(start, level, Rights::RWX, caching);
     table::put(table, index(start, level), entry, Some(node));
-    match table::find(space, addr) {
-        Slot::Leaf(leaf) => Ok(Some(leaf)),
-        Slot::Empty { .. } => Ok(None),
-    }
+    Ok(true)
 }
 
 /// The node of σ0's page at `addr`, if there is one.

@@ -12,7 +12,7 @@ use crate::thread::tcb::{Job, Resume};
 /// Budget of one step.
 const BUDGET: u32 = mem::STEP_BUDGET;
 /// UTCB pages looked at in one step.
-const UTCB_PAGES: u32 = 8;
+const UTCB_PAGES: u32 = 4;
 
 /// Starts to destroy `space`, which has no threads left, for `caller`, the
 /// current thread with its user state in its frame; returns who runs next.
@@ -63,6 +63,9 @@ fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
         finish(caller, job.space());
         let Some(abandoned) = cpu().spaces.take_abandoned() else { return ipc::go_on(caller) };
         job = begin(caller, abandoned);
+        if interrupt_pending() {
+            return preempted(caller, job);
+        }
     }
 }
 

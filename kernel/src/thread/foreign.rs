@@ -138,7 +138,8 @@ fn stop(thread: TcbRef) -> Result<(), CallError> {
         Waits::Busy(Busy::Polling) => {
             cancel::leave_queue(thread);
             if thread.kind.get() == Kind::SystemCall {
-                frame.ip.set(frame.ip.get().wrapping_sub(INSTRUCTION));
+                // Somebody may have written the register meanwhile: never the kernel's end.
+                thread.set_user_ip(frame.ip.get().wrapping_sub(INSTRUCTION));
             }
             await_answer(thread);
         }

@@ -136,8 +136,6 @@ pub trait Machine {
     /// Takes these rights away from all programs that have `frames` mapped.
     /// `Access::all()` removes the mappings.
     fn revoke(&self, frames: &[FrameId], rights: Access);
-    /// Whether the thread runs on a reply already given (not stopped): for `/proc`.
-    fn is_running(&self, thread: MachineThread) -> bool;
 
     /// Instructions of user time so far, in nanoseconds, as far as the system below counts.
     fn user_time_ns(&self, thread: MachineThread) -> u64;

@@ -205,9 +205,8 @@ impl Unix {
     /// their signals until one has an answer.
     ///
     /// Each answer must be given before the next is asked for: from here on its thread
-    /// counts as running, and may be stopped. While `run_queue` is empty nothing else is
-    /// due, so an answer that leaves it empty may be given together with the wait for the
-    /// next event.
+    /// counts as running, and may be stopped. It may be given together with the wait for the
+    /// next event; those who are left in `run_queue` then have their turn later.
     pub fn next_reply(&self) -> Option<(MachineThread, Reply)> {
         while let Some(thread) = self.run_queue.pop() {
             // Nobody in a stopped process gets on; when it is continued, all have their turn.

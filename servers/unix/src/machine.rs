@@ -199,10 +199,6 @@ impl Machine for Below {
         self.pages.revoke(frames, rights);
     }
 
-    fn is_running(&self, _thread: MachineThread) -> bool {
-        true
-    }
-
     fn user_time_ns(&self, thread: MachineThread) -> u64 {
         self.clock.ns(self.tasks.ticks(thread))
     }

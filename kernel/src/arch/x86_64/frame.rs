@@ -81,6 +81,12 @@ impl TrapFrame {
         self.flags.set(flags & FOREIGN_FLAGS_MASK | USER_FLAGS);
     }
 
+    /// Whether a system call left it, not an exception or an interrupt; for the checker.
+    #[must_use]
+    pub fn is_of_a_call(&self) -> bool {
+        self.vector.get() == VECTOR_CALL
+    }
+
     /// Whether it leads back to user mode; for the checker.
     #[must_use]
     pub fn is_users(&self) -> bool {

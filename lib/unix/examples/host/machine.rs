@@ -251,9 +251,6 @@ impl Machine for Handle {
             });
         }
     }
-    fn is_running(&self, thread: MachineThread) -> bool {
-        self.0.threads.borrow().get(&Host::tid(thread)).is_some_and(|thread| thread.running)
-    }
     fn user_time_ns(&self, _: MachineThread) -> u64 {
         0
     }

@@ -36,6 +36,7 @@ pub fn run() {
     case("foreign_answers_on_the_complete_path", complete_answers);
     case("foreign_vector_and_base_registers_are_kept_apart", two_programs);
     case("a_foreign_thread_can_be_stopped", stopping);
+    case("a_stopped_call_at_address_0_stays_a_users", stopping_at_zero);
     case("a_foreign_thread_raises_exceptions_at_its_handler", exceptions);
     case("foreign_vector_state_can_be_read_and_set", vector_state);
     case("thread_state_is_refused_where_it_must_be", refusals);
@@ -194,15 +195,21 @@ fn two_programs() -> Outcome {
     world::delete(other)
 }
 
-fn stopping() -> Outcome {
-    let (id, mut rng) = (program()?, Rng::new(0xF3));
-    let mut words = random(&mut rng);
+/// Lets the program run until it wants to send its first call; its registers before that.
+fn about_to_call(id: ThreadId, rng: &mut Rng) -> Outcome<Words> {
+    let words = random(rng);
     because(kernel::set_foreign_registers(id, &words), "setting the registers")?;
-    // Before the handler has received the call: it is made again.
     send(id, &Msg::new(0))?;
     let fault = because(ipc::receive(id, Time::micros(60_000)), "its first page fault")?;
     answer_fault(id, &fault)?;
     ipc::sleep(3_000);
+    Ok(words)
+}
+
+fn stopping() -> Outcome {
+    let id = program()?;
+    // Before the handler has received the call: it is made again.
+    let mut words = about_to_call(id, &mut Rng::new(0xF3))?;
     because(kernel::stop(id), "stopping a thread that is about to call")?;
     let found = because(kernel::foreign_registers(id), "reading")?;
     same!("the instruction pointer", found[reg::RIP], PLACE + BEHIND - 2);
@@ -222,6 +229,18 @@ fn stopping() -> Outcome {
     because(kernel::set_foreign_registers(id, &words), "setting the registers")?;
     send(id, &Msg::new(0))?;
     check_call(&next(id)?, &after(words))?;
+    world::delete(id)
+}
+
+/// The call to be made again would lie below address 0, at the end of the kernel's.
+fn stopping_at_zero() -> Outcome {
+    let id = program()?;
+    let mut words = about_to_call(id, &mut Rng::new(0xF6))?;
+    words[reg::RIP] = 0;
+    because(kernel::set_foreign_registers(id, &words), "setting the registers")?;
+    because(kernel::stop(id), "stopping a thread that is about to call")?;
+    let found = because(kernel::foreign_registers(id), "reading")?;
+    same!("the instruction pointer", found[reg::RIP], abi::layout::USER_END);
     world::delete(id)
 }
 

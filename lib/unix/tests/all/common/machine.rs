@@ -149,9 +149,6 @@ impl Machine for Handle {
             }
         }
     }
-    fn is_running(&self, _thread: MachineThread) -> bool {
-        true
-    }
     fn user_time_ns(&self, thread: MachineThread) -> u64 {
         self.0.with(thread, |thread| thread.user_ns)
     }
