@@ -24,10 +24,16 @@ const CASCADE_LINE: u32 = 2;
 pub struct Pace(u32);
 
 impl Pace {
-    /// One more round of the loop.
+    /// One more round of the loop, of some fifty instructions at most.
     pub fn round(&mut self) {
-        self.0 += 1;
-        if self.0.is_multiple_of(16) {
+        self.rounds(1);
+    }
+
+    /// One more round, as long as `count` usual ones.
+    pub fn rounds(&mut self, count: u32) {
+        self.0 += count;
+        if self.0 >= 16 {
+            self.0 = 0;
             let _ = arch::interrupt_pending();
         }
     }

@@ -73,7 +73,7 @@ impl Iterator for Tree {
 
     fn next(&mut self) -> Option<Record> {
         loop {
-            self.pace.round();
+            self.pace.rounds(3);
             let (node, base) = self.next?;
             let record = self.record(node, base);
             self.advance(node, base);
