@@ -49,12 +49,27 @@ pub trait Listener {
     fn notify(&self);
 }
 
+/// A thread and the serial number of its call. Weak: a queue may be its own process's.
+struct Waiter(Weak<Thread>, u64);
+
+impl Waiter {
+    /// The thread, if the call still waits.
+    fn thread(&self) -> Option<Rc<Thread>> {
+        self.0.upgrade().filter(|thread| thread.wait_serial.get() == self.1)
+    }
+
+    /// Lets the call be tried again; whether it still waited.
+    fn wake(&self) -> bool {
+        self.0.upgrade().is_some_and(|thread| thread.wake(self.1))
+    }
+}
+
 /// Threads that wait for one condition.
 #[derive(Default)]
 pub struct WaitQueue {
     /// Whether there may be anybody in either list: what most wakes look at only.
     watched: Cell<bool>,
-    waiters: RefCell<Vec<(Rc<Thread>, u64)>>,
+    waiters: RefCell<Vec<Waiter>>,
     listeners: RefCell<Vec<Weak<dyn Listener>>>,
 }
 
@@ -62,21 +77,12 @@ impl WaitQueue {
     /// The thread's present call waits here (as well); see [`crate::Cx::block_on`].
     pub fn add(&self, thread: &Rc<Thread>) {
         self.watched.set(true);
-        let serial = thread.wait_serial.get();
         let mut waiters = self.waiters.borrow_mut();
-        if waiters.len() < waiters.capacity() {
-            waiters.push((thread.clone(), serial));
-            return;
+        if waiters.len() == waiters.capacity() {
+            // Entries of calls that have ended since make room before the queue grows.
+            waiters.retain(|waiter| waiter.thread().is_some());
         }
-        // Entries of calls that have ended since are dropped before the queue grows; after
-        // the borrow, because with a thread much may end that wakes queues.
-        let all = core::mem::take(&mut *waiters);
-        let (mut keep, gone): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|(waiter, serial)| waiter.wait_serial.get() == *serial);
-        keep.push((thread.clone(), serial));
-        *waiters = keep;
-        drop(waiters);
-        drop(gone);
+        waiters.push(Waiter(Rc::downgrade(thread), thread.wait_serial.get()));
     }
 
     /// `listener` hears of every wake until it is dropped.
@@ -108,8 +114,8 @@ impl WaitQueue {
     pub fn wake_waiters(&self) {
         if !self.waiters.borrow().is_empty() {
             let mut waiters = self.waiters.take();
-            for (thread, serial) in waiters.drain(..) {
-                thread.wake(serial);
+            for waiter in waiters.drain(..) {
+                waiter.wake();
             }
             // The room is kept for the next ones.
             let mut now = self.waiters.borrow_mut();
@@ -139,7 +145,7 @@ impl WaitQueue {
                 }
                 waiters.remove(0)
             };
-            woken += usize::from(first.0.wake(first.1));
+            woken += usize::from(first.wake());
         }
         self.notify();
         woken
@@ -148,6 +154,6 @@ impl WaitQueue {
     /// Whether nobody waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !self.waiters.borrow().iter().any(|(thread, serial)| thread.wait_serial.get() == *serial)
+        !self.waiters.borrow().iter().any(|waiter| waiter.thread().is_some())
     }
 }

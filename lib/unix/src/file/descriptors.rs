@@ -184,10 +184,11 @@ pub fn release(unix: &Unix, descriptors: Rc<Descriptors>) {
     settle(unix);
 }
 
-/// Does what the closing of files has left to be done (hang-ups of terminals). To be called
-/// after descriptors were closed.
+/// Does what the closing of files has left to be done (hang-ups of terminals, files that are
+/// only under way to nobody). To be called after descriptors were closed.
 pub fn settle(unix: &Unix) {
     unix.terminals.settle(unix);
+    unix.streams.flights.settle();
 }
 
 impl Cx<'_> {

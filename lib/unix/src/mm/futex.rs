@@ -1,7 +1,7 @@
 //! Futexes: threads that wait until a word of memory is said to have changed.
 
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::rc::Rc;
+use alloc::rc::{Rc, Weak};
 use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as linux;
@@ -28,14 +28,22 @@ const ANY: u32 = u32::MAX;
 type Key = (u64, u64);
 
 struct Waiter {
-    thread: Rc<Thread>,
+    thread: Weak<Thread>,
     serial: u64,
     bits: u32,
 }
 
 impl Waiter {
+    /// The thread, if its call still waits.
+    fn thread(&self) -> Option<Rc<Thread>> {
+        let waits = |thread: &Rc<Thread>| {
+            thread.wait_serial.get() == self.serial && thread.doing.get() == Doing::Call
+        };
+        self.thread.upgrade().filter(waits)
+    }
+
     fn waits(&self) -> bool {
-        self.thread.wait_serial.get() == self.serial && self.thread.doing.get() == Doing::Call
+        self.thread().is_some()
     }
 }
 
@@ -76,9 +84,9 @@ impl Futexes {
                 continue;
             }
             let Some(waiter) = queue.remove(at) else { break };
-            if waiter.waits() {
-                waiter.thread.progress.set(1);
-                waiter.thread.wake(waiter.serial);
+            if let Some(thread) = waiter.thread() {
+                thread.progress.set(1);
+                thread.wake(waiter.serial);
                 woken += 1;
             }
         }
@@ -216,7 +224,7 @@ fn wait(cx: &Cx, private: bool, bits: u32) -> Answer {
     if cx.expired() {
         return Err(Errno::ETIMEDOUT.into());
     }
-    let (thread, serial) = (cx.thread.clone(), cx.thread.wait_serial.get());
+    let (thread, serial) = (Rc::downgrade(cx.thread), cx.thread.wait_serial.get());
     cx.unix.mm.futexes.add(key, Waiter { thread, serial, bits });
     Err(Stop::Block)
 }

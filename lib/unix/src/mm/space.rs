@@ -273,6 +273,8 @@ impl AddressSpace {
         let gone = self.areas.borrow_mut().remove(start, end);
         self.drop_pages(unix, start, end);
         drop(gone);
+        // Shared memory may be among what has gone.
+        unix.mm.bury(unix);
     }
 
     /// Adds an area in a free range.

@@ -2,7 +2,6 @@
 //! files: poll, select, epoll.
 
 use alloc::rc::Rc;
-use core::cell::Cell;
 
 use linux_raw_sys::general as nr;
 
@@ -78,7 +77,7 @@ pub struct Streams {
     /// Abstract names of sockets.
     names: socket::address::Names,
     /// Open files under way in messages.
-    flying: Rc<Cell<usize>>,
+    pub flights: socket::flights::Flights,
 }
 
 /// `splice`, `tee` and `vmsplice`: no file can do it.

@@ -10,7 +10,7 @@ use unix::machine::Access;
 use unix::thread::{Doing, Thread};
 
 /// A generator of pseudo-random numbers (xorshift).
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -72,7 +72,7 @@ fn runners(world: &World) -> Vec<Rc<Thread>> {
 }
 
 /// Looks at all answers; what they are does not matter here.
-fn drain(world: &World) {
+pub fn drain(world: &World) {
     let threads: Vec<_> = world.unix.processes.by_tid.borrow().values().cloned().collect();
     for thread in threads {
         while world.next_event(&thread).is_some() {}
@@ -136,7 +136,7 @@ fn tend(world: &World, random: &mut Random) {
 }
 
 /// One event: a call, a fault, a tick, some typing. Whether it was a call.
-fn turn(world: &World, area: u64, entries: &[Entry], random: &mut Random) -> bool {
+pub fn turn(world: &World, area: u64, entries: &[Entry], random: &mut Random) -> bool {
     let all = runners(world);
     if all.len() < 4 || random.below(64) == 0 {
         tend(world, random);

@@ -12,6 +12,7 @@ mod file_names;
 mod files;
 mod first;
 mod futex;
+mod given_back;
 mod identity;
 mod locks;
 mod memory;

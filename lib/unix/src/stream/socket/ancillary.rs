@@ -108,7 +108,7 @@ pub fn read(cx: &Cx, address: u64, len: u64) -> Result<Sent, Errno> {
         rest = rest.get(end.next_multiple_of(8)..).unwrap_or_default();
     }
     if !files.is_empty() {
-        let flying = cx.unix.streams.flying.clone();
+        let flying = cx.unix.streams.flights.count.clone();
         if flying.get() + files.len() > FLYING_MAX {
             return Err(Errno::ETOOMANYREFS);
         }

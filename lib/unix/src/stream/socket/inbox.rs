@@ -9,7 +9,7 @@ use core::cell::RefCell;
 use super::address::Name;
 use super::ancillary::{Credentials, Rights};
 use crate::errno::Errno;
-use crate::file::{Sink, Source};
+use crate::file::{Open, Sink, Source};
 use crate::memory::{Memory, PAGE};
 use crate::stream::ring::Ring;
 
@@ -165,6 +165,13 @@ impl Inbox {
         drop(pieces);
         self.ring.skip(count);
         drop((rights, gone));
+    }
+
+    /// Shows `visit` the files that nobody has received yet.
+    pub fn each_file(&self, mut visit: impl FnMut(&Rc<Open>)) {
+        let pieces = self.pieces.borrow();
+        let rights = pieces.iter().filter_map(|piece| piece.rights.as_ref());
+        rights.flat_map(|rights| &rights.files).for_each(|open| visit(open));
     }
 
     /// Takes everything out (the socket ends).

@@ -19,6 +19,7 @@ use crate::wait::WaitQueue;
 pub mod address;
 pub mod ancillary;
 pub(super) mod connect;
+pub mod flights;
 pub mod inbox;
 pub(super) mod message;
 pub(super) mod options;
@@ -90,6 +91,8 @@ pub struct Socket {
     error: Cell<Option<Errno>>,
     /// Waits to be accepted.
     embryo: Cell<bool>,
+    /// Is listed as one to which files were sent.
+    holds_files: Cell<bool>,
     /// Options.
     pub options: Options,
     can_read: WaitQueue,
@@ -120,6 +123,7 @@ impl Socket {
             shut_out: Cell::new(false),
             error: Cell::new(None),
             embryo: Cell::new(false),
+            holds_files: Cell::new(false),
             options: Options::default(),
             can_read: WaitQueue::default(),
             can_write: WaitQueue::default(),

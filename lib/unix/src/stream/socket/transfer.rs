@@ -187,6 +187,9 @@ pub fn send(
     if peer.takes(want) || socket.kind == Kind::Stream && !how.wait && peer.inbox.room() > 0 {
         let from = socket.name.borrow().clone();
         let mut rights = sent.rights.filter(|_| cx.progress() == 0);
+        if rights.is_some() {
+            cx.unix.streams.flights.note(&peer);
+        }
         done = match socket.kind {
             Kind::Stream => peer.inbox.add_bytes(source, credentials, &mut rights)?,
             _ => peer.inbox.add_message(source, credentials, rights, from)?,
@@ -252,6 +255,9 @@ fn send_datagram(
         return Err(wait(cx, &target.can_write, socket.options.send_timeout_ns.get()));
     }
     let from = socket.name.borrow().clone();
+    if rights.is_some() {
+        cx.unix.streams.flights.note(&target);
+    }
     let len = target.inbox.add_message(source, credentials, rights, from)?;
     target.can_read.wake_all();
     Ok(len)
