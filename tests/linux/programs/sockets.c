@@ -160,6 +160,38 @@ static void descriptors(void)
     SHOW(sendmsg(pair[0], BAD, 0));
 }
 
+/* Sends a byte and a descriptor. */
+static void pass(int over, int descriptor)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec data = {"!", 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    memcpy(CMSG_DATA(&control.header), &descriptor, sizeof(int));
+    SHOW(sendmsg(over, &message, 0));
+}
+
+/* Sockets that only their own queues hold are gone, and what else is in the queues, too. */
+static void lost(void)
+{
+    int pair[2], pipe_ends[2];
+    socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+    pipe(pipe_ends);
+    pass(pair[0], pipe_ends[1]);
+    pass(pair[0], pair[0]);
+    pass(pair[0], pair[1]);
+    close(pipe_ends[1]);
+    close(pair[0]);
+    close(pair[1]);
+    /* Linux looks when a socket ends. */
+    close(socket(AF_UNIX, SOCK_STREAM, 0));
+    SHOW(read(pipe_ends[0], buffer, 100));
+    close(pipe_ends[0]);
+}
+
 int main(void)
 {
     pairs();
@@ -167,5 +199,6 @@ int main(void)
     server(SOCK_SEQPACKET, "seqpacket");
     options();
     descriptors();
+    lost();
     return 0;
 }
