@@ -185,10 +185,12 @@ pub fn release(unix: &Unix, descriptors: Rc<Descriptors>) {
 }
 
 /// Does what the closing of files has left to be done (hang-ups of terminals, files that are
-/// only under way to nobody). To be called after descriptors were closed.
+/// only under way to nobody, unmounted file systems). To be called after descriptors were
+/// closed.
 pub fn settle(unix: &Unix) {
     unix.terminals.settle(unix);
     unix.streams.flights.settle();
+    crate::fs::settle(unix);
 }
 
 impl Cx<'_> {

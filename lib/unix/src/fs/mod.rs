@@ -57,6 +57,7 @@ use filesystem::Filesystem;
 use inode::{Inode, Kind};
 pub use locks::fcntl_lock;
 pub use memory_file::fcntl;
+pub use mount::settle;
 pub use mounts::{Filesystems, Mount};
 pub use names::{check_new_socket, find_socket, make_socket};
 pub use place::Place;

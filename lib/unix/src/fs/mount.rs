@@ -154,15 +154,29 @@ pub(super) fn umount2(cx: &Cx) -> Answer {
     if !is_mount_root(cx.unix, &root) {
         return Err(Errno::EINVAL.into());
     }
-    let is_lazy = flags & 2 != 0;
-    if covered(&root).is_none() || !is_lazy && is_busy(cx.unix, &root) {
+    let (is_lazy, is_busy) = (flags & 2 != 0, is_busy(cx.unix, &root));
+    if covered(&root).is_none() || !is_lazy && is_busy {
         return Err(Errno::EBUSY.into());
     }
     cx.unix.fs.unmount(&root);
-    if !is_lazy {
+    if is_busy {
+        cx.unix.fs.detached.borrow_mut().push(root);
+    } else {
         take_apart(&root);
     }
     Ok(0)
+}
+
+/// After files were closed: file systems that were unmounted while somebody used them, and
+/// that nobody uses any more, are taken apart.
+pub fn settle(unix: &Unix) {
+    if unix.fs.detached.borrow().is_empty() {
+        return;
+    }
+    let all = unix.fs.detached.take();
+    let (busy, unused): (Vec<_>, Vec<_>) = all.into_iter().partition(|root| is_busy(unix, root));
+    *unix.fs.detached.borrow_mut() = busy;
+    unused.iter().for_each(take_apart);
 }
 
 /// Whether a process is in a file system, or something is mounted or open in it.
@@ -187,7 +201,7 @@ fn is_busy(unix: &Unix, root: &Rc<Inode>) -> bool {
 }
 
 /// Takes a tree apart that nobody can reach any more; in a loop, for it may be deep.
-fn take_apart(root: &Rc<Inode>) {
+pub(super) fn take_apart(root: &Rc<Inode>) {
     let mut left = alloc::vec![root.clone()];
     while let Some(inode) = left.pop() {
         if let Some(directory) = inode.directory() {

@@ -11,6 +11,7 @@ use super::directory::{Directory, Name};
 use super::filesystem::{Filesystem, Kind as FsKind};
 use super::inode::{Inode, Kind};
 use super::locks::Waiting;
+use super::mount::take_apart;
 use super::proc::Node;
 use super::time::Time;
 use crate::memory::Memory;
@@ -33,6 +34,8 @@ pub struct Filesystems {
     pub(super) anonymous: Rc<Filesystem>,
     pub(super) pts: Rc<Filesystem>,
     pub(super) mounts: RefCell<Vec<Mount>>,
+    /// Roots of file systems that were unmounted while somebody used them.
+    pub(super) detached: RefCell<Vec<Rc<Inode>>>,
     pub(super) next_device: Cell<u64>,
     waiting: RefCell<Waiting>,
     /// Processes and the files on which they have locked something.
@@ -88,7 +91,8 @@ impl Filesystems {
             sockets: new(FsKind::Socket, 8),
             anonymous: new(FsKind::Anonymous, 15),
             pts: new(FsKind::Devpts, 20),
-            mounts: RefCell::new(Vec::new()),
+            mounts: RefCell::default(),
+            detached: RefCell::default(),
             next_device: Cell::new(40),
             waiting: RefCell::default(),
             holders: RefCell::default(),
@@ -203,6 +207,17 @@ impl Filesystems {
         });
         for inode in files {
             inode.locks.process_closed(pid);
+        }
+    }
+}
+
+impl Drop for Filesystems {
+    /// Directories and what is in them hold each other.
+    fn drop(&mut self) {
+        let mounts = self.mounts.take().into_iter().map(|mount| mount.root);
+        for root in mounts.chain(self.detached.take()) {
+            self.unmount(&root);
+            take_apart(&root);
         }
     }
 }

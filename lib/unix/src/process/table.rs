@@ -34,6 +34,15 @@ pub struct Processes {
     nowhere: RefCell<Option<Rc<AddressSpace>>>,
 }
 
+impl Drop for Processes {
+    /// Processes and their threads hold each other.
+    fn drop(&mut self) {
+        for process in self.by_pid.take().into_values() {
+            drop(process.threads.take());
+        }
+    }
+}
+
 impl Processes {
     /// The process with this id, ended ones not yet waited for included.
     #[must_use]

@@ -133,6 +133,43 @@ fn what_is_gone_but_still_open() {
 }
 
 #[test]
+fn file_systems() {
+    leaves_nothing(|program| {
+        for flags in [0, l::MNT_DETACH] {
+            program.mkdir("/tmp/m");
+            let kind = program.path(1, b"tmpfs");
+            let at = program.path(0, b"/tmp/m");
+            assert_eq!(program.call(l::__NR_mount, &[kind, at, kind, 0, 0]), 0);
+            program.mkdir("/tmp/m/d");
+            program.mkdir("/tmp/m/d/e");
+            program.make("/tmp/m/d/e/f", &[5; 9000]);
+            let inside = program.opened("/tmp/m/d/e/f", RDONLY);
+            let busy = if flags == 0 { -16 } else { 0 };
+            assert_eq!(program.on(l::__NR_umount2, "/tmp/m", &[flags.into()]), busy);
+            assert_eq!(program.read(inside, 4), [5; 4]);
+            program.close(inside);
+            if flags == 0 {
+                assert_eq!(program.on(l::__NR_umount2, "/tmp/m", &[0]), 0);
+            }
+            assert_eq!(program.on(l::__NR_rmdir, "/tmp/m", &[]), 0);
+        }
+    });
+}
+
+/// What a whole server had is gone with it (for the tests and fuzzers, which make many).
+#[test]
+fn worlds() {
+    let before = LIVE.get();
+    for _ in 0..20 {
+        let world = World::with_frames(256);
+        let program = Program::new(&world, &world.first);
+        program.mkdir("/tmp/d");
+        program.make("/tmp/d/f", b"something");
+    }
+    assert!(LIVE.get() - before < 1024, "{} bytes are left", LIVE.get() - before);
+}
+
+#[test]
 fn fifos_pipes_and_locks() {
     leaves_nothing(|program| {
         assert_eq!(program.on(l::__NR_mknod, "/tmp/p", &[u64::from(l::S_IFIFO) | 0o644, 0]), 0);
