@@ -2,8 +2,8 @@
 //!
 //! Each target gives the bytes to one parser and checks what must hold of whatever that
 //! accepts; it panics if something does not. `tests/corpus.rs` drives the targets in every
-//! test run, with the small files in `corpus/` and deterministic mutations of them; where
-//! there is a nightly toolchain, libFuzzer drives the same functions (`fuzz/libfuzzer`).
+//! test run, with the small files in `corpus/` and deterministic mutations of them; with
+//! `./baton fuzz --parsers` libFuzzer drives the same functions (`fuzz/libfuzzer`).
 
 mod archive;
 mod boot_image;

@@ -8,6 +8,7 @@
 mod coverage;
 mod exhaust;
 mod guest;
+mod parsers;
 mod siege;
 mod steer;
 
@@ -58,6 +59,9 @@ pub struct Options {
     /// Instead: kill servers of a busy system so often, at moments that follow from --seed
     #[arg(long, value_name = "N", conflicts_with_all = ["exhaust", "calls", "minutes", "coverage"])]
     pub kill: Option<u64>,
+    /// Instead: the parsers of outside input under libFuzzer, so many seconds each
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["exhaust", "kill", "calls", "minutes", "coverage"])]
+    pub parsers: Option<u64>,
 }
 
 /// Runs the fuzzer; whether there was no violation.
@@ -65,6 +69,9 @@ pub struct Options {
 /// # Errors
 /// When it cannot be run at all.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
+    if let Some(seconds) = options.parsers {
+        return parsers::run(workspace, seconds);
+    }
     let mut composer = Composer::new(workspace);
     if options.exhaust {
         return exhaust::run(workspace, &mut composer, options.replay);
