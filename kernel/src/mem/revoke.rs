@@ -11,9 +11,10 @@ use super::node::NodeRef;
 use super::parking::{Lost, Parked};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
-use super::walk::{Walk, free_node, leave_status, take_status};
+use super::walk::{Walk, free_node, leave_status, parked_cost, take_status};
 use super::{Step, cost, sigma0, state};
 use crate::arch::paging::{Entry, span};
+use crate::irq::Pace;
 use abi::Rights;
 
 /// Whose pages are concerned.
@@ -246,7 +247,7 @@ fn remove_simple_children(node: NodeRef, budget: &mut i32) {
         let (space, vaddr) = (child.space(), child.vaddr());
         let page = table::pages(space, vaddr).and_then(|table| table::small(table, vaddr));
         let Some(leaf) = page.filter(|leaf| leaf.node == Some(child)) else { break };
-        *budget -= cost::REMOVE as i32;
+        *budget -= cost::REMOVE as i32 + parked_cost(child);
         let old = table::remove(space, vaddr, leaf);
         leave_status(node, old.status().or(take_status(child, false)));
         free_node(child);
@@ -274,7 +275,10 @@ pub(crate) fn take_own(
 /// Frees `node` and then its ancestors as long as they are ghosts without children.
 fn free_ghosts(node: NodeRef) {
     let mut next = Some(node);
+    let mut pace = Pace::default();
     while let Some(node) = next {
+        // Their number is the users' choice.
+        pace.rounds(4);
         if node.count() != 0 || node.first_child().is_some() {
             return;
         }

@@ -147,7 +147,7 @@ impl Walk {
             match self.stage {
                 Stage::Enter => self.enter(budget),
                 Stage::Below => self.below(),
-                Stage::Leave => self.leave(),
+                Stage::Leave => self.leave(budget),
                 Stage::Done => {}
             }
         }
@@ -190,11 +190,12 @@ impl Walk {
         self.stage = Stage::Enter;
     }
 
-    fn leave(&mut self) {
+    fn leave(&mut self, budget: &mut i32) {
         let node = self.cur;
         self.advance();
         let finished = self.stage == Stage::Done;
         if !finished && node.count() == 0 && node.first_child().is_none() {
+            *budget -= parked_cost(node);
             free_node(node);
         }
     }
@@ -370,6 +371,11 @@ pub(crate) fn leave_status(node: NodeRef, status: Rights) {
     if r | w != 0 {
         node.set_flags(r | w);
     }
+}
+
+/// What freeing `node` costs more if a parked walk may stand there.
+pub(crate) fn parked_cost(node: NodeRef) -> i32 {
+    if node.has(CURSOR) { cost::PARKED as i32 } else { 0 }
 }
 
 /// Frees a node without pages and children.

@@ -35,9 +35,10 @@ const CONTROL: u16 = 0x61;
 /// Starts the periodic tick; line 0 must still be unmasked at the controller.
 pub fn start() {
     let [low, high] = TICK_COUNT.to_le_bytes();
-    // SAFETY: the kernel owns the timer. Channel 0, both bytes, mode 2 (rate generator).
+    // SAFETY: the kernel owns the timer. Channel 0, both bytes, mode 3 (square wave): mode 2's
+    // pulse of one count is so short that an emulator with a clock of its own can miss it.
     unsafe {
-        out_byte(MODE, 0x34);
+        out_byte(MODE, 0x36);
         out_byte(CHANNEL_0, low);
         out_byte(CHANNEL_0, high);
     }
