@@ -52,7 +52,7 @@ fn handle(running: TcbRef, line: u32) -> TcbRef {
         return tick::tick(running);
     }
     deliver(line);
-    tick::reschedule(running)
+    tick::after_interrupt(running)
 }
 
 /// Handles the interrupts that came in a preemption window; `running` has been requeued.

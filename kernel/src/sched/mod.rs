@@ -110,6 +110,13 @@ pub fn grant_slice(thread: TcbRef) {
     if let Some(owner) = scheduler.slice_owner.get() {
         owner.slice_left_us.set(scheduler.slice_left_us.get());
     }
+    begin_slice(thread);
+}
+
+/// Lets `thread` run on what it has left of its slice, or a new one. What is left of the
+/// running one has been kept.
+fn begin_slice(thread: TcbRef) {
+    let scheduler = &cpu().scheduler;
     if thread.slice_left_us.get() == 0 {
         thread.slice_left_us.set(thread.timeslice_us.get());
     }

@@ -52,9 +52,13 @@ impl ReadyQueue {
 
     /// Inserts `thread` as the first of its priority, or moves it there.
     pub fn insert_first(&self, thread: TcbRef) {
-        self.remove(thread);
-        self.insert(thread);
-        self.heads[usize::from(thread.priority.get())].set(Some(thread));
+        let head = &self.heads[usize::from(thread.priority.get())];
+        // A ring's last is the one before its first, so it only has to be turned by one.
+        if head.get().and_then(|first| first.ready.prev.get()) != Some(thread) {
+            self.remove(thread);
+            self.insert(thread);
+        }
+        head.set(Some(thread));
     }
 
     /// Removes `thread` if it is in the queue. Its priority must be that with which it was inserted.

@@ -2,7 +2,7 @@
 
 use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
 
-use super::{grant_slice, keep_watch, pick, requeue};
+use super::{begin_slice, grant_slice, keep_watch, pick, requeue};
 use crate::arch::{TcbRef, cpu, current, interrupt_pending};
 use crate::clock;
 use crate::ipc;
@@ -31,12 +31,23 @@ pub fn tick(running: TcbRef) -> TcbRef {
             return ipc::kernel_message::preemption(running);
         }
     }
-    reschedule(running)
+    after_interrupt(running)
+}
+
+/// An interrupt has been handled while `running` had the processor: who has it now. If
+/// that thread goes on, the switches that follow pass over nobody who waits.
+#[must_use]
+pub fn after_interrupt(running: TcbRef) -> TcbRef {
+    choose::<true>(running)
 }
 
 /// Whether another thread than `running` should run, and which.
 #[must_use]
 pub fn reschedule(running: TcbRef) -> TcbRef {
+    choose::<false>(running)
+}
+
+fn choose<const WATCHES: bool>(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     if scheduler.idle.get() == Some(running) || !running.is_ready() {
         return pick();
@@ -49,16 +60,32 @@ pub fn reschedule(running: TcbRef) -> TcbRef {
             preempt(running, best)
         }
         _ => {
-            keep_watch(running);
+            if WATCHES {
+                keep_watch(running);
+            }
             running
         }
     }
 }
 
-/// Replaces `running` by `best`; it stays the first of its priority, with the rest of its slice.
+/// Replaces `running` by `best`; it stays the first of its priority, with the rest of the
+/// slice on which it runs. If that was passed on to it, the one from whom it came begins
+/// its next turn with a new one: no preemption adds to what partners get in a turn.
 fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
-    cpu().scheduler.ready.insert_first(running);
-    grant_slice(best);
+    let scheduler = &cpu().scheduler;
+    scheduler.ready.insert_first(running);
+    let owner = scheduler.slice_owner.get();
+    if owner == Some(best) {
+        return best;
+    }
+    let mut left_us = scheduler.slice_left_us.get();
+    if let Some(owner) = owner.filter(|owner| *owner != running) {
+        owner.slice_left_us.set(0);
+        // It may have been an endless one.
+        left_us = left_us.min(running.timeslice_us.get());
+    }
+    running.slice_left_us.set(left_us);
+    begin_slice(best);
     best
 }
 

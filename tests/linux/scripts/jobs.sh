@@ -32,6 +32,7 @@ kill -STOP $!
 sleep 0.2
 kill -CONT $!
 kill -TERM $!
+sleep 0.1 # a shell that has not seen the job's end yet would still call it stopped
 wait $! 2>/dev/null
 echo "stopped, continued, ended $?"
 sh -c 'kill -STOP $$; echo continued' &

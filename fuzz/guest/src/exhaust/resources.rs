@@ -111,11 +111,15 @@ pub extern "C" fn chain(_: u64) -> ! {
         NEXT[index as usize - 1].store(id.0, Relaxed);
     }
     let first = ThreadId(NEXT[0].load(Relaxed));
+    let _guard = machine::accept_everything();
     let page = Fpage::memory(&raw const PAGE as u64, 12, Rights::RW);
     loop {
         // Each passes the page and its slice on in one operation; the last one's is here.
-        let _ = pass(first, &Msg::new(0).map(MapItem::map(page, LINK)));
-        MADE.fetch_add(1, Relaxed);
+        let counter = match pass(first, &Msg::new(0).map(MapItem::map(page, LINK))) {
+            Ok(_) => &MADE,
+            Err(_) => &hostile::ODD,
+        };
+        counter.fetch_add(1, Relaxed);
         kernel::unmap(page.with_rights(Rights::RWX));
     }
 }
