@@ -6,13 +6,11 @@ use abi::{Fpage, ThreadId};
 use crate::arch::{TcbRef, interrupt_pending, note_entry};
 use crate::ipc;
 use crate::irq;
-use crate::mem::{self, Step, UnmapJob};
+use crate::mem::{Step, UnmapJob};
 use crate::sched;
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 
-/// Budget of one step.
-const BUDGET: u32 = mem::STEP_BUDGET;
 /// Control bit: flush, i.e. the caller's own mappings too.
 const FLUSH: u64 = 1 << 6;
 
@@ -48,7 +46,7 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
         let fpage = Fpage(utcb.mr(index));
         let mut active =
             job.take().unwrap_or_else(|| UnmapJob::new(space, fpage, control & FLUSH != 0));
-        match active.step(BUDGET) {
+        match active.advance() {
             Step::Done => {
                 utcb.set_mr(index, fpage.with_rights(active.status()).0);
                 current.unmap.index.set(index + 1);

@@ -4,7 +4,7 @@ pub mod console;
 pub mod memory;
 pub mod threads;
 
-pub use super::x86_64::frame::{Frame, exception_word, set_exception_word};
+pub use super::x86_64::frame::{Frame, exception_words, set_exception_words};
 pub use console::{console_write, exit, ticks};
 pub use memory::{hardware, memory_state, phys_to_virt, virt_to_phys};
 pub use threads::{

@@ -18,9 +18,6 @@ use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 use crate::{irq, sched};
 
-/// Budget of one step of a map job.
-const MAP_BUDGET: u32 = mem::STEP_BUDGET;
-
 /// Instructions, roughly, after which interrupts are let in.
 const WINDOW_WORK: u32 = 350;
 
@@ -240,7 +237,7 @@ fn map_start(sender: TcbRef, receiver: TcbRef, item: MapItem) -> Result<Progress
 }
 
 fn map_step(sender: TcbRef, mut job: MapJob) -> Result<Progress, IpcErrorKind> {
-    match job.step(MAP_BUDGET) {
+    match job.advance() {
         Ok(Step::Done) => {}
         Ok(Step::More) => sender.job.set(Some(Job::Map(job))),
         // The receiver's quota is used up: it has no room for the item.

@@ -4,7 +4,7 @@
 use abi::{MsgTag, protocol};
 
 use super::Kind;
-use crate::arch::{TcbRef, exception_word, set_exception_word};
+use crate::arch::{TcbRef, exception_words, set_exception_words};
 use crate::thread::foreign;
 use crate::usermem::Utcb;
 
@@ -30,7 +30,9 @@ pub fn tag(sender: TcbRef) -> MsgTag {
 fn word(sender: TcbRef, index: usize) -> u64 {
     match sender.kind.get() {
         Kind::User | Kind::Start => Utcb::of(sender).map_or(0, |utcb| utcb.mr(index)),
-        Kind::Exception => exception_word(sender.frame(), index - 1),
+        Kind::Exception => {
+            exception_words(sender.frame()).get(index - 1).copied().unwrap_or_default()
+        }
         Kind::SystemCall => foreign::argument(sender.frame(), index),
         Kind::Interrupt => 0,
         Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => {
@@ -48,12 +50,26 @@ pub fn copy(sender: TcbRef, receiver: TcbRef, count: usize) {
             receiver.set_user_sp(word(sender, 2));
         }
         Kind::Exception => {
-            for index in 1..=count.min(protocol::EXCEPTION_WORDS) {
-                set_exception_word(receiver.frame(), index - 1, word(sender, index));
-            }
+            let mut words = [0; protocol::EXCEPTION_WORDS];
+            let words = &mut words[..count.min(protocol::EXCEPTION_WORDS)];
+            read(sender, words);
+            set_exception_words(receiver.frame(), words);
         }
         Kind::SystemCall if count >= 1 => receiver.frame().rax.set(word(sender, 1)),
         _ => {}
+    }
+}
+
+/// Words 1 and following of the message that `sender` sends.
+fn read(sender: TcbRef, words: &mut [u64]) {
+    match (sender.kind.get(), Utcb::of(sender)) {
+        (Kind::User, Some(source)) => {
+            (1..).zip(words).for_each(|(index, word)| *word = source.mr(index));
+        }
+        (Kind::Exception, _) => {
+            words.iter_mut().zip(exception_words(sender.frame())).for_each(|(to, word)| *to = word);
+        }
+        _ => (1..).zip(words).for_each(|(index, to)| *to = word(sender, index)),
     }
 }
 
@@ -61,6 +77,10 @@ fn to_registers(sender: TcbRef, receiver: TcbRef, count: usize) {
     let Some(target) = Utcb::of(receiver) else { return };
     match Utcb::of(sender) {
         Some(source) if sender.kind.get() == Kind::User => target.copy_mrs(source, 1, count),
+        _ if sender.kind.get() == Kind::Exception => {
+            let words = exception_words(sender.frame());
+            (1..=count).zip(words).for_each(|(index, word)| target.set_mr(index, word));
+        }
         _ => (1..=count).for_each(|index| target.set_mr(index, word(sender, index))),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! No thread of the space runs any more and no processor has its tables loaded.
 
+use super::budget::Budget;
 use super::io_flush::IoRevoke;
 use super::node::{NodeRef, PORTS};
 use super::parking::Parked;
@@ -45,15 +46,23 @@ impl DestroyJob {
         self.space
     }
 
-    /// Goes on for about `budget` units. The last step finds nothing left to do.
-    pub fn step(&mut self, budget: u32) -> Step {
-        let whole = budget.min(i32::MAX as u32) as i32;
-        let mut budget = whole;
-        if self.memory.step(&mut budget) == Step::More
-            || self.ports.step(&mut budget) == Step::More
-            || self.remove_kernel_pages(&mut budget) == Step::More
-            || self.remove_ghosts(&mut budget) == Step::More
-            || budget < whole
+    /// Goes on until an interrupt is pending, or until nothing is left but the last step:
+    /// that one, which is done ([`Step::Done`]), finds nothing to do.
+    pub fn advance(&mut self) -> Step {
+        self.run(&mut Budget::until_interrupted())
+    }
+
+    /// Goes on for about `units` (see [`STEP_BUDGET`]); otherwise as [`DestroyJob::advance`].
+    pub fn step(&mut self, units: u32) -> Step {
+        self.run(&mut Budget::step(units))
+    }
+
+    fn run(&mut self, budget: &mut Budget) -> Step {
+        if self.memory.step(budget) == Step::More
+            || self.ports.step(budget) == Step::More
+            || self.remove_kernel_pages(budget) == Step::More
+            || self.remove_ghosts(budget) == Step::More
+            || !budget.is_whole()
         {
             return Step::More;
         }
@@ -67,18 +76,18 @@ impl DestroyJob {
     }
 
     /// KIP and UTCB pages that are still mapped; the frames are their owner's.
-    fn remove_kernel_pages(&mut self, budget: &mut i32) -> Step {
+    fn remove_kernel_pages(&mut self, budget: &mut Budget) -> Step {
         while self.kernel_pages < USER_END {
-            if *budget <= 0 {
+            if budget.is_used_up() {
                 return Step::More;
             }
-            *budget -= cost::LOOK as i32;
+            budget.spend(cost::LOOK);
             let vaddr = self.kernel_pages;
             self.kernel_pages = match table::find(self.space, vaddr) {
                 Slot::Leaf(leaf) => {
                     if leaf.entry.has(Entry::KERNEL) {
                         table::remove(self.space, vaddr, leaf);
-                        *budget -= cost::REMOVE as i32;
+                        budget.spend(cost::REMOVE);
                     }
                     (vaddr | (span(leaf.level) - 1)) + 1
                 }
@@ -89,12 +98,12 @@ impl DestroyJob {
     }
 
     /// Nodes without pages, left by walks that are under way (or were abandoned).
-    fn remove_ghosts(&mut self, budget: &mut i32) -> Step {
+    fn remove_ghosts(&mut self, budget: &mut Budget) -> Step {
         while let Some(node) = slab::any(self.space).filter(|node| !node.has(PORTS)) {
-            if *budget <= 0 {
+            if budget.is_used_up() {
                 return Step::More;
             }
-            *budget -= cost::REMOVE as i32;
+            budget.spend(cost::REMOVE);
             let walk = self.parked.take().and_then(|claim| state().walks.resume(claim).ok());
             let mut walk = walk.unwrap_or_else(|| Self::whole(node));
             if !walk.run(budget) {

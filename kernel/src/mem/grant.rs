@@ -4,6 +4,7 @@
 //! one by one, then the old page goes: at every point in between both spaces are
 //! in a state that mapping alone could have produced. Called by `map.rs`.
 
+use super::budget::Budget;
 use super::cost;
 use super::map::{Memory, Piece, Progress, insert};
 use super::node::NodeRef;
@@ -20,7 +21,7 @@ impl Memory {
         &mut self,
         piece: Piece,
         there: Option<NodeRef>,
-        budget: &mut i32,
+        budget: &mut Budget,
     ) -> Result<Progress, NoMemory> {
         let lost = piece.source.entry.rights().without(piece.rights);
         let end = piece.from + piece.size();
@@ -38,7 +39,7 @@ impl Memory {
         }
         self.inherit_status(piece, new);
         if piece.source.level == piece.level && piece.node.first_child().is_none() {
-            *budget -= cost::REMOVE as i32;
+            budget.spend(cost::REMOVE);
             take_own(self.src, piece.from, piece.source, piece.node, Rights::NONE);
             return Ok(Progress::Advance(piece.size()));
         }
@@ -65,7 +66,7 @@ impl Memory {
     }
 
     /// Moves the children inside the piece to `new`; false if the budget ran out.
-    fn adopt(&mut self, piece: Piece, new: NodeRef, budget: &mut i32) -> bool {
+    fn adopt(&mut self, piece: Piece, new: NodeRef, budget: &mut Budget) -> bool {
         let parked = self.adoption.take().and_then(|claim| state().walks.resume(claim).ok());
         let region = (piece.phys(), piece.phys() + piece.size());
         let walk = parked

@@ -4,6 +4,7 @@
 //! A node that loses a part is cut into halves until the part is a node. If its
 //! space cannot pay for the pieces, it loses all of its ports.
 
+use super::budget::Budget;
 use super::io::{self, end, start};
 use super::node::NodeRef;
 use super::revoke::Scope;
@@ -26,12 +27,12 @@ impl IoRevoke {
     }
 
     /// Goes on until done or the budget is used up.
-    pub(crate) fn step(&mut self, budget: &mut i32) -> Step {
+    pub(crate) fn step(&mut self, budget: &mut Budget) -> Step {
         while self.pos < self.end {
-            if *budget <= 0 {
+            if budget.is_used_up() {
                 return Step::More;
             }
-            *budget -= cost::REMOVE as i32;
+            budget.spend(cost::REMOVE);
             let node = io::find(self.space, self.pos)
                 .or_else(|| io::first_in(self.space, self.pos, self.end));
             match node {

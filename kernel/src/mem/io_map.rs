@@ -1,5 +1,6 @@
 //! Mapping and granting I/O ports.
 
+use super::budget::Budget;
 use super::io::{self, ALL_BITS, end, start};
 use super::io_flush::IoRevoke;
 use super::node::NodeRef;
@@ -31,7 +32,7 @@ impl IoMap {
     }
 
     /// Goes on until done or the budget is used up.
-    pub(crate) fn step(&mut self, budget: &mut i32) -> Result<Step, NoMemory> {
+    pub(crate) fn step(&mut self, budget: &mut Budget) -> Result<Step, NoMemory> {
         loop {
             if let Some(revoke) = &mut self.revoke {
                 if revoke.step(budget) == Step::More {
@@ -43,10 +44,10 @@ impl IoMap {
             if self.pos >= self.end {
                 return Ok(Step::Done);
             }
-            if *budget <= 0 {
+            if budget.is_used_up() {
                 return Ok(Step::More);
             }
-            *budget -= cost::MAP as i32;
+            budget.spend(cost::MAP);
             self.piece()?;
         }
     }

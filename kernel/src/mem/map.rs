@@ -4,6 +4,7 @@
 //! alignment and length allow. What is in the way at the destination is flushed
 //! first, so no cycle can arise. The receiver's space pays for tables and nodes.
 
+use super::budget::Budget;
 use super::frames::FRAME;
 use super::io_map::IoMap;
 use super::node::NodeRef;
@@ -141,23 +142,34 @@ impl MapJob {
         partial.then_some((start, end))
     }
 
-    /// Goes on for about `budget` units (see [`STEP_BUDGET`]).
+    /// Goes on until done ([`Step::Done`]) or until an interrupt is pending.
     ///
     /// # Errors
     /// [`NoMemory`]: the receiver's quota (for granting σ0's page, σ0's) is
     /// exhausted; what was moved so far stays moved.
-    pub fn step(&mut self, budget: u32) -> Result<Step, NoMemory> {
-        let mut budget = budget.min(i32::MAX as u32) as i32;
+    pub fn advance(&mut self) -> Result<Step, NoMemory> {
+        self.run(&mut Budget::until_interrupted())
+    }
+
+    /// Goes on for about `units` (see [`STEP_BUDGET`]).
+    ///
+    /// # Errors
+    /// As for [`MapJob::advance`].
+    pub fn step(&mut self, units: u32) -> Result<Step, NoMemory> {
+        self.run(&mut Budget::step(units))
+    }
+
+    fn run(&mut self, budget: &mut Budget) -> Result<Step, NoMemory> {
         match &mut self.0 {
-            Kind::Memory(memory) => memory.step(&mut budget),
-            Kind::Ports(ports) => ports.step(&mut budget),
+            Kind::Memory(memory) => memory.step(budget),
+            Kind::Ports(ports) => ports.step(budget),
         }
     }
 
     /// Runs the job to its end without letting anybody in between.
     ///
     /// # Errors
-    /// As for [`MapJob::step`].
+    /// As for [`MapJob::advance`].
     pub fn finish(&mut self) -> Result<(), NoMemory> {
         while self.step(STEP_BUDGET)? == Step::More {}
         Ok(())
@@ -171,7 +183,7 @@ impl Memory {
         map_page(self.src, self.dst, from, to, self.rights)
     }
 
-    fn step(&mut self, budget: &mut i32) -> Result<Step, NoMemory> {
+    fn step(&mut self, budget: &mut Budget) -> Result<Step, NoMemory> {
         loop {
             if let Some(revoke) = &mut self.revoke {
                 if revoke.step(budget) == Step::More {
@@ -187,18 +199,18 @@ impl Memory {
                 }
                 continue;
             }
-            if *budget <= 0 {
+            if budget.is_used_up() {
                 return Ok(Step::More);
             }
             if !self.grant && self.quick() {
-                *budget -= cost::PAGE as i32;
+                budget.spend(cost::PAGE);
                 self.done += FRAME;
                 continue;
             }
             match self.piece(budget)? {
                 Progress::Advance(bytes) => self.done += bytes,
                 // What is in the way goes in steps of its own.
-                Progress::Again if self.revoke.is_some() => return Ok(Step::More),
+                Progress::Again if self.revoke.is_some() => budget.end_step(),
                 Progress::Again => {}
             }
         }
@@ -206,12 +218,12 @@ impl Memory {
 
     /// Looks at what is at the position and deals with the largest page possible.
     #[inline]
-    fn piece(&mut self, budget: &mut i32) -> Result<Progress, NoMemory> {
-        *budget -= cost::LOOK as i32;
+    fn piece(&mut self, budget: &mut Budget) -> Result<Progress, NoMemory> {
+        budget.spend(cost::LOOK);
         let from = self.transfer.from + self.done;
         let to = self.transfer.to + self.done;
         if self.src.is_sigma0() && sigma0::make(self.src, from)? {
-            *budget -= cost::ROOT as i32;
+            budget.spend(cost::ROOT);
             return Ok(Progress::Again);
         }
         let leaf = match table::find(self.src, from) {
@@ -258,10 +270,10 @@ impl Memory {
 
     /// Maps or grants a piece, or prepares for it.
     #[inline]
-    fn place(&mut self, piece: Piece, budget: &mut i32) -> Result<Progress, NoMemory> {
+    fn place(&mut self, piece: Piece, budget: &mut Budget) -> Result<Progress, NoMemory> {
         match table::find(self.dst, piece.to) {
             Slot::Empty { level, .. } if level >= piece.level => {
-                *budget -= cost::MAP as i32;
+                budget.spend(cost::MAP);
                 if self.grant {
                     return self.grant_piece(piece, None, budget);
                 }
@@ -292,16 +304,16 @@ impl Memory {
         &mut self,
         piece: Piece,
         there: Leaf,
-        budget: &mut i32,
+        budget: &mut Budget,
     ) -> Result<Progress, NoMemory> {
         // An adoption that goes on has paid, and needs something left to go on with.
         if self.adoption.is_none() {
-            *budget -= cost::MAP as i32;
+            budget.spend(cost::MAP);
         }
         let missing = piece.rights.without(there.entry.rights());
         if !missing.is_empty() {
             if there.level > piece.level {
-                *budget -= cost::SPLIT as i32;
+                budget.spend(cost::SPLIT);
                 table::split(self.dst, piece.to, there)?;
                 return Ok(Progress::Again);
             }

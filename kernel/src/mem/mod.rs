@@ -7,6 +7,7 @@
 //! space concerned pays for. Long operations are jobs with bounded steps; a job
 //! that was begun must be stepped to its end (or its space destroyed).
 
+pub(crate) mod budget;
 pub mod check;
 pub mod destroy;
 pub mod frames;
@@ -49,11 +50,11 @@ use core::cell::Cell;
 pub enum Step {
     /// The job is finished.
     Done,
-    /// Call `step` again, after letting interrupts in.
+    /// To be called again, after letting interrupts in.
     More,
 }
 
-/// A budget that keeps a step below about 900 instructions, so that together with the
+/// What a step of a job may spend: it keeps a step below about 900 instructions, so that together with the
 /// handling of an interrupt before it it stays below 2,000: one unit is about sixteen.
 /// The dearest single action, splitting a large page, costs some 2,700 and lets
 /// interrupts in itself.

@@ -7,6 +7,7 @@
 //! what was derived goes, then the page itself. A revocation whose page was
 //! granted away in the middle settles what it had begun below that page.
 
+use super::budget::Budget;
 use super::node::NodeRef;
 use super::parking::{Lost, Parked};
 use super::space::SpaceRef;
@@ -83,9 +84,9 @@ impl Revoke {
     }
 
     /// Goes on until done or the budget is used up.
-    pub(crate) fn step(&mut self, budget: &mut i32) -> Step {
+    pub(crate) fn step(&mut self, budget: &mut Budget) -> Step {
         while self.pos < self.end {
-            if *budget <= 0 {
+            if budget.is_used_up() {
                 return Step::More;
             }
             match self.parked.take().map(|claim| state().walks.resume(claim)) {
@@ -99,7 +100,7 @@ impl Revoke {
                 }
                 _ => {}
             }
-            *budget -= cost::LOOK as i32;
+            budget.spend(cost::LOOK);
             match table::find(self.space, self.pos) {
                 Slot::Empty { level, table } => {
                     self.pos = table::behind_empty(table, level, self.pos, budget);
@@ -123,8 +124,8 @@ impl Revoke {
 
     /// The walk was lost half done, and starting it again would not finish what it began.
     #[cold]
-    fn settle(&mut self, region: (u64, u64), budget: &mut i32) {
-        *budget -= cost::LOOK as i32;
+    fn settle(&mut self, region: (u64, u64), budget: &mut Budget) {
+        budget.spend(cost::LOOK);
         if let Some(node) = sigma0::node(region.0) {
             self.walk(Walk::settling(node, region), budget);
         }
@@ -136,9 +137,9 @@ impl Revoke {
     }
 
     /// The position's page and the part of it that is concerned.
-    fn begin(&mut self, leaf: Leaf, budget: &mut i32) {
+    fn begin(&mut self, leaf: Leaf, budget: &mut Budget) {
         if leaf.level > 0 || leaf.node.is_none_or(|node| node.level() > 0) {
-            *budget -= cost::LARGE as i32;
+            budget.spend(cost::LARGE);
         }
         let Some(node) = leaf.node else {
             self.skip(leaf.level);
@@ -183,8 +184,8 @@ impl Revoke {
     }
 
     /// Part of a large page goes: split it; if the space cannot pay, the whole page goes.
-    fn split_first(&mut self, leaf: Leaf, low: u64, budget: &mut i32) {
-        *budget -= cost::SPLIT as i32;
+    fn split_first(&mut self, leaf: Leaf, low: u64, budget: &mut Budget) {
+        budget.spend(cost::SPLIT);
         if table::split(self.space, self.pos, leaf).is_err() {
             self.pos = low;
             self.end = self.end.max(low + span(leaf.level));
@@ -192,7 +193,7 @@ impl Revoke {
     }
 
     /// Runs a walk; at its end finishes the page at the position.
-    fn walk(&mut self, mut walk: Walk, budget: &mut i32) {
+    fn walk(&mut self, mut walk: Walk, budget: &mut Budget) {
         let gone = walk.is_done();
         if !walk.run(budget) {
             self.parked = Some(state().walks.park(walk));
@@ -221,7 +222,7 @@ impl Revoke {
     }
 
     /// What was derived is done: removes the page itself if that was asked for, and moves on.
-    fn finish_page(&mut self, leaf: Leaf, status: Rights, whole: bool, budget: &mut i32) {
+    fn finish_page(&mut self, leaf: Leaf, status: Rights, whole: bool, budget: &mut Budget) {
         let at = self.pos;
         self.skip(leaf.level);
         if self.scope != Scope::Own || !self.removes() || !whole {
@@ -231,7 +232,7 @@ impl Revoke {
         if self.space.is_sigma0() && node.first_child().is_some() {
             return;
         }
-        *budget -= cost::REMOVE as i32;
+        budget.spend(cost::REMOVE);
         let taken = take_own(self.space, at, leaf, node, status);
         self.status = self.status.or(taken);
     }
@@ -239,15 +240,15 @@ impl Revoke {
 
 /// The usual case: removes children of a 4 KiB page that have no children
 /// themselves, as far as the budget goes. Their status is left with the page.
-fn remove_simple_children(node: NodeRef, budget: &mut i32) {
+fn remove_simple_children(node: NodeRef, budget: &mut Budget) {
     while let Some(child) = node.first_child() {
-        if child.first_child().is_some() || child.count() != 1 || *budget <= 0 {
+        if child.first_child().is_some() || child.count() != 1 || budget.is_used_up() {
             break;
         }
         let (space, vaddr) = (child.space(), child.vaddr());
         let page = table::pages(space, vaddr).and_then(|table| table::small(table, vaddr));
         let Some(leaf) = page.filter(|leaf| leaf.node == Some(child)) else { break };
-        *budget -= cost::REMOVE as i32 + parked_cost(child);
+        budget.spend(cost::REMOVE + parked_cost(child));
         let old = table::remove(space, vaddr, leaf);
         leave_status(node, old.status().or(take_status(child, false)));
         free_node(child);

@@ -6,6 +6,7 @@
 //! inherit the large page's node, which stays in the twin of the table above
 //! (marked by `Entry::INHERIT` there). Tables without entries are freed at once.
 
+use super::budget::Budget;
 use super::frames::{Info, PhysFrame};
 use super::node::NodeRef;
 use super::quota::NoMemory;
@@ -114,11 +115,11 @@ const ENTRIES_PER_UNIT: usize = 4;
 /// The address behind the empty entry of `level` in `table` at `vaddr`, and behind the empty
 /// ones that follow it in the same table, as far as `budget` pays for looking at them.
 #[inline]
-pub(crate) fn behind_empty(table: Table, level: u32, vaddr: u64, budget: &mut i32) -> u64 {
+pub(crate) fn behind_empty(table: Table, level: u32, vaddr: u64, budget: &mut Budget) -> u64 {
     let first = index(vaddr, level) + 1;
-    let paid = first + (*budget).max(0) as usize * ENTRIES_PER_UNIT;
+    let paid = first + budget.left() as usize * ENTRIES_PER_UNIT;
     let empty = (first..paid.min(ENTRIES)).take_while(|at| !table.get(*at).present()).count();
-    *budget -= (empty / ENTRIES_PER_UNIT) as i32;
+    budget.spend((empty / ENTRIES_PER_UNIT) as u32);
     (vaddr | (span(level) - 1)) + 1 + empty as u64 * span(level)
 }
 

@@ -1,5 +1,6 @@
 //! Unmap and flush (X.2 5.8) as a job.
 
+use super::budget::Budget;
 use super::io_flush::IoRevoke;
 use super::revoke::{Revoke, Scope};
 use super::space::SpaceRef;
@@ -47,12 +48,20 @@ impl UnmapJob {
         }
     }
 
-    /// Goes on for about `budget` units (see [`STEP_BUDGET`]).
-    pub fn step(&mut self, budget: u32) -> Step {
-        let mut budget = budget.min(i32::MAX as u32) as i32;
+    /// Goes on until done ([`Step::Done`]) or until an interrupt is pending.
+    pub fn advance(&mut self) -> Step {
+        self.run(&mut Budget::until_interrupted())
+    }
+
+    /// Goes on for about `units` (see [`STEP_BUDGET`]).
+    pub fn step(&mut self, units: u32) -> Step {
+        self.run(&mut Budget::step(units))
+    }
+
+    fn run(&mut self, budget: &mut Budget) -> Step {
         match &mut self.0 {
-            Kind::Memory(revoke) => revoke.step(&mut budget),
-            Kind::Ports(revoke) => revoke.step(&mut budget),
+            Kind::Memory(revoke) => revoke.step(budget),
+            Kind::Ports(revoke) => revoke.step(budget),
             Kind::Nothing => Step::Done,
         }
     }

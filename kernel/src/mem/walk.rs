@@ -9,6 +9,7 @@
 //! the pages they are derived from have lost to it. Another walk *settles* that:
 //! it compares every page with the one that it is derived from.
 
+use super::budget::Budget;
 use super::cost;
 use super::node::{CURSOR, NodeRef, REFERENCED, WRITTEN};
 use super::table::{self, Leaf, Slot};
@@ -135,15 +136,15 @@ impl Walk {
     }
 
     /// Goes on; true when the walk is finished.
-    pub(crate) fn run(&mut self, budget: &mut i32) -> bool {
+    pub(crate) fn run(&mut self, budget: &mut Budget) -> bool {
         loop {
             if self.stage == Stage::Done {
                 return true;
             }
-            if *budget <= 0 {
+            if budget.is_used_up() {
                 return false;
             }
-            *budget -= cost::VISIT as i32;
+            budget.spend(cost::VISIT);
             match self.stage {
                 Stage::Enter => self.enter(budget),
                 Stage::Below => self.below(),
@@ -153,7 +154,7 @@ impl Walk {
         }
     }
 
-    fn enter(&mut self, budget: &mut i32) {
+    fn enter(&mut self, budget: &mut Budget) {
         let (low, high) = (self.base, self.base + self.cur.size());
         if high <= self.start || self.end <= low {
             self.stage = Stage::Leave;
@@ -190,12 +191,12 @@ impl Walk {
         self.stage = Stage::Enter;
     }
 
-    fn leave(&mut self, budget: &mut i32) {
+    fn leave(&mut self, budget: &mut Budget) {
         let node = self.cur;
         self.advance();
         let finished = self.stage == Stage::Done;
         if !finished && node.count() == 0 && node.first_child().is_none() {
-            *budget -= parked_cost(node);
+            budget.spend(parked_cost(node));
             free_node(node);
         }
     }
@@ -221,7 +222,7 @@ impl Walk {
     }
 
     /// Applies the walk to the pages of `cur`; false if the budget ran out.
-    fn pages(&mut self, budget: &mut i32) -> bool {
+    fn pages(&mut self, budget: &mut Budget) -> bool {
         let node = self.cur;
         if node.count() == 0 {
             return true;
@@ -230,20 +231,20 @@ impl Walk {
         self.pos = self.pos.max(self.start).max(self.base);
         // At least one page in every step, however small the budget.
         while self.pos < self.end.min(self.base + node.size()) {
-            *budget -= cost::LOOK as i32;
+            budget.spend(cost::LOOK);
             let vaddr = node.vaddr() + (self.pos - self.base);
             match table::find(space, vaddr) {
                 Slot::Empty { level, .. } => self.pos += span(level) - (vaddr & (span(level) - 1)),
                 Slot::Leaf(leaf) => self.page(node, vaddr, leaf, budget),
             }
-            if *budget <= 0 {
+            if budget.is_used_up() {
                 break;
             }
         }
         self.pos >= self.end.min(self.base + node.size())
     }
 
-    fn page(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut i32) {
+    fn page(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut Budget) {
         let low = self.pos - (vaddr & (span(leaf.level) - 1));
         let high = low + span(leaf.level);
         if leaf.node != Some(node) {
@@ -254,14 +255,14 @@ impl Walk {
         let removes = revoke.contains(Rights::R);
         let changes = removes || !leaf.entry.rights().and(revoke).is_empty();
         if changes && (low < start || end < high) {
-            *budget -= cost::SPLIT as i32;
+            budget.spend(cost::SPLIT);
             if table::split(node.space(), vaddr, leaf).is_ok() {
                 return;
             }
             self.widen(node, low, high);
         }
         if changes || !self.settles {
-            *budget -= cost::REMOVE as i32;
+            budget.spend(cost::REMOVE);
             self.apply(node, vaddr, leaf, revoke);
         }
         self.pos = if self.settles { high.min(end) } else { high };
@@ -269,12 +270,12 @@ impl Walk {
 
     /// What the page of `node` at the position is to lose, and the physical range for
     /// which that holds.
-    fn due(&self, node: NodeRef, leaf: Leaf, budget: &mut i32) -> (Rights, u64, u64) {
+    fn due(&self, node: NodeRef, leaf: Leaf, budget: &mut Budget) -> (Rights, u64, u64) {
         if !self.settles {
             return (self.revoke, self.start, self.end);
         }
         let Some(parent) = node.parent() else { return (Rights::NONE, 0, u64::MAX) };
-        *budget -= cost::LOOK as i32;
+        budget.spend(cost::LOOK);
         let vaddr = parent.vaddr() + node.offset() + (self.pos - self.base);
         let (rights, level) = match table::find(parent.space(), vaddr) {
             Slot::Leaf(above) if above.node == Some(parent) => (above.entry.rights(), above.level),
@@ -335,7 +336,7 @@ impl Walk {
     }
 
     /// Hands `cur`, a child of the root, to the adopter if it fits.
-    fn adopt(&mut self, low: u64, high: u64, budget: &mut i32) {
+    fn adopt(&mut self, low: u64, high: u64, budget: &mut Budget) {
         let child = self.cur;
         self.stage = Stage::Leave;
         let Some((adopter, base)) = self.adopter else { return };
@@ -343,7 +344,7 @@ impl Walk {
             return;
         }
         if self.root.has(CURSOR) {
-            *budget -= cost::PARKED as i32;
+            budget.spend(cost::PARKED);
             state().walks.lose_children(self.root);
         }
         self.advance();
@@ -374,8 +375,8 @@ pub(crate) fn leave_status(node: NodeRef, status: Rights) {
 }
 
 /// What freeing `node` costs more if a parked walk may stand there.
-pub(crate) fn parked_cost(node: NodeRef) -> i32 {
-    if node.has(CURSOR) { cost::PARKED as i32 } else { 0 }
+pub(crate) fn parked_cost(node: NodeRef) -> u32 {
+    if node.has(CURSOR) { cost::PARKED } else { 0 }
 }
 
 /// Frees a node without pages and children.

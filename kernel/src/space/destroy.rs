@@ -4,13 +4,11 @@
 use crate::arch::{TcbRef, cpu, interrupt_pending};
 use crate::ipc;
 use crate::irq;
-use crate::mem::{self, DestroyJob, Step};
+use crate::mem::{DestroyJob, Step};
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{Job, Resume};
 
-/// Budget of one step.
-const BUDGET: u32 = mem::STEP_BUDGET;
 /// UTCB pages looked at in one step.
 const UTCB_PAGES: u32 = 4;
 
@@ -74,7 +72,7 @@ fn step(caller: TcbRef, job: &mut DestroyJob) -> Step {
     let space = job.space();
     let end = space.utcb_area().end;
     if space.task.utcb_pages.get() == 0 || caller.destroy_next.get() >= end {
-        return job.step(BUDGET);
+        return job.advance();
     }
     for _ in 0..UTCB_PAGES {
         let page = caller.destroy_next.get();

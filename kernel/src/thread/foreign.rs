@@ -16,7 +16,7 @@ use abi::syscall::state as bit;
 use abi::{CallError, MsgTag, ThreadId, protocol};
 
 use super::resolve;
-use crate::arch::{Frame, TcbRef, VECTOR_BYTES, exception_word, set_exception_word, vector_state};
+use crate::arch::{Frame, TcbRef, VECTOR_BYTES, exception_words, set_exception_words, vector_state};
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::transfer::Role;
 use crate::ipc::{Kind, cancel, kernel_message};
@@ -152,17 +152,16 @@ fn stop(thread: TcbRef) -> Result<(), CallError> {
 }
 
 fn read(thread: TcbRef, frame: Frame, utcb: Utcb) {
-    for index in 0..protocol::EXCEPTION_WORDS {
-        utcb.set_mr(index, exception_word(frame, index));
-    }
+    let words = exception_words(frame);
+    (0..).zip(words).for_each(|(index, word)| utcb.set_mr(index, word));
     utcb.set_mr(bit::FS_BASE, thread.fs_base.get());
     utcb.set_mr(bit::GS_BASE, thread.gs_base.get());
 }
 
 fn write(thread: TcbRef, frame: Frame, utcb: Utcb) {
-    for index in 0..protocol::EXCEPTION_WORDS {
-        set_exception_word(frame, index, utcb.mr(index));
-    }
+    let mut words = [0; protocol::EXCEPTION_WORDS];
+    (0..).zip(&mut words).for_each(|(index, word)| *word = utcb.mr(index));
+    set_exception_words(frame, &words);
     frame.set_foreign_flags(utcb.mr(protocol::exception::RFLAGS));
     let canonical = |base: u64| if base >> 47 == 0 { base } else { 0 };
     thread.fs_base.set(canonical(utcb.mr(bit::FS_BASE)));

@@ -1,6 +1,7 @@
 //! Jobs that interrupt each other, in spaces of which some are poor.
 
 use abi::{Fpage, MapItem, Rights};
+use kernel::arch::cpu;
 use kernel::mem::{AddressSpace, DestroyJob, MapJob, Step, UnmapJob, frames};
 
 use crate::common::{Machine, RAM, Random};
@@ -10,6 +11,38 @@ use crate::page;
 enum Job {
     Map(MapJob),
     Unmap(UnmapJob),
+}
+
+impl Job {
+    /// A step, as short as possible, or as many as there are windows until an interrupt
+    /// comes; whether the job is done.
+    fn go_on(&mut self, random: &mut Random) -> bool {
+        if random.one_in(3) {
+            let windows = random.below(6) as u32;
+            return interrupted_after(windows, || self.advance());
+        }
+        let budget = 1 + random.below(12) as u32;
+        match self {
+            Job::Map(job) => job.step(budget) != Ok(Step::More),
+            Job::Unmap(job) => job.step(budget) == Step::Done,
+        }
+    }
+
+    fn advance(&mut self) -> bool {
+        match self {
+            Job::Map(job) => job.advance() != Ok(Step::More),
+            Job::Unmap(job) => job.advance() == Step::Done,
+        }
+    }
+}
+
+/// Does `work`; an interrupt comes after so many windows.
+fn interrupted_after<T>(windows: u32, work: impl FnOnce() -> T) -> T {
+    cpu().interrupt.set(Some((windows, 0)));
+    let result = work();
+    cpu().interrupt.set(None);
+    cpu().pending_lines.set(0);
+    result
 }
 
 fn start(machine: &Machine, random: &mut Random, pages: u64, grants: u64) -> Job {
@@ -40,12 +73,7 @@ fn interleave(seed: u64, hole: bool, pages: u64, steps: u32) {
             jobs.push(start(&machine, &mut random, pages, grants));
         }
         let index = random.below(jobs.len() as u64) as usize;
-        let budget = 1 + random.below(12) as u32;
-        let done = match &mut jobs[index] {
-            Job::Map(job) => job.step(budget) != Ok(Step::More),
-            Job::Unmap(job) => job.step(budget) == Step::Done,
-        };
-        if done {
+        if jobs[index].go_on(&mut random) {
             jobs.swap_remove(index);
         }
         if number % 512 == 0 {
@@ -74,6 +102,40 @@ fn drain(jobs: &mut Vec<Job>) {
             Job::Unmap(mut job) => job.finish(),
         }
     }
+}
+
+/// A job goes on through its windows as long as no interrupt comes, and stops in the one in
+/// which it does; it can be gone on with as often as that happens.
+#[test]
+fn a_job_stops_only_for_an_interrupt() {
+    const CHILDREN: u64 = 100;
+    let machine = Machine::new(3, 64, false);
+    let [sigma0, parent, child] = [0, 1, 2].map(|index| machine.spaces[index]);
+    let derive = || {
+        let own = MapItem::map(page(RAM, 12, Rights::RWX), RAM);
+        MapJob::new(sigma0, parent, own, Fpage::COMPLETE).finish().expect("it can pay");
+        for number in 0..CHILDREN {
+            let item = MapItem::map(page(RAM, 12, Rights::RWX), RAM + number * 4096);
+            MapJob::new(parent, child, item, Fpage::COMPLETE).finish().expect("it can pay");
+        }
+    };
+    derive();
+    let unmap = || UnmapJob::new(parent, page(RAM, 12, Rights::RWX), false);
+    let left = || (0..CHILDREN).filter(|at| child.page(RAM + at * 4096).is_some()).count();
+    assert_eq!(left(), CHILDREN as usize);
+    let mut job = unmap();
+    let mut pauses = 0;
+    while interrupted_after(3, || job.advance()) == Step::More {
+        assert_eq!(machine.violations(true), []);
+        pauses += 1;
+        assert!(left() < CHILDREN as usize, "it gets on between any two interrupts");
+    }
+    assert!((CHILDREN / 8..CHILDREN).contains(&pauses), "{pauses} pauses");
+    assert_eq!(left(), 0);
+    derive();
+    assert_eq!(interrupted_after(1_000_000, || unmap().advance()), Step::Done);
+    assert_eq!(left(), 0);
+    assert_eq!(machine.violations(false), []);
 }
 
 #[test]

@@ -125,24 +125,34 @@ static void options(void)
     close(pair[0]), close(pair[1]);
 }
 
+union control {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int))];
+};
+
+/* Sends a byte and a descriptor. */
+static void pass(int over, int descriptor)
+{
+    union control control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec data = {"!", 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    memcpy(CMSG_DATA(&control.header), &descriptor, sizeof(int));
+    SHOW(sendmsg(over, &message, 0));
+}
+
 static void descriptors(void)
 {
     section("descriptors in messages");
     int pair[2], pipe_ends[2];
     socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
     pipe(pipe_ends);
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
-    struct iovec data = {"!", 1};
+    pass(pair[0], pipe_ends[1]);
+    close(pipe_ends[1]);
+    union control control = {0};
+    struct iovec data = {buffer, 10};
     struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control,
                              .msg_controllen = sizeof control};
-    memcpy(CMSG_DATA(&control.header), &pipe_ends[1], sizeof(int));
-    SHOW(sendmsg(pair[0], &message, 0));
-    close(pipe_ends[1]);
-    memset(&control, 0, sizeof control);
-    data = (struct iovec){buffer, 10};
     SHOW(recvmsg(pair[1], &message, 0));
     int received = -1;
     memcpy(&received, CMSG_DATA(&control.header), sizeof(int));
@@ -151,27 +161,8 @@ static void descriptors(void)
     close(received);
     SHOW(read(pipe_ends[0], buffer, 100));
     SHOW(read(pipe_ends[0], buffer, 100));
-    int wrong = 99;
-    control.header = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
-    memcpy(CMSG_DATA(&control.header), &wrong, sizeof(int));
-    data = (struct iovec){"!", 1};
-    message.msg_controllen = sizeof control;
-    SHOW(sendmsg(pair[0], &message, 0));
+    pass(pair[0], 99);
     SHOW(sendmsg(pair[0], BAD, 0));
-}
-
-/* Sends a byte and a descriptor. */
-static void pass(int over, int descriptor)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
-    struct iovec data = {"!", 1};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    memcpy(CMSG_DATA(&control.header), &descriptor, sizeof(int));
-    SHOW(sendmsg(over, &message, 0));
 }
 
 /* Sockets that only their own queues hold are gone, and what else is in the queues, too. */

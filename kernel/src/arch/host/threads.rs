@@ -53,6 +53,8 @@ impl TcbRef {
 /// The processor's state (`x86_64::percpu` has the fields' meaning).
 pub struct Cpu {
     pub pending_lines: Cell<u32>,
+    /// A line, and how many windows pass by until it interrupts.
+    pub interrupt: Cell<Option<(u32, u32)>>,
     pub entries: Cell<u64>,
     pub spaces: Spaces,
     pub registry: Registry,
@@ -62,6 +64,7 @@ pub struct Cpu {
 thread_local! {
     static CPU: &'static Cpu = Box::leak(Box::new(Cpu {
         pending_lines: Cell::new(0),
+        interrupt: Cell::new(None),
         entries: Cell::new(0),
         spaces: Spaces::new(),
         registry: Registry::new(),
@@ -138,10 +141,16 @@ pub fn clear(_frame: PhysFrame) {}
 /// The tests' fast path looks at `Scheduler::look_first` itself.
 pub fn close_fast_path() {}
 
-/// No interrupts come by themselves.
+/// Interrupts come when a test wants them.
 #[must_use]
 pub fn interrupt_pending() -> bool {
-    cpu().pending_lines.get() != 0
+    let cpu = cpu();
+    if let Some((windows, line)) = cpu.interrupt.get() {
+        let comes = windows == 0;
+        cpu.interrupt.set(if comes { None } else { Some((windows - 1, line)) });
+        cpu.pending_lines.set(cpu.pending_lines.get() | u32::from(comes) << line);
+    }
+    cpu.pending_lines.get() != 0
 }
 
 /// Counts an entry.

@@ -6,7 +6,7 @@ use core::cell::Cell;
 use core::mem::size_of;
 
 use abi::layout::USER_END;
-use abi::protocol;
+use abi::protocol::EXCEPTION_WORDS;
 use abi::syscall::{FOREIGN_FLAGS_MASK, USER_FLAGS, USER_FLAGS_MASK};
 
 /// User data segment with its privilege level (X.2 5.1).
@@ -101,52 +101,49 @@ const _: () = assert!(FRAME_SIZE == 176 && FRAME_SIZE.is_multiple_of(16));
 /// A frame on a kernel stack.
 pub type Frame = &'static TrapFrame;
 
-/// The register that word `index` of an exception message carries (X.2 6.4).
-fn slot(frame: Frame, index: usize) -> Option<&'static Cell<u64>> {
-    Some(match index {
-        0 => &frame.ip,
-        1 => &frame.rbx,
-        2 => &frame.r10,
-        3 => &frame.r12,
-        4 => &frame.r13,
-        5 => &frame.r14,
-        6 => &frame.r15,
-        7 => &frame.rax,
-        8 => &frame.rcx,
-        9 => &frame.rdx,
-        10 => &frame.rsi,
-        11 => &frame.rdi,
-        12 => &frame.rbp,
-        13 => &frame.r8,
-        14 => &frame.r9,
-        15 => &frame.r11,
-        16 => &frame.sp,
-        17 => &frame.flags,
-        18 => &frame.vector,
-        19 => &frame.error,
-        _ => return None,
-    })
+/// The registers that an exception message carries, in its order (X.2 6.4).
+fn slots(frame: Frame) -> [&'static Cell<u64>; EXCEPTION_WORDS] {
+    [
+        &frame.ip,
+        &frame.rbx,
+        &frame.r10,
+        &frame.r12,
+        &frame.r13,
+        &frame.r14,
+        &frame.r15,
+        &frame.rax,
+        &frame.rcx,
+        &frame.rdx,
+        &frame.rsi,
+        &frame.rdi,
+        &frame.rbp,
+        &frame.r8,
+        &frame.r9,
+        &frame.r11,
+        &frame.sp,
+        &frame.flags,
+        &frame.vector,
+        &frame.error,
+    ]
 }
 
-/// Word `index` of the exception message about `frame`, 0 = MR1.
+/// The words of the exception message about `frame`, from MR1 on.
 #[must_use]
-pub fn exception_word(frame: Frame, index: usize) -> u64 {
-    slot(frame, index).map_or(0, Cell::get)
+#[inline]
+pub fn exception_words(frame: Frame) -> [u64; EXCEPTION_WORDS] {
+    slots(frame).map(Cell::get)
 }
 
-/// Takes word `index` of a handler's reply into `frame`: any register, but only an
+/// Takes the words of a handler's reply into `frame`: any register, but only an
 /// instruction pointer that user code can have and flags that users may set.
-pub fn set_exception_word(frame: Frame, index: usize, value: u64) {
-    match index {
-        protocol::exception::RIP => frame.ip.set(value.min(USER_END)),
-        protocol::exception::RFLAGS => {
-            frame.flags.set(frame.flags.get() & !USER_FLAGS_MASK | value & USER_FLAGS_MASK);
-        }
-        protocol::exception::VECTOR | protocol::exception::ERROR => {}
-        _ => {
-            if let Some(slot) = slot(frame, index) {
-                slot.set(value);
-            }
-        }
-    }
+#[inline]
+pub fn set_exception_words(frame: Frame, words: &[u64]) {
+    let [ip, kept @ ..] = [&frame.ip, &frame.flags, &frame.vector, &frame.error].map(Cell::get);
+    slots(frame).into_iter().zip(words).for_each(|(slot, word)| slot.set(*word));
+    let new_ip = words.first().map_or(ip, |ip| (*ip).min(USER_END));
+    frame.ip.set(new_ip);
+    let [flags, vector, error] = kept;
+    frame.flags.set(flags & !USER_FLAGS_MASK | frame.flags.get() & USER_FLAGS_MASK);
+    frame.vector.set(vector);
+    frame.error.set(error);
 }

@@ -21,6 +21,10 @@ use crate::unix::Unix;
 /// Most mounted file systems.
 const MOUNTS_MAX: usize = 256;
 
+/// The flags of `umount2`.
+const UNMOUNT_FLAGS: u32 =
+    linux::MNT_FORCE | linux::MNT_DETACH | linux::MNT_EXPIRE | linux::UMOUNT_NOFOLLOW;
+
 /// `mount(source, target, type, flags, data)`.
 pub(super) fn mount(cx: &Cx) -> Answer {
     let user = cx.user();
@@ -143,10 +147,10 @@ fn size(root: &Inode, text: &str) -> Result<u64, Errno> {
 /// `umount2(target, flags)`.
 pub(super) fn umount2(cx: &Cx) -> Answer {
     let flags = cx.uint(1);
-    if flags & !0xf != 0 {
+    if flags & !UNMOUNT_FLAGS != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let follow = if flags & 8 != 0 { linux::AT_SYMLINK_NOFOLLOW } else { 0 };
+    let follow = if flags & linux::UMOUNT_NOFOLLOW != 0 { linux::AT_SYMLINK_NOFOLLOW } else { 0 };
     let root = walk::inode_at(cx, linux::AT_FDCWD, cx.arg(0), follow)?;
     if !permission::is_privileged(&cx.process.credentials.borrow()) {
         return Err(Errno::EPERM.into());
@@ -154,12 +158,12 @@ pub(super) fn umount2(cx: &Cx) -> Answer {
     if !is_mount_root(cx.unix, &root) {
         return Err(Errno::EINVAL.into());
     }
-    let (is_lazy, is_busy) = (flags & 2 != 0, is_busy(cx.unix, &root));
-    if covered(&root).is_none() || !is_lazy && is_busy {
+    let in_use = is_busy(cx.unix, &root);
+    if covered(&root).is_none() || in_use && flags & linux::MNT_DETACH == 0 {
         return Err(Errno::EBUSY.into());
     }
     cx.unix.fs.unmount(&root);
-    if is_busy {
+    if in_use {
         cx.unix.fs.detached.borrow_mut().push(root);
     } else {
         take_apart(&root);

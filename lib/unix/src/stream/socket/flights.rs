@@ -9,7 +9,7 @@ use core::cell::{Cell, RefCell};
 use super::{Socket, shared};
 use crate::file::Open;
 
-/// Closings after which a search that looks at one file is paid for.
+/// Files under way that one closing pays for looking at.
 const FILES_PER_CLOSING: usize = 16;
 
 /// The files under way.

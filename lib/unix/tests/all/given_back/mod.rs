@@ -1,18 +1,17 @@
 //! What programs make and leave behind costs the server nothing afterwards, neither
 //! memory of its own nor frames: a round of calls can be made for ever.
 
+mod random;
+mod sockets;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
 use linux_raw_sys::general as l;
-use linux_raw_sys::net::{AF_UNIX, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
-use unix::call::{Entry, TABLE};
 use unix::machine::Reply;
 use unix::thread::Thread;
 
-use crate::any_calls::{Random, drain, turn};
 use crate::common::World;
 use crate::common::caller::{CREAT, Program, RDONLY, RDWR};
 
@@ -192,144 +191,6 @@ fn fifos_pipes_and_locks() {
 }
 
 #[test]
-fn sockets() {
-    leaves_nothing(|program| {
-        let address = program.path(0, b"\x01\x00/tmp/s");
-        let listener = ok(program, l::__NR_socket, &[AF_UNIX.into(), SOCK_STREAM.into(), 0]);
-        ok(program, l::__NR_bind, &[listener, address, 8]);
-        ok(program, l::__NR_listen, &[listener, 4]);
-        let connect = || {
-            let client = ok(program, l::__NR_socket, &[AF_UNIX.into(), SOCK_STREAM.into(), 0]);
-            ok(program, l::__NR_connect, &[client, address, 8]);
-            client
-        };
-        let (taken, left) = (connect(), connect());
-        let server = ok(program, l::__NR_accept, &[listener, 0, 0]);
-        assert_eq!(program.write(server, &[1; 3000]), 3000);
-        for fd in [listener, taken, server, left] {
-            program.close(fd);
-        }
-        assert_eq!(program.on(l::__NR_unlink, "/tmp/s", &[]), 0);
-        for kind in [SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET] {
-            let [one, other] = two(program, l::__NR_socketpair, &[AF_UNIX.into(), kind.into(), 0]);
-            assert_eq!(program.write(one, b"unread"), 6);
-            program.close(one);
-            program.close(other);
-        }
-    });
-}
-
-/// Sends `passed` with a byte over `socket`.
-fn pass(program: &Program<'_>, socket: u64, passed: u64) {
-    let (world, thread, at) = (program.world, &program.thread, program.buffer);
-    // The byte's vector at 64, the control message at 96: its length 20, SOL_SOCKET, SCM_RIGHTS.
-    let words = [0, 0, at + 64, 1, at + 96, 24, 0, 0, at + 128, 1, 0, 0, 20, 1 | 1 << 32, passed];
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    world.write(thread, at, &bytes);
-    assert_eq!(ok(program, l::__NR_sendmsg, &[socket, at, 0]), 1);
-}
-
-/// Receives a byte with a descriptor.
-fn take(program: &Program<'_>, socket: u64) -> u64 {
-    let (world, thread, at) = (program.world, &program.thread, program.buffer);
-    let words = [0, 0, at + 64, 1, at + 96, 24, 0, 0, at + 128, 1, 0, 0, 0, 0, 0];
-    let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
-    world.write(thread, at, &bytes);
-    assert_eq!(ok(program, l::__NR_recvmsg, &[socket, at, 0]), 1);
-    assert_eq!(world.read_u64(thread, at + 96), 20, "length of the control message");
-    world.read_u32(thread, at + 112).into()
-}
-
-#[test]
-fn descriptors_on_their_way() {
-    leaves_nothing(|program| {
-        let kind = [AF_UNIX.into(), SOCK_STREAM.into(), 0];
-        let [one, other] = two(program, l::__NR_socketpair, &kind);
-        let file = program.opened("/tmp/f", RDWR | CREAT);
-        pass(program, one, file);
-        for fd in [file, one, other] {
-            program.close(fd);
-        }
-    });
-}
-
-/// Each in the other's queue: nobody can ever receive them again.
-#[test]
-fn descriptors_that_only_hold_each_other() {
-    leaves_nothing(|program| {
-        let kind = [AF_UNIX.into(), SOCK_STREAM.into(), 0];
-        let [one, other] = two(program, l::__NR_socketpair, &kind);
-        pass(program, one, other);
-        pass(program, other, one);
-        program.close(one);
-        program.close(other);
-    });
-}
-
-/// A listener in the queue of a connection that waits for it to accept.
-#[test]
-fn a_listener_that_only_its_own_connection_holds() {
-    leaves_nothing(|program| {
-        let socket = [AF_UNIX.into(), SOCK_STREAM.into(), 0];
-        let address = program.path(0, b"\x01\x00/tmp/s");
-        let listener = ok(program, l::__NR_socket, &socket);
-        ok(program, l::__NR_bind, &[listener, address, 8]);
-        ok(program, l::__NR_listen, &[listener, 4]);
-        let client = ok(program, l::__NR_socket, &socket);
-        ok(program, l::__NR_connect, &[client, address, 8]);
-        pass(program, client, listener);
-        assert_eq!(program.on(l::__NR_unlink, "/tmp/s", &[]), 0);
-        program.close(listener);
-        // The connection has gone with its listener, and the client is told.
-        assert_eq!(program.call(l::__NR_read, &[client, program.buffer, 1]), -104);
-        program.close(client);
-    });
-}
-
-/// What can be received stays, however long the way to it is.
-#[test]
-fn descriptors_that_somebody_can_receive() {
-    leaves_nothing(|program| {
-        let kind = [AF_UNIX.into(), SOCK_STREAM.into(), 0];
-        let [near, far] = two(program, l::__NR_socketpair, &kind);
-        let [inner, outer] = two(program, l::__NR_socketpair, &kind);
-        let file = program.opened("/tmp/f", RDWR | CREAT);
-        assert_eq!(program.write(file, b"here"), 4);
-        pass(program, inner, file);
-        pass(program, inner, inner);
-        pass(program, near, outer);
-        for fd in [file, inner, outer, near] {
-            program.close(fd);
-        }
-        let outer = take(program, far);
-        let file = take(program, outer);
-        ok(program, l::__NR_lseek, &[file, 0, 0]);
-        assert_eq!(program.read(file, 8), b"here");
-        for fd in [far, outer, file] {
-            program.close(fd);
-        }
-    });
-}
-
-/// Who waits at the other end of a pipe is told when its last writer is lost.
-#[test]
-fn the_end_of_what_is_lost_is_seen() {
-    leaves_nothing(|program| {
-        let kind = [AF_UNIX.into(), SOCK_STREAM.into(), 0];
-        let [one, other] = two(program, l::__NR_socketpair, &kind);
-        let [reader, writer] = two(program, l::__NR_pipe, &[]);
-        pass(program, one, writer);
-        pass(program, one, one);
-        pass(program, one, other);
-        for fd in [writer, one, other] {
-            program.close(fd);
-        }
-        assert_eq!(program.read(reader, 1), b"");
-        program.close(reader);
-    });
-}
-
-#[test]
 fn what_is_waited_for() {
     leaves_nothing(|program| {
         let epoll = ok(program, l::__NR_epoll_create1, &[0]);
@@ -426,109 +287,4 @@ fn views_of_proc_and_terminals() {
         assert_eq!(program.write(master, b"unread\n"), 7);
         program.close(master);
     });
-}
-
-/// Calls of one round of random ones.
-const RANDOM_CALLS: u64 = 20_000;
-/// Rounds of them, the first half of which may grow tables.
-const RANDOM_ROUNDS: usize = 24;
-/// Bytes by which tables may still grow in the second half.
-const RANDOM_SLACK: isize = 16 * 1024;
-
-/// Kills and buries everybody but process 1, and removes all files that programs made.
-fn clean(program: &Program<'_>) {
-    let world = program.world;
-    while world.unix.processes.by_pid.borrow().len() > 1 {
-        let all: Vec<u32> = world.unix.processes.by_pid.borrow().keys().copied().collect();
-        for pid in all.iter().filter(|pid| **pid != 1) {
-            program.call(l::__NR_kill, &[u64::from(*pid), l::SIGKILL.into()]);
-        }
-        drain(world);
-        let options = u64::from(l::WNOHANG | l::__WALL);
-        while program.call(l::__NR_wait4, &[u64::MAX, 0, options, 0]) > 0 {}
-    }
-    let _ = world.console();
-    for path in [&b"/dev/"[..], b"/tmp/", b"/"] {
-        remove_all(program, path);
-    }
-}
-
-/// Removes what is in a directory; what cannot be removed stays.
-fn remove_all(program: &Program<'_>, path: &[u8]) {
-    let flags = u64::from(l::O_RDONLY | l::O_DIRECTORY | l::O_NOFOLLOW);
-    let fd = program.call(l::__NR_open, &[program.path(0, path), flags, 0]);
-    let Ok(fd) = u64::try_from(fd) else { return };
-    let mut names = Vec::new();
-    loop {
-        let len = program.call(l::__NR_getdents64, &[fd, program.buffer, 4096]);
-        if len <= 0 {
-            break;
-        }
-        let bytes = program.world.read(&program.thread, program.buffer, len as usize);
-        names.extend(raw_entries(&bytes));
-    }
-    program.close(fd);
-    for (name, is_directory) in names {
-        let kept: [&[u8]; 5] = [b".", b"..", b"dev", b"proc", b"tmp"];
-        if kept.contains(&name.as_slice()) {
-            continue;
-        }
-        let mut path = [path, &name].concat();
-        if is_directory {
-            path.push(b'/');
-            remove_all(program, &path);
-        }
-        let number = if is_directory { l::__NR_rmdir } else { l::__NR_unlink };
-        program.call(number, &[program.path(0, &path)]);
-    }
-}
-
-/// Names in `getdents64`'s records, whatever bytes they have, and whether they are directories'.
-fn raw_entries(mut bytes: &[u8]) -> Vec<(Vec<u8>, bool)> {
-    let mut names = Vec::new();
-    while bytes.len() >= 19 {
-        let len = usize::from(u16::from_le_bytes([bytes[16], bytes[17]]));
-        let name = bytes[19..len].iter().copied().take_while(|byte| *byte != 0).collect();
-        names.push((name, bytes[18] == 4));
-        bytes = &bytes[len..];
-    }
-    names
-}
-
-#[test]
-fn random_calls() {
-    let entries: Vec<Entry> = TABLE.iter().flatten().copied().collect();
-    let seed = std::env::var("UNIX_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or(0x1234_5678_9ABC_DEF1);
-    println!("UNIX_SEED={seed}");
-    let mut random = Random(seed);
-    let world = World::with_frames(4096);
-    let program = Program::new(&world, &world.first);
-    let area = world.scratch(&world.first, 0x8_0000);
-    let mut seen: BTreeMap<*const Thread, Weak<Thread>> = BTreeMap::new();
-    let mut live = 0;
-    for round in 0..RANDOM_ROUNDS {
-        let mut calls = 0;
-        while calls < RANDOM_CALLS {
-            calls += u64::from(turn(&world, area, &entries, &mut random));
-            world.machine.halted.take();
-            if calls % 8 == 0 {
-                let threads = world.unix.processes.by_tid.borrow();
-                seen.extend(threads.values().map(|it| (Rc::as_ptr(it), Rc::downgrade(it))));
-            }
-        }
-        clean(&program);
-        seen.retain(|_, thread| thread.strong_count() > 0);
-        if let Some(thread) = seen.values().filter_map(Weak::upgrade).find(|it| it.tid.get() != 1) {
-            let (tid, call) = (thread.tid.get(), thread.number.get());
-            panic!("round {round}: thread {tid}, which has ended in call {call}, is kept");
-        }
-        if round + 1 == RANDOM_ROUNDS / 2 {
-            live = LIVE.get();
-        }
-    }
-    let grown = LIVE.get() - live;
-    assert!(grown < RANDOM_SLACK, "{grown} bytes are not given back");
-    // A page of scratch memory or two may be touched for the first time.
-    assert!(world.unix.memory.available() > 4096 - 64, "frames are not given back");
 }
