@@ -4,7 +4,7 @@
 use abi::{MsgTag, protocol};
 
 use super::Kind;
-use crate::arch::{TcbRef, exception_words, set_exception_words};
+use crate::arch::{Frame, TcbRef, exception_words, set_exception_words};
 use crate::thread::foreign;
 use crate::usermem::Utcb;
 
@@ -49,38 +49,39 @@ pub fn copy(sender: TcbRef, receiver: TcbRef, count: usize) {
             receiver.set_user_ip(word(sender, 1));
             receiver.set_user_sp(word(sender, 2));
         }
-        Kind::Exception => {
-            let mut words = [0; protocol::EXCEPTION_WORDS];
-            let words = &mut words[..count.min(protocol::EXCEPTION_WORDS)];
-            read(sender, words);
-            set_exception_words(receiver.frame(), words);
-        }
+        Kind::Exception => to_frame(sender, receiver.frame(), count),
         Kind::SystemCall if count >= 1 => receiver.frame().rax.set(word(sender, 1)),
         _ => {}
     }
 }
 
-/// Words 1 and following of the message that `sender` sends.
-fn read(sender: TcbRef, words: &mut [u64]) {
+/// The reply to an exception; words that it does not have stay as they are.
+#[inline(never)]
+fn to_frame(sender: TcbRef, frame: Frame, count: usize) {
+    let mut words = exception_words(frame);
+    let taken = &mut words[..count.min(protocol::EXCEPTION_WORDS)];
     match (sender.kind.get(), Utcb::of(sender)) {
         (Kind::User, Some(source)) => {
-            (1..).zip(words).for_each(|(index, word)| *word = source.mr(index));
+            (1..).zip(taken).for_each(|(index, to)| *to = source.mr(index));
         }
         (Kind::Exception, _) => {
-            words.iter_mut().zip(exception_words(sender.frame())).for_each(|(to, word)| *to = word);
+            taken.iter_mut().zip(exception_words(sender.frame())).for_each(|(to, word)| *to = word);
         }
-        _ => (1..).zip(words).for_each(|(index, to)| *to = word(sender, index)),
+        _ => (1..).zip(taken).for_each(|(index, to)| *to = word(sender, index)),
     }
+    set_exception_words(frame, &words);
+}
+
+#[inline(never)]
+fn exception(frame: Frame, target: Utcb) {
+    (1..).zip(exception_words(frame)).for_each(|(index, word)| target.set_mr(index, word));
 }
 
 fn to_registers(sender: TcbRef, receiver: TcbRef, count: usize) {
     let Some(target) = Utcb::of(receiver) else { return };
     match Utcb::of(sender) {
         Some(source) if sender.kind.get() == Kind::User => target.copy_mrs(source, 1, count),
-        _ if sender.kind.get() == Kind::Exception => {
-            let words = exception_words(sender.frame());
-            (1..=count).zip(words).for_each(|(index, word)| target.set_mr(index, word));
-        }
+        _ if sender.kind.get() == Kind::Exception => exception(sender.frame(), target),
         _ => (1..=count).for_each(|index| target.set_mr(index, word(sender, index))),
     }
 }

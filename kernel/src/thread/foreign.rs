@@ -16,7 +16,9 @@ use abi::syscall::state as bit;
 use abi::{CallError, MsgTag, ThreadId, protocol};
 
 use super::resolve;
-use crate::arch::{Frame, TcbRef, VECTOR_BYTES, exception_words, set_exception_words, vector_state};
+use crate::arch::{
+    Frame, TcbRef, VECTOR_BYTES, exception_words, set_exception_words, vector_state,
+};
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::transfer::Role;
 use crate::ipc::{Kind, cancel, kernel_message};

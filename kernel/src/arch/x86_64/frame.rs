@@ -101,49 +101,62 @@ const _: () = assert!(FRAME_SIZE == 176 && FRAME_SIZE.is_multiple_of(16));
 /// A frame on a kernel stack.
 pub type Frame = &'static TrapFrame;
 
-/// The registers that an exception message carries, in its order (X.2 6.4).
-fn slots(frame: Frame) -> [&'static Cell<u64>; EXCEPTION_WORDS] {
-    [
-        &frame.ip,
-        &frame.rbx,
-        &frame.r10,
-        &frame.r12,
-        &frame.r13,
-        &frame.r14,
-        &frame.r15,
-        &frame.rax,
-        &frame.rcx,
-        &frame.rdx,
-        &frame.rsi,
-        &frame.rdi,
-        &frame.rbp,
-        &frame.r8,
-        &frame.r9,
-        &frame.r11,
-        &frame.sp,
-        &frame.flags,
-        &frame.vector,
-        &frame.error,
-    ]
-}
-
-/// The words of the exception message about `frame`, from MR1 on.
+/// The words of the exception message about `frame`, from MR1 on (X.2 6.4).
 #[must_use]
-#[inline]
+#[inline(always)]
 pub fn exception_words(frame: Frame) -> [u64; EXCEPTION_WORDS] {
-    slots(frame).map(Cell::get)
+    [
+        frame.ip.get(),
+        frame.rbx.get(),
+        frame.r10.get(),
+        frame.r12.get(),
+        frame.r13.get(),
+        frame.r14.get(),
+        frame.r15.get(),
+        frame.rax.get(),
+        frame.rcx.get(),
+        frame.rdx.get(),
+        frame.rsi.get(),
+        frame.rdi.get(),
+        frame.rbp.get(),
+        frame.r8.get(),
+        frame.r9.get(),
+        frame.r11.get(),
+        frame.sp.get(),
+        frame.flags.get(),
+        frame.vector.get(),
+        frame.error.get(),
+    ]
 }
 
 /// Takes the words of a handler's reply into `frame`: any register, but only an
 /// instruction pointer that user code can have and flags that users may set.
-#[inline]
-pub fn set_exception_words(frame: Frame, words: &[u64]) {
-    let [ip, kept @ ..] = [&frame.ip, &frame.flags, &frame.vector, &frame.error].map(Cell::get);
-    slots(frame).into_iter().zip(words).for_each(|(slot, word)| slot.set(*word));
-    let new_ip = words.first().map_or(ip, |ip| (*ip).min(USER_END));
-    frame.ip.set(new_ip);
-    let [flags, vector, error] = kept;
-    frame.flags.set(flags & !USER_FLAGS_MASK | frame.flags.get() & USER_FLAGS_MASK);
-    frame.vector.set(vector);
-    frame.error.set(error);
+#[inline(always)]
+pub fn set_exception_words(frame: Frame, words: &[u64; EXCEPTION_WORDS]) {
+    #[rustfmt::skip]
+    let [
+        ip, rbx, r10, r12, r13, r14, r15, rax, rcx, rdx,
+        rsi, rdi, rbp, r8, r9, r11, sp, flags, _vector, _error,
+    ] = *words;
+    // Wherever it was, it may stay.
+    if ip != frame.ip.get() {
+        frame.ip.set(ip.min(USER_END));
+    }
+    frame.flags.set(frame.flags.get() & !USER_FLAGS_MASK | flags & USER_FLAGS_MASK);
+    frame.rbx.set(rbx);
+    frame.r10.set(r10);
+    frame.r12.set(r12);
+    frame.r13.set(r13);
+    frame.r14.set(r14);
+    frame.r15.set(r15);
+    frame.rax.set(rax);
+    frame.rcx.set(rcx);
+    frame.rdx.set(rdx);
+    frame.rsi.set(rsi);
+    frame.rdi.set(rdi);
+    frame.rbp.set(rbp);
+    frame.r8.set(r8);
+    frame.r9.set(r9);
+    frame.r11.set(r11);
+    frame.sp.set(sp);
 }
