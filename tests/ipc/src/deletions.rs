@@ -11,11 +11,11 @@ use crate::forms::together;
 use crate::puppet::{Order, Puppet};
 use crate::stage::{Stage, settle};
 use crate::strings::Scene;
-use crate::verdict::{Complaint, Verdict};
+use crate::verdict::{Complaint, Test, Verdict};
 use crate::{ensure, pager, same};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
+pub const TESTS: &[Test] = &[
     ("partner_deleted_while_a_page_is_missing", partner_deleted),
     ("pager_deleted_while_a_page_is_missing", pager_deleted),
     ("space_deleted_while_a_page_is_missing", space_deleted),

@@ -7,11 +7,11 @@ use abi::{IpcErrorKind, MsgTag, Phase, ThreadId, Time};
 use crate::forms::{PAIRS, PATHS, arrived, failed, pattern, succeeded};
 use crate::puppet::{Order, Puppet};
 use crate::stage::{Stage, pause, set_priority, settle};
-use crate::verdict::Verdict;
+use crate::verdict::{Test, Verdict};
 use crate::{ensure, same};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
+pub const TESTS: &[Test] = &[
     ("non_existing_partner", non_existing),
     ("old_version_does_not_exist", old_version),
     ("send_timeout_zero", send_zero),

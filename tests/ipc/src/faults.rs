@@ -10,11 +10,11 @@ use crate::puppet::{self, Order};
 use crate::raw::{differs, fill};
 use crate::stage::{Stage, pause, set_priority, settle};
 use crate::strings::{SENT, Scene, TARGET};
-use crate::verdict::Verdict;
+use crate::verdict::{Test, Verdict};
 use crate::{ensure, pager, same};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
+pub const TESTS: &[Test] = &[
     ("fault_in_the_senders_buffer", in_sender),
     ("fault_in_the_receivers_buffer", in_receiver),
     ("each_page_faults_once", counted),

@@ -6,11 +6,11 @@ use abi::{IpcErrorKind, MsgTag, Phase, ThreadId, Time};
 
 use crate::puppet::{Order, Puppet};
 use crate::stage::{Stage, settle};
-use crate::verdict::Verdict;
+use crate::verdict::{Test, Verdict};
 use crate::{ensure, same};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
+pub const TESTS: &[Test] = &[
     ("send_and_receive", send_and_receive),
     ("send_first_then_receive", send_first),
     ("call_and_reply_wait", call_and_reply_wait),

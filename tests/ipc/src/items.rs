@@ -11,11 +11,11 @@ use crate::puppet::{Order, Puppet};
 use crate::raw::{differs, fill};
 use crate::stage::{Stage, settle};
 use crate::strings::{SENT, TARGET};
-use crate::verdict::Verdict;
+use crate::verdict::{Test, Verdict};
 use crate::{ensure, same};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
+pub const TESTS: &[Test] = &[
     ("fpage_smaller_than_window", smaller),
     ("fpage_larger_than_window", larger),
     ("fpage_into_the_complete_space", complete),

@@ -7,11 +7,11 @@ use runtime::kernel;
 use crate::forms::{failed, pattern, succeeded, together, word};
 use crate::puppet::{Order, Puppet};
 use crate::stage::{Stage, settle};
-use crate::verdict::{Complaint, Verdict};
+use crate::verdict::{Complaint, Test, Verdict};
 use crate::{ensure, same};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
+pub const TESTS: &[Test] = &[
     ("propagation_inside_the_senders_space", for_own_space),
     ("propagation_to_a_receiver_of_the_senders_space", to_own_space),
     ("propagation_not_allowed_is_a_normal_message", not_allowed),

@@ -13,10 +13,10 @@ use runtime::sync::Lock;
 use crate::ensure;
 use crate::puppet::{self, Order, Outcome, Puppet, STEPS};
 use crate::stage::{Stage, set_priority, settle};
-use crate::verdict::{Complaint, Verdict};
+use crate::verdict::{Complaint, Test, Verdict};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] =
+pub const TESTS: &[Test] =
     &[("send_only_with_a_queued_sender", queued_sender), ("random_states", random)];
 
 /// Random cases.
@@ -286,13 +286,13 @@ fn compare(stage: &Stage, case: &Case, mask: u64) -> Result<(u64, u64), (Picture
 }
 
 fn describe(number: u64, seed: u64, fast: &Picture, complete: &Picture) -> Complaint {
-    for at in 0..CAST.len() {
+    for (at, index) in CAST.into_iter().enumerate() {
         for step in 0..STEPS {
             if fast.outcomes[at][step] != complete.outcomes[at][step] {
                 return Complaint::new(format_args!(
                     "case {number}, seed {seed:#x}: puppet {} saw something else in step {step} (it completed {} steps on the \
                     fast path, {} on the complete path)",
-                    CAST[at], fast.done[at], complete.done[at]
+                    index, fast.done[at], complete.done[at]
                 ));
             }
         }

@@ -5,10 +5,10 @@ use crate::ensure;
 use crate::forms::succeeded;
 use crate::puppet::Order;
 use crate::stage::{Stage, settle};
-use crate::verdict::{Complaint, Verdict};
+use crate::verdict::{Complaint, Test, Verdict};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] =
+pub const TESTS: &[Test] =
     &[("short_ipc_between_spaces", between), ("short_ipc_inside_a_space", inside)];
 
 /// Ticks that a call or a reply may take on the fast path, with some thirty

@@ -106,7 +106,7 @@ impl Stage {
     fn next_spare(&self, index: usize) -> Puppet {
         let next = self.versions[index].get() + 1;
         // The low six bits of a version must not all be zero (X.2 1.2).
-        let version = if next % 64 == 0 { next + 1 } else { next };
+        let version = if next.is_multiple_of(64) { next + 1 } else { next };
         self.versions[index].set(version);
         Puppet { id: id(index, version), ..self.puppets[index] }
     }

@@ -10,11 +10,11 @@ use crate::forms::{arrived, pattern};
 use crate::paths::Random;
 use crate::puppet::{Order, Puppet, STEPS};
 use crate::stage::{Stage, set_priority, settle, violations};
-use crate::verdict::{Complaint, Verdict};
+use crate::verdict::{Complaint, Test, Verdict};
 use crate::{ensure, pager};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[("nobody_hangs", storm)];
+pub const TESTS: &[Test] = &[("nobody_hangs", storm)];
 
 /// Rounds.
 const ROUNDS: u64 = 100;
@@ -45,8 +45,8 @@ fn storm(stage: &Stage) -> Verdict {
 
 fn round(stage: &Stage, random: &mut Random) -> Verdict {
     let mut cast = Cast(CAST.map(|index| stage.puppet(index)));
-    for at in 6..CAST.len() {
-        cast.0[at] = spare(stage, random, CAST[at])?;
+    for (actor, index) in cast.0.iter_mut().zip(CAST).skip(6) {
+        *actor = spare(stage, random, index)?;
     }
     if random.one_in(2) {
         stage.unmap_memory();
@@ -129,7 +129,7 @@ fn contents(stage: &Stage, random: &mut Random, mut order: Order, me: usize) -> 
             let item = MapItem {
                 send_base: random.next() & 0xF_F000,
                 fpage,
-                grant: me >= 2 && me < 6 && random.one_in(2),
+                grant: (2..6).contains(&me) && random.one_in(2),
             };
             order.item(&item.words())
         } else {

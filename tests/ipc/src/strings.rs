@@ -7,11 +7,11 @@ use crate::forms::{PAIRS, failed, succeeded};
 use crate::puppet::{Order, Puppet};
 use crate::raw::{differs, fill};
 use crate::stage::{Stage, settle};
-use crate::verdict::Verdict;
+use crate::verdict::{Test, Verdict};
 use crate::{ensure, same};
 
 /// The tests.
-pub const TESTS: &[(&str, fn(&Stage) -> Verdict)] = &[
+pub const TESTS: &[Test] = &[
     ("sizes_and_alignments", sizes),
     ("four_mebibytes", large),
     ("gather", gather),

@@ -2,6 +2,8 @@
 
 use core::fmt::{self, Write};
 
+use crate::stage::Stage;
+
 /// Why a test failed.
 #[derive(Clone, Copy)]
 pub struct Complaint {
@@ -11,6 +13,9 @@ pub struct Complaint {
 
 /// What a test returns.
 pub type Verdict = Result<(), Complaint>;
+
+/// A test and its name.
+pub type Test = (&'static str, fn(&Stage) -> Verdict);
 
 impl Complaint {
     /// A complaint with this text (cut at 300 bytes).

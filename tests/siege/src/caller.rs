@@ -48,7 +48,7 @@ pub fn call(server: ThreadId, number: u64) -> Option<bool> {
     let mut request = [0; echo::BYTES];
     let mut buffer = [0; echo::BYTES];
     let bytes = (pattern::word(number, 99) % (echo::BYTES as u64 + 1)) as usize & !7;
-    let bytes = if number % 3 == 0 { 0 } else { bytes };
+    let bytes = if number.is_multiple_of(3) { 0 } else { bytes };
     let msg = echo::next(number, &mut request[..bytes]);
     let guard = accept::string(&mut buffer);
     let patience = Timeouts::new(Time::micros(PATIENCE_US), Time::micros(PATIENCE_US));

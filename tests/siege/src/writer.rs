@@ -44,7 +44,7 @@ pub fn write(driver: ThreadId, number: u64) -> Option<bool> {
         *digit = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
-    let msg = if number % 2 == 0 {
+    let msg = if number.is_multiple_of(2) {
         root::text_message(op::WRITE, &line)
     } else {
         Msg::new(op::WRITE_STRING).string(&line)

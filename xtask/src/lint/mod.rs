@@ -238,7 +238,7 @@ fn tools(workspace: &Workspace) -> Result<Vec<(&'static str, Option<Command>)>> 
     }
     let guests = build::clippy(workspace)?;
     for (title, mut clippy) in std::iter::once(("cargo clippy (host)", host)).chain(guests) {
-        clippy.args(["--quiet", "--"]).args(CLIPPY_DENIES);
+        clippy.args(["--quiet", "--keep-going", "--"]).args(CLIPPY_DENIES);
         tools.push((title, Some(clippy)));
     }
     Ok(tools)

@@ -45,13 +45,13 @@ fn every_register() -> Outcome {
     let mut sent = pattern();
     sent[reg::RFLAGS] = 0x8D5;
     let seen = exception(&victim, UD2, sent)?;
-    for index in 0..reg::VECTOR {
+    for (index, (seen, sent)) in seen.into_iter().zip(sent).enumerate().take(reg::VECTOR) {
         let expected = match index {
             reg::RIP => victim.code(),
             reg::RFLAGS => 0x202 | 0x8D5,
-            other => sent[other],
+            _ => sent,
         };
-        let value = if index == reg::RFLAGS { seen[index] & !0x1_0000 } else { seen[index] };
+        let value = if index == reg::RFLAGS { seen & !0x1_0000 } else { seen };
         check!(
             value == expected,
             "word {index} of the message is {value:#x}, expected {expected:#x}"
@@ -264,12 +264,12 @@ fn single_step() -> Outcome {
         event = victim.event();
     }
     // The popfq that ends it is the last instruction stepped over.
-    if let Event::Exception(regs) = &event {
-        if regs[reg::VECTOR] == 1 {
-            same!("the place of the last step", regs[reg::RIP] - victim.code(), code.len() as u64);
-            victim.answer(&Msg::new(0))?;
-            event = victim.event();
-        }
+    if let Event::Exception(regs) = &event
+        && regs[reg::VECTOR] == 1
+    {
+        same!("the place of the last step", regs[reg::RIP] - victim.code(), code.len() as u64);
+        victim.answer(&Msg::new(0))?;
+        event = victim.event();
     }
     match event {
         Event::Exception(regs) => {

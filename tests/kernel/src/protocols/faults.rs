@@ -99,13 +99,13 @@ fn registers_survive() -> Outcome {
     check!(matches!(victim.event(), Event::PageFault(_)), "an empty page did not fault");
     victim.give(MapItem::map(Fpage::memory(page(5)?, 12, Rights::R), PLACE))?;
     let after = victim.expect_parked()?;
-    for index in 0..reg::RFLAGS {
+    for (index, (after, before)) in after.into_iter().zip(regs).enumerate().take(reg::RFLAGS) {
         let expected = match index {
             reg::RIP => victim.code() + 3,
             reg::RAX => 0x5EED,
-            other => regs[other],
+            _ => before,
         };
-        same!("a register after a page fault", after[index], expected);
+        same!("a register after a page fault", after, expected);
     }
     same!("the flags after a page fault", after[reg::RFLAGS] & !0x1_0000, 0x202 | 0x8D5);
     victim.delete()

@@ -271,8 +271,9 @@ fn vector_state() -> Outcome {
     because(kernel::set_foreign_registers(id, &words), "setting the registers")?;
     send(id, &Msg::new(0))?;
     let _ = next(id)?;
+    let buffer = &raw mut STATE;
     // SAFETY: one thread uses the buffer, here.
-    let buffer = unsafe { &mut *(&raw mut STATE) };
+    let buffer = unsafe { &mut *buffer };
     because(kernel::vector_state(id, buffer), "reading the vector state")?;
     let xmm1 = |buffer: &VectorState| {
         u64::from_le_bytes(buffer.0[176..184].try_into().unwrap_or_default())

@@ -168,10 +168,10 @@ impl Inbox {
     }
 
     /// Shows `visit` the files that nobody has received yet.
-    pub fn each_file(&self, mut visit: impl FnMut(&Rc<Open>)) {
+    pub fn each_file(&self, visit: impl FnMut(&Rc<Open>)) {
         let pieces = self.pieces.borrow();
         let rights = pieces.iter().filter_map(|piece| piece.rights.as_ref());
-        rights.flat_map(|rights| &rights.files).for_each(|open| visit(open));
+        rights.flat_map(|rights| &rights.files).for_each(visit);
     }
 
     /// Takes everything out (the socket ends).

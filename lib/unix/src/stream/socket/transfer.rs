@@ -171,10 +171,7 @@ pub fn send(
     }
     let peer = socket.peer().filter(|peer| !socket.shut_out.get() && !peer.shut_in.get());
     let Some(peer) = peer else {
-        if !how.quiet && socket.kind == Kind::Stream {
-            signal::send_thread(cx.unix, cx.thread, Info::kernel(SIGPIPE));
-        }
-        return Err(Errno::EPIPE.into());
+        return Err(broken(cx, how.quiet || socket.kind != Kind::Stream));
     };
     let want = source.left();
     if socket.kind == Kind::Packet && want > CAPACITY {
@@ -209,6 +206,14 @@ pub fn send(
     Err(wait(cx, &socket.can_write, socket.options.send_timeout_ns.get()))
 }
 
+/// Nobody will ever receive from here; the thread is told by a signal, too, if not `quiet`.
+fn broken(cx: &Cx, quiet: bool) -> Stop {
+    if !quiet {
+        signal::send_thread(cx.unix, cx.thread, Info::kernel(SIGPIPE));
+    }
+    Errno::EPIPE.into()
+}
+
 fn send_datagram(
     cx: &Cx,
     socket: &Socket,
@@ -219,10 +224,7 @@ fn send_datagram(
     how: How,
 ) -> Result<usize, Stop> {
     if socket.shut_out.get() {
-        if !how.quiet {
-            signal::send_thread(cx.unix, cx.thread, Info::kernel(SIGPIPE));
-        }
-        return Err(Errno::EPIPE.into());
+        return Err(broken(cx, how.quiet));
     }
     if source.left() > CAPACITY {
         return Err(Errno::EMSGSIZE.into());
