@@ -56,17 +56,19 @@ fn handle(running: TcbRef, line: u32) -> TcbRef {
 }
 
 /// Handles the interrupts that came in a preemption window; `running` has been requeued.
+/// However many they are, it loses the processor once at most.
 #[must_use]
 pub fn handle_pending(running: TcbRef) -> TcbRef {
     // What led here was long enough; what comes now is handled, too.
     let _ = arch::interrupt_pending();
-    let mut next = running;
-    let mut lines = cpu().pending_lines.replace(0);
-    while lines != 0 {
-        let line = lines.trailing_zeros();
-        lines &= lines - 1;
-        next = handle(running, line);
+    let lines = cpu().pending_lines.replace(0);
+    let mut devices = lines & !(1 << TIMER_LINE);
+    while devices != 0 {
+        deliver(devices.trailing_zeros());
+        devices &= devices - 1;
     }
+    let ticks = lines & 1 << TIMER_LINE != 0;
+    let next = if ticks { tick::tick(running) } else { tick::after_interrupt(running) };
     if next.is_ready() { next } else { sched::pick() }
 }
 

@@ -115,7 +115,8 @@ pub fn make_idle(root_table: u64) -> TcbRef {
     idle
 }
 
-fn make_interrupts() {
+/// Makes the thread of each interrupt line.
+pub fn make_interrupts() {
     for line in 0..SYSTEM_BASE {
         if let Some(source) = kernel_thread(ThreadId::irq(line)) {
             source.kind.set(Kind::Interrupt);

@@ -134,41 +134,6 @@ fn calls_do_not_close_the_fast_path() {
     assert!(!cpu().scheduler.look_first.get());
 }
 
-/// Somebody more urgent is no way to a new slice: the server that is preempted on its
-/// client's slice goes on with what is left of that.
-#[test]
-fn a_preemption_adds_nothing_to_a_slice_that_was_passed_on() {
-    let (_machine, spaces) = machine(3);
-    let threads = [0, 1, 2].map(|index| thread(spaces[index as usize], index, ThreadId::NIL));
-    let [client, server, urgent] = threads;
-    threads.iter().for_each(|thread| {
-        cpu().scheduler.ready.remove(*thread);
-        thread.resume.set(Resume::Frame);
-    });
-    urgent.priority.set(200);
-    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
-    for (left_us, own_us, goes_on_with_us) in
-        [(3_000, 10_000, 3_000), (u64::MAX, 10_000, 10_000), (3_000, 2_000, 2_000)]
-    {
-        client.slice_left_us.set(left_us);
-        server.slice_left_us.set(0);
-        server.timeslice_us.set(own_us);
-        sched::grant_slice(client);
-        assert!(ipc(client, server.id.get(), server.id.get()) == server);
-        set_current(server);
-        sched::requeue(urgent);
-        assert!(sched::tick::reschedule(server) == urgent);
-        set_current(urgent);
-        set_busy(urgent, Busy::Waiting);
-        assert!(sched::blocked(urgent) == server);
-        assert_eq!(cpu().scheduler.slice_left_us.get(), goes_on_with_us);
-        assert_eq!(client.slice_left_us.get(), 0, "its next turn begins with a new one");
-        assert!(ipc(server, client.id.get(), ThreadId::ANY) == client);
-        set_busy(urgent, Busy::Ready);
-        cpu().scheduler.slice_owner.set(None);
-    }
-}
-
 /// The end of a slice can be delayed as any preemption: not against somebody above the
 /// sensitive priority.
 #[test]

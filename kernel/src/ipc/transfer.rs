@@ -157,8 +157,6 @@ fn run(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     let mut work = 0;
     loop {
         match step(sender, receiver) {
-            // The end may lead to the next message at once: it begins behind a window, too.
-            Ok(Progress::Done) if work > 0 && interrupt_pending() => return preempted(),
             Ok(Progress::Done) => return finish::finish(sender, receiver, Ok(())),
             Ok(Progress::More { work: more }) => {
                 work += more;

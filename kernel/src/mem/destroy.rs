@@ -46,8 +46,8 @@ impl DestroyJob {
         self.space
     }
 
-    /// Goes on until an interrupt is pending, or until nothing is left but the last step:
-    /// that one, which is done ([`Step::Done`]), finds nothing to do.
+    /// Goes on until an interrupt is pending, or until all is done; then the last step has
+    /// spent nothing.
     pub fn advance(&mut self) -> Step {
         self.run(&mut Budget::until_interrupted())
     }

@@ -54,10 +54,10 @@ pub enum Step {
     More,
 }
 
-/// What a step of a job may spend: it keeps a step below about 900 instructions, so that together with the
-/// handling of an interrupt before it it stays below 2,000: one unit is about sixteen.
-/// The dearest single action, splitting a large page, costs some 2,700 and lets
-/// interrupts in itself.
+/// What a step of a job may spend: it keeps a step below about 900 instructions, so that
+/// together with the handling of an interrupt before it it stays below 2,000. One unit is
+/// about sixteen. The dearest single action, splitting a large page, costs some 2,700 and
+/// lets interrupts in itself.
 pub const STEP_BUDGET: u32 = 32;
 
 /// What an action costs, in budget units.

@@ -37,7 +37,8 @@ pub struct Scheduler {
     pub charged_us: Cell<u64>,
     /// Timer ticks since boot.
     pub ticks: Cell<u64>,
-    /// A direct switch has to look at the ready queue first: a tick has left somebody waiting.
+    /// A direct switch has to look at the ready queue first: an interrupt has left somebody
+    /// waiting.
     pub look_first: Cell<bool>,
 }
 

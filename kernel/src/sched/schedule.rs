@@ -4,6 +4,7 @@ use abi::inspect::state;
 use abi::utcb::PREEMPT_PENDING;
 use abi::{CallError, ThreadId, Time};
 
+use super::tick::end_turn;
 use super::{grant_slice, pick, requeue};
 use crate::arch::{TcbRef, cpu};
 use crate::ipc::cancel;
@@ -184,11 +185,11 @@ pub fn thread_switch(caller: TcbRef, dest: ThreadId) -> TcbRef {
 
 fn yield_slice(caller: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
+    if let Some(owner) = scheduler.slice_owner.take() {
+        end_turn(owner);
+    }
     requeue(caller);
     scheduler.ready.rotate(caller);
-    if let Some(owner) = scheduler.slice_owner.take() {
-        owner.slice_left_us.set(0);
-    }
     scheduler.slice_left_us.set(0);
     let next = pick();
     grant_slice(next);

@@ -69,8 +69,7 @@ fn choose<const WATCHES: bool>(running: TcbRef) -> TcbRef {
 }
 
 /// Replaces `running` by `best`; it stays the first of its priority, with the rest of the
-/// slice on which it runs. If that was passed on to it, the one from whom it came begins
-/// its next turn with a new one: no preemption adds to what partners get in a turn.
+/// slice on which it runs, but no more than a slice of its own.
 fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ready.insert_first(running);
@@ -80,13 +79,24 @@ fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
     }
     let mut left_us = scheduler.slice_left_us.get();
     if let Some(owner) = owner.filter(|owner| *owner != running) {
-        owner.slice_left_us.set(0);
+        end_turn(owner);
         // It may have been an endless one.
         left_us = left_us.min(running.timeslice_us.get());
     }
     running.slice_left_us.set(left_us);
     begin_slice(best);
     best
+}
+
+/// What `owner` has left of its slice is another's, or nothing: the others of its priority
+/// come first, and its next turn begins with a new one. So partners get no more in a turn
+/// than one of them.
+pub(super) fn end_turn(owner: TcbRef) {
+    let ready = &cpu().scheduler.ready;
+    owner.slice_left_us.set(0);
+    if ready.contains(owner) {
+        ready.rotate(owner);
+    }
 }
 
 fn end_of_slice(running: TcbRef) -> TcbRef {
@@ -103,6 +113,9 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
             running.delay_ends_us.set(clock::now_us().saturating_add(delay_us));
             return running;
         }
+    }
+    if let Some(owner) = scheduler.slice_owner.get().filter(|owner| *owner != running) {
+        end_turn(owner);
     }
     requeue(running);
     scheduler.ready.rotate(running);
