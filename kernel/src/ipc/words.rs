@@ -74,7 +74,8 @@ fn to_frame(sender: TcbRef, frame: Frame, count: usize) {
 
 #[inline(never)]
 fn exception(frame: Frame, target: Utcb) {
-    (1..).zip(exception_words(frame)).for_each(|(index, word)| target.set_mr(index, word));
+    let words = exception_words(frame);
+    words.iter().enumerate().for_each(|(index, word)| target.set_mr(index + 1, *word));
 }
 
 fn to_registers(sender: TcbRef, receiver: TcbRef, count: usize) {

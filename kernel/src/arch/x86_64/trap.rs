@@ -115,15 +115,15 @@ fn page_fault(thread: TcbRef, frame: Frame) -> TcbRef {
 /// Reads the instruction at `address` into `to`; how many bytes of it are there.
 fn code(thread: TcbRef, address: u64, to: &mut [u8]) -> usize {
     let mut done = 0;
-    let mut place = None;
-    for (byte, at) in to.iter_mut().zip(address..abi::layout::USER_END) {
-        if done == 0 || at % PAGE == 0 {
-            place = thread.space().and_then(|space| space.resolve(at, false));
-        }
-        let Some(found) = place.as_ref().filter(|found| !found.is_device) else { break };
-        // Pages are contiguous: the resolved place is that of the first byte in this page.
-        *byte = usermem::read_phys_byte(found.phys & !(PAGE - 1) | at % PAGE);
-        done += 1;
+    let in_first = (PAGE - address % PAGE).min(to.len() as u64) as usize;
+    let (first, second) = to.split_at_mut(in_first);
+    for part in [first, second] {
+        let at = address.saturating_add(done as u64);
+        let space = thread.space().filter(|_| !part.is_empty());
+        let found = space.and_then(|space| space.resolve(at, false));
+        let Some(found) = found.filter(|found| !found.is_device) else { break };
+        (found.phys..).zip(&mut *part).for_each(|(at, to)| *to = usermem::read_phys_byte(at));
+        done += part.len();
     }
     done
 }
