@@ -12,6 +12,7 @@ pub use x86_64::{iobitmap, paging, pcid, tlb};
 #[cfg(target_os = "none")]
 mod native {
     pub use super::x86_64::asm::{copy_bytes, fill_page, leave};
+    pub use super::x86_64::check::check as check_machine;
     pub use super::x86_64::frame::{Frame, exception_words, set_exception_words};
     pub use super::x86_64::percpu::{
         Cpu, cpu, current, interrupt_pending, note_entry, set_current,

@@ -59,6 +59,7 @@ pub fn violations() -> u64 {
         });
         accounts::check(&mut found);
     }
+    crate::arch::check_machine(&mut |violation| found.note(true, violation));
     found.count
 }
 

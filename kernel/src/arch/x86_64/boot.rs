@@ -8,7 +8,7 @@ use core::slice;
 
 use super::features::{self, Features};
 use super::tables::{self, Frames, KernelTables};
-use super::{cpu, pic, serial, timer};
+use super::{cpu, patch, pic, serial, timer};
 use crate::boot::memory::{PhysicalMemory, Range, Reserved};
 
 /// All physical memory is mapped from here on.
@@ -150,6 +150,9 @@ pub fn begin() {
     // SAFETY: called first, on the tables of `boot.S`: CR3's low bits are zero, no
     // page there is a user page, and interrupts are off.
     unsafe { features::enable() };
+    // SAFETY: the tables of `boot.S` let the kernel write its own text, nothing of which
+    // runs meanwhile but this.
+    unsafe { patch::apply(features::in_use()) };
 }
 
 /// Frames that the page tables need for memory up to `top`.

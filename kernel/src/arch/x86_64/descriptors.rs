@@ -8,6 +8,7 @@ use abi::utcb;
 
 use super::asm::msr;
 use super::cpu::write_msr;
+use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::iobitmap::TSS_PAGE as TSS_BASE;
 use super::percpu::{CURRENT, Cpu, LIMIT, LIMITS_OPEN, TSS_START, USER_RDI, cpu};
@@ -114,6 +115,7 @@ global_asm!(
     KERNEL_TRAP = sym trap::from_kernel,
     ACTIVATE = sym switch::activate,
     CONTINUE = sym crate::resume::resume,
+    PATCH_SMAP = const Features::SMAP.bits(),
 );
 
 /// Kernel code segment.

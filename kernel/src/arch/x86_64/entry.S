@@ -3,6 +3,19 @@
 // stack (Liedtke 1993, 5.2.4), whose top is the tcb; a handler never blocks, it
 // returns the thread to run next.
 
+// The instruction stays where the processor has the feature, and becomes a no-operation
+// elsewhere (patch.rs).
+.macro patch_site feature, instruction:vararg
+661:
+    \instruction
+662:
+    .pushsection .patches, "a"
+    .quad   661b
+    .long   662b - 661b
+    .long   \feature
+    .popsection
+.endm
+
 .section .text, "ax"
 
 // RDI current tcb with user state saved; RBP, RCX, R11, RSP free.
@@ -52,7 +65,10 @@ baton_ipc_complete:
     jmp     baton_exception_common
 
 // Exceptions and interrupts. Each vector's stub pushed (0 or the error code), the vector.
+// A gate leaves AC as it was: whoever has set it in user mode would have SMAP off in here.
 .balign 16
+baton_exception:
+patch_site {PATCH_SMAP}, clac
 .global baton_exception_common
 baton_exception_common:
     push    rdi
@@ -177,7 +193,7 @@ baton_window:
     push    0
     .endif
     push    \n
-    jmp     baton_exception_common
+    jmp     baton_exception
 .endm
 .balign 16
 .global baton_vectors

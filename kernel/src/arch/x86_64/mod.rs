@@ -7,6 +7,7 @@ pub mod frame;
 pub mod io_instruction;
 pub mod iobitmap;
 pub mod paging;
+pub mod patch;
 pub mod pcid;
 pub mod physmap;
 pub mod pic;
@@ -20,6 +21,8 @@ pub mod tlb;
 pub mod asm;
 #[cfg(target_os = "none")]
 pub mod boot_kernel;
+#[cfg(target_os = "none")]
+pub mod check;
 #[cfg(target_os = "none")]
 pub mod descriptors;
 #[cfg(target_os = "none")]

@@ -59,6 +59,8 @@ pub struct Cpu {
     pub pending_lines: Cell<u32>,
     /// Kernel entries on the complete path since boot.
     pub entries: Cell<u64>,
+    /// Interrupts that met the kernel with AC set, which switches SMAP off; for the checker.
+    pub unguarded: Cell<u64>,
     /// All spaces.
     pub spaces: crate::space::Spaces,
     /// All threads.
@@ -107,6 +109,7 @@ pub static BATON_CPU: Cpu = Cpu {
     in_window: Cell::new(false),
     pending_lines: Cell::new(0),
     entries: Cell::new(0),
+    unguarded: Cell::new(0),
     spaces: crate::space::Spaces::new(),
     registry: crate::thread::Registry::new(),
     scheduler: Scheduler::new(),

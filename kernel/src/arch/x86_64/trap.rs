@@ -30,6 +30,9 @@ mod vectors {
 const ERROR_WRITE: u64 = 1 << 1;
 const ERROR_FETCH: u64 = 1 << 4;
 
+/// The flag that lets the kernel touch user pages in spite of SMAP.
+const FLAG_AC: u64 = 1 << 18;
+
 /// An entry from user mode, registers in the current thread's frame; returns who runs next.
 pub extern "C" fn from_user(frame: &'static TrapFrame) -> TcbRef {
     let thread = current();
@@ -67,6 +70,9 @@ fn handle(thread: TcbRef, frame: Frame) -> TcbRef {
 /// An entry from kernel mode: an interrupt of the idle thread (returns who runs
 /// next) or in a preemption window (`None`: go on); anything else is a defect.
 pub extern "C" fn from_kernel(frame: &'static TrapFrame) -> Option<TcbRef> {
+    if frame.flags.get() & FLAG_AC != 0 {
+        cpu().unguarded.set(cpu().unguarded.get() + 1);
+    }
     let line = frame.vector.get().wrapping_sub(FIRST_IRQ);
     if line > LAST_IRQ - FIRST_IRQ {
         fatal(frame);

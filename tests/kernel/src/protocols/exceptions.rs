@@ -22,6 +22,7 @@ pub fn run() {
     case("answers_lead_to_no_kernel_address", no_kernel_ip);
     case("single_steps", single_step);
     case("alignment_checks", alignment);
+    case("the_kernel_does_not_run_with_a_users_ac", access_flag);
     case("exceptions_leave_the_message_registers", message_registers);
     case("an_exception_without_handler_halts", no_handler);
 }
@@ -301,6 +302,24 @@ fn alignment() -> Outcome {
         }
         other => return Err(Sentence::new(format_args!("a misaligned load led to {other:x?}"))),
     }
+    victim.delete()
+}
+
+/// A user's AC would switch SMAP off in the kernel. An exception that nobody takes leads
+/// to the idle thread, whom the tick interrupts; the checker knows what flags it met.
+fn access_flag() -> Outcome {
+    let victim = Victim::task()?;
+    // pushfq; or dword [rsp], 0x40000; popfq; ud2
+    victim.begin(&[0x9C, 0x81, 0x0C, 0x24, 0, 0, 4, 0, 0x9D, 0x0F, 0x0B], registers())?;
+    ipc::sleep(5_000);
+    match victim.event() {
+        Event::Exception(regs) => same!("AC", regs[reg::RFLAGS] >> 18 & 1, 1),
+        other => {
+            return Err(Sentence::new(format_args!("instead of an exception came {other:x?}")));
+        }
+    }
+    world::sound()?;
+    victim.abandon()?;
     victim.delete()
 }
 

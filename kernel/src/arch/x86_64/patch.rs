@@ -1,0 +1,87 @@
+//! Instructions that only some processors need: assembled in place, and replaced by
+//! no-operations at boot where they would be wrong or useless.
+//!
+//! A site is written with the macro `patch_site` of `entry.S`, which notes it in the
+//! section `.patches`. [`apply`] runs once, before the kernel's own page tables make the
+//! text read-only.
+
+use super::features::Features;
+
+/// A note about a site (`patch_site`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Site {
+    /// Address of its first byte.
+    address: u64,
+    /// Bytes of its instructions.
+    bytes: u32,
+    /// The feature that it needs, a bit of [`Features`].
+    feature: u32,
+}
+
+/// The no-operation of `index + 1` bytes (Intel SDM 2B, NOP).
+const NOPS: [&[u8]; 8] = [
+    &[0x90],
+    &[0x66, 0x90],
+    &[0x0F, 0x1F, 0x00],
+    &[0x0F, 0x1F, 0x40, 0x00],
+    &[0x0F, 0x1F, 0x44, 0x00, 0x00],
+    &[0x66, 0x0F, 0x1F, 0x44, 0x00, 0x00],
+    &[0x0F, 0x1F, 0x80, 0x00, 0x00, 0x00, 0x00],
+    &[0x0F, 0x1F, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
+];
+
+/// Fills `code` with as few no-operations as there can be.
+fn erase(code: &mut [u8]) {
+    for piece in code.chunks_mut(NOPS.len()) {
+        piece.copy_from_slice(NOPS[piece.len() - 1]);
+    }
+}
+
+#[cfg(target_os = "none")]
+unsafe extern "C" {
+    static kernel_patches_start: Site;
+    static kernel_patches_end: Site;
+}
+
+/// Erases the sites whose feature is not among `features`.
+///
+/// # Safety
+/// Once, while the kernel's text can be written and before any site runs.
+#[cfg(target_os = "none")]
+pub unsafe fn apply(features: Features) {
+    let (first, end) = (&raw const kernel_patches_start, &raw const kernel_patches_end);
+    let count = (end as usize - first as usize) / size_of::<Site>();
+    // SAFETY: the linker script puts the notes between the two symbols, aligned.
+    let sites = unsafe { core::slice::from_raw_parts(first, count) };
+    for site in sites.iter().filter(|site| features.bits() & site.feature == 0) {
+        // SAFETY: the note names instructions of the kernel; the caller vouches for the rest.
+        erase(unsafe {
+            core::slice::from_raw_parts_mut(site.address as *mut u8, site.bytes as usize)
+        });
+    }
+}
+
+/// On the host there is nothing to patch.
+///
+/// # Safety
+/// None needed.
+#[cfg(not(target_os = "none"))]
+pub unsafe fn apply(_features: Features) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_operations_have_the_length_they_are_listed_under() {
+        for (index, nop) in NOPS.into_iter().enumerate() {
+            assert_eq!(nop.len(), index + 1);
+        }
+        let mut code = [0xCC; 11];
+        erase(&mut code);
+        assert_eq!(code[..8], *NOPS[7]);
+        assert_eq!(code[8..], *NOPS[2]);
+        assert_eq!(size_of::<Site>(), 16);
+    }
+}
