@@ -22,7 +22,8 @@ mod native {
     pub use super::x86_64::special::close as close_fast_path;
     pub use super::x86_64::tcbs::VECTOR_AREA as VECTOR_BYTES;
     pub use super::x86_64::tcbs::{
-        TcbRef, clear, frames_of, install, lookup, lookup_number, remove, vector_owner,
+        STACK_BYTES, TcbRef, clear, frames_of, install, last_version, lookup, lookup_number,
+        remove, set_last_version, vector_owner,
     };
     pub use super::x86_64::vector::{
         forget as forget_vector, sanitise as sanitise_vector, saved as vector_state,

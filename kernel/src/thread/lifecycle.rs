@@ -1,6 +1,6 @@
 //! The life of a thread: created inactive, activated, deleted.
 //!
-//! A thread's kernel memory (its block: tcb and stack) is paid by the space it
+//! A thread's kernel memory (tcb and stack, vector state) is paid by the space it
 //! lives in; its UTCB by the same space, page by page.
 
 use abi::{CallError, ThreadId, utcb};
@@ -22,15 +22,15 @@ pub const DEFAULT_TIMESLICE_US: u64 = 10_000;
 /// Creates the inactive thread `id` in `space`. The number must be free.
 pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbRef, CallError> {
     let quota = space.quota();
-    let stack = quota.take_frame().map_err(|_| CallError::NoMemory)?;
+    let vector = quota.take_frame().map_err(|_| CallError::NoMemory)?;
     let Ok(top) = quota.take_frame() else {
-        quota.give_back(stack);
+        quota.give_back(vector);
         return Err(CallError::NoMemory);
     };
-    arch::clear(stack);
+    arch::clear(vector);
     arch::clear(top);
-    let Some(thread) = arch::install(id.number(), stack, top) else {
-        quota.give_back(stack);
+    let Some(thread) = arch::install(id.number(), vector, top) else {
+        quota.give_back(vector);
         quota.give_back(top);
         return Err(CallError::NoMemory);
     };

@@ -1,7 +1,7 @@
 //! The thread control block: everything the kernel knows of one thread.
 //!
-//! A tcb sits at the top of its kernel stack, both in one naturally aligned
-//! block of the virtual tcb array (Liedtke 1993, 5.2.4, 5.2.5), so its address
+//! A tcb sits at the top of its kernel stack, both in the upper page of a naturally
+//! aligned block of the virtual tcb array (Liedtke 1993, 5.2.4, 5.2.5), so its address
 //! follows from the thread number and the stack pointer of the processor's task
 //! state segment is also the pointer to the current thread. The first cache
 //! line is all that a short IPC touches (5.5.1). Fields are cells: the kernel
@@ -24,7 +24,7 @@ use crate::space::SpaceRef;
 pub const TCB_SIZE: usize = 1024;
 /// Log2 of the size of a block: tcb and kernel stack.
 pub const BLOCK_BITS: u32 = 13;
-/// Size of a block in bytes.
+/// Size of a block in bytes; its lower half guards the stack.
 pub const BLOCK_SIZE: usize = 1 << BLOCK_BITS;
 
 /// What happens when a thread gets the processor.
@@ -174,7 +174,9 @@ pub struct Tcb {
     pub job: Cell<Option<Job>>,
     /// Next page of its UTCB area to look at.
     pub destroy_next: Cell<u64>,
-    /// The vector state has been saved to the block at least once.
+    /// Where the saved vector state lies, in the kernel's map of physical memory.
+    pub vector_area: Cell<u64>,
+    /// The vector state has been saved there at least once.
     pub vector_valid: Cell<bool>,
 }
 

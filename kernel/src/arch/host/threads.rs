@@ -48,7 +48,16 @@ impl TcbRef {
         // SAFETY: as in `deref`.
         unsafe { &(*self.0.as_ptr()).frame }
     }
+
+    /// Kernel code runs on the test's own stack.
+    #[must_use]
+    pub fn stack_left(self) -> usize {
+        STACK_BYTES
+    }
 }
+
+/// Bytes of a kernel stack.
+pub const STACK_BYTES: usize = 2048;
 
 /// The processor's state (`x86_64::percpu` has the fields' meaning).
 pub struct Cpu {
@@ -71,6 +80,7 @@ thread_local! {
         scheduler: Scheduler::new(),
     }));
     static CURRENT: Cell<Option<TcbRef>> = const { Cell::new(None) };
+    static VERSIONS: RefCell<BTreeMap<u32, u32>> = const { RefCell::new(BTreeMap::new()) };
     static BLOCKS: RefCell<BTreeMap<u32, TcbRef>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -94,15 +104,28 @@ pub fn set_current(thread: TcbRef) {
     CURRENT.with(|current| current.set(Some(thread)));
 }
 
+/// The version that [`set_last_version`] left for thread number `number`; 0 without.
+#[must_use]
+pub fn last_version(number: u32) -> u32 {
+    VERSIONS.with(|versions| versions.borrow().get(&number).copied().unwrap_or(0))
+}
+
+/// Keeps `version` for thread number `number`.
+#[must_use]
+pub fn set_last_version(number: u32, version: u32) -> Option<()> {
+    VERSIONS.with(|versions| versions.borrow_mut().insert(number, version));
+    Some(())
+}
+
 /// Makes a block with number `number`.
 #[must_use]
-pub fn install(number: u32, stack: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
+pub fn install(number: u32, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
     // SAFETY: a register frame is plain words.
     let frame: TrapFrame = unsafe { zeroed() };
     frame.cs.set(u64::from(USER_CS));
     frame.ss.set(u64::from(USER_SS));
     frame.flags.set(abi::syscall::USER_FLAGS);
-    let block = Box::leak(Box::new(Block { tcb: Tcb::default(), frame, frames: [stack, top] }));
+    let block = Box::leak(Box::new(Block { tcb: Tcb::default(), frame, frames: [vector, top] }));
     let thread = TcbRef(NonNull::from(block));
     BLOCKS.with(|blocks| blocks.borrow_mut().insert(number, thread));
     Some(thread)

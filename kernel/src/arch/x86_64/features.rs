@@ -40,7 +40,8 @@ bitflags! {
     }
 }
 
-/// Room that a thread has for its vector state, bytes: XSAVE's standard format up to AVX-512.
+/// Longest vector state that users know how to ask for, bytes: XSAVE's standard format up
+/// to AVX-512. A thread has a frame for it; AMX's tiles (8 KiB) do not fit and stay off.
 pub const XSAVE_LIMIT: u32 = 2_688;
 /// Bytes of an FXSAVE area, used where there is no XSAVE.
 const FXSAVE_BYTES: u32 = 512;

@@ -1,13 +1,14 @@
 //! The leaf tables of the tcb array, made as blocks are first used.
 //!
-//! Boot maps one shared leaf table, full of the null page, under the whole array.
+//! Boot maps one shared leaf table under the whole array: the null page in the upper page
+//! of each block, nothing in the lower one.
 //! The first block of a 2 MiB stretch gets a leaf table of its own; all spaces see
 //! it, since they share the directories above. At most 512 such tables exist; the
 //! kernel sets frames aside for them at boot, and they stay.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::asm::fill_page;
+use super::asm::copy_bytes;
 use super::cpu::read_cr3;
 use super::tables::KernelTables;
 use crate::arch::phys_to_virt;
@@ -24,9 +25,7 @@ pub const RESERVED_FRAMES: u64 = 512;
 
 /// Learns what boot mapped.
 pub fn init(tables: &KernelTables) {
-    // SAFETY: the null table is a live table of 512 equal entries.
-    let entry = unsafe { phys_to_virt(tables.null_table).cast::<u64>().read() };
-    NULL_ENTRY.store(entry, Ordering::Relaxed);
+    NULL_ENTRY.store(read(tables.null_table, 1), Ordering::Relaxed);
     NULL_TABLE.store(tables.null_table, Ordering::Relaxed);
 }
 
@@ -40,21 +39,35 @@ pub fn null_entry() -> u64 {
 /// stretch's own; `None` if the kernel's pool is empty.
 #[must_use]
 pub fn leaf_entry(address: u64) -> Option<*mut u64> {
-    let mut table = read_cr3() & ADDRESS;
-    for bits in [39, 30] {
-        table = read(table, index(address, bits)) & ADDRESS;
-    }
+    let table = directory(address);
     let slot = index(address, 21);
     let mut leaf = read(table, slot) & ADDRESS;
-    if leaf == NULL_TABLE.load(Ordering::Relaxed) {
+    let null = NULL_TABLE.load(Ordering::Relaxed);
+    if leaf == null {
         leaf = frames::take_for_kernel()?.address();
-        // SAFETY: the frame was just taken.
-        unsafe { fill_page(phys_to_virt(leaf), null_entry()) };
+        // SAFETY: the frame was just taken, and the shared table is a page.
+        unsafe { copy_bytes(phys_to_virt(leaf), phys_to_virt(null), 4096) };
         write(table, slot, leaf | PRESENT_WRITE);
         super::asm::flush_all();
     }
     // SAFETY: the pointer stays inside the table's frame.
     Some(unsafe { phys_to_virt(leaf).cast::<u64>().add(index(address, 12)) })
+}
+
+/// What the leaf entry for `address`, which lies in the tcb array, holds.
+#[must_use]
+pub fn read_leaf(address: u64) -> u64 {
+    let leaf = read(directory(address), index(address, 21)) & ADDRESS;
+    read(leaf, index(address, 12))
+}
+
+/// The directory above the leaf table for `address`.
+fn directory(address: u64) -> u64 {
+    let mut table = read_cr3() & ADDRESS;
+    for bits in [39, 30] {
+        table = read(table, index(address, bits)) & ADDRESS;
+    }
+    table
 }
 
 const fn index(address: u64, bits: u32) -> usize {

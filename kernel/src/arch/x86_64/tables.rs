@@ -83,7 +83,7 @@ pub struct KernelTables {
     pub root: u64,
     /// The frame that every absent tcb shows: zeros, read-only.
     pub null_frame: u64,
-    /// The last-level table that maps it 512 times, shared by the whole tcb array.
+    /// The last-level table that maps it over every second page, shared by the whole tcb array.
     pub null_table: u64,
 }
 
@@ -111,7 +111,10 @@ pub fn build(frames: &mut Frames, top: u64, gib_pages: bool) -> KernelTables {
     entries(pointers)[511] = last_directory | PRESENT | WRITABLE | USER;
     map_image(image_directory, frames);
     let (null_frame, null_table) = (frames.take(), frames.take());
-    entries(null_table).fill(null_frame | PRESENT | GLOBAL | NO_EXECUTE);
+    // Nothing but the upper page of a block is ever there (`tcbs`).
+    for upper in entries(null_table).iter_mut().skip(1).step_by(2) {
+        *upper = null_frame | PRESENT | GLOBAL | NO_EXECUTE;
+    }
     // The array is the upper half of one directory and the lower half of the next.
     entries(image_directory)[index(TCB_ARRAY, 21)..].fill(null_table | PRESENT | WRITABLE);
     entries(last_directory)[..index(TCB_ARRAY + TCB_ARRAY_BYTES, 21)]

@@ -2,9 +2,15 @@
 //!
 //! 2^17 blocks of 8 KiB in the top 2 GiB of the address space, so that a thread
 //! number, shifted and masked, addresses a tcb by a displacement. All leaf tables
-//! exist from boot; a block that is not allocated maps a shared read-only null
-//! page twice, in which every id is 0: looking up a thread needs no bounds check
-//! and no presence check.
+//! exist from boot; the upper page of a block that is not allocated is a shared
+//! read-only null page, in which every id is 0: looking up a thread needs no bounds
+//! check and no presence check.
+//!
+//! The lower page of every block is never there: a kernel stack that grows too long
+//! ends in a double fault with a sentence (`trap`) instead of in somebody's memory.
+//! Its leaf entry, which the processor does not look at beyond the present bit, keeps
+//! the last version of the thread number ([`last_version`]). The saved vector state has
+//! a frame of its own, reached through the map of physical memory.
 
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -12,7 +18,9 @@ use core::ptr::NonNull;
 use abi::ThreadId;
 use abi::id::THREAD_BITS;
 
+use super::features::XSAVE_LIMIT;
 use super::frame::{FRAME_SIZE, Frame, TrapFrame};
+use super::physmap::{phys_to_virt, virt_to_phys};
 use crate::mem::frames::PhysFrame;
 use crate::thread::tcb::{BLOCK_BITS, BLOCK_SIZE, TCB_SIZE, Tcb};
 
@@ -22,8 +30,11 @@ pub const TCB_ARRAY: u64 = 0xFFFF_FFFF_A000_0000;
 pub const TCB_FIRST: u64 = TCB_ARRAY + (BLOCK_SIZE - TCB_SIZE) as u64;
 /// Mask of a thread number shifted to its block's offset.
 pub const TCB_MASK: u64 = ((1 << THREAD_BITS) - 1) << BLOCK_BITS;
-/// Bytes at the bottom of a block that hold the saved vector state.
-pub const VECTOR_AREA: usize = 2688;
+/// Bytes that a thread has for its vector state: a frame.
+pub const VECTOR_AREA: usize = 4096;
+const _: () = assert!(XSAVE_LIMIT as usize <= VECTOR_AREA);
+/// Bytes of kernel stack that a thread has below its register frame.
+pub const STACK_BYTES: usize = BLOCK_SIZE / 2 - TCB_SIZE - FRAME_SIZE;
 
 /// A pointer to a tcb in the array; copying it is free, dereferencing it is safe
 /// as long as the block is allocated.
@@ -68,11 +79,27 @@ impl TcbRef {
         unsafe { &*((self.address() - FRAME_SIZE as u64) as *const TrapFrame) }
     }
 
-    /// The area for saved vector state (64-byte aligned, [`VECTOR_AREA`] bytes).
+    /// The area for saved vector state: a frame of the thread's, [`VECTOR_AREA`] bytes.
     #[must_use]
     pub fn vector_area(self) -> *mut u8 {
-        (self.address() & !(BLOCK_SIZE as u64 - 1)) as *mut u8
+        self.vector_area.get() as *mut u8
     }
+
+    /// Bytes of its kernel stack that the thread has never written to.
+    #[must_use]
+    pub fn stack_left(self) -> usize {
+        let bottom = (self.address() & !4095) as *const u64;
+        // SAFETY: the page is the upper one of an allocated block; a stack that is in use
+        // is read, too, but nobody writes to it meanwhile.
+        let word = |index: usize| unsafe { bottom.add(index).read_volatile() };
+        (0..STACK_BYTES / 8).take_while(|index| word(*index) == 0).count() * 8
+    }
+}
+
+/// Whether `address` lies in the page below the kernel stack of `thread`.
+#[must_use]
+pub fn is_below_stack(thread: TcbRef, address: u64) -> bool {
+    address >> 12 == (thread.address() >> 12) - 1
 }
 
 /// The tcb address of thread `number`, by the fast path's own arithmetic.
@@ -105,54 +132,84 @@ pub fn lookup_number(number: u32) -> Option<TcbRef> {
     (!tcb.id.get().is_nil()).then(|| unsafe { TcbRef::from_address(address_of(number)) })
 }
 
-/// The leaf entry that maps page `index` (0 or 1) of block `number`.
-fn entry(number: u32, index: u64) -> Option<*mut u64> {
-    let address = TCB_ARRAY + (u64::from(number) << BLOCK_BITS & TCB_MASK) + index * 4096;
-    super::kernel_tables::leaf_entry(address)
+/// Address of the lower page of block `number`.
+const fn block(number: u32) -> u64 {
+    TCB_ARRAY + (((number as u64) << BLOCK_BITS) & TCB_MASK)
 }
 
+/// The leaf entry that maps the upper page of block `number`.
+fn entry(number: u32) -> Option<*mut u64> {
+    super::kernel_tables::leaf_entry(block(number) + 4096)
+}
+
+/// Address bits beyond all memory, set in entries that are not present: a processor that
+/// goes on with such an entry in speculation (L1 terminal fault) finds nothing there.
+const NOWHERE: u64 = 0xFFFF << 36;
+/// Where a version lies in the entry of a lower page.
+const VERSION_SHIFT: u32 = 1;
+
+/// The version that [`set_last_version`] left for thread number `number`; 0 without.
+/// It survives the thread.
+#[must_use]
+pub fn last_version(number: u32) -> u32 {
+    let entry = super::kernel_tables::read_leaf(block(number));
+    (entry >> VERSION_SHIFT) as u32
+}
+
+/// Keeps `version` for thread number `number`; `None` if there is no frame for the array's
+/// own tables. There always is while the thread exists.
+#[must_use]
+pub fn set_last_version(number: u32, version: u32) -> Option<()> {
+    let slot = super::kernel_tables::leaf_entry(block(number))?;
+    // SAFETY: the slot is the leaf entry of a lower page, and stays non-present.
+    unsafe { slot.write(NOWHERE | u64::from(version) << VERSION_SHIFT) };
+    Some(())
+}
+
+const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
 const PRESENT_WRITE_GLOBAL_NX: u64 = 1 << 63 | 1 << 8 | 1 << 6 | 1 << 5 | 3;
 
-/// Backs block `number`, which is free, with two zeroed frames and returns its
-/// tcb, id still 0; `None` if there is no frame for the array's own tables.
+/// Backs block `number`, which is free, with the zeroed frame `top` and returns its
+/// tcb, id still 0; `vector`, zeroed, too, is for its vector state. `None` if there is
+/// no frame for the array's own tables.
 #[must_use]
-pub fn install(number: u32, stack: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
-    for (index, frame) in [(0, stack), (1, top)] {
-        let slot = entry(number, index)?;
-        // SAFETY: the slot is a leaf entry of the array, of a block that is free.
-        unsafe { slot.write(frame.address() | PRESENT_WRITE_GLOBAL_NX) };
-        super::asm::invlpg(TCB_ARRAY + (u64::from(number) << BLOCK_BITS) + index * 4096);
-    }
+pub fn install(number: u32, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
+    let slot = entry(number)?;
+    // SAFETY: the slot is a leaf entry of the array, of a block that is free.
+    unsafe { slot.write(top.address() | PRESENT_WRITE_GLOBAL_NX) };
+    super::asm::invlpg(block(number) + 4096);
     let tcb = address_of(number) as *mut Tcb;
     // SAFETY: the block was just mapped and is nobody else's.
-    Some(unsafe {
+    let thread = unsafe {
         tcb.write(Tcb::default());
         TcbRef::from_address(address_of(number))
-    })
+    };
+    thread.vector_area.set(phys_to_virt(vector.address()) as u64);
+    Some(thread)
 }
 
-/// Maps the null page over block `number` and returns its two frames.
-/// The caller has removed the thread from every queue (5.3.2).
+/// Maps the null page over the upper page of block `number`, which is allocated, and
+/// returns the thread's two frames. The caller has removed the thread from every queue
+/// (5.3.2).
 pub fn remove(number: u32) -> [Option<PhysFrame>; 2] {
-    [0, 1].map(|index| {
-        let slot = entry(number, index)?;
-        // SAFETY: the block is allocated, so the entry holds one of its frames.
-        let frame = PhysFrame::at(unsafe { slot.read() } & 0x000F_FFFF_FFFF_F000);
-        // SAFETY: as above; the null page is mapped read-only.
-        unsafe { slot.write(super::kernel_tables::null_entry()) };
-        super::asm::invlpg(TCB_ARRAY + (u64::from(number) << BLOCK_BITS) + index * 4096);
-        Some(frame)
-    })
+    let Some(slot) = entry(number) else { return [None, None] };
+    // SAFETY: the block is allocated.
+    let thread = unsafe { TcbRef::from_address(address_of(number)) };
+    let vector = PhysFrame::at(virt_to_phys(thread.vector_area()));
+    // SAFETY: the block is allocated, so the entry holds its frame; the null page is
+    // mapped read-only.
+    let top = PhysFrame::at(unsafe { slot.read() } & ADDRESS);
+    // SAFETY: as above.
+    unsafe { slot.write(super::kernel_tables::null_entry()) };
+    super::asm::invlpg(block(number) + 4096);
+    [Some(vector), Some(top)]
 }
 
-/// The addresses of the two frames behind the block of `thread`; for checks.
+/// The addresses of the two frames of `thread`; for checks.
 #[must_use]
 pub fn frames_of(thread: TcbRef) -> [u64; 2] {
-    let number = thread.id.get().number();
-    [0, 1].map(|index| {
-        // SAFETY: the slot is a leaf entry of the array.
-        entry(number, index).map_or(0, |slot| unsafe { slot.read() } & 0x000F_FFFF_FFFF_F000)
-    })
+    let top = super::kernel_tables::read_leaf(block(thread.id.get().number()) + 4096);
+    [virt_to_phys(thread.vector_area()), top & ADDRESS]
 }
 
 /// Whose vector state is in the registers; for checks.

@@ -5,7 +5,7 @@ use abi::{Fpage, Rights, ThreadId};
 use super::asm::fault_address;
 use super::frame::{Frame, TrapFrame, VECTOR_CALL};
 use super::percpu::{cpu, current, note_entry};
-use super::tcbs::TcbRef;
+use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
 use super::{io_instruction, pic, vector};
 use crate::ipc::{self, kernel_message};
 use crate::thread::tcb::Resume;
@@ -170,6 +170,17 @@ fn has_ports(thread: TcbRef, ports: Fpage) -> bool {
 }
 
 fn fatal(frame: Frame) -> ! {
+    let has_thread = cpu().tss.rsp0.get() != 0;
+    if frame.vector.get() == vectors::DOUBLE_FAULT
+        && has_thread
+        && is_below_stack(current(), fault_address())
+    {
+        panic!(
+            "the kernel stack of thread {} has overflowed at {:#x}: it needs more than its {STACK_BYTES} bytes",
+            current().id.get(),
+            frame.ip.get(),
+        );
+    }
     let id = if cpu().tss.rsp0.get() == 0 { ThreadId::NIL } else { current().id.get() };
     panic!(
         "vector {} (error {:#x}) in the kernel at {:#x}, stack {:#x}, address {:#x}, thread {id}",
