@@ -7,7 +7,7 @@
 
 L4_ThreadId_t near, far, pager;
 volatile L4_Word_t watched_page, watched_faults;
-char string_buffers[2][256];
+char string_buffers[3][256];
 L4_Word_t string_brs[8];
 
 static char near_stack[STACK], far_stack[STACK], pager_stack[STACK];

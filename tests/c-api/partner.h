@@ -52,7 +52,7 @@ L4_Word_t ask(L4_ThreadId_t to, L4_Word_t label, L4_Word_t word);
 void serve(void);
 
 /* Two receive buffers of the server. */
-extern char string_buffers[2][256];
+extern char string_buffers[3][256];
 /* Buffer words for BR1.. that the server uses for REQUEST_STRING, and how many. */
 extern L4_Word_t string_brs[8];
 

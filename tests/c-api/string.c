@@ -85,6 +85,39 @@ static void compound_string(void)
     ask(far, REQUEST_WINDOW, 0);
 }
 
+/*
+ * A buffer of two items (pieces of different lengths), and another buffer behind it:
+ * bit C stands in the first item of the first buffer only.
+ */
+static void chained_buffers(void)
+{
+    L4_CompoundStringItem_t b;
+    L4_StringItem_t more = L4_StringItem(20, string_buffers[1]);
+    L4_StringItem_t first = L4_StringItem(25, text), second = L4_StringItem(30, text + 100);
+    L4_MsgBuffer_t buffer;
+    L4_Msg_t msg;
+    fill_text();
+    b.item = L4_StringItem(10, string_buffers[0]);
+    L4_AddSubstringTo(&b.item, &more);
+    L4_MsgBufferClear(&buffer);
+    L4_MsgBufferAppendRcvString(&buffer, &b.item);
+    L4_MsgBufferAppendSimpleRcvString(&buffer, L4_StringItem(40, string_buffers[2]));
+    EXPECT(buffer.raw[1] & 1, 1, "bit C of the first buffer's first item");
+    EXPECT(buffer.raw[3] & 1, 0, "bit C of the first buffer's second item");
+    open_buffers(far, &buffer);
+    L4_MsgClear(&msg);
+    L4_Set_MsgLabel(&msg, 1000);
+    L4_MsgAppendWord(&msg, 1);
+    L4_MsgAppendSimpleStringItem(&msg, first);
+    L4_MsgAppendSimpleStringItem(&msg, second);
+    L4_MsgLoad(&msg);
+    REQUIRE(L4_IpcSucceeded(L4_Call(far)), "Sending two strings failed.");
+    EXPECT(memcmp(string_buffers[0], text, 10), 0, "the difference of the first string's beginning");
+    EXPECT(memcmp(string_buffers[1], text + 10, 15), 0, "of the first string's end");
+    EXPECT(memcmp(string_buffers[2], text + 100, 30), 0, "of the second string");
+    ask(far, REQUEST_WINDOW, 0);
+}
+
 static void string_overflow(void)
 {
     L4_StringItem_t s = L4_StringItem(100, text);
@@ -134,6 +167,7 @@ void run_string_tests(void)
     test_run("string_near", string_near);
     test_run("string_far", string_far);
     test_run("compound_string", compound_string);
+    test_run("chained_buffers", chained_buffers);
     test_run("string_overflow", string_overflow);
     test_run("string_refused", string_refused);
     test_run("received_string", received_string);

@@ -35,6 +35,8 @@ struct Position {
 pub struct Cursor {
     from: Position,
     to: Position,
+    /// First item of the current buffer: its bit C tells whether there is another (X.2 4.3).
+    buffer: Cell<usize>,
     /// Between two strings: the next item starts a new one.
     fresh: Cell<bool>,
 }
@@ -43,7 +45,13 @@ impl Cursor {
     /// Before the first string, at the first buffer.
     pub fn reset(&self) {
         self.fresh.set(true);
-        self.to.set(1, 0, 0);
+        self.begin_buffer(1);
+    }
+
+    /// Goes to the buffer that begins at `item`.
+    fn begin_buffer(&self, item: usize) {
+        self.buffer.set(item);
+        self.to.set(item, 0, 0);
     }
 }
 
@@ -112,20 +120,20 @@ fn end_of_item(sender: TcbRef, target: Utcb, header: StringItem) {
 
 /// Skips the rest of the current receive buffer, all its continued parts included.
 fn skip_buffer(cursor: &Cursor, target: Utcb) {
-    loop {
-        let item = cursor.to.item.get();
-        if item >= utcb::BRS {
-            return;
-        }
-        let header = StringItem(target.br(item));
-        let next = item + 1 + header.substrings();
-        // Behind the last buffer there is none: past the registers marks that.
-        let more = header.is_continued() || header.has_more();
-        cursor.to.set(if more { next } else { utcb::BRS }, 0, 0);
-        if !header.is_continued() {
-            return;
-        }
+    let first = cursor.buffer.get();
+    if first >= utcb::BRS {
+        return;
     }
+    let mut next = cursor.to.item.get();
+    let mut continued = true;
+    while continued && next < utcb::BRS {
+        let header = StringItem(target.br(next));
+        next += 1 + header.substrings();
+        continued = header.is_continued();
+    }
+    // Behind the last buffer there is none: past the registers marks that.
+    let more = StringItem(target.br(first)).has_more();
+    cursor.begin_buffer(if more { next } else { utcb::BRS });
 }
 
 /// The header of the buffer part that has room; overflow if the buffer is used up.
