@@ -40,6 +40,15 @@ static void fault(void)
         L4_Sleep(L4_Never);
 }
 
+/* On a stack that is a multiple of 16 where a function begins, as many X.2 programs have it. */
+static void print_on_any_stack(void)
+{
+    char text[40];
+    counter = (L4_Word_t)snprintf(text, sizeof text, "%s %d %lx", "abc", -5, 0x1234UL);
+    for (;;)
+        L4_Sleep(L4_Never);
+}
+
 /* Lets threads of lower priority run for a while. */
 static void rest(void)
 {
@@ -73,6 +82,18 @@ static void stop_and_start(void)
     rest();
     REQUIRE(counter > then, "The thread did not go on after L4_Start.");
     EXPECT(l4c_delete_thread(t), 1, "deleting a running thread");
+}
+
+static void printing_needs_no_aligned_stack(void)
+{
+    L4_ThreadId_t t = spare(1, 3);
+    EXPECT(create(t, spin), 1, "creating a thread");
+    L4_Stop(t);
+    counter = 0;
+    L4_Start_SpIp(t, ((L4_Word_t)stack + STACK) & ~15UL, (L4_Word_t)print_on_any_stack);
+    rest();
+    EXPECT(counter, 11, "the length of what was printed");
+    EXPECT(l4c_delete_thread(t), 1, "deleting the thread");
 }
 
 static void abort_receive(void)
@@ -207,6 +228,7 @@ static void exception(void)
 void run_thread_tests(void)
 {
     test_run("stop_and_start", stop_and_start);
+    test_run("printing_needs_no_aligned_stack", printing_needs_no_aligned_stack);
     test_run("abort_receive", abort_receive);
     test_run("start_elsewhere", start_elsewhere);
     test_run("exchange_refused", exchange_refused);

@@ -1,6 +1,7 @@
 /*
  * print.c - formatted output into a memory buffer or to the serial port.
  */
+#include "plain.h"
 #include <l4c.h>
 
 /* Where characters go: to `to` while there is room, or, without it, to the port. */

@@ -1,6 +1,7 @@
 /*
  * serial.c - characters over the first serial port (16550 at 0x3F8), polled.
  */
+#include "plain.h"
 #include <l4c.h>
 #include <l4/schedule.h>
 

@@ -4,6 +4,7 @@
  * The compiler may call memcpy, memmove, memset and memcmp by itself, so these
  * four must not be loops that it recognises: they use the string instructions.
  */
+#include "plain.h"
 #include <l4c.h>
 
 void *memcpy(void *to, const void *from, size_t n)

@@ -1,6 +1,7 @@
 /*
  * system.c - the end of a program, and threads in the caller's own space.
  */
+#include "plain.h"
 #include <l4c.h>
 #include <l4/ipc.h>
 #include <l4/kip.h>
