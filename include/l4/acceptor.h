@@ -161,16 +161,4 @@ L4_INLINE void L4_AcceptStrings(L4_Acceptor_t a, const L4_MsgBuffer_t *b)
     L4_LoadBRs(1, (int)b->raw[0], b->raw + 1);
 }
 
-#ifdef __cplusplus
-L4_INLINE L4_Acceptor_t operator+(const L4_Acceptor_t &l, const L4_Acceptor_t &r)
-{
-    return L4_AddAcceptor(l, r);
-}
-
-L4_INLINE L4_Acceptor_t operator-(const L4_Acceptor_t &l, const L4_Acceptor_t &r)
-{
-    return L4_RemoveAcceptor(l, r);
-}
-#endif
-
 #endif

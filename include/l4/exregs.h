@@ -174,6 +174,48 @@ L4_INLINE L4_ThreadId_t L4_GlobalId(L4_ThreadId_t t)
 {
     return L4_GlobalIdOf(t);
 }
+
+L4_INLINE L4_Word_t L4_UserDefinedHandle(L4_ThreadId_t t)
+{
+    return L4_UserDefinedHandleOf(t);
+}
+
+L4_INLINE void L4_Set_UserDefinedHandle(L4_ThreadId_t t, L4_Word_t handle)
+{
+    (void)L4_Set_UserDefinedHandleOf(t, handle);
+}
+
+L4_INLINE L4_ThreadId_t L4_Pager(L4_ThreadId_t t)
+{
+    return L4_PagerOf(t);
+}
+
+L4_INLINE void L4_Set_Pager(L4_ThreadId_t t, L4_ThreadId_t pager)
+{
+    (void)L4_Set_PagerOf(t, pager);
+}
+
+L4_INLINE L4_ThreadId_t L4_Start(L4_ThreadId_t t, L4_Word_t sp, L4_Word_t ip)
+{
+    return L4_Start_SpIp(t, sp, ip);
+}
+
+L4_INLINE L4_ThreadId_t L4_Start(L4_ThreadId_t t, L4_Word_t sp, L4_Word_t ip, L4_Word_t flags)
+{
+    return L4_Start_SpIpFlags(t, sp, ip, flags);
+}
+
+#define __L4_OVERLOAD_STOP(name)                                                        \
+    L4_INLINE L4_ThreadState_t name(L4_ThreadId_t t, L4_Word_t *sp, L4_Word_t *ip,      \
+                                    L4_Word_t *flags)                                   \
+    {                                                                                   \
+        return name##_SpIpFlags(t, sp, ip, flags);                                      \
+    }
+
+__L4_OVERLOAD_STOP(L4_Stop)
+__L4_OVERLOAD_STOP(L4_AbortReceive_and_stop)
+__L4_OVERLOAD_STOP(L4_AbortSend_and_stop)
+__L4_OVERLOAD_STOP(L4_AbortIpc_and_stop)
 #endif
 
 #endif

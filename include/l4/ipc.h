@@ -151,4 +151,31 @@ L4_INLINE void L4_Sleep(L4_Time_t t)
     L4_Set_MsgTag(L4_Receive_Timeout(L4_MyGlobalId(), t));
 }
 
+#ifdef __cplusplus
+L4_INLINE L4_MsgTag_t L4_Send(L4_ThreadId_t to, L4_Time_t SndTimeout)
+{
+    return L4_Send_Timeout(to, SndTimeout);
+}
+
+L4_INLINE L4_MsgTag_t L4_Receive(L4_ThreadId_t from, L4_Time_t RcvTimeout)
+{
+    return L4_Receive_Timeout(from, RcvTimeout);
+}
+
+L4_INLINE L4_MsgTag_t L4_Wait(L4_Time_t RcvTimeout, L4_ThreadId_t *from)
+{
+    return L4_Wait_Timeout(RcvTimeout, from);
+}
+
+L4_INLINE L4_MsgTag_t L4_Call(L4_ThreadId_t to, L4_Time_t SndTimeout, L4_Time_t RcvTimeout)
+{
+    return L4_Call_Timeouts(to, SndTimeout, RcvTimeout);
+}
+
+L4_INLINE L4_MsgTag_t L4_ReplyWait(L4_ThreadId_t to, L4_Time_t RcvTimeout, L4_ThreadId_t *from)
+{
+    return L4_ReplyWait_Timeout(to, RcvTimeout, from);
+}
+#endif
+
 #endif

@@ -88,4 +88,7 @@ L4_INLINE L4_Word_t L4_KDB_ReadChar_Blocked(void)
             L4_KDB_PrintString("debugger wanted: " message "\n");                   \
     } while (0)
 
+/* The name of the trap in older programs. */
+#define enter_kdebug L4_KDB_Enter
+
 #endif

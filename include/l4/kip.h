@@ -8,69 +8,8 @@
 
 #include <l4/types.h>
 #include <l4/time.h>
+#include <l4/kip_types.h>
 #include <l4/amd64/syscalls.h>
-
-/* Where an initial server lies and starts; high is exclusive. */
-typedef struct {
-    L4_Word_t sp, ip, low, high;
-} L4_KipServer_t;
-
-typedef struct {
-    L4_Word_t MagicNumber, ApiVersion, ApiFlags, KernDescPtr;
-    L4_Word_t KdebugInit, KdebugEntry, KdebugLow, KdebugHigh;
-    L4_KipServer_t Sigma0, Sigma1, RootServer;
-    L4_Word_t BatonDescPtr; /* reserved in X.2 */
-    L4_Word_t MemoryInfo, KdebugConfig0, KdebugConfig1;
-    L4_Word_t OldMemory[16];
-    L4_Word_t reserved0[2];
-    L4_Word_t UtcbAreaInfo, KipAreaInfo, reserved1[2];
-    L4_Word_t BootInfo, ProcDescPtr, ClockInfo, ThreadInfo, PageInfo, ProcessorInfo;
-    L4_Word_t SpaceControl, ThreadControl, ProcessorControl, MemoryControl;
-    L4_Word_t Ipc, Lipc, Unmap, ExchangeRegisters;
-    L4_Word_t SystemClock, ThreadSwitch, Schedule;
-} L4_KernelInterfacePage_t;
-
-#define L4_MAGIC 0x4BE6344CUL
-
-/* Fields that the layout above must not have shifted. */
-#define __L4_KIP_CHECK(field, offset)                                                  \
-    typedef char __L4_KipCheck_##field                                                 \
-        [__builtin_offsetof(L4_KernelInterfacePage_t, field) == (offset) ? 1 : -1]     \
-        __attribute__((unused))
-__L4_KIP_CHECK(RootServer, 0x80);
-__L4_KIP_CHECK(MemoryInfo, 0xA8);
-__L4_KIP_CHECK(UtcbAreaInfo, 0x150);
-__L4_KIP_CHECK(BootInfo, 0x170);
-__L4_KIP_CHECK(ThreadInfo, 0x188);
-__L4_KIP_CHECK(SpaceControl, 0x1A0);
-__L4_KIP_CHECK(Ipc, 0x1C0);
-__L4_KIP_CHECK(Schedule, 0x1F0);
-
-/* Memory descriptors. */
-#define L4_UndefinedMemoryType 0x0UL
-#define L4_ConventionalMemoryType 0x1UL
-#define L4_ReservedMemoryType 0x2UL
-#define L4_DedicatedMemoryType 0x3UL
-#define L4_SharedMemoryType 0x4UL
-#define L4_BootLoaderSpecificMemoryType 0xEUL
-#define L4_ArchitectureSpecificMemoryType 0xFUL
-
-typedef union {
-    L4_Word_t raw[2];
-    struct {
-        L4_Word_t type : 4;
-        L4_Word_t t : 4;
-        L4_Word_t zero0 : 1;
-        L4_Word_t v : 1;
-        L4_Word_t low : 54;
-        L4_Word_t zero1 : 10;
-        L4_Word_t high : 54;
-    } x;
-} L4_MemoryDesc_t;
-
-typedef struct {
-    L4_Word_t raw[4];
-} L4_ProcDesc_t;
 
 /* The page itself. */
 
@@ -180,74 +119,86 @@ L4_INLINE L4_Bool_t L4_HasFeature(const char *name)
 
 L4_INLINE L4_Word_t L4_NumProcessors(const void *page)
 {
-    return (__L4_Kip(page)->ProcessorInfo & 0xFFFF) + 1;
+    return (__L4_Kip(page)->ProcessorInfo.raw & 0xFFFF) + 1;
 }
 
 L4_INLINE L4_Word_t L4_NumMemoryDescriptors(const void *page)
 {
-    return __L4_Kip(page)->MemoryInfo & 0xFFFFFFFFUL;
+    return __L4_Kip(page)->MemoryInfo.raw & 0xFFFFFFFFUL;
 }
 
 /* Bit k is set if there are pages of 2^k bytes. */
 L4_INLINE L4_Word_t L4_PageSizeMask(const void *page)
 {
-    return __L4_Kip(page)->PageInfo & ~0x3FFUL;
+    return __L4_Kip(page)->PageInfo.raw & ~0x3FFUL;
 }
 
 /* The rights that can be set independently of each other. */
 L4_INLINE L4_Word_t L4_PageRights(const void *page)
 {
-    return __L4_Kip(page)->PageInfo & 7;
+    return __L4_Kip(page)->PageInfo.raw & 7;
 }
 
 L4_INLINE L4_Word_t L4_ThreadIdBits(const void *page)
 {
-    return __L4_Kip(page)->ThreadInfo & 0xFF;
+    return __L4_Kip(page)->ThreadInfo.raw & 0xFF;
 }
 
 L4_INLINE L4_Word_t L4_ThreadIdSystemBase(const void *page)
 {
-    return (__L4_Kip(page)->ThreadInfo >> 8) & 0xFFF;
+    return (__L4_Kip(page)->ThreadInfo.raw >> 8) & 0xFFF;
 }
 
 L4_INLINE L4_Word_t L4_ThreadIdUserBase(const void *page)
 {
-    return (__L4_Kip(page)->ThreadInfo >> 20) & 0xFFF;
+    return (__L4_Kip(page)->ThreadInfo.raw >> 20) & 0xFFF;
 }
 
 L4_INLINE L4_Time_t L4_ReadPrecision(const void *page)
 {
     L4_Time_t time;
-    time.raw = (L4_Word16_t)__L4_Kip(page)->ClockInfo;
+    time.raw = (L4_Word16_t)__L4_Kip(page)->ClockInfo.raw;
     return time;
 }
 
 L4_INLINE L4_Time_t L4_SchedulePrecision(const void *page)
 {
     L4_Time_t time;
-    time.raw = (L4_Word16_t)(__L4_Kip(page)->ClockInfo >> 16);
+    time.raw = (L4_Word16_t)(__L4_Kip(page)->ClockInfo.raw >> 16);
     return time;
+}
+
+/* Bytes of the smallest UTCB area. */
+L4_INLINE L4_Word_t L4_UtcbAreaSize(const void *page)
+{
+    return 1UL << ((__L4_Kip(page)->UtcbAreaInfo.raw >> 16) & 0x3F);
 }
 
 /* Log2 of the smallest UTCB area. */
 L4_INLINE L4_Word_t L4_UtcbAreaSizeLog2(const void *page)
 {
-    return (__L4_Kip(page)->UtcbAreaInfo >> 16) & 0x3F;
+    return (__L4_Kip(page)->UtcbAreaInfo.raw >> 16) & 0x3F;
 }
 
 L4_INLINE L4_Word_t L4_UtcbAlignmentLog2(const void *page)
 {
-    return (__L4_Kip(page)->UtcbAreaInfo >> 10) & 0x3F;
+    return (__L4_Kip(page)->UtcbAreaInfo.raw >> 10) & 0x3F;
 }
 
 L4_INLINE L4_Word_t L4_UtcbSize(const void *page)
 {
-    return (__L4_Kip(page)->UtcbAreaInfo & 0x3FF) << L4_UtcbAlignmentLog2(page);
+    return (__L4_Kip(page)->UtcbAreaInfo.raw & 0x3FF) << L4_UtcbAlignmentLog2(page);
+}
+
+/* Bytes of the smallest KIP area. */
+L4_INLINE L4_Word_t L4_KipAreaSize(const void *page)
+{
+    return 1UL << (__L4_Kip(page)->KipAreaInfo.raw & 0x3F);
 }
 
 L4_INLINE L4_Word_t L4_KipAreaSizeLog2(const void *page)
 {
-    return __L4_Kip(page)->KipAreaInfo & 0x3F;
+    return __L4_Kip(page)->KipAreaInfo.raw & 0x3F;
 }
 
 /* Physical address of the boot information, 0 if there is none. */
@@ -260,7 +211,7 @@ L4_INLINE L4_Word_t L4_BootInfo(const void *page)
 
 L4_INLINE L4_MemoryDesc_t *L4_MemoryDesc(const void *page, L4_Word_t num)
 {
-    L4_Word_t offset = (__L4_Kip(page)->MemoryInfo >> 32) + num * sizeof(L4_MemoryDesc_t);
+    L4_Word_t offset = (__L4_Kip(page)->MemoryInfo.raw >> 32) + num * sizeof(L4_MemoryDesc_t);
     if (num >= L4_NumMemoryDescriptors(page))
         return (L4_MemoryDesc_t *)0;
     return (L4_MemoryDesc_t *)(L4_Word_t)__L4_KipWords(page, offset);
@@ -291,7 +242,7 @@ L4_INLINE L4_Word_t L4_MemoryDescHigh(const L4_MemoryDesc_t *m)
 
 L4_INLINE L4_ProcDesc_t *L4_ProcDesc(const void *page, L4_Word_t num)
 {
-    L4_Word_t bits = __L4_Kip(page)->ProcessorInfo >> 60;
+    L4_Word_t bits = __L4_Kip(page)->ProcessorInfo.raw >> 60;
     if (num >= L4_NumProcessors(page))
         return (L4_ProcDesc_t *)0;
     return (L4_ProcDesc_t *)(L4_Word_t)__L4_KipWords(
@@ -308,5 +259,42 @@ L4_INLINE L4_Word_t L4_ProcDescInternalFreq(const L4_ProcDesc_t *p)
 {
     return p->raw[1];
 }
+
+#ifdef __cplusplus
+L4_INLINE void *L4_KernelInterface(void)
+{
+    return L4_GetKernelInterface();
+}
+
+L4_INLINE L4_Bool_t L4_IsVirtual(const L4_MemoryDesc_t *m)
+{
+    return L4_IsMemoryDescVirtual(m);
+}
+
+L4_INLINE L4_Word_t L4_Type(const L4_MemoryDesc_t *m)
+{
+    return L4_MemoryDescType(m);
+}
+
+L4_INLINE L4_Word_t L4_Low(const L4_MemoryDesc_t *m)
+{
+    return L4_MemoryDescLow(m);
+}
+
+L4_INLINE L4_Word_t L4_High(const L4_MemoryDesc_t *m)
+{
+    return L4_MemoryDescHigh(m);
+}
+
+L4_INLINE L4_Word_t L4_ExternalFreq(const L4_ProcDesc_t *p)
+{
+    return L4_ProcDescExternalFreq(p);
+}
+
+L4_INLINE L4_Word_t L4_InternalFreq(const L4_ProcDesc_t *p)
+{
+    return L4_ProcDescInternalFreq(p);
+}
+#endif
 
 #endif

@@ -272,9 +272,14 @@ L4_INLINE void L4_MsgPutWord(L4_Msg_t *msg, L4_Word_t u, L4_Word_t w)
         msg->raw[1 + u] = w;
 }
 
+/*
+ * Word u as it lies in the message.  Beyond the message's untyped words that is what
+ * lies there (items, or what the memory held), as in other X.2 headers: programs read
+ * words of a tag that they have not stored; beyond all registers it is the last one.
+ */
 L4_INLINE L4_Word_t L4_MsgWord(const L4_Msg_t *msg, L4_Word_t u)
 {
-    return u < L4_UntypedWords(msg->tag) ? msg->raw[1 + u] : 0;
+    return msg->raw[u < __L4_NUM_MRS - 1 ? 1 + u : __L4_NUM_MRS - 1];
 }
 
 L4_INLINE void L4_MsgGetWord(const L4_Msg_t *msg, L4_Word_t u, L4_Word_t *w)
@@ -348,5 +353,7 @@ L4_INLINE L4_Word_t L4_MsgGetStringItem(const L4_Msg_t *msg, L4_Word_t t, L4_Str
 {
     return __L4_MsgGetItem(msg, t, 0, __L4_TYPE_MAP - 1, (L4_Word_t *)s, __L4_NUM_MRS);
 }
+
+#include <l4/overloads.h>
 
 #endif

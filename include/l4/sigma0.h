@@ -52,4 +52,17 @@ L4_INLINE L4_Fpage_t L4_Sigma0_GetAny(L4_ThreadId_t sigma0, L4_Word_t s, L4_Fpag
     return L4_Sigma0_GetPage_RcvWindow(sigma0, anywhere, RcvWindow);
 }
 
+#ifdef __cplusplus
+L4_INLINE L4_Fpage_t L4_Sigma0_GetPage(L4_ThreadId_t sigma0, L4_Fpage_t f, L4_Fpage_t RcvWindow)
+{
+    return L4_Sigma0_GetPage_RcvWindow(sigma0, f, RcvWindow);
+}
+
+L4_INLINE L4_Fpage_t L4_Sigma0_GetPage(L4_ThreadId_t sigma0, L4_Fpage_t f, L4_Fpage_t RcvWindow,
+                                       L4_Word_t attributes)
+{
+    return L4_Sigma0_GetPage_RcvWindow_Attributes(sigma0, f, RcvWindow, attributes);
+}
+#endif
+
 #endif

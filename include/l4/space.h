@@ -183,6 +183,31 @@ L4_INLINE L4_Fpage_t operator-(const L4_Fpage_t &f, L4_Word_t AccessRights)
 {
     return L4_FpageRemoveRights(f, AccessRights);
 }
+
+L4_INLINE L4_Fpage_t operator+=(L4_Fpage_t &f, L4_Word_t AccessRights)
+{
+    return f = L4_FpageAddRights(f, AccessRights);
+}
+
+L4_INLINE L4_Fpage_t operator-=(L4_Fpage_t &f, L4_Word_t AccessRights)
+{
+    return f = L4_FpageRemoveRights(f, AccessRights);
+}
+
+L4_INLINE L4_Fpage_t L4_Unmap(L4_Fpage_t f)
+{
+    return L4_UnmapFpage(f);
+}
+
+L4_INLINE void L4_Unmap(L4_Word_t n, L4_Fpage_t *fpages)
+{
+    L4_UnmapFpages(n, fpages);
+}
+
+L4_INLINE void L4_Flush(L4_Word_t n, L4_Fpage_t *fpages)
+{
+    L4_FlushFpages(n, fpages);
+}
 #endif
 
 #endif

@@ -10,10 +10,6 @@
 #include <l4/types.h>
 #include <l4/amd64/syscalls.h>
 
-#define L4_nilthread ((L4_ThreadId_t){ 0UL })
-#define L4_anythread ((L4_ThreadId_t){ ~0UL })
-#define L4_anylocalthread ((L4_ThreadId_t){ ~0UL << 6 })
-
 /* ErrorCode after a failed system call other than Ipc and Lipc. */
 #define L4_ErrOk 0UL
 #define L4_ErrNoPrivilege 1UL
@@ -25,50 +21,7 @@
 #define L4_ErrKipArea 7UL
 #define L4_ErrNoMem 8UL
 
-/* Ids. */
-
-L4_INLINE L4_ThreadId_t L4_GlobalId(L4_Word_t threadno, L4_Word_t version)
-{
-    L4_ThreadId_t id;
-    id.raw = threadno << 32 | (version & 0xFFFFFFFFUL);
-    return id;
-}
-
-L4_INLINE L4_Word_t L4_Version(L4_ThreadId_t t)
-{
-    return t.raw & 0xFFFFFFFFUL;
-}
-
-L4_INLINE L4_Word_t L4_ThreadNo(L4_ThreadId_t t)
-{
-    return t.raw >> 32;
-}
-
-L4_INLINE L4_Bool_t L4_IsThreadEqual(L4_ThreadId_t l, L4_ThreadId_t r)
-{
-    return l.raw == r.raw;
-}
-
-L4_INLINE L4_Bool_t L4_IsThreadNotEqual(L4_ThreadId_t l, L4_ThreadId_t r)
-{
-    return l.raw != r.raw;
-}
-
-L4_INLINE L4_Bool_t L4_IsNilThread(L4_ThreadId_t t)
-{
-    return t.raw == 0;
-}
-
-/* Local iff bits 5..0 are zero; nilthread passes too, so test for it first. */
-L4_INLINE L4_Bool_t L4_IsLocalId(L4_ThreadId_t t)
-{
-    return (t.raw & 0x3FUL) == 0;
-}
-
-L4_INLINE L4_Bool_t L4_IsGlobalId(L4_ThreadId_t t)
-{
-    return (t.raw & 0x3FUL) != 0;
-}
+/* The caller. */
 
 L4_INLINE L4_ThreadId_t L4_MyLocalId(void)
 {
@@ -259,17 +212,5 @@ L4_INLINE L4_Word_t L4_DeassociateInterrupt(L4_ThreadId_t InterruptThread)
 }
 
 #include <l4/exregs.h>
-
-#ifdef __cplusplus
-L4_INLINE bool operator==(const L4_ThreadId_t &l, const L4_ThreadId_t &r)
-{
-    return l.raw == r.raw;
-}
-
-L4_INLINE bool operator!=(const L4_ThreadId_t &l, const L4_ThreadId_t &r)
-{
-    return l.raw != r.raw;
-}
-#endif
 
 #endif

@@ -129,6 +129,78 @@ L4_INLINE L4_Bool_t L4_IsTimeNotEqual(L4_Time_t l, L4_Time_t r)
     return !L4_IsTimeEqual(l, r);
 }
 
+#ifdef __cplusplus
+L4_INLINE L4_Time_t operator+(const L4_Time_t &l, L4_Word_t us)
+{
+    return L4_TimeAddUsec(l, us);
+}
+
+L4_INLINE L4_Time_t operator+(const L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_TimeAdd(l, r);
+}
+
+L4_INLINE L4_Time_t operator+=(L4_Time_t &l, L4_Word_t us)
+{
+    return L4_TimeAddUsecTo(&l, us);
+}
+
+L4_INLINE L4_Time_t operator+=(L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_TimeAddTo(&l, r);
+}
+
+L4_INLINE L4_Time_t operator-(const L4_Time_t &l, L4_Word_t us)
+{
+    return L4_TimeSubUsec(l, us);
+}
+
+L4_INLINE L4_Time_t operator-(const L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_TimeSub(l, r);
+}
+
+L4_INLINE L4_Time_t operator-=(L4_Time_t &l, L4_Word_t us)
+{
+    return L4_TimeSubUsecFrom(&l, us);
+}
+
+L4_INLINE L4_Time_t operator-=(L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_TimeSubFrom(&l, r);
+}
+
+L4_INLINE bool operator>(const L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_IsTimeLonger(l, r) != 0;
+}
+
+L4_INLINE bool operator>=(const L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_IsTimeShorter(l, r) == 0;
+}
+
+L4_INLINE bool operator<(const L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_IsTimeShorter(l, r) != 0;
+}
+
+L4_INLINE bool operator<=(const L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_IsTimeLonger(l, r) == 0;
+}
+
+L4_INLINE bool operator==(const L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_IsTimeEqual(l, r) != 0;
+}
+
+L4_INLINE bool operator!=(const L4_Time_t &l, const L4_Time_t &r)
+{
+    return L4_IsTimeNotEqual(l, r) != 0;
+}
+#endif
+
 /* The two timeouts of an IPC in one word: 31..16 send, 15..0 receive. */
 L4_INLINE L4_Word_t L4_Timeouts(L4_Time_t SndTimeout, L4_Time_t RcvTimeout)
 {

@@ -20,8 +20,17 @@ typedef unsigned int L4_Word32_t;
 typedef unsigned long L4_Word64_t;
 typedef unsigned long L4_Word_t;
 
+typedef unsigned long L4_Size_t;
+
 /* 0 is false, anything else is true. */
 typedef L4_Word_t L4_Bool_t;
+
+/* The processor that these headers bind to, for programs for several. */
+#define L4_ARCH_AMD64
+#define L4_BITS_PER_WORD 64
+#define L4_64BIT
+#define L4_LITTLE_ENDIAN
+#define __L4_INC_ARCH(file) <l4/amd64/file>
 
 /* Number of message registers and of buffer registers in a UTCB. */
 #define __L4_NUM_MRS 64
@@ -134,5 +143,69 @@ L4_INLINE L4_Bool_t L4_IsClockNotEqual(L4_Clock_t left, L4_Clock_t right)
 {
     return left.raw != right.raw;
 }
+
+#ifdef __cplusplus
+L4_INLINE L4_Clock_t operator+(const L4_Clock_t &l, int usec)
+{
+    return L4_ClockAddUsec(l, (L4_Word64_t)usec);
+}
+
+L4_INLINE L4_Clock_t operator+(const L4_Clock_t &l, L4_Word64_t usec)
+{
+    return L4_ClockAddUsec(l, usec);
+}
+
+L4_INLINE L4_Clock_t operator+(const L4_Clock_t &l, const L4_Clock_t &r)
+{
+    return L4_ClockAddUsec(l, r.raw);
+}
+
+L4_INLINE L4_Clock_t operator-(const L4_Clock_t &l, int usec)
+{
+    return L4_ClockSubUsec(l, (L4_Word64_t)usec);
+}
+
+L4_INLINE L4_Clock_t operator-(const L4_Clock_t &l, L4_Word64_t usec)
+{
+    return L4_ClockSubUsec(l, usec);
+}
+
+L4_INLINE L4_Clock_t operator-(const L4_Clock_t &l, const L4_Clock_t &r)
+{
+    return L4_ClockSubUsec(l, r.raw);
+}
+
+L4_INLINE bool operator<(const L4_Clock_t &l, const L4_Clock_t &r)
+{
+    return L4_IsClockEarlier(l, r) != 0;
+}
+
+L4_INLINE bool operator>(const L4_Clock_t &l, const L4_Clock_t &r)
+{
+    return L4_IsClockLater(l, r) != 0;
+}
+
+L4_INLINE bool operator<=(const L4_Clock_t &l, const L4_Clock_t &r)
+{
+    return L4_IsClockLater(l, r) == 0;
+}
+
+L4_INLINE bool operator>=(const L4_Clock_t &l, const L4_Clock_t &r)
+{
+    return L4_IsClockEarlier(l, r) == 0;
+}
+
+L4_INLINE bool operator==(const L4_Clock_t &l, const L4_Clock_t &r)
+{
+    return L4_IsClockEqual(l, r) != 0;
+}
+
+L4_INLINE bool operator!=(const L4_Clock_t &l, const L4_Clock_t &r)
+{
+    return L4_IsClockNotEqual(l, r) != 0;
+}
+#endif
+
+#include <l4/ids.h>
 
 #endif

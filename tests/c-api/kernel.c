@@ -15,8 +15,8 @@ static void interface_page(void)
     const L4_KernelInterfacePage_t *kip =
         (const L4_KernelInterfacePage_t *)L4_KernelInterface(&version, &flags, &id);
     EXPECT(kip->MagicNumber, L4_MAGIC, "the magic number");
-    EXPECT(kip->ApiVersion, version, "ApiVersion in the page");
-    EXPECT(kip->ApiFlags, flags, "ApiFlags in the page");
+    EXPECT(kip->ApiVersion.raw, version, "ApiVersion in the page");
+    EXPECT(kip->ApiFlags.raw, flags, "ApiFlags in the page");
     EXPECT(version >> 24, 0x84, "the interface's version");
     EXPECT(flags, 4, "the flags: little endian, 64 bits,");
     EXPECT(L4_KernelId(), id, "the kernel's id");

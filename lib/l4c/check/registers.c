@@ -24,6 +24,7 @@
 #include <l4/schedule.h>
 #include <l4/space.h>
 #include "../../../tests/c-api/test.h"
+#include "overloads.h"
 
 enum { RAX, RBX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R11, R12, R13, R14, R15, RSP };
 
@@ -363,5 +364,6 @@ int main(void)
     test_run("inspect", inspect);
     test_run("red_zone", red_zone);
     run_data_tests();
+    run_cxx_tests();
     return test_failures != 0;
 }

@@ -1,7 +1,7 @@
 //! Ring 1: `cargo test` for every crate with a library that compiles on the
-//! host. libtest's lines are counted one by one.
+//! host; libtest's lines are counted one by one. Then the C headers' own check.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -24,7 +24,45 @@ pub fn run(workspace: &Workspace, options: &Options, tally: &mut Tally) -> Resul
             tally.add(&package.name, outcome, started.elapsed());
         }
     }
+    if options.wants(C_HEADERS) {
+        let started = Instant::now();
+        let outcome = c_headers(workspace)?;
+        tally.add(C_HEADERS, outcome, started.elapsed());
+    }
     Ok(())
+}
+
+/// The suite that compiles and runs `include/l4` on the host.
+const C_HEADERS: &str = "c-headers";
+/// Its script, which prints `COMPILER OPTIONS: N tests ok` per way of compiling.
+const C_HEADERS_SCRIPT: &str = "lib/l4c/check/run";
+
+/// The C headers' inline calls against a stub, with gcc and g++ at all levels.
+fn c_headers(workspace: &Workspace) -> Result<Outcome> {
+    let step = Step::start(C_HEADERS.to_owned());
+    step.say("compiling and running");
+    let output = Command::new(workspace.path(C_HEADERS_SCRIPT))
+        .arg(workspace.path("target/c-check"))
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run {C_HEADERS_SCRIPT}"))?;
+    step.vanish();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let log = format!("{}\n{stdout}", String::from_utf8_lossy(&output.stderr));
+    let kept = keep_log(workspace, C_HEADERS, &log)?;
+    let mut outcome = Outcome { passed: count_ok(&stdout), ..Outcome::default() };
+    if !output.status.success() {
+        log.lines().rev().take(SHOWN_LINES).for_each(|line| println!("    | {line}"));
+        let at = workspace.show(&kept);
+        outcome.failures.push(format!("the headers do not do what they should; see {at}"));
+    }
+    Ok(outcome)
+}
+
+/// The sum of all `N tests ok`.
+fn count_ok(stdout: &str) -> usize {
+    let counts = stdout.lines().filter_map(|line| line.strip_suffix(" tests ok"));
+    counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
 }
 
 /// One crate.
@@ -106,6 +144,11 @@ mod tests {
                     test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let outcome = read_libtest(text, false);
         assert_eq!(outcome, Outcome { passed: 14, failures: vec!["a::c".to_owned()] });
+    }
+
+    #[test]
+    fn the_headers_tests_are_counted() {
+        assert_eq!(count_ok("gcc -O0: 36 tests ok\ng++ -O2: 40 tests ok\ngcc -O1: broken\n"), 76);
     }
 
     #[test]
