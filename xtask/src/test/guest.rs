@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 
 use super::spec::{BootKind, CompiledStep, ExpectedExit, Run};
 use super::tally::{Outcome, Tally};
+use super::tamper::Tamper;
 use super::{damage, keep_log};
 use crate::compose::Composer;
 use crate::iso;
@@ -63,9 +64,11 @@ fn suite(
         iso::write(workspace, &bootable, &run.kernel_args, &iso)?;
     }
     let limit = Duration::from_secs(run.seconds);
-    let command = machine::command(&boot, &run.machine(), Console::Pipe)?;
+    let mut command = machine::command(&boot, &run.machine(), Console::Pipe)?;
+    let tamper = Tamper::prepare(workspace, run, &mut command)?;
     let mut session = Session::start(command, limit, show)?;
-    let outcome = judge(run, &mut session, limit, &step)?;
+    tamper.debug(&bootable.kernel, &run.tamper)?;
+    let outcome = judge(run, &mut session, limit, &step, &tamper)?;
     step.vanish();
     let transcript = session.transcript();
     let log =
@@ -78,8 +81,14 @@ fn suite(
 }
 
 /// Talks to the machine and decides.
-fn judge(run: &Run, session: &mut Session, limit: Duration, step: &Step) -> Result<Outcome> {
-    if let Err(why) = converse(run, session, limit, step)? {
+fn judge(
+    run: &Run,
+    session: &mut Session,
+    limit: Duration,
+    step: &Step,
+    tamper: &Tamper,
+) -> Result<Outcome> {
+    if let Err(why) = converse(run, session, limit, step, tamper)? {
         let mut outcome = read_cases(&session.transcript());
         outcome.failures.push(why);
         return Ok(outcome);
@@ -100,11 +109,13 @@ fn converse(
     session: &mut Session,
     limit: Duration,
     step: &Step,
+    tamper: &Tamper,
 ) -> Result<Result<(), String>> {
     let mut at = 0;
     for next in run.steps()? {
         match next {
             CompiledStep::Send(line) => session.send_line(line)?,
+            CompiledStep::Monitor(line) => tamper.monitor(line)?,
             CompiledStep::Expect(text, pattern) => {
                 step.say(format!("waiting for `{}`", text.escape_debug()));
                 match session.wait_for(&pattern, at) {
@@ -286,12 +297,12 @@ mod tests {
         command.args(["-c", "printf '> '; read x; echo \"$x!\"; exec sleep 9"]);
         let step = Step::start("t");
         let mut session = Session::start(command, LIMIT, false).unwrap();
-        let outcome = judge(&run, &mut session, LIMIT, &step).unwrap();
+        let outcome = judge(&run, &mut session, LIMIT, &step, &Tamper::default()).unwrap();
         assert_eq!(outcome, Outcome { passed: 1, failures: vec![] });
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "printf '> '; read x; echo no"]);
         let mut session = Session::start(command, LIMIT, false).unwrap();
-        let outcome = judge(&run, &mut session, LIMIT, &step).unwrap();
+        let outcome = judge(&run, &mut session, LIMIT, &step, &Tamper::default()).unwrap();
         assert!(outcome.failures[0].contains("waited for `hi!` in vain"), "{outcome:?}");
     }
 }

@@ -7,6 +7,7 @@ mod guest;
 mod host;
 mod spec;
 mod tally;
+mod tamper;
 
 use std::path::Path;
 use std::time::Instant;

@@ -84,6 +84,8 @@ pub enum Step {
     Regex(String),
     /// Type this line.
     Send(String),
+    /// Give this command to the emulator's monitor.
+    Monitor(String),
 }
 
 /// One machine.
@@ -131,6 +133,10 @@ pub struct Run {
     /// Words for the kernel.
     #[serde(default)]
     pub kernel_args: Vec<String>,
+    /// Commands for a debugger that has the kernel's symbols and the machine stopped before
+    /// its first instruction; then the machine runs on by itself.
+    #[serde(default)]
+    pub tamper: Vec<String>,
     /// Time limit, seconds.
     pub seconds: u64,
     /// The guest reports single tests (`test NAME ... ok`) and `tests done`.
@@ -199,6 +205,7 @@ impl Case {
             cpus: one(),
             icount: false,
             kernel_args: Vec::new(),
+            tamper: Vec::new(),
             seconds: 60,
             cases: false,
             exit: Some(ExpectedExit::Failure),
@@ -211,6 +218,7 @@ impl Step {
     fn compile(&self) -> Result<CompiledStep<'_>> {
         Ok(match self {
             Self::Send(line) => CompiledStep::Send(line),
+            Self::Monitor(line) => CompiledStep::Monitor(line),
             Self::Expect(text) => CompiledStep::Expect(text, Regex::new(&regex::escape(text))?),
             Self::Regex(text) => CompiledStep::Expect(text, Regex::new(text)?),
         })
@@ -283,6 +291,8 @@ impl Run {
 pub enum CompiledStep<'a> {
     /// Type this line.
     Send(&'a str),
+    /// Give this command to the emulator's monitor.
+    Monitor(&'a str),
     /// Wait for the pattern; the text is for messages.
     Expect(&'a str, Regex),
 }

@@ -81,17 +81,15 @@ boot32:
     mov [boot_root + 256 * 8], eax      // PHYS_MAP
     mov dword ptr [boot_root + 511 * 8], offset boot_high + 3
 
-    mov eax, cr4
-    or eax, 1 << 5                      // physical address extension
-    mov cr4, eax
+    mov eax, 1 << 5                     // physical address extension and nothing else:
+    mov cr4, eax                        // no fifth level, above all
     mov eax, offset boot_root
     mov cr3, eax
     mov ecx, 0xC0000080                 // EFER
-    rdmsr
-    or eax, 1 << 8                      // long mode
+    mov eax, 1 << 8                     // long mode
+    xor edx, edx
     wrmsr
-    mov eax, cr0
-    or eax, 0x80000001                  // paging, protection
+    mov eax, 0x80000011                 // paging, extension type, protection; caches on
     mov cr0, eax
     lgdt [boot_gdt_low]
     // A far jump to 0x08:boot64, spelled out: selectors as in boot_gdt.
@@ -152,6 +150,8 @@ boot_directories: .skip 4 * 4096
 boot_high_entry:
     lgdt [rip + boot_gdt_pointer]       // the identity mapping goes away soon
     lea rsp, [rip + boot_stack_top]
+    push 2                              // flags: none
+    popfq
     mov esi, ebp
     xor ebp, ebp                        // ends a backtrace
     call boot_main                      // does not return

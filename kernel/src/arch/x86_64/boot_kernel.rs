@@ -33,7 +33,18 @@ pub fn begin(handover: &Handover) -> TcbRef {
     let first = start::start(handover.servers, handover.kip);
     timer::start();
     pic::unmask(timer::LINE);
+    check_machine();
     first
+}
+
+/// Before anybody runs: the processor is as the kernel wants it, or the machine stops.
+fn check_machine() {
+    let mut wrong = 0;
+    super::check::check(&mut |violation| {
+        crate::kprintln!("check: {violation}");
+        wrong += 1;
+    });
+    assert!(wrong == 0, "the processor is not as the kernel has set it up: {wrong} violations");
 }
 
 /// Tells the memory module what memory there is: returns the frames of the pool.

@@ -2,10 +2,12 @@
 
 use core::fmt::Arguments;
 
+use super::features;
 use super::percpu::cpu;
 
 /// Says to `note` what is wrong with the processor's state.
 pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
+    features::check(note);
     let unguarded = cpu().unguarded.get();
     if unguarded != 0 {
         note(format_args!(

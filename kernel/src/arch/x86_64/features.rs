@@ -7,7 +7,7 @@ use bitflags::bitflags;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::cpu;
+use super::{cpu, inherited};
 
 bitflags! {
     /// Features in use (CR4 and EFER bits are set for each of them).
@@ -52,15 +52,8 @@ const XCR0_BASE: u64 = 3;
 const XCR0_AVX: u64 = 1 << 2;
 const XCR0_AVX512: u64 = 7 << 5;
 
-mod cr0 {
-    pub const MONITOR_COPROCESSOR: u64 = 1 << 1;
-    pub const EMULATION: u64 = 1 << 2;
-    pub const NUMERIC_ERROR: u64 = 1 << 5;
-    pub const WRITE_PROTECT: u64 = 1 << 16;
-}
-
 mod cr4 {
-    pub const TSD: u64 = 1 << 2;
+    pub const PAE: u64 = 1 << 5;
     pub const PGE: u64 = 1 << 7;
     pub const OSFXSR: u64 = 1 << 9;
     pub const OSXMMEXCPT: u64 = 1 << 10;
@@ -72,8 +65,14 @@ mod cr4 {
     pub const SMAP: u64 = 1 << 21;
 }
 
-const EFER_SCE: u64 = 1 << 0;
-const EFER_NXE: u64 = 1 << 11;
+/// CR0: protection, monitor coprocessor, extension type, numeric error, write protect,
+/// paging. Caches on, no emulation, no alignment checks at user level. TS is `vector.rs`'s.
+const CR0: u64 = 1 << 0 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 16 | 1 << 31;
+/// The bit of CR0 that the running kernel changes.
+const CR0_TS: u64 = 1 << 3;
+/// EFER: SYSCALL, long mode enabled and active, no-execute. No fast FXSAVE, which would leave
+/// vector registers out, no limits of segments, no virtual machines.
+const EFER: u64 = 1 << 0 | 1 << 8 | 1 << 10 | 1 << 11;
 
 static IN_USE: AtomicU32 = AtomicU32::new(0);
 static XCR0: AtomicU64 = AtomicU64::new(0);
@@ -126,21 +125,20 @@ fn offered() -> Features {
     on.fold(Features::empty(), |all, (_, _, feature)| all | feature)
 }
 
-/// Switches everything on that the processor offers.
+/// Switches everything on that the processor offers, and everything off that firmware or
+/// loader left on.
 ///
 /// # Safety
 /// Once, at boot, with interrupts off; the low 12 bits of CR3 must be zero (PCID),
 /// and no page that the kernel uses may be a user page (SMEP, SMAP).
 pub unsafe fn enable() {
     let mut features = offered();
-    let wanted = cr4_of(features);
     // SAFETY: the caller upholds what the bits need; the registers exist on x86-64.
     unsafe {
-        let efer = cpu::read_msr(cpu::msr::EFER);
-        cpu::write_msr(cpu::msr::EFER, efer | EFER_SCE | EFER_NXE);
-        let cr0 = cpu::read_cr0() & !cr0::EMULATION;
-        cpu::write_cr0(cr0 | cr0::MONITOR_COPROCESSOR | cr0::NUMERIC_ERROR | cr0::WRITE_PROTECT);
-        cpu::write_cr4(cpu::read_cr4() & !cr4::TSD | wanted);
+        cpu::write_msr(cpu::msr::EFER, EFER);
+        cpu::write_cr0(CR0);
+        cpu::write_cr4(cr4_of(features));
+        inherited::clear();
     }
     if features.contains(Features::XSAVE) {
         // SAFETY: CR4.OSXSAVE has just been set.
@@ -151,6 +149,27 @@ pub unsafe fn enable() {
     IN_USE.store(features.bits(), Ordering::Relaxed);
 }
 
+/// Says to `note` which control register is not as [`enable`] left it.
+#[cfg(target_os = "none")]
+pub fn check(note: &mut impl FnMut(fmt::Arguments<'_>)) {
+    // SAFETY: the register exists on x86-64.
+    let efer = unsafe { cpu::read_msr(cpu::msr::EFER) };
+    let table = [
+        ("CR0", cpu::read_cr0() & !CR0_TS, CR0),
+        ("CR4", cpu::read_cr4(), cr4_of(in_use())),
+        ("EFER", efer, EFER),
+    ];
+    for (name, is, expected) in table {
+        if is != expected {
+            note(format_args!("{name} is {is:#x}, and the kernel has set {expected:#x}"));
+        }
+    }
+    inherited::check(note);
+}
+
+/// CR4, from nothing: no debugging extensions, no performance counters or descriptor tables
+/// for users, no virtual machines, no keys. Users may read the time stamp counter: SystemClock
+/// does (stubs.S).
 fn cr4_of(features: Features) -> u64 {
     let table = [
         (Features::PGE, cr4::PGE),
@@ -162,7 +181,7 @@ fn cr4_of(features: Features) -> u64 {
         (Features::XSAVE, cr4::OSXSAVE),
     ];
     let on = table.into_iter().filter(|(feature, _)| features.contains(*feature));
-    on.fold(cr4::OSFXSR | cr4::OSXMMEXCPT, |all, (_, bit)| all | bit)
+    on.fold(cr4::PAE | cr4::OSFXSR | cr4::OSXMMEXCPT, |all, (_, bit)| all | bit)
 }
 
 /// Sets XCR0 to the most components whose area fits in [`XSAVE_LIMIT`].
@@ -224,7 +243,7 @@ mod tests {
 
     #[test]
     fn no_feature_asks_for_no_bit() {
-        assert_eq!(cr4_of(Features::empty()), cr4::OSFXSR | cr4::OSXMMEXCPT);
+        assert_eq!(cr4_of(Features::empty()), cr4::PAE | cr4::OSFXSR | cr4::OSXMMEXCPT);
         assert_eq!(cr4_of(Features::SMAP) & cr4::SMAP, cr4::SMAP);
     }
 }

@@ -4,6 +4,7 @@ pub mod boot;
 pub mod cpu;
 pub mod features;
 pub mod frame;
+pub mod inherited;
 pub mod io_instruction;
 pub mod iobitmap;
 pub mod paging;
