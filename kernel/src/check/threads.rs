@@ -31,10 +31,7 @@ pub(super) fn check(thread: TcbRef, found: &mut Findings) {
     let (gone, partner) = waiting(thread, &mut fault);
     transfer(thread, &mut fault);
     going_on(thread, &mut fault);
-    fault(
-        thread.stack_left() < STACK_SPARE,
-        "has used more of its kernel stack than any path may",
-    );
+    fault(thread.stack_left() < STACK_SPARE, "has used more of its kernel stack than any path may");
     let waits = rendezvous::waits(thread);
     let kind = thread.kind.get();
     found.tell(gone, format_args!("thread {id}: it is {waits:?}, {kind:?}, for {partner}"));

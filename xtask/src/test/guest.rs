@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use super::spec::{BootKind, CompiledStep, ExpectedExit, Run};
 use super::tally::{Outcome, Tally};
 use super::tamper::Tamper;
-use super::{damage, keep_log};
+use super::{damage, keep_log, open};
 use crate::compose::Composer;
 use crate::iso;
 use crate::machine::{self, Boot, Console, Exit};
@@ -71,6 +71,14 @@ fn suite(
     let outcome = judge(run, &mut session, limit, &step, &tamper)?;
     step.vanish();
     let transcript = session.transcript();
+    let outcome = match &run.open {
+        Some(list) => {
+            let held = transcript.lines().filter_map(case).filter(|(_, verdict)| *verdict == "ok");
+            let held: Vec<&str> = held.map(|(name, _)| name).collect();
+            open::sort(outcome, &open::read(workspace, list)?, &held)
+        }
+        None => outcome,
+    };
     let log =
         keep_log(workspace, &run.name, &transcript).context("cannot keep the console's output")?;
     if !outcome.failures.is_empty() {
@@ -138,7 +146,9 @@ fn converse(
 /// asked to end).
 fn verdict(run: &Run, transcript: &str, ended: Option<Ended>, limit: Duration) -> Outcome {
     let mut outcome = if run.cases { read_cases(transcript) } else { Outcome::default() };
-    let closed = transcript.lines().any(|line| line.trim() == CLOSING_LINE);
+    // A task's lines by way of the root task begin with its name.
+    let closing = |line: &str| line.rsplit(": ").next().is_some_and(|end| end == CLOSING_LINE);
+    let closed = transcript.lines().any(|line| closing(line.trim()));
     if run.cases && !closed {
         let how = ended.map_or_else(String::new, |ended| ended.sentence(limit));
         let during =
@@ -243,7 +253,10 @@ mod tests {
         let text =
             "boot\ntest a ... ok\ntest b ... FAILED: 3 is not 4\ntest c ... ok\ntests done\n";
         let outcome = verdict(&run("cases = true"), text, ended(Exit::Failure), LIMIT);
-        assert_eq!(outcome, Outcome { passed: 2, failures: vec!["b: 3 is not 4".to_owned()] });
+        assert_eq!(
+            outcome,
+            Outcome { passed: 2, failures: vec!["b: 3 is not 4".to_owned()], ..Outcome::default() }
+        );
     }
 
     #[test]
@@ -298,7 +311,7 @@ mod tests {
         let step = Step::start("t");
         let mut session = Session::start(command, LIMIT, false).unwrap();
         let outcome = judge(&run, &mut session, LIMIT, &step, &Tamper::default()).unwrap();
-        assert_eq!(outcome, Outcome { passed: 1, failures: vec![] });
+        assert_eq!(outcome, Outcome { passed: 1, ..Outcome::default() });
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "printf '> '; read x; echo no"]);
         let mut session = Session::start(command, LIMIT, false).unwrap();

@@ -142,6 +142,9 @@ pub struct Run {
     /// The guest reports single tests (`test NAME ... ok`) and `tests done`.
     #[serde(default)]
     pub cases: bool,
+    /// A file with the names of cases that are known to fail: they do not count as failures,
+    /// and one that no longer fails does until its name is taken off.
+    pub open: Option<String>,
     /// How the machine has to end; without it, it is stopped after the dialogue.
     pub exit: Option<ExpectedExit>,
     /// What is said and answered, in order.
@@ -208,6 +211,7 @@ impl Case {
             tamper: Vec::new(),
             seconds: 60,
             cases: false,
+            open: None,
             exit: Some(ExpectedExit::Failure),
             dialogue: vec![Step::Expect(REFUSAL.to_owned()), Step::Expect(self.says)],
         }

@@ -11,13 +11,15 @@ pub struct Outcome {
     pub passed: usize,
     /// Sentences of the tests that failed.
     pub failures: Vec<String>,
+    /// Attacks that succeed and are known to (`Run::open`).
+    pub open: Vec<String>,
 }
 
 impl Outcome {
     /// A suite that counts as one test and failed.
     #[must_use]
     pub fn failed(why: impl Into<String>) -> Self {
-        Self { passed: 0, failures: vec![why.into()] }
+        Self { failures: vec![why.into()], ..Self::default() }
     }
 }
 
@@ -26,6 +28,7 @@ impl Outcome {
 pub struct Tally {
     passed: usize,
     failures: Vec<String>,
+    open: usize,
 }
 
 impl Tally {
@@ -40,6 +43,10 @@ impl Tally {
         for failure in &outcome.failures {
             println!("      FAILED {failure}");
         }
+        for open in &outcome.open {
+            println!("      open   {open}");
+        }
+        self.open += outcome.open.len();
         self.passed += outcome.passed;
         self.failures.extend(outcome.failures.iter().map(|failure| format!("{suite}: {failure}")));
     }
@@ -62,6 +69,12 @@ impl Tally {
         &self.failures
     }
 
+    /// Attacks that succeed and are known to.
+    #[must_use]
+    pub const fn open(&self) -> usize {
+        self.open
+    }
+
     /// The last line of a test run.
     #[must_use]
     pub fn closing_line(&self) -> String {
@@ -76,9 +89,14 @@ mod tests {
     #[test]
     fn suites_add_up() {
         let mut tally = Tally::default();
-        tally.add("a", Outcome { passed: 3, failures: vec!["x was 1".to_owned()] }, Duration::ZERO);
+        tally.add(
+            "a",
+            Outcome { passed: 3, failures: vec!["x was 1".to_owned()], open: vec!["y".to_owned()] },
+            Duration::ZERO,
+        );
         tally.add("b", Outcome::failed("it hung"), Duration::ZERO);
         assert_eq!(tally.closing_line(), "3 passed, 2 failed");
+        assert_eq!(tally.open(), 1);
         assert_eq!(tally.failures(), ["a: x was 1", "b: it hung"]);
     }
 }
