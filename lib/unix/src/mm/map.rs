@@ -6,7 +6,7 @@ use linux_raw_sys::general as linux;
 
 use super::area::{AREAS_MAX, Area, AreaFlags, Backing};
 use super::shared::SharedMemory;
-use super::{AddressSpace, PAGE, USER_END, USER_START, page_of, page_up};
+use super::{AddressSpace, PAGE, USER_END, USER_START, page_of, page_up, range_end};
 use crate::call::{Answer, Cx, Entry, full, partial};
 use crate::errno::Errno;
 use crate::file::Open;
@@ -312,11 +312,8 @@ impl AddressSpace {
 }
 
 fn munmap(cx: &Cx) -> Answer {
-    let (start, len) = (cx.arg(0), cx.arg(1));
-    if start % PAGE != 0 || start > USER_END || len > USER_END - start || len == 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    let end = start + page_up(len).ok_or(Errno::EINVAL)?;
+    let start = cx.arg(0);
+    let end = range_end(start, cx.arg(1)).ok_or(Errno::EINVAL)?;
     let space = cx.process.space();
     {
         let areas = space.areas.borrow();

@@ -54,6 +54,19 @@ pub const fn page_up(length: u64) -> Option<u64> {
     }
 }
 
+/// The end of the range of `length` bytes from `start`, rounded up to pages. `None`: `start` is
+/// no page's, nothing is in the range, or not all of it can belong to a program.
+#[must_use]
+pub const fn range_end(start: u64, length: u64) -> Option<u64> {
+    if !start.is_multiple_of(PAGE) || start > USER_END || length > USER_END - start || length == 0 {
+        return None;
+    }
+    match page_up(length) {
+        Some(length) => Some(start + length),
+        None => None,
+    }
+}
+
 /// The calls this module carries out.
 pub const CALLS: &[Entry] = &[
     map::MMAP,

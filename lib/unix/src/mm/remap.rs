@@ -8,7 +8,7 @@ use linux_raw_sys::general as linux;
 use super::area::{AREAS_MAX, Area, AreaFlags, Backing};
 use super::map::{may_grow, may_lock, note_mapper};
 use super::pages::Page;
-use super::{AddressSpace, PAGE, USER_END, USER_START, page_up};
+use super::{AddressSpace, PAGE, USER_END, USER_START, page_up, range_end};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 use crate::machine::Access;
@@ -28,6 +28,19 @@ struct Request {
 impl Request {
     fn has(&self, flags: u32) -> bool {
         self.flags & flags != 0
+    }
+
+    /// What a shorter new length leaves over of the old range, which is unmapped.
+    ///
+    /// # Errors
+    /// `EINVAL` if not all of that can belong to a program.
+    fn rest(&self) -> Result<Option<(u64, u64)>, Errno> {
+        if self.new_len >= self.old_len {
+            return Ok(None);
+        }
+        let start = self.from.checked_add(self.new_len).ok_or(Errno::EINVAL)?;
+        let end = range_end(start, self.old_len - self.new_len).ok_or(Errno::EINVAL)?;
+        Ok(Some((start, end)))
     }
 }
 
@@ -58,7 +71,9 @@ fn mremap(cx: &Cx) -> Answer {
         return Ok(remap_to(cx, &space, &request)?);
     }
     if new_len <= old_len {
-        space.unmap(cx.unix, request.from + new_len, request.from.saturating_add(old_len));
+        if let Some((start, end)) = request.rest()? {
+            space.unmap(cx.unix, start, end);
+        }
         return Ok(request.from);
     }
     may_resize(cx, &space, &area, &request)?;
@@ -85,6 +100,7 @@ fn remap_to(cx: &Cx, space: &Rc<AddressSpace>, request: &Request) -> Result<u64,
     if space.areas.borrow().list().len() + 4 > AREAS_MAX {
         return Err(Errno::ENOMEM);
     }
+    let rest = request.rest()?;
     let fixed = request.has(linux::MREMAP_FIXED);
     if fixed {
         if to < USER_START {
@@ -92,11 +108,10 @@ fn remap_to(cx: &Cx, space: &Rc<AddressSpace>, request: &Request) -> Result<u64,
         }
         space.unmap(cx.unix, to, to + new_len);
     }
-    let mut old_len = old_len;
-    if old_len > new_len {
-        space.unmap(cx.unix, from + new_len, from.saturating_add(old_len));
-        old_len = new_len;
+    if let Some((start, end)) = rest {
+        space.unmap(cx.unix, start, end);
     }
+    let old_len = old_len.min(new_len);
     let area = space.areas.borrow().at(from).cloned().ok_or(Errno::EFAULT)?;
     let request = Request { old_len, ..*request };
     may_resize(cx, space, &area, &request)?;

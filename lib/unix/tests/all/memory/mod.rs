@@ -3,6 +3,7 @@
 
 mod limits;
 mod sharing;
+mod wrapping;
 
 use std::rc::Rc;
 
