@@ -81,6 +81,8 @@ pub const NUMBERS: usize = 512;
 /// The subsystems' lists.
 pub const LISTS: &[&[Entry]] = &[
     crate::process::identity::CALLS,
+    crate::process::capability::CALLS,
+    crate::process::seccomp::CALLS,
     crate::process::groups::CALLS,
     crate::process::birth::CALLS,
     crate::process::program::CALLS,
@@ -108,8 +110,11 @@ pub const LISTS: &[&[Entry]] = &[
     crate::tty::CALLS,
 ];
 
-/// The table, by number.
-pub static TABLE: [Option<Entry>; NUMBERS] = {
+/// Calls by number.
+pub type Table = [Option<Entry>; NUMBERS];
+
+/// All of them.
+pub static TABLE: Table = {
     let mut table = [None; NUMBERS];
     let mut list = 0;
     while list < LISTS.len() {

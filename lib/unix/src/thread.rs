@@ -8,6 +8,7 @@ use alloc::rc::Rc;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
 
+use crate::call::{TABLE, Table};
 use crate::machine::{Access, MachineThread, Reply};
 use crate::process::Process;
 use crate::signal::ThreadSignals;
@@ -40,6 +41,8 @@ pub struct Thread {
     pub doing: Cell<Doing>,
     /// The call it is in: number and arguments.
     pub number: Cell<u32>,
+    /// Where its calls are found ([`crate::process::seccomp`]).
+    pub table: Cell<&'static Table>,
     /// Arguments of the call.
     pub arguments: Cell<[u64; 6]>,
 
@@ -87,6 +90,7 @@ impl Thread {
             machine: Cell::default(),
             doing: Cell::new(Doing::Stopped),
             number: Cell::new(0),
+            table: Cell::new(&TABLE),
             arguments: Cell::default(),
             wait_serial: Cell::new(0),
             retried: Cell::new(false),

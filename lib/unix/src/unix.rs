@@ -8,12 +8,12 @@ use alloc::format;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
-use crate::call::{Answer, Cx, Stop, TABLE};
+use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::fs::Filesystems;
 use crate::machine::{Access, Machine, MachineThread, Reply};
 use crate::memory::Memory;
-use crate::process::Processes;
+use crate::process::{Processes, seccomp};
 use crate::signal::OnSignal;
 use crate::stream::Streams;
 use crate::thread::{Doing, Thread};
@@ -110,9 +110,9 @@ impl Unix {
     fn handle(&self, thread: &Rc<Thread>) -> Answer {
         let cx = Cx { unix: self, thread, process: &thread.process };
         let number = thread.number.get();
-        match TABLE.get(number as usize) {
+        match thread.table.get().get(number as usize) {
             Some(Some(entry)) => (entry.handler)(&cx),
-            _ => Err(Stop::Errno(self.not_there(&cx, number))),
+            _ => Err(self.not_there(&cx, number)),
         }
     }
 
@@ -232,7 +232,10 @@ impl Unix {
         None
     }
 
-    fn not_there(&self, cx: &Cx, number: u32) -> Errno {
+    fn not_there(&self, cx: &Cx, number: u32) -> Stop {
+        if let Err(ended) = seccomp::check_unknown(cx) {
+            return ended;
+        }
         let name = cx.thread.name.get();
         let mut missing = self.missing.borrow_mut();
         // Programs can choose names and numbers as they like, but not fill the server's memory.
@@ -243,6 +246,6 @@ impl Unix {
                 cx.process.pid
             ));
         }
-        Errno::ENOSYS
+        Errno::ENOSYS.into()
     }
 }

@@ -17,7 +17,7 @@ use crate::errno::Errno;
 use crate::fs::open::{How, open_path, open_program};
 use crate::mm::space::Layout;
 use crate::mm::{AddressSpace, USER_END};
-use crate::process::Credentials;
+use crate::process::capability::{self, Executed};
 use crate::thread::Thread;
 use crate::unix::Unix;
 
@@ -189,9 +189,9 @@ fn run(cx: &Cx, mut request: Request) -> Result<(), Errno> {
         let mut head = [0; self::script::HEAD];
         let len = image.read(0, &mut head)?;
         let Some(line) = self::script::parse(&head[..len])? else {
-            let credentials = credentials(cx, &image);
-            let built = build(cx, &image, running, &credentials, &request)?;
-            return commit::commit(cx, built, &image, &request.name, credentials);
+            let who = credentials(cx, &image);
+            let built = build(cx, &image, running, &who, &request)?;
+            return commit::commit(cx, built, &image, &request.name, who.who);
         };
         if close_on_exec {
             // The interpreter could not open it.
@@ -211,19 +211,15 @@ fn run(cx: &Cx, mut request: Request) -> Result<(), Errno> {
     Err(Errno::ELOOP)
 }
 
-/// Who the process is once it runs the program: set-id bits count.
-fn credentials(cx: &Cx, image: &Image) -> Credentials {
-    let mut who = cx.process.credentials.borrow().clone();
+/// Who the process is once it runs the program: set-id bits count, unless it has said that
+/// they shall not.
+fn credentials(cx: &Cx, image: &Image) -> Executed {
     let mode = image.inode.mode.get();
-    if mode & linux::S_ISUID != 0 {
-        who.euid = image.inode.uid.get();
-    }
-    if mode & (linux::S_ISGID | linux::S_IXGRP) == linux::S_ISGID | linux::S_IXGRP {
-        who.egid = image.inode.gid.get();
-    }
-    (who.suid, who.fsuid) = (who.euid, who.euid);
-    (who.sgid, who.fsgid) = (who.egid, who.egid);
-    who
+    let group = linux::S_ISGID | linux::S_IXGRP;
+    let set_user = (mode & linux::S_ISUID != 0).then(|| image.inode.uid.get());
+    let set_group = (mode & group == group).then(|| image.inode.gid.get());
+    let no_new = cx.process.state.no_new_privileges.get();
+    capability::execute(&cx.process.credentials.borrow(), set_user, set_group, no_new)
 }
 
 /// Builds the program in a space of its own.
@@ -231,7 +227,7 @@ fn build(
     cx: &Cx,
     image: &Image,
     running: Rc<Running>,
-    who: &Credentials,
+    who: &Executed,
     request: &Request,
 ) -> Result<Built, Errno> {
     let elf = Elf::read(image)?;
@@ -267,7 +263,7 @@ fn fill(
     space: &Rc<AddressSpace>,
     (image, elf): (&Image, &Elf),
     interpreter: Option<&(Image, Elf)>,
-    who: &Credentials,
+    who: &Executed,
     request: &Request,
 ) -> Result<(u64, u64), Errno> {
     let bias = load::bias(space, elf, interpreter.is_some())?;
@@ -278,7 +274,7 @@ fn fill(
         base: 0,
         entry: elf.header.entry.wrapping_add(bias),
         vdso: 0,
-        secure: who.euid != who.uid || who.egid != who.gid,
+        secure: who.secure,
         executable: elf.executable_stack,
     };
     let mut entry = facts.entry;
@@ -294,7 +290,7 @@ fn fill(
     layout.vdso = facts.vdso;
     let strings = (&request.arguments, &request.environment);
     let name = &request.name;
-    let stack = stack::fill(cx.unix, space, &facts, who, name, strings, &mut layout)?;
+    let stack = stack::fill(cx.unix, space, &facts, &who.who, name, strings, &mut layout)?;
     space.layout.set(layout);
     Ok((entry, stack))
 }

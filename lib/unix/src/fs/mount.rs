@@ -9,7 +9,6 @@ use super::devpts::Pts;
 use super::filesystem::{Filesystem, Kind as FsKind};
 use super::inode::{Inode, Kind};
 use super::mounts::{covered, empty_root, fill_devices, new_directory};
-use super::permission;
 use super::proc::Node;
 use super::time::Time;
 use super::walk;
@@ -41,7 +40,7 @@ pub(super) fn mount(cx: &Cx) -> Answer {
         address => user.read_string(address, PAGE, Errno::EINVAL)?,
     };
     let target = walk::inode(cx, cx.arg(1))?;
-    if !permission::is_privileged(&cx.process.credentials.borrow()) {
+    if !cx.process.credentials.borrow().may(linux::CAP_SYS_ADMIN) {
         return Err(Errno::EPERM.into());
     }
     let flags = cx.uint(3);
@@ -152,7 +151,7 @@ pub(super) fn umount2(cx: &Cx) -> Answer {
     }
     let follow = if flags & linux::UMOUNT_NOFOLLOW != 0 { linux::AT_SYMLINK_NOFOLLOW } else { 0 };
     let root = walk::inode_at(cx, linux::AT_FDCWD, cx.arg(0), follow)?;
-    if !permission::is_privileged(&cx.process.credentials.borrow()) {
+    if !cx.process.credentials.borrow().may(linux::CAP_SYS_ADMIN) {
         return Err(Errno::EPERM.into());
     }
     if !is_mount_root(cx.unix, &root) {

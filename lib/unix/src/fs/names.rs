@@ -133,7 +133,7 @@ fn make_special(
     let (found, name) = new_place(cx, fd, path, false)?;
     let who = cx.process.credentials.borrow();
     permission::check_create(&found.parent, &who)?;
-    if is_device && !permission::is_privileged(&who) || found.parent.directory().is_none() {
+    if is_device && !who.may(linux::CAP_MKNOD) || found.parent.directory().is_none() {
         return Err(Errno::EPERM);
     }
     make(cx, &found.parent, &name, kind, mode, &who)
@@ -202,7 +202,7 @@ fn make_link(cx: &Cx, old: (i32, u64), new: (i32, u64), flags: u32) -> Answer {
     if flags & !(linux::AT_SYMLINK_FOLLOW | linux::AT_EMPTY_PATH) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let privileged = permission::is_privileged(&cx.process.credentials.borrow());
+    let privileged = cx.process.credentials.borrow().may(linux::CAP_DAC_READ_SEARCH);
     if flags & linux::AT_EMPTY_PATH != 0 && !privileged {
         return Err(Errno::ENOENT.into());
     }

@@ -1,4 +1,4 @@
-//! Who may do what: mode bits, groups, the sticky bit, and user 0, who may everything.
+//! Who may do what: mode bits, groups, the sticky bit, and the capabilities about files.
 
 use linux_raw_sys::general as linux;
 
@@ -13,12 +13,6 @@ pub const WRITE: u32 = 2;
 /// Wants to execute, or search a directory.
 pub const EXECUTE: u32 = 1;
 
-/// Whether these credentials have the powers that Linux calls capabilities.
-#[must_use]
-pub fn is_privileged(who: &Credentials) -> bool {
-    who.fsuid == 0
-}
-
 /// Whether `gid` is one of its groups.
 #[must_use]
 pub fn in_group(who: &Credentials, gid: u32) -> bool {
@@ -28,7 +22,7 @@ pub fn in_group(who: &Credentials, gid: u32) -> bool {
 /// Whether `who` is the owner, or may act as if.
 #[must_use]
 pub fn owns(who: &Credentials, inode: &Inode) -> bool {
-    who.fsuid == inode.uid.get() || is_privileged(who)
+    who.fsuid == inode.uid.get() || who.may(linux::CAP_FOWNER)
 }
 
 /// Checks that `who` may make all accesses of `wanted`.
@@ -54,11 +48,12 @@ pub fn check(inode: &Inode, who: &Credentials, wanted: u32) -> Result<(), Errno>
     if wanted & !granted & 7 == 0 {
         return Ok(());
     }
-    let executable = file_type == linux::S_IFDIR || mode & 0o111 != 0;
-    if is_privileged(who) && (wanted & EXECUTE == 0 || executable) {
-        return Ok(());
-    }
-    Err(Errno::EACCES)
+    let directory = file_type == linux::S_IFDIR;
+    let executable = directory || mode & 0o111 != 0;
+    let looks = wanted == READ || directory && wanted & WRITE == 0;
+    let may = who.may(linux::CAP_DAC_OVERRIDE) && (wanted & EXECUTE == 0 || executable)
+        || who.may(linux::CAP_DAC_READ_SEARCH) && looks;
+    if may { Ok(()) } else { Err(Errno::EACCES) }
 }
 
 /// Whether `who` may search directory `inode`: the check that every step of a path makes.

@@ -11,7 +11,7 @@ use linux_raw_sys::general as linux;
 use super::directory::Name;
 use super::inode::{Inode, Kind};
 use super::regular::Regular;
-use super::{device, permission, proc};
+use super::{device, proc};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{File, Open, Sink, Source};
@@ -112,7 +112,7 @@ pub(super) fn size_limit(cx: &Cx, offset: u64) -> Result<u64, Errno> {
 pub(super) fn drop_set_id(cx: &Cx, inode: &Inode) {
     let mode = inode.mode.get();
     if mode & (linux::S_ISUID | linux::S_ISGID) != 0
-        && !permission::is_privileged(&cx.process.credentials.borrow())
+        && !cx.process.credentials.borrow().may(linux::CAP_FSETID)
     {
         inode.mode.set(without_set_id(mode));
     }

@@ -3,7 +3,6 @@
 
 use linux_raw_sys::general as linux;
 
-use super::permission;
 use super::walk;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -53,7 +52,7 @@ fn set(cx: &Cx, by: By) -> Answer {
     }
     let error = name_error(cx, cx.arg(1))?;
     check_file(cx, by)?;
-    let privileged = permission::is_privileged(&cx.process.credentials.borrow());
+    let privileged = cx.process.credentials.borrow().may(linux::CAP_SYS_ADMIN);
     let refused = error == Errno::ENODATA && !privileged;
     Err(if refused { Errno::EPERM } else { Errno::EOPNOTSUPP }.into())
 }

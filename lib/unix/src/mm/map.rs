@@ -57,7 +57,7 @@ pub(crate) fn limit(cx: &Cx, which: u32) -> u64 {
 
 /// Whether the process may lock any amount of memory.
 pub(super) fn may_lock_all(cx: &Cx) -> bool {
-    cx.process.credentials.borrow().euid == 0
+    cx.process.credentials.borrow().may(linux::CAP_IPC_LOCK)
 }
 
 /// Whether the space may grow by `len` bytes, as data or not.

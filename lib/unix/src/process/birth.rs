@@ -176,7 +176,6 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
     let state = State {
         exit_signal: Cell::new(wish.exit_signal),
         not_dumpable: from.not_dumpable.clone(),
-        keep_capabilities: from.keep_capabilities.clone(),
         no_new_privileges: from.no_new_privileges.clone(),
         timer_slack: from.timer_slack.clone(),
         personality: from.personality.clone(),
@@ -224,6 +223,7 @@ fn new_thread(cx: &Cx, wish: &Wish, tid: u32, process: &Rc<Process>) -> Result<R
     machine.set_registers(thread.machine.get(), &registers);
     machine.copy_vector_state(parent.machine.get(), thread.machine.get());
     thread.name.set(parent.name.get());
+    thread.table.set(parent.table.get());
     thread.signals.blocked.set(parent.signals.blocked.get());
     let own_stack = wish.has(l::CLONE_VM) && !wish.has(l::CLONE_VFORK);
     thread.signals.stack.set(if own_stack { NO_STACK } else { parent.signals.stack.get() });

@@ -3,6 +3,7 @@
 use linux_raw_sys::general as l;
 use linux_raw_sys::prctl as p;
 
+use super::{capability, seccomp};
 use crate::call::{Answer, Cx, Entry, Stop, full, partial};
 use crate::errno::Errno;
 use crate::machine::Reply;
@@ -21,8 +22,8 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_restart_syscall, "restart_syscall", restart_syscall),
 ];
 
-const PRCTL_MISSING: &str = "names, death signals, dumpable, keepcaps, no-new-privileges, \
-    subreaper, timer slack, capabilities' bounding and ambient sets (as root's); others EINVAL";
+const PRCTL_MISSING: &str = "names, death signals, dumpable, capabilities, no-new-privileges, \
+    strict seccomp, subreaper, timer slack; others EINVAL";
 
 /// Programs are told so without an entry in the log.
 fn not_there(_: &Cx) -> Answer {
@@ -33,9 +34,6 @@ fn not_there(_: &Cx) -> Answer {
 fn restart_syscall(_: &Cx) -> Answer {
     Err(Errno::EINTR.into())
 }
-
-/// Highest capability.
-const LAST_CAPABILITY: u64 = 40;
 
 fn prctl(cx: &Cx) -> Answer {
     let state = &cx.process.state;
@@ -50,8 +48,6 @@ fn prctl(cx: &Cx) -> Answer {
         p::PR_GET_PDEATHSIG => cx.user().write(value, &state.death_signal.get())?,
         p::PR_GET_DUMPABLE => return Ok(u64::from(!state.not_dumpable.get())),
         p::PR_SET_DUMPABLE if value <= 1 => state.not_dumpable.set(value == 0),
-        p::PR_GET_KEEPCAPS => return Ok(u64::from(state.keep_capabilities.get())),
-        p::PR_SET_KEEPCAPS if value <= 1 => state.keep_capabilities.set(value == 1),
         p::PR_SET_NO_NEW_PRIVS if value == 1 && no_more => state.no_new_privileges.set(true),
         p::PR_GET_NO_NEW_PRIVS if value == 0 && no_more => {
             return Ok(u64::from(state.no_new_privileges.get()));
@@ -62,24 +58,17 @@ fn prctl(cx: &Cx) -> Answer {
             state.timer_slack.set(if value == 0 { DEFAULT_SLACK_NS } else { value });
         }
         p::PR_GET_TIMERSLACK => return Ok(state.timer_slack.get()),
-        p::PR_CAPBSET_READ if value <= LAST_CAPABILITY => return Ok(1),
-        p::PR_CAPBSET_DROP if value <= LAST_CAPABILITY => check_root(cx)?,
-        p::PR_CAP_AMBIENT if value == u64::from(p::PR_CAP_AMBIENT_IS_SET) => return Ok(0),
-        p::PR_CAP_AMBIENT if value == u64::from(p::PR_CAP_AMBIENT_CLEAR_ALL) => return Ok(0),
-        p::PR_GET_SECCOMP | p::PR_GET_SECUREBITS => return Ok(0),
+        p::PR_GET_SECCOMP => return Ok(seccomp::mode(cx.thread).into()),
+        p::PR_SET_SECCOMP => return seccomp::set_mode(cx, value),
         p::PR_GET_TSC => cx.user().write(value, &p::PR_TSC_ENABLE)?,
         p::PR_SET_VMA | p::PR_SET_THP_DISABLE => {}
         p::PR_GET_THP_DISABLE => return Ok(0),
-        _ => return Err(Errno::EINVAL.into()),
+        _ => return capability::prctl(cx),
     }
     Ok(0)
 }
 
 const DEFAULT_SLACK_NS: u64 = 50_000;
-
-fn check_root(cx: &Cx) -> Result<(), Errno> {
-    if cx.process.credentials.borrow().euid == 0 { Ok(()) } else { Err(Errno::EPERM) }
-}
 
 /// The first 15 bytes of the name are kept.
 fn set_name(cx: &Cx) -> Result<(), Errno> {
@@ -150,8 +139,9 @@ fn get_robust_list(cx: &Cx) -> Answer {
         0 => cx.thread.clone(),
         tid => cx.unix.processes.thread(tid as u32).ok_or(Errno::ESRCH)?,
     };
-    let own = cx.process.credentials.borrow().euid;
-    if own != 0 && own != thread.process.credentials.borrow().uid {
+    let own = cx.process.credentials.borrow();
+    let same = own.uid == thread.process.credentials.borrow().uid;
+    if !same && !own.may(l::CAP_SYS_PTRACE) {
         return Err(Errno::EPERM.into());
     }
     cx.user().write(cx.arg(2), &ROBUST_BYTES)?;

@@ -1,4 +1,4 @@
-//! Who a process is: ids, credentials, capabilities.
+//! Who a process is: ids and credentials.
 
 use alloc::rc::Rc;
 use alloc::vec;
@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use linux_raw_sys::general as l;
 use zerocopy::IntoBytes;
 
-use super::groups::process_or_self;
-use crate::call::{Answer, Cx, Entry, full, partial};
+use super::capability::Capabilities;
+use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 
 /// The calls this file carries out.
@@ -32,8 +32,6 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_setfsgid, "setfsgid", setfsgid),
     full(l::__NR_getgroups, "getgroups", getgroups),
     full(l::__NR_setgroups, "setgroups", setgroups),
-    partial(l::__NR_capget, "capget", capget, "root has all capabilities, others have none"),
-    partial(l::__NR_capset, "capset", capset, "accepted and not recorded"),
 ];
 
 /// User and group identities.
@@ -49,14 +47,21 @@ pub struct Credentials {
     pub sgid: u32,
     pub fsgid: u32,
     pub groups: Rc<Vec<u32>>,
+    pub capabilities: Capabilities,
 }
 
 /// The real, effective and saved id of a kind.
-type Ids = [u32; 3];
+pub(super) type Ids = [u32; 3];
 /// "Leave it as it is."
 const SAME: u32 = u32::MAX;
 
 impl Credentials {
+    /// Whether the capability (`CAP_*`) is in effect.
+    #[must_use]
+    pub const fn may(&self, capability: u32) -> bool {
+        self.capabilities.effective >> capability & 1 != 0
+    }
+
     fn users(&self) -> Ids {
         [self.uid, self.euid, self.suid]
     }
@@ -159,18 +164,20 @@ fn set_three(root: bool, old: Ids, new: Ids) -> Result<Ids, Errno> {
     Ok(ids)
 }
 
-/// Changes the user ids as `change(is root, old)` says.
+/// Changes the user ids as `change(may choose any, old)` says.
 fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
     let mut own = cx.process.credentials.borrow_mut();
-    let ids = change(own.euid == 0, own.users())?;
+    let old = own.users();
+    let ids = change(own.may(l::CAP_SETUID), old)?;
     own.set_users(ids);
+    own.capabilities.users_changed(old, ids);
     Ok(0)
 }
 
 /// As [`change_users`], for group ids.
 fn change_groups(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
     let mut own = cx.process.credentials.borrow_mut();
-    let ids = change(own.euid == 0, own.groups())?;
+    let ids = change(own.may(l::CAP_SETGID), own.groups())?;
     own.set_groups(ids);
     Ok(0)
 }
@@ -202,8 +209,9 @@ fn setresgid(cx: &Cx) -> Answer {
 fn setfsuid(cx: &Cx) -> Answer {
     let mut own = cx.process.credentials.borrow_mut();
     let (old, new) = (own.fsuid, cx.uint(0));
-    if new != SAME && (own.euid == 0 || own.users().contains(&new)) {
+    if new != SAME && (new == old || own.may(l::CAP_SETUID) || own.users().contains(&new)) {
         own.fsuid = new;
+        own.capabilities.file_user_changed(old, new);
     }
     Ok(u64::from(old))
 }
@@ -211,7 +219,7 @@ fn setfsuid(cx: &Cx) -> Answer {
 fn setfsgid(cx: &Cx) -> Answer {
     let mut own = cx.process.credentials.borrow_mut();
     let (old, new) = (own.fsgid, cx.uint(0));
-    if new != SAME && (own.euid == 0 || own.groups().contains(&new)) {
+    if new != SAME && (own.may(l::CAP_SETGID) || own.groups().contains(&new)) {
         own.fsgid = new;
     }
     Ok(u64::from(old))
@@ -236,7 +244,7 @@ const MAX_GROUPS: u32 = 65536;
 
 fn setgroups(cx: &Cx) -> Answer {
     let count = cx.uint(0);
-    if cx.process.credentials.borrow().euid != 0 {
+    if !cx.process.credentials.borrow().may(l::CAP_SETGID) {
         return Err(Errno::EPERM.into());
     }
     if count > MAX_GROUPS {
@@ -246,61 +254,5 @@ fn setgroups(cx: &Cx) -> Answer {
     cx.user().read_bytes(cx.arg(1), groups.as_mut_bytes())?;
     groups.sort_unstable();
     cx.process.credentials.borrow_mut().groups = Rc::new(groups);
-    Ok(0)
-}
-
-/// `_LINUX_CAPABILITY_VERSION_3` and its predecessors, with their sets' number of words.
-const CAPABILITY_VERSIONS: [(u32, usize); 3] =
-    [(0x2008_0522, 2), (0x2007_1026, 2), (0x1998_0330, 1)];
-/// All capabilities there are: up to CAP_CHECKPOINT_RESTORE (40).
-const ALL_CAPABILITIES: u64 = (1 << 41) - 1;
-
-/// Reads the header (version, process id) of `capget` and `capset`; the number of words of
-/// a set. A version that is not known is answered with the newest.
-fn capability_words(cx: &Cx) -> Result<(usize, i32), Errno> {
-    let [version, pid]: [u32; 2] = cx.user().read(cx.arg(0))?;
-    match CAPABILITY_VERSIONS.iter().find(|(known, _)| *known == version) {
-        Some((_, words)) => Ok((*words, pid as i32)),
-        None => {
-            cx.user().write(cx.arg(0), &CAPABILITY_VERSIONS[0].0)?;
-            Err(Errno::EINVAL)
-        }
-    }
-}
-
-fn capget(cx: &Cx) -> Answer {
-    let (words, pid) = match capability_words(cx) {
-        // Asking for the version only.
-        Err(Errno::EINVAL) if cx.arg(1) == 0 => return Ok(0),
-        other => other?,
-    };
-    if pid < 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    let process = process_or_self(cx, pid)?;
-    if cx.arg(1) == 0 {
-        return Ok(0);
-    }
-    let all = if process.credentials.borrow().euid == 0 { ALL_CAPABILITIES } else { 0 };
-    let mut sets = [0_u32; 6];
-    for (word, set) in sets.chunks_mut(3).enumerate() {
-        // Effective, permitted, inheritable.
-        set[..2].fill((all >> (32 * word)) as u32);
-    }
-    cx.user().write_bytes(cx.arg(1), sets[..3 * words].as_bytes())?;
-    Ok(0)
-}
-
-fn capset(cx: &Cx) -> Answer {
-    let (words, pid) = capability_words(cx)?;
-    if pid != 0 && pid as u32 != cx.process.pid {
-        return Err(Errno::EPERM.into());
-    }
-    let mut sets = [0_u32; 6];
-    cx.user().read_bytes(cx.arg(1), sets[..3 * words].as_mut_bytes())?;
-    let wanted = sets.iter().any(|set| *set != 0);
-    if wanted && cx.process.credentials.borrow().euid != 0 {
-        return Err(Errno::EPERM.into());
-    }
     Ok(0)
 }

@@ -102,7 +102,7 @@ fn set(cx: &Cx, process: &Rc<Process>, which: u32, new: Limit) -> Result<(), Err
     if which == l::RLIMIT_NOFILE && new.hard > MAX_DESCRIPTORS {
         return Err(Errno::EPERM);
     }
-    if new.hard > old.hard && cx.process.credentials.borrow().euid != 0 {
+    if new.hard > old.hard && !cx.process.credentials.borrow().may(l::CAP_SYS_RESOURCE) {
         return Err(Errno::EPERM);
     }
     process.limits.borrow_mut()[which as usize] = (new.soft, new.hard);
@@ -133,7 +133,7 @@ fn check(cx: &Cx, process: &Rc<Process>) -> Result<(), Errno> {
     let other = process.credentials.borrow();
     let users = [other.uid, other.euid, other.suid].iter().all(|id| *id == own.uid);
     let groups = [other.gid, other.egid, other.sgid].iter().all(|id| *id == own.gid);
-    let allowed = Rc::ptr_eq(process, cx.process) || (users && groups) || own.euid == 0;
+    let allowed = Rc::ptr_eq(process, cx.process) || (users && groups) || own.may(l::CAP_SYS_RESOURCE);
     if allowed { Ok(()) } else { Err(Errno::EPERM) }
 }
 

@@ -9,7 +9,8 @@
 //! | `end` | exit, the end of threads and processes, orphans |
 //! | `wait` | changes of state told to parents |
 //! | `groups` | process groups and sessions |
-//! | `identity`, `limits`, `usage`, `control`, `schedule`, `system` | the remaining calls |
+//! | `identity`, `capability`, `seccomp` | who it is and what it may do |
+//! | `limits`, `usage`, `control`, `schedule`, `system` | the remaining calls |
 
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
@@ -24,6 +25,7 @@ use crate::time::ProcessTimes;
 use crate::wait::WaitQueue;
 
 pub mod birth;
+pub mod capability;
 pub mod control;
 pub mod end;
 pub mod groups;
@@ -31,6 +33,7 @@ pub mod identity;
 pub mod limits;
 pub mod program;
 pub mod schedule;
+pub mod seccomp;
 pub mod system;
 pub mod table;
 pub mod usage;
@@ -108,8 +111,6 @@ pub struct State {
     pub death_signal: Cell<u32>,
     /// `PR_SET_DUMPABLE` said no.
     pub not_dumpable: Cell<bool>,
-    /// `PR_SET_KEEPCAPS`.
-    pub keep_capabilities: Cell<bool>,
     /// `PR_SET_NO_NEW_PRIVS`.
     pub no_new_privileges: Cell<bool>,
     /// `PR_SET_TIMERSLACK`, ns.

@@ -41,7 +41,6 @@ pub fn end(unix: &Unix, thread: &Rc<Thread>) {
     signal::recalculate(process);
     let state = &process.state;
     state.replaced.set(true);
-    state.keep_capabilities.set(false);
     state.not_dumpable.set(false);
     state.exit_signal.set(l::SIGCHLD);
     release_vfork(process);

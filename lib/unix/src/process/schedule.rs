@@ -58,9 +58,10 @@ fn process_of(cx: &Cx, tid: i32) -> Result<Rc<Process>, Errno> {
 
 /// Whether the caller may change another process's scheduling.
 fn check(cx: &Cx, process: &Process) -> Result<(), Errno> {
-    let own = cx.process.credentials.borrow().euid;
+    let own = cx.process.credentials.borrow();
     let other = process.credentials.borrow();
-    if own == 0 || own == other.uid || own == other.euid { Ok(()) } else { Err(Errno::EPERM) }
+    let same = own.euid == other.uid || own.euid == other.euid;
+    if same || own.may(l::CAP_SYS_NICE) { Ok(()) } else { Err(Errno::EPERM) }
 }
 
 /// The range of priorities of a policy.
@@ -79,7 +80,7 @@ fn set(cx: &Cx, process: &Process, policy: u32, priority: u32) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     check(cx, process)?;
-    if high > 0 && cx.process.credentials.borrow().euid != 0 {
+    if high > 0 && !cx.process.credentials.borrow().may(l::CAP_SYS_NICE) {
         return Err(Errno::EPERM.into());
     }
     process.state.policy.set((policy, priority));
@@ -196,7 +197,7 @@ fn getpriority(cx: &Cx) -> Answer {
 
 fn setpriority(cx: &Cx) -> Answer {
     let nice = cx.int(2).clamp(-20, 19);
-    let root = cx.process.credentials.borrow().euid == 0;
+    let root = cx.process.credentials.borrow().may(l::CAP_SYS_NICE);
     for process in meant(cx)? {
         check(cx, &process)?;
         if nice < process.state.nice.get() && !root {

@@ -63,7 +63,7 @@ fn uname(cx: &Cx) -> Answer {
 }
 
 fn set_name(cx: &Cx, to: &RefCell<vec::Vec<u8>>) -> Answer {
-    if cx.process.credentials.borrow().euid != 0 {
+    if !cx.process.credentials.borrow().may(l::CAP_SYS_ADMIN) {
         return Err(Errno::EPERM.into());
     }
     let len = cx.int(1);
@@ -164,7 +164,7 @@ const CAD_ON: u32 = 0x89AB_CDEF;
 const CAD_OFF: u32 = 0;
 
 fn reboot(cx: &Cx) -> Answer {
-    if cx.process.credentials.borrow().euid != 0 {
+    if !cx.process.credentials.borrow().may(l::CAP_SYS_BOOT) {
         return Err(Errno::EPERM.into());
     }
     if cx.uint(0) != MAGIC1 || !MAGIC2.contains(&cx.uint(1)) {

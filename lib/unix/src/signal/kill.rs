@@ -30,7 +30,7 @@ fn check(cx: &Cx, process: &Process, signal: u32) -> Result<(), Errno> {
     let other = process.credentials.borrow();
     let same = [own.euid, own.uid].iter().any(|id| *id == other.suid || *id == other.uid);
     let session = signal == l::SIGCONT && process.session.get() == cx.process.session.get();
-    let allowed = same || session || own.euid == 0 || process.pid == cx.process.pid;
+    let allowed = same || session || own.may(l::CAP_KILL) || process.pid == cx.process.pid;
     if allowed { Ok(()) } else { Err(Errno::EPERM) }
 }
 

@@ -161,7 +161,7 @@ fn clock_getres(cx: &Cx) -> Answer {
 
 /// Sets the time of day.
 fn set_real_time(cx: &Cx, ns: u64) -> Result<(), Errno> {
-    if cx.process.credentials.borrow().euid != 0 {
+    if !cx.process.credentials.borrow().may(l::CAP_SYS_TIME) {
         return Err(Errno::EPERM);
     }
     let timers = &cx.unix.timers;

@@ -72,7 +72,7 @@ pub(super) fn ioctl(
 }
 
 fn is_root(cx: &Cx) -> bool {
-    cx.process.credentials.borrow().euid == 0
+    cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_ADMIN)
 }
 
 /// New settings; `flush` throws typed input away first.

@@ -156,7 +156,7 @@ pub fn open(cx: &Cx, inode: &Rc<Inode>, flags: u32) -> Result<Rc<dyn File>, Stop
         }
         _ => return Err(Errno::ENXIO.into()),
     };
-    let root = cx.process.credentials.borrow().euid == 0;
+    let root = cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_ADMIN);
     if tty.exclusive.get() && tty.opens.get() > 0 && !root {
         return Err(Errno::EBUSY.into());
     }
@@ -169,7 +169,7 @@ pub fn open(cx: &Cx, inode: &Rc<Inode>, flags: u32) -> Result<Rc<dyn File>, Stop
 
 /// `vhangup()`.
 fn vhangup(cx: &Cx) -> Answer {
-    if cx.process.credentials.borrow().euid != 0 {
+    if !cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_TTY_CONFIG) {
         return Err(Errno::EPERM.into());
     }
     if let Some(tty) = cx.unix.terminals.of_session(cx.process.session.get()) {

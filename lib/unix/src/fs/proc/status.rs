@@ -189,8 +189,7 @@ pub(super) fn status(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
 fn signals(subject: &Subject, text: &mut String) {
     let process = &subject.process;
     let [blocked, pending, ignored, caught] = figures::signals(subject);
-    let all = (1_u64 << 41) - 1;
-    let privileges = if process.credentials.borrow().euid == 0 { all } else { 0 };
+    let own = process.credentials.borrow().capabilities;
     let limit = process.limit(linux_raw_sys::general::RLIMIT_SIGPENDING);
     let _ = writeln!(text, "Threads:\t{}\nSigQ:\t0/{limit}", process.threads.borrow().len());
     for (name, value) in [
@@ -199,19 +198,20 @@ fn signals(subject: &Subject, text: &mut String) {
         ("SigBlk", blocked),
         ("SigIgn", ignored),
         ("SigCgt", caught),
-        ("CapInh", 0),
-        ("CapPrm", privileges),
-        ("CapEff", privileges),
-        ("CapBnd", all),
-        ("CapAmb", 0),
+        ("CapInh", own.inheritable),
+        ("CapPrm", own.permitted),
+        ("CapEff", own.effective),
+        ("CapBnd", own.bounding),
+        ("CapAmb", own.ambient),
     ] {
         let _ = writeln!(text, "{name}:\t{value:016x}");
     }
     let _ = write!(
         text,
-        "NoNewPrivs:\t{}\nSeccomp:\t0\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n\
+        "NoNewPrivs:\t{}\nSeccomp:\t{}\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n\
          voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
-        u8::from(process.state.no_new_privileges.get())
+        u8::from(process.state.no_new_privileges.get()),
+        subject.thread.as_ref().map_or(0, |thread| crate::process::seccomp::mode(thread))
     );
 }
 

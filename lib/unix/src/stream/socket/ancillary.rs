@@ -132,11 +132,12 @@ fn read_rights(cx: &Cx, data: &[u8], files: &mut Vec<Rc<Open>>) -> Result<(), Er
 fn read_credentials(cx: &Cx, data: &[u8]) -> Result<Credentials, Errno> {
     let claimed = Credentials::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
     let own = cx.process.credentials.borrow();
-    let is_root = own.euid == 0;
-    let is_own = claimed.pid == cx.process.pid
-        && [own.uid, own.euid, own.suid].contains(&claimed.uid)
-        && [own.gid, own.egid, own.sgid].contains(&claimed.gid);
-    if is_own || is_root { Ok(claimed) } else { Err(Errno::EPERM) }
+    let users = [own.uid, own.euid, own.suid];
+    let groups = [own.gid, own.egid, own.sgid];
+    let may_claim = (claimed.pid == cx.process.pid || own.may(linux_raw_sys::general::CAP_SYS_ADMIN))
+        && (users.contains(&claimed.uid) || own.may(linux_raw_sys::general::CAP_SETUID))
+        && (groups.contains(&claimed.gid) || own.may(linux_raw_sys::general::CAP_SETGID));
+    if may_claim { Ok(claimed) } else { Err(Errno::EPERM) }
 }
 
 /// Control messages being written to a program.
