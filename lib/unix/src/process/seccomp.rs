@@ -4,9 +4,7 @@
 //! which all other calls end it. So threads without it pay nothing.
 
 use linux_raw_sys::general as l;
-use linux_raw_sys::ptrace::{
-    SECCOMP_MODE_DISABLED, SECCOMP_MODE_STRICT, SECCOMP_SET_MODE_STRICT,
-};
+use linux_raw_sys::ptrace::{SECCOMP_MODE_DISABLED, SECCOMP_MODE_STRICT, SECCOMP_SET_MODE_STRICT};
 
 use super::end;
 use crate::call::{Answer, Cx, Entry, NUMBERS, Stop, TABLE, Table, full, partial};

@@ -95,7 +95,8 @@ pub(super) fn take(cx: &Cx, tty: &Rc<Tty>, steal: bool) -> Result<(), Errno> {
     if !is_leader(cx.process) || has_one {
         return Err(Errno::EPERM);
     }
-    let may_steal = steal && cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_ADMIN);
+    let may_steal =
+        steal && cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_ADMIN);
     if tty.session.get() != 0 && !may_steal {
         return Err(Errno::EPERM);
     }

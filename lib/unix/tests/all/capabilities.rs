@@ -49,17 +49,18 @@ fn exec(world: &World, thread: &Rc<Thread>, path: &str) {
 }
 
 /// `capset`: effective, permitted, inheritable.
-fn capset(world: &World, thread: &Rc<Thread>, [effective, permitted, inheritable]: [u64; 3]) -> i64 {
+fn capset(
+    world: &World,
+    thread: &Rc<Thread>,
+    [effective, permitted, inheritable]: [u64; 3],
+) -> i64 {
     let header = world.words(thread, &[VERSION]);
     let word = |index: u32| {
         let half = |set: u64| set >> (32 * index) & 0xffff_ffff;
         [half(effective), half(permitted), half(inheritable)]
     };
-    let bytes: Vec<u8> = [word(0), word(1)]
-        .concat()
-        .iter()
-        .flat_map(|half| (*half as u32).to_le_bytes())
-        .collect();
+    let bytes: Vec<u8> =
+        [word(0), word(1)].concat().iter().flat_map(|half| (*half as u32).to_le_bytes()).collect();
     let data = world.put(thread, &bytes);
     world.now(thread, l::__NR_capset, &[header, data]) as i64
 }

@@ -309,7 +309,11 @@ fn list_fixed(table: &[Fixed], position: u64) -> Option<Item> {
 fn check_close_look(cx: &Cx, process: &Process) -> Result<(), Errno> {
     let (who, whose) = (cx.process.credentials.borrow(), process.credentials.borrow());
     let same = who.fsuid == whose.euid && who.fsuid == whose.uid && who.fsuid == whose.suid;
-    if same || who.may(linux_raw_sys::general::CAP_SYS_PTRACE) { Ok(()) } else { Err(Errno::EACCES) }
+    if same || who.may(linux_raw_sys::general::CAP_SYS_PTRACE) {
+        Ok(())
+    } else {
+        Err(Errno::EACCES)
+    }
 }
 
 /// Where a link leads.

@@ -134,7 +134,8 @@ fn read_credentials(cx: &Cx, data: &[u8]) -> Result<Credentials, Errno> {
     let own = cx.process.credentials.borrow();
     let users = [own.uid, own.euid, own.suid];
     let groups = [own.gid, own.egid, own.sgid];
-    let may_claim = (claimed.pid == cx.process.pid || own.may(linux_raw_sys::general::CAP_SYS_ADMIN))
+    let may_claim = (claimed.pid == cx.process.pid
+        || own.may(linux_raw_sys::general::CAP_SYS_ADMIN))
         && (users.contains(&claimed.uid) || own.may(linux_raw_sys::general::CAP_SETUID))
         && (groups.contains(&claimed.gid) || own.may(linux_raw_sys::general::CAP_SETGID));
     if may_claim { Ok(claimed) } else { Err(Errno::EPERM) }

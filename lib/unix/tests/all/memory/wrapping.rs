@@ -74,7 +74,11 @@ fn no_length_reaches_what_no_call_names() {
                 for flags in 0..8 {
                     for to in starts {
                         world.now(first, l::__NR_mremap, &[start, length, other, flags, to]);
-                        world.now(first, l::__NR_mremap, &[start, other.min(PAGE), length, flags, to]);
+                        world.now(
+                            first,
+                            l::__NR_mremap,
+                            &[start, other.min(PAGE), length, flags, to],
+                        );
                     }
                 }
             }
@@ -88,7 +92,11 @@ fn no_length_reaches_what_no_call_names() {
             world.now(first, l::__NR_mincore, &[start, length, BASE]);
             world.now(first, l::__NR_brk, &[length]);
             world.now(first, l::__NR_futex, &[start.wrapping_add(length), 1, 1]);
-            assert!(areas(&world).contains(&witness), "{start:#x} {length:#x}: {:x?}", areas(&world));
+            assert!(
+                areas(&world).contains(&witness),
+                "{start:#x} {length:#x}: {:x?}",
+                areas(&world)
+            );
         }
     }
 }
