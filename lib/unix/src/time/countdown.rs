@@ -65,13 +65,48 @@ impl Countdown {
     #[must_use]
     pub fn state_ns(&self, unix: &Unix) -> (u64, u64) {
         let now_ns = self.clock.now_ns(unix).unwrap_or(0);
-        let left = self.next_ns.get().map_or(0, |next| next.saturating_sub(now_ns).max(1));
-        (left, self.period_ns.get())
+        let period_ns = self.period_ns.get();
+        let left = |next: u64| match next.checked_sub(now_ns) {
+            Some(left) => left.max(1),
+            // Nobody has looked since it expired.
+            None => period_ns - (now_ns - next).checked_rem(period_ns).unwrap_or(0),
+        };
+        (self.next_ns.get().map_or(0, |next| left(next).max(1)), period_ns)
     }
 
     /// To be called when the alarm rings: how often it has expired since the last time (0:
     /// too early, the clock of a process was slower). It is armed again as needed.
     pub fn expirations(&self, unix: &Unix, alarm: Weak<dyn Alarm>) -> u64 {
+        let count = self.count(unix);
+        self.arm(unix, alarm);
+        count
+    }
+
+    /// As [`Self::expirations`], but it is not armed again if it has expired.
+    pub fn rang(&self, unix: &Unix, alarm: Weak<dyn Alarm>) -> u64 {
+        let count = self.count(unix);
+        if count == 0 {
+            self.arm(unix, alarm);
+        }
+        count
+    }
+
+    /// Arms it again after [`Self::rang`], for `at_ns` of the machine at the earliest; how
+    /// often it has expired meanwhile.
+    pub fn go_on(&self, unix: &Unix, not_before_ns: u64, alarm: Weak<dyn Alarm>) -> u64 {
+        if self.key.get().is_some() {
+            return 0;
+        }
+        let count = self.count(unix);
+        if let Some(next_ns) = self.next_ns.get() {
+            let at_ns = self.clock.machine_time(unix, next_ns).max(not_before_ns);
+            self.key.set(Some(unix.timers.set(unix, at_ns, alarm)));
+        }
+        count
+    }
+
+    /// Counts what has expired.
+    fn count(&self, unix: &Unix) -> u64 {
         self.key.set(None);
         let (Some(next_ns), Some(now_ns)) = (self.next_ns.get(), self.clock.now_ns(unix)) else {
             return 0;
@@ -83,7 +118,6 @@ impl Countdown {
             let next = next_ns.saturating_add(count.saturating_mul(period_ns));
             self.next_ns.set(Some(next).filter(|_| period_ns != 0));
         }
-        self.arm(unix, alarm);
         count
     }
 }

@@ -25,6 +25,10 @@ pub use cpu::{CpuTime, ProcessTimes, of_thread};
 pub use posix::signal_taken;
 pub use types::{Interval, Timespec, Timeval};
 
+/// Least time between two looks at what is due, in nanoseconds: Linux's slack for timers.
+/// Alarms that rang more often would leave programs no time.
+const GAP_NS: u64 = 50_000;
+
 /// Something that is to be called at a time.
 pub trait Alarm {
     /// The time has come; the alarm is not set any more.
@@ -49,6 +53,9 @@ pub struct Timers {
     serial: Cell<u64>,
     /// What the machine was asked for.
     armed: Cell<Option<u64>>,
+    /// Nothing is looked at before: the last look has taken as long, and at least [`GAP_NS`]
+    /// ago. So the work of alarms is at most half of all, however many there are.
+    quiet_until_ns: Cell<u64>,
     /// How much the real-time clock was set, in nanoseconds (wrapping).
     pub real_offset_ns: Cell<u64>,
 }
@@ -59,10 +66,16 @@ impl Timers {
         let key = (at_ns, self.serial.get());
         self.events.borrow_mut().insert(key, event);
         if self.armed.get().is_none_or(|armed| at_ns < armed) {
-            self.armed.set(Some(at_ns));
-            unix.machine.set_alarm(Some(at_ns));
+            self.arm(unix, Some(at_ns));
         }
         key
+    }
+
+    /// Asks the machine for an alarm at this time, or as soon as may be.
+    fn arm(&self, unix: &Unix, at_ns: Option<u64>) {
+        let at_ns = at_ns.map(|at_ns| at_ns.max(self.quiet_until_ns.get()));
+        self.armed.set(at_ns);
+        unix.machine.set_alarm(at_ns);
     }
 
     /// Calls `alarm` at this time.
@@ -121,8 +134,10 @@ impl Timers {
                 }
             }
         }
+        let end_ns = unix.machine.now_ns();
+        let pause_ns = GAP_NS.max(end_ns.saturating_sub(now_ns));
+        self.quiet_until_ns.set(end_ns.saturating_add(pause_ns));
         let next = self.events.borrow().keys().next().map(|key| key.0);
-        self.armed.set(next);
-        unix.machine.set_alarm(next);
+        self.arm(unix, next);
     }
 }

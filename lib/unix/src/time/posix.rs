@@ -63,6 +63,8 @@ pub struct Timer {
     this: Weak<Timer>,
 }
 
+/// A timer whose signal is ignored is looked at again after this.
+const IGNORED_NS: u64 = 4_000_000;
 /// Overruns are told up to this.
 const MAX_OVERRUN: u64 = i32::MAX as u64;
 
@@ -80,7 +82,7 @@ impl Timer {
 
 impl Alarm for Timer {
     fn ring(&self, unix: &Unix) {
-        let count = self.countdown.expirations(unix, self.this.clone());
+        let count = self.countdown.rang(unix, self.this.clone());
         let Some(process) = self.process.upgrade().filter(|_| count > 0) else { return };
         if self.is_queued(&process) {
             self.overrun.set(self.overrun.get().saturating_add(count));
@@ -97,18 +99,24 @@ impl Alarm for Timer {
                 }
             }
         }
+        // It is armed again when the signal is taken: who is not done with one gets no other.
+        let waits = matches!(self.target, Target::Nobody) || self.is_queued(&process);
+        if !waits {
+            let at_ns = unix.machine.now_ns().saturating_add(IGNORED_NS);
+            self.countdown.go_on(unix, at_ns, self.this.clone());
+        }
     }
 }
 
 /// A signal was taken: if a timer has sent it, it tells how often that expired meanwhile.
 pub fn signal_taken(unix: &Unix, process: &Process, info: &mut Info) {
-    let _ = unix;
     if info.timer == 0 {
         return;
     }
     let timer = process.times.timers.borrow().get(&(info.timer - 1)).cloned();
     if let Some(timer) = timer {
-        let overrun = timer.overrun.take().min(MAX_OVERRUN);
+        let late = timer.countdown.go_on(unix, 0, timer.this.clone());
+        let overrun = timer.overrun.take().saturating_add(late).min(MAX_OVERRUN);
         timer.told.set(overrun);
         info.data[0] = info.data[0] & 0xFFFF_FFFF | overrun << 32;
     }

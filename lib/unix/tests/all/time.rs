@@ -208,3 +208,59 @@ fn timers_count_what_they_could_not_tell() {
     world.advance(5_000_000_000);
     assert!(thread.process().signals.pending.is_empty());
 }
+
+/// A process whose timer expires every microsecond; the timer's number.
+fn busy_timer(world: &World, signal: u32) -> (std::rc::Rc<unix::thread::Thread>, u64) {
+    let thread = world.fork(&world.first);
+    let event = world.words(&thread, &[0, u64::from(signal), 0, 0, 0, 0, 0, 0]);
+    let number = world.put(&thread, &[0xEE; 4]);
+    world.ok(&thread, l::__NR_timer_create, &[1, event, number]);
+    let number = u64::from(world.read_u32(&thread, number));
+    let time = world.words(&thread, &[0, 1000, 0, 1000]);
+    world.ok(&thread, l::__NR_timer_settime, &[number, 0, time, 0]);
+    (thread, number)
+}
+
+#[test]
+fn a_timer_whose_signal_nobody_takes_costs_nothing() {
+    let world = World::new();
+    let signal = 40_u32;
+    let mask = world.words(&world.first, &[1 << (signal - 1)]);
+    world.ok(&world.first, l::__NR_rt_sigprocmask, &[0, mask, 0, 8]);
+    let (thread, number) = busy_timer(&world, signal);
+    world.machine.alarms.set(0);
+    world.advance(1_000_000_000);
+    assert_eq!(world.machine.alarms.get(), 1);
+    // It has gone on counting.
+    let arguments = [mask, 0, 0, 8];
+    assert_eq!(world.ok(&thread, l::__NR_rt_sigtimedwait, &arguments), signal.into());
+    assert_eq!(world.ok(&thread, l::__NR_timer_getoverrun, &[number]), 999_999);
+    // Taken, it is told again.
+    world.advance(1_000_000);
+    assert_eq!(world.machine.alarms.get(), 2);
+    assert_eq!(world.ok(&thread, l::__NR_rt_sigtimedwait, &arguments), signal.into());
+    assert_eq!(world.ok(&thread, l::__NR_timer_getoverrun, &[number]), 999);
+}
+
+#[test]
+fn alarms_leave_programs_half_of_the_time() {
+    let world = World::new();
+    // Interval timers ring whether or not their signals are taken.
+    let timers = [busy_timer(&world, l::SIGCHLD), busy_timer(&world, l::SIGCHLD)];
+    for (thread, _) in &timers {
+        let time = world.words(thread, &[0, 1, 0, 1]);
+        world.ok(thread, l::__NR_setitimer, &[0, time, 0]);
+        let time = world.words(thread, &[0, 1, 0, 1]);
+        world.ok(thread, l::__NR_setitimer, &[1, time, 0]);
+    }
+    world.machine.alarms.set(0);
+    world.advance(10_000_000);
+    let alarms = world.machine.alarms.get();
+    assert!(alarms <= 200, "{alarms} alarms in 10 ms");
+    // A look that takes long is followed by a pause that is as long.
+    world.machine.ns_per_look.set(1_000_000);
+    world.machine.alarms.set(0);
+    world.advance(100_000_000);
+    let alarms = world.machine.alarms.get();
+    assert!(alarms <= 51, "{alarms} alarms of a millisecond in 100 ms");
+}

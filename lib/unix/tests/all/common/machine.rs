@@ -31,6 +31,10 @@ pub struct FakeThread {
 pub struct FakeMachine {
     pub now_ns: Cell<u64>,
     pub alarm: Cell<Option<u64>>,
+    /// Alarms that went off.
+    pub alarms: Cell<u32>,
+    /// How long a look at the clock takes.
+    pub ns_per_look: Cell<u64>,
     pub threads: RefCell<BTreeMap<MachineThread, FakeThread>>,
     pub spaces: RefCell<BTreeMap<SpaceId, BTreeMap<u64, Mapping>>>,
     pub revoked: RefCell<Vec<(FrameId, Access)>>,
@@ -65,7 +69,7 @@ pub struct Handle(pub Rc<FakeMachine>);
 
 impl Machine for Handle {
     fn now_ns(&self) -> u64 {
-        self.0.now_ns.get()
+        self.0.now_ns.replace(self.0.now_ns.get() + self.0.ns_per_look.get())
     }
     fn boot_time_ns(&self) -> u64 {
         BOOT_NS

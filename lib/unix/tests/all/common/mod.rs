@@ -191,10 +191,11 @@ impl World {
         while let Some(at) = self.machine.alarm.get().filter(|at| *at <= end) {
             self.machine.now_ns.set(at.max(self.machine.now_ns.get()));
             self.machine.alarm.set(None);
+            self.machine.alarms.set(self.machine.alarms.get() + 1);
             self.unix.alarm();
             self.collect();
         }
-        self.machine.now_ns.set(end);
+        self.machine.now_ns.set(end.max(self.machine.now_ns.get()));
     }
 
     /// Somebody types at the console.
