@@ -1,4 +1,5 @@
-//! The verbs. One verb, one function; what they do is in the other modules.
+//! The verbs that build and boot. One verb, one function; what they do is in the other
+//! modules. The remaining verbs are in `xtask/lab`.
 
 use std::io::{IsTerminal, Read as _};
 use std::path::PathBuf;
@@ -8,54 +9,54 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
+use crate::build;
 use crate::compose::{Bootable, Composer, DEFAULT_SYSTEM, Selection};
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
 use crate::workspace::Workspace;
-use crate::{bench, debug, fuzz, iso, lint, linux, test, ui};
+use crate::{debug, iso, linux, ui};
 
 /// Time limit of `run --test`.
 const TEST_LIMIT: Duration = Duration::from_secs(60);
 /// As good as none.
 const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The command line.
+/// How the tool is called: what usage and messages say.
+pub const NAME: &str = "./baton";
+
+/// The command line of this half alone.
 #[derive(Parser)]
-#[command(name = "baton", about = "Builds, boots and tests Baton, an L4 X.2 microkernel system.")]
+#[command(name = NAME, bin_name = NAME, about = "Builds and boots Baton.")]
 #[command(disable_help_subcommand = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
 }
 
-/// What can be done.
+/// What a first system needs: the verbs that build and boot. The others are in
+/// `xtask/lab`, whose binary knows these, too.
 #[derive(Subcommand)]
-enum Verb {
-    /// Build everything and start a system in the emulator
+pub enum Verb {
+    /// Build what a system needs and start it in the emulator
+    #[command(display_order = 1)]
     Run(RunArgs),
-    /// Run the tests: on the host, in the emulator, whole systems
-    Test(test::Options),
-    /// Measure: suites, reports, the gate, instruction traces
-    Bench(bench::Options),
-    /// Linux programs: compare with Linux, check, build the first file system
-    Linux(linux::Options),
-    /// Let hostile tasks loose on the kernel: random system calls, canaries, the checker
-    Fuzz(fuzz::Options),
     /// Write a bootable CD image
+    #[command(display_order = 6)]
     Image(ImageArgs),
     /// Start a system under gdb
+    #[command(display_order = 7)]
     Debug(DebugArgs),
-    /// Say which functions and lines the addresses in a console's fault reports are
+    /// Say which functions and lines a console's fault reports mean
+    #[command(display_order = 8)]
     Explain(ExplainArgs),
-    /// Check the house rules: format, clippy, unsafe, lengths
-    Lint,
-    /// Build the kernel and all programs
-    Build,
+    /// Build the kernel and all programs, or the programs named
+    #[command(display_order = 10)]
+    Build(BuildArgs),
 }
 
 /// `run`.
 #[derive(Args)]
-struct RunArgs {
+pub struct RunArgs {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
@@ -64,13 +65,13 @@ struct RunArgs {
     #[arg(long)]
     test: bool,
     /// Time limit with --test (60) or --exec (none)
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = ui::number::<u64>(1, u64::MAX >> 1))]
     limit: Option<u64>,
 }
 
 /// `image`.
 #[derive(Args)]
-struct ImageArgs {
+pub struct ImageArgs {
     #[command(flatten)]
     selection: Selection,
     /// Word for the kernel's command line (repeatable)
@@ -83,7 +84,7 @@ struct ImageArgs {
 
 /// `debug`.
 #[derive(Args)]
-struct DebugArgs {
+pub struct DebugArgs {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
@@ -95,12 +96,20 @@ struct DebugArgs {
 
 /// `explain`.
 #[derive(Args)]
-struct ExplainArgs {
+pub struct ExplainArgs {
     /// The console's text (without it, standard input)
     file: Option<PathBuf>,
-    /// System that was booted
-    #[arg(long, value_name = "SYSTEM", default_value = DEFAULT_SYSTEM)]
-    system: String,
+    /// System that was booted; without it, the one that has the tasks reported
+    #[arg(long, value_name = "SYSTEM")]
+    system: Option<String>,
+}
+
+/// `build`.
+#[derive(Args)]
+pub struct BuildArgs {
+    /// Programs to build, without the kernel; all if none is named
+    #[arg(value_name = "PROGRAM")]
+    programs: Vec<String>,
 }
 
 /// Reads the command line and does what it says.
@@ -108,25 +117,28 @@ struct ExplainArgs {
 /// # Errors
 /// One sentence (or chain of causes) for the person at the terminal.
 pub fn run() -> Result<ExitCode> {
-    let verb = Cli::parse().verb;
-    let workspace = Workspace::find()?;
-    match verb {
-        Verb::Run(args) => return start(&workspace, &args),
-        Verb::Test(options) => return test::run(&workspace, &options).map(verdict),
-        Verb::Bench(options) => return bench::run(&workspace, &options).map(verdict),
-        Verb::Linux(options) => return linux::run(&workspace, &options).map(verdict),
-        Verb::Fuzz(options) => return fuzz::run(&workspace, &options).map(verdict),
-        Verb::Image(args) => write_image(&workspace, &args)?,
-        Verb::Debug(args) => {
-            let mut composer = Composer::new(&workspace);
-            let bootable = composer.compose(&args.selection, &name(&args.selection))?;
-            debug::start(&workspace, &bootable, &args.machine, args.gdb)?;
+    Cli::parse().verb.run(&Workspace::find()?)
+}
+
+impl Verb {
+    /// Does it.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn run(self, workspace: &Workspace) -> Result<ExitCode> {
+        match self {
+            Self::Run(args) => return start(workspace, &args),
+            Self::Image(args) => write_image(workspace, &args)?,
+            Self::Debug(args) => {
+                let mut composer = Composer::new(workspace);
+                let bootable = composer.compose(&args.selection, &name(&args.selection))?;
+                debug::start(workspace, &bootable, &args.machine, args.gdb)?;
+            }
+            Self::Explain(args) => explain(workspace, &args)?,
+            Self::Build(args) => build(workspace, &args.programs)?,
         }
-        Verb::Explain(args) => explain(&workspace, &args)?,
-        Verb::Lint => lint::run(&workspace)?,
-        Verb::Build => build(&workspace)?,
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 const fn verdict(good: bool) -> ExitCode {
@@ -158,9 +170,9 @@ fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
     if std::io::stdin().is_terminal() {
         eprintln!("  Leave with Ctrl-A X (the emulator's key); Ctrl-A C is its monitor.\n");
     }
-    let exit = machine::interact(&boot, &args.machine)?;
+    let exit = machine::interact(workspace, &boot, &args.machine)?;
     eprintln!("\nbaton: {}", exit.sentence());
-    Ok(verdict(exit != Exit::Failure))
+    Ok(verdict(!matches!(exit, Exit::Failure | Exit::TripleFault)))
 }
 
 /// `run --test`.
@@ -174,6 +186,7 @@ fn run_test(boot: &Boot, args: &RunArgs) -> Result<ExitCode> {
 
 /// `image`.
 fn write_image(workspace: &Workspace, args: &ImageArgs) -> Result<()> {
+    iso::check_output(&args.output)?;
     let bootable = Composer::new(workspace).compose(&args.selection, &name(&args.selection))?;
     let step = ui::Step::start("writing the CD image");
     iso::write(workspace, &bootable, &args.kernel_args, &args.output)?;
@@ -196,26 +209,36 @@ fn explain(workspace: &Workspace, args: &ExplainArgs) -> Result<()> {
             std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?
         }
         None => {
+            if std::io::stdin().is_terminal() {
+                eprintln!("  Paste the console's text, then press Ctrl-D.");
+            }
             let mut text = Vec::new();
             std::io::stdin().read_to_end(&mut text).context("cannot read standard input")?;
             text
         }
     };
-    let selection = Selection { system: Some(args.system.clone()), ..Selection::default() };
-    let bootable = Composer::new(workspace).compose(&selection, &name(&selection))?;
     let text = String::from_utf8_lossy(&text).replace('\r', "");
+    let system = debug::reported_system(workspace, &text, args.system.as_deref())?;
+    let selection = Selection { system: Some(system), ..Selection::default() };
+    let bootable = Composer::new(workspace).compose(&selection, &name(&selection))?;
     print!("{}", debug::explain(&text, &bootable.tasks)?);
     Ok(())
 }
 
 /// `build`.
-fn build(workspace: &Workspace) -> Result<()> {
-    let kernel = crate::build::kernel(workspace)?;
-    println!("{:<16} {}", "kernel", workspace.show(&kernel));
-    for (name, file) in crate::build::programs(workspace)?.files() {
+fn build(workspace: &Workspace, names: &[String]) -> Result<()> {
+    let mut programs = build::Programs::default();
+    if names.is_empty() {
+        let kernel = build::kernel(workspace)?;
+        println!("{:<16} {}", "kernel", workspace.show(&kernel));
+        programs.build_all(workspace)?;
+    } else {
+        programs.build(workspace, names.iter().map(String::as_str))?;
+    }
+    for (name, file) in programs.files() {
         println!("{name:<16} {}", workspace.show(file));
     }
-    Ok(())
+    programs.complain()
 }
 
 #[cfg(test)]

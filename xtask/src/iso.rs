@@ -1,6 +1,7 @@
 //! A bootable CD image through grub-mkrescue: the way onto real machines, with
 //! BIOS and (where grub-efi-amd64-bin is installed) UEFI.
 
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -20,6 +21,22 @@ pub fn firmwares() -> String {
     let both = [(GRUB_BIOS, "BIOS"), (GRUB_EFI, "UEFI")];
     let found = both.iter().filter(|(path, _)| Path::new(path).is_dir()).map(|(_, name)| *name);
     found.collect::<Vec<_>>().join(" and ")
+}
+
+/// Whether `output` can be written, asked before minutes of work for it.
+///
+/// # Errors
+/// A sentence when it cannot.
+pub fn check_output(output: &Path) -> Result<()> {
+    ensure!(!output.is_dir(), "{} is a directory; name a file in it with -o", output.display());
+    let existed = output.exists();
+    OpenOptions::new().append(true).create(true).open(output).with_context(|| {
+        format!("cannot write the CD image to {}; name another place with -o", output.display())
+    })?;
+    if !existed {
+        let _ = std::fs::remove_file(output);
+    }
+    Ok(())
 }
 
 /// Writes `bootable` as a CD image to `output`.
@@ -90,6 +107,16 @@ fn menu(kernel_args: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_output_that_cannot_be_is_refused_at_once() {
+        let folder = std::env::temp_dir();
+        let new = folder.join(format!("baton-iso-{}", std::process::id()));
+        assert!(check_output(&new).is_ok() && !new.exists());
+        let refused = |path: &Path| format!("{:#}", check_output(path).unwrap_err());
+        assert!(refused(&folder).contains("is a directory"));
+        assert!(refused(&new.join("x.iso")).contains("name another place with -o"));
+    }
 
     #[test]
     fn menu_boots_kernel_and_image() {

@@ -7,10 +7,15 @@ use std::process::{Command, ExitStatus, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use crate::ui;
+use crate::workspace::Workspace;
+
 /// The emulator.
 pub const QEMU: &str = "qemu-system-x86_64";
 /// UEFI firmware (package ovmf).
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
+/// Most memory that a machine can be asked for, MiB: a TiB.
+const MAX_MEMORY_MB: u64 = 1 << 20;
 /// Environment variable: a `-plugin` argument for every machine with one processor
 /// (`bench` watches the tests that way).
 pub const PLUGIN_VARIABLE: &str = "BATON_QEMU_PLUGIN";
@@ -24,10 +29,10 @@ const EXIT_FAILURE: i32 = (0x11 << 1) | 1;
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Memory of the machine
-    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
+    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = ui::number::<u32>(16, MAX_MEMORY_MB))]
     pub memory: u32,
     /// Processors of the machine
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = ui::number::<u32>(1, 64))]
     pub cpus: u32,
     /// Count instructions: the time stamp counter ticks once per instruction
     #[arg(long)]
@@ -126,8 +131,10 @@ pub enum Exit {
     Success,
     /// The guest said failure.
     Failure,
-    /// Powered off or reset: after a triple fault, for instance.
+    /// Powered off or reset, or the person left with the emulator's key.
     Reset,
+    /// Reset by the processor, which could not even deliver a fault.
+    TripleFault,
     /// The emulator ended in another way.
     Other(Option<i32>),
 }
@@ -151,7 +158,12 @@ impl Exit {
             Self::Success => "the guest reported success".to_owned(),
             Self::Failure => "the guest reported failure".to_owned(),
             Self::Reset => {
-                "the machine was reset or switched off (a triple fault resets it)".to_owned()
+                "the emulator was left (Ctrl-A X), or the guest switched the machine off".to_owned()
+            }
+            Self::TripleFault => {
+                "the machine was reset by a triple fault: a fault met a fault, and no handler \
+                 could take it"
+                    .to_owned()
             }
             Self::Other(Some(code)) => format!("the emulator ended with status {code}"),
             Self::Other(None) => "the emulator was killed by a signal".to_owned(),
@@ -163,12 +175,28 @@ impl Exit {
 ///
 /// # Errors
 /// When QEMU cannot be started.
-pub fn interact(boot: &Boot, options: &Options) -> Result<Exit> {
-    let status =
-        command(boot, options, Console::Terminal)?.stdin(Stdio::inherit()).status().with_context(
-            || format!("cannot start {QEMU}; is the package qemu-system-x86 installed?"),
-        )?;
-    Ok(Exit::from_status(status))
+pub fn interact(workspace: &Workspace, boot: &Boot, options: &Options) -> Result<Exit> {
+    let log = workspace.target("run")?.join("resets.log");
+    let _ = std::fs::remove_file(&log);
+    let mut qemu = command(boot, options, Console::Terminal)?;
+    // The emulator ends with the same status for its own key and for a triple fault, which
+    // it writes down.
+    qemu.args(["-d", "cpu_reset", "-D"]).arg(&log);
+    let status = qemu.stdin(Stdio::inherit()).status().with_context(|| {
+        format!("cannot start {QEMU}; is the package qemu-system-x86 installed?")
+    })?;
+    let said = std::fs::read(&log).unwrap_or_default();
+    Ok(Exit::from_status(status).explained(&String::from_utf8_lossy(&said)))
+}
+
+impl Exit {
+    /// What it was, given what the emulator wrote down of resets.
+    fn explained(self, log: &str) -> Self {
+        match self {
+            Self::Reset if log.contains("Triple fault") => Self::TripleFault,
+            other => other,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -184,6 +212,9 @@ mod tests {
         assert_eq!(code(0), Exit::Reset);
         assert_eq!(code(1), Exit::Other(Some(1)));
         assert_eq!(Exit::from_status(ExitStatus::from_raw(9)), Exit::Other(None));
+        assert_eq!(code(0).explained("CPU Reset (CPU 0)\n"), Exit::Reset);
+        assert_eq!(code(0).explained("Triple fault\nCPU Reset (CPU 0)\n"), Exit::TripleFault);
+        assert_eq!(code(33).explained("Triple fault\n"), Exit::Success);
     }
 
     #[test]

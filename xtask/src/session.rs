@@ -7,7 +7,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use regex::Regex;
 
 use crate::machine::{Exit, QEMU};
 
@@ -97,16 +96,21 @@ impl Session {
             .with_context(|| format!("the machine took no more input at `{line}`"))
     }
 
-    /// Waits until `pattern` occurs behind `from` (an offset into the
-    /// transcript); returns the offset behind the match.
+    /// Waits until `find` finds something behind `from` (an offset into the
+    /// transcript); returns the offset behind it. `find` gets the text from there and
+    /// says where in it the thing that was found ends.
     ///
     /// # Errors
     /// How the machine ended, if it does first.
-    pub fn wait_for(&mut self, pattern: &Regex, from: usize) -> Result<usize, Ended> {
+    pub fn wait_for(
+        &mut self,
+        find: impl Fn(&str) -> Option<usize>,
+        from: usize,
+    ) -> Result<usize, Ended> {
         loop {
             let text = self.transcript();
-            if let Some(found) = text.get(from..).and_then(|rest| pattern.find(rest)) {
-                return Ok(from + found.end());
+            if let Some(end) = text.get(from..).and_then(&find) {
+                return Ok(from + end);
             }
             self.pump()?;
         }
@@ -164,6 +168,10 @@ impl Drop for Session {
 mod tests {
     use super::*;
 
+    fn behind(word: &str) -> impl Fn(&str) -> Option<usize> {
+        move |text| text.find(word).map(|at| at + word.len())
+    }
+
     fn shell(script: &str, limit_ms: u64) -> Session {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -174,9 +182,9 @@ mod tests {
     fn dialogue_goes_both_ways() {
         let mut session =
             shell("printf 'baton> '; read line; echo \"got <$line>\"; exit 33", 10_000);
-        let at = session.wait_for(&Regex::new("baton> $").unwrap(), 0).unwrap();
+        let at = session.wait_for(behind("baton> "), 0).unwrap();
         session.send_line("help").unwrap();
-        let next = session.wait_for(&Regex::new("got <help>").unwrap(), at).unwrap();
+        let next = session.wait_for(behind("got <help>"), at).unwrap();
         assert!(next > at);
         assert_eq!(session.wait_for_end(|_| ()), Ended::Exited(Exit::Success));
     }
@@ -184,7 +192,7 @@ mod tests {
     #[test]
     fn a_machine_that_ends_early_is_reported() {
         let mut session = shell("echo something; exit 35", 10_000);
-        let result = session.wait_for(&Regex::new("never").unwrap(), 0);
+        let result = session.wait_for(behind("never"), 0);
         assert_eq!(result, Err(Ended::Exited(Exit::Failure)));
     }
 

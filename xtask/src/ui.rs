@@ -58,6 +58,27 @@ impl Step {
     }
 }
 
+/// A reader of whole numbers from `least` to `most` for the command line; what it refuses,
+/// it refuses with a sentence.
+pub fn number<T: TryFrom<u64>>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
+    move |text| {
+        let range = if most == u64::MAX {
+            format!("{least} or more")
+        } else {
+            format!("from {least} to {most}")
+        };
+        let Ok(value) = text.parse::<u64>() else {
+            return Err(format!("it is not a whole number; give one, {range}"));
+        };
+        let inside = (least..=most).contains(&value);
+        let value = if inside { T::try_from(value).ok() } else { None };
+        value.ok_or_else(|| format!("it is out of range; give a number {range}"))
+    }
+}
+
 /// A duration the way people read it.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {
@@ -71,5 +92,19 @@ pub fn bytes(count: u64) -> String {
         0..0x400 => format!("{count} bytes"),
         0x400..0x10_0000 => format!("{} KiB", count >> 10),
         _ => format!("{:.1} MiB", count as f64 / f64::from(1 << 20)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_numbers_are_answered_with_sentences() {
+        let read = number::<u32>(16, 64);
+        assert_eq!(read("64"), Ok(64));
+        assert_eq!(read("x").unwrap_err(), "it is not a whole number; give one, from 16 to 64");
+        assert_eq!(read("65").unwrap_err(), "it is out of range; give a number from 16 to 64");
+        assert!(number::<u64>(1, u64::MAX)("0").unwrap_err().ends_with("a number 1 or more"));
     }
 }

@@ -109,6 +109,36 @@ fn toolchain() -> (String, Option<String>) {
     ("cargo".to_owned(), None)
 }
 
+impl Workspace {
+    /// The folder of a crate called `name` that is no member of the workspace, if there
+    /// is one where programs are.
+    ///
+    /// # Errors
+    /// As [`Workspace::packages`].
+    pub fn stray_crate(&self, name: &str) -> Result<Option<String>> {
+        let members = self.packages()?;
+        let folders = GUEST_FOLDERS.iter().map(|folder| self.path(folder));
+        let entries = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+        for entry in entries.flatten() {
+            let manifest = entry.path().join("Cargo.toml");
+            let Ok(text) = std::fs::read_to_string(&manifest) else { continue };
+            let known = members.iter().any(|package| package.manifest_path == manifest);
+            if !known && declares(&text, name) {
+                return Ok(Some(self.show(&entry.path())));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the manifest `text` is of a crate, or has a program, called `name`.
+fn declares(text: &str, name: &str) -> bool {
+    let Ok(table) = text.parse::<toml::Table>() else { return false };
+    let called = |table: &toml::Value| table.get("name").and_then(|n| n.as_str()) == Some(name);
+    let bins = table.get("bin").and_then(|bins| bins.as_array()).into_iter().flatten();
+    table.get("package").is_some_and(called) || bins.into_iter().any(called)
+}
+
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -207,4 +237,16 @@ impl Package {
 fn is_bare_metal(source: &Path) -> bool {
     let text = std::fs::read_to_string(source).unwrap_or_default();
     text.lines().any(|line| line.trim_start().starts_with("#![") && line.contains("no_main"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests_are_known_by_crate_and_program() {
+        let text = "[package]\nname = \"unix-server\"\n[[bin]]\nname = \"unix\"\n";
+        assert!(declares(text, "unix") && declares(text, "unix-server"));
+        assert!(!declares(text, "server") && !declares("[package", "unix"));
+    }
 }

@@ -3,7 +3,7 @@
 //! replaces the hostile, asks the kernel's checker, and gives the verdict.
 //!
 //! Everything follows from the seed: with counted instructions a run repeats to the
-//! instruction. The host's side is `xtask/src/fuzz`.
+//! instruction. The host's side is `xtask/lab/src/fuzz`.
 //!
 //! `exhaust` is the other thing that this program does: tasks that take all they can
 //! get, one kind of thing at a time.

@@ -41,19 +41,16 @@ const LDFLAGS: [&str; 6] = [
 /// The C library: linker scripts here, sources and headers in folders of it.
 const LIBRARY: &str = "lib/l4c";
 
-/// A linked C program.
-pub struct CProgram {
-    /// The folder's name.
-    pub name: String,
-    /// Linked with `root.ld`.
-    pub as_server: PathBuf,
-    /// Linked with `task.ld`.
-    pub as_task: PathBuf,
-}
+/// A program linked with `root.ld` and with `task.ld`, or what gcc said instead.
+type Built = Result<(PathBuf, PathBuf)>;
 
-/// Compiles the library and every program.
-pub fn programs(workspace: &Workspace) -> Result<Vec<CProgram>> {
-    let folders = folders(workspace)?;
+/// Compiles the library and every program that is wanted; name and outcome of each.
+pub fn programs(
+    workspace: &Workspace,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(String, Built)>> {
+    let mut folders = folders(workspace)?;
+    folders.retain(|folder| wanted(&name(folder)));
     if folders.is_empty() {
         return Ok(Vec::new());
     }
@@ -64,13 +61,23 @@ pub fn programs(workspace: &Workspace) -> Result<Vec<CProgram>> {
     let library = compiler.objects(&workspace.path(LIBRARY).join("src"))?;
     let mut programs = Vec::new();
     for folder in folders {
-        programs.push(compiler.program(&folder, &library)?);
+        programs.push((name(&folder), compiler.program(&folder, &library)));
     }
     match compiler.runs {
         0 => step.vanish(),
         n => step.done(&format!("{n} files compiled or linked")),
     }
     Ok(programs)
+}
+
+/// The names of all C programs.
+pub fn names(workspace: &Workspace) -> Result<Vec<String>> {
+    Ok(folders(workspace)?.iter().map(|folder| name(folder)).collect())
+}
+
+/// What the program of a folder is called.
+fn name(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Folders that are C programs.
@@ -162,13 +169,13 @@ impl Compiler<'_> {
     }
 
     /// Compiles and links one program, twice.
-    fn program(&mut self, folder: &Path, library: &[PathBuf]) -> Result<CProgram> {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    fn program(&mut self, folder: &Path, library: &[PathBuf]) -> Built {
+        let name = name(folder);
         let mut objects = self.objects(folder)?;
         objects.extend_from_slice(library);
         let as_server = self.link(&name, "root", &objects)?;
         let as_task = self.link(&name, "task", &objects)?;
-        Ok(CProgram { name, as_server, as_task })
+        Ok((as_server, as_task))
     }
 
     /// Links `objects` with the script `lib/l4c/SCRIPT.ld`.

@@ -8,7 +8,7 @@ mod rust;
 
 pub use rust::clippy;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -31,18 +31,65 @@ struct Program {
     as_task: PathBuf,
 }
 
-/// Every program that was built, by name.
+/// Programs that were built, by name, and those that could not be.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
     by_name: BTreeMap<String, Program>,
+    /// Programs with a mistake in them: only who needs one is stopped by it.
+    broken: BTreeSet<String>,
+    /// What the compilers said of these.
+    words: String,
 }
 
 impl Programs {
+    /// Builds those of `names` that are programs of the tree and were not built yet.
+    ///
+    /// # Errors
+    /// When the compilers cannot be run at all.
+    pub fn build<'a>(
+        &mut self,
+        workspace: &Workspace,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<()> {
+        let fresh = |name: &&str| !self.by_name.contains_key(*name) && !self.broken.contains(*name);
+        let names: BTreeSet<String> = names.filter(fresh).map(str::to_owned).collect();
+        if names.is_empty() { Ok(()) } else { self.make(workspace, Some(&names)) }
+    }
+
+    /// Builds all programs of the tree.
+    ///
+    /// # Errors
+    /// As [`Programs::build`].
+    pub fn build_all(&mut self, workspace: &Workspace) -> Result<()> {
+        self.make(workspace, None)
+    }
+
+    fn make(&mut self, workspace: &Workspace, names: Option<&BTreeSet<String>>) -> Result<()> {
+        let wanted = |name: &str| names.is_none_or(|names| names.contains(name));
+        let rust = rust::programs(workspace, &wanted)?;
+        for (name, elf) in rust.built {
+            self.add(&name, elf.clone(), elf)?;
+        }
+        self.broken.extend(rust.broken);
+        self.words += &rust.words;
+        for (name, built) in c::programs(workspace, &wanted)? {
+            match built {
+                Ok((as_server, as_task)) => self.add(&name, as_server, as_task)?,
+                Err(words) => {
+                    self.broken.insert(name);
+                    self.words += &format!("{words:#}\n");
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The ELF file of `image`: a built program's name, or a path (relative
     /// paths from the current directory, then from the tree's root).
     ///
     /// # Errors
-    /// A sentence that lists the programs there are.
+    /// The compilers' words if it is broken; a sentence that lists the programs there
+    /// are if there is none of that name.
     pub fn find(&self, workspace: &Workspace, image: &str, role: Role) -> Result<PathBuf> {
         if let Some(program) = self.by_name.get(image) {
             return Ok(match role {
@@ -50,18 +97,31 @@ impl Programs {
                 Role::Task => program.as_task.clone(),
             });
         }
-        match file(workspace, image) {
-            Some(path) => Ok(path),
-            None => bail!(
-                "there is no program and no file `{image}`; the programs are: {}",
-                self.names().collect::<Vec<_>>().join(", ")
-            ),
+        if self.broken.contains(image) {
+            bail!("the program `{image}` could not be built:\n{}", self.words.trim_end());
         }
+        if let Some(path) = file(workspace, image) {
+            return Ok(path);
+        }
+        if let Some(folder) = workspace.stray_crate(image)? {
+            bail!(
+                "there is no program `{image}`: {folder} has a crate of that name, but the \
+                 workspace does not know it; add \"{folder}\" to `members` in Cargo.toml"
+            );
+        }
+        bail!("there is no program and no file `{image}`; the programs are: {}", all(workspace)?)
     }
 
-    /// The names of all programs, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
+    /// Says what is broken, if anything is.
+    ///
+    /// # Errors
+    /// The compilers' words.
+    pub fn complain(&self) -> Result<()> {
+        if self.broken.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.broken.iter().map(String::as_str).collect();
+        bail!("{}\nnot built: {}", self.words.trim_end(), names.join(", "))
     }
 
     /// Name and file (as a task) of every program.
@@ -71,7 +131,9 @@ impl Programs {
 
     fn add(&mut self, name: &str, as_server: PathBuf, as_task: PathBuf) -> Result<()> {
         let program = Program { as_server, as_task };
-        if self.by_name.insert(name.to_owned(), program).is_some() {
+        if let Some(other) = self.by_name.insert(name.to_owned(), program)
+            && self.by_name.get(name).is_some_and(|new| new.as_task != other.as_task)
+        {
             bail!("two programs are called `{name}`; rename one of them");
         }
         Ok(())
@@ -92,17 +154,31 @@ pub fn kernel(workspace: &Workspace) -> Result<PathBuf> {
     rust::kernel(workspace)
 }
 
-/// Builds all programs.
-///
-/// # Errors
-/// The compilers' words.
-pub fn programs(workspace: &Workspace) -> Result<Programs> {
-    let mut programs = Programs::default();
-    for (name, elf) in rust::programs(workspace)? {
-        programs.add(&name, elf.clone(), elf)?;
+/// The names of all programs of the tree, built or not.
+fn all(workspace: &Workspace) -> Result<String> {
+    let mut names = rust::names(workspace)?;
+    names.extend(c::names(workspace)?);
+    names.sort();
+    Ok(names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_program_stops_only_who_needs_it() {
+        let mut programs = Programs::default();
+        programs.add("good", "/g".into(), "/g".into()).unwrap();
+        programs.broken.insert("bad".to_owned());
+        programs.words = "error: expected `)`\n".to_owned();
+        let workspace = Workspace { root: std::env::temp_dir() };
+        let find = |name| programs.find(&workspace, name, Role::Task);
+        assert_eq!(find("good").unwrap(), PathBuf::from("/g"));
+        assert!(find("bad").unwrap_err().to_string().contains("expected `)`"));
+        assert!(programs.complain().unwrap_err().to_string().ends_with("not built: bad"));
+        assert!(Programs::default().complain().is_ok());
+        let twice = programs.add("good", "/x".into(), "/x".into()).unwrap_err().to_string();
+        assert!(twice.contains("two programs are called `good`"), "{twice}");
     }
-    for built in c::programs(workspace)? {
-        programs.add(&built.name, built.as_server, built.as_task)?;
-    }
-    Ok(programs)
 }

@@ -1,11 +1,13 @@
 //! Cargo for bare metal: kernel and Rust programs, with core and alloc compiled
 //! from source.
 
-use std::io::{BufRead, BufReader, IsTerminal};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
 
 use crate::ui::Step;
 use crate::workspace::Workspace;
@@ -39,12 +41,13 @@ impl Batch {
         }
     }
 
-    /// Every program of the tree; `None` if there are none.
-    fn programs(workspace: &Workspace) -> Result<Option<Self>> {
+    /// The programs of the tree that are wanted; `None` if there are none.
+    fn programs(workspace: &Workspace, wanted: &dyn Fn(&str) -> bool) -> Result<Option<Self>> {
         let mut batch =
             Self { folder: "user", flags: USER_FLAGS, packages: Vec::new(), bins: Vec::new() };
         for package in workspace.packages()? {
-            let programs = package.guest_programs(workspace);
+            let mut programs = package.guest_programs(workspace);
+            programs.retain(|name| wanted(name));
             if !programs.is_empty() {
                 batch.packages.push(package.name);
                 batch.bins.extend(programs);
@@ -88,18 +91,47 @@ pub fn kernel(workspace: &Workspace) -> Result<PathBuf> {
         "this tree has no kernel/src/main.rs, so there is no kernel to build"
     );
     let batch = Batch::kernel();
-    quietly(&mut batch.cargo(workspace, "build", batch.folder)?, "the kernel")?;
+    let log = run(&mut batch.cargo(workspace, "build", batch.folder)?, "the kernel")?;
+    ensure!(log.success, "the build of the kernel failed:\n{}", log.words());
     Ok(batch.output(workspace)?.join("baton-kernel"))
 }
 
-/// Builds every Rust program and returns names and files.
-pub fn programs(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
-    let Some(batch) = Batch::programs(workspace)? else {
-        return Ok(Vec::new());
+/// What became of the programs that were wanted.
+#[derive(Default)]
+pub struct Outcome {
+    /// Names and files.
+    pub built: Vec<(String, PathBuf)>,
+    /// Names of those that have a mistake in them.
+    pub broken: Vec<String>,
+    /// What the compiler said.
+    pub words: String,
+}
+
+/// Builds the wanted Rust programs; a broken one does not keep the others from it.
+pub fn programs(workspace: &Workspace, wanted: &dyn Fn(&str) -> bool) -> Result<Outcome> {
+    let Some(batch) = Batch::programs(workspace, wanted)? else {
+        return Ok(Outcome::default());
     };
-    quietly(&mut batch.cargo(workspace, "build", batch.folder)?, "the programs")?;
-    let dir = batch.output(workspace)?;
-    Ok(batch.bins.into_iter().map(|name| (name.clone(), dir.join(name))).collect())
+    let mut cargo = batch.cargo(workspace, "build", batch.folder)?;
+    cargo.args(["--keep-going", "--message-format=json-render-diagnostics"]);
+    let log = run(&mut cargo, "the programs")?;
+    let mut outcome = Outcome::default();
+    for name in batch.bins {
+        match log.executables.get(&name) {
+            Some(file) => outcome.built.push((name, file.clone())),
+            None => outcome.broken.push(name),
+        }
+    }
+    if !log.success {
+        ensure!(!outcome.broken.is_empty(), "cargo failed:\n{}", log.words());
+        outcome.words = log.words() + "\n";
+    }
+    Ok(outcome)
+}
+
+/// The names of all Rust programs.
+pub fn names(workspace: &Workspace) -> Result<Vec<String>> {
+    Ok(Batch::programs(workspace, &|_| true)?.map_or_else(Vec::new, |batch| batch.bins))
 }
 
 /// The commands that show clippy everything that runs on Baton, libraries
@@ -111,7 +143,7 @@ pub fn clippy(workspace: &Workspace) -> Result<Vec<(&'static str, Command)>> {
         cargo.arg("--lib");
         commands.push(("cargo clippy (kernel)", cargo));
     }
-    if let Some(mut batch) = Batch::programs(workspace)? {
+    if let Some(mut batch) = Batch::programs(workspace, &|_| true)? {
         let libraries = workspace.packages()?.into_iter().filter(|p| p.is_guest_library(workspace));
         batch.packages.extend(libraries.map(|package| package.name));
         let mut cargo = batch.cargo(workspace, "clippy", "lint-user")?;
@@ -121,21 +153,39 @@ pub fn clippy(workspace: &Workspace) -> Result<Vec<(&'static str, Command)>> {
     Ok(commands)
 }
 
-/// Runs cargo with a progress line instead of its output; shows the output when
-/// it fails, and its warnings in any case.
-fn quietly(cargo: &mut Command, what: &str) -> Result<()> {
+/// What cargo said.
+struct Log {
+    success: bool,
+    lines: Vec<String>,
+    /// Programs that are up to date now, by name.
+    executables: BTreeMap<String, PathBuf>,
+}
+
+impl Log {
+    fn words(&self) -> String {
+        let noise = |line: &&String| line.contains("Compiling ") || line.contains("Finished ");
+        let words: Vec<&str> =
+            self.lines.iter().filter(|line| !noise(line)).map(String::as_str).collect();
+        words.join("\n")
+    }
+}
+
+/// Runs cargo with a progress line instead of its output, and shows its warnings.
+fn run(cargo: &mut Command, what: &str) -> Result<Log> {
     let step = Step::start(format!("building {what}"));
     if std::io::stderr().is_terminal() {
         cargo.arg("--color=always");
     }
     let mut child = cargo
         .stdin(Stdio::null())
-        .stdout(Stdio::inherit())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .context("cannot run cargo; is it installed?")?;
+    let stdout = child.stdout.take().context("cargo's messages cannot be read")?;
     let stderr = child.stderr.take().context("cargo's messages cannot be read")?;
-    let mut log = Vec::new();
+    let messages = std::thread::spawn(move || executables(stdout));
+    let mut lines = Vec::new();
     let mut compiled = 0;
     for line in BufReader::new(stderr).lines() {
         let line = line.context("cargo's messages cannot be read")?;
@@ -143,22 +193,101 @@ fn quietly(cargo: &mut Command, what: &str) -> Result<()> {
             compiled += 1;
             step.say(line.trim().to_owned());
         }
-        log.push(line);
+        lines.push(line);
     }
-    let status = child.wait().context("cannot wait for cargo")?;
-    if !status.success() {
-        step.done("FAILED");
-        bail!("the build of {what} failed:\n{}", log.join("\n"));
-    }
-    if log.iter().any(|line| line.contains("warning")) {
-        let noise = |line: &&String| line.contains("Compiling ") || line.contains("Finished ");
-        let words: Vec<&str> = log.iter().filter(|line| !noise(line)).map(String::as_str).collect();
-        step.line(&words.join("\n"));
+    let success = child.wait().context("cannot wait for cargo")?.success();
+    let executables = messages.join().unwrap_or_default();
+    let log = Log { success, lines, executables };
+    if success && log.lines.iter().any(|line| line.contains("warning")) {
+        step.line(&log.words());
     }
     match compiled {
+        _ if !success => step.done("FAILED"),
         0 => step.vanish(),
         1 => step.done("1 crate compiled"),
         n => step.done(&format!("{n} crates compiled")),
     }
-    Ok(())
+    Ok(log)
+}
+
+/// The programs that cargo names as finished.
+fn executables(messages: impl Read) -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    for line in BufReader::new(messages).lines().map_while(Result::ok) {
+        let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
+        if let (Some(target), Some(file)) = (message.target, message.executable) {
+            found.insert(target.name, file);
+        }
+    }
+    found
+}
+
+/// A line of cargo's JSON output; of most kinds, nothing is of interest.
+#[derive(Deserialize)]
+struct Message {
+    target: Option<Named>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree with two programs, one of which no compiler takes.
+    fn tree(name: &str) -> Workspace {
+        let root = std::env::temp_dir().join(format!("baton-{name}-{}", std::process::id()));
+        let put = |file: &str, text: &str| {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put(
+            "Cargo.toml",
+            "[workspace]\nresolver = \"2\"\nmembers = [\"apps/good\", \"apps/bad\"]\n",
+        );
+        for (program, text) in [("good", ""), ("bad", "fn f( {"), ("stray", "")] {
+            let manifest = format!("[package]\nname = \"{program}\"\nedition = \"2024\"\n");
+            put(&format!("apps/{program}/Cargo.toml"), &manifest);
+            put(
+                &format!("apps/{program}/src/main.rs"),
+                &format!("#![no_std]\n#![no_main]\n{text}"),
+            );
+        }
+        Workspace { root }
+    }
+
+    #[test]
+    fn only_programs_that_are_wanted_are_built() {
+        let tree = tree("wanted");
+        let bins = |wanted: &dyn Fn(&str) -> bool| {
+            Batch::programs(&tree, wanted).unwrap().map(|batch| (batch.packages, batch.bins))
+        };
+        let good = vec!["good".to_owned()];
+        let (one, none) = (bins(&|name| name == "good"), bins(&|name| name == "other"));
+        let all = names(&tree).unwrap();
+        let hint = tree.stray_crate("stray").unwrap();
+        let member = tree.stray_crate("good").unwrap();
+        std::fs::remove_dir_all(&tree.root).unwrap();
+        assert_eq!(one, Some((good.clone(), good)));
+        assert_eq!(none, None);
+        assert_eq!(all.len(), 2);
+        assert_eq!((hint.as_deref(), member), (Some("apps/stray"), None));
+    }
+
+    #[test]
+    fn finished_programs_are_read_from_cargos_messages() {
+        let text = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"a\"},\"executable\":null}\n\
+                    {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"b\"},\"executable\":\"/x/b\"}\n\
+                    not json\n{\"reason\":\"build-finished\",\"success\":false}\n";
+        let found = executables(text.as_bytes());
+        assert_eq!(
+            found.into_iter().collect::<Vec<_>>(),
+            [("b".to_owned(), PathBuf::from("/x/b"))]
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! From "which system" to a boot image on disk: builds what is needed, resolves
 //! names to files, and calls the image tool.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -64,7 +65,10 @@ pub struct Bootable {
 pub struct Composer<'a> {
     workspace: &'a Workspace,
     kernel: Option<PathBuf>,
-    programs: Option<Programs>,
+    programs: Programs,
+    /// Whether to build all programs at once, for an invocation that needs most of them.
+    all: bool,
+    built_all: bool,
 }
 
 /// One record to be, with files resolved.
@@ -76,19 +80,35 @@ struct Part {
 impl<'a> Composer<'a> {
     /// Nothing built yet.
     #[must_use]
-    pub const fn new(workspace: &'a Workspace) -> Self {
-        Self { workspace, kernel: None, programs: None }
+    pub fn new(workspace: &'a Workspace) -> Self {
+        Self {
+            workspace,
+            kernel: None,
+            programs: Programs::default(),
+            all: false,
+            built_all: false,
+        }
     }
 
-    /// The programs of the tree, built now if they are not yet.
-    ///
-    /// # Errors
-    /// The compilers' words.
-    pub fn programs(&mut self) -> Result<&Programs> {
-        if self.programs.is_none() {
-            self.programs = Some(build::programs(self.workspace)?);
+    /// The same, but the first program that is needed brings all others with it: one run
+    /// of the compilers instead of one for each system.
+    #[must_use]
+    pub fn of_everything(workspace: &'a Workspace) -> Self {
+        Self { all: true, ..Self::new(workspace) }
+    }
+
+    /// Sees to it that the programs `names` are built, as far as they are programs.
+    fn need<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Result<()> {
+        let names: Vec<&str> = names.filter(|name| self.by_path(name).is_none()).collect();
+        if self.all && !names.is_empty() && !std::mem::replace(&mut self.built_all, true) {
+            self.programs.build_all(self.workspace)?;
         }
-        self.programs.as_ref().context("the programs were built a line ago")
+        if self.all { Ok(()) } else { self.programs.build(self.workspace, names.into_iter()) }
+    }
+
+    /// What looks like a path and exists needs no build.
+    fn by_path(&self, name: &str) -> Option<PathBuf> {
+        if name.contains(['/', '.']) { build::file(self.workspace, name) } else { None }
     }
 
     /// Builds and writes `target/images/NAME.img` for `selection`.
@@ -137,16 +157,13 @@ impl<'a> Composer<'a> {
         Executable::parse(name, &read(file)?)
     }
 
-    /// A path, or the name of a program of the tree. What looks like a path and
-    /// exists needs no build.
+    /// A path, or the name of a program of the tree.
     fn resolve(&mut self, name: &str, role: Role) -> Result<PathBuf> {
-        if name.contains(['/', '.'])
-            && let Some(path) = build::file(self.workspace, name)
-        {
+        if let Some(path) = self.by_path(name) {
             return Ok(path);
         }
-        let workspace = self.workspace;
-        self.programs()?.find(workspace, name, role)
+        self.need(std::iter::once(name))?;
+        self.programs.find(self.workspace, name, role)
     }
 
     /// Decides what goes into the image.
@@ -191,6 +208,11 @@ impl<'a> Composer<'a> {
     /// Everything that the description names, less what the command line replaces.
     fn plan_system(&mut self, plan: &mut Plan, system: &System, by_hand: &Selection) -> Result<()> {
         let sigma0 = by_hand.sigma0.as_deref().unwrap_or(&system.sigma0.image);
+        let root = by_hand.root.as_deref().unwrap_or(&system.root.image);
+        // All in one run of the compilers, and no others: a broken program stops only
+        // the systems that contain it.
+        let tasks = system.tasks.iter().map(|task| task.image.as_str());
+        self.need([sigma0, root].into_iter().chain(tasks))?;
         self.server(plan, Server::Sigma0, sigma0, &system.sigma0.args)?;
         if by_hand.root.is_none() {
             self.server(plan, Server::Root, &system.root.image, &system.root.args)?;
@@ -259,6 +281,15 @@ pub fn systems(workspace: &Workspace) -> Vec<String> {
         files.filter(|f| f.extension().is_some_and(|e| e == "toml")).map(|f| stem(&f)).collect();
     names.sort();
     names
+}
+
+/// The names of the tasks of a system.
+///
+/// # Errors
+/// As for booting it: it must exist and be sound.
+pub fn tasks_of(workspace: &Workspace, system: &str) -> Result<BTreeSet<String>> {
+    let system = Composer::new(workspace).system(system)?;
+    Ok(system.tasks.iter().map(|task| task.name.get_ref().clone()).collect())
 }
 
 /// `FILE=command line`: a file with its own command line.

@@ -4,20 +4,15 @@
 //! Of the calls that a report shows, it is the place of the call that is told, not where
 //! it returns to.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 
 use anyhow::{Context, Result, ensure};
-use regex::Regex;
 
-/// `root: NAME: thread ID at 0xIP ...`
-static FAULT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"root: ([\w.-]+): thread [0-9]+\.[0-9]+ at 0x([0-9a-f]+) ").ok());
-/// `root: NAME: called from 0x... < 0x....`
-static CALLS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"root: ([\w.-]+): called from ([0-9a-fx <]+)\.").ok());
+use crate::compose;
+use crate::workspace::Workspace;
 
 /// The console's text with an indented line per function behind each report; `tasks` are
 /// the programs by name.
@@ -38,19 +33,71 @@ pub fn explain(console: &str, tasks: &[(String, PathBuf)]) -> Result<String> {
     Ok(text)
 }
 
-/// The task's name and the addresses of a report: of a fault, or inside the calls that led
-/// to it.
-fn report(line: &str) -> Option<(String, Vec<u64>)> {
-    let number = |digits: &str| u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok();
-    if let Some(found) = CALLS.as_ref()?.captures(line) {
-        let returns = found[2].split(" < ").filter_map(number);
-        return Some((
-            found[1].to_owned(),
-            returns.map(|address| address.wrapping_sub(1)).collect(),
-        ));
+/// The system that the reports in `console` come from: `named`, if it has the tasks that
+/// they name, or the first that has.
+///
+/// # Errors
+/// A sentence when there is no report, or no system has the tasks.
+pub fn reported_system(
+    workspace: &Workspace,
+    console: &str,
+    named: Option<&str>,
+) -> Result<String> {
+    let tasks: BTreeSet<String> =
+        console.lines().filter_map(report).map(|(task, _)| task).collect();
+    ensure!(
+        !tasks.is_empty(),
+        "there is no fault report in this text; one begins with `root: NAME: thread`"
+    );
+    let has_all = |system: &str| {
+        let known = compose::tasks_of(workspace, system).unwrap_or_default();
+        tasks.iter().all(|task| known.contains(task))
+    };
+    let candidates: Vec<String> =
+        compose::systems(workspace).into_iter().filter(|system| has_all(system)).collect();
+    let list = tasks.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    match named {
+        Some(system) => {
+            compose::tasks_of(workspace, system)?;
+            ensure!(
+                has_all(system),
+                "the system `{system}` is not the one that was booted: it does not have all \
+                 tasks of the reports ({list}); {}",
+                if candidates.is_empty() {
+                    "no system under systems/ has".to_owned()
+                } else {
+                    format!("these systems have: {}", candidates.join(", "))
+                }
+            );
+            Ok(system.to_owned())
+        }
+        None => candidates.into_iter().next().with_context(|| {
+            format!("no system under systems/ has the tasks of the reports ({list}); name the one that was booted with --system FILE")
+        }),
     }
-    let found = FAULT.as_ref()?.captures(line)?;
-    Some((found[1].to_owned(), vec![number(&found[2])?]))
+}
+
+/// The task's name and the addresses of a report: of a fault
+/// (`root: NAME: thread ID at 0xIP ...`), or inside the calls that led to it
+/// (`root: NAME: called from 0x... < 0x....`).
+fn report(line: &str) -> Option<(String, Vec<u64>)> {
+    let number = |digits: &str| u64::from_str_radix(digits.strip_prefix("0x")?, 16).ok();
+    let (_, rest) = line.split_once("root: ")?;
+    let (name, rest) = rest.split_once(": ")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if name.is_empty() || !name.chars().all(plain) {
+        return None;
+    }
+    if let Some(calls) = rest.strip_prefix("called from ") {
+        let returns = calls.trim_end_matches('.').split(" < ").map(number);
+        let calls = returns.map(|address| Some(address?.wrapping_sub(1)));
+        return Some((name.to_owned(), calls.collect::<Option<_>>()?));
+    }
+    let (thread, rest) = rest.strip_prefix("thread ")?.split_once(" at ")?;
+    let (number_part, version) = thread.split_once('.')?;
+    number_part.parse::<u64>().ok()?;
+    version.parse::<u64>().ok()?;
+    Some((name.to_owned(), vec![number(rest.split(' ').next()?)?]))
 }
 
 /// `function at file:line` of each address, inlined ones on lines of their own.
@@ -87,6 +134,32 @@ mod tests {
         let calls = "x root: a.b: called from 0x401000 < 0x40beef.";
         assert_eq!(report(calls), Some(("a.b".to_owned(), vec![0x40_0FFF, 0x40_BEEE])));
         assert_eq!(report("root: cannot start the system: because"), None);
+    }
+
+    #[test]
+    fn the_system_is_the_one_that_has_the_tasks() {
+        let folder = std::env::temp_dir().join(format!("baton-explain-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("systems")).unwrap();
+        let workspace = Workspace { root: folder.clone() };
+        for (system, task) in [("one", "serial"), ("two", "crash-me")] {
+            let text = format!(
+                "[sigma0]\nimage = \"s\"\n[root]\nimage = \"r\"\n[[task]]\nname = \"{task}\"\nimage = \"x\"\n"
+            );
+            std::fs::write(folder.join(format!("systems/{system}.toml")), text).unwrap();
+        }
+        let console = "root: crash-me: thread 193.65539 at 0x402940 tried to read 0x0, but so.";
+        let of = |text: &str, named| {
+            reported_system(&workspace, text, named).map_err(|error| format!("{error:#}"))
+        };
+        let found = [of(console, None), of(console, Some("two"))];
+        let wrong = of(console, Some("one")).unwrap_err();
+        let unknown = of(&console.replace("crash-me", "other"), None).unwrap_err();
+        let silent = of("nothing happened", None).unwrap_err();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, [Ok("two".to_owned()), Ok("two".to_owned())]);
+        assert!(wrong.contains("`one` is not the one") && wrong.ends_with("have: two"), "{wrong}");
+        assert!(unknown.contains("(other)") && unknown.contains("--system FILE"), "{unknown}");
+        assert!(silent.contains("no fault report"), "{silent}");
     }
 
     #[test]

@@ -4,10 +4,8 @@
 
 mod explain;
 mod script;
-mod trial;
 
-pub use explain::explain;
-pub use trial::trial;
+pub use explain::{explain, reported_system};
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -59,7 +57,10 @@ pub fn start(
 }
 
 /// Writes `target/debug/NAME.gdb`, the script for gdb.
-fn write_script(
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_script(
     workspace: &Workspace,
     bootable: &Bootable,
     name: &str,

@@ -1,25 +1,18 @@
-//! Ordinary Linux programs on Baton, seen from the host: the first file system,
-//! what is asked of the Unix server, the comparison with Linux, and which system
-//! calls a program may make.
+//! Ordinary Linux programs on Baton, seen from the host: the first file system, and
+//! what is asked of the Unix server.
 
-mod cases;
-pub mod check;
-pub mod compare;
+pub mod cases;
 pub mod cpio;
 pub mod exec;
-mod guest;
 pub mod initramfs;
-mod machines;
-pub(crate) mod packages;
-mod programs;
-mod verdict;
+pub mod packages;
+pub mod programs;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{Args, Subcommand};
+use clap::Args;
 
-use crate::ui;
 use crate::workspace::Workspace;
 
 /// What the person asks of the Unix server of a system.
@@ -82,70 +75,6 @@ impl Kind {
         };
         std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))
     }
-}
-
-/// `linux`.
-#[derive(Args)]
-pub struct Options {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
-/// What can be done about Linux programs.
-#[derive(Subcommand)]
-enum Verb {
-    /// Run the same programs on Linux and on Baton and compare
-    Compare(compare::Options),
-    /// Say which system calls a program may make that are not supported
-    Check(check::Options),
-    /// Build the first file system
-    Archive(ArchiveOptions),
-}
-
-/// `linux archive`.
-#[derive(Args)]
-struct ArchiveOptions {
-    /// With what the tests need
-    #[arg(long)]
-    test: bool,
-    /// Directory to copy to /share
-    #[arg(long, value_name = "DIR")]
-    share: Option<PathBuf>,
-    /// Name what is in it
-    #[arg(long)]
-    list: bool,
-    /// Where it goes
-    #[arg(short, long, value_name = "FILE", default_value = "initramfs.cpio")]
-    output: PathBuf,
-}
-
-/// Does what the verb says; whether it came out well.
-///
-/// # Errors
-/// A sentence from whatever failed.
-pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
-    match &options.verb {
-        Verb::Compare(options) => compare::run(workspace, options),
-        Verb::Check(options) => check::run(workspace, options),
-        Verb::Archive(options) => archive(workspace, options).map(|()| true),
-    }
-}
-
-/// `linux archive`.
-fn archive(workspace: &Workspace, options: &ArchiveOptions) -> Result<()> {
-    let wishes = Wishes { share: options.share.clone(), ..Wishes::default() };
-    let kind = if options.test { Kind::Test } else { Kind::Small };
-    let bytes = wishes.archive(workspace, kind)?;
-    let entries = cpio::list(&bytes)?;
-    if options.list {
-        entries.iter().for_each(|entry| println!("{}", entry.line()));
-        return Ok(());
-    }
-    std::fs::write(&options.output, &bytes)
-        .with_context(|| format!("cannot write {}", options.output.display()))?;
-    let size = ui::bytes(bytes.len() as u64);
-    println!("{}: {} files, {size}", options.output.display(), entries.len());
-    Ok(())
 }
 
 #[cfg(test)]

@@ -130,13 +130,7 @@ pub fn rows(workspace: &Workspace, instrument: &Instrument, whole: &Measured) ->
 
 /// Boots the IPC tests with this kernel.
 fn pass_tests(composer: &mut Composer<'_>, kernel: &Path, name: &str, step: &Step) -> Result<()> {
-    let there: Vec<&str> = {
-        let programs = composer.programs()?;
-        let names: Vec<&str> = programs.names().collect();
-        TESTS.into_iter().filter(|test| names.contains(test)).collect()
-    };
-    ensure!(!there.is_empty(), "the tree has none of the IPC tests {}", TESTS.join(", "));
-    for test in there {
+    for test in TESTS {
         step.say(format!("testing ({test})"));
         let selection = Selection {
             root: Some(test.to_owned()),

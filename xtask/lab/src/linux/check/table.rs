@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_trees_table_is_sound() {
-        let text = include_str!("../../../../docs/linux-calls.txt");
+        let text = include_str!("../../../../../docs/linux-calls.txt");
         let table = Table::parse(text).unwrap();
         assert_eq!(table.number("read"), Some(0));
         assert_eq!(table.number("statx"), Some(332));

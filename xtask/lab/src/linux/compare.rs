@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
+use regex::Regex;
 
 use super::cases::{Case, Cases};
 use super::guest::{self, Ran};
@@ -57,6 +58,22 @@ impl Options {
     }
 }
 
+/// All cases, their masks looked at.
+fn cases(workspace: &Workspace) -> Result<Vec<Case>> {
+    let cases = Cases::read(workspace)?.all()?;
+    cases.iter().try_for_each(sound)?;
+    Ok(cases)
+}
+
+/// Refuses a case whose masks are no patterns.
+fn sound(case: &Case) -> Result<()> {
+    for mask in &case.masks {
+        Regex::new(mask)
+            .with_context(|| format!("the case `{}` has the broken mask `{mask}`", case.name))?;
+    }
+    Ok(())
+}
+
 /// Results by the name of the case.
 type Results = BTreeMap<String, Ran>;
 
@@ -65,7 +82,7 @@ type Results = BTreeMap<String, Ran>;
 /// # Errors
 /// When one of the systems could not be run at all.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
-    let all = Cases::read(workspace)?.all()?;
+    let all = cases(workspace)?;
     let cases: Vec<&Case> = all.iter().filter(|case| options.wants(case)).collect();
     ensure!(!cases.is_empty(), "no case is wanted; `./baton linux compare --list` names them");
     if options.list {
@@ -93,7 +110,7 @@ pub fn short(
     composer: &mut Composer<'_>,
     show: bool,
 ) -> Result<Vec<(String, Option<String>)>> {
-    let all = Cases::read(workspace)?.all()?;
+    let all = cases(workspace)?;
     let cases: Vec<&Case> = all.iter().filter(|case| case.short).collect();
     let options = Options { short: true, show, ..Options::default() };
     let verdicts = verdicts(workspace, composer, &cases, &options)?;

@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
 use crate::workspace::Workspace;
-use crate::{bench, debug, lint, linux};
+use crate::{bench, lint, linux, trial};
 use spec::Spec;
 use tally::{Outcome, Tally};
 
@@ -79,7 +79,7 @@ impl Options {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let spec = Spec::read(&workspace.path(SPEC), SPEC)?;
     let mut tally = Tally::default();
-    let mut composer = Composer::new(workspace);
+    let mut composer = Composer::of_everything(workspace);
     for ring in Ring::ALL.into_iter().filter(|ring| options.wants_ring(*ring)) {
         println!("\n{}", ring.title());
         match ring {
@@ -110,7 +110,7 @@ fn debugger(workspace: &Workspace, composer: &mut Composer<'_>, tally: &mut Tall
         return;
     }
     let started = Instant::now();
-    let outcome = match debug::trial(workspace, composer) {
+    let outcome = match trial::trial(workspace, composer) {
         Ok(verdicts) => verdicts.into_iter().fold(Outcome::default(), |mut sum, verdict| {
             match verdict {
                 (_, None) => sum.passed += 1,

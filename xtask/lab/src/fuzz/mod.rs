@@ -33,13 +33,13 @@ const CHECK_EVERY: u64 = 50_000;
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Calls to make
-    #[arg(long, value_name = "N", default_value_t = ROUND)]
+    #[arg(long, value_name = "N", value_parser = ui::number::<u64>(0, u64::MAX), default_value_t = ROUND)]
     pub calls: u64,
     /// Where everything random begins
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", value_parser = ui::number::<u64>(0, u64::MAX), default_value_t = 1)]
     pub seed: u64,
     /// Go on with further seeds for so long, whatever --calls says
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", value_parser = ui::number::<u64>(1, 1 << 20))]
     pub minutes: Option<u64>,
     /// Show the guest's whole console: what led to a violation, call by call
     #[arg(long)]
@@ -51,16 +51,16 @@ pub struct Options {
     #[arg(long, requires = "coverage")]
     pub tests: bool,
     /// Calls between two runs of the kernel's checker
-    #[arg(long, value_name = "N", default_value_t = CHECK_EVERY)]
+    #[arg(long, value_name = "N", value_parser = ui::number::<u64>(0, u64::MAX), default_value_t = CHECK_EVERY)]
     pub check_every: u64,
     /// Instead: tasks that take all they can get, one kind of thing at a time
     #[arg(long, conflicts_with_all = ["calls", "seed", "minutes", "coverage"])]
     pub exhaust: bool,
     /// Instead: kill servers of a busy system so often, at moments that follow from --seed
-    #[arg(long, value_name = "N", conflicts_with_all = ["exhaust", "calls", "minutes", "coverage"])]
+    #[arg(long, value_name = "N", value_parser = ui::number::<u64>(1, u64::MAX), conflicts_with_all = ["exhaust", "calls", "minutes", "coverage"])]
     pub kill: Option<u64>,
     /// Instead: the parsers of outside input under libFuzzer, so many seconds each
-    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["exhaust", "kill", "calls", "minutes", "coverage"])]
+    #[arg(long, value_name = "SECONDS", value_parser = ui::number::<u64>(1, 1 << 20), conflicts_with_all = ["exhaust", "kill", "calls", "minutes", "coverage"])]
     pub parsers: Option<u64>,
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cases::Case;
 use super::cpio::{self, Archive};
+use crate::end_of;
 use crate::session::{Ended, Session};
 
 /// What the shell is told in order to work off the plan.
@@ -87,7 +88,7 @@ pub fn run(
         while let [case, rest @ ..] = left {
             let begin = Regex::new(&format!(r"(?m)^@@ case {}\n", regex::escape(&case.name)))?;
             session.limit(PAUSE);
-            at = match session.wait_for(&begin, at) {
+            at = match session.wait_for(end_of(&begin), at) {
                 Ok(at) => at,
                 Err(_) if left.len() < before => break, // a new machine for this one
                 Err(ended) => bail!("{}", no_case(ended, &session.transcript())),
@@ -111,7 +112,7 @@ fn follow(case: &Case, session: &mut Session, from: usize) -> Result<(Ran, Optio
     let limit = Duration::from_secs(case.seconds);
     session.limit(limit);
     // The mark begins with a line feed of its own, perhaps the one before `from`.
-    let waited = session.wait_for(&end, from.saturating_sub(1));
+    let waited = session.wait_for(end_of(&end), from.saturating_sub(1));
     let console = session.transcript();
     let rest = console.get(from..).unwrap_or_default();
     let whole = console.get(from.saturating_sub(1)..).unwrap_or_default();

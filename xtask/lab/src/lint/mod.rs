@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 
-use crate::build;
+use crate::manual;
 use crate::workspace::{Package, Workspace};
 use source::LongFunction;
 
@@ -48,6 +49,14 @@ const CLIPPY_DENIES: [&str; 6] = [
     "-Dclippy::todo",
     "-Dclippy::unimplemented",
 ];
+
+/// How to check.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Instead: make help, completion and manual page anew (xtask/help)
+    #[arg(long)]
+    accept: bool,
+}
 
 /// What reading the sources found.
 #[derive(Debug, Default)]
@@ -177,7 +186,12 @@ fn walk(root: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// A sentence that sums up which rules are broken.
-pub fn run(workspace: &Workspace) -> Result<()> {
+pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
+    if options.accept {
+        manual::write(workspace)?;
+        println!("xtask/help is as the command line is");
+        return Ok(true);
+    }
     let mut broken = Vec::new();
     for (name, command) in tools(workspace)? {
         eprintln!("== {name}");
@@ -199,9 +213,14 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     if !findings.unreadable.is_empty() {
         broken.push("unreadable Rust");
     }
+    let outdated = manual::outdated(workspace)?;
+    if !outdated.is_empty() {
+        println!("== xtask/help: {} differ; ./baton lint --accept mends it", outdated.join(", "));
+        broken.push("help that is not the command line's");
+    }
     ensure!(broken.is_empty(), "lint found broken rules: {}", broken.join(", "));
     println!("lint: no rule is broken");
-    Ok(())
+    Ok(true)
 }
 
 /// Prints the findings.
@@ -237,7 +256,7 @@ fn tools(workspace: &Workspace) -> Result<Vec<(&'static str, Option<Command>)>> 
     for package in workspace.packages()?.into_iter().filter(Package::has_host_library) {
         host.args(["-p", &package.name]);
     }
-    let guests = build::clippy(workspace)?;
+    let guests = crate::build::clippy(workspace)?;
     for (title, mut clippy) in std::iter::once(("cargo clippy (host)", host)).chain(guests) {
         clippy.args(["--quiet", "--keep-going", "--"]).args(CLIPPY_DENIES);
         tools.push((title, Some(clippy)));

@@ -14,6 +14,7 @@ use super::tally::{Outcome, Tally};
 use super::tamper::Tamper;
 use super::{damage, keep_log, open};
 use crate::compose::Composer;
+use crate::end_of;
 use crate::iso;
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
@@ -126,7 +127,7 @@ fn converse(
             CompiledStep::Monitor(line) => tamper.monitor(line)?,
             CompiledStep::Expect(text, pattern) => {
                 step.say(format!("waiting for `{}`", text.escape_debug()));
-                match session.wait_for(&pattern, at) {
+                match session.wait_for(end_of(&pattern), at) {
                     Ok(behind) => at = behind,
                     Err(ended) => {
                         let text = text.escape_debug();

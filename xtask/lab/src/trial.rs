@@ -10,6 +10,8 @@ use anyhow::{Context, Result, bail};
 use regex::Regex;
 
 use crate::compose::{Bootable, Composer, Selection};
+use crate::debug;
+use crate::end_of;
 use crate::machine::{self, Boot, Console, Options, QEMU};
 use crate::session::Session;
 use crate::workspace::Workspace;
@@ -65,7 +67,7 @@ pub fn trial(workspace: &Workspace, composer: &mut Composer<'_>) -> Result<Vec<V
     let bootable = composer.compose(&selection, "debug-trial")?;
     let printed = under_gdb(workspace, &bootable)?;
     let mut verdicts = judge(&printed, &EXPECTED);
-    let explained = super::explain(&crashes(&bootable)?, &bootable.tasks)?;
+    let explained = debug::explain(&crashes(&bootable)?, &bootable.tasks)?;
     let folder = workspace.target("debug")?;
     std::fs::write(folder.join("explained.log"), &explained)
         .context("the explanation has no place")?;
@@ -80,7 +82,7 @@ fn crashes(bootable: &Bootable) -> Result<String> {
     let command = machine::command(&boot, &options, Console::Pipe)?;
     let mut session = Session::start(command, LIMIT, false)?;
     let prompt = Regex::new("baton> ").context("the prompt is a sound pattern")?;
-    let wait = |session: &mut Session, from| match session.wait_for(&prompt, from) {
+    let wait = |session: &mut Session, from| match session.wait_for(end_of(&prompt), from) {
         Ok(behind) => Ok(behind),
         Err(ended) => bail!("the monitor has no prompt: {}", ended.sentence(LIMIT)),
     };
@@ -95,7 +97,7 @@ fn under_gdb(workspace: &Workspace, bootable: &Bootable) -> Result<String> {
     let folder = workspace.target("debug")?;
     let (socket, log) = (folder.join("trial.socket"), folder.join("trial-serial.log"));
     let _ = std::fs::remove_file(&socket);
-    let script = super::write_script(workspace, bootable, "trial", &socket.display().to_string())?;
+    let script = debug::write_script(workspace, bootable, "trial", &socket.display().to_string())?;
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
     let options = Options { icount: true, ..Options::default() };
     let mut qemu = machine::command(&boot, &options, Console::File(&log))?;
