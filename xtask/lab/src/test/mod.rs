@@ -79,7 +79,10 @@ impl Options {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let spec = Spec::read(&workspace.path(SPEC), SPEC)?;
     let mut tally = Tally::default();
-    let mut composer = Composer::of_everything(workspace);
+    let mut composer = match options.filter {
+        None => Composer::of_everything(workspace),
+        Some(_) => Composer::new(workspace),
+    };
     for ring in Ring::ALL.into_iter().filter(|ring| options.wants_ring(*ring)) {
         println!("\n{}", ring.title());
         match ring {
