@@ -14,6 +14,7 @@ mod native {
     pub use super::x86_64::asm::{copy_bytes, fill_page, leave};
     pub use super::x86_64::check::check as check_machine;
     pub use super::x86_64::frame::{Frame, exception_words, set_exception_words};
+    pub use super::x86_64::nmi::report as report_nmis;
     pub use super::x86_64::percpu::{
         Cpu, cpu, current, interrupt_pending, note_entry, set_current,
     };

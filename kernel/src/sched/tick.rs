@@ -14,6 +14,7 @@ use crate::usermem::Utcb;
 pub fn tick(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ticks.set(scheduler.ticks.get() + 1);
+    crate::arch::report_nmis();
     let now_us = clock::now_us();
     scheduler.wakeup.expire(now_us, |thread| {
         ipc::timeout::expired(thread);

@@ -170,6 +170,6 @@ boot_gdt_pointer:
     .section .bss.boot_stack, "aw", @nobits
     .balign 4096
     .global boot_stack
-boot_stack:       .skip {STACK_BYTES}
+boot_stack:       .skip 4096 + {STACK_BYTES}      // the first page is not mapped (tables.rs)
     .global boot_stack_top
 boot_stack_top:

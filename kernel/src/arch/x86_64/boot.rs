@@ -44,6 +44,8 @@ mod symbols {
         pub static kernel_rodata_start: u8;
         pub static kernel_data_start: u8;
         pub static kernel_end: u8;
+        /// The page below the boot stack.
+        pub static boot_stack: u8;
     }
 }
 
@@ -56,6 +58,7 @@ mod symbols {
     pub static kernel_rodata_start: u8 = 0;
     pub static kernel_data_start: u8 = 0;
     pub static kernel_end: u8 = 0;
+    pub static boot_stack: u8 = 0;
 }
 
 /// Physical addresses of the kernel image, the boot part included.
@@ -76,6 +79,24 @@ pub(super) fn image_parts() -> [Part; 3] {
         Part::ReadOnly(Range::new(rodata, data)),
         Part::Data(Range::new(data, end)),
     ]
+}
+
+/// The stacks of the kernel's own, in the order of [`guards`].
+pub const GUARDED: [&str; 4] = [
+    "the stack for double faults",
+    "the stack for non-maskable interrupts",
+    "the stack for machine checks",
+    "the boot stack",
+];
+
+/// The pages below them, which are not there: who needs too much stack meets nobody else's.
+#[must_use]
+pub fn guards() -> [u64; 4] {
+    #[cfg(target_os = "none")]
+    let [double_fault, nmi, machine_check] = super::descriptors::ist_guards();
+    #[cfg(not(target_os = "none"))]
+    let [double_fault, nmi, machine_check] = [0; 3];
+    [double_fault, nmi, machine_check, &raw const symbols::boot_stack as u64]
 }
 
 /// All physical memory below 4 GiB except the kernel image, during boot: read

@@ -4,7 +4,7 @@
 use super::features::{self, Features};
 use super::percpu::{cpu, set_current};
 use super::tcbs::TcbRef;
-use super::{boot, descriptors, iobitmap, kernel_tables, physmap, pic, timer};
+use super::{boot, descriptors, iobitmap, kernel_tables, machine_check, physmap, pic, timer};
 use crate::boot::Handover;
 use crate::boot::memory::BIOS_CONVENTIONAL;
 use crate::mem::{self, PhysFrame, Quota, frames, reserved};
@@ -30,6 +30,7 @@ pub fn begin(handover: &Handover) -> TcbRef {
     }
     set_current(start::make_idle(handover.tables.root));
     descriptors::init();
+    machine_check::init();
     let first = start::start(handover.servers, handover.kip);
     timer::start();
     pic::unmask(timer::LINE);

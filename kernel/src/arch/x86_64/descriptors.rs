@@ -112,6 +112,7 @@ global_asm!(
     IPC = sym ipc::syscall::ipc,
     UNMAP = sym crate::unmap::unmap,
     TRAP = sym trap::from_user,
+    OWN_STACK = sym trap::on_own_stack,
     KERNEL_TRAP = sym trap::from_kernel,
     ACTIVATE = sym switch::activate,
     CONTINUE = sym crate::resume::resume,
@@ -129,7 +130,8 @@ const SFMASK: u64 = 0x5_7700;
 const VECTORS: usize = 256;
 const VECTOR_STUBS: usize = 48;
 const VECTOR_STUB_SIZE: u64 = 16;
-const IST_STACK: usize = 8192;
+/// Bytes of a stack for one vector, with the page below it that is not there.
+const IST_STACK: usize = 8192 + 4096;
 
 unsafe extern "C" {
     fn baton_ipc_entry();
@@ -144,7 +146,7 @@ static IDT: Idt = Idt([const { Cell::new(0) }; VECTORS * 2]);
 
 #[repr(C, align(4096))]
 struct IstStacks([Cell<u8>; 3 * IST_STACK]);
-// SAFETY: only the processor uses them, as stacks of vectors that never return.
+// SAFETY: only the processor uses them, as stacks of vectors that do not come twice at a time.
 unsafe impl Sync for IstStacks {}
 static IST: IstStacks = IstStacks([const { Cell::new(0) }; 3 * IST_STACK]);
 
@@ -156,6 +158,19 @@ const fn ist_of(vector: usize) -> u64 {
         18 => 3,
         _ => 0,
     }
+}
+
+/// The pages below the stacks of double fault, NMI and machine check.
+#[must_use]
+pub fn ist_guards() -> [u64; 3] {
+    core::array::from_fn(|index| IST.0.as_ptr() as u64 + (index * IST_STACK) as u64)
+}
+
+/// Whether `address` lies on the stack for NMIs.
+#[must_use]
+pub fn is_nmi_stack(address: u64) -> bool {
+    let [_, guard, _] = ist_guards();
+    (guard..=guard + IST_STACK as u64).contains(&address)
 }
 
 /// Loads GDT, TSS, IDT and the system-call registers.

@@ -95,6 +95,7 @@ baton_exception_common:
 5:  call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was
     test    rax, rax
     jnz     baton_resume
+baton_pop_frame:
     pop     r15
     pop     r14
     pop     r13
@@ -112,6 +113,31 @@ baton_exception_common:
     pop     rdi
     add     rsp, 16
     iretq
+
+// Double fault, NMI, machine check: on a stack of their own, at any instruction of the
+// kernel's, where nothing but that stack is known. They return to where they met the machine.
+.balign 16
+baton_own_stack:
+patch_site {PATCH_SMAP}, clac
+    push    rdi
+    push    rsi
+    push    rdx
+    push    rcx
+    push    rax
+    push    r8
+    push    r9
+    push    r10
+    push    r11
+    push    rbx
+    push    rbp
+    push    r12
+    push    r13
+    push    r14
+    push    r15
+    cld
+    mov     rdi, rsp
+    call    {OWN_STACK}                         // (frame)
+    jmp     baton_pop_frame
 
 // RAX: the thread to run next.
 .balign 16
@@ -193,7 +219,11 @@ baton_window:
     push    0
     .endif
     push    \n
+    .if \n == 2 || \n == 8 || \n == 18
+    jmp     baton_own_stack
+    .else
     jmp     baton_exception
+    .endif
 .endm
 .balign 16
 .global baton_vectors

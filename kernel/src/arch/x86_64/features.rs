@@ -37,6 +37,8 @@ bitflags! {
         const XSAVEOPT = 1 << 10;
         /// The time stamp counter runs at one rate in all power states.
         const INVARIANT_TSC = 1 << 11;
+        /// Machine checks are exceptions.
+        const MCE = 1 << 12;
     }
 }
 
@@ -54,6 +56,7 @@ const XCR0_AVX512: u64 = 7 << 5;
 
 mod cr4 {
     pub const PAE: u64 = 1 << 5;
+    pub const MCE: u64 = 1 << 6;
     pub const PGE: u64 = 1 << 7;
     pub const OSFXSR: u64 = 1 << 9;
     pub const OSXMMEXCPT: u64 = 1 << 10;
@@ -111,6 +114,7 @@ fn offered() -> Features {
         (extended.edx, 20, Features::NX),
         (extended.edx, 26, Features::GIB_PAGES),
         (basic.edx, 13, Features::PGE),
+        (basic.edx, 7, Features::MCE),
         (basic.ecx, 17, Features::PCID),
         (structured.ebx, 10, Features::INVPCID),
         (structured.ebx, 7, Features::SMEP),
@@ -173,6 +177,7 @@ pub fn check(note: &mut impl FnMut(fmt::Arguments<'_>)) {
 fn cr4_of(features: Features) -> u64 {
     let table = [
         (Features::PGE, cr4::PGE),
+        (Features::MCE, cr4::MCE),
         (Features::PCID, cr4::PCIDE),
         (Features::SMEP, cr4::SMEP),
         (Features::SMAP, cr4::SMAP),

@@ -7,6 +7,7 @@ pub mod frame;
 pub mod inherited;
 pub mod io_instruction;
 pub mod iobitmap;
+pub mod machine_error;
 pub mod paging;
 pub mod patch;
 pub mod pcid;
@@ -28,6 +29,10 @@ pub mod check;
 pub mod descriptors;
 #[cfg(target_os = "none")]
 pub mod kernel_tables;
+#[cfg(target_os = "none")]
+pub mod machine_check;
+#[cfg(target_os = "none")]
+pub mod nmi;
 #[cfg(target_os = "none")]
 pub mod percpu;
 #[cfg(target_os = "none")]

@@ -61,6 +61,10 @@ pub struct Cpu {
     pub entries: Cell<u64>,
     /// Interrupts that met the kernel with AC set, which switches SMAP off; for the checker.
     pub unguarded: Cell<u64>,
+    /// Non-maskable interrupts.
+    pub nmis: super::nmi::Nmis,
+    /// Machine checks that were survived.
+    pub machine_checks: Cell<u64>,
     /// All spaces.
     pub spaces: crate::space::Spaces,
     /// All threads.
@@ -110,6 +114,8 @@ pub static BATON_CPU: Cpu = Cpu {
     pending_lines: Cell::new(0),
     entries: Cell::new(0),
     unguarded: Cell::new(0),
+    nmis: super::nmi::Nmis::new(),
+    machine_checks: Cell::new(0),
     spaces: crate::space::Spaces::new(),
     registry: crate::thread::Registry::new(),
     scheduler: Scheduler::new(),

@@ -154,7 +154,8 @@ fn map_image(directory: u64, frames: &mut Frames) {
             Part::ReadOnly(range) => (range, NO_EXECUTE),
             Part::Data(range) => (range, NO_EXECUTE | WRITABLE),
         };
-        for virt in (range.start..range.end).step_by(FRAME as usize) {
+        let pages = (range.start..range.end).step_by(FRAME as usize);
+        for virt in pages.filter(|virt| !boot::guards().contains(virt)) {
             let slot = index(virt, 21);
             if entries(directory)[slot] == 0 {
                 entries(directory)[slot] = frames.take() | PRESENT | WRITABLE;

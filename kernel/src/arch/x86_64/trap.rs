@@ -6,7 +6,7 @@ use super::asm::fault_address;
 use super::frame::{Frame, TrapFrame, VECTOR_CALL};
 use super::percpu::{cpu, current, note_entry};
 use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
-use super::{io_instruction, pic, vector};
+use super::{boot, io_instruction, machine_check, nmi, pic, vector};
 use crate::ipc::{self, kernel_message};
 use crate::thread::tcb::Resume;
 use crate::{call, irq, mem, sched, usermem};
@@ -36,9 +36,6 @@ const FLAG_AC: u64 = 1 << 18;
 /// An entry from user mode, registers in the current thread's frame; returns who runs next.
 pub extern "C" fn from_user(frame: &'static TrapFrame) -> TcbRef {
     let thread = current();
-    if matches!(frame.vector.get(), vectors::NMI | vectors::DOUBLE_FAULT | vectors::MACHINE_CHECK) {
-        fatal(frame);
-    }
     note_entry();
     thread.resume.set(Resume::Frame);
     let next = handle(thread, frame);
@@ -169,25 +166,37 @@ fn has_ports(thread: TcbRef, ports: Fpage) -> bool {
     thread.space().is_some_and(|space| (first..=last).all(|port| mem::io::allowed(space, port)))
 }
 
+/// An event with a stack of its own, at any instruction; the machine goes on where it was
+/// when this returns.
+pub extern "C" fn on_own_stack(frame: &'static TrapFrame) {
+    match frame.vector.get() {
+        vectors::NMI => nmi::enter(frame),
+        vectors::MACHINE_CHECK => machine_check::enter(frame),
+        _ => fatal(frame),
+    }
+}
+
 fn fatal(frame: Frame) -> ! {
     let has_thread = cpu().tss.rsp0.get() != 0;
-    if frame.vector.get() == vectors::DOUBLE_FAULT
-        && has_thread
-        && is_below_stack(current(), fault_address())
-    {
+    let id = if has_thread { current().id.get() } else { ThreadId::NIL };
+    let (vector, at, address) = (frame.vector.get(), frame.ip.get(), fault_address());
+    if vector == vectors::DOUBLE_FAULT && has_thread && is_below_stack(current(), address) {
         panic!(
-            "the kernel stack of thread {} has overflowed at {:#x}: it needs more than its {STACK_BYTES} bytes",
-            current().id.get(),
-            frame.ip.get(),
+            "the kernel stack of thread {id} has overflowed at {at:#x}: it needs more than its {STACK_BYTES} bytes"
         );
     }
-    let id = if cpu().tss.rsp0.get() == 0 { ThreadId::NIL } else { current().id.get() };
+    if let Some(stack) = guard_of(address).filter(|_| vector == vectors::DOUBLE_FAULT) {
+        panic!("{stack} has overflowed at {at:#x}, thread {id}");
+    }
     panic!(
-        "vector {} (error {:#x}) in the kernel at {:#x}, stack {:#x}, address {:#x}, thread {id}",
-        frame.vector.get(),
+        "vector {vector} (error {:#x}) in the kernel at {at:#x}, stack {:#x}, address {address:#x}, thread {id}",
         frame.error.get(),
-        frame.ip.get(),
         frame.sp.get(),
-        fault_address()
     );
+}
+
+/// The stack of the kernel's own below which `address` lies.
+fn guard_of(address: u64) -> Option<&'static str> {
+    let page = boot::guards().into_iter().position(|guard| guard == address & !(PAGE - 1))?;
+    boot::GUARDED.get(page).copied()
 }

@@ -1,0 +1,98 @@
+//! Non-maskable interrupts: a line that no driver owns, by which the chipset says that
+//! something is wrong, and by which people stop a machine that hangs.
+//!
+//! One can come at any instruction of the kernel, on a stack of its own, even before
+//! SYSCALL's entry has one. So [`enter`] only notes it; the next tick says it.
+
+use core::cell::Cell;
+
+use super::cpu::{in_byte, out_byte};
+use super::frame::TrapFrame;
+use super::percpu::cpu;
+
+/// System control port B of the PC: what raised NMI, and switches for it.
+const CONTROL: u16 = 0x61;
+/// An error of memory or of the system bus (SERR).
+const SYSTEM_ERROR: u8 = 1 << 7;
+/// A device says that it failed (IOCHK).
+const DEVICE_ERROR: u8 = 1 << 6;
+/// Forgets the device's complaint while it is set.
+const DEVICE_CLEAR: u8 = 1 << 3;
+/// The bits that can be written.
+const SWITCHES: u8 = 0x0F;
+
+/// What is known of them.
+pub struct Nmis {
+    count: Cell<u64>,
+    said: Cell<u64>,
+    /// The latest: instruction pointer, code segment, what the chipset says.
+    place: Cell<u64>,
+    segment: Cell<u64>,
+    reason: Cell<u8>,
+}
+
+impl Nmis {
+    /// None yet.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it is part of a static")]
+    pub const fn new() -> Self {
+        Self {
+            count: Cell::new(0),
+            said: Cell::new(0),
+            place: Cell::new(0),
+            segment: Cell::new(0),
+            reason: Cell::new(0),
+        }
+    }
+}
+
+/// Notes an NMI. Stops the machine if memory is not to be trusted any more.
+pub fn enter(frame: &TrapFrame) {
+    let nmis = &cpu().nmis;
+    // SAFETY: the port belongs to the chipset; reading it has no effect.
+    let control = unsafe { in_byte(CONTROL) };
+    nmis.count.set(nmis.count.get() + 1);
+    nmis.place.set(frame.ip.get());
+    nmis.segment.set(frame.cs.get());
+    nmis.reason.set(control);
+    if control & SYSTEM_ERROR != 0 {
+        say();
+        panic!("memory or system bus have failed (NMI, port 0x61 says {control:#x})");
+    }
+    if control & DEVICE_ERROR != 0 {
+        // SAFETY: as above; the other switches keep their values.
+        unsafe {
+            out_byte(CONTROL, control & SWITCHES | DEVICE_CLEAR);
+            out_byte(CONTROL, control & SWITCHES & !DEVICE_CLEAR);
+        }
+    }
+}
+
+/// Says what has come since the last time.
+#[inline]
+pub fn report() {
+    if cpu().nmis.count.get() != cpu().nmis.said.get() {
+        say();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn say() {
+    let nmis = &cpu().nmis;
+    let fresh = nmis.count.get() - nmis.said.get();
+    nmis.said.set(nmis.count.get());
+    let reason = nmis.reason.get();
+    let cause = match (reason & SYSTEM_ERROR, reason & DEVICE_ERROR) {
+        (0, 0) => "the chipset names no cause",
+        (0, _) => "a device has reported a failure",
+        _ => "memory or system bus have failed",
+    };
+    let place = if nmis.segment.get() & 3 == 0 { "the kernel" } else { "a program" };
+    crate::log::report(format_args!(
+        "baton: NMI, {fresh} since the last report, {} in all: {cause} (port 0x61: {reason:#x}); \
+         it met {place} at {:#x}\n",
+        nmis.count.get(),
+        nmis.place.get(),
+    ));
+}
