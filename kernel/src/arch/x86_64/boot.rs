@@ -68,6 +68,17 @@ pub fn image() -> Range {
     Range::new(start, (&raw const symbols::kernel_end as u64).wrapping_sub(KERNEL_BASE))
 }
 
+/// Physical addresses of what the map of physical memory does not show as it shows the rest:
+/// what runs, boot code included, is not there; constants cannot be written.
+pub(super) fn guarded_image() -> [Range; 2] {
+    let [text, rodata, data] = [
+        &raw const symbols::kernel_load_start as u64,
+        (&raw const symbols::kernel_rodata_start as u64).wrapping_sub(KERNEL_BASE),
+        (&raw const symbols::kernel_data_start as u64).wrapping_sub(KERNEL_BASE),
+    ];
+    [Range::new(text, rodata), Range::new(rodata, data)]
+}
+
 /// The linked image, part by part.
 pub(super) fn image_parts() -> [Part; 3] {
     let text = &raw const symbols::kernel_text_start as u64;

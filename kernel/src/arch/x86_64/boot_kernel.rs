@@ -4,7 +4,9 @@
 use super::features::{self, Features};
 use super::percpu::{cpu, set_current};
 use super::tcbs::TcbRef;
-use super::{boot, descriptors, iobitmap, kernel_tables, machine_check, physmap, pic, timer};
+use super::{
+    boot, descriptors, iobitmap, kernel_half, kernel_tables, machine_check, physmap, pic, timer,
+};
 use crate::boot::Handover;
 use crate::boot::memory::BIOS_CONVENTIONAL;
 use crate::mem::{self, PhysFrame, Quota, frames, reserved};
@@ -15,6 +17,7 @@ use crate::{arch, start};
 pub fn begin(handover: &Handover) -> TcbRef {
     let pool = add_memory(handover);
     kernel_tables::init(&handover.tables);
+    kernel_half::init(&handover.tables);
     mem::set_kernel_template(handover.tables.root);
     let features = features::in_use();
     if features.contains(Features::GIB_PAGES) {
@@ -25,7 +28,10 @@ pub fn begin(handover: &Handover) -> TcbRef {
     }
     debug_assert!(pool > 0);
     let tss_page = PhysFrame::at(core::ptr::from_ref(cpu()) as u64 - boot::KERNEL_BASE);
-    if iobitmap::init(tss_page, handover.tables.root, &Quota::new(4)).is_err() {
+    let mut bitmap = Ok(());
+    let template = handover.tables.root;
+    kernel_tables::unprotected(|| bitmap = iobitmap::init(tss_page, template, &Quota::new(4)));
+    if bitmap.is_err() {
         panic!("the kernel's memory is too small for the I/O bitmap; give the machine more memory");
     }
     set_current(start::make_idle(handover.tables.root));

@@ -8,6 +8,7 @@ use super::percpu::cpu;
 /// Says to `note` what is wrong with the processor's state.
 pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
     features::check(note);
+    super::kernel_half::check(note);
     let unguarded = cpu().unguarded.get();
     if unguarded != 0 {
         note(format_args!(

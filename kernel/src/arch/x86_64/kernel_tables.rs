@@ -5,17 +5,22 @@
 //! The first block of a 2 MiB stretch gets a leaf table of its own; all spaces see
 //! it, since they share the directories above. At most 512 such tables exist; the
 //! kernel sets frames aside for them at boot, and they stay.
+//!
+//! The map of physical memory shows the tables that boot made read-only; [`unprotected`] is
+//! the way to write to them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::asm::copy_bytes;
-use super::cpu::read_cr3;
+use super::cpu::{read_cr0, read_cr3, write_cr0};
 use super::tables::KernelTables;
 use crate::arch::phys_to_virt;
 use crate::mem::frames;
 
 const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
 const PRESENT_WRITE: u64 = 3;
+/// CR0: read-only pages are so for the kernel, too.
+const WRITE_PROTECT: u64 = 1 << 16;
 
 static NULL_ENTRY: AtomicU64 = AtomicU64::new(0);
 static NULL_TABLE: AtomicU64 = AtomicU64::new(0);
@@ -47,7 +52,7 @@ pub fn leaf_entry(address: u64) -> Option<*mut u64> {
         leaf = frames::take_for_kernel()?.address();
         // SAFETY: the frame was just taken, and the shared table is a page.
         unsafe { copy_bytes(phys_to_virt(leaf), phys_to_virt(null), 4096) };
-        write(table, slot, leaf | PRESENT_WRITE);
+        unprotected(|| write(table, slot, leaf | PRESENT_WRITE));
         super::asm::flush_all();
     }
     // SAFETY: the pointer stays inside the table's frame.
@@ -59,6 +64,17 @@ pub fn leaf_entry(address: u64) -> Option<*mut u64> {
 pub fn read_leaf(address: u64) -> u64 {
     let leaf = read(directory(address), index(address, 21)) & ADDRESS;
     read(leaf, index(address, 12))
+}
+
+/// Does `work` while the kernel may write to read-only pages: to its own boot-time tables.
+pub fn unprotected(work: impl FnOnce()) {
+    let cr0 = read_cr0();
+    // SAFETY: interrupts are off, and what `work` writes to is the caller's to answer for; an
+    // NMI in between writes to nothing that is read-only.
+    unsafe { write_cr0(cr0 & !WRITE_PROTECT) };
+    work();
+    // SAFETY: the value that was there.
+    unsafe { write_cr0(cr0) };
 }
 
 /// The directory above the leaf table for `address`.

@@ -28,6 +28,8 @@ pub mod check;
 #[cfg(target_os = "none")]
 pub mod descriptors;
 #[cfg(target_os = "none")]
+pub mod kernel_half;
+#[cfg(target_os = "none")]
 pub mod kernel_tables;
 #[cfg(target_os = "none")]
 pub mod machine_check;

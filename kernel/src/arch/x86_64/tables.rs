@@ -22,6 +22,8 @@ const LARGE: u64 = 1 << 7;
 const GLOBAL: u64 = 1 << 8;
 const NO_EXECUTE: u64 = 1 << 63;
 
+const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
+
 const FRAME: u64 = 1 << 12;
 const MIB_2: u64 = 1 << 21;
 const GIB: u64 = 1 << 30;
@@ -37,6 +39,7 @@ pub const fn physical_limit(gib_pages: bool) -> u64 {
 
 /// Frames for boot-time tables, handed out one after the other, zeroed.
 pub struct Frames {
+    whole: Range,
     rest: Range,
 }
 
@@ -45,7 +48,7 @@ impl Frames {
     /// if it is not free.
     #[must_use]
     pub fn new(memory: &mut EarlyMemory, range: Range) -> Option<Self> {
-        memory.take(range).map(|_| Self { rest: range })
+        memory.take(range).map(|_| Self { whole: range, rest: range })
     }
 
     /// The next frame's physical address, zeroed.
@@ -69,6 +72,11 @@ impl Frames {
         (frame, entries(frame))
     }
 
+    /// Those that were handed out.
+    const fn taken(&self) -> Range {
+        Range::new(self.whole.start, self.rest.start)
+    }
+
     /// Frames left over.
     #[must_use]
     pub fn left(&self) -> u64 {
@@ -85,6 +93,8 @@ pub struct KernelTables {
     pub null_frame: u64,
     /// The last-level table that maps it over every second page, shared by the whole tcb array.
     pub null_table: u64,
+    /// The frames of the tables, which the map of physical memory shows read-only.
+    pub frames: Range,
 }
 
 /// Frames that [`build`] takes for memory up to `top`.
@@ -96,7 +106,11 @@ pub fn frames_needed(top: u64, gib_pages: bool, image_bytes: u64) -> u64 {
     // The image may straddle one more directory entry than its length says.
     let image = image_bytes.div_ceil(MIB_2) + 1;
     // Root, upper pointer table, its two directories, user page, null frame and table.
-    7 + physical + image
+    let tables = 7 + physical + image;
+    // What is not mapped like the rest takes smaller pages: the image's text and constants,
+    // and the tables themselves, each in up to two directories.
+    let guarded = 4 + image + (2 * tables * FRAME).div_ceil(MIB_2) + 1;
+    tables + guarded
 }
 
 /// Builds the tables. The caller loads the root when nothing needs identity any more.
@@ -120,31 +134,75 @@ pub fn build(frames: &mut Frames, top: u64, gib_pages: bool) -> KernelTables {
     entries(last_directory)[..index(TCB_ARRAY + TCB_ARRAY_BYTES, 21)]
         .fill(null_table | PRESENT | WRITABLE);
     map_user_pages(last_directory, frames);
-    KernelTables { root, null_frame, null_table }
+    guard(root, frames.taken());
+    KernelTables { root, null_frame, null_table, frames: frames.taken() }
 }
 
 fn mapped_top(top: u64) -> u64 {
     top.max(PHYS_MAP_MIN).next_multiple_of(GIB)
 }
 
+/// How the map of physical memory shows a page.
+const SHOWN: u64 = PRESENT | WRITABLE | GLOBAL | NO_EXECUTE;
+
+/// Whether large pages may not cover `range`: something in it is not [`SHOWN`].
+fn is_guarded(range: Range, tables: Range) -> bool {
+    let [hidden, constants] = boot::guarded_image();
+    [hidden, constants, tables].into_iter().any(|guarded| guarded.overlaps(range))
+}
+
 fn map_physical(root: u64, frames: &mut Frames, top: u64, gib_pages: bool) {
-    const LEAF: u64 = PRESENT | WRITABLE | LARGE | GLOBAL | NO_EXECUTE;
     let mut pointers = 0;
     for gib in (0..top).step_by(GIB as usize) {
         if gib % GIB_512 == 0 {
             pointers = frames.take();
-            entries(root)[index(PHYS_MAP + gib, 39)] = pointers | PRESENT | WRITABLE;
+            entries(root)[index(PHYS_MAP + gib, 39)] = pointers | PRESENT | WRITABLE | NO_EXECUTE;
         }
-        entries(pointers)[index(gib, 30)] = if gib_pages {
-            gib | LEAF
-        } else {
-            let directory = frames.take();
-            for (address, entry) in (gib..).step_by(MIB_2 as usize).zip(entries(directory)) {
-                *entry = address | LEAF;
-            }
-            directory | PRESENT | WRITABLE
-        };
+        let is_whole = gib_pages && !is_guarded(Range::new(gib, gib + GIB), frames.whole);
+        entries(pointers)[index(gib, 30)] =
+            if is_whole { gib | SHOWN | LARGE } else { map_gib(gib, frames) };
     }
+}
+
+/// The entry for the GiB of physical memory at `gib` in smaller pages.
+fn map_gib(gib: u64, frames: &mut Frames) -> u64 {
+    let directory = frames.take();
+    for (part, entry) in (gib..).step_by(MIB_2 as usize).zip(entries(directory)) {
+        *entry = part | SHOWN | LARGE;
+        if is_guarded(Range::new(part, part + MIB_2), frames.whole) {
+            let table = frames.take();
+            for (page, entry) in (part..).step_by(FRAME as usize).zip(entries(table)) {
+                *entry = page | SHOWN;
+            }
+            *entry = table | PRESENT | WRITABLE;
+        }
+    }
+    directory | PRESENT | WRITABLE
+}
+
+/// Takes from the map of physical memory what nobody may reach through it: the kernel's text
+/// is not there, its constants and the tables themselves cannot be written.
+fn guard(root: u64, tables: Range) {
+    let [hidden, constants] = boot::guarded_image();
+    for page in pages(hidden) {
+        *shown(root, page) = 0;
+    }
+    for page in pages(constants).chain(pages(tables)) {
+        *shown(root, page) &= !WRITABLE;
+    }
+}
+
+fn pages(range: Range) -> impl Iterator<Item = u64> {
+    (range.start..range.end).step_by(FRAME as usize)
+}
+
+/// The last-level entry that shows the frame `page`.
+fn shown(root: u64, page: u64) -> &'static mut u64 {
+    let mut table = root;
+    for bits in [39, 30, 21] {
+        table = entries(table)[index(PHYS_MAP + page, bits)] & ADDRESS;
+    }
+    &mut entries(table)[index(page, 12)]
 }
 
 fn map_image(directory: u64, frames: &mut Frames) {

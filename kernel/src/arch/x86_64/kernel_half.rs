@@ -1,0 +1,169 @@
+//! The checker's look at the kernel's half of the address space: what may be written cannot be
+//! executed, nothing that runs or is constant can be written under any address, the map of
+//! physical memory shows what it should, and all spaces have the same half.
+
+use core::fmt::Arguments;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use abi::layout::{STUBS, USER_DATA};
+
+use super::boot;
+use super::paging::{Entry, KERNEL_HALF, ROOT, Table, span};
+use super::percpu::cpu;
+use super::physmap::PHYS_MAP;
+use super::tables::KernelTables;
+use crate::boot::memory::Range;
+
+/// First root entry that is not the map of physical memory's.
+const PHYS_MAP_END: u64 = 0xFFFF_FF00_0000_0000;
+
+static TEMPLATE: AtomicU64 = AtomicU64::new(0);
+static TABLES_START: AtomicU64 = AtomicU64::new(0);
+static TABLES_END: AtomicU64 = AtomicU64::new(0);
+
+/// Learns where the tables are.
+pub fn init(tables: &KernelTables) {
+    TEMPLATE.store(tables.root, Ordering::Relaxed);
+    TABLES_START.store(tables.frames.start, Ordering::Relaxed);
+    TABLES_END.store(tables.frames.end, Ordering::Relaxed);
+}
+
+/// What the tables on the way to an entry allow.
+#[derive(Clone, Copy)]
+struct Rights {
+    write: bool,
+    execute: bool,
+    user: bool,
+}
+
+impl Rights {
+    const ALL: Self = Self { write: true, execute: true, user: true };
+
+    const fn below(self, entry: Entry) -> Self {
+        Self {
+            write: self.write && entry.has(Entry::W),
+            execute: self.execute && !entry.has(Entry::NX),
+            user: self.user && entry.has(Entry::U),
+        }
+    }
+}
+
+/// What must not be written: text, constants, tables; physical addresses.
+struct Constant {
+    ranges: [Range; 3],
+    text: Range,
+}
+
+impl Constant {
+    fn now() -> Self {
+        let [hidden, constants] = boot::guarded_image();
+        let (start, end) = (&TABLES_START, &TABLES_END);
+        let tables = Range::new(start.load(Ordering::Relaxed), end.load(Ordering::Relaxed));
+        Self { ranges: [hidden, constants, tables], text: hidden }
+    }
+
+    fn overlaps(&self, range: Range) -> bool {
+        self.ranges.iter().any(|constant| constant.overlaps(range))
+    }
+}
+
+/// Says to `note` what is wrong with the kernel's half.
+pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
+    let constant = Constant::now();
+    let template = Table(TEMPLATE.load(Ordering::Relaxed));
+    for index in KERNEL_HALF..512 {
+        let address = 0xFFFF_0000_0000_0000 | (index as u64) << 39;
+        entry(template.get(index), ROOT, address, Rights::ALL, &constant, note);
+    }
+    for guard in boot::guards() {
+        if translation(template, guard).is_some() {
+            note(format_args!("there is a page below a stack, at {guard:#x}"));
+        }
+    }
+    cpu().spaces.for_each(|space| {
+        let root = Table(space.root());
+        let own = super::iobitmap::SLOT;
+        let differs = |index: &usize| root.get(*index) != template.get(*index);
+        if let Some(index) = (KERNEL_HALF..512).filter(|index| *index != own).find(differs) {
+            note(format_args!("space {}: root entry {index} is not the kernel's", space.id()));
+        }
+    });
+}
+
+/// Checks what lies below an entry of a table of `level`. At most four deep.
+fn entry(
+    entry: Entry,
+    level: u32,
+    address: u64,
+    rights: Rights,
+    constant: &Constant,
+    note: &mut impl FnMut(Arguments<'_>),
+) {
+    if !entry.present() {
+        return;
+    }
+    let rights = rights.below(entry);
+    if entry.is_leaf(level) {
+        return leaf(entry, level, address, rights, constant, note);
+    }
+    let table = Table(entry.address());
+    let mut last = Entry::EMPTY;
+    for index in 0..512 {
+        let next = table.get(index);
+        // The tcb array begins as one leaf table, many times.
+        if level == 2 && next == last && !next.is_leaf(1) {
+            continue;
+        }
+        last = next;
+        self::entry(
+            next,
+            level - 1,
+            address + index as u64 * span(level - 1),
+            rights,
+            constant,
+            note,
+        );
+    }
+}
+
+fn leaf(
+    entry: Entry,
+    level: u32,
+    address: u64,
+    rights: Rights,
+    constant: &Constant,
+    note: &mut impl FnMut(Arguments<'_>),
+) {
+    // A large page's entry has one more bit that is none of the address.
+    let phys = entry.address() & !(span(level) - 1);
+    let range = Range::new(phys, phys + span(level));
+    let is_physical = (PHYS_MAP..PHYS_MAP_END).contains(&address);
+    let is_stubs = address == STUBS;
+    let mut wrong = |is: bool, what: &str| {
+        if is {
+            note(format_args!("the kernel's page at {address:#x} {what}"));
+        }
+    };
+    wrong(rights.write && rights.execute, "can be written and executed");
+    wrong(rights.write && constant.overlaps(range), "writes to what must stay as it is");
+    wrong(
+        rights.execute && !is_stubs && !constant.text.contains(range),
+        "can be executed and is no text",
+    );
+    wrong(rights.user && !is_stubs && address != USER_DATA, "is open to users");
+    wrong(is_physical && phys != address - PHYS_MAP, "shows the wrong physical memory");
+    wrong(is_physical && constant.text.overlaps(range), "shows the kernel's text");
+}
+
+/// The leaf entry for `address`, if there is a page.
+fn translation(root: Table, address: u64) -> Option<Entry> {
+    let mut table = root;
+    for level in (0..=ROOT).rev() {
+        let entry = table.get(super::paging::index(address, level));
+        if !entry.present() || entry.is_leaf(level) {
+            return entry.present().then_some(entry);
+        }
+        table = Table(entry.address());
+    }
+    None
+}
