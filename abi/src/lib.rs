@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bootinfo;
+pub mod devices;
 pub mod error;
 pub mod fpage;
 pub mod id;

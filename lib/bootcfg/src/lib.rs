@@ -3,12 +3,15 @@
 //!
 //! No allocation: the root task reads this before there is any memory to
 //! allocate. [`records`] walks words that somebody else maps; [`Spec::parse`]
-//! reads `name key=value ...`.
+//! reads `name key=value ...`; [`claims`] says which devices it may name.
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod claims;
+mod ranges;
 mod spec;
 mod walk;
 
-pub use spec::{Mistake, Spec};
+pub use ranges::{LIST, Ranges};
+pub use spec::{Mistake, Spec, Trusted};
 pub use walk::{BadBootinfo, Kind, LINE_BYTES, Record, records};

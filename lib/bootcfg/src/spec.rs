@@ -2,9 +2,19 @@
 
 use proto::Name;
 
-/// Interrupt lines and port ranges per task.
-const LIST: usize = 4;
+use crate::ranges::{LIST, Ranges};
+
 const ARGS_BYTES: usize = 64;
+const PAGE: u64 = 4096;
+
+/// With what a task is trusted beyond its own address space.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Trusted {
+    /// Its devices can be told to read and write all memory.
+    pub dma: bool,
+    /// It shares the first serial port with the kernel and the root task.
+    pub console: bool,
+}
 
 /// What a description says about a task.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +35,14 @@ pub struct Spec {
     pub control: bool,
     /// Whether the root task itself is its pager.
     pub root_paged: bool,
+    /// With what it is trusted.
+    pub trusted: Trusted,
+    /// The I/O ports that it may have.
+    pub ports: Ranges,
+    /// The devices' memory that it may have.
+    pub mmio: Ranges,
     irqs: [u32; LIST],
     irq_count: usize,
-    ports: [(u16, u16); LIST],
-    port_count: usize,
     args: [u8; ARGS_BYTES],
     args_len: usize,
 }
@@ -54,7 +68,7 @@ impl core::fmt::Display for Mistake<'_> {
             Self::Key(key) => write!(
                 f,
                 "there is no key `{key}`; the keys are priority, quota, memory, irq, \
-                ports, start, restart, control, pager, args"
+                ports, mmio, trusted, start, restart, control, pager, args"
             ),
             Self::Value(key, value) => {
                 write!(f, "{key} cannot be `{value}`; see docs/user-level.md for its form")
@@ -69,6 +83,12 @@ fn number(text: &str) -> Option<u64> {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
     }
+}
+
+/// `BASE+COUNT`, or one number.
+fn range(text: &str) -> Option<(u64, u64)> {
+    let (base, count) = text.split_once('+').unwrap_or((text, "1"));
+    Some((number(base)?, number(count)?))
 }
 
 fn switch(text: &str) -> Option<bool> {
@@ -92,10 +112,11 @@ impl Spec {
             restart: false,
             control: false,
             root_paged: false,
+            trusted: Trusted::default(),
+            ports: Ranges::default(),
+            mmio: Ranges::default(),
             irqs: [0; LIST],
             irq_count: 0,
-            ports: [(0, 0); LIST],
-            port_count: 0,
             args: [0; ARGS_BYTES],
             args_len: 0,
         }
@@ -137,6 +158,8 @@ impl Spec {
             .map(|root| self.root_paged = root),
             "irq" => value.split(',').try_for_each(|line| self.add_irq(line)),
             "ports" => value.split(',').try_for_each(|range| self.add_ports(range)),
+            "mmio" => value.split(',').try_for_each(|range| self.add_memory(range)),
+            "trusted" => value.split(',').try_for_each(|word| self.trust(word)),
             _ => return Err(Mistake::Key(key)),
         })
     }
@@ -149,13 +172,23 @@ impl Spec {
     }
 
     fn add_ports(&mut self, text: &str) -> Option<()> {
-        let (base, count) = text.split_once('+').unwrap_or((text, "1"));
-        let (base, count) = (number(base)?, number(count)?);
-        if count == 0 || count > 0xFFFF || base.checked_add(count)? > 0x1_0000 {
-            return None;
+        let (base, count) = range(text)?;
+        let inside = count <= 0xFFFF && base.checked_add(count)? <= 0x1_0000;
+        self.ports.add(base, inside.then_some(count)?)
+    }
+
+    fn add_memory(&mut self, text: &str) -> Option<()> {
+        let (base, bytes) = range(text)?;
+        let whole = base.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE);
+        self.mmio.add(base, whole.then_some(bytes)?)
+    }
+
+    fn trust(&mut self, word: &str) -> Option<()> {
+        match word {
+            "dma" => self.trusted.dma = true,
+            "console" => self.trusted.console = true,
+            _ => return None,
         }
-        *self.ports.get_mut(self.port_count)? = (base as u16, count as u16);
-        self.port_count += 1;
         Some(())
     }
 
@@ -169,16 +202,6 @@ impl Spec {
     #[must_use]
     pub fn irqs(&self) -> &[u32] {
         &self.irqs[..self.irq_count]
-    }
-
-    /// Whether the task may have all ports from `base` to `base + count − 1`.
-    #[must_use]
-    pub fn may_ports(&self, base: u64, count: u64) -> bool {
-        let inside = |range: &(u16, u16)| {
-            let (low, len) = (u64::from(range.0), u64::from(range.1));
-            base >= low && base.checked_add(count).is_some_and(|end| end <= low + len)
-        };
-        count > 0 && self.ports[..self.port_count].iter().any(inside)
     }
 
     /// What followed `args=`.
@@ -198,23 +221,27 @@ mod tests {
         assert_eq!(spec.name.as_str(), "hello");
         assert!(spec.start && !spec.restart && !spec.control && !spec.root_paged);
         assert_eq!((spec.priority, spec.quota, spec.memory), (100, 128, 4096));
-        assert!(!spec.may_irq(0) && !spec.may_ports(0, 1));
+        assert!(!spec.may_irq(0) && spec.ports.is_empty() && spec.mmio.is_empty());
+        assert_eq!(spec.trusted, Trusted::default());
     }
 
     #[test]
     fn every_key() {
         let spec = Spec::parse(
             "serial priority=200 quota=0x40 memory=16 irq=4,8 ports=0x3F8+8,0x70+2 start=0 \
-            restart=1 control=1 pager=root args=one two",
+            restart=1 control=1 pager=root mmio=0xfed00000+0x1000,0xA0000+131072 \
+            trusted=console,dma args=one two",
         )
         .unwrap();
         assert_eq!((spec.priority, spec.quota, spec.memory), (200, 64, 16));
         assert!(!spec.start && spec.restart && spec.control && spec.root_paged);
         assert!(spec.may_irq(4) && spec.may_irq(8) && !spec.may_irq(1));
-        assert!(spec.may_ports(0x3F8, 8) && spec.may_ports(0x3FA, 2) && spec.may_ports(0x71, 1));
-        assert!(
-            !spec.may_ports(0x3F7, 2) && !spec.may_ports(0x3F8, 9) && !spec.may_ports(0x3F8, 0)
-        );
+        let ports = &spec.ports;
+        assert!(ports.hold(0x3F8, 8) && ports.hold(0x3FA, 2) && ports.hold(0x71, 1));
+        assert!(!ports.hold(0x3F7, 2) && !ports.hold(0x3F8, 9) && !ports.hold(0x3F8, 0));
+        assert!(spec.mmio.hold(0xFED0_0000, 4096) && spec.mmio.hold(0xB_F000, 4096));
+        assert!(!spec.mmio.hold(0xFED0_0000, 8192));
+        assert!(spec.trusted.dma && spec.trusted.console);
         assert_eq!(spec.args(), b"one two");
     }
 
@@ -232,6 +259,10 @@ mod tests {
             "a ports=1+0",
             "a ports=18446744073709551615+2",
             "a pager=me",
+            "a mmio=0x1000",
+            "a mmio=0x1800+0x1000",
+            "a mmio=0xfffffffffffff000+0x2000",
+            "a trusted=everybody",
             "a irq=256",
         ] {
             assert!(matches!(Spec::parse(line), Err(Mistake::Value(..))), "{line}");

@@ -5,7 +5,7 @@ use abi::bootinfo::{
 };
 
 /// Longest command line that is kept, bytes.
-pub const LINE_BYTES: usize = 256;
+pub const LINE_BYTES: usize = 512;
 /// More records than any system has: a broken chain ends here.
 const MAX_RECORDS: u64 = 256;
 

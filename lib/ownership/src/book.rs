@@ -1,7 +1,7 @@
 //! σ0's answers (X.2 6.7).
 
 use abi::kip::{MemoryDescriptor, memory_type};
-use abi::{Fpage, MapItem, MsgTag, Rights, ThreadId, protocol};
+use abi::{Fpage, MapItem, MsgTag, Rights, ThreadId, devices, protocol};
 
 use crate::{Owner, Regions};
 
@@ -10,9 +10,6 @@ const MEMORY_REGIONS: usize = 1024;
 /// Regions of ports.
 const PORT_REGIONS: usize = 256;
 const PAGE: u64 = 4096;
-
-/// Ports that the kernel drives itself: interrupt controllers and timer.
-const KERNEL_PORTS: [(u64, u64); 4] = [(0x20, 0x21), (0xA0, 0xA1), (0x40, 0x40), (0x43, 0x43)];
 
 /// What σ0 does with a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,8 +56,16 @@ impl Book {
     /// Frees all ports but those that the kernel drives itself.
     pub fn open_ports(&mut self) {
         let _ = self.ports.assign(0, 0xFFFF, Owner::Free);
-        for (low, high) in KERNEL_PORTS {
+        for (low, high) in devices::PORTS {
             let _ = self.ports.assign(low, high, Owner::Reserved);
+        }
+    }
+
+    /// Takes out the devices' memory that the kernel drives itself, whatever the
+    /// descriptors say.
+    pub fn keep_kernels_devices(&mut self) {
+        for (low, high) in devices::MEMORY {
+            let _ = self.memory.assign(low, high, Owner::Reserved);
         }
     }
 
@@ -122,7 +127,7 @@ impl Book {
     /// Answers a message with words `mr` (MR1..MR3) from `from`.
     pub fn answer(&mut self, from: ThreadId, tag: MsgTag, mr: [u64; 3]) -> Answer {
         let shape = (tag.untyped(), tag.typed());
-        if self.closed && from.number() > ThreadId::ROOT.number() {
+        if self.closed && from != ThreadId::ROOT {
             return match tag.protocol_label() {
                 protocol::SIGMA0 | protocol::PAGE_FAULT | protocol::IO_FAULT => NOTHING,
                 _ => Answer::Silence,

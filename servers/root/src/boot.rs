@@ -1,6 +1,6 @@
 //! The beginning: ports and memory from σ0, tasks from the bootinfo.
 
-use bootcfg::{Kind, Mistake, Record, Spec, records};
+use bootcfg::{Kind, Mistake, Record, Spec, claims, records};
 use paging::Image;
 use runtime::pool::{Modules, Pool};
 use runtime::{direct, direct_println, kip, sigma0};
@@ -98,6 +98,9 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
         );
         return;
     }
+    if !has_its_own(root, &spec) {
+        return;
+    }
     let window = sigma0::range(phys, phys + text + data);
     if window.is_none() {
         direct_println!(
@@ -114,6 +117,41 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
     task.spec.root_paged |= spec.name.as_str() == "pager";
     root.tasks[*slot] = Some(task);
     *slot += 1;
+}
+
+/// Whether the devices that the description names are its alone, and are devices; says
+/// what is wrong, and what else there is to know.
+fn has_its_own(root: &Root, spec: &Spec) -> bool {
+    let others = root.tasks.iter().flatten().map(|task| &task.spec);
+    if let Err(claim) = claims::check(spec, others) {
+        direct_println!("root: {} is not added: {claim}.", spec.name);
+        return false;
+    }
+    if let Some((first, last)) = spec.mmio.iter().find(|range| is_memory(*range)) {
+        direct_println!(
+            "root: {} is not added: {first:#x} to {last:#x} is the machine's memory, no device's.",
+            spec.name
+        );
+        return false;
+    }
+    if claims::reaches_all_memory(spec) {
+        direct_println!(
+            "root: {} is trusted with all memory: its devices can be told to read and write it.",
+            spec.name
+        );
+    }
+    true
+}
+
+/// Whether some of the range is memory that the machine uses as such.
+fn is_memory(range: (u64, u64)) -> bool {
+    use abi::kip::memory_type::{BOOT, CONVENTIONAL, RESERVED};
+    kip::get().memory().any(|known| {
+        !known.is_virtual
+            && [BOOT, CONVENTIONAL, RESERVED].contains(&known.kind)
+            && known.low <= range.1
+            && range.0 <= known.high
+    })
 }
 
 /// Memory for the tasks: a small pool of the root task's own, a large one for

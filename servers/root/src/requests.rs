@@ -73,7 +73,7 @@ impl Root {
     /// Maps the I/O flexpages that make up a range of ports.
     fn ports(&mut self, slot: usize, base: u64, count: u64) -> Result<Msg, Refusal> {
         let task = self.task(slot).ok_or(Refusal::Unknown)?;
-        if !task.spec.may_ports(base, count) {
+        if !task.spec.ports.hold(base, count) {
             return Err(Refusal::NotAllowed);
         }
         let (mut reply, mut at, end) = (Msg::new(proto::OK), base, base + count);
@@ -90,26 +90,33 @@ impl Root {
         Ok(reply)
     }
 
+    /// Interrupts of `line` become messages to `from`: to one thread, until it ends.
     fn irq(&mut self, slot: usize, from: ThreadId, line: u64) -> Result<Msg, Refusal> {
-        let task = self.task(slot).ok_or(Refusal::Unknown)?;
+        let task = self.task_mut(slot).ok_or(Refusal::Unknown)?;
         let line = u32::try_from(line)
             .ok()
             .filter(|line| task.spec.may_irq(*line))
             .ok_or(Refusal::NotAllowed)?;
+        let place = task.spec.irqs().iter().position(|known| *known == line);
+        let handler = place.and_then(|at| task.handlers.get_mut(at)).ok_or(Refusal::NotAllowed)?;
+        if handler.is_some() {
+            return Err(Refusal::Taken);
+        }
         kernel::attach_irq(line, from).map_err(|_| Refusal::Kernel)?;
+        *handler = Some(from);
         Ok(Msg::new(proto::OK))
     }
 
-    /// A block of contiguous memory. Devices' memory only to who may have ports
-    /// or interrupts: a driver.
+    /// A block of contiguous memory: ordinary, or a device's that the description names.
     fn memory(&mut self, slot: usize, bits: u64, physical: u64) -> Result<Msg, Refusal> {
         let task = self.task(slot).ok_or(Refusal::Unknown)?;
         let bits = u32::try_from(bits)
             .ok()
             .filter(|bits| (12..=30).contains(bits))
             .ok_or(Refusal::BadArgument)?;
-        let physical = Some(physical).filter(|address| *address != op::ANYWHERE);
-        if physical.is_some() && task.spec.irqs().is_empty() && !task.spec.control {
+        let physical =
+            Some(physical).filter(|at| *at != op::ANYWHERE).map(|at| at >> bits << bits);
+        if physical.is_some_and(|base| !task.spec.mmio.hold(base, 1 << bits)) {
             return Err(Refusal::NotAllowed);
         }
         let limit = task.spec.memory * 4096;
@@ -169,6 +176,7 @@ impl Root {
         if let Some(task) = self.task_mut(slot) {
             task.threads &= !(1 << index);
             task.apart &= !(1 << index);
+            task.detach(|handler| handler == thread);
         }
         self.forget_threads(|gone| gone == thread);
         let _ = kernel::delete(thread);

@@ -38,6 +38,8 @@ pub struct Task {
     pub threads: u16,
     /// Bit i: thread i is in a space of its own.
     pub apart: u16,
+    /// The thread that has each of the description's interrupt lines.
+    pub handlers: [Option<ThreadId>; bootcfg::LIST],
     /// Bit i: thread i waits for the pager to be there again.
     pub stalled: u16,
     /// Threads created in this generation, and the count at each one's birth.
@@ -61,6 +63,7 @@ impl Task {
             exit_code: 0,
             threads: 0,
             apart: 0,
+            handlers: [None; bootcfg::LIST],
             stalled: 0,
             births: 0,
             born: [0; THREADS as usize],
@@ -87,6 +90,15 @@ impl Task {
     pub fn owns(&self, slot: usize, thread: ThreadId) -> bool {
         let Some((home, index)) = layout::slot_of(thread.number()) else { return false };
         home == slot && self.threads & 1 << index != 0 && thread == self.thread(slot, index)
+    }
+
+    /// Takes the interrupt lines from the threads that are `gone`.
+    pub fn detach(&mut self, gone: impl Fn(ThreadId) -> bool) {
+        for (line, handler) in self.spec.irqs().iter().zip(&mut self.handlers) {
+            if handler.take_if(|thread| gone(*thread)).is_some() {
+                let _ = kernel::detach_irq(*line);
+            }
+        }
     }
 
     /// What its pager needs to know.
@@ -185,9 +197,7 @@ impl Root {
             let _ = kernel::delete(task.thread(slot, index));
         }
         (task.threads, task.apart, task.state, task.exit_code) = (0, 0, state, code);
-        for line in task.spec.irqs() {
-            let _ = kernel::detach_irq(*line);
-        }
+        task.detach(|_| true);
         self.forget_threads(|thread| {
             layout::slot_of(thread.number()).is_some_and(|(home, _)| home == slot)
         });

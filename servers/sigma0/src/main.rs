@@ -42,6 +42,7 @@ fn main() -> ! {
 fn read_kip(book: &mut Book) {
     let kip = kip::get();
     kip.memory().for_each(|descriptor| book.apply(descriptor));
+    book.keep_kernels_devices();
     for (server, owner) in [
         (0x020, None), // the debugger
         (offset::SIGMA0, None),

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
+use bootcfg::Spec;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -17,6 +18,7 @@ use crate::linux;
 mod task;
 
 pub use task::{Pager, Task};
+use task::Mistake;
 
 /// Longest name of a task or file, bytes.
 const MAX_NAME_BYTES: usize = 16;
@@ -131,7 +133,35 @@ impl System {
             return Err(at(text, shown, module.name.span(), &why));
         }
         let checked = self.tasks.iter().try_for_each(Task::check);
+        let checked = checked.and_then(|()| self.check_lines());
         checked.map_err(|(span, why)| at(text, shown, span, &why))
+    }
+
+    /// What the root task will find in the tasks' lines: that each can be read, and that
+    /// what belongs to one task is named by one.
+    fn check_lines(&self) -> Result<(), Mistake> {
+        let mut specs: Vec<Spec> = Vec::new();
+        for task in &self.tasks {
+            let (line, refuse) = (task.cmdline(), |why| Err((task.name.span(), why)));
+            if line.len() > bootcfg::LINE_BYTES {
+                let why = format!(
+                    "the description of `{}` takes {} bytes in the boot image; {} are read",
+                    task.name.get_ref(),
+                    line.len(),
+                    bootcfg::LINE_BYTES
+                );
+                return refuse(why);
+            }
+            let spec = match Spec::parse(&line) {
+                Ok(spec) => spec,
+                Err(mistake) => return refuse(mistake.to_string()),
+            };
+            if let Err(claim) = bootcfg::claims::check(&spec, specs.iter()) {
+                return refuse(claim.to_string());
+            }
+            specs.push(spec);
+        }
+        Ok(())
     }
 }
 
@@ -156,7 +186,9 @@ name = "serial"
 image = "serial"
 priority = 200
 irqs = [4]
-ports = ["0x3f8+8", "128+1"]
+ports = ["0x3f8+8", "0x70+1"]
+mmio = ["0xfed00000+0x1000"]
+trusted = ["console"]
 restart = true
 [[task]]
 name = "shell"
@@ -182,7 +214,8 @@ file = "README.md"
         let system = System::parse(GOOD, "x").unwrap();
         assert_eq!(
             system.tasks[0].cmdline(),
-            "serial priority=200 irq=4 ports=0x3f8+8,0x80+1 start=1 restart=1"
+            "serial priority=200 irq=4 ports=0x3f8+8,0x70+1 mmio=0xfed00000+0x1000 \
+             trusted=console start=1 restart=1"
         );
         assert_eq!(
             system.tasks[1].cmdline(),
@@ -205,33 +238,64 @@ file = "README.md"
         refused(&GOOD.replace("[4]", "[1, 2, 3, 4, 5]"), "more than 4 interrupts");
         refused(
             &GOOD.replace("two words", &"x".repeat(65)),
-            "systems/x.toml:20: the args of `shell`",
+            "systems/x.toml:22: the args of `shell`",
         );
         refused(
             &GOOD.replace("\"root\"\nargs", "\"none\"\nargs"),
-            "systems/x.toml:19: unknown variant",
+            "systems/x.toml:21: unknown variant",
         );
         refused(&GOOD.replace("[4]", "[16]"), "systems/x.toml:10: `serial` asks for interrupt 16");
         refused(
-            &GOOD.replace("128+1", "0xffff+2"),
+            &GOOD.replace("0x70+1", "0xffff+2"),
             "systems/x.toml:11: `0xffff+2` is no port range",
         );
-        refused(&GOOD.replace("128+1", "80"), "expected BASE+COUNT");
+        refused(&GOOD.replace("0x70+1", "80"), "expected BASE+COUNT");
         refused(
             &GOOD.replace("\"shell\"", "\"serial\""),
-            "systems/x.toml:14: the name `serial` is taken",
+            "systems/x.toml:16: the name `serial` is taken",
         );
         refused(&GOOD.replace("\"shell\"", "\"a b\""), "`a b` is no name");
         refused(&GOOD.replace("\"shell\"", "\"root\""), "is taken");
         refused(
             &format!("{GOOD}archive = \"small\"\n"),
-            "systems/x.toml:22: the module `motd` needs a `file`, or an `archive`",
+            "systems/x.toml:24: the module `motd` needs a `file`, or an `archive`",
         );
         refused(
             &GOOD.replace("file = \"README.md\"", "archive = \"big\""),
             "unknown variant `big`",
         );
+        refused(
+            &GOOD.replace("0xfed00000+0x1000", "0xfed00000+1"),
+            "systems/x.toml:12: `0xfed00000+1` is no range of memory",
+        );
+        refused(&GOOD.replace("[\"console\"]", "[\"all\"]"), "unknown variant `all`");
         refused("[root]\nimage = \"r\"\n", "missing field `sigma0`");
         refused("[root\n", "systems/x.toml:1: ");
+    }
+
+    #[test]
+    fn devices_belong_to_one_task() {
+        refused(
+            &GOOD.replace("quota_pages = 32", "irqs = [3, 4]"),
+            "systems/x.toml:16: `serial` and `shell` both name interrupt 4",
+        );
+        refused(
+            &GOOD.replace("quota_pages = 32", "ports = [\"0x6f+3\"]\ntrusted = [\"dma\"]"),
+            "systems/x.toml:16: `serial` and `shell` both name port 0x70",
+        );
+        refused(
+            &GOOD.replace("quota_pages = 32", "mmio = [\"0xfed00000+0x1000\"]"),
+            "systems/x.toml:16: `serial` and `shell` both name memory 0xfed00000 to 0xfed00fff",
+        );
+        refused(
+            &GOOD.replace("0xfed00000", "0xfee00000"),
+            "systems/x.toml:7: `serial` names memory 0xfee00000 to 0xfee00fff, which the kernel",
+        );
+        refused(&GOOD.replace("[4]", "[0]"), "`serial` names interrupt 0, which the kernel");
+        refused(&GOOD.replace("[\"console\"]", "[]"), "add trusted = [\"console\"]");
+        refused(
+            &GOOD.replace("0xfed00000", "0xfd000000"),
+            "by which a device may be told to read and write all memory",
+        );
     }
 }

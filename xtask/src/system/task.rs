@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use bootcfg::Spec;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -11,8 +12,8 @@ use toml::Spanned;
 const MAX_PRIORITY: u32 = 254;
 /// Interrupt lines that a task may ask for: the two 8259 controllers'.
 const IRQ_LINES: u32 = 16;
-/// Interrupt lines, and port ranges, that one task can have.
-const MAX_LIST: usize = 4;
+/// Interrupt lines, and ranges of ports and memory, that one task can have.
+const MAX_LIST: usize = bootcfg::LIST;
 /// Longest argument text of a task, bytes.
 const MAX_ARGS_BYTES: usize = 64;
 
@@ -33,9 +34,15 @@ pub struct Task {
     /// Port ranges, `BASE+COUNT`.
     #[serde(default)]
     pub ports: Vec<Spanned<String>>,
+    /// Devices' memory, `BASE+BYTES`, whole pages.
+    #[serde(default)]
+    pub mmio: Vec<Spanned<String>>,
     /// Interrupt lines.
     #[serde(default)]
     pub irqs: Vec<Spanned<u32>>,
+    /// What it is trusted with beyond its own address space.
+    #[serde(default)]
+    pub trusted: Vec<Trust>,
     /// Start it at boot.
     #[serde(default = "yes")]
     pub autostart: bool,
@@ -61,6 +68,16 @@ pub enum Pager {
     Pager,
 }
 
+/// What a task can be trusted with beyond its own address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// Devices that can be told to read and write all memory.
+    Dma,
+    /// The first serial port, on which the kernel and the root task write, too.
+    Console,
+}
+
 const fn yes() -> bool {
     true
 }
@@ -77,14 +94,16 @@ impl Task {
             let why = format!("`{name}` has priority {given}; expected 0 to {MAX_PRIORITY}");
             return Err((priority.span(), why));
         }
-        if self.irqs.len() > MAX_LIST || self.ports.len() > MAX_LIST {
+        if [self.irqs.len(), self.ports.len(), self.mmio.len()].iter().any(|len| *len > MAX_LIST) {
             let why = format!(
-                "`{name}` has more than {MAX_LIST} interrupts or port ranges; split the task"
+                "`{name}` has more than {MAX_LIST} interrupts or ranges of ports or memory; split \
+                 the task"
             );
             return Err((self.name.span(), why));
         }
         self.irqs.iter().try_for_each(|irq| check_irq(name, irq))?;
         self.ports.iter().try_for_each(|ports| check_ports(name, ports))?;
+        self.mmio.iter().try_for_each(|memory| check_memory(name, memory))?;
         self.args.iter().try_for_each(|args| check_args(name, args))
     }
 
@@ -96,6 +115,8 @@ impl Task {
         let irqs = self.irqs.iter().map(|irq| irq.get_ref().to_string());
         let ranges = self.ports.iter().filter_map(|ports| parse_ports(ports.get_ref()));
         let ports = ranges.map(|(base, count)| format!("{base:#x}+{count}"));
+        let memory = self.mmio.iter().map(|memory| memory.get_ref().clone());
+        let trusted = self.trusted.iter().map(|with| format!("{with:?}").to_lowercase());
         let switch = |on: bool| on.then(|| "1".to_owned());
         let pager = |pager| if pager == Pager::Root { "root" } else { "pager" }.to_owned();
         let keys = [
@@ -104,6 +125,8 @@ impl Task {
             ("memory", self.memory_pages.as_ref().map(number)),
             ("irq", list(irqs)),
             ("ports", list(ports)),
+            ("mmio", list(memory)),
+            ("trusted", list(trusted)),
             ("start", Some(u8::from(self.autostart).to_string())),
             ("restart", switch(self.restart)),
             ("control", switch(self.control)),
@@ -143,6 +166,18 @@ fn check_ports(name: &str, ports: &Spanned<String>) -> Result<(), Mistake> {
          example \"0x3f8+8\""
     );
     Err((ports.span(), why))
+}
+
+fn check_memory(name: &str, memory: &Spanned<String>) -> Result<(), Mistake> {
+    let text = memory.get_ref();
+    if Spec::parse(&format!("{name} mmio={text}")).is_ok() && text.contains('+') {
+        return Ok(());
+    }
+    let why = format!(
+        "`{text}` is no range of memory for `{name}`; expected BASE+BYTES in whole pages, for \
+         example \"0xfed00000+0x1000\""
+    );
+    Err((memory.span(), why))
 }
 
 fn check_args(name: &str, args: &Spanned<String>) -> Result<(), Mistake> {

@@ -17,7 +17,8 @@ fn book() -> Book {
     add(0xA_0000, 0xB_FFFF, memory_type::SHARED, 0);
     add(0x20_0000, 0x5F_FFFF, memory_type::RESERVED, 0);
     add(0x200_0000, 0x200_5FFF, memory_type::BOOT, 3);
-    add(0xFEC0_0000, 0xFEC0_0FFF, memory_type::ARCH, 2);
+    add(0xFED0_0000, 0xFED0_0FFF, memory_type::ARCH, 2);
+    book.keep_kernels_devices();
     book.server(0xF0_0000, 0xF1_0000, None);
     book.server(0x100_0000, 0x104_0000, Some(ROOT));
     book
@@ -71,8 +72,8 @@ fn requests_by_address() {
         page(0x200_0000, 12)
     );
     assert_eq!(
-        ask(&mut book, ROOT, Fpage::memory(0xFEC0_0000, 12, Rights::NONE).0),
-        page(0xFEC0_0000, 12)
+        ask(&mut book, ROOT, Fpage::memory(0xFED0_0000, 12, Rights::NONE).0),
+        page(0xFED0_0000, 12)
     );
     assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x20_0000, 12, Rights::NONE).0), NOTHING);
     assert_eq!(ask(&mut book, ROOT, Fpage::memory(0x1000_0000, 11, Rights::NONE).0), NOTHING);
@@ -167,4 +168,35 @@ fn extended_requests() {
     assert_eq!(book.answer(ROOT, tag, [3, 0, 0]), Answer::Empty);
     assert_eq!(fault(&mut book, OTHER, 0x150_0000), NOTHING);
     assert_eq!(fault(&mut book, ROOT, 0x150_0000), page(0x150_0000, 12));
+}
+
+#[test]
+fn the_kernels_devices_are_nobodys() {
+    let mut book = book();
+    for address in [0xFEE0_0000, 0xFEE0_1000, 0xFEEF_F000, 0xFEC0_0000] {
+        assert_eq!(ask(&mut book, ROOT, Fpage::memory(address, 12, Rights::NONE).0), NOTHING);
+        assert_eq!(fault(&mut book, ROOT, address), NOTHING);
+    }
+    assert_eq!(ask(&mut book, ROOT, Fpage::memory(0xC000_0000, 30, Rights::NONE).0), NOTHING);
+    for port in [0x20, 0x40, 0x42, 0x43, 0x61, 0xA1] {
+        assert_eq!(ask(&mut book, ROOT, Fpage::io(port, 0).0), NOTHING);
+    }
+}
+
+/// An id that is only near the initial servers' gets nothing: sigma1's number is anybody's
+/// when there is no sigma1.
+#[test]
+fn a_closed_book_serves_the_root_task_alone() {
+    let mut book = book();
+    let request = MsgTag::protocol(protocol::SIGMA0_EXTENDED, 0, 2, 0);
+    assert_eq!(book.answer(ROOT, request, [3, 0, 0]), Answer::Empty);
+    let ported = Fpage::io(0xCF8, 3).0;
+    for other in
+        [OTHER, ThreadId::SIGMA1, ThreadId::global(ROOT.number(), ROOT.version() + 1)]
+    {
+        assert_eq!(ask(&mut book, other, ported), NOTHING);
+        assert_eq!(fault(&mut book, other, 0x150_0000), NOTHING);
+        assert_eq!(book.answer(other, request, [2, 1, 0]), Answer::Silence);
+    }
+    assert_ne!(ask(&mut book, ROOT, ported), NOTHING);
 }
