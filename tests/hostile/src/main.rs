@@ -1,0 +1,55 @@
+//! An ordinary task (`tests/systems/hostile.toml`) that wants what its description does not
+//! name, from the servers of the default system. One program; its arguments say which part.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `attack` | the attacks, each a test |
+//! | `clock` | a driver with a line, ports and memory of its own, which have to stay its own |
+//!
+//! Each attack is a function that returns a sentence if it succeeded.
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod clock;
+mod devices;
+
+use alloc::string::String;
+
+use runtime::{println, root};
+
+/// What became of an attack: nothing, or what it reached.
+type Outcome = Result<(), String>;
+
+/// Name and function of each.
+const ATTACKS: &[(&str, fn() -> Outcome)] = &[
+    ("memory-that-the-line-does-not-name", devices::memory),
+    ("anothers-interrupt", devices::anothers_interrupt),
+    ("second-attach", devices::second_attach),
+    ("anothers-ports", devices::ports),
+    ("sigma0-for-anybody", devices::sigma0),
+    ("driver-is-unharmed", clock::is_unharmed),
+];
+
+runtime::entry!(main);
+
+fn main() {
+    let mut buffer = [0; 64];
+    match root::arguments(&mut buffer) {
+        "attack" => attack(),
+        "clock" => clock::run(),
+        other => panic!("hostile has no part `{other}`"),
+    }
+}
+
+fn attack() {
+    for (name, attack) in ATTACKS {
+        match attack() {
+            Ok(()) => println!("test {name} ... ok"),
+            Err(why) => println!("test {name} ... FAILED: {why}"),
+        }
+    }
+    println!("tests done");
+}
