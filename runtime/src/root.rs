@@ -51,6 +51,13 @@ pub fn find(name: &str, patience_ms: u64) -> Result<ThreadId, Refusal> {
     lookup(name)
 }
 
+/// For a server: the task of the thread `client`, which of its lives it is, and the bits of
+/// [`op::client`].
+pub fn client(client: ThreadId) -> Result<(usize, u64, u64), Refusal> {
+    let reply = call(&Msg::new(op::CLIENT).word(client.0))?;
+    Ok((reply.mr[0] as usize, reply.mr[1], reply.mr[2]))
+}
+
 /// Maps the I/O ports `base` to `base + count − 1`.
 pub fn ports(base: u16, count: u16) -> Result<Ports, Refusal> {
     let guard = accept::ports();

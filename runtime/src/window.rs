@@ -15,7 +15,8 @@ use crate::sync::Lock;
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
-const MAX_WINDOWS: usize = 64;
+/// Enough for the root task's images, files, pools, and 8 blocks of each of 32 tasks.
+const MAX_WINDOWS: usize = 320;
 
 /// Whether this is an initial server: those have no heap and no stack regions,
 /// and see memory at its physical address.

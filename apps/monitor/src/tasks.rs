@@ -4,17 +4,21 @@ use abi::ThreadId;
 use proto::root::{self as op, State};
 use proto::{Name, Refusal, console as console_op, pager as pager_op};
 use runtime::root::{answer, call};
-use runtime::{Msg, ipc, println, root};
+use runtime::{Msg, ipc, print, println, root};
 
 /// Lists the tasks.
 pub fn tasks(_: &str) {
     println!("  name              state     thread      restarts  exit code");
     for index in 0.. {
         let Ok(reply) = call(&Msg::new(op::TASK).word(index)) else { break };
-        let [first, second, state, thread, restarts, code, _] = reply.mr;
+        let [first, second, state, thread, restarts, code, left_us] = reply.mr;
         let name = Name::from_words(first, second);
         let state = State::decode(state).as_str();
-        println!("  {name:16}  {state:8}  {:>6}  {restarts:12}  {code:9}", thread >> 32);
+        print!("  {name:16}  {state:8}  {:>6}  {restarts:12}  {code:9}", thread >> 32);
+        match left_us {
+            0 => println!(),
+            _ => println!("  again in {} ms", left_us.div_ceil(1000)),
+        }
     }
 }
 

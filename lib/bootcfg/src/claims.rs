@@ -1,4 +1,4 @@
-//! Devices belong to one task: what a description may name, and when two descriptions clash.
+//! What belongs to one task: what a description may name, and when two descriptions clash.
 //!
 //! The image tool and the root task ask the same questions here, so that a mistake is found
 //! where it is made, and an image that comes from elsewhere gets nothing by it.
@@ -46,6 +46,10 @@ pub enum Claim {
     Kernels(Resource, (u64, u64), Name),
     /// The kernel and the root task write there, too, and the description does not say so.
     Console((u64, u64), Name),
+    /// Another description provides the service, too.
+    Name(Name, Name, Name),
+    /// Another task has the console's input.
+    Input(Name, Name),
     /// The device may reach all memory, and the description does not say so.
     Dma(Resource, (u64, u64), Name),
 }
@@ -86,6 +90,14 @@ impl core::fmt::Display for Claim {
                 is meant, add trusted = [\"console\"]",
                 Range(Resource::Ports, range)
             ),
+            Self::Name(service, one, two) => write!(
+                f,
+                "`{one}` and `{two}` both provide `{service}`; a name belongs to one task"
+            ),
+            Self::Input(one, two) => write!(
+                f,
+                "`{one}` and `{two}` both have console = true; what is typed goes to one task"
+            ),
             Self::Dma(what, range, name) => write!(
                 f,
                 "`{name}` names {}, by which a device may be told to read and write all memory; \
@@ -113,7 +125,12 @@ pub fn check<'a>(spec: &Spec, others: impl Iterator<Item = &'a Spec>) -> Result<
                 }
             };
             found.map_or(Ok(()), |range| Err(Claim::Taken(what, range, other.name, spec.name)))
-        })
+        })?;
+        if spec.console && other.console {
+            return Err(Claim::Input(other.name, spec.name));
+        }
+        let both = spec.provides.iter().find(|name| other.provides.place(*name).is_some());
+        both.map_or(Ok(()), |name| Err(Claim::Name(name, other.name, spec.name)))
     })
 }
 
@@ -199,6 +216,17 @@ mod tests {
             said(&["a mmio=0xfd000000+0x4000 trusted=dma", "b mmio=0xfd004000+0x1000 trusted=dma"]),
             ""
         );
+    }
+
+    #[test]
+    fn names_and_the_keyboard_belong_to_one_task() {
+        assert_eq!(said(&["a provides=x,y", "b provides=z", "c uses=x,z"]), "");
+        assert_eq!(
+            said(&["a provides=x,y", "b provides=z,y"]),
+            "`a` and `b` both provide `y`; a name belongs to one task"
+        );
+        assert!(said(&["a console=1", "b console=1"]).starts_with("`a` and `b` both have console"));
+        assert_eq!(said(&["a console=1", "b console=0"]), "");
     }
 
     #[test]

@@ -8,10 +8,12 @@
 #![forbid(unsafe_code)]
 
 pub mod claims;
+mod names;
 mod ranges;
 mod spec;
 mod walk;
 
+pub use names::{DEFAULT_USES, Names, PROVIDES, USES};
 pub use ranges::{LIST, Ranges};
 pub use spec::{Mistake, Spec, Trusted};
 pub use walk::{BadBootinfo, Kind, LINE_BYTES, Record, records};

@@ -2,6 +2,7 @@
 
 use proto::Name;
 
+use crate::names::{DEFAULT_USES, Names, PROVIDES, USES};
 use crate::ranges::{LIST, Ranges};
 
 const ARGS_BYTES: usize = 64;
@@ -35,6 +36,12 @@ pub struct Spec {
     pub control: bool,
     /// Whether the root task itself is its pager.
     pub root_paged: bool,
+    /// Whether the console's input is its own, and its output goes there as it is.
+    pub console: bool,
+    /// The names under which its threads may be found.
+    pub provides: Names<PROVIDES>,
+    /// The names that it may look up, if the line says so.
+    uses: Option<Names<USES>>,
     /// With what it is trusted.
     pub trusted: Trusted,
     /// The I/O ports that it may have.
@@ -68,7 +75,7 @@ impl core::fmt::Display for Mistake<'_> {
             Self::Key(key) => write!(
                 f,
                 "there is no key `{key}`; the keys are priority, quota, memory, irq, \
-                ports, mmio, trusted, start, restart, control, pager, args"
+                ports, mmio, trusted, console, provides, uses, start, restart, control, pager, args"
             ),
             Self::Value(key, value) => {
                 write!(f, "{key} cannot be `{value}`; see docs/user-level.md for its form")
@@ -112,6 +119,9 @@ impl Spec {
             restart: false,
             control: false,
             root_paged: false,
+            console: false,
+            provides: Names::default(),
+            uses: None,
             trusted: Trusted::default(),
             ports: Ranges::default(),
             mmio: Ranges::default(),
@@ -150,6 +160,9 @@ impl Spec {
             "start" => switch(value).map(|on| self.start = on),
             "restart" => switch(value).map(|on| self.restart = on),
             "control" => switch(value).map(|on| self.control = on),
+            "console" => switch(value).map(|on| self.console = on),
+            "provides" => Names::parse(value).map(|names| self.provides = names),
+            "uses" => Names::parse(value).map(|names| self.uses = Some(names)),
             "pager" => match value {
                 "root" => Some(true),
                 "pager" => Some(false),
@@ -192,6 +205,16 @@ impl Spec {
         Some(())
     }
 
+    /// Whether the task may look `name` up.
+    #[must_use]
+    pub fn may_use(&self, name: Name) -> bool {
+        let own = self.provides.place(name).is_some();
+        own || self.uses.map_or_else(
+            || DEFAULT_USES.iter().any(|known| Name::new(known) == name),
+            |uses| uses.place(name).is_some(),
+        )
+    }
+
     /// Whether the task may have the interrupts of `line`.
     #[must_use]
     pub fn may_irq(&self, line: u32) -> bool {
@@ -223,6 +246,8 @@ mod tests {
         assert_eq!((spec.priority, spec.quota, spec.memory), (100, 128, 4096));
         assert!(!spec.may_irq(0) && spec.ports.is_empty() && spec.mmio.is_empty());
         assert_eq!(spec.trusted, Trusted::default());
+        assert!(!spec.console && spec.provides.iter().next().is_none());
+        assert!(spec.may_use(Name::new("console")) && !spec.may_use(Name::new("hello")));
     }
 
     #[test]
@@ -246,6 +271,16 @@ mod tests {
     }
 
     #[test]
+    fn services() {
+        let spec = Spec::parse("a provides=echo,time uses=console console=1").unwrap();
+        assert!(spec.console && spec.provides.place(Name::new("time")) == Some(1));
+        for (name, may) in [("echo", true), ("console", true), ("pager", false), ("", false)] {
+            assert_eq!(spec.may_use(Name::new(name)), may, "{name}");
+        }
+        assert!(!Spec::parse("a uses=-").unwrap().may_use(Name::new("console")));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         assert_eq!(Spec::parse("").unwrap_err(), Mistake::NoName);
         assert_eq!(Spec::parse("a b").unwrap_err(), Mistake::NoValue("b"));
@@ -263,6 +298,9 @@ mod tests {
             "a mmio=0x1800+0x1000",
             "a mmio=0xfffffffffffff000+0x2000",
             "a trusted=everybody",
+            "a provides=b,b",
+            "a uses=",
+            "a console=2",
             "a irq=256",
         ] {
             assert!(matches!(Spec::parse(line), Err(Mistake::Value(..))), "{line}");

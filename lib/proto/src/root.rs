@@ -36,8 +36,22 @@ pub const ARGUMENTS: u64 = BASE + 11;
 /// reply's map items cover (read-only; each at its physical address in the window).
 pub const MODULE: u64 = BASE + 12;
 
+/// From a task that provides a service: MR1 thread. Reply: MR1 its task's number, MR2 which of
+/// the task's lives this is, MR3 bits of [`client`]. Refused (Unknown) if there is no such thread.
+pub const CLIENT: u64 = BASE + 13;
+
+/// What a server learns of a client's description.
+pub mod client {
+    /// It uses a service that the asker provides.
+    pub const USES: u64 = 1 << 0;
+    /// The console's input is its own, and its output goes there as it is.
+    pub const CONSOLE: u64 = 1 << 1;
+    /// It may control other tasks.
+    pub const CONTROL: u64 = 1 << 2;
+}
+
 /// MR1 index. Reply: MR1, MR2 name, MR3 [`State`], MR4 main thread, MR5 restarts,
-/// MR6 exit code. Refused (Unknown) behind the last task.
+/// MR6 exit code, MR7 µs until it is started again. Refused (Unknown) behind the last task.
 pub const TASK: u64 = BASE + 32;
 /// MR1, MR2 name: start a task that does not run. Needs `control`.
 pub const START: u64 = BASE + 33;
@@ -87,6 +101,8 @@ pub enum State {
     Crashed = 3,
     /// Ended by request.
     Killed = 4,
+    /// Ended by a fault, and to be started again.
+    Waiting = 5,
 }
 
 impl State {
@@ -98,6 +114,7 @@ impl State {
             2 => Self::Exited,
             3 => Self::Crashed,
             4 => Self::Killed,
+            5 => Self::Waiting,
             _ => Self::Ready,
         }
     }
@@ -111,6 +128,7 @@ impl State {
             Self::Exited => "exited",
             Self::Crashed => "crashed",
             Self::Killed => "killed",
+            Self::Waiting => "waiting",
         }
     }
 }

@@ -5,7 +5,7 @@ use abi::inspect::What;
 use proto::root::{self as op, State};
 use proto::{Name, Refusal};
 use runtime::port::Ports;
-use runtime::{Msg, direct_println, kernel, thread};
+use runtime::{Msg, clock, direct_println, kernel, thread};
 
 use crate::boot::EXIT_PORT;
 use crate::{Reply, Root, outcome, refused};
@@ -43,8 +43,9 @@ impl Root {
         let task = self.task(slot).ok_or(Refusal::Unknown)?;
         let main = if task.state == State::Running { task.thread(slot, 0).0 } else { 0 };
         let state = task.state as u64;
+        let left_us = task.again.left_us(clock::now_us()).unwrap_or(0);
         let reply = Msg::new(proto::OK).words(&task.spec.name.words());
-        Ok(reply.words(&[state, main, task.restarts, task.exit_code]))
+        Ok(reply.words(&[state, main, task.restarts, task.exit_code, left_us]))
     }
 
     fn wait(&mut self, from: ThreadId, target: Option<usize>) -> Reply {
@@ -53,16 +54,13 @@ impl Root {
         if task.state != State::Running {
             return Some(Msg::new(proto::OK).word(task.exit_code));
         }
-        let free = |waiter: &&mut Option<(ThreadId, usize)>| {
-            waiter.is_none_or(|(thread, _)| thread == from)
-        };
-        match self.waiters.iter_mut().find(free) {
-            Some(free) => {
-                *free = Some((from, target));
-                None
-            }
-            None => refused(Refusal::Exhausted),
-        }
+        let (slot, _) = self.sender(from)?;
+        let waiters = &mut self.task_mut(slot)?.waiters;
+        let mine = waiters.iter().position(|waiter| waiter.is_some_and(|(known, _)| known == from));
+        let free = || waiters.iter().position(Option::is_none);
+        let Some(place) = mine.or_else(free) else { return refused(Refusal::Exhausted) };
+        waiters[place] = Some((from, target));
+        None
     }
 
     fn change(&mut self, what: u64, target: usize) -> Result<Msg, Refusal> {
@@ -86,6 +84,12 @@ impl Root {
     fn kill(&mut self, target: usize) -> Result<bool, Refusal> {
         let task = self.task(target).ok_or(Refusal::Unknown)?;
         let supervised = task.spec.restart;
+        if task.state == State::Waiting {
+            let task = self.task_mut(target).ok_or(Refusal::Unknown)?;
+            task.again.settle();
+            task.state = State::Killed;
+            return Ok(false);
+        }
         if task.state != State::Running {
             return Err(Refusal::Idle);
         }
@@ -101,8 +105,9 @@ impl Root {
 
     fn memory_use(&self) -> Msg {
         let own = self.pool.as_ref().map_or([0, 0], |pool| [pool.frames() as u64, pool.in_use()]);
+        let blocks = self.tasks.iter().flatten().map(|task| task.blocks.bytes_in_use()).sum();
         let pager = self.pager_pool.as_ref().map_or(0, |pool| pool.bytes());
-        Msg::new(proto::OK).words(&own).word(self.blocks.bytes_in_use()).word(pager)
+        Msg::new(proto::OK).words(&own).word(blocks).word(pager)
     }
 }
 

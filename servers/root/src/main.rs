@@ -7,8 +7,9 @@
 //! ready. Its own output goes straight to the serial port.
 //!
 //! `task` is a task's life, `clan` the end of those that it made, `boot` its beginning,
-//! `faults` what goes wrong, `requests` what tasks may ask, `control` what the monitor
-//! may ask.
+//! `supervise` its next ones, `faults` what goes wrong, `requests` what tasks may ask, `names`
+//! who is found under which name, `control` what the monitor may ask. What it keeps for a
+//! task is in that task's entry, counted there, and goes with it: there is no common pot.
 #![no_std]
 #![no_main]
 #![deny(unsafe_code)]
@@ -18,11 +19,13 @@ mod clan;
 mod control;
 mod faults;
 mod modules;
+mod names;
 mod requests;
 mod resources;
+mod supervise;
 mod task;
 
-use abi::{ThreadId, protocol};
+use abi::{ThreadId, Time, Timeouts, protocol};
 use proto::{Name, REFUSED, Refusal};
 use runtime::pool::Pool;
 use runtime::sync::Lock;
@@ -30,24 +33,16 @@ use runtime::window::Window;
 use runtime::{Msg, boot_entry, direct_println, ipc};
 
 use modules::Files;
-use resources::Blocks;
 use task::Task;
 
 boot_entry!(main);
 
 /// Tasks that an image can describe.
 const TASKS: usize = 32;
-/// Names that can be registered.
-const NAMES: usize = 32;
-/// Clients that wait for a task's end.
-const WAITERS: usize = 16;
 
 /// Everything that the root task knows.
 struct Root {
     tasks: [Option<Task>; TASKS],
-    names: [Option<(Name, ThreadId)>; NAMES],
-    waiters: [Option<(ThreadId, usize)>; WAITERS],
-    blocks: Blocks,
     /// Raw files of the boot image.
     modules: Files,
     /// Frames for the tasks that the root task pages itself.
@@ -60,9 +55,6 @@ struct Root {
 
 static ROOT: Lock<Root> = Lock::new(Root {
     tasks: [const { None }; TASKS],
-    names: [None; NAMES],
-    waiters: [None; WAITERS],
-    blocks: Blocks::new(),
     modules: Files::new(),
     pool: None,
     pager_pool: None,
@@ -83,12 +75,22 @@ fn main() -> ! {
     boot::start_all(root);
     let mut reply = None;
     loop {
-        let (from, msg) = ipc::next_request(reply);
-        reply = root.serve(from, &msg).map(|answer| (from, answer));
+        let request = root.next(reply.take());
+        root.start_those_due();
+        if let Some((from, msg)) = request {
+            reply = root.serve(from, &msg).map(|answer| (from, answer));
+        }
     }
 }
 
 impl Root {
+    /// Replies and waits for the next message; `None` when it is time for something else.
+    fn next(&self, reply: Option<(ThreadId, Msg)>) -> Option<(ThreadId, Msg)> {
+        let limit = self.next_start_us().map_or(Time::NEVER, |us| Time::micros(us.max(1)));
+        let (to, msg) = reply.unwrap_or((ThreadId::NIL, Msg::default()));
+        ipc::ipc(to, ThreadId::ANY, Timeouts::new(Time::ZERO, limit), &msg).ok()
+    }
+
     /// Answers one message.
     fn serve(&mut self, from: ThreadId, msg: &Msg) -> Reply {
         // Messages of threads that are gone, or of nobody's, are not for us.

@@ -15,8 +15,8 @@ impl Root {
     /// Answers a request of thread `index` of the task in `slot`.
     pub fn request(&mut self, slot: usize, index: u64, from: ThreadId, msg: &Msg) -> Reply {
         match msg.label() {
-            op::REGISTER => self.register(from, Name::from_words(msg.mr[0], msg.mr[1])),
-            op::LOOKUP => self.lookup(Name::from_words(msg.mr[0], msg.mr[1])),
+            op::REGISTER => self.register(slot, from, Name::from_words(msg.mr[0], msg.mr[1])),
+            op::LOOKUP => self.lookup(slot, Name::from_words(msg.mr[0], msg.mr[1])),
             op::PORTS => outcome(self.ports(slot, msg.mr[0], msg.mr[1])),
             op::IRQ => outcome(self.irq(slot, from, msg.mr[0])),
             op::MEMORY => outcome(self.memory(slot, msg.mr[0], msg.mr[1])),
@@ -34,6 +34,7 @@ impl Root {
             op::MODULE => {
                 outcome(self.modules.map(Name::from_words(msg.mr[0], msg.mr[1]), msg.mr[2]))
             }
+            op::CLIENT => outcome(self.describe_client(slot, ThreadId(msg.mr[0]))),
             op::TASK_IMAGE if self.pager == Some(slot) => {
                 outcome(self.task_image(ThreadId(msg.mr[0])))
             }
@@ -43,30 +44,6 @@ impl Root {
             ),
             op::TASK..op::TASK_IMAGE => self.control(slot, from, msg),
             _ => refused(Refusal::BadArgument),
-        }
-    }
-
-    fn register(&mut self, from: ThreadId, name: Name) -> Reply {
-        if name.is_empty() {
-            return refused(Refusal::BadArgument);
-        }
-        if self.names.iter().flatten().any(|(known, thread)| *known == name && *thread != from) {
-            return refused(Refusal::Taken);
-        }
-        self.names.iter_mut().for_each(|entry| *entry = entry.filter(|(known, _)| *known != name));
-        match self.names.iter_mut().find(|entry| entry.is_none()) {
-            Some(entry) => {
-                *entry = Some((name, from));
-                done()
-            }
-            None => refused(Refusal::Exhausted),
-        }
-    }
-
-    fn lookup(&self, name: Name) -> Reply {
-        match self.names.iter().flatten().find(|(known, _)| *known == name) {
-            Some((_, thread)) => Some(Msg::new(proto::OK).word(thread.0)),
-            None => refused(Refusal::Unknown),
         }
     }
 
@@ -109,7 +86,7 @@ impl Root {
 
     /// A block of contiguous memory: ordinary, or a device's that the description names.
     fn memory(&mut self, slot: usize, bits: u64, physical: u64) -> Result<Msg, Refusal> {
-        let task = self.task(slot).ok_or(Refusal::Unknown)?;
+        let task = self.task_mut(slot).ok_or(Refusal::Unknown)?;
         let bits = u32::try_from(bits)
             .ok()
             .filter(|bits| (12..=30).contains(bits))
@@ -120,7 +97,7 @@ impl Root {
             return Err(Refusal::NotAllowed);
         }
         let limit = task.spec.memory * 4096;
-        let (base, used) = self.blocks.take(slot, bits, physical, limit)?;
+        let (base, used) = task.blocks.take(bits, physical, limit)?;
         // Ordinary memory may come to hold programs (a pager's, the Unix server's).
         let rights = if physical.is_some() { Rights::RW } else { Rights::RWX };
         let item = MapItem::map(Fpage::memory(base, bits, rights), 0);
@@ -176,9 +153,8 @@ impl Root {
         if let Some(task) = self.task_mut(slot) {
             task.threads &= !(1 << index);
             task.apart &= !(1 << index);
-            task.detach(|handler| handler == thread);
+            task.forget(|gone| gone == thread);
         }
-        self.forget_threads(|gone| gone == thread);
         let _ = kernel::delete(thread);
     }
 

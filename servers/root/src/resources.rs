@@ -1,26 +1,24 @@
-//! Blocks of contiguous memory given to tasks on request (drivers' buffers,
-//! devices' memory). A block of a task that is over is used again.
+//! Blocks of contiguous memory given to a task on request (drivers' buffers, devices' memory).
+//!
+//! Each task has a table of its own. What it has got once stays its own: when it is over, its
+//! blocks wait for its next life, so that nobody takes from others by ending and beginning.
 
 use proto::Refusal;
 use runtime::sigma0;
 use runtime::window::Window;
 
-/// Blocks that can be given out.
-const BLOCKS: usize = 24;
-/// No task's slot: what the machine had before this system.
-const NOBODY: usize = usize::MAX;
+/// Blocks that a task can have.
+pub const BLOCKS: usize = 8;
 
 struct Block {
     window: Window,
-    /// The slot of the task that has it.
-    owner: Option<usize>,
-    /// The slot of the task that had it last, whose data it may hold.
-    holds: usize,
+    /// Whether the task has it now.
+    given: bool,
     /// Whether it was asked for by its address (and is not conventional memory).
     fixed: bool,
 }
 
-/// All blocks.
+/// The blocks of one task.
 pub struct Blocks {
     list: [Option<Block>; BLOCKS],
 }
@@ -31,68 +29,53 @@ impl Blocks {
         Self { list: [const { None }; BLOCKS] }
     }
 
-    /// Bytes that tasks have.
+    /// Bytes that the task has.
     pub fn bytes_in_use(&self) -> u64 {
-        self.list
-            .iter()
-            .flatten()
-            .filter(|block| block.owner.is_some())
-            .map(|block| block.window.bytes())
-            .sum()
+        self.bytes(|block| block.given)
     }
 
-    /// The task in `slot` is over.
-    pub fn release(&mut self, slot: usize) {
-        for block in self.list.iter_mut().flatten().filter(|block| block.owner == Some(slot)) {
-            block.owner = None;
-        }
+    fn bytes(&self, counts: impl Fn(&Block) -> bool) -> u64 {
+        let counted = self.list.iter().flatten().filter(|block| counts(block));
+        counted.map(|block| block.window.bytes()).sum()
     }
 
-    /// A block of 2^`bits` bytes for the task in `slot`, which may have `limit`
-    /// bytes. Returns its physical address, and whether it holds what that same task
-    /// left in it: to zero that is left to the task, since here everybody would wait.
-    /// Other conventional memory is zeroed.
+    /// The task is over.
+    pub fn release(&mut self) {
+        self.list.iter_mut().flatten().for_each(|block| block.given = false);
+    }
+
+    /// A block of 2^`bits` bytes, of which the task may have `limit` bytes. Returns its
+    /// physical address, and whether it holds what the task left in it in an earlier life: to
+    /// zero that is left to the task, since here everybody would wait. Conventional memory
+    /// that is new is zeroed.
     pub fn take(
         &mut self,
-        slot: usize,
         bits: u32,
         physical: Option<u64>,
         limit: u64,
     ) -> Result<(u64, bool), Refusal> {
         let bytes = 1u64 << bits;
-        let has: u64 = self
-            .list
-            .iter()
-            .flatten()
-            .filter(|b| b.owner == Some(slot))
-            .map(|b| b.window.bytes())
-            .sum();
-        if physical.is_none() && has + bytes > limit {
-            return Err(Refusal::Exhausted);
-        }
         let fits = |block: &Block| {
-            block.owner.is_none()
+            !block.given
                 && block.window.bytes() == bytes
-                && physical.map_or(!block.fixed, |base| block.window.base() == base >> bits << bits)
+                && physical.map_or(!block.fixed, |base| block.window.base() == base)
         };
         if let Some(block) = self.list.iter_mut().flatten().find(|block| fits(block)) {
-            block.owner = Some(slot);
-            return Ok((block.window.base(), prepare(block, slot)));
+            block.given = true;
+            return Ok((block.window.base(), !block.fixed));
+        }
+        // What waits for the next life counts: it is not there for anybody else.
+        if physical.is_none() && self.bytes(|block| !block.fixed) + bytes > limit {
+            return Err(Refusal::Exhausted);
         }
         let free = self.list.iter_mut().find(|block| block.is_none()).ok_or(Refusal::Exhausted)?;
         let window = sigma0::memory(physical, bits).ok_or(Refusal::Taken)?;
         let fixed = physical.is_some();
-        let block = free.insert(Block { window, owner: Some(slot), holds: NOBODY, fixed });
-        Ok((block.window.base(), prepare(block, slot)))
+        if !fixed {
+            window.zero(0, window.bytes());
+        }
+        let base = window.base();
+        *free = Some(Block { window, given: true, fixed });
+        Ok((base, false))
     }
-}
-
-/// Makes sure that the task in `slot` sees nobody else's data; whether it sees its own.
-fn prepare(block: &mut Block, slot: usize) -> bool {
-    let last = core::mem::replace(&mut block.holds, slot);
-    let own = last == slot && !block.fixed;
-    if !own && !block.fixed {
-        block.window.zero(0, block.window.bytes());
-    }
-    own
 }

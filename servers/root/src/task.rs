@@ -10,11 +10,12 @@ use proto::{Refusal, pager};
 use runtime::pool::{Client, Modules};
 use runtime::{Msg, clock, direct_println, ipc, kernel, schedule, thread};
 
+use crate::resources::Blocks;
+use crate::supervise::Again;
 use crate::{Root, clan};
 
-/// A task that crashes this often within [`CRASH_SPAN_US`] is not started again.
-const MAX_CRASHES: u32 = 5;
-const CRASH_SPAN_US: u64 = 1_000_000;
+/// Threads of a task that can wait for others' ends at a time.
+const WAITERS: usize = 4;
 
 /// One task.
 pub struct Task {
@@ -40,13 +41,21 @@ pub struct Task {
     pub apart: u16,
     /// The thread that has each of the description's interrupt lines.
     pub handlers: [Option<ThreadId>; bootcfg::LIST],
+    /// The thread that has registered under each of the description's names.
+    pub services: [Option<ThreadId>; bootcfg::PROVIDES],
+    /// Its threads that wait for a task's end, and that task's slot.
+    pub waiters: [Option<(ThreadId, usize)>; WAITERS],
+    /// Memory that it asked for.
+    pub blocks: Blocks,
+    /// When it is started again.
+    pub again: Again,
     /// Bit i: thread i waits for the pager to be there again.
     pub stalled: u16,
     /// Threads created in this generation, and the count at each one's birth.
     births: u16,
     born: [u16; THREADS as usize],
-    crashes: u32,
-    started_us: u64,
+    /// When it was started last.
+    pub started_us: u64,
 }
 
 impl Task {
@@ -64,10 +73,13 @@ impl Task {
             threads: 0,
             apart: 0,
             handlers: [None; bootcfg::LIST],
+            services: [None; bootcfg::PROVIDES],
+            waiters: [None; WAITERS],
+            blocks: Blocks::new(),
+            again: Again::default(),
             stalled: 0,
             births: 0,
             born: [0; THREADS as usize],
-            crashes: 0,
             started_us: 0,
         }
     }
@@ -92,8 +104,10 @@ impl Task {
         home == slot && self.threads & 1 << index != 0 && thread == self.thread(slot, index)
     }
 
-    /// Takes the interrupt lines from the threads that are `gone`.
-    pub fn detach(&mut self, gone: impl Fn(ThreadId) -> bool) {
+    /// Takes back what was kept for its threads that are `gone`: interrupt lines, names, waits.
+    pub fn forget(&mut self, gone: impl Fn(ThreadId) -> bool) {
+        self.services.iter_mut().for_each(|entry| *entry = entry.filter(|thread| !gone(*thread)));
+        self.waiters.iter_mut().for_each(|entry| *entry = entry.filter(|entry| !gone(entry.0)));
         for (line, handler) in self.spec.irqs().iter().zip(&mut self.handlers) {
             if handler.take_if(|thread| gone(*thread)).is_some() {
                 let _ = kernel::detach_irq(*line);
@@ -159,6 +173,7 @@ impl Root {
         if task.state == State::Running {
             return Err(Refusal::Taken);
         }
+        task.again.settle();
         task.generation += 1;
         task.births = 0;
         task.born = [0; THREADS as usize];
@@ -197,44 +212,17 @@ impl Root {
             let _ = kernel::delete(task.thread(slot, index));
         }
         (task.threads, task.apart, task.state, task.exit_code) = (0, 0, state, code);
-        task.detach(|_| true);
-        self.forget_threads(|thread| {
-            layout::slot_of(thread.number()).is_some_and(|(home, _)| home == slot)
-        });
-        self.blocks.release(slot);
+        task.forget(|_| true);
+        task.again.settle();
+        task.blocks.release();
         self.free_frames(slot);
         self.answer_waiters(slot, code);
-    }
-
-    /// Ends the task in `slot` after a fault, and starts it again if it is so described.
-    pub fn crash(&mut self, slot: usize) {
-        self.end(slot, State::Crashed, runtime::root::PANICKED);
-        let Some(task) = self.task_mut(slot).filter(|task| task.spec.restart) else { return };
-        let soon = clock::now_us().saturating_sub(task.started_us) < CRASH_SPAN_US;
-        task.crashes = if soon { task.crashes + 1 } else { 1 };
-        let name = task.spec.name;
-        if task.crashes > MAX_CRASHES {
-            direct_println!(
-                "root: {name} crashed {MAX_CRASHES} times in a row and is left as it is; start it by hand."
-            );
-            return;
-        }
-        direct_println!("root: {name} is started again.");
-        let _ = self.start_again(slot);
     }
 
     /// Starts the task in `slot`, which was ended, and counts that.
     pub fn start_again(&mut self, slot: usize) -> Result<(), Refusal> {
         self.task_mut(slot).ok_or(Refusal::Unknown)?.restarts += 1;
         self.start(slot)
-    }
-
-    /// Drops the names and the waits of threads that are gone.
-    pub fn forget_threads(&mut self, gone: impl Fn(ThreadId) -> bool) {
-        self.names.iter_mut().for_each(|entry| *entry = entry.filter(|(_, thread)| !gone(*thread)));
-        self.waiters
-            .iter_mut()
-            .for_each(|waiter| *waiter = waiter.filter(|(thread, _)| !gone(*thread)));
     }
 
     /// Whether a running task depends on the pager.
@@ -246,7 +234,7 @@ impl Root {
 
     /// Tells the tasks that wait for the end of `slot`.
     fn answer_waiters(&mut self, slot: usize, code: u64) {
-        for waiter in &mut self.waiters {
+        for waiter in self.tasks.iter_mut().flatten().flat_map(|task| &mut task.waiters) {
             if let Some((thread, _)) = waiter.take_if(|(_, waited)| *waited == slot) {
                 let _ = ipc::reply(thread, &Msg::new(proto::OK).word(code));
             }

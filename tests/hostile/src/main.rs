@@ -15,6 +15,7 @@ extern crate alloc;
 
 mod clock;
 mod devices;
+mod shares;
 
 use alloc::string::String;
 
@@ -30,6 +31,11 @@ const ATTACKS: &[(&str, fn() -> Outcome)] = &[
     ("second-attach", devices::second_attach),
     ("anothers-ports", devices::ports),
     ("sigma0-for-anybody", devices::sigma0),
+    ("anothers-name", shares::names),
+    ("unused-names", shares::lookups),
+    ("clients-of-others", shares::clients),
+    ("all-blocks", shares::blocks),
+    ("all-waits", shares::waits),
     ("driver-is-unharmed", clock::is_unharmed),
 ];
 

@@ -198,6 +198,9 @@ autostart = false
 control = true
 pager = "root"
 args = "two words"
+console = true
+provides = ["time", "date"]
+uses = []
 [[module]]
 name = "motd"
 file = "README.md"
@@ -219,7 +222,8 @@ file = "README.md"
         );
         assert_eq!(
             system.tasks[1].cmdline(),
-            "shell quota=32 start=0 control=1 pager=root args=two words"
+            "shell quota=32 start=0 control=1 console=1 provides=time,date uses=- pager=root args=two \
+             words"
         );
         assert_eq!(system.modules[0].name.get_ref(), "motd");
         assert_eq!(system.modules[0].contents(), Some(Contents::File("README.md")));
@@ -258,7 +262,7 @@ file = "README.md"
         refused(&GOOD.replace("\"shell\"", "\"root\""), "is taken");
         refused(
             &format!("{GOOD}archive = \"small\"\n"),
-            "systems/x.toml:24: the module `motd` needs a `file`, or an `archive`",
+            "systems/x.toml:27: the module `motd` needs a `file`, or an `archive`",
         );
         refused(
             &GOOD.replace("file = \"README.md\"", "archive = \"big\""),
@@ -291,6 +295,15 @@ file = "README.md"
             &GOOD.replace("0xfed00000", "0xfee00000"),
             "systems/x.toml:7: `serial` names memory 0xfee00000 to 0xfee00fff, which the kernel",
         );
+        refused(
+            &GOOD.replace("restart = true", "provides = [\"date\"]"),
+            "systems/x.toml:16: `serial` and `shell` both provide `date`",
+        );
+        refused(
+            &GOOD.replace("restart = true", "console = true"),
+            "`serial` and `shell` both have console = true",
+        );
+        refused(&GOOD.replace("\"time\"", "\"no good\""), "has no value");
         refused(&GOOD.replace("[4]", "[0]"), "`serial` names interrupt 0, which the kernel");
         refused(&GOOD.replace("[\"console\"]", "[]"), "add trusted = [\"console\"]");
         refused(

@@ -52,6 +52,14 @@ pub struct Task {
     /// It may start and end tasks, inspect the kernel and halt the machine.
     #[serde(default)]
     pub control: bool,
+    /// What is typed on the console is its own.
+    #[serde(default)]
+    pub console: bool,
+    /// The names under which others find it.
+    #[serde(default)]
+    pub provides: Vec<String>,
+    /// The names that it may look up; without it, those of the default systems.
+    pub uses: Option<Vec<String>>,
     /// Who serves its page faults; without it, the pager task.
     pub pager: Option<Pager>,
     /// What the task itself reads.
@@ -130,6 +138,9 @@ impl Task {
             ("start", Some(u8::from(self.autostart).to_string())),
             ("restart", switch(self.restart)),
             ("control", switch(self.control)),
+            ("console", switch(self.console)),
+            ("provides", list(self.provides.iter().cloned())),
+            ("uses", self.uses.as_ref().map(|names| if names.is_empty() { "-".to_owned() } else { names.join(",") })),
             ("pager", self.pager.map(pager)),
             ("args", self.args.as_ref().map(|args| args.get_ref().clone())), // last: may hold blanks
         ];

@@ -1,0 +1,82 @@
+//! Names, memory, waits: what one task uses up or claims has to cost itself only.
+
+use alloc::format;
+
+use proto::root as op;
+use proto::{Name, pager, unix};
+use runtime::root::{self, Refusal};
+use runtime::window::Window;
+use runtime::{Msg, thread};
+
+use crate::Outcome;
+
+/// Where windows for memory would be.
+const AT: u64 = 0x3D_0000_0000;
+/// Names and blocks that the root task once had for all together.
+const MANY: u64 = 40;
+
+/// Everybody could be everybody, and use up the table.
+pub fn names() -> Outcome {
+    for name in ["console", pager::NAME, unix::NAME, "clock", "hostile", ""] {
+        let got = root::register(name);
+        if got != Err(Refusal::NotAllowed) {
+            return Err(format!("the root task answered {got:?} to `{name}`"));
+        }
+    }
+    for number in 0..MANY {
+        let got = root::register(&format!("mine-{number}"));
+        if got != Err(Refusal::NotAllowed) {
+            return Err(format!("the root task answered {got:?} to name {number}"));
+        }
+    }
+    Ok(())
+}
+
+/// What the description does not say it uses is not there, whether it is or not.
+pub fn lookups() -> Outcome {
+    for name in [pager::NAME, unix::NAME, "nobody"] {
+        let got = root::lookup(name);
+        if got != Err(Refusal::NotAllowed) {
+            return Err(format!("the root task answered {got:?} to `{name}`"));
+        }
+    }
+    root::lookup("clock").map(|_| ()).map_err(|why| format!("`clock` was refused: {why}"))
+}
+
+/// What servers may ask about clients is not for clients.
+pub fn clients() -> Outcome {
+    match root::client(thread::me()) {
+        Err(Refusal::NotAllowed) => Ok(()),
+        got => Err(format!("the root task answered {got:?}")),
+    }
+}
+
+/// Blocks until there are no more: others get theirs (`driver-is-unharmed`).
+pub fn blocks() -> Outcome {
+    let mut got = 0;
+    for _ in 0..MANY {
+        let Some(mut window) = Window::claim(AT + got * 0x1000, 0x1000) else { break };
+        match root::memory(&mut window, None) {
+            Ok(_) => got += 1,
+            Err(Refusal::Exhausted) => return Ok(()),
+            Err(why) => return Err(format!("block {got} was refused: {why}")),
+        }
+    }
+    Err(format!("the root task gave {got} blocks"))
+}
+
+/// Waits for a task's end in all threads there are.
+pub fn waits() -> Outcome {
+    for _ in 0..8 {
+        let waiting = thread::spawn(|| {
+            let _ = root::wait("clock");
+        });
+        waiting.map_err(|why| format!("no thread: {why}"))?;
+    }
+    runtime::ipc::sleep(20_000);
+    let words = Name::new("clock").words();
+    match root::call(&Msg::new(op::WAIT).words(&words)) {
+        Err(Refusal::Exhausted) => Ok(()),
+        got => Err(format!("the root task answered {:?} to one wait more", got.map(|msg| msg.mr[0]))),
+    }
+}
