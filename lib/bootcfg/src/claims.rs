@@ -120,9 +120,11 @@ pub fn check<'a>(spec: &Spec, others: impl Iterator<Item = &'a Spec>) -> Result<
             let found = match what {
                 Resource::Ports => other.ports.iter().find_map(clash),
                 Resource::Memory => other.mmio.iter().find_map(clash),
-                Resource::Line => {
-                    other.irqs().iter().map(|line| (u64::from(*line), u64::from(*line))).find_map(clash)
-                }
+                Resource::Line => other
+                    .irqs()
+                    .iter()
+                    .map(|line| (u64::from(*line), u64::from(*line)))
+                    .find_map(clash),
             };
             found.map_or(Ok(()), |range| Err(Claim::Taken(what, range, other.name, spec.name)))
         })?;
@@ -141,7 +143,10 @@ pub fn reaches_all_memory(spec: &Spec) -> bool {
 }
 
 /// Calls `test` with everything that the description names.
-fn each<E>(spec: &Spec, mut test: impl FnMut(Resource, (u64, u64)) -> Result<(), E>) -> Result<(), E> {
+fn each<E>(
+    spec: &Spec,
+    mut test: impl FnMut(Resource, (u64, u64)) -> Result<(), E>,
+) -> Result<(), E> {
     spec.ports.iter().try_for_each(|range| test(Resource::Ports, range))?;
     spec.mmio.iter().try_for_each(|range| test(Resource::Memory, range))?;
     let line = |line: &u32| (u64::from(*line), u64::from(*line));
@@ -206,11 +211,8 @@ mod tests {
                 .starts_with("`a` and `b` both name port 0x71;")
         );
         assert!(
-            said(&[
-                "a mmio=0xfd000000+0x4000 trusted=dma",
-                "b mmio=0xfd002000+0x4000 trusted=dma"
-            ])
-            .starts_with("`a` and `b` both name memory 0xfd002000 to 0xfd003fff;")
+            said(&["a mmio=0xfd000000+0x4000 trusted=dma", "b mmio=0xfd002000+0x4000 trusted=dma"])
+                .starts_with("`a` and `b` both name memory 0xfd002000 to 0xfd003fff;")
         );
         assert_eq!(
             said(&["a mmio=0xfd000000+0x4000 trusted=dma", "b mmio=0xfd004000+0x1000 trusted=dma"]),
@@ -245,7 +247,10 @@ mod tests {
             ("a irq=2", "interrupt 2"),
         ] {
             let said = said(&[line]);
-            assert!(said.starts_with(&std::format!("`a` names {what}, which the kernel")), "{said}");
+            assert!(
+                said.starts_with(&std::format!("`a` names {what}, which the kernel")),
+                "{said}"
+            );
         }
     }
 
@@ -254,12 +259,16 @@ mod tests {
         assert!(said(&["a ports=0x3f8+8"]).contains("add trusted = [\"console\"]"));
         assert!(said(&["a ports=0x3ff+1"]).contains("add trusted = [\"console\"]"));
         assert_eq!(said(&["a ports=0x3f8+8 trusted=console"]), "");
-        for line in ["a ports=0xcf8+8", "a ports=0xc000+32", "a mmio=0xfd000000+0x1000", "a ports=0x6f+2"] {
+        for line in
+            ["a ports=0xcf8+8", "a ports=0xc000+32", "a mmio=0xfd000000+0x1000", "a ports=0x6f+2"]
+        {
             assert!(said(&[line]).contains("add trusted = [\"dma\"]"), "{line}");
             assert_eq!(said(&[&std::format!("{line} trusted=dma")]), "");
             assert!(reaches_all_memory(&Spec::parse(line).unwrap()));
         }
-        for line in ["a mmio=0xfed00000+0x1000", "a mmio=0xa0000+0x20000", "a ports=0x70+2", "a irq=9"] {
+        for line in
+            ["a mmio=0xfed00000+0x1000", "a mmio=0xa0000+0x20000", "a ports=0x70+2", "a irq=9"]
+        {
             assert_eq!(said(&[line]), "", "{line}");
             assert!(!reaches_all_memory(&Spec::parse(line).unwrap()));
         }

@@ -91,8 +91,7 @@ impl Root {
             .ok()
             .filter(|bits| (12..=30).contains(bits))
             .ok_or(Refusal::BadArgument)?;
-        let physical =
-            Some(physical).filter(|at| *at != op::ANYWHERE).map(|at| at >> bits << bits);
+        let physical = Some(physical).filter(|at| *at != op::ANYWHERE).map(|at| at >> bits << bits);
         if physical.is_some_and(|base| !task.spec.mmio.hold(base, 1 << bits)) {
             return Err(Refusal::NotAllowed);
         }

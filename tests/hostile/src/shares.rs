@@ -77,6 +77,8 @@ pub fn waits() -> Outcome {
     let words = Name::new("clock").words();
     match root::call(&Msg::new(op::WAIT).words(&words)) {
         Err(Refusal::Exhausted) => Ok(()),
-        got => Err(format!("the root task answered {:?} to one wait more", got.map(|msg| msg.mr[0]))),
+        got => {
+            Err(format!("the root task answered {:?} to one wait more", got.map(|msg| msg.mr[0])))
+        }
     }
 }

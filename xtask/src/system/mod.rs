@@ -17,8 +17,8 @@ use crate::linux;
 
 mod task;
 
-pub use task::{Pager, Task};
 use task::Mistake;
+pub use task::{Pager, Task};
 
 /// Longest name of a task or file, bytes.
 const MAX_NAME_BYTES: usize = 16;

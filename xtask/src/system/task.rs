@@ -140,7 +140,12 @@ impl Task {
             ("control", switch(self.control)),
             ("console", switch(self.console)),
             ("provides", list(self.provides.iter().cloned())),
-            ("uses", self.uses.as_ref().map(|names| if names.is_empty() { "-".to_owned() } else { names.join(",") })),
+            (
+                "uses",
+                self.uses
+                    .as_ref()
+                    .map(|names| if names.is_empty() { "-".to_owned() } else { names.join(",") }),
+            ),
             ("pager", self.pager.map(pager)),
             ("args", self.args.as_ref().map(|args| args.get_ref().clone())), // last: may hold blanks
         ];

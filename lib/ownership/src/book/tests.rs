@@ -191,9 +191,7 @@ fn a_closed_book_serves_the_root_task_alone() {
     let request = MsgTag::protocol(protocol::SIGMA0_EXTENDED, 0, 2, 0);
     assert_eq!(book.answer(ROOT, request, [3, 0, 0]), Answer::Empty);
     let ported = Fpage::io(0xCF8, 3).0;
-    for other in
-        [OTHER, ThreadId::SIGMA1, ThreadId::global(ROOT.number(), ROOT.version() + 1)]
-    {
+    for other in [OTHER, ThreadId::SIGMA1, ThreadId::global(ROOT.number(), ROOT.version() + 1)] {
         assert_eq!(ask(&mut book, other, ported), NOTHING);
         assert_eq!(fault(&mut book, other, 0x150_0000), NOTHING);
         assert_eq!(book.answer(other, request, [2, 1, 0]), Answer::Silence);
