@@ -20,15 +20,27 @@ pub fn prepare(sender: TcbRef, receiver: TcbRef) {
     let found =
         if named.is_local() { thread::by_local_id(sender, named) } else { thread::lookup(named) };
     let Some(virtual_sender) = found else { return };
-    if virtual_sender.same_space(sender) || receiver.same_space(sender) {
-        sender.transfer.virtual_sender.set(virtual_sender.id.get());
+    let id = virtual_sender.id.get();
+    if permitted(sender, receiver, id).is_some() {
+        sender.transfer.virtual_sender.set(id);
     }
 }
 
-/// Whether `sender`'s message goes out in the name of `id`.
+/// Whether `sender`'s message to `receiver` goes out in the name of `id`.
 #[must_use]
-pub fn is_virtual(sender: TcbRef, id: ThreadId) -> bool {
-    sender.kind.get() == Kind::User && !id.is_nil() && sender.transfer.virtual_sender.get() == id
+pub fn is_virtual(sender: TcbRef, receiver: TcbRef, id: ThreadId) -> bool {
+    sender.kind.get() == Kind::User
+        && !id.is_nil()
+        && sender.transfer.virtual_sender.get() == id
+        && permitted(sender, receiver, id).is_some()
+}
+
+/// The thread `id`, if `sender` may send to `receiver` in its name. Asked when the message
+/// is accepted for sending and again when it is delivered: in between that thread can
+/// have ended, and its id can be another's.
+fn permitted(sender: TcbRef, receiver: TcbRef, id: ThreadId) -> Option<TcbRef> {
+    let allowed = |named: &TcbRef| named.same_space(sender) || receiver.same_space(sender);
+    thread::lookup(id).filter(allowed)
 }
 
 /// The thread in whose name `sender` sends to `receiver`, if not its own; tells the
@@ -38,7 +50,7 @@ pub fn apply(sender: TcbRef, receiver: TcbRef) -> Option<TcbRef> {
     if sender.kind.get() != Kind::User {
         return None;
     }
-    let virtual_sender = thread::lookup(sender.transfer.virtual_sender.take_nil())?;
+    let virtual_sender = permitted(sender, receiver, sender.transfer.virtual_sender.take_nil())?;
     if let Some(utcb) = Utcb::of(receiver).filter(|_| receiver.kind.get() == Kind::User) {
         utcb.set_word(utcb::VIRTUAL_SENDER, sender.id.get().0);
     }

@@ -92,7 +92,7 @@ fn named_sender(thread: TcbRef, from: ThreadId) -> Option<TcbRef> {
             && sender.partner.get() == thread.id.get()
             && sender.sending.next.get().is_some()
     });
-    direct.or_else(|| queue::find(thread, |sender| propagation::is_virtual(sender, from)))
+    direct.or_else(|| queue::find(thread, |sender| propagation::is_virtual(sender, thread, from)))
 }
 
 fn wait(thread: TcbRef, from: ThreadId, deadline: Deadline) {
