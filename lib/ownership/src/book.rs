@@ -38,6 +38,8 @@ pub struct Book {
     pub verbosity: u64,
     /// Only the root task is served (Baton: extended request 3).
     closed: bool,
+    /// There is a σ1.
+    sigma1: bool,
 }
 
 impl Default for Book {
@@ -50,7 +52,18 @@ impl Book {
     /// A book in which all is reserved. It is 40 KiB: keep it in a static.
     #[must_use]
     pub const fn new() -> Self {
-        Self { memory: Regions::new(), ports: Regions::new(), verbosity: 0, closed: false }
+        Self { memory: Regions::new(), ports: Regions::new(), verbosity: 0, closed: false, sigma1: false }
+    }
+
+    /// There is a σ1: its thread is an initial server, too.
+    pub fn know_sigma1(&mut self) {
+        self.sigma1 = true;
+    }
+
+    /// Whether `thread` is an initial server's. Ids that nobody has are nobody's: a task could
+    /// come by one.
+    fn is_initial(&self, thread: ThreadId) -> bool {
+        thread == ThreadId::ROOT || self.sigma1 && thread == ThreadId::SIGMA1
     }
 
     /// Frees all ports but those that the kernel drives itself.
@@ -127,7 +140,7 @@ impl Book {
     /// Answers a message with words `mr` (MR1..MR3) from `from`.
     pub fn answer(&mut self, from: ThreadId, tag: MsgTag, mr: [u64; 3]) -> Answer {
         let shape = (tag.untyped(), tag.typed());
-        if self.closed && from != ThreadId::ROOT {
+        if self.closed && !self.is_initial(from) {
             return match tag.protocol_label() {
                 protocol::SIGMA0 | protocol::PAGE_FAULT | protocol::IO_FAULT => NOTHING,
                 _ => Answer::Silence,
@@ -137,9 +150,7 @@ impl Book {
             (protocol::PAGE_FAULT, (2, 0)) => self.page_fault(from, mr[0]),
             (protocol::IO_FAULT, (2, 0)) => self.port(from, Fpage(mr[0])),
             (protocol::SIGMA0, (2 | 3, 0)) => self.request(from, shape.0, mr),
-            (protocol::SIGMA0_EXTENDED, _) if from.number() <= ThreadId::ROOT.number() => {
-                self.extended(mr)
-            }
+            (protocol::SIGMA0_EXTENDED, _) if self.is_initial(from) => self.extended(mr),
             _ => Answer::Silence,
         }
     }

@@ -50,6 +50,9 @@ fn read_kip(book: &mut Book) {
         (offset::ROOT, Some(ThreadId::ROOT)),
     ] {
         let (low, high) = kip.server_image(server);
+        if owner == Some(ThreadId::SIGMA1) && low < high {
+            book.know_sigma1();
+        }
         book.server(low, high, owner);
     }
 }

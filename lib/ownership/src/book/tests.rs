@@ -198,3 +198,20 @@ fn a_closed_book_serves_the_root_task_alone() {
     }
     assert_ne!(ask(&mut book, ROOT, ported), NOTHING);
 }
+
+#[test]
+fn an_id_that_no_initial_server_has_is_not_served() {
+    let sigma1 = ThreadId::SIGMA1;
+    let own_version = ThreadId::global(ROOT.number(), 2);
+    let tag = MsgTag::protocol(protocol::SIGMA0_EXTENDED, 0, 2, 0);
+    let mut book = book();
+    assert_eq!(book.answer(sigma1, tag, [1, 7, 0]), Answer::Silence);
+    assert_eq!(book.answer(ROOT, tag, [3, 0, 0]), Answer::Empty);
+    for thief in [sigma1, own_version, ThreadId::SIGMA0] {
+        assert_eq!(fault(&mut book, thief, 0x150_0000), NOTHING);
+        assert_eq!(ask(&mut book, thief, Fpage::io(0x60, 0).0), NOTHING);
+        assert_eq!(book.answer(thief, tag, [2, 1, 0]), Answer::Silence);
+    }
+    book.know_sigma1();
+    assert_eq!(fault(&mut book, sigma1, 0x150_0000), page(0x150_0000, 12));
+}
