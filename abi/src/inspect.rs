@@ -1,6 +1,6 @@
 //! Baton's Inspect call: read-only records about the kernel's objects, for the
-//! monitor and the tests; allowed to the root task's space and those it trusts
-//! (tasks that the root task controls directly).
+//! monitor and the tests. The initial tasks see everything, every other task itself and
+//! the tasks below it.
 //!
 //! Call: RDI [`What`], RSI index or cursor, RDX argument. A record's words come
 //! back in RDX, RSI, R9, R10, R12, R13, R14, R15; RAX = 0 when there is none.
@@ -29,6 +29,9 @@ pub enum What {
     /// The thread with the global id `index`. Words: id, processor time it has used so
     /// far in microseconds (the timer's ticks that met it running), 0...
     Time = 5,
+    /// The thread number `index`, of the caller's own range. Words: the id that has it (0:
+    /// nobody), the last version that it had, 0...
+    Number = 6,
 }
 
 /// Thread states in a thread record.

@@ -47,8 +47,12 @@ pub mod stub {
     pub const INSPECT: u64 = 12;
     /// Baton: ThreadState.
     pub const THREAD_STATE: u64 = 13;
+    /// Baton: TaskControl.
+    pub const TASK_CONTROL: u64 = 14;
+    /// Baton: CreateThread.
+    pub const CREATE_THREAD: u64 = 15;
     /// Number of stubs.
-    pub const COUNT: u64 = 14;
+    pub const COUNT: u64 = 16;
 }
 
 /// The address of stub number `index`, the same in every space.

@@ -21,6 +21,7 @@ pub mod layout;
 pub mod protocol;
 pub mod syscall;
 pub mod tag;
+pub mod task;
 pub mod time;
 pub mod utcb;
 
@@ -29,4 +30,5 @@ pub use fpage::{Fpage, Rights};
 pub use id::ThreadId;
 pub use item::{Acceptor, Item, MapItem, StringItem};
 pub use tag::MsgTag;
+pub use task::{Ceilings, Numbers};
 pub use time::{Time, Timeouts};

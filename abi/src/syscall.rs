@@ -41,6 +41,11 @@ pub enum Call {
     /// Baton: ThreadState. R14 (stub: RDI) thread, RSI control ([`state`]), RDX address of
     /// the vector state in the caller's memory; words in the UTCB from MR0 on. RAX 1/0.
     ThreadState = 18,
+    /// Baton: TaskControl ([`crate::task`]). R14 (stub: RDI) SpaceSpecifier, RSI numbers, RDX
+    /// ceilings (all ones: unchanged). RAX 1/0, RSI and RDX what is in force.
+    TaskControl = 19,
+    /// Baton: ThreadControl that fails with error 2 if somebody has the number of `dest`.
+    CreateThread = 20,
 }
 
 impl Call {
@@ -59,6 +64,8 @@ impl Call {
             16 => Self::QuotaControl,
             17 => Self::Inspect,
             18 => Self::ThreadState,
+            19 => Self::TaskControl,
+            20 => Self::CreateThread,
             _ => return None,
         })
     }

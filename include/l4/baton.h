@@ -12,7 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern L4_Word_t __L4_QuotaControl, __L4_Inspect;
+extern L4_Word_t __L4_QuotaControl, __L4_Inspect, __L4_TaskControl, __L4_CreateThread;
 #ifdef __cplusplus
 }
 #endif
@@ -53,6 +53,55 @@ L4_INLINE L4_Word_t L4_QuotaControl(L4_ThreadId_t SpaceSpecifier, long pages,
     return result;
 }
 
+/*
+ * TaskControl: the thread numbers and the ceilings of the task of `SpaceSpecifier`, in and
+ * out; L4_Unchanged changes nothing.  1 done, 0 see ErrorCode.
+ */
+#define L4_Unchanged (~0UL)
+
+/* `count` thread numbers from `first`. */
+L4_INLINE L4_Word_t L4_Numbers(L4_Word_t first, L4_Word_t count)
+{
+    return count << 32 | first;
+}
+
+/* Ceilings; L4_Never is no ceiling for a time, 65535 none for a delay. */
+L4_INLINE L4_Word_t L4_Ceilings(L4_Word_t priority, L4_Time_t slice, L4_Time_t quantum,
+                                L4_Word_t delay_us)
+{
+    return (delay_us & 0xFFFF) << 48 | (L4_Word_t)slice.raw << 32
+        | (L4_Word_t)quantum.raw << 16 | (priority & 0xFF);
+}
+
+L4_INLINE L4_Word_t L4_TaskControl(L4_ThreadId_t SpaceSpecifier, L4_Word_t *numbers,
+                                   L4_Word_t *ceilings)
+{
+    L4_Word_t result = 0, space = SpaceSpecifier.raw, first = *numbers, second = *ceilings;
+    __asm__ __volatile__(__L4_CALL("__L4_TaskControl")
+                         : "+a"(result), "+D"(space), "+S"(first), "+d"(second)
+                         :
+                         : "rcx", "r8", "r9", "r10", __L4_CLOBBERS);
+    *numbers = first;
+    *ceilings = second;
+    return result;
+}
+
+/* CreateThread: L4_ThreadControl that fails where somebody has the number of `dest`. */
+L4_INLINE L4_Word_t L4_CreateThread(L4_ThreadId_t dest, L4_ThreadId_t SpaceSpecifier,
+                                    L4_ThreadId_t Scheduler, L4_ThreadId_t Pager,
+                                    void *UtcbLocation)
+{
+    L4_Word_t result = 0, to = dest.raw, pager = Pager.raw, scheduler = Scheduler.raw;
+    register L4_Word_t space __asm__("r8") = SpaceSpecifier.raw;
+    register L4_Word_t utcb __asm__("r9") = (L4_Word_t)UtcbLocation;
+    __asm__ __volatile__(__L4_CALL("__L4_CreateThread")
+                         : "+a"(result), "+D"(to), "+S"(pager), "+d"(scheduler), "+r"(space),
+                           "+r"(utcb)
+                         :
+                         : "rcx", "r10", __L4_CLOBBERS);
+    return result;
+}
+
 /* What to inspect, and the record's words (see docs/calls/inspect.md). */
 #define L4_InspectThread 0UL
 #define L4_InspectSpace 1UL
@@ -60,6 +109,7 @@ L4_INLINE L4_Word_t L4_QuotaControl(L4_ThreadId_t SpaceSpecifier, long pages,
 #define L4_InspectKernel 3UL
 #define L4_InspectCheck 4UL
 #define L4_InspectTime 5UL
+#define L4_InspectNumber 6UL
 #define L4_InspectWords 8
 
 /* Inspect: 1 and a record of eight words, or 0 if there is none or it is not allowed. */

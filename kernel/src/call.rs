@@ -4,7 +4,7 @@ use abi::syscall::Call;
 use abi::{CallError, Fpage, ThreadId, utcb};
 
 use crate::arch::{Frame, TcbRef};
-use crate::thread::control::{After, Request};
+use crate::thread::control::{After, Form, Request};
 use crate::thread::exregs::{self, Registers};
 use crate::usermem::Utcb;
 use crate::{inspect, ipc, sched, space, thread};
@@ -15,7 +15,8 @@ use crate::{inspect, ipc, sched, space, thread};
 pub fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
     match Call::decode(frame.r8.get()) {
         Some(Call::ExchangeRegisters) => exchange_registers(caller, frame),
-        Some(Call::ThreadControl) => return thread_control(caller, frame),
+        Some(Call::ThreadControl) => return thread_control(caller, frame, Form::Any),
+        Some(Call::CreateThread) => return thread_control(caller, frame, Form::Create),
         Some(Call::ThreadSwitch) => {
             return sched::schedule::thread_switch(caller, ThreadId(frame.rdi.get()));
         }
@@ -24,6 +25,7 @@ pub fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
         Some(Call::ProcessorControl) => processor_control(caller, frame),
         Some(Call::MemoryControl) => memory_control(caller, frame),
         Some(Call::QuotaControl) => quota_control(caller, frame),
+        Some(Call::TaskControl) => task_control(caller, frame),
         Some(Call::Inspect) => inspect::call(caller, frame),
         Some(Call::ThreadState) => thread_state(caller, frame),
         Some(Call::Unmap) | None => set_result(caller, frame, Err(CallError::InvalidParameter)),
@@ -70,7 +72,7 @@ fn exchange_registers(caller: TcbRef, frame: Frame) {
     frame.rdi.set(old.pager.0);
 }
 
-fn thread_control(caller: TcbRef, frame: Frame) -> TcbRef {
+fn thread_control(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
     let request = Request {
         dest: ThreadId(frame.rdi.get()),
         pager: ThreadId(frame.rsi.get()),
@@ -78,7 +80,7 @@ fn thread_control(caller: TcbRef, frame: Frame) -> TcbRef {
         space: ThreadId(frame.r12.get()),
         utcb_location: frame.r9.get(),
     };
-    let result = thread::control::thread_control(caller, &request);
+    let result = thread::control::in_form(caller, &request, form);
     set_result(caller, frame, result.as_ref().map(|_| ()).map_err(|error| *error));
     match result {
         Ok(After::Destroy(space)) => space::destroy::start(caller, space),
@@ -159,6 +161,21 @@ fn quota_control(caller: TcbRef, frame: Frame) {
     if let Ok((limit, used)) = result {
         frame.rdx.set(limit);
         frame.rsi.set(used);
+    }
+    set_result(caller, frame, result.map(|_| ()));
+}
+
+#[inline(never)]
+fn task_control(caller: TcbRef, frame: Frame) {
+    let request = space::limits::Request {
+        specifier: ThreadId(frame.rdi.get()),
+        numbers: frame.rsi.get(),
+        ceilings: frame.rdx.get(),
+    };
+    let result = space::limits::task_control(caller, &request);
+    if let Ok((numbers, ceilings)) = result {
+        frame.rsi.set(numbers.word());
+        frame.rdx.set(ceilings.word());
     }
     set_result(caller, frame, result.map(|_| ()));
 }

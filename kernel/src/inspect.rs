@@ -4,7 +4,7 @@
 use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
-use crate::arch::{Frame, TcbRef, cpu};
+use crate::arch::{Frame, TcbRef, cpu, last_version};
 use crate::call::set_error;
 use crate::mem;
 use crate::sched::schedule::inspect_state;
@@ -17,24 +17,21 @@ type Record = [u64; 8];
 
 /// Carries out Inspect for `caller`.
 pub fn call(caller: TcbRef, frame: Frame) {
-    let allowed = caller.space().is_some_and(may_inspect);
-    if !allowed {
-        frame.rax.set(0);
-        return set_error(caller, CallError::NoPrivilege);
-    }
+    let Some(own) = caller.space() else { return };
     let (index, argument) = (frame.rsi.get(), frame.rdx.get());
     let record = match frame.rdi.get() {
-        what if what == What::Thread as u64 => thread_record(index),
-        what if what == What::Space as u64 => space_record(index),
+        what if what == What::Thread as u64 => thread_record(own, index),
+        what if what == What::Space as u64 => space_record(own, index),
+        what if what == What::Time as u64 => time_record(own, ThreadId(index)),
+        what if what == What::Number as u64 => number_record(own, index),
+        // These tell about everybody, and the check keeps others waiting for as long as it takes.
+        what if whole(what) && !own.is_privileged() => {
+            frame.rax.set(0);
+            return set_error(caller, CallError::NoPrivilege);
+        }
         what if what == What::Mapping as u64 => mapping_record(argument, index),
         what if what == What::Kernel as u64 => Some(kernel_record()),
-        what if what == What::Time as u64 => time_record(ThreadId(index)),
-        // It keeps interrupts off for as long as it takes: not for tasks that are only watched.
         what if what == What::Check as u64 => {
-            if !caller.space().is_some_and(SpaceRef::is_privileged) {
-                frame.rax.set(0);
-                return set_error(caller, CallError::NoPrivilege);
-            }
             Some([crate::check::violations(), 0, 0, 0, 0, 0, 0, 0])
         }
         _ => {
@@ -53,9 +50,14 @@ pub fn call(caller: TcbRef, frame: Frame) {
     }
 }
 
-/// The initial tasks may, and those that the root task created itself.
-fn may_inspect(space: SpaceRef) -> bool {
-    space.is_privileged() || space.task.chief.get().is_some_and(SpaceRef::is_privileged)
+/// Whether the record is about the whole machine.
+fn whole(what: u64) -> bool {
+    [What::Mapping, What::Kernel, What::Check].iter().any(|known| *known as u64 == what)
+}
+
+/// Whether `own` is told about `space`: itself and the tasks below it.
+fn sees(own: SpaceRef, space: Option<SpaceRef>) -> bool {
+    own.may_control(space).is_ok()
 }
 
 /// Node `index` in preorder of the mapping tree of the frame at `phys`.
@@ -66,12 +68,14 @@ fn mapping_record(phys: u64, index: u64) -> Option<Record> {
     Some([depth, space, node.vaddr, bits, u64::from(node.rights.0), 0, 0, 0])
 }
 
-/// The thread with the smallest number ≥ `index`.
-fn thread_record(index: u64) -> Option<Record> {
+/// The thread with the smallest number ≥ `index` of those that `own` is told about.
+fn thread_record(own: SpaceRef, index: u64) -> Option<Record> {
     let mut best: Option<TcbRef> = None;
     thread::for_each(|thread| {
         let number = u64::from(thread.id.get().number());
-        if number >= index && best.is_none_or(|best| number < u64::from(best.id.get().number())) {
+        let nearer =
+            number >= index && best.is_none_or(|best| number < u64::from(best.id.get().number()));
+        if nearer && sees(own, thread.space()) {
             best = Some(thread);
         }
     });
@@ -93,16 +97,24 @@ fn thread_record(index: u64) -> Option<Record> {
 }
 
 /// The processor time of the thread `id`.
-fn time_record(id: ThreadId) -> Option<Record> {
-    let thread = thread::lookup(id)?;
+fn time_record(own: SpaceRef, id: ThreadId) -> Option<Record> {
+    let thread = thread::lookup(id).filter(|thread| sees(own, thread.space()))?;
     Some([thread.id.get().0, thread.used_us.get(), 0, 0, 0, 0, 0, 0])
 }
 
-/// The space with the smallest id ≥ `index`.
-fn space_record(index: u64) -> Option<Record> {
+/// Who has thread number `index`, and the last version that it had.
+fn number_record(own: SpaceRef, index: u64) -> Option<Record> {
+    let number = u32::try_from(index).ok().filter(|number| own.owns(*number))?;
+    let id = thread::lookup_number(number).map_or(0, |thread| thread.id.get().0);
+    Some([id, u64::from(last_version(number)), 0, 0, 0, 0, 0, 0])
+}
+
+/// The space with the smallest id ≥ `index` of those that `own` is told about.
+fn space_record(own: SpaceRef, index: u64) -> Option<Record> {
     let mut best: Option<SpaceRef> = None;
     cpu().spaces.for_each(|space| {
-        if number(space) >= index && best.is_none_or(|best| number(space) < number(best)) {
+        let nearer = number(space) >= index && best.is_none_or(|best| number(space) < number(best));
+        if nearer && sees(own, Some(space)) {
             best = Some(space);
         }
     });

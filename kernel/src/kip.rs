@@ -181,7 +181,9 @@ fn fill_links(page: &mut Page<'_>) {
     page.set(offset::BATON_DESC_PTR, offset::BATON_DESC as u64);
     let [quota, inspect, state] =
         [stub::QUOTA_CONTROL, stub::INSPECT, stub::THREAD_STATE].map(layout::stub_address);
-    let descriptor: [u64; baton::WORDS] = [baton::MAGIC, baton::VERSION, quota, inspect, 0, state];
+    let [task, create] = [stub::TASK_CONTROL, stub::CREATE_THREAD].map(layout::stub_address);
+    let descriptor: [u64; baton::WORDS] =
+        [baton::MAGIC, baton::VERSION, quota, inspect, 0, state, task, create];
     page.set_all(offset::BATON_DESC, &descriptor);
 }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use abi::id::USER_BASE;
-use abi::{Fpage, Rights, ThreadId, utcb};
+use abi::{Fpage, Numbers, Rights, ThreadId, utcb};
 use common::tasks::{QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
@@ -198,6 +198,7 @@ fn an_interrupt_never_becomes_ready() {
 fn an_activation_with_a_new_version_waits_for_the_start_message() {
     let (_machine, spaces) = machine(1);
     let root = thread(spaces[0], 0, ThreadId::NIL);
+    spaces[0].task.limits.numbers.set(Numbers::ALL);
     set_current(root);
     let id = ThreadId::global(USER_BASE + 9, 1);
     let mut request = Request {
@@ -221,6 +222,7 @@ fn an_activation_with_a_new_version_waits_for_the_start_message() {
 fn a_destruction_outlives_its_thread() {
     let (machine, spaces) = machine(2);
     let root = thread(spaces[0], 0, ThreadId::NIL);
+    spaces[0].task.limits.numbers.set(Numbers::ALL);
     let worker = thread(spaces[0], 1, ThreadId::NIL);
     let victim = thread(spaces[1], 2, ThreadId::NIL);
     let before = frames::free();

@@ -4,7 +4,8 @@
 
 use abi::inspect::What;
 use abi::syscall::state;
-use abi::{CallError, Fpage, ThreadId};
+use abi::task::UNCHANGED;
+use abi::{CallError, Ceilings, Fpage, Numbers, ThreadId};
 
 use crate::{syscall, utcb};
 
@@ -19,7 +20,8 @@ fn outcome(ok: bool) -> Result<()> {
     }
 }
 
-/// Creates `dest`, inactive, in the space of `space` (`dest` itself: a new space).
+/// Creates `dest`, inactive, in the space of `space` (`dest` itself: a new space). Fails if
+/// somebody has its number.
 pub fn create(
     dest: ThreadId,
     space: ThreadId,
@@ -27,7 +29,7 @@ pub fn create(
     utcb_location: u64,
 ) -> Result<()> {
     // SAFETY: a new thread runs nothing yet.
-    outcome(unsafe { syscall::thread_control(dest.0, space.0, scheduler.0, 0, utcb_location) })
+    outcome(unsafe { syscall::create_thread(dest.0, space.0, scheduler.0, 0, utcb_location) })
 }
 
 /// Activates `dest`, or changes the pager of an active thread. Activated, it
@@ -42,7 +44,7 @@ pub fn set_pager(
     outcome(unsafe { syscall::thread_control(dest.0, space.0, 0, pager.0, utcb_location) })
 }
 
-/// Creates `dest`, active, in the existing space of `space`.
+/// Creates `dest`, active, in the existing space of `space`. Fails if somebody has its number.
 pub fn create_active(
     dest: ThreadId,
     space: ThreadId,
@@ -51,7 +53,7 @@ pub fn create_active(
     location: u64,
 ) -> Result<()> {
     // SAFETY: as for `set_pager`.
-    outcome(unsafe { syscall::thread_control(dest.0, space.0, scheduler.0, pager.0, location) })
+    outcome(unsafe { syscall::create_thread(dest.0, space.0, scheduler.0, pager.0, location) })
 }
 
 /// Deletes a thread of another task; with its last thread a space goes.
@@ -84,6 +86,34 @@ pub fn move_quota(space: ThreadId, pages: i64) -> Result<(u64, u64)> {
     let moved = syscall::quota_control(space.0, pages);
     outcome(moved.is_some())?;
     Ok(moved.unwrap_or_default())
+}
+
+/// The thread numbers that the task of `space` owns, and the ceilings of its time.
+pub fn limits(space: ThreadId) -> Result<(Numbers, Ceilings)> {
+    limit(space, None, None)
+}
+
+/// Gives the task of `space`, which is below this one, thread numbers of this task's own,
+/// and lower ceilings. Returns what is in force.
+pub fn limit(
+    space: ThreadId,
+    numbers: Option<Numbers>,
+    ceilings: Option<Ceilings>,
+) -> Result<(Numbers, Ceilings)> {
+    let numbers = numbers.map_or(UNCHANGED, Numbers::word);
+    let ceilings = ceilings.map_or(UNCHANGED, Ceilings::word);
+    let known = syscall::task_control(space.0, numbers, ceilings);
+    outcome(known.is_some())?;
+    let (numbers, ceilings) = known.unwrap_or_default();
+    Ok((Numbers::decode(numbers), Ceilings::decode(ceilings).unwrap_or_default()))
+}
+
+/// Who has one of this task's thread numbers (nilthread: nobody), and the last version that
+/// it had; `None` if the number is not this task's.
+#[must_use]
+pub fn number(number: u32) -> Option<(ThreadId, u32)> {
+    let record = inspect(What::Number, u64::from(number), 0)?;
+    Some((ThreadId(record[0]), record[1] as u32))
 }
 
 /// One of the kernel's records; `None` if there is none, or no permission.

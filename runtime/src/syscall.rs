@@ -181,6 +181,27 @@ pub unsafe fn thread_control(dest: u64, space: u64, scheduler: u64, pager: u64, 
     unsafe { plain::<{ stub::THREAD_CONTROL }>([dest, pager, scheduler, space, utcb]).0 == 1 }
 }
 
+/// Baton's CreateThread: as [`thread_control`], but where somebody has the number of `dest` it
+/// fails. Returns success.
+///
+/// # Safety
+/// As for [`thread_control`].
+#[must_use]
+pub unsafe fn create_thread(dest: u64, space: u64, scheduler: u64, pager: u64, utcb: u64) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { plain::<{ stub::CREATE_THREAD }>([dest, pager, scheduler, space, utcb]).0 == 1 }
+}
+
+/// Baton's TaskControl: the thread numbers and the ceilings of a task (`abi::task`); all
+/// ones: unchanged. Returns those in force.
+#[must_use]
+pub fn task_control(space: u64, numbers: u64, ceilings: u64) -> Option<(u64, u64)> {
+    // SAFETY: concerns what a task may do, not its memory.
+    let (ok, ceilings, numbers) =
+        unsafe { plain::<{ stub::TASK_CONTROL }>([space, numbers, ceilings, 0, 0]) };
+    (ok == 1).then_some((numbers, ceilings))
+}
+
 /// SpaceControl: SpaceSpecifier, control, KIP area, UTCB area, redirector. Returns success.
 #[must_use]
 pub fn space_control(space: u64, control: u64, kip: u64, utcb: u64, redirector: u64) -> bool {

@@ -9,6 +9,8 @@ use crate::hostile::ACTIONS;
 
 /// Threads of a hostile task that the judge looks after.
 pub const THREADS: usize = 4;
+/// Numbers that each task uses for its children.
+pub const CHILDREN: usize = 12;
 /// Thread ids that each task knows.
 pub const IDS: usize = 48;
 /// Calls that are remembered per thread.
@@ -51,6 +53,8 @@ pub struct Den {
     pub number: AtomicU64,
     /// Base of the thread numbers that the task uses for its children.
     pub children: AtomicU64,
+    /// Last versions of the children's numbers, as far as the task knows.
+    pub versions: [AtomicU64; CHILDREN],
     /// The threads.
     pub threads: [Thread; THREADS],
     /// Their stacks.
@@ -68,6 +72,7 @@ impl Den {
             weights: [const { AtomicU64::new(0) }; ACTIONS],
             number: AtomicU64::new(0),
             children: AtomicU64::new(0),
+            versions: [const { AtomicU64::new(1) }; CHILDREN],
             threads: [const {
                 Thread {
                     rng: AtomicU64::new(0),

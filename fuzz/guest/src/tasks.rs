@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use abi::id::USER_BASE;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
 use abi::syscall::exregs as bit;
-use abi::{Fpage, MapItem, Rights, ThreadId, Time};
+use abi::{Ceilings, Fpage, MapItem, Numbers, Rights, ThreadId, Time};
 use runtime::space::Fault;
 use runtime::syscall::ThreadRegisters;
 use runtime::{Msg, ipc, kernel, layout, schedule};
@@ -27,6 +27,13 @@ const FIRST: u32 = USER_BASE + 64;
 const QUOTAS: [i64; TASKS] = [0, 100, 300, 60, 1000];
 /// Priority of the hostile, above that of the children they make (X.2 5.5: 100).
 pub const PRIORITY: u8 = 120;
+/// Ceilings of their time, as a root task gives them.
+const CEILINGS: Ceilings = Ceilings {
+    priority: PRIORITY + 2,
+    slice: Time::micros(10_000),
+    quantum: Time::NEVER,
+    delay_us: 500,
+};
 /// Log2 size of the UTCB area.
 const UTCB_BITS: u32 = 14;
 /// Log2 size of the pieces in which code is mapped.
@@ -178,6 +185,8 @@ impl Task {
         let utcbs = Fpage::memory(INITIAL_UTCB_AREA, UTCB_BITS, Rights::NONE);
         kernel::configure_space(first, kip, utcbs)?;
         kernel::move_quota(first, QUOTAS[self.number])?;
+        let numbers = Numbers { first: self.base(), count: NUMBERS };
+        kernel::limit(first, Some(numbers), Some(CEILINGS))?;
         kernel::set_pager(first, first, ThreadId::ROOT, INITIAL_UTCB_AREA)?;
         self.start(0);
         for index in 1..MADE {

@@ -5,6 +5,7 @@
 //! slow; `bench` tells its time from the kernel's by the names of its functions.
 
 mod accounts;
+mod limits;
 mod links;
 mod queues;
 mod threads;
@@ -58,6 +59,7 @@ pub fn violations() -> u64 {
             });
         });
         accounts::check(&mut found);
+        limits::check(&mut found);
     }
     crate::arch::check_machine(&mut |violation| found.note(true, violation));
     found.count

@@ -52,9 +52,8 @@ fn poll(sender: TcbRef, receiver: TcbRef) -> TcbRef {
 /// Whether `receiver` waits in such a way that `sender` may send now.
 #[must_use]
 pub fn accepts(receiver: TcbRef, sender: TcbRef) -> bool {
-    let named = |from: ThreadId| {
-        from == sender.id.get() || propagation::is_virtual(sender, receiver, from)
-    };
+    let named =
+        |from: ThreadId| from == sender.id.get() || propagation::is_virtual(sender, receiver, from);
     match rendezvous::waits(receiver) {
         Waits::Open => true,
         Waits::Closed(from) => named(from),

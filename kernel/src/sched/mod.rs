@@ -6,6 +6,8 @@
 //! contains at least all threads that wait for a time in it. Whether a thread
 //! belongs in a queue follows from its tcb.
 
+pub mod ceiling;
+pub mod delay;
 pub mod ready;
 pub mod schedule;
 pub mod tick;
@@ -40,6 +42,8 @@ pub struct Scheduler {
     /// A direct switch has to look at the ready queue first: an interrupt has left somebody
     /// waiting.
     pub look_first: Cell<bool>,
+    /// Since when somebody more urgent has been kept waiting (`delay`), µs; 0: nobody is.
+    pub delayed_since_us: Cell<u64>,
 }
 
 impl Scheduler {
@@ -55,6 +59,7 @@ impl Scheduler {
             charged_us: Cell::new(0),
             ticks: Cell::new(0),
             look_first: Cell::new(false),
+            delayed_since_us: Cell::new(0),
         }
     }
 }
@@ -99,6 +104,7 @@ pub fn pick() -> TcbRef {
         return current();
     };
     grant_slice(next);
+    scheduler.delayed_since_us.set(0);
     next
 }
 

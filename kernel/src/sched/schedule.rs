@@ -5,17 +5,18 @@ use abi::utcb::PREEMPT_PENDING;
 use abi::{CallError, ThreadId, Time};
 
 use super::tick::end_turn;
-use super::{grant_slice, pick, requeue};
+use super::{ceiling, grant_slice, pick, requeue};
 use crate::arch::{TcbRef, cpu};
 use crate::ipc::cancel;
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::transfer::Role;
+use crate::space::SpaceRef;
 use crate::thread;
 use crate::usermem::Utcb;
 use crate::{clock, irq};
 
 /// A word that changes nothing.
-const UNCHANGED: u64 = !0;
+pub(super) const UNCHANGED: u64 = !0;
 /// Preemption-control bit of calls meant for hierarchical scheduling (X.2 7.3, trap 1).
 const HIERARCHICAL: u64 = 1 << 25;
 
@@ -36,26 +37,28 @@ pub struct Request {
 /// Changes the scheduling parameters of a thread; returns its state before the call
 /// and what was left of slice and quantum.
 pub fn schedule(caller: TcbRef, request: &Request) -> Result<(u64, u64), CallError> {
-    let thread = thread::resolve(caller, request.dest).ok_or(CallError::InvalidThread)?;
+    let own = caller.space().ok_or(CallError::NoPrivilege)?;
+    let missing = own.refusal_about(request.dest, CallError::InvalidThread);
+    let thread = thread::resolve(caller, request.dest).ok_or(missing)?;
     if request.dest.is_irq() && !irq::is_attached(thread) {
-        return Err(CallError::InvalidThread);
+        return Err(missing);
     }
-    permit(caller, thread)?;
+    permit(caller, own, thread)?;
     let result = (state_of(thread), time_left(thread));
     if request.preemption != UNCHANGED && request.preemption & HIERARCHICAL != 0 {
         return Ok(result);
     }
-    check(caller, request)?;
+    check(request)?;
+    ceiling::check(caller, thread, request)?;
     apply(thread, request);
     Ok(result)
 }
 
 /// The thread's scheduler's space may, and the chiefs above the thread; not the
 /// thread's own space: it could take an endless slice for itself (X.2 5.7).
-fn permit(caller: TcbRef, thread: TcbRef) -> Result<(), CallError> {
+fn permit(caller: TcbRef, own: SpaceRef, thread: TcbRef) -> Result<(), CallError> {
     let by_scheduler = thread::lookup(thread.scheduler.get())
         .is_some_and(|scheduler| scheduler.same_space(caller));
-    let own = caller.space().ok_or(CallError::NoPrivilege)?;
     match by_scheduler || own.is_privileged() {
         true => Ok(()),
         false if thread.space() == Some(own) => Err(CallError::NoPrivilege),
@@ -63,15 +66,7 @@ fn permit(caller: TcbRef, thread: TcbRef) -> Result<(), CallError> {
     }
 }
 
-fn check(caller: TcbRef, request: &Request) -> Result<(), CallError> {
-    let privileged = caller.space().is_some_and(|space| space.is_privileged());
-    let highest = u64::from(if privileged { u8::MAX } else { caller.priority.get() });
-    if request.priority != UNCHANGED && (request.priority & 0xFF) > highest {
-        return Err(CallError::NoPrivilege);
-    }
-    if request.preemption != UNCHANGED && (request.preemption >> 16 & 0xFF) > highest {
-        return Err(CallError::NoPrivilege);
-    }
+fn check(request: &Request) -> Result<(), CallError> {
     let (slice, quantum) = times(request.time);
     if request.time != UNCHANGED && (slice.is_point() || quantum.is_point()) {
         return Err(CallError::InvalidParameter);
@@ -82,7 +77,8 @@ fn check(caller: TcbRef, request: &Request) -> Result<(), CallError> {
     Ok(())
 }
 
-fn times(word: u64) -> (Time, Time) {
+/// Slice length and total quantum of a time control.
+pub(super) fn times(word: u64) -> (Time, Time) {
     (Time((word >> 16) as u16), Time(word as u16))
 }
 
@@ -112,7 +108,8 @@ fn restart_slice(thread: TcbRef, timeslice_us: u64) {
     }
 }
 
-fn set_priority(thread: TcbRef, priority: u8) {
+/// Sets the priority of `thread`, queued or not.
+pub(super) fn set_priority(thread: TcbRef, priority: u8) {
     let queue = &cpu().scheduler.ready;
     let queued = queue.contains(thread);
     queue.remove(thread);
@@ -173,7 +170,8 @@ pub fn thread_switch(caller: TcbRef, dest: ThreadId) -> TcbRef {
         }
         if thread.is_ready() && thread.space().is_some() {
             requeue(caller);
-            return thread;
+            // Somebody more urgent has been kept waiting: a delay is not passed on.
+            return if super::delay::is_under_way() { pick() } else { thread };
         }
     }
     if let Some(utcb) = Utcb::of(caller) {

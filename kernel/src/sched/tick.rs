@@ -1,13 +1,10 @@
 //! The timer tick: wakeups, time slices, total quanta, preemption.
 
-use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
-
-use super::{begin_slice, grant_slice, keep_watch, pick, requeue};
+use super::{begin_slice, delay, grant_slice, keep_watch, pick, requeue};
 use crate::arch::{TcbRef, cpu, current, interrupt_pending};
 use crate::clock;
 use crate::ipc;
 use crate::thread::tcb::Resume;
-use crate::usermem::Utcb;
 
 /// A timer interrupt while `running` had the processor: who has it now.
 #[must_use]
@@ -30,6 +27,10 @@ pub fn tick(running: TcbRef) -> TcbRef {
             .is_some_and(|best| best.priority.get() > running.priority.get());
         if exhausted == running && !outranked && in_user_mode(running) {
             return ipc::kernel_message::preemption(running);
+        }
+        // Nobody works on for one whose quantum is used up.
+        if exhausted != running {
+            scheduler.slice_left_us.set(0);
         }
     }
     after_interrupt(running)
@@ -57,7 +58,9 @@ fn choose<const WATCHES: bool>(running: TcbRef) -> TcbRef {
         return end_of_slice(running);
     }
     match scheduler.ready.highest() {
-        Some(best) if best.priority.get() > running.priority.get() && !delays(running, best) => {
+        Some(best)
+            if best.priority.get() > running.priority.get() && !delay::delays(running, best) =>
+        {
             preempt(running, best)
         }
         _ => {
@@ -74,6 +77,7 @@ fn choose<const WATCHES: bool>(running: TcbRef) -> TcbRef {
 fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ready.insert_first(running);
+    scheduler.delayed_since_us.set(0);
     let owner = scheduler.slice_owner.get();
     if owner == Some(best) {
         return best;
@@ -102,18 +106,9 @@ pub(super) fn end_turn(owner: TcbRef) {
 
 fn end_of_slice(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
-    if let Some(utcb) = Utcb::of(running) {
-        let delay_us = running.max_delay_us.get();
-        let best = scheduler.ready.highest().map_or(0, |best| best.priority.get());
-        let may = utcb.flags() & PREEMPT_DELAY != 0
-            && delay_us != 0
-            && best <= running.sensitive_priority.get();
-        if may && !running.delay_used.replace(true) {
-            utcb.set_flags(utcb.flags() | PREEMPT_PENDING);
-            scheduler.slice_left_us.set(delay_us);
-            running.delay_ends_us.set(clock::now_us().saturating_add(delay_us));
-            return running;
-        }
+    if let Some(left_us) = delay::at_end_of_slice(running) {
+        scheduler.slice_left_us.set(left_us);
+        return running;
     }
     if let Some(owner) = scheduler.slice_owner.get().filter(|owner| *owner != running) {
         end_turn(owner);
@@ -127,26 +122,6 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
         keep_watch(running);
     }
     next
-}
-
-/// Whether `running` may and does delay its preemption by `best` (X.2 5.7).
-fn delays(running: TcbRef, best: TcbRef) -> bool {
-    let Some(utcb) = Utcb::of(running) else { return false };
-    let delay_us = running.max_delay_us.get();
-    let may = utcb.flags() & PREEMPT_DELAY != 0
-        && best.priority.get() <= running.sensitive_priority.get();
-    if !may || delay_us == 0 {
-        return false;
-    }
-    let now_us = clock::now_us();
-    if running.delay_used.replace(true) {
-        return now_us < running.delay_ends_us.get();
-    }
-    utcb.set_flags(utcb.flags() | PREEMPT_PENDING);
-    running.delay_ends_us.set(now_us.saturating_add(delay_us));
-    let scheduler = &cpu().scheduler;
-    scheduler.slice_left_us.set(scheduler.slice_left_us.get().min(delay_us));
-    true
 }
 
 /// Charges the time since the last charge to `running`, to the running slice and to

@@ -21,10 +21,8 @@ pub fn space_control(
     kip: Fpage,
     utcbs: Fpage,
 ) -> Result<(), CallError> {
-    let own = caller.space().ok_or(CallError::NoPrivilege)?;
-    let member = thread::resolve(caller, specifier).ok_or(CallError::InvalidSpace)?;
+    let member = thread::controlled(caller, specifier, CallError::InvalidSpace)?;
     let space = member.space().ok_or(CallError::InvalidSpace)?;
-    own.may_control(Some(space))?;
     if space.is_initialised() {
         return Ok(());
     }

@@ -6,6 +6,7 @@
 
 pub mod control;
 pub mod destroy;
+pub mod limits;
 pub mod quota;
 
 use core::cell::Cell;
@@ -37,6 +38,8 @@ pub struct Task {
     pub depth: Cell<u32>,
     /// σ0, σ1, root: may control every task (X.2 5.3).
     pub privileged: Cell<bool>,
+    /// What the chief gave.
+    pub limits: limits::Limits,
     /// The thread that was destroying the task has been deleted.
     pub abandoned: Cell<bool>,
     /// Frames behind the UTCB area.
@@ -136,14 +139,8 @@ impl SpaceRef {
         if self.is_privileged() {
             return Ok(());
         }
-        let mut step = target;
-        while let Some(space) = step {
-            if space == self {
-                return Ok(());
-            }
-            step = space.task.chief.get();
-        }
-        Err(CallError::NoPrivilege)
+        let below = target.is_some_and(|space| space.is_below(self));
+        if below { Ok(()) } else { Err(CallError::NoPrivilege) }
     }
 
     /// `error` for those who may call for everything, "no privilege" for others.
@@ -205,6 +202,7 @@ pub fn create(creator: SpaceRef) -> Result<SpaceRef, CallError> {
     let space = made.map_err(|_| CallError::NoMemory)?;
     space.task.chief.set(Some(creator));
     space.task.depth.set(creator.task.depth.get() + 1);
+    space.task.limits.ceilings.set(creator.ceilings());
     cpu().spaces.insert(space);
     Ok(space)
 }

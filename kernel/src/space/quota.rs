@@ -14,10 +14,8 @@ pub fn quota_control(
     pages: i64,
 ) -> Result<(u64, u64), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
-    let target = thread::resolve(caller, specifier)
-        .and_then(TcbRef::space)
-        .ok_or(CallError::InvalidSpace)?;
-    own.may_control(Some(target))?;
+    let member = thread::controlled(caller, specifier, CallError::InvalidSpace)?;
+    let target = member.space().ok_or(CallError::InvalidSpace)?;
     let amount = pages.unsigned_abs();
     let (giver, taker) = if pages >= 0 { (own, target) } else { (target, own) };
     if giver != taker && amount != 0 {

@@ -4,10 +4,11 @@
 use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
 use abi::{CallError, ThreadId, utcb};
 
-use super::{lifecycle, lookup, lookup_number, resolve};
+use super::{controlled, lifecycle, lookup, lookup_number, resolve, version};
 use crate::arch::{TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::irq;
+use crate::sched::ceiling;
 use crate::space::{self, SpaceRef};
 use crate::usermem::Utcb;
 
@@ -25,6 +26,15 @@ pub struct Request {
     pub utcb_location: u64,
 }
 
+/// The form of the call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// X.2's: the thread is created, changed or deleted, as the number is free or not.
+    Any,
+    /// Baton's CreateThread: the thread is created, or the call fails.
+    Create,
+}
+
 /// What is left to do after the call: deleting a space takes bounded steps.
 #[must_use]
 pub enum After {
@@ -38,17 +48,29 @@ const NO_UTCB: u64 = !0;
 
 /// Carries out ThreadControl for `caller`.
 pub fn thread_control(caller: TcbRef, request: &Request) -> Result<After, CallError> {
+    in_form(caller, request, Form::Any)
+}
+
+/// Carries out ThreadControl or CreateThread for `caller`.
+pub fn in_form(caller: TcbRef, request: &Request, form: Form) -> Result<After, CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let number = request.dest.number();
     if !request.dest.is_global() {
         // Pistachio says 3; the manual 2.
         return Err(CallError::InvalidThread);
     }
-    if number < SYSTEM_BASE {
+    if number < SYSTEM_BASE && form == Form::Any {
         return irq::attach(own, request.dest, request.pager).map(|()| After::Nothing);
     }
     if number < USER_BASE || number >> THREAD_BITS != 0 {
         return Err(own.refusal(CallError::InvalidThread));
+    }
+    // Whether anybody has it or not: nobody asks about numbers that are not his.
+    if !own.owns(number) {
+        return Err(CallError::NoPrivilege);
+    }
+    if form == Form::Create && (request.space.is_nil() || lookup_number(number).is_some()) {
+        return Err(CallError::InvalidThread);
     }
     if request.space.is_nil() {
         return delete(caller, own, number);
@@ -75,10 +97,8 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
 }
 
 fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallError> {
-    if resolve(caller, request.scheduler).is_none() {
-        return Err(CallError::InvalidScheduler);
-    }
-    let scheduler = global(caller, request.scheduler);
+    let scheduler = scheduler(caller, own, request.scheduler)?;
+    version::check(own, request.dest)?;
     let new_space = request.space == request.dest;
     if new_space && !request.pager.is_nil() {
         return Err(CallError::InvalidSpace);
@@ -86,8 +106,7 @@ fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallEr
     let space = if new_space {
         space::create(own)?
     } else {
-        let member = resolve(caller, request.space).ok_or(CallError::InvalidSpace)?;
-        own.may_control(member.space())?;
+        let member = controlled(caller, request.space, CallError::InvalidSpace)?;
         member.space().ok_or(CallError::InvalidSpace)?
     };
     let made = create_in(caller, space, scheduler, request);
@@ -108,6 +127,7 @@ fn create_in(
         return Err(CallError::InvalidSpace);
     }
     let thread = lifecycle::create(request.dest, space, scheduler)?;
+    ceiling::begin(thread, caller);
     let placed = match request.utcb_location {
         NO_UTCB if active => Err(CallError::UtcbArea),
         NO_UTCB => Ok(()),
@@ -135,20 +155,27 @@ fn modify(
     request: &Request,
 ) -> Result<(), CallError> {
     let inactive = rendezvous::waits(thread) == Waits::Busy(Busy::Inactive);
-    let target = match resolve(caller, request.space) {
-        Some(member) => member.space(),
-        None if request.space == request.dest => thread.space(),
-        None => return Err(CallError::InvalidSpace),
+    let target = if request.space == request.dest {
+        thread.space()
+    } else {
+        controlled(caller, request.space, CallError::InvalidSpace)?.space()
     };
-    own.may_control(target)?;
     if target != thread.space() {
         // A thread stays where it was created; moving it would move its kernel
         // memory from one payer to another.
         return Err(CallError::InvalidSpace);
     }
-    if !request.scheduler.is_nil() && resolve(caller, request.scheduler).is_none() {
-        return Err(CallError::InvalidScheduler);
+    let renamed = thread.id.get() != request.dest;
+    if renamed {
+        version::check(own, request.dest)?;
+        if ceiling::is_out_of_time(thread, caller) {
+            return Err(CallError::NoPrivilege);
+        }
     }
+    let new_scheduler = match request.scheduler {
+        ThreadId::NIL => None,
+        id => Some(scheduler(caller, own, id)?),
+    };
     if request.utcb_location != NO_UTCB {
         if !inactive {
             return Err(CallError::UtcbArea);
@@ -160,7 +187,7 @@ fn modify(
         prepare_activation(thread)?;
     }
     // Before the activation: a new version ends every IPC, the wait for the start message too.
-    if thread.id.get() != request.dest {
+    if renamed {
         lifecycle::change_id(thread, request.dest);
     }
     if activates {
@@ -168,10 +195,22 @@ fn modify(
     } else if let Some(utcb) = Utcb::of(thread).filter(|_| !request.pager.is_nil()) {
         utcb.set_word(utcb::PAGER, global(caller, request.pager).0);
     }
-    if !request.scheduler.is_nil() {
-        thread.scheduler.set(global(caller, request.scheduler));
+    if let Some(scheduler) = new_scheduler {
+        thread.scheduler.set(scheduler);
     }
     Ok(())
+}
+
+/// The scheduler that `caller` names: the caller's own, or a thread that it may control;
+/// for the privileged, anybody. The error does not tell whether there is such a thread.
+/// Where the quantum is what a chief gave, that chief's scheduler stays in charge.
+fn scheduler(caller: TcbRef, own: SpaceRef, id: ThreadId) -> Result<ThreadId, CallError> {
+    let named = global(caller, id);
+    if named == caller.scheduler.get() && !own.is_privileged() {
+        return Ok(named);
+    }
+    let allowed = |thread: &TcbRef| !own.is_metered() && own.may_control(thread.space()).is_ok();
+    lookup(named).filter(allowed).map(|_| named).ok_or(CallError::InvalidScheduler)
 }
 
 /// Gives the inactive `thread` its UTCB, if its space is ready for it.

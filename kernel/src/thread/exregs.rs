@@ -9,7 +9,7 @@ use crate::arch::TcbRef;
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::transfer::Role;
 use crate::ipc::{Kind, cancel, handler_of};
-use crate::sched;
+use crate::sched::{self, ceiling};
 use crate::usermem::Utcb;
 
 /// Values in or out.
@@ -44,7 +44,9 @@ pub fn exchange_registers(
     }
     let old = read(thread, utcb);
     write(thread, utcb, new);
-    if new.control & (bit::ABORT_SEND | bit::ABORT_RECEIVE) != 0 {
+    // Who used up what a chief gave it goes on when that one says so.
+    let stays = ceiling::is_out_of_time(thread, caller);
+    if !stays && new.control & (bit::ABORT_SEND | bit::ABORT_RECEIVE) != 0 {
         cancel::cancel(
             thread,
             new.control & bit::ABORT_SEND != 0,
@@ -52,7 +54,11 @@ pub fn exchange_registers(
         );
     }
     if new.control & bit::HALT_VALID != 0 {
-        if new.control & bit::HALT != 0 { halt(thread) } else { resume(thread) }
+        match new.control & bit::HALT != 0 {
+            true => halt(thread),
+            false if stays => {}
+            false => resume(thread),
+        }
     }
     let name = if dest.is_local() { thread.id.get() } else { ThreadId::local(thread.utcb.get()) };
     Some((name, old))

@@ -15,7 +15,7 @@
 use abi::syscall::state as bit;
 use abi::{CallError, MsgTag, ThreadId, protocol};
 
-use super::resolve;
+use super::controlled;
 use crate::arch::{
     Frame, TcbRef, VECTOR_BYTES, exception_words, set_exception_words, vector_state,
 };
@@ -77,8 +77,7 @@ pub fn thread_state(
     buffer: u64,
 ) -> Result<(), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
-    let thread = resolve(caller, dest).ok_or(own.refusal(CallError::InvalidThread))?;
-    own.may_control(thread.space())?;
+    let thread = controlled(caller, dest, CallError::InvalidThread)?;
     if thread == caller {
         return Err(CallError::InvalidThread);
     }

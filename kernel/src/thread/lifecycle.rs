@@ -11,7 +11,7 @@ use crate::ipc::{Kind, cancel, receive};
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
-use crate::thread::{ring_insert, ring_remove};
+use crate::thread::{ring_insert, ring_remove, version};
 use crate::usermem::Utcb;
 
 /// Default priority (X.2 5.5).
@@ -35,6 +35,7 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
         return Err(CallError::NoMemory);
     };
     thread.id.set(id);
+    version::note(id);
     thread.cr3.set(space.cr3());
     thread.open_from.set(ThreadId::ANY);
     thread.space.set(Some(space));
@@ -110,6 +111,7 @@ pub fn change_id(thread: TcbRef, id: ThreadId) {
     cancel::cancel(thread, sending, receiving);
     let waits = rendezvous::waits(thread);
     thread.id.set(id);
+    version::note(id);
     match waits {
         rendezvous::Waits::Busy(busy) => rendezvous::set_busy(thread, busy),
         _ => rendezvous::set_busy(thread, Busy::Ready),

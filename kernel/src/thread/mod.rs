@@ -5,10 +5,11 @@ pub mod exregs;
 pub mod foreign;
 pub mod lifecycle;
 pub mod tcb;
+pub mod version;
 
 use core::cell::Cell;
 
-use abi::ThreadId;
+use abi::{CallError, ThreadId};
 
 use crate::arch::{TcbRef, cpu};
 use crate::irq::Pace;
@@ -124,4 +125,12 @@ pub fn by_local_id(viewer: TcbRef, id: ThreadId) -> Option<TcbRef> {
 #[must_use]
 pub fn resolve(viewer: TcbRef, id: ThreadId) -> Option<TcbRef> {
     if id.is_local() { by_local_id(viewer, id) } else { lookup(id) }
+}
+
+/// The thread that `id` names for `caller`, if `caller` may control it. If not, the error
+/// does not tell whether anybody has `id`; `missing` is for those who may know.
+pub fn controlled(caller: TcbRef, id: ThreadId, missing: CallError) -> Result<TcbRef, CallError> {
+    let own = caller.space().ok_or(CallError::NoPrivilege)?;
+    let thread = resolve(caller, id).ok_or(own.refusal_about(id, missing))?;
+    own.may_control(thread.space()).map(|()| thread)
 }

@@ -28,6 +28,12 @@ pub struct Spec {
     pub quota: u64,
     /// Memory of its own (data, bss, heap, stacks), pages.
     pub memory: u64,
+    /// Thread numbers for threads that it makes itself.
+    pub threads: u32,
+    /// Longest time slice of its threads, µs.
+    pub slice_us: u64,
+    /// Longest delay of a preemption by its threads, µs.
+    pub delay_us: u16,
     /// Whether it starts with the system.
     pub start: bool,
     /// Whether it is started again when it ends by a fault.
@@ -74,7 +80,7 @@ impl core::fmt::Display for Mistake<'_> {
             Self::NoValue(word) => write!(f, "`{word}` has no value; write {word}=..."),
             Self::Key(key) => write!(
                 f,
-                "there is no key `{key}`; the keys are priority, quota, memory, irq, \
+                "there is no key `{key}`; the keys are priority, quota, memory, threads, slice, delay, irq, \
                 ports, mmio, trusted, console, provides, uses, start, restart, control, pager, args"
             ),
             Self::Value(key, value) => {
@@ -115,6 +121,9 @@ impl Spec {
             priority: 100,
             quota: 128,
             memory: 4096,
+            threads: 0,
+            slice_us: 10_000,
+            delay_us: 0,
             start: true,
             restart: false,
             control: false,
@@ -157,6 +166,11 @@ impl Spec {
             "priority" => number(value).filter(|p| *p < 255).map(|p| self.priority = p as u8),
             "quota" => number(value).map(|pages| self.quota = pages),
             "memory" => number(value).map(|pages| self.memory = pages),
+            "threads" => number(value).filter(|n| *n <= 1 << 16).map(|n| self.threads = n as u32),
+            "slice" => {
+                number(value).filter(|us| (1..=1_000_000).contains(us)).map(|us| self.slice_us = us)
+            }
+            "delay" => number(value).filter(|us| *us < 65_535).map(|us| self.delay_us = us as u16),
             "start" => switch(value).map(|on| self.start = on),
             "restart" => switch(value).map(|on| self.restart = on),
             "control" => switch(value).map(|on| self.control = on),
@@ -255,10 +269,11 @@ mod tests {
         let spec = Spec::parse(
             "serial priority=200 quota=0x40 memory=16 irq=4,8 ports=0x3F8+8,0x70+2 start=0 \
             restart=1 control=1 pager=root mmio=0xfed00000+0x1000,0xA0000+131072 \
-            trusted=console,dma args=one two",
+            trusted=console,dma threads=64 slice=5000 delay=20 args=one two",
         )
         .unwrap();
         assert_eq!((spec.priority, spec.quota, spec.memory), (200, 64, 16));
+        assert_eq!((spec.threads, spec.slice_us, spec.delay_us), (64, 5_000, 20));
         assert!(!spec.start && spec.restart && spec.control && spec.root_paged);
         assert!(spec.may_irq(4) && spec.may_irq(8) && !spec.may_irq(1));
         let ports = &spec.ports;
@@ -302,6 +317,9 @@ mod tests {
             "a uses=",
             "a console=2",
             "a irq=256",
+            "a threads=65537",
+            "a slice=0",
+            "a delay=65535",
         ] {
             assert!(matches!(Spec::parse(line), Err(Mistake::Value(..))), "{line}");
         }

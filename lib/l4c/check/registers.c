@@ -275,6 +275,34 @@ static void quota_control(void)
     CHECK_LIVE;
 }
 
+static void task_control(void)
+{
+    L4_Word_t result, numbers = 2, ceilings = 3;
+    KEEP_LIVE;
+    result = L4_TaskControl(id(1), &numbers, &ceilings);
+    EXPECT(check_in[RDI], 1, "RDI, the space specifier");
+    EXPECT(check_in[RSI], 2, "RSI, the numbers");
+    EXPECT(check_in[RDX], 3, "RDX, the ceilings");
+    EXPECT(result, OUT(RAX), "the result");
+    EXPECT(numbers, OUT(RSI), "the numbers in force");
+    EXPECT(ceilings, OUT(RDX), "the ceilings in force");
+    CHECK_LIVE;
+}
+
+static void create_thread(void)
+{
+    L4_Word_t result;
+    KEEP_LIVE;
+    result = L4_CreateThread(id(1), id(2), id(3), id(4), (void *)5);
+    EXPECT(check_in[RDI], 1, "RDI, the destination");
+    EXPECT(check_in[RSI], 4, "RSI, the pager");
+    EXPECT(check_in[RDX], 3, "RDX, the scheduler");
+    EXPECT(check_in[R8], 2, "R8, the space specifier");
+    EXPECT(check_in[R9], 5, "R9, the UTCB location");
+    EXPECT(result, OUT(RAX), "the result");
+    CHECK_LIVE;
+}
+
 static void inspect(void)
 {
     static const int word[8] = { RDX, RSI, R9, R10, R12, R13, R14, R15 };
@@ -362,6 +390,8 @@ int main(void)
     test_run("memory_control", memory_control);
     test_run("quota_control", quota_control);
     test_run("inspect", inspect);
+    test_run("task_control", task_control);
+    test_run("create_thread", create_thread);
     test_run("red_zone", red_zone);
     run_data_tests();
     run_cxx_tests();

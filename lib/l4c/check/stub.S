@@ -55,6 +55,8 @@ check_stub:
         variable __L4_MemoryControl
         variable __L4_QuotaControl
         variable __L4_Inspect
+        variable __L4_TaskControl
+        variable __L4_CreateThread
 
         .bss
         .balign 8

@@ -27,7 +27,10 @@
 /* Baton's extension descriptor: magic, version, links. */
 #define BATON_MAGIC 0x0000004E4F544142
 #define BATON_QUOTA_CONTROL 16
+#define BATON_VERSION 8
 #define BATON_INSPECT 24
+#define BATON_TASK_CONTROL 48
+#define BATON_CREATE_THREAD 56
 #define BATON_LAST_OFFSET (4096 - 40)
 
         .section .text.start, "ax", @progbits
@@ -83,6 +86,12 @@ l4c_fill_links:
         movq    %rax, __L4_QuotaControl(%rip)
         movq    BATON_INSPECT(%rcx), %rax
         movq    %rax, __L4_Inspect(%rip)
+        cmpq    $3, BATON_VERSION(%rcx)
+        jb      1f
+        movq    BATON_TASK_CONTROL(%rcx), %rax
+        movq    %rax, __L4_TaskControl(%rip)
+        movq    BATON_CREATE_THREAD(%rcx), %rax
+        movq    %rax, __L4_CreateThread(%rip)
 1:      ret
         .size   l4c_fill_links, . - l4c_fill_links
 
@@ -115,6 +124,8 @@ l4c_absent_call:
         variable __L4_MemoryControl
         variable __L4_QuotaControl, l4c_absent_call
         variable __L4_Inspect, l4c_absent_call
+        variable __L4_TaskControl, l4c_absent_call
+        variable __L4_CreateThread, l4c_absent_call
 l4c_no_arguments:
         .quad   0
 

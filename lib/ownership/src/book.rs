@@ -52,7 +52,13 @@ impl Book {
     /// A book in which all is reserved. It is 40 KiB: keep it in a static.
     #[must_use]
     pub const fn new() -> Self {
-        Self { memory: Regions::new(), ports: Regions::new(), verbosity: 0, closed: false, sigma1: false }
+        Self {
+            memory: Regions::new(),
+            ports: Regions::new(),
+            verbosity: 0,
+            closed: false,
+            sigma1: false,
+        }
     }
 
     /// There is a σ1: its thread is an initial server, too.

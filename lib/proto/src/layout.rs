@@ -46,6 +46,10 @@ pub const fn utcb_location(index: u64) -> u64 {
 /// First thread number of the first task that the root task starts.
 pub const FIRST_TASK_THREAD: u32 = 64;
 
+/// First of the thread numbers of tasks that make threads themselves (`threads=N` in a
+/// description); the root task gives ranges that do not overlap from here on.
+pub const FIRST_OWN_NUMBER: u32 = 4096;
+
 /// Thread number of thread `index` of the task in slot `slot`.
 #[must_use]
 pub const fn thread_number(slot: usize, index: u64) -> u32 {

@@ -71,7 +71,8 @@ pub const MEMORY_USE: u64 = BASE + 38;
 pub const HALT: u64 = BASE + 39;
 
 /// From the pager: MR1 thread. Reply: MR1 physical start, MR2 virtual start,
-/// MR3 text, MR4 data, MR5 bss bytes, MR6 limit in pages, MR7 generation.
+/// MR3 text, MR4 data, MR5 bss bytes, MR6 limit in pages, MR7 generation, MR8 the thread
+/// numbers of the task whose faults the pager answers ([`abi::Numbers`]).
 pub const TASK_IMAGE: u64 = BASE + 48;
 /// From the pager: MR1 thread, MR2 address, MR3 IP, MR4 access, MR5 reason (a
 /// code of `paging::Refusal`). No reply to the faulting thread: it is ended.

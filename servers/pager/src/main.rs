@@ -9,7 +9,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use abi::{ThreadId, Timeouts, protocol};
+use abi::{Numbers, ThreadId, Timeouts, protocol};
 use paging::{Image, Refusal};
 use proto::{layout, pager as op, root as root_op};
 use runtime::pool::{Client, Modules, Pool, SLOTS};
@@ -25,7 +25,7 @@ const MODULES_BYTES: u64 = 1 << 36;
 struct Pager {
     pool: Pool,
     modules: Modules,
-    clients: [Option<Client>; SLOTS],
+    clients: [Option<(Client, Numbers)>; SLOTS],
     faults: u64,
     texts: u64,
 }
@@ -128,19 +128,23 @@ impl Pager {
         refuse(from, fault.address, fault.ip, u64::from(fault.access.0), refused)
     }
 
-    /// The task that `thread` belongs to; asks the root task about new ones.
+    /// The task that `thread` belongs to. Who it is and which numbers are its threads' says
+    /// the root task; the kernel lets nobody else have threads with them.
     fn client(&mut self, thread: ThreadId) -> Option<Client> {
         let (slot, _) = layout::slot_of(thread.number())?;
         let generation = root_op::generation_of(thread.version());
-        let known = self.clients.get(slot)?.filter(|client| client.generation == generation);
-        if known.is_some() {
-            return known;
+        let is_of = |(client, numbers): &(Client, Numbers)| {
+            client.generation == generation && numbers.contains(thread.number())
+        };
+        if let Some((client, _)) = self.clients.get(slot)?.filter(is_of) {
+            return Some(client);
         }
-        let mr = root::call(&Msg::new(root_op::TASK_IMAGE).word(thread.0)).ok()?.mr;
+        let answer = root::call(&Msg::new(root_op::TASK_IMAGE).word(thread.0)).ok()?;
+        let (mr, numbers) = (answer.mr, Numbers::decode(answer.get(7)));
         let image = Image { phys: mr[0], virt: mr[1], text: mr[2], data: mr[3], bss: mr[4] };
         let client = Client { slot, generation, image, limit: mr[5] };
         self.pool.forget(slot, Some(generation));
-        self.clients[slot] = Some(client);
+        self.clients[slot] = Some((client, numbers));
         Some(client)
     }
 }

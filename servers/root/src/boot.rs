@@ -114,6 +114,17 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
         root.pager = Some(*slot);
     }
     let mut task = Task::new(spec, image, entry, modules);
+    if spec.threads != 0 {
+        let Some(numbers) = root.ranges.take(spec.threads) else {
+            direct_println!(
+                "root: {} is not added: there are no {} thread numbers left; lower threads=.",
+                spec.name,
+                spec.threads
+            );
+            return;
+        };
+        task.numbers = numbers;
+    }
     task.spec.root_paged |= spec.name.as_str() == "pager";
     root.tasks[*slot] = Some(task);
     *slot += 1;

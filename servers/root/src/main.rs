@@ -6,7 +6,7 @@
 //! nobody but σ0: every reply and every report is dropped if the partner is not
 //! ready. Its own output goes straight to the serial port.
 //!
-//! `task` is a task's life, `clan` the end of those that it made, `boot` its beginning,
+//! `task` is a task's life, `clan` whose thread numbers are whose, `boot` its beginning,
 //! `supervise` its next ones, `faults` what goes wrong, `requests` what tasks may ask, `names`
 //! who is found under which name, `control` what the monitor may ask. What it keeps for a
 //! task is in that task's entry, counted there, and goes with it: there is no common pot.
@@ -32,6 +32,7 @@ use runtime::sync::Lock;
 use runtime::window::Window;
 use runtime::{Msg, boot_entry, direct_println, ipc};
 
+use clan::Ranges;
 use modules::Files;
 use task::Task;
 
@@ -43,6 +44,8 @@ const TASKS: usize = 32;
 /// Everything that the root task knows.
 struct Root {
     tasks: [Option<Task>; TASKS],
+    /// Thread numbers for tasks that make threads themselves.
+    ranges: Ranges,
     /// Raw files of the boot image.
     modules: Files,
     /// Frames for the tasks that the root task pages itself.
@@ -55,6 +58,7 @@ struct Root {
 
 static ROOT: Lock<Root> = Lock::new(Root {
     tasks: [const { None }; TASKS],
+    ranges: Ranges::new(),
     modules: Files::new(),
     pool: None,
     pager_pool: None,

@@ -6,7 +6,7 @@ use proto::{Name, Refusal, layout};
 use runtime::{Msg, direct, kernel, root as client, schedule, sigma0};
 
 use crate::task::create_space;
-use crate::{Reply, Root, done, outcome, refused};
+use crate::{Reply, Root, clan, done, outcome, refused};
 
 /// Kernel memory of a further space of a task, pages.
 const SPACE_QUOTA: u64 = 48;
@@ -119,8 +119,10 @@ impl Root {
         }
         let new = task.next_index().ok_or(Refusal::Exhausted)?;
         let (main, thread) = (task.thread(slot, 0), task.thread(slot, new));
+        let ceilings = task.ceilings();
         let made = if apart {
             create_space(thread, layout::utcb_location(0), SPACE_QUOTA)
+                .and_then(|()| kernel::limit(thread, None, Some(ceilings)).map(|_| ()))
                 .and_then(|()| kernel::set_pager(thread, thread, from, !0))
         } else {
             kernel::create_active(thread, main, ThreadId::ROOT, pager, layout::utcb_location(new))
@@ -199,6 +201,7 @@ impl Root {
             image.bss,
             task.spec.memory,
             task.generation,
+            clan::of_slot(slot).word(),
         ];
         Ok(Msg::new(proto::OK).words(&words))
     }

@@ -1,7 +1,7 @@
 //! A task: its description, its threads, its life.
 
 use abi::inspect::What;
-use abi::{CallError, Fpage, Rights, ThreadId};
+use abi::{CallError, Ceilings, Fpage, Numbers, Rights, ThreadId, Time};
 use bootcfg::Spec;
 use paging::Image;
 use proto::layout::{self, THREADS};
@@ -17,6 +17,11 @@ use crate::{Root, clan};
 /// Threads of a task that can wait for others' ends at a time.
 const WAITERS: usize = 4;
 
+/// Most starts of a task, and most births of each of its threads between two starts: then its
+/// ids would come back.
+const MAX_GENERATION: u64 = 0xFFFF;
+const MAX_BIRTHS: u16 = 0x7FFF;
+
 /// One task.
 pub struct Task {
     /// What the image says about it.
@@ -25,6 +30,8 @@ pub struct Task {
     pub image: Image,
     /// Its entry point.
     pub entry: u64,
+    /// Thread numbers for threads that it makes itself.
+    pub numbers: Numbers,
     /// Where its text and data can be read; `None` if σ0 refused them.
     pub modules: Option<Modules>,
     /// What it is doing.
@@ -51,8 +58,7 @@ pub struct Task {
     pub again: Again,
     /// Bit i: thread i waits for the pager to be there again.
     pub stalled: u16,
-    /// Threads created in this generation, and the count at each one's birth.
-    births: u16,
+    /// How often each thread was created in this generation.
     born: [u16; THREADS as usize],
     /// When it was started last.
     pub started_us: u64,
@@ -65,6 +71,7 @@ impl Task {
             spec,
             image,
             entry,
+            numbers: Numbers::NONE,
             modules,
             state: State::Ready,
             generation: 0,
@@ -78,7 +85,6 @@ impl Task {
             blocks: Blocks::new(),
             again: Again::default(),
             stalled: 0,
-            births: 0,
             born: [0; THREADS as usize],
             started_us: 0,
         }
@@ -92,10 +98,21 @@ impl Task {
 
     /// A free index for a new thread, which makes the next id of that index new.
     pub fn next_index(&mut self) -> Option<u64> {
-        let index = (1..THREADS).find(|index| self.threads & 1 << index == 0)?;
-        self.births = self.births.wrapping_add(1);
-        self.born[index as usize] = self.births;
+        let is_free = |index: u64| self.threads & 1 << index == 0;
+        let has_newer = |index: u64| self.born[index as usize] < MAX_BIRTHS;
+        let index = (1..THREADS).find(|index| is_free(*index) && has_newer(*index))?;
+        self.born[index as usize] += 1;
         Some(index)
+    }
+
+    /// The most that its threads may have of the processor.
+    pub fn ceilings(&self) -> Ceilings {
+        Ceilings {
+            priority: self.spec.priority,
+            slice: Time::micros(self.spec.slice_us),
+            quantum: Time::NEVER,
+            delay_us: self.spec.delay_us,
+        }
     }
 
     /// Whether `thread` is one of the task's threads.
@@ -173,13 +190,16 @@ impl Root {
         if task.state == State::Running {
             return Err(Refusal::Taken);
         }
+        if task.generation == MAX_GENERATION {
+            direct_println!("root: {} cannot be started: it has had every id.", task.spec.name);
+            return Err(Refusal::Exhausted);
+        }
         task.again.settle();
         task.generation += 1;
-        task.births = 0;
         task.born = [0; THREADS as usize];
         task.started_us = clock::now_us();
-        let (main, spec, entry) = (task.thread(slot, 0), task.spec, task.entry);
-        if let Err(error) = launch(main, &spec, entry) {
+        let (main, spec) = (task.thread(slot, 0), task.spec);
+        if let Err(error) = launch(main, task) {
             direct_println!("root: {} cannot be started: {}.", spec.name, why(error));
             let _ = kernel::delete(main);
             return Err(Refusal::Kernel);
@@ -206,11 +226,13 @@ impl Root {
             self.detach_clients();
         }
         let Some(task) = self.task_mut(slot) else { return };
-        clan::end_below(task.thread(slot, 0));
+        // What it made itself goes first, and nothing of it stays.
+        clan::end_all(task.numbers);
         // Spaces apart first, the main thread last: with it the space goes.
         for index in (0..THREADS).rev().filter(|index| task.threads & 1 << index != 0) {
             let _ = kernel::delete(task.thread(slot, index));
         }
+        clan::end_all(clan::of_slot(slot));
         (task.threads, task.apart, task.state, task.exit_code) = (0, 0, state, code);
         task.forget(|_| true);
         task.again.settle();
@@ -296,11 +318,14 @@ impl Root {
 }
 
 /// Creates, configures and starts a task's main thread, paged by this one.
-fn launch(main: ThreadId, spec: &Spec, entry: u64) -> Result<(), CallError> {
+fn launch(main: ThreadId, task: &Task) -> Result<(), CallError> {
+    let spec = &task.spec;
     create_space(main, layout::utcb_location(0), spec.quota)?;
+    let numbers = Some(task.numbers).filter(|numbers| !numbers.is_empty());
+    kernel::limit(main, numbers, Some(task.ceilings()))?;
     kernel::set_pager(main, main, ThreadId::ROOT, !0)?;
     schedule::set_priority(main, spec.priority)?;
-    let start = Msg::default().word(entry).word(layout::stack_top(0) - 64);
+    let start = Msg::default().word(task.entry).word(layout::stack_top(0) - 64);
     ipc::reply(main, &start).map_err(|_| CallError::InvalidThread)
 }
 

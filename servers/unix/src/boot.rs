@@ -40,7 +40,7 @@ pub fn system() -> Result<System, String> {
     }
     let (window, frames) = memory()?;
     let machine = Rc::new(Baton {
-        tasks: Tasks::new(),
+        tasks: Tasks::new()?,
         pages: Pages::new(window),
         clock: Clock::new(),
         alarm: Alarm::start(me).map_err(|why| format!("cannot start the alarm thread: {why}"))?,

@@ -3,11 +3,12 @@
 
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use abi::inspect::What;
-use abi::{CallError, Fpage, Rights, ThreadId};
+use abi::{CallError, Fpage, Numbers, Rights, ThreadId};
 use runtime::{kernel, schedule, thread};
 use unix::Errno;
 use unix::machine::{MachineThread, SpaceId};
@@ -20,9 +21,6 @@ const UTCB_BITS: u32 = 20;
 const UTCB_BYTES: u64 = 1024;
 /// Where the kernel interface page is.
 const KIP: u64 = 0x7FFF_F800_0000;
-/// Thread numbers of programs.
-const FIRST_NUMBER: u32 = 4096;
-const NUMBERS: u32 = 16384;
 /// Kernel memory that a space gets at once when what it has is used up, pages.
 const QUOTA_STEP: i64 = 64;
 /// Priority of programs: below all servers and drivers.
@@ -33,8 +31,8 @@ const PRIORITY: u8 = 100;
 struct Slot {
     /// Its id while it exists.
     id: Cell<ThreadId>,
-    /// Times it was used: part of the version.
-    uses: Cell<u32>,
+    /// Times it was used: part of the version. `None`: an earlier life of this server knows.
+    uses: Cell<Option<u32>>,
     /// The library's thread.
     thread: RefCell<Option<Rc<Thread>>>,
     /// Space and UTCB slot.
@@ -47,6 +45,12 @@ struct Slot {
 }
 
 impl Slot {
+    /// How often `number` was used, earlier lives of this server included.
+    fn uses_of(&self, number: u32) -> u32 {
+        let ask = || kernel::number(number).map_or(0, |(_, last)| last >> 6);
+        self.uses.get().unwrap_or_else(ask)
+    }
+
     /// Microseconds of the kernel's count since the last time.
     fn used_lately(&self) -> u64 {
         let record = kernel::inspect(What::Time, self.id.get().0, 0);
@@ -65,6 +69,8 @@ struct Space {
 
 /// All spaces and threads of programs.
 pub struct Tasks {
+    /// The thread numbers that this task owns.
+    numbers: Numbers,
     slots: Vec<Slot>,
     next: Cell<u32>,
     next_space: Cell<u32>,
@@ -74,21 +80,28 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// None.
-    pub fn new() -> Self {
+    /// None; they will have thread numbers that this task owns, if it owns some.
+    pub fn new() -> Result<Self, String> {
+        let numbers = kernel::limits(thread::me()).map_or(Numbers::NONE, |limits| limits.0);
+        if numbers.is_empty() {
+            return Err(String::from(
+                "the root task gave no thread numbers for programs; set threads = 16384 for the task `unix`",
+            ));
+        }
         let mut slots = Vec::new();
-        slots.resize_with(NUMBERS as usize, Slot::default);
-        Self {
+        slots.resize_with(numbers.count as usize, Slot::default);
+        Ok(Self {
+            numbers,
             slots,
             next: Cell::new(0),
             next_space: Cell::new(1),
             latest: Cell::new(ThreadId::NIL),
             spaces: RefCell::new(BTreeMap::new()),
-        }
+        })
     }
 
     fn slot(&self, id: ThreadId) -> Option<&Slot> {
-        self.slots.get(id.number().wrapping_sub(FIRST_NUMBER) as usize)
+        self.slots.get(id.number().wrapping_sub(self.numbers.first) as usize)
     }
 
     /// Says whose thread this is.
@@ -168,13 +181,16 @@ impl Tasks {
 
     /// A free thread number, with a version it has never had.
     fn fresh(&self) -> Result<ThreadId, Errno> {
-        for _ in 0..NUMBERS {
+        for _ in 0..self.numbers.count {
             let index = self.next.get();
-            self.next.set((index + 1) % NUMBERS);
-            let slot = &self.slots[index as usize];
-            if slot.id.get().is_nil() {
-                slot.uses.set(slot.uses.get().wrapping_add(1));
-                return Ok(ThreadId::global(FIRST_NUMBER + index, slot.uses.get() << 6 | 1));
+            self.next.set((index + 1) % self.numbers.count);
+            let (slot, number) = (&self.slots[index as usize], self.numbers.first + index);
+            // A number whose versions are used up stays out.
+            if slot.id.get().is_nil()
+                && let Some(uses) = slot.uses_of(number).checked_add(1).filter(|n| *n >> 26 == 0)
+            {
+                slot.uses.set(Some(uses));
+                return Ok(ThreadId::global(number, uses << 6 | 1));
             }
         }
         Err(Errno::EAGAIN)
@@ -194,6 +210,9 @@ impl Tasks {
         let known = spaces.get_mut(&space.0).ok_or(Errno::ENOMEM)?;
         if made.is_err() {
             let _ = kernel::delete(id);
+            if let Some(slot) = self.slot(id) {
+                slot.uses.set(None);
+            }
             known.utcbs[usize::from(utcb) / 64] &= !(1 << (utcb % 64));
             return Err(Errno::EAGAIN);
         }

@@ -2,8 +2,8 @@
 
 use abi::{ThreadId, Time};
 use alloc::string::String;
-use proto::{console, layout};
-use runtime::{Msg, ipc, root, thread};
+use proto::console;
+use runtime::{Msg, ipc, kernel, root, thread};
 
 use crate::attack::ATTACKS;
 use crate::machine;
@@ -42,10 +42,12 @@ impl Hostile {
         self.judge
     }
 
-    /// An id of the task's own numbers: thread `index`, which the root task has not made.
-    pub fn own_id(&self, index: u64, version: u32) -> ThreadId {
-        let slot = layout::slot_of(thread::me().number()).map_or(0, |(slot, _)| slot);
-        ThreadId::global(layout::thread_number(slot, index), version)
+    /// A new id of the task's own numbers, from which the kernel lets it make threads.
+    pub fn own_id(&self, index: u64) -> ThreadId {
+        let first = kernel::limits(thread::me()).map_or(0, |(numbers, _)| numbers.first);
+        let number = first + index as u32;
+        let last = kernel::number(number).map_or(0, |(_, last)| last);
+        ThreadId::global(number, ((last >> 6) + 1) << 6 | 1)
     }
 }
 

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi::id::USER_BASE;
 use abi::inspect::What;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
-use abi::{Fpage, Rights, ThreadId};
+use abi::{Fpage, Numbers, Rights, ThreadId};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, layout, schedule};
 
@@ -29,6 +29,11 @@ static STACK_POOL: Stacks = Stacks([[1; STACK as usize]; STACKS]);
 /// keeps the tables of tcb blocks that were once used.
 const NUMBERS: u32 = 256;
 const FIRST_NUMBER: u32 = USER_BASE + 16;
+/// Numbers for tasks that make threads themselves, a block for each.
+const BLOCKS: u32 = 32;
+const BLOCK: u32 = 64;
+const FIRST_BLOCK: u32 = FIRST_NUMBER + NUMBERS;
+static NEXT_BLOCK: AtomicU32 = AtomicU32::new(0);
 static CREATED: AtomicU32 = AtomicU32::new(0);
 static NEXT_STACK: AtomicU64 = AtomicU64::new(0);
 /// Bit set per UTCB slot of the root space.
@@ -42,7 +47,7 @@ unsafe extern "C" {
 /// every block of thread numbers known.
 pub fn init() {
     ROOT_USED[0].store(1, Ordering::Relaxed);
-    for number in (0..NUMBERS).step_by(64) {
+    for number in (0..NUMBERS + BLOCKS * BLOCK).step_by(BLOCK as usize) {
         let id = ThreadId::global(FIRST_NUMBER + number, 63);
         let _ = kernel::create(id, id, ThreadId::ROOT, !0);
         let _ = kernel::delete(id);
@@ -65,6 +70,16 @@ pub fn fresh() -> ThreadId {
             return ThreadId::global(number, count / NUMBERS << 6 | 1);
         }
     }
+}
+
+/// Gives the task of `member` `count` thread numbers, 63 at most, that nobody ever had.
+pub fn own_numbers(member: ThreadId, count: u32) -> Outcome<Numbers> {
+    let block = NEXT_BLOCK.fetch_add(1, Ordering::Relaxed);
+    check!(block < BLOCKS && count < BLOCK, "there are no {count} numbers left for a task");
+    // The first of each block was used by `init`.
+    let numbers = Numbers { first: FIRST_BLOCK + block * BLOCK + 1, count };
+    because(kernel::limit(member, Some(numbers), None), "giving a task thread numbers")?;
+    Ok(numbers)
 }
 
 /// A free UTCB location of the root space.

@@ -10,6 +10,12 @@ use toml::Spanned;
 
 /// Highest priority of a task; 255 is the root task's own.
 const MAX_PRIORITY: u32 = 254;
+/// Most thread numbers of one task: half of all.
+const MAX_THREADS: u32 = 1 << 16;
+/// Longest time slice, µs.
+const MAX_SLICE_US: u32 = 1_000_000;
+/// Longest delay that the kernel knows, µs.
+const MAX_DELAY_US: u32 = 65_534;
 /// Interrupt lines that a task may ask for: the two 8259 controllers'.
 const IRQ_LINES: u32 = 16;
 /// Interrupt lines, and ranges of ports and memory, that one task can have.
@@ -31,6 +37,12 @@ pub struct Task {
     pub quota_pages: Option<u32>,
     /// Memory of its own (data, bss, heap, stacks), pages.
     pub memory_pages: Option<u32>,
+    /// Thread numbers for threads that it makes itself.
+    pub threads: Option<Spanned<u32>>,
+    /// Longest time slice of its threads, µs.
+    pub slice_us: Option<Spanned<u32>>,
+    /// Longest delay of a preemption by its threads, µs.
+    pub delay_us: Option<Spanned<u32>>,
     /// Port ranges, `BASE+COUNT`.
     #[serde(default)]
     pub ports: Vec<Spanned<String>>,
@@ -102,6 +114,9 @@ impl Task {
             let why = format!("`{name}` has priority {given}; expected 0 to {MAX_PRIORITY}");
             return Err((priority.span(), why));
         }
+        check_most(name, "threads", self.threads.as_ref(), MAX_THREADS)?;
+        check_most(name, "slice_us", self.slice_us.as_ref(), MAX_SLICE_US)?;
+        check_most(name, "delay_us", self.delay_us.as_ref(), MAX_DELAY_US)?;
         if [self.irqs.len(), self.ports.len(), self.mmio.len()].iter().any(|len| *len > MAX_LIST) {
             let why = format!(
                 "`{name}` has more than {MAX_LIST} interrupts or ranges of ports or memory; split \
@@ -131,6 +146,9 @@ impl Task {
             ("priority", self.priority.as_ref().map(|p| number(p.get_ref()))),
             ("quota", self.quota_pages.as_ref().map(number)),
             ("memory", self.memory_pages.as_ref().map(number)),
+            ("threads", self.threads.as_ref().map(|n| number(n.get_ref()))),
+            ("slice", self.slice_us.as_ref().map(|n| number(n.get_ref()))),
+            ("delay", self.delay_us.as_ref().map(|n| number(n.get_ref()))),
             ("irq", list(irqs)),
             ("ports", list(ports)),
             ("mmio", list(memory)),
@@ -163,6 +181,23 @@ impl Task {
 fn list(words: impl Iterator<Item = String>) -> Option<String> {
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| words.join(","))
+}
+
+/// Refuses 0 slices and what is above `most`.
+fn check_most(
+    name: &str,
+    key: &str,
+    value: Option<&Spanned<u32>>,
+    most: u32,
+) -> Result<(), Mistake> {
+    let least = u32::from(key == "slice_us");
+    match value {
+        Some(value) if !(least..=most).contains(value.get_ref()) => Err((
+            value.span(),
+            format!("`{name}` has {key} {}; expected {least} to {most}", value.get_ref()),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_irq(name: &str, irq: &Spanned<u32>) -> Result<(), Mistake> {

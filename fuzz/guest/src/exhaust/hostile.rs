@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use abi::id::USER_BASE;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
-use abi::{CallError, Fpage, Rights, ThreadId, Time};
+use abi::{CallError, Fpage, Numbers, Rights, ThreadId, Time};
 use runtime::{Msg, ipc, kernel, thread};
 
 use crate::machine;
@@ -48,10 +48,19 @@ pub fn count(result: kernel::Result<()>) -> bool {
     result.is_ok()
 }
 
-/// The id of child `index` in its life number `life`.
-pub const fn child(index: u32, life: u32) -> ThreadId {
-    ThreadId::global(FIRST + 1 + index % CHILDREN, (life & 0x3FF_FFFF) << 6 | 1)
+/// The number of child `index`.
+pub const fn number(index: u32) -> u32 {
+    FIRST + 1 + index % CHILDREN
 }
+
+/// An id for a new thread with this number: newer than any that the number had.
+pub fn fresh(number: u32) -> ThreadId {
+    let last = kernel::number(number).map_or(0, |(_, last)| last);
+    ThreadId::global(number, ((last >> 6) + 1) << 6 | 1)
+}
+
+/// The numbers of a hostile task.
+pub const NUMBERS: Numbers = Numbers { first: FIRST, count: 1 + CHILDREN + 64 };
 
 /// Makes `id` the first thread of a new space with areas for 2^`utcb_bits` bytes of
 /// UTCBs; it waits for the caller's start message.
@@ -88,7 +97,7 @@ pub fn start(id: ThreadId, stack: &'static Stack, body: extern "C" fn(u64) -> !,
 
 /// Makes and starts thread `index` > 0 of the caller's space.
 pub fn spawn(index: u32, body: extern "C" fn(u64) -> !, argument: u64) -> ThreadId {
-    let id = child(index, 1);
+    let id = fresh(number(index));
     if count(make_thread(id, index)) {
         start(id, &STACKS[index as usize % STACKS.len()], body, argument);
     }
@@ -98,7 +107,7 @@ pub fn spawn(index: u32, body: extern "C" fn(u64) -> !, argument: u64) -> Thread
 /// Makes and starts a task with its own space on stack `index` > 0, which gets `quota`
 /// pages beyond the usual.
 pub fn spawn_task(index: u32, body: extern "C" fn(u64) -> !, quota: i64) -> ThreadId {
-    let id = child(index, 1);
+    let id = fresh(number(index));
     if count(make_space(id, 12)) {
         let _ = kernel::move_quota(id, quota);
         start(id, &STACKS[index as usize % STACKS.len()], body, index.into());

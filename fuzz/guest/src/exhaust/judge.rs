@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use abi::inspect::{What, state};
 use abi::protocol::{EXCEPTION, PAGE_FAULT};
-use abi::{Fpage, MapItem, Rights, ThreadId, Time};
+use abi::{Ceilings, Fpage, MapItem, Rights, ThreadId, Time};
 use runtime::space::Fault;
 use runtime::{Msg, direct_println, ipc, kernel, layout, schedule};
 
@@ -62,6 +62,9 @@ pub fn run(length: Length) -> ! {
     direct_println!("tests done");
     report::leave(judge.failures == 0)
 }
+
+/// What a root task gives an ordinary task: no endless slice, no delays.
+const CEILINGS: Ceilings = Ceilings { slice: Time::micros(10_000), delay_us: 0, ..Ceilings::NONE };
 
 /// Every number that a hostile thread can have is used once, so that the tables of the
 /// tcb array, which stay, are there before anything is counted.
@@ -123,6 +126,7 @@ impl Judge {
         self.first = id;
         hostile::make_space(id, hostile::UTCB_BITS)?;
         kernel::move_quota(id, scenario.quota)?;
+        kernel::limit(id, Some(hostile::NUMBERS), Some(CEILINGS))?;
         schedule::set_priority(id, scenario.priority)?;
         hostile::start(id, &hostile::STACKS[0], scenario.body, 0);
         Ok(())

@@ -7,7 +7,7 @@ use abi::{ThreadId, Time};
 use runtime::{Msg, accept, ipc, thread};
 
 use super::canaries;
-use super::hostile::{MADE, child, spawn};
+use super::hostile::{MADE, spawn};
 
 /// Pairs that exchange words.
 const PAIRS: u32 = 6;
@@ -24,8 +24,7 @@ static ROOM: runtime::sync::Lock<[u8; STRING]> = runtime::sync::Lock::new([0; ST
 pub extern "C" fn messages(_: u64) -> ! {
     let mut index = 1;
     for _ in 0..PAIRS {
-        let partner = child(index + 1, 1);
-        let _ = spawn(index + 1, answer, 0);
+        let partner = spawn(index + 1, answer, 0);
         let _ = spawn(index, ask, partner.0);
         index += 2;
     }

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use abi::{Fpage, MapItem, Rights, ThreadId, Time, Timeouts};
 use runtime::{Msg, ipc, kernel, thread};
 
-use super::hostile::{self, CHILDREN, MADE, REFUSED, child, count, spawn, spawn_task};
+use super::hostile::{self, CHILDREN, MADE, REFUSED, count, fresh, number, spawn, spawn_task};
 use crate::machine;
 use crate::rng::Rng;
 
@@ -34,13 +34,12 @@ pub static WANTED: AtomicU64 = AtomicU64::new(0);
 /// refused costs the oldest.
 fn without_end(make: impl Fn(ThreadId) -> kernel::Result<()>) -> ! {
     let (mut newest, mut oldest) = (0u32, 0u32);
-    let of = |number: u32| child(number % CHILDREN, number / CHILDREN + 1);
     loop {
         let crowded = newest - oldest >= CHILDREN - 1;
-        if !crowded && count(make(of(newest))) {
+        if !crowded && count(make(fresh(number(newest)))) {
             newest += 1;
         } else if oldest < newest {
-            let _ = kernel::delete(of(oldest));
+            let _ = kernel::delete(ThreadId::global(number(oldest), 1));
             oldest += 1;
         }
     }
@@ -61,7 +60,7 @@ pub extern "C" fn tasks(_: u64) -> ! {
 pub extern "C" fn crowd(_: u64) -> ! {
     (1..=CROWD).for_each(|index| {
         // Numbers that `threads` does not come to.
-        let id = ThreadId::global(hostile::FIRST + 1 + CHILDREN + index, 1);
+        let id = fresh(hostile::FIRST + 1 + CHILDREN + index);
         if count(hostile::make_thread(id, index)) {
             hostile::start(id, &hostile::STACKS[index as usize], hostile::spin, 0);
         }
@@ -164,14 +163,14 @@ extern "C" fn sleeper(index: u64) -> ! {
 
 /// Makes and deletes as many tasks as are wanted, each with an active thread.
 pub extern "C" fn cycle(_: u64) -> ! {
-    let mut number = 0;
-    while u64::from(number) < WANTED.load(Relaxed) {
-        let id = child(number % CHILDREN, number / CHILDREN + 1);
+    let mut done = 0;
+    while u64::from(done) < WANTED.load(Relaxed) {
+        let id = fresh(number(done));
         let made = count(hostile::make_space(id, 12));
         if !made || kernel::delete(id).is_err() {
             hostile::ODD.fetch_add(1 << 8, Relaxed);
         }
-        number += 1;
+        done += 1;
     }
     thread::park()
 }

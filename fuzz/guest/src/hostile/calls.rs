@@ -3,7 +3,7 @@
 use abi::layout::{self, stub};
 
 use super::Me;
-use crate::call::{self, reg};
+use crate::call::{self, Registers, reg};
 
 impl Me {
     pub(super) fn other_call(&mut self) {
@@ -14,6 +14,8 @@ impl Me {
             stub::MEMORY_CONTROL,
             stub::PROCESSOR_CONTROL,
             stub::INSPECT,
+            stub::TASK_CONTROL,
+            stub::CREATE_THREAD,
             stub::SYSTEM_CLOCK,
         ];
         let call = self.rng.pick(&calls);
@@ -26,10 +28,26 @@ impl Me {
                     registers[reg::RSI] = self.word();
                 }
             }
+            stub::TASK_CONTROL => self.limits(&mut registers),
+            stub::CREATE_THREAD => {
+                registers[reg::RDI] = self.new_child().0;
+                registers[reg::R8] = self.thread();
+            }
             stub::MEMORY_CONTROL => registers[reg::RDI] = self.utcb,
-            _ => registers[reg::RDI] = self.rng.below(6),
+            _ => registers[reg::RDI] = self.rng.below(7),
         }
         self.stub(registers, call);
+    }
+
+    /// Numbers and ceilings for somebody: a part of the own ones, others', anything.
+    fn limits(&mut self, registers: &mut Registers) {
+        registers[reg::RDI] = if self.rng.one_in(2) { self.child().0 } else { self.thread() };
+        let first = u64::from(self.child().number()) - self.rng.below(20);
+        let numbers = self.rng.below(20) << 32 | first;
+        let ceilings = self.rng.below(256) | self.rng.below(1 << 15) << 32;
+        let word = self.word();
+        registers[reg::RSI] = self.rng.pick(&[!0, numbers, word]);
+        registers[reg::RDX] = self.rng.pick(&[!0, ceilings, word]);
     }
 
     pub(super) fn raw_trap(&mut self) {

@@ -164,7 +164,7 @@ impl Me {
         self.commit();
     }
 
-    fn stub(&mut self, registers: Registers, stub: u64) -> Registers {
+    pub(super) fn stub(&mut self, registers: Registers, stub: u64) -> Registers {
         self.call(registers, stub_address(stub))
     }
 

@@ -46,6 +46,7 @@ impl Me {
         let dest = match self.rng.below(8) {
             0 => self.partner(),
             1..=3 => self.thread(),
+            4..=5 => self.new_child().0,
             _ => self.child().0,
         };
         let mut words = [dest, self.thread(), self.thread(), self.thread(), self.location()];
@@ -68,7 +69,7 @@ impl Me {
 
     /// Children done properly: a thread or a task, made, started, or deleted.
     pub(super) fn children(&mut self) {
-        let id = self.child().0;
+        let id = self.new_child().0;
         let own = machine::read(self.utcb.wrapping_add_signed(abi::utcb::MY_GLOBAL_ID as i64 * 8));
         match self.rng.below(16) {
             0..=4 => {

@@ -3,12 +3,13 @@
 
 use core::sync::atomic::Ordering;
 
-use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, STUBS, USER_END};
+use abi::inspect::What;
+use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, STUBS, USER_END, stub};
 use abi::{Fpage, Rights, ThreadId, Time};
 
 use super::{Me, PLAYGROUND, PLAYGROUND_BYTES};
 use crate::call::{Registers, reg};
-use crate::den::{IDS, THREADS};
+use crate::den::{CHILDREN, IDS, THREADS};
 
 /// Values at borders.
 const BORDERS: [u64; 24] = [
@@ -106,8 +107,26 @@ impl Me {
     /// The id of one of the threads that this task makes.
     pub(super) fn child(&mut self) -> ThreadId {
         let base = self.den.children.load(Ordering::Relaxed) as u32;
-        let version = if self.rng.one_in(8) { self.rng.below(4) as u32 } else { 1 };
-        ThreadId::global(base + self.rng.below(12) as u32, version)
+        let index = self.rng.below(CHILDREN as u64) as usize;
+        let known = self.den.versions[index].load(Ordering::Relaxed) as u32;
+        let version = if self.rng.one_in(8) { self.rng.below(4) as u32 } else { known };
+        ThreadId::global(base + index as u32, version)
+    }
+
+    /// An id for a child that its number never had: the kernel accepts no other.
+    pub(super) fn new_child(&mut self) -> ThreadId {
+        let number = self.child().number();
+        let mut registers = [0; 15];
+        registers[reg::RDI] = What::Number as u64;
+        registers[reg::RSI] = number.into();
+        let last = self.stub(registers, stub::INSPECT)[reg::RSI] as u32;
+        let next = last.wrapping_add(1);
+        let id = ThreadId::global(number, if next & 63 == 0 { next + 1 } else { next });
+        let base = self.den.children.load(Ordering::Relaxed) as u32;
+        if let Some(known) = self.den.versions.get(number.wrapping_sub(base) as usize) {
+            known.store(id.version().into(), Ordering::Relaxed);
+        }
+        id
     }
 
     /// From whom to receive.

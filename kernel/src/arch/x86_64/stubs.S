@@ -152,5 +152,22 @@ lipc_syscall:
     ret
 2:  globalise rdi, 1b
 
+    stub {TASK_CONTROL}                 // RDI space, RSI numbers, RDX ceilings
+    if_local edi, 2f
+1:  trap {CALL_TASK_CONTROL}
+    ret
+2:  globalise rdi, 1b
+
+    stub {CREATE_THREAD}                // as ThreadControl
+    if_local esi, 4f
+1:  if_local edx, 5f
+2:  if_local r8d, 6f
+3:  mov r12, r8
+    trap {CALL_CREATE_THREAD}
+    ret
+4:  globalise rsi, 1b
+5:  globalise rdx, 2b
+6:  globalise r8, 3b
+
     .org user_stubs + 4096, 0xCC
     .text

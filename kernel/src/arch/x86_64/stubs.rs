@@ -32,6 +32,8 @@ global_asm!(
     QUOTA_CONTROL = const stub::QUOTA_CONTROL,
     INSPECT = const stub::INSPECT,
     THREAD_STATE = const stub::THREAD_STATE,
+    TASK_CONTROL = const stub::TASK_CONTROL,
+    CREATE_THREAD = const stub::CREATE_THREAD,
     CALL_EXCHANGE_REGISTERS = const Call::ExchangeRegisters as u64,
     CALL_THREAD_CONTROL = const Call::ThreadControl as u64,
     CALL_THREAD_SWITCH = const Call::ThreadSwitch as u64,
@@ -43,6 +45,8 @@ global_asm!(
     CALL_QUOTA_CONTROL = const Call::QuotaControl as u64,
     CALL_INSPECT = const Call::Inspect as u64,
     CALL_THREAD_STATE = const Call::ThreadState as u64,
+    CALL_TASK_CONTROL = const Call::TaskControl as u64,
+    CALL_CREATE_THREAD = const Call::CreateThread as u64,
 );
 
 /// Distance from the stub page to the user data page, bytes.
@@ -301,6 +305,8 @@ mod tests {
             (stub::QUOTA_CONTROL, plain(Call::QuotaControl)),
             (stub::INSPECT, plain(Call::Inspect)),
             (stub::THREAD_STATE, plain(Call::ThreadState)),
+            (stub::TASK_CONTROL, plain(Call::TaskControl)),
+            (stub::CREATE_THREAD, moved(Call::CreateThread)),
         ];
         for (index, expected) in cases {
             let seen = copy.call(index, REGISTERS);

@@ -59,7 +59,7 @@ pub fn control_of_another(hostile: &Hostile) -> Reached {
 }
 
 fn machine_in(hostile: &Hostile, victim: ThreadId) -> bool {
-    kernel::create(hostile.own_id(15, 65), victim, thread::me(), !0).is_ok()
+    kernel::create(hostile.own_id(15), victim, thread::me(), !0).is_ok()
 }
 
 /// Asks the kernel what the victim is doing.

@@ -149,7 +149,7 @@ fn nest(id: ThreadId) -> bool {
 /// finds a thread, and makes it the new task's.
 pub fn next_task(hostile: &Hostile) -> Reached {
     let next = ThreadId(hostile.ask(Help::NextHeir, 0)[0]);
-    let own = hostile.own_id(INDEX, op::version_of(0x7000, 1));
+    let own = hostile.own_id(INDEX);
     let there =
         nest(own) && kernel::create(next, own, thread::me(), layout::utcb_location(0)).is_ok();
     let heir = ThreadId(hostile.ask(Help::StartHeir, 0)[0]);
@@ -201,7 +201,7 @@ pub fn unix_numbers(hostile: &Hostile) -> Reached {
 
 /// Makes a thread, deletes it, and makes another one with its very id.
 pub fn id_again(hostile: &Hostile) -> Reached {
-    let id = hostile.own_id(INDEX, op::version_of(0x7001, 1));
+    let id = hostile.own_id(INDEX);
     if !machine::create(id, INDEX) || kernel::delete(id).is_err() {
         return None;
     }
@@ -223,7 +223,7 @@ extern "C" fn send_in_a_name(server: u64) -> ! {
 pub fn false_sender(hostile: &Hostile) -> Reached {
     let name = ThreadId(hostile.ask(Help::NextHeir, 0)[0]);
     let server = hostile.ask(Help::Server, 0)[0];
-    let sender = hostile.own_id(INDEX, op::version_of(0x7002, 1));
+    let sender = hostile.own_id(INDEX);
     if !machine::create(name, SECOND) || !machine::create(sender, INDEX) {
         let _ = kernel::delete(name);
         return None;
@@ -250,7 +250,7 @@ extern "C" fn live_on(judge: u64) -> ! {
 
 /// Leaves a thread of its own making behind when the task is ended.
 pub fn outlive(hostile: &Hostile) -> Reached {
-    let id = hostile.own_id(LEFT, op::version_of(0x7003, 1));
+    let id = hostile.own_id(LEFT);
     if machine::create(id, LEFT) {
         machine::start(id, LEFT, live_on, hostile.judge().0);
     }

@@ -180,12 +180,20 @@ fn inspect_walks() -> Outcome {
 }
 
 fn inspect_refused() -> Outcome {
-    // A child of a task that the root task created is two steps away.
-    let child = Victim::task()?;
+    let (child, stranger) = (Victim::task()?, Victim::task()?);
     let mut regs = registers();
-    regs[reg::RDI] = What::Kernel as u64;
-    let allowed = child.call(stub::INSPECT, regs)?;
-    same!("Inspect by a task of the root task's", allowed[reg::RAX], 1);
+    (regs[reg::RDI], regs[reg::RSI]) = (What::Thread as u64, 0);
+    let own = child.call(stub::INSPECT, regs)?;
+    same!("Inspect by a task of the root task's", own[reg::RAX], 1);
+    same!("the first thread that it is told about", own[reg::RDX], child.id().0);
+    for what in [What::Thread, What::Time] {
+        regs[reg::RDI] = what as u64;
+        let last = child.id().max(stranger.id());
+        let next = u64::from(last.number()) + 1;
+        regs[reg::RSI] = if what == What::Thread { next } else { stranger.id().0 };
+        same!("Inspect of a stranger", child.call(stub::INSPECT, regs)?[reg::RAX], 0);
+    }
+    stranger.delete()?;
     regs[reg::RDI] = 99;
     same!("Inspect of nothing known", child.call(stub::INSPECT, regs)?[reg::RAX], 0);
     same!("its error", child.error_code()?, abi::CallError::InvalidParameter as u64);

@@ -7,6 +7,7 @@ mod quota;
 mod schedule;
 mod space;
 mod switch;
+mod task;
 mod thread;
 mod unmap;
 
@@ -15,6 +16,7 @@ pub fn run() {
     interface::run();
     exchange::run();
     thread::run();
+    task::run();
     space::run();
     schedule::run();
     switch::run();

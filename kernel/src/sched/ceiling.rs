@@ -1,0 +1,93 @@
+//! What a thread may have of priority and time: its task's ceilings (`space::limits`), and
+//! what its creator has.
+
+use abi::{CallError, Ceilings};
+
+use super::schedule::{self, Request, UNCHANGED};
+use crate::arch::{TcbRef, cpu};
+use crate::space::SpaceRef;
+
+/// Gives the new, inactive `thread` no more than its task may have and, unless a
+/// privileged task makes it, no more than `creator` has.
+pub fn begin(thread: TcbRef, creator: TcbRef) {
+    let (Some(space), Some(own)) = (thread.space(), creator.space()) else { return };
+    let ceilings = space.ceilings();
+    let mut priority = thread.priority.get().min(ceilings.priority);
+    if !own.is_privileged() {
+        priority = priority.min(creator.priority.get());
+    }
+    thread.priority.set(priority);
+    thread.timeslice_us.set(thread.timeslice_us.get().min(ceilings.slice_us().max(1)));
+    thread.quantum_left_us.set(first_quantum(space, own, creator));
+}
+
+/// Under a ceiling a new thread gets half of what its creator has left; so a task cannot
+/// refill what it used up by making threads, or tasks.
+fn first_quantum(space: SpaceRef, own: SpaceRef, creator: TcbRef) -> u64 {
+    let highest = space.ceilings().quantum_us();
+    if !own.is_metered() {
+        return highest;
+    }
+    let half = creator.quantum_left_us.get() / 2;
+    creator.quantum_left_us.set(creator.quantum_left_us.get() - half);
+    half.min(highest)
+}
+
+/// Lowers what `thread` has to `ceilings`.
+pub fn lower(thread: TcbRef, ceilings: Ceilings) {
+    if thread.priority.get() > ceilings.priority {
+        schedule::set_priority(thread, ceilings.priority);
+    }
+    let sensitive = &thread.sensitive_priority;
+    sensitive.set(sensitive.get().min(ceilings.priority));
+    let slice_us = ceilings.slice_us().max(1);
+    for cell in [&thread.timeslice_us, &thread.slice_left_us] {
+        cell.set(cell.get().min(slice_us));
+    }
+    let scheduler = &cpu().scheduler;
+    if scheduler.slice_owner.get() == Some(thread) {
+        scheduler.slice_left_us.set(scheduler.slice_left_us.get().min(slice_us));
+    }
+    thread.quantum_left_us.set(thread.quantum_left_us.get().min(ceilings.quantum_us()));
+    thread.max_delay_us.set(thread.max_delay_us.get().min(u64::from(ceilings.delay_us)));
+}
+
+/// Whether `caller` may ask for what `request` says for `thread`.
+pub fn check(caller: TcbRef, thread: TcbRef, request: &Request) -> Result<(), CallError> {
+    let own = caller.space().ok_or(CallError::NoPrivilege)?;
+    let mut most = thread.space().map_or(Ceilings::NONE, SpaceRef::ceilings);
+    if !own.is_privileged() {
+        most = most.min(own.ceilings());
+        most.priority = most.priority.min(caller.priority.get());
+    }
+    let asked = asked(request, most);
+    if !asked.within(most) {
+        return Err(CallError::NoPrivilege);
+    }
+    // What it used up only somebody gives back who has no such ceiling himself.
+    let refills = request.time != UNCHANGED && asked.quantum_us() > thread.quantum_left_us.get();
+    if refills && own.is_metered() { Err(CallError::NoPrivilege) } else { Ok(()) }
+}
+
+/// What `request` asks for; where it asks for nothing, `most`.
+fn asked(request: &Request, most: Ceilings) -> Ceilings {
+    let mut asked = most;
+    if request.priority != UNCHANGED {
+        asked.priority = request.priority as u8;
+    }
+    if request.time != UNCHANGED {
+        (asked.slice, asked.quantum) = schedule::times(request.time);
+    }
+    if request.preemption != UNCHANGED {
+        asked.priority = asked.priority.max((request.preemption >> 16) as u8);
+        asked.delay_us = request.preemption as u16;
+    }
+    asked
+}
+
+/// Whether `thread` has used up what a chief gave it and `caller` is not one who may let
+/// it go on.
+#[must_use]
+pub fn is_out_of_time(thread: TcbRef, caller: TcbRef) -> bool {
+    thread.quantum_left_us.get() == 0 && caller.space().is_none_or(SpaceRef::is_metered)
+}

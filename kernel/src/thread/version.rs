@@ -1,0 +1,31 @@
+//! Versions, which make ids unique in time (X.2 1.2): an unprivileged task gives a thread
+//! number only versions that it never had. The initial servers may do what X.2 lets them.
+//!
+//! The last version is in the tcb array's own tables (`arch::last_version`): nobody pays
+//! for it, and nobody can use it up.
+
+use abi::{CallError, ThreadId};
+
+use crate::arch::{last_version, set_last_version};
+use crate::space::SpaceRef;
+
+/// How far a version may be above the last one: so nobody jumps to the highest, after
+/// which a number would have no new one for those who get it later. The lowest six bits of
+/// a version are not all zero, so the next one is within reach from everywhere.
+pub const STEP: u32 = 128;
+
+/// Whether `own` may make a thread with the id `id` now.
+pub fn check(own: SpaceRef, id: ThreadId) -> Result<(), CallError> {
+    let last = last_version(id.number());
+    let newer = id.version() > last && id.version() - last <= STEP;
+    if own.is_privileged() || newer { Ok(()) } else { Err(CallError::InvalidThread) }
+}
+
+/// A thread that exists has got `id`.
+pub fn note(id: ThreadId) {
+    if id.version() > last_version(id.number()) {
+        // There is a table: the thread is in it.
+        let kept = set_last_version(id.number(), id.version());
+        debug_assert!(kept.is_some());
+    }
+}
