@@ -121,6 +121,8 @@ fn space_record(own: SpaceRef, index: u64) -> Option<Record> {
     let space = best?;
     let chief = space.task.chief.get().map_or(!0, number);
     let quota = space.quota();
+    // Where things are in physical memory is nothing for those who cannot map it.
+    let root = if own.is_privileged() { space.root() } else { 0 };
     Some([
         number(space),
         quota.limit(),
@@ -129,7 +131,7 @@ fn space_record(own: SpaceRef, index: u64) -> Option<Record> {
         space.table_pages(),
         space.nodes(),
         chief,
-        space.root(),
+        root,
     ])
 }
 

@@ -144,6 +144,30 @@ static void quota(void)
     EXPECT(record[0], 0, "the number of violated invariants");
 }
 
+static void task_limits(void)
+{
+    L4_ThreadId_t child = L4_GlobalId(L4_ThreadNo(L4_Myself()) + 200, 1), none = L4_nilthread;
+    L4_Word_t numbers = L4_Unchanged, ceilings = L4_Unchanged;
+    L4_Word_t own = L4_Numbers(4096, 16);
+    L4_Word_t low = L4_Ceilings(90, L4_TimePeriod(5000), L4_Never, 0);
+    if (!L4_HasBaton())
+        return;
+    EXPECT(L4_TaskControl(L4_Myself(), &numbers, &ceilings), 1, "reading the own limits");
+    EXPECT(numbers >> 32, 131072 - 48, "how many numbers the root task owns");
+    EXPECT(L4_CreateThread(child, child, L4_Myself(), none, (void *)~0UL), 1, "creating a task");
+    EXPECT(L4_CreateThread(child, child, L4_Myself(), none, (void *)~0UL), 0,
+           "creating a thread that exists");
+    EXPECT(L4_ErrorCode(), 2, "the error: invalid thread,");
+    numbers = own, ceilings = low;
+    EXPECT(L4_TaskControl(child, &numbers, &ceilings), 1, "giving a task limits");
+    EXPECT(numbers, own, "the numbers in force");
+    EXPECT(ceilings, low, "the ceilings in force");
+    numbers = L4_Unchanged, ceilings = L4_Ceilings(91, L4_TimePeriod(5000), L4_Never, 0);
+    EXPECT(L4_TaskControl(child, &numbers, &ceilings), 0, "raising a ceiling");
+    EXPECT(L4_ErrorCode(), 1, "the error: no privilege,");
+    EXPECT(L4_ThreadControl(child, none, none, none, (void *)~0UL), 1, "deleting the task");
+}
+
 void run_kernel_tests(void)
 {
     test_run("interface_page", interface_page);
@@ -155,4 +179,5 @@ void run_kernel_tests(void)
     test_run("sleeping", sleeping);
     test_run("sleeping_until", sleeping_until);
     test_run("quota", quota);
+    test_run("task_limits", task_limits);
 }
