@@ -12,7 +12,7 @@ mod ring;
 mod uart;
 
 use abi::{ThreadId, protocol};
-use line::{Editor, Event};
+use line::{Event, Terminal};
 use proto::console as op;
 use ring::Ring;
 use runtime::{Msg, accept, entry, ipc, root};
@@ -32,7 +32,9 @@ struct Console {
     out: Ring<4096>,
     /// Complete lines and single characters that nobody has asked for yet.
     typed: Ring<512>,
-    editor: Editor,
+    terminal: Terminal,
+    /// Who said which words can be completed.
+    words_of: ThreadId,
     /// Who waits for input: thread, and whether for a whole line.
     readers: [Option<(ThreadId, bool)>; READERS],
     /// Input goes unedited to whoever asked for it that way first.
@@ -55,7 +57,8 @@ fn main() {
         uart: Uart::new(ports),
         out: Ring::new(),
         typed: Ring::new(),
-        editor: Editor::new(),
+        terminal: Terminal::new(),
+        words_of: ThreadId::NIL,
         readers: [None; READERS],
         raw: false,
         raw_reader: None,
@@ -108,7 +111,7 @@ impl Console {
                 let mut buffer = [0; op::WORD_BYTES];
                 let len = root::message_text(msg, &mut buffer);
                 self.written += len as u64;
-                buffer[..len].iter().for_each(|byte| self.put(*byte));
+                buffer[..len].iter().for_each(|byte| put(&self.uart, &mut self.out, *byte));
                 self.pump();
                 done
             }
@@ -124,9 +127,20 @@ impl Console {
                 done
             }
             op::READ_LINE | op::READ_CHAR => {
-                self.add_reader(from, msg.label() == op::READ_LINE);
+                let line = msg.label() == op::READ_LINE;
+                let fresh = self.add_reader(from, line);
                 self.serve_readers();
+                if fresh && line && self.waits(from) {
+                    self.ask(from);
+                }
                 None
+            }
+            op::WORDS => {
+                let mut words = [0; op::WORD_BYTES];
+                let len = root::message_text(msg, &mut words);
+                self.terminal.set_words(&words[..len]);
+                self.words_of = from;
+                done
             }
             op::STATISTICS => {
                 Some((from, Msg::new(proto::OK).words(&[self.written, self.read, self.interrupts])))
@@ -147,24 +161,41 @@ impl Console {
             return;
         }
         let out = &mut self.out;
-        let event = self.editor.put(byte, |echo| {
+        let event = self.terminal.put(byte, |echo| {
             echo.iter().for_each(|byte| {
                 let _ = out.put(*byte);
             })
         });
         if event == Event::Line {
             // A line that finds no room is lost as a whole.
-            if self.typed.room() > self.editor.line().len() {
-                self.editor.line().iter().for_each(|byte| {
+            if self.typed.room() > self.terminal.line().len() {
+                self.terminal.line().iter().for_each(|byte| {
                     let _ = self.typed.put(*byte);
                 });
                 let _ = self.typed.put(b'\n');
             }
-            self.editor.clear();
+            self.terminal.clear();
         }
     }
 
-    fn add_reader(&mut self, from: ThreadId, line: bool) {
+    /// Whether `thread` waits for input.
+    fn waits(&self, thread: ThreadId) -> bool {
+        self.readers.iter().flatten().any(|(reader, _)| *reader == thread)
+    }
+
+    /// `from` begins to wait for a line: its prompt is in the row, its words count.
+    fn ask(&mut self, from: ThreadId) {
+        if self.words_of != from {
+            self.terminal.set_words(b"");
+        }
+        let (uart, out) = (&self.uart, &mut self.out);
+        self.terminal.ask(|echo| echo.iter().for_each(|byte| put(uart, out, *byte)));
+        self.pump();
+    }
+
+    /// Puts a client into the queue; whether it was not in it already.
+    fn add_reader(&mut self, from: ThreadId, line: bool) -> bool {
+        let fresh = !self.waits(from);
         // A client that asks again has given up its earlier request.
         self.readers
             .iter_mut()
@@ -178,6 +209,7 @@ impl Console {
         }
         kept[waiting] = Some((from, line));
         self.readers = kept;
+        fresh
     }
 
     /// Gives all unedited input to the client that asked for it.
@@ -221,27 +253,31 @@ impl Console {
 
     fn write(&mut self, text: &[u8]) {
         self.written += text.len() as u64;
-        for byte in text {
-            if *byte == b'\n' {
-                self.put(b'\r');
-            }
-            self.put(*byte);
+        let (uart, out) = (&self.uart, &mut self.out);
+        let mut show = |echo: &[u8]| echo.iter().for_each(|byte| put(uart, out, *byte));
+        if self.raw {
+            text.split_inclusive(|byte| *byte == b'\n').for_each(|line| match line.split_last() {
+                Some((b'\n', line)) => [line, b"\r\n"].into_iter().for_each(&mut show),
+                _ => show(line),
+            });
+        } else {
+            self.terminal.print(text, show);
         }
         self.pump();
-    }
-
-    /// One character into the ring; when it is full, the oldest go out by polling.
-    fn put(&mut self, byte: u8) {
-        while !self.out.put(byte) {
-            if let Some(oldest) = self.out.take() {
-                self.uart.send_polling(oldest);
-            }
-        }
     }
 
     /// Gives the transmitter what it takes now; the rest goes out by interrupts.
     fn pump(&mut self) {
         self.uart.fill(|| self.out.take());
         self.uart.wants_interrupt(!self.out.is_empty());
+    }
+}
+
+/// One character into the ring; when it is full, the oldest go out by polling.
+fn put(uart: &Uart, out: &mut Ring<4096>, byte: u8) {
+    while !out.put(byte) {
+        if let Some(oldest) = out.take() {
+            uart.send_polling(oldest);
+        }
     }
 }

@@ -22,6 +22,11 @@ pub const WRITE_RAW: u64 = BASE + 5;
 /// request on, the driver edits no lines.
 pub const READ_RAW: u64 = BASE + 6;
 
+/// MR1 bytes, then text in words: what the sender's next [`READ_LINE`] completes. Words for
+/// the first place of a line, separated by blanks; behind a line feed those for later places.
+/// Reply: empty.
+pub const WORDS: u64 = BASE + 7;
+
 /// Largest text of a [`WRITE`], bytes.
 pub const WORD_BYTES: usize = 60 * 8;
 /// Largest string of a [`WRITE_STRING`], bytes.
