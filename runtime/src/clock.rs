@@ -21,6 +21,25 @@ pub fn ticks() -> u64 {
     high << 32 | low
 }
 
+/// Whether the time-stamp counter counts instructions, as it does under an emulator that is
+/// told to: then a loop of known length takes exactly that many ticks.
+#[must_use]
+pub fn counts_instructions() -> bool {
+    const ROUNDS: u64 = 1000;
+    // An interrupt in the middle adds its own: one undisturbed pair is enough.
+    (0..8).any(|_| loop_ticks(3 * ROUNDS).wrapping_sub(loop_ticks(ROUNDS)) == 2 * 2 * ROUNDS)
+}
+
+/// Ticks that `rounds` rounds of a loop of two instructions take, and a constant.
+fn loop_ticks(rounds: u64) -> u64 {
+    let before = ticks();
+    // SAFETY: counts a register down.
+    unsafe {
+        asm!("2: dec {}", "jnz 2b", inout(reg) rounds => _, options(nostack, nomem));
+    }
+    ticks() - before
+}
+
 /// Ticks of the time-stamp counter per second.
 #[must_use]
 pub fn ticks_per_second() -> u64 {

@@ -120,6 +120,16 @@ pub fn read_line(buffer: &mut [u8]) -> &str {
     core::str::from_utf8(&buffer[..len]).unwrap_or("")
 }
 
+/// Says what the next [`read_line`] of this thread completes: words for the first place of
+/// a line, separated by blanks; behind a line feed those for later places.
+pub fn complete(words: &str) {
+    let patience = Timeouts::new(Time::micros(500_000), Time::micros(2_000_000));
+    if let Some(driver) = driver() {
+        let msg = root::text_message(op::WORDS, words.as_bytes());
+        let _ = ipc::call_within(driver, &msg, patience);
+    }
+}
+
 /// Reads one character.
 pub fn read_char() -> u8 {
     read(op::READ_CHAR).mr[0] as u8

@@ -7,8 +7,10 @@ use abi::inspect::{What, state};
 use proto::root as op;
 use runtime::{Msg, println, root};
 
+use crate::names::Names;
+
 /// One record; `None` behind the last.
-fn record(what: What, index: u64, argument: u64) -> Option<[u64; 8]> {
+pub fn record(what: What, index: u64, argument: u64) -> Option<[u64; 8]> {
     let reply = root::call(&Msg::new(op::INSPECT).words(&[what as u64, index, argument])).ok()?;
     Some(core::array::from_fn(|word| reply.get(word)))
 }
@@ -32,25 +34,33 @@ fn each(what: What, next: impl Fn(&[u64; 8]) -> u64, mut show: impl FnMut(&[u64;
     }
 }
 
-/// Lists the threads.
-pub fn threads(_: &str) {
-    println!(
-        "  thread        state     space  priority  partner       ip                sp                pager"
-    );
+/// Lists the threads, or those of one task with more about each.
+pub fn threads(task: &str) {
+    let names = Names::read();
+    if task.is_empty() {
+        println!("  task             thread      state    prio partner          at (ip)");
+    } else {
+        println!("  thread        ip                sp                pager");
+    }
+    let mut shown = false;
     each(
         What::Thread,
         |found| u64::from(ThreadId(found[0]).number()),
         |found| {
             let [id, state, space, priority, partner, ip, sp, pager] = *found;
-            println!(
-                "  {:12}  {:8}  {space:5}  {priority:8}  {:12}  {ip:16x}  {sp:16x}  {}",
-                Id(id),
-                state_name(state),
-                Id(partner),
-                Id(pager)
-            );
+            let name = names.space(space);
+            if task.is_empty() {
+                let (state, with) = (state_name(state), names.thread(partner));
+                println!("  {name:16} {:11} {state:8} {priority:4} {with:16} {ip:x}", Id(id));
+            } else if name == task {
+                shown = true;
+                println!("  {:12}  {ip:16x}  {sp:16x}  {}", Id(id), names.thread(pager));
+            }
         },
     );
+    if !task.is_empty() && !shown {
+        println!("{task} has no threads; `ps` lists all that there are.");
+    }
 }
 
 /// A thread id, padded.
@@ -82,7 +92,8 @@ const NO_CHIEF: u64 = !0;
 
 /// Lists the spaces.
 pub fn spaces(_: &str) {
-    println!("  space  threads  page tables  mappings  chief  root table");
+    let names = Names::read();
+    println!("  space  task              threads  page tables  mappings  chief  root table");
     each(
         What::Space,
         |found| found[0],
@@ -90,7 +101,8 @@ pub fn spaces(_: &str) {
             let [id, _, _, threads, tables, mappings, chief, root_table] = *found;
             let chief = if chief == NO_CHIEF { String::from("-") } else { chief.to_string() };
             println!(
-                "  {id:5}  {threads:7}  {tables:11}  {mappings:8}  {chief:>5}  {root_table:#x}"
+                "  {id:5}  {:16}  {threads:7}  {tables:11}  {mappings:8}  {chief:>5}  {root_table:#x}",
+                names.space(id)
             );
         },
     );
@@ -98,11 +110,15 @@ pub fn spaces(_: &str) {
 
 /// Lists the spaces' kernel memory.
 pub fn quotas(_: &str) {
-    println!("  space  limit (pages)  used");
+    let names = Names::read();
+    println!("  space  task              limit (pages)  used");
     each(
         What::Space,
         |found| found[0],
-        |found| println!("  {:5}  {:13}  {:4}", found[0], found[1], found[2]),
+        |found| {
+            let [space, limit, used, ..] = *found;
+            println!("  {space:5}  {:16}  {limit:13}  {used:4}", names.space(space));
+        },
     );
 }
 
@@ -114,6 +130,7 @@ pub fn mapping(text: &str) {
             "`{text}` is not an address; write it in hexadecimal, as in `map 1000000`."
         );
     };
+    let names = Names::read();
     println!("  The frame at {:#x}:", address & !0xFFF);
     for index in 0.. {
         let Some([depth, space, at, bits, rights, ..]) = record(What::Mapping, index, address)
@@ -125,8 +142,9 @@ pub fn mapping(text: &str) {
         };
         let letter = |bit: u64, letter| if rights & bit != 0 { letter } else { '-' };
         println!(
-            "  {:indent$}space {space} at {at:#x}, 2^{bits} bytes, {}{}{}",
+            "  {:indent$}{} at {at:#x}, 2^{bits} bytes, {}{}{}",
             "",
+            names.space(space),
             letter(4, 'r'),
             letter(2, 'w'),
             letter(1, 'x'),

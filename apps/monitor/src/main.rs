@@ -9,7 +9,10 @@
 extern crate alloc;
 
 mod kernel_view;
+mod names;
 mod tasks;
+
+use alloc::string::String;
 
 use proto::root as op;
 use runtime::{console, entry, print, println, root};
@@ -32,7 +35,7 @@ const COMMANDS: [Command; 16] = [
     ("run", "NAME", "starts a task and waits until it is over", tasks::run),
     ("pingpong", "", "runs the IPC measurement", |_| tasks::run("pingpong")),
     ("mem", "", "memory of the pools and on request", tasks::memory),
-    ("ps", "", "all threads, as the kernel sees them", kernel_view::threads),
+    ("ps", "[NAME]", "all threads, or those of one task in detail", kernel_view::threads),
     ("spaces", "", "all address spaces", kernel_view::spaces),
     ("quota", "", "kernel memory of all spaces", kernel_view::quotas),
     (
@@ -51,6 +54,7 @@ fn main() {
     println!("Baton. `help` lists the commands.");
     let mut line = [0; proto::console::LINE_BYTES];
     loop {
+        console::complete(&words());
         print!("baton> ");
         let text = console::read_line(&mut line).trim();
         let (name, argument) = text.split_once(' ').unwrap_or((text, ""));
@@ -58,7 +62,7 @@ fn main() {
             continue;
         }
         match COMMANDS.iter().find(|command| command.0 == name) {
-            Some((_, wanted, _, _)) if !wanted.is_empty() && argument.is_empty() => {
+            Some((_, wanted, _, _)) if wanted.starts_with(|c| c != '[') && argument.is_empty() => {
                 println!("`{name}` needs to know which one; write `{name} {wanted}`.");
             }
             Some(command) => (command.3)(argument.trim()),
@@ -67,10 +71,19 @@ fn main() {
     }
 }
 
+/// What can be completed: commands first, then the names of tasks.
+fn words() -> String {
+    let mut words: String = COMMANDS.iter().flat_map(|command| [command.0, " "]).collect();
+    words.push('\n');
+    words.extend(names::tasks().into_iter().flat_map(|(_, name)| [name, String::from(" ")]));
+    words
+}
+
 fn help(_: &str) {
     for (name, argument, what, _) in COMMANDS {
         println!("  {name:9}{argument:9}{what}");
     }
+    println!("  Tab completes, arrows edit and bring back lines, ^L clears the screen.");
 }
 
 fn halt(_: &str) {

@@ -2,7 +2,7 @@
 //!
 //! Run it under an emulator that counts instructions as time (`-icount shift=0`):
 //! then every figure is exact and repeats to the digit. On a real processor the
-//! same program prints cycles of its time-stamp counter.
+//! same program prints cycles of its time-stamp counter. It finds out and says which.
 #![no_std]
 #![no_main]
 #![deny(unsafe_code)]
@@ -14,7 +14,7 @@ mod text;
 use abi::ThreadId;
 use measure::{Figures, exchange};
 use runtime::space::Child;
-use runtime::{println, thread};
+use runtime::{clock, println, thread};
 
 runtime::entry!(main);
 
@@ -22,10 +22,7 @@ runtime::entry!(main);
 const LENGTHS: [u32; 12] = [0, 1, 2, 4, 7, 8, 12, 16, 24, 32, 48, 63];
 
 fn main() {
-    println!(
-        "pingpong: kernel instructions per one-way IPC, minimum and mean of {} round trips",
-        measure::ROUNDS
-    );
+    heading();
     println!("pingpong: words   inside: call, reply, mean    between: call, reply, mean    ratio");
     let me = thread::me();
     let inside = thread::spawn(move || measure::serve(0, me));
@@ -63,6 +60,23 @@ fn main() {
         Err(why) => println!("pingpong: no space for the page-fault measurement: {why}."),
     }
     println!("pingpong: done.");
+}
+
+/// Says what the numbers are.
+fn heading() {
+    if clock::counts_instructions() {
+        println!(
+            "pingpong: kernel instructions per one-way IPC, minimum and mean of {} round trips",
+            measure::ROUNDS
+        );
+        return;
+    }
+    println!(
+        "pingpong: ticks of the time-stamp counter per one-way IPC, minimum and mean of {} round trips",
+        measure::ROUNDS
+    );
+    println!("pingpong: on a processor these are cycles; under an emulator they mean nothing, and");
+    println!("pingpong: `./baton run minimal --icount` counts instructions instead.");
 }
 
 fn row(words: u32, inside: Figures, between: Figures) {

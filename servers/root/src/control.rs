@@ -28,7 +28,8 @@ impl Root {
                 }
                 // A task that ended itself hears no more.
                 if result.is_ok_and(|answer| answer.mr[0] == 1) {
-                    direct_println!("root: the task that ended itself is started again.");
+                    let name = self.task(target)?.spec.name;
+                    direct_println!("root: {name}, which ended itself, is started again.");
                 }
                 None
             }
