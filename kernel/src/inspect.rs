@@ -6,6 +6,7 @@ use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{Frame, TcbRef, cpu, last_version};
 use crate::call::set_error;
+use crate::irq::Pace;
 use crate::mem;
 use crate::sched::schedule::inspect_state;
 use crate::space::SpaceRef;
@@ -56,7 +57,8 @@ fn whole(what: u64) -> bool {
 }
 
 /// Whether `own` is told about `space`: itself and the tasks below it.
-fn sees(own: SpaceRef, space: Option<SpaceRef>) -> bool {
+fn sees(own: SpaceRef, space: Option<SpaceRef>, pace: &mut Pace) -> bool {
+    pace.rounds(space.map_or(0, SpaceRef::clan_rounds));
     own.may_control(space).is_ok()
 }
 
@@ -71,11 +73,12 @@ fn mapping_record(phys: u64, index: u64) -> Option<Record> {
 /// The thread with the smallest number ≥ `index` of those that `own` is told about.
 fn thread_record(own: SpaceRef, index: u64) -> Option<Record> {
     let mut best: Option<TcbRef> = None;
+    let mut pace = Pace::default();
     thread::for_each(|thread| {
         let number = u64::from(thread.id.get().number());
         let nearer =
             number >= index && best.is_none_or(|best| number < u64::from(best.id.get().number()));
-        if nearer && sees(own, thread.space()) {
+        if nearer && sees(own, thread.space(), &mut pace) {
             best = Some(thread);
         }
     });
@@ -98,7 +101,7 @@ fn thread_record(own: SpaceRef, index: u64) -> Option<Record> {
 
 /// The processor time of the thread `id`.
 fn time_record(own: SpaceRef, id: ThreadId) -> Option<Record> {
-    let thread = thread::lookup(id).filter(|thread| sees(own, thread.space()))?;
+    let thread = thread::lookup(id).filter(|thread| own.may_control(thread.space()).is_ok())?;
     Some([thread.id.get().0, thread.used_us.get(), 0, 0, 0, 0, 0, 0])
 }
 
@@ -112,9 +115,10 @@ fn number_record(own: SpaceRef, index: u64) -> Option<Record> {
 /// The space with the smallest id ≥ `index` of those that `own` is told about.
 fn space_record(own: SpaceRef, index: u64) -> Option<Record> {
     let mut best: Option<SpaceRef> = None;
+    let mut pace = Pace::default();
     cpu().spaces.for_each(|space| {
         let nearer = number(space) >= index && best.is_none_or(|best| number(space) < number(best));
-        if nearer && sees(own, Some(space)) {
+        if nearer && sees(own, Some(space), &mut pace) {
             best = Some(space);
         }
     });

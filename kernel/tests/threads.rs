@@ -227,6 +227,7 @@ fn a_destruction_outlives_its_thread() {
     let victim = thread(spaces[1], 2, ThreadId::NIL);
     let before = frames::free();
     spaces[1].task.chief.set(Some(spaces[0]));
+    spaces[1].task.depth.set(1);
     set_current(worker);
     let delete = |id| Request {
         dest: id,

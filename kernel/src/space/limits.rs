@@ -79,7 +79,9 @@ fn new_ceilings(target: SpaceRef, word: u64) -> Result<Ceilings, CallError> {
 /// Lowers the ceilings of `target` and of all tasks below it, and what their threads
 /// have. Interrupts are noted on the way.
 fn lower(target: SpaceRef, ceilings: Ceilings) {
+    let mut pace = Pace::default();
     cpu().spaces.for_each(|space| {
+        pace.rounds(space.clan_rounds());
         if space.is_below(target) {
             let limits = &space.task.limits;
             limits.ceilings.set(limits.ceilings.get().min(ceilings));
@@ -136,9 +138,19 @@ impl SpaceRef {
             if space == chief {
                 return true;
             }
+            // Who is not deeper has `chief` not above him.
+            if space.task.depth.get() <= chief.task.depth.get() {
+                return false;
+            }
             step = space.task.chief.get();
         }
         false
+    }
+
+    /// The rounds of a loop (`Pace`) that a walk up the chiefs takes.
+    #[must_use]
+    pub fn clan_rounds(self) -> u32 {
+        self.task.depth.get() / 8
     }
 
     /// `error` for those who may know whether anybody has `id`: the privileged, who owns
