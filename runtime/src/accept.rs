@@ -5,7 +5,7 @@
 //! memory that has found another use. One guard per thread at a time: a second
 //! one replaces the first.
 
-use abi::{Acceptor, Fpage, StringItem};
+use abi::{Acceptor, Fpage, StringItem, Time, Timeouts};
 
 use crate::utcb;
 use crate::window::Window;
@@ -21,9 +21,28 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// Accepts a string into `buffer`.
+/// How long a string may take while pages of it, or of the buffer, are not there. Always an
+/// end: their pagers may be anybody's, and may never answer.
+#[derive(Clone, Copy, Debug)]
+pub struct TransferLimit(Time);
+
+impl TransferLimit {
+    /// All pages have to be there.
+    pub const ZERO: Self = Self(Time::ZERO);
+
+    /// So many microseconds, at most an hour.
+    #[must_use]
+    pub const fn micros(us: u64) -> Self {
+        const HOUR_US: u64 = 3_600_000_000;
+        Self(Time::micros(if us < HOUR_US { us } else { HOUR_US }))
+    }
+}
+
+/// Accepts a string into `buffer`, within `limit`: who receives strings from others waits for
+/// their pagers, too.
 #[must_use]
-pub fn string(buffer: &mut [u8]) -> Guard<'_> {
+pub fn string(buffer: &mut [u8], limit: TransferLimit) -> Guard<'_> {
+    utcb::set_xfer_timeouts(Timeouts::new(limit.0, limit.0));
     let words = StringItem::simple(buffer.as_mut_ptr() as u64, buffer.len() as u64);
     utcb::set_br(1, words[0]);
     utcb::set_br(2, words[1]);

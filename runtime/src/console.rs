@@ -20,6 +20,8 @@ const UNKNOWN: u64 = 0;
 const ABSENT: u64 = 1;
 /// How long the first text waits for a driver that is being started, ms.
 const PATIENCE_MS: u64 = 300;
+/// How long a full queue is left alone, µs.
+const FULL_US: u64 = 100_000;
 static PRINTING: Lock<()> = Lock::new(());
 
 /// Prints to the console.
@@ -57,12 +59,14 @@ impl Chunks {
 
 impl Write for Chunks {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            if self.len == self.text.len() {
+        for char in text.chars() {
+            // A character stays in one message.
+            let bytes = char.len_utf8();
+            if self.len + bytes > self.text.len() {
                 self.finish();
             }
-            self.text[self.len] = byte;
-            self.len += 1;
+            char.encode_utf8(&mut self.text[self.len..]);
+            self.len += bytes;
         }
         Ok(())
     }
@@ -101,14 +105,21 @@ fn lose_driver() {
 }
 
 fn send(text: &[u8]) {
-    let patience = Timeouts::new(Time::micros(500_000), Time::micros(2_000_000));
+    // The answer comes when this task's earlier text is gone, and others have their turns.
+    let patience = Timeouts::new(Time::micros(500_000), Time::micros(10_000_000));
     for _ in 0..2 {
         let Some(driver) = driver() else { break };
         let msg = root::text_message(op::WRITE, text);
-        if ipc::call_within(driver, &msg, patience).is_ok() {
-            return;
+        match ipc::call_within(driver, &msg, patience) {
+            Ok(reply) if reply.label() == proto::OK => return,
+            // Other threads of this task have filled its queue.
+            Ok(reply) if root::answer(Ok(reply)).err() == Some(root::Refusal::Exhausted) => {
+                ipc::sleep(FULL_US);
+            }
+            // This task's description does not use the console.
+            Ok(_) => break,
+            Err(_) => lose_driver(),
         }
-        lose_driver();
     }
     root::log(text);
 }

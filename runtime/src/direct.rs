@@ -41,6 +41,17 @@ impl Serial {
     }
 }
 
+/// Writes bytes to the port; needs the right to its eight ports.
+pub fn write_bytes(text: &[u8]) {
+    let port = Serial(Ports::new(BASE, 8));
+    for byte in text {
+        if *byte == b'\n' {
+            port.put(b'\r');
+        }
+        port.put(*byte);
+    }
+}
+
 /// Writes text to the port; needs the right to its eight ports.
 pub fn write(text: fmt::Arguments<'_>) {
     let _ = Serial(Ports::new(BASE, 8)).write_fmt(text);

@@ -1,6 +1,6 @@
 //! What the root task does for a task: the client side of `proto::root`.
 
-use abi::{IpcError, IpcErrorKind, Phase, ThreadId, Time, Timeouts};
+use abi::{IpcError, IpcErrorKind, Phase, ThreadId};
 pub use proto::Refusal;
 use proto::root as op;
 use proto::{Name, REFUSED};
@@ -113,17 +113,37 @@ pub(crate) fn exit(code: u64) {
     let _ = ipc::send(ThreadId::ROOT, &Msg::new(op::EXIT).word(code));
 }
 
-/// Shows text (at most 480 bytes) on the root task's own output.
+/// Shows text (at most 480 bytes) by way of the root task; what is too much for it is lost.
 pub fn log(text: &[u8]) {
-    let msg = text_message(op::LOG, text);
-    let _ = ipc::call_within(ThreadId::ROOT, &msg, Timeouts::new(Time::NEVER, Time::NEVER));
+    for _ in 0..LOG_TRIES {
+        // Another thread of this task may be at it.
+        if !matches!(call(&text_message(op::LOG, text)), Err(Refusal::Exhausted)) {
+            return;
+        }
+        ipc::sleep(LOG_PAUSE_US);
+    }
 }
+
+/// How often, and how far apart in µs, a text is offered.
+const LOG_TRIES: u32 = 5;
+const LOG_PAUSE_US: u64 = 2_000;
 
 /// A message of `label` with MR1 = number of bytes, then the bytes in words.
 #[must_use]
 pub fn text_message(label: u64, text: &[u8]) -> Msg {
     let text = &text[..text.len().min(proto::console::WORD_BYTES)];
-    text.chunks(8).fold(Msg::new(label).word(text.len() as u64), |msg, chunk| {
+    with_text(Msg::new(label).word(text.len() as u64), text)
+}
+
+/// [`text_message`] with MR2 = `word` before the text.
+#[must_use]
+pub fn text_message_for(label: u64, word: u64, text: &[u8]) -> Msg {
+    let text = &text[..text.len().min(proto::console::WORD_BYTES)];
+    with_text(Msg::new(label).word(text.len() as u64).word(word), text)
+}
+
+fn with_text(msg: Msg, text: &[u8]) -> Msg {
+    text.chunks(8).fold(msg, |msg, chunk| {
         let mut bytes = [0; 8];
         bytes[..chunk.len()].copy_from_slice(chunk);
         msg.word(u64::from_le_bytes(bytes))
@@ -132,10 +152,15 @@ pub fn text_message(label: u64, text: &[u8]) -> Msg {
 
 /// The text of a message made by [`text_message`]; returns its length.
 pub fn message_text(msg: &Msg, buffer: &mut [u8]) -> usize {
-    let room = (msg.tag.untyped().max(1) - 1) * 8;
+    message_text_behind(msg, 1, buffer)
+}
+
+/// The text of a message, behind `words` words of which the first is its length.
+pub fn message_text_behind(msg: &Msg, words: usize, buffer: &mut [u8]) -> usize {
+    let room = msg.tag.untyped().saturating_sub(words) * 8;
     let len = (msg.mr[0] as usize).min(buffer.len()).min(room);
     for (index, chunk) in buffer[..len].chunks_mut(8).enumerate() {
-        chunk.copy_from_slice(&msg.get(index + 1).to_le_bytes()[..chunk.len()]);
+        chunk.copy_from_slice(&msg.get(index + words).to_le_bytes()[..chunk.len()]);
     }
     len
 }

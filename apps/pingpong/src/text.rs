@@ -1,7 +1,8 @@
 //! Strings: 4 KiB to the partner and an empty reply.
 
 use abi::{MsgTag, ThreadId};
-use runtime::{Msg, accept, clock, ipc};
+use runtime::accept::{self, TransferLimit};
+use runtime::{Msg, clock, ipc};
 
 use crate::measure::{ROUNDS, call_paging};
 
@@ -55,7 +56,7 @@ pub fn measure(partner: ThreadId) -> Ticks {
 /// tag of the reply that is still due.
 pub fn serve(client: ThreadId) -> MsgTag {
     let mut buffer = [0; BYTES];
-    let _guard = accept::string(&mut buffer);
+    let _guard = accept::string(&mut buffer, TransferLimit::micros(1_000_000));
     loop {
         match ipc::call(client, &Msg::default()) {
             Ok(message) if message.label() == LABEL => {}

@@ -19,8 +19,6 @@ const READY: u8 = 1 << 0;
 const EMPTY: u8 = 1 << 5;
 /// Characters that the transmit FIFO takes when it is empty.
 const FIFO: usize = 16;
-/// Polls before a dead line is given up.
-const PATIENCE: u32 = 1_000_000;
 
 /// The device.
 pub struct Uart {
@@ -58,11 +56,9 @@ impl Uart {
         }
     }
 
-    /// Sends one character, waiting for room.
-    pub fn send_polling(&self, byte: u8) {
-        if (0..PATIENCE).any(|_| self.status() & EMPTY != 0) {
-            self.ports.write8(DATA, byte);
-        }
+    /// Whether all that was written is on the line.
+    pub fn is_idle(&self) -> bool {
+        self.status() & EMPTY != 0
     }
 
     /// Whether the transmitter is to interrupt when it is empty.

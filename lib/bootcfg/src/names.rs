@@ -4,8 +4,8 @@ use proto::Name;
 
 /// Services that a task can provide.
 pub const PROVIDES: usize = 4;
-/// Services that a task can name as used.
-pub const USES: usize = 8;
+/// Services and raw files that a task can name as used.
+pub const USES: usize = 12;
 /// What a task uses whose description does not say.
 pub const DEFAULT_USES: [&str; 3] = ["console", "pager", "unix"];
 /// How a line says that there are none.

@@ -1,6 +1,7 @@
-//! Line editing for a terminal: characters in, echo and lines out.
+//! What belongs to a terminal's line: editing what is typed, strangers' text made visible,
+//! and turns for those that write.
 //!
-//! Used by the console driver: [`Terminal`] is what it has to know. The keys are those of other shells: arrows, Home and End,
+//! Used by the console driver: [`Terminal`], [`Fair`] and [`visible`] are what it has to know. The keys are those of other shells: arrows, Home and End,
 //! Delete and Backspace, ^A ^E ^B ^F ^K ^U ^W ^D, ^P ^N and the arrows for earlier lines,
 //! Tab for completion, ^L for a fresh screen, ^C for a fresh line.
 //!
@@ -11,13 +12,19 @@
 #![forbid(unsafe_code)]
 
 mod editor;
+mod fair;
 mod history;
 mod keys;
+mod ring;
 mod terminal;
+mod visible;
 mod words;
 
 pub use editor::{Editor, Event};
+pub use fair::{Fair, LONGEST_TURN, TURN};
+pub use ring::Ring;
 pub use terminal::Terminal;
+pub use visible::visible;
 
 /// Longest line, bytes; further characters are not taken (the bell rings).
 pub const LINE_BYTES: usize = 120;

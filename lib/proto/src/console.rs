@@ -27,6 +27,14 @@ pub const READ_RAW: u64 = BASE + 6;
 /// Reply: empty.
 pub const WORDS: u64 = BASE + 7;
 
+/// From the root task: MR1 bytes, MR2 the task that it is for (all ones: the root task itself),
+/// then text, fit for a terminal but for its line ends. No reply.
+pub const WRITE_FOR: u64 = BASE + 8;
+
+/// From the root task: the machine is to end when all text is sent. The answer is a message
+/// [`crate::root::DRAINED`].
+pub const DRAIN: u64 = BASE + 9;
+
 /// Largest text of a [`WRITE`], bytes.
 pub const WORD_BYTES: usize = 60 * 8;
 /// Largest string of a [`WRITE_STRING`], bytes.

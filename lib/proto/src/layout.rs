@@ -43,6 +43,9 @@ pub const fn utcb_location(index: u64) -> u64 {
     UTCBS + index * 1024
 }
 
+/// Tasks that an image can describe.
+pub const TASKS: usize = 32;
+
 /// First thread number of the first task that the root task starts.
 pub const FIRST_TASK_THREAD: u32 = 64;
 

@@ -31,7 +31,7 @@ pub const LOG: u64 = BASE + 10;
 /// left from there, then text.
 pub const ARGUMENTS: u64 = BASE + 11;
 
-/// MR1, MR2 name of a boot module (a raw file), MR3 an offset in bytes. Reply: MR1 its
+/// MR1, MR2 name of a boot module (a raw file) that the task uses, MR3 an offset in bytes. Reply: MR1 its
 /// size, MR2 its physical address, MR3 how many bytes from the offset's page on the
 /// reply's map items cover (read-only; each at its physical address in the window).
 pub const MODULE: u64 = BASE + 12;
@@ -39,6 +39,10 @@ pub const MODULE: u64 = BASE + 12;
 /// From a task that provides a service: MR1 thread. Reply: MR1 its task's number, MR2 which of
 /// the task's lives this is, MR3 bits of [`client`]. Refused (Unknown) if there is no such thread.
 pub const CLIENT: u64 = BASE + 13;
+
+/// From the console's driver: it has sent all that it had (its answer to
+/// [`crate::console::DRAIN`]). No reply.
+pub const DRAINED: u64 = BASE + 14;
 
 /// What a server learns of a client's description.
 pub mod client {

@@ -91,16 +91,10 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
     if matches!(spec.name.as_str(), "sigma0" | "sigma1" | "root") {
         return;
     }
-    if *slot == TASKS || root.slot_named(spec.name).is_some() {
-        direct_println!(
-            "root: {} is not added: there are {TASKS} tasks at most, each with its own name.",
-            spec.name
-        );
+    if !is_room_for(root, *slot, &spec) || !has_its_own(root, &spec) {
         return;
     }
-    if !has_its_own(root, &spec) {
-        return;
-    }
+    take_ports_of(&spec);
     let window = sigma0::range(phys, phys + text + data);
     if window.is_none() {
         direct_println!(
@@ -128,6 +122,31 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
     task.spec.root_paged |= spec.name.as_str() == "pager";
     root.tasks[*slot] = Some(task);
     *slot += 1;
+}
+
+/// Whether the task has a slot and a name that no other one has; says why not.
+fn is_room_for(root: &Root, slot: usize, spec: &Spec) -> bool {
+    let room = slot < TASKS && root.slot_named(spec.name).is_none();
+    if !room {
+        direct_println!(
+            "root: {} is not added: there are {TASKS} tasks at most, each with its own name.",
+            spec.name
+        );
+    }
+    room
+}
+
+/// Takes the ports that the description names, all at once: whatever pieces the task asks for
+/// later, σ0's book does not grow by them.
+fn take_ports_of(spec: &Spec) {
+    for (first, last) in spec.ports.iter() {
+        let mut at = first;
+        while at <= last {
+            let bits = at.trailing_zeros().min((last + 1 - at).ilog2());
+            let _ = sigma0::ports(at as u16, bits);
+            at += 1 << bits;
+        }
+    }
 }
 
 /// Whether the devices that the description names are its alone, and are devices; says

@@ -4,11 +4,9 @@ use abi::ThreadId;
 use abi::inspect::What;
 use proto::root::{self as op, State};
 use proto::{Name, Refusal};
-use runtime::port::Ports;
-use runtime::{Msg, clock, direct_println, kernel, thread};
+use runtime::{Msg, clock, kernel};
 
-use crate::boot::EXIT_PORT;
-use crate::{Reply, Root, outcome, refused};
+use crate::{Reply, Root, outcome, refused, say};
 
 impl Root {
     /// Answers a request about other tasks.
@@ -29,12 +27,12 @@ impl Root {
                 // A task that ended itself hears no more.
                 if result.is_ok_and(|answer| answer.mr[0] == 1) {
                     let name = self.task(target)?.spec.name;
-                    direct_println!("root: {name}, which ended itself, is started again.");
+                    say!("root: {name}, which ended itself, is started again.");
                 }
                 None
             }
             op::INSPECT => outcome(inspect(msg.mr[0], msg.mr[1], msg.mr[2])),
-            op::HALT => halt(msg.mr[0]),
+            op::HALT => self.halt(msg.mr[0]),
             _ => refused(Refusal::BadArgument),
         }
     }
@@ -117,11 +115,4 @@ fn inspect(what: u64, index: u64, argument: u64) -> Result<Msg, Refusal> {
     let what = kinds.into_iter().find(|kind| *kind as u64 == what).ok_or(Refusal::BadArgument)?;
     let record = kernel::inspect(what, index, argument).ok_or(Refusal::Unknown)?;
     Ok(Msg::new(proto::OK).words(&record))
-}
-
-/// Ends the machine: by the emulator's exit device, or by doing nothing any more.
-fn halt(code: u64) -> Reply {
-    direct_println!("root: the machine is halted.");
-    Ports::new(EXIT_PORT, 4).write32(0, code as u32);
-    thread::park()
 }

@@ -9,11 +9,13 @@ use report::{BadFault, BadPort, Exception, Memory, Trace};
 use runtime::pool::{self, Client};
 use runtime::space::Fault;
 use runtime::window::Window;
-use runtime::{Msg, direct_println, kernel};
+use runtime::{Msg, kernel};
 
 use crate::task::Task;
-use crate::{Reply, Root};
+use crate::{Reply, Root, say};
 
+/// What a report of a fault counts, bytes.
+pub const REPORT_BYTES: u64 = 256;
 /// Log2 size of the pieces in which the pager's pool is mapped.
 const PIECE_BITS: u32 = 21;
 
@@ -99,6 +101,9 @@ impl Root {
     }
 
     fn bad_fault(&mut self, slot: usize, thread: ThreadId, fault: &Fault, why: Refusal) {
+        if !self.may_report(slot, REPORT_BYTES) {
+            return self.end_thread(slot, thread);
+        }
         let Some(task) = self.task(slot) else { return };
         let Fault { address, ip, access } = *fault;
         let report = BadFault {
@@ -109,7 +114,7 @@ impl Root {
             access,
             why: why.as_str(),
         };
-        direct_println!("root: {report}");
+        say!("root: {report}");
         self.tell_calls(slot, thread);
         self.end_thread(slot, thread);
     }
@@ -121,11 +126,14 @@ impl Root {
     }
 
     fn bad_port(&mut self, slot: usize, thread: ThreadId, port: Fpage, ip: u64) {
+        if !self.may_report(slot, REPORT_BYTES) {
+            return self.end_thread(slot, thread);
+        }
         let Some(task) = self.task(slot) else { return };
         let why = Refusal::Port.as_str();
         let report =
             BadPort { task: task.spec.name.as_str(), thread, port: port.io_base(), ip, why };
-        direct_println!("root: {report}");
+        say!("root: {report}");
         self.tell_calls(slot, thread);
         self.end_thread(slot, thread);
     }
@@ -137,10 +145,14 @@ impl Root {
         for (index, word) in words[..count].iter_mut().enumerate() {
             *word = msg.get(index);
         }
+        if !self.may_report(slot, REPORT_BYTES) {
+            self.end_thread(slot, from);
+            return None;
+        }
         let task = self.task(slot)?;
         let report =
             Exception { task: task.spec.name.as_str(), thread: from, words: &words[..count] };
-        direct_println!("root: {report}");
+        say!("root: {report}");
         self.tell_calls(slot, from);
         self.end_thread(slot, from);
         None
@@ -157,7 +169,7 @@ impl Root {
         let victim = Victim { task, client: task.client(slot), root: self, pager_pool };
         let trace = Trace { memory: &victim, sp: record[6] };
         if trace.returns().next().is_some() {
-            direct_println!("root: {}: called from {trace}.", task.spec.name);
+            say!("root: {}: called from {trace}.", task.spec.name);
         }
     }
 

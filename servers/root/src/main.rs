@@ -18,15 +18,18 @@ mod boot;
 mod clan;
 mod control;
 mod faults;
+mod halt;
 mod modules;
 mod names;
+mod output;
 mod requests;
 mod resources;
 mod supervise;
 mod task;
 
 use abi::{ThreadId, Time, Timeouts, protocol};
-use proto::{Name, REFUSED, Refusal};
+use proto::layout::TASKS;
+use proto::{Name, REFUSED, Refusal, console};
 use runtime::pool::Pool;
 use runtime::sync::Lock;
 use runtime::window::Window;
@@ -34,12 +37,10 @@ use runtime::{Msg, boot_entry, direct_println, ipc};
 
 use clan::Ranges;
 use modules::Files;
+use output::Way;
 use task::Task;
 
 boot_entry!(main);
-
-/// Tasks that an image can describe.
-const TASKS: usize = 32;
 
 /// Everything that the root task knows.
 struct Root {
@@ -54,6 +55,11 @@ struct Root {
     pager_pool: Option<Window>,
     /// The slot of the task called "pager".
     pager: Option<usize>,
+    /// The way of text to the console, and which task's is next.
+    way: Way,
+    next_log: usize,
+    /// Set when the machine is to end.
+    halt: Option<halt::Halt>,
 }
 
 static ROOT: Lock<Root> = Lock::new(Root {
@@ -63,6 +69,9 @@ static ROOT: Lock<Root> = Lock::new(Root {
     pool: None,
     pager_pool: None,
     pager: None,
+    way: Way::new(),
+    next_log: 0,
+    halt: None,
 });
 
 /// A reply to the sender of the message at hand; `None`: no reply.
@@ -79,20 +88,54 @@ fn main() -> ! {
     boot::start_all(root);
     let mut reply = None;
     loop {
-        let request = root.next(reply.take());
-        root.start_those_due();
-        if let Some((from, msg)) = request {
+        if let Some((from, msg)) = root.next(reply.take()) {
             reply = root.serve(from, &msg).map(|answer| (from, answer));
         }
     }
 }
 
 impl Root {
-    /// Replies and waits for the next message; `None` when it is time for something else.
-    fn next(&self, reply: Option<(ThreadId, Msg)>) -> Option<(ThreadId, Msg)> {
-        let limit = self.next_start_us().map_or(Time::NEVER, |us| Time::micros(us.max(1)));
+    /// Replies, does what is due, and waits for the next message; `None` when it is time for
+    /// something else.
+    fn next(&mut self, mut reply: Option<(ThreadId, Msg)>) -> Option<(ThreadId, Msg)> {
+        if self.has_text() || self.next_start_us() == Some(0) || self.halt.is_some() {
+            // A long reply, or request, is in the message registers that this would use.
+            if let Some((to, msg)) = reply.take() {
+                let _ = ipc::reply(to, &msg);
+            }
+            self.start_those_due();
+            self.pass_text_on();
+            self.go_on_halting();
+        }
+        let again_us = (self.has_text() || self.halt.is_some()).then_some(output::AGAIN_US);
+        let limit_us = [self.next_start_us(), again_us].into_iter().flatten().min();
+        let limit = limit_us.map_or(Time::NEVER, |us| Time::micros(us.max(1)));
         let (to, msg) = reply.unwrap_or((ThreadId::NIL, Msg::default()));
         ipc::ipc(to, ThreadId::ANY, Timeouts::new(Time::ZERO, limit), &msg).ok()
+    }
+
+    fn has_text(&self) -> bool {
+        output::own_waits() || self.tasks.iter().flatten().any(|task| !task.log.is_free())
+    }
+
+    /// Gives a message's worth of text to the console: the root task's own, then the tasks'
+    /// in turns.
+    fn pass_text_on(&mut self) {
+        self.way.open(self.service(Name::new(console::NAME)));
+        output::pass_own_on(&mut self.way);
+        for _ in 0..TASKS {
+            let slot = self.next_log;
+            if let Some(task) = self.tasks.get_mut(slot).and_then(Option::as_mut)
+                && !task.log.is_free()
+            {
+                task.log.pass_on(slot, &mut self.way);
+                if self.way.is_used() {
+                    self.next_log = (slot + 1) % TASKS;
+                    return;
+                }
+            }
+            self.next_log = (slot + 1) % TASKS;
+        }
     }
 
     /// Answers one message.

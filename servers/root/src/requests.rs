@@ -3,12 +3,13 @@
 use abi::{Fpage, MapItem, Rights, ThreadId};
 use proto::root::{self as op, State};
 use proto::{Name, Refusal, layout};
-use runtime::{Msg, direct, kernel, root as client, schedule, sigma0};
+use runtime::{Msg, clock, direct, kernel, root as client, schedule, sigma0};
 
+use crate::faults::REPORT_BYTES;
 use crate::task::create_space;
-use crate::{Reply, Root, clan, done, outcome, refused};
+use crate::{Reply, Root, clan, done, outcome, refused, say};
 
-/// Kernel memory of a further space of a task, pages.
+/// Kernel memory of a further space of a task, pages, out of the task's own.
 const SPACE_QUOTA: u64 = 48;
 
 impl Root {
@@ -29,11 +30,12 @@ impl Root {
                 Some(Msg::new(proto::OK).word(alive.into()))
             }
             op::EXIT => self.exit(slot, from, msg.mr[0]),
-            op::LOG => self.log(slot, msg),
+            op::LOG => self.log(slot, from, msg),
             op::ARGUMENTS => Some(client::text_message(proto::OK, self.task(slot)?.spec.args())),
             op::MODULE => {
-                outcome(self.modules.map(Name::from_words(msg.mr[0], msg.mr[1]), msg.mr[2]))
+                outcome(self.module(slot, Name::from_words(msg.mr[0], msg.mr[1]), msg.mr[2]))
             }
+            op::DRAINED => self.drained(from),
             op::CLIENT => outcome(self.describe_client(slot, ThreadId(msg.mr[0]))),
             op::TASK_IMAGE if self.pager == Some(slot) => {
                 outcome(self.task_image(ThreadId(msg.mr[0])))
@@ -45,6 +47,14 @@ impl Root {
             op::TASK..op::TASK_IMAGE => self.control(slot, from, msg),
             _ => refused(Refusal::BadArgument),
         }
+    }
+
+    /// Maps a part of a raw file, to a task whose description uses it.
+    fn module(&mut self, slot: usize, name: Name, offset: u64) -> Result<Msg, Refusal> {
+        if !self.task(slot).ok_or(Refusal::Unknown)?.spec.may_use(name) {
+            return Err(Refusal::NotAllowed);
+        }
+        self.modules.map(name, offset)
     }
 
     /// Maps the I/O flexpages that make up a range of ports.
@@ -120,6 +130,11 @@ impl Root {
         let new = task.next_index().ok_or(Refusal::Exhausted)?;
         let (main, thread) = (task.thread(slot, 0), task.thread(slot, new));
         let ceilings = task.ceilings();
+        if apart {
+            // What its spaces need, a task has to have itself.
+            let given = kernel::move_quota(main, -(SPACE_QUOTA as i64));
+            given.map_err(|_| Refusal::Exhausted)?;
+        }
         let made = if apart {
             create_space(thread, layout::utcb_location(0), SPACE_QUOTA)
                 .and_then(|()| kernel::limit(thread, None, Some(ceilings)).map(|_| ()))
@@ -130,6 +145,7 @@ impl Root {
         let made = made.and_then(|()| schedule::set_priority(thread, task.spec.priority));
         if made.is_err() {
             let _ = kernel::delete(thread);
+            give_back(main, apart);
             return Err(Refusal::Kernel);
         }
         task.threads |= 1 << new;
@@ -151,12 +167,14 @@ impl Root {
     /// Deletes a thread of the task in `slot` that is not its main thread.
     pub fn delete_thread(&mut self, slot: usize, thread: ThreadId) {
         let Some((_, index)) = layout::slot_of(thread.number()) else { return };
-        if let Some(task) = self.task_mut(slot) {
-            task.threads &= !(1 << index);
-            task.apart &= !(1 << index);
-            task.forget(|gone| gone == thread);
-        }
+        let Some(task) = self.task_mut(slot) else { return };
+        let apart = task.apart & 1 << index != 0;
+        task.threads &= !(1 << index);
+        task.apart &= !(1 << index);
+        task.forget(|gone| gone == thread);
+        let main = task.thread(slot, 0);
         let _ = kernel::delete(thread);
+        give_back(main, apart);
     }
 
     /// The task is over by its own decision.
@@ -164,28 +182,49 @@ impl Root {
         match code {
             0 => self.end(slot, State::Exited, code),
             client::PANICKED => {
-                self.tell_calls(slot, from);
+                if self.may_report(slot, REPORT_BYTES) {
+                    self.tell_calls(slot, from);
+                }
                 self.crash(slot);
             }
             _ => {
                 let name = self.task(slot)?.spec.name;
-                runtime::direct_println!("root: {name} ended with code {code}.");
+                say!("root: {name} ended with code {code}.");
                 self.end(slot, State::Exited, code);
             }
         }
         None
     }
 
-    /// Shows a task's text, each line behind its name.
-    fn log(&mut self, slot: usize, msg: &Msg) -> Reply {
+    /// Shows a task's text, each line behind its name; the answer comes when the console has it.
+    fn log(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Reply {
         let mut buffer = [0; proto::console::WORD_BYTES];
         let len = client::message_text(msg, &mut buffer);
-        let name = self.task(slot)?.spec.name;
-        let text = core::str::from_utf8(&buffer[..len]).unwrap_or("(text that is not UTF-8)");
-        for line in text.lines() {
-            runtime::direct_println!("{name}: {line}");
+        let task = self.task_mut(slot)?;
+        if !task.log.is_free() {
+            return refused(Refusal::Exhausted);
+        }
+        if len > 0 && self.may_report(slot, len as u64) {
+            let task = self.task_mut(slot)?;
+            task.log.put(from, task.spec.name.as_str(), &buffer[..len]);
+            return None;
         }
         done()
+    }
+
+    /// Whether `bytes` more may be written on behalf of the task in `slot`; says how many
+    /// messages were lost before.
+    pub fn may_report(&mut self, slot: usize, bytes: u64) -> bool {
+        let Some(task) = self.task_mut(slot) else { return false };
+        let name = task.spec.name;
+        match task.allowance.take(bytes, clock::now_us()) {
+            Some(0) => true,
+            Some(dropped) => {
+                say!("root: {dropped} messages of {name} are not shown: it writes too much.");
+                true
+            }
+            None => false,
+        }
     }
 
     /// What the pager needs to know about the task of `thread`.
@@ -204,5 +243,12 @@ impl Root {
             clan::of_slot(slot).word(),
         ];
         Ok(Msg::new(proto::OK).words(&words))
+    }
+}
+
+/// A space of the task of `main` is gone, if it was `apart`: its kernel memory is the task's again.
+fn give_back(main: ThreadId, apart: bool) {
+    if apart {
+        let _ = kernel::move_quota(main, SPACE_QUOTA as i64);
     }
 }

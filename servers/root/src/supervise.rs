@@ -2,9 +2,9 @@
 //! failing, never not at all.
 
 use proto::root::State;
-use runtime::{clock, direct_println};
+use runtime::clock;
 
-use crate::Root;
+use crate::{Root, say};
 
 /// The wait before the first new start, µs; each further one doubles it.
 const FIRST_US: u64 = 10_000;
@@ -55,10 +55,7 @@ impl Root {
         task.state = State::Waiting;
         if wait_us > FIRST_US {
             let name = task.spec.name;
-            direct_println!(
-                "root: {name} failed again; it is started again in {} ms.",
-                wait_us / 1000
-            );
+            say!("root: {name} failed again; it is started again in {} ms.", wait_us / 1000);
         }
     }
 
@@ -79,7 +76,7 @@ impl Root {
             let name = task.spec.name;
             task.again.settle();
             task.state = State::Crashed;
-            direct_println!("root: {name} is started again.");
+            say!("root: {name} is started again.");
             let _ = self.start_again(slot);
         }
     }

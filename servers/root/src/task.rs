@@ -8,11 +8,12 @@ use proto::layout::{self, THREADS};
 use proto::root::{State, version_of};
 use proto::{Refusal, pager};
 use runtime::pool::{Client, Modules};
-use runtime::{Msg, clock, direct_println, ipc, kernel, schedule, thread};
+use runtime::{Msg, clock, ipc, kernel, schedule, thread};
 
+use crate::output::{Allowance, Log};
 use crate::resources::Blocks;
 use crate::supervise::Again;
-use crate::{Root, clan};
+use crate::{Root, clan, say};
 
 /// Threads of a task that can wait for others' ends at a time.
 const WAITERS: usize = 4;
@@ -54,6 +55,10 @@ pub struct Task {
     pub waiters: [Option<(ThreadId, usize)>; WAITERS],
     /// Memory that it asked for.
     pub blocks: Blocks,
+    /// Its text on the way to the console.
+    pub log: Log,
+    /// How much may be written on its behalf.
+    pub allowance: Allowance,
     /// When it is started again.
     pub again: Again,
     /// Bit i: thread i waits for the pager to be there again.
@@ -83,6 +88,8 @@ impl Task {
             services: [None; bootcfg::PROVIDES],
             waiters: [None; WAITERS],
             blocks: Blocks::new(),
+            log: Log::new(),
+            allowance: Allowance::new(),
             again: Again::default(),
             stalled: 0,
             born: [0; THREADS as usize],
@@ -125,6 +132,7 @@ impl Task {
     pub fn forget(&mut self, gone: impl Fn(ThreadId) -> bool) {
         self.services.iter_mut().for_each(|entry| *entry = entry.filter(|thread| !gone(*thread)));
         self.waiters.iter_mut().for_each(|entry| *entry = entry.filter(|entry| !gone(entry.0)));
+        self.log.forget(&gone);
         for (line, handler) in self.spec.irqs().iter().zip(&mut self.handlers) {
             if handler.take_if(|thread| gone(*thread)).is_some() {
                 let _ = kernel::detach_irq(*line);
@@ -191,7 +199,7 @@ impl Root {
             return Err(Refusal::Taken);
         }
         if task.generation == MAX_GENERATION {
-            direct_println!("root: {} cannot be started: it has had every id.", task.spec.name);
+            say!("root: {} cannot be started: it has had every id.", task.spec.name);
             return Err(Refusal::Exhausted);
         }
         task.again.settle();
@@ -200,7 +208,7 @@ impl Root {
         task.started_us = clock::now_us();
         let (main, spec) = (task.thread(slot, 0), task.spec);
         if let Err(error) = launch(main, task) {
-            direct_println!("root: {} cannot be started: {}.", spec.name, why(error));
+            say!("root: {} cannot be started: {}.", spec.name, why(error));
             let _ = kernel::delete(main);
             return Err(Refusal::Kernel);
         }

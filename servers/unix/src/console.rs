@@ -35,7 +35,7 @@ impl Console {
                 if self.driver.get().is_nil() {
                     self.driver.set(root::find(op::NAME, 500).unwrap_or(ThreadId::NIL));
                 }
-                let patience = Timeouts::new(Time::micros(500_000), Time::micros(2_000_000));
+                let patience = Timeouts::new(Time::micros(500_000), Time::micros(10_000_000));
                 let msg = root::text_message(op::WRITE_RAW, chunk);
                 if ipc::call_within(self.driver.get(), &msg, patience).is_ok() {
                     break;

@@ -4,6 +4,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | `attack` | the attacks, each a test |
+//! | `fail` | ends by a fault, at once |
 //! | `clock` | a driver with a line, ports and memory of its own, which have to stay its own |
 //!
 //! Each attack is a function that returns a sentence if it succeeded.
@@ -14,6 +15,7 @@
 extern crate alloc;
 
 mod clock;
+mod console;
 mod devices;
 mod shares;
 
@@ -33,9 +35,16 @@ const ATTACKS: &[(&str, fn() -> Outcome)] = &[
     ("sigma0-for-anybody", devices::sigma0),
     ("anothers-name", shares::names),
     ("unused-names", shares::lookups),
+    ("files-of-others", shares::files),
     ("clients-of-others", shares::clients),
     ("all-blocks", shares::blocks),
+    ("all-spaces", shares::spaces),
     ("all-waits", shares::waits),
+    ("anothers-terminal", console::anothers_terminal),
+    ("voice-of-the-root-task", console::voice_of_root),
+    ("control-characters", console::control_characters),
+    ("strings-that-never-come", console::strings_that_never_come),
+    ("flood-of-logs", console::flood_of_logs),
     ("driver-is-unharmed", clock::is_unharmed),
 ];
 
@@ -46,6 +55,7 @@ fn main() {
     match root::arguments(&mut buffer) {
         "attack" => attack(),
         "clock" => clock::run(),
+        "fail" => panic!("as always"),
         other => panic!("hostile has no part `{other}`"),
     }
 }

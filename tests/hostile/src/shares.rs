@@ -1,6 +1,8 @@
 //! Names, memory, waits: what one task uses up or claims has to cost itself only.
 
 use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use proto::root as op;
 use proto::{Name, pager, unix};
@@ -43,6 +45,18 @@ pub fn lookups() -> Outcome {
     root::lookup("clock").map(|_| ()).map_err(|why| format!("`clock` was refused: {why}"))
 }
 
+/// Every task could read every raw file of the boot image: a Unix system's first file system,
+/// with what only its users' ids protect.
+pub fn files() -> Outcome {
+    for name in ["secret", "initramfs", "nothing"] {
+        let got = root::call(&Msg::new(op::MODULE).words(&Name::new(name).words()).word(0));
+        if !matches!(got, Err(Refusal::NotAllowed)) {
+            return Err(format!("the root task gave `{name}`"));
+        }
+    }
+    Ok(())
+}
+
 /// What servers may ask about clients is not for clients.
 pub fn clients() -> Outcome {
     match root::client(thread::me()) {
@@ -63,6 +77,32 @@ pub fn blocks() -> Outcome {
         }
     }
     Err(format!("the root task gave {got} blocks"))
+}
+
+/// Spaces until there are no more: they were paid by the root task, for all together. What
+/// they cost comes back with their ends.
+pub fn spaces() -> Outcome {
+    let first = spaces_and_their_ends()?;
+    let second = spaces_and_their_ends()?;
+    if first != second {
+        return Err(format!("{first} spaces at first, then {second}"));
+    }
+    Ok(())
+}
+
+fn spaces_and_their_ends() -> Result<usize, String> {
+    let mut made = Vec::new();
+    let end = loop {
+        match root::create_space() {
+            Ok((thread, _)) => made.push(thread),
+            Err(why) => break why,
+        }
+    };
+    made.iter().for_each(|thread| root::delete_thread(*thread));
+    match end {
+        Refusal::Exhausted if made.len() < 5 => Ok(made.len()),
+        why => Err(format!("the end after {} spaces: {why}", made.len())),
+    }
 }
 
 /// Waits for a task's end in all threads there are.

@@ -2,7 +2,8 @@
 //! because the server was killed is made again, to the next one.
 
 use abi::{ThreadId, Time, Timeouts};
-use runtime::{accept, ipc, root, utcb};
+use runtime::accept::{self, TransferLimit};
+use runtime::{ipc, root, utcb};
 
 use crate::tally::{self, Tally};
 use crate::{echo, pattern};
@@ -50,7 +51,7 @@ pub fn call(server: ThreadId, number: u64) -> Option<bool> {
     let bytes = (pattern::word(number, 99) % (echo::BYTES as u64 + 1)) as usize & !7;
     let bytes = if number.is_multiple_of(3) { 0 } else { bytes };
     let msg = echo::next(number, &mut request[..bytes]);
-    let guard = accept::string(&mut buffer);
+    let guard = accept::string(&mut buffer, TransferLimit::micros(1_000_000));
     let patience = Timeouts::new(Time::micros(PATIENCE_US), Time::micros(PATIENCE_US));
     let answer = ipc::call_within(server, &msg, patience);
     drop(guard);

@@ -2,7 +2,8 @@
 //! string that follow from it; so is the answer, with the next number.
 
 use abi::Acceptor;
-use runtime::{Msg, accept, ipc, root};
+use runtime::accept::{self, TransferLimit};
+use runtime::{Msg, ipc, root};
 
 use crate::pattern;
 
@@ -24,7 +25,7 @@ pub fn run() {
     let _ = Acceptor::UNTYPED;
     let mut reply = None;
     loop {
-        let guard = accept::string(&mut buffer);
+        let guard = accept::string(&mut buffer, TransferLimit::micros(1_000_000));
         let (from, msg) = ipc::next_request(reply.take());
         drop(guard);
         let (number, bytes) = (msg.mr[0], msg.mr[5] as usize);

@@ -4,7 +4,8 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use abi::{ThreadId, Time};
-use runtime::{Msg, accept, ipc, thread};
+use runtime::accept::{self, TransferLimit};
+use runtime::{Msg, ipc, thread};
 
 use super::canaries;
 use super::hostile::{MADE, spawn};
@@ -72,7 +73,7 @@ extern "C" fn take(_: u64) -> ! {
     let mut room = ROOM.lock();
     let mut reply = None;
     loop {
-        let guard = accept::string(&mut *room);
+        let guard = accept::string(&mut *room, TransferLimit::micros(1_000_000));
         let (from, _) = ipc::next_request(reply.take());
         drop(guard);
         reply = global(from).map(|to| (to, Msg::default()));

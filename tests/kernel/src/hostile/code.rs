@@ -384,7 +384,8 @@ fn device_strings() -> Outcome {
         0,
         [abi::MsgTag::new(0, 0, 2).0, first, second, 0, 0, 0, 0, 0],
     )?;
-    let open = runtime::accept::string(&mut buffer);
+    let open =
+        runtime::accept::string(&mut buffer, runtime::accept::TransferLimit::micros(1_000_000));
     let event = victim.event();
     drop(open);
     if let Event::PageFault(fault) = &event {

@@ -7,23 +7,39 @@ pub struct Ring<const N: usize> {
     len: usize,
 }
 
+impl<const N: usize> Default for Ring<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<const N: usize> Ring<N> {
     /// An empty ring.
+    #[must_use]
     pub const fn new() -> Self {
         Self { bytes: [0; N], first: 0, len: 0 }
     }
 
+    /// Bytes in it.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
     /// Whether there is nothing in it.
+    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Bytes that still fit.
+    #[must_use]
     pub const fn room(&self) -> usize {
         N - self.len
     }
 
     /// Adds a byte; false if there is no room.
+    #[must_use]
     pub fn put(&mut self, byte: u8) -> bool {
         if self.len == N {
             return false;
@@ -57,14 +73,15 @@ impl<const N: usize> Ring<N> {
         Some(len)
     }
 
-    /// Puts a line of `len` bytes back in front, if it fits.
-    pub fn put_back(&mut self, len: usize, line: &[u8]) {
-        if self.room() > len {
-            for byte in core::iter::once(&b'\n').chain(line[..len].iter().rev()) {
-                self.first = (self.first + N - 1) % N;
-                self.bytes[self.first] = *byte;
-                self.len += 1;
-            }
+    /// Puts bytes back in front, if they all fit.
+    pub fn put_back(&mut self, bytes: &[u8]) {
+        if self.room() < bytes.len() {
+            return;
+        }
+        for byte in bytes.iter().rev() {
+            self.first = (self.first + N - 1) % N;
+            self.bytes[self.first] = *byte;
+            self.len += 1;
         }
     }
 }
