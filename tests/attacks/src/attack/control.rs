@@ -2,7 +2,7 @@
 
 use abi::inspect::What;
 use abi::syscall::state;
-use abi::{Fpage, Rights, ThreadId};
+use abi::{Ceilings, Fpage, Numbers, Rights, ThreadId};
 use alloc::format;
 use alloc::string::String;
 use proto::layout;
@@ -49,6 +49,8 @@ pub fn control_of_another(hostile: &Hostile) -> Reached {
         ("changed the priority of", schedule::set_priority(victim, 1).is_ok()),
         ("took kernel memory from", kernel::move_quota(victim, -1).is_ok()),
         ("configured the space of", kernel::configure_space(victim, area, area).is_ok()),
+        ("read the limits of", kernel::limits(victim).is_ok()),
+        ("changed the limits of", kernel::limit(victim, None, Some(Ceilings::NONE)).is_ok()),
         ("stopped", syscall::thread_state(victim.0, state::STOP, &mut [])),
         ("read the state of", syscall::thread_state(victim.0, state::READ, &mut [])),
         ("made a thread in the space of", machine_in(hostile, victim)),
@@ -60,6 +62,31 @@ pub fn control_of_another(hostile: &Hostile) -> Reached {
 
 fn machine_in(hostile: &Hostile, victim: ThreadId) -> bool {
     kernel::create(hostile.own_id(15), victim, thread::me(), !0).is_ok()
+}
+
+/// Gives itself, and a task that it has made, what no chief gave it.
+pub fn own_limits(hostile: &Hostile) -> Reached {
+    let me = thread::me();
+    let id = hostile.own_id(14);
+    let Ok((own, _)) = kernel::limits(me) else {
+        return Some(String::from("a task cannot read its own limits"));
+    };
+    if kernel::create(id, id, me, !0).is_err() {
+        return Some(String::from("the attacker cannot make a task with its own number"));
+    }
+    let more = Numbers { first: own.first, count: own.count + 1 };
+    let sigma1 = Numbers { first: ThreadId::SIGMA1.number(), count: 1 };
+    let high = Ceilings { priority: 255, ..Ceilings::NONE };
+    let tried = [
+        ("took numbers", kernel::limit(me, Some(more), None).is_ok()),
+        ("raised its ceilings", kernel::limit(me, None, Some(high)).is_ok()),
+        ("gave others' numbers to a task below", kernel::limit(id, Some(more), None).is_ok()),
+        ("gave sigma1's number to a task below", kernel::limit(id, Some(sigma1), None).is_ok()),
+        ("raised the ceilings of a task below", kernel::limit(id, None, Some(high)).is_ok()),
+    ];
+    let _ = kernel::delete(id);
+    let (what, _) = tried.into_iter().find(|(_, done)| *done)?;
+    Some(format!("a task {what}"))
 }
 
 /// Asks the kernel what the victim is doing.

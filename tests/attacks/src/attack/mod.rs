@@ -43,6 +43,8 @@ pub const ATTACKS: &[Attack] = &[
         afterwards: true,
     },
     by_hostile("endless-slice", time::endless_slice),
+    by_hostile("endless-slice-of-a-task-below", time::below),
+    by_hostile("long-delay", time::long_delay),
     Attack {
         name: "priority-above-the-creators",
         by: "weak",
@@ -57,6 +59,7 @@ pub const ATTACKS: &[Attack] = &[
     },
     by_hostile("interrupt-by-control", control::interrupt),
     by_hostile("control-of-another", control::control_of_another),
+    by_hostile("numbers-and-ceilings-of-its-own", control::own_limits),
     by_hostile("look-at-another", control::inspect_another),
     by_hostile("string-that-never-comes", servers::stuck_string),
     by_hostile("keys-of-another", servers::read_raw),

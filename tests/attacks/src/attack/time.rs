@@ -1,7 +1,9 @@
 //! Taking the processor from others.
 
+use abi::ThreadId;
 use alloc::format;
-use runtime::{clock, ipc, kernel, syscall};
+use alloc::string::String;
+use runtime::{clock, ipc, kernel, syscall, thread};
 
 use crate::hostile::{Hostile, Reached, rest};
 use crate::machine;
@@ -46,6 +48,34 @@ pub fn endless_slice(hostile: &Hostile) -> Reached {
     let [gap_us, _] = hostile.ask(Help::Compute, 0);
     let _ = kernel::delete(hog_id);
     verdict(gap_us, "of the same priority")
+}
+
+/// Whether Schedule accepts an endless slice, or 65 ms of delay, for the own `thread`.
+fn is_let(thread: ThreadId, time: u64, preemption: u64) -> bool {
+    syscall::schedule(thread.0, time, UNCHANGED, UNCHANGED, preemption).0 != 0
+}
+
+/// Gives a task that it has made an endless slice.
+pub fn below(hostile: &Hostile) -> Reached {
+    let id = hostile.own_id(INDEX);
+    if kernel::create(id, id, thread::me(), !0).is_err() {
+        return Some(String::from("the attacker cannot make a task with its own number"));
+    }
+    let given = is_let(id, 0, UNCHANGED);
+    let _ = kernel::delete(id);
+    given.then(|| String::from("a task gave a task below it an endless slice"))
+}
+
+/// Lets its own thread delay its preemption for 65 ms.
+pub fn long_delay(hostile: &Hostile) -> Reached {
+    const DELAY: u64 = 65_000;
+    let id = hostile.own_id(INDEX);
+    if !machine::create(id, INDEX) {
+        return Some(String::from("the attacker cannot make a thread with its own number"));
+    }
+    let given = is_let(id, UNCHANGED, 100 << 16 | DELAY) || is_let(id, UNCHANGED, 1);
+    let _ = kernel::delete(id);
+    given.then(|| String::from("a task let its own thread delay its preemption"))
 }
 
 /// A task of low priority makes a thread, which computes.
