@@ -86,6 +86,8 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
     if options.icount {
         qemu.args(["-icount", "shift=0,align=off,sleep=off", "-rtc", "clock=vm"]);
+        // The processor's random numbers are the same in every run, too.
+        qemu.args(["-seed", "1"]);
     }
     if let Some(plugin) = std::env::var_os(PLUGIN_VARIABLE).filter(|_| options.cpus == 1) {
         qemu.arg("-plugin").arg(plugin);

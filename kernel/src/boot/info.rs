@@ -64,6 +64,12 @@ impl CommandLine {
         core::str::from_utf8(self.bytes.get(..self.len).unwrap_or_default()).unwrap_or_default()
     }
 
+    /// Whether the word `word` is there.
+    #[must_use]
+    pub fn has_word(&self, word: &str) -> bool {
+        self.text().split(' ').any(|other| other == word)
+    }
+
     /// The value of the last option `name=value`.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {

@@ -61,7 +61,7 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     });
     // SAFETY: features are on since `begin`; the servers, image and bootinfo are
     // reached through the map of physical memory only.
-    let tables = unsafe { machine::finish(&mut frames, info.regions.top()) };
+    let tables = unsafe { machine::finish(&mut frames, info.regions.top(), is_random(&info)) };
     let (kip, servers) = describe(&mut memory, &mut frames, &info, &plan, &seal);
     let handover = Handover {
         info,
@@ -75,6 +75,14 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     };
     report(&handover);
     handover
+}
+
+/// Whether the kernel may choose places at random: it tells without `nokaslr`.
+fn is_random(info: &BootInfo) -> bool {
+    let fixed = info.command_line.has_word("nokaslr");
+    let place = if fixed { "its first place (nokaslr)" } else { "a random place" };
+    kprintln!("baton: the map of physical memory is at {place}");
+    !fixed
 }
 
 /// Prints why booting cannot go on, and ends the machine.

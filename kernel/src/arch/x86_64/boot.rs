@@ -1,18 +1,19 @@
 //! Physical memory and the kernel image as the boot code sees them.
 //!
 //! Until [`finish`] the temporary tables of `boot.S` are in force: the first
-//! 4 GiB are mapped at [`PHYS_MAP`], nothing above. All access to physical memory
+//! 4 GiB are mapped at [`physmap::FIRST`], nothing above. All access to physical memory
 //! at boot goes through the checked functions here.
 
 use core::slice;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::features::{self, Features};
 use super::tables::{self, Frames, KernelTables};
-use super::{cpu, patch, pic, serial, timer};
+use super::{cpu, patch, physmap, pic, random, serial, timer};
 use crate::boot::memory::{PhysicalMemory, Range, Reserved};
 
-/// All physical memory is mapped from here on.
-pub const PHYS_MAP: u64 = 0xFFFF_8000_0000_0000;
+/// Where the map of physical memory is now; see [`physical`].
+static MAP: AtomicU64 = AtomicU64::new(physmap::FIRST);
 /// Virtual minus physical address of the kernel image.
 pub const KERNEL_BASE: u64 = 0xFFFF_FFFF_8000_0000;
 /// End of what the temporary tables map.
@@ -23,6 +24,11 @@ pub const PROTOCOL_PVH: u32 = 1;
 pub const PROTOCOL_MULTIBOOT2: u32 = 2;
 /// Bytes of the boot stack.
 pub const STACK_BYTES: usize = 32 * 1024;
+
+/// The address of `phys` while the kernel boots, under whichever tables are loaded.
+pub(super) fn physical(phys: u64) -> u64 {
+    MAP.load(Ordering::Relaxed) + phys
+}
 
 /// A part of the kernel image by the rights it needs; virtual addresses.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +137,7 @@ impl EarlyMemory {
     /// Virtual address of `range`, if the range is in reach and not taken.
     fn reach(&self, range: Range) -> Option<u64> {
         let is_free = !range.is_empty() && range.end <= EARLY_LIMIT && !self.taken.overlaps(range);
-        is_free.then_some(PHYS_MAP + range.start)
+        is_free.then(|| physical(range.start))
     }
 
     /// Copies `from` to physical address `to`; the two may overlap. False if either is out of reach.
@@ -205,16 +211,23 @@ pub fn has_gib_pages() -> bool {
     features::in_use().contains(Features::GIB_PAGES)
 }
 
-/// Builds the kernel's tables, switches to them, and sets up interrupt
-/// controller and clock. Identity mapping ends here.
+/// Builds the kernel's tables, with the map of physical memory at a random place if
+/// `is_random`, switches to them, and sets up interrupt controller and clock. Identity mapping
+/// ends here.
 ///
 /// # Safety
 /// Once, after [`begin`], with nothing at its identity address in use.
-pub unsafe fn finish(frames: &mut Frames, top: u64) -> KernelTables {
-    let tables = tables::build(frames, top, has_gib_pages());
+pub unsafe fn finish(frames: &mut Frames, top: u64, is_random: bool) -> KernelTables {
+    let random = if is_random { random::word() } else { 0 };
+    let base = physmap::place(tables::mapped_top(top), random);
+    let tables = tables::build(frames, top, has_gib_pages(), base);
+    // SAFETY: the tables of `boot.S` let the kernel write its text; only boot code, which asks
+    // `physical`, has used the map.
+    unsafe { patch::set_base(base) };
     // SAFETY: the new tables map the running code, its stack and data at the same
     // addresses with the rights their sections need.
     unsafe { cpu::write_cr3(tables.root) };
+    MAP.store(base, Ordering::Relaxed);
     pic::init();
     crate::clock::start(timer::counter_hz());
     tables

@@ -14,6 +14,7 @@ use crate::{arch, start};
 
 /// Starts the kernel on a booted machine; returns the first thread to run.
 #[must_use]
+#[inline(never)] // nothing in here may ask for the base of the map before it is there
 pub fn begin(handover: &Handover) -> TcbRef {
     let pool = add_memory(handover);
     kernel_tables::init(&handover.tables);
@@ -67,6 +68,6 @@ fn add_memory(handover: &Handover) -> u64 {
     let top = handover.info.regions.top();
     let pool_start = handover.pool.start + frames::info_bytes(top);
     frames::init(handover.pool.start, top);
-    debug_assert!(physmap::PHYS_MAP == boot::PHYS_MAP && arch::ticks() > 0);
+    debug_assert!(physmap::base() == boot::physical(0) && arch::ticks() > 0);
     frames::add_region(pool_start, handover.pool.end)
 }

@@ -10,12 +10,9 @@ use abi::layout::{STUBS, USER_DATA};
 use super::boot;
 use super::paging::{Entry, KERNEL_HALF, ROOT, Table, span};
 use super::percpu::cpu;
-use super::physmap::PHYS_MAP;
+use super::physmap;
 use super::tables::KernelTables;
 use crate::boot::memory::Range;
-
-/// First root entry that is not the map of physical memory's.
-const PHYS_MAP_END: u64 = 0xFFFF_FF00_0000_0000;
 
 static TEMPLATE: AtomicU64 = AtomicU64::new(0);
 static TABLES_START: AtomicU64 = AtomicU64::new(0);
@@ -137,7 +134,7 @@ fn leaf(
     // A large page's entry has one more bit that is none of the address.
     let phys = entry.address() & !(span(level) - 1);
     let range = Range::new(phys, phys + span(level));
-    let is_physical = (PHYS_MAP..PHYS_MAP_END).contains(&address);
+    let is_physical = (physmap::FIRST..physmap::END).contains(&address);
     let is_stubs = address == STUBS;
     let mut wrong = |is: bool, what: &str| {
         if is {
@@ -151,7 +148,10 @@ fn leaf(
         "can be executed and is no text",
     );
     wrong(rights.user && !is_stubs && address != USER_DATA, "is open to users");
-    wrong(is_physical && phys != address - PHYS_MAP, "shows the wrong physical memory");
+    wrong(
+        is_physical && phys != address.wrapping_sub(physmap::base()),
+        "shows the wrong physical memory",
+    );
     wrong(is_physical && constant.text.overlaps(range), "shows the kernel's text");
 }
 

@@ -13,6 +13,7 @@ pub mod patch;
 pub mod pcid;
 pub mod physmap;
 pub mod pic;
+pub mod random;
 pub mod serial;
 pub mod stubs;
 pub mod tables;

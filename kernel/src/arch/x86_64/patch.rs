@@ -42,7 +42,32 @@ fn erase(code: &mut [u8]) {
 unsafe extern "C" {
     static kernel_patches_start: Site;
     static kernel_patches_end: Site;
+    static kernel_bases_start: u64;
+    static kernel_bases_end: u64;
 }
+
+/// Writes `base` wherever the kernel's text has the base of the map of physical memory.
+///
+/// # Safety
+/// Once, while the kernel's text can be written; nobody has asked `physmap::base` yet, and
+/// nobody does before the map is there.
+#[cfg(target_os = "none")]
+pub unsafe fn set_base(base: u64) {
+    let (first, end) = (&raw const kernel_bases_start, &raw const kernel_bases_end);
+    // SAFETY: the linker script puts the notes, addresses of constants, between the symbols.
+    let places = unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
+    for place in places {
+        // SAFETY: as above; the caller vouches for the rest. Constants are not aligned.
+        unsafe { (*place as *mut u64).write_unaligned(base) };
+    }
+}
+
+/// On the host the map is where it is.
+///
+/// # Safety
+/// None needed.
+#[cfg(not(target_os = "none"))]
+pub unsafe fn set_base(_base: u64) {}
 
 /// Erases the sites whose feature is not among `features`.
 ///

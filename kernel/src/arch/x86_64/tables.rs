@@ -7,7 +7,7 @@
 
 use abi::layout;
 
-use super::boot::{self, EarlyMemory, KERNEL_BASE, PHYS_MAP, Part};
+use super::boot::{self, EarlyMemory, KERNEL_BASE, Part};
 use crate::boot::memory::Range;
 
 /// First address of the tcb array.
@@ -102,7 +102,8 @@ pub struct KernelTables {
 pub fn frames_needed(top: u64, gib_pages: bool, image_bytes: u64) -> u64 {
     let top = mapped_top(top);
     let directories = if gib_pages { 0 } else { top / GIB };
-    let physical = top.div_ceil(GIB_512) + directories;
+    // The map may begin in the middle of a root entry.
+    let physical = top.div_ceil(GIB_512) + 1 + directories;
     // The image may straddle one more directory entry than its length says.
     let image = image_bytes.div_ceil(MIB_2) + 1;
     // Root, upper pointer table, its two directories, user page, null frame and table.
@@ -113,11 +114,12 @@ pub fn frames_needed(top: u64, gib_pages: bool, image_bytes: u64) -> u64 {
     tables + guarded
 }
 
-/// Builds the tables. The caller loads the root when nothing needs identity any more.
+/// Builds the tables, with the map of physical memory at `base`. The caller loads the root when nothing needs identity any more.
 #[must_use]
-pub fn build(frames: &mut Frames, top: u64, gib_pages: bool) -> KernelTables {
+pub fn build(frames: &mut Frames, top: u64, gib_pages: bool, base: u64) -> KernelTables {
     let root = frames.take();
-    map_physical(root, frames, mapped_top(top), gib_pages);
+    let map = Map { root, base };
+    map_physical(map, frames, mapped_top(top), gib_pages);
     let pointers = frames.take();
     let (image_directory, last_directory) = (frames.take(), frames.take());
     entries(root)[511] = pointers | PRESENT | WRITABLE | USER;
@@ -134,11 +136,13 @@ pub fn build(frames: &mut Frames, top: u64, gib_pages: bool) -> KernelTables {
     entries(last_directory)[..index(TCB_ARRAY + TCB_ARRAY_BYTES, 21)]
         .fill(null_table | PRESENT | WRITABLE);
     map_user_pages(last_directory, frames);
-    guard(root, frames.taken());
+    guard(map, frames.taken());
     KernelTables { root, null_frame, null_table, frames: frames.taken() }
 }
 
-fn mapped_top(top: u64) -> u64 {
+/// Bytes of the map for memory up to `top`.
+#[must_use]
+pub fn mapped_top(top: u64) -> u64 {
     top.max(PHYS_MAP_MIN).next_multiple_of(GIB)
 }
 
@@ -151,15 +155,23 @@ fn is_guarded(range: Range, tables: Range) -> bool {
     [hidden, constants, tables].into_iter().any(|guarded| guarded.overlaps(range))
 }
 
-fn map_physical(root: u64, frames: &mut Frames, top: u64, gib_pages: bool) {
+/// The map of physical memory: its root table and where it begins.
+#[derive(Clone, Copy)]
+struct Map {
+    root: u64,
+    base: u64,
+}
+
+fn map_physical(map: Map, frames: &mut Frames, top: u64, gib_pages: bool) {
     let mut pointers = 0;
     for gib in (0..top).step_by(GIB as usize) {
-        if gib % GIB_512 == 0 {
+        if pointers == 0 || (map.base + gib) % GIB_512 == 0 {
             pointers = frames.take();
-            entries(root)[index(PHYS_MAP + gib, 39)] = pointers | PRESENT | WRITABLE | NO_EXECUTE;
+            entries(map.root)[index(map.base + gib, 39)] =
+                pointers | PRESENT | WRITABLE | NO_EXECUTE;
         }
         let is_whole = gib_pages && !is_guarded(Range::new(gib, gib + GIB), frames.whole);
-        entries(pointers)[index(gib, 30)] =
+        entries(pointers)[index(map.base + gib, 30)] =
             if is_whole { gib | SHOWN | LARGE } else { map_gib(gib, frames) };
     }
 }
@@ -182,13 +194,13 @@ fn map_gib(gib: u64, frames: &mut Frames) -> u64 {
 
 /// Takes from the map of physical memory what nobody may reach through it: the kernel's text
 /// is not there, its constants and the tables themselves cannot be written.
-fn guard(root: u64, tables: Range) {
+fn guard(map: Map, tables: Range) {
     let [hidden, constants] = boot::guarded_image();
     for page in pages(hidden) {
-        *shown(root, page) = 0;
+        *shown(map, page) = 0;
     }
     for page in pages(constants).chain(pages(tables)) {
-        *shown(root, page) &= !WRITABLE;
+        *shown(map, page) &= !WRITABLE;
     }
 }
 
@@ -197,10 +209,10 @@ fn pages(range: Range) -> impl Iterator<Item = u64> {
 }
 
 /// The last-level entry that shows the frame `page`.
-fn shown(root: u64, page: u64) -> &'static mut u64 {
-    let mut table = root;
+fn shown(map: Map, page: u64) -> &'static mut u64 {
+    let mut table = map.root;
     for bits in [39, 30, 21] {
-        table = entries(table)[index(PHYS_MAP + page, bits)] & ADDRESS;
+        table = entries(table)[index(map.base + page, bits)] & ADDRESS;
     }
     &mut entries(table)[index(page, 12)]
 }
@@ -241,7 +253,7 @@ const fn index(address: u64, bits: u32) -> usize {
 /// The 512 words of a boot-time table.
 fn entries(frame: u64) -> &'static mut [u64; 512] {
     // SAFETY: only called with frames that `Frames` handed out: they are below
-    // 4 GiB, which PHYS_MAP covers from the first instruction on, belong to this
+    // 4 GiB, which the map covers from the first instruction on, belong to this
     // module while it builds, and no two references to one frame live at a time.
-    unsafe { &mut *((PHYS_MAP + frame) as *mut [u64; 512]) }
+    unsafe { &mut *(boot::physical(frame) as *mut [u64; 512]) }
 }
