@@ -10,6 +10,7 @@ use super::refusal::Refusal;
 use super::{bootinfo, multiboot2, pvh};
 use crate::arch::x86_64::boot::{self as machine, EarlyMemory, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH};
 use crate::arch::x86_64::cpu::EXIT_FAILURE;
+use crate::arch::x86_64::mitigations::Choice;
 use crate::arch::x86_64::tables::{Frames, KernelTables};
 use crate::arch::x86_64::{features, timer};
 use crate::{arch, clock, kip, kprintln};
@@ -53,6 +54,8 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     if info.regions.dropped > 0 {
         kprintln!("baton: memory map: {} entries too many were left out", info.regions.dropped);
     }
+    let choice = Choice::read(info.command_line.option("mitigations"));
+    kprintln!("baton: {}", machine::mitigate(choice));
     let (plan, seal) = place(&memory, &info);
     load(&mut memory, &mut info, &plan, &seal);
     let frames = Frames::new(&mut memory, plan.tables);

@@ -8,6 +8,7 @@ use core::slice;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::features::{self, Features};
+use super::mitigations::{self, Choice};
 use super::tables::{self, Frames, KernelTables};
 use super::{cpu, patch, physmap, pic, random, serial, timer};
 use crate::boot::memory::{PhysicalMemory, Range, Reserved};
@@ -209,6 +210,19 @@ pub fn physical_limit() -> u64 {
 #[must_use]
 pub fn has_gib_pages() -> bool {
     features::in_use().contains(Features::GIB_PAGES)
+}
+
+/// Chooses what the processor's speculation needs, and does it; returns a line about it.
+#[must_use]
+pub fn mitigate(choice: Choice) -> mitigations::Summary {
+    let (actions, open) = mitigations::plan(&mitigations::facts(), choice);
+    // SAFETY: at boot, on the tables of `boot.S`, under which the kernel may write its text;
+    // nothing of what is diverted has run.
+    unsafe {
+        mitigations::apply(actions);
+        patch::divert(actions);
+    }
+    mitigations::Summary(choice, actions, open)
 }
 
 /// Builds the kernel's tables, with the map of physical memory at a random place if

@@ -11,6 +11,7 @@ use super::cpu::write_msr;
 use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::iobitmap::TSS_PAGE as TSS_BASE;
+use super::mitigations::Actions;
 use super::percpu::{CURRENT, Cpu, LIMIT, LIMITS_OPEN, TSS_START, USER_RDI, cpu};
 use super::tcbs::{TCB_FIRST, TCB_MASK};
 use super::{switch, trap};
@@ -21,7 +22,9 @@ use crate::thread::foreign;
 use crate::thread::tcb::{BLOCK_BITS, Tcb};
 
 global_asm!(
-    include_str!("ipc.S"),
+    concat!(include_str!("patch.S"), include_str!("ipc.S")),
+    VERW = const Actions::VERW.bits(),
+    IBPB = const Actions::IBPB.bits(),
     CPU = sym super::percpu::BATON_CPU,
     CURRENT = const CURRENT,
     TCB_FIRST = const TCB_FIRST as i64,
@@ -42,7 +45,9 @@ global_asm!(
 );
 
 global_asm!(
-    include_str!("foreign.S"),
+    concat!(include_str!("patch.S"), include_str!("foreign.S")),
+    VERW = const Actions::VERW.bits(),
+    IBPB = const Actions::IBPB.bits(),
     CPU = sym super::percpu::BATON_CPU,
     CURRENT = const CURRENT,
     USER_RDI = const USER_RDI,
@@ -93,7 +98,9 @@ global_asm!(
 );
 
 global_asm!(
-    include_str!("entry.S"),
+    concat!(include_str!("patch.S"), include_str!("entry.S")),
+    VERW = const Actions::VERW.bits(),
+    IBPB = const Actions::IBPB.bits(),
     CPU = sym super::percpu::BATON_CPU,
     CURRENT = const CURRENT,
     UTCB = const offset_of!(Tcb, utcb),
@@ -115,6 +122,8 @@ global_asm!(
     OWN_STACK = sym trap::on_own_stack,
     KERNEL_TRAP = sym trap::from_kernel,
     ACTIVATE = sym switch::activate,
+    ACTIVATE_FLUSHING = sym switch::activate_flushing,
+    KERNEL_SS = const KERNEL_CS + 8,
     CONTINUE = sym crate::resume::resume,
     PATCH_SMAP = const Features::SMAP.bits(),
 );

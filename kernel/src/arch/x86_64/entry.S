@@ -3,19 +3,6 @@
 // stack (Liedtke 1993, 5.2.4), whose top is the tcb; a handler never blocks, it
 // returns the thread to run next.
 
-// The instruction stays where the processor has the feature, and becomes a no-operation
-// elsewhere (patch.rs).
-.macro patch_site feature, instruction:vararg
-661:
-    \instruction
-662:
-    .pushsection .patches, "a"
-    .quad   661b
-    .long   662b - 661b
-    .long   \feature
-    .popsection
-.endm
-
 .section .text, "ax"
 
 // RDI current tcb with user state saved; RBP, RCX, R11, RSP free.
@@ -112,7 +99,7 @@ baton_pop_frame:
     pop     rsi
     pop     rdi
     add     rsp, 16
-    iretq
+leave_kernel {VERW}, baton_iret_emptied, iretq
 
 // Double fault, NMI, machine check: on a stack of their own, at any instruction of the
 // kernel's, where nothing but that stack is known. They return to where they met the machine.
@@ -145,6 +132,7 @@ patch_site {PATCH_SMAP}, clac
 baton_resume:
     mov     rdi, rax
     lea     rsp, [rax - {FRAME_SIZE}]           // its own kernel stack, below its frame
+divert {IBPB}, {ACTIVATE_FLUSHING}
     call    {ACTIVATE}                          // -> how it resumes
     cmp     eax, 1
     je      baton_frame_return
@@ -166,7 +154,7 @@ baton_resume:
     mov     rsp, [rbp + {SP}]
     xor     edx, edx
     xor     r8d, r8d                            // RBP: the tcb's address, which follows from the id
-    sysretq
+leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
 6:  cmp     eax, 2
     je      baton_idle
@@ -196,7 +184,18 @@ baton_frame_return:
     pop     rsi
     pop     rdi
     add     rsp, 16
+leave_kernel {VERW}, baton_iret_emptied, iretq
+
+// VERW with a selector in memory empties the processor's buffers.
+baton_sysret_emptied:
+    verw    word ptr [rip + baton_verw_selector]
+    sysretq
+baton_iret_emptied:
+    verw    word ptr [rip + baton_verw_selector]
     iretq
+.balign 2
+baton_verw_selector:
+    .word   {KERNEL_SS}
 
 baton_idle:
     sti

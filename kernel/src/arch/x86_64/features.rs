@@ -7,7 +7,7 @@ use bitflags::bitflags;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::{cpu, inherited};
+use super::{cpu, inherited, mitigations};
 
 bitflags! {
     /// Features in use (CR4 and EFER bits are set for each of them).
@@ -161,7 +161,7 @@ pub fn check(note: &mut impl FnMut(fmt::Arguments<'_>)) {
     let table = [
         ("CR0", cpu::read_cr0() & !CR0_TS, CR0),
         ("CR4", cpu::read_cr4(), cr4_of(in_use())),
-        ("EFER", efer, EFER),
+        ("EFER", efer, EFER | mitigations::efer()),
     ];
     for (name, is, expected) in table {
         if is != expected {

@@ -28,6 +28,7 @@ baton_foreign_call:
     mov     [rdi + {FRAME} + {FRAME_FLAGS}], r11
     mov     [rdi + {FRAME} + {FRAME_SP}], rsp
 .if {FAST}
+divert {IBPB}, 9f
     mov     r12, rsi                            // MR4 to MR7; MR1, MR3 are in place, MR2 is RBX
     mov     rsi, [rdi + {HANDLER}]
     mov     rbp, rsi
@@ -118,7 +119,7 @@ baton_foreign_reply:
     mov     r11, [rdi + {FRAME} + {FRAME_FLAGS}]
     mov     rsp, [rdi + {FRAME} + {FRAME_SP}]
     mov     rdi, [rdi + {FRAME} + {RDI}]
-    sysretq
+leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
 5:  clts
     mov     byte ptr [rip + {CPU} + {VECTOR_LIVE}], 1

@@ -24,6 +24,7 @@ baton_ipc_entry:
     mov     [rdi + {SP}], rsp
     mov     [rdi + {IP}], rcx
     mov     [rdi + {FLAGS}], r11
+divert {IBPB}, baton_ipc_complete
     test    r8, -0x7fff0001                     // receive timeout never, a period as send timeout, an IPC at all
     jnz     baton_ipc_complete
     cmp     r9w, [rip + {CPU} + {LIMIT}]        // at most 7 untyped words, no items, no flags; usual sender
@@ -56,7 +57,7 @@ baton_ipc_switch:
     mov     rsp, [rbp + {SP}]
     mov     r11, [rbp + {FLAGS}]
     mov     rcx, [rbp + {IP}]
-    sysretq
+leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
 5:  cmp     rdx, [rdi + {OPEN_FROM}]            // reply to a receiver in open wait; nobody waits to send to us
     jne     baton_ipc_complete
@@ -92,7 +93,7 @@ baton_ipc_switch:
     mov     rsp, [rbp + {SP}]
     mov     r11, [rbp + {FLAGS}]
     mov     rcx, [rbp + {IP}]
-    sysretq
+leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
 15: cmp     rdx, rsi                            // a call to a receiver that waits for us
     jne     baton_ipc_complete

@@ -1,11 +1,13 @@
 //! Instructions that only some processors need: assembled in place, and replaced by
 //! no-operations at boot where they would be wrong or useless.
 //!
-//! A site is written with the macro `patch_site` of `entry.S`, which notes it in the
-//! section `.patches`. [`apply`] runs once, before the kernel's own page tables make the
+//! A site is written with the macro `patch_site` of `patch.S`, which notes it in the
+//! section `.patches`. Paths that only some mitigations need leave the main line by a jump
+//! that is written over it (`divert`). [`apply`] runs once, before the kernel's own page tables make the
 //! text read-only.
 
 use super::features::Features;
+use super::mitigations::Actions;
 
 /// A note about a site (`patch_site`).
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +19,26 @@ struct Site {
     bytes: u32,
     /// The feature that it needs, a bit of [`Features`].
     feature: u32,
+}
+
+/// A note about code that can be diverted (`divert` of `patch.S`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Divert {
+    /// Address of its first byte.
+    address: u64,
+    /// Where it leads to instead.
+    target: u64,
+    /// For which of [`Actions`].
+    action: u64,
+}
+
+/// The bytes of a jump, or of a call, if a call was there, from `address` to `target`.
+fn detour(address: u64, target: u64, first: u8) -> [u8; 5] {
+    const CALL: u8 = 0xE8;
+    const JUMP: u8 = 0xE9;
+    let [a, b, c, d] = (target.wrapping_sub(address + 5) as u32).to_le_bytes();
+    [if first == CALL { CALL } else { JUMP }, a, b, c, d]
 }
 
 /// The no-operation of `index + 1` bytes (Intel SDM 2B, NOP).
@@ -42,9 +64,34 @@ fn erase(code: &mut [u8]) {
 unsafe extern "C" {
     static kernel_patches_start: Site;
     static kernel_patches_end: Site;
+    static kernel_diverts_start: Divert;
+    static kernel_diverts_end: Divert;
     static kernel_bases_start: u64;
     static kernel_bases_end: u64;
 }
+
+/// Diverts the code that `actions` need to be diverted.
+///
+/// # Safety
+/// Once, while the kernel's text can be written and before any of it runs.
+#[cfg(target_os = "none")]
+pub unsafe fn divert(actions: Actions) {
+    let (first, end) = (&raw const kernel_diverts_start, &raw const kernel_diverts_end);
+    // SAFETY: the linker script puts the notes between the two symbols, aligned.
+    let notes = unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
+    for note in notes.iter().filter(|note| u64::from(actions.bits()) & note.action != 0) {
+        let code = note.address as *mut [u8; 5];
+        // SAFETY: the note names five bytes of the kernel's text; the caller vouches for the rest.
+        unsafe { code.write(detour(note.address, note.target, (*code)[0])) };
+    }
+}
+
+/// On the host there is nothing to divert.
+///
+/// # Safety
+/// None needed.
+#[cfg(not(target_os = "none"))]
+pub unsafe fn divert(_actions: Actions) {}
 
 /// Writes `base` wherever the kernel's text has the base of the map of physical memory.
 ///
@@ -97,6 +144,12 @@ pub unsafe fn apply(_features: Features) {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn detours_lead_where_they_should() {
+        assert_eq!(detour(0x1000, 0x1005, 0x48), [0xE9, 0, 0, 0, 0]);
+        assert_eq!(detour(0x1000, 0x0FFF, 0xE8), [0xE8, 0xFA, 0xFF, 0xFF, 0xFF]);
+    }
 
     #[test]
     fn no_operations_have_the_length_they_are_listed_under() {

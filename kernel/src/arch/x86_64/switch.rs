@@ -8,7 +8,7 @@ use super::cpu::{read_cr3, write_cr3};
 use super::features::{self, Features};
 use super::percpu::{cpu, current};
 use super::tcbs::TcbRef;
-use super::{special, vector};
+use super::{mitigations, special, vector};
 use crate::thread::tcb::Resume;
 use crate::{irq, sched, techniques};
 
@@ -42,6 +42,17 @@ pub extern "C" fn activate(next: TcbRef) -> Resume {
         write_gs_base(gs_base, features::in_use().contains(Features::FSGSBASE));
     }
     next.resume.get()
+}
+
+/// The same, where branch predictions are to be forgotten between spaces (`mitigations.rs`).
+pub extern "C" fn activate_flushing(next: TcbRef) -> Resume {
+    const ROOT: u64 = 0x000F_FFFF_FFFF_F000;
+    let before = read_cr3() & ROOT;
+    let resume = activate(next);
+    if read_cr3() & ROOT != before {
+        mitigations::flush_predictions();
+    }
+    resume
 }
 
 /// Interrupts came in windows of a long operation and are still to be handled.
