@@ -18,11 +18,12 @@ const DR6: u64 = 0xFFFF_0FF0;
 
 /// Registers that are zero from now on, each with the bit of CPUID that says it exists:
 /// leaf, subleaf, register (0 EAX, 3 EDX), bit. Leaf 0: all processors with 64-bit mode.
-const ZEROES: [(u32, (u32, u32, usize, u32)); 7] = [
+const ZEROES: [(u32, (u32, u32, usize, u32)); 8] = [
     (0x1D9, (0, 0, 0, 0)), // DEBUGCTL: no branch records, no steps from branch to branch
     (0x174, (1, 0, 3, 11)), // SYSENTER_CS: SYSENTER faults
     (0x175, (1, 0, 3, 11)), // SYSENTER_ESP
     (0x176, (1, 0, 3, 11)), // SYSENTER_EIP
+    (0xC000_0083, (0, 0, 0, 0)), // CSTAR: there is no 32-bit code to call from
     (0xC000_0102, (0, 0, 0, 0)), // KERNEL_GS_BASE: nobody swaps
     (0xC000_0103, (0x8000_0001, 0, 3, 27)), // TSC_AUX, which users read by RDTSCP
     (0xDA0, (0xD, 1, 0, 3)), // XSS: no supervisor state
