@@ -122,6 +122,7 @@ pub fn take_zeroed() -> Option<PhysFrame> {
 }
 
 /// Fills a frame with zeros.
+#[inline(always)] // few callers; a call would be a quarter of it
 pub fn zero(frame: PhysFrame) {
     // What led here, and several frames in a row, would keep interrupts off for too long;
     // they are only noted here.
