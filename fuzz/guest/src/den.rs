@@ -5,6 +5,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use abi::ThreadId;
+
 use crate::hostile::ACTIONS;
 
 /// Threads of a hostile task that the judge looks after.
@@ -13,6 +15,8 @@ pub const THREADS: usize = 4;
 pub const CHILDREN: usize = 12;
 /// Thread ids that each task knows.
 pub const IDS: usize = 48;
+/// Servers that each task knows.
+pub const SERVERS: usize = 4;
 /// Calls that are remembered per thread.
 pub const REMEMBERED: usize = 32;
 /// Bytes of a thread's stack.
@@ -55,6 +59,13 @@ pub struct Den {
     pub children: AtomicU64,
     /// Last versions of the children's numbers, as far as the task knows.
     pub versions: [AtomicU64; CHILDREN],
+    /// The servers that requests go to: root task, pager, console, Unix server. Only where
+    /// they are.
+    pub servers: [AtomicU64; SERVERS],
+    /// Who repairs the task's threads: their pager and exception handler.
+    pub keeper: AtomicU64,
+    /// UTCB of the first thread, counted from the first of the area.
+    pub first_utcb: AtomicU64,
     /// The threads.
     pub threads: [Thread; THREADS],
     /// Their stacks.
@@ -73,6 +84,9 @@ impl Den {
             number: AtomicU64::new(0),
             children: AtomicU64::new(0),
             versions: [const { AtomicU64::new(1) }; CHILDREN],
+            servers: [const { AtomicU64::new(0) }; SERVERS],
+            keeper: AtomicU64::new(ThreadId::ROOT.0),
+            first_utcb: AtomicU64::new(0),
             threads: [const {
                 Thread {
                     rng: AtomicU64::new(0),
@@ -89,6 +103,14 @@ impl Den {
             stacks: [const { [const { AtomicU64::new(0) }; STACK / 8] }; THREADS],
             scratch: [const { AtomicU64::new(0) }; SCRATCH / 8],
         }
+    }
+
+    /// The den at `address`, where the caller's task has one.
+    #[must_use]
+    pub fn at(address: u64) -> &'static Self {
+        // SAFETY: a den is atomic words only, any of which may hold anything; if it is not
+        // mapped, its user's thread comes to harm, as hostile ones may.
+        unsafe { &*(address as *const Self) }
     }
 
     /// Its address.

@@ -10,28 +10,26 @@
 #![no_std]
 #![no_main]
 
-mod call;
 mod canary;
 mod config;
-mod den;
 mod exhaust;
-mod hostile;
 mod judge;
-mod machine;
 mod report;
-mod rng;
 mod tasks;
 
 use config::Task;
+use fuzzing::{HARMLESS_PORTS, PLAYGROUND_BITS, den, hostile, machine, rng};
 use report::EXIT_PORT;
 use runtime::{boot_entry, direct, sigma0};
 
 boot_entry!(main);
 
-/// Ports without effect that some of the hostile are given: DMA page registers.
-pub const HARMLESS_PORTS: (u16, u32) = (0x80, 4);
-/// Log2 size of the memory that the hostile map to and fro: two large pages.
-pub const PLAYGROUND_BITS: u32 = 22;
+/// The body of a hostile thread, called by `fuzz_start` with its stack pointer.
+// SAFETY: no other function of this program has the name.
+#[unsafe(export_name = "fuzz_live")]
+extern "C" fn live(sp: u64) -> ! {
+    hostile::live(tasks::den_at(sp), sp)
+}
 
 fn main() -> ! {
     let _ = sigma0::ports(direct::BASE, direct::PORT_BITS);

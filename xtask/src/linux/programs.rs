@@ -60,6 +60,19 @@ pub fn build(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
+/// Compiles the program `name`, statically linked, to `output` unless that is up to date.
+///
+/// # Errors
+/// The compiler's words.
+pub fn compile_static(workspace: &Workspace, name: &str, output: &Path) -> Result<()> {
+    let source = workspace.path(SOURCES).join(format!("{name}.c"));
+    let newest = written(&source).max(written(&workspace.path(HEADER)));
+    if output.is_file() && written(output) >= newest {
+        return Ok(());
+    }
+    compile(&source, output, Variant::Static)
+}
+
 fn compile(source: &Path, output: &Path, variant: Variant) -> Result<()> {
     let mut gcc = Command::new("gcc");
     gcc.args(FLAGS).args(variant.flags()).arg("-o").arg(output).arg(source);

@@ -3,6 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use abi::ThreadId;
+use fuzzing::registers::{self, Changed, PATTERNS};
 use runtime::{ipc, utcb};
 
 use super::{CAGES, CANARIES, Cage, Harm, JUDGING};
@@ -13,15 +14,6 @@ use crate::rng::mix;
 const ROUNDS: u64 = 100;
 /// How long it sleeps, µs.
 const SLEEP_US: u64 = 4_000;
-/// Words of the table of patterns.
-const PATTERNS: usize = 34;
-/// Rounding modes and masks that nobody else uses.
-const MXCSR: u64 = 0x7F80;
-const CONTROL_WORD: u64 = 0x0F7F;
-
-unsafe extern "C" {
-    fn fuzz_canary(rounds: u64, table: *const u64) -> u64;
-}
 
 /// The body of a canary.
 pub extern "C" fn live(index: u64) -> ! {
@@ -64,18 +56,13 @@ fn work(cage: &Cage, seed: u64) {
     for (index, word) in table.iter_mut().enumerate() {
         *word = mix(seed, index as u64 + 7);
     }
-    table[PATTERNS - 2] = MXCSR;
-    table[PATTERNS - 1] = CONTROL_WORD;
-    // SAFETY: the function keeps to the C convention and reads the table only.
-    let found = unsafe { fuzz_canary(ROUNDS, table.as_ptr()) };
-    let harm = match found {
-        0 => None,
-        1 => Some(Harm::VectorRegister),
-        2 => Some(Harm::ControlRegister),
-        _ => Some(Harm::GeneralRegister),
-    };
+    let harm = registers::kept(ROUNDS, &mut table).err().map(|changed| match changed {
+        Changed::Vector => Harm::VectorRegister,
+        Changed::Control => Harm::ControlRegister,
+        Changed::General => Harm::GeneralRegister,
+    });
     if let Some(harm) = harm {
-        cage.harm(harm, [found, seed]);
+        cage.harm(harm, [harm as u64, seed]);
     }
     for (index, word) in (0..).zip(&cage.memory) {
         let value = word.load(Ordering::Relaxed);

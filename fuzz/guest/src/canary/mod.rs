@@ -4,7 +4,6 @@
 mod lone;
 mod pair;
 
-use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::id::USER_BASE;
@@ -14,8 +13,6 @@ use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, layout, schedule};
 
 use crate::{machine, report};
-
-global_asm!(include_str!("registers.S"));
 
 /// How many there are.
 pub const CANARIES: usize = 4;

@@ -13,7 +13,7 @@ impl Me {
         self.utcb.wrapping_add_signed(index as i64 * 8)
     }
 
-    fn set_mr(&self, registers: &mut Registers, index: usize, value: u64) {
+    pub(super) fn set_mr(&self, registers: &mut Registers, index: usize, value: u64) {
         match MRS.get(index) {
             Some(register) => registers[*register] = value,
             None => machine::write(self.slot((index & 63) as isize), value),
@@ -38,7 +38,7 @@ impl Me {
         registers
     }
 
-    fn send(&mut self, registers: Registers) {
+    pub(super) fn send(&mut self, registers: Registers) {
         if self.rng.one_in(3) {
             self.stub(registers, stub::IPC);
         } else {
@@ -56,7 +56,7 @@ impl Me {
         }
     }
 
-    fn propagated(&mut self, tag: MsgTag) -> MsgTag {
+    pub(super) fn propagated(&mut self, tag: MsgTag) -> MsgTag {
         let sender = self.thread();
         machine::write(self.slot(utcb::VIRTUAL_SENDER), sender);
         tag.with(MsgTag::PROPAGATED)
@@ -178,7 +178,7 @@ impl Me {
         machine::write(self.slot(utcb::BR0 - index), value);
     }
 
-    fn accept(&mut self) {
+    pub(super) fn accept(&mut self) {
         match self.rng.below(4) {
             0 => {
                 let window = self.window();

@@ -1,19 +1,20 @@
 //! What runs in a hostile task: one random action after the other.
 //!
 //! A hostile thread has code (this program's, read-only), its den, the playground,
-//! and nothing else; it uses no static data. Whatever it breaks, the judge starts it
-//! again, and it goes on with its random numbers.
+//! and nothing else; it uses no static data. Whatever it breaks, its keeper (the judge,
+//! or a thread of its own task) starts it again, and it goes on with its random numbers.
 
 mod calls;
 mod ipc;
 mod memory;
+mod protocol;
 mod threads;
 mod words;
 
 use core::sync::atomic::Ordering;
 
 use abi::layout::{INITIAL_UTCB_AREA, STUBS, stub_address};
-use abi::{ThreadId, utcb};
+use abi::utcb;
 
 use crate::call::{self, Registers};
 use crate::den::{Den, THREADS};
@@ -26,7 +27,7 @@ pub const PLAYGROUND: u64 = 0x4000_0000;
 pub const PLAYGROUND_BYTES: u64 = 1 << crate::PLAYGROUND_BITS;
 
 /// Number of actions.
-pub const ACTIONS: usize = 22;
+pub const ACTIONS: usize = 25;
 /// Their names, for the report.
 pub const NAMES: [&str; ACTIONS] = [
     "short message",
@@ -51,10 +52,13 @@ pub const NAMES: [&str; ACTIONS] = [
     "sleep",
     "message with faulting string",
     "local message",
+    "request",
+    "hand-made message of the kernel",
+    "end",
 ];
 /// How often each is taken unless the host says otherwise.
 pub const DEFAULT_WEIGHTS: [u64; ACTIONS] =
-    [10, 6, 8, 12, 14, 10, 6, 3, 4, 4, 1, 3, 3, 6, 4, 2, 2, 2, 6, 2, 6, 4];
+    [10, 6, 8, 12, 14, 10, 6, 3, 4, 4, 1, 3, 3, 6, 4, 2, 2, 2, 6, 2, 6, 4, 0, 0, 0];
 
 /// A hostile thread at work.
 pub struct Me {
@@ -65,16 +69,14 @@ pub struct Me {
     action: usize,
 }
 
-/// The body of a hostile thread, called by `fuzz_start` with its stack pointer.
-// SAFETY: no other function of this program has the name.
-#[unsafe(export_name = "fuzz_live")]
-extern "C" fn live(sp: u64) -> ! {
-    let den = crate::tasks::den_at(sp);
+/// The body of a hostile thread of `den`, which started with the stack pointer `sp`.
+pub fn live(den: &'static Den, sp: u64) -> ! {
     let index = den.thread_of(sp);
-    let utcb = utcb_of(index);
+    let utcb = utcb_of(den, index);
     // Somebody may have scribbled over it.
     machine::write(utcb.wrapping_add_signed(utcb::SELF as i64 * 8), utcb);
-    machine::write(utcb.wrapping_add_signed(utcb::EXCEPTION_HANDLER as i64 * 8), ThreadId::ROOT.0);
+    let keeper = den.keeper.load(Ordering::Relaxed);
+    machine::write(utcb.wrapping_add_signed(utcb::EXCEPTION_HANDLER as i64 * 8), keeper);
     loop {
         let rng = Rng::new(den.threads[index].rng.load(Ordering::Relaxed));
         let mut me = Me { den, index, rng, utcb, action: 0 };
@@ -82,9 +84,10 @@ extern "C" fn live(sp: u64) -> ! {
     }
 }
 
-/// The UTCB of the judge's thread `index`, or of a child that joined the crowd.
-fn utcb_of(index: usize) -> u64 {
-    let first = INITIAL_UTCB_AREA + utcb::POINTER_OFFSET;
+/// The UTCB of the keeper's thread `index`, or of a child that joined the crowd.
+fn utcb_of(den: &Den, index: usize) -> u64 {
+    let offset = den.first_utcb.load(Ordering::Relaxed) & 7;
+    let first = INITIAL_UTCB_AREA + utcb::POINTER_OFFSET + offset * utcb::SIZE;
     if index + 1 < THREADS {
         return first + index as u64 * utcb::SIZE;
     }
@@ -122,7 +125,10 @@ impl Me {
             18 => self.touch(),
             19 => self.sleep(),
             20 => self.string_message(true),
-            _ => self.local_message(),
+            21 => self.local_message(),
+            22 => self.request(),
+            23 => self.hand_made(),
+            _ => self.end(),
         }
     }
 

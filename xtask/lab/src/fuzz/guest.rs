@@ -103,7 +103,7 @@ pub fn play(
 
 /// The guest's own verdict; a machine that did not come to one is a violation.
 fn judge(transcript: &str, ended: Ended) -> Verdict {
-    let closing = transcript.lines().rev().find_map(closing_line);
+    let closing = transcript.lines().rev().find_map(Verdict::read);
     match (closing, ended) {
         (Some(verdict), Ended::Exited(Exit::Success)) if verdict.violations == 0 => verdict,
         (Some(verdict), _) => Verdict { violations: verdict.violations.max(1), ..verdict },
@@ -117,11 +117,13 @@ fn judge(transcript: &str, ended: Ended) -> Verdict {
     }
 }
 
-/// `N calls, N violations`
-fn closing_line(line: &str) -> Option<Verdict> {
-    let (calls, rest) = line.split_once(" calls, ")?;
-    let violations = rest.strip_suffix(" violations")?;
-    Some(Verdict { calls: calls.parse().ok()?, violations: violations.parse().ok()? })
+impl Verdict {
+    /// `N calls, N violations`
+    pub fn read(line: &str) -> Option<Self> {
+        let (calls, rest) = line.split_once(" calls, ")?;
+        let violations = rest.strip_suffix(" violations")?;
+        Some(Self { calls: calls.parse().ok()?, violations: violations.parse().ok()? })
+    }
 }
 
 /// Shows how a round went wrong and how to repeat it.

@@ -11,6 +11,7 @@ mod guest;
 mod parsers;
 mod siege;
 mod steer;
+pub mod system;
 
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,9 @@ pub struct Options {
     /// Calls between two runs of the kernel's checker
     #[arg(long, value_name = "N", value_parser = ui::number::<u64>(0, u64::MAX), default_value_t = CHECK_EVERY)]
     pub check_every: u64,
+    /// Let the hostile loose on the default system with its real servers, not on the kernel alone
+    #[arg(long, conflicts_with = "coverage")]
+    pub system: bool,
     /// Instead: tasks that take all they can get, one kind of thing at a time
     #[arg(long, conflicts_with_all = ["calls", "seed", "minutes", "coverage"])]
     pub exhaust: bool,
@@ -94,7 +98,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
             weights: steering.weights(),
         };
         let Verdict { calls: made, violations: found } =
-            guest::play(workspace, &mut composer, &round, options.replay, cover.as_ref())?;
+            play(workspace, &mut composer, &round, options, cover.as_ref())?;
         calls += made;
         violations += found;
         if let Some(cover) = &mut cover {
@@ -117,6 +121,22 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     println!("  {} calls in {}", calls, ui::seconds(started.elapsed()));
     println!("{calls} calls, {violations} violations");
     Ok(violations == 0 && calls > 0)
+}
+
+/// One machine with the kernel alone, or with the default system.
+fn play(
+    workspace: &Workspace,
+    composer: &mut Composer<'_>,
+    round: &Round,
+    options: &Options,
+    cover: Option<&Cover>,
+) -> Result<Verdict> {
+    if !options.system {
+        return guest::play(workspace, composer, round, options.replay, cover);
+    }
+    let Round { seed, calls, check_every, .. } = *round;
+    let round = system::Round { seed, calls, check_every };
+    system::play(workspace, composer, &round, options.replay)
 }
 
 /// Adds what the tests reach, and writes the list of lines that nobody reached.

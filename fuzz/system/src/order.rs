@@ -1,0 +1,82 @@
+//! What the judge is to do (a raw file of the boot image, `fuzzsys`, with three numbers),
+//! and the messages between it and the other parts.
+
+use abi::ThreadId;
+use proto::{Name, root as op};
+use runtime::window::Window;
+use runtime::{Msg, accept, root};
+
+/// Judge to a hostile task: map items with its playground and its den. No reply.
+pub const ORDER: u64 = 0x770;
+/// Hostile task to judge: MR1 address of a page that it has lost. Reply: map item.
+pub const LOST: u64 = 0x772;
+/// Judge to a canary: MR1 1 to forget delays afterwards. Reply: rounds, harm, two words about
+/// it, longest delay in µs.
+pub const PROBE: u64 = 0x771;
+
+/// Where boot modules are shown: physical addresses modulo the window's size.
+const FILES: u64 = 0x200_0000_0000;
+const FILES_BYTES: u64 = 1 << 36;
+
+/// A run's extent.
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// Calls of the hostile.
+    pub calls: u64,
+    /// Calls between two runs of the kernel's checker, on average.
+    pub check_every: u64,
+}
+
+/// Reads the file; without one, a short run.
+pub fn read() -> Order {
+    let mut text = [0; 64];
+    let len = file("fuzzsys", &mut text);
+    let mut numbers = core::str::from_utf8(&text[..len])
+        .unwrap_or("")
+        .split_whitespace()
+        .map(|word| word.parse().unwrap_or(0));
+    Order {
+        seed: numbers.next().unwrap_or(1),
+        calls: numbers.next().unwrap_or(100_000),
+        check_every: numbers.next().unwrap_or(50_000).max(1),
+    }
+}
+
+/// The beginning of the boot module `name`; how many bytes.
+fn file(name: &str, buffer: &mut [u8]) -> usize {
+    let Some(mut window) = Window::claim(FILES, FILES_BYTES) else { return 0 };
+    let Some(guard) = accept::window(&mut window) else { return 0 };
+    let reply = root::call(&Msg::new(op::MODULE).words(&Name::new(name).words()).word(0));
+    drop(guard);
+    let Ok(reply) = reply else { return 0 };
+    let (size, start) = (reply.mr[0] as usize, reply.mr[1]);
+    let len = size.min(buffer.len());
+    window.read_bytes(start % FILES_BYTES, &mut buffer[..len]);
+    len
+}
+
+/// What the root task says about a task.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// Its slot.
+    pub slot: u64,
+    /// Its main thread; nilthread if it does not run.
+    pub main: ThreadId,
+    /// How often it was started again.
+    pub restarts: u64,
+}
+
+/// What the root task says about the task in `slot`, with its name.
+pub fn about(slot: u64) -> Option<(Name, About)> {
+    let mr = root::call(&Msg::new(op::TASK).word(slot)).ok()?.mr;
+    let about = About { slot, main: ThreadId(mr[3]), restarts: mr[4] };
+    Some((Name::from_words(mr[0], mr[1]), about))
+}
+
+/// What it says about the task called `name`.
+pub fn find(name: &str) -> Option<About> {
+    let wanted = Name::new(name);
+    (0..).map_while(about).find(|(found, _)| *found == wanted).map(|(_, about)| about)
+}

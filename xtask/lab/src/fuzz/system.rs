@@ -1,0 +1,151 @@
+//! `fuzz --system`: hostile ordinary tasks and a hostile Linux user against the system that
+//! people boot (fuzz/system).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::guest::Verdict;
+use crate::compose::{Composer, Selection};
+use crate::linux::{Wishes, programs};
+use crate::machine::{self, Boot, Console, Exit};
+use crate::session::{Ended, Session};
+use crate::ui::Step;
+use crate::workspace::Workspace;
+
+/// The system, the module that its judge reads, and the one that its Unix server does.
+const SYSTEM: &str = "fuzz/system/system.toml";
+const ORDER: &str = "fuzzsys";
+const COMMAND: &str = "command";
+/// The hostile Linux program, with a watcher beside it (tests/linux/programs/fuzz.c).
+const PROGRAM: &str = "fuzz";
+/// Calls of one round of it.
+const LINUX_CALLS: u64 = 500;
+/// Pause between two rounds of it, µs: the processor is for the hostile tasks.
+const LINUX_PAUSE_US: u64 = 600_000;
+/// What the judge says comes through the root task, which names it.
+const PREFIX: &str = "judge: ";
+/// A machine that takes so long per 100,000 calls hangs.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Lines of the console that are shown after a violation.
+const SHOWN_LINES: usize = 40;
+
+/// What is asked of one machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// Calls of the hostile tasks.
+    pub calls: u64,
+    /// Calls between two runs of the kernel's checker.
+    pub check_every: u64,
+}
+
+/// Plays a round in the emulator.
+///
+/// # Errors
+/// When the machine cannot be built or started.
+pub fn play(
+    workspace: &Workspace,
+    composer: &mut Composer<'_>,
+    round: &Round,
+    echo: bool,
+) -> Result<Verdict> {
+    let bootable = composer.compose(&selection(workspace, round)?, "fuzz-system")?;
+    let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
+    let options = machine::Options { icount: true, ..machine::Options::default() };
+    let command = machine::command(&boot, &options, Console::Pipe)?;
+    let limit = PATIENCE * (1 + round.calls / 100_000) as u32;
+    let step = Step::start(format!("system, seed {}", round.seed));
+    let mut session = Session::start(command, limit, echo)?;
+    let ended = session.wait_for_end(|line| {
+        if let Some(words) = said(line).and_then(|words| words.strip_prefix("fuzz: ")) {
+            step.say(words.to_owned());
+        }
+    });
+    let transcript = session.transcript();
+    let path = workspace.target("fuzz")?.join(format!("system-{}.log", round.seed));
+    std::fs::write(&path, &transcript)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let verdict = judge(&transcript, ended);
+    step.done(&format!("{} calls, {} violations", verdict.calls, verdict.violations));
+    if verdict.violations > 0 {
+        let lines: Vec<&str> = transcript.lines().collect();
+        lines[lines.len().saturating_sub(SHOWN_LINES)..].iter().for_each(|l| println!("    | {l}"));
+        println!("  {}; the whole console is in {}.", ended.sentence(limit), workspace.show(&path));
+        println!(
+            "  The run repeats to the instruction with: ./baton fuzz --system --seed {} --calls {} --check-every {} --replay",
+            round.seed, round.calls, round.check_every
+        );
+    }
+    Ok(verdict)
+}
+
+/// The system with the judge's order, the Linux program, and what runs it.
+fn selection(workspace: &Workspace, round: &Round) -> Result<Selection> {
+    let folder = workspace.target("fuzz/system")?;
+    let (order, command) = (folder.join(ORDER), folder.join(COMMAND));
+    let Round { seed, calls, check_every } = round;
+    std::fs::write(&order, format!("{seed} {calls} {check_every}\n"))
+        .context("cannot write the judge's order")?;
+    let line = format!(
+        "cd /tmp; n={seed}; while :; do /share/{PROGRAM} $n {LINUX_CALLS}; \
+         usleep {LINUX_PAUSE_US}; n=$((n + 1000003)); done\n"
+    );
+    std::fs::write(&command, line).context("cannot write the command for Linux programs")?;
+    Ok(Selection {
+        system: Some(workspace.path(SYSTEM).display().to_string()),
+        modules: [order, command].map(|file| file.display().to_string()).to_vec(),
+        wishes: Wishes { share: Some(share(workspace)?), ..Wishes::default() },
+        ..Selection::default()
+    })
+}
+
+/// A directory with the Linux program.
+fn share(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.target("fuzz/system/share")?;
+    programs::compile_static(workspace, PROGRAM, &folder.join(PROGRAM))?;
+    Ok(folder)
+}
+
+/// What the judge said in `line`. Other output may stand before it.
+fn said(line: &str) -> Option<&str> {
+    line.find(PREFIX).map(|at| &line[at + PREFIX.len()..])
+}
+
+/// The judge's verdict, and that of the watcher beside the hostile Linux program; a machine
+/// that did not come to one is a violation.
+fn judge(transcript: &str, ended: Ended) -> Verdict {
+    let words = || transcript.lines().filter_map(said);
+    let watched = |line: &&str| line.starts_with("watcher: ") && *line != "watcher: exit 0";
+    let linux = transcript.lines().filter(watched).count() as u64;
+    match words().find_map(Verdict::read) {
+        Some(verdict) if ended == Ended::Exited(Exit::Success) => {
+            Verdict { violations: verdict.violations + linux, ..verdict }
+        }
+        Some(verdict) => Verdict { violations: (verdict.violations + linux).max(1), ..verdict },
+        None => {
+            let told = |line: &str| line.strip_prefix("fuzz: ")?.split(' ').next()?.parse().ok();
+            Verdict { calls: words().filter_map(told).last().unwrap_or(0), violations: 1 + linux }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_the_judges_and_the_watchers() {
+        let good = "watcher: exit 0\nhalf a lijudge: 100 calls, 0 violations\n";
+        let success = Ended::Exited(Exit::Success);
+        assert_eq!(judge(good, success), Verdict { calls: 100, violations: 0 });
+        assert_eq!(judge(good, Ended::Exited(Exit::Reset)).violations, 1);
+        let harmed = "watcher: exit 1\njudge: 100 calls, 0 violations\n";
+        assert_eq!(judge(harmed, success).violations, 1);
+        let dead = "judge: fuzz: 50000 calls, 3 tasks\nbaton: kernel panic\n";
+        let verdict = judge(dead, Ended::Exited(Exit::Failure));
+        assert_eq!(verdict, Verdict { calls: 50_000, violations: 1 });
+    }
+}
