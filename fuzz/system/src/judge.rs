@@ -34,7 +34,7 @@ const LATE_US: u64 = 8_000;
 /// Calls between two lines of progress.
 const PROGRESS: u64 = 50_000;
 /// Looks after which there is one anyway.
-const QUIET_LOOKS: u64 = 100;
+const QUIET_LOOKS: u64 = 1_000;
 /// Threads, and frames, by which the kernel's figures may differ at the end: programs'.
 const THREADS: u64 = 40;
 const FRAMES: u64 = 800;

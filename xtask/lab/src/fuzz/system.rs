@@ -42,6 +42,18 @@ pub struct Round {
     pub check_every: u64,
 }
 
+/// The run that belongs to the tests: as many calls as take a minute or two.
+const SHORT: Round = Round { seed: 1, calls: 100_000, check_every: 20_000 };
+
+/// Plays the short run; calls and violations.
+///
+/// # Errors
+/// When the machine cannot be built or started.
+pub fn short(workspace: &Workspace, composer: &mut Composer<'_>, echo: bool) -> Result<(u64, u64)> {
+    let Verdict { calls, violations } = play(workspace, composer, &SHORT, echo)?;
+    Ok((calls, violations))
+}
+
 /// Plays a round in the emulator.
 ///
 /// # Errors

@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
 use crate::workspace::Workspace;
-use crate::{bench, lint, linux, trial};
+use crate::{bench, fuzz, lint, linux, trial};
 use spec::Spec;
 use tally::{Outcome, Tally};
 
@@ -100,6 +100,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         if ring == Ring::System && options.wants("debugger") {
             debugger(workspace, &mut composer, &mut tally);
         }
+        if ring == Ring::System && options.wants("fuzz-system") {
+            fuzz_system(workspace, &mut composer, options, &mut tally);
+        }
         if ring == Ring::System && options.wants("linux-compare") {
             compare(workspace, &mut composer, options, &mut tally);
         }
@@ -124,6 +127,25 @@ fn debugger(workspace: &Workspace, composer: &mut Composer<'_>, tally: &mut Tall
         Err(error) => Outcome::failed(format!("{error:#}")),
     };
     tally.add("debugger", outcome, started.elapsed());
+}
+
+/// Hostile tasks against the default system: the short run of `fuzz --system`.
+fn fuzz_system(
+    workspace: &Workspace,
+    composer: &mut Composer<'_>,
+    options: &Options,
+    tally: &mut Tally,
+) {
+    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
+        return;
+    }
+    let started = Instant::now();
+    let outcome = match fuzz::system::short(workspace, composer, options.show) {
+        Ok((_, 0)) => Outcome { passed: 1, ..Outcome::default() },
+        Ok((calls, found)) => Outcome::failed(format!("{found} violations in {calls} calls")),
+        Err(error) => Outcome::failed(format!("{error:#}")),
+    };
+    tally.add("fuzz-system", outcome, started.elapsed());
 }
 
 /// The same programs on Linux and on Baton: the short run of `linux compare`. Not under
