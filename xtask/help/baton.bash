@@ -201,7 +201,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__fuzz)
-            opts="-h --calls --seed --minutes --replay --coverage --tests --check-every --exhaust --kill --parsers --help"
+            opts="-h --calls --seed --minutes --replay --coverage --tests --check-every --system --exhaust --kill --parsers --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
