@@ -3,7 +3,8 @@
 
 use abi::{Time, Timeouts};
 use fuzzing::rng::mix;
-use runtime::{Msg, accept, ipc, root, utcb};
+use runtime::accept::TransferLimit;
+use runtime::{Msg, accept, ipc, root};
 
 use crate::canary::{Harm, Tale};
 use crate::order;
@@ -15,8 +16,9 @@ const LABEL: u64 = 0xCA11;
 const STRING: usize = 700;
 const ROOM: usize = 64;
 const GUARD: u8 = 0x6A;
-/// Time limits, µs: of strangers' faults in a transfer, of a call, of the rest between two.
-const XFER_US: u64 = 2_000;
+/// How long a stranger's faults may last in a transfer; time limits of a call and of the rest
+/// between two, µs.
+const XFER: TransferLimit = TransferLimit::micros(2_000);
 const CALL_US: u64 = 400_000;
 const REST_US: u64 = 5_000;
 
@@ -32,12 +34,11 @@ fn bytes(number: u64) -> [u8; STRING * 8] {
 pub fn serve() -> ! {
     let mut tale = Tale::new();
     let partner = order::find("call").map_or(abi::ThreadId::NIL, |about| about.main);
-    utcb::set_xfer_timeouts(Timeouts::new(Time::ZERO, Time::micros(XFER_US)));
     root::register(NAME).unwrap_or_else(|why| panic!("the canary cannot register: {why}"));
     let mut buffer = [GUARD; STRING * 8 + 2 * ROOM];
     let mut reply = None;
     loop {
-        let guard = accept::string(&mut buffer[ROOM..ROOM + STRING * 8]);
+        let guard = accept::string(&mut buffer[ROOM..ROOM + STRING * 8], XFER);
         let (from, msg) = ipc::next_request(reply.take());
         drop(guard);
         let around = buffer[..ROOM].iter().chain(&buffer[ROOM + STRING * 8..]);
