@@ -31,9 +31,7 @@ impl Root {
 
     /// The console's driver says that it has sent all.
     pub fn drained(&mut self, from: ThreadId) -> Reply {
-        if self.service(Name::new(op::NAME)) == Some(from)
-            && let Some(halt) = self.halt
-        {
+        if let Some(halt) = self.halt.filter(|_| self.is_console(from)) {
             stop(halt.code);
         }
         None

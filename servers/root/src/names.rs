@@ -4,7 +4,7 @@
 
 use abi::ThreadId;
 use proto::root::client;
-use proto::{Name, Refusal};
+use proto::{Name, Refusal, console};
 use runtime::Msg;
 
 use crate::{Reply, Root, done, refused};
@@ -43,6 +43,11 @@ impl Root {
             let place = task.spec.provides.place(name)?;
             *task.services.get(place)?
         })
+    }
+
+    /// Whether `thread` is the console's driver.
+    pub fn is_console(&self, thread: ThreadId) -> bool {
+        self.service(Name::new(console::NAME)) == Some(thread)
     }
 
     /// What a server may know of a client: its task, its life, and whether the descriptions

@@ -95,6 +95,14 @@ impl Log {
         self.writer = self.writer.filter(|writer| !gone(*writer));
     }
 
+    /// Writes what waits by polling: the console's driver itself has something to say.
+    pub fn write_directly(&mut self) {
+        let text = &mut self.text;
+        direct::write_bytes(&text.bytes[text.sent..text.len]);
+        text.sent = text.len;
+        self.writer = None;
+    }
+
     /// Gives what waits, or a part of it, to the console; the writer hears when all is gone.
     pub fn pass_on(&mut self, task: usize, way: &mut Way) {
         way.give(task, &mut self.text);

@@ -207,6 +207,11 @@ impl Root {
         if len > 0 && self.may_report(slot, len as u64) {
             let task = self.task_mut(slot)?;
             task.log.put(from, task.spec.name.as_str(), &buffer[..len]);
+            if self.is_console(from) {
+                // It waits for this answer, and would take its own text for it.
+                self.task_mut(slot)?.log.write_directly();
+                return done();
+            }
             return None;
         }
         done()

@@ -14,10 +14,10 @@ use crate::Outcome;
 const NOWHERE: u64 = 0x3C_0000_0000;
 /// Threads that hold the driver up, and how long a line may take beside them, µs.
 const STALLERS: usize = 8;
-const LINE_US: u64 = 200_000;
+const LINE_US: u64 = 2_000_000;
 /// Log messages at once, and how long they may take in all, µs.
 const FLOOD: u64 = 300;
-const FLOOD_US: u64 = 5_000_000;
+const FLOOD_US: u64 = 10_000_000;
 
 fn patience() -> Timeouts {
     Timeouts::new(Time::micros(500_000), Time::micros(500_000))
@@ -101,4 +101,12 @@ pub fn flood_of_logs() -> Outcome {
     ipc::sleep(1_000_000);
     root::log(b"the flood is over");
     Ok(())
+}
+
+/// The console's driver has something to say itself: the root task may not take its wait for
+/// the answer for a driver that is ready for text.
+pub fn voice() {
+    root::register(op::NAME).unwrap_or_else(|why| panic!("no name: {why}"));
+    root::log(b"the driver itself is heard");
+    root::log(b"and again");
 }

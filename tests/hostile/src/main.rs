@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `attack` | the attacks, each a test |
 //! | `fail` | ends by a fault, at once |
+//! | `voice` | is the console's driver, and logs |
 //! | `clock` | a driver with a line, ports and memory of its own, which have to stay its own |
 //!
 //! Each attack is a function that returns a sentence if it succeeded.
@@ -55,6 +56,7 @@ fn main() {
     match root::arguments(&mut buffer) {
         "attack" => attack(),
         "clock" => clock::run(),
+        "voice" => console::voice(),
         "fail" => panic!("as always"),
         other => panic!("hostile has no part `{other}`"),
     }
