@@ -165,7 +165,7 @@ struct Map {
 fn map_physical(map: Map, frames: &mut Frames, top: u64, gib_pages: bool) {
     let mut pointers = 0;
     for gib in (0..top).step_by(GIB as usize) {
-        if pointers == 0 || (map.base + gib) % GIB_512 == 0 {
+        if pointers == 0 || (map.base + gib).is_multiple_of(GIB_512) {
             pointers = frames.take();
             entries(map.root)[index(map.base + gib, 39)] =
                 pointers | PRESENT | WRITABLE | NO_EXECUTE;
