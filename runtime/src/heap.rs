@@ -1,4 +1,6 @@
-//! The heap: one range of addresses, filled by the pager on demand.
+//! The heap: one range of addresses, filled by the pager on demand. A task that must not
+//! depend on what others leave in the pager's pool moves it into memory of its own
+//! ([`move_to`]).
 //!
 //! Before [`init`] (and in the initial servers, which have none) every
 //! allocation fails.
@@ -10,29 +12,98 @@ use talc::{ErrOnOom, Span, Talc};
 
 use crate::sync::Lock;
 
-struct Heap(Lock<Talc<ErrOnOom>>);
+/// The allocator, what it was given first, and how much of it is in use.
+struct State {
+    talc: Talc<ErrOnOom>,
+    first: Span,
+    /// Bytes that it can give.
+    total: usize,
+    /// Bytes that it has given, with what they cost it.
+    used: usize,
+}
+
+struct Heap(Lock<State>);
 
 #[cfg_attr(target_os = "none", global_allocator)]
-static HEAP: Heap = Heap(Lock::new(Talc::new(ErrOnOom)));
+static HEAP: Heap = Heap(Lock::new(State {
+    talc: Talc::new(ErrOnOom),
+    first: Span::empty(),
+    total: 0,
+    used: 0,
+}));
+
+/// What an allocation takes: a tag, and pieces of four words at least.
+const fn taken(layout: Layout) -> usize {
+    (layout.size() + layout.align() + 23) & !15
+}
 
 /// Gives the allocator the addresses from `base`; once per task, at its start.
 pub(crate) fn init(base: u64, bytes: u64) {
     // SAFETY: `start_task` passes the heap region of `proto::layout`, which the
     // pager backs and nothing else uses (`Window::claim` refuses it).
-    let _ = unsafe { HEAP.0.lock().claim(Span::from_base_size(base as *mut u8, bytes as usize)) };
+    unsafe { give(Span::from_base_size(base as *mut u8, bytes as usize)) };
+}
+
+/// Gives the allocator these addresses.
+///
+/// # Safety
+/// They are memory that nothing else uses from now on.
+unsafe fn give(span: Span) {
+    let mut heap = HEAP.0.lock();
+    // SAFETY: the caller's promise.
+    if let Ok(span) = unsafe { heap.talc.claim(span) } {
+        heap.first = span;
+        heap.total = span.size();
+    }
+}
+
+/// The heap grows no more where the pager fills it: what is allocated from now on lies
+/// between `base` and `base + bytes`.
+///
+/// # Safety
+/// That is memory of this task's own, mapped for good, which nothing else uses.
+pub unsafe fn move_to(base: u64, bytes: u64) {
+    let mut heap = HEAP.0.lock();
+    let old = heap.first;
+    // SAFETY: `first` is what `claim` returned, and the lock is held in between.
+    unsafe {
+        let needed = heap.talc.get_allocated_span(old);
+        heap.talc.truncate(old, needed);
+    }
+    drop(heap);
+    let used = HEAP.0.lock().used;
+    // SAFETY: the caller's promise.
+    unsafe { give(Span::from_base_size(base as *mut u8, bytes as usize)) };
+    HEAP.0.lock().total += used;
+}
+
+/// How many bytes there are for allocations in all, and how many are left.
+#[must_use]
+pub fn gauge() -> (u64, u64) {
+    let heap = HEAP.0.lock();
+    (heap.total as u64, heap.total.saturating_sub(heap.used) as u64)
 }
 
 // SAFETY: talc upholds the allocator's contract; the lock makes it exclusive.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let mut heap = self.0.lock();
         // SAFETY: GlobalAlloc's caller passes a layout of non-zero size.
-        unsafe { self.0.lock().malloc(layout) }.map_or(null_mut(), NonNull::as_ptr)
+        match unsafe { heap.talc.malloc(layout) } {
+            Ok(at) => {
+                heap.used += taken(layout);
+                at.as_ptr()
+            }
+            Err(()) => null_mut(),
+        }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         if let Some(ptr) = NonNull::new(ptr) {
+            let mut heap = self.0.lock();
+            heap.used -= taken(layout);
             // SAFETY: GlobalAlloc's caller passes what `alloc` returned, with its layout.
-            unsafe { self.0.lock().free(ptr, layout) };
+            unsafe { heap.talc.free(ptr, layout) };
         }
     }
 }

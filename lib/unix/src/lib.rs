@@ -12,6 +12,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `machine`, `memory` | what lies below: spaces, threads, frames |
+//! | `account` | who pays for what |
 //! | `unix`, `call`, `wait`, `thread`, `process` | the one server object, the way of a call, who waits for what |
 //! | `process`, `signal`, `time` | processes, threads, job control, signals, timers |
 //! | `mm`, `exec` | address spaces, page faults, programs, futexes |
@@ -23,6 +24,7 @@
 
 extern crate alloc;
 
+pub mod account;
 pub mod call;
 pub mod errno;
 pub mod exec;

@@ -76,6 +76,9 @@ pub enum Reply {
     Resume,
 }
 
+/// Tells how many bytes the server's own memory has in all, and how many are left.
+pub type HeapGauge = fn() -> (u64, u64);
+
 /// The system below. One thread calls it, never from within itself.
 pub trait Machine {
     /// Nanoseconds since boot, monotonic.
@@ -141,6 +144,10 @@ pub trait Machine {
     fn user_time_ns(&self, thread: MachineThread) -> u64;
     /// Writes to the console; takes all of it.
     fn console_write(&self, bytes: &[u8]);
+    /// The server's own memory; without a limit, by default.
+    fn heap_gauge(&self) -> HeapGauge {
+        || (u64::MAX, u64::MAX)
+    }
     /// Unpredictable bytes.
     fn random(&self, to: &mut [u8]);
     /// A line for the system's log.

@@ -25,6 +25,8 @@ pub struct Memory {
     counts: Vec<Cell<u32>>,
     free: RefCell<Vec<FrameId>>,
     fresh: Cell<u32>,
+    /// Frames from here on are held back.
+    end: Cell<usize>,
 }
 
 #[allow(unsafe_code)]
@@ -39,7 +41,7 @@ impl Memory {
     pub unsafe fn new(base: NonNull<u8>, frames: usize) -> Self {
         let mut counts = Vec::new();
         counts.resize_with(frames, || Cell::new(0));
-        Self { base, counts, free: RefCell::new(Vec::new()), fresh: Cell::new(0) }
+        Self { base, counts, free: RefCell::new(Vec::new()), fresh: Cell::new(0), end: Cell::new(frames) }
     }
 
     /// A frame with count 1 and unknown contents.
@@ -47,7 +49,7 @@ impl Memory {
     pub fn allocate(&self) -> Option<FrameId> {
         let frame = match self.free.borrow_mut().pop() {
             Some(frame) => frame,
-            None if (self.fresh.get() as usize) < self.counts.len() => {
+            None if (self.fresh.get() as usize) < self.end.get() => {
                 self.fresh.set(self.fresh.get() + 1);
                 FrameId(self.fresh.get() - 1)
             }
@@ -63,6 +65,12 @@ impl Memory {
         let frame = self.allocate()?;
         self.zero(frame, 0, PAGE);
         Some(frame)
+    }
+
+    /// Nobody gets the last `frames` frames until this is called again. They must not have
+    /// been given yet.
+    pub fn hold_back(&self, frames: usize) {
+        self.end.set(self.counts.len().saturating_sub(frames));
     }
 
     /// One more owner.
@@ -97,7 +105,7 @@ impl Memory {
     /// Frames nobody owns.
     #[must_use]
     pub fn available(&self) -> usize {
-        self.counts.len() - self.fresh.get() as usize + self.free.borrow().len()
+        self.end.get().saturating_sub(self.fresh.get() as usize) + self.free.borrow().len()
     }
 
     /// Where a frame's bytes from `offset` on are; `offset + len` is inside the frame.

@@ -8,6 +8,7 @@ use alloc::rc::Rc;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
 
+use crate::account::Charge;
 use crate::call::{TABLE, Table};
 use crate::machine::{Access, MachineThread, Reply};
 use crate::process::Process;
@@ -76,6 +77,8 @@ pub struct Thread {
     pub name: Cell<[u8; 16]>,
     /// The access of the fault it is in.
     pub fault_access: Cell<Access>,
+    /// What it costs its user.
+    pub charge: RefCell<Option<Charge>>,
     /// User time of machine threads it had before (exec gives it another one).
     pub earlier_ns: Cell<u64>,
 }
@@ -106,6 +109,7 @@ impl Thread {
             robust_list: Cell::new(0),
             name: Cell::default(),
             fault_access: Cell::new(Access::empty()),
+            charge: RefCell::default(),
             earlier_ns: Cell::new(0),
         })
     }

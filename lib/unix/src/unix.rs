@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
+use crate::account::Accounts;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::fs::Filesystems;
@@ -29,6 +30,8 @@ const MOST_MISSING: usize = 256;
 pub struct Unix {
     /// The system below.
     pub machine: Box<dyn Machine>,
+    /// What users have.
+    pub accounts: Accounts,
     /// All frames.
     pub memory: Rc<Memory>,
     /// Processes and threads by id.
@@ -57,6 +60,7 @@ impl Unix {
     pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
         let memory = Rc::new(memory);
         Self {
+            accounts: Accounts::new(machine.heap_gauge(), &memory),
             machine,
             fs: Filesystems::new(&memory),
             memory,

@@ -12,7 +12,7 @@ use proto::{Name, root as op};
 use runtime::window::Window;
 use runtime::{Msg, accept, root, thread};
 use unix::Unix;
-use unix::memory::Memory;
+use unix::memory::{FrameId, Memory};
 
 use crate::alarm::Alarm;
 use crate::clock::Clock;
@@ -26,6 +26,10 @@ use crate::tasks::Tasks;
 const MEMORY: u64 = 0x100_0000_0000;
 /// Log2 sizes of it to try: 2 GiB to 16 MiB.
 const MEMORY_BITS: core::ops::RangeInclusive<u32> = 24..=31;
+/// The server's own part of that: one of so many.
+const HEAP_PART: u64 = 8;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 /// Where boot modules are shown: physical addresses modulo the window's size.
 const FILES: u64 = 0x200_0000_0000;
 const FILES_BYTES: u64 = 1 << 36;
@@ -33,12 +37,13 @@ const FILES_BYTES: u64 = 1 << 36;
 /// Everything up to the first program.
 pub fn system() -> Result<System, String> {
     let me = thread::me();
-    let command = module("command");
+    let command = Module::find("command").map(|module| module.copy());
     if command.is_some() && !is_told("again") && is_started_again(me) {
         // What a command had done when the server died is not done twice.
         let _ = root::call(&Msg::new(op::HALT).word(op::FAILURE));
     }
     let (window, frames) = memory()?;
+    // From here on all that is allocated lies in this task's own memory.
     let machine = Rc::new(Baton {
         tasks: Tasks::new()?,
         pages: Pages::new(window),
@@ -50,11 +55,7 @@ pub fn system() -> Result<System, String> {
         may_fail: is_told("may-fail"),
     });
     let unix = Unix::new(Box::new(Below(machine.clone())), frames);
-    let archive = module("initramfs").ok_or_else(|| {
-        String::from("there is no first file system: add a module `initramfs` (a cpio archive) to the system description")
-    })?;
-    unix::fs::unpack(&unix, &archive)?;
-    drop(archive);
+    first_file_system(&unix)?;
     if command.is_some() {
         machine_line(&machine, "unix: the command begins");
     }
@@ -95,8 +96,7 @@ fn memory() -> Result<(u64, Memory), String> {
     for bits in MEMORY_BITS.rev() {
         let Some(mut window) = Window::claim(MEMORY, 1 << bits) else { continue };
         if root::memory(&mut window, None).is_ok() {
-            let frames = frames(window);
-            return Ok((MEMORY, frames));
+            return Ok(frames(window));
         }
         window.release();
     }
@@ -106,35 +106,81 @@ fn memory() -> Result<(u64, Memory), String> {
 }
 
 #[allow(unsafe_code)]
-fn frames(window: Window) -> Memory {
+fn frames(window: Window) -> (u64, Memory) {
     let (base, bytes) = window.into_raw();
-    let base = core::ptr::NonNull::new(base as *mut u8).unwrap_or(core::ptr::NonNull::dangling());
-    // SAFETY: the window's memory is mapped, is this value's alone from now on, and is never
-    // given back.
-    unsafe { Memory::new(base, (bytes / 4096) as usize) }
+    let own = bytes / HEAP_PART;
+    // SAFETY: the window's memory is mapped, and is never given back; nothing else has its
+    // first part.
+    unsafe { runtime::heap::move_to(base, own) };
+    let (base, bytes) = (base + own, bytes - own);
+    let at = core::ptr::NonNull::new(base as *mut u8).unwrap_or(core::ptr::NonNull::dangling());
+    // SAFETY: as above; the rest is this value's alone from now on.
+    (base, unsafe { Memory::new(at, (bytes / PAGE) as usize) })
 }
 
-/// The boot module `name`, copied.
-fn module(name: &str) -> Option<Vec<u8>> {
-    let words = Name::new(name).words();
-    let mut window = Window::claim(FILES, FILES_BYTES)?;
-    let (mut size, mut start, mut offset) = (1, 0, 0);
-    while offset < size {
-        let guard = accept::window(&mut window)?;
-        let reply = root::call(&Msg::new(op::MODULE).words(&words).word(offset));
-        drop(guard);
-        let Ok(reply) = reply else {
-            window.release();
-            return None;
-        };
-        (size, start) = (reply.mr[0], reply.mr[1]);
-        if reply.mr[2] == 0 {
-            break;
-        }
-        offset = (offset & !4095) + reply.mr[2];
+/// Unpacks the archive `initramfs`: it lies in the last frames meanwhile, which nobody has yet.
+#[allow(unsafe_code)]
+fn first_file_system(unix: &Unix) -> Result<(), String> {
+    let archive = Module::find("initramfs").ok_or_else(|| {
+        String::from("there is no first file system: add a module `initramfs` (a cpio archive) to the system description")
+    })?;
+    let (frames, total) = (archive.size.div_ceil(PAGE as usize), unix.memory.total());
+    if frames > total / 2 {
+        return Err(format!(
+            "the first file system ({frames} pages) is larger than half of the memory for programs ({total} pages); raise memory_pages of the task `unix`, or give the machine more memory"
+        ));
     }
-    let mut bytes = vec![0; size as usize];
-    window.read_bytes(start % FILES_BYTES, &mut bytes);
-    window.release();
-    Some(bytes)
+    unix.memory.hold_back(frames);
+    let first = unix.memory.address(FrameId((total - frames) as u32));
+    // SAFETY: the frames from `first` on are held back: nobody but this function knows them
+    // until `hold_back(0)`, after which the slice is not used.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(first as *mut u8, archive.size) };
+    archive.read(bytes);
+    unix::fs::unpack(unix, bytes)?;
+    unix.memory.hold_back(0);
+    Ok(())
+}
+
+/// A boot module, shown in a window.
+struct Module {
+    window: Window,
+    start: u64,
+    size: usize,
+}
+
+impl Module {
+    /// The module `name`.
+    fn find(name: &str) -> Option<Self> {
+        let words = Name::new(name).words();
+        let mut window = Window::claim(FILES, FILES_BYTES)?;
+        let (mut size, mut start, mut offset) = (1, 0, 0);
+        while offset < size {
+            let guard = accept::window(&mut window)?;
+            let reply = root::call(&Msg::new(op::MODULE).words(&words).word(offset));
+            drop(guard);
+            let Ok(reply) = reply else {
+                window.release();
+                return None;
+            };
+            (size, start) = (reply.mr[0], reply.mr[1]);
+            if reply.mr[2] == 0 {
+                break;
+            }
+            offset = (offset & !4095) + reply.mr[2];
+        }
+        Some(Self { window, start, size: size as usize })
+    }
+
+    /// Copies its bytes, `size` of them.
+    fn read(self, to: &mut [u8]) {
+        self.window.read_bytes(self.start % FILES_BYTES, to);
+        self.window.release();
+    }
+
+    /// A copy on the heap.
+    fn copy(self) -> Vec<u8> {
+        let mut bytes = vec![0; self.size];
+        self.read(&mut bytes);
+        bytes
+    }
 }

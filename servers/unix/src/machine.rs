@@ -7,11 +7,12 @@ use abi::ThreadId;
 use abi::protocol::exception as reg;
 use abi::syscall::state;
 use runtime::kernel::{self, STATE_WORDS, VectorState};
+use runtime::heap;
 use runtime::misdeed::{self, Misdeed};
 use runtime::{random, root};
 use unix::Errno;
 use unix::machine::{
-    Access, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
+    Access, HeapGauge, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
 };
 use unix::memory::FrameId;
 use unix::thread::Thread;
@@ -205,6 +206,10 @@ impl Machine for Below {
 
     fn console_write(&self, bytes: &[u8]) {
         self.console.write(bytes);
+    }
+
+    fn heap_gauge(&self) -> HeapGauge {
+        heap::gauge
     }
 
     fn random(&self, to: &mut [u8]) {

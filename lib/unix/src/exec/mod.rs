@@ -89,7 +89,7 @@ fn call(
     let environment = Strings::read(cx, environment, &mut left)?;
     let mut arguments = Strings::read(cx, arguments, &mut left)?;
     if arguments.count == 0 {
-        arguments.push(b"");
+        arguments.push(b"")?;
     }
     if at_flags & !(linux::AT_EMPTY_PATH | linux::AT_SYMLINK_NOFOLLOW) != 0 {
         return Err(Errno::EINVAL.into());
@@ -130,8 +130,8 @@ pub fn start(
         path: path.to_vec(),
         at_flags: 0,
         name: path.to_vec(),
-        arguments: Strings::of(arguments),
-        environment: Strings::of(environment),
+        arguments: Strings::of(arguments)?,
+        environment: Strings::of(environment)?,
     };
     run(&cx, request)
 }
@@ -200,9 +200,9 @@ fn run(cx: &Cx, mut request: Request) -> Result<(), Errno> {
         request.arguments.remove_first();
         match line.argument {
             Some(argument) => {
-                request.arguments.prepend(&[line.interpreter, argument, &script]);
+                request.arguments.prepend(&[line.interpreter, argument, &script])?;
             }
-            None => request.arguments.prepend(&[line.interpreter, &script]),
+            None => request.arguments.prepend(&[line.interpreter, &script])?,
         }
         script = line.interpreter.to_vec();
         request.path = script.clone();
@@ -244,7 +244,7 @@ fn build(
         }
         None => None,
     };
-    let space = AddressSpace::new(cx.unix)?;
+    let space = AddressSpace::new(cx.unix, &cx.process.user())?;
     space.stack_limit.set(crate::mm::map::limit(cx, linux::RLIMIT_STACK));
     space.set_program(Some(running));
     let filled = fill(cx, &space, (image, &elf), interpreter.as_ref(), who, request);

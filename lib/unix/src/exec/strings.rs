@@ -22,26 +22,38 @@ pub struct Strings {
 
 impl Strings {
     /// Adds a string.
-    pub fn push(&mut self, text: &[u8]) {
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn push(&mut self, text: &[u8]) -> Result<(), Errno> {
+        self.bytes.try_reserve(text.len() + 1).map_err(|_| Errno::ENOMEM)?;
         self.bytes.extend_from_slice(text);
         self.bytes.push(0);
         self.count += 1;
+        Ok(())
     }
 
     /// These strings.
-    #[must_use]
-    pub fn of(texts: &[&[u8]]) -> Self {
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn of(texts: &[&[u8]]) -> Result<Self, Errno> {
         let mut strings = Self::default();
-        texts.iter().for_each(|text| strings.push(text));
-        strings
+        texts.iter().try_for_each(|text| strings.push(text))?;
+        Ok(strings)
     }
 
     /// Puts strings before the first one.
-    pub fn prepend(&mut self, texts: &[&[u8]]) {
-        let mut all = Self::of(texts);
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn prepend(&mut self, texts: &[&[u8]]) -> Result<(), Errno> {
+        let mut all = Self::of(texts)?;
+        all.bytes.try_reserve(self.bytes.len()).map_err(|_| Errno::ENOMEM)?;
         all.bytes.append(&mut self.bytes);
         all.count += self.count;
         *self = all;
+        Ok(())
     }
 
     /// Takes the first string away.
@@ -72,7 +84,7 @@ impl Strings {
             let text = user.read_string(pointer, STRING_MAX, Errno::E2BIG)?;
             let cost = text.len() as u64 + 1 + size_of::<u64>() as u64;
             *left = left.checked_sub(cost).ok_or(Errno::E2BIG)?;
-            strings.push(&text);
+            strings.push(&text)?;
             at = at.checked_add(size_of::<u64>() as u64).ok_or(Errno::EFAULT)?;
         }
     }

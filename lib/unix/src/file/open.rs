@@ -7,6 +7,9 @@ use core::cell::Cell;
 use linux_raw_sys::general::{O_ACCMODE, O_NONBLOCK, O_PATH, O_RDONLY, O_WRONLY};
 
 use super::File;
+use crate::account::Charge;
+use crate::call::Cx;
+use crate::errno::Errno;
 
 /// An open file description: a file, a position, flags. Descriptors share it.
 pub struct Open {
@@ -22,20 +25,34 @@ pub struct Open {
     pub owner: Cell<i32>,
     /// `fcntl(F_SETSIG)`.
     pub owner_signal: Cell<u32>,
+    /// What it costs.
+    _charge: Charge,
 }
 
+/// What a description costs, with its file.
+const OPEN_BYTES: usize = 512;
+
 impl Open {
-    /// A description at position 0.
-    #[must_use]
-    pub fn new(file: Rc<dyn File>, flags: u32, path: Vec<u8>) -> Rc<Self> {
-        Rc::new(Self {
+    /// A description at position 0, for which the caller's user pays.
+    ///
+    /// # Errors
+    /// `ENOMEM` if the user cannot.
+    pub fn new(
+        cx: &Cx,
+        file: Rc<dyn File>,
+        flags: u32,
+        path: Vec<u8>,
+    ) -> Result<Rc<Self>, Errno> {
+        let charge = cx.pay(OPEN_BYTES + path.len())?;
+        Ok(Rc::new(Self {
             file,
             position: Cell::new(0),
             flags: Cell::new(flags),
             path,
             owner: Cell::new(0),
             owner_signal: Cell::new(0),
-        })
+            _charge: charge,
+        }))
     }
 
     /// Whether it was opened for reading.

@@ -23,6 +23,9 @@ const ENTRY_SIZE: u64 = 20;
 /// A name as a directory holds it.
 pub type Name = Rc<[u8]>;
 
+/// Tables for more names than this get smaller again.
+const SMALL: usize = 64;
+
 struct Entry {
     sequence: u64,
     inode: Rc<Inode>,
@@ -83,7 +86,7 @@ impl Directory {
     /// Enters `inode` as `name`, which is not there.
     ///
     /// # Errors
-    /// `ENOENT` for a removed directory, `EEXIST` if the name is there.
+    /// `ENOENT` for a removed directory, `EEXIST` if the name is there, `ENOSPC` without memory.
     pub fn insert(&self, name: &Name, inode: &Rc<Inode>) -> Result<(), Errno> {
         if self.removed.get() {
             return Err(Errno::ENOENT);
@@ -92,6 +95,7 @@ impl Directory {
         if entries.by_name.contains_key(name) {
             return Err(Errno::EEXIST);
         }
+        entries.by_name.try_reserve(1).map_err(|_| Errno::ENOSPC)?;
         let sequence = entries.next;
         entries.next += 1;
         entries.by_sequence.insert(sequence, name.clone());
@@ -104,6 +108,10 @@ impl Directory {
         let mut entries = self.entries.borrow_mut();
         let entry = entries.by_name.remove(name)?;
         entries.by_sequence.remove(&entry.sequence);
+        let names = entries.by_name.len();
+        if entries.by_name.capacity() / 4 > names.max(SMALL) {
+            entries.by_name.shrink_to(2 * names);
+        }
         Some(entry.inode)
     }
 

@@ -23,6 +23,7 @@ impl Regular {
         }
         if end == u64::MAX {
             head.truncate(first.min(HEAD) as usize);
+            head.shrink_to_fit();
         }
         drop(head);
         let mut chunks = self.chunks.borrow_mut();
@@ -51,7 +52,7 @@ impl Regular {
             }
         }
         for frame in frames {
-            fs.release(frame);
+            self.release(fs, frame);
         }
     }
 

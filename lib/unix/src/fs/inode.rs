@@ -17,6 +17,7 @@ use super::locks::Locks;
 use super::proc::Node;
 use super::regular::Regular;
 use super::time::Time;
+use crate::account::Charge;
 use crate::errno::Errno;
 use crate::memory::FrameId;
 use crate::unix::Unix;
@@ -82,7 +83,14 @@ pub struct Inode {
     moved: RefCell<Option<(Weak<Inode>, Name)>>,
     /// What a fifo's or a bound socket's inode leads to.
     pub bound: RefCell<Option<Weak<dyn Any>>>,
+    /// What it costs.
+    charge: RefCell<Option<Charge>>,
 }
+
+/// What an inode costs its user, with a name.
+pub const INODE_BYTES: usize = 768;
+/// What another name costs.
+pub const NAME_BYTES: usize = 384;
 
 impl Inode {
     /// An inode of `fs` without names that belongs to (`uid`, `gid`).
@@ -126,7 +134,27 @@ impl Inode {
             linkable: Cell::new(false),
             moved: RefCell::new(None),
             bound: RefCell::new(None),
+            charge: RefCell::new(None),
         })
+    }
+
+    /// `charge` pays for it, and for its contents if it has any.
+    pub fn set_payer(&self, charge: Charge) {
+        if let Some(regular) = self.regular() {
+            regular.set_payer(charge.user());
+        }
+        self.charge.replace(Some(charge));
+    }
+
+    /// Another name for it.
+    ///
+    /// # Errors
+    /// `ENOMEM` if its user cannot pay for that.
+    pub fn pay_name(&self) -> Result<(), Errno> {
+        match self.charge.borrow().as_ref() {
+            Some(charge) => charge.grow(NAME_BYTES as u64),
+            None => Ok(()),
+        }
     }
 
     /// `S_IFMT` part of the mode.
@@ -274,6 +302,11 @@ impl Inode {
     /// One name less.
     pub fn drop_link(&self, unix: &Unix) {
         self.links.set(self.links.get().saturating_sub(1));
+        if let Some(charge) = self.charge.borrow().as_ref()
+            && self.links.get() > 0
+        {
+            charge.shrink(NAME_BYTES as u64);
+        }
         self.touch_changed(unix);
     }
 

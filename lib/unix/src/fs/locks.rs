@@ -10,6 +10,7 @@ use linux_raw_sys::general as linux;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::inode::Inode;
+use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Open;
@@ -58,7 +59,12 @@ struct State {
     /// `flock`: owner and whether it is exclusive.
     whole: Vec<(Owner, bool)>,
     queue: WaitQueue,
+    /// What the record locks cost who had the first.
+    charge: Option<Charge>,
 }
+
+/// What a record lock costs.
+const RECORD_BYTES: u64 = 160;
 
 /// The locks on one inode.
 #[derive(Default)]
@@ -75,6 +81,9 @@ impl Locks {
     fn release(&self, owner: Owner) {
         if let Some(state) = self.state.borrow_mut().as_mut() {
             state.records.retain(|record| record.owner != owner);
+            if state.records.is_empty() {
+                (state.records, state.charge) = (Vec::new(), None);
+            }
             state.whole.retain(|(holder, _)| *holder != owner);
             state.queue.wake_all();
         }
@@ -239,6 +248,10 @@ fn set(
         if state.records.len() >= RECORDS_MAX {
             return Err(Errno::ENOLCK);
         }
+        let new = || cx.charge(What::Heap);
+        let charge = state.charge.get_or_insert_with(new);
+        let bytes = (state.records.len() as u64 + 2) * RECORD_BYTES;
+        charge.grow(bytes.saturating_sub(charge.amount())).map_err(|_| Errno::ENOLCK)?;
         replace(&mut state.records, record, Some(record));
         state.queue.wake_all();
         Ok(None)
@@ -320,6 +333,7 @@ pub(super) fn flock(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let owner = description(&open);
+    cx.check_heap(RECORD_BYTES as usize).map_err(|_| Errno::ENOLCK)?;
     open.file.inode().locks.with(|state| {
         let others = |held: &&(Owner, bool)| held.0 != owner && (exclusive || held.1);
         let blocked = operation != linux::LOCK_UN && state.whole.iter().any(|held| others(&held));

@@ -31,7 +31,7 @@ pub(super) fn memfd_create(cx: &Cx) -> Answer {
     inode.links.set(0);
     let file: Rc<dyn File> = TreeFile::new(inode, None, true)?;
     let path = [b"/memfd:", &name[..], b" (deleted)"].concat();
-    let open = Open::new(file, linux::O_RDWR | LARGEFILE, path);
+    let open = Open::new(cx, file, linux::O_RDWR | LARGEFILE, path)?;
     Ok(u64::from(cx.add_file(open, flags & linux::MFD_CLOEXEC != 0)?))
 }
 

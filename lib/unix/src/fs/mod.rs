@@ -186,13 +186,19 @@ impl Filesystems {
     }
 }
 
+/// What a pipe, a socket or the like costs, with its inode.
+const NAMELESS_BYTES: usize = 2048;
+
 fn nameless(cx: &Cx, fs: &Rc<Filesystem>, kind: Kind, mode: u32) -> Result<Rc<Inode>, Errno> {
     let owner = {
         let credentials = cx.process.credentials.borrow();
         (credentials.fsuid, credentials.fsgid)
     };
     let now = Time::now(cx.unix);
-    Inode::new(fs, kind, mode, owner, now).map_err(|_| Errno::ENFILE)
+    let charge = cx.pay(NAMELESS_BYTES)?;
+    let inode = Inode::new(fs, kind, mode, owner, now).map_err(|_| Errno::ENFILE)?;
+    inode.set_payer(charge);
+    Ok(inode)
 }
 
 /// A descriptor of a file was closed: its process's POSIX locks on the file end.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use linux_raw_sys::general as linux;
 
 use super::directory::{Directory, Name};
-use super::inode::{Inode, Kind};
+use super::inode::{INODE_BYTES, Inode, Kind};
 use super::permission;
 use super::proc;
 use super::regular::Regular;
@@ -31,7 +31,11 @@ pub(super) fn new_inode(
         Kind::Directory(_) if inherits => mode & !umask(cx) | linux::S_ISGID,
         _ => mode & !umask(cx),
     };
-    Inode::new(&parent.fs, kind, mode, (who.fsuid, gid), Time::now(cx.unix))
+    let text = if let Kind::Symlink(text) = &kind { text.len() } else { 0 };
+    let charge = cx.pay(INODE_BYTES + text).map_err(|_| Errno::ENOSPC)?;
+    let inode = Inode::new(&parent.fs, kind, mode, (who.fsuid, gid), Time::now(cx.unix))?;
+    inode.set_payer(charge);
+    Ok(inode)
 }
 
 fn umask(cx: &Cx) -> u32 {
@@ -224,6 +228,7 @@ fn make_link(cx: &Cx, old: (i32, u64), new: (i32, u64), flags: u32) -> Answer {
     if inode.links.get() == u32::MAX {
         return Err(Errno::EMLINK.into());
     }
+    inode.pay_name().map_err(|_| Errno::ENOSPC)?;
     found.parent.directory().ok_or(Errno::EPERM)?.insert(&name, &inode)?;
     inode.links.set(inode.links.get() + 1);
     inode.touch_changed(cx.unix);

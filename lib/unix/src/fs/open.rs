@@ -270,17 +270,17 @@ fn open_inode(
     let kept = (flags & !ONLY_AT_OPEN) | LARGEFILE;
     if flags & linux::O_PATH != 0 {
         let kept = kept & !LARGEFILE;
-        return Ok(Open::new(PathFile::new(inode, location), kept, Vec::new()));
+        return Ok(Open::new(cx, PathFile::new(inode, location), kept, Vec::new())?);
     }
     let path = |location: &Option<(Rc<Inode>, Name)>| super::path::of_location(cx, location);
     let file: Rc<dyn File> = match &inode.kind {
         Kind::Fifo => {
             let file = crate::stream::open_fifo(cx, &inode, flags)?;
-            return Ok(Open::new(file, kept, path(&location)));
+            return Ok(Open::new(cx, file, kept, path(&location))?);
         }
         Kind::Character(number) if device::is_terminal(*number) => {
             let file = crate::tty::open(cx, &inode, flags)?;
-            return Ok(Open::new(file, kept, path(&location)));
+            return Ok(Open::new(cx, file, kept, path(&location))?);
         }
         Kind::Character(number) if device::is_simple(*number) => {
             TreeFile::new(inode, location, false)?
@@ -299,7 +299,7 @@ fn open_inode(
             file
         }
     };
-    Ok(Open::new(file, kept, Vec::new()))
+    Ok(Open::new(cx, file, kept, Vec::new())?)
 }
 
 /// Opens a program for `exec`: what `path` leads to from `fd`, with `AT_EMPTY_PATH` and
@@ -327,5 +327,5 @@ pub fn open_program(cx: &Cx, fd: i32, path: Vec<u8>, at_flags: u32) -> Result<Rc
     }
     permission::check(&inode, &cx.process.credentials.borrow(), permission::EXECUTE)?;
     let file = TreeFile::new(inode, location, false)?;
-    Ok(Open::new(file, linux::O_RDONLY | LARGEFILE, Vec::new()))
+    Ok(Open::new(cx, file, linux::O_RDONLY | LARGEFILE, Vec::new())?)
 }

@@ -12,6 +12,7 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::general as linux;
 
 use super::filesystem::Filesystem;
+use crate::account::{Charge, User, What};
 use crate::errno::Errno;
 use crate::file::{Sink, Source};
 use crate::memory::{FrameId, PAGE, PAGE_BITS};
@@ -28,6 +29,9 @@ pub const SIZE_MAX: u64 = i64::MAX as u64;
 /// Pages below this are found in a list, without a search.
 pub(super) const HEAD: u64 = 1024;
 
+/// What a chunk costs.
+const CHUNK_BYTES: u64 = 384;
+
 /// A regular file's contents.
 pub struct Regular {
     pub(super) size: Cell<u64>,
@@ -38,6 +42,8 @@ pub struct Regular {
     pub(super) pages: Cell<u64>,
     /// `F_SEAL_*`; files that are not from `memfd_create` are sealed against seals.
     pub seals: Cell<u32>,
+    /// Who pays for frames, and for what is needed to find them.
+    payer: RefCell<Option<[Charge; 2]>>,
     /// Address spaces that have it mapped.
     pub(super) mappers: RefCell<Vec<Weak<AddressSpace>>>,
 }
@@ -50,6 +56,7 @@ impl Default for Regular {
             chunks: RefCell::default(),
             pages: Cell::new(0),
             seals: Cell::new(linux::F_SEAL_SEAL),
+            payer: RefCell::default(),
             mappers: RefCell::default(),
         }
     }
@@ -101,6 +108,41 @@ impl Regular {
         Some(chunks.get(&(index / CHUNK))?[(index % CHUNK) as usize])
     }
 
+    /// From now on this user pays.
+    pub(super) fn set_payer(&self, user: &Rc<User>) {
+        let charges = [What::Frames, What::Heap].map(|what| Charge::nothing(user, what));
+        self.payer.replace(Some(charges));
+    }
+
+    /// A frame for page `index`, which is a hole, and room in what leads to it.
+    fn allocate(&self, fs: &Filesystem, index: u64, zeroed: bool) -> Result<FrameId, Errno> {
+        let more = match index {
+            0..HEAD => (index + 1).saturating_sub(self.head.borrow().capacity() as u64) * 8,
+            _ if self.chunks.borrow().contains_key(&(index / CHUNK)) => 0,
+            _ => CHUNK_BYTES,
+        };
+        if let Some([frames, heap]) = self.payer.borrow().as_ref() {
+            frames.grow(1).map_err(|_| Errno::ENOSPC)?;
+            if heap.grow(more).is_err() {
+                frames.shrink(1);
+                return Err(Errno::ENOSPC);
+            }
+        }
+        fs.allocate(zeroed).inspect_err(|_| self.pay_less(1))
+    }
+
+    /// A frame that was not needed after all, or not any more.
+    pub(super) fn release(&self, fs: &Filesystem, frame: FrameId) {
+        self.pay_less(1);
+        fs.release(frame);
+    }
+
+    fn pay_less(&self, frames: u64) {
+        if let Some([charge, _]) = self.payer.borrow().as_ref() {
+            charge.shrink(frames);
+        }
+    }
+
     fn set_frame(&self, index: u64, frame: FrameId) {
         if index < HEAD {
             let mut head = self.head.borrow_mut();
@@ -121,7 +163,7 @@ impl Regular {
         if let Some(frame) = self.frame(index) {
             return Ok(frame);
         }
-        let frame = fs.allocate(true)?;
+        let frame = self.allocate(fs, index, true)?;
         self.set_frame(index, frame);
         Ok(frame)
     }
@@ -255,7 +297,7 @@ impl Regular {
             return source.take_frame(&fs.memory, frame, start, len);
         }
         // The frame joins the file when it is filled: the source may be in this very file.
-        let frame = fs.allocate(len < PAGE)?;
+        let frame = self.allocate(fs, index, len < PAGE)?;
         let taken = source.take_frame(&fs.memory, frame, start, len);
         let wrote = *taken.as_ref().unwrap_or(&0);
         if wrote < len && len == PAGE {
@@ -264,9 +306,9 @@ impl Regular {
         match self.frame(index) {
             Some(present) => {
                 fs.memory.copy((frame, start), (present, start), wrote);
-                fs.release(frame);
+                self.release(fs, frame);
             }
-            None if wrote == 0 => fs.release(frame),
+            None if wrote == 0 => self.release(fs, frame),
             None => self.set_frame(index, frame),
         }
         taken

@@ -12,9 +12,13 @@ use super::directory::Name;
 use super::inode::{Inode, Kind};
 use super::regular::Regular;
 use super::{device, proc};
+use crate::account::Charge;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{File, Open, Sink, Source};
+
+/// What a file of `/proc` has said, and what it costs to keep that.
+type Text = Rc<(Vec<u8>, Charge)>;
 
 /// A file opened by its path.
 pub struct TreeFile {
@@ -24,7 +28,7 @@ pub struct TreeFile {
     /// It counts as a writer of its inode.
     writes: bool,
     /// What a file of `/proc` says, since it was first read.
-    text: RefCell<Option<Rc<Vec<u8>>>>,
+    text: RefCell<Option<Text>>,
 }
 
 impl TreeFile {
@@ -62,11 +66,15 @@ impl TreeFile {
         let text = self.text.borrow().clone().filter(|_| offset != 0);
         let text = match text {
             Some(text) => text,
-            None => Rc::new(proc::read(cx, node)?),
+            None => {
+                let text = proc::read(cx, node)?;
+                let charge = cx.pay(text.capacity())?;
+                Rc::new((text, charge))
+            }
         };
         drop(self.text.replace(Some(text.clone())));
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-        Ok(sink.put(&text[start..])?)
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.0.len());
+        Ok(sink.put(&text.0[start..])?)
     }
 
     fn write_regular(

@@ -84,7 +84,8 @@ fn madvise(cx: &Cx) -> Answer {
     if let Advice::Populate(access) = advice {
         return Ok(space.populate_all(cx, start, end, access)?);
     }
-    let areas = space.areas.borrow().within(start, end).to_vec();
+    space.make_room()?;
+    let areas = space.areas.borrow().copy_within(start, end)?;
     for area in &areas {
         let part = (area.start.max(start), area.end.min(end));
         let locked = area.flags.contains(AreaFlags::LOCKED);
@@ -111,7 +112,7 @@ impl AddressSpace {
     /// `MADV_POPULATE_*`: all pages of a range, or an error.
     fn populate_all(&self, cx: &Cx, start: u64, end: u64, access: Access) -> Result<u64, Errno> {
         let write = access.contains(Access::WRITE);
-        let areas = self.areas.borrow().within(start, end).to_vec();
+        let areas = self.areas.borrow().copy_within(start, end)?;
         let covered = self.areas.borrow().covers(start, end);
         for area in areas {
             let allowed =
@@ -214,7 +215,7 @@ fn lock(cx: &Cx, populate: bool) -> Answer {
     }
     space.set_locked(start, end)?;
     if populate {
-        let areas = space.areas.borrow().within(start, end).to_vec();
+        let areas = space.areas.borrow().copy_within(start, end)?;
         for area in areas.iter().filter(|area| !area.access.is_empty()) {
             let write =
                 area.access.contains(Access::WRITE) && !area.flags.contains(AreaFlags::SHARED);
@@ -230,6 +231,7 @@ fn lock(cx: &Cx, populate: bool) -> Answer {
 
 impl AddressSpace {
     fn set_locked(&self, start: u64, end: u64) -> Result<(), Errno> {
+        self.make_room()?;
         let mut areas = self.areas.borrow_mut();
         if areas.list().len() + 2 > AREAS_MAX {
             return Err(Errno::ENOMEM);
@@ -257,6 +259,7 @@ fn munlock(cx: &Cx) -> Answer {
     let len = cx.arg(1).checked_add(cx.arg(0) - start).and_then(page_up).ok_or(Errno::EINVAL)?;
     let end = start.checked_add(len).ok_or(Errno::EINVAL)?;
     let space = cx.process.space();
+    space.make_room()?;
     let mut areas = space.areas.borrow_mut();
     let covered = areas.covers(start, end);
     areas.change(start, end, |area| area.flags.remove(AreaFlags::LOCKED));

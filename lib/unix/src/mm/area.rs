@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::shared::SharedMemory;
 use super::{USER_END, USER_START};
+use crate::errno::Errno;
 use crate::file::Open;
 use crate::fs::inode::Inode;
 use crate::machine::Access;
@@ -13,6 +14,8 @@ use crate::memory::FrameId;
 
 /// Linux's `vm.max_map_count`: most areas of a space.
 pub const AREAS_MAX: usize = 65_530;
+/// Most areas that a call adds.
+const SPARE: usize = 4;
 /// What stays free below a stack that grows, in bytes.
 pub const GUARD_GAP: u64 = 256 << 12;
 
@@ -137,7 +140,7 @@ impl Area {
 }
 
 /// The areas of a space.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Areas {
     list: Vec<Area>,
 }
@@ -147,6 +150,50 @@ impl Areas {
     #[must_use]
     pub fn list(&self) -> &[Area] {
         &self.list
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn try_clone(&self) -> Result<Self, Errno> {
+        let mut list = Vec::new();
+        list.try_reserve_exact(self.list.len() + SPARE).map_err(|_| Errno::ENOMEM)?;
+        list.extend_from_slice(&self.list);
+        Ok(Self { list })
+    }
+
+    /// Makes room for what one call adds; `pay` is asked when that needs so many bytes more.
+    ///
+    /// # Errors
+    /// `ENOMEM`, or what `pay` says.
+    pub fn make_room(
+        &mut self,
+        pay: impl FnOnce(u64) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        if self.list.capacity() - self.list.len() >= SPARE {
+            return Ok(());
+        }
+        pay(self.bytes_taken().max(size_of::<[Area; SPARE]>() as u64))?;
+        self.list.try_reserve(SPARE).map_err(|_| Errno::ENOMEM)
+    }
+
+    /// Bytes that the list takes.
+    #[must_use]
+    pub fn bytes_taken(&self) -> u64 {
+        (self.list.capacity() * size_of::<Area>()) as u64
+    }
+
+    /// A copy of the areas that touch a range.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn copy_within(&self, start: u64, end: u64) -> Result<Vec<Area>, Errno> {
+        let within = self.within(start, end);
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(within.len()).map_err(|_| Errno::ENOMEM)?;
+        copy.extend_from_slice(within);
+        Ok(copy)
     }
 
     /// Number of the first area that ends behind `address`.

@@ -24,6 +24,9 @@ fn brk(cx: &Cx) -> Answer {
         space.unmap(cx.unix, new_end, old_end);
     } else if new_end > old_end {
         let len = new_end - old_end;
+        if space.make_room().is_err() {
+            return Ok(old);
+        }
         let taken = !space.areas.borrow().within(old_end, new_end + PAGE).is_empty();
         let locked = space.lock_future.get();
         let too_much = len / PAGE > cx.unix.memory.total() as u64;

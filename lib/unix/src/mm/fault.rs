@@ -1,5 +1,6 @@
 //! Making a page present, as a program's access asks; answering page faults.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
 
@@ -13,6 +14,7 @@ use crate::errno::Errno;
 use crate::fs::inode::Inode;
 use crate::machine::{Access, Mapping, Reply};
 use crate::memory::FrameId;
+use crate::process::Process;
 use crate::signal;
 use crate::thread::Thread;
 use crate::unix::Unix;
@@ -33,12 +35,14 @@ pub enum Refusal {
     BehindEnd,
     /// No memory.
     NoMemory,
+    /// The user cannot pay for what the server has to remember about it.
+    NoRoom,
 }
 
 impl From<Refusal> for Errno {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::NoMemory => Self::ENOMEM,
+            Refusal::NoMemory | Refusal::NoRoom => Self::ENOMEM,
             _ => Self::EFAULT,
         }
     }
@@ -148,7 +152,12 @@ impl AddressSpace {
             None => (self.fetch(unix, area, at, write)?, None),
         };
         let mut pages = self.pages.borrow_mut();
-        pages.insert(at, page);
+        if pages.insert(at, page, |bytes| self.charge.grow(bytes)).is_err() {
+            // It was not there before: the frame is one more owner's.
+            drop(pages);
+            unix.memory.release(page.frame());
+            return Err(Refusal::NoRoom);
+        }
         self.peak.set(self.peak.get().max(pages.resident()));
         drop(pages);
         Ok(Present { page, replaced })
@@ -324,19 +333,40 @@ pub fn page_fault(unix: &Unix, thread: &Rc<Thread>, address: u64, access: Access
         Err(Refusal::NotAllowed) => (SIGSEGV, SEGV_ACCERR),
         Err(Refusal::BehindEnd) => (SIGBUS, BUS_ADRERR),
         Err(Refusal::NoMemory) => return out_of_memory(unix, thread),
+        Err(Refusal::NoRoom) => return killed_for_memory(unix, thread),
     };
     signal::bad_access(unix, thread, signal, code, address);
 }
 
-/// No frame is left: the process with the most memory dies, and the access is tried again.
+/// Not killed for memory, whatever it has (`oom_score_adj`).
+const NEVER_KILLED: i32 = -1000;
+
+/// Who dies when no frame is left: of the user whose processes have the most, the process
+/// that has the most, as `oom_score_adj` (thousandths of all frames) sees it.
+fn greediest(unix: &Unix) -> Option<Rc<Process>> {
+    let processes = unix.processes.by_pid.borrow();
+    let total = unix.memory.total() as i64;
+    let candidates = processes.values().filter_map(|process| {
+        let adjusted = process.state.out_of_memory.get();
+        let spared = process.pid == 1 || process.ended.get().is_some();
+        let has = process.space().resident() as i64 + total * i64::from(adjusted) / 1000;
+        (!spared && adjusted != NEVER_KILLED).then(|| (process, has.max(1)))
+    });
+    let mut users: BTreeMap<u32, (i64, (&Rc<Process>, i64))> = BTreeMap::new();
+    for (process, has) in candidates {
+        let user = users.entry(process.user().uid).or_insert((0, (process, 0)));
+        user.0 += has;
+        if has > user.1.1 {
+            user.1 = (process, has);
+        }
+    }
+    let most = users.into_values().max_by_key(|(sum, _)| *sum);
+    most.map(|(_, (process, _))| process.clone())
+}
+
+/// No frame is left: the greediest process dies, and the access is tried again.
 fn out_of_memory(unix: &Unix, thread: &Rc<Thread>) {
-    let victim = {
-        let processes = unix.processes.by_pid.borrow();
-        let alive = processes.values().filter(|process| process.ended.get().is_none());
-        let victims = alive.filter(|process| process.pid != 1);
-        victims.max_by_key(|process| process.space().resident()).cloned()
-    };
-    match victim {
+    match greediest(unix) {
         Some(victim) if !Rc::ptr_eq(&victim, &thread.process) => {
             unix.machine.log(&format!(
                 "unix: memory is used up; process {} has the most of it and is killed",
@@ -345,12 +375,15 @@ fn out_of_memory(unix: &Unix, thread: &Rc<Thread>) {
             signal::send(unix, &victim, signal::Info::kernel(SIGKILL));
             unix.reply(thread, Reply::Mapped);
         }
-        _ => {
-            unix.machine.log(&format!(
-                "unix: memory is used up; process {}, which wants more, is killed",
-                thread.process.pid
-            ));
-            signal::bad_access(unix, thread, SIGKILL, 0, 0);
-        }
+        _ => killed_for_memory(unix, thread),
     }
+}
+
+/// The process wants more than it can have, and dies.
+fn killed_for_memory(unix: &Unix, thread: &Rc<Thread>) {
+    unix.machine.log(&format!(
+        "unix: memory is used up; process {}, which wants more, is killed",
+        thread.process.pid
+    ));
+    signal::bad_access(unix, thread, SIGKILL, 0, 0);
 }

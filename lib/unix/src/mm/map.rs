@@ -7,6 +7,7 @@ use linux_raw_sys::general as linux;
 use super::area::{AREAS_MAX, Area, AreaFlags, Backing};
 use super::shared::SharedMemory;
 use super::{AddressSpace, PAGE, USER_END, USER_START, page_of, page_up, range_end};
+use crate::account::What;
 use crate::call::{Answer, Cx, Entry, full, partial};
 use crate::errno::Errno;
 use crate::file::Open;
@@ -129,6 +130,7 @@ fn map(cx: &Cx, request: &Request, open: Option<Rc<Open>>) -> Result<u64, Errno>
     if space.areas.borrow().list().len() >= AREAS_MAX {
         return Err(Errno::ENOMEM);
     }
+    space.make_room()?;
     let start = place(&space, request)?;
     let locked = request.has(linux::MAP_LOCKED) || space.lock_future.get();
     if request.has(linux::MAP_LOCKED) && !may_lock_all(cx) && limit(cx, linux::RLIMIT_MEMLOCK) == 0
@@ -223,7 +225,7 @@ fn describe(cx: &Cx, request: &Request, open: Option<&Rc<Open>>) -> Result<Area,
             linux::MAP_SHARED if grows => return Err(Errno::EINVAL),
             linux::MAP_SHARED => {
                 area.flags |= AreaFlags::SHARED;
-                area.backing = Backing::Shared(SharedMemory::new(cx.unix));
+                area.backing = Backing::Shared(SharedMemory::new(cx.unix, cx.charge(What::Heap)));
             }
             linux::MAP_PRIVATE => area.flags.set(AreaFlags::GROWS_DOWN, grows),
             _ => return Err(Errno::EINVAL),
@@ -265,7 +267,7 @@ fn back(cx: &Cx, request: &Request, open: &Rc<Open>, area: &mut Area) -> Result<
         return Err(Errno::ENODEV);
     }
     if area.flags.contains(AreaFlags::SHARED) {
-        area.backing = Backing::Shared(SharedMemory::new(cx.unix));
+        area.backing = Backing::Shared(SharedMemory::new(cx.unix, cx.charge(What::Heap)));
     }
     Ok(())
 }
@@ -323,6 +325,7 @@ fn munmap(cx: &Cx) -> Answer {
             return Err(Errno::ENOMEM.into());
         }
     }
+    space.make_room()?;
     space.unmap(cx.unix, start, end);
     Ok(0)
 }

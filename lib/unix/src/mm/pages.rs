@@ -6,12 +6,15 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use super::USER_END;
+use crate::errno::Errno;
 use crate::memory::{FrameId, PAGE, PAGE_BITS};
 
 /// Pages of a leaf.
 const LEAF: usize = 64;
 /// Log2 of the bytes a leaf covers.
 const LEAF_BITS: u32 = PAGE_BITS + 6;
+/// What a leaf costs, with its place in the index.
+const LEAF_BYTES: u64 = (size_of::<Leaf>() + 16) as u64;
 /// Entries of the cache of leaves.
 const CACHE: usize = 16;
 /// No leaf has this key: it lies above all user addresses.
@@ -67,7 +70,7 @@ impl Page {
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Leaf {
     key: u32,
     /// Which entries are pages.
@@ -76,7 +79,7 @@ struct Leaf {
 }
 
 /// The pages.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct PageMap {
     /// (key, number of the leaf), sorted.
     index: Vec<(u32, u32)>,
@@ -140,22 +143,41 @@ impl PageMap {
         }
     }
 
-    /// Puts a page at `address` (below [`USER_END`]); the one that was there.
-    pub fn insert(&mut self, address: u64, new: Page) -> Option<Page> {
+    /// Puts a page at `address` (below [`USER_END`]); the one that was there. `pay` is asked
+    /// when that needs so many bytes more.
+    ///
+    /// # Errors
+    /// `ENOMEM`, or what `pay` says: nothing has changed.
+    pub fn insert(
+        &mut self,
+        address: u64,
+        new: Page,
+        pay: impl FnOnce(u64) -> Result<(), Errno>,
+    ) -> Result<Option<Page>, Errno> {
         let key = (address >> LEAF_BITS) as u32;
         let leaf = match self.leaf(key) {
             Some(leaf) => leaf,
-            None => self.add_leaf(key),
+            None => self.add_leaf(key, pay)?,
         };
         let page = (address >> PAGE_BITS) as usize % LEAF;
         let leaf = &mut self.leaves[leaf];
         let old = core::mem::replace(&mut leaf.pages[page], new);
         leaf.present |= 1 << page;
         self.resident += usize::from(old.0 == 0);
-        (old.0 != 0).then_some(old)
+        Ok((old.0 != 0).then_some(old))
     }
 
-    fn add_leaf(&mut self, key: u32) -> usize {
+    #[cold]
+    fn add_leaf(
+        &mut self,
+        key: u32,
+        pay: impl FnOnce(u64) -> Result<(), Errno>,
+    ) -> Result<usize, Errno> {
+        self.index.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        if self.spare.is_empty() {
+            self.leaves.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+            pay(LEAF_BYTES)?;
+        }
         let empty = Leaf { key, present: 0, pages: [Page(0); LEAF] };
         let number = match self.spare.pop() {
             Some(number) => {
@@ -169,7 +191,42 @@ impl PageMap {
         };
         let at = self.index.partition_point(|entry| entry.0 < key);
         self.index.insert(at, (key, number as u32));
-        number
+        Ok(number)
+    }
+
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.leaves.len() as u64 * LEAF_BYTES
+    }
+
+    /// Makes sure that the pages of a range can be put somewhere else; bytes that this takes.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn reserve(&mut self, start: u64, end: u64) -> Result<u64, Errno> {
+        // A leaf's pages go into two at most.
+        let more = 2 * self.range(start, end).count();
+        self.index.try_reserve(more).map_err(|_| Errno::ENOMEM)?;
+        self.leaves.try_reserve(more).map_err(|_| Errno::ENOMEM)?;
+        Ok(more as u64 * LEAF_BYTES)
+    }
+
+    /// A copy.
+    fn try_clone(&self) -> Result<Self, Errno> {
+        fn copy<T: Copy>(from: &[T]) -> Result<Vec<T>, Errno> {
+            let mut to = Vec::new();
+            to.try_reserve_exact(from.len()).map_err(|_| Errno::ENOMEM)?;
+            to.extend_from_slice(from);
+            Ok(to)
+        }
+        Ok(Self {
+            index: copy(&self.index)?,
+            leaves: copy(&self.leaves)?,
+            spare: copy(&self.spare)?,
+            cache: self.cache.clone(),
+            resident: self.resident,
+        })
     }
 
     /// Visits the leaves that touch a range: (leaf, its first address, bits in the range).
@@ -253,8 +310,14 @@ impl PageMap {
 
     /// Replaces every page, in no order, by what `change` makes of it; returns a copy
     /// with what it makes for the copy.
-    pub fn fork(&mut self, mut change: impl FnMut(Page) -> (Page, Page)) -> Self {
-        let mut copy = self.clone();
+    ///
+    /// # Errors
+    /// `ENOMEM`: nothing has changed.
+    pub fn fork(
+        &mut self,
+        mut change: impl FnMut(Page) -> (Page, Page),
+    ) -> Result<Self, Errno> {
+        let mut copy = self.try_clone()?;
         for (leaf, twin) in self.leaves.iter_mut().zip(&mut copy.leaves) {
             let mut left = leaf.present;
             while left != 0 {
@@ -263,7 +326,7 @@ impl PageMap {
                 (leaf.pages[page], twin.pages[page]) = change(leaf.pages[page]);
             }
         }
-        copy
+        Ok(copy)
     }
 
     /// Bit `n`: a page is at `address + n` pages, for `n` below 16; `address` is a multiple
@@ -315,7 +378,8 @@ mod tests {
                 }
                 _ => {
                     let new = page(step);
-                    assert_eq!(pages.insert(address, new), model.insert(address, new));
+                    let old = pages.insert(address, new, |_| Ok(())).unwrap();
+                    assert_eq!(old, model.insert(address, new));
                 }
             }
             let probe = (random() % 600) * PAGE as u64;
@@ -337,9 +401,9 @@ mod tests {
     #[test]
     fn knows_which_neighbours_are_there() {
         let mut pages = PageMap::default();
-        pages.insert(0x10000, page(1));
-        pages.insert(0x13000, page(2));
-        pages.insert(0x20000, page(3));
+        pages.insert(0x10000, page(1), |_| Ok(())).unwrap();
+        pages.insert(0x13000, page(2), |_| Ok(())).unwrap();
+        pages.insert(0x20000, page(3), |_| Ok(())).unwrap();
         assert_eq!(pages.window(0x10000), 0b1001);
         assert_eq!(pages.window(0x20000), 1);
         assert_eq!(pages.window(0x30000), 0);
@@ -348,8 +412,8 @@ mod tests {
     #[test]
     fn a_fork_changes_both() {
         let mut pages = PageMap::default();
-        pages.insert(0x10000, page(1).with(Page::WRITABLE));
-        let copy = pages.fork(|page| (page.without(Page::WRITABLE), page));
+        pages.insert(0x10000, page(1).with(Page::WRITABLE), |_| Ok(())).unwrap();
+        let copy = pages.fork(|page| (page.without(Page::WRITABLE), page)).unwrap();
         assert!(!pages.get(0x10000).unwrap().has(Page::WRITABLE));
         assert!(copy.get(0x10000).unwrap().has(Page::WRITABLE));
         assert_eq!(copy.get(0x10000).unwrap().frame(), FrameId(1));

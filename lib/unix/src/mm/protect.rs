@@ -57,6 +57,7 @@ impl AddressSpace {
         if self.areas.borrow().list().len() + 2 > AREAS_MAX {
             return Err(Errno::ENOMEM);
         }
+        self.make_room()?;
         let mut at = start;
         while at < end {
             let (stop, may, old) = match self.areas.borrow().at(at) {

@@ -8,6 +8,7 @@ use linux_raw_sys::general as linux;
 use super::area::{AREAS_MAX, Area, AreaFlags, Backing};
 use super::map::{may_grow, may_lock, note_mapper};
 use super::pages::Page;
+use super::space::SPACE_BYTES;
 use super::{AddressSpace, PAGE, USER_END, USER_START, page_up, range_end};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
@@ -63,6 +64,7 @@ fn mremap(cx: &Cx) -> Answer {
     }
     let request = Request { from: cx.arg(0), old_len, new_len, flags, to: cx.arg(4) };
     let space = cx.process.space();
+    space.make_room()?;
     let area = space.areas.borrow().at(request.from).cloned().ok_or(Errno::EFAULT)?;
     if area.flags.contains(AreaFlags::SPECIAL) && old_len != new_len {
         return Err(Errno::EFAULT.into());
@@ -163,7 +165,7 @@ fn relocate(cx: &Cx, space: &Rc<AddressSpace>, request: &Request, to: u64) -> Re
     area.offset = area.offset_at(from);
     (area.start, area.end) = (to, to + new_len);
     let populate = area.flags.contains(AreaFlags::LOCKED) && new_len > old_len;
-    space.move_pages(cx.unix, from, old_len.min(new_len), to);
+    space.move_pages(cx.unix, from, old_len.min(new_len), to)?;
     if old_len != 0 && !request.has(linux::MREMAP_DONTUNMAP) {
         space.unmap(cx.unix, from, from + old_len);
     } else if old_len != 0 {
@@ -203,9 +205,14 @@ impl AddressSpace {
     }
 
     /// Moves pages to where nothing is.
-    fn move_pages(&self, unix: &Unix, from: u64, len: u64, to: u64) {
+    ///
+    /// # Errors
+    /// `ENOMEM`: none has moved.
+    fn move_pages(&self, unix: &Unix, from: u64, len: u64, to: u64) -> Result<(), Errno> {
         let (mut moved, mut mapped) = (Vec::new(), Vec::new());
         let mut pages = self.pages.borrow_mut();
+        let areas = self.areas.borrow().bytes_taken();
+        self.charge.grow(pages.reserve(from, from + len)?)?;
         pages.remove(from, from + len, |address, page| {
             if page.has(Page::MAPPED) {
                 mapped.push(page.frame());
@@ -214,11 +221,14 @@ impl AddressSpace {
         });
         for (address, page) in moved {
             let page = page.without(Page::MAPPED | Page::MAPPED_WRITE);
-            pages.insert(address - from + to, page);
+            // There is room for it.
+            let _ = pages.insert(address - from + to, page, |_| Ok(()));
         }
+        self.charge.set(SPACE_BYTES + areas + pages.bytes());
         drop(pages);
         if !mapped.is_empty() {
             unix.machine.revoke(&mapped, Access::all());
         }
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use core::cell::{Cell, RefCell};
 
 use super::USER_END;
 use super::pages::{Page, PageMap};
+use crate::account::Charge;
 use crate::errno::Errno;
 use crate::exec::vdso::Vdso;
 use crate::machine::{Mapping, SpaceId};
@@ -98,14 +99,15 @@ pub(super) fn allocate_zeroed(unix: &Unix) -> Result<FrameId, Errno> {
 /// Anonymous memory of `MAP_SHARED`: the spaces of a family have it in common.
 pub struct SharedMemory {
     pages: RefCell<PageMap>,
+    charge: Charge,
     graves: Rc<Graves>,
 }
 
 impl SharedMemory {
-    /// Nothing but zeroes.
+    /// Nothing but zeroes; `charge` pays for what is to be remembered about it.
     #[must_use]
-    pub fn new(unix: &Unix) -> Rc<Self> {
-        Rc::new(Self { pages: RefCell::default(), graves: unix.mm.graves.clone() })
+    pub fn new(unix: &Unix, charge: Charge) -> Rc<Self> {
+        Rc::new(Self { pages: RefCell::default(), charge, graves: unix.mm.graves.clone() })
     }
 
     /// The frame of the page at byte `offset`.
@@ -121,7 +123,12 @@ impl SharedMemory {
             return Ok(page.frame());
         }
         let frame = allocate_zeroed(unix)?;
-        self.pages.borrow_mut().insert(at, Page::new(frame, 0));
+        let mut pages = self.pages.borrow_mut();
+        let page = Page::new(frame, 0);
+        if let Err(errno) = pages.insert(at, page, |bytes| self.charge.grow(bytes)) {
+            unix.memory.release(frame);
+            return Err(errno);
+        }
         Ok(frame)
     }
 }

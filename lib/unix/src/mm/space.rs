@@ -9,6 +9,7 @@ use super::area::{Area, AreaFlags, Areas, Backing};
 use super::pages::{Page, PageMap};
 use super::shared::Graves;
 use super::{PAGE, USER_END};
+use crate::account::{Charge, User, What};
 use crate::errno::Errno;
 use crate::exec::image::Running;
 use crate::fs::inode::Inode;
@@ -67,19 +68,30 @@ pub struct AddressSpace {
     pub(super) peak: Cell<usize>,
     /// Page faults: (without, with) reading a file.
     pub faults: Cell<u64>,
+    /// What it costs its user.
+    pub(super) charge: Charge,
     graves: Rc<Graves>,
 }
 
+/// What a space costs, without areas and pages.
+pub(super) const SPACE_BYTES: u64 = 2048;
+
 impl AddressSpace {
-    /// An empty one.
+    /// An empty one, for which `user` pays.
     ///
     /// # Errors
-    /// As [`crate::machine::Machine::create_space`].
-    pub fn new(unix: &Unix) -> Result<Rc<Self>, Errno> {
-        Self::with(unix, Areas::default(), PageMap::default())
+    /// As [`crate::machine::Machine::create_space`]; `ENOMEM` if the user cannot pay.
+    pub fn new(unix: &Unix, user: &Rc<User>) -> Result<Rc<Self>, Errno> {
+        let charge = Charge::new(user, What::Heap, SPACE_BYTES)?;
+        Self::with(unix, charge, Areas::default(), PageMap::default())
     }
 
-    fn with(unix: &Unix, areas: Areas, pages: PageMap) -> Result<Rc<Self>, Errno> {
+    fn with(
+        unix: &Unix,
+        charge: Charge,
+        areas: Areas,
+        pages: PageMap,
+    ) -> Result<Rc<Self>, Errno> {
         unix.mm.bury(unix);
         Ok(Rc::new(Self {
             serial: unix.mm.next_space(),
@@ -95,6 +107,7 @@ impl AddressSpace {
             ahead: Cell::new(1),
             peak: Cell::new(0),
             faults: Cell::new(0),
+            charge,
             graves: unix.mm.graves.clone(),
         }))
     }
@@ -110,8 +123,12 @@ impl AddressSpace {
     /// # Errors
     /// As [`Self::new`].
     pub fn fork(unix: &Unix, parent: &Self) -> Result<Rc<Self>, Errno> {
-        let copy = Self::with(unix, parent.areas.borrow().clone(), PageMap::default())?;
+        let bytes = parent.areas.borrow().bytes_taken() + parent.pages.borrow().bytes();
+        let charge = Charge::new(parent.charge.user(), What::Heap, SPACE_BYTES + bytes)?;
+        let areas = parent.areas.borrow().try_clone()?;
         let mut writable = Vec::new();
+        let resident = parent.pages.borrow().resident();
+        writable.try_reserve(resident).map_err(|_| Errno::ENOMEM)?;
         let pages = parent.pages.borrow_mut().fork(|page| {
             unix.memory.share(page.frame());
             let mapped = Page::MAPPED | Page::MAPPED_WRITE;
@@ -123,11 +140,20 @@ impl AddressSpace {
             }
             let page = page.without(Page::WRITABLE | Page::MAPPED_WRITE);
             (page, page.without(mapped))
-        });
-        copy.pages.replace(pages);
+        })?;
         if !writable.is_empty() {
             unix.machine.revoke(&writable, Access::WRITE);
         }
+        // Should the machine have no space, what was shared goes to its grave.
+        let copy = match Self::with(unix, charge, areas, PageMap::default()) {
+            Ok(copy) => copy,
+            Err(errno) => {
+                unix.mm.graves.add(None, pages);
+                unix.mm.bury(unix);
+                return Err(errno);
+            }
+        };
+        copy.pages.replace(pages);
         copy.layout.set(parent.layout.get());
         copy.stack_limit.set(parent.stack_limit.get());
         copy.program.replace(parent.program.borrow().clone());
@@ -165,7 +191,7 @@ impl AddressSpace {
         let flags = AreaFlags::DONT_FORK | AreaFlags::WIPE_ON_FORK;
         let some = self.areas.borrow().list().iter().any(|area| area.flags.intersects(flags));
         if some {
-            let areas = self.areas.borrow().list().to_vec();
+            let areas = self.areas();
             for area in areas.iter().filter(|area| area.flags.intersects(flags)) {
                 self.drop_pages(unix, area.start, area.end);
                 if area.flags.contains(AreaFlags::DONT_FORK) {
@@ -187,6 +213,7 @@ impl AddressSpace {
         self.set_program(None);
         drop(self.areas.take());
         let (space, pages) = (self.machine.replace(SpaceId(0)), self.pages.take());
+        self.charge.set(SPACE_BYTES);
         if space != SpaceId(0) {
             self.graves.add(Some(space), pages);
         }
@@ -277,6 +304,14 @@ impl AddressSpace {
         unix.mm.bury(unix);
     }
 
+    /// Makes room for the areas that a call adds.
+    ///
+    /// # Errors
+    /// `ENOMEM` if the user cannot pay for it.
+    pub fn make_room(&self) -> Result<(), Errno> {
+        self.areas.borrow_mut().make_room(|bytes| self.charge.grow(bytes))
+    }
+
     /// Adds an area in a free range.
     pub fn add_area(&self, area: Area) {
         self.areas.borrow_mut().insert(area);
@@ -296,12 +331,10 @@ impl AddressSpace {
         self.add_area(area);
     }
 
-    /// Puts a frame, whose count the caller has raised, at a page of a private area.
-    pub fn put_page(&self, unix: &Unix, address: u64, frame: FrameId) {
-        let page = Page::new(frame, Page::READABLE);
-        if let Some(old) = self.pages.borrow_mut().insert(address, page) {
-            unix.memory.release(old.frame());
-        }
+    /// How many areas there are.
+    #[must_use]
+    pub fn area_count(&self) -> usize {
+        self.areas.borrow().list().len()
     }
 
     /// A copy of the list of areas, for `/proc`.

@@ -41,6 +41,12 @@ const UNSUPPORTED: u64 = l::CLONE_INTO_CGROUP
         | l::CLONE_NEWNET
         | l::CLONE_NEWTIME) as u64;
 
+/// What a process costs its user, without its memory and its threads, and a slot of its table
+/// of descriptors; what a thread costs.
+const PROCESS_BYTES: usize = 4096;
+const SLOT_BYTES: usize = 16;
+const THREAD_BYTES: usize = 2048;
+
 /// What is to be born.
 #[derive(Clone, Copy, Default)]
 struct Wish {
@@ -93,11 +99,13 @@ pub fn first(unix: &Unix) -> Result<Rc<Thread>, Errno> {
         group: Cell::new(pid),
         session: Cell::new(pid),
         threads: RefCell::default(),
-        space: RefCell::new(AddressSpace::new(unix)?),
+        space: RefCell::new(AddressSpace::new(unix, &unix.accounts.user(0))?),
         files: RefCell::default(),
         place: RefCell::new(Rc::new(Place::first(unix))),
         actions: RefCell::default(),
         signals: ProcessSignals::default(),
+        user: RefCell::new(unix.accounts.user(0)),
+        _charge: None,
         credentials: RefCell::default(),
         limits: RefCell::new(limits::first(unix)),
         ended: Cell::new(None),
@@ -158,6 +166,8 @@ fn bear(cx: &Cx, wish: &Wish) -> Answer {
 /// The child's process, not yet known to anybody.
 fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
     let parent = cx.process;
+    let table = parent.files.borrow().capacity() * SLOT_BYTES;
+    let charge = cx.pay(PROCESS_BYTES + table)?;
     let space = if wish.has(l::CLONE_VM) {
         parent.space()
     } else {
@@ -177,6 +187,7 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         exit_signal: Cell::new(wish.exit_signal),
         not_dumpable: from.not_dumpable.clone(),
         no_new_privileges: from.no_new_privileges.clone(),
+        out_of_memory: from.out_of_memory.clone(),
         timer_slack: from.timer_slack.clone(),
         personality: from.personality.clone(),
         nice: from.nice.clone(),
@@ -196,6 +207,8 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         place: RefCell::new(place),
         actions: RefCell::new(actions),
         signals: ProcessSignals::default(),
+        user: parent.user.clone(),
+        _charge: Some(charge),
         credentials: parent.credentials.clone(),
         limits: parent.limits.clone(),
         ended: Cell::new(None),
@@ -210,7 +223,9 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
 fn new_thread(cx: &Cx, wish: &Wish, tid: u32, process: &Rc<Process>) -> Result<Rc<Thread>, Errno> {
     let machine = &cx.unix.machine;
     let parent = cx.thread;
+    let charge = cx.pay(THREAD_BYTES)?;
     let thread = Thread::new(tid, process.clone(), cx.unix.run_queue.clone());
+    thread.charge.replace(Some(charge));
     thread.machine.set(machine.create_thread(process.space().machine())?);
     let mut registers = machine.registers(parent.machine.get());
     registers.rax = 0;

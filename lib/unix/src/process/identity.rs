@@ -171,6 +171,8 @@ fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -
     let ids = change(own.may(l::CAP_SETUID), old)?;
     own.set_users(ids);
     own.capabilities.users_changed(old, ids);
+    drop(own);
+    cx.process.set_user(cx.unix, ids[0]);
     Ok(0)
 }
 

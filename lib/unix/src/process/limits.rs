@@ -9,7 +9,6 @@ use super::{Process, groups};
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::file::MAX_DESCRIPTORS;
-use crate::thread::Thread;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
@@ -27,6 +26,9 @@ pub const UNLIMITED: u64 = u64::MAX;
 
 /// Memory that there must be in all for each possible thread.
 const BYTES_PER_THREAD: u64 = 128 << 10;
+
+/// The last of so many parts of all threads is user 0's.
+const RESERVED: u64 = 16;
 
 /// How many threads there can be at once.
 #[must_use]
@@ -71,13 +73,18 @@ pub fn check_room(cx: &Cx, thread: bool) -> Result<(), Errno> {
     }
     let uid = cx.process.credentials.borrow().uid;
     let limit = cx.process.limit(l::RLIMIT_NPROC);
-    if uid == 0 || limit >= max {
+    let who = cx.process.credentials.borrow();
+    if uid == 0 || who.may(l::CAP_SYS_RESOURCE) || who.may(l::CAP_SYS_ADMIN) {
         return Ok(());
     }
+    // The last of them are for user 0.
+    let full = threads.max(processes) >= max - max / RESERVED;
     let threads = cx.unix.processes.by_tid.borrow();
-    let same = |one: &&Rc<Thread>| one.process.credentials.borrow().uid == uid;
-    let count = threads.values().filter(same).count() as u64;
-    if count < limit { Ok(()) } else { Err(Errno::EAGAIN) }
+    let processes = cx.unix.processes.by_pid.borrow();
+    let running = threads.values().filter(|one| one.process.user().uid == uid).count();
+    let ended = |one: &&Rc<Process>| one.ended.get().is_some() && one.user().uid == uid;
+    let count = (running + processes.values().filter(ended).count()) as u64;
+    if count < limit && !full { Ok(()) } else { Err(Errno::EAGAIN) }
 }
 
 /// `struct rlimit64`.

@@ -16,12 +16,14 @@ use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use crate::account::{Charge, User};
 use crate::file::Descriptors;
 use crate::fs::Place;
 use crate::mm::AddressSpace;
 use crate::signal::{Actions, ProcessSignals};
 use crate::thread::Thread;
 use crate::time::ProcessTimes;
+use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
 pub mod birth;
@@ -72,6 +74,10 @@ pub struct Process {
     pub actions: RefCell<Rc<Actions>>,
     /// Signals sent to the process.
     pub signals: ProcessSignals,
+    /// Its user, who pays for what it makes.
+    user: RefCell<Rc<User>>,
+    /// What it costs itself.
+    _charge: Option<Charge>,
     /// Who it is.
     pub credentials: RefCell<Credentials>,
     /// Resource limits, (soft, hard), by `RLIMIT_*`.
@@ -113,6 +119,8 @@ pub struct State {
     pub not_dumpable: Cell<bool>,
     /// `PR_SET_NO_NEW_PRIVS`.
     pub no_new_privileges: Cell<bool>,
+    /// How much rather than others it is killed for memory (`oom_score_adj`).
+    pub out_of_memory: Cell<i32>,
     /// `PR_SET_TIMERSLACK`, ns.
     pub timer_slack: Cell<u64>,
     /// `personality`.
@@ -133,6 +141,20 @@ impl Process {
     /// Gives it other memory (exec); the old one is returned.
     pub fn set_space(&self, space: Rc<AddressSpace>) -> Rc<AddressSpace> {
         self.space.replace(space)
+    }
+
+    /// Its (real) user.
+    #[must_use]
+    pub fn user(&self) -> Rc<User> {
+        self.user.borrow().clone()
+    }
+
+    /// It belongs to another user from now on.
+    fn set_user(&self, unix: &Unix, uid: u32) {
+        if self.user.borrow().uid != uid {
+            let old = self.user.replace(unix.accounts.user(uid));
+            drop(old);
+        }
     }
 
     /// A soft limit, by `RLIMIT_*`.

@@ -92,7 +92,7 @@ impl Processes {
         if let Some(space) = self.nowhere.borrow().as_ref() {
             return space.clone();
         }
-        let Ok(space) = AddressSpace::new(unix) else {
+        let Ok(space) = AddressSpace::new(unix, &unix.accounts.user(0)) else {
             process.space().retire(unix);
             return process.space();
         };

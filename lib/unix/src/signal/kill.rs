@@ -7,6 +7,7 @@ use linux_raw_sys::general as l;
 use super::info::Info;
 use super::send::{members, send, send_thread};
 use super::set;
+use crate::account;
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 use crate::process::Process;
@@ -146,11 +147,7 @@ fn check_queue(process: &Process, info: &Info) -> Result<(), Errno> {
     if info.signal < set::FIRST_REAL_TIME {
         return Ok(());
     }
-    let threads = process.threads.borrow();
-    let queued = process.signals.pending.len()
-        + threads.iter().map(|thread| thread.signals.pending.len()).sum::<usize>();
-    let limit = process.limits.borrow()[l::RLIMIT_SIGPENDING as usize].0;
-    if (queued as u64) < limit { Ok(()) } else { Err(Errno::EAGAIN) }
+    account::check_signals(process)
 }
 
 fn rt_sigqueueinfo(cx: &Cx) -> Answer {

@@ -1,16 +1,20 @@
 //! Signals that were sent and not taken yet.
 
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use super::info::Info;
 use super::set::{self, bit};
+use crate::account::{Charge, User, What};
 
 /// The pending signals of a thread or of a process.
 #[derive(Default)]
 pub struct Queue {
     set: Cell<u64>,
     infos: RefCell<Vec<Info>>,
+    /// What it costs the user.
+    charge: RefCell<Option<Charge>>,
 }
 
 impl Queue {
@@ -32,13 +36,25 @@ impl Queue {
         self.set.get() == 0
     }
 
-    /// Adds a signal. One below the real-time signals is there only once; then false.
-    pub fn add(&self, info: Info) -> bool {
-        if info.signal < set::FIRST_REAL_TIME && self.set.get() & bit(info.signal) != 0 {
+    /// The signals have changed: what they cost has, too.
+    fn count(&self, infos: usize) {
+        if let Some(charge) = self.charge.borrow().as_ref() {
+            charge.set(infos as u64);
+        }
+    }
+
+    /// Adds a signal to `user`'s. One below the real-time signals is there only once, and so
+    /// is any if the user has too many (`full`); then false.
+    pub fn add(&self, info: Info, user: &Rc<User>, full: bool) -> bool {
+        let once = info.signal < set::FIRST_REAL_TIME || full;
+        if once && self.set.get() & bit(info.signal) != 0 {
             return false;
         }
         self.set.set(self.set.get() | bit(info.signal));
-        self.infos.borrow_mut().push(info);
+        let mut infos = self.infos.borrow_mut();
+        infos.push(info);
+        let new = || Charge::nothing(user, What::Signals);
+        self.charge.borrow_mut().get_or_insert_with(new).set(infos.len() as u64);
         true
     }
 
@@ -50,6 +66,7 @@ impl Queue {
         let mut infos = self.infos.borrow_mut();
         let at = infos.iter().position(|info| info.signal == signal)?;
         let info = infos.remove(at);
+        self.count(infos.len());
         if !infos.iter().any(|info| info.signal == signal) {
             self.set.set(self.set.get() & !bit(signal));
         }
@@ -59,7 +76,9 @@ impl Queue {
     /// Forgets all signals in `which`.
     pub fn remove(&self, which: u64) {
         if self.set.get() & which != 0 {
-            self.infos.borrow_mut().retain(|info| bit(info.signal) & which == 0);
+            let mut infos = self.infos.borrow_mut();
+            infos.retain(|info| bit(info.signal) & which == 0);
+            self.count(infos.len());
             self.set.set(self.set.get() & !which);
         }
     }
@@ -74,6 +93,7 @@ impl Queue {
     pub fn remove_timer(&self, timer: u32) {
         let mut infos = self.infos.borrow_mut();
         infos.retain(|info| info.timer != timer);
+        self.count(infos.len());
         self.set.set(infos.iter().fold(0, |set, info| set | bit(info.signal)));
     }
 }

@@ -9,6 +9,7 @@ use super::action::{self, Action};
 use super::info::Info;
 use super::set::{self, bit};
 use super::{DUE, recalculate};
+use crate::account;
 use crate::process::{self, Process};
 use crate::thread::{Doing, Thread};
 use crate::unix::Unix;
@@ -66,7 +67,8 @@ fn queue(unix: &Unix, process: &Rc<Process>, thread: Option<&Rc<Thread>>, info: 
         return;
     }
     let pending = thread.map_or(&process.signals.pending, |thread| &thread.signals.pending);
-    if !pending.add(info) {
+    let full = info.signal >= set::FIRST_REAL_TIME && account::check_signals(process).is_err();
+    if !pending.add(info, &process.user(), full) {
         return;
     }
     process.signals.arrived.wake_all();

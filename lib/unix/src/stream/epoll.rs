@@ -13,6 +13,7 @@ use linux_raw_sys::general::{EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::poll::{is_over, read_timespec, set_timeout};
+use crate::account::Charge;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
@@ -52,7 +53,12 @@ struct Item {
     listed: Cell<bool>,
     ready: Weak<Ready>,
     this: Weak<Item>,
+    /// What it costs.
+    _charge: Charge,
 }
+
+/// What an entry costs.
+const ITEM_BYTES: usize = 384;
 
 impl Listener for Item {
     fn notify(&self) {
@@ -94,7 +100,8 @@ pub struct Epoll {
 
 impl Epoll {
     /// Adds an entry (or replaces it).
-    fn insert(&self, cx: &Cx, fd: u32, open: &Rc<Open>, event: Event) {
+    fn insert(&self, cx: &Cx, fd: u32, open: &Rc<Open>, event: Event) -> Result<(), Errno> {
+        let charge = cx.pay(ITEM_BYTES).map_err(|_| Errno::ENOSPC)?;
         self.prune();
         let always = (Events::ERR | Events::HUP).bits();
         let events = event.events | always;
@@ -105,6 +112,7 @@ impl Epoll {
             listed: Cell::new(false),
             ready: Rc::downgrade(&self.ready),
             this: this.clone(),
+            _charge: charge,
         });
         let interest = Events::from_bits_retain(events & !OPTIONS);
         let listener: Rc<dyn Listener> = item.clone();
@@ -114,10 +122,17 @@ impl Epoll {
         if !item.look(cx).is_empty() {
             item.notify();
         }
+        Ok(())
     }
 
-    /// Drops the entries of files that were closed.
+    /// Drops the entries of files that were closed, and what is left of entries on the list.
     fn prune(&self) {
+        let items = self.items.borrow().len();
+        let mut list = self.ready.list.borrow_mut();
+        if list.len() > 2 * items + 16 {
+            list.retain(|item| item.strong_count() > 0);
+        }
+        drop(list);
         if self.items.borrow().len() < self.prune_at.get() {
             return;
         }
@@ -256,7 +271,7 @@ fn create(cx: &Cx, flags: u32) -> Answer {
         level: Cell::new(0),
         inode: cx.unix.fs.anonymous(cx, "[eventpoll]")?,
     };
-    let open = Open::new(Rc::new(epoll), O_RDWR, Vec::new());
+    let open = Open::new(cx, Rc::new(epoll), O_RDWR, Vec::new())?;
     Ok(cx.add_file(open, flags & EPOLL_CLOEXEC != 0)?.into())
 }
 
@@ -284,13 +299,13 @@ pub(super) fn epoll_ctl(cx: &Cx) -> Answer {
             if let Some(inner) = of(&open) {
                 inner.sink_to(epoll.level.get() + 1, epoll).ok_or(Errno::ELOOP)?;
             }
-            epoll.insert(cx, fd, &open, event);
+            epoll.insert(cx, fd, &open, event)?;
             Ok(0)
         }
         EPOLL_CTL_MOD | EPOLL_CTL_DEL if !is_there => Err(Errno::ENOENT.into()),
         EPOLL_CTL_MOD if event.events & EPOLLEXCLUSIVE != 0 => Err(Errno::EINVAL.into()),
         EPOLL_CTL_MOD => {
-            epoll.insert(cx, fd, &open, event);
+            epoll.insert(cx, fd, &open, event)?;
             Ok(0)
         }
         EPOLL_CTL_DEL => {

@@ -119,6 +119,6 @@ fn create(cx: &Cx, flags: u32) -> Answer {
         can_write: WaitQueue::default(),
         inode: cx.unix.fs.anonymous(cx, "[eventfd]")?,
     };
-    let open = Open::new(Rc::new(event), O_RDWR | flags & O_NONBLOCK, Vec::new());
+    let open = Open::new(cx, Rc::new(event), O_RDWR | flags & O_NONBLOCK, Vec::new())?;
     Ok(cx.add_file(open, flags & EFD_CLOEXEC != 0)?.into())
 }

@@ -15,6 +15,7 @@ use linux_raw_sys::general::{
 use linux_raw_sys::ioctl::FIONREAD;
 
 use super::ring::Ring;
+use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
@@ -27,12 +28,16 @@ use crate::wait::WaitQueue;
 pub const ATOMIC: usize = 4096;
 /// Capacity of a new pipe.
 const CAPACITY: usize = 65_536;
+/// Capacity of the pipes of a user who has too many.
+const CAPACITY_LEAST: usize = 2 * PAGE;
 /// The highest capacity that can be set (`/proc/sys/fs/pipe-max-size`).
 pub const CAPACITY_MAX: usize = 1 << 20;
 
 /// A pipe.
 pub struct Pipe {
     ring: Ring,
+    /// How many pages it can hold.
+    pages: Charge,
     readers: Cell<u32>,
     writers: Cell<u32>,
     /// How many readers there have been.
@@ -87,7 +92,13 @@ impl Pipe {
         if bytes < self.ring.len() {
             return Err(Errno::EBUSY);
         }
-        self.ring.resize(bytes)?;
+        let (old, new) = (self.pages.amount(), (bytes / PAGE) as u64);
+        self.pages.grow(new.saturating_sub(old)).map_err(|_| Errno::EPERM)?;
+        if let Err(errno) = self.ring.resize(bytes) {
+            self.pages.set(old);
+            return Err(errno);
+        }
+        self.pages.set(new);
         self.can_write.wake_all();
         Ok(())
     }
@@ -234,8 +245,16 @@ pub fn of(open: &Open) -> Option<Rc<Pipe>> {
 
 /// A pipe without ends.
 fn new(cx: &Cx, inode: Rc<Inode>) -> Result<Rc<Pipe>, Errno> {
+    let pages = cx.charge(What::PipePages);
+    // Who has many pipes gets small ones.
+    let mut capacity = CAPACITY;
+    if pages.grow((capacity / PAGE) as u64).is_err() {
+        capacity = CAPACITY_LEAST;
+        pages.set((capacity / PAGE) as u64);
+    }
     Ok(Rc::new(Pipe {
-        ring: Ring::new(&cx.unix.memory, CAPACITY)?,
+        ring: Ring::new(&cx.unix.memory, capacity)?.paid(cx.charge(What::Frames)),
+        pages,
         readers: Cell::new(0),
         writers: Cell::new(0),
         readers_ever: Cell::new(0),
@@ -264,8 +283,8 @@ fn create(cx: &Cx, flags: u32) -> Answer {
     // Bound, so that `/proc/self/fd` opens this pipe again.
     let pipe = of_fifo(cx, &cx.unix.fs.pipe(cx)?)?;
     let status = flags & O_NONBLOCK;
-    let ends = [(true, O_RDONLY), (false, O_WRONLY)]
-        .map(|(reads, mode)| Open::new(pipe.end(reads, !reads), mode | status, Vec::new()));
+    let open = |reads, mode| Open::new(cx, pipe.end(reads, !reads), mode | status, Vec::new());
+    let ends = [open(true, O_RDONLY)?, open(false, O_WRONLY)?];
     super::add_pair(cx, ends, flags & O_CLOEXEC != 0, cx.arg(0))
 }
 

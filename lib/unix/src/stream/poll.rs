@@ -71,6 +71,9 @@ fn remaining(cx: &Cx, timeout_ns: u64) -> u64 {
     }
 }
 
+/// What it costs to wait for a file.
+const WAIT_BYTES: usize = 64;
+
 /// The call waits, for the files it has registered with and the deadline.
 fn wait(cx: &Cx) -> Stop {
     cx.on_signal(OnSignal::Return);
@@ -119,6 +122,7 @@ fn poll_files(cx: &Cx, timeout_ns: Option<u64>) -> Answer {
     if count > cx.descriptor_limit() {
         return Err(Errno::EINVAL.into());
     }
+    cx.check_heap(count as usize * WAIT_BYTES)?;
     let mut fds = vec![PollFd { fd: -1, events: 0, found: 0 }; count as usize];
     cx.user().read_bytes(address, fds.as_mut_bytes())?;
     let mut ready = 0;

@@ -6,6 +6,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use crate::account::Charge;
 use crate::errno::Errno;
 use crate::file::{Sink, Source};
 use crate::memory::{FrameId, Memory, PAGE};
@@ -19,6 +20,8 @@ pub struct Ring {
     /// Where the first byte is.
     head: Cell<usize>,
     len: Cell<usize>,
+    /// Who pays for the frames.
+    charge: Option<Charge>,
 }
 
 impl Ring {
@@ -36,7 +39,16 @@ impl Ring {
             capacity: Cell::new(capacity / PAGE * PAGE),
             head: Cell::new(0),
             len: Cell::new(0),
+            charge: None,
         })
+    }
+
+    /// The ring, whose frames `charge` pays for.
+    #[must_use]
+    pub fn paid(self, charge: Charge) -> Self {
+        let mut ring = self;
+        ring.charge = Some(charge);
+        ring
     }
 
     /// How many bytes it holds.
@@ -86,9 +98,22 @@ impl Ring {
         }
         let mut frames = self.frames.borrow_mut();
         let slot = frames.get_mut(page).ok_or(Errno::EINVAL)?;
-        let frame = self.memory.allocate().ok_or(Errno::ENOMEM)?;
+        if let Some(charge) = &self.charge {
+            charge.grow(1)?;
+        }
+        let Some(frame) = self.memory.allocate() else {
+            self.shrink();
+            return Err(Errno::ENOMEM);
+        };
         *slot = Some(frame);
         Ok(frame)
+    }
+
+    /// A frame less.
+    fn shrink(&self) {
+        if let Some(charge) = &self.charge {
+            charge.shrink(1);
+        }
     }
 
     /// Takes up to `max` bytes from `source`; how many.
@@ -238,6 +263,7 @@ impl Ring {
         while page != last {
             if let Some(frame) = frames.get_mut(page).and_then(Option::take) {
                 self.memory.release(frame);
+                self.shrink();
             }
             page = self.after(page);
         }
@@ -260,6 +286,9 @@ impl Ring {
         self.capacity.swap(&other.capacity);
         self.head.swap(&other.head);
         self.len.swap(&other.len);
+        if let Some(charge) = &self.charge {
+            charge.set(self.frames.borrow().iter().flatten().count() as u64);
+        }
         Ok(())
     }
 }

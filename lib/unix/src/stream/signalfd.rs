@@ -156,6 +156,6 @@ fn create(cx: &Cx, flags: u32) -> Answer {
     }
     let inode = cx.unix.fs.anonymous(cx, "[signalfd]")?;
     let file = SignalFile { mask: Cell::new(mask), inode };
-    let open = Open::new(Rc::new(file), O_RDWR | flags & O_NONBLOCK, Vec::new());
+    let open = Open::new(cx, Rc::new(file), O_RDWR | flags & O_NONBLOCK, Vec::new())?;
     Ok(cx.add_file(open, flags & O_CLOEXEC != 0)?.into())
 }

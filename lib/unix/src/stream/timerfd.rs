@@ -155,7 +155,7 @@ pub(super) fn timerfd_create(cx: &Cx) -> Answer {
         expired: WaitQueue::default(),
         inode,
     });
-    let open = Open::new(timer, O_RDWR | flags & O_NONBLOCK, Vec::new());
+    let open = Open::new(cx, timer, O_RDWR | flags & O_NONBLOCK, Vec::new())?;
     Ok(cx.add_file(open, flags & O_CLOEXEC != 0)?.into())
 }
 

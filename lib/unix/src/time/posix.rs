@@ -11,6 +11,7 @@ use super::clock::Clock;
 use super::countdown::Countdown;
 use super::cpu::ProcessTimes;
 use super::types::{Interval, Timespec};
+use crate::account::{Charge, What, check_signals};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 use crate::process::Process;
@@ -27,6 +28,8 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_timer_delete, "timer_delete", timer_delete),
 ];
 
+/// What a timer costs in memory.
+const TIMER_BYTES: usize = 384;
 /// Most timers of a process.
 const MAX_TIMERS: usize = 1024;
 
@@ -60,6 +63,8 @@ pub struct Timer {
     overrun: Cell<u64>,
     /// What was told with the signal taken last.
     told: Cell<u64>,
+    /// What it costs its user: memory, and a place among the signals.
+    _charges: [Charge; 2],
     this: Weak<Timer>,
 }
 
@@ -149,6 +154,9 @@ fn timer_create(cx: &Cx) -> Answer {
         address => cx.user().read(address)?,
     };
     let target = target(cx, &event)?;
+    check_signals(cx.process)?;
+    let charges = [cx.pay(TIMER_BYTES).map_err(|_| Errno::EAGAIN)?, cx.charge(What::Signals)];
+    charges[1].set(1);
     cx.user().write(cx.arg(2), &number)?;
     let timer = Rc::new_cyclic(|this| Timer {
         number,
@@ -159,6 +167,7 @@ fn timer_create(cx: &Cx) -> Answer {
         value: event.value,
         overrun: Cell::new(0),
         told: Cell::new(0),
+        _charges: charges,
         this: this.clone(),
     });
     times.timers.borrow_mut().insert(number, timer);

@@ -13,6 +13,7 @@ use super::terminal::Tty;
 use super::termios::WindowSize;
 use super::tty_file::TtyFile;
 use super::{PTS_MAJOR, control};
+use crate::account::{Charge, What};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
@@ -23,6 +24,8 @@ use crate::wait::WaitQueue;
 
 /// Bytes that the master has not read yet.
 const OUTPUT: usize = 4 * PAGE;
+/// What a terminal costs its user, with what was typed and not read.
+const PTY_BYTES: usize = 4 * PAGE;
 
 /// What a terminal has if its other side is a program.
 pub struct Link {
@@ -43,6 +46,8 @@ pub struct Link {
     pub owner: (u32, u32),
     /// The inode in `/dev/pts`, kept there as long as the terminal lives.
     pub inode: RefCell<Option<Rc<Inode>>>,
+    /// What the terminal costs.
+    _charge: Charge,
 }
 
 impl Link {
@@ -82,7 +87,7 @@ pub(super) fn open_master(cx: &Cx, inode: Rc<Inode>) -> Result<Rc<dyn File>, Err
     };
     let link = Link {
         number,
-        output: Ring::new(&cx.unix.memory, OUTPUT)?,
+        output: Ring::new(&cx.unix.memory, OUTPUT)?.paid(cx.charge(What::Frames)),
         master_open: Cell::new(true),
         slave_left: Cell::new(false),
         locked: Cell::new(true),
@@ -90,6 +95,7 @@ pub(super) fn open_master(cx: &Cx, inode: Rc<Inode>) -> Result<Rc<dyn File>, Err
         can_write: WaitQueue::default(),
         owner,
         inode: RefCell::new(None),
+        _charge: cx.pay(PTY_BYTES)?,
     };
     let device = PTS_MAJOR << 8 | u64::from(number);
     let window = WindowSize { rows: 0, columns: 0, width_pixels: 0, height_pixels: 0 };
@@ -115,7 +121,7 @@ impl Master {
         }
         let file = TtyFile::new(&self.tty, inode);
         let path = alloc::format!("/dev/pts/{}", self.link()?.number).into_bytes();
-        let open = Open::new(file, flags & !(O_NOCTTY | O_CLOEXEC), path);
+        let open = Open::new(cx, file, flags & !(O_NOCTTY | O_CLOEXEC), path)?;
         Ok(cx.add_file(open, flags & O_CLOEXEC != 0)?.into())
     }
 }

@@ -9,6 +9,7 @@ mod capabilities;
 mod compare_files;
 mod document;
 mod exec;
+mod exhaustion;
 mod file_names;
 mod files;
 mod first;

@@ -56,7 +56,7 @@ pub(super) const ENTRIES: &[Named] = &[
     ("mountinfo", 0o444, Entry::Text(|cx, _| Ok(system::mountinfo(cx)))),
     ("mounts", 0o444, Entry::Text(|cx, _| Ok(system::mounts(cx)))),
     ("oom_score", 0o444, Entry::Text(|_, _| Ok(b"0\n".to_vec()))),
-    ("oom_score_adj", 0o644, Entry::Setting(|_, _| Ok(b"0\n".to_vec()), |_, _, _| Ok(()))),
+    ("oom_score_adj", 0o644, Entry::Setting(oom_adjustment, set_oom_adjustment)),
     ("root", 0o777, Entry::Link(root)),
     ("stat", 0o444, Entry::Text(status::stat)),
     ("statm", 0o444, Entry::Text(status::statm)),
@@ -145,6 +145,26 @@ fn set_comm(cx: &Cx, subject: &Subject, bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
+/// `oom_score_adj`: how much rather than others it is killed when memory is used up.
+fn oom_adjustment(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    Ok(format!("{}\n", subject.process.state.out_of_memory.get()).into_bytes())
+}
+
+fn set_oom_adjustment(cx: &Cx, subject: &Subject, bytes: &[u8]) -> Result<(), Errno> {
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    let new: i32 = text.trim().parse().map_err(|_| Errno::EINVAL)?;
+    if !(-1000..=1000).contains(&new) {
+        return Err(Errno::EINVAL);
+    }
+    let adjustment = &subject.process.state.out_of_memory;
+    let may_lower = cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_RESOURCE);
+    if new < adjustment.get() && !may_lower {
+        return Err(Errno::EACCES);
+    }
+    adjustment.set(new);
+    Ok(())
+}
+
 fn cwd(_: &Cx, subject: &Subject) -> Result<Target, Errno> {
     check_alive(subject)?;
     Ok(Target::Inode(subject.process.place.borrow().directory()))
@@ -200,10 +220,14 @@ fn limits(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     Ok(text.into_bytes())
 }
 
+/// Room for a line of `maps` while the text grows.
+const LINE_BYTES: usize = 512;
+
 fn maps(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     check_close_look(cx, &subject.process)?;
     if subject.process.ended.get().is_some() {
         return Ok(Vec::new());
     }
+    cx.check_heap(subject.process.space().area_count() * LINE_BYTES)?;
     Ok(status::maps(cx, &subject.process.space()))
 }

@@ -9,6 +9,7 @@ use core::cell::Cell;
 use linux_raw_sys::net::SOL_SOCKET;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::account::{Charge, What};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::file::Open;
@@ -61,6 +62,8 @@ pub struct Rights {
     /// The files.
     pub files: Vec<Rc<Open>>,
     flying: Rc<Cell<usize>>,
+    /// What they cost the sender.
+    _charges: [Charge; 2],
 }
 
 impl Drop for Rights {
@@ -112,8 +115,16 @@ pub fn read(cx: &Cx, address: u64, len: u64) -> Result<Sent, Errno> {
         if flying.get() + files.len() > FLYING_MAX {
             return Err(Errno::ETOOMANYREFS);
         }
+        let bytes = files.len() * size_of::<Rc<Open>>() + size_of::<Rights>();
+        let charges = [cx.pay(bytes).map_err(|_| Errno::ENOBUFS)?, cx.charge(What::Flights)];
+        let user = cx.process.user();
+        let most = cx.descriptor_limit();
+        charges[1].set(files.len() as u64);
+        if user.uid != 0 && user.used(What::Flights) > most {
+            return Err(Errno::ETOOMANYREFS);
+        }
         flying.set(flying.get() + files.len());
-        sent.rights = Some(Rc::new(Rights { files, flying }));
+        sent.rights = Some(Rc::new(Rights { files, flying, _charges: charges }));
     }
     Ok(sent)
 }

@@ -52,15 +52,15 @@ fn kind(cx: &Cx) -> Result<Kind, Errno> {
 }
 
 /// The open file of a socket.
-fn open(socket: Rc<Socket>, flags: u32) -> Rc<Open> {
-    Open::new(Handle::new(socket), O_RDWR | flags & O_NONBLOCK, Vec::new())
+fn open(cx: &Cx, socket: Rc<Socket>, flags: u32) -> Result<Rc<Open>, Errno> {
+    Open::new(cx, Handle::new(socket), O_RDWR | flags & O_NONBLOCK, Vec::new())
 }
 
 /// `socket(family, type, protocol)`.
 pub fn socket(cx: &Cx) -> Answer {
     let socket = Socket::new(cx, kind(cx)?)?;
     let flags = cx.uint(1);
-    Ok(cx.add_file(open(socket, flags), flags & O_CLOEXEC != 0)?.into())
+    Ok(cx.add_file(open(cx, socket, flags)?, flags & O_CLOEXEC != 0)?.into())
 }
 
 /// `socketpair(family, type, protocol, descriptors)`.
@@ -70,7 +70,7 @@ pub fn socketpair(cx: &Cx) -> Answer {
     let (one, two) = (Socket::new(cx, kind)?, Socket::new(cx, kind)?);
     one.pair(&two, Credentials::of(cx));
     two.pair(&one, Credentials::of(cx));
-    let files = [open(one, flags), open(two, flags)];
+    let files = [open(cx, one, flags)?, open(cx, two, flags)?];
     crate::stream::add_pair(cx, files, flags & O_CLOEXEC != 0, cx.arg(3))
 }
 
@@ -148,7 +148,7 @@ fn accept_with(cx: &Cx, flags: u32) -> Answer {
     next.embryo.set(false);
     socket.can_write.wake_all();
     let name = next.peer_name.borrow().clone();
-    let fd = cx.add_file(open(next, flags), flags & O_CLOEXEC != 0)?;
+    let fd = cx.add_file(open(cx, next, flags)?, flags & O_CLOEXEC != 0)?;
     if cx.arg(1) != 0 {
         let told = address::write(cx, name.as_deref(), cx.arg(1), cx.arg(2));
         if let Err(errno) = told {

@@ -8,6 +8,7 @@ use core::cell::RefCell;
 
 use super::address::Name;
 use super::ancillary::{Credentials, Rights};
+use crate::account::Charge;
 use crate::errno::Errno;
 use crate::file::{Open, Sink, Source};
 use crate::memory::{Memory, PAGE};
@@ -37,6 +38,8 @@ pub struct Piece {
 pub struct Inbox {
     ring: Ring,
     pieces: RefCell<VecDeque<Piece>>,
+    /// What the pieces cost.
+    charge: Charge,
 }
 
 impl Inbox {
@@ -44,8 +47,8 @@ impl Inbox {
     ///
     /// # Errors
     /// `ENOMEM`.
-    pub fn new(memory: &Rc<Memory>) -> Result<Self, Errno> {
-        Ok(Self { ring: Ring::new(memory, CAPACITY)?, pieces: RefCell::default() })
+    pub fn new(memory: &Rc<Memory>, frames: Charge, pieces: Charge) -> Result<Self, Errno> {
+        Ok(Self { ring: Ring::new(memory, CAPACITY)?.paid(frames), pieces: RefCell::default(), charge: pieces })
     }
 
     /// Bytes in it.
@@ -136,9 +139,11 @@ impl Inbox {
 
     fn push(&self, piece: Piece) -> Result<(), Errno> {
         let mut pieces = self.pieces.borrow_mut();
-        if pieces.try_reserve(1).is_err() {
+        let full = pieces.len() == pieces.capacity()
+            && self.charge.grow((pieces.capacity().max(4) * size_of::<Piece>()) as u64).is_err();
+        if full || pieces.try_reserve(1).is_err() {
             self.ring.unfill(piece.len);
-            return Err(Errno::ENOMEM);
+            return Err(Errno::ENOBUFS);
         }
         pieces.push_back(piece);
         Ok(())
@@ -178,6 +183,7 @@ impl Inbox {
     #[must_use]
     pub fn clear(&self) -> Box<VecDeque<Piece>> {
         self.ring.skip(self.ring.len());
+        self.charge.set(0);
         Box::new(self.pieces.take())
     }
 }

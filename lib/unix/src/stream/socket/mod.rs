@@ -10,6 +10,7 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::ioctl::{FIONREAD, TIOCOUTQ};
 use linux_raw_sys::net::{SHUT_RD, SHUT_RDWR, SHUT_WR};
 
+use crate::account::What;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
@@ -108,7 +109,11 @@ impl Socket {
     pub fn new(cx: &Cx, kind: Kind) -> Result<Rc<Self>, Errno> {
         Ok(Rc::new(Self {
             kind,
-            inbox: Inbox::new(&cx.unix.memory)?,
+            inbox: Inbox::new(
+                &cx.unix.memory,
+                cx.charge(What::Frames),
+                cx.charge(What::Heap),
+            )?,
             name: RefCell::default(),
             place: RefCell::default(),
             names: cx.unix.streams.names.clone(),

@@ -47,6 +47,12 @@ impl<'a> Program<'a> {
         Self { world: self.world, thread, paths: self.paths, buffer: self.buffer }
     }
 
+    /// Another process with the same memory layout makes the same calls.
+    pub fn with(&self, thread: &Rc<Thread>) -> Self {
+        let (world, thread) = (self.world, thread.clone());
+        Self { world, thread, paths: self.paths, buffer: self.buffer }
+    }
+
     /// The result of a call that does not wait; negative is an error.
     #[track_caller]
     pub fn call(&self, number: u32, arguments: &[u64]) -> i64 {

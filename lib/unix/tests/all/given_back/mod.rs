@@ -20,6 +20,29 @@ struct Counting;
 
 thread_local! {
     static LIVE: Cell<isize> = const { Cell::new(0) };
+    /// Bytes that it may have: total, and at which value of [`LIVE`] they are used up.
+    static LIMIT: Cell<(isize, isize)> = const { Cell::new((isize::MAX, isize::MAX)) };
+}
+
+/// From now on this thread can allocate so many bytes more, and no byte beyond them.
+pub fn limit(bytes: isize) {
+    LIMIT.set((bytes, LIVE.get() + bytes));
+}
+
+/// The limit ends.
+pub fn no_limit() {
+    LIMIT.set((isize::MAX, isize::MAX));
+}
+
+/// What a server on this thread is told about its memory.
+pub fn heap() -> (u64, u64) {
+    let (total, end) = LIMIT.get();
+    (total as u64, end.saturating_sub(LIVE.get()).max(0) as u64)
+}
+
+/// Whether so many bytes more can be had.
+fn fits(bytes: usize) -> bool {
+    LIVE.get().saturating_add(bytes as isize) <= LIMIT.get().1
 }
 
 fn count(bytes: isize) {
@@ -30,6 +53,9 @@ fn count(bytes: isize) {
 // destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !fits(layout.size()) {
+            return std::ptr::null_mut();
+        }
         count(layout.size() as isize);
         // SAFETY: the caller's promises are those that the system's allocator asks for.
         unsafe { System.alloc(layout) }
@@ -42,6 +68,10 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // For a moment there are both.
+        if !fits(size) {
+            return std::ptr::null_mut();
+        }
         count(size as isize - layout.size() as isize);
         // SAFETY: as above.
         unsafe { System.realloc(at, layout, size) }
