@@ -25,12 +25,8 @@ struct State {
 struct Heap(Lock<State>);
 
 #[cfg_attr(target_os = "none", global_allocator)]
-static HEAP: Heap = Heap(Lock::new(State {
-    talc: Talc::new(ErrOnOom),
-    first: Span::empty(),
-    total: 0,
-    used: 0,
-}));
+static HEAP: Heap =
+    Heap(Lock::new(State { talc: Talc::new(ErrOnOom), first: Span::empty(), total: 0, used: 0 }));
 
 /// What an allocation takes: a tag, and pieces of four words at least.
 const fn taken(layout: Layout) -> usize {

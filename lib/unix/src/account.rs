@@ -15,7 +15,7 @@ use core::cell::{Cell, RefCell};
 
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::machine::HeapGauge;
+use crate::machine::{Gauge, Machine};
 use crate::memory::Memory;
 use crate::process::Process;
 
@@ -33,10 +33,12 @@ pub enum What {
     Signals,
     /// Open files under way in messages.
     Flights,
+    /// Pages of kernel memory.
+    Kernel,
 }
 
 /// Kinds of [`What`].
-const KINDS: usize = 5;
+const KINDS: usize = 6;
 /// Of the heap and of the frames nobody gets the last sixteenth.
 const FLOOR: u64 = 16;
 /// Users but 0 leave an eighth more.
@@ -49,7 +51,8 @@ pub struct User {
     /// The user's number.
     pub uid: u32,
     used: [Cell<u64>; KINDS],
-    heap: HeapGauge,
+    heap: Gauge,
+    kernel: Gauge,
     memory: Rc<Memory>,
 }
 
@@ -74,6 +77,7 @@ impl User {
         let frames = self.memory.total() as u64;
         let (total, left) = match what {
             What::Heap => (self.heap)(),
+            What::Kernel => (self.kernel)(),
             What::Frames => (frames, self.memory.available() as u64),
             What::PipePages => (2 * PIPE_PAGES.min(frames / 8), u64::MAX),
             What::Signals | What::Flights => return Ok(()),
@@ -89,15 +93,17 @@ impl User {
 /// All users that have anything.
 pub struct Accounts {
     users: RefCell<BTreeMap<u32, Weak<User>>>,
-    heap: HeapGauge,
+    heap: Gauge,
+    kernel: Gauge,
     memory: Rc<Memory>,
 }
 
 impl Accounts {
     /// None.
     #[must_use]
-    pub fn new(heap: HeapGauge, memory: &Rc<Memory>) -> Self {
-        Self { users: RefCell::default(), heap, memory: memory.clone() }
+    pub fn new(machine: &dyn Machine, memory: &Rc<Memory>) -> Self {
+        let (heap, kernel) = (machine.heap_gauge(), machine.kernel_gauge());
+        Self { users: RefCell::default(), heap, kernel, memory: memory.clone() }
     }
 
     /// The user with this number.
@@ -108,8 +114,8 @@ impl Accounts {
             return user;
         }
         users.retain(|_, user| user.strong_count() > 0);
-        let (used, heap, memory) = (Default::default(), self.heap, self.memory.clone());
-        let user = Rc::new(User { uid, used, heap, memory });
+        let (heap, kernel, memory) = (self.heap, self.kernel, self.memory.clone());
+        let user = Rc::new(User { uid, used: Default::default(), heap, kernel, memory });
         users.insert(uid, Rc::downgrade(&user));
         user
     }

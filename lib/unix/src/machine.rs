@@ -76,8 +76,11 @@ pub enum Reply {
     Resume,
 }
 
-/// Tells how many bytes the server's own memory has in all, and how many are left.
-pub type HeapGauge = fn() -> (u64, u64);
+/// Pages of kernel memory that a space gets at once.
+pub const SPACE_PAGES: u64 = 64;
+
+/// Tells how much there is in all of something, and how much is left.
+pub type Gauge = fn() -> (u64, u64);
 
 /// The system below. One thread calls it, never from within itself.
 pub trait Machine {
@@ -144,9 +147,18 @@ pub trait Machine {
     fn user_time_ns(&self, thread: MachineThread) -> u64;
     /// Writes to the console; takes all of it.
     fn console_write(&self, bytes: &[u8]);
-    /// The server's own memory; without a limit, by default.
-    fn heap_gauge(&self) -> HeapGauge {
+    /// Pages of kernel memory for spaces; without a limit, by default.
+    fn kernel_gauge(&self) -> Gauge {
         || (u64::MAX, u64::MAX)
+    }
+    /// Bytes of the server's own memory; without a limit, by default.
+    fn heap_gauge(&self) -> Gauge {
+        || (u64::MAX, u64::MAX)
+    }
+    /// Whether programs are placed at random from the beginning; not where runs are to be
+    /// repeated to the instruction.
+    fn randomizes(&self) -> bool {
+        true
     }
     /// Unpredictable bytes.
     fn random(&self, to: &mut [u8]);

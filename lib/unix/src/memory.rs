@@ -41,7 +41,13 @@ impl Memory {
     pub unsafe fn new(base: NonNull<u8>, frames: usize) -> Self {
         let mut counts = Vec::new();
         counts.resize_with(frames, || Cell::new(0));
-        Self { base, counts, free: RefCell::new(Vec::new()), fresh: Cell::new(0), end: Cell::new(frames) }
+        Self {
+            base,
+            counts,
+            free: RefCell::new(Vec::new()),
+            fresh: Cell::new(0),
+            end: Cell::new(frames),
+        }
     }
 
     /// A frame with count 1 and unknown contents.

@@ -78,7 +78,7 @@ pub struct Thread {
     /// The access of the fault it is in.
     pub fault_access: Cell<Access>,
     /// What it costs its user.
-    pub charge: RefCell<Option<Charge>>,
+    pub charges: RefCell<Option<[Charge; 2]>>,
     /// User time of machine threads it had before (exec gives it another one).
     pub earlier_ns: Cell<u64>,
 }
@@ -109,7 +109,7 @@ impl Thread {
             robust_list: Cell::new(0),
             name: Cell::default(),
             fault_access: Cell::new(Access::empty()),
-            charge: RefCell::default(),
+            charges: RefCell::default(),
             earlier_ns: Cell::new(0),
         })
     }

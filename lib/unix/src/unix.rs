@@ -32,6 +32,9 @@ pub struct Unix {
     pub machine: Box<dyn Machine>,
     /// What users have.
     pub accounts: Accounts,
+    /// How far programs are placed at random (`randomize_va_space`): 0 not, 1 all but the
+    /// heap, 2 all.
+    pub randomize: Cell<u8>,
     /// All frames.
     pub memory: Rc<Memory>,
     /// Processes and threads by id.
@@ -60,7 +63,8 @@ impl Unix {
     pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
         let memory = Rc::new(memory);
         Self {
-            accounts: Accounts::new(machine.heap_gauge(), &memory),
+            randomize: Cell::new(if machine.randomizes() { 2 } else { 0 }),
+            accounts: Accounts::new(&*machine, &memory),
             machine,
             fs: Filesystems::new(&memory),
             memory,
@@ -198,6 +202,23 @@ impl Unix {
     /// The time asked for with `Machine::set_alarm` has come.
     pub fn alarm(&self) {
         self.timers.expire(self);
+    }
+
+    /// The space of `thread` has used its kernel memory up: whether its user can have more,
+    /// [`crate::machine::SPACE_PAGES`] of it.
+    #[must_use]
+    pub fn may_have_kernel_memory(&self, thread: &Rc<Thread>) -> bool {
+        thread.process.space().pay_kernel_memory()
+    }
+
+    /// It cannot: its process ends.
+    pub fn end_for_kernel_memory(&self, thread: &Rc<Thread>) {
+        let process = &thread.process;
+        self.machine.log(&format!(
+            "unix: kernel memory is used up (quota_pages of the task `unix`); process {}, which wants more, is killed",
+            process.pid
+        ));
+        crate::process::end_by_signal(self, process, linux_raw_sys::general::SIGKILL);
     }
 
     /// Somebody typed.

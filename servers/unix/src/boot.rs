@@ -53,6 +53,8 @@ pub fn system() -> Result<System, String> {
             .map_err(|why| format!("cannot start the console thread: {why}"))?,
         command: command.is_some(),
         may_fail: is_told("may-fail"),
+        fixed_addresses: is_told("fixed-addresses")
+            || Module::find("fixed-addresses").is_some_and(Module::is_there),
     });
     let unix = Unix::new(Box::new(Below(machine.clone())), frames);
     first_file_system(&unix)?;
@@ -169,6 +171,12 @@ impl Module {
             offset = (offset & !4095) + reply.mr[2];
         }
         Some(Self { window, start, size: size as usize })
+    }
+
+    /// Gives it back: it was only asked for.
+    fn is_there(self) -> bool {
+        self.window.release();
+        true
     }
 
     /// Copies its bytes, `size` of them.

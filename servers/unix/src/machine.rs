@@ -6,13 +6,13 @@ use core::ops::Deref;
 use abi::ThreadId;
 use abi::protocol::exception as reg;
 use abi::syscall::state;
-use runtime::kernel::{self, STATE_WORDS, VectorState};
 use runtime::heap;
+use runtime::kernel::{self, STATE_WORDS, VectorState};
 use runtime::misdeed::{self, Misdeed};
 use runtime::{random, root};
 use unix::Errno;
 use unix::machine::{
-    Access, HeapGauge, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
+    Access, Gauge, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
 };
 use unix::memory::FrameId;
 use unix::thread::Thread;
@@ -21,7 +21,7 @@ use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::console::Console;
 use crate::pages::Pages;
-use crate::tasks::Tasks;
+use crate::tasks::{self, Tasks};
 
 /// Everything below the library.
 pub struct Baton {
@@ -34,6 +34,8 @@ pub struct Baton {
     pub command: bool,
     /// Fails when it is told to: for tests.
     pub may_fail: bool,
+    /// Programs are where they were the last time: for counting.
+    pub fixed_addresses: bool,
 }
 
 /// Position of each register among the words of ThreadState, in `Registers`' order.
@@ -83,16 +85,6 @@ fn fields(r: &mut Registers) -> [&mut u64; 20] {
         &mut r.fs_base,
         &mut r.gs_base,
     ]
-}
-
-impl Baton {
-    /// A program's space can have no more kernel memory: its fault will never be answered.
-    pub fn out_of_memory(&self, thread: ThreadId) {
-        self.console.write(
-            alloc::format!("unix: thread {thread} needs kernel memory that the server does not have; raise quota_pages of the task `unix`\r\n").as_bytes(),
-        );
-        let _ = kernel::stop(thread);
-    }
 }
 
 /// The library's handle on it.
@@ -208,7 +200,15 @@ impl Machine for Below {
         self.console.write(bytes);
     }
 
-    fn heap_gauge(&self) -> HeapGauge {
+    fn kernel_gauge(&self) -> Gauge {
+        tasks::kernel_gauge
+    }
+
+    fn randomizes(&self) -> bool {
+        !self.fixed_addresses
+    }
+
+    fn heap_gauge(&self) -> Gauge {
         heap::gauge
     }
 

@@ -141,10 +141,14 @@ fn last_answer(
 /// space, that gets more. The program goes on anyway: what is not mapped faults again.
 #[cold]
 fn not_taken(system: &System, to: ThreadId, error: Option<IpcError>) {
-    if error.is_some_and(|error| error.kind == IpcErrorKind::Overflow)
-        && !system.machine.tasks.feed(to)
-    {
-        system.machine.out_of_memory(to);
+    let (tasks, unix) = (&system.machine.tasks, &system.unix);
+    if !error.is_some_and(|error| error.kind == IpcErrorKind::Overflow) {
+        return;
+    }
+    let Some(thread) = tasks.thread(to) else { return };
+    if !unix.may_have_kernel_memory(&thread) || !tasks.feed(to) {
+        unix.end_for_kernel_memory(&thread);
+        later(system);
     }
 }
 

@@ -6,12 +6,13 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use abi::inspect::What;
 use abi::{CallError, Fpage, Numbers, Rights, ThreadId};
 use runtime::{kernel, schedule, thread};
 use unix::Errno;
-use unix::machine::{MachineThread, SpaceId};
+use unix::machine::{MachineThread, SPACE_PAGES, SpaceId};
 use unix::thread::{Doing, Thread};
 
 /// Where a program's UTCBs are: above all addresses that programs get.
@@ -22,7 +23,22 @@ const UTCB_BYTES: u64 = 1024;
 /// Where the kernel interface page is.
 const KIP: u64 = 0x7FFF_F800_0000;
 /// Kernel memory that a space gets at once when what it has is used up, pages.
-const QUOTA_STEP: i64 = 64;
+const QUOTA_STEP: i64 = SPACE_PAGES as i64;
+/// Kernel memory for programs, pages: in all, and what is left of it.
+static KERNEL_MEMORY: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Reads that.
+pub fn kernel_gauge() -> (u64, u64) {
+    let [total, left] = &KERNEL_MEMORY;
+    (total.load(Relaxed), left.load(Relaxed))
+}
+
+/// Programs have so many pages more (or less).
+fn given(pages: i64) {
+    let left = &KERNEL_MEMORY[1];
+    left.store(left.load(Relaxed).saturating_add_signed(-pages), Relaxed);
+}
+
 /// Priority of programs: below all servers and drivers.
 const PRIORITY: u8 = 100;
 
@@ -65,6 +81,8 @@ struct Space {
     threads: Vec<ThreadId>,
     /// UTCB slots in use.
     utcbs: Vec<u64>,
+    /// Pages of kernel memory that it got.
+    pages: i64,
 }
 
 /// All spaces and threads of programs.
@@ -88,6 +106,8 @@ impl Tasks {
                 "the root task gave no thread numbers for programs; set threads = 16384 for the task `unix`",
             ));
         }
+        let (limit, used) = kernel::move_quota(thread::me(), 0).unwrap_or_default();
+        KERNEL_MEMORY.iter().for_each(|pages| pages.store(limit.saturating_sub(used), Relaxed));
         let mut slots = Vec::new();
         slots.resize_with(numbers.count as usize, Slot::default);
         Ok(Self {
@@ -102,6 +122,11 @@ impl Tasks {
 
     fn slot(&self, id: ThreadId) -> Option<&Slot> {
         self.slots.get(id.number().wrapping_sub(self.numbers.first) as usize)
+    }
+
+    /// The library's thread behind `id`.
+    pub fn thread(&self, id: ThreadId) -> Option<Rc<Thread>> {
+        self.slot(id).filter(|slot| slot.id.get() == id)?.thread.borrow().clone()
     }
 
     /// Says whose thread this is.
@@ -167,7 +192,7 @@ impl Tasks {
         self.next_space.set(id.wrapping_add(1).max(1));
         self.spaces
             .borrow_mut()
-            .insert(id, Space { threads: Vec::new(), utcbs: alloc::vec![0; 16] });
+            .insert(id, Space { threads: Vec::new(), utcbs: alloc::vec![0; 16], pages: 0 });
         SpaceId(id)
     }
 
@@ -216,6 +241,10 @@ impl Tasks {
             known.utcbs[usize::from(utcb) / 64] &= !(1 << (utcb % 64));
             return Err(Errno::EAGAIN);
         }
+        if known.threads.is_empty() {
+            known.pages += QUOTA_STEP;
+            given(QUOTA_STEP);
+        }
         known.threads.push(id);
         if let Some(slot) = self.slot(id) {
             slot.id.set(id);
@@ -236,6 +265,9 @@ impl Tasks {
         slot.thread.replace(None);
         if let Some(space) = self.spaces.borrow_mut().get_mut(&slot.space.get()) {
             space.threads.retain(|thread| *thread != id);
+            if space.threads.is_empty() {
+                given(-core::mem::take(&mut space.pages));
+            }
             let utcb = slot.utcb.get();
             space.utcbs[usize::from(utcb) / 64] &= !(1 << (utcb % 64));
         }
@@ -256,7 +288,13 @@ impl Tasks {
 
     /// Gives the space of `id` more kernel memory.
     pub fn feed(&self, id: ThreadId) -> bool {
-        kernel::move_quota(id, QUOTA_STEP).is_ok()
+        let fed = kernel::move_quota(id, QUOTA_STEP).is_ok();
+        let number = self.slot(id).filter(|_| fed).map_or(0, |slot| slot.space.get());
+        if let Some(space) = self.spaces.borrow_mut().get_mut(&number) {
+            space.pages += QUOTA_STEP;
+            given(QUOTA_STEP);
+        }
+        fed
     }
 }
 

@@ -27,13 +27,19 @@ pub struct Wishes {
     /// Directory to copy to /share of the first file system
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
+    /// Place Linux programs at the same addresses in every run
+    #[arg(long)]
+    pub fixed_addresses: bool,
 }
 
 impl Wishes {
     /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.exec.is_none() && self.initramfs.is_none() && self.share.is_none()
+        self.exec.is_none()
+            && self.initramfs.is_none()
+            && self.share.is_none()
+            && !self.fixed_addresses
     }
 
     /// The first file system that is meant, given the system's own.
@@ -93,6 +99,7 @@ mod tests {
             exec: None,
             initramfs: Some(folder.join("own")),
             share: Some(folder.join("shared")),
+            fixed_addresses: false,
         };
         let bytes = wishes.archive(&Workspace { root: folder.clone() }, Kind::Small);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -4,12 +4,14 @@ use alloc::rc::Rc;
 
 use super::Built;
 use super::image::Image;
+use super::placement::LOST_BY_SET_ID;
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::file::Descriptors;
 use crate::machine::{Registers, Reply};
 use crate::mm::futex;
-use crate::process::{Credentials, program};
+use crate::process::capability::Executed;
+use crate::process::program;
 
 /// The flags register of a new program: interrupts on, and the bit that is always set.
 const FLAGS: u64 = 0x202;
@@ -20,7 +22,7 @@ pub(super) fn commit(
     built: Built,
     image: &Image,
     name: &[u8],
-    credentials: Credentials,
+    who: Executed,
 ) -> Result<(), Errno> {
     let (unix, thread, process) = (cx.unix, cx.thread, cx.process);
     let machine = match unix.machine.create_thread(built.space.machine()) {
@@ -43,7 +45,11 @@ pub(super) fn commit(
     close_files(cx);
     *process.executable.borrow_mut() = crate::fs::path_of(unix, &image.open);
     thread.name.set(short_name(name));
-    *process.credentials.borrow_mut() = credentials;
+    *process.credentials.borrow_mut() = who.who;
+    if who.secure {
+        let kept = process.state.personality.get() & !LOST_BY_SET_ID;
+        process.state.personality.set(kept);
+    }
     program::end(unix, thread);
     let registers =
         Registers { rip: built.entry, rsp: built.stack, rflags: FLAGS, ..Registers::default() };

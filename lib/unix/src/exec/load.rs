@@ -4,6 +4,7 @@ use alloc::rc::Rc;
 
 use super::elf::{Elf, Segment};
 use super::image::Image;
+use super::placement::Placement;
 use crate::errno::Errno;
 use crate::machine::Access;
 use crate::mm::area::{Area, AreaFlags, Backing};
@@ -18,13 +19,18 @@ pub const DYNAMIC_BASE: u64 = 0x5555_5555_4000;
 ///
 /// # Errors
 /// `ENOMEM` if there is no room.
-pub fn bias(space: &AddressSpace, elf: &Elf, has_interpreter: bool) -> Result<u64, Errno> {
+pub fn bias(
+    space: &AddressSpace,
+    elf: &Elf,
+    has_interpreter: bool,
+    placement: &Placement,
+) -> Result<u64, Errno> {
     if !elf.moves() {
         return Ok(0);
     }
     let align = elf.align();
     let base = match has_interpreter {
-        true => DYNAMIC_BASE & !(align - 1),
+        true => (DYNAMIC_BASE + placement.program) & !(align - 1),
         false => {
             let room = elf.len().checked_add(align - PAGE).ok_or(Errno::ENOMEM)?;
             let start = space.free_range(room, None, false).ok_or(Errno::ENOMEM)?;
@@ -101,7 +107,7 @@ fn map_segment(
 
 /// Where code, data and heap of a loaded program are.
 #[must_use]
-pub fn layout(elf: &Elf, bias: u64, has_interpreter: bool) -> Layout {
+pub fn layout(elf: &Elf, bias: u64, has_interpreter: bool, placement: &Placement) -> Layout {
     let part = |wanted: Access| {
         let mut range = (u64::MAX, 0);
         for load in elf.loads.iter().filter(|load| load.access().contains(wanted)) {
@@ -113,6 +119,10 @@ pub fn layout(elf: &Elf, bias: u64, has_interpreter: bool) -> Layout {
     let heap = match elf.moves() && !has_interpreter {
         true => DYNAMIC_BASE,
         false => elf.end().wrapping_add(bias),
+    };
+    let heap = match placement.heap {
+        0 => heap,
+        shift => page_up(heap).unwrap_or(heap) + shift,
     };
     Layout {
         code: part(Access::EXECUTE),

@@ -25,6 +25,7 @@ mod commit;
 pub mod elf;
 pub mod image;
 mod load;
+pub mod placement;
 mod script;
 mod stack;
 pub mod strings;
@@ -32,6 +33,7 @@ pub mod vdso;
 
 use elf::Elf;
 use image::{Image, Running};
+use placement::Placement;
 use strings::Strings;
 
 /// The calls this module carries out.
@@ -191,7 +193,7 @@ fn run(cx: &Cx, mut request: Request) -> Result<(), Errno> {
         let Some(line) = self::script::parse(&head[..len])? else {
             let who = credentials(cx, &image);
             let built = build(cx, &image, running, &who, &request)?;
-            return commit::commit(cx, built, &image, &request.name, who.who);
+            return commit::commit(cx, built, &image, &request.name, who);
         };
         if close_on_exec {
             // The interpreter could not open it.
@@ -266,9 +268,11 @@ fn fill(
     who: &Executed,
     request: &Request,
 ) -> Result<(u64, u64), Errno> {
-    let bias = load::bias(space, elf, interpreter.is_some())?;
+    let placement = Placement::new(cx, who.secure);
+    space.shift.set(placement.mappings);
+    let bias = load::bias(space, elf, interpreter.is_some(), &placement)?;
     load::map(cx.unix, space, image, elf, bias)?;
-    let mut layout: Layout = load::layout(elf, bias, interpreter.is_some());
+    let mut layout: Layout = load::layout(elf, bias, interpreter.is_some(), &placement);
     let mut facts = stack::Facts {
         headers: (elf.headers_at.wrapping_add(bias), elf.header.segments.into()),
         base: 0,
@@ -276,10 +280,11 @@ fn fill(
         vdso: 0,
         secure: who.secure,
         executable: elf.executable_stack,
+        placement,
     };
     let mut entry = facts.entry;
     if let Some((image, elf)) = interpreter {
-        facts.base = load::bias(space, elf, false)?;
+        facts.base = load::bias(space, elf, false, &placement)?;
         load::map(cx.unix, space, image, elf, facts.base)?;
         entry = elf.header.entry.wrapping_add(facts.base);
     }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use linux_raw_sys::auxvec as aux;
 use zerocopy::IntoBytes;
 
+use super::placement::Placement;
 use super::strings::Strings;
 use crate::errno::Errno;
 use crate::machine::{Access, VECTOR_STATE_MAX};
@@ -39,6 +40,8 @@ pub struct Facts {
     pub secure: bool,
     /// Whether the stack is executable.
     pub executable: bool,
+    /// Where it is.
+    pub placement: Placement,
 }
 
 /// The pairs of the auxiliary vector; `random`, `name` and `platform` are addresses.
@@ -99,28 +102,33 @@ pub fn fill(
     (arguments, environment): (&Strings, &Strings),
     layout: &mut Layout,
 ) -> Result<u64, Errno> {
-    let name_at = USER_END - 8 - (name.len() as u64 + 1);
+    let top = USER_END - facts.placement.stack;
+    let name_at = top - 8 - (name.len() as u64 + 1);
     let environment_at = name_at - environment.bytes.len() as u64;
     let arguments_at = environment_at - arguments.bytes.len() as u64;
     let platform_at = (arguments_at & !15) - 16;
     let random_at = platform_at - 16;
     let pairs = vector(unix, facts, who, [random_at, name_at, platform_at]);
-    let mut words = Vec::with_capacity(arguments.count + environment.count + pairs.len() + 3);
+    let mut words = Vec::new();
+    let count = arguments.count + environment.count + pairs.len() + 3;
+    words.try_reserve_exact(count).map_err(|_| Errno::ENOMEM)?;
     words.push(arguments.count as u64);
     pointers(&mut words, arguments, arguments_at);
     pointers(&mut words, environment, environment_at);
     let auxiliary = words.len() as u64 * 8;
     words.extend(&pairs);
-    let stack = (random_at - words.len() as u64 * 8) & !15;
+    let below = random_at - facts.placement.stack_pointer;
+    let stack = (below - words.len() as u64 * 8) & !15;
 
-    let start =
-        page_of(stack).saturating_sub(SPARE).max(USER_END - page_of(space.stack_limit.get()));
+    let start = page_of(stack)
+        .saturating_sub(SPARE)
+        .max(top.saturating_sub(page_of(space.stack_limit.get())));
     if start > page_of(stack) {
         return Err(Errno::E2BIG);
     }
     let mut access = Access::READ | Access::WRITE;
     access.set(Access::EXECUTE, facts.executable);
-    space.add_anonymous(start, USER_END, access, AreaFlags::GROWS_DOWN);
+    space.add_anonymous(start, top, access, AreaFlags::GROWS_DOWN);
 
     let mut random = [0; 16];
     unix.machine.random(&mut random);

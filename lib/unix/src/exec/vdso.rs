@@ -47,6 +47,15 @@ impl Vdso {
         Ok(*self.frames.get_or_init(|| (code, data)))
     }
 
+    /// What programs are told of the time at boot, in nanoseconds since 1970.
+    #[must_use]
+    pub fn boot_time(&self, unix: &Unix) -> Option<u64> {
+        let (_, data) = self.frames(unix).ok()?;
+        let mut bytes = [0; 8];
+        unix.memory.read(data, BOOT_TIME, &mut bytes);
+        Some(u64::from_le_bytes(bytes))
+    }
+
     /// The clock was set: this many nanoseconds since 1970 at boot.
     pub fn set_boot_time(&self, unix: &Unix, boot_ns: u64) {
         if let Ok((_, data)) = self.frames(unix) {

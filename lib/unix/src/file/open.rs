@@ -37,12 +37,7 @@ impl Open {
     ///
     /// # Errors
     /// `ENOMEM` if the user cannot.
-    pub fn new(
-        cx: &Cx,
-        file: Rc<dyn File>,
-        flags: u32,
-        path: Vec<u8>,
-    ) -> Result<Rc<Self>, Errno> {
+    pub fn new(cx: &Cx, file: Rc<dyn File>, flags: u32, path: Vec<u8>) -> Result<Rc<Self>, Errno> {
         let charge = cx.pay(OPEN_BYTES + path.len())?;
         Ok(Rc::new(Self {
             file,

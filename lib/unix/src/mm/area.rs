@@ -167,10 +167,7 @@ impl Areas {
     ///
     /// # Errors
     /// `ENOMEM`, or what `pay` says.
-    pub fn make_room(
-        &mut self,
-        pay: impl FnOnce(u64) -> Result<(), Errno>,
-    ) -> Result<(), Errno> {
+    pub fn make_room(&mut self, pay: impl FnOnce(u64) -> Result<(), Errno>) -> Result<(), Errno> {
         if self.list.capacity() - self.list.len() >= SPARE {
             return Ok(());
         }

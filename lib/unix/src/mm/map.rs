@@ -290,7 +290,8 @@ impl AddressSpace {
                 .or_else(|| areas.gap_below(LOW_END, len));
         }
         let gap = self.stack_limit.get().clamp(STACK_GAP.0, STACK_GAP.1);
-        areas.gap_below(USER_END - page_of(gap), len).or_else(|| areas.gap_above(USER_END / 3, len))
+        let top = (USER_END - page_of(gap)).saturating_sub(self.shift.get());
+        areas.gap_below(top, len).or_else(|| areas.gap_above(USER_END / 3, len))
     }
 
     /// Makes all pages of a range present, as far as its areas allow.

@@ -313,10 +313,7 @@ impl PageMap {
     ///
     /// # Errors
     /// `ENOMEM`: nothing has changed.
-    pub fn fork(
-        &mut self,
-        mut change: impl FnMut(Page) -> (Page, Page),
-    ) -> Result<Self, Errno> {
+    pub fn fork(&mut self, mut change: impl FnMut(Page) -> (Page, Page)) -> Result<Self, Errno> {
         let mut copy = self.try_clone()?;
         for (leaf, twin) in self.leaves.iter_mut().zip(&mut copy.leaves) {
             let mut left = leaf.present;

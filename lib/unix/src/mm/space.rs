@@ -14,7 +14,7 @@ use crate::errno::Errno;
 use crate::exec::image::Running;
 use crate::fs::inode::Inode;
 use crate::fs::regular::Regular;
-use crate::machine::{Access, SpaceId};
+use crate::machine::{Access, SPACE_PAGES, SpaceId};
 use crate::memory::FrameId;
 use crate::unix::Unix;
 
@@ -56,6 +56,8 @@ pub struct AddressSpace {
     program: RefCell<Option<Rc<Running>>>,
     /// Registrations of `membarrier`.
     pub(super) barriers: Cell<u32>,
+    /// How much lower than without randomness mappings begin, in bytes.
+    pub shift: Cell<u64>,
     /// How far its stack may grow, in bytes (`RLIMIT_STACK`).
     pub stack_limit: Cell<u64>,
     /// `mlockall(MCL_FUTURE)`: new areas are locked.
@@ -70,6 +72,8 @@ pub struct AddressSpace {
     pub faults: Cell<u64>,
     /// What it costs its user.
     pub(super) charge: Charge,
+    /// And in kernel memory.
+    kernel: Charge,
     graves: Rc<Graves>,
 }
 
@@ -86,19 +90,17 @@ impl AddressSpace {
         Self::with(unix, charge, Areas::default(), PageMap::default())
     }
 
-    fn with(
-        unix: &Unix,
-        charge: Charge,
-        areas: Areas,
-        pages: PageMap,
-    ) -> Result<Rc<Self>, Errno> {
+    fn with(unix: &Unix, charge: Charge, areas: Areas, pages: PageMap) -> Result<Rc<Self>, Errno> {
         unix.mm.bury(unix);
+        let kernel = Charge::new(charge.user(), What::Kernel, SPACE_PAGES);
+        let kernel = kernel.map_err(|_| Errno::EAGAIN)?;
         Ok(Rc::new(Self {
             serial: unix.mm.next_space(),
             machine: Cell::new(unix.machine.create_space()?),
             areas: RefCell::new(areas),
             pages: RefCell::new(pages),
             layout: Cell::default(),
+            shift: Cell::new(0),
             stack_limit: Cell::new(STACK_LIMIT),
             program: RefCell::default(),
             barriers: Cell::new(0),
@@ -107,6 +109,7 @@ impl AddressSpace {
             ahead: Cell::new(1),
             peak: Cell::new(0),
             faults: Cell::new(0),
+            kernel,
             charge,
             graves: unix.mm.graves.clone(),
         }))
@@ -155,6 +158,7 @@ impl AddressSpace {
         };
         copy.pages.replace(pages);
         copy.layout.set(parent.layout.get());
+        copy.shift.set(parent.shift.get());
         copy.stack_limit.set(parent.stack_limit.get());
         copy.program.replace(parent.program.borrow().clone());
         copy.note_mappings();
@@ -214,6 +218,7 @@ impl AddressSpace {
         drop(self.areas.take());
         let (space, pages) = (self.machine.replace(SpaceId(0)), self.pages.take());
         self.charge.set(SPACE_BYTES);
+        self.kernel.set(0);
         if space != SpaceId(0) {
             self.graves.add(Some(space), pages);
         }
@@ -302,6 +307,11 @@ impl AddressSpace {
         drop(gone);
         // Shared memory may be among what has gone.
         unix.mm.bury(unix);
+    }
+
+    /// Pays for more kernel memory, if the user can.
+    pub(crate) fn pay_kernel_memory(&self) -> bool {
+        self.kernel.grow(SPACE_PAGES).is_ok()
     }
 
     /// Makes room for the areas that a call adds.

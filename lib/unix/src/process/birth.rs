@@ -7,6 +7,7 @@ use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{Process, State, control, end, limits};
+use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Entry, full, partial};
 use crate::errno::Errno;
 use crate::fs::Place;
@@ -46,6 +47,7 @@ const UNSUPPORTED: u64 = l::CLONE_INTO_CGROUP
 const PROCESS_BYTES: usize = 4096;
 const SLOT_BYTES: usize = 16;
 const THREAD_BYTES: usize = 2048;
+const THREAD_PAGES: u64 = 4;
 
 /// What is to be born.
 #[derive(Clone, Copy, Default)]
@@ -223,9 +225,10 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
 fn new_thread(cx: &Cx, wish: &Wish, tid: u32, process: &Rc<Process>) -> Result<Rc<Thread>, Errno> {
     let machine = &cx.unix.machine;
     let parent = cx.thread;
-    let charge = cx.pay(THREAD_BYTES)?;
+    let kernel = Charge::new(&cx.process.user(), What::Kernel, THREAD_PAGES);
+    let charges = [cx.pay(THREAD_BYTES)?, kernel.map_err(|_| Errno::EAGAIN)?];
     let thread = Thread::new(tid, process.clone(), cx.unix.run_queue.clone());
-    thread.charge.replace(Some(charge));
+    thread.charges.replace(Some(charges));
     thread.machine.set(machine.create_thread(process.space().machine())?);
     let mut registers = machine.registers(parent.machine.get());
     registers.rax = 0;

@@ -167,6 +167,8 @@ fn set_real_time(cx: &Cx, ns: u64) -> Result<(), Errno> {
     let timers = &cx.unix.timers;
     let offset = timers.real_offset_ns.get().wrapping_add(ns.wrapping_sub(real_time_ns(cx.unix)));
     timers.real_offset_ns.set(offset);
+    let boot_ns = cx.unix.machine.boot_time_ns().wrapping_add(offset);
+    cx.unix.mm.vdso.set_boot_time(cx.unix, boot_ns);
     Ok(())
 }
 

@@ -70,8 +70,19 @@ described in [linux-tools.md](linux-tools.md).
 | `servers/unix` | the binding to Baton: messages, mappings, time, console |
 | `kernel/src/thread/foreign.rs` | all that the kernel knows of it: system calls as messages |
 
-A call that is not there returns ENOSYS and is reported once, by program and number, on the console. Addresses are not
-randomised. There is one processor. The first file system is in memory.
+A call that is not there returns ENOSYS and is reported once, by program and number, on the console. There is one
+processor. The first file system is in memory.
+
+## Who pays
+What programs make the server keep is counted for their user, who is refused before others are harmed
+([0024](decisions/0024-who-pays-in-the-unix-server.md)). No user but 0 has more than half of anything; the last
+sixteenth is the server's own, an eighth more user 0's. When frames are used up, of the user that has the most the
+process that has the most is killed, as `oom_score_adj` sees it. The server's own memory is an eighth of its block.
+
+## Where programs are
+As on Linux: mappings, stack, heap, vDSO and programs that can be anywhere are placed at random
+(`/proc/sys/kernel/randomize_va_space`, `personality(ADDR_NO_RANDOMIZE)`), with as many bits. `args = \"fixed-addresses\"`
+of the task `unix` has every run place them alike, as the bench and `./baton linux compare` do.
 
 ## When it dies
 It is one task. A fault of it is a sentence with the calls on its stack; its programs end with it, and the root task

@@ -31,6 +31,10 @@ fn clocks_tell_the_time() {
     let new = world.words(first, &[1000, 5]);
     world.ok(first, l::__NR_clock_settime, &[0, new]);
     assert_eq!(world.ok(first, l::__NR_time, &[0]), 1000);
+    // The data page of the vDSO says when boot was by the new time.
+    let unix = &world.unix;
+    let boot = unix.mm.vdso.boot_time(unix).expect("a vDSO");
+    assert_eq!(boot + world.machine.now_ns.get(), 1_000_000_000_005);
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub fn rows_of_baton(workspace: &Workspace) -> Result<Vec<Row>> {
     let initramfs = workspace.target("bench/linux")?.join("initramfs");
     let selection = Selection {
         system: Some("linux".to_owned()),
-        wishes: Wishes { initramfs: Some(initramfs), ..Wishes::default() },
+        wishes: Wishes { initramfs: Some(initramfs), fixed_addresses: true, ..Wishes::default() },
         ..Selection::default()
     };
     let Bootable { kernel, image, .. } =

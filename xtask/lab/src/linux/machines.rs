@@ -101,7 +101,8 @@ impl<'a, 'w> Baton<'a, 'w> {
             wishes: Wishes {
                 exec: Some(own_session(guest::DRIVER)),
                 initramfs: Some(self.image.clone()),
-                share: None,
+                fixed_addresses: true,
+                ..Wishes::default()
             },
             ..Selection::default()
         };

@@ -75,6 +75,11 @@ const KERNEL: &[Fixed] = &[
     text("overflowuid", |_| b"65534\n".to_vec()),
     text("pid_max", |_| b"32768\n".to_vec()),
     directory("random", RANDOM),
+    Fixed {
+        name: "randomize_va_space",
+        mode: 0o644,
+        what: What::Setting(randomize, set_randomize),
+    },
     text("threads-max", |_| b"32768\n".to_vec()),
     text("version", |_| with_line_feed(VERSION.as_bytes())),
 ];
@@ -127,6 +132,19 @@ fn set_hostname(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
     let name = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let len = name.len().min(64);
     *cx.unix.processes.names.host.borrow_mut() = name[..len].to_vec();
+    Ok(())
+}
+
+fn randomize(cx: &Cx) -> Vec<u8> {
+    line(cx.unix.randomize.get().into())
+}
+
+fn set_randomize(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    match text.trim().parse() {
+        Ok(level @ 0..=2) => cx.unix.randomize.set(level),
+        _ => return Err(Errno::EINVAL),
+    }
     Ok(())
 }
 

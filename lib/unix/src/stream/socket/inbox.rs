@@ -48,7 +48,11 @@ impl Inbox {
     /// # Errors
     /// `ENOMEM`.
     pub fn new(memory: &Rc<Memory>, frames: Charge, pieces: Charge) -> Result<Self, Errno> {
-        Ok(Self { ring: Ring::new(memory, CAPACITY)?.paid(frames), pieces: RefCell::default(), charge: pieces })
+        Ok(Self {
+            ring: Ring::new(memory, CAPACITY)?.paid(frames),
+            pieces: RefCell::default(),
+            charge: pieces,
+        })
     }
 
     /// Bytes in it.

@@ -109,11 +109,7 @@ impl Socket {
     pub fn new(cx: &Cx, kind: Kind) -> Result<Rc<Self>, Errno> {
         Ok(Rc::new(Self {
             kind,
-            inbox: Inbox::new(
-                &cx.unix.memory,
-                cx.charge(What::Frames),
-                cx.charge(What::Heap),
-            )?,
+            inbox: Inbox::new(&cx.unix.memory, cx.charge(What::Frames), cx.charge(What::Heap))?,
             name: RefCell::default(),
             place: RefCell::default(),
             names: cx.unix.streams.names.clone(),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use unix::errno::Errno;
 use unix::machine::{
-    Access, HeapGauge, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
+    Access, Gauge, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
 };
 use unix::memory::{FrameId, PAGE};
 use unix::thread::Thread;
@@ -31,6 +31,8 @@ pub struct FakeThread {
 pub struct FakeMachine {
     pub now_ns: Cell<u64>,
     pub alarm: Cell<Option<u64>>,
+    /// Programs are placed at random.
+    pub randomizes: Cell<bool>,
     /// Alarms that went off.
     pub alarms: Cell<u32>,
     /// How long a look at the clock takes.
@@ -159,8 +161,11 @@ impl Machine for Handle {
     fn console_write(&self, bytes: &[u8]) {
         self.0.console.borrow_mut().extend_from_slice(bytes);
     }
-    fn heap_gauge(&self) -> HeapGauge {
+    fn heap_gauge(&self) -> Gauge {
         crate::given_back::heap
+    }
+    fn randomizes(&self) -> bool {
+        self.0.randomizes.get()
     }
     fn random(&self, to: &mut [u8]) {
         for byte in to {
