@@ -110,9 +110,12 @@ static long children(long n)
 {
     (void)n;
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        // Or nobody would see the end of the pipes.
+        close_range(3, ~0U, 0);
         for (;;)
             pause();
+    }
     return child;
 }
 static long unburied(long n)
@@ -166,7 +169,6 @@ static void family(long (*round)(long))
     while (read(done[0], &byte, 1) > 0)
         ;
     close(done[0]);
-    // Children of members hold neither end that matters.
     kill(-1, SIGKILL);
     close(go[1]);
     close(go[0]);

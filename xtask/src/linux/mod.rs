@@ -28,7 +28,7 @@ pub struct Wishes {
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
     /// Place Linux programs at the same addresses in every run
-    #[arg(long)]
+    #[arg(skip)]
     pub fixed_addresses: bool,
 }
 

@@ -3,10 +3,10 @@
 use alloc::rc::Rc;
 
 use linux_raw_sys::general::{
-    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_GETLK, F_GETOWN, F_GETPIPE_SZ, F_GETSIG,
-    F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_SETOWN,
-    F_SETPIPE_SZ, F_SETSIG, FASYNC, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME,
-    O_NONBLOCK,
+    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_GETLK, F_GETOWN, F_GETOWN_EX, F_GETPIPE_SZ,
+    F_GETSIG, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OWNER_PGRP, F_OWNER_PID, F_OWNER_TID,
+    F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_SETOWN, F_SETOWN_EX, F_SETPIPE_SZ, F_SETSIG, FASYNC,
+    FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK,
 };
 use linux_raw_sys::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX};
 
@@ -131,6 +131,22 @@ pub(super) fn fcntl(cx: &Cx) -> Answer {
         F_GETOWN => Ok(i64::from(open.owner.get()) as u64),
         F_SETOWN => {
             open.owner.set(argument as i32);
+            Ok(0)
+        }
+        F_GETOWN_EX => {
+            let owner = open.owner.get();
+            let kind = if owner < 0 { F_OWNER_PGRP } else { F_OWNER_PID };
+            cx.user().write(argument, &[kind, owner.unsigned_abs()])?;
+            Ok(0)
+        }
+        F_SETOWN_EX => {
+            let [kind, id] = cx.user().read::<[u32; 2]>(argument)?;
+            let id = i32::try_from(id).map_err(|_| Errno::EINVAL)?;
+            open.owner.set(match kind {
+                F_OWNER_TID | F_OWNER_PID => id,
+                F_OWNER_PGRP => -id,
+                _ => return Err(Errno::EINVAL.into()),
+            });
             Ok(0)
         }
         F_GETSIG => Ok(open.owner_signal.get().into()),

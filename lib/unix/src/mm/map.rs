@@ -242,8 +242,14 @@ fn describe(cx: &Cx, request: &Request, open: Option<&Rc<Open>>) -> Result<Area,
             if wants_write && (!open.can_write() || append) {
                 return Err(Errno::EACCES);
             }
+            let inode = open.file.inode();
+            let seals = inode.regular().map_or(0, |regular| regular.seals.get());
+            let sealed = seals & (linux::F_SEAL_WRITE | linux::F_SEAL_FUTURE_WRITE) != 0;
+            if wants_write && sealed {
+                return Err(Errno::EPERM);
+            }
             area.flags |= AreaFlags::SHARED;
-            area.may.set(Access::WRITE, open.can_write());
+            area.may.set(Access::WRITE, open.can_write() && !sealed);
         }
         linux::MAP_PRIVATE => {}
         _ => return Err(Errno::EINVAL),

@@ -185,6 +185,7 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         actions.reset();
     }
     let from = &parent.state;
+    let resets = from.policy.get().0 & l::SCHED_RESET_ON_FORK != 0;
     let state = State {
         exit_signal: Cell::new(wish.exit_signal),
         not_dumpable: from.not_dumpable.clone(),
@@ -192,8 +193,8 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         out_of_memory: from.out_of_memory.clone(),
         timer_slack: from.timer_slack.clone(),
         personality: from.personality.clone(),
-        nice: from.nice.clone(),
-        policy: from.policy.clone(),
+        nice: Cell::new(if resets { from.nice.get().max(0) } else { from.nice.get() }),
+        policy: Cell::new(if resets { (l::SCHED_NORMAL, 0) } else { from.policy.get() }),
         ..State::default()
     };
     Ok(Rc::new(Process {

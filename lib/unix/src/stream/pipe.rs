@@ -80,9 +80,9 @@ impl Pipe {
     /// Sets the capacity, rounded up to a power of two.
     ///
     /// # Errors
-    /// `EBUSY` if it holds more, `EPERM` above the highest, `EINVAL` for 0.
+    /// `EBUSY` if it holds more, `EPERM` above the highest, `EINVAL` for what no pipe could hold.
     pub fn set_capacity(&self, bytes: usize) -> Result<(), Errno> {
-        if bytes == 0 || bytes > 1 << 31 {
+        if bytes > 1 << 31 {
             return Err(Errno::EINVAL);
         }
         let bytes = bytes.max(PAGE).next_power_of_two();

@@ -285,3 +285,36 @@ fn file_systems_are_mounted_and_unmounted() {
     assert_eq!(program.names("/mnt"), ["below"]);
     assert_eq!(umount(), error(errno::EINVAL));
 }
+
+#[test]
+fn what_is_sealed_against_writing_cannot_be_mapped_for_writing() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let fd = program.on(linux::__NR_memfd_create, "x", &[linux::MFD_ALLOW_SEALING.into()]) as u64;
+    assert_eq!(program.call(linux::__NR_ftruncate, &[fd, 4096]), 0);
+    let seal = [fd, linux::F_ADD_SEALS.into(), linux::F_SEAL_WRITE.into()];
+    assert_eq!(program.call(linux::__NR_fcntl, &seal), 0);
+    let map = |prot, flags| program.call(linux::__NR_mmap, &[0, 4096, prot, flags, fd, 0]);
+    let (shared, private) = (linux::MAP_SHARED.into(), linux::MAP_PRIVATE.into());
+    assert_eq!(map(3, shared), error(linux_raw_sys::errno::EPERM));
+    let at = map(1, shared);
+    assert!(at > 0 && map(3, private) > 0);
+    let writable = program.call(linux::__NR_mprotect, &[at as u64, 4096, 3]);
+    assert_eq!(writable, error(linux_raw_sys::errno::EACCES));
+}
+
+#[test]
+fn owners_for_signals_are_told_with_their_kind() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let fd = program.opened("/tmp/x", RDWR | CREAT);
+    let ex = |command: u32| program.call(linux::__NR_fcntl, &[fd, command.into(), program.buffer]);
+    world.write(&program.thread, program.buffer, &[2, 0, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(ex(linux::F_SETOWN_EX), 0);
+    assert_eq!(program.call(linux::__NR_fcntl, &[fd, linux::F_GETOWN.into(), 0]), -1);
+    world.write(&program.thread, program.buffer, &[0; 8]);
+    assert_eq!(ex(linux::F_GETOWN_EX), 0);
+    assert_eq!(world.read_u64(&program.thread, program.buffer), 1 << 32 | 2);
+    world.write(&program.thread, program.buffer, &[9, 0, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(ex(linux::F_SETOWN_EX), error(linux_raw_sys::errno::EINVAL));
+}

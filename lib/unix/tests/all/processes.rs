@@ -349,3 +349,14 @@ fn the_end_of_process_1_ends_the_system() {
     world.call(&world.first, l::__NR_exit_group, &[3]);
     assert_eq!(world.machine.halted.get(), Some(3 << 8));
 }
+
+#[test]
+fn a_policy_that_is_reset_on_fork_is() {
+    let world = World::new();
+    let parameter = world.put(&world.first, &[7, 0, 0, 0]);
+    let policy = u64::from(l::SCHED_FIFO | l::SCHED_RESET_ON_FORK);
+    world.ok(&world.first, l::__NR_sched_setscheduler, &[0, policy, parameter]);
+    assert_eq!(world.ok(&world.first, l::__NR_sched_getscheduler, &[0]), policy);
+    let child = world.fork(&world.first);
+    assert_eq!(world.ok(&child, l::__NR_sched_getscheduler, &[0]), l::SCHED_NORMAL.into());
+}
