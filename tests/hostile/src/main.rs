@@ -27,8 +27,11 @@ use runtime::{println, root};
 /// What became of an attack: nothing, or what it reached.
 type Outcome = Result<(), String>;
 
-/// Name and function of each.
-const ATTACKS: &[(&str, fn() -> Outcome)] = &[
+/// A test's name, and what it does.
+type Attack = (&'static str, fn() -> Outcome);
+
+/// All of them, in the order in which they are tried.
+const ATTACKS: &[Attack] = &[
     ("memory-that-the-line-does-not-name", devices::memory),
     ("anothers-interrupt", devices::anothers_interrupt),
     ("second-attach", devices::second_attach),
