@@ -250,6 +250,22 @@ fn an_id_never_comes_back() {
 }
 
 #[test]
+fn a_creation_that_fails_gives_no_id_away() {
+    let world = World::new();
+    let request = Request {
+        dest: id(FIRST, 5),
+        pager: world.root.id.get(),
+        scheduler: world.one.scheduler.get(),
+        space: world.one.id.get(),
+        utcb_location: 3,
+    };
+    set_current(world.one);
+    assert_eq!(because(in_form(world.one, &request, Form::Create)), Some(CallError::UtcbArea));
+    assert_eq!(last_version(FIRST), 0);
+    assert!(create(world.one, id(FIRST, 5)).is_ok());
+}
+
+#[test]
 fn nobody_uses_up_the_versions_of_a_number() {
     let world = World::new();
     assert_eq!(because(create(world.one, id(FIRST, 129))), Some(CallError::InvalidThread));

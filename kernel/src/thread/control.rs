@@ -126,6 +126,7 @@ fn create_in(
     if active && !space.is_initialised() {
         return Err(CallError::InvalidSpace);
     }
+    let last = version::last(request.dest);
     let thread = lifecycle::create(request.dest, space, scheduler)?;
     ceiling::begin(thread, caller);
     let placed = match request.utcb_location {
@@ -140,6 +141,8 @@ fn create_in(
     };
     if let Err(error) = placed {
         let _ = lifecycle::delete(thread);
+        // Nobody has seen the id.
+        version::restore(request.dest, last);
         return Err(error);
     }
     if active {

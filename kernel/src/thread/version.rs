@@ -29,3 +29,15 @@ pub fn note(id: ThreadId) {
         debug_assert!(kept.is_some());
     }
 }
+
+/// The last version of the number of `id`.
+#[must_use]
+pub fn last(id: ThreadId) -> u32 {
+    last_version(id.number())
+}
+
+/// The thread `id` was never there: its number's last version is `version` again.
+pub fn restore(id: ThreadId, version: u32) {
+    let kept = set_last_version(id.number(), version);
+    debug_assert!(kept.is_some());
+}
