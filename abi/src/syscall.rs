@@ -110,6 +110,14 @@ pub mod state {
     pub const READ_VECTOR: u64 = 1 << 4;
     /// Set the vector state.
     pub const WRITE_VECTOR: u64 = 1 << 5;
+    /// The caller, named as the thread, uses no vector registers from now on, nor do the
+    /// threads that its task creates later: IPC need not care for them. They are initial.
+    pub const NO_VECTOR: u64 = 1 << 6;
+    /// The caller and later threads of its task use vector registers, as all do that never
+    /// said anything. They are initial.
+    pub const VECTOR: u64 = 1 << 7;
+    /// Either of the two.
+    pub const DECLARE: u64 = NO_VECTOR | VECTOR;
     /// Index of FS base among the words.
     pub const FS_BASE: usize = crate::protocol::EXCEPTION_WORDS;
     /// Index of GS base.

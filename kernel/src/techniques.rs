@@ -20,10 +20,6 @@ pub const LAZY_SCHEDULING: bool = true;
 /// partner on the caller's time slice. Off: the scheduler picks the next thread.
 pub const DIRECT_SWITCH: bool = true;
 
-/// Lazy coprocessor (1993, 5.5.6): vector state is switched on first use.
-/// Off: it is saved and restored at every switch on the complete path.
-pub const LAZY_VECTOR: bool = true;
-
 /// Single copy (1993, 5.2.3): strings go straight from the sender's pages to the
 /// receiver's. Off: through a buffer in the kernel.
 pub const SINGLE_COPY: bool = true;

@@ -7,21 +7,29 @@ use core::arch::global_asm;
 
 use abi::ThreadId;
 
-use crate::{heap, layout, root, thread, utcb, window};
+use crate::{heap, kernel, layout, root, thread, utcb, window};
 
 global_asm!(include_str!("entry.S"));
 
 /// Prepares an ordinary task: its faults are reported to the root task, its
 /// heap lies in the region that its pager fills on demand.
 pub fn start_task() {
+    declare_registers();
     utcb::set_exception_handler(ThreadId::ROOT);
     heap::init(layout::HEAP, layout::HEAP_BYTES);
 }
 
 /// Prepares an initial server, which has neither heap nor exception handler.
 pub fn start_boot() {
+    declare_registers();
     window::initial_server();
     utcb::set_exception_handler(ThreadId::NIL);
+}
+
+/// This runtime's target has no vector registers.
+fn declare_registers() {
+    // Refused, it would only be slower.
+    let _ = kernel::use_no_vector_registers();
 }
 
 /// Ends this task: asks the root task to take it away.

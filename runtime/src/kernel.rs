@@ -207,6 +207,18 @@ pub fn set_vector_state(thread: ThreadId, from: &mut VectorState) -> Result<()> 
     outcome(syscall::thread_state(thread.0, state::WRITE_VECTOR, &mut from.0))
 }
 
+/// Says that neither this thread nor those that the task will create use vector registers:
+/// the kernel need not care for them. Every program of this runtime says so at its start.
+pub fn use_no_vector_registers() -> Result<()> {
+    outcome(syscall::thread_state(utcb::my_global_id().0, state::NO_VECTOR, &mut []))
+}
+
+/// Says that this thread and those that the task will create use vector registers, which
+/// are initial now: for programs with instructions of their own.
+pub fn use_vector_registers() -> Result<()> {
+    outcome(syscall::thread_state(utcb::my_global_id().0, state::VECTOR, &mut []))
+}
+
 /// Room for a vector state.
 #[repr(C, align(64))]
 pub struct VectorState(pub [u8; 2688]);

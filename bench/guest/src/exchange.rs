@@ -2,6 +2,7 @@
 //! there and back.
 
 use abi::{MsgTag, StringItem};
+use runtime::kernel;
 
 use crate::marks::{self, Role, exchange};
 use crate::partner::{Partner, Result, between, inside};
@@ -59,6 +60,29 @@ pub fn words(place: Where, lengths: impl Iterator<Item = u32>) -> Result<()> {
     }
     marked.delete();
     plain.delete();
+    Ok(())
+}
+
+/// Short messages between two threads that both use vector registers: rows
+/// `ipc/vector-KEEP-PLACE-call` and `-reply`.
+pub fn vector(place: Where) -> Result<()> {
+    let refused = |_| "the kernel refuses a declaration about vector registers";
+    let tag = MsgTag::new(LABEL, 0, 0);
+    for (role, keep) in [(Role::VectorDead, "dead"), (Role::VectorKept, "kept")] {
+        kernel::use_vector_registers().map_err(refused)?;
+        let partner = place.partner(role)?;
+        for _ in 0..WARM_UP {
+            let _ = marks::vector_exchange(partner.id, tag, role);
+        }
+        let samples = Samples::start();
+        for _ in 0..ROUNDS {
+            let _ = marks::vector_exchange(partner.id, tag, role);
+        }
+        kernel::use_no_vector_registers().map_err(refused)?;
+        samples.row(format_args!("ipc/vector-{keep}-{}-call words=0", place.word()), 0, 2);
+        samples.row(format_args!("ipc/vector-{keep}-{}-reply words=0", place.word()), 1, 2);
+        partner.delete();
+    }
     Ok(())
 }
 

@@ -70,9 +70,58 @@ bench_split:
     restore
     ret
 
+// The same by a thread that uses vector registers, with an instruction of theirs before
+// the trap; after it they are dead (bit 0 of RDI) or kept.
+.macro vector_exchange dead
+    keep
+    mov     rax, r8
+    mov     rbx, r9
+    mov     r9, rcx
+    mov     r8, rdx
+    mov     rdx, rsi
+    mov     rsi, rdi
+    mov     rdi, gs:[0]
+    add     rdi, \dead
+    movq    xmm0, rax
+    BEGIN_MARK
+    syscall
+    END_MARK
+    mov     rax, r9
+    restore
+    ret
+.endm
+.balign 64
+.global bench_exchange_dead
+bench_exchange_dead:
+    vector_exchange 1
+.balign 64
+.global bench_exchange_kept
+bench_exchange_kept:
+    vector_exchange 0
+
+// Says that the thread and its task use no vector registers.
+.macro no_vector_registers
+    mov     rdi, gs:[0]
+    mov     r14, [rdi + {MY_GLOBAL_ID}]
+    mov     esi, {NO_VECTOR}
+    mov     r8, -{THREAD_STATE}
+    syscall
+.endm
+
+// A program with a stack, in whatever space.
+.balign 64
+.global bench_program
+bench_program:
+    no_vector_registers
+    jmp     baton_thread_start
+
 // The partners never use a stack: RSP is the client's id. Each first calls in to say
 // that it is there, which also brings in its pages; then it answers for ever.
 .macro partner_begins
+    no_vector_registers
+    vector_partner_begins
+.endm
+.macro vector_partner_begins
     mov     rdi, gs:[0]
     mov     r9d, {READY} << 16
     mov     rsi, rsp
@@ -96,6 +145,28 @@ bench_serve_marked:
     BEGIN_MARK
     syscall
     jmp     2b
+
+// The same with a vector instruction after each message; the registers are dead over the
+// wait, or kept.
+.macro serve_vector dead
+    vector_partner_begins
+2:  END_MARK
+    movq    xmm0, rax
+    paddq   xmm0, xmm0
+    add     rdi, \dead
+    reply_and_wait
+    BEGIN_MARK
+    syscall
+    jmp     2b
+.endm
+.balign 64
+.global bench_serve_dead
+bench_serve_dead:
+    serve_vector 1
+.balign 64
+.global bench_serve_kept
+bench_serve_kept:
+    serve_vector 0
 
 // The same without marks: for round trips.
 .balign 64

@@ -19,10 +19,32 @@ global_asm!(
     READY = const READY,
     REPLY_WAIT = const (Timeouts::new(Time::ZERO, Time::NEVER).0 as i32),
     ROOT = const ThreadId::ROOT.0 as i64,
+    MY_GLOBAL_ID = const abi::utcb::MY_GLOBAL_ID * 8,
+    NO_VECTOR = const abi::syscall::state::NO_VECTOR,
+    THREAD_STATE = const abi::syscall::Call::ThreadState as u64,
 );
 
 unsafe extern "C" {
     fn bench_exchange(to: u64, from: u64, timeouts: u64, tag: u64, mr1: u64, mr2: u64) -> u64;
+    fn bench_exchange_dead(
+        to: u64,
+        from: u64,
+        timeouts: u64,
+        tag: u64,
+        mr1: u64,
+        mr2: u64,
+    ) -> u64;
+    fn bench_exchange_kept(
+        to: u64,
+        from: u64,
+        timeouts: u64,
+        tag: u64,
+        mr1: u64,
+        mr2: u64,
+    ) -> u64;
+    fn bench_serve_dead();
+    fn bench_serve_kept();
+    fn bench_program();
     fn bench_split(to: u64, tag: u64) -> u64;
     fn bench_serve_marked();
     fn bench_serve();
@@ -34,7 +56,6 @@ unsafe extern "C" {
     fn bench_copy(to: u64, from: u64, words: u64);
     fn bench_trap();
     fn bench_undefined();
-    fn baton_thread_start();
 }
 
 /// Address and bytes of the string partners' buffer.
@@ -88,6 +109,10 @@ pub fn sample<T>(operation: impl FnOnce() -> T) -> T {
 pub enum Role {
     /// Sends messages back, with marks of its own.
     Marked,
+    /// The same with vector registers, dead over its waits.
+    VectorDead,
+    /// The same with vector registers that are kept.
+    VectorKept,
     /// Sends messages back.
     Plain,
     /// Receives and sends with two calls.
@@ -105,11 +130,13 @@ pub enum Role {
 pub fn start_of(role: Role) -> u64 {
     (match role {
         Role::Marked => bench_serve_marked as *const (),
+        Role::VectorDead => bench_serve_dead as *const (),
+        Role::VectorKept => bench_serve_kept as *const (),
         Role::Plain => bench_serve as *const (),
         Role::Split => bench_serve_split as *const (),
         Role::Strings => bench_serve_strings as *const (),
         Role::Sleeper => bench_sleep as *const (),
-        Role::Program => baton_thread_start as *const (),
+        Role::Program => bench_program as *const (),
     }) as u64
 }
 
@@ -125,6 +152,17 @@ pub fn exchange(to: ThreadId, tag: MsgTag, words: [u64; 2], samples: u64) -> Msg
     // SAFETY: this thread's acceptor is closed: only words arrive.
     let tag = unsafe { bench_exchange(to.0, to.0, Timeouts::NEVER.0, tag.0, words[0], words[1]) };
     note(samples);
+    MsgTag(tag)
+}
+
+/// [`exchange`] by a thread that uses vector registers: two samples. `role` says whether
+/// they are kept.
+pub fn vector_exchange(to: ThreadId, tag: MsgTag, role: Role) -> MsgTag {
+    let exchange =
+        if role == Role::VectorKept { bench_exchange_kept } else { bench_exchange_dead };
+    // SAFETY: as in `exchange`; nothing in this program keeps anything in vector registers.
+    let tag = unsafe { exchange(to.0, to.0, Timeouts::NEVER.0, tag.0, 0, 0) };
+    note(2);
     MsgTag(tag)
 }
 

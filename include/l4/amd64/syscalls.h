@@ -61,6 +61,30 @@ extern L4_Word_t __L4_ProcessorControl, __L4_MemoryControl;
 /* Destroyed by every call and never an operand. */
 #define __L4_CLOBBERS "rbx", "r11", "r12", "r13", "r14", "r15", "cc", "memory"
 
+/*
+ * Nothing in the vector and x87 registers survives an Ipc: the compiler has to know,
+ * and the kernel is told by bit 0 of RDI, so that it saves nothing.  The control words
+ * (MXCSR, x87) do survive.  A compiler that was told to leave the registers alone
+ * (-mno-sse, -mgeneral-regs-only) has nothing in them.
+ */
+#define __L4_DEAD_REGISTERS "orq   $1, %%rdi\n\t"
+#ifdef __SSE__
+#define __L4_VECTOR_CLOBBERS                                                    \
+    , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",   \
+        "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "st",     \
+        "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
+#else
+#define __L4_VECTOR_CLOBBERS
+#endif
+#ifdef __AVX512F__
+#define __L4_MASK_CLOBBERS                                                      \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23",   \
+        "xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", \
+        "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define __L4_MASK_CLOBBERS
+#endif
+
 /* KernelInterface: `lock nop`, an instruction that only the kernel understands. */
 L4_INLINE void *L4_KernelInterface(L4_Word_t *ApiVersion, L4_Word_t *ApiFlags,
                                    L4_Word_t *KernelId)
@@ -84,11 +108,13 @@ L4_INLINE void *L4_KernelInterface(L4_Word_t *ApiVersion, L4_Word_t *ApiFlags,
         L4_MsgTag_t result;                                                    \
         register L4_Word_t timeouts __asm__("r8") = Timeouts;                  \
         register L4_Word_t tag __asm__("r9");                                  \
-        __asm__ __volatile__(__L4_LOAD_MRS __L4_CALL(link) __L4_STORE_MRS      \
+        __asm__ __volatile__(__L4_LOAD_MRS __L4_DEAD_REGISTERS                 \
+                                 __L4_CALL(link) __L4_STORE_MRS                \
                              : "+S"(partner), "+d"(specifier), "+D"(utcb),     \
                                "+r"(timeouts), "=&r"(tag)                      \
                              :                                                 \
-                             : "rax", "rcx", "r10", __L4_CLOBBERS);            \
+                             : "rax", "rcx", "r10", __L4_CLOBBERS              \
+                                   __L4_VECTOR_CLOBBERS __L4_MASK_CLOBBERS);   \
         result.raw = tag;                                                      \
         from->raw = partner;                                                   \
         return result;                                                         \

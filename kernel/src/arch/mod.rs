@@ -24,10 +24,11 @@ mod native {
     pub use super::x86_64::tcbs::VECTOR_AREA as VECTOR_BYTES;
     pub use super::x86_64::tcbs::{
         STACK_BYTES, TcbRef, clear, frames_of, install, last_version, lookup, lookup_number,
-        remove, set_last_version, vector_owner,
+        remove, set_last_version,
     };
     pub use super::x86_64::vector::{
-        forget as forget_vector, sanitise as sanitise_vector, saved as vector_state,
+        carried as carried_vector, declare as declare_vector, forget as forget_vector,
+        sanitise as sanitise_vector, saved as vector_state,
     };
     pub use super::x86_64::{console_write, descriptors, exit, kernel_tables, ticks};
 }

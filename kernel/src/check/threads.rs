@@ -88,6 +88,10 @@ fn state(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         "waits for the reply to a kernel-made message as if it were its own",
     );
     fault(
+        !is_current && rendezvous::is_unsealed(thread),
+        "uses vector registers and waits as if it did not",
+    );
+    fault(
         plain && thread.resume.get() != Resume::Ipc,
         "waits in a way that the fast path may end, but will not return from an IPC",
     );
@@ -215,7 +219,7 @@ pub(super) fn check_processor(found: &mut Findings) {
         format_args!("the time slice belongs to a thread that does not exist"),
     );
     found.note(
-        crate::arch::vector_owner().is_some_and(|owner| !is_known(owner)),
+        crate::arch::carried_vector().is_some_and(|owner| !is_known(owner)),
         format_args!("the vector registers belong to a thread that does not exist"),
     );
     found

@@ -57,6 +57,7 @@ pub fn apply(sender: TcbRef, receiver: TcbRef) -> Option<TcbRef> {
     match rendezvous::waits(virtual_sender) {
         Waits::Closed(from) if from == sender.id.get() => {
             rendezvous::set_closed(virtual_sender, receiver.id.get());
+            rendezvous::seal(virtual_sender);
         }
         Waits::Busy(Busy::Waiting) if virtual_sender.partner.get() == sender.id.get() => {
             virtual_sender.partner.set(receiver.id.get());

@@ -30,6 +30,8 @@ pub fn receive_elsewhere(thread: TcbRef) {
         sched::make_ready(thread);
     } else if thread.is_ready() {
         sched::requeue(thread);
+    } else {
+        rendezvous::seal(thread);
     }
 }
 

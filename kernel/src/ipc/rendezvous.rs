@@ -54,6 +54,18 @@ pub enum Waits {
 /// been touched since: [`Busy::Waiting`] for everybody but the reply's fast path.
 pub const SYSTEM_CALL: u64 = 7;
 
+/// The codes of the waits that the fast path may serve, of threads that use vector
+/// registers (`arch`): open or closed (for `partner`), registers dead but for the control
+/// words, or kept. [`Waits::Open`] and [`Waits::Closed`] for everybody but `vector.S`.
+pub const DEAD_OPEN: u64 = 8;
+/// See [`DEAD_OPEN`].
+pub const DEAD_CLOSED: u64 = 9;
+/// See [`DEAD_OPEN`].
+pub const KEPT_OPEN: u64 = 10;
+/// See [`DEAD_OPEN`].
+pub const KEPT_CLOSED: u64 = 11;
+const _: () = assert!(KEPT_CLOSED < SYSTEM_BASE as u64);
+
 /// Distance in bits between a state code and its place in the word.
 const CODE_SHIFT: u32 = 32;
 const _: () = assert!((Busy::Halted as u32) < SYSTEM_BASE && SYSTEM_CALL < SYSTEM_BASE as u64);
@@ -77,20 +89,63 @@ pub fn waits(thread: TcbRef) -> Waits {
             2 => Busy::Polling,
             3 | SYSTEM_CALL => Busy::Waiting,
             4 => Busy::Transfer,
+            5 => Busy::Inactive,
             6 => Busy::Halted,
-            _ => Busy::Inactive,
+            code => return sealed(thread, code),
         }),
     }
 }
 
-/// Puts `thread` into an open wait that the fast path may serve.
+/// The ordinary wait of a thread that uses vector registers ([`seal`]).
+#[cold]
+fn sealed(thread: TcbRef, code: u64) -> Waits {
+    match code {
+        DEAD_OPEN | KEPT_OPEN => Waits::Open,
+        DEAD_CLOSED | KEPT_CLOSED => Waits::Closed(thread.partner.get()),
+        _ => Waits::Busy(Busy::Inactive),
+    }
+}
+
+/// Puts `thread` into an open wait that the fast path may serve. The caller vouches for
+/// [`seal`].
 pub fn set_open(thread: TcbRef) {
     thread.rendezvous.set(thread.id.get().0);
 }
 
-/// Puts `thread` into a closed wait for `partner` that the fast path may serve.
+/// Puts `thread` into a closed wait for `partner` that the fast path may serve. The caller
+/// vouches for [`seal`].
 pub fn set_closed(thread: TcbRef, partner: ThreadId) {
     thread.rendezvous.set(thread.id.get().0 ^ partner.0);
+}
+
+/// If `thread` uses vector registers and is in an ordinary wait, makes it one that the fast
+/// path for such threads serves. It has to be so before anybody else runs: the processor's
+/// switch does it for the thread that it leaves, other places for threads that do not run.
+pub fn seal(thread: TcbRef) {
+    if !thread.uses_vector.get() {
+        return;
+    }
+    let dead = thread.vector_from.get() == thread.vector_initial.get();
+    match thread.rendezvous.get() ^ thread.id.get().0 {
+        0 => set_code(thread, if dead { DEAD_OPEN } else { KEPT_OPEN }),
+        word if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) => {
+            thread.partner.set(ThreadId(word));
+            set_code(thread, if dead { DEAD_CLOSED } else { KEPT_CLOSED });
+        }
+        _ => {}
+    }
+}
+
+/// Whether `thread` is in an ordinary wait although it uses vector registers; for the
+/// checker.
+#[must_use]
+pub fn is_unsealed(thread: TcbRef) -> bool {
+    let word = thread.rendezvous.get() ^ thread.id.get().0;
+    thread.uses_vector.get() && (word == 0 || word >> CODE_SHIFT >= u64::from(SYSTEM_BASE))
+}
+
+fn set_code(thread: TcbRef, code: u64) {
+    thread.rendezvous.set(thread.id.get().0 ^ code << CODE_SHIFT);
 }
 
 /// Puts `thread` into a state that the fast path leaves alone.

@@ -42,6 +42,8 @@ pub struct Task {
     pub limits: limits::Limits,
     /// The thread that was destroying the task has been deleted.
     pub abandoned: Cell<bool>,
+    /// New threads use no vector registers: one of the task's has said so.
+    pub no_vector: Cell<bool>,
     /// Frames behind the UTCB area.
     pub utcb_pages: Cell<u64>,
     /// Links of all spaces.

@@ -67,8 +67,8 @@ pub extern "C" fn call(thread: TcbRef) -> TcbRef {
 /// where the caller has the vector state.
 ///
 /// # Errors
-/// `InvalidThread` if `dest` names no thread or the caller itself; `NoPrivilege` if the
-/// caller may not control it; `InvalidParameter` if the thread is in no state for it, or
+/// `InvalidThread` if `dest` names no thread, or the caller itself for anything but a
+/// declaration; `NoPrivilege` if the caller may not control it; `InvalidParameter` if the thread is in no state for it, or
 /// the buffer is not there.
 pub fn thread_state(
     caller: TcbRef,
@@ -79,7 +79,10 @@ pub fn thread_state(
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let thread = controlled(caller, dest, CallError::InvalidThread)?;
     if thread == caller {
-        return Err(CallError::InvalidThread);
+        return declare(own, thread, control);
+    }
+    if control & bit::DECLARE != 0 {
+        return Err(CallError::InvalidParameter);
     }
     let utcb = Utcb::of(caller).ok_or(CallError::NoPrivilege)?;
     if control & bit::FOREIGN != 0 {
@@ -100,6 +103,20 @@ pub fn thread_state(
     vector(own, thread, control, buffer)
 }
 
+/// The caller says of itself and of the threads that its task will create whether they use
+/// vector registers. Whoever says that it uses none, and uses them, finds there what others
+/// have left who lied, too; nobody else's registers are ever concerned.
+fn declare(own: SpaceRef, caller: TcbRef, control: u64) -> Result<(), CallError> {
+    let uses = match control {
+        bit::NO_VECTOR => false,
+        bit::VECTOR => true,
+        _ => return Err(CallError::InvalidThread),
+    };
+    own.task.no_vector.set(!uses);
+    crate::arch::declare_vector(caller, uses);
+    Ok(())
+}
+
 /// The register frame of a thread that is foreign and does not run.
 fn settled_frame(thread: TcbRef) -> Result<Frame, CallError> {
     if !thread.is_foreign() || thread.transfer.role.get() != Role::None {
@@ -116,6 +133,7 @@ fn make_foreign(thread: TcbRef, caller: TcbRef) -> Result<(), CallError> {
         return Err(CallError::InvalidParameter);
     }
     thread.frame().reset();
+    thread.uses_vector.set(true);
     thread.handler.set(caller.id.get());
     await_answer(thread);
     Ok(())

@@ -39,6 +39,7 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
     thread.cr3.set(space.cr3());
     thread.open_from.set(ThreadId::ANY);
     thread.space.set(Some(space));
+    thread.uses_vector.set(arch::VECTOR_BYTES != 0 && !space.task.no_vector.get());
     thread.priority.set(DEFAULT_PRIORITY);
     thread.timeslice_us.set(DEFAULT_TIMESLICE_US);
     thread.quantum_left_us.set(u64::MAX);

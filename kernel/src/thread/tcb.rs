@@ -176,8 +176,12 @@ pub struct Tcb {
     pub destroy_next: Cell<u64>,
     /// Where the saved vector state lies, in the kernel's map of physical memory.
     pub vector_area: Cell<u64>,
-    /// The vector state has been saved there at least once.
-    pub vector_valid: Cell<bool>,
+    /// Likewise: the area that holds nothing but the thread's control words.
+    pub vector_initial: Cell<u64>,
+    /// Which of the two the thread goes on with.
+    pub vector_from: Cell<u64>,
+    /// The thread may use vector registers: it has state of its own in them while it runs.
+    pub uses_vector: Cell<bool>,
 }
 
 const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE);

@@ -3,7 +3,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use bench_guest::exchange::{Where, strings, words};
+use bench_guest::exchange::{Where, strings, vector, words};
 use bench_guest::{check, fault, irq, marks, measured, memory};
 
 measured!(run);
@@ -20,6 +20,7 @@ fn run() -> Result<(), &'static str> {
     for place in Where::ALL {
         words(place, [0, 63].into_iter())?;
     }
+    vector(Where::Cross)?;
     strings(Where::Cross, source.base(), [STRING].into_iter())?;
     fault::page_faults()?;
     irq::interrupts()

@@ -19,6 +19,9 @@ const SLEEP_US: u64 = 4_000;
 pub extern "C" fn live(index: u64) -> ! {
     let cage = &CAGES[index as usize % CANARIES];
     runtime::utcb::set_exception_handler(ThreadId::ROOT);
+    if runtime::kernel::use_vector_registers().is_err() {
+        cage.harm(Harm::VectorRegister, [index, 0]);
+    }
     let name = utcb::my_global_id();
     let mut round = 0;
     loop {

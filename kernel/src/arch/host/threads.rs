@@ -204,8 +204,13 @@ pub fn sanitise_vector(_thread: TcbRef) {}
 
 /// No vector unit.
 #[must_use]
-pub fn vector_owner() -> Option<TcbRef> {
+pub fn carried_vector() -> Option<TcbRef> {
     None
+}
+
+/// Only the word is kept.
+pub fn declare_vector(thread: TcbRef, uses: bool) {
+    thread.uses_vector.set(uses);
 }
 
 /// Fills a page with a word.

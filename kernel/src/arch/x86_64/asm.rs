@@ -41,18 +41,6 @@ pub fn flush_all() {
     }
 }
 
-/// Sets (`true`) or clears CR0.TS, which makes vector instructions trap.
-pub fn set_task_switched(on: bool) {
-    // SAFETY: TS only decides whether vector instructions trap to `vector.rs`.
-    unsafe {
-        if on {
-            asm!("mov {0}, cr0", "or {0}, 8", "mov cr0, {0}", out(reg) _, options(nostack));
-        } else {
-            asm!("clts", options(nostack, preserves_flags));
-        }
-    }
-}
-
 /// Sets GS base, through which a thread finds its UTCB.
 pub fn write_gs_base(value: u64, fsgsbase: bool) {
     // SAFETY: the kernel itself does not use GS; with `fsgsbase` CR4 allows the instruction.

@@ -12,11 +12,14 @@ use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::iobitmap::TSS_PAGE as TSS_BASE;
 use super::mitigations::Actions;
-use super::percpu::{CURRENT, Cpu, LIMIT, LIMITS_OPEN, TSS_START, USER_RDI, cpu};
+use super::percpu::{
+    CURRENT, Cpu, GATE, GATE_VECTOR, LIMIT, LIMITS_OPEN, TSS_START, USER_RDI, cpu,
+};
 use super::tcbs::{TCB_FIRST, TCB_MASK};
 use super::{switch, trap};
 use crate::ipc;
-use crate::ipc::rendezvous::{Busy, SYSTEM_CALL};
+use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
+use crate::sched::Scheduler;
 use crate::techniques;
 use crate::thread::foreign;
 use crate::thread::tcb::{BLOCK_BITS, Tcb};
@@ -52,9 +55,10 @@ global_asm!(
     CURRENT = const CURRENT,
     USER_RDI = const USER_RDI,
     LIMIT = const LIMIT,
-    LIMITS_OPEN = const LIMITS_OPEN,
-    VECTOR_LIVE = const offset_of!(Cpu, vector_live),
-    VECTOR_OWNER = const offset_of!(Cpu, vector_owner),
+    GATE = const GATE,
+    LOOK_FIRST = const offset_of!(Cpu, scheduler) + offset_of!(Scheduler, look_first),
+    VECTOR_AREA = const offset_of!(Tcb, vector_area),
+    X87_SURVIVES_LOAD = const Features::X87_SURVIVES_LOAD.bits(),
     TCB_FIRST = const TCB_FIRST as i64,
     TCB_MASK = const TCB_MASK,
     BLOCK_BITS = const BLOCK_BITS,
@@ -128,6 +132,42 @@ global_asm!(
     PATCH_SMAP = const Features::SMAP.bits(),
 );
 
+global_asm!(
+    concat!(include_str!("patch.S"), include_str!("vector.S")),
+    VERW = const Actions::VERW.bits(),
+    CPU = sym super::percpu::BATON_CPU,
+    INITIAL = sym super::vector::INITIAL,
+    CURRENT = const CURRENT,
+    USER_RDI = const USER_RDI,
+    LIMIT = const LIMIT,
+    LIMITS_OPEN = const LIMITS_OPEN,
+    GATE = const GATE,
+    GATE_VECTOR = const GATE_VECTOR,
+    TCB_FIRST = const TCB_FIRST as i64,
+    TCB_MASK = const TCB_MASK,
+    BLOCK_BITS = const BLOCK_BITS,
+    RENDEZVOUS = const offset_of!(Tcb, rendezvous),
+    ID = const offset_of!(Tcb, id),
+    CR3 = const offset_of!(Tcb, cr3),
+    UTCB = const offset_of!(Tcb, utcb),
+    IP = const offset_of!(Tcb, ip),
+    SP = const offset_of!(Tcb, sp),
+    FLAGS = const offset_of!(Tcb, flags),
+    OPEN_FROM = const offset_of!(Tcb, open_from),
+    PARTNER = const offset_of!(Tcb, partner),
+    VECTOR_AREA = const offset_of!(Tcb, vector_area),
+    VECTOR_INITIAL = const offset_of!(Tcb, vector_initial),
+    VECTOR_FROM = const offset_of!(Tcb, vector_from),
+    MXCSR = const super::vector::MXCSR,
+    SELF = const utcb::SELF * 8,
+    READY = const Busy::Ready as u32,
+    DEAD_OPEN = const rendezvous::DEAD_OPEN as u32,
+    DEAD_CLOSED = const rendezvous::DEAD_CLOSED as u32,
+    KEPT_OPEN = const rendezvous::KEPT_OPEN as u32,
+    KEPT_CLOSED = const rendezvous::KEPT_CLOSED as u32,
+    X87_SURVIVES_LOAD = const Features::X87_SURVIVES_LOAD.bits(),
+);
+
 /// Kernel code segment.
 pub const KERNEL_CS: u16 = 0x08;
 const TSS_SELECTOR: u16 = 0x30;
@@ -199,8 +239,7 @@ pub fn init() {
         write_msr(msr::STAR, 0x1B << 48 | u64::from(KERNEL_CS) << 32);
         write_msr(msr::SFMASK, SFMASK);
     }
-    super::asm::set_task_switched(true);
-    super::special::open();
+    super::special::update(super::percpu::current());
 }
 
 fn fill_gdt() {

@@ -232,3 +232,4 @@ baton_vectors:
     VECTOR_STUB %n
     .set n, n + 1
 .endr
+.noaltmacro

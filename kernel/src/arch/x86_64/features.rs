@@ -39,6 +39,11 @@ bitflags! {
         const INVARIANT_TSC = 1 << 11;
         /// Machine checks are exceptions.
         const MCE = 1 << 12;
+        /// x87 pointers of another thread are left by a load of vector state (a defect: the
+        /// kernel clears them).
+        const X87_SURVIVES_LOAD = 1 << 14;
+        /// They are left by a load of the initial state, too.
+        const X87_SURVIVES_RESET = 1 << 15;
     }
 }
 
@@ -71,8 +76,6 @@ mod cr4 {
 /// CR0: protection, monitor coprocessor, extension type, numeric error, write protect,
 /// paging. Caches on, no emulation, no alignment checks at user level. TS is `vector.rs`'s.
 const CR0: u64 = 1 << 0 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 16 | 1 << 31;
-/// The bit of CR0 that the running kernel changes.
-const CR0_TS: u64 = 1 << 3;
 /// EFER: SYSCALL, long mode enabled and active, no-execute. No fast FXSAVE, which would leave
 /// vector registers out, no limits of segments, no virtual machines.
 const EFER: u64 = 1 << 0 | 1 << 8 | 1 << 10 | 1 << 11;
@@ -150,6 +153,9 @@ pub unsafe fn enable() {
     } else {
         features.remove(Features::XSAVEOPT);
     }
+    #[cfg(target_os = "none")]
+    // SAFETY: XCR0 has just been set if there is XSAVE.
+    features.insert(unsafe { super::vector::survivors(features.contains(Features::XSAVE)) });
     IN_USE.store(features.bits(), Ordering::Relaxed);
 }
 
@@ -159,7 +165,7 @@ pub fn check(note: &mut impl FnMut(fmt::Arguments<'_>)) {
     // SAFETY: the register exists on x86-64.
     let efer = unsafe { cpu::read_msr(cpu::msr::EFER) };
     let table = [
-        ("CR0", cpu::read_cr0() & !CR0_TS, CR0),
+        ("CR0", cpu::read_cr0(), CR0),
         ("CR4", cpu::read_cr4(), cr4_of(in_use())),
         ("EFER", efer, EFER | mitigations::efer()),
     ];

@@ -36,13 +36,13 @@ divert {IBPB}, 9f
     and     ebp, {TCB_MASK}
     cmp     rsi, [rbp + {TCB_FIRST} + {RENDEZVOUS}] // current, and in open wait?
     jne     9f
+    cmp     byte ptr [rip + {CPU} + {LOOK_FIRST}], 0 // somebody waits whom the switch could pass over
+    jne     9f
     mov     r13, rdx
     mov     r14, r8
     mov     r15, r9
     // POINT OF NO RETURN
-    cmp     byte ptr [rip + {CPU} + {VECTOR_LIVE}], 0
-    jne     5f
-1:  mov     r11, [rdi + {ID}]
+    mov     r11, [rdi + {ID}]
     mov     rcx, {WAITS} << 32
     xor     rcx, r11
     mov     [rdi + {RENDEZVOUS}], rcx           // we: wait for the answer
@@ -55,17 +55,11 @@ divert {IBPB}, 9f
     mov     [rdi + {GS_BASE}], rcx
     xor     ecx, ecx
     wrfsbase rcx
-    mov     dword ptr [rip + {CPU} + {LIMIT}], {LIMITS_OPEN}
+    mov     [rip + {CPU} + {GATE}], edi         // the handler carries our vector registers; limits stay closed
     xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1 // it: ready
     mov     r9, {TAG}
     mov     rsi, r11
     jmp     baton_ipc_switch
-
-5:  mov     byte ptr [rip + {CPU} + {VECTOR_LIVE}], 0 // the state stays in the registers (5.5.6)
-    mov     rcx, cr0
-    or      rcx, 8
-    mov     cr0, rcx
-    jmp     1b
 .endif
 9:  lea     rsp, [rdi + {FRAME}]
     mov     qword ptr [rsp + {VECTOR}], {VECTOR_CALL}
@@ -80,14 +74,14 @@ baton_foreign_reply:
 .if {FAST}
     ror     rcx, 32
     cmp     rcx, {WAITS}                        // id current, and it waits for a call's answer?
-    jne     9f
+    jne     baton_to_vector_user
     mov     rcx, [rdi + {ID}]
     cmp     rcx, [rbp + {TCB_FIRST} + {PARTNER}] // ours?
-    jne     9f
+    jne     baton_ipc_complete
     cmp     r9w, 1                              // the result and nothing else
-    jne     9f
+    jne     baton_ipc_complete
     cmp     rdx, [rdi + {OPEN_FROM}]            // reply & wait, nobody waits to send to us
-    jne     9f
+    jne     baton_ipc_complete
     // POINT OF NO RETURN
     mov     [rdi + {RENDEZVOUS}], rcx           // we: open wait
     xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {WAITS} ^ {READY}
@@ -98,8 +92,12 @@ baton_foreign_reply:
     mov     byte ptr [rdi + {KIND}], 0
     mov     rcx, [rdi + {CR3}]
     mov     cr3, rcx
-    cmp     rdi, [rip + {CPU} + {VECTOR_OWNER}]
-    je      5f
+    mov     rbp, rax
+    mov     eax, -1
+    mov     rcx, [rdi + {VECTOR_AREA}]
+patch_site {X87_SURVIVES_LOAD}, fninit
+    xrstor64 [rcx]
+    mov     rax, rbp
 1:  mov     rcx, [rdi + {FS_BASE}]
     wrfsbase rcx
     mov     rcx, [rdi + {GS_BASE}]
@@ -121,8 +119,39 @@ baton_foreign_reply:
     mov     rdi, [rdi + {FRAME} + {RDI}]
 leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
-5:  clts
-    mov     byte ptr [rip + {CPU} + {VECTOR_LIVE}], 1
+// From the fast path, limits closed: RDI current tcb, the gate the low half of the tcb of
+// the foreign thread whose vector registers the sender has left alone (5.5.6).
+.balign 64
+.global baton_carried_reply
+baton_carried_reply:
+    movsxd  rbp, dword ptr [rip + {CPU} + {GATE}]
+    mov     rcx, rsi
+    xor     rcx, [rbp + {RENDEZVOUS}]
+    ror     rcx, 32
+    cmp     rcx, {WAITS}                        // to it, and it waits for a call's answer?
+    jne     baton_ipc_complete
+    mov     rcx, [rdi + {ID}]
+    cmp     rcx, [rbp + {PARTNER}]              // ours?
+    jne     baton_ipc_complete
+    cmp     r9w, 1
+    jne     baton_ipc_complete
+    cmp     rdx, [rdi + {OPEN_FROM}]
+    jne     baton_ipc_complete
+    // POINT OF NO RETURN
+    mov     [rdi + {RENDEZVOUS}], rcx
+    xor     dword ptr [rbp + {RENDEZVOUS} + 4], {WAITS} ^ {READY}
+    mov     rdi, rbp
+    mov     [rip + {CPU} + {CURRENT}], rdi
+    mov     dword ptr [rip + {CPU} + {GATE}], 0
+    mov     qword ptr [rdi + {RESUME}], 0
+    mov     byte ptr [rdi + {KIND}], 0
+    mov     rcx, [rdi + {CR3}]
+    mov     cr3, rcx
     jmp     1b
+.else
+    ror     rcx, 32
+    jmp     baton_to_vector_user
+.global baton_carried_reply
+baton_carried_reply:
+    jmp     baton_ipc_complete
 .endif
-9:  jmp     baton_ipc_complete

@@ -12,7 +12,8 @@
 // a POINT OF NO RETURN only checks; from there on there are only stores.
 // The sender costs no check of its own: while something about it is special
 // (vector state in the registers, foreign), no number of words is below the limits.
-// Nothing but RDI is lost when it leaves the fast path for that reason.
+// Nothing but RDI is lost when it leaves the fast path for that reason. A receiver
+// that uses vector registers, or is foreign, waits with a busy word: vector.S, foreign.S.
 // Each instruction is accounted for in docs/fast-path.md.
 
 .section .fastpath, "ax"
@@ -109,7 +110,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
 // 8 to 63 untyped words: the same checks, then one copy from UTCB to UTCB.
 .balign 16
 20: cmp     r9w, [rip + {CPU} + {LIMIT} + 2]
-    jae     baton_ipc_complete
+    jae     baton_ipc_closed
     mov     rbp, rsi
     shr     rbp, 32 - {BLOCK_BITS}
     and     ebp, {TCB_MASK}

@@ -1,6 +1,5 @@
 //! Per-processor state: the task state segment, whose stack pointer is the
-//! current thread, and everything the scheduler and the lazy vector unit keep
-//! per processor. One processor runs for now; nothing here is shared.
+//! current thread, and everything that is kept per processor. One processor runs for now; nothing here is shared.
 //!
 //! The fast path reaches this page relative to its own instruction pointer, so a
 //! second processor gets its own copy of the fast path's page in front of its own
@@ -9,7 +8,7 @@
 //! *The fast path's limits* are how a special sender is kept out of it for free
 //! (Liedtke 1993, 5.5.5): the check of the message's length compares with a limit
 //! in the line of the current-thread pointer, and the limit is 0 while the running
-//! thread has vector state in the registers or is foreign, or while its next direct
+//! thread has vector registers in use or is foreign, or while its next direct
 //! switch has to look at the ready queue first.
 
 use core::cell::Cell;
@@ -29,7 +28,9 @@ pub struct Tss {
     pub user_rdi: Cell<u64>,
     /// Likewise: the fast path's limits, see [`LIMITS_OPEN`].
     pub limits: Cell<u32>,
-    unused: u32,
+    /// Likewise: which path an IPC takes while the limits are closed. 0: the complete one;
+    /// [`GATE_VECTOR`]; else the low half of the tcb whose registers are carried (`vector`).
+    pub gate: Cell<u32>,
     reserved1: u64,
     /// Stacks for double fault, non-maskable interrupt, machine check.
     pub ist: [Cell<u64>; 7],
@@ -49,10 +50,8 @@ pub struct Cpu {
     pub tss: Tss,
     /// Segment descriptors.
     pub gdt: [Cell<u64>; 8],
-    /// Whose vector state is in the registers.
-    pub vector_owner: Cell<Option<TcbRef>>,
-    /// The vector unit may be used right now: CR0.TS is clear, and the fast path is closed.
-    pub vector_live: Cell<bool>,
+    /// Whose vector registers the running thread carries, while the gate cannot say so.
+    pub carried: Cell<Option<TcbRef>>,
     /// A preemption window is open: interrupts only note their line.
     pub in_window: Cell<bool>,
     /// Interrupt lines seen in a preemption window, still to be handled.
@@ -84,6 +83,11 @@ pub const CURRENT: usize = offset_of!(Cpu, tss);
 pub const USER_RDI: usize = CURRENT + offset_of!(Tss, user_rdi);
 /// Offset of [`Tss::limits`] in [`Cpu`].
 pub const LIMIT: usize = CURRENT + offset_of!(Tss, limits);
+/// Offset of [`Tss::gate`] in [`Cpu`]; [`LIMIT`] and it are one word of eight bytes.
+pub const GATE: usize = CURRENT + offset_of!(Tss, gate);
+const _: () = assert!(GATE == LIMIT + 4 && LIMIT.is_multiple_of(8));
+/// The gate while the running thread uses vector registers: `vector.S`.
+pub const GATE_VECTOR: u32 = 1;
 /// Limits for an ordinary sender: fewer than 8 words (low half) go by registers, fewer
 /// than 64 (high half) by the fast path at all.
 pub const LIMITS_OPEN: u32 = 64 << 16 | 8;
@@ -100,7 +104,7 @@ pub static BATON_CPU: Cpu = Cpu {
         rsp0: Cell::new(0),
         user_rdi: Cell::new(0),
         limits: Cell::new(0),
-        unused: 0,
+        gate: Cell::new(0),
         reserved1: 0,
         ist: [const { Cell::new(0) }; 7],
         reserved2: 0,
@@ -108,8 +112,7 @@ pub static BATON_CPU: Cpu = Cpu {
         iomap: Cell::new(0),
     },
     gdt: [const { Cell::new(0) }; 8],
-    vector_owner: Cell::new(None),
-    vector_live: Cell::new(false),
+    carried: Cell::new(None),
     in_window: Cell::new(false),
     pending_lines: Cell::new(0),
     entries: Cell::new(0),

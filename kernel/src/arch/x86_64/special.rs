@@ -1,29 +1,51 @@
-//! Threads with which something is special while they run: vector state in the
-//! registers, or the registers of a foreign thread that others do not have (FS and
-//! GS base), or somebody waiting whom a direct switch could pass over
-//! (`sched::keep_watch`). The fast path's limits are closed for them (`percpu`), so that
-//! leaving them always passes through here, or through `foreign.S`, which does the same.
+//! Threads with which something is special while they run: vector registers in use, or
+//! registers of a foreign thread that others do not have (FS and GS base), or somebody
+//! waiting whom a direct switch could pass over (`sched::keep_watch`). The fast path's
+//! limits are closed for them (`percpu`), so that leaving them always passes through here,
+//! or through `vector.S` or `foreign.S`, which do the same.
 
-use super::asm::{read_bases, set_task_switched, write_fs_base, write_gs_base};
+use super::asm::{read_bases, write_fs_base, write_gs_base};
 use super::features::{self, Features};
-use super::percpu::{LIMITS_OPEN, cpu};
+use super::percpu::{GATE_VECTOR, LIMITS_OPEN, cpu};
 use super::tcbs::TcbRef;
+use super::vector;
+use crate::ipc::rendezvous;
 
 /// Whether the processor has what the fast paths use.
 fn fast() -> bool {
     crate::techniques::FAST_PATH && features::in_use().contains(Features::FSGSBASE)
 }
 
-/// Lets whoever runs next use the fast path, unless its first switch has to look at the
-/// ready queue.
-pub fn open() {
-    let opens = fast() && !cpu().scheduler.look_first.get();
-    cpu().tss.limits.set(if opens { LIMITS_OPEN } else { 0 });
+/// Sets the fast path's limits and gate for `thread`, which runs or is about to: all closed
+/// if the first switch has to look at the ready queue.
+pub fn update(thread: TcbRef) {
+    let cpu = cpu();
+    let carried = vector::carried();
+    let quiet = fast() && !cpu.scheduler.look_first.get();
+    let limits = quiet && !thread.uses_vector.get() && carried.is_none();
+    cpu.tss.limits.set(if limits { LIMITS_OPEN } else { 0 });
+    let gate = match carried {
+        Some(owner) if quiet => owner.address() as u32,
+        None if quiet && uses_gate(thread) => GATE_VECTOR,
+        _ => 0,
+    };
+    cpu.carried.set(carried.filter(|_| gate == 0));
+    cpu.tss.gate.set(gate);
+}
+
+/// Whether `vector.S` may serve `thread` as sender. It clears the x87 pointers where a load
+/// of kept registers leaves them, not where a reset does, too.
+fn uses_gate(thread: TcbRef) -> bool {
+    let features = features::in_use() & (Features::XSAVEOPT | Features::X87_SURVIVES_RESET);
+    thread.uses_vector.get() && !thread.is_foreign() && features == Features::XSAVEOPT
 }
 
 /// Keeps the running thread out of the fast path.
 pub fn close() {
-    cpu().tss.limits.set(0);
+    let cpu = cpu();
+    cpu.carried.set(vector::carried());
+    cpu.tss.gate.set(0);
+    cpu.tss.limits.set(0);
 }
 
 /// Whether something about the running thread is special.
@@ -32,30 +54,38 @@ pub fn is_closed() -> bool {
     cpu().tss.limits.get() != LIMITS_OPEN
 }
 
-/// `thread`, the current one, is about to lose the processor.
+/// `to` gets the processor after `from`, another thread; at least one of them is special.
 #[inline(never)]
-pub fn leave(thread: TcbRef) {
-    if cpu().vector_live.replace(false) {
-        set_task_switched(true);
-    }
-    if thread.is_foreign() {
+pub fn switch(from: TcbRef, to: TcbRef) {
+    if from.is_foreign() {
         let (fs, gs) = read_bases();
-        thread.fs_base.set(fs);
-        thread.gs_base.set(gs);
+        from.fs_base.set(fs);
+        from.gs_base.set(gs);
         write_fs_base(0);
     }
-    open();
+    let live = if from.uses_vector.get() { Some(from) } else { vector::carried() };
+    cpu().tss.gate.set(0);
+    cpu().carried.set(None);
+    match live {
+        Some(owner) if owner == to => {}
+        Some(owner) if carries(to, owner) => cpu().carried.set(Some(owner)),
+        Some(owner) => {
+            vector::save(owner);
+            if to.uses_vector.get() { vector::load(to) } else { vector::reset() }
+        }
+        None if to.uses_vector.get() => vector::load(to),
+        None => {}
+    }
+    if to.is_foreign() {
+        write_fs_base(to.fs_base.get());
+        write_gs_base(to.gs_base.get(), features::in_use().contains(Features::FSGSBASE));
+    }
+    rendezvous::seal(from);
+    update(to);
 }
 
-/// `thread`, a foreign one, is about to run: its own bases, and the vector unit if its
-/// state is still there.
-#[inline(never)]
-pub fn enter(thread: TcbRef) {
-    write_fs_base(thread.fs_base.get());
-    write_gs_base(thread.gs_base.get(), features::in_use().contains(Features::FSGSBASE));
-    if cpu().vector_owner.get() == Some(thread) {
-        set_task_switched(false);
-        cpu().vector_live.set(true);
-    }
-    close();
+/// Whether `to` may run while the registers of `owner` are still there: as its handler it
+/// may read and write them anyway, and it has no use for them.
+fn carries(to: TcbRef, owner: TcbRef) -> bool {
+    owner.is_foreign() && owner.handler.get() == to.id.get() && !to.uses_vector.get()
 }

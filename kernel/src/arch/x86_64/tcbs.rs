@@ -185,6 +185,7 @@ pub fn install(number: u32, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef>
         TcbRef::from_address(address_of(number))
     };
     thread.vector_area.set(phys_to_virt(vector.address()) as u64);
+    super::vector::prepare(thread);
     Some(thread)
 }
 
@@ -210,12 +211,6 @@ pub fn remove(number: u32) -> [Option<PhysFrame>; 2] {
 pub fn frames_of(thread: TcbRef) -> [u64; 2] {
     let top = super::kernel_tables::read_leaf(block(thread.id.get().number()) + 4096);
     [virt_to_phys(thread.vector_area()), top & ADDRESS]
-}
-
-/// Whose vector state is in the registers; for checks.
-#[must_use]
-pub fn vector_owner() -> Option<TcbRef> {
-    super::percpu::cpu().vector_owner.get()
 }
 
 /// Zeroes a frame that will back a block.

@@ -6,7 +6,7 @@ use super::asm::fault_address;
 use super::frame::{Frame, TrapFrame, VECTOR_CALL};
 use super::percpu::{cpu, current, note_entry};
 use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
-use super::{boot, io_instruction, machine_check, nmi, pic, vector};
+use super::{boot, io_instruction, machine_check, nmi, pic};
 use crate::ipc::{self, kernel_message};
 use crate::thread::tcb::Resume;
 use crate::{call, irq, mem, sched, usermem};
@@ -19,7 +19,6 @@ const PAGE: u64 = 4096;
 mod vectors {
     pub const NMI: u64 = 2;
     pub const INVALID_OPCODE: u64 = 6;
-    pub const NO_DEVICE: u64 = 7;
     pub const DOUBLE_FAULT: u64 = 8;
     pub const GENERAL_PROTECTION: u64 = 13;
     pub const PAGE_FAULT: u64 = 14;
@@ -48,18 +47,21 @@ pub extern "C" fn from_user(frame: &'static TrapFrame) -> TcbRef {
 }
 
 fn handle(thread: TcbRef, frame: Frame) -> TcbRef {
-    match frame.vector.get() {
+    // The frequent ones first.
+    let vector = frame.vector.get();
+    if vector == vectors::PAGE_FAULT {
+        return page_fault(thread, frame);
+    }
+    let line = vector.wrapping_sub(FIRST_IRQ);
+    if line <= LAST_IRQ - FIRST_IRQ {
+        return interrupt(thread, line);
+    }
+    match vector {
         VECTOR_CALL => call::dispatch(thread, frame),
-        vectors::PAGE_FAULT => page_fault(thread, frame),
-        vectors::NO_DEVICE => {
-            vector::enter(thread);
-            thread
-        }
         vectors::INVALID_OPCODE if is_kernel_interface(thread, frame) => {
             kernel_interface(thread, frame)
         }
         vectors::GENERAL_PROTECTION => general_protection(thread, frame),
-        line @ FIRST_IRQ..=LAST_IRQ => interrupt(thread, line - FIRST_IRQ),
         _ => kernel_message::exception(thread),
     }
 }

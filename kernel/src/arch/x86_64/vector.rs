@@ -1,49 +1,90 @@
-//! The lazy coprocessor (Liedtke 1993, 5.5.6): vector and floating-point state
-//! stays in the registers until another thread touches them.
+//! Vector and floating-point registers (docs/decisions/0019-vector-registers.md).
 //!
-//! While the current thread may use the unit (CR0.TS clear), the fast path is closed
-//! (`percpu`), so that leaving the thread always passes through `special::leave`,
-//! which sets TS again. The fast path itself never looks. Nothing leaks into another
-//! thread: its first vector instruction traps and loads its own state.
+//! Nothing here relies on CR0.TS, which stays clear: a thread that may use the unit has
+//! its own state in the registers from its first instruction on. A thread of a task that
+//! has said that it uses none (`Tcb::uses_vector` is false) runs on initial registers,
+//! or on what others of its kind have put there against their word: nobody's secret.
+//!
+//! While a thread waits, its state is in one of two areas of its own frame: everything
+//! (`vector_area`), or the two control words and nothing else (`vector_initial`), after
+//! an IPC that has declared the rest dead. `vector_from` says which.
+//!
+//! *Carrying*: the handler of a foreign thread, if it uses no vector registers itself, may
+//! find that thread's still there ([`carried`]); it has authority over them anyway. Its
+//! next switch to anybody else saves them first (`special::switch`).
 
 use core::arch::asm;
 use core::cell::Cell;
 
-use super::asm::set_task_switched;
 use super::features::{self, Features};
-use super::percpu::cpu;
+use super::percpu::{GATE_VECTOR, cpu};
 use super::special;
-use super::tcbs::{TcbRef, VECTOR_AREA};
+use super::tcbs::{TCB_FIRST, TcbRef, VECTOR_AREA};
 
-/// Device-not-available: gives the unit to `thread`.
-pub fn enter(thread: TcbRef) {
-    let cpu = cpu();
-    set_task_switched(false);
-    if cpu.vector_owner.get() != Some(thread) {
-        if let Some(owner) = cpu.vector_owner.get() {
-            save(owner);
-        }
-        load(thread);
-        cpu.vector_owner.set(Some(thread));
+/// Offset of MXCSR in an area.
+pub const MXCSR: usize = 24;
+/// Offset of XSAVE's header.
+const HEADER: usize = 512;
+/// Offset in a thread's frame of the area that holds nothing but its control words.
+const INITIAL_AT: u64 = 3072;
+const _: () = assert!(INITIAL_AT >= features::XSAVE_LIMIT as u64 && INITIAL_AT.is_multiple_of(64));
+/// Control words of a new thread.
+const FCW_INITIAL: u16 = 0x037F;
+const MXCSR_INITIAL: u32 = 0x1F80;
+
+/// An area with which XRSTOR makes everything initial (FXRSTOR likewise).
+#[repr(C, align(64))]
+pub struct Area([u8; 576]);
+
+/// The initial state.
+pub static INITIAL: Area = Area::with_components(0);
+
+impl Area {
+    const fn with_components(components: u8) -> Self {
+        let mut bytes = [0; 576];
+        [bytes[0], bytes[1]] = FCW_INITIAL.to_le_bytes();
+        [bytes[MXCSR], bytes[MXCSR + 1], ..] = MXCSR_INITIAL.to_le_bytes();
+        bytes[HEADER] = components;
+        Self(bytes)
     }
-    cpu.vector_live.set(true);
-    special::close();
+}
+
+/// Gives a new thread, whose frame is zeroed, the initial state.
+pub fn prepare(thread: TcbRef) {
+    let kept = thread.vector_area.get();
+    thread.vector_initial.set(kept + INITIAL_AT);
+    thread.vector_from.set(kept);
+    for area in [kept, kept + INITIAL_AT] {
+        // SAFETY: both areas lie in the thread's own frame, aligned.
+        unsafe {
+            (area as *mut u16).write(FCW_INITIAL);
+            ((area + MXCSR as u64) as *mut u32).write(MXCSR_INITIAL);
+        }
+    }
+}
+
+/// The foreign thread whose registers its handler, the running thread, has left alone.
+#[must_use]
+pub fn carried() -> Option<TcbRef> {
+    let cpu = cpu();
+    let gate = cpu.tss.gate.get();
+    if gate <= GATE_VECTOR {
+        return cpu.carried.get();
+    }
+    let address = TCB_FIRST & !0xFFFF_FFFF | u64::from(gate);
+    // SAFETY: the gate beyond its two small values is the low half of a live tcb's
+    // address; all of them lie in one stretch of 4 GiB.
+    Some(unsafe { TcbRef::from_address(address) })
 }
 
 /// The saved vector state of `thread`, which is not the current one, and its size in
 /// bytes; nothing of it is in the registers afterwards.
 pub fn saved(thread: TcbRef) -> (&'static [Cell<u8>], usize) {
-    let cpu = cpu();
-    if cpu.vector_owner.get() == Some(thread) {
-        set_task_switched(false);
+    if carried() == Some(thread) {
         save(thread);
-        set_task_switched(true);
-        cpu.vector_owner.set(None);
+        drop_carried();
     }
-    if !thread.vector_valid.replace(true) {
-        initialise(thread.vector_area());
-    }
-    // SAFETY: the area is part of the thread's block, and nothing else refers to it: the
+    // SAFETY: the area is the thread's own frame, and nothing else refers to it: the
     // state is not in the registers, so no instruction reads or writes it meanwhile.
     let area = unsafe { core::slice::from_raw_parts(thread.vector_area().cast(), VECTOR_AREA) };
     (area, features::vector_bytes() as usize)
@@ -52,8 +93,6 @@ pub fn saved(thread: TcbRef) -> (&'static [Cell<u8>], usize) {
 /// Makes whatever was written to the saved state of `thread` one that XRSTOR accepts:
 /// known components only, the standard format, no reserved bits (Intel SDM 1, 13.8.1).
 pub fn sanitise(thread: TcbRef) {
-    const MXCSR: usize = 24;
-    const HEADER: usize = 512;
     let (area, _) = saved(thread);
     let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|byte| area[at + byte].get()));
     let set = |at: usize, bytes: &[u8]| {
@@ -66,33 +105,80 @@ pub fn sanitise(thread: TcbRef) {
 
 /// Forgets the state of a thread that is being deleted.
 pub fn forget(thread: TcbRef) {
-    let cpu = cpu();
-    if cpu.vector_owner.get() == Some(thread) {
-        cpu.vector_owner.set(None);
+    if carried() == Some(thread) {
+        drop_carried();
     }
 }
 
-fn save(owner: TcbRef) {
-    owner.vector_valid.set(true);
-    // SAFETY: the area is in the owner's block, 64-byte aligned and at least as
-    // large as the state that `features` enabled; TS is clear.
+/// The running thread, which carried somebody's registers, goes on with initial ones.
+fn drop_carried() {
+    cpu().carried.set(None);
+    cpu().tss.gate.set(0);
+    reset();
+    special::update(super::percpu::current());
+}
+
+/// The running thread says whether it will use vector registers, which are initial now.
+pub fn declare(thread: TcbRef, uses: bool) {
+    if let Some(owner) = carried() {
+        save(owner);
+        drop_carried();
+    }
+    thread.uses_vector.set(uses);
+    reset();
+    special::update(thread);
+}
+
+/// Saves everything that is in the registers as the state of `owner`.
+pub fn save(owner: TcbRef) {
+    owner.vector_from.set(owner.vector_area.get());
+    let (area, use_now) = (owner.vector_area(), features::in_use());
+    // SAFETY: the area is the owner's own frame, aligned and at least as large as the
+    // state that `features` enabled. XSAVEOPT may leave stale bytes in components that are
+    // initial; for foreign threads, whose state is shown to others, all are written.
     unsafe {
-        if features::in_use().contains(Features::XSAVE) {
-            asm!("xsave64 [{}]", in(reg) owner.vector_area(), in("eax") !0u32, in("edx") !0u32, options(nostack));
+        if use_now.contains(Features::XSAVEOPT) && !owner.is_foreign() {
+            asm!("xsaveopt64 [{}]", in(reg) area, in("eax") !0u32, in("edx") !0u32, options(nostack));
+        } else if use_now.contains(Features::XSAVE) {
+            asm!("xsave64 [{}]", in(reg) area, in("eax") !0u32, in("edx") !0u32, options(nostack));
         } else {
-            asm!("fxsave64 [{}]", in(reg) owner.vector_area(), options(nostack));
+            asm!("fxsave64 [{}]", in(reg) area, options(nostack));
         }
     }
 }
 
-fn load(thread: TcbRef) {
-    let area = thread.vector_area();
-    if !thread.vector_valid.replace(true) {
-        initialise(area);
+/// Loads the state with which `thread` goes on.
+pub fn load(thread: TcbRef) {
+    let from = thread.vector_from.get();
+    // SAFETY: `vector_from` is one of the thread's two areas, and both always hold a state
+    // that the processor accepts: `prepare`, `save`, `sanitise` and `vector.S` make them.
+    unsafe { restore(from as *const u8) };
+    if from == thread.vector_initial.get() {
+        // SAFETY: the area begins with a control word; no exception is pending.
+        unsafe { asm!("fldcw word ptr [{}]", in(reg) from, options(nostack)) };
     }
-    // SAFETY: as in `save`; the area holds a state that `save` or the lines above made.
+}
+
+/// Makes all registers initial.
+pub fn reset() {
+    // SAFETY: the area is a valid one.
+    unsafe { restore((&raw const INITIAL).cast()) };
+}
+
+/// Loads the registers from `area`, and what the instruction may leave of others is not
+/// theirs any more: AMD's x87 instruction and data pointers.
+///
+/// # Safety
+/// `area` must hold a state that the processor accepts.
+unsafe fn restore(area: *const u8) {
+    let features = features::in_use();
+    if features.intersects(Features::X87_SURVIVES_LOAD | Features::X87_SURVIVES_RESET) {
+        // SAFETY: clears the x87 unit; nobody's state is in the registers any more.
+        unsafe { asm!("fninit", options(nomem, nostack)) };
+    }
+    // SAFETY: the caller vouches for the area.
     unsafe {
-        if features::in_use().contains(Features::XSAVE) {
+        if features.contains(Features::XSAVE) {
             asm!("xrstor64 [{}]", in(reg) area, in("eax") !0u32, in("edx") !0u32, options(nostack));
         } else {
             asm!("fxrstor64 [{}]", in(reg) area, options(nostack));
@@ -100,13 +186,30 @@ fn load(thread: TcbRef) {
     }
 }
 
-/// The state of a thread that has not used the unit yet.
-fn initialise(area: *mut u8) {
-    // SAFETY: the area is a thread's, and at least this large. With an empty component
-    // bitmap it restores the initial state; the legacy part needs its control words.
-    unsafe {
-        area.write_bytes(0, 576);
-        area.cast::<u16>().write(0x037F);
-        area.add(24).cast::<u32>().write(0x1F80);
-    }
+/// What of the x87 pointers survives the loading of another state: found out by trying.
+/// Processors of AMD load them only together with a pending exception.
+///
+/// # Safety
+/// At boot, with XCR0 set up if `xsave`.
+#[must_use]
+pub unsafe fn survivors(xsave: bool) -> Features {
+    static LOADED: Area = Area::with_components(1);
+    let survives = |area: &Area| {
+        let (number, mut environment) = (0_u32, [0_u32; 7]);
+        // SAFETY: the area is a valid one; the environment takes 28 bytes.
+        unsafe {
+            asm!("fninit", "fild dword ptr [{}]", in(reg) &raw const number, options(nostack));
+            if xsave {
+                asm!("xrstor64 [{}]", in(reg) area, in("eax") !0u32, in("edx") !0u32, options(nostack));
+            } else {
+                asm!("fxrstor64 [{}]", in(reg) area, options(nostack));
+            }
+            asm!("fnstenv [{}]", "fninit", in(reg) &raw mut environment, options(nostack));
+        }
+        environment[3] != 0 || environment[5] != 0
+    };
+    let mut found = Features::empty();
+    found.set(Features::X87_SURVIVES_LOAD, survives(&LOADED));
+    found.set(Features::X87_SURVIVES_RESET, survives(&INITIAL));
+    found
 }

@@ -6,13 +6,21 @@ use runtime::ipc;
 
 use crate::memory::{PLACE, page, place};
 use crate::report::{Outcome, case};
-use crate::victim::{LOAD, Victim, at, registers};
+use crate::victim::{LOAD, Registers, Victim, at, registers};
 use crate::{check, machine, same};
 
 /// `fxsave64 [rbx]`.
 const SAVE: &[u8] = &[0x48, 0x0F, 0xAE, 0x03];
 /// `fxrstor64 [rbx]`.
 const RESTORE: &[u8] = &[0x48, 0x0F, 0xAE, 0x0B];
+/// `xsave64 [rbx]`, `xrstor64 [rbx]`: no emulator's TS bit stops them.
+const XSAVE: &[u8] = &[0x48, 0x0F, 0xAE, 0x23];
+const XRSTOR: &[u8] = &[0x48, 0x0F, 0xAE, 0x2B];
+/// `mov r8, -18; syscall`: ThreadState.
+const THREAD_STATE: &[u8] = &[0x49, 0xC7, 0xC0, 0xEE, 0xFF, 0xFF, 0xFF, 0x0F, 0x05];
+/// Offset of XSAVE's header, and x87 and SSE in it.
+const HEADER: u64 = 512;
+const LEGACY: u64 = 3;
 /// Offsets in the saved image: x87 control word, MXCSR, first x87 and first vector register.
 const FCW: u64 = 0;
 const MXCSR: u64 = 24;
@@ -27,6 +35,9 @@ pub fn run() {
     case("vector_state_survives_ipc_and_faults", ipc_and_faults);
     case("vector_state_survives_preemption", preemption);
     case("avx_state_is_kept_apart", avx);
+    case("xsave_shows_nobody_elses_registers", shows);
+    case("xrstor_changes_nobody_elses_registers", changes);
+    case("who_says_it_uses_no_vector_registers_sees_nobody_elses", liar);
 }
 
 fn initial() -> Outcome {
@@ -136,6 +147,75 @@ fn preemption() -> Outcome {
         victim.delete()?;
     }
     Ok(())
+}
+
+/// Registers with which XSAVE and XRSTOR take the image of `victim`, x87 and SSE.
+fn legacy(victim: &Victim) -> Registers {
+    let mut regs = at(victim.data() + IMAGE, 0);
+    (regs[reg::RAX], regs[reg::RDX]) = (LEGACY, 0);
+    regs
+}
+
+/// `victim` finds initial registers by XSAVE.
+fn finds_nothing(victim: &Victim) -> Outcome {
+    let image = victim.data() + IMAGE;
+    for offset in (0..576).step_by(8) {
+        machine::write(image + offset, 0);
+    }
+    victim.exec(XSAVE, legacy(victim))?;
+    let word = |offset: u64| machine::read(image + offset);
+    same!("the x87 control word", word(FCW) & 0xFFFF, 0x37F);
+    same!("MXCSR", word(MXCSR) & 0xFFFF_FFFF, 0x1F80);
+    for offset in (X87..XMM + 256).step_by(8) {
+        same!("a word of the registers", word(offset), 0);
+    }
+    Ok(())
+}
+
+fn shows() -> Outcome {
+    let (owner, other) = (Victim::task()?, Victim::task()?);
+    load(&owner, 0xD2)?;
+    finds_nothing(&other)?;
+    verify(&owner, 0xD2)?;
+    finds_nothing(&other)?;
+    owner.delete()?;
+    other.delete()
+}
+
+fn changes() -> Outcome {
+    let (owner, other) = (Victim::task()?, Victim::task()?);
+    for seed in 0xE1..0xE5 {
+        load(&owner, seed)?;
+        let image = other.data() + IMAGE;
+        for offset in (0..576).step_by(8) {
+            machine::write(image + offset, 0);
+        }
+        machine::write(image + FCW, 0x37F);
+        machine::write(image + MXCSR, 0x1F80);
+        machine::write(image + HEADER, LEGACY);
+        (0..32).for_each(|index| machine::write(image + XMM + index * 8, !seed));
+        other.exec(XRSTOR, legacy(&other))?;
+        verify(&owner, seed)?;
+    }
+    owner.delete()?;
+    other.delete()
+}
+
+fn liar() -> Outcome {
+    let (owner, liar) = (Victim::task()?, Victim::task()?);
+    let mut regs = at(0, 0);
+    (regs[reg::R14], regs[reg::RSI]) = (liar.id().0, abi::syscall::state::NO_VECTOR);
+    let seen = liar.exec(THREAD_STATE, regs)?;
+    same!("the result of the declaration", seen[reg::RAX], 1);
+    for seed in 0xF1..0xF5 {
+        load(&owner, seed)?;
+        finds_nothing(&liar)?;
+        // What it puts there against its word reaches nobody who uses the registers.
+        liar.exec(&[0x66, 0x48, 0x0F, 0x6E, 0xC0], at(0, 0))?;
+        verify(&owner, seed)?;
+    }
+    owner.delete()?;
+    liar.delete()
 }
 
 fn avx() -> Outcome {

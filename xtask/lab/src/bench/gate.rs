@@ -37,7 +37,7 @@ const SLOWER: &str = "nop";
 type Point = (&'static str, &'static str, u64);
 
 /// What is watched: its name, and the series of which the worst counts.
-const WATCHED: [(&str, &[Point]); 7] = [
+const WATCHED: [(&str, &[Point]); 9] = [
     (
         "ipc/short-cross-kernel",
         &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],
@@ -45,6 +45,14 @@ const WATCHED: [(&str, &[Point]); 7] = [
     (
         "ipc/short-local-kernel",
         &[("ipc/words-local-call", "words", 0), ("ipc/words-local-reply", "words", 0)],
+    ),
+    (
+        "ipc/short-cross-kernel-vector",
+        &[("ipc/vector-dead-cross-call", "words", 0), ("ipc/vector-dead-cross-reply", "words", 0)],
+    ),
+    (
+        "ipc/short-cross-kernel-x2-vector",
+        &[("ipc/vector-kept-cross-call", "words", 0), ("ipc/vector-kept-cross-reply", "words", 0)],
     ),
     (
         "ipc/63-words-cross-kernel",

@@ -53,8 +53,13 @@ fn with_counts(mut row: Row, sample: &Sample) -> Row {
 
 /// The worse of the two directions.
 fn both_ways(measured: &Measured, place: &str, words: u64, name: &str) -> Option<Row> {
-    let call = kernel(measured.find(&format!("ipc/words-{place}-call"), &[("words", words)])?);
-    let reply = kernel(measured.find(&format!("ipc/words-{place}-reply"), &[("words", words)])?);
+    both(measured, &format!("words-{place}"), words, name)
+}
+
+/// The same of any two rows `ipc/SERIES-call` and `-reply`.
+fn both(measured: &Measured, series: &str, words: u64, name: &str) -> Option<Row> {
+    let call = kernel(measured.find(&format!("ipc/{series}-call"), &[("words", words)])?);
+    let reply = kernel(measured.find(&format!("ipc/{series}-reply"), &[("words", words)])?);
     let row = Row::baton("ipc", name, call.max(reply));
     Some(row.with("call", call.to_string()).with("reply", reply.to_string()))
 }
@@ -64,6 +69,8 @@ pub fn headline(measured: &Measured) -> Vec<Row> {
     let mut rows = Vec::new();
     rows.extend(both_ways(measured, "cross", 0, "ipc/short-cross-kernel"));
     rows.extend(both_ways(measured, "local", 0, "ipc/short-local-kernel"));
+    rows.extend(both(measured, "vector-dead-cross", 0, "ipc/short-cross-kernel-vector"));
+    rows.extend(both(measured, "vector-kept-cross", 0, "ipc/short-cross-kernel-x2-vector"));
     rows.extend(both_ways(measured, "cross", 63, "ipc/63-words-cross-kernel"));
     rows.extend(both_ways(measured, "local", 63, "ipc/63-words-local-kernel"));
     if let Some(string) = measured.find("ipc/string-cross", &[("bytes", 4096)]) {
