@@ -18,7 +18,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"FUZZCONF");
 /// First word of the module for the exhausting scenarios.
 const EXHAUST: u64 = u64::from_le_bytes(*b"exhaust!");
 
-/// What this program is to do.
+/// What this program is to do; there is one, and no heap.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy, Debug)]
 pub enum Task {
     /// Random calls.

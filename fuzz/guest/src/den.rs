@@ -74,6 +74,12 @@ pub struct Den {
     pub scratch: [AtomicU64; SCRATCH / 8],
 }
 
+impl Default for Den {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Den {
     /// An empty one.
     #[must_use]

@@ -25,8 +25,9 @@ const SERVER_LOOKS: u64 = 50;
 const END_ONE_IN: u64 = 60;
 /// Log2 size of the judge's memory: the playground and the dens.
 const MEMORY_BITS: u32 = 23;
-/// How long a canary or a server may take for an answer, µs.
-const PATIENCE_US: u64 = 400_000;
+/// How long a canary or a server may take for an answer, µs: dozens of threads of its priority
+/// may each have a slice before it.
+const PATIENCE_US: u64 = 1_000_000;
 /// How long Linux programs may make no system call, µs.
 const LINUX_US: u64 = 4_000_000;
 /// The canary above all servers may wake so late, µs: the root task starts a task meanwhile.
