@@ -4,6 +4,7 @@
 // Every test program uses a part of this.
 #![allow(dead_code)]
 
+pub mod clan;
 pub mod fastpath;
 pub mod ipcmodel;
 pub mod model;
