@@ -1,24 +1,25 @@
 //! What a receive phase may deliver besides words (X.2 4.3).
 //!
-//! The acceptor is closed by default. A guard opens it for the operations made
-//! while it lives and closes it again, so that no later message can write into
-//! memory that has found another use. One guard per thread at a time: a second
-//! one replaces the first.
+//! The acceptor is closed. Each function here opens it for the IPC that one closure does,
+//! and leaves it as it was before. While it is open, the memory that a message may be
+//! written to is borrowed: no later message can write into memory that has found another
+//! use, and there is nothing that could be forgotten or dropped too late. Calls can be
+//! nested; the inner one counts.
 
 use abi::{Acceptor, Fpage, StringItem, Time, Timeouts};
 
 use crate::utcb;
 use crate::window::Window;
 
-/// Keeps the acceptor open; closes it when dropped.
-pub struct Guard<'a> {
-    held: core::marker::PhantomData<&'a mut [u8]>,
-}
-
-impl Drop for Guard<'_> {
-    fn drop(&mut self) {
-        utcb::set_acceptor(Acceptor::UNTYPED);
-    }
+/// Runs `during` with this acceptor and these buffer registers, then restores them.
+fn open<R>(acceptor: Acceptor, buffer: [u64; 2], during: impl FnOnce() -> R) -> R {
+    let before = [utcb::br(0), utcb::br(1), utcb::br(2)];
+    utcb::set_br(1, buffer[0]);
+    utcb::set_br(2, buffer[1]);
+    utcb::set_acceptor(acceptor);
+    let result = during();
+    before.into_iter().enumerate().for_each(|(n, word)| utcb::set_br(n, word));
+    result
 }
 
 /// How long a string may take while pages of it, or of the buffer, are not there. Always an
@@ -40,32 +41,24 @@ impl TransferLimit {
 
 /// Accepts a string into `buffer`, within `limit`: who receives strings from others waits for
 /// their pagers, too.
-#[must_use]
-pub fn string(buffer: &mut [u8], limit: TransferLimit) -> Guard<'_> {
+pub fn string<R>(buffer: &mut [u8], limit: TransferLimit, during: impl FnOnce() -> R) -> R {
     utcb::set_xfer_timeouts(Timeouts::new(limit.0, limit.0));
-    let words = StringItem::simple(buffer.as_mut_ptr() as u64, buffer.len() as u64);
-    utcb::set_br(1, words[0]);
-    utcb::set_br(2, words[1]);
-    utcb::set_acceptor(Acceptor::STRINGS);
-    Guard { held: core::marker::PhantomData }
+    let item = StringItem::simple(buffer.as_mut_ptr() as u64, buffer.len() as u64);
+    open(Acceptor::STRINGS, item, during)
 }
 
 /// Accepts mappings into `window`.
 ///
 /// A window is memory that nothing but the window refers to. It must have the
-/// shape of a flexpage (`None` otherwise).
-#[must_use]
-pub fn window(window: &mut Window) -> Option<Guard<'_>> {
+/// shape of a flexpage (`None` otherwise, and `during` does not run).
+pub fn window<R>(window: &mut Window, during: impl FnOnce() -> R) -> Option<R> {
     let fpage = window.fpage()?;
-    utcb::set_acceptor(Acceptor::window(fpage));
-    Some(Guard { held: core::marker::PhantomData })
+    Some(open(Acceptor::window(fpage), [0; 2], during))
 }
 
 /// Accepts I/O ports, and no memory.
-#[must_use]
-pub fn ports() -> Guard<'static> {
-    utcb::set_acceptor(Acceptor::window(Fpage::COMPLETE_IO));
-    Guard { held: core::marker::PhantomData }
+pub fn ports<R>(during: impl FnOnce() -> R) -> R {
+    open(Acceptor::window(Fpage::COMPLETE_IO), [0; 2], during)
 }
 
 /// Accepts mappings anywhere, at their own address.
@@ -73,8 +66,6 @@ pub fn ports() -> Guard<'static> {
 /// # Safety
 /// The sender is trusted to map only where nothing is in use (σ0 towards the
 /// root task, which knows its own image).
-#[must_use]
-pub unsafe fn everything() -> Guard<'static> {
-    utcb::set_acceptor(Acceptor::window(Fpage::COMPLETE));
-    Guard { held: core::marker::PhantomData }
+pub unsafe fn everything<R>(during: impl FnOnce() -> R) -> R {
+    open(Acceptor::window(Fpage::COMPLETE), [0; 2], during)
 }

@@ -2,8 +2,10 @@
 //!
 //! Global ids only; the trap is inlined. MR1..MR7 live in [`Msg`], further
 //! words in the UTCB ([`utcb::set_mr`] before, [`utcb::mr`] after). What may
-//! arrive besides words is decided by [`crate::accept`]; outside of its guards
+//! arrive besides words is decided by [`crate::accept`]; outside of its functions
 //! the acceptor is closed, which is what makes these functions safe.
+
+use core::marker::PhantomData;
 
 use abi::{IpcError, IpcErrorKind, MapItem, MsgTag, Phase, StringItem, ThreadId, Time, Timeouts};
 
@@ -64,11 +66,12 @@ impl Msg {
         self.item(item.words())
     }
 
-    /// The same message with `bytes` as a simple string. The bytes are read when
-    /// the message is sent: send it while they live.
+    /// The same message with `bytes` as a simple string. They are read when the message
+    /// is sent, and borrowed until then.
     #[must_use]
-    pub fn string(self, bytes: &[u8]) -> Self {
-        self.item(StringItem::simple(bytes.as_ptr() as u64, bytes.len() as u64))
+    pub fn string(self, bytes: &[u8]) -> Parcel<'_> {
+        let item = StringItem::simple(bytes.as_ptr() as u64, bytes.len() as u64);
+        Parcel { msg: self.item(item), bytes: PhantomData }
     }
 
     /// Untyped or typed word `index` (0 = MR1) of a received message.
@@ -104,12 +107,82 @@ impl Msg {
     }
 }
 
+/// A message with a string: it is of use as long as the string's bytes are.
+///
+/// The message in it cannot be taken out: a copy of it would outlive the bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Parcel<'a> {
+    msg: Msg,
+    bytes: PhantomData<&'a [u8]>,
+}
+
+impl Parcel<'_> {
+    /// The same message with a further map or grant item.
+    #[must_use]
+    pub fn map(self, item: MapItem) -> Self {
+        Self { msg: self.msg.map(item), bytes: PhantomData }
+    }
+}
+
+impl<'a> Parcel<'a> {
+    /// The same message with a further string.
+    #[must_use]
+    pub fn string(self, bytes: &'a [u8]) -> Self {
+        self.msg.string(bytes)
+    }
+}
+
+impl From<Msg> for Parcel<'_> {
+    fn from(msg: Msg) -> Self {
+        Self { msg, bytes: PhantomData }
+    }
+}
+
+/// What can be sent: [`Msg`] and [`Parcel`].
+pub trait Message: hidden::Content {}
+
+impl Message for Msg {}
+impl Message for Parcel<'_> {}
+
+mod hidden {
+    use super::{Msg, Parcel};
+
+    /// Only this module can make one: what needs it is out of reach for programs.
+    pub struct Key(pub(super) ());
+
+    /// Access to the message.
+    pub trait Content {
+        #[doc(hidden)]
+        fn content(&self, key: Key) -> &Msg;
+    }
+
+    impl Content for Msg {
+        #[inline(always)]
+        fn content(&self, _: Key) -> &Msg {
+            self
+        }
+    }
+
+    impl Content for Parcel<'_> {
+        #[inline(always)]
+        fn content(&self, _: Key) -> &Msg {
+            &self.msg
+        }
+    }
+}
+
 /// The general operation: a send phase unless `to` is nil, then a receive phase
 /// unless `from` is nil.
 #[inline(always)]
-pub fn ipc(to: ThreadId, from: ThreadId, timeouts: Timeouts, msg: &Msg) -> Result<(ThreadId, Msg)> {
-    // SAFETY: memory is written only where an `accept` guard allows it, and that
-    // guard holds the memory.
+pub fn ipc(
+    to: ThreadId,
+    from: ThreadId,
+    timeouts: Timeouts,
+    msg: &impl Message,
+) -> Result<(ThreadId, Msg)> {
+    let msg = msg.content(hidden::Key(()));
+    // SAFETY: memory is written only where `accept` allows it, which has the memory
+    // borrowed for as long.
     let (sender, regs) =
         unsafe { syscall::ipc(to.0, from.0, timeouts.0, utcb::pointer(), msg.regs()) };
     let received = Msg::from_regs(regs);
@@ -122,8 +195,9 @@ pub fn lipc(
     to: ThreadId,
     from: ThreadId,
     timeouts: Timeouts,
-    msg: &Msg,
+    msg: &impl Message,
 ) -> Result<(ThreadId, Msg)> {
+    let msg = msg.content(hidden::Key(()));
     // SAFETY: as in `ipc`.
     let (sender, regs) = unsafe {
         syscall::ipc_link::<{ abi::layout::stub::LIPC }>(
@@ -146,29 +220,29 @@ fn error() -> IpcError {
 
 /// Sends, then waits for the answer of the same thread, without limit.
 #[inline(always)]
-pub fn call(to: ThreadId, msg: &Msg) -> Result<Msg> {
+pub fn call(to: ThreadId, msg: &impl Message) -> Result<Msg> {
     Ok(ipc(to, to, Timeouts::NEVER, msg)?.1)
 }
 
 /// Like [`call`], with timeouts.
-pub fn call_within(to: ThreadId, msg: &Msg, timeouts: Timeouts) -> Result<Msg> {
+pub fn call_within(to: ThreadId, msg: &impl Message, timeouts: Timeouts) -> Result<Msg> {
     Ok(ipc(to, to, timeouts, msg)?.1)
 }
 
 /// Sends and waits until the receiver has taken the message.
 #[inline(always)]
-pub fn send(to: ThreadId, msg: &Msg) -> Result<()> {
+pub fn send(to: ThreadId, msg: &impl Message) -> Result<()> {
     send_within(to, msg, Time::NEVER)
 }
 
 /// Sends; gives up after `timeout`.
 #[inline(always)]
-pub fn send_within(to: ThreadId, msg: &Msg, timeout: Time) -> Result<()> {
+pub fn send_within(to: ThreadId, msg: &impl Message, timeout: Time) -> Result<()> {
     ipc(to, ThreadId::NIL, Timeouts::new(timeout, Time::NEVER), msg).map(|_| ())
 }
 
 /// Sends if the receiver is waiting for it, else drops the message.
-pub fn reply(to: ThreadId, msg: &Msg) -> Result<()> {
+pub fn reply(to: ThreadId, msg: &impl Message) -> Result<()> {
     send_within(to, msg, Time::ZERO)
 }
 
@@ -187,15 +261,21 @@ pub fn wait(timeout: Time) -> Result<(ThreadId, Msg)> {
 /// Replies without waiting, then receives from anyone: a server's loop in one
 /// call. If the reply fails there is no receive phase (error with phase send).
 #[inline(always)]
-pub fn reply_wait(to: ThreadId, msg: &Msg) -> Result<(ThreadId, Msg)> {
+pub fn reply_wait(to: ThreadId, msg: &impl Message) -> Result<(ThreadId, Msg)> {
     ipc(to, ThreadId::ANY, Timeouts::REPLY_WAIT, msg)
+}
+
+/// Receives a request: the first one of a server.
+#[must_use]
+pub fn request() -> (ThreadId, Msg) {
+    next_request(None::<(ThreadId, Msg)>)
 }
 
 /// Replies (if there is a reply) and receives the next request; a client that
 /// does not take its reply loses it. Returns only with a request.
 #[inline(always)]
 #[must_use]
-pub fn next_request(reply: Option<(ThreadId, Msg)>) -> (ThreadId, Msg) {
+pub fn next_request(reply: Option<(ThreadId, impl Message)>) -> (ThreadId, Msg) {
     let mut result = match reply {
         Some((to, msg)) => reply_wait(to, &msg),
         None => wait(Time::NEVER),

@@ -60,9 +60,7 @@ pub fn client(client: ThreadId) -> Result<(usize, u64, u64), Refusal> {
 
 /// Maps the I/O ports `base` to `base + count − 1`.
 pub fn ports(base: u16, count: u16) -> Result<Ports, Refusal> {
-    let guard = accept::ports();
-    call(&Msg::new(op::PORTS).word(base.into()).word(count.into()))?;
-    drop(guard);
+    accept::ports(|| call(&Msg::new(op::PORTS).word(base.into()).word(count.into())))?;
     Ok(Ports::new(base, count))
 }
 
@@ -76,9 +74,8 @@ pub fn attach_irq(line: u32) -> Result<ThreadId, Refusal> {
 /// is zeroed. Returns the physical address.
 pub fn memory(window: &mut Window, physical: Option<u64>) -> Result<u64, Refusal> {
     let bits = u64::from(window.bytes().trailing_zeros());
-    let guard = accept::window(window).ok_or(Refusal::BadArgument)?;
-    let reply = call(&Msg::new(op::MEMORY).word(bits).word(physical.unwrap_or(op::ANYWHERE)))?;
-    drop(guard);
+    let request = Msg::new(op::MEMORY).word(bits).word(physical.unwrap_or(op::ANYWHERE));
+    let reply = accept::window(window, || call(&request)).ok_or(Refusal::BadArgument)??;
     if reply.mr[1] != 0 {
         window.zero(0, window.bytes());
     }

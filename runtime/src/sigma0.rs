@@ -34,9 +34,7 @@ pub fn range(low: u64, high: u64) -> Option<Window> {
 /// Takes the 2^`bits` I/O ports from `base`.
 #[must_use]
 pub fn ports(base: u16, bits: u32) -> bool {
-    let guard = accept::ports();
-    let reply = ask(Fpage::io(base, bits).0);
-    drop(guard);
+    let reply = accept::ports(|| ask(Fpage::io(base, bits).0));
     reply.is_some_and(|item| !item.fpage.is_nil())
 }
 
@@ -54,9 +52,7 @@ fn take(physical: Option<u64>, bits: u32) -> Option<Fpage> {
     };
     // SAFETY: σ0 maps the page that was asked for, or conventional memory that
     // nobody has; never the root task's image.
-    let guard = unsafe { accept::everything() };
-    let reply = ask(word);
-    drop(guard);
+    let reply = unsafe { accept::everything(|| ask(word)) };
     reply.map(|item| item.fpage).filter(|fpage| !fpage.is_nil() && !fpage.is_io())
 }
 

@@ -58,6 +58,12 @@ pub(crate) fn set_br(n: usize, value: u64) {
     set_word(index::BR0 - n as isize, value);
 }
 
+/// Buffer register `n` < 33.
+pub(crate) fn br(n: usize) -> u64 {
+    assert!(n < index::BRS);
+    word(index::BR0 - n as isize)
+}
+
 /// Sets the acceptor, BR0.
 pub(crate) fn set_acceptor(acceptor: Acceptor) {
     set_br(0, acceptor.0);

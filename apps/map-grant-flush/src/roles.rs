@@ -37,9 +37,8 @@ pub extern "C" fn combine(_: u64) -> ! {
             continue;
         }
         let _ = kernel::flush(window, Fpage::memory(WINDOWS, 12, Rights::RWX));
-        let guard = accept::window(window);
-        let _ = ipc::call(id((msg.mr[0] & 1) as usize), &Msg::new(GET));
-        drop(guard);
+        let from_whom = id((msg.mr[0] & 1) as usize);
+        let _ = accept::window(window, || ipc::call(from_whom, &Msg::new(GET)));
         reply = Some((
             from,
             Msg::default().map(MapItem::grant(Fpage::memory(WINDOWS, 12, Rights::RW), 0)),
@@ -53,9 +52,8 @@ pub extern "C" fn user(main: u64) -> ! {
     let mut windows = [1, 2].map(|index| Window::claim(WINDOWS + index * 4096, 4096));
     let mut seen = [0; 2];
     for (file, window) in windows.iter_mut().flatten().enumerate() {
-        let guard = accept::window(window);
-        let _ = ipc::call(id(2), &Msg::new(GET).word(file as u64));
-        drop(guard);
+        let request = Msg::new(GET).word(file as u64);
+        let _ = accept::window(window, || ipc::call(id(2), &request));
         seen[file] = window.read(0);
     }
     let at_f = ipc::call(id(2), &Msg::new(DONE)).map_or(!0, |reply| reply.mr[0]);

@@ -6,6 +6,7 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use abi::{MsgTag, Rights, ThreadId, Time};
+use runtime::ipc::Message;
 use runtime::space::Fault;
 use runtime::syscall::TIMED_OVERHEAD;
 use runtime::{Msg, ipc};
@@ -75,7 +76,7 @@ fn warm_up(partner: ThreadId, tag: MsgTag) {
 }
 
 /// A call of a partner whose page faults this thread answers.
-pub fn call_paging(partner: ThreadId, message: &Msg) -> ipc::Result<Msg> {
+pub fn call_paging(partner: ThreadId, message: &impl Message) -> ipc::Result<Msg> {
     let mut reply = ipc::call(partner, message)?;
     while let Some(fault) = Fault::decode(&reply) {
         reply = ipc::call(partner, &fault.same_page(Rights::RWX))?;

@@ -56,11 +56,8 @@ pub fn measure(partner: ThreadId) -> Ticks {
 /// tag of the reply that is still due.
 pub fn serve(client: ThreadId) -> MsgTag {
     let mut buffer = [0; BYTES];
-    let _guard = accept::string(&mut buffer, TransferLimit::micros(1_000_000));
-    loop {
-        match ipc::call(client, &Msg::default()) {
-            Ok(message) if message.label() == LABEL => {}
-            _ => return MsgTag::default(),
-        }
-    }
+    accept::string(&mut buffer, TransferLimit::micros(1_000_000), || {
+        while ipc::call(client, &Msg::default()).is_ok_and(|message| message.label() == LABEL) {}
+    });
+    MsgTag::default()
 }

@@ -164,8 +164,11 @@ pub fn mappings() -> Result<()> {
 extern "C" fn take(_: u64) -> ! {
     use runtime::{accept, window::Window};
     let Some(mut window) = Window::claim(0x40_0000_0000, 1 << 31) else { runtime::thread::park() };
-    let Some(_guard) = accept::window(&mut window) else { runtime::thread::park() };
-    loop {
-        let _ = ipc::call(ThreadId::ROOT, &Msg::new(crate::marks::READY));
-    }
+    let ready = Msg::new(crate::marks::READY);
+    accept::window(&mut window, || {
+        loop {
+            let _ = ipc::call(ThreadId::ROOT, &ready);
+        }
+    });
+    runtime::thread::park()
 }

@@ -47,7 +47,12 @@ extern "C" fn hold(window: u64) -> ! {
         Some(window) => window,
         None => runtime::thread::park(),
     };
-    let Some(_guard) = accept::window(&mut window) else { runtime::thread::park() };
+    accept::window(&mut window, || -> () { serve() });
+    runtime::thread::park()
+}
+
+/// What a holder does.
+fn serve() -> ! {
     let mut next =
         ipc::ipc(ThreadId::ROOT, ThreadId::ANY, Timeouts::NEVER, &Msg::new(marks::READY));
     loop {

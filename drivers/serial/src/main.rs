@@ -79,9 +79,7 @@ fn main() {
     let mut text = [0; op::STRING_BYTES];
     let mut reply = None;
     loop {
-        let guard = accept::string(&mut text, PATIENCE);
-        let (from, msg) = ipc::next_request(reply);
-        drop(guard);
+        let (from, msg) = accept::string(&mut text, PATIENCE, || ipc::next_request(reply));
         reply = if from == irq {
             console.interrupt(from, &msg)
         } else if from == ThreadId::ROOT {

@@ -19,12 +19,12 @@ pub fn start_address() -> u64 {
     baton_thread_start as *const () as u64
 }
 
-/// Lets whatever is mapped arrive, for a thread in which nothing else is in use.
-#[must_use]
-pub fn accept_everything() -> runtime::accept::Guard<'static> {
+/// Lets whatever is mapped arrive during `run`, for a thread in which nothing else is in use.
+pub fn accepting_everything(run: impl FnOnce()) -> ! {
     // SAFETY: only tasks that exhaust accept so, from each other; they map the memory of
     // `exhaust` where no program has anything.
-    unsafe { runtime::accept::everything() }
+    unsafe { runtime::accept::everything(run) };
+    runtime::thread::park()
 }
 
 /// Where a hostile thread starts, likewise.

@@ -52,9 +52,9 @@ pub fn run() -> ! {
         panic!("there is no room for a den");
     };
     let judge = loop {
-        let Some(guard) = accept::window(&mut room) else { panic!("the room is no flexpage") };
-        let (from, msg) = ipc::next_request(None);
-        drop(guard);
+        let Some((from, msg)) = accept::window(&mut room, ipc::request) else {
+            panic!("the room is no flexpage")
+        };
         if msg.label() == ORDER && msg.tag.typed() == 4 {
             break from;
         }
@@ -125,10 +125,9 @@ impl Keeper {
             return false;
         }
         let patience = Timeouts::new(Time::micros(PAGE_US), Time::micros(PAGE_US));
-        let Some(guard) = accept::window(&mut self.room) else { return false };
-        let answer = ipc::call_within(self.judge, &Msg::new(LOST).word(address), patience);
-        drop(guard);
-        answer.is_ok_and(|answer| answer.tag.typed() == 2)
+        let (judge, lost) = (self.judge, Msg::new(LOST).word(address));
+        let answer = accept::window(&mut self.room, || ipc::call_within(judge, &lost, patience));
+        answer.is_some_and(|answer| answer.is_ok_and(|answer| answer.tag.typed() == 2))
     }
 
     /// Lets thread `index` begin again, whatever it is doing.

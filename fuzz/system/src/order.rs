@@ -47,10 +47,9 @@ pub fn read() -> Order {
 /// The beginning of the boot module `name`; how many bytes.
 fn file(name: &str, buffer: &mut [u8]) -> usize {
     let Some(mut window) = Window::claim(FILES, FILES_BYTES) else { return 0 };
-    let Some(guard) = accept::window(&mut window) else { return 0 };
-    let reply = root::call(&Msg::new(op::MODULE).words(&Name::new(name).words()).word(0));
-    drop(guard);
-    let Ok(reply) = reply else { return 0 };
+    let request = Msg::new(op::MODULE).words(&Name::new(name).words()).word(0);
+    let reply = accept::window(&mut window, || root::call(&request));
+    let Some(Ok(reply)) = reply else { return 0 };
     let (size, start) = (reply.mr[0] as usize, reply.mr[1]);
     let len = size.min(buffer.len());
     window.read_bytes(start % FILES_BYTES, &mut buffer[..len]);

@@ -38,9 +38,8 @@ pub fn serve() -> ! {
     let mut buffer = [GUARD; STRING * 8 + 2 * ROOM];
     let mut reply = None;
     loop {
-        let guard = accept::string(&mut buffer[ROOM..ROOM + STRING * 8], XFER);
-        let (from, msg) = ipc::next_request(reply.take());
-        drop(guard);
+        let middle = &mut buffer[ROOM..ROOM + STRING * 8];
+        let (from, msg) = accept::string(middle, XFER, || ipc::next_request(reply.take()));
         let around = buffer[..ROOM].iter().chain(&buffer[ROOM + STRING * 8..]);
         if around.into_iter().any(|byte| *byte != GUARD) {
             tale.harm(Harm::Beyond, [0, 0]);

@@ -47,8 +47,8 @@ impl Next {
         match self {
             Self::Answer(to, msg) => ipc::next_request(Some((to, msg))),
             Self::Report(msg) => ipc::ipc(ThreadId::ROOT, ThreadId::ANY, Timeouts::NEVER, &msg)
-                .unwrap_or_else(|_| ipc::next_request(None)),
-            Self::Wait => ipc::next_request(None),
+                .unwrap_or_else(|_| ipc::request()),
+            Self::Wait => ipc::request(),
         }
     }
 }

@@ -157,9 +157,8 @@ impl Module {
         let mut window = Window::claim(FILES, FILES_BYTES)?;
         let (mut size, mut start, mut offset) = (1, 0, 0);
         while offset < size {
-            let guard = accept::window(&mut window)?;
-            let reply = root::call(&Msg::new(op::MODULE).words(&words).word(offset));
-            drop(guard);
+            let request = Msg::new(op::MODULE).words(&words).word(offset);
+            let reply = accept::window(&mut window, || root::call(&request))?;
             let Ok(reply) = reply else {
                 window.release();
                 return None;

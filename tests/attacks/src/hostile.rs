@@ -21,7 +21,7 @@ pub struct Hostile {
 pub fn run() -> ! {
     machine::touch_image();
     loop {
-        let (from, msg) = ipc::next_request(None);
+        let (from, msg) = ipc::request();
         let attack = ATTACKS.get(msg.mr[0] as usize).filter(|_| msg.label() == ORDER);
         let Some(attack) = attack else { continue };
         let reached = (attack.act)(&Hostile { judge: from }).unwrap_or_default();

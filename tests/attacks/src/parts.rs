@@ -54,7 +54,7 @@ pub fn victim() -> ! {
 
 /// Takes a message of anybody only when the judge says so.
 pub fn server() -> ! {
-    let (judge, first) = ipc::next_request(None);
+    let (judge, first) = ipc::request();
     let mut msg = first;
     loop {
         let answer = if msg.label() == PROBE && msg.mr[0] == probe::LISTEN {

@@ -51,11 +51,10 @@ pub fn call(server: ThreadId, number: u64) -> Option<bool> {
     let bytes = (pattern::word(number, 99) % (echo::BYTES as u64 + 1)) as usize & !7;
     let bytes = if number.is_multiple_of(3) { 0 } else { bytes };
     let msg = echo::next(number, &mut request[..bytes]);
-    let guard = accept::string(&mut buffer, TransferLimit::micros(1_000_000));
     let patience = Timeouts::new(Time::micros(PATIENCE_US), Time::micros(PATIENCE_US));
-    let answer = ipc::call_within(server, &msg, patience);
-    drop(guard);
-    let answer = answer.ok()?;
+    let limit = TransferLimit::micros(1_000_000);
+    let call = || ipc::call_within(server, &msg, patience);
+    let answer = accept::string(&mut buffer, limit, call).ok()?;
     let right = answer.label() == echo::LABEL
         && echo::is_whole(&answer, number + 1)
         && answer.mr[echo::WORDS + 1] == bytes as u64

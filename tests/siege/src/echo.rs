@@ -3,6 +3,7 @@
 
 use abi::Acceptor;
 use runtime::accept::{self, TransferLimit};
+use runtime::ipc::Parcel;
 use runtime::{Msg, ipc, root};
 
 use crate::pattern;
@@ -25,9 +26,9 @@ pub fn run() {
     let _ = Acceptor::UNTYPED;
     let mut reply = None;
     loop {
-        let guard = accept::string(&mut buffer, TransferLimit::micros(1_000_000));
-        let (from, msg) = ipc::next_request(reply.take());
-        drop(guard);
+        let (from, msg) = accept::string(&mut buffer, TransferLimit::micros(1_000_000), || {
+            ipc::next_request(reply)
+        });
         let (number, bytes) = (msg.mr[0], msg.mr[5] as usize);
         let whole = msg.label() == LABEL
             && is_whole(&msg, number)
@@ -35,7 +36,11 @@ pub fn run() {
             && pattern::fits(&buffer[..bytes], number);
         reply = Some((
             from,
-            if whole { next(number + 1, &mut answer[..bytes]) } else { Msg::new(BROKEN) },
+            if whole {
+                next(number + 1, &mut answer[..bytes])
+            } else {
+                Parcel::from(Msg::new(BROKEN))
+            },
         ));
     }
 }
@@ -45,11 +50,11 @@ pub fn is_whole(msg: &Msg, number: u64) -> bool {
     msg.mr[0] == number && (1..=WORDS).all(|at| msg.mr[at] == pattern::word(number, at as u64))
 }
 
-/// A request or an answer with `number`; `bytes` have to live until it is sent.
-pub fn next(number: u64, bytes: &mut [u8]) -> Msg {
+/// A request or an answer with `number`.
+pub fn next(number: u64, bytes: &mut [u8]) -> Parcel<'_> {
     pattern::fill(bytes, number);
     let msg = (1..=WORDS as u64)
         .fold(Msg::new(LABEL).word(number), |msg, at| msg.word(pattern::word(number, at)))
         .word(bytes.len() as u64);
-    if bytes.is_empty() { msg } else { msg.string(bytes) }
+    if bytes.is_empty() { Parcel::from(msg) } else { msg.string(bytes) }
 }

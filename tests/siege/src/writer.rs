@@ -2,6 +2,7 @@
 
 use abi::{ThreadId, Time, Timeouts};
 use proto::console as op;
+use runtime::ipc::Parcel;
 use runtime::{Msg, ipc, root};
 
 use crate::tally::{self, Tally};
@@ -45,7 +46,7 @@ pub fn write(driver: ThreadId, number: u64) -> Option<bool> {
         rest /= 10;
     }
     let msg = if number.is_multiple_of(2) {
-        root::text_message(op::WRITE, &line)
+        Parcel::from(root::text_message(op::WRITE, &line))
     } else {
         Msg::new(op::WRITE_STRING).string(&line)
     };

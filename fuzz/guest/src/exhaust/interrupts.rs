@@ -50,9 +50,7 @@ fn write(ports: &Ports, register: u8, value: u8) {
 /// The driver.
 pub extern "C" fn storm(_: u64) -> ! {
     utcb::set_exception_handler(ThreadId::ROOT);
-    let guard = accept::ports();
-    let granted = ipc::call(ThreadId::ROOT, &Msg::new(LABEL));
-    drop(guard);
+    let granted = accept::ports(|| ipc::call(ThreadId::ROOT, &Msg::new(LABEL)));
     if granted.is_err() {
         REFUSED.fetch_add(1, Relaxed);
     }

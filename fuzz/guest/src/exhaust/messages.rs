@@ -73,9 +73,9 @@ extern "C" fn take(_: u64) -> ! {
     let mut room = ROOM.lock();
     let mut reply = None;
     loop {
-        let guard = accept::string(&mut *room, TransferLimit::micros(1_000_000));
-        let (from, _) = ipc::next_request(reply.take());
-        drop(guard);
+        let (from, _) = accept::string(&mut *room, TransferLimit::micros(1_000_000), || {
+            ipc::next_request(reply.take())
+        });
         reply = global(from).map(|to| (to, Msg::default()));
     }
 }

@@ -92,12 +92,13 @@ pub extern "C" fn mappings(_: u64) -> ! {
 }
 
 extern "C" fn take_mappings(_: u64) -> ! {
-    let _guard = machine::accept_everything();
-    let mut reply = None;
-    loop {
-        let (from, _) = ipc::next_request(reply.take());
-        reply = Some((from, Msg::default()));
-    }
+    machine::accepting_everything(|| {
+        let mut reply = None;
+        loop {
+            let (from, _) = ipc::next_request(reply.take());
+            reply = Some((from, Msg::default()));
+        }
+    })
 }
 
 /// A deep chain: a page goes from task to task, the last one reports, the first takes it
@@ -110,17 +111,18 @@ pub extern "C" fn chain(_: u64) -> ! {
         NEXT[index as usize - 1].store(id.0, Relaxed);
     }
     let first = ThreadId(NEXT[0].load(Relaxed));
-    let _guard = machine::accept_everything();
     let page = Fpage::memory(&raw const PAGE as u64, 12, Rights::RW);
-    loop {
-        // Each passes the page and its slice on in one operation; the last one's is here.
-        let counter = match pass(first, &Msg::new(0).map(MapItem::map(page, LINK))) {
-            Ok(_) => &MADE,
-            Err(_) => &hostile::ODD,
-        };
-        counter.fetch_add(1, Relaxed);
-        kernel::unmap(page.with_rights(Rights::RWX));
-    }
+    machine::accepting_everything(|| {
+        loop {
+            // Each passes the page and its slice on in one operation; the last one's is here.
+            let counter = match pass(first, &Msg::new(0).map(MapItem::map(page, LINK))) {
+                Ok(_) => &MADE,
+                Err(_) => &hostile::ODD,
+            };
+            counter.fetch_add(1, Relaxed);
+            kernel::unmap(page.with_rights(Rights::RWX));
+        }
+    })
 }
 
 /// Sends, and waits for whatever comes next.
@@ -134,14 +136,15 @@ static NEXT: [AtomicU64; LINKS as usize + 1] = [const { AtomicU64::new(0) }; LIN
 extern "C" fn link(index: u64) -> ! {
     let next = ThreadId(NEXT[index as usize].load(Relaxed));
     let page = Fpage::memory(LINK, 12, Rights::RW);
-    let _guard = machine::accept_everything();
-    let mut came = ipc::wait(Time::NEVER);
-    loop {
-        came = match came {
-            Ok(_) => pass(next, &Msg::new(0).map(MapItem::map(page, LINK))),
-            Err(_) => ipc::wait(Time::NEVER),
-        };
-    }
+    machine::accepting_everything(|| {
+        let mut came = ipc::wait(Time::NEVER);
+        loop {
+            came = match came {
+                Ok(_) => pass(next, &Msg::new(0).map(MapItem::map(page, LINK))),
+                Err(_) => ipc::wait(Time::NEVER),
+            };
+        }
+    })
 }
 
 /// Timers without end: threads that sleep for times of all lengths.

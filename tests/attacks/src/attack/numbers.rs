@@ -37,19 +37,20 @@ fn ask_sigma0() -> bool {
     let patience = Timeouts::new(Time::micros(PATIENCE_US), Time::micros(PATIENCE_US));
     let request = Msg::protocol(protocol::SIGMA0, 0).word(shared(ASKED)).word(0);
     let mut window = Window::claim(layout::WINDOWS, 4096);
-    let guard = match &mut window {
-        _ if shared(IS_IO) != 0 => Some(accept::ports()),
-        Some(window) => accept::window(window),
-        None => None,
+    let ask = || ipc::call_within(ThreadId::SIGMA0, &request, patience);
+    let reply = match &mut window {
+        _ if shared(IS_IO) != 0 => Some(accept::ports(ask)),
+        Some(window) => accept::window(window, ask),
+        None => Some(ask()),
     };
-    let reply = ipc::call_within(ThreadId::SIGMA0, &request, patience);
-    drop(guard);
     if let Some(window) = window {
         window.release();
     }
-    reply.is_ok_and(|reply| match Item::decode(reply.mr[0], reply.mr[1]) {
-        Item::Map(item) => reply.tag.typed() == 2 && !item.fpage.is_nil(),
-        _ => false,
+    reply.is_some_and(|reply| {
+        reply.is_ok_and(|reply| match Item::decode(reply.mr[0], reply.mr[1]) {
+            Item::Map(item) => reply.tag.typed() == 2 && !item.fpage.is_nil(),
+            _ => false,
+        })
     })
 }
 
@@ -105,12 +106,11 @@ pub fn sigma1_memory(_: &Hostile) -> Reached {
 /// Sends the pager a page fault for the address in shared word 0, as the kernel would.
 extern "C" fn pretend_to_fault(pager: u64) -> ! {
     let Some(mut window) = Window::claim(layout::WINDOWS, 4096) else { rest() };
-    let Some(guard) = accept::window(&mut window) else { rest() };
     let access = u32::from(Rights::RW.0);
     let fault = Msg::protocol(protocol::PAGE_FAULT, access).word(shared(0)).word(layout::IMAGE);
     let patience = Timeouts::new(Time::micros(PATIENCE_US), Time::micros(PATIENCE_US));
-    let reply = ipc::call_within(ThreadId(pager), &fault, patience);
-    drop(guard);
+    let send = || ipc::call_within(ThreadId(pager), &fault, patience);
+    let Some(reply) = accept::window(&mut window, send) else { rest() };
     if reply.is_ok_and(|reply| reply.tag.typed() == 2) {
         share(2, window.read(shared(0) & 0xFFF));
         window.write(shared(0) & 0xFFF, 0xBAD);

@@ -384,10 +384,11 @@ fn device_strings() -> Outcome {
         0,
         [abi::MsgTag::new(0, 0, 2).0, first, second, 0, 0, 0, 0, 0],
     )?;
-    let open =
-        runtime::accept::string(&mut buffer, runtime::accept::TransferLimit::micros(1_000_000));
-    let event = victim.event();
-    drop(open);
+    let event = runtime::accept::string(
+        &mut buffer,
+        runtime::accept::TransferLimit::micros(1_000_000),
+        || victim.event(),
+    );
     if let Event::PageFault(fault) = &event {
         same!("the address that cannot be copied from", fault.address, PLACE);
     }
