@@ -3,7 +3,7 @@
 
 use abi::{Fpage, ThreadId};
 
-use crate::arch::{TcbRef, interrupt_pending, note_entry};
+use crate::arch::{TcbRef, interrupt_noted, interrupt_pending, note_entry};
 use crate::ipc;
 use crate::irq;
 use crate::mem::{Step, UnmapJob};
@@ -41,19 +41,22 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
     };
     let control = current.unmap.control.get();
     let count = (control & 0x3F) as usize + 1;
-    while current.unmap.index.get() < count {
-        let index = current.unmap.index.get();
+    let mut index = current.unmap.index.get();
+    while index < count {
         let fpage = Fpage(utcb.mr(index));
         let mut active =
             job.take().unwrap_or_else(|| UnmapJob::new(space, fpage, control & FLUSH != 0));
         match active.advance() {
             Step::Done => {
                 utcb.set_mr(index, fpage.with_rights(active.status()).0);
-                current.unmap.index.set(index + 1);
+                index += 1;
             }
             Step::More => job = Some(active),
         }
-        if interrupt_pending() {
+        // Behind the last one there is nothing that would be long enough for a window.
+        let interrupted = if index < count { interrupt_pending() } else { interrupt_noted() };
+        if interrupted {
+            current.unmap.index.set(index);
             current.job.set(job.map(Job::Unmap));
             current.resume.set(Resume::Unmap);
             sched::requeue(current);

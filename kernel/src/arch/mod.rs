@@ -16,7 +16,7 @@ mod native {
     pub use super::x86_64::frame::{Frame, exception_words, set_exception_words};
     pub use super::x86_64::nmi::report as report_nmis;
     pub use super::x86_64::percpu::{
-        Cpu, cpu, current, interrupt_pending, note_entry, set_current,
+        Cpu, cpu, current, interrupt_noted, interrupt_pending, note_entry, set_current,
     };
     pub use super::x86_64::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
     pub use super::x86_64::pic::{mask, unmask};

@@ -6,10 +6,11 @@ use super::budget::Budget;
 use super::io_flush::IoRevoke;
 use super::node::{NodeRef, PORTS};
 use super::parking::Parked;
+use super::release::free_node;
 use super::revoke::{Revoke, Scope};
 use super::space::SpaceRef;
 use super::table::{self, Slot};
-use super::walk::{Walk, free_node};
+use super::walk::Walk;
 use super::{STEP_BUDGET, Step, cost, slab, state};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
@@ -91,7 +92,9 @@ impl DestroyJob {
                     }
                     (vaddr | (span(leaf.level) - 1)) + 1
                 }
-                Slot::Empty { level, table } => table::behind_empty(table, level, vaddr, budget),
+                Slot::Empty { level, table } => {
+                    table::behind_empty(table, level, vaddr, USER_END, budget)
+                }
             };
         }
         Step::Done

@@ -248,7 +248,13 @@ impl Info {
 
     #[inline]
     pub(crate) fn one_more(self) {
-        self.put(self.get() + 1);
+        self.more(1);
+    }
+
+    /// Counts so many entries more; the table has room for them.
+    #[inline]
+    pub(crate) fn more(self, count: u64) {
+        self.put(self.get() + count);
     }
 
     /// Counts one entry less; true if that was the last.

@@ -9,10 +9,12 @@ use super::cost;
 use super::map::{Memory, Piece, Progress, insert};
 use super::node::NodeRef;
 use super::quota::NoMemory;
-use super::revoke::{Revoke, Scope, take_own};
+use super::release::{leave_status, take_status};
+use super::revoke::{Revoke, Scope};
+use super::small::take_own;
 use super::state;
 use super::table::{self, Slot};
-use super::walk::{Walk, leave_status, take_status};
+use super::walk::Walk;
 use crate::arch::paging::Entry;
 use abi::Rights;
 

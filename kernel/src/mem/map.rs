@@ -14,7 +14,7 @@ use super::revoke::Revoke;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
 use super::window::{self, Transfer};
-use super::{STEP_BUDGET, Step, cost, sigma0, slab, state};
+use super::{STEP_BUDGET, Step, cost, sigma0, slab, small, state};
 use crate::arch::paging::{Entry, index, span};
 use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};
@@ -177,10 +177,12 @@ impl MapJob {
 }
 
 impl Memory {
-    /// The next 4 KiB page in the usual case.
-    fn quick(&self) -> bool {
-        let (from, to) = (self.transfer.from + self.done, self.transfer.to + self.done);
-        map_page(self.src, self.dst, from, to, self.rights)
+    /// Maps the next pages as long as they are the usual case; how many bytes.
+    fn quick(&self, budget: &mut Budget) -> u64 {
+        let Transfer { from, to, len } = self.transfer;
+        let done = self.done;
+        let rest = Transfer { from: from + done, to: to + done, len: len - done };
+        small::map(self.src, self.dst, rest, self.rights, budget)
     }
 
     fn step(&mut self, budget: &mut Budget) -> Result<Step, NoMemory> {
@@ -202,9 +204,9 @@ impl Memory {
             if budget.is_used_up() {
                 return Ok(Step::More);
             }
-            if !self.grant && self.quick() {
-                budget.spend(cost::PAGE);
-                self.done += FRAME;
+            let mapped = if self.grant { 0 } else { self.quick(budget) };
+            if mapped != 0 {
+                self.done += mapped;
                 continue;
             }
             match self.piece(budget)? {
@@ -331,43 +333,6 @@ impl Memory {
             _ => Ok(Progress::Advance(piece.size())),
         }
     }
-}
-
-/// Does what a [`MapJob`] would do, if that is only to map one 4 KiB page to an
-/// empty place whose tables exist. False, and nothing has changed, otherwise.
-#[inline]
-#[must_use]
-pub fn map_one_page(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> bool {
-    let transfer = window::memory(item, window);
-    let usual = !item.grant && !item.fpage.is_io() && transfer.len == FRAME;
-    usual && map_page(src, dst, transfer.from, transfer.to, item.fpage.rights())
-}
-
-/// Maps a 4 KiB page in the usual case: it was mapped as such to the source, the
-/// destination is empty, the tables are there. False, and nothing has changed,
-/// in any other case.
-#[inline]
-fn map_page(src: SpaceRef, dst: SpaceRef, from: u64, to: u64, rights: Rights) -> bool {
-    let Some(source) = table::pages(src, from).and_then(|at| table::small(at, from)) else {
-        return false;
-    };
-    let Some(target) = table::pages(dst, to) else { return false };
-    let rights = rights.and(source.entry.rights());
-    let at = index(to, 0);
-    let taken = target.get(at).present() || source.entry.has(Entry::DYING);
-    // σ0's pages are no exception, but nothing is ever mapped to σ0.
-    let refused = dst.is_sigma0() || dst.is_protected(to, to + FRAME);
-    let (Some(parent), false) = (source.node, taken || refused || !rights.contains(Rights::R))
-    else {
-        return false;
-    };
-    let Ok(node) = slab::alloc(dst) else { return false };
-    // POINT OF NO RETURN
-    node.init(dst, to, 0, from - parent.vaddr());
-    node.link_below(parent);
-    let caching = source.entry.0 & Entry::UNCACHED;
-    table::put(target, at, Entry::page(source.entry.address(), 0, rights, caching), Some(node));
-    true
 }
 
 /// Enters a new page at the destination; the node is not linked yet.

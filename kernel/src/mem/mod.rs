@@ -21,10 +21,12 @@ pub mod map;
 pub mod node;
 pub mod parking;
 pub mod quota;
+pub(crate) mod release;
 pub mod reserved;
 pub mod revoke;
 pub mod sigma0;
 pub mod slab;
+pub mod small;
 pub mod space;
 pub mod table;
 pub mod unmap;
@@ -34,9 +36,10 @@ pub mod window;
 pub use destroy::DestroyJob;
 pub use frames::PhysFrame;
 pub use lookup::Resolved;
-pub use map::{MapJob, map_one_page};
+pub use map::MapJob;
 pub use quota::{NoMemory, Quota};
 pub use sigma0::{sigma0_fault, sigma0_open_ports};
+pub use small::map_one_page;
 pub use space::{AddressSpace, SpaceRef};
 pub use unmap::UnmapJob;
 
@@ -68,7 +71,11 @@ pub(crate) mod cost {
     pub const VISIT: u32 = 4;
     pub const REMOVE: u32 = 30;
     /// Mapping a 4 KiB page in the usual case.
-    pub const PAGE: u32 = 10;
+    pub const PAGE: u32 = 6;
+    /// Looking at a 4 KiB page in the usual case.
+    pub const SMALL: u32 = 3;
+    /// Removing a 4 KiB page in the usual case.
+    pub const CHILD: u32 = 10;
     /// Mapping any other page.
     pub const MAP: u32 = 26;
     /// Making a page of σ0, with its node and tables.

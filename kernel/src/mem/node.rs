@@ -244,6 +244,12 @@ impl Node {
         self.owner.get() & flags == flags
     }
 
+    /// The word with all flags; its other bits say other things.
+    #[inline]
+    pub(crate) fn flags(&self) -> u64 {
+        self.owner.get()
+    }
+
     #[inline]
     pub(crate) fn set_flags(&self, flags: u64) {
         self.owner.set(self.owner.get() | flags);

@@ -10,12 +10,13 @@
 use super::budget::Budget;
 use super::node::NodeRef;
 use super::parking::{Lost, Parked};
+use super::release::take_status;
+use super::small::{take_back, take_own};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
-use super::walk::{Walk, free_node, leave_status, parked_cost, take_status};
+use super::walk::Walk;
 use super::{Step, cost, sigma0, state};
 use crate::arch::paging::{Entry, span};
-use crate::irq::Pace;
 use abi::Rights;
 
 /// Whose pages are concerned.
@@ -89,26 +90,38 @@ impl Revoke {
             if budget.is_used_up() {
                 return Step::More;
             }
-            match self.parked.take().map(|claim| state().walks.resume(claim)) {
-                Some(Ok(walk)) => {
-                    self.walk(walk, budget);
+            if self.parked.is_some() && self.go_on(budget) {
+                continue;
+            }
+            let table = table::pages(self.space, self.pos);
+            if let Some(table) = table.filter(|_| self.removes()) {
+                let (own, range) = (self.scope == Scope::Own, (self.pos, self.end));
+                let pos = take_back(self.space, table, range, own, &mut self.status, budget);
+                if pos != self.pos || budget.left() == 0 {
+                    self.pos = pos;
                     continue;
                 }
-                Some(Err(Lost { owed: Some(region) })) => {
-                    self.settle(region, budget);
-                    continue;
-                }
-                _ => {}
             }
             budget.spend(cost::LOOK);
-            match table::find(self.space, self.pos) {
+            match table::find_in(self.space, self.pos, table) {
                 Slot::Empty { level, table } => {
-                    self.pos = table::behind_empty(table, level, self.pos, budget);
+                    self.pos = table::behind_empty(table, level, self.pos, self.end, budget);
                 }
                 Slot::Leaf(leaf) => self.begin(leaf, budget),
             }
         }
         Step::Done
+    }
+
+    /// Goes on with the walk that was parked; false if it has to start again.
+    #[cold]
+    fn go_on(&mut self, budget: &mut Budget) -> bool {
+        match self.parked.take().map(|claim| state().walks.resume(claim)) {
+            Some(Ok(walk)) => self.walk(walk, budget),
+            Some(Err(Lost { owed: Some(region) })) => self.settle(region, budget),
+            _ => return false,
+        }
+        true
     }
 
     /// Gives up between two steps: the page that was about to go stays, without what
@@ -157,9 +170,6 @@ impl Revoke {
         self.until = high;
         let region = (phys + inside, phys + (high - low));
         let base = phys - (low - node.vaddr());
-        if self.removes() && node.level() == 0 {
-            remove_simple_children(node, budget);
-        }
         let from_root = self.own() && !self.removes();
         if !from_root && node.first_child().is_none() {
             let all = region == (base, base + node.size());
@@ -235,58 +245,5 @@ impl Revoke {
         budget.spend(cost::REMOVE);
         let taken = take_own(self.space, at, leaf, node, status);
         self.status = self.status.or(taken);
-    }
-}
-
-/// The usual case: removes children of a 4 KiB page that have no children
-/// themselves, as far as the budget goes. Their status is left with the page.
-fn remove_simple_children(node: NodeRef, budget: &mut Budget) {
-    while let Some(child) = node.first_child() {
-        if child.first_child().is_some() || child.count() != 1 || budget.is_used_up() {
-            break;
-        }
-        let (space, vaddr) = (child.space(), child.vaddr());
-        let page = table::pages(space, vaddr).and_then(|table| table::small(table, vaddr));
-        let Some(leaf) = page.filter(|leaf| leaf.node == Some(child)) else { break };
-        budget.spend(cost::REMOVE + parked_cost(child));
-        let old = table::remove(space, vaddr, leaf);
-        leave_status(node, old.status().or(take_status(child, false)));
-        free_node(child);
-    }
-}
-
-/// Removes a space's own page from which nothing is derived any more. Its status
-/// and `status`, that of its descendants, are left with its parent.
-pub(crate) fn take_own(
-    space: SpaceRef,
-    vaddr: u64,
-    leaf: Leaf,
-    node: NodeRef,
-    status: Rights,
-) -> Rights {
-    let old = table::remove(space, vaddr, leaf);
-    let status = status.or(old.status());
-    if let Some(parent) = node.parent() {
-        leave_status(parent, status);
-    }
-    free_ghosts(node);
-    status
-}
-
-/// Frees `node` and then its ancestors as long as they are ghosts without children.
-fn free_ghosts(node: NodeRef) {
-    let mut next = Some(node);
-    let mut pace = Pace::default();
-    while let Some(node) = next {
-        // Their number is the users' choice.
-        pace.rounds(4);
-        if node.count() != 0 || node.first_child().is_some() {
-            return;
-        }
-        next = node.parent();
-        if let Some(parent) = next {
-            leave_status(parent, take_status(node, false));
-        }
-        free_node(node);
     }
 }

@@ -29,6 +29,7 @@ struct Slab {
 
 const FRAME_MASK: u64 = (1 << 40) - 1;
 const USED_ONE: u64 = 1 << 40;
+const USED_MASK: u64 = 0xFF << 40;
 const EVER_ONE: u64 = 1 << 48;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,12 +83,13 @@ impl SlabRef {
         self.next.get() >> 48 & 0xFF
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_frame(cell: &Cell<u64>, number: u64) {
         cell.set(cell.get() & !FRAME_MASK | number);
     }
 
     /// Puts this slab, which is in no list, at the front of one.
+    #[inline(always)]
     fn push(self, list: &Cell<u64>) {
         Self::set_frame(&self.next, list.get());
         Self::set_frame(&self.prev, 0);
@@ -98,6 +100,7 @@ impl SlabRef {
     }
 
     /// Takes this slab out of `list`.
+    #[inline(always)]
     fn remove(self, list: &Cell<u64>) {
         let next = self.next.get() & FRAME_MASK;
         let prev = self.prev.get() & FRAME_MASK;
@@ -108,6 +111,20 @@ impl SlabRef {
         if let Some(next) = Self::from_number(next) {
             Self::set_frame(&next.prev, prev);
         }
+    }
+
+    /// Moves this slab, which is full, to those with free slots.
+    #[inline(never)]
+    fn make_room(self, space: SpaceRef) {
+        self.remove(space.full_slabs());
+        self.push(space.slabs());
+    }
+
+    /// Gives the slab, which holds nothing any more, back to the pool.
+    #[cold]
+    fn vanish(self, space: SpaceRef) {
+        self.remove(space.slabs());
+        space.quota().give_back(PhysFrame::at(self.number() << 12));
     }
 
     /// Takes a free slot; there is one.
@@ -162,22 +179,21 @@ fn grow(space: SpaceRef) -> Result<SlabRef, NoMemory> {
 }
 
 /// Frees a slot to which nothing refers any more.
-#[inline]
+#[inline(always)]
 pub(crate) fn free(space: SpaceRef, node: NodeRef) {
     let slab = SlabRef::of(node);
     if slab.used() == SLOTS {
-        slab.remove(space.full_slabs());
-        slab.push(space.slabs());
+        slab.make_room(space);
     }
     node.clear_flags(LIVE);
-    node.free_link().set(slab.prev.get() >> 40 & 0xFFF);
-    let rest = slab.prev.get() & FRAME_MASK;
-    slab.prev.set(rest | (node.word() & 0xFFF) << 40);
-    slab.next.set(slab.next.get() - USED_ONE);
+    let prev = slab.prev.get();
+    node.free_link().set(prev >> 40 & 0xFFF);
+    slab.prev.set(prev & FRAME_MASK | (node.word() & 0xFFF) << 40);
+    let next = slab.next.get() - USED_ONE;
+    slab.next.set(next);
     space.count_node(-1);
-    if slab.used() == 0 {
-        slab.remove(space.slabs());
-        space.quota().give_back(PhysFrame::at(slab.number() << 12));
+    if next & USED_MASK == 0 {
+        slab.vanish(space);
     }
 }
 

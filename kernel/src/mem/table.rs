@@ -11,7 +11,7 @@ use super::frames::{Info, PhysFrame};
 use super::node::NodeRef;
 use super::quota::NoMemory;
 use super::space::SpaceRef;
-use crate::arch::paging::{Entry, ROOT, Table, index, span};
+use crate::arch::paging::{Entry, ROOT, Table, index, shift, span};
 use crate::arch::tlb;
 
 /// A present page.
@@ -71,7 +71,13 @@ pub(crate) fn small(table: Table, vaddr: u64) -> Option<Leaf> {
 /// Looks up `vaddr`, a user address.
 #[inline]
 pub(crate) fn find(space: SpaceRef, vaddr: u64) -> Slot {
-    if let Some(table) = pages(space, vaddr) {
+    find_in(space, vaddr, pages(space, vaddr))
+}
+
+/// Looks up `vaddr`, for which [`pages`] has found `table`.
+#[inline]
+pub(crate) fn find_in(space: SpaceRef, vaddr: u64, table: Option<Table>) -> Slot {
+    if let Some(table) = table {
         if let Some(leaf) = small(table, vaddr) {
             return Slot::Leaf(leaf);
         }
@@ -108,19 +114,37 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
 }
 
 /// Entries of a table.
-const ENTRIES: usize = 512;
+pub(crate) const ENTRIES: usize = 512;
 /// How many of them are looked at for one unit of a step's budget.
 const ENTRIES_PER_UNIT: usize = 4;
 
 /// The address behind the empty entry of `level` in `table` at `vaddr`, and behind the empty
-/// ones that follow it in the same table, as far as `budget` pays for looking at them.
+/// ones that follow it in the same table up to `end`, as far as `budget` pays for looking.
 #[inline]
-pub(crate) fn behind_empty(table: Table, level: u32, vaddr: u64, budget: &mut Budget) -> u64 {
-    let first = index(vaddr, level) + 1;
-    let paid = first + budget.left() as usize * ENTRIES_PER_UNIT;
-    let empty = (first..paid.min(ENTRIES)).take_while(|at| !table.get(*at).present()).count();
-    budget.spend((empty / ENTRIES_PER_UNIT) as u32);
-    (vaddr | (span(level) - 1)) + 1 + empty as u64 * span(level)
+pub(crate) fn behind_empty(
+    table: Table,
+    level: u32,
+    vaddr: u64,
+    end: u64,
+    budget: &mut Budget,
+) -> u64 {
+    let next = (vaddr | (span(level) - 1)) + 1;
+    if next >= end { next } else { behind_all(table, level, next, end, budget) }
+}
+
+/// The address behind the empty entries from `vaddr` on; they are not looked at beyond the table.
+#[inline(never)]
+fn behind_all(table: Table, level: u32, vaddr: u64, end: u64, budget: &mut Budget) -> u64 {
+    let first = index(vaddr - 1, level) + 1;
+    let wanted = ((end - 1 - vaddr) >> shift(level)) as usize + 1;
+    let paid = budget.left() as usize * ENTRIES_PER_UNIT;
+    let last = first + paid.min(wanted).min(ENTRIES - first);
+    let mut at = first;
+    while at < last && !table.get(at).present() {
+        at += 1;
+    }
+    budget.spend(((at - first) / ENTRIES_PER_UNIT) as u32);
+    vaddr + (at - first) as u64 * span(level)
 }
 
 #[inline]

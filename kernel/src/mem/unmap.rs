@@ -40,15 +40,17 @@ impl UnmapJob {
             let start = u64::from(fpage.io_base());
             Self(Kind::Ports(IoRevoke::new(space, start, start + (1 << fpage.io_bits()), scope)))
         } else {
-            let bits = fpage.bits().max(PAGE_BITS);
-            let start = if bits >= 64 { 0 } else { fpage.base() >> bits << bits };
-            let size = if bits >= 48 { USER_END } else { 1 << bits };
-            let end = start.saturating_add(size).min(USER_END);
+            // A complete space is 64 bits large: all of a flexpage's bits are below its size.
+            let bits = fpage.bits().max(PAGE_BITS).min(63);
+            let inside = (1 << bits) - 1;
+            let start = fpage.0 & !inside;
+            let end = (fpage.0 | inside).min(USER_END - 1) + 1;
             Self(Kind::Memory(Revoke::new(space, start, end, scope, fpage.rights()).resetting()))
         }
     }
 
     /// Goes on until done ([`Step::Done`]) or until an interrupt is pending.
+    #[inline]
     pub fn advance(&mut self) -> Step {
         self.run(&mut Budget::until_interrupted())
     }

@@ -11,9 +11,10 @@
 
 use super::budget::Budget;
 use super::cost;
-use super::node::{CURSOR, NodeRef, REFERENCED, WRITTEN};
+use super::node::{CURSOR, NodeRef};
+use super::release::{free_node, parked_cost, take_status};
+use super::state;
 use super::table::{self, Leaf, Slot};
-use super::{slab, state};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
 use abi::Rights;
@@ -353,38 +354,4 @@ impl Walk {
         child.link_below(adopter);
         state().walks.start_again();
     }
-}
-
-/// The status that vanished children left in `node`; forgets it if `reset`.
-pub(crate) fn take_status(node: NodeRef, reset: bool) -> Rights {
-    let r = if node.has(REFERENCED) { 5 } else { 0 };
-    let w = if node.has(WRITTEN) { 2 } else { 0 };
-    if reset && r | w != 0 {
-        node.clear_flags(REFERENCED | WRITTEN);
-    }
-    Rights(r | w)
-}
-
-/// Leaves the status of a vanished child in `node`.
-pub(crate) fn leave_status(node: NodeRef, status: Rights) {
-    let r = if status.contains(Rights::R) { REFERENCED } else { 0 };
-    let w = if status.contains(Rights::W) { WRITTEN } else { 0 };
-    if r | w != 0 {
-        node.set_flags(r | w);
-    }
-}
-
-/// What freeing `node` costs more if a parked walk may stand there.
-pub(crate) fn parked_cost(node: NodeRef) -> u32 {
-    if node.has(CURSOR) { cost::PARKED } else { 0 }
-}
-
-/// Frees a node without pages and children.
-pub(crate) fn free_node(node: NodeRef) {
-    if node.has(CURSOR) {
-        state().walks.node_vanishes(node);
-    }
-    let space = node.space();
-    node.unlink();
-    slab::free(space, node);
 }

@@ -173,7 +173,13 @@ pub fn interrupt_pending() -> bool {
         cpu.interrupt.set(if comes { None } else { Some((windows - 1, line)) });
         cpu.pending_lines.set(cpu.pending_lines.get() | u32::from(comes) << line);
     }
-    cpu.pending_lines.get() != 0
+    interrupt_noted()
+}
+
+/// Whether any interrupt of an earlier window is waiting to be handled.
+#[must_use]
+pub fn interrupt_noted() -> bool {
+    cpu().pending_lines.get() != 0
 }
 
 /// Counts an entry.

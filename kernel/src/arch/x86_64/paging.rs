@@ -78,6 +78,15 @@ impl Entry {
         Self(phys | Self::P | Self::U | large | caching | Self::rights_bits(rights))
     }
 
+    /// This page, 4 KiB, as somebody else gets it who may do with it what `limit` says, a
+    /// page entry.
+    #[inline]
+    #[must_use]
+    pub const fn handed_on(self, limit: u64) -> Self {
+        let kept = self.0 & (Self::ADDRESS | Self::UNCACHED | Self::P | Self::U);
+        Self(kept | self.0 & limit & Self::W | (self.0 | limit) & Self::NX)
+    }
+
     /// A table at `phys`, restricting nothing.
     #[inline]
     #[must_use]

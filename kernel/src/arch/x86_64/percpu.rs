@@ -152,7 +152,13 @@ pub fn interrupt_pending() -> bool {
     cpu.in_window.set(true);
     super::asm::window();
     cpu.in_window.set(false);
-    cpu.pending_lines.get() != 0
+    interrupt_noted()
+}
+
+/// Whether any interrupt of an earlier window is waiting to be handled.
+#[must_use]
+pub fn interrupt_noted() -> bool {
+    cpu().pending_lines.get() != 0
 }
 
 /// Counts an entry on the complete path.

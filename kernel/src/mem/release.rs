@@ -1,0 +1,74 @@
+//! What becomes of a node whose pages are gone: what was referenced and written stays with
+//! its parent, and its slot goes back to the space that paid for it.
+
+use super::cost;
+use super::node::{CURSOR, NodeRef, REFERENCED, WRITTEN};
+use super::space::SpaceRef;
+use super::{slab, state};
+use crate::irq::Pace;
+use abi::Rights;
+
+/// The status that vanished children left in `node`; forgets it if `reset`.
+#[inline]
+pub(crate) fn take_status(node: NodeRef, reset: bool) -> Rights {
+    let flags = node.flags();
+    if reset && flags & (REFERENCED | WRITTEN) != 0 {
+        node.clear_flags(REFERENCED | WRITTEN);
+    }
+    status_of(flags)
+}
+
+/// What a node's flags say of vanished children.
+#[inline]
+pub(crate) fn status_of(flags: u64) -> Rights {
+    let r = if flags & REFERENCED != 0 { 5 } else { 0 };
+    let w = if flags & WRITTEN != 0 { 2 } else { 0 };
+    Rights(r | w)
+}
+
+/// Leaves the status of a vanished child in `node`.
+pub(crate) fn leave_status(node: NodeRef, status: Rights) {
+    let r = if status.contains(Rights::R) { REFERENCED } else { 0 };
+    let w = if status.contains(Rights::W) { WRITTEN } else { 0 };
+    if r | w != 0 {
+        node.set_flags(r | w);
+    }
+}
+
+/// What freeing `node` costs more if a parked walk may stand there.
+pub(crate) fn parked_cost(node: NodeRef) -> u32 {
+    if node.has(CURSOR) { cost::PARKED } else { 0 }
+}
+
+/// Frees a node without pages and children.
+pub(crate) fn free_node(node: NodeRef) {
+    free_leaf(node.space(), node);
+}
+
+/// [`free_node`], written out, of a node of `space`.
+#[inline(always)]
+pub(crate) fn free_leaf(space: SpaceRef, node: NodeRef) {
+    if node.has(CURSOR) {
+        state().walks.node_vanishes(node);
+    }
+    node.unlink();
+    slab::free(space, node);
+}
+
+/// Frees `node` and then its ancestors as long as they are ghosts without children.
+pub(crate) fn free_ghosts(node: NodeRef) {
+    let mut next = Some(node);
+    let mut pace = Pace::default();
+    while let Some(node) = next {
+        // Their number is the users' choice.
+        pace.rounds(4);
+        if node.count() != 0 || node.first_child().is_some() {
+            return;
+        }
+        next = node.parent();
+        if let Some(parent) = next {
+            leave_status(parent, take_status(node, false));
+        }
+        free_node(node);
+    }
+}
