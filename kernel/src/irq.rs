@@ -126,6 +126,9 @@ pub fn attach(caller: SpaceRef, line: ThreadId, handler: ThreadId) -> Result<(),
     }
     detach(source);
     source.partner.set(handler);
+    if let Some(handler) = thread::lookup(handler) {
+        handler.lines.set(handler.lines.get() | 1 << number);
+    }
     arch::unmask(number as u8);
     Ok(())
 }
@@ -140,18 +143,19 @@ fn detach(source: TcbRef) {
     arch::mask(source.id.get().number() as u8);
     if let Some(handler) = thread::lookup(source.partner.get()) {
         queue::remove(handler, source);
+        handler.lines.set(handler.lines.get() & !(1 << source.id.get().number()));
     }
     rendezvous::set_busy(source, Busy::Halted);
     source.partner.set(ThreadId::NIL);
 }
 
 /// Detaches every interrupt that `handler`, which is about to lose its id, handles.
-pub fn detach_handler(handler: ThreadId) {
-    for line in 0..SYSTEM_BASE {
-        if let Some(source) = thread::lookup(ThreadId::irq(line))
-            && source.partner.get() == handler
-        {
+pub fn detach_handler(handler: TcbRef) {
+    let mut lines = handler.lines.replace(0);
+    while lines != 0 {
+        if let Some(source) = thread::lookup(ThreadId::irq(lines.trailing_zeros())) {
             detach(source);
         }
+        lines &= lines - 1;
     }
 }

@@ -107,7 +107,7 @@ pub fn activate_running(thread: TcbRef, pager: ThreadId, ip: u64, sp: u64) {
 pub fn change_id(thread: TcbRef, id: ThreadId) {
     cancel::disconnect(thread);
     thread.abandon_job();
-    crate::irq::detach_handler(thread.id.get());
+    crate::irq::detach_handler(thread);
     let (sending, receiving) = cancel::phases(thread);
     cancel::cancel(thread, sending, receiving);
     let waits = rendezvous::waits(thread);
@@ -129,7 +129,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(thread != current());
     cancel::disconnect(thread);
     thread.abandon_job();
-    crate::irq::detach_handler(thread.id.get());
+    crate::irq::detach_handler(thread);
     crate::space::destroy::abandon(thread);
     sched::unlink(thread);
     arch::forget_vector(thread);

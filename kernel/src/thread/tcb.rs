@@ -170,6 +170,8 @@ pub struct Tcb {
     pub message: [Cell<u64>; 3],
     /// State of the transfer of which this thread is the sender.
     pub transfer: Transfer,
+    /// The interrupt lines whose handler the thread is, one bit each.
+    pub lines: Cell<u32>,
     /// State of the Unmap the thread was preempted in.
     pub unmap: Cell<crate::unmap::State>,
     /// The memory operation the thread was preempted in.
