@@ -163,11 +163,12 @@ fn period(us: u64) -> Time {
 /// ThreadSwitch: gives the processor to `dest` on the running slice, or gives up the slice.
 #[must_use]
 pub fn thread_switch(caller: TcbRef, dest: ThreadId) -> TcbRef {
+    let to = thread::resolve(caller, dest);
+    if to == Some(caller) {
+        return caller;
+    }
     let _ = super::tick::charge(caller, clock::now_us());
-    if let Some(thread) = thread::resolve(caller, dest) {
-        if thread == caller {
-            return caller;
-        }
+    if let Some(thread) = to {
         if thread.is_ready() && thread.space().is_some() {
             requeue(caller);
             // Somebody more urgent has been kept waiting: a delay is not passed on.
