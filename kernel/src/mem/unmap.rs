@@ -41,7 +41,7 @@ impl UnmapJob {
             Self(Kind::Ports(IoRevoke::new(space, start, start + (1 << fpage.io_bits()), scope)))
         } else {
             // A complete space is 64 bits large: all of a flexpage's bits are below its size.
-            let bits = fpage.bits().max(PAGE_BITS).min(63);
+            let bits = fpage.bits().clamp(PAGE_BITS, 63);
             let inside = (1 << bits) - 1;
             let start = fpage.0 & !inside;
             let end = (fpage.0 | inside).min(USER_END - 1) + 1;

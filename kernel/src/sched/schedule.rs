@@ -168,12 +168,10 @@ pub fn thread_switch(caller: TcbRef, dest: ThreadId) -> TcbRef {
         return caller;
     }
     let _ = super::tick::charge(caller, clock::now_us());
-    if let Some(thread) = to {
-        if thread.is_ready() && thread.space().is_some() {
-            requeue(caller);
-            // Somebody more urgent has been kept waiting: a delay is not passed on.
-            return if super::delay::is_under_way() { pick() } else { thread };
-        }
+    if let Some(thread) = to.filter(|thread| thread.is_ready() && thread.space().is_some()) {
+        requeue(caller);
+        // Somebody more urgent has been kept waiting: a delay is not passed on.
+        return if super::delay::is_under_way() { pick() } else { thread };
     }
     if let Some(utcb) = Utcb::of(caller) {
         utcb.set_flags(utcb.flags() & !PREEMPT_PENDING);
