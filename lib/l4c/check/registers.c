@@ -85,14 +85,17 @@ static L4_Fpage_t fpage(L4_Word_t raw)
 }
 
 /* The message registers went in through registers. */
-#define CHECK_MRS_IN                                                             \
+#define CHECK_MRS_IN(pointer)                                                    \
     do {                                                                         \
         int check_i;                                                             \
         for (check_i = 0; check_i < 8; check_i++)                                \
             EXPECT(check_in[mr_register[check_i]], 0x1100 + (L4_Word_t)check_i,  \
                    "a message register on entry");                              \
-        EXPECT(check_in[RDI], (L4_Word_t)U, "RDI, the UTCB pointer");            \
+        EXPECT(check_in[RDI], pointer, "RDI, the UTCB pointer");                 \
     } while (0)
+
+/* Bit 0 of RDI: the compiler keeps nothing in vector registers across the call. */
+#define DEAD_REGISTERS ((L4_Word_t)U | 1)
 
 /* They came back through registers, and the others stayed in memory. */
 #define CHECK_MRS_OUT                                                            \
@@ -114,7 +117,7 @@ static void ipc(void)
     EXPECT(check_in[RSI], 1, "RSI, the receiver");
     EXPECT(check_in[RDX], 2, "RDX, the from-specifier");
     EXPECT(check_in[R8], 3, "R8, the timeouts");
-    CHECK_MRS_IN;
+    CHECK_MRS_IN(DEAD_REGISTERS);
     EXPECT(from.raw, OUT(RSI), "the sender");
     EXPECT(tag.raw, OUT(R9), "the tag");
     CHECK_MRS_OUT;
@@ -130,7 +133,7 @@ static void lipc(void)
     EXPECT(check_in[RSI], 5, "RSI, the receiver");
     EXPECT(check_in[RDX], ~0UL << 6, "RDX, any local thread");
     EXPECT(check_in[R8], 0x4000000, "R8, the timeouts");
-    CHECK_MRS_IN;
+    CHECK_MRS_IN(DEAD_REGISTERS);
     EXPECT(from.raw, OUT(RSI), "the sender");
     EXPECT(tag.raw, OUT(R9), "the tag");
     CHECK_MRS_OUT;
@@ -142,7 +145,7 @@ static void unmap(void)
     KEEP_LIVE;
     L4_Unmap(0x47);
     EXPECT(check_in[RDX], 0x47, "RDX, the control word");
-    CHECK_MRS_IN;
+    CHECK_MRS_IN((L4_Word_t)U);
     CHECK_MRS_OUT;
     CHECK_LIVE;
 }
@@ -257,7 +260,7 @@ static void memory_control(void)
     EXPECT(check_in[RSI], 22, "RSI, attribute 1");
     EXPECT(check_in[R8], 23, "R8, attribute 2");
     EXPECT(check_in[R11], 24, "R11, attribute 3");
-    CHECK_MRS_IN;
+    CHECK_MRS_IN((L4_Word_t)U);
     EXPECT(result, OUT(RDX), "the result");
     CHECK_LIVE;
 }
