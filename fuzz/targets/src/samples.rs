@@ -18,7 +18,10 @@ pub fn samples(target: &str) -> Vec<(&'static str, Vec<u8>)> {
         "boot_image" => vec![("image", boot_image())],
         "loader" => vec![("pvh", pvh()), ("multiboot2", multiboot2())],
         "bootinfo" => vec![("bootinfo", bootinfo())],
-        "system" => vec![("system.toml", SYSTEM.as_bytes().to_vec())],
+        "system" => vec![
+            ("system.toml", SYSTEM.as_bytes().to_vec()),
+            ("small.toml", SMALL_SYSTEM.as_bytes().to_vec()),
+        ],
         "task_line" => vec![("line", LINE.as_bytes().to_vec())],
         "archive" => vec![("newc", newc()), ("two", [newc(), vec![0; 512], newc()].concat())],
         "program" => vec![
@@ -34,12 +37,16 @@ pub fn samples(target: &str) -> Vec<(&'static str, Vec<u8>)> {
 
 const SYSTEM: &str = "[sigma0]\nimage = \"sigma0\"\n[root]\nimage = \"root\"\nargs = \"x\"\n\
     [[task]]\nname = \"serial\"\nimage = \"serial\"\npriority = 200\nirqs = [4, 3]\n\
-    ports = [\"0x3f8+8\", \"128+1\"]\nrestart = true\nmemory_pages = 16\n\
+    ports = [\"0x3f8+8\", \"112+1\"]\nmmio = [\"0xfed00000+0x1000\"]\ntrusted = [\"console\"]\n\
+    provides = [\"console\"]\nrestart = true\nmemory_pages = 16\nthreads = 32\n\
     [[task]]\nname = \"shell\"\nimage = \"monitor\"\nquota_pages = 32\nautostart = false\n\
     control = true\npager = \"root\"\nargs = \"two words\"\n\
     [[module]]\nname = \"motd\"\nfile = \"README.md\"\n";
+/// So small that many mutations of it still mean something.
+const SMALL_SYSTEM: &str = "[sigma0]\nimage = \"sigma0\"\n[root]\nimage = \"root\"\n\
+    # A comment, of which any byte may change.\n[[task]]\nname = \"a\"\nimage = \"a\"\n";
 const LINE: &str = "boot/serial priority=200 quota=0x40 memory=16 irq=4,8 ports=0x3F8+8,0x70+2 \
-    start=0 restart=1 control=1 pager=root args=one two";
+    mmio=0xFED00000+0x1000 threads=32 slice=5000 provides=console uses=- start=0 restart=1 control=1 pager=root args=one two";
 
 fn words(bytes: &mut Vec<u8>, words: &[u64]) {
     bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));

@@ -5,7 +5,7 @@ use bootcfg::Spec;
 use xtask::system::{Pager, System, Task};
 
 /// Words of system descriptions.
-pub(crate) const FILE_WORDS: [&str; 16] = [
+pub(crate) const FILE_WORDS: [&str; 20] = [
     "[[task]]\n",
     "[[module]]\n",
     "name = ",
@@ -15,6 +15,10 @@ pub(crate) const FILE_WORDS: [&str; 16] = [
     "irqs = [",
     "]",
     "ports = [\"",
+    "mmio = [\"",
+    "trusted = [\"",
+    "provides = [\"",
+    "threads = ",
     "0x",
     "18446744073709551615",
     "+1\"]",
@@ -24,12 +28,18 @@ pub(crate) const FILE_WORDS: [&str; 16] = [
     "\n",
 ];
 /// Words of tasks' lines.
-pub(crate) const LINE_WORDS: [&str; 14] = [
+pub(crate) const LINE_WORDS: [&str; 20] = [
     " priority=",
     " quota=",
     " memory=",
     " irq=",
     " ports=",
+    " mmio=",
+    " trusted=",
+    " provides=",
+    " uses=",
+    " threads=",
+    " slice=",
     " start=",
     " restart=",
     " control=",
@@ -62,13 +72,14 @@ fn same_on_both_sides(task: &Task) {
     assert_eq!((spec.start, spec.restart), (task.autostart, task.restart), "{line}");
     assert_eq!((spec.control, spec.root_paged), (task.control, task.pager == Some(Pager::Root)));
     assert!(spec.irqs().iter().eq(task.irqs.iter().map(|irq| irq.get_ref())), "{line}");
-    for ports in &task.ports {
-        let (base, count) = ports.get_ref().split_once('+').expect("it was accepted");
+    let both = [(&task.ports, &spec.ports), (&task.mmio, &spec.mmio)];
+    for (given, read) in both.into_iter().flat_map(|(list, read)| list.iter().map(move |one| (one, read))) {
+        let (base, count) = given.get_ref().split_once('+').expect("it was accepted");
         let number = |text: &str| match text.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).expect("it was accepted"),
             None => text.parse().expect("it was accepted"),
         };
-        assert!(spec.may_ports(number(base), number(count)), "{line}");
+        assert!(read.hold(number(base), number(count)), "{line}");
     }
     let args = task.args.as_ref().map_or("", |args| args.get_ref().trim_end());
     assert_eq!(spec.args(), args.as_bytes(), "{line}");
@@ -80,7 +91,7 @@ pub fn task_line(bytes: &[u8]) -> bool {
     let Ok(spec) = Spec::parse(&line) else { return false };
     assert!(spec.irqs().iter().all(|line| *line < 256), "{line}");
     assert!(spec.priority < 255 && spec.name.as_str().len() <= 16, "{line}");
-    assert!(!spec.may_ports(0x1_0000, 1) && !spec.may_ports(u64::MAX, 1), "{line}");
-    assert!(!spec.may_ports(0xFFFF, 2) && !spec.may_ports(0, u64::MAX), "{line}");
+    assert!(!spec.ports.hold(0x1_0000, 1) && !spec.ports.hold(u64::MAX, 1), "{line}");
+    assert!(!spec.ports.hold(0xFFFF, 2) && !spec.ports.hold(0, u64::MAX), "{line}");
     true
 }
