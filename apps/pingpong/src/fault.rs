@@ -45,6 +45,7 @@ pub fn measure() -> Result<Ticks, Refusal> {
 }
 
 extern "C" fn touch(pager: u64) -> ! {
+    let _ = runtime::kernel::use_no_vector_registers();
     if let Some(window) = Window::claim(FRESH, (WARM_UP + ROUNDS) * 4096) {
         for page in 0..WARM_UP + ROUNDS {
             let before = clock::ticks();

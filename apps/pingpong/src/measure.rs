@@ -114,8 +114,10 @@ pub fn serve(place: usize, client: ThreadId) {
     }
 }
 
-/// [`serve`] in a space of its own.
+/// [`serve`] in a space of its own, which has to say for itself that it uses no vector
+/// registers: what the runtime says at the start is of the first space.
 pub extern "C" fn serve_apart(client: u64) -> ! {
+    let _ = runtime::kernel::use_no_vector_registers();
     serve(1, ThreadId(client));
     runtime::thread::park()
 }
