@@ -7,7 +7,7 @@ use crate::arch::{Frame, TcbRef};
 use crate::thread::control::{After, Form, Request};
 use crate::thread::exregs::{self, Registers};
 use crate::usermem::Utcb;
-use crate::{inspect, ipc, sched, space, thread, unmap};
+use crate::{inspect, ipc, sched, space, thread};
 
 /// Carries out the call of `caller`, whose registers are in `frame`; returns who runs next.
 #[must_use]
@@ -81,9 +81,6 @@ fn thread_control(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
         utcb_location: frame.r9.get(),
     };
     let result = thread::control::in_form(caller, &request, form);
-    if let Ok(After::FinishUnmap(thread)) = result {
-        return unmap::finish_first(caller, thread);
-    }
     set_result(caller, frame, result.as_ref().map(|_| ()).map_err(|error| *error));
     match result {
         Ok(After::Destroy(space)) => space::destroy::start(caller, space),

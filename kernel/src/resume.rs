@@ -4,12 +4,12 @@
 use crate::arch::{TcbRef, interrupt_pending};
 use crate::ipc::{self, receive, transfer};
 use crate::thread::tcb::Resume;
-use crate::{call, space, unmap};
+use crate::{space, unmap};
 
 /// Goes on with what `current` was doing; returns who runs next.
 pub extern "C" fn resume(current: TcbRef) -> TcbRef {
     let what = current.resume.get();
-    if matches!(what, Resume::Transfer | Resume::Unmap | Resume::Destroy | Resume::Call) {
+    if matches!(what, Resume::Transfer | Resume::Unmap | Resume::Destroy) {
         // Interrupts and a switch led here, and what follows may be as long; what comes now
         // is handled after the next step.
         let _ = interrupt_pending();
@@ -22,10 +22,6 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
         }
         Resume::Unmap => unmap::resume(current),
         Resume::Destroy => space::destroy::resume(current),
-        Resume::Call => {
-            current.resume.set(Resume::Frame);
-            call::dispatch(current, current.frame())
-        }
         Resume::Ipc | Resume::Frame | Resume::Idle => ipc::go_on(current),
     }
 }

@@ -61,7 +61,7 @@ fn totals(machine: &Machine) -> (u64, u64) {
 fn call(caller: TcbRef, request: &Request) -> Result<(), CallError> {
     caller.resume.set(Resume::Frame);
     match thread_control(caller, request)? {
-        After::Nothing | After::FinishUnmap(_) => {}
+        After::Nothing => {}
         After::Destroy(space) => {
             let mut next = destroy::start(caller, space);
             while caller.resume.get() == Resume::Destroy {

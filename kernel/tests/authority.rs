@@ -139,7 +139,6 @@ impl Play {
                 let _ = destroy::start(caller, space);
             }
             Ok(After::Nothing) => {}
-            Ok(After::FinishUnmap(_)) => panic!("{dest} is in no Unmap"),
             Err(_) => return,
         }
         assert!(allowed, "{dest} was deleted by a stranger");

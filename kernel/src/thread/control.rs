@@ -10,7 +10,6 @@ use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::irq;
 use crate::sched::ceiling;
 use crate::space::{self, SpaceRef};
-use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
 
 /// The arguments of ThreadControl.
@@ -43,9 +42,6 @@ pub enum After {
     Nothing,
     /// The last thread of this space is gone: destroy it.
     Destroy(SpaceRef),
-    /// Nothing has happened yet: the thread to be deleted is in an Unmap, which has to be
-    /// finished first.
-    FinishUnmap(TcbRef),
 }
 
 const NO_UTCB: u64 = !0;
@@ -95,9 +91,6 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
     own.may_control(thread.space())?;
     if thread == caller || space::is_initial(thread) {
         return Err(CallError::InvalidThread);
-    }
-    if thread.resume.get() == Resume::Unmap {
-        return Ok(After::FinishUnmap(thread));
     }
     let unfinished = lifecycle::delete(thread).or_else(|| cpu().spaces.take_abandoned());
     Ok(unfinished.map_or(After::Nothing, After::Destroy))

@@ -47,8 +47,6 @@ pub enum Resume {
     Unmap = 5,
     /// Go on with the deletion of a space.
     Destroy = 6,
-    /// Carry out the call in the register frame, from its beginning.
-    Call = 7,
 }
 
 /// A memory operation under way; a thread is in one at a time.
@@ -172,8 +170,8 @@ pub struct Tcb {
     pub transfer: Transfer,
     /// The interrupt lines whose handler the thread is, one bit each.
     pub lines: Cell<u32>,
-    /// State of the Unmap the thread was preempted in.
-    pub unmap: Cell<crate::unmap::State>,
+    /// State of the Unmap the thread is in.
+    pub unmap: crate::unmap::State,
     /// The memory operation the thread was preempted in.
     pub job: Cell<Option<Job>>,
     /// Next page of its UTCB area to look at.
@@ -212,18 +210,6 @@ impl TcbRef {
             ThreadId::local(self.utcb.get())
         } else {
             self.id.get()
-        }
-    }
-
-    /// The flexpage of an Unmap that the thread was preempted in.
-    #[must_use]
-    pub fn take_unmap(self) -> Option<UnmapJob> {
-        match self.job.take() {
-            Some(Job::Unmap(job)) => Some(job),
-            other => {
-                self.job.set(other);
-                None
-            }
         }
     }
 
@@ -270,7 +256,7 @@ impl TcbRef {
     #[must_use]
     pub fn has_frame(self) -> bool {
         match self.resume.get() {
-            Resume::Frame | Resume::Destroy | Resume::Call => true,
+            Resume::Frame | Resume::Destroy => true,
             // A handler's answer to the interrupted thread is under way.
             Resume::Transfer | Resume::Receive => self.kind.get().home() == Resume::Frame,
             Resume::Ipc | Resume::Idle | Resume::Unmap => false,
