@@ -31,6 +31,11 @@ const COMMANDS: [&str; 6] = [
     "kill",
 ];
 
+/// The whole stack of the monitor at the beginning of its `main`, whose first instruction
+/// behind the prologue can be that of a function inlined.
+const MONITORS_STACK: &str =
+    r"\n#0 [^\n]*(?:\n#[0-9]+ [^\n]*)*? monitor::main [^\n]*\n#[0-9]+ [^\n]*monitor::baton_main";
+
 /// What gdb has to print, in this order, and what that shows.
 const EXPECTED: [(&str, &str); 8] = [
     ("the tasks are named", r"the tasks are pager, serial, monitor, hello,"),
@@ -40,7 +45,7 @@ const EXPECTED: [(&str, &str); 8] = [
     ("the thread that runs is marked", r"\n96\.[0-9]+ +monitor +150 +runs +0x[^\n]*monitor"),
     ("a waiting thread's task is named", r"\nThread 64\.[0-9]+ of pager, waits for anybody:\n"),
     ("its stack is the pager's", r"\n#[0-9]+ [^\n]*pager::"),
-    ("the machine is as it was", r"\n#0 [^\n]*monitor"),
+    ("the machine is as it was", MONITORS_STACK),
 ];
 
 /// What the explanation has to say, in this order.
@@ -171,7 +176,18 @@ mod tests {
             judge("Baton: x; the tasks are pager, serial, monitor, hello, y\n", &EXPECTED);
         let failed = verdicts.iter().filter(|(_, failure)| failure.is_some()).count();
         assert_eq!(failed, EXPECTED.len() - 1);
-        let end = "\n#0 monitor\n[monitor, thread 96.1]\n";
+        let end = "\n#0  monitor::main ()\n#1  monitor::baton_main ()\n[monitor, thread 96.1]\n";
         assert!(judge(end, &EXPECTED)[7].1.is_some(), "the last comes behind the others");
+    }
+
+    #[test]
+    fn the_monitors_stack_is_whole_with_and_without_inlined_functions() {
+        let stack = Regex::new(MONITORS_STACK).unwrap();
+        let main = "monitor::main () at monitor/src/main.rs:54\n#2  0x4 in monitor::baton_main ()";
+        assert!(stack.is_match(&format!("\n#0  {main}")));
+        assert!(stack.is_match(&format!("\n#0  runtime::utcb::word () at a.rs:1\n#1  {main}")));
+        assert!(!stack.is_match(&format!("\n#0  pager::main ()\n[x]\n#1  {main}")), "in one piece");
+        assert!(!stack.is_match("\n#0  monitor::main ()\n#1  0x0 in ?? ()"), "rsp is wrong");
+        assert!(!stack.is_match("\n#0  pager::main ()\n#1  pager::baton_main ()"));
     }
 }
