@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -16,6 +16,8 @@ use crate::workspace::Workspace;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// What gdb says when everything is changed and only the machine's going on is left.
+const CHANGED: &str = "The machine is changed.";
 /// What the emulator's monitor ends its answers with.
 const PROMPT: &[u8] = b"(qemu) ";
 
@@ -59,17 +61,12 @@ impl Tamper {
     pub fn debug(&self, kernel: &Path, commands: &[String]) -> Result<()> {
         let Some(path) = &self.debugger else { return Ok(()) };
         wait_for(path)?;
+        let file = path.with_extension("gdb-script");
+        std::fs::write(&file, script(path, commands)).context("gdb's script has no place")?;
         let mut gdb = Command::new("gdb");
-        gdb.args(["-q", "-nx", "-batch", "-ex", "set architecture i386:x86-64"]);
-        gdb.arg("-ex").arg(format!("target remote {}", path.display()));
-        for command in commands {
-            gdb.args(["-ex", command]);
-        }
-        let done =
-            gdb.args(["-ex", "delete", "-ex", "detach"]).arg(kernel).stdin(Stdio::null()).output();
-        let done = done.context("cannot start gdb; install the package gdb")?;
-        ensure!(done.status.success(), "gdb failed: {}", String::from_utf8_lossy(&done.stderr));
-        Ok(())
+        gdb.args(["-q", "-nx", "-batch", "-x"]).arg(&file).args(["-ex", "detach"]).arg(kernel);
+        let done = gdb.stdin(Stdio::null()).output();
+        changed(&done.context("cannot start gdb; install the package gdb")?)
     }
 
     /// Gives `line` to the emulator's monitor, and waits until it has done it.
@@ -85,6 +82,26 @@ impl Tamper {
         stream.write_all(format!("{line}\n").as_bytes()).context("the monitor takes no command")?;
         until_prompt(&mut stream)
     }
+}
+
+/// What gdb does before it lets go of the machine that listens at `socket`: unlike commands
+/// on its command line, those of a script end with the first that fails.
+fn script(socket: &Path, commands: &[String]) -> String {
+    format!(
+        "set architecture i386:x86-64\ntarget remote {}\n{}\ndelete\necho {CHANGED}\\n\n",
+        socket.display(),
+        commands.join("\n")
+    )
+}
+
+/// Whether gdb got through its script. How it let go of the machine afterwards does not
+/// count: a machine that ends at once takes the connection away while gdb still thanks for
+/// the answer, and one that does not go on says nothing on its console.
+fn changed(done: &Output) -> Result<()> {
+    let said = String::from_utf8_lossy(&done.stdout);
+    let through = said.lines().any(|line| line == CHANGED);
+    ensure!(through, "gdb failed: {}", String::from_utf8_lossy(&done.stderr));
+    Ok(())
 }
 
 /// The emulator's name for a socket that it makes.
@@ -116,6 +133,33 @@ fn until_prompt(stream: &mut impl Read) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a gdb gives that prints `said` and ends with `status`.
+    fn gdb(said: &str, status: u8) -> Output {
+        let script = format!("echo '{said}'; echo 'Target disconnected.' >&2; exit {status}");
+        Command::new("sh").args(["-c", &script]).output().unwrap()
+    }
+
+    #[test]
+    fn a_machine_that_ends_while_gdb_lets_go_is_changed() {
+        assert!(changed(&gdb(&format!("Breakpoint 1\n{CHANGED}"), 1)).is_ok());
+        assert!(changed(&gdb(CHANGED, 0)).is_ok());
+    }
+
+    #[test]
+    fn a_script_that_failed_is_a_failure_whatever_gdb_ends_with() {
+        for status in [0, 1] {
+            let why = changed(&gdb("Breakpoint 1", status)).unwrap_err().to_string();
+            assert_eq!(why, "gdb failed: Target disconnected.\n");
+        }
+    }
+
+    #[test]
+    fn a_script_says_so_behind_the_last_change() {
+        let text = script(Path::new("s"), &["continue".to_owned(), "set $rsp = 8".to_owned()]);
+        let end = format!("target remote s\ncontinue\nset $rsp = 8\ndelete\necho {CHANGED}\\n\n");
+        assert!(text.ends_with(&end), "{text}");
+    }
 
     #[test]
     fn an_answer_ends_with_the_prompt() {
