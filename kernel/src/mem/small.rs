@@ -163,6 +163,9 @@ impl Seen {
 /// Takes back what was derived from the small pages from `pos` to `end` as long as they are
 /// in `table` and nothing was derived from that; with `own` the pages, too. Returns where it
 /// ended. What was referenced and written is forgotten there and added to `status`.
+///
+/// Not inlined: walks, which need the most of the kernel stack, lie below its caller.
+#[inline(never)]
 pub(super) fn take_back(
     space: SpaceRef,
     table: Table,
