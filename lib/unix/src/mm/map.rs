@@ -145,8 +145,7 @@ fn map(cx: &Cx, request: &Request, open: Option<Rc<Open>>) -> Result<u64, Errno>
     area.flags.set(AreaFlags::LOCKED, locked);
     let data = area.is_data();
     may_grow(cx, &space, request.len, data)?;
-    let pages = cx.unix.memory.total() as u64;
-    if data && !request.has(linux::MAP_NORESERVE) && request.len / PAGE > pages {
+    if data && !request.has(linux::MAP_NORESERVE) && request.len / PAGE > all_pages(cx) {
         return Err(Errno::ENOMEM);
     }
     let shared_file = match &area.backing {
@@ -166,6 +165,13 @@ fn map(cx: &Cx, request: &Request, open: Option<Rc<Open>>) -> Result<u64, Errno>
         let _ = space.populate(cx.unix, start, end, access.contains(Access::WRITE));
     }
     Ok(start)
+}
+
+/// Pages of the machine as Linux would count them: those for programs, and the server's own.
+fn all_pages(cx: &Cx) -> u64 {
+    let (own, _) = (cx.unix.machine.heap_gauge())();
+    let own = if own == u64::MAX { 0 } else { own / PAGE };
+    cx.unix.memory.total() as u64 + own
 }
 
 /// Tells a file who maps it, to be asked to forget pages when it is truncated.
