@@ -42,6 +42,13 @@ divert {IBPB}, 9f
     mov     r14, r8
     mov     r15, r9
     // POINT OF NO RETURN
+    mov     r11, rax                            // our vector registers to our area, initial ones for the handler
+    mov     eax, -1
+    mov     rcx, [rdi + {VECTOR_AREA}]
+    xsave64 [rcx]
+patch_site {X87_SURVIVES_RESET}, fninit
+    xrstor64 [rip + {INITIAL}]
+    mov     rax, r11
     mov     r11, [rdi + {ID}]
     mov     rcx, {WAITS} << 32
     xor     rcx, r11
@@ -55,7 +62,7 @@ divert {IBPB}, 9f
     mov     [rdi + {GS_BASE}], rcx
     xor     ecx, ecx
     wrfsbase rcx
-    mov     [rip + {CPU} + {GATE}], edi         // the handler carries our vector registers; limits stay closed
+    mov     qword ptr [rip + {CPU} + {LIMIT}], {LIMITS_OPEN} // and the gate closed
     xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1 // it: ready
     mov     r9, {TAG}
     mov     rsi, r11

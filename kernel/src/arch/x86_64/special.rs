@@ -68,7 +68,6 @@ pub fn switch(from: TcbRef, to: TcbRef) {
     cpu().carried.set(None);
     match live {
         Some(owner) if owner == to => {}
-        Some(owner) if carries(to, owner) => cpu().carried.set(Some(owner)),
         Some(owner) => {
             vector::save(owner);
             if to.uses_vector.get() { vector::load(to) } else { vector::reset() }
@@ -82,10 +81,4 @@ pub fn switch(from: TcbRef, to: TcbRef) {
     }
     rendezvous::seal(from);
     update(to);
-}
-
-/// Whether `to` may run while the registers of `owner` are still there: as its handler it
-/// may read and write them anyway, and it has no use for them.
-fn carries(to: TcbRef, owner: TcbRef) -> bool {
-    owner.is_foreign() && owner.handler.get() == to.id.get() && !to.uses_vector.get()
 }

@@ -9,9 +9,8 @@
 //! (`vector_area`), or the two control words and nothing else (`vector_initial`), after
 //! an IPC that has declared the rest dead. `vector_from` says which.
 //!
-//! *Carrying*: the handler of a foreign thread, if it uses no vector registers itself, may
-//! find that thread's still there ([`carried`]); it has authority over them anyway. Its
-//! next switch to anybody else saves them first (`special::switch`).
+//! *Carrying*: the handler of a foreign thread, if it uses no vector registers itself, could
+//! find that thread's still there ([`carried`]). Nothing begins it today: 0019, "Rejected".
 
 use core::arch::asm;
 use core::cell::Cell;
