@@ -170,7 +170,8 @@ fn map(cx: &Cx, request: &Request, open: Option<Rc<Open>>) -> Result<u64, Errno>
 /// Pages of the machine as Linux would count them: those for programs, and the server's own.
 fn all_pages(cx: &Cx) -> u64 {
     let (own, _) = (cx.unix.machine.heap_gauge())();
-    let own = if own == u64::MAX { 0 } else { own / PAGE };
+    // Without a limit it says nothing of the machine.
+    let own = if own >= USER_END { 0 } else { own / PAGE };
     cx.unix.memory.total() as u64 + own
 }
 
