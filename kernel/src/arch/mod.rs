@@ -27,8 +27,7 @@ mod native {
         remove, set_last_version,
     };
     pub use super::x86_64::vector::{
-        carried as carried_vector, declare as declare_vector, forget as forget_vector,
-        sanitise as sanitise_vector, saved as vector_state,
+        declare as declare_vector, sanitise as sanitise_vector, saved as vector_state,
     };
     pub use super::x86_64::{console_write, descriptors, exit, kernel_tables, ticks};
 }

@@ -218,10 +218,6 @@ pub(super) fn check_processor(found: &mut Findings) {
         owner.is_some_and(|owner| !is_known(owner)),
         format_args!("the time slice belongs to a thread that does not exist"),
     );
-    found.note(
-        crate::arch::carried_vector().is_some_and(|owner| !is_known(owner)),
-        format_args!("the vector registers belong to a thread that does not exist"),
-    );
     found
         .note(!is_known(crate::arch::current()), format_args!("the running thread does not exist"));
 }

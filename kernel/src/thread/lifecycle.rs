@@ -132,7 +132,6 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     crate::irq::detach_handler(thread);
     crate::space::destroy::abandon(thread);
     sched::unlink(thread);
-    arch::forget_vector(thread);
     let space = thread.space()?;
     ring_remove(&space.task.threads, thread, |tcb| &tcb.siblings);
     space.task.thread_count.set(space.task.thread_count.get() - 1);

@@ -193,9 +193,6 @@ pub fn mask(_line: u8) {}
 /// No interrupt controller.
 pub fn unmask(_line: u8) {}
 
-/// No vector unit.
-pub fn forget_vector(_thread: TcbRef) {}
-
 /// Bytes of a vector state: there is none.
 pub const VECTOR_BYTES: usize = 0;
 
@@ -207,12 +204,6 @@ pub fn vector_state(_thread: TcbRef) -> (&'static [Cell<u8>], usize) {
 
 /// No vector state.
 pub fn sanitise_vector(_thread: TcbRef) {}
-
-/// No vector unit.
-#[must_use]
-pub fn carried_vector() -> Option<TcbRef> {
-    None
-}
 
 /// Only the word is kept.
 pub fn declare_vector(thread: TcbRef, uses: bool) {

@@ -55,7 +55,6 @@ global_asm!(
     CURRENT = const CURRENT,
     USER_RDI = const USER_RDI,
     LIMIT = const LIMIT,
-    GATE = const GATE,
     LOOK_FIRST = const offset_of!(Cpu, scheduler) + offset_of!(Scheduler, look_first),
     VECTOR_AREA = const offset_of!(Tcb, vector_area),
     X87_SURVIVES_LOAD = const Features::X87_SURVIVES_LOAD.bits(),

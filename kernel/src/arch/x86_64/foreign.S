@@ -105,7 +105,7 @@ baton_foreign_reply:
 patch_site {X87_SURVIVES_LOAD}, fninit
     xrstor64 [rcx]
     mov     rax, rbp
-1:  mov     rcx, [rdi + {FS_BASE}]
+    mov     rcx, [rdi + {FS_BASE}]
     wrfsbase rcx
     mov     rcx, [rdi + {GS_BASE}]
     wrgsbase rcx
@@ -125,40 +125,7 @@ patch_site {X87_SURVIVES_LOAD}, fninit
     mov     rsp, [rdi + {FRAME} + {FRAME_SP}]
     mov     rdi, [rdi + {FRAME} + {RDI}]
 leave_kernel {VERW}, baton_sysret_emptied, sysretq
-
-// From the fast path, limits closed: RDI current tcb, the gate the low half of the tcb of
-// the foreign thread whose vector registers the sender has left alone (5.5.6).
-.balign 64
-.global baton_carried_reply
-baton_carried_reply:
-    movsxd  rbp, dword ptr [rip + {CPU} + {GATE}]
-    mov     rcx, rsi
-    xor     rcx, [rbp + {RENDEZVOUS}]
-    ror     rcx, 32
-    cmp     rcx, {WAITS}                        // to it, and it waits for a call's answer?
-    jne     baton_ipc_complete
-    mov     rcx, [rdi + {ID}]
-    cmp     rcx, [rbp + {PARTNER}]              // ours?
-    jne     baton_ipc_complete
-    cmp     r9w, 1
-    jne     baton_ipc_complete
-    cmp     rdx, [rdi + {OPEN_FROM}]
-    jne     baton_ipc_complete
-    // POINT OF NO RETURN
-    mov     [rdi + {RENDEZVOUS}], rcx
-    xor     dword ptr [rbp + {RENDEZVOUS} + 4], {WAITS} ^ {READY}
-    mov     rdi, rbp
-    mov     [rip + {CPU} + {CURRENT}], rdi
-    mov     dword ptr [rip + {CPU} + {GATE}], 0
-    mov     qword ptr [rdi + {RESUME}], 0
-    mov     byte ptr [rdi + {KIND}], 0
-    mov     rcx, [rdi + {CR3}]
-    mov     cr3, rcx
-    jmp     1b
 .else
     ror     rcx, 32
     jmp     baton_to_vector_user
-.global baton_carried_reply
-baton_carried_reply:
-    jmp     baton_ipc_complete
 .endif

@@ -1,5 +1,6 @@
 //! Per-processor state: the task state segment, whose stack pointer is the
-//! current thread, and everything that is kept per processor. One processor runs for now; nothing here is shared.
+//! current thread, and everything that is kept per processor. Nothing here is shared: there
+//! is one processor.
 //!
 //! The fast path reaches this page relative to its own instruction pointer, so a
 //! second processor gets its own copy of the fast path's page in front of its own
@@ -28,8 +29,8 @@ pub struct Tss {
     pub user_rdi: Cell<u64>,
     /// Likewise: the fast path's limits, see [`LIMITS_OPEN`].
     pub limits: Cell<u32>,
-    /// Likewise: which path an IPC takes while the limits are closed. 0: the complete one;
-    /// [`GATE_VECTOR`]; else the low half of the tcb whose registers are carried (`vector`).
+    /// Likewise: which path an IPC takes while the limits are closed. 0: the complete one, or
+    /// [`GATE_VECTOR`].
     pub gate: Cell<u32>,
     reserved1: u64,
     /// Stacks for double fault, non-maskable interrupt, machine check.
@@ -50,8 +51,6 @@ pub struct Cpu {
     pub tss: Tss,
     /// Segment descriptors.
     pub gdt: [Cell<u64>; 8],
-    /// Whose vector registers the running thread carries, while the gate cannot say so.
-    pub carried: Cell<Option<TcbRef>>,
     /// A preemption window is open: interrupts only note their line.
     pub in_window: Cell<bool>,
     /// Interrupt lines seen in a preemption window, still to be handled.
@@ -112,7 +111,6 @@ pub static BATON_CPU: Cpu = Cpu {
         iomap: Cell::new(0),
     },
     gdt: [const { Cell::new(0) }; 8],
-    carried: Cell::new(None),
     in_window: Cell::new(false),
     pending_lines: Cell::new(0),
     entries: Cell::new(0),

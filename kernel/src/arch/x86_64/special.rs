@@ -20,17 +20,10 @@ fn fast() -> bool {
 /// if the first switch has to look at the ready queue.
 pub fn update(thread: TcbRef) {
     let cpu = cpu();
-    let carried = vector::carried();
     let quiet = fast() && !cpu.scheduler.look_first.get();
-    let limits = quiet && !thread.uses_vector.get() && carried.is_none();
-    cpu.tss.limits.set(if limits { LIMITS_OPEN } else { 0 });
-    let gate = match carried {
-        Some(owner) if quiet => owner.address() as u32,
-        None if quiet && uses_gate(thread) => GATE_VECTOR,
-        _ => 0,
-    };
-    cpu.carried.set(carried.filter(|_| gate == 0));
-    cpu.tss.gate.set(gate);
+    let opens = quiet && !thread.uses_vector.get();
+    cpu.tss.limits.set(if opens { LIMITS_OPEN } else { 0 });
+    cpu.tss.gate.set(if quiet && uses_gate(thread) { GATE_VECTOR } else { 0 });
 }
 
 /// Whether `vector.S` may serve `thread` as sender. It clears the x87 pointers where a load
@@ -43,7 +36,6 @@ fn uses_gate(thread: TcbRef) -> bool {
 /// Keeps the running thread out of the fast path.
 pub fn close() {
     let cpu = cpu();
-    cpu.carried.set(vector::carried());
     cpu.tss.gate.set(0);
     cpu.tss.limits.set(0);
 }
@@ -63,17 +55,13 @@ pub fn switch(from: TcbRef, to: TcbRef) {
         from.gs_base.set(gs);
         write_fs_base(0);
     }
-    let live = if from.uses_vector.get() { Some(from) } else { vector::carried() };
-    cpu().tss.gate.set(0);
-    cpu().carried.set(None);
-    match live {
-        Some(owner) if owner == to => {}
-        Some(owner) => {
-            vector::save(owner);
-            if to.uses_vector.get() { vector::load(to) } else { vector::reset() }
-        }
-        None if to.uses_vector.get() => vector::load(to),
-        None => {}
+    if from.uses_vector.get() {
+        vector::save(from);
+    }
+    match (from.uses_vector.get(), to.uses_vector.get()) {
+        (_, true) => vector::load(to),
+        (true, false) => vector::reset(),
+        (false, false) => {}
     }
     if to.is_foreign() {
         write_fs_base(to.fs_base.get());

@@ -100,8 +100,7 @@ patch_site {X87_SURVIVES_LOAD}, fninit
 .global baton_ipc_closed
 baton_ipc_closed:
     cmp     dword ptr [rip + {CPU} + {GATE}], {GATE_VECTOR}
-    jb      baton_ipc_complete
-    ja      baton_carried_reply
+    jne     baton_ipc_complete
     test    r9w, 0xfff8                         // at most 7 untyped words, no items, no flags
     jnz     baton_ipc_complete
     mov     rbp, rsi

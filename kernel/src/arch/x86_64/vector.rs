@@ -8,17 +8,13 @@
 //! While a thread waits, its state is in one of two areas of its own frame: everything
 //! (`vector_area`), or the two control words and nothing else (`vector_initial`), after
 //! an IPC that has declared the rest dead. `vector_from` says which.
-//!
-//! *Carrying*: the handler of a foreign thread, if it uses no vector registers itself, could
-//! find that thread's still there ([`carried`]). Nothing begins it today: 0019, "Rejected".
 
 use core::arch::asm;
 use core::cell::Cell;
 
 use super::features::{self, Features};
-use super::percpu::{GATE_VECTOR, cpu};
 use super::special;
-use super::tcbs::{TCB_FIRST, TcbRef, VECTOR_AREA};
+use super::tcbs::{TcbRef, VECTOR_AREA};
 
 /// Offset of MXCSR in an area.
 pub const MXCSR: usize = 24;
@@ -62,27 +58,9 @@ pub fn prepare(thread: TcbRef) {
     }
 }
 
-/// The foreign thread whose registers its handler, the running thread, has left alone.
-#[must_use]
-pub fn carried() -> Option<TcbRef> {
-    let cpu = cpu();
-    let gate = cpu.tss.gate.get();
-    if gate <= GATE_VECTOR {
-        return cpu.carried.get();
-    }
-    let address = TCB_FIRST & !0xFFFF_FFFF | u64::from(gate);
-    // SAFETY: the gate beyond its two small values is the low half of a live tcb's
-    // address; all of them lie in one stretch of 4 GiB.
-    Some(unsafe { TcbRef::from_address(address) })
-}
-
 /// The saved vector state of `thread`, which is not the current one, and its size in
 /// bytes; nothing of it is in the registers afterwards.
 pub fn saved(thread: TcbRef) -> (&'static [Cell<u8>], usize) {
-    if carried() == Some(thread) {
-        save(thread);
-        drop_carried();
-    }
     // SAFETY: the area is the thread's own frame, and nothing else refers to it: the
     // state is not in the registers, so no instruction reads or writes it meanwhile.
     let area = unsafe { core::slice::from_raw_parts(thread.vector_area().cast(), VECTOR_AREA) };
@@ -102,27 +80,8 @@ pub fn sanitise(thread: TcbRef) {
     set(HEADER + 8, &[0; 56]);
 }
 
-/// Forgets the state of a thread that is being deleted.
-pub fn forget(thread: TcbRef) {
-    if carried() == Some(thread) {
-        drop_carried();
-    }
-}
-
-/// The running thread, which carried somebody's registers, goes on with initial ones.
-fn drop_carried() {
-    cpu().carried.set(None);
-    cpu().tss.gate.set(0);
-    reset();
-    special::update(super::percpu::current());
-}
-
 /// The running thread says whether it will use vector registers, which are initial now.
 pub fn declare(thread: TcbRef, uses: bool) {
-    if let Some(owner) = carried() {
-        save(owner);
-        drop_carried();
-    }
     thread.uses_vector.set(uses);
     reset();
     special::update(thread);
