@@ -7,7 +7,7 @@ use abi::{ThreadId, Time, Timeouts};
 use fuzzing::registers::{self, PATTERNS};
 use fuzzing::rng::mix;
 use proto::console;
-use runtime::{Msg, clock, ipc, root, utcb};
+use runtime::{Msg, clock, ipc, kernel, root, utcb};
 
 use crate::order::{self, PROBE};
 
@@ -103,9 +103,18 @@ impl Tale {
     }
 }
 
+/// The tale of a canary that uses vector registers, as it tells the kernel.
+fn vector_tale() -> Tale {
+    let mut tale = Tale::new();
+    if let Err(error) = kernel::use_vector_registers() {
+        tale.harm(Harm::Register, [0, error as u64]);
+    }
+    tale
+}
+
 /// The canary above all servers.
 pub fn watch() -> ! {
-    let mut tale = Tale::new();
+    let mut tale = vector_tale();
     loop {
         let due_us = clock::now_us() + NAP_US;
         tale.listen(NAP_US);
@@ -121,7 +130,7 @@ pub fn watch() -> ! {
 
 /// The canary that works, beside the hostile.
 pub fn work() -> ! {
-    let mut tale = Tale::new();
+    let mut tale = vector_tale();
     loop {
         tale.listen(REST_US);
         check(&mut tale, ROUNDS);
