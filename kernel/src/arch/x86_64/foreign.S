@@ -42,17 +42,13 @@ divert {IBPB}, 9f
     mov     r14, r8
     mov     r15, r9
     // POINT OF NO RETURN
-    mov     r11, rax                            // our vector registers to our area, initial ones for the handler
-    mov     eax, -1
+    mov     eax, -1                             // our vector registers to our area, initial ones for the handler
     mov     rcx, [rdi + {VECTOR_AREA}]
     xsave64 [rcx]
 patch_site {X87_SURVIVES_RESET}, fninit
     xrstor64 [rip + {INITIAL}]
-    mov     rax, r11
-    mov     r11, [rdi + {ID}]
-    mov     rcx, {WAITS} << 32
-    xor     rcx, r11
-    mov     [rdi + {RENDEZVOUS}], rcx           // we: wait for the answer
+    mov     rax, [rdi + {FRAME} + {RAX}]
+    xor     dword ptr [rdi + {RENDEZVOUS} + 4], {READY} ^ {WAITS} // we: wait for the answer
     mov     [rdi + {PARTNER}], rsi
     mov     qword ptr [rdi + {RESUME}], 1
     mov     byte ptr [rdi + {KIND}], {KIND_SYSTEM_CALL}
@@ -65,7 +61,7 @@ patch_site {X87_SURVIVES_RESET}, fninit
     mov     qword ptr [rip + {CPU} + {LIMIT}], {LIMITS_OPEN} // and the gate closed
     xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1 // it: ready
     mov     r9, {TAG}
-    mov     rsi, r11
+    mov     rsi, [rdi + {ID}]
     jmp     baton_ipc_switch
 .endif
 9:  lea     rsp, [rdi + {FRAME}]
