@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::instrument::{Instrument, Measured, Series, Trace, count};
+use super::linux;
 use super::trace::{self, Symbols};
 use super::variants::Variants;
 use crate::compose::{Bootable, Composer, Selection};
@@ -67,11 +68,15 @@ const WATCHED: [(&str, &[Point]); 9] = [
     ("ops/interrupt", &[("ops/interrupt", "", 0)]),
 ];
 
+/// What is watched of Linux' programs: all instructions, the program's and the server's too.
+const WATCHED_OF_LINUX: [&str; 2] = ["linux/getppid", "linux/getppid-vector"];
+
 /// One operation's limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Limit {
-    /// Kernel instructions when the gate was last accepted.
+    /// Instructions when the gate was last accepted: the kernel's, or, of a Linux program's
+    /// call, everybody's.
     instructions: u64,
     /// How many more are let through: compilers differ in Rust code, never in assembly.
     slack: u64,
@@ -79,10 +84,25 @@ struct Limit {
 
 type Limits = BTreeMap<String, Limit>;
 
+/// The watched rows of Linux' programs on `kernel`.
+fn linux_rows(workspace: &Workspace, kernel: Option<PathBuf>) -> Result<Vec<(&'static str, u64)>> {
+    let rows = linux::calls_of_baton(workspace, kernel)?;
+    let value = |name| {
+        let row = rows.iter().find(|row| row.name == name);
+        row.map(|row| (name, row.value as u64)).with_context(|| format!("{name} was not measured"))
+    };
+    WATCHED_OF_LINUX.into_iter().map(value).collect()
+}
+
+/// Compiled code, of which compilers make different instructions, gets 2 %.
+fn compiled(instructions: u64) -> u64 {
+    instructions / 50
+}
+
 /// What the gate found.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// Name and kernel instructions of everything watched.
+    /// Name and instructions of everything watched.
     pub measured: Vec<(String, u64)>,
     /// A sentence, of several lines, per operation that became slower.
     pub failures: Vec<String>,
@@ -142,9 +162,10 @@ pub fn check(workspace: &Workspace, kernel: Option<PathBuf>) -> Result<Verdict> 
     })?;
     let limits: Limits =
         toml::from_str(&text).with_context(|| format!("{FILE} is not a list of limits"))?;
+    let mut verdict = Verdict::default();
+    check_linux(linux_rows(workspace, kernel.clone())?, &limits, &mut verdict);
     let gate = Gate::prepare(workspace, kernel)?;
     let measured = gate.run(Trace::None)?;
-    let mut verdict = Verdict::default();
     for (name, series) in WATCHED {
         let Some((instructions, sample)) = worst(&measured, series) else {
             verdict
@@ -154,9 +175,7 @@ pub fn check(workspace: &Workspace, kernel: Option<PathBuf>) -> Result<Verdict> 
         };
         verdict.measured.push((name.to_owned(), instructions));
         let Some(limit) = limits.get(name) else {
-            verdict
-                .failures
-                .push(format!("{FILE} has no limit for {name}; `./baton bench --accept` adds it"));
+            verdict.failures.push(no_limit(name));
             continue;
         };
         if instructions > limit.instructions + limit.slack {
@@ -173,6 +192,30 @@ pub fn check(workspace: &Workspace, kernel: Option<PathBuf>) -> Result<Verdict> 
     Ok(verdict)
 }
 
+fn no_limit(name: &str) -> String {
+    format!("{FILE} has no limit for {name}; `./baton bench --accept` adds it")
+}
+
+/// The same for rows of which there is a figure only, and no listing.
+fn check_linux(rows: Vec<(&'static str, u64)>, limits: &Limits, verdict: &mut Verdict) {
+    for (name, instructions) in rows {
+        verdict.measured.push((name.to_owned(), instructions));
+        match limits.get(name) {
+            None => verdict.failures.push(no_limit(name)),
+            Some(limit) if instructions > limit.instructions + limit.slack => {
+                verdict.failures.push(format!(
+                    "{name} takes {instructions} instructions, {} more than the gate's {}: the \
+                     program's, the server's and the kernel's together. If that is meant, run \
+                     `./baton bench --accept` and say so in the commit.",
+                    instructions - limit.instructions,
+                    limit.instructions
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
 /// Makes today's figures the gate.
 ///
 /// # Errors
@@ -182,13 +225,17 @@ pub fn accept(workspace: &Workspace) -> Result<Verdict> {
     let measured = gate.run(Trace::None)?;
     let mut verdict = Verdict::default();
     let mut limits = Limits::new();
+    for (name, instructions) in linux_rows(workspace, None)? {
+        verdict.measured.push((name.to_owned(), instructions));
+        limits.insert(name.to_owned(), Limit { instructions, slack: compiled(instructions) });
+    }
     for (name, series) in WATCHED {
         let (instructions, sample) =
             worst(&measured, series).with_context(|| format!("{name} was not measured"))?;
         verdict.measured.push((name.to_owned(), instructions));
-        // The fast path is assembly and exact; compiled code gets 2 %.
-        let slack =
-            if name.contains("short") || name.contains("63-words") { 0 } else { instructions / 50 };
+        // The fast path is assembly and exact.
+        let is_exact = name.contains("short") || name.contains("63-words");
+        let slack = if is_exact { 0 } else { compiled(instructions) };
         limits.insert(name.to_owned(), Limit { instructions, slack });
         let path = listing_path(workspace, name);
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))
@@ -197,8 +244,9 @@ pub fn accept(workspace: &Workspace) -> Result<Verdict> {
             .with_context(|| format!("cannot write {}", gate.workspace.show(&path)))?;
     }
     let text = toml::to_string(&limits).context("the limits cannot be written as TOML")?;
-    let header = "# Kernel instructions that the gate lets through (docs/measuring.md). Written by\n\
-                  # `./baton bench --accept`; a change that makes one of these worse says so.\n\n";
+    let header = "# Kernel instructions that the gate lets through (docs/measuring.md); of `linux/`, all\n\
+                  # instructions. Written by `./baton bench --accept`; a change that makes one of these\n\
+                  # worse says so.\n\n";
     std::fs::write(workspace.path(FILE), format!("{header}{text}"))
         .with_context(|| format!("cannot write {FILE}"))?;
     Ok(verdict)

@@ -85,9 +85,34 @@ fn first_file_system(workspace: &Workspace, init: &Path) -> Result<Archive> {
 /// # Errors
 /// When something cannot be built, or Baton did not come to the end.
 pub fn rows_of_baton(workspace: &Workspace) -> Result<Vec<Row>> {
-    let initramfs = workspace.target("bench/linux")?.join("initramfs");
+    boot_baton(workspace, None, workspace.target("bench/linux")?.join("initramfs"))
+}
+
+/// The single calls' rows on Baton and nothing else, for the gate; `kernel`: another than the
+/// tree's.
+///
+/// # Errors
+/// As [`rows_of_baton`].
+pub fn calls_of_baton(workspace: &Workspace, kernel: Option<PathBuf>) -> Result<Vec<Row>> {
+    let dir = workspace.target("bench/linux")?;
+    let init = dir.join("init-calls");
+    compile(workspace, SOURCE, &["-O2", "-static", "-DONLY_CALLS"], &init)?;
+    let mut archive = Archive::default();
+    archive.copy("init", &init)?;
+    archive.directory("dev", 0o755);
+    let initramfs = dir.join("initramfs-calls");
+    std::fs::write(&initramfs, archive.write()?).context("cannot write a first file system")?;
+    boot_baton(workspace, kernel, initramfs)
+}
+
+fn boot_baton(
+    workspace: &Workspace,
+    kernel: Option<PathBuf>,
+    initramfs: PathBuf,
+) -> Result<Vec<Row>> {
     let selection = Selection {
         system: Some("linux".to_owned()),
+        kernel,
         wishes: Wishes { initramfs: Some(initramfs), fixed_addresses: true, ..Wishes::default() },
         ..Selection::default()
     };

@@ -227,7 +227,8 @@ fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
 /// Prints what the gate found; whether it is open.
 fn show_gate(verdict: &gate::Verdict) -> bool {
     for (name, instructions) in &verdict.measured {
-        println!("  {name:<28} {instructions:>6} kernel instructions");
+        let whose = if name.starts_with("linux/") { "all" } else { "kernel" };
+        println!("  {name:<32} {instructions:>6} {whose} instructions");
     }
     verdict.failures.iter().for_each(|failure| println!("  FAILED: {failure}"));
     verdict.failures.is_empty()
