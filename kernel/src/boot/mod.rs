@@ -9,6 +9,7 @@ pub mod acpi;
 pub mod bootinfo;
 pub mod image;
 pub mod info;
+pub mod madt;
 pub mod memory;
 pub mod multiboot2;
 pub mod plan;

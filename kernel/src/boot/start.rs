@@ -4,6 +4,7 @@ use core::fmt::Display;
 
 use super::image::{Image, SERVERS, Seal, Server};
 use super::info::{BootInfo, LoaderError};
+use super::madt::{self, Madt};
 use super::memory::{PhysicalMemory, Range};
 use super::plan::{Needs, Plan, plan};
 use super::refusal::Refusal;
@@ -34,6 +35,8 @@ pub struct Handover {
     pub kip: u64,
     /// Where the bootinfo is.
     pub bootinfo: Range,
+    /// The machine's processors and interrupt controllers, if ACPI says.
+    pub madt: Option<Madt>,
 }
 
 /// Boots the machine, from what `boot.S` found in its registers.
@@ -54,6 +57,7 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     if info.regions.dropped > 0 {
         kprintln!("baton: memory map: {} entries too many were left out", info.regions.dropped);
     }
+    let madt = read_acpi(&memory, &info);
     let choice = Choice::read(info.command_line.option("mitigations"));
     kprintln!("baton: {}", machine::mitigate(choice));
     let (plan, seal) = place(&memory, &info);
@@ -75,6 +79,7 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
         pool: plan.pool,
         kip,
         bootinfo: plan.bootinfo,
+        madt,
     };
     report(&handover);
     handover
@@ -103,6 +108,28 @@ fn read_loader(
         PROTOCOL_PVH => pvh::parse(memory, information),
         PROTOCOL_MULTIBOOT2 => multiboot2::parse(memory, information),
         other => Err(LoaderError::Protocol(other)),
+    }
+}
+
+/// What ACPI says about processors and interrupt controllers.
+fn read_acpi(memory: &EarlyMemory, info: &BootInfo) -> Option<Madt> {
+    match madt::find(memory, info.acpi) {
+        Ok(madt) => {
+            let processors = madt.processors.as_slice().len();
+            kprintln!(
+                "baton: ACPI: processors: {processors}, and {} too many; local APIC at {:#x}; \
+                 I/O APICs: {}, and {} too many",
+                madt.processors.dropped,
+                madt.local,
+                madt.io_apics.as_slice().len(),
+                madt.io_apics.dropped,
+            );
+            Some(madt)
+        }
+        Err(defect) => {
+            kprintln!("baton: ACPI lists no processors: {defect}; the kernel uses one");
+            None
+        }
     }
 }
 

@@ -19,7 +19,7 @@ fn put64(bytes: &mut Vec<u8>, values: &[u64]) {
     bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
 }
 
-fn rsdp(revision: u8) -> Vec<u8> {
+pub(super) fn rsdp(revision: u8) -> Vec<u8> {
     let mut bytes = b"RSD PTR \0BATON ".to_vec();
     bytes[8] = 0;
     bytes.truncate(15);

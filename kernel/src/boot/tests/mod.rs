@@ -3,6 +3,7 @@
 
 mod image;
 mod loader;
+mod madt;
 mod plan;
 
 use super::memory::{PhysicalMemory, Range};
