@@ -22,6 +22,9 @@ _baton() {
             baton,build)
                 cmd="baton__subcmd__build"
                 ;;
+            baton,check)
+                cmd="baton__subcmd__check"
+                ;;
             baton,completion)
                 cmd="baton__subcmd__completion"
                 ;;
@@ -65,7 +68,7 @@ _baton() {
 
     case "${cmd}" in
         baton)
-            opts="-h --help run image debug explain build test bench linux fuzz lint completion"
+            opts="-h --help run image debug explain check build test bench linux fuzz lint completion"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -98,6 +101,20 @@ _baton() {
             ;;
         baton__subcmd__build)
             opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        baton__subcmd__check)
+            opts="-h --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -29,7 +29,8 @@ complete -c baton -n "__fish_baton_needs_command" -f -a "run" -d 'Build what a s
 complete -c baton -n "__fish_baton_needs_command" -f -a "image" -d 'Write a bootable CD image'
 complete -c baton -n "__fish_baton_needs_command" -f -a "debug" -d 'Start a system under gdb'
 complete -c baton -n "__fish_baton_needs_command" -f -a "explain" -d 'Say which functions and lines a console\'s fault reports mean'
-complete -c baton -n "__fish_baton_needs_command" -f -a "build" -d 'Build the kernel and all programs, or the programs named'
+complete -c baton -n "__fish_baton_needs_command" -f -a "check" -d 'Let the compiler check everything, for people and for editors'
+complete -c baton -n "__fish_baton_needs_command" -f -a "build" -d 'Build the kernel and all programs, or what is named'
 complete -c baton -n "__fish_baton_needs_command" -f -a "test" -d 'Run the tests: on the host, in the emulator, whole systems'
 complete -c baton -n "__fish_baton_needs_command" -f -a "bench" -d 'Measure: suites, reports, the gate, instruction traces'
 complete -c baton -n "__fish_baton_needs_command" -f -a "linux" -d 'Linux programs: compare with Linux, check, build the file system'
@@ -78,6 +79,8 @@ complete -c baton -n "__fish_baton_using_subcommand debug" -l gdb -d 'Start gdb 
 complete -c baton -n "__fish_baton_using_subcommand debug" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand explain" -l system -d 'System that was booted; without it, the one that has the tasks reported' -r
 complete -c baton -n "__fish_baton_using_subcommand explain" -s h -l help -d 'Print help'
+complete -c baton -n "__fish_baton_using_subcommand check" -l json -d 'Cargo\'s own messages, as editors read them (.vscode/settings.json)'
+complete -c baton -n "__fish_baton_using_subcommand check" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand build" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand test" -l ring -d 'Only this ring (repeatable)' -r -f -a "host\t'On the host: pure logic, models, property tests'
 emulator\t'In the emulator: kernel and user level together'

@@ -49,7 +49,10 @@ pub enum Verb {
     /// Say which functions and lines a console's fault reports mean
     #[command(display_order = 8)]
     Explain(ExplainArgs),
-    /// Build the kernel and all programs, or the programs named
+    /// Let the compiler check everything, for people and for editors
+    #[command(display_order = 9)]
+    Check(CheckArgs),
+    /// Build the kernel and all programs, or what is named
     #[command(display_order = 10)]
     Build(BuildArgs),
 }
@@ -107,9 +110,17 @@ pub struct ExplainArgs {
 /// `build`.
 #[derive(Args)]
 pub struct BuildArgs {
-    /// Programs to build, without the kernel; all if none is named
+    /// Programs to build, `kernel` for the kernel; without one, all of them
     #[arg(value_name = "PROGRAM")]
     programs: Vec<String>,
+}
+
+/// `check`.
+#[derive(Args)]
+pub struct CheckArgs {
+    /// Cargo's own messages, as editors read them (.vscode/settings.json)
+    #[arg(long)]
+    json: bool,
 }
 
 /// Reads the command line and does what it says.
@@ -135,6 +146,7 @@ impl Verb {
                 debug::start(workspace, &bootable, &args.machine, args.gdb)?;
             }
             Self::Explain(args) => explain(workspace, &args)?,
+            Self::Check(args) => return check(workspace, args.json),
             Self::Build(args) => build(workspace, &args.programs)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -228,17 +240,37 @@ fn explain(workspace: &Workspace, args: &ExplainArgs) -> Result<()> {
 /// `build`.
 fn build(workspace: &Workspace, names: &[String]) -> Result<()> {
     let mut programs = build::Programs::default();
-    if names.is_empty() {
+    if names.is_empty() || names.iter().any(|name| name == build::KERNEL) {
         let kernel = build::kernel(workspace)?;
-        println!("{:<16} {}", "kernel", workspace.show(&kernel));
+        println!("{:<16} {}", build::KERNEL, workspace.show(&kernel));
+    }
+    let named = || names.iter().map(String::as_str).filter(|name| *name != build::KERNEL);
+    if names.is_empty() {
         programs.build_all(workspace)?;
     } else {
-        programs.build(workspace, names.iter().map(String::as_str))?;
+        programs.build(workspace, named())?;
     }
     for (name, file) in programs.files() {
         println!("{name:<16} {}", workspace.show(file));
     }
-    programs.complain()
+    programs.complain()?;
+    named().try_for_each(|name| programs.find(workspace, name, build::Role::Task).map(drop))
+}
+
+/// `check`. What cargo says goes through as it is; all parts are checked even if one fails.
+fn check(workspace: &Workspace, json: bool) -> Result<ExitCode> {
+    let mut good = true;
+    let tool = build::inspect_tool(workspace, "check")?;
+    for (title, mut cargo) in build::inspect(workspace, "check")?.into_iter().chain([tool]) {
+        cargo.arg("--keep-going");
+        if json {
+            cargo.args(["--quiet", "--message-format=json"]);
+        } else {
+            eprintln!("  {title}");
+        }
+        good &= cargo.status().with_context(|| format!("cannot run {title}"))?.success();
+    }
+    Ok(verdict(good))
 }
 
 #[cfg(test)]
@@ -249,6 +281,16 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_named() {
+        let workspace = Workspace::find().unwrap();
+        let error = build(&workspace, &["no-such-program".to_owned()]).unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no program and no file `no-such-program`; the"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 mod c;
 mod rust;
 
-pub use rust::clippy;
+pub use rust::{inspect, inspect_tool};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
+
+/// What the kernel is called where programs are named.
+pub const KERNEL: &str = "kernel";
 
 /// As what a program is going to run: C programs are linked for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -134,23 +134,32 @@ pub fn names(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(Batch::programs(workspace, &|_| true)?.map_or_else(Vec::new, |batch| batch.bins))
 }
 
-/// The commands that show clippy everything that runs on Baton, libraries
-/// included, each with its title.
-pub fn clippy(workspace: &Workspace) -> Result<Vec<(&'static str, Command)>> {
+/// The commands that show everything that runs on Baton, libraries included, to a verb of
+/// cargo's that compiles nothing to the end (`check`, `clippy`), each with its title.
+pub fn inspect(workspace: &Workspace, verb: &str) -> Result<Vec<(String, Command)>> {
     let mut commands = Vec::new();
     if has_kernel(workspace) {
-        let mut cargo = Batch::kernel().cargo(workspace, "clippy", "lint-kernel")?;
+        let mut cargo = Batch::kernel().cargo(workspace, verb, "lint-kernel")?;
         cargo.arg("--lib");
-        commands.push(("cargo clippy (kernel)", cargo));
+        commands.push((format!("cargo {verb} (kernel)"), cargo));
     }
     if let Some(mut batch) = Batch::programs(workspace, &|_| true)? {
         let libraries = workspace.packages()?.into_iter().filter(|p| p.is_guest_library(workspace));
         batch.packages.extend(libraries.map(|package| package.name));
-        let mut cargo = batch.cargo(workspace, "clippy", "lint-user")?;
+        let mut cargo = batch.cargo(workspace, verb, "lint-user")?;
         cargo.arg("--lib");
-        commands.push(("cargo clippy (programs)", cargo));
+        commands.push((format!("cargo {verb} (programs)"), cargo));
     }
     Ok(commands)
+}
+
+/// The same for the tool itself.
+pub fn inspect_tool(workspace: &Workspace, verb: &str) -> Result<(String, Command)> {
+    let mut cargo = workspace.cargo();
+    cargo
+        .args([verb, "--profile", "tool", "--all-targets", "-p", "xtask", "-p", "xtask-lab"])
+        .env("CARGO_TARGET_DIR", workspace.target("lint-tool")?);
+    Ok((format!("cargo {verb} (tool)"), cargo))
 }
 
 /// What cargo said.

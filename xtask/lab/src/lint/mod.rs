@@ -209,15 +209,15 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let findings = inspect(workspace)?;
     report(&findings);
     if !findings.unsafe_elsewhere.is_empty() {
-        broken.push("unsafe outside its places");
+        broken.push("unsafe outside its places".to_owned());
     }
     if !findings.unreadable.is_empty() {
-        broken.push("unreadable Rust");
+        broken.push("unreadable Rust".to_owned());
     }
     let outdated = manual::outdated(workspace)?;
     if !outdated.is_empty() {
         println!("== xtask/help: {} differ; ./baton lint --accept mends it", outdated.join(", "));
-        broken.push("help that is not the command line's");
+        broken.push("help that is not the command line's".to_owned());
     }
     ensure!(broken.is_empty(), "lint found broken rules: {}", broken.join(", "));
     println!("lint: no rule is broken");
@@ -244,12 +244,12 @@ fn report(findings: &Findings) {
 }
 
 /// Formatter and clippy, if installed: the host's crates, then what runs on Baton.
-fn tools(workspace: &Workspace) -> Result<Vec<(&'static str, Option<Command>)>> {
+fn tools(workspace: &Workspace) -> Result<Vec<(String, Option<Command>)>> {
     let mut fmt = workspace.cargo();
     fmt.args(["fmt", "--all", "--check", "--", "-l"]); // the files; `cargo fmt` mends them
-    let mut tools = vec![("cargo fmt", installed(workspace, "fmt").then_some(fmt))];
+    let mut tools = vec![("cargo fmt".to_owned(), installed(workspace, "fmt").then_some(fmt))];
     if !installed(workspace, "clippy") {
-        tools.push(("cargo clippy", None));
+        tools.push(("cargo clippy".to_owned(), None));
         return Ok(tools);
     }
     let mut host = workspace.cargo();
@@ -257,8 +257,9 @@ fn tools(workspace: &Workspace) -> Result<Vec<(&'static str, Option<Command>)>> 
     for package in workspace.packages()?.into_iter().filter(Package::has_host_library) {
         host.args(["-p", &package.name]);
     }
-    let guests = crate::build::clippy(workspace)?;
-    for (title, mut clippy) in std::iter::once(("cargo clippy (host)", host)).chain(guests) {
+    let guests = crate::build::inspect(workspace, "clippy")?;
+    let all = std::iter::once(("cargo clippy (host)".to_owned(), host)).chain(guests);
+    for (title, mut clippy) in all {
         clippy.args(["--quiet", "--keep-going", "--"]).args(CLIPPY_DENIES);
         tools.push((title, Some(clippy)));
     }
