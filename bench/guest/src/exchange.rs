@@ -63,6 +63,24 @@ pub fn words(place: Where, lengths: impl Iterator<Item = u32>) -> Result<()> {
     Ok(())
 }
 
+/// Short messages on the complete path, which whatever is unusual takes: rows
+/// `ipc/complete-PLACE-call` and `-reply`.
+pub fn complete(place: Where) -> Result<()> {
+    let partner = place.partner(Role::Complete)?;
+    let tag = MsgTag::new(LABEL, 0, 0);
+    for _ in 0..WARM_UP {
+        let _ = marks::complete_exchange(partner.id, tag);
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        let _ = marks::complete_exchange(partner.id, tag);
+    }
+    samples.row(format_args!("ipc/complete-{}-call words=0", place.word()), 0, 2);
+    samples.row(format_args!("ipc/complete-{}-reply words=0", place.word()), 1, 2);
+    partner.delete();
+    Ok(())
+}
+
 /// Short messages between two threads that both use vector registers: rows
 /// `ipc/vector-KEEP-PLACE-call` and `-reply`.
 pub fn vector(place: Where) -> Result<()> {

@@ -146,6 +146,18 @@ bench_serve_marked:
     syscall
     jmp     2b
 
+// The same, asking for the complete path.
+.balign 64
+.global bench_serve_complete
+bench_serve_complete:
+    partner_begins
+2:  END_MARK
+    reply_and_wait
+    bts     r8, {COMPLETE_BIT}
+    BEGIN_MARK
+    syscall
+    jmp     2b
+
 // The same with a vector instruction after each message; the registers are dead over the
 // wait, or kept.
 .macro serve_vector dead

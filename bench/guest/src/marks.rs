@@ -9,6 +9,7 @@
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use abi::syscall::COMPLETE_PATH;
 use abi::{MsgTag, ThreadId, Time, Timeouts};
 
 /// Label of a partner's first message.
@@ -18,6 +19,7 @@ global_asm!(
     include_str!("marks.S"),
     READY = const READY,
     REPLY_WAIT = const (Timeouts::new(Time::ZERO, Time::NEVER).0 as i32),
+    COMPLETE_BIT = const COMPLETE_PATH.trailing_zeros(),
     ROOT = const ThreadId::ROOT.0 as i64,
     MY_GLOBAL_ID = const abi::utcb::MY_GLOBAL_ID * 8,
     NO_VECTOR = const abi::syscall::state::NO_VECTOR,
@@ -26,27 +28,14 @@ global_asm!(
 
 unsafe extern "C" {
     fn bench_exchange(to: u64, from: u64, timeouts: u64, tag: u64, mr1: u64, mr2: u64) -> u64;
-    fn bench_exchange_dead(
-        to: u64,
-        from: u64,
-        timeouts: u64,
-        tag: u64,
-        mr1: u64,
-        mr2: u64,
-    ) -> u64;
-    fn bench_exchange_kept(
-        to: u64,
-        from: u64,
-        timeouts: u64,
-        tag: u64,
-        mr1: u64,
-        mr2: u64,
-    ) -> u64;
+    fn bench_exchange_dead(to: u64, from: u64, timeouts: u64, tag: u64, mr1: u64, mr2: u64) -> u64;
+    fn bench_exchange_kept(to: u64, from: u64, timeouts: u64, tag: u64, mr1: u64, mr2: u64) -> u64;
     fn bench_serve_dead();
     fn bench_serve_kept();
     fn bench_program();
     fn bench_split(to: u64, tag: u64) -> u64;
     fn bench_serve_marked();
+    fn bench_serve_complete();
     fn bench_serve();
     fn bench_serve_split();
     fn bench_serve_strings();
@@ -109,6 +98,8 @@ pub fn sample<T>(operation: impl FnOnce() -> T) -> T {
 pub enum Role {
     /// Sends messages back, with marks of its own.
     Marked,
+    /// The same on the kernel's complete path.
+    Complete,
     /// The same with vector registers, dead over its waits.
     VectorDead,
     /// The same with vector registers that are kept.
@@ -130,6 +121,7 @@ pub enum Role {
 pub fn start_of(role: Role) -> u64 {
     (match role {
         Role::Marked => bench_serve_marked as *const (),
+        Role::Complete => bench_serve_complete as *const (),
         Role::VectorDead => bench_serve_dead as *const (),
         Role::VectorKept => bench_serve_kept as *const (),
         Role::Plain => bench_serve as *const (),
@@ -155,11 +147,19 @@ pub fn exchange(to: ThreadId, tag: MsgTag, words: [u64; 2], samples: u64) -> Msg
     MsgTag(tag)
 }
 
+/// [`exchange`] on the kernel's complete path: two samples.
+pub fn complete_exchange(to: ThreadId, tag: MsgTag) -> MsgTag {
+    let timeouts = Timeouts::NEVER.0 | COMPLETE_PATH;
+    // SAFETY: as in `exchange`.
+    let tag = unsafe { bench_exchange(to.0, to.0, timeouts, tag.0, 0, 0) };
+    note(2);
+    MsgTag(tag)
+}
+
 /// [`exchange`] by a thread that uses vector registers: two samples. `role` says whether
 /// they are kept.
 pub fn vector_exchange(to: ThreadId, tag: MsgTag, role: Role) -> MsgTag {
-    let exchange =
-        if role == Role::VectorKept { bench_exchange_kept } else { bench_exchange_dead };
+    let exchange = if role == Role::VectorKept { bench_exchange_kept } else { bench_exchange_dead };
     // SAFETY: as in `exchange`; nothing in this program keeps anything in vector registers.
     let tag = unsafe { exchange(to.0, to.0, Timeouts::NEVER.0, tag.0, 0, 0) };
     note(2);

@@ -3,7 +3,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use bench_guest::exchange::{Where, strings, vector, words};
+use bench_guest::exchange::{Where, complete, strings, vector, words};
 use bench_guest::{check, fault, irq, marks, measured, memory};
 
 measured!(run);
@@ -20,8 +20,10 @@ fn run() -> Result<(), &'static str> {
     for place in Where::ALL {
         words(place, [0, 63].into_iter())?;
     }
+    complete(Where::Cross)?;
     vector(Where::Cross)?;
     strings(Where::Cross, source.base(), [STRING].into_iter())?;
     fault::page_faults()?;
+    fault::exceptions()?;
     irq::interrupts()
 }

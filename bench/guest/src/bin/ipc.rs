@@ -3,7 +3,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use bench_guest::exchange::{Where, null_call, split, strings, vector, words};
+use bench_guest::exchange::{Where, complete, null_call, split, strings, vector, words};
 use bench_guest::{check, marks, measured, memory};
 
 measured!(run);
@@ -25,6 +25,7 @@ fn run() -> Result<(), &'static str> {
     null_call();
     for place in Where::ALL {
         words(place, 0..=63)?;
+        complete(place)?;
         vector(place)?;
         split(place, [0, 1, 2, 16].into_iter())?;
         strings(place, source.base(), STRINGS.into_iter())?;

@@ -38,7 +38,12 @@ fn plain(suite: &str, series: &Series) -> Option<Row> {
 /// The sample's other counts, as parameters whose names cannot be mistaken for circumstances.
 fn with_counts(mut row: Row, sample: &Sample) -> Row {
     row = row.with("user_instructions", count(sample, "user").to_string());
-    for (name, counter) in [("kernel_entries", "entries"), ("interrupts_off", "off")] {
+    for (name, counter) in [
+        ("kernel_entries", "entries"),
+        ("interrupts_off", "off"),
+        ("kernel_code_lines", "kclines"),
+        ("kernel_data_lines", "kdlines"),
+    ] {
         row = row.with(name, count(sample, counter).to_string());
     }
     for costly in
@@ -69,6 +74,7 @@ pub fn headline(measured: &Measured) -> Vec<Row> {
     let mut rows = Vec::new();
     rows.extend(both_ways(measured, "cross", 0, "ipc/short-cross-kernel"));
     rows.extend(both_ways(measured, "local", 0, "ipc/short-local-kernel"));
+    rows.extend(both(measured, "complete-cross", 0, "ipc/short-cross-kernel-complete"));
     rows.extend(both(measured, "vector-dead-cross", 0, "ipc/short-cross-kernel-vector"));
     rows.extend(both(measured, "vector-kept-cross", 0, "ipc/short-cross-kernel-x2-vector"));
     rows.extend(both_ways(measured, "cross", 63, "ipc/63-words-cross-kernel"));

@@ -52,6 +52,8 @@ pub fn read(lines: &[String]) -> Vec<Step> {
 #[derive(Default)]
 pub struct Symbols {
     known: BTreeMap<u64, (String, String)>,
+    /// Where something of the libraries has been inlined: the function of Baton's own.
+    within: BTreeMap<u64, String>,
 }
 
 impl Symbols {
@@ -74,7 +76,7 @@ impl Symbols {
 
     fn ask(&mut self, file: &Path, addresses: &[u64], sources: &Path) -> Result<()> {
         let mut child = Command::new("addr2line")
-            .args(["-f", "-C", "-e"])
+            .args(["-a", "-i", "-f", "-C", "-e"])
             .arg(file)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -86,12 +88,7 @@ impl Symbols {
         let writer = std::thread::spawn(move || input.write_all(list.as_bytes()));
         let output = child.wait_with_output().context("addr2line does not end")?;
         ensure!(writer.join().is_ok_and(|r| r.is_ok()), "addr2line stopped reading");
-        let text = String::from_utf8_lossy(&output.stdout);
-        let mut lines = text.lines();
-        for address in addresses {
-            let (Some(function), Some(place)) = (lines.next(), lines.next()) else { break };
-            self.known.insert(*address, (short_function(function), short_place(place)));
-        }
+        self.note(&String::from_utf8_lossy(&output.stdout));
         // Assembly has no line numbers in the debugging information.
         for (address, place) in assembly::lines(file, sources, &self.known)? {
             if let Some((_, known)) = self.known.get_mut(&address) {
@@ -101,11 +98,40 @@ impl Symbols {
         Ok(())
     }
 
+    /// Takes what addr2line says: for each address a line with it, then two lines for the
+    /// function that is there and for each in which that one has been inlined.
+    fn note(&mut self, text: &str) {
+        let mut address = None;
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            if let Some(digits) = line.strip_prefix("0x") {
+                address = u64::from_str_radix(digits, 16).ok();
+                continue;
+            }
+            let (Some(address), Some(place)) = (address, lines.next()) else { break };
+            let function = short_function(line);
+            if is_own(line, place) {
+                self.within.entry(address).or_insert_with(|| function.clone());
+            }
+            self.known.entry(address).or_insert_with(|| (function, short_place(place)));
+        }
+    }
+
+    /// Baton's own function at `address`.
+    fn own(&self, address: u64) -> &str {
+        self.within.get(&address).map_or_else(|| self.get(address).0, String::as_str)
+    }
+
     /// Function and source line of `address`.
     #[must_use]
     pub fn get(&self, address: u64) -> (&str, &str) {
         self.known.get(&address).map_or(("?", "?"), |(function, place)| (function, place))
     }
+}
+
+/// Whether a function is Baton's own, not a library's, nor a method that a derive made.
+fn is_own(function: &str, place: &str) -> bool {
+    !place.contains("/library/") && !place.starts_with('?') && !function.contains("core::")
 }
 
 /// The last two parts of a path, without generics.
@@ -184,12 +210,13 @@ fn without_addresses(text: &str) -> String {
     out + rest
 }
 
-/// How many instructions each function has in `steps`, most first.
+/// How many instructions each function of Baton's own has in `steps`, what of the
+/// libraries is inlined there included, most first.
 #[must_use]
 pub fn by_function(steps: &[Step], symbols: &Symbols) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for step in steps.iter().filter(|step| step.kernel) {
-        *counts.entry(symbols.get(step.address).0).or_default() += 1;
+        *counts.entry(symbols.own(step.address)).or_default() += 1;
     }
     let mut counts: Vec<_> =
         counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
@@ -227,6 +254,19 @@ mod tests {
         );
         assert_eq!(by_function(&steps, &symbols), [("?".to_owned(), 2), ("entry".to_owned(), 1)]);
         assert!(listing(&steps, &symbols).contains("x2"));
+    }
+
+    #[test]
+    fn what_is_inlined_counts_where_it_is_used() {
+        let mut symbols = Symbols::default();
+        symbols.note(
+            "0x0000000000001000\ncore::cell::Cell<u64>::get\n/library/core/src/cell.rs:555\n\
+             kernel::ipc::send::send\n/kernel/src/ipc/send.rs:20\n0x0000000000001007\n\
+             baton_resume\n??:?\n",
+        );
+        assert_eq!(symbols.get(0x1000), ("cell::Cell<u64>::get", "library/core/src/cell.rs:555"));
+        assert_eq!(symbols.own(0x1000), "ipc::send::send");
+        assert_eq!(symbols.own(0x1007), "baton_resume");
     }
 
     #[test]

@@ -11,13 +11,16 @@ use super::{Bench, program_of};
 use crate::compose::Selection;
 
 /// Short names for the rows that are asked for most.
-const ALIASES: [(&str, &str); 8] = [
+const ALIASES: [(&str, &str); 11] = [
     ("short-ipc", "ipc/words-cross-call words=0"),
     ("short-reply", "ipc/words-cross-reply words=0"),
     ("short-local", "ipc/words-local-call words=0"),
+    ("complete", "ipc/complete-cross-call words=0"),
+    ("complete-reply", "ipc/complete-cross-reply words=0"),
     ("63-words", "ipc/words-cross-call words=63"),
     ("string", "ipc/string-cross bytes=4096"),
     ("page-fault", "ops/page-fault"),
+    ("exception", "ops/exception"),
     ("interrupt", "ops/interrupt"),
     ("timer-tick", "ops/timer-tick"),
 ];
