@@ -46,6 +46,9 @@ _baton() {
             baton,linux)
                 cmd="baton__subcmd__linux"
                 ;;
+            baton,new)
+                cmd="baton__subcmd__new"
+                ;;
             baton,run)
                 cmd="baton__subcmd__run"
                 ;;
@@ -68,7 +71,7 @@ _baton() {
 
     case "${cmd}" in
         baton)
-            opts="-h --help run image debug explain check build test bench linux fuzz lint completion"
+            opts="-h --help run image debug explain check build test bench linux fuzz new lint completion"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -392,6 +395,20 @@ _baton() {
                     COMPREPLY=($(compgen -W "linux baton" -- "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        baton__subcmd__new)
+            opts="-h --help program driver pager"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

@@ -35,6 +35,7 @@ complete -c baton -n "__fish_baton_needs_command" -f -a "test" -d 'Run the tests
 complete -c baton -n "__fish_baton_needs_command" -f -a "bench" -d 'Measure: suites, reports, the gate, instruction traces'
 complete -c baton -n "__fish_baton_needs_command" -f -a "linux" -d 'Linux programs: compare with Linux, check, build the file system'
 complete -c baton -n "__fish_baton_needs_command" -f -a "fuzz" -d 'Hostile tasks against the kernel; servers killed; parsers fuzzed'
+complete -c baton -n "__fish_baton_needs_command" -f -a "new" -d 'Begin a program of your own, with a system that starts it'
 complete -c baton -n "__fish_baton_needs_command" -f -a "lint" -d 'Check the house rules: format, clippy, unsafe, lengths, help'
 complete -c baton -n "__fish_baton_needs_command" -f -a "completion" -d 'Print the completion of a shell: eval "$(./baton completion bash)"'
 complete -c baton -n "__fish_baton_using_subcommand run" -l root -d 'Root task instead of the system\'s: any X.2 root task (file, or name of a program)' -r
@@ -123,6 +124,7 @@ complete -c baton -n "__fish_baton_using_subcommand fuzz" -l tests -d 'Coverage:
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l system -d 'Let the hostile loose on the default system with its real servers, not on the kernel alone'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l exhaust -d 'Instead: tasks that take all they can get, one kind of thing at a time'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -s h -l help -d 'Print help'
+complete -c baton -n "__fish_baton_using_subcommand new" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c baton -n "__fish_baton_using_subcommand lint" -l accept -d 'Instead: make help, completion and manual page anew (xtask/help)'
 complete -c baton -n "__fish_baton_using_subcommand lint" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand completion" -s h -l help -d 'Print help'

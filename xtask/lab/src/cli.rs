@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use xtask::cli::NAME;
 
 use crate::workspace::Workspace;
-use crate::{bench, fuzz, lint, linux, manual, test};
+use crate::{bench, fuzz, lint, linux, manual, new, test};
 
 /// Said below the list of verbs.
 const AFTER: &str = "\
@@ -45,6 +45,9 @@ enum Verb {
     /// Hostile tasks against the kernel; servers killed; parsers fuzzed
     #[command(display_order = 5)]
     Fuzz(fuzz::Options),
+    /// Begin a program of your own, with a system that starts it
+    #[command(display_order = 9)]
+    New(new::Options),
     /// Check the house rules: format, clippy, unsafe, lengths, help
     #[command(display_order = 9)]
     Lint(lint::Options),
@@ -73,6 +76,7 @@ pub fn run() -> Result<ExitCode> {
         Verb::Bench(options) => bench::run(&workspace, &options)?,
         Verb::Linux(options) => linux::run(&workspace, &options)?,
         Verb::Fuzz(options) => fuzz::run(&workspace, &options)?,
+        Verb::New(options) => new::run(&workspace, &options)?,
         Verb::Lint(options) => lint::run(&workspace, &options)?,
         Verb::Completion(wanted) => {
             manual::completion(wanted.shell);

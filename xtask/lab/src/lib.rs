@@ -11,6 +11,7 @@ pub mod fuzz;
 pub mod lint;
 pub mod linux;
 pub mod manual;
+pub mod new;
 pub mod test;
 pub mod trial;
 
