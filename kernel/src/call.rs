@@ -3,35 +3,55 @@
 use abi::syscall::Call;
 use abi::{CallError, Fpage, ThreadId, utcb};
 
-use crate::arch::{Frame, TcbRef};
+use crate::arch::{Frame, TcbRef, note_entry};
+use crate::sched::schedule::thread_switch;
 use crate::thread::control::{After, Form, Request};
 use crate::thread::exregs::{self, Registers};
+use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
 use crate::{inspect, ipc, sched, space, thread};
 
-/// Carries out the call of `caller`, whose registers are in `frame`; returns who runs next.
+/// Carries out the call of `caller`, the current thread, whose registers are in `frame`;
+/// returns who runs next.
+///
+/// Each call has a function of its own that is not inlined: so this one jumps there and
+/// needs no stack.
 #[must_use]
-#[inline(never)]
-pub fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
+pub extern "C" fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
+    note_entry();
+    caller.resume.set(Resume::Frame);
     match Call::decode(frame.r8.get()) {
         Some(Call::ExchangeRegisters) => exchange_registers(caller, frame),
-        Some(Call::ThreadControl) => return thread_control(caller, frame, Form::Any),
-        Some(Call::CreateThread) => return thread_control(caller, frame, Form::Create),
-        Some(Call::ThreadSwitch) => {
-            return sched::schedule::thread_switch(caller, ThreadId(frame.rdi.get()));
-        }
+        Some(Call::ThreadControl) => thread_control(caller, frame),
+        Some(Call::CreateThread) => create_thread(caller, frame),
+        Some(Call::ThreadSwitch) => thread_switch(caller, ThreadId(frame.rdi.get())),
         Some(Call::Schedule) => schedule(caller, frame),
         Some(Call::SpaceControl) => space_control(caller, frame),
         Some(Call::ProcessorControl) => processor_control(caller, frame),
         Some(Call::MemoryControl) => memory_control(caller, frame),
         Some(Call::QuotaControl) => quota_control(caller, frame),
         Some(Call::TaskControl) => task_control(caller, frame),
-        Some(Call::Inspect) => inspect::call(caller, frame),
+        Some(Call::Inspect) => inspect(caller, frame),
         Some(Call::ThreadState) => thread_state(caller, frame),
-        Some(Call::Unmap) | None => set_result(caller, frame, Err(CallError::InvalidParameter)),
+        Some(Call::Unmap) | None => no_call(caller, frame),
     }
-    // The call may have made a thread ready, or changed a priority.
+}
+
+/// The call may have made a thread ready, or changed a priority: who runs next.
+fn finish(caller: TcbRef) -> TcbRef {
     if caller.is_ready() { sched::tick::reschedule(caller) } else { ipc::go_on(caller) }
+}
+
+#[inline(never)]
+fn no_call(caller: TcbRef, frame: Frame) -> TcbRef {
+    set_result(caller, frame, Err(CallError::InvalidParameter));
+    finish(caller)
+}
+
+#[inline(never)]
+fn inspect(caller: TcbRef, frame: Frame) -> TcbRef {
+    inspect::call(caller, frame);
+    finish(caller)
 }
 
 /// Reports success (1) or failure (0 and ErrorCode).
@@ -49,7 +69,8 @@ pub fn set_error(caller: TcbRef, error: CallError) {
     }
 }
 
-fn exchange_registers(caller: TcbRef, frame: Frame) {
+#[inline(never)]
+fn exchange_registers(caller: TcbRef, frame: Frame) -> TcbRef {
     let new = Registers {
         control: frame.rsi.get(),
         sp: frame.rdx.get(),
@@ -70,9 +91,20 @@ fn exchange_registers(caller: TcbRef, frame: Frame) {
     frame.r9.set(old.flags);
     frame.r10.set(old.handle);
     frame.rdi.set(old.pager.0);
+    finish(caller)
 }
 
-fn thread_control(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
+#[inline(never)]
+fn thread_control(caller: TcbRef, frame: Frame) -> TcbRef {
+    control_thread(caller, frame, Form::Any)
+}
+
+#[inline(never)]
+fn create_thread(caller: TcbRef, frame: Frame) -> TcbRef {
+    control_thread(caller, frame, Form::Create)
+}
+
+fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
     let request = Request {
         dest: ThreadId(frame.rdi.get()),
         pager: ThreadId(frame.rsi.get()),
@@ -88,7 +120,8 @@ fn thread_control(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
     }
 }
 
-fn schedule(caller: TcbRef, frame: Frame) {
+#[inline(never)]
+fn schedule(caller: TcbRef, frame: Frame) -> TcbRef {
     let words = sched::schedule::Request {
         dest: ThreadId(frame.rdi.get()),
         priority: frame.rsi.get(),
@@ -106,18 +139,22 @@ fn schedule(caller: TcbRef, frame: Frame) {
         }
         Err(error) => set_result(caller, frame, Err(error)),
     }
+    finish(caller)
 }
 
-fn space_control(caller: TcbRef, frame: Frame) {
+#[inline(never)]
+fn space_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let (kip, utcbs) = (Fpage(frame.rdx.get()), Fpage(frame.r12.get()));
     let result = space::control::space_control(caller, ThreadId(frame.rdi.get()), kip, utcbs);
     frame.rdx.set(0);
     set_result(caller, frame, result);
+    finish(caller)
 }
 
 /// No frequency or voltage can be set on the processors Baton knows: the call
 /// succeeds for values left unchanged and is refused for others.
-fn processor_control(caller: TcbRef, frame: Frame) {
+#[inline(never)]
+fn processor_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let privileged = caller.space().is_some_and(|space| space.is_privileged());
     let unchanged =
         [frame.rsi.get(), frame.rdx.get(), frame.r12.get()].iter().all(|word| *word == !0);
@@ -127,6 +164,7 @@ fn processor_control(caller: TcbRef, frame: Frame) {
         _ => Ok(()),
     };
     set_result(caller, frame, result);
+    finish(caller)
 }
 
 /// The memory attribute that means "as the memory is": cached RAM, uncached devices.
@@ -134,7 +172,8 @@ const DEFAULT_ATTRIBUTE: u64 = 0;
 
 /// MemoryControl: attributes of flexpages in MR0.. (X.2 5.10); the result is in RDX.
 /// Only the default attribute exists.
-fn memory_control(caller: TcbRef, frame: Frame) {
+#[inline(never)]
+fn memory_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let attributes = [frame.rbp.get(), frame.rsi.get(), frame.r12.get(), frame.r13.get()];
     let result = match (caller.space(), Utcb::of(caller)) {
         (Some(space), _) if !space.is_privileged() => Err(CallError::NoPrivilege),
@@ -146,16 +185,19 @@ fn memory_control(caller: TcbRef, frame: Frame) {
     };
     set_result(caller, frame, result);
     frame.rdx.set(frame.rax.get());
+    finish(caller)
 }
 
 #[inline(never)]
-fn thread_state(caller: TcbRef, frame: Frame) {
+fn thread_state(caller: TcbRef, frame: Frame) -> TcbRef {
     let (dest, control) = (ThreadId(frame.rdi.get()), frame.rsi.get());
     let result = thread::foreign::thread_state(caller, dest, control, frame.rdx.get());
     set_result(caller, frame, result);
+    finish(caller)
 }
 
-fn quota_control(caller: TcbRef, frame: Frame) {
+#[inline(never)]
+fn quota_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let result =
         space::quota::quota_control(caller, ThreadId(frame.rdi.get()), frame.rsi.get() as i64);
     if let Ok((limit, used)) = result {
@@ -163,10 +205,11 @@ fn quota_control(caller: TcbRef, frame: Frame) {
         frame.rsi.set(used);
     }
     set_result(caller, frame, result.map(|_| ()));
+    finish(caller)
 }
 
 #[inline(never)]
-fn task_control(caller: TcbRef, frame: Frame) {
+fn task_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let request = space::limits::Request {
         specifier: ThreadId(frame.rdi.get()),
         numbers: frame.rsi.get(),
@@ -178,4 +221,5 @@ fn task_control(caller: TcbRef, frame: Frame) {
         frame.rdx.set(ceilings.word());
     }
     set_result(caller, frame, result.map(|_| ()));
+    finish(caller)
 }

@@ -20,6 +20,14 @@ pub(super) fn check(found: &mut Findings) {
     if let Some(idle) = cpu().scheduler.idle.get() {
         send_queue(idle, found, &mut queued);
     }
+    let said = cpu().scheduler.ready.count();
+    found.note(
+        said != queued.ready,
+        format_args!(
+            "the ready queue says that it holds {said} threads; it holds {}",
+            queued.ready
+        ),
+    );
     let mut linked = Queued::default();
     thread::for_each(|thread| linked.count(thread));
     for line in 0..SYSTEM_BASE {

@@ -159,6 +159,7 @@ pub fn hand_over(thread: TcbRef, partner: TcbRef) -> TcbRef {
 /// passed over by the direct switches that follow, to partners of lower priority, until
 /// an interrupt happens to come at the right time. The fast path does not look at the
 /// ready queue; it stays closed until the complete path has looked.
+#[inline]
 fn keep_watch(running: TcbRef) {
     let scheduler = &cpu().scheduler;
     if scheduler.ready.holds_others(running) {

@@ -13,6 +13,8 @@ pub const PRIORITIES: usize = 256;
 pub struct ReadyQueue {
     heads: [Cell<Option<TcbRef>>; PRIORITIES],
     occupied: [Cell<u64>; PRIORITIES / 64],
+    /// Threads in all rings, ready or not any more.
+    count: Cell<u64>,
 }
 
 impl Default for ReadyQueue {
@@ -28,7 +30,14 @@ impl ReadyQueue {
         Self {
             heads: [const { Cell::new(None) }; PRIORITIES],
             occupied: [const { Cell::new(0) }; PRIORITIES / 64],
+            count: Cell::new(0),
         }
+    }
+
+    /// Number of threads in the queue, ready or not any more.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count.get()
     }
 
     /// Appends `thread` at its priority unless it is in the queue already.
@@ -38,6 +47,7 @@ impl ReadyQueue {
         }
         let priority = thread.priority.get();
         let head = &self.heads[usize::from(priority)];
+        self.count.set(self.count.get() + 1);
         match head.get() {
             None => {
                 thread.ready.next.set(Some(thread));
@@ -66,6 +76,7 @@ impl ReadyQueue {
         let (Some(next), Some(prev)) = (thread.ready.next.take(), thread.ready.prev.take()) else {
             return;
         };
+        self.count.set(self.count.get() - 1);
         let priority = thread.priority.get();
         let head = &self.heads[usize::from(priority)];
         if next == thread {
@@ -91,27 +102,43 @@ impl ReadyQueue {
     /// met on the way and is not ready any more leaves the queue.
     #[must_use]
     pub fn highest(&self) -> Option<TcbRef> {
-        for word in (0..PRIORITIES / 64).rev() {
-            while let Some(bit) = self.occupied[word].get().checked_ilog2() {
-                match self.heads[word * 64 + bit as usize].get() {
-                    Some(first) if first.is_ready() => return Some(first),
-                    Some(first) => self.remove(first),
-                    None => break,
-                }
+        loop {
+            let first = self.heads[self.top() as usize % PRIORITIES].get()?;
+            if first.is_ready() {
+                return Some(first);
             }
+            self.remove(first);
         }
-        None
     }
 
     /// Whether somebody beside `thread` is in the queue, ready or not any more.
+    #[inline]
     #[must_use]
     pub fn holds_others(&self, thread: TcbRef) -> bool {
-        let priority = thread.priority.get();
-        let alone = thread.ready.next.get() == Some(thread);
-        (0..).zip(&self.occupied).any(|(word, rings)| {
-            let own = if alone && word == priority >> 6 { 1 << (priority & 63) } else { 0 };
-            rings.get() & !own != 0
-        })
+        self.count.get() > u64::from(self.contains(thread))
+    }
+
+    /// Whether somebody with a higher priority is in the queue, ready or not any more.
+    #[inline]
+    #[must_use]
+    pub fn holds_above(&self, priority: u8) -> bool {
+        self.top() > u32::from(priority)
+    }
+
+    /// The highest priority of those in the queue, ready or not any more; 0 if it is empty, too.
+    /// One word after the other: a loop is twice as long.
+    #[inline]
+    fn top(&self) -> u32 {
+        let [low, second, third, high] = &self.occupied;
+        if high.get() != 0 {
+            192 + high.get().ilog2()
+        } else if third.get() != 0 {
+            128 + third.get().ilog2()
+        } else if second.get() != 0 {
+            64 + second.get().ilog2()
+        } else {
+            low.get().checked_ilog2().unwrap_or(0)
+        }
     }
 
     /// Calls `visit` with every priority, the first of its ring, and whether the bitmap
@@ -124,7 +151,8 @@ impl ReadyQueue {
         }
     }
 
-    /// Whether a thread is queued at all (ready or not); for the checker.
+    /// Whether a thread is queued at all (ready or not).
+    #[inline]
     #[must_use]
     pub fn contains(&self, thread: TcbRef) -> bool {
         thread.ready.next.get().is_some()

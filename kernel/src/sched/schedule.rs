@@ -163,6 +163,11 @@ fn period(us: u64) -> Time {
 /// ThreadSwitch: gives the processor to `dest` on the running slice, or gives up the slice.
 #[must_use]
 pub fn thread_switch(caller: TcbRef, dest: ThreadId) -> TcbRef {
+    if dest == caller.id.get() { caller } else { switch_from(caller, dest) }
+}
+
+#[inline(never)]
+fn switch_from(caller: TcbRef, dest: ThreadId) -> TcbRef {
     let to = thread::resolve(caller, dest);
     if to == Some(caller) {
         return caller;

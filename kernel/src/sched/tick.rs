@@ -6,50 +6,65 @@ use crate::clock;
 use crate::ipc;
 use crate::thread::tcb::Resume;
 
-/// A timer interrupt while `running` had the processor: who has it now.
+/// A timer interrupt while `running`, queued or not, had the processor: who has it now.
 #[must_use]
 pub fn tick(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ticks.set(scheduler.ticks.get() + 1);
     crate::arch::report_nmis();
     let now_us = clock::now_us();
-    scheduler.wakeup.expire(now_us, |thread| {
+    if scheduler.wakeup.is_due(now_us) {
+        wake_up(now_us);
+    }
+    match charge(running, now_us) {
+        None => after_interrupt(running),
+        Some(exhausted) => used_up(running, exhausted),
+    }
+}
+
+#[inline(never)]
+fn wake_up(now_us: u64) {
+    cpu().scheduler.wakeup.expire(now_us, |thread| {
         ipc::timeout::expired(thread);
         // Many may be due at once; interrupts are only noted here.
         let _ = interrupt_pending();
     });
-    if let Some(exhausted) = charge(running, now_us) {
-        // The message hands the processor over to the scheduler, whoever else is ready:
-        // those who come before the thread come before its message, too.
-        let outranked = scheduler
-            .ready
-            .highest()
-            .is_some_and(|best| best.priority.get() > running.priority.get());
-        if exhausted == running && !outranked && in_user_mode(running) {
-            return ipc::kernel_message::preemption(running);
-        }
-        // Nobody works on for one whose quantum is used up.
-        if exhausted != running {
-            scheduler.slice_left_us.set(0);
-        }
+}
+
+/// The quantum of `exhausted`, on whose slice `running` runs, is used up.
+#[inline(never)]
+fn used_up(running: TcbRef, exhausted: TcbRef) -> TcbRef {
+    let scheduler = &cpu().scheduler;
+    // The message hands the processor over to the scheduler, whoever else is ready:
+    // those who come before the thread come before its message, too.
+    let outranked =
+        scheduler.ready.highest().is_some_and(|best| best.priority.get() > running.priority.get());
+    if exhausted == running && !outranked && in_user_mode(running) {
+        return ipc::kernel_message::preemption(running);
+    }
+    // Nobody works on for one whose quantum is used up.
+    if exhausted != running {
+        scheduler.slice_left_us.set(0);
     }
     after_interrupt(running)
 }
 
 /// An interrupt has been handled while `running` had the processor: who has it now. If
 /// that thread goes on, the switches that follow pass over nobody who waits.
+#[inline]
 #[must_use]
 pub fn after_interrupt(running: TcbRef) -> TcbRef {
-    choose::<true>(running)
+    let next = reschedule(running);
+    if next == running {
+        keep_watch(running);
+    }
+    next
 }
 
 /// Whether another thread than `running` should run, and which.
+#[inline]
 #[must_use]
 pub fn reschedule(running: TcbRef) -> TcbRef {
-    choose::<false>(running)
-}
-
-fn choose<const WATCHES: bool>(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     if scheduler.idle.get() == Some(running) || !running.is_ready() {
         return pick();
@@ -57,18 +72,19 @@ fn choose<const WATCHES: bool>(running: TcbRef) -> TcbRef {
     if scheduler.slice_left_us.get() == 0 {
         return end_of_slice(running);
     }
-    match scheduler.ready.highest() {
+    if scheduler.ready.holds_above(running.priority.get()) { contested(running) } else { running }
+}
+
+/// Somebody more urgent than `running` is queued: if still ready, who runs?
+#[inline(never)]
+fn contested(running: TcbRef) -> TcbRef {
+    match cpu().scheduler.ready.highest() {
         Some(best)
             if best.priority.get() > running.priority.get() && !delay::delays(running, best) =>
         {
             preempt(running, best)
         }
-        _ => {
-            if WATCHES {
-                keep_watch(running);
-            }
-            running
-        }
+        _ => running,
     }
 }
 
@@ -104,6 +120,7 @@ pub(super) fn end_turn(owner: TcbRef) {
     }
 }
 
+#[inline(never)]
 fn end_of_slice(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     if let Some(left_us) = delay::at_end_of_slice(running) {
@@ -126,10 +143,11 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
 
 /// Charges the time since the last charge to `running`, to the running slice and to
 /// its owner's quantum; returns the owner if its quantum is used up by that.
+#[inline]
 pub fn charge(running: TcbRef, now_us: u64) -> Option<TcbRef> {
     let scheduler = &cpu().scheduler;
     let used_us = now_us.saturating_sub(scheduler.charged_us.replace(now_us));
-    running.used_us.set(running.used_us.get().saturating_add(used_us));
+    running.used_us.set(running.used_us.get().wrapping_add(used_us));
     let left = scheduler.slice_left_us.get();
     if left != u64::MAX {
         scheduler.slice_left_us.set(left.saturating_sub(used_us));

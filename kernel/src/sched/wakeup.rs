@@ -81,6 +81,23 @@ impl WakeupLists {
         }
     }
 
+    /// Whether a list's turn has come by `now_us` and somebody is in it; the turn of an empty
+    /// one is over.
+    #[inline]
+    #[must_use]
+    pub fn is_due(&self, now_us: u64) -> bool {
+        let (next, last) = (self.next_grain.get(), now_us / GRAIN_US);
+        if next > last {
+            return false;
+        }
+        let empty = self.heads[next as usize % WAKEUP_LISTS].get().is_none();
+        if next == last && empty {
+            self.next_grain.set(next + 1);
+            return false;
+        }
+        true
+    }
+
     /// Calls `expired` for every thread whose time has come by `now_us`.
     pub fn expire(&self, now_us: u64, mut expired: impl FnMut(TcbRef)) {
         let last = now_us / GRAIN_US;

@@ -5,6 +5,56 @@
 
 .section .text, "ax"
 
+// The registers of a frame (frame.rs); RDI's value is in the register named.
+.macro push_registers rdi_is_in
+    push    \rdi_is_in
+    push    rsi
+    push    rdx
+    push    rcx
+    push    rax
+    push    r8
+    push    r9
+    push    r10
+    push    r11
+    push    rbx
+    push    rbp
+    push    r12
+    push    r13
+    push    r14
+    push    r15
+.endm
+.macro pop_kept
+    pop     r15
+    pop     r14
+    pop     r13
+    pop     r12
+    pop     rbp
+    pop     rbx
+.endm
+.macro pop_others
+    pop     r11
+    pop     r10
+    pop     r9
+    pop     r8
+    pop     rax
+    pop     rcx
+    pop     rdx
+    pop     rsi
+    pop     rdi
+.endm
+// The handler's answer, RAX, is the current thread, which has nothing to do but return
+// through the frame on its stack, where RSP is: no switch, no interrupt to handle, no
+// operation to go on with. Else to `aside`.
+.macro unless_same_goes_on aside
+    cmp     rax, [rip + {CPU} + {CURRENT}]
+    jne     \aside
+    cmp     dword ptr [rip + {CPU} + {PENDING}], 0
+    jne     \aside
+    cmp     qword ptr [rax + {RESUME}], {RESUME_FRAME}
+    jne     \aside
+    mov     qword ptr [rax + {RESUME}], {RESUME_IPC} // user mode: resume is always Ipc
+.endm
+
 // RDI current tcb with user state saved; RBP, RCX, R11, RSP free.
 .global baton_ipc_complete
 baton_ipc_complete:
@@ -40,7 +90,8 @@ baton_ipc_complete:
     call    {UNMAP}                             // (current, control)
     jmp     baton_resume
 
-// Any other call: a register frame like an exception's.
+// Any other call: a register frame like an exception's. The caller goes on through SYSRET:
+// RCX and R11 are lost anyway. No call changes RBX and RBP, which Rust code keeps.
 3:  push    {USER_SS}
     push    qword ptr [rdi + {SP}]
     push    qword ptr [rdi + {FLAGS}]
@@ -48,56 +99,47 @@ baton_ipc_complete:
     push    qword ptr [rdi + {IP}]
     push    0
     push    {VECTOR_CALL}
-    mov     rdi, r14                            // the stub moved RDI there
-    jmp     baton_exception_common
+    push_registers r14                          // the stub moved RDI there
+    mov     rsi, rsp
+    call    {CALL}                              // (current, frame) -> next
+    unless_same_goes_on baton_resume
+    mov     r15, [rsp + {R15}]                  // RBX and RBP are as they were
+    mov     r14, [rsp + {R14}]
+    mov     r13, [rsp + {R13}]
+    mov     r12, [rsp + {R12}]
+    mov     r10, [rsp + {R10}]
+    mov     r9, [rsp + {R9}]
+    mov     r8, [rsp + {R8}]
+    mov     rax, [rsp + {RAX}]
+    mov     rdx, [rsp + {RDX}]
+    mov     rsi, [rsp + {RSI}]
+    mov     rdi, [rsp + {RDI}]
+    mov     rcx, [rsp + {FRAME_IP}]
+    mov     r11, [rsp + {FRAME_FLAGS}]
+    mov     rsp, [rsp + {FRAME_SP}]
+leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
 // Exceptions and interrupts. Each vector's stub pushed (0 or the error code), the vector.
 // A gate leaves AC as it was: whoever has set it in user mode would have SMAP off in here.
 .balign 16
 baton_exception:
 patch_site {PATCH_SMAP}, clac
-.global baton_exception_common
-baton_exception_common:
-    push    rdi
-    push    rsi
-    push    rdx
-    push    rcx
-    push    rax
-    push    r8
-    push    r9
-    push    r10
-    push    r11
-    push    rbx
-    push    rbp
-    push    r12
-    push    r13
-    push    r14
-    push    r15
+    push_registers rdi
     cld
     mov     rdi, rsp
     test    byte ptr [rsp + {FRAME_CS}], 3
     jz      5f
-    call    {TRAP}                              // (frame) from user mode
-    jmp     baton_resume
+    call    {TRAP}                              // (frame) from user mode -> next
+    unless_same_goes_on baton_resume
+    add     rsp, {RBX} + 8 - {R15}              // what Rust code keeps is as it was
+    jmp     baton_pop_others
 5:  call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was
     test    rax, rax
     jnz     baton_resume
 baton_pop_frame:
-    pop     r15
-    pop     r14
-    pop     r13
-    pop     r12
-    pop     rbp
-    pop     rbx
-    pop     r11
-    pop     r10
-    pop     r9
-    pop     r8
-    pop     rax
-    pop     rcx
-    pop     rdx
-    pop     rsi
-    pop     rdi
+    pop_kept
+baton_pop_others:
+    pop_others
     add     rsp, 16
 leave_kernel {VERW}, baton_iret_emptied, iretq
 
@@ -106,21 +148,7 @@ leave_kernel {VERW}, baton_iret_emptied, iretq
 .balign 16
 baton_own_stack:
 patch_site {PATCH_SMAP}, clac
-    push    rdi
-    push    rsi
-    push    rdx
-    push    rcx
-    push    rax
-    push    r8
-    push    r9
-    push    r10
-    push    r11
-    push    rbx
-    push    rbp
-    push    r12
-    push    r13
-    push    r14
-    push    r15
+    push_registers rdi
     cld
     mov     rdi, rsp
     call    {OWN_STACK}                         // (frame)
@@ -134,7 +162,7 @@ baton_resume:
     lea     rsp, [rax - {FRAME_SIZE}]           // its own kernel stack, below its frame
 divert {IBPB}, {ACTIVATE_FLUSHING}
     call    {ACTIVATE}                          // -> how it resumes
-    cmp     eax, 1
+    cmp     eax, {RESUME_FRAME}
     je      baton_frame_return
     ja      6f
     mov     rbp, [rip + {CPU} + {CURRENT}]
@@ -156,7 +184,7 @@ divert {IBPB}, {ACTIVATE_FLUSHING}
     xor     r8d, r8d                            // RBP: the tcb's address, which follows from the id
 leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
-6:  cmp     eax, 2
+6:  cmp     eax, {RESUME_IDLE}
     je      baton_idle
     mov     rdi, [rip + {CPU} + {CURRENT}]
     lea     rsp, [rdi - {FRAME_SIZE}]
@@ -166,23 +194,10 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
 .balign 16
 baton_frame_return:
     mov     rsp, [rip + {CPU} + {CURRENT}]
-    mov     qword ptr [rsp + {RESUME}], 0       // user mode: resume is always Ipc
+    mov     qword ptr [rsp + {RESUME}], {RESUME_IPC} // user mode: resume is always Ipc
     sub     rsp, {FRAME_SIZE}
-    pop     r15
-    pop     r14
-    pop     r13
-    pop     r12
-    pop     rbp
-    pop     rbx
-    pop     r11
-    pop     r10
-    pop     r9
-    pop     r8
-    pop     rax
-    pop     rcx
-    pop     rdx
-    pop     rsi
-    pop     rdi
+    pop_kept
+    pop_others
     add     rsp, 16
 leave_kernel {VERW}, baton_iret_emptied, iretq
 

@@ -3,13 +3,14 @@
 use abi::{Fpage, Rights, ThreadId};
 
 use super::asm::fault_address;
-use super::frame::{Frame, TrapFrame, VECTOR_CALL};
+use super::frame::{Frame, TrapFrame};
 use super::percpu::{cpu, current, note_entry};
 use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
 use super::{boot, io_instruction, machine_check, nmi, pic};
 use crate::ipc::{self, kernel_message};
+use crate::sched::tick;
 use crate::thread::tcb::Resume;
-use crate::{call, irq, mem, sched, usermem};
+use crate::{irq, mem, usermem};
 
 const FIRST_IRQ: u64 = 32;
 const LAST_IRQ: u64 = 47;
@@ -32,32 +33,25 @@ const ERROR_FETCH: u64 = 1 << 4;
 /// The flag that lets the kernel touch user pages in spite of SMAP.
 const FLAG_AC: u64 = 1 << 18;
 
-/// An entry from user mode, registers in the current thread's frame; returns who runs next.
+/// An exception or an interrupt in user mode, registers in the current thread's frame;
+/// returns who runs next. What a window has noted meanwhile is handled on the way out
+/// (`switch::activate`).
 pub extern "C" fn from_user(frame: &'static TrapFrame) -> TcbRef {
     let thread = current();
     note_entry();
     thread.resume.set(Resume::Frame);
-    let next = handle(thread, frame);
-    if cpu().pending_lines.get() == 0 {
-        return next;
-    }
-    // A long call had a preemption window but nothing left to preempt.
-    sched::requeue(next);
-    irq::handle_pending(next)
-}
-
-fn handle(thread: TcbRef, frame: Frame) -> TcbRef {
-    // The frequent ones first.
+    // The frequent ones first; none of them is inlined, so this needs no stack.
     let vector = frame.vector.get();
     if vector == vectors::PAGE_FAULT {
         return page_fault(thread, frame);
     }
     let line = vector.wrapping_sub(FIRST_IRQ);
-    if line <= LAST_IRQ - FIRST_IRQ {
-        return interrupt(thread, line);
-    }
-    match vector {
-        VECTOR_CALL => call::dispatch(thread, frame),
+    if line <= LAST_IRQ - FIRST_IRQ { interrupt(thread, line) } else { exception(thread, frame) }
+}
+
+#[inline(never)]
+fn exception(thread: TcbRef, frame: Frame) -> TcbRef {
+    match frame.vector.get() {
         vectors::INVALID_OPCODE if is_kernel_interface(thread, frame) => {
             kernel_interface(thread, frame)
         }
@@ -94,10 +88,20 @@ fn accept(line: u64) -> bool {
     genuine
 }
 
+/// The timer is no thread's: nothing to mask, nobody to tell, and most ticks change nothing.
 fn interrupt(running: TcbRef, line: u64) -> TcbRef {
+    if line == TIMER_LINE {
+        return if accept(line) { tick::tick(running) } else { ipc::go_on(running) };
+    }
+    device(running, line)
+}
+
+#[inline(never)]
+fn device(running: TcbRef, line: u64) -> TcbRef {
     if accept(line) { irq::interrupt(running, line as u32) } else { ipc::go_on(running) }
 }
 
+#[inline(never)]
 fn page_fault(thread: TcbRef, frame: Frame) -> TcbRef {
     let address = fault_address();
     let error = frame.error.get();
