@@ -54,7 +54,7 @@ fn used_up(running: TcbRef, exhausted: TcbRef) -> TcbRef {
 #[inline]
 #[must_use]
 pub fn after_interrupt(running: TcbRef) -> TcbRef {
-    let next = reschedule(running);
+    let next = choose(running);
     if next == running {
         keep_watch(running);
     }
@@ -62,9 +62,13 @@ pub fn after_interrupt(running: TcbRef) -> TcbRef {
 }
 
 /// Whether another thread than `running` should run, and which.
-#[inline]
 #[must_use]
 pub fn reschedule(running: TcbRef) -> TcbRef {
+    choose(running)
+}
+
+#[inline(always)] // in every tick
+fn choose(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     if scheduler.idle.get() == Some(running) || !running.is_ready() {
         return pick();

@@ -4,7 +4,7 @@
 #![deny(unsafe_code)]
 
 use bench_guest::exchange::{Where, complete, strings, vector, words};
-use bench_guest::{check, fault, irq, marks, measured, memory};
+use bench_guest::{calls, check, fault, irq, life, marks, measured, memory};
 
 measured!(run);
 
@@ -25,5 +25,9 @@ fn run() -> Result<(), &'static str> {
     strings(Where::Cross, source.base(), [STRING].into_iter())?;
     fault::page_faults()?;
     fault::exceptions()?;
-    irq::interrupts()
+    irq::interrupts()?;
+    calls::run();
+    life::threads("ops", "")?;
+    life::ticks("ops", "", 3);
+    Ok(())
 }

@@ -38,7 +38,7 @@ const SLOWER: &str = "nop";
 type Point = (&'static str, &'static str, u64);
 
 /// What is watched: its name, and the series of which the worst counts.
-const WATCHED: [(&str, &[Point]); 11] = [
+const WATCHED: [(&str, &[Point]); 15] = [
     (
         "ipc/short-cross-kernel",
         &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],
@@ -71,6 +71,10 @@ const WATCHED: [(&str, &[Point]); 11] = [
     ("ops/page-fault", &[("ops/page-fault", "", 0)]),
     ("ops/exception", &[("ops/exception", "", 0)]),
     ("ops/interrupt", &[("ops/interrupt", "", 0)]),
+    ("ops/timer-tick", &[("ops/timer-tick", "", 0)]),
+    ("ops/thread-switch-self", &[("ops/thread-switch-self", "", 0)]),
+    ("ops/thread-create", &[("ops/thread-create", "", 0)]),
+    ("ops/thread-delete", &[("ops/thread-delete", "", 0)]),
 ];
 
 /// What is watched of Linux' programs: all instructions, the program's and the server's too.
