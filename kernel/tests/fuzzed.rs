@@ -171,3 +171,46 @@ fn a_flush_of_an_almost_empty_space_is_short() {
     assert!(steps <= 40, "{steps} steps");
     assert_eq!(check::violations(), 0);
 }
+
+/// Windows for interrupts that `work` takes.
+fn windows(work: impl FnOnce()) -> u32 {
+    cpu().interrupt.set(Some((u32::MAX, QUIET_LINE)));
+    work();
+    let (left, _) = cpu().interrupt.take().expect("it never came");
+    u32::MAX - left
+}
+
+/// Windows that it takes to take back 2,044 small pieces of a large page that was split after
+/// they were handed on, from a page that stays or goes with them.
+fn windows_for_pieces(flush: bool) -> u32 {
+    let (machine, spaces) = machine(2);
+    let large = MapItem::map(Fpage::memory(RAM, 21, Rights::RWX), PLACE);
+    MapJob::new(machine.sigma0(), spaces[0], large, Fpage::COMPLETE)
+        .finish()
+        .expect("quota suffices");
+    for (copy, page) in (0..4).flat_map(|copy| (0..512).map(move |page| (copy, page))) {
+        let item = MapItem::map(Fpage::memory(PLACE + page * 0x1000, 12, Rights::RWX), 0);
+        let place = 0x800_0000 + copy * 0x20_0000 + page * 0x1000;
+        let window = Fpage::memory(place, 12, Rights::NONE);
+        MapJob::new(spaces[0], spaces[1], item, window).finish().expect("quota suffices");
+    }
+    UnmapJob::new(spaces[0], Fpage::memory(PLACE, 12, Rights::RWX), true).finish();
+    let mut job = UnmapJob::new(spaces[0], Fpage::memory(PLACE, 21, Rights::RWX), flush);
+    let taken = windows(|| while job.advance() == Step::More {});
+    assert_eq!(check::violations(), 0);
+    taken
+}
+
+/// Who takes back what was derived from a page that is split looks at each piece a few times,
+/// not once for each part of the page.
+#[test]
+fn a_flush_of_a_split_page_takes_few_walks() {
+    let taken = windows_for_pieces(true);
+    assert!(taken <= 10_000, "{taken} windows");
+}
+
+#[test]
+fn an_unmap_of_a_split_page_takes_few_walks() {
+    let taken = windows_for_pieces(false);
+    assert!(taken <= 10_000, "{taken} windows");
+}

@@ -28,6 +28,7 @@ pub mod sigma0;
 pub mod slab;
 pub mod small;
 pub mod space;
+pub(crate) mod split;
 pub mod table;
 pub mod unmap;
 pub mod walk;

@@ -15,7 +15,7 @@ use super::small::{take_back, take_own};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
 use super::walk::Walk;
-use super::{Step, cost, sigma0, state};
+use super::{Step, cost, sigma0, split, state};
 use crate::arch::paging::{Entry, span};
 use abi::Rights;
 
@@ -36,6 +36,8 @@ pub(crate) struct Revoke {
     end: u64,
     /// End of the part that the walk under way covers.
     until: u64,
+    /// End of the pages that were marked as dying.
+    marked: u64,
     scope: Scope,
     revoke: Rights,
     reset: bool,
@@ -51,6 +53,7 @@ impl Revoke {
             pos: start,
             end,
             until: start,
+            marked: start,
             scope,
             revoke,
             reset: false,
@@ -124,14 +127,14 @@ impl Revoke {
         true
     }
 
-    /// Gives up between two steps: the page that was about to go stays, without what
-    /// has been taken from it already.
+    /// Gives up between two steps: the pages that were about to go stay, without what
+    /// has been taken from them already.
     pub(crate) fn abandon(&mut self) {
         if let Some(claim) = self.parked.take() {
             let _ = state().walks.resume(claim);
         }
         if let Slot::Leaf(leaf) = table::find(self.space, self.pos) {
-            leaf.table.clear_bits(leaf.index, Entry::DYING);
+            split::keep(leaf, self.pos, self.marked);
         }
     }
 
@@ -167,20 +170,24 @@ impl Revoke {
             return;
         }
         let phys = leaf.phys();
-        self.until = high;
-        let region = (phys + inside, phys + (high - low));
         let base = phys - (low - node.vaddr());
         let from_root = self.own() && !self.removes();
         if !from_root && node.first_child().is_none() {
-            let all = region == (base, base + node.size());
+            let all = (phys + inside, phys + (high - low)) == (base, base + node.size());
             let status = take_status(node, self.reset && all);
             self.status = self.status.or(status);
             self.finish_page(leaf, status, whole, budget);
             return;
         }
-        if self.own() && self.removes() {
-            leaf.table.set_bits(leaf.index, Entry::DYING);
+        let mark = if self.own() && self.removes() { Entry::DYING } else { 0 };
+        self.until = high;
+        if whole && leaf.level < node.level() {
+            self.until = split::mark(leaf, (high, self.end), mark, budget);
+        } else if mark != 0 {
+            leaf.table.set_bits(leaf.index, mark);
         }
+        self.marked = self.until.max(self.marked);
+        let region = (phys + inside, phys + (self.until - low));
         self.walk(self.new_walk(node, base, region, from_root), budget);
     }
 
@@ -202,7 +209,7 @@ impl Revoke {
         }
     }
 
-    /// Runs a walk; at its end finishes the page at the position.
+    /// Runs a walk; at its end finishes the pages from the position on.
     fn walk(&mut self, mut walk: Walk, budget: &mut Budget) {
         let gone = walk.is_done();
         if !walk.run(budget) {
@@ -217,6 +224,18 @@ impl Revoke {
             self.pos = self.until;
             return;
         }
+        loop {
+            self.finish(&walk, budget);
+            // An interrupt may let others in: what is left is looked at anew.
+            if self.pos >= self.until || budget.is_used_up() {
+                return;
+            }
+        }
+    }
+
+    /// Finishes the page at the position, below which `walk` has taken everything.
+    #[inline]
+    fn finish(&mut self, walk: &Walk, budget: &mut Budget) {
         match table::find(self.space, self.pos) {
             Slot::Leaf(leaf) => {
                 let inside = self.pos & (span(leaf.level) - 1);

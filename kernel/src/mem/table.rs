@@ -148,7 +148,7 @@ fn behind_all(table: Table, level: u32, vaddr: u64, end: u64, budget: &mut Budge
 }
 
 #[inline]
-fn twin_word(table: Table, at: usize) -> u64 {
+pub(super) fn twin_word(table: Table, at: usize) -> u64 {
     match Info::of(table.0).twin() {
         0 => 0,
         twin => Table(twin).word_at(at),
