@@ -15,7 +15,7 @@ use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
 use super::window::{self, Transfer};
 use super::{STEP_BUDGET, Step, cost, sigma0, slab, small, state};
-use crate::arch::paging::{Entry, index, span};
+use crate::arch::paging::{Entry, Table, index, span};
 use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};
 
@@ -276,6 +276,10 @@ impl Memory {
         match table::find(self.dst, piece.to) {
             Slot::Empty { level, .. } if level >= piece.level => {
                 budget.spend(cost::MAP);
+                if !self.dst.quota().has(table::split_price(piece.level)) {
+                    // Smaller pages: as many of them as it can pay.
+                    return self.place(Piece { level: piece.level - 1, ..piece }, budget);
+                }
                 if self.grant {
                     return self.grant_piece(piece, None, budget);
                 }
@@ -316,7 +320,7 @@ impl Memory {
         if !missing.is_empty() {
             if there.level > piece.level {
                 budget.spend(cost::SPLIT);
-                table::split(self.dst, piece.to, there)?;
+                table::split(self.dst, piece.to, there);
                 return Ok(Progress::Again);
             }
             let write = if missing.contains(Rights::W) { Entry::W } else { 0 };
@@ -335,11 +339,21 @@ impl Memory {
     }
 }
 
+/// The table for a new page at the destination, and a node.
+#[inline]
+fn room(dst: SpaceRef, piece: Piece) -> Result<(Table, NodeRef), NoMemory> {
+    let table = table::ensure(dst, piece.to, piece.level)?;
+    let node = slab::alloc(dst).inspect_err(|_| table::prune(dst, piece.to, piece.level))?;
+    Ok((table, node))
+}
+
 /// Enters a new page at the destination; the node is not linked yet.
 #[inline]
 pub(super) fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
-    let table = table::ensure(dst, piece.to, piece.level)?;
-    let node = slab::alloc(dst).inspect_err(|_| table::prune(dst, piece.to, piece.level))?;
+    let price = table::split_price(piece.level);
+    dst.quota().reserve(price)?;
+    let node = room(dst, piece).inspect_err(|_| dst.quota().release(price));
+    let (table, node) = node?;
     let offset = piece.from - piece.node.vaddr();
     node.init(dst, piece.to, piece.level, offset);
     let caching = piece.source.entry.0 & Entry::UNCACHED;

@@ -59,6 +59,34 @@ impl Quota {
         self.used.set(self.used.get().saturating_sub(1));
     }
 
+    /// Whether `pages` more can be charged.
+    pub(crate) fn has(&self, pages: u64) -> bool {
+        pages <= self.limit.get().saturating_sub(self.used.get())
+    }
+
+    /// Charges `pages` that [`Quota::take_reserved`] can take later, come what may.
+    ///
+    /// # Errors
+    /// [`NoMemory`]: so many are not left; nothing is charged.
+    pub(crate) fn reserve(&self, pages: u64) -> Result<(), NoMemory> {
+        if !self.has(pages) {
+            return Err(NoMemory);
+        }
+        self.used.set(self.used.get() + pages);
+        Ok(())
+    }
+
+    /// Gives back what was reserved and not taken.
+    pub(crate) fn release(&self, pages: u64) {
+        self.used.set(self.used.get().saturating_sub(pages));
+    }
+
+    /// Takes a frame that was charged before. There is one: limits are never made, so all
+    /// that is charged, taken or not, fits into the pool.
+    pub(crate) fn take_reserved(&self) -> Option<PhysFrame> {
+        frames::take()
+    }
+
     /// Moves `pages` of unused limit to `to`.
     pub fn transfer(&self, to: &Self, pages: u64) -> Result<(), NoMemory> {
         let unused = self.limit.get().saturating_sub(self.used.get());

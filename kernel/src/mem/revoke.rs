@@ -166,7 +166,8 @@ impl Revoke {
         let high = self.end.min(low + span(leaf.level));
         let whole = inside == 0 && high == low + span(leaf.level);
         if self.own() && self.removes() && !whole {
-            self.split_first(leaf, low, budget);
+            budget.spend(cost::SPLIT);
+            table::split(self.space, self.pos, leaf);
             return;
         }
         let phys = leaf.phys();
@@ -198,15 +199,6 @@ impl Revoke {
         }
         walk.collect(node, region == (base, base + node.size()));
         walk
-    }
-
-    /// Part of a large page goes: split it; if the space cannot pay, the whole page goes.
-    fn split_first(&mut self, leaf: Leaf, low: u64, budget: &mut Budget) {
-        budget.spend(cost::SPLIT);
-        if table::split(self.space, self.pos, leaf).is_err() {
-            self.pos = low;
-            self.end = self.end.max(low + span(leaf.level));
-        }
     }
 
     /// Runs a walk; at its end finishes the pages from the position on.

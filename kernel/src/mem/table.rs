@@ -7,7 +7,7 @@
 //! (marked by `Entry::INHERIT` there). Tables without entries are freed at once.
 
 use super::budget::Budget;
-use super::frames::{Info, PhysFrame};
+use super::frames::{self, Info, PhysFrame};
 use super::node::NodeRef;
 use super::quota::NoMemory;
 use super::space::SpaceRef;
@@ -269,6 +269,9 @@ pub(crate) fn remove(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Entry {
     {
         forget_inherited(space, node);
     }
+    if leaf.level > 0 && !space.is_sigma0() {
+        space.quota().release(split_price(leaf.level));
+    }
     let old = leaf.table.take(leaf.index);
     let info = Info::of(leaf.table.0);
     if info.twin() != 0 {
@@ -302,11 +305,29 @@ fn forget_inherited(space: SpaceRef, node: NodeRef) {
     }
 }
 
-/// Splits a large page into 512 of the next smaller size; the space pays two frames.
-pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Result<(), NoMemory> {
+/// Frames that splitting a page of `level`, and then its parts, can take: two for each table.
+/// Who gets the page pays for them at once, so that taking a part of it back cannot fail.
+pub(crate) const fn split_price(level: u32) -> u64 {
+    match level {
+        0 => 0,
+        1 => 2,
+        _ => 2 + ENTRIES as u64 * 2,
+    }
+}
+
+const _: () = assert!(super::LARGEST_LEVEL <= 2);
+
+/// Splits a large page into 512 of the next smaller size; the space has paid for the two
+/// frames, and what is left of its price is that of the parts. Never one of σ0's.
+pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) {
     let quota = space.quota();
-    let table = quota.take_frame()?;
-    let twin = quota.take_zeroed_frame().inspect_err(|_| quota.give_back(table))?;
+    let (Some(table), Some(twin)) = (quota.take_reserved(), quota.take_reserved()) else {
+        // More frames were charged than there are: a defect. Less is the safe side.
+        debug_assert!(false, "a frame that was paid for is not there");
+        remove(space, vaddr, leaf);
+        return;
+    };
+    frames::zero(twin);
     space.count_tables(2);
     let level = leaf.level - 1;
     let keep = if level == 0 { !Entry::LARGE } else { !0 };
@@ -320,5 +341,4 @@ pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Result<(), NoMem
     let inherit = if own { Entry::INHERIT } else { 0 };
     leaf.table.set(leaf.index, Entry(Entry::table(table.address()).0 | inherit));
     tlb::invalidate(space, vaddr);
-    Ok(())
 }

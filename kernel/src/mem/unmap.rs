@@ -12,8 +12,8 @@ use abi::{Fpage, Rights};
 /// Takes the rights named in a flexpage from all mappings derived from it, with
 /// `flush` from the space's own pages too. Revoking R removes the mapping (the
 /// processor has no page that can be written but not read); no rights: the
-/// status bits are only read and reset. A part of a large page is split off; if
-/// the space that maps it cannot pay for that, its whole large page is affected.
+/// status bits are only read and reset. A part of a large page is split off;
+/// whoever has it paid for that when it was mapped.
 pub struct UnmapJob(Kind);
 
 enum Kind {

@@ -48,15 +48,11 @@ pub(crate) struct Walk {
     reset: bool,
     /// Takes from each page what the page that it is derived from lacks.
     settles: bool,
-    /// The largest region so far, if it was widened.
-    widest: Option<(u64, u64)>,
     /// What was referenced and written so far.
     pub status: Rights,
     /// Children inside the region become children of this node, whose own region
     /// begins at this physical address.
     adopter: Option<(NodeRef, u64)>,
-    /// The region before it was widened below a node that could not pay for a split.
-    outer: [Option<(NodeRef, u64, u64)>; 2],
 }
 
 impl Walk {
@@ -74,10 +70,8 @@ impl Walk {
             revoke,
             reset: false,
             settles: false,
-            widest: None,
             status: Rights::NONE,
             adopter: None,
-            outer: [None; 2],
         }
     }
 
@@ -125,15 +119,14 @@ impl Walk {
         self.stage == Stage::Done
     }
 
-    /// Where pages may have more rights than those that they are derived from.
+    /// Where pages may have more rights than those that they are derived from, if it is lost.
     pub(super) fn touched(&self) -> (u64, u64) {
-        self.widest.unwrap_or((self.start, self.end))
+        (self.start, self.end)
     }
 
-    /// Whether starting again from the root would miss a part of what this walk has
-    /// begun: what it took from a whole page is not to be seen there any more.
+    /// Whether starting again from the root would miss a part of what this walk has begun.
     pub(super) fn owes(&self) -> bool {
-        self.settles || self.widest.is_some()
+        self.settles
     }
 
     /// Goes on; true when the walk is finished.
@@ -209,7 +202,6 @@ impl Walk {
             self.stage = Stage::Done;
             return;
         }
-        self.narrow(node);
         let above = self.base - node.offset();
         match (node.sibling(), node.parent()) {
             (Some(next), _) => self.enter_node(next, above + next.offset()),
@@ -257,10 +249,8 @@ impl Walk {
         let changes = removes || !leaf.entry.rights().and(revoke).is_empty();
         if changes && (low < start || end < high) {
             budget.spend(cost::SPLIT);
-            if table::split(node.space(), vaddr, leaf).is_ok() {
-                return;
-            }
-            self.widen(node, low, high);
+            table::split(node.space(), vaddr, leaf);
+            return;
         }
         if changes || !self.settles {
             budget.spend(cost::REMOVE);
@@ -306,34 +296,6 @@ impl Walk {
             old
         };
         self.status = self.status.or(old.status());
-    }
-
-    /// The space of `node` cannot pay for splitting its page: below `node` the
-    /// walk concerns the whole page.
-    fn widen(&mut self, node: NodeRef, low: u64, high: u64) {
-        let (start, end) = self.touched();
-        self.widest = Some((start.min(low), end.max(high)));
-        if self.settles {
-            // Who has no more than those above loses nothing: no need to narrow again.
-            (self.start, self.end) = (self.start.min(low), self.end.max(high));
-            return;
-        }
-        let saved = Some((node, self.start, self.end));
-        let free = usize::from(self.outer[0].is_some());
-        self.outer[free & 1] = saved;
-        (self.start, self.end) = (low, high);
-    }
-
-    /// Undoes what [`Walk::widen`] did at `node`.
-    fn narrow(&mut self, node: NodeRef) {
-        for slot in [1, 0] {
-            if let Some((widened, start, end)) = self.outer[slot]
-                && widened == node
-            {
-                (self.start, self.end) = (start, end);
-                self.outer[slot] = None;
-            }
-        }
     }
 
     /// Hands `cur`, a child of the root, to the adopter if it fits.

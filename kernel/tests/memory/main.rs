@@ -81,7 +81,7 @@ fn sigma0_gets_the_largest_page_without_the_kernel_in_it() {
 
 #[test]
 fn a_gigabyte_page_is_mapped_split_and_gone() {
-    let machine = Machine::new(2, 100, false);
+    let machine = Machine::new(2, 1100, false);
     kernel::mem::enable_huge_pages();
     let [sigma0, a, b] = machine.spaces[..] else { panic!("three spaces") };
     let giga = 0x4000_0000;
@@ -102,33 +102,54 @@ fn a_gigabyte_page_is_mapped_split_and_gone() {
     assert_eq!((a.nodes(), b.nodes(), a.quota().used(), b.quota().used()), (0, 0, 2, 2));
 }
 
+/// Whoever has a large page has paid for taking a part of it back: nothing is left of the
+/// poor one's quota, and it loses no more than the others.
 #[test]
-fn who_cannot_pay_for_a_split_loses_the_whole_page() {
+fn a_split_was_paid_when_the_page_was_mapped() {
     let mut machine = Machine::new(1, 100, false);
-    // Descriptor, root, two tables and a twin, one slab: nothing is left.
-    let poor = AddressSpace::create(8, &machine.bank, 6).expect("the pool is fresh");
+    // Descriptor, root, two tables and a twin, one slab, and the price of a split.
+    let poor = AddressSpace::create(8, &machine.bank, 8).expect("the pool is fresh");
     let heir = AddressSpace::create(9, &machine.bank, 100).expect("the pool is fresh");
-    let sibling = AddressSpace::create(10, &machine.bank, 100).expect("the pool is fresh");
-    machine.spaces.extend([poor, heir, sibling]);
-    let [sigma0, rich, ..] = machine.spaces[..] else { panic!("five spaces") };
+    machine.spaces.extend([poor, heir]);
+    let [sigma0, rich, ..] = machine.spaces[..] else { panic!("four spaces") };
     map(sigma0, rich, RAM, RAM, 21, Rights::RWX).expect("it can pay");
-    // The older sibling: a walk comes to it after the poor one.
-    map(rich, sibling, RAM, RAM, 21, Rights::RWX).expect("it can pay");
     map(rich, poor, RAM, RAM, 21, Rights::RWX).expect("it can pay");
     map(poor, heir, RAM, RAM, 21, Rights::RWX).expect("it can pay");
     assert_eq!(poor.quota().used(), poor.quota().limit());
     flush(rich, RAM + 0x3000, 12, Rights::W);
     let rights = |space: SpaceRef, addr| space.page(addr).map(|page| page.rights);
-    assert_eq!(rights(rich, RAM + 0x3000), Some(Rights::RX));
-    assert_eq!(rights(rich, RAM), Some(Rights::RWX));
-    assert_eq!((rights(poor, RAM), rights(heir, RAM)), (Some(Rights::RX), Some(Rights::RX)));
-    assert_eq!(rights(sibling, RAM + 0x3000), Some(Rights::RX));
-    assert_eq!(rights(sibling, RAM), Some(Rights::RWX), "only the poor one lost more");
+    for space in [rich, poor, heir] {
+        assert_eq!(rights(space, RAM + 0x3000), Some(Rights::RX));
+        assert_eq!(rights(space, RAM), Some(Rights::RWX), "only that part");
+    }
+    assert_eq!(poor.quota().used(), 8, "the split was paid before");
     assert_eq!(machine.violations(false), []);
     flush(poor, RAM + 0x8000, 12, Rights::RWX);
-    assert_eq!((poor.page(RAM), heir.page(RAM)), (None, None));
-    assert!(rich.page(RAM + 0x8000).is_some());
+    assert_eq!((poor.page(RAM + 0x8000), heir.page(RAM + 0x8000)), (None, None));
+    assert!(poor.page(RAM + 0x9000).is_some() && rich.page(RAM + 0x8000).is_some());
     assert_eq!(machine.violations(false), []);
+    flush(rich, RAM, 21, Rights::RWX);
+    assert_eq!((poor.quota().used(), heir.quota().used()), (2, 2), "nothing stays charged");
+}
+
+/// Who cannot pay for the largest page that would fit gets smaller ones, as far as it can pay.
+#[test]
+fn who_cannot_pay_for_a_large_page_gets_smaller_ones() {
+    let mut machine = Machine::new(0, 0, false);
+    kernel::mem::enable_huge_pages();
+    // Descriptor, root, two tables and a twin, one slab; three more pages can be split.
+    let poor = AddressSpace::create(8, &machine.bank, 6 + 3 * 2 + 1).expect("the pool is fresh");
+    machine.spaces.push(poor);
+    let giga = 0x4000_0000;
+    assert_eq!(map(machine.sigma0(), poor, giga, giga, 30, Rights::RWX), Err(NoMemory));
+    let bits = |addr| poor.page(addr).map(|page| page.bits);
+    assert_eq!(
+        (bits(giga), bits(giga + 0x40_0000), bits(giga + 0x60_0000)),
+        (Some(21), Some(21), None)
+    );
+    assert_eq!(machine.violations(false), []);
+    flush(poor, giga, 30, Rights::RWX);
+    assert_eq!(poor.quota().used(), 2);
 }
 
 #[test]

@@ -58,7 +58,8 @@ impl Ledger<'_> {
         (self.report)(Violation { space, at: frame, rule });
     }
 
-    /// Claims everything that `space` has but the blocks of its threads; how many frames.
+    /// Claims everything that `space` has but the blocks of its threads; how many frames, with
+    /// those that it has paid for and not taken.
     pub fn space(&mut self, space: SpaceRef) -> u64 {
         let (id, before) = (space.id(), self.claimed);
         self.claim(id, virt_to_phys(space.address()));
@@ -81,7 +82,7 @@ impl Ledger<'_> {
             }
             page += frames::FRAME;
         }
-        self.claimed - before
+        self.claimed - before + tables::reserved(space)
     }
 
     /// Ends the account: how many frames have no owner.

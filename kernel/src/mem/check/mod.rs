@@ -136,7 +136,7 @@ pub fn check(space: SpaceRef, jobs_under_way: bool, report: &mut dyn FnMut(Viola
     if tables != space.table_pages() || nodes != space.nodes() {
         report(0, Rule::Counters);
     }
-    if space.quota().used() < 2 + tables + slabs + bitmap {
+    if space.quota().used() < 2 + tables + slabs + bitmap + tables::reserved(space) {
         report(0, Rule::Charged);
     }
     ports::check(space, &mut report);

@@ -5,7 +5,7 @@ use crate::arch::iobitmap;
 use crate::arch::paging::{Entry, KERNEL_HALF, ROOT, Table};
 use crate::mem::frames::Info;
 use crate::mem::space::SpaceRef;
-use crate::mem::state;
+use crate::mem::{state, table};
 
 /// Checks the tables; returns the number of table pages and twins below the root.
 pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) -> u64 {
@@ -60,6 +60,20 @@ pub(super) fn for_each(space: SpaceRef, mut each: impl FnMut(Table, u32, u64)) {
         }
         level += 1;
     }
+}
+
+/// What splitting the large pages of `space` can take; it has paid for that.
+pub(super) fn reserved(space: SpaceRef) -> u64 {
+    let mut pages = 0;
+    let large = |table: Table, level| {
+        (0..512).filter(|at| table.get(*at).present() && table.get(*at).is_leaf(level)).count()
+    };
+    for_each(space, |table, level, _| {
+        if level > 0 && level != ROOT {
+            pages += large(table, level) as u64 * table::split_price(level);
+        }
+    });
+    if space.is_sigma0() { 0 } else { pages }
 }
 
 /// The upper half is the template's, but for the accessed bits and the port bitmap's slot.

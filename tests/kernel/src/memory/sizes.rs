@@ -5,7 +5,7 @@ use abi::{Fpage, MapItem, Rights};
 use runtime::kernel;
 
 use super::{PLACE, block, page, place};
-use crate::report::{Outcome, Sentence, case};
+use crate::report::{Outcome, Sentence, because, case};
 use crate::victim::{Event, LOAD, STORE, Victim, at};
 use crate::{check, machine, same, world};
 
@@ -87,6 +87,9 @@ fn small() -> Outcome {
     victim.delete()
 }
 
+/// What a page of 1 GiB costs with all that it can be split into, pages.
+const SPLIT_PRICE: i64 = 1026;
+
 fn gibibyte() -> Outcome {
     let free = [None, Some(1 << 30), Some(2 << 30), Some(4 << 30)]
         .into_iter()
@@ -96,6 +99,7 @@ fn gibibyte() -> Outcome {
         return no_gibibyte();
     };
     let victim = Victim::task()?;
+    because(kernel::move_quota(victim.id(), SPLIT_PRICE), "giving the price of a split")?;
     place(
         &victim,
         MapItem::map(Fpage::memory(window.base(), 30, Rights::RW), PLACE),
