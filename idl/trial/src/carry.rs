@@ -1,0 +1,189 @@
+//! Messages inside one process: a client's carrier that calls the server at once, one that
+//! answers nonsense, and nonsense for servers.
+
+use abi::{MsgTag, StringItem, ThreadId, Timeouts};
+use service::{Answer, Carrier, Dispatch, Error, MAX_WORDS, Message};
+
+/// Longest string here.
+const STRING: usize = 16 * 1024;
+/// Messages of nonsense for a server.
+const ROUNDS: u64 = 20_000;
+
+/// A message as the kernel would carry it.
+#[derive(Clone, Copy, Debug)]
+pub struct Letter {
+    tag: MsgTag,
+    words: [u64; MAX_WORDS],
+}
+
+impl Letter {
+    /// The same with a string of `len` bytes behind its words.
+    fn with_string(mut self, len: usize) -> Self {
+        let at = self.tag.untyped();
+        self.words[at..at + 2].copy_from_slice(&StringItem::simple(0, len as u64));
+        self.tag.0 |= 2 << 6;
+        self
+    }
+}
+
+impl Message for Letter {
+    fn new(label: u64) -> Self {
+        Self { tag: MsgTag::new(label, 0, 0), words: [0; MAX_WORDS] }
+    }
+
+    fn push(mut self, word: u64) -> Self {
+        let at = self.tag.untyped();
+        self.words[at] = word;
+        self.tag.0 += 1;
+        self
+    }
+
+    fn tag(&self) -> MsgTag {
+        self.tag
+    }
+
+    fn get(&self, index: usize) -> u64 {
+        self.words[index]
+    }
+}
+
+/// Calls a server of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside<'s, D>(pub &'s D);
+
+impl<D: Dispatch> Carrier for Inside<'_, D> {
+    type Message = Letter;
+
+    fn call(&self, request: Letter, timeouts: Timeouts) -> Result<Letter, Error> {
+        self.call_with(request, None, &mut [], timeouts)
+    }
+
+    fn call_with(
+        &self,
+        request: Letter,
+        body: Option<&[u8]>,
+        room: &mut [u8],
+        _: Timeouts,
+    ) -> Result<Letter, Error> {
+        let (mut input, mut own, mut output) = (vec![0; STRING], vec![0; STRING], vec![0; STRING]);
+        let request = body.map_or(request, |body| {
+            input[..body.len()].copy_from_slice(body);
+            request.with_string(body.len())
+        });
+        let answer = self.0.dispatch(ThreadId(1), &request, &input, &mut own, &mut output);
+        match answer.message().ok_or(Error::NoServer)? {
+            (answer, None) => Ok(answer),
+            (answer, Some(len)) => {
+                room.get_mut(..len).ok_or(Error::TooLong)?.copy_from_slice(&output[..len]);
+                Ok(answer.with_string(len))
+            }
+        }
+    }
+
+    fn send(&self, request: Letter, body: Option<&[u8]>, timeouts: Timeouts) -> Result<(), Error> {
+        self.call_with(request, body, &mut [], timeouts).map(|_| ())
+    }
+}
+
+/// Answers every request with something; with what, the number says.
+#[derive(Clone, Copy, Debug)]
+pub struct Nonsense(pub u64);
+
+impl Nonsense {
+    fn letter(self, request: &Letter) -> Letter {
+        let mut noise = Noise(self.0 ^ request.tag.0);
+        noise.letter(&[0, 0, 0, 2, 3, 4, 1 << 40])
+    }
+}
+
+impl Carrier for Nonsense {
+    type Message = Letter;
+
+    fn call(&self, request: Letter, _: Timeouts) -> Result<Letter, Error> {
+        Ok(self.letter(&request))
+    }
+
+    fn call_with(
+        &self,
+        request: Letter,
+        _: Option<&[u8]>,
+        room: &mut [u8],
+        _: Timeouts,
+    ) -> Result<Letter, Error> {
+        let mut noise = Noise(self.0);
+        room.iter_mut().for_each(|byte| *byte = noise.next() as u8);
+        Ok(self.letter(&request))
+    }
+
+    fn send(&self, _: Letter, _: Option<&[u8]>, _: Timeouts) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Numbers without sense (splitmix64).
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB) >> 8
+    }
+
+    /// A word as a mistake or an attacker would have it: small, huge, anything.
+    fn word(&mut self) -> u64 {
+        match self.next() % 4 {
+            0 | 1 => self.next() % 9,
+            2 => u64::MAX << (self.next() % 64),
+            _ => self.next() << (self.next() % 16),
+        }
+    }
+
+    /// A message with one of `labels`, or hardly another.
+    fn letter(&mut self, labels: &[u64]) -> Letter {
+        let label = match self.next() % 20 {
+            0 => self.next() & 0xFFFF_FFFF,
+            _ => labels[self.next() as usize % labels.len()],
+        };
+        let words =
+            self.next() as usize % if self.next().is_multiple_of(4) { MAX_WORDS + 1 } else { 12 };
+        let mut letter = (0..words).fold(Letter::new(label), |letter, _| letter.push(self.word()));
+        match self.next() % 4 {
+            0 if words + 2 <= MAX_WORDS => {
+                let len = self.next() as usize % 64;
+                letter = letter.with_string(len);
+            }
+            // A tag that lies.
+            1 => letter.tag.0 ^= 1 << (self.next() % 16),
+            _ => {}
+        }
+        letter
+    }
+}
+
+/// Sends nonsense to a server: it has to answer each, and may not panic.
+///
+/// # Panics
+/// When it gives no answer, or one that is neither a result nor an error.
+pub fn garbage_to_server(server: &impl Dispatch, labels: &[u64]) {
+    let (mut room, mut output) = (vec![0; STRING], vec![0; STRING]);
+    let mut input = [0_u8; 64];
+    let (mut taken, mut refused) = (0, 0);
+    for seed in 0..ROUNDS {
+        let mut noise = Noise(seed);
+        input.iter_mut().for_each(|byte| *byte = noise.word() as u8);
+        let request = noise.letter(labels);
+        let answer = server.dispatch(ThreadId(1), &request, &input, &mut room, &mut output);
+        let label = match answer {
+            Answer::Words(answer) | Answer::String(answer, _) => answer.tag.label(),
+            Answer::Unknown => service::label::UNKNOWN,
+            Answer::Nothing => panic!("no answer to {request:?}"),
+        };
+        match label {
+            service::label::OK | service::label::TOO_LONG => taken += 1,
+            service::label::MALFORMED | service::label::UNKNOWN => refused += 1,
+            other => panic!("the answer {other} to {request:?}"),
+        }
+    }
+    assert!(taken > 0 && refused > taken, "{taken} taken, {refused} refused");
+}

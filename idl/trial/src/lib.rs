@@ -1,0 +1,21 @@
+//! Runs what `build` has invented: every value has to come through the stubs unchanged, and
+//! whatever else comes must be answered with an error and have no other effect.
+#![forbid(unsafe_code)]
+
+pub mod carry;
+
+#[allow(clippy::all, clippy::pedantic, dead_code)]
+mod stubs {
+    include!(concat!(env!("OUT_DIR"), "/stubs.rs"));
+}
+
+#[cfg(test)]
+#[allow(clippy::all, clippy::pedantic, unused_variables, unused_mut)]
+mod trials {
+    use service::List;
+
+    use super::carry::{Inside, Nonsense, garbage_to_server};
+    use super::stubs::*;
+
+    include!(concat!(env!("OUT_DIR"), "/trials.rs"));
+}

@@ -1,0 +1,222 @@
+//! The server's side: arguments from a request, an answer from a result.
+
+use core::fmt::Write as _;
+
+use crate::Caller;
+use crate::list::List;
+use crate::message::{Flat, Message, body_of, is_plain, label, string_after, with_body};
+use crate::wire::{Body, Bytes, Malformed, TooLong, Wire};
+
+/// What a request comes to.
+#[must_use = "a caller that gets no answer waits"]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer<M> {
+    /// This goes back now.
+    Words(M),
+    /// This goes back now, with so many bytes of the room for answers as its string.
+    String(M, usize),
+    /// Nothing goes back: none is expected, or it comes later.
+    Nothing,
+    /// The interface has no such function.
+    Unknown,
+}
+
+impl<M: Message> Answer<M> {
+    /// The request makes no sense.
+    #[cold]
+    pub fn malformed() -> Self {
+        Self::Words(M::new(label::MALFORMED))
+    }
+
+    /// The message that goes back, and how many bytes of the room for answers with it.
+    #[inline(always)]
+    #[must_use]
+    pub fn message(self) -> Option<(M, Option<usize>)> {
+        match self {
+            Self::Words(message) => Some((message, None)),
+            Self::String(message, len) => Some((message, Some(len))),
+            Self::Nothing => None,
+            Self::Unknown => Some((M::new(label::UNKNOWN), None)),
+        }
+    }
+}
+
+/// Something that answers requests: generated for each interface, and for two of them in one.
+pub trait Dispatch {
+    /// Answers `request` of `caller`, whose string, if it had one, is in `input`. What the
+    /// server makes for its results goes into `room`, the string of the answer into `output`.
+    fn dispatch<M: Message>(
+        &self,
+        caller: Caller,
+        request: &M,
+        input: &[u8],
+        room: &mut [u8],
+        output: &mut [u8],
+    ) -> Answer<M>;
+}
+
+/// Both: what the first does not know is for the second.
+impl<A: Dispatch, B: Dispatch> Dispatch for (A, B) {
+    #[inline(always)]
+    fn dispatch<M: Message>(
+        &self,
+        caller: Caller,
+        request: &M,
+        input: &[u8],
+        room: &mut [u8],
+        output: &mut [u8],
+    ) -> Answer<M> {
+        match self.0.dispatch(caller, request, input, room, output) {
+            Answer::Unknown => self.1.dispatch(caller, request, input, room, output),
+            answer => answer,
+        }
+    }
+}
+
+/// The arguments in a request that has no body.
+///
+/// # Errors
+/// When the request is none of the function.
+#[inline(always)]
+pub fn read_words<'a, T: Wire<'a>>(request: &impl Message) -> Result<T, Malformed> {
+    if !is_plain(request, T::FLAT) {
+        return Err(Malformed);
+    }
+    T::take(&mut Flat::new(request), &mut Bytes::new(&[]))
+}
+
+/// The arguments in a request with a body in words, which is copied into `room`: the words may
+/// be gone when the server calls somebody.
+///
+/// # Errors
+/// As [`read_words`].
+pub fn read_inline<'a, T: Wire<'a>>(
+    request: &impl Message,
+    room: &'a mut [u8],
+) -> Result<T, Malformed> {
+    let mut bytes = Bytes::new(body_of(request, T::FLAT, room).ok_or(Malformed)?);
+    let values = T::take(&mut Flat::new(request), &mut bytes)?;
+    if bytes.len() < 8 { Ok(values) } else { Err(Malformed) }
+}
+
+/// The arguments in a request whose body came as a string into `input`.
+///
+/// # Errors
+/// As [`read_words`].
+pub fn read_string<'a, T: Wire<'a>>(
+    request: &impl Message,
+    input: &'a [u8],
+) -> Result<T, Malformed> {
+    let len = string_after(request, T::FLAT).ok_or(Malformed)?;
+    let mut bytes = Bytes::new(input.get(..len).ok_or(Malformed)?);
+    let values = T::take(&mut Flat::new(request), &mut bytes)?;
+    if bytes.is_empty() { Ok(values) } else { Err(Malformed) }
+}
+
+/// An answer that has no body.
+#[inline(always)]
+pub fn answer_words<'a, M: Message, T: Wire<'a>>(result: &T) -> Answer<M> {
+    let mut message = M::new(label::OK);
+    result.flat(&mut |word| message = message.push(word));
+    Answer::Words(message)
+}
+
+/// An answer whose body, at most `room` long, goes in words.
+pub fn answer_inline<'a, M: Message, T: Wire<'a>>(result: &T, room: &mut [u8]) -> Answer<M> {
+    let mut body = Body::new(room);
+    if result.body(&mut body).is_err() {
+        return Answer::Words(M::new(label::TOO_LONG));
+    }
+    let mut message = M::new(label::OK);
+    result.flat(&mut |word| message = message.push(word));
+    Answer::Words(with_body(message, body.written()))
+}
+
+/// An answer whose body goes as a string, from `output`.
+pub fn answer_string<'a, M: Message, T: Wire<'a>>(result: &T, output: &mut [u8]) -> Answer<M> {
+    let mut body = Body::new(output);
+    if result.body(&mut body).is_err() {
+        return Answer::Words(M::new(label::TOO_LONG));
+    }
+    let mut message = M::new(label::OK);
+    result.flat(&mut |word| message = message.push(word));
+    Answer::String(message, body.written().len())
+}
+
+/// Where a server puts what its result refers to and what it does not keep itself.
+#[derive(Debug)]
+pub struct Room<'r>(&'r mut [u8]);
+
+impl<'r> Room<'r> {
+    /// All of `bytes`.
+    #[must_use]
+    pub const fn new(bytes: &'r mut [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Takes `len` bytes of it; fewer if there are not as many.
+    #[must_use]
+    pub fn bytes(&mut self, len: usize) -> &'r mut [u8] {
+        let bytes = core::mem::take(&mut self.0);
+        let (taken, rest) = bytes.split_at_mut(len.min(bytes.len()));
+        self.0 = rest;
+        taken
+    }
+
+    /// A copy of `bytes`, cut where the room ends.
+    #[must_use]
+    pub fn copy(&mut self, bytes: &[u8]) -> &'r [u8] {
+        let room = self.bytes(bytes.len());
+        room.copy_from_slice(&bytes[..room.len()]);
+        room
+    }
+
+    /// A text, cut before the character at which the room ends.
+    #[must_use]
+    pub fn text(&mut self, text: core::fmt::Arguments<'_>) -> &'r str {
+        let mut writer = Writer { room: core::mem::take(&mut self.0), len: 0 };
+        let _ = writer.write_fmt(text);
+        let (written, rest) = writer.room.split_at_mut(writer.len);
+        self.0 = rest;
+        core::str::from_utf8(written).unwrap_or("")
+    }
+
+    /// The list of these elements.
+    ///
+    /// # Errors
+    /// When there is no room for them.
+    pub fn list<T: Wire<'r>>(
+        &mut self,
+        elements: impl IntoIterator<Item = T>,
+    ) -> Result<List<'r, T>, TooLong> {
+        let room = core::mem::take(&mut self.0);
+        let mut body = Body::new(room);
+        let mut count = 0;
+        for element in elements {
+            element.put_element(&mut body)?;
+            count += 1;
+        }
+        let len = body.written().len();
+        let (written, rest) = room.split_at_mut(len);
+        self.0 = rest;
+        Ok(List::stored(count, written))
+    }
+}
+
+struct Writer<'r> {
+    room: &'r mut [u8],
+    len: usize,
+}
+
+impl core::fmt::Write for Writer<'_> {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let room = &mut self.room[self.len..];
+        let mut len = text.len().min(room.len());
+        while !text.is_char_boundary(len) {
+            len -= 1;
+        }
+        room[..len].copy_from_slice(&text.as_bytes()[..len]);
+        self.len += len;
+        if len == text.len() { Ok(()) } else { Err(core::fmt::Error) }
+    }
+}

@@ -1,0 +1,198 @@
+//! The client's side: a request from values, a result from the answer, and what can go wrong
+//! between them.
+
+use abi::{IpcError, Time, Timeouts};
+
+use crate::message::{self, Flat, Message, body_of, is_plain, string_after, with_body};
+use crate::wire::{Body, Bytes, Malformed, TooLong, Wire};
+
+/// What brings a request to a server and its answer back.
+pub trait Carrier {
+    /// What it carries.
+    type Message: Message;
+
+    /// Sends `request` and waits for the answer; neither has a string.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or not in time.
+    fn call(&self, request: Self::Message, timeouts: Timeouts) -> Result<Self::Message, Error>;
+
+    /// The same, with `body` as the request's string unless it is empty, and `room` for the
+    /// answer's.
+    ///
+    /// # Errors
+    /// As [`Carrier::call`], and when the answer's string is longer than `room`.
+    fn call_with(
+        &self,
+        request: Self::Message,
+        body: Option<&[u8]>,
+        room: &mut [u8],
+        timeouts: Timeouts,
+    ) -> Result<Self::Message, Error>;
+
+    /// Sends `request` and waits for nothing but that the server takes it.
+    ///
+    /// # Errors
+    /// As [`Carrier::call`].
+    fn send(
+        &self,
+        request: Self::Message,
+        body: Option<&[u8]>,
+        timeouts: Timeouts,
+    ) -> Result<(), Error>;
+}
+
+/// Why a call has no result. What the interface itself may answer is not among these.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// There is no server.
+    NoServer,
+    /// The message did not arrive, or no answer came.
+    Ipc(IpcError),
+    /// The server has no such function, or not of this type: it is older, or another.
+    Unknown,
+    /// The server says that the request makes no sense.
+    Malformed,
+    /// An argument is longer than the interface allows, or the result than the room for it.
+    TooLong,
+    /// The answer is none of this function.
+    BadAnswer,
+}
+
+impl core::fmt::Display for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoServer => f.write_str("there is no such server; it may not have started yet"),
+            Self::Ipc(error) => {
+                write!(f, "the server could not be reached: {:?} in phase {:?}", error.kind, error.phase)
+            }
+            Self::Unknown => f.write_str(
+                "the server does not know this function, or with other types; build both from one interface",
+            ),
+            Self::Malformed => f.write_str("the server says that the request makes no sense"),
+            Self::TooLong => f.write_str("a text or list is longer than the interface or the room for it allows"),
+            Self::BadAnswer => f.write_str("the server's answer makes no sense"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl From<TooLong> for Error {
+    fn from(_: TooLong) -> Self {
+        Self::TooLong
+    }
+}
+
+/// Timeouts of a call: until the server takes it, and for its answer. None: as long as it takes.
+#[must_use]
+pub const fn timeouts(send_us: Option<u64>, answer_us: Option<u64>) -> Timeouts {
+    const fn time(us: Option<u64>) -> Time {
+        match us {
+            Some(us) => Time::micros(us),
+            None => Time::NEVER,
+        }
+    }
+    Timeouts::new(time(send_us), time(answer_us))
+}
+
+/// A request that needs no body.
+#[inline(always)]
+pub fn request_words<'a, M: Message, T: Wire<'a>>(label: u64, values: &T) -> M {
+    let mut message = M::new(label);
+    values.flat(&mut |word| message = message.push(word));
+    message
+}
+
+/// A request whose body, at most `room` long, goes in words.
+///
+/// # Errors
+/// When it is longer.
+pub fn request_inline<'a, M: Message, T: Wire<'a>>(
+    label: u64,
+    values: &T,
+    room: &mut [u8],
+) -> Result<M, Error> {
+    let mut body = Body::new(room);
+    values.body(&mut body)?;
+    Ok(with_body(request_words(label, values), body.written()))
+}
+
+/// A request whose body goes as a string: the words, and how much of `room` is the body.
+///
+/// # Errors
+/// When it is longer than `room`.
+pub fn request_string<'a, 'r, M: Message, T: Wire<'a>>(
+    label: u64,
+    values: &T,
+    room: &'r mut [u8],
+) -> Result<(M, &'r [u8]), Error> {
+    let mut body = Body::new(room);
+    values.body(&mut body)?;
+    let len = body.written().len();
+    Ok((request_words(label, values), &room[..len]))
+}
+
+/// What an answer's label says.
+#[inline(always)]
+fn outcome(label: u64) -> Result<(), Error> {
+    if label == message::label::OK { Ok(()) } else { Err(failure(label)) }
+}
+
+#[cold]
+const fn failure(label: u64) -> Error {
+    match label {
+        message::label::UNKNOWN => Error::Unknown,
+        message::label::MALFORMED => Error::Malformed,
+        message::label::TOO_LONG => Error::TooLong,
+        _ => Error::BadAnswer,
+    }
+}
+
+impl From<Malformed> for Error {
+    fn from(_: Malformed) -> Self {
+        Self::BadAnswer
+    }
+}
+
+/// The result in an answer that has no body.
+///
+/// # Errors
+/// When it has none.
+#[inline(always)]
+pub fn result_words<'a, T: Wire<'a>>(answer: &impl Message) -> Result<T, Error> {
+    outcome(answer.tag().label())?;
+    if !is_plain(answer, T::FLAT) {
+        return Err(Error::BadAnswer);
+    }
+    Ok(T::take(&mut Flat::new(answer), &mut Bytes::new(&[]))?)
+}
+
+/// The result in an answer with a body in words, which goes into `room`.
+///
+/// # Errors
+/// When it has none, or `room` is too small.
+pub fn result_inline<'a, T: Wire<'a>>(
+    answer: &impl Message,
+    room: &'a mut [u8],
+) -> Result<T, Error> {
+    outcome(answer.tag().label())?;
+    if answer.tag().untyped() < T::FLAT || answer.tag().typed() != 0 {
+        return Err(Error::BadAnswer);
+    }
+    let mut bytes = Bytes::new(body_of(answer, T::FLAT, room).ok_or(Error::TooLong)?);
+    let value = T::take(&mut Flat::new(answer), &mut bytes)?;
+    if bytes.len() < 8 { Ok(value) } else { Err(Error::BadAnswer) }
+}
+
+/// The result in an answer whose body came as a string into `room`.
+///
+/// # Errors
+/// When it has none.
+pub fn result_string<'a, T: Wire<'a>>(answer: &impl Message, room: &'a [u8]) -> Result<T, Error> {
+    outcome(answer.tag().label())?;
+    let len = string_after(answer, T::FLAT).ok_or(Error::BadAnswer)?;
+    let mut bytes = Bytes::new(room.get(..len).ok_or(Error::BadAnswer)?);
+    let value = T::take(&mut Flat::new(answer), &mut bytes)?;
+    if bytes.is_empty() { Ok(value) } else { Err(Error::BadAnswer) }
+}

@@ -1,0 +1,110 @@
+//! What carries a call: a label, up to 63 words, and perhaps one string.
+
+use abi::{Item, MsgTag, StringItem};
+
+/// Words of a message.
+pub const MAX_WORDS: usize = 63;
+
+/// Labels of answers. Those of requests are hashes of their functions, from 2^30 on.
+pub mod label {
+    /// The function was carried out; its result follows.
+    pub const OK: u64 = 0;
+    /// The server has no such function, or not of this type.
+    pub const UNKNOWN: u64 = 2;
+    /// The request is not one of the function.
+    pub const MALFORMED: u64 = 3;
+    /// The server has more to say than the interface allows.
+    pub const TOO_LONG: u64 = 4;
+}
+
+/// A message that stubs can write and read.
+///
+/// The words may lie where the next message will: what is read from one is read before
+/// another is begun.
+pub trait Message: Copy {
+    /// An empty one.
+    fn new(label: u64) -> Self;
+
+    /// The same with one more word; at most [`MAX_WORDS`].
+    #[must_use]
+    fn push(self, word: u64) -> Self;
+
+    /// The tag.
+    fn tag(&self) -> MsgTag;
+
+    /// Word `index`, counted from 0.
+    fn get(&self, index: usize) -> u64;
+}
+
+/// The number of words and of words of typed items: what the low bits of a tag say.
+const SHAPE: u64 = 0xFFF;
+
+/// Whether `message` has `words` words and no item.
+#[inline(always)]
+pub(crate) fn is_plain(message: &impl Message, words: usize) -> bool {
+    message.tag().0 & SHAPE == words as u64
+}
+
+/// The length of the string of a message that has `words` words, one string, and nothing else.
+pub(crate) fn string_after(message: &impl Message, words: usize) -> Option<usize> {
+    let has_item = message.tag().0 & SHAPE == 2 << 6 | words as u64;
+    if !has_item || words + 2 > MAX_WORDS {
+        return None;
+    }
+    match Item::decode(message.get(words), message.get(words + 1)) {
+        Item::String(item)
+            if item.substrings() == 1 && !item.is_continued() && !item.has_more() =>
+        {
+            usize::try_from(StringItem::len(item)).ok()
+        }
+        _ => None,
+    }
+}
+
+/// The words of a message from `at` on.
+pub(crate) struct Flat<'m, M>(&'m M, usize);
+
+impl<'m, M: Message> Flat<'m, M> {
+    #[inline(always)]
+    pub(crate) const fn new(message: &'m M) -> Self {
+        Self(message, 0)
+    }
+}
+
+impl<M: Message> crate::wire::Words for Flat<'_, M> {
+    #[inline(always)]
+    fn next(&mut self) -> u64 {
+        self.1 += 1;
+        self.0.get(self.1 - 1)
+    }
+}
+
+/// Adds `body` to `message`, eight bytes a word, the last one filled up with zeros.
+pub(crate) fn with_body<M: Message>(message: M, body: &[u8]) -> M {
+    body.chunks(8).fold(message, |message, chunk| {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        message.push(u64::from_le_bytes(bytes))
+    })
+}
+
+/// The body that lies in the words of `message` behind the first `flat`, copied into `room`; with
+/// up to seven bytes too many. `None` if it cannot be one.
+pub(crate) fn body_of<'a>(
+    message: &impl Message,
+    flat: usize,
+    room: &'a mut [u8],
+) -> Option<&'a [u8]> {
+    let tag = message.tag();
+    let words = tag.untyped().checked_sub(flat).filter(|_| tag.typed() == 0)?;
+    // The room is as long as the longest body; its last word may have less than eight bytes.
+    if words > room.len().div_ceil(8) {
+        return None;
+    }
+    let len = room.len().min(words * 8);
+    for (index, chunk) in room[..len].chunks_mut(8).enumerate() {
+        let word = message.get(flat + index).to_le_bytes();
+        chunk.copy_from_slice(&word[..chunk.len()]);
+    }
+    Some(&room[..len])
+}
