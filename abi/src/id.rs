@@ -5,10 +5,11 @@ use core::fmt;
 
 /// Number of bits of a thread number that the kernel tells apart (`ThreadInfo.t`).
 pub const THREAD_BITS: u32 = 17;
-/// First thread number that is not an interrupt.
-pub const SYSTEM_BASE: u32 = 16;
+/// First thread number that is not an interrupt. Lines 0 to 15 are the ISA bus's, the others
+/// inputs of I/O APICs; which of them exist depends on the machine.
+pub const SYSTEM_BASE: u32 = 64;
 /// First thread number that is not the kernel's: σ0, σ1, root task, then free.
-pub const USER_BASE: u32 = SYSTEM_BASE + 32;
+pub const USER_BASE: u32 = SYSTEM_BASE + 64;
 
 /// A thread id: one word, global or local.
 ///

@@ -129,7 +129,7 @@ pub fn attach(caller: SpaceRef, line: ThreadId, handler: ThreadId) -> Result<(),
     if let Some(handler) = thread::lookup(handler) {
         handler.lines.set(handler.lines.get() | 1 << number);
     }
-    arch::unmask(number as u8);
+    arch::open_line(number as u8);
     Ok(())
 }
 

@@ -268,7 +268,7 @@ mod tests {
         assert_eq!((at(0x150), at(0x158), at(0x170)), (0xC2801, 0xC, 0x3E0_0000));
         assert_eq!((at(0x178), at(0x248)), (0x240, 2_400_000));
         assert_eq!(at(0x180), 0x03E8_0001);
-        assert_eq!(at(0x188), 0x0300_1011);
+        assert_eq!(at(0x188), 0x0800_4011);
         assert_eq!((at(0x190), at(0x198)), (0x4020_1007, 0x5000_0000_0000_0000));
     }
 

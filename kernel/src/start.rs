@@ -117,7 +117,7 @@ pub fn make_idle(root_table: u64) -> TcbRef {
 
 /// Makes the thread of each interrupt line.
 pub fn make_interrupts() {
-    for line in 0..SYSTEM_BASE {
+    for line in (0..SYSTEM_BASE).filter(|line| arch::line_exists(*line)) {
         if let Some(source) = kernel_thread(ThreadId::irq(line)) {
             source.kind.set(Kind::Interrupt);
         }

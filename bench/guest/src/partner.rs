@@ -30,7 +30,7 @@ static STACK: [Stack; STACKS] =
     [const { Stack([const { AtomicU64::new(0) }; STACK_WORDS]) }; STACKS];
 static STACKS_USED: AtomicU32 = AtomicU32::new(0);
 
-static NEXT_NUMBER: AtomicU32 = AtomicU32::new(64);
+static NEXT_NUMBER: AtomicU32 = AtomicU32::new(abi::id::USER_BASE + 16);
 static NEXT_UTCB: AtomicU32 = AtomicU32::new(1);
 
 /// What went wrong, for the console.

@@ -187,6 +187,11 @@ pub fn read(table: &[u8]) -> Result<Madt, Defect> {
 }
 
 impl Madt {
+    /// Where the controllers' registers are; nobody but the kernel may reach those pages.
+    pub fn devices(&self) -> impl Iterator<Item = u64> + '_ {
+        [self.local].into_iter().chain(self.io_apics.as_slice().iter().map(|apic| apic.address))
+    }
+
     fn entry(&mut self, entry: &[u8], at: usize) -> Result<(), Defect> {
         let short = Defect::Entry(at);
         let byte = |at: usize| entry.get(at).copied().ok_or(short);

@@ -169,7 +169,7 @@ pub struct Tcb {
     /// State of the transfer of which this thread is the sender.
     pub transfer: Transfer,
     /// The interrupt lines whose handler the thread is, one bit each.
-    pub lines: Cell<u32>,
+    pub lines: Cell<u64>,
     /// State of the Unmap the thread is in.
     pub unmap: crate::unmap::State,
     /// The memory operation the thread was preempted in.

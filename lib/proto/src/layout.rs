@@ -47,7 +47,7 @@ pub const fn utcb_location(index: u64) -> u64 {
 pub const TASKS: usize = 32;
 
 /// First thread number of the first task that the root task starts.
-pub const FIRST_TASK_THREAD: u32 = 64;
+pub const FIRST_TASK_THREAD: u32 = abi::id::USER_BASE + 16;
 
 /// First of the thread numbers of tasks that make threads themselves (`threads=N` in a
 /// description); the root task gives ranges that do not overlap from here on.

@@ -248,7 +248,7 @@ file = "README.md"
             &GOOD.replace("\"root\"\nargs", "\"none\"\nargs"),
             "systems/x.toml:21: unknown variant",
         );
-        refused(&GOOD.replace("[4]", "[16]"), "systems/x.toml:10: `serial` asks for interrupt 16");
+        refused(&GOOD.replace("[4]", "[64]"), "systems/x.toml:10: `serial` asks for interrupt 64");
         refused(
             &GOOD.replace("0x70+1", "0xffff+2"),
             "systems/x.toml:11: `0xffff+2` is no port range",

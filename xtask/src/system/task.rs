@@ -16,8 +16,8 @@ const MAX_THREADS: u32 = 1 << 16;
 const MAX_SLICE_US: u32 = 1_000_000;
 /// Longest delay that the kernel knows, µs.
 const MAX_DELAY_US: u32 = 65_534;
-/// Interrupt lines that a task may ask for: the two 8259 controllers'.
-const IRQ_LINES: u32 = 16;
+/// Interrupt lines that a task may ask for.
+const IRQ_LINES: u32 = abi::id::SYSTEM_BASE;
 /// Interrupt lines, and ranges of ports and memory, that one task can have.
 const MAX_LIST: usize = bootcfg::LIST;
 /// Longest argument text of a task, bytes.
@@ -204,7 +204,9 @@ fn check_irq(name: &str, irq: &Spanned<u32>) -> Result<(), Mistake> {
     if *irq.get_ref() < IRQ_LINES {
         return Ok(());
     }
-    Err((irq.span(), format!("`{name}` asks for interrupt {}; expected 0 to 15", irq.get_ref())))
+    let why =
+        format!("`{name}` asks for interrupt {}; expected 0 to {}", irq.get_ref(), IRQ_LINES - 1);
+    Err((irq.span(), why))
 }
 
 fn check_ports(name: &str, ports: &Spanned<String>) -> Result<(), Mistake> {

@@ -88,8 +88,8 @@ impl Me {
                 ThreadId::SIGMA0.0,
                 ThreadId::irq(8).0,
                 ThreadId::irq(0).0,
-                ThreadId::global(16, 1).0,
-                ThreadId::global(70, 1).0,
+                ThreadId::global(abi::id::SYSTEM_BASE, 1).0,
+                ThreadId::global(abi::id::USER_BASE + 22, 1).0,
                 ThreadId::global(1 << 17, 1).0,
             ]),
         }

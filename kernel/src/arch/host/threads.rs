@@ -61,7 +61,7 @@ pub const STACK_BYTES: usize = 2048;
 
 /// The processor's state (`x86_64::percpu` has the fields' meaning).
 pub struct Cpu {
-    pub pending_lines: Cell<u32>,
+    pub pending_lines: Cell<u64>,
     /// A line, and how many windows pass by until it interrupts.
     pub interrupt: Cell<Option<(u32, u32)>>,
     pub entries: Cell<u64>,
@@ -171,7 +171,7 @@ pub fn interrupt_pending() -> bool {
     if let Some((windows, line)) = cpu.interrupt.get() {
         let comes = windows == 0;
         cpu.interrupt.set(if comes { None } else { Some((windows - 1, line)) });
-        cpu.pending_lines.set(cpu.pending_lines.get() | u32::from(comes) << line);
+        cpu.pending_lines.set(cpu.pending_lines.get() | u64::from(comes) << line);
     }
     interrupt_noted()
 }
@@ -186,6 +186,15 @@ pub fn interrupt_noted() -> bool {
 pub fn note_entry() {
     cpu().entries.set(cpu().entries.get() + 1);
 }
+
+/// As many as a PC has.
+#[must_use]
+pub fn line_exists(line: u32) -> bool {
+    line < 16
+}
+
+/// No interrupt controller.
+pub fn open_line(_line: u8) {}
 
 /// No interrupt controller.
 pub fn mask(_line: u8) {}

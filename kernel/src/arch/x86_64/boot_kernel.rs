@@ -5,9 +5,10 @@ use super::features::{self, Features};
 use super::percpu::{cpu, set_current};
 use super::tcbs::TcbRef;
 use super::{
-    boot, descriptors, iobitmap, kernel_half, kernel_tables, machine_check, physmap, pic, timer,
+    boot, descriptors, iobitmap, kernel_half, kernel_tables, lines, machine_check, physmap, tick,
 };
 use crate::boot::Handover;
+use crate::boot::madt::Madt;
 use crate::boot::memory::BIOS_CONVENTIONAL;
 use crate::mem::{self, PhysFrame, Quota, frames, reserved};
 use crate::{arch, start};
@@ -38,11 +39,20 @@ pub fn begin(handover: &Handover) -> TcbRef {
     set_current(start::make_idle(handover.tables.root));
     descriptors::init();
     machine_check::init();
+    find_lines(handover);
     let first = start::start(handover.servers, handover.kip);
-    timer::start();
-    pic::unmask(timer::LINE);
+    tick::start();
     check_machine();
     first
+}
+
+/// Finds the interrupt lines, and says where. `noapic` leaves them at the 8259s.
+fn find_lines(handover: &Handover) {
+    let wish = !handover.info.command_line.has_word("noapic");
+    match lines::init(handover.madt.as_ref().filter(|_| wish)) {
+        Ok(inputs) => crate::kprintln!("baton: interrupts: through APICs with {inputs} inputs"),
+        Err(why) => crate::kprintln!("baton: interrupts: at the 8259s, without APICs: {why}"),
+    }
 }
 
 /// Before anybody runs: the processor is as the kernel wants it, or the machine stops.
@@ -63,6 +73,9 @@ fn add_memory(handover: &Handover) -> u64 {
     let tables = handover.table_frames;
     for range in [handover.kernel, handover.pool, tables] {
         let _ = reserved::add_reserved(range.start, range.end);
+    }
+    for device in handover.madt.iter().flat_map(Madt::devices) {
+        let _ = reserved::add_reserved(device, device + 1);
     }
     reserved::set_phys_bits(features::physical_bits());
     let top = handover.info.regions.top();

@@ -16,7 +16,7 @@ use super::percpu::{
     CURRENT, Cpu, GATE, GATE_VECTOR, LIMIT, LIMITS_OPEN, TSS_START, USER_RDI, cpu,
 };
 use super::tcbs::{TCB_FIRST, TCB_MASK};
-use super::{switch, trap};
+use super::{switch, trap, vectors};
 use crate::ipc;
 use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
 use crate::sched::Scheduler;
@@ -152,6 +152,7 @@ global_asm!(
     KERNEL_SS = const KERNEL_CS + 8,
     CONTINUE = sym crate::resume::resume,
     PATCH_SMAP = const Features::SMAP.bits(),
+    VECTORS = const vectors::COUNT,
 );
 
 global_asm!(
@@ -199,7 +200,6 @@ const TSS_SELECTOR: u16 = 0x30;
 const SFMASK: u64 = 0x5_7700;
 
 const VECTORS: usize = 256;
-const VECTOR_STUBS: usize = 48;
 const VECTOR_STUB_SIZE: u64 = 16;
 /// Bytes of a stack for one vector, with the page below it that is not there.
 const IST_STACK: usize = 8192 + 4096;
@@ -290,7 +290,7 @@ fn fill_gdt() {
 }
 
 fn fill_idt() {
-    for vector in 0..VECTOR_STUBS {
+    for vector in 0..vectors::COUNT {
         let handler = baton_vectors as *const () as u64 + vector as u64 * VECTOR_STUB_SIZE;
         let low = handler & 0xFFFF
             | u64::from(KERNEL_CS) << 16

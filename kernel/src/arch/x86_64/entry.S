@@ -243,7 +243,7 @@ baton_window:
 .global baton_vectors
 baton_vectors:
 .set n, 0
-.rept 48
+.rept {VECTORS}
     VECTOR_STUB %n
     .set n, n + 1
 .endr

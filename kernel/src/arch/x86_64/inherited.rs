@@ -2,9 +2,8 @@
 //! switched off once, at boot, so that nobody meets it later.
 //!
 //! Left as they are, since nobody but the firmware knows what the machine needs: the memory
-//! type range registers, the page attribute table (the kernel uses entries 0, write-back, and
-//! 3, uncached, which no loader changes), and the local interrupt controller, which passes the
-//! 8259's line and NMI through.
+//! type range registers, and the page attribute table (the kernel uses entries 0, write-back, and
+//! 3, uncached, which no loader changes).
 
 use core::arch::asm;
 #[cfg(target_os = "none")]

@@ -8,15 +8,19 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::layout::{STUBS, USER_DATA};
 
 use super::boot;
+use super::kernel_tables::DEVICES;
 use super::paging::{Entry, KERNEL_HALF, ROOT, Table, span};
 use super::percpu::cpu;
 use super::physmap;
-use super::tables::KernelTables;
+use super::tables::{KernelTables, TCB_ARRAY};
 use crate::boot::memory::Range;
 
 static TEMPLATE: AtomicU64 = AtomicU64::new(0);
 static TABLES_START: AtomicU64 = AtomicU64::new(0);
 static TABLES_END: AtomicU64 = AtomicU64::new(0);
+
+/// Entry bit: not cached.
+const UNCACHED: u64 = 1 << 4;
 
 /// Learns where the tables are.
 pub fn init(tables: &KernelTables) {
@@ -136,6 +140,7 @@ fn leaf(
     let range = Range::new(phys, phys + span(level));
     let is_physical = (physmap::FIRST..physmap::END).contains(&address);
     let is_stubs = address == STUBS;
+    let is_device = (DEVICES..TCB_ARRAY).contains(&address);
     let mut wrong = |is: bool, what: &str| {
         if is {
             note(format_args!("the kernel's page at {address:#x} {what}"));
@@ -148,6 +153,7 @@ fn leaf(
         "can be executed and is no text",
     );
     wrong(rights.user && !is_stubs && address != USER_DATA, "is open to users");
+    wrong(is_device != entry.has(UNCACHED), "is a device's and cached, or the other way round");
     wrong(
         is_physical && phys != address.wrapping_sub(physmap::base()),
         "shows the wrong physical memory",

@@ -13,8 +13,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::asm::copy_bytes;
 use super::cpu::{read_cr0, read_cr3, write_cr0};
-use super::tables::KernelTables;
+use super::tables::{KernelTables, TCB_ARRAY};
 use crate::arch::phys_to_virt;
+use crate::boot::madt::MAX_IO_APICS;
 use crate::mem::frames;
 
 const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
@@ -27,6 +28,13 @@ static NULL_TABLE: AtomicU64 = AtomicU64::new(0);
 
 /// Leaf tables that the array can need.
 pub const RESERVED_FRAMES: u64 = 512;
+
+/// Where the pages of devices that the kernel drives are: the last 2 MiB below the tcb array.
+pub const DEVICES: u64 = TCB_ARRAY - (1 << 21);
+/// The pages that there can be.
+pub const DEVICE_PAGES: u64 = 1 + MAX_IO_APICS as u64;
+/// Present, writable, not cached, accessed, dirty, global, not executable.
+const DEVICE: u64 = 1 << 63 | 1 << 8 | 1 << 6 | 1 << 5 | 1 << 4 | 1 << 3 | 3;
 
 /// Learns what boot mapped.
 pub fn init(tables: &KernelTables) {
@@ -57,6 +65,24 @@ pub fn leaf_entry(address: u64) -> Option<*mut u64> {
     }
     // SAFETY: the pointer stays inside the table's frame.
     Some(unsafe { phys_to_virt(leaf).cast::<u64>().add(index(address, 12)) })
+}
+
+/// Shows the device with its registers at physical address `phys` in page `index` of
+/// [`DEVICES`]; where its registers are. `None` if there is no frame for the table.
+#[must_use]
+pub fn map_device(index: u64, phys: u64) -> Option<u64> {
+    let address = DEVICES + (index % DEVICE_PAGES) * 4096;
+    let (directory, slot) = (directory(address), self::index(address, 21));
+    let mut leaf = read(directory, slot) & ADDRESS;
+    if leaf == 0 {
+        let frame = frames::take_for_kernel()?;
+        frames::zero(frame);
+        leaf = frame.address();
+        unprotected(|| write(directory, slot, leaf | PRESENT_WRITE));
+    }
+    write(leaf, self::index(address, 12), phys & ADDRESS | DEVICE);
+    super::asm::invlpg(address);
+    Some(address + phys % 4096)
 }
 
 /// What the leaf entry for `address`, which lies in the tcb array, holds.

@@ -7,6 +7,7 @@ pub mod frame;
 pub mod inherited;
 pub mod io_instruction;
 pub mod iobitmap;
+pub mod latch;
 pub mod machine_error;
 pub mod mitigations;
 pub mod paging;
@@ -20,7 +21,10 @@ pub mod stubs;
 pub mod tables;
 pub mod timer;
 pub mod tlb;
+pub mod vectors;
 
+#[cfg(target_os = "none")]
+pub mod apic;
 #[cfg(target_os = "none")]
 pub mod asm;
 #[cfg(target_os = "none")]
@@ -30,9 +34,13 @@ pub mod check;
 #[cfg(target_os = "none")]
 pub mod descriptors;
 #[cfg(target_os = "none")]
+pub mod io_apic;
+#[cfg(target_os = "none")]
 pub mod kernel_half;
 #[cfg(target_os = "none")]
 pub mod kernel_tables;
+#[cfg(target_os = "none")]
+pub mod lines;
 #[cfg(target_os = "none")]
 pub mod machine_check;
 #[cfg(target_os = "none")]
@@ -45,6 +53,8 @@ pub mod special;
 pub mod switch;
 #[cfg(target_os = "none")]
 pub mod tcbs;
+#[cfg(target_os = "none")]
+pub mod tick;
 #[cfg(target_os = "none")]
 pub mod trap;
 #[cfg(target_os = "none")]

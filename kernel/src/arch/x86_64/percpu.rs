@@ -54,7 +54,7 @@ pub struct Cpu {
     /// A preemption window is open: interrupts only note their line.
     pub in_window: Cell<bool>,
     /// Interrupt lines seen in a preemption window, still to be handled.
-    pub pending_lines: Cell<u32>,
+    pub pending_lines: Cell<u64>,
     /// Kernel entries on the complete path since boot.
     pub entries: Cell<u64>,
     /// Interrupts that met the kernel with AC set, which switches SMAP off; for the checker.

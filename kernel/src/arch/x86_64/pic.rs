@@ -7,9 +7,7 @@
 use super::cpu::{in_byte, out_byte};
 
 /// Vector of line 0.
-pub const FIRST_VECTOR: u8 = 32;
-/// Number of lines.
-pub const LINES: u8 = 16;
+const FIRST_VECTOR: u8 = super::vectors::LEGACY;
 /// The line of the first controller that the second one hangs on.
 const CASCADE: u8 = 2;
 
@@ -72,6 +70,11 @@ pub fn init() {
     SECOND.init(FIRST_VECTOR + 8, CASCADE);
     FIRST.write(!(1 << CASCADE));
     SECOND.write(0xFF);
+}
+
+/// Masks all: the APICs have the lines.
+pub fn close() {
+    FIRST.write(0xFF);
 }
 
 /// Keeps `line` from interrupting.

@@ -32,6 +32,12 @@ const MODE: u16 = 0x43;
 /// System control port: bit 0 gate of channel 2, bit 1 speaker, bit 5 output of channel 2.
 const CONTROL: u16 = 0x61;
 
+/// Stops channel 0, which firmware may have left counting: in mode 0 it waits for a count.
+pub fn stop() {
+    // SAFETY: the kernel owns the timer.
+    unsafe { out_byte(MODE, 0x30) };
+}
+
 /// Starts the periodic tick; line 0 must still be unmasked at the controller.
 pub fn start() {
     let [low, high] = TICK_COUNT.to_le_bytes();
@@ -68,7 +74,7 @@ fn measure() -> Option<u64> {
 }
 
 /// The least of the runs, which end when two agree with it.
-fn quickest(mut run: impl FnMut() -> Option<u64>) -> Option<u64> {
+pub(super) fn quickest(mut run: impl FnMut() -> Option<u64>) -> Option<u64> {
     let mut least = run()?;
     let mut agree = 1;
     for _ in 1..MOST_RUNS {

@@ -6,25 +6,21 @@ use super::asm::fault_address;
 use super::frame::{Frame, TrapFrame};
 use super::percpu::{cpu, current, note_entry};
 use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
-use super::{boot, io_instruction, machine_check, nmi, pic};
+use super::vectors::{self, exception};
+use super::{apic, boot, io_instruction, lines, machine_check, nmi};
 use crate::ipc::{self, kernel_message};
 use crate::sched::tick;
 use crate::thread::tcb::Resume;
 use crate::{irq, mem, usermem};
 
-const FIRST_IRQ: u64 = 32;
-const LAST_IRQ: u64 = 47;
-const TIMER_LINE: u64 = 0;
+const LINE: u64 = vectors::LINE as u64;
+const LINES: u64 = vectors::LINES as u64;
+const LEGACY: u64 = vectors::LEGACY as u64;
+const LAST_LEGACY: u64 = LINE - 1;
+const HELLO: u64 = vectors::HELLO as u64;
+const SPURIOUS: u64 = vectors::SPURIOUS as u64;
+const TIMER_LINE: u64 = lines::TIMER as u64;
 const PAGE: u64 = 4096;
-
-mod vectors {
-    pub const NMI: u64 = 2;
-    pub const INVALID_OPCODE: u64 = 6;
-    pub const DOUBLE_FAULT: u64 = 8;
-    pub const GENERAL_PROTECTION: u64 = 13;
-    pub const PAGE_FAULT: u64 = 14;
-    pub const MACHINE_CHECK: u64 = 18;
-}
 
 /// Page-fault error bits (Intel SDM 3A, 4.7).
 const ERROR_WRITE: u64 = 1 << 1;
@@ -42,21 +38,28 @@ pub extern "C" fn from_user(frame: &'static TrapFrame) -> TcbRef {
     thread.resume.set(Resume::Frame);
     // The frequent ones first; none of them is inlined, so this needs no stack.
     let vector = frame.vector.get();
-    if vector == vectors::PAGE_FAULT {
+    if vector == exception::PAGE_FAULT {
         return page_fault(thread, frame);
     }
-    let line = vector.wrapping_sub(FIRST_IRQ);
-    if line <= LAST_IRQ - FIRST_IRQ { interrupt(thread, line) } else { exception(thread, frame) }
+    let line = vector.wrapping_sub(LINE);
+    if line < LINES { interrupt(thread, line) } else { other(thread, frame) }
 }
 
+/// The vectors that are seldom met.
 #[inline(never)]
-fn exception(thread: TcbRef, frame: Frame) -> TcbRef {
-    match frame.vector.get() {
-        vectors::INVALID_OPCODE if is_kernel_interface(thread, frame) => {
+fn other(thread: TcbRef, frame: Frame) -> TcbRef {
+    let vector = frame.vector.get();
+    match vector {
+        exception::INVALID_OPCODE if is_kernel_interface(thread, frame) => {
             kernel_interface(thread, frame)
         }
-        vectors::GENERAL_PROTECTION => general_protection(thread, frame),
-        _ => kernel_message::exception(thread),
+        exception::GENERAL_PROTECTION => general_protection(thread, frame),
+        0..LEGACY => kernel_message::exception(thread),
+        LEGACY..=LAST_LEGACY => legacy(thread, vector - LEGACY),
+        _ => {
+            without_line(vector);
+            ipc::go_on(thread)
+        }
     }
 }
 
@@ -66,39 +69,60 @@ pub extern "C" fn from_kernel(frame: &'static TrapFrame) -> Option<TcbRef> {
     if frame.flags.get() & FLAG_AC != 0 {
         cpu().unguarded.set(cpu().unguarded.get() + 1);
     }
-    let line = frame.vector.get().wrapping_sub(FIRST_IRQ);
-    if line > LAST_IRQ - FIRST_IRQ {
-        fatal(frame);
-    }
-    if cpu().in_window.get() {
-        if accept(line) {
-            cpu().pending_lines.set(cpu().pending_lines.get() | 1 << line);
-        }
+    let vector = frame.vector.get();
+    if matches!(vector, HELLO | SPURIOUS) {
+        without_line(vector);
         return None;
     }
-    Some(interrupt(current(), line))
-}
-
-/// Takes an interrupt from the controller; a device's line stays masked until acknowledged.
-fn accept(line: u64) -> bool {
-    let genuine = pic::accept(line as u8);
-    if genuine && line != TIMER_LINE {
-        pic::mask(line as u8);
+    let (line, is_legacy) = match vector {
+        LEGACY..=LAST_LEGACY => (vector - LEGACY, true),
+        LINE..HELLO => (vector - LINE, false),
+        _ => fatal(frame),
+    };
+    if !cpu().in_window.get() {
+        let running = current();
+        return Some(if is_legacy { legacy(running, line) } else { interrupt(running, line) });
     }
-    genuine
+    let accept = if is_legacy { lines::accept_legacy } else { lines::accept };
+    if accept(line as u8) {
+        cpu().pending_lines.set(cpu().pending_lines.get() | 1 << line);
+    }
+    None
 }
 
 /// The timer is no thread's: nothing to mask, nobody to tell, and most ticks change nothing.
 fn interrupt(running: TcbRef, line: u64) -> TcbRef {
     if line == TIMER_LINE {
-        return if accept(line) { tick::tick(running) } else { ipc::go_on(running) };
+        apic::end();
+        return tick::tick(running);
     }
     device(running, line)
 }
 
 #[inline(never)]
 fn device(running: TcbRef, line: u64) -> TcbRef {
-    if accept(line) { irq::interrupt(running, line as u32) } else { ipc::go_on(running) }
+    if lines::accept(line as u8) {
+        irq::interrupt(running, line as u32)
+    } else {
+        ipc::go_on(running)
+    }
+}
+
+/// The same, at the 8259s.
+#[inline(never)]
+fn legacy(running: TcbRef, line: u64) -> TcbRef {
+    match (lines::accept_legacy(line as u8), line) {
+        (false, _) => ipc::go_on(running),
+        (true, TIMER_LINE) => tick::tick(running),
+        (true, _) => irq::interrupt(running, line as u32),
+    }
+}
+
+/// An interrupt that is no line's: nothing but the taking of it is to be done.
+fn without_line(vector: u64) {
+    if vector == HELLO {
+        apic::end();
+    }
 }
 
 #[inline(never)]
@@ -176,8 +200,8 @@ fn has_ports(thread: TcbRef, ports: Fpage) -> bool {
 /// when this returns.
 pub extern "C" fn on_own_stack(frame: &'static TrapFrame) {
     match frame.vector.get() {
-        vectors::NMI => nmi::enter(frame),
-        vectors::MACHINE_CHECK => machine_check::enter(frame),
+        exception::NMI => nmi::enter(frame),
+        exception::MACHINE_CHECK => machine_check::enter(frame),
         _ => fatal(frame),
     }
 }
@@ -186,12 +210,12 @@ fn fatal(frame: Frame) -> ! {
     let has_thread = cpu().tss.rsp0.get() != 0;
     let id = if has_thread { current().id.get() } else { ThreadId::NIL };
     let (vector, at, address) = (frame.vector.get(), frame.ip.get(), fault_address());
-    if vector == vectors::DOUBLE_FAULT && has_thread && is_below_stack(current(), address) {
+    if vector == exception::DOUBLE_FAULT && has_thread && is_below_stack(current(), address) {
         panic!(
             "the kernel stack of thread {id} has overflowed at {at:#x}: it needs more than its {STACK_BYTES} bytes"
         );
     }
-    if let Some(stack) = guard_of(address).filter(|_| vector == vectors::DOUBLE_FAULT) {
+    if let Some(stack) = guard_of(address).filter(|_| vector == exception::DOUBLE_FAULT) {
         panic!("{stack} has overflowed at {at:#x}, thread {id}");
     }
     panic!(

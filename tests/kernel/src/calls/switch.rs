@@ -29,7 +29,7 @@ fn returns() -> Outcome {
         deaf,
         world::fresh(),
         ThreadId::irq(3),
-        ThreadId::global(16, 1),
+        ThreadId::global(abi::id::SYSTEM_BASE, 1),
     ] {
         let mut regs = super::interface::pattern(3);
         regs[reg::RDI] = dest.0;

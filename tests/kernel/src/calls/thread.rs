@@ -182,7 +182,7 @@ fn for_the_clan() -> Outcome {
     );
     same!(
         "a kernel thread",
-        try_call(&one, [ThreadId::global(20, 1), NIL, NIL, NIL], NONE)?,
+        try_call(&one, [ThreadId::global(abi::id::SYSTEM_BASE + 4, 1), NIL, NIL, NIL], NONE)?,
         refused
     );
     same!(

@@ -163,7 +163,7 @@ fn no_pager() -> Outcome {
         ThreadId::ANY,
         ThreadId::ANY_LOCAL,
         ThreadId::irq(7),
-        ThreadId::global(16, 1),
+        ThreadId::global(abi::id::SYSTEM_BASE, 1),
     ] {
         let victim = Victim::task()?;
         victim.set_word(utcb::PAGER, pager.0)?;

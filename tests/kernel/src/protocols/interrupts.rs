@@ -1,6 +1,8 @@
-//! Interrupts as messages (X.2 6.5), with the CMOS clock on line 8.
+//! Interrupts as messages (X.2 6.5), with the CMOS clock on line 8, which signals by an edge,
+//! and the power management timer on line 9, which signals by its level.
 
-use abi::{MsgTag, ThreadId, Time, protocol};
+use abi::id::SYSTEM_BASE;
+use abi::{CallError, MsgTag, ThreadId, Time, protocol};
 use runtime::port::Ports;
 use runtime::{Msg, clock, ipc, kernel};
 
@@ -22,6 +24,9 @@ pub fn run() {
     case("interrupts_wait_for_a_busy_handler", busy);
     case("detached_interrupts_are_silent", detached);
     case("acknowledgement_by_a_stranger_fails", stranger);
+    case("an_edge_before_the_acknowledgement_is_kept", early);
+    case("a_level_interrupts_until_the_device_is_calm", level);
+    case("lines_above_the_isa_bus_s_exist_as_far_as_there_are_inputs", lines);
 }
 
 fn read(register: u8) -> u8 {
@@ -132,4 +137,65 @@ fn stranger() -> Outcome {
     check!(MsgTag(mr[0]).is_error(), "a stranger's acknowledgement was taken");
     check!(MsgTag(early[0]).is_error(), "a stranger received an interrupt");
     victim.delete()
+}
+
+fn early() -> Outcome {
+    with_clock(6, || {
+        wait()?;
+        // The device asks again, and only then is its first interrupt acknowledged.
+        calm();
+        ipc::sleep(3_000);
+        because(ipc::send(IRQ, &Msg::new(0)), "the acknowledgement")?;
+        wait()?;
+        // A device that is calm has at most the one left that was kept.
+        stop();
+        because(ipc::send(IRQ, &Msg::new(0)), "the acknowledgement")?;
+        if ipc::receive(IRQ, Time::micros(10_000)).is_ok() {
+            because(ipc::send(IRQ, &Msg::new(0)), "the acknowledgement")?;
+        }
+        let more = ipc::receive(IRQ, Time::micros(10_000));
+        check!(more.is_err(), "an interrupt came that the device did not ask for");
+        Ok(())
+    })
+}
+
+/// Ports of the power management block, as the emulator's firmware sets it up: status, enable.
+const POWER: u16 = 0x600;
+const POWER_ENABLE: u16 = 2;
+/// The timer's overflow, each 2.34 s, in both.
+const OVERFLOW: u8 = 1;
+/// Its line.
+const POWER_LINE: u32 = 9;
+
+fn level() -> Outcome {
+    const IRQ: ThreadId = ThreadId::irq(POWER_LINE);
+    let ports = Ports::new(POWER, 4);
+    because(kernel::attach_irq(POWER_LINE, ThreadId::ROOT), "attaching line 9")?;
+    ports.write8(0, OVERFLOW);
+    ports.write8(POWER_ENABLE, OVERFLOW);
+    because(ipc::receive(IRQ, Time::micros(6_000_000)), "waiting for the timer's overflow")?;
+    let early = ipc::receive(IRQ, Time::micros(5_000));
+    because(ipc::send(IRQ, &Msg::new(0)), "the acknowledgement")?;
+    let again = ipc::receive(IRQ, Time::micros(5_000));
+    ports.write8(POWER_ENABLE, 0);
+    ports.write8(0, OVERFLOW);
+    because(ipc::send(IRQ, &Msg::new(0)), "the second acknowledgement")?;
+    let calm = ipc::receive(IRQ, Time::micros(5_000));
+    because(kernel::detach_irq(POWER_LINE), "detaching line 9")?;
+    check!(early.is_err(), "the line interrupted before the acknowledgement");
+    because(again, "waiting for the interrupt of a device that still asks")?;
+    check!(calm.is_err(), "the line of a calm device interrupted");
+    Ok(())
+}
+
+fn lines() -> Outcome {
+    for line in [16, 20, 23] {
+        because(kernel::attach_irq(line, ThreadId::ROOT), "attaching a line of the I/O APIC")?;
+        because(kernel::detach_irq(line), "detaching it")?;
+    }
+    for line in [24, SYSTEM_BASE - 1] {
+        let refused = kernel::attach_irq(line, ThreadId::ROOT);
+        same!("a line that does not exist", refused, Err(CallError::InvalidThread));
+    }
+    Ok(())
 }

@@ -1,0 +1,153 @@
+//! This processor's local APIC, by its page of registers (Intel SDM 3A, 11): end of interrupt,
+//! messages to other processors, non-maskable interrupts from its pins.
+//!
+//! The page is at the same address on every processor, which sees its own APIC there.
+
+use super::cpu::{cpuid, read_msr, write_msr};
+use super::kernel_tables::{DEVICES, map_device};
+use super::vectors;
+use crate::boot::madt::{LocalNmi, Signal};
+
+/// IA32_APIC_BASE: where the page is, and switches.
+const BASE: u32 = 0x1B;
+const BASE_ENABLED: u64 = 1 << 11;
+const BASE_X2: u64 = 1 << 10;
+const BASE_ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
+
+/// The registers that the kernel uses, by their offsets.
+mod register {
+    pub const ID: u64 = 0x20;
+    pub const TASK_PRIORITY: u64 = 0x80;
+    pub const END: u64 = 0xB0;
+    pub const LOGICAL: u64 = 0xD0;
+    pub const FORMAT: u64 = 0xE0;
+    pub const SPURIOUS: u64 = 0xF0;
+    pub const COMMAND_LOW: u64 = 0x300;
+    pub const COMMAND_HIGH: u64 = 0x310;
+    pub const TIMER: u64 = 0x320;
+    pub const PINS: [u64; 2] = [0x350, 0x360];
+    pub const ERROR: u64 = 0x370;
+    pub const INITIAL_COUNT: u64 = 0x380;
+    pub const CURRENT_COUNT: u64 = 0x390;
+    pub const DIVIDE: u64 = 0x3E0;
+}
+
+/// The spurious-interrupt register's switch.
+const ENABLED: u32 = 1 << 8;
+/// Local vector table: not let through; NMI; low voltage; level; periodic.
+const MASKED: u32 = 1 << 16;
+const NMI: u32 = 4 << 8;
+const LOW: u32 = 1 << 13;
+const LEVEL: u32 = 1 << 15;
+const PERIODIC: u32 = 1 << 17;
+/// Divide configuration: by 1, which everybody implements alike.
+const DIVIDE_BY_1: u32 = 0b1011;
+/// Command register: to oneself; the last one is still on its way.
+const TO_SELF: u32 = 1 << 18;
+const PENDING: u32 = 1 << 12;
+/// Polls after which a command that does not leave is given up.
+const PATIENCE: u32 = 1_000_000;
+
+#[inline(always)]
+fn read(register: u64) -> u32 {
+    // SAFETY: the page is mapped since `init`; reading these registers has no effect.
+    unsafe { ((DEVICES + register) as *const u32).read_volatile() }
+}
+
+#[inline(always)]
+fn write(register: u64, value: u32) {
+    // SAFETY: the page is mapped since `init`, and the APIC is the kernel's.
+    unsafe { ((DEVICES + register) as *mut u32).write_volatile(value) };
+}
+
+/// Maps the page, which the firmware's table says is at `address`, and switches the APIC on
+/// with everything masked.
+///
+/// # Errors
+/// Why it cannot be used.
+pub fn init(address: u64) -> Result<(), &'static str> {
+    if cpuid(1, 0).edx >> 9 & 1 == 0 {
+        return Err("the processor has no local APIC");
+    }
+    // SAFETY: the register exists where there is a local APIC.
+    let base = unsafe { read_msr(BASE) };
+    if base & BASE_X2 != 0 {
+        return Err("firmware has switched the local APIC to registers without a page");
+    }
+    if base & BASE_ADDRESS != address {
+        return Err("the local APIC is not where the firmware's table says");
+    }
+    map_device(0, address).ok_or("there is no memory for its page table")?;
+    enable();
+    Ok(())
+}
+
+/// Switches this processor's APIC on with everything masked; the page is mapped.
+pub fn enable() {
+    // SAFETY: the register exists where there is a local APIC; its address stays.
+    unsafe { write_msr(BASE, read_msr(BASE) | BASE_ENABLED) };
+    write(register::FORMAT, !0);
+    write(register::LOGICAL, 0);
+    write(register::TASK_PRIORITY, 0);
+    for pin in register::PINS {
+        write(pin, MASKED);
+    }
+    write(register::TIMER, MASKED | u32::from(vectors::TIMER));
+    write(register::ERROR, MASKED);
+    write(register::SPURIOUS, ENABLED | u32::from(vectors::SPURIOUS));
+    end();
+}
+
+/// Lets the NMIs of this processor, which the table calls `uid`, through.
+pub fn open_nmis(nmis: &[LocalNmi], uid: u32) {
+    for nmi in nmis.iter().filter(|nmi| nmi.uid.is_none_or(|theirs| theirs == uid)) {
+        let Signal { is_level, is_low } = nmi.signal;
+        let level = if is_level && nmi.pin == 0 { LEVEL } else { 0 };
+        let low = if is_low { LOW } else { 0 };
+        write(register::PINS[usize::from(nmi.pin & 1)], NMI | level | low);
+    }
+}
+
+/// This processor's number among the APICs.
+#[must_use]
+pub fn id() -> u32 {
+    read(register::ID) >> 24
+}
+
+/// The interrupt has been taken; the next may come.
+#[inline(always)]
+pub fn end() {
+    write(register::END, 0);
+}
+
+/// Interrupts this processor with `vector`, as if it had come from outside.
+pub fn interrupt_self(vector: u8) {
+    command(0, TO_SELF | u32::from(vector));
+}
+
+/// Sends the command `low` to the processor `to`; false if it does not leave.
+fn command(to: u32, low: u32) -> bool {
+    write(register::COMMAND_HIGH, to << 24);
+    write(register::COMMAND_LOW, low);
+    (0..PATIENCE).any(|_| read(register::COMMAND_LOW) & PENDING == 0)
+}
+
+/// Lets the timer count down from `count` for once, without an interrupt.
+pub fn start_counting(count: u32) {
+    write(register::TIMER, MASKED | u32::from(vectors::TIMER));
+    write(register::DIVIDE, DIVIDE_BY_1);
+    write(register::INITIAL_COUNT, count);
+}
+
+/// What is left of that.
+#[must_use]
+pub fn counting() -> u32 {
+    read(register::CURRENT_COUNT)
+}
+
+/// Lets the timer interrupt each time that it has counted `count`.
+pub fn start_ticking(count: u32) {
+    write(register::TIMER, PERIODIC | u32::from(vectors::TIMER));
+    write(register::DIVIDE, DIVIDE_BY_1);
+    write(register::INITIAL_COUNT, count);
+}

@@ -1,0 +1,167 @@
+//! Interrupt lines: where each arrives, and how it is kept back from the delivery of its
+//! message to the acknowledgement.
+//!
+//! Lines 0 to 15 are the ISA bus's, wherever firmware says that they arrive; a higher line is
+//! the input with that number. With I/O APICs a line that signals by its level is masked when
+//! it interrupts; one that signals by an edge is latched ([`super::latch`]). A machine without
+//! them has its 8259s (`pic.rs`), whose lines are masked.
+
+use core::cell::Cell;
+
+use super::io_apic::{self, Entry};
+use super::latch::{Came, Latch};
+use super::{apic, pic, vectors};
+use crate::boot::madt::{ISA_LINES, Input, Madt, Signal};
+
+/// The timer's line: the local APIC's, or the 8259s'.
+pub const TIMER: u8 = 0;
+
+/// How a line is kept back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Absent,
+    /// The local APIC's timer.
+    Timer,
+    Legacy,
+    Level,
+    Edge,
+}
+
+struct Line {
+    kind: Cell<Kind>,
+    entry: Cell<Entry>,
+    latch: Latch,
+}
+
+struct Lines([Line; vectors::LINES as usize]);
+// SAFETY: one processor uses them, with interrupts off.
+unsafe impl Sync for Lines {}
+static LINES: Lines = Lines(
+    [const { Line { kind: Cell::new(Kind::Absent), entry: Cell::new(Entry::NONE), latch: Latch::new() } };
+        vectors::LINES as usize],
+);
+
+/// Finds the lines: through APICs, as `madt` says, or else at the 8259s; how many inputs
+/// the I/O APICs have.
+///
+/// # Errors
+/// Why there are no APICs.
+pub fn init(madt: Option<&Madt>) -> Result<u32, &'static str> {
+    let found = madt.ok_or("ACPI does not list any").and_then(with_apics);
+    if found.is_err() {
+        for line in &LINES.0[..ISA_LINES] {
+            line.kind.set(Kind::Legacy);
+        }
+    }
+    found
+}
+
+fn with_apics(madt: &Madt) -> Result<u32, &'static str> {
+    apic::init(madt.local)?;
+    io_apic::init(madt.io_apics.as_slice())?;
+    pic::close();
+    let own = apic::id();
+    for (number, line) in (0..u32::from(vectors::LINES)).zip(&LINES.0).skip(1) {
+        let Some(input) = input(madt, number) else { continue };
+        let vector = vectors::LINE + number as u8;
+        if let Some(entry) = io_apic::lead(input, own, vector) {
+            line.kind.set(if input.signal.is_level { Kind::Level } else { Kind::Edge });
+            line.entry.set(entry);
+        }
+    }
+    LINES.0[usize::from(TIMER)].kind.set(Kind::Timer);
+    for nmi in madt.nmis.as_slice() {
+        io_apic::lead_nmi(*nmi, own);
+    }
+    let uid = madt.processors.as_slice().iter().find(|one| one.apic == own).map(|one| one.uid);
+    apic::open_nmis(madt.local_nmis.as_slice(), uid.unwrap_or(0));
+    Ok(io_apic::end())
+}
+
+/// Where line `number` arrives. PCI's lines signal by a low level.
+fn input(madt: &Madt, number: u32) -> Option<Input> {
+    match madt.isa.get(number as usize) {
+        Some(isa) => *isa,
+        None => Some(Input { number, signal: Signal { is_level: true, is_low: true } }),
+    }
+}
+
+/// Whether there is a line `number`.
+#[must_use]
+pub fn exists(number: u32) -> bool {
+    LINES.0.get(number as usize).is_some_and(|line| line.kind.get() != Kind::Absent)
+}
+
+/// Whether interrupts come through APICs.
+#[must_use]
+pub fn has_apics() -> bool {
+    LINES.0[usize::from(TIMER)].kind.get() == Kind::Timer
+}
+
+/// Takes an interrupt of line `number` from its APIC, with what keeps a device's line back.
+/// False if its message is not due yet.
+#[inline]
+#[must_use]
+pub fn accept(number: u8) -> bool {
+    let mut is_due = true;
+    if number != TIMER {
+        let line = &LINES.0[usize::from(number) % LINES.0.len()];
+        if line.kind.get() == Kind::Level {
+            line.entry.get().mask();
+        } else if line.latch.come() == Came::Again {
+            line.entry.get().mask();
+            is_due = false;
+        }
+    }
+    apic::end();
+    is_due
+}
+
+/// Takes an interrupt of line `number` from the 8259s; a device's line is masked. False if it
+/// is none.
+#[must_use]
+pub fn accept_legacy(number: u8) -> bool {
+    let is_genuine = pic::accept(number);
+    if is_genuine && number != TIMER {
+        pic::mask(number);
+    }
+    is_genuine
+}
+
+/// Keeps line `number` from interrupting.
+pub fn mask(number: u8) {
+    let Some(line) = LINES.0.get(usize::from(number)) else { return };
+    match line.kind.get() {
+        Kind::Absent | Kind::Timer => {}
+        Kind::Legacy => pic::mask(number),
+        Kind::Level | Kind::Edge => line.entry.get().mask(),
+    }
+}
+
+/// Lets line `number` interrupt again: its handler has acknowledged.
+pub fn unmask(number: u8) {
+    let Some(line) = LINES.0.get(usize::from(number)) else { return };
+    match line.kind.get() {
+        Kind::Absent | Kind::Timer => {}
+        Kind::Legacy => pic::unmask(number),
+        Kind::Level => line.entry.get().unmask(),
+        Kind::Edge => {
+            if line.latch.release() {
+                line.entry.get().unmask();
+                apic::interrupt_self(vectors::LINE + number);
+            }
+        }
+    }
+}
+
+/// Lets line `number` interrupt for the first time, or for a new handler: what came before is
+/// not its business.
+pub fn open(number: u8) {
+    let Some(line) = LINES.0.get(usize::from(number)) else { return };
+    if line.kind.get() == Kind::Edge {
+        let _ = line.latch.release();
+        line.entry.get().unmask();
+        return;
+    }
+    unmask(number);
+}
