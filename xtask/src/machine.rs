@@ -16,6 +16,8 @@ pub const QEMU: &str = "qemu-system-x86_64";
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
 /// Most memory that a machine can be asked for, MiB: a TiB.
 const MAX_MEMORY_MB: u64 = 1 << 20;
+/// The processor with everything that the emulator knows.
+pub const DEFAULT_CPU: &str = "max";
 /// Environment variable: a `-plugin` argument for every machine with one processor
 /// (`bench` watches the tests that way).
 pub const PLUGIN_VARIABLE: &str = "BATON_QEMU_PLUGIN";
@@ -34,6 +36,9 @@ pub struct Options {
     /// Processors of the machine
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = ui::number::<u32>(1, 64))]
     pub cpus: u32,
+    /// Processor of the machine, as the emulator names it (`max,-xsave`)
+    #[arg(long, value_name = "MODEL", default_value = DEFAULT_CPU)]
+    pub cpu: String,
     /// Count instructions: the time stamp counter ticks once per instruction
     #[arg(long)]
     pub icount: bool,
@@ -44,7 +49,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { memory: 512, cpus: 1, icount: false, kernel_args: Vec::new() }
+        Self {
+            memory: 512,
+            cpus: 1,
+            cpu: DEFAULT_CPU.to_owned(),
+            icount: false,
+            kernel_args: Vec::new(),
+        }
     }
 }
 
@@ -81,7 +92,8 @@ pub enum Console<'a> {
 /// A sentence when the firmware is missing.
 pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<Command> {
     let mut qemu = Command::new(QEMU);
-    qemu.args(["-accel", "tcg", "-cpu", "max", "-display", "none", "-no-reboot", "-nic", "none"]);
+    qemu.args(["-accel", "tcg", "-cpu", &options.cpu]);
+    qemu.args(["-display", "none", "-no-reboot", "-nic", "none"]);
     qemu.args(["-m", &options.memory.to_string(), "-smp", &options.cpus.to_string()]);
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
     if options.icount {
@@ -227,11 +239,13 @@ mod tests {
             icount: true,
             kernel_args: vec!["a=1".into(), "b".into()],
             cpus: 2,
+            cpu: "qemu64".to_owned(),
         };
         let command = command(&boot, &options, Console::Pipe).unwrap();
         let args: Vec<_> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
         let has = |pair: [&str; 2]| args.windows(2).any(|w| w == pair);
         assert!(has(["-m", "64"]) && has(["-smp", "2"]) && has(["-append", "a=1 b"]));
+        assert!(has(["-cpu", "qemu64"]));
         assert!(has(["-kernel", "k"]) && has(["-initrd", "i"]) && has(["-serial", "stdio"]));
         assert!(has(["-icount", "shift=0,align=off,sleep=off"]) && has(["-accel", "tcg"]));
     }

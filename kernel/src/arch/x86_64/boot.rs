@@ -220,7 +220,7 @@ pub fn mitigate(choice: Choice) -> mitigations::Summary {
     // nothing of what is diverted has run.
     unsafe {
         mitigations::apply(actions);
-        patch::divert(actions);
+        patch::divert(features::in_use(), actions);
     }
     mitigations::Summary(choice, actions, open)
 }

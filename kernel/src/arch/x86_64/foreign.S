@@ -28,7 +28,7 @@ baton_foreign_call:
     mov     [rdi + {FRAME} + {FRAME_FLAGS}], r11
     mov     [rdi + {FRAME} + {FRAME_SP}], rsp
 .if {FAST}
-divert {IBPB}, 9f
+divert {IBPB} | {LACKS_FAST}, 9f
     mov     r12, rsi                            // MR4 to MR7; MR1, MR3 are in place, MR2 is RBX
     mov     rsi, [rdi + {HANDLER}]
     mov     rbp, rsi

@@ -25,7 +25,7 @@ baton_ipc_entry:
     mov     [rdi + {SP}], rsp
     mov     [rdi + {IP}], rcx
     mov     [rdi + {FLAGS}], r11
-divert {IBPB}, baton_ipc_complete
+divert {IBPB} | {LACKS_FAST}, baton_ipc_complete
     test    r8, -0x7fff0001                     // receive timeout never, a period as send timeout, an IPC at all
     jnz     baton_ipc_complete
     cmp     r9w, [rip + {CPU} + {LIMIT}]        // at most 7 untyped words, no items, no flags; usual sender

@@ -15,14 +15,14 @@
     .popsection
 .endm
 
-// Where the mitigation is in force, what follows becomes a jump to `target` (a call stays a
-// call): five bytes, into the middle of which nobody jumps.
-.macro divert mitigation, target
+// Where one of the conditions holds (patch.rs), what follows becomes a jump to `target` (a call
+// stays a call): five bytes, into the middle of which nobody jumps.
+.macro divert conditions, target
 663:
     .pushsection .diverts, "a"
     .quad   663b
     .quad   \target
-    .quad   \mitigation
+    .quad   \conditions
     .popsection
 .endm
 

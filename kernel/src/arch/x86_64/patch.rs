@@ -9,6 +9,21 @@
 use super::features::Features;
 use super::mitigations::Actions;
 
+/// A condition beside [`Actions`]: the processor lacks an instruction of the fast paths, and
+/// all calls take the complete one.
+pub const LACKS_FAST: u32 = 1 << 31;
+const _: () = assert!(Actions::all().bits() & LACKS_FAST == 0);
+
+/// What the fast paths execute without asking.
+#[cfg(any(test, target_os = "none"))]
+const FAST: Features = Features::FSGSBASE.union(Features::XSAVE);
+
+/// The conditions of diverts that hold.
+#[cfg(any(test, target_os = "none"))]
+fn conditions(features: Features, actions: Actions) -> u64 {
+    u64::from(actions.bits() | if features.contains(FAST) { 0 } else { LACKS_FAST })
+}
+
 /// A note about a site (`patch_site`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -29,8 +44,8 @@ struct Divert {
     address: u64,
     /// Where it leads to instead.
     target: u64,
-    /// For which of [`Actions`].
-    action: u64,
+    /// For which of [`Actions`], or for [`LACKS_FAST`].
+    conditions: u64,
 }
 
 /// The bytes of a jump, or of a call, if a call was there, from `address` to `target`.
@@ -70,16 +85,18 @@ unsafe extern "C" {
     static kernel_bases_end: u64;
 }
 
-/// Diverts the code that `actions` need to be diverted.
+/// Diverts the code that `actions` need to be diverted, and, without `features` that it needs,
+/// the fast paths.
 ///
 /// # Safety
 /// Once, while the kernel's text can be written and before any of it runs.
 #[cfg(target_os = "none")]
-pub unsafe fn divert(actions: Actions) {
+pub unsafe fn divert(features: Features, actions: Actions) {
+    let conditions = conditions(features, actions);
     let (first, end) = (&raw const kernel_diverts_start, &raw const kernel_diverts_end);
     // SAFETY: the linker script puts the notes between the two symbols, aligned.
     let notes = unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
-    for note in notes.iter().filter(|note| u64::from(actions.bits()) & note.action != 0) {
+    for note in notes.iter().filter(|note| conditions & note.conditions != 0) {
         let code = note.address as *mut [u8; 5];
         // SAFETY: the note names five bytes of the kernel's text; the caller vouches for the rest.
         unsafe { code.write(detour(note.address, note.target, (*code)[0])) };
@@ -91,7 +108,7 @@ pub unsafe fn divert(actions: Actions) {
 /// # Safety
 /// None needed.
 #[cfg(not(target_os = "none"))]
-pub unsafe fn divert(_actions: Actions) {}
+pub unsafe fn divert(_features: Features, _actions: Actions) {}
 
 /// Writes `base` wherever the kernel's text has the base of the map of physical memory.
 ///
@@ -149,6 +166,16 @@ mod tests {
     fn detours_lead_where_they_should() {
         assert_eq!(detour(0x1000, 0x1005, 0x48), [0xE9, 0, 0, 0, 0]);
         assert_eq!(detour(0x1000, 0x0FFF, 0xE8), [0xE8, 0xFA, 0xFF, 0xFF, 0xFF]);
+    }
+
+    #[test]
+    fn fast_paths_are_left_where_an_instruction_is_missing() {
+        let needed = FAST | Features::NX;
+        assert_eq!(conditions(needed, Actions::empty()), 0);
+        for missing in FAST.iter() {
+            let found = conditions(needed - missing, Actions::VERW);
+            assert_eq!(found, u64::from(LACKS_FAST | Actions::VERW.bits()));
+        }
     }
 
     #[test]

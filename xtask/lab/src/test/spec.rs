@@ -127,6 +127,9 @@ pub struct Run {
     /// Processors.
     #[serde(default = "one")]
     pub cpus: u32,
+    /// Processor, as the emulator names it.
+    #[serde(default = "default_cpu")]
+    pub cpu: String,
     /// Count instructions.
     #[serde(default)]
     pub icount: bool,
@@ -154,6 +157,10 @@ pub struct Run {
 
 const fn default_memory() -> u32 {
     512
+}
+
+fn default_cpu() -> String {
+    machine::DEFAULT_CPU.to_owned()
 }
 
 const fn one() -> u32 {
@@ -206,6 +213,7 @@ impl Case {
             boot: BootKind::Pvh,
             memory: default_memory(),
             cpus: one(),
+            cpu: default_cpu(),
             icount: false,
             kernel_args: Vec::new(),
             tamper: Vec::new(),
@@ -284,6 +292,7 @@ impl Run {
         machine::Options {
             memory: self.memory,
             cpus: self.cpus,
+            cpu: self.cpu.clone(),
             icount: self.icount,
             kernel_args: self.kernel_args.clone(),
         }
