@@ -89,9 +89,7 @@ fn refresh_cr3(space: SpaceRef) {
 /// A thread of the kernel's own: no space, no UTCB.
 fn kernel_thread(id: ThreadId) -> Option<TcbRef> {
     let (vector, top) = (frames::take()?, frames::take()?);
-    arch::clear(vector);
-    arch::clear(top);
-    let thread = arch::install(id.number(), vector, top)?;
+    let thread = arch::install(id, vector, top)?;
     thread.id.set(id);
     thread.open_from.set(ThreadId::ANY);
     thread.timeslice_us.set(u64::MAX);

@@ -25,7 +25,7 @@ fn tcbs() -> (Machine, Vec<TcbRef>) {
         let number = USER_BASE + index as u32;
         let (stack, top) =
             (frames::take().expect("a frame is free"), frames::take().expect("a frame is free"));
-        let thread = install(number, stack, top).expect("the number is free");
+        let thread = install(ThreadId::global(number, 1), stack, top).expect("the number is free");
         thread.id.set(ThreadId::global(number, 1));
         thread.open_from.set(ThreadId::ANY);
         set_busy(thread, Busy::Ready);

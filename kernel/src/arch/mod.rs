@@ -23,11 +23,12 @@ mod native {
     pub use super::x86_64::special::close as close_fast_path;
     pub use super::x86_64::tcbs::VECTOR_AREA as VECTOR_BYTES;
     pub use super::x86_64::tcbs::{
-        STACK_BYTES, TcbRef, clear, frames_of, install, last_version, lookup, lookup_number,
-        remove, set_last_version,
+        STACK_BYTES, TcbRef, frames_of, install, last_version, lookup, lookup_number, remove,
+        set_last_version,
     };
     pub use super::x86_64::vector::{
-        declare as declare_vector, sanitise as sanitise_vector, saved as vector_state,
+        clear as clear_vector, declare as declare_vector, sanitise as sanitise_vector,
+        saved as vector_state,
     };
     pub use super::x86_64::{console_write, descriptors, exit, kernel_tables, ticks};
 }

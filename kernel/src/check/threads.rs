@@ -18,8 +18,6 @@ const STUBS_END: u64 = STUBS + 0x2000;
 /// Flags that every user has: interrupts on; and that none has: IOPL, virtual-8086 mode.
 const FLAGS_ALWAYS: u64 = 0x200;
 const FLAGS_NEVER: u64 = 0x2_3000;
-/// Bytes of kernel stack that no path has ever come near to.
-const STACK_SPARE: usize = 512;
 
 /// Checks `thread`.
 pub(super) fn check(thread: TcbRef, found: &mut Findings) {
@@ -31,7 +29,7 @@ pub(super) fn check(thread: TcbRef, found: &mut Findings) {
     let (gone, partner) = waiting(thread, &mut fault);
     transfer(thread, &mut fault);
     going_on(thread, &mut fault);
-    fault(thread.stack_left() < STACK_SPARE, "has used more of its kernel stack than any path may");
+    fault(thread.has_used_spare_stack(), "has used more of its kernel stack than any path may");
     let waits = rendezvous::waits(thread);
     let kind = thread.kind.get();
     found.tell(gone, format_args!("thread {id}: it is {waits:?}, {kind:?}, for {partner}"));

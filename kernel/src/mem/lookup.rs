@@ -46,6 +46,13 @@ impl SpaceRef {
         leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, need, mark)
     }
 
+    /// The frame behind the kernel's own page at `vaddr`, a user address; none for users' pages.
+    #[must_use]
+    pub fn kernel_page(self, vaddr: u64) -> Option<u64> {
+        let entry = table::pages(self, vaddr)?.get(index(vaddr, 0));
+        (entry.present() && entry.has(Entry::KERNEL)).then_some(entry.address())
+    }
+
     /// The page at `vaddr` as the page table has it: for checks and tests.
     #[must_use]
     pub fn page(self, vaddr: u64) -> Option<Page> {

@@ -16,7 +16,6 @@ use abi::{CallError, Rights, ThreadId};
 use crate::arch::{TcbRef, cpu};
 use crate::irq::Pace;
 pub use crate::mem::SpaceRef;
-use crate::mem::lookup::Page;
 use crate::mem::space::Area;
 use crate::mem::{AddressSpace, NoMemory, PhysFrame};
 
@@ -172,7 +171,7 @@ impl SpaceRef {
     /// The frame behind the page at `page` of the UTCB area; a new one, paid by the
     /// space, if there is none yet.
     pub fn utcb_page(self, page: u64) -> Result<u64, NoMemory> {
-        if let Some(Page { phys, .. }) = self.page(page) {
+        if let Some(phys) = self.kernel_page(page) {
             return Ok(phys);
         }
         let frame = self.quota().take_zeroed_frame()?;

@@ -98,7 +98,7 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
 
 fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallError> {
     let scheduler = scheduler(caller, own, request.scheduler)?;
-    version::check(own, request.dest)?;
+    let last = version::check(own, request.dest)?;
     let new_space = request.space == request.dest;
     if new_space && !request.pager.is_nil() {
         return Err(CallError::InvalidSpace);
@@ -109,7 +109,10 @@ fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallEr
         let member = controlled(caller, request.space, CallError::InvalidSpace)?;
         member.space().ok_or(CallError::InvalidSpace)?
     };
-    let made = create_in(caller, space, scheduler, request);
+    let made = create_in(caller, space, scheduler, request).inspect_err(|_| {
+        // Nobody has seen the id.
+        version::restore(request.dest, last);
+    });
     if made.is_err() && new_space {
         space::discard(space, own);
     }
@@ -126,7 +129,6 @@ fn create_in(
     if active && !space.is_initialised() {
         return Err(CallError::InvalidSpace);
     }
-    let last = version::last(request.dest);
     let thread = lifecycle::create(request.dest, space, scheduler)?;
     ceiling::begin(thread, caller);
     let placed = match request.utcb_location {
@@ -141,8 +143,6 @@ fn create_in(
     };
     if let Err(error) = placed {
         let _ = lifecycle::delete(thread);
-        // Nobody has seen the id.
-        version::restore(request.dest, last);
         return Err(error);
     }
     if active {

@@ -133,6 +133,7 @@ fn make_foreign(thread: TcbRef, caller: TcbRef) -> Result<(), CallError> {
         return Err(CallError::InvalidParameter);
     }
     thread.frame().reset();
+    crate::arch::clear_vector(thread);
     thread.uses_vector.set(true);
     thread.handler.set(caller.id.get());
     await_answer(thread);

@@ -27,15 +27,12 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
         quota.give_back(vector);
         return Err(CallError::NoMemory);
     };
-    arch::clear(vector);
-    arch::clear(top);
-    let Some(thread) = arch::install(id.number(), vector, top) else {
+    let Some(thread) = arch::install(id, vector, top) else {
         quota.give_back(vector);
         quota.give_back(top);
         return Err(CallError::NoMemory);
     };
     thread.id.set(id);
-    version::note(id);
     thread.cr3.set(space.cr3());
     thread.open_from.set(ThreadId::ANY);
     thread.space.set(Some(space));

@@ -14,14 +14,14 @@ use crate::space::SpaceRef;
 /// a version are not all zero, so the next one is within reach from everywhere.
 pub const STEP: u32 = 128;
 
-/// Whether `own` may make a thread with the id `id` now.
-pub fn check(own: SpaceRef, id: ThreadId) -> Result<(), CallError> {
+/// Whether `own` may make a thread with the id `id` now; the last version of its number.
+pub fn check(own: SpaceRef, id: ThreadId) -> Result<u32, CallError> {
     let last = last_version(id.number());
     let newer = id.version() > last && id.version() - last <= STEP;
-    if own.is_privileged() || newer { Ok(()) } else { Err(CallError::InvalidThread) }
+    if own.is_privileged() || newer { Ok(last) } else { Err(CallError::InvalidThread) }
 }
 
-/// A thread that exists has got `id`.
+/// A thread that exists has got `id`; a new one has it from `arch::install`.
 pub fn note(id: ThreadId) {
     if id.version() > last_version(id.number()) {
         // There is a table: the thread is in it.
@@ -30,14 +30,11 @@ pub fn note(id: ThreadId) {
     }
 }
 
-/// The last version of the number of `id`.
-#[must_use]
-pub fn last(id: ThreadId) -> u32 {
-    last_version(id.number())
-}
-
 /// The thread `id` was never there: its number's last version is `version` again.
 pub fn restore(id: ThreadId, version: u32) {
-    let kept = set_last_version(id.number(), version);
-    debug_assert!(kept.is_some());
+    if last_version(id.number()) != version {
+        // There is a table: the thread was in it.
+        let kept = set_last_version(id.number(), version);
+        debug_assert!(kept.is_some());
+    }
 }

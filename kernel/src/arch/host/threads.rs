@@ -51,8 +51,8 @@ impl TcbRef {
 
     /// Kernel code runs on the test's own stack.
     #[must_use]
-    pub fn stack_left(self) -> usize {
-        STACK_BYTES
+    pub fn has_used_spare_stack(self) -> bool {
+        false
     }
 }
 
@@ -117,9 +117,13 @@ pub fn set_last_version(number: u32, version: u32) -> Option<()> {
     Some(())
 }
 
-/// Makes a block with number `number`.
+/// Makes the block of thread `id`.
 #[must_use]
-pub fn install(number: u32, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
+pub fn install(id: ThreadId, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
+    let number = id.number();
+    if id.version() > last_version(number) {
+        set_last_version(number, id.version())?;
+    }
     // SAFETY: a register frame is plain words.
     let frame: TrapFrame = unsafe { zeroed() };
     frame.cs.set(u64::from(USER_CS));
@@ -157,9 +161,6 @@ pub fn lookup(id: ThreadId) -> Option<TcbRef> {
 pub fn lookup_number(number: u32) -> Option<TcbRef> {
     BLOCKS.with(|blocks| blocks.borrow().get(&number).copied())
 }
-
-/// Nothing to clear: blocks are not made of frames here.
-pub fn clear(_frame: PhysFrame) {}
 
 /// The tests' fast path looks at `Scheduler::look_first` itself.
 pub fn close_fast_path() {}
@@ -210,6 +211,9 @@ pub const VECTOR_BYTES: usize = 0;
 pub fn vector_state(_thread: TcbRef) -> (&'static [Cell<u8>], usize) {
     (&[], 0)
 }
+
+/// No vector state.
+pub fn clear_vector(_thread: TcbRef) {}
 
 /// No vector state.
 pub fn sanitise_vector(_thread: TcbRef) {}

@@ -36,6 +36,9 @@ const _: () = assert!(XSAVE_LIMIT as usize <= VECTOR_AREA);
 /// Bytes of kernel stack that a thread has below its register frame.
 pub const STACK_BYTES: usize = BLOCK_SIZE / 2 - TCB_SIZE - FRAME_SIZE;
 
+/// Bytes of kernel stack that no path has ever come near to.
+const STACK_SPARE: usize = 512;
+
 /// A pointer to a tcb in the array; copying it is free, dereferencing it is safe
 /// as long as the block is allocated.
 ///
@@ -85,14 +88,21 @@ impl TcbRef {
         self.vector_area.get() as *mut u8
     }
 
-    /// Bytes of its kernel stack that the thread has never written to.
+    /// Whether the thread has written to the last [`STACK_SPARE`] bytes of its kernel stack.
     #[must_use]
-    pub fn stack_left(self) -> usize {
+    pub fn has_used_spare_stack(self) -> bool {
         let bottom = (self.address() & !4095) as *const u64;
         // SAFETY: the page is the upper one of an allocated block; a stack that is in use
         // is read, too, but nobody writes to it meanwhile.
         let word = |index: usize| unsafe { bottom.add(index).read_volatile() };
-        (0..STACK_BYTES / 8).take_while(|index| word(*index) == 0).count() * 8
+        (0..STACK_SPARE / 8).any(|index| word(index) != 0)
+    }
+
+    /// Zeroes the bytes that tell [`Self::has_used_spare_stack`]; the stack is not in use.
+    fn mark_stack(self) {
+        let bottom = (self.address() & !4095) as *mut [u64; STACK_SPARE / 8];
+        // SAFETY: the page is the upper one of an allocated block, of a thread that has not run.
+        unsafe { bottom.write([0; STACK_SPARE / 8]) };
     }
 }
 
@@ -152,8 +162,17 @@ const VERSION_SHIFT: u32 = 1;
 /// It survives the thread.
 #[must_use]
 pub fn last_version(number: u32) -> u32 {
-    let entry = super::kernel_tables::read_leaf(block(number));
+    version_in(super::kernel_tables::read_leaf(block(number)))
+}
+
+/// The version in the entry of a lower page.
+const fn version_in(entry: u64) -> u32 {
     (entry >> VERSION_SHIFT) as u32
+}
+
+/// The entry of a lower page that keeps `version`.
+const fn lower_entry(version: u32) -> u64 {
+    NOWHERE | (version as u64) << VERSION_SHIFT
 }
 
 /// Keeps `version` for thread number `number`; `None` if there is no frame for the array's
@@ -162,21 +181,32 @@ pub fn last_version(number: u32) -> u32 {
 pub fn set_last_version(number: u32, version: u32) -> Option<()> {
     let slot = super::kernel_tables::leaf_entry(block(number))?;
     // SAFETY: the slot is the leaf entry of a lower page, and stays non-present.
-    unsafe { slot.write(NOWHERE | u64::from(version) << VERSION_SHIFT) };
+    unsafe { slot.write(lower_entry(version)) };
     Some(())
 }
 
 const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
 const PRESENT_WRITE_GLOBAL_NX: u64 = 1 << 63 | 1 << 8 | 1 << 6 | 1 << 5 | 3;
 
-/// Backs block `number`, which is free, with the zeroed frame `top` and returns its
-/// tcb, id still 0; `vector`, zeroed, too, is for its vector state. `None` if there is
-/// no frame for the array's own tables.
+/// Backs the block of the new thread `id`, which is free, with the frame `top` and returns
+/// its tcb, whose id is still 0; `vector` is for its vector state. Both have arbitrary
+/// content: the tcb is written as a whole, the register frame when there is something in it
+/// to return through, the stack before it is read, the vector state as `vector::prepare`
+/// says. The last version of the number is at least the id's. `None` if there is no frame
+/// for the array's own tables.
 #[must_use]
-pub fn install(number: u32, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
+pub fn install(id: ThreadId, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef> {
+    let number = id.number();
     let slot = entry(number)?;
-    // SAFETY: the slot is a leaf entry of the array, of a block that is free.
-    unsafe { slot.write(top.address() | PRESENT_WRITE_GLOBAL_NX) };
+    // SAFETY: the slot is a leaf entry of the array, of a block that is free; the entry of the
+    // block's lower page is the one before it.
+    unsafe {
+        slot.write(top.address() | PRESENT_WRITE_GLOBAL_NX);
+        let lower = slot.sub(1);
+        if id.version() > version_in(lower.read()) {
+            lower.write(lower_entry(id.version()));
+        }
+    }
     super::asm::invlpg(block(number) + 4096);
     let tcb = address_of(number) as *mut Tcb;
     // SAFETY: the block was just mapped and is nobody else's.
@@ -184,6 +214,7 @@ pub fn install(number: u32, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef>
         tcb.write(Tcb::default());
         TcbRef::from_address(address_of(number))
     };
+    thread.mark_stack();
     thread.vector_area.set(phys_to_virt(vector.address()) as u64);
     super::vector::prepare(thread);
     Some(thread)
@@ -211,9 +242,4 @@ pub fn remove(number: u32) -> [Option<PhysFrame>; 2] {
 pub fn frames_of(thread: TcbRef) -> [u64; 2] {
     let top = super::kernel_tables::read_leaf(block(thread.id.get().number()) + 4096);
     [virt_to_phys(thread.vector_area()), top & ADDRESS]
-}
-
-/// Zeroes a frame that will back a block.
-pub fn clear(frame: PhysFrame) {
-    crate::mem::frames::zero(frame);
 }

@@ -13,13 +13,17 @@ use core::arch::asm;
 use core::cell::Cell;
 
 use super::features::{self, Features};
+use super::physmap::virt_to_phys;
 use super::special;
 use super::tcbs::{TcbRef, VECTOR_AREA};
+use crate::mem::PhysFrame;
 
 /// Offset of MXCSR in an area.
 pub const MXCSR: usize = 24;
 /// Offset of XSAVE's header.
 const HEADER: usize = 512;
+/// Its size.
+const HEADER_BYTES: usize = 64;
 /// Offset in a thread's frame of the area that holds nothing but its control words.
 const INITIAL_AT: u64 = 3072;
 const _: () = assert!(INITIAL_AT >= features::XSAVE_LIMIT as u64 && INITIAL_AT.is_multiple_of(64));
@@ -44,8 +48,31 @@ impl Area {
     }
 }
 
-/// Gives a new thread, whose frame is zeroed, the initial state.
+/// Gives a new thread the initial state. Its frame has arbitrary content. Where there is
+/// XSAVE, a header without components says that nothing beside it and MXCSR counts, and
+/// the processor leaves the rest where it is, or writes it before it reads it; where there
+/// is not, everything counts.
 pub fn prepare(thread: TcbRef) {
+    if !features::in_use().contains(Features::XSAVE) {
+        return clear(thread);
+    }
+    let kept = thread.vector_area.get();
+    for header in [kept + HEADER as u64, kept + INITIAL_AT + HEADER as u64] {
+        // SAFETY: both headers lie in the thread's own frame, aligned.
+        unsafe { (header as *mut [u64; HEADER_BYTES / 8]).write([0; HEADER_BYTES / 8]) };
+    }
+    set_initial(thread);
+}
+
+/// The same for a thread that has not run and whose state others will see
+/// ([`crate::thread::foreign`]): every byte of its frame is its own.
+pub fn clear(thread: TcbRef) {
+    let frame = PhysFrame::at(virt_to_phys(thread.vector_area()));
+    crate::mem::frames::zero(frame);
+    set_initial(thread);
+}
+
+fn set_initial(thread: TcbRef) {
     let kept = thread.vector_area.get();
     thread.vector_initial.set(kept + INITIAL_AT);
     thread.vector_from.set(kept);

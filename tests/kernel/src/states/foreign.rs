@@ -39,6 +39,7 @@ pub fn run() {
     case("a_stopped_call_at_address_0_stays_a_users", stopping_at_zero);
     case("a_foreign_thread_raises_exceptions_at_its_handler", exceptions);
     case("foreign_vector_state_can_be_read_and_set", vector_state);
+    case("a_new_foreign_threads_vector_state_has_nothing_of_others", new_vector_state);
     case("thread_state_is_refused_where_it_must_be", refusals);
 }
 
@@ -288,6 +289,30 @@ fn vector_state() -> Outcome {
     let found = because(kernel::foreign_registers(id), "reading")?;
     same!("R13, which the program took from XMM1", found[reg::R13], 0x1234_5678);
     world::delete(id)
+}
+
+/// New threads get the frames of old ones as they are.
+fn new_vector_state() -> Outcome {
+    let buffer = &raw mut STATE;
+    // SAFETY: one thread uses the buffer, here.
+    let buffer = unsafe { &mut *buffer };
+    for round in 0..16 {
+        let id = program()?;
+        buffer.0.fill(0);
+        because(kernel::vector_state(id, buffer), "reading a new vector state")?;
+        // The control words, and nothing else.
+        buffer.0[..2].fill(0);
+        buffer.0[24..28].fill(0);
+        let found = buffer.0.iter().position(|byte| *byte != 0);
+        check!(
+            found.is_none(),
+            "round {round}: byte {found:?} of a new vector state is somebody's"
+        );
+        buffer.0.fill(0xFF);
+        because(kernel::set_vector_state(id, buffer), "setting a vector state")?;
+        world::delete(id)?;
+    }
+    Ok(())
 }
 
 fn refusals() -> Outcome {
