@@ -162,9 +162,8 @@ baton_resume:
     lea     rsp, [rax - {FRAME_SIZE}]           // its own kernel stack, below its frame
 divert {IBPB}, {ACTIVATE_FLUSHING}
     call    {ACTIVATE}                          // -> how it resumes
-    cmp     eax, {RESUME_FRAME}
-    je      baton_frame_return
-    ja      6f
+    cmp     eax, {RESUME_IPC}
+    jne     6f
     mov     rbp, [rip + {CPU} + {CURRENT}]
     mov     rdx, [rbp + {UTCB_K}]
     mov     r9, [rdx]
@@ -184,7 +183,9 @@ divert {IBPB}, {ACTIVATE_FLUSHING}
     xor     r8d, r8d                            // RBP: the tcb's address, which follows from the id
 leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
-6:  cmp     eax, {RESUME_IDLE}
+6:  cmp     eax, {RESUME_FRAME}
+    je      baton_frame_return
+    cmp     eax, {RESUME_IDLE}
     je      baton_idle
     mov     rdi, [rip + {CPU} + {CURRENT}]
     lea     rsp, [rdi - {FRAME_SIZE}]

@@ -17,30 +17,29 @@ const CR3_KEPT: u64 = !(1 << 63);
 
 /// Makes `next` the current thread; how it resumes is for the assembly to carry out.
 pub extern "C" fn activate(next: TcbRef) -> Resume {
-    let next = if cpu().pending_lines.get() == 0 { next } else { after_interrupts(next) };
-    if next.uses_vector.get() {
-        return activate_vector_user(next);
+    let noted = cpu().pending_lines.get() != 0;
+    if noted || next.uses_vector.get() || special::is_closed() {
+        return activate_unusually(next);
     }
+    // Open limits: the processor has WRGSBASE.
+    enter(next);
+    write_gs_base(gs_base(next), true);
+    next.resume.get()
+}
+
+/// The same if something about either thread is special, or an interrupt has been noted.
+#[inline(never)]
+fn activate_unusually(next: TcbRef) -> Resume {
+    let next = if cpu().pending_lines.get() == 0 { next } else { after_interrupts(next) };
     if next != current() {
-        if special::is_closed() {
+        if next.uses_vector.get() || special::is_closed() {
             special::switch(current(), next);
         }
         enter(next);
     }
-    show_utcb(next);
-    next.resume.get()
-}
-
-/// [`activate`] for a thread that uses vector registers; foreign ones all do.
-#[inline(never)]
-fn activate_vector_user(next: TcbRef) -> Resume {
-    if next != current() {
-        special::switch(current(), next);
-        enter(next);
-    }
     // A foreign thread has a GS base of its own.
     if !next.is_foreign() {
-        show_utcb(next);
+        write_gs_base(gs_base(next), features::in_use().contains(Features::FSGSBASE));
     }
     next.resume.get()
 }
@@ -59,18 +58,18 @@ pub extern "C" fn activate_flushing(next: TcbRef) -> Resume {
 /// Current thread and address space.
 #[inline(always)]
 fn enter(next: TcbRef) {
-    cpu().tss.rsp0.set(next.address());
     let cr3 = next.cr3.get();
-    if cr3 & CR3_KEPT != read_cr3() & CR3_KEPT {
+    if cr3 != current().cr3.get() {
         // SAFETY: a tcb's cr3 is its space's root table (idle: the kernel's own).
         unsafe { write_cr3(cr3) };
     }
+    cpu().tss.rsp0.set(next.address());
 }
 
+/// What `%gs` shows to users: the UTCB pointer.
 #[inline(always)]
-fn show_utcb(next: TcbRef) {
-    let gs_base = next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8);
-    write_gs_base(gs_base, features::in_use().contains(Features::FSGSBASE));
+fn gs_base(next: TcbRef) -> u64 {
+    next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8)
 }
 
 /// Interrupts came in windows of a long operation and are still to be handled.
