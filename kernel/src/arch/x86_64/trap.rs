@@ -161,10 +161,17 @@ fn code(thread: TcbRef, address: u64, to: &mut [u8]) -> usize {
     done
 }
 
-/// Whether the thread executed `lock nop`, the KernelInterface call (X.2 2.1).
+/// Whether the thread executed `lock nop`, the KernelInterface call (X.2 2.1). Few other
+/// instructions begin like it.
 fn is_kernel_interface(thread: TcbRef, frame: Frame) -> bool {
-    let mut bytes = [0; 2];
-    code(thread, frame.ip.get(), &mut bytes) == 2 && bytes == [0xF0, 0x90]
+    let [first, second] = [frame.ip.get(), frame.ip.get().wrapping_add(1)];
+    code_byte(thread, first) == Some(0xF0) && code_byte(thread, second) == Some(0x90)
+}
+
+/// The byte of code at `address`, if there is one.
+fn code_byte(thread: TcbRef, address: u64) -> Option<u8> {
+    let found = thread.space()?.resolve(address, false).filter(|found| !found.is_device)?;
+    Some(usermem::read_phys_byte(found.phys))
 }
 
 fn kernel_interface(thread: TcbRef, frame: Frame) -> TcbRef {
