@@ -8,6 +8,7 @@ use abi::{CallError, IpcErrorKind, ThreadId};
 
 use crate::arch::{self, TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::ipc::words::Message;
 use crate::ipc::{Kind, fail_at_once, finish, go_on, queue, receive, send};
 use crate::sched::{self, tick};
 use crate::space::SpaceRef;
@@ -82,7 +83,8 @@ fn deliver(line: u32) {
     source.kind.set(Kind::Interrupt);
     source.then_from.set(ThreadId::NIL);
     if send::accepts(handler, source) {
-        let _ = finish::settle(source, handler, Ok(()));
+        finish::arrived(source, handler, Message::made(Kind::Interrupt, source));
+        rendezvous::set_busy(source, Busy::Halted);
         sched::requeue(handler);
     } else {
         rendezvous::set_busy(source, Busy::Polling);
@@ -90,17 +92,17 @@ fn deliver(line: u32) {
     }
 }
 
-/// `sender`, the current thread, sends to interrupt `to`: acknowledges it and goes
+/// `sender`, the current thread, sends to the interrupt `source`: acknowledges it and goes
 /// on with its receive phase.
 #[must_use]
-pub fn acknowledge(sender: TcbRef, to: ThreadId) -> TcbRef {
-    let source = thread::lookup(to).filter(|source| source.partner.get() == sender.id.get());
-    if source.is_none() {
+pub fn acknowledge(sender: TcbRef, source: TcbRef) -> TcbRef {
+    if source.partner.get() != sender.id.get() {
         fail_at_once(sender, IpcErrorKind::NonExisting);
         return go_on(sender);
     }
-    arch::unmask(to.number() as u8);
+    arch::unmask(source.id.get().number() as u8);
     if sender.then_from.get().is_nil() {
+        sender.result_from.set(ThreadId::NIL);
         return go_on(sender);
     }
     receive::receive(sender)

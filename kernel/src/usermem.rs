@@ -13,8 +13,10 @@ use crate::arch::{TcbRef, phys_to_virt};
 use crate::space::SpaceRef;
 use crate::techniques;
 
-/// So many words are copied faster one by one than by a call.
-const FEW: usize = 8;
+/// MR1 to so many are registers of the processor while a thread runs (X.2 4.1).
+const IN_REGISTERS: usize = 7;
+/// The words of most messages.
+const FEW: usize = 3;
 
 /// A thread's UTCB: a pointer to MR0 that is valid as long as the thread is active.
 #[derive(Clone, Copy)]
@@ -89,18 +91,26 @@ impl Utcb {
         self.set_word(utcb::FLAGS, value);
     }
 
-    /// Copies message registers `first..=last` from `source`.
-    pub fn copy_mrs(self, source: Utcb, first: usize, last: usize) {
-        if last < first {
-            return;
+    /// Copies message registers 1 to `count` from `source`. Those that are registers of the
+    /// processor go together, as they do on the fast path.
+    #[inline(always)]
+    pub fn copy_mrs(self, source: Utcb, count: usize) {
+        if count > IN_REGISTERS {
+            return self.copy_many(source, count);
         }
-        let (first, last) = (first & 63, last & 63);
-        if last - first < FEW {
-            return (first..=last).for_each(|index| self.set_mr(index, source.mr(index)));
+        if count > 0 {
+            (1..=FEW).for_each(|index| self.set_mr(index, source.mr(index)));
         }
+        if count > FEW {
+            (FEW + 1..=IN_REGISTERS).for_each(|index| self.set_mr(index, source.mr(index)));
+        }
+    }
+
+    #[inline(never)]
+    fn copy_many(self, source: Utcb, count: usize) {
         // SAFETY: both blocks hold 64 message registers from U on; the blocks are
         // the same or disjoint.
-        unsafe { core::ptr::copy(source.0.add(first), self.0.add(first), last + 1 - first) };
+        unsafe { core::ptr::copy(source.0.add(1), self.0.add(1), count.min(63)) };
     }
 }
 

@@ -1,11 +1,13 @@
 //! The end of a transfer: both partners learn the result, the sender enters its
 //! receive phase, and somebody runs next.
 
-use abi::{IpcError, IpcErrorKind, MsgTag, Phase, utcb};
+use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
 
+use super::receive::{self, Begun};
 use super::rendezvous::{self, Busy};
-use super::transfer::{self, Role};
-use super::{Kind, fail, propagation, queue, receive, words};
+use super::transfer::Role;
+use super::words::{self, Message, Source};
+use super::{Kind, fail, propagation};
 use crate::arch::{TcbRef, current};
 use crate::sched;
 use crate::thread::tcb::Resume;
@@ -15,51 +17,94 @@ use crate::usermem::Utcb;
 /// them is the current thread, or neither: if that one's string met a missing page
 /// of its partner, which now tells its pager.
 #[must_use]
+#[inline(never)]
 pub fn finish(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind>) -> TcbRef {
     let receives = settle(sender, receiver, result);
-    next_phase(sender, receiver, receives)
+    if current() != sender {
+        return next_phase_elsewhere(sender, receiver, receives);
+    }
+    next_phase(sender, sender.kind.get(), receiver, receives)
 }
 
-/// Ends an answer to a page fault that needed no transfer state: as `finish` with success.
+/// A message that needs no transfer state, or no more, goes to the receiver; returns who runs
+/// next. One of the two is the current thread.
 #[must_use]
-pub fn answered(sender: TcbRef, receiver: TcbRef) -> TcbRef {
-    done(receiver);
+#[inline(always)]
+pub fn delivered(sender: TcbRef, receiver: TcbRef, message: Message) -> TcbRef {
+    arrived(sender, receiver, message);
     let receives = !sender.then_from.get().is_nil();
     if !receives {
         done(sender);
     }
-    next_phase(sender, receiver, receives)
+    if current() != sender {
+        return next_phase_elsewhere(sender, receiver, receives);
+    }
+    let kind = match message.source {
+        Source::Registers(_) => Kind::User,
+        Source::Made(kind, _) => kind,
+    };
+    next_phase(sender, kind, receiver, receives)
 }
 
-/// The sender's receive phase if it has one; returns who runs next.
-fn next_phase(sender: TcbRef, receiver: TcbRef, receives: bool) -> TcbRef {
-    let runner = current();
-    if runner != sender {
-        if receives {
-            receive::receive_elsewhere(sender);
-        }
-        if runner != receiver {
-            sched::requeue(sender);
-            return sched::higher_of(runner, receiver);
-        }
-        return sched::higher_of(runner, sender);
+/// The same for the receiver alone, which is ready then.
+#[inline(always)]
+pub fn arrived(sender: TcbRef, receiver: TcbRef, message: Message) {
+    let Some(target) = Utcb::of(receiver).filter(|_| receiver.kind.get() == Kind::User) else {
+        return match message.source {
+            Source::Registers(source) => answered(source, receiver, message.tag.untyped()),
+            // One message of the kernel's answers another: it says nothing.
+            Source::Made(..) => done(receiver),
+        };
+    };
+    let tag = message.tag;
+    message.copy(target, tag.untyped() + tag.typed());
+    if !sender.transfer.virtual_sender.get().is_nil() {
+        return user_result(sender, receiver, tag, Ok(()), 0);
     }
+    receiver.result_from.set(sender.name_for(receiver));
+    target.set_mr(0, tag.0);
+    sched::set_runnable(receiver);
+}
+
+/// `count` words of `source` answer what the kernel made for `thread`.
+#[inline(never)]
+fn answered(source: Utcb, thread: TcbRef, count: usize) {
+    words::take(source, thread, count);
+    done(thread);
+}
+
+/// The receive phase of the sender, which is the current thread, if it has one; returns who
+/// runs next.
+#[inline(always)]
+fn next_phase(sender: TcbRef, kind: Kind, receiver: TcbRef, receives: bool) -> TcbRef {
     if !receives {
         return sched::higher_of(sender, receiver);
     }
-    let Some(queued) = receive::begin(sender) else {
-        // Waiting now (or failed): the direct switch (1993, 5.3.5).
-        return if sender.is_ready() {
-            sched::higher_of(sender, receiver)
-        } else {
-            sched::hand_over(sender, receiver)
-        };
-    };
-    // A server takes the next waiting client before the last one goes on (5.3.5).
-    queue::remove(sender, queued);
-    sched::requeue(receiver);
-    let next = transfer::start(queued, sender);
-    sched::higher_of(next, receiver)
+    match receive::begin(sender, kind, receiver.id.get()) {
+        // The direct switch (1993, 5.3.5).
+        Begun::Waits if !receiver.halted.get() => sched::hand_over_at_once(sender, receiver),
+        Begun::Waits => sched::hand_over(sender, receiver),
+        Begun::Failed => sched::higher_of(sender, receiver),
+        // A server takes the next waiting client before the last one goes on (5.3.5).
+        Begun::Meets(queued) => {
+            sched::requeue(receiver);
+            sched::higher_of(receive::take(sender, queued), receiver)
+        }
+    }
+}
+
+/// The same if the sender is not the current thread.
+#[inline(never)]
+fn next_phase_elsewhere(sender: TcbRef, receiver: TcbRef, receives: bool) -> TcbRef {
+    if receives {
+        receive::receive_elsewhere(sender);
+    }
+    let runner = current();
+    if runner == receiver {
+        return sched::higher_of(runner, sender);
+    }
+    sched::requeue(sender);
+    sched::higher_of(runner, receiver)
 }
 
 /// Gives both partners their results: afterwards the receiver is ready, and so is
@@ -67,7 +112,13 @@ fn next_phase(sender: TcbRef, receiver: TcbRef, receives: bool) -> TcbRef {
 #[must_use]
 pub fn settle(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind>) -> bool {
     let offset = leave_transfer(sender, receiver);
-    settle_receiver(sender, receiver, result.map_err(partner_view), offset);
+    let theirs = result.map_err(partner_view);
+    match receiver.kind.get() {
+        // Not read again: another thread of the sender's may have changed it.
+        Kind::User => user_result(sender, receiver, sender.transfer.tag.get(), theirs, offset),
+        Kind::Start if theirs.is_err() => rendezvous::set_busy(receiver, Busy::Waiting),
+        _ => done(receiver),
+    }
     match result {
         Err(kind) => {
             fail(sender, IpcError { kind, phase: Phase::Send, offset });
@@ -120,20 +171,14 @@ fn leave_transfer(sender: TcbRef, receiver: TcbRef) -> u64 {
     sender.transfer.bytes.get()
 }
 
-fn settle_receiver(
+#[inline(never)]
+fn user_result(
     sender: TcbRef,
     receiver: TcbRef,
+    tag: MsgTag,
     result: Result<(), IpcErrorKind>,
     offset: u64,
 ) {
-    match (receiver.kind.get(), result) {
-        (Kind::User, _) => user_result(sender, receiver, result, offset),
-        (Kind::Start, Err(_)) => rendezvous::set_busy(receiver, Busy::Waiting),
-        _ => done(receiver),
-    }
-}
-
-fn user_result(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind>, offset: u64) {
     let virtual_sender = propagation::apply(sender, receiver);
     let name = virtual_sender.unwrap_or(sender).name_for(receiver);
     receiver.result_from.set(name);
@@ -141,17 +186,9 @@ fn user_result(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind
         let mut flags = if virtual_sender.is_some() { MsgTag::PROPAGATED } else { 0 };
         if let Err(kind) = result {
             flags |= MsgTag::ERROR;
-            utcb.set_word(
-                utcb::ERROR_CODE,
-                IpcError { kind, phase: Phase::Receive, offset }.word(),
-            );
+            let error = IpcError { kind, phase: Phase::Receive, offset };
+            utcb.set_word(utcb::ERROR_CODE, error.word());
         }
-        // Not read again: another thread of the sender's may have changed it.
-        let tag = if sender.kind.get() == Kind::User {
-            sender.transfer.tag.get()
-        } else {
-            words::tag(sender)
-        };
         utcb.set_mr(0, tag.with(flags).0);
     }
     sched::set_runnable(receiver);
@@ -160,15 +197,13 @@ fn user_result(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind
 /// The operation of `thread` is complete. A fault in a transfer goes back to the
 /// transfer; any other kernel-made message back to the interrupted user code.
 fn done(thread: TcbRef) {
-    match thread.kind.replace(Kind::User) {
+    match thread.kind.get() {
         // An interrupt has no code of its own: it rests until the next one.
-        Kind::Interrupt => {
-            thread.kind.set(Kind::Interrupt);
-            rendezvous::set_busy(thread, Busy::Halted);
-            return;
-        }
+        Kind::Interrupt => return rendezvous::set_busy(thread, Busy::Halted),
+        Kind::User => thread.result_from.set(ThreadId::NIL),
         Kind::TransferFault => thread.resume.set(Resume::Transfer),
         _ => {}
     }
+    thread.kind.set(Kind::User);
     sched::set_runnable(thread);
 }

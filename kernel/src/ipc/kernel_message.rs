@@ -7,10 +7,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::{Fpage, IpcErrorKind, MsgTag, Rights, ThreadId, protocol, utcb};
 
-use super::rendezvous::{self, Busy, Waits};
+use super::rendezvous::{self, Busy};
+use super::words::Message;
 use super::{Kind, cancel, handler_of, send};
 use crate::arch::TcbRef;
-use crate::usermem::Utcb;
 use crate::{clock, log, sched};
 
 /// The instruction pointer reported for a fault in the receiver's string buffer (X.2 4.5).
@@ -74,41 +74,11 @@ pub fn system_call(thread: TcbRef) -> TcbRef {
 }
 
 /// Sends the message of `kind` to `handler` and waits for its reply.
+#[inline(never)]
 fn call(thread: TcbRef, kind: Kind, handler: ThreadId) -> TcbRef {
     thread.kind.set(kind);
     thread.then_from.set(handler);
-    if handler.is_nil() || handler == thread.id.get() {
-        failed(thread, IpcErrorKind::NonExisting);
-        return super::go_on(thread);
-    }
-    match crate::thread::lookup(handler).and_then(|handler| deliver(thread, handler)) {
-        Some(next) => next,
-        None => send::send(thread, handler),
-    }
-}
-
-/// The usual case: a short message to a handler in a plain wait, which runs next.
-/// Does what `send` would do; `None`, and nothing has changed, in any other case.
-fn deliver(thread: TcbRef, handler: TcbRef) -> Option<TcbRef> {
-    let accepts = match rendezvous::waits(handler) {
-        Waits::Open => true,
-        Waits::Closed(from) => from == thread.id.get(),
-        Waits::Busy(_) => false,
-    };
-    if !accepts || matches!(thread.kind.get(), Kind::Exception | Kind::SystemCall) {
-        return None;
-    }
-    let utcb = Utcb::of(handler)?;
-    // POINT OF NO RETURN
-    for (index, word) in thread.message.iter().enumerate() {
-        utcb.set_mr(index, word.get());
-    }
-    handler.result_from.set(thread.name_for(handler));
-    // A plain wait has no timeout, and the thread is not halted.
-    rendezvous::set_busy(handler, Busy::Ready);
-    thread.partner.set(handler.id.get());
-    rendezvous::set_busy(thread, Busy::Waiting);
-    Some(sched::hand_over_at_once(thread, handler))
+    send::send(thread, Message::made(kind, thread), handler)
 }
 
 /// A kernel-made message of `thread` can't be delivered or answered. Without a

@@ -1,6 +1,6 @@
 //! Propagation (X.2 4.8): a thread sends in the name of another.
 
-use abi::{MsgTag, ThreadId, utcb};
+use abi::{ThreadId, utcb};
 
 use super::Kind;
 use super::rendezvous::{self, Busy, Waits};
@@ -8,14 +8,11 @@ use crate::arch::TcbRef;
 use crate::thread;
 use crate::usermem::Utcb;
 
-/// Decides whether `sender`'s message to `receiver` is propagated and remembers for whom.
-/// Where propagation is not allowed the message is a normal one.
+/// Decides whether `sender`'s message to `receiver`, which asks for it, is propagated and
+/// remembers for whom. Where propagation is not allowed the message is a normal one.
+#[inline(never)]
 pub fn prepare(sender: TcbRef, receiver: TcbRef) {
-    sender.transfer.virtual_sender.set(ThreadId::NIL);
     let Some(utcb) = Utcb::of(sender) else { return };
-    if !MsgTag(utcb.mr(0)).is_propagated() {
-        return;
-    }
     let named = utcb.thread(utcb::VIRTUAL_SENDER);
     let found =
         if named.is_local() { thread::by_local_id(sender, named) } else { thread::lookup(named) };

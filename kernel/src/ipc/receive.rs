@@ -1,84 +1,149 @@
 //! The receive phase: take the first fitting sender, or wait.
 
+use abi::id::SYSTEM_BASE;
 use abi::time::Deadline;
 use abi::{IpcErrorKind, Phase, ThreadId, Time, Timeouts};
 
 use super::rendezvous::{self, Busy, Waits};
+use super::words::Message;
 use super::{Kind, fail_early, go_on, propagation, queue, timeout, transfer};
 use crate::arch::{TcbRef, cpu};
 use crate::thread::tcb::Resume;
 use crate::{clock, sched, thread};
 
+/// What a receive phase began with.
+#[must_use]
+pub enum Begun {
+    /// The thread waits.
+    Waits,
+    /// The phase is over already, with an error.
+    Failed,
+    /// A fitting sender is queued (and still is).
+    Meets(TcbRef),
+}
+
 /// The receive phase of the current thread; returns who runs next.
 #[must_use]
 pub fn receive(current: TcbRef) -> TcbRef {
-    match begin(current) {
-        Some(sender) => {
-            queue::remove(current, sender);
-            transfer::start(sender, current)
-        }
-        None => go_on(current),
+    match begin(current, current.kind.get(), ThreadId::NIL) {
+        Begun::Meets(sender) => take(current, sender),
+        Begun::Waits => sched::blocked(current),
+        Begun::Failed => go_on(current),
     }
+}
+
+/// `receiver` takes the message of `sender`, which is queued for it.
+#[must_use]
+#[inline(never)]
+pub fn take(receiver: TcbRef, sender: TcbRef) -> TcbRef {
+    queue::remove(receiver, sender);
+    sender.wake_at_us.set(0);
+    transfer::start(sender, receiver, Message::of(sender))
 }
 
 /// Starts the receive phase of a thread that is not current, whose send phase
 /// somebody else has completed. If a sender is already queued for it, the thread
 /// takes it when it runs.
 pub fn receive_elsewhere(thread: TcbRef) {
-    if begin(thread).is_some() {
-        thread.resume.set(Resume::Receive);
-        sched::make_ready(thread);
-    } else if thread.is_ready() {
-        sched::requeue(thread);
-    } else {
-        rendezvous::seal(thread);
+    match begin(thread, thread.kind.get(), ThreadId::NIL) {
+        Begun::Meets(_) => {
+            thread.resume.set(Resume::Receive);
+            sched::make_ready(thread);
+        }
+        Begun::Waits => rendezvous::seal(thread),
+        Begun::Failed => sched::requeue(thread),
     }
 }
 
-/// A fitting queued sender (still queued), or `None` after `thread` waits or has failed.
-#[must_use]
-pub fn begin(thread: TcbRef) -> Option<TcbRef> {
+/// Begins the receive phase of `thread`, which exchanges a message of `kind` and has just sent
+/// one to `met`, if to anybody.
+#[inline(always)]
+pub fn begin(thread: TcbRef, kind: Kind, met: ThreadId) -> Begun {
     let from = thread.then_from.get();
-    if thread.senders.get().is_none() && waits_plainly(thread, from) {
-        return None;
-    }
+    let waits = thread.senders.get().is_none()
+        && match kind {
+            Kind::User => {
+                let receive = Timeouts(thread.timeouts.get()).receive();
+                receive == Time::NEVER && waits_plainly(thread, from, met)
+            }
+            // Its transfer has a limit of time.
+            Kind::TransferFault => false,
+            _ => (from == met || thread::lookup(from).is_some()) && waits_specially(thread, from),
+        };
+    if waits { Begun::Waits } else { begin_unusually(thread, from) }
+}
+
+#[inline(never)]
+fn begin_unusually(thread: TcbRef, from: ThreadId) -> Begun {
     if from.is_global() && thread::lookup(from).is_none() {
         fail_early(thread, IpcErrorKind::NonExisting, Phase::Receive);
-        return None;
+        return Begun::Failed;
     }
     let queued = match from {
         ThreadId::ANY => thread.senders.get(),
         ThreadId::ANY_LOCAL => queue::find(thread, |sender| sender.same_space(thread)),
         from => named_sender(thread, from),
     };
-    if queued.is_some() {
-        return queued;
+    if let Some(sender) = queued {
+        return Begun::Meets(sender);
     }
     let deadline = match thread.kind.get() {
         Kind::User => Timeouts(thread.timeouts.get()).receive().deadline(clock::now_us()),
         _ => Deadline::Never,
     };
-    wait(thread, from, deadline);
-    None
+    match deadline {
+        Deadline::Now => {
+            fail_early(thread, IpcErrorKind::Timeout, Phase::Receive);
+            return Begun::Failed;
+        }
+        Deadline::At(at_us) => {
+            cpu().scheduler.wakeup.insert(thread, at_us);
+            waits_specially(thread, from);
+        }
+        Deadline::Never if thread.kind.get() == Kind::User => {
+            let _ = waits_plainly(thread, from, ThreadId::NIL) || waits_specially(thread, from);
+        }
+        Deadline::Never => {
+            // The message to the pager has disarmed it.
+            if thread.kind.get() == Kind::TransferFault {
+                timeout::rearm_transfer_timeout(thread);
+            }
+            waits_specially(thread, from);
+        }
+    }
+    Begun::Waits
 }
 
-/// The usual wait, for ever, with nobody queued: for anybody, or for one who exists.
-/// `false`, and nothing has changed, if it is anything else.
-fn waits_plainly(thread: TcbRef, from: ThreadId) -> bool {
-    let never =
-        Timeouts(thread.timeouts.get()).receive() == Time::NEVER && thread.kind.get() == Kind::User;
-    if !never || thread.halted.get() {
+/// Waits in a way that the fast path may serve: for ever, for anybody or for one other who
+/// exists. This is told apart here, once, instead of there. `false`, and nothing has changed,
+/// if it is anything else.
+#[inline(always)]
+fn waits_plainly(thread: TcbRef, from: ThreadId, met: ThreadId) -> bool {
+    if thread.halted.get() {
         return false;
     }
     if from == ThreadId::ANY {
         rendezvous::set_open(thread);
         return true;
     }
-    let other = thread::lookup(from).is_some_and(|other| other != thread && !from.is_irq());
-    if other {
+    let plain = from == met || is_other_thread(thread, from);
+    if plain {
         rendezvous::set_closed(thread, from);
     }
-    other
+    plain
+}
+
+#[inline(never)]
+fn is_other_thread(thread: TcbRef, id: ThreadId) -> bool {
+    let found = thread::lookup(id);
+    found.is_some_and(|other| other != thread && id.number() >= SYSTEM_BASE)
+}
+
+/// Waits in a way that only the complete path knows; always `true`.
+fn waits_specially(thread: TcbRef, from: ThreadId) -> bool {
+    thread.partner.set(from);
+    rendezvous::set_busy(thread, Busy::Waiting);
+    true
 }
 
 /// Whether the one thread that `thread` is to receive from is queued for it.
@@ -95,30 +160,4 @@ fn named_sender(thread: TcbRef, from: ThreadId) -> Option<TcbRef> {
             && sender.sending.next.get().is_some()
     });
     direct.or_else(|| queue::find(thread, |sender| propagation::is_virtual(sender, thread, from)))
-}
-
-fn wait(thread: TcbRef, from: ThreadId, deadline: Deadline) {
-    thread.partner.set(from);
-    match deadline {
-        Deadline::Now => return fail_early(thread, IpcErrorKind::Timeout, Phase::Receive),
-        Deadline::At(at_us) => {
-            cpu().scheduler.wakeup.insert(thread, at_us);
-            rendezvous::set_busy(thread, Busy::Waiting);
-            return;
-        }
-        // The message to the pager has disarmed it.
-        Deadline::Never if thread.kind.get() == Kind::TransferFault => {
-            timeout::rearm_transfer_timeout(thread)
-        }
-        Deadline::Never => {}
-    }
-    // What the fast path may serve is told apart here, once, instead of there.
-    let plain = thread.kind.get() == Kind::User && !thread.halted.get();
-    if plain && from == ThreadId::ANY {
-        rendezvous::set_open(thread);
-    } else if plain && from.is_global() && !from.is_irq() && from != thread.id.get() {
-        rendezvous::set_closed(thread, from);
-    } else {
-        rendezvous::set_busy(thread, Busy::Waiting);
-    }
 }

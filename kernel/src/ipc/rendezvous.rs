@@ -70,10 +70,16 @@ const _: () = assert!(KEPT_CLOSED < SYSTEM_BASE as u64);
 const CODE_SHIFT: u32 = 32;
 const _: () = assert!((Busy::Halted as u32) < SYSTEM_BASE && SYSTEM_CALL < SYSTEM_BASE as u64);
 
+/// What stands in place of a partner in the word of a thread in state `busy`.
+#[must_use]
+pub const fn code_word(busy: Busy) -> u64 {
+    (busy as u64) << CODE_SHIFT
+}
+
 /// The word of a thread `own` in state `busy`.
 #[must_use]
 pub const fn busy_word(own: ThreadId, busy: Busy) -> u64 {
-    own.0 ^ (busy as u64) << CODE_SHIFT
+    own.0 ^ code_word(busy)
 }
 
 /// Decodes the state of `thread`.

@@ -4,45 +4,50 @@ use abi::time::Deadline;
 use abi::{IpcErrorKind, ThreadId, Timeouts};
 
 use super::rendezvous::{self, Busy, Waits};
+use super::words::Message;
 use super::{Kind, fail_at_once, go_on, propagation, queue, transfer};
 use crate::arch::{TcbRef, cpu};
 use crate::{clock, irq, sched, thread};
 
 /// The send phase of `sender`, the current thread, to `to`; returns who runs next.
 #[must_use]
-pub fn send(sender: TcbRef, to: ThreadId) -> TcbRef {
-    if to.is_irq() {
-        return irq::acknowledge(sender, to);
-    }
+#[inline(always)]
+pub fn send(sender: TcbRef, message: Message, to: ThreadId) -> TcbRef {
     let Some(receiver) = thread::lookup(to) else {
-        fail_at_once(sender, IpcErrorKind::NonExisting);
-        return go_on(sender);
+        return refused(sender, IpcErrorKind::NonExisting);
     };
-    if sender.kind.get() == Kind::User {
+    if message.tag.is_propagated() {
         propagation::prepare(sender, receiver);
     }
     if accepts(receiver, sender) {
-        return transfer::start(sender, receiver);
+        return transfer::start(sender, receiver, message);
+    }
+    later(sender, receiver)
+}
+
+#[inline(never)]
+fn refused(sender: TcbRef, why: IpcErrorKind) -> TcbRef {
+    fail_at_once(sender, why);
+    go_on(sender)
+}
+
+/// `receiver` does not wait for `sender`: it is an interrupt, or `sender` waits for it.
+#[inline(never)]
+fn later(sender: TcbRef, receiver: TcbRef) -> TcbRef {
+    if receiver.id.get().is_irq() {
+        return irq::acknowledge(sender, receiver);
     }
     let deadline = match sender.kind.get() {
         Kind::User => Timeouts(sender.timeouts.get()).send().deadline(clock::now_us()),
+        // Nobody tells himself about his own fault.
+        _ if receiver == sender => return refused(sender, IpcErrorKind::NonExisting),
         _ => Deadline::Never,
     };
     match deadline {
-        Deadline::Now => {
-            fail_at_once(sender, IpcErrorKind::Timeout);
-            go_on(sender)
-        }
-        Deadline::Never => poll(sender, receiver),
-        Deadline::At(at_us) => {
-            cpu().scheduler.wakeup.insert(sender, at_us);
-            poll(sender, receiver)
-        }
+        Deadline::Now => return refused(sender, IpcErrorKind::Timeout),
+        Deadline::Never => {}
+        Deadline::At(at_us) => cpu().scheduler.wakeup.insert(sender, at_us),
     }
-}
-
-/// Queues `sender` at `receiver`.
-fn poll(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     sender.partner.set(receiver.id.get());
     rendezvous::set_busy(sender, Busy::Polling);
     queue::append(receiver, sender);
@@ -51,7 +56,19 @@ fn poll(sender: TcbRef, receiver: TcbRef) -> TcbRef {
 
 /// Whether `receiver` waits in such a way that `sender` may send now.
 #[must_use]
+#[inline(always)]
 pub fn accepts(receiver: TcbRef, sender: TcbRef) -> bool {
+    // The usual waits first, as in the fast path; then that for a handler's answer.
+    let waits = receiver.rendezvous.get() ^ receiver.id.get().0;
+    let own = sender.id.get();
+    waits == 0
+        || waits == own.0
+        || waits == rendezvous::code_word(Busy::Waiting) && receiver.partner.get() == own
+        || accepts_unusually(receiver, sender)
+}
+
+#[inline(never)]
+fn accepts_unusually(receiver: TcbRef, sender: TcbRef) -> bool {
     let named =
         |from: ThreadId| from == sender.id.get() || propagation::is_virtual(sender, receiver, from);
     match rendezvous::waits(receiver) {

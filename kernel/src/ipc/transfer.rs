@@ -8,10 +8,12 @@
 
 use core::cell::Cell;
 
-use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, ThreadId};
+use abi::syscall::COMPLETE_PATH;
+use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, StringItem, ThreadId};
 
 use super::rendezvous::{self, Busy};
-use super::{Kind, finish, kernel_message, strings, timeout, words};
+use super::words::{self, Message};
+use super::{Kind, finish, kernel_message, simple_string, strings, timeout};
 use crate::arch::{TcbRef, current, interrupt_pending};
 use crate::mem::{self, MapJob, Step};
 use crate::thread::tcb::{Job, Resume};
@@ -79,45 +81,61 @@ pub enum Progress {
 /// Sender and receiver have met: transfers the message; returns who runs next.
 /// One of the two is the current thread.
 #[must_use]
-pub fn start(sender: TcbRef, receiver: TcbRef) -> TcbRef {
-    sender.wake_at_us.set(0);
-    receiver.wake_at_us.set(0);
-    let tag = words::tag(sender);
-    sender.transfer.tag.set(tag);
-    let (untyped, typed) = (tag.untyped(), tag.typed());
-    if untyped + typed > 63 {
-        return finish::finish(sender, receiver, Err(IpcErrorKind::Overflow));
+#[inline(always)]
+pub fn start(sender: TcbRef, receiver: TcbRef, message: Message) -> TcbRef {
+    let tag = message.tag.without_flags();
+    if tag.typed() != 0 && !is_done_at_once(sender, receiver, tag) {
+        return start_items(sender, receiver, tag);
     }
-    words::copy(
-        sender,
-        receiver,
-        untyped + if receiver.kind.get() == Kind::User { typed } else { 0 },
-    );
-    if typed == 0 {
-        return finish::finish(sender, receiver, Ok(()));
-    }
-    if typed == 2 && untyped == 0 && answers_fault(sender, receiver) {
-        return finish::answered(sender, receiver);
-    }
-    begin(sender, receiver, untyped + 1, untyped + 1 + typed);
-    run(sender, receiver)
+    finish::delivered(sender, receiver, Message { tag, ..message })
 }
 
-/// A pager's usual answer: one page to a thread that faulted. Done at once, without
-/// the state that longer transfers need; `false`, and nothing has changed, if it is
-/// anything else.
-fn answers_fault(sender: TcbRef, receiver: TcbRef) -> bool {
-    let (Some(utcb), Some(source), Some(target)) =
-        (Utcb::of(sender), sender.space(), receiver.space())
-    else {
+/// The two usual messages with one item: a simple string, and a pager's answer to a fault.
+/// Their item is transferred without the state that longer transfers need; `false`, and
+/// nothing has changed, if it is anything else.
+#[inline(never)]
+fn is_done_at_once(sender: TcbRef, receiver: TcbRef, tag: MsgTag) -> bool {
+    let untyped = tag.untyped();
+    let Some(utcb) = Utcb::of(sender).filter(|_| tag.typed() == 2 && untyped < 62) else {
         return false;
     };
-    match (receiver.kind.get(), Item::decode(utcb.mr(1), utcb.mr(2))) {
-        (Kind::PageFault, Item::Map(item)) => {
+    let item = [utcb.mr(untyped + 1), utcb.mr(untyped + 2)];
+    if sender.timeouts.get() >> COMPLETE_PATH.trailing_zeros() & 1 != 0 {
+        false
+    } else if receiver.kind.get() == Kind::User {
+        simple_string::copy(sender, receiver, StringItem(item[0]), item[1])
+    } else {
+        receiver.kind.get() == Kind::PageFault && untyped == 0 && answer(sender, receiver, item)
+    }
+}
+
+/// One page to a thread that faulted.
+#[inline(never)]
+fn answer(sender: TcbRef, receiver: TcbRef, item: [u64; 2]) -> bool {
+    match (Item::decode(item[0], item[1]), sender.space(), receiver.space()) {
+        (Item::Map(item), Some(source), Some(target)) => {
             mem::map_one_page(source, target, item, Fpage::COMPLETE)
         }
         _ => false,
     }
+}
+
+/// The message of `tag` has typed items: it is in the sender's registers.
+#[inline(never)]
+fn start_items(sender: TcbRef, receiver: TcbRef, tag: MsgTag) -> TcbRef {
+    let (untyped, typed) = (tag.untyped(), tag.typed());
+    sender.transfer.tag.set(tag);
+    if untyped + typed > 63 {
+        return finish::finish(sender, receiver, Err(IpcErrorKind::Overflow));
+    }
+    if let Some(source) = Utcb::of(sender) {
+        match (receiver.kind.get(), Utcb::of(receiver)) {
+            (Kind::User, Some(target)) => target.copy_mrs(source, untyped + typed),
+            _ => words::take(source, receiver, untyped),
+        }
+    }
+    begin(sender, receiver, untyped + 1, untyped + 1 + typed);
+    run(sender, receiver)
 }
 
 fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
@@ -125,6 +143,7 @@ fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
         [(sender, Role::Sender, receiver), (receiver, Role::Receiver, sender)]
     {
         rendezvous::set_busy(thread, Busy::Transfer);
+        thread.wake_at_us.set(0);
         let outer = (thread.transfer.role.replace(role), thread.transfer.peer.replace(Some(peer)));
         if let (part @ (Role::Sender | Role::Receiver), Some(other)) = outer {
             thread.transfer.outer.set(Some((part, other)));

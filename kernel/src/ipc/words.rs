@@ -4,85 +4,110 @@
 use abi::{MsgTag, protocol};
 
 use super::Kind;
-use crate::arch::{Frame, TcbRef, exception_words, set_exception_words};
+use crate::arch::{TcbRef, exception_words, set_exception_words};
 use crate::thread::foreign;
 use crate::usermem::Utcb;
 
-/// The tag `sender` sends, without flags.
-#[must_use]
-pub fn tag(sender: TcbRef) -> MsgTag {
-    match sender.kind.get() {
-        Kind::User | Kind::Start => {
-            Utcb::of(sender).map_or(MsgTag(0), |utcb| MsgTag(utcb.mr(0)).without_flags())
+/// A message on its way. The tag has been read once: another thread of the sender's may
+/// change what stands in the UTCB.
+#[derive(Clone, Copy)]
+pub struct Message {
+    /// The tag.
+    pub tag: MsgTag,
+    /// Where the words come from.
+    pub source: Source,
+}
+
+/// Where the words of a message come from.
+#[derive(Clone, Copy)]
+pub enum Source {
+    /// The sender's message registers.
+    Registers(Utcb),
+    /// The kernel, which makes a message of this kind for the thread.
+    Made(Kind, TcbRef),
+}
+
+impl Message {
+    /// The message in the registers of a thread.
+    #[inline(always)]
+    #[must_use]
+    pub fn in_registers(utcb: Utcb) -> Self {
+        Self { tag: MsgTag(utcb.mr(0)), source: Source::Registers(utcb) }
+    }
+
+    /// The message of `kind` that the kernel makes for `thread`.
+    #[inline(always)]
+    #[must_use]
+    pub fn made(kind: Kind, thread: TcbRef) -> Self {
+        let tag = match kind {
+            Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => {
+                MsgTag(thread.message[0].get())
+            }
+            Kind::Exception => EXCEPTION,
+            Kind::SystemCall => foreign::TAG,
+            Kind::Interrupt => INTERRUPT,
+            Kind::User | Kind::Start => MsgTag(0),
+        };
+        Self { tag, source: Source::Made(kind, thread) }
+    }
+
+    /// What `thread` sends, its own or the kernel's.
+    #[must_use]
+    pub fn of(thread: TcbRef) -> Self {
+        match (thread.kind.get(), Utcb::of(thread)) {
+            (Kind::User, Some(utcb)) => Self::in_registers(utcb),
+            (kind, _) => Self::made(kind, thread),
         }
-        Kind::Exception => {
-            MsgTag::protocol(protocol::EXCEPTION, 0, protocol::EXCEPTION_WORDS as u32, 0)
-        }
-        Kind::SystemCall => foreign::TAG,
-        Kind::Interrupt => MsgTag::protocol(protocol::INTERRUPT, 0, 0, 0),
-        Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => {
-            MsgTag(sender.message[0].get())
+    }
+
+    /// Moves words 1 to `count` to the message registers of the receiver.
+    #[inline(always)]
+    pub fn copy(self, target: Utcb, count: usize) {
+        match self.source {
+            Source::Registers(utcb) => target.copy_mrs(utcb, count),
+            Source::Made(kind, thread) => tell(kind, thread, target),
         }
     }
 }
 
-/// Word `index` ≥ 1 of the message `sender` sends.
-fn word(sender: TcbRef, index: usize) -> u64 {
-    match sender.kind.get() {
-        Kind::User | Kind::Start => Utcb::of(sender).map_or(0, |utcb| utcb.mr(index)),
-        Kind::Exception => {
-            exception_words(sender.frame()).get(index - 1).copied().unwrap_or_default()
-        }
-        Kind::SystemCall => foreign::argument(sender.frame(), index),
-        Kind::Interrupt => 0,
+const EXCEPTION: MsgTag =
+    MsgTag::protocol(protocol::EXCEPTION, 0, protocol::EXCEPTION_WORDS as u32, 0);
+/// The message of an interrupt.
+pub const INTERRUPT: MsgTag = MsgTag::protocol(protocol::INTERRUPT, 0, 0, 0);
+
+/// The words of the message of `kind` that the kernel makes for `thread`.
+#[inline(always)]
+fn tell(kind: Kind, thread: TcbRef, target: Utcb) {
+    match kind {
         Kind::PageFault | Kind::IoFault | Kind::TransferFault | Kind::Preemption => {
-            sender.message.get(index).map_or(0, core::cell::Cell::get)
+            target.set_mr(1, thread.message[1].get());
+            target.set_mr(2, thread.message[2].get());
         }
+        Kind::Exception => {
+            exception_words(thread.frame(), |index, word| target.set_mr(index, word));
+        }
+        Kind::SystemCall => {
+            foreign::arguments(thread.frame(), |index, word| target.set_mr(index, word));
+        }
+        Kind::User | Kind::Start | Kind::Interrupt => {}
     }
 }
 
-/// Moves words 1 to `count` from `sender` to `receiver`.
-pub fn copy(sender: TcbRef, receiver: TcbRef, count: usize) {
+/// What a thread for which the kernel made a message takes from the `count` words of the answer.
+#[inline(always)]
+pub fn take(source: Utcb, receiver: TcbRef, count: usize) {
     match receiver.kind.get() {
-        Kind::User => to_registers(sender, receiver, count),
         Kind::Start if count >= 2 => {
-            receiver.set_user_ip(word(sender, 1));
-            receiver.set_user_sp(word(sender, 2));
+            receiver.set_user_ip(source.mr(1));
+            receiver.set_user_sp(source.mr(2));
         }
-        Kind::Exception => to_frame(sender, receiver.frame(), count),
-        Kind::SystemCall if count >= 1 => receiver.frame().rax.set(word(sender, 1)),
+        Kind::Exception => take_registers(source, receiver, count),
+        Kind::SystemCall if count >= 1 => receiver.frame().rax.set(source.mr(1)),
         _ => {}
     }
 }
 
-/// The reply to an exception; words that it does not have stay as they are.
 #[inline(never)]
-fn to_frame(sender: TcbRef, frame: Frame, count: usize) {
-    let mut words = exception_words(frame);
-    let taken = &mut words[..count.min(protocol::EXCEPTION_WORDS)];
-    match (sender.kind.get(), Utcb::of(sender)) {
-        (Kind::User, Some(source)) => {
-            (1..).zip(taken).for_each(|(index, to)| *to = source.mr(index));
-        }
-        (Kind::Exception, _) => {
-            taken.iter_mut().zip(exception_words(sender.frame())).for_each(|(to, word)| *to = word);
-        }
-        _ => (1..).zip(taken).for_each(|(index, to)| *to = word(sender, index)),
-    }
-    set_exception_words(frame, &words);
-}
-
-#[inline(never)]
-fn exception(frame: Frame, target: Utcb) {
-    let words = exception_words(frame);
-    words.iter().enumerate().for_each(|(index, word)| target.set_mr(index + 1, *word));
-}
-
-fn to_registers(sender: TcbRef, receiver: TcbRef, count: usize) {
-    let Some(target) = Utcb::of(receiver) else { return };
-    match Utcb::of(sender) {
-        Some(source) if sender.kind.get() == Kind::User => target.copy_mrs(source, 1, count),
-        _ if sender.kind.get() == Kind::Exception => exception(sender.frame(), target),
-        _ => (1..=count).for_each(|index| target.set_mr(index, word(sender, index))),
-    }
+fn take_registers(source: Utcb, receiver: TcbRef, count: usize) {
+    set_exception_words(receiver.frame(), count, |index| source.mr(index));
 }

@@ -83,8 +83,8 @@ pub fn make_ready(thread: TcbRef) {
 pub fn set_runnable(thread: TcbRef) {
     thread.wake_at_us.set(0);
     // In an IPC only when that is over: the partner must not have to wait.
-    let over = thread.transfer.role.get() == Role::None && !thread.is_between_phases();
-    let stops = thread.halted.get() && over;
+    let is_over = || thread.transfer.role.get() == Role::None && !thread.is_between_phases();
+    let stops = thread.halted.get() && is_over();
     rendezvous::set_busy(thread, if stops { Busy::Halted } else { Busy::Ready });
 }
 

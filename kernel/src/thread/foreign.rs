@@ -41,18 +41,17 @@ impl TcbRef {
     }
 }
 
-/// Word `index` ≥ 1 of the message about the system call in `frame`.
-#[must_use]
-pub fn argument(frame: Frame, index: usize) -> u64 {
-    match index {
-        1 => frame.rax.get(),
-        2 => frame.rdi.get(),
-        3 => frame.r10.get(),
-        4 => frame.rsi.get(),
-        5 => frame.rdx.get(),
-        6 => frame.r8.get(),
-        _ => frame.r9.get(),
-    }
+/// Calls `each` with the index, from 1 on, and the value of every word of the message about
+/// the system call in `frame`.
+#[inline(always)]
+pub fn arguments(frame: Frame, mut each: impl FnMut(usize, u64)) {
+    each(1, frame.rax.get());
+    each(2, frame.rdi.get());
+    each(3, frame.r10.get());
+    each(4, frame.rsi.get());
+    each(5, frame.rdx.get());
+    each(6, frame.r8.get());
+    each(7, frame.r9.get());
 }
 
 /// A system call of the current thread, in its frame, that the fast path leaves to
@@ -172,16 +171,13 @@ fn stop(thread: TcbRef) -> Result<(), CallError> {
 }
 
 fn read(thread: TcbRef, frame: Frame, utcb: Utcb) {
-    let words = exception_words(frame);
-    (0..).zip(words).for_each(|(index, word)| utcb.set_mr(index, word));
+    exception_words(frame, |index, word| utcb.set_mr(index - 1, word));
     utcb.set_mr(bit::FS_BASE, thread.fs_base.get());
     utcb.set_mr(bit::GS_BASE, thread.gs_base.get());
 }
 
 fn write(thread: TcbRef, frame: Frame, utcb: Utcb) {
-    let mut words = [0; protocol::EXCEPTION_WORDS];
-    (0..).zip(&mut words).for_each(|(index, word)| *word = utcb.mr(index));
-    set_exception_words(frame, &words);
+    set_exception_words(frame, protocol::EXCEPTION_WORDS, |index| utcb.mr(index - 1));
     frame.set_foreign_flags(utcb.mr(protocol::exception::RFLAGS));
     let canonical = |base: u64| if base >> 47 == 0 { base } else { 0 };
     thread.fs_base.set(canonical(utcb.mr(bit::FS_BASE)));

@@ -101,62 +101,62 @@ const _: () = assert!(FRAME_SIZE == 176 && FRAME_SIZE.is_multiple_of(16));
 /// A frame on a kernel stack.
 pub type Frame = &'static TrapFrame;
 
-/// The words of the exception message about `frame`, from MR1 on (X.2 6.4).
-#[must_use]
+/// Calls `each` with the index and the place of every register in an exception's message
+/// (X.2 6.4) that an answer may simply change: all but instruction pointer and flags.
 #[inline(always)]
-pub fn exception_words(frame: Frame) -> [u64; EXCEPTION_WORDS] {
-    [
-        frame.ip.get(),
-        frame.rbx.get(),
-        frame.r10.get(),
-        frame.r12.get(),
-        frame.r13.get(),
-        frame.r14.get(),
-        frame.r15.get(),
-        frame.rax.get(),
-        frame.rcx.get(),
-        frame.rdx.get(),
-        frame.rsi.get(),
-        frame.rdi.get(),
-        frame.rbp.get(),
-        frame.r8.get(),
-        frame.r9.get(),
-        frame.r11.get(),
-        frame.sp.get(),
-        frame.flags.get(),
-        frame.vector.get(),
-        frame.error.get(),
-    ]
+fn registers(frame: Frame, mut each: impl FnMut(usize, &Cell<u64>)) {
+    each(2, &frame.rbx);
+    each(3, &frame.r10);
+    each(4, &frame.r12);
+    each(5, &frame.r13);
+    each(6, &frame.r14);
+    each(7, &frame.r15);
+    each(8, &frame.rax);
+    each(9, &frame.rcx);
+    each(10, &frame.rdx);
+    each(11, &frame.rsi);
+    each(12, &frame.rdi);
+    each(13, &frame.rbp);
+    each(14, &frame.r8);
+    each(15, &frame.r9);
+    each(16, &frame.r11);
+    each(17, &frame.sp);
 }
 
-/// Takes the words of a handler's reply into `frame`: any register, but only an
-/// instruction pointer that user code can have and flags that users may set.
+/// Index of the flags in an exception's message; behind them are vector and error code.
+const FLAGS: usize = 18;
+const _: () = assert!(FLAGS + 2 == EXCEPTION_WORDS);
+
+/// Calls `each` with the index, from 1 on, and the value of every word of the exception
+/// message about `frame`.
 #[inline(always)]
-pub fn set_exception_words(frame: Frame, words: &[u64; EXCEPTION_WORDS]) {
-    #[rustfmt::skip]
-    let [
-        ip, rbx, r10, r12, r13, r14, r15, rax, rcx, rdx,
-        rsi, rdi, rbp, r8, r9, r11, sp, flags, _vector, _error,
-    ] = *words;
-    // Wherever it was, it may stay.
-    if ip != frame.ip.get() {
-        frame.ip.set(ip.min(USER_END));
+pub fn exception_words(frame: Frame, mut each: impl FnMut(usize, u64)) {
+    each(1, frame.ip.get());
+    registers(frame, |index, register| each(index, register.get()));
+    each(FLAGS, frame.flags.get());
+    each(FLAGS + 1, frame.vector.get());
+    each(FLAGS + 2, frame.error.get());
+}
+
+/// Takes a handler's reply of `count` words into `frame`: any register, but only an
+/// instruction pointer that user code can have and flags that users may set. What the reply
+/// does not have stays as it is.
+#[inline(always)]
+pub fn set_exception_words(frame: Frame, count: usize, word: impl Fn(usize) -> u64) {
+    if count < FLAGS {
+        registers(frame, |index, register| {
+            if index <= count {
+                register.set(word(index));
+            }
+        });
+    } else {
+        registers(frame, |index, register| register.set(word(index)));
+        let flags = frame.flags.get() & !USER_FLAGS_MASK | word(FLAGS) & USER_FLAGS_MASK;
+        frame.flags.set(flags);
     }
-    frame.flags.set(frame.flags.get() & !USER_FLAGS_MASK | flags & USER_FLAGS_MASK);
-    frame.rbx.set(rbx);
-    frame.r10.set(r10);
-    frame.r12.set(r12);
-    frame.r13.set(r13);
-    frame.r14.set(r14);
-    frame.r15.set(r15);
-    frame.rax.set(rax);
-    frame.rcx.set(rcx);
-    frame.rdx.set(rdx);
-    frame.rsi.set(rsi);
-    frame.rdi.set(rdi);
-    frame.rbp.set(rbp);
-    frame.r8.set(r8);
-    frame.r9.set(r9);
-    frame.r11.set(r11);
-    frame.sp.set(sp);
+    if count > 0 {
+        let ip = word(1);
+        // Wherever it was, it may stay.
+        frame.ip.set(if ip == frame.ip.get() { ip } else { ip.min(USER_END) });
+    }
 }

@@ -119,15 +119,14 @@ const fn address_of(number: u32) -> u64 {
 
 /// The thread with the current id `id`, if there is one.
 #[must_use]
+#[inline(always)]
 pub fn lookup(id: ThreadId) -> Option<TcbRef> {
-    if !id.is_global() {
-        return None;
-    }
     let address = address_of(id.number());
     // SAFETY: every address of the array is mapped, to a tcb or to the null page.
     let found = unsafe { (*(address as *const Tcb)).id.get() };
+    // Whatever is no global id is no thread's: creation lets only such through.
     // SAFETY: only an allocated block holds a non-zero id.
-    (found == id).then(|| unsafe { TcbRef::from_address(address) })
+    (found == id && !id.is_nil()).then(|| unsafe { TcbRef::from_address(address) })
 }
 
 /// The thread with this number, whatever its version.
