@@ -76,6 +76,10 @@ fn state(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         ready && thread.halted.get() && !in_ipc && !is_current,
         "is halted and ready at the same time",
     );
+    fault(
+        ready && thread.kind.get() != Kind::User && !in_ipc,
+        "runs while the kernel exchanges a message for it",
+    );
     let plain = matches!(waits, Waits::Open | Waits::Closed(_));
     fault(
         plain && thread.halted.get(),

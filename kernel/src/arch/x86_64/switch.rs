@@ -12,9 +12,6 @@ use super::{mitigations, special};
 use crate::thread::tcb::Resume;
 use crate::{irq, sched};
 
-/// What CR3's tag bits allow to compare: bit 63 is not kept by the processor.
-const CR3_KEPT: u64 = !(1 << 63);
-
 /// Makes `next` the current thread; how it resumes is for the assembly to carry out.
 pub extern "C" fn activate(next: TcbRef) -> Resume {
     let noted = cpu().pending_lines.get() != 0;
