@@ -1,5 +1,7 @@
-//! Suite `native`: local IPC's user-level path in an ordinary process, true cycles.
+//! Suite `native`: local IPC's user-level path, and what the kernel's paths do to vector
+//! registers, in ordinary processes, true cycles.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -21,26 +23,77 @@ const FLAGS: [&str; 8] = [
 /// Wenske 2002, 5.2 and 6: his prototype of the same on a Pentium III, cycles.
 const PAPER: f64 = 12.0;
 
-/// Compiles and runs the prototype.
+/// What vector registers cost, and where the kernel has the instructions.
+const VECTOR_SOURCE: &str = "bench/host/native/vector.c";
+const VECTOR_PATHS: &str = "kernel/src/arch/x86_64/vector.S";
+/// What the kernel's text finds by name: where a thread of the program has its areas, and the
+/// components that the kernel has enabled where it says "all" (a process may have more).
+const VECTOR_NAMES: &str = "\
+.set VECTOR_INITIAL, 0
+.set VECTOR_AREA, 8
+.set VECTOR_FROM, 16
+.macro patch_site feature, instruction:vararg
+.endm
+";
+const ALL: &str = "eax, -1";
+const ENABLED: &str = "eax, 0xE7";
+
+/// Compiles and runs the programs.
 ///
 /// # Errors
-/// When it cannot be compiled, or its own check fails.
+/// When one cannot be compiled, or its own check fails.
 pub fn rows(workspace: &Workspace) -> Result<Vec<Row>> {
-    let program = workspace.target("bench")?.join("native-lipc");
+    let dir = workspace.target("bench")?;
+    let program = dir.join("native-lipc");
     compile(workspace, SOURCE, &FLAGS, &program)?;
-    let output = Command::new(&program)
+    let mut rows = rows_of(&program)?;
+    rows.push(
+        Row::baton("native", "native/lipc-cycles", PAPER).unit("cycles").of("paper", "recorded"),
+    );
+    let (program, macros) = (dir.join("native-vector"), dir.join("vector-macros.S"));
+    let source = std::fs::read_to_string(workspace.path(VECTOR_PATHS))
+        .with_context(|| format!("cannot read {VECTOR_PATHS}"))?;
+    std::fs::write(&macros, vector_macros(&source)?).context("cannot write the macros")?;
+    let where_they_are = format!("-DVECTOR_MACROS=\"{}\"", macros.display());
+    let flags: Vec<&str> = FLAGS.into_iter().chain([where_they_are.as_str()]).collect();
+    compile(workspace, VECTOR_SOURCE, &flags, &program)?;
+    rows.extend(rows_of(&program)?);
+    Ok(rows)
+}
+
+/// The kernel's macros that load a thread's registers, and the part of one that saves them, for
+/// an ordinary process.
+fn vector_macros(source: &str) -> Result<String> {
+    let body = |name: &str| {
+        let start = format!(".macro {name}\n");
+        let rest = source.split_once(&start).map(|(_, rest)| rest);
+        let body = rest.and_then(|rest| rest.split_once(".endm")).map(|(body, _)| body);
+        body.with_context(|| format!("{VECTOR_PATHS} has no macro {name}"))
+    };
+    let keep = body("KEEP_REGISTERS")?.replacen("63:", "", 1);
+    let saved = keep.split_inclusive('\n').take_while(|line| !line.contains("xor"));
+    let bodies = [
+        ("LOAD_INITIAL", body("LOAD_INITIAL")?.to_owned()),
+        ("LOAD_KEPT", body("LOAD_KEPT")?.to_owned()),
+        ("SAVE_KEPT", saved.collect()),
+    ];
+    let macros = bodies.map(|(name, text)| format!(".macro {name}\n{text}.endm\n"));
+    Ok(VECTOR_NAMES.to_owned() + &macros.concat().replace(['{', '}'], "").replace(ALL, ENABLED))
+}
+
+/// Runs a program and reads its rows.
+fn rows_of(program: &Path) -> Result<Vec<Row>> {
+    let output = Command::new(program)
         .output()
         .with_context(|| format!("cannot run {}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(
         output.status.success() && text.contains("bench done"),
-        "the native prototype failed:\n{text}"
+        "{} failed:\n{text}",
+        program.display()
     );
-    let mut rows = read(&text)?;
-    rows.push(
-        Row::baton("native", "native/lipc-cycles", PAPER).unit("cycles").of("paper", "recorded"),
-    );
-    Ok(rows)
+    text.lines().filter(|line| line.starts_with("note: ")).for_each(|line| eprintln!("  {line}"));
+    read(&text)
 }
 
 /// Compiles a program for the host.
@@ -86,6 +139,20 @@ fn read(text: &str) -> Result<Vec<Row>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernels_own_instructions_are_measured() {
+        let macros = vector_macros(include_str!("../../../../kernel/src/arch/x86_64/vector.S"));
+        let macros = macros.unwrap();
+        for wanted in [
+            ".macro LOAD_INITIAL\n    mov     rcx, [rbp + VECTOR_INITIAL]\n    mov     eax, 0xE7",
+            "    xrstor64 [rcx]\n    fldcw   [rcx]\n.endm",
+            ".macro SAVE_KEPT\n",
+            "    xsaveopt64 [rcx]\n.endm",
+        ] {
+            assert!(macros.contains(wanted), "{wanted} is missing:\n{macros}");
+        }
+    }
 
     #[test]
     fn rows_are_read() {

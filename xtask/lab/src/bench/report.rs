@@ -20,7 +20,7 @@ pub const SUITES: [(&str, &str); 10] = [
     ("linux", "Linux in the same emulator"),
     ("ops", "Everything else, once"),
     ("growth", "How costs grow"),
-    ("native", "Local IPC in an ordinary process, true cycles"),
+    ("native", "Local IPC, and vector registers, in an ordinary process, true cycles"),
     ("interrupts-off", "Interrupts off"),
 ];
 
