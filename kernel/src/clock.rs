@@ -73,9 +73,28 @@ pub fn us_to_ticks(us: u64) -> u64 {
     u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
+/// By how many ticks another processor's counter is off that showed `theirs` between `asked` and
+/// `answered`, by this one's: 0 if it lies between them.
+#[must_use]
+pub const fn disagreement(asked: u64, theirs: u64, answered: u64) -> i64 {
+    let (early, late) = (asked.saturating_sub(theirs), theirs.saturating_sub(answered));
+    let off = if early > 0 { early } else { late };
+    let off = if off < i64::MAX as u64 { off as i64 } else { i64::MAX };
+    if early > 0 { -off } else { off }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_disagree_by_what_lies_outside() {
+        for (theirs, off) in [(100, 0), (150, 0), (200, 0), (99, -1), (203, 3), (0, -100)] {
+            assert_eq!(disagreement(100, theirs, 200), off);
+        }
+        assert_eq!(disagreement(u64::MAX - 1, u64::MAX, u64::MAX), 0);
+        assert_eq!(disagreement(0, u64::MAX, 1), i64::MAX, "the sign is kept");
+    }
 
     #[test]
     fn whole_microseconds_are_exact() {

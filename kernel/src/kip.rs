@@ -41,6 +41,8 @@ pub struct Facts<'a> {
     pub pool: Range,
     /// The bootinfo.
     pub bootinfo: Range,
+    /// Where other processors start.
+    pub trampoline: Range,
     /// Frequency of the time stamp counter, kHz.
     pub counter_khz: u64,
     /// Period of the kernel's tick, microseconds.
@@ -204,7 +206,7 @@ fn fill_memory(
     for window in SHARED_WINDOWS {
         page.physical(window, memory_type::SHARED, 0)?;
     }
-    for range in [facts.kernel, facts.tables, facts.pool] {
+    for range in [facts.kernel, facts.tables, facts.pool, facts.trampoline] {
         page.physical(range, memory_type::RESERVED, 0)?;
     }
     for server in facts.servers.into_iter().flatten() {
@@ -232,6 +234,7 @@ mod tests {
             tables: Range::new(0x3F0_0000, 0x3F1_0000),
             pool: Range::new(0x380_0000, 0x3A0_0000),
             bootinfo: Range::new(0x3E0_0000, 0x3E0_1000),
+            trampoline: Range::new(0x9_E000, 0x9_F000),
             counter_khz: 2_400_000,
             tick_us: 1000,
             has_gib_pages: true,
@@ -309,6 +312,8 @@ mod tests {
         };
         let cases = [
             (0x1000, (1, 0)),
+            (0x9_DFFF, (1, 0)),
+            (0x9_E000, (2, 0)),
             (0x9_F800, (0xF, 2)),
             (0xA_0000, (4, 0)),
             (0xE_FFFF, (4, 0)),
@@ -345,7 +350,7 @@ mod tests {
         };
         let most =
             filled(&regions, &modules(crate::boot::image::MAX_RECORDS as u64)).expect("room");
-        assert_eq!(descriptors(&most).len(), 64 + 100 + 1 + 2 + 3 + 2 + 1 + 1);
+        assert_eq!(descriptors(&most).len(), 64 + 100 + 1 + 2 + 4 + 2 + 1 + 1);
         assert_eq!(filled(&regions, &modules(200)), Err(KipFull));
     }
 }

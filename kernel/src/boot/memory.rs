@@ -244,6 +244,16 @@ pub fn largest_gap(regions: &Regions, reserved: &Reserved, window: Range) -> Ran
     best
 }
 
+/// The highest free page that a processor can start on, if there is one: below 640 KiB, and not
+/// among firmware's first.
+#[must_use]
+pub fn low_page(regions: &Regions, reserved: &Reserved) -> Range {
+    const PAGES: core::ops::Range<u64> = 0x8..0xA0;
+    let mut pages = PAGES.rev().map(|page| Range::new(page * PAGE, (page + 1) * PAGE));
+    let free = |page: &Range| regions.is_usable(*page) && !reserved.overlaps(*page);
+    pages.find(free).unwrap_or(Range::EMPTY)
+}
+
 /// The free run at `cursor` (possibly empty) and where to look next.
 fn gap_from(regions: &Regions, reserved: &Reserved, cursor: u64, end: u64) -> (Range, u64) {
     let unusable =

@@ -6,7 +6,7 @@
 use core::fmt;
 
 use super::image::Image;
-use super::memory::{LOW_LIMIT, PAGE, Range, Regions, Reserved, largest_gap};
+use super::memory::{LOW_LIMIT, PAGE, Range, Regions, Reserved, largest_gap, low_page};
 
 /// What boot code can reach: everything but the pool must be below.
 const REACH: Range = Range::new(0, 4 << 30);
@@ -31,6 +31,8 @@ pub struct Plan {
     pub bootinfo: Range,
     /// The kernel's pool of frames.
     pub pool: Range,
+    /// A page below 1 MiB where other processors start; empty if there is none.
+    pub trampoline: Range,
 }
 
 /// What there is no room for.
@@ -99,8 +101,9 @@ pub fn plan(
     let tables = place("the kernel's page tables", needs.tables, REACH)?;
     let bootinfo = place("the bootinfo", needs.bootinfo, REACH)?;
     let pool = place_pool(regions, &taken, needs.pool)?;
+    let trampoline = low_page(regions, &taken);
     if has_room {
-        Ok(Plan { image, tables, bootinfo, pool })
+        Ok(Plan { image, tables, bootinfo, pool, trampoline })
     } else {
         Err(NoRoom { what: "the list of uses", bytes: 0 })
     }

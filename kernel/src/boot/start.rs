@@ -35,6 +35,8 @@ pub struct Handover {
     pub kip: u64,
     /// Where the bootinfo is.
     pub bootinfo: Range,
+    /// A page below 1 MiB where other processors start; empty without one.
+    pub trampoline: Range,
     /// The machine's processors and interrupt controllers, if ACPI says.
     pub madt: Option<Madt>,
 }
@@ -79,6 +81,7 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
         pool: plan.pool,
         kip,
         bootinfo: plan.bootinfo,
+        trampoline: plan.trampoline,
         madt,
     };
     report(&handover);
@@ -200,6 +203,7 @@ fn describe(
         tables: plan.tables,
         pool: plan.pool,
         bootinfo: plan.bootinfo,
+        trampoline: plan.trampoline,
         counter_khz: clock::frequency_hz() / 1_000,
         tick_us: timer::TICK_US,
         has_gib_pages: machine::has_gib_pages(),

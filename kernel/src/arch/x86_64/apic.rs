@@ -42,7 +42,10 @@ const LEVEL: u32 = 1 << 15;
 const PERIODIC: u32 = 1 << 17;
 /// Divide configuration: by 1, which everybody implements alike.
 const DIVIDE_BY_1: u32 = 0b1011;
-/// Command register: to oneself; the last one is still on its way.
+const INIT: u32 = 5 << 8;
+const START: u32 = 6 << 8;
+/// Command register: not the end of a level; to oneself; the last one is still on its way.
+const ASSERT: u32 = 1 << 14;
 const TO_SELF: u32 = 1 << 18;
 const PENDING: u32 = 1 << 12;
 /// Polls after which a command that does not leave is given up.
@@ -122,7 +125,32 @@ pub fn end() {
 
 /// Interrupts this processor with `vector`, as if it had come from outside.
 pub fn interrupt_self(vector: u8) {
-    command(0, TO_SELF | u32::from(vector));
+    let _ = command(0, TO_SELF | ASSERT | u32::from(vector));
+}
+
+/// A message to another processor.
+#[derive(Clone, Copy)]
+pub enum Message {
+    /// An interrupt with this vector.
+    Interrupt(u8),
+    /// A non-maskable interrupt.
+    Nmi,
+    /// Reset; it waits for [`Message::Start`].
+    Init,
+    /// It begins at this page, below 1 MiB.
+    Start(u8),
+}
+
+/// Sends `message` to the processor with APIC `to`, up to 254; false if it does not leave.
+#[must_use]
+pub fn send(to: u32, message: Message) -> bool {
+    let low = match message {
+        Message::Interrupt(vector) => u32::from(vector),
+        Message::Nmi => NMI,
+        Message::Init => INIT,
+        Message::Start(page) => START | u32::from(page),
+    };
+    command(to, ASSERT | low)
 }
 
 /// Sends the command `low` to the processor `to`; false if it does not leave.

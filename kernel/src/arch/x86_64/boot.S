@@ -141,6 +141,7 @@ message_processor:
 
     .section .boot.bss, "aw", @nobits
     .balign 4096
+    .global boot_root
 boot_root:        .skip 4096
 boot_low:         .skip 4096
 boot_high:        .skip 4096

@@ -53,6 +53,10 @@ mod symbols {
         pub static kernel_end: u8;
         /// The page below the boot stack.
         pub static boot_stack: u8;
+        /// Its end.
+        pub static boot_stack_top: u8;
+        /// The root of the tables of `boot.S`; a physical address.
+        pub static boot_root: u8;
     }
 }
 
@@ -66,6 +70,8 @@ mod symbols {
     pub static kernel_data_start: u8 = 0;
     pub static kernel_end: u8 = 0;
     pub static boot_stack: u8 = 0;
+    pub static boot_stack_top: u8 = 0;
+    pub static boot_root: u8 = 0;
 }
 
 /// Physical addresses of the kernel image, the boot part included.
@@ -115,6 +121,18 @@ pub fn guards() -> [u64; 4] {
     #[cfg(not(target_os = "none"))]
     let [double_fault, nmi, machine_check] = [0; 3];
     [double_fault, nmi, machine_check, &raw const symbols::boot_stack as u64]
+}
+
+/// The end of the boot stack, on which other processors start and idle, too.
+#[must_use]
+pub fn stack_top() -> u64 {
+    &raw const symbols::boot_stack_top as u64
+}
+
+/// Physical address of the root of the tables of `boot.S`.
+#[must_use]
+pub fn early_root() -> u64 {
+    &raw const symbols::boot_root as u64
 }
 
 /// All physical memory below 4 GiB except the kernel image, during boot: read

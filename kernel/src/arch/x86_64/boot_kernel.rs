@@ -5,7 +5,8 @@ use super::features::{self, Features};
 use super::percpu::{cpu, set_current};
 use super::tcbs::TcbRef;
 use super::{
-    boot, descriptors, iobitmap, kernel_half, kernel_tables, lines, machine_check, physmap, tick,
+    boot, descriptors, iobitmap, kernel_half, kernel_tables, lines, machine_check, physmap,
+    processors, tick,
 };
 use crate::boot::Handover;
 use crate::boot::madt::Madt;
@@ -40,6 +41,7 @@ pub fn begin(handover: &Handover) -> TcbRef {
     descriptors::init();
     machine_check::init();
     find_lines(handover);
+    processors::start_all(handover.madt.as_ref(), handover.trampoline, handover.tables.root);
     let first = start::start(handover.servers, handover.kip);
     tick::start();
     check_machine();
@@ -71,7 +73,7 @@ fn add_memory(handover: &Handover) -> u64 {
         let _ = reserved::add_ram(region.range.start, region.range.end);
     }
     let tables = handover.table_frames;
-    for range in [handover.kernel, handover.pool, tables] {
+    for range in [handover.kernel, handover.pool, tables, handover.trampoline] {
         let _ = reserved::add_reserved(range.start, range.end);
     }
     for device in handover.madt.iter().flat_map(Madt::devices) {

@@ -246,11 +246,23 @@ pub fn is_nmi_stack(address: u64) -> bool {
     (guard..=guard + IST_STACK as u64).contains(&address)
 }
 
+/// The pages of the stacks of double fault, NMI and machine check.
+pub fn ist_pages() -> impl Iterator<Item = u64> {
+    let stack = |guard| (guard + 4096..guard + IST_STACK as u64).step_by(4096);
+    ist_guards().into_iter().flat_map(stack)
+}
+
 /// Loads GDT, TSS, IDT and the system-call registers.
 /// `rsp0` must already be the idle thread's tcb.
 pub fn init() {
-    fill_gdt();
     fill_idt();
+    join();
+    super::special::update(super::percpu::current());
+}
+
+/// Likewise on another processor, which shares the table of vectors and has no thread yet.
+pub fn join() {
+    fill_gdt();
     let cpu = cpu();
     cpu.tss.iomap.set((0x1000 - TSS_START) as u16);
     for index in 0..3 {
@@ -263,7 +275,6 @@ pub fn init() {
         write_msr(msr::STAR, 0x1B << 48 | u64::from(KERNEL_CS) << 32);
         write_msr(msr::SFMASK, SFMASK);
     }
-    super::special::update(super::percpu::current());
 }
 
 fn fill_gdt() {

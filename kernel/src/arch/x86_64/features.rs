@@ -159,6 +159,37 @@ pub unsafe fn enable() {
     IN_USE.store(features.bits(), Ordering::Relaxed);
 }
 
+/// Sets another processor up as [`enable`] has set up the first; false if it lacks something
+/// that is in use, and then its registers are as they were.
+///
+/// # Safety
+/// On the kernel's own tables, with interrupts off; the low 12 bits of CR3 must be zero.
+#[cfg(target_os = "none")]
+pub unsafe fn join() -> bool {
+    let wanted = in_use();
+    let lacking = wanted - offered() - (Features::X87_SURVIVES_LOAD | Features::X87_SURVIVES_RESET);
+    if !lacking.is_empty() || xcr0() & !supported() != 0 {
+        return false;
+    }
+    // SAFETY: the caller upholds what the bits need; the processor has what is in use.
+    unsafe {
+        cpu::write_msr(cpu::msr::EFER, EFER);
+        cpu::write_cr0(CR0);
+        cpu::write_cr4(cr4_of(wanted));
+        inherited::clear();
+        if wanted.contains(Features::XSAVE) {
+            cpu::write_xcr0(xcr0());
+        }
+    }
+    true
+}
+
+/// The components of vector state that the processor has.
+fn supported() -> u64 {
+    let low = cpu::cpuid(0xD, 0);
+    u64::from(low.edx) << 32 | u64::from(low.eax)
+}
+
 /// Says to `note` which control register is not as [`enable`] left it.
 #[cfg(target_os = "none")]
 pub fn check(note: &mut impl FnMut(fmt::Arguments<'_>)) {
@@ -200,9 +231,7 @@ fn cr4_of(features: Features) -> u64 {
 /// # Safety
 /// CR4.OSXSAVE must be set.
 unsafe fn enable_vector_state() {
-    let low = cpu::cpuid(0xD, 0);
-    let supported = u64::from(low.edx) << 32 | u64::from(low.eax);
-    for components in candidates(supported) {
+    for components in candidates(supported()) {
         // SAFETY: the components are supported and legal together.
         unsafe { cpu::write_xcr0(components) };
         let bytes = cpu::cpuid(0xD, 0).ebx;

@@ -67,6 +67,12 @@ pub fn init(tss_frame: PhysFrame, template: u64, quota: &Quota) -> Result<(), No
     Ok(())
 }
 
+/// Physical address of the page of ones: every port is closed.
+#[must_use]
+pub fn closed() -> u64 {
+    defaults().ones.get()
+}
+
 /// Makes the three tables; returns the root entry.
 fn build(quota: &Quota, low: u64, high: u64) -> Result<u64, NoMemory> {
     let mut frames = [0; 3];

@@ -81,6 +81,7 @@ pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
             note(format_args!("there is a page below a stack, at {guard:#x}"));
         }
     }
+    super::processors::for_each_root(|root| replica(Table(root), template, &constant, note));
     cpu().spaces.for_each(|space| {
         let root = Table(space.root());
         let own = super::iobitmap::SLOT;
@@ -89,6 +90,33 @@ pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
             note(format_args!("space {}: root entry {index} is not the kernel's", space.id()));
         }
     });
+}
+
+/// Checks what another processor sees: its own top, and everything else shared.
+fn replica(
+    root: Table,
+    template: Table,
+    constant: &Constant,
+    note: &mut impl FnMut(Arguments<'_>),
+) {
+    for index in KERNEL_HALF..512 {
+        let address = 0xFFFF_0000_0000_0000 | (index as u64) << 39;
+        if index == 511 || index == super::iobitmap::SLOT {
+            entry(root.get(index), ROOT, address, Rights::ALL, constant, note);
+        } else if root.get(index).address() != template.get(index).address() {
+            note(format_args!("a processor's root entry {index} is not the kernel's"));
+        }
+    }
+    for guard in boot::guards() {
+        if translation(root, guard).is_some() {
+            note(format_args!("there is a page below a processor's stack, at {guard:#x}"));
+        }
+    }
+    let own = core::ptr::from_ref(cpu()) as u64;
+    if translation(root, own).map(Entry::address) == translation(template, own).map(Entry::address)
+    {
+        note(format_args!("two processors share their state"));
+    }
 }
 
 /// Checks what lies below an entry of a table of `level`. At most four deep.

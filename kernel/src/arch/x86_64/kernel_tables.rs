@@ -48,6 +48,12 @@ pub fn null_entry() -> u64 {
     NULL_ENTRY.load(Ordering::Relaxed)
 }
 
+/// The table that shows the null page in each block.
+#[must_use]
+pub fn null_table() -> u64 {
+    NULL_TABLE.load(Ordering::Relaxed)
+}
+
 /// The leaf entry for `address`, which lies in the tcb array, in a table of its
 /// stretch's own; `None` if the kernel's pool is empty.
 #[must_use]

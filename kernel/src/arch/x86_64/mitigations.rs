@@ -269,6 +269,23 @@ pub fn efer() -> u64 {
 /// Once, at boot, with actions that [`plan`] chose for this processor.
 pub unsafe fn apply(actions: Actions) {
     CHOSEN.store(u64::from(actions.bits()), Ordering::Relaxed);
+    // SAFETY: the caller's promise.
+    unsafe { write(actions) };
+}
+
+/// Likewise on another processor.
+///
+/// # Safety
+/// On a processor like the one for which the actions were chosen.
+#[cfg(target_os = "none")]
+pub unsafe fn join() {
+    // SAFETY: the caller's promise.
+    unsafe { write(Actions::from_bits_truncate(CHOSEN.load(Ordering::Relaxed) as u32)) };
+}
+
+/// # Safety
+/// As [`apply`].
+unsafe fn write(actions: Actions) {
     let bits = [(Actions::IBRS, 0), (Actions::SSBD, 2), (Actions::BHI_DIS, 10)];
     let set = bits.into_iter().filter(|(action, _)| actions.contains(*action));
     let control: u64 = set.map(|(_, bit)| 1 << bit).sum();

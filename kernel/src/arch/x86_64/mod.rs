@@ -48,6 +48,10 @@ pub mod nmi;
 #[cfg(target_os = "none")]
 pub mod percpu;
 #[cfg(target_os = "none")]
+pub mod processors;
+#[cfg(target_os = "none")]
+pub mod replica;
+#[cfg(target_os = "none")]
 pub mod special;
 #[cfg(target_os = "none")]
 pub mod switch;

@@ -1,10 +1,9 @@
 //! Per-processor state: the task state segment, whose stack pointer is the
-//! current thread, and everything that is kept per processor. Nothing here is shared: there
-//! is one processor.
+//! current thread, and everything that is kept per processor. Nothing here is shared: every
+//! processor finds its own at this address (`replica.rs`), all zeros but for its number when
+//! it is another than the first.
 //!
-//! The fast path reaches this page relative to its own instruction pointer, so a
-//! second processor gets its own copy of the fast path's page in front of its own
-//! `Cpu` and its own LSTAR, and pays nothing for being one of many.
+//! The fast path reaches this page relative to its own instruction pointer.
 //!
 //! *The fast path's limits* are how a special sender is kept out of it for free
 //! (Liedtke 1993, 5.5.5): the check of the message's length compares with a limit
@@ -51,6 +50,8 @@ pub struct Cpu {
     pub tss: Tss,
     /// Segment descriptors.
     pub gdt: [Cell<u64>; 8],
+    /// Its number, from 0, the processor on which the kernel was started.
+    pub number: Cell<u32>,
     /// A preemption window is open: interrupts only note their line.
     pub in_window: Cell<bool>,
     /// Interrupt lines seen in a preemption window, still to be handled.
@@ -71,6 +72,7 @@ pub struct Cpu {
     pub scheduler: Scheduler,
 }
 
+const _: () = assert!(offset_of!(Cpu, number) < 4096);
 const _: () = assert!(offset_of!(Cpu, tss) == 64 && offset_of!(Tss, iomap) + 2 == 100);
 
 /// Offset of the task state segment in [`Cpu`].
@@ -111,6 +113,7 @@ pub static BATON_CPU: Cpu = Cpu {
         iomap: Cell::new(0),
     },
     gdt: [const { Cell::new(0) }; 8],
+    number: Cell::new(0),
     in_window: Cell::new(false),
     pending_lines: Cell::new(0),
     entries: Cell::new(0),

@@ -7,7 +7,7 @@ use super::frame::{Frame, TrapFrame};
 use super::percpu::{cpu, current, note_entry};
 use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
 use super::vectors::{self, exception};
-use super::{apic, boot, io_instruction, lines, machine_check, nmi};
+use super::{apic, boot, io_instruction, lines, machine_check, nmi, processors};
 use crate::ipc::{self, kernel_message};
 use crate::sched::tick;
 use crate::thread::tcb::Resume;
@@ -121,6 +121,7 @@ fn legacy(running: TcbRef, line: u64) -> TcbRef {
 /// An interrupt that is no line's: nothing but the taking of it is to be done.
 fn without_line(vector: u64) {
     if vector == HELLO {
+        processors::hello();
         apic::end();
     }
 }

@@ -29,6 +29,10 @@ fn machine(bytes: u64) -> Regions {
 fn check(regions: &Regions, loaded: Range, image: &Image<'_>, needs: &Needs, plan: &Plan) {
     let mut uses =
         vec![needs.kernel, plan.image.pages_out(), plan.tables, plan.bootinfo, plan.pool];
+    if !plan.trampoline.is_empty() {
+        assert!(plan.trampoline.len() == 4096 && plan.trampoline.end <= 0xA_0000);
+        uses.push(plan.trampoline);
+    }
     uses.extend(image.servers().map(|(_, server)| server.range.pages_out()));
     for (index, range) in uses.iter().enumerate() {
         assert!(!range.is_empty() && regions.is_usable(*range), "{range:x?} in {plan:x?}");

@@ -1,0 +1,126 @@
+//! The kernel's half of the address space as another processor sees it: everything the same,
+//! but at the addresses of `Cpu`, the stacks and the tcb array its own.
+//!
+//! So the kernel's text finds "this processor" by a constant address, on every stack, an NMI's
+//! included, and needs no register for it (docs/decisions/0039-a-kernel-per-processor.md). The
+//! tcb array is all null page: nobody lives there.
+
+use core::mem::size_of;
+
+use super::percpu::{Cpu, cpu};
+use super::tables::{TCB_ARRAY, TCB_ARRAY_BYTES};
+use super::{boot, descriptors, iobitmap, kernel_tables, paging};
+use crate::arch::phys_to_virt;
+use crate::mem::frames;
+use paging::{Entry, Table};
+
+const PAGE: u64 = 4096;
+/// Bytes of the stack on which a processor starts and idles: the upper end of boot's.
+const STACK: u64 = 8192;
+/// Tables on the way to an entry: kernel tables only, so present and writable.
+const TABLE: u64 = 3;
+/// Present, writable, accessed, dirty, global, not executable.
+const DATA: u64 = 1 << 63 | 1 << 8 | 1 << 6 | 1 << 5 | 3;
+
+/// A processor's own root table, and the frame of its `Cpu`'s first page.
+#[derive(Clone, Copy)]
+pub struct Replica {
+    /// Physical address of the root table.
+    pub root: u64,
+    /// Physical address of the first page of its [`Cpu`], all zeros.
+    pub cpu: u64,
+}
+
+fn take() -> Option<u64> {
+    let frame = frames::take_for_kernel()?;
+    frames::zero(frame);
+    Some(frame.address())
+}
+
+/// A copy of the table at `from`.
+fn copy(from: u64) -> Option<u64> {
+    let to = frames::take_for_kernel()?.address();
+    // SAFETY: the frame was just taken; `from` is a table of the kernel's.
+    unsafe { super::asm::copy_bytes(phys_to_virt(to), phys_to_virt(from), PAGE as usize) };
+    Some(to)
+}
+
+/// Replaces the table that entry `index` of `table` leads to by a copy, unless that has been
+/// done: `original` is the entry that all share. Returns the copy.
+fn own(table: Table, index: usize, original: Entry) -> Option<Table> {
+    let entry = table.get(index);
+    if entry.address() == original.address() {
+        let flags = entry.0 & !Entry::ADDRESS;
+        table.set(index, Entry(copy(entry.address())? | flags));
+    }
+    Some(Table(table.get(index).address()))
+}
+
+/// Builds what a processor needs; `template` is the first processor's root table. `None` if
+/// the pool is empty.
+pub fn build(template: u64) -> Option<Replica> {
+    let top = paging::index(TCB_ARRAY, paging::ROOT);
+    let entry = Table(template).get(top);
+    let root = Table(copy(template)?);
+    let (pointers, shared) = (own(root, top, entry)?, Table(entry.address()));
+    clear_threads(pointers, shared)?;
+    clear_stack(pointers, shared)?;
+    let mut first = None;
+    for page in private_pages() {
+        let frame = take()?;
+        show(pointers, shared, page, frame | DATA)?;
+        first = first.or(Some(frame));
+    }
+    let cpu = first?;
+    root.set(iobitmap::SLOT, Entry(state_segment(cpu)?));
+    Some(Replica { root: root.0, cpu })
+}
+
+/// The pages that every processor has for itself; [`Cpu`]'s first.
+fn private_pages() -> impl Iterator<Item = u64> {
+    let cpu = core::ptr::from_ref(cpu()) as u64;
+    let stack = boot::stack_top();
+    let own = (cpu..cpu + size_of::<Cpu>() as u64).step_by(PAGE as usize);
+    own.chain(descriptors::ist_pages()).chain((stack - STACK..stack).step_by(PAGE as usize))
+}
+
+/// Nobody lives here: the whole array is the null page.
+fn clear_threads(pointers: Table, shared: Table) -> Option<()> {
+    let null = Entry(kernel_tables::null_table() | TABLE);
+    for address in (TCB_ARRAY..TCB_ARRAY + TCB_ARRAY_BYTES).step_by(1 << 21) {
+        let index = paging::index(address, 2);
+        own(pointers, index, shared.get(index))?.set(paging::index(address, 1), null);
+    }
+    Some(())
+}
+
+/// The stack of the first processor's boot is not there.
+fn clear_stack(pointers: Table, shared: Table) -> Option<()> {
+    let [.., lowest] = boot::guards();
+    for page in (lowest..boot::stack_top()).step_by(PAGE as usize) {
+        show(pointers, shared, page, 0)?;
+    }
+    Some(())
+}
+
+/// Sets the last-level entry of `page` in tables of the replica's own.
+fn show(pointers: Table, shared: Table, page: u64, entry: u64) -> Option<()> {
+    let [upper, middle] = [2, 1].map(|level| paging::index(page, level));
+    let directory = own(pointers, upper, shared.get(upper))?;
+    let original = Table(shared.get(upper).address()).get(middle);
+    let leaf = own(directory, middle, original)?;
+    leaf.set(paging::index(page, 0), Entry(entry));
+    Some(())
+}
+
+/// Tables that show the task state segment in `cpu`, and no port open.
+fn state_segment(cpu: u64) -> Option<u64> {
+    let (upper, middle, leaves) = (take()?, take()?, take()?);
+    Table(upper).set(0, Entry(middle | TABLE));
+    Table(middle).set(0, Entry(leaves | TABLE));
+    let closed = iobitmap::closed();
+    for (index, page) in [cpu, closed, closed, closed].into_iter().enumerate() {
+        Table(leaves).set(index, Entry(page | Entry::P | Entry::W | Entry::NX));
+    }
+    Some(upper | TABLE)
+}
