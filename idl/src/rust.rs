@@ -34,7 +34,9 @@ fn module(model: &Model, interface: &Interface, out: &mut Text) {
     out.line("#[allow(unused_imports)]");
     out.line("use service::{");
     out.line("    Answer, BindError, Body, Bytes, Caller, Carrier, Dispatch, Error, Handle, Interface, List,");
-    out.line("    Malformed, Message, Room, Timeouts, TooLong, Version, Wire, Words, at_most,");
+    out.line(
+        "    Malformed, Message, Next, Room, Timeouts, TooLong, Version, Wire, Words, at_most,",
+    );
     out.line("};");
     out.blank();
     description(model, interface, out);

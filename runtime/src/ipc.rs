@@ -180,13 +180,24 @@ pub fn ipc(
     timeouts: Timeouts,
     msg: &impl Message,
 ) -> Result<(ThreadId, Msg)> {
+    let (sender, received) = raw(to, from, timeouts, msg);
+    if received.tag.is_error() { Err(error()) } else { Ok((sender, received)) }
+}
+
+/// [`ipc`] whose tag says whether it failed; [`error`] then says why.
+#[inline(always)]
+pub(crate) fn raw(
+    to: ThreadId,
+    from: ThreadId,
+    timeouts: Timeouts,
+    msg: &impl Message,
+) -> (ThreadId, Msg) {
     let msg = msg.content(hidden::Key(()));
     // SAFETY: memory is written only where `accept` allows it, which has the memory
     // borrowed for as long.
     let (sender, regs) =
         unsafe { syscall::ipc(to.0, from.0, timeouts.0, utcb::pointer(), msg.regs()) };
-    let received = Msg::from_regs(regs);
-    if received.tag.is_error() { Err(error()) } else { Ok((ThreadId(sender), received)) }
+    (ThreadId(sender), Msg::from_regs(regs))
 }
 
 /// Like [`ipc`], by the kernel's Lipc link: ids may be local.
@@ -212,8 +223,9 @@ pub fn lipc(
     if received.tag.is_error() { Err(error()) } else { Ok((ThreadId(sender), received)) }
 }
 
+/// Why the last IPC failed.
 #[cold]
-fn error() -> IpcError {
+pub(crate) fn error() -> IpcError {
     IpcError::decode(utcb::error_code())
         .unwrap_or(IpcError::new(IpcErrorKind::Aborted, Phase::Send))
 }

@@ -111,9 +111,13 @@ fn body(function: &Function, shape: &Shape, out: &mut Text) {
         (sent, true) => format!("self.0.call_with(request, {sent}, &mut [], {timeouts})?"),
         (sent, false) => format!("self.0.call_with(request, {sent}, room, {timeouts})?"),
     };
-    out.line(&format!("let answer = {call};"));
+    if sent == "None" && shape.answer == Form::Words {
+        out.line(&format!("let answer = self.0.exchange(request, {timeouts});"));
+    } else {
+        out.line(&format!("let answer = {call};"));
+    }
     out.line(match shape.answer {
-        Form::Words => "service::result_words(&answer)",
+        Form::Words => "service::result_words(&self.0, &answer)",
         Form::Inline(_) => "service::result_inline(&answer, room)",
         Form::String(_) => "service::result_string(&answer, room)",
     });

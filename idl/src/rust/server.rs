@@ -1,6 +1,6 @@
 //! The server's side: the trait, and what calls it.
 
-use crate::layout::Form;
+use crate::layout::{self, Form};
 use crate::model::{Function, Interface, Manner, Model};
 
 use super::names::{camel, function as function_name, shout, snake, value};
@@ -30,6 +30,7 @@ pub fn all(model: &Model, interface: &Interface, out: &mut Text) {
     out.line("pub struct Serve<'s, S>(pub &'s S);");
     out.blank();
     out.block("impl<S: Server> Dispatch for Serve<'_, S> {", |out| {
+        quick(model, interface, out);
         out.line("#[inline(always)]");
         out.line("#[allow(unused_variables)]");
         out.line("fn dispatch<M: Message>(");
@@ -55,6 +56,48 @@ pub fn all(model: &Model, interface: &Interface, out: &mut Text) {
     }
 }
 
+/// The functions that need no memory, if there are any.
+fn quick(model: &Model, interface: &Interface, out: &mut Text) {
+    let is_quick = |function: &&Function| {
+        let shape = Shape::of(model, function);
+        is_answered(function) && (shape.request, shape.answer) == (Form::Words, Form::Words)
+    };
+    let functions: Vec<&Function> = interface.functions.iter().filter(is_quick).collect();
+    if functions.is_empty() {
+        return;
+    }
+    out.line("#[inline(always)]");
+    out.line("fn quick<M: Message, N: Next<M>>(");
+    out.line("    &self,");
+    out.line("    caller: Caller,");
+    out.line("    request: M,");
+    out.line("    next: &N,");
+    out.block(") -> Result<N::Request, M> {", |out| {
+        out.block("match request.tag().0 & service::SHAPE_AND_LABEL {", |out| {
+            for function in functions {
+                let params: Vec<String> = function.params.iter().map(|p| value(&p.name)).collect();
+                let words = layout::request(model, function).0 as u64;
+                let tag = layout::label(model, interface, function) << 16 | words;
+                out.line(&format!("// `{}`, {words} words.", function.name));
+                out.block(&format!("{tag:#x} => {{"), |out| {
+                    let pattern = tuple(params.iter().cloned());
+                    let types = function.params.iter().map(|p| ty(model, &interface.name, &p.ty, "'static"));
+                    let types = tuple(types);
+                    out.block(&format!("let Ok::<{types}, _>({pattern}) = service::quick_arguments(&request) else {{"), |out| {
+                        out.line("return Err(request);");
+                    });
+                    out.replace_last("}", "};");
+                    let given = ["caller".to_owned()].into_iter().chain(params).collect::<Vec<_>>();
+                    let call = format!("self.0.{}({})", function_name(&function.name), given.join(", "));
+                    out.line(&format!("Ok(next.request(service::quick_words(request, &{call})))"));
+                });
+            }
+            out.line("_ => Err(request),");
+        });
+    });
+    out.blank();
+}
+
 /// How much room a server's loop has to have.
 fn sizes(model: &Model, interface: &Interface, out: &mut Text) {
     let (mut input, mut room, mut output) = (0, 0, 0);
@@ -75,6 +118,7 @@ fn sizes(model: &Model, interface: &Interface, out: &mut Text) {
         ("OUTPUT", output, "Bytes of the longest string of an answer."),
     ] {
         out.line(&format!("/// {what}"));
+        out.line("#[allow(dead_code)]");
         out.line(&format!("pub const {name}: usize = {bytes};"));
     }
 }

@@ -41,8 +41,33 @@ impl<M: Message> Answer<M> {
     }
 }
 
+/// What a server's loop does with an answer. Not a closure, so that it can be inlined for sure.
+pub trait Next<M> {
+    /// What comes of it.
+    type Request;
+
+    /// Sends the answer and waits for the next request.
+    fn request(&self, answer: M) -> Self::Request;
+}
+
 /// Something that answers requests: generated for each interface, and for two of them in one.
 pub trait Dispatch {
+    /// What [`Dispatch::dispatch`] does, for functions whose request and answer are words and no
+    /// more: the message stays in registers, and what `next` does stands behind each of them.
+    ///
+    /// # Errors
+    /// The request, if it is for [`Dispatch::dispatch`], as all mistakes are.
+    #[inline(always)]
+    fn quick<M: Message, N: Next<M>>(
+        &self,
+        caller: Caller,
+        request: M,
+        next: &N,
+    ) -> Result<N::Request, M> {
+        let _ = (caller, next);
+        Err(request)
+    }
+
     /// Answers `request` of `caller`, whose string, if it had one, is in `input`. What the
     /// server makes for its results goes into `room`, the string of the answer into `output`.
     fn dispatch<M: Message>(
@@ -85,6 +110,15 @@ pub fn read_words<'a, T: Wire<'a>>(request: &impl Message) -> Result<T, Malforme
     T::take(&mut Flat::new(request), &mut Bytes::new(&[]))
 }
 
+/// [`read_words`] of a request whose tag was compared as a whole.
+///
+/// # Errors
+/// As [`read_words`].
+#[inline(always)]
+pub fn quick_arguments<'a, T: Wire<'a>>(request: &impl Message) -> Result<T, Malformed> {
+    T::take(&mut Flat::new(request), &mut Bytes::new(&[]))
+}
+
 /// The arguments in a request with a body in words, which is copied into `room`: the words may
 /// be gone when the server calls somebody.
 ///
@@ -119,6 +153,15 @@ pub fn answer_words<'a, M: Message, T: Wire<'a>>(result: &T) -> Answer<M> {
     let mut message = M::new(label::OK);
     result.flat(&mut |word| message = message.push(word));
     Answer::Words(message)
+}
+
+/// The same as a message that has the form of `request`: words that are not part of the answer
+/// stay what the caller sent, which costs nothing and tells it nothing.
+#[inline(always)]
+pub fn quick_words<'a, M: Message, T: Wire<'a>>(request: M, result: &T) -> M {
+    let mut message = request.emptied(label::OK);
+    result.flat(&mut |word| message = message.push(word));
+    message
 }
 
 /// An answer whose body, at most `room` long, goes in words.

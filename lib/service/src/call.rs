@@ -1,9 +1,9 @@
 //! The client's side: a request from values, a result from the answer, and what can go wrong
 //! between them.
 
-use abi::{IpcError, Time, Timeouts};
+use abi::{IpcError, MsgTag, Time, Timeouts};
 
-use crate::message::{self, Flat, Message, body_of, is_plain, string_after, with_body};
+use crate::message::{self, Flat, Message, SHAPE_AND_LABEL, body_of, string_after, with_body};
 use crate::wire::{Body, Bytes, Malformed, TooLong, Wire};
 
 /// What brings a request to a server and its answer back.
@@ -11,11 +11,22 @@ pub trait Carrier {
     /// What it carries.
     type Message: Message;
 
-    /// Sends `request` and waits for the answer; neither has a string.
+    /// Sends `request` and waits for the answer; neither has a string. If the tag of what comes
+    /// back says that it failed, [`Carrier::error`] says why.
+    fn exchange(&self, request: Self::Message, timeouts: Timeouts) -> Self::Message;
+
+    /// Why the last exchange of this thread failed.
+    fn error(&self) -> Error;
+
+    /// [`Carrier::exchange`] with its failure as an error.
     ///
     /// # Errors
     /// When the server cannot be reached, or not in time.
-    fn call(&self, request: Self::Message, timeouts: Timeouts) -> Result<Self::Message, Error>;
+    #[inline(always)]
+    fn call(&self, request: Self::Message, timeouts: Timeouts) -> Result<Self::Message, Error> {
+        let answer = self.exchange(request, timeouts);
+        if answer.tag().is_error() { Err(self.error()) } else { Ok(answer) }
+    }
 
     /// The same, with `body` as the request's string unless it is empty, and `room` for the
     /// answer's.
@@ -155,17 +166,29 @@ impl From<Malformed> for Error {
     }
 }
 
-/// The result in an answer that has no body.
+/// The result in the answer of an exchange, if it has no body.
 ///
 /// # Errors
-/// When it has none.
+/// When there is none.
 #[inline(always)]
-pub fn result_words<'a, T: Wire<'a>>(answer: &impl Message) -> Result<T, Error> {
-    outcome(answer.tag().label())?;
-    if !is_plain(answer, T::FLAT) {
-        return Err(Error::BadAnswer);
+pub fn result_words<'a, C: Carrier, T: Wire<'a>>(
+    carrier: &C,
+    answer: &C::Message,
+) -> Result<T, Error> {
+    // The label of success is 0, and a failed exchange has its bit set: one comparison.
+    if answer.tag().0 & SHAPE_AND_LABEL == T::FLAT as u64 {
+        Ok(T::take(&mut Flat::new(answer), &mut Bytes::new(&[]))?)
+    } else {
+        Err(no_result(carrier, answer.tag()))
     }
-    Ok(T::take(&mut Flat::new(answer), &mut Bytes::new(&[]))?)
+}
+
+#[cold]
+fn no_result(carrier: &impl Carrier, tag: MsgTag) -> Error {
+    if tag.is_error() {
+        return carrier.error();
+    }
+    outcome(tag.label()).err().unwrap_or(Error::BadAnswer)
 }
 
 /// The result in an answer with a body in words, which goes into `room`.

@@ -21,8 +21,8 @@ mod wire;
 pub use abi::{MsgTag, ThreadId, Timeouts};
 
 pub use answer::{
-    Answer, Dispatch, Room, answer_inline, answer_string, answer_words, read_inline, read_string,
-    read_words,
+    Answer, Dispatch, Next, Room, answer_inline, answer_string, answer_words, quick_arguments,
+    quick_words, read_inline, read_string, read_words,
 };
 pub use bind::{BIND, BindError, Interface, Version, check, describe};
 pub use call::{
@@ -31,7 +31,7 @@ pub use call::{
 };
 pub use handles::{Handle, Handles};
 pub use list::{Iter, List};
-pub use message::{MAX_WORDS, Message, label};
+pub use message::{MAX_WORDS, Message, SHAPE_AND_LABEL, label};
 pub use wire::{Body, Bytes, Malformed, TooLong, Wire, Words, at_most, skip};
 
 /// Who called: a thread, as the kernel names it.

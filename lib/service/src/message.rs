@@ -25,6 +25,14 @@ pub trait Message: Copy {
     /// An empty one.
     fn new(label: u64) -> Self;
 
+    /// An empty one that may keep what the words of this one hold, as long as it goes to the
+    /// sender of this one and nobody else.
+    #[must_use]
+    #[inline(always)]
+    fn emptied(self, label: u64) -> Self {
+        Self::new(label)
+    }
+
     /// The same with one more word; at most [`MAX_WORDS`].
     #[must_use]
     fn push(self, word: u64) -> Self;
@@ -38,6 +46,9 @@ pub trait Message: Copy {
 
 /// The number of words and of words of typed items: what the low bits of a tag say.
 const SHAPE: u64 = 0xFFF;
+
+/// What tells messages apart in a tag: all but the flags of those that arrived.
+pub const SHAPE_AND_LABEL: u64 = !(MsgTag::XCPU | MsgTag::REDIRECTED | MsgTag::PROPAGATED);
 
 /// Whether `message` has `words` words and no item.
 #[inline(always)]
@@ -81,11 +92,15 @@ impl<M: Message> crate::wire::Words for Flat<'_, M> {
 
 /// Adds `body` to `message`, eight bytes a word, the last one filled up with zeros.
 pub(crate) fn with_body<M: Message>(message: M, body: &[u8]) -> M {
-    body.chunks(8).fold(message, |message, chunk| {
-        let mut bytes = [0; 8];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        message.push(u64::from_le_bytes(bytes))
-    })
+    let (whole, last) = body.as_chunks::<8>();
+    let push = |message: M, chunk: &[u8; 8]| message.push(u64::from_le_bytes(*chunk));
+    let message = whole.iter().fold(message, push);
+    if last.is_empty() {
+        return message;
+    }
+    let mut bytes = [0; 8];
+    bytes[..last.len()].copy_from_slice(last);
+    message.push(u64::from_le_bytes(bytes))
 }
 
 /// The body that lies in the words of `message` behind the first `flat`, copied into `room`; with
@@ -102,9 +117,14 @@ pub(crate) fn body_of<'a>(
         return None;
     }
     let len = room.len().min(words * 8);
-    for (index, chunk) in room[..len].chunks_mut(8).enumerate() {
-        let word = message.get(flat + index).to_le_bytes();
-        chunk.copy_from_slice(&word[..chunk.len()]);
+    let (whole, last) = room[..len].as_chunks_mut::<8>();
+    let mut index = flat;
+    for chunk in whole {
+        *chunk = message.get(index).to_le_bytes();
+        index += 1;
+    }
+    if !last.is_empty() {
+        last.copy_from_slice(&message.get(index).to_le_bytes()[..last.len()]);
     }
     Some(&room[..len])
 }

@@ -70,6 +70,8 @@ struct Program {
 }
 
 const IPC: Program = Program { name: "bench-ipc", memory_mb: 512, kernel_args: &[], seconds: 120 };
+const LRPC: Program =
+    Program { name: "bench-lrpc", memory_mb: 512, kernel_args: &[], seconds: 60 };
 const OPS: Program = Program { name: "bench-ops", memory_mb: 1024, kernel_args: &[], seconds: 300 };
 const GROWTH: Program =
     Program { name: "bench-growth", memory_mb: 3072, kernel_args: &["kmem=1400M"], seconds: 600 };
@@ -79,6 +81,7 @@ fn program_of(row: &str) -> &'static Program {
     match row.split('/').next() {
         Some("growth") => &GROWTH,
         Some("ops") => &OPS,
+        Some("lrpc") => &LRPC,
         _ => &IPC,
     }
 }
@@ -144,6 +147,7 @@ impl<'a> Bench<'a> {
                 let linux = self.linux()?.to_vec();
                 suites::rpc(self.run(&IPC, Trace::None)?, &linux)
             }
+            "lrpc" => suites::stubs(self.run(&LRPC, Trace::None)?),
             "ops" => suites::operations("ops", self.run(&OPS, Trace::None)?),
             "growth" => suites::operations("growth", self.run(&GROWTH, Trace::None)?),
             "linux" => {

@@ -209,6 +209,19 @@ fn single_entry(series: &Series) -> Series {
     series
 }
 
+/// Suite `lrpc`: user instructions of client and server together, for one call by stubs.
+#[must_use]
+pub fn stubs(measured: &Measured) -> Vec<Row> {
+    let calls = measured.series.iter().filter(|series| series.name.starts_with("lrpc/"));
+    let row = |series: &Series| {
+        let (_, best) = series.best()?;
+        let row = Row::baton("lrpc", &series.name, count(best, "user") as f64);
+        let kernel = count(best, "kernel").to_string();
+        Some(row.with("kernel", kernel).with("kernel_entries", count(best, "entries").to_string()))
+    };
+    calls.filter_map(row).collect()
+}
+
 /// Suite `rpc`: a null call and its answer, on all systems; Linux by each of its ways
 /// of waking another process.
 #[must_use]

@@ -1,0 +1,130 @@
+//! Calls by generated stubs, and the same null call written by hand.
+
+use abi::ThreadId;
+use runtime::service::{self, Caller, Message as _, Room, Thread};
+use runtime::{Msg, ipc};
+
+use bench_guest::marks::{READY, sample};
+use bench_guest::partner::{self, Partner, Result};
+use bench_guest::{Samples, row};
+
+include!(concat!(env!("OUT_DIR"), "/stubs.rs"));
+
+use table::{Client, Serve, Server, label};
+
+/// Calls before the measured ones, and measured ones; the least counts.
+const WARM_UP: u64 = 4;
+const ROUNDS: u64 = 4;
+/// The arguments that the paper calls big, bytes.
+const BIG: usize = 200;
+/// Kernel memory of the server, pages.
+const QUOTA_PAGES: i64 = 64;
+
+/// Does what is asked, which is nothing much.
+struct Table;
+
+impl Server for Table {
+    #[inline(always)]
+    fn null(&self, _: Caller) {}
+
+    #[inline(always)]
+    fn add(&self, _: Caller, a: u32, b: u32) -> u32 {
+        a.wrapping_add(b)
+    }
+
+    fn big_in(&self, _: Caller, bytes: &[u8]) {
+        core::hint::black_box(bytes);
+    }
+
+    fn big_in_out<'r>(&'r self, _: Caller, bytes: &[u8], mut room: Room<'r>) -> &'r [u8] {
+        room.copy(bytes)
+    }
+}
+
+extern "C" fn generated(_: u64) -> ! {
+    // The pager calls this thread next, and may not do so while it faults: its room comes first.
+    let mut room = core::hint::black_box([0; table::ROOM]);
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(READY));
+    service::serve(&Serve(&Table), &mut room)
+}
+
+/// The same server as one writes it without a compiler: a loop, a `match`, the checks that are needed.
+extern "C" fn by_hand(_: u64) -> ! {
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(READY));
+    let (mut from, mut request) = ipc::request();
+    loop {
+        let words = request.tag.0 & 0xFFF;
+        let answer = match (request.label(), words) {
+            (1, 0) => Msg::new(0),
+            (2, 2) if request.mr[0] <= 0xFFFF_FFFF && request.mr[1] <= 0xFFFF_FFFF => {
+                let sum = (request.mr[0] as u32).wrapping_add(request.mr[1] as u32);
+                Msg::new(0).word(sum.into())
+            }
+            (3, 26) => core::hint::black_box(Msg::new(0)),
+            (4, 26) => core::hint::black_box(Msg::new(0).word(1)),
+            _ => Msg::new(1),
+        };
+        (from, request) = ipc::next_request(Some((from, answer)));
+    }
+}
+
+/// Rows `lrpc/CALL transport=register`: the paper's four calls over messages, and
+/// `lrpc/null-by-hand`.
+pub fn table() -> Result<()> {
+    let server = partner::program(generated, 0, QUOTA_PAGES)?;
+    settle(server)?;
+    let client = Client::new(Thread(server.id));
+    let failed = |_| "a call by generated stubs has failed";
+    let (bytes, mut room) = ([7; BIG], [0; BIG]);
+    Client::bind(Thread(server.id)).map_err(|_| "the measured client cannot bind")?;
+    let samples = measure(|| client.null().map_err(failed))?;
+    row!(samples, "lrpc/null-register-user");
+    let samples = measure(|| client.add(3, 4).map(|_| ()).map_err(failed))?;
+    row!(samples, "lrpc/add-register-user");
+    let samples = measure(|| client.big_in(&bytes).map_err(failed))?;
+    row!(samples, "lrpc/big-in-register-user");
+    let samples = measure(|| client.big_in_out(&bytes, &mut room).map(|_| ()).map_err(failed))?;
+    row!(samples, "lrpc/big-in-out-register-user");
+    if client.add(3, 4) != Ok(7) || room != bytes {
+        return Err("a call by generated stubs has a wrong result");
+    }
+    server.delete();
+    let server = partner::program(by_hand, 0, QUOTA_PAGES)?;
+    for label in 1..=4 {
+        let _ = partner::call(server.id, &Msg::new(label))?;
+    }
+    let samples = measure(|| match ipc::call(server.id, &Msg::new(1)) {
+        Ok(answer) if answer.tag.0 == 0 => Ok(()),
+        _ => Err("a call by hand has failed"),
+    })?;
+    row!(samples, "lrpc/null-by-hand");
+    server.delete();
+    Ok(())
+}
+
+/// Lets the server fault on everything that it is going to need: this thread is its pager.
+fn settle(server: Partner) -> Result<()> {
+    let body = [7; BIG];
+    for label in [label::BIG_IN, label::BIG_IN_OUT] {
+        let request: Msg = service::request_inline(label, &(&body[..],), &mut [0; BIG])
+            .map_err(|_| "the measured request is too long")?;
+        partner::call(server.id, &request)?;
+    }
+    partner::call(server.id, &Msg::new(label::NULL))?;
+    partner::call(server.id, &Msg::new(label::ADD).push(1).push(2))?;
+    partner::call(server.id, &Msg::new(service::BIND).push(0).push(0))?;
+    let bind = Msg::new(service::BIND).push(table::INTERFACE.id).push(0);
+    partner::call(server.id, &label::ALL.iter().fold(bind, |bind, label| bind.push(*label)))?;
+    Ok(())
+}
+
+fn measure(mut call: impl FnMut() -> Result<()>) -> Result<Samples> {
+    for _ in 0..WARM_UP {
+        call()?;
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        sample(&mut call)?;
+    }
+    Ok(samples)
+}
