@@ -11,11 +11,16 @@ use super::tcbs::TcbRef;
 use super::vector;
 use crate::ipc::rendezvous;
 
+/// Whether open limits are possible: they promise WRGSBASE (`switch::activate`).
+fn fast() -> bool {
+    crate::techniques::FAST_PATH && features::in_use().contains(Features::FSGSBASE)
+}
+
 /// Sets the fast path's limits and gate for `thread`, which runs or is about to: all closed
 /// if the first switch has to look at the ready queue.
 pub fn update(thread: TcbRef) {
     let cpu = cpu();
-    let quiet = crate::techniques::FAST_PATH && !cpu.scheduler.look_first.get();
+    let quiet = fast() && !cpu.scheduler.look_first.get();
     let opens = quiet && !thread.uses_vector.get();
     cpu.tss.limits.set(if opens { LIMITS_OPEN } else { 0 });
     cpu.tss.gate.set(if quiet && uses_gate(thread) { GATE_VECTOR } else { 0 });
