@@ -51,8 +51,14 @@ pub mod stub {
     pub const TASK_CONTROL: u64 = 14;
     /// Baton: CreateThread.
     pub const CREATE_THREAD: u64 = 15;
+    /// Baton: a call of a thread of the same space, in user mode where that is possible.
+    pub const LOCAL_CALL: u64 = 16;
+    /// Baton: likewise an answer and the wait for the next request.
+    pub const LOCAL_REPLY_WAIT: u64 = 17;
+    /// What the two do where it is not.
+    pub const LOCAL_SLOW: u64 = 18;
     /// Number of stubs.
-    pub const COUNT: u64 = 16;
+    pub const COUNT: u64 = 19;
 }
 
 /// The address of stub number `index`, the same in every space.

@@ -46,6 +46,9 @@ pub enum Call {
     TaskControl = 19,
     /// Baton: ThreadControl that fails with error 2 if somebody has the number of `dest`.
     CreateThread = 20,
+    /// Baton: ArmLocal, of the local-IPC stubs alone. RSI the local id of the partner; changes no
+    /// register.
+    ArmLocal = 21,
 }
 
 impl Call {
@@ -66,6 +69,7 @@ impl Call {
             18 => Self::ThreadState,
             19 => Self::TaskControl,
             20 => Self::CreateThread,
+            21 => Self::ArmLocal,
             _ => return None,
         })
     }

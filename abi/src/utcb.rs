@@ -49,11 +49,22 @@ pub const PREEMPT_DELAY: u64 = 1 << 6;
 /// Preempt flag I: a preemption is pending.
 pub const PREEMPT_PENDING: u64 = 1 << 7;
 
-// Baton: room for the user-level local IPC of Wenske 2002 (section 5.3), words
-// -62..-50 below the self word: the twin of the kernel's status and stack pointer.
-/// Word index of the user-level status twin (2002, 4.2).
-pub const LIPC_STATUS: isize = -62;
-/// Word index of the user-level stack pointer twin (2002, 4.2).
+// Baton: local IPC in user mode (Wenske 2002, 4.2 and 5.3; decision 0044), words -62..-59.
+/// Word index of whom the thread waits for, as user level may see it: [`LIPC_RUNS`], anythread,
+/// anylocalthread or the local id of one thread.
+pub const LIPC_WAIT: isize = -62;
+/// Word index of the stack pointer while it waits; the return address is on top of the stack.
 pub const LIPC_SP: isize = -61;
-/// Word index of the user-level instruction pointer twin (2002, 5.8.1).
-pub const LIPC_IP: isize = -60;
+/// Word index of what the thread may do: [`LIPC_UNKNOWN`], [`LIPC_OPEN`], [`LIPC_CLOSED`].
+pub const LIPC_STATE: isize = -60;
+/// Word index of the space's current word, used in one UTCB of the space: U of whoever runs.
+pub const LIPC_CURRENT: isize = -59;
+
+/// [`LIPC_WAIT`] of a thread that does not wait, or in a way that only the kernel knows.
+pub const LIPC_RUNS: u64 = 0;
+/// [`LIPC_STATE`]: the kernel has not been asked yet whether the thread may take part.
+pub const LIPC_UNKNOWN: u64 = 0;
+/// [`LIPC_STATE`]: the thread may send in user mode.
+pub const LIPC_OPEN: u64 = 1;
+/// [`LIPC_STATE`]: the kernel wants to see the thread's next IPC.
+pub const LIPC_CLOSED: u64 = 2;

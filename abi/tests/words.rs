@@ -216,9 +216,10 @@ fn the_utcb_has_a_place_for_every_word() {
         utcb::THREAD_WORD0,
         utcb::WORD_SIZE_MASK,
         utcb::SELF,
-        utcb::LIPC_STATUS,
+        utcb::LIPC_WAIT,
         utcb::LIPC_SP,
-        utcb::LIPC_IP,
+        utcb::LIPC_STATE,
+        utcb::LIPC_CURRENT,
     ];
     let buffers = (0..utcb::BRS as isize).map(|index| utcb::BR0 - index);
     let mut words: Vec<isize> =

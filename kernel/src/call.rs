@@ -33,6 +33,7 @@ pub extern "C" fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
         Some(Call::TaskControl) => task_control(caller, frame),
         Some(Call::Inspect) => inspect(caller, frame),
         Some(Call::ThreadState) => thread_state(caller, frame),
+        Some(Call::ArmLocal) => arm_local(caller, frame),
         Some(Call::Unmap) | None => no_call(caller, frame),
     }
 }
@@ -45,6 +46,16 @@ fn finish(caller: TcbRef) -> TcbRef {
 #[inline(never)]
 fn no_call(caller: TcbRef, frame: Frame) -> TcbRef {
     set_result(caller, frame, Err(CallError::InvalidParameter));
+    finish(caller)
+}
+
+/// Changes no register. An armed thread goes on as one.
+#[inline(never)]
+fn arm_local(caller: TcbRef, frame: Frame) -> TcbRef {
+    ipc::local::arm(caller, ThreadId(frame.rsi.get()));
+    if caller.is_armed() {
+        caller.resume.set(Resume::Anew);
+    }
     finish(caller)
 }
 

@@ -22,6 +22,6 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
         }
         Resume::Unmap => unmap::resume(current),
         Resume::Destroy => space::destroy::resume(current),
-        Resume::Ipc | Resume::Frame | Resume::Idle => ipc::go_on(current),
+        Resume::Ipc | Resume::Frame | Resume::Anew | Resume::Idle => ipc::go_on(current),
     }
 }

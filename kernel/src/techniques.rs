@@ -24,5 +24,9 @@ pub const DIRECT_SWITCH: bool = true;
 /// receiver's. Off: through a buffer in the kernel.
 pub const SINGLE_COPY: bool = true;
 
+/// Local IPC in user mode (Wenske 2002): threads of one space exchange messages without the
+/// kernel, which learns of it at its next entry. Off: no thread is armed for it.
+pub const LOCAL_IPC: bool = true;
+
 /// Number of wakeup lists (1993, 5.3.3: n unordered lists; L3 used 8). 1 = a single list.
 pub const WAKEUP_LISTS: usize = 1024;

@@ -30,6 +30,17 @@ impl Utcb {
         (address != 0).then_some(Self(address as *mut u64))
     }
 
+    /// The UTCB of `space` whose local id is `local`, if the space has memory for it.
+    #[must_use]
+    pub fn at(space: SpaceRef, local: ThreadId) -> Option<Self> {
+        let area = space.utcb_area();
+        let location = local.0.wrapping_sub(utcb::POINTER_OFFSET);
+        let inside = (area.start..area.end).contains(&location);
+        let page =
+            space.page(location).filter(|_| inside && location.is_multiple_of(utcb::SIZE))?;
+        Some(Self(phys_to_virt(page.phys + utcb::POINTER_OFFSET).cast()))
+    }
+
     /// The word at `index` words from U; indices wrap at the UTCB's ends.
     #[inline(always)]
     fn slot(self, index: isize) -> *mut u64 {
@@ -111,6 +122,49 @@ impl Utcb {
         // SAFETY: both blocks hold 64 message registers from U on; the blocks are
         // the same or disjoint.
         unsafe { core::ptr::copy(source.0.add(1), self.0.add(1), count.min(63)) };
+    }
+}
+
+/// The word of a space that says in user mode which of its armed threads runs (Wenske 2002,
+/// 5.3: CurrentUTCB). It lies in a page of the UTCB area, which lives as long as the space.
+#[derive(Default)]
+pub struct CurrentWord {
+    /// In the kernel's map of physical memory; 0: there is none yet.
+    kernel: Cell<u64>,
+    user: Cell<u64>,
+}
+
+impl CurrentWord {
+    /// Puts it into the UTCB of `thread`, if it is nowhere yet.
+    pub fn place(&self, thread: TcbRef) {
+        let offset = utcb::LIPC_CURRENT as i64 * 8;
+        if self.kernel.get() == 0 && thread.utcb_k.get() != 0 {
+            self.kernel.set(thread.utcb_k.get().wrapping_add_signed(offset));
+            self.user.set(thread.utcb.get().wrapping_add_signed(offset));
+        }
+    }
+
+    /// Its address in the space.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.user.get()
+    }
+
+    /// What it says, or what the program has written there.
+    #[must_use]
+    pub fn read(&self) -> ThreadId {
+        let word = self.kernel.get() as *const u64;
+        // SAFETY: not null, it lies in a UTCB page of the space, which lives as long as this.
+        ThreadId(if word.is_null() { 0 } else { unsafe { word.read_volatile() } })
+    }
+
+    /// Says that the thread with the local id `local` runs.
+    pub fn write(&self, local: ThreadId) {
+        let word = self.kernel.get() as *mut u64;
+        if !word.is_null() {
+            // SAFETY: as in `read`.
+            unsafe { word.write_volatile(local.0) };
+        }
     }
 }
 

@@ -11,7 +11,8 @@ pub use threads::{
     Cpu, STACK_BYTES, TcbRef, VECTOR_BYTES, clear_vector, close_fast_path, copy_bytes, cpu,
     current, declare_vector, fill_page, frames_of, install, interrupt_noted, interrupt_pending,
     kernel_tables, last_version, line_exists, lookup, lookup_number, mask, note_entry, open_line,
-    remove, sanitise_vector, set_current, set_last_version, unmask, vector_state,
+    remove, returns_at_once, sanitise_vector, set_current, set_last_version, unmask,
+    update_special, vector_state,
 };
 
 /// The host's processor is not the kernel's to check.

@@ -11,6 +11,7 @@
 pub mod cancel;
 pub mod finish;
 pub mod kernel_message;
+pub mod local;
 pub mod propagation;
 pub mod queue;
 pub mod receive;

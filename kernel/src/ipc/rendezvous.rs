@@ -64,7 +64,11 @@ pub const DEAD_CLOSED: u64 = 9;
 pub const KEPT_OPEN: u64 = 10;
 /// See [`DEAD_OPEN`].
 pub const KEPT_CLOSED: u64 = 11;
-const _: () = assert!(KEPT_CLOSED < SYSTEM_BASE as u64);
+const _: () = assert!(KEPT_CLOSED < SYSTEM_BASE as u64 && PUBLISHED < SYSTEM_BASE as u64);
+
+/// The code of a thread that waits for a message from user mode: whom it waits for stands in
+/// its UTCB ([`super::local`]). [`waits`] brings that into the kernel first.
+pub const PUBLISHED: u64 = 12;
 
 /// Distance in bits between a state code and its place in the word.
 const CODE_SHIFT: u32 = 32;
@@ -108,6 +112,10 @@ fn sealed(thread: TcbRef, code: u64) -> Waits {
     match code {
         DEAD_OPEN | KEPT_OPEN => Waits::Open,
         DEAD_CLOSED | KEPT_CLOSED => Waits::Closed(thread.partner.get()),
+        PUBLISHED => {
+            super::local::settle(thread);
+            Waits::Busy(Busy::Waiting)
+        }
         _ => Waits::Busy(Busy::Inactive),
     }
 }
@@ -128,8 +136,11 @@ pub fn set_closed(thread: TcbRef, partner: ThreadId) {
 /// path for such threads serves. It has to be so before anybody else runs: the processor's
 /// switch does it for the thread that it leaves, other places for threads that do not run.
 pub fn seal(thread: TcbRef) {
-    if !thread.uses_vector.get() {
+    if thread.special.get() == 0 {
         return;
+    }
+    if thread.is_armed() {
+        return super::local::publish(thread);
     }
     let dead = thread.vector_from.get() == thread.vector_initial.get();
     match thread.rendezvous.get() ^ thread.id.get().0 {
@@ -147,7 +158,31 @@ pub fn seal(thread: TcbRef) {
 #[must_use]
 pub fn is_unsealed(thread: TcbRef) -> bool {
     let word = thread.rendezvous.get() ^ thread.id.get().0;
-    thread.uses_vector.get() && (word == 0 || word >> CODE_SHIFT >= u64::from(SYSTEM_BASE))
+    thread.special.get() != 0 && (word == 0 || word >> CODE_SHIFT >= u64::from(SYSTEM_BASE))
+}
+
+/// Whom `thread` waits for, if it does, with or without a fast path.
+#[must_use]
+pub fn plain_wait(thread: TcbRef) -> Option<ThreadId> {
+    let word = thread.rendezvous.get() ^ thread.id.get().0;
+    if word == 0 {
+        Some(ThreadId::ANY)
+    } else if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) {
+        Some(ThreadId(word))
+    } else {
+        (word >> CODE_SHIFT == Busy::Waiting as u64).then(|| thread.partner.get())
+    }
+}
+
+/// Whether `thread` waits for messages from user mode.
+#[must_use]
+pub fn is_published(thread: TcbRef) -> bool {
+    thread.rendezvous.get() ^ thread.id.get().0 == PUBLISHED << CODE_SHIFT
+}
+
+/// Lets `thread`, which waits as its UTCB says, be found by messages from user mode.
+pub fn set_published(thread: TcbRef) {
+    set_code(thread, PUBLISHED);
 }
 
 fn set_code(thread: TcbRef, code: u64) {

@@ -18,6 +18,7 @@ use crate::irq::Pace;
 pub use crate::mem::SpaceRef;
 use crate::mem::space::Area;
 use crate::mem::{AddressSpace, NoMemory, PhysFrame};
+use crate::usermem::CurrentWord;
 
 /// Deepest nesting of clans; bounds the walk to a common chief.
 pub const MAX_DEPTH: u32 = 64;
@@ -43,6 +44,8 @@ pub struct Task {
     pub abandoned: Cell<bool>,
     /// New threads use no vector registers: one of the task's has said so.
     pub no_vector: Cell<bool>,
+    /// Which of the task's armed threads runs, as user mode knows it.
+    pub current_word: CurrentWord,
     /// Frames behind the UTCB area.
     pub utcb_pages: Cell<u64>,
     /// Links of all spaces.

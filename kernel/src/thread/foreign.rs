@@ -23,7 +23,7 @@ use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::transfer::Role;
 use crate::ipc::{Kind, cancel, kernel_message};
 use crate::space::SpaceRef;
-use crate::thread::tcb::Resume;
+use crate::thread::tcb::{Resume, USES_VECTOR};
 use crate::usermem::{Utcb, copy_from_cells, copy_to_cells};
 
 /// Tag of a system call's message.
@@ -133,7 +133,7 @@ fn make_foreign(thread: TcbRef, caller: TcbRef) -> Result<(), CallError> {
     }
     thread.frame().reset();
     crate::arch::clear_vector(thread);
-    thread.uses_vector.set(true);
+    thread.set_special(USES_VECTOR, true);
     thread.handler.set(caller.id.get());
     await_answer(thread);
     Ok(())

@@ -7,10 +7,10 @@ use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
 use crate::ipc::rendezvous::{self, Busy};
-use crate::ipc::{Kind, cancel, receive};
+use crate::ipc::{Kind, cancel, local, receive};
 use crate::sched;
 use crate::space::SpaceRef;
-use crate::thread::tcb::Resume;
+use crate::thread::tcb::{Resume, USES_VECTOR};
 use crate::thread::{ring_insert, ring_remove, version};
 use crate::usermem::Utcb;
 
@@ -36,7 +36,7 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
     thread.cr3.set(space.cr3());
     thread.open_from.set(ThreadId::ANY);
     thread.space.set(Some(space));
-    thread.uses_vector.set(arch::VECTOR_BYTES != 0 && !space.task.no_vector.get());
+    thread.set_special(USES_VECTOR, arch::VECTOR_BYTES != 0 && !space.task.no_vector.get());
     thread.priority.set(DEFAULT_PRIORITY);
     thread.timeslice_us.set(DEFAULT_TIMESLICE_US);
     thread.quantum_left_us.set(u64::MAX);
@@ -74,6 +74,8 @@ fn init_utcb(thread: TcbRef, pager: ThreadId) {
     utcb.set_word(utcb::FLAGS, 0);
     utcb.set_word(utcb::BR0, 0);
     utcb.set_word(utcb::SELF, thread.utcb.get());
+    utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
+    utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_UNKNOWN);
 }
 
 /// Activates `thread`, which has a UTCB: it waits for its start message from `pager`.
@@ -124,6 +126,7 @@ pub fn change_id(thread: TcbRef, id: ThreadId) {
 #[must_use]
 pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(thread != current());
+    local::disarm(thread);
     cancel::disconnect(thread);
     thread.abandon_job();
     crate::irq::detach_handler(thread);

@@ -47,6 +47,8 @@ pub enum Resume {
     Unmap = 5,
     /// Go on with the deletion of a space.
     Destroy = 6,
+    /// As `Frame`, after a look at what has become special about the thread.
+    Anew = 7,
 }
 
 /// A memory operation under way; a thread is in one at a time.
@@ -182,9 +184,14 @@ pub struct Tcb {
     pub vector_initial: Cell<u64>,
     /// Which of the two the thread goes on with.
     pub vector_from: Cell<u64>,
-    /// The thread may use vector registers: it has state of its own in them while it runs.
-    pub uses_vector: Cell<bool>,
+    /// What is special about the thread while it runs: [`USES_VECTOR`], [`ARMED`].
+    pub special: Cell<u8>,
 }
+
+/// The thread may use vector registers: it has state of its own in them while it runs.
+pub const USES_VECTOR: u8 = 1;
+/// The thread may exchange messages with others of its space in user mode ([`crate::ipc::local`]).
+pub const ARMED: u8 = 2;
 
 const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE);
 const _: () = assert!(offset_of!(Tcb, open_from) == 56, "line 0 is full");
@@ -195,6 +202,24 @@ impl TcbRef {
     #[must_use]
     pub fn space(self) -> Option<SpaceRef> {
         self.space.get()
+    }
+
+    /// Whether the thread may use vector registers.
+    #[must_use]
+    pub fn uses_vector(self) -> bool {
+        self.special.get() & USES_VECTOR != 0
+    }
+
+    /// Whether the thread may exchange messages in user mode.
+    #[must_use]
+    pub fn is_armed(self) -> bool {
+        self.special.get() & ARMED != 0
+    }
+
+    /// Makes `what` true of the thread, or not.
+    pub fn set_special(self, what: u8, is: bool) {
+        let others = self.special.get() & !what;
+        self.special.set(if is { others | what } else { others });
     }
 
     /// Whether both threads live in the same space.
@@ -256,7 +281,7 @@ impl TcbRef {
     #[must_use]
     pub fn has_frame(self) -> bool {
         match self.resume.get() {
-            Resume::Frame | Resume::Destroy => true,
+            Resume::Frame | Resume::Anew | Resume::Destroy => true,
             // A handler's answer to the interrupted thread is under way.
             Resume::Transfer | Resume::Receive => self.kind.get().home() == Resume::Frame,
             Resume::Ipc | Resume::Idle | Resume::Unmap => false,

@@ -197,6 +197,15 @@ pub fn line_exists(line: u32) -> bool {
 /// No interrupt controller.
 pub fn open_line(_line: u8) {}
 
+/// Nothing is special on the host.
+pub fn update_special(_thread: TcbRef) {}
+
+/// There are no stubs: all threads wait where user mode could wake them.
+#[must_use]
+pub fn returns_at_once(_ip: u64) -> bool {
+    true
+}
+
 /// No interrupt controller.
 pub fn mask(_line: u8) {}
 
@@ -220,7 +229,7 @@ pub fn sanitise_vector(_thread: TcbRef) {}
 
 /// Only the word is kept.
 pub fn declare_vector(thread: TcbRef, uses: bool) {
-    thread.uses_vector.set(uses);
+    thread.set_special(crate::thread::tcb::USES_VECTOR, uses);
 }
 
 /// Fills a page with a word.

@@ -16,13 +16,13 @@ use super::percpu::{
     CURRENT, Cpu, GATE, GATE_VECTOR, LIMIT, LIMITS_OPEN, TSS_START, USER_RDI, cpu,
 };
 use super::tcbs::{TCB_FIRST, TCB_MASK};
-use super::{switch, trap, vectors};
+use super::{armed, switch, trap, vectors};
 use crate::ipc;
 use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
 use crate::sched::Scheduler;
 use crate::techniques;
 use crate::thread::foreign;
-use crate::thread::tcb::{BLOCK_BITS, Resume, Tcb};
+use crate::thread::tcb::{BLOCK_BITS, Resume, TCB_SIZE, Tcb};
 
 global_asm!(
     concat!(include_str!("patch.S"), include_str!("ipc.S")),
@@ -83,6 +83,8 @@ global_asm!(
     TAG = const foreign::TAG.0,
     FAST = const techniques::FOREIGN_FAST_PATH as u8,
     CALL = sym foreign::call,
+    PAD = sym armed::PAD,
+    PAD_TCB = const armed::PAD_TCB,
     R15 = const offset_of!(TrapFrame, r15),
     R14 = const offset_of!(TrapFrame, r14),
     R13 = const offset_of!(TrapFrame, r13),
@@ -124,6 +126,12 @@ global_asm!(
     RESULT_FROM = const offset_of!(Tcb, result_from),
     HANDLER = const offset_of!(Tcb, handler),
     FRAME_SIZE = const FRAME_SIZE,
+    TCB_SIZE = const TCB_SIZE,
+    PAD = sym armed::PAD,
+    PAD_TCB = const armed::PAD_TCB,
+    LEAVES_IPC = const armed::Leaves::Ipc as u64,
+    ENTER = sym armed::enter,
+    ARMED_CALL = sym armed::call,
     FRAME_CS = const offset_of!(TrapFrame, cs),
     FRAME_IP = const offset_of!(TrapFrame, ip),
     FRAME_FLAGS = const offset_of!(TrapFrame, flags),
@@ -255,6 +263,7 @@ pub fn ist_pages() -> impl Iterator<Item = u64> {
 /// Loads GDT, TSS, IDT and the system-call registers.
 /// `rsp0` must already be the idle thread's tcb.
 pub fn init() {
+    armed::init();
     fill_idt();
     join();
     super::special::update(super::percpu::current());

@@ -126,14 +126,17 @@ baton_exception:
 patch_site {PATCH_SMAP}, clac
     push_registers rdi
     cld
-    mov     rdi, rsp
-    test    byte ptr [rsp + {FRAME_CS}], 3
-    jz      5f
-    call    {TRAP}                              // (frame) from user mode -> next
+    lea     rdi, [rsp + {FRAME_SIZE} + {TCB_SIZE}]
+    test    edi, 0xFFF                          // just below a tcb, which ends its page: user mode
+    jnz     5f
+    call    {TRAP}                              // (end of the tcb) -> next
     unless_same_goes_on baton_resume
     add     rsp, {RBX} + 8 - {R15}              // what Rust code keeps is as it was
     jmp     baton_pop_others
-5:  call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was
+5:  test    byte ptr [rsp + {FRAME_CS}], 3
+    jnz     baton_armed_trap
+    mov     rdi, rsp
+    call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was
     test    rax, rax
     jnz     baton_resume
 baton_pop_frame:
@@ -165,6 +168,7 @@ divert {IBPB}, {ACTIVATE_FLUSHING}
     cmp     eax, {RESUME_IPC}
     jne     6f
     mov     rbp, [rip + {CPU} + {CURRENT}]
+baton_ipc_return:
     mov     rdx, [rbp + {UTCB_K}]
     mov     r9, [rdx]
     mov     rax, [rdx + 8]
@@ -187,6 +191,8 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
     je      baton_frame_return
     cmp     eax, {RESUME_IDLE}
     je      baton_idle
+    cmp     eax, {LEAVES_IPC}
+    jae     baton_armed_leave
     mov     rdi, [rip + {CPU} + {CURRENT}]
     lea     rsp, [rdi - {FRAME_SIZE}]
     call    {CONTINUE}                          // (current) -> next
@@ -195,12 +201,41 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
 .balign 16
 baton_frame_return:
     mov     rsp, [rip + {CPU} + {CURRENT}]
+baton_frame_of_tcb:
     mov     qword ptr [rsp + {RESUME}], {RESUME_IPC} // user mode: resume is always Ipc
     sub     rsp, {FRAME_SIZE}
     pop_kept
     pop_others
     add     rsp, 16
 leave_kernel {VERW}, baton_iret_emptied, iretq
+
+// An armed thread leaves the kernel (`armed.rs`): EAX as what. The pad takes its place.
+.balign 16
+baton_armed_leave:
+    mov     rbp, [rip + {CPU} + {CURRENT}]
+    lea     rcx, [rip + {PAD} + {PAD_TCB}]
+    mov     [rip + {CPU} + {CURRENT}], rcx
+    cmp     eax, {LEAVES_IPC}
+    je      baton_ipc_return
+    mov     rsp, rbp
+    jmp     baton_frame_of_tcb
+
+// An armed thread, or one to which it has handed over, enters by an exception or interrupt.
+baton_armed_trap:
+    call    {ENTER}                             // -> tcb
+    lea     rdi, [rax + {TCB_SIZE}]
+    lea     rsp, [rax - {FRAME_SIZE}]
+    call    {TRAP}
+    jmp     baton_resume
+
+// The same by a system call: from label 9 of foreign.S, the frame complete.
+.global baton_armed_call
+baton_armed_call:
+    call    {ENTER}
+    mov     rdi, rax
+    lea     rsp, [rax - {FRAME_SIZE}]
+    call    {ARMED_CALL}                        // (tcb) -> next
+    jmp     baton_resume
 
 // VERW with a selector in memory empties the processor's buffers.
 baton_sysret_emptied:

@@ -66,6 +66,9 @@ patch_site {X87_SURVIVES_RESET}, fninit
 .endif
 9:  lea     rsp, [rdi + {FRAME}]
     mov     qword ptr [rsp + {VECTOR}], {VECTOR_CALL}
+    lea     rcx, [rip + {PAD} + {PAD_TCB}]
+    cmp     rdi, rcx
+    je      baton_armed_call
     call    {CALL}                              // (current) -> next
     jmp     baton_resume
 

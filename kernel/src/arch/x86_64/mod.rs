@@ -26,6 +26,8 @@ pub mod vectors;
 #[cfg(target_os = "none")]
 pub mod apic;
 #[cfg(target_os = "none")]
+pub mod armed;
+#[cfg(target_os = "none")]
 pub mod asm;
 #[cfg(target_os = "none")]
 pub mod boot_kernel;

@@ -1,6 +1,6 @@
 //! Threads with which something is special while they run: vector registers in use, or
-//! registers of a foreign thread that others do not have (FS and GS base), or somebody
-//! waiting whom a direct switch could pass over (`sched::keep_watch`). The fast path's
+//! registers of a foreign thread that others do not have (FS and GS base), messages in user
+//! mode (`armed`), or somebody waiting whom a direct switch could pass over (`sched::keep_watch`). The fast path's
 //! limits are closed for them (`percpu`), so that leaving them always passes through here,
 //! or through `vector.S` or `foreign.S`, which do the same.
 
@@ -21,7 +21,7 @@ fn fast() -> bool {
 pub fn update(thread: TcbRef) {
     let cpu = cpu();
     let quiet = fast() && !cpu.scheduler.look_first.get();
-    let opens = quiet && !thread.uses_vector.get();
+    let opens = quiet && thread.special.get() == 0;
     cpu.tss.limits.set(if opens { LIMITS_OPEN } else { 0 });
     cpu.tss.gate.set(if quiet && uses_gate(thread) { GATE_VECTOR } else { 0 });
 }
@@ -30,7 +30,7 @@ pub fn update(thread: TcbRef) {
 /// of kept registers leaves them, not where a reset does, too.
 fn uses_gate(thread: TcbRef) -> bool {
     let features = features::in_use() & (Features::XSAVEOPT | Features::X87_SURVIVES_RESET);
-    thread.uses_vector.get() && !thread.is_foreign() && features == Features::XSAVEOPT
+    thread.uses_vector() && !thread.is_foreign() && features == Features::XSAVEOPT
 }
 
 /// Keeps the running thread out of the fast path.
@@ -55,10 +55,10 @@ pub fn switch(from: TcbRef, to: TcbRef) {
         from.gs_base.set(gs);
         write_fs_base(0);
     }
-    if from.uses_vector.get() {
+    if from.uses_vector() {
         vector::save(from);
     }
-    match (from.uses_vector.get(), to.uses_vector.get()) {
+    match (from.uses_vector(), to.uses_vector()) {
         (_, true) => vector::load(to),
         (true, false) => vector::reset(),
         (false, false) => {}

@@ -48,8 +48,6 @@ ipc_syscall:
 4:  globalise rdx, 2b
 
     stub {LIPC}                         // as Ipc
-    // The user-level path of Wenske 2002 goes here (restart, forward and completion
-    // points around the switch of stacks); its fallback is the body below.
     if_local esi, 3f
 1:  if_local edx, 4f
     .global lipc_syscall
@@ -168,6 +166,70 @@ lipc_syscall:
 4:  globalise rsi, 1b
 5:  globalise rdx, 2b
 6:  globalise r8, 3b
+
+    // Local IPC in user mode (Wenske 2002, 4.3 and 5.7; decision 0044). RSI the partner's U,
+    // RDI U, R8 timeouts (receive: never), R9 tag, MR1..7; vector registers are dead. Out: as Ipc.
+    // One store hands over, the one to the current word: an interruption before it leads back
+    // to the restart point, and behind it the kernel does the rest (`arch/x86_64/armed.rs`).
+    // \receiver, \wait: what the partner's word is compared with first, what ours becomes.
+.macro local_path name, receiver, wait, slow
+    cmp r9w, 8                          // untyped words only, no flags
+    jae \slow
+    .global \name\()_restart, \name\()_forward, \name\()_done, \name\()_aside, \name\()_end
+\name\()_restart:
+    cmp qword ptr [rsi + 8 * {LIPC_WAIT}], \receiver
+    jne \name\()_aside
+1:  cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_OPEN}
+    jne \slow
+    mov [rdi + 8 * {LIPC_SP}], rsp
+    mov [rdi + 8 * {LIPC_WAIT}], \wait
+    mov gs:[0], rsi                     // it runs
+\name\()_forward:
+    mov qword ptr [rsi + 8 * {LIPC_WAIT}], {LIPC_RUNS}
+    mov rsp, [rsi + 8 * {LIPC_SP}]
+    xchg rdi, rsi
+\name\()_done:
+    ret
+\name\()_aside:
+    mov rcx, [rsi + 8 * {LIPC_WAIT}]
+    cmp rcx, rdi                        // for us
+    je 1b
+    cmp rcx, -1                         // for anybody
+    je 1b
+    cmp rcx, -64                        // for anybody of this space
+    je 1b
+    jmp \slow
+\name\()_end:
+.endm
+
+    stub {LOCAL_CALL}                   // then waits for the partner
+    local_path local_call, -1, rsi, local_slow_call
+
+    stub {LOCAL_REPLY_WAIT}             // RDX whom to wait for then: anybody, or of this space
+    local_path local_reply, rdi, rdx, local_slow
+
+    stub {LOCAL_SLOW}
+    .global local_slow, local_slow_call, local_syscall
+local_slow_call:
+    mov rdx, rsi
+local_slow:
+    cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
+    je 4f
+    cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
+    je 4f
+1:  mov rsi, [rsi - {MY_GLOBAL_ID}]
+    if_local edx, 3f
+2:  or rdi, 1                           // vector registers are dead
+local_syscall:
+    syscall
+    ret
+3:  globalise rdx, 2b
+4:  push r8                             // the kernel is asked once
+    push r14
+    trap {CALL_ARM_LOCAL}
+    pop r14
+    pop r8
+    jmp 1b
 
     .org user_stubs + 4096, 0xCC
     .text

@@ -8,41 +8,44 @@ use super::cpu::{read_cr3, write_cr3};
 use super::features::{self, Features};
 use super::percpu::{cpu, current};
 use super::tcbs::TcbRef;
-use super::{mitigations, special};
-use crate::thread::tcb::Resume;
+use super::{armed, mitigations, special};
 use crate::{irq, sched};
 
-/// Makes `next` the current thread; how it resumes is for the assembly to carry out.
-pub extern "C" fn activate(next: TcbRef) -> Resume {
+/// Makes `next` the current thread; how it resumes is for the assembly to carry out
+/// (`thread::tcb::Resume`, `armed::Leaves`).
+pub extern "C" fn activate(next: TcbRef) -> u64 {
     let noted = cpu().pending_lines.get() != 0;
-    if noted || next.uses_vector.get() || special::is_closed() {
+    if noted || next.special.get() != 0 || special::is_closed() {
         return activate_unusually(next);
     }
     // Open limits: the processor has WRGSBASE.
     enter(next);
     write_gs_base(gs_base(next), true);
-    next.resume.get()
+    next.resume.get() as u64
 }
 
 /// The same if something about either thread is special, or an interrupt has been noted.
 #[inline(never)]
-fn activate_unusually(next: TcbRef) -> Resume {
+fn activate_unusually(next: TcbRef) -> u64 {
     let next = if cpu().pending_lines.get() == 0 { next } else { after_interrupts(next) };
     if next != current() {
-        if next.uses_vector.get() || special::is_closed() {
+        if next.special.get() != 0 || special::is_closed() {
             special::switch(current(), next);
         }
         enter(next);
+    }
+    if next.is_armed() {
+        return armed::leave(next);
     }
     // A foreign thread has a GS base of its own.
     if !next.is_foreign() {
         write_gs_base(gs_base(next), features::in_use().contains(Features::FSGSBASE));
     }
-    next.resume.get()
+    next.resume.get() as u64
 }
 
 /// The same, where branch predictions are to be forgotten between spaces (`mitigations.rs`).
-pub extern "C" fn activate_flushing(next: TcbRef) -> Resume {
+pub extern "C" fn activate_flushing(next: TcbRef) -> u64 {
     const ROOT: u64 = 0x000F_FFFF_FFFF_F000;
     let before = read_cr3() & ROOT;
     let resume = activate(next);

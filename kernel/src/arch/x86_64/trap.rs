@@ -10,7 +10,7 @@ use super::vectors::{self, exception};
 use super::{apic, boot, io_instruction, lines, machine_check, nmi, processors};
 use crate::ipc::{self, kernel_message};
 use crate::sched::tick;
-use crate::thread::tcb::Resume;
+use crate::thread::tcb::{Resume, TCB_SIZE};
 use crate::{irq, mem, usermem};
 
 const LINE: u64 = vectors::LINE as u64;
@@ -31,9 +31,13 @@ const FLAG_AC: u64 = 1 << 18;
 
 /// An exception or an interrupt in user mode, registers in the current thread's frame;
 /// returns who runs next. What a window has noted meanwhile is handled on the way out
-/// (`switch::activate`).
-pub extern "C" fn from_user(frame: &'static TrapFrame) -> TcbRef {
-    let thread = current();
+/// (`switch::activate`). `end` is the end of the thread's tcb.
+pub extern "C" fn from_user(end: u64) -> TcbRef {
+    // SAFETY: the entry has found the frame below the tcb that ends there: the current one.
+    let thread = unsafe { TcbRef::from_address(end - TCB_SIZE as u64) };
+    debug_assert!(thread == current());
+    let frame = thread.frame();
+    debug_assert!(frame.is_users());
     note_entry();
     thread.resume.set(Resume::Frame);
     // The frequent ones first; none of them is inlined, so this needs no stack.

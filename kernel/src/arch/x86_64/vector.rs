@@ -2,7 +2,7 @@
 //!
 //! Nothing here relies on CR0.TS, which stays clear: a thread that may use the unit has
 //! its own state in the registers from its first instruction on. A thread of a task that
-//! has said that it uses none (`Tcb::uses_vector` is false) runs on initial registers,
+//! has said that it uses none (`TcbRef::uses_vector` is false) runs on initial registers,
 //! or on what others of its kind have put there against their word: nobody's secret.
 //!
 //! While a thread waits, its state is in one of two areas of its own frame: everything
@@ -17,6 +17,7 @@ use super::physmap::virt_to_phys;
 use super::special;
 use super::tcbs::{TcbRef, VECTOR_AREA};
 use crate::mem::PhysFrame;
+use crate::thread::tcb::USES_VECTOR;
 
 /// Offset of MXCSR in an area.
 pub const MXCSR: usize = 24;
@@ -109,7 +110,8 @@ pub fn sanitise(thread: TcbRef) {
 
 /// The running thread says whether it will use vector registers, which are initial now.
 pub fn declare(thread: TcbRef, uses: bool) {
-    thread.uses_vector.set(uses);
+    crate::ipc::local::disarm(thread);
+    thread.set_special(USES_VECTOR, uses);
     reset();
     special::update(thread);
 }

@@ -1,0 +1,163 @@
+//! Entries and exits of threads that exchange messages in user mode (`ipc::local`).
+//!
+//! While such a thread runs, the processor's current-thread pointer is not its tcb but the
+//! [`Pad`], which is like one: entries store there what they know, and every way on leads to
+//! [`enter`], which finds out who it is that has come. An entry of anybody else executes not one
+//! instruction for that: an interrupt's frame lies exactly below a tcb, or it does not.
+
+use core::cell::Cell;
+use core::mem::{offset_of, size_of};
+
+use abi::ThreadId;
+
+use super::asm::write_gs_base;
+use super::features::{self, Features};
+use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
+use super::percpu::cpu;
+use super::stubs;
+use super::tcbs::TcbRef;
+use crate::ipc::{self, local};
+use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
+use crate::usermem::Utcb;
+use crate::{call, unmap};
+
+/// Bytes of stack below the pad's tcb; together they end before the page does, so that no
+/// frame on the pad is taken for one below a tcb.
+const STACK: usize = 4096 - TCB_SIZE - 64;
+const _: () = assert!(STACK.is_multiple_of(64));
+/// Vector of a single step.
+const DEBUG: u64 = 1;
+/// A handler that nobody is: entries of a thread with a handler leave the common way.
+const NOBODY: ThreadId = ThreadId(0x40);
+
+/// What stands in for the tcb of an armed thread while that runs.
+#[repr(C, align(4096))]
+pub struct Pad {
+    stack: Cell<[u8; STACK]>,
+    tcb: [Cell<u64>; size_of::<Tcb>() / 8],
+    thread: Cell<Option<TcbRef>>,
+}
+
+/// Offset of the pad's tcb.
+pub const PAD_TCB: usize = offset_of!(Pad, tcb);
+const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE && (PAD_TCB + TCB_SIZE) % 4096 != 0);
+
+// SAFETY: the processor's own, used with interrupts off.
+unsafe impl Sync for Pad {}
+
+/// The processor's pad.
+pub static PAD: Pad = Pad {
+    stack: Cell::new([0; STACK]),
+    tcb: [const { Cell::new(0) }; size_of::<Tcb>() / 8],
+    thread: Cell::new(None),
+};
+
+/// Prepares the pad.
+pub fn init() {
+    PAD.tcb[offset_of!(Tcb, handler) / 8].set(NOBODY.0);
+    let frame = frame();
+    frame.cs.set(u64::from(USER_CS));
+    frame.ss.set(u64::from(USER_SS));
+}
+
+/// The register frame of an entry on the pad.
+fn frame() -> Frame {
+    let tcb = &raw const PAD.tcb as u64;
+    // SAFETY: the frame lies in the pad's stack, aligned.
+    unsafe { &*((tcb - FRAME_SIZE as u64) as *const TrapFrame) }
+}
+
+/// How the assembly leaves the kernel for an armed thread ([`leave`]).
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Leaves {
+    /// As [`Resume::Ipc`].
+    Ipc = 8,
+    /// As [`Resume::Frame`].
+    Frame = 9,
+}
+
+/// `next`, which is armed and current, is about to go on: as the value of [`Resume`] or
+/// [`Leaves`] says that is returned.
+pub fn leave(next: TcbRef) -> u64 {
+    let leaves = match next.resume.get() {
+        Resume::Ipc => Leaves::Ipc,
+        Resume::Frame | Resume::Anew => Leaves::Frame,
+        other => return other as u64,
+    };
+    local::show(next);
+    PAD.thread.set(Some(next));
+    let word = next.space().map_or(0, |space| space.task.current_word.address());
+    write_gs_base(word, features::in_use().contains(Features::FSGSBASE));
+    leaves as u64
+}
+
+/// An entry on the pad, with all registers in its frame: finds out who has come, and moves
+/// the frame there. The thread that is returned is current.
+pub extern "C" fn enter() -> TcbRef {
+    let frame = frame();
+    let Some(last) = PAD.thread.get() else { unreachable!("nobody runs on the pad") };
+    let current = last.space().map_or(ThreadId::NIL, |space| space.task.current_word.read());
+    let hidden = current.0 != last.utcb.get();
+    let claimed = if hidden { local::claimed(last, current) } else { None };
+    let thread = claimed.unwrap_or(last);
+    cpu().tss.rsp0.set(thread.address());
+    mend(frame, thread);
+    if thread != last {
+        local::handed_over(last, thread, stubs::local_paths()[0].done);
+    }
+    if let Some(utcb) = Utcb::of(thread) {
+        utcb.set_word(abi::utcb::LIPC_WAIT, abi::utcb::LIPC_RUNS);
+    }
+    // SAFETY: the pad's stack is nobody's, and cells may be written through references.
+    unsafe { core::ptr::copy_nonoverlapping(frame, (&raw const *thread.frame()).cast_mut(), 1) };
+    thread
+}
+
+/// If `thread` was interrupted in a path of local IPC, in which nothing counts before the
+/// forward point and all behind it (2002, 4.3): back to the restart point, or on to the
+/// completion point. A single step goes on in the kernel, or it would never get further.
+fn mend(frame: Frame, thread: TcbRef) {
+    let ip = frame.ip.get();
+    for path in stubs::local_paths() {
+        if path.is_before(ip) {
+            let stepped = frame.vector.get() == DEBUG;
+            frame.ip.set(if stepped { path.slow } else { path.restart });
+        } else if path.is_behind(ip) && frame.rsi.get() == thread.utcb.get() {
+            let sp = Utcb::of(thread).map_or(0, |utcb| utcb.word(abi::utcb::LIPC_SP));
+            frame.sp.set(sp);
+            frame.rsi.set(frame.rdi.get());
+            frame.rdi.set(thread.utcb.get());
+            frame.ip.set(path.done);
+        }
+    }
+}
+
+/// A system call of `thread`, which is armed and has its registers in its frame; returns who
+/// runs next.
+pub extern "C" fn call(thread: TcbRef) -> TcbRef {
+    let frame = thread.frame();
+    let number = frame.r8.get().wrapping_neg();
+    let is_unmap = number == abi::syscall::Call::Unmap as u64;
+    if frame.r8.get() >> 63 != 0 && !is_unmap {
+        // The stub has moved RDI there.
+        frame.rdi.set(frame.r14.get());
+        return call::dispatch(thread, frame);
+    }
+    thread.ip.set(frame.ip.get());
+    thread.sp.set(frame.sp.get());
+    thread.flags.set(frame.flags.get());
+    thread.resume.set(Resume::Ipc);
+    if let Some(utcb) = Utcb::of(thread) {
+        let words = [
+            &frame.r9, &frame.rax, &frame.rbx, &frame.r10, &frame.r12, &frame.r13, &frame.r14,
+            &frame.r15,
+        ];
+        (0..).zip(words).for_each(|(index, word)| utcb.set_mr(index, word.get()));
+    }
+    if is_unmap {
+        return unmap::unmap(thread, frame.rdx.get());
+    }
+    let (to, from) = (ThreadId(frame.rsi.get()), ThreadId(frame.rdx.get()));
+    ipc::syscall::ipc(thread, to, from, frame.r8.get())
+}

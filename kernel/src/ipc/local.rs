@@ -1,0 +1,166 @@
+//! Messages between threads of one space without the kernel (Wenske 2002; decision 0044): what
+//! the kernel does so that it learns of them afterwards.
+//!
+//! *Armed* threads may take part. One that waits for nothing but a plain message *publishes* its
+//! wait: its rendezvous word is a code that only says so, and whom it waits for stands in its
+//! UTCB, where the stubs' path finds and changes it. Whoever wants to know more in the kernel
+//! decodes the rendezvous word first ([`rendezvous::waits`]), and that *settles* the thread:
+//! its wait comes back into the tcb, and user mode finds it no more until it waits anew.
+//!
+//! The words in a UTCB are the program's to write. The kernel reads each once, and takes it for
+//! what the program would have said in a call of its own.
+
+use abi::{ThreadId, utcb};
+
+use super::Kind;
+use super::rendezvous::{self, Busy};
+use crate::arch::{self, TcbRef, cpu};
+use crate::space::SpaceRef;
+use crate::thread::tcb::{ARMED, Resume};
+use crate::usermem::Utcb;
+use crate::{sched, techniques, thread};
+
+/// Flags with which a thread may wait in public: what a program's arithmetic leaves, and
+/// interrupts on. A path in user mode restores none.
+const ORDINARY_FLAGS: u64 = 0x8D5 | abi::syscall::USER_FLAGS;
+
+/// ArmLocal: `caller` would like to exchange messages in user mode with the thread of its space
+/// whose local id is `partner`. Both learn from their UTCBs that they have been asked for.
+pub fn arm(caller: TcbRef, partner: ThreadId) {
+    let Some(space) = caller.space() else { return };
+    let partner = at(space, partner).filter(|partner| *partner != caller);
+    let pair = [Some(caller), partner];
+    let fit = techniques::LOCAL_IPC && partner.is_some_and(fits) && fits(caller);
+    if fit {
+        space.task.current_word.place(caller);
+    }
+    for thread in pair.into_iter().flatten() {
+        let Some(utcb) = Utcb::of(thread) else { continue };
+        utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_CLOSED);
+        if fit && !thread.is_armed() {
+            utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
+            thread.set_special(ARMED, true);
+            rendezvous::seal(thread);
+        }
+    }
+    arch::update_special(caller);
+}
+
+/// Whether a thread may be armed: its registers are no more than those of a message.
+fn fits(thread: TcbRef) -> bool {
+    !thread.uses_vector() && !thread.is_foreign() && Utcb::of(thread).is_some()
+}
+
+/// `thread` takes no part any more: it is deleted, or becomes one that can't.
+pub fn disarm(thread: TcbRef) {
+    if !thread.is_armed() {
+        return;
+    }
+    if rendezvous::is_published(thread) {
+        settle(thread);
+    }
+    thread.set_special(ARMED, false);
+    if let Some(utcb) = Utcb::of(thread) {
+        utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
+        utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_UNKNOWN);
+    }
+}
+
+/// The thread of `space` whose local id is `local`, as the kernel knows it.
+fn at(space: SpaceRef, local: ThreadId) -> Option<TcbRef> {
+    let id = Utcb::at(space, local)?.thread(utcb::MY_GLOBAL_ID);
+    thread::lookup(id).filter(|it| it.utcb.get() == local.0 && it.space() == Some(space))
+}
+
+/// The thread of the space of `running` that runs, if `current` says so in the space's current
+/// word: one that waits in public.
+#[must_use]
+pub fn claimed(running: TcbRef, current: ThreadId) -> Option<TcbRef> {
+    at(running.space()?, current).filter(|thread| rendezvous::is_published(*thread))
+}
+
+/// User mode has handed the processor from `from` to `to`, which [`claimed`] has found, on the
+/// slice that was running (1993, 5.3.5).
+pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
+    let scheduler = &cpu().scheduler;
+    rendezvous::set_busy(to, Busy::Ready);
+    from.ip.set(done);
+    from.flags.set(abi::syscall::USER_FLAGS);
+    from.resume.set(Resume::Ipc);
+    from.kind.set(Kind::User);
+    rendezvous::set_published(from);
+    if !techniques::LAZY_SCHEDULING {
+        scheduler.ready.remove(from);
+        scheduler.ready.insert(to);
+    }
+    if from.senders.get().is_some() {
+        // It has not looked at what the kernel told it: it looks when it runs.
+        settle(from);
+        from.then_from.set(from.partner.get());
+        from.timeouts.set(0);
+        from.resume.set(Resume::Receive);
+        sched::make_ready(from);
+    }
+}
+
+/// Publishes the wait of `thread`, which is armed and about to leave the processor, or waits
+/// already, if it waits plainly. If not, its word is one that no fast path serves.
+pub fn publish(thread: TcbRef) {
+    let Some(from) = rendezvous::plain_wait(thread) else { return };
+    thread.partner.set(from);
+    match (public_word(thread, from), Utcb::of(thread)) {
+        (Some(word), Some(utcb)) => {
+            utcb.set_word(utcb::LIPC_SP, thread.sp.get());
+            utcb.set_word(utcb::LIPC_WAIT, word);
+            rendezvous::set_published(thread);
+        }
+        _ => rendezvous::set_busy(thread, Busy::Waiting),
+    }
+}
+
+/// What says in user mode that `thread` waits for `from`; `None` if it can't be woken there.
+fn public_word(thread: TcbRef, from: ThreadId) -> Option<u64> {
+    let plain = thread.kind.get() == Kind::User
+        && thread.resume.get() == Resume::Ipc
+        && thread.wake_at_us.get() == 0
+        && !thread.halted.get()
+        && thread.senders.get().is_none()
+        && thread.flags.get() & !ORDINARY_FLAGS == 0
+        && arch::returns_at_once(thread.ip.get());
+    if !plain {
+        return None;
+    }
+    match from {
+        ThreadId::ANY | ThreadId::ANY_LOCAL => Some(from.0),
+        from => {
+            let partner = thread::lookup(from).filter(|partner| partner.same_space(thread))?;
+            Some(partner.utcb.get()).filter(|local| *local != 0)
+        }
+    }
+}
+
+/// Brings the wait of `thread`, which is published, back into the kernel.
+pub fn settle(thread: TcbRef) {
+    rendezvous::set_busy(thread, Busy::Waiting);
+    let Some(utcb) = Utcb::of(thread) else { return };
+    let word = utcb.word(utcb::LIPC_WAIT);
+    utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
+    thread.sp.set(utcb.word(utcb::LIPC_SP));
+    let named = |local| thread.space().and_then(|space| at(space, local));
+    thread.partner.set(match ThreadId(word) {
+        any @ (ThreadId::ANY | ThreadId::ANY_LOCAL) => any,
+        // For nobody who could send, if the program has written nonsense there.
+        local => named(local).map_or(ThreadId::NIL, |partner| partner.id.get()),
+    });
+}
+
+/// `thread`, which is armed, is about to run in user mode: what its UTCB and its space's
+/// current word have to say.
+pub fn show(thread: TcbRef) {
+    let (Some(utcb), Some(space)) = (Utcb::of(thread), thread.space()) else { return };
+    let quiet = thread.senders.get().is_none() && !cpu().scheduler.look_first.get();
+    let state = if quiet { utcb::LIPC_OPEN } else { utcb::LIPC_CLOSED };
+    utcb.set_word(utcb::LIPC_STATE, state);
+    utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
+    space.task.current_word.write(ThreadId(thread.utcb.get()));
+}

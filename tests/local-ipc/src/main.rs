@@ -1,0 +1,169 @@
+//! Local IPC in user mode (Wenske 2002) on a running kernel: messages go without the
+//! kernel, and nobody can tell but by counting.
+//!
+//! A root task without servers. The first thread is the client; the others serve. One line
+//! per test, then `tests done`.
+#![no_std]
+#![no_main]
+
+mod cast;
+
+use abi::inspect::What;
+use abi::{ThreadId, Time};
+use cast::{Actor, Part};
+use runtime::{Msg, boot_entry, direct_println, ipc, kernel, utcb};
+
+boot_entry!(main);
+
+/// Exit values of the emulator's exit device.
+const PASSED: u8 = 0x10;
+const FAILED: u8 = 0x11;
+/// Calls of one test.
+const CALLS: u64 = 2_000;
+/// Calls into which interrupts fall everywhere.
+const MANY: u64 = 3_000_000;
+
+type Verdict = Result<(), &'static str>;
+
+fn main() -> ! {
+    let _ = runtime::sigma0::ports(runtime::direct::BASE, runtime::direct::PORT_BITS);
+    let _ = runtime::sigma0::ports(0xF4, 2);
+    cast::touch_image();
+    let mut failures = 0;
+    let tests: [(&str, fn() -> Verdict); 6] = [
+        ("messages_go_without_the_kernel", without_the_kernel),
+        ("seven_words_arrive_and_more_do_too", words),
+        ("a_chain_comes_back", chain),
+        ("other_spaces_names_and_limits_go_through_the_kernel", mixed),
+        ("interrupts_anywhere_change_nothing", interrupted),
+        ("a_deleted_partner_is_missed", deleted),
+    ];
+    for (name, test) in tests {
+        let verdict = test();
+        failures += usize::from(verdict.is_err());
+        match verdict {
+            Ok(()) => direct_println!("test {name} ... ok"),
+            Err(why) => direct_println!("test {name} ... FAILED: {why}"),
+        }
+        let found = kernel::inspect(What::Check, 0, 0).map_or(u64::MAX, |record| record[0]);
+        if found != 0 {
+            failures += 1;
+            direct_println!("test {name}::kernel_checker ... FAILED: {found} broken invariants");
+        }
+    }
+    direct_println!("tests done");
+    cast::exit(if failures == 0 { PASSED } else { FAILED })
+}
+
+/// Entries into the complete path since boot.
+fn entries() -> u64 {
+    kernel::inspect(What::Kernel, 0, 0).map_or(0, |record| record[4])
+}
+
+fn me() -> ThreadId {
+    ThreadId::local(utcb::pointer())
+}
+
+/// `count` calls of `server`, each answered with its words' sum.
+fn calls(server: ThreadId, count: u64) -> Verdict {
+    for round in 0..count {
+        let msg = Msg::default().words(&[round, 3 * round]);
+        let answer = ipc::local_call(server, &msg).map_err(|_| "a call failed")?;
+        if answer.tag.untyped() != 2 || answer.get(0) != 4 * round {
+            return Err("an answer has other words than the server sent");
+        }
+        if answer.get(1) != me().0 {
+            return Err("the server saw another sender than the caller");
+        }
+    }
+    Ok(())
+}
+
+fn without_the_kernel() -> Verdict {
+    let adder = Actor::start(0, Part::Add);
+    calls(adder.local, 10)?;
+    let before = entries();
+    calls(adder.local, CALLS)?;
+    let spent = entries() - before;
+    adder.stop();
+    direct_println!("local-ipc: {CALLS} calls and answers, {spent} kernel entries");
+    if spent < CALLS / 50 { Ok(()) } else { Err("most messages went through the kernel") }
+}
+
+fn words() -> Verdict {
+    let echo = Actor::start(0, Part::Echo);
+    for count in 0..=63_u64 {
+        let mut msg = Msg::default();
+        for word in 0..count {
+            msg = msg.word(word * 0x1_0001 + count);
+        }
+        let answer = ipc::local_call(echo.local, &msg).map_err(|_| "a call failed")?;
+        let same =
+            (0..count as usize).all(|word| answer.get(word) == word as u64 * 0x1_0001 + count);
+        if answer.tag.untyped() as u64 != count || !same {
+            return Err("the echo is another message");
+        }
+    }
+    echo.stop();
+    Ok(())
+}
+
+fn chain() -> Verdict {
+    let adder = Actor::start(0, Part::Add);
+    let links = [1, 2, 3].map(|index| Actor::start(index, Part::Forward(index - 1)));
+    for round in 0..CALLS {
+        let msg = Msg::default().words(&[round, 5]);
+        let answer = ipc::local_call(links[2].local, &msg).map_err(|_| "a call failed")?;
+        if answer.get(0) != round + 5 || answer.get(1) != links[0].local.0 {
+            return Err("the end of the chain did not answer its neighbour");
+        }
+    }
+    links.iter().for_each(Actor::stop);
+    adder.stop();
+    Ok(())
+}
+
+fn mixed() -> Verdict {
+    let adder = Actor::start(0, Part::Add);
+    for round in 0..64 {
+        calls(adder.local, 3)?;
+        // By the global name, and with a limit: kernel IPC, the same answer.
+        let msg = Msg::default().words(&[round, 1]);
+        let answer = ipc::call(adder.id, &msg).map_err(|_| "a call by global id failed")?;
+        if answer.get(0) != round + 1 || answer.get(1) != me().0 {
+            return Err("a call by global id was answered otherwise");
+        }
+        let limits = abi::Timeouts::new(Time::NEVER, Time::micros(1_000_000));
+        let answer =
+            ipc::call_within(adder.id, &msg, limits).map_err(|_| "a limited call failed")?;
+        if answer.get(0) != round + 1 {
+            return Err("a call with a limit was answered otherwise");
+        }
+        let nobody = ipc::receive(adder.id, Time::micros(20));
+        if nobody.is_ok() {
+            return Err("a message came that nobody sent");
+        }
+    }
+    adder.stop();
+    Ok(())
+}
+
+fn interrupted() -> Verdict {
+    let adder = Actor::start(0, Part::Add);
+    let waker = Actor::start(1, Part::Wake);
+    let verdict = calls(adder.local, MANY);
+    waker.stop();
+    adder.stop();
+    verdict
+}
+
+fn deleted() -> Verdict {
+    let adder = Actor::start(0, Part::Add);
+    calls(adder.local, 20)?;
+    adder.stop();
+    let msg = Msg::default().words(&[1, 2]);
+    match ipc::local_call(adder.local, &msg) {
+        Ok(_) => Err("a thread that is gone has answered"),
+        Err(_) => Ok(()),
+    }
+}
