@@ -22,8 +22,21 @@ pub struct Order {
     pub link: u64,
     /// RFLAGS.
     pub flags: u64,
-    /// What RCX, R11 and RBP hold.
+    /// What RCX, R11 and RBP hold, and vector registers are made of.
     pub garbage: [u64; 3],
+    /// What it does with vector registers.
+    pub vector: Vector,
+}
+
+/// What a thread does with vector registers around an Ipc.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Vector {
+    /// Nothing.
+    Nothing,
+    /// It uses them, and they have to survive.
+    Kept,
+    /// It uses them, and says that but for the control words they need not survive.
+    Dead,
 }
 
 /// What came of one.
@@ -60,6 +73,7 @@ impl Order {
         link: 0,
         flags: abi::syscall::USER_FLAGS,
         garbage: [0; 3],
+        vector: Vector::Nothing,
     };
 
     /// Both phases, infinite timeouts, an empty message.

@@ -11,8 +11,8 @@ use abi::{MsgTag, ThreadId, Time, Timeouts};
 use runtime::sync::Lock;
 
 use crate::ensure;
-use crate::puppet::{self, Order, Outcome, Puppet, STEPS};
-use crate::stage::{Stage, set_priority, settle};
+use crate::puppet::{self, Order, Outcome, Puppet, STEPS, Vector};
+use crate::stage::{ROOTS, Stage, set_priority, settle};
 use crate::verdict::{Complaint, Test, Verdict};
 
 /// The tests.
@@ -119,12 +119,12 @@ fn random_order(
         let stranger = ThreadId::global(order.to.number().max(70), 9);
         if random.one_in(2) { order.from = stranger } else { order.to = stranger }
     }
-    fill(random, &mut order);
+    fill(random, me, &mut order);
     order
 }
 
-/// Words, flags and garbage.
-fn fill(random: &mut Random, order: &mut Order) {
+/// Words, flags, vector registers and garbage.
+fn fill(random: &mut Random, me: usize, order: &mut Order) {
     order.mr.iter_mut().for_each(|word| *word = random.next());
     let words = if random.one_in(3) { random.below(64) } else { random.below(9) } as u32;
     order.mr[0] = MsgTag::new(random.next() >> 16, words, 0).0;
@@ -132,6 +132,10 @@ fn fill(random: &mut Random, order: &mut Order) {
         order.mr[0] |= random.next() & (MsgTag::XCPU | MsgTag::REDIRECTED | MsgTag::ERROR);
     }
     order.garbage = core::array::from_fn(|_| random.next());
+    // The root task's threads have said that they use none.
+    if !ROOTS.contains(&me) {
+        order.vector = random.pick(&[Vector::Nothing, Vector::Kept, Vector::Dead, Vector::Dead]);
+    }
     // The direction flag too.
     order.flags = USER_FLAGS | random.next() & (USER_FLAGS_MASK | 0x400);
 }
@@ -243,6 +247,11 @@ fn random(stage: &Stage) -> Verdict {
             .map_err(|(fast, complete)| describe(number, seed, &fast, &complete))?;
         steps += done.0;
         saved += done.1;
+        let (_, faults) = puppet::vector_faults();
+        ensure!(
+            faults == 0,
+            "case {number}, seed {seed:#x}: vector registers were wrong after {faults} Ipcs"
+        );
         if number % 512 == 0 {
             let violations = crate::stage::violations();
             ensure!(
@@ -254,6 +263,9 @@ fn random(stage: &Stage) -> Verdict {
     runtime::direct_println!(
         "paths: {steps} Ipcs completed in either run, {saved} of them on the fast path"
     );
+    let (looks, _) = puppet::vector_faults();
+    runtime::direct_println!("paths: vector registers were right after {looks} Ipcs");
+    ensure!(looks > CASES, "vector registers were looked at {looks} times: too few");
     ensure!(
         steps > CASES && saved > CASES / 4,
         "only {steps} Ipcs completed, {saved} of them on the fast path: the cases test too little"

@@ -11,8 +11,9 @@ use abi::syscall::exregs;
 use abi::{ThreadId, utcb};
 use runtime::syscall::ThreadRegisters;
 
-pub use crate::order::{Order, Outcome};
+pub use crate::order::{Order, Outcome, Vector};
 use crate::raw::{self, Registers};
+use crate::stage::ROOTS;
 
 /// Number of puppets.
 pub const PUPPETS: usize = 16;
@@ -43,6 +44,12 @@ static STACKS: [Shared<[u64; STACK / 8]>; PUPPETS] =
     [const { Shared(UnsafeCell::new([0; STACK / 8])) }; PUPPETS];
 static LOG_WORDS: [AtomicU64; LOG] = [const { AtomicU64::new(0) }; LOG];
 static LOG_LEN: AtomicU64 = AtomicU64::new(0);
+/// Ipcs after which vector registers were not as they have to be.
+static VECTOR_FAULTS: AtomicU64 = AtomicU64::new(0);
+/// Ipcs around which they were looked at.
+static VECTOR_LOOKS: AtomicU64 = AtomicU64::new(0);
+/// MXCSR and x87 control word of a thread that has changed neither.
+const INITIAL_CONTROL: [u64; 2] = [0x1F80, 0x37F];
 
 /// A puppet, as the conductor knows it.
 #[derive(Clone, Copy)]
@@ -130,7 +137,7 @@ pub extern "C" fn run(index: usize) -> ! {
     // SAFETY: the slot is this puppet's while it runs.
     let (slot, mut step) = unsafe { (&mut *slot, 0) };
     while step < slot.ordered {
-        slot.outcomes[step] = carry_out(&slot.orders[step]);
+        slot.outcomes[step] = carry_out(&slot.orders[step], ROOTS.contains(&index));
         step += 1;
         // SAFETY: a plain store that the conductor reads.
         unsafe { (&raw mut slot.done).write_volatile(step) };
@@ -141,7 +148,35 @@ pub extern "C" fn run(index: usize) -> ! {
     runtime::thread::park()
 }
 
-fn carry_out(order: &Order) -> Outcome {
+/// Vector registers made of `garbage`, with legal control words.
+fn vector_of(garbage: [u64; 3]) -> [u64; 8] {
+    let [a, b, c] = garbage;
+    let rounding = a & 3;
+    let control = INITIAL_CONTROL;
+    [a, !a, b, !b, c, !c, control[0] | rounding << 13, control[1] | rounding << 10]
+}
+
+/// Compares what vector registers hold with what they may hold: their own, or, if they were
+/// declared dead, nothing; nothing in a task that uses none. Never anybody else's.
+fn judge_vector(order: &Order, after: &Registers, uses_none: bool) {
+    let initial = [0, 0, 0, 0, 0, 0, INITIAL_CONTROL[0], INITIAL_CONTROL[1]];
+    let cleared = [0, 0, 0, 0, 0, 0, after.vector[6], after.vector[7]];
+    let good = match order.vector {
+        Vector::Nothing if !uses_none => return,
+        Vector::Nothing => after.seen == initial,
+        Vector::Kept => after.seen == after.vector,
+        Vector::Dead => after.seen == after.vector || after.seen == cleared,
+    };
+    VECTOR_LOOKS.fetch_add(1, SeqCst);
+    VECTOR_FAULTS.fetch_add(u64::from(!good), SeqCst);
+}
+
+/// How often vector registers were looked at, and how often they were wrong.
+pub fn vector_faults() -> (u64, u64) {
+    (VECTOR_LOOKS.load(SeqCst), VECTOR_FAULTS.load(SeqCst))
+}
+
+fn carry_out(order: &Order, uses_none: bool) -> Outcome {
     // SAFETY: the buffers that orders name are test memory, read by nobody meanwhile.
     unsafe {
         (8..64).for_each(|index| raw::set_utcb_word(index as isize, order.mr[index]));
@@ -157,7 +192,7 @@ fn carry_out(order: &Order) -> Outcome {
         rcx: order.garbage[0],
         rdx: order.from.0,
         rsi: order.to.0,
-        rdi: runtime::utcb::pointer(),
+        rdi: runtime::utcb::pointer() | u64::from(order.vector == Vector::Dead),
         rbp: order.garbage[1],
         r8: order.timeouts,
         r9: mr[0],
@@ -170,11 +205,14 @@ fn carry_out(order: &Order) -> Outcome {
         flags: order.flags,
         sp: 0,
         link: order.link,
+        vector_used: u64::from(order.vector != Vector::Nothing),
+        vector: vector_of(order.garbage),
         ..Registers::default()
     };
     let began_us = runtime::clock::now_us();
     // SAFETY: as above.
     unsafe { raw::ipc(&mut registers) };
+    judge_vector(order, &registers, uses_none);
     report(&registers, began_us)
 }
 

@@ -39,7 +39,14 @@ baton_test_ipc:
     push    qword ptr [rdi + {LINK}]
     push    rdi
     mov     [rdi + {SP}], rsp
-    cmp     qword ptr [rdi + {LINK}], 0
+    cmp     qword ptr [rdi + {VECTOR_USED}], 0
+    je      3f
+    movdqu  xmm0, [rdi + {VECTOR}]
+    movdqu  xmm7, [rdi + {VECTOR} + 16]
+    movdqu  xmm15, [rdi + {VECTOR} + 32]
+    ldmxcsr [rdi + {VECTOR} + 48]
+    fldcw   [rdi + {VECTOR} + 56]
+3:  cmp     qword ptr [rdi + {LINK}], 0
     jne     1f
     load_registers
     syscall
@@ -72,6 +79,11 @@ baton_test_ipc:
     mov     [rax + {GENERAL} + 96], r13
     mov     [rax + {GENERAL} + 104], r14
     mov     [rax + {GENERAL} + 112], r15
+    movdqu  [rax + {SEEN}], xmm0
+    movdqu  [rax + {SEEN} + 16], xmm7
+    movdqu  [rax + {SEEN} + 32], xmm15
+    stmxcsr [rax + {SEEN} + 48]
+    fnstcw  [rax + {SEEN} + 56]
     add     rsp, 16
     pop     r15
     pop     r14

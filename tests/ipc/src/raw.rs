@@ -16,6 +16,9 @@ global_asm!(
     BEFORE = const offset_of!(Registers, before),
     AFTER = const offset_of!(Registers, after),
     LINK = const offset_of!(Registers, link),
+    VECTOR_USED = const offset_of!(Registers, vector_used),
+    VECTOR = const offset_of!(Registers, vector),
+    SEEN = const offset_of!(Registers, seen),
     PUPPET = sym puppet::run,
 );
 
@@ -53,6 +56,12 @@ pub struct Registers {
     /// Out: time stamp counter before the call and after it.
     pub before: u64,
     pub after: u64,
+    /// Not 0: the vector registers are loaded before.
+    pub vector_used: u64,
+    /// XMM0, XMM7, XMM15, MXCSR, x87 control word.
+    pub vector: [u64; 8],
+    /// Out: the same afterwards.
+    pub seen: [u64; 8],
 }
 
 const _: () = assert!(offset_of!(Registers, r15) == offset_of!(Registers, rax) + 14 * 8);
