@@ -39,10 +39,16 @@ fn module(model: &Model, interface: &Interface, out: &mut Text) {
     );
     out.line("};");
     out.blank();
-    description(model, interface, out);
+    let serves = !interface.functions.is_empty();
+    if serves {
+        description(model, interface, out);
+    }
     for (name, origin) in &interface.types {
         out.blank();
         types::named(model, interface, name, origin, out);
+    }
+    if !serves {
+        return;
     }
     out.blank();
     server::all(model, interface, out);

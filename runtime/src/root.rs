@@ -1,11 +1,13 @@
 //! What the root task does for a task: the client side of `proto::root`.
 
 use abi::{IpcError, IpcErrorKind, Phase, ThreadId};
+use interfaces::names;
 pub use proto::Refusal;
 use proto::root as op;
 use proto::{Name, REFUSED};
 
 use crate::port::Ports;
+use crate::service::{self, Thread};
 use crate::window::Window;
 use crate::{Msg, accept, ipc};
 
@@ -30,14 +32,24 @@ fn named(label: u64, name: &str) -> Msg {
     Msg::new(label).words(&Name::new(name).words())
 }
 
+/// The root task as the server of names.
+const NAMES: names::Client<Thread> = names::Client::new(Thread(ThreadId::ROOT));
+
+/// A call's result as a server's answer.
+pub fn outcome<T>(
+    result: Result<Result<T, interfaces::common::Refusal>, service::Error>,
+) -> Result<T, Refusal> {
+    result.map_err(|_| Refusal::NoAnswer)?.map_err(Refusal::from)
+}
+
 /// Registers this thread under `name`.
 pub fn register(name: &str) -> Result<(), Refusal> {
-    call(&named(op::REGISTER, name)).map(|_| ())
+    outcome(NAMES.register(Name::new(name).as_str()))
 }
 
 /// The thread that is registered under `name`.
 pub fn lookup(name: &str) -> Result<ThreadId, Refusal> {
-    Ok(ThreadId(call(&named(op::LOOKUP, name))?.mr[0]))
+    outcome(NAMES.lookup(Name::new(name).as_str()))
 }
 
 /// Like [`lookup`], repeated for up to `patience_ms` milliseconds.
@@ -51,11 +63,9 @@ pub fn find(name: &str, patience_ms: u64) -> Result<ThreadId, Refusal> {
     lookup(name)
 }
 
-/// For a server: the task of the thread `client`, which of its lives it is, and the bits of
-/// [`op::client`].
-pub fn client(client: ThreadId) -> Result<(usize, u64, u64), Refusal> {
-    let reply = call(&Msg::new(op::CLIENT).word(client.0))?;
-    Ok((reply.mr[0] as usize, reply.mr[1], reply.mr[2]))
+/// For a server: whose thread `client` is, and what that task's description says.
+pub fn client(client: ThreadId) -> Result<names::Identity, Refusal> {
+    outcome(NAMES.client(client))
 }
 
 /// Maps the I/O ports `base` to `base + count − 1`.

@@ -1,9 +1,11 @@
 //! Commands about tasks and memory.
 
 use abi::ThreadId;
+use interfaces::pager;
 use proto::root::{self as op, State};
 use proto::{Name, Refusal, console as console_op, pager as pager_op};
 use runtime::root::{answer, call};
+use runtime::service::Thread;
 use runtime::{Msg, ipc, print, println, root};
 
 /// Lists the tasks.
@@ -54,13 +56,14 @@ pub fn memory(_: &str) {
         println!("  blocks given on request: {} KiB", blocks / 1024);
         println!("  pager's pool: {} MiB", pool >> 20);
     }
-    match ask(pager_op::NAME, pager_op::STATISTICS) {
-        Ok([frames, used, faults, texts, starts, ..]) => {
-            println!(
-                "  pager: {used} of {frames} pages in use; {faults} faults answered, {texts} of them text; \
+    match root::lookup(pager_op::NAME) {
+        Ok(server) => match pager::Client::new(Thread(server)).statistics() {
+            Ok(pager::Figures { frames, in_use, faults, text_pages, starts }) => println!(
+                "  pager: {in_use} of {frames} pages in use; {faults} faults answered, {text_pages} of them text; \
                 started {starts} time(s) on this pool"
-            );
-        }
+            ),
+            Err(why) => println!("  pager: {why}."),
+        },
         Err(why) => println!("  pager: {why}."),
     }
 }

@@ -2,6 +2,7 @@
 //! never given again, so what was true of it stays true.
 
 use abi::ThreadId;
+use interfaces::names::Rights;
 use runtime::root;
 
 /// Threads that are remembered.
@@ -12,8 +13,8 @@ const KNOWN: usize = 64;
 pub struct Client {
     /// Its number.
     pub task: usize,
-    /// What its description allows: bits of `proto::root::client`.
-    pub rights: u64,
+    /// What its description allows.
+    pub rights: Rights,
 }
 
 /// Those that asked lately.
@@ -34,8 +35,8 @@ impl Clients {
         if let Some((_, client)) = self.known.iter().flatten().find(|known| known.0 == thread) {
             return Some(*client);
         }
-        let (task, _, rights) = root::client(thread).ok()?;
-        let client = Client { task, rights };
+        let who = root::client(thread).ok()?;
+        let client = Client { task: who.task as usize, rights: who.rights };
         self.known[self.next] = Some((thread, client));
         self.next = (self.next + 1) % KNOWN;
         Some(client)

@@ -20,9 +20,9 @@ mod uart;
 use abi::{ThreadId, protocol};
 use clients::{Client, Clients};
 use input::Input;
+use interfaces::names::Rights;
 use line::Terminal;
 use output::Output;
-use proto::root::client;
 use proto::{Refusal, console as op};
 use runtime::accept::{self, TransferLimit};
 use runtime::sync::Lock;
@@ -121,7 +121,7 @@ impl Console<'_> {
     fn request(&mut self, from: ThreadId, msg: &Msg, text: &[u8]) -> Reply {
         let client = self.clients.find(from)?;
         let result = match msg.label() {
-            _ if client.rights & client::USES == 0 => Err(Refusal::NotAllowed),
+            _ if !client.rights.has(Rights::USES) => Err(Refusal::NotAllowed),
             op::WRITE | op::WRITE_RAW => {
                 let mut buffer = [0; op::WORD_BYTES];
                 let len = root::message_text(msg, &mut buffer);
@@ -132,7 +132,7 @@ impl Console<'_> {
                 self.write(from, client, &text[..len], false)
             }
             op::READ_RAW | op::READ_LINE | op::READ_CHAR => self.read(from, client, msg.label()),
-            op::WORDS if client.rights & client::CONSOLE != 0 => {
+            op::WORDS if client.rights.has(Rights::CONSOLE) => {
                 let mut words = [0; op::WORD_BYTES];
                 let len = root::message_text(msg, &mut words);
                 self.terminal.set_words(&words[..len]);
@@ -140,7 +140,9 @@ impl Console<'_> {
                 Ok(Some(Msg::new(proto::OK)))
             }
             op::WORDS => Err(Refusal::NotAllowed),
-            op::STATISTICS if client.rights & (client::CONSOLE | client::CONTROL) != 0 => {
+            op::STATISTICS
+                if client.rights.has(Rights::CONSOLE) || client.rights.has(Rights::CONTROL) =>
+            {
                 let figures = [self.out.written(), self.input.read(), self.interrupts];
                 Ok(Some(Msg::new(proto::OK).words(&figures)))
             }
@@ -159,7 +161,7 @@ impl Console<'_> {
         text: &[u8],
         raw: bool,
     ) -> Result<Option<Msg>, Refusal> {
-        let owner = client.rights & client::CONSOLE != 0;
+        let owner = client.rights.has(Rights::CONSOLE);
         if raw && !owner {
             return Err(Refusal::NotAllowed);
         }
@@ -169,7 +171,7 @@ impl Console<'_> {
     }
 
     fn read(&mut self, from: ThreadId, client: Client, label: u64) -> Result<Option<Msg>, Refusal> {
-        if client.rights & client::CONSOLE == 0 {
+        if !client.rights.has(Rights::CONSOLE) {
             return Err(Refusal::NotAllowed);
         }
         let fresh = self.input.ask(from, label);

@@ -310,6 +310,10 @@ fn flags(name: &str, cases: &[Case], out: &mut Text) {
         out.line("/// None.");
         out.line("pub const NONE: Self = Self(0);");
         out.blank();
+        out.line("/// As bits, the first flag in bit 0.");
+        out.line("#[must_use]");
+        out.block("pub const fn bits(self) -> u64 {", |out| out.line("self.0"));
+        out.blank();
         out.line("/// Whether all of `flags` are among these.");
         out.line("#[must_use]");
         out.block("pub const fn has(self, flags: Self) -> bool {", |out| {

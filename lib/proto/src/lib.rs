@@ -64,6 +64,28 @@ impl Refusal {
     }
 }
 
+impl From<interfaces::common::Refusal> for Refusal {
+    fn from(refusal: interfaces::common::Refusal) -> Self {
+        Self::decode(refusal as u64 + 1)
+    }
+}
+
+impl From<Refusal> for interfaces::common::Refusal {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotAllowed => Self::NotAllowed,
+            Refusal::Unknown => Self::Unknown,
+            Refusal::Exhausted => Self::Exhausted,
+            Refusal::Taken => Self::Taken,
+            Refusal::BadArgument => Self::BadArgument,
+            Refusal::Kernel => Self::Kernel,
+            Refusal::NoAnswer => Self::NoAnswer,
+            Refusal::Needed => Self::Needed,
+            Refusal::Idle => Self::Idle,
+        }
+    }
+}
+
 impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
@@ -79,5 +101,19 @@ impl core::fmt::Display for Refusal {
             Self::Idle => "it does not run; `start` starts it",
             Self::NoAnswer => "the server does not answer; it may be gone or waiting",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Refusal;
+
+    #[test]
+    fn refusals_are_the_same_in_both_forms() {
+        for word in 1..=9 {
+            let refusal = Refusal::decode(word);
+            assert_eq!(refusal as u64, word);
+            assert_eq!(Refusal::from(interfaces::common::Refusal::from(refusal)), refusal);
+        }
     }
 }

@@ -1,11 +1,9 @@
 //! The root task's interface: names, threads, tasks, resources.
 
+pub use interfaces::names::label::{CLIENT, LOOKUP, REGISTER};
+
 const BASE: u64 = 0x100;
 
-/// MR1, MR2 name: the sender is now found under it. Reply: empty.
-pub const REGISTER: u64 = BASE;
-/// MR1, MR2 name. Reply: MR1 thread id; [`crate::Refusal::Unknown`] if nobody has it.
-pub const LOOKUP: u64 = BASE + 1;
 /// MR1 first port, MR2 count. Reply: map items with the I/O flexpages.
 pub const PORTS: u64 = BASE + 2;
 /// MR1 line: interrupts of that line become messages to the sender. Reply: empty.
@@ -36,23 +34,9 @@ pub const ARGUMENTS: u64 = BASE + 11;
 /// reply's map items cover (read-only; each at its physical address in the window).
 pub const MODULE: u64 = BASE + 12;
 
-/// From a task that provides a service: MR1 thread. Reply: MR1 its task's number, MR2 which of
-/// the task's lives this is, MR3 bits of [`client`]. Refused (Unknown) if there is no such thread.
-pub const CLIENT: u64 = BASE + 13;
-
 /// From the console's driver: it has sent all that it had (its answer to
 /// [`crate::console::DRAIN`]). No reply.
 pub const DRAINED: u64 = BASE + 14;
-
-/// What a server learns of a client's description.
-pub mod client {
-    /// It uses a service that the asker provides.
-    pub const USES: u64 = 1 << 0;
-    /// The console's input is its own, and its output goes there as it is.
-    pub const CONSOLE: u64 = 1 << 1;
-    /// It may control other tasks.
-    pub const CONTROL: u64 = 1 << 2;
-}
 
 /// MR1 index. Reply: MR1, MR2 name, MR3 [`State`], MR4 main thread, MR5 restarts,
 /// MR6 exit code, MR7 µs until it is started again. Refused (Unknown) behind the last task.

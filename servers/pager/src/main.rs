@@ -9,10 +9,14 @@
 #![no_main]
 #![deny(unsafe_code)]
 
+use core::cell::RefCell;
+
 use abi::{Numbers, ThreadId, Timeouts, protocol};
+use interfaces::pager::{Figures, Serve, Server};
 use paging::{Image, Refusal};
 use proto::{layout, pager as op, root as root_op};
 use runtime::pool::{Client, Modules, Pool, SLOTS};
+use runtime::service::{Caller, Dispatch as _};
 use runtime::space::Fault;
 use runtime::window::Window;
 use runtime::{Msg, entry, ipc, root};
@@ -75,6 +79,33 @@ fn main() {
     }
 }
 
+/// The pager, asked by somebody.
+struct Asked<'p>(RefCell<&'p mut Pager>);
+
+impl Server for Asked<'_> {
+    fn statistics(&self, _: Caller) -> Figures {
+        let pager = self.0.borrow();
+        Figures {
+            frames: pager.pool.frames() as u64,
+            in_use: pager.pool.in_use(),
+            faults: pager.faults,
+            text_pages: pager.texts,
+            starts: pager.pool.starts(),
+        }
+    }
+
+    fn forget(&self, caller: Caller, slot: u32) {
+        let (mut pager, slot) = (self.0.borrow_mut(), slot as usize);
+        if caller != ThreadId::ROOT {
+            return;
+        }
+        pager.pool.forget(slot, None);
+        if let Some(client) = pager.clients.get_mut(slot) {
+            *client = None;
+        }
+    }
+}
+
 impl Pager {
     fn serve(&mut self, from: ThreadId, msg: &Msg) -> Next {
         match msg.tag.protocol_label() {
@@ -85,27 +116,9 @@ impl Pager {
     }
 
     fn request(&mut self, from: ThreadId, msg: &Msg) -> Next {
-        match msg.label() {
-            op::STATISTICS => {
-                let words = [
-                    self.pool.frames() as u64,
-                    self.pool.in_use(),
-                    self.faults,
-                    self.texts,
-                    self.pool.starts(),
-                ];
-                Next::Answer(from, Msg::new(proto::OK).words(&words))
-            }
-            op::FORGET if from == ThreadId::ROOT => {
-                let slot = msg.mr[0] as usize;
-                self.pool.forget(slot, None);
-                if let Some(client) = self.clients.get_mut(slot) {
-                    *client = None;
-                }
-                Next::Wait
-            }
-            _ => Next::Wait,
-        }
+        let asked = Asked(RefCell::new(self));
+        let answer = Serve(&asked).dispatch(from, msg, &[], &mut [], &mut []);
+        answer.message().map_or(Next::Wait, |(answer, _)| Next::Answer(from, answer))
     }
 
     fn fault(&mut self, from: ThreadId, msg: &Msg) -> Next {

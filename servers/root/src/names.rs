@@ -2,39 +2,61 @@
 //! and to the thread of it that registered; it ends with that thread. Only tasks whose
 //! descriptions use a name may ask for it: to all others there is none.
 
-use abi::ThreadId;
-use proto::root::client;
-use proto::{Name, Refusal, console};
-use runtime::Msg;
+use core::cell::RefCell;
 
-use crate::{Reply, Root, done, refused};
+use abi::ThreadId;
+use interfaces::common::Refusal;
+use interfaces::names::{Identity, Rights, Serve, Server};
+use proto::{Name, console};
+use runtime::Msg;
+use runtime::service::{Answer, Caller, Dispatch as _};
+
+use crate::Root;
+
+/// The root task, asked by a thread of the task in a slot.
+struct Asked<'r>(RefCell<&'r mut Root>, usize);
+
+impl Server for Asked<'_> {
+    fn register(&self, caller: Caller, name: &str) -> Result<(), Refusal> {
+        self.0.borrow_mut().register(self.1, caller, Name::new(name))
+    }
+
+    fn lookup(&self, _: Caller, name: &str) -> Result<ThreadId, Refusal> {
+        self.0.borrow().lookup(self.1, Name::new(name))
+    }
+
+    fn client(&self, _: Caller, who: ThreadId) -> Result<Identity, Refusal> {
+        self.0.borrow().describe_client(self.1, who)
+    }
+}
 
 impl Root {
+    /// Answers what concerns names, asked by a thread of the task in `slot`.
+    pub fn about_names(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Answer<Msg> {
+        let asked = Asked(RefCell::new(self), slot);
+        Serve(&asked).dispatch(from, msg, &[], &mut [], &mut [])
+    }
+
     /// The thread `from` of the task in `slot` is now found under `name`.
-    pub fn register(&mut self, slot: usize, from: ThreadId, name: Name) -> Reply {
-        let task = self.task_mut(slot)?;
+    fn register(&mut self, slot: usize, from: ThreadId, name: Name) -> Result<(), Refusal> {
+        let task = self.task_mut(slot).ok_or(Refusal::Unknown)?;
         let place = task.spec.provides.place(name);
-        let Some(entry) = place.and_then(|place| task.services.get_mut(place)) else {
-            return refused(Refusal::NotAllowed);
-        };
-        match entry {
-            Some(thread) if *thread != from => refused(Refusal::Taken),
+        let entry = place.and_then(|place| task.services.get_mut(place));
+        match entry.ok_or(Refusal::NotAllowed)? {
+            Some(thread) if *thread != from => Err(Refusal::Taken),
             free => {
                 *free = Some(from);
-                done()
+                Ok(())
             }
         }
     }
 
     /// Who is found under `name`, for the task in `slot`.
-    pub fn lookup(&self, slot: usize, name: Name) -> Reply {
-        if !self.task(slot)?.spec.may_use(name) {
-            return refused(Refusal::NotAllowed);
+    fn lookup(&self, slot: usize, name: Name) -> Result<ThreadId, Refusal> {
+        if !self.task(slot).ok_or(Refusal::Unknown)?.spec.may_use(name) {
+            return Err(Refusal::NotAllowed);
         }
-        match self.service(name) {
-            Some(thread) => Some(Msg::new(proto::OK).word(thread.0)),
-            None => refused(Refusal::Unknown),
-        }
+        self.service(name).ok_or(Refusal::Unknown)
     }
 
     /// The thread that provides `name`.
@@ -52,7 +74,7 @@ impl Root {
 
     /// What a server may know of a client: its task, its life, and whether the descriptions
     /// say that it uses this server, has the console, may control. Only for servers.
-    pub fn describe_client(&self, slot: usize, thread: ThreadId) -> Result<Msg, Refusal> {
+    fn describe_client(&self, slot: usize, thread: ThreadId) -> Result<Identity, Refusal> {
         let server = self.task(slot).ok_or(Refusal::Unknown)?;
         if server.spec.provides.iter().next().is_none() {
             return Err(Refusal::NotAllowed);
@@ -61,11 +83,12 @@ impl Root {
         let task = self.task(home).ok_or(Refusal::Unknown)?;
         let uses = server.spec.provides.iter().any(|name| task.spec.may_use(name));
         let rights = [
-            (uses, client::USES),
-            (task.spec.console, client::CONSOLE),
-            (task.spec.control, client::CONTROL),
+            (uses, Rights::USES),
+            (task.spec.console, Rights::CONSOLE),
+            (task.spec.control, Rights::CONTROL),
         ];
-        let rights = rights.iter().filter(|(has, _)| *has).fold(0, |all, (_, bit)| all | bit);
-        Ok(Msg::new(proto::OK).words(&[home as u64, task.generation, rights]))
+        let rights = rights.into_iter().filter(|(has, _)| *has);
+        let rights = rights.fold(Rights::NONE, |all, (_, right)| all.with(right));
+        Ok(Identity { task: home as u32, life: task.generation, rights })
     }
 }

@@ -3,6 +3,7 @@
 use abi::{Fpage, MapItem, Rights, ThreadId};
 use proto::root::{self as op, State};
 use proto::{Name, Refusal, layout};
+use runtime::service::Answer;
 use runtime::{Msg, clock, direct, kernel, root as client, schedule, sigma0};
 
 use crate::faults::REPORT_BYTES;
@@ -15,9 +16,11 @@ const SPACE_QUOTA: u64 = 48;
 impl Root {
     /// Answers a request of thread `index` of the task in `slot`.
     pub fn request(&mut self, slot: usize, index: u64, from: ThreadId, msg: &Msg) -> Reply {
+        match self.about_names(slot, from, msg) {
+            Answer::Unknown => {}
+            answer => return answer.message().map(|(answer, _)| answer),
+        }
         match msg.label() {
-            op::REGISTER => self.register(slot, from, Name::from_words(msg.mr[0], msg.mr[1])),
-            op::LOOKUP => self.lookup(slot, Name::from_words(msg.mr[0], msg.mr[1])),
             op::PORTS => outcome(self.ports(slot, msg.mr[0], msg.mr[1])),
             op::IRQ => outcome(self.irq(slot, from, msg.mr[0])),
             op::MEMORY => outcome(self.memory(slot, msg.mr[0], msg.mr[1])),
@@ -36,7 +39,6 @@ impl Root {
                 outcome(self.module(slot, Name::from_words(msg.mr[0], msg.mr[1]), msg.mr[2]))
             }
             op::DRAINED => self.drained(from),
-            op::CLIENT => outcome(self.describe_client(slot, ThreadId(msg.mr[0]))),
             op::TASK_IMAGE if self.pager == Some(slot) => {
                 outcome(self.task_image(ThreadId(msg.mr[0])))
             }

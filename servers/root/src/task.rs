@@ -3,11 +3,13 @@
 use abi::inspect::What;
 use abi::{CallError, Ceilings, Fpage, Numbers, Rights, ThreadId, Time};
 use bootcfg::Spec;
+use interfaces::pager;
 use paging::Image;
+use proto::Refusal;
 use proto::layout::{self, THREADS};
 use proto::root::{State, version_of};
-use proto::{Refusal, pager};
 use runtime::pool::{Client, Modules};
+use runtime::service::Thread;
 use runtime::{Msg, clock, ipc, kernel, schedule, thread};
 
 use crate::output::{Allowance, Log};
@@ -279,7 +281,7 @@ impl Root {
             }
         } else if let Some(pager) = self.pager_thread() {
             // A pager that is busy learns it when the slot is used again.
-            let _ = ipc::reply(pager, &Msg::new(pager::FORGET).word(slot as u64));
+            let _ = pager::Client::new(Thread(pager)).forget(slot as u32);
         }
     }
 

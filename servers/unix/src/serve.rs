@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use abi::{IpcError, IpcErrorKind, MsgTag, ThreadId, Time, protocol};
+use interfaces::unix::{Serve, Server};
+use runtime::service::{Caller, Dispatch as _};
 use runtime::{Msg, clock, ipc, utcb};
 use unix::Unix;
 use unix::machine::{Access, MachineThread, Reply};
@@ -205,9 +207,15 @@ fn helper(system: &System, from: ThreadId, msg: &Msg) {
         let mut text = [0; proto::console::WORD_BYTES];
         let len = runtime::root::message_text(msg, &mut text);
         system.unix.console_input(&text[..len]);
-    } else if msg.label() == proto::unix::STATISTICS {
-        let events = system.unix.calls.get();
-        let _ = ipc::reply(from, &Msg::new(proto::OK).word(events));
+    } else {
+        let answer = Serve(system).dispatch(from, msg, &[], &mut [], &mut []);
+        runtime::service::answer((from, answer), &[]);
+    }
+}
+
+impl Server for System {
+    fn statistics(&self, _: Caller) -> u64 {
+        self.unix.calls.get()
     }
 }
 
