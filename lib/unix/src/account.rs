@@ -40,7 +40,7 @@ pub enum What {
 /// Kinds of [`What`].
 const KINDS: usize = 6;
 /// Of the heap and of the frames nobody gets the last sixteenth.
-const FLOOR: u64 = 16;
+pub(crate) const FLOOR: u64 = 16;
 /// Users but 0 leave an eighth more.
 const RESERVE: u64 = 8;
 /// Linux's `pipe-user-pages-soft`: pages that the pipes of a user may hold.

@@ -222,7 +222,7 @@ impl AddressSpace {
         while last + PAGE < end {
             let next = last + PAGE;
             if self.pages.borrow().get(next).is_some()
-                || unix.memory.available() < super::shared::RESERVE * 16
+                || unix.memory.available() < unix.mm.reserve + FAR_RESERVE
                 || self.make_present(unix, area, next, Access::WRITE).is_err()
             {
                 break;
@@ -338,6 +338,8 @@ pub fn page_fault(unix: &Unix, thread: &Rc<Thread>, address: u64, access: Access
     signal::bad_access(unix, thread, signal, code, address);
 }
 
+/// Pages are made present ahead only while so many more frames are left.
+const FAR_RESERVE: usize = 1024;
 /// Not killed for memory, whatever it has (`oom_score_adj`).
 const NEVER_KILLED: i32 = -1000;
 

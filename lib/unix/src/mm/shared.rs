@@ -6,19 +6,23 @@ use core::cell::{Cell, RefCell};
 
 use super::USER_END;
 use super::pages::{Page, PageMap};
-use crate::account::Charge;
+use crate::account::{Charge, FLOOR};
 use crate::errno::Errno;
 use crate::exec::vdso::Vdso;
 use crate::machine::{Mapping, SpaceId};
-use crate::memory::{FrameId, PAGE};
+use crate::memory::{FrameId, Memory, PAGE};
 use crate::unix::Unix;
 
-/// Frames that programs do not get, so that files and the server can go on.
-pub const RESERVE: usize = 64;
+/// Programs leave a sixty-fourth of all frames more than what nobody gets on behalf of a call,
+/// and so many: user 0's files and pipes go on while they use memory up.
+const RESERVE_PART: usize = 64;
+const RESERVE: usize = 64;
 
 /// What all address spaces share.
 #[derive(Default)]
 pub struct Shared {
+    /// Frames that programs do not get, whose faults nobody's account refuses.
+    pub(super) reserve: usize,
     /// What is left of spaces and shared memory that nobody has any more.
     pub(super) graves: Rc<Graves>,
     /// Mappings being gathered, kept for its capacity.
@@ -32,6 +36,14 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Nothing yet, in `memory`.
+    #[must_use]
+    pub fn new(memory: &Memory) -> Self {
+        let total = memory.total();
+        let reserve = total / FLOOR as usize + total / RESERVE_PART + RESERVE;
+        Self { reserve, ..Self::default() }
+    }
+
     pub(super) fn next_space(&self) -> u64 {
         self.next_space.set(self.next_space.get() + 1);
         self.next_space.get()
@@ -77,9 +89,9 @@ impl Graves {
 /// # Errors
 /// `ENOMEM`.
 pub(super) fn allocate(unix: &Unix) -> Result<FrameId, Errno> {
-    if unix.memory.available() <= RESERVE {
+    if unix.memory.available() <= unix.mm.reserve {
         unix.mm.bury(unix);
-        if unix.memory.available() <= RESERVE {
+        if unix.memory.available() <= unix.mm.reserve {
             return Err(Errno::ENOMEM);
         }
     }

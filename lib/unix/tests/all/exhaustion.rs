@@ -289,6 +289,34 @@ fn shared_memory() {
     touches(0x21);
 }
 
+/// Programs use memory up by touching it, which no account refuses, until the greediest is
+/// killed. Until then user 0 is served, too: with the last frames gone, a write to a pipe failed.
+#[test]
+fn shared_memory_while_it_is_used_up() {
+    let world = World::with_frames(FRAMES);
+    let root = Program::new(&world, &world.first);
+    let user = root.fork();
+    user.lose_privileges();
+    let arguments = [0, 1 << 30, 3, 0x21 | u64::from(l::MAP_NORESERVE), u64::MAX, 0];
+    let at = user.call(l::__NR_mmap, &arguments) as u64;
+    for page in 0..FRAMES as u64 {
+        world.unix.page_fault(&user.thread, at + page * PAGE, Access::WRITE);
+        world.collect();
+        while world.next_event(&user.thread).is_some() {}
+        if user.thread.doing.get() == Doing::Ended {
+            return;
+        }
+        if page % 16 == 0 {
+            let ends = world.words(&root.thread, &[0]);
+            assert_eq!(root.call(l::__NR_pipe, &[ends]), 0, "with {page} pages");
+            let both = world.read_u64(&root.thread, ends);
+            assert_eq!(root.write(both >> 32, &[1; 5000]), 5000, "with {page} pages");
+            [both & 0xFFFF_FFFF, both >> 32].map(|end| root.call(l::__NR_close, &[end]));
+        }
+    }
+    panic!("nobody was killed");
+}
+
 #[test]
 fn timers() {
     exhausts(|program, _| program.call(l::__NR_timer_create, &[1, 0, program.buffer]));

@@ -105,7 +105,8 @@ fn the_greediest_process_dies_when_memory_is_used_up() {
         world.unix.page_fault(&hog, at + page * PAGE * 5, Access::WRITE);
         world.collect();
         assert_eq!(world.next_event(&hog), Some(Reply::Mapped));
-        if world.unix.memory.available() <= 70 {
+        // A few more than the 104 that programs leave.
+        if world.unix.memory.available() <= 110 {
             break;
         }
     }
