@@ -26,6 +26,9 @@ const LINUX_CALLS: u64 = 500;
 const LINUX_PAUSE_US: u64 = 600_000;
 /// What the judge says comes through the root task, which names it.
 const PREFIX: &str = "judge: ";
+/// What each line of the canary that writes begins and ends with (fuzz/system/src/canary.rs);
+/// between them is its number.
+const CANARY: (&str, &str) = ("canary: line ", " and nothing else");
 /// A machine that takes so long per 100,000 calls hangs.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Lines of the console that are shown after a violation.
@@ -132,21 +135,52 @@ fn judge(transcript: &str, ended: Ended) -> Verdict {
     let words = || transcript.lines().filter_map(said);
     let watched = |line: &&str| line.starts_with("watcher: ") && *line != "watcher: exit 0";
     let linux = transcript.lines().filter(watched).count() as u64;
+    let others = linux + broken_lines(transcript);
     match words().find_map(Verdict::read) {
         Some(verdict) if ended == Ended::Exited(Exit::Success) => {
-            Verdict { violations: verdict.violations + linux, ..verdict }
+            Verdict { violations: verdict.violations + others, ..verdict }
         }
-        Some(verdict) => Verdict { violations: (verdict.violations + linux).max(1), ..verdict },
+        Some(verdict) => Verdict { violations: (verdict.violations + others).max(1), ..verdict },
         None => {
             let told = |line: &str| line.strip_prefix("fuzz: ")?.split(' ').next()?.parse().ok();
-            Verdict { calls: words().filter_map(told).last().unwrap_or(0), violations: 1 + linux }
+            Verdict { calls: words().filter_map(told).last().unwrap_or(0), violations: 1 + others }
         }
     }
+}
+
+/// How many lines of the canary that writes did not arrive in one piece, or not in turn. One
+/// that it was not told of as written comes again; before it the hostile may have left a line
+/// without an end.
+fn broken_lines(transcript: &str) -> u64 {
+    let mut next = 0;
+    let mut broken = 0;
+    for line in transcript.lines().filter(|line| line.contains(CANARY.0)) {
+        let number = line
+            .trim_end()
+            .strip_suffix(CANARY.1)
+            .and_then(|text| text.rsplit_once(CANARY.0))
+            .and_then(|(_, number)| number.parse::<u64>().ok());
+        let whole = number.is_some_and(|number| number == next || number + 1 == next);
+        broken += u64::from(!whole);
+        next = number.map_or(next, |number| number + 1);
+    }
+    broken
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_arrive_whole_and_in_turn() {
+        let line = |number: u64| format!("{}{number:08}{}\r\n", CANARY.0, CANARY.1);
+        let good = format!("{}half a li{}{}", line(0), line(1), line(1));
+        assert_eq!(broken_lines(&good), 0);
+        assert_eq!(broken_lines(&format!("{}{}", line(0), line(2))), 1, "one is lost");
+        let mixed = line(0).replace(" and", " an\r\nhostile d");
+        assert_eq!(broken_lines(&mixed), 1);
+        assert_eq!(broken_lines(&line(0).replace("else", "else hostile")), 1);
+    }
 
     #[test]
     fn the_verdict_is_the_judges_and_the_watchers() {
@@ -156,6 +190,8 @@ mod tests {
         assert_eq!(judge(good, Ended::Exited(Exit::Reset)).violations, 1);
         let harmed = "watcher: exit 1\njudge: 100 calls, 0 violations\n";
         assert_eq!(judge(harmed, success).violations, 1);
+        let cut = "canary: line 00000000 and ju\nst nothing else\njudge: 100 calls, 0 violations\n";
+        assert_eq!(judge(cut, success).violations, 1);
         let dead = "judge: fuzz: 50000 calls, 3 tasks\nbaton: kernel panic\n";
         let verdict = judge(dead, Ended::Exited(Exit::Failure));
         assert_eq!(verdict, Verdict { calls: 50_000, violations: 1 });
