@@ -1,17 +1,28 @@
-// Random system calls with random arguments: `fuzz SEED COUNT`. A watcher beside
+// Random system calls with random arguments: `fuzz SEED COUNT [MIB]`. A watcher beside
 // it forks, pipes and allocates all the time and must notice nothing. What the
 // calls return is not printed, since it differs between systems by its nature.
+// Between them an ordinary user's deeds: using up all that the system keeps for it,
+// lengths that wrap around, and a set-id program that must not gain anything. MIB of
+// memory are touched at a time; more than there is gets the program killed. With MIB every
+// piece does such a deed.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 #include "probe.h"
 
 enum { CALLS = 451, PIECE = 2000, PATIENCE_MS = 3000 };
+// What a piece or its successor ends with when it got what nobody may get.
+enum { WRAPPED = 76, GAINED = 77 };
+static const char set_id[] = "set-id";
 
 static uint64_t state;
 static char arena[1 << 16];
+static size_t most_memory = 16 << 20;
+// One piece in so many does a deed.
+static unsigned deed_one_in = 4;
 
 static uint64_t next(void)
 {
@@ -41,6 +52,7 @@ static int unwanted(long number)
         SYS_process_madvise, SYS_mlockall, SYS_madvise, SYS_capset, SYS_process_vm_writev,
         SYS_timer_create, SYS_clock_nanosleep, SYS_nanosleep, SYS_wait4, SYS_waitid,
         SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_sigaltstack, SYS_modify_ldt, SYS_setpgid,
+        335, // uretprobe, which newer kernels answer with a signal
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i] == number)
@@ -69,17 +81,112 @@ static void on_alarm(int number)
 }
 
 // Waits for a piece; one that has blocked the alarm and waits for ever is killed.
-static int finished(pid_t child)
+static int finished(pid_t child, int *status)
 {
     struct timespec moment = {0, 1000000};
     for (int tries = 0; tries < PATIENCE_MS; tries++) {
-        pid_t got = waitpid(child, NULL, WNOHANG);
+        pid_t got = waitpid(child, status, WNOHANG);
         if (got != 0)
             return got == child;
         nanosleep(&moment, NULL);
     }
     kill(child, SIGKILL);
-    return waitpid(child, NULL, 0) == child;
+    return waitpid(child, status, 0) == child;
+}
+
+// Pipes, as full as they get.
+static void fill_pipes(void)
+{
+    int ends[2];
+    while (pipe2(ends, O_NONBLOCK) == 0)
+        while (write(ends[1], arena, sizeof arena) > 0)
+            ;
+}
+
+// Sockets whose messages carry sockets, until nothing more is taken.
+static void pass_files(void)
+{
+    int pair[2];
+    char room[CMSG_SPACE(2 * sizeof(int))] = {0};
+    struct iovec text = {arena, 1 + next() % 4096};
+    while (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair) == 0) {
+        struct msghdr msg = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = room,
+                             .msg_controllen = sizeof room};
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&msg);
+        *rights = (struct cmsghdr){CMSG_LEN(sizeof pair), SOL_SOCKET, SCM_RIGHTS};
+        memcpy(CMSG_DATA(rights), pair, sizeof pair);
+        int sent = 0;
+        while (sent < 64 && sendmsg(pair[next() & 1], &msg, MSG_DONTWAIT) > 0)
+            sent++;
+        if (next() & 1)
+            close(pair[0]), close(pair[1]);
+        if (sent == 0)
+            return;
+    }
+}
+
+// Memory that is shared, and there.
+static void share_memory(void)
+{
+    size_t bytes = 4096 << next() % 10;
+    for (size_t all = 0; all < most_memory; all += bytes) {
+        char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED)
+            return;
+        for (size_t offset = 0; offset < bytes; offset += 4096)
+            at[offset] = 1;
+        if (next() % 4 == 0)
+            munmap(at + (next() % bytes & ~4095UL), 4096);
+    }
+}
+
+// Files of all lengths in a directory that is everybody's.
+static void litter(void)
+{
+    for (int i = 0; i < 40; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "/tmp/litter-%d", (int)(next() % 64));
+        if (next() % 4 == 0)
+            unlink(name);
+        int file = open(name, O_CREAT | O_RDWR, 0600);
+        pwrite(file, arena, 1 + next() % sizeof arena, (off_t)(next() % (1 << 20)));
+        close(file);
+    }
+}
+
+// Old lengths that reach beyond the end of all addresses: nothing may come of it.
+static void wrap_around(void)
+{
+    char *at = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; at != MAP_FAILED && i < 16; i++) {
+        char *from = at + (next() % 4 << 12);
+        size_t old = -(size_t)from - (next() % 3 << 12) + (next() % 3 << 12) * 3;
+        if ((uintptr_t)from + old >= (uintptr_t)from)
+            old = -4096UL;
+        size_t new = (1 + next() % 4) << 12 << (next() & 1 ? 0 : 8);
+        if (mremap(from, old, new, next() & 1 ? MREMAP_MAYMOVE : 0) != MAP_FAILED)
+            _exit(WRAPPED);
+    }
+}
+
+// What an ordinary user does; the set-id program comes last, in the place of this one.
+static void deed(void)
+{
+    switch (next() % 5) {
+    case 0: fill_pipes(); break;
+    case 1: pass_files(); break;
+    case 2: share_memory(); break;
+    case 3: litter(); break;
+    default: wrap_around(); break;
+    }
+}
+
+// Runs the program that would give user 0's rights, after having renounced them.
+static void try_to_gain(void)
+{
+    char *const words[] = {(char *)set_id, NULL};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        execv(set_id, words);
 }
 
 // One piece of the work, in a process of its own that may die of it.
@@ -112,7 +219,11 @@ static void piece(long count)
         long a = argument(), b = argument(), c = argument(), d = argument(), e = argument(), f = argument();
         if (!unwanted(number))
             syscall(number, a, b, c, d, e, f);
+        if (i == count / 2 && next() % deed_one_in == 0)
+            deed();
     }
+    if (next() % 2)
+        try_to_gain();
     _exit(0);
 }
 
@@ -143,14 +254,31 @@ static void watcher(int told)
     _exit(good ? 0 : 1);
 }
 
+// A copy of this program that runs as user 0, whoever starts it.
+static void prepare_set_id(const char *self)
+{
+    char text[4096];
+    int from = open(self, O_RDONLY), to = open(set_id, O_WRONLY | O_CREAT | O_EXCL, 0700);
+    for (ssize_t got; to != -1 && (got = read(from, text, sizeof text)) > 0;)
+        if (write(to, text, (size_t)got) != got)
+            break;
+    fchmod(to, 04755);
+    close(from), close(to);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 1 && strcmp(argv[0], set_id) == 0)
+        _exit(geteuid() == 0 && getuid() != 0 ? GAINED : 0);
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     long count = argc > 2 ? atol(argv[2]) : 100000;
+    if (argc > 3)
+        most_memory = strtoull(argv[3], NULL, 0) << 20, deed_one_in = 1;
     int told[2];
     pipe2(told, O_NONBLOCK);
     mkdir("room", 0777);
     chdir("room");
+    prepare_set_id("/proc/self/exe");
     pid_t watch = fork();
     if (watch == 0)
         watcher(told[0]);
@@ -159,8 +287,13 @@ int main(int argc, char **argv)
         pid_t child = fork();
         if (child == 0)
             piece(PIECE);
-        if (child == -1 || !finished(child))
+        int status = 0;
+        if (child == -1 || !finished(child, &status))
             printf("piece %ld was lost\n", done);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == WRAPPED)
+            printf("watcher: lengths that wrap around were taken\n");
+        if (WIFEXITED(status) && WEXITSTATUS(status) == GAINED)
+            printf("watcher: a set-id program gained rights that were renounced\n");
     }
     write(told[1], "x", 1);
     ended("watcher", watch);

@@ -22,6 +22,8 @@ const COMMAND: &str = "command";
 const PROGRAM: &str = "fuzz";
 /// Calls of one round of it.
 const LINUX_CALLS: u64 = 500;
+/// MiB that it touches at a time: more than its Unix server has.
+const LINUX_MIB: u64 = 128;
 /// Pause between two rounds of it, µs: the processor is for the hostile tasks.
 const LINUX_PAUSE_US: u64 = 600_000;
 /// What the judge says comes through the root task, which names it.
@@ -105,7 +107,7 @@ fn selection(workspace: &Workspace, round: &Round) -> Result<Selection> {
     std::fs::write(&order, format!("{seed} {calls} {check_every}\n"))
         .context("cannot write the judge's order")?;
     let line = format!(
-        "cd /tmp; n={seed}; while :; do /share/{PROGRAM} $n {LINUX_CALLS}; \
+        "cd /tmp; n={seed}; while :; do /share/{PROGRAM} $n {LINUX_CALLS} {LINUX_MIB}; \
          usleep {LINUX_PAUSE_US}; n=$((n + 1000003)); done\n"
     );
     std::fs::write(&command, line).context("cannot write the command for Linux programs")?;
