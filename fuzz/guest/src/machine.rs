@@ -120,8 +120,44 @@ pub fn misbehave(index: u64, word: u64) {
 /// How many kinds of misbehaviour there are.
 pub const MISDEEDS: u64 = 25;
 
-/// Fills vector registers with `word`.
-pub fn use_vectors(word: u64) {
-    // SAFETY: nothing in this program keeps anything in vector registers.
-    unsafe { fuzz_vectors(word) };
+/// Fills vector registers with `word`, or saves or loads them all at `place`, in the way number
+/// `way`; comes back if the processor lets it.
+pub fn use_vectors(way: u64, word: u64, place: u64) {
+    let place = place & !63;
+    // SAFETY: hostile threads only: nothing in them keeps anything in vector registers, and
+    // what happens to their memory is their affair.
+    unsafe {
+        match way {
+            0 => asm!("xsave64 [{}]", in(reg) place, in("eax") !0u32, in("edx") !0u32),
+            1 => asm!("xsaveopt64 [{}]", in(reg) place, in("eax") !0u32, in("edx") !0u32),
+            2 => asm!("xrstor64 [{}]", in(reg) place, in("eax") !0u32, in("edx") !0u32),
+            // What was saved, with other registers and another word of what is in use.
+            3 => asm!(
+                "xsave64 [{place}]",
+                "mov [{place} + 160], {word}",
+                "mov [{place} + 416], {word}",
+                "mov [{place} + 592], {word}",
+                "mov byte ptr [{place} + 512], 7",
+                "xrstor64 [{place}]",
+                place = in(reg) place, word = in(reg) word, in("eax") 7, in("edx") 0
+            ),
+            4 => asm!("fxsave64 [{}]", in(reg) place),
+            5 => asm!("fxrstor64 [{}]", in(reg) place),
+            6 => asm!("vmovq xmm3, {0}", "vinsertf128 ymm3, ymm3, xmm3, 1", "vmovaps ymm9, ymm3",
+                "vzeroupper", in(reg) word),
+            7 => asm!("vzeroall"),
+            8 => asm!("movq mm5, {0}", "fstp qword ptr [{1}]", in(reg) word, in(reg) place),
+            9 => asm!("xsavec64 [{}]", in(reg) place, in("eax") !0u32, in("edx") !0u32),
+            10 => asm!("xsetbv", in("ecx") 0, in("eax") word as u32, in("edx") 0),
+            11 => asm!("xgetbv", in("ecx") 1, out("eax") _, out("edx") _),
+            12 => asm!("xrstor64 [{}]", in(reg) place, in("eax") word as u32, in("edx") 0),
+            13 => asm!("mov [{1}], {0:e}", "ldmxcsr [{1}]", in(reg) word & 0xFFBF, in(reg) place),
+            14 => asm!("fninit", "fldpi", "mov [{1}], {0:x}", "fldcw [{1}]", "fld1", "fdivrp",
+                in(reg) word, in(reg) place),
+            _ => fuzz_vectors(word),
+        }
+    }
 }
+
+/// How many ways there are to use vector registers.
+pub const VECTOR_WAYS: u64 = 20;

@@ -4,8 +4,9 @@ use core::arch::global_asm;
 
 global_asm!(include_str!("registers.S"));
 
-/// Words of a table of patterns: two for each of 16 vector registers, MXCSR, x87 control word.
-pub const PATTERNS: usize = 34;
+/// Words of a table of patterns: four for each of 16 vector registers, one for each MMX
+/// register, MXCSR, x87 control word.
+pub const PATTERNS: usize = 74;
 /// Rounding modes and masks that nobody else uses.
 const MXCSR: u64 = 0x7F80;
 const CONTROL_WORD: u64 = 0x0F7F;

@@ -37,7 +37,7 @@ pub struct Tale {
 }
 
 /// Rounds of the register check.
-const ROUNDS: u64 = 100;
+const ROUNDS: u64 = 40;
 /// Words of memory that are looked at.
 const MEMORY: usize = 1024;
 /// How long the canary above all servers sleeps, µs.
@@ -128,12 +128,15 @@ pub fn watch() -> ! {
     }
 }
 
-/// The canary that works, beside the hostile.
+/// The canary that works, beside the hostile: how long it works on the same thing tells its
+/// share of the processor.
 pub fn work() -> ! {
     let mut tale = vector_tale();
     loop {
         tale.listen(REST_US);
+        let begin_us = clock::now_us();
         check(&mut tale, ROUNDS);
+        tale.late_us = tale.late_us.max(clock::now_us().saturating_sub(begin_us));
         tale.got_on();
     }
 }

@@ -32,6 +32,10 @@ const PATIENCE_US: u64 = 1_000_000;
 const LINUX_US: u64 = 4_000_000;
 /// The canary above all servers may wake so late, µs: the root task starts a task meanwhile.
 const LATE_US: u64 = 8_000;
+/// A round of the canary of the hostile's priority may take so long, µs: its work needs two of
+/// its slices at most, and before each of them the hostile threads, 16 in each of three tasks,
+/// may have one of 10 ms each.
+const SHARE_US: u64 = 960_000;
 /// Calls between two lines of progress.
 const PROGRESS: u64 = 50_000;
 /// Looks after which there is one anyway.
@@ -52,6 +56,9 @@ struct Canary {
 
 /// Tasks that have to live.
 const SERVERS: [&str; 3] = ["pager", "serial", "unix"];
+/// Names that the judge's description uses, and the tasks that provide them.
+const NAMES: [(&str, &str); 4] =
+    [(console::NAME, "serial"), (pager::NAME, "pager"), (unix::NAME, "unix"), ("canary", "serve")];
 
 struct Judge {
     order: Order,
@@ -63,6 +70,7 @@ struct Judge {
     check_at: u64,
     told: u64,
     late_us: u64,
+    share_us: u64,
     linux: (u64, u64),
     before: [u64; 2],
 }
@@ -95,11 +103,12 @@ pub fn run() -> ! {
         check_at: 0,
         told: 0,
         late_us: 0,
+        share_us: 0,
         linux: (0, clock::now_us()),
         before: kernel(),
     };
     judge.check_canaries(1);
-    judge.late_us = 0;
+    (judge.late_us, judge.share_us) = (0, 0);
     loop {
         judge.listen(LOOK_US);
         judge.look();
@@ -208,6 +217,11 @@ impl Judge {
                 report::violation(format_args!("the canary {name} does not answer"));
                 continue;
             };
+            if name == "work" {
+                self.share_us = self.share_us.max(late_us);
+            } else {
+                self.late_us = self.late_us.max(late_us);
+            }
             if harm != 0 {
                 let what = report::HARMS.get(harm as usize - 1).copied().unwrap_or("?");
                 report::violation(format_args!("the canary {name}: {what} ({one:#x}, {two:#x})"));
@@ -219,7 +233,10 @@ impl Judge {
                 let us = now_us - canary.since_us;
                 report::violation(format_args!("the canary {name} has not got on for {us} us"));
             }
-            self.late_us = self.late_us.max(late_us);
+        }
+        if self.share_us > SHARE_US && forget == 0 {
+            let us = self.share_us;
+            report::violation(format_args!("the canary work waited {us} us for its share"));
         }
         if self.late_us > LATE_US && forget == 0 {
             let us = self.late_us;
@@ -232,6 +249,12 @@ impl Judge {
             let restarts = find(name).map_or(0, |about| about.restarts);
             if restarts != 0 {
                 report::violation(format_args!("the server {name} died {restarts} times"));
+            }
+        }
+        for (name, task) in NAMES {
+            let (found, main) = (root::lookup(name).ok(), find(task).map(|about| about.main));
+            if found.is_none() || found != main {
+                report::violation(format_args!("the name {name} does not lead to {task}"));
             }
         }
         for (name, label) in
@@ -266,19 +289,20 @@ impl Judge {
                 report::violation(format_args!("the kernel's checker cannot be asked: {why}"));
             }
         }
-        let late_us = self.late_us;
+        let before = (self.late_us, self.share_us);
         self.check_canaries(1);
-        self.late_us = late_us;
+        (self.late_us, self.share_us) = before;
     }
 
     fn tell(&self, calls: u64) {
         let lives: u64 = self.lives.iter().map(|life| life.lives).sum();
         let rounds = self.canaries.each_ref().map(|canary| canary.rounds);
         report::say(format_args!(
-            "fuzz: {calls} calls, {lives} tasks, {} checks, {} ms, canaries {rounds:?}, at most {} us late, Linux {}\n",
+            "fuzz: {calls} calls, {lives} tasks, {} checks, {} ms, canaries {rounds:?}, at most {} us late, {} us for a round, Linux {}\n",
             self.checks,
             clock::now_us() / 1_000,
             self.late_us,
+            self.share_us,
             self.linux.0
         ));
     }

@@ -11,7 +11,7 @@ pub const ORDER: u64 = 0x770;
 /// Hostile task to judge: MR1 address of a page that it has lost. Reply: map item.
 pub const LOST: u64 = 0x772;
 /// Judge to a canary: MR1 1 to forget delays afterwards. Reply: rounds, harm, two words about
-/// it, longest delay in µs.
+/// it, longest delay in µs (of `work`, longest round).
 pub const PROBE: u64 = 0x771;
 
 /// Where boot modules are shown: physical addresses modulo the window's size.

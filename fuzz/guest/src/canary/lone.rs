@@ -10,8 +10,8 @@ use super::{CAGES, CANARIES, Cage, Harm, JUDGING};
 use crate::machine;
 use crate::rng::mix;
 
-/// Rounds of the register check, some 80 instructions each.
-const ROUNDS: u64 = 100;
+/// Rounds of the register check, some 250 instructions each.
+const ROUNDS: u64 = 40;
 /// How long it sleeps, µs.
 const SLEEP_US: u64 = 4_000;
 

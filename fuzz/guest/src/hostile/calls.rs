@@ -1,6 +1,7 @@
 //! The remaining calls, and the trap with anything in its registers.
 
 use abi::layout::{self, stub};
+use abi::syscall::state;
 
 use super::Me;
 use crate::call::{self, Registers, reg};
@@ -17,6 +18,8 @@ impl Me {
             stub::TASK_CONTROL,
             stub::CREATE_THREAD,
             stub::SYSTEM_CLOCK,
+            stub::THREAD_STATE,
+            stub::THREAD_STATE,
         ];
         let call = self.rng.pick(&calls);
         match call {
@@ -34,6 +37,14 @@ impl Me {
                 registers[reg::R8] = self.thread();
             }
             stub::MEMORY_CONTROL => registers[reg::RDI] = self.utcb,
+            stub::THREAD_STATE => {
+                let own = runtime::utcb::my_global_id().0;
+                registers[reg::RDI] = if self.rng.one_in(2) { own } else { self.thread() };
+                let control =
+                    [state::NO_VECTOR, state::VECTOR, 1 << self.rng.below(10), self.word()];
+                registers[reg::RSI] = self.rng.pick(&control);
+                registers[reg::RDX] = self.place() & !63;
+            }
             _ => registers[reg::RDI] = self.rng.below(7),
         }
         self.stub(registers, call);

@@ -187,9 +187,10 @@ impl Me {
     }
 
     fn vectors(&mut self) {
-        let word = self.rng.word();
-        self.note([word, 0]);
-        machine::use_vectors(word);
+        let (way, word) = (self.rng.below(machine::VECTOR_WAYS), self.rng.word());
+        let place = self.place();
+        self.note([way, place]);
+        machine::use_vectors(way, word, place);
     }
 
     fn touch(&mut self) {

@@ -11,7 +11,7 @@ use crate::call::{MRS, Registers, reg};
 use crate::den::SERVERS;
 
 /// Labels of the root task. [`root::EXIT`] ends the task: it comes with [`Me::end`].
-const ROOT: [u64; 27] = [
+const ROOT: [u64; 29] = [
     root::REGISTER,
     root::LOOKUP,
     root::PORTS,
@@ -24,6 +24,8 @@ const ROOT: [u64; 27] = [
     root::LOG,
     root::ARGUMENTS,
     root::MODULE,
+    root::CLIENT,
+    root::DRAINED,
     root::TASK,
     root::START,
     root::KILL,
@@ -40,7 +42,7 @@ const ROOT: [u64; 27] = [
     0,
     1,
 ];
-const CONSOLE: [u64; 8] = [
+const CONSOLE: [u64; 11] = [
     console::WRITE,
     console::WRITE_STRING,
     console::READ_LINE,
@@ -48,7 +50,10 @@ const CONSOLE: [u64; 8] = [
     console::STATISTICS,
     console::WRITE_RAW,
     console::READ_RAW,
-    console::READ_RAW + 1,
+    console::WORDS,
+    console::WRITE_FOR,
+    console::DRAIN,
+    console::DRAIN + 1,
 ];
 const PAGER: [u64; 3] = [pager::STATISTICS, pager::FORGET, pager::FORGET + 1];
 const UNIX: [u64; 2] = [unix::STATISTICS, unix::STATISTICS + 1];
@@ -120,7 +125,7 @@ impl Me {
     }
 
     fn request_words(&mut self, registers: &mut Registers, label: u64) -> u32 {
-        if matches!(label, console::WRITE | console::WRITE_RAW | root::LOG) {
+        if matches!(label, console::WRITE | console::WRITE_RAW | console::WORDS | root::LOG) {
             // Text: printable, and its length mostly true.
             let bytes = self.rng.below(TEXT_BYTES);
             let told = if self.rng.one_in(8) { self.word() } else { bytes };
