@@ -37,6 +37,9 @@ _baton() {
             baton,fuzz)
                 cmd="baton__subcmd__fuzz"
                 ;;
+            baton,idl)
+                cmd="baton__subcmd__idl"
+                ;;
             baton,image)
                 cmd="baton__subcmd__image"
                 ;;
@@ -71,7 +74,7 @@ _baton() {
 
     case "${cmd}" in
         baton)
-            opts="-h --help run image debug explain check build test bench linux fuzz new lint completion"
+            opts="-h --help run image debug explain check build test bench linux fuzz new lint idl completion"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -145,7 +148,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__debug)
-            opts="-h --root --sigma0 --module --program --kernel --exec --initramfs --share --memory --cpus --icount --kernel-arg --gdb --help"
+            opts="-h --root --sigma0 --module --program --kernel --exec --initramfs --share --memory --cpus --cpu --icount --kernel-arg --gdb --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -188,6 +191,10 @@ _baton() {
                     return 0
                     ;;
                 --cpus)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cpu)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -251,6 +258,20 @@ _baton() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        baton__subcmd__idl)
+            opts="-h --messages --accept --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;
@@ -417,7 +438,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__run)
-            opts="-h --root --sigma0 --module --program --kernel --exec --initramfs --share --memory --cpus --icount --kernel-arg --test --limit --help"
+            opts="-h --root --sigma0 --module --program --kernel --exec --initramfs --share --memory --cpus --cpu --icount --kernel-arg --test --limit --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -460,6 +481,10 @@ _baton() {
                     return 0
                     ;;
                 --cpus)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cpu)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

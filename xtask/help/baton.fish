@@ -37,6 +37,7 @@ complete -c baton -n "__fish_baton_needs_command" -f -a "linux" -d 'Linux progra
 complete -c baton -n "__fish_baton_needs_command" -f -a "fuzz" -d 'Hostile tasks against the kernel; servers killed; parsers fuzzed'
 complete -c baton -n "__fish_baton_needs_command" -f -a "new" -d 'Begin a program of your own, with a system that starts it'
 complete -c baton -n "__fish_baton_needs_command" -f -a "lint" -d 'Check the house rules: format, clippy, unsafe, lengths, help'
+complete -c baton -n "__fish_baton_needs_command" -f -a "idl" -d 'Show the stubs or the messages of interfaces in WIT'
 complete -c baton -n "__fish_baton_needs_command" -f -a "completion" -d 'Print the completion of a shell: eval "$(./baton completion bash)"'
 complete -c baton -n "__fish_baton_using_subcommand run" -l root -d 'Root task instead of the system\'s: any X.2 root task (file, or name of a program)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l sigma0 -d 'σ0 instead of the system\'s (file, or name of a program)' -r
@@ -48,6 +49,7 @@ complete -c baton -n "__fish_baton_using_subcommand run" -l initramfs -d 'First 
 complete -c baton -n "__fish_baton_using_subcommand run" -l share -d 'Directory to copy to /share of the first file system' -r -F
 complete -c baton -n "__fish_baton_using_subcommand run" -l memory -d 'Memory of the machine' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l cpus -d 'Processors of the machine' -r
+complete -c baton -n "__fish_baton_using_subcommand run" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l limit -d 'Time limit with --test (60) or --exec (none)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l icount -d 'Count instructions: the time stamp counter ticks once per instruction'
@@ -74,6 +76,7 @@ complete -c baton -n "__fish_baton_using_subcommand debug" -l initramfs -d 'Firs
 complete -c baton -n "__fish_baton_using_subcommand debug" -l share -d 'Directory to copy to /share of the first file system' -r -F
 complete -c baton -n "__fish_baton_using_subcommand debug" -l memory -d 'Memory of the machine' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l cpus -d 'Processors of the machine' -r
+complete -c baton -n "__fish_baton_using_subcommand debug" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l icount -d 'Count instructions: the time stamp counter ticks once per instruction'
 complete -c baton -n "__fish_baton_using_subcommand debug" -l gdb -d 'Start gdb in this terminal; the console\'s output goes to a file'
@@ -127,4 +130,7 @@ complete -c baton -n "__fish_baton_using_subcommand fuzz" -s h -l help -d 'Print
 complete -c baton -n "__fish_baton_using_subcommand new" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c baton -n "__fish_baton_using_subcommand lint" -l accept -d 'Instead: make help, completion and manual page anew (xtask/help)'
 complete -c baton -n "__fish_baton_using_subcommand lint" -s h -l help -d 'Print help'
+complete -c baton -n "__fish_baton_using_subcommand idl" -l messages -d 'Say which message each function is, instead of printing stubs'
+complete -c baton -n "__fish_baton_using_subcommand idl" -l accept -d 'Make the checked-in stubs of the system\'s interfaces anew'
+complete -c baton -n "__fish_baton_using_subcommand idl" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand completion" -s h -l help -d 'Print help'

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use xtask::cli::NAME;
 
 use crate::workspace::Workspace;
-use crate::{bench, fuzz, lint, linux, manual, new, test};
+use crate::{bench, fuzz, idl, lint, linux, manual, new, test};
 
 /// Said below the list of verbs.
 const AFTER: &str = "\
@@ -51,6 +51,9 @@ enum Verb {
     /// Check the house rules: format, clippy, unsafe, lengths, help
     #[command(display_order = 9)]
     Lint(lint::Options),
+    /// Show the stubs or the messages of interfaces in WIT
+    #[command(display_order = 10)]
+    Idl(idl::Options),
     /// Print the completion of a shell: eval "$(./baton completion bash)"
     #[command(display_order = 11)]
     Completion(Completion),
@@ -72,6 +75,7 @@ pub fn run() -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     let good = match verb {
         Verb::Front(verb) => return verb.run(&workspace),
+        Verb::Idl(options) => idl::run(&workspace, &options)?,
         Verb::Test(options) => test::run(&workspace, &options)?,
         Verb::Bench(options) => bench::run(&workspace, &options)?,
         Verb::Linux(options) => linux::run(&workspace, &options)?,

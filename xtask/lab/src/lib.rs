@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod cli;
 pub mod fuzz;
+pub mod idl;
 pub mod lint;
 pub mod linux;
 pub mod manual;

@@ -70,8 +70,7 @@ struct Program {
 }
 
 const IPC: Program = Program { name: "bench-ipc", memory_mb: 512, kernel_args: &[], seconds: 120 };
-const LRPC: Program =
-    Program { name: "bench-lrpc", memory_mb: 512, kernel_args: &[], seconds: 60 };
+const LRPC: Program = Program { name: "bench-lrpc", memory_mb: 512, kernel_args: &[], seconds: 60 };
 const OPS: Program = Program { name: "bench-ops", memory_mb: 1024, kernel_args: &[], seconds: 300 };
 const GROWTH: Program =
     Program { name: "bench-growth", memory_mb: 3072, kernel_args: &["kmem=1400M"], seconds: 600 };
