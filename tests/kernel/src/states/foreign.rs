@@ -1,12 +1,14 @@
 //! Foreign threads: system calls become messages, every register survives, on the
 //! fast path and on the complete one.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use abi::protocol::{self, exception as reg};
 use abi::syscall::state;
 use abi::{CallError, Fpage, MapItem, MsgTag, Rights, ThreadId, Time, Timeouts};
 use runtime::kernel::{self, STATE_WORDS, VectorState};
 use runtime::space::Fault;
-use runtime::{Msg, ipc};
+use runtime::{Msg, clock, ipc, schedule};
 
 use crate::report::{Outcome, because, case};
 use crate::rng::Rng;
@@ -30,11 +32,21 @@ static mut STATE: VectorState = VectorState([0; 2688]);
 
 type Words = [u64; STATE_WORDS];
 
+/// Instructions before a tick at which answers are given, up to so many and so far apart: more
+/// than an answer, the program's next call and the handler's return take.
+const BEFORE_A_TICK: u64 = 400;
+const APART: usize = 2;
+/// A pause between two looks at the counter that only a tick explains, instructions.
+const GAP: u64 = 100;
+/// Times that the thread that every tick wakes has run.
+static WOKEN: AtomicU64 = AtomicU64::new(0);
+
 /// Runs the tests.
 pub fn run() {
     case("a_foreign_call_keeps_every_register", every_register);
     case("foreign_answers_on_the_complete_path", complete_answers);
     case("foreign_vector_and_base_registers_are_kept_apart", two_programs);
+    case("a_tick_at_any_instruction_keeps_every_register", preempted);
     case("a_foreign_thread_can_be_stopped", stopping);
     case("a_stopped_call_at_address_0_stays_a_users", stopping_at_zero);
     case("a_foreign_thread_raises_exceptions_at_its_handler", exceptions);
@@ -146,6 +158,52 @@ fn every_register() -> Outcome {
             compare(id, &words)?;
         }
     }
+    world::delete(id)
+}
+
+/// Waits for the next tick; returns when it was over.
+fn tick() -> u64 {
+    let mut last = clock::ticks();
+    loop {
+        let now = clock::ticks();
+        if now - last > GAP {
+            return now;
+        }
+        last = now;
+    }
+}
+
+extern "C" fn woken_by_ticks(_: u64) -> ! {
+    loop {
+        ipc::sleep(500);
+        WOKEN.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// With counted instructions the tick comes into the answer, the program, its call, or the
+/// handler, one place after the other, and wakes somebody more urgent than both.
+fn preempted() -> Outcome {
+    let (id, mut rng) = (program()?, Rng::new(0xF6));
+    let words = random(&mut rng);
+    because(kernel::set_foreign_registers(id, &words), "setting the registers")?;
+    send(id, &Msg::new(0))?;
+    let _ = next(id)?;
+    let mut words = after(words);
+    words[reg::R13] = words[reg::R12];
+    let waker = world::spawn(woken_by_ticks, 0)?;
+    because(schedule::set_priority(waker, 255), "setting a priority")?;
+    WOKEN.store(0, Ordering::Relaxed);
+    let period = tick().abs_diff(tick());
+    for before in (0..BEFORE_A_TICK).step_by(APART) {
+        let due = tick() + period - before;
+        while clock::ticks() < due {}
+        words[reg::RAX] = rng.word();
+        check_call(&reply_wait(id, words[reg::RAX])?, &words)?;
+        compare(id, &words)?;
+    }
+    let woken = WOKEN.load(Ordering::Relaxed);
+    check!(woken > BEFORE_A_TICK / APART as u64, "the ticks have woken their thread {woken} times");
+    world::delete(waker)?;
     world::delete(id)
 }
 
