@@ -81,6 +81,25 @@ pub fn complete(place: Where) -> Result<()> {
     Ok(())
 }
 
+/// Short messages inside a space without the kernel (Wenske 2002): rows `lipc/call` and
+/// `lipc/reply`.
+pub fn local() -> Result<()> {
+    let partner = inside(Role::Local)?;
+    let local = runtime::thread::other_id(partner.id).ok_or("a partner has no local id")?;
+    let tag = MsgTag::new(LABEL, 0, 0);
+    for _ in 0..WARM_UP {
+        let _ = marks::local_exchange(local, tag);
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        let _ = marks::local_exchange(local, tag);
+    }
+    samples.row(format_args!("lipc/call words=0"), 0, 2);
+    samples.row(format_args!("lipc/reply words=0"), 1, 2);
+    partner.delete();
+    Ok(())
+}
+
 /// Short messages between two threads that both use vector registers: rows
 /// `ipc/vector-KEEP-PLACE-call` and `-reply`.
 pub fn vector(place: Where) -> Result<()> {

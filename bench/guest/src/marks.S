@@ -70,6 +70,24 @@ bench_split:
     restore
     ret
 
+// bench_exchange_local(to, tag): the same with a partner of the same space, named by its
+// local id, through the stub that needs no kernel.
+.balign 64
+.global bench_exchange_local
+bench_exchange_local:
+    keep
+    mov     r9, rsi
+    mov     rsi, rdi
+    xor     r8d, r8d
+    mov     rdi, gs:[0]
+    mov     rbp, {LOCAL_CALL}
+    BEGIN_MARK
+    call    rbp
+    END_MARK
+    mov     rax, r9
+    restore
+    ret
+
 // The same by a thread that uses vector registers, with an instruction of theirs before
 // the trap; after it they are dead (bit 0 of RDI) or kept.
 .macro vector_exchange dead
@@ -144,6 +162,20 @@ bench_serve_marked:
     reply_and_wait
     BEGIN_MARK
     syscall
+    jmp     2b
+
+// The same through the stub that needs no kernel; it has a stack for the return address.
+.balign 64
+.global bench_serve_local
+bench_serve_local:
+    partner_begins
+    lea     rsp, [rip + BENCH_LOCAL_STACK + 256]
+2:  END_MARK
+    mov     rdx, -1
+    mov     r8d, {REPLY_WAIT}
+    mov     rbp, {LOCAL_REPLY_WAIT}
+    BEGIN_MARK
+    call    rbp
     jmp     2b
 
 // The same, asking for the complete path.

@@ -9,6 +9,7 @@
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use abi::layout::{stub, stub_address};
 use abi::syscall::COMPLETE_PATH;
 use abi::{MsgTag, ThreadId, Time, Timeouts};
 
@@ -22,6 +23,8 @@ global_asm!(
     COMPLETE_BIT = const COMPLETE_PATH.trailing_zeros(),
     ROOT = const ThreadId::ROOT.0 as i64,
     MY_GLOBAL_ID = const abi::utcb::MY_GLOBAL_ID * 8,
+    LOCAL_CALL = const stub_address(stub::LOCAL_CALL) as i64,
+    LOCAL_REPLY_WAIT = const stub_address(stub::LOCAL_REPLY_WAIT) as i64,
     NO_VECTOR = const abi::syscall::state::NO_VECTOR,
     THREAD_STATE = const abi::syscall::Call::ThreadState as u64,
 );
@@ -33,9 +36,11 @@ unsafe extern "C" {
     fn bench_serve_dead();
     fn bench_serve_kept();
     fn bench_program();
+    fn bench_exchange_local(to: u64, tag: u64) -> u64;
     fn bench_split(to: u64, tag: u64) -> u64;
     fn bench_serve_marked();
     fn bench_serve_complete();
+    fn bench_serve_local();
     fn bench_serve();
     fn bench_serve_split();
     fn bench_serve_strings();
@@ -50,6 +55,10 @@ unsafe extern "C" {
 /// Address and bytes of the string partners' buffer.
 #[unsafe(no_mangle)]
 static BENCH_BUFFER: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// The stack of the partner in the same space: a return address.
+#[unsafe(no_mangle)]
+static BENCH_LOCAL_STACK: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 /// Samples that have ended: the instrument counts the same ones.
 static SAMPLES: AtomicU64 = AtomicU64::new(0);
@@ -100,6 +109,8 @@ pub enum Role {
     Marked,
     /// The same on the kernel's complete path.
     Complete,
+    /// The same without the kernel, in the client's space.
+    Local,
     /// The same with vector registers, dead over its waits.
     VectorDead,
     /// The same with vector registers that are kept.
@@ -122,6 +133,7 @@ pub fn start_of(role: Role) -> u64 {
     (match role {
         Role::Marked => bench_serve_marked as *const (),
         Role::Complete => bench_serve_complete as *const (),
+        Role::Local => bench_serve_local as *const (),
         Role::VectorDead => bench_serve_dead as *const (),
         Role::VectorKept => bench_serve_kept as *const (),
         Role::Plain => bench_serve as *const (),
@@ -152,6 +164,15 @@ pub fn complete_exchange(to: ThreadId, tag: MsgTag) -> MsgTag {
     let timeouts = Timeouts::NEVER.0 | COMPLETE_PATH;
     // SAFETY: as in `exchange`.
     let tag = unsafe { bench_exchange(to.0, to.0, timeouts, tag.0, 0, 0) };
+    note(2);
+    MsgTag(tag)
+}
+
+/// [`exchange`] with a thread of this space, by its local id, without the kernel where that is
+/// possible: two samples.
+pub fn local_exchange(to: ThreadId, tag: MsgTag) -> MsgTag {
+    // SAFETY: as in `exchange`.
+    let tag = unsafe { bench_exchange_local(to.0, tag.0) };
     note(2);
     MsgTag(tag)
 }

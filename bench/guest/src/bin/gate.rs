@@ -3,7 +3,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use bench_guest::exchange::{Where, complete, strings, vector, words};
+use bench_guest::exchange::{Where, complete, local, strings, vector, words};
 use bench_guest::{calls, check, fault, irq, life, marks, measured, memory};
 
 measured!(run);
@@ -21,6 +21,7 @@ fn run() -> Result<(), &'static str> {
         words(place, [0, 63].into_iter())?;
     }
     complete(Where::Cross)?;
+    local()?;
     vector(Where::Cross)?;
     strings(Where::Cross, source.base(), [STRING].into_iter())?;
     fault::page_faults()?;

@@ -3,7 +3,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use bench_guest::exchange::{Where, complete, null_call, split, strings, vector, words};
+use bench_guest::exchange::{Where, complete, local, null_call, split, strings, vector, words};
 use bench_guest::{check, marks, measured, memory};
 
 measured!(run);
@@ -23,6 +23,7 @@ fn run() -> Result<(), &'static str> {
     (0..1 << LONGEST).step_by(4096).for_each(|at| source.write(at, at));
     marks::set_buffer(target.base(), target.bytes());
     null_call();
+    local()?;
     for place in Where::ALL {
         words(place, 0..=63)?;
         complete(place)?;
