@@ -132,6 +132,22 @@ pub fn call(id: ThreadId, message: &Msg) -> Result<Msg> {
     serve_faults(id, first)
 }
 
+/// Serves the faults of `id` until it has none for a millisecond: it waits for calls then.
+pub fn settle(id: ThreadId) {
+    let quiet = Time::micros(1000);
+    while let Ok(message) = ipc::receive(id, quiet) {
+        let Some(fault) = Fault::decode(&message) else { return };
+        let _ = ipc::send(id, &same_page(&fault));
+    }
+}
+
+/// [`call`] with a string behind the message's words.
+pub fn call_with_string(id: ThreadId, message: Msg, string: &[u8]) -> Result<Msg> {
+    let first =
+        ipc::call(id, &message.string(string)).map_err(|_| "a partner does not take a string")?;
+    serve_faults(id, first)
+}
+
 fn serve_faults(id: ThreadId, mut message: Msg) -> Result<Msg> {
     while let Some(fault) = Fault::decode(&message) {
         message = ipc::call(id, &same_page(&fault))

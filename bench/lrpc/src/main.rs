@@ -11,5 +11,6 @@ measured!(run);
 
 fn run() -> Result<(), &'static str> {
     check::run();
-    stubs::table()
+    stubs::table()?;
+    stubs::strings()
 }

@@ -41,6 +41,48 @@ impl Server for Table {
     }
 }
 
+impl long::Server for Table {
+    fn echo<'r>(&'r self, _: Caller, bytes: &[u8], mut room: Room<'r>) -> &'r [u8] {
+        room.copy(bytes)
+    }
+}
+
+extern "C" fn with_strings(_: u64) -> ! {
+    let mut input = core::hint::black_box([0; long::INPUT]);
+    let mut room = core::hint::black_box([0; long::ROOM]);
+    let mut output = core::hint::black_box([0; long::OUTPUT]);
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(READY));
+    service::serve_with(&long::Serve(&Table), &mut input, &mut room, &mut output)
+}
+
+/// Row `lrpc/echo-1000-string-user`: 1000 bytes there and back, as strings.
+pub fn strings() -> Result<()> {
+    let server = partner::program(with_strings, 0, QUOTA_PAGES)?;
+    // The server faults on what it needs. This thread takes no string as an answer here.
+    partner::settle(server.id);
+    partner::call(server.id, &Msg::new(long::label::ECHO))?;
+    let client = long::Client::new(Thread(server.id));
+    let (bytes, mut room) = ([7; 1000], [0; 1000]);
+    let request: Msg = service::request_words(long::label::ECHO, &(&bytes[..],));
+    let _ = partner::call_with_string(server.id, request, &bytes);
+    partner::settle(server.id);
+    let failed = |_| "a call with strings has failed";
+    let samples = measure(|| client.echo(&bytes, &mut room).map(|_| ()).map_err(failed))?;
+    row!(samples, "lrpc/echo-1000-string-user");
+    if client.echo(&bytes, &mut room) != Ok(&bytes[..]) {
+        return Err("a call with strings has a wrong result");
+    }
+    if client.echo(&[], &mut room) != Ok(&[][..]) {
+        return Err("a call with empty strings has a wrong result");
+    }
+    if client.echo(&bytes, &mut room[..10]).is_ok() || client.echo(&[0; 1001], &mut [0; 9]).is_ok()
+    {
+        return Err("a call with strings that are too long has a result");
+    }
+    server.delete();
+    Ok(())
+}
+
 extern "C" fn generated(_: u64) -> ! {
     // The pager calls this thread next, and may not do so while it faults: its room comes first.
     let mut room = core::hint::black_box([0; table::ROOM]);
