@@ -53,6 +53,8 @@ pub struct Unix {
     pub run_queue: Rc<RunQueue>,
     /// Calls that are not there, said once per program.
     missing: RefCell<BTreeMap<(u32, [u8; 16]), ()>>,
+    /// The latest of them: programs that try a call try it again.
+    missed: Cell<(u32, [u8; 16])>,
     /// System calls so far.
     pub calls: Cell<u64>,
 }
@@ -75,6 +77,7 @@ impl Unix {
             streams: Streams::default(),
             run_queue: Rc::new(RunQueue::default()),
             missing: RefCell::default(),
+            missed: Cell::default(),
             calls: Cell::new(0),
         }
     }
@@ -262,6 +265,15 @@ impl Unix {
             return ended;
         }
         let name = cx.thread.name.get();
+        if self.missed.get() != (number, name) {
+            self.tell_missing(cx, number, name);
+        }
+        Errno::ENOSYS.into()
+    }
+
+    #[cold]
+    fn tell_missing(&self, cx: &Cx, number: u32, name: [u8; 16]) {
+        self.missed.set((number, name));
         let mut missing = self.missing.borrow_mut();
         // Programs can choose names and numbers as they like, but not fill the server's memory.
         if missing.len() < MOST_MISSING && missing.insert((number, name), ()).is_none() {
@@ -271,6 +283,5 @@ impl Unix {
                 cx.process.pid
             ));
         }
-        Errno::ENOSYS.into()
     }
 }

@@ -80,7 +80,8 @@ const WATCHED: [(&str, &[Point]); 17] = [
 ];
 
 /// What is watched of Linux' programs: all instructions, the program's and the server's too.
-const WATCHED_OF_LINUX: [&str; 2] = ["linux/getppid", "linux/getppid-vector"];
+const WATCHED_OF_LINUX: [&str; 3] =
+    ["linux/getppid", "linux/getppid-vector", "linux/invalid-call"];
 
 /// One operation's limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
