@@ -32,6 +32,28 @@ fn page_fault(thread: TcbRef) -> TcbRef {
     kernel_message::page_fault(thread, 0x5000, Rights::R, 0x1234)
 }
 
+/// Two that handle each other's faults: what the kernel says for one is not an answer that
+/// could write the other's registers.
+#[test]
+fn a_fault_does_not_answer_an_exception() {
+    let (_machine, spaces) = machine(2);
+    let faulter = thread(spaces[0], 0, ThreadId::NIL);
+    let handler = thread(spaces[1], 1, faulter.id.get());
+    registers(faulter).set_word(utcb::EXCEPTION_HANDLER, handler.id.get().0);
+    let _ = ipc(handler, ThreadId::NIL, ThreadId::ANY);
+    let frame = faulter.frame();
+    frame.reset();
+    frame.ip.set(0x1000);
+    frame.rbx.set(7);
+    set_current(faulter);
+    faulter.resume.set(Resume::Frame);
+    assert!(kernel_message::exception(faulter) == handler);
+    assert!(page_fault(handler) == faulter, "the pager of the fault does not run");
+    assert_eq!((frame.ip.get(), frame.rbx.get()), (0x1000, 7));
+    assert_eq!((faulter.kind.get(), faulter.resume.get()), (Kind::User, Resume::Frame));
+    assert_eq!(waits(handler), Waits::Busy(Busy::Waiting));
+}
+
 /// `sender` calls `receiver`, waiting, with a string; the buffer's page is missing.
 /// The receiver's pager `pager` waits too.
 fn string_into_a_missing_page(sender: TcbRef, receiver: TcbRef, pager: TcbRef) -> TcbRef {

@@ -20,20 +20,17 @@ const SENDER_FAULT_IP: u64 = 0xFFFF_FFFF_8000_0000;
 
 /// A page fault of the current thread in user mode; returns who runs next.
 #[must_use]
+#[inline(never)]
 pub fn page_fault(thread: TcbRef, address: u64, access: Rights, ip: u64) -> TcbRef {
-    fault(
-        thread,
-        Kind::PageFault,
-        MsgTag::protocol(protocol::PAGE_FAULT, u32::from(access.0), 2, 0),
-        address,
-        ip,
-    )
+    set_words(thread, fault_tag(access), address, ip);
+    call(thread, Kind::PageFault, handler_of(thread, utcb::PAGER))
 }
 
 /// An access of the current thread to ports it does not have.
 #[must_use]
 pub fn io_fault(thread: TcbRef, ports: Fpage, ip: u64) -> TcbRef {
-    fault(thread, Kind::IoFault, MsgTag::protocol(protocol::IO_FAULT, 6, 2, 0), ports.0, ip)
+    set_words(thread, MsgTag::protocol(protocol::IO_FAULT, 6, 2, 0), ports.0, ip);
+    call_rarely(thread, Kind::IoFault, handler_of(thread, utcb::PAGER))
 }
 
 /// A page missing in a transfer, at `faulter`'s side.
@@ -41,19 +38,23 @@ pub fn io_fault(thread: TcbRef, ports: Fpage, ip: u64) -> TcbRef {
 pub fn transfer_fault(faulter: TcbRef, address: u64, write: bool, of_sender: bool) -> TcbRef {
     let access = if write { Rights::W } else { Rights::R };
     let ip = if of_sender { SENDER_FAULT_IP } else { RECEIVER_FAULT_IP };
-    let tag = MsgTag::protocol(protocol::PAGE_FAULT, u32::from(access.0), 2, 0);
-    fault(faulter, Kind::TransferFault, tag, address, ip)
+    set_words(faulter, fault_tag(access), address, ip);
+    call_rarely(faulter, Kind::TransferFault, handler_of(faulter, utcb::PAGER))
 }
 
-fn fault(thread: TcbRef, kind: Kind, tag: MsgTag, word1: u64, word2: u64) -> TcbRef {
+const fn fault_tag(access: Rights) -> MsgTag {
+    MsgTag::protocol(protocol::PAGE_FAULT, access.0 as u32, 2, 0)
+}
+
+fn set_words(thread: TcbRef, tag: MsgTag, word1: u64, word2: u64) {
     thread.message[0].set(tag.0);
     thread.message[1].set(word1);
     thread.message[2].set(word2);
-    call(thread, kind, handler_of(thread, utcb::PAGER))
 }
 
 /// An exception of the current thread; its registers are in its frame.
 #[must_use]
+#[inline(never)]
 pub fn exception(thread: TcbRef) -> TcbRef {
     call(thread, Kind::Exception, handler_of(thread, utcb::EXCEPTION_HANDLER))
 }
@@ -61,24 +62,28 @@ pub fn exception(thread: TcbRef) -> TcbRef {
 /// The current thread's total quantum is used up: its scheduler decides (X.2 6.6).
 #[must_use]
 pub fn preemption(thread: TcbRef) -> TcbRef {
-    thread.message[0].set(MsgTag::protocol(protocol::PREEMPTION, 0, 2, 0).0);
-    thread.message[1].set(clock::now_us());
-    thread.message[2].set(0);
-    call(thread, Kind::Preemption, thread.scheduler.get())
+    set_words(thread, MsgTag::protocol(protocol::PREEMPTION, 0, 2, 0), clock::now_us(), 0);
+    call_rarely(thread, Kind::Preemption, thread.scheduler.get())
 }
 
 /// A system call of the current, foreign thread; its registers are in its frame.
 #[must_use]
 pub fn system_call(thread: TcbRef) -> TcbRef {
-    call(thread, Kind::SystemCall, thread.handler.get())
+    call_rarely(thread, Kind::SystemCall, thread.handler.get())
 }
 
 /// Sends the message of `kind` to `handler` and waits for its reply.
-#[inline(never)]
+#[inline(always)]
 fn call(thread: TcbRef, kind: Kind, handler: ThreadId) -> TcbRef {
     thread.kind.set(kind);
     thread.then_from.set(handler);
     send::send(thread, Message::made(kind, thread), handler)
+}
+
+/// The same where few instructions are not worth a copy of all that.
+#[inline(never)]
+fn call_rarely(thread: TcbRef, kind: Kind, handler: ThreadId) -> TcbRef {
+    call(thread, kind, handler)
 }
 
 /// A kernel-made message of `thread` can't be delivered or answered. Without a

@@ -29,13 +29,12 @@ fn try_copy(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) 
     if !simple || !fits || !Acceptor(target.br(0)).accepts_strings() {
         return None;
     }
-    let to_address = target.br(2);
-    let read = sender.space()?.resolve(address, false)?;
-    if len > read.bytes_left_in_page || read.is_device {
+    let write = receiver.space()?.resolve(target.br(2), true)?;
+    if len > write.bytes_left_in_page || write.is_device {
         return None;
     }
-    let write = receiver.space()?.resolve(to_address, true)?;
-    if len > write.bytes_left_in_page || write.is_device {
+    let read = sender.space()?.resolve(address, false)?;
+    if len > read.bytes_left_in_page || read.is_device {
         return None;
     }
     // POINT OF NO RETURN

@@ -12,7 +12,7 @@ use abi::syscall::COMPLETE_PATH;
 use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, StringItem, ThreadId};
 
 use super::rendezvous::{self, Busy};
-use super::words::{self, Message};
+use super::words::{self, Message, Source};
 use super::{Kind, finish, kernel_message, simple_string, strings, timeout};
 use crate::arch::{TcbRef, current, interrupt_pending};
 use crate::mem::{self, MapJob, Step};
@@ -84,7 +84,9 @@ pub enum Progress {
 #[inline(always)]
 pub fn start(sender: TcbRef, receiver: TcbRef, message: Message) -> TcbRef {
     let tag = message.tag.without_flags();
-    if tag.typed() != 0 && !is_done_at_once(sender, receiver, tag) {
+    if let (Source::Registers(utcb), 1..) = (message.source, tag.typed())
+        && !is_done_at_once(sender, receiver, utcb, tag)
+    {
         return start_items(sender, receiver, tag);
     }
     finish::delivered(sender, receiver, Message { tag, ..message })
@@ -94,11 +96,11 @@ pub fn start(sender: TcbRef, receiver: TcbRef, message: Message) -> TcbRef {
 /// Their item is transferred without the state that longer transfers need; `false`, and
 /// nothing has changed, if it is anything else.
 #[inline(never)]
-fn is_done_at_once(sender: TcbRef, receiver: TcbRef, tag: MsgTag) -> bool {
+fn is_done_at_once(sender: TcbRef, receiver: TcbRef, utcb: Utcb, tag: MsgTag) -> bool {
     let untyped = tag.untyped();
-    let Some(utcb) = Utcb::of(sender).filter(|_| tag.typed() == 2 && untyped < 62) else {
+    if tag.typed() != 2 || untyped + 2 > 63 {
         return false;
-    };
+    }
     let item = [utcb.mr(untyped + 1), utcb.mr(untyped + 2)];
     if sender.timeouts.get() >> COMPLETE_PATH.trailing_zeros() & 1 != 0 {
         false
