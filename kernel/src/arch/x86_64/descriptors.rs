@@ -4,6 +4,7 @@ use core::arch::{asm, global_asm};
 use core::cell::Cell;
 use core::mem::{offset_of, size_of};
 
+use abi::syscall::Call;
 use abi::utcb;
 
 use super::asm::msr;
@@ -46,6 +47,7 @@ global_asm!(
     SELF = const utcb::SELF * 8,
     USER_RDI = const USER_RDI,
     LIMIT = const LIMIT,
+    READY = const Busy::Ready as u32,
 );
 
 global_asm!(
@@ -72,11 +74,14 @@ global_asm!(
     OPEN_FROM = const offset_of!(Tcb, open_from),
     PARTNER = const offset_of!(Tcb, partner),
     RESUME = const offset_of!(Tcb, resume),
+    RESUME_IPC = const Resume::Ipc as u32,
+    RESUME_FRAME = const Resume::Frame as u32,
     KIND = const offset_of!(Tcb, kind),
     HANDLER = const offset_of!(Tcb, handler),
     FS_BASE = const offset_of!(Tcb, fs_base),
     GS_BASE = const offset_of!(Tcb, gs_base),
     FRAME = const -(FRAME_SIZE as i64),
+    KIND_USER = const ipc::Kind::User as u8,
     KIND_SYSTEM_CALL = const ipc::Kind::SystemCall as u8,
     READY = const Busy::Ready as u32,
     WAITS = const SYSTEM_CALL as u32,
@@ -149,6 +154,7 @@ global_asm!(
     RSI = const offset_of!(TrapFrame, rsi),
     RDI = const offset_of!(TrapFrame, rdi),
     VECTOR_CALL = const VECTOR_CALL,
+    CALL_UNMAP = const Call::Unmap as u32,
     USER_CS = const USER_CS,
     USER_SS = const USER_SS,
     IPC = sym ipc::syscall::ipc,

@@ -55,6 +55,25 @@
     mov     qword ptr [rax + {RESUME}], {RESUME_IPC} // user mode: resume is always Ipc
 .endm
 
+// MR0 to MR7 (X.2 5.2) to or from the UTCB of the tcb in `thread`; `utcb` is lost.
+.macro message_registers way, thread, utcb
+    mov     \utcb, [\thread + {UTCB_K}]
+    \way    r9, \utcb, 0
+    \way    rax, \utcb, 8
+    \way    rbx, \utcb, 16
+    \way    r10, \utcb, 24
+    \way    r12, \utcb, 32
+    \way    r13, \utcb, 40
+    \way    r14, \utcb, 48
+    \way    r15, \utcb, 56
+.endm
+.macro store register, base, offset
+    mov     [\base + \offset], \register
+.endm
+.macro load register, base, offset
+    mov     \register, [\base + \offset]
+.endm
+
 // RDI current tcb with user state saved; RBP, RCX, R11, RSP free.
 .global baton_ipc_complete
 baton_ipc_complete:
@@ -63,29 +82,13 @@ baton_ipc_complete:
     mov     rsp, rdi
     test    r8, r8
     js      1f
-2:  mov     rbp, [rdi + {UTCB_K}]               // message registers to the UTCB
-    mov     [rbp], r9
-    mov     [rbp + 8], rax
-    mov     [rbp + 16], rbx
-    mov     [rbp + 24], r10
-    mov     [rbp + 32], r12
-    mov     [rbp + 40], r13
-    mov     [rbp + 48], r14
-    mov     [rbp + 56], r15
+    message_registers store, rdi, rbp
     mov     rcx, r8
     call    {IPC}                               // (current, to, from, timeouts)
     jmp     baton_resume
-1:  cmp     r8, -6
+1:  cmp     r8, -{CALL_UNMAP}
     jne     3f
-    mov     rbp, [rdi + {UTCB_K}]
-    mov     [rbp], r9
-    mov     [rbp + 8], rax
-    mov     [rbp + 16], rbx
-    mov     [rbp + 24], r10
-    mov     [rbp + 32], r12
-    mov     [rbp + 40], r13
-    mov     [rbp + 48], r14
-    mov     [rbp + 56], r15
+    message_registers store, rdi, rbp
     mov     rsi, rdx
     call    {UNMAP}                             // (current, control)
     jmp     baton_resume
@@ -169,15 +172,7 @@ divert {IBPB}, {ACTIVATE_FLUSHING}
     jne     6f
     mov     rbp, [rip + {CPU} + {CURRENT}]
 baton_ipc_return:
-    mov     rdx, [rbp + {UTCB_K}]
-    mov     r9, [rdx]
-    mov     rax, [rdx + 8]
-    mov     rbx, [rdx + 16]
-    mov     r10, [rdx + 24]
-    mov     r12, [rdx + 32]
-    mov     r13, [rdx + 40]
-    mov     r14, [rdx + 48]
-    mov     r15, [rdx + 56]
+    message_registers load, rbp, rdx
     mov     rsi, [rbp + {RESULT_FROM}]
     mov     rdi, [rbp + {UTCB}]
     mov     rcx, [rbp + {IP}]

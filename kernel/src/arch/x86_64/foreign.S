@@ -50,7 +50,7 @@ patch_site {X87_SURVIVES_RESET}, fninit
     mov     rax, [rdi + {FRAME} + {RAX}]
     xor     dword ptr [rdi + {RENDEZVOUS} + 4], {READY} ^ {WAITS} // we: wait for the answer
     mov     [rdi + {PARTNER}], rsi
-    mov     qword ptr [rdi + {RESUME}], 1
+    mov     qword ptr [rdi + {RESUME}], {RESUME_FRAME}
     mov     byte ptr [rdi + {KIND}], {KIND_SYSTEM_CALL}
     rdfsbase rcx
     mov     [rdi + {FS_BASE}], rcx
@@ -59,7 +59,7 @@ patch_site {X87_SURVIVES_RESET}, fninit
     xor     ecx, ecx
     wrfsbase rcx
     mov     qword ptr [rip + {CPU} + {LIMIT}], {LIMITS_OPEN} // and the gate closed
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1 // it: ready
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY} // it: ready
     mov     r9, {TAG}
     mov     rsi, [rdi + {ID}]
     jmp     baton_ipc_switch
@@ -94,8 +94,8 @@ baton_foreign_reply:
     lea     rdi, [rbp + {TCB_FIRST}]
     mov     [rip + {CPU} + {CURRENT}], rdi
     mov     dword ptr [rip + {CPU} + {LIMIT}], 0
-    mov     qword ptr [rdi + {RESUME}], 0
-    mov     byte ptr [rdi + {KIND}], 0
+    mov     qword ptr [rdi + {RESUME}], {RESUME_IPC}
+    mov     byte ptr [rdi + {KIND}], {KIND_USER}
     mov     rcx, [rdi + {CR3}]
     mov     cr3, rcx
     mov     rbp, rax

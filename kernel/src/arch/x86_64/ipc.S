@@ -42,7 +42,7 @@ divert {IBPB} | {LACKS_FAST}, baton_ipc_complete
     mov     r11, [rdi + {ID}]
     xor     rsi, r11
     mov     [rdi + {RENDEZVOUS}], rsi           // we: closed wait for it
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1 // it: ready
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY} // it: ready
     mov     rsi, r11                            // it sees our global id
 .global baton_ipc_switch
 baton_ipc_switch:
@@ -65,7 +65,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
     // POINT OF NO RETURN: send & open wait, to a receiver in open wait
     mov     r11, [rdi + {ID}]
     mov     [rdi + {RENDEZVOUS}], r11           // we: open wait
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY}
     mov     rsi, r11
     jmp     2b
 
@@ -123,7 +123,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
     mov     r11, [rdi + {ID}]
     xor     rsi, r11
     mov     [rdi + {RENDEZVOUS}], rsi
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY}
 23: mov     ecx, r9d
     and     ecx, 63
     sub     ecx, 7
@@ -140,7 +140,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
     // POINT OF NO RETURN: send & open wait, to a receiver in open wait
     mov     r11, [rdi + {ID}]
     mov     [rdi + {RENDEZVOUS}], r11
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], 1
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY}
     jmp     23b
 25: cmp     rcx, [rdi + {ID}]
     jne     baton_ipc_complete
