@@ -76,11 +76,16 @@ pub(crate) fn make_plan(regions: &Regions, image: &Image<'_>) {
     if !regions.is_usable(loaded) || !regions.is_usable(KERNEL) {
         return;
     }
-    let Ok(Plan { image: moved, tables, bootinfo, pool }) = plan(regions, loaded, image, &needs)
+    let Ok(Plan { image: moved, tables, bootinfo, pool, trampoline }) =
+        plan(regions, loaded, image, &needs)
     else {
         return;
     };
     let mut uses = vec![KERNEL, moved.pages_out(), tables, bootinfo, pool];
+    if !trampoline.is_empty() {
+        assert!(trampoline.len() == 4096 && trampoline.end <= 0xA_0000, "{trampoline:x?}");
+        uses.push(trampoline);
+    }
     uses.extend(image.servers().map(|(_, server)| server.range.pages_out()));
     for (index, range) in uses.iter().enumerate() {
         assert!(!range.is_empty() && regions.is_usable(*range), "{range:x?} of {uses:x?}");

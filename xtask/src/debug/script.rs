@@ -45,6 +45,6 @@ mod tests {
         assert!(text.contains("\nadd-symbol-file t/root\n"));
         assert!(text.contains("\ntarget remote localhost:1234\nsource x/baton.py\n"));
         let tasks = r#"[("pager", "t/pager"), ("shell", "t/monitor")]"#;
-        assert!(text.ends_with(&format!("\npython system(64, 16, {tasks})\n")), "{text}");
+        assert!(text.ends_with(&format!("\npython system(144, 16, {tasks})\n")), "{text}");
     }
 }
