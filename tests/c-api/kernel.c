@@ -153,7 +153,7 @@ static void task_limits(void)
     if (!L4_HasBaton())
         return;
     EXPECT(L4_TaskControl(L4_Myself(), &numbers, &ceilings), 1, "reading the own limits");
-    EXPECT(numbers >> 32, 131072 - 48, "how many numbers the root task owns");
+    EXPECT(numbers >> 32, 131072 - L4_ThreadIdUserBase(L4_GetKernelInterface()), "how many numbers the root task owns");
     EXPECT(L4_CreateThread(child, child, L4_Myself(), none, (void *)~0UL), 1, "creating a task");
     EXPECT(L4_CreateThread(child, child, L4_Myself(), none, (void *)~0UL), 0,
            "creating a thread that exists");
