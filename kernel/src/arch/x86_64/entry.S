@@ -127,6 +127,8 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
 .balign 16
 baton_exception:
 patch_site {PATCH_SMAP}, clac
+.global baton_exception_common                  // where a test meets the stack
+baton_exception_common:
     push_registers rdi
     cld
     lea     rdi, [rsp + {FRAME_SIZE} + {TCB_SIZE}]
