@@ -40,10 +40,10 @@ const MONITORS_STACK: &str =
 const EXPECTED: [(&str, &str); 8] = [
     ("the tasks are named", r"the tasks are pager, serial, monitor, hello,"),
     ("a stop says in which task", r"\n\[monitor, thread [0-9]+\.[0-9]+\]\n"),
-    ("threads that wait are listed by task", r"\n64\.[0-9]+ +pager +220 +waits for anybody +0x"),
-    ("a driver is at a place in its program", r"\n80\.[0-9]+ +serial +200 +waits[^\n]+ \w+"),
-    ("the thread that runs is marked", r"\n96\.[0-9]+ +monitor +150 +runs +0x[^\n]*monitor"),
-    ("a waiting thread's task is named", r"\nThread 64\.[0-9]+ of pager, waits for anybody:\n"),
+    ("threads that wait are listed by task", r"\n144\.[0-9]+ +pager +220 +waits for anybody +0x"),
+    ("a driver is at a place in its program", r"\n160\.[0-9]+ +serial +200 +waits[^\n]+ \w+"),
+    ("the thread that runs is marked", r"\n176\.[0-9]+ +monitor +150 +runs +0x[^\n]*monitor"),
+    ("a waiting thread's task is named", r"\nThread 144\.[0-9]+ of pager, waits for anybody:\n"),
     ("its stack is the pager's", r"\n#[0-9]+ [^\n]*pager::"),
     ("the machine is as it was", MONITORS_STACK),
 ];
