@@ -15,13 +15,13 @@ mod native {
     pub use super::x86_64::check::check as check_machine;
     pub use super::x86_64::frame::{Frame, exception_words, set_exception_words};
     pub use super::x86_64::lines::{exists as line_exists, mask, open as open_line, unmask};
+    pub use super::x86_64::local_paths::returns_at_once;
     pub use super::x86_64::nmi::report as report_nmis;
     pub use super::x86_64::percpu::{
         Cpu, cpu, current, interrupt_noted, interrupt_pending, note_entry, set_current,
     };
     pub use super::x86_64::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
     pub use super::x86_64::special::{close as close_fast_path, update as update_special};
-    pub use super::x86_64::stubs::returns_at_once;
     pub use super::x86_64::tcbs::VECTOR_AREA as VECTOR_BYTES;
     pub use super::x86_64::tcbs::{
         STACK_BYTES, TcbRef, frames_of, install, last_version, lookup, lookup_number, remove,

@@ -13,8 +13,8 @@ use abi::ThreadId;
 use super::asm::write_gs_base;
 use super::features::{self, Features};
 use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
+use super::local_paths::local_paths;
 use super::percpu::cpu;
-use super::stubs;
 use super::tcbs::TcbRef;
 use crate::ipc::{self, local};
 use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
@@ -104,7 +104,7 @@ pub extern "C" fn enter() -> TcbRef {
     cpu().tss.rsp0.set(thread.address());
     mend(frame, thread);
     if thread != last {
-        local::handed_over(last, thread, stubs::local_paths()[0].done);
+        local::handed_over(last, thread, local_paths()[0].done);
     }
     if let Some(utcb) = Utcb::of(thread) {
         utcb.set_word(abi::utcb::LIPC_WAIT, abi::utcb::LIPC_RUNS);
@@ -119,7 +119,7 @@ pub extern "C" fn enter() -> TcbRef {
 /// completion point. A single step goes on in the kernel, or it would never get further.
 fn mend(frame: Frame, thread: TcbRef) {
     let ip = frame.ip.get();
-    for path in stubs::local_paths() {
+    for path in local_paths() {
         if path.is_before(ip) {
             let stepped = frame.vector.get() == DEBUG;
             frame.ip.set(if stepped { path.slow } else { path.restart });

@@ -8,6 +8,7 @@ pub mod inherited;
 pub mod io_instruction;
 pub mod iobitmap;
 pub mod latch;
+pub mod local_paths;
 pub mod machine_error;
 pub mod mitigations;
 pub mod paging;

@@ -67,85 +67,7 @@ unsafe extern "C" {
     static user_stubs: [u8; 4096];
     static ipc_syscall: u8;
     static lipc_syscall: u8;
-    static local_syscall: u8;
-    static local_slow: u8;
-    static local_slow_call: u8;
-    static local_call_restart: u8;
-    static local_call_forward: u8;
-    static local_call_done: u8;
-    static local_call_aside: u8;
-    static local_call_end: u8;
-    static local_reply_restart: u8;
-    static local_reply_forward: u8;
-    static local_reply_done: u8;
-    static local_reply_aside: u8;
-    static local_reply_end: u8;
 }
-
-/// One of the two paths of local IPC in user mode, as user addresses.
-pub struct LocalPath {
-    /// Where an interrupted run begins anew (2002, 4.3).
-    pub restart: u64,
-    /// From here on the partner runs: the forward point.
-    pub forward: u64,
-    /// The path's `ret`: the completion point.
-    pub done: u64,
-    /// The rest of the checks.
-    aside: u64,
-    end: u64,
-    /// Where the kernel is asked instead.
-    pub slow: u64,
-}
-
-impl LocalPath {
-    /// Whether nothing has been handed over yet at `ip`, but something been looked at.
-    #[must_use]
-    pub fn is_before(&self, ip: u64) -> bool {
-        (self.restart..self.forward).contains(&ip) || (self.aside..self.end).contains(&ip)
-    }
-
-    /// Whether the partner runs at `ip`, but has not all that it needs.
-    #[must_use]
-    pub fn is_behind(&self, ip: u64) -> bool {
-        (self.forward..self.done).contains(&ip)
-    }
-}
-
-/// The two paths: call, reply and wait.
-#[must_use]
-pub fn local_paths() -> [LocalPath; 2] {
-    [
-        LocalPath {
-            restart: user_address(&raw const local_call_restart as u64),
-            forward: user_address(&raw const local_call_forward as u64),
-            done: user_address(&raw const local_call_done as u64),
-            aside: user_address(&raw const local_call_aside as u64),
-            end: user_address(&raw const local_call_end as u64),
-            slow: user_address(&raw const local_slow_call as u64),
-        },
-        LocalPath {
-            restart: user_address(&raw const local_reply_restart as u64),
-            forward: user_address(&raw const local_reply_forward as u64),
-            done: user_address(&raw const local_reply_done as u64),
-            aside: user_address(&raw const local_reply_aside as u64),
-            end: user_address(&raw const local_reply_end as u64),
-            slow: user_address(&raw const local_slow as u64),
-        },
-    ]
-}
-
-/// Whether a thread whose system call returns to `ip` goes on with nothing but a `ret`, in a
-/// stub that hands out an IPC's results.
-#[must_use]
-pub fn returns_at_once(ip: u64) -> bool {
-    let traps = [&raw const local_syscall, &raw const lipc_syscall, &raw const ipc_syscall];
-    let behind = |trap: *const u8| user_address(trap as u64) + SYSCALL_BYTES;
-    traps.into_iter().any(|trap| behind(trap) == ip)
-        || local_paths().iter().any(|path| path.done == ip)
-}
-
-/// Length of `syscall`.
-const SYSCALL_BYTES: u64 = 2;
 
 /// The stub page as it lies in the kernel image.
 #[must_use]
@@ -166,7 +88,8 @@ pub fn lipc_trap() -> u64 {
     user_address(&raw const lipc_syscall as u64)
 }
 
-fn user_address(in_image: u64) -> u64 {
+/// Where user mode finds what lies at `in_image` in the kernel's image of the page.
+pub(super) fn user_address(in_image: u64) -> u64 {
     layout::STUBS + (in_image - page().as_ptr() as u64)
 }
 

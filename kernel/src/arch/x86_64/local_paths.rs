@@ -1,0 +1,85 @@
+//! The paths of local IPC in the user page (`stubs.S`), as places where a thread may be
+//! interrupted (Wenske 2002, 4.3; decision 0044).
+
+use super::stubs::{ipc_trap, lipc_trap, user_address};
+
+unsafe extern "C" {
+    static local_syscall: u8;
+    static local_slow: u8;
+    static local_slow_call: u8;
+    static local_call_restart: u8;
+    static local_call_forward: u8;
+    static local_call_done: u8;
+    static local_call_aside: u8;
+    static local_call_end: u8;
+    static local_reply_restart: u8;
+    static local_reply_forward: u8;
+    static local_reply_done: u8;
+    static local_reply_aside: u8;
+    static local_reply_end: u8;
+}
+
+/// One of the two paths of local IPC in user mode, as user addresses.
+pub struct LocalPath {
+    /// Where an interrupted run begins anew (2002, 4.3).
+    pub restart: u64,
+    /// From here on the partner runs: the forward point.
+    pub forward: u64,
+    /// The path's `ret`: the completion point.
+    pub done: u64,
+    /// The rest of the checks.
+    aside: u64,
+    end: u64,
+    /// Where the kernel is asked instead.
+    pub slow: u64,
+}
+
+impl LocalPath {
+    /// Whether nothing has been handed over yet at `ip`, but something been looked at.
+    #[must_use]
+    pub fn is_before(&self, ip: u64) -> bool {
+        (self.restart..self.forward).contains(&ip) || (self.aside..self.end).contains(&ip)
+    }
+
+    /// Whether the partner runs at `ip`, but has not all that it needs.
+    #[must_use]
+    pub fn is_behind(&self, ip: u64) -> bool {
+        (self.forward..self.done).contains(&ip)
+    }
+}
+
+/// The two paths: call, reply and wait.
+#[must_use]
+pub fn local_paths() -> [LocalPath; 2] {
+    [
+        LocalPath {
+            restart: user_address(&raw const local_call_restart as u64),
+            forward: user_address(&raw const local_call_forward as u64),
+            done: user_address(&raw const local_call_done as u64),
+            aside: user_address(&raw const local_call_aside as u64),
+            end: user_address(&raw const local_call_end as u64),
+            slow: user_address(&raw const local_slow_call as u64),
+        },
+        LocalPath {
+            restart: user_address(&raw const local_reply_restart as u64),
+            forward: user_address(&raw const local_reply_forward as u64),
+            done: user_address(&raw const local_reply_done as u64),
+            aside: user_address(&raw const local_reply_aside as u64),
+            end: user_address(&raw const local_reply_end as u64),
+            slow: user_address(&raw const local_slow as u64),
+        },
+    ]
+}
+
+/// Whether a thread whose system call returns to `ip` goes on with nothing but a `ret`, in a
+/// stub that hands out an IPC's results.
+#[must_use]
+pub fn returns_at_once(ip: u64) -> bool {
+    let local_trap = user_address(&raw const local_syscall as u64);
+    let traps = [local_trap, lipc_trap(), ipc_trap()];
+    traps.into_iter().any(|trap| trap + SYSCALL_BYTES == ip)
+        || local_paths().iter().any(|path| path.done == ip)
+}
+
+/// Length of `syscall`.
+const SYSCALL_BYTES: u64 = 2;
