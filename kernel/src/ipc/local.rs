@@ -25,25 +25,29 @@ use crate::{sched, techniques, thread};
 const ORDINARY_FLAGS: u64 = 0x8D5 | abi::syscall::USER_FLAGS;
 
 /// ArmLocal: `caller` would like to exchange messages in user mode with the thread of its space
-/// whose local id is `partner`. Both learn from their UTCBs that they have been asked for.
+/// whose local id is `partner`. Who can't take part learns it from its UTCB, and nobody asks
+/// about it again; one that can is asked about by its next partner.
 pub fn arm(caller: TcbRef, partner: ThreadId) {
-    let Some(space) = caller.space() else { return };
-    let partner = at(space, partner).filter(|partner| *partner != caller);
-    let pair = [Some(caller), partner];
-    let fit = techniques::LOCAL_IPC && partner.is_some_and(fits) && fits(caller);
-    if fit {
+    let Some(space) = caller.space().filter(|_| techniques::LOCAL_IPC) else { return };
+    let Some(partner) = at(space, partner).filter(|partner| *partner != caller) else { return };
+    let pair = [caller, partner];
+    if pair.into_iter().all(fits) {
         space.task.current_word.place(caller);
+        pair.into_iter().for_each(arm_one);
+        arch::update_special(caller);
+        return;
     }
-    for thread in pair.into_iter().flatten() {
-        let Some(utcb) = Utcb::of(thread) else { continue };
-        utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_CLOSED);
-        if fit && !thread.is_armed() {
-            utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
-            thread.set_special(ARMED, true);
-            rendezvous::seal(thread);
-        }
+    for utcb in pair.into_iter().filter(|thread| !fits(*thread)).filter_map(Utcb::of) {
+        utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_REFUSED);
     }
-    arch::update_special(caller);
+}
+
+fn arm_one(thread: TcbRef) {
+    let Some(utcb) = Utcb::of(thread).filter(|_| !thread.is_armed()) else { return };
+    utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_CLOSED);
+    utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
+    thread.set_special(ARMED, true);
+    rendezvous::seal(thread);
 }
 
 /// Whether a thread may be armed: its registers are no more than those of a message.
@@ -51,11 +55,15 @@ fn fits(thread: TcbRef) -> bool {
     !thread.uses_vector() && !thread.is_foreign() && Utcb::of(thread).is_some()
 }
 
-/// `thread` takes no part any more: it is deleted, or becomes one that can't.
+/// `thread` takes no part any more: it is deleted.
 pub fn disarm(thread: TcbRef) {
-    if !thread.is_armed() {
-        return;
+    if thread.is_armed() {
+        start_anew(thread);
     }
+}
+
+/// Whether `thread` can take part has changed: its next partner asks.
+pub fn start_anew(thread: TcbRef) {
     if rendezvous::is_published(thread) {
         settle(thread);
     }
@@ -96,6 +104,9 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
     if from.senders.get().is_some() {
         // It has not looked at what the kernel told it: it looks when it runs.
         settle(from);
+        if from.partner.get().is_nil() {
+            return;
+        }
         from.then_from.set(from.partner.get());
         from.timeouts.set(0);
         from.resume.set(Resume::Receive);
@@ -139,13 +150,19 @@ fn public_word(thread: TcbRef, from: ThreadId) -> Option<u64> {
     }
 }
 
+/// The stack pointer of `thread`, which is published.
+#[must_use]
+pub fn public_sp(thread: TcbRef) -> u64 {
+    Utcb::of(thread).map_or(0, |utcb| utcb.word(utcb::LIPC_SP))
+}
+
 /// Brings the wait of `thread`, which is published, back into the kernel.
 pub fn settle(thread: TcbRef) {
     rendezvous::set_busy(thread, Busy::Waiting);
     let Some(utcb) = Utcb::of(thread) else { return };
     let word = utcb.word(utcb::LIPC_WAIT);
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
-    thread.sp.set(utcb.word(utcb::LIPC_SP));
+    thread.sp.set(public_sp(thread));
     let named = |local| thread.space().and_then(|space| at(space, local));
     thread.partner.set(match ThreadId(word) {
         any @ (ThreadId::ANY | ThreadId::ANY_LOCAL) => any,

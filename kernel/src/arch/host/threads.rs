@@ -229,6 +229,7 @@ pub fn sanitise_vector(_thread: TcbRef) {}
 
 /// Only the word is kept.
 pub fn declare_vector(thread: TcbRef, uses: bool) {
+    crate::ipc::local::start_anew(thread);
     thread.set_special(crate::thread::tcb::USES_VECTOR, uses);
 }
 

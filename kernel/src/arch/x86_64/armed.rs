@@ -124,8 +124,7 @@ fn mend(frame: Frame, thread: TcbRef) {
             let stepped = frame.vector.get() == DEBUG;
             frame.ip.set(if stepped { path.slow } else { path.restart });
         } else if path.is_behind(ip) && frame.rsi.get() == thread.utcb.get() {
-            let sp = Utcb::of(thread).map_or(0, |utcb| utcb.word(abi::utcb::LIPC_SP));
-            frame.sp.set(sp);
+            frame.sp.set(local::public_sp(thread));
             frame.rsi.set(frame.rdi.get());
             frame.rdi.set(thread.utcb.get());
             frame.ip.set(path.done);

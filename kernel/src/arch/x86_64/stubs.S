@@ -213,9 +213,11 @@ lipc_syscall:
 local_slow_call:
     mov rdx, rsi
 local_slow:
-    cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
-    je 4f
+    cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
+    je 1f
     cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
+    je 4f
+    cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
     je 4f
 1:  mov rsi, [rsi - {MY_GLOBAL_ID}]
     if_local edx, 3f
@@ -224,7 +226,9 @@ local_syscall:
     syscall
     ret
 3:  globalise rdx, 2b
-4:  push r8                             // the kernel is asked once
+4:  cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
+    je 1b
+    push r8                             // the kernel is asked, once for each thread
     push r14
     trap {CALL_ARM_LOCAL}
     pop r14
