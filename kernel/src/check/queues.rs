@@ -121,7 +121,7 @@ fn send_queue(receiver: TcbRef, found: &mut Findings, queued: &mut Queued) {
         receiver.senders.get(),
         |tcb| &tcb.sending,
         |sender| {
-            let waits = rendezvous::waits(sender);
+            let waits = rendezvous::peek(sender);
             let polls = waits == Waits::Busy(Busy::Polling);
             let names = sender.partner.get() == id;
             found.note(

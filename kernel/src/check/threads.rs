@@ -30,7 +30,7 @@ pub(super) fn check(thread: TcbRef, found: &mut Findings) {
     transfer(thread, &mut fault);
     going_on(thread, &mut fault);
     fault(thread.has_used_spare_stack(), "has used more of its kernel stack than any path may");
-    let waits = rendezvous::waits(thread);
+    let waits = rendezvous::peek(thread);
     let kind = thread.kind.get();
     found.tell(gone, format_args!("thread {id}: it is {waits:?}, {kind:?}, for {partner}"));
 }
@@ -59,7 +59,7 @@ fn identity(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
 }
 
 fn state(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
-    let waits = rendezvous::waits(thread);
+    let waits = rendezvous::peek(thread);
     let scheduler = &cpu().scheduler;
     let is_current = crate::arch::current() == thread;
     let ready = waits == Waits::Busy(Busy::Ready);
@@ -93,15 +93,30 @@ fn state(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         !is_current && rendezvous::is_unsealed(thread),
         "uses vector registers and waits as if it did not",
     );
+    let is_public = rendezvous::is_published(thread);
     fault(
-        plain && thread.resume.get() != Resume::Ipc,
+        is_public && !thread.is_armed(),
+        "waits for messages from user mode, which it gets none of",
+    );
+    fault(
+        is_public
+            && (thread.kind.get() != Kind::User || thread.halted.get() || timed_or_wanted(thread)),
+        "may be woken from user mode, but waits for something else",
+    );
+    fault(
+        (plain || is_public) && thread.resume.get() != Resume::Ipc,
         "waits in a way that the fast path may end, but will not return from an IPC",
     );
 }
 
+/// Whether the thread has a limit of time, or somebody is queued to send to it.
+fn timed_or_wanted(thread: TcbRef) -> bool {
+    thread.wake_at_us.get() != 0 || thread.senders.get().is_some()
+}
+
 /// Returns whether the thread waits for one that is gone, and for whom.
 fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadId) {
-    let waits = rendezvous::waits(thread);
+    let waits = rendezvous::peek(thread);
     let timed = thread.wake_at_us.get() != 0;
     fault(
         timed && thread.wake.next.get().is_none(),
@@ -123,6 +138,8 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadI
     let partner = match waits {
         Waits::Closed(from) => from,
         Waits::Busy(Busy::Polling) => thread.partner.get(),
+        // Whom it waits for stands in its UTCB.
+        _ if rendezvous::is_published(thread) => ThreadId::ANY,
         Waits::Busy(Busy::Waiting) if thread.kind.get() != Kind::Start => thread.partner.get(),
         _ => ThreadId::ANY,
     };
@@ -148,7 +165,7 @@ fn transfer(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     }
     let idle = state.role.get() == Role::None;
     fault(
-        idle && rendezvous::waits(thread) == Waits::Busy(Busy::Transfer),
+        idle && rendezvous::peek(thread) == Waits::Busy(Busy::Transfer),
         "is in a transfer with nobody",
     );
     fault(

@@ -86,10 +86,21 @@ pub const fn busy_word(own: ThreadId, busy: Busy) -> u64 {
     own.0 ^ code_word(busy)
 }
 
-/// Decodes the state of `thread`.
+/// Decodes the state of `thread`, and brings a public wait back into the kernel.
 #[inline(always)]
 #[must_use]
 pub fn waits(thread: TcbRef) -> Waits {
+    decode(thread, sealed)
+}
+
+/// As [`waits`], for those who only look: a public wait stays one.
+#[must_use]
+pub fn peek(thread: TcbRef) -> Waits {
+    decode(thread, seen)
+}
+
+#[inline(always)]
+fn decode(thread: TcbRef, others: fn(TcbRef, u64) -> Waits) -> Waits {
     let word = thread.rendezvous.get() ^ thread.id.get().0;
     match word {
         0 => Waits::Open,
@@ -101,7 +112,7 @@ pub fn waits(thread: TcbRef) -> Waits {
             4 => Busy::Transfer,
             5 => Busy::Inactive,
             6 => Busy::Halted,
-            code => return sealed(thread, code),
+            code => return others(thread, code),
         }),
     }
 }
@@ -109,13 +120,18 @@ pub fn waits(thread: TcbRef) -> Waits {
 /// The ordinary wait of a thread that uses vector registers ([`seal`]).
 #[cold]
 fn sealed(thread: TcbRef, code: u64) -> Waits {
+    if code == PUBLISHED {
+        super::local::settle(thread);
+    }
+    seen(thread, code)
+}
+
+#[cold]
+fn seen(thread: TcbRef, code: u64) -> Waits {
     match code {
         DEAD_OPEN | KEPT_OPEN => Waits::Open,
         DEAD_CLOSED | KEPT_CLOSED => Waits::Closed(thread.partner.get()),
-        PUBLISHED => {
-            super::local::settle(thread);
-            Waits::Busy(Busy::Waiting)
-        }
+        PUBLISHED => Waits::Busy(Busy::Waiting),
         _ => Waits::Busy(Busy::Inactive),
     }
 }

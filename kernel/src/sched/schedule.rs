@@ -136,7 +136,7 @@ pub fn state_of(thread: TcbRef) -> u64 {
 /// The state of a thread record of Inspect.
 #[must_use]
 pub fn inspect_state(thread: TcbRef) -> u64 {
-    match rendezvous::waits(thread) {
+    match rendezvous::peek(thread) {
         Waits::Busy(Busy::Ready) => state::READY,
         Waits::Busy(Busy::Polling) => state::POLLING,
         Waits::Busy(Busy::Transfer) => state::TRANSFER,

@@ -16,7 +16,7 @@ use abi::syscall::USER_FLAGS_MASK;
 
 use crate::arch::{Frame, TcbRef};
 use crate::ipc::transfer::Transfer;
-use crate::ipc::{Kind, rendezvous};
+use crate::ipc::{Kind, local, rendezvous};
 use crate::mem::{DestroyJob, MapJob, UnmapJob};
 use crate::space::SpaceRef;
 
@@ -266,6 +266,7 @@ impl TcbRef {
     pub fn user_ip_sp(self) -> (u64, u64) {
         match self.frame_if_used() {
             Some(frame) => (frame.ip.get(), frame.sp.get()),
+            None if rendezvous::is_published(self) => (self.ip.get(), local::public_sp(self)),
             None => (self.ip.get(), self.sp.get()),
         }
     }

@@ -1,8 +1,8 @@
 //! Threads with which something is special while they run: vector registers in use, or
 //! registers of a foreign thread that others do not have (FS and GS base), messages in user
-//! mode (`armed`), or somebody waiting whom a direct switch could pass over (`sched::keep_watch`). The fast path's
-//! limits are closed for them (`percpu`), so that leaving them always passes through here,
-//! or through `vector.S` or `foreign.S`, which do the same.
+//! mode (`armed`), or somebody waiting whom a direct switch could pass over
+//! (`sched::keep_watch`). The fast path's limits are closed for them (`percpu`), so that leaving
+//! them always passes through here, or through `vector.S` or `foreign.S`, which do the same.
 
 use super::asm::{read_bases, write_fs_base, write_gs_base};
 use super::features::{self, Features};
