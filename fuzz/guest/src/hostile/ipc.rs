@@ -92,8 +92,26 @@ impl Me {
         if self.rng.one_in(2) {
             registers[reg::RDX] = registers[reg::RSI];
         }
-        let link = if self.rng.one_in(2) { stub::LIPC } else { stub::IPC };
+        let links = [stub::IPC, stub::LIPC, stub::LOCAL_CALL, stub::LOCAL_REPLY_WAIT];
+        let link = links[self.rng.below(links.len() as u64) as usize];
+        if self.rng.one_in(8) {
+            self.lie_about_waits(registers[reg::RSI]);
+        }
         self.stub(registers, link);
+    }
+
+    /// What the kernel and the stubs' path read of local IPC: in the own UTCB, in that of the thread
+    /// with local id `partner`, in the current word.
+    fn lie_about_waits(&mut self, partner: u64) {
+        let lies = [0, 1, 2, 3, !0, 64_u64.wrapping_neg(), partner, self.utcb, self.rng.word()];
+        let places = [utcb::LIPC_WAIT, utcb::LIPC_SP, utcb::LIPC_STATE, utcb::LIPC_CURRENT];
+        let lie = lies[self.rng.below(lies.len() as u64) as usize];
+        let whose = if self.rng.one_in(2) { partner } else { self.utcb };
+        let place = places[self.rng.below(places.len() as u64) as usize];
+        machine::write(whose.wrapping_add_signed(place as i64 * 8), lie);
+        if self.rng.one_in(4) {
+            machine::write_current_word(lie);
+        }
     }
 
     /// A string item into message registers from `at`; returns the index behind it.

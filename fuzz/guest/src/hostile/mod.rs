@@ -13,7 +13,7 @@ mod words;
 
 use core::sync::atomic::Ordering;
 
-use abi::layout::{INITIAL_UTCB_AREA, STUBS, stub_address};
+use abi::layout::{INITIAL_UTCB_AREA, STUB_SIZE, STUBS, stub, stub_address};
 use abi::utcb;
 
 use crate::call::{self, Registers};
@@ -176,7 +176,8 @@ impl Me {
 
     fn jump_into_stubs(&mut self) {
         let registers = self.any_registers();
-        let offset = self.rng.below_either(4, 8192, 0x700);
+        let stubs = stub::COUNT * STUB_SIZE;
+        let offset = self.rng.below_either(4, 8192, stubs);
         self.call(registers, STUBS + offset);
     }
 
