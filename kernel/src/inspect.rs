@@ -126,7 +126,7 @@ fn space_record(own: SpaceRef, index: u64) -> Option<Record> {
     let chief = space.task.chief.get().map_or(!0, number);
     let quota = space.quota();
     // Where things are in physical memory is nothing for those who cannot map it.
-    let root = if own.is_privileged() { space.root() } else { 0 };
+    let root = if own.is_privileged() { space.root().table().0 } else { 0 };
     Some([
         number(space),
         quota.limit(),

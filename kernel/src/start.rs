@@ -7,6 +7,7 @@ use abi::id::{SYSTEM_BASE, USER_BASE};
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, INITIAL_UTCB_BITS};
 use abi::{Fpage, Rights, ThreadId};
 
+use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu};
 use crate::boot::image::Server;
 use crate::ipc::Kind;
@@ -35,7 +36,7 @@ pub fn kip_frame() -> u64 {
 #[must_use]
 pub fn start(servers: [Option<Server>; 3], kip: u64) -> TcbRef {
     KIP_FRAME.store(kip, Ordering::Relaxed);
-    mem::on_cr3_change(refresh_cr3);
+    arch::root::on_change(refresh_roots);
     // On the host nothing is reserved.
     #[allow(clippy::unnecessary_min_or_max)]
     let reserve = arch::kernel_tables::RESERVED_FRAMES.min(frames::free() / 8);
@@ -73,12 +74,12 @@ fn seal() {
     mem::check::seal(limits, used);
 }
 
-/// A PCID went to another space: its threads' cached CR3 words follow.
-fn refresh_cr3(space: SpaceRef) {
+/// The space's root has another word now: its threads' copies follow.
+fn refresh_roots(space: SpaceRef) {
     let Some(first) = space.task.threads.get() else { return };
     let mut thread = first;
     loop {
-        thread.cr3.set(space.cr3());
+        thread.root.set(space.root().word());
         match thread.siblings.next.get() {
             Some(next) if next != first => thread = next,
             _ => return,
@@ -100,13 +101,13 @@ fn kernel_thread(id: ThreadId) -> Option<TcbRef> {
 
 /// Makes the idle thread, the first current thread.
 #[must_use]
-pub fn make_idle(root_table: u64) -> TcbRef {
+pub fn make_idle(root: RootWord) -> TcbRef {
     let Some(idle) = kernel_thread(ThreadId::global(SYSTEM_BASE, 1)) else {
         panic!(
             "the kernel's memory is too small for the idle thread; give the machine more memory"
         );
     };
-    idle.cr3.set(root_table);
+    idle.root.set(root);
     idle.resume.set(Resume::Idle);
     rendezvous::set_busy(idle, Busy::Ready);
     cpu().scheduler.idle.set(Some(idle));

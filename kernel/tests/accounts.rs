@@ -7,6 +7,7 @@ mod common;
 use abi::id::USER_BASE;
 use abi::{CallError, Fpage, Rights, ThreadId, utcb};
 use common::{Machine, Random};
+use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::mem::frames;
 use kernel::resume;
@@ -24,7 +25,7 @@ const ROUNDS: usize = 6_000;
 /// A machine with one privileged thread in a space of 120 pages.
 fn machine() -> (Machine, TcbRef) {
     let machine = Machine::new(1, 120, false);
-    set_current(start::make_idle(0));
+    set_current(start::make_idle(RootWord::default()));
     let space = machine.spaces[1];
     space.task.privileged.set(true);
     cpu().spaces.insert(space);

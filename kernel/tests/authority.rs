@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use abi::{Ceilings, Numbers, ThreadId, Time};
 use common::tasks::{initialise, make};
 use common::{Machine, Random};
+use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
 use kernel::sched::schedule::{self, schedule};
@@ -50,7 +51,7 @@ fn is_above(upper: SpaceRef, lower: SpaceRef) -> bool {
 impl Play {
     fn new() -> Self {
         let machine = Machine::new(1, 4000, false);
-        set_current(start::make_idle(0));
+        set_current(start::make_idle(RootWord::default()));
         machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
         machine.spaces.iter().for_each(|space| space.task.privileged.set(true));
         initialise(machine.spaces[1]);

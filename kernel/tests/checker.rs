@@ -8,6 +8,7 @@ use abi::{Fpage, MapItem, Rights, ThreadId};
 use common::{Machine, RAM, tasks};
 use kernel::arch::console::take_log;
 use kernel::arch::paging::{Entry, ROOT, Table, index};
+use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, phys_to_virt, set_current};
 use kernel::check;
 use kernel::ipc::rendezvous::{self, Busy};
@@ -68,7 +69,7 @@ fn give(from: SpaceRef, to: SpaceRef, source: u64, target: u64, bits: u32, right
 
 /// The table with the 4 KiB entries for `vaddr`.
 fn leaf_table(space: SpaceRef, vaddr: u64) -> Table {
-    let mut table = Table(space.root());
+    let mut table = space.root().table();
     for level in (1..=ROOT).rev() {
         table = Table(table.get(index(vaddr, level)).address());
     }
@@ -120,7 +121,7 @@ fn threads_and_their_identity() {
     finds("its id does not lead to it", |world| {
         world.first.id.set(ThreadId::global(USER_BASE + 33, 1));
     });
-    finds("its CR3 word is not its space's", |world| world.first.cr3.set(0x1000));
+    finds("its root is not its space's", |world| world.first.root.set(RootWord::of_kernel(0x1000)));
     finds("its UTCB is not in its space's area", |world| world.first.utcb.set(PLACE + 512));
     finds("its space shows another page than its UTCB", |world| {
         world.first.utcb_k.set(world.receiver.utcb_k.get());
@@ -308,7 +309,7 @@ fn quotas_and_frames() {
         let _ = frames::take().expect("one is free");
     });
     finds("has two owners", |world| {
-        let root = kernel::mem::PhysFrame::at(world.space(1).root());
+        let root = kernel::mem::PhysFrame::at(world.space(1).root().table().0);
         let (root, free) = (root, frames::take().expect("one is free"));
         frames::give_back(free);
         // SAFETY: the first word of a free frame, which chains the free frames.

@@ -73,7 +73,7 @@ fn machine() -> (Machine, u64) {
     let machine = Machine::new(0, 0, false);
     let template = machine.bank.take_zeroed_frame().expect("the pool is fresh");
     let tss = machine.bank.take_zeroed_frame().expect("the pool is fresh");
-    kernel::mem::set_kernel_template(template.address());
+    kernel::arch::root::set_template(template.address());
     iobitmap::init(PhysFrame::at(tss.address()), template.address(), &machine.bank)
         .expect("the pool is fresh");
     let free = frames::free();

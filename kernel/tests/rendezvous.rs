@@ -9,6 +9,7 @@ use abi::ThreadId;
 use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
 use common::fastpath::{Verdict, compare};
 use common::{Machine, Random};
+use kernel::arch::root::RootWord;
 use kernel::arch::set_current;
 use kernel::ipc::rendezvous::{Busy, Waits, busy_word, set_busy, set_closed, set_open, waits};
 use kernel::start;
@@ -149,7 +150,7 @@ fn a_wait_for_a_dead_id_would_be_entered_by_a_wrong_one() {
 #[test]
 fn a_word_says_what_was_set() {
     let machine = Machine::new(1, 64, false);
-    set_current(start::make_idle(0));
+    set_current(start::make_idle(RootWord::default()));
     let mut random = Random::seeded(22);
     for index in 0..20 {
         let version = random.next() as u32 | 1;

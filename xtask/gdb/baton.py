@@ -243,7 +243,7 @@ class Where(gdb.Command):
         names = ("rip", "rsp", "rbp", "cr3")
         kept = {name: register(name) for name in names}
         ip, sp, base = thread.registers()
-        tables = thread.field("cr3") & ~PCID_KEEP
+        tables = thread.field("root") & ~PCID_KEEP
         try:
             for name, value in zip(names, (ip, sp, base, tables)):
                 if value is not None:

@@ -7,7 +7,7 @@
 #[cfg(target_arch = "x86_64")]
 pub mod x86_64;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{iobitmap, paging, pcid, tlb};
+pub use x86_64::{iobitmap, paging, root, tlb};
 
 #[cfg(target_os = "none")]
 mod native {

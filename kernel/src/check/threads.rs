@@ -40,7 +40,7 @@ fn identity(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     let Some(space) = thread.space() else {
         return fault(true, "has no address space");
     };
-    fault(thread.cr3.get() != space.cr3(), "its CR3 word is not its space's");
+    fault(thread.root.get() != space.root().word(), "its root is not its space's");
     let (pointer, location) = (thread.utcb_k.get(), thread.utcb.get());
     if pointer == 0 {
         return;

@@ -72,7 +72,7 @@ pub fn allowed(space: SpaceRef, port: u16) -> bool {
 
 /// A node without links for ports that are not in the space yet.
 fn enlist(space: SpaceRef, start: u64, bits: u32) -> Result<NodeRef, NoMemory> {
-    let (head, count, _) = space.ports();
+    let (head, count) = space.ports();
     if count.get() >= MAX_RANGES {
         return Err(NoMemory);
     }
@@ -90,7 +90,7 @@ fn enlist(space: SpaceRef, start: u64, bits: u32) -> Result<NodeRef, NoMemory> {
 
 /// Takes a node off its space's list and frees it; it is in no tree any more.
 fn delist(space: SpaceRef, node: NodeRef) {
-    let (head, count, _) = space.ports();
+    let (head, count) = space.ports();
     match of(space).find(|before| next(*before) == Some(node)) {
         Some(before) => set_next(before, next(node)),
         None => head.set(next(node).map_or(0, NodeRef::word)),

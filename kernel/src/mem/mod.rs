@@ -44,8 +44,7 @@ pub use small::map_one_page;
 pub use space::{AddressSpace, SpaceRef};
 pub use unmap::UnmapJob;
 
-use crate::arch::pcid::Pcids;
-use crate::arch::{memory_state, phys_to_virt};
+use crate::arch::{memory_state, root};
 use core::cell::Cell;
 
 /// What a step of a job came to.
@@ -98,11 +97,8 @@ pub struct State {
     pub(crate) layout: reserved::Layout,
     pub(crate) walks: parking::Parking,
     pub(crate) sigma0: Cell<Option<SpaceRef>>,
-    pub(crate) pcids: Pcids,
-    pub(crate) template: Cell<u64>,
-    pub(crate) ports: crate::arch::iobitmap::Defaults,
+    pub(crate) roots: root::Shared,
     pub(crate) huge_pages: Cell<bool>,
-    pub(crate) cr3_changed: Cell<Option<fn(SpaceRef)>>,
 }
 
 impl State {
@@ -114,19 +110,16 @@ impl State {
             layout: reserved::Layout::new(),
             walks: parking::Parking::new(),
             sigma0: Cell::new(None),
-            pcids: Pcids::new(),
-            template: Cell::new(0),
-            ports: crate::arch::iobitmap::Defaults::new(),
+            roots: root::Shared::new(),
             huge_pages: Cell::new(false),
-            cr3_changed: Cell::new(None),
         }
     }
 }
 
 impl State {
-    /// What the port bitmaps of all spaces share.
-    pub(crate) fn port_defaults(&self) -> &crate::arch::iobitmap::Defaults {
-        &self.ports
+    /// What the roots of all spaces share.
+    pub(crate) fn roots(&self) -> &root::Shared {
+        &self.roots
     }
 }
 
@@ -142,35 +135,7 @@ pub(crate) fn state() -> &'static State {
     memory_state()
 }
 
-/// Names the root table whose kernel half every new space copies.
-pub fn set_kernel_template(root_phys: u64) {
-    state().template.set(root_phys);
-}
-
 /// Says that the processor has 1 GiB pages (CPUID 8000_0001h, EDX bit 26).
 pub fn enable_huge_pages() {
     state().huge_pages.set(true);
-}
-
-/// Says that PCIDs are on (CR4.PCIDE) and INVPCID exists; before the first space.
-pub fn enable_pcids() {
-    state().pcids.enable();
-}
-
-/// Registers what is called after a space's CR3 word has changed because its
-/// PCID went to another space, so that cached copies can be refreshed.
-pub fn on_cr3_change(hook: fn(SpaceRef)) {
-    state().cr3_changed.set(Some(hook));
-}
-
-/// Copies the page-aligned frame content; used for root tables.
-pub(crate) fn copy_words(from_phys: u64, to_phys: u64, first: usize, end: usize) {
-    for index in first..end.min(512) {
-        // SAFETY: both are frames that hold tables and lie in the physical
-        // map; the index stays inside the page.
-        unsafe {
-            let value = phys_to_virt(from_phys).cast::<u64>().add(index).read();
-            phys_to_virt(to_phys).cast::<u64>().add(index).write(value);
-        }
-    }
 }

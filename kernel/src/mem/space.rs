@@ -1,14 +1,15 @@
 //! Address spaces.
 //!
 //! A space's descriptor is the start of a frame of its own, paid by its quota;
-//! its address never changes. The descriptor holds the root of the page tables,
+//! its address never changes. The descriptor holds the root (`arch::root`),
 //! the two areas that no user may map over, and the lists of its nodes.
 
 use super::frames::PhysFrame;
 use super::quota::{NoMemory, Quota};
-use super::{copy_words, state, table};
-use crate::arch::paging::{Entry, KERNEL_HALF, Table, index};
-use crate::arch::{phys_to_virt, tlb, virt_to_phys};
+use super::{state, table};
+use crate::arch::paging::{Entry, Table, index};
+use crate::arch::root::Root;
+use crate::arch::{phys_to_virt, virt_to_phys};
 use abi::Rights;
 use core::cell::Cell;
 use core::ops::Deref;
@@ -25,8 +26,7 @@ pub struct Area {
 
 /// The descriptor of a space.
 pub struct AddressSpace {
-    root: Cell<u64>,
-    pcid: Cell<u16>,
+    root: Root,
     sigma0: Cell<bool>,
     id: Cell<u32>,
     quota: Quota,
@@ -38,7 +38,6 @@ pub struct AddressSpace {
     nodes: Cell<u64>,
     ports: Cell<u64>,
     port_nodes: Cell<u64>,
-    port_bitmap: Cell<u64>,
     /// What makes the space a task: threads, chief.
     pub task: crate::space::Task,
 }
@@ -87,15 +86,10 @@ impl AddressSpace {
     }
 
     fn build(id: u32, quota: Quota, own: PhysFrame, root: PhysFrame) -> SpaceRef {
-        let template = state().template.get();
-        if template != 0 {
-            copy_words(template, root.address(), KERNEL_HALF, 512);
-        }
         super::frames::Info::of(root.address()).init(0, 0);
         let pointer = phys_to_virt(own.address()).cast::<Self>();
         let space = Self {
-            root: Cell::new(root.address()),
-            pcid: Cell::new(0),
+            root: Root::new(&root),
             sigma0: Cell::new(false),
             id: Cell::new(id),
             quota,
@@ -107,13 +101,12 @@ impl AddressSpace {
             nodes: Cell::new(0),
             ports: Cell::new(0),
             port_nodes: Cell::new(0),
-            port_bitmap: Cell::new(0),
             task: crate::space::Task::default(),
         };
         // SAFETY: the frame was just taken, is page-aligned and large enough.
         unsafe { pointer.write(space) };
         let space = SpaceRef::from_live(pointer.cast());
-        space.assign_pcid();
+        space.root.tag(space);
         space
     }
 
@@ -129,31 +122,16 @@ impl AddressSpace {
         &self.quota
     }
 
-    /// Physical address of the root table.
+    /// What the processor is given to run in it.
     #[inline]
     #[must_use]
-    pub fn root(&self) -> u64 {
-        self.root.get()
+    pub fn root(&self) -> &Root {
+        &self.root
     }
 
     #[inline]
     pub(crate) fn root_table(&self) -> Table {
-        Table(self.root.get())
-    }
-
-    /// Its PCID; 0 if it has none of its own.
-    #[inline]
-    #[must_use]
-    pub fn pcid(&self) -> u16 {
-        self.pcid.get()
-    }
-
-    /// The word to load into CR3: with a PCID of its own, bit 63 keeps the translations.
-    #[inline]
-    #[must_use]
-    pub fn cr3(&self) -> u64 {
-        let pcid = u64::from(self.pcid.get());
-        self.root.get() | pcid | u64::from(pcid != 0) << 63
+        self.root.table()
     }
 
     /// Makes this the initial space: it owns all memory and all ports.
@@ -227,9 +205,9 @@ impl AddressSpace {
         self.tables.set(self.tables.get().wrapping_add_signed(change));
     }
 
-    /// First port node, the number of port nodes, and the private bitmap's tables.
-    pub(crate) fn ports(&self) -> (&Cell<u64>, &Cell<u64>, &Cell<u64>) {
-        (&self.ports, &self.port_nodes, &self.port_bitmap)
+    /// First port node, and the number of port nodes.
+    pub(crate) fn ports(&self) -> (&Cell<u64>, &Cell<u64>) {
+        (&self.ports, &self.port_nodes)
     }
 }
 
@@ -258,33 +236,10 @@ impl SpaceRef {
         NonNull::new(word as *mut AddressSpace).map(Self)
     }
 
-    fn assign_pcid(self) {
-        let pcids = &state().pcids;
-        if !pcids.enabled() {
-            return;
-        }
-        let assigned = pcids.assign(self.address() as u64);
-        // SAFETY: a space releases its PCID before it is freed, so the former
-        // owner exists.
-        if let Some(loser) = assigned.stolen_from.and_then(|word| unsafe { Self::from_word(word) })
-        {
-            loser.pcid.set(0);
-            tlb::reload_if_current(loser);
-            if let Some(hook) = state().cr3_changed.get() {
-                hook(loser);
-            }
-        }
-        tlb::flush_pcid(assigned.pcid);
-        self.pcid.set(assigned.pcid);
-    }
-
     /// Ends a space that a `DestroyJob` has emptied: its last two frames go back
     /// to the pool, its quota to `heir`. No processor may have its tables loaded.
     pub fn free(self, heir: &Quota) {
-        if self.pcid() != 0 {
-            state().pcids.release(self.pcid());
-        }
-        self.quota.give_back(PhysFrame::at(self.root()));
+        self.root.free(&self.quota);
         let own = PhysFrame::at(virt_to_phys(self.address()));
         // The descriptor lies in the frame that it gives back: limit first.
         self.quota.bequeath(heir);

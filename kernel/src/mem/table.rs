@@ -196,7 +196,12 @@ fn add_table(space: SpaceRef, above: Table, at: usize, level: u32) -> Result<Tab
     let frame = space.quota().take_zeroed_frame()?;
     space.count_tables(1);
     Info::of(frame.address()).init(0, 0);
-    above.set(at, Entry::table(frame.address()));
+    let entry = Entry::table(frame.address());
+    if level == ROOT {
+        space.root().link(at, entry)
+    } else {
+        above.set(at, entry)
+    }
     let info = Info::of(above.0);
     if level < ROOT && info.twin() != 0 {
         Table(info.twin()).set_word(at, 0);
@@ -243,7 +248,12 @@ pub(crate) fn prune(space: SpaceRef, vaddr: u64, level: u32) {
             break;
         }
         let above = tables[(at + 1) as usize & 3];
-        above.take(index(vaddr, at + 1));
+        let slot = index(vaddr, at + 1);
+        if at + 1 == ROOT {
+            space.root().unlink(slot);
+        } else {
+            above.take(slot);
+        }
         Info::of(above.0).one_less();
         free_table(space, table, info.twin());
         at += 1;

@@ -33,7 +33,7 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
         return Err(CallError::NoMemory);
     };
     thread.id.set(id);
-    thread.cr3.set(space.cr3());
+    thread.root.set(space.root().word());
     thread.open_from.set(ThreadId::ANY);
     thread.space.set(Some(space));
     thread.set_special(USES_VECTOR, arch::VECTOR_BYTES != 0 && !space.task.no_vector.get());

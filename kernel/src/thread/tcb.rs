@@ -14,6 +14,7 @@ use abi::ThreadId;
 use abi::layout::USER_END;
 use abi::syscall::USER_FLAGS_MASK;
 
+use crate::arch::root::RootWord;
 use crate::arch::{Frame, TcbRef};
 use crate::ipc::transfer::Transfer;
 use crate::ipc::{Kind, local, rendezvous};
@@ -79,8 +80,8 @@ pub struct Tcb {
     pub rendezvous: Cell<u64>,
     /// Global id; 0 in the null page.
     pub id: Cell<ThreadId>,
-    /// Root table with its tag: what CR3 holds while the thread runs.
-    pub cr3: Cell<u64>,
+    /// What the processor is given to run in the thread's space.
+    pub root: Cell<RootWord>,
     /// UTCB pointer U, the local id.
     pub utcb: Cell<u64>,
     /// User instruction pointer, while not running and `resume` is `Ipc`.

@@ -70,7 +70,7 @@ pub fn ipc(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: u64) -> Optio
     let target = Utcb::of(receiver).expect("a waiting thread is active");
     target.set_mr(0, tag);
     target.copy_mrs(source, MsgTag(tag).untyped());
-    let local = receiver.cr3.get() == sender.cr3.get();
+    let local = receiver.root.get() == sender.root.get();
     receiver.result_from.set(if local { ThreadId(sender.utcb.get()) } else { own });
     set_current(receiver);
     Some(receiver)

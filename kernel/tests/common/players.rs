@@ -7,6 +7,7 @@ use abi::id::USER_BASE;
 use abi::syscall::exregs as bit;
 use abi::utcb::ERROR_CODE;
 use abi::{IpcError, MsgTag, ThreadId, Time, Timeouts};
+use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
 use kernel::sched::schedule::state_of;
@@ -68,7 +69,7 @@ impl Players {
     /// As many threads as `places` names spaces.
     pub fn new(places: &[u32]) -> Self {
         let machine = Machine::new(1 + places.iter().max().expect("some threads"), 64, false);
-        set_current(start::make_idle(0));
+        set_current(start::make_idle(RootWord::default()));
         machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
         machine.spaces[0].task.privileged.set(true);
         for (space, index) in machine.spaces.iter().zip(0..) {

@@ -3,6 +3,7 @@
 
 use abi::id::USER_BASE;
 use abi::{Fpage, Rights, ThreadId, utcb};
+use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::space::{SpaceRef, control};
 use kernel::thread::lifecycle;
@@ -26,7 +27,7 @@ pub fn initialise(space: SpaceRef) {
 /// An idle processor and `tasks` tasks; the first space may do everything.
 pub fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
     let machine = Machine::new(tasks, 64, false);
-    set_current(start::make_idle(0));
+    set_current(start::make_idle(RootWord::default()));
     machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
     machine.spaces[0].task.privileged.set(true);
     let spaces = machine.spaces[1..].to_vec();

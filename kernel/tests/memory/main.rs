@@ -7,7 +7,8 @@ mod jobs;
 
 use abi::{Fpage, MapItem, Rights};
 use common::{Machine, RAM};
-use kernel::arch::{hardware, pcid};
+use kernel::arch::x86_64::pcid;
+use kernel::arch::{hardware, root};
 use kernel::mem::inspect::{Record, Tree};
 use kernel::mem::space::Area;
 use kernel::mem::{
@@ -232,7 +233,7 @@ fn translations_are_forgotten_where_they_may_be_cached() {
         hardware::invalidations() - before
     };
     let fill = |space| map(sigma0, space, RAM, RAM, 14, Rights::RWX).expect("it can pay");
-    hardware::write_cr3(a.cr3());
+    hardware::write_cr3(a.root().word().value());
     assert_eq!(forgotten(&|| fill(a)), 0, "nothing is cached of what was not there");
     assert_eq!(forgotten(&|| fill(b)), 0);
     assert_eq!(
@@ -265,24 +266,28 @@ thread_local! {
 #[test]
 fn a_stolen_pcid_is_announced() {
     let machine = Machine::new(0, 0, false);
-    kernel::mem::enable_pcids();
-    kernel::mem::on_cr3_change(|space| LOSERS.with(|list| list.borrow_mut().push(space.id())));
+    root::enable_tags();
+    root::on_change(|space| LOSERS.with(|list| list.borrow_mut().push(space.id())));
     let create = |id| AddressSpace::create(id, &machine.bank, 2).expect("the pool is fresh");
+    let word = |space: &SpaceRef| space.root().word().value();
+    let table = |space: &SpaceRef| space.root().table().0;
     let spaces: Vec<_> = (1..pcid::COUNT as u32).map(create).collect();
     assert!(
-        spaces.iter().all(|space| space.cr3() == space.root() | u64::from(space.pcid()) | 1 << 63)
+        spaces
+            .iter()
+            .all(|space| word(space) == table(space) | u64::from(space.root().pcid()) | 1 << 63)
     );
     let before = hardware::invalidations();
     let last = create(5000);
     assert!(hardware::invalidations() > before, "the loser's translations are flushed");
     assert_eq!(LOSERS.with(|list| list.borrow().clone()), [1]);
-    assert_eq!((spaces[0].pcid(), spaces[0].cr3()), (0, spaces[0].root()));
-    assert_eq!(last.pcid(), 1);
+    assert_eq!((spaces[0].root().pcid(), word(&spaces[0])), (0, table(&spaces[0])));
+    assert_eq!(last.root().pcid(), 1);
     spaces[6].free(&machine.bank);
-    assert_eq!(create(5001).pcid(), 7, "a free one nearby");
-    hardware::write_cr3(spaces[7].cr3());
-    assert_eq!(create(5002).pcid(), 8, "the next in turn");
-    assert_eq!(hardware::read_cr3(), spaces[7].root(), "the loser runs on without it");
+    assert_eq!(create(5001).root().pcid(), 7, "a free one nearby");
+    hardware::write_cr3(word(&spaces[7]));
+    assert_eq!(create(5002).root().pcid(), 8, "the next in turn");
+    assert_eq!(hardware::read_cr3(), table(&spaces[7]), "the loser runs on without it");
 }
 
 #[test]

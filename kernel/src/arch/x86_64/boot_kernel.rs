@@ -6,13 +6,14 @@ use super::percpu::{cpu, set_current};
 use super::tcbs::TcbRef;
 use super::{
     boot, descriptors, iobitmap, kernel_half, kernel_tables, lines, machine_check, physmap,
-    processors, tick,
+    processors, root, tick,
 };
 use crate::boot::Handover;
 use crate::boot::madt::Madt;
 use crate::boot::memory::BIOS_CONVENTIONAL;
 use crate::mem::{self, PhysFrame, Quota, frames, reserved};
 use crate::{arch, start};
+use root::RootWord;
 
 /// Starts the kernel on a booted machine; returns the first thread to run.
 #[must_use]
@@ -21,13 +22,13 @@ pub fn begin(handover: &Handover) -> TcbRef {
     let pool = add_memory(handover);
     kernel_tables::init(&handover.tables);
     kernel_half::init(&handover.tables);
-    mem::set_kernel_template(handover.tables.root);
+    root::set_template(handover.tables.root);
     let features = features::in_use();
     if features.contains(Features::GIB_PAGES) {
         mem::enable_huge_pages();
     }
     if features.contains(Features::PCID | Features::INVPCID) {
-        mem::enable_pcids();
+        root::enable_tags();
     }
     debug_assert!(pool > 0);
     let tss_page = PhysFrame::at(core::ptr::from_ref(cpu()) as u64 - boot::KERNEL_BASE);
@@ -37,7 +38,7 @@ pub fn begin(handover: &Handover) -> TcbRef {
     if bitmap.is_err() {
         panic!("the kernel's memory is too small for the I/O bitmap; give the machine more memory");
     }
-    set_current(start::make_idle(handover.tables.root));
+    set_current(start::make_idle(RootWord::of_kernel(handover.tables.root)));
     descriptors::init();
     machine_check::init();
     find_lines(handover);

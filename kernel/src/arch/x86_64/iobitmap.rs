@@ -6,11 +6,11 @@
 //! from its quota: loading CR3 is all that a switch takes. A 0 bit allows.
 
 use super::paging::{Entry, Table};
-use super::tlb;
+use super::{root, tlb};
 use crate::arch::phys_to_virt;
 use crate::irq::Pace;
 use crate::mem::frames::FRAME;
-use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef, State};
+use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef};
 use core::cell::Cell;
 
 /// Root slot of the TSS and its bitmap.
@@ -45,8 +45,7 @@ impl Default for Defaults {
 }
 
 fn defaults() -> &'static Defaults {
-    let state: &'static State = crate::arch::memory_state();
-    state.port_defaults()
+    root::shared().ports()
 }
 
 /// Builds the shared subtree around the TSS in `tss_frame`, and enters it into
@@ -106,7 +105,7 @@ fn fill(page: u64, byte: u8) {
 
 /// Opens 2^`bits` ports from `start` for the space.
 pub(crate) fn allow(space: SpaceRef, start: u64, bits: u32) -> Result<(), NoMemory> {
-    if space.ports().2.get() == 0 {
+    if !is_own(space) {
         if defaults().slot.get() == 0 {
             return Ok(());
         }
@@ -118,7 +117,7 @@ pub(crate) fn allow(space: SpaceRef, start: u64, bits: u32) -> Result<(), NoMemo
 
 /// Closes 2^`bits` ports from `start`.
 pub(crate) fn forbid(space: SpaceRef, start: u64, bits: u32) {
-    if space.ports().2.get() != 0 {
+    if is_own(space) {
         change(space, start, bits, !0);
     }
 }
@@ -133,7 +132,7 @@ fn own(space: SpaceRef) -> Result<(), NoMemory> {
     fill(high.address(), !0);
     match build(quota, low.address(), high.address()) {
         Ok(slot) => {
-            space.ports().2.set(slot & Entry::ADDRESS);
+            space.root().bitmap().set(slot & Entry::ADDRESS);
             enter(space, slot);
             Ok(())
         }
@@ -147,7 +146,7 @@ fn own(space: SpaceRef) -> Result<(), NoMemory> {
 
 /// Puts `slot` into the space's root table.
 fn enter(space: SpaceRef, slot: u64) {
-    Table(space.root()).set(SLOT, Entry(slot));
+    space.root().table().set(SLOT, Entry(slot));
     for page in 0..4 {
         tlb::invalidate(space, TSS_PAGE + page * FRAME);
     }
@@ -155,21 +154,21 @@ fn enter(space: SpaceRef, slot: u64) {
 
 /// The tables of a space's own subtree: upper, middle, leaves.
 fn tables(space: SpaceRef) -> [u64; 3] {
-    let upper = space.ports().2.get();
+    let upper = space.root().bitmap().get();
     let middle = Table(upper).get(0).address();
     [upper, middle, Table(middle).get(0).address()]
 }
 
 /// Gives the space's own bitmap back; the shared one is in force again.
 pub(crate) fn release(space: SpaceRef) {
-    let upper = space.ports().2.get();
+    let upper = space.root().bitmap().get();
     if upper == 0 {
         return;
     }
     let tables = tables(space);
     let leaves = Table(tables[2]);
     let pages = [leaves.get(1).address(), leaves.get(2).address()];
-    space.ports().2.set(0);
+    space.root().bitmap().set(0);
     enter(space, defaults().slot.get());
     for frame in tables.into_iter().chain(pages) {
         space.quota().give_back(PhysFrame::at(frame));
@@ -194,7 +193,7 @@ fn change(space: SpaceRef, start: u64, bits: u32, value: u64) {
 /// Whether the bitmap in force for the space lets `port` through: for checks.
 #[must_use]
 pub fn is_open(space: SpaceRef, port: u16) -> bool {
-    if space.ports().2.get() == 0 {
+    if !is_own(space) {
         return false;
     }
     let leaves = Table(tables(space)[2]);
@@ -203,9 +202,14 @@ pub fn is_open(space: SpaceRef, port: u16) -> bool {
     page.word_at(word & 511) >> (port % 64) & 1 == 0
 }
 
+/// Whether the space has a bitmap of its own.
+pub(crate) fn is_own(space: SpaceRef) -> bool {
+    space.root().bitmap().get() != 0
+}
+
 /// Calls `each` with the address of every frame of the space's own bitmap; for checks.
 pub(crate) fn for_each_frame(space: SpaceRef, each: impl FnMut(u64)) {
-    if space.ports().2.get() == 0 {
+    if !is_own(space) {
         return;
     }
     let tables = tables(space);

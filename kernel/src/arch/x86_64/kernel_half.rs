@@ -83,7 +83,7 @@ pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
     }
     super::processors::for_each_root(|root| replica(Table(root), template, &constant, note));
     cpu().spaces.for_each(|space| {
-        let root = Table(space.root());
+        let root = space.root().table();
         let own = super::iobitmap::SLOT;
         let differs = |index: &usize| root.get(*index) != template.get(*index);
         if let Some(index) = (KERNEL_HALF..512).filter(|index| *index != own).find(differs) {

@@ -17,6 +17,7 @@ pub mod pcid;
 pub mod physmap;
 pub mod pic;
 pub mod random;
+pub mod root;
 pub mod serial;
 pub mod stubs;
 pub mod tables;

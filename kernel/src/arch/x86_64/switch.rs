@@ -58,10 +58,10 @@ pub extern "C" fn activate_flushing(next: TcbRef) -> u64 {
 /// Current thread and address space.
 #[inline(always)]
 fn enter(next: TcbRef) {
-    let cr3 = next.cr3.get();
-    if cr3 != current().cr3.get() {
-        // SAFETY: a tcb's cr3 is its space's root table (idle: the kernel's own).
-        unsafe { write_cr3(cr3) };
+    let root = next.root.get();
+    if root != current().root.get() {
+        // SAFETY: a tcb has its space's root (idle: the kernel's own).
+        unsafe { write_cr3(root.value()) };
     }
     cpu().tss.rsp0.set(next.address());
 }

@@ -13,7 +13,7 @@ use crate::mem::SpaceRef;
 #[inline]
 #[must_use]
 pub fn is_current(space: SpaceRef) -> bool {
-    hardware::read_cr3() & Entry::ADDRESS == space.root()
+    hardware::read_cr3() & Entry::ADDRESS == space.root().table().0
 }
 
 /// Forgets the translation of `vaddr` in `space`.
@@ -21,8 +21,8 @@ pub fn is_current(space: SpaceRef) -> bool {
 pub fn invalidate(space: SpaceRef, vaddr: u64) {
     if is_current(space) {
         hardware::invlpg(vaddr);
-    } else if space.pcid() != 0 {
-        hardware::invpcid(0, space.pcid(), vaddr);
+    } else if space.root().pcid() != 0 {
+        hardware::invpcid(0, space.root().pcid(), vaddr);
     }
 }
 
@@ -30,15 +30,15 @@ pub fn invalidate(space: SpaceRef, vaddr: u64) {
 pub fn flush_space(space: SpaceRef) {
     if is_current(space) {
         hardware::reload_cr3();
-    } else if space.pcid() != 0 {
-        hardware::invpcid(1, space.pcid(), 0);
+    } else if space.root().pcid() != 0 {
+        hardware::invpcid(1, space.root().pcid(), 0);
     }
 }
 
 /// Loads CR3 anew if the processor is using the tables of `space`, whose PCID changed.
 pub fn reload_if_current(space: SpaceRef) {
     if is_current(space) {
-        hardware::write_cr3(space.cr3());
+        hardware::write_cr3(space.root().word().value());
     }
 }
 

@@ -15,6 +15,7 @@ pub use account::{is_sealed, ledger, seal, sealed_limits};
 use super::slab;
 use super::space::SpaceRef;
 use crate::arch::iobitmap;
+use crate::arch::root::Root;
 use core::fmt;
 
 /// What is wrong, and where in which space.
@@ -132,11 +133,11 @@ pub fn check(space: SpaceRef, jobs_under_way: bool, report: &mut dyn FnMut(Viola
         report(0, Rule::EntryCount);
     }
     let tables = tables::check(space, &mut report);
-    let bitmap = if space.ports().2.get() == 0 { 0 } else { iobitmap::OWN_FRAMES };
+    let bitmap = if iobitmap::is_own(space) { iobitmap::OWN_FRAMES } else { 0 };
     if tables != space.table_pages() || nodes != space.nodes() {
         report(0, Rule::Counters);
     }
-    if space.quota().used() < 2 + tables + slabs + bitmap + tables::reserved(space) {
+    if space.quota().used() < 1 + Root::FRAMES + tables + slabs + bitmap + tables::reserved(space) {
         report(0, Rule::Charged);
     }
     ports::check(space, &mut report);

@@ -17,7 +17,7 @@ pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) {
             report(low, Rule::ParentHasPage);
         }
     }
-    if space.ports().2.get() == 0 {
+    if !iobitmap::is_own(space) {
         return;
     }
     let mut port = 0;

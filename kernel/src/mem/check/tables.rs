@@ -1,15 +1,14 @@
 //! The page tables of a space: counts, twins, the kernel's half.
 
 use super::Rule;
-use crate::arch::iobitmap;
 use crate::arch::paging::{Entry, KERNEL_HALF, ROOT, Table};
 use crate::mem::frames::Info;
 use crate::mem::space::SpaceRef;
-use crate::mem::{state, table};
+use crate::mem::table;
 
 /// Checks the tables; returns the number of table pages and twins below the root.
 pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) -> u64 {
-    kernel_half(space, report);
+    space.root().check(&mut |index| report(index, Rule::KernelHalf));
     let mut pages = 0;
     for_each(space, |table, level, used| {
         let info = Info::of(table.0);
@@ -74,25 +73,4 @@ pub(super) fn reserved(space: SpaceRef) -> u64 {
         }
     });
     if space.is_sigma0() { 0 } else { pages }
-}
-
-/// The upper half is the template's, but for the accessed bits and the port bitmap's slot.
-fn kernel_half(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) {
-    const ACCESSED: u64 = 1 << 5;
-    let template = state().template.get();
-    if template == 0 {
-        return;
-    }
-    let own_bitmap = space.ports().2.get();
-    for index in KERNEL_HALF..512 {
-        let (entry, model) = (space.root_table().get(index), Table(template).get(index));
-        let same = if index == iobitmap::SLOT && own_bitmap != 0 {
-            entry.address() == own_bitmap
-        } else {
-            (entry.0 ^ model.0) & !ACCESSED == 0
-        };
-        if !same {
-            report(index as u64, Rule::KernelHalf);
-        }
-    }
 }
