@@ -13,7 +13,9 @@ fn main() {
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo names the manifest directory");
     let script = format!("{root}/src/arch/{architecture}/kernel.ld");
     println!("cargo:rerun-if-changed={script}");
-    for argument in [&format!("-T{script}"), "-zmax-page-size=4096", "--no-warn-rwx-segments"] {
+    for argument in
+        [&format!("-T{script}"), "-zmax-page-size=4096", "--no-warn-rwx-segments", "--emit-relocs"]
+    {
         println!("cargo:rustc-link-arg-bins={argument}");
     }
 }

@@ -28,6 +28,7 @@ mod bare {
         EXIT_PORT = const EXIT_PORT,
         KERNEL_BASE = const KERNEL_BASE,
         STACK_BYTES = const STACK_BYTES,
+        PLACES_BYTES = const 32 * 1024,
     );
 
     /// Entered from `boot.S`.
@@ -48,6 +49,13 @@ mod bare {
                 info.message()
             ),
             None => kprintln!("baton: kernel panic: {}", info.message()),
+        }
+        let distance = arch::x86_64::place::distance();
+        if distance != 0 {
+            kprintln!(
+                "baton: the kernel's image lies {distance:#x} above where it was linked; what it \
+                 names of its own text is as linked"
+            );
         }
         arch::exit(EXIT_FAILURE)
     }

@@ -21,6 +21,8 @@ pub const DEFAULT_CPU: &str = "max";
 /// Environment variable: a `-plugin` argument for every machine with one processor
 /// (`bench` watches the tests that way).
 pub const PLUGIN_VARIABLE: &str = "BATON_QEMU_PLUGIN";
+/// The kernel's word for that; Linux has the same.
+const FIRST_PLACES: &str = "nokaslr";
 /// QEMU leaves with `(value << 1) | 1` when the guest writes `value` to the
 /// debug-exit port: 0x10 is success.
 const EXIT_SUCCESS: i32 = (0x10 << 1) | 1;
@@ -56,6 +58,19 @@ impl Default for Options {
             icount: false,
             kernel_args: Vec::new(),
         }
+    }
+}
+
+impl Options {
+    /// The same with everything of the kernel's where it was linked: debuggers and instruments
+    /// look for it there.
+    #[must_use]
+    pub fn at_first_places(&self) -> Self {
+        let mut options = self.clone();
+        if !options.kernel_args.iter().any(|word| word == FIRST_PLACES) {
+            options.kernel_args.push(FIRST_PLACES.to_owned());
+        }
+        options
     }
 }
 
@@ -101,7 +116,9 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
         // The processor's random numbers are the same in every run, too.
         qemu.args(["-seed", "1"]);
     }
-    if let Some(plugin) = std::env::var_os(PLUGIN_VARIABLE).filter(|_| options.cpus == 1) {
+    let plugin = std::env::var_os(PLUGIN_VARIABLE).filter(|_| options.cpus == 1);
+    let watched = plugin.as_ref().map(|_| options.at_first_places());
+    if let Some(plugin) = plugin {
         qemu.arg("-plugin").arg(plugin);
     }
     match console {
@@ -111,7 +128,7 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
             qemu.arg("-serial").arg(format!("file:{}", path.display())).args(["-monitor", "none"])
         }
     };
-    media(&mut qemu, boot, options)?;
+    media(&mut qemu, boot, watched.as_ref().unwrap_or(options))?;
     Ok(qemu)
 }
 
@@ -241,6 +258,9 @@ mod tests {
             cpus: 2,
             cpu: "qemu64".to_owned(),
         };
+        let fixed = options.at_first_places();
+        assert_eq!(fixed.kernel_args, ["a=1", "b", "nokaslr"]);
+        assert_eq!(fixed.at_first_places().kernel_args, fixed.kernel_args);
         let command = command(&boot, &options, Console::Pipe).unwrap();
         let args: Vec<_> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
         let has = |pair: [&str; 2]| args.windows(2).any(|w| w == pair);

@@ -13,8 +13,11 @@ use crate::arch::x86_64::boot::{self as machine, EarlyMemory, PROTOCOL_MULTIBOOT
 use crate::arch::x86_64::cpu::EXIT_FAILURE;
 use crate::arch::x86_64::mitigations::Choice;
 use crate::arch::x86_64::tables::{Frames, KernelTables};
-use crate::arch::x86_64::{features, timer};
+use crate::arch::x86_64::{features, place, random, timer};
 use crate::{arch, clock, kip, kprintln};
+
+/// The word on the command line that keeps everything at its first place.
+const FIXED: &str = "nokaslr";
 
 /// What booting leaves to the kernel proper.
 #[derive(Clone, Debug)]
@@ -47,6 +50,8 @@ pub struct Handover {
 /// Once, called by `boot.S` on its tables and stack.
 #[must_use]
 pub unsafe fn start(protocol: u32, information: u32) -> Handover {
+    // SAFETY: the caller's promise; this is the first that runs.
+    unsafe { move_away(protocol, information) };
     machine::begin();
     kprintln!("Baton {} (x86-64), an L4 X.2 microkernel", env!("CARGO_PKG_VERSION"));
     kprintln!("baton: processor: {}", features::Summary);
@@ -62,7 +67,7 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     let madt = read_acpi(&memory, &info);
     let choice = Choice::read(info.command_line.option("mitigations"));
     kprintln!("baton: {}", machine::mitigate(choice));
-    let (plan, seal) = place(&memory, &info);
+    let (plan, seal) = find_places(&memory, &info);
     load(&mut memory, &mut info, &plan, &seal);
     let frames = Frames::new(&mut memory, plan.tables);
     let mut frames = frames.unwrap_or_else(|| {
@@ -88,12 +93,36 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     handover
 }
 
-/// Whether the kernel may choose places at random: it tells without `nokaslr`.
+/// Moves the kernel to a random place, where booting begins anew, unless that has been done or
+/// is not wanted. What is wrong with the loader's information is told later.
+///
+/// # Safety
+/// As [`start`], and nothing of that has run.
+unsafe fn move_away(protocol: u32, information: u32) {
+    if !place::can_move() {
+        return;
+    }
+    // SAFETY: the caller's promise; this one is gone before the next is made.
+    let memory = unsafe { EarlyMemory::new() };
+    let loader = read_loader(&memory, protocol, u64::from(information));
+    if loader.is_ok_and(|info| !info.command_line.has_word(FIXED)) {
+        // SAFETY: nothing has run but what reads.
+        unsafe { place::go(random::word(), protocol, information) }
+    }
+}
+
+/// Whether the kernel may choose places at random, and says which it does.
 fn is_random(info: &BootInfo) -> bool {
-    let fixed = info.command_line.has_word("nokaslr");
-    let place = if fixed { "its first place (nokaslr)" } else { "a random place" };
-    kprintln!("baton: the map of physical memory is at {place}");
-    !fixed
+    let is_fixed = info.command_line.has_word(FIXED);
+    kprintln!(
+        "baton: the kernel's image and the map of physical memory are at {}",
+        match (is_fixed, place::distance()) {
+            (true, _) => "their first places (nokaslr)",
+            (false, 0) => "their first and a random place: the image was built without its list",
+            (false, _) => "random places",
+        }
+    );
+    !is_fixed
 }
 
 /// Prints why booting cannot go on, and ends the machine.
@@ -137,7 +166,7 @@ fn read_acpi(memory: &EarlyMemory, info: &BootInfo) -> Option<Madt> {
 }
 
 /// Checks the boot image and finds a place for everything.
-fn place(memory: &EarlyMemory, info: &BootInfo) -> (Plan, Seal) {
+fn find_places(memory: &EarlyMemory, info: &BootInfo) -> (Plan, Seal) {
     let kernel = machine::image();
     let bytes = memory.bytes(info.image).ok_or(Refusal::Missing(info.image));
     let image = bytes.and_then(Image::parse);

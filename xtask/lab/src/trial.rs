@@ -104,7 +104,7 @@ fn under_gdb(workspace: &Workspace, bootable: &Bootable) -> Result<String> {
     let _ = std::fs::remove_file(&socket);
     let script = debug::write_script(workspace, bootable, "trial", &socket.display().to_string())?;
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
-    let options = Options { icount: true, ..Options::default() };
+    let options = Options { icount: true, ..Options::default() }.at_first_places();
     let mut qemu = machine::command(&boot, &options, Console::File(&log))?;
     let listen = format!("unix:{},server=on,wait=off", socket.display());
     let machine = qemu.args(["-S", "-gdb", &listen]).stdin(Stdio::null()).spawn();

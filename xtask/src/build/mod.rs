@@ -4,6 +4,7 @@
 //! directory of its own; nothing is built twice when nothing changed.
 
 mod c;
+mod places;
 mod rust;
 
 pub use rust::{inspect, inspect_tool};
@@ -154,7 +155,7 @@ pub fn file(workspace: &Workspace, name: &str) -> Option<PathBuf> {
 /// # Errors
 /// The compiler's words, or a sentence when the tree has no kernel.
 pub fn kernel(workspace: &Workspace) -> Result<PathBuf> {
-    rust::kernel(workspace)
+    places::fill(&rust::kernel(workspace)?)
 }
 
 /// The names of all programs of the tree, built or not.

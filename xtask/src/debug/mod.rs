@@ -32,6 +32,7 @@ pub fn start(
     gdb: bool,
 ) -> Result<()> {
     let script = write_script(workspace, bootable, "baton", REMOTE)?;
+    let options = &options.at_first_places();
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
     if !gdb {
         eprintln!("The machine waits for a debugger. In another terminal, at the tree's root:");

@@ -134,10 +134,48 @@ boot64:
 boot_gdt_low:
     .short 23
     .long boot_gdt - {KERNEL_BASE}
+
+// From place.rs, at the physical address: the image moves up by EDX. EDI: protocol, ESI: the
+// loader's information. Each place in the list is so many bytes behind the last one; 65535 is
+// no place, but 65534 bytes of way.
+    .balign 16
+    .global boot_move
+boot_move:
+    mov ebp, esi
+    mov eax, offset boot_moved_directory + 3
+    mov [boot_high + 510 * 8], rax
+    mov rax, cr3
+    mov cr3, rax
+    mov esi, offset boot_places
+    mov ebx, offset kernel_load_start
+6:  movzx eax, word ptr [rsi]
+    add esi, 2
+    test eax, eax
+    jz 8f
+    cmp eax, 65535
+    je 7f
+    add ebx, eax
+    add [rbx], edx                      // below 4 GiB of a sign-extended address: no carry
+    jmp 6b
+7:  add ebx, 65534
+    jmp 6b
+8:  mov rax, cr3                        // what was written is executed from here on
+    mov cr3, rax
+    movabs rax, offset boot_high_entry
+    jmp rax
+
 message_loader:
     .asciz "baton: not started by a multiboot2 loader; boot it with GRUB's multiboot2 command or QEMU's -kernel\r\n"
 message_processor:
     .asciz "baton: this processor has no 64-bit mode with no-execute pages, and the kernel needs both\r\n"
+
+// Filled by the build (xtask/src/build/places.rs); without it the image stays where it is.
+    .section .boot.places, "a"
+    .balign 8
+    .global boot_places
+boot_places:      .skip {PLACES_BYTES}
+    .global boot_places_end
+boot_places_end:
 
     .section .boot.bss, "aw", @nobits
     .balign 4096
@@ -146,6 +184,10 @@ boot_root:        .skip 4096
 boot_low:         .skip 4096
 boot_high:        .skip 4096
 boot_directories: .skip 4 * 4096
+    .global boot_moved_directory
+boot_moved_directory: .skip 4096
+    .global boot_moved_tables
+boot_moved_tables: .skip 4 * 4096
 
     .section .text.boot_high, "ax"
 boot_high_entry:

@@ -15,7 +15,7 @@ use crate::boot::memory::{PhysicalMemory, Range, Reserved};
 
 /// Where the map of physical memory is now; see [`physical`].
 static MAP: AtomicU64 = AtomicU64::new(physmap::FIRST);
-/// Virtual minus physical address of the kernel image.
+/// Virtual minus physical address of the kernel image as it is linked; see [`base`].
 pub const KERNEL_BASE: u64 = 0xFFFF_FFFF_8000_0000;
 /// End of what the temporary tables map.
 pub const EARLY_LIMIT: u64 = 4 << 30;
@@ -48,6 +48,8 @@ mod symbols {
     unsafe extern "C" {
         pub static kernel_load_start: u8;
         pub static kernel_text_start: u8;
+        /// Its physical address.
+        pub static kernel_text_load: u8;
         pub static kernel_rodata_start: u8;
         pub static kernel_data_start: u8;
         pub static kernel_end: u8;
@@ -66,6 +68,7 @@ mod symbols {
     #![allow(non_upper_case_globals)]
     pub static kernel_load_start: u8 = 0;
     pub static kernel_text_start: u8 = 0;
+    pub static kernel_text_load: u8 = 0;
     pub static kernel_rodata_start: u8 = 0;
     pub static kernel_data_start: u8 = 0;
     pub static kernel_end: u8 = 0;
@@ -74,11 +77,24 @@ mod symbols {
     pub static boot_root: u8 = 0;
 }
 
+/// Virtual minus physical address of the kernel image where it is.
+#[must_use]
+pub fn base() -> u64 {
+    let start = &raw const symbols::kernel_text_start as u64;
+    start.wrapping_sub(&raw const symbols::kernel_text_load as u64)
+}
+
+/// Start and end of the kernel image where it is, without the boot part.
+#[must_use]
+pub fn image_bounds() -> [u64; 2] {
+    [&raw const symbols::kernel_text_start as u64, &raw const symbols::kernel_end as u64]
+}
+
 /// Physical addresses of the kernel image, the boot part included.
 #[must_use]
 pub fn image() -> Range {
     let start = &raw const symbols::kernel_load_start as u64;
-    Range::new(start, (&raw const symbols::kernel_end as u64).wrapping_sub(KERNEL_BASE))
+    Range::new(start, (&raw const symbols::kernel_end as u64).wrapping_sub(base()))
 }
 
 /// Physical addresses of what the map of physical memory does not show as it shows the rest:
@@ -86,8 +102,8 @@ pub fn image() -> Range {
 pub(super) fn guarded_image() -> [Range; 2] {
     let [text, rodata, data] = [
         &raw const symbols::kernel_load_start as u64,
-        (&raw const symbols::kernel_rodata_start as u64).wrapping_sub(KERNEL_BASE),
-        (&raw const symbols::kernel_data_start as u64).wrapping_sub(KERNEL_BASE),
+        (&raw const symbols::kernel_rodata_start as u64).wrapping_sub(base()),
+        (&raw const symbols::kernel_data_start as u64).wrapping_sub(base()),
     ];
     [Range::new(text, rodata), Range::new(rodata, data)]
 }

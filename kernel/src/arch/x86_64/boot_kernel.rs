@@ -31,7 +31,7 @@ pub fn begin(handover: &Handover) -> TcbRef {
         root::enable_tags();
     }
     debug_assert!(pool > 0);
-    let tss_page = PhysFrame::at(core::ptr::from_ref(cpu()) as u64 - boot::KERNEL_BASE);
+    let tss_page = PhysFrame::at(core::ptr::from_ref(cpu()) as u64 - boot::base());
     let mut bitmap = Ok(());
     let template = handover.tables.root;
     kernel_tables::unprotected(|| bitmap = iobitmap::init(tss_page, template, &Quota::new(4)));

@@ -12,6 +12,7 @@ use super::kernel_tables::DEVICES;
 use super::paging::{Entry, KERNEL_HALF, ROOT, Table, span};
 use super::percpu::cpu;
 use super::physmap;
+use super::place::linked;
 use super::tables::{KernelTables, TCB_ARRAY};
 use crate::boot::memory::Range;
 
@@ -78,7 +79,7 @@ pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
     }
     for guard in boot::guards() {
         if translation(template, guard).is_some() {
-            note(format_args!("there is a page below a stack, at {guard:#x}"));
+            note(format_args!("there is a page below a stack, at {:#x}", linked(guard)));
         }
     }
     super::processors::for_each_root(|root| replica(Table(root), template, &constant, note));
@@ -109,7 +110,10 @@ fn replica(
     }
     for guard in boot::guards() {
         if translation(root, guard).is_some() {
-            note(format_args!("there is a page below a processor's stack, at {guard:#x}"));
+            note(format_args!(
+                "there is a page below a processor's stack, at {:#x}",
+                linked(guard)
+            ));
         }
     }
     let own = core::ptr::from_ref(cpu()) as u64;
@@ -171,7 +175,7 @@ fn leaf(
     let is_device = (DEVICES..TCB_ARRAY).contains(&address);
     let mut wrong = |is: bool, what: &str| {
         if is {
-            note(format_args!("the kernel's page at {address:#x} {what}"));
+            note(format_args!("the kernel's page at {:#x} {what}", linked(address)));
         }
     };
     wrong(rights.write && rights.execute, "can be written and executed");

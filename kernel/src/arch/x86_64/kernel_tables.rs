@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::asm::copy_bytes;
 use super::cpu::{read_cr0, read_cr3, write_cr0};
-use super::tables::{KernelTables, TCB_ARRAY};
+use super::tables::{IMAGE_END, KernelTables};
 use crate::arch::phys_to_virt;
 use crate::boot::madt::MAX_IO_APICS;
 use crate::mem::frames;
@@ -30,7 +30,7 @@ static NULL_TABLE: AtomicU64 = AtomicU64::new(0);
 pub const RESERVED_FRAMES: u64 = 512;
 
 /// Where the pages of devices that the kernel drives are: the last 2 MiB below the tcb array.
-pub const DEVICES: u64 = TCB_ARRAY - (1 << 21);
+pub const DEVICES: u64 = IMAGE_END;
 /// The pages that there can be.
 pub const DEVICE_PAGES: u64 = 1 + MAX_IO_APICS as u64;
 /// Present, writable, not cached, accessed, dirty, global, not executable.

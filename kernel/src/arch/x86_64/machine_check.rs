@@ -8,6 +8,7 @@ use super::cpu::{self, cpuid, read_msr, write_msr};
 use super::frame::TrapFrame;
 use super::machine_error::{Record, status};
 use super::percpu::cpu;
+use super::place::linked;
 use crate::kprintln;
 
 const MCG_CAP: u32 = 0x179;
@@ -83,7 +84,7 @@ fn first_bank_is_reserved() -> bool {
 /// A machine check: says what it is; stops the machine unless nothing was lost.
 pub fn enter(frame: &TrapFrame) {
     let place = if frame.cs.get() & 3 == 0 { "the kernel" } else { "a program" };
-    kprintln!("baton: machine check; it met {place} at {:#x}", frame.ip.get());
+    kprintln!("baton: machine check; it met {place} at {:#x}", linked(frame.ip.get()));
     let mut is_survivable = has_banks();
     if is_survivable {
         // SAFETY: the register exists if there are banks.

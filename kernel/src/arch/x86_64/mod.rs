@@ -16,6 +16,7 @@ pub mod patch;
 pub mod pcid;
 pub mod physmap;
 pub mod pic;
+pub mod place;
 pub mod random;
 pub mod root;
 pub mod serial;

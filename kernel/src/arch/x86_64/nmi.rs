@@ -94,6 +94,6 @@ fn say() {
         "baton: NMI, {fresh} since the last report, {} in all: {cause} (port 0x61: {reason:#x}); \
          it met {place} at {:#x}\n",
         nmis.count.get(),
-        nmis.place.get(),
+        super::place::linked(nmis.place.get()),
     ));
 }

@@ -7,13 +7,15 @@
 
 use abi::layout;
 
-use super::boot::{self, EarlyMemory, KERNEL_BASE, Part};
+use super::boot::{self, EarlyMemory, Part};
 use crate::boot::memory::Range;
 
 /// First address of the tcb array.
 pub const TCB_ARRAY: u64 = 0xFFFF_FFFF_A000_0000;
 /// Bytes of the tcb array.
 pub const TCB_ARRAY_BYTES: u64 = 1 << 30;
+/// End of where the image can be; then come the kernel's devices (`kernel_tables`).
+pub const IMAGE_END: u64 = TCB_ARRAY - MIB_2;
 
 const PRESENT: u64 = 1 << 0;
 const WRITABLE: u64 = 1 << 1;
@@ -231,15 +233,15 @@ fn map_image(directory: u64, frames: &mut Frames) {
                 entries(directory)[slot] = frames.take() | PRESENT | WRITABLE;
             }
             let table = entries(directory)[slot] & !(FRAME - 1);
-            entries(table)[index(virt, 12)] = (virt - KERNEL_BASE) | PRESENT | GLOBAL | rights;
+            entries(table)[index(virt, 12)] = (virt - boot::base()) | PRESENT | GLOBAL | rights;
         }
     }
 }
 
 fn map_user_pages(directory: u64, frames: &mut Frames) {
     let table = frames.take();
-    let stubs = super::stubs::page().as_ptr() as u64 - KERNEL_BASE;
-    let data = &raw const crate::clock::PAGE as u64 - KERNEL_BASE;
+    let stubs = super::stubs::page().as_ptr() as u64 - boot::base();
+    let data = &raw const crate::clock::PAGE as u64 - boot::base();
     entries(directory)[index(layout::STUBS, 21)] = table | PRESENT | WRITABLE | USER;
     entries(table)[index(layout::STUBS, 12)] = stubs | PRESENT | USER | GLOBAL;
     entries(table)[index(layout::USER_DATA, 12)] = data | PRESENT | USER | GLOBAL | NO_EXECUTE;

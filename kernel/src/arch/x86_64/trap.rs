@@ -7,7 +7,7 @@ use super::frame::{Frame, TrapFrame};
 use super::percpu::{cpu, current, note_entry};
 use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
 use super::vectors::{self, exception};
-use super::{apic, boot, io_instruction, lines, machine_check, nmi, processors};
+use super::{apic, boot, io_instruction, lines, machine_check, nmi, place, processors};
 use crate::ipc::{self, kernel_message};
 use crate::sched::tick;
 use crate::thread::tcb::{Resume, TCB_SIZE};
@@ -221,7 +221,8 @@ pub extern "C" fn on_own_stack(frame: &'static TrapFrame) {
 fn fatal(frame: Frame) -> ! {
     let has_thread = cpu().tss.rsp0.get() != 0;
     let id = if has_thread { current().id.get() } else { ThreadId::NIL };
-    let (vector, at, address) = (frame.vector.get(), frame.ip.get(), fault_address());
+    let (vector, address) = (frame.vector.get(), fault_address());
+    let at = place::linked(frame.ip.get());
     if vector == exception::DOUBLE_FAULT && has_thread && is_below_stack(current(), address) {
         panic!(
             "the kernel stack of thread {id} has overflowed at {at:#x}: it needs more than its {STACK_BYTES} bytes"

@@ -186,7 +186,8 @@ impl Instrument {
         let name = bootable.image.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let out = self.dir.join(format!("{name}.samples"));
         let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
-        let options = machine::Options { icount: true, cpus: 1, ..options.clone() };
+        let options =
+            machine::Options { icount: true, cpus: 1, ..options.clone() }.at_first_places();
         let mut command = machine::command(&boot, &options, Console::Pipe)?;
         let extra = match trace {
             Trace::None => String::new(),

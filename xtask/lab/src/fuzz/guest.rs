@@ -79,7 +79,10 @@ pub fn play(
     };
     let bootable = composer.compose(&selection, "fuzz")?;
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
-    let options = machine::Options { icount: true, ..machine::Options::default() };
+    let mut options = machine::Options { icount: true, ..machine::Options::default() };
+    if cover.is_some() {
+        options = options.at_first_places();
+    }
     let mut command = machine::command(&boot, &options, Console::Pipe)?;
     if let Some(cover) = cover {
         command.arg("-plugin").arg(cover.argument());

@@ -62,7 +62,7 @@ fn suite(
     };
     if run.boot != BootKind::Pvh {
         step.say("writing the CD image");
-        iso::write(workspace, &bootable, &run.kernel_args, &iso)?;
+        iso::write(workspace, &bootable, &run.machine().kernel_args, &iso)?;
     }
     let limit = Duration::from_secs(run.seconds);
     let mut command = machine::command(&boot, &run.machine(), Console::Pipe)?;

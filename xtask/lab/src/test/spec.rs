@@ -289,13 +289,15 @@ impl Run {
     /// On what to boot it.
     #[must_use]
     pub fn machine(&self) -> machine::Options {
-        machine::Options {
+        let options = machine::Options {
             memory: self.memory,
             cpus: self.cpus,
             cpu: self.cpu.clone(),
             icount: self.icount,
             kernel_args: self.kernel_args.clone(),
-        }
+        };
+        // gdb knows the kernel where it was linked.
+        if self.tamper.is_empty() { options } else { options.at_first_places() }
     }
 }
 
