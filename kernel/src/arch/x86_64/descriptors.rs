@@ -5,7 +5,7 @@ use core::cell::Cell;
 use core::mem::{offset_of, size_of};
 
 use abi::syscall::Call;
-use abi::utcb;
+use abi::{layout, utcb};
 
 use super::asm::msr;
 use super::cpu::write_msr;
@@ -225,7 +225,7 @@ unsafe extern "C" {
     fn baton_vectors();
 }
 
-#[repr(C, align(16))]
+#[repr(C, align(4096))]
 struct Idt([Cell<u64>; VECTORS * 2]);
 // SAFETY: written once at start-up, before interrupts are on.
 unsafe impl Sync for Idt {}
@@ -236,6 +236,19 @@ struct IstStacks([Cell<u8>; 3 * IST_STACK]);
 // SAFETY: only the processor uses them, as stacks of vectors that do not come twice at a time.
 unsafe impl Sync for IstStacks {}
 static IST: IstStacks = IstStacks([const { Cell::new(0) }; 3 * IST_STACK]);
+
+/// Where the processor finds the IDT: programs can ask (SIDT) unless there is UMIP, so it is no
+/// address of the image, whose place is a secret. Read-only there. The GDT is found in the page of the
+/// task state segment for the same reason.
+pub const IDT_PAGE: u64 = layout::STUBS + 0x10_0000;
+const GDT_BASE: u64 = TSS_BASE + offset_of!(Cpu, gdt) as u64;
+const _: () = assert!(offset_of!(Cpu, gdt) + size_of::<[u64; 8]>() <= 4096);
+
+/// The IDT's page in the image.
+#[must_use]
+pub fn idt() -> u64 {
+    IDT.0.as_ptr() as u64
+}
 
 /// The interrupt-stack index of a vector: double fault, NMI, machine check have their own.
 const fn ist_of(vector: usize) -> u64 {
@@ -333,8 +346,8 @@ fn fill_idt() {
 fn load_tables() {
     #[repr(C, packed)]
     struct Pointer(u16, u64);
-    let gdt = Pointer((size_of::<[u64; 8]>() - 1) as u16, cpu().gdt.as_ptr() as u64);
-    let idt = Pointer((size_of::<Idt>() - 1) as u16, IDT.0.as_ptr() as u64);
+    let gdt = Pointer((size_of::<[u64; 8]>() - 1) as u16, GDT_BASE);
+    let idt = Pointer((size_of::<Idt>() - 1) as u16, IDT_PAGE);
     // SAFETY: the tables are filled and static; the selectors are theirs.
     unsafe {
         asm!(

@@ -245,6 +245,12 @@ fn map_user_pages(directory: u64, frames: &mut Frames) {
     entries(directory)[index(layout::STUBS, 21)] = table | PRESENT | WRITABLE | USER;
     entries(table)[index(layout::STUBS, 12)] = stubs | PRESENT | USER | GLOBAL;
     entries(table)[index(layout::USER_DATA, 12)] = data | PRESENT | USER | GLOBAL | NO_EXECUTE;
+    #[cfg(target_os = "none")]
+    {
+        let idt = super::descriptors::idt() - boot::base();
+        let page = index(super::descriptors::IDT_PAGE, 12);
+        entries(table)[page] = idt | PRESENT | GLOBAL | NO_EXECUTE;
+    }
 }
 
 /// Index of `address` in the table whose entries cover 2^`bits` bytes.

@@ -26,7 +26,7 @@ pub fn run() {
 fn privileged() -> Outcome {
     let mut canary = Canary::start()?;
     let victim = Victim::task()?;
-    let cases: [(&str, &[u8]); 34] = [
+    let cases: [(&str, &[u8]); 29] = [
         ("hlt", &[0xF4]),
         ("cli", &[0xFA]),
         ("sti", &[0xFB]),
@@ -47,11 +47,6 @@ fn privileged() -> Outcome {
         ("lgdt", &[0x0F, 0x01, 0x13]),
         ("lidt", &[0x0F, 0x01, 0x1B]),
         ("lmsw", &[0x0F, 0x01, 0xF0]),
-        ("sgdt", &[0x0F, 0x01, 0x03]),
-        ("sidt", &[0x0F, 0x01, 0x0B]),
-        ("smsw", &[0x0F, 0x01, 0xE0]),
-        ("sldt", &[0x0F, 0x00, 0xC0]),
-        ("str", &[0x0F, 0x00, 0xC8]),
         ("lldt", &[0x0F, 0x00, 0xD0]),
         ("ltr", &[0x0F, 0x00, 0xD8]),
         ("invlpg", &[0x0F, 0x01, 0x3B]),

@@ -5,10 +5,12 @@ mod calls;
 mod canary;
 mod code;
 mod jumps;
+mod tables;
 
 /// Runs the tests of this group.
 pub fn run() {
     code::run();
     jumps::run();
+    tables::run();
     calls::run();
 }
