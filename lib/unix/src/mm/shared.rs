@@ -1,5 +1,6 @@
 //! What all address spaces share, and memory that several of them share.
 
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -9,7 +10,7 @@ use super::pages::{Page, PageMap};
 use crate::account::{Charge, FLOOR};
 use crate::errno::Errno;
 use crate::exec::vdso::Vdso;
-use crate::machine::{Mapping, SpaceId};
+use crate::machine::{Access, Mapping, SpaceId};
 use crate::memory::{FrameId, Memory, PAGE};
 use crate::unix::Unix;
 
@@ -51,15 +52,10 @@ impl Shared {
 
     /// Gives back what dropped spaces had.
     pub fn bury(&self, unix: &Unix) {
-        loop {
-            let Some(grave) = self.graves.0.borrow_mut().pop() else { return };
+        while let Some(grave) = self.graves.pop() {
             match grave.space {
                 Some(space) => unix.machine.destroy_space(space),
-                None => {
-                    let mut frames = Vec::new();
-                    grave.pages.each_frame(|page| frames.push(page.frame()));
-                    unix.machine.revoke(&frames, crate::machine::Access::all());
-                }
+                None => revoke(unix, &grave.pages),
             }
             grave.pages.each_frame(|page| {
                 unix.memory.release(page.frame());
@@ -68,19 +64,65 @@ impl Shared {
     }
 }
 
+/// Takes `pages` away from all programs, a handful at once: nobody asks for memory here.
+fn revoke(unix: &Unix, pages: &PageMap) {
+    let (mut some, mut count) = ([FrameId(0); 64], 0);
+    pages.each_frame(|page| {
+        some[count] = page.frame();
+        count += 1;
+        if count == some.len() {
+            unix.machine.revoke(&some, Access::all());
+            count = 0;
+        }
+    });
+    if count > 0 {
+        unix.machine.revoke(&some[..count], Access::all());
+    }
+}
+
 /// A dropped space or shared memory.
+#[derive(Default)]
 struct Grave {
     space: Option<SpaceId>,
     pages: PageMap,
+    next: Option<Box<Self>>,
+}
+
+/// A grave for later, made while there is memory: who dies asks for none.
+#[derive(Default)]
+pub(super) struct Plot(Cell<Option<Box<Grave>>>);
+
+impl Plot {
+    /// Room for one.
+    pub(super) fn new() -> Self {
+        Self(Cell::new(Some(Box::default())))
+    }
 }
 
 /// All that wait to be buried.
 #[derive(Default)]
-pub(super) struct Graves(RefCell<Vec<Grave>>);
+pub(super) struct Graves(Cell<Option<Box<Grave>>>);
 
 impl Graves {
-    pub(super) fn add(&self, space: Option<SpaceId>, pages: PageMap) {
-        self.0.borrow_mut().push(Grave { space, pages });
+    /// Whoever had `plot` had these.
+    pub(super) fn add(&self, plot: &Plot, space: Option<SpaceId>, pages: PageMap) {
+        if let Some(mut grave) = plot.0.take() {
+            (grave.space, grave.pages, grave.next) = (space, pages, self.0.take());
+            self.0.set(Some(grave));
+        }
+    }
+
+    fn pop(&self) -> Option<Box<Grave>> {
+        let mut grave = self.0.take()?;
+        self.0.set(grave.next.take());
+        Some(grave)
+    }
+}
+
+impl Drop for Graves {
+    /// One after the other: the list may be long.
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
     }
 }
 
@@ -112,14 +154,22 @@ pub(super) fn allocate_zeroed(unix: &Unix) -> Result<FrameId, Errno> {
 pub struct SharedMemory {
     pages: RefCell<PageMap>,
     charge: Charge,
+    plot: Plot,
     graves: Rc<Graves>,
 }
 
+/// What shared memory costs, without pages.
+const SHARED_BYTES: u64 = 256;
+
 impl SharedMemory {
     /// Nothing but zeroes; `charge` pays for what is to be remembered about it.
-    #[must_use]
-    pub fn new(unix: &Unix, charge: Charge) -> Rc<Self> {
-        Rc::new(Self { pages: RefCell::default(), charge, graves: unix.mm.graves.clone() })
+    ///
+    /// # Errors
+    /// `ENOMEM` if the user cannot pay.
+    pub fn new(unix: &Unix, charge: Charge) -> Result<Rc<Self>, Errno> {
+        charge.grow(SHARED_BYTES)?;
+        let (pages, plot, graves) = (RefCell::default(), Plot::new(), unix.mm.graves.clone());
+        Ok(Rc::new(Self { pages, charge, plot, graves }))
     }
 
     /// The frame of the page at byte `offset`.
@@ -147,6 +197,6 @@ impl SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        self.graves.add(None, self.pages.take());
+        self.graves.add(&self.plot, None, self.pages.take());
     }
 }

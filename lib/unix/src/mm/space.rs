@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::area::{Area, AreaFlags, Areas, Backing};
 use super::pages::{Page, PageMap};
-use super::shared::Graves;
+use super::shared::{Graves, Plot};
 use super::{PAGE, USER_END};
 use crate::account::{Charge, User, What};
 use crate::errno::Errno;
@@ -74,6 +74,7 @@ pub struct AddressSpace {
     pub(super) charge: Charge,
     /// And in kernel memory.
     kernel: Charge,
+    plot: Plot,
     graves: Rc<Graves>,
 }
 
@@ -111,6 +112,7 @@ impl AddressSpace {
             faults: Cell::new(0),
             kernel,
             charge,
+            plot: Plot::new(),
             graves: unix.mm.graves.clone(),
         }))
     }
@@ -148,10 +150,11 @@ impl AddressSpace {
             unix.machine.revoke(&writable, Access::WRITE);
         }
         // Should the machine have no space, what was shared goes to its grave.
+        let plot = Plot::new();
         let copy = match Self::with(unix, charge, areas, PageMap::default()) {
             Ok(copy) => copy,
             Err(errno) => {
-                unix.mm.graves.add(None, pages);
+                unix.mm.graves.add(&plot, None, pages);
                 unix.mm.bury(unix);
                 return Err(errno);
             }
@@ -220,7 +223,7 @@ impl AddressSpace {
         self.charge.set(SPACE_BYTES);
         self.kernel.set(0);
         if space != SpaceId(0) {
-            self.graves.add(Some(space), pages);
+            self.graves.add(&self.plot, Some(space), pages);
         }
         unix.mm.bury(unix);
     }
@@ -400,7 +403,7 @@ pub struct Sizes {
 impl Drop for AddressSpace {
     fn drop(&mut self) {
         if self.machine.get() != SpaceId(0) {
-            self.graves.add(Some(self.machine.get()), self.pages.take());
+            self.graves.add(&self.plot, Some(self.machine.get()), self.pages.take());
         }
     }
 }
