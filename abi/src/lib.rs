@@ -19,11 +19,19 @@ pub mod item;
 pub mod kip;
 pub mod layout;
 pub mod protocol;
+pub mod riscv64;
 pub mod syscall;
 pub mod tag;
 pub mod task;
 pub mod time;
 pub mod utcb;
+pub mod x86_64;
+
+// Everything else here is the same on every processor.
+#[cfg(target_arch = "riscv64")]
+pub use riscv64 as processor;
+#[cfg(not(target_arch = "riscv64"))]
+pub use x86_64 as processor;
 
 pub use error::{CallError, IpcError, IpcErrorKind, Phase};
 pub use fpage::{Fpage, Rights};

@@ -52,10 +52,10 @@ pub enum Call {
 }
 
 impl Call {
-    /// The call that R8 names, if any.
+    /// The call that `word`, its negated number, names, if any.
     #[must_use]
-    pub const fn decode(r8: u64) -> Option<Self> {
-        Some(match r8.wrapping_neg() {
+    pub const fn decode(word: u64) -> Option<Self> {
+        Some(match word.wrapping_neg() {
             2 => Self::ExchangeRegisters,
             3 => Self::ThreadControl,
             4 => Self::ThreadSwitch,
@@ -102,7 +102,7 @@ pub mod exregs {
 /// ThreadState control bits, and the words beside those of an exception message.
 pub mod state {
     /// Deliver the registers: MR0.. the words of an exception message from its MR1 on,
-    /// then FS and GS base.
+    /// then those that a frame does not have (x86-64: FS and GS base).
     pub const READ: u64 = 1 << 0;
     /// Set the registers from the same words.
     pub const WRITE: u64 = 1 << 1;
@@ -122,16 +122,9 @@ pub mod state {
     pub const VECTOR: u64 = 1 << 7;
     /// Either of the two.
     pub const DECLARE: u64 = NO_VECTOR | VECTOR;
-    /// Index of FS base among the words.
-    pub const FS_BASE: usize = crate::protocol::EXCEPTION_WORDS;
-    /// Index of GS base.
-    pub const GS_BASE: usize = FS_BASE + 1;
+    /// The words beside those of an exception message are the processor's.
+    pub use crate::processor::state::*;
 }
 
-/// RFLAGS bits that a program of a foreign thread may have: those of [`USER_FLAGS_MASK`],
-/// TF, DF, AC and ID.
-pub const FOREIGN_FLAGS_MASK: u64 = USER_FLAGS_MASK | 1 << 8 | 1 << 10 | 1 << 18 | 1 << 21;
-/// RFLAGS bits that a thread may set on itself or another (X.2 5.1): CF PF AF ZF SF OF.
-pub const USER_FLAGS_MASK: u64 = 0x8D5;
-/// RFLAGS of a new thread: interrupts on, IOPL 0.
-pub const USER_FLAGS: u64 = 0x202;
+/// The flags that threads start with and may set are the processor's.
+pub use crate::processor::{USER_FLAGS, USER_FLAGS_MASK};

@@ -20,11 +20,12 @@ use crate::{inspect, ipc, sched, space, thread};
 pub extern "C" fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
     note_entry();
     caller.resume.set(Resume::Frame);
-    match Call::decode(frame.r8.get()) {
+    let [dest, ..] = frame.arguments();
+    match Call::decode(frame.call()) {
         Some(Call::ExchangeRegisters) => exchange_registers(caller, frame),
         Some(Call::ThreadControl) => thread_control(caller, frame),
         Some(Call::CreateThread) => create_thread(caller, frame),
-        Some(Call::ThreadSwitch) => thread_switch(caller, ThreadId(frame.rdi.get())),
+        Some(Call::ThreadSwitch) => thread_switch(caller, ThreadId(dest)),
         Some(Call::Schedule) => schedule(caller, frame),
         Some(Call::SpaceControl) => space_control(caller, frame),
         Some(Call::ProcessorControl) => processor_control(caller, frame),
@@ -52,7 +53,8 @@ fn no_call(caller: TcbRef, frame: Frame) -> TcbRef {
 /// Changes no register. An armed thread goes on as one.
 #[inline(never)]
 fn arm_local(caller: TcbRef, frame: Frame) -> TcbRef {
-    ipc::local::arm(caller, ThreadId(frame.rsi.get()));
+    let [_, partner, ..] = frame.arguments();
+    ipc::local::arm(caller, ThreadId(partner));
     if caller.is_armed() {
         caller.resume.set(Resume::Anew);
     }
@@ -67,7 +69,7 @@ fn inspect(caller: TcbRef, frame: Frame) -> TcbRef {
 
 /// Reports success (1) or failure (0 and ErrorCode).
 fn set_result(caller: TcbRef, frame: Frame, result: Result<(), CallError>) {
-    frame.rax.set(u64::from(result.is_ok()));
+    frame.set_result(u64::from(result.is_ok()));
     if let Err(error) = result {
         set_error(caller, error);
     }
@@ -82,26 +84,15 @@ pub fn set_error(caller: TcbRef, error: CallError) {
 
 #[inline(never)]
 fn exchange_registers(caller: TcbRef, frame: Frame) -> TcbRef {
-    let new = Registers {
-        control: frame.rsi.get(),
-        sp: frame.rdx.get(),
-        ip: frame.r12.get(),
-        flags: frame.r9.get(),
-        handle: frame.r10.get(),
-        pager: ThreadId(frame.rdi.get()),
-    };
-    let done = exregs::exchange_registers(caller, ThreadId(frame.rax.get()), &new);
+    let [dest, control, sp, ip, flags, handle, pager] = frame.exchange_arguments();
+    let new = Registers { control, sp, ip, flags, handle, pager: ThreadId(pager) };
+    let done = exregs::exchange_registers(caller, ThreadId(dest), &new);
     let (name, old) = done.unwrap_or_default();
     if done.is_none() {
         set_error(caller, CallError::InvalidThread);
     }
-    frame.rax.set(name.0);
-    frame.rsi.set(old.control);
-    frame.rdx.set(old.sp);
-    frame.r8.set(old.ip);
-    frame.r9.set(old.flags);
-    frame.r10.set(old.handle);
-    frame.rdi.set(old.pager.0);
+    let Registers { control, sp, ip, flags, handle, pager } = old;
+    frame.set_exchange_results([name.0, control, sp, ip, flags, handle, pager.0]);
     finish(caller)
 }
 
@@ -116,12 +107,13 @@ fn create_thread(caller: TcbRef, frame: Frame) -> TcbRef {
 }
 
 fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
+    let [dest, pager, scheduler, space, utcb_location] = frame.arguments();
     let request = Request {
-        dest: ThreadId(frame.rdi.get()),
-        pager: ThreadId(frame.rsi.get()),
-        scheduler: ThreadId(frame.rdx.get()),
-        space: ThreadId(frame.r12.get()),
-        utcb_location: frame.r9.get(),
+        dest: ThreadId(dest),
+        pager: ThreadId(pager),
+        scheduler: ThreadId(scheduler),
+        space: ThreadId(space),
+        utcb_location,
     };
     let result = thread::control::in_form(caller, &request, form);
     set_result(caller, frame, result.as_ref().map(|_| ()).map_err(|error| *error));
@@ -133,17 +125,13 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
 
 #[inline(never)]
 fn schedule(caller: TcbRef, frame: Frame) -> TcbRef {
-    let words = sched::schedule::Request {
-        dest: ThreadId(frame.rdi.get()),
-        priority: frame.rsi.get(),
-        time: frame.rdx.get(),
-        processor: frame.r12.get(),
-        preemption: frame.r9.get(),
-    };
+    let [dest, priority, time, processor, preemption] = frame.arguments();
+    let dest = ThreadId(dest);
+    let words = sched::schedule::Request { dest, priority, time, processor, preemption };
     match sched::schedule::schedule(caller, &words) {
         Ok((state, time)) => {
-            frame.rax.set(state);
-            frame.rdx.set(time);
+            frame.set_result(state);
+            frame.set_second(time);
             if let Some(utcb) = Utcb::of(caller) {
                 utcb.set_word(utcb::ERROR_CODE, 0);
             }
@@ -155,9 +143,10 @@ fn schedule(caller: TcbRef, frame: Frame) -> TcbRef {
 
 #[inline(never)]
 fn space_control(caller: TcbRef, frame: Frame) -> TcbRef {
-    let (kip, utcbs) = (Fpage(frame.rdx.get()), Fpage(frame.r12.get()));
-    let result = space::control::space_control(caller, ThreadId(frame.rdi.get()), kip, utcbs);
-    frame.rdx.set(0);
+    let [dest, _, kip, utcbs, _] = frame.arguments();
+    let (kip, utcbs) = (Fpage(kip), Fpage(utcbs));
+    let result = space::control::space_control(caller, ThreadId(dest), kip, utcbs);
+    frame.set_second(0);
     set_result(caller, frame, result);
     finish(caller)
 }
@@ -167,9 +156,9 @@ fn space_control(caller: TcbRef, frame: Frame) -> TcbRef {
 #[inline(never)]
 fn processor_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let privileged = caller.space().is_some_and(|space| space.is_privileged());
-    let unchanged =
-        [frame.rsi.get(), frame.rdx.get(), frame.r12.get()].iter().all(|word| *word == !0);
-    let result = match (privileged, frame.rdi.get() == 0 && unchanged) {
+    let [processor, values @ .., _] = frame.arguments();
+    let unchanged = values.iter().all(|word| *word == !0);
+    let result = match (privileged, processor == 0 && unchanged) {
         (false, _) => Err(CallError::NoPrivilege),
         (_, false) => Err(CallError::InvalidParameter),
         _ => Ok(()),
@@ -181,39 +170,39 @@ fn processor_control(caller: TcbRef, frame: Frame) -> TcbRef {
 /// The memory attribute that means "as the memory is": cached RAM, uncached devices.
 const DEFAULT_ATTRIBUTE: u64 = 0;
 
-/// MemoryControl: attributes of flexpages in MR0.. (X.2 5.10); the result is in RDX.
+/// MemoryControl: attributes of flexpages in MR0.. (X.2 5.10); the result is the second one, too.
 /// Only the default attribute exists.
 #[inline(never)]
 fn memory_control(caller: TcbRef, frame: Frame) -> TcbRef {
-    let attributes = [frame.rbp.get(), frame.rsi.get(), frame.r12.get(), frame.r13.get()];
+    let ([_, _, control, ..], attributes) = (frame.arguments(), frame.attributes());
     let result = match (caller.space(), Utcb::of(caller)) {
         (Some(space), _) if !space.is_privileged() => Err(CallError::NoPrivilege),
-        (Some(_), Some(utcb)) => (0..=(frame.rdx.get() & 0x3F) as usize).try_for_each(|index| {
+        (Some(_), Some(utcb)) => (0..=(control & 0x3F) as usize).try_for_each(|index| {
             let selected = attributes[(utcb.mr(index) & 3) as usize];
             if selected == DEFAULT_ATTRIBUTE { Ok(()) } else { Err(CallError::InvalidParameter) }
         }),
         _ => Err(CallError::NoPrivilege),
     };
     set_result(caller, frame, result);
-    frame.rdx.set(frame.rax.get());
+    frame.set_second(u64::from(result.is_ok()));
     finish(caller)
 }
 
 #[inline(never)]
 fn thread_state(caller: TcbRef, frame: Frame) -> TcbRef {
-    let (dest, control) = (ThreadId(frame.rdi.get()), frame.rsi.get());
-    let result = thread::foreign::thread_state(caller, dest, control, frame.rdx.get());
+    let [dest, control, buffer, ..] = frame.arguments();
+    let result = thread::foreign::thread_state(caller, ThreadId(dest), control, buffer);
     set_result(caller, frame, result);
     finish(caller)
 }
 
 #[inline(never)]
 fn quota_control(caller: TcbRef, frame: Frame) -> TcbRef {
-    let result =
-        space::quota::quota_control(caller, ThreadId(frame.rdi.get()), frame.rsi.get() as i64);
+    let [dest, pages, ..] = frame.arguments();
+    let result = space::quota::quota_control(caller, ThreadId(dest), pages as i64);
     if let Ok((limit, used)) = result {
-        frame.rdx.set(limit);
-        frame.rsi.set(used);
+        frame.set_second(limit);
+        frame.set_third(used);
     }
     set_result(caller, frame, result.map(|_| ()));
     finish(caller)
@@ -221,15 +210,13 @@ fn quota_control(caller: TcbRef, frame: Frame) -> TcbRef {
 
 #[inline(never)]
 fn task_control(caller: TcbRef, frame: Frame) -> TcbRef {
-    let request = space::limits::Request {
-        specifier: ThreadId(frame.rdi.get()),
-        numbers: frame.rsi.get(),
-        ceilings: frame.rdx.get(),
-    };
+    let [specifier, numbers, ceilings, ..] = frame.arguments();
+    let specifier = ThreadId(specifier);
+    let request = space::limits::Request { specifier, numbers, ceilings };
     let result = space::limits::task_control(caller, &request);
     if let Ok((numbers, ceilings)) = result {
-        frame.rsi.set(numbers.word());
-        frame.rdx.set(ceilings.word());
+        frame.set_third(numbers.word());
+        frame.set_second(ceilings.word());
     }
     set_result(caller, frame, result.map(|_| ()));
     finish(caller)

@@ -19,15 +19,15 @@ type Record = [u64; 8];
 /// Carries out Inspect for `caller`.
 pub fn call(caller: TcbRef, frame: Frame) {
     let Some(own) = caller.space() else { return };
-    let (index, argument) = (frame.rsi.get(), frame.rdx.get());
-    let record = match frame.rdi.get() {
+    let [what, index, argument, ..] = frame.arguments();
+    let record = match what {
         what if what == What::Thread as u64 => thread_record(own, index),
         what if what == What::Space as u64 => space_record(own, index),
         what if what == What::Time as u64 => time_record(own, ThreadId(index)),
         what if what == What::Number as u64 => number_record(own, index),
         // These tell about everybody, and the check keeps others waiting for as long as it takes.
         what if whole(what) && !own.is_privileged() => {
-            frame.rax.set(0);
+            frame.set_result(0);
             return set_error(caller, CallError::NoPrivilege);
         }
         what if what == What::Mapping as u64 => mapping_record(argument, index),
@@ -36,19 +36,12 @@ pub fn call(caller: TcbRef, frame: Frame) {
             Some([crate::check::violations(), 0, 0, 0, 0, 0, 0, 0])
         }
         _ => {
-            frame.rax.set(0);
+            frame.set_result(0);
             return set_error(caller, CallError::InvalidParameter);
         }
     };
-    frame.rax.set(u64::from(record.is_some()));
-    let words = record.unwrap_or_default();
-    let slots = [
-        &frame.rdx, &frame.rsi, &frame.r9, &frame.r10, &frame.r12, &frame.r13, &frame.r14,
-        &frame.r15,
-    ];
-    for (slot, word) in slots.into_iter().zip(words) {
-        slot.set(word);
-    }
+    frame.set_result(u64::from(record.is_some()));
+    frame.set_record(record.unwrap_or_default());
 }
 
 /// Whether the record is about the whole machine.

@@ -4,6 +4,8 @@ use abi::kip::{self, MemoryDescriptor, baton, memory_type, offset};
 use abi::layout::{self, stub};
 use abi::{Time, id};
 
+use crate::arch::machine;
+use crate::arch::paging::{HUGE, span};
 use crate::boot::image::Server;
 use crate::boot::memory::{BIOS_CONVENTIONAL, Range, Regions};
 
@@ -14,15 +16,13 @@ const KERNEL_VERSION: (u64, u64, u64) = (0, 1, 0);
 /// Four characters that name the supplier.
 const SUPPLIER: [u8; 4] = *b"BATN";
 /// The version string.
-const VERSION_STRING: &[u8] = concat!("Baton ", env!("CARGO_PKG_VERSION"), " (x86-64)").as_bytes();
+const VERSION_STRING: &[u8] = machine::VERSION.as_bytes();
 /// Log2 of the size of a processor descriptor, bytes.
 const PROCESSOR_DESCRIPTOR_BITS: u64 = 5;
 /// Subtypes of boot-loader specific memory (X.2 2.4).
 const BOOT_TABLES: u8 = 1;
 const BOOT_SERVER: u8 = 2;
 const BOOT_MODULE: u8 = 3;
-/// Physical memory that may be given out repeatedly: the VGA window and the ROMs behind it.
-const SHARED_WINDOWS: [Range; 2] = [Range::new(0xA_0000, 0xC_0000), Range::new(0xC_0000, 0xF_0000)];
 /// The kernel descriptor ends where the next one begins, bytes.
 const KERNEL_DESCRIPTOR_BYTES: usize = offset::BATON_DESC - offset::KERN_DESC;
 const _: () = assert!(4 * 8 + VERSION_STRING.len() + 2 <= KERNEL_DESCRIPTOR_BYTES);
@@ -158,7 +158,8 @@ fn fill_machine(page: &mut Page<'_>, facts: &Facts<'_>) {
     page.set(offset::CLOCK_INFO, u64::from(schedule.0) << 16 | u64::from(read.0));
     let bases = u64::from(id::USER_BASE) << 20 | u64::from(id::SYSTEM_BASE) << 8;
     page.set(offset::THREAD_INFO, bases | u64::from(id::THREAD_BITS));
-    let sizes = 1 << 12 | 1 << 21 | u64::from(facts.has_gib_pages) << 30;
+    let largest = if facts.has_gib_pages { HUGE } else { HUGE - 1 };
+    let sizes = (0..=largest).fold(0, |sizes, level| sizes | span(level));
     page.set(offset::PAGE_INFO, sizes | 7);
     page.set(offset::PROCESSOR_INFO, PROCESSOR_DESCRIPTOR_BITS << 60);
 }
@@ -203,7 +204,7 @@ fn fill_memory(
             page.physical(region.range, memory_type::ARCH, (region.kind & 0xF) as u8)?;
         }
     }
-    for window in SHARED_WINDOWS {
+    for window in machine::SHARED_WINDOWS {
         page.physical(window, memory_type::SHARED, 0)?;
     }
     for range in [facts.kernel, facts.tables, facts.pool, facts.trampoline] {

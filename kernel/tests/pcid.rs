@@ -13,7 +13,7 @@ fn the_running_space_leaves_a_pcid_that_is_stolen_from_it() {
     let machine = Machine::new(0, 0, false);
     enable_tags();
     let running = AddressSpace::create(2, &machine.bank, 2).expect("frames suffice");
-    hardware::write_cr3(running.root().word().value());
+    hardware::load(running.root().word().value());
     let own = running.root().pcid();
     assert_ne!(own, 0);
     let mut id = 3;
@@ -27,9 +27,9 @@ fn the_running_space_leaves_a_pcid_that_is_stolen_from_it() {
     };
     assert_eq!(running.root().pcid(), 0);
     assert_eq!(
-        hardware::read_cr3(),
+        hardware::loaded(),
         running.root().word().value(),
         "the processor still caches the loser's pages as the thief's"
     );
-    assert_ne!(thief.root().word().value() & 0xFFF, hardware::read_cr3() & 0xFFF);
+    assert_ne!(thief.root().word().value() & 0xFFF, hardware::loaded() & 0xFFF);
 }

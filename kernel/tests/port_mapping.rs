@@ -5,7 +5,7 @@ mod common;
 use abi::{Fpage, MapItem};
 use common::ports::Ports;
 use common::{Machine, Random};
-use kernel::arch::iobitmap;
+use kernel::arch::x86_64::iobitmap;
 use kernel::mem::{DestroyJob, MapJob, PhysFrame, Step, UnmapJob, frames, io};
 
 /// Ports that take part, from 0 on.

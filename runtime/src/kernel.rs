@@ -178,7 +178,7 @@ pub fn stop(thread: ThreadId) -> Result<()> {
 }
 
 /// Number of words that [`foreign_registers`] reads and [`set_foreign_registers`] sets.
-pub const STATE_WORDS: usize = state::GS_BASE + 1;
+pub const STATE_WORDS: usize = state::WORDS;
 
 /// The registers of a foreign thread that does not run: those of an exception message
 /// in its order, then FS and GS base.

@@ -4,8 +4,11 @@ pub mod console;
 pub mod memory;
 pub mod threads;
 
-pub use super::x86_64::frame::{Frame, exception_words, set_exception_words};
-pub use console::{console_write, exit, ticks};
+pub use super::processor::calls::{
+    OwnRegisters, SYSTEM_CALL_BYTES, all_registers, set_all_registers, system_call_words,
+};
+pub use super::processor::frame::{Frame, exception_words, set_exception_words};
+pub use console::{EXIT_FAILURE, console_write, exit, ticks};
 pub use memory::{hardware, memory_state, phys_to_virt, virt_to_phys};
 pub use threads::{
     Cpu, STACK_BYTES, TcbRef, VECTOR_BYTES, clear_vector, close_fast_path, copy_bytes, cpu,

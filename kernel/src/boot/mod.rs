@@ -1,9 +1,8 @@
 //! From the boot loader's door to the kernel proper.
 //!
-//! [`start`] runs once, on the boot stack, with interrupts off: it reads what the
-//! loader left, checks the boot image, plans the memory, loads the servers, builds
-//! the kernel's page tables, the KIP and the bootinfo, and hands all of it over.
-//! Whatever is wrong with the input ends in one sentence on the log.
+//! What loaders and firmware say, the boot image, the plan of memory: pure reading of bytes,
+//! the same for every machine that has them. The sequence is the architecture's
+//! (`arch/x86_64/start.rs`). Whatever is wrong with the input ends in one sentence on the log.
 
 pub mod acpi;
 pub mod bootinfo;
@@ -15,11 +14,6 @@ pub mod multiboot2;
 pub mod plan;
 pub mod pvh;
 pub mod refusal;
-
-#[cfg(target_os = "none")]
-mod start;
-#[cfg(target_os = "none")]
-pub use start::{Handover, start};
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use abi::{ThreadId, utcb};
 
 use super::Kind;
 use super::rendezvous::{self, Busy};
+use crate::arch::machine::{USER_FLAGS, USER_FLAGS_MASK};
 use crate::arch::{self, TcbRef, cpu};
 use crate::space::SpaceRef;
 use crate::thread::tcb::{ARMED, Resume};
@@ -22,7 +23,7 @@ use crate::{sched, techniques, thread};
 
 /// Flags with which a thread may wait in public: what a program's arithmetic leaves, and
 /// interrupts on. A path in user mode restores none.
-const ORDINARY_FLAGS: u64 = 0x8D5 | abi::syscall::USER_FLAGS;
+const ORDINARY_FLAGS: u64 = USER_FLAGS_MASK | USER_FLAGS;
 
 /// ArmLocal: `caller` would like to exchange messages in user mode with the thread of its space
 /// whose local id is `partner`. Who can't take part learns it from its UTCB, and nobody asks
@@ -93,7 +94,7 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
     let scheduler = &cpu().scheduler;
     rendezvous::set_busy(to, Busy::Ready);
     from.ip.set(done);
-    from.flags.set(abi::syscall::USER_FLAGS);
+    from.flags.set(USER_FLAGS);
     from.resume.set(Resume::Ipc);
     from.kind.set(Kind::User);
     rendezvous::set_published(from);

@@ -4,7 +4,8 @@
 use abi::{MsgTag, protocol};
 
 use super::Kind;
-use crate::arch::{TcbRef, exception_words, set_exception_words};
+use crate::arch::machine::EXCEPTION_WORDS;
+use crate::arch::{TcbRef, exception_words, set_exception_words, system_call_words};
 use crate::thread::foreign;
 use crate::usermem::Utcb;
 
@@ -70,8 +71,7 @@ impl Message {
     }
 }
 
-const EXCEPTION: MsgTag =
-    MsgTag::protocol(protocol::EXCEPTION, 0, protocol::EXCEPTION_WORDS as u32, 0);
+const EXCEPTION: MsgTag = MsgTag::protocol(protocol::EXCEPTION, 0, EXCEPTION_WORDS as u32, 0);
 /// The message of an interrupt.
 pub const INTERRUPT: MsgTag = MsgTag::protocol(protocol::INTERRUPT, 0, 0, 0);
 
@@ -87,7 +87,7 @@ fn tell(kind: Kind, thread: TcbRef, target: Utcb) {
             exception_words(thread.frame(), |index, word| target.set_mr(index, word));
         }
         Kind::SystemCall => {
-            foreign::arguments(thread.frame(), |index, word| target.set_mr(index, word));
+            system_call_words(thread.frame(), |index, word| target.set_mr(index, word));
         }
         Kind::User | Kind::Start | Kind::Interrupt => {}
     }
@@ -102,7 +102,7 @@ pub fn take(source: Utcb, receiver: TcbRef, count: usize) {
             receiver.set_user_sp(source.mr(2));
         }
         Kind::Exception => take_registers(source, receiver, count),
-        Kind::SystemCall if count >= 1 => receiver.frame().rax.set(source.mr(1)),
+        Kind::SystemCall if count >= 1 => receiver.frame().set_answer(source.mr(1)),
         _ => {}
     }
 }

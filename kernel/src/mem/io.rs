@@ -3,13 +3,13 @@
 //! A port has the same number in every space. A node covers a naturally aligned
 //! power of two of ports; a space's nodes are disjoint and form a list, short by
 //! decree ([`MAX_RANGES`]). The trees work like those of memory, the hardware's
-//! permission bitmap is the cache (`arch::iobitmap`).
+//! permission bitmap is the cache (`arch::ports`).
 
 use super::node::{LIVE, NodeRef, PORTS};
 use super::quota::NoMemory;
 use super::slab;
 use super::space::SpaceRef;
-use crate::arch::{iobitmap, phys_to_virt, virt_to_phys};
+use crate::arch::{phys_to_virt, ports, virt_to_phys};
 
 /// How many port ranges a space can hold: looking for one stays short.
 pub const MAX_RANGES: u64 = 256;
@@ -102,7 +102,7 @@ fn delist(space: SpaceRef, node: NodeRef) {
 /// Gives the space 2^`bits` ports; the caller links the node into a tree.
 pub(crate) fn insert(space: SpaceRef, start: u64, bits: u32) -> Result<NodeRef, NoMemory> {
     let node = enlist(space, start, bits)?;
-    if let Err(error) = iobitmap::allow(space, start, bits) {
+    if let Err(error) = ports::allow(space, start, bits) {
         delist(space, node);
         return Err(error);
     }
@@ -112,11 +112,11 @@ pub(crate) fn insert(space: SpaceRef, start: u64, bits: u32) -> Result<NodeRef, 
 /// Takes the ports of a node without children from its space.
 pub(crate) fn remove(node: NodeRef) {
     let space = node.space();
-    iobitmap::forbid(space, start(node), bits(node));
+    ports::forbid(space, start(node), bits(node));
     node.unlink();
     delist(space, node);
     if space.port_ranges() == 0 {
-        iobitmap::release(space);
+        ports::release(space);
     }
 }
 

@@ -28,22 +28,20 @@ impl SpaceRef {
         if vaddr >= USER_END {
             return None;
         }
-        let need = Entry::P | Entry::U | if write { Entry::W } else { 0 };
-        let mark = Entry::A | if write { Entry::D } else { 0 };
         // Level by level, so that all shifts and masks are constants.
         let entry = self.root_table().get(index(vaddr, ROOT));
-        let table = Table((entry.0 & need == need).then_some(entry)?.address());
+        let table = Table(entry.admits(write).then_some(entry)?.address());
         let entry = table.get(index(vaddr, 2));
-        if entry.0 & need != need || entry.is_leaf(2) {
-            return leaf::<2>(table, entry, vaddr, need, mark);
+        if !entry.admits(write) || entry.is_leaf(2) {
+            return leaf::<2>(table, entry, vaddr, write);
         }
         let table = Table(entry.address());
         let entry = table.get(index(vaddr, 1));
-        if entry.0 & need != need || entry.is_leaf(1) {
-            return leaf::<1>(table, entry, vaddr, need, mark);
+        if !entry.admits(write) || entry.is_leaf(1) {
+            return leaf::<1>(table, entry, vaddr, write);
         }
         let table = Table(entry.address());
-        leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, need, mark)
+        leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, write)
     }
 
     /// The frame behind the kernel's own page at `vaddr`, a user address; none for users' pages.
@@ -73,16 +71,11 @@ impl SpaceRef {
 
 /// The end of `resolve`: `entry` of `table` maps `vaddr` at `LEVEL`, or nothing.
 #[inline(always)]
-fn leaf<const LEVEL: u32>(
-    table: Table,
-    entry: Entry,
-    vaddr: u64,
-    need: u64,
-    mark: u64,
-) -> Option<Resolved> {
-    if entry.0 & need != need {
+fn leaf<const LEVEL: u32>(table: Table, entry: Entry, vaddr: u64, write: bool) -> Option<Resolved> {
+    if !entry.admits(write) {
         return None;
     }
+    let mark = Entry::marks(write);
     if entry.0 & mark != mark {
         table.set_bits(index(vaddr, LEVEL), mark);
     }

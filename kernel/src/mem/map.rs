@@ -323,9 +323,8 @@ impl Memory {
                 table::split(self.dst, piece.to, there);
                 return Ok(Progress::Again);
             }
-            let write = if missing.contains(Rights::W) { Entry::W } else { 0 };
-            let never = if missing.contains(Rights::X) { Entry::NX } else { 0 };
-            there.table.change(there.index, never, write);
+            let (clear, set) = Entry::giving(missing);
+            there.table.change(there.index, clear, set);
             tlb::invalidate(self.dst, piece.to);
             if self.grant {
                 // Rights of a sibling's: walks may have passed this page but not that one.

@@ -49,11 +49,11 @@ pub(crate) fn pages(space: SpaceRef, vaddr: u64) -> Option<Table> {
         return None;
     }
     let middle = Table(upper.address()).get(index(vaddr, 2));
-    if middle.0 & (Entry::P | Entry::LARGE) != Entry::P {
+    if !middle.is_table() {
         return None;
     }
     let lower = Table(middle.address()).get(index(vaddr, 1));
-    if lower.0 & (Entry::P | Entry::LARGE) != Entry::P {
+    if !lower.is_table() {
         return None;
     }
     Some(Table(lower.address()))
@@ -340,9 +340,7 @@ pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) {
     frames::zero(twin);
     space.count_tables(2);
     let level = leaf.level - 1;
-    let keep = if level == 0 { !Entry::LARGE } else { !0 };
-    let flags = leaf.entry.0 & !Entry::ADDRESS & keep;
-    Table(table.address()).fill(Entry(leaf.phys() | flags), span(level));
+    Table(table.address()).fill(leaf.entry.part(level), level);
     Info::of(table.address()).init(twin.address(), 512);
     if let Some(node) = leaf.node {
         node.add_count(511);

@@ -284,10 +284,10 @@ impl Walk {
             self.status = self.status.or(old.status());
             return;
         }
-        let write = if revoke.contains(Rights::W) { Entry::W } else { 0 };
+        let (gone, barred) = Entry::taking(revoke);
         let status = if self.reset { Entry::A | Entry::D } else { 0 };
-        let clear = leaf.entry.0 & (write | status);
-        let set = if revoke.contains(Rights::X) { Entry::NX & !leaf.entry.0 } else { 0 };
+        let clear = leaf.entry.0 & (gone | status);
+        let set = barred & !leaf.entry.0;
         let old = if clear | set == 0 {
             leaf.entry
         } else {

@@ -1,13 +1,13 @@
 //! Foreign threads: threads of programs written for another system. Each of their
-//! `syscall` instructions becomes a message to their handler: MR1 is RAX, MR2 to MR7
-//! are RDI, R10, RSI, RDX, R8, R9. The handler's answer is one word, the new RAX; every
-//! other register, the vector unit's included, comes back as it was, but for RCX and
-//! R11, which the instruction itself changes. An answer without words leaves RAX alone.
+//! system calls becomes a message to their handler: seven words, the call's number and its
+//! arguments (`arch::system_call_words`). The handler's answer is one word, the call's result;
+//! every other register, the vector unit's included, comes back as it was, but for those that
+//! the instruction itself changes. An answer without words leaves the result's register alone.
 //! Map items in the answer are accepted anywhere.
 //!
 //! Faults and exceptions go to the same handler, and nothing is read from the thread's
 //! UTCB, which the program can write. The thread cannot call this kernel at all; it has
-//! FS and GS base of its own ("Unix system calls are implemented by IPC", Liedtke 1995,
+//! registers of its own that others lack (`arch::OwnRegisters`; "Unix system calls are implemented by IPC", Liedtke 1995,
 //! 3). Both ways have a fast path (`foreign.S`); this is the complete one.
 //!
 //! ThreadState makes a thread foreign, and reads and writes all its registers.
@@ -17,7 +17,7 @@ use abi::{CallError, MsgTag, ThreadId, protocol};
 
 use super::controlled;
 use crate::arch::{
-    Frame, TcbRef, VECTOR_BYTES, exception_words, set_exception_words, vector_state,
+    Frame, SYSTEM_CALL_BYTES, TcbRef, VECTOR_BYTES, all_registers, set_all_registers, vector_state,
 };
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::transfer::Role;
@@ -29,9 +29,6 @@ use crate::usermem::{Utcb, copy_from_cells, copy_to_cells};
 /// Tag of a system call's message.
 pub const TAG: MsgTag = MsgTag::protocol(protocol::SYSTEM_CALL, 0, 7, 0);
 
-/// Length of the `syscall` instruction in bytes.
-const INSTRUCTION: u64 = 2;
-
 impl TcbRef {
     /// Whether the thread is foreign.
     #[inline(always)]
@@ -39,19 +36,6 @@ impl TcbRef {
     pub fn is_foreign(self) -> bool {
         !self.handler.get().is_nil()
     }
-}
-
-/// Calls `each` with the index, from 1 on, and the value of every word of the message about
-/// the system call in `frame`.
-#[inline(always)]
-pub fn arguments(frame: Frame, mut each: impl FnMut(usize, u64)) {
-    each(1, frame.rax.get());
-    each(2, frame.rdi.get());
-    each(3, frame.r10.get());
-    each(4, frame.rsi.get());
-    each(5, frame.rdx.get());
-    each(6, frame.r8.get());
-    each(7, frame.r9.get());
 }
 
 /// A system call of the current thread, in its frame, that the fast path leaves to
@@ -158,7 +142,7 @@ fn stop(thread: TcbRef) -> Result<(), CallError> {
             cancel::leave_queue(thread);
             if thread.kind.get() == Kind::SystemCall {
                 // Somebody may have written the register meanwhile: never the kernel's end.
-                thread.set_user_ip(frame.ip.get().wrapping_sub(INSTRUCTION));
+                thread.set_user_ip(frame.ip.get().wrapping_sub(SYSTEM_CALL_BYTES));
             }
             await_answer(thread);
         }
@@ -171,18 +155,12 @@ fn stop(thread: TcbRef) -> Result<(), CallError> {
 }
 
 fn read(thread: TcbRef, frame: Frame, utcb: Utcb) {
-    exception_words(frame, |index, word| utcb.set_mr(index - 1, word));
-    utcb.set_mr(bit::FS_BASE, thread.fs_base.get());
-    utcb.set_mr(bit::GS_BASE, thread.gs_base.get());
+    all_registers(frame, &thread.own, |index, word| utcb.set_mr(index, word));
 }
 
 fn write(thread: TcbRef, frame: Frame, utcb: Utcb) {
-    set_exception_words(frame, protocol::EXCEPTION_WORDS, |index| utcb.mr(index - 1));
-    frame.set_foreign_flags(utcb.mr(protocol::exception::RFLAGS));
-    let canonical = |base: u64| if base >> 47 == 0 { base } else { 0 };
-    thread.fs_base.set(canonical(utcb.mr(bit::FS_BASE)));
-    thread.gs_base.set(canonical(utcb.mr(bit::GS_BASE)));
-    // The reply's fast path returns with what `syscall` left in RCX and R11.
+    set_all_registers(frame, &thread.own, |index| utcb.mr(index));
+    // The reply's fast path returns with what a system call left in the registers that it changes.
     if rendezvous::waits(thread) == Waits::Busy(Busy::Waiting) {
         rendezvous::set_busy(thread, Busy::Waiting);
     }

@@ -81,7 +81,7 @@ fn init_utcb(thread: TcbRef, pager: ThreadId) {
 /// Activates `thread`, which has a UTCB: it waits for its start message from `pager`.
 pub fn activate(thread: TcbRef, pager: ThreadId) {
     init_utcb(thread, pager);
-    thread.flags.set(abi::syscall::USER_FLAGS);
+    thread.flags.set(arch::machine::USER_FLAGS);
     thread.resume.set(Resume::Ipc);
     thread.kind.set(Kind::Start);
     thread.partner.set(pager);

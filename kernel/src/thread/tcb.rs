@@ -12,10 +12,10 @@ use core::mem::{offset_of, size_of};
 
 use abi::ThreadId;
 use abi::layout::USER_END;
-use abi::syscall::USER_FLAGS_MASK;
 
+use crate::arch::machine::USER_FLAGS_MASK;
 use crate::arch::root::RootWord;
-use crate::arch::{Frame, TcbRef};
+use crate::arch::{Frame, OwnRegisters, TcbRef};
 use crate::ipc::transfer::Transfer;
 use crate::ipc::{Kind, local, rendezvous};
 use crate::mem::{DestroyJob, MapJob, UnmapJob};
@@ -124,10 +124,8 @@ pub struct Tcb {
     /// Who gets the system calls, exceptions and faults of a foreign thread
     /// ([`crate::thread::foreign`]); nil: the thread is not foreign.
     pub handler: Cell<ThreadId>,
-    /// FS base of a foreign thread while it does not run.
-    pub fs_base: Cell<u64>,
-    /// GS base, likewise.
-    pub gs_base: Cell<u64>,
+    /// What a foreign thread has in registers that others lack, while it does not run.
+    pub own: OwnRegisters,
 
     // --- Queues. ---
     /// Links in the ready queue.

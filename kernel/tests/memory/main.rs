@@ -233,7 +233,7 @@ fn translations_are_forgotten_where_they_may_be_cached() {
         hardware::invalidations() - before
     };
     let fill = |space| map(sigma0, space, RAM, RAM, 14, Rights::RWX).expect("it can pay");
-    hardware::write_cr3(a.root().word().value());
+    hardware::load(a.root().word().value());
     assert_eq!(forgotten(&|| fill(a)), 0, "nothing is cached of what was not there");
     assert_eq!(forgotten(&|| fill(b)), 0);
     assert_eq!(
@@ -285,9 +285,9 @@ fn a_stolen_pcid_is_announced() {
     assert_eq!(last.root().pcid(), 1);
     spaces[6].free(&machine.bank);
     assert_eq!(create(5001).root().pcid(), 7, "a free one nearby");
-    hardware::write_cr3(word(&spaces[7]));
+    hardware::load(word(&spaces[7]));
     assert_eq!(create(5002).root().pcid(), 8, "the next in turn");
-    assert_eq!(hardware::read_cr3(), table(&spaces[7]), "the loser runs on without it");
+    assert_eq!(hardware::loaded(), table(&spaces[7]), "the loser runs on without it");
 }
 
 #[test]

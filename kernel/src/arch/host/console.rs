@@ -29,6 +29,9 @@ pub fn ticks() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
+/// The kernel stopped on an error.
+pub const EXIT_FAILURE: u8 = 1;
+
 /// Ends the process.
 pub fn exit(code: u8) -> ! {
     std::process::exit(i32::from(code))

@@ -72,22 +72,22 @@ pub mod hardware {
 
     /// The simulated CR3.
     #[must_use]
-    pub fn read_cr3() -> u64 {
+    pub fn loaded() -> u64 {
         CR3.with(Cell::get)
     }
 
     /// Sets the simulated CR3.
-    pub fn write_cr3(value: u64) {
+    pub fn load(value: u64) {
         CR3.with(|cr3| cr3.set(value));
     }
 
     /// Counts a full flush of the current space.
-    pub fn reload_cr3() {
+    pub fn reload() {
         INVALIDATED.with(|n| n.set(n.get() + 1));
     }
 
     /// Counts an invalidation.
-    pub fn invlpg(_address: u64) {
+    pub fn forget(_address: u64) {
         INVALIDATED.with(|n| n.set(n.get() + 1));
     }
 

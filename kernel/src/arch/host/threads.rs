@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use abi::ThreadId;
 
-use super::super::x86_64::frame::{Frame, TrapFrame, USER_CS, USER_SS};
+use super::super::processor::frame::{Frame, TrapFrame};
 use crate::mem::PhysFrame;
 use crate::sched::Scheduler;
 use crate::space::Spaces;
@@ -126,9 +126,7 @@ pub fn install(id: ThreadId, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef
     }
     // SAFETY: a register frame is plain words.
     let frame: TrapFrame = unsafe { zeroed() };
-    frame.cs.set(u64::from(USER_CS));
-    frame.ss.set(u64::from(USER_SS));
-    frame.flags.set(abi::syscall::USER_FLAGS);
+    frame.reset();
     let block = Box::leak(Box::new(Block { tcb: Tcb::default(), frame, frames: [vector, top] }));
     let thread = TcbRef(NonNull::from(block));
     BLOCKS.with(|blocks| blocks.borrow_mut().insert(number, thread));

@@ -1,19 +1,43 @@
 //! The step from the booted machine to the running kernel that only this
 //! processor knows: frame pool and memory layout, tcb array, descriptor tables.
 
+use core::arch::global_asm;
+
+use super::boot::{KERNEL_BASE, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH, STACK_BYTES};
+use super::cpu::{EXIT_FAILURE, EXIT_PORT};
 use super::features::{self, Features};
 use super::percpu::{cpu, set_current};
+use super::start::{self as boot_start, Handover};
 use super::tcbs::TcbRef;
 use super::{
     boot, descriptors, iobitmap, kernel_half, kernel_tables, lines, machine_check, physmap,
     processors, root, tick,
 };
-use crate::boot::Handover;
 use crate::boot::madt::Madt;
 use crate::boot::memory::BIOS_CONVENTIONAL;
 use crate::mem::{self, PhysFrame, Quota, frames, reserved};
 use crate::{arch, start};
 use root::RootWord;
+
+global_asm!(
+    include_str!("boot.S"),
+    PVH_NOTE = const 18,
+    PVH = const PROTOCOL_PVH,
+    MULTIBOOT2 = const PROTOCOL_MULTIBOOT2,
+    EXIT_FAILURE = const EXIT_FAILURE,
+    EXIT_PORT = const EXIT_PORT,
+    KERNEL_BASE = const KERNEL_BASE,
+    STACK_BYTES = const STACK_BYTES,
+    PLACES_BYTES = const 32 * 1024,
+);
+
+/// Entered from `boot.S`.
+#[unsafe(no_mangle)]
+extern "C" fn boot_main(protocol: u32, information: u32) -> ! {
+    // SAFETY: `boot.S` comes here once, on its own tables and stack.
+    let handover = unsafe { boot_start::start(protocol, information) };
+    arch::leave(begin(&handover))
+}
 
 /// Starts the kernel on a booted machine; returns the first thread to run.
 #[must_use]

@@ -6,8 +6,7 @@ use core::cell::Cell;
 use core::mem::size_of;
 
 use abi::layout::USER_END;
-use abi::protocol::EXCEPTION_WORDS;
-use abi::syscall::{FOREIGN_FLAGS_MASK, USER_FLAGS, USER_FLAGS_MASK};
+use abi::x86_64::{EXCEPTION_WORDS, FOREIGN_FLAGS_MASK, USER_FLAGS, USER_FLAGS_MASK};
 
 /// User data segment with its privilege level (X.2 5.1).
 pub const USER_SS: u16 = 0x23;

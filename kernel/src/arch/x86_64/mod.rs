@@ -1,6 +1,7 @@
 //! x86-64.
 
 pub mod boot;
+pub mod calls;
 pub mod cpu;
 pub mod features;
 pub mod frame;
@@ -9,6 +10,7 @@ pub mod io_instruction;
 pub mod iobitmap;
 pub mod latch;
 pub mod local_paths;
+pub mod machine;
 pub mod machine_error;
 pub mod mitigations;
 pub mod paging;
@@ -49,6 +51,8 @@ pub mod lines;
 #[cfg(target_os = "none")]
 pub mod machine_check;
 #[cfg(target_os = "none")]
+pub mod native;
+#[cfg(target_os = "none")]
 pub mod nmi;
 #[cfg(target_os = "none")]
 pub mod percpu;
@@ -58,6 +62,8 @@ pub mod processors;
 pub mod replica;
 #[cfg(target_os = "none")]
 pub mod special;
+#[cfg(target_os = "none")]
+pub mod start;
 #[cfg(target_os = "none")]
 pub mod switch;
 #[cfg(target_os = "none")]
@@ -69,5 +75,4 @@ pub mod trap;
 #[cfg(target_os = "none")]
 pub mod vector;
 
-pub use cpu::{exit, ticks};
-pub use serial::write as console_write;
+pub use iobitmap as ports;

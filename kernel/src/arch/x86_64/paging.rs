@@ -5,9 +5,8 @@
 //! entry may be changed by the processor at any time (accessed, dirty), hence
 //! atomic access.
 
-use crate::arch::phys_to_virt;
+pub use crate::arch::table::Table;
 use abi::Rights;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Log2 of the bytes that one entry of `level` covers.
 #[inline]
@@ -110,6 +109,61 @@ impl Entry {
         self.0 & Self::P != 0
     }
 
+    /// Whether it leads to a table when found above the last level.
+    #[inline]
+    #[must_use]
+    pub const fn is_table(self) -> bool {
+        self.0 & (Self::P | Self::LARGE) == Self::P
+    }
+
+    /// Whether a user's access goes on here: to the table or page that the entry names.
+    #[inline(always)]
+    #[must_use]
+    pub const fn admits(self, write: bool) -> bool {
+        let need = Self::P | Self::U | if write { Self::W } else { 0 };
+        self.0 & need == need
+    }
+
+    /// The status bits that a user's access leaves in the entry of a page.
+    #[inline(always)]
+    #[must_use]
+    pub const fn marks(write: bool) -> u64 {
+        Self::A | if write { Self::D } else { 0 }
+    }
+
+    /// The bits to clear and those to set so that a page's user may do `rights`, too.
+    #[inline]
+    #[must_use]
+    pub const fn giving(rights: Rights) -> (u64, u64) {
+        let write = if rights.contains(Rights::W) { Self::W } else { 0 };
+        (if rights.contains(Rights::X) { Self::NX } else { 0 }, write)
+    }
+
+    /// The bits to clear and those to set so that a page's user may not do W or X, as far as
+    /// they are in `rights`.
+    #[inline]
+    #[must_use]
+    pub const fn taking(rights: Rights) -> (u64, u64) {
+        let (clear, set) = Self::giving(rights);
+        (set, clear)
+    }
+
+    /// The first of the pages of `level` that this page of the level above is made of.
+    #[inline]
+    #[must_use]
+    pub const fn part(self, level: u32) -> Self {
+        let keep = if level == 0 { !Self::LARGE } else { !0 };
+        let flags = self.0 & !Self::ADDRESS & keep;
+        Self(self.address() & !(span(level + 1) - 1) | flags)
+    }
+
+    /// How far apart the entries of two consecutive pages of `level` are.
+    #[inline]
+    #[must_use]
+    pub const fn step(level: u32) -> u64 {
+        span(level)
+    }
+
     /// Whether it is a page when found in a table of `level`.
     #[inline]
     #[must_use]
@@ -147,89 +201,5 @@ impl Entry {
         let r = if self.0 & Self::A != 0 { 5 } else { 0 };
         let w = if self.0 & Self::D != 0 { 2 } else { 0 };
         Rights(r | w)
-    }
-}
-
-/// One page of 512 words, a page table or its twin, by physical address.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(transparent)]
-pub struct Table(pub u64);
-
-impl Table {
-    #[inline]
-    fn word(self, index: usize) -> &'static AtomicU64 {
-        // SAFETY: a `Table` names a frame of the kernel's pool that holds a
-        // table; `mem` gives the frame back only after the last reference to
-        // the table is gone. The index is masked to the page. The physical map
-        // covers the pool and is aligned.
-        unsafe { &*phys_to_virt(self.0).cast::<AtomicU64>().add(index & 511) }
-    }
-
-    /// Entry number `index`.
-    #[inline]
-    #[must_use]
-    pub fn get(self, index: usize) -> Entry {
-        Entry(self.word(index).load(Relaxed))
-    }
-
-    /// Replaces an entry whose accessed and dirty bits do not matter.
-    #[inline]
-    pub fn set(self, index: usize, entry: Entry) {
-        self.word(index).store(entry.0, Relaxed);
-    }
-
-    /// Empties an entry and returns what it was, with its last status bits.
-    #[inline]
-    pub fn take(self, index: usize) -> Entry {
-        Entry(self.word(index).swap(0, Relaxed))
-    }
-
-    /// Clears `clear`, sets `set`, and returns the entry as it was.
-    #[inline]
-    pub fn change(self, index: usize, clear: u64, set: u64) -> Entry {
-        let word = self.word(index);
-        let old = if clear == 0 { word.load(Relaxed) } else { word.fetch_and(!clear, Relaxed) };
-        if set != 0 {
-            word.fetch_or(set, Relaxed);
-        }
-        Entry(old)
-    }
-
-    /// Sets the bits in `set`.
-    #[inline]
-    pub fn set_bits(self, index: usize, set: u64) {
-        self.word(index).fetch_or(set, Relaxed);
-    }
-
-    /// Clears bits of an entry atomically.
-    #[inline]
-    pub fn clear_bits(self, index: usize, clear: u64) {
-        self.word(index).fetch_and(!clear, Relaxed);
-    }
-
-    /// A plain word of a twin page.
-    #[inline]
-    #[must_use]
-    pub fn word_at(self, index: usize) -> u64 {
-        self.word(index).load(Relaxed)
-    }
-
-    /// Sets a plain word of a twin page.
-    #[inline]
-    pub fn set_word(self, index: usize, value: u64) {
-        self.word(index).store(value, Relaxed);
-    }
-
-    /// Fills the table, which nothing refers to yet, with consecutive pages, the first of
-    /// them `first`, `step` bytes each. Interrupts are let in, and only noted.
-    pub fn fill(self, first: Entry, step: u64) {
-        let mut entry = first.0;
-        for part in 0..4 {
-            let _ = crate::arch::interrupt_pending();
-            for index in 0..128 {
-                self.word(part * 128 + index).store(entry, Relaxed);
-                entry = entry.wrapping_add(step);
-            }
-        }
     }
 }

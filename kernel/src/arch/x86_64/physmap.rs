@@ -77,7 +77,7 @@ pub mod hardware {
     /// The value of CR3.
     #[inline]
     #[must_use]
-    pub fn read_cr3() -> u64 {
+    pub fn loaded() -> u64 {
         let value: u64;
         // SAFETY: reading CR3 at privilege level 0 has no side effect.
         unsafe { asm!("mov {}, cr3", out(reg) value, options(nomem, nostack, preserves_flags)) };
@@ -86,20 +86,20 @@ pub mod hardware {
 
     /// Reloads CR3, which drops the current space's translations.
     #[inline]
-    pub fn reload_cr3() {
-        write_cr3(read_cr3() & !(1 << 63));
+    pub fn reload() {
+        load(loaded() & !(1 << 63));
     }
 
     /// Loads CR3 with another word for the tables that are loaded (another PCID).
     #[inline]
-    pub fn write_cr3(value: u64) {
+    pub fn load(value: u64) {
         // SAFETY: the same tables as before.
         unsafe { asm!("mov cr3, {}", in(reg) value, options(nostack, preserves_flags)) };
     }
 
     /// Drops the translation of `address` in the current space.
     #[inline]
-    pub fn invlpg(address: u64) {
+    pub fn forget(address: u64) {
         // SAFETY: dropping a cached translation is always allowed.
         unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
     }

@@ -21,6 +21,18 @@ pub fn distance() -> u64 {
     boot::base() - KERNEL_BASE
 }
 
+/// Tells the distance, in a panic's report.
+#[cfg(target_os = "none")]
+pub fn tell() {
+    let distance = distance();
+    if distance != 0 {
+        crate::kprintln!(
+            "baton: the kernel's image lies {distance:#x} above where it was linked; what it \
+             names of its own text is as linked"
+        );
+    }
+}
+
 /// `address` as the linker knows it, if it is one of the image's.
 #[must_use]
 pub fn linked(address: u64) -> u64 {

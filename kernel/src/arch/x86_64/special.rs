@@ -51,8 +51,8 @@ pub fn is_closed() -> bool {
 pub fn switch(from: TcbRef, to: TcbRef) {
     if from.is_foreign() {
         let (fs, gs) = read_bases();
-        from.fs_base.set(fs);
-        from.gs_base.set(gs);
+        from.own.fs_base.set(fs);
+        from.own.gs_base.set(gs);
         write_fs_base(0);
     }
     if from.uses_vector() {
@@ -64,8 +64,8 @@ pub fn switch(from: TcbRef, to: TcbRef) {
         (false, false) => {}
     }
     if to.is_foreign() {
-        write_fs_base(to.fs_base.get());
-        write_gs_base(to.gs_base.get(), features::in_use().contains(Features::FSGSBASE));
+        write_fs_base(to.own.fs_base.get());
+        write_gs_base(to.own.gs_base.get(), features::in_use().contains(Features::FSGSBASE));
     }
     rendezvous::seal(from);
     update(to);

@@ -385,7 +385,8 @@ mod tests {
             data.add(offset_of!(ClockPage, multiplier)).cast::<u64>().write(multiplier);
             data.add(offset_of!(ClockPage, offset_us)).cast::<u64>().write(offset);
         }
-        let us = || crate::clock::ticks_to_us(crate::arch::x86_64::ticks(), multiplier) + offset;
+        let us =
+            || crate::clock::ticks_to_us(crate::arch::x86_64::cpu::ticks(), multiplier) + offset;
         let before = us();
         let seen = copy.call(stub::SYSTEM_CLOCK, REGISTERS);
         assert!((before..=us()).contains(&seen.rax));

@@ -13,14 +13,14 @@ use crate::mem::SpaceRef;
 #[inline]
 #[must_use]
 pub fn is_current(space: SpaceRef) -> bool {
-    hardware::read_cr3() & Entry::ADDRESS == space.root().table().0
+    hardware::loaded() & Entry::ADDRESS == space.root().table().0
 }
 
 /// Forgets the translation of `vaddr` in `space`.
 #[inline]
 pub fn invalidate(space: SpaceRef, vaddr: u64) {
     if is_current(space) {
-        hardware::invlpg(vaddr);
+        hardware::forget(vaddr);
     } else if space.root().pcid() != 0 {
         hardware::invpcid(0, space.root().pcid(), vaddr);
     }
@@ -29,7 +29,7 @@ pub fn invalidate(space: SpaceRef, vaddr: u64) {
 /// Forgets every translation of `space`.
 pub fn flush_space(space: SpaceRef) {
     if is_current(space) {
-        hardware::reload_cr3();
+        hardware::reload();
     } else if space.root().pcid() != 0 {
         hardware::invpcid(1, space.root().pcid(), 0);
     }
@@ -38,7 +38,7 @@ pub fn flush_space(space: SpaceRef) {
 /// Loads CR3 anew if the processor is using the tables of `space`, whose PCID changed.
 pub fn reload_if_current(space: SpaceRef) {
     if is_current(space) {
-        hardware::write_cr3(space.root().word().value());
+        hardware::load(space.root().word().value());
     }
 }
 

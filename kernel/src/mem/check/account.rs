@@ -5,7 +5,7 @@
 //! everything; before that, and in tests that never do, there is nothing to compare.
 
 use super::{Rule, Violation, tables};
-use crate::arch::{iobitmap, virt_to_phys};
+use crate::arch::{ports, virt_to_phys};
 use crate::mem::frames::{self, Info};
 use crate::mem::space::SpaceRef;
 use crate::mem::table::{self, Slot};
@@ -71,7 +71,7 @@ impl Ledger<'_> {
             }
         });
         slab::for_each_frame(space, |frame| self.claim(id, frame));
-        iobitmap::for_each_frame(space, |frame| self.claim(id, frame));
+        ports::for_each_frame(space, |frame| self.claim(id, frame));
         let (_, utcbs) = space.areas();
         let mut left = space.task.utcb_pages.get();
         let mut page = utcbs.start;

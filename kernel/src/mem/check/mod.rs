@@ -14,7 +14,7 @@ pub use account::{is_sealed, ledger, seal, sealed_limits};
 
 use super::slab;
 use super::space::SpaceRef;
-use crate::arch::iobitmap;
+use crate::arch;
 use crate::arch::root::Root;
 use core::fmt;
 
@@ -133,7 +133,7 @@ pub fn check(space: SpaceRef, jobs_under_way: bool, report: &mut dyn FnMut(Viola
         report(0, Rule::EntryCount);
     }
     let tables = tables::check(space, &mut report);
-    let bitmap = if iobitmap::is_own(space) { iobitmap::OWN_FRAMES } else { 0 };
+    let bitmap = if arch::ports::is_own(space) { arch::ports::OWN_FRAMES } else { 0 };
     if tables != space.table_pages() || nodes != space.nodes() {
         report(0, Rule::Counters);
     }

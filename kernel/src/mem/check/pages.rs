@@ -6,6 +6,7 @@ use crate::mem::node::NodeRef;
 use crate::mem::reserved::{self, Kind};
 use crate::mem::space::SpaceRef;
 use crate::mem::table::{self, Leaf, Slot};
+use abi::Rights;
 use abi::layout::USER_END;
 
 /// Longer chains of derivation than this are a loop.
@@ -42,7 +43,7 @@ pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) -> u64 
 fn is_kernel_page(space: SpaceRef, vaddr: u64, leaf: Leaf) -> bool {
     let (kip, utcbs) = space.areas();
     let inside = (utcbs.start..utcbs.end).contains(&vaddr);
-    let is_kip = vaddr == kip.start && !leaf.entry.has(Entry::W);
+    let is_kip = vaddr == kip.start && !leaf.entry.rights().contains(Rights::W);
     kip.end == 0 || !super::is_sealed() || leaf.level == 0 && (inside || is_kip)
 }
 

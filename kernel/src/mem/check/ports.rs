@@ -1,7 +1,7 @@
 //! The port mappings of a space against their trees and the hardware's bitmap.
 
 use super::Rule;
-use crate::arch::iobitmap;
+use crate::arch::ports;
 use crate::mem::io;
 use crate::mem::space::SpaceRef;
 
@@ -17,7 +17,7 @@ pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) {
             report(low, Rule::ParentHasPage);
         }
     }
-    if !iobitmap::is_own(space) {
+    if !ports::is_own(space) {
         return;
     }
     let mut port = 0;
@@ -30,7 +30,7 @@ pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) {
                 io::first_in(space, port, 1 << io::ALL_BITS).map_or(1 << io::ALL_BITS, io::start)
             }
         };
-        if (port..next).any(|at| iobitmap::is_open(space, at as u16) != found.is_some()) {
+        if (port..next).any(|at| ports::is_open(space, at as u16) != found.is_some()) {
             report(port, Rule::Bitmap);
         }
         port = next;

@@ -1,19 +1,22 @@
-//! The sequence of booting.
+//! The sequence of booting: what the loader left is read, the boot image checked, the memory
+//! planned, the servers loaded, the kernel's tables, KIP and bootinfo built, and all of it
+//! handed over. Called once, by `boot.S`, with interrupts off.
 
 use core::fmt::Display;
 
-use super::image::{Image, SERVERS, Seal, Server};
-use super::info::{BootInfo, LoaderError};
-use super::madt::{self, Madt};
-use super::memory::{PhysicalMemory, Range};
-use super::plan::{Needs, Plan, plan};
-use super::refusal::Refusal;
-use super::{bootinfo, multiboot2, pvh};
-use crate::arch::x86_64::boot::{self as machine, EarlyMemory, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH};
-use crate::arch::x86_64::cpu::EXIT_FAILURE;
-use crate::arch::x86_64::mitigations::Choice;
-use crate::arch::x86_64::tables::{Frames, KernelTables};
-use crate::arch::x86_64::{features, place, random, timer};
+use super::boot::{self as machine, EarlyMemory, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH};
+use super::cpu::EXIT_FAILURE;
+use super::machine as machine_facts;
+use super::mitigations::Choice;
+use super::tables::{Frames, KernelTables};
+use super::{features, place, random, timer};
+use crate::boot::image::{Image, SERVERS, Seal, Server};
+use crate::boot::info::{BootInfo, LoaderError};
+use crate::boot::madt::{self, Madt};
+use crate::boot::memory::{PhysicalMemory, Range};
+use crate::boot::plan::{Needs, Plan, plan};
+use crate::boot::refusal::Refusal;
+use crate::boot::{bootinfo, multiboot2, pvh};
 use crate::{arch, clock, kip, kprintln};
 
 /// The word on the command line that keeps everything at its first place.
@@ -53,7 +56,7 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     // SAFETY: the caller's promise; this is the first that runs.
     unsafe { move_away(protocol, information) };
     machine::begin();
-    kprintln!("Baton {} (x86-64), an L4 X.2 microkernel", env!("CARGO_PKG_VERSION"));
+    kprintln!("{}, an L4 X.2 microkernel", machine_facts::VERSION);
     kprintln!("baton: processor: {}", features::Summary);
     // SAFETY: the caller's promise; nothing has touched physical memory yet.
     let mut memory = unsafe { EarlyMemory::new() };

@@ -1,0 +1,93 @@
+//! A page of 512 words: a page table, or what stands beside one.
+//!
+//! Who calls: `mem`, and the architectures for the kernel's own tables. The processor may
+//! change an entry at any time (accessed, dirty), hence atomic access.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::paging::Entry;
+use super::phys_to_virt;
+
+/// One page of 512 words, a page table or its twin, by physical address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Table(pub u64);
+
+impl Table {
+    #[inline]
+    fn word(self, index: usize) -> &'static AtomicU64 {
+        // SAFETY: a `Table` names a frame of the kernel's pool that holds a
+        // table; `mem` gives the frame back only after the last reference to
+        // the table is gone. The index is masked to the page. The physical map
+        // covers the pool and is aligned.
+        unsafe { &*phys_to_virt(self.0).cast::<AtomicU64>().add(index & 511) }
+    }
+
+    /// Entry number `index`.
+    #[inline]
+    #[must_use]
+    pub fn get(self, index: usize) -> Entry {
+        Entry(self.word(index).load(Relaxed))
+    }
+
+    /// Replaces an entry whose accessed and dirty bits do not matter.
+    #[inline]
+    pub fn set(self, index: usize, entry: Entry) {
+        self.word(index).store(entry.0, Relaxed);
+    }
+
+    /// Empties an entry and returns what it was, with its last status bits.
+    #[inline]
+    pub fn take(self, index: usize) -> Entry {
+        Entry(self.word(index).swap(0, Relaxed))
+    }
+
+    /// Clears `clear`, sets `set`, and returns the entry as it was.
+    #[inline]
+    pub fn change(self, index: usize, clear: u64, set: u64) -> Entry {
+        let word = self.word(index);
+        let old = if clear == 0 { word.load(Relaxed) } else { word.fetch_and(!clear, Relaxed) };
+        if set != 0 {
+            word.fetch_or(set, Relaxed);
+        }
+        Entry(old)
+    }
+
+    /// Sets the bits in `set`.
+    #[inline]
+    pub fn set_bits(self, index: usize, set: u64) {
+        self.word(index).fetch_or(set, Relaxed);
+    }
+
+    /// Clears bits of an entry atomically.
+    #[inline]
+    pub fn clear_bits(self, index: usize, clear: u64) {
+        self.word(index).fetch_and(!clear, Relaxed);
+    }
+
+    /// A plain word of a twin page.
+    #[inline]
+    #[must_use]
+    pub fn word_at(self, index: usize) -> u64 {
+        self.word(index).load(Relaxed)
+    }
+
+    /// Sets a plain word of a twin page.
+    #[inline]
+    pub fn set_word(self, index: usize, value: u64) {
+        self.word(index).store(value, Relaxed);
+    }
+
+    /// Fills the table, which nothing refers to yet, with consecutive pages of `level`, the
+    /// first of them `first`. Interrupts are let in, and only noted.
+    pub fn fill(self, first: Entry, level: u32) {
+        let (mut entry, step) = (first.0, Entry::step(level));
+        for part in 0..4 {
+            let _ = crate::arch::interrupt_pending();
+            for index in 0..128 {
+                self.word(part * 128 + index).store(entry, Relaxed);
+                entry = entry.wrapping_add(step);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Which registers of a frame are a call's arguments and results (X.2 5.1, and what
+//! `abi::syscall` says of the trap), and which the words of a foreign thread's call.
+//!
+//! Everything is inlined where it is used: a call reads the registers that it needs.
+
+use core::cell::Cell;
+
+use abi::x86_64::state::{FS_BASE, GS_BASE};
+use abi::x86_64::{EXCEPTION_WORDS, exception};
+
+use super::frame::{Frame, TrapFrame, exception_words, set_exception_words};
+
+/// Length in bytes of the instruction with which a program calls its system.
+pub const SYSTEM_CALL_BYTES: u64 = 2;
+
+impl TrapFrame {
+    /// The word that names the call (`abi::syscall::Call::decode`).
+    #[inline(always)]
+    #[must_use]
+    pub fn call(&self) -> u64 {
+        self.r8.get()
+    }
+
+    /// The arguments of every call but ExchangeRegisters, the one that names whom it concerns
+    /// first.
+    #[inline(always)]
+    #[must_use]
+    pub fn arguments(&self) -> [u64; 5] {
+        [&self.rdi, &self.rsi, &self.rdx, &self.r12, &self.r9].map(Cell::get)
+    }
+
+    /// The arguments of ExchangeRegisters: destination, control, stack pointer, instruction
+    /// pointer, flags, handle, pager.
+    #[inline(always)]
+    #[must_use]
+    pub fn exchange_arguments(&self) -> [u64; 7] {
+        [&self.rax, &self.rsi, &self.rdx, &self.r12, &self.r9, &self.r10, &self.rdi].map(Cell::get)
+    }
+
+    /// The results of ExchangeRegisters, in the same order.
+    #[inline(always)]
+    pub fn set_exchange_results(&self, words: [u64; 7]) {
+        let registers = [&self.rax, &self.rsi, &self.rdx, &self.r8, &self.r9, &self.r10, &self.rdi];
+        registers.into_iter().zip(words).for_each(|(register, word)| register.set(word));
+    }
+
+    /// The four attributes of MemoryControl.
+    #[inline(always)]
+    #[must_use]
+    pub fn attributes(&self) -> [u64; 4] {
+        [&self.rbp, &self.rsi, &self.r12, &self.r13].map(Cell::get)
+    }
+
+    /// A call's result: 1 for success, 0 for failure, or what the call says.
+    #[inline(always)]
+    pub fn set_result(&self, word: u64) {
+        self.rax.set(word);
+    }
+
+    /// A call's second result, in the place of its third argument.
+    #[inline(always)]
+    pub fn set_second(&self, word: u64) {
+        self.rdx.set(word);
+    }
+
+    /// A call's third result, in the place of its second argument.
+    #[inline(always)]
+    pub fn set_third(&self, word: u64) {
+        self.rsi.set(word);
+    }
+
+    /// The record of Inspect.
+    pub fn set_record(&self, words: [u64; 8]) {
+        let slots =
+            [&self.rdx, &self.rsi, &self.r9, &self.r10, &self.r12, &self.r13, &self.r14, &self.r15];
+        slots.into_iter().zip(words).for_each(|(slot, word)| slot.set(word));
+    }
+
+    /// The answer to a foreign thread's call.
+    #[inline(always)]
+    pub fn set_answer(&self, word: u64) {
+        self.rax.set(word);
+    }
+}
+
+/// Calls `each` with the index, from 1 on, and the value of every word of the message about
+/// the system call in `frame`.
+#[inline(always)]
+pub fn system_call_words(frame: Frame, mut each: impl FnMut(usize, u64)) {
+    each(1, frame.rax.get());
+    each(2, frame.rdi.get());
+    each(3, frame.r10.get());
+    each(4, frame.rsi.get());
+    each(5, frame.rdx.get());
+    each(6, frame.r8.get());
+    each(7, frame.r9.get());
+}
+
+/// Registers that are a foreign thread's own and not in its frame, while it does not run.
+#[derive(Default)]
+#[repr(C)]
+pub struct OwnRegisters {
+    /// FS base.
+    pub fs_base: Cell<u64>,
+    /// GS base.
+    pub gs_base: Cell<u64>,
+}
+
+/// Calls `each` with the index, from 0 on, and the value of every register of a foreign thread.
+pub fn all_registers(frame: Frame, own: &OwnRegisters, mut each: impl FnMut(usize, u64)) {
+    exception_words(frame, |index, word| each(index - 1, word));
+    each(FS_BASE, own.fs_base.get());
+    each(GS_BASE, own.gs_base.get());
+}
+
+/// Sets every register of a foreign thread, as far as user code may have the values.
+pub fn set_all_registers(frame: Frame, own: &OwnRegisters, word: impl Fn(usize) -> u64) {
+    set_exception_words(frame, EXCEPTION_WORDS, |index| word(index - 1));
+    frame.set_foreign_flags(word(exception::RFLAGS));
+    let canonical = |base: u64| if base >> 47 == 0 { base } else { 0 };
+    own.fs_base.set(canonical(word(FS_BASE)));
+    own.gs_base.set(canonical(word(GS_BASE)));
+}

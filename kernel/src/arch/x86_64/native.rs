@@ -1,0 +1,29 @@
+//! The names that the kernel outside `arch` knows (`arch/mod.rs`), on the bare machine.
+
+pub use super::asm::{copy_bytes, fill_page, leave};
+pub use super::calls::{
+    OwnRegisters, SYSTEM_CALL_BYTES, all_registers, set_all_registers, system_call_words,
+};
+pub use super::check::check as check_machine;
+pub use super::cpu::{EXIT_FAILURE, exit, ticks};
+pub use super::frame::{Frame, exception_words, set_exception_words};
+pub use super::kernel_tables;
+pub use super::lines::{exists as line_exists, mask, open as open_line, unmask};
+pub use super::local_paths::returns_at_once;
+pub use super::nmi::report as report_nmis;
+pub use super::percpu::{
+    Cpu, cpu, current, interrupt_noted, interrupt_pending, note_entry, set_current,
+};
+pub use super::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
+pub use super::place::tell as tell_place;
+pub use super::serial::write as console_write;
+pub use super::special::{close as close_fast_path, update as update_special};
+pub use super::tcbs::VECTOR_AREA as VECTOR_BYTES;
+pub use super::tcbs::{
+    STACK_BYTES, TcbRef, frames_of, install, last_version, lookup, lookup_number, remove,
+    set_last_version,
+};
+pub use super::vector::{
+    clear as clear_vector, declare as declare_vector, sanitise as sanitise_vector,
+    saved as vector_state,
+};
