@@ -112,3 +112,22 @@ fn interrupts_at_once_preempt_once() {
         cpu().scheduler.slice_left_us.set(100);
     }
 }
+
+/// A page fault is no end of a turn: who has called somebody more urgent, and is answered and
+/// ready before that one waits, goes on before those that come next in the queue.
+#[test]
+fn who_is_answered_within_its_turn_goes_on_with_it() {
+    let (_machine, spaces) = machine(3);
+    let [running, other, pager] = threads(&spaces);
+    pager.priority.set(200);
+    let _ = ipc(pager, ThreadId::NIL, ThreadId::ANY);
+    [running, other].iter().for_each(|thread| cpu().scheduler.ready.rotate(*thread));
+    sched::grant_slice(running);
+    set_current(running);
+    // An interrupt has left somebody waiting.
+    assert!(sched::tick::after_interrupt(running) == running);
+    assert!(ipc(running, pager.id.get(), pager.id.get()) == pager);
+    set_current(pager);
+    assert!(ipc(pager, running.id.get(), ThreadId::NIL) == pager);
+    assert!(ipc(pager, ThreadId::NIL, ThreadId::ANY) == running);
+}

@@ -174,9 +174,15 @@ fn keep_watch(running: TcbRef) {
 #[inline(never)]
 fn outranked(partner: TcbRef) -> bool {
     let scheduler = &cpu().scheduler;
+    let owner = scheduler.slice_owner.get();
+    let place = owner.filter(|owner| scheduler.ready.contains(*owner));
     let best = scheduler.ready.highest().map_or(0, |best| best.priority.get());
+    // It may only be waiting for its pager: its turn is not over.
+    if let Some(owner) = place.filter(|owner| !scheduler.ready.contains(*owner)) {
+        scheduler.ready.insert_first(owner);
+    }
     let outranked = best > partner.priority.get();
-    let owner = scheduler.slice_owner.get().map_or(u8::MAX, |owner| owner.priority.get());
+    let owner = owner.map_or(u8::MAX, |owner| owner.priority.get());
     scheduler.look_first.set(!outranked && best > owner);
     outranked
 }
