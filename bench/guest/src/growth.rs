@@ -21,6 +21,8 @@ const HERD_UTCBS: u64 = 0x1_0000_0000;
 /// and per small mapping, in pages of 4 KiB; generous, in quarters.
 const QUARTERS_PER_THREAD: u64 = 10;
 const ROUNDS: u64 = 4;
+/// A time in which the idle thread's ticks look at all threads.
+const QUIET: Time = Time::micros(400_000);
 /// Timers of the herd: an hour, so that none goes off while it is measured.
 const SLEEP: Time = Time::micros(3_600_000_000);
 
@@ -109,9 +111,12 @@ fn measure(partner: Partner, parameter: &Parameter) -> Result<()> {
         let _ = exchange(partner.id, MsgTag::new(1, 0, 0), [0, 0], 2);
     }
     samples.row(format_args!("growth/short-ipc{parameter}"), 0, 2);
-    life::threads("growth", parameter)?;
-    life::tasks("growth", parameter)?;
+    // Whoever waits for a thread of an earlier measurement has been found by then.
+    let _ = ipc::receive(ThreadId::ROOT, QUIET);
     life::ticks("growth", parameter, 3);
+    life::threads("growth", parameter)?;
+    life::sweeping_ticks("growth", parameter, 3);
+    life::tasks("growth", parameter)?;
     Ok(())
 }
 

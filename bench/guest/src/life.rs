@@ -16,14 +16,16 @@ const ROUNDS: u64 = 4;
 const LOCATION: u64 = INITIAL_UTCB_AREA + 255 * 1024;
 const UTCB_BITS: u32 = 14;
 
-/// Rows `thread-create` (active, in an existing space) and `thread-delete`;
+/// Rows `thread-create` (active, in an existing space, with an id that nobody has had) and
+/// `thread-delete`;
 /// `parameters` are appended.
 pub fn threads(suite: &str, parameters: impl Display) -> Result<()> {
     let (id, root) = (fresh_id(), ThreadId::ROOT);
     kernel::create_active(id, root, root, root, LOCATION).map_err(why)?;
     kernel::delete(id).map_err(why)?;
     let samples = Samples::start();
-    for _ in 0..ROUNDS {
+    for version in 2..2 + ROUNDS as u32 {
+        let id = ThreadId::global(id.number(), version);
         sample(|| kernel::create_active(id, root, root, root, LOCATION)).map_err(why)?;
         sample(|| kernel::delete(id)).map_err(why)?;
     }
@@ -36,7 +38,8 @@ pub fn threads(suite: &str, parameters: impl Display) -> Result<()> {
 pub fn tasks(suite: &str, parameters: impl Display) -> Result<()> {
     let id = fresh_id();
     let samples = Samples::start();
-    for _ in 0..ROUNDS {
+    for version in 2..2 + ROUNDS as u32 {
+        let id = ThreadId::global(id.number(), version);
         sample(|| space(id, UTCB_BITS, 64)).map_err(why)?;
         sample(|| kernel::delete(id)).map_err(why)?;
     }
@@ -53,6 +56,16 @@ pub fn ticks(suite: &str, parameters: impl Display, count: u64) {
         wait_for_tick();
     }
     row!(samples, "{suite}/timer-tick{parameters}");
+}
+
+/// Row `sweeping/timer-tick`: the same, while those are looked for who wait for a thread
+/// that has just been deleted.
+pub fn sweeping_ticks(suite: &str, parameters: impl Display, count: u64) {
+    let samples = Samples::start();
+    for _ in 0..count {
+        wait_for_tick();
+    }
+    row!(samples, "{suite}/sweeping/timer-tick{parameters}");
 }
 
 /// One sample that is longer than the time from tick to tick, and shorter than two.

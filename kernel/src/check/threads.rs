@@ -144,6 +144,8 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadI
         _ => ThreadId::ANY,
     };
     let gone = partner.is_global() && thread::lookup(partner).is_none();
+    // Who waits to send is told at once.
+    let gone = gone && (polls || !cpu().registry.sweep.is_under_way());
     fault(gone, "waits for a thread that does not exist");
     (gone, partner)
 }

@@ -1,10 +1,10 @@
 //! Ending an IPC from outside: ExchangeRegisters (X.2 4.12), deletion, transfer timeout.
 
-use abi::{IpcErrorKind, Phase, ThreadId};
+use abi::{IpcErrorKind, Phase};
 
 use super::rendezvous::{self, Busy, Waits};
 use super::transfer::Role;
-use super::{Kind, fail_early, finish, queue, timeout};
+use super::{Kind, fail_early, finish, local, queue, timeout};
 use crate::arch::TcbRef;
 use crate::irq::Pace;
 use crate::sched;
@@ -103,15 +103,15 @@ pub fn time_out_transfer(faulter: TcbRef) {
     abort_transfer(faulter, timeout::expired_kind(sender));
 }
 
-/// Ends every IPC with `thread`, which is about to lose its id: its own, those of
-/// the threads that wait to send to it, and those that wait for a message from it.
-/// The last are found by looking at every thread of the array; nobody may stay in
-/// a closed wait for an id that is not current (see `rendezvous`).
+/// Ends every IPC with `thread`, which is about to lose its id: its own, and those of the
+/// threads that wait to send to it. Those that wait for a message from it learn of it from
+/// the `sweep` that follows.
 pub fn disconnect(thread: TcbRef) {
     if thread.transfer.role.get() != Role::None {
         abort_transfer(thread, IpcErrorKind::Aborted);
     }
     leave_queue(thread);
+    local::settle_all(thread);
     let mut pace = Pace::default();
     while let Some(sender) = thread.senders.get() {
         pace.round();
@@ -119,20 +119,4 @@ pub fn disconnect(thread: TcbRef) {
         fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
         sched::requeue(sender);
     }
-    release_waiters(thread.id.get());
-}
-
-/// Fails every closed wait for `gone`.
-fn release_waiters(gone: ThreadId) {
-    thread::for_each(|waiter| {
-        let waits_for = match rendezvous::waits(waiter) {
-            Waits::Closed(from) => from,
-            Waits::Busy(Busy::Waiting) => waiter.partner.get(),
-            _ => return,
-        };
-        if waits_for == gone && waiter.id.get() != gone {
-            fail_early(waiter, IpcErrorKind::NonExisting, Phase::Receive);
-            sched::requeue(waiter);
-        }
-    });
 }

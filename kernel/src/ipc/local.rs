@@ -75,6 +75,20 @@ pub fn start_anew(thread: TcbRef) {
     }
 }
 
+/// `thread` is about to lose its id. Whoever waits for it in public names it by its local id, which
+/// another thread may have soon: all of the task's public waits come back into the kernel,
+/// where the sweep finds them.
+pub fn settle_all(thread: TcbRef) {
+    let Some(space) = thread.space().filter(|space| space.task.published.get() != 0) else {
+        return;
+    };
+    space.each_thread(|other| {
+        if rendezvous::is_published(other) {
+            settle(other);
+        }
+    });
+}
+
 /// The thread of `space` whose local id is `local`, as the kernel knows it.
 fn at(space: SpaceRef, local: ThreadId) -> Option<TcbRef> {
     let id = Utcb::at(space, local)?.thread(utcb::MY_GLOBAL_ID);
@@ -125,6 +139,7 @@ pub fn publish(thread: TcbRef) {
             utcb.set_word(utcb::LIPC_SP, thread.sp.get());
             utcb.set_word(utcb::LIPC_WAIT, word);
             rendezvous::set_published(thread);
+            count(thread, 1);
         }
         _ => rendezvous::set_busy(thread, Busy::Waiting),
     }
@@ -157,9 +172,18 @@ pub fn public_sp(thread: TcbRef) -> u64 {
     Utcb::of(thread).map_or(0, |utcb| utcb.word(utcb::LIPC_SP))
 }
 
+/// One thread more of the task of `thread` waits in public, or one less.
+fn count(thread: TcbRef, more: i64) {
+    if let Some(space) = thread.space() {
+        let published = &space.task.published;
+        published.set(published.get().wrapping_add_signed(more));
+    }
+}
+
 /// Brings the wait of `thread`, which is published, back into the kernel.
 pub fn settle(thread: TcbRef) {
     rendezvous::set_busy(thread, Busy::Waiting);
+    count(thread, -1);
     let Some(utcb) = Utcb::of(thread) else { return };
     let word = utcb.word(utcb::LIPC_WAIT);
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);

@@ -19,6 +19,7 @@ pub mod rendezvous;
 pub mod send;
 pub mod simple_string;
 pub mod strings;
+pub mod sweep;
 pub mod syscall;
 pub mod timeout;
 pub mod transfer;

@@ -12,8 +12,8 @@
 //! user-level number never send through the fast path; they are the state codes.
 //! (Liedtke 1993, 5.3.1 and 5.5.5: checks shifted to the seldom taken side.)
 //!
-//! Invariant (upheld by `thread::delete` and version changes): nobody stays in a
-//! closed wait for an id that is no longer current.
+//! Invariant (upheld by [`super::sweep`]): no thread becomes current under an id for which
+//! somebody is in a closed wait.
 
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;

@@ -14,7 +14,7 @@ pub fn tick(running: TcbRef) -> TcbRef {
     crate::arch::report_nmis();
     let now_us = clock::now_us();
     if scheduler.wakeup.is_due(now_us) {
-        wake_up(now_us);
+        wake_up(running, now_us);
     }
     match charge(running, now_us) {
         None => after_interrupt(running),
@@ -22,13 +22,20 @@ pub fn tick(running: TcbRef) -> TcbRef {
     }
 }
 
+/// Something is to be done that is not in every tick: threads whose time has come, and a
+/// sweep that is under way, which asks for the next tick again.
 #[inline(never)]
-fn wake_up(now_us: u64) {
-    cpu().scheduler.wakeup.expire(now_us, |thread| {
+fn wake_up(running: TcbRef, now_us: u64) {
+    let wakeup = &cpu().scheduler.wakeup;
+    wakeup.expire(now_us, |thread| {
         ipc::timeout::expired(thread);
         // Many may be due at once; interrupts are only noted here.
         let _ = interrupt_pending();
     });
+    if cpu().registry.sweep.is_under_way() {
+        ipc::sweep::tick(running);
+        wakeup.look_again(now_us);
+    }
 }
 
 /// The quantum of `exhausted`, on whose slice `running` runs, is used up.

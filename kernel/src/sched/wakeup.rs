@@ -98,6 +98,12 @@ impl WakeupLists {
         true
     }
 
+    /// The next tick behind `now_us` finds [`WakeupLists::is_due`], whoever sleeps.
+    pub fn look_again(&self, now_us: u64) {
+        let before = (now_us / GRAIN_US).saturating_sub(1);
+        self.next_grain.set(self.next_grain.get().min(before));
+    }
+
     /// Calls `expired` for every thread whose time has come by `now_us`.
     pub fn expire(&self, now_us: u64, mut expired: impl FnMut(TcbRef)) {
         let last = now_us / GRAIN_US;

@@ -37,7 +37,7 @@ fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {
 /// `thread` is being deleted: what it was destroying is for whoever deletes it.
 pub fn abandon(thread: TcbRef) {
     if let Some(Job::Destroy(job)) = thread.job.take() {
-        job.space().task.abandoned.set(true);
+        cpu().spaces.abandon(job.space());
     }
 }
 

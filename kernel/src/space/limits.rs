@@ -85,27 +85,27 @@ fn lower(target: SpaceRef, ceilings: Ceilings) {
         if space.is_below(target) {
             let limits = &space.task.limits;
             limits.ceilings.set(limits.ceilings.get().min(ceilings));
-            each_thread(space, |thread| sched::ceiling::lower(thread, limits.ceilings.get()));
+            space.each_thread(|thread| sched::ceiling::lower(thread, limits.ceilings.get()));
         }
     });
 }
 
-/// Calls `visit` for every thread of `space`.
-fn each_thread(space: SpaceRef, visit: impl Fn(TcbRef)) {
-    let Some(first) = space.task.threads.get() else { return };
-    let mut thread = first;
-    let mut pace = Pace::default();
-    loop {
-        pace.rounds(2);
-        visit(thread);
-        match thread.siblings.next.get() {
-            Some(next) if next != first => thread = next,
-            _ => return,
+impl SpaceRef {
+    /// Calls `visit` for every thread of the task. Interrupts are noted on the way.
+    pub fn each_thread(self, visit: impl Fn(TcbRef)) {
+        let Some(first) = self.task.threads.get() else { return };
+        let mut thread = first;
+        let mut pace = Pace::default();
+        loop {
+            pace.rounds(2);
+            visit(thread);
+            match thread.siblings.next.get() {
+                Some(next) if next != first => thread = next,
+                _ => return,
+            }
         }
     }
-}
 
-impl SpaceRef {
     /// The thread numbers that the task owns.
     #[must_use]
     pub fn numbers(self) -> Numbers {

@@ -44,6 +44,8 @@ pub struct Task {
     pub abandoned: Cell<bool>,
     /// New threads use no vector registers: one of the task's has said so.
     pub no_vector: Cell<bool>,
+    /// How many of the task's threads wait in public.
+    pub published: Cell<u64>,
     /// Which of the task's armed threads runs, as user mode knows it.
     pub current_word: CurrentWord,
     /// Frames behind the UTCB area.
@@ -60,13 +62,20 @@ pub struct Spaces {
     first: Cell<Option<SpaceRef>>,
     count: Cell<u64>,
     next_id: Cell<u32>,
+    /// How many have been abandoned in the middle of their destruction.
+    abandoned: Cell<u64>,
 }
 
 impl Spaces {
     /// None yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { first: Cell::new(None), count: Cell::new(0), next_id: Cell::new(0) }
+        Self {
+            first: Cell::new(None),
+            count: Cell::new(0),
+            next_id: Cell::new(0),
+            abandoned: Cell::new(0),
+        }
     }
 
     /// Number of spaces.
@@ -110,13 +119,26 @@ impl Spaces {
     /// A half-destroyed space whose destroyer is gone: the caller's to destroy now.
     #[must_use]
     pub fn take_abandoned(&self) -> Option<SpaceRef> {
+        if self.abandoned.get() == 0 {
+            return None;
+        }
         let mut found = None;
         self.for_each(|space| {
             if space.task.abandoned.get() {
                 found = Some(space);
             }
         });
-        found.inspect(|space| space.task.abandoned.set(false))
+        found.inspect(|space| {
+            space.task.abandoned.set(false);
+            self.abandoned.set(self.abandoned.get() - 1);
+        })
+    }
+
+    /// Whoever was destroying `space` is gone.
+    pub fn abandon(&self, space: SpaceRef) {
+        if !space.task.abandoned.replace(true) {
+            self.abandoned.set(self.abandoned.get() + 1);
+        }
     }
 
     /// Calls `visit` for every space.

@@ -7,6 +7,7 @@ use abi::{CallError, ThreadId, utcb};
 use super::{controlled, lifecycle, lookup, lookup_number, resolve, version};
 use crate::arch::{TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::ipc::sweep;
 use crate::irq;
 use crate::sched::ceiling;
 use crate::space::{self, SpaceRef};
@@ -99,6 +100,7 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
 fn create(caller: TcbRef, own: SpaceRef, request: &Request) -> Result<(), CallError> {
     let scheduler = scheduler(caller, own, request.scheduler)?;
     let last = version::check(own, request.dest)?;
+    sweep::finish_before(request.dest, last);
     let new_space = request.space == request.dest;
     if new_space && !request.pager.is_nil() {
         return Err(CallError::InvalidSpace);
@@ -170,7 +172,8 @@ fn modify(
     }
     let renamed = thread.id.get() != request.dest;
     if renamed {
-        version::check(own, request.dest)?;
+        let last = version::check(own, request.dest)?;
+        sweep::finish_before(request.dest, last);
         if ceiling::is_out_of_time(thread, caller) {
             return Err(CallError::NoPrivilege);
         }

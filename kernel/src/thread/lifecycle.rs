@@ -7,7 +7,7 @@ use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
 use crate::ipc::rendezvous::{self, Busy};
-use crate::ipc::{Kind, cancel, local, receive};
+use crate::ipc::{Kind, cancel, local, receive, sweep};
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{Resume, USES_VECTOR};
@@ -119,6 +119,7 @@ pub fn change_id(thread: TcbRef, id: ThreadId) {
     if let Some(utcb) = Utcb::of(thread) {
         utcb.set_word(utcb::MY_GLOBAL_ID, id.0);
     }
+    sweep::id_lost();
 }
 
 /// Deletes `thread`, which is not the current one. Returns its space if that has
@@ -140,5 +141,6 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     for frame in arch::remove(number).into_iter().flatten() {
         space.quota().give_back(frame);
     }
+    sweep::id_lost();
     (space.task.thread_count.get() == 0).then_some(space)
 }

@@ -12,6 +12,7 @@ use core::cell::Cell;
 use abi::{CallError, ThreadId};
 
 use crate::arch::{TcbRef, cpu};
+use crate::ipc::sweep::Sweep;
 use crate::irq::Pace;
 use tcb::Links;
 
@@ -22,13 +23,15 @@ pub use crate::arch::{lookup, lookup_number};
 pub struct Registry {
     first: Cell<Option<TcbRef>>,
     count: Cell<u64>,
+    /// The search for those who wait for ids that are not current.
+    pub sweep: Sweep,
 }
 
 impl Registry {
     /// No threads.
     #[must_use]
     pub const fn new() -> Self {
-        Self { first: Cell::new(None), count: Cell::new(0) }
+        Self { first: Cell::new(None), count: Cell::new(0), sweep: Sweep::new() }
     }
 
     /// Number of threads.
@@ -37,7 +40,7 @@ impl Registry {
         self.count.get()
     }
 
-    /// The first of the ring; for the checker.
+    /// The first of the ring.
     #[must_use]
     pub fn first(&self) -> Option<TcbRef> {
         self.first.get()
@@ -50,6 +53,7 @@ impl Registry {
 
     fn remove(&self, thread: TcbRef) {
         self.count.set(self.count.get() - 1);
+        self.sweep.leave_out(thread, self.first.get());
         ring_remove(&self.first, thread, |tcb| &tcb.all);
     }
 }

@@ -1,0 +1,137 @@
+//! Waiters for ids that are no longer current: found by a sweep over all threads, in
+//! steps, and told that their partner does not exist (docs/decisions/0037).
+//!
+//! One sweep serves every id that was lost before it began. A deletion or a new version
+//! only asks for one, and goes a step of the way; the ticks go the rest. Whoever would give an id
+//! again that was in use before finishes it first, so nobody in a closed wait for an id
+//! meets a later thread of that id.
+
+use core::cell::Cell;
+
+use abi::{IpcErrorKind, Phase, ThreadId};
+
+use super::rendezvous::{self, Busy, Waits};
+use super::{Kind, fail_early};
+use crate::arch::{TcbRef, cpu, interrupt_pending, last_version};
+use crate::{clock, sched, thread};
+
+/// Threads looked at in a step; it follows every loss of an id, and is all of a small system.
+const STEP: u32 = 16;
+/// Threads looked at in a tick, and in one that meets the idle thread.
+const IN_A_TICK: u32 = 8;
+const STEPS_WHEN_IDLE: u32 = 32;
+
+/// How far the sweep is.
+#[derive(Default)]
+pub struct Sweep {
+    /// The next thread to look at, in the order of the registry; none when no sweep is under way.
+    next: Cell<Option<TcbRef>>,
+    /// Ids have been lost since it began: another one follows.
+    again: Cell<bool>,
+}
+
+impl Sweep {
+    /// None under way.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { next: Cell::new(None), again: Cell::new(false) }
+    }
+
+    /// Whether somebody may be waiting for an id that is not current.
+    #[inline]
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        self.next.get().is_some()
+    }
+
+    /// The registry, whose first thread is `first`, is about to lose `thread`.
+    pub fn leave_out(&self, thread: TcbRef, first: Option<TcbRef>) {
+        if self.next.get() != Some(thread) {
+            return;
+        }
+        let next = behind(thread, first).or(if self.again.replace(false) { first } else { None });
+        self.next.set(next.filter(|next| *next != thread));
+    }
+
+    fn step(&self, threads: u32) {
+        let first = cpu().registry.first();
+        let mut next = self.next.get();
+        for _ in 0..threads {
+            let Some(thread) = next else { break };
+            next = behind(thread, first);
+            release(thread);
+        }
+        if next.is_none() && self.again.replace(false) {
+            next = first;
+        }
+        self.next.set(next);
+    }
+}
+
+/// Who comes after `thread` in a registry that begins with `first`.
+#[inline]
+fn behind(thread: TcbRef, first: Option<TcbRef>) -> Option<TcbRef> {
+    thread.all.next.get().filter(|next| Some(*next) != first)
+}
+
+/// An id is no longer current.
+pub fn id_lost() {
+    let registry = &cpu().registry;
+    let sweep = &registry.sweep;
+    if sweep.is_under_way() {
+        sweep.again.set(sweep.next.get() != registry.first());
+        return sweep.step(STEP);
+    }
+    sweep.next.set(registry.first());
+    sweep.step(STEP);
+    if sweep.is_under_way() {
+        cpu().scheduler.wakeup.look_again(clock::now_us());
+    }
+}
+
+/// A tick met `running` while a sweep is under way.
+#[inline(never)]
+pub fn tick(running: TcbRef) {
+    let sweep = &cpu().registry.sweep;
+    if cpu().scheduler.idle.get() != Some(running) {
+        return sweep.step(IN_A_TICK);
+    }
+    for _ in 0..STEPS_WHEN_IDLE {
+        sweep.step(STEP);
+        let _ = interrupt_pending();
+    }
+}
+
+/// Before `id` becomes current: afterwards nobody waits for an earlier thread of that id.
+/// An id above its number's `last` version was never current. Only the privileged give
+/// others; interrupts are noted on the way.
+pub fn finish_before(id: ThreadId, last: u32) {
+    let sweep = &cpu().registry.sweep;
+    while id.version() <= last && sweep.is_under_way() {
+        sweep.step(STEP);
+        let _ = interrupt_pending();
+    }
+}
+
+/// Fails the receive phase of `waiter` if it waits for an id that was current and is not.
+#[inline(always)] // in a loop over all threads
+fn release(waiter: TcbRef) {
+    // Whom it waits for is current, or `local::settle_all` has found it.
+    if rendezvous::is_published(waiter) {
+        return;
+    }
+    let from = match rendezvous::waits(waiter) {
+        Waits::Closed(from) => from,
+        Waits::Busy(Busy::Waiting) => waiter.partner.get(),
+        _ => return,
+    };
+    if thread::lookup(from).is_some() || !from.is_global() {
+        return;
+    }
+    // A thread may be given a pager that is still to come.
+    let to_come = waiter.kind.get() == Kind::Start && from.version() > last_version(from.number());
+    if !to_come {
+        fail_early(waiter, IpcErrorKind::NonExisting, Phase::Receive);
+        sched::requeue(waiter);
+    }
+}
