@@ -41,11 +41,12 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
     };
     let control = current.unmap.control.get();
     let count = (control & 0x3F) as usize + 1;
+    let marker = current.marker();
     let mut index = current.unmap.index.get();
     while index < count {
         let fpage = Fpage(utcb.mr(index));
         let mut active =
-            job.take().unwrap_or_else(|| UnmapJob::new(space, fpage, control & FLUSH != 0));
+            job.take().unwrap_or_else(|| UnmapJob::new(space, fpage, control & FLUSH != 0, marker));
         match active.advance() {
             Step::Done => {
                 utcb.set_mr(index, fpage.with_rights(active.status()).0);

@@ -64,7 +64,9 @@ fn thread(space: SpaceRef, number: u32) -> TcbRef {
 
 fn give(from: SpaceRef, to: SpaceRef, source: u64, target: u64, bits: u32, rights: Rights) {
     let item = MapItem::map(Fpage::memory(source, bits, rights), target);
-    MapJob::new(from, to, item, Fpage::COMPLETE).finish().expect("quota suffices");
+    MapJob::new(from, to, item, Fpage::COMPLETE, common::marker())
+        .finish()
+        .expect("quota suffices");
 }
 
 /// The table with the 4 KiB entries for `vaddr`.
@@ -183,7 +185,7 @@ fn states() {
         world.receiver.frame().cs.set(8);
     });
     finds("a memory operation under way with which it does not go on", |world| {
-        let job = DestroyJob::new(world.space(2));
+        let job = DestroyJob::new(world.space(2), common::marker());
         world.receiver.job.set(Some(Job::Destroy(job)));
     });
 }

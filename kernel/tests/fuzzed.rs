@@ -4,8 +4,8 @@ mod common;
 
 use abi::syscall::Call;
 use abi::{Fpage, MapItem, Rights, ThreadId, utcb};
-use common::RAM;
 use common::tasks::{QUIET_LINE, ipc, is_schedulable, machine, registers, thread};
+use common::{RAM, marker};
 use kernel::arch::{cpu, set_current};
 use kernel::ipc::kernel_message;
 use kernel::ipc::rendezvous::{Busy, set_busy};
@@ -19,7 +19,7 @@ const PLACE: u64 = 0x40_0000;
 /// Maps 16 KiB at [`PLACE`] from one space to another.
 fn hand_on(from: SpaceRef, to: SpaceRef, source: u64) {
     let item = MapItem::map(Fpage::memory(source, 14, Rights::RWX), PLACE);
-    MapJob::new(from, to, item, Fpage::COMPLETE).finish().expect("quota suffices");
+    MapJob::new(from, to, item, Fpage::COMPLETE, marker()).finish().expect("quota suffices");
 }
 
 /// A thread that is deleted in the middle of a flush leaves no page behind that is
@@ -34,7 +34,8 @@ fn a_flush_that_is_cut_short_leaves_no_dying_page() {
     let _stays = thread(spaces[0], 0, ThreadId::NIL);
     let worker = thread(spaces[0], 1, ThreadId::NIL);
     let killer = thread(spaces[1], 2, ThreadId::NIL);
-    let mut job = UnmapJob::new(spaces[0], Fpage::memory(PLACE, 14, Rights::RWX), true);
+    let mut job =
+        UnmapJob::new(spaces[0], Fpage::memory(PLACE, 14, Rights::RWX), true, worker.marker());
     assert_eq!(job.step(1), Step::More);
     worker.job.set(Some(Job::Unmap(job)));
     worker.resume.set(Resume::Unmap);
@@ -166,7 +167,7 @@ fn a_flush_of_an_almost_empty_space_is_short() {
     let (machine, spaces) = machine(1);
     hand_on(machine.sigma0(), spaces[0], RAM);
     let everything = Fpage::COMPLETE.with_rights(Rights::RWX);
-    let mut job = UnmapJob::new(spaces[0], everything, true);
+    let mut job = UnmapJob::new(spaces[0], everything, true, marker());
     let steps = 1 + (0..).take_while(|_| job.step(STEP_BUDGET) == Step::More).count();
     assert!(steps <= 40, "{steps} steps");
     assert_eq!(check::violations(), 0);
@@ -185,17 +186,17 @@ fn windows(work: impl FnOnce()) -> u32 {
 fn windows_for_pieces(flush: bool) -> u32 {
     let (machine, spaces) = machine(2);
     let large = MapItem::map(Fpage::memory(RAM, 21, Rights::RWX), PLACE);
-    MapJob::new(machine.sigma0(), spaces[0], large, Fpage::COMPLETE)
+    MapJob::new(machine.sigma0(), spaces[0], large, Fpage::COMPLETE, marker())
         .finish()
         .expect("quota suffices");
     for (copy, page) in (0..4).flat_map(|copy| (0..512).map(move |page| (copy, page))) {
         let item = MapItem::map(Fpage::memory(PLACE + page * 0x1000, 12, Rights::RWX), 0);
         let place = 0x800_0000 + copy * 0x20_0000 + page * 0x1000;
         let window = Fpage::memory(place, 12, Rights::NONE);
-        MapJob::new(spaces[0], spaces[1], item, window).finish().expect("quota suffices");
+        MapJob::new(spaces[0], spaces[1], item, window, marker()).finish().expect("quota suffices");
     }
-    UnmapJob::new(spaces[0], Fpage::memory(PLACE, 12, Rights::RWX), true).finish();
-    let mut job = UnmapJob::new(spaces[0], Fpage::memory(PLACE, 21, Rights::RWX), flush);
+    UnmapJob::new(spaces[0], Fpage::memory(PLACE, 12, Rights::RWX), true, marker()).finish();
+    let mut job = UnmapJob::new(spaces[0], Fpage::memory(PLACE, 21, Rights::RWX), flush, marker());
     let taken = windows(|| while job.advance() == Step::More {});
     assert_eq!(check::violations(), 0);
     taken

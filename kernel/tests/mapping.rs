@@ -118,14 +118,15 @@ impl Pair {
             Operation::Transfer { from, to, rights, grant, pace } => {
                 let (source, target) = (self.machine.spaces[from.space], self.machine.spaces[to.0]);
                 let item = MapItem { send_base: address(to.1), fpage: from.fpage(rights), grant };
-                let mut job = MapJob::new(source, target, item, Fpage::COMPLETE);
+                let mut job =
+                    MapJob::new(source, target, item, Fpage::COMPLETE, self.machine.marker);
                 let mut pace = Random::new(pace);
                 while job.step(budget(&mut pace)).expect("quotas suffice") == Step::More {}
                 self.model.transfer((from.space, from.first), to, from.count(), rights, grant);
             }
             Operation::Unmap { pages, revoke, flush, pace } => {
                 let space = self.machine.spaces[pages.space];
-                let mut job = UnmapJob::new(space, pages.fpage(revoke), flush);
+                let mut job = UnmapJob::new(space, pages.fpage(revoke), flush, self.machine.marker);
                 let mut pace = Random::new(pace);
                 while job.step(budget(&mut pace)) == Step::More {}
                 let start = (pages.space, pages.first);
@@ -181,14 +182,15 @@ impl Pair {
     fn destroy(mut self) {
         while self.machine.spaces.len() > 1 {
             let space = self.machine.spaces.pop().expect("there is one");
-            let mut job = DestroyJob::new(space);
+            let mut job = DestroyJob::new(space, self.machine.marker);
             while job.step(17) == Step::More {}
             assert_eq!(space.quota().used(), 2, "descriptor and root table");
             space.free(&self.machine.bank);
             assert_eq!(self.machine.violations(false), []);
         }
         let sigma0 = self.machine.sigma0();
-        UnmapJob::new(sigma0, Fpage::COMPLETE.with_rights(Rights::RWX), true).finish();
+        UnmapJob::new(sigma0, Fpage::COMPLETE.with_rights(Rights::RWX), true, self.machine.marker)
+            .finish();
         assert_eq!(sigma0.nodes(), 0);
         assert_eq!(frames::free(), self.machine.free_at_start);
     }

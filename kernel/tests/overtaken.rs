@@ -4,7 +4,7 @@
 mod common;
 
 use abi::{Fpage, MapItem, Rights};
-use common::{Machine, RAM};
+use common::{Machine, RAM, marker};
 use kernel::mem::{AddressSpace, MapJob, SpaceRef, Step, UnmapJob};
 
 /// More than any of the unmaps here has.
@@ -15,7 +15,7 @@ fn page(addr: u64, bits: u32, rights: Rights) -> Fpage {
 }
 
 fn send(src: SpaceRef, dst: SpaceRef, item: MapItem) {
-    MapJob::new(src, dst, item, Fpage::COMPLETE).finish().expect("it can pay");
+    MapJob::new(src, dst, item, Fpage::COMPLETE, marker()).finish().expect("it can pay");
 }
 
 /// Maps the small page at `from` to `to`.
@@ -29,7 +29,7 @@ fn grant(src: SpaceRef, dst: SpaceRef, at: u64) {
 }
 
 fn unmap(space: SpaceRef, addr: u64, bits: u32, rights: Rights, flush: bool) -> UnmapJob {
-    UnmapJob::new(space, page(addr, bits, rights), flush)
+    UnmapJob::new(space, page(addr, bits, rights), flush, marker())
 }
 
 /// Makes the shortest possible steps; true if the job is done.
@@ -107,7 +107,7 @@ fn crowded(sigma0: SpaceRef, space: SpaceRef) {
     }
 }
 
-/// Begins so many unmaps of that page that the kernel forgets where older ones were.
+/// Begins many unmaps of that page, which stay under way for good.
 fn crowd(space: SpaceRef) {
     for _ in 0..40 {
         let mut job = unmap(space, 0, 12, Rights::NONE, false);
@@ -115,9 +115,9 @@ fn crowd(space: SpaceRef) {
     }
 }
 
-/// The unmap is forgotten, because others are under way, before the page goes.
+/// Others are under way, however many, before the page goes.
 #[test]
-fn an_unmap_that_was_forgotten_still_finishes_what_it_began() {
+fn an_unmap_among_many_finishes_what_it_began() {
     let mut machine = Machine::new(4, 200, true);
     let other = AddressSpace::create(40, &machine.bank, 200).expect("the pool is fresh");
     crowded(machine.sigma0(), other);
@@ -202,6 +202,57 @@ fn an_unmap_of_a_part_that_starts_again_takes_that_part() {
             part_taken(&machine, flush, taken, &|| crowd(other));
         }
     }
+}
+
+/// A grant of a page with many children is given up while they are told their new parent. What
+/// is left of the old page's node goes with the new page, with the next grant, or with its space.
+#[test]
+fn a_grant_that_is_given_up_leaves_a_whole_tree() {
+    for before in 0..MOST_STEPS {
+        for after in [After::Unmap, After::Grant, After::Destroy] {
+            std::thread::spawn(move || give_up_a_grant(before, after)).join().expect("it holds");
+        }
+    }
+}
+
+/// What comes after the grant.
+#[derive(Clone, Copy)]
+enum After {
+    Unmap,
+    Grant,
+    Destroy,
+}
+
+fn give_up_a_grant(before: u32, after: After) {
+    let machine = Machine::new(5, 200, true);
+    let [sigma0, a, b, c, d, e] = machine.spaces[..] else { panic!("six spaces") };
+    map(sigma0, a, RAM, RAM);
+    map(a, b, RAM, RAM);
+    for slot in 0..16 {
+        map(b, c, RAM, slot << 12);
+    }
+    let item = MapItem::grant(page(RAM, 12, Rights::RWX), RAM);
+    let mut job = MapJob::new(b, d, item, Fpage::COMPLETE, marker());
+    let _ = (0..before).find(|_| job.step(1) != Ok(Step::More));
+    job.abandon();
+    assert_eq!(machine.violations(false), [], "{before} steps");
+    let owner = if d.page(RAM).is_some() { d } else { b };
+    match after {
+        After::Unmap => {}
+        After::Grant => {
+            grant(owner, e, RAM);
+            assert_eq!((b.nodes(), d.nodes(), e.nodes(), c.nodes()), (0, 0, 1, 16));
+            unmap(e, RAM, 12, Rights::W, false).finish();
+            assert_eq!(rights(c, 0x3000), Some(Rights::RX), "{before} steps");
+        }
+        After::Destroy => {
+            kernel::mem::DestroyJob::new(b, marker()).finish();
+            assert_eq!((b.quota().used(), c.nodes()), (2, 16 * d.nodes()), "{before} steps");
+        }
+    }
+    assert_eq!(machine.violations(false), []);
+    unmap(a, RAM, 12, Rights::RWX, false).finish();
+    assert_eq!((b.nodes(), c.nodes(), d.nodes(), e.nodes()), (0, 0, 0, 0), "{before} steps");
 }
 
 /// Flushes the page at RAM from `a` twice, and maps it anew in between and once more when

@@ -4,7 +4,7 @@ mod common;
 
 use abi::{Fpage, MapItem};
 use common::ports::Ports;
-use common::{Machine, Random};
+use common::{Machine, Random, marker};
 use kernel::arch::x86_64::iobitmap;
 use kernel::mem::{DestroyJob, MapJob, PhysFrame, Step, UnmapJob, frames, io};
 
@@ -31,7 +31,7 @@ impl Pair {
         let (src, dst) = (self.random.below(5) as usize, self.random.below(5) as usize);
         let item = MapItem { send_base: 0, fpage, grant };
         let (source, target) = (self.machine.spaces[src], self.machine.spaces[dst]);
-        let mut job = MapJob::new(source, target, item, Fpage::COMPLETE_IO);
+        let mut job = MapJob::new(source, target, item, Fpage::COMPLETE_IO, marker());
         while job.step(1 + self.random.below(30) as u32).expect("quotas suffice") == Step::More {}
         for port in start..start + count {
             self.model.transfer(src, dst, port, grant);
@@ -42,7 +42,7 @@ impl Pair {
         let (start, count) = self.range();
         let fpage = Fpage::io(start as u16, count.ilog2());
         let (space, flush) = (self.random.below(5) as usize, self.random.one_in(2));
-        let mut job = UnmapJob::new(self.machine.spaces[space], fpage, flush);
+        let mut job = UnmapJob::new(self.machine.spaces[space], fpage, flush, marker());
         while job.step(1 + self.random.below(30) as u32) == Step::More {}
         for port in start..start + count {
             if flush {
@@ -100,11 +100,11 @@ fn run(seed: u64, operations: u32) {
     }
     while pair.machine.spaces.len() > 1 {
         let space = pair.machine.spaces.pop().expect("there is one");
-        DestroyJob::new(space).finish();
+        DestroyJob::new(space, marker()).finish();
         assert_eq!(space.quota().used(), 2, "descriptor and root table");
         space.free(&pair.machine.bank);
     }
-    UnmapJob::new(pair.machine.sigma0(), Fpage::COMPLETE_IO, true).finish();
+    UnmapJob::new(pair.machine.sigma0(), Fpage::COMPLETE_IO, true, marker()).finish();
     assert_eq!(pair.machine.sigma0().nodes(), 0);
     assert_eq!(frames::free(), free);
 }

@@ -6,8 +6,8 @@ mod common;
 
 use abi::syscall::Call;
 use abi::{Fpage, MapItem, Numbers, Rights, ThreadId};
-use common::RAM;
 use common::tasks::{QUIET_LINE, machine, registers, thread};
+use common::{RAM, marker};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::mem::{MapJob, SpaceRef};
 use kernel::thread::lookup;
@@ -23,7 +23,7 @@ const WINDOWS: u32 = 8;
 
 fn hand_on(from: SpaceRef, to: SpaceRef, source: u64) {
     let item = MapItem::map(Fpage::memory(source, 17, Rights::RWX), PLACE);
-    MapJob::new(from, to, item, Fpage::COMPLETE).finish().expect("quota suffices");
+    MapJob::new(from, to, item, Fpage::COMPLETE, marker()).finish().expect("quota suffices");
 }
 
 /// Does `work`; an interrupt comes after so many windows.

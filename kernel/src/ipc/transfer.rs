@@ -248,7 +248,7 @@ fn map_start(sender: TcbRef, receiver: TcbRef, item: MapItem) -> Result<Progress
         return Err(IpcErrorKind::Overflow);
     };
     sender.transfer.next.set(sender.transfer.next.get() + 2);
-    let job = MapJob::new(source, target, item, window);
+    let job = MapJob::new(source, target, item, window, sender.marker());
     // The rendezvous was long enough.
     if interrupt_pending() {
         sender.job.set(Some(Job::Map(job)));

@@ -3,15 +3,16 @@
 //! No thread of the space runs any more and no processor has its tables loaded.
 
 use super::budget::Budget;
+use super::grant::{ALONE, is_forwarder, spread};
 use super::io_flush::IoRevoke;
+use super::marker::MarkerRef;
 use super::node::{NodeRef, PORTS};
-use super::parking::Parked;
 use super::release::free_node;
 use super::revoke::{Revoke, Scope};
 use super::space::SpaceRef;
 use super::table::{self, Slot};
 use super::walk::Walk;
-use super::{STEP_BUDGET, Step, cost, slab, state};
+use super::{STEP_BUDGET, Step, cost, slab};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
 use abi::Rights;
@@ -25,20 +26,31 @@ pub struct DestroyJob {
     memory: Revoke,
     ports: IoRevoke,
     kernel_pages: u64,
-    parked: Option<Parked>,
+    marker: MarkerRef,
+    stopped: Option<Walk>,
 }
 
 impl DestroyJob {
-    /// Prepares the job; nothing happens yet.
+    /// Prepares the job; nothing happens yet. Nobody else uses `marker` until it is done.
     #[must_use]
-    pub fn new(space: SpaceRef) -> Self {
+    pub fn new(space: SpaceRef, marker: MarkerRef) -> Self {
         Self {
             space,
-            memory: Revoke::flush(space, 0, USER_END),
+            memory: Revoke::flush(marker, space, 0, USER_END),
             ports: IoRevoke::new(space, 0, 1 << 16, Scope::Own),
             kernel_pages: 0,
-            parked: None,
+            marker,
+            stopped: None,
         }
+    }
+
+    /// Gives the job up between two steps: another one begins anew.
+    pub fn abandon(&mut self) {
+        self.memory.abandon();
+        if let Some(walk) = self.stopped.take() {
+            walk.abandon();
+        }
+        self.marker.take_out();
     }
 
     /// The space being emptied.
@@ -100,28 +112,37 @@ impl DestroyJob {
         Step::Done
     }
 
-    /// Nodes without pages, left by walks that are under way (or were abandoned).
+    /// Nodes without pages, left by walks that are under way (or were abandoned), and
+    /// forwarders of grants.
     fn remove_ghosts(&mut self, budget: &mut Budget) -> Step {
-        while let Some(node) = slab::any(self.space).filter(|node| !node.has(PORTS)) {
+        loop {
             if budget.is_used_up() {
                 return Step::More;
             }
-            budget.spend(cost::REMOVE);
-            let walk = self.parked.take().and_then(|claim| state().walks.resume(claim).ok());
-            let mut walk = walk.unwrap_or_else(|| Self::whole(node));
-            if !walk.run(budget) {
-                self.parked = Some(state().walks.park(walk));
-                return Step::More;
-            }
-            if node.first_child().is_none() && node.count() == 0 {
-                free_node(node);
+            if let Some(mut walk) = self.stopped.take() {
+                if !walk.run(budget) {
+                    self.stopped = Some(walk);
+                }
+            } else if self.marker.parent().is_some() {
+                let _ = spread(self.marker, budget);
+            } else if let Some(node) = slab::any(self.space).filter(|node| !node.has(PORTS)) {
+                budget.spend(cost::REMOVE);
+                self.remove_ghost(node);
+            } else {
+                return Step::Done;
             }
         }
-        Step::Done
     }
 
-    /// A walk over everything below `node`; addresses relative to its start.
-    fn whole(node: NodeRef) -> Walk {
-        Walk::new(node, 0, (0, node.size()), Rights::RWX)
+    fn remove_ghost(&mut self, node: NodeRef) {
+        match node.parent().filter(|_| is_forwarder(node)) {
+            Some(parent) => self.marker.put_first(parent, ALONE),
+            None if node.first_child().is_none() => free_node(node),
+            // Everything below it; addresses relative to its start.
+            None => {
+                let all = (0, node.size());
+                self.stopped = Some(Walk::new(self.marker, node, 0, all, Rights::RWX));
+            }
+        }
     }
 }

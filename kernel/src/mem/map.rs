@@ -7,14 +7,14 @@
 use super::budget::Budget;
 use super::frames::FRAME;
 use super::io_map::IoMap;
+use super::marker::MarkerRef;
 use super::node::NodeRef;
-use super::parking::Parked;
 use super::quota::NoMemory;
 use super::revoke::Revoke;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
 use super::window::{self, Transfer};
-use super::{STEP_BUDGET, Step, cost, sigma0, slab, small, state};
+use super::{STEP_BUDGET, Step, cost, grant, sigma0, slab, small};
 use crate::arch::paging::{Entry, Table, index, span};
 use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};
@@ -37,6 +37,7 @@ enum Kind {
 pub(super) struct Memory {
     pub(super) src: SpaceRef,
     pub(super) dst: SpaceRef,
+    pub(super) marker: MarkerRef,
     transfer: Transfer,
     done: u64,
     rights: Rights,
@@ -45,8 +46,8 @@ pub(super) struct Memory {
     pub(super) revoke: Option<Revoke>,
     /// Where to go on after `revoke`; the same piece again if 0.
     pub(super) skip: u64,
-    /// Children of a granted page on their way to its new node.
-    pub(super) adoption: Option<Parked>,
+    /// The children of a granted page, below the marker, do not all know its new node.
+    pub(super) spreads: bool,
     /// What is left of the sender's flexpage after a grant into a smaller window.
     rest: Option<(u64, u64)>,
 }
@@ -88,17 +89,24 @@ pub(super) enum Progress {
 impl MapJob {
     /// Gives the job up between two steps; what is done stays done.
     pub fn abandon(&mut self) {
-        if let Kind::Memory(memory) = &mut self.0
-            && let Some(revoke) = &mut memory.revoke
-        {
-            revoke.abandon();
+        if let Kind::Memory(memory) = &mut self.0 {
+            if let Some(revoke) = &mut memory.revoke {
+                revoke.abandon();
+            }
+            memory.marker.take_out();
         }
     }
 
-    /// Prepares the job; nothing happens yet.
+    /// Prepares the job; nothing happens yet. Nobody else uses `marker` until it is done.
     #[inline]
     #[must_use]
-    pub fn new(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> Self {
+    pub fn new(
+        src: SpaceRef,
+        dst: SpaceRef,
+        item: MapItem,
+        window: Fpage,
+        marker: MarkerRef,
+    ) -> Self {
         if item.fpage.is_io() {
             return Self::ports(src, dst, item, window);
         }
@@ -111,13 +119,14 @@ impl MapJob {
         Self(Kind::Memory(Memory {
             src,
             dst,
+            marker,
             transfer,
             done: 0,
             rights: item.fpage.rights(),
             grant,
             revoke: None,
             skip: 0,
-            adoption: None,
+            spreads: false,
             rest,
         }))
     }
@@ -161,7 +170,13 @@ impl MapJob {
 
     fn run(&mut self, budget: &mut Budget) -> Result<Step, NoMemory> {
         match &mut self.0 {
-            Kind::Memory(memory) => memory.step(budget),
+            Kind::Memory(memory) => {
+                let result = memory.step(budget);
+                if result != Ok(Step::More) {
+                    memory.marker.take_out();
+                }
+                result
+            }
             Kind::Ports(ports) => ports.step(budget),
         }
     }
@@ -177,6 +192,11 @@ impl MapJob {
 }
 
 impl Memory {
+    /// What `space` has from `start` to `end` goes first.
+    pub(super) fn flush(&mut self, space: SpaceRef, start: u64, end: u64) {
+        self.revoke = Some(Revoke::flush(self.marker, space, start, end));
+    }
+
     /// Maps the next pages as long as they are the usual case; how many bytes.
     fn quick(&self, budget: &mut Budget) -> u64 {
         let Transfer { from, to, len } = self.transfer;
@@ -187,6 +207,12 @@ impl Memory {
 
     fn step(&mut self, budget: &mut Budget) -> Result<Step, NoMemory> {
         loop {
+            if self.spreads {
+                if !grant::spread(self.marker, budget) {
+                    return Ok(Step::More);
+                }
+                self.spreads = false;
+            }
             if let Some(revoke) = &mut self.revoke {
                 if revoke.step(budget) == Step::More {
                     return Ok(Step::More);
@@ -196,7 +222,7 @@ impl Memory {
             }
             if self.done >= self.transfer.len {
                 match self.rest.take() {
-                    Some((start, end)) => self.revoke = Some(Revoke::flush(self.src, start, end)),
+                    Some((start, end)) => self.flush(self.src, start, end),
                     None => return Ok(Step::Done),
                 }
                 continue;
@@ -288,7 +314,7 @@ impl Memory {
             }
             Slot::Leaf(there) if self.is_same(piece, there) => self.extend(piece, there, budget),
             _ => {
-                self.revoke = Some(Revoke::flush(self.dst, piece.to, piece.to + piece.size()));
+                self.flush(self.dst, piece.to, piece.to + piece.size());
                 Ok(Progress::Again)
             }
         }
@@ -298,6 +324,14 @@ impl Memory {
     #[inline]
     fn is_same(&self, piece: Piece, there: Leaf) -> bool {
         let source = if self.grant { piece.node.parent() } else { Some(piece.node) };
+        if self.grant && grant::is_walked(piece.node) {
+            // A walk may have passed that page and not this one: what is there goes, unless it
+            // is this job's own and has all the rights already.
+            let gains = !piece.rights.without(there.entry.rights()).is_empty();
+            if gains || self.marker.parent() != Some(piece.node) {
+                return false;
+            }
+        }
         let inside = piece.to & (span(there.level) - 1);
         there.level >= piece.level
             && there.node.is_some_and(|node| node.parent().is_some() && node.parent() == source)
@@ -313,7 +347,7 @@ impl Memory {
         budget: &mut Budget,
     ) -> Result<Progress, NoMemory> {
         // An adoption that goes on has paid, and needs something left to go on with.
-        if self.adoption.is_none() {
+        if self.marker.parent().is_none() {
             budget.spend(cost::MAP);
         }
         let missing = piece.rights.without(there.entry.rights());
@@ -326,10 +360,6 @@ impl Memory {
             let (clear, set) = Entry::giving(missing);
             there.table.change(there.index, clear, set);
             tlb::invalidate(self.dst, piece.to);
-            if self.grant {
-                // Rights of a sibling's: walks may have passed this page but not that one.
-                state().walks.start_again();
-            }
         }
         match there.node {
             Some(node) if self.grant => self.grant_piece(piece, Some(node), budget),

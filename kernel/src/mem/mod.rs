@@ -5,7 +5,8 @@
 //! tables as the cache of it. Everything here runs with interrupts off on one
 //! processor. Nothing is allocated after boot but frames that the quota of the
 //! space concerned pays for. Long operations are jobs with bounded steps; a job
-//! that was begun must be stepped to its end (or its space destroyed).
+//! that was begun must be stepped to its end or abandoned. Whoever begins one lends
+//! it a marker (`marker.rs`), which keeps its place between two steps.
 
 pub(crate) mod budget;
 pub mod check;
@@ -18,8 +19,8 @@ pub mod io_flush;
 pub mod io_map;
 pub mod lookup;
 pub mod map;
+pub mod marker;
 pub mod node;
-pub mod parking;
 pub mod quota;
 pub(crate) mod release;
 pub mod reserved;
@@ -38,6 +39,7 @@ pub use destroy::DestroyJob;
 pub use frames::PhysFrame;
 pub use lookup::Resolved;
 pub use map::MapJob;
+pub use marker::{Marker, MarkerRef};
 pub use quota::{NoMemory, Quota};
 pub use sigma0::{sigma0_fault, sigma0_open_ports};
 pub use small::map_one_page;
@@ -81,8 +83,6 @@ pub(crate) mod cost {
     /// Making a page of σ0, with its node and tables.
     pub const ROOT: u32 = 50;
     pub const SPLIT: u32 = 96;
-    /// Looking at all parked walks.
-    pub const PARKED: u32 = 28;
 
     // Or a walk could find its step used up each time, and never get on.
     const _: () = assert!(LOOK + LARGE + VISIT < super::STEP_BUDGET && REMOVE < super::STEP_BUDGET);
@@ -95,7 +95,6 @@ pub const LARGEST_LEVEL: u32 = crate::arch::paging::HUGE;
 pub struct State {
     pub(crate) frames: frames::Frames,
     pub(crate) layout: reserved::Layout,
-    pub(crate) walks: parking::Parking,
     pub(crate) sigma0: Cell<Option<SpaceRef>>,
     pub(crate) roots: root::Shared,
     pub(crate) huge_pages: Cell<bool>,
@@ -108,7 +107,6 @@ impl State {
         Self {
             frames: frames::Frames::new(),
             layout: reserved::Layout::new(),
-            walks: parking::Parking::new(),
             sigma0: Cell::new(None),
             roots: root::Shared::new(),
             huge_pages: Cell::new(false),

@@ -11,11 +11,13 @@
 use super::space::SpaceRef;
 use crate::arch::paging::{shift, span};
 use crate::arch::{phys_to_virt, virt_to_phys};
+use crate::irq::Pace;
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
 /// 48 bytes: 85 of them fill a frame.
+#[derive(Default)]
 #[repr(C)]
 pub struct Node {
     parent: Cell<u64>,
@@ -24,7 +26,8 @@ pub struct Node {
     prev: Cell<u64>,
     /// 39..0 frame number of the space, 58..40 entries that refer to the node, 63..59 flags.
     owner: Cell<u64>,
-    /// 35..0 virtual page number, 53..36 pages from the parent's start, 55..54 level.
+    /// 35..0 virtual page number, 53..36 pages from the parent's start, 55..54 level, 62..56
+    /// walks among the children, 63 [`PASSED_ON`].
     place: Cell<u64>,
 }
 
@@ -34,8 +37,8 @@ const COUNT_ONE: u64 = 1 << 40;
 const COUNT_MASK: u64 = 0x7_FFFF << 40;
 const SPACE_MASK: u64 = (1 << 40) - 1;
 
-/// A parked walk stands at this node.
-pub(crate) const CURSOR: u64 = 1 << 59;
+/// No mapping but a place among them: see `marker.rs`.
+pub(crate) const MARKER: u64 = 1 << 59;
 /// The slot is in use.
 pub(crate) const LIVE: u64 = 1 << 60;
 /// A vanished child was written.
@@ -44,6 +47,11 @@ pub(crate) const WRITTEN: u64 = 1 << 61;
 pub(crate) const REFERENCED: u64 = 1 << 62;
 /// An I/O port node (`io.rs` uses its own layout of `place`).
 pub(crate) const PORTS: u64 = 1 << 63;
+
+const WALK_ONE: u64 = 1 << 56;
+const WALK_MASK: u64 = 0x7F << 56;
+/// In `place`: the node took another one's place, and not all children know yet.
+const PASSED_ON: u64 = 1 << 63;
 
 /// A node that is alive. Not counted: the tree's links are the owners.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +72,11 @@ impl Deref for NodeRef {
 }
 
 impl NodeRef {
+    /// The node, or marker, at `node`, which stays as long as it is linked.
+    pub(crate) fn new(node: NonNull<Node>) -> Self {
+        Self(node)
+    }
+
     /// The node at a kernel address; `None` for 0.
     #[inline]
     pub(crate) fn from_word(word: u64) -> Option<Self> {
@@ -102,13 +115,37 @@ impl NodeRef {
         sibling.next.set(self.word());
     }
 
+    /// Moves this node, a sibling behind `sibling`, right in front of it.
+    pub(crate) fn move_before(self, sibling: Self, parent: Self) {
+        self.unlink();
+        let prev = sibling.prev.replace(self.word());
+        self.parent.set(parent.word());
+        self.prev.set(prev);
+        self.next.set(sibling.word());
+        match Self::from_word(prev) {
+            Some(prev) => prev.next.set(self.word()),
+            None => parent.child.set(self.word()),
+        }
+    }
+
+    /// Makes this node, which has no children, the parent of those of `old`, which has some and
+    /// is linked nowhere any more. They find it through `old`, a forwarder in front of them.
+    pub(crate) fn take_over(self, old: Self) {
+        self.child.set(old.child.replace(0));
+        old.owner.set(old.owner.get() | MARKER);
+        old.link_below(self);
+        let walks = old.place.get() & WALK_MASK;
+        self.place.set(self.place.get() & !WALK_MASK | walks | PASSED_ON);
+    }
+
     /// Takes this node out of its parent's list of children.
     #[inline]
     pub(crate) fn unlink(self) {
         let (prev, next) = (self.prev.get(), self.next.get());
         if let Some(prev) = Self::from_word(prev) {
             prev.next.set(next);
-        } else if let Some(parent) = self.parent() {
+        } else if let Some(parent) = Self::from_word(self.parent.get()) {
+            // Who is first in a list names its parent itself.
             parent.child.set(next);
         }
         if let Some(next) = Self::from_word(next) {
@@ -146,27 +183,87 @@ impl Node {
     #[inline]
     #[must_use]
     pub fn parent(&self) -> Option<NodeRef> {
+        let parent = NodeRef::from_word(self.parent.get())?;
+        if parent.has(MARKER) { parent.forwarded() } else { Some(parent) }
+    }
+
+    /// Whom a forwarder stands for.
+    #[cold]
+    fn forwarded(&self) -> Option<NodeRef> {
         NodeRef::from_word(self.parent.get())
+    }
+
+    pub(crate) fn set_parent(&self, parent: NodeRef) {
+        self.parent.set(parent.word());
     }
 
     /// The newest mapping derived from it.
     #[inline]
     #[must_use]
     pub fn first_child(&self) -> Option<NodeRef> {
+        mapping(self.child.get())
+    }
+
+    /// The first in the list of its children, marker or not.
+    #[inline]
+    pub(crate) fn first_raw(&self) -> Option<NodeRef> {
         NodeRef::from_word(self.child.get())
+    }
+
+    /// The next in its list, marker or not.
+    pub(crate) fn next_raw(&self) -> Option<NodeRef> {
+        NodeRef::from_word(self.next.get())
+    }
+
+    /// What a marker uses as it likes: `child`, `place`, `owner`.
+    pub(crate) fn marker_words(&self) -> [&Cell<u64>; 3] {
+        [&self.child, &self.place, &self.owner]
     }
 
     /// The next mapping derived from the same parent.
     #[inline]
     #[must_use]
     pub fn sibling(&self) -> Option<NodeRef> {
-        NodeRef::from_word(self.next.get())
+        mapping(self.next.get())
     }
 
     /// The sibling in front of this node; for checks.
     #[must_use]
     pub fn elder(&self) -> Option<NodeRef> {
-        NodeRef::from_word(self.prev.get())
+        let elder = NodeRef::from_word(self.prev.get())?;
+        if elder.has(MARKER) { elder.elder() } else { Some(elder) }
+    }
+
+    /// A walk begins among its children.
+    #[inline]
+    pub(crate) fn come_in(&self) {
+        if self.place.get() & WALK_MASK != WALK_MASK {
+            self.place.set(self.place.get() + WALK_ONE);
+        }
+    }
+
+    /// A walk is through with its children. So many that they cannot be counted stay.
+    #[inline]
+    pub(crate) fn go_out(&self) {
+        debug_assert!(self.is_walked(), "a walk leaves where none came in");
+        if self.place.get() & WALK_MASK != WALK_MASK {
+            self.place.set(self.place.get() - WALK_ONE);
+        }
+    }
+
+    /// Whether a walk that was not begun below it is among its children or further down.
+    pub(crate) fn is_walked(&self) -> bool {
+        self.place.get() & WALK_MASK != 0
+    }
+
+    /// Whether some of its children may know it through a forwarder only.
+    pub(crate) fn is_passed_on(&self) -> bool {
+        self.place.get() & PASSED_ON != 0
+    }
+
+    /// All of its children know it.
+    pub(crate) fn is_known(&self) {
+        self.place.set(self.place.get() & !PASSED_ON);
     }
 
     /// The space that the page belongs to.
@@ -238,6 +335,12 @@ impl Node {
         owner & COUNT_MASK == 0
     }
 
+    /// Whether it is a mapping, no marker, to which one page-table entry refers.
+    #[inline]
+    pub(crate) fn is_single(&self) -> bool {
+        self.owner.get() & (COUNT_MASK | MARKER) == COUNT_ONE
+    }
+
     /// Whether all of the bits in `flags` are set.
     #[inline]
     pub(crate) fn has(&self, flags: u64) -> bool {
@@ -259,4 +362,23 @@ impl Node {
     pub(crate) fn clear_flags(&self, flags: u64) {
         self.owner.set(self.owner.get() & !flags);
     }
+}
+
+/// The first mapping in a list from `word` on.
+#[inline]
+fn mapping(word: u64) -> Option<NodeRef> {
+    let node = NodeRef::from_word(word)?;
+    if node.has(MARKER) { behind_markers(node) } else { Some(node) }
+}
+
+#[cold]
+fn behind_markers(marker: NodeRef) -> Option<NodeRef> {
+    let mut next = Some(marker);
+    let mut pace = Pace::default();
+    while let Some(node) = next.filter(|node| node.has(MARKER)) {
+        // Their number is the users' choice.
+        pace.round();
+        next = node.next_raw();
+    }
+    next
 }

@@ -1,10 +1,10 @@
 //! What becomes of a node whose pages are gone: what was referenced and written stays with
 //! its parent, and its slot goes back to the space that paid for it.
 
-use super::cost;
-use super::node::{CURSOR, NodeRef, REFERENCED, WRITTEN};
+use super::marker::displace;
+use super::node::{NodeRef, REFERENCED, WRITTEN};
+use super::slab;
 use super::space::SpaceRef;
-use super::{slab, state};
 use crate::irq::Pace;
 use abi::Rights;
 
@@ -35,11 +35,6 @@ pub(crate) fn leave_status(node: NodeRef, status: Rights) {
     }
 }
 
-/// What freeing `node` costs more if a parked walk may stand there.
-pub(crate) fn parked_cost(node: NodeRef) -> u32 {
-    if node.has(CURSOR) { cost::PARKED } else { 0 }
-}
-
 /// Frees a node without pages and children.
 pub(crate) fn free_node(node: NodeRef) {
     free_leaf(node.space(), node);
@@ -48,8 +43,8 @@ pub(crate) fn free_node(node: NodeRef) {
 /// [`free_node`], written out, of a node of `space`.
 #[inline(always)]
 pub(crate) fn free_leaf(space: SpaceRef, node: NodeRef) {
-    if node.has(CURSOR) {
-        state().walks.node_vanishes(node);
+    if node.first_raw().is_some() {
+        displace(node);
     }
     node.unlink();
     slab::free(space, node);

@@ -4,18 +4,18 @@
 //! The range is worked off page by page; the position is an address, so others
 //! may change the space between steps. For removing a space's own page, the
 //! page is first marked as dying (nobody can derive from it any more), then
-//! what was derived goes, then the page itself. A revocation whose page was
-//! granted away in the middle settles what it had begun below that page.
+//! what was derived goes, then the page itself. A walk that stops goes on where it
+//! was, wherever its page has been granted to meanwhile.
 
 use super::budget::Budget;
+use super::marker::MarkerRef;
 use super::node::NodeRef;
-use super::parking::{Lost, Parked};
 use super::release::take_status;
 use super::small::{take_back, take_own};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
 use super::walk::Walk;
-use super::{Step, cost, sigma0, split, state};
+use super::{Step, cost, split};
 use crate::arch::paging::{Entry, span};
 use abi::Rights;
 
@@ -29,8 +29,9 @@ pub(crate) enum Scope {
 }
 
 /// The operation and how far it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Revoke {
+    marker: MarkerRef,
     space: SpaceRef,
     pos: u64,
     end: u64,
@@ -42,13 +43,22 @@ pub(crate) struct Revoke {
     revoke: Rights,
     reset: bool,
     status: Rights,
-    parked: Option<Parked>,
+    /// The walk that stopped.
+    stopped: Option<Walk>,
 }
 
 impl Revoke {
-    /// Takes `revoke` from `start..end`; R means everything.
-    pub(crate) fn new(space: SpaceRef, start: u64, end: u64, scope: Scope, revoke: Rights) -> Self {
+    /// Takes `revoke` from `start..end`; R means everything. Nobody else uses `marker` until
+    /// it is done.
+    pub(crate) fn new(
+        marker: MarkerRef,
+        space: SpaceRef,
+        (start, end): (u64, u64),
+        scope: Scope,
+        revoke: Rights,
+    ) -> Self {
         Self {
+            marker,
             space,
             pos: start,
             end,
@@ -58,13 +68,13 @@ impl Revoke {
             revoke,
             reset: false,
             status: Rights::NONE,
-            parked: None,
+            stopped: None,
         }
     }
 
     /// Removes the space's own pages in `start..end` and all that was derived from them.
-    pub(crate) fn flush(space: SpaceRef, start: u64, end: u64) -> Self {
-        Self::new(space, start, end, Scope::Own, Rights::RWX)
+    pub(crate) fn flush(marker: MarkerRef, space: SpaceRef, start: u64, end: u64) -> Self {
+        Self::new(marker, space, (start, end), Scope::Own, Rights::RWX)
     }
 
     /// Also resets the status bits that it reads.
@@ -93,7 +103,8 @@ impl Revoke {
             if budget.is_used_up() {
                 return Step::More;
             }
-            if self.parked.is_some() && self.go_on(budget) {
+            if let Some(walk) = self.stopped.take() {
+                self.walk(walk, budget);
                 continue;
             }
             let table = table::pages(self.space, self.pos);
@@ -116,34 +127,14 @@ impl Revoke {
         Step::Done
     }
 
-    /// Goes on with the walk that was parked; false if it has to start again.
-    #[cold]
-    fn go_on(&mut self, budget: &mut Budget) -> bool {
-        match self.parked.take().map(|claim| state().walks.resume(claim)) {
-            Some(Ok(walk)) => self.walk(walk, budget),
-            Some(Err(Lost { owed: Some(region) })) => self.settle(region, budget),
-            _ => return false,
-        }
-        true
-    }
-
     /// Gives up between two steps: the pages that were about to go stay, without what
     /// has been taken from them already.
     pub(crate) fn abandon(&mut self) {
-        if let Some(claim) = self.parked.take() {
-            let _ = state().walks.resume(claim);
+        if let Some(walk) = self.stopped.take() {
+            walk.abandon();
         }
         if let Slot::Leaf(leaf) = table::find(self.space, self.pos) {
             split::keep(leaf, self.pos, self.marked);
-        }
-    }
-
-    /// The walk was lost half done, and starting it again would not finish what it began.
-    #[cold]
-    fn settle(&mut self, region: (u64, u64), budget: &mut Budget) {
-        budget.spend(cost::LOOK);
-        if let Some(node) = sigma0::node(region.0) {
-            self.walk(Walk::settling(node, region), budget);
         }
     }
 
@@ -193,7 +184,8 @@ impl Revoke {
     }
 
     fn new_walk(&self, node: NodeRef, base: u64, region: (u64, u64), from_root: bool) -> Walk {
-        let mut walk = Walk::new(node, base, region, self.revoke).resetting(self.reset);
+        let walk = Walk::new(self.marker, node, base, region, self.revoke);
+        let mut walk = walk.resetting(self.reset);
         if from_root {
             return walk.including_root();
         }
@@ -203,16 +195,12 @@ impl Revoke {
 
     /// Runs a walk; at its end finishes the pages from the position on.
     fn walk(&mut self, mut walk: Walk, budget: &mut Budget) {
-        let gone = walk.is_done();
         if !walk.run(budget) {
-            self.parked = Some(state().walks.park(walk));
+            self.stopped = Some(walk);
             return;
         }
         self.status = self.status.or(walk.status);
-        if walk.settles() {
-            return;
-        }
-        if gone || !self.removes() || self.scope == Scope::Derived {
+        if walk.rootless || !self.removes() || self.scope == Scope::Derived {
             self.pos = self.until;
             return;
         }

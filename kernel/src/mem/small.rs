@@ -9,7 +9,7 @@ use super::budget::Budget;
 use super::cost;
 use super::frames::{FRAME, Info};
 use super::node::NodeRef;
-use super::release::{free_ghosts, free_leaf, leave_status, parked_cost, status_of, take_status};
+use super::release::{free_ghosts, free_leaf, leave_status, status_of, take_status};
 use super::slab;
 use super::space::SpaceRef;
 use super::table::{self, ENTRIES, Leaf};
@@ -229,8 +229,9 @@ fn children(
     seen: &mut Seen,
     budget: &mut Budget,
 ) -> bool {
-    while let Some(child) = node.first_child() {
-        if child.first_child().is_some() || child.count() != 1 {
+    // Where walks have stopped one goes around their markers with a walk, which passes each once.
+    while let Some(child) = node.first_raw() {
+        if child.first_raw().is_some() || !child.is_single() {
             return false;
         }
         let (space, vaddr) = (child.space(), child.vaddr());
@@ -242,7 +243,7 @@ fn children(
             }
             *near = table;
         }
-        budget.spend(cost::CHILD + parked_cost(child));
+        budget.spend(cost::CHILD);
         let is_last = near.remove(space, vaddr, seen);
         seen.flags |= child.flags();
         free_leaf(space, child);
@@ -250,7 +251,7 @@ fn children(
             // One that is there, and is looked at in vain.
             *near = home;
         }
-        if node.first_child().is_none() {
+        if node.first_raw().is_none() {
             return true;
         }
         if budget.is_used_up() {

@@ -2,6 +2,7 @@
 
 use super::budget::Budget;
 use super::io_flush::IoRevoke;
+use super::marker::MarkerRef;
 use super::revoke::{Revoke, Scope};
 use super::space::SpaceRef;
 use super::{STEP_BUDGET, Step};
@@ -30,9 +31,9 @@ impl UnmapJob {
         }
     }
 
-    /// Prepares the job; nothing happens yet.
+    /// Prepares the job; nothing happens yet. Nobody else uses `marker` until it is done.
     #[must_use]
-    pub fn new(space: SpaceRef, fpage: Fpage, flush: bool) -> Self {
+    pub fn new(space: SpaceRef, fpage: Fpage, flush: bool, marker: MarkerRef) -> Self {
         let scope = if flush { Scope::Own } else { Scope::Derived };
         if fpage.is_nil() {
             Self(Kind::Nothing)
@@ -45,7 +46,8 @@ impl UnmapJob {
             let inside = (1 << bits) - 1;
             let start = fpage.0 & !inside;
             let end = (fpage.0 | inside).min(USER_END - 1) + 1;
-            Self(Kind::Memory(Revoke::new(space, start, end, scope, fpage.rights()).resetting()))
+            let revoke = Revoke::new(marker, space, (start, end), scope, fpage.rights());
+            Self(Kind::Memory(revoke.resetting()))
         }
     }
 

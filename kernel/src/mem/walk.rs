@@ -3,17 +3,14 @@
 //! A walk takes rights (or everything) from all mappings derived from one page,
 //! without recursion: it climbs back over the parent links. Preorder matters: a
 //! page that the walk has passed cannot hand on what the walk takes away. A
-//! walk that runs out of budget is *parked* (`parking.rs`).
-//!
-//! A walk that cannot go on where it stopped may leave pages with rights that
-//! the pages they are derived from have lost to it. Another walk *settles* that:
-//! it compares every page with the one that it is derived from.
+//! walk that runs out of budget leaves a marker (`marker.rs`). That it ends is argued in
+//! docs/decisions/0026.
 
 use super::budget::Budget;
 use super::cost;
-use super::node::{CURSOR, NodeRef};
-use super::release::{free_node, parked_cost, take_status};
-use super::state;
+use super::marker::{MarkerRef, Position};
+use super::node::NodeRef;
+use super::release::{free_node, take_status};
 use super::table::{self, Leaf, Slot};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
@@ -21,6 +18,8 @@ use abi::Rights;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// Where the marker says.
+    Stopped,
     /// Look at the node's own pages.
     Enter,
     /// Look at its children.
@@ -34,8 +33,11 @@ enum Stage {
 /// A walk; see the module.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk {
+    marker: MarkerRef,
     pub(super) root: NodeRef,
-    pub(super) cur: NodeRef,
+    cur: NodeRef,
+    /// How far `cur` is from the root.
+    depth: u64,
     /// Physical address of the start of `cur`'s region.
     base: u64,
     /// Physical address up to which `cur`'s pages are done.
@@ -46,22 +48,27 @@ pub(crate) struct Walk {
     stage: Stage,
     revoke: Rights,
     reset: bool,
-    /// Takes from each page what the page that it is derived from lacks.
-    settles: bool,
+    /// The root vanished, with all that was derived from it, while the walk stood still.
+    pub(super) rootless: bool,
     /// What was referenced and written so far.
     pub status: Rights,
-    /// Children inside the region become children of this node, whose own region
-    /// begins at this physical address.
-    adopter: Option<(NodeRef, u64)>,
 }
 
 impl Walk {
-    /// Takes `revoke` from what is derived from `start..end` (physical) of `root`,
-    /// whose region begins at `base`; with `own` from its own page too.
-    pub(crate) fn new(root: NodeRef, base: u64, region: (u64, u64), revoke: Rights) -> Self {
+    /// Takes `revoke` from what is derived from `region` (physical) of `root`,
+    /// whose own region begins at `base`.
+    pub(crate) fn new(
+        marker: MarkerRef,
+        root: NodeRef,
+        base: u64,
+        region: (u64, u64),
+        revoke: Rights,
+    ) -> Self {
         Self {
+            marker,
             root,
             cur: root,
+            depth: 0,
             base,
             pos: 0,
             start: region.0,
@@ -69,19 +76,12 @@ impl Walk {
             stage: Stage::Below,
             revoke,
             reset: false,
-            settles: false,
+            rootless: false,
             status: Rights::NONE,
-            adopter: None,
         }
     }
 
-    /// Takes from what is derived from σ0's page of `root` in the region what other
-    /// walks have begun to take.
-    pub(crate) fn settling(root: NodeRef, region: (u64, u64)) -> Self {
-        let walk = Self::new(root, root.vaddr(), region, Rights::NONE);
-        Self { settles: true, ..walk }
-    }
-
+    /// Takes it from the root's own page, too.
     pub(crate) fn including_root(mut self) -> Self {
         self.stage = Stage::Enter;
         self
@@ -92,59 +92,93 @@ impl Walk {
         self
     }
 
-    /// Makes the children inside the region those of `adopter`, whose own region
-    /// begins at `base` and covers the walk's. To be named again after parking.
-    pub(crate) fn adopting(mut self, adopter: NodeRef, base: u64) -> Self {
-        self.adopter = Some((adopter, base));
-        self
-    }
-
-    /// Whether this is still a walk below `root` about the region from `start`.
-    pub(crate) fn concerns(&self, root: NodeRef, start: u64) -> bool {
-        self.stage != Stage::Done && self.root == root && self.start == start
-    }
-
-    /// Whether this only compares pages.
-    pub(crate) fn settles(&self) -> bool {
-        self.settles
-    }
-
-    /// Whether this hands children to another node.
-    pub(super) fn adopts(&self) -> bool {
-        self.adopter.is_some()
-    }
-
-    /// Whether there is nothing left to do.
-    pub(super) fn is_done(&self) -> bool {
-        self.stage == Stage::Done
-    }
-
-    /// Where pages may have more rights than those that they are derived from, if it is lost.
-    pub(super) fn touched(&self) -> (u64, u64) {
-        (self.start, self.end)
-    }
-
-    /// Whether starting again from the root would miss a part of what this walk has begun.
-    pub(super) fn owes(&self) -> bool {
-        self.settles
-    }
-
     /// Goes on; true when the walk is finished.
     pub(crate) fn run(&mut self, budget: &mut Budget) -> bool {
-        loop {
-            if self.stage == Stage::Done {
-                return true;
-            }
+        if self.stage == Stage::Stopped {
+            self.resume();
+        }
+        while self.stage != Stage::Done {
             if budget.is_used_up() {
-                return false;
+                self.stop();
+                return self.stage == Stage::Done;
             }
             budget.spend(cost::VISIT);
             match self.stage {
                 Stage::Enter => self.enter(budget),
                 Stage::Below => self.below(),
-                Stage::Leave => self.leave(budget),
-                Stage::Done => {}
+                _ => self.leave(),
             }
+        }
+        true
+    }
+
+    /// Leaves the marker where the walk stands.
+    #[cold]
+    fn stop(&mut self) {
+        let node = self.cur;
+        let mut position = Position { base: self.base, depth: self.depth, entering: None };
+        match self.stage {
+            Stage::Enter => {
+                node.come_in();
+                position.entering = Some(self.pos);
+                self.marker.put_first(node, position);
+            }
+            Stage::Below => {
+                node.come_in();
+                self.marker.put_first(node, position);
+            }
+            _ if self.depth == 0 => {
+                self.stage = Stage::Done;
+                return;
+            }
+            _ => {
+                position.base -= node.offset();
+                position.depth -= 1;
+                self.marker.put_behind(node, position);
+                free_if_bare(node);
+            }
+        }
+        self.stage = Stage::Stopped;
+    }
+
+    /// Goes on at the marker.
+    #[cold]
+    fn resume(&mut self) {
+        let Some(above) = self.marker.parent() else {
+            self.rootless = true;
+            self.stage = Stage::Done;
+            return;
+        };
+        let (position, next) = (self.marker.position(), self.marker.sibling());
+        self.marker.take_out();
+        (self.base, self.depth) = (position.base, position.depth);
+        match (position.entering, next) {
+            (Some(pos), _) => {
+                above.go_out();
+                self.cur = above;
+                self.pos = pos;
+                self.stage = Stage::Enter;
+            }
+            (None, Some(next)) => {
+                self.depth += 1;
+                self.enter_node(next, self.base + next.offset());
+            }
+            (None, None) => self.climb_to(above),
+        }
+    }
+
+    /// Gives up where it stopped.
+    #[cold]
+    pub(crate) fn abandon(self) {
+        let Some(mut node) = self.marker.parent() else { return };
+        let Position { depth, .. } = self.marker.position();
+        self.marker.take_out();
+        node.go_out();
+        // What is further up stays counted: that only makes later grants there cautious.
+        for _ in 0..depth.min(MOST_LEFT) {
+            let Some(above) = node.parent() else { return };
+            above.go_out();
+            node = above;
         }
     }
 
@@ -154,13 +188,7 @@ impl Walk {
             self.stage = Stage::Leave;
             return;
         }
-        if self.adopter.is_some() {
-            self.adopt(low, high, budget);
-            return;
-        }
-        if !self.settles || self.cur.count() == 0 {
-            self.collect(self.cur, self.start <= low && high <= self.end);
-        }
+        self.collect(self.cur, self.start <= low && high <= self.end);
         if self.pages(budget) {
             self.stage = Stage::Below;
         }
@@ -173,7 +201,11 @@ impl Walk {
 
     fn below(&mut self) {
         match self.cur.first_child() {
-            Some(child) => self.enter_node(child, self.base + child.offset()),
+            Some(child) => {
+                self.cur.come_in();
+                self.depth += 1;
+                self.enter_node(child, self.base + child.offset());
+            }
             None => self.stage = Stage::Leave,
         }
     }
@@ -185,20 +217,16 @@ impl Walk {
         self.stage = Stage::Enter;
     }
 
-    fn leave(&mut self, budget: &mut Budget) {
-        let node = self.cur;
-        self.advance();
-        let finished = self.stage == Stage::Done;
-        if !finished && node.count() == 0 && node.first_child().is_none() {
-            budget.spend(parked_cost(node));
-            free_node(node);
-        }
+    /// All children of `node` are done.
+    fn climb_to(&mut self, node: NodeRef) {
+        node.go_out();
+        self.cur = node;
+        self.stage = Stage::Leave;
     }
 
-    /// Moves on from `cur`, whose subtree is finished or gone.
-    pub(super) fn advance(&mut self) {
+    fn leave(&mut self) {
         let node = self.cur;
-        if node == self.root {
+        if self.depth == 0 {
             self.stage = Stage::Done;
             return;
         }
@@ -206,12 +234,13 @@ impl Walk {
         match (node.sibling(), node.parent()) {
             (Some(next), _) => self.enter_node(next, above + next.offset()),
             (None, Some(parent)) => {
-                self.cur = parent;
                 self.base = above;
-                self.stage = Stage::Leave;
+                self.depth -= 1;
+                self.climb_to(parent);
             }
             (None, None) => self.stage = Stage::Done,
         }
+        free_if_bare(node);
     }
 
     /// Applies the walk to the pages of `cur`; false if the budget ran out.
@@ -240,51 +269,27 @@ impl Walk {
     fn page(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut Budget) {
         let low = self.pos - (vaddr & (span(leaf.level) - 1));
         let high = low + span(leaf.level);
-        if leaf.node != Some(node) {
-            self.pos = high;
-            return;
-        }
-        let (revoke, start, end) = self.due(node, leaf, budget);
-        let removes = revoke.contains(Rights::R);
-        let changes = removes || !leaf.entry.rights().and(revoke).is_empty();
-        if changes && (low < start || end < high) {
-            budget.spend(cost::SPLIT);
-            table::split(node.space(), vaddr, leaf);
-            return;
-        }
-        if changes || !self.settles {
+        if leaf.node == Some(node) {
+            let removes = self.revoke.contains(Rights::R);
+            let changes = removes || !leaf.entry.rights().and(self.revoke).is_empty();
+            if changes && (low < self.start || self.end < high) {
+                budget.spend(cost::SPLIT);
+                table::split(node.space(), vaddr, leaf);
+                return;
+            }
             budget.spend(cost::REMOVE);
-            self.apply(node, vaddr, leaf, revoke);
+            self.apply(node, vaddr, leaf);
         }
-        self.pos = if self.settles { high.min(end) } else { high };
+        self.pos = high;
     }
 
-    /// What the page of `node` at the position is to lose, and the physical range for
-    /// which that holds.
-    fn due(&self, node: NodeRef, leaf: Leaf, budget: &mut Budget) -> (Rights, u64, u64) {
-        if !self.settles {
-            return (self.revoke, self.start, self.end);
-        }
-        let Some(parent) = node.parent() else { return (Rights::NONE, 0, u64::MAX) };
-        budget.spend(cost::LOOK);
-        let vaddr = parent.vaddr() + node.offset() + (self.pos - self.base);
-        let (rights, level) = match table::find(parent.space(), vaddr) {
-            Slot::Leaf(above) if above.node == Some(parent) => (above.entry.rights(), above.level),
-            Slot::Leaf(other) => (Rights::NONE, other.level),
-            Slot::Empty { level, .. } => (Rights::NONE, level),
-        };
-        let inside = vaddr & (span(level) - 1);
-        let end = self.pos + (span(level) - inside);
-        (leaf.entry.rights().without(rights), self.pos.saturating_sub(inside), end)
-    }
-
-    fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, revoke: Rights) {
-        if revoke.contains(Rights::R) {
+    fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf) {
+        if self.revoke.contains(Rights::R) {
             let old = table::remove(node.space(), vaddr, leaf);
             self.status = self.status.or(old.status());
             return;
         }
-        let (gone, barred) = Entry::taking(revoke);
+        let (gone, barred) = Entry::taking(self.revoke);
         let status = if self.reset { Entry::A | Entry::D } else { 0 };
         let clear = leaf.entry.0 & (gone | status);
         let set = barred & !leaf.entry.0;
@@ -297,23 +302,14 @@ impl Walk {
         };
         self.status = self.status.or(old.status());
     }
+}
 
-    /// Hands `cur`, a child of the root, to the adopter if it fits.
-    fn adopt(&mut self, low: u64, high: u64, budget: &mut Budget) {
-        let child = self.cur;
-        self.stage = Stage::Leave;
-        let Some((adopter, base)) = self.adopter else { return };
-        if low < self.start || self.end < high || child == adopter {
-            return;
-        }
-        if self.root.has(CURSOR) {
-            budget.spend(cost::PARKED);
-            state().walks.lose_children(self.root);
-        }
-        self.advance();
-        child.unlink();
-        child.set_offset(low - base);
-        child.link_below(adopter);
-        state().walks.start_again();
+/// How many nodes on its way an abandoned walk leaves as it found them.
+const MOST_LEFT: u64 = 32;
+
+/// Frees `node` if it has neither pages nor children.
+fn free_if_bare(node: NodeRef) {
+    if node.count() == 0 && node.first_child().is_none() {
+        free_node(node);
     }
 }

@@ -31,12 +31,16 @@ fn preempted(caller: TcbRef, job: DestroyJob) -> TcbRef {
 
 fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {
     caller.destroy_next.set(space.utcb_area().start);
-    DestroyJob::new(space)
+    DestroyJob::new(space, caller.marker())
 }
 
 /// `thread` is being deleted: what it was destroying is for whoever deletes it.
 pub fn abandon(thread: TcbRef) {
-    if let Some(Job::Destroy(job)) = thread.job.take() {
+    // A job is large: it is not looked at without need.
+    if thread.resume.get() == Resume::Destroy
+        && let Some(Job::Destroy(mut job)) = thread.job.take()
+    {
+        job.abandon();
         cpu().spaces.abandon(job.space());
     }
 }

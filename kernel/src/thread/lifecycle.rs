@@ -7,6 +7,7 @@ use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
 use crate::ipc::rendezvous::{self, Busy};
+use crate::ipc::transfer::Role;
 use crate::ipc::{Kind, cancel, local, receive, sweep};
 use crate::sched;
 use crate::space::SpaceRef;
@@ -129,9 +130,13 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(thread != current());
     local::disarm(thread);
     cancel::disconnect(thread);
-    thread.abandon_job();
+    // A job is large: it is not looked at without need.
+    if thread.resume.get() == Resume::Unmap || thread.transfer.role.get() == Role::Sender {
+        thread.abandon_job();
+    }
     crate::irq::detach_handler(thread);
     crate::space::destroy::abandon(thread);
+    debug_assert!(!thread.marker().is_linked(), "a mapping tree leads into a tcb that goes");
     sched::unlink(thread);
     let space = thread.space()?;
     ring_remove(&space.task.threads, thread, |tcb| &tcb.siblings);

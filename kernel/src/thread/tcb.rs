@@ -18,7 +18,7 @@ use crate::arch::root::RootWord;
 use crate::arch::{Frame, OwnRegisters, TcbRef};
 use crate::ipc::transfer::Transfer;
 use crate::ipc::{Kind, local, rendezvous};
-use crate::mem::{DestroyJob, MapJob, UnmapJob};
+use crate::mem::{DestroyJob, MapJob, Marker, UnmapJob};
 use crate::space::SpaceRef;
 
 /// Size of a tcb in bytes; the rest of its block is the kernel stack.
@@ -173,6 +173,8 @@ pub struct Tcb {
     pub lines: Cell<u64>,
     /// State of the Unmap the thread is in.
     pub unmap: crate::unmap::State,
+    /// Its place in a mapping tree.
+    pub marker: Marker,
     /// The memory operation the thread was preempted in.
     pub job: Cell<Option<Job>>,
     /// Next page of its UTCB area to look at.
@@ -242,6 +244,7 @@ impl TcbRef {
         match self.job.take() {
             Some(Job::Map(mut job)) => job.abandon(),
             Some(Job::Unmap(mut job)) => job.abandon(),
+            None => {}
             other => self.job.set(other),
         }
     }

@@ -14,7 +14,7 @@ pub mod shrink;
 pub mod tasks;
 
 use kernel::mem::check::{Violation, check};
-use kernel::mem::{AddressSpace, Quota, SpaceRef, frames, reserved};
+use kernel::mem::{AddressSpace, MarkerRef, Quota, SpaceRef, frames, reserved};
 
 /// Where the tests' physical memory begins; σ0 has it, the kernel's pool is below.
 pub const RAM: u64 = 0x1000_0000;
@@ -26,6 +26,8 @@ const POOL_END: u64 = 0x200_0000;
 pub struct Machine {
     pub bank: Quota,
     pub spaces: Vec<SpaceRef>,
+    /// For one job at a time.
+    pub marker: MarkerRef,
     /// Free frames when only σ0 existed.
     pub free_at_start: u64,
 }
@@ -49,7 +51,7 @@ impl Machine {
         let sigma0 = AddressSpace::create(1, &bank, 1024).expect("σ0 fits");
         sigma0.make_sigma0();
         let free_at_start = frames::free();
-        let mut machine = Self { bank, spaces: vec![sigma0], free_at_start };
+        let mut machine = Self { bank, spaces: vec![sigma0], marker: marker(), free_at_start };
         for id in 0..others {
             let space = AddressSpace::create(2 + id, &machine.bank, pages).expect("quota suffices");
             machine.spaces.push(space);
@@ -69,6 +71,11 @@ impl Machine {
         }
         found
     }
+}
+
+/// A marker for a job of its own.
+pub fn marker() -> MarkerRef {
+    MarkerRef::of(Box::leak(Box::default()))
 }
 
 /// xorshift64*: small, and the same on every machine.

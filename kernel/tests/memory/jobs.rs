@@ -4,7 +4,7 @@ use abi::{Fpage, MapItem, Rights};
 use kernel::arch::cpu;
 use kernel::mem::{AddressSpace, DestroyJob, MapJob, Step, UnmapJob, frames};
 
-use crate::common::{Machine, RAM, Random};
+use crate::common::{Machine, RAM, Random, marker};
 use crate::page;
 
 /// A job of any kind.
@@ -52,10 +52,10 @@ fn start(machine: &Machine, random: &mut Random, pages: u64, grants: u64) -> Job
     let rights = if random.one_in(3) { Rights(random.below(8) as u8) } else { Rights::RWX };
     let fpage = page(place(random), 12 + bits, rights);
     if random.one_in(3) {
-        return Job::Unmap(UnmapJob::new(space(random), fpage, random.one_in(2)));
+        return Job::Unmap(UnmapJob::new(space(random), fpage, random.one_in(2), marker()));
     }
     let item = MapItem { send_base: place(random), fpage, grant: random.one_in(grants) };
-    Job::Map(MapJob::new(space(random), space(random), item, Fpage::COMPLETE))
+    Job::Map(MapJob::new(space(random), space(random), item, Fpage::COMPLETE, marker()))
 }
 
 /// Up to eight jobs at a time, some spaces poor, steps as short as possible.
@@ -87,12 +87,13 @@ fn interleave(seed: u64, hole: bool, pages: u64, steps: u32) {
     drain(&mut jobs);
     while machine.spaces.len() > 1 {
         let space = machine.spaces.pop().expect("there is one");
-        let mut job = DestroyJob::new(space);
+        let mut job = DestroyJob::new(space, marker());
         while interrupted_after(random.below(4) as u32, || job.advance()) == Step::More {}
         assert_eq!(space.quota().used(), 2);
         space.free(&machine.bank);
     }
-    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE.with_rights(Rights::RWX), true).finish();
+    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE.with_rights(Rights::RWX), true, marker())
+        .finish();
     assert_eq!(frames::free(), machine.free_at_start);
 }
 
@@ -114,14 +115,16 @@ fn a_job_stops_only_for_an_interrupt() {
     let [sigma0, parent, child] = [0, 1, 2].map(|index| machine.spaces[index]);
     let derive = || {
         let own = MapItem::map(page(RAM, 12, Rights::RWX), RAM);
-        MapJob::new(sigma0, parent, own, Fpage::COMPLETE).finish().expect("it can pay");
+        MapJob::new(sigma0, parent, own, Fpage::COMPLETE, marker()).finish().expect("it can pay");
         for number in 0..CHILDREN {
             let item = MapItem::map(page(RAM, 12, Rights::RWX), RAM + number * 4096);
-            MapJob::new(parent, child, item, Fpage::COMPLETE).finish().expect("it can pay");
+            MapJob::new(parent, child, item, Fpage::COMPLETE, marker())
+                .finish()
+                .expect("it can pay");
         }
     };
     derive();
-    let unmap = || UnmapJob::new(parent, page(RAM, 12, Rights::RWX), false);
+    let unmap = || UnmapJob::new(parent, page(RAM, 12, Rights::RWX), false, marker());
     let left = || (0..CHILDREN).filter(|at| child.page(RAM + at * 4096).is_some()).count();
     assert_eq!(left(), CHILDREN as usize);
     let mut job = unmap();

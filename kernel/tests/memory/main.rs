@@ -6,7 +6,7 @@ mod common;
 mod jobs;
 
 use abi::{Fpage, MapItem, Rights};
-use common::{Machine, RAM};
+use common::{Machine, RAM, marker};
 use kernel::arch::x86_64::pcid;
 use kernel::arch::{hardware, root};
 use kernel::mem::inspect::{Record, Tree};
@@ -30,11 +30,11 @@ fn map(
     rights: Rights,
 ) -> Result<(), NoMemory> {
     let item = MapItem::map(page(from, bits, rights), to);
-    MapJob::new(src, dst, item, Fpage::COMPLETE).finish()
+    MapJob::new(src, dst, item, Fpage::COMPLETE, marker()).finish()
 }
 
 fn flush(space: SpaceRef, addr: u64, bits: u32, rights: Rights) -> Rights {
-    let mut job = UnmapJob::new(space, page(addr, bits, rights), true);
+    let mut job = UnmapJob::new(space, page(addr, bits, rights), true, marker());
     job.finish();
     job.status()
 }
@@ -51,7 +51,7 @@ fn quotas_move_but_do_not_grow() {
     assert_eq!((poor.limit(), frames::free()), (5, free));
     let space = AddressSpace::create(9, &poor, 5).expect("five are enough");
     assert_eq!((poor.limit(), space.quota().used()), (0, 2));
-    DestroyJob::new(space).finish();
+    DestroyJob::new(space, marker()).finish();
     space.free(&poor);
     assert_eq!((poor.limit(), frames::free()), (5, free));
     assert_eq!(machine.violations(false), []);
@@ -213,7 +213,7 @@ fn resolving_marks_pages_and_unmap_reports_it() {
     let found = b.resolve(0x7FFF, false).expect("mapped");
     assert_eq!((found.phys, found.bytes_left_in_page), (RAM + 0x1FFF, 1));
     assert!(a.resolve(RAM, true).is_some());
-    let mut job = UnmapJob::new(a, page(RAM, 21, Rights::NONE), false);
+    let mut job = UnmapJob::new(a, page(RAM, 21, Rights::NONE), false, marker());
     job.finish();
     assert_eq!(job.status(), Rights::RX, "the own page is not included");
     assert_eq!(flush(a, RAM, 21, Rights::NONE), Rights::RWX);
@@ -319,7 +319,7 @@ fn a_grant_into_a_smaller_window_takes_the_whole_flexpage() {
     let [sigma0, a, b] = machine.spaces[..] else { panic!("three spaces") };
     map(sigma0, a, RAM, RAM, 16, Rights::RWX).expect("it can pay");
     let item = MapItem::grant(page(RAM, 16, Rights::RWX), 0x3000);
-    MapJob::new(a, b, item, page(0x1000, 12, Rights::NONE)).finish().expect("it can pay");
+    MapJob::new(a, b, item, page(0x1000, 12, Rights::NONE), marker()).finish().expect("it can pay");
     assert_eq!(b.page(0x1000).map(|page| page.phys), Some(RAM + 0x3000));
     assert_eq!((a.nodes(), b.nodes()), (0, 1));
     assert_eq!(machine.violations(false), []);

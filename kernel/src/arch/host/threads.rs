@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use abi::ThreadId;
 
 use super::super::processor::frame::{Frame, TrapFrame};
-use crate::mem::PhysFrame;
+use crate::mem::{MarkerRef, PhysFrame};
 use crate::sched::Scheduler;
 use crate::space::Spaces;
 use crate::thread::Registry;
@@ -47,6 +47,13 @@ impl TcbRef {
     pub fn frame(self) -> Frame {
         // SAFETY: as in `deref`.
         unsafe { &(*self.0.as_ptr()).frame }
+    }
+
+    /// Its marker for memory operations, of which a thread is in one at a time.
+    #[must_use]
+    pub fn marker(self) -> MarkerRef {
+        // SAFETY: the tcb stays until the thread is deleted, which abandons its job first.
+        unsafe { MarkerRef::at(&self.marker) }
     }
 
     /// Kernel code runs on the test's own stack.

@@ -21,6 +21,7 @@ use abi::id::THREAD_BITS;
 use super::features::XSAVE_LIMIT;
 use super::frame::{FRAME_SIZE, Frame, TrapFrame};
 use super::physmap::{phys_to_virt, virt_to_phys};
+use crate::mem::MarkerRef;
 use crate::mem::frames::PhysFrame;
 use crate::thread::tcb::{BLOCK_BITS, BLOCK_SIZE, TCB_SIZE, Tcb};
 
@@ -86,6 +87,13 @@ impl TcbRef {
     #[must_use]
     pub fn vector_area(self) -> *mut u8 {
         self.vector_area.get() as *mut u8
+    }
+
+    /// Its marker for memory operations, of which a thread is in one at a time.
+    #[must_use]
+    pub fn marker(self) -> MarkerRef {
+        // SAFETY: the tcb stays until the thread is deleted, which abandons its job first.
+        unsafe { MarkerRef::at(&self.marker) }
     }
 
     /// Whether the thread has written to the last [`STACK_SPARE`] bytes of its kernel stack.

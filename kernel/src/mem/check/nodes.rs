@@ -2,12 +2,16 @@
 
 use super::Rule;
 use crate::arch::paging::span;
+use crate::mem::grant::is_forwarder;
 use crate::mem::node::{NodeRef, PORTS};
 use crate::mem::space::SpaceRef;
 use crate::mem::table::{self, Slot};
 
 /// Checks one node of `space`; returns how many entries it counts.
 pub(super) fn check(space: SpaceRef, node: NodeRef, report: &mut impl FnMut(u64, Rule)) -> u64 {
+    if is_forwarder(node) {
+        return 0;
+    }
     links(node, report);
     if node.has(PORTS) {
         return 0;

@@ -1,0 +1,136 @@
+//! Places in mapping trees that stay right while others change the trees.
+//!
+//! A walk that stops between two steps leaves a *marker* among the children that it is
+//! visiting: what is in front of it is done, what is behind it is not. A marker is linked
+//! like a node, so whoever takes out, adds or hands on its neighbours keeps its place right
+//! without knowing of it. Those who look at children do not see it. A node whose only
+//! children are markers may vanish: they move behind it ([`displace`]). A marker lies in the
+//! tcb of the thread whose walk it is: that thread has paid for it, and needs one only.
+//!
+//! The same goes for what is left of a granted page's node until its children have been
+//! told who their parent is now (`grant.rs`): a *forwarder*, which lies in a slab.
+
+use super::node::{LIVE, MARKER, Node, NodeRef};
+use super::slab;
+use crate::irq::Pace;
+use core::ptr::NonNull;
+
+/// Memory for a marker.
+#[derive(Default)]
+#[repr(transparent)]
+pub struct Marker(Node);
+
+/// A marker, linked or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MarkerRef(NodeRef);
+
+/// Where a walk stands: what its marker says besides its place in a list.
+#[derive(Clone, Copy)]
+pub(crate) struct Position {
+    /// Physical address of the start of the region of the node among whose children it is.
+    pub base: u64,
+    /// How far that node is from the root of the walk.
+    pub depth: u64,
+    /// The walk is still at that node's own pages, up to this physical address.
+    pub entering: Option<u64>,
+}
+
+/// Where an `entering` lies beside an address.
+const ENTERING: u64 = 1;
+
+impl MarkerRef {
+    /// A marker in memory that is never freed.
+    #[must_use]
+    pub fn of(marker: &'static Marker) -> Self {
+        Self(NodeRef::new(NonNull::from(&marker.0)))
+    }
+
+    /// The marker at `marker`.
+    ///
+    /// # Safety
+    /// It stays there until the last job that has it is done or abandoned.
+    #[must_use]
+    pub unsafe fn at(marker: &Marker) -> Self {
+        Self(NodeRef::new(NonNull::from(&marker.0)))
+    }
+
+    /// The marker as an element of a list.
+    pub(crate) fn node(self) -> NodeRef {
+        self.0
+    }
+
+    /// The node among whose children it is.
+    pub(crate) fn parent(self) -> Option<NodeRef> {
+        self.0.parent()
+    }
+
+    /// The next mapping behind it.
+    pub(crate) fn sibling(self) -> Option<NodeRef> {
+        self.0.sibling()
+    }
+
+    /// Whether it is in a list.
+    #[must_use]
+    pub fn is_linked(self) -> bool {
+        self.parent().is_some()
+    }
+
+    /// Takes it out of the list in which it is, if it is in one.
+    pub(crate) fn take_out(self) {
+        if self.is_linked() {
+            self.0.unlink();
+        }
+    }
+
+    /// Puts it in front of all children of `node`.
+    pub(crate) fn put_first(self, node: NodeRef, position: Position) {
+        self.take_out();
+        self.set(position);
+        self.0.link_below(node);
+    }
+
+    /// Puts it right behind `sibling`.
+    pub(crate) fn put_behind(self, sibling: NodeRef, position: Position) {
+        self.take_out();
+        self.set(position);
+        self.0.link_behind(sibling);
+    }
+
+    fn set(self, position: Position) {
+        let [pos, base, depth] = self.0.marker_words();
+        pos.set(position.entering.map_or(0, |pos| pos | ENTERING));
+        base.set(position.base);
+        depth.set(MARKER | position.depth);
+    }
+
+    /// What it was put there with, and moved to.
+    pub(crate) fn position(self) -> Position {
+        let [pos, base, depth] = self.0.marker_words();
+        let entering = (pos.get() & ENTERING != 0).then_some(pos.get() & !ENTERING);
+        Position { base: base.get(), depth: depth.get() & !MARKER, entering }
+    }
+}
+
+/// Before `node`, which has no children, is freed: the markers below it move behind it, but
+/// those of walks that began there, which are over.
+#[cold]
+pub(crate) fn displace(node: NodeRef) {
+    let mut pace = Pace::default();
+    while let Some(first) = node.first_raw() {
+        // Their number is the users' choice.
+        pace.round();
+        first.set_parent(node);
+        first.unlink();
+        if first.has(LIVE) {
+            slab::free(first.space(), first);
+            continue;
+        }
+        let marker = MarkerRef(first);
+        let Position { base, depth, .. } = marker.position();
+        if depth > 0 {
+            let position =
+                Position { base: base - node.offset(), depth: depth - 1, entering: None };
+            marker.put_behind(node, position);
+        }
+    }
+}
