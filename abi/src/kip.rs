@@ -84,11 +84,12 @@ pub mod baton {
     /// Word 0: the bytes "BATON\0\0\0".
     pub const MAGIC: u64 = u64::from_le_bytes(*b"BATON\0\0\0");
     /// Word 1: descriptor version.
-    pub const VERSION: u64 = 3;
+    pub const VERSION: u64 = 4;
     /// Word 2: link of QuotaControl. Word 3: link of Inspect. Word 4: bit set of extensions (0 today).
     /// Word 5 (from version 2): link of ThreadState. Words 6 and 7 (from version 3): links of
-    /// TaskControl and CreateThread.
-    pub const WORDS: usize = 8;
+    /// TaskControl and CreateThread. Words 8 and 9 (from version 4): links of local IPC in user
+    /// mode, a call, and a reply with a wait.
+    pub const WORDS: usize = 10;
 }
 
 /// UtcbAreaInfo: log2 minimal area 12, log2 alignment 10, multiplier 1.

@@ -56,7 +56,7 @@ pub const LIPC_WAIT: isize = -62;
 /// Word index of the stack pointer while it waits; the return address is on top of the stack.
 pub const LIPC_SP: isize = -61;
 /// Word index of what the thread may do: [`LIPC_UNKNOWN`], [`LIPC_OPEN`],
-/// [`LIPC_CLOSED`], [`LIPC_REFUSED`].
+/// [`LIPC_CLOSED`], [`LIPC_REFUSED`], [`LIPC_KEEPS`].
 pub const LIPC_STATE: isize = -60;
 /// Word index of the space's current word, used in one UTCB of the space: U of whoever runs.
 pub const LIPC_CURRENT: isize = -59;
@@ -71,3 +71,5 @@ pub const LIPC_OPEN: u64 = 1;
 pub const LIPC_CLOSED: u64 = 2;
 /// [`LIPC_STATE`]: the thread may not take part; nobody need ask again.
 pub const LIPC_REFUSED: u64 = 3;
+/// [`LIPC_STATE`]: the thread's last IPC kept its vector registers; nobody but itself need ask.
+pub const LIPC_KEEPS: u64 = 4;

@@ -134,15 +134,26 @@ L4_INLINE L4_MsgTag_t L4_ReplyWait(L4_ThreadId_t to, L4_ThreadId_t *from)
 
 /* Within one space. */
 
+/* Whether `to` is the local id of a thread: neither nilthread nor anylocalthread. */
+L4_INLINE L4_Bool_t __L4_IsInside(L4_ThreadId_t to)
+{
+    return (to.raw & 0x3FUL) == 0 && to.raw + 64 > 64;
+}
+
 L4_INLINE L4_MsgTag_t L4_Lcall(L4_ThreadId_t to)
 {
     L4_ThreadId_t sender;
-    return L4_Lipc(to, to, L4_Timeouts(L4_Never, L4_Never), &sender);
+    if (!__L4_IsInside(to))
+        return L4_Lipc(to, to, L4_Timeouts(L4_Never, L4_Never), &sender);
+    return __L4_CallInside(to, to, L4_Timeouts(L4_Never, L4_Never), &sender);
 }
 
 L4_INLINE L4_MsgTag_t L4_LreplyWait(L4_ThreadId_t to, L4_ThreadId_t *from)
 {
-    return L4_Lipc(to, L4_anylocalthread, L4_Timeouts(L4_ZeroTime, L4_Never), from);
+    L4_Word_t limits = L4_Timeouts(L4_ZeroTime, L4_Never);
+    if (!__L4_IsInside(to))
+        return L4_Lipc(to, L4_anylocalthread, limits, from);
+    return __L4_ReplyWaitInside(to, L4_anylocalthread, limits, from);
 }
 
 /* Sleeps: a message from oneself never comes. */

@@ -185,8 +185,9 @@ fn fill_links(page: &mut Page<'_>) {
     let [quota, inspect, state] =
         [stub::QUOTA_CONTROL, stub::INSPECT, stub::THREAD_STATE].map(layout::stub_address);
     let [task, create] = [stub::TASK_CONTROL, stub::CREATE_THREAD].map(layout::stub_address);
+    let [call, reply] = [stub::LOCAL_CALL, stub::LOCAL_REPLY_WAIT].map(layout::stub_address);
     let descriptor: [u64; baton::WORDS] =
-        [baton::MAGIC, baton::VERSION, quota, inspect, 0, state, task, create];
+        [baton::MAGIC, baton::VERSION, quota, inspect, 0, state, task, create, call, reply];
     page.set_all(offset::BATON_DESC, &descriptor);
 }
 

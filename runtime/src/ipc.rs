@@ -224,8 +224,8 @@ pub fn lipc(
 }
 
 /// Calls the thread of this space whose local id is `to`, without limit, and without the kernel
-/// where that is possible (Wenske 2002; `docs/decisions/0044`): neither of the two
-/// may use vector registers, and both have to exchange their messages by this and
+/// where that is possible (Wenske 2002; `docs/decisions/0044`): both of the two or
+/// neither may use vector registers, and both have to exchange their messages by this and
 /// [`local_reply_wait`]. What is otherwise goes through the kernel with the same result.
 #[inline(always)]
 pub fn local_call(to: ThreadId, msg: &impl Message) -> Result<Msg> {

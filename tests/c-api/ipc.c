@@ -2,6 +2,7 @@
  * ipc.c - messages of words between threads of one space and of two.
  */
 #include <stdio.h>
+#include <l4/baton.h>
 #include <l4/ipc.h>
 #include "partner.h"
 #include "test.h"
@@ -52,6 +53,29 @@ static void lipc_near(void)
     REQUIRE(L4_IpcSucceeded(tag), "Lipc to a thread of the same space failed.");
     L4_StoreMR(1, &w);
     EXPECT(w, ~5UL, "the word of the answer");
+}
+
+/* Calls within the space, and the answers, go without the kernel, vector registers or not. */
+static void lipc_without_the_kernel(void)
+{
+    enum { CALLS = 500 };
+    L4_ThreadId_t local = L4_LocalIdOf(near);
+    L4_Word_t before[L4_InspectWords], after[L4_InspectWords], w, i;
+    double sum = 0;
+    for (i = 0; i < 2 * CALLS + 10; i++) {
+        L4_MsgTag_t tag = { (L4_Word_t)REQUEST_INVERT << 16 | 1 };
+        if (i == 10)
+            REQUIRE(L4_Inspect(L4_InspectKernel, 0, 0, before), "Asking for entries failed.");
+        L4_Set_MsgTag(tag);
+        L4_LoadMR(1, i);
+        tag = i < CALLS ? L4_Lcall(local) : L4_Call(local);
+        REQUIRE(L4_IpcSucceeded(tag), "A call within the space failed.");
+        L4_StoreMR(1, &w);
+        sum += (double)~w;
+    }
+    REQUIRE(L4_Inspect(L4_InspectKernel, 0, 0, after), "Asking for entries failed.");
+    EXPECT((L4_Word_t)sum, (2 * CALLS + 10) * (2 * CALLS + 9) / 2, "the sum of the answers");
+    EXPECT(after[4] - before[4] < CALLS / 20, 1, "few kernel entries being needed");
 }
 
 static void lipc_far(void)
@@ -161,6 +185,7 @@ void run_ipc_tests(void)
     test_run("call_near_by_local_id", call_near_by_local_id);
     test_run("call_far", call_far);
     test_run("lipc_near", lipc_near);
+    test_run("lipc_without_the_kernel", lipc_without_the_kernel);
     test_run("lipc_far", lipc_far);
     test_run("sender_ids", sender_ids);
     test_run("long_labels", long_labels);

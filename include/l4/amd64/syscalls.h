@@ -22,7 +22,8 @@ extern "C" {
 #endif
 
 /* The link variables: addresses of the kernel's stubs, filled at start. */
-extern L4_Word_t __L4_Ipc, __L4_Lipc, __L4_Unmap, __L4_ExchangeRegisters;
+extern L4_Word_t __L4_Ipc, __L4_Lipc, __L4_LocalCall, __L4_LocalReplyWait;
+extern L4_Word_t __L4_Unmap, __L4_ExchangeRegisters;
 extern L4_Word_t __L4_ThreadControl, __L4_SpaceControl, __L4_Schedule;
 extern L4_Word_t __L4_ThreadSwitch, __L4_SystemClock;
 extern L4_Word_t __L4_ProcessorControl, __L4_MemoryControl;
@@ -99,7 +100,7 @@ L4_INLINE void *L4_KernelInterface(L4_Word_t *ApiVersion, L4_Word_t *ApiFlags,
     return kip;
 }
 
-#define __L4_DEFINE_IPC(name, link)                                            \
+#define __L4_DEFINE_IPC(name, link, dead)                                          \
     L4_INLINE L4_MsgTag_t name(L4_ThreadId_t to, L4_ThreadId_t FromSpecifier,  \
                                L4_Word_t Timeouts, L4_ThreadId_t *from)        \
     {                                                                          \
@@ -108,7 +109,7 @@ L4_INLINE void *L4_KernelInterface(L4_Word_t *ApiVersion, L4_Word_t *ApiFlags,
         L4_MsgTag_t result;                                                    \
         register L4_Word_t timeouts __asm__("r8") = Timeouts;                  \
         register L4_Word_t tag __asm__("r9");                                  \
-        __asm__ __volatile__(__L4_LOAD_MRS __L4_DEAD_REGISTERS                 \
+        __asm__ __volatile__(__L4_LOAD_MRS dead                                \
                                  __L4_CALL(link) __L4_STORE_MRS                \
                              : "+S"(partner), "+d"(specifier), "+D"(utcb),     \
                                "+r"(timeouts), "=&r"(tag)                      \
@@ -125,10 +126,17 @@ L4_INLINE void *L4_KernelInterface(L4_Word_t *ApiVersion, L4_Word_t *ApiFlags,
  * `FromSpecifier` (nilthread: no receive phase).  Returns the received tag; the
  * sender is stored to *from.  Timeouts: 31..16 send, 15..0 receive.
  */
-__L4_DEFINE_IPC(L4_Ipc, "__L4_Ipc")
+__L4_DEFINE_IPC(L4_Ipc, "__L4_Ipc", __L4_DEAD_REGISTERS)
 
 /* Lipc: as Ipc, made for partners in the same space. */
-__L4_DEFINE_IPC(L4_Lipc, "__L4_Lipc")
+__L4_DEFINE_IPC(L4_Lipc, "__L4_Lipc", __L4_DEAD_REGISTERS)
+
+/*
+ * A call, and a reply with a wait, of a thread with a local id: without the kernel where that
+ * is possible.  No limits but never; vector registers are dead.
+ */
+__L4_DEFINE_IPC(__L4_CallInside, "__L4_LocalCall", "")
+__L4_DEFINE_IPC(__L4_ReplyWaitInside, "__L4_LocalReplyWait", "")
 
 /* Unmap: MR0..MRk name flexpages, k in control bits 5..0; bit 6 flushes. */
 L4_INLINE void L4_Unmap(L4_Word_t control)

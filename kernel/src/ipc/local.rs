@@ -31,29 +31,52 @@ const ORDINARY_FLAGS: u64 = USER_FLAGS_MASK | USER_FLAGS;
 pub fn arm(caller: TcbRef, partner: ThreadId) {
     let Some(space) = caller.space().filter(|_| techniques::LOCAL_IPC) else { return };
     let Some(partner) = at(space, partner).filter(|partner| *partner != caller) else { return };
+    let word = &space.task.current_word;
+    let fits = |thread: TcbRef| !thread.is_foreign() && word.suits(thread);
     let pair = [caller, partner];
-    if pair.into_iter().all(fits) {
-        space.task.current_word.place(caller);
-        pair.into_iter().for_each(arm_one);
-        arch::update_special(caller);
-        return;
+    if !pair.into_iter().all(fits) || caller.uses_vector() != partner.uses_vector() {
+        // Of two that could take part, but not with each other, the one that is asked may not.
+        let refused = if fits(caller) { partner } else { caller };
+        return tell(refused, utcb::LIPC_REFUSED);
     }
-    for utcb in pair.into_iter().filter(|thread| !fits(*thread)).filter_map(Utcb::of) {
-        utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_REFUSED);
+    if !partner.is_armed() && keeps_vector(partner) {
+        return tell(partner, utcb::LIPC_KEEPS);
+    }
+    word.place(caller);
+    pair.into_iter().for_each(arm_one);
+    arch::update_special(caller);
+}
+
+/// Lets the stubs know of `thread` what `state` says.
+fn tell(thread: TcbRef, state: u64) {
+    if let Some(utcb) = Utcb::of(thread) {
+        utcb.set_word(utcb::LIPC_STATE, state);
     }
 }
 
 fn arm_one(thread: TcbRef) {
-    let Some(utcb) = Utcb::of(thread).filter(|_| !thread.is_armed()) else { return };
+    let (Some(utcb), Some(space)) = (Utcb::of(thread), thread.space()) else { return };
+    if thread.is_armed() {
+        return;
+    }
     utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_CLOSED);
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
     thread.set_special(ARMED, true);
+    space.task.current_word.count(thread, true);
     rendezvous::seal(thread);
 }
 
-/// Whether a thread may be armed: its registers are no more than those of a message.
-fn fits(thread: TcbRef) -> bool {
-    !thread.uses_vector() && !thread.is_foreign() && Utcb::of(thread).is_some()
+/// Whether `thread`, which does not run, is in a system call that promises it its vector
+/// registers: a message in user mode would take them away.
+fn keeps_vector(thread: TcbRef) -> bool {
+    thread.uses_vector() && thread.resume.get() != Resume::Frame && arch::keeps_vector(thread)
+}
+
+/// The IPC that `thread`, which is armed and runs, begins promises it its vector registers: it
+/// is no partner for messages in user mode until it asks again.
+pub fn keep_vector(thread: TcbRef) {
+    start_anew(thread);
+    tell(thread, utcb::LIPC_KEEPS);
 }
 
 /// `thread` takes no part any more: it is deleted.
@@ -68,7 +91,10 @@ pub fn start_anew(thread: TcbRef) {
     if rendezvous::is_published(thread) {
         settle(thread);
     }
-    thread.set_special(ARMED, false);
+    if let Some(space) = thread.space().filter(|_| thread.is_armed()) {
+        space.task.current_word.count(thread, false);
+        thread.set_special(ARMED, false);
+    }
     if let Some(utcb) = Utcb::of(thread) {
         utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
         utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_UNKNOWN);
@@ -112,6 +138,10 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
     from.resume.set(Resume::Ipc);
     from.kind.set(Kind::User);
     rendezvous::set_published(from);
+    if from.uses_vector() {
+        // What is in the registers is the receiver's; the control words are everybody's.
+        arch::abandon_vector(from);
+    }
     if !techniques::LAZY_SCHEDULING {
         scheduler.ready.remove(from);
         scheduler.ready.insert(to);

@@ -44,6 +44,8 @@ check_stub:
         .data
         variable __L4_Ipc
         variable __L4_Lipc
+        variable __L4_LocalCall
+        variable __L4_LocalReplyWait
         variable __L4_Unmap
         variable __L4_ExchangeRegisters
         variable __L4_ThreadControl

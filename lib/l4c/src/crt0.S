@@ -31,7 +31,9 @@
 #define BATON_INSPECT 24
 #define BATON_TASK_CONTROL 48
 #define BATON_CREATE_THREAD 56
-#define BATON_LAST_OFFSET (4096 - 40)
+#define BATON_LOCAL_CALL 64
+#define BATON_LOCAL_REPLY_WAIT 72
+#define BATON_LAST_OFFSET (4096 - 40) /* of version 1; later ones are longer */
 
         .section .text.start, "ax", @progbits
         .globl  _start
@@ -65,6 +67,8 @@ l4c_fill_links:
         link    __L4_MemoryControl, KIP_MEMORY_CONTROL
         link    __L4_Ipc, KIP_IPC
         link    __L4_Lipc, KIP_LIPC
+        link    __L4_LocalCall, KIP_LIPC
+        link    __L4_LocalReplyWait, KIP_LIPC
         link    __L4_Unmap, KIP_UNMAP
         link    __L4_ExchangeRegisters, KIP_EXCHANGE_REGISTERS
         link    __L4_SystemClock, KIP_SYSTEM_CLOCK
@@ -92,6 +96,12 @@ l4c_fill_links:
         movq    %rax, __L4_TaskControl(%rip)
         movq    BATON_CREATE_THREAD(%rcx), %rax
         movq    %rax, __L4_CreateThread(%rip)
+        cmpq    $4, BATON_VERSION(%rcx)
+        jb      1f
+        movq    BATON_LOCAL_CALL(%rcx), %rax
+        movq    %rax, __L4_LocalCall(%rip)
+        movq    BATON_LOCAL_REPLY_WAIT(%rcx), %rax
+        movq    %rax, __L4_LocalReplyWait(%rip)
 1:      ret
         .size   l4c_fill_links, . - l4c_fill_links
 
@@ -113,6 +123,8 @@ l4c_absent_call:
         .balign 64
         variable __L4_Ipc
         variable __L4_Lipc
+        variable __L4_LocalCall
+        variable __L4_LocalReplyWait
         variable __L4_Unmap
         variable __L4_ExchangeRegisters
         variable __L4_ThreadControl

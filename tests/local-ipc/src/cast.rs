@@ -2,8 +2,9 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::machine;
 use abi::layout::INITIAL_UTCB_AREA;
-use abi::{ThreadId, Time, utcb};
+use abi::{ThreadId, Time, Timeouts, utcb};
 use runtime::port::Ports;
 use runtime::{Msg, ipc, kernel, schedule};
 
@@ -13,6 +14,8 @@ const FIRST_NUMBER: u32 = abi::id::USER_BASE + 16;
 const STACK_WORDS: usize = 1024;
 /// The client's priority is the default, 100.
 const ABOVE: u8 = 120;
+/// That of threads that nobody should wait for.
+const BELOW: u8 = 90;
 
 static STACKS: [[AtomicU64; STACK_WORDS]; PLACES] =
     [const { [const { AtomicU64::new(0) }; STACK_WORDS] }; PLACES];
@@ -30,7 +33,30 @@ pub enum Part {
     Forward(usize),
     /// Wakes up every few microseconds, with a higher priority.
     Wake,
+    /// As `Add`, by instructions of the vector unit.
+    VectorAdd,
+    /// Answers by kernel IPC, which keeps the vector registers, with what it holds in one.
+    VectorKeep,
+    /// As `Wake`, and leaves something in each vector register.
+    VectorWake,
+    /// As `Add`, and opens the way for messages in user mode whatever the kernel has said.
+    Force,
+    /// Calls the thread at place 0 in single steps, as often as the main thread has patience.
+    Step,
+    /// Writes [`LIE`] to the current word and asks the kernel something.
+    Forge,
+    /// Jumps to [`LIE`] as if to call the thread at place 0.
+    Jump,
+    /// Calls the thread at place 0 by kernel IPC for ever.
+    Call,
 }
+
+/// What `Forge` and `Jump` are told.
+pub static LIE: AtomicU64 = AtomicU64::new(0);
+/// Calls of `Step` and `Call` that were answered as they should be, and others.
+pub static RIGHT: AtomicU64 = AtomicU64::new(0);
+/// See [`RIGHT`].
+pub static WRONG: AtomicU64 = AtomicU64::new(0);
 
 /// A thread of the root task's.
 pub struct Actor {
@@ -51,26 +77,40 @@ fn local(place: usize) -> ThreadId {
 impl Actor {
     /// Starts a thread at `place` and lets it run until it waits.
     pub fn start(place: usize, part: Part) -> Self {
-        let version = VERSIONS[place].fetch_add(1, Ordering::Relaxed) as u32 + 1;
+        let before = VERSIONS[place].fetch_add(1, Ordering::Relaxed) as u32;
+        // The last six bits of a global id are not all 0.
+        let version = before + before / 63 + 1;
         let id = ThreadId::global(FIRST_NUMBER + place as u32, version);
         let root = ThreadId::ROOT;
         let code = match part {
             Part::Add => 0,
             Part::Echo => 1,
             Part::Wake => 2,
+            Part::VectorAdd => 3,
+            Part::VectorKeep => 4,
+            Part::VectorWake => 5,
+            Part::Force => 6,
+            Part::Step => 7,
+            Part::Forge => 8,
+            Part::Jump => 9,
+            Part::Call => 10,
             Part::Forward(to) => 16 + to as u64,
         };
         PARTS[place].store(code, Ordering::Relaxed);
         let made = kernel::create_active(id, root, root, root, location(place));
         assert!(made.is_ok(), "the kernel makes no thread");
-        let _ = schedule::set_priority(id, ABOVE);
+        let hostile = matches!(part, Part::Step | Part::Forge | Part::Jump | Part::Call);
+        let _ = schedule::set_priority(id, if hostile { BELOW } else { ABOVE });
         let stack = &STACKS[place];
         let sp = stack.as_ptr() as u64 + size_of_val(stack) as u64 - 8;
         let entry: extern "C" fn() -> ! = run;
         let _ = ipc::send(id, &Msg::default().words(&[entry as usize as u64, sp]));
+        if hostile {
+            return Self { id, local: local(place) };
+        }
         // It runs first, until it waits.
         runtime::syscall::thread_switch(id.0);
-        if !matches!(part, Part::Wake) {
+        if !matches!(part, Part::Wake | Part::VectorWake) {
             let _ = schedule::set_priority(id, 100);
         }
         Self { id, local: local(place) }
@@ -87,7 +127,18 @@ extern "C" fn run() -> ! {
     match PARTS[place].load(Ordering::Relaxed) {
         0 => add(),
         1 => echo(),
-        2 => wake(),
+        2 => wake(|| ()),
+        3 => serve(|client, request| {
+            let sum = machine::vector_sum(request.get(0), request.get(1));
+            Msg::default().words(&[sum, client.0])
+        }),
+        4 => keep(),
+        5 => wake(|| machine::fill_vectors(0x5A5A)),
+        6 => force(),
+        7 => step(),
+        8 => forge(),
+        9 => machine::jump(LIE.load(Ordering::Relaxed), local(0).0),
+        10 => call(),
         to => forward(local(to as usize - 16)),
     }
 }
@@ -131,11 +182,66 @@ fn forward(to: ThreadId) -> ! {
     })
 }
 
+/// Every answer is by the kernel's IPC, which keeps the vector registers.
+fn keep() -> ! {
+    const KEPT: u64 = 0x5EED_0000_5EED;
+    machine::hold(KEPT);
+    let (mut client, mut request) = first();
+    loop {
+        let sum = request.get(0).wrapping_add(request.get(1)).wrapping_add(machine::held() - KEPT);
+        let reply = Msg::default().words(&[sum, client.0]);
+        let answered = ipc::lipc(client, ThreadId::ANY, Timeouts::REPLY_WAIT, &reply);
+        (client, request) = answered.unwrap_or_else(|_| first());
+    }
+}
+
+fn force() -> ! {
+    serve(|client, request| {
+        machine::write_utcb(runtime::utcb::pointer(), utcb::LIPC_STATE, utcb::LIPC_OPEN);
+        Msg::default().words(&[request.get(0).wrapping_add(request.get(1)), client.0])
+    })
+}
+
+/// One more call has been answered with `answer`, as it should be or not.
+fn count(round: u64, answer: runtime::ipc::Result<Msg>) {
+    let right = answer.is_ok_and(|msg| msg.get(0) == round + 3);
+    (if right { &RIGHT } else { &WRONG }).fetch_add(1, Ordering::Relaxed);
+}
+
+fn step() -> ! {
+    runtime::utcb::set_exception_handler(ThreadId::ROOT);
+    machine::step();
+    for round in 0.. {
+        count(round, ipc::local_call(local(0), &Msg::default().words(&[round, 3])));
+    }
+    unreachable!()
+}
+
+fn call() -> ! {
+    let server = runtime::thread::other_id(local(0)).unwrap_or(ThreadId::NIL);
+    for round in 0.. {
+        count(round, ipc::call(server, &Msg::default().words(&[round, 3])));
+    }
+    unreachable!()
+}
+
+fn forge() -> ! {
+    for round in 0..3 {
+        // The first call arms this thread: then the kernel looks at the word.
+        let _ = ipc::local_call(local(0), &Msg::default().words(&[round, 3]));
+    }
+    machine::write_current_word(LIE.load(Ordering::Relaxed));
+    let _ = kernel::inspect(abi::inspect::What::Kernel, 0, 0);
+    RIGHT.fetch_add(1, Ordering::Relaxed);
+    runtime::thread::park()
+}
+
 /// Microseconds to the next wake-up: the numbers have no factor in common.
-fn wake() -> ! {
+fn wake(mut meanwhile: impl FnMut()) -> ! {
     let mut turn = 0_usize;
     loop {
         turn += 1;
+        meanwhile();
         let _ = ipc::receive(runtime::thread::me(), Time::micros([3, 7, 11, 13][turn % 4]));
     }
 }

@@ -6,7 +6,10 @@
 #![no_std]
 #![no_main]
 
+mod adversary;
 mod cast;
+mod machine;
+mod vector;
 
 use abi::inspect::What;
 use abi::{ThreadId, Time};
@@ -30,13 +33,23 @@ fn main() -> ! {
     let _ = runtime::sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [(&str, fn() -> Verdict); 6] = [
+    let tests: [(&str, fn() -> Verdict); 16] = [
         ("messages_go_without_the_kernel", without_the_kernel),
         ("seven_words_arrive_and_more_do_too", words),
         ("a_chain_comes_back", chain),
         ("other_spaces_names_and_limits_go_through_the_kernel", mixed),
         ("interrupts_anywhere_change_nothing", interrupted),
         ("a_deleted_partner_is_missed", deleted),
+        ("single_steps_change_nothing", adversary::stepped),
+        ("a_forged_word_wakes_nobody", adversary::forged),
+        ("nonsense_in_a_wait_is_for_nobody", adversary::nonsense),
+        ("a_forced_way_loses_no_message", adversary::forced),
+        ("jumps_into_every_byte_hurt_nobody_else", adversary::jumps),
+        ("vector_users_take_part", vector::take_part),
+        ("vector_registers_survive_interrupts", vector::interrupted),
+        ("who_keeps_its_registers_keeps_them", vector::kept),
+        ("users_and_others_do_not_mix", vector::mixed),
+        ("a_refused_partner_spoils_nobody", vector::refused),
     ];
     for (name, test) in tests {
         let verdict = test();
@@ -58,6 +71,11 @@ fn main() -> ! {
 /// Entries into the complete path since boot.
 fn entries() -> u64 {
     kernel::inspect(What::Kernel, 0, 0).map_or(0, |record| record[4])
+}
+
+/// The rest of the task gets the processor for a while.
+fn pause(us: u32) {
+    let _ = ipc::receive(runtime::thread::me(), Time::micros(us.into()));
 }
 
 fn me() -> ThreadId {

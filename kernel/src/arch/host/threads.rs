@@ -232,6 +232,14 @@ pub fn clear_vector(_thread: TcbRef) {}
 /// No vector state.
 pub fn sanitise_vector(_thread: TcbRef) {}
 
+/// There are none.
+pub fn keeps_vector(_thread: TcbRef) -> bool {
+    false
+}
+
+/// There are none.
+pub fn abandon_vector(_thread: TcbRef) {}
+
 /// Only the word is kept.
 pub fn declare_vector(thread: TcbRef, uses: bool) {
     crate::ipc::local::start_anew(thread);

@@ -15,6 +15,7 @@ use super::features::{self, Features};
 use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
 use super::local_paths::local_paths;
 use super::percpu::cpu;
+use super::special;
 use super::tcbs::TcbRef;
 use crate::ipc::{self, local};
 use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
@@ -156,6 +157,10 @@ pub extern "C" fn call(thread: TcbRef) -> TcbRef {
     }
     if is_unmap {
         return unmap::unmap(thread, frame.rdx.get());
+    }
+    if thread.uses_vector() && frame.rdi.get() & 1 == 0 {
+        local::keep_vector(thread);
+        special::update(thread);
     }
     let (to, from) = (ThreadId(frame.rsi.get()), ThreadId(frame.rdx.get()));
     ipc::syscall::ipc(thread, to, from, frame.r8.get())

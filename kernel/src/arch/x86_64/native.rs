@@ -24,6 +24,6 @@ pub use super::tcbs::{
     set_last_version,
 };
 pub use super::vector::{
-    clear as clear_vector, declare as declare_vector, sanitise as sanitise_vector,
-    saved as vector_state,
+    abandon as abandon_vector, clear as clear_vector, declare as declare_vector,
+    keeps as keeps_vector, sanitise as sanitise_vector, saved as vector_state,
 };

@@ -30,7 +30,8 @@ pub fn update(thread: TcbRef) {
 /// of kept registers leaves them, not where a reset does, too.
 fn uses_gate(thread: TcbRef) -> bool {
     let features = features::in_use() & (Features::XSAVEOPT | Features::X87_SURVIVES_RESET);
-    thread.uses_vector() && !thread.is_foreign() && features == Features::XSAVEOPT
+    let others = thread.is_foreign() || thread.is_armed();
+    thread.uses_vector() && !others && features == Features::XSAVEOPT
 }
 
 /// Keeps the running thread out of the fast path.

@@ -36,6 +36,20 @@ user_stubs:
     syscall
 .endm
 
+// In Ipc and Lipc, to a local id RSI or to nil: if vector registers are dead and the caller then
+// waits without a limit for its partner, for anybody, or for anybody of its space, it is an IPC
+// for user mode. Else on to label 5.
+.macro in_user_mode
+    test dil, 1
+    jz 5f
+    test r8w, r8w
+    jnz 5f
+    cmp rsi, -64
+    je 5f
+    test rsi, rsi
+    jnz local_or_not
+.endm
+
     stub {IPC}                          // RSI to, RDX from, R8 timeouts, RDI U, MR0..7
     if_local esi, 3f
 1:  if_local edx, 4f
@@ -44,7 +58,8 @@ user_stubs:
 ipc_syscall:
     syscall
     ret
-3:  globalise rsi, 1b
+3:  in_user_mode
+5:  globalise rsi, 1b
 4:  globalise rdx, 2b
 
     stub {LIPC}                         // as Ipc
@@ -55,7 +70,8 @@ ipc_syscall:
 lipc_syscall:
     syscall
     ret
-3:  globalise rsi, 1b
+3:  in_user_mode
+5:  globalise rsi, 1b
 4:  globalise rdx, 2b
 
     stub {EXCHANGE_REGISTERS}           // RAX dest, RSI control, RDX SP, R8 IP, R9, R10, RDI
@@ -203,9 +219,11 @@ lipc_syscall:
 .endm
 
     stub {LOCAL_CALL}                   // then waits for the partner
+local_call:
     local_path local_call, -1, rsi, local_slow_call
 
     stub {LOCAL_REPLY_WAIT}             // RDX whom to wait for then: anybody, or of this space
+local_reply:
     local_path local_reply, rdi, rdx, local_slow
 
     stub {LOCAL_SLOW}
@@ -214,11 +232,11 @@ local_slow_call:
     mov rdx, rsi
 local_slow:
     cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
-    je 1f
+    jae 1f                              // or it keeps its registers: then it asks itself
     cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
     je 4f
-    cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
-    je 4f
+    test byte ptr [rdi + 8 * {LIPC_STATE}], {LIPC_KEEPS} - 1
+    jz 4f                               // not known, or it has kept its registers once
 1:  mov rsi, [rsi - {MY_GLOBAL_ID}]
     if_local edx, 3f
 2:  or rdi, 1                           // vector registers are dead
@@ -234,6 +252,19 @@ local_syscall:
     pop r14
     pop r8
     jmp 1b
+
+local_or_not:
+    and rdi, -2
+    cmp rdx, rsi
+    je local_call
+    cmp rdx, -1
+    je local_reply
+    cmp rdx, -64
+    je local_reply
+    or rdi, 1
+    mov rsi, [rsi - {MY_GLOBAL_ID}]
+    if_local edx, 3b
+    jmp local_syscall
 
     .org user_stubs + 4096, 0xCC
     .text

@@ -44,6 +44,7 @@ global_asm!(
     LIPC_UNKNOWN = const abi::utcb::LIPC_UNKNOWN,
     LIPC_OPEN = const abi::utcb::LIPC_OPEN,
     LIPC_REFUSED = const abi::utcb::LIPC_REFUSED,
+    LIPC_KEEPS = const abi::utcb::LIPC_KEEPS,
     CALL_EXCHANGE_REGISTERS = const Call::ExchangeRegisters as u64,
     CALL_THREAD_CONTROL = const Call::ThreadControl as u64,
     CALL_THREAD_SWITCH = const Call::ThreadSwitch as u64,

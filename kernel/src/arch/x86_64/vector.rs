@@ -116,6 +116,22 @@ pub fn declare(thread: TcbRef, uses: bool) {
     special::update(thread);
 }
 
+/// Whether `thread`, which does not run, gets its registers back when it goes on.
+pub fn keeps(thread: TcbRef) -> bool {
+    thread.vector_from.get() != thread.vector_initial.get()
+}
+
+/// `owner`, which has run until now, needs nothing of the registers but the control words.
+pub fn abandon(owner: TcbRef) {
+    let area = owner.vector_initial.get();
+    // SAFETY: the area is the owner's own, and what is written are its control words.
+    unsafe {
+        asm!("fnstcw [{area}]", "stmxcsr [{area} + {mxcsr}]", area = in(reg) area,
+            mxcsr = const MXCSR, options(nostack));
+    }
+    owner.vector_from.set(area);
+}
+
 /// Saves everything that is in the registers as the state of `owner`.
 pub fn save(owner: TcbRef) {
     owner.vector_from.set(owner.vector_area.get());
