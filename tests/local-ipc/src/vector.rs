@@ -1,9 +1,9 @@
 //! Vector registers of threads that exchange messages in user mode.
 
-use runtime::{Msg, direct_println, ipc, kernel};
+use runtime::{Msg, ipc, kernel};
 
 use crate::cast::{Actor, Part};
-use crate::{CALLS, Verdict, calls, entries, machine};
+use crate::{Verdict, calls, entries, in_user_mode, machine};
 
 /// Makes this thread and those that it creates users of vector registers for a while.
 fn as_user(test: impl FnOnce() -> Verdict) -> Verdict {
@@ -16,13 +16,9 @@ fn as_user(test: impl FnOnce() -> Verdict) -> Verdict {
 pub fn take_part() -> Verdict {
     as_user(|| {
         let adder = Actor::start(0, Part::VectorAdd);
-        calls(adder.local, 10)?;
-        let before = entries();
-        calls(adder.local, CALLS)?;
-        let spent = entries() - before;
+        let verdict = in_user_mode(adder.local);
         adder.stop();
-        direct_println!("local-ipc: {CALLS} calls of vector users, {spent} kernel entries");
-        if spent < CALLS / 50 { Ok(()) } else { Err("most messages went through the kernel") }
+        verdict
     })
 }
 
@@ -85,11 +81,8 @@ pub fn refused() -> Verdict {
             return Err("the user answered otherwise");
         }
     }
-    calls(plain.local, 10)?;
-    let before = entries();
-    calls(plain.local, CALLS)?;
-    let spent = entries() - before;
+    let verdict = in_user_mode(plain.local);
     plain.stop();
     user.stop();
-    if spent < CALLS / 50 { Ok(()) } else { Err("who was refused once spoilt it for others") }
+    verdict.map_err(|_| "who was refused once spoilt it for others")
 }
