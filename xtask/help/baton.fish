@@ -48,7 +48,7 @@ complete -c baton -n "__fish_baton_using_subcommand run" -l exec -d 'Run one com
 complete -c baton -n "__fish_baton_using_subcommand run" -l initramfs -d 'First file system instead of the system\'s (a cpio archive, newc)' -r -F
 complete -c baton -n "__fish_baton_using_subcommand run" -l share -d 'Directory to copy to /share of the first file system' -r -F
 complete -c baton -n "__fish_baton_using_subcommand run" -l memory -d 'Memory of the machine' -r
-complete -c baton -n "__fish_baton_using_subcommand run" -l cpus -d 'Processors of the machine' -r
+complete -c baton -n "__fish_baton_using_subcommand run" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or 1]' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l limit -d 'Time limit with --test (60) or --exec (none)' -r
@@ -75,7 +75,7 @@ complete -c baton -n "__fish_baton_using_subcommand debug" -l exec -d 'Run one c
 complete -c baton -n "__fish_baton_using_subcommand debug" -l initramfs -d 'First file system instead of the system\'s (a cpio archive, newc)' -r -F
 complete -c baton -n "__fish_baton_using_subcommand debug" -l share -d 'Directory to copy to /share of the first file system' -r -F
 complete -c baton -n "__fish_baton_using_subcommand debug" -l memory -d 'Memory of the machine' -r
-complete -c baton -n "__fish_baton_using_subcommand debug" -l cpus -d 'Processors of the machine' -r
+complete -c baton -n "__fish_baton_using_subcommand debug" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or 1]' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l icount -d 'Count instructions: the time stamp counter ticks once per instruction'

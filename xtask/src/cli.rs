@@ -143,7 +143,8 @@ impl Verb {
             Self::Debug(args) => {
                 let mut composer = Composer::new(workspace);
                 let bootable = composer.compose(&args.selection, &name(&args.selection))?;
-                debug::start(workspace, &bootable, &args.machine, args.gdb)?;
+                let machine = args.machine.suited_to(&bootable);
+                debug::start(workspace, &bootable, &machine, args.gdb)?;
             }
             Self::Explain(args) => explain(workspace, &args)?,
             Self::Check(args) => return check(workspace, args.json),
@@ -169,28 +170,29 @@ fn name(selection: &Selection) -> String {
 fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
     let bootable = Composer::new(workspace).compose(&args.selection, &name(&args.selection))?;
     let size = bootable.image.metadata().map_or(0, |metadata| metadata.len());
+    let machine = args.machine.suited_to(&bootable);
     let Bootable { kernel, image, .. } = bootable;
     eprintln!("  boot image {} ({})", workspace.show(&image), ui::bytes(size));
     let boot = Boot::Pvh { kernel, image };
     if args.selection.wishes.exec.is_some() {
-        let command = machine::command(&boot, &args.machine, Console::Pipe)?;
+        let command = machine::command(&boot, &machine, Console::Pipe)?;
         return linux::exec::run(command, args.limit.map_or(UNLIMITED, Duration::from_secs));
     }
     if args.test {
-        return run_test(&boot, args);
+        return run_test(&boot, &machine, args.limit);
     }
     if std::io::stdin().is_terminal() {
         eprintln!("  Leave with Ctrl-A X (the emulator's key); Ctrl-A C is its monitor.\n");
     }
-    let exit = machine::interact(workspace, &boot, &args.machine)?;
+    let exit = machine::interact(workspace, &boot, &machine)?;
     eprintln!("\nbaton: {}", exit.sentence());
     Ok(verdict(!matches!(exit, Exit::Failure | Exit::TripleFault)))
 }
 
 /// `run --test`.
-fn run_test(boot: &Boot, args: &RunArgs) -> Result<ExitCode> {
-    let limit = args.limit.map_or(TEST_LIMIT, Duration::from_secs);
-    let command = machine::command(boot, &args.machine, Console::Pipe)?;
+fn run_test(boot: &Boot, machine: &machine::Options, limit: Option<u64>) -> Result<ExitCode> {
+    let limit = limit.map_or(TEST_LIMIT, Duration::from_secs);
+    let command = machine::command(boot, machine, Console::Pipe)?;
     let ended = Session::start(command, limit, true)?.wait_for_end(|_| ());
     eprintln!("\nbaton: {}", ended.sentence(limit));
     Ok(verdict(ended == Ended::Exited(Exit::Success)))

@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use crate::compose::Bootable;
 use crate::ui;
 use crate::workspace::Workspace;
 
@@ -16,6 +17,8 @@ pub const QEMU: &str = "qemu-system-x86_64";
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
 /// Most memory that a machine can be asked for, MiB: a TiB.
 const MAX_MEMORY_MB: u64 = 1 << 20;
+/// Most processors: as many as the kernel starts.
+pub const MAX_CPUS: u32 = 64;
 /// The processor with everything that the emulator knows.
 pub const DEFAULT_CPU: &str = "max";
 /// Environment variable: a `-plugin` argument for every machine with one processor
@@ -35,9 +38,9 @@ pub struct Options {
     /// Memory of the machine
     #[arg(long, value_name = "MB", default_value_t = 512, value_parser = ui::number::<u32>(16, MAX_MEMORY_MB))]
     pub memory: u32,
-    /// Processors of the machine
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = ui::number::<u32>(1, 64))]
-    pub cpus: u32,
+    /// Processors of the machine [default: what the system's description says, or 1]
+    #[arg(long, value_name = "N", value_parser = ui::number::<u32>(1, MAX_CPUS as u64))]
+    pub cpus: Option<u32>,
     /// Processor of the machine, as the emulator names it (`max,-xsave`)
     #[arg(long, value_name = "MODEL", default_value = DEFAULT_CPU)]
     pub cpu: String,
@@ -49,11 +52,26 @@ pub struct Options {
     pub kernel_args: Vec<String>,
 }
 
+impl Options {
+    /// The machine's processors.
+    #[must_use]
+    pub fn cpus(&self) -> u32 {
+        self.cpus.unwrap_or(1)
+    }
+
+    /// The same machine, with as many processors as `bootable` asks for unless the person has
+    /// said how many.
+    #[must_use]
+    pub fn suited_to(&self, bootable: &Bootable) -> Self {
+        Self { cpus: self.cpus.or(bootable.cpus), ..self.clone() }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             memory: 512,
-            cpus: 1,
+            cpus: None,
             cpu: DEFAULT_CPU.to_owned(),
             icount: false,
             kernel_args: Vec::new(),
@@ -109,14 +127,14 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
     let mut qemu = Command::new(QEMU);
     qemu.args(["-accel", "tcg", "-cpu", &options.cpu]);
     qemu.args(["-display", "none", "-no-reboot", "-nic", "none"]);
-    qemu.args(["-m", &options.memory.to_string(), "-smp", &options.cpus.to_string()]);
+    qemu.args(["-m", &options.memory.to_string(), "-smp", &options.cpus().to_string()]);
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
     if options.icount {
         qemu.args(["-icount", "shift=0,align=off,sleep=off", "-rtc", "clock=vm"]);
         // The processor's random numbers are the same in every run, too.
         qemu.args(["-seed", "1"]);
     }
-    let plugin = std::env::var_os(PLUGIN_VARIABLE).filter(|_| options.cpus == 1);
+    let plugin = std::env::var_os(PLUGIN_VARIABLE).filter(|_| options.cpus() == 1);
     let watched = plugin.as_ref().map(|_| options.at_first_places());
     if let Some(plugin) = plugin {
         qemu.arg("-plugin").arg(plugin);
@@ -249,13 +267,22 @@ mod tests {
     }
 
     #[test]
+    fn a_description_says_how_many_processors_unless_the_person_does() {
+        let with = |cpus| Bootable { cpus, ..Bootable::default() };
+        let said = Options { cpus: Some(3), ..Options::default() };
+        assert_eq!(Options::default().suited_to(&with(None)).cpus(), 1);
+        assert_eq!(Options::default().suited_to(&with(Some(2))).cpus(), 2);
+        assert_eq!(said.suited_to(&with(Some(2))).cpus(), 3);
+    }
+
+    #[test]
     fn command_line_follows_the_options() {
         let boot = Boot::Pvh { kernel: "k".into(), image: "i".into() };
         let options = Options {
             memory: 64,
             icount: true,
             kernel_args: vec!["a=1".into(), "b".into()],
-            cpus: 2,
+            cpus: Some(2),
             cpu: "qemu64".to_owned(),
         };
         let fixed = options.at_first_places();

@@ -51,7 +51,7 @@ pub struct Selection {
 }
 
 /// A kernel and the image that belongs to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Bootable {
     /// The kernel's ELF file.
     pub kernel: PathBuf,
@@ -61,6 +61,8 @@ pub struct Bootable {
     pub servers: Vec<PathBuf>,
     /// Names and ELF files of the tasks, in the order in which the root task sees them.
     pub tasks: Vec<(String, PathBuf)>,
+    /// Processors that its description asks for.
+    pub cpus: Option<u32>,
 }
 
 /// The builds of one invocation, done at most once each.
@@ -142,7 +144,7 @@ impl<'a> Composer<'a> {
         let image = self.workspace.target("images")?.join(format!("{name}.img"));
         std::fs::write(&image, &bytes)
             .with_context(|| format!("cannot write the boot image {}", image.display()))?;
-        Ok(Bootable { kernel, image, servers, tasks })
+        Ok(Bootable { kernel, image, servers, tasks, cpus: plan.cpus })
     }
 
     fn kernel(&mut self, selection: &Selection) -> Result<PathBuf> {
@@ -209,6 +211,7 @@ impl<'a> Composer<'a> {
 
     /// Everything that the description names, less what the command line replaces.
     fn plan_system(&mut self, plan: &mut Plan, system: &System, by_hand: &Selection) -> Result<()> {
+        plan.cpus = system.cpus();
         let sigma0 = by_hand.sigma0.as_deref().unwrap_or(&system.sigma0.image);
         let root = by_hand.root.as_deref().unwrap_or(&system.root.image);
         // All in one run of the compilers, and no others: a broken program stops only
@@ -269,6 +272,7 @@ struct Plan {
     programs: Vec<Part>,
     /// Contents and name of each.
     modules: Vec<(Vec<u8>, String)>,
+    cpus: Option<u32>,
 }
 
 impl Plan {

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::linux;
+use crate::machine::MAX_CPUS;
 
 mod task;
 
@@ -31,6 +32,8 @@ pub struct System {
     pub sigma0: ServerEntry,
     /// The root task.
     pub root: ServerEntry,
+    /// Processors of the machine, unless the command line says how many.
+    cpus: Option<Spanned<u32>>,
     /// Tasks, in the order in which the root task sees them.
     #[serde(default, rename = "task")]
     pub tasks: Vec<Task>,
@@ -107,8 +110,20 @@ impl System {
         Ok(system)
     }
 
+    /// The processors that it asks for.
+    #[must_use]
+    pub fn cpus(&self) -> Option<u32> {
+        self.cpus.as_ref().map(|cpus| *cpus.get_ref())
+    }
+
     /// What the types cannot say: names, ports, interrupt lines.
     fn check(&self, text: &str, shown: &str) -> Result<()> {
+        if let Some(cpus) =
+            self.cpus.as_ref().filter(|cpus| !(1..=MAX_CPUS).contains(cpus.get_ref()))
+        {
+            let why = format!("a machine has 1 to {MAX_CPUS} processors, not {}", cpus.get_ref());
+            return Err(at(text, shown, cpus.span(), &why));
+        }
         let mut seen: Vec<&str> = vec!["sigma0", "root"];
         let names = self.tasks.iter().map(|t| &t.name).chain(self.modules.iter().map(|m| &m.name));
         for name in names {
@@ -275,6 +290,16 @@ file = "README.md"
         refused(&GOOD.replace("[\"console\"]", "[\"all\"]"), "unknown variant `all`");
         refused("[root]\nimage = \"r\"\n", "missing field `sigma0`");
         refused("[root\n", "systems/x.toml:1: ");
+    }
+
+    #[test]
+    fn a_machine_has_as_many_processors_as_the_description_says() {
+        assert_eq!(System::parse(GOOD, "x").unwrap().cpus(), None);
+        let with = |number: &str| format!("cpus = {number}\n{GOOD}");
+        assert_eq!(System::parse(&with("64"), "x").unwrap().cpus(), Some(64));
+        refused(&with("0"), "systems/x.toml:1: a machine has 1 to 64 processors, not 0");
+        refused(&with("65"), "systems/x.toml:1: a machine has 1 to 64 processors");
+        refused(&with("\"two\""), "systems/x.toml:1: ");
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl Instrument {
         let out = self.dir.join(format!("{name}.samples"));
         let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
         let options =
-            machine::Options { icount: true, cpus: 1, ..options.clone() }.at_first_places();
+            machine::Options { icount: true, cpus: Some(1), ..options.clone() }.at_first_places();
         let mut command = machine::command(&boot, &options, Console::Pipe)?;
         let extra = match trace {
             Trace::None => String::new(),

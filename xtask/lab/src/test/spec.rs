@@ -291,7 +291,7 @@ impl Run {
     pub fn machine(&self) -> machine::Options {
         let options = machine::Options {
             memory: self.memory,
-            cpus: self.cpus,
+            cpus: Some(self.cpus),
             cpu: self.cpu.clone(),
             icount: self.icount,
             kernel_args: self.kernel_args.clone(),
