@@ -6,6 +6,7 @@
 #![cfg_attr(target_os = "none", no_std)]
 
 pub mod arch;
+pub mod between;
 pub mod boot;
 pub mod clock;
 pub mod kip;

@@ -16,6 +16,7 @@ use super::cpu::ticks;
 use super::percpu::{Cpu, cpu};
 use super::{boot, descriptors, features, lines, machine_check, mitigations, replica};
 use crate::arch::phys_to_virt;
+use crate::between::inbox::{Inbox, Owner};
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
 use crate::mem::frames;
@@ -61,9 +62,16 @@ mod state {
     pub const IDLE: u32 = 3;
 }
 
-/// What a processor and the first one tell each other. Each has a line of its own.
+/// The request that wants nothing but an answer: the first number that a request can have.
+const HELLO: u64 = 2;
+
+/// What a processor and the first one tell each other. Each has lines of its own.
 #[repr(align(64))]
 struct Slot {
+    /// What the processor is asked to do.
+    inbox: Inbox,
+    /// The link of the first processor's own request to it, one at a time.
+    errand: AtomicU64,
     state: AtomicU32,
     question: AtomicU32,
     answer: AtomicU32,
@@ -75,6 +83,8 @@ struct Slot {
 
 static SLOTS: [Slot; MAX_PROCESSORS] = [const {
     Slot {
+        inbox: Inbox::new(),
+        errand: AtomicU64::new(0),
         state: AtomicU32::new(state::ABSENT),
         question: AtomicU32::new(0),
         answer: AtomicU32::new(0),
@@ -231,20 +241,30 @@ fn check_clock(slot: &Slot) -> Result<(), Fault> {
     if off.unsigned_abs() <= tolerance { Ok(()) } else { Err(Fault::Clock(off)) }
 }
 
-/// Sends an interrupt and an NMI to the processor, which idles; both must be answered.
+/// Leaves a request and sends an NMI to the processor, which idles; both must be answered.
 fn greet(slot: &Slot, apic: u32) -> Result<(), Fault> {
-    let greetings = [
-        (&slot.hellos, Message::Interrupt(super::vectors::HELLO), "an interrupt"),
-        (&slot.nmis, Message::Nmi, "an NMI"),
-    ];
-    for (count, message, what) in greetings {
-        let before = count.load(Ordering::Acquire);
-        let sent = apic::send(apic, message);
-        if !sent || !wait(PATIENCE_US, || count.load(Ordering::Acquire) != before) {
-            return Err(Fault::Deaf(what));
-        }
+    let deaf = |what| Err(Fault::Deaf(what));
+    let answered =
+        |count: &AtomicU32, before| wait(PATIENCE_US, || count.load(Ordering::Acquire) != before);
+    let (hellos, nmis) = (&slot.hellos, &slot.nmis);
+    let before = hellos.load(Ordering::Acquire);
+    if !ask(slot, apic, HELLO) || !answered(hellos, before) {
+        return deaf("an interrupt");
+    }
+    let before = nmis.load(Ordering::Acquire);
+    if !apic::send(apic, Message::Nmi) || !answered(nmis, before) {
+        return deaf("an NMI");
     }
     Ok(())
+}
+
+/// Leaves the request `errand` to a processor, and interrupts it if it has to be; false if
+/// that cannot be done.
+fn ask(slot: &Slot, apic: u32, errand: u64) -> bool {
+    match slot.inbox.push(errand, &slot.errand) {
+        Owner::Looks => true,
+        Owner::IsAway => apic::send(apic, Message::Interrupt(super::vectors::HELLO)),
+    }
 }
 
 /// This processor's slot.
@@ -252,9 +272,18 @@ fn own() -> &'static Slot {
     &SLOTS[cpu().number.get() as usize % MAX_PROCESSORS]
 }
 
-/// Another processor has asked whether this one is there.
-pub fn hello() {
-    own().hellos.fetch_add(1, Ordering::Release);
+/// Another processor has left a request here, the only one that there can be: it is the first
+/// processor's, which waits for the answer.
+pub fn serve() {
+    let own = own();
+    loop {
+        if own.inbox.take(|_| &own.errand) == HELLO {
+            own.hellos.fetch_add(1, Ordering::Release);
+        }
+        if own.inbox.leave() {
+            return;
+        }
+    }
 }
 
 /// An NMI has come here.

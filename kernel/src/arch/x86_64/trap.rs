@@ -125,7 +125,7 @@ fn legacy(running: TcbRef, line: u64) -> TcbRef {
 /// An interrupt that is no line's: nothing but the taking of it is to be done.
 fn without_line(vector: u64) {
     if vector == HELLO {
-        processors::hello();
+        processors::serve();
         apic::end();
     }
 }

@@ -16,7 +16,7 @@ pub const LINE: u8 = LEGACY + LEGACY_LINES;
 pub const LINES: u8 = SYSTEM_BASE as u8;
 /// The local APIC's timer: line 0, which the kernel keeps.
 pub const TIMER: u8 = LINE;
-/// One processor asks another whether it is there.
+/// A processor has something for another in its inbox.
 pub const HELLO: u8 = LINE + LINES;
 /// The local APIC has an interrupt that went away again. The low four bits are ones (Intel
 /// SDM 3A, 11.9).
