@@ -1,18 +1,58 @@
-//! What the checker looks at that only this processor knows. It changes nothing.
+//! What the checker looks at that only a processor knows of itself. It changes nothing.
 
+use core::arch::asm;
 use core::fmt::Arguments;
 
+use super::asm::msr;
+use super::cpu::read_msr;
+use super::descriptors::{self, Pointer};
+use super::errands;
 use super::features::{self, Features};
 use super::percpu::cpu;
 
-/// Says to `note` what is wrong with the processor's state.
+/// Says to `note` what is wrong with the machine's state: this processor's, that of the tables,
+/// and what the other processors say of themselves.
 pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
-    features::check(note);
+    check_own(note);
     super::kernel_half::check(note);
+    errands::check_others(note);
+}
+
+/// The same for this processor alone.
+pub fn check_own(note: &mut impl FnMut(Arguments<'_>)) {
+    features::check(note);
+    tables(note);
     let unguarded = cpu().unguarded.get();
     if unguarded != 0 && features::in_use().contains(Features::SMAP) {
         note(format_args!(
             "{unguarded} interrupts met the kernel with AC set: user pages are open to it"
         ));
+    }
+}
+
+/// What this processor's registers of tables and of the system call name.
+fn tables(note: &mut impl FnMut(Arguments<'_>)) {
+    let (mut gdt, mut idt) = (Pointer(0, 0), Pointer(0, 0));
+    let task: u64;
+    // SAFETY: the instructions store registers into the variables, and change nothing else.
+    unsafe {
+        asm!("sgdt [{gdt}]", "sidt [{idt}]", "str {task:r}", gdt = in(reg) &raw mut gdt,
+             idt = in(reg) &raw mut idt, task = out(reg) task, options(nostack, preserves_flags));
+    }
+    // SAFETY: the registers exist on x86-64.
+    let registers = [msr::LSTAR, msr::STAR, msr::SFMASK].map(|number| unsafe { read_msr(number) });
+    let [entry, selectors, mask] = registers;
+    let table = [
+        ("the table of segments", gdt.1, descriptors::GDT_BASE),
+        ("the table of vectors", idt.1, descriptors::IDT_PAGE),
+        ("the task register", task, u64::from(descriptors::TSS_SELECTOR)),
+        ("LSTAR", entry, descriptors::entry()),
+        ("STAR", selectors, descriptors::SELECTORS),
+        ("SFMASK", mask, descriptors::SFMASK),
+    ];
+    for (name, is, expected) in table {
+        if is != expected {
+            note(format_args!("{name} is {is:#x}, and the kernel has set {expected:#x}"));
+        }
     }
 }

@@ -209,11 +209,14 @@ global_asm!(
 
 /// Kernel code segment.
 pub const KERNEL_CS: u16 = 0x08;
-const TSS_SELECTOR: u16 = 0x30;
+pub(super) const TSS_SELECTOR: u16 = 0x30;
+
+/// STAR: the segments of SYSCALL and SYSRET.
+pub(super) const SELECTORS: u64 = 0x1B << 48 | (KERNEL_CS as u64) << 32;
 
 /// Flags that SYSCALL clears: everything that could matter in the kernel
 /// (TF, IF, DF, IOPL, NT, RF, AC).
-const SFMASK: u64 = 0x5_7700;
+pub(super) const SFMASK: u64 = 0x5_7700;
 
 const VECTORS: usize = 256;
 const VECTOR_STUB_SIZE: u64 = 16;
@@ -241,7 +244,7 @@ static IST: IstStacks = IstStacks([const { Cell::new(0) }; 3 * IST_STACK]);
 /// address of the image, whose place is a secret. Read-only there. The GDT is found in the page of the
 /// task state segment for the same reason.
 pub const IDT_PAGE: u64 = layout::STUBS + 0x10_0000;
-const GDT_BASE: u64 = TSS_BASE + offset_of!(Cpu, gdt) as u64;
+pub(super) const GDT_BASE: u64 = TSS_BASE + offset_of!(Cpu, gdt) as u64;
 const _: () = assert!(offset_of!(Cpu, gdt) + size_of::<[u64; 8]>() <= 4096);
 
 /// The IDT's page in the image.
@@ -299,10 +302,15 @@ pub fn join() {
     load_tables();
     // SAFETY: the selectors are those of the GDT above, the entry is the kernel's.
     unsafe {
-        write_msr(msr::LSTAR, baton_ipc_entry as *const () as u64);
-        write_msr(msr::STAR, 0x1B << 48 | u64::from(KERNEL_CS) << 32);
+        write_msr(msr::LSTAR, entry());
+        write_msr(msr::STAR, SELECTORS);
         write_msr(msr::SFMASK, SFMASK);
     }
+}
+
+/// The entry that SYSCALL leads to.
+pub(super) fn entry() -> u64 {
+    baton_ipc_entry as *const () as u64
 }
 
 fn fill_gdt() {
@@ -343,9 +351,11 @@ fn fill_idt() {
     }
 }
 
+/// Where a table is, as LGDT and LIDT want it.
+#[repr(C, packed)]
+pub(super) struct Pointer(pub u16, pub u64);
+
 fn load_tables() {
-    #[repr(C, packed)]
-    struct Pointer(u16, u64);
     let gdt = Pointer((size_of::<[u64; 8]>() - 1) as u16, GDT_BASE);
     let idt = Pointer((size_of::<Idt>() - 1) as u16, IDT_PAGE);
     // SAFETY: the tables are filled and static; the selectors are theirs.

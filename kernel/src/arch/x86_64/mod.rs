@@ -41,6 +41,8 @@ pub mod check;
 #[cfg(target_os = "none")]
 pub mod descriptors;
 #[cfg(target_os = "none")]
+pub mod errands;
+#[cfg(target_os = "none")]
 pub mod io_apic;
 #[cfg(target_os = "none")]
 pub mod kernel_half;

@@ -13,10 +13,11 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::apic::{self, Message};
 use super::cpu::ticks;
+use super::errands::{Errand, ask};
 use super::percpu::{Cpu, cpu};
 use super::{boot, descriptors, features, lines, machine_check, mitigations, replica};
 use crate::arch::phys_to_virt;
-use crate::between::inbox::{Inbox, Owner};
+use crate::between::inbox::Inbox;
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
 use crate::mem::frames;
@@ -45,14 +46,14 @@ const AFTER_INIT_US: u64 = 10_000;
 /// Between the two start-up messages, µs.
 const AFTER_START_US: u64 = 200;
 /// How long a processor has until it is given up, µs.
-const PATIENCE_US: u64 = 1_000_000;
+pub(super) const PATIENCE_US: u64 = 1_000_000;
 /// Questions about the time that are asked; the one with the quickest answer counts.
 const QUESTIONS: u32 = 64;
 /// By how much counters may seem to disagree: a part of a second.
 const CLOCK_TOLERANCE: u64 = 1_000_000;
 
 /// How far a processor has come.
-mod state {
+pub(super) mod state {
     pub const ABSENT: u32 = 0;
     /// It runs and answers questions about the time.
     pub const UP: u32 = 1;
@@ -60,22 +61,26 @@ mod state {
     pub const DIFFERS: u32 = 2;
     /// The first processor has let it into the idle loop.
     pub const IDLE: u32 = 3;
+    /// It did not answer, and nothing is asked any more.
+    pub const LOST: u32 = 4;
 }
-
-/// The request that wants nothing but an answer: the first number that a request can have.
-const HELLO: u64 = 2;
 
 /// What a processor and the first one tell each other. Each has lines of its own.
 #[repr(align(64))]
-struct Slot {
+pub(super) struct Slot {
     /// What the processor is asked to do.
-    inbox: Inbox,
+    pub(super) inbox: Inbox,
     /// The link of the first processor's own request to it, one at a time.
-    errand: AtomicU64,
-    state: AtomicU32,
+    pub(super) errand: AtomicU64,
+    /// Its number among the APICs.
+    pub(super) apic: AtomicU32,
+    pub(super) state: AtomicU32,
     question: AtomicU32,
     answer: AtomicU32,
-    hellos: AtomicU32,
+    /// Requests that it has carried out.
+    pub(super) done: AtomicU32,
+    /// What was wrong with it when it was asked last.
+    pub(super) violations: AtomicU32,
     nmis: AtomicU32,
     counter: AtomicU64,
     root: AtomicU64,
@@ -85,10 +90,12 @@ static SLOTS: [Slot; MAX_PROCESSORS] = [const {
     Slot {
         inbox: Inbox::new(),
         errand: AtomicU64::new(0),
+        apic: AtomicU32::new(0),
         state: AtomicU32::new(state::ABSENT),
         question: AtomicU32::new(0),
         answer: AtomicU32::new(0),
-        hellos: AtomicU32::new(0),
+        done: AtomicU32::new(0),
+        violations: AtomicU32::new(0),
         nmis: AtomicU32::new(0),
         counter: AtomicU64::new(0),
         root: AtomicU64::new(0),
@@ -129,6 +136,7 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
                 match start(number, other.apic, trampoline.start, template) {
                     Ok(()) => started += 1,
                     Err(fault) => {
+                        SLOTS[number as usize].state.store(state::ABSENT, Ordering::Relaxed);
                         let _ = apic::send(other.apic, Message::Init);
                         kprintln!(
                             "baton: the processor with APIC {} is left out: {fault}",
@@ -178,8 +186,9 @@ fn start(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fault> 
     }
     check_clock(slot)?;
     slot.root.store(own.root, Ordering::Relaxed);
+    slot.apic.store(apic, Ordering::Relaxed);
     slot.state.store(state::IDLE, Ordering::Release);
-    greet(slot, apic)
+    greet(slot)
 }
 
 /// Fills the trampoline in.
@@ -210,7 +219,7 @@ unsafe fn prepare(page: u64, root: u64) {
 }
 
 /// Waits until `done`, at most `us`; whether it is. PAUSE lets an emulator run the others.
-fn wait(us: u64, mut done: impl FnMut() -> bool) -> bool {
+pub(super) fn wait(us: u64, mut done: impl FnMut() -> bool) -> bool {
     let end = ticks().saturating_add(clock::us_to_ticks(us));
     while !done() {
         if ticks() >= end {
@@ -241,49 +250,28 @@ fn check_clock(slot: &Slot) -> Result<(), Fault> {
     if off.unsigned_abs() <= tolerance { Ok(()) } else { Err(Fault::Clock(off)) }
 }
 
-/// Leaves a request and sends an NMI to the processor, which idles; both must be answered.
-fn greet(slot: &Slot, apic: u32) -> Result<(), Fault> {
-    let deaf = |what| Err(Fault::Deaf(what));
-    let answered =
-        |count: &AtomicU32, before| wait(PATIENCE_US, || count.load(Ordering::Acquire) != before);
-    let (hellos, nmis) = (&slot.hellos, &slot.nmis);
-    let before = hellos.load(Ordering::Acquire);
-    if !ask(slot, apic, HELLO) || !answered(hellos, before) {
-        return deaf("an interrupt");
+/// Asks the processor, which idles, and sends it an NMI; both must be answered.
+fn greet(slot: &Slot) -> Result<(), Fault> {
+    if !ask(slot, Errand::Hello) {
+        return Err(Fault::Deaf("an interrupt"));
     }
-    let before = nmis.load(Ordering::Acquire);
-    if !apic::send(apic, Message::Nmi) || !answered(nmis, before) {
-        return deaf("an NMI");
+    let before = slot.nmis.load(Ordering::Acquire);
+    let sent = apic::send(slot.apic.load(Ordering::Relaxed), Message::Nmi);
+    if !sent || !wait(PATIENCE_US, || slot.nmis.load(Ordering::Acquire) != before) {
+        return Err(Fault::Deaf("an NMI"));
     }
     Ok(())
 }
 
-/// Leaves the request `errand` to a processor, and interrupts it if it has to be; false if
-/// that cannot be done.
-fn ask(slot: &Slot, apic: u32, errand: u64) -> bool {
-    match slot.inbox.push(errand, &slot.errand) {
-        Owner::Looks => true,
-        Owner::IsAway => apic::send(apic, Message::Interrupt(super::vectors::HELLO)),
-    }
+/// Every other processor that runs, with its number.
+pub(super) fn started() -> impl Iterator<Item = (usize, &'static Slot)> {
+    let runs = |slot: &Slot| slot.state.load(Ordering::Acquire) >= state::IDLE;
+    SLOTS.iter().enumerate().filter(move |(_, slot)| runs(slot))
 }
 
 /// This processor's slot.
-fn own() -> &'static Slot {
+pub(super) fn own() -> &'static Slot {
     &SLOTS[cpu().number.get() as usize % MAX_PROCESSORS]
-}
-
-/// Another processor has left a request here, the only one that there can be: it is the first
-/// processor's, which waits for the answer.
-pub fn serve() {
-    let own = own();
-    loop {
-        if own.inbox.take(|_| &own.errand) == HELLO {
-            own.hellos.fetch_add(1, Ordering::Release);
-        }
-        if own.inbox.leave() {
-            return;
-        }
-    }
 }
 
 /// An NMI has come here.
@@ -293,8 +281,7 @@ pub fn note_nmi() {
 
 /// Calls `each` with the root table of every other processor that runs; for checks.
 pub fn for_each_root(each: impl FnMut(u64)) {
-    let idle = SLOTS.iter().filter(|slot| slot.state.load(Ordering::Acquire) == state::IDLE);
-    idle.map(|slot| slot.root.load(Ordering::Relaxed)).for_each(each);
+    started().map(|(_, slot)| slot.root.load(Ordering::Relaxed)).for_each(each);
 }
 
 /// Where `trampoline.S` leads: on this processor's own tables and stack, interrupts off.
@@ -325,6 +312,12 @@ extern "C" fn main() -> ! {
         }
         spin_loop();
     }
+    idle()
+}
+
+/// Waits for what others ask.
+#[inline(never)] // the tests meet a processor here
+fn idle() -> ! {
     loop {
         // SAFETY: every vector has its handler and its stack; they change nothing but this
         // processor's slot and `Cpu`.

@@ -7,7 +7,7 @@ use super::frame::{Frame, TrapFrame};
 use super::percpu::{cpu, current, note_entry};
 use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
 use super::vectors::{self, exception};
-use super::{apic, boot, io_instruction, lines, machine_check, nmi, place, processors};
+use super::{apic, boot, errands, io_instruction, lines, machine_check, nmi, place};
 use crate::ipc::{self, kernel_message};
 use crate::sched::tick;
 use crate::thread::tcb::{Resume, TCB_SIZE};
@@ -125,7 +125,7 @@ fn legacy(running: TcbRef, line: u64) -> TcbRef {
 /// An interrupt that is no line's: nothing but the taking of it is to be done.
 fn without_line(vector: u64) {
     if vector == HELLO {
-        processors::serve();
+        errands::serve();
         apic::end();
     }
 }
