@@ -12,7 +12,7 @@ use crate::arch::{self, TcbRef, cpu};
 use crate::boot::image::Server;
 use crate::ipc::Kind;
 use crate::ipc::rendezvous::{self, Busy};
-use crate::mem::{self, AddressSpace, Quota, frames};
+use crate::mem::{self, AddressSpace, PhysFrame, Quota, frames};
 use crate::space::{self, SpaceRef};
 use crate::thread::lifecycle;
 use crate::thread::tcb::Resume;
@@ -22,6 +22,9 @@ use crate::{kprintln, sched};
 const SIGMA0_PAGES: u64 = 512;
 /// Priority of the initial servers (X.2 5.5).
 const INITIAL_PRIORITY: u8 = 255;
+
+/// Every processor's idle thread has this name there.
+const IDLE: ThreadId = ThreadId::global(SYSTEM_BASE, 1);
 
 static KIP_FRAME: AtomicU64 = AtomicU64::new(0);
 
@@ -89,7 +92,11 @@ fn refresh_roots(space: SpaceRef) {
 
 /// A thread of the kernel's own: no space, no UTCB.
 fn kernel_thread(id: ThreadId) -> Option<TcbRef> {
-    let (vector, top) = (frames::take()?, frames::take()?);
+    kernel_thread_in(id, [frames::take()?, frames::take()?])
+}
+
+/// The same in two frames that have been taken for it.
+fn kernel_thread_in(id: ThreadId, [vector, top]: [PhysFrame; 2]) -> Option<TcbRef> {
     let thread = arch::install(id, vector, top)?;
     thread.id.set(id);
     thread.open_from.set(ThreadId::ANY);
@@ -102,11 +109,22 @@ fn kernel_thread(id: ThreadId) -> Option<TcbRef> {
 /// Makes the idle thread, the first current thread.
 #[must_use]
 pub fn make_idle(root: RootWord) -> TcbRef {
-    let Some(idle) = kernel_thread(ThreadId::global(SYSTEM_BASE, 1)) else {
+    let Some(idle) = kernel_thread(IDLE) else {
         panic!(
             "the kernel's memory is too small for the idle thread; give the machine more memory"
         );
     };
+    idles(idle, root)
+}
+
+/// Makes the idle thread of another processor, which this one is, in `frames`. `None` if there
+/// is no table for it in this processor's tcb array.
+#[must_use]
+pub fn make_idle_in(frames: [PhysFrame; 2], root: RootWord) -> Option<TcbRef> {
+    kernel_thread_in(IDLE, frames).map(|idle| idles(idle, root))
+}
+
+fn idles(idle: TcbRef, root: RootWord) -> TcbRef {
     idle.root.set(root);
     idle.resume.set(Resume::Idle);
     rendezvous::set_busy(idle, Busy::Ready);

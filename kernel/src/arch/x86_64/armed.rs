@@ -53,7 +53,13 @@ pub static PAD: Pad = Pad {
     thread: Cell::new(None),
 };
 
-/// Prepares the pad.
+/// The address of the pad's page.
+#[must_use]
+pub fn page() -> u64 {
+    &raw const PAD as u64
+}
+
+/// Prepares this processor's pad.
 pub fn init() {
     PAD.tcb[offset_of!(Tcb, handler) / 8].set(NOBODY.0);
     let frame = frame();

@@ -9,6 +9,8 @@ use super::descriptors::{self, Pointer};
 use super::errands;
 use super::features::{self, Features};
 use super::percpu::cpu;
+use super::tcbs::lookup_number;
+use crate::ipc::rendezvous;
 
 /// Says to `note` what is wrong with the machine's state: this processor's, that of the tables,
 /// and what the other processors say of themselves.
@@ -22,6 +24,9 @@ pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
 pub fn check_own(note: &mut impl FnMut(Arguments<'_>)) {
     features::check(note);
     tables(note);
+    if lookup_number(0).is_none_or(|nobody| rendezvous::plain_wait(nobody).is_some()) {
+        note(format_args!("a message to nilthread would find somebody who waits"));
+    }
     let unguarded = cpu().unguarded.get();
     if unguarded != 0 && features::in_use().contains(Features::SMAP) {
         note(format_args!(

@@ -285,7 +285,6 @@ pub fn ist_pages() -> impl Iterator<Item = u64> {
 /// Loads GDT, TSS, IDT and the system-call registers.
 /// `rsp0` must already be the idle thread's tcb.
 pub fn init() {
-    armed::init();
     fill_idt();
     join();
     super::special::update(super::percpu::current());
@@ -293,6 +292,7 @@ pub fn init() {
 
 /// Likewise on another processor, which shares the table of vectors and has no thread yet.
 pub fn join() {
+    armed::init();
     fill_gdt();
     let cpu = cpu();
     cpu.tss.iomap.set((0x1000 - TSS_START) as u16);

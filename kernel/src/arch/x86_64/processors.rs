@@ -1,5 +1,6 @@
 //! The other processors: started once, at boot, one after the other; each then waits in the
-//! kernel for work that it does not have yet (docs/decisions/0039-a-kernel-per-processor.md).
+//! kernel, as an idle thread of its own, for work that it does not have yet
+//! (docs/decisions/0039-a-kernel-per-processor.md).
 //!
 //! What a processor tells the first one is in its [`Slot`], in atomics: everything else here
 //! is the first processor's. One that does not come up, or not as the first one is, is
@@ -14,14 +15,16 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::apic::{self, Message};
 use super::cpu::ticks;
 use super::errands::{Errand, ask};
-use super::percpu::{Cpu, cpu};
-use super::{boot, descriptors, features, lines, machine_check, mitigations, replica};
+use super::percpu::{Cpu, cpu, set_current};
+use super::tcbs::TcbRef;
+use super::{boot, descriptors, features, lines, machine_check, mitigations, replica, special};
 use crate::arch::phys_to_virt;
+use crate::arch::root::RootWord;
 use crate::between::inbox::Inbox;
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
-use crate::mem::frames;
-use crate::{clock, kprintln};
+use crate::mem::{PhysFrame, frames};
+use crate::{clock, kprintln, start};
 
 global_asm!(include_str!("trampoline.S"), MAIN = sym main);
 
@@ -84,6 +87,8 @@ pub(super) struct Slot {
     nmis: AtomicU32,
     counter: AtomicU64,
     root: AtomicU64,
+    /// The frames of its idle thread.
+    idle: [AtomicU64; 2],
 }
 
 static SLOTS: [Slot; MAX_PROCESSORS] = [const {
@@ -99,6 +104,7 @@ static SLOTS: [Slot; MAX_PROCESSORS] = [const {
         nmis: AtomicU32::new(0),
         counter: AtomicU64::new(0),
         root: AtomicU64::new(0),
+        idle: [const { AtomicU64::new(0) }; 2],
     }
 }; MAX_PROCESSORS];
 
@@ -133,7 +139,7 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
             let own = apic::id();
             let others = madt.processors.as_slice().iter().filter(|other| other.apic != own);
             for (number, other) in (1..).zip(others).take(MAX_PROCESSORS - 1) {
-                match start(number, other.apic, trampoline.start, template) {
+                match start_one(number, other.apic, trampoline.start, template) {
                     Ok(()) => started += 1,
                     Err(fault) => {
                         SLOTS[number as usize].state.store(state::ABSENT, Ordering::Relaxed);
@@ -156,12 +162,15 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
 }
 
 /// Starts one of them.
-fn start(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fault> {
+fn start_one(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fault> {
     if apic > 0xFE {
         return Err(Fault::Deaf("messages of this kind of APIC"));
     }
     let slot = &SLOTS[number as usize % MAX_PROCESSORS];
     let own = replica::build(template).ok_or(Fault::Memory)?;
+    slot.root.store(own.root, Ordering::Relaxed);
+    slot.apic.store(apic, Ordering::Relaxed);
+    slot.idle.iter().zip(own.idle).for_each(|(slot, frame)| slot.store(frame, Ordering::Relaxed));
     let place = phys_to_virt(own.cpu + offset_of!(Cpu, number) as u64).cast::<u32>();
     // SAFETY: the frame is the new processor's `Cpu`'s first page, and it does not run yet.
     unsafe { place.write(number) };
@@ -185,8 +194,6 @@ fn start(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fault> 
         _ => return Err(Fault::Silent),
     }
     check_clock(slot)?;
-    slot.root.store(own.root, Ordering::Relaxed);
-    slot.apic.store(apic, Ordering::Relaxed);
     slot.state.store(state::IDLE, Ordering::Release);
     greet(slot)
 }
@@ -301,6 +308,9 @@ extern "C" fn main() -> ! {
     apic::enable();
     let mut wrong = false;
     features::check(&mut |_| wrong = true);
+    let Some(idle) = make_idle(slot) else { stop() };
+    set_current(idle);
+    special::update(idle);
     slot.state.store(if wrong { state::DIFFERS } else { state::UP }, Ordering::Release);
     let mut answered = 0;
     while slot.state.load(Ordering::Acquire) != state::IDLE {
@@ -312,17 +322,14 @@ extern "C" fn main() -> ! {
         }
         spin_loop();
     }
-    idle()
+    crate::arch::leave(idle)
 }
 
-/// Waits for what others ask.
-#[inline(never)] // the tests meet a processor here
-fn idle() -> ! {
-    loop {
-        // SAFETY: every vector has its handler and its stack; they change nothing but this
-        // processor's slot and `Cpu`.
-        unsafe { asm!("sti", "hlt") };
-    }
+/// Makes this processor's idle thread, in the frames that the first one has taken for it.
+fn make_idle(slot: &Slot) -> Option<TcbRef> {
+    let frames = slot.idle.each_ref().map(|frame| PhysFrame::at(frame.load(Ordering::Relaxed)));
+    let root = RootWord::of_kernel(slot.root.load(Ordering::Relaxed));
+    start::make_idle_in(frames, root)
 }
 
 /// Halts this processor for good.

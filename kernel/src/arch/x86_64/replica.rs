@@ -3,15 +3,21 @@
 //!
 //! So the kernel's text finds "this processor" by a constant address, on every stack, an NMI's
 //! included, and needs no register for it (docs/decisions/0039-a-kernel-per-processor.md). The
-//! tcb array is all null page: nobody lives there.
+//! tcb array is all null page, but for the processor's idle thread, whom it adds itself, and
+//! for number 0.
 
 use core::mem::size_of;
 
+use abi::ThreadId;
+use abi::id::SYSTEM_BASE;
+
 use super::percpu::{Cpu, cpu};
 use super::tables::{TCB_ARRAY, TCB_ARRAY_BYTES};
-use super::{boot, descriptors, iobitmap, kernel_tables, paging};
+use super::{armed, boot, descriptors, iobitmap, kernel_tables, paging, tcbs};
 use crate::arch::phys_to_virt;
+use crate::ipc::rendezvous::{self, Busy};
 use crate::mem::frames;
+use crate::thread::tcb::{TCB_SIZE, Tcb};
 use paging::{Entry, Table};
 
 const PAGE: u64 = 4096;
@@ -22,6 +28,9 @@ const TABLE: u64 = 3;
 /// Present, writable, accessed, dirty, global, not executable.
 const DATA: u64 = 1 << 63 | 1 << 8 | 1 << 6 | 1 << 5 | 3;
 
+/// The same, but read-only.
+const CONSTANT: u64 = DATA & !2;
+
 /// A processor's own root table, and the frame of its `Cpu`'s first page.
 #[derive(Clone, Copy)]
 pub struct Replica {
@@ -29,6 +38,8 @@ pub struct Replica {
     pub root: u64,
     /// Physical address of the first page of its [`Cpu`], all zeros.
     pub cpu: u64,
+    /// Two frames, for its idle thread.
+    pub idle: [u64; 2],
 }
 
 fn take() -> Option<u64> {
@@ -73,7 +84,33 @@ pub fn build(template: u64) -> Option<Replica> {
     }
     let cpu = first?;
     root.set(iobitmap::SLOT, Entry(state_segment(cpu)?));
-    Some(Replica { root: root.0, cpu })
+    show_nobody(pointers, shared)?;
+    Some(Replica { root: root.0, cpu, idle: [take()?, take()?] })
+}
+
+/// Shows a page of its own for thread number 0, which nilthread names: somebody who waits for
+/// nobody. In the null page a message to nilthread, which is no message, would find an open wait
+/// (docs/decisions/0002-one-word-rendezvous-check.md); on the first processor it finds
+/// interrupt 0. The table in which it is has room for the idle thread, too.
+fn show_nobody(pointers: Table, shared: Table) -> Option<()> {
+    const { assert!(SYSTEM_BASE < 256, "one table shows 256 threads") };
+    let page = tcbs::page(0);
+    let [upper, middle] = [2, 1].map(|level| paging::index(page, level));
+    let directory = own(pointers, upper, shared.get(upper))?;
+    let leaf = own(directory, middle, Entry(kernel_tables::null_table() | TABLE))?;
+    leaf.set(paging::index(page, 0), Entry(nobody()? | CONSTANT));
+    Some(())
+}
+
+/// A frame with the tcb of somebody who waits for nobody.
+fn nobody() -> Option<u64> {
+    let (frame, id) = (take()?, ThreadId::irq(0));
+    let tcb = phys_to_virt(frame + PAGE - TCB_SIZE as u64).cast::<Tcb>();
+    // SAFETY: the tcb lies in the frame, which was just taken, and is all zeros.
+    let tcb = unsafe { &*tcb };
+    tcb.id.set(id);
+    tcb.rendezvous.set(rendezvous::busy_word(id, Busy::Halted));
+    Some(frame)
 }
 
 /// The pages that every processor has for itself; [`Cpu`]'s first.
@@ -81,10 +118,11 @@ fn private_pages() -> impl Iterator<Item = u64> {
     let cpu = core::ptr::from_ref(cpu()) as u64;
     let stack = boot::stack_top();
     let own = (cpu..cpu + size_of::<Cpu>() as u64).step_by(PAGE as usize);
-    own.chain(descriptors::ist_pages()).chain((stack - STACK..stack).step_by(PAGE as usize))
+    let stacks = descriptors::ist_pages().chain((stack - STACK..stack).step_by(PAGE as usize));
+    own.chain([armed::page()]).chain(stacks)
 }
 
-/// Nobody lives here: the whole array is the null page.
+/// Nobody lives here yet: the whole array is the null page.
 fn clear_threads(pointers: Table, shared: Table) -> Option<()> {
     let null = Entry(kernel_tables::null_table() | TABLE);
     for address in (TCB_ARRAY..TCB_ARRAY + TCB_ARRAY_BYTES).step_by(1 << 21) {

@@ -154,6 +154,12 @@ const fn block(number: u32) -> u64 {
     TCB_ARRAY + (((number as u64) << BLOCK_BITS) & TCB_MASK)
 }
 
+/// Address of the upper page of block `number`, tcb and stack.
+#[must_use]
+pub const fn page(number: u32) -> u64 {
+    block(number) + 4096
+}
+
 /// The leaf entry that maps the upper page of block `number`.
 fn entry(number: u32) -> Option<*mut u64> {
     super::kernel_tables::leaf_entry(block(number) + 4096)
