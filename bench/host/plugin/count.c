@@ -2,8 +2,9 @@
 //
 // Arguments: out=FILE (required); user=LOW-HIGH, addresses of the upper half that
 // are executed in user mode; vectors=LOW-HIGH, where the kernel's interrupt entries
-// are; checker=LOW-HIGH (repeatable), code of the kernel's own checker; trace=N, the sample whose instructions are listed; stretch, to watch only how
-// long interrupts are off (quicker).
+// are, exceptions first; resume=ADDRESS, where the kernel goes on with what it had put off; checker=LOW-HIGH (repeatable), code of the kernel's own checker; trace=N,
+// the sample whose instructions are listed; stretch, to watch only how long interrupts are off and
+// how late their handlers are (quicker).
 //
 // One line per sample, in the order in which they end:
 //     sample N user=.. kernel=.. entries=.. (and lines, pages, costly instructions)
@@ -23,6 +24,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 enum mode { USER, KERNEL, MODES };
 enum kind { CODE, DATA, KINDS };
+enum { EXCEPTIONS = 32, VECTOR_BYTES = 16 }; // of the processor; of an entry in the kernel
 enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 64 };
 
 struct range {
@@ -44,6 +46,7 @@ static struct {
     FILE *out;
     struct range user, vectors, checkers[MAX_CHECKERS];
     unsigned checker_count;
+    uint64_t resume;
     int64_t trace;
     bool stretch_only;
 } options = { .trace = -1 };
@@ -69,11 +72,20 @@ static enum mode mode_of(uint64_t address)
 
 // --- the stretch with interrupts off ------------------------------------------
 
+static enum entry entry_at(uint64_t address)
+{
+    if (!inside(options.vectors, address))
+        return NO_ENTRY;
+    return address - options.vectors.low < EXCEPTIONS * VECTOR_BYTES ? EXCEPTION : INTERRUPT;
+}
+
 static void on_block(unsigned vcpu, void *userdata)
 {
     (void)vcpu;
     struct insn *insn = userdata;
-    stretch_block(&insn->block, insn->mode == USER, inside(options.vectors, insn->address));
+    if (insn->address == options.resume)
+        stretch_chosen(insn->address);
+    stretch_block(&insn->block, insn->mode == USER, entry_at(insn->address));
     if (insn->checker)
         stretch_excuse();
 }
@@ -84,6 +96,10 @@ static void on_flag(unsigned vcpu, void *userdata)
     struct insn *insn = userdata;
     if (insn->mode == USER)
         return;
+    if (insn->cost == COST_HALT) {
+        stretch_chosen(insn->address);
+        return;
+    }
     if (insn->role == ROLE_RETURN)
         stretch_watch();
     if (insn->role == ROLE_CLI)
@@ -225,7 +241,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         struct insn *insn = insn_of(at);
         if (i == 0)
             qemu_plugin_register_vcpu_insn_exec_cb(at, on_block, CB_NO_REGS, insn);
-        if (insn->role >= ROLE_STI)
+        if (insn->role >= ROLE_STI || insn->cost == COST_HALT)
             qemu_plugin_register_vcpu_insn_exec_cb(at, on_flag, CB_NO_REGS, insn);
         qemu_plugin_register_vcpu_insn_exec_inline(at, INLINE_ADD_U64, &executed, 1);
         if (options.stretch_only)
@@ -258,6 +274,8 @@ static bool read_option(const char *word)
         options.checker_count++;
         return true;
     }
+    if (sscanf(word, "resume=%" SCNx64, &options.resume) == 1)
+        return true;
     if (sscanf(word, "trace=%" SCNd64, &options.trace) == 1)
         return true;
     options.stretch_only |= strncmp(word, "stretch", 7) == 0;

@@ -7,23 +7,79 @@ enum { MAX_BLOCKS = 4096 };
 
 uint64_t executed;
 
-static bool watched, off, was_user, excused;
-static uint64_t longest_excused;
-static uint64_t number, since, from, in_sample; // of the stretch at hand
-static struct block *blocks[MAX_BLOCKS], *last;
-static uint64_t count, last_since;
+static bool watched, was_user;
+static uint64_t longest_excused, in_sample;
+
+// The stretch of each kind at hand.
+static struct {
+    bool is, excused;
+    uint64_t number, since, from, count, last_since;
+    struct block *blocks[MAX_BLOCKS], *last;
+} now[WATCHES];
 
 static struct {
     uint64_t instructions, since, from, to, count;
     struct block blocks[MAX_BLOCKS];
-} longest;
+} longest[WATCHES];
 
 // Books the instructions since the last block began.
-static void book(void)
+static void book(enum watch watch)
 {
-    if (last)
-        last->instructions += executed - last_since;
-    last = NULL;
+    if (now[watch].last)
+        now[watch].last->in[watch].instructions += executed - now[watch].last_since;
+    now[watch].last = NULL;
+}
+
+static void begin(enum watch watch, uint64_t address)
+{
+    if (now[watch].is || !watched)
+        return;
+    now[watch].is = true;
+    now[watch].excused = false;
+    now[watch].number++;
+    now[watch].since = executed;
+    now[watch].from = address;
+    now[watch].count = 0;
+}
+
+static void end(enum watch watch, uint64_t address)
+{
+    if (!now[watch].is)
+        return;
+    now[watch].is = false;
+    book(watch);
+    uint64_t length = executed - now[watch].since;
+    if (now[watch].excused) {
+        if (watch == OFF && length > longest_excused)
+            longest_excused = length;
+        return;
+    }
+    if (watch == OFF && length > in_sample)
+        in_sample = length;
+    if (length <= longest[watch].instructions)
+        return;
+    longest[watch].instructions = length;
+    longest[watch].since = now[watch].since;
+    longest[watch].from = now[watch].from;
+    longest[watch].to = address;
+    longest[watch].count = now[watch].count;
+    for (uint64_t i = 0; i < now[watch].count; i++)
+        longest[watch].blocks[i] = *now[watch].blocks[i];
+}
+
+static void pass(enum watch watch, struct block *block)
+{
+    if (!now[watch].is)
+        return;
+    book(watch);
+    now[watch].last = block;
+    now[watch].last_since = executed;
+    if (block->in[watch].stretch == now[watch].number)
+        return;
+    block->in[watch].stretch = now[watch].number;
+    block->in[watch].instructions = 0;
+    if (now[watch].count < MAX_BLOCKS)
+        now[watch].blocks[now[watch].count++] = block;
 }
 
 void stretch_watch(void)
@@ -33,70 +89,43 @@ void stretch_watch(void)
 
 void stretch_excuse(void)
 {
-    excused = true;
+    now[OFF].excused = now[LATE].excused = true;
 }
 
 void stretch_off(uint64_t address)
 {
-    if (off || !watched)
-        return;
-    off = true;
-    excused = false;
-    number++;
-    since = executed;
-    from = address;
-    count = 0;
+    begin(OFF, address);
 }
 
 void stretch_on(uint64_t address)
 {
-    if (!off)
-        return;
-    off = false;
-    book();
-    uint64_t length = executed - since;
-    if (excused) {
-        longest_excused = length > longest_excused ? length : longest_excused;
-        return;
-    }
-    if (length > in_sample)
-        in_sample = length;
-    if (length <= longest.instructions)
-        return;
-    longest.instructions = length;
-    longest.since = since;
-    longest.from = from;
-    longest.to = address;
-    longest.count = count;
-    for (uint64_t i = 0; i < count; i++)
-        longest.blocks[i] = *blocks[i];
+    end(OFF, address);
 }
 
-void stretch_block(struct block *block, bool user, bool entry)
+void stretch_chosen(uint64_t address)
+{
+    end(LATE, address);
+}
+
+void stretch_block(struct block *block, bool user, enum entry entry)
 {
     if (user) {
-        stretch_on(block->address);
+        end(OFF, block->address);
+        end(LATE, block->address);
         was_user = true;
         return;
     }
     // Nothing in the kernel faults: whoever comes through a vector comes from where
     // interrupts are on, be it from a user instruction that had not begun yet.
-    if (entry)
-        stretch_on(block->address);
-    if (was_user || entry)
-        stretch_off(block->address);
+    if (entry != NO_ENTRY)
+        end(OFF, block->address);
+    if (was_user || entry != NO_ENTRY)
+        begin(OFF, block->address);
+    if (entry == INTERRUPT)
+        begin(LATE, block->address);
     was_user = false;
-    if (!off)
-        return;
-    book();
-    last = block;
-    last_since = executed;
-    if (block->stretch == number)
-        return;
-    block->stretch = number;
-    block->instructions = 0;
-    if (count < MAX_BLOCKS)
-        blocks[count++] = block;
+    pass(OFF, block);
+    pass(LATE, block);
 }
 
 uint64_t stretch_sample(void)
@@ -108,9 +137,14 @@ uint64_t stretch_sample(void)
 
 void stretch_report(FILE *out)
 {
+    static const char *const names[WATCHES] = { "longest", "late" };
     fprintf(out, "excused %" PRIu64 "\n", longest_excused);
-    fprintf(out, "longest %" PRIu64 " from=%" PRIx64 " to=%" PRIx64 " since=%" PRIu64 " total=%" PRIu64 "\n",
-            longest.instructions, longest.from, longest.to, longest.since, executed);
-    for (uint64_t i = 0; i < longest.count; i++)
-        fprintf(out, "place %" PRIx64 " %" PRIu64 "\n", longest.blocks[i].address, longest.blocks[i].instructions);
+    for (enum watch watch = OFF; watch < WATCHES; watch++) {
+        fprintf(out, "%s %" PRIu64 " from=%" PRIx64 " to=%" PRIx64 " since=%" PRIu64 " total=%" PRIu64 "\n",
+                names[watch], longest[watch].instructions, longest[watch].from, longest[watch].to,
+                longest[watch].since, executed);
+        for (uint64_t i = 0; i < longest[watch].count; i++)
+            fprintf(out, "place %" PRIx64 " %" PRIu64 "\n", longest[watch].blocks[i].address,
+                    longest[watch].blocks[i].in[watch].instructions);
+    }
 }

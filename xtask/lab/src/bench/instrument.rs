@@ -21,13 +21,15 @@ use read::{check, join};
 
 /// Sources of the plugin, under `bench/host/plugin`.
 const SOURCES: [&str; 3] = ["count.c", "decode.c", "stretch.c"];
-/// Entries of the kernel's vector table and bytes of each (kernel/src/arch/x86_64/entry.S).
-const VECTORS_BYTES: u64 = 48 * 16;
+/// Entries of the kernel's vector table and bytes of each (kernel/src/arch/x86_64/entry.S, vectors.rs).
+const VECTORS_BYTES: u64 = 128 * 16;
 /// Bytes of the kernel's pages that are executed in user mode.
 const STUBS_BYTES: u64 = 0x2000;
 /// Parts of the mangled names of the checker's functions, and how many the plugin takes.
 const CHECKERS: [&str; 2] = ["6kernel5check", "6kernel3mem5check"];
 const MAX_CHECKERS: usize = 64;
+/// Part of the mangled name of where the kernel goes on with what it had put off.
+const RESUME: &str = "6kernel6resume6resume";
 /// The line that a measured program closes with.
 const CLOSING_LINE: &str = "bench done";
 
@@ -69,7 +71,7 @@ pub fn count(sample: &Sample, name: &str) -> u64 {
     sample.get(name).copied().unwrap_or(0)
 }
 
-/// The longest stretch with interrupts off in a run.
+/// The longest stretch of a kind in a run: with interrupts off, or until a handler runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
     /// Instructions.
@@ -86,13 +88,33 @@ pub struct Stretch {
     pub checker: u64,
 }
 
+/// The longest stretches of both kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stretches {
+    /// With interrupts off.
+    pub off: Stretch,
+    /// From an interrupt's entry until the kernel is left, for its handler or somebody who is
+    /// more urgent.
+    pub late: Stretch,
+}
+
+impl Stretches {
+    fn keep(&mut self, other: Self) {
+        for (longest, now) in [(&mut self.off, other.off), (&mut self.late, other.late)] {
+            if now.instructions > longest.instructions {
+                *longest = now;
+            }
+        }
+    }
+}
+
 /// Everything that a run gave.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// The rows.
     pub series: Vec<Series>,
-    /// The longest stretch with interrupts off.
-    pub stretch: Stretch,
+    /// The longest stretches.
+    pub stretches: Stretches,
     /// Lines `note ...` of the program.
     pub notes: Vec<String>,
     /// The instruction trace, when one was asked for.
@@ -161,10 +183,11 @@ impl Instrument {
         let vectors = symbol(kernel, "baton_vectors")?;
         let (stubs, vectors_end) = (abi::layout::STUBS, vectors + VECTORS_BYTES);
         let checkers = checkers(kernel)?;
+        let resume = named(kernel, RESUME)?;
         let checkers: String =
             checkers.iter().map(|(low, high)| format!(",checker={low:x}-{high:x}")).collect();
         Ok(format!(
-            "{},out={},user={stubs:x}-{:x},vectors={vectors:x}-{vectors_end:x}{checkers}{extra}",
+            "{},out={},user={stubs:x}-{:x},vectors={vectors:x}-{vectors_end:x},resume={resume:x}{checkers}{extra}",
             self.plugin.display(),
             out.display(),
             stubs + STUBS_BYTES
@@ -230,12 +253,23 @@ fn is_newer(file: &Path, dir: &Path) -> Result<bool> {
 /// # Errors
 /// When the file is no ELF file with that symbol.
 pub fn symbol(kernel: &Path, name: &str) -> Result<u64> {
+    address(kernel, name, |symbol| symbol == name)
+}
+
+/// The same by a part of its name.
+fn named(kernel: &Path, part: &str) -> Result<u64> {
+    address(kernel, part, |symbol| symbol.contains(part))
+}
+
+fn address(kernel: &Path, name: &str, is_it: impl Fn(&str) -> bool) -> Result<u64> {
     let bytes =
         std::fs::read(kernel).with_context(|| format!("cannot read {}", kernel.display()))?;
     let file = object::File::parse(&*bytes)
         .with_context(|| format!("{} is no ELF file", kernel.display()))?;
-    let found =
-        file.symbols().find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address());
+    let found = file
+        .symbols()
+        .find(|symbol| symbol.name().is_ok_and(&is_it))
+        .map(|symbol| symbol.address());
     found.with_context(|| {
         format!("{} has no symbol {name}, which the instrument needs", kernel.display())
     })

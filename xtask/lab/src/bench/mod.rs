@@ -161,7 +161,7 @@ impl<'a> Bench<'a> {
             }
             "interrupts-off" => {
                 let seen: Vec<_> =
-                    self.measured.iter().map(|(name, m)| (*name, m.stretch.clone())).collect();
+                    self.measured.iter().map(|(name, m)| (*name, m.stretches.clone())).collect();
                 stretch::rows(self.workspace, &self.instrument, &seen)?
             }
             _ => Vec::new(),

@@ -1,5 +1,6 @@
-//! Suite `interrupts-off`: the longest stretch without interrupts during everything
-//! that the tests and the measured programs do in the emulator, with its place.
+//! Suite `interrupts-off`: the longest stretch without interrupts, and the longest from an
+//! interrupt until its handler can run, during everything that the tests and the measured
+//! programs do in the emulator, with their places.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,13 +8,17 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use super::instrument::{Instrument, Stretch, longest_of};
+use super::instrument::{Instrument, Stretch, Stretches, longest_of};
 use super::row::Row;
 use super::trace::{Step, Symbols};
 use crate::machine::PLUGIN_VARIABLE;
 use crate::ui;
 use crate::workspace::Workspace;
 
+/// The suite, and the rows with interrupts off.
+const OFF: &str = "interrupts-off";
+/// The rows about how late handlers run.
+const LATE: &str = "handler-late";
 /// Functions named with a stretch.
 const SHOWN: usize = 4;
 
@@ -24,12 +29,12 @@ const SHOWN: usize = 4;
 pub fn rows(
     workspace: &Workspace,
     instrument: &Instrument,
-    others: &[(&str, Stretch)],
+    others: &[(&str, Stretches)],
 ) -> Result<Vec<Row>> {
     let kernel = crate::build::kernel(workspace)?;
     let mut rows: Vec<Row> = Vec::new();
-    for (name, stretch) in others {
-        rows.push(row(&format!("interrupts-off/{name}"), stretch, &kernel, &workspace.root)?);
+    for (name, stretches) in others {
+        rows.extend(both(name, stretches, &kernel, &workspace.root)?);
     }
     let out = workspace.target("bench")?.join("stretches");
     let _ = std::fs::remove_file(&out);
@@ -46,33 +51,40 @@ pub fn rows(
         .context("cannot run the tests")?;
     let counted =
         std::fs::read_to_string(&out).context("the instrument saw no machine of the tests")?;
-    let (stretch, machines) = longest_of(&counted)?;
+    let (stretches, machines) = longest_of(&counted)?;
     step.done(&format!("{machines} machines"));
     let verdict =
         if status.success() { "passed" } else { "failed, perhaps by running under the instrument" };
-    rows.push(
-        row("interrupts-off/tests", &stretch, &kernel, &workspace.root)?
-            .with("tests", verdict)
-            .with("machines", machines as u64),
-    );
-    if stretch.checker > 0 {
-        let row = Row::baton("interrupts-off", "interrupts-off/checker", stretch.checker as f64);
+    let tests = both("tests", &stretches, &kernel, &workspace.root)?;
+    rows.extend(tests.map(|row| row.with("tests", verdict).with("machines", machines as u64)));
+    for (index, kind) in [OFF, LATE].into_iter().enumerate() {
+        let longest = rows
+            .iter()
+            .filter(|row| row.name.starts_with(&format!("{kind}/")))
+            .max_by(|a, b| a.value.total_cmp(&b.value))
+            .cloned()
+            .context("nothing was watched")?;
+        rows.insert(index, Row { name: format!("{kind}/longest"), ..longest });
+    }
+    if stretches.off.checker > 0 {
+        let row = Row::baton(OFF, "interrupts-off/checker", stretches.off.checker as f64);
         rows.push(row.with("place", "the kernel's own checker, on demand"));
     }
-    let longest = rows
-        .iter()
-        .filter(|row| !row.name.ends_with("/checker"))
-        .max_by(|a, b| a.value.total_cmp(&b.value))
-        .cloned()
-        .context("nothing was watched")?;
-    rows.insert(0, Row { name: "interrupts-off/longest".to_owned(), ..longest });
     Ok(rows)
+}
+
+/// The rows of both kinds.
+fn both(name: &str, stretches: &Stretches, kernel: &Path, tree: &Path) -> Result<[Row; 2]> {
+    Ok([
+        row(&format!("{OFF}/{name}"), &stretches.off, kernel, tree)?,
+        row(&format!("{LATE}/{name}"), &stretches.late, kernel, tree)?,
+    ])
 }
 
 /// A stretch as a row, with the functions in which most of it was spent.
 fn row(name: &str, stretch: &Stretch, kernel: &Path, tree: &Path) -> Result<Row> {
     let place = place(stretch, kernel, tree)?;
-    Ok(Row::baton("interrupts-off", name, stretch.instructions as f64).with("place", place))
+    Ok(Row::baton(OFF, name, stretch.instructions as f64).with("place", place))
 }
 
 fn place(stretch: &Stretch, kernel: &Path, tree: &Path) -> Result<String> {

@@ -2,21 +2,15 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Measured, Sample, Series, Stretch, count};
+use super::{Measured, Sample, Series, Stretch, Stretches, count};
 
 /// Brings the program's rows and the instrument's samples together.
 pub(super) fn join(console: &str, counted: &str) -> Result<Measured> {
-    let mut measured = Measured::default();
+    let mut measured = Measured { stretches: longest_of(counted)?.0, ..Measured::default() };
     let mut samples = Vec::new();
-    let mut excused = 0;
     for line in counted.lines() {
         match line.split_once(' ') {
             Some(("sample", rest)) => samples.push(pairs(rest.split(' ').skip(1))),
-            Some(("excused", rest)) => excused = rest.parse()?,
-            Some(("longest", rest)) => {
-                measured.stretch = Stretch { checker: excused, ..stretch(rest)? };
-            }
-            Some(("place", rest)) => measured.stretch.places.extend(place(rest)),
             Some(("restart", at)) => bail!(
                 "the instrument saw two begin marks in a row in sample {at}; the measured program is wrong"
             ),
@@ -66,31 +60,31 @@ fn place(text: &str) -> Option<(u64, u64)> {
     Some((u64::from_str_radix(address, 16).ok()?, instructions.parse().ok()?))
 }
 
-/// The longest stretch of several machines that wrote into one file.
+/// The longest stretches of several machines that wrote into one file.
 ///
 /// # Errors
 /// When the file is not the instrument's.
-pub fn longest_of(counted: &str) -> Result<(Stretch, usize)> {
-    let keep = |longest: &mut Stretch, now: Stretch| {
-        if now.instructions > longest.instructions {
-            *longest = now;
-        }
-    };
-    let (mut longest, mut now, mut machines) = (Stretch::default(), Stretch::default(), 0);
-    let mut excused = 0;
+pub fn longest_of(counted: &str) -> Result<(Stretches, usize)> {
+    let (mut longest, mut now, mut machines) = (Stretches::default(), Stretches::default(), 0);
+    let (mut excused, mut is_late) = (0, false);
     for line in counted.lines() {
         match line.split_once(' ') {
             Some(("excused", rest)) => excused = excused.max(rest.parse()?),
             Some(("longest", rest)) => {
-                keep(&mut longest, std::mem::replace(&mut now, stretch(rest)?));
+                longest.keep(std::mem::take(&mut now));
+                (now.off, is_late) = (stretch(rest)?, false);
                 machines += 1;
             }
-            Some(("place", rest)) => now.places.extend(place(rest)),
+            Some(("late", rest)) => (now.late, is_late) = (stretch(rest)?, true),
+            Some(("place", rest)) => {
+                let stretch = if is_late { &mut now.late } else { &mut now.off };
+                stretch.places.extend(place(rest));
+            }
             _ => {}
         }
     }
-    keep(&mut longest, now);
-    longest.checker = excused;
+    longest.keep(now);
+    longest.off.checker = excused;
     Ok((longest, machines))
 }
 
@@ -165,7 +159,7 @@ mod tests {
             (3, 39, 1, 0)
         );
         assert_eq!(measured.notes, ["hello there"]);
-        let stretch = &measured.stretch;
+        let stretch = &measured.stretches.off;
         assert_eq!(
             (stretch.instructions, stretch.since, stretch.from, stretch.to),
             (77, 5, 0xFFFF_FFFF_8000_0000, 0x10)
@@ -183,10 +177,12 @@ mod tests {
     #[test]
     fn the_longest_of_several_machines_is_found() {
         let text = "longest 5 from=1 to=2 since=3 total=9\nplace 10 5\nlongest 9 from=1 to=2 since=3 total=9\n\
-            place 20 4\nplace 30 5\nlongest 7 from=1 to=2 since=3 total=9\nplace 40 7\n";
+            place 20 4\nplace 30 5\nlate 30 from=1 to=2 since=3 total=9\nplace 50 30\n\
+            longest 7 from=1 to=2 since=3 total=9\nplace 40 7\nlate 20 from=1 to=2 since=3 total=9\n";
         let (longest, machines) = longest_of(text).unwrap();
-        assert_eq!((longest.instructions, machines), (9, 3));
-        assert_eq!(longest.places, [(0x20, 4), (0x30, 5)]);
+        assert_eq!((longest.off.instructions, longest.late.instructions, machines), (9, 30, 3));
+        assert_eq!(longest.off.places, [(0x20, 4), (0x30, 5)]);
+        assert_eq!(longest.late.places, [(0x50, 30)]);
     }
 
     #[test]
