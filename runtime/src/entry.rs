@@ -16,7 +16,9 @@ global_asm!(include_str!("entry.S"));
 pub fn start_task() {
     declare_registers();
     utcb::set_exception_handler(ThreadId::ROOT);
-    heap::init(layout::HEAP, layout::HEAP_BYTES);
+    let here = 0_u8;
+    layout::learn(core::ptr::from_ref(core::hint::black_box(&here)) as u64);
+    heap::init(layout::heap_at(layout::chance()), layout::HEAP_BYTES);
 }
 
 /// Prepares an initial server, which has neither heap nor exception handler.

@@ -1,12 +1,41 @@
 //! Where things are in an ordinary task's address space. The pager's policy
 //! (`lib/paging`) uses the same constants, from `proto::layout`.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 pub use proto::layout::*;
+
+use crate::random;
+
+static STACKS_AT: AtomicU64 = AtomicU64::new(STACKS);
 
 unsafe extern "C" {
     static __image_start: u8;
     static __image_end: u8;
     static __text_end: u8;
+}
+
+/// Learns where the stacks are, from an address in the main thread's; at the start.
+pub(crate) fn learn(address: u64) {
+    STACKS_AT.store(stacks_of(address), Ordering::Relaxed);
+}
+
+/// Where this task's stacks begin: the root task has chosen.
+#[must_use]
+pub fn stacks() -> u64 {
+    STACKS_AT.load(Ordering::Relaxed)
+}
+
+/// Top of the stack of this task's thread number `index`.
+#[must_use]
+pub fn stack_top(index: u64) -> u64 {
+    proto::layout::stack_top(stacks(), index)
+}
+
+/// A random word, unless this task's stacks are where they are if nothing is to be random: then 0.
+#[must_use]
+pub(crate) fn chance() -> u64 {
+    if stacks() == STACKS { 0 } else { random::word() }
 }
 
 /// The program's own image: first byte and one past the last.

@@ -72,7 +72,7 @@ impl Child {
     /// Starts the thread at `body` with `argument`, on the stack region that goes
     /// with its number: the same addresses as in this task, once mapped there.
     pub fn start(&self, body: extern "C" fn(u64) -> !, argument: u64) -> ipc::Result<()> {
-        let top = proto::layout::stack_top(self.index);
+        let top = crate::layout::stack_top(self.index);
         let sp = thread::put_start(top, argument, body as usize as u64);
         let mut msg = Msg::default().word(thread::start_address()).word(sp);
         msg.tag = MsgTag::new(0, 2, 0);

@@ -9,10 +9,9 @@ use alloc::boxed::Box;
 
 use abi::ThreadId;
 use abi::syscall::exregs;
-use proto::layout;
 
 use crate::syscall::{self, ThreadRegisters};
-use crate::{ipc, root, utcb};
+use crate::{ipc, layout, root, utcb};
 
 unsafe extern "C" {
     fn baton_thread_start();
@@ -42,7 +41,7 @@ pub fn spawn(body: impl FnOnce() + Send + 'static) -> Result<ThreadId, root::Ref
 
 /// Leaves argument and function on a new stack; returns its SP.
 pub(crate) fn put_start(top: u64, argument: u64, function: u64) -> u64 {
-    let sp = top - 64;
+    let sp = layout::stack_pointer(top, layout::chance());
     // SAFETY: the top words of the stack region of a thread that does not run yet.
     unsafe {
         (sp as *mut u64).write_volatile(argument);

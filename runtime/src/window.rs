@@ -35,8 +35,8 @@ fn managed() -> [(u64, u64); 4] {
     if INITIAL_SERVER.load(Ordering::Relaxed) {
         return [crate::layout::image(), kernel, (0, 0), (0, 0)];
     }
-    let heap = (layout::HEAP, layout::HEAP + layout::HEAP_BYTES);
-    [crate::layout::image(), kernel, heap, (layout::STACKS, layout::STACKS + layout::STACKS_BYTES)]
+    let heap = (layout::HEAP, layout::HEAPS_END);
+    [crate::layout::image(), kernel, heap, (layout::STACKS, layout::STACKS_END)]
 }
 
 /// A claimed range of addresses.

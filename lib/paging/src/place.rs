@@ -112,10 +112,10 @@ pub fn place(image: &Image, address: u64, access: Rights) -> Result<Page, Refusa
         let loaded = (image.text + image.data).saturating_sub(offset).min(PAGE);
         return Ok(Page::Private { from: image.phys + offset, bytes: loaded });
     }
-    if inside(layout::HEAP, layout::HEAP_BYTES) {
+    if inside(layout::HEAP, layout::HEAPS_END - layout::HEAP) {
         return Ok(Page::Private { from: 0, bytes: 0 });
     }
-    if inside(layout::STACKS, layout::STACKS_BYTES) {
+    if inside(layout::STACKS, layout::STACKS_END - layout::STACKS) {
         let guard = (address - layout::STACKS) % layout::STACK_BYTES < layout::STACK_GUARD;
         return if guard {
             Err(Refusal::StackGuard)
@@ -167,18 +167,18 @@ mod tests {
 
     #[test]
     fn stacks_have_guards() {
-        let top = layout::stack_top(2);
+        let top = layout::stack_top(layout::STACKS, 2);
         assert_eq!(place(&IMAGE, top - 8, Rights::W), Ok(Page::Private { from: 0, bytes: 0 }));
         assert_eq!(place(&IMAGE, top - layout::STACK_BYTES, Rights::W), Err(Refusal::StackGuard));
         assert_eq!(place(&IMAGE, top, Rights::W), Err(Refusal::StackGuard));
-        assert_eq!(place(&IMAGE, layout::stack_top(15), Rights::W), Err(Refusal::Nothing));
+        assert_eq!(place(&IMAGE, layout::STACKS_END, Rights::W), Err(Refusal::Nothing));
     }
 
     #[test]
     fn refusals_are_told_apart() {
         assert_eq!(place(&IMAGE, 8, Rights::R), Err(Refusal::Null));
         assert_eq!(place(&IMAGE, 0xFFFF_8000_0000_0000, Rights::R), Err(Refusal::Kernel));
-        assert_eq!(place(&IMAGE, 0x5000_0000, Rights::R), Err(Refusal::Nothing));
+        assert_eq!(place(&IMAGE, layout::HEAPS_END, Rights::R), Err(Refusal::Nothing));
         for code in 1..=9 {
             assert_eq!(Refusal::decode(code) as u64, code);
         }

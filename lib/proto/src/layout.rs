@@ -3,12 +3,18 @@
 
 /// Where programs are linked: text, then data and bss.
 pub const IMAGE: u64 = 0x0040_0000;
-/// The heap: filled with zeroed pages on demand.
+/// The heap: filled with zeroed pages on demand. It begins at any page from here on
+/// ([`heap_at`]), and here if nothing is placed at random.
 pub const HEAP: u64 = 0x1000_0000;
 /// Size of the heap's region.
 pub const HEAP_BYTES: u64 = 0x1000_0000;
-/// The stacks: one region per thread of the task.
+/// End of where a heap can be.
+pub const HEAPS_END: u64 = 0x6000_0000;
+/// The stacks: one region per thread of the task, one after the other from a multiple of
+/// [`STACK_BYTES`] above here ([`stacks_at`]), or from here if nothing is placed at random.
 pub const STACKS: u64 = 0x7000_0000;
+/// End of where stacks can be.
+pub const STACKS_END: u64 = 0xB000_0000;
 /// Size of one stack region; its lowest [`STACK_GUARD`] bytes are never mapped.
 pub const STACK_BYTES: u64 = 0x10_0000;
 /// Size of the guard below each stack.
@@ -31,10 +37,41 @@ pub const MODULES: u64 = 0x20_0000_0000;
 /// Free for the windows of programs.
 pub const WINDOWS: u64 = 0x30_0000_0000;
 
-/// Top of the stack of a task's thread number `index`.
+/// By how much, in bytes, a thread's first stack pointer may lie below the top of its stack.
+pub const STACK_SLACK: u64 = 0x8000;
+
+/// Where the heap begins that `random` chooses.
 #[must_use]
-pub const fn stack_top(index: u64) -> u64 {
-    STACKS + (index + 1) * STACK_BYTES
+pub const fn heap_at(random: u64) -> u64 {
+    const PAGE: u64 = 4096;
+    HEAP + random % ((HEAPS_END - HEAP_BYTES - HEAP) / PAGE + 1) * PAGE
+}
+
+/// Where the stacks begin that `random` chooses: above those at [`STACKS`], by which a task knows
+/// that nothing is to be random.
+#[must_use]
+pub const fn stacks_at(random: u64) -> u64 {
+    const FIRST: u64 = STACKS + STACKS_BYTES;
+    FIRST + random % ((STACKS_END - STACKS_BYTES - FIRST) / STACK_BYTES + 1) * STACK_BYTES
+}
+
+/// The place of the stacks, by an address in the first of them.
+#[must_use]
+pub const fn stacks_of(address: u64) -> u64 {
+    address & !(STACK_BYTES - 1)
+}
+
+/// Top of the stack of a task's thread number `index`, if the stacks begin at `stacks`.
+#[must_use]
+pub const fn stack_top(stacks: u64, index: u64) -> u64 {
+    stacks + (index + 1) * STACK_BYTES
+}
+
+/// The first stack pointer of a thread whose stack ends at `top`, with room for what it is to
+/// find there, as `random` chooses.
+#[must_use]
+pub const fn stack_pointer(top: u64, random: u64) -> u64 {
+    top - 64 - random % (STACK_SLACK / 16) * 16
 }
 
 /// UTCB location of a task's thread number `index`.
@@ -85,11 +122,27 @@ mod tests {
     }
 
     #[test]
+    fn random_places_are_inside_their_regions() {
+        let top = stack_top(STACKS, 0);
+        for random in [0, 1, 992, 993, 0x3_FFFF, 0x4_0000, 0x4_0001, 1 << 63, u64::MAX] {
+            let (heap, stacks) = (heap_at(random), stacks_at(random));
+            assert!(heap >= HEAP && heap + HEAP_BYTES <= HEAPS_END && heap.is_multiple_of(4096));
+            assert!(stacks >= STACKS + STACKS_BYTES && stacks + STACKS_BYTES <= STACKS_END);
+            let pointer = stack_pointer(stack_top(stacks, 0), random);
+            assert_eq!((stacks_of(pointer), pointer % 16), (stacks, 0));
+            assert!(top - stack_pointer(top, random) <= STACK_SLACK + 64);
+        }
+        assert_eq!(stacks_at(992), STACKS_END - STACKS_BYTES);
+        assert_eq!((stacks_at(993), heap_at(0)), (stacks_at(0), HEAP));
+        assert_eq!(stack_pointer(top, 0), top - 64);
+    }
+
+    #[test]
     fn regions_do_not_overlap() {
         let regions = [
             (IMAGE, HEAP),
-            (HEAP, HEAP + HEAP_BYTES),
-            (STACKS, STACKS + STACKS_BYTES),
+            (HEAP, HEAPS_END),
+            (STACKS, STACKS_END),
             (UTCBS, UTCBS + (1 << UTCB_BITS)),
             (KIP, KIP + 4096),
         ];

@@ -42,6 +42,11 @@ impl Files {
         }
     }
 
+    /// Whether there is a file of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.list.iter().flatten().any(|file| file.name == Name::new(name))
+    }
+
     /// A reply that maps pages of the file `name` from `offset` on.
     pub fn map(&mut self, name: Name, offset: u64) -> Result<Msg, Refusal> {
         let file = self

@@ -10,12 +10,15 @@ use proto::layout::{self, THREADS};
 use proto::root::{State, version_of};
 use runtime::pool::{Client, Modules};
 use runtime::service::Thread;
-use runtime::{Msg, clock, ipc, kernel, schedule, thread};
+use runtime::{Msg, clock, ipc, kernel, random, schedule, thread};
 
 use crate::output::{Allowance, Log};
 use crate::resources::Blocks;
 use crate::supervise::Again;
 use crate::{Root, clan, say};
+
+/// The raw file whose presence keeps everything at its first place.
+const FIXED: &str = "fixed-addresses";
 
 /// Threads of a task that can wait for others' ends at a time.
 const WAITERS: usize = 4;
@@ -196,6 +199,7 @@ impl Root {
 
     /// Starts the task in `slot`, which does not run.
     pub fn start(&mut self, slot: usize) -> Result<(), Refusal> {
+        let is_random = !self.modules.has(FIXED);
         let Some(task) = self.task_mut(slot) else { return Err(Refusal::Unknown) };
         if task.state == State::Running {
             return Err(Refusal::Taken);
@@ -209,7 +213,7 @@ impl Root {
         task.born = [0; THREADS as usize];
         task.started_us = clock::now_us();
         let (main, spec) = (task.thread(slot, 0), task.spec);
-        if let Err(error) = launch(main, task) {
+        if let Err(error) = launch(main, task, is_random) {
             say!("root: {} cannot be started: {}.", spec.name, why(error));
             let _ = kernel::delete(main);
             return Err(Refusal::Kernel);
@@ -327,15 +331,22 @@ impl Root {
     }
 }
 
-/// Creates, configures and starts a task's main thread, paged by this one.
-fn launch(main: ThreadId, task: &Task) -> Result<(), CallError> {
+/// Creates, configures and starts a task's main thread, paged by this one, on a stack at a random
+/// place; the task follows with its heap and its other stacks.
+fn launch(main: ThreadId, task: &Task, is_random: bool) -> Result<(), CallError> {
     let spec = &task.spec;
     create_space(main, layout::utcb_location(0), spec.quota)?;
     let numbers = Some(task.numbers).filter(|numbers| !numbers.is_empty());
     kernel::limit(main, numbers, Some(task.ceilings()))?;
     kernel::set_pager(main, main, ThreadId::ROOT, !0)?;
     schedule::set_priority(main, spec.priority)?;
-    let start = Msg::default().word(task.entry).word(layout::stack_top(0) - 64);
+    let [stacks, slack] = if is_random {
+        [layout::stacks_at(random::word()), random::word()]
+    } else {
+        [layout::STACKS, 0]
+    };
+    let sp = layout::stack_pointer(layout::stack_top(stacks, 0), slack);
+    let start = Msg::default().word(task.entry).word(sp);
     ipc::reply(main, &start).map_err(|_| CallError::InvalidThread)
 }
 

@@ -4,9 +4,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::ThreadId;
 use abi::syscall::exregs as bit;
-use proto::layout;
 use runtime::syscall::{self, ThreadRegisters};
-use runtime::{kernel, thread, utcb};
+use runtime::{kernel, layout, thread, utcb};
 
 unsafe extern "C" {
     fn baton_thread_start();
