@@ -1,15 +1,10 @@
-//! Requests that cross between processors: the rule of
-//! docs/decisions/0050-requests-that-cross.md as a model, every order of whose steps is explored.
-//!
-//! A request is its thread, in one inbox or one list at a time. What is done about a thread is
-//! done at its home. Not modelled: what a message holds, and timeouts, which end a visit as a
-//! recall does.
+//! The machine of the model: threads, inboxes, and the steps of processors.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// What a thread does next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-enum Op {
+pub enum Op {
     Send(usize),
     /// Send, and receive the answer.
     Call(usize),
@@ -17,11 +12,13 @@ enum Op {
     Answer(usize),
     Receive,
     Delete(usize),
+    /// Another thread's home is to be another processor.
+    Move(usize, usize),
 }
 
 /// Where a thread is, and why.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-enum At {
+pub enum At {
     /// At home, and it could run.
     Ready,
     /// At home, in an open wait.
@@ -38,13 +35,15 @@ enum At {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Item {
     Request(usize),
+    /// To its new home, in an open wait or not.
+    Settle(usize, bool),
     /// Home, with the request carried out or not.
     Return(usize, bool),
     Recall(usize),
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Thread {
+pub struct Thread {
     home: usize,
     at: At,
     script: VecDeque<Op>,
@@ -52,18 +51,20 @@ struct Thread {
     pursuers: Vec<usize>,
     /// A recall of it is in an inbox.
     recalled: bool,
+    /// Where its home is to be, as soon as it is there and at rest.
+    wish: Option<usize>,
     /// It has sent an answer to somebody who did not wait.
-    failed: bool,
+    pub failed: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Machine {
-    threads: Vec<Thread>,
+pub struct Machine {
+    pub threads: Vec<Thread>,
     inboxes: Vec<VecDeque<Item>>,
 }
 
 impl Machine {
-    fn new(threads: &[(usize, &[Op])]) -> Self {
+    pub fn new(threads: &[(usize, &[Op])]) -> Self {
         let thread = |(home, script): &(usize, &[Op])| Thread {
             home: *home,
             at: At::Ready,
@@ -71,9 +72,10 @@ impl Machine {
             senders: Vec::new(),
             pursuers: Vec::new(),
             recalled: false,
+            wish: None,
             failed: false,
         };
-        let processors = threads.iter().map(|(home, _)| home + 1).max().unwrap_or(1);
+        let processors = threads.iter().map(|(home, _)| *home).fold(1, usize::max) + 1;
         Self {
             threads: threads.iter().map(thread).collect(),
             inboxes: vec![VecDeque::new(); processors],
@@ -81,7 +83,7 @@ impl Machine {
     }
 
     /// Every state that one step of a processor leads to.
-    fn next(&self) -> Vec<Self> {
+    pub fn next(&self) -> Vec<Self> {
         let mut all = Vec::new();
         for processor in 0..self.inboxes.len() {
             let mut next = self.clone();
@@ -106,12 +108,17 @@ impl Machine {
         let home = self.threads[own].home;
         match op {
             Op::Receive => self.receive(own),
-            Op::Send(other) | Op::Call(other) | Op::Answer(other) | Op::Delete(other) => {
-                match self.threads[other].home {
-                    there if there == home => self.request(own, op, home),
-                    there => self.travel(own, there, Item::Request(own)),
+            Op::Send(other)
+            | Op::Call(other)
+            | Op::Answer(other)
+            | Op::Delete(other)
+            | Op::Move(other, _) => match self.threads[other].home {
+                // One that is on its way here is asked behind it.
+                there if there == home && self.threads[other].at != At::Travels(home) => {
+                    self.request(own, op, home)
                 }
-            }
+                there => self.travel(own, there, Item::Request(own)),
+            },
         }
     }
 
@@ -137,6 +144,12 @@ impl Machine {
                 let op = *self.threads[own].script.front().expect("it has a request");
                 self.request(own, op, here);
             }
+            Item::Settle(own, waits) => {
+                self.threads[own].at = if waits { At::Waits } else { At::Ready };
+                if !self.meets_pursuers(own) {
+                    self.rest(own);
+                }
+            }
             Item::Return(own, done) => self.arrive(own, done),
             Item::Recall(own) => self.recall(own, here),
         }
@@ -146,6 +159,22 @@ impl Machine {
     fn request(&mut self, own: usize, op: Op, here: usize) {
         match op {
             Op::Receive => unreachable!("nobody is asked"),
+            // It has moved: its old home sends the request on.
+            Op::Send(of) | Op::Call(of) | Op::Answer(of) | Op::Delete(of) | Op::Move(of, _)
+                if self.threads[of].home != here =>
+            {
+                let home = self.threads[of].home;
+                match self.threads[own].home == home {
+                    // It is its own home by now: it asks there.
+                    true => self.go_home(own, here, false),
+                    false => self.travel(own, home, Item::Request(own)),
+                }
+            }
+            Op::Move(of, to) => {
+                self.threads[of].wish = Some(to);
+                self.rest(of);
+                self.go_home(own, here, true);
+            }
             Op::Send(to) | Op::Call(to) | Op::Answer(to) => match self.threads[to].at {
                 At::Dead => self.go_home(own, here, true),
                 At::Waits => {
@@ -210,16 +239,44 @@ impl Machine {
     fn arrive(&mut self, own: usize, done: bool) {
         let op = if done { self.threads[own].script.pop_front() } else { None };
         self.threads[own].at = At::Ready;
-        let pursuers = std::mem::take(&mut self.threads[own].pursuers);
-        if !pursuers.is_empty() {
-            let home = self.threads[own].home;
-            self.kill(own, home);
-            pursuers.into_iter().for_each(|one| self.go_home(one, home, true));
-        } else if matches!(op, Some(Op::Call(_))) {
+        if self.meets_pursuers(own) {
+            return;
+        }
+        if matches!(op, Some(Op::Call(_))) {
             // The receive phase begins here and now.
             self.threads[own].script.push_front(Op::Receive);
             self.receive(own);
         }
+        self.rest(own);
+    }
+
+    /// `own` is at home: whether somebody has waited for that, to its end.
+    fn meets_pursuers(&mut self, own: usize) -> bool {
+        let pursuers = std::mem::take(&mut self.threads[own].pursuers);
+        if pursuers.is_empty() {
+            return false;
+        }
+        let home = self.threads[own].home;
+        self.kill(own, home);
+        pursuers.into_iter().for_each(|one| self.go_home(one, home, true));
+        true
+    }
+
+    /// If `own` is at home and in nobody's list, and is to live elsewhere, it goes there. Who waits
+    /// to send to it asks again.
+    fn rest(&mut self, own: usize) {
+        let (at, home) = (self.threads[own].at, self.threads[own].home);
+        let wish = self.threads[own].wish.filter(|_| matches!(at, At::Ready | At::Waits));
+        let Some(to) = wish else { return };
+        self.threads[own].wish = None;
+        if to == home {
+            return;
+        }
+        let senders = std::mem::take(&mut self.threads[own].senders);
+        self.travel(own, to, Item::Settle(own, at == At::Waits));
+        // From here on requests go there, behind it.
+        self.threads[own].home = to;
+        senders.into_iter().for_each(|one| self.go_home(one, home, false));
     }
 
     fn kill(&mut self, own: usize, here: usize) {
@@ -244,7 +301,7 @@ impl Machine {
     }
 
     /// What holds at any moment.
-    fn check(&self) {
+    pub fn check(&self) {
         for (number, thread) in self.threads.iter().enumerate() {
             let listed = |list: fn(&Thread) -> &Vec<usize>| {
                 let all = self.threads.iter().enumerate();
@@ -252,7 +309,7 @@ impl Machine {
                 holding.map(|(number, _)| number).collect::<Vec<_>>()
             };
             let (polls, pursues) = (listed(|one| &one.senders), listed(|one| &one.pursuers));
-            let under_way = |item: &&Item| matches!(item, Item::Request(one) | Item::Return(one, _) if *one == number);
+            let under_way = |item: &&Item| matches!(item, Item::Request(one) | Item::Return(one, _) | Item::Settle(one, _) if *one == number);
             let items = self.inboxes.iter().flatten().filter(under_way).count();
             let (to, of, travels) = match thread.at {
                 At::Polls(_, to) => (vec![to], vec![], 0),
@@ -265,7 +322,7 @@ impl Machine {
     }
 
     /// What holds when nobody can do anything.
-    fn check_end(&self) {
+    pub fn check_end(&self) {
         assert!(self.inboxes.iter().all(VecDeque::is_empty));
         for (number, thread) in self.threads.iter().enumerate() {
             let fine = match thread.at {
@@ -277,105 +334,4 @@ impl Machine {
             assert!(fine, "thread {number} hangs: {self:?}");
         }
     }
-}
-
-/// Explores every order of steps from `first` on; how many states there are. They are finitely
-/// many and none is met again on the way from itself, so nobody goes round for ever.
-fn explore(first: Machine) -> usize {
-    let (mut done, mut path) = (BTreeSet::new(), BTreeSet::new());
-    visit(first, &mut done, &mut path);
-    done.len()
-}
-
-fn visit(state: Machine, done: &mut BTreeSet<Machine>, path: &mut BTreeSet<Machine>) {
-    assert!(!path.contains(&state), "somebody goes round for ever: {state:?}");
-    if done.contains(&state) {
-        return;
-    }
-    state.check();
-    let next = state.next();
-    if next.is_empty() {
-        state.check_end();
-    }
-    path.insert(state.clone());
-    next.into_iter().for_each(|next| visit(next, done, path));
-    path.remove(&state);
-    done.insert(state);
-}
-
-/// What thread `own` of `count` could do.
-fn ops(own: usize, count: usize) -> Vec<Op> {
-    let others = (0..count).filter(move |other| *other != own);
-    let mut all: Vec<Op> =
-        others.flat_map(|other| [Op::Call(other), Op::Send(other), Op::Delete(other)]).collect();
-    all.push(Op::Receive);
-    all
-}
-
-/// Two threads on two processors, everything that they can do in two calls each.
-#[test]
-fn two_threads_with_two_requests_each() {
-    let scripts = |own| {
-        let ops = ops(own, 2);
-        let pairs = ops.iter().flat_map(|one| ops.iter().map(move |two| [*one, *two]));
-        pairs.collect::<Vec<_>>()
-    };
-    for one in scripts(0) {
-        for two in scripts(1) {
-            explore(Machine::new(&[(0, &one), (1, &two)]));
-        }
-    }
-}
-
-/// Three threads, each with a processor of its own or two with the same, everything that they
-/// can do in one call each, one of them in two.
-#[test]
-fn three_threads_with_a_request_each() {
-    for homes in [[0, 1, 2], [0, 1, 1], [1, 0, 1]] {
-        for (one, two, three) in triples() {
-            for after in [Op::Receive, Op::Delete(1)] {
-                let first = [one, after];
-                let machine = [(homes[0], &first[..]), (homes[1], &[two]), (homes[2], &[three])];
-                explore(Machine::new(&machine));
-            }
-        }
-    }
-}
-
-fn triples() -> impl Iterator<Item = (Op, Op, Op)> {
-    let pairs = |one| ops(1, 3).into_iter().map(move |two| (one, two));
-    let all = ops(0, 3).into_iter().flat_map(pairs);
-    all.flat_map(|(one, two)| ops(2, 3).into_iter().map(move |three| (one, two, three)))
-}
-
-/// Threads that delete each other in a ring: somebody is left, nobody hangs.
-#[test]
-fn rings_of_deletions() {
-    for count in 2..=4 {
-        for step in 1..count {
-            let scripts: Vec<_> =
-                (0..count).map(|own| [Op::Delete((own + step) % count)]).collect();
-            let threads: Vec<_> =
-                scripts.iter().enumerate().map(|(own, script)| (own, &script[..])).collect();
-            assert!(explore(Machine::new(&threads)) > 1);
-        }
-    }
-}
-
-/// A call is answered with no time to wait, and the answer finds the caller waiting: its return is
-/// in the inbox before the receiver runs, and its receive phase begins when it is back. The
-/// same if a third one answers, whom the server has told.
-#[test]
-fn who_is_answered_waits() {
-    let caller = [Op::Call(1)];
-    let server = [Op::Receive, Op::Answer(0)];
-    let mut ends = BTreeSet::new();
-    visit(Machine::new(&[(0, &caller), (1, &server)]), &mut ends, &mut BTreeSet::new());
-    assert!(ends.iter().all(|state| state.threads.iter().all(|thread| !thread.failed)));
-    let teller = [Op::Receive, Op::Send(2)];
-    let told = [Op::Receive, Op::Answer(0)];
-    let threads: [(usize, &[Op]); 3] = [(0, &caller), (1, &teller), (2, &told)];
-    let mut ends = BTreeSet::new();
-    visit(Machine::new(&threads), &mut ends, &mut BTreeSet::new());
-    assert!(ends.iter().all(|state| state.threads.iter().all(|thread| !thread.failed)));
 }
