@@ -155,6 +155,19 @@ pub fn strings(place: Where, source: u64, lengths: impl Iterator<Item = u64>) ->
     Ok(())
 }
 
+/// A string of 4,096 bytes across the border of a page on both sides, which are not at the same
+/// place of it: row `ipc/string-cross-unaligned`.
+pub fn unaligned(source_border: u64, target_border: u64) -> Result<()> {
+    const BYTES: u64 = 4096;
+    marks::set_buffer(target_border - 3000, 2 * BYTES);
+    let partner = Where::Cross.partner(Role::Strings)?;
+    let string = StringItem::simple(source_border - 1000, BYTES);
+    let samples = repeat(partner, MsgTag::new(LABEL, 0, 2), string, 2);
+    samples.row(format_args!("ipc/string-cross-unaligned bytes={BYTES}"), 0, 2);
+    partner.delete();
+    Ok(())
+}
+
 /// Makes the exchanges of a row; returns the measured samples.
 fn repeat(partner: Partner, tag: MsgTag, words: [u64; 2], per_exchange: u64) -> Samples {
     for _ in 0..WARM_UP {

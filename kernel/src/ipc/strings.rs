@@ -13,10 +13,11 @@ use abi::{Acceptor, IpcErrorKind, StringItem, utcb};
 
 use super::Kind;
 use super::transfer::Progress;
-use crate::arch::TcbRef;
+use crate::arch::{TcbRef, interrupt_pending};
+use crate::space::SpaceRef;
 use crate::usermem::{self, Utcb};
 
-/// Bytes copied at most in one step: bounds the time with interrupts off.
+/// Bytes copied at most between two windows: bounds the time with interrupts off.
 const CHUNK: u64 = 4096;
 /// What a step costs besides the copy, in instructions, roughly.
 const STEP_WORK: u32 = 350;
@@ -175,28 +176,91 @@ fn copy_chunk(
     if outside(from_address) || outside(to_address) {
         return Err(IpcErrorKind::Overflow);
     }
-    let Some(read) = from_space.resolve(from_address, false) else {
-        return Ok(Progress::Fault { address: from_address, write: false, of_sender: true });
-    };
-    let Some(write) = to_space.resolve(to_address, true) else {
-        return Ok(Progress::Fault { address: to_address, write: true, of_sender: false });
-    };
-    // Device registers are not a string; and the kernel may have no map of them.
-    if read.is_device || write.is_device {
-        return Err(IpcErrorKind::Overflow);
-    }
     // Saturating: both headers are the users', who may change them meanwhile.
-    let count = (header.len().saturating_sub(from.byte.get()))
-        .min(buffer.len().saturating_sub(to.byte.get()))
-        .min(read.bytes_left_in_page)
-        .min(write.bytes_left_in_page)
-        .min(CHUNK);
-    usermem::copy_phys(write.phys, read.phys, count as usize);
+    let room = (header.len().saturating_sub(from.byte.get()))
+        .min(buffer.len().saturating_sub(to.byte.get()));
+    let (read, write) = ((from_space, from_address), (to_space, to_address));
+    let count = copy_run(read, write, room);
+    if count == 0 && room != 0 {
+        return nothing_to_copy(read, write);
+    }
     from.advance(header, count);
     to.advance(buffer, count);
     state.bytes.set(state.bytes.get() + count);
     if from.is_past(header) {
         end_of_item(sender, target, header);
     }
-    Ok(Progress::More { work: STEP_WORK + count as u32 / 8 })
+    Ok(Progress::More { work: STEP_WORK + count.min(CHUNK) as u32 / 8 })
+}
+
+/// Copies up to `room` bytes, as long as the pages are there and no interrupt comes; how many.
+fn copy_run(
+    (from_space, from): (SpaceRef, u64),
+    (to_space, to): (SpaceRef, u64),
+    room: u64,
+) -> u64 {
+    let mut done = 0;
+    // What is left of the pages at which the copy is. They stay: interrupts are only noted.
+    let (mut read, mut write) = (Page::NONE, Page::NONE);
+    while done < room {
+        if !read.is_there(from_space, from + done, false)
+            || !write.is_there(to_space, to + done, true)
+        {
+            break;
+        }
+        let count = (room - done).min(read.left).min(write.left).min(CHUNK);
+        usermem::copy_phys(write.phys, read.phys, count as usize);
+        done += count;
+        read.skip(count);
+        write.skip(count);
+        if done < room && interrupt_pending() {
+            break;
+        }
+    }
+    done
+}
+
+/// What is left of a page.
+struct Page {
+    phys: u64,
+    left: u64,
+}
+
+impl Page {
+    const NONE: Self = Self { phys: 0, left: 0 };
+
+    /// Looks the page at `address` up, if nothing is left of this one; whether there is one
+    /// of memory.
+    #[inline(always)]
+    fn is_there(&mut self, space: SpaceRef, address: u64, writes: bool) -> bool {
+        if self.left != 0 {
+            return true;
+        }
+        let Some(page) = space.resolve(address, writes).filter(|page| !page.is_device) else {
+            return false;
+        };
+        *self = Self { phys: page.phys, left: page.bytes_left_in_page };
+        true
+    }
+
+    fn skip(&mut self, count: u64) {
+        self.phys += count;
+        self.left -= count;
+    }
+}
+
+/// Why nothing could be copied.
+#[cold]
+fn nothing_to_copy(
+    (from_space, from): (SpaceRef, u64),
+    (to_space, to): (SpaceRef, u64),
+) -> Result<Progress, IpcErrorKind> {
+    if from_space.resolve(from, false).is_none() {
+        return Ok(Progress::Fault { address: from, write: false, of_sender: true });
+    }
+    if to_space.resolve(to, true).is_none() {
+        return Ok(Progress::Fault { address: to, write: true, of_sender: false });
+    }
+    // Device registers are not a string; and the kernel may have no map of them.
+    Err(IpcErrorKind::Overflow)
 }

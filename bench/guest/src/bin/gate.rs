@@ -3,14 +3,15 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use bench_guest::exchange::{Where, complete, local, strings, vector, words};
+use bench_guest::exchange::{Where, complete, local, strings, unaligned, vector, words};
 use bench_guest::{calls, check, fault, irq, life, marks, measured, memory};
 
 measured!(run);
 
 /// The gate's string, bytes; and log2 of the buffers for it.
 const STRING: u64 = 4096;
-const BUFFER: u32 = 21;
+const BUFFER: u32 = 22;
+const LARGE_PAGE: u64 = 1 << 21;
 
 fn run() -> Result<(), &'static str> {
     check::run();
@@ -24,6 +25,7 @@ fn run() -> Result<(), &'static str> {
     local()?;
     vector(Where::Cross)?;
     strings(Where::Cross, source.base(), [STRING].into_iter())?;
+    unaligned(source.base() + LARGE_PAGE, target.base() + LARGE_PAGE)?;
     fault::page_faults()?;
     fault::exceptions()?;
     irq::interrupts()?;

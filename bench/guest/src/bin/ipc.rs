@@ -3,13 +3,16 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use bench_guest::exchange::{Where, complete, local, null_call, split, strings, vector, words};
+use bench_guest::exchange::{
+    Where, complete, local, null_call, split, strings, unaligned, vector, words,
+};
 use bench_guest::{check, marks, measured, memory};
 
 measured!(run);
 
 /// Log2 of the longest string.
 const LONGEST: u32 = 22;
+const LARGE_PAGE: u64 = 1 << 21;
 /// Lengths of the 1993 paper's Table 7 that are strings here, and Figure 8's curve
 /// up to 4 MiB; bytes.
 const STRINGS: [u64; 18] = [
@@ -31,5 +34,6 @@ fn run() -> Result<(), &'static str> {
         split(place, [0, 1, 2, 16].into_iter())?;
         strings(place, source.base(), STRINGS.into_iter())?;
     }
+    unaligned(source.base() + LARGE_PAGE, target.base() + LARGE_PAGE)?;
     Ok(())
 }

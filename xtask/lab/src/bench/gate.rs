@@ -38,7 +38,7 @@ const SLOWER: &str = "nop";
 type Point = (&'static str, &'static str, u64);
 
 /// What is watched: its name, and the series of which the worst counts.
-const WATCHED: [(&str, &[Point]); 17] = [
+const WATCHED: [(&str, &[Point]); 18] = [
     (
         "ipc/short-cross-kernel",
         &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],
@@ -70,6 +70,7 @@ const WATCHED: [(&str, &[Point]); 17] = [
     ("lipc/one-way-user", &[("lipc/call", "words", 0), ("lipc/reply", "words", 0)]),
     ("lipc/one-way-kernel", &[("lipc/call", "words", 0), ("lipc/reply", "words", 0)]),
     ("ipc/string-4096-kernel", &[("ipc/string-cross", "bytes", 4096)]),
+    ("ipc/string-4096-kernel-unaligned", &[("ipc/string-cross-unaligned", "bytes", 4096)]),
     ("ops/page-fault", &[("ops/page-fault", "", 0)]),
     ("ops/exception", &[("ops/exception", "", 0)]),
     ("ops/interrupt", &[("ops/interrupt", "", 0)]),

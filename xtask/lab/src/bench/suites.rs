@@ -79,8 +79,12 @@ pub fn headline(measured: &Measured) -> Vec<Row> {
     rows.extend(both(measured, "vector-kept-cross", 0, "ipc/short-cross-kernel-x2-vector"));
     rows.extend(both_ways(measured, "cross", 63, "ipc/63-words-cross-kernel"));
     rows.extend(both_ways(measured, "local", 63, "ipc/63-words-local-kernel"));
-    if let Some(string) = measured.find("ipc/string-cross", &[("bytes", 4096)]) {
-        rows.push(Row::baton("ipc", "ipc/string-4096-kernel", kernel(string)));
+    for (series, name) in [
+        ("ipc/string-cross", "ipc/string-4096-kernel"),
+        ("ipc/string-cross-unaligned", "ipc/string-4096-kernel-unaligned"),
+    ] {
+        let string = measured.find(series, &[("bytes", 4096)]);
+        rows.extend(string.map(|string| Row::baton("ipc", name, kernel(string))));
     }
     if let Some((_, trip)) =
         measured.find("ipc/words-cross-roundtrip", &[("words", 0)]).and_then(Series::best)
