@@ -352,7 +352,8 @@ mod tests {
         };
         let most =
             filled(&regions, &modules(crate::boot::image::MAX_RECORDS as u64)).expect("room");
-        assert_eq!(descriptors(&most).len(), 64 + 100 + 1 + 2 + 4 + 2 + 1 + 1);
+        let windows = machine::SHARED_WINDOWS.len();
+        assert_eq!(descriptors(&most).len(), 64 + 100 + 1 + windows + 4 + 2 + 1 + 1);
         assert_eq!(filled(&regions, &modules(200)), Err(KipFull));
     }
 }

@@ -179,10 +179,10 @@ fn states() {
         world.receiver.frame().reset();
         world.receiver.frame().ip.set(u64::MAX - 1);
     });
-    finds("with flags that no user may have", |world| world.receiver.flags.set(0x3202));
-    finds("with segments that are not the users'", |world| {
+    finds("with flags that no user may have", |world| world.receiver.flags.set(!0));
+    finds("with a frame that does not lead to user mode", |world| {
         world.receiver.resume.set(Resume::Frame);
-        world.receiver.frame().cs.set(8);
+        world.receiver.frame().lead_astray();
     });
     finds("a memory operation under way with which it does not go on", |world| {
         let job = DestroyJob::new(world.space(2), common::marker());

@@ -128,9 +128,8 @@ fn calls_do_not_close_the_fast_path() {
     sched::grant_slice(caller);
     set_current(caller);
     let frame = caller.frame();
-    frame.r8.set(Call::ExchangeRegisters as u64);
-    frame.rax.set(caller.id.get().0);
-    frame.rsi.set(0);
+    let own = caller.id.get().0;
+    frame.make_call((Call::QuotaControl as u64).wrapping_neg(), [own, 0, 0, 0, 0]);
     assert!(kernel::call::dispatch(caller, frame) == caller);
     assert!(!cpu().scheduler.look_first.get());
 }

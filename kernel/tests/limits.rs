@@ -188,11 +188,10 @@ fn inspect_tells_a_task_about_its_own_clan() {
     let ask = |caller: TcbRef, what: inspect::What, index: u64| {
         set_current(caller);
         let frame = caller.frame();
-        frame.rdi.set(what as u64);
-        frame.rsi.set(index);
-        frame.rdx.set(0);
+        frame.make_call(0, [what as u64, index, 0, 0, 0]);
         kernel::inspect::call(caller, frame);
-        (frame.rax.get() == 1).then(|| (frame.rdx.get(), frame.rsi.get()))
+        let [result, first, second] = frame.results();
+        (result == 1).then_some((first, second))
     };
     let first = |caller, index| ask(caller, inspect::What::Thread, index).map(|words| words.0);
     assert_eq!(first(world.one, 0), Some(world.one.id.get().0));

@@ -4,9 +4,9 @@ mod common;
 
 use common::Machine;
 use kernel::arch::hardware;
-use kernel::arch::root::enable_tags;
+use kernel::arch::root::{enable_tags, on_change};
 use kernel::arch::x86_64::pcid::COUNT;
-use kernel::mem::AddressSpace;
+use kernel::mem::{AddressSpace, SpaceRef};
 
 #[test]
 fn the_running_space_leaves_a_pcid_that_is_stolen_from_it() {
@@ -32,4 +32,35 @@ fn the_running_space_leaves_a_pcid_that_is_stolen_from_it() {
         "the processor still caches the loser's pages as the thief's"
     );
     assert_ne!(thief.root().word().value() & 0xFFF, hardware::loaded() & 0xFFF);
+}
+
+thread_local! {
+    static LOSERS: std::cell::RefCell<Vec<u32>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+#[test]
+fn a_stolen_pcid_is_announced() {
+    let machine = Machine::new(0, 0, false);
+    enable_tags();
+    on_change(|space| LOSERS.with(|list| list.borrow_mut().push(space.id())));
+    let create = |id| AddressSpace::create(id, &machine.bank, 2).expect("the pool is fresh");
+    let word = |space: &SpaceRef| space.root().word().value();
+    let table = |space: &SpaceRef| space.root().table().0;
+    let spaces: Vec<_> = (1..COUNT as u32).map(create).collect();
+    assert!(
+        spaces
+            .iter()
+            .all(|space| word(space) == table(space) | u64::from(space.root().pcid()) | 1 << 63)
+    );
+    let before = hardware::invalidations();
+    let last = create(5000);
+    assert!(hardware::invalidations() > before, "the loser's translations are flushed");
+    assert_eq!(LOSERS.with(|list| list.borrow().clone()), [1]);
+    assert_eq!((spaces[0].root().pcid(), word(&spaces[0])), (0, table(&spaces[0])));
+    assert_eq!(last.root().pcid(), 1);
+    spaces[6].free(&machine.bank);
+    assert_eq!(create(5001).root().pcid(), 7, "a free one nearby");
+    hardware::load(word(&spaces[7]));
+    assert_eq!(create(5002).root().pcid(), 8, "the next in turn");
+    assert_eq!(hardware::loaded(), table(&spaces[7]), "the loser runs on without it");
 }

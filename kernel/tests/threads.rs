@@ -44,12 +44,12 @@ fn a_fault_does_not_answer_an_exception() {
     let frame = faulter.frame();
     frame.reset();
     frame.ip.set(0x1000);
-    frame.rbx.set(7);
+    frame.set_result(7);
     set_current(faulter);
     faulter.resume.set(Resume::Frame);
     assert!(kernel_message::exception(faulter) == handler);
     assert!(page_fault(handler) == faulter, "the pager of the fault does not run");
-    assert_eq!((frame.ip.get(), frame.rbx.get()), (0x1000, 7));
+    assert_eq!((frame.ip.get(), frame.results()[0]), (0x1000, 7));
     assert_eq!((faulter.kind.get(), faulter.resume.get()), (Kind::User, Resume::Frame));
     assert_eq!(waits(handler), Waits::Busy(Busy::Waiting));
 }

@@ -62,15 +62,13 @@ fn who_deletes_a_thread_does_not_do_its_unmap() {
     begin(worker);
     let frame = killer.frame();
     frame.reset();
-    frame.r8.set((Call::ThreadControl as u64).wrapping_neg());
-    frame.rdi.set(id.0);
-    frame.r9.set(!0);
+    frame.make_call((Call::ThreadControl as u64).wrapping_neg(), [id.0, 0, 0, 0, !0]);
     set_current(killer);
     killer.resume.set(Resume::Frame);
     interrupted_after(WINDOWS, || {
         let _ = call::dispatch(killer, frame);
     });
-    assert_eq!(frame.rax.get(), 1, "the call succeeds");
+    assert_eq!(frame.results()[0], 1, "the call succeeds");
     assert!(lookup(id).is_none(), "it is gone at once");
     assert_eq!(killer.resume.get(), Resume::Frame, "nothing is left to do");
     assert_eq!(check::violations(), 0);

@@ -5,7 +5,7 @@ use abi::layout::{STUBS, USER_END};
 use abi::{ThreadId, utcb};
 
 use super::Findings;
-use crate::arch::{TcbRef, cpu, virt_to_phys};
+use crate::arch::{TcbRef, cpu, machine, virt_to_phys};
 use crate::ipc::Kind;
 use crate::ipc::queue;
 use crate::ipc::rendezvous::{self, Busy, Waits};
@@ -15,9 +15,6 @@ use crate::thread::tcb::{Job, Resume};
 
 /// The kernel's pages that users execute and read.
 const STUBS_END: u64 = STUBS + 0x2000;
-/// Flags that every user has: interrupts on; and that none has: IOPL, virtual-8086 mode.
-const FLAGS_ALWAYS: u64 = 0x200;
-const FLAGS_NEVER: u64 = 0x2_3000;
 
 /// Checks `thread`.
 pub(super) fn check(thread: TcbRef, found: &mut Findings) {
@@ -216,13 +213,10 @@ fn going_on(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     let user = jumped || ip <= USER_END || (STUBS..STUBS_END).contains(&ip);
     // A thread that waits for its start message has no instruction pointer yet.
     fault(!user, "will go on at an address that is no user's");
-    fault(
-        flags & FLAGS_ALWAYS == 0 || flags & FLAGS_NEVER != 0,
-        "will go on with flags that no user may have",
-    );
+    fault(!machine::are_users_flags(flags), "will go on with flags that no user may have");
     fault(
         thread.frame_if_used().is_some_and(|frame| !frame.is_users()),
-        "will go on with segments that are not the users'",
+        "will go on with a frame that does not lead to user mode",
     );
 }
 

@@ -69,6 +69,24 @@ impl TrapFrame {
         self.rsi.set(word);
     }
 
+    /// What [`Self::set_result`], [`Self::set_second`] and [`Self::set_third`] have set: for tests.
+    #[must_use]
+    pub fn results(&self) -> [u64; 3] {
+        [&self.rax, &self.rdx, &self.rsi].map(Cell::get)
+    }
+
+    /// Fills the registers as a program does that makes the call that `word` names: for tests.
+    pub fn make_call(&self, word: u64, arguments: [u64; 5]) {
+        self.r8.set(word);
+        let registers = [&self.rdi, &self.rsi, &self.rdx, &self.r12, &self.r9];
+        registers.into_iter().zip(arguments).for_each(|(register, word)| register.set(word));
+    }
+
+    /// Makes the frame lead into the kernel, as none of a thread's may: for the checker's tests.
+    pub fn lead_astray(&self) {
+        self.cs.set(8);
+    }
+
     /// The record of Inspect.
     pub fn set_record(&self, words: [u64; 8]) {
         let slots =
