@@ -1,4 +1,5 @@
 //! Port mappings against a model port by port.
+#![cfg(not(feature = "riscv64"))] // RISC-V has no ports
 
 mod common;
 

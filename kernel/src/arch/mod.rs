@@ -2,12 +2,18 @@
 //!
 //! Every architecture exports the same names; one that is missing does not compile. `paging`,
 //! `root`, `tlb`, `ports`, the register frame and what calls find in it are pure logic on the
-//! processor's own formats, and the host has those of its processor, too; access to physical
-//! memory, to privileged registers and to threads is replaced there.
+//! processor's own formats, and the host has those of its processor, too (with the feature
+//! `riscv64` those of RISC-V); access to physical memory, to privileged registers and to threads
+//! is replaced there.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "riscv64", feature = "riscv64"))]
+pub mod riscv64;
+#[cfg(any(target_arch = "riscv64", feature = "riscv64"))]
+use riscv64 as processor;
+
+#[cfg(all(target_arch = "x86_64", not(feature = "riscv64")))]
 pub mod x86_64;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(feature = "riscv64")))]
 use x86_64 as processor;
 
 pub mod table;

@@ -1,5 +1,6 @@
 //! Ring 1: `cargo test` for every crate with a library that compiles on the
-//! host; libtest's lines are counted one by one. Then the C headers' own check.
+//! host; libtest's lines are counted one by one. Then the kernel for another
+//! processor (`riscv`), and the C headers' own check.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -7,12 +8,12 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::tally::{Outcome, Tally};
-use super::{Options, keep_log};
+use super::{Options, keep_log, riscv};
 use crate::ui::Step;
 use crate::workspace::{Package, Workspace};
 
 /// Lines of a failed suite's output that are shown.
-const SHOWN_LINES: usize = 40;
+pub(super) const SHOWN_LINES: usize = 40;
 
 /// Runs the host tests of every wanted crate.
 pub fn run(workspace: &Workspace, options: &Options, tally: &mut Tally) -> Result<()> {
@@ -23,6 +24,11 @@ pub fn run(workspace: &Workspace, options: &Options, tally: &mut Tally) -> Resul
             let outcome = suite(workspace, &package)?;
             tally.add(&package.name, outcome, started.elapsed());
         }
+    }
+    if options.wants(riscv::SUITE) {
+        let started = Instant::now();
+        let outcome = riscv::run(workspace)?;
+        tally.add(riscv::SUITE, outcome, started.elapsed());
     }
     if options.wants(C_HEADERS) {
         let started = Instant::now();
@@ -67,10 +73,21 @@ fn count_ok(stdout: &str) -> usize {
 
 /// One crate.
 fn suite(workspace: &Workspace, package: &Package) -> Result<Outcome> {
-    let step = Step::start(package.name.clone());
+    cargo_test(workspace, package, &package.name, &[])
+}
+
+/// The tests of `package` with cargo's `arguments`, as suite `name`.
+pub(super) fn cargo_test(
+    workspace: &Workspace,
+    package: &Package,
+    name: &str,
+    arguments: &[&str],
+) -> Result<Outcome> {
+    let step = Step::start(name.to_owned());
     step.say("compiling and running");
     let mut cargo = workspace.cargo();
     cargo.args(["test", "--profile", "tool", "--no-fail-fast", "-p", &package.name]);
+    cargo.args(arguments);
     if package.has_host_library() {
         cargo.arg("--lib");
     }
@@ -81,7 +98,7 @@ fn suite(workspace: &Workspace, package: &Package) -> Result<Outcome> {
     step.vanish();
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let log = keep_log(workspace, &package.name, &format!("{stderr}\n{stdout}"))?;
+    let log = keep_log(workspace, name, &format!("{stderr}\n{stdout}"))?;
     let outcome = read_libtest(&stdout, output.status.success());
     if !outcome.failures.is_empty() {
         let text = if stdout.contains("test result:") { stdout } else { stderr };

@@ -6,6 +6,7 @@ mod damage;
 mod guest;
 mod host;
 mod open;
+mod riscv;
 mod spec;
 mod tally;
 mod tamper;

@@ -1,0 +1,116 @@
+//! Which registers of a frame are a call's arguments and results, and which the words of a
+//! foreign thread's call. X.2 has no binding for RISC-V; this is Baton's: the call's word in
+//! a7, arguments and results from a0 on, as functions have them.
+
+use abi::riscv64::EXCEPTION_WORDS;
+
+use super::frame::{Frame, TrapFrame, exception_words, set_exception_words};
+
+/// The register a0.
+const A0: usize = 10;
+/// The register a7.
+const A7: usize = 17;
+
+/// Length in bytes of the instruction with which a program calls its system.
+pub const SYSTEM_CALL_BYTES: u64 = 4;
+
+impl TrapFrame {
+    fn a<const COUNT: usize>(&self) -> [u64; COUNT] {
+        core::array::from_fn(|index| self.x(A0 + index).get())
+    }
+
+    fn set_a(&self, words: impl IntoIterator<Item = u64>) {
+        (A0..).zip(words).for_each(|(number, word)| self.x(number).set(word));
+    }
+
+    /// The word that names the call (`abi::syscall::Call::decode`).
+    #[must_use]
+    pub fn call(&self) -> u64 {
+        self.x(A7).get()
+    }
+
+    /// The arguments of every call but ExchangeRegisters, the one that names whom it concerns
+    /// first.
+    #[must_use]
+    pub fn arguments(&self) -> [u64; 5] {
+        self.a()
+    }
+
+    /// The arguments of ExchangeRegisters: destination, control, stack pointer, instruction
+    /// pointer, flags, handle, pager.
+    #[must_use]
+    pub fn exchange_arguments(&self) -> [u64; 7] {
+        self.a()
+    }
+
+    /// The results of ExchangeRegisters, in the same order.
+    pub fn set_exchange_results(&self, words: [u64; 7]) {
+        self.set_a(words);
+    }
+
+    /// The four attributes of MemoryControl, behind its third argument.
+    #[must_use]
+    pub fn attributes(&self) -> [u64; 4] {
+        let [_, _, _, attributes @ ..] = self.a::<7>();
+        attributes
+    }
+
+    /// A call's result: 1 for success, 0 for failure, or what the call says.
+    pub fn set_result(&self, word: u64) {
+        self.x(A0).set(word);
+    }
+
+    /// A call's second result.
+    pub fn set_second(&self, word: u64) {
+        self.x(A0 + 1).set(word);
+    }
+
+    /// A call's third result.
+    pub fn set_third(&self, word: u64) {
+        self.x(A0 + 2).set(word);
+    }
+
+    /// What [`Self::set_result`], [`Self::set_second`] and [`Self::set_third`] have set: for tests.
+    #[must_use]
+    pub fn results(&self) -> [u64; 3] {
+        self.a()
+    }
+
+    /// Fills the registers as a program does that makes the call that `word` names: for tests.
+    pub fn make_call(&self, word: u64, arguments: [u64; 5]) {
+        self.x(A7).set(word);
+        self.set_a(arguments);
+    }
+
+    /// The record of Inspect: a1 to a7, then s2.
+    pub fn set_record(&self, words: [u64; 8]) {
+        (A0 + 1..).zip(words).for_each(|(number, word)| self.x(number).set(word));
+    }
+
+    /// The answer to a foreign thread's call.
+    pub fn set_answer(&self, word: u64) {
+        self.x(A0).set(word);
+    }
+}
+
+/// Calls `each` with the index, from 1 on, and the value of every word of the message about
+/// the system call in `frame`: its number, then its six arguments.
+pub fn system_call_words(frame: Frame, mut each: impl FnMut(usize, u64)) {
+    each(1, frame.call());
+    (2..).zip(frame.a::<6>()).for_each(|(index, word)| each(index, word));
+}
+
+/// Registers that are a foreign thread's own and not in its frame: there are none.
+#[derive(Default)]
+#[repr(C)]
+pub struct OwnRegisters;
+
+/// Calls `each` with the index, from 0 on, and the value of every register of a foreign thread.
+pub fn all_registers(frame: Frame, _own: &OwnRegisters, mut each: impl FnMut(usize, u64)) {
+    exception_words(frame, |index, word| each(index - 1, word));
+}
+
+/// Sets every register of a foreign thread, as far as user code may have the values.
+pub fn set_all_registers(frame: Frame, _own: &OwnRegisters, word: impl Fn(usize) -> u64) {
+    set_exception_words(frame, EXCEPTION_WORDS, |index| word(index - 1));
+}

@@ -1,0 +1,44 @@
+//! The names that the kernel outside `arch` knows (`arch/mod.rs`), on the bare machine.
+
+use core::fmt::Arguments;
+
+pub use super::calls::{
+    OwnRegisters, SYSTEM_CALL_BYTES, all_registers, set_all_registers, system_call_words,
+};
+pub use super::csr::{copy_bytes, fill_page, ticks};
+pub use super::frame::{Frame, exception_words, set_exception_words};
+pub use super::percpu::{
+    Cpu, cpu, current, interrupt_noted, interrupt_pending, note_entry, set_current,
+};
+pub use super::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
+pub use super::sbi::{EXIT_FAILURE, console_write, exit};
+pub use super::tcbs::{
+    STACK_BYTES, TcbRef, VECTOR_BYTES, abandon_vector, clear_vector, close_fast_path,
+    declare_vector, frames_of, install, keeps_vector, kernel_tables, last_version, lookup,
+    lookup_number, remove, returns_at_once, sanitise_vector, set_last_version, update_special,
+    vector_state,
+};
+
+/// Nothing of the processor is set up that could be otherwise.
+pub fn check_machine(_note: &mut impl FnMut(Arguments<'_>)) {}
+
+/// There are no non-maskable interrupts.
+pub fn report_nmis() {}
+
+/// The image is where it was linked.
+pub fn tell_place() {}
+
+/// No interrupt controller is driven: there are no lines.
+#[must_use]
+pub fn line_exists(_line: u32) -> bool {
+    false
+}
+
+/// There are no lines.
+pub fn open_line(_line: u8) {}
+
+/// There are no lines.
+pub fn mask(_line: u8) {}
+
+/// There are no lines.
+pub fn unmask(_line: u8) {}

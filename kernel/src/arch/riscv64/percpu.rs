@@ -1,0 +1,79 @@
+//! Per-processor state, of the one processor that is used.
+
+use core::cell::Cell;
+
+use super::tcbs::TcbRef;
+use crate::sched::Scheduler;
+
+/// Everything one processor owns.
+pub struct Cpu {
+    /// The running thread.
+    current: Cell<Option<TcbRef>>,
+    /// Interrupt lines seen in a preemption window, still to be handled: none, since no
+    /// interrupt controller is driven.
+    pub pending_lines: Cell<u64>,
+    /// Kernel entries since boot.
+    pub entries: Cell<u64>,
+    /// All spaces.
+    pub spaces: crate::space::Spaces,
+    /// All threads.
+    pub registry: crate::thread::Registry,
+    /// Ready queues, wakeup lists, the running slice.
+    pub scheduler: Scheduler,
+}
+
+struct OneCpu(Cpu);
+
+// SAFETY: one processor, interrupts off.
+unsafe impl Sync for OneCpu {}
+
+static CPU: OneCpu = OneCpu(Cpu {
+    current: Cell::new(None),
+    pending_lines: Cell::new(0),
+    entries: Cell::new(0),
+    spaces: crate::space::Spaces::new(),
+    registry: crate::thread::Registry::new(),
+    scheduler: Scheduler::new(),
+});
+
+/// This processor's state.
+#[must_use]
+pub fn cpu() -> &'static Cpu {
+    &CPU.0
+}
+
+/// The thread that runs on this processor.
+///
+/// # Panics
+/// If [`set_current`] has not been called: boot makes the idle thread current first.
+#[must_use]
+pub fn current() -> TcbRef {
+    let Some(thread) = cpu().current.get() else {
+        panic!("nobody runs yet: boot has to make the idle thread current first");
+    };
+    thread
+}
+
+/// Makes `thread` current.
+pub fn set_current(thread: TcbRef) {
+    cpu().current.set(Some(thread));
+}
+
+/// Whether any interrupt is waiting to be handled: interrupts stay off, since no controller
+/// is driven, so none is let in.
+#[must_use]
+pub fn interrupt_pending() -> bool {
+    interrupt_noted()
+}
+
+/// Whether any interrupt of an earlier window is waiting to be handled.
+#[must_use]
+pub fn interrupt_noted() -> bool {
+    cpu().pending_lines.get() != 0
+}
+
+/// Counts an entry.
+pub fn note_entry() {
+    let cpu = cpu();
+    cpu.entries.set(cpu.entries.get() + 1);
+}

@@ -1,0 +1,32 @@
+//! I/O ports: the processor has none, so nobody gets any. Asking for one is refused, as if
+//! the memory for its bitmap were lacking; there is nothing to close, to free or to check.
+
+use crate::mem::{NoMemory, SpaceRef};
+
+/// Frames that a space's own bitmap takes.
+pub const OWN_FRAMES: u64 = 0;
+
+/// No port can be opened.
+pub(crate) fn allow(_space: SpaceRef, _start: u64, _bits: u32) -> Result<(), NoMemory> {
+    Err(NoMemory)
+}
+
+/// No port is open.
+pub(crate) fn forbid(_space: SpaceRef, _start: u64, _bits: u32) {}
+
+/// No space has a bitmap.
+pub(crate) fn release(_space: SpaceRef) {}
+
+/// No space has a bitmap.
+pub(crate) fn is_own(_space: SpaceRef) -> bool {
+    false
+}
+
+/// No port is open.
+#[must_use]
+pub fn is_open(_space: SpaceRef, _port: u16) -> bool {
+    false
+}
+
+/// No space has a bitmap.
+pub(crate) fn for_each_frame(_space: SpaceRef, _each: impl FnMut(u64)) {}

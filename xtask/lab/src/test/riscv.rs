@@ -1,0 +1,96 @@
+//! The kernel for another processor: everything outside `kernel/src/arch` compiles for RISC-V
+//! unchanged, and does on the host, with RISC-V's page tables and registers, what the kernel's
+//! tests say. Where the emulator and a linker for it are installed, the kernel also boots, as
+//! far as it goes.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::host::{SHOWN_LINES, cargo_test};
+use super::keep_log;
+use super::tally::Outcome;
+use crate::ui::Step;
+use crate::workspace::Workspace;
+
+/// The suite's name.
+pub const SUITE: &str = "kernel-riscv64";
+/// What it is compiled for.
+const TRIPLE: &str = "riscv64imac-unknown-none-elf";
+/// Its build directory under `target/`.
+const FOLDER: &str = "riscv64";
+/// Debian: binutils-riscv64-unknown-elf.
+const LINKER: &str = "riscv64-unknown-elf-ld";
+/// Debian: qemu-system-misc, with opensbi.
+const EMULATOR: &str = "qemu-system-riscv64";
+/// What the kernel says last; it ends the machine then.
+const LAST_WORDS: &str = "which this architecture does not have yet; stopped";
+
+/// Compiles, tests, and boots where that is possible.
+///
+/// # Errors
+/// When the tools cannot be run at all.
+pub fn run(workspace: &Workspace) -> Result<Outcome> {
+    let links = exists(LINKER);
+    let mut outcome = compile(workspace, links)?;
+    if let Some(kernel) = workspace.packages()?.iter().find(|package| package.name == "kernel") {
+        let tests = cargo_test(workspace, kernel, SUITE, &["--features", "riscv64"])?;
+        outcome.passed += tests.passed;
+        outcome.failures.extend(tests.failures);
+    }
+    if links && exists(EMULATOR) && outcome.failures.is_empty() {
+        let booted = boot(workspace)?;
+        outcome.passed += booted.passed;
+        outcome.failures.extend(booted.failures);
+    } else {
+        println!("    It is not booted: that takes {EMULATOR} and {LINKER}.");
+    }
+    Ok(outcome)
+}
+
+/// Whether `program` is installed.
+fn exists(program: &str) -> bool {
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// The kernel for RISC-V: the image, or without a linker the library.
+fn compile(workspace: &Workspace, links: bool) -> Result<Outcome> {
+    let step = Step::start(SUITE.to_owned());
+    step.say("compiling");
+    let mut cargo = workspace.cargo();
+    cargo
+        .args(["build", "--release", "-Zbuild-std=core,alloc", "--target", TRIPLE, "-p", "kernel"])
+        .args(if links { ["--bin", "baton-kernel"].as_slice() } else { &["--lib"] })
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", format!("-Clinker={LINKER} -Clinker-flavor=ld"))
+        .env("CARGO_TARGET_DIR", workspace.target(FOLDER)?);
+    let output = cargo.stdin(Stdio::null()).output().context("cannot run cargo build")?;
+    step.vanish();
+    if output.status.success() {
+        return Ok(Outcome { passed: 1, ..Outcome::default() });
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = words.lines().collect();
+    let from = lines.len().saturating_sub(SHOWN_LINES);
+    lines[from..].iter().for_each(|line| println!("    | {line}"));
+    Ok(Outcome::failed("the kernel does not compile for RISC-V"))
+}
+
+/// Boots the image: the firmware starts it, it says who it is and powers the machine off.
+fn boot(workspace: &Workspace) -> Result<Outcome> {
+    let image = workspace.target(FOLDER)?.join(TRIPLE).join("release/baton-kernel");
+    let output = Command::new("timeout")
+        .args(["60", EMULATOR, "-machine", "virt", "-m", "128", "-nographic", "-kernel"])
+        .arg(image)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run {EMULATOR}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let log = keep_log(workspace, "kernel-riscv64-boot", &said)?;
+    if output.status.success() && said.contains(LAST_WORDS) {
+        return Ok(Outcome { passed: 1, ..Outcome::default() });
+    }
+    let at = workspace.show(&log);
+    Ok(Outcome::failed(format!("the kernel for RISC-V did not say its last words; see {at}")))
+}
