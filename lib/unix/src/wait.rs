@@ -45,8 +45,10 @@ impl RunQueue {
 /// Something that outlives a call and wants to know whenever a condition may have changed
 /// (an epoll's entry).
 pub trait Listener {
-    /// The condition may hold now. Only cells change here: nobody is called.
-    fn notify(&self);
+    /// The condition may hold now. Only cells change here: nobody is called. Whether it is
+    /// one of those of whom one that does something about it is enough, and does
+    /// (`EPOLLEXCLUSIVE`); with `enough`, one does already.
+    fn notify(&self, enough: bool) -> bool;
 }
 
 /// A thread and the serial number of its call. Weak: a queue may be its own process's.
@@ -103,19 +105,22 @@ impl WaitQueue {
         }
     }
 
+    /// As [`Self::wake_all`]; whether any thread waited.
     #[inline(never)]
-    fn wake_everybody(&self) {
+    pub fn wake_everybody(&self) -> bool {
         self.watched.set(!self.listeners.borrow().is_empty());
-        self.wake_waiters();
+        let any = self.wake_waiters();
         self.notify();
+        any
     }
 
-    /// As [`Self::wake_all`], but without telling the listeners.
-    pub fn wake_waiters(&self) {
+    /// As [`Self::wake_all`], but without telling the listeners; whether anybody waited.
+    pub fn wake_waiters(&self) -> bool {
+        let mut any = false;
         if !self.waiters.borrow().is_empty() {
             let mut waiters = self.waiters.take();
             for waiter in waiters.drain(..) {
-                waiter.wake();
+                any |= waiter.wake();
             }
             // The room is kept for the next ones.
             let mut now = self.waiters.borrow_mut();
@@ -123,13 +128,15 @@ impl WaitQueue {
                 core::mem::swap(&mut *now, &mut waiters);
             }
         }
+        any
     }
 
     /// Tells the listeners.
     fn notify(&self) {
+        let mut enough = false;
         for listener in self.listeners.borrow().iter() {
             if let Some(listener) = listener.upgrade() {
-                listener.notify();
+                enough |= listener.notify(enough);
             }
         }
     }

@@ -199,6 +199,22 @@ static void epolls(void)
     SHOW(epoll_wait(outer, got, 4, 0));
     int file = open("/etc/passwd", O_RDONLY);
     SHOW(epoll_ctl(set, EPOLL_CTL_ADD, file, &event));
+    int pair[2], inner;
+    pipe(pair);
+    inner = pair[0];
+    for (int depth = 0; depth < 6; depth++) {
+        int next = epoll_create1(0);
+        SHOW(epoll_ctl(next, EPOLL_CTL_ADD, inner, &event));
+        inner = next;
+    }
+    int one = epoll_create1(0), two = epoll_create1(0);
+    event.events = EPOLLIN | EPOLLEXCLUSIVE;
+    SHOW(epoll_ctl(one, EPOLL_CTL_ADD, pair[0], &event));
+    SHOW(epoll_ctl(two, EPOLL_CTL_ADD, pair[0], &event));
+    SHOW(epoll_ctl(two, EPOLL_CTL_MOD, pair[0], &event));
+    write(pair[1], "x", 1);
+    SHOW(epoll_wait(one, got, 4, 0));
+    SHOW(epoll_wait(two, got, 4, 0));
 }
 
 int main(void)

@@ -27,8 +27,8 @@ const EPOLLONESHOT: u32 = 1 << 30;
 const EPOLLET: u32 = 1 << 31;
 /// The bits that are not readiness.
 const OPTIONS: u32 = EPOLLEXCLUSIVE | EPOLLWAKEUP | EPOLLONESHOT | EPOLLET;
-/// epolls inside epolls, at most.
-const NESTING: usize = 5;
+/// In how many others an epoll can lie, one in the other.
+const NESTING: usize = 4;
 
 /// `struct epoll_event`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
@@ -61,15 +61,20 @@ struct Item {
 const ITEM_BYTES: usize = 384;
 
 impl Listener for Item {
-    fn notify(&self) {
-        let Some(ready) = self.ready.upgrade() else { return };
-        if self.listed.replace(true) {
+    fn notify(&self, enough: bool) -> bool {
+        let Some(ready) = self.ready.upgrade() else { return false };
+        let exclusive = self.events.get() & EPOLLEXCLUSIVE != 0;
+        if exclusive && enough {
+            return false;
+        }
+        let woke = if self.listed.replace(true) {
             // Whoever listens to this epoll knows already.
-            ready.queue.wake_waiters();
+            ready.queue.wake_waiters()
         } else {
             ready.list.borrow_mut().push_back(self.this.clone());
-            ready.queue.wake_all();
-        }
+            ready.queue.wake_everybody()
+        };
+        exclusive && woke
     }
 }
 
@@ -120,7 +125,7 @@ impl Epoll {
         let old = self.items.borrow_mut().insert(key(fd, open), item.clone());
         drop(old);
         if !item.look(cx).is_empty() {
-            item.notify();
+            item.notify(false);
         }
         Ok(())
     }
@@ -178,14 +183,14 @@ impl Epoll {
     }
 
     /// It comes to lie inside `level` other epolls, the innermost being `holder`; and what
-    /// it holds, deeper. `None` is too deep, or a circle: what holds `holder` is never as
-    /// deep as it, so the way from here to there would not be cut short.
-    fn sink_to(&self, level: usize, holder: &Epoll) -> Option<()> {
+    /// it holds, deeper. Refused is what would be too deep, or a circle: what holds `holder`
+    /// is never as deep as it, so the way from here to there would not be cut short.
+    fn sink_to(&self, level: usize, holder: &Epoll) -> Result<(), Errno> {
         if level > NESTING || core::ptr::eq(self, holder) {
-            return None;
+            return Err(Errno::ELOOP);
         }
         if self.level.get() >= level {
-            return Some(());
+            return Ok(());
         }
         let held: Vec<Rc<Open>> =
             self.items.borrow().values().filter_map(|item| item.open.upgrade()).collect();
@@ -195,7 +200,7 @@ impl Epoll {
             }
         }
         self.level.set(level);
-        Some(())
+        Ok(())
     }
 }
 
@@ -297,7 +302,7 @@ pub(super) fn epoll_ctl(cx: &Cx) -> Answer {
         EPOLL_CTL_ADD => {
             check_options(&event, &open)?;
             if let Some(inner) = of(&open) {
-                inner.sink_to(epoll.level.get() + 1, epoll).ok_or(Errno::ELOOP)?;
+                inner.sink_to(epoll.level.get() + 1, epoll)?;
             }
             epoll.insert(cx, fd, &open, event)?;
             Ok(0)

@@ -199,6 +199,52 @@ fn epolls_can_be_waited_for_but_not_in_circles() {
 }
 
 #[test]
+fn a_file_lies_in_five_epolls_at_most() {
+    let world = World::new();
+    let first = &world.first;
+    let [reader, _writer] = pipe(&world);
+    let mut top = reader;
+    let mut epolls = Vec::new();
+    let refused = (0..10).find(|_| {
+        let next = world.ok(first, __NR_epoll_create1, &[0]);
+        let answer = world.now(first, __NR_epoll_ctl, &[next, 1, top, event(&world, 1, 4)]);
+        (epolls, top) = ([epolls.clone(), vec![next]].concat(), next);
+        answer == Errno::ELOOP.result()
+    });
+    assert_eq!(refused, Some(5));
+    // Nor from below.
+    let bottom = world.ok(first, __NR_epoll_create1, &[0]);
+    let add = [epolls[0], 1, bottom, event(&world, 1, 4)];
+    world.refused(first, __NR_epoll_ctl, &add, Errno::ELOOP);
+}
+
+#[test]
+fn one_of_the_exclusive_is_woken() {
+    let world = World::new();
+    let first = &world.first;
+    let [reader, writer] = pipe(&world);
+    let (exclusive, at) = (1 << 28, world.scratch(first, 24));
+    let epolls = [0; 3].map(|_| world.ok(first, __NR_epoll_create1, &[0]));
+    for (epoll, options) in epolls.into_iter().zip([exclusive, exclusive, 0]) {
+        let entry = event(&world, 1 | options, 5);
+        world.ok(first, __NR_epoll_ctl, &[epoll, 1, reader, entry]);
+    }
+    let children = epolls.map(|epoll| {
+        let child = world.fork(first);
+        world.waits(&child, __NR_epoll_wait, &[epoll, at, 2, u64::MAX]);
+        child
+    });
+    write_some(&world, writer, 1);
+    let woken = children.each_ref().map(|child| world.next_reply(child));
+    assert_eq!(woken, [Some(1), None, Some(1)]);
+    // Who is woken next is one that waits.
+    write_some(&world, writer, 1);
+    assert_eq!(world.next_reply(&children[1]), Some(1));
+    // All of them see what is there.
+    assert_eq!(epolls.map(|epoll| ready(&world, first, epoll).len()), [1; 3]);
+}
+
+#[test]
 fn eventfd_counts() {
     let world = World::new();
     let first = &world.first;
