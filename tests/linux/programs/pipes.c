@@ -134,6 +134,48 @@ static void fifos(void)
     close(reader);
 }
 
+static void splices(void)
+{
+    section("splice");
+    int one[2], two[2], file = open("spliced", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int append = open("appended", O_RDWR | O_CREAT | O_APPEND, 0600);
+    pipe(one), pipe(two);
+    write(file, "0123456789", 10);
+    loff_t at = 2, negative = -1;
+    SHOW(splice(file, &at, one[1], NULL, 4, 0));
+    printf("%ld %ld\n", (long)at, (long)lseek(file, 0, SEEK_CUR));
+    SHOW(splice(file, NULL, one[1], NULL, 4, 0));
+    SHOW(tee(one[0], two[1], 100, 0));
+    SHOW(splice(one[0], NULL, two[1], NULL, 3, 0));
+    char text[64] = "";
+    struct iovec ranges[2] = {{text, 4}, {text + 4, 50}};
+    SHOW(vmsplice(two[0], ranges, 2, 0));
+    printf("%s\n", text);
+    SHOW(splice(one[0], NULL, file, NULL, 100, 0));
+    SHOW(pread(file, text, sizeof text, 0));
+    printf("%.11s\n", text);
+    ranges[0].iov_len = 2;
+    SHOW(vmsplice(one[1], ranges, 1, 0));
+    SHOW(splice(one[0], NULL, append, NULL, 2, 0));
+    SHOW(splice(one[0], &at, file, NULL, 2, 0));
+    SHOW(splice(one[0], NULL, file, &negative, 2, 0));
+    SHOW(splice(file, NULL, append, NULL, 2, 0));
+    SHOW(splice(one[0], NULL, one[1], NULL, 2, 0));
+    SHOW(splice(one[1], NULL, file, NULL, 2, 0));
+    SHOW(splice(one[0], NULL, file, NULL, 2, 77));
+    SHOW(splice(99, NULL, 99, NULL, 0, 0));
+    SHOW(splice(two[0], NULL, file, NULL, 2, SPLICE_F_NONBLOCK));
+    SHOW(tee(file, two[1], 2, 0));
+    SHOW(tee(one[0], one[1], 2, 0));
+    SHOW(vmsplice(file, ranges, 1, 0));
+    SHOW(vmsplice(one[1], ranges, 1, 77));
+    SHOW(vmsplice(one[1], BAD, 1, 0));
+    close(two[1]);
+    SHOW(splice(two[0], NULL, file, NULL, 2, 0));
+    SHOW(splice(open("/dev/zero", O_RDONLY), NULL, one[1], NULL, 10, 0));
+    SHOW(splice(one[0], NULL, open("/dev/null", O_WRONLY), NULL, 100, 0));
+}
+
 int main(void)
 {
     basics();
@@ -141,5 +183,6 @@ int main(void)
     stream();
     polling();
     fifos();
+    splices();
     return 0;
 }

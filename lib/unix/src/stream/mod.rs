@@ -6,7 +6,6 @@ use alloc::rc::Rc;
 use linux_raw_sys::general as nr;
 
 use crate::call::{Answer, Cx, Entry, Stop, full, partial};
-use crate::errno::Errno;
 use crate::file::{Open, Source};
 use crate::signal::OnSignal;
 use crate::wait::WaitQueue;
@@ -18,6 +17,7 @@ pub mod poll;
 pub mod ring;
 pub mod signalfd;
 pub mod socket;
+mod splice;
 pub mod timerfd;
 
 pub use pipe::open_fifo;
@@ -26,9 +26,9 @@ pub use pipe::open_fifo;
 pub const CALLS: &[Entry] = &[
     full(nr::__NR_pipe, "pipe", pipe::pipe),
     partial(nr::__NR_pipe2, "pipe2", pipe::pipe2, "O_DIRECT, O_NOTIFICATION_PIPE"),
-    partial(nr::__NR_splice, "splice", not_spliced, "EINVAL: programs fall back to read and write"),
-    partial(nr::__NR_tee, "tee", not_spliced, "EINVAL"),
-    partial(nr::__NR_vmsplice, "vmsplice", not_spliced, "EINVAL"),
+    full(nr::__NR_splice, "splice", splice::splice),
+    full(nr::__NR_tee, "tee", splice::tee),
+    full(nr::__NR_vmsplice, "vmsplice", splice::vmsplice),
     full(nr::__NR_poll, "poll", poll::poll),
     full(nr::__NR_ppoll, "ppoll", poll::ppoll),
     full(nr::__NR_select, "select", poll::select),
@@ -78,11 +78,6 @@ pub struct Streams {
     names: socket::address::Names,
     /// Open files under way in messages.
     pub flights: socket::flights::Flights,
-}
-
-/// `splice`, `tee` and `vmsplice`: no file can do it.
-fn not_spliced(_cx: &Cx) -> Answer {
-    Err(Errno::EINVAL.into())
 }
 
 /// Makes descriptors of both files and writes their numbers to `address`; both or none.

@@ -35,19 +35,19 @@ pub const CAPACITY_MAX: usize = 1 << 20;
 
 /// A pipe.
 pub struct Pipe {
-    ring: Ring,
+    pub(super) ring: Ring,
     /// How many pages it can hold.
     pages: Charge,
-    readers: Cell<u32>,
-    writers: Cell<u32>,
+    pub(super) readers: Cell<u32>,
+    pub(super) writers: Cell<u32>,
     /// How many readers there have been.
     readers_ever: Cell<u32>,
     /// How many writers there have been.
     writers_ever: Cell<u32>,
     /// Who waits for bytes.
-    can_read: WaitQueue,
+    pub(super) can_read: WaitQueue,
     /// Who waits for room.
-    can_write: WaitQueue,
+    pub(super) can_write: WaitQueue,
     /// Who waits in `open` for the other side: readers, writers.
     opening: [WaitQueue; 2],
     inode: Rc<Inode>,
@@ -55,7 +55,7 @@ pub struct Pipe {
 
 /// One end of a pipe, or (a fifo open for both) both.
 pub struct End {
-    pipe: Rc<Pipe>,
+    pub(super) pipe: Rc<Pipe>,
     reads: bool,
     writes: bool,
     /// How many writers there had been when it was made.

@@ -158,6 +158,20 @@ impl Ring {
         Ok(done)
     }
 
+    /// The next `count` bytes, for which there is room, will find frames.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn reserve(&self, count: usize) -> Result<(), Errno> {
+        let mut at = 0;
+        while at < count {
+            let (page, offset) = self.place(self.len() + at);
+            self.frame(page)?;
+            at += PAGE - offset;
+        }
+        Ok(())
+    }
+
     /// Takes the last `count` bytes back (a message that could not be put as a whole).
     pub fn unfill(&self, count: usize) {
         self.len.set(self.len() - count.min(self.len()));

@@ -27,6 +27,7 @@ mod ring;
 mod signal_calls;
 mod signals;
 mod sockets;
+mod splices;
 mod stream_noise;
 mod system;
 mod terminals;
