@@ -51,7 +51,12 @@ pub const CALLS: &[Entry] = &[
     full(nr::__NR_timerfd_gettime, "timerfd_gettime", timerfd::timerfd_gettime),
     full(nr::__NR_signalfd, "signalfd", signalfd::signalfd),
     full(nr::__NR_signalfd4, "signalfd4", signalfd::signalfd4),
-    partial(nr::__NR_socket, "socket", socket::connect::socket, "families other than AF_UNIX"),
+    partial(
+        nr::__NR_socket,
+        "socket",
+        socket::connect::socket,
+        "families other than AF_UNIX, AF_INET and AF_INET6; SOCK_RAW; addresses but the loopback's",
+    ),
     full(nr::__NR_socketpair, "socketpair", socket::connect::socketpair),
     full(nr::__NR_bind, "bind", socket::connect::bind),
     full(nr::__NR_listen, "listen", socket::connect::listen),
@@ -76,6 +81,8 @@ pub const CALLS: &[Entry] = &[
 pub struct Streams {
     /// Abstract names of sockets.
     names: socket::address::Names,
+    /// Ports of the Internet.
+    pub ports: Rc<socket::inet::Ports>,
     /// Open files under way in messages.
     pub flights: socket::flights::Flights,
 }

@@ -71,7 +71,8 @@ described in [linux-tools.md](linux-tools.md).
 | `kernel/src/thread/foreign.rs` | all that the kernel knows of it: system calls as messages |
 
 A call that is not there returns ENOSYS and is reported once, by program and number, on the console. There is one
-processor. The first file system is in memory.
+processor. The first file system is in memory. The network is the loopback, on which sockets are connected
+directly ([0051](decisions/0051-the-loopback-connects-sockets.md)).
 
 ## Who pays
 What programs make the server keep is counted for their user, who is refused before others are harmed

@@ -17,6 +17,7 @@ mod first;
 mod futex;
 mod given_back;
 mod identity;
+mod internet;
 mod locks;
 mod memory;
 mod pipes;

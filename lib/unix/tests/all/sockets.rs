@@ -3,8 +3,8 @@
 use crate::common::World;
 use linux_raw_sys::general::*;
 use linux_raw_sys::net::{
-    AF_INET, AF_UNIX, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, SO_ERROR, SO_PASSCRED,
-    SO_PEERCRED, SO_TYPE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
+    AF_UNIX, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, SO_ERROR, SO_PASSCRED, SO_PEERCRED,
+    SO_TYPE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
 };
 use unix::errno::Errno;
 
@@ -253,12 +253,7 @@ fn sockets_in_the_tree() {
 fn what_is_no_socket_is_refused() {
     let world = World::new();
     let first = &world.first;
-    world.refused(
-        first,
-        __NR_socket,
-        &[AF_INET.into(), SOCK_STREAM.into(), 0],
-        Errno::EAFNOSUPPORT,
-    );
+    world.refused(first, __NR_socket, &[16, SOCK_STREAM.into(), 0], Errno::EAFNOSUPPORT);
     world.refused(first, __NR_socket, &[UNIX, 4, 0], Errno::ESOCKTNOSUPPORT);
     world.refused(first, __NR_socket, &[UNIX, 15, 0], Errno::EINVAL);
     world.refused(first, __NR_socket, &[UNIX, 1, 7], Errno::EPROTONOSUPPORT);

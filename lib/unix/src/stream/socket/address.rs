@@ -1,4 +1,4 @@
-//! Addresses of UNIX sockets: paths, abstract names, and none.
+//! Addresses of sockets: paths and abstract names of UNIX sockets; what all families share.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -10,6 +10,7 @@ use core::cell::RefCell;
 use linux_raw_sys::net::AF_UNIX;
 
 use super::Socket;
+use super::inet::{Endpoint, Inet};
 use crate::call::Cx;
 use crate::errno::Errno;
 
@@ -20,9 +21,14 @@ const PATH: usize = 108;
 /// No call takes a longer address (`struct sockaddr_storage`).
 const STORAGE: u32 = 128;
 
-/// `sun_path` of a bound socket; an abstract name begins with a zero byte.
+/// The address of a socket.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Name(pub Vec<u8>);
+pub enum Name {
+    /// `sun_path`; an abstract name begins with a zero byte.
+    Local(Vec<u8>),
+    /// Of the Internet.
+    Internet(Endpoint),
+}
 
 /// The abstract names in use.
 pub type Names = Rc<RefCell<BTreeMap<Name, Weak<Socket>>>>;
@@ -31,14 +37,36 @@ impl Name {
     /// Whether it is no path.
     #[must_use]
     pub fn is_abstract(&self) -> bool {
-        self.0.first() == Some(&0)
+        matches!(self, Self::Local(path) if path.first() == Some(&0))
     }
 
-    /// As a `struct sockaddr_un`; a path ends with a zero byte.
+    /// Address and port, if it has them.
     #[must_use]
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn endpoint(&self) -> Option<Endpoint> {
+        match self {
+            Self::Local(_) => None,
+            Self::Internet(endpoint) => Some(*endpoint),
+        }
+    }
+
+    /// The path of a file.
+    fn path(&self) -> Vec<u8> {
+        match self {
+            Self::Local(path) => path.clone(),
+            Self::Internet(_) => Vec::new(),
+        }
+    }
+
+    /// As a `struct sockaddr_un` (a path ends with a zero byte), or as one of those that
+    /// sockets of `inet` are told.
+    #[must_use]
+    pub fn bytes(&self, inet: Option<&Inet>) -> Vec<u8> {
+        let path = match self {
+            Self::Internet(endpoint) => return endpoint.bytes(inet.is_some_and(|inet| inet.v6)),
+            Self::Local(path) => path,
+        };
         let mut bytes = Vec::from((AF_UNIX as u16).to_ne_bytes());
-        bytes.extend_from_slice(&self.0);
+        bytes.extend_from_slice(path);
         if !self.is_abstract() {
             bytes.push(0);
         }
@@ -79,10 +107,10 @@ pub fn read(cx: &Cx, address: u64, len: u32) -> Result<Given, Errno> {
         return Ok(Given::Any);
     }
     if path.first() == Some(&0) {
-        return Ok(Given::Name(Name(path.to_vec())));
+        return Ok(Given::Name(Name::Local(path.to_vec())));
     }
     let end = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
-    Ok(Given::Name(Name(path.get(..end).unwrap_or_default().to_vec())))
+    Ok(Given::Name(Name::Local(path.get(..end).unwrap_or_default().to_vec())))
 }
 
 /// Writes an address to `address`, cut off at the length found at `len_at`, where its
@@ -90,11 +118,17 @@ pub fn read(cx: &Cx, address: u64, len: u32) -> Result<Given, Errno> {
 ///
 /// # Errors
 /// `EINVAL` for a negative length, `EFAULT`.
-pub fn write(cx: &Cx, name: Option<&Name>, address: u64, len_at: u64) -> Result<(), Errno> {
+pub fn write(
+    cx: &Cx,
+    socket: &Socket,
+    name: Option<&Name>,
+    address: u64,
+    len_at: u64,
+) -> Result<(), Errno> {
     let user = cx.user();
     let room = user.read::<i32>(len_at)?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
-    let len = write_cut(cx, name, address, room)?;
+    let len = write_cut(cx, socket, name, address, room)?;
     user.write(len_at, &(len as u32))
 }
 
@@ -102,10 +136,17 @@ pub fn write(cx: &Cx, name: Option<&Name>, address: u64, len_at: u64) -> Result<
 ///
 /// # Errors
 /// `EFAULT`.
-pub fn write_cut(cx: &Cx, name: Option<&Name>, address: u64, room: usize) -> Result<usize, Errno> {
-    let bytes = match name {
-        Some(name) => name.bytes(),
-        None => Vec::from((AF_UNIX as u16).to_ne_bytes()),
+pub fn write_cut(
+    cx: &Cx,
+    socket: &Socket,
+    name: Option<&Name>,
+    address: u64,
+    room: usize,
+) -> Result<usize, Errno> {
+    let bytes = match (name, &socket.inet) {
+        (Some(name), inet) => name.bytes(inet.as_ref()),
+        (None, None) => Vec::from((AF_UNIX as u16).to_ne_bytes()),
+        (None, Some(inet)) => inet.any().bytes(inet.v6),
     };
     let cut = bytes.get(..room.min(bytes.len())).unwrap_or_default();
     cx.user().write_bytes(address, cut)?;
@@ -124,7 +165,7 @@ pub fn bind(cx: &Cx, socket: &Rc<Socket>, name: Name) -> Result<(), Errno> {
         }
         names.insert(name.clone(), Rc::downgrade(socket));
     } else {
-        let inode = crate::fs::make_socket(cx, name.0.clone())?;
+        let inode = crate::fs::make_socket(cx, name.path())?;
         let any: Rc<dyn Any> = socket.clone();
         *inode.bound.borrow_mut() = Some(Rc::downgrade(&any));
         *socket.place.borrow_mut() = Some(inode);
@@ -139,7 +180,7 @@ pub fn refusal(cx: &Cx, name: &Name) -> Errno {
     if name.is_abstract() {
         return Errno::EINVAL;
     }
-    crate::fs::check_new_socket(cx, name.0.clone()).err().unwrap_or(Errno::EINVAL)
+    crate::fs::check_new_socket(cx, name.path()).err().unwrap_or(Errno::EINVAL)
 }
 
 /// Gives `socket` any free abstract name.
@@ -148,7 +189,7 @@ pub fn refusal(cx: &Cx, name: &Name) -> Errno {
 /// `EADDRINUSE` if there is none.
 pub fn bind_any(cx: &Cx, socket: &Rc<Socket>) -> Result<(), Errno> {
     for number in 0..0x10_0000 {
-        let name = Name(format!("\0{number:05x}").into_bytes());
+        let name = Name::Local(format!("\0{number:05x}").into_bytes());
         if !socket.names.borrow().contains_key(&name) {
             return bind(cx, socket, name);
         }
@@ -165,7 +206,7 @@ pub fn find(cx: &Cx, name: &Name) -> Result<Rc<Socket>, Errno> {
         let names = cx.unix.streams.names.borrow();
         return names.get(name).and_then(Weak::upgrade).ok_or(Errno::ECONNREFUSED);
     }
-    let inode = crate::fs::find_socket(cx, name.0.clone())?;
+    let inode = crate::fs::find_socket(cx, name.path())?;
     let bound = inode.bound.borrow().as_ref().and_then(Weak::upgrade);
     bound.and_then(|any| any.downcast::<Socket>().ok()).ok_or(Errno::ECONNREFUSED)
 }

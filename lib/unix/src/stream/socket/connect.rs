@@ -1,15 +1,19 @@
 //! Making and connecting sockets: socket, socketpair, bind, listen, accept, connect,
-//! shutdown, and the addresses of both sides.
+//! shutdown, and the addresses of both sides. Those of AF_UNIX in full, for those of the
+//! Internet see `inet_calls`.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
-use linux_raw_sys::net::{AF_UNIX, SHUT_RDWR, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM};
+use linux_raw_sys::general::{CAP_NET_RAW, O_CLOEXEC, O_NONBLOCK, O_RDWR};
+use linux_raw_sys::net::{
+    AF_INET, AF_INET6, AF_UNIX, SHUT_RDWR, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM,
+};
 
 use super::address::{self, Given};
 use super::ancillary::Credentials;
-use super::{Handle, Kind, Socket, shared};
+use super::inet::Inet;
+use super::{Handle, Kind, SOMAXCONN, Socket, inet_calls, shared};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::file::Open;
@@ -21,11 +25,11 @@ const FLAGS: u32 = O_NONBLOCK | O_CLOEXEC;
 const AF_MAX: u32 = 46;
 /// One more than the last type.
 const SOCK_MAX: u32 = 11;
-/// Connections that wait at one socket, at most.
-const SOMAXCONN: u32 = 4096;
+const IPPROTO_TCP: u32 = 6;
+const IPPROTO_UDP: u32 = 17;
 
 /// The kind that (family, type, protocol) ask for.
-fn kind(cx: &Cx) -> Result<Kind, Errno> {
+fn kind(cx: &Cx) -> Result<(Kind, Option<Inet>), Errno> {
     let (family, kind, protocol) = (cx.uint(0), cx.uint(1), cx.uint(2));
     if kind & !0xf & !FLAGS != 0 {
         return Err(Errno::EINVAL);
@@ -37,6 +41,9 @@ fn kind(cx: &Cx) -> Result<Kind, Errno> {
     if kind >= SOCK_MAX {
         return Err(Errno::EINVAL);
     }
+    if family == AF_INET || family == AF_INET6 {
+        return internet(cx, family == AF_INET6, kind, protocol);
+    }
     if family != AF_UNIX {
         return Err(Errno::EAFNOSUPPORT);
     }
@@ -44,11 +51,33 @@ fn kind(cx: &Cx) -> Result<Kind, Errno> {
         return Err(Errno::EPROTONOSUPPORT);
     }
     match kind {
-        SOCK_STREAM => Ok(Kind::Stream),
-        SOCK_DGRAM | SOCK_RAW => Ok(Kind::Datagram),
-        SOCK_SEQPACKET => Ok(Kind::Packet),
+        SOCK_STREAM => Ok((Kind::Stream, None)),
+        SOCK_DGRAM | SOCK_RAW => Ok((Kind::Datagram, None)),
+        SOCK_SEQPACKET => Ok((Kind::Packet, None)),
         _ => Err(Errno::ESOCKTNOSUPPORT),
     }
+}
+
+/// A kind of the Internet's.
+fn internet(cx: &Cx, v6: bool, kind: u32, protocol: u32) -> Result<(Kind, Option<Inet>), Errno> {
+    let (kind, own) = match kind {
+        SOCK_STREAM => (Kind::Stream, IPPROTO_TCP),
+        SOCK_DGRAM => (Kind::Datagram, IPPROTO_UDP),
+        SOCK_RAW if protocol != 0 && !cx.process.credentials.borrow().may(CAP_NET_RAW) => {
+            return Err(Errno::EPERM);
+        }
+        SOCK_RAW => return Err(Errno::EPROTONOSUPPORT),
+        _ => return Err(Errno::ESOCKTNOSUPPORT),
+    };
+    if protocol > 255 {
+        return Err(Errno::EINVAL);
+    }
+    if protocol != 0 && protocol != own {
+        return Err(Errno::EPROTONOSUPPORT);
+    }
+    let uid = cx.process.credentials.borrow().euid;
+    let (only_v6, in_progress) = Default::default();
+    Ok((kind, Some(Inet { v6, protocol: own, only_v6, in_progress, uid })))
 }
 
 /// The open file of a socket.
@@ -58,16 +87,20 @@ fn open(cx: &Cx, socket: Rc<Socket>, flags: u32) -> Result<Rc<Open>, Errno> {
 
 /// `socket(family, type, protocol)`.
 pub fn socket(cx: &Cx) -> Answer {
-    let socket = Socket::new(cx, kind(cx)?)?;
+    let (kind, inet) = kind(cx)?;
+    let socket = Socket::new(cx, kind, inet)?;
     let flags = cx.uint(1);
     Ok(cx.add_file(open(cx, socket, flags)?, flags & O_CLOEXEC != 0)?.into())
 }
 
 /// `socketpair(family, type, protocol, descriptors)`.
 pub fn socketpair(cx: &Cx) -> Answer {
-    let kind = kind(cx)?;
+    let (kind, inet) = kind(cx)?;
+    if inet.is_some() {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
     let flags = cx.uint(1);
-    let (one, two) = (Socket::new(cx, kind)?, Socket::new(cx, kind)?);
+    let (one, two) = (Socket::new(cx, kind, None)?, Socket::new(cx, kind, None)?);
     one.pair(&two, Credentials::of(cx));
     two.pair(&one, Credentials::of(cx));
     let files = [open(cx, one, flags)?, open(cx, two, flags)?];
@@ -78,6 +111,9 @@ pub fn socketpair(cx: &Cx) -> Answer {
 pub fn bind(cx: &Cx) -> Answer {
     let open = cx.file(cx.uint(0))?;
     let socket = shared(&open)?;
+    if let Some(inet) = &socket.inet {
+        return inet_calls::bind(cx, socket, inet);
+    }
     let given = address::read(cx, cx.arg(1), cx.uint(2))?;
     let bound = socket.name.borrow().is_some();
     match given {
@@ -98,7 +134,9 @@ pub fn listen(cx: &Cx) -> Answer {
     if socket.kind == Kind::Datagram {
         return Err(Errno::EOPNOTSUPP.into());
     }
-    if socket.name.borrow().is_none() || socket.connected.get() {
+    if socket.inet.is_some() {
+        inet_calls::listen(cx, socket)?;
+    } else if socket.name.borrow().is_none() || socket.connected.get() {
         return Err(Errno::EINVAL.into());
     }
     let backlog = cx.uint(1).min(SOMAXCONN) as usize;
@@ -150,7 +188,7 @@ fn accept_with(cx: &Cx, flags: u32) -> Answer {
     let name = next.peer_name.borrow().clone();
     let fd = cx.add_file(open(cx, next, flags)?, flags & O_CLOEXEC != 0)?;
     if cx.arg(1) != 0 {
-        let told = address::write(cx, name.as_deref(), cx.arg(1), cx.arg(2));
+        let told = address::write(cx, socket, name.as_deref(), cx.arg(1), cx.arg(2));
         if let Err(errno) = told {
             let open = cx.process.files.borrow().remove(fd);
             drop(open);
@@ -164,6 +202,9 @@ fn accept_with(cx: &Cx, flags: u32) -> Answer {
 pub fn connect(cx: &Cx) -> Answer {
     let open = cx.file(cx.uint(0))?;
     let socket = shared(&open)?;
+    if let Some(inet) = &socket.inet {
+        return inet_calls::connect(cx, &open, socket, inet);
+    }
     let name = match address::read(cx, cx.arg(1), cx.uint(2))? {
         Given::Name(name) => name,
         Given::Nothing if socket.kind == Kind::Datagram => {
@@ -209,7 +250,7 @@ fn connect_to(cx: &Cx, open: &Open, socket: &Rc<Socket>, target: &Rc<Socket>) ->
     if socket.backlog.get().is_some() {
         return Err(Errno::EINVAL.into());
     }
-    let own = Socket::new(cx, socket.kind)?;
+    let own = Socket::new(cx, socket.kind, None)?;
     *own.name.borrow_mut() = target.name.borrow().clone();
     own.embryo.set(true);
     own.options.credentials.set(target.options.credentials.get());
@@ -228,6 +269,9 @@ pub fn shutdown(cx: &Cx) -> Answer {
     if cx.uint(1) > SHUT_RDWR {
         return Err(Errno::EINVAL.into());
     }
+    if socket.inet.is_some() {
+        return inet_calls::shutdown(socket, cx.uint(1));
+    }
     socket.shut(cx.uint(1));
     Ok(0)
 }
@@ -235,8 +279,9 @@ pub fn shutdown(cx: &Cx) -> Answer {
 /// `getsockname(fd, address, len)`.
 pub fn getsockname(cx: &Cx) -> Answer {
     let open = cx.file(cx.uint(0))?;
-    let name = shared(&open)?.name.borrow().clone();
-    address::write(cx, name.as_deref(), cx.arg(1), cx.arg(2))?;
+    let socket = shared(&open)?;
+    let name = socket.name.borrow().clone();
+    address::write(cx, socket, name.as_deref(), cx.arg(1), cx.arg(2))?;
     Ok(0)
 }
 
@@ -248,6 +293,6 @@ pub fn getpeername(cx: &Cx) -> Answer {
         return Err(Errno::ENOTCONN.into());
     }
     let name = socket.peer_name.borrow().clone();
-    address::write(cx, name.as_deref(), cx.arg(1), cx.arg(2))?;
+    address::write(cx, socket, name.as_deref(), cx.arg(1), cx.arg(2))?;
     Ok(0)
 }

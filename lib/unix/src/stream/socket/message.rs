@@ -1,7 +1,5 @@
 //! The calls that send and receive: sendto, recvfrom, sendmsg, recvmsg, sendmmsg, recvmmsg.
 
-use alloc::rc::Rc;
-
 use linux_raw_sys::net::{
     MSG_CMSG_CLOEXEC, MSG_CTRUNC, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC,
     MSG_WAITALL,
@@ -10,8 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::address::{self, Given};
 use super::ancillary::{self, Sent, Writer};
-use super::transfer::{How, Received, receive, send};
-use super::{Kind, Socket, shared};
+use super::transfer::{How, Received, To, receive, send};
+use super::{Kind, Socket, inet_calls, shared};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{MAX_TRANSFER, Open, Sink, Source, USER_END, UserRanges, read_ranges};
@@ -54,10 +52,17 @@ fn range(cx: &Cx) -> Result<[(u64, usize); 1], Errno> {
     Ok([(address, len as usize)])
 }
 
-/// The socket to which a datagram is addressed, `None` for the peer.
-fn target(cx: &Cx, socket: &Socket, at: u64, len: u32) -> Result<Option<Rc<Socket>>, Errno> {
+/// To whom a datagram is addressed, `None` for the peer.
+fn target(cx: &Cx, socket: &Socket, at: u64, len: u32) -> Result<Option<To>, Errno> {
     if at == 0 || len == 0 {
         return Ok(None);
+    }
+    if let Some(inet) = &socket.inet {
+        // A stream's connection says where it goes.
+        return match socket.kind {
+            Kind::Datagram => Ok(inet_calls::target(cx, inet, at, len)?.map(To::Internet)),
+            _ => Ok(None),
+        };
     }
     let given = address::read(cx, at, len)?;
     if socket.kind == Kind::Stream {
@@ -66,7 +71,7 @@ fn target(cx: &Cx, socket: &Socket, at: u64, len: u32) -> Result<Option<Rc<Socke
     match given {
         // A packet's connection says where it goes.
         _ if socket.kind == Kind::Packet => Ok(None),
-        Given::Name(name) => Ok(Some(address::find(cx, &name)?)),
+        Given::Name(name) => Ok(Some(To::Local(address::find(cx, &name)?))),
         _ => Err(Errno::EINVAL),
     }
 }
@@ -171,12 +176,12 @@ fn receive_ranges(
 /// `recvfrom(fd, buffer, len, flags, address, len)`.
 pub fn recvfrom(cx: &Cx) -> Answer {
     let open = cx.file(cx.uint(0))?;
-    shared(&open)?;
+    let socket = shared(&open)?;
     let ranges = range(cx)?;
     let received = receive_ranges(cx, &open, &ranges, cx.uint(3))?;
     if cx.arg(4) != 0 {
         match &received.from {
-            Some(name) => address::write(cx, Some(name), cx.arg(4), cx.arg(5))?,
+            Some(name) => address::write(cx, socket, Some(name), cx.arg(4), cx.arg(5))?,
             None => cx.user().write(cx.arg(5), &0_u32)?,
         }
     }
@@ -204,7 +209,9 @@ fn receive_message(cx: &Cx, open: &Open, at: u64, flags: u32) -> Answer {
     if header.name != 0 {
         let room = header.name_len as usize;
         header.name_len = match &received.from {
-            Some(name) => address::write_cut(cx, Some(name), header.name, room)? as u32,
+            Some(name) => {
+                address::write_cut(cx, shared(open)?, Some(name), header.name, room)? as u32
+            }
             None => 0,
         };
         user.write(at + 8, &header.name_len)?;

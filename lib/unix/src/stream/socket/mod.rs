@@ -1,4 +1,4 @@
-//! UNIX sockets: streams, datagrams, packets in sequence.
+//! Sockets of AF_UNIX and of the Internet: streams, datagrams, packets in sequence.
 //!
 //! Every socket has an inbox; sending puts bytes into the peer's. Peers know each other
 //! weakly: a socket ends with its last descriptor, and its peer is told.
@@ -22,6 +22,9 @@ pub mod ancillary;
 pub(super) mod connect;
 pub mod flights;
 pub mod inbox;
+pub mod inet;
+mod inet_calls;
+mod inet_options;
 pub(super) mod message;
 pub(super) mod options;
 pub mod transfer;
@@ -29,8 +32,11 @@ pub mod transfer;
 use address::{Name, Names};
 use ancillary::Credentials;
 use inbox::{CAPACITY, Inbox};
+use inet::{Endpoint, Inet, Ports};
 use transfer::How;
 
+/// Connections that wait at one socket, at most.
+const SOMAXCONN: u32 = 4096;
 /// Datagrams that wait at one socket, at most (`max_dgram_qlen`, and the one that found room).
 const DATAGRAMS: usize = 11;
 
@@ -58,10 +64,24 @@ pub struct Options {
     pub(super) others: RefCell<alloc::collections::BTreeMap<u32, i32>>,
 }
 
+impl Options {
+    /// Whether one of those is on.
+    fn is_set(&self, name: u32) -> bool {
+        self.others.borrow().get(&name).is_some_and(|value| *value != 0)
+    }
+
+    /// A connection that was accepted begins with what its listener has.
+    fn inherit(&self, listener: &Self) {
+        self.others.borrow_mut().clone_from(&listener.others.borrow());
+    }
+}
+
 /// A socket.
 pub struct Socket {
     /// Its kind.
     pub kind: Kind,
+    /// What only those of the Internet have.
+    pub inet: Option<Inet>,
     /// What it has received.
     pub inbox: Inbox,
     /// Its address.
@@ -70,6 +90,8 @@ pub struct Socket {
     place: RefCell<Option<Rc<Inode>>>,
     /// Where abstract names are kept.
     names: Names,
+    /// Where ports are.
+    ports: Rc<Ports>,
     /// The other side.
     peer: RefCell<Weak<Socket>>,
     /// There is or was a connection.
@@ -106,13 +128,15 @@ impl Socket {
     ///
     /// # Errors
     /// `ENFILE` or `ENOMEM` if there are too many.
-    pub fn new(cx: &Cx, kind: Kind) -> Result<Rc<Self>, Errno> {
+    pub fn new(cx: &Cx, kind: Kind, inet: Option<Inet>) -> Result<Rc<Self>, Errno> {
         Ok(Rc::new(Self {
             kind,
+            inet,
             inbox: Inbox::new(&cx.unix.memory, cx.charge(What::Frames), cx.charge(What::Heap))?,
             name: RefCell::default(),
             place: RefCell::default(),
             names: cx.unix.streams.names.clone(),
+            ports: cx.unix.streams.ports.clone(),
             peer: RefCell::default(),
             connected: Cell::new(false),
             peer_credentials: Cell::new(Credentials::NOBODY),
@@ -138,6 +162,17 @@ impl Socket {
         self.peer.borrow().upgrade()
     }
 
+    /// Its address of the Internet.
+    #[must_use]
+    pub fn endpoint(&self) -> Option<Endpoint> {
+        self.name.borrow().as_ref().and_then(|name| name.endpoint())
+    }
+
+    /// Connects two sockets of the Internet.
+    fn pair_with(&self, other: &Rc<Socket>) {
+        self.pair(other, Credentials::NOBODY);
+    }
+
     /// Connects two sockets.
     fn pair(&self, other: &Rc<Socket>, credentials: Credentials) {
         *self.peer.borrow_mut() = Rc::downgrade(other);
@@ -161,7 +196,8 @@ impl Socket {
     fn peer_gone(&self, reset: bool) {
         if self.needs_connection() {
             self.shut_in.set(true);
-            self.shut_out.set(true);
+            // That nobody reads any more is not known to a sender of the Internet.
+            self.shut_out.set(self.shut_out.get() || reset || self.inet.is_none());
         }
         if reset {
             self.error.set(Some(Errno::ECONNRESET));
@@ -219,7 +255,11 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if let Some(name) = self.name.borrow_mut().take()
+        let name = self.name.borrow_mut().take();
+        if let Some(endpoint) = name.as_ref().and_then(|name| name.endpoint()) {
+            self.ports.remove(self, endpoint.port);
+        }
+        if let Some(name) = name
             && name.is_abstract()
         {
             // A connection's own side shares the name of its listener, whose entry stays.
@@ -303,7 +343,9 @@ impl File for Handle {
         events.set(Events::RDHUP, socket.shut_in.get());
         let there = !socket.inbox.is_empty() || !socket.pending.borrow().is_empty();
         events.set(Events::READABLE, there || socket.shut_in.get());
-        events.set(Events::WRITABLE | Events::WRBAND, socket.is_writable());
+        events.set(Events::WRITABLE, socket.is_writable());
+        let has_bands = socket.inet.is_none() || socket.kind == Kind::Datagram;
+        events.set(Events::WRBAND, has_bands && socket.is_writable());
         events
     }
 

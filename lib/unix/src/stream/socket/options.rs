@@ -1,16 +1,17 @@
 //! Socket options.
 
 use linux_raw_sys::net::{
-    AF_UNIX, SO_ACCEPTCONN, SO_BROADCAST, SO_DEBUG, SO_DOMAIN, SO_DONTROUTE, SO_ERROR,
-    SO_KEEPALIVE, SO_LINGER, SO_OOBINLINE, SO_PASSCRED, SO_PEERCRED, SO_PRIORITY, SO_PROTOCOL,
-    SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_NEW, SO_RCVTIMEO_OLD, SO_REUSEADDR,
-    SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_NEW, SO_SNDTIMEO_OLD,
-    SO_TIMESTAMP_OLD, SO_TYPE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
+    AF_INET, AF_INET6, AF_UNIX, SO_ACCEPTCONN, SO_BROADCAST, SO_DEBUG, SO_DOMAIN, SO_DONTROUTE,
+    SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_OOBINLINE, SO_PASSCRED, SO_PEERCRED, SO_PRIORITY,
+    SO_PROTOCOL, SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_NEW, SO_RCVTIMEO_OLD,
+    SO_REUSEADDR, SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_NEW,
+    SO_SNDTIMEO_OLD, SO_TIMESTAMP_OLD, SO_TYPE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM,
+    SOL_SOCKET,
 };
 use zerocopy::IntoBytes;
 
 use super::inbox::CAPACITY;
-use super::{Kind, Socket, shared};
+use super::{Kind, Socket, inet_options, shared};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 
@@ -24,6 +25,9 @@ pub fn setsockopt(cx: &Cx) -> Answer {
     let (level, name, at, len) = (cx.uint(1), cx.uint(2), cx.arg(3), cx.int(4));
     if len < 0 {
         return Err(Errno::EINVAL.into());
+    }
+    if let (Some(inet), true) = (&socket.inet, level != SOL_SOCKET) {
+        return inet_options::set(cx, socket, inet, (level, name), (at, len as usize));
     }
     if level != SOL_SOCKET {
         return Err(Errno::EOPNOTSUPP.into());
@@ -92,7 +96,7 @@ pub fn getsockopt(cx: &Cx) -> Answer {
     let (level, name, at, len_at) = (cx.uint(1), cx.uint(2), cx.arg(3), cx.arg(4));
     let room = cx.user().read::<i32>(len_at)?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
-    if level != SOL_SOCKET {
+    if level != SOL_SOCKET && socket.inet.is_none() {
         return Err(Errno::EOPNOTSUPP.into());
     }
     let put = |bytes: &[u8]| {
@@ -101,6 +105,9 @@ pub fn getsockopt(cx: &Cx) -> Answer {
         cx.user().write(len_at, &(cut.len() as u32))?;
         Ok(0)
     };
+    if let (Some(inet), true) = (&socket.inet, level != SOL_SOCKET) {
+        return put(&inet_options::get(socket, inet, level, name)?);
+    }
     let time = |ns: u64| [ns / 1_000_000_000, ns % 1_000_000_000 / 1000];
     match name {
         SO_PEERCRED => put(socket.peer_credentials.get().as_bytes()),
@@ -133,8 +140,12 @@ fn number(socket: &Socket, name: u32) -> Result<i32, Errno> {
             Kind::Datagram => SOCK_DGRAM as i32,
             Kind::Packet => SOCK_SEQPACKET as i32,
         },
-        SO_DOMAIN => AF_UNIX as i32,
-        SO_PROTOCOL => 0,
+        SO_DOMAIN => match &socket.inet {
+            None => AF_UNIX as i32,
+            Some(inet) if inet.v6 => AF_INET6 as i32,
+            Some(_) => AF_INET as i32,
+        },
+        SO_PROTOCOL => socket.inet.as_ref().map_or(0, |inet| inet.protocol as i32),
         SO_ERROR => socket.error.take().map_or(0, |errno| i32::from(errno.0)),
         SO_ACCEPTCONN => i32::from(socket.backlog.get().is_some()),
         SO_PASSCRED => i32::from(socket.options.credentials.get()),

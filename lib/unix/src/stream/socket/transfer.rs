@@ -7,7 +7,8 @@ use linux_raw_sys::general::SIGPIPE;
 use super::address::Name;
 use super::ancillary::{Credentials, Rights, Sent};
 use super::inbox::CAPACITY;
-use super::{Kind, Socket};
+use super::inet::Endpoint;
+use super::{Kind, Socket, inet_calls};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Sink, Source};
@@ -24,6 +25,14 @@ pub struct How {
     pub all: bool,
     /// No SIGPIPE (`MSG_NOSIGNAL`).
     pub quiet: bool,
+}
+
+/// To whom a datagram goes.
+pub enum To {
+    /// A socket of AF_UNIX.
+    Local(Rc<Socket>),
+    /// An address of the Internet.
+    Internet(Endpoint),
 }
 
 /// What was received.
@@ -63,6 +72,9 @@ fn wait(cx: &Cx, queue: &crate::wait::WaitQueue, timeout_ns: u64) -> Stop {
 pub fn receive(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Received, Stop> {
     let cannot = socket.needs_connection() && !socket.connected.get();
     if cannot {
+        if socket.inet.is_some() {
+            return Err(socket.error.take().unwrap_or(Errno::ENOTCONN).into());
+        }
         let stream = socket.kind == Kind::Stream;
         return Err(if stream { Errno::EINVAL } else { Errno::ENOTCONN }.into());
     }
@@ -89,7 +101,10 @@ pub fn receive(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Re
 
 /// There is nothing to receive: the end (`Ok`), an error, or the call waits.
 fn nothing(cx: &Cx, socket: &Socket, how: How) -> Result<(), Stop> {
-    if let Some(errno) = socket.error.take() {
+    // That nobody reads on the other side is an error of who writes.
+    if socket.error.get() != Some(Errno::EPIPE)
+        && let Some(errno) = socket.error.take()
+    {
         return Err(errno.into());
     }
     if socket.shut_in.get() {
@@ -158,12 +173,16 @@ pub fn send(
     cx: &Cx,
     socket: &Rc<Socket>,
     source: &mut Source,
-    to: Option<Rc<Socket>>,
+    to: Option<To>,
     sent: Sent,
     how: How,
 ) -> Result<usize, Stop> {
+    if socket.inet.is_some() {
+        return send_internet(cx, socket, source, to, how);
+    }
     let credentials = sent.credentials.unwrap_or_else(|| Credentials::of(cx));
     if socket.kind == Kind::Datagram {
+        let to = to.and_then(|to| if let To::Local(to) = to { Some(to) } else { None });
         return send_datagram(cx, socket, source, to, credentials, sent.rights, how);
     }
     if !socket.connected.get() {
@@ -173,6 +192,42 @@ pub fn send(
     let Some(peer) = peer else {
         return Err(broken(cx, how.quiet || socket.kind != Kind::Stream));
     };
+    let sent = Sent { credentials: Some(credentials), ..sent };
+    send_to_peer(cx, socket, &peer, source, sent, how)
+}
+
+/// Sends on a socket of the Internet. Files and credentials do not go there.
+fn send_internet(
+    cx: &Cx,
+    socket: &Rc<Socket>,
+    source: &mut Source,
+    to: Option<To>,
+    how: How,
+) -> Result<usize, Stop> {
+    if socket.kind == Kind::Datagram {
+        let to = to.and_then(|to| if let To::Internet(to) = to { Some(to) } else { None });
+        return inet_calls::send_datagram(cx, socket, source, to, how);
+    }
+    let closed = socket.shut_out.get() || socket.error.get().is_some();
+    match socket.peer().filter(|_| !closed) {
+        Some(peer) => {
+            let credentials = Some(Credentials::NOBODY);
+            send_to_peer(cx, socket, &peer, source, Sent { credentials, rights: None }, how)
+        }
+        None => inet_calls::send_to_nobody(cx, socket, source, how),
+    }
+}
+
+/// Sends on a connection.
+fn send_to_peer(
+    cx: &Cx,
+    socket: &Socket,
+    peer: &Rc<Socket>,
+    source: &mut Source,
+    sent: Sent,
+    how: How,
+) -> Result<usize, Stop> {
+    let credentials = sent.credentials.unwrap_or(Credentials::NOBODY);
     let want = source.left();
     if socket.kind == Kind::Packet && want > CAPACITY {
         return Err(Errno::EMSGSIZE.into());
@@ -185,7 +240,7 @@ pub fn send(
         let from = socket.name.borrow().clone();
         let mut rights = sent.rights.filter(|_| cx.progress() == 0);
         if rights.is_some() {
-            cx.unix.streams.flights.note(&peer);
+            cx.unix.streams.flights.note(peer);
         }
         done = match socket.kind {
             Kind::Stream => peer.inbox.add_bytes(source, credentials, &mut rights)?,
@@ -207,7 +262,7 @@ pub fn send(
 }
 
 /// Nobody will ever receive from here; the thread is told by a signal, too, if not `quiet`.
-fn broken(cx: &Cx, quiet: bool) -> Stop {
+pub(super) fn broken(cx: &Cx, quiet: bool) -> Stop {
     if !quiet {
         signal::send_thread(cx.unix, cx.thread, Info::kernel(SIGPIPE));
     }
