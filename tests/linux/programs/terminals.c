@@ -123,6 +123,14 @@ static void settings(void)
     SHOW(tcgetattr(99, &now));
     SHOW(tcgetattr(open("/dev/null", O_RDWR), &now));
     SHOW(ioctl(slave, TCGETS, BAD));
+    struct termio ancient;
+    SHOW(ioctl(slave, TCGETA, &ancient));
+    printf("%x %x %x %x %d\n", ancient.c_iflag, ancient.c_oflag, ancient.c_cflag, ancient.c_lflag, ancient.c_cc[VEOF]);
+    ancient.c_lflag &= ~ECHO, ancient.c_cc[VEOF] = 5;
+    SHOW(ioctl(slave, TCSETAF, &ancient));
+    tcgetattr(slave, &now);
+    printf("%x %x %d %d\n", now.c_iflag, now.c_lflag, now.c_cc[VEOF], now.c_cc[VWERASE]);
+    tcsetattr(slave, TCSANOW, &old);
     SHOW(ioctl(slave, 0x7777, 0));
     SHOW(isatty(slave));
     struct winsize size = {24, 80, 0, 0};

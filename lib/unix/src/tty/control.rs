@@ -6,15 +6,15 @@ use linux_raw_sys::general::{
     TCIFLUSH, TCIOFF, TCIOFLUSH, TCION, TCOFLUSH, TCOOFF, TCOON, VSTART, VSTOP,
 };
 use linux_raw_sys::ioctl::{
-    FIONREAD, TCFLSH, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETS, TCSETS2, TCSETSF, TCSETSF2,
-    TCSETSW, TCSETSW2, TCXONC, TIOCCBRK, TIOCEXCL, TIOCGDEV, TIOCGETD, TIOCGEXCL, TIOCGPGRP,
-    TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCNXCL, TIOCOUTQ, TIOCSBRK, TIOCSCTTY, TIOCSETD, TIOCSPGRP,
-    TIOCSTI, TIOCSWINSZ, TIOCVHANGUP,
+    FIONREAD, TCFLSH, TCGETA, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETA, TCSETAF, TCSETAW, TCSETS,
+    TCSETS2, TCSETSF, TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCCBRK, TIOCEXCL, TIOCGDEV, TIOCGETD,
+    TIOCGEXCL, TIOCGPGRP, TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCNXCL, TIOCOUTQ, TIOCSBRK, TIOCSCTTY,
+    TIOCSETD, TIOCSPGRP, TIOCSTI, TIOCSWINSZ, TIOCVHANGUP,
 };
 
 use super::session::{self, check_change, is_own};
 use super::terminal::Tty;
-use super::termios::{OldTermios, Termios, WindowSize};
+use super::termios::{OldTermios, Termio, Termios, WindowSize};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 
@@ -38,6 +38,12 @@ pub(super) fn ioctl(
         TCSETS2 | TCSETSW2 | TCSETSF2 => {
             check_change(cx, tty)?;
             set(cx, tty, user.read::<Termios>(argument)?, request == TCSETSF2);
+        }
+        TCGETA => user.write(argument, &tty.termios.get().ancient())?,
+        TCSETA | TCSETAW | TCSETAF => {
+            check_change(cx, tty)?;
+            let new = tty.termios.get().with_ancient(&user.read::<Termio>(argument)?);
+            set(cx, tty, new, request == TCSETAF);
         }
         TIOCGWINSZ => user.write(argument, &tty.window.get())?,
         TIOCSWINSZ => tty.set_window(cx.unix, user.read::<WindowSize>(argument)?),

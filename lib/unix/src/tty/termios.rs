@@ -34,6 +34,20 @@ pub struct OldTermios {
     pub characters: [u8; 19],
 }
 
+/// `struct termio`, of times before POSIX: half of each word.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Termio {
+    pub input: u16,
+    pub output: u16,
+    pub control: u16,
+    pub local: u16,
+    pub line: u8,
+    pub characters: [u8; 8],
+    pub pad: u8,
+}
+
 /// `struct winsize`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -98,6 +112,38 @@ impl Termios {
         self.output & TABDLY == XTABS
     }
 
+    /// What a [`Termio`] holds of the settings.
+    #[must_use]
+    pub fn ancient(&self) -> Termio {
+        let mut characters = [0; 8];
+        characters.copy_from_slice(&self.characters[..8]);
+        Termio {
+            input: self.input as u16,
+            output: self.output as u16,
+            control: self.control as u16,
+            local: self.local as u16,
+            line: self.line,
+            characters,
+            pad: 0,
+        }
+    }
+
+    /// The settings with those that a [`Termio`] holds.
+    #[must_use]
+    pub fn with_ancient(&self, new: &Termio) -> Self {
+        let half = |old: u32, new: u16| old & 0xffff_0000 | u32::from(new);
+        let mut all = Self {
+            input: half(self.input, new.input),
+            output: half(self.output, new.output),
+            control: half(self.control, new.control),
+            local: half(self.local, new.local),
+            line: new.line,
+            ..*self
+        };
+        all.characters[..8].copy_from_slice(&new.characters);
+        all
+    }
+
     /// The settings without the speeds.
     #[must_use]
     pub fn old(&self) -> OldTermios {
@@ -139,5 +185,6 @@ mod tests {
         assert_eq!(offset_of!(Termios, characters), offset_of!(linux::termios2, c_cc));
         assert_eq!(offset_of!(Termios, input_speed), offset_of!(linux::termios2, c_ispeed));
         assert_eq!(size_of::<WindowSize>(), size_of::<linux::winsize>());
+        assert_eq!(size_of::<Termio>(), size_of::<linux::termio>());
     }
 }

@@ -37,6 +37,27 @@ fn change(world: &World, fd: u64, change: impl FnOnce(&mut [u32; 4], &mut [u8]))
 }
 
 #[test]
+fn ancient_settings_are_half_of_the_others() {
+    let world = World::new();
+    let first = &world.first;
+    let fd = console(&world);
+    change(&world, fd, |flags, _| flags[2] |= 0x7_0000);
+    let at = world.scratch(first, 48);
+    world.ok(first, __NR_ioctl, &[fd, TCGETA.into(), at]);
+    let mut old = world.read(first, at, 18);
+    assert_eq!(old[9 + VEOF as usize], 4);
+    old[9 + VEOF as usize] = 5;
+    world.write(first, at, &old);
+    for set in [TCSETA, TCSETAW, TCSETAF] {
+        world.ok(first, __NR_ioctl, &[fd, set.into(), at]);
+    }
+    change(&world, fd, |flags, characters| {
+        assert_eq!((flags[2] & 0x7_0000, characters[VEOF as usize]), (0x7_0000, 5));
+        assert_eq!(characters[VWERASE as usize], 23);
+    });
+}
+
+#[test]
 fn a_line_is_read_when_it_is_complete() {
     let world = World::new();
     let fd = console(&world);
