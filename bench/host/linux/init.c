@@ -9,6 +9,9 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +19,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/io.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -128,6 +132,25 @@ static void sockets(const char *name, int type)
     int pair[2];
     check(socketpair(AF_UNIX, type, 0, pair) == 0, name);
     ping_pong(name, (struct ends){ { pair[0], pair[0] }, { pair[1], pair[1] } }, 1, " bytes=1");
+}
+
+// A connection on the loopback, which Linux has to be told to switch on.
+static void internet(void)
+{
+    struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(7000) };
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+    check(ioctl(listener, SIOCSIFFLAGS, &lo) == 0, "lo");
+    check(bind(listener, (struct sockaddr *)&at, sizeof at) == 0, "bind");
+    check(listen(listener, 1) == 0, "listen");
+    check(connect(client, (struct sockaddr *)&at, sizeof at) == 0, "connect");
+    int server = accept(listener, NULL, NULL), on = 1;
+    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    struct ends ends = { { client, client }, { server, server } };
+    ping_pong("linux/tcp-roundtrip", ends, 1, " bytes=1");
+    close(client), close(server), close(listener);
 }
 
 static void eventfds(void)
@@ -293,6 +316,7 @@ int main(int argc, char **argv)
     pipes();
     sockets("linux/unix-stream-roundtrip", SOCK_STREAM);
     sockets("linux/unix-seqpacket-roundtrip", SOCK_SEQPACKET);
+    internet();
     eventfds();
     futexes();
     processes("/init");
