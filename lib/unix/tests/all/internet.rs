@@ -316,3 +316,85 @@ fn a_stream_s_options_are_remembered() {
     let datagrams = socket(&world, AF_INET, SOCK_DGRAM);
     assert_eq!(set(&world, datagrams, 6, 1, 1), Errno::ENOPROTOOPT.result());
 }
+
+#[test]
+fn ping_is_answered() {
+    let world = World::new();
+    let first = &world.first;
+    let raw = world.ok(first, __NR_socket, &[AF_INET.into(), 3, 1]);
+    let echo = [8, 0, 0xf7, 0xf9, 0, 1, 0, 2, b'h', b'i'];
+    assert_eq!(send_to(&world, raw, &echo, &v4(LOCAL, 0)), 10);
+    let (reply, from) = receive_from(&world, raw);
+    assert_eq!(from, v4(LOCAL, 0));
+    assert_eq!(reply[..2], [0x45, 0]);
+    assert_eq!((reply[9], &reply[12..16], reply[20]), (1, &LOCAL[..], 0));
+    assert_eq!(reply[24..], echo[4..]);
+    // Checksums come out as all ones.
+    let sum = |bytes: &[u8]| {
+        let words = bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+        let sum: u32 = words.sum();
+        (sum & 0xffff) + (sum >> 16)
+    };
+    assert_eq!(sum(&reply[..20]), 0xffff);
+    assert_eq!(sum(&reply[20..]), sum(&echo));
+    let six = world.ok(first, __NR_socket, &[AF_INET6.into(), 3, 58]);
+    assert_eq!(send_to(&world, six, &[128, 0, 0, 0, 0, 1, 0, 2], &v6(one(), 0)), 8);
+    assert_eq!(receive_from(&world, six).0[0], 129);
+    world.ok(first, __NR_setresuid, &[1000, 1000, 1000]);
+    world.refused(first, __NR_socket, &[AF_INET.into(), 3, 1], Errno::EPERM);
+    world.refused(first, __NR_socket, &[AF_INET.into(), 2, 1], Errno::EACCES);
+}
+
+/// A request of NETLINK_ROUTE, and all that it is answered.
+fn ask(world: &World, fd: u64, kind: u16, flags: u16, payload: &[u8]) -> Vec<Vec<u8>> {
+    let mut request = (16 + payload.len() as u32).to_le_bytes().to_vec();
+    request.extend(kind.to_le_bytes());
+    request.extend(flags.to_le_bytes());
+    request.extend([7, 0, 0, 0, 0, 0, 0, 0]);
+    request.extend(payload);
+    assert_eq!(send(world, fd, &request), request.len() as u64);
+    let to = world.scratch(&world.first, 4096);
+    let len = world.ok(&world.first, __NR_recvfrom, &[fd, to, 4096, 0, 0, 0]);
+    let bytes = world.read(&world.first, to, len as usize);
+    let mut rest = &bytes[..];
+    let mut messages = Vec::new();
+    while !rest.is_empty() {
+        let len = u32::from_le_bytes(rest[..4].try_into().unwrap()) as usize;
+        messages.push(rest[..len].to_vec());
+        rest = &rest[len.next_multiple_of(4)..];
+    }
+    messages
+}
+
+#[test]
+fn netlink_tells_of_the_loopback() {
+    let world = World::new();
+    let first = &world.first;
+    let fd = world.ok(first, __NR_socket, &[16, 3, 0]);
+    let address = [16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(bind(&world, fd, &address), 0);
+    assert_eq!(name(&world, __NR_getsockname, fd)[4..8], 1_u32.to_le_bytes());
+    let links = ask(&world, fd, 18, 0x301, &[0; 16]);
+    assert_eq!(links.len(), 2);
+    // NEWLINK with the request's sequence and the asker's port; the loopback, number 1.
+    assert_eq!(links[0][4..16], [16, 0, 2, 0, 7, 0, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(links[0][18..24], [4, 3, 1, 0, 0, 0]);
+    assert_eq!(links[0][32..39], *b"\x07\0\x03\0lo\0");
+    assert_eq!(links[1][4..6], [3, 0]);
+    let kinds = |messages: &[Vec<u8>]| messages.iter().map(|one| one[4]).collect::<Vec<_>>();
+    assert_eq!(kinds(&ask(&world, fd, 22, 0x301, &[0; 16])), [20, 20, 3]);
+    assert_eq!(kinds(&ask(&world, fd, 22, 0x301, &[2; 16])), [20, 3]);
+    assert_eq!(kinds(&ask(&world, fd, 26, 0x301, &[0; 16])), [3]);
+    // Switched on it is; of another one nothing is known.
+    let mut link = [0; 16];
+    link[4] = 1;
+    let acknowledged = ask(&world, fd, 16, 5, &link);
+    assert_eq!((acknowledged[0][4], &acknowledged[0][16..20]), (2, &[0; 4][..]));
+    link[4] = 2;
+    let refused = ask(&world, fd, 18, 1, &link);
+    assert_eq!(refused[0][16..20], (-i32::from(Errno::ENODEV.0)).to_le_bytes());
+    world.ok(first, __NR_setresuid, &[1000, 1000, 1000]);
+    let refused = ask(&world, fd, 16, 5, &link);
+    assert_eq!(refused[0][16..20], (-i32::from(Errno::EPERM.0)).to_le_bytes());
+    world.refused(first, __NR_socket, &[16, 3, 4], Errno::EPROTONOSUPPORT);
+}

@@ -253,7 +253,7 @@ fn sockets_in_the_tree() {
 fn what_is_no_socket_is_refused() {
     let world = World::new();
     let first = &world.first;
-    world.refused(first, __NR_socket, &[16, SOCK_STREAM.into(), 0], Errno::EAFNOSUPPORT);
+    world.refused(first, __NR_socket, &[17, SOCK_STREAM.into(), 0], Errno::EAFNOSUPPORT);
     world.refused(first, __NR_socket, &[UNIX, 4, 0], Errno::ESOCKTNOSUPPORT);
     world.refused(first, __NR_socket, &[UNIX, 15, 0], Errno::EINVAL);
     world.refused(first, __NR_socket, &[UNIX, 1, 7], Errno::EPROTONOSUPPORT);

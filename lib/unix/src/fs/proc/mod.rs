@@ -6,6 +6,7 @@
 //! | `system` | what is not about one process |
 //! | `process`, `status`, `figures` | what is |
 //! | `descriptors` | `fd` and `fdinfo` |
+//! | `net` | sockets and interfaces |
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -26,6 +27,7 @@ use crate::thread::Thread;
 
 mod descriptors;
 mod figures;
+mod net;
 mod process;
 mod status;
 mod system;

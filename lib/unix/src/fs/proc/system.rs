@@ -35,7 +35,7 @@ pub(super) const ROOT: &[Fixed] = &[
     text("loadavg", loadavg),
     text("meminfo", meminfo),
     link("mounts", |_| b"self/mounts".to_vec()),
-    directory("net", &[]),
+    directory("net", super::net::NET),
     text("partitions", |_| b"major minor  #blocks  name\n\n".to_vec()),
     link("self", |cx| format!("{}", cx.process.pid).into_bytes()),
     text("stat", stat),

@@ -28,6 +28,8 @@ pub enum Name {
     Local(Vec<u8>),
     /// Of the Internet.
     Internet(Endpoint),
+    /// Of AF_NETLINK: a port; 0 is the system's.
+    Netlink(u32),
 }
 
 /// The abstract names in use.
@@ -44,8 +46,8 @@ impl Name {
     #[must_use]
     pub fn endpoint(&self) -> Option<Endpoint> {
         match self {
-            Self::Local(_) => None,
             Self::Internet(endpoint) => Some(*endpoint),
+            Self::Local(_) | Self::Netlink(_) => None,
         }
     }
 
@@ -53,7 +55,7 @@ impl Name {
     fn path(&self) -> Vec<u8> {
         match self {
             Self::Local(path) => path.clone(),
-            Self::Internet(_) => Vec::new(),
+            Self::Internet(_) | Self::Netlink(_) => Vec::new(),
         }
     }
 
@@ -63,6 +65,7 @@ impl Name {
     pub fn bytes(&self, inet: Option<&Inet>) -> Vec<u8> {
         let path = match self {
             Self::Internet(endpoint) => return endpoint.bytes(inet.is_some_and(|inet| inet.v6)),
+            Self::Netlink(port) => return super::netlink::address_bytes(*port),
             Self::Local(path) => path,
         };
         let mut bytes = Vec::from((AF_UNIX as u16).to_ne_bytes());
@@ -145,6 +148,7 @@ pub fn write_cut(
 ) -> Result<usize, Errno> {
     let bytes = match (name, &socket.inet) {
         (Some(name), inet) => name.bytes(inet.as_ref()),
+        (None, None) if socket.netlink.get() => super::netlink::address_bytes(0),
         (None, None) => Vec::from((AF_UNIX as u16).to_ne_bytes()),
         (None, Some(inet)) => inet.any().bytes(inet.v6),
     };

@@ -37,6 +37,9 @@ impl Credentials {
     /// Of nobody.
     pub const NOBODY: Self = Self { pid: 0, uid: u32::MAX, gid: u32::MAX };
 
+    /// Of the system.
+    pub const SYSTEM: Self = Self { pid: 0, uid: 0, gid: 0 };
+
     /// The caller's, as the other side is told them.
     #[must_use]
     pub fn of(cx: &Cx) -> Self {

@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 
 use linux_raw_sys::general::{CAP_NET_RAW, O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use linux_raw_sys::net::{
-    AF_INET, AF_INET6, AF_UNIX, SHUT_RDWR, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM,
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, SHUT_RDWR, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET,
+    SOCK_STREAM,
 };
 
 use super::address::{self, Given};
 use super::ancillary::Credentials;
 use super::inet::Inet;
-use super::{Handle, Kind, SOMAXCONN, Socket, inet_calls, shared};
+use super::{Handle, Kind, SOMAXCONN, Socket, icmp, inet_calls, netlink, shared};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::file::Open;
@@ -44,6 +45,13 @@ fn kind(cx: &Cx) -> Result<(Kind, Option<Inet>), Errno> {
     if family == AF_INET || family == AF_INET6 {
         return internet(cx, family == AF_INET6, kind, protocol);
     }
+    if family == AF_NETLINK {
+        return match kind {
+            SOCK_RAW | SOCK_DGRAM if protocol == 0 => Ok((Kind::Datagram, None)),
+            SOCK_RAW | SOCK_DGRAM => Err(Errno::EPROTONOSUPPORT),
+            _ => Err(Errno::ESOCKTNOSUPPORT),
+        };
+    }
     if family != AF_UNIX {
         return Err(Errno::EAFNOSUPPORT);
     }
@@ -62,9 +70,15 @@ fn kind(cx: &Cx) -> Result<(Kind, Option<Inet>), Errno> {
 fn internet(cx: &Cx, v6: bool, kind: u32, protocol: u32) -> Result<(Kind, Option<Inet>), Errno> {
     let (kind, own) = match kind {
         SOCK_STREAM => (Kind::Stream, IPPROTO_TCP),
+        // `ping_group_range` lets nobody.
+        SOCK_DGRAM if protocol == icmp::ICMP => return Err(Errno::EACCES),
         SOCK_DGRAM => (Kind::Datagram, IPPROTO_UDP),
-        SOCK_RAW if protocol != 0 && !cx.process.credentials.borrow().may(CAP_NET_RAW) => {
+        SOCK_RAW if protocol == 0 => return Err(Errno::EPROTONOSUPPORT),
+        SOCK_RAW if !cx.process.credentials.borrow().may(CAP_NET_RAW) => {
             return Err(Errno::EPERM);
+        }
+        SOCK_RAW if protocol == if v6 { icmp::ICMP_V6 } else { icmp::ICMP } => {
+            (Kind::Datagram, protocol)
         }
         SOCK_RAW => return Err(Errno::EPROTONOSUPPORT),
         _ => return Err(Errno::ESOCKTNOSUPPORT),
@@ -75,9 +89,10 @@ fn internet(cx: &Cx, v6: bool, kind: u32, protocol: u32) -> Result<(Kind, Option
     if protocol != 0 && protocol != own {
         return Err(Errno::EPROTONOSUPPORT);
     }
+    let is_raw = matches!(own, icmp::ICMP | icmp::ICMP_V6);
     let uid = cx.process.credentials.borrow().euid;
     let (only_v6, in_progress) = Default::default();
-    Ok((kind, Some(Inet { v6, protocol: own, only_v6, in_progress, uid })))
+    Ok((kind, Some(Inet { v6, protocol: own, is_raw, only_v6, in_progress, uid })))
 }
 
 /// The open file of a socket.
@@ -89,6 +104,10 @@ fn open(cx: &Cx, socket: Rc<Socket>, flags: u32) -> Result<Rc<Open>, Errno> {
 pub fn socket(cx: &Cx) -> Answer {
     let (kind, inet) = kind(cx)?;
     let socket = Socket::new(cx, kind, inet)?;
+    socket.netlink.set(cx.uint(0) == AF_NETLINK);
+    if let Some(inet) = socket.inet.as_ref().filter(|inet| inet.is_raw) {
+        cx.unix.streams.ports.add(&socket, inet.any(), false);
+    }
     let flags = cx.uint(1);
     Ok(cx.add_file(open(cx, socket, flags)?, flags & O_CLOEXEC != 0)?.into())
 }
@@ -96,7 +115,7 @@ pub fn socket(cx: &Cx) -> Answer {
 /// `socketpair(family, type, protocol, descriptors)`.
 pub fn socketpair(cx: &Cx) -> Answer {
     let (kind, inet) = kind(cx)?;
-    if inet.is_some() {
+    if inet.is_some() || cx.uint(0) == AF_NETLINK {
         return Err(Errno::EOPNOTSUPP.into());
     }
     let flags = cx.uint(1);
@@ -113,6 +132,9 @@ pub fn bind(cx: &Cx) -> Answer {
     let socket = shared(&open)?;
     if let Some(inet) = &socket.inet {
         return inet_calls::bind(cx, socket, inet);
+    }
+    if socket.netlink.get() {
+        return netlink::bind(cx, socket);
     }
     let given = address::read(cx, cx.arg(1), cx.uint(2))?;
     let bound = socket.name.borrow().is_some();
@@ -204,6 +226,9 @@ pub fn connect(cx: &Cx) -> Answer {
     let socket = shared(&open)?;
     if let Some(inet) = &socket.inet {
         return inet_calls::connect(cx, &open, socket, inet);
+    }
+    if socket.netlink.get() {
+        return Err(Errno::EOPNOTSUPP.into());
     }
     let name = match address::read(cx, cx.arg(1), cx.uint(2))? {
         Given::Name(name) => name,

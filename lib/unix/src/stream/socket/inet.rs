@@ -38,6 +38,8 @@ pub struct Inet {
     pub v6: bool,
     /// `IPPROTO_*`.
     pub protocol: u32,
+    /// Sends and gets messages of that protocol as they are.
+    pub is_raw: bool,
     /// Takes no part in IPv4 (`IPV6_V6ONLY`).
     pub only_v6: Cell<bool>,
     /// A connection was made, or refused, that `connect` has not told yet.
@@ -62,7 +64,7 @@ pub const fn v4(ip: [u8; 4]) -> [u8; 16] {
 }
 
 /// `::1`.
-const LOOPBACK: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+pub const LOOPBACK: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
 /// An address and a port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -177,7 +179,7 @@ fn key(socket: &Socket, port: u16, accepted: bool) -> Key {
 impl Ports {
     /// The sockets of a protocol that have a port, those that were bound before those that
     /// came from `accept`.
-    fn at(&self, protocol: u32, port: u16) -> Vec<Rc<Socket>> {
+    pub(super) fn at(&self, protocol: u32, port: u16) -> Vec<Rc<Socket>> {
         let all = (protocol, port, false, 0)..=(protocol, port, true, usize::MAX);
         self.sockets.borrow().range(all).filter_map(|(_, socket)| socket.upgrade()).collect()
     }
@@ -325,7 +327,7 @@ pub fn receiver(cx: &Cx, from: Endpoint, to: Endpoint, protocol: u32) -> Option<
     let mut best: Option<(u32, Rc<Socket>)> = None;
     for socket in cx.unix.streams.ports.bound_at(protocol, to.port) {
         let Some(own) = socket.endpoint().filter(|own| covers(&socket, *own, to)) else { continue };
-        let theirs = socket.peer_name.borrow().as_ref().and_then(|name| name.endpoint());
+        let theirs = socket.remote();
         if theirs.is_some_and(|theirs| theirs != from) {
             continue;
         }

@@ -1,6 +1,7 @@
 //! What bind, listen, connect and the sending calls do on sockets of the Internet.
 
 use alloc::rc::{Rc, Weak};
+use core::cell::Cell;
 
 use linux_raw_sys::net::SHUT_RD;
 
@@ -9,7 +10,7 @@ use super::ancillary::Credentials;
 use super::inbox::CAPACITY;
 use super::inet::{self, Endpoint, Inet};
 use super::transfer::{How, broken};
-use super::{Kind, SOMAXCONN, Socket};
+use super::{Kind, SOMAXCONN, Socket, icmp};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Open, Source};
@@ -139,7 +140,8 @@ fn accepted(cx: &Cx, socket: &Socket, target: &Socket, to: Endpoint) -> Result<R
     let theirs = target.inet.as_ref().ok_or(Errno::ECONNREFUSED)?;
     let only_v6 = theirs.only_v6.clone();
     let (v6, protocol, uid) = (theirs.v6, theirs.protocol, theirs.uid);
-    let new = Inet { v6, protocol, only_v6, in_progress: Default::default(), uid };
+    let in_progress = Cell::new(false);
+    let new = Inet { v6, protocol, is_raw: false, only_v6, in_progress, uid };
     let own = Socket::new(cx, socket.kind, Some(new))?;
     own.embryo.set(true);
     own.options.inherit(&target.options);
@@ -182,7 +184,9 @@ fn connect_datagrams(cx: &Cx, socket: &Rc<Socket>, inet: &Inet, given: Option<En
         return Ok(0);
     };
     let to = reach(inet, to)?;
-    inet::bind_any(cx, socket, Some(to.source()))?;
+    if !inet.is_raw {
+        inet::bind_any(cx, socket, Some(to.source()))?;
+    }
     *socket.peer_name.borrow_mut() = Some(Rc::new(Name::Internet(to)));
     socket.connected.set(true);
     Ok(0)
@@ -241,7 +245,7 @@ pub(super) fn send_to_nobody(
 /// Where a datagram goes that `sendto` and its like address so.
 pub(super) fn target(cx: &Cx, inet: &Inet, at: u64, len: u32) -> Result<Option<Endpoint>, Errno> {
     match inet::read(cx, inet, at, len)? {
-        Some(to) if to.port == 0 => Err(Errno::EINVAL),
+        Some(to) if to.port == 0 && !inet.is_raw => Err(Errno::EINVAL),
         Some(to) => Ok(Some(reach(inet, to)?)),
         None => Err(Errno::EAFNOSUPPORT),
     }
@@ -266,8 +270,11 @@ pub(super) fn send_datagram(
     if let Some(errno) = socket.error.take() {
         return Err(errno.into());
     }
-    let theirs = socket.peer_name.borrow().as_ref().and_then(|name| name.endpoint());
+    let theirs = socket.remote();
     let to = to.or(theirs).ok_or(Errno::EDESTADDRREQ)?;
+    if inet.is_raw {
+        return icmp::send(cx, inet, source, to);
+    }
     inet::bind_any(cx, socket, None)?;
     let own = socket.endpoint().ok_or(Errno::EINVAL)?;
     let from = Endpoint { ip: if own.is_any() { to.source() } else { own.ip }, ..own };

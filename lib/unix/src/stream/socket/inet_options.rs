@@ -72,7 +72,8 @@ fn has_level(socket: &Socket, inet: &Inet, level: u32) -> bool {
     match level {
         IPPROTO_TCP => socket.kind == Kind::Stream,
         IPPROTO_IPV6 => inet.v6,
-        _ => true,
+        IPPROTO_IP => true,
+        _ => false,
     }
 }
 
@@ -98,6 +99,10 @@ pub(super) fn set(
         let len = len.min(text.len() - 1);
         cx.user().read_bytes(at, text.get_mut(..len).unwrap_or_default())?;
         return if text == *CONGESTION { Ok(0) } else { Err(Errno::ENOENT.into()) };
+    }
+    if inet.is_raw && matches!((level, name), (255 | 58, 1)) {
+        // What of ICMP it wants to see: `ping` looks itself.
+        return Ok(0);
     }
     let value = match len {
         // IPv4 takes a byte as well.
@@ -136,6 +141,9 @@ pub(super) fn get(socket: &Socket, inet: &Inet, level: u32, name: u32) -> Result
         (IPPROTO_TCP, TCP_CONGESTION) if socket.kind == Kind::Stream => Ok(CONGESTION.to_vec()),
         (IPPROTO_IPV6, IPV6_V6ONLY) if inet.v6 => {
             Ok(i32::from(inet.only_v6.get()).to_ne_bytes().to_vec())
+        }
+        _ if !inet.v6 && level != IPPROTO_IP && !has_level(socket, inet, level) => {
+            Err(Errno::EOPNOTSUPP)
         }
         _ => {
             let first = first(socket, inet, level, name)?;

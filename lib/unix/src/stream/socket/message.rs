@@ -64,6 +64,9 @@ fn target(cx: &Cx, socket: &Socket, at: u64, len: u32) -> Result<Option<To>, Err
             _ => Ok(None),
         };
     }
+    if socket.netlink.get() {
+        return Ok(None);
+    }
     let given = address::read(cx, at, len)?;
     if socket.kind == Kind::Stream {
         return Err(if socket.connected.get() { Errno::EISCONN } else { Errno::EOPNOTSUPP });

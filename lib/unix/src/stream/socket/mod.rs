@@ -21,18 +21,23 @@ pub mod address;
 pub mod ancillary;
 pub(super) mod connect;
 pub mod flights;
+mod icmp;
 pub mod inbox;
 pub mod inet;
 mod inet_calls;
 mod inet_options;
+mod interfaces;
 pub(super) mod message;
-pub(super) mod options;
+pub mod netlink;
+pub mod options;
 pub mod transfer;
 
 use address::{Name, Names};
 use ancillary::Credentials;
 use inbox::{CAPACITY, Inbox};
 use inet::{Endpoint, Inet, Ports};
+pub use inet_options::tcp_state;
+use options::Options;
 use transfer::How;
 
 /// Connections that wait at one socket, at most.
@@ -51,37 +56,14 @@ pub enum Kind {
     Packet,
 }
 
-/// What `setsockopt` sets.
-#[derive(Default)]
-pub struct Options {
-    /// Receives credentials (`SO_PASSCRED`).
-    pub credentials: Cell<bool>,
-    /// `SO_RCVTIMEO` and `SO_SNDTIMEO` in nanoseconds; 0 is none.
-    pub receive_timeout_ns: Cell<u64>,
-    #[allow(missing_docs)]
-    pub send_timeout_ns: Cell<u64>,
-    /// Those that only remember what they were set to, by number.
-    pub(super) others: RefCell<alloc::collections::BTreeMap<u32, i32>>,
-}
-
-impl Options {
-    /// Whether one of those is on.
-    fn is_set(&self, name: u32) -> bool {
-        self.others.borrow().get(&name).is_some_and(|value| *value != 0)
-    }
-
-    /// A connection that was accepted begins with what its listener has.
-    fn inherit(&self, listener: &Self) {
-        self.others.borrow_mut().clone_from(&listener.others.borrow());
-    }
-}
-
 /// A socket.
 pub struct Socket {
     /// Its kind.
     pub kind: Kind,
     /// What only those of the Internet have.
     pub inet: Option<Inet>,
+    /// Whether it is one of AF_NETLINK.
+    pub netlink: Cell<bool>,
     /// What it has received.
     pub inbox: Inbox,
     /// Its address.
@@ -132,6 +114,7 @@ impl Socket {
         Ok(Rc::new(Self {
             kind,
             inet,
+            netlink: Cell::new(false),
             inbox: Inbox::new(&cx.unix.memory, cx.charge(What::Frames), cx.charge(What::Heap))?,
             name: RefCell::default(),
             place: RefCell::default(),
@@ -166,6 +149,18 @@ impl Socket {
     #[must_use]
     pub fn endpoint(&self) -> Option<Endpoint> {
         self.name.borrow().as_ref().and_then(|name| name.endpoint())
+    }
+
+    /// The address of the Internet on the other side.
+    #[must_use]
+    pub fn remote(&self) -> Option<Endpoint> {
+        self.peer_name.borrow().as_ref().and_then(|name| name.endpoint())
+    }
+
+    /// The number of its inode.
+    #[must_use]
+    pub fn inode_number(&self) -> u64 {
+        self.inode.number
     }
 
     /// Connects two sockets of the Internet.
@@ -365,6 +360,9 @@ impl File for Handle {
 
     fn ioctl(&self, cx: &Cx, _open: &Open, request: u32, argument: u64) -> Result<u64, Stop> {
         let socket = &self.0;
+        if let Some(answer) = interfaces::ioctl(cx, request, argument) {
+            return answer;
+        }
         let value = match request {
             FIONREAD if socket.backlog.get().is_some() => return Err(Errno::EINVAL.into()),
             FIONREAD if socket.kind == Kind::Datagram => socket.inbox.first_len(),

@@ -1,12 +1,15 @@
 //! Socket options.
 
+use alloc::collections::BTreeMap;
+use core::cell::{Cell, RefCell};
+
 use linux_raw_sys::net::{
-    AF_INET, AF_INET6, AF_UNIX, SO_ACCEPTCONN, SO_BROADCAST, SO_DEBUG, SO_DOMAIN, SO_DONTROUTE,
-    SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_OOBINLINE, SO_PASSCRED, SO_PEERCRED, SO_PRIORITY,
-    SO_PROTOCOL, SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_NEW, SO_RCVTIMEO_OLD,
-    SO_REUSEADDR, SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_NEW,
-    SO_SNDTIMEO_OLD, SO_TIMESTAMP_OLD, SO_TYPE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM,
-    SOL_SOCKET,
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, SO_ACCEPTCONN, SO_BROADCAST, SO_DEBUG, SO_DOMAIN,
+    SO_DONTROUTE, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_OOBINLINE, SO_PASSCRED, SO_PEERCRED,
+    SO_PRIORITY, SO_PROTOCOL, SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_NEW,
+    SO_RCVTIMEO_OLD, SO_REUSEADDR, SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT,
+    SO_SNDTIMEO_NEW, SO_SNDTIMEO_OLD, SO_TIMESTAMP_OLD, SO_TYPE, SOCK_DGRAM, SOCK_SEQPACKET,
+    SOCK_STREAM, SOL_SOCKET,
 };
 use zerocopy::IntoBytes;
 
@@ -15,8 +18,34 @@ use super::{Kind, Socket, inet_options, shared};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 
+const SOL_NETLINK: u32 = 270;
 /// Bytes of a `struct timeval`.
 const TIMEVAL: usize = 16;
+
+/// What `setsockopt` sets.
+#[derive(Default)]
+pub struct Options {
+    /// Receives credentials (`SO_PASSCRED`).
+    pub credentials: Cell<bool>,
+    /// `SO_RCVTIMEO` and `SO_SNDTIMEO` in nanoseconds; 0 is none.
+    pub receive_timeout_ns: Cell<u64>,
+    #[allow(missing_docs)]
+    pub send_timeout_ns: Cell<u64>,
+    /// Those that only remember what they were set to, by number.
+    pub(super) others: RefCell<BTreeMap<u32, i32>>,
+}
+
+impl Options {
+    /// Whether one of those is on.
+    pub(super) fn is_set(&self, name: u32) -> bool {
+        self.others.borrow().get(&name).is_some_and(|value| *value != 0)
+    }
+
+    /// A connection that was accepted begins with what its listener has.
+    pub(super) fn inherit(&self, listener: &Self) {
+        self.others.borrow_mut().clone_from(&listener.others.borrow());
+    }
+}
 
 /// `setsockopt(fd, level, name, value, len)`.
 pub fn setsockopt(cx: &Cx) -> Answer {
@@ -28,6 +57,9 @@ pub fn setsockopt(cx: &Cx) -> Answer {
     }
     if let (Some(inet), true) = (&socket.inet, level != SOL_SOCKET) {
         return inet_options::set(cx, socket, inet, (level, name), (at, len as usize));
+    }
+    if level == SOL_NETLINK && socket.netlink.get() {
+        return Ok(0);
     }
     if level != SOL_SOCKET {
         return Err(Errno::EOPNOTSUPP.into());
@@ -141,6 +173,7 @@ fn number(socket: &Socket, name: u32) -> Result<i32, Errno> {
             Kind::Packet => SOCK_SEQPACKET as i32,
         },
         SO_DOMAIN => match &socket.inet {
+            None if socket.netlink.get() => AF_NETLINK as i32,
             None => AF_UNIX as i32,
             Some(inet) if inet.v6 => AF_INET6 as i32,
             Some(_) => AF_INET as i32,

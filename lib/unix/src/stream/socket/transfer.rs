@@ -8,7 +8,7 @@ use super::address::Name;
 use super::ancillary::{Credentials, Rights, Sent};
 use super::inbox::CAPACITY;
 use super::inet::Endpoint;
-use super::{Kind, Socket, inet_calls};
+use super::{Kind, Socket, inet_calls, netlink};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Sink, Source};
@@ -179,6 +179,9 @@ pub fn send(
 ) -> Result<usize, Stop> {
     if socket.inet.is_some() {
         return send_internet(cx, socket, source, to, how);
+    }
+    if socket.netlink.get() {
+        return netlink::send(cx, socket, source);
     }
     let credentials = sent.credentials.unwrap_or_else(|| Credentials::of(cx));
     if socket.kind == Kind::Datagram {
