@@ -87,6 +87,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::process::birth::CALLS,
     crate::process::program::CALLS,
     crate::process::end::CALLS,
+    crate::process::descriptor::CALLS,
     crate::process::wait::CALLS,
     crate::process::limits::CALLS,
     crate::process::usage::CALLS,

@@ -61,6 +61,7 @@ pub use mount::settle;
 pub use mounts::{Filesystems, Mount};
 pub use names::{check_new_socket, find_socket, make_socket};
 pub use place::Place;
+pub use proc::check_close_look;
 use time::Time;
 
 /// The calls this module carries out.

@@ -7,13 +7,16 @@
 //! | `space` | an address space: both, its birth, copy and end |
 //! | `fault` | making a page present; answering page faults |
 //! | `map`, `protect`, `remap`, `advise`, `brk` | the calls on memory |
+//! | `other` | memory of other processes |
 //! | `shared` | what spaces share |
 //! | `futex`, `robust` | waiting on words of memory; what ending threads leave |
 //!
 //! The machine's mappings are a cache of the page map: what the page map lacks is never
 //! mapped; what it has may be mapped, if the page says so.
 
-use crate::call::Entry;
+use linux_raw_sys::general::{__NR_process_vm_readv, __NR_process_vm_writev};
+
+use crate::call::{Entry, full};
 
 pub mod advise;
 pub mod area;
@@ -21,6 +24,7 @@ pub mod brk;
 pub mod fault;
 pub mod futex;
 pub mod map;
+mod other;
 pub mod pages;
 pub mod protect;
 pub mod remap;
@@ -84,4 +88,6 @@ pub const CALLS: &[Entry] = &[
     advise::MUNLOCKALL,
     advise::MEMBARRIER,
     futex::FUTEX,
+    full(__NR_process_vm_readv, "process_vm_readv", other::process_vm_readv),
+    full(__NR_process_vm_writev, "process_vm_writev", other::process_vm_writev),
 ];

@@ -83,6 +83,7 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
         unix.machine.halt(status);
     }
     wait::report_end(unix, process);
+    process.state.end_watched.wake_all();
 }
 
 /// Ends all threads of the process but this one, which gets the process's id.

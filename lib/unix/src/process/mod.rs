@@ -10,6 +10,7 @@
 //! | `wait` | changes of state told to parents |
 //! | `groups` | process groups and sessions |
 //! | `identity`, `capability`, `seccomp` | who it is and what it may do |
+//! | `descriptor` | pidfd |
 //! | `limits`, `usage`, `control`, `schedule`, `system` | the remaining calls |
 
 use alloc::rc::{Rc, Weak};
@@ -29,6 +30,7 @@ use crate::wait::WaitQueue;
 pub mod birth;
 pub mod capability;
 pub mod control;
+pub mod descriptor;
 pub mod end;
 pub mod groups;
 pub mod identity;
@@ -109,6 +111,8 @@ pub struct State {
     pub vforked: Cell<bool>,
     /// That parent's queue.
     pub vfork_done: WaitQueue,
+    /// Who watches for its end (pidfd).
+    pub end_watched: WaitQueue,
     /// Name of the first thread when the process ended.
     pub last_name: Cell<[u8; 16]>,
     /// `PR_SET_CHILD_SUBREAPER`.

@@ -5,8 +5,8 @@ use alloc::rc::Rc;
 use linux_raw_sys::general as l;
 use zerocopy::IntoBytes;
 
-use super::Process;
 use super::usage::{self, Usage};
+use super::{Process, descriptor};
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::signal::info::SIGINFO_BYTES;
@@ -16,7 +16,7 @@ use crate::unix::Unix;
 /// The calls this file carries out.
 pub const CALLS: &[Entry] = &[
     partial(l::__NR_wait4, "wait4", wait4, "__WNOTHREAD has no effect"),
-    partial(l::__NR_waitid, "waitid", waitid, "P_PIDFD (EINVAL); __WNOTHREAD has no effect"),
+    partial(l::__NR_waitid, "waitid", waitid, "__WNOTHREAD has no effect"),
 ];
 
 /// The wait status of a process that runs again.
@@ -207,14 +207,27 @@ fn waitid(cx: &Cx) -> Answer {
     if options & !known != 0 || options & states == 0 {
         return Err(Errno::EINVAL.into());
     }
+    let mut polls = false;
     let which = match kind {
+        l::P_PIDFD if id >= 0 => {
+            let open = cx.file(id as u32)?;
+            polls = open.is_nonblocking();
+            match descriptor::of(cx, &open) {
+                Ok(process) => Which::Process(process.pid),
+                Err(Errno::ESRCH) => return Err(Errno::ECHILD.into()),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
         l::P_ALL => Which::Any,
         l::P_PID if id > 0 => Which::Process(id as u32),
         l::P_PGID if id == 0 => Which::Group(cx.process.group.get()),
         l::P_PGID if id > 0 => Which::Group(id as u32),
         _ => return Err(Errno::EINVAL.into()),
     };
-    let found = wait(cx, &which, options)?;
+    let found = match wait(cx, &which, options | if polls { l::WNOHANG } else { 0 })? {
+        None if polls && options & l::WNOHANG == 0 => return Err(Errno::EAGAIN.into()),
+        found => found,
+    };
     let mut bytes = [0; SIGINFO_BYTES];
     if let Some((child, change)) = &found {
         // The times are not told here.

@@ -10,7 +10,7 @@ use super::set;
 use crate::account;
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
-use crate::process::Process;
+use crate::process::{Process, descriptor};
 use crate::thread::Thread;
 
 /// The calls this file carries out.
@@ -20,6 +20,7 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_tgkill, "tgkill", tgkill),
     full(l::__NR_rt_sigqueueinfo, "rt_sigqueueinfo", rt_sigqueueinfo),
     full(l::__NR_rt_tgsigqueueinfo, "rt_tgsigqueueinfo", rt_tgsigqueueinfo),
+    full(l::__NR_pidfd_send_signal, "pidfd_send_signal", pidfd_send_signal),
 ];
 
 /// Whether the caller may send `signal` to `process`.
@@ -158,6 +159,31 @@ fn rt_sigqueueinfo(cx: &Cx) -> Answer {
         return Err(Errno::ESRCH.into());
     }
     let process = process_of(cx, pid as u32)?;
+    check(cx, &process, signal)?;
+    if signal != 0 {
+        check_queue(&process, &info)?;
+        send(cx.unix, &process, info);
+    }
+    Ok(0)
+}
+
+/// `pidfd_send_signal(pidfd, signal, info, 0)`.
+fn pidfd_send_signal(cx: &Cx) -> Answer {
+    let signal = cx.uint(1);
+    if cx.uint(3) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let process = descriptor::of(cx, &*cx.file(cx.uint(0))?)?;
+    if cx.arg(2) == 0 {
+        send_checked(cx, &process, signal)?;
+        return Ok(0);
+    }
+    let own = Rc::ptr_eq(&process, cx.process);
+    let claimed: Info = cx.user().read(cx.arg(2))?;
+    if claimed.signal != signal {
+        return Err(Errno::EINVAL.into());
+    }
+    let info = read_info(cx, cx.arg(2), signal, own)?;
     check(cx, &process, signal)?;
     if signal != 0 {
         check_queue(&process, &info)?;

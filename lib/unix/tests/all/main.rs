@@ -20,6 +20,7 @@ mod identity;
 mod internet;
 mod locks;
 mod memory;
+mod other_processes;
 mod pipes;
 mod polling;
 mod proc_files;

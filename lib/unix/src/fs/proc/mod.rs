@@ -308,7 +308,10 @@ fn list_fixed(table: &[Fixed], position: u64) -> Option<Item> {
 }
 
 /// Whether the caller may look closely at a process.
-fn check_close_look(cx: &Cx, process: &Process) -> Result<(), Errno> {
+///
+/// # Errors
+/// `EACCES`.
+pub fn check_close_look(cx: &Cx, process: &Process) -> Result<(), Errno> {
     let (who, whose) = (cx.process.credentials.borrow(), process.credentials.borrow());
     let same = who.fsuid == whose.euid && who.fsuid == whose.uid && who.fsuid == whose.suid;
     if same || who.may(linux_raw_sys::general::CAP_SYS_PTRACE) {

@@ -1,0 +1,84 @@
+//! pidfd: a process with a descriptor, which no other can come to be mistaken for.
+
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+
+use linux_raw_sys::general as l;
+
+use super::Process;
+use crate::call::{Answer, Cx, Entry, Stop, full};
+use crate::errno::Errno;
+use crate::file::{Events, File, Open, Sink, Source};
+use crate::fs::inode::Inode;
+use crate::wait::WaitQueue;
+
+/// The calls this file carries out.
+pub const CALLS: &[Entry] = &[full(l::__NR_pidfd_open, "pidfd_open", pidfd_open)];
+
+/// A process; weakly, since it may have been waited for, and may have itself open.
+struct PidFile {
+    process: Weak<Process>,
+    inode: Rc<Inode>,
+}
+
+impl PidFile {
+    /// The process, as long as it runs.
+    fn running(&self) -> Option<Rc<Process>> {
+        self.process.upgrade().filter(|process| process.ended.get().is_none())
+    }
+}
+
+impl File for PidFile {
+    fn read(&self, _: &Cx, _: &Open, _: &mut Sink, _: u64) -> Result<usize, Stop> {
+        Err(Errno::EINVAL.into())
+    }
+
+    fn write(&self, _: &Cx, _: &Open, _: &mut Source, _: u64) -> Result<usize, Stop> {
+        Err(Errno::EINVAL.into())
+    }
+
+    fn poll(&self, _: &Cx) -> Events {
+        if self.running().is_some() { Events::empty() } else { Events::READABLE }
+    }
+
+    fn watch(&self, _: &Cx, _: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+        if let Some(process) = self.running() {
+            visit(&process.state.end_watched);
+        }
+    }
+
+    fn inode(&self) -> Rc<Inode> {
+        self.inode.clone()
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}
+
+/// The process of an open pidfd that has not been waited for.
+///
+/// # Errors
+/// `EBADF` for another file, `ESRCH` for a process that is no more.
+pub fn of(cx: &Cx, open: &Open) -> Result<Rc<Process>, Errno> {
+    let file = open.file.as_any().downcast_ref::<PidFile>().ok_or(Errno::EBADF)?;
+    let process = file.process.upgrade().ok_or(Errno::ESRCH)?;
+    let known = cx.unix.processes.process(process.pid);
+    known.filter(|known| Rc::ptr_eq(known, &process)).ok_or(Errno::ESRCH)
+}
+
+/// `pidfd_open(pid, flags)`.
+fn pidfd_open(cx: &Cx) -> Answer {
+    let (pid, flags) = (cx.int(0), cx.uint(1));
+    if flags & !l::O_NONBLOCK != 0 || pid <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let Some(process) = cx.unix.processes.process(pid as u32) else {
+        let is_thread = cx.unix.processes.thread(pid as u32).is_some();
+        return Err(if is_thread { Errno::EINVAL } else { Errno::ESRCH }.into());
+    };
+    let inode = cx.unix.fs.anonymous(cx, "[pidfd]")?;
+    let file = PidFile { process: Rc::downgrade(&process), inode };
+    let open = Open::new(cx, Rc::new(file), l::O_RDWR | flags, Vec::new())?;
+    Ok(cx.add_file(open, true)?.into())
+}
