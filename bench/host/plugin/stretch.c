@@ -121,6 +121,9 @@ void stretch_block(struct block *block, bool user, enum entry entry)
         end(OFF, block->address);
     if (was_user || entry != NO_ENTRY)
         begin(OFF, block->address);
+    // The same tells that the kernel was left for a user instruction that had to fault.
+    if (entry == EXCEPTION)
+        end(LATE, block->address);
     if (entry == INTERRUPT)
         begin(LATE, block->address);
     was_user = false;
