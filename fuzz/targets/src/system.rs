@@ -73,7 +73,9 @@ fn same_on_both_sides(task: &Task) {
     assert_eq!((spec.control, spec.root_paged), (task.control, task.pager == Some(Pager::Root)));
     assert!(spec.irqs().iter().eq(task.irqs.iter().map(|irq| irq.get_ref())), "{line}");
     let both = [(&task.ports, &spec.ports), (&task.mmio, &spec.mmio)];
-    for (given, read) in both.into_iter().flat_map(|(list, read)| list.iter().map(move |one| (one, read))) {
+    for (given, read) in
+        both.into_iter().flat_map(|(list, read)| list.iter().map(move |one| (one, read)))
+    {
         let (base, count) = given.get_ref().split_once('+').expect("it was accepted");
         let number = |text: &str| match text.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).expect("it was accepted"),

@@ -105,11 +105,11 @@ pub fn search(memory: &impl PhysicalMemory) -> Option<RootTable> {
 }
 
 /// The whole table at `address`, if it has this signature and its checksum holds.
-fn table_at<'a>(
-    memory: &'a impl PhysicalMemory,
+fn table_at(
+    memory: &impl PhysicalMemory,
     address: u64,
     signature: [u8; 4],
-) -> Result<&'a [u8], Defect> {
+) -> Result<&[u8], Defect> {
     let bytes = |len| memory.bytes(Range::sized(address, len)?);
     let header = bytes(HEADER_BYTES as u64).ok_or(Defect::Unreadable(address))?;
     if !header.starts_with(&signature) {
@@ -127,11 +127,11 @@ fn table_at<'a>(
 ///
 /// # Errors
 /// What is wrong with the root table, or with the table; whether there is none.
-pub fn table<'a>(
-    memory: &'a impl PhysicalMemory,
+pub fn table(
+    memory: &impl PhysicalMemory,
     root: RootTable,
     signature: [u8; 4],
-) -> Result<&'a [u8], Defect> {
+) -> Result<&[u8], Defect> {
     let (address, name, width) = match root {
         RootTable::Rsdt(address) => (address, *b"RSDT", 4),
         RootTable::Xsdt(address) => (address, *b"XSDT", 8),

@@ -64,7 +64,7 @@ pub const DEAD_CLOSED: u64 = 9;
 pub const KEPT_OPEN: u64 = 10;
 /// See [`DEAD_OPEN`].
 pub const KEPT_CLOSED: u64 = 11;
-const _: () = assert!(KEPT_CLOSED < SYSTEM_BASE as u64 && PUBLISHED < SYSTEM_BASE as u64);
+const _: () = assert!(PUBLISHED < SYSTEM_BASE as u64, "the highest code");
 
 /// The code of a thread that waits for a message from user mode: whom it waits for stands in
 /// its UTCB ([`super::local`]). [`waits`] brings that into the kernel first.

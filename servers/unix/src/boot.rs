@@ -54,7 +54,7 @@ pub fn system() -> Result<System, String> {
         command: command.is_some(),
         may_fail: is_told("may-fail"),
         fixed_addresses: is_told("fixed-addresses")
-            || Module::find("fixed-addresses").is_some_and(Module::is_there),
+            || Module::find("fixed-addresses").is_some_and(Module::was_there),
     });
     let unix = Unix::new(Box::new(Below(machine.clone())), frames);
     first_file_system(&unix)?;
@@ -173,7 +173,7 @@ impl Module {
     }
 
     /// Gives it back: it was only asked for.
-    fn is_there(self) -> bool {
+    fn was_there(self) -> bool {
         self.window.release();
         true
     }

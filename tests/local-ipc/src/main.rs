@@ -27,13 +27,14 @@ const CALLS: u64 = 2_000;
 const MANY: u64 = 3_000_000;
 
 type Verdict = Result<(), &'static str>;
+type Test = (&'static str, fn() -> Verdict);
 
 fn main() -> ! {
     let _ = runtime::sigma0::ports(runtime::direct::BASE, runtime::direct::PORT_BITS);
     let _ = runtime::sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [(&str, fn() -> Verdict); 16] = [
+    let tests: [Test; 16] = [
         ("messages_go_without_the_kernel", without_the_kernel),
         ("seven_words_arrive_and_more_do_too", words),
         ("a_chain_comes_back", chain),

@@ -30,6 +30,7 @@ pub struct Cli {
 
 /// What can be done.
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one in the life of a program")]
 enum Verb {
     #[command(flatten)]
     Front(xtask::cli::Verb),

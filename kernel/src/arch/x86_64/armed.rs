@@ -41,7 +41,7 @@ pub struct Pad {
 
 /// Offset of the pad's tcb.
 pub const PAD_TCB: usize = offset_of!(Pad, tcb);
-const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE && (PAD_TCB + TCB_SIZE) % 4096 != 0);
+const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE && !(PAD_TCB + TCB_SIZE).is_multiple_of(4096));
 
 // SAFETY: the processor's own, used with interrupts off.
 unsafe impl Sync for Pad {}

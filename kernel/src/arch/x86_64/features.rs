@@ -7,7 +7,9 @@ use bitflags::bitflags;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::{cpu, inherited, mitigations};
+#[cfg(target_os = "none")]
+use super::mitigations;
+use super::{cpu, inherited};
 
 bitflags! {
     /// Features in use (CR4 and EFER bits are set for each of them).

@@ -25,6 +25,7 @@ fn conditions(features: Features, actions: Actions) -> u64 {
 }
 
 /// A note about a site (`patch_site`).
+#[cfg(any(test, target_os = "none"))]
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Site {
@@ -37,6 +38,7 @@ struct Site {
 }
 
 /// A note about code that can be diverted (`divert` of `patch.S`).
+#[cfg(target_os = "none")]
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Divert {
@@ -49,6 +51,7 @@ struct Divert {
 }
 
 /// The bytes of a jump, or of a call, if a call was there, from `address` to `target`.
+#[cfg(any(test, target_os = "none"))]
 fn detour(address: u64, target: u64, first: u8) -> [u8; 5] {
     const CALL: u8 = 0xE8;
     const JUMP: u8 = 0xE9;
@@ -57,6 +60,7 @@ fn detour(address: u64, target: u64, first: u8) -> [u8; 5] {
 }
 
 /// The no-operation of `index + 1` bytes (Intel SDM 2B, NOP).
+#[cfg(any(test, target_os = "none"))]
 const NOPS: [&[u8]; 8] = [
     &[0x90],
     &[0x66, 0x90],
@@ -69,6 +73,7 @@ const NOPS: [&[u8]; 8] = [
 ];
 
 /// Fills `code` with as few no-operations as there can be.
+#[cfg(any(test, target_os = "none"))]
 fn erase(code: &mut [u8]) {
     for piece in code.chunks_mut(NOPS.len()) {
         piece.copy_from_slice(NOPS[piece.len() - 1]);

@@ -327,5 +327,5 @@ pub fn open_program(cx: &Cx, fd: i32, path: Vec<u8>, at_flags: u32) -> Result<Rc
     }
     permission::check(&inode, &cx.process.credentials.borrow(), permission::EXECUTE)?;
     let file = TreeFile::new(inode, location, false)?;
-    Ok(Open::new(cx, file, linux::O_RDONLY | LARGEFILE, Vec::new())?)
+    Open::new(cx, file, linux::O_RDONLY | LARGEFILE, Vec::new())
 }

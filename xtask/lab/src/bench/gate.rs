@@ -81,8 +81,7 @@ const WATCHED: [(&str, &[Point]); 18] = [
 ];
 
 /// What is watched of Linux' programs: all instructions, the program's and the server's too.
-const WATCHED_OF_LINUX: [&str; 3] =
-    ["linux/getppid", "linux/getppid-vector", "linux/invalid-call"];
+const WATCHED_OF_LINUX: [&str; 3] = ["linux/getppid", "linux/getppid-vector", "linux/invalid-call"];
 
 /// One operation's limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

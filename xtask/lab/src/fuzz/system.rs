@@ -145,7 +145,10 @@ fn judge(transcript: &str, ended: Ended) -> Verdict {
         Some(verdict) => Verdict { violations: (verdict.violations + others).max(1), ..verdict },
         None => {
             let told = |line: &str| line.strip_prefix("fuzz: ")?.split(' ').next()?.parse().ok();
-            Verdict { calls: words().filter_map(told).last().unwrap_or(0), violations: 1 + others }
+            Verdict {
+                calls: words().filter_map(told).next_back().unwrap_or(0),
+                violations: 1 + others,
+            }
         }
     }
 }
