@@ -6,8 +6,8 @@ use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{Frame, TcbRef, cpu, last_version};
 use crate::call::set_error;
-use crate::irq::Pace;
 use crate::mem;
+use crate::preemption::Pace;
 use crate::sched::schedule::inspect_state;
 use crate::space::SpaceRef;
 use crate::thread;

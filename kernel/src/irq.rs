@@ -19,27 +19,6 @@ const TIMER_LINE: u32 = 0;
 /// The cascade of the second interrupt controller; the kernel keeps it.
 const CASCADE_LINE: u32 = 2;
 
-/// Lets interrupts in now and then in a loop whose length users decide. They are
-/// only noted; whoever runs next is chosen after they have been handled.
-#[derive(Default)]
-pub struct Pace(u32);
-
-impl Pace {
-    /// One more round of the loop, of some fifty instructions at most.
-    pub fn round(&mut self) {
-        self.rounds(1);
-    }
-
-    /// One more round, as long as `count` usual ones.
-    pub fn rounds(&mut self, count: u32) {
-        self.0 += count;
-        if self.0 >= 16 {
-            self.0 = 0;
-            let _ = arch::interrupt_pending();
-        }
-    }
-}
-
 /// An interrupt of `line` came while `running` had the processor in user mode or
 /// was idle; returns who runs next.
 #[must_use]

@@ -79,15 +79,7 @@ fn seal() {
 
 /// The space's root has another word now: its threads' copies follow.
 fn refresh_roots(space: SpaceRef) {
-    let Some(first) = space.task.threads.get() else { return };
-    let mut thread = first;
-    loop {
-        thread.root.set(space.root().word());
-        match thread.siblings.next.get() {
-            Some(next) if next != first => thread = next,
-            _ => return,
-        }
-    }
+    space.task.threads.each(|thread| thread.root.set(space.root().word()));
 }
 
 /// A thread of the kernel's own: no space, no UTCB.

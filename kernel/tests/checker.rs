@@ -193,14 +193,14 @@ fn states() {
 #[test]
 fn queues() {
     finds("the links of the ready queue of priority 100 are broken", |world| {
-        world.receiver.ready.prev.set(Some(world.receiver));
+        world.receiver.ready.set_prev(world.receiver);
     });
     finds("and is queued at 100", |world| world.receiver.priority.set(90));
     finds("say that they are in the ready queue", |world| {
-        world.sender.ready.next.set(Some(world.sender));
+        world.sender.ready.set_next(world.sender);
     });
     finds("the links of the send queue of", |world| {
-        world.sender.sending.prev.set(Some(world.first));
+        world.sender.sending.set_prev(world.first);
     });
     finds("is queued to send to", |world| world.sender.partner.set(world.first.id.get()));
     finds("its open_from and its send queue differ", |world| {
@@ -216,7 +216,7 @@ fn queues() {
         cpu().scheduler.wakeup.remove(world.sender);
         world.sender.wake_at_us.set(7);
     });
-    finds("the ring of all threads has", |world| world.first.all.prev.set(Some(world.first)));
+    finds("the ring of all threads has", |world| world.first.all.set_prev(world.first));
     finds("of them of other spaces", |world| world.first.space.set(Some(world.space(2))));
 }
 

@@ -60,34 +60,30 @@ struct Queued {
 impl Queued {
     /// Counts `thread` where its own links say that it is queued.
     fn count(&mut self, thread: TcbRef) {
-        self.ready += u64::from(thread.ready.next.get().is_some());
-        self.wake += u64::from(thread.wake.next.get().is_some());
-        self.sending += u64::from(thread.sending.next.get().is_some());
+        self.ready += u64::from(thread.ready.are_linked());
+        self.wake += u64::from(thread.wake.are_linked());
+        self.sending += u64::from(thread.sending.are_linked());
     }
 }
 
 fn ready(found: &mut Findings, queued: &mut Queued) {
-    cpu().scheduler.ready.for_each_ring(|priority, first, occupied| {
-        let members = walk(
-            first,
-            |tcb| &tcb.ready,
-            |thread| {
-                found.note(
-                    thread.priority.get() != priority,
-                    format_args!(
-                        "thread {} has priority {} and is queued at {priority}",
-                        thread.id.get(),
-                        thread.priority.get()
-                    ),
-                );
-            },
-        );
+    cpu().scheduler.ready.for_each_ring(|priority, ring, occupied| {
+        let members = walk(ring, |thread| {
+            found.note(
+                thread.priority.get() != priority,
+                format_args!(
+                    "thread {} has priority {} and is queued at {priority}",
+                    thread.id.get(),
+                    thread.priority.get()
+                ),
+            );
+        });
         found.note(
             members.is_none(),
             format_args!("the links of the ready queue of priority {priority} are broken"),
         );
         found.note(
-            occupied != first.is_some(),
+            occupied == ring.is_empty(),
             format_args!("the ready queue's bitmap is wrong about priority {priority}"),
         );
         queued.ready += members.unwrap_or(0);
@@ -95,21 +91,17 @@ fn ready(found: &mut Findings, queued: &mut Queued) {
 }
 
 fn wakeup(found: &mut Findings, queued: &mut Queued) {
-    cpu().scheduler.wakeup.for_each_ring(|list, first| {
-        let members = walk(
-            first,
-            |tcb| &tcb.wake,
-            |thread| {
-                found.note(
-                    thread.wake_list.get() != list,
-                    format_args!(
-                        "thread {} is in wakeup list {list} and believes to be in {}",
-                        thread.id.get(),
-                        thread.wake_list.get()
-                    ),
-                );
-            },
-        );
+    cpu().scheduler.wakeup.for_each_ring(|list, ring| {
+        let members = walk(ring, |thread| {
+            found.note(
+                thread.wake_list.get() != list,
+                format_args!(
+                    "thread {} is in wakeup list {list} and believes to be in {}",
+                    thread.id.get(),
+                    thread.wake_list.get()
+                ),
+            );
+        });
         found.note(members.is_none(), format_args!("the links of wakeup list {list} are broken"));
         queued.wake += members.unwrap_or(0);
     });
@@ -117,23 +109,19 @@ fn wakeup(found: &mut Findings, queued: &mut Queued) {
 
 fn send_queue(receiver: TcbRef, found: &mut Findings, queued: &mut Queued) {
     let id = receiver.id.get();
-    let members = walk(
-        receiver.senders.get(),
-        |tcb| &tcb.sending,
-        |sender| {
-            let waits = rendezvous::peek(sender);
-            let polls = waits == Waits::Busy(Busy::Polling);
-            let names = sender.partner.get() == id;
-            found.note(
-                !polls || !names,
-                format_args!(
-                    "thread {} is queued to send to {id}, but names {} and is {waits:?}",
-                    sender.id.get(),
-                    sender.partner.get()
-                ),
-            );
-        },
-    );
+    let members = walk(&receiver.senders, |sender| {
+        let waits = rendezvous::peek(sender);
+        let polls = waits == Waits::Busy(Busy::Polling);
+        let names = sender.partner.get() == id;
+        found.note(
+            !polls || !names,
+            format_args!(
+                "thread {} is queued to send to {id}, but names {} and is {waits:?}",
+                sender.id.get(),
+                sender.partner.get()
+            ),
+        );
+    });
     found.note(members.is_none(), format_args!("the links of the send queue of {id} are broken"));
     queued.sending += members.unwrap_or(0);
 }

@@ -108,7 +108,7 @@ fn state(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
 
 /// Whether the thread has a limit of time, or somebody is queued to send to it.
 fn timed_or_wanted(thread: TcbRef) -> bool {
-    thread.wake_at_us.get() != 0 || thread.senders.get().is_some()
+    thread.wake_at_us.get() != 0 || !thread.senders.is_empty()
 }
 
 /// Returns whether the thread waits for one that is gone, and for whom.
@@ -116,7 +116,7 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadI
     let waits = rendezvous::peek(thread);
     let timed = thread.wake_at_us.get() != 0;
     fault(
-        timed && thread.wake.next.get().is_none(),
+        timed && !thread.wake.are_linked(),
         "has a wakeup time but is in no wakeup list (1993, 5.3.3)",
     );
     fault(
@@ -125,11 +125,11 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadI
     );
     let polls = waits == Waits::Busy(Busy::Polling);
     fault(
-        polls != thread.sending.next.get().is_some(),
+        polls != thread.sending.are_linked(),
         "waits to send but is in no send queue, or the other way round",
     );
     fault(
-        thread.senders.get().is_some() != (thread.open_from.get() == queue::SOMEBODY),
+        thread.senders.is_empty() == (thread.open_from.get() == queue::SOMEBODY),
         "its open_from and its send queue differ",
     );
     let partner = match waits {

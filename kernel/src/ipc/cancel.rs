@@ -6,7 +6,7 @@ use super::rendezvous::{self, Busy, Waits};
 use super::transfer::Role;
 use super::{Kind, fail_early, finish, local, queue, timeout};
 use crate::arch::TcbRef;
-use crate::irq::Pace;
+use crate::preemption::Pace;
 use crate::sched;
 use crate::thread;
 use crate::thread::tcb::Resume;
@@ -49,7 +49,7 @@ pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
 
 /// Takes a polling thread out of its receiver's queue.
 pub fn leave_queue(thread: TcbRef) {
-    if thread.sending.next.get().is_some()
+    if thread.sending.are_linked()
         && let Some(receiver) = thread::lookup(thread.partner.get())
     {
         queue::remove(receiver, thread);
@@ -113,7 +113,7 @@ pub fn disconnect(thread: TcbRef) {
     leave_queue(thread);
     local::settle_all(thread);
     let mut pace = Pace::default();
-    while let Some(sender) = thread.senders.get() {
+    while let Some(sender) = thread.senders.first() {
         pace.round();
         queue::remove(thread, sender);
         fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);

@@ -146,7 +146,7 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
         scheduler.ready.remove(from);
         scheduler.ready.insert(to);
     }
-    if from.senders.get().is_some() {
+    if !from.senders.is_empty() {
         // It has not looked at what the kernel told it: it looks when it runs.
         settle(from);
         if from.partner.get().is_nil() {
@@ -181,7 +181,7 @@ fn public_word(thread: TcbRef, from: ThreadId) -> Option<u64> {
         && thread.resume.get() == Resume::Ipc
         && thread.wake_at_us.get() == 0
         && !thread.halted.get()
-        && thread.senders.get().is_none()
+        && thread.senders.is_empty()
         && thread.flags.get() & !ORDINARY_FLAGS == 0
         && arch::returns_at_once(thread.ip.get());
     if !plain {
@@ -230,7 +230,7 @@ pub fn settle(thread: TcbRef) {
 /// current word have to say.
 pub fn show(thread: TcbRef) {
     let (Some(utcb), Some(space)) = (Utcb::of(thread), thread.space()) else { return };
-    let quiet = thread.senders.get().is_none() && !cpu().scheduler.look_first.get();
+    let quiet = thread.senders.is_empty() && !cpu().scheduler.look_first.get();
     let state = if quiet { utcb::LIPC_OPEN } else { utcb::LIPC_CLOSED };
     utcb.set_word(utcb::LIPC_STATE, state);
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);

@@ -60,7 +60,7 @@ pub fn receive_elsewhere(thread: TcbRef) {
 #[inline(always)]
 pub fn begin(thread: TcbRef, kind: Kind, met: ThreadId) -> Begun {
     let from = thread.then_from.get();
-    let waits = thread.senders.get().is_none()
+    let waits = thread.senders.is_empty()
         && match kind {
             Kind::User => {
                 let receive = Timeouts(thread.timeouts.get()).receive();
@@ -80,8 +80,8 @@ fn begin_unusually(thread: TcbRef, from: ThreadId) -> Begun {
         return Begun::Failed;
     }
     let queued = match from {
-        ThreadId::ANY => thread.senders.get(),
-        ThreadId::ANY_LOCAL => queue::find(thread, |sender| sender.same_space(thread)),
+        ThreadId::ANY => thread.senders.first(),
+        ThreadId::ANY_LOCAL => thread.senders.iter().find(|sender| sender.same_space(thread)),
         from => named_sender(thread, from),
     };
     if let Some(sender) = queued {
@@ -153,11 +153,13 @@ pub fn has_sender(thread: TcbRef) -> bool {
 }
 
 fn named_sender(thread: TcbRef, from: ThreadId) -> Option<TcbRef> {
-    thread.senders.get()?;
+    thread.senders.first()?;
     let direct = thread::lookup(from).filter(|sender| {
         rendezvous::waits(*sender) == Waits::Busy(Busy::Polling)
             && sender.partner.get() == thread.id.get()
-            && sender.sending.next.get().is_some()
+            && sender.sending.are_linked()
     });
-    direct.or_else(|| queue::find(thread, |sender| propagation::is_virtual(sender, thread, from)))
+    direct.or_else(|| {
+        thread.senders.iter().find(|sender| propagation::is_virtual(*sender, thread, from))
+    })
 }

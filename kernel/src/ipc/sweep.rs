@@ -13,6 +13,8 @@ use abi::{IpcErrorKind, Phase, ThreadId};
 use super::rendezvous::{self, Busy, Waits};
 use super::{Kind, fail_early};
 use crate::arch::{TcbRef, cpu, interrupt_pending, last_version};
+use crate::ring::Ring;
+use crate::thread::tcb::Registered;
 use crate::{clock, sched, thread};
 
 /// Threads looked at in a step; it follows every loss of an id, and is all of a small system.
@@ -44,34 +46,29 @@ impl Sweep {
         self.next.get().is_some()
     }
 
-    /// The registry, whose first thread is `first`, is about to lose `thread`.
-    pub fn leave_out(&self, thread: TcbRef, first: Option<TcbRef>) {
+    /// The registry, which holds `threads`, is about to lose `thread`.
+    pub fn leave_out(&self, thread: TcbRef, threads: &Ring<Registered>) {
         if self.next.get() != Some(thread) {
             return;
         }
-        let next = behind(thread, first).or(if self.again.replace(false) { first } else { None });
+        let again = || if self.again.replace(false) { threads.first() } else { None };
+        let next = threads.behind(thread).or_else(again);
         self.next.set(next.filter(|next| *next != thread));
     }
 
-    fn step(&self, threads: u32) {
-        let first = cpu().registry.first();
+    fn step(&self, count: u32) {
+        let threads = cpu().registry.threads();
         let mut next = self.next.get();
-        for _ in 0..threads {
+        for _ in 0..count {
             let Some(thread) = next else { break };
-            next = behind(thread, first);
+            next = threads.behind(thread);
             release(thread);
         }
         if next.is_none() && self.again.replace(false) {
-            next = first;
+            next = threads.first();
         }
         self.next.set(next);
     }
-}
-
-/// Who comes after `thread` in a registry that begins with `first`.
-#[inline]
-fn behind(thread: TcbRef, first: Option<TcbRef>) -> Option<TcbRef> {
-    thread.all.next.get().filter(|next| Some(*next) != first)
 }
 
 /// An id is no longer current.
@@ -79,10 +76,10 @@ pub fn id_lost() {
     let registry = &cpu().registry;
     let sweep = &registry.sweep;
     if sweep.is_under_way() {
-        sweep.again.set(sweep.next.get() != registry.first());
+        sweep.again.set(sweep.next.get() != registry.threads().first());
         return sweep.step(STEP);
     }
-    sweep.next.set(registry.first());
+    sweep.next.set(registry.threads().first());
     sweep.step(STEP);
     if sweep.is_under_way() {
         cpu().scheduler.wakeup.look_again(clock::now_us());

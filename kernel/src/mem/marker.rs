@@ -12,7 +12,7 @@
 
 use super::node::{LIVE, MARKER, Node, NodeRef};
 use super::slab;
-use crate::irq::Pace;
+use crate::preemption::Pace;
 use core::ptr::NonNull;
 
 /// Memory for a marker.

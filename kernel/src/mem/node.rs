@@ -11,7 +11,7 @@
 use super::space::SpaceRef;
 use crate::arch::paging::{shift, span};
 use crate::arch::{phys_to_virt, virt_to_phys};
-use crate::irq::Pace;
+use crate::preemption::Pace;
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;

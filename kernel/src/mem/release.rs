@@ -5,7 +5,7 @@ use super::marker::displace;
 use super::node::{NodeRef, REFERENCED, WRITTEN};
 use super::slab;
 use super::space::SpaceRef;
-use crate::irq::Pace;
+use crate::preemption::Pace;
 use abi::Rights;
 
 /// The status that vanished children left in `node`; forgets it if `reset`.

@@ -5,13 +5,15 @@
 use core::cell::Cell;
 
 use crate::arch::TcbRef;
+use crate::ring::Ring;
+use crate::thread::tcb::Ready;
 
 /// Number of priorities.
 pub const PRIORITIES: usize = 256;
 
 /// Ready threads by priority.
 pub struct ReadyQueue {
-    heads: [Cell<Option<TcbRef>>; PRIORITIES],
+    rings: [Ring<Ready>; PRIORITIES],
     occupied: [Cell<u64>; PRIORITIES / 64],
     /// Threads in all rings, ready or not any more.
     count: Cell<u64>,
@@ -28,7 +30,7 @@ impl ReadyQueue {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            heads: [const { Cell::new(None) }; PRIORITIES],
+            rings: [const { Ring::new() }; PRIORITIES],
             occupied: [const { Cell::new(0) }; PRIORITIES / 64],
             count: Cell::new(0),
         }
@@ -40,55 +42,45 @@ impl ReadyQueue {
         self.count.get()
     }
 
+    /// The ring of `thread`'s priority, and what says in the bitmap that it has members.
+    #[inline(always)]
+    fn place(&self, thread: TcbRef) -> (&Ring<Ready>, &Cell<u64>, u64) {
+        let priority = thread.priority.get();
+        let word = &self.occupied[usize::from(priority >> 6)];
+        (&self.rings[usize::from(priority)], word, 1 << (priority & 63))
+    }
+
     /// Appends `thread` at its priority unless it is in the queue already.
     pub fn insert(&self, thread: TcbRef) {
-        if thread.ready.next.get().is_some() {
+        if self.contains(thread) {
             return;
         }
-        let priority = thread.priority.get();
-        let head = &self.heads[usize::from(priority)];
         self.count.set(self.count.get() + 1);
-        match head.get() {
-            None => {
-                thread.ready.next.set(Some(thread));
-                thread.ready.prev.set(Some(thread));
-                head.set(Some(thread));
-                let word = &self.occupied[usize::from(priority >> 6)];
-                word.set(word.get() | 1 << (priority & 63));
-            }
-            Some(first) => link_before(thread, first),
-        }
+        let (ring, word, bit) = self.place(thread);
+        ring.append(thread);
+        word.set(word.get() | bit);
     }
 
     /// Inserts `thread` as the first of its priority, or moves it there.
     pub fn insert_first(&self, thread: TcbRef) {
-        let head = &self.heads[usize::from(thread.priority.get())];
+        let (ring, ..) = self.place(thread);
         // A ring's last is the one before its first, so it only has to be turned by one.
-        if head.get().and_then(|first| first.ready.prev.get()) != Some(thread) {
-            self.remove(thread);
-            self.insert(thread);
+        if ring.last() != Some(thread) {
+            self.rotate(thread);
         }
-        head.set(Some(thread));
+        ring.turn_to(thread);
     }
 
     /// Removes `thread` if it is in the queue. Its priority must be that with which it was inserted.
     pub fn remove(&self, thread: TcbRef) {
-        let (Some(next), Some(prev)) = (thread.ready.next.take(), thread.ready.prev.take()) else {
-            return;
-        };
-        self.count.set(self.count.get() - 1);
-        let priority = thread.priority.get();
-        let head = &self.heads[usize::from(priority)];
-        if next == thread {
-            head.set(None);
-            let word = &self.occupied[usize::from(priority >> 6)];
-            word.set(word.get() & !(1 << (priority & 63)));
+        if !self.contains(thread) {
             return;
         }
-        next.ready.prev.set(Some(prev));
-        prev.ready.next.set(Some(next));
-        if head.get() == Some(thread) {
-            head.set(Some(next));
+        let (ring, word, bit) = self.place(thread);
+        ring.remove(thread);
+        self.count.set(self.count.get() - 1);
+        if ring.is_empty() {
+            word.set(word.get() & !bit);
         }
     }
 
@@ -103,7 +95,7 @@ impl ReadyQueue {
     #[must_use]
     pub fn highest(&self) -> Option<TcbRef> {
         loop {
-            let first = self.heads[self.top() as usize % PRIORITIES].get()?;
+            let first = self.rings[self.top() as usize % PRIORITIES].first()?;
             if first.is_ready() {
                 return Some(first);
             }
@@ -141,13 +133,12 @@ impl ReadyQueue {
         }
     }
 
-    /// Calls `visit` with every priority, the first of its ring, and whether the bitmap
-    /// says that there is one; for the checker.
-    pub fn for_each_ring(&self, mut visit: impl FnMut(u8, Option<TcbRef>, bool)) {
-        for priority in 0..=u8::MAX {
+    /// Calls `visit` with every priority, its ring, and whether the bitmap says that it has
+    /// members; for the checker.
+    pub fn for_each_ring(&self, mut visit: impl FnMut(u8, &Ring<Ready>, bool)) {
+        for (priority, ring) in (0..=u8::MAX).zip(&self.rings) {
             let occupied = self.occupied[usize::from(priority >> 6)].get();
-            let head = self.heads[usize::from(priority)].get();
-            visit(priority, head, occupied >> (priority & 63) & 1 != 0);
+            visit(priority, ring, occupied >> (priority & 63) & 1 != 0);
         }
     }
 
@@ -155,15 +146,6 @@ impl ReadyQueue {
     #[inline]
     #[must_use]
     pub fn contains(&self, thread: TcbRef) -> bool {
-        thread.ready.next.get().is_some()
+        thread.ready.are_linked()
     }
-}
-
-/// Links `thread` in front of `first`, i.e. as the last of its ring.
-fn link_before(thread: TcbRef, first: TcbRef) {
-    let last = first.ready.prev.get().unwrap_or(first);
-    thread.ready.next.set(Some(first));
-    thread.ready.prev.set(Some(last));
-    last.ready.next.set(Some(thread));
-    first.ready.prev.set(Some(thread));
 }

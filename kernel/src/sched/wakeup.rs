@@ -7,15 +7,17 @@
 use core::cell::Cell;
 
 use crate::arch::TcbRef;
-use crate::irq::Pace;
+use crate::preemption::Pace;
+use crate::ring::Ring;
 use crate::techniques::WAKEUP_LISTS;
+use crate::thread::tcb::Wakeups;
 
 /// Grain of wakeups: one list per so many µs.
 pub const GRAIN_US: u64 = 1024;
 
 /// The lists.
 pub struct WakeupLists {
-    heads: [Cell<Option<TcbRef>>; WAKEUP_LISTS],
+    rings: [Ring<Wakeups>; WAKEUP_LISTS],
     /// Next grain to parse.
     next_grain: Cell<u64>,
 }
@@ -30,7 +32,7 @@ impl WakeupLists {
     /// Empty lists.
     #[must_use]
     pub const fn new() -> Self {
-        Self { heads: [const { Cell::new(None) }; WAKEUP_LISTS], next_grain: Cell::new(0) }
+        Self { rings: [const { Ring::new() }; WAKEUP_LISTS], next_grain: Cell::new(0) }
     }
 
     /// Arms a wakeup of `thread` at clock value `at_us` > 0.
@@ -41,43 +43,19 @@ impl WakeupLists {
         let list = grain as usize % WAKEUP_LISTS;
         thread.wake_at_us.set(at_us.max(1));
         thread.wake_list.set(list as u32);
-        let head = &self.heads[list];
-        match head.get() {
-            None => {
-                thread.wake.next.set(Some(thread));
-                thread.wake.prev.set(Some(thread));
-                head.set(Some(thread));
-            }
-            Some(first) => {
-                let last = first.wake.prev.get().unwrap_or(first);
-                thread.wake.next.set(Some(first));
-                thread.wake.prev.set(Some(last));
-                last.wake.next.set(Some(thread));
-                first.wake.prev.set(Some(thread));
-            }
-        }
+        self.rings[list].append(thread);
     }
 
-    /// Calls `visit` with every list's number and first thread; for the checker.
-    pub fn for_each_ring(&self, mut visit: impl FnMut(u32, Option<TcbRef>)) {
-        (0..).zip(&self.heads).for_each(|(list, head)| visit(list, head.get()));
+    /// Calls `visit` with every list and its number; for the checker.
+    pub fn for_each_ring(&self, mut visit: impl FnMut(u32, &Ring<Wakeups>)) {
+        (0..).zip(&self.rings).for_each(|(list, ring)| visit(list, ring));
     }
 
     /// Unlinks `thread` from whatever list it is in.
     pub fn remove(&self, thread: TcbRef) {
         thread.wake_at_us.set(0);
-        let (Some(next), Some(prev)) = (thread.wake.next.take(), thread.wake.prev.take()) else {
-            return;
-        };
-        let head = &self.heads[thread.wake_list.get() as usize % WAKEUP_LISTS];
-        if next == thread {
-            head.set(None);
-            return;
-        }
-        next.wake.prev.set(Some(prev));
-        prev.wake.next.set(Some(next));
-        if head.get() == Some(thread) {
-            head.set(Some(next));
+        if thread.wake.are_linked() {
+            self.rings[thread.wake_list.get() as usize % WAKEUP_LISTS].remove(thread);
         }
     }
 
@@ -90,7 +68,7 @@ impl WakeupLists {
         if next > last {
             return false;
         }
-        let empty = self.heads[next as usize % WAKEUP_LISTS].get().is_none();
+        let empty = self.rings[next as usize % WAKEUP_LISTS].is_empty();
         if next == last && empty {
             self.next_grain.set(next + 1);
             return false;
@@ -113,27 +91,18 @@ impl WakeupLists {
         for grain in first..=last {
             pace.round();
             self.next_grain.set(grain + 1);
-            self.parse(grain as usize % WAKEUP_LISTS, now_us, &mut pace, &mut expired);
+            self.parse(grain as usize % WAKEUP_LISTS, now_us, &mut expired);
         }
     }
 
-    fn parse(&self, list: usize, now_us: u64, pace: &mut Pace, expired: &mut impl FnMut(TcbRef)) {
-        let Some(first) = self.heads[list].get() else { return };
-        let last = first.wake.prev.get().unwrap_or(first);
-        let mut thread = first;
-        loop {
-            pace.round();
-            let next = thread.wake.next.get();
+    fn parse(&self, list: usize, now_us: u64, expired: &mut impl FnMut(TcbRef)) {
+        for thread in self.rings[list].iter() {
             let due = thread.wake_at_us.get();
-            if due == 0 {
+            if due <= now_us {
                 self.remove(thread);
-            } else if due <= now_us {
-                self.remove(thread);
-                expired(thread);
             }
-            match next {
-                Some(next) if thread != last => thread = next,
-                _ => return,
+            if (1..=now_us).contains(&due) {
+                expired(thread);
             }
         }
     }

@@ -9,7 +9,7 @@ use abi::{CallError, Ceilings, Numbers, ThreadId};
 
 use super::SpaceRef;
 use crate::arch::{TcbRef, cpu};
-use crate::irq::Pace;
+use crate::preemption::Pace;
 use crate::{sched, thread};
 
 /// What a task got from its chief.
@@ -93,17 +93,11 @@ fn lower(target: SpaceRef, ceilings: Ceilings) {
 impl SpaceRef {
     /// Calls `visit` for every thread of the task. Interrupts are noted on the way.
     pub fn each_thread(self, visit: impl Fn(TcbRef)) {
-        let Some(first) = self.task.threads.get() else { return };
-        let mut thread = first;
         let mut pace = Pace::default();
-        loop {
-            pace.rounds(2);
+        self.task.threads.each(|thread| {
+            pace.round();
             visit(thread);
-            match thread.siblings.next.get() {
-                Some(next) if next != first => thread = next,
-                _ => return,
-            }
-        }
+        });
     }
 
     /// The thread numbers that the task owns.

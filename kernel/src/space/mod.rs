@@ -14,10 +14,11 @@ use core::cell::Cell;
 use abi::{CallError, Rights, ThreadId};
 
 use crate::arch::{TcbRef, cpu};
-use crate::irq::Pace;
 pub use crate::mem::SpaceRef;
 use crate::mem::space::Area;
 use crate::mem::{AddressSpace, NoMemory, PhysFrame};
+use crate::ring::{self, Links, Ring};
+use crate::thread::tcb::Siblings;
 use crate::usermem::CurrentWord;
 
 /// Deepest nesting of clans; bounds the walk to a common chief.
@@ -28,8 +29,8 @@ pub const DEFAULT_QUOTA_PAGES: u64 = 64;
 /// The task part of an address space; lives inside it.
 #[derive(Default)]
 pub struct Task {
-    /// Ring of the task's threads.
-    pub threads: Cell<Option<TcbRef>>,
+    /// The task's threads.
+    pub threads: Ring<Siblings>,
     /// Number of threads.
     pub thread_count: Cell<u64>,
     /// The task that created this one; `None` for the initial ones.
@@ -51,15 +52,18 @@ pub struct Task {
     /// Frames behind the UTCB area.
     pub utcb_pages: Cell<u64>,
     /// Links of all spaces.
-    pub next: Cell<Option<SpaceRef>>,
-    /// Links of all spaces.
-    pub prev: Cell<Option<SpaceRef>>,
+    pub links: Links<SpaceRef>,
 }
 
-/// All spaces, as a doubly linked list, newest first.
+ring::kinds! {
+    /// All tasks.
+    Tasks of SpaceRef: task.links;
+}
+
+/// All spaces.
 #[derive(Default)]
 pub struct Spaces {
-    first: Cell<Option<SpaceRef>>,
+    spaces: Ring<Tasks>,
     count: Cell<u64>,
     next_id: Cell<u32>,
     /// How many have been abandoned in the middle of their destruction.
@@ -71,10 +75,10 @@ impl Spaces {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            first: Cell::new(None),
+            spaces: Ring::new(),
             count: Cell::new(0),
-            next_id: Cell::new(0),
             abandoned: Cell::new(0),
+            next_id: Cell::new(0),
         }
     }
 
@@ -94,25 +98,13 @@ impl Spaces {
 
     /// Enters a space.
     pub fn insert(&self, space: SpaceRef) {
-        let old = self.first.replace(Some(space));
-        space.task.next.set(old);
-        space.task.prev.set(None);
-        if let Some(old) = old {
-            old.task.prev.set(Some(space));
-        }
+        self.spaces.append(space);
         self.count.set(self.count.get() + 1);
     }
 
     /// Takes a space out.
     pub fn remove(&self, space: SpaceRef) {
-        let (next, prev) = (space.task.next.take(), space.task.prev.take());
-        match prev {
-            Some(prev) => prev.task.next.set(next),
-            None => self.first.set(next),
-        }
-        if let Some(next) = next {
-            next.task.prev.set(prev);
-        }
+        self.spaces.remove(space);
         self.count.set(self.count.get() - 1);
     }
 
@@ -122,16 +114,8 @@ impl Spaces {
         if self.abandoned.get() == 0 {
             return None;
         }
-        let mut found = None;
-        self.for_each(|space| {
-            if space.task.abandoned.get() {
-                found = Some(space);
-            }
-        });
-        found.inspect(|space| {
-            space.task.abandoned.set(false);
-            self.abandoned.set(self.abandoned.get() - 1);
-        })
+        let found = self.spaces.iter().find(|space| space.task.abandoned.replace(false));
+        found.inspect(|_| self.abandoned.set(self.abandoned.get() - 1))
     }
 
     /// Whoever was destroying `space` is gone.
@@ -141,15 +125,9 @@ impl Spaces {
         }
     }
 
-    /// Calls `visit` for every space.
-    pub fn for_each(&self, mut visit: impl FnMut(SpaceRef)) {
-        let mut next = self.first.get();
-        let mut pace = Pace::default();
-        while let Some(space) = next {
-            pace.round();
-            next = space.task.next.get();
-            visit(space);
-        }
+    /// Calls `visit` for every space. `visit` must not take any out.
+    pub fn for_each(&self, visit: impl FnMut(SpaceRef)) {
+        self.spaces.each(visit);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::ipc::{Kind, cancel, local, receive, sweep};
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{Resume, USES_VECTOR};
-use crate::thread::{ring_insert, ring_remove, version};
+use crate::thread::version;
 use crate::usermem::Utcb;
 
 /// Default priority (X.2 5.5).
@@ -43,7 +43,7 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
     thread.quantum_left_us.set(u64::MAX);
     thread.scheduler.set(scheduler);
     rendezvous::set_busy(thread, Busy::Inactive);
-    ring_insert(&space.task.threads, thread, |tcb| &tcb.siblings);
+    space.task.threads.append(thread);
     space.task.thread_count.set(space.task.thread_count.get() + 1);
     cpu().registry.insert(thread);
     Ok(thread)
@@ -139,7 +139,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(!thread.marker().is_linked(), "a mapping tree leads into a tcb that goes");
     sched::unlink(thread);
     let space = thread.space()?;
-    ring_remove(&space.task.threads, thread, |tcb| &tcb.siblings);
+    space.task.threads.remove(thread);
     space.task.thread_count.set(space.task.thread_count.get() - 1);
     cpu().registry.remove(thread);
     let number = thread.id.get().number();

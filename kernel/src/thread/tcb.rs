@@ -19,6 +19,7 @@ use crate::arch::{Frame, OwnRegisters, TcbRef};
 use crate::ipc::transfer::Transfer;
 use crate::ipc::{Kind, local, rendezvous};
 use crate::mem::{DestroyJob, MapJob, Marker, UnmapJob};
+use crate::ring::{self, Links, Ring};
 use crate::space::SpaceRef;
 
 /// Size of a tcb in bytes; the rest of its block is the kernel stack.
@@ -62,13 +63,17 @@ pub enum Job {
     Destroy(DestroyJob),
 }
 
-/// A doubly linked list's links, held in the tcb (5.3.2).
-#[derive(Default)]
-pub struct Links {
-    /// Next in the ring; `None` when in no list.
-    pub next: Cell<Option<TcbRef>>,
-    /// Previous in the ring.
-    pub prev: Cell<Option<TcbRef>>,
+ring::kinds! {
+    /// All threads of users.
+    Registered of TcbRef: all;
+    /// The threads of one task.
+    Siblings of TcbRef: siblings;
+    /// Ready threads of one priority.
+    Ready of TcbRef: ready;
+    /// Those who wait to send to one thread.
+    Senders of TcbRef: sending;
+    /// Those who wait for a time in the same wakeup list.
+    Wakeups of TcbRef: wake;
 }
 
 /// The thread control block.
@@ -129,13 +134,13 @@ pub struct Tcb {
 
     // --- Queues. ---
     /// Links in the ready queue.
-    pub ready: Links,
+    pub ready: Links<TcbRef>,
     /// Links in the partner's send queue.
-    pub sending: Links,
-    /// First of those who wait to send to this thread.
-    pub senders: Cell<Option<TcbRef>>,
+    pub sending: Links<TcbRef>,
+    /// Those who wait to send to this thread.
+    pub senders: Ring<Senders>,
     /// Links in a wakeup list.
-    pub wake: Links,
+    pub wake: Links<TcbRef>,
     /// Clock value in µs at which to wake up; 0 = not waiting for any (lazy).
     pub wake_at_us: Cell<u64>,
     /// Number of the wakeup list the thread is linked in.
@@ -143,9 +148,9 @@ pub struct Tcb {
     /// Wakeup belongs to a transfer (transfer timeout).
     pub wake_is_transfer: Cell<bool>,
     /// Links of all threads.
-    pub all: Links,
+    pub all: Links<TcbRef>,
     /// Links of the threads of one space.
-    pub siblings: Links,
+    pub siblings: Links<TcbRef>,
 
     // --- Scheduling. ---
     /// Thread that may schedule this one.

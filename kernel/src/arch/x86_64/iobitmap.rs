@@ -8,9 +8,9 @@
 use super::paging::{Entry, Table};
 use super::{root, tlb};
 use crate::arch::phys_to_virt;
-use crate::irq::Pace;
 use crate::mem::frames::FRAME;
 use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef};
+use crate::preemption::Pace;
 use core::cell::Cell;
 
 /// Root slot of the TSS and its bitmap.
