@@ -7,6 +7,7 @@ mod c;
 mod places;
 mod rust;
 
+use rust::Assertions;
 pub use rust::{inspect, inspect_tool};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,7 +156,15 @@ pub fn file(workspace: &Workspace, name: &str) -> Option<PathBuf> {
 /// # Errors
 /// The compiler's words, or a sentence when the tree has no kernel.
 pub fn kernel(workspace: &Workspace) -> Result<PathBuf> {
-    places::fill(&rust::kernel(workspace)?)
+    places::fill(&rust::kernel(workspace, Assertions::Off)?)
+}
+
+/// The same with the kernel's own assertions compiled in.
+///
+/// # Errors
+/// As [`kernel`].
+pub fn checked_kernel(workspace: &Workspace) -> Result<PathBuf> {
+    places::fill(&rust::kernel(workspace, Assertions::On)?)
 }
 
 /// The names of all programs of the tree, built or not.

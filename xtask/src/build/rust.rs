@@ -20,11 +20,21 @@ const USER_FLAGS: &str = "-Clinker=ld -Clinker-flavor=ld -Crelocation-model=stat
 const KERNEL_FLAGS: &str =
     "-Clinker=ld -Clinker-flavor=ld -Crelocation-model=static -Ccode-model=kernel";
 
+/// Whether the kernel's own assertions are compiled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assertions {
+    /// As it is used.
+    Off,
+    /// As some tests run it.
+    On,
+}
+
 /// A set of bare-metal crates that are compiled with the same flags.
 struct Batch {
     /// Build directory under `target/`.
     folder: &'static str,
     flags: &'static str,
+    profile: &'static str,
     /// Which packages, and which binaries of them.
     packages: Vec<String>,
     bins: Vec<String>,
@@ -32,10 +42,14 @@ struct Batch {
 
 impl Batch {
     /// The kernel, alone.
-    fn kernel() -> Self {
+    fn kernel(assertions: Assertions) -> Self {
         Self {
             folder: "kernel",
             flags: KERNEL_FLAGS,
+            profile: match assertions {
+                Assertions::Off => "release",
+                Assertions::On => "checked",
+            },
             packages: vec!["kernel".to_owned()],
             bins: vec!["baton-kernel".to_owned()],
         }
@@ -43,8 +57,13 @@ impl Batch {
 
     /// The programs of the tree that are wanted; `None` if there are none.
     fn programs(workspace: &Workspace, wanted: &dyn Fn(&str) -> bool) -> Result<Option<Self>> {
-        let mut batch =
-            Self { folder: "user", flags: USER_FLAGS, packages: Vec::new(), bins: Vec::new() };
+        let mut batch = Self {
+            folder: "user",
+            flags: USER_FLAGS,
+            profile: "release",
+            packages: Vec::new(),
+            bins: Vec::new(),
+        };
         for package in workspace.packages()? {
             let mut programs = package.guest_programs(workspace);
             programs.retain(|name| wanted(name));
@@ -60,7 +79,7 @@ impl Batch {
     fn cargo(&self, workspace: &Workspace, verb: &str, folder: &str) -> Result<Command> {
         let mut cargo = workspace.cargo();
         cargo
-            .args([verb, "--release", "-Zbuild-std=core,alloc", "--target", TRIPLE])
+            .args([verb, "--profile", self.profile, "-Zbuild-std=core,alloc", "--target", TRIPLE])
             .env("RUSTC_BOOTSTRAP", "1")
             .env("RUSTFLAGS", self.flags)
             .env("CARGO_TARGET_DIR", workspace.target(folder)?);
@@ -75,7 +94,7 @@ impl Batch {
 
     /// Where cargo puts its results.
     fn output(&self, workspace: &Workspace) -> Result<PathBuf> {
-        Ok(workspace.target(self.folder)?.join(TRIPLE).join("release"))
+        Ok(workspace.target(self.folder)?.join(TRIPLE).join(self.profile))
     }
 }
 
@@ -85,12 +104,12 @@ fn has_kernel(workspace: &Workspace) -> bool {
 }
 
 /// Builds the kernel.
-pub fn kernel(workspace: &Workspace) -> Result<PathBuf> {
+pub fn kernel(workspace: &Workspace, assertions: Assertions) -> Result<PathBuf> {
     ensure!(
         has_kernel(workspace),
         "this tree has no kernel/src/main.rs, so there is no kernel to build"
     );
-    let batch = Batch::kernel();
+    let batch = Batch::kernel(assertions);
     let log = run(&mut batch.cargo(workspace, "build", batch.folder)?, "the kernel")?;
     ensure!(log.success, "the build of the kernel failed:\n{}", log.words());
     Ok(batch.output(workspace)?.join("baton-kernel"))
@@ -139,14 +158,14 @@ pub fn names(workspace: &Workspace) -> Result<Vec<String>> {
 pub fn inspect(workspace: &Workspace, verb: &str) -> Result<Vec<(String, Command)>> {
     let mut commands = Vec::new();
     if has_kernel(workspace) {
-        let mut cargo = Batch::kernel().cargo(workspace, verb, "lint-kernel")?;
+        let mut cargo = Batch::kernel(Assertions::Off).cargo(workspace, verb, "kernel")?;
         cargo.arg("--lib");
         commands.push((format!("cargo {verb} (kernel)"), cargo));
     }
     if let Some(mut batch) = Batch::programs(workspace, &|_| true)? {
         let libraries = workspace.packages()?.into_iter().filter(|p| p.is_guest_library(workspace));
         batch.packages.extend(libraries.map(|package| package.name));
-        let mut cargo = batch.cargo(workspace, verb, "lint-user")?;
+        let mut cargo = batch.cargo(workspace, verb, batch.folder)?;
         cargo.arg("--lib");
         commands.push((format!("cargo {verb} (programs)"), cargo));
     }

@@ -13,7 +13,8 @@ use super::spec::{BootKind, CompiledStep, ExpectedExit, Run};
 use super::tally::{Outcome, Tally};
 use super::tamper::Tamper;
 use super::{damage, keep_log, open};
-use crate::compose::Composer;
+use crate::build;
+use crate::compose::{Composer, Selection};
 use crate::end_of;
 use crate::iso;
 use crate::machine::{self, Boot, Console, Exit};
@@ -47,7 +48,7 @@ fn suite(
     run: &Run,
     show: bool,
 ) -> Result<Outcome> {
-    let bootable = composer.compose(&run.selection(workspace), &format!("test-{}", run.name))?;
+    let bootable = composer.compose(&selection(workspace, run)?, &format!("test-{}", run.name))?;
     let step = Step::start(run.name.clone());
     if !run.damage.is_empty() || run.cut.is_some() {
         damage::apply(&bootable.image, &run.damage, run.cut)?;
@@ -87,6 +88,15 @@ fn suite(
         println!("    The whole console is in {}.", workspace.show(&log));
     }
     Ok(outcome)
+}
+
+/// What to boot for `run`, its kernel built if it is not the usual one.
+fn selection(workspace: &Workspace, run: &Run) -> Result<Selection> {
+    let mut selection = run.selection(workspace);
+    if run.assertions {
+        selection.kernel = Some(build::checked_kernel(workspace)?);
+    }
+    Ok(selection)
 }
 
 /// Talks to the machine and decides.

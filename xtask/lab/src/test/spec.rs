@@ -133,6 +133,9 @@ pub struct Run {
     /// Count instructions.
     #[serde(default)]
     pub icount: bool,
+    /// A kernel with its own assertions on.
+    #[serde(default)]
+    pub assertions: bool,
     /// Words for the kernel.
     #[serde(default)]
     pub kernel_args: Vec<String>,
@@ -215,6 +218,7 @@ impl Case {
             cpus: one(),
             cpu: default_cpu(),
             icount: false,
+            assertions: false,
             kernel_args: Vec::new(),
             tamper: Vec::new(),
             seconds: 60,
