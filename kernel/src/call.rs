@@ -8,7 +8,7 @@ use crate::sched::schedule::thread_switch;
 use crate::thread::control::{After, Form, Request};
 use crate::thread::exregs::{self, Registers};
 use crate::thread::tcb::Resume;
-use crate::usermem::Utcb;
+use crate::usermem::{Utcb, set_error};
 use crate::{inspect, ipc, sched, space, thread};
 
 /// Carries out the call of `caller`, the current thread, whose registers are in `frame`;
@@ -72,13 +72,6 @@ fn set_result(caller: TcbRef, frame: Frame, result: Result<(), CallError>) {
     frame.set_result(u64::from(result.is_ok()));
     if let Err(error) = result {
         set_error(caller, error);
-    }
-}
-
-/// Sets the caller's ErrorCode.
-pub fn set_error(caller: TcbRef, error: CallError) {
-    if let Some(utcb) = Utcb::of(caller) {
-        utcb.set_word(utcb::ERROR_CODE, error as u64);
     }
 }
 

@@ -5,13 +5,12 @@ use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{Frame, TcbRef, cpu, last_version};
-use crate::call::set_error;
 use crate::mem;
 use crate::preemption::Pace;
 use crate::sched::schedule::inspect_state;
 use crate::space::SpaceRef;
 use crate::thread;
-use crate::usermem::Utcb;
+use crate::usermem::{Utcb, set_error};
 
 /// A record: the words of `abi::inspect`.
 type Record = [u64; 8];

@@ -114,12 +114,6 @@ pub fn attach(caller: SpaceRef, line: ThreadId, handler: ThreadId) -> Result<(),
     Ok(())
 }
 
-/// Whether `line` has a handler.
-#[must_use]
-pub fn is_attached(source: TcbRef) -> bool {
-    !source.partner.get().is_nil()
-}
-
 fn detach(source: TcbRef) {
     arch::mask(source.id.get().number() as u8);
     if let Some(handler) = thread::lookup(source.partner.get()) {

@@ -66,10 +66,3 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
     }
     ipc::go_on(current)
 }
-
-/// Where an Unmap stands.
-#[derive(Default)]
-pub struct State {
-    control: core::cell::Cell<u64>,
-    index: core::cell::Cell<usize>,
-}

@@ -7,7 +7,7 @@
 
 use core::cell::{Cell, UnsafeCell};
 
-use abi::{ThreadId, utcb};
+use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{TcbRef, phys_to_virt};
 use crate::space::SpaceRef;
@@ -122,6 +122,13 @@ impl Utcb {
         // SAFETY: both blocks hold 64 message registers from U on; the blocks are
         // the same or disjoint.
         unsafe { core::ptr::copy(source.0.add(1), self.0.add(1), count.min(63)) };
+    }
+}
+
+/// Sets the ErrorCode of `caller`.
+pub fn set_error(caller: TcbRef, error: CallError) {
+    if let Some(utcb) = Utcb::of(caller) {
+        utcb.set_word(utcb::ERROR_CODE, error as u64);
     }
 }
 

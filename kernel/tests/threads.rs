@@ -211,7 +211,7 @@ fn an_interrupt_never_becomes_ready() {
     lifecycle::change_id(handler, renamed);
     assert_eq!((source.kind.get(), waits(source)), (Kind::Interrupt, Waits::Busy(Busy::Halted)));
     assert!(!cpu().scheduler.ready.contains(source));
-    assert!(!irq::is_attached(source));
+    assert!(source.partner.get().is_nil());
     cancel::cancel(source, true, true);
     assert_eq!(waits(source), Waits::Busy(Busy::Halted));
 }

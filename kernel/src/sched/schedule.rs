@@ -7,13 +7,13 @@ use abi::{CallError, ThreadId, Time};
 use super::tick::end_turn;
 use super::{ceiling, grant_slice, pick, requeue};
 use crate::arch::{TcbRef, cpu};
+use crate::clock;
 use crate::ipc::cancel;
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::transfer::Role;
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::usermem::Utcb;
-use crate::{clock, irq};
 
 /// A word that changes nothing.
 pub(super) const UNCHANGED: u64 = !0;
@@ -40,7 +40,8 @@ pub fn schedule(caller: TcbRef, request: &Request) -> Result<(u64, u64), CallErr
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let missing = own.refusal_about(request.dest, CallError::InvalidThread);
     let thread = thread::resolve(caller, request.dest).ok_or(missing)?;
-    if request.dest.is_irq() && !irq::is_attached(thread) {
+    // Nobody schedules a line that has no handler.
+    if request.dest.is_irq() && thread.partner.get().is_nil() {
         return Err(missing);
     }
     permit(caller, own, thread)?;

@@ -63,6 +63,15 @@ pub enum Job {
     Destroy(DestroyJob),
 }
 
+/// Where an Unmap stands.
+#[derive(Default)]
+pub struct UnmapPlace {
+    /// The call's control word.
+    pub control: Cell<u64>,
+    /// The flexpage that is next.
+    pub index: Cell<usize>,
+}
+
 ring::kinds! {
     /// All threads of users.
     Registered of TcbRef: all;
@@ -177,7 +186,7 @@ pub struct Tcb {
     /// The interrupt lines whose handler the thread is, one bit each.
     pub lines: Cell<u64>,
     /// State of the Unmap the thread is in.
-    pub unmap: crate::unmap::State,
+    pub unmap: UnmapPlace,
     /// Its place in a mapping tree.
     pub marker: Marker,
     /// The memory operation the thread was preempted in.
