@@ -160,16 +160,7 @@ fn modify(
     request: &Request,
 ) -> Result<(), CallError> {
     let inactive = rendezvous::waits(thread) == Waits::Busy(Busy::Inactive);
-    let target = if request.space == request.dest {
-        thread.space()
-    } else {
-        controlled(caller, request.space, CallError::InvalidSpace)?.space()
-    };
-    if target != thread.space() {
-        // A thread stays where it was created; moving it would move its kernel
-        // memory from one payer to another.
-        return Err(CallError::InvalidSpace);
-    }
+    stays(caller, thread, request)?;
     let renamed = thread.id.get() != request.dest;
     if renamed {
         let last = version::check(own, request.dest)?;
@@ -205,6 +196,17 @@ fn modify(
         thread.scheduler.set(scheduler);
     }
     Ok(())
+}
+
+/// A thread stays where it was created; moving it would move its kernel memory from one payer
+/// to another.
+fn stays(caller: TcbRef, thread: TcbRef, request: &Request) -> Result<(), CallError> {
+    let target = if request.space == request.dest {
+        thread.space()
+    } else {
+        controlled(caller, request.space, CallError::InvalidSpace)?.space()
+    };
+    if target == thread.space() { Ok(()) } else { Err(CallError::InvalidSpace) }
 }
 
 /// The scheduler that `caller` names: the caller's own, or a thread that it may control;

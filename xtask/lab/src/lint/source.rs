@@ -25,6 +25,8 @@ pub struct Seen {
     pub unsafe_lines: Vec<usize>,
     /// Functions longer than the limit.
     pub long_functions: Vec<LongFunction>,
+    /// The file's tokens.
+    pub tokens: TokenStream,
 }
 
 /// Reads `text`.
@@ -35,10 +37,10 @@ pub fn read(file: &str, text: &str, max_lines: usize) -> Result<Seen> {
     let tree = syn::parse_file(text).with_context(|| format!("{file} is not Rust"))?;
     let tokens: TokenStream = text.parse().ok().with_context(|| format!("{file} is not Rust"))?;
     let mut unsafe_lines = Vec::new();
-    find_unsafe(tokens, &mut unsafe_lines);
+    find_unsafe(tokens.clone(), &mut unsafe_lines);
     let mut functions = Functions { file, max_lines, long: Vec::new() };
     functions.visit_file(&tree);
-    Ok(Seen { unsafe_lines, long_functions: functions.long })
+    Ok(Seen { unsafe_lines, long_functions: functions.long, tokens })
 }
 
 /// Every keyword `unsafe`, also inside macros; comments and strings are no tokens.

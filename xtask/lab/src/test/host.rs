@@ -1,6 +1,6 @@
 //! Ring 1: `cargo test` for every crate with a library that compiles on the
 //! host; libtest's lines are counted one by one. Then the kernel for another
-//! processor (`riscv`), and the C headers' own check.
+//! processor (`riscv`), the house rules (`lint`), and the C headers' own check.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 
 use super::tally::{Outcome, Tally};
 use super::{Options, keep_log, riscv};
+use crate::lint;
 use crate::ui::Step;
 use crate::workspace::{Package, Workspace};
 
@@ -30,6 +31,13 @@ pub fn run(workspace: &Workspace, options: &Options, tally: &mut Tally) -> Resul
         let outcome = riscv::run(workspace)?;
         tally.add(riscv::SUITE, outcome, started.elapsed());
     }
+    if options.wants(LINT) {
+        let started = Instant::now();
+        let verdict = lint::check(workspace, lint::Depth::Read)?;
+        let passed = verdict.rules - verdict.broken.len();
+        let outcome = Outcome { passed, failures: verdict.broken, ..Outcome::default() };
+        tally.add(LINT, outcome, started.elapsed());
+    }
     if options.wants(C_HEADERS) {
         let started = Instant::now();
         let outcome = c_headers(workspace)?;
@@ -38,6 +46,8 @@ pub fn run(workspace: &Workspace, options: &Options, tally: &mut Tally) -> Resul
     Ok(())
 }
 
+/// The suite of the house rules that reading the sources shows.
+const LINT: &str = "lint";
 /// The suite that compiles and runs `include/l4` on the host.
 const C_HEADERS: &str = "c-headers";
 /// Its script, which prints `COMPILER OPTIONS: N tests ok` per way of compiling.

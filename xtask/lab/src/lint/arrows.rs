@@ -1,0 +1,223 @@
+//! The kernel's rooms, from the bottom to the top, and the arrows between them: a room that
+//! names another one leans on it, and should find it below. Each arrow that runs up is listed
+//! here with its reason; a new one, or a reason that nobody needs any more, is an error.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::{TokenStream, TokenTree};
+
+/// Where the rooms are: a file or a folder each.
+const ROOMS_FOLDER: &str = "kernel/src/";
+
+/// The rooms, each above those that it may lean on.
+const ROOMS: [&str; 22] = [
+    "techniques",
+    "between",
+    "boot",
+    "arch",
+    "kip",
+    "log",
+    "clock",
+    "preemption",
+    "ring",
+    "mem",
+    "space",
+    "usermem",
+    "thread",
+    "sched",
+    "ipc",
+    "irq",
+    "unmap",
+    "check",
+    "inspect",
+    "call",
+    "resume",
+    "start",
+];
+
+/// Entries: the processor comes in through a table of functions.
+const ENTRY: &str = "a way from user mode ends there: `arch` leads to it and asks nothing of it";
+/// The per-processor line holds them all.
+const LINE: &str = "the processor's own line holds its queues and lists";
+
+/// Arrows that run up, with the reason.
+const UPWARD: [(&str, &str, &str); 28] = [
+    ("arch", "kip", "the entry from the loader fills in the interface page"),
+    ("arch", "log", "a non-maskable interrupt says what it met"),
+    ("arch", "clock", "the page of the clock is one of the processor's pages"),
+    ("arch", "preemption", "writing a bitmap of 64 Ki ports is long"),
+    ("arch", "mem", "tables and tcbs lie in frames"),
+    ("arch", "space", LINE),
+    ("arch", "usermem", "mending local IPC reads the current word"),
+    (
+        "arch",
+        "thread",
+        "a `TcbRef` is an address of the processor's array: it knows the tcb's size and id",
+    ),
+    ("arch", "sched", LINE),
+    ("arch", "ipc", ENTRY),
+    ("arch", "irq", ENTRY),
+    ("arch", "unmap", ENTRY),
+    ("arch", "check", "a processor checks its own threads, for another one that asks"),
+    ("arch", "call", ENTRY),
+    ("arch", "resume", ENTRY),
+    ("arch", "start", ENTRY),
+    ("mem", "space", "an address space holds its task, so that one pointer leads to both"),
+    ("space", "usermem", "a task has one word that user mode writes"),
+    ("space", "thread", "a task is its threads"),
+    ("space", "sched", "lower ceilings hold for threads at once, and who destroys a task yields"),
+    ("space", "ipc", "who has destroyed a task goes on"),
+    ("space", "irq", "who destroys a task lets interrupts in"),
+    ("space", "start", "every task shows the one interface page"),
+    ("thread", "ipc", "a tcb holds the state of its IPC, and a change of id ends it"),
+    ("thread", "sched", "who is created, resumed or deleted enters or leaves the queues"),
+    ("thread", "irq", "who loses its id loses its lines; ThreadControl attaches them"),
+    (
+        "sched",
+        "ipc",
+        "the rendezvous word says who is ready; a tick ends waits and tells schedulers",
+    ),
+    ("ipc", "irq", "a line is acknowledged by a message, and a transfer lets interrupts in"),
+];
+
+/// Arrows by the files they begin in.
+#[derive(Debug, Default)]
+pub struct Arrows(BTreeMap<(String, String), Vec<String>>);
+
+impl Arrows {
+    /// Adds what the file `shown` names, if it is one of the kernel's.
+    pub fn add(&mut self, shown: &str, tokens: TokenStream) {
+        let Some(own) = shown.strip_prefix(ROOMS_FOLDER).map(room) else { return };
+        if own == "lib" || own == "main" {
+            return;
+        }
+        let mut named = Vec::new();
+        find(tokens, &mut named);
+        for other in named.into_iter().filter(|other| *other != own) {
+            let files = self.0.entry((own.to_owned(), other)).or_default();
+            if files.last().is_none_or(|last| last != shown) {
+                files.push(shown.to_owned());
+            }
+        }
+    }
+
+    /// How many arrows there are between rooms, and how many of them run up.
+    #[must_use]
+    pub fn count(&self) -> (usize, usize) {
+        let rooms = || self.0.keys().filter(|(_, to)| height(to).is_some());
+        (rooms().count(), rooms().filter(|(from, to)| height(from) < height(to)).count())
+    }
+
+    /// A sentence for each arrow that should not be, and for each reason without an arrow.
+    #[must_use]
+    pub fn broken(&self) -> Vec<String> {
+        let mut broken = Vec::new();
+        for ((from, to), files) in &self.0 {
+            let listed = UPWARD.iter().any(|(a, b, _)| a == from && b == to);
+            match (height(from), height(to)) {
+                (None, _) => broken.push(format!("{}: the lint has no place for the room `{from}`", files[0])),
+                (Some(own), Some(other)) if own < other && !listed => broken.push(format!(
+                    "{}: `{from}` names `{to}`, a room above it; turn the arrow round, or list it with its reason",
+                    files.join(", ")
+                )),
+                _ => {}
+            }
+        }
+        if !self.0.is_empty() {
+            let gone = UPWARD.iter().filter(|(a, b, _)| {
+                height(a) >= height(b) || !self.0.contains_key(&((*a).to_owned(), (*b).to_owned()))
+            });
+            broken.extend(gone.map(|(a, b, _)| {
+                format!("`{a}` names `{b}` no more, or below it: take the reason out of the list")
+            }));
+        }
+        broken
+    }
+}
+
+/// How far up a room is.
+fn height(room: &str) -> Option<usize> {
+    ROOMS.iter().position(|known| *known == room)
+}
+
+/// The room of a file below `kernel/src`.
+fn room(file: &str) -> &str {
+    let first = file.split('/').next().unwrap_or(file);
+    first.strip_suffix(".rs").unwrap_or(first)
+}
+
+/// The first names behind every `crate::`, also those of a group.
+fn find(tokens: TokenStream, named: &mut Vec<String>) {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Group(group) => find(group.stream(), named),
+            TokenTree::Ident(word) if word == "crate" => {
+                let colons = [tokens.next_if(is_colon), tokens.next_if(is_colon)];
+                if colons.iter().all(Option::is_some) {
+                    match tokens.peek() {
+                        Some(TokenTree::Ident(name)) => named.push(name.to_string()),
+                        Some(TokenTree::Group(group)) => heads(group.stream(), named),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_colon(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == ':')
+}
+
+/// The first name of each part of a group of imports.
+fn heads(group: TokenStream, named: &mut Vec<String>) {
+    let mut at_head = true;
+    for token in group {
+        if let (true, TokenTree::Ident(name)) = (at_head, &token) {
+            named.push(name.to_string());
+        }
+        at_head = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ',');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrows(files: &[(&str, &str)]) -> Arrows {
+        let mut arrows = Arrows::default();
+        for (file, text) in files {
+            arrows.add(file, text.parse().unwrap());
+        }
+        arrows
+    }
+
+    #[test]
+    fn names_are_found_in_groups_and_expressions() {
+        let text =
+            "use crate::{mem::{self, Step}, irq, sched::pick}; fn f() { g(crate::unmap::x) }";
+        let found = arrows(&[("kernel/src/call.rs", text)]);
+        let to: Vec<&str> = found.0.keys().map(|(_, to)| to.as_str()).collect();
+        assert_eq!(to, ["irq", "mem", "sched", "unmap"]);
+        assert_eq!(found.count(), (4, 0));
+    }
+
+    #[test]
+    fn an_arrow_that_runs_up_needs_a_reason() {
+        let found = arrows(&[("kernel/src/ring.rs", "use crate::sched;")]).broken();
+        assert!(
+            found[0].starts_with("kernel/src/ring.rs: `ring` names `sched`, a room above it"),
+            "{found:?}"
+        );
+        let listed = arrows(&[("kernel/src/mem/space.rs", "crate::space::Task")]).broken();
+        assert!(!listed.iter().any(|line| line.starts_with("kernel/src")), "{listed:?}");
+        let stale = arrows(&[("kernel/src/call.rs", "crate::mem::X")]).broken();
+        let gone = |line: &String| line.starts_with("`arch` names `log` no more");
+        assert!(stale.iter().any(gone), "{stale:?}");
+        let new = arrows(&[("kernel/src/attic.rs", "crate::mem::X")]).broken();
+        assert!(new[0].contains("no place for the room `attic`"), "{new:?}");
+        assert!(arrows(&[("xtask/src/main.rs", "crate::mem::X")]).broken().is_empty());
+    }
+}
