@@ -35,7 +35,9 @@ pub(crate) fn end(node: NodeRef) -> u64 {
 /// The next node of the same space.
 fn next(node: NodeRef) -> Option<NodeRef> {
     let phys = node.raw().1.get() >> 16 << 4;
-    if phys == 0 { None } else { NodeRef::from_word(phys_to_virt(phys) as u64) }
+    let word = if phys == 0 { 0 } else { phys_to_virt(phys) as u64 };
+    // SAFETY: `set_next` has put it there, and `delist` takes a node out before it is freed.
+    unsafe { NodeRef::from_word(word) }
 }
 
 fn set_next(node: NodeRef, next: Option<NodeRef>) {
@@ -49,9 +51,15 @@ fn set_bits(node: NodeRef, bits: u32) {
     owner.set(owner.get() & !(0x1F << 40) | u64::from(bits) << 40);
 }
 
+/// The newest node of a space.
+fn first(space: SpaceRef) -> Option<NodeRef> {
+    // SAFETY: the list's head is 0 or a node's word; `delist` takes a node out before it is freed.
+    unsafe { NodeRef::from_word(space.ports().0.get()) }
+}
+
 /// The nodes of a space, newest first.
 pub(crate) fn of(space: SpaceRef) -> impl Iterator<Item = NodeRef> {
-    core::iter::successors(NodeRef::from_word(space.ports().0.get()), |node| next(*node))
+    core::iter::successors(first(space), |node| next(*node))
 }
 
 /// The space's node that covers `port`.
@@ -82,7 +90,7 @@ fn enlist(space: SpaceRef, start: u64, bits: u32) -> Result<NodeRef, NoMemory> {
     let number = virt_to_phys(space.address()) >> 12;
     owner.set(number | u64::from(bits) << 40 | LIVE | PORTS);
     place.set(start);
-    set_next(node, NodeRef::from_word(head.get()));
+    set_next(node, first(space));
     head.set(node.word());
     count.set(count.get() + 1);
     Ok(node)

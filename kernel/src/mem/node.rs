@@ -20,10 +20,11 @@ use core::ptr::NonNull;
 #[derive(Default)]
 #[repr(C)]
 pub struct Node {
-    parent: Cell<u64>,
+    parent: Cell<Option<NodeRef>>,
+    /// The word of the first child; a marker's own.
     child: Cell<u64>,
-    next: Cell<u64>,
-    prev: Cell<u64>,
+    next: Cell<Option<NodeRef>>,
+    prev: Cell<Option<NodeRef>>,
     /// 39..0 frame number of the space, 58..40 entries that refer to the node, 63..59 flags.
     owner: Cell<u64>,
     /// 35..0 virtual page number, 53..36 pages from the parent's start, 55..54 level, 62..56
@@ -77,9 +78,13 @@ impl NodeRef {
         Self(node)
     }
 
-    /// The node at a kernel address; `None` for 0.
+    /// The node whose word is `word`; `None` for 0.
+    ///
+    /// # Safety
+    /// `word` is 0, or from [`NodeRef::word`] of a node that is still in its slot, or the
+    /// address of a slot of a slab.
     #[inline]
-    pub(crate) fn from_word(word: u64) -> Option<Self> {
+    pub(crate) unsafe fn from_word(word: u64) -> Option<Self> {
         NonNull::new(word as *mut Node).map(Self)
     }
 
@@ -92,12 +97,12 @@ impl NodeRef {
     /// Links this node, which has no parent, as the first child of `parent`.
     #[inline]
     pub(crate) fn link_below(self, parent: Self) {
-        let first = parent.child.get();
-        self.parent.set(parent.word());
-        self.prev.set(0);
+        let first = parent.first_raw();
+        self.parent.set(Some(parent));
+        self.prev.set(None);
         self.next.set(first);
-        if let Some(first) = Self::from_word(first) {
-            first.prev.set(self.word());
+        if let Some(first) = first {
+            first.prev.set(Some(self));
         }
         parent.child.set(self.word());
     }
@@ -107,23 +112,23 @@ impl NodeRef {
     pub(crate) fn link_behind(self, sibling: Self) {
         let next = sibling.next.get();
         self.parent.set(sibling.parent.get());
-        self.prev.set(sibling.word());
+        self.prev.set(Some(sibling));
         self.next.set(next);
-        if let Some(next) = Self::from_word(next) {
-            next.prev.set(self.word());
+        if let Some(next) = next {
+            next.prev.set(Some(self));
         }
-        sibling.next.set(self.word());
+        sibling.next.set(Some(self));
     }
 
     /// Moves this node, a sibling behind `sibling`, right in front of it.
     pub(crate) fn move_before(self, sibling: Self, parent: Self) {
         self.unlink();
-        let prev = sibling.prev.replace(self.word());
-        self.parent.set(parent.word());
+        let prev = sibling.prev.replace(Some(self));
+        self.parent.set(Some(parent));
         self.prev.set(prev);
-        self.next.set(sibling.word());
-        match Self::from_word(prev) {
-            Some(prev) => prev.next.set(self.word()),
+        self.next.set(Some(sibling));
+        match prev {
+            Some(prev) => prev.next.set(Some(self)),
             None => parent.child.set(self.word()),
         }
     }
@@ -142,16 +147,16 @@ impl NodeRef {
     #[inline]
     pub(crate) fn unlink(self) {
         let (prev, next) = (self.prev.get(), self.next.get());
-        if let Some(prev) = Self::from_word(prev) {
+        if let Some(prev) = prev {
             prev.next.set(next);
-        } else if let Some(parent) = Self::from_word(self.parent.get()) {
+        } else if let Some(parent) = self.parent.get() {
             // Who is first in a list names its parent itself.
-            parent.child.set(next);
+            parent.child.set(next.map_or(0, Self::word));
         }
-        if let Some(next) = Self::from_word(next) {
+        if let Some(next) = next {
             next.prev.set(prev);
         }
-        self.parent.set(0);
+        self.parent.set(None);
     }
 }
 
@@ -160,9 +165,9 @@ impl Node {
     #[inline]
     pub(crate) fn init(&self, space: SpaceRef, vaddr: u64, level: u32, offset: u64) {
         self.child.set(0);
-        self.parent.set(0);
-        self.next.set(0);
-        self.prev.set(0);
+        self.parent.set(None);
+        self.next.set(None);
+        self.prev.set(None);
         self.owner.set(virt_to_phys(space.address()) >> 12 | COUNT_ONE | LIVE);
         self.place.set(vaddr >> 12 | offset >> 12 << 36 | u64::from(level) << 54);
     }
@@ -173,46 +178,48 @@ impl Node {
         (&self.owner, &self.place)
     }
 
-    /// The link that chains free slots.
+    /// The word that chains free slots.
     #[inline]
     pub(crate) fn free_link(&self) -> &Cell<u64> {
-        &self.next
+        &self.place
     }
 
     /// Who it was derived from; `None` for a root (σ0's page).
     #[inline]
     #[must_use]
     pub fn parent(&self) -> Option<NodeRef> {
-        let parent = NodeRef::from_word(self.parent.get())?;
+        let parent = self.parent.get()?;
         if parent.has(MARKER) { parent.forwarded() } else { Some(parent) }
     }
 
     /// Whom a forwarder stands for.
     #[cold]
     fn forwarded(&self) -> Option<NodeRef> {
-        NodeRef::from_word(self.parent.get())
+        self.parent.get()
     }
 
     pub(crate) fn set_parent(&self, parent: NodeRef) {
-        self.parent.set(parent.word());
+        self.parent.set(Some(parent));
     }
 
     /// The newest mapping derived from it.
     #[inline]
     #[must_use]
     pub fn first_child(&self) -> Option<NodeRef> {
-        mapping(self.child.get())
+        mapping(self.first_raw()?)
     }
 
     /// The first in the list of its children, marker or not.
     #[inline]
     pub(crate) fn first_raw(&self) -> Option<NodeRef> {
-        NodeRef::from_word(self.child.get())
+        // SAFETY: only markers, which have no children, keep anything else there than a node
+        // linked below this one, which stays in its slot as long as it is linked.
+        unsafe { NodeRef::from_word(self.child.get()) }
     }
 
     /// The next in its list, marker or not.
     pub(crate) fn next_raw(&self) -> Option<NodeRef> {
-        NodeRef::from_word(self.next.get())
+        self.next.get()
     }
 
     /// What a marker uses as it likes: `child`, `place`, `owner`.
@@ -224,13 +231,13 @@ impl Node {
     #[inline]
     #[must_use]
     pub fn sibling(&self) -> Option<NodeRef> {
-        mapping(self.next.get())
+        mapping(self.next.get()?)
     }
 
     /// The sibling in front of this node; for checks.
     #[must_use]
     pub fn elder(&self) -> Option<NodeRef> {
-        let elder = NodeRef::from_word(self.prev.get())?;
+        let elder = self.prev.get()?;
         if elder.has(MARKER) { elder.elder() } else { Some(elder) }
     }
 
@@ -271,8 +278,8 @@ impl Node {
     #[must_use]
     pub fn space(&self) -> SpaceRef {
         let phys = (self.owner.get() & SPACE_MASK) << 12;
-        // The space outlives its nodes: `DestroyJob` frees them first.
-        SpaceRef::from_live(phys_to_virt(phys))
+        // SAFETY: the space outlives its nodes: `DestroyJob` frees them first.
+        unsafe { SpaceRef::from_live(phys_to_virt(phys)) }
     }
 
     /// Where in the space the region begins.
@@ -364,10 +371,9 @@ impl Node {
     }
 }
 
-/// The first mapping in a list from `word` on.
+/// The first mapping in a list from `node` on.
 #[inline]
-fn mapping(word: u64) -> Option<NodeRef> {
-    let node = NodeRef::from_word(word)?;
+fn mapping(node: NodeRef) -> Option<NodeRef> {
     if node.has(MARKER) { behind_markers(node) } else { Some(node) }
 }
 

@@ -132,7 +132,8 @@ impl SlabRef {
     fn take(self) -> Option<NodeRef> {
         let offset = self.prev.get() >> 40 & 0xFFF;
         if offset != 0 {
-            let node = NodeRef::from_word(self.address() + offset)?;
+            // SAFETY: a slot of this slab: `free` has left its offset.
+            let node = unsafe { NodeRef::from_word(self.address() + offset) }?;
             let rest = self.prev.get() & FRAME_MASK;
             self.prev.set(rest | node.free_link().get() << 40);
             self.next.set(self.next.get() + USED_ONE);
@@ -140,7 +141,8 @@ impl SlabRef {
         }
         let ever = self.ever();
         self.next.set(self.next.get() + USED_ONE + EVER_ONE);
-        NodeRef::from_word(self.address() + HEADER + ever * SLOT)
+        // SAFETY: the first slot that was never used.
+        unsafe { NodeRef::from_word(self.address() + HEADER + ever * SLOT) }
     }
 
     /// Node in slot number `slot`, if that is in use.
@@ -148,7 +150,9 @@ impl SlabRef {
         if slot >= self.ever() {
             return None;
         }
-        NodeRef::from_word(self.address() + HEADER + slot * SLOT).filter(|node| node.has(LIVE))
+        // SAFETY: a slot of this slab that was used before.
+        let node = unsafe { NodeRef::from_word(self.address() + HEADER + slot * SLOT) };
+        node.filter(|node| node.has(LIVE))
     }
 }
 

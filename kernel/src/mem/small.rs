@@ -91,7 +91,7 @@ impl Way {
     #[inline(always)]
     fn page(&self, from: u64, to: u64) -> bool {
         let (at, there) = (index(from, 0), index(to, 0));
-        let Some(parent) = NodeRef::from_word(self.source_nodes.word_at(at)) else { return false };
+        let Some(parent) = table::node_at(self.source_nodes, at) else { return false };
         let source = self.sources.get(at);
         if self.targets.get(there).present() || source.has(Entry::DYING) {
             return false;
@@ -128,7 +128,7 @@ impl Small {
     /// The node of the page at `vaddr`, if that was mapped as such.
     #[inline(always)]
     fn node(self, vaddr: u64) -> Option<NodeRef> {
-        NodeRef::from_word(self.nodes.word_at(index(vaddr, 0)))
+        table::node_at(self.nodes, index(vaddr, 0))
     }
 
     /// Removes the page; whether it was the last of its table, which is gone then.

@@ -105,7 +105,8 @@ impl AddressSpace {
         };
         // SAFETY: the frame was just taken, is page-aligned and large enough.
         unsafe { pointer.write(space) };
-        let space = SpaceRef::from_live(pointer.cast());
+        // SAFETY: the descriptor was just written there.
+        let space = unsafe { SpaceRef::from_live(pointer.cast()) };
         space.root.tag(space);
         space
     }
@@ -213,8 +214,11 @@ impl AddressSpace {
 
 impl SpaceRef {
     /// The space whose descriptor is at `pointer`.
+    ///
+    /// # Safety
+    /// `pointer` is the address of a descriptor that `create` has written and nobody has freed.
     #[inline]
-    pub(crate) fn from_live(pointer: *mut u8) -> Self {
+    pub(crate) unsafe fn from_live(pointer: *mut u8) -> Self {
         debug_assert!(!pointer.is_null(), "no space lives at physical address 0");
         // SAFETY: frames of the pool never have kernel address 0.
         Self(unsafe { NonNull::new_unchecked(pointer.cast()) })

@@ -64,7 +64,7 @@ pub(crate) fn pages(space: SpaceRef, vaddr: u64) -> Option<Table> {
 pub(crate) fn small(table: Table, vaddr: u64) -> Option<Leaf> {
     let at = index(vaddr, 0);
     let entry = table.get(at);
-    let node = NodeRef::from_word(Table(Info::of(table.0).twin()).word_at(at))?;
+    let node = node_at(Table(Info::of(table.0).twin()), at)?;
     Some(Leaf { table, index: at, level: 0, entry, node: Some(node) })
 }
 
@@ -102,7 +102,9 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
         if entry.is_leaf(level) {
             let own = if entry.has(Entry::KERNEL) { 0 } else { twin_word(table, at) };
             let word = if own == 0 { inherited } else { own };
-            let node = NodeRef::from_word(word).filter(|_| !entry.has(Entry::KERNEL));
+            // SAFETY: a word of a twin, as in `node_at`.
+            let node = unsafe { NodeRef::from_word(word) };
+            let node = node.filter(|_| !entry.has(Entry::KERNEL));
             return Slot::Leaf(Leaf { table, index: at, level, entry, node });
         }
         if entry.has(Entry::INHERIT) {
@@ -145,6 +147,14 @@ fn behind_all(table: Table, level: u32, vaddr: u64, end: u64, budget: &mut Budge
     }
     budget.spend(((at - first) / ENTRIES_PER_UNIT) as u32);
     vaddr + (at - first) as u64 * span(level)
+}
+
+/// The node that `twin`, which stands beside a table, has for entry number `at`.
+#[inline(always)]
+pub(super) fn node_at(twin: Table, at: usize) -> Option<NodeRef> {
+    // SAFETY: twins are zero or hold the words of nodes, which are taken out before the slots
+    // are freed; a table without a twin is never asked.
+    unsafe { NodeRef::from_word(twin.word_at(at)) }
 }
 
 #[inline]
