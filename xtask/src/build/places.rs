@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use object::elf::{
     R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_GOTPCREL, R_X86_64_GOTPCRELX, R_X86_64_PC32,
-    R_X86_64_PLT32, R_X86_64_REX_GOTPCRELX,
+    R_X86_64_PLT32, R_X86_64_REX_GOTPCRELX, SHT_RELA, SectionHeader64,
 };
 use object::read::elf::ElfFile64;
 use object::{
@@ -39,9 +39,9 @@ pub fn fill(linked: &Path) -> Result<PathBuf> {
     let to = linked.with_extension("elf");
     let mut data = std::fs::read(linked)
         .with_context(|| format!("the kernel {} cannot be read", linked.display()))?;
-    let (list, room) = {
+    let (list, room, relocations) = {
         let elf = Elf::parse(&*data).context("the kernel is no ELF file")?;
-        (encode(&places(&elf)?), room(&elf)?)
+        (encode(&places(&elf)?), room(&elf)?, relocations(&elf))
     };
     let bytes: Vec<u8> = list.iter().flat_map(|word| word.to_le_bytes()).collect();
     ensure!(
@@ -55,10 +55,24 @@ pub fn fill(linked: &Path) -> Result<PathBuf> {
         .and_then(|room| room.get_mut(..bytes.len()))
         .context("the kernel is truncated")?
         .copy_from_slice(&bytes);
+    for header in relocations {
+        data.get_mut(header).context("the kernel is truncated")?.fill(0);
+    }
     if std::fs::read(&to).ok().as_deref() != Some(&*data) {
         std::fs::write(&to, &data).with_context(|| format!("cannot write {}", to.display()))?;
     }
     Ok(to)
+}
+
+/// Where in the file the headers of the sections of relocations are. These have been read, and
+/// GRUB loads no file that has any.
+fn relocations(elf: &Elf<'_>) -> Vec<std::ops::Range<usize>> {
+    const HEADER: usize = size_of::<SectionHeader64<LittleEndian>>();
+    let first = elf.elf_header().e_shoff.get(LittleEndian) as usize;
+    let headers = (first..).step_by(HEADER).map(|at| at..at + HEADER);
+    let sections = elf.elf_section_table().iter().zip(headers);
+    let relocations = sections.filter(|(section, _)| section.sh_type.get(LittleEndian) == SHT_RELA);
+    relocations.map(|(_, header)| header).collect()
 }
 
 /// Where in the file the list goes.
