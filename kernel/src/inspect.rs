@@ -1,10 +1,11 @@
 //! Inspect, Baton's extension: read-only records about the kernel's objects for
 //! the monitor and the tests (`abi::inspect`). Nothing here changes anything.
 
+use abi::id::{THREAD_BITS, USER_BASE};
 use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
-use crate::arch::{Frame, TcbRef, cpu, last_version};
+use crate::arch::{Frame, STRETCH, TcbRef, cpu, has_stretch, interrupt_noted, last_version};
 use crate::mem;
 use crate::preemption::Pace;
 use crate::sched::schedule::inspect_state;
@@ -20,8 +21,14 @@ pub fn call(caller: TcbRef, frame: Frame) {
     let Some(own) = caller.space() else { return };
     let [what, index, argument, ..] = frame.arguments();
     let record = match what {
-        what if what == What::Thread as u64 => thread_record(own, index),
-        what if what == What::Space as u64 => space_record(own, index),
+        what if what == What::Thread as u64 => match thread_record(own, index) {
+            Ok(record) => record,
+            Err(PutOff(rest)) => return frame.call_again(rest),
+        },
+        what if what == What::Space as u64 => match space_record(own, index) {
+            Ok(record) => record,
+            Err(PutOff(rest)) => return frame.call_again(rest),
+        },
         what if what == What::Time as u64 => time_record(own, ThreadId(index)),
         what if what == What::Number as u64 => number_record(own, index),
         // These tell about everybody, and the check keeps others waiting for as long as it takes.
@@ -43,6 +50,9 @@ pub fn call(caller: TcbRef, frame: Frame) {
     frame.set_record(record.unwrap_or_default());
 }
 
+/// Interrupts wait, and the search for a record was not at its end: it goes on here.
+struct PutOff(u64);
+
 /// Whether the record is about the whole machine.
 fn whole(what: u64) -> bool {
     [What::Mapping, What::Kernel, What::Check].iter().any(|known| *known as u64 == what)
@@ -63,32 +73,37 @@ fn mapping_record(phys: u64, index: u64) -> Option<Record> {
 }
 
 /// The thread with the smallest number ≥ `index` of those that `own` is told about.
-fn thread_record(own: SpaceRef, index: u64) -> Option<Record> {
-    let mut best: Option<TcbRef> = None;
+fn thread_record(own: SpaceRef, index: u64) -> Result<Option<Record>, PutOff> {
     let mut pace = Pace::default();
-    thread::for_each(|thread| {
-        let number = u64::from(thread.id.get().number());
-        let nearer =
-            number >= index && best.is_none_or(|best| number < u64::from(best.id.get().number()));
-        if nearer && sees(own, thread.space(), &mut pace) {
-            best = Some(thread);
+    let mut number = u32::try_from(index).unwrap_or(u32::MAX).max(USER_BASE);
+    let mut is_new = true;
+    while number < 1 << THREAD_BITS {
+        pace.round();
+        if interrupt_noted() {
+            return Err(PutOff(number.into()));
         }
-    });
-    let thread = best?;
+        if (is_new || number.is_multiple_of(STRETCH)) && !has_stretch(number) {
+            number = (number / STRETCH + 1) * STRETCH;
+            continue;
+        }
+        is_new = false;
+        match thread::lookup_number(number) {
+            Some(thread) if sees(own, thread.space(), &mut pace) => {
+                return Ok(Some(record_of(thread)));
+            }
+            _ => number += 1,
+        }
+    }
+    Ok(None)
+}
+
+fn record_of(thread: TcbRef) -> Record {
     let (ip, sp) = thread.user_ip_sp();
     let pager = Utcb::of(thread).map_or(0, |utcb| utcb.word(utcb::PAGER));
     let space = thread.space().map_or(!0, number);
     let id = thread.id.get().0;
-    Some([
-        id,
-        inspect_state(thread),
-        space,
-        u64::from(thread.priority.get()),
-        thread.partner.get().0,
-        ip,
-        sp,
-        pager,
-    ])
+    let (state, priority) = (inspect_state(thread), u64::from(thread.priority.get()));
+    [id, state, space, priority, thread.partner.get().0, ip, sp, pager]
 }
 
 /// The processor time of the thread `id`.
@@ -104,31 +119,31 @@ fn number_record(own: SpaceRef, index: u64) -> Option<Record> {
     Some([id, u64::from(last_version(number)), 0, 0, 0, 0, 0, 0])
 }
 
-/// The space with the smallest id ≥ `index` of those that `own` is told about.
-fn space_record(own: SpaceRef, index: u64) -> Option<Record> {
+/// The space with the smallest id ≥ `index` of those that `own` is told about. Interrupts make it
+/// begin anew: what it has seen says nothing about the rest.
+fn space_record(own: SpaceRef, index: u64) -> Result<Option<Record>, PutOff> {
     let mut best: Option<SpaceRef> = None;
     let mut pace = Pace::default();
-    cpu().spaces.for_each(|space| {
+    for space in cpu().spaces.all() {
         let nearer = number(space) >= index && best.is_none_or(|best| number(space) < number(best));
         if nearer && sees(own, Some(space), &mut pace) {
             best = Some(space);
         }
-    });
-    let space = best?;
+        if interrupt_noted() {
+            return Err(PutOff(index));
+        }
+    }
+    Ok(best.map(|space| facts(own, space)))
+}
+
+fn facts(own: SpaceRef, space: SpaceRef) -> Record {
     let chief = space.task.chief.get().map_or(!0, number);
     let quota = space.quota();
     // Where things are in physical memory is nothing for those who cannot map it.
     let root = if own.is_privileged() { space.root().table().0 } else { 0 };
-    Some([
-        number(space),
-        quota.limit(),
-        quota.used(),
-        space.task.thread_count.get(),
-        space.table_pages(),
-        space.nodes(),
-        chief,
-        root,
-    ])
+    let (pages, nodes) = (space.table_pages(), space.nodes());
+    let threads = space.task.thread_count.get();
+    [number(space), quota.limit(), quota.used(), threads, pages, nodes, chief, root]
 }
 
 /// A space's number as a word.

@@ -5,7 +5,7 @@ mod common;
 
 use abi::{CallError, Ceilings, Numbers, ThreadId, inspect};
 use common::clan::*;
-use kernel::arch::{TcbRef, last_version, set_current};
+use kernel::arch::{SYSTEM_CALL_BYTES, TcbRef, cpu, last_version, set_current};
 use kernel::check;
 use kernel::sched::schedule::{self, schedule};
 use kernel::space::limits::{Request as Limits, task_control};
@@ -205,6 +205,33 @@ fn inspect_tells_a_task_about_its_own_clan() {
     assert_eq!(number(world.one, FIRST + 2), Some((id(FIRST + 2, 1).0, 1)));
     assert_eq!(number(world.one, FIRST + 3), Some((0, 0)));
     assert_eq!(number(world.one, FIRST + 16), None);
+}
+
+#[test]
+fn inspect_is_made_again_after_an_interrupt() {
+    const LINE: u32 = 7;
+    let world = World::new();
+    let frame = world.one.frame();
+    let ask = |what: inspect::What, index: u64| {
+        set_current(world.one);
+        frame.make_call(0, [what as u64, index, 0, 0, 0]);
+        let ip = frame.ip.get();
+        kernel::inspect::call(world.one, frame);
+        if frame.ip.get() == ip {
+            return Err(frame.results()[0]);
+        }
+        assert_eq!(frame.ip.get(), ip.wrapping_sub(SYSTEM_CALL_BYTES));
+        let [again, rest, others @ ..] = frame.arguments();
+        assert_eq!((again, others), (what as u64, [0; 3]), "the call is the same");
+        Ok(rest)
+    };
+    cpu().interrupt.set(Some((0, LINE)));
+    let rest = ask(inspect::What::Thread, u64::from(FIRST) + 3).expect("an interrupt came");
+    assert!(rest > u64::from(FIRST) + 3, "the search goes on where it was");
+    assert_eq!(ask(inspect::What::Space, 1), Ok(1), "not handled yet");
+    cpu().pending_lines.set(0);
+    assert_eq!(ask(inspect::What::Thread, rest), Err(0));
+    assert_eq!(ask(inspect::What::Space, 0), Err(1));
 }
 
 #[test]

@@ -82,6 +82,11 @@ impl WakeupLists {
         self.next_grain.set(self.next_grain.get().min(before));
     }
 
+    /// Nobody sleeps yet: the first tick need not look at the grains since the machine was switched on.
+    pub fn begin(&self, now_us: u64) {
+        self.next_grain.set(now_us / GRAIN_US);
+    }
+
     /// Calls `expired` for every thread whose time has come by `now_us`.
     pub fn expire(&self, now_us: u64, mut expired: impl FnMut(TcbRef)) {
         let last = now_us / GRAIN_US;

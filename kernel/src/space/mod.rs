@@ -129,6 +129,11 @@ impl Spaces {
     pub fn for_each(&self, visit: impl FnMut(SpaceRef)) {
         self.spaces.each(visit);
     }
+
+    /// All spaces, for whoever may stop on the way. None may be taken out meanwhile.
+    pub fn all(&self) -> impl Iterator<Item = SpaceRef> {
+        self.spaces.iter()
+    }
 }
 
 impl SpaceRef {

@@ -167,6 +167,17 @@ pub fn lookup_number(number: u32) -> Option<TcbRef> {
     BLOCKS.with(|blocks| blocks.borrow().get(&number).copied())
 }
 
+/// As on the machine.
+pub const STRETCH: u32 = 256;
+
+/// Whether any number of the stretch that `number` is in may be somebody's.
+#[must_use]
+pub fn has_stretch(number: u32) -> bool {
+    let first = number / STRETCH * STRETCH;
+    BLOCKS
+        .with(|blocks| blocks.borrow().keys().any(|other| (first..first + STRETCH).contains(other)))
+}
+
 /// The tests' fast path looks at `Scheduler::look_first` itself.
 pub fn close_fast_path() {}
 

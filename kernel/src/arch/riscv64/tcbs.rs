@@ -7,6 +7,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 
 use abi::ThreadId;
+use abi::id::THREAD_BITS;
 
 use super::frame::{FRAME_SIZE, Frame, TrapFrame};
 use crate::mem::{MarkerRef, PhysFrame};
@@ -87,6 +88,15 @@ pub fn lookup(_id: ThreadId) -> Option<TcbRef> {
 #[must_use]
 pub fn lookup_number(_number: u32) -> Option<TcbRef> {
     None
+}
+
+/// Numbers whose blocks the array shows or does not show together: all of them.
+pub const STRETCH: u32 = 1 << THREAD_BITS;
+
+/// Nobody is found.
+#[must_use]
+pub fn has_stretch(_number: u32) -> bool {
+    false
 }
 
 /// No number has been used.

@@ -68,6 +68,7 @@ pub fn begin(handover: &Handover) -> TcbRef {
     find_lines(handover);
     processors::start_all(handover.madt.as_ref(), handover.trampoline, handover.tables.root);
     let first = start::start(handover.servers, handover.kip);
+    cpu().scheduler.wakeup.begin(crate::clock::now_us());
     tick::start();
     check_machine();
     first

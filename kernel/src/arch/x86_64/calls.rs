@@ -94,6 +94,13 @@ impl TrapFrame {
         slots.into_iter().zip(words).for_each(|(slot, word)| slot.set(word));
     }
 
+    /// Leads back to the call that left it: it is made once more, with `index` as its second
+    /// argument.
+    pub fn call_again(&self, index: u64) {
+        self.rsi.set(index);
+        self.ip.set(self.ip.get().wrapping_sub(SYSTEM_CALL_BYTES));
+    }
+
     /// The answer to a foreign thread's call.
     #[inline(always)]
     pub fn set_answer(&self, word: u64) {

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::asm::copy_bytes;
 use super::cpu::{read_cr0, read_cr3, write_cr0};
+use super::percpu::interrupt_pending;
 use super::tables::{IMAGE_END, KernelTables};
 use crate::arch::phys_to_virt;
 use crate::boot::madt::MAX_IO_APICS;
@@ -61,16 +62,24 @@ pub fn leaf_entry(address: u64) -> Option<*mut u64> {
     let table = directory(address);
     let slot = index(address, 21);
     let mut leaf = read(table, slot) & ADDRESS;
-    let null = NULL_TABLE.load(Ordering::Relaxed);
-    if leaf == null {
-        leaf = frames::take_for_kernel()?.address();
-        // SAFETY: the frame was just taken, and the shared table is a page.
-        unsafe { copy_bytes(phys_to_virt(leaf), phys_to_virt(null), 4096) };
-        unprotected(|| write(table, slot, leaf | PRESENT_WRITE));
-        super::asm::flush_all();
+    if leaf == null_table() {
+        leaf = new_leaf(table, slot)?;
     }
     // SAFETY: the pointer stays inside the table's frame.
     Some(unsafe { phys_to_virt(leaf).cast::<u64>().add(index(address, 12)) })
+}
+
+/// Gives a stretch of the tcb array a leaf table of its own, in `slot` of `table`.
+#[cold]
+fn new_leaf(table: u64, slot: usize) -> Option<u64> {
+    let leaf = frames::take_for_kernel()?.address();
+    // SAFETY: the frame was just taken, and the shared table is a page.
+    unsafe { copy_bytes(phys_to_virt(leaf), phys_to_virt(null_table()), 4096) };
+    // Whoever makes a thread may have filled and copied tables for it already.
+    let _ = interrupt_pending();
+    unprotected(|| write(table, slot, leaf | PRESENT_WRITE));
+    super::asm::flush_all();
+    Some(leaf)
 }
 
 /// Shows the device with its registers at physical address `phys` in page `index` of
@@ -89,6 +98,12 @@ pub fn map_device(index: u64, phys: u64) -> Option<u64> {
     write(leaf, self::index(address, 12), phys & ADDRESS | DEVICE);
     super::asm::invlpg(address);
     Some(address + phys % 4096)
+}
+
+/// Whether the stretch of the tcb array around `address` has a leaf table of its own.
+#[must_use]
+pub fn has_leaf(address: u64) -> bool {
+    read(directory(address), index(address, 21)) & ADDRESS != null_table()
 }
 
 /// What the leaf entry for `address`, which lies in the tcb array, holds.

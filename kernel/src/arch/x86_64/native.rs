@@ -20,8 +20,8 @@ pub use super::serial::write as console_write;
 pub use super::special::{close as close_fast_path, update as update_special};
 pub use super::tcbs::VECTOR_AREA as VECTOR_BYTES;
 pub use super::tcbs::{
-    STACK_BYTES, TcbRef, frames_of, install, last_version, lookup, lookup_number, remove,
-    set_last_version,
+    STACK_BYTES, STRETCH, TcbRef, frames_of, has_stretch, install, last_version, lookup,
+    lookup_number, remove, set_last_version,
 };
 pub use super::vector::{
     abandon as abandon_vector, clear as clear_vector, declare as declare_vector,

@@ -149,6 +149,15 @@ pub fn lookup_number(number: u32) -> Option<TcbRef> {
     (!tcb.id.get().is_nil()).then(|| unsafe { TcbRef::from_address(address_of(number)) })
 }
 
+/// Numbers whose blocks lie in one stretch of the array (`kernel_tables`).
+pub const STRETCH: u32 = 1 << (21 - BLOCK_BITS);
+
+/// Whether any number of the stretch that `number` is in may be somebody's.
+#[must_use]
+pub fn has_stretch(number: u32) -> bool {
+    super::kernel_tables::has_leaf(block(number))
+}
+
 /// Address of the lower page of block `number`.
 const fn block(number: u32) -> u64 {
     TCB_ARRAY + (((number as u64) << BLOCK_BITS) & TCB_MASK)
