@@ -21,6 +21,8 @@ use crate::order::{LOST, ORDER};
 pub const DEN: u64 = PLAYGROUND + 0x80_0000;
 /// Log2 size of what the judge's map items fill.
 pub const ROOM_BITS: u32 = 24;
+const _: () = assert!(PLAYGROUND >= layout::HEAPS_END, "heaps are at random places");
+const _: () = assert!(PLAYGROUND + (1 << ROOM_BITS) <= layout::STACKS, "stacks, too");
 /// Hostile threads, beside those that they make themselves.
 pub const THREADS: usize = 3;
 /// First index of threads that the hostile make themselves, and how many.

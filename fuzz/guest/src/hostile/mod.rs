@@ -22,7 +22,7 @@ use crate::machine;
 use crate::rng::Rng;
 
 /// Where the memory is that all hostile tasks share, in every one of them.
-pub const PLAYGROUND: u64 = 0x4000_0000;
+pub const PLAYGROUND: u64 = 0x6000_0000;
 /// Bytes of it.
 pub const PLAYGROUND_BYTES: u64 = 1 << crate::PLAYGROUND_BITS;
 
