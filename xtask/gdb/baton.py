@@ -153,7 +153,7 @@ def current():
 
 def threads():
     """All threads."""
-    first = word(cpu("registry.first"))
+    first = word(cpu("registry.threads.first"))
     at = first
     while at != 0:
         yield Thread(at)
