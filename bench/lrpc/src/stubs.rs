@@ -13,7 +13,7 @@ use bench_guest::{Samples, row};
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/stubs.rs"));
 }
-use generated::table;
+use generated::{long, table};
 
 use table::{Client, Serve, Server, label};
 
