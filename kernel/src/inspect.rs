@@ -5,9 +5,9 @@ use abi::id::{THREAD_BITS, USER_BASE};
 use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
-use crate::arch::{Frame, STRETCH, TcbRef, cpu, has_stretch, interrupt_noted, last_version};
+use crate::arch::{Frame, STRETCH, TcbRef, cpu, has_stretch, last_version};
 use crate::mem;
-use crate::preemption::Pace;
+use crate::preemption::{self, Pace};
 use crate::sched::schedule::inspect_state;
 use crate::space::SpaceRef;
 use crate::thread;
@@ -79,7 +79,7 @@ fn thread_record(own: SpaceRef, index: u64) -> Result<Option<Record>, PutOff> {
     let mut is_new = true;
     while number < 1 << THREAD_BITS {
         pace.round();
-        if interrupt_noted() {
+        if preemption::is_due() {
             return Err(PutOff(number.into()));
         }
         if (is_new || number.is_multiple_of(STRETCH)) && !has_stretch(number) {
@@ -129,7 +129,7 @@ fn space_record(own: SpaceRef, index: u64) -> Result<Option<Record>, PutOff> {
         if nearer && sees(own, Some(space), &mut pace) {
             best = Some(space);
         }
-        if interrupt_noted() {
+        if preemption::is_due() {
             return Err(PutOff(index));
         }
     }

@@ -12,7 +12,7 @@ use crate::ipc::words::Message;
 use crate::ipc::{Kind, fail_at_once, finish, go_on, queue, receive, send};
 use crate::sched::{self, tick};
 use crate::space::SpaceRef;
-use crate::thread;
+use crate::{preemption, thread};
 
 /// The timer's line; the kernel keeps it.
 const TIMER_LINE: u32 = 0;
@@ -40,7 +40,7 @@ fn handle(running: TcbRef, line: u32) -> TcbRef {
 #[must_use]
 pub fn handle_pending(running: TcbRef) -> TcbRef {
     // What led here was long enough; what comes now is handled, too.
-    let _ = arch::interrupt_pending();
+    preemption::let_in();
     let lines = cpu().pending_lines.replace(0);
     let mut devices = lines & !(1 << TIMER_LINE);
     while devices != 0 {

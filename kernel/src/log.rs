@@ -34,7 +34,7 @@ impl Write for Report {
         for piece in text.as_bytes().chunks(REPORT_PIECE) {
             arch::console_write(piece);
             // They are only noted here, and handled when the way in is left.
-            let _ = arch::interrupt_pending();
+            crate::preemption::let_in();
         }
         Ok(())
     }

@@ -1,12 +1,40 @@
-//! Where the kernel, which runs with interrupts off, lets them in. There are two questions.
+//! Where the kernel, which runs with interrupts off, lets them in. Two questions are asked there,
+//! and each caller asks the one that it can act on.
 //!
-//! *Let interrupts in*: a loop whose length users decide has a [`Pace`]. What comes is only noted;
-//! the loop goes on, and whoever runs next is chosen after it has been handled.
+//! *Let interrupts in* ([`let_in`], and [`Pace`] for loops whose length users decide): what comes is
+//! only noted; the operation goes on, and whoever runs next is chosen when it is over. So a handler
+//! waits for as long as the operation takes.
+//!
+//! *Must I stop here?* ([`must_stop`], and [`Stint`] for work in small pieces): an operation that
+//! can be gone on with later lets interrupts in, and if one came it leaves its state in the
+//! tcb. A handler waits for one step.
 
 use crate::arch;
 
-/// Lets interrupts in now and then in a loop whose length users decide. They are
-/// only noted; whoever runs next is chosen after they have been handled.
+/// Instructions, roughly, between two windows of an operation in small pieces.
+pub const STINT: u32 = 350;
+
+/// Lets interrupts in; what comes is noted.
+#[inline]
+pub fn let_in() {
+    let _ = arch::interrupt_pending();
+}
+
+/// Lets interrupts in; whether one has come, now or before.
+#[inline(always)]
+#[must_use]
+pub fn must_stop() -> bool {
+    arch::interrupt_pending()
+}
+
+/// Whether an interrupt has come before, where there is no work left that a window would be for.
+#[inline(always)]
+#[must_use]
+pub fn is_due() -> bool {
+    arch::interrupt_noted()
+}
+
+/// A loop whose length users decide lets interrupts in now and then.
 #[derive(Default)]
 pub struct Pace(u32);
 
@@ -23,7 +51,25 @@ impl Pace {
         self.0 += count;
         if self.0 >= 16 {
             self.0 = 0;
-            let _ = arch::interrupt_pending();
+            let_in();
         }
+    }
+}
+
+/// Work in pieces that are too small for a window each.
+#[derive(Default)]
+pub struct Stint(u32);
+
+impl Stint {
+    /// After so many instructions more, roughly: whether to stop.
+    #[inline(always)]
+    #[must_use]
+    pub fn must_stop_after(&mut self, instructions: u32) -> bool {
+        self.0 += instructions;
+        if self.0 < STINT {
+            return false;
+        }
+        self.0 = 0;
+        must_stop()
     }
 }

@@ -1,10 +1,10 @@
 //! What a thread does when it gets the processor and is not simply to return to
 //! user mode: it goes on with an operation in which it was preempted or had to wait.
 
-use crate::arch::{TcbRef, interrupt_pending};
+use crate::arch::TcbRef;
 use crate::ipc::{self, receive, transfer};
 use crate::thread::tcb::Resume;
-use crate::{space, unmap};
+use crate::{preemption, space, unmap};
 
 /// Goes on with what `current` was doing; returns who runs next.
 pub extern "C" fn resume(current: TcbRef) -> TcbRef {
@@ -12,7 +12,7 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
     if matches!(what, Resume::Transfer | Resume::Unmap | Resume::Destroy) {
         // Interrupts and a switch led here, and what follows may be as long; what comes now
         // is handled after the next step.
-        let _ = interrupt_pending();
+        preemption::let_in();
     }
     match what {
         Resume::Transfer => transfer::resume(current),

@@ -3,10 +3,11 @@
 
 use abi::{Fpage, ThreadId};
 
-use crate::arch::{TcbRef, interrupt_noted, interrupt_pending, note_entry};
+use crate::arch::{TcbRef, note_entry};
 use crate::ipc;
 use crate::irq;
 use crate::mem::{Step, UnmapJob};
+use crate::preemption;
 use crate::sched;
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
@@ -55,7 +56,8 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
             Step::More => job = Some(active),
         }
         // Behind the last one there is nothing that would be long enough for a window.
-        let interrupted = if index < count { interrupt_pending() } else { interrupt_noted() };
+        let interrupted =
+            if index < count { preemption::must_stop() } else { preemption::is_due() };
         if interrupted {
             current.unmap.index.set(index);
             current.job.set(job.map(Job::Unmap));

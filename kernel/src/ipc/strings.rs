@@ -13,7 +13,8 @@ use abi::{Acceptor, IpcErrorKind, StringItem, utcb};
 
 use super::Kind;
 use super::transfer::Progress;
-use crate::arch::{TcbRef, interrupt_pending};
+use crate::arch::TcbRef;
+use crate::preemption;
 use crate::space::SpaceRef;
 use crate::usermem::{self, Utcb};
 
@@ -213,7 +214,7 @@ fn copy_run(
         done += count;
         read.skip(count);
         write.skip(count);
-        if done < room && interrupt_pending() {
+        if done < room && preemption::must_stop() {
             break;
         }
     }

@@ -12,7 +12,8 @@ use abi::{IpcErrorKind, Phase, ThreadId};
 
 use super::rendezvous::{self, Busy, Waits};
 use super::{Kind, fail_early};
-use crate::arch::{TcbRef, cpu, interrupt_pending, last_version};
+use crate::arch::{TcbRef, cpu, last_version};
+use crate::preemption::let_in;
 use crate::ring::Ring;
 use crate::thread::tcb::Registered;
 use crate::{clock, sched, thread};
@@ -95,7 +96,7 @@ pub fn tick(running: TcbRef) {
     }
     for _ in 0..STEPS_WHEN_IDLE {
         sweep.step(STEP);
-        let _ = interrupt_pending();
+        let_in();
     }
 }
 
@@ -106,7 +107,7 @@ pub fn finish_before(id: ThreadId, last: u32) {
     let sweep = &cpu().registry.sweep;
     while id.version() <= last && sweep.is_under_way() {
         sweep.step(STEP);
-        let _ = interrupt_pending();
+        let_in();
     }
 }
 

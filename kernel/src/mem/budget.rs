@@ -1,7 +1,7 @@
 //! How far a job goes before interrupts are let in.
 
 use super::STEP_BUDGET;
-use crate::arch::interrupt_pending;
+use crate::preemption::must_stop;
 
 /// What is left of a step, in units of some sixteen instructions.
 pub(crate) struct Budget {
@@ -44,7 +44,7 @@ impl Budget {
 
     #[inline(never)]
     fn refill(&mut self) -> bool {
-        let goes_on = self.refills && !interrupt_pending();
+        let goes_on = self.refills && !must_stop();
         if goes_on {
             self.left = self.whole;
         }

@@ -5,7 +5,8 @@
 //! leaf entries) and counts its used entries. Called by quotas only, at run time.
 
 use super::state;
-use crate::arch::{fill_page, interrupt_pending, phys_to_virt};
+use crate::arch::{fill_page, phys_to_virt};
+use crate::preemption::let_in;
 use core::cell::Cell;
 
 /// Bytes of a frame.
@@ -126,10 +127,10 @@ pub fn take_zeroed() -> Option<PhysFrame> {
 pub fn zero(frame: PhysFrame) {
     // What led here, and several frames in a row, would keep interrupts off for too long;
     // they are only noted here.
-    let _ = interrupt_pending();
+    let_in();
     // SAFETY: the caller owns the frame; it lies in the physical map.
     unsafe { fill_page(phys_to_virt(frame.0), 0) };
-    let _ = interrupt_pending();
+    let_in();
 }
 
 /// Puts a frame back into the pool.

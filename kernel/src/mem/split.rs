@@ -7,8 +7,8 @@
 
 use super::budget::Budget;
 use super::table::{ENTRIES, Leaf, twin_word};
-use crate::arch::interrupt_pending;
 use crate::arch::paging::{Entry, span};
+use crate::preemption::let_in;
 
 /// How many entries are looked at for one unit of a step's budget.
 const ENTRIES_PER_UNIT: usize = 2;
@@ -54,7 +54,7 @@ pub(super) fn keep(leaf: Leaf, pos: u64, end: u64) {
     for at in leaf.index..last {
         leaf.table.clear_bits(at, Entry::DYING);
         if at % ENTRIES_PER_WINDOW == ENTRIES_PER_WINDOW - 1 {
-            let _ = interrupt_pending();
+            let_in();
         }
     }
 }

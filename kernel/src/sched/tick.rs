@@ -1,9 +1,10 @@
 //! The timer tick: wakeups, time slices, total quanta, preemption.
 
 use super::{begin_slice, delay, grant_slice, keep_watch, pick, requeue};
-use crate::arch::{TcbRef, cpu, current, interrupt_pending};
+use crate::arch::{TcbRef, cpu, current};
 use crate::clock;
 use crate::ipc;
+use crate::preemption;
 use crate::thread::tcb::Resume;
 
 /// A timer interrupt while `running`, queued or not, had the processor: who has it now.
@@ -30,7 +31,7 @@ fn wake_up(running: TcbRef, now_us: u64) {
     wakeup.expire(now_us, |thread| {
         ipc::timeout::expired(thread);
         // Many may be due at once; interrupts are only noted here.
-        let _ = interrupt_pending();
+        preemption::let_in();
     });
     if cpu().registry.sweep.is_under_way() {
         ipc::sweep::tick(running);

@@ -1,10 +1,11 @@
 //! The end of a task: its mappings and all that derive from them vanish, its
 //! kernel memory goes back to its chief. In bounded steps, by the deleting thread.
 
-use crate::arch::{TcbRef, cpu, interrupt_pending};
+use crate::arch::{TcbRef, cpu};
 use crate::ipc;
 use crate::irq;
 use crate::mem::{DestroyJob, Step};
+use crate::preemption;
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{Job, Resume};
@@ -18,7 +19,7 @@ const UTCB_PAGES: u32 = 4;
 pub fn start(caller: TcbRef, space: SpaceRef) -> TcbRef {
     let job = begin(caller, space);
     // Its threads have just been deleted: that was long enough.
-    if interrupt_pending() { preempted(caller, job) } else { run(caller, job) }
+    if preemption::must_stop() { preempted(caller, job) } else { run(caller, job) }
 }
 
 /// An interrupt came: `caller` goes on later.
@@ -58,14 +59,14 @@ pub fn resume(caller: TcbRef) -> TcbRef {
 fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
     loop {
         while let Step::More = step(caller, &mut job) {
-            if interrupt_pending() {
+            if preemption::must_stop() {
                 return preempted(caller, job);
             }
         }
         finish(caller, job.space());
         let Some(abandoned) = cpu().spaces.take_abandoned() else { return ipc::go_on(caller) };
         job = begin(caller, abandoned);
-        if interrupt_pending() {
+        if preemption::must_stop() {
             return preempted(caller, job);
         }
     }

@@ -100,7 +100,7 @@ fn fill(page: u64, byte: u8) {
     // SAFETY: the page is a frame that the caller just took from the pool.
     unsafe { crate::arch::fill_page(phys_to_virt(page), u64::from_ne_bytes([byte; 8])) };
     // As for zeroed frames: interrupts are noted.
-    let _ = crate::arch::interrupt_pending();
+    crate::preemption::let_in();
 }
 
 /// Opens 2^`bits` ports from `start` for the space.
