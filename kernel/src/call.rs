@@ -120,7 +120,7 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
 fn schedule(caller: TcbRef, frame: Frame) -> TcbRef {
     let [dest, priority, time, processor, preemption] = frame.arguments();
     let dest = ThreadId(dest);
-    let words = sched::schedule::Request { dest, priority, time, processor, preemption };
+    let words = sched::schedule::Change { dest, priority, time, processor, preemption };
     match sched::schedule::schedule(caller, &words) {
         Ok((state, time)) => {
             frame.set_result(state);
@@ -205,7 +205,7 @@ fn quota_control(caller: TcbRef, frame: Frame) -> TcbRef {
 fn task_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let [specifier, numbers, ceilings, ..] = frame.arguments();
     let specifier = ThreadId(specifier);
-    let request = space::limits::Request { specifier, numbers, ceilings };
+    let request = space::limits::Gift { specifier, numbers, ceilings };
     let result = space::limits::task_control(caller, &request);
     if let Ok((numbers, ceilings)) = result {
         frame.set_third(numbers.word());

@@ -14,7 +14,7 @@ use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
 use kernel::sched::schedule::{self, schedule};
-use kernel::space::limits::{Request as Limits, task_control};
+use kernel::space::limits::{Gift as Limits, task_control};
 use kernel::space::{SpaceRef, destroy};
 use kernel::start;
 use kernel::thread::control::{After, Form, Request, in_form};
@@ -193,7 +193,7 @@ impl Play {
             0 => UNCHANGED,
             _ => random.below(1 << bits),
         };
-        let request = schedule::Request {
+        let request = schedule::Change {
             dest: thread.id.get(),
             priority: word(&mut self.random, 8),
             time: word(&mut self.random, 31) & !0x8000_8000 | self.unchanged_one_in(3),

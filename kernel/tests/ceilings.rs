@@ -14,7 +14,7 @@ use kernel::thread::control::{Form, Request, in_form};
 use kernel::thread::{lifecycle, lookup};
 
 /// What Schedule says to a thread of `world.one` about itself: it is its own scheduler.
-fn schedules_itself(world: &World, change: impl Fn(&mut schedule::Request)) -> Option<CallError> {
+fn schedules_itself(world: &World, change: impl Fn(&mut schedule::Change)) -> Option<CallError> {
     assert!(create(world.one, id(FIRST + 1, 1)).is_ok());
     let partner = lookup(id(FIRST + 1, 1)).expect("it was created");
     partner.scheduler.set(world.one.id.get());
@@ -58,7 +58,7 @@ fn each_ceiling_holds_at_its_edge() {
             world.limits(world.one, LOW);
             let dest = world.one.id.get();
             // The root task is bound by the ceilings that it gave, too.
-            let request = schedule::Request { dest, priority, time, processor: !0, preemption };
+            let request = schedule::Change { dest, priority, time, processor: !0, preemption };
             assert_eq!(because(schedule(world.root, &request)), expected);
         };
         std::thread::scope(|scope| scope.spawn(run).join()).expect("the case holds");

@@ -12,7 +12,7 @@ use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, phys_to_virt, set_current};
 use kernel::check;
 use kernel::ipc::rendezvous::{self, Busy};
-use kernel::ipc::transfer::Role;
+use kernel::ipc::transfer::Part;
 use kernel::ipc::{Kind, queue, syscall};
 use kernel::mem::{self, DestroyJob, MapJob, SpaceRef, frames};
 use kernel::sched;
@@ -131,6 +131,9 @@ fn threads_and_their_identity() {
     finds("has a UTCB and is inactive", |world| {
         rendezvous::set_busy(world.receiver, Busy::Inactive);
     });
+    finds("has a rendezvous word that stands for no state", |world| {
+        world.receiver.rendezvous.set(world.receiver.id.get().0 ^ 14 << 32);
+    });
     finds("has no address space", |world| world.receiver.space.set(None));
 }
 
@@ -223,15 +226,14 @@ fn queues() {
 #[test]
 fn transfers_and_the_processor() {
     finds("its transfer partner does not know of the transfer", |world| {
-        world.sender.transfer.role.set(Role::Sender);
-        world.sender.transfer.peer.set(Some(world.first));
+        world.sender.transfer.part.set(Some(Part::SendsTo(world.first)));
     });
     finds("is in a transfer with nobody", |world| {
         cpu().scheduler.ready.remove(world.receiver);
         rendezvous::set_busy(world.receiver, Busy::Transfer);
     });
     finds("is answered without being answered", |world| {
-        world.receiver.transfer.outer.set(Some((Role::Sender, world.sender)));
+        world.receiver.transfer.outer.set(Some(Part::SendsTo(world.sender)));
     });
     finds("the time slice belongs to a thread that does not exist", |world| {
         let space = world.receiver.space().expect("a user's thread");

@@ -8,7 +8,7 @@ use common::clan::*;
 use kernel::arch::{SYSTEM_CALL_BYTES, TcbRef, cpu, last_version, set_current};
 use kernel::check;
 use kernel::sched::schedule::{self, schedule};
-use kernel::space::limits::{Request as Limits, task_control};
+use kernel::space::limits::{Gift as Limits, task_control};
 use kernel::thread::control::{Form, Request, in_form};
 use kernel::thread::{lifecycle, lookup, lookup_number};
 
@@ -74,7 +74,7 @@ fn control_calls_do_not_tell_who_exists_elsewhere() {
         assert_eq!(answers(there), answers(nobody), "{form:?}");
     }
     let schedules = |dest| {
-        let request = schedule::Request { dest, ..asks(world.two) };
+        let request = schedule::Change { dest, ..asks(world.two) };
         because(schedule(world.one, &request))
     };
     assert_eq!(schedules(there), schedules(nobody));

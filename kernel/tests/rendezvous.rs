@@ -87,6 +87,7 @@ fn word(id: ThreadId, waits: Waits) -> u64 {
         Waits::Open => id.0,
         Waits::Closed(from) => id.0 ^ from.0,
         Waits::Busy(busy) => busy_word(id, busy),
+        Waits::Nonsense => id.0 ^ u64::from(SYSTEM_BASE - 1) << 32,
     }
 }
 

@@ -8,7 +8,7 @@ use abi::{Fpage, Numbers, Rights, ThreadId, utcb};
 use common::tasks::{QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
-use kernel::ipc::transfer::Role;
+use kernel::ipc::transfer::Part;
 use kernel::ipc::{Kind, cancel, kernel_message, timeout};
 use kernel::mem::frames;
 use kernel::thread::control::{After, Request, thread_control};
@@ -118,10 +118,7 @@ fn a_transfer_timeout_stays_armed_while_the_pager_works() {
     let _ = string_into_a_missing_page(sender, receiver, pager);
     assert_ne!(receiver.wake_at_us.get(), 0);
     cpu().scheduler.wakeup.expire(receiver.wake_at_us.get() + 2000, timeout::expired);
-    assert_eq!(
-        (sender.transfer.role.get(), receiver.transfer.role.get()),
-        (Role::None, Role::None)
-    );
+    assert_eq!((sender.transfer.part.get(), receiver.transfer.part.get()), (None, None));
     // Transfer timeout, its own, in the send phase; the partner's in the receive phase.
     assert_eq!(registers(sender).word(utcb::ERROR_CODE), 5 << 1);
     assert_eq!(registers(receiver).word(utcb::ERROR_CODE), 6 << 1 | 1);
@@ -138,12 +135,15 @@ fn a_cancelled_answer_of_a_pager_leaves_the_transfer_going() {
     prepare_map_item(pager);
     cpu().pending_lines.set(1 << QUIET_LINE);
     let _ = ipc(pager, receiver.id.get(), ThreadId::NIL);
-    assert_eq!((pager.transfer.role.get(), pager.resume.get()), (Role::Sender, Resume::Transfer));
+    assert_eq!(
+        (pager.transfer.part.get(), pager.resume.get()),
+        (Some(Part::SendsTo(receiver)), Resume::Transfer)
+    );
     cancel::cancel(pager, true, true);
     assert_eq!(registers(pager).word(utcb::ERROR_CODE) & 0xF, 7 << 1);
     assert_eq!(
-        (receiver.transfer.role.get(), receiver.resume.get()),
-        (Role::Receiver, Resume::Transfer)
+        (receiver.transfer.part.get(), receiver.resume.get()),
+        (Some(Part::ReceivesFrom(sender)), Resume::Transfer)
     );
     assert!(is_schedulable(receiver), "the faulter is in no queue");
     assert!(is_schedulable(pager));
@@ -161,8 +161,8 @@ fn a_page_fault_whose_answer_is_aborted_restarts_the_instruction() {
     cpu().pending_lines.set(1 << QUIET_LINE);
     let _ = ipc(pager, client.id.get(), ThreadId::NIL);
     assert_eq!(
-        (client.transfer.role.get(), pager.resume.get()),
-        (Role::Receiver, Resume::Transfer)
+        (client.transfer.part.get(), pager.resume.get()),
+        (Some(Part::ReceivesFrom(pager)), Resume::Transfer)
     );
     set_current(client);
     assert!(lifecycle::delete(pager).is_some(), "it was the last of its space");
@@ -297,12 +297,12 @@ fn a_used_up_quantum_is_reported_from_user_mode_only() {
 
 #[test]
 fn a_space_does_not_schedule_its_own_threads() {
-    use kernel::sched::schedule::{Request, schedule};
+    use kernel::sched::schedule::{Change, schedule};
     let (_machine, spaces) = machine(2);
     let thread_of = |index: usize| thread(spaces[index], index as u32, ThreadId::NIL);
     let (own, outside) = (thread_of(0), thread_of(1));
     let endless =
-        Request { dest: own.id.get(), priority: !0, time: 0, processor: !0, preemption: !0 };
+        Change { dest: own.id.get(), priority: !0, time: 0, processor: !0, preemption: !0 };
     own.scheduler.set(outside.id.get());
     assert!(schedule(own, &endless).is_err());
     assert_ne!(own.timeslice_us.get(), u64::MAX);

@@ -9,9 +9,8 @@ use crate::arch::{TcbRef, cpu, machine, virt_to_phys};
 use crate::ipc::Kind;
 use crate::ipc::queue;
 use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::transfer::Role;
 use crate::thread;
-use crate::thread::tcb::{Job, Resume};
+use crate::thread::state;
 
 /// The kernel's pages that users execute and read.
 const STUBS_END: u64 = STUBS + 0x2000;
@@ -22,9 +21,8 @@ pub(super) fn check(thread: TcbRef, found: &mut Findings) {
     let mut fault =
         |wrong: bool, what: &str| found.note(wrong, format_args!("thread {id}: {what}"));
     identity(thread, &mut fault);
-    state(thread, &mut fault);
+    state::broken(thread, &mut fault);
     let (gone, partner) = waiting(thread, &mut fault);
-    transfer(thread, &mut fault);
     going_on(thread, &mut fault);
     fault(thread.has_used_spare_stack(), "has used more of its kernel stack than any path may");
     let waits = rendezvous::peek(thread);
@@ -55,65 +53,15 @@ fn identity(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     );
 }
 
-fn state(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
-    let waits = rendezvous::peek(thread);
-    let scheduler = &cpu().scheduler;
-    let is_current = crate::arch::current() == thread;
-    let ready = waits == Waits::Busy(Busy::Ready);
-    fault(
-        ready && !is_current && !scheduler.ready.contains(thread),
-        "is ready but not in the ready queue (1993, 5.3.4)",
-    );
-    fault(
-        (waits == Waits::Busy(Busy::Inactive)) != (thread.utcb_k.get() == 0),
-        "has a UTCB and is inactive, or is active without one",
-    );
-    let in_ipc = thread.transfer.role.get() != Role::None || thread.is_between_phases();
-    fault(
-        ready && thread.halted.get() && !in_ipc && !is_current,
-        "is halted and ready at the same time",
-    );
-    fault(
-        ready && thread.kind.get() != Kind::User && !in_ipc,
-        "runs while the kernel exchanges a message for it",
-    );
-    let plain = matches!(waits, Waits::Open | Waits::Closed(_));
-    fault(
-        plain && thread.halted.get(),
-        "is halted and waits in a way that lets the fast path wake it",
-    );
-    fault(
-        plain && thread.kind.get() != Kind::User,
-        "waits for the reply to a kernel-made message as if it were its own",
-    );
-    fault(
-        !is_current && rendezvous::is_unsealed(thread),
-        "uses vector registers and waits as if it did not",
-    );
-    let is_public = rendezvous::is_published(thread);
-    fault(
-        is_public && !thread.is_armed(),
-        "waits for messages from user mode, which it gets none of",
-    );
-    fault(
-        is_public
-            && (thread.kind.get() != Kind::User || thread.halted.get() || timed_or_wanted(thread)),
-        "may be woken from user mode, but waits for something else",
-    );
-    fault(
-        (plain || is_public) && thread.resume.get() != Resume::Ipc,
-        "waits in a way that the fast path may end, but will not return from an IPC",
-    );
-}
-
-/// Whether the thread has a limit of time, or somebody is queued to send to it.
-fn timed_or_wanted(thread: TcbRef) -> bool {
-    thread.wake_at_us.get() != 0 || !thread.senders.is_empty()
-}
-
 /// Returns whether the thread waits for one that is gone, and for whom.
 fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadId) {
     let waits = rendezvous::peek(thread);
+    fault(
+        thread.is_ready()
+            && crate::arch::current() != thread
+            && !cpu().scheduler.ready.contains(thread),
+        "is ready but not in the ready queue (1993, 5.3.4)",
+    );
     let timed = thread.wake_at_us.get() != 0;
     fault(
         timed && !thread.wake.are_linked(),
@@ -147,40 +95,6 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadI
     (gone, partner)
 }
 
-fn transfer(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
-    let state = &thread.transfer;
-    let paired = match (state.role.get(), state.peer.get()) {
-        (Role::None, peer) => peer.is_none(),
-        (role, Some(peer)) => answers(thread, role, peer),
-        (_, None) => false,
-    };
-    fault(!paired, "its transfer partner does not know of the transfer");
-    if let Some((role, peer)) = state.outer.get() {
-        fault(state.role.get() != Role::Receiver, "is answered without being answered");
-        fault(
-            !answers(thread, role, peer),
-            "the partner of the transfer that met its fault does not know of it",
-        );
-    }
-    let idle = state.role.get() == Role::None;
-    fault(
-        idle && rendezvous::peek(thread) == Waits::Busy(Busy::Transfer),
-        "is in a transfer with nobody",
-    );
-    fault(
-        idle && thread.kind.get() == Kind::TransferFault,
-        "asks its pager for a page of a transfer that is over",
-    );
-}
-
-/// Whether `peer` plays the other part in the transfer in which `thread` plays `role`.
-fn answers(thread: TcbRef, role: Role, peer: TcbRef) -> bool {
-    let other = if role == Role::Sender { Role::Receiver } else { Role::Sender };
-    let lives = thread::lookup_number(peer.id.get().number()) == Some(peer);
-    let now = (peer.transfer.role.get(), peer.transfer.peer.get());
-    lives && (now == (other, Some(thread)) || peer.transfer.outer.get() == Some((other, thread)))
-}
-
 /// Whether the thread has a memory operation under way.
 pub(super) fn has_job(thread: TcbRef) -> bool {
     let job = thread.job.take();
@@ -190,17 +104,6 @@ pub(super) fn has_job(thread: TcbRef) -> bool {
 }
 
 fn going_on(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
-    let job = thread.job.take();
-    let resume = thread.resume.get();
-    let fits = match &job {
-        None => true,
-        Some(Job::Map(_)) => thread.transfer.role.get() == Role::Sender,
-        Some(Job::Unmap(_)) => resume == Resume::Unmap,
-        Some(Job::Destroy(_)) => resume == Resume::Destroy,
-    };
-    thread.job.set(job);
-    fault(!fits, "has a memory operation under way with which it does not go on");
-    fault(resume == Resume::Idle, "goes on as the idle thread");
     let inactive = thread.utcb_k.get() == 0;
     if inactive || crate::arch::current() == thread {
         return;

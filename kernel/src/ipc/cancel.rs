@@ -2,26 +2,24 @@
 
 use abi::{IpcErrorKind, Phase};
 
-use super::rendezvous::{self, Busy, Waits};
-use super::transfer::Role;
+use super::transfer::Part;
 use super::{Kind, fail_early, finish, local, queue, timeout};
 use crate::arch::TcbRef;
 use crate::preemption::Pace;
 use crate::sched;
 use crate::thread;
+use crate::thread::state::State;
 use crate::thread::tcb::Resume;
 
 /// Whether `thread` is in a send phase / a receive phase, as ExchangeRegisters reports it.
 #[must_use]
 pub fn phases(thread: TcbRef) -> (bool, bool) {
-    match (thread.transfer.role.get(), rendezvous::waits(thread)) {
-        (Role::Sender, _) => (true, false),
-        (Role::Receiver, _) => (false, true),
-        (_, Waits::Busy(Busy::Polling)) => (true, false),
+    match State::of(thread) {
+        State::Transfers(Part::SendsTo(_)) | State::Polls(_) => (true, false),
+        State::Transfers(Part::ReceivesFrom(_)) | State::Waits(_) => (false, true),
         // It has a sender queued and takes that when it runs.
-        _ if thread.is_between_phases() => (false, true),
-        (_, Waits::Open | Waits::Closed(_) | Waits::Busy(Busy::Waiting)) => (false, true),
-        _ => (false, false),
+        State::BetweenPhases => (false, true),
+        State::Inactive | State::Halted | State::Ready => (false, false),
     }
 }
 
@@ -34,7 +32,7 @@ pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
     if !(sending && send || receiving && receive) {
         return;
     }
-    if thread.transfer.role.get() != Role::None {
+    if thread.transfer.part.get().is_some() {
         abort_transfer(thread, IpcErrorKind::Aborted);
         return;
     }
@@ -59,8 +57,8 @@ pub fn leave_queue(thread: TcbRef) {
 /// If a pager is answering `thread`'s page fault with a transfer, ends that one:
 /// `thread` goes on with the transfer that met the fault.
 fn abort_answer(thread: TcbRef) {
-    if let (true, Some(pager)) = (thread.transfer.outer.get().is_some(), thread.transfer.peer.get())
-    {
+    let answer = thread.transfer.part.get().filter(|_| thread.transfer.outer.get().is_some());
+    if let Some(pager) = answer.map(Part::peer) {
         let _ = finish::settle(pager, thread, Err(IpcErrorKind::Aborted));
         pager.resume.set(Resume::Ipc);
         sched::requeue(pager);
@@ -72,13 +70,12 @@ fn abort_answer(thread: TcbRef) {
 /// for both partners, wherever each of them is.
 pub fn abort_transfer(thread: TcbRef, kind: IpcErrorKind) {
     abort_answer(thread);
-    let Some(peer) = thread.transfer.peer.get() else { return };
-    abort_answer(peer);
-    let (sender, receiver) = match thread.transfer.role.get() {
-        Role::Sender => (thread, peer),
-        Role::Receiver => (peer, thread),
-        Role::None => return,
-    };
+    if let Some(part) = thread.transfer.part.get() {
+        abort_answer(part.peer());
+    }
+    // That answer may have been this transfer.
+    let Some(part) = thread.transfer.part.get() else { return };
+    let (sender, receiver) = part.pair(thread);
     for partner in [sender, receiver] {
         partner.resume.set(partner.kind.get().home());
         // One of them may be asking its pager for a page.
@@ -95,19 +92,16 @@ pub fn abort_transfer(thread: TcbRef, kind: IpcErrorKind) {
 
 /// The transfer timeout of the transfer that `faulter` takes part in has expired.
 pub fn time_out_transfer(faulter: TcbRef) {
-    let sender = match (faulter.transfer.role.get(), faulter.transfer.peer.get()) {
-        (Role::Sender, _) => faulter,
-        (Role::Receiver, Some(peer)) => peer,
-        _ => return,
-    };
-    abort_transfer(faulter, timeout::expired_kind(sender));
+    if let Some(part) = faulter.transfer.part.get() {
+        abort_transfer(faulter, timeout::expired_kind(part.pair(faulter).0));
+    }
 }
 
 /// Ends every IPC with `thread`, which is about to lose its id: its own, and those of the
 /// threads that wait to send to it. Those that wait for a message from it learn of it from
 /// the `sweep` that follows.
 pub fn disconnect(thread: TcbRef) {
-    if thread.transfer.role.get() != Role::None {
+    if thread.transfer.part.get().is_some() {
         abort_transfer(thread, IpcErrorKind::Aborted);
     }
     leave_queue(thread);

@@ -5,7 +5,7 @@ use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
 
 use super::receive::{self, Begun};
 use super::rendezvous::{self, Busy};
-use super::transfer::Role;
+use super::transfer::Part;
 use super::words::{self, Message, Source};
 use super::{Kind, fail, propagation};
 use crate::arch::{TcbRef, current};
@@ -143,22 +143,19 @@ fn partner_view(kind: IpcErrorKind) -> IpcErrorKind {
 
 /// Dissolves the pair and returns the number of string bytes transferred.
 fn leave_transfer(sender: TcbRef, receiver: TcbRef) -> u64 {
-    if sender.transfer.role.get() != Role::Sender || sender.transfer.peer.get() != Some(receiver) {
+    if sender.transfer.part.get() != Some(Part::SendsTo(receiver)) {
         return 0;
     }
-    if let Some((role, peer)) = receiver.transfer.outer.take() {
+    if let Some(outer) = receiver.transfer.outer.take() {
         // A pager's answer: the receiver is back in the transfer that met the fault.
-        receiver.transfer.role.set(role);
-        receiver.transfer.peer.set(Some(peer));
-        sender.transfer.role.set(Role::None);
-        sender.transfer.peer.set(None);
+        receiver.transfer.part.set(Some(outer));
+        sender.transfer.part.set(None);
         sender.abandon_job();
         return sender.transfer.bytes.get();
     }
     for thread in [sender, receiver] {
         thread.abandon_job();
-        thread.transfer.role.set(Role::None);
-        thread.transfer.peer.set(None);
+        thread.transfer.part.set(None);
         if thread.resume.get() == Resume::Transfer {
             thread.resume.set(thread.kind.get().home());
         }

@@ -16,7 +16,6 @@ use super::Kind;
 use super::rendezvous::{self, Busy};
 use crate::arch::machine::{USER_FLAGS, USER_FLAGS_MASK};
 use crate::arch::{self, TcbRef, cpu};
-use crate::space::SpaceRef;
 use crate::thread::tcb::{ARMED, Resume};
 use crate::usermem::Utcb;
 use crate::{sched, techniques, thread};
@@ -30,7 +29,10 @@ const ORDINARY_FLAGS: u64 = USER_FLAGS_MASK | USER_FLAGS;
 /// about it again; one that can is asked about by its next partner.
 pub fn arm(caller: TcbRef, partner: ThreadId) {
     let Some(space) = caller.space().filter(|_| techniques::LOCAL_IPC) else { return };
-    let Some(partner) = at(space, partner).filter(|partner| *partner != caller) else { return };
+    let Some(partner) = thread::in_space(space, partner).filter(|partner| *partner != caller)
+    else {
+        return;
+    };
     let word = &space.task.current_word;
     let fits = |thread: TcbRef| !thread.is_foreign() && word.suits(thread);
     let pair = [caller, partner];
@@ -115,17 +117,11 @@ pub fn settle_all(thread: TcbRef) {
     });
 }
 
-/// The thread of `space` whose local id is `local`, as the kernel knows it.
-fn at(space: SpaceRef, local: ThreadId) -> Option<TcbRef> {
-    let id = Utcb::at(space, local)?.thread(utcb::MY_GLOBAL_ID);
-    thread::lookup(id).filter(|it| it.utcb.get() == local.0 && it.space() == Some(space))
-}
-
 /// The thread of the space of `running` that runs, if `current` says so in the space's current
 /// word: one that waits in public.
 #[must_use]
 pub fn claimed(running: TcbRef, current: ThreadId) -> Option<TcbRef> {
-    at(running.space()?, current).filter(|thread| rendezvous::is_published(*thread))
+    thread::in_space(running.space()?, current).filter(|thread| rendezvous::is_published(*thread))
 }
 
 /// User mode has handed the processor from `from` to `to`, which [`claimed`] has found, on the
@@ -218,7 +214,7 @@ pub fn settle(thread: TcbRef) {
     let word = utcb.word(utcb::LIPC_WAIT);
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
     thread.sp.set(public_sp(thread));
-    let named = |local| thread.space().and_then(|space| at(space, local));
+    let named = |local| thread.space().and_then(|space| thread::in_space(space, local));
     thread.partner.set(match ThreadId(word) {
         any @ (ThreadId::ANY | ThreadId::ANY_LOCAL) => any,
         // For nobody who could send, if the program has written nonsense there.

@@ -48,6 +48,8 @@ pub enum Waits {
     Closed(ThreadId),
     /// Does not wait in a way the fast path can serve.
     Busy(Busy),
+    /// A word that nobody writes: only those who look ([`peek`]) ever see it.
+    Nonsense,
 }
 
 /// The code of a foreign thread that waits for the answer to its system call and has not
@@ -123,7 +125,13 @@ fn sealed(thread: TcbRef, code: u64) -> Waits {
     if code == PUBLISHED {
         super::local::settle(thread);
     }
-    seen(thread, code)
+    match seen(thread, code) {
+        // Only `set_code`, `set_busy` and the fast paths write codes, and they have no other.
+        Waits::Nonsense => {
+            panic!("{thread:?} is in state {code}, and there is none of that number")
+        }
+        waits => waits,
+    }
 }
 
 #[cold]
@@ -132,7 +140,7 @@ fn seen(thread: TcbRef, code: u64) -> Waits {
         DEAD_OPEN | KEPT_OPEN => Waits::Open,
         DEAD_CLOSED | KEPT_CLOSED => Waits::Closed(thread.partner.get()),
         PUBLISHED => Waits::Busy(Busy::Waiting),
-        _ => Waits::Busy(Busy::Inactive),
+        _ => Waits::Nonsense,
     }
 }
 

@@ -79,6 +79,6 @@ fn accepts_unusually(receiver: TcbRef, sender: TcbRef) -> bool {
             ThreadId::ANY_LOCAL => receiver.same_space(sender),
             from => named(from),
         },
-        Waits::Busy(_) => false,
+        Waits::Busy(_) | Waits::Nonsense => false,
     }
 }

@@ -4,33 +4,26 @@
 use abi::time::Deadline;
 use abi::{IpcErrorKind, Phase, Timeouts, utcb};
 
-use super::rendezvous::{self, Busy, Waits};
-use super::transfer::Role;
-use super::{cancel, fail_early, queue};
+use super::{cancel, fail_early};
 use crate::arch::{TcbRef, cpu};
+use crate::thread::state::State;
 use crate::usermem::Utcb;
-use crate::{clock, sched, thread};
+use crate::{clock, sched};
 
 /// The wakeup time of `thread` has come (called from the tick).
 pub fn expired(thread: TcbRef) {
-    if thread.wake_is_transfer.replace(false) && thread.transfer.role.get() != Role::None {
+    if thread.wake_is_transfer.replace(false) && thread.transfer.part.get().is_some() {
         cancel::time_out_transfer(thread);
         return;
     }
-    match rendezvous::waits(thread) {
-        Waits::Busy(Busy::Polling) => {
-            if let Some(receiver) = thread::lookup(thread.partner.get()) {
-                queue::remove(receiver, thread);
-            }
-            fail_early(thread, IpcErrorKind::Timeout, Phase::Send);
-            sched::requeue(thread);
-        }
-        Waits::Busy(Busy::Waiting) => {
-            fail_early(thread, IpcErrorKind::Timeout, Phase::Receive);
-            sched::requeue(thread);
-        }
-        _ => {}
-    }
+    let phase = match State::of(thread) {
+        State::Polls(_) => Phase::Send,
+        State::Waits(_) => Phase::Receive,
+        _ => return,
+    };
+    cancel::leave_queue(thread);
+    fail_early(thread, IpcErrorKind::Timeout, phase);
+    sched::requeue(thread);
 }
 
 /// At the first page fault of a message, decides which transfer timeout governs:
@@ -66,10 +59,8 @@ pub fn arm_transfer_timeout(sender: TcbRef, faulter: TcbRef) {
 
 /// Arms it again for `faulter`, which now waits for its pager's answer.
 pub fn rearm_transfer_timeout(faulter: TcbRef) {
-    match (faulter.transfer.role.get(), faulter.transfer.peer.get()) {
-        (Role::Sender, _) => arm_transfer_timeout(faulter, faulter),
-        (Role::Receiver, Some(sender)) => arm_transfer_timeout(sender, faulter),
-        _ => {}
+    if let Some(part) = faulter.transfer.part.get() {
+        arm_transfer_timeout(part.pair(faulter).0, faulter);
     }
 }
 

@@ -14,38 +14,50 @@ use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, StringItem, Thre
 use super::rendezvous::{self, Busy};
 use super::words::{self, Message, Source};
 use super::{Kind, finish, kernel_message, simple_string, strings, timeout};
-use crate::arch::{TcbRef, current, interrupt_pending};
+use crate::arch::{TcbRef, current};
 use crate::mem::{self, MapJob, Step};
+use crate::preemption::{self, STINT, Stint};
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 use crate::{irq, sched};
 
-/// Instructions, roughly, after which interrupts are let in.
-const WINDOW_WORK: u32 = 350;
-
 /// A thread's part in a transfer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Role {
-    /// In none.
-    #[default]
-    None,
-    /// Sends; the state is in this thread's tcb.
-    Sender,
-    /// Receives; the state is in the peer's tcb.
-    Receiver,
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Sends to this thread; the state is in its own tcb.
+    SendsTo(TcbRef),
+    /// Receives from this thread; the state is in that one's tcb.
+    ReceivesFrom(TcbRef),
 }
 
-/// The state of a transfer. `role` and `peer` are used by both partners, the
+impl Part {
+    /// The other one.
+    #[must_use]
+    pub fn peer(self) -> TcbRef {
+        match self {
+            Self::SendsTo(peer) | Self::ReceivesFrom(peer) => peer,
+        }
+    }
+
+    /// Sender and receiver of the transfer in which this is the part of `thread`.
+    #[must_use]
+    pub fn pair(self, thread: TcbRef) -> (TcbRef, TcbRef) {
+        match self {
+            Self::SendsTo(receiver) => (thread, receiver),
+            Self::ReceivesFrom(sender) => (sender, thread),
+        }
+    }
+}
+
+/// The state of a transfer. `part` and `outer` are used by both partners, the
 /// rest by the sender.
 #[derive(Default)]
 pub struct Transfer {
     /// This thread's part.
-    pub role: Cell<Role>,
-    /// The other one.
-    pub peer: Cell<Option<TcbRef>>,
-    /// While a pager's answer to this thread's page fault is itself a transfer: part
-    /// and peer in the transfer that met the fault.
-    pub outer: Cell<Option<(Role, TcbRef)>>,
+    pub part: Cell<Option<Part>>,
+    /// While a pager's answer to this thread's page fault is itself a transfer: the part
+    /// in the transfer that met the fault.
+    pub outer: Cell<Option<Part>>,
     /// Tag of the message, as it was when the transfer began.
     pub tag: Cell<MsgTag>,
     /// In whose name the message goes out, nilthread if the sender's own.
@@ -141,14 +153,13 @@ fn start_items(sender: TcbRef, receiver: TcbRef, tag: MsgTag) -> TcbRef {
 }
 
 fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
-    for (thread, role, peer) in
-        [(sender, Role::Sender, receiver), (receiver, Role::Receiver, sender)]
+    for (thread, part) in
+        [(sender, Part::SendsTo(receiver)), (receiver, Part::ReceivesFrom(sender))]
     {
         rendezvous::set_busy(thread, Busy::Transfer);
         thread.wake_at_us.set(0);
-        let outer = (thread.transfer.role.replace(role), thread.transfer.peer.replace(Some(peer)));
-        if let (part @ (Role::Sender | Role::Receiver), Some(other)) = outer {
-            thread.transfer.outer.set(Some((part, other)));
+        if let Some(outer) = thread.transfer.part.replace(Some(part)) {
+            thread.transfer.outer.set(Some(outer));
         }
     }
     let state = &sender.transfer;
@@ -166,26 +177,20 @@ fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
 #[must_use]
 pub fn resume(thread: TcbRef) -> TcbRef {
     thread.resume.set(thread.kind.get().home());
-    let Some(peer) = thread.transfer.peer.get() else { return super::go_on(thread) };
+    let Some(part) = thread.transfer.part.get() else { return super::go_on(thread) };
     rendezvous::set_busy(thread, Busy::Transfer);
-    match thread.transfer.role.get() {
-        Role::Sender => run(thread, peer),
-        _ => run(peer, thread),
-    }
+    let (sender, receiver) = part.pair(thread);
+    run(sender, receiver)
 }
 
 fn run(sender: TcbRef, receiver: TcbRef) -> TcbRef {
-    let mut work = 0;
+    let mut stint = Stint::default();
     loop {
         match step(sender, receiver) {
             Ok(Progress::Done) => return finish::finish(sender, receiver, Ok(())),
-            Ok(Progress::More { work: more }) => {
-                work += more;
-                if work >= WINDOW_WORK {
-                    work = 0;
-                    if interrupt_pending() {
-                        return preempted();
-                    }
+            Ok(Progress::More { work }) => {
+                if stint.must_stop_after(work) {
+                    return preempted();
                 }
             }
             Ok(Progress::Fault { address, write, of_sender }) => {
@@ -249,10 +254,10 @@ fn map_start(sender: TcbRef, receiver: TcbRef, item: MapItem) -> Result<Progress
     };
     sender.transfer.next.set(sender.transfer.next.get() + 2);
     let job = MapJob::new(source, target, item, window, sender.marker());
-    // The rendezvous was long enough.
-    if interrupt_pending() {
+    // The two have just met, which is as much as comes before any other window.
+    if preemption::must_stop() {
         sender.job.set(Some(Job::Map(job)));
-        return Ok(Progress::More { work: WINDOW_WORK });
+        return Ok(Progress::More { work: STINT });
     }
     map_step(sender, job)
 }
@@ -264,5 +269,5 @@ fn map_step(sender: TcbRef, mut job: MapJob) -> Result<Progress, IpcErrorKind> {
         // The receiver's quota is used up: it has no room for the item.
         Err(_) => return Err(IpcErrorKind::Overflow),
     }
-    Ok(Progress::More { work: WINDOW_WORK })
+    Ok(Progress::More { work: STINT })
 }

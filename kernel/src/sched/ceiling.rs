@@ -3,7 +3,7 @@
 
 use abi::{CallError, Ceilings};
 
-use super::schedule::{self, Request, UNCHANGED};
+use super::schedule::{self, Change, UNCHANGED};
 use crate::arch::{TcbRef, cpu};
 use crate::space::SpaceRef;
 
@@ -53,7 +53,7 @@ pub fn lower(thread: TcbRef, ceilings: Ceilings) {
 }
 
 /// Whether `caller` may ask for what `request` says for `thread`.
-pub fn check(caller: TcbRef, thread: TcbRef, request: &Request) -> Result<(), CallError> {
+pub fn check(caller: TcbRef, thread: TcbRef, request: &Change) -> Result<(), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let mut most = thread.space().map_or(Ceilings::NONE, SpaceRef::ceilings);
     if !own.is_privileged() {
@@ -70,7 +70,7 @@ pub fn check(caller: TcbRef, thread: TcbRef, request: &Request) -> Result<(), Ca
 }
 
 /// What `request` asks for; where it asks for nothing, `most`.
-fn asked(request: &Request, most: Ceilings) -> Ceilings {
+fn asked(request: &Change, most: Ceilings) -> Ceilings {
     let mut asked = most;
     if request.priority != UNCHANGED {
         asked.priority = request.priority as u8;

@@ -17,7 +17,6 @@ use core::cell::Cell;
 
 use crate::arch::{TcbRef, close_fast_path, cpu, current};
 use crate::ipc::rendezvous::{self, Busy};
-use crate::ipc::transfer::Role;
 use crate::techniques;
 use ready::ReadyQueue;
 use wakeup::WakeupLists;
@@ -83,8 +82,7 @@ pub fn make_ready(thread: TcbRef) {
 pub fn set_runnable(thread: TcbRef) {
     thread.wake_at_us.set(0);
     // In an IPC only when that is over: the partner must not have to wait.
-    let is_over = || thread.transfer.role.get() == Role::None && !thread.is_between_phases();
-    let stops = thread.halted.get() && is_over();
+    let stops = thread.halted.get() && !thread.is_in_ipc();
     rendezvous::set_busy(thread, if stops { Busy::Halted } else { Busy::Ready });
 }
 

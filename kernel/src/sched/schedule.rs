@@ -8,11 +8,11 @@ use super::tick::end_turn;
 use super::{ceiling, grant_slice, pick, requeue};
 use crate::arch::{TcbRef, cpu};
 use crate::clock;
-use crate::ipc::cancel;
 use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::transfer::Role;
+use crate::ipc::transfer::Part;
 use crate::space::SpaceRef;
 use crate::thread;
+use crate::thread::state::State;
 use crate::usermem::Utcb;
 
 /// A word that changes nothing.
@@ -21,7 +21,7 @@ pub(super) const UNCHANGED: u64 = !0;
 const HIERARCHICAL: u64 = 1 << 25;
 
 /// The arguments of Schedule.
-pub struct Request {
+pub struct Change {
     /// Thread to schedule.
     pub dest: ThreadId,
     /// Priority, bits 7..0.
@@ -36,7 +36,7 @@ pub struct Request {
 
 /// Changes the scheduling parameters of a thread; returns its state before the call
 /// and what was left of slice and quantum.
-pub fn schedule(caller: TcbRef, request: &Request) -> Result<(u64, u64), CallError> {
+pub fn schedule(caller: TcbRef, request: &Change) -> Result<(u64, u64), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let missing = own.refusal_about(request.dest, CallError::InvalidThread);
     let thread = thread::resolve(caller, request.dest).ok_or(missing)?;
@@ -67,7 +67,7 @@ fn permit(caller: TcbRef, own: SpaceRef, thread: TcbRef) -> Result<(), CallError
     }
 }
 
-fn check(request: &Request) -> Result<(), CallError> {
+fn check(request: &Change) -> Result<(), CallError> {
     let (slice, quantum) = times(request.time);
     if request.time != UNCHANGED && (slice.is_point() || quantum.is_point()) {
         return Err(CallError::InvalidParameter);
@@ -83,7 +83,7 @@ pub(super) fn times(word: u64) -> (Time, Time) {
     (Time((word >> 16) as u16), Time(word as u16))
 }
 
-fn apply(thread: TcbRef, request: &Request) {
+fn apply(thread: TcbRef, request: &Change) {
     if request.time != UNCHANGED {
         let (slice, quantum) = times(request.time);
         let timeslice_us = slice.period_us().unwrap_or(u64::MAX).max(1);
@@ -123,14 +123,13 @@ pub(super) fn set_priority(thread: TcbRef, priority: u8) {
 /// The state word of X.2 5.7.
 #[must_use]
 pub fn state_of(thread: TcbRef) -> u64 {
-    if thread.transfer.role.get() != Role::None {
-        return if thread.transfer.role.get() == Role::Sender { 5 } else { 7 };
-    }
-    match rendezvous::waits(thread) {
-        Waits::Busy(Busy::Ready) => 3,
-        Waits::Busy(Busy::Inactive | Busy::Halted) => 2,
-        _ if cancel::phases(thread).0 => 4,
-        _ => 6,
+    match State::of(thread) {
+        State::Inactive | State::Halted => 2,
+        State::Ready | State::BetweenPhases => 3,
+        State::Polls(_) => 4,
+        State::Transfers(Part::SendsTo(_)) => 5,
+        State::Waits(_) => 6,
+        State::Transfers(Part::ReceivesFrom(_)) => 7,
     }
 }
 

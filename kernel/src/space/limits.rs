@@ -22,7 +22,7 @@ pub struct Limits {
 }
 
 /// The arguments of TaskControl; all ones: unchanged.
-pub struct Request {
+pub struct Gift {
     /// A thread of the task.
     pub specifier: ThreadId,
     /// `abi::Numbers`.
@@ -37,7 +37,7 @@ pub struct Request {
 /// `InvalidSpace`: nobody is named. `NoPrivilege`: the caller is no chief of the task, the
 /// numbers are not the chief's, a ceiling would rise. `InvalidParameter`: the task has
 /// numbers already, or a word means nothing.
-pub fn task_control(caller: TcbRef, request: &Request) -> Result<(Numbers, Ceilings), CallError> {
+pub fn task_control(caller: TcbRef, request: &Gift) -> Result<(Numbers, Ceilings), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let target = thread::controlled(caller, request.specifier, CallError::InvalidSpace)?;
     let target = target.space().ok_or(CallError::InvalidSpace)?;

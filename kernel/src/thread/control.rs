@@ -4,9 +4,9 @@
 use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
 use abi::{CallError, ThreadId, utcb};
 
+use super::state::State;
 use super::{controlled, lifecycle, lookup, lookup_number, resolve, version};
 use crate::arch::{TcbRef, cpu};
-use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::sweep;
 use crate::irq;
 use crate::sched::ceiling;
@@ -159,7 +159,7 @@ fn modify(
     thread: TcbRef,
     request: &Request,
 ) -> Result<(), CallError> {
-    let inactive = rendezvous::waits(thread) == Waits::Busy(Busy::Inactive);
+    let inactive = State::of(thread) == State::Inactive;
     stays(caller, thread, request)?;
     let renamed = thread.id.get() != request.dest;
     if renamed {

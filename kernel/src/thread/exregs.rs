@@ -5,10 +5,10 @@ use abi::syscall::exregs as bit;
 use abi::{ThreadId, utcb};
 
 use super::resolve;
+use super::state::State;
 use crate::arch::TcbRef;
-use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::transfer::Role;
-use crate::ipc::{Kind, cancel, handler_of};
+use crate::ipc::rendezvous::{self, Busy};
+use crate::ipc::{cancel, handler_of};
 use crate::sched::{self, ceiling};
 use crate::usermem::Utcb;
 
@@ -39,7 +39,7 @@ pub fn exchange_registers(
 ) -> Option<(ThreadId, Registers)> {
     let thread = resolve(caller, dest)?;
     let utcb = Utcb::of(thread)?;
-    if rendezvous::waits(thread) == Waits::Busy(Busy::Inactive) || !may(caller, thread) {
+    if State::of(thread) == State::Inactive || !may(caller, thread) {
         return None;
     }
     let old = read(thread, utcb);
@@ -77,7 +77,7 @@ fn may(caller: TcbRef, thread: TcbRef) -> bool {
 fn read(thread: TcbRef, utcb: Utcb) -> Registers {
     let (ip, sp) = thread.user_ip_sp();
     let (sending, receiving) = cancel::phases(thread);
-    let halted = thread.halted.get() || rendezvous::waits(thread) == Waits::Busy(Busy::Halted);
+    let halted = thread.halted.get() || State::of(thread) == State::Halted;
     let mut control = 0;
     for (set, value) in
         [(halted, bit::HALT), (receiving, bit::ABORT_RECEIVE), (sending, bit::ABORT_SEND)]
@@ -117,29 +117,22 @@ fn write(thread: TcbRef, utcb: Utcb, new: &Registers) {
 /// Halts `thread`: a ready one at once, one in an IPC when that ends.
 fn halt(thread: TcbRef) {
     thread.halted.set(true);
-    if thread.transfer.role.get() != Role::None || thread.is_between_phases() {
-        return;
+    match State::of(thread) {
+        State::Ready => rendezvous::set_busy(thread, Busy::Halted),
+        // The fast path must not wake it: only the complete path may see the wait.
+        State::Waits(from) => {
+            thread.partner.set(from);
+            rendezvous::set_busy(thread, Busy::Waiting);
+        }
+        State::Inactive | State::Halted => {}
+        State::BetweenPhases | State::Polls(_) | State::Transfers(_) => {}
     }
-    match rendezvous::waits(thread) {
-        Waits::Busy(Busy::Ready) => rendezvous::set_busy(thread, Busy::Halted),
-        // The fast path must not wake it: let only the complete path see the wait.
-        Waits::Open => wait_specially(thread, ThreadId::ANY),
-        Waits::Closed(from) => wait_specially(thread, from),
-        Waits::Busy(Busy::Waiting) => rendezvous::set_busy(thread, Busy::Waiting),
-        Waits::Busy(_) => {}
-    }
-}
-
-fn wait_specially(thread: TcbRef, from: ThreadId) {
-    thread.partner.set(from);
-    rendezvous::set_busy(thread, Busy::Waiting);
 }
 
 /// Resumes `thread` if it is halted.
 fn resume(thread: TcbRef) {
     thread.halted.set(false);
-    if rendezvous::waits(thread) == Waits::Busy(Busy::Halted) {
+    if State::of(thread) == State::Halted {
         sched::make_ready(thread);
     }
-    debug_assert!(thread.kind.get() as u8 <= Kind::SystemCall as u8);
 }

@@ -16,11 +16,11 @@ use abi::syscall::state as bit;
 use abi::{CallError, MsgTag, ThreadId, protocol};
 
 use super::controlled;
+use super::state::State;
 use crate::arch::{
     Frame, SYSTEM_CALL_BYTES, TcbRef, VECTOR_BYTES, all_registers, set_all_registers, vector_state,
 };
 use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::transfer::Role;
 use crate::ipc::{Kind, cancel, kernel_message};
 use crate::space::SpaceRef;
 use crate::thread::tcb::{Resume, USES_VECTOR};
@@ -102,7 +102,7 @@ fn declare(own: SpaceRef, caller: TcbRef, control: u64) -> Result<(), CallError>
 
 /// The register frame of a thread that is foreign and does not run.
 fn settled_frame(thread: TcbRef) -> Result<Frame, CallError> {
-    if !thread.is_foreign() || thread.transfer.role.get() != Role::None {
+    if !thread.is_foreign() || thread.transfer.part.get().is_some() {
         return Err(CallError::InvalidParameter);
     }
     thread.frame_if_used().ok_or(CallError::InvalidParameter)
@@ -111,8 +111,10 @@ fn settled_frame(thread: TcbRef) -> Result<Frame, CallError> {
 /// The thread, which has not started yet, becomes foreign and waits for an answer of
 /// `caller`, with all registers zero.
 fn make_foreign(thread: TcbRef, caller: TcbRef) -> Result<(), CallError> {
-    let waits = rendezvous::waits(thread) == Waits::Busy(Busy::Waiting);
-    if !waits || thread.kind.get() != Kind::Start || Utcb::of(thread).is_none() {
+    if !matches!(State::of(thread), State::Waits(_))
+        || thread.kind.get() != Kind::Start
+        || Utcb::of(thread).is_none()
+    {
         return Err(CallError::InvalidParameter);
     }
     thread.frame().reset();
@@ -136,9 +138,9 @@ fn await_answer(thread: TcbRef) {
 /// that changed nothing. A call that the handler has not received yet is made again.
 fn stop(thread: TcbRef) -> Result<(), CallError> {
     let frame = settled_frame(thread)?;
-    match rendezvous::waits(thread) {
-        Waits::Busy(Busy::Ready) => await_answer(thread),
-        Waits::Busy(Busy::Polling) => {
+    match State::of(thread) {
+        State::Ready | State::BetweenPhases => await_answer(thread),
+        State::Polls(_) => {
             cancel::leave_queue(thread);
             if thread.kind.get() == Kind::SystemCall {
                 // Somebody may have written the register meanwhile: never the kernel's end.
@@ -146,9 +148,7 @@ fn stop(thread: TcbRef) -> Result<(), CallError> {
             }
             await_answer(thread);
         }
-        Waits::Busy(Busy::Waiting) if thread.partner.get() == thread.handler.get() => {
-            await_answer(thread);
-        }
+        State::Waits(from) if from == thread.handler.get() => await_answer(thread),
         _ => return Err(CallError::InvalidParameter),
     }
     Ok(())

@@ -7,7 +7,7 @@ use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
 use crate::ipc::rendezvous::{self, Busy};
-use crate::ipc::transfer::Role;
+use crate::ipc::transfer::Part;
 use crate::ipc::{Kind, cancel, local, receive, sweep};
 use crate::sched;
 use crate::space::SpaceRef;
@@ -131,7 +131,9 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     local::disarm(thread);
     cancel::disconnect(thread);
     // A job is large: it is not looked at without need.
-    if thread.resume.get() == Resume::Unmap || thread.transfer.role.get() == Role::Sender {
+    if thread.resume.get() == Resume::Unmap
+        || matches!(thread.transfer.part.get(), Some(Part::SendsTo(_)))
+    {
         thread.abandon_job();
     }
     crate::irq::detach_handler(thread);

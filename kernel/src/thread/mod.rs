@@ -4,16 +4,19 @@ pub mod control;
 pub mod exregs;
 pub mod foreign;
 pub mod lifecycle;
+pub mod state;
 pub mod tcb;
 pub mod version;
 
 use core::cell::Cell;
 
-use abi::{CallError, ThreadId};
+use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{TcbRef, cpu};
 use crate::ipc::sweep::Sweep;
 use crate::ring::Ring;
+use crate::space::SpaceRef;
+use crate::usermem::Utcb;
 use tcb::Registered;
 
 pub use crate::arch::{lookup, lookup_number};
@@ -65,8 +68,17 @@ pub fn for_each(visit: impl FnMut(TcbRef)) {
 
 /// The thread of `viewer`'s space whose local id is `id`.
 #[must_use]
+#[inline(never)] // most name others by their global ids
 pub fn by_local_id(viewer: TcbRef, id: ThreadId) -> Option<TcbRef> {
-    viewer.space()?.task.threads.iter().find(|thread| thread.utcb.get() == id.0)
+    in_space(viewer.space()?, id)
+}
+
+/// The thread of `space` whose local id is `local`: its UTCB says who it is, and its tcb whether
+/// that is true. A program that overwrites its global id there is found by it no more.
+#[must_use]
+pub fn in_space(space: SpaceRef, local: ThreadId) -> Option<TcbRef> {
+    let id = Utcb::at(space, local)?.thread(utcb::MY_GLOBAL_ID);
+    lookup(id).filter(|it| it.utcb.get() == local.0 && it.space() == Some(space))
 }
 
 /// The thread that `id` names for `viewer`, globally or locally.

@@ -8,6 +8,7 @@
 //! runs with interrupts off and never re-enters itself on one processor.
 
 use core::cell::Cell;
+use core::fmt;
 use core::mem::{offset_of, size_of};
 
 use abi::ThreadId;
@@ -212,6 +213,12 @@ const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE);
 const _: () = assert!(offset_of!(Tcb, open_from) == 56, "line 0 is full");
 const _: () = assert!(offset_of!(Tcb, utcb_k) == 64);
 
+impl fmt::Debug for TcbRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "thread {}", self.id.get())
+    }
+}
+
 impl TcbRef {
     /// The thread's space; every thread but the kernel's own has one.
     #[must_use]
@@ -275,6 +282,13 @@ impl TcbRef {
     #[must_use]
     pub fn is_between_phases(self) -> bool {
         self.resume.get() == Resume::Receive
+    }
+
+    /// Whether the thread is in an IPC that goes on when it runs: its partner must not have to
+    /// wait because it is halted.
+    #[must_use]
+    pub fn is_in_ipc(self) -> bool {
+        self.transfer.part.get().is_some() || self.is_between_phases()
     }
 
     /// Instruction and stack pointer at which the thread goes on in user mode.

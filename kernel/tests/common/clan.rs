@@ -5,7 +5,7 @@ use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
 use kernel::sched::schedule;
 use kernel::space::SpaceRef;
-use kernel::space::limits::{Request as Limits, task_control};
+use kernel::space::limits::{Gift as Limits, task_control};
 use kernel::thread::control::{After, Form, Request, in_form};
 
 use super::Machine;
@@ -108,9 +108,9 @@ pub fn because<T>(result: Result<T, CallError>) -> Option<CallError> {
     result.err()
 }
 
-pub fn asks(dest: TcbRef) -> schedule::Request {
+pub fn asks(dest: TcbRef) -> schedule::Change {
     let unchanged = UNCHANGED;
-    schedule::Request {
+    schedule::Change {
         dest: dest.id.get(),
         priority: unchanged,
         time: unchanged,

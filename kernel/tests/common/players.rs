@@ -295,7 +295,7 @@ fn seen(thread: TcbRef) -> Seen {
         Waits::Open => ThreadId::ANY,
         Waits::Closed(from) => from,
         Waits::Busy(Busy::Polling | Busy::Waiting) => thread.partner.get(),
-        Waits::Busy(_) => ThreadId::NIL,
+        Waits::Busy(_) | Waits::Nonsense => ThreadId::NIL,
     };
     (state_of(thread), thread.halted.get(), partner, thread.wake_at_us.get() != 0)
 }
