@@ -8,6 +8,9 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::paging::Entry;
 use super::phys_to_virt;
 
+/// How many entries [`Table::some`] looks at.
+pub const TOGETHER: usize = 8;
+
 /// One page of 512 words, a page table or its twin, by physical address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
@@ -28,6 +31,17 @@ impl Table {
     #[must_use]
     pub fn get(self, index: usize) -> Entry {
         Entry(self.word(index).load(Relaxed))
+    }
+
+    /// Whether one of the [`TOGETHER`] entries from `index` on is present.
+    #[inline]
+    #[must_use]
+    pub fn some(self, index: usize) -> bool {
+        let mut all = 0;
+        for at in index..index + TOGETHER {
+            all |= self.get(at).0;
+        }
+        Entry(all).present()
     }
 
     /// Replaces an entry whose accessed and dirty bits do not matter.

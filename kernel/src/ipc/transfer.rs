@@ -15,11 +15,14 @@ use super::rendezvous::{self, Busy};
 use super::words::{self, Message, Source};
 use super::{Kind, finish, kernel_message, simple_string, strings, timeout};
 use crate::arch::{TcbRef, current};
-use crate::mem::{self, MapJob, Step};
+use crate::mem::{MapJob, OnePage, Step, map_one_page};
 use crate::preemption::{self, STINT, Stint};
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 use crate::{irq, sched};
+
+/// Instructions, roughly, for an item that is one page in the usual case.
+const PAGE_WORK: u32 = 175;
 
 /// A thread's part in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,7 +131,7 @@ fn is_done_at_once(sender: TcbRef, receiver: TcbRef, utcb: Utcb, tag: MsgTag) ->
 fn answer(sender: TcbRef, receiver: TcbRef, item: [u64; 2]) -> bool {
     match (Item::decode(item[0], item[1]), sender.space(), receiver.space()) {
         (Item::Map(item), Some(source), Some(target)) => {
-            mem::map_one_page(source, target, item, Fpage::COMPLETE)
+            map_one_page(source, target, item, Fpage::COMPLETE)
         }
         _ => false,
     }
@@ -232,13 +235,19 @@ fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> {
     }
     let utcb = Utcb::of(sender).ok_or(IpcErrorKind::Overflow)?;
     match Item::decode(utcb.mr(next), utcb.mr(next + 1)) {
-        Item::Map(item) if next + 2 <= end => map_start(sender, receiver, item),
+        Item::Map(item) if next + 2 <= end => map_items(sender, receiver, utcb, item),
         Item::String(_) => strings::step(sender, receiver),
         _ => Err(IpcErrorKind::Overflow),
     }
 }
 
-fn map_start(sender: TcbRef, receiver: TcbRef, item: MapItem) -> Result<Progress, IpcErrorKind> {
+/// Carries out the map item at the position, and those behind it as long as they are usual.
+fn map_items(
+    sender: TcbRef,
+    receiver: TcbRef,
+    utcb: Utcb,
+    first: MapItem,
+) -> Result<Progress, IpcErrorKind> {
     let window = match receiver.kind.get() {
         Kind::User => {
             Utcb::of(receiver).map_or(Fpage::NIL, |utcb| Acceptor(utcb.br(0)).receive_window())
@@ -252,7 +261,22 @@ fn map_start(sender: TcbRef, receiver: TcbRef, item: MapItem) -> Result<Progress
     let (Some(source), Some(target)) = (sender.space(), receiver.space()) else {
         return Err(IpcErrorKind::Overflow);
     };
-    sender.transfer.next.set(sender.transfer.next.get() + 2);
+    let state = &sender.transfer;
+    let (mut next, end) = (state.next.get(), state.end.get());
+    let (mut pages, mut item) = (OnePage::new(source, target, window), first);
+    let mut stint = Stint::default();
+    while pages.map(item) {
+        next += 2;
+        state.next.set(next);
+        if stint.must_stop_after(PAGE_WORK) {
+            return Ok(Progress::More { work: STINT });
+        }
+        match Item::decode(utcb.mr(next), utcb.mr(next + 1)) {
+            Item::Map(map) if next + 2 <= end => item = map,
+            _ => return Ok(Progress::More { work: PAGE_WORK }),
+        }
+    }
+    state.next.set(next + 2);
     let job = MapJob::new(source, target, item, window, sender.marker());
     // The two have just met, which is as much as comes before any other window.
     if preemption::must_stop() {

@@ -9,7 +9,7 @@ use super::marker::MarkerRef;
 use super::node::{NodeRef, PORTS};
 use super::release::free_node;
 use super::revoke::{Revoke, Scope};
-use super::space::SpaceRef;
+use super::space::{Area, SpaceRef};
 use super::table::{self, Slot};
 use super::walk::Walk;
 use super::{STEP_BUDGET, Step, cost, slab};
@@ -25,7 +25,8 @@ pub struct DestroyJob {
     space: SpaceRef,
     memory: Revoke,
     ports: IoRevoke,
-    kernel_pages: u64,
+    /// Where kernel pages may be left.
+    kernel_pages: [Area; 2],
     marker: MarkerRef,
     stopped: Option<Walk>,
 }
@@ -38,7 +39,7 @@ impl DestroyJob {
             space,
             memory: Revoke::flush(marker, space, 0, USER_END),
             ports: IoRevoke::new(space, 0, 1 << 16, Scope::Own),
-            kernel_pages: 0,
+            kernel_pages: space.areas().into(),
             marker,
             stopped: None,
         }
@@ -90,24 +91,26 @@ impl DestroyJob {
 
     /// KIP and UTCB pages that are still mapped; the frames are their owner's.
     fn remove_kernel_pages(&mut self, budget: &mut Budget) -> Step {
-        while self.kernel_pages < USER_END {
-            if budget.is_used_up() {
-                return Step::More;
-            }
-            budget.spend(cost::LOOK);
-            let vaddr = self.kernel_pages;
-            self.kernel_pages = match table::find(self.space, vaddr) {
-                Slot::Leaf(leaf) => {
-                    if leaf.entry.has(Entry::KERNEL) {
-                        table::remove(self.space, vaddr, leaf);
-                        budget.spend(cost::REMOVE);
+        for area in &mut self.kernel_pages {
+            while area.start < area.end {
+                if budget.is_used_up() {
+                    return Step::More;
+                }
+                budget.spend(cost::LOOK);
+                let vaddr = area.start;
+                area.start = match table::find(self.space, vaddr) {
+                    Slot::Leaf(leaf) => {
+                        if leaf.entry.has(Entry::KERNEL) {
+                            table::remove(self.space, vaddr, leaf);
+                            budget.spend(cost::REMOVE);
+                        }
+                        (vaddr | (span(leaf.level) - 1)) + 1
                     }
-                    (vaddr | (span(leaf.level) - 1)) + 1
-                }
-                Slot::Empty { level, table } => {
-                    table::behind_empty(table, level, vaddr, USER_END, budget)
-                }
-            };
+                    Slot::Empty { level, table } => {
+                        table::behind_empty(table, level, vaddr, area.end, budget)
+                    }
+                };
+            }
         }
         Step::Done
     }

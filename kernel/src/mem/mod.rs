@@ -42,7 +42,7 @@ pub use map::MapJob;
 pub use marker::{Marker, MarkerRef};
 pub use quota::{NoMemory, Quota};
 pub use sigma0::{sigma0_fault, sigma0_open_ports};
-pub use small::map_one_page;
+pub use small::{OnePage, map_one_page};
 pub use space::{AddressSpace, SpaceRef};
 pub use unmap::UnmapJob;
 

@@ -1,5 +1,5 @@
 //! The usual case, written out: runs of 4 KiB pages that were mapped as such, between
-//! tables that are there.
+//! tables that are there; and 4 KiB pages out of a large one, to a table that is there.
 //!
 //! Whatever is not usual ends a run, with nothing changed; `map.rs` and `revoke.rs`, the
 //! callers, know what to do then. A run may let interrupts in: they are only noted, so the
@@ -26,18 +26,82 @@ const TABLE: u64 = FRAME * ENTRIES as u64;
 #[inline]
 #[must_use]
 pub fn map_one_page(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> bool {
-    let moved = window::memory(item, window);
-    if item.grant || item.fpage.is_io() || moved.len != FRAME {
-        return false;
+    let Some(moved) = one_page(item, window) else { return false };
+    match Source::table(src, moved.from) {
+        Some(source) => map_from(source, dst, moved, item),
+        None => map_part(src, dst, moved, item),
     }
-    let Some(way) = Way::new(src, dst, moved, item.fpage.rights()) else { return false };
+}
+
+/// [`map_one_page`] out of a large page.
+#[inline(never)]
+fn map_part(src: SpaceRef, dst: SpaceRef, moved: Transfer, item: MapItem) -> bool {
+    Source::part(src, moved).is_some_and(|source| map_from(source, dst, moved, item))
+}
+
+#[inline(always)]
+fn map_from(source: Source, dst: SpaceRef, moved: Transfer, item: MapItem) -> bool {
+    let Some(way) = Way::new(source, dst, moved, item.fpage.rights()) else { return false };
     let mapped = way.page(moved.from, moved.to);
     way.arrived(u64::from(mapped));
     mapped
 }
 
+/// What the item maps, if that is a 4 KiB page.
+#[inline(always)]
+fn one_page(item: MapItem, window: Fpage) -> Option<Transfer> {
+    let moved = window::memory(item, window);
+    (!item.grant && !item.fpage.is_io() && moved.len == FRAME).then_some(moved)
+}
+
+/// Carries out map items that are one 4 KiB page each, in the usual case; between two of the same
+/// tables nothing is looked up again.
+pub struct OnePage {
+    src: SpaceRef,
+    dst: SpaceRef,
+    window: Fpage,
+    /// The last way, and the pieces of both spaces, of a table's size, between which it leads.
+    way: Option<(Way, (u64, u64))>,
+}
+
+impl OnePage {
+    /// For items from `src` into `window` of `dst`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(src: SpaceRef, dst: SpaceRef, window: Fpage) -> Self {
+        Self { src, dst, window, way: None }
+    }
+
+    /// As [`map_one_page`]; nobody but this value has changed the spaces since the last item.
+    #[inline(always)]
+    #[must_use]
+    pub fn map(&mut self, item: MapItem) -> bool {
+        let Some(moved) = one_page(item, self.window) else { return false };
+        let rights = item.fpage.rights();
+        let pieces = (moved.from / TABLE, moved.to / TABLE);
+        let way = match &mut self.way {
+            Some((way, known)) if *known == pieces => way,
+            way => {
+                let source = Source::at(self.src, moved);
+                let new = source.and_then(|from| Way::new(from, self.dst, moved, rights));
+                let Some(new) = new else { return false };
+                &mut way.insert((new, pieces)).0
+            }
+        };
+        let refused = self.dst.is_protected(moved.to, moved.to + FRAME);
+        if refused || !rights.contains(Rights::R) {
+            return false;
+        }
+        way.limit = Entry::page(0, 0, rights, 0).0;
+        let mapped = way.page(moved.from, moved.to);
+        way.arrived(u64::from(mapped));
+        mapped
+    }
+}
+
 /// Maps pages from the beginning of `moved` on, as long as they were mapped as such to the
-/// source, the destination is empty, the tables are there; returns how many bytes.
+/// source, or with a large page that is not to be passed on whole, the destination is empty,
+/// the tables are there; returns how many bytes.
 pub(super) fn map(
     src: SpaceRef,
     dst: SpaceRef,
@@ -48,7 +112,9 @@ pub(super) fn map(
     // To the end of the first of the two tables that ends.
     let room = TABLE - (moved.from % TABLE).max(moved.to % TABLE);
     let len = moved.len.min(room);
-    let Some(way) = Way::new(src, dst, Transfer { len, ..moved }, rights) else { return 0 };
+    let part = Transfer { len, ..moved };
+    let way = Source::at(src, part).and_then(|source| Way::new(source, dst, part, rights));
+    let Some(way) = way else { return 0 };
     let mut done = 0;
     while done < len && !budget.is_used_up() && way.page(moved.from + done, moved.to + done) {
         done += FRAME;
@@ -58,11 +124,60 @@ pub(super) fn map(
     done
 }
 
-/// From a table of small pages to one that is there.
+/// Where pages come from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// A table of small pages, and its twin.
+    Table(Table, Table),
+    /// A large page: its node, and the entry of the first small one that would be in a table.
+    Page(NodeRef, Entry),
+}
+
+impl Source {
+    #[inline(always)]
+    fn at(src: SpaceRef, moved: Transfer) -> Option<Self> {
+        Self::table(src, moved.from).or_else(|| Self::part(src, moved))
+    }
+
+    #[inline(always)]
+    fn table(src: SpaceRef, from: u64) -> Option<Self> {
+        let table = table::pages(src, from)?;
+        Some(Self::Table(table, Table(Info::of(table.0).twin())))
+    }
+
+    #[inline(never)]
+    fn part(src: SpaceRef, moved: Transfer) -> Option<Self> {
+        // As many as a table has at the right place: they go as a large page.
+        let leaf = table::large(src, moved.from).filter(|_| moved.len < TABLE)?;
+        if leaf.entry.has(Entry::DYING) {
+            return None;
+        }
+        let mut entry = leaf.entry;
+        for level in (0..leaf.level).rev() {
+            let which = if level == 0 { 0 } else { index(moved.from, level) };
+            entry = Entry(entry.part(level).0 + which as u64 * Entry::step(level));
+        }
+        Some(Self::Page(leaf.node?, entry))
+    }
+
+    /// The node and the entry of the page at `from`, if it can be handed on.
+    #[inline(always)]
+    fn page(self, from: u64) -> Option<(NodeRef, Entry)> {
+        let at = index(from, 0);
+        match self {
+            Self::Table(pages, nodes) => {
+                let (node, entry) = (table::node_at(nodes, at)?, pages.get(at));
+                (!entry.has(Entry::DYING)).then_some((node, entry))
+            }
+            Self::Page(node, first) => Some((node, Entry(first.0 + at as u64 * Entry::step(0)))),
+        }
+    }
+}
+
+/// From small pages, or out of a large one, to a table that is there.
 struct Way {
     dst: SpaceRef,
-    sources: Table,
-    source_nodes: Table,
+    source: Source,
     targets: Table,
     target_nodes: Table,
     target_info: Info,
@@ -72,28 +187,25 @@ struct Way {
 
 impl Way {
     #[inline(always)]
-    fn new(src: SpaceRef, dst: SpaceRef, moved: Transfer, rights: Rights) -> Option<Self> {
-        let sources = table::pages(src, moved.from)?;
+    fn new(source: Source, dst: SpaceRef, moved: Transfer, rights: Rights) -> Option<Self> {
         let targets = table::pages(dst, moved.to)?;
         // σ0's pages are no exception, but nothing is ever mapped to σ0.
         let refused = dst.is_sigma0() || dst.is_protected(moved.to, moved.to + moved.len);
         if refused || !rights.contains(Rights::R) {
             return None;
         }
-        let source_nodes = Table(Info::of(sources.0).twin());
         let target_info = Info::of(targets.0);
         let target_nodes = Table(target_info.twin());
         let limit = Entry::page(0, 0, rights, 0).0;
-        Some(Self { dst, sources, source_nodes, targets, target_nodes, target_info, limit })
+        Some(Self { dst, source, targets, target_nodes, target_info, limit })
     }
 
     /// Maps one page; false, and nothing has changed, if it is not the usual case.
     #[inline(always)]
     fn page(&self, from: u64, to: u64) -> bool {
-        let (at, there) = (index(from, 0), index(to, 0));
-        let Some(parent) = table::node_at(self.source_nodes, at) else { return false };
-        let source = self.sources.get(at);
-        if self.targets.get(there).present() || source.has(Entry::DYING) {
+        let there = index(to, 0);
+        let Some((parent, source)) = self.source.page(from) else { return false };
+        if self.targets.get(there).present() {
             return false;
         }
         let Ok(node) = slab::alloc(self.dst) else { return false };

@@ -12,6 +12,7 @@ use super::node::NodeRef;
 use super::quota::NoMemory;
 use super::space::SpaceRef;
 use crate::arch::paging::{Entry, ROOT, Table, index, shift, span};
+use crate::arch::table::TOGETHER;
 use crate::arch::tlb;
 
 /// A present page.
@@ -57,6 +58,28 @@ pub(crate) fn pages(space: SpaceRef, vaddr: u64) -> Option<Table> {
         return None;
     }
     Some(Table(lower.address()))
+}
+
+/// The large page at `vaddr` that was mapped as such: no part of a larger one.
+#[inline]
+pub(crate) fn large(space: SpaceRef, vaddr: u64) -> Option<Leaf> {
+    let upper = space.root_table().get(index(vaddr, 3));
+    if !upper.present() {
+        return None;
+    }
+    let mut found = (Table(upper.address()), 2);
+    let middle = found.0.get(index(vaddr, 2));
+    if middle.is_table() {
+        found = (Table(middle.address()), 1);
+    }
+    let (table, level) = found;
+    let at = index(vaddr, level);
+    let entry = table.get(at);
+    if !entry.present() || entry.is_table() {
+        return None;
+    }
+    let node = node_at(Table(Info::of(table.0).twin()), at)?;
+    Some(Leaf { table, index: at, level, entry, node: Some(node) })
 }
 
 /// The 4 KiB page at `vaddr` that was mapped as such: no split page, no kernel page.
@@ -118,7 +141,7 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
 /// Entries of a table.
 pub(crate) const ENTRIES: usize = 512;
 /// How many of them are looked at for one unit of a step's budget.
-const ENTRIES_PER_UNIT: usize = 4;
+const ENTRIES_PER_UNIT: usize = 8;
 
 /// The address behind the empty entry of `level` in `table` at `vaddr`, and behind the empty
 /// ones that follow it in the same table up to `end`, as far as `budget` pays for looking.
@@ -142,6 +165,9 @@ fn behind_all(table: Table, level: u32, vaddr: u64, end: u64, budget: &mut Budge
     let paid = budget.left() as usize * ENTRIES_PER_UNIT;
     let last = first + paid.min(wanted).min(ENTRIES - first);
     let mut at = first;
+    while at + TOGETHER <= last && !table.some(at) {
+        at += TOGETHER;
+    }
     while at < last && !table.get(at).present() {
         at += 1;
     }

@@ -142,6 +142,28 @@ fn a_job_stops_only_for_an_interrupt() {
     assert_eq!(machine.violations(false), []);
 }
 
+/// A large page that is being taken away is handed on no more, not even in small parts.
+#[test]
+fn parts_of_a_large_page_that_goes_are_not_handed_on() {
+    let machine = Machine::new(2, 64, false);
+    let [sigma0, parent, child] = [0, 1, 2].map(|index| machine.spaces[index]);
+    let map = |src, dst, from, bits, to| {
+        let item = MapItem::map(page(from, bits, Rights::RWX), to);
+        MapJob::new(src, dst, item, Fpage::COMPLETE, marker()).finish().expect("it can pay");
+    };
+    map(sigma0, parent, RAM, 21, RAM);
+    for number in 0..100 {
+        map(parent, child, RAM + number * 4096, 12, number * 4096);
+    }
+    let mut job = UnmapJob::new(parent, page(RAM, 21, Rights::RWX), true, marker());
+    assert_eq!(interrupted_after(3, || job.advance()), Step::More);
+    assert!(parent.page(RAM).is_some() && child.page(0).is_some(), "it has only begun");
+    map(parent, child, RAM, 12, 150 * 4096);
+    assert_eq!(child.page(150 * 4096), None);
+    job.finish();
+    assert_eq!((parent.nodes(), child.nodes(), machine.violations(false)), (0, 0, vec![]));
+}
+
 #[test]
 fn jobs_that_interrupt_each_other_keep_the_invariants() {
     for seed in 0..6 {

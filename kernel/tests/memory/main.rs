@@ -152,6 +152,38 @@ fn who_cannot_pay_for_a_large_page_gets_smaller_ones() {
     assert_eq!(poor.quota().used(), 2);
 }
 
+/// Small pages out of a large one, where the table is there already: each is its own part of
+/// it, with the rights of both, and goes with it.
+#[test]
+fn parts_of_a_large_page_are_handed_on_one_by_one() {
+    let machine = Machine::new(2, 1100, false);
+    kernel::mem::enable_huge_pages();
+    let [sigma0, a, b] = machine.spaces[..] else { panic!("three spaces") };
+    let giga = 0x4000_0000;
+    for (large, bits) in [(RAM, 21), (giga, 30)] {
+        map(sigma0, a, large, large, bits, Rights::RX).expect("it can pay");
+        let part = large + (1 << bits) / 2 + 0x3_7000;
+        map(a, b, part, 0x5000, 12, Rights::RWX).expect("it can pay");
+        map(a, b, part + 0x1000, 0x8000, 14, Rights::RWX).expect("it can pay");
+        map(a, b, part - 0x9000, 0x6000, 12, Rights::R).expect("it can pay");
+        let at = |to| b.page(to).map(|page| (page.phys, page.bits, page.rights));
+        assert_eq!(at(0x5000), Some((part, 12, Rights::RX)));
+        assert_eq!(at(0x6000), Some((part - 0x9000, 12, Rights::R)));
+        assert_eq!(at(0x7000), None);
+        for page in [0x0, 0x1000, 0x2000, 0x3000] {
+            assert_eq!(at(0x8000 + page), Some((part + 0x1000 + page, 12, Rights::RX)));
+        }
+        assert_eq!((b.nodes(), machine.violations(false)), (6, vec![]));
+        map(a, b, large, 0x20_1000, 12, Rights::R).expect("it can pay");
+        map(a, b, large, 0x20_0000, 21, Rights::R).expect("it can pay");
+        assert_eq!(b.page(0x20_0000).map(|page| page.bits), Some(21), "whole, where it fits");
+        flush(a, part, 12, Rights::RWX);
+        assert_eq!((at(0x5000), at(0x6000).is_some()), (None, true), "only that part");
+        flush(a, large, bits, Rights::RWX);
+        assert_eq!((a.nodes(), b.nodes(), machine.violations(false)), (0, 0, vec![]));
+    }
+}
+
 #[test]
 fn running_out_of_quota_changes_nothing_halfway() {
     let mut machine = Machine::new(1, 100, true);
