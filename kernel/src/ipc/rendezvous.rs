@@ -198,6 +198,18 @@ pub fn plain_wait(thread: TcbRef) -> Option<ThreadId> {
     }
 }
 
+/// Whom `thread` waits for, if it waits for somebody: for a first look at many threads, of
+/// most of whom that says enough.
+#[inline(always)]
+#[must_use]
+pub fn awaited(thread: TcbRef) -> ThreadId {
+    match thread.rendezvous.get() ^ thread.id.get().0 {
+        0 => ThreadId::NIL,
+        word if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) => ThreadId(word),
+        _ => thread.partner.get(),
+    }
+}
+
 /// Whether `thread` waits for messages from user mode.
 #[must_use]
 pub fn is_published(thread: TcbRef) -> bool {

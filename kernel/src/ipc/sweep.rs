@@ -114,6 +114,15 @@ pub fn finish_before(id: ThreadId, last: u32) {
 /// Fails the receive phase of `waiter` if it waits for an id that was current and is not.
 #[inline(always)] // in a loop over all threads
 fn release(waiter: TcbRef) {
+    let from = rendezvous::awaited(waiter);
+    if thread::lookup(from).is_none() && from.is_global() {
+        look_closer(waiter);
+    }
+}
+
+/// `waiter` names a thread that is gone, but need not wait for it.
+#[inline(never)]
+fn look_closer(waiter: TcbRef) {
     // Whom it waits for is current, or `local::settle_all` has found it.
     if rendezvous::is_published(waiter) {
         return;
