@@ -51,23 +51,31 @@ impl LocalPath {
 /// The two paths: call, reply and wait.
 #[must_use]
 pub fn local_paths() -> [LocalPath; 2] {
+    let path = |[restart, forward, done, aside, end, slow]: [*const u8; 6]| LocalPath {
+        restart: user_address(restart as u64),
+        forward: user_address(forward as u64),
+        done: user_address(done as u64),
+        aside: user_address(aside as u64),
+        end: user_address(end as u64),
+        slow: user_address(slow as u64),
+    };
     [
-        LocalPath {
-            restart: user_address(&raw const local_call_restart as u64),
-            forward: user_address(&raw const local_call_forward as u64),
-            done: user_address(&raw const local_call_done as u64),
-            aside: user_address(&raw const local_call_aside as u64),
-            end: user_address(&raw const local_call_end as u64),
-            slow: user_address(&raw const local_slow_call as u64),
-        },
-        LocalPath {
-            restart: user_address(&raw const local_reply_restart as u64),
-            forward: user_address(&raw const local_reply_forward as u64),
-            done: user_address(&raw const local_reply_done as u64),
-            aside: user_address(&raw const local_reply_aside as u64),
-            end: user_address(&raw const local_reply_end as u64),
-            slow: user_address(&raw const local_slow as u64),
-        },
+        path([
+            &raw const local_call_restart,
+            &raw const local_call_forward,
+            &raw const local_call_done,
+            &raw const local_call_aside,
+            &raw const local_call_end,
+            &raw const local_slow_call,
+        ]),
+        path([
+            &raw const local_reply_restart,
+            &raw const local_reply_forward,
+            &raw const local_reply_done,
+            &raw const local_reply_aside,
+            &raw const local_reply_end,
+            &raw const local_slow,
+        ]),
     ]
 }
 
