@@ -139,30 +139,9 @@ pub struct CurrentWord {
     /// In the kernel's map of physical memory; 0: there is none yet.
     kernel: Cell<u64>,
     user: Cell<u64>,
-    /// Armed threads of the space.
-    armed: Cell<u32>,
-    /// Whether these use vector registers: all of them do, or none.
-    vector: Cell<bool>,
 }
 
 impl CurrentWord {
-    /// Whether `thread` is of the kind that the armed threads of the space are. They share the
-    /// vector registers, whose owner the kernel knows only when it is entered; so nobody may be
-    /// among them who has declared that there is nothing in them.
-    #[must_use]
-    pub fn suits(&self, thread: TcbRef) -> bool {
-        self.armed.get() == 0 || self.vector.get() == thread.uses_vector()
-    }
-
-    /// `thread`, which suits, is armed from now on, or no longer.
-    pub fn count(&self, thread: TcbRef, armed: bool) {
-        let others = self.armed.get();
-        self.armed.set(if armed { others + 1 } else { others.saturating_sub(1) });
-        if armed {
-            self.vector.set(thread.uses_vector());
-        }
-    }
-
     /// Puts it into the UTCB of `thread`, if it is nowhere yet.
     pub fn place(&self, thread: TcbRef) {
         let offset = utcb::LIPC_CURRENT as i64 * 8;

@@ -3,6 +3,7 @@
 use super::Findings;
 use crate::arch::cpu;
 use crate::ring::{Ring, Through};
+use crate::space::SpaceRef;
 
 /// Interrupt threads and the idle thread, which are not among the registered ones.
 const KERNEL_THREADS: u64 = 64;
@@ -40,10 +41,27 @@ pub(super) fn registry(found: &mut Findings) -> bool {
             ),
         );
         in_spaces += count;
+        armed(space, found);
     });
     found.note(
         in_spaces != count,
         format_args!("{count} threads exist, but all spaces together count {in_spaces}"),
     );
     true
+}
+
+/// The ring of the threads of `space` that may exchange messages in user mode.
+fn armed(space: SpaceRef, found: &mut Findings) {
+    let count = u64::from(space.task.armed_count.get());
+    let mut strangers = 0;
+    let members = walk(&space.task.armed, |thread| {
+        strangers += u64::from(thread.space() != Some(space) || !thread.is_armed());
+    });
+    found.note(
+        members != Some(count) || strangers > 0,
+        format_args!(
+            "space {} counts {count} armed threads, but its ring has {members:?}, {strangers} of them not armed",
+            space.id()
+        ),
+    );
 }

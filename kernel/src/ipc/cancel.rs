@@ -105,7 +105,7 @@ pub fn disconnect(thread: TcbRef) {
         abort_transfer(thread, IpcErrorKind::Aborted);
     }
     leave_queue(thread);
-    local::settle_all(thread);
+    local::settle_waits_for(thread);
     let mut pace = Pace::default();
     while let Some(sender) = thread.senders.first() {
         pace.round();

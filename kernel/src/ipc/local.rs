@@ -16,6 +16,7 @@ use super::Kind;
 use super::rendezvous::{self, Busy};
 use crate::arch::machine::{USER_FLAGS, USER_FLAGS_MASK};
 use crate::arch::{self, TcbRef, cpu};
+use crate::space::SpaceRef;
 use crate::thread::tcb::{ARMED, Resume};
 use crate::usermem::Utcb;
 use crate::{sched, techniques, thread};
@@ -23,6 +24,9 @@ use crate::{sched, techniques, thread};
 /// Flags with which a thread may wait in public: what a program's arithmetic leaves, and
 /// interrupts on. A path in user mode restores none.
 const ORDINARY_FLAGS: u64 = USER_FLAGS_MASK | USER_FLAGS;
+
+/// Armed threads of a space, at most: each deletion in it looks at them all.
+const MOST: u32 = 64;
 
 /// ArmLocal: `caller` would like to exchange messages in user mode with the thread of its space
 /// whose local id is `partner`. Who can't take part learns it from its UTCB, and nobody asks
@@ -33,10 +37,12 @@ pub fn arm(caller: TcbRef, partner: ThreadId) {
     else {
         return;
     };
-    let word = &space.task.current_word;
-    let fits = |thread: TcbRef| !thread.is_foreign() && word.suits(thread);
+    let fits = |thread: TcbRef| thread.is_armed() || fits(space, thread);
     let pair = [caller, partner];
-    if !pair.into_iter().all(fits) || caller.uses_vector() != partner.uses_vector() {
+    let new = pair.into_iter().filter(|thread| !thread.is_armed()).count() as u32;
+    let are_too_many = space.task.armed_count.get() + new > MOST;
+    if are_too_many || !pair.into_iter().all(fits) || caller.uses_vector() != partner.uses_vector()
+    {
         // Of two that could take part, but not with each other, the one that is asked may not.
         let refused = if fits(caller) { partner } else { caller };
         return tell(refused, utcb::LIPC_REFUSED);
@@ -44,9 +50,19 @@ pub fn arm(caller: TcbRef, partner: ThreadId) {
     if !partner.is_armed() && keeps_vector(partner) {
         return tell(partner, utcb::LIPC_KEEPS);
     }
-    word.place(caller);
+    space.task.current_word.place(caller);
     pair.into_iter().for_each(arm_one);
     arch::update_special(caller);
+}
+
+/// Whether `thread` may join the armed threads of `space`. They share the vector registers, whose
+/// owner the kernel knows only when it is entered; so nobody may be among them who has declared that
+/// there is nothing in them.
+fn fits(space: SpaceRef, thread: TcbRef) -> bool {
+    let first = space.task.armed.first();
+    !thread.is_foreign()
+        && first.is_none_or(|armed| armed.uses_vector() == thread.uses_vector())
+        && space.task.armed_count.get() < MOST
 }
 
 /// Lets the stubs know of `thread` what `state` says.
@@ -64,7 +80,8 @@ fn arm_one(thread: TcbRef) {
     utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_CLOSED);
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
     thread.set_special(ARMED, true);
-    space.task.current_word.count(thread, true);
+    space.task.armed.append(thread);
+    space.task.armed_count.set(space.task.armed_count.get() + 1);
     rendezvous::seal(thread);
 }
 
@@ -94,7 +111,8 @@ pub fn start_anew(thread: TcbRef) {
         settle(thread);
     }
     if let Some(space) = thread.space().filter(|_| thread.is_armed()) {
-        space.task.current_word.count(thread, false);
+        space.task.armed.remove(thread);
+        space.task.armed_count.set(space.task.armed_count.get() - 1);
         thread.set_special(ARMED, false);
     }
     if let Some(utcb) = Utcb::of(thread) {
@@ -104,15 +122,17 @@ pub fn start_anew(thread: TcbRef) {
 }
 
 /// `thread` is about to lose its id. Whoever waits for it in public names it by its local id, which
-/// another thread may have soon: all of the task's public waits come back into the kernel,
-/// where the sweep finds them.
-pub fn settle_all(thread: TcbRef) {
+/// another thread may have soon: these waits come back into the kernel, where the sweep
+/// finds them.
+pub fn settle_waits_for(thread: TcbRef) {
     let Some(space) = thread.space().filter(|space| space.task.published.get() != 0) else {
         return;
     };
-    space.each_thread(|other| {
-        if rendezvous::is_published(other) {
-            settle(other);
+    let local = thread.utcb.get();
+    space.task.armed.each(|armed| {
+        let waits = |utcb: Utcb| utcb.word(utcb::LIPC_WAIT) == local;
+        if rendezvous::is_published(armed) && Utcb::of(armed).is_some_and(waits) {
+            settle(armed);
         }
     });
 }

@@ -18,7 +18,7 @@ pub use crate::mem::SpaceRef;
 use crate::mem::space::Area;
 use crate::mem::{AddressSpace, NoMemory, PhysFrame};
 use crate::ring::{self, Links, Ring};
-use crate::thread::tcb::Siblings;
+use crate::thread::tcb::{Armed, Siblings};
 use crate::usermem::CurrentWord;
 
 /// Deepest nesting of clans; bounds the walk to a common chief.
@@ -45,7 +45,11 @@ pub struct Task {
     pub abandoned: Cell<bool>,
     /// New threads use no vector registers: one of the task's has said so.
     pub no_vector: Cell<bool>,
-    /// How many of the task's threads wait in public.
+    /// The threads that may exchange messages in user mode.
+    pub armed: Ring<Armed>,
+    /// How many they are.
+    pub armed_count: Cell<u32>,
+    /// How many of them wait in public.
     pub published: Cell<u64>,
     /// Which of the task's armed threads runs, as user mode knows it.
     pub current_word: CurrentWord,

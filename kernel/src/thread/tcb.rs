@@ -84,6 +84,8 @@ ring::kinds! {
     Senders of TcbRef: sending;
     /// Those who wait for a time in the same wakeup list.
     Wakeups of TcbRef: wake;
+    /// The threads of one task that may exchange messages in user mode.
+    Armed of TcbRef: armed;
 }
 
 /// The thread control block.
@@ -161,6 +163,8 @@ pub struct Tcb {
     pub all: Links<TcbRef>,
     /// Links of the threads of one space.
     pub siblings: Links<TcbRef>,
+    /// Links of the armed threads of one space.
+    pub armed: Links<TcbRef>,
 
     // --- Scheduling. ---
     /// Thread that may schedule this one.

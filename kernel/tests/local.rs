@@ -1,0 +1,83 @@
+//! Threads of one space that may exchange messages in user mode: who waits in public, and whose
+//! wait comes back into the kernel (decision 0044).
+
+mod common;
+
+use abi::{ThreadId, utcb};
+
+use common::tasks::{initialise, ipc, registers, thread};
+use common::{Machine, tasks};
+use kernel::arch::root::RootWord;
+use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::ipc::rendezvous::{self, Waits, waits};
+use kernel::ipc::{local, sweep};
+use kernel::space::SpaceRef;
+use kernel::thread::lifecycle;
+use kernel::{check, start};
+
+/// As many as may be armed in a space.
+const MOST: usize = 64;
+
+/// A thread that waits for `from`, and that no message has reached yet.
+fn waiting(space: SpaceRef, index: u32, from: ThreadId) -> TcbRef {
+    let waiter = thread(space, index, ThreadId::NIL);
+    let _ = ipc(waiter, ThreadId::NIL, from);
+    waiter
+}
+
+fn arm(caller: TcbRef, partner: TcbRef) {
+    set_current(caller);
+    local::arm(caller, ThreadId(partner.utcb.get()));
+}
+
+/// One task with `pages` pages.
+fn rich(pages: u64) -> (Machine, SpaceRef) {
+    let machine = Machine::new(2, pages, false);
+    set_current(start::make_idle(RootWord::default()));
+    machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
+    let space = machine.spaces[1];
+    initialise(space);
+    (machine, space)
+}
+
+#[test]
+fn a_deletion_ends_the_public_waits_for_that_thread_and_no_others() {
+    let (_machine, spaces) = tasks::machine(2);
+    let caller = thread(spaces[0], 0, ThreadId::NIL);
+    let gone = thread(spaces[0], 1, ThreadId::NIL);
+    let for_gone = waiting(spaces[0], 2, gone.id.get());
+    let for_caller = waiting(spaces[0], 3, caller.id.get());
+    let for_any = waiting(spaces[0], 4, ThreadId::ANY);
+    for waiter in [for_gone, for_caller, for_any] {
+        arm(caller, waiter);
+        assert!(rendezvous::is_published(waiter));
+    }
+    assert_eq!(check::violations(), 0);
+    let _ = lifecycle::delete(gone);
+    assert!(for_gone.is_ready(), "nobody has told it");
+    assert!(rendezvous::is_published(for_caller) && rendezvous::is_published(for_any));
+    assert!(!cpu().registry.sweep.is_under_way());
+    sweep::id_lost();
+    assert!(rendezvous::is_published(for_caller) && rendezvous::is_published(for_any));
+    assert_eq!(waits(for_caller), Waits::Busy(rendezvous::Busy::Waiting));
+    assert_eq!(for_caller.partner.get(), caller.id.get());
+    assert_eq!(check::violations(), 0);
+}
+
+#[test]
+fn so_many_and_no_more_are_armed_in_a_space() {
+    let (_machine, space) = rich(512);
+    let caller = thread(space, 0, ThreadId::NIL);
+    let others: Vec<TcbRef> =
+        (1..=MOST as u32).map(|index| waiting(space, index, ThreadId::ANY)).collect();
+    others.iter().for_each(|other| arm(caller, *other));
+    assert_eq!(others.iter().filter(|other| other.is_armed()).count(), MOST - 1);
+    assert_eq!(registers(others[MOST - 1]).word(utcb::LIPC_STATE), utcb::LIPC_REFUSED);
+    assert_eq!(check::violations(), 0);
+    // Who goes leaves his place to the next one who asks.
+    let _ = lifecycle::delete(others[0]);
+    let next = waiting(space, MOST as u32 + 1, ThreadId::ANY);
+    arm(caller, next);
+    assert!(next.is_armed());
+    assert_eq!(check::violations(), 0);
+}
