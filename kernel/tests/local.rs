@@ -9,10 +9,11 @@ use common::tasks::{initialise, ipc, registers, thread};
 use common::{Machine, tasks};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, set_current};
-use kernel::ipc::rendezvous::{self, Waits, waits};
+use kernel::ipc::rendezvous::{self, DEAD_OPEN, Waits, waits};
 use kernel::ipc::{local, sweep};
 use kernel::space::SpaceRef;
 use kernel::thread::lifecycle;
+use kernel::thread::tcb::USES_VECTOR;
 use kernel::{check, start};
 
 /// As many as may be armed in a space.
@@ -38,6 +39,22 @@ fn rich(pages: u64) -> (Machine, SpaceRef) {
     let space = machine.spaces[1];
     initialise(space);
     (machine, space)
+}
+
+#[test]
+fn a_partner_that_waits_without_registers_can_be_reached_at_once() {
+    let (_machine, spaces) = tasks::machine(2);
+    let caller = thread(spaces[0], 0, ThreadId::NIL);
+    let server = thread(spaces[0], 1, ThreadId::NIL);
+    for user in [caller, server] {
+        user.set_special(USES_VECTOR, true);
+    }
+    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
+    rendezvous::seal(server);
+    assert_eq!(server.rendezvous.get(), server.id.get().0 ^ DEAD_OPEN << 32);
+    arm(caller, server);
+    assert!(server.is_armed() && rendezvous::is_published(server));
+    assert_eq!(registers(server).word(utcb::LIPC_WAIT), ThreadId::ANY.0);
 }
 
 #[test]

@@ -185,16 +185,18 @@ pub fn is_unsealed(thread: TcbRef) -> bool {
     thread.special.get() != 0 && (word == 0 || word >> CODE_SHIFT >= u64::from(SYSTEM_BASE))
 }
 
-/// Whom `thread` waits for, if it does, with or without a fast path.
+/// Whom `thread` waits for, if it does and nothing of its registers has to be kept meanwhile, with
+/// or without a fast path.
 #[must_use]
 pub fn plain_wait(thread: TcbRef) -> Option<ThreadId> {
+    const WAITING: u64 = Busy::Waiting as u64;
     let word = thread.rendezvous.get() ^ thread.id.get().0;
-    if word == 0 {
-        Some(ThreadId::ANY)
-    } else if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) {
-        Some(ThreadId(word))
-    } else {
-        (word >> CODE_SHIFT == Busy::Waiting as u64).then(|| thread.partner.get())
+    match word >> CODE_SHIFT {
+        0 if word == 0 => Some(ThreadId::ANY),
+        code if code >= u64::from(SYSTEM_BASE) => Some(ThreadId(word)),
+        DEAD_OPEN => Some(ThreadId::ANY),
+        WAITING | DEAD_CLOSED => Some(thread.partner.get()),
+        _ => None,
     }
 }
 
