@@ -13,7 +13,8 @@ use kernel::ipc::queue;
 use kernel::ipc::rendezvous::{Busy, set_busy};
 use kernel::mem::frames;
 use kernel::sched::ready::ReadyQueue;
-use kernel::sched::wakeup::{GRAIN_US, WakeupLists};
+use kernel::sched::wakeup::{GRAIN_US, NEAR_US, WakeupLists};
+use kernel::techniques::WAKEUP_LISTS;
 
 const THREADS: usize = 40;
 const ROUNDS: usize = 100_000;
@@ -138,7 +139,9 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
         let who = random.below(THREADS as u64) as usize;
         match random.below(8) {
             0..=2 => {
-                let distance = random.next() >> 44 + random.below(20);
+                // Up to a second; one in four up to an hour and more.
+                let digits = if random.one_in(4) { 32 } else { 44 };
+                let distance = random.next() >> digits + random.below(20);
                 let at_us = (now_us + distance).saturating_sub(5);
                 lists.insert(threads[who], at_us);
                 armed[who] = Some(Armed { at_us: at_us.max(1), since_us: now_us });
@@ -154,8 +157,8 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
             }
             _ => {
                 // A tick, a few lost ticks, or a very long time.
-                now_us +=
-                    [1000, 1000, 4096, 2_000_000][random.below(4) as usize] + random.below(50);
+                let long = if random.one_in(500) { 300_000_000 } else { 2_000_000 };
+                now_us += [1000, 1000, 4096, long][random.below(4) as usize] + random.below(50);
                 lists.expire(now_us, |thread| {
                     let who = (thread.id.get().number() - USER_BASE) as usize;
                     let was = armed[who].take().expect("only what is armed expires, and once");
@@ -179,6 +182,41 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
         }
     }
     assert!(expired > 1000 && again > 100, "hardly anything expired: {expired}, {again} again");
+}
+
+#[test]
+fn a_tick_looks_at_nobody_who_sleeps_long() {
+    const LONG_US: u64 = 600_000_000;
+    const TICK_US: u64 = 1000;
+    let (_machine, threads) = tcbs();
+    let lists = WakeupLists::new();
+    for (index, thread) in (0..).zip(&threads) {
+        // Some in ten seconds, the others in ten minutes, or cancelled before that.
+        let from_us = if index % 3 == 0 { 10_000_000 } else { LONG_US };
+        lists.insert(*thread, from_us + index);
+        if index % 3 == 1 {
+            thread.wake_at_us.set(0);
+        }
+    }
+    let mut woken = 0;
+    for now_us in (0..LONG_US / TICK_US + 10).map(|tick| tick * TICK_US) {
+        if !lists.is_due(now_us) {
+            continue;
+        }
+        lists.expire(now_us, |_| woken += 1);
+        lists.for_each_ring(|list, ring| {
+            let is_near = (list as usize) < WAKEUP_LISTS;
+            for thread in ring.iter().filter(|thread| is_near && thread.wake_at_us.get() != 0) {
+                let due_us = thread.wake_at_us.get();
+                assert!(
+                    due_us < now_us + NEAR_US + 2 * GRAIN_US,
+                    "due at {due_us}, parsed at {now_us}"
+                );
+            }
+        });
+    }
+    assert_eq!(woken, THREADS - (THREADS + 1) / 3);
+    assert!(threads.iter().all(|thread| !thread.wake.are_linked()), "nobody is in a list any more");
 }
 
 #[test]
