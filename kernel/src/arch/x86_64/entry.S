@@ -48,7 +48,7 @@
 .macro unless_same_goes_on aside
     cmp     rax, [rip + {CPU} + {CURRENT}]
     jne     \aside
-    cmp     dword ptr [rip + {CPU} + {PENDING}], 0
+    cmp     qword ptr [rip + {CPU} + {PENDING}], 0
     jne     \aside
     cmp     qword ptr [rax + {RESUME}], {RESUME_FRAME}
     jne     \aside
