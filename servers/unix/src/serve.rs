@@ -259,6 +259,10 @@ fn message(system: &System, to: ThreadId, reply: &Reply) -> Msg {
     };
     match system.machine.pages.take(to) {
         None => msg,
-        Some(items) => items.iter().fold(msg, |msg, item| msg.map(*item)),
+        Some(items) => {
+            let msg = items.iter().fold(msg, |msg, item| msg.map(*item));
+            system.machine.pages.give_back(items);
+            msg
+        }
     }
 }

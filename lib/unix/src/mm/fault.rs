@@ -1,12 +1,12 @@
 //! Making a page present, as a program's access asks; answering page faults.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::rc::Rc;
+use core::ops::Range;
 
-use linux_raw_sys::general::{SIGBUS, SIGKILL, SIGSEGV};
+use linux_raw_sys::general::{SIGBUS, SIGSEGV};
 
 use super::area::{Area, AreaFlags, Backing, GUARD_GAP};
+use super::oom::{killed_for_memory, out_of_memory};
 use super::pages::Page;
 use super::shared::{allocate, allocate_zeroed};
 use super::{AddressSpace, PAGE, USER_END, USER_START, page_of};
@@ -14,7 +14,6 @@ use crate::errno::Errno;
 use crate::fs::inode::Inode;
 use crate::machine::{Access, Mapping, Reply};
 use crate::memory::FrameId;
-use crate::process::Process;
 use crate::signal;
 use crate::thread::Thread;
 use crate::unix::Unix;
@@ -46,6 +45,11 @@ impl From<Refusal> for Errno {
             _ => Self::EFAULT,
         }
     }
+}
+
+/// These bits of a window.
+const fn bits_of(pages: Range<u64>) -> u16 {
+    (1_u32 << pages.end).wrapping_sub(1 << pages.start) as u16
 }
 
 /// Which present pages of a window are mapped.
@@ -151,6 +155,12 @@ impl AddressSpace {
             Some(page) => self.own(unix, page)?,
             None => (self.fetch(unix, area, at, write)?, None),
         };
+        self.put(unix, at, page)?;
+        Ok(Present { page, replaced })
+    }
+
+    /// Puts a page at `at`.
+    fn put(&self, unix: &Unix, at: u64, page: Page) -> Result<(), Refusal> {
         let mut pages = self.pages.borrow_mut();
         if pages.insert(at, page, |bytes| self.charge.grow(bytes)).is_err() {
             // It was not there before: the frame is one more owner's.
@@ -159,8 +169,7 @@ impl AddressSpace {
             return Err(Refusal::NoRoom);
         }
         self.peak.set(self.peak.get().max(pages.resident()));
-        drop(pages);
-        Ok(Present { page, replaced })
+        Ok(())
     }
 
     /// A private page that is to be written: our frame, or a copy.
@@ -239,17 +248,19 @@ impl AddressSpace {
         if area.flags.contains(AreaFlags::SHARED) && area.access.contains(Access::WRITE) {
             return;
         }
-        let start = (at & !(WINDOW * PAGE - 1)).max(area.start);
-        let end = (at & !(WINDOW * PAGE - 1)).saturating_add(WINDOW * PAGE).min(area.end);
+        let base = at & !(WINDOW * PAGE - 1);
+        let there = self.pages.borrow().window(base);
         let size = inode.size();
-        let mut next = start;
-        while next < end && area.offset_at(next) < size {
-            if self.pages.borrow().get(next).is_none()
-                && self.make_present(unix, area, next, Access::READ).is_err()
-            {
+        for number in 0..WINDOW {
+            let next = base + number * PAGE;
+            let inside = (area.start..area.end).contains(&next) && area.offset_at(next) < size;
+            if !inside || there >> number & 1 != 0 {
+                continue;
+            }
+            let Ok(page) = self.fetch(unix, area, next, false) else { return };
+            if self.put(unix, next, page).is_err() {
                 return;
             }
-            next += PAGE;
         }
     }
 
@@ -260,25 +271,22 @@ impl AddressSpace {
         let mut mappings = unix.mm.mappings.borrow_mut();
         mappings.clear();
         let mut pages = self.pages.borrow_mut();
-        let mut left = pages.window(base);
-        while left != 0 {
-            let address = base + u64::from(left.trailing_zeros()) * PAGE;
-            left &= left - 1;
-            if address < area.start || address >= area.end {
-                continue;
+        let inside = base.max(area.start)..(base + WINDOW * PAGE).min(area.end);
+        let bits =
+            pages.window(base) & bits_of((inside.start - base) / PAGE..(inside.end - base) / PAGE);
+        let [read, write] =
+            [area.access.difference(Access::WRITE), area.access].map(|of| of | Access::READ);
+        pages.change_window(base, bits, |address, page| {
+            if page.has(Page::MAPPED) && address != at && all == Window::New {
+                return page;
             }
-            pages.update(address, |page| {
-                if page.has(Page::MAPPED) && address != at && all == Window::New {
-                    return page;
-                }
-                let (access, flags) = match page.has(Page::WRITABLE) {
-                    true => (area.access | Access::READ, Page::MAPPED | Page::MAPPED_WRITE),
-                    false => (area.access.difference(Access::WRITE) | Access::READ, Page::MAPPED),
-                };
-                mappings.push(Mapping { address, frame: page.frame(), access });
-                page.with(flags | Page::READABLE)
-            });
-        }
+            let (access, flags) = match page.has(Page::WRITABLE) {
+                true => (write, Page::MAPPED | Page::MAPPED_WRITE),
+                false => (read, Page::MAPPED),
+            };
+            mappings.push(Mapping { address, frame: page.frame(), access });
+            page.with(flags | Page::READABLE)
+        });
         drop(pages);
         unix.machine.map(thread.machine.get(), &mappings);
     }
@@ -340,52 +348,3 @@ pub fn page_fault(unix: &Unix, thread: &Rc<Thread>, address: u64, access: Access
 
 /// Pages are made present ahead only while so many more frames are left.
 const FAR_RESERVE: usize = 1024;
-/// Not killed for memory, whatever it has (`oom_score_adj`).
-const NEVER_KILLED: i32 = -1000;
-
-/// Who dies when no frame is left: of the user whose processes have the most, the process
-/// that has the most, as `oom_score_adj` (thousandths of all frames) sees it.
-fn greediest(unix: &Unix) -> Option<Rc<Process>> {
-    let processes = unix.processes.by_pid.borrow();
-    let total = unix.memory.total() as i64;
-    let candidates = processes.values().filter_map(|process| {
-        let adjusted = process.state.out_of_memory.get();
-        let spared = process.pid == 1 || process.ended.get().is_some();
-        let has = process.space().resident() as i64 + total * i64::from(adjusted) / 1000;
-        (!spared && adjusted != NEVER_KILLED).then(|| (process, has.max(1)))
-    });
-    let mut users: BTreeMap<u32, (i64, (&Rc<Process>, i64))> = BTreeMap::new();
-    for (process, has) in candidates {
-        let user = users.entry(process.user().uid).or_insert((0, (process, 0)));
-        user.0 += has;
-        if has > user.1.1 {
-            user.1 = (process, has);
-        }
-    }
-    let most = users.into_values().max_by_key(|(sum, _)| *sum);
-    most.map(|(_, (process, _))| process.clone())
-}
-
-/// No frame is left: the greediest process dies, and the access is tried again.
-fn out_of_memory(unix: &Unix, thread: &Rc<Thread>) {
-    match greediest(unix) {
-        Some(victim) if !Rc::ptr_eq(&victim, &thread.process) => {
-            unix.machine.log(&format!(
-                "unix: memory is used up; process {} has the most of it and is killed",
-                victim.pid
-            ));
-            signal::send(unix, &victim, signal::Info::kernel(SIGKILL));
-            unix.reply(thread, Reply::Mapped);
-        }
-        _ => killed_for_memory(unix, thread),
-    }
-}
-
-/// The process wants more than it can have, and dies.
-fn killed_for_memory(unix: &Unix, thread: &Rc<Thread>) {
-    unix.machine.log(&format!(
-        "unix: memory is used up; process {}, which wants more, is killed",
-        thread.process.pid
-    ));
-    signal::bad_access(unix, thread, SIGKILL, 0, 0);
-}

@@ -6,8 +6,10 @@
 //! | `pages` | which pages are there, in which frames |
 //! | `space` | an address space: both, its birth, copy and end |
 //! | `fault` | making a page present; answering page faults |
+//! | `oom` | whose process dies when memory is used up |
 //! | `map`, `protect`, `remap`, `advise`, `brk` | the calls on memory |
 //! | `other` | memory of other processes |
+//! | `sizes` | how large a space is, for `/proc` |
 //! | `shared` | what spaces share |
 //! | `futex`, `robust` | waiting on words of memory; what ending threads leave |
 //!
@@ -24,16 +26,19 @@ pub mod brk;
 pub mod fault;
 pub mod futex;
 pub mod map;
+mod oom;
 mod other;
 pub mod pages;
 pub mod protect;
 pub mod remap;
 mod robust;
 pub mod shared;
+mod sizes;
 pub mod space;
 
 pub use fault::page_fault;
 pub use shared::Shared;
+pub use sizes::Sizes;
 pub use space::AddressSpace;
 
 /// Lowest address a program can have.

@@ -6,8 +6,6 @@ use super::{Findings, MAX_FILE_LINES, MAX_FUNCTION_LINES};
 const LONG_FILES: &[&str] = &[
     "kernel/src/arch/x86_64/mitigations.rs",
     "lib/l4c/check/registers.c",
-    "lib/unix/src/mm/pages.rs",
-    "lib/unix/src/mm/space.rs",
     "lib/unix/tests/all/exec.rs",
     "lib/unix/tests/all/exhaustion.rs",
     "tests/kernel/src/states/foreign.rs",
