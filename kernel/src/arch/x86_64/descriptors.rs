@@ -4,8 +4,8 @@ use core::arch::{asm, global_asm};
 use core::cell::Cell;
 use core::mem::{offset_of, size_of};
 
+use abi::layout;
 use abi::syscall::Call;
-use abi::{layout, utcb};
 
 use super::asm::msr;
 use super::cpu::write_msr;
@@ -13,104 +13,10 @@ use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::iobitmap::TSS_PAGE as TSS_BASE;
 use super::mitigations::Actions;
-use super::percpu::{
-    CURRENT, Cpu, GATE, GATE_VECTOR, LIMIT, LIMITS_OPEN, TSS_START, USER_RDI, cpu,
-};
-use super::tcbs::{TCB_FIRST, TCB_MASK};
+use super::percpu::{CURRENT, Cpu, TSS_START, cpu};
 use super::{armed, switch, trap, vectors};
 use crate::ipc;
-use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
-use crate::sched::Scheduler;
-use crate::techniques;
-use crate::thread::foreign;
-use crate::thread::tcb::{BLOCK_BITS, Resume, TCB_SIZE, Tcb};
-
-global_asm!(
-    concat!(include_str!("patch.S"), include_str!("ipc.S")),
-    VERW = const Actions::VERW.bits(),
-    IBPB = const Actions::IBPB.bits(),
-    LACKS_FAST = const super::patch::LACKS_FAST,
-    CPU = sym super::percpu::BATON_CPU,
-    CURRENT = const CURRENT,
-    TCB_FIRST = const TCB_FIRST as i64,
-    TCB_MASK = const TCB_MASK,
-    BLOCK_BITS = const BLOCK_BITS,
-    RENDEZVOUS = const offset_of!(Tcb, rendezvous),
-    ID = const offset_of!(Tcb, id),
-    CR3 = const offset_of!(Tcb, root),
-    UTCB = const offset_of!(Tcb, utcb),
-    UTCB_K = const offset_of!(Tcb, utcb_k),
-    IP = const offset_of!(Tcb, ip),
-    SP = const offset_of!(Tcb, sp),
-    FLAGS = const offset_of!(Tcb, flags),
-    OPEN_FROM = const offset_of!(Tcb, open_from),
-    SELF = const utcb::SELF * 8,
-    USER_RDI = const USER_RDI,
-    LIMIT = const LIMIT,
-    READY = const Busy::Ready as u32,
-);
-
-global_asm!(
-    concat!(include_str!("patch.S"), include_str!("foreign.S")),
-    VERW = const Actions::VERW.bits(),
-    IBPB = const Actions::IBPB.bits(),
-    LACKS_FAST = const super::patch::LACKS_FAST,
-    CPU = sym super::percpu::BATON_CPU,
-    CURRENT = const CURRENT,
-    USER_RDI = const USER_RDI,
-    LIMIT = const LIMIT,
-    LOOK_FIRST = const offset_of!(Cpu, scheduler) + offset_of!(Scheduler, look_first),
-    VECTOR_AREA = const offset_of!(Tcb, vector_area),
-    X87_SURVIVES_LOAD = const Features::X87_SURVIVES_LOAD.bits(),
-    X87_SURVIVES_RESET = const Features::X87_SURVIVES_RESET.bits(),
-    INITIAL = sym super::vector::INITIAL,
-    LIMITS_OPEN = const LIMITS_OPEN,
-    TCB_FIRST = const TCB_FIRST as i64,
-    TCB_MASK = const TCB_MASK,
-    BLOCK_BITS = const BLOCK_BITS,
-    RENDEZVOUS = const offset_of!(Tcb, rendezvous),
-    ID = const offset_of!(Tcb, id),
-    CR3 = const offset_of!(Tcb, root),
-    OPEN_FROM = const offset_of!(Tcb, open_from),
-    PARTNER = const offset_of!(Tcb, partner),
-    RESUME = const offset_of!(Tcb, resume),
-    RESUME_IPC = const Resume::Ipc as u32,
-    RESUME_FRAME = const Resume::Frame as u32,
-    KIND = const offset_of!(Tcb, kind),
-    HANDLER = const offset_of!(Tcb, handler),
-    FS_BASE = const offset_of!(Tcb, own.fs_base),
-    GS_BASE = const offset_of!(Tcb, own.gs_base),
-    FRAME = const -(FRAME_SIZE as i64),
-    KIND_USER = const ipc::Kind::User as u8,
-    KIND_SYSTEM_CALL = const ipc::Kind::SystemCall as u8,
-    READY = const Busy::Ready as u32,
-    WAITS = const SYSTEM_CALL as u32,
-    TAG = const foreign::TAG.0,
-    FAST = const techniques::FOREIGN_FAST_PATH as u8,
-    CALL = sym foreign::call,
-    PAD = sym armed::PAD,
-    PAD_TCB = const armed::PAD_TCB,
-    R15 = const offset_of!(TrapFrame, r15),
-    R14 = const offset_of!(TrapFrame, r14),
-    R13 = const offset_of!(TrapFrame, r13),
-    R12 = const offset_of!(TrapFrame, r12),
-    RBP = const offset_of!(TrapFrame, rbp),
-    RBX = const offset_of!(TrapFrame, rbx),
-    R11 = const offset_of!(TrapFrame, r11),
-    R10 = const offset_of!(TrapFrame, r10),
-    R9 = const offset_of!(TrapFrame, r9),
-    R8 = const offset_of!(TrapFrame, r8),
-    RAX = const offset_of!(TrapFrame, rax),
-    RCX = const offset_of!(TrapFrame, rcx),
-    RDX = const offset_of!(TrapFrame, rdx),
-    RSI = const offset_of!(TrapFrame, rsi),
-    RDI = const offset_of!(TrapFrame, rdi),
-    VECTOR = const offset_of!(TrapFrame, vector),
-    VECTOR_CALL = const VECTOR_CALL,
-    FRAME_IP = const offset_of!(TrapFrame, ip),
-    FRAME_FLAGS = const offset_of!(TrapFrame, flags),
-    FRAME_SP = const offset_of!(TrapFrame, sp),
-);
+use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
 
 global_asm!(
     concat!(include_str!("patch.S"), include_str!("entry.S")),
@@ -169,42 +75,6 @@ global_asm!(
     CONTINUE = sym crate::resume::resume,
     PATCH_SMAP = const Features::SMAP.bits(),
     VECTORS = const vectors::COUNT,
-);
-
-global_asm!(
-    concat!(include_str!("patch.S"), include_str!("vector.S")),
-    VERW = const Actions::VERW.bits(),
-    CPU = sym super::percpu::BATON_CPU,
-    INITIAL = sym super::vector::INITIAL,
-    CURRENT = const CURRENT,
-    USER_RDI = const USER_RDI,
-    LIMIT = const LIMIT,
-    LIMITS_OPEN = const LIMITS_OPEN,
-    GATE = const GATE,
-    GATE_VECTOR = const GATE_VECTOR,
-    TCB_FIRST = const TCB_FIRST as i64,
-    TCB_MASK = const TCB_MASK,
-    BLOCK_BITS = const BLOCK_BITS,
-    RENDEZVOUS = const offset_of!(Tcb, rendezvous),
-    ID = const offset_of!(Tcb, id),
-    CR3 = const offset_of!(Tcb, root),
-    UTCB = const offset_of!(Tcb, utcb),
-    IP = const offset_of!(Tcb, ip),
-    SP = const offset_of!(Tcb, sp),
-    FLAGS = const offset_of!(Tcb, flags),
-    OPEN_FROM = const offset_of!(Tcb, open_from),
-    PARTNER = const offset_of!(Tcb, partner),
-    VECTOR_AREA = const offset_of!(Tcb, vector_area),
-    VECTOR_INITIAL = const offset_of!(Tcb, vector_initial),
-    VECTOR_FROM = const offset_of!(Tcb, vector_from),
-    MXCSR = const super::vector::MXCSR,
-    SELF = const utcb::SELF * 8,
-    READY = const Busy::Ready as u32,
-    DEAD_OPEN = const rendezvous::DEAD_OPEN as u32,
-    DEAD_CLOSED = const rendezvous::DEAD_CLOSED as u32,
-    KEPT_OPEN = const rendezvous::KEPT_OPEN as u32,
-    KEPT_CLOSED = const rendezvous::KEPT_CLOSED as u32,
-    X87_SURVIVES_LOAD = const Features::X87_SURVIVES_LOAD.bits(),
 );
 
 /// Kernel code segment.

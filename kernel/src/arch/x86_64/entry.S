@@ -81,13 +81,14 @@ baton_ipc_complete:
     jne     baton_foreign_call
     mov     rsp, rdi
     test    r8, r8
-    js      1f
+    js      .Lcall_not_ipc
     message_registers store, rdi, rbp
     mov     rcx, r8
     call    {IPC}                               // (current, to, from, timeouts)
     jmp     baton_resume
-1:  cmp     r8, -{CALL_UNMAP}
-    jne     3f
+.Lcall_not_ipc:
+    cmp     r8, -{CALL_UNMAP}
+    jne     .Lcall_with_frame
     message_registers store, rdi, rbp
     mov     rsi, rdx
     call    {UNMAP}                             // (current, control)
@@ -95,7 +96,8 @@ baton_ipc_complete:
 
 // Any other call: a register frame like an exception's. The caller goes on through SYSRET:
 // RCX and R11 are lost anyway. No call changes RBX and RBP, which Rust code keeps.
-3:  push    {USER_SS}
+.Lcall_with_frame:
+    push    {USER_SS}
     push    qword ptr [rdi + {SP}]
     push    qword ptr [rdi + {FLAGS}]
     push    {USER_CS}
@@ -133,12 +135,13 @@ baton_exception_common:
     cld
     lea     rdi, [rsp + {FRAME_SIZE} + {TCB_SIZE}]
     test    edi, 0xFFF                          // just below a tcb, which ends its page: user mode
-    jnz     5f
+    jnz     .Ltrap_elsewhere
     call    {TRAP}                              // (end of the tcb) -> next
     unless_same_goes_on baton_resume
     add     rsp, {RBX} + 8 - {R15}              // what Rust code keeps is as it was
     jmp     baton_pop_others
-5:  test    byte ptr [rsp + {FRAME_CS}], 3
+.Ltrap_elsewhere:
+    test    byte ptr [rsp + {FRAME_CS}], 3
     jnz     baton_armed_trap
     mov     rdi, rsp
     call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was
@@ -171,7 +174,7 @@ baton_resume:
 divert {IBPB}, {ACTIVATE_FLUSHING}
     call    {ACTIVATE}                          // -> how it resumes
     cmp     eax, {RESUME_IPC}
-    jne     6f
+    jne     .Lresume_otherwise
     mov     rbp, [rip + {CPU} + {CURRENT}]
 baton_ipc_return:
     message_registers load, rbp, rdx
@@ -184,7 +187,8 @@ baton_ipc_return:
     xor     r8d, r8d                            // RBP: the tcb's address, which follows from the id
 leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
-6:  cmp     eax, {RESUME_FRAME}
+.Lresume_otherwise:
+    cmp     eax, {RESUME_FRAME}
     je      baton_frame_return
     cmp     eax, {RESUME_IDLE}
     je      baton_idle
@@ -225,7 +229,7 @@ baton_armed_trap:
     call    {TRAP}
     jmp     baton_resume
 
-// The same by a system call: from label 9 of foreign.S, the frame complete.
+// The same by a system call: from foreign.S, where nobody is foreign, the frame complete.
 .global baton_armed_call
 baton_armed_call:
     call    {ENTER}

@@ -28,16 +28,14 @@ baton_foreign_call:
     mov     [rdi + {FRAME} + {FRAME_FLAGS}], r11
     mov     [rdi + {FRAME} + {FRAME_SP}], rsp
 .if {FAST}
-divert {IBPB} | {LACKS_FAST}, 9f
+divert {IBPB} | {LACKS_FAST}, .Lforeign_complete
     mov     r12, rsi                            // MR4 to MR7; MR1, MR3 are in place, MR2 is RBX
     mov     rsi, [rdi + {HANDLER}]
-    mov     rbp, rsi
-    shr     rbp, 32 - {BLOCK_BITS}
-    and     ebp, {TCB_MASK}
+    find_receiver
     cmp     rsi, [rbp + {TCB_FIRST} + {RENDEZVOUS}] // current, and in open wait?
-    jne     9f
+    jne     .Lforeign_complete
     cmp     byte ptr [rip + {CPU} + {LOOK_FIRST}], 0 // somebody waits whom the switch could pass over
-    jne     9f
+    jne     .Lforeign_complete
     mov     r13, rdx
     mov     r14, r8
     mov     r15, r9
@@ -59,12 +57,13 @@ patch_site {X87_SURVIVES_RESET}, fninit
     xor     ecx, ecx
     wrfsbase rcx
     mov     qword ptr [rip + {CPU} + {LIMIT}], {LIMITS_OPEN} // and the gate closed
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY} // it: ready
+    wake_open
     mov     r9, {TAG}
     mov     rsi, [rdi + {ID}]
     jmp     baton_ipc_switch
 .endif
-9:  lea     rsp, [rdi + {FRAME}]
+.Lforeign_complete:
+    lea     rsp, [rdi + {FRAME}]
     mov     qword ptr [rsp + {VECTOR}], {VECTOR_CALL}
     lea     rcx, [rip + {PAD} + {PAD_TCB}]
     cmp     rdi, rcx

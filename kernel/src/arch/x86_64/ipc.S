@@ -26,138 +26,121 @@ baton_ipc_entry:
     mov     [rdi + {IP}], rcx
     mov     [rdi + {FLAGS}], r11
 divert {IBPB} | {LACKS_FAST}, baton_ipc_complete
-    test    r8, -0x7fff0001                     // receive timeout never, a period as send timeout, an IPC at all
+    test    r8, {NOT_SIMPLE}                    // receive timeout never, a period as send timeout, an IPC at all
     jnz     baton_ipc_complete
     cmp     r9w, [rip + {CPU} + {LIMIT}]        // at most 7 untyped words, no items, no flags; usual sender
-    jae     20f
-    mov     rbp, rsi                            // the receiver's tcb from its thread number (5.3.1)
-    shr     rbp, 32 - {BLOCK_BITS}
-    and     ebp, {TCB_MASK}
-    mov     rcx, rsi                            // id current, waiting, for us or anybody: see rendezvous.rs
-    xor     rcx, [rbp + {TCB_FIRST} + {RENDEZVOUS}]
-    jne     10f
+    jae     .Lipc_long
+    find_receiver
+    ask_receiver
+    jne     .Lipc_closed_wait
     cmp     rdx, rsi                            // open wait: a call?
-    jne     5f
+    jne     .Lipc_then_open
     // POINT OF NO RETURN: call to a receiver in open wait
     mov     r11, [rdi + {ID}]
     xor     rsi, r11
     mov     [rdi + {RENDEZVOUS}], rsi           // we: closed wait for it
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY} // it: ready
+    wake_open
     mov     rsi, r11                            // it sees our global id
 .global baton_ipc_switch
 baton_ipc_switch:
-2:  mov     rcx, [rbp + {TCB_FIRST} + {CR3}]
-    cmp     rcx, [rdi + {CR3}]
-    je      8f
+.Lipc_switch:
+    unless_same_space .Lipc_same_space
     mov     cr3, rcx
-3:  lea     rbp, [rbp + {TCB_FIRST}]            // direct switch (5.3.5): stack, current thread,
-    mov     [rip + {CPU} + {CURRENT}], rbp      // ready queue untouched (5.3.4)
-    mov     rdi, [rbp + {UTCB}]
-    lea     rcx, [rdi + {SELF}]
-    wrgsbase rcx
-    mov     rsp, [rbp + {SP}]
-    mov     r11, [rbp + {FLAGS}]
-    mov     rcx, [rbp + {IP}]
-leave_kernel {VERW}, baton_sysret_emptied, sysretq
+.Lipc_run:
+    run_receiver
+    return_to_user
 
-5:  cmp     rdx, [rdi + {OPEN_FROM}]            // reply to a receiver in open wait; nobody waits to send to us
+.Lipc_then_open:
+    cmp     rdx, [rdi + {OPEN_FROM}]            // reply to a receiver in open wait; nobody waits to send to us
     jne     baton_ipc_complete
     // POINT OF NO RETURN: send & open wait, to a receiver in open wait
     mov     r11, [rdi + {ID}]
     mov     [rdi + {RENDEZVOUS}], r11           // we: open wait
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY}
+    wake_open
     mov     rsi, r11
-    jmp     2b
+    jmp     .Lipc_switch
 
-8:  mov     rsi, [rdi + {UTCB}]                 // same space: it sees our local id
-    jmp     3b
+.Lipc_same_space:
+    mov     rsi, [rdi + {UTCB}]                 // same space: it sees our local id
+    jmp     .Lipc_run
 
 .balign 16
-10: cmp     rcx, [rdi + {ID}]                   // closed wait: for us?
+.Lipc_closed_wait:
+    cmp     rcx, [rdi + {ID}]                   // closed wait: for us?
     jne     baton_foreign_reply
     cmp     rdx, [rdi + {OPEN_FROM}]            // reply & wait with nobody waiting to send to us
-    jne     15f
+    jne     .Lipc_call_back
     // POINT OF NO RETURN: reply & wait
     mov     [rdi + {RENDEZVOUS}], rcx           // we: open wait (RCX is our id)
-    btc     rsi, 32
-    mov     [rbp + {TCB_FIRST} + {RENDEZVOUS}], rsi // it: ready
+    wake_any
     mov     rsi, rcx
-    mov     rcx, [rbp + {TCB_FIRST} + {CR3}]
-    cmp     rcx, [rdi + {CR3}]
-    je      8b
+    unless_same_space .Lipc_same_space
     mov     cr3, rcx
-    lea     rbp, [rbp + {TCB_FIRST}]
-    mov     [rip + {CPU} + {CURRENT}], rbp
-    mov     rdi, [rbp + {UTCB}]
-    lea     rcx, [rdi + {SELF}]
-    wrgsbase rcx
-    mov     rsp, [rbp + {SP}]
-    mov     r11, [rbp + {FLAGS}]
-    mov     rcx, [rbp + {IP}]
-leave_kernel {VERW}, baton_sysret_emptied, sysretq
+    run_receiver
+    return_to_user
 
-15: cmp     rdx, rsi                            // a call to a receiver that waits for us
+.Lipc_call_back:
+    cmp     rdx, rsi                            // a call to a receiver that waits for us
     jne     baton_ipc_complete
     // POINT OF NO RETURN: call to a receiver in closed wait for us
     mov     r11, rcx
     xor     rcx, rsi
     mov     [rdi + {RENDEZVOUS}], rcx
-    btc     rsi, 32
-    mov     [rbp + {TCB_FIRST} + {RENDEZVOUS}], rsi
+    wake_any
     mov     rsi, r11
-    jmp     2b
+    jmp     .Lipc_switch
 
 // 8 to 63 untyped words: the same checks, then one copy from UTCB to UTCB.
 .balign 16
-20: cmp     r9w, [rip + {CPU} + {LIMIT} + 2]
+.Lipc_long:
+    cmp     r9w, [rip + {CPU} + {LIMIT} + 2]
     jae     baton_ipc_closed
-    mov     rbp, rsi
-    shr     rbp, 32 - {BLOCK_BITS}
-    and     ebp, {TCB_MASK}
-    mov     rcx, rsi
-    xor     rcx, [rbp + {TCB_FIRST} + {RENDEZVOUS}]
-    jne     25f
+    find_receiver
+    ask_receiver
+    jne     .Lipc_long_closed_wait
     cmp     rdx, rsi
-    jne     24f
+    jne     .Lipc_long_then_open
     // POINT OF NO RETURN: call to a receiver in open wait
     mov     r11, [rdi + {ID}]
     xor     rsi, r11
     mov     [rdi + {RENDEZVOUS}], rsi
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY}
-23: mov     ecx, r9d
-    and     ecx, 63
-    sub     ecx, 7
+    wake_open
+.Lipc_copy:
+    mov     ecx, r9d
+    and     ecx, {WORDS_MASK}
+    sub     ecx, {IN_REGISTERS}
     mov     rsi, [rdi + {UTCB_K}]
     mov     rdi, [rbp + {TCB_FIRST} + {UTCB_K}]
-    add     rsi, 64
-    add     rdi, 64
+    add     rsi, 8 + 8 * {IN_REGISTERS}         // behind the tag and what is in registers
+    add     rdi, 8 + 8 * {IN_REGISTERS}
     rep     movsq
     mov     rdi, [rip + {CPU} + {CURRENT}]
     mov     rsi, r11
-    jmp     2b
-24: cmp     rdx, [rdi + {OPEN_FROM}]
+    jmp     .Lipc_switch
+.Lipc_long_then_open:
+    cmp     rdx, [rdi + {OPEN_FROM}]
     jne     baton_ipc_complete
     // POINT OF NO RETURN: send & open wait, to a receiver in open wait
     mov     r11, [rdi + {ID}]
     mov     [rdi + {RENDEZVOUS}], r11
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY}
-    jmp     23b
-25: cmp     rcx, [rdi + {ID}]
+    wake_open
+    jmp     .Lipc_copy
+.Lipc_long_closed_wait:
+    cmp     rcx, [rdi + {ID}]
     jne     baton_ipc_complete
     cmp     rdx, [rdi + {OPEN_FROM}]
-    jne     26f
+    jne     .Lipc_long_call_back
     // POINT OF NO RETURN: reply & wait
     mov     r11, rcx
     mov     [rdi + {RENDEZVOUS}], rcx
-    btc     rsi, 32
-    mov     [rbp + {TCB_FIRST} + {RENDEZVOUS}], rsi
-    jmp     23b
-26: cmp     rdx, rsi
+    wake_any
+    jmp     .Lipc_copy
+.Lipc_long_call_back:
+    cmp     rdx, rsi
     jne     baton_ipc_complete
     // POINT OF NO RETURN: call to a receiver in closed wait for us
     mov     r11, rcx
     xor     rcx, rsi
     mov     [rdi + {RENDEZVOUS}], rcx
-    btc     rsi, 32
-    mov     [rbp + {TCB_FIRST} + {RENDEZVOUS}], rsi
-    jmp     23b
+    wake_any
+    jmp     .Lipc_copy

@@ -43,6 +43,8 @@ pub mod descriptors;
 #[cfg(target_os = "none")]
 pub mod errands;
 #[cfg(target_os = "none")]
+pub mod fast_path;
+#[cfg(target_os = "none")]
 pub mod io_apic;
 #[cfg(target_os = "none")]
 pub mod kernel_half;

@@ -50,15 +50,11 @@
 
 // The receiver RBP, whose id is RSI, is ready; RSI becomes the name of the sender RDI for it.
 .macro WAKE
-    btc     rsi, 32
-    mov     [rbp + {TCB_FIRST} + {RENDEZVOUS}], rsi
+    wake_any
     mov     rsi, [rdi + {ID}]
-    mov     rcx, [rbp + {TCB_FIRST} + {CR3}]
-    cmp     rcx, [rdi + {CR3}]
-    je      65f
+    unless_same_space 65f
     mov     cr3, rcx
-66: lea     rbp, [rbp + {TCB_FIRST}]
-    mov     [rip + {CPU} + {CURRENT}], rbp
+66: run_receiver
 .endm
 
 // The other way of WAKE: inside one space it is the local id.
@@ -70,13 +66,7 @@
 // To the user, the tcb in RBP, MR1 in R8.
 .macro RETURN
     mov     rax, r8
-    mov     rdi, [rbp + {UTCB}]
-    lea     rcx, [rdi + {SELF}]
-    wrgsbase rcx
-    mov     rsp, [rbp + {SP}]
-    mov     r11, [rbp + {FLAGS}]
-    mov     rcx, [rbp + {IP}]
-leave_kernel {VERW}, baton_sysret_emptied, sysretq
+    return_to_user
 .endm
 
 // Registers with only the control words of the thread in RBP.
@@ -101,20 +91,18 @@ patch_site {X87_SURVIVES_LOAD}, fninit
 baton_ipc_closed:
     cmp     dword ptr [rip + {CPU} + {GATE}], {GATE_VECTOR}
     jne     baton_ipc_complete
-    test    r9w, 0xfff8                         // at most 7 untyped words, no items, no flags
+    test    r9w, 0xffff - {IN_REGISTERS}                    // at most 7 untyped words, no items, no flags
     jnz     baton_ipc_complete
-    mov     rbp, rsi
-    shr     rbp, 32 - {BLOCK_BITS}
-    and     ebp, {TCB_MASK}
-    mov     rcx, rsi
-    xor     rcx, [rbp + {TCB_FIRST} + {RENDEZVOUS}]
+    find_receiver
+    ask_receiver
     ror     rcx, 32
     cmp     rcx, {DEAD_CLOSED}
-    jne     10f
+    jne     .Lvector_not_dead_closed
     mov     rcx, [rdi + {ID}]
     cmp     rcx, [rbp + {TCB_FIRST} + {PARTNER}]
     jne     baton_ipc_complete
-1:  WAIT_AS_VECTOR_USER
+.Lvector_dead:
+    WAIT_AS_VECTOR_USER
     LEAVE_REGISTERS
     WAKE
     LOAD_INITIAL
@@ -122,16 +110,18 @@ baton_ipc_closed:
     KEEP_REGISTERS
     LOCAL_NAME
 
-10: cmp     rcx, {DEAD_OPEN}
-    je      1b
+.Lvector_not_dead_closed:
+    cmp     rcx, {DEAD_OPEN}
+    je      .Lvector_dead
     cmp     rcx, {KEPT_OPEN}
-    je      20f
+    je      .Lvector_kept
     cmp     rcx, {KEPT_CLOSED}
-    jne     30f
+    jne     .Lvector_to_other
     mov     rcx, [rdi + {ID}]
     cmp     rcx, [rbp + {TCB_FIRST} + {PARTNER}]
     jne     baton_ipc_complete
-20: WAIT_AS_VECTOR_USER
+.Lvector_kept:
+    WAIT_AS_VECTOR_USER
     LEAVE_REGISTERS
     WAKE
     LOAD_KEPT
@@ -140,12 +130,14 @@ baton_ipc_closed:
     LOCAL_NAME
 
 // A receiver that uses no vector registers, or one for the complete path.
-30: test    rcx, rcx
-    jz      31f
+.Lvector_to_other:
+    test    rcx, rcx
+    jz      .Lvector_to_plain
     ror     rcx, 32
     cmp     rcx, [rdi + {ID}]
     jne     baton_ipc_complete
-31: WAIT_AS_VECTOR_USER
+.Lvector_to_plain:
+    WAIT_AS_VECTOR_USER
     LEAVE_REGISTERS
     WAKE
     mov     eax, -1
@@ -165,28 +157,32 @@ baton_to_vector_user:
     ja      baton_ipc_complete
     mov     r11, [rdi + {ID}]
     test    cl, {DEAD_OPEN} ^ {DEAD_CLOSED}
-    jz      1f
+    jz      .Lto_vector_waits
     cmp     r11, [rbp + {TCB_FIRST} + {PARTNER}]
     jne     baton_ipc_complete
-1:  cmp     rdx, rsi
-    jne     2f
+.Lto_vector_waits:
+    cmp     rdx, rsi
+    jne     .Lto_vector_then_open
     // POINT OF NO RETURN: call
     xor     rdx, r11
     mov     [rdi + {RENDEZVOUS}], rdx           // we: closed wait for it
-    jmp     3f
-2:  cmp     rdx, [rdi + {OPEN_FROM}]
+    jmp     .Lto_vector_wake
+.Lto_vector_then_open:
+    cmp     rdx, [rdi + {OPEN_FROM}]
     jne     baton_ipc_complete
     // POINT OF NO RETURN: send & open wait
     mov     [rdi + {RENDEZVOUS}], r11
-3:  mov     edx, ecx
+.Lto_vector_wake:
+    mov     edx, ecx
     mov     r8, rax
     WAKE
     mov     dword ptr [rip + {CPU} + {LIMIT}], 0
     mov     dword ptr [rip + {CPU} + {GATE}], {GATE_VECTOR}
     test    dl, {DEAD_OPEN} ^ {KEPT_OPEN}
-    jnz     4f
+    jnz     .Lto_vector_kept
     LOAD_INITIAL
     RETURN
-4:  LOAD_KEPT
+.Lto_vector_kept:
+    LOAD_KEPT
     RETURN
     LOCAL_NAME

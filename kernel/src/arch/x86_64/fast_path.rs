@@ -1,0 +1,121 @@
+//! The fast paths (design 3): what their assembly is made of, and what it is told. Boot and the
+//! processor's entry lead there; nothing here is called.
+//!
+//! `ipc.S` is the path of those about whom nothing is special, `vector.S` of users of vector registers,
+//! `foreign.S` of foreign threads; `path.S` has the pieces that they share. Interrupts are off.
+
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+use abi::utcb;
+
+use super::features::Features;
+use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
+use super::mitigations::Actions;
+use super::percpu::{self, CURRENT, Cpu, GATE, GATE_VECTOR, LIMIT, LIMITS_OPEN, USER_RDI};
+use super::tcbs::{TCB_FIRST, TCB_MASK};
+use super::{armed, patch, vector};
+use crate::ipc;
+use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
+use crate::sched::Scheduler;
+use crate::techniques;
+use crate::thread::foreign;
+use crate::thread::tcb::{BLOCK_BITS, Resume, Tcb};
+
+/// The bits of R8 that are zero for an IPC that waits for its answer without a limit and has a
+/// period as send timeout: the sign is a call's, the low half the receive timeout, bit 31 a point of time.
+const NOT_SIMPLE: i32 = -0x7FFF_0001;
+/// What in a tag counts the untyped words.
+const WORDS_MASK: u32 = 63;
+/// How many of them travel in registers.
+const IN_REGISTERS: u32 = 7;
+/// The bit of a rendezvous word in which being ready differs from an open wait.
+const READY_BIT: u32 = 32;
+const _: () = assert!(Busy::Ready as u64 == 1, "READY_BIT is its only bit");
+
+global_asm!(
+    concat!(
+        include_str!("patch.S"),
+        include_str!("path.S"),
+        include_str!("ipc.S"),
+        include_str!("foreign.S"),
+        include_str!("vector.S"),
+    ),
+    VERW = const Actions::VERW.bits(),
+    IBPB = const Actions::IBPB.bits(),
+    LACKS_FAST = const patch::LACKS_FAST,
+    CPU = sym percpu::BATON_CPU,
+    CURRENT = const CURRENT,
+    TCB_FIRST = const TCB_FIRST as i64,
+    TCB_MASK = const TCB_MASK,
+    BLOCK_BITS = const BLOCK_BITS,
+    RENDEZVOUS = const offset_of!(Tcb, rendezvous),
+    ID = const offset_of!(Tcb, id),
+    CR3 = const offset_of!(Tcb, root),
+    UTCB = const offset_of!(Tcb, utcb),
+    UTCB_K = const offset_of!(Tcb, utcb_k),
+    IP = const offset_of!(Tcb, ip),
+    SP = const offset_of!(Tcb, sp),
+    FLAGS = const offset_of!(Tcb, flags),
+    OPEN_FROM = const offset_of!(Tcb, open_from),
+    SELF = const utcb::SELF * 8,
+    USER_RDI = const USER_RDI,
+    LIMIT = const LIMIT,
+    READY = const Busy::Ready as u32,
+    LOOK_FIRST = const offset_of!(Cpu, scheduler) + offset_of!(Scheduler, look_first),
+    VECTOR_AREA = const offset_of!(Tcb, vector_area),
+    X87_SURVIVES_LOAD = const Features::X87_SURVIVES_LOAD.bits(),
+    X87_SURVIVES_RESET = const Features::X87_SURVIVES_RESET.bits(),
+    INITIAL = sym vector::INITIAL,
+    LIMITS_OPEN = const LIMITS_OPEN,
+    PARTNER = const offset_of!(Tcb, partner),
+    RESUME = const offset_of!(Tcb, resume),
+    RESUME_IPC = const Resume::Ipc as u32,
+    RESUME_FRAME = const Resume::Frame as u32,
+    KIND = const offset_of!(Tcb, kind),
+    HANDLER = const offset_of!(Tcb, handler),
+    FS_BASE = const offset_of!(Tcb, own.fs_base),
+    GS_BASE = const offset_of!(Tcb, own.gs_base),
+    FRAME = const -(FRAME_SIZE as i64),
+    KIND_USER = const ipc::Kind::User as u8,
+    KIND_SYSTEM_CALL = const ipc::Kind::SystemCall as u8,
+    WAITS = const SYSTEM_CALL as u32,
+    TAG = const foreign::TAG.0,
+    FAST = const techniques::FOREIGN_FAST_PATH as u8,
+    CALL = sym foreign::call,
+    PAD = sym armed::PAD,
+    PAD_TCB = const armed::PAD_TCB,
+    R15 = const offset_of!(TrapFrame, r15),
+    R14 = const offset_of!(TrapFrame, r14),
+    R13 = const offset_of!(TrapFrame, r13),
+    R12 = const offset_of!(TrapFrame, r12),
+    RBP = const offset_of!(TrapFrame, rbp),
+    RBX = const offset_of!(TrapFrame, rbx),
+    R11 = const offset_of!(TrapFrame, r11),
+    R10 = const offset_of!(TrapFrame, r10),
+    R9 = const offset_of!(TrapFrame, r9),
+    R8 = const offset_of!(TrapFrame, r8),
+    RAX = const offset_of!(TrapFrame, rax),
+    RCX = const offset_of!(TrapFrame, rcx),
+    RDX = const offset_of!(TrapFrame, rdx),
+    RSI = const offset_of!(TrapFrame, rsi),
+    RDI = const offset_of!(TrapFrame, rdi),
+    VECTOR = const offset_of!(TrapFrame, vector),
+    VECTOR_CALL = const VECTOR_CALL,
+    FRAME_IP = const offset_of!(TrapFrame, ip),
+    FRAME_FLAGS = const offset_of!(TrapFrame, flags),
+    FRAME_SP = const offset_of!(TrapFrame, sp),
+    GATE = const GATE,
+    GATE_VECTOR = const GATE_VECTOR,
+    VECTOR_INITIAL = const offset_of!(Tcb, vector_initial),
+    VECTOR_FROM = const offset_of!(Tcb, vector_from),
+    MXCSR = const vector::MXCSR,
+    DEAD_OPEN = const rendezvous::DEAD_OPEN as u32,
+    DEAD_CLOSED = const rendezvous::DEAD_CLOSED as u32,
+    KEPT_OPEN = const rendezvous::KEPT_OPEN as u32,
+    KEPT_CLOSED = const rendezvous::KEPT_CLOSED as u32,
+    READY_BIT = const READY_BIT,
+    NOT_SIMPLE = const NOT_SIMPLE,
+    WORDS_MASK = const WORDS_MASK,
+    IN_REGISTERS = const IN_REGISTERS,
+);
