@@ -29,7 +29,7 @@ static WORDS: [AtomicU64; WORK] = [const { AtomicU64::new(3) }; WORK];
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 /// Rounds since the epoch began.
 static ROUNDS: AtomicU64 = AtomicU64::new(0);
-/// Time stamp and rounds of the beginning of its first and its latest turn; turns.
+/// Time stamp and rounds of the beginning of its first whole and its latest turn; turns.
 static FIRST: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static LATEST: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static TURNS: AtomicU64 = AtomicU64::new(0);
@@ -107,7 +107,7 @@ impl Canaries {
         let load = |pair: &[AtomicU64; 2]| [pair[0].load(Relaxed), pair[1].load(Relaxed)];
         let (first, latest) = (load(&FIRST), load(&LATEST));
         // Whole turns of everybody if there were some; otherwise all of the time.
-        let (ticks, rounds) = if turns > 1 {
+        let (ticks, rounds) = if turns > 2 {
             (latest[0] - first[0], latest[1] - first[1])
         } else {
             (now - self.began, ROUNDS.load(Relaxed))
@@ -145,7 +145,8 @@ extern "C" fn spin(_: u64) -> ! {
 
 fn turn(now: u64, rounds: u64) {
     let turns = TURNS.load(Relaxed);
-    let place = if turns == 0 { &FIRST } else { &LATEST };
+    // The first may be the rest of an earlier turn, from before the measurement.
+    let place = if turns < 2 { &FIRST } else { &LATEST };
     place[0].store(now, Relaxed);
     place[1].store(rounds, Relaxed);
     TURNS.store(turns + 1, Relaxed);
