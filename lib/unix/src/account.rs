@@ -18,6 +18,7 @@ use crate::errno::Errno;
 use crate::machine::{Gauge, Machine};
 use crate::memory::Memory;
 use crate::process::Process;
+use crate::stream::socket::inet::ANY_PORTS;
 
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,10 +36,12 @@ pub enum What {
     Flights,
     /// Pages of kernel memory.
     Kernel,
+    /// Ports among those that are given to who wants any.
+    Ports,
 }
 
 /// Kinds of [`What`].
-const KINDS: usize = 6;
+const KINDS: usize = 7;
 /// Of the heap and of the frames nobody gets the last sixteenth.
 pub(crate) const FLOOR: u64 = 16;
 /// Users but 0 leave an eighth more.
@@ -80,6 +83,7 @@ impl User {
             What::Kernel => (self.kernel)(),
             What::Frames => (frames, self.memory.available() as u64),
             What::PipePages => (2 * PIPE_PAGES.min(frames / 8), u64::MAX),
+            What::Ports => (u64::from(ANY_PORTS), u64::MAX),
             What::Signals | What::Flights => return Ok(()),
         };
         let is_root = self.uid == 0;

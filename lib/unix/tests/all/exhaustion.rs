@@ -9,6 +9,7 @@ use linux_raw_sys::general as l;
 use linux_raw_sys::net as n;
 use unix::account::What;
 use unix::machine::Access;
+use unix::stream::socket::inet::ANY_PORTS;
 use unix::thread::{Doing, Thread};
 
 use crate::common::World;
@@ -106,7 +107,7 @@ fn exhausts(round: impl Fn(&Program<'_>, u64) -> i64) {
     bury(&world);
     root.call(l::__NR_rename, &[root.path(0, b"/tmp"), root.path(1, b"/old")]);
     let user = world.unix.accounts.user(USER);
-    for what in [What::PipePages, What::Signals, What::Flights] {
+    for what in [What::PipePages, What::Signals, What::Flights, What::Ports] {
         assert_eq!(user.used(what), 0, "{what:?} of the user is left");
     }
 }
@@ -214,6 +215,94 @@ fn bound_sockets() {
         program.world.write(&program.thread, program.buffer, &address);
         let arguments = [fd as u64, program.buffer, address.len() as u64];
         program.call(l::__NR_bind, &arguments)
+    });
+}
+
+/// The bytes of a `struct sockaddr_in` on the loopback.
+fn internet(port: u16) -> [u8; 16] {
+    let mut address = [0; 16];
+    address[0] = n::AF_INET as u8;
+    address[2..4].copy_from_slice(&port.to_be_bytes());
+    address[4..8].copy_from_slice(&[127, 0, 0, 1]);
+    address
+}
+
+/// A socket of the Internet, and what a call with an address says of it.
+fn on_the_internet(program: &Program<'_>, kind: u32, number: u32, port: u16) -> (u64, i64) {
+    let kind = u64::from(kind | l::O_NONBLOCK);
+    let fd = program.call(l::__NR_socket, &[n::AF_INET.into(), kind, 0]);
+    if fd < 0 {
+        return (0, fd);
+    }
+    program.world.write(&program.thread, program.buffer, &internet(port));
+    (fd as u64, program.call(number, &[fd as u64, program.buffer, 16]))
+}
+
+#[test]
+fn sockets_of_the_internet_and_connections() {
+    exhausts(|program, number| {
+        let (listens, kind) = (number.is_multiple_of(5_000) || number == 1, number % 3);
+        if listens {
+            let (fd, _) = on_the_internet(program, n::SOCK_STREAM, l::__NR_bind, 8_080);
+            program.call(l::__NR_listen, &[fd, 100_000]);
+        }
+        let (kind, call, port) = match kind {
+            0 => (n::SOCK_DGRAM, l::__NR_bind, 0),
+            1 => (n::SOCK_DGRAM, l::__NR_connect, 8_080),
+            _ => (n::SOCK_STREAM, l::__NR_connect, 8_080),
+        };
+        let result = on_the_internet(program, kind, call, port).1;
+        let in_progress = -i64::from(unix::errno::Errno::EINPROGRESS.0);
+        if result == in_progress { 0 } else { result }
+    });
+}
+
+#[test]
+fn a_user_leaves_ports_to_others() {
+    let world = World::with_frames(4 * FRAMES);
+    let root = Program::new(&world, &world.first);
+    raise_limits(&root);
+    let user = root.fork();
+    user.lose_privileges();
+    let mut had = 0;
+    while on_the_internet(&user, n::SOCK_DGRAM, l::__NR_bind, 0).1 == 0 {
+        had += 1;
+    }
+    assert_eq!(had, u64::from(ANY_PORTS / 2));
+    let taken = on_the_internet(&user, n::SOCK_DGRAM, l::__NR_bind, 60_999).1;
+    assert_eq!(
+        taken,
+        -i64::from(unix::errno::Errno::EADDRINUSE.0),
+        "a port of its choice counts, too"
+    );
+    assert_eq!(on_the_internet(&user, n::SOCK_DGRAM, l::__NR_bind, 8_080).1, 0);
+    assert_eq!(on_the_internet(&root, n::SOCK_DGRAM, l::__NR_bind, 0).1, 0);
+    world.call(&user.thread, l::__NR_exit_group, &[0]);
+    assert_eq!(world.unix.accounts.user(USER).used(What::Ports), 0);
+}
+
+#[test]
+fn questions_to_the_kernel_and_processes_by_descriptor() {
+    exhausts(|program, number| {
+        if number.is_multiple_of(2) {
+            let pid = u64::from(program.thread.process.pid);
+            return program.call(l::__NR_pidfd_open, &[pid, 0]);
+        }
+        let fd = program.call(l::__NR_socket, &[16, u64::from(n::SOCK_RAW | l::O_NONBLOCK), 0]);
+        if fd < 0 {
+            return fd;
+        }
+        // A dump of all interfaces, whose answer nobody reads.
+        let mut request = [0; 32];
+        request[..4].copy_from_slice(&32_u32.to_le_bytes());
+        request[4..8].copy_from_slice(&[18, 0, 1, 3]);
+        program.world.write(&program.thread, program.buffer, &request);
+        for _ in 0..200 {
+            if program.call(l::__NR_sendto, &[fd as u64, program.buffer, 32, 0, 0, 0]) < 0 {
+                break;
+            }
+        }
+        0
     });
 }
 

@@ -15,6 +15,7 @@ use super::address::{self, Given};
 use super::ancillary::Credentials;
 use super::inet::Inet;
 use super::{Handle, Kind, SOMAXCONN, Socket, icmp, inet_calls, netlink, shared};
+use crate::account::What;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::file::Open;
@@ -92,7 +93,8 @@ fn internet(cx: &Cx, v6: bool, kind: u32, protocol: u32) -> Result<(Kind, Option
     let is_raw = matches!(own, icmp::ICMP | icmp::ICMP_V6);
     let uid = cx.process.credentials.borrow().euid;
     let (only_v6, in_progress) = Default::default();
-    Ok((kind, Some(Inet { v6, protocol: own, is_raw, only_v6, in_progress, uid })))
+    let port = cx.charge(What::Ports);
+    Ok((kind, Some(Inet { v6, protocol: own, is_raw, only_v6, in_progress, uid, port })))
 }
 
 /// The open file of a socket.

@@ -15,6 +15,7 @@ use linux_raw_sys::net::{AF_INET, AF_INET6, SO_REUSEADDR, SO_REUSEPORT};
 
 use super::address::Name;
 use super::{Kind, Socket};
+use crate::account::Charge;
 use crate::call::Cx;
 use crate::errno::Errno;
 
@@ -29,6 +30,8 @@ const STORAGE: u32 = 128;
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 /// Ports that are given to who wants any (`ip_local_port_range`).
 const ANY_PORT: core::ops::Range<u32> = 32768..61000;
+/// How many those are.
+pub const ANY_PORTS: u32 = ANY_PORT.end - ANY_PORT.start;
 /// Ports below are the system's.
 const FIRST_FREE_PORT: u16 = 1024;
 
@@ -46,6 +49,8 @@ pub struct Inet {
     pub in_progress: Cell<bool>,
     /// Who made it, for the sharing of ports.
     pub uid: u32,
+    /// What its own port costs who made it, if it is one of those that others may want.
+    pub port: Charge,
 }
 
 impl Inet {
@@ -190,6 +195,12 @@ impl Ports {
         self.sockets.borrow().range(all).filter_map(|(_, socket)| socket.upgrade()).collect()
     }
 
+    /// Whether a socket of a protocol has the port.
+    fn is_taken(&self, protocol: u32, port: u16) -> bool {
+        let all = (protocol, port, false, 0)..=(protocol, port, true, usize::MAX);
+        self.sockets.borrow().range(all).any(|(_, socket)| socket.strong_count() > 0)
+    }
+
     /// All sockets that have a port.
     #[must_use]
     pub fn all(&self) -> Vec<Rc<Socket>> {
@@ -205,6 +216,9 @@ impl Ports {
 
     /// The socket that had `port` ends, or gives it up.
     pub fn remove(&self, socket: &Socket, port: u16) {
+        if let Some(inet) = &socket.inet {
+            inet.port.set(0);
+        }
         let mut sockets = self.sockets.borrow_mut();
         for accepted in [false, true] {
             sockets.remove(&key(socket, port, accepted));
@@ -212,14 +226,12 @@ impl Ports {
     }
 
     /// A port for who wants any.
-    fn free_port(&self, socket: &Socket, ip: [u8; 16]) -> Result<u16, Errno> {
+    fn free_port(&self, protocol: u32) -> Result<u16, Errno> {
         for _ in ANY_PORT {
             let port = self.next.get().max(ANY_PORT.start);
             self.next.set(if port + 1 < ANY_PORT.end { port + 1 } else { ANY_PORT.start });
-            let endpoint = Endpoint { ip, port: port as u16 };
-            let protocol = socket.inet.as_ref().map_or(0, |inet| inet.protocol);
-            if self.at(protocol, endpoint.port).is_empty() {
-                return Ok(endpoint.port);
+            if !self.is_taken(protocol, port as u16) {
+                return Ok(port as u16);
             }
         }
         Err(Errno::EADDRINUSE)
@@ -247,7 +259,8 @@ fn conflicts(socket: &Socket, endpoint: Endpoint, other: &Socket, theirs: Endpoi
     !(both(SO_REUSEADDR) && !listens || both(SO_REUSEPORT) && uid(socket) == uid(other))
 }
 
-/// Gives `socket` a name; port 0 is any that is free.
+/// Gives `socket` a name; port 0 is any that is free. Of those that are given so no user but 0
+/// has more than half.
 ///
 /// # Errors
 /// `EADDRNOTAVAIL` for an address that is not this machine's, `EACCES` for a port that is
@@ -269,7 +282,7 @@ pub fn bind(cx: &Cx, socket: &Rc<Socket>, endpoint: Endpoint) -> Result<(), Errn
     }
     let ports = &cx.unix.streams.ports;
     let port = match endpoint.port {
-        0 => ports.free_port(socket, endpoint.ip)?,
+        0 => ports.free_port(inet.protocol)?,
         port => port,
     };
     let endpoint = Endpoint { port, ..endpoint };
@@ -278,6 +291,9 @@ pub fn bind(cx: &Cx, socket: &Rc<Socket>, endpoint: Endpoint) -> Result<(), Errn
         if theirs.is_some_and(|theirs| conflicts(socket, endpoint, &other, theirs)) {
             return Err(Errno::EADDRINUSE);
         }
+    }
+    if ANY_PORT.contains(&u32::from(port)) {
+        inet.port.grow(1).map_err(|_| Errno::EADDRINUSE)?;
     }
     ports.add(socket, endpoint, false);
     Ok(())

@@ -11,6 +11,7 @@ use super::inbox::CAPACITY;
 use super::inet::{self, Endpoint, Inet};
 use super::transfer::{How, broken};
 use super::{Kind, SOMAXCONN, Socket, icmp};
+use crate::account::What;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Open, Source};
@@ -141,7 +142,8 @@ fn accepted(cx: &Cx, socket: &Socket, target: &Socket, to: Endpoint) -> Result<R
     let only_v6 = theirs.only_v6.clone();
     let (v6, protocol, uid) = (theirs.v6, theirs.protocol, theirs.uid);
     let in_progress = Cell::new(false);
-    let new = Inet { v6, protocol, is_raw: false, only_v6, in_progress, uid };
+    let port = cx.charge(What::Ports);
+    let new = Inet { v6, protocol, is_raw: false, only_v6, in_progress, uid, port };
     let own = Socket::new(cx, socket.kind, Some(new))?;
     own.embryo.set(true);
     own.options.inherit(&target.options);
