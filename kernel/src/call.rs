@@ -9,7 +9,7 @@ use crate::thread::control::{After, Form, Request};
 use crate::thread::exregs::{self, Registers};
 use crate::thread::tcb::Resume;
 use crate::usermem::{Utcb, set_error};
-use crate::{inspect, ipc, sched, space, thread};
+use crate::{destruction, inspect, ipc, sched, space, thread};
 
 /// Carries out the call of `caller`, the current thread, whose registers are in `frame`;
 /// returns who runs next.
@@ -111,7 +111,7 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
     let result = thread::control::in_form(caller, &request, form);
     set_result(caller, frame, result.as_ref().map(|_| ()).map_err(|error| *error));
     match result {
-        Ok(After::Destroy(space)) => space::destroy::start(caller, space),
+        Ok(After::Destroy(space)) => destruction::start(caller, space),
         _ => ipc::go_on(caller),
     }
 }
@@ -206,7 +206,7 @@ fn task_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let [specifier, numbers, ceilings, ..] = frame.arguments();
     let specifier = ThreadId(specifier);
     let request = space::limits::Gift { specifier, numbers, ceilings };
-    let result = space::limits::task_control(caller, &request);
+    let result = space::limits::task_control(caller, &request, sched::ceiling::lower);
     if let Ok((numbers, ceilings)) = result {
         frame.set_third(numbers.word());
         frame.set_second(ceilings.word());

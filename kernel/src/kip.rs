@@ -1,5 +1,7 @@
 //! The kernel interface page (X.2 2): filled once at boot, then read-only for all.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use abi::kip::{self, MemoryDescriptor, baton, memory_type, offset};
 use abi::layout::{self, stub};
 use abi::{Time, id};
@@ -26,6 +28,20 @@ const BOOT_MODULE: u8 = 3;
 /// The kernel descriptor ends where the next one begins, bytes.
 const KERNEL_DESCRIPTOR_BYTES: usize = offset::BATON_DESC - offset::KERN_DESC;
 const _: () = assert!(4 * 8 + VERSION_STRING.len() + 2 <= KERNEL_DESCRIPTOR_BYTES);
+
+/// Where the page lies, a physical address.
+static FRAME: AtomicU64 = AtomicU64::new(0);
+
+/// The page lies at physical address `at`.
+pub fn place(at: u64) {
+    FRAME.store(at, Ordering::Relaxed);
+}
+
+/// Physical address of the page.
+#[must_use]
+pub fn frame() -> u64 {
+    FRAME.load(Ordering::Relaxed)
+}
 
 /// What the page tells about this machine.
 pub struct Facts<'a> {

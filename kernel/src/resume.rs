@@ -4,7 +4,7 @@
 use crate::arch::TcbRef;
 use crate::ipc::{self, receive, transfer};
 use crate::thread::tcb::Resume;
-use crate::{preemption, space, unmap};
+use crate::{destruction, preemption, unmap};
 
 /// Goes on with what `current` was doing; returns who runs next.
 pub extern "C" fn resume(current: TcbRef) -> TcbRef {
@@ -21,7 +21,7 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
             receive::receive(current)
         }
         Resume::Unmap => unmap::resume(current),
-        Resume::Destroy => space::destroy::resume(current),
+        Resume::Destroy => destruction::resume(current),
         Resume::Ipc | Resume::Frame | Resume::Anew | Resume::Idle => ipc::go_on(current),
     }
 }

@@ -1,8 +1,6 @@
 //! From a booted machine to the first user instruction: the idle thread, the
 //! interrupt threads, σ0, σ1 and the root task.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use abi::id::{SYSTEM_BASE, USER_BASE};
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, INITIAL_UTCB_BITS};
 use abi::{Fpage, Rights, ThreadId};
@@ -16,7 +14,7 @@ use crate::mem::{self, AddressSpace, PhysFrame, Quota, frames};
 use crate::space::{self, SpaceRef};
 use crate::thread::lifecycle;
 use crate::thread::tcb::Resume;
-use crate::{kprintln, sched};
+use crate::{kip, kprintln, sched};
 
 /// Pages that σ0 may use: page tables and nodes for the initial mappings.
 const SIGMA0_PAGES: u64 = 512;
@@ -26,19 +24,11 @@ const INITIAL_PRIORITY: u8 = 255;
 /// Every processor's idle thread has this name there.
 const IDLE: ThreadId = ThreadId::global(SYSTEM_BASE, 1);
 
-static KIP_FRAME: AtomicU64 = AtomicU64::new(0);
-
-/// Physical address of the kernel interface page.
-#[must_use]
-pub fn kip_frame() -> u64 {
-    KIP_FRAME.load(Ordering::Relaxed)
-}
-
 /// Starts the system: `servers` are σ0, σ1 and the root task as boot loaded them.
 /// The frame pool and the memory layout are known; returns the first thread to run.
 #[must_use]
 pub fn start(servers: [Option<Server>; 3], kip: u64) -> TcbRef {
-    KIP_FRAME.store(kip, Ordering::Relaxed);
+    kip::place(kip);
     arch::root::on_change(refresh_roots);
     // On the host nothing is reserved.
     #[allow(clippy::unnecessary_min_or_max)]

@@ -10,7 +10,7 @@ use core::cell::{Cell, UnsafeCell};
 use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{TcbRef, phys_to_virt};
-use crate::space::SpaceRef;
+use crate::mem::SpaceRef;
 use crate::techniques;
 
 /// MR1 to so many are registers of the processor while a thread runs (X.2 4.1).
@@ -33,7 +33,7 @@ impl Utcb {
     /// The UTCB of `space` whose local id is `local`, if the space has memory for it.
     #[must_use]
     pub fn at(space: SpaceRef, local: ThreadId) -> Option<Self> {
-        let area = space.utcb_area();
+        let (_, area) = space.areas();
         let location = local.0.wrapping_sub(utcb::POINTER_OFFSET);
         let inside = (area.start..area.end).contains(&location);
         let page =

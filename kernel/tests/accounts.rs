@@ -9,9 +9,10 @@ use abi::{CallError, Fpage, Rights, ThreadId, utcb};
 use common::{Machine, Random};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::destruction;
 use kernel::mem::frames;
 use kernel::resume;
-use kernel::space::{control, destroy, quota};
+use kernel::space::{control, quota};
 use kernel::thread::control::{After, Request, thread_control};
 use kernel::thread::tcb::Resume;
 use kernel::thread::{lifecycle, lookup_number};
@@ -64,7 +65,7 @@ fn call(caller: TcbRef, request: &Request) -> Result<(), CallError> {
     match thread_control(caller, request)? {
         After::Nothing => {}
         After::Destroy(space) => {
-            let mut next = destroy::start(caller, space);
+            let mut next = destruction::start(caller, space);
             while caller.resume.get() == Resume::Destroy {
                 next = resume::resume(caller);
             }

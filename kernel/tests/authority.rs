@@ -13,9 +13,11 @@ use common::{Machine, Random};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
+use kernel::destruction;
+use kernel::sched::ceiling;
 use kernel::sched::schedule::{self, schedule};
+use kernel::space::SpaceRef;
 use kernel::space::limits::{Gift as Limits, task_control};
-use kernel::space::{SpaceRef, destroy};
 use kernel::start;
 use kernel::thread::control::{After, Form, Request, in_form};
 use kernel::thread::{for_each, lookup, lookup_number};
@@ -137,7 +139,7 @@ impl Play {
         match in_form(caller, &request, Form::Any) {
             Ok(After::Destroy(space)) => {
                 // Most callers here are inactive: somebody else would run next.
-                let _ = destroy::start(caller, space);
+                let _ = destruction::start(caller, space);
             }
             Ok(After::Nothing) => {}
             Err(_) => return,
@@ -169,7 +171,7 @@ impl Play {
             ceilings: gives(with_ceilings, ceilings.word()),
         };
         let before = (of.numbers(), of.ceilings());
-        if task_control(caller, &request).is_err() {
+        if task_control(caller, &request, ceiling::lower).is_err() {
             assert_eq!((of.numbers(), of.ceilings()), before, "a refusal has changed something");
             return;
         }

@@ -94,7 +94,7 @@ fn control_calls_do_not_tell_who_exists_elsewhere() {
     assert_eq!(quota(there), quota(nobody));
     let limits = |specifier| {
         let request = Limits { specifier, numbers: UNCHANGED, ceilings: UNCHANGED };
-        because(task_control(world.one, &request))
+        because(task_control(world.one, &request, kernel::sched::ceiling::lower))
     };
     assert_eq!(limits(there), limits(nobody));
     let areas = |dest| {

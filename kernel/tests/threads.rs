@@ -262,7 +262,7 @@ fn a_destruction_outlives_its_thread() {
         panic!("a space ends")
     };
     cpu().pending_lines.set(1 << QUIET_LINE);
-    let _ = kernel::space::destroy::start(worker, doomed);
+    let _ = kernel::destruction::start(worker, doomed);
     assert_eq!(worker.resume.get(), Resume::Destroy);
     set_current(root);
     let Ok(After::Destroy(doomed)) = thread_control(root, &delete(worker.id.get())) else {
@@ -270,7 +270,7 @@ fn a_destruction_outlives_its_thread() {
     };
     assert!(doomed == spaces[1]);
     let spaces_before = cpu().spaces.count();
-    assert!(kernel::space::destroy::start(root, doomed) == root);
+    assert!(kernel::destruction::start(root, doomed) == root);
     assert_eq!(cpu().spaces.count(), spaces_before - 1);
     // The victim's block and its space are back, and the worker's block.
     assert!(frames::free() > before, "{} frames of {before} are free", frames::free());

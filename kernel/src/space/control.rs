@@ -37,7 +37,7 @@ pub fn space_control(
 
 /// Maps the KIP and reserves the UTCB area.
 pub fn initialise(space: SpaceRef, kip: Fpage, utcbs: Fpage) -> Result<(), NoMemory> {
-    space.map_kernel_page(kip.base(), crate::start::kip_frame(), Rights::R)?;
+    space.map_kernel_page(kip.base(), crate::kip::frame(), Rights::R)?;
     space.set_areas(area(kip), area(utcbs));
     Ok(())
 }

@@ -10,7 +10,7 @@ use abi::{CallError, Ceilings, Numbers, ThreadId};
 use super::SpaceRef;
 use crate::arch::{TcbRef, cpu};
 use crate::preemption::Pace;
-use crate::{sched, thread};
+use crate::thread;
 
 /// What a task got from its chief.
 #[derive(Default)]
@@ -31,13 +31,18 @@ pub struct Gift {
     pub ceilings: u64,
 }
 
-/// Gives the task of `specifier` numbers and lower ceilings; returns what is in force.
+/// Gives the task of `specifier` numbers and lower ceilings, which `lower_thread` brings upon a thread;
+/// returns what is in force.
 ///
 /// # Errors
 /// `InvalidSpace`: nobody is named. `NoPrivilege`: the caller is no chief of the task, the
 /// numbers are not the chief's, a ceiling would rise. `InvalidParameter`: the task has
 /// numbers already, or a word means nothing.
-pub fn task_control(caller: TcbRef, request: &Gift) -> Result<(Numbers, Ceilings), CallError> {
+pub fn task_control(
+    caller: TcbRef,
+    request: &Gift,
+    lower_thread: impl Fn(TcbRef, Ceilings),
+) -> Result<(Numbers, Ceilings), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let target = thread::controlled(caller, request.specifier, CallError::InvalidSpace)?;
     let target = target.space().ok_or(CallError::InvalidSpace)?;
@@ -50,7 +55,7 @@ pub fn task_control(caller: TcbRef, request: &Gift) -> Result<(Numbers, Ceilings
     // POINT OF NO RETURN
     target.task.limits.numbers.set(numbers);
     if ceilings != target.ceilings() {
-        lower(target, ceilings);
+        lower(target, ceilings, lower_thread);
     }
     Ok((target.numbers(), target.ceilings()))
 }
@@ -78,14 +83,14 @@ fn new_ceilings(target: SpaceRef, word: u64) -> Result<Ceilings, CallError> {
 
 /// Lowers the ceilings of `target` and of all tasks below it, and what their threads
 /// have. Interrupts are noted on the way.
-fn lower(target: SpaceRef, ceilings: Ceilings) {
+fn lower(target: SpaceRef, ceilings: Ceilings, lower_thread: impl Fn(TcbRef, Ceilings)) {
     let mut pace = Pace::default();
     cpu().spaces.for_each(|space| {
         pace.rounds(space.clan_rounds());
         if space.is_below(target) {
             let limits = &space.task.limits;
             limits.ceilings.set(limits.ceilings.get().min(ceilings));
-            space.each_thread(|thread| sched::ceiling::lower(thread, limits.ceilings.get()));
+            space.each_thread(|thread| lower_thread(thread, limits.ceilings.get()));
         }
     });
 }

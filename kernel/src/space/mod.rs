@@ -5,7 +5,6 @@
 //! over other tasks (design 5.6), the UTCB and KIP areas.
 
 pub mod control;
-pub mod destroy;
 pub mod limits;
 pub mod quota;
 

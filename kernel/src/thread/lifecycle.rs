@@ -11,7 +11,7 @@ use crate::ipc::transfer::Part;
 use crate::ipc::{Kind, cancel, local, receive, sweep};
 use crate::sched;
 use crate::space::SpaceRef;
-use crate::thread::tcb::{Resume, USES_VECTOR};
+use crate::thread::tcb::{Job, Resume, USES_VECTOR};
 use crate::thread::version;
 use crate::usermem::Utcb;
 
@@ -137,7 +137,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
         thread.abandon_job();
     }
     crate::irq::detach_handler(thread);
-    crate::space::destroy::abandon(thread);
+    abandon_destruction(thread);
     debug_assert!(!thread.marker().is_linked(), "a mapping tree leads into a tcb that goes");
     sched::unlink(thread);
     let space = thread.space()?;
@@ -150,4 +150,15 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     }
     sweep::id_lost();
     (space.task.thread_count.get() == 0).then_some(space)
+}
+
+/// `thread` is being deleted: what it was destroying is for whoever deletes it.
+fn abandon_destruction(thread: TcbRef) {
+    // A job is large: it is not looked at without need.
+    if thread.resume.get() == Resume::Destroy
+        && let Some(Job::Destroy(mut job)) = thread.job.take()
+    {
+        job.abandon();
+        cpu().spaces.abandon(job.space());
+    }
 }

@@ -69,7 +69,8 @@ pub fn control(
     ceilings: u64,
 ) -> Result<(Numbers, Ceilings), CallError> {
     set_current(caller);
-    task_control(caller, &Limits { specifier: of.id.get(), numbers, ceilings })
+    let request = Limits { specifier: of.id.get(), numbers, ceilings };
+    task_control(caller, &request, kernel::sched::ceiling::lower)
 }
 
 /// Gives a ready thread another priority.

@@ -35,17 +35,6 @@ fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {
     DestroyJob::new(space, caller.marker())
 }
 
-/// `thread` is being deleted: what it was destroying is for whoever deletes it.
-pub fn abandon(thread: TcbRef) {
-    // A job is large: it is not looked at without need.
-    if thread.resume.get() == Resume::Destroy
-        && let Some(Job::Destroy(mut job)) = thread.job.take()
-    {
-        job.abandon();
-        cpu().spaces.abandon(job.space());
-    }
-}
-
 /// Goes on with the destruction that `caller` was preempted in.
 #[must_use]
 pub fn resume(caller: TcbRef) -> TcbRef {
