@@ -61,6 +61,10 @@ pub const LIPC_STATE: isize = -60;
 /// Word index of the space's current word, used in one UTCB of the space: U of whoever runs.
 pub const LIPC_CURRENT: isize = -59;
 
+/// Word index of the word that a language's runtime has for itself in each thread; neither the
+/// kernel nor a program's own code uses it. The Rust runtime notes there what the thread wants done in a critical section.
+pub const RUNTIME_WORD: isize = -58;
+
 /// [`LIPC_WAIT`] of a thread that does not wait, or in a way that only the kernel knows.
 pub const LIPC_RUNS: u64 = 0;
 /// [`LIPC_STATE`]: the kernel has not been asked yet whether the thread may take part.

@@ -34,6 +34,7 @@ pub mod port;
 pub mod random;
 pub mod root;
 pub mod schedule;
+pub mod section;
 pub mod service;
 pub mod sigma0;
 pub mod space;

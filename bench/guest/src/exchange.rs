@@ -5,7 +5,7 @@ use abi::{MsgTag, StringItem};
 use runtime::kernel;
 
 use crate::marks::{self, Role, exchange};
-use crate::partner::{Partner, Result, between, inside};
+use crate::partner::{Partner, Result, between, inside, program_inside};
 use crate::{Samples, row};
 
 /// Exchanges before the measured ones: tables and caches of the kernel settle.
@@ -97,6 +97,40 @@ pub fn local() -> Result<()> {
     samples.row(format_args!("lipc/call words=0"), 0, 2);
     samples.row(format_args!("lipc/reply words=0"), 1, 2);
     partner.delete();
+    Ok(())
+}
+
+/// Kernel IPC to and from a thread that takes part in messages without the kernel, and critical
+/// sections as threads: rows `lipc/armed-call`, `lipc/armed-reply` and `lipc/section`.
+pub fn armed() -> Result<()> {
+    let partner = inside(Role::Local)?;
+    let local = runtime::thread::other_id(partner.id).ok_or("a partner has no local id")?;
+    let tag = MsgTag::new(LABEL, 0, 0);
+    for _ in 0..WARM_UP {
+        let _ = marks::local_exchange(local, tag);
+        let _ = exchange(partner.id, tag, [0, 0], 2);
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        let _ = exchange(partner.id, tag, [0, 0], 2);
+    }
+    samples.row(format_args!("lipc/armed-call words=0"), 0, 2);
+    samples.row(format_args!("lipc/armed-reply words=0"), 1, 2);
+    partner.delete();
+
+    let server = program_inside(marks::serve_section, 0)?;
+    let thread = runtime::thread::other_id(server.id).ok_or("a section has no local id")?;
+    let section = marks::section(thread);
+    for _ in 0..WARM_UP {
+        section.with(|value| *value += 1);
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        // The body's own is one instruction and a return.
+        marks::sample(|| section.with(|value| *value += 1));
+    }
+    row!(samples, "lipc/section");
+    server.delete();
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use abi::layout::{stub, stub_address};
 use abi::syscall::COMPLETE_PATH;
 use abi::{MsgTag, ThreadId, Time, Timeouts};
+use runtime::section::Section;
 
 /// Label of a partner's first message.
 pub const READY: u64 = 4;
@@ -175,6 +176,20 @@ pub fn local_exchange(to: ThreadId, tag: MsgTag) -> MsgTag {
     let tag = unsafe { bench_exchange_local(to.0, tag.0) };
     note(2);
     MsgTag(tag)
+}
+
+/// The critical section of the thread of this space whose local id is `thread`, which runs
+/// [`serve_section`].
+#[must_use]
+pub fn section(thread: ThreadId) -> Section<u64> {
+    // SAFETY: it serves such a value, and is used nowhere else.
+    unsafe { Section::of(thread) }
+}
+
+/// Looks after a value, once the root task has been told that this thread is there.
+pub extern "C" fn serve_section(_: u64) -> ! {
+    let _ = runtime::ipc::send(ThreadId::ROOT, &runtime::Msg::new(READY));
+    runtime::section::serve(0_u64)
 }
 
 /// [`exchange`] by a thread that uses vector registers: two samples. `role` says whether

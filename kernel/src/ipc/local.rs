@@ -79,6 +79,7 @@ fn arm_one(thread: TcbRef) {
     }
     utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_CLOSED);
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
+    thread.kernel_ipcs.set(0);
     thread.set_special(ARMED, true);
     space.task.armed.append(thread);
     space.task.armed_count.set(space.task.armed_count.get() + 1);
@@ -96,6 +97,22 @@ fn keeps_vector(thread: TcbRef) -> bool {
 pub fn keep_vector(thread: TcbRef) {
     start_anew(thread);
     tell(thread, utcb::LIPC_KEEPS);
+}
+
+/// Kernel IPCs in a row after which a thread is taken for one that needs user mode no more:
+/// they cost an armed thread many times what they cost others, and to be armed again one call.
+const IN_A_ROW: u8 = 32;
+
+/// `thread`, which is armed, calls the kernel for an IPC. Disarms it if it has done
+/// nothing else for a while; then the result is true.
+pub fn grow_weary(thread: TcbRef) -> bool {
+    let calls = thread.kernel_ipcs.get() + 1;
+    thread.kernel_ipcs.set(calls);
+    let is_weary = calls >= IN_A_ROW;
+    if is_weary {
+        start_anew(thread);
+    }
+    is_weary
 }
 
 /// `thread` takes no part any more: it is deleted.
@@ -148,6 +165,8 @@ pub fn claimed(running: TcbRef, current: ThreadId) -> Option<TcbRef> {
 /// slice that was running (1993, 5.3.5).
 pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
     let scheduler = &cpu().scheduler;
+    from.kernel_ipcs.set(0);
+    to.kernel_ipcs.set(0);
     rendezvous::set_busy(to, Busy::Ready);
     from.ip.set(done);
     from.flags.set(USER_FLAGS);

@@ -206,6 +206,8 @@ pub struct Tcb {
     pub vector_from: Cell<u64>,
     /// What is special about the thread while it runs: [`USES_VECTOR`], [`ARMED`].
     pub special: Cell<u8>,
+    /// Kernel IPCs of an armed thread since the kernel has last seen it hand over in user mode.
+    pub kernel_ipcs: Cell<u8>,
 }
 
 /// The thread may use vector registers: it has state of its own in them while it runs.

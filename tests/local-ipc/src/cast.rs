@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::machine;
+use crate::{critical, machine};
 use abi::layout::INITIAL_UTCB_AREA;
 use abi::{ThreadId, Time, Timeouts, utcb};
 use runtime::port::Ports;
@@ -39,7 +39,7 @@ pub enum Part {
     VectorKeep,
     /// As `Wake`, and leaves something in each vector register.
     VectorWake,
-    /// As `Add`, and opens the way for messages in user mode whatever the kernel has said.
+    /// As `Add`, and opens the way for messages in user mode where the kernel has closed it.
     Force,
     /// Calls the thread at place 0 in single steps, as often as the main thread has patience.
     Step,
@@ -49,6 +49,14 @@ pub enum Part {
     Jump,
     /// Calls the thread at place 0 by kernel IPC for ever.
     Call,
+    /// As `Add`, by kernel IPC only.
+    Plain,
+    /// Looks after the value of a critical section.
+    Section,
+    /// Enters the section at place 0 every few microseconds, with a higher priority.
+    Enter,
+    /// Cancels the main thread's IPC every few microseconds, with a higher priority.
+    Cancel,
 }
 
 /// What `Forge` and `Jump` are told.
@@ -70,7 +78,8 @@ fn location(place: usize) -> u64 {
     INITIAL_UTCB_AREA + (place as u64 + 2) * utcb::SIZE
 }
 
-fn local(place: usize) -> ThreadId {
+/// The local id of the thread at `place`.
+pub fn local(place: usize) -> ThreadId {
     ThreadId::local(location(place) + utcb::POINTER_OFFSET)
 }
 
@@ -94,6 +103,10 @@ impl Actor {
             Part::Forge => 8,
             Part::Jump => 9,
             Part::Call => 10,
+            Part::Section => 11,
+            Part::Enter => 12,
+            Part::Cancel => 13,
+            Part::Plain => 14,
             Part::Forward(to) => 16 + to as u64,
         };
         PARTS[place].store(code, Ordering::Relaxed);
@@ -110,7 +123,7 @@ impl Actor {
         }
         // It runs first, until it waits.
         runtime::syscall::thread_switch(id.0);
-        if !matches!(part, Part::Wake | Part::VectorWake) {
+        if !matches!(part, Part::Wake | Part::VectorWake | Part::Enter | Part::Cancel) {
             let _ = schedule::set_priority(id, 100);
         }
         Self { id, local: local(place) }
@@ -139,6 +152,12 @@ extern "C" fn run() -> ! {
         8 => forge(),
         9 => machine::jump(LIE.load(Ordering::Relaxed), local(0).0),
         10 => call(),
+        11 => critical::serve(),
+        12 => critical::enter_again_and_again(&RIGHT),
+        13 => wake(|| {
+            runtime::thread::cancel_ipc(ThreadId::ROOT);
+        }),
+        14 => plain(),
         to => forward(local(to as usize - 16)),
     }
 }
@@ -163,6 +182,16 @@ fn add() -> ! {
     serve(|client, request| {
         Msg::default().words(&[request.get(0).wrapping_add(request.get(1)), client.0])
     })
+}
+
+fn plain() -> ! {
+    let (mut client, mut request) = first();
+    loop {
+        let sum = request.get(0).wrapping_add(request.get(1));
+        let reply = Msg::default().words(&[sum, client.0]);
+        (client, request) = ipc::lipc(client, ThreadId::ANY, Timeouts::REPLY_WAIT, &reply)
+            .unwrap_or_else(|_| first());
+    }
 }
 
 fn echo() -> ! {
@@ -197,7 +226,11 @@ fn keep() -> ! {
 
 fn force() -> ! {
     serve(|client, request| {
-        machine::write_utcb(runtime::utcb::pointer(), utcb::LIPC_STATE, utcb::LIPC_OPEN);
+        let own = runtime::utcb::pointer();
+        // An unarmed thread that did so would go on with the partner's code as itself.
+        if machine::read_utcb(own, utcb::LIPC_STATE) == utcb::LIPC_CLOSED {
+            machine::write_utcb(own, utcb::LIPC_STATE, utcb::LIPC_OPEN);
+        }
         Msg::default().words(&[request.get(0).wrapping_add(request.get(1)), client.0])
     })
 }

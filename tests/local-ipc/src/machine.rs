@@ -82,6 +82,12 @@ pub fn jump(address: u64, partner: u64) -> ! {
     }
 }
 
+/// Word `index` of the UTCB at `pointer`.
+pub fn read_utcb(pointer: u64, index: isize) -> u64 {
+    // SAFETY: a word of this program's own UTCBs.
+    unsafe { (pointer as *const u64).offset(index).read_volatile() }
+}
+
 /// Writes `value` to word `index` of the UTCB at `utcb`.
 pub fn write_utcb(utcb: u64, index: isize, value: u64) {
     let word = utcb.wrapping_add_signed(index as i64 * 8) as *mut u64;

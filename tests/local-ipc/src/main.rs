@@ -8,6 +8,7 @@
 
 mod adversary;
 mod cast;
+mod critical;
 mod machine;
 mod vector;
 
@@ -34,13 +35,14 @@ fn main() -> ! {
     let _ = runtime::sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [Test; 16] = [
+    let tests: [Test; 22] = [
         ("messages_go_without_the_kernel", without_the_kernel),
         ("seven_words_arrive_and_more_do_too", words),
         ("a_chain_comes_back", chain),
         ("other_spaces_names_and_limits_go_through_the_kernel", mixed),
         ("interrupts_anywhere_change_nothing", interrupted),
         ("a_deleted_partner_is_missed", deleted),
+        ("who_uses_it_no_more_pays_nothing", disarmed),
         ("single_steps_change_nothing", adversary::stepped),
         ("a_forged_word_wakes_nobody", adversary::forged),
         ("nonsense_in_a_wait_is_for_nobody", adversary::nonsense),
@@ -51,6 +53,11 @@ fn main() -> ! {
         ("who_keeps_its_registers_keeps_them", vector::kept),
         ("users_and_others_do_not_mix", vector::mixed),
         ("a_refused_partner_spoils_nobody", vector::refused),
+        ("a_critical_section_needs_no_kernel", critical::alone),
+        ("one_is_inside_whoever_comes", critical::contended),
+        ("who_is_cancelled_stays_until_it_is_done", critical::cancelled),
+        ("a_stray_message_is_no_work", critical::strays),
+        ("a_section_in_a_section", critical::nested),
     ];
     for (name, test) in tests {
         let verdict = test();
@@ -184,6 +191,30 @@ fn interrupted() -> Verdict {
     waker.stop();
     adder.stop();
     verdict
+}
+
+/// Kernel IPC of a thread that has exchanged messages in user mode is soon as short as before.
+fn disarmed() -> Verdict {
+    let (adder, plain) = (Actor::start(0, Part::Add), Actor::start(1, Part::Plain));
+    let round = |count: u64| {
+        let start = critical::clock();
+        for round in 0..count {
+            let answer = ipc::call(plain.id, &Msg::default().words(&[round, 3]));
+            if answer.map_or(0, |msg| msg.get(0)) != round + 3 {
+                return Err("a call was answered otherwise");
+            }
+        }
+        Ok((critical::clock() - start) / count)
+    };
+    let before = round(100)?;
+    calls(adder.local, 10)?;
+    let (armed, then) = (round(10)?, round(100).and(round(100))?);
+    direct_println!(
+        "local-ipc: kernel IPC, there and back: {before}, {armed} when armed, then {then}"
+    );
+    plain.stop();
+    adder.stop();
+    if then <= before + 2 { Ok(()) } else { Err("kernel IPC stays dearer than it was") }
 }
 
 fn deleted() -> Verdict {

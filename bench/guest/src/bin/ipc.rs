@@ -4,7 +4,7 @@
 #![deny(unsafe_code)]
 
 use bench_guest::exchange::{
-    Where, complete, local, null_call, split, strings, unaligned, vector, words,
+    Where, armed, complete, local, null_call, split, strings, unaligned, vector, words,
 };
 use bench_guest::{check, marks, measured, memory};
 
@@ -26,7 +26,6 @@ fn run() -> Result<(), &'static str> {
     (0..1 << LONGEST).step_by(4096).for_each(|at| source.write(at, at));
     marks::set_buffer(target.base(), target.bytes());
     null_call();
-    local()?;
     for place in Where::ALL {
         words(place, 0..=63)?;
         complete(place)?;
@@ -35,5 +34,7 @@ fn run() -> Result<(), &'static str> {
         strings(place, source.base(), STRINGS.into_iter())?;
     }
     unaligned(source.base() + LARGE_PAGE, target.base() + LARGE_PAGE)?;
+    local()?;
+    armed()?;
     Ok(())
 }

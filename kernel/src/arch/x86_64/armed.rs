@@ -167,6 +167,8 @@ pub extern "C" fn call(thread: TcbRef) -> TcbRef {
     if thread.uses_vector() && frame.rdi.get() & 1 == 0 {
         local::keep_vector(thread);
         special::update(thread);
+    } else if local::grow_weary(thread) {
+        special::update(thread);
     }
     let (to, from) = (ThreadId(frame.rsi.get()), ThreadId(frame.rdx.get()));
     ipc::syscall::ipc(thread, to, from, frame.r8.get())

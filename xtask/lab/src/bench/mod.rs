@@ -146,6 +146,7 @@ impl<'a> Bench<'a> {
                 let linux = self.linux()?.to_vec();
                 suites::rpc(self.run(&IPC, Trace::None)?, &linux)
             }
+            "lipc" => suites::local(self.run(&IPC, Trace::None)?),
             "lrpc" => suites::stubs(self.run(&LRPC, Trace::None)?),
             "ops" => suites::operations("ops", self.run(&OPS, Trace::None)?),
             "growth" => suites::operations("growth", self.run(&GROWTH, Trace::None)?),

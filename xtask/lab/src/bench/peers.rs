@@ -13,6 +13,7 @@ const COUNTED: &[Record] = &[
     ("pistachio", "ipc/short-cross-kernel", 79.0, "assembly fast path"),
     ("pistachio", "ipc/short-local-kernel", 78.0, "its Lipc enters the kernel too: 83"),
     ("pistachio", "ipc/63-words-cross-kernel", 146.0, "90 + 1 per word past 8"),
+    ("pistachio", "lipc/armed-kernel", 83.0, "its Lipc, always by the kernel"),
     ("pistachio", "rpc/round-trip", 158.0, "kernel instructions of both ways"),
     ("pistachio", "ops/thread-switch-self", 80.0, ""),
     ("pistachio", "ops/timer-tick", 98.0, ""),

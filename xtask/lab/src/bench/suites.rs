@@ -1,5 +1,5 @@
 //! From what the measured programs gave to rows: suites `ipc`, `working-set`,
-//! `minimum`, `ops`, `growth`.
+//! `minimum`, `ops`, `growth`, `lipc`.
 
 use super::instrument::{Measured, Sample, Series, count};
 use super::peers;
@@ -224,6 +224,39 @@ pub fn stubs(measured: &Measured) -> Vec<Row> {
         Some(row.with("kernel", kernel).with("kernel_entries", count(best, "entries").to_string()))
     };
     calls.filter_map(row).collect()
+}
+
+/// Suite `lipc`: messages between threads of one space, beside Wenske's tables (2002, section 6;
+/// cycles of a Pentium III as parameters).
+#[must_use]
+pub fn local(measured: &Measured) -> Vec<Row> {
+    let worse = |names: [&str; 2], counter: &str| {
+        let best = |name| measured.find(name, &[("words", 0)]).and_then(Series::best);
+        let counts = names.map(|name| best(name).map(|(_, sample)| count(sample, counter)));
+        Some(counts[0]?.max(counts[1]?) as f64)
+    };
+    let (hidden, armed) = (["lipc/call", "lipc/reply"], ["lipc/armed-call", "lipc/armed-reply"]);
+    let local = ["ipc/words-local-call", "ipc/words-local-reply"];
+    let cross = ["ipc/words-cross-call", "ipc/words-cross-reply"];
+    // Name, which samples, what of them, and the paper's kernel without and with local IPC.
+    let table: [(&str, [&str; 2], &str, &str, &str); 5] = [
+        ("lipc/one-way-user", hidden, "user", "not possible", "23"),
+        ("lipc/one-way-kernel", hidden, "kernel", "not possible", "0"),
+        ("lipc/others-inside-kernel", local, "kernel", "306", "349"),
+        ("lipc/others-between-kernel", cross, "kernel", "488", "634"),
+        ("lipc/armed-kernel", armed, "kernel", "306", "349"),
+    ];
+    let row = |(name, names, counter, before, prototype): (&str, [&str; 2], &str, &str, &str)| {
+        let row = Row::baton("lipc", name, worse(names, counter)?);
+        Some(row.with("paper_unmodified_cycles", before).with("paper_prototype_cycles", prototype))
+    };
+    let mut rows: Vec<Row> = table.into_iter().filter_map(row).collect();
+    if let Some((_, best)) = measured.find("lipc/section", &[]).and_then(Series::best) {
+        let row = Row::baton("lipc", "lipc/section-user", count(best, "user") as f64);
+        rows.push(row.with("kernel_entries", count(best, "entries").to_string()));
+    }
+    rows.extend(peers::rows("lipc", "lipc/"));
+    rows
 }
 
 /// Suite `rpc`: a null call and its answer, on all systems; Linux by each of its ways
