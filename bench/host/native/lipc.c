@@ -1,16 +1,20 @@
-// Local IPC in user mode (Wenske 2002, section 4.1 and 5.2) in an ordinary process, in
-// real cycles of the machine at hand, beside a plain function call, `swapcontext`, and
-// a futex ping-pong of two kernel threads.
+// Local IPC in user mode (Wenske 2002, section 4.1 and 5.2; decision 0044) in an ordinary
+// process, in real cycles of the machine at hand, beside a plain function call, `swapcontext`,
+// and a futex ping-pong of two kernel threads.
 //
-// Two threads of the user level share this process's one kernel thread. Each has a UTCB
-// with its status, stack pointer and instruction pointer; the IPC checks that the
-// partner waits for the caller, exchanges the states, switches stacks. Message words
-// stay in registers. What is missing beside a real kernel is the lazy fix-up, which
-// costs the path nothing.
+// The path is the kernel's own text: PATH_MACROS is made from the macro in the kernel's
+// `stubs.S` (`xtask/lab/src/bench/native.rs`). Two threads of the user level share this
+// process's one kernel thread; each has the words of a UTCB that the path reads and writes, and
+// GS base points to the word that says whose turn it is. Message words stay in registers.
+//
+// How it returns matters: RET is predicted by the processor's stack of return addresses,
+// which is the other thread's after the switch, so each RET costs a misprediction. POP and JMP
+// are predicted from history. The same text with RET is measured beside it.
 //
 // Cycles are those of the time stamp counter. Prints `row NAME MEDIAN low=.. high=..
 // samples=..` where low and high are the 5th and 95th percentile.
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,71 +27,64 @@
 
 enum { SAMPLES = 201, ROUNDS = 10000, FEW_ROUNDS = 300, STACK_BYTES = 65536 };
 
-struct utcb {
-    struct utcb *status; // whom this thread waits for; itself while it runs
-    void *sp, *ip;
-    uint64_t global_id;
-    uint64_t padding[4];
-} __attribute__((aligned(64)));
+__asm__(".include \"" PATH_MACROS "\"");
+// The words below a UTCB's address U; LIPC_WAIT and so on are the interface's numbers.
+enum { UTCB_WORDS = 64, U = 63 };
 
-struct utcb utcbs[2];
-struct utcb *current_utcb;
+uint64_t utcbs[2][UTCB_WORDS] __attribute__((aligned(64)));
+uint64_t *current_word[1];
 
-// lipc(RDI from, RSI to, RDX message) -> RAX message: the caller's own UTCB is RDI, as
-// it is at every system call of Baton. Falls back (here: reports) unless the partner
-// waits for exactly this thread. The callee-saved registers are the stub's business.
-//
-// How it returns matters: RET is predicted by the processor's stack of return
-// addresses, which is the other thread's after the switch, so each RET costs a
-// misprediction. POP and JMP are predicted from history. Both are measured.
-#define LIPC(name, leave)                                           \
-    __asm__(".globl " name "\n"                                     \
-            ".balign 64\n"                                          \
-            name ":\n"                                              \
-            "    cmp  [rsi], rdi\n"      /* the partner waits for us */ \
-            "    jne  2f\n"                                         \
-            "    lea  rax, [rip + 1f]\n" /* from here on the kernel would complete it */ \
-            "    mov  [rdi + 16], rax\n"                            \
-            "    mov  [rdi + 8], rsp\n"                             \
-            "    mov  [rdi], rsi\n"      /* we wait for it */        \
-            "    mov  [rsi], rsi\n"      /* it runs */               \
-            "    mov  [rip + current_utcb], rsi\n"                  \
-            "    mov  rsp, [rsi + 8]\n"                             \
-            "    mov  rax, rdx\n"                                   \
-            "    jmp  [rsi + 16]\n"                                 \
-            "1:  " leave "\n"                                       \
-            "2:  mov  rax, -1\n"         /* fall back to the kernel */ \
-            "    ret\n")
-LIPC("lipc", "pop rcx\n jmp rcx");
-LIPC("lipc_ret", "ret");
+static uint64_t *utcb(int thread)
+{
+    return &utcbs[thread][U];
+}
 
-// The exchange as a thread sees it: what the switch may destroy is declared, but for
-// RBP, which cannot be. (Compiled without a red zone: the stack is in use.)
-#define EXCHANGE(function, name)                                                   \
-    static inline uint64_t function(struct utcb *from, struct utcb *to, uint64_t message) \
-    {                                                                              \
-        uint64_t answer;                                                           \
-        __asm__ volatile("push rbp\n call " name "\n pop rbp"                      \
-                         : "=a"(answer), "+D"(from), "+S"(to), "+d"(message)       \
-                         :                                                         \
-                         : "rcx", "rbx", "r8", "r9", "r10", "r11", "r12", "r13",   \
-                           "r14", "r15", "memory", "cc");                          \
-        return answer;                                                             \
+// Where the path goes when the kernel would have to be asked: here, nowhere.
+__asm__("stub_slow:      mov r9, -1\n"
+        "                ret\n"
+        ".balign 64\n"
+        "stub_call:      local_path path_call, -1, rsi, stub_slow\n"
+        ".balign 64\n"
+        "stub_reply:     local_path path_reply, rdi, rdx, stub_slow\n"
+        ".balign 64\n"
+        "stub_call_ret:  local_path_ret path_call_ret, -1, rsi, stub_slow\n"
+        ".balign 64\n"
+        "stub_reply_ret: local_path_ret path_reply_ret, rdi, rdx, stub_slow\n");
+
+// The exchange as a thread sees it: all that the path and the partner may destroy is declared,
+// but for RBP, which cannot be. (Compiled without a red zone: the stack is in use.)
+#define EXCHANGE(function, stub)                                                        \
+    static inline uint64_t function(uint64_t *from, uint64_t *to, uint64_t wait,        \
+                                    uint64_t message)                                   \
+    {                                                                                   \
+        register uint64_t tag __asm__("r9") = 1;                                        \
+        register uint64_t timeouts __asm__("r8") = 0;                                   \
+        __asm__ volatile("push rbp\n call " stub "\n pop rbp"                           \
+                         : "+a"(message), "+D"(from), "+S"(to), "+d"(wait), "+r"(tag),  \
+                           "+r"(timeouts)                                               \
+                         :                                                              \
+                         : "rcx", "rbx", "r10", "r11", "r12", "r13", "r14", "r15",      \
+                           "memory", "cc");                                             \
+        return tag == UINT64_MAX ? UINT64_MAX : message;                                \
     }
-EXCHANGE(exchange, "lipc")
-EXCHANGE(exchange_ret, "lipc_ret")
+EXCHANGE(call, "stub_call")
+EXCHANGE(reply_wait, "stub_reply")
+EXCHANGE(call_ret, "stub_call_ret")
+EXCHANGE(reply_wait_ret, "stub_reply_ret")
+
+static const uint64_t ANYBODY = UINT64_MAX;
 
 static void serve(void)
 {
     uint64_t message = 0;
     for (;;)
-        message = exchange(&utcbs[1], &utcbs[0], message + 1);
+        message = reply_wait(utcb(1), utcb(0), ANYBODY, message + 1);
 }
 
 static void serve_ret(void)
 {
     for (;;)
-        exchange_ret(&utcbs[1], &utcbs[0], 0);
+        reply_wait_ret(utcb(1), utcb(0), ANYBODY, 0);
 }
 
 static inline uint64_t ticks(void)
@@ -122,42 +119,48 @@ static void lipc_rounds(int rounds)
 {
     uint64_t message = 0;
     for (int i = 0; i < rounds; i++)
-        message = exchange(&utcbs[0], &utcbs[1], message);
+        message = call(utcb(0), utcb(1), 0, message);
 }
 
 static void lipc_ret_rounds(int rounds)
 {
     for (int i = 0; i < rounds; i++)
-        exchange_ret(&utcbs[0], &utcbs[1], 0);
+        call_ret(utcb(0), utcb(1), 0, 0);
 }
 
 static void check_lipc(void)
 {
     uint64_t answer = 0;
     for (int i = 0; i < 1000; i++)
-        answer = exchange(&utcbs[0], &utcbs[1], answer);
-    if (answer != 1000 || current_utcb != &utcbs[0]) {
+        answer = call(utcb(0), utcb(1), 0, answer);
+    if (answer != 1000 || current_word[0] != utcb(0)) {
         printf("bench FAILED: 1000 local IPCs gave %llu\n", (unsigned long long)answer);
         exit(1);
     }
     // A partner that waits for somebody else is left alone.
-    struct utcb *waits_for = utcbs[1].status;
-    utcbs[1].status = &utcbs[1];
-    if (exchange(&utcbs[0], &utcbs[1], 5) != UINT64_MAX) {
+    uint64_t waits_for = utcb(1)[LIPC_WAIT];
+    utcb(1)[LIPC_WAIT] = (uint64_t)utcb(1);
+    if (call(utcb(0), utcb(1), 0, 5) != UINT64_MAX) {
         printf("bench FAILED: a local IPC to a thread that does not wait went through\n");
         exit(1);
     }
-    utcbs[1].status = waits_for;
+    utcb(1)[LIPC_WAIT] = waits_for;
 }
 
 static void begin_lipc(void (*server)(void))
 {
     static char stack[STACK_BYTES] __attribute__((aligned(64)));
-    utcbs[1].sp = stack + sizeof stack - 72;
-    utcbs[1].ip = (void *)server;
-    utcbs[1].status = &utcbs[0];
-    utcbs[0].status = &utcbs[0];
-    current_utcb = &utcbs[0];
+    uint64_t *top = (uint64_t *)(stack + sizeof stack - 72);
+    *top = (uint64_t)server; // where it returns to when it is called
+    for (int thread = 0; thread < 2; thread++)
+        utcb(thread)[LIPC_STATE] = LIPC_OPEN;
+    utcb(1)[LIPC_SP] = (uint64_t)top;
+    utcb(1)[LIPC_WAIT] = ANYBODY;
+    current_word[0] = utcb(0);
+    if (syscall(SYS_arch_prctl, ARCH_SET_GS, current_word) != 0) {
+        printf("bench FAILED: GS base cannot be set\n");
+        exit(1);
+    }
 }
 
 __attribute__((noinline, noclone)) static uint64_t plain(uint64_t value)

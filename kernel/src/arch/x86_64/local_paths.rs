@@ -25,7 +25,7 @@ pub struct LocalPath {
     pub restart: u64,
     /// From here on the partner runs: the forward point.
     pub forward: u64,
-    /// The path's `ret`: the completion point.
+    /// Where the path returns: the completion point.
     pub done: u64,
     /// The rest of the checks.
     aside: u64,
@@ -79,7 +79,7 @@ pub fn local_paths() -> [LocalPath; 2] {
     ]
 }
 
-/// Whether a thread whose system call returns to `ip` goes on with nothing but a `ret`, in a
+/// Whether a thread whose system call returns to `ip` goes on with nothing but the return, in a
 /// stub that hands out an IPC's results.
 #[must_use]
 pub fn returns_at_once(ip: u64) -> bool {

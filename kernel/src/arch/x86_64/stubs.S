@@ -183,6 +183,12 @@ lipc_syscall:
 5:  globalise rdx, 2b
 6:  globalise r8, 3b
 
+    // To where the receiver has called its stub from. A RET would be predicted from the calls of
+    // the thread before and cost a misprediction each time (`native/lipc-with-ret-cycles`).
+.macro leave_path
+    pop rcx
+    jmp rcx
+.endm
     // Local IPC in user mode (Wenske 2002, 4.3 and 5.7; decision 0044). RSI the partner's U,
     // RDI U, R8 timeouts (receive: never), R9 tag, MR1..7; vector registers are dead. Out: as Ipc.
     // One store hands over, the one to the current word: an interruption before it leads back
@@ -205,7 +211,7 @@ lipc_syscall:
     mov rsp, [rsi + 8 * {LIPC_SP}]
     xchg rdi, rsi
 \name\()_done:
-    ret
+    leave_path
 \name\()_aside:
     mov rcx, [rsi + 8 * {LIPC_WAIT}]
     cmp rcx, rdi                        // for us

@@ -10,6 +10,11 @@ use super::row::Row;
 use crate::workspace::Workspace;
 
 const SOURCE: &str = "bench/host/native/lipc.c";
+/// Where the kernel has the path of local IPC, and the macro's name.
+const PATH_SOURCE: &str = "kernel/src/arch/x86_64/stubs.S";
+const PATH: &str = "local_path name, receiver, wait, slow";
+/// The macro by which it returns.
+const LEAVE: &str = "leave_path";
 const FLAGS: [&str; 8] = [
     "-O2",
     "-masm=intel",
@@ -44,16 +49,20 @@ const ENABLED: &str = "eax, 0xE7";
 /// When one cannot be compiled, or its own check fails.
 pub fn rows(workspace: &Workspace) -> Result<Vec<Row>> {
     let dir = workspace.target("bench")?;
-    let program = dir.join("native-lipc");
-    compile(workspace, SOURCE, &FLAGS, &program)?;
+    let (program, macros) = (dir.join("native-lipc"), dir.join("path-macros.S"));
+    std::fs::write(&macros, path_macros(&read_source(workspace, PATH_SOURCE)?)?)
+        .context("cannot write the path's macros")?;
+    let mut flags = vec![format!("-DPATH_MACROS=\"{}\"", macros.display())];
+    flags.extend(PATH_NAMES.map(|(name, value)| format!("-D{name}={value}")));
+    let flags: Vec<&str> = FLAGS.into_iter().chain(flags.iter().map(String::as_str)).collect();
+    compile(workspace, SOURCE, &flags, &program)?;
     let mut rows = rows_of(&program)?;
     rows.push(
         Row::baton("native", "native/lipc-cycles", PAPER).unit("cycles").of("paper", "recorded"),
     );
     let (program, macros) = (dir.join("native-vector"), dir.join("vector-macros.S"));
-    let source = std::fs::read_to_string(workspace.path(VECTOR_PATHS))
-        .with_context(|| format!("cannot read {VECTOR_PATHS}"))?;
-    std::fs::write(&macros, vector_macros(&source)?).context("cannot write the macros")?;
+    std::fs::write(&macros, vector_macros(&read_source(workspace, VECTOR_PATHS)?)?)
+        .context("cannot write the macros")?;
     let where_they_are = format!("-DVECTOR_MACROS=\"{}\"", macros.display());
     let flags: Vec<&str> = FLAGS.into_iter().chain([where_they_are.as_str()]).collect();
     compile(workspace, VECTOR_SOURCE, &flags, &program)?;
@@ -61,15 +70,51 @@ pub fn rows(workspace: &Workspace) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+fn read_source(workspace: &Workspace, source: &str) -> Result<String> {
+    std::fs::read_to_string(workspace.path(source)).with_context(|| format!("cannot read {source}"))
+}
+
+/// The path's names for words of a UTCB and their values.
+const PATH_NAMES: [(&str, i64); 5] = [
+    ("LIPC_WAIT", abi::utcb::LIPC_WAIT as i64),
+    ("LIPC_SP", abi::utcb::LIPC_SP as i64),
+    ("LIPC_STATE", abi::utcb::LIPC_STATE as i64),
+    ("LIPC_OPEN", abi::utcb::LIPC_OPEN as i64),
+    ("LIPC_RUNS", abi::utcb::LIPC_RUNS as i64),
+];
+
+/// The kernel's path of local IPC as macros for an ordinary process: `local_path`, and
+/// `local_path_ret`, which returns by RET.
+fn path_macros(source: &str) -> Result<String> {
+    let leave = macro_body(source, PATH_SOURCE, LEAVE)?;
+    let mut path = macro_body(source, PATH_SOURCE, PATH)?.to_owned();
+    ensure!(path.contains(LEAVE), "{PATH_SOURCE}: the path does not return by {LEAVE}");
+    for (name, value) in PATH_NAMES {
+        path = path.replace(&format!("{{{name}}}"), &value.to_string());
+    }
+    let with_ret = path.replace(LEAVE, "ret");
+    let (head, tail) = PATH.split_once(' ').unwrap_or((PATH, ""));
+    let text = format!(
+        ".macro {LEAVE}\n{leave}.endm\n.macro {PATH}\n{path}.endm\n\
+         .macro {head}_ret {tail}\n{with_ret}.endm\n"
+    );
+    // The compiler for the kernel knows these comments, the host's assembler does not.
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or(line).trim_end());
+    Ok(code.fold(String::new(), |all, line| all + line + "\n"))
+}
+
+/// The text of the macro that begins with `.macro NAME` in the kernel's file `path`.
+fn macro_body<'a>(source: &'a str, path: &str, name: &str) -> Result<&'a str> {
+    let start = format!(".macro {name}\n");
+    let rest = source.split_once(&start).map(|(_, rest)| rest);
+    let body = rest.and_then(|rest| rest.split_once(".endm")).map(|(body, _)| body);
+    body.with_context(|| format!("{path} has no macro {name}"))
+}
+
 /// The kernel's macros that load a thread's registers, and the part of one that saves them, for
 /// an ordinary process.
 fn vector_macros(source: &str) -> Result<String> {
-    let body = |name: &str| {
-        let start = format!(".macro {name}\n");
-        let rest = source.split_once(&start).map(|(_, rest)| rest);
-        let body = rest.and_then(|rest| rest.split_once(".endm")).map(|(body, _)| body);
-        body.with_context(|| format!("{VECTOR_PATHS} has no macro {name}"))
-    };
+    let body = |name: &str| macro_body(source, VECTOR_PATHS, name);
     let keep = body("KEEP_REGISTERS")?.replacen("63:", "", 1);
     let saved = keep.split_inclusive('\n').take_while(|line| !line.contains("xor"));
     let bodies = [
@@ -149,6 +194,20 @@ mod tests {
             "    xrstor64 [rcx]\n    fldcw   [rcx]\n.endm",
             ".macro SAVE_KEPT\n",
             "    xsaveopt64 [rcx]\n.endm",
+        ] {
+            assert!(macros.contains(wanted), "{wanted} is missing:\n{macros}");
+        }
+    }
+
+    #[test]
+    fn the_kernels_own_path_is_measured() {
+        let macros = path_macros(include_str!("../../../../kernel/src/arch/x86_64/stubs.S"));
+        let macros = macros.unwrap();
+        for wanted in [
+            ".macro leave_path\n    pop rcx\n    jmp rcx\n.endm",
+            ".macro local_path name, receiver, wait, slow\n    cmp r9w, 8\n",
+            "    cmp qword ptr [rsi + 8 * -62], \\receiver\n",
+            "\\name\\()_done:\n    ret\n\\name\\()_aside:",
         ] {
             assert!(macros.contains(wanted), "{wanted} is missing:\n{macros}");
         }
