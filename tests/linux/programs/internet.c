@@ -146,11 +146,19 @@ static void binding(void)
     close(one), close(two), close(three), close(datagrams), close(fresh);
 }
 
+// The port is free although connections of the run before are still being forgotten.
+static void again(int listener)
+{
+    int on = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+}
+
 static void connecting(void)
 {
     section("connecting");
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in at = v4("127.0.0.1", 7002), closed = v4("127.0.0.1", 7003);
+    again(listener);
     bind(listener, AT(at));
     listen(listener, 5);
     int client = socket(AF_INET, SOCK_STREAM, 0);
@@ -208,6 +216,7 @@ static void not_waiting(void)
     section("not waiting");
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     struct sockaddr_in at = v4("127.0.0.1", 7004), closed = v4("127.0.0.1", 7005);
+    again(listener);
     bind(listener, AT(at));
     listen(listener, 5);
     SHOW(accept(listener, NULL, NULL));
@@ -239,6 +248,7 @@ static void six(void)
     int listener = socket(AF_INET6, SOCK_STREAM, 0);
     struct sockaddr_in6 all = v6("::", 7006), at = v6("::1", 7006);
     struct sockaddr_in four = v4("127.0.0.1", 7006);
+    again(listener);
     SHOW(bind(listener, AT(all)));
     SHOW(listen(listener, 5));
     int client = socket(AF_INET, SOCK_STREAM, 0);
