@@ -104,6 +104,11 @@ pub fn create_space() -> Result<(ThreadId, u64), Refusal> {
     Ok((ThreadId(reply.mr[0]), reply.mr[1]))
 }
 
+/// Sets the priority of a thread of this task: at most that which its description gives the task.
+pub fn set_priority(thread: ThreadId, priority: u8) -> Result<(), Refusal> {
+    call(&Msg::new(op::PRIORITY).word(thread.0).word(priority.into())).map(|_| ())
+}
+
 /// Deletes a thread of this task; does not return if it is the caller.
 pub fn delete_thread(thread: ThreadId) {
     let _ = call(&Msg::new(op::DELETE_THREAD).word(thread.0));

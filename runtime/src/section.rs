@@ -16,24 +16,15 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 
 use abi::layout::{stub, stub_address};
 use abi::utcb::RUNTIME_WORD;
-use abi::{CallError, IpcErrorKind, MsgTag, Phase, ThreadId, Timeouts};
+use abi::{IpcErrorKind, MsgTag, Phase, ThreadId, Timeouts};
 
-use crate::{Msg, ipc, root, schedule, thread};
+use crate::{Msg, ipc, root, thread};
 
 /// A value that is used in critical sections only, at a priority of its own.
 pub struct Section<T> {
     /// The local id of the thread whose value it is.
     thread: ThreadId,
     value: PhantomData<fn(&mut T)>,
-}
-
-/// Why there is no section.
-#[derive(Clone, Copy, Debug)]
-pub enum Error {
-    /// The root task gives no thread.
-    Thread(root::Refusal),
-    /// The thread's priority can't be that high: it is above the caller's.
-    Ceiling(CallError),
 }
 
 /// What is handed over: first the function, which finds the rest behind it.
@@ -46,14 +37,14 @@ struct Work<F, R> {
 
 impl<T: Send + 'static> Section<T> {
     /// A section around `value`, whose code runs at priority `ceiling`: that of whoever enters, or
-    /// above, and not above the caller's.
+    /// above, and not above the task's.
     ///
     /// # Errors
     /// There are no more threads for this task, or its priority may not be that high.
-    pub fn new(value: T, ceiling: u8) -> Result<Self, Error> {
-        let thread = thread::spawn(move || serve(value)).map_err(Error::Thread)?;
-        schedule::set_priority(thread, ceiling).map_err(Error::Ceiling)?;
-        let thread = thread::other_id(thread).ok_or(Error::Thread(root::Refusal::NoAnswer))?;
+    pub fn new(value: T, ceiling: u8) -> Result<Self, root::Refusal> {
+        let thread = thread::spawn(move || serve(value))?;
+        root::set_priority(thread, ceiling)?;
+        let thread = thread::other_id(thread).ok_or(root::Refusal::NoAnswer)?;
         // SAFETY: it has been started with `serve` just now.
         Ok(unsafe { Self::of(thread) })
     }

@@ -32,6 +32,7 @@ impl Root {
                     self.task(slot).is_some_and(|task| task.owns(slot, ThreadId(msg.mr[0])));
                 Some(Msg::new(proto::OK).word(alive.into()))
             }
+            op::PRIORITY => outcome(self.priority(slot, ThreadId(msg.mr[0]), msg.mr[1])),
             op::EXIT => self.exit(slot, from, msg.mr[0]),
             op::LOG => self.log(slot, from, msg),
             op::ARGUMENTS => Some(client::text_message(proto::OK, self.task(slot)?.spec.args())),
@@ -49,6 +50,16 @@ impl Root {
             op::TASK..op::TASK_IMAGE => self.control(slot, from, msg),
             _ => refused(Refusal::BadArgument),
         }
+    }
+
+    /// A task's thread gets another priority, at most that of the task.
+    fn priority(&mut self, slot: usize, thread: ThreadId, priority: u64) -> Result<Msg, Refusal> {
+        let task = self.task(slot).filter(|task| task.owns(slot, thread));
+        let most = task.ok_or(Refusal::Unknown)?.spec.priority;
+        let priority = u8::try_from(priority).ok().filter(|priority| *priority <= most);
+        schedule::set_priority(thread, priority.ok_or(Refusal::NotAllowed)?)
+            .map_err(|_| Refusal::BadArgument)?;
+        Ok(Msg::new(proto::OK))
     }
 
     /// Maps a part of a raw file, to a task whose description uses it.
