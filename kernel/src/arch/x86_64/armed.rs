@@ -9,6 +9,7 @@ use core::cell::Cell;
 use core::mem::{offset_of, size_of};
 
 use abi::ThreadId;
+use abi::layout::stub_address;
 
 use super::asm::write_gs_base;
 use super::features::{self, Features};
@@ -126,6 +127,9 @@ pub extern "C" fn enter() -> TcbRef {
 /// completion point. A single step goes on in the kernel, or it would never get further.
 fn mend(frame: Frame, thread: TcbRef) {
     let ip = frame.ip.get();
+    if ip < stub_address(0) {
+        return;
+    }
     for path in local_paths() {
         if path.is_before(ip) {
             let stepped = frame.vector.get() == DEBUG;
