@@ -22,12 +22,15 @@ pub fn start(caller: TcbRef, space: SpaceRef) -> TcbRef {
     if preemption::must_stop() { preempted(caller, job) } else { run(caller, job) }
 }
 
-/// An interrupt came: `caller` goes on later.
+/// An interrupt came: `caller` goes on later; until the next interrupt those run who are more
+/// urgent than the task was (docs/decisions/0052).
 fn preempted(caller: TcbRef, job: DestroyJob) -> TcbRef {
+    let priority = job.space().ceilings().priority;
     caller.job.set(Some(Job::Destroy(job)));
     caller.resume.set(Resume::Destroy);
     sched::requeue(caller);
-    irq::handle_pending(caller)
+    let next = irq::handle_pending(caller);
+    if next == caller { sched::tick::give_way(caller, priority) } else { next }
 }
 
 fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {

@@ -4,13 +4,14 @@
 mod common;
 
 use abi::id::USER_BASE;
-use abi::{Fpage, Numbers, Rights, ThreadId, utcb};
+use abi::{Ceilings, Fpage, Numbers, Rights, ThreadId, utcb};
 use common::tasks::{QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
 use kernel::ipc::transfer::Part;
 use kernel::ipc::{Kind, cancel, kernel_message, timeout};
 use kernel::mem::frames;
+use kernel::sched::{grant_slice, make_ready};
 use kernel::thread::control::{After, Request, thread_control};
 use kernel::thread::exregs::{Registers, exchange_registers};
 use kernel::thread::lifecycle;
@@ -275,6 +276,40 @@ fn a_destruction_outlives_its_thread() {
     // The victim's block and its space are back, and the worker's block.
     assert!(frames::free() > before, "{} frames of {before} are free", frames::free());
     drop(machine);
+}
+
+#[test]
+fn who_is_more_urgent_than_a_task_goes_before_its_end() {
+    for (priority, first) in [(120, true), (100, false)] {
+        let (_machine, spaces) = machine(3);
+        let chief = thread(spaces[0], 0, ThreadId::NIL);
+        let victim = thread(spaces[1], 1, ThreadId::NIL);
+        let other = thread(spaces[2], 2, ThreadId::NIL);
+        spaces[1].task.limits.ceilings.set(Ceilings { priority: 100, ..Ceilings::NONE });
+        spaces[1].task.chief.set(Some(spaces[0]));
+        spaces[1].task.depth.set(1);
+        for (thread, priority) in [(other, priority), (chief, 255)] {
+            cpu().scheduler.ready.remove(thread);
+            thread.priority.set(priority);
+        }
+        set_current(chief);
+        make_ready(other);
+        grant_slice(chief);
+        assert!(lifecycle::delete(victim) == Some(spaces[1]));
+        cpu().pending_lines.set(1 << QUIET_LINE);
+        let next = kernel::destruction::start(chief, spaces[1]);
+        let expected = if first { other } else { chief };
+        assert_eq!(next.id.get(), expected.id.get(), "priority {priority}");
+        if first {
+            // Until the next interrupt.
+            set_current(other);
+            assert!(irq::interrupt(other, QUIET_LINE) == chief);
+        }
+        set_current(chief);
+        let spaces_before = cpu().spaces.count();
+        assert!(kernel::destruction::resume(chief) == chief);
+        assert_eq!(cpu().spaces.count(), spaces_before - 1);
+    }
 }
 
 #[test]

@@ -121,6 +121,21 @@ fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
     best
 }
 
+/// `running`, which is queued and keeps the processor after an interrupt, lets others have it
+/// until the next one, if somebody more urgent than `priority` waits: who runs.
+#[must_use]
+pub fn give_way(running: TcbRef, priority: u8) -> TcbRef {
+    let ready = &cpu().scheduler.ready;
+    ready.remove(running);
+    match ready.highest().filter(|best| best.priority.get() > priority) {
+        Some(best) => preempt(running, best),
+        None => {
+            ready.insert_first(running);
+            running
+        }
+    }
+}
+
 /// What `owner` has left of its slice is another's, or nothing: the others of its priority
 /// come first, and its next turn begins with a new one. So partners get no more in a turn
 /// than one of them.

@@ -24,7 +24,7 @@ const WARM_UP_US: u64 = 60_000;
 /// How often the ready threads are counted, and how long the judge sleeps between, µs.
 const COUNTS: u64 = 4;
 const COUNT_US: u64 = 5_300;
-/// Priority at which the judge deletes: the canary of high priority has to get through,
+/// Priority at which the judge deletes all but the first thread: the canary of high priority has to get through,
 /// no hog may.
 const DELETING: u8 = HIGH_PRIORITY - 1;
 /// Log2 of the pieces in which memory is mapped.
@@ -126,7 +126,11 @@ impl Judge {
         self.first = id;
         hostile::make_space(id, hostile::UTCB_BITS)?;
         kernel::move_quota(id, scenario.quota)?;
-        kernel::limit(id, Some(hostile::NUMBERS), Some(CEILINGS))?;
+        kernel::limit(
+            id,
+            Some(hostile::NUMBERS),
+            Some(Ceilings { priority: scenario.priority, ..CEILINGS }),
+        )?;
         schedule::set_priority(id, scenario.priority)?;
         hostile::start(id, &hostile::STACKS[0], scenario.body, 0);
         Ok(())
@@ -159,8 +163,9 @@ impl Judge {
     fn delete(&mut self, priority: u8) -> u64 {
         interrupts::silence();
         self.canaries.begin(priority);
-        let _ = schedule::set_priority(ThreadId::ROOT, DELETING);
+        // At the highest priority: who is more urgent than the task was goes before its end.
         let _ = kernel::delete(self.first);
+        let _ = schedule::set_priority(ThreadId::ROOT, DELETING);
         while let Some(words) = kernel::inspect(What::Thread, u64::from(hostile::FIRST), 0) {
             let _ = kernel::delete(ThreadId(words[0]));
         }

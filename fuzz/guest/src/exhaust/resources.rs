@@ -91,6 +91,20 @@ pub extern "C" fn mappings(_: u64) -> ! {
     }
 }
 
+/// One page at as many places as there is time or memory for, close to each other, and nothing
+/// after that: the end of this task takes long.
+pub extern "C" fn tree(_: u64) -> ! {
+    let _ = PAGE.0[0].load(Relaxed);
+    let mate = spawn_task(1, take_mappings, 2_000);
+    let page = Fpage::memory(&raw const PAGE as u64, 12, Rights::R);
+    let place = |index: u64| PLACES + (index << 12);
+    let take = |at| ipc::call(mate, &Msg::new(0).map(MapItem::map(page, at)));
+    while take(place(MADE.load(Relaxed))).is_ok() {
+        MADE.fetch_add(1, Relaxed);
+    }
+    thread::park()
+}
+
 extern "C" fn take_mappings(_: u64) -> ! {
     machine::accepting_everything(|| {
         let mut reply = None;

@@ -39,7 +39,7 @@ const fn span_us(length: Length) -> u64 {
 }
 
 /// All scenarios but the hogs.
-pub fn all(length: Length) -> [Scenario; 8] {
+pub fn all(length: Length) -> [Scenario; 9] {
     let span_us = span_us(length);
     let usual = Scenario { span_us, ..USUAL };
     [
@@ -53,6 +53,7 @@ pub fn all(length: Length) -> [Scenario; 8] {
         },
         Scenario { name: "tasks", body: resources::tasks, refused: true, ..usual },
         Scenario { name: "mappings", body: resources::mappings, refused: true, ..usual },
+        Scenario { name: "tree", body: resources::tree, span_us: 2 * span_us, ..usual },
         Scenario { name: "chain", body: resources::chain, quota: 4_000, ..usual },
         Scenario { name: "timers", body: resources::timers, ..usual },
         Scenario { name: "messages", body: messages::messages, span_us: span_us * 2, ..usual },
