@@ -26,12 +26,27 @@ pub fn finish(sender: TcbRef, receiver: TcbRef, result: Result<(), IpcErrorKind>
     next_phase(sender, sender.kind.get(), receiver, receives)
 }
 
-/// A message that needs no transfer state, or no more, goes to the receiver; returns who runs
-/// next. One of the two is the current thread.
+/// Where the words of a message to `receiver` go, if it is one of its own.
+#[inline(always)]
+#[must_use]
+pub fn registers_of(receiver: TcbRef) -> Option<Utcb> {
+    Utcb::of(receiver).filter(|_| receiver.kind.get() == Kind::User)
+}
+
+/// A message that needs no transfer state, or no more, goes to the receiver, whose
+/// [`registers_of`] `target` are; returns who runs next. One of the two is the current thread.
 #[must_use]
 #[inline(always)]
-pub fn delivered(sender: TcbRef, receiver: TcbRef, message: Message) -> TcbRef {
-    arrived(sender, receiver, message);
+pub fn delivered(
+    sender: TcbRef,
+    receiver: TcbRef,
+    target: Option<Utcb>,
+    message: Message,
+) -> TcbRef {
+    match target {
+        Some(target) => told(sender, receiver, target, message),
+        None => not_told(receiver, message),
+    }
     let receives = !sender.then_from.get().is_nil();
     if !receives {
         done(sender);
@@ -49,13 +64,25 @@ pub fn delivered(sender: TcbRef, receiver: TcbRef, message: Message) -> TcbRef {
 /// The same for the receiver alone, which is ready then.
 #[inline(always)]
 pub fn arrived(sender: TcbRef, receiver: TcbRef, message: Message) {
-    let Some(target) = Utcb::of(receiver).filter(|_| receiver.kind.get() == Kind::User) else {
-        return match message.source {
-            Source::Registers(source) => answered(source, receiver, message.tag.untyped()),
-            // One message of the kernel's answers another: it says nothing.
-            Source::Made(..) => done(receiver),
-        };
-    };
+    match registers_of(receiver) {
+        Some(target) => told(sender, receiver, target, message),
+        None => not_told(receiver, message),
+    }
+}
+
+/// The message does not go to registers of the receiver's.
+#[inline(always)]
+fn not_told(receiver: TcbRef, message: Message) {
+    match message.source {
+        Source::Registers(source) => answered(source, receiver, message.tag.untyped()),
+        // One message of the kernel's answers another: it says nothing.
+        Source::Made(..) => done(receiver),
+    }
+}
+
+/// The words of the message go to `target`.
+#[inline(always)]
+fn told(sender: TcbRef, receiver: TcbRef, target: Utcb, message: Message) {
     let tag = message.tag;
     message.copy(target, tag.untyped() + tag.typed());
     if !sender.transfer.virtual_sender.get().is_nil() {

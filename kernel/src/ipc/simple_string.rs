@@ -14,12 +14,14 @@ const LONGEST: u64 = 4096;
 const NOT_SIMPLE: u64 = 0x3F8;
 
 /// Copies what the string item `string` describes, which begins at `address`, to the receiver's
-/// first buffer, if all is usual; `false`, and nothing has changed, otherwise.
-#[must_use]
-#[inline(never)]
-pub fn copy(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) -> bool {
-    in_a_page(sender, receiver, string, address).is_some()
-        || across(sender, receiver, string, address).is_some()
+/// first buffer, if all is usual, and says where the receiver's registers are; otherwise
+/// nothing has changed.
+#[inline(always)]
+pub fn copy(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) -> Option<Utcb> {
+    match in_a_page(sender, receiver, string, address) {
+        None => across(sender, receiver, string, address),
+        done => done,
+    }
 }
 
 /// The receiver's UTCB, if it has a simple buffer with room for a simple `string`.
@@ -33,7 +35,7 @@ fn usual(receiver: TcbRef, string: StringItem) -> Option<Utcb> {
 }
 
 #[inline(always)]
-fn in_a_page(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) -> Option<()> {
+fn in_a_page(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) -> Option<Utcb> {
     let (target, len) = (usual(receiver, string)?, string.len());
     let write = receiver.space()?.resolve(target.br(2), true)?;
     if len > write.bytes_left_in_page || write.is_device {
@@ -45,12 +47,12 @@ fn in_a_page(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64)
     }
     // POINT OF NO RETURN
     usermem::copy_phys(write.phys, read.phys, len as usize);
-    Some(())
+    Some(target)
 }
 
 /// Across the border of a page, on one side or on both.
 #[inline(never)]
-fn across(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) -> Option<()> {
+fn across(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) -> Option<Utcb> {
     let (target, mut len) = (usual(receiver, string)?, string.len());
     let mut to = Place::new(receiver.space()?, target.br(2), true, len)?;
     let mut from = Place::new(sender.space()?, address, false, len)?;
@@ -60,7 +62,7 @@ fn across(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) ->
         usermem::copy_phys(to.phys, from.phys, count as usize);
         len -= count;
         if len == 0 {
-            return Some(());
+            return Some(target);
         }
         from.skip(count);
         to.skip(count);

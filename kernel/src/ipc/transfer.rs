@@ -21,6 +21,8 @@ use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 use crate::{irq, sched};
 
+/// The sizes of a tag with one item and no untyped word.
+const ONE_ITEM: usize = MsgTag::new(0, 0, 2).0 as usize;
 /// Instructions, roughly, for an item that is one page in the usual case.
 const PAGE_WORK: u32 = 175;
 
@@ -99,30 +101,43 @@ pub enum Progress {
 #[inline(always)]
 pub fn start(sender: TcbRef, receiver: TcbRef, message: Message) -> TcbRef {
     let tag = message.tag.without_flags();
-    if let (Source::Registers(utcb), 1..) = (message.source, tag.typed())
-        && !is_done_at_once(sender, receiver, utcb, tag)
-    {
-        return start_items(sender, receiver, tag);
-    }
-    finish::delivered(sender, receiver, Message { tag, ..message })
+    let target = match message.source {
+        Source::Made(..) => finish::registers_of(receiver),
+        Source::Registers(utcb) => match at_once(sender, receiver, utcb, tag) {
+            AtOnce::Not if tag.typed() == 0 => finish::registers_of(receiver),
+            AtOnce::Not => return start_items(sender, receiver, tag),
+            AtOnce::Answer => None,
+            AtOnce::String(target) => Some(target),
+        },
+    };
+    finish::delivered(sender, receiver, target, Message { tag, ..message })
+}
+
+/// What became of a message with one item.
+enum AtOnce {
+    /// Nothing: it is anything else than the two below.
+    Not,
+    /// The page is there that the receiver faulted for.
+    Answer,
+    /// The string has arrived; the rest belongs into these registers.
+    String(Utcb),
 }
 
 /// The two usual messages with one item: a simple string, and a pager's answer to a fault.
-/// Their item is transferred without the state that longer transfers need; `false`, and
-/// nothing has changed, if it is anything else.
-#[inline(never)]
-fn is_done_at_once(sender: TcbRef, receiver: TcbRef, utcb: Utcb, tag: MsgTag) -> bool {
-    let untyped = tag.untyped();
-    if tag.typed() != 2 || untyped + 2 > 63 {
-        return false;
+/// Their item is transferred without the state that longer transfers need.
+#[inline(always)]
+fn at_once(sender: TcbRef, receiver: TcbRef, utcb: Utcb, tag: MsgTag) -> AtOnce {
+    // Two typed words, and they are registers: one comparison.
+    let untyped = ((tag.0 & MsgTag::new(0, 63, 63).0) as usize).wrapping_sub(ONE_ITEM);
+    if untyped > 63 - 2 || sender.timeouts.get() >> COMPLETE_PATH.trailing_zeros() & 1 != 0 {
+        return AtOnce::Not;
     }
     let item = [utcb.mr(untyped + 1), utcb.mr(untyped + 2)];
-    if sender.timeouts.get() >> COMPLETE_PATH.trailing_zeros() & 1 != 0 {
-        false
-    } else if receiver.kind.get() == Kind::User {
-        simple_string::copy(sender, receiver, StringItem(item[0]), item[1])
-    } else {
-        receiver.kind.get() == Kind::PageFault && untyped == 0 && answer(sender, receiver, item)
+    match receiver.kind.get() {
+        Kind::User => simple_string::copy(sender, receiver, StringItem(item[0]), item[1])
+            .map_or(AtOnce::Not, AtOnce::String),
+        Kind::PageFault if untyped == 0 && answer(sender, receiver, item) => AtOnce::Answer,
+        _ => AtOnce::Not,
     }
 }
 

@@ -22,9 +22,21 @@ pub struct Resolved {
 impl SpaceRef {
     /// Looks up a user address like the processor would: needs the page present
     /// (and writable if `write`), sets its accessed (and dirty) bits.
+    ///
+    /// Strings are near the last ones more often than not: the space knows the last table of 2 MiB
+    /// entries that was walked, which restricts nothing, as all above it.
     #[inline(always)]
     #[must_use]
     pub fn resolve(self, vaddr: u64, write: bool) -> Option<Resolved> {
+        let near = self.near();
+        if near.0.get() != piece(vaddr) {
+            return self.resolve_far(vaddr, write);
+        }
+        low(Table(near.1.get()), vaddr, write)
+    }
+
+    #[cold]
+    fn resolve_far(self, vaddr: u64, write: bool) -> Option<Resolved> {
         if vaddr >= USER_END {
             return None;
         }
@@ -35,13 +47,23 @@ impl SpaceRef {
         if !entry.admits(write) || entry.is_leaf(2) {
             return leaf::<2>(table, entry, vaddr, write);
         }
-        let table = Table(entry.address());
-        let entry = table.get(index(vaddr, 1));
-        if !entry.admits(write) || entry.is_leaf(1) {
-            return leaf::<1>(table, entry, vaddr, write);
-        }
-        let table = Table(entry.address());
-        leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, write)
+        self.near().0.set(piece(vaddr));
+        self.near().1.set(entry.address());
+        low(Table(entry.address()), vaddr, write)
+    }
+
+    /// A table is about to go: whatever table was walked last is looked for anew.
+    pub(crate) fn forget_near(self) {
+        self.near().0.set(0);
+    }
+
+    /// Whether the table that was walked last, if one is known, is the one on the way; for checks.
+    pub(super) fn is_near_right(self) -> bool {
+        let (near, table) = (self.near().0.get(), self.near().1.get());
+        let Some(vaddr) = near.checked_sub(1).map(|number| number << shift(2)) else { return true };
+        let entry = self.root_table().get(index(vaddr, ROOT));
+        let below = |entry: Entry| Table(entry.address()).get(index(vaddr, 2));
+        entry.present() && below(entry).is_table() && below(entry).address() == table
     }
 
     /// The frame behind the kernel's own page at `vaddr`, a user address; none for users' pages.
@@ -69,22 +91,49 @@ impl SpaceRef {
     }
 }
 
+/// Which piece of 1 GiB `vaddr` is in, counted from 1.
+#[inline(always)]
+const fn piece(vaddr: u64) -> u64 {
+    (vaddr >> shift(2)) + 1
+}
+
+/// The lower half of `resolve`: from the table of 2 MiB entries on.
+#[inline(always)]
+fn low(table: Table, vaddr: u64, write: bool) -> Option<Resolved> {
+    let entry = table.get(index(vaddr, 1));
+    if !entry.admits(write) || entry.is_leaf(1) {
+        return leaf::<1>(table, entry, vaddr, write);
+    }
+    let table = Table(entry.address());
+    leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, write)
+}
+
 /// The end of `resolve`: `entry` of `table` maps `vaddr` at `LEVEL`, or nothing.
 #[inline(always)]
 fn leaf<const LEVEL: u32>(table: Table, entry: Entry, vaddr: u64, write: bool) -> Option<Resolved> {
-    if !entry.admits(write) {
-        return None;
-    }
-    let mark = Entry::marks(write);
-    if entry.0 & mark != mark {
-        table.set_bits(index(vaddr, LEVEL), mark);
-    }
+    let is_device = !entry.is_at_hand(write) && first_access(table, entry, LEVEL, (vaddr, write))?;
     let inside = vaddr & (span(LEVEL) - 1);
     Some(Resolved {
         phys: entry.address() & !(span(LEVEL) - 1) | inside,
         bytes_left_in_page: span(LEVEL) - inside,
-        is_device: entry.has(Entry::UNCACHED),
+        is_device,
     })
+}
+
+/// Of an entry that admits nobody, or nobody has used like that, or of a device: whether it is
+/// a device's, if it admits the access.
+#[cold]
+fn first_access(
+    table: Table,
+    entry: Entry,
+    level: u32,
+    (vaddr, write): (u64, bool),
+) -> Option<bool> {
+    if !entry.admits(write) {
+        return None;
+    }
+    table.set_bits(index(vaddr, level), Entry::marks(write));
+    Some(entry.has(Entry::UNCACHED))
 }
 
 /// One page as [`SpaceRef::page`] found it.

@@ -38,6 +38,9 @@ pub struct AddressSpace {
     nodes: Cell<u64>,
     ports: Cell<u64>,
     port_nodes: Cell<u64>,
+    /// The last table of 2 MiB entries that `resolve` walked, and for which piece of 1 GiB,
+    /// counted from 1; 0 is none (`lookup.rs`).
+    near: (Cell<u64>, Cell<u64>),
     /// What makes the space a task: threads, chief.
     pub task: crate::space::Task,
 }
@@ -101,6 +104,7 @@ impl AddressSpace {
             nodes: Cell::new(0),
             ports: Cell::new(0),
             port_nodes: Cell::new(0),
+            near: (Cell::new(0), Cell::new(0)),
             task: crate::space::Task::default(),
         };
         // SAFETY: the frame was just taken, is page-aligned and large enough.
@@ -204,6 +208,11 @@ impl AddressSpace {
     #[inline]
     pub(crate) fn count_tables(&self, change: i64) {
         self.tables.set(self.tables.get().wrapping_add_signed(change));
+    }
+
+    #[inline(always)]
+    pub(super) fn near(&self) -> &(Cell<u64>, Cell<u64>) {
+        &self.near
     }
 
     /// First port node, and the number of port nodes.

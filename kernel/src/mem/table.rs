@@ -297,6 +297,7 @@ pub(crate) fn prune(space: SpaceRef, vaddr: u64, level: u32) {
 }
 
 fn free_table(space: SpaceRef, table: Table, twin: u64) {
+    space.forget_near();
     if twin != 0 {
         space.quota().give_back(PhysFrame::at(twin));
         space.count_tables(-1);

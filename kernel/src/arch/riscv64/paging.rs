@@ -139,6 +139,14 @@ impl Entry {
         self.is_table() || self.0 & need == need
     }
 
+    /// Whether it is a page of memory that admits a user's access and bears its marks already.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_at_hand(self, write: bool) -> bool {
+        let marks = Self::marks(write);
+        self.admits(write) && self.0 & (marks | Self::UNCACHED) == marks
+    }
+
     /// The status bits that a user's access leaves in the entry of a page.
     #[inline(always)]
     #[must_use]

@@ -64,6 +64,8 @@ global_asm!(
     USER_CS = const USER_CS,
     USER_SS = const USER_SS,
     IPC = sym ipc::syscall::ipc,
+    IPC_WITH_ITEMS = sym ipc::syscall::ipc_with_items,
+    TYPED = const abi::MsgTag::new(0, 0, 63).0,
     UNMAP = sym crate::unmap::unmap,
     CALL = sym crate::call::dispatch,
     TRAP = sym trap::from_user,

@@ -84,7 +84,12 @@ baton_ipc_complete:
     js      .Lcall_not_ipc
     message_registers store, rdi, rbp
     mov     rcx, r8
+    test    r9d, {TYPED}
+    jnz     .Lcall_with_items
     call    {IPC}                               // (current, to, from, timeouts)
+    jmp     baton_resume
+.Lcall_with_items:
+    call    {IPC_WITH_ITEMS}                    // (current, to, from, timeouts)
     jmp     baton_resume
 .Lcall_not_ipc:
     cmp     r8, -{CALL_UNMAP}

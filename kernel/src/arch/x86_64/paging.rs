@@ -124,6 +124,14 @@ impl Entry {
         self.0 & need == need
     }
 
+    /// Whether it is a page of memory that admits a user's access and bears its marks already.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_at_hand(self, write: bool) -> bool {
+        let need = Self::P | Self::U | if write { Self::W } else { 0 } | Self::marks(write);
+        self.0 & (need | Self::UNCACHED) == need
+    }
+
     /// The status bits that a user's access leaves in the entry of a page.
     #[inline(always)]
     #[must_use]

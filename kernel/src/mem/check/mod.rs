@@ -68,6 +68,8 @@ pub enum Rule {
     Twin,
     /// The kernel's half is the same in every space.
     KernelHalf,
+    /// The table that was walked last is not the one on the way.
+    Near,
     /// The quota is charged for all the frames in use here, at least.
     Charged,
     /// The counters of tables and nodes.
@@ -100,6 +102,7 @@ impl Rule {
             Self::TableCount => "a page table counts other entries than it has, or is empty",
             Self::Twin => "a page table and the list of its mapping nodes differ",
             Self::KernelHalf => "the kernel's half of the address space differs",
+            Self::Near => "the table that was walked last is another one now",
             Self::Charged => "the quota is charged for fewer frames than are in use",
             Self::Counters => "the counters of tables, nodes or ports are wrong",
             Self::Bitmap => "the port bitmap and the port mappings differ",

@@ -9,6 +9,9 @@ use crate::mem::table;
 /// Checks the tables; returns the number of table pages and twins below the root.
 pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) -> u64 {
     space.root().check(&mut |index| report(index, Rule::KernelHalf));
+    if !space.is_near_right() {
+        report(space.root_table().0, Rule::Near);
+    }
     let mut pages = 0;
     for_each(space, |table, level, used| {
         let info = Info::of(table.0);
