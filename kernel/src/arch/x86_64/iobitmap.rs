@@ -20,6 +20,9 @@ pub const TSS_PAGE: u64 = 0xFFFF_FF00_0000_0000;
 /// Distance from the start of the TSS page to the bitmap.
 pub const BITMAP_OFFSET: u64 = 0x1000;
 
+/// Log2 of the ports of a page of the bitmap.
+const PAGE_PORTS_BITS: u32 = 15;
+
 const PRESENT: u64 = Entry::P | Entry::W;
 const DATA: u64 = Entry::P | Entry::W | Entry::NX;
 
@@ -97,7 +100,8 @@ fn build(quota: &Quota, low: u64, high: u64) -> Result<u64, NoMemory> {
 }
 
 fn fill(page: u64, byte: u8) {
-    // SAFETY: the page is a frame that the caller just took from the pool.
+    // SAFETY: the page is a frame that the caller just took from the pool, or of a bitmap, whose
+    // words nobody else writes.
     unsafe { crate::arch::fill_page(phys_to_virt(page), u64::from_ne_bytes([byte; 8])) };
     // As for zeroed frames: interrupts are noted.
     crate::preemption::let_in();
@@ -178,11 +182,17 @@ pub(crate) fn release(space: SpaceRef) {
 /// Sets the bits of 2^`bits` ports from `start` to those of `value`, all ones or all zeros.
 fn change(space: SpaceRef, start: u64, bits: u32, value: u64) {
     let leaves = Table(tables(space)[2]);
+    if bits >= PAGE_PORTS_BITS {
+        for page in start >> PAGE_PORTS_BITS..(start + (1 << bits)) >> PAGE_PORTS_BITS {
+            fill(leaves.get(1 + page as usize).address(), value as u8);
+        }
+        return;
+    }
     let mask = if bits >= 6 { !0 } else { ((1 << (1 << bits)) - 1) << (start & 63) };
     let first = start / 64;
     let mut pace = Pace::default();
     for word in first..first + (1u64 << bits).div_ceil(64) {
-        // All ports are 1,024 words: too long to keep interrupts off.
+        // Up to 256 words: too long to keep interrupts off.
         pace.round();
         let page = Table(leaves.get(1 + (word as usize >> 9 & 1)).address());
         let index = word as usize & 511;
