@@ -1,4 +1,4 @@
-//! A page of 512 words: a page table, or what stands beside one.
+//! A page of 512 words: a page table, or what stands beside one; and the four levels of tables.
 //!
 //! Who calls: `mem`, and the architectures for the kernel's own tables. The processor may
 //! change an entry at any time (accessed, dirty), hence atomic access.
@@ -7,9 +7,71 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::paging::Entry;
 use super::phys_to_virt;
+use abi::Rights;
 
 /// How many entries [`Table::some`] looks at.
 pub const TOGETHER: usize = 8;
+
+/// Log2 of the bytes that one entry of `level` covers.
+#[inline]
+#[must_use]
+pub const fn shift(level: u32) -> u32 {
+    12 + 9 * (level & 3)
+}
+
+/// Bytes that one entry of `level` covers.
+#[inline]
+#[must_use]
+pub const fn span(level: u32) -> u64 {
+    1 << shift(level)
+}
+
+/// Index of the entry for `vaddr` in a table of `level`.
+#[inline]
+#[must_use]
+pub const fn index(vaddr: u64, level: u32) -> usize {
+    (vaddr >> shift(level)) as usize & 511
+}
+
+/// Level of the root table.
+pub const ROOT: u32 = 3;
+/// Level of the largest page that is used.
+pub const HUGE: u32 = 2;
+/// First root entry of the kernel half.
+pub const KERNEL_HALF: usize = 256;
+
+/// What entries of all processors answer in the same way.
+impl Entry {
+    /// Whether it is present.
+    #[inline]
+    #[must_use]
+    pub const fn present(self) -> bool {
+        self.0 & Self::P != 0
+    }
+
+    /// Whether any of the bits in `mask` is set.
+    #[inline]
+    #[must_use]
+    pub const fn has(self, mask: u64) -> bool {
+        self.0 & mask != 0
+    }
+
+    /// The status bits that a user's access leaves in the entry of a page.
+    #[inline(always)]
+    #[must_use]
+    pub const fn marks(write: bool) -> u64 {
+        Self::A | if write { Self::D } else { 0 }
+    }
+
+    /// The status bits as rights: referenced is R and X, written is W (X.2 5.8).
+    #[inline]
+    #[must_use]
+    pub const fn status(self) -> Rights {
+        let referenced = if self.0 & Self::A != 0 { Rights::RX.0 } else { 0 };
+        let written = if self.0 & Self::D != 0 { Rights::W.0 } else { 0 };
+        Rights(referenced | written)
+    }
+}
 
 /// One page of 512 words, a page table or its twin, by physical address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,36 +4,8 @@
 //! 1 GiB pages, level 3 is the root. The processor is expected to set accessed and dirty bits
 //! itself (Svadu), and to know memory types (Svpbmt) where devices are mapped.
 
-pub use crate::arch::table::Table;
+pub use crate::arch::table::{HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
 use abi::Rights;
-
-/// Log2 of the bytes that one entry of `level` covers.
-#[inline]
-#[must_use]
-pub const fn shift(level: u32) -> u32 {
-    12 + 9 * (level & 3)
-}
-
-/// Bytes that one entry of `level` covers.
-#[inline]
-#[must_use]
-pub const fn span(level: u32) -> u64 {
-    1 << shift(level)
-}
-
-/// Index of the entry for `vaddr` in a table of `level`.
-#[inline]
-#[must_use]
-pub const fn index(vaddr: u64, level: u32) -> usize {
-    (vaddr >> shift(level)) as usize & 511
-}
-
-/// Level of the root table.
-pub const ROOT: u32 = 3;
-/// Level of the largest page that is used.
-pub const HUGE: u32 = 2;
-/// First root entry of the kernel half.
-pub const KERNEL_HALF: usize = 256;
 
 /// Where the physical page number begins in an entry, and in an address.
 const NUMBER_SHIFT: u32 = 10;
@@ -110,13 +82,6 @@ impl Entry {
         write | execute
     }
 
-    /// Whether it is present.
-    #[inline]
-    #[must_use]
-    pub const fn present(self) -> bool {
-        self.0 & Self::P != 0
-    }
-
     /// Whether it leads to a table when found above the last level.
     #[inline]
     #[must_use]
@@ -145,13 +110,6 @@ impl Entry {
     pub const fn is_at_hand(self, write: bool) -> bool {
         let marks = Self::marks(write);
         self.admits(write) && self.0 & (marks | Self::UNCACHED) == marks
-    }
-
-    /// The status bits that a user's access leaves in the entry of a page.
-    #[inline(always)]
-    #[must_use]
-    pub const fn marks(write: bool) -> u64 {
-        Self::A | if write { Self::D } else { 0 }
     }
 
     /// The bits to clear and those to set so that a page's user may do `rights`, too.
@@ -183,13 +141,6 @@ impl Entry {
         span(level) >> PAGE_SHIFT << NUMBER_SHIFT
     }
 
-    /// Whether any of the bits in `mask` is set.
-    #[inline]
-    #[must_use]
-    pub const fn has(self, mask: u64) -> bool {
-        self.0 & mask != 0
-    }
-
     /// The address of the page or table.
     #[inline]
     #[must_use]
@@ -204,14 +155,5 @@ impl Entry {
         let write = if self.0 & Self::W != 0 { Rights::W.0 } else { 0 };
         let execute = if self.0 & Self::X != 0 { Rights::X.0 } else { 0 };
         Rights(Rights::R.0 | write | execute)
-    }
-
-    /// The status bits as rights: referenced is R and X, written is W (X.2 5.8).
-    #[inline]
-    #[must_use]
-    pub const fn status(self) -> Rights {
-        let referenced = if self.0 & Self::A != 0 { Rights::RX.0 } else { 0 };
-        let written = if self.0 & Self::D != 0 { Rights::W.0 } else { 0 };
-        Rights(referenced | written)
     }
 }

@@ -5,36 +5,8 @@
 //! entry may be changed by the processor at any time (accessed, dirty), hence
 //! atomic access.
 
-pub use crate::arch::table::Table;
+pub use crate::arch::table::{HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
 use abi::Rights;
-
-/// Log2 of the bytes that one entry of `level` covers.
-#[inline]
-#[must_use]
-pub const fn shift(level: u32) -> u32 {
-    12 + 9 * (level & 3)
-}
-
-/// Bytes that one entry of `level` covers.
-#[inline]
-#[must_use]
-pub const fn span(level: u32) -> u64 {
-    1 << shift(level)
-}
-
-/// Index of the entry for `vaddr` in a table of `level`.
-#[inline]
-#[must_use]
-pub const fn index(vaddr: u64, level: u32) -> usize {
-    (vaddr >> shift(level)) as usize & 511
-}
-
-/// Level of the root table.
-pub const ROOT: u32 = 3;
-/// Level of the largest page.
-pub const HUGE: u32 = 2;
-/// First root entry of the kernel half.
-pub const KERNEL_HALF: usize = 256;
 
 /// One page-table entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,13 +74,6 @@ impl Entry {
         w | nx
     }
 
-    /// Whether it is present.
-    #[inline]
-    #[must_use]
-    pub const fn present(self) -> bool {
-        self.0 & Self::P != 0
-    }
-
     /// Whether it leads to a table when found above the last level.
     #[inline]
     #[must_use]
@@ -130,13 +95,6 @@ impl Entry {
     pub const fn is_at_hand(self, write: bool) -> bool {
         let need = Self::P | Self::U | if write { Self::W } else { 0 } | Self::marks(write);
         self.0 & (need | Self::UNCACHED) == need
-    }
-
-    /// The status bits that a user's access leaves in the entry of a page.
-    #[inline(always)]
-    #[must_use]
-    pub const fn marks(write: bool) -> u64 {
-        Self::A | if write { Self::D } else { 0 }
     }
 
     /// The bits to clear and those to set so that a page's user may do `rights`, too.
@@ -179,13 +137,6 @@ impl Entry {
         level == 0 || self.0 & Self::LARGE != 0
     }
 
-    /// Whether any of the bits in `mask` is set.
-    #[inline]
-    #[must_use]
-    pub const fn has(self, mask: u64) -> bool {
-        self.0 & mask != 0
-    }
-
     /// The address of the page or table.
     #[inline]
     #[must_use]
@@ -200,14 +151,5 @@ impl Entry {
         let w = (self.0 & Self::W) as u8;
         let x = (self.0 >> 63) as u8 ^ 1;
         Rights(4 | w | x)
-    }
-
-    /// The status bits as rights: referenced is R and X, written is W (X.2 5.8).
-    #[inline]
-    #[must_use]
-    pub const fn status(self) -> Rights {
-        let r = if self.0 & Self::A != 0 { 5 } else { 0 };
-        let w = if self.0 & Self::D != 0 { 2 } else { 0 };
-        Rights(r | w)
     }
 }
