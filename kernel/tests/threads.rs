@@ -4,7 +4,7 @@
 mod common;
 
 use abi::id::USER_BASE;
-use abi::{Ceilings, Fpage, Numbers, Rights, ThreadId, utcb};
+use abi::{Ceilings, Fpage, Numbers, Phase, Rights, ThreadId, utcb};
 use common::tasks::{QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
@@ -140,7 +140,7 @@ fn a_cancelled_answer_of_a_pager_leaves_the_transfer_going() {
         (pager.transfer.part.get(), pager.resume.get()),
         (Some(Part::SendsTo(receiver)), Resume::Transfer)
     );
-    cancel::cancel(pager, true, true);
+    cancel::cancel(pager);
     assert_eq!(registers(pager).word(utcb::ERROR_CODE) & 0xF, 7 << 1);
     assert_eq!(
         (receiver.transfer.part.get(), receiver.resume.get()),
@@ -213,7 +213,7 @@ fn an_interrupt_never_becomes_ready() {
     assert_eq!((source.kind.get(), waits(source)), (Kind::Interrupt, Waits::Busy(Busy::Halted)));
     assert!(!cpu().scheduler.ready.contains(source));
     assert!(source.partner.get().is_nil());
-    cancel::cancel(source, true, true);
+    cancel::cancel(source);
     assert_eq!(waits(source), Waits::Busy(Busy::Halted));
 }
 
@@ -355,9 +355,8 @@ fn a_postponed_receive_phase_can_be_cancelled() {
     let _ = ipc(third, client.id.get(), ThreadId::NIL);
     let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
     assert_eq!((client.resume.get(), waits(client)), (Resume::Receive, Waits::Busy(Busy::Ready)));
-    cancel::cancel(client, true, false);
-    assert_eq!(client.resume.get(), Resume::Receive);
-    cancel::cancel(client, false, true);
+    assert_eq!(cancel::phase(client), Some(Phase::Receive));
+    cancel::cancel(client);
     assert_eq!((client.resume.get(), waits(client)), (Resume::Ipc, Waits::Busy(Busy::Ready)));
     assert_eq!(registers(client).word(utcb::ERROR_CODE), 3 << 1 | 1);
     assert_eq!(waits(third), Waits::Busy(Busy::Polling));

@@ -11,27 +11,23 @@ use crate::thread;
 use crate::thread::state::State;
 use crate::thread::tcb::Resume;
 
-/// Whether `thread` is in a send phase / a receive phase, as ExchangeRegisters reports it.
+/// The phase of an IPC that `thread` is in, as ExchangeRegisters reports it.
 #[must_use]
-pub fn phases(thread: TcbRef) -> (bool, bool) {
+pub fn phase(thread: TcbRef) -> Option<Phase> {
     match State::of(thread) {
-        State::Transfers(Part::SendsTo(_)) | State::Polls(_) => (true, false),
-        State::Transfers(Part::ReceivesFrom(_)) | State::Waits(_) => (false, true),
+        State::Transfers(Part::SendsTo(_)) | State::Polls(_) => Some(Phase::Send),
+        State::Transfers(Part::ReceivesFrom(_)) | State::Waits(_) => Some(Phase::Receive),
         // It has a sender queued and takes that when it runs.
-        State::BetweenPhases => (false, true),
-        State::Inactive | State::Halted | State::Ready => (false, false),
+        State::BetweenPhases => Some(Phase::Receive),
+        State::Inactive | State::Halted | State::Ready => None,
     }
 }
 
-/// Cancels the IPC of `thread` if it is in its send phase and `send`, or in its
-/// receive phase and `receive`. Afterwards the thread is ready, with error 3 or 7
-/// where it was its own IPC; a kernel-made message is dropped and the interrupted
+/// Cancels the IPC that `thread` is in, if it is in any. Afterwards the thread is ready, with error 3
+/// or 7 where it was its own IPC; a kernel-made message is dropped and the interrupted
 /// user code goes on.
-pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
-    let (sending, receiving) = phases(thread);
-    if !(sending && send || receiving && receive) {
-        return;
-    }
+pub fn cancel(thread: TcbRef) {
+    let Some(phase) = phase(thread) else { return };
     if thread.transfer.part.get().is_some() {
         abort_transfer(thread, IpcErrorKind::Aborted);
         return;
@@ -40,7 +36,6 @@ pub fn cancel(thread: TcbRef, send: bool, receive: bool) {
     if thread.is_between_phases() {
         thread.resume.set(thread.kind.get().home());
     }
-    let phase = if sending { Phase::Send } else { Phase::Receive };
     fail_early(thread, IpcErrorKind::Cancelled, phase);
     sched::requeue(thread);
 }

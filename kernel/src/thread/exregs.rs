@@ -2,7 +2,7 @@
 //! IPC, halt and resume it.
 
 use abi::syscall::exregs as bit;
-use abi::{ThreadId, utcb};
+use abi::{Phase, ThreadId, utcb};
 
 use super::resolve;
 use super::state::State;
@@ -46,12 +46,8 @@ pub fn exchange_registers(
     write(thread, utcb, new);
     // Who used up what a chief gave it goes on when that one says so.
     let stays = ceiling::is_out_of_time(thread, caller);
-    if !stays && new.control & (bit::ABORT_SEND | bit::ABORT_RECEIVE) != 0 {
-        cancel::cancel(
-            thread,
-            new.control & bit::ABORT_SEND != 0,
-            new.control & bit::ABORT_RECEIVE != 0,
-        );
+    if !stays && new.control & phase_bit(thread) != 0 {
+        cancel::cancel(thread);
     }
     if new.control & bit::HALT_VALID != 0 {
         match new.control & bit::HALT != 0 {
@@ -76,23 +72,23 @@ fn may(caller: TcbRef, thread: TcbRef) -> bool {
 
 fn read(thread: TcbRef, utcb: Utcb) -> Registers {
     let (ip, sp) = thread.user_ip_sp();
-    let (sending, receiving) = cancel::phases(thread);
     let halted = thread.halted.get() || State::of(thread) == State::Halted;
-    let mut control = 0;
-    for (set, value) in
-        [(halted, bit::HALT), (receiving, bit::ABORT_RECEIVE), (sending, bit::ABORT_SEND)]
-    {
-        if set {
-            control |= value;
-        }
-    }
     Registers {
-        control,
+        control: phase_bit(thread) | if halted { bit::HALT } else { 0 },
         sp,
         ip,
         flags: thread.user_flags(),
         handle: utcb.word(utcb::USER_DEFINED_HANDLE),
         pager: utcb.thread(utcb::PAGER),
+    }
+}
+
+/// The bit of `control` that stands for the phase of an IPC that `thread` is in.
+fn phase_bit(thread: TcbRef) -> u64 {
+    match cancel::phase(thread) {
+        Some(Phase::Send) => bit::ABORT_SEND,
+        Some(Phase::Receive) => bit::ABORT_RECEIVE,
+        None => 0,
     }
 }
 

@@ -108,8 +108,7 @@ pub fn change_id(thread: TcbRef, id: ThreadId) {
     cancel::disconnect(thread);
     thread.abandon_job();
     crate::irq::detach_handler(thread);
-    let (sending, receiving) = cancel::phases(thread);
-    cancel::cancel(thread, sending, receiving);
+    cancel::cancel(thread);
     let waits = rendezvous::waits(thread);
     thread.id.set(id);
     version::note(id);

@@ -20,6 +20,9 @@ use source::LongFunction;
 const MAX_FILE_LINES: usize = 400;
 /// Longest function, lines.
 const MAX_FUNCTION_LINES: usize = 50;
+/// Functions of the kernel with a parameter that is only true or false: a caller does not show what
+/// it means. The number only falls.
+const BOOL_PARAMETERS: usize = 41;
 /// The only places where `unsafe` may stand.
 /// (Test, fuzzing and measuring programs that execute raw traps;
 /// the frames of the Unix library, what hands their memory over, and its tests, which play
@@ -72,6 +75,8 @@ pub struct Findings {
     pub long_files: Vec<(String, usize)>,
     /// Functions over the limit.
     pub long_functions: Vec<LongFunction>,
+    /// Functions of the kernel with a parameter that is only true or false.
+    pub bool_parameters: usize,
     /// Which of the kernel's rooms name which.
     pub arrows: arrows::Arrows,
     /// Files that no Rust parser understands.
@@ -127,6 +132,9 @@ fn inspect_rust(shown: &str, text: &str, findings: &mut Findings) {
         return;
     };
     findings.long_functions.extend(seen.long_functions);
+    if shown.starts_with("kernel/src/") {
+        findings.bool_parameters += seen.bool_parameters;
+    }
     findings.arrows.add(shown, seen.tokens);
     if seen.unsafe_lines.is_empty() {
         return;
@@ -252,6 +260,10 @@ pub fn check(workspace: &Workspace, depth: Depth) -> Result<Verdict> {
     let found = [
         (findings.unsafe_elsewhere.is_empty(), "unsafe outside its places"),
         (long.is_empty(), "files or functions that are too long"),
+        (
+            findings.bool_parameters <= BOOL_PARAMETERS,
+            "parameters of the kernel's that are only true or false",
+        ),
         (findings.arrows.broken().is_empty(), "rooms of the kernel that know what is above them"),
         (findings.unreadable.is_empty(), "unreadable Rust"),
         (outdated.is_empty(), "help that is not the command line's"),
@@ -275,6 +287,10 @@ fn report(findings: &Findings) {
     for place in &findings.unsafe_elsewhere {
         println!("{place}: unsafe may only stand in {}", UNSAFE_PLACES.join(", "));
     }
+    println!(
+        "== functions of the kernel with a parameter that is only true or false: {} (the lint's number: {BOOL_PARAMETERS})",
+        findings.bool_parameters
+    );
     let (arrows, upward) = findings.arrows.count();
     println!(
         "== arrows between rooms of the kernel: {arrows}, {upward} of them up, each with its reason"

@@ -25,6 +25,8 @@ pub struct Seen {
     pub unsafe_lines: Vec<usize>,
     /// Functions longer than the limit.
     pub long_functions: Vec<LongFunction>,
+    /// Functions with a parameter that says nothing but true or false.
+    pub bool_parameters: usize,
     /// The file's tokens.
     pub tokens: TokenStream,
 }
@@ -38,9 +40,14 @@ pub fn read(file: &str, text: &str, max_lines: usize) -> Result<Seen> {
     let tokens: TokenStream = text.parse().ok().with_context(|| format!("{file} is not Rust"))?;
     let mut unsafe_lines = Vec::new();
     find_unsafe(tokens.clone(), &mut unsafe_lines);
-    let mut functions = Functions { file, max_lines, long: Vec::new() };
+    let mut functions = Functions { file, max_lines, long: Vec::new(), bools: 0 };
     functions.visit_file(&tree);
-    Ok(Seen { unsafe_lines, long_functions: functions.long, tokens })
+    Ok(Seen {
+        unsafe_lines,
+        long_functions: functions.long,
+        bool_parameters: functions.bools,
+        tokens,
+    })
 }
 
 /// Every keyword `unsafe`, also inside macros; comments and strings are no tokens.
@@ -59,10 +66,12 @@ struct Functions<'a> {
     file: &'a str,
     max_lines: usize,
     long: Vec<LongFunction>,
+    bools: usize,
 }
 
 impl Functions<'_> {
     fn measure(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        self.bools += usize::from(signature.inputs.iter().any(is_bool));
         let first = signature.span().start().line;
         let lines = block.span().end().line + 1 - first;
         if lines > self.max_lines {
@@ -70,6 +79,11 @@ impl Functions<'_> {
             self.long.push(LongFunction { file: self.file.to_owned(), line: first, name, lines });
         }
     }
+}
+
+fn is_bool(argument: &syn::FnArg) -> bool {
+    let syn::FnArg::Typed(argument) = argument else { return false };
+    matches!(&*argument.ty, syn::Type::Path(path) if path.path.is_ident("bool"))
 }
 
 impl<'ast> Visit<'ast> for Functions<'_> {
@@ -107,6 +121,13 @@ mod tests {
             seen.long_functions.iter().map(|f| (f.name.as_str(), f.line, f.lines)).collect();
         assert_eq!(names, [("long", 2, 12), ("method", 14, 12), ("given", 26, 12)]);
         assert!(read("f.rs", &text, 12).unwrap().long_functions.is_empty());
+    }
+
+    #[test]
+    fn parameters_that_are_true_or_false_are_counted_once_per_function() {
+        let text = "fn f(a: bool, b: bool) {} fn g(a: u8) -> bool { true }\n\
+                    impl T { fn h(&self, is: bool) {} fn i(&self, f: fn(bool)) {} }\n";
+        assert_eq!(read("f.rs", text, 50).unwrap().bool_parameters, 2);
     }
 
     #[test]
