@@ -10,7 +10,7 @@ use core::cell::{Cell, UnsafeCell};
 use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{TcbRef, phys_to_virt};
-use crate::mem::SpaceRef;
+use crate::mem::{SpaceRef, Span};
 use crate::techniques;
 
 /// MR1 to so many are registers of the processor while a thread runs (X.2 4.1).
@@ -175,12 +175,15 @@ impl CurrentWord {
     }
 }
 
-/// Copies `len` bytes from physical address `from` to physical address `to`; both
-/// were resolved for the right access and neither crosses its page.
-pub fn copy_phys(to: u64, from: u64, len: usize) {
-    // SAFETY: resolved user pages are ordinary memory in the physical map; the
-    // copy stays inside one page on either side. Overlap is possible when a user
-    // sends a string to itself, hence `copy` semantics are kept word by word.
+/// Copies `len` bytes, or as many as there are on both sides; how many. Both go on behind them.
+#[inline(always)]
+pub fn copy(target: &mut Span, source: &mut Span, len: u64) -> u64 {
+    let count = len.min(target.left()).min(source.left());
+    let len = count as usize;
+    let (to, from) = (target.phys(), source.phys());
+    // SAFETY: a span is ordinary memory in the physical map, of a user who may access it, and
+    // `len` bytes are in both. Overlap is possible when a user sends a string to itself, hence
+    // `copy` semantics are kept word by word.
     unsafe {
         if techniques::SINGLE_COPY {
             crate::arch::copy_bytes(phys_to_virt(to), phys_to_virt(from), len);
@@ -189,7 +192,10 @@ pub fn copy_phys(to: u64, from: u64, len: usize) {
             crate::arch::copy_bytes(buffer, phys_to_virt(from), len.min(COPY_BYTES));
             crate::arch::copy_bytes(phys_to_virt(to), buffer, len.min(COPY_BYTES));
         }
-    };
+        target.advance(count);
+        source.advance(count);
+    }
+    count
 }
 
 /// Longest copy, bytes: nobody copies more than a page at once.
@@ -239,9 +245,26 @@ fn each_piece(
     Some(())
 }
 
-/// Reads one byte at a resolved physical address.
-#[must_use]
-pub fn read_phys_byte(address: u64) -> u8 {
-    // SAFETY: a resolved user page is ordinary memory in the physical map.
-    unsafe { phys_to_virt(address).read_volatile() }
+/// Reads the first bytes of a span into `to`; how many.
+pub fn read(mut span: Span, to: &mut [u8]) -> usize {
+    let mut done = 0;
+    for (to, byte) in to.iter_mut().zip(core::iter::from_fn(|| read_byte(&mut span))) {
+        *to = byte;
+        done += 1;
+    }
+    done
+}
+
+/// Reads the first byte of a span and goes on behind it.
+#[inline(always)]
+pub fn read_byte(span: &mut Span) -> Option<u8> {
+    if span.left() == 0 {
+        return None;
+    }
+    // SAFETY: a span is ordinary memory in the physical map, and there is a byte left of it.
+    unsafe {
+        let byte = phys_to_virt(span.phys()).read_volatile();
+        span.advance(1);
+        Some(byte)
+    }
 }

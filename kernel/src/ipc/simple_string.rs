@@ -5,6 +5,7 @@
 use abi::{Acceptor, StringItem};
 
 use crate::arch::TcbRef;
+use crate::mem::Span;
 use crate::space::SpaceRef;
 use crate::usermem::{self, Utcb};
 
@@ -37,16 +38,16 @@ fn usual(receiver: TcbRef, string: StringItem) -> Option<Utcb> {
 #[inline(always)]
 fn in_a_page(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) -> Option<Utcb> {
     let (target, len) = (usual(receiver, string)?, string.len());
-    let write = receiver.space()?.resolve(target.br(2), true)?;
-    if len > write.bytes_left_in_page || write.is_device {
+    let mut write = receiver.space()?.resolve(target.br(2), true)?.memory()?;
+    if len > write.left() {
         return None;
     }
-    let read = sender.space()?.resolve(address, false)?;
-    if len > read.bytes_left_in_page || read.is_device {
+    let mut read = sender.space()?.resolve(address, false)?.memory()?;
+    if len > read.left() {
         return None;
     }
     // POINT OF NO RETURN
-    usermem::copy_phys(write.phys, read.phys, len as usize);
+    usermem::copy(&mut write, &mut read, len);
     Some(target)
 }
 
@@ -58,41 +59,36 @@ fn across(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) ->
     let mut from = Place::new(sender.space()?, address, false, len)?;
     // POINT OF NO RETURN
     loop {
-        let count = len.min(from.left).min(to.left);
-        usermem::copy_phys(to.phys, from.phys, count as usize);
-        len -= count;
+        len -= usermem::copy(&mut to.here, &mut from.here, len);
         if len == 0 {
             return Some(target);
         }
-        from.skip(count);
-        to.skip(count);
+        from.turn();
+        to.turn();
     }
 }
 
-/// Where a copy is, how far the page goes there, and where the next page is.
+/// Where a copy is, and where the next page is.
 struct Place {
-    phys: u64,
-    left: u64,
-    next: u64,
+    here: Span,
+    next: Span,
 }
 
 impl Place {
     /// The memory of `space` at `address`; `len` bytes of it, in two pages at most, are there.
     #[inline(always)]
     fn new(space: SpaceRef, address: u64, writes: bool, len: u64) -> Option<Self> {
-        let resolve = |at| space.resolve(at, writes).filter(|page| !page.is_device);
-        let page = resolve(address)?;
-        let left = page.bytes_left_in_page;
-        let next = if len > left { resolve(address + left)?.phys } else { 0 };
-        Some(Self { phys: page.phys, left, next })
+        let resolve = |at| space.resolve(at, writes)?.memory();
+        let here = resolve(address)?;
+        let next = if len > here.left() { resolve(address + here.left())? } else { Span::NONE };
+        Some(Self { here, next })
     }
 
+    /// To the next page at the end of this one.
     #[inline(always)]
-    fn skip(&mut self, count: u64) {
-        self.phys += count;
-        self.left -= count;
-        if self.left == 0 {
-            (self.phys, self.left) = (self.next, LONGEST);
+    fn turn(&mut self) {
+        if self.here.left() == 0 {
+            self.here = self.next;
         }
     }
 }

@@ -14,6 +14,7 @@ use abi::{Acceptor, IpcErrorKind, StringItem, utcb};
 use super::Kind;
 use super::transfer::Progress;
 use crate::arch::TcbRef;
+use crate::mem::{Resolved, Span};
 use crate::preemption;
 use crate::space::SpaceRef;
 use crate::usermem::{self, Utcb};
@@ -202,18 +203,14 @@ fn copy_run(
 ) -> u64 {
     let mut done = 0;
     // What is left of the pages at which the copy is. They stay: interrupts are only noted.
-    let (mut read, mut write) = (Page::NONE, Page::NONE);
+    let (mut read, mut write) = (Span::NONE, Span::NONE);
     while done < room {
-        if !read.is_there(from_space, from + done, false)
-            || !write.is_there(to_space, to + done, true)
+        if !is_there(&mut read, from_space, from + done, false)
+            || !is_there(&mut write, to_space, to + done, true)
         {
             break;
         }
-        let count = (room - done).min(read.left).min(write.left).min(CHUNK);
-        usermem::copy_phys(write.phys, read.phys, count as usize);
-        done += count;
-        read.skip(count);
-        write.skip(count);
+        done += usermem::copy(&mut write, &mut read, (room - done).min(CHUNK));
         if done < room && preemption::must_stop() {
             break;
         }
@@ -221,33 +218,17 @@ fn copy_run(
     done
 }
 
-/// What is left of a page.
-struct Page {
-    phys: u64,
-    left: u64,
-}
-
-impl Page {
-    const NONE: Self = Self { phys: 0, left: 0 };
-
-    /// Looks the page at `address` up, if nothing is left of this one; whether there is one
-    /// of memory.
-    #[inline(always)]
-    fn is_there(&mut self, space: SpaceRef, address: u64, writes: bool) -> bool {
-        if self.left != 0 {
-            return true;
-        }
-        let Some(page) = space.resolve(address, writes).filter(|page| !page.is_device) else {
-            return false;
-        };
-        *self = Self { phys: page.phys, left: page.bytes_left_in_page };
-        true
+/// Looks the page at `address` up, if nothing is left of `span`; whether there is one of memory.
+#[inline(always)]
+fn is_there(span: &mut Span, space: SpaceRef, address: u64, writes: bool) -> bool {
+    if span.left() != 0 {
+        return true;
     }
-
-    fn skip(&mut self, count: u64) {
-        self.phys += count;
-        self.left -= count;
-    }
+    let Some(found) = space.resolve(address, writes).and_then(Resolved::memory) else {
+        return false;
+    };
+    *span = found;
+    true
 }
 
 /// Why nothing could be copied.

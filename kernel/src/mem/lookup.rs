@@ -19,6 +19,52 @@ pub struct Resolved {
     pub is_device: bool,
 }
 
+/// What is left of a page of memory that was looked up. Only a look-up makes one, so whoever has
+/// one may read there, or write if it looked up for writing, as long as the space stays as it is.
+#[derive(Clone, Copy)]
+pub struct Span {
+    phys: u64,
+    left: u64,
+}
+
+impl Span {
+    /// Nothing.
+    pub const NONE: Self = Self { phys: 0, left: 0 };
+
+    /// How many bytes.
+    #[inline(always)]
+    #[must_use]
+    pub const fn left(self) -> u64 {
+        self.left
+    }
+
+    /// The physical address of the first of them.
+    #[inline(always)]
+    pub(crate) const fn phys(self) -> u64 {
+        self.phys
+    }
+
+    /// Goes on behind the first `count` bytes.
+    ///
+    /// # Safety
+    /// There are as many.
+    #[inline(always)]
+    pub(crate) unsafe fn advance(&mut self, count: u64) {
+        self.phys += count;
+        self.left -= count;
+    }
+}
+
+impl Resolved {
+    /// The rest of the page, if it is memory.
+    #[inline(always)]
+    #[must_use]
+    pub fn memory(self) -> Option<Span> {
+        let span = Span { phys: self.phys, left: self.bytes_left_in_page };
+        (!self.is_device).then_some(span)
+    }
+}
+
 impl SpaceRef {
     /// Looks up a user address like the processor would: needs the page present
     /// (and writable if `write`), sets its accessed (and dirty) bits.

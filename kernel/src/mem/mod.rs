@@ -37,7 +37,7 @@ pub mod window;
 
 pub use destroy::DestroyJob;
 pub use frames::PhysFrame;
-pub use lookup::Resolved;
+pub use lookup::{Resolved, Span};
 pub use map::MapJob;
 pub use marker::{Marker, MarkerRef};
 pub use quota::{NoMemory, Quota};

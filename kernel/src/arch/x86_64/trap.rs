@@ -9,6 +9,7 @@ use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
 use super::vectors::{self, exception};
 use super::{apic, boot, errands, io_instruction, lines, machine_check, nmi, place};
 use crate::ipc::{self, kernel_message};
+use crate::mem::Resolved;
 use crate::sched::tick;
 use crate::thread::tcb::{Resume, TCB_SIZE};
 use crate::{irq, mem, usermem};
@@ -159,9 +160,8 @@ fn code(thread: TcbRef, address: u64, to: &mut [u8]) -> usize {
         let at = address.saturating_add(done as u64);
         let space = thread.space().filter(|_| !part.is_empty());
         let found = space.and_then(|space| space.resolve(at, false));
-        let Some(found) = found.filter(|found| !found.is_device) else { break };
-        (found.phys..).zip(&mut *part).for_each(|(at, to)| *to = usermem::read_phys_byte(at));
-        done += part.len();
+        let Some(span) = found.and_then(Resolved::memory) else { break };
+        done += usermem::read(span, part);
     }
     done
 }
@@ -175,8 +175,8 @@ fn is_kernel_interface(thread: TcbRef, frame: Frame) -> bool {
 
 /// The byte of code at `address`, if there is one.
 fn code_byte(thread: TcbRef, address: u64) -> Option<u8> {
-    let found = thread.space()?.resolve(address, false).filter(|found| !found.is_device)?;
-    Some(usermem::read_phys_byte(found.phys))
+    let mut span = thread.space()?.resolve(address, false)?.memory()?;
+    usermem::read_byte(&mut span)
 }
 
 fn kernel_interface(thread: TcbRef, frame: Frame) -> TcbRef {
