@@ -203,6 +203,8 @@ pub fn publish(thread: TcbRef) {
         (Some(word), Some(utcb)) => {
             utcb.set_word(utcb::LIPC_SP, thread.sp.get());
             utcb.set_word(utcb::LIPC_WAIT, word);
+            // It may be woken in user mode, where the kernel does not `show` it anything.
+            utcb.set_word(utcb::LIPC_STATE, way(thread));
             rendezvous::set_published(thread);
             count(thread, 1);
         }
@@ -261,13 +263,18 @@ pub fn settle(thread: TcbRef) {
     });
 }
 
+/// Whether `thread` may hand over in user mode: nobody waits to send to it (4.6.1), and nobody
+/// waits whom a switch could pass over.
+fn way(thread: TcbRef) -> u64 {
+    let quiet = thread.senders.is_empty() && !cpu().scheduler.look_first.get();
+    if quiet { utcb::LIPC_OPEN } else { utcb::LIPC_CLOSED }
+}
+
 /// `thread`, which is armed, is about to run in user mode: what its UTCB and its space's
 /// current word have to say.
 pub fn show(thread: TcbRef) {
     let (Some(utcb), Some(space)) = (Utcb::of(thread), thread.space()) else { return };
-    let quiet = thread.senders.is_empty() && !cpu().scheduler.look_first.get();
-    let state = if quiet { utcb::LIPC_OPEN } else { utcb::LIPC_CLOSED };
-    utcb.set_word(utcb::LIPC_STATE, state);
+    utcb.set_word(utcb::LIPC_STATE, way(thread));
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
     space.task.current_word.write(ThreadId(thread.utcb.get()));
 }

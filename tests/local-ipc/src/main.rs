@@ -35,13 +35,14 @@ fn main() -> ! {
     let _ = runtime::sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [Test; 22] = [
+    let tests: [Test; 23] = [
         ("messages_go_without_the_kernel", without_the_kernel),
         ("seven_words_arrive_and_more_do_too", words),
         ("a_chain_comes_back", chain),
         ("other_spaces_names_and_limits_go_through_the_kernel", mixed),
         ("interrupts_anywhere_change_nothing", interrupted),
         ("a_deleted_partner_is_missed", deleted),
+        ("a_way_that_is_closed_opens_again", closed),
         ("who_uses_it_no_more_pays_nothing", disarmed),
         ("single_steps_change_nothing", adversary::stepped),
         ("a_forged_word_wakes_nobody", adversary::forged),
@@ -191,6 +192,19 @@ fn interrupted() -> Verdict {
     waker.stop();
     adder.stop();
     verdict
+}
+
+/// The server has been told to ask the kernel once, as a tick that leaves somebody waiting does,
+/// and is never in the kernel but to wait.
+fn closed() -> Verdict {
+    let adder = Actor::start(0, Part::Add);
+    calls(adder.local, 10)?;
+    machine::write_utcb(adder.local.0, abi::utcb::LIPC_STATE, abi::utcb::LIPC_CLOSED);
+    let before = entries();
+    calls(adder.local, 20)?;
+    let entries = entries() - before;
+    adder.stop();
+    if entries < 5 { Ok(()) } else { Err("every message went through the kernel") }
 }
 
 /// Kernel IPC of a thread that has exchanged messages in user mode is soon as short as before.
