@@ -10,7 +10,7 @@ use crate::arch::{self, TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::words::Message;
 use crate::ipc::{Kind, fail_at_once, finish, go_on, queue, receive, send};
-use crate::sched::{self, tick};
+use crate::sched::{self, elsewhere, tick};
 use crate::space::SpaceRef;
 use crate::{preemption, thread};
 
@@ -42,7 +42,10 @@ pub fn handle_pending(running: TcbRef) -> TcbRef {
     // What led here was long enough; what comes now is handled, too.
     preemption::let_in();
     let lines = cpu().pending_lines.replace(0);
-    let mut devices = lines & !(1 << TIMER_LINE);
+    if lines & 1 << elsewhere::LINE != 0 {
+        elsewhere::look();
+    }
+    let mut devices = lines & !(1 << TIMER_LINE | 1 << elsewhere::LINE);
     while devices != 0 {
         deliver(devices.trailing_zeros());
         devices &= devices - 1;

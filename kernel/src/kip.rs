@@ -180,6 +180,23 @@ fn fill_machine(page: &mut Page<'_>, facts: &Facts<'_>) {
     page.set(offset::PROCESSOR_INFO, PROCESSOR_DESCRIPTOR_BITS << 60);
 }
 
+/// Says in a filled page that `count` processors run, all alike. Their descriptors go behind
+/// the last one of memory; if there is no room for all, the page says how many it has room for.
+pub fn set_processors(words: &mut [u64; 512], count: u32) {
+    let (info, stride) = (words[offset::MEMORY_INFO / 8], 1 << PROCESSOR_DESCRIPTOR_BITS);
+    let end = (info >> 32) as usize + (info & 0xFFFF_FFFF) as usize * 16;
+    let first = end.next_multiple_of(stride);
+    let count = (count as usize).min(words.len() * 8 / stride - first / stride);
+    if count < 2 {
+        return;
+    }
+    let own: [u64; 4] = core::array::from_fn(|word| words[offset::PROC_DESC / 8 + word]);
+    let places = words[first / 8..].chunks_exact_mut(own.len()).take(count);
+    places.for_each(|place| place.copy_from_slice(&own));
+    words[offset::PROC_DESC_PTR / 8] = first as u64;
+    words[offset::PROCESSOR_INFO / 8] = PROCESSOR_DESCRIPTOR_BITS << 60 | (count as u64 - 1);
+}
+
 fn fill_links(page: &mut Page<'_>) {
     let links = [
         (offset::SPACE_CONTROL, stub::SPACE_CONTROL),

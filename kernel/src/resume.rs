@@ -1,7 +1,7 @@
 //! What a thread does when it gets the processor and is not simply to return to
 //! user mode: it goes on with an operation in which it was preempted or had to wait.
 
-use crate::arch::TcbRef;
+use crate::arch::{TcbRef, visits};
 use crate::ipc::{self, receive, transfer};
 use crate::thread::tcb::Resume;
 use crate::{destruction, preemption, unmap};
@@ -22,6 +22,7 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
         }
         Resume::Unmap => unmap::resume(current),
         Resume::Destroy => destruction::resume(current),
+        Resume::Entered => visits::entered(current),
         Resume::Ipc | Resume::Frame | Resume::Anew | Resume::Idle => ipc::go_on(current),
     }
 }

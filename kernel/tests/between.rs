@@ -1,8 +1,9 @@
-//! The inbox in every order of several processors' steps, as far as the memory model lets
+//! The inbox and the berth in every order of several processors' steps, as far as the memory model lets
 //! them be seen.
 
 use std::sync::atomic::Ordering;
 
+use kernel::between::berth::{Berth, Call};
 use kernel::between::inbox::{Inbox, Owner, Word};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -150,5 +151,70 @@ fn a_consequence_comes_behind_its_cause() {
         consequence.join().unwrap();
         machine.take(&mut seen);
         assert!(seen == [0] || seen == [0, 1], "{seen:?}");
+    });
+}
+
+/// A visitor as whoever it belongs to now has it.
+struct Visitor {
+    berth: Berth<Modelled>,
+    registers: UnsafeCell<u64>,
+}
+
+const VISITOR: u64 = 64;
+
+impl Visitor {
+    /// Its owner changes the registers; what was there.
+    fn at_home(&self) -> u64 {
+        // SAFETY: it is its owner's until it is offered, and when it is back; the model checks that.
+        self.registers.with_mut(|registers| unsafe {
+            *registers += 100;
+            *registers - 100
+        })
+    }
+
+    /// The other processor looks `times`, and runs whoever may come, for a moment.
+    fn elsewhere(&self, times: u64) {
+        for _ in 0..times {
+            if let Some(name) = self.berth.accept() {
+                assert_eq!((name, self.berth.visitor()), (VISITOR, VISITOR));
+                // SAFETY: accepted, and not given back; the model checks that.
+                self.registers.with_mut(|registers| unsafe { *registers += 1 });
+                self.berth.give_back();
+            }
+        }
+    }
+}
+
+/// The owner offers a thread and calls it back at any time, twice if it had not come: it has it
+/// back with everything that was done to it, and nobody else has it then.
+#[test]
+fn a_visitor_is_one_processors_at_a_time() {
+    explore(4, || {
+        let (berth, registers) = (Berth::with_word(), UnsafeCell::new(0));
+        let visitor = Arc::new(Visitor { berth, registers });
+        let mut other = {
+            let visitor = Arc::clone(&visitor);
+            Some(thread::spawn(move || visitor.elsewhere(2)))
+        };
+        for round in 0..2 {
+            visitor.berth.offer(VISITOR);
+            match visitor.berth.call_back() {
+                Call::NotCome => assert_eq!(visitor.at_home(), 100 * round),
+                Call::Empty => panic!("it was offered, and nobody else fetches it"),
+                Call::Here | Call::Returned => {
+                    if !visitor.berth.fetch() {
+                        // It comes back without being asked again.
+                        other.take().map(|other| other.join().unwrap());
+                        assert!(visitor.berth.fetch(), "it has not come back");
+                    }
+                    assert_eq!(visitor.at_home(), 100 * round + 1);
+                    break;
+                }
+            }
+            assert_eq!(visitor.berth.call_back(), Call::Empty);
+        }
+        if let Some(other) = other {
+            other.join().unwrap();
+        }
     });
 }

@@ -154,10 +154,10 @@ fn states() {
     finds("is ready but not in the ready queue", |world| {
         cpu().scheduler.ready.remove(world.receiver);
     });
-    finds("is halted and ready at the same time", |world| world.receiver.halted.set(true));
+    finds("is halted and ready at the same time", |world| world.receiver.halt());
     finds("lets the fast path wake it", |world| {
         rendezvous::set_open(world.receiver);
-        world.receiver.halted.set(true);
+        world.receiver.halt();
     });
     finds("as if it were its own", |world| {
         rendezvous::set_open(world.receiver);

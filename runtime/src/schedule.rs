@@ -28,3 +28,13 @@ pub fn yield_now() {
 pub fn yield_to(thread: ThreadId) {
     syscall::thread_switch(thread.0);
 }
+
+/// Lets a thread's user code run on processor `number`, as the interface page counts them.
+pub fn set_processor(thread: ThreadId, number: u32) -> Result<(), CallError> {
+    let (state, _) =
+        syscall::schedule(thread.0, UNCHANGED, u64::from(number), UNCHANGED, UNCHANGED);
+    if state != 0 {
+        return Ok(());
+    }
+    Err(CallError::decode(utcb::error_code()).unwrap_or(CallError::InvalidParameter))
+}

@@ -3,6 +3,7 @@
 pub mod console;
 pub mod memory;
 pub mod threads;
+pub mod visits;
 
 pub use super::processor::calls::{
     OwnRegisters, SYSTEM_CALL_BYTES, all_registers, set_all_registers, system_call_words,

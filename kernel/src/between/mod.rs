@@ -2,6 +2,7 @@
 //! IPC (docs/decisions/0049-an-inbox-per-processor.md).
 //!
 //! Each processor has an [`inbox::Inbox`], to which the others push and of which it alone
-//! takes.
+//! takes; and a [`berth::Berth`], in which it has the thread whose user code it runs.
 
+pub mod berth;
 pub mod inbox;

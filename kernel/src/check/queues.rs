@@ -8,6 +8,8 @@ use super::Findings;
 use super::links::walk;
 use crate::arch::{TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::sched::elsewhere;
+use crate::sched::ready::ReadyQueue;
 use crate::thread;
 
 /// Checks all queues.
@@ -28,6 +30,8 @@ pub(super) fn check(found: &mut Findings) {
             queued.ready
         ),
     );
+    // Those who wait for another processor use the same links.
+    elsewhere::for_each(|_, other| ready_queue(other.queue(), found, &mut queued));
     let mut linked = Queued::default();
     thread::for_each(|thread| linked.count(thread));
     for line in 0..SYSTEM_BASE {
@@ -67,7 +71,11 @@ impl Queued {
 }
 
 fn ready(found: &mut Findings, queued: &mut Queued) {
-    cpu().scheduler.ready.for_each_ring(|priority, ring, occupied| {
+    ready_queue(&cpu().scheduler.ready, found, queued);
+}
+
+fn ready_queue(queue: &ReadyQueue, found: &mut Findings, queued: &mut Queued) {
+    queue.for_each_ring(|priority, ring, occupied| {
         let members = walk(ring, |thread| {
             found.note(
                 thread.priority.get() != priority,

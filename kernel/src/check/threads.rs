@@ -9,6 +9,7 @@ use crate::arch::{TcbRef, cpu, machine, virt_to_phys};
 use crate::ipc::Kind;
 use crate::ipc::queue;
 use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::sched::elsewhere;
 use crate::thread;
 use crate::thread::state;
 
@@ -56,6 +57,7 @@ fn identity(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
 /// Returns whether the thread waits for one that is gone, and for whom.
 fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadId) {
     let waits = rendezvous::peek(thread);
+    fault(!elsewhere::is_sound(thread), "is not where it is said to be elsewhere");
     fault(
         thread.is_ready()
             && crate::arch::current() != thread
@@ -105,7 +107,8 @@ pub(super) fn has_job(thread: TcbRef) -> bool {
 
 fn going_on(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     let inactive = thread.utcb_k.get() == 0;
-    if inactive || crate::arch::current() == thread {
+    // What is elsewhere has its registers there.
+    if inactive || crate::arch::current() == thread || thread.is_away() {
         return;
     }
     let (ip, _) = thread.user_ip_sp();

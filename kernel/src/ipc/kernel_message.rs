@@ -102,7 +102,10 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
         }
         Kind::Start => {
             // Nobody is left to say where it starts: it rests until ExchangeRegisters does.
-            thread.halted.set(why == IpcErrorKind::NonExisting);
+            match why {
+                IpcErrorKind::NonExisting => thread.halt(),
+                _ => thread.unhalt(),
+            }
             thread.resume.set(kind.home());
             sched::set_runnable(thread);
         }
@@ -112,7 +115,7 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
                 if !thread.reported.replace(true) && may_report(clock::now_us()) {
                     report(thread, kind);
                 }
-                thread.halted.set(true);
+                thread.halt();
             }
             thread.resume.set(kind.home());
             sched::set_runnable(thread);

@@ -61,6 +61,7 @@ pub fn arm(caller: TcbRef, partner: ThreadId) {
 fn fits(space: SpaceRef, thread: TcbRef) -> bool {
     let first = space.task.armed.first();
     !thread.is_foreign()
+        && !thread.is_elsewhere()
         && first.is_none_or(|armed| armed.uses_vector() == thread.uses_vector())
         && space.task.armed_count.get() < MOST
 }

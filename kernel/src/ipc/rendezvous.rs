@@ -66,11 +66,15 @@ pub const DEAD_CLOSED: u64 = 9;
 pub const KEPT_OPEN: u64 = 10;
 /// See [`DEAD_OPEN`].
 pub const KEPT_CLOSED: u64 = 11;
-const _: () = assert!(PUBLISHED < SYSTEM_BASE as u64, "the highest code");
+const _: () = assert!(AWAY < SYSTEM_BASE as u64, "the highest code");
 
 /// The code of a thread that waits for a message from user mode: whom it waits for stands in
 /// its UTCB ([`super::local`]). [`waits`] brings that into the kernel first.
 pub const PUBLISHED: u64 = 12;
+
+/// The code of a thread whose user code runs on another processor, or waits to
+/// ([`crate::sched::elsewhere`]): [`Busy::Ready`] for everybody but those who would run it.
+pub const AWAY: u64 = 13;
 
 /// Distance in bits between a state code and its place in the word.
 const CODE_SHIFT: u32 = 32;
@@ -140,6 +144,7 @@ fn seen(thread: TcbRef, code: u64) -> Waits {
         DEAD_OPEN | KEPT_OPEN => Waits::Open,
         DEAD_CLOSED | KEPT_CLOSED => Waits::Closed(thread.partner.get()),
         PUBLISHED => Waits::Busy(Busy::Waiting),
+        AWAY => Waits::Busy(Busy::Ready),
         _ => Waits::Nonsense,
     }
 }
@@ -166,6 +171,9 @@ pub fn seal(thread: TcbRef) {
     if thread.is_armed() {
         return super::local::publish(thread);
     }
+    if thread.is_elsewhere() {
+        return wait_for_the_complete_path(thread);
+    }
     let dead = thread.vector_from.get() == thread.vector_initial.get();
     match thread.rendezvous.get() ^ thread.id.get().0 {
         0 => set_code(thread, if dead { DEAD_OPEN } else { KEPT_OPEN }),
@@ -175,6 +183,28 @@ pub fn seal(thread: TcbRef) {
         }
         _ => {}
     }
+}
+
+/// If `thread` waits, makes that a wait that no fast path serves.
+pub fn wait_for_the_complete_path(thread: TcbRef) {
+    match waits(thread) {
+        Waits::Open => thread.partner.set(ThreadId::ANY),
+        Waits::Closed(from) => thread.partner.set(from),
+        Waits::Busy(Busy::Waiting) => {}
+        Waits::Busy(_) | Waits::Nonsense => return,
+    }
+    set_busy(thread, Busy::Waiting);
+}
+
+/// Whether `thread` is away ([`AWAY`]).
+#[must_use]
+pub fn is_away(thread: TcbRef) -> bool {
+    thread.rendezvous.get() ^ thread.id.get().0 == AWAY << CODE_SHIFT
+}
+
+/// `thread`, which was ready, is away.
+pub fn set_away(thread: TcbRef) {
+    set_code(thread, AWAY);
 }
 
 /// Whether `thread` is in an ordinary wait although it uses vector registers; for the

@@ -18,6 +18,7 @@ use super::small::take_own;
 use super::table::{self, Slot};
 use super::{cost, slab};
 use crate::arch::paging::Entry;
+use crate::arch::tlb;
 use abi::Rights;
 
 /// Where a marker is that belongs to no walk: it vanishes with the node.
@@ -99,8 +100,10 @@ impl Memory {
 
     /// The new page has been used as the old one was.
     fn inherit_status(&self, piece: Piece, new: NodeRef) {
+        tlb::quiet(self.src);
+        let old = piece.source.table.get(piece.source.index);
         if let Slot::Leaf(leaf) = table::find(self.dst, piece.to) {
-            leaf.table.set_bits(leaf.index, piece.source.entry.0 & (Entry::A | Entry::D));
+            leaf.table.set_bits(leaf.index, old.0 & (Entry::A | Entry::D));
         }
         leave_status(new, take_status(piece.node, true));
     }

@@ -357,6 +357,7 @@ impl Memory {
                 table::split(self.dst, piece.to, there);
                 return Ok(Progress::Again);
             }
+            tlb::quiet(self.dst);
             let (clear, set) = Entry::giving(missing);
             there.table.change(there.index, clear, set);
             tlb::invalidate(self.dst, piece.to);

@@ -246,6 +246,7 @@ impl Small {
     /// Removes the page; whether it was the last of its table, which is gone then.
     #[inline(always)]
     fn remove(self, space: SpaceRef, vaddr: u64, seen: &mut Seen) -> bool {
+        tlb::quiet(space);
         let at = index(vaddr, 0);
         seen.entries |= self.pages.take(at).0;
         self.nodes.set_word(at, 0);

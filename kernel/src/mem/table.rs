@@ -267,6 +267,7 @@ pub(crate) fn put(table: Table, at: usize, entry: Entry, node: Option<NodeRef>) 
 
 /// Frees the empty tables on the way to `vaddr`, from that of `level` upward.
 pub(crate) fn prune(space: SpaceRef, vaddr: u64, level: u32) {
+    tlb::quiet(space);
     let mut tables = [space.root_table(); 4];
     let mut at = ROOT;
     while at > level {
@@ -310,6 +311,7 @@ fn free_table(space: SpaceRef, table: Table, twin: u64) {
 /// the entry with its last status bits.
 #[inline]
 pub(crate) fn remove(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Entry {
+    tlb::quiet(space);
     if let Some(node) = leaf.node
         && node.one_less()
         && node.level() > leaf.level
@@ -367,6 +369,7 @@ const _: () = assert!(super::LARGEST_LEVEL <= 2);
 /// Splits a large page into 512 of the next smaller size; the space has paid for the two
 /// frames, and what is left of its price is that of the parts. Never one of σ0's.
 pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) {
+    tlb::quiet(space);
     let quota = space.quota();
     let (Some(table), Some(twin)) = (quota.take_reserved(), quota.take_reserved()) else {
         // More frames were charged than there are: a defect. Less is the safe side.
@@ -377,7 +380,9 @@ pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) {
     frames::zero(twin);
     space.count_tables(2);
     let level = leaf.level - 1;
-    Table(table.address()).fill(leaf.entry.part(level), level);
+    // As it is now: until a moment ago somebody may have used it elsewhere.
+    let entry = leaf.table.get(leaf.index);
+    Table(table.address()).fill(entry.part(level), level);
     Info::of(table.address()).init(twin.address(), 512);
     if let Some(node) = leaf.node {
         node.add_count(511);

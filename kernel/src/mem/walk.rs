@@ -296,6 +296,7 @@ impl Walk {
         let old = if clear | set == 0 {
             leaf.entry
         } else {
+            tlb::quiet(node.space());
             let old = leaf.table.change(leaf.index, clear, set);
             tlb::invalidate(node.space(), vaddr);
             old

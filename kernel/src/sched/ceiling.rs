@@ -3,6 +3,7 @@
 
 use abi::{CallError, Ceilings};
 
+use super::elsewhere;
 use super::schedule::{self, Change, UNCHANGED};
 use crate::arch::{TcbRef, cpu};
 use crate::space::SpaceRef;
@@ -35,6 +36,7 @@ fn first_quantum(space: SpaceRef, own: SpaceRef, creator: TcbRef) -> u64 {
 
 /// Lowers what `thread` has to `ceilings`.
 pub fn lower(thread: TcbRef, ceilings: Ceilings) {
+    elsewhere::recall(thread);
     if thread.priority.get() > ceilings.priority {
         schedule::set_priority(thread, ceilings.priority);
     }

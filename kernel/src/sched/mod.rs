@@ -8,6 +8,7 @@
 
 pub mod ceiling;
 pub mod delay;
+pub mod elsewhere;
 pub mod ready;
 pub mod schedule;
 pub mod tick;
@@ -43,6 +44,10 @@ pub struct Scheduler {
     pub look_first: Cell<bool>,
     /// Since when somebody more urgent has been kept waiting (`delay`), µs; 0: nobody is.
     pub delayed_since_us: Cell<u64>,
+    /// How many threads are on other processors now (`elsewhere`).
+    pub guests: Cell<u32>,
+    /// Threads that have become ready and may go on elsewhere.
+    pub leaving: elsewhere::Leaving,
 }
 
 impl Scheduler {
@@ -59,6 +64,8 @@ impl Scheduler {
             ticks: Cell::new(0),
             look_first: Cell::new(false),
             delayed_since_us: Cell::new(0),
+            guests: Cell::new(0),
+            leaving: elsewhere::Leaving::new(),
         }
     }
 }
@@ -81,9 +88,22 @@ pub fn make_ready(thread: TcbRef) {
 /// Makes `thread` ready without queueing it: the caller runs it next or queues it.
 pub fn set_runnable(thread: TcbRef) {
     thread.wake_at_us.set(0);
+    rendezvous::set_busy(thread, Busy::Ready);
+    if thread.unusual.get() {
+        look_twice(thread);
+    }
+}
+
+/// `thread` would be ready: it may have to stop, or go on elsewhere, which is noted.
+#[cold]
+#[inline(never)]
+fn look_twice(thread: TcbRef) {
     // In an IPC only when that is over: the partner must not have to wait.
-    let stops = thread.halted.get() && !thread.is_in_ipc();
-    rendezvous::set_busy(thread, if stops { Busy::Halted } else { Busy::Ready });
+    if thread.halted.get() && !thread.is_in_ipc() {
+        rendezvous::set_busy(thread, Busy::Halted);
+    } else if thread.is_elsewhere() {
+        elsewhere::wants_to_leave(thread);
+    }
 }
 
 /// Puts the current thread back into the ready queue if it is still ready: it is

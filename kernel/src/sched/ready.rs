@@ -103,6 +103,12 @@ impl ReadyQueue {
         }
     }
 
+    /// The first of the highest priority that is in the queue at all.
+    #[must_use]
+    pub fn first_queued(&self) -> Option<TcbRef> {
+        self.rings[self.top() as usize % PRIORITIES].first()
+    }
+
     /// Whether somebody beside `thread` is in the queue, ready or not any more.
     #[inline]
     #[must_use]

@@ -5,7 +5,7 @@ use abi::utcb::PREEMPT_PENDING;
 use abi::{CallError, ThreadId, Time};
 
 use super::tick::end_turn;
-use super::{ceiling, grant_slice, pick, requeue};
+use super::{ceiling, elsewhere, grant_slice, pick, requeue};
 use crate::arch::{TcbRef, cpu};
 use crate::clock;
 use crate::ipc::rendezvous::{self, Busy, Waits};
@@ -45,6 +45,7 @@ pub fn schedule(caller: TcbRef, request: &Change) -> Result<(u64, u64), CallErro
         return Err(missing);
     }
     permit(caller, own, thread)?;
+    elsewhere::recall(thread);
     let result = (state_of(thread), time_left(thread));
     if request.preemption != UNCHANGED && request.preemption & HIERARCHICAL != 0 {
         return Ok(result);
@@ -72,7 +73,7 @@ fn check(request: &Change) -> Result<(), CallError> {
     if request.time != UNCHANGED && (slice.is_point() || quantum.is_point()) {
         return Err(CallError::InvalidParameter);
     }
-    if request.processor != UNCHANGED && request.processor & 0xFFFF != 0 {
+    if request.processor != UNCHANGED && !elsewhere::exists(request.processor & 0xFFFF) {
         return Err(CallError::InvalidParameter);
     }
     Ok(())
@@ -93,6 +94,9 @@ fn apply(thread: TcbRef, request: &Change) {
     }
     if request.priority != UNCHANGED {
         set_priority(thread, request.priority as u8);
+    }
+    if request.processor != UNCHANGED && thread.space().is_some() {
+        elsewhere::set_processor(thread, request.processor as u32 & 0xFFFF);
     }
     if request.preemption != UNCHANGED {
         thread.max_delay_us.set(request.preemption & 0xFFFF);

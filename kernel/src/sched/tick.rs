@@ -1,6 +1,6 @@
 //! The timer tick: wakeups, time slices, total quanta, preemption.
 
-use super::{begin_slice, delay, grant_slice, keep_watch, pick, requeue};
+use super::{begin_slice, delay, elsewhere, grant_slice, keep_watch, pick, requeue};
 use crate::arch::{TcbRef, cpu, current};
 use crate::clock;
 use crate::ipc;
@@ -33,6 +33,9 @@ fn wake_up(running: TcbRef, now_us: u64) {
         // Many may be due at once; interrupts are only noted here.
         preemption::let_in();
     });
+    if cpu().scheduler.guests.get() != 0 || !cpu().scheduler.leaving.is_empty() {
+        elsewhere::tick(now_us);
+    }
     if cpu().registry.sweep.is_under_way() {
         ipc::sweep::tick(running);
         wakeup.look_again(now_us);
@@ -102,7 +105,7 @@ fn contested(running: TcbRef) -> TcbRef {
 
 /// Replaces `running` by `best`; it stays the first of its priority, with the rest of the
 /// slice on which it runs, but no more than a slice of its own.
-fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
+pub(super) fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ready.insert_first(running);
     scheduler.delayed_since_us.set(0);

@@ -9,7 +9,7 @@ use super::state::State;
 use crate::arch::TcbRef;
 use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::{cancel, handler_of};
-use crate::sched::{self, ceiling};
+use crate::sched::{self, ceiling, elsewhere};
 use crate::usermem::Utcb;
 
 /// Values in or out.
@@ -42,6 +42,7 @@ pub fn exchange_registers(
     if State::of(thread) == State::Inactive || !may(caller, thread) {
         return None;
     }
+    elsewhere::recall(thread);
     let old = read(thread, utcb);
     write(thread, utcb, new);
     // Who used up what a chief gave it goes on when that one says so.
@@ -112,7 +113,7 @@ fn write(thread: TcbRef, utcb: Utcb, new: &Registers) {
 
 /// Halts `thread`: a ready one at once, one in an IPC when that ends.
 fn halt(thread: TcbRef) {
-    thread.halted.set(true);
+    thread.halt();
     match State::of(thread) {
         State::Ready => rendezvous::set_busy(thread, Busy::Halted),
         // The fast path must not wake it: only the complete path may see the wait.
@@ -127,7 +128,7 @@ fn halt(thread: TcbRef) {
 
 /// Resumes `thread` if it is halted.
 fn resume(thread: TcbRef) {
-    thread.halted.set(false);
+    thread.unhalt();
     if State::of(thread) == State::Halted {
         sched::make_ready(thread);
     }

@@ -22,6 +22,7 @@ use crate::arch::{
 };
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::{Kind, cancel, kernel_message};
+use crate::sched::elsewhere;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{Resume, USES_VECTOR};
 use crate::usermem::{Utcb, copy_from_cells, copy_to_cells};
@@ -67,6 +68,7 @@ pub fn thread_state(
     if control & bit::DECLARE != 0 {
         return Err(CallError::InvalidParameter);
     }
+    elsewhere::recall(thread);
     let utcb = Utcb::of(caller).ok_or(CallError::NoPrivilege)?;
     if control & bit::FOREIGN != 0 {
         make_foreign(thread, caller)?;

@@ -11,7 +11,7 @@ use crate::ipc::transfer::Part;
 use crate::ipc::{Kind, cancel, local, receive, sweep};
 use crate::sched;
 use crate::space::SpaceRef;
-use crate::thread::tcb::{Job, Resume, USES_VECTOR};
+use crate::thread::tcb::{ARMED, ELSEWHERE, Job, Resume, USES_VECTOR};
 use crate::thread::version;
 use crate::usermem::Utcb;
 
@@ -69,7 +69,7 @@ pub fn place_utcb(thread: TcbRef, location: u64) -> Result<(), CallError> {
 fn init_utcb(thread: TcbRef, pager: ThreadId) {
     let Some(utcb) = Utcb::of(thread) else { return };
     utcb.set_word(utcb::MY_GLOBAL_ID, thread.id.get().0);
-    utcb.set_word(utcb::PROCESSOR_NO, 0);
+    utcb.set_word(utcb::PROCESSOR_NO, thread.processor.get().into());
     utcb.set_word(utcb::PAGER, pager.0);
     utcb.set_word(utcb::EXCEPTION_HANDLER, 0);
     utcb.set_word(utcb::FLAGS, 0);
@@ -105,6 +105,7 @@ pub fn activate_running(thread: TcbRef, pager: ThreadId, ip: u64, sp: u64) {
 
 /// Gives `thread` a new version; every IPC with the old one ends.
 pub fn change_id(thread: TcbRef, id: ThreadId) {
+    sched::elsewhere::recall(thread);
     cancel::disconnect(thread);
     thread.abandon_job();
     crate::irq::detach_handler(thread);
@@ -127,7 +128,10 @@ pub fn change_id(thread: TcbRef, id: ThreadId) {
 #[must_use]
 pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(thread != current());
-    local::disarm(thread);
+    if thread.special.get() & (ARMED | ELSEWHERE) != 0 {
+        sched::elsewhere::recall(thread);
+        local::disarm(thread);
+    }
     cancel::disconnect(thread);
     // A job is large: it is not looked at without need.
     if thread.resume.get() == Resume::Unmap

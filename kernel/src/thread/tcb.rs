@@ -52,6 +52,9 @@ pub enum Resume {
     Destroy = 6,
     /// As `Frame`, after a look at what has become special about the thread.
     Anew = 7,
+    /// Make the entry that is in the register frame: the thread has made it on another
+    /// processor ([`crate::sched::elsewhere`]).
+    Entered = 8,
 }
 
 /// A memory operation under way; a thread is in one at a time.
@@ -126,6 +129,8 @@ pub struct Tcb {
     pub priority: Cell<u8>,
     /// Halted by ExchangeRegisters (takes effect when the thread would be ready).
     pub halted: Cell<bool>,
+    /// Becoming ready needs a second look: [`Self::halted`], or its user code runs elsewhere.
+    pub unusual: Cell<bool>,
     /// The delay of a preemption has been granted and not yet given back.
     pub delay_used: Cell<bool>,
     /// Highest priority whose wake-up the thread may delay.
@@ -204,16 +209,22 @@ pub struct Tcb {
     pub vector_initial: Cell<u64>,
     /// Which of the two the thread goes on with.
     pub vector_from: Cell<u64>,
-    /// What is special about the thread while it runs: [`USES_VECTOR`], [`ARMED`].
+    /// What is special about the thread while it runs: [`USES_VECTOR`], [`ARMED`], [`ELSEWHERE`].
     pub special: Cell<u8>,
     /// Kernel IPCs of an armed thread since the kernel has last seen it hand over in user mode.
     pub kernel_ipcs: Cell<u8>,
+    /// The processor on which its user code runs.
+    pub processor: Cell<u8>,
+    /// The address of the page fault with which it has entered there.
+    pub fault_address: Cell<u64>,
 }
 
 /// The thread may use vector registers: it has state of its own in them while it runs.
 pub const USES_VECTOR: u8 = 1;
 /// The thread may exchange messages with others of its space in user mode ([`crate::ipc::local`]).
 pub const ARMED: u8 = 2;
+/// The thread's user code runs on another processor ([`crate::sched::elsewhere`]).
+pub const ELSEWHERE: u8 = 4;
 
 const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE);
 const _: () = assert!(offset_of!(Tcb, open_from) == 56, "line 0 is full");
@@ -244,10 +255,35 @@ impl TcbRef {
         self.special.get() & ARMED != 0
     }
 
+    /// Whether the thread's user code runs on another processor.
+    #[must_use]
+    pub fn is_elsewhere(self) -> bool {
+        self.special.get() & ELSEWHERE != 0
+    }
+
+    /// Whether the thread is on another processor, or waits to go there.
+    #[must_use]
+    pub fn is_away(self) -> bool {
+        rendezvous::is_away(self)
+    }
+
     /// Makes `what` true of the thread, or not.
     pub fn set_special(self, what: u8, is: bool) {
         let others = self.special.get() & !what;
         self.special.set(if is { others | what } else { others });
+        self.unusual.set(self.halted.get() || self.is_elsewhere());
+    }
+
+    /// The thread is to stop when it would be ready.
+    pub fn halt(self) {
+        self.halted.set(true);
+        self.unusual.set(true);
+    }
+
+    /// The thread is not to stop any more.
+    pub fn unhalt(self) {
+        self.halted.set(false);
+        self.unusual.set(self.is_elsewhere());
     }
 
     /// Whether both threads live in the same space.
@@ -318,7 +354,7 @@ impl TcbRef {
     #[must_use]
     pub fn has_frame(self) -> bool {
         match self.resume.get() {
-            Resume::Frame | Resume::Anew | Resume::Destroy => true,
+            Resume::Frame | Resume::Anew | Resume::Destroy | Resume::Entered => true,
             // A handler's answer to the interrupted thread is under way.
             Resume::Transfer | Resume::Receive => self.kind.get().home() == Resume::Frame,
             Resume::Ipc | Resume::Idle | Resume::Unmap => false,

@@ -49,6 +49,22 @@ impl TcbRef {
         unsafe { &(*self.0.as_ptr()).frame }
     }
 
+    /// The address of its block.
+    #[must_use]
+    pub fn address(self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+
+    /// The thread at an address that [`Self::address`] has said.
+    ///
+    /// # Safety
+    /// It is one.
+    #[must_use]
+    pub unsafe fn from_address(address: u64) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { NonNull::new_unchecked(address as *mut Block) })
+    }
+
     /// Its marker for memory operations, of which a thread is in one at a time.
     #[must_use]
     pub fn marker(self) -> MarkerRef {

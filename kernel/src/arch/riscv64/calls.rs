@@ -5,6 +5,7 @@
 use abi::riscv64::EXCEPTION_WORDS;
 
 use super::frame::{Frame, TrapFrame, exception_words, set_exception_words};
+use super::trap::Cause;
 
 /// The register a0.
 const A0: usize = 10;
@@ -93,6 +94,32 @@ impl TrapFrame {
         self.x(A0 + 1).set(index);
         self.ip.set(self.ip.get().wrapping_sub(SYSTEM_CALL_BYTES));
     }
+
+    /// Makes the frame lead back from an IPC: there is no binding that would say where the
+    /// message registers are, and no other processor on which the thread could go on.
+    pub fn return_from_ipc(&self, _from: u64, _utcb: u64, _mr: impl Fn(usize) -> u64) {}
+
+    /// Whether a system call or an exception left it, no interrupt.
+    #[must_use]
+    pub fn is_of_an_entry(&self) -> bool {
+        self.vector.get() >> 63 == 0
+    }
+
+    /// Makes the frame one from which the entry that left it is made again: all are made at
+    /// their instruction.
+    #[must_use]
+    pub fn make_again(&self) -> bool {
+        if self.vector.get() == Cause::SystemCall.code() {
+            self.ip.set(self.ip.get().wrapping_sub(SYSTEM_CALL_BYTES));
+        }
+        true
+    }
+
+    /// The vector by which a processor is told to look.
+    pub const HELLO: u64 = Cause::Software.code();
+
+    /// The thread has used up its time elsewhere.
+    pub fn set_out_of_time(&self) {}
 
     /// The answer to a foreign thread's call.
     pub fn set_answer(&self, word: u64) {

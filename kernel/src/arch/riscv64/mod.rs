@@ -29,3 +29,5 @@ pub mod physmap;
 pub mod sbi;
 #[cfg(target_os = "none")]
 pub mod tcbs;
+#[cfg(target_os = "none")]
+pub mod visits;

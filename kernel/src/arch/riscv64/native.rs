@@ -18,6 +18,7 @@ pub use super::tcbs::{
     lookup, lookup_number, remove, returns_at_once, sanitise_vector, set_last_version,
     update_special, vector_state,
 };
+pub use super::visits;
 
 /// Nothing of the processor is set up that could be otherwise.
 pub fn check_machine(_note: &mut impl FnMut(Arguments<'_>)) {}

@@ -2,8 +2,9 @@
 //! none. Called after the tables were changed.
 
 use super::root::RootWord;
-use crate::arch::hardware;
+use crate::arch::{cpu, hardware};
 use crate::mem::SpaceRef;
+use crate::sched::elsewhere;
 
 /// Whether the processor is using the tables of `space` now.
 #[inline]
@@ -11,6 +12,15 @@ use crate::mem::SpaceRef;
 pub fn is_current(space: SpaceRef) -> bool {
     let word: RootWord = space.root().word();
     hardware::loaded() == word.value()
+}
+
+/// An entry of the tables of `space` is about to be taken, changed or freed: no other processor
+/// uses them until this one leaves the kernel (`sched::elsewhere`).
+#[inline]
+pub fn quiet(space: SpaceRef) {
+    if cpu().scheduler.guests.get() != 0 {
+        elsewhere::quiet(space);
+    }
 }
 
 /// Forgets the translation of `vaddr` in `space`.

@@ -18,6 +18,7 @@ use super::local_paths::local_paths;
 use super::percpu::cpu;
 use super::special;
 use super::tcbs::TcbRef;
+use super::visitors;
 use crate::ipc::{self, local};
 use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
 use crate::usermem::Utcb;
@@ -69,7 +70,7 @@ pub fn init() {
 }
 
 /// The register frame of an entry on the pad.
-fn frame() -> Frame {
+pub(super) fn frame() -> Frame {
     let tcb = &raw const PAD.tcb as u64;
     // SAFETY: the frame lies in the pad's stack, aligned.
     unsafe { &*((tcb - FRAME_SIZE as u64) as *const TrapFrame) }
@@ -80,9 +81,9 @@ fn frame() -> Frame {
 #[repr(u64)]
 pub enum Leaves {
     /// As [`Resume::Ipc`].
-    Ipc = 8,
+    Ipc = 9,
     /// As [`Resume::Frame`].
-    Frame = 9,
+    Frame = 10,
 }
 
 /// `next`, which is armed and current, is about to go on: as the value of [`Resume`] or
@@ -104,7 +105,8 @@ pub fn leave(next: TcbRef) -> u64 {
 /// the frame there. The thread that is returned is current.
 pub extern "C" fn enter() -> TcbRef {
     let frame = frame();
-    let Some(last) = PAD.thread.get() else { unreachable!("nobody runs on the pad") };
+    // On another processor than the first a visitor runs there.
+    let Some(last) = PAD.thread.get() else { visitors::came(frame) };
     let current = last.space().map_or(ThreadId::NIL, |space| space.task.current_word.read());
     let hidden = current.0 != last.utcb.get();
     let claimed = if hidden { local::claimed(last, current) } else { None };

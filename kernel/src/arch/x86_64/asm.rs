@@ -89,6 +89,12 @@ pub fn fault_address() -> u64 {
     value
 }
 
+/// Says that the last page fault was at `address`.
+pub fn set_fault_address(address: u64) {
+    // SAFETY: the register has no effect on anything.
+    unsafe { asm!("mov cr2, {}", in(reg) address, options(nomem, nostack, preserves_flags)) };
+}
+
 /// Copies `len` bytes upwards, eight at a time, then the rest.
 ///
 /// # Safety

@@ -8,10 +8,15 @@ use core::cell::Cell;
 use abi::x86_64::state::{FS_BASE, GS_BASE};
 use abi::x86_64::{EXCEPTION_WORDS, exception};
 
-use super::frame::{Frame, TrapFrame, exception_words, set_exception_words};
+use super::frame::{Frame, TrapFrame, VECTOR_CALL, exception_words, set_exception_words};
 
 /// Length in bytes of the instruction with which a program calls its system.
 pub const SYSTEM_CALL_BYTES: u64 = 2;
+
+/// The first vector of interrupts.
+const FIRST_INTERRUPT: u64 = 32;
+/// In place of a vector: the thread has used up its time elsewhere.
+const OUT_OF_TIME: u64 = VECTOR_CALL + 1;
 
 impl TrapFrame {
     /// The word that names the call (`abi::syscall::Call::decode`).
@@ -99,6 +104,54 @@ impl TrapFrame {
     pub fn call_again(&self, index: u64) {
         self.rsi.set(index);
         self.ip.set(self.ip.get().wrapping_sub(SYSTEM_CALL_BYTES));
+    }
+
+    /// Makes the frame lead back from an IPC as the assembly does: `mr` are the message
+    /// registers, `from` and `utcb` the results; instruction and stack pointer and flags are the
+    /// caller's to set.
+    pub fn return_from_ipc(&self, from: u64, utcb: u64, mr: impl Fn(usize) -> u64) {
+        self.reset();
+        let words =
+            [&self.r9, &self.rax, &self.rbx, &self.r10, &self.r12, &self.r13, &self.r14, &self.r15];
+        (0..).zip(words).for_each(|(index, word)| word.set(mr(index)));
+        self.rsi.set(from);
+        self.rdi.set(utcb);
+    }
+
+    /// Whether a system call or an exception left it, no interrupt.
+    #[must_use]
+    pub fn is_of_an_entry(&self) -> bool {
+        let vector = self.vector.get();
+        vector == VECTOR_CALL || vector < FIRST_INTERRUPT
+    }
+
+    /// Makes the frame one from which the entry that left it is made again. Not if it was made
+    /// behind its instruction.
+    #[must_use]
+    pub fn make_again(&self) -> bool {
+        const DEBUG: u64 = 1;
+        const BREAKPOINT: u64 = 3;
+        const OVERFLOW: u64 = 4;
+        match self.vector.get() {
+            VECTOR_CALL => self.ip.set(self.ip.get().wrapping_sub(SYSTEM_CALL_BYTES)),
+            DEBUG | BREAKPOINT | OVERFLOW | OUT_OF_TIME => return false,
+            _ => {}
+        }
+        true
+    }
+
+    /// The vector by which a processor is told to look.
+    pub const HELLO: u64 = super::vectors::HELLO as u64;
+
+    /// The thread, which was interrupted, has used up its time.
+    pub fn set_out_of_time(&self) {
+        self.vector.set(OUT_OF_TIME);
+    }
+
+    /// Whether [`Self::set_out_of_time`] has said so.
+    #[must_use]
+    pub fn is_out_of_time(&self) -> bool {
+        self.vector.get() == OUT_OF_TIME
     }
 
     /// The answer to a foreign thread's call.

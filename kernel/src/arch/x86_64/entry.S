@@ -207,6 +207,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
 .balign 16
 baton_frame_return:
     mov     rsp, [rip + {CPU} + {CURRENT}]
+.global baton_frame_of_tcb                      // a visitor, too (visitors.rs)
 baton_frame_of_tcb:
     mov     qword ptr [rsp + {RESUME}], {RESUME_IPC} // user mode: resume is always Ipc
     sub     rsp, {FRAME_SIZE}

@@ -129,6 +129,8 @@ pub(crate) fn forbid(space: SpaceRef, start: u64, bits: u32) {
 /// Gives the space a bitmap of its own, all closed.
 #[cold]
 fn own(space: SpaceRef) -> Result<(), NoMemory> {
+    // Another processor shows the bitmap that was in force when the thread came.
+    tlb::quiet(space);
     let quota = space.quota();
     let low = quota.take_frame()?;
     let high = quota.take_frame().inspect_err(|_| quota.give_back(low))?;
@@ -163,12 +165,25 @@ fn tables(space: SpaceRef) -> [u64; 3] {
     [upper, middle, Table(middle).get(0).address()]
 }
 
+/// Shows the bitmap that the root table `from` shows in `to`, another processor's, which has
+/// tables of its own on the way there and is not loaded.
+pub fn copy(from: Table, to: Table) {
+    let leaves = [from, to].map(|root| {
+        let upper = Table(root.get(SLOT).address());
+        Table(Table(upper.get(0).address()).get(0).address())
+    });
+    for page in [1, 2] {
+        leaves[1].set(page, leaves[0].get(page));
+    }
+}
+
 /// Gives the space's own bitmap back; the shared one is in force again.
 pub(crate) fn release(space: SpaceRef) {
     let upper = space.root().bitmap().get();
     if upper == 0 {
         return;
     }
+    tlb::quiet(space);
     let tables = tables(space);
     let leaves = Table(tables[2]);
     let pages = [leaves.get(1).address(), leaves.get(2).address()];

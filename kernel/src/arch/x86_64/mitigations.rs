@@ -306,6 +306,13 @@ unsafe fn write(actions: Actions) {
     }
 }
 
+/// Whether branch predictions are to be forgotten between spaces.
+#[cfg(target_os = "none")]
+#[must_use]
+pub fn forgets_predictions() -> bool {
+    CHOSEN.load(Ordering::Relaxed) & u64::from(Actions::IBPB.bits()) != 0
+}
+
 /// Forgets all branch predictions.
 pub fn flush_predictions() {
     // SAFETY: only called where `plan` has chosen `Actions::IBPB`; nothing but predictions

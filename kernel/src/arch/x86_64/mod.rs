@@ -78,5 +78,9 @@ pub mod tick;
 pub mod trap;
 #[cfg(target_os = "none")]
 pub mod vector;
+#[cfg(target_os = "none")]
+pub mod visitors;
+#[cfg(target_os = "none")]
+pub mod visits;
 
 pub use iobitmap as ports;

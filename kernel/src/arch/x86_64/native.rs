@@ -27,3 +27,4 @@ pub use super::vector::{
     abandon as abandon_vector, clear as clear_vector, declare as declare_vector,
     keeps as keeps_vector, sanitise as sanitise_vector, saved as vector_state,
 };
+pub use super::visits;

@@ -17,9 +17,12 @@ use super::cpu::ticks;
 use super::errands::{Errand, ask};
 use super::percpu::{Cpu, cpu, set_current};
 use super::tcbs::TcbRef;
-use super::{boot, descriptors, features, lines, machine_check, mitigations, replica, special};
+use super::{
+    boot, descriptors, features, lines, machine_check, mitigations, replica, special, visits,
+};
 use crate::arch::phys_to_virt;
 use crate::arch::root::RootWord;
+use crate::between::berth::Berth;
 use crate::between::inbox::Inbox;
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
@@ -89,6 +92,24 @@ pub(super) struct Slot {
     root: AtomicU64,
     /// The frames of its idle thread.
     idle: [AtomicU64; 2],
+    /// Its second root, in whose lower half the space of its visitor is.
+    users: AtomicU64,
+    /// What the first processor keeps of it: the address of it.
+    pub(super) other: AtomicU64,
+    /// Who of the first processor's threads is there.
+    pub(super) berth: Berth,
+}
+
+impl Slot {
+    /// Its own root table.
+    pub(super) fn root(&self) -> u64 {
+        self.root.load(Ordering::Relaxed)
+    }
+
+    /// The other one, with which its visitors run.
+    pub(super) fn users(&self) -> u64 {
+        self.users.load(Ordering::Relaxed)
+    }
 }
 
 static SLOTS: [Slot; MAX_PROCESSORS] = [const {
@@ -105,8 +126,29 @@ static SLOTS: [Slot; MAX_PROCESSORS] = [const {
         counter: AtomicU64::new(0),
         root: AtomicU64::new(0),
         idle: [const { AtomicU64::new(0) }; 2],
+        users: AtomicU64::new(0),
+        other: AtomicU64::new(0),
+        berth: Berth::new(),
     }
 }; MAX_PROCESSORS];
+
+/// How many run; their numbers are those below.
+static COUNT: AtomicU32 = AtomicU32::new(1);
+
+/// How many processors run.
+pub fn count() -> u32 {
+    COUNT.load(Ordering::Relaxed)
+}
+
+/// The slot of number `number`.
+pub(super) fn slot(number: u32) -> &'static Slot {
+    &SLOTS[number as usize % MAX_PROCESSORS]
+}
+
+/// The number of number `number` among the APICs.
+pub(super) fn apic_of(number: u32) -> u32 {
+    slot(number).apic.load(Ordering::Relaxed)
+}
 
 /// Why a processor is left out.
 enum Fault {
@@ -137,8 +179,10 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
     match madt.filter(|_| all > 1) {
         Some(madt) if lines::has_apics() && !trampoline.is_empty() => {
             let own = apic::id();
+            SLOTS[0].apic.store(own, Ordering::Relaxed);
             let others = madt.processors.as_slice().iter().filter(|other| other.apic != own);
-            for (number, other) in (1..).zip(others).take(MAX_PROCESSORS - 1) {
+            for other in others.take(MAX_PROCESSORS - 1) {
+                let number = started;
                 match start_one(number, other.apic, trampoline.start, template) {
                     Ok(()) => started += 1,
                     Err(fault) => {
@@ -155,6 +199,7 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
         Some(_) => kprintln!("baton: one processor is used: the others need APICs and a low page"),
         None => {}
     }
+    COUNT.store(started, Ordering::Relaxed);
     let pages = free - frames::free();
     kprintln!(
         "baton: processors: {all}, started: {started}; pages of memory for the others: {pages}"
@@ -169,6 +214,8 @@ fn start_one(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fau
     let slot = &SLOTS[number as usize % MAX_PROCESSORS];
     let own = replica::build(template).ok_or(Fault::Memory)?;
     slot.root.store(own.root, Ordering::Relaxed);
+    slot.users.store(own.users, Ordering::Relaxed);
+    slot.other.store(visits::make_other(own.other), Ordering::Relaxed);
     slot.apic.store(apic, Ordering::Relaxed);
     slot.idle.iter().zip(own.idle).for_each(|(slot, frame)| slot.store(frame, Ordering::Relaxed));
     let place = phys_to_virt(own.cpu + offset_of!(Cpu, number) as u64).cast::<u32>();

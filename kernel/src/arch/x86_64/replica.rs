@@ -40,6 +40,10 @@ pub struct Replica {
     pub cpu: u64,
     /// Two frames, for its idle thread.
     pub idle: [u64; 2],
+    /// Physical address of its second root table, in whose lower half its visitors' spaces are.
+    pub users: u64,
+    /// A frame for what the first processor keeps of it.
+    pub other: u64,
 }
 
 fn take() -> Option<u64> {
@@ -85,7 +89,8 @@ pub fn build(template: u64) -> Option<Replica> {
     let cpu = first?;
     root.set(iobitmap::SLOT, Entry(state_segment(cpu)?));
     show_nobody(pointers, shared)?;
-    Some(Replica { root: root.0, cpu, idle: [take()?, take()?] })
+    let idle = [take()?, take()?];
+    Some(Replica { root: root.0, cpu, idle, users: copy(root.0)?, other: take()? })
 }
 
 /// Shows a page of its own for thread number 0, which nilthread names: somebody who waits for

@@ -10,6 +10,7 @@ use super::percpu::{GATE_VECTOR, LIMITS_OPEN, cpu};
 use super::tcbs::TcbRef;
 use super::vector;
 use crate::ipc::rendezvous;
+use crate::thread::tcb::USES_VECTOR;
 
 /// Whether open limits are possible: they promise WRGSBASE (`switch::activate`).
 fn fast() -> bool {
@@ -30,7 +31,7 @@ pub fn update(thread: TcbRef) {
 /// of kept registers leaves them, not where a reset does, too.
 fn uses_gate(thread: TcbRef) -> bool {
     let features = features::in_use() & (Features::XSAVEOPT | Features::X87_SURVIVES_RESET);
-    let others = thread.is_foreign() || thread.is_armed();
+    let others = thread.is_foreign() || thread.special.get() != USES_VECTOR;
     thread.uses_vector() && !others && features == Features::XSAVEOPT
 }
 

@@ -9,6 +9,7 @@ use super::features::{self, Features};
 use super::percpu::{cpu, current};
 use super::tcbs::TcbRef;
 use super::{armed, mitigations, special};
+use crate::sched::elsewhere;
 use crate::{irq, sched};
 
 /// Makes `next` the current thread; how it resumes is for the assembly to carry out
@@ -27,12 +28,17 @@ pub extern "C" fn activate(next: TcbRef) -> u64 {
 /// The same if something about either thread is special, or an interrupt has been noted.
 #[inline(never)]
 fn activate_unusually(next: TcbRef) -> u64 {
-    let next = if cpu().pending_lines.get() == 0 { next } else { after_interrupts(next) };
-    if next != current() {
+    let wanted = if cpu().pending_lines.get() == 0 { next } else { after_interrupts(next) };
+    let next = elsewhere::leave(wanted);
+    let before = current();
+    if next != before {
         if next.special.get() != 0 || special::is_closed() {
-            special::switch(current(), next);
+            special::switch(before, next);
         }
         enter(next);
+    }
+    if next != wanted || next != before && before.is_elsewhere() {
+        elsewhere::left(before);
     }
     if next.is_armed() {
         return armed::leave(next);
@@ -68,7 +74,7 @@ fn enter(next: TcbRef) {
 
 /// What `%gs` shows to users: the UTCB pointer.
 #[inline(always)]
-fn gs_base(next: TcbRef) -> u64 {
+pub(super) fn gs_base(next: TcbRef) -> u64 {
     next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8)
 }
 

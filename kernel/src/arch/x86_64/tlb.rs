@@ -6,14 +6,24 @@
 //! caches of table entries are covered too (SDM vol. 3, 4.10.4). One CPU.
 
 use super::paging::Entry;
-use crate::arch::hardware;
+use crate::arch::{cpu, hardware};
 use crate::mem::SpaceRef;
+use crate::sched::elsewhere;
 
 /// Whether the processor is using the tables of `space` now.
 #[inline]
 #[must_use]
 pub fn is_current(space: SpaceRef) -> bool {
     hardware::loaded() & Entry::ADDRESS == space.root().table().0
+}
+
+/// An entry of the tables of `space` is about to be taken, changed or freed: no other processor
+/// uses them until this one leaves the kernel (`sched::elsewhere`).
+#[inline(always)]
+pub fn quiet(space: SpaceRef) {
+    if cpu().scheduler.guests.get() != 0 {
+        elsewhere::quiet(space);
+    }
 }
 
 /// Forgets the translation of `vaddr` in `space`.

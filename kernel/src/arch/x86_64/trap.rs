@@ -7,10 +7,10 @@ use super::frame::{Frame, TrapFrame};
 use super::percpu::{cpu, current, note_entry};
 use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
 use super::vectors::{self, exception};
-use super::{apic, boot, errands, io_instruction, lines, machine_check, nmi, place};
+use super::{apic, boot, errands, io_instruction, lines, machine_check, nmi, place, visitors};
 use crate::ipc::{self, kernel_message};
 use crate::mem::Resolved;
-use crate::sched::tick;
+use crate::sched::{elsewhere, tick};
 use crate::thread::tcb::{Resume, TCB_SIZE};
 use crate::{irq, mem, usermem};
 
@@ -61,10 +61,9 @@ fn other(thread: TcbRef, frame: Frame) -> TcbRef {
         exception::GENERAL_PROTECTION => general_protection(thread, frame),
         0..LEGACY => kernel_message::exception(thread),
         LEGACY..=LAST_LEGACY => legacy(thread, vector - LEGACY),
-        _ => {
-            without_line(vector);
-            ipc::go_on(thread)
-        }
+        HELLO => hello(thread),
+        // Spurious: nothing but the taking of it is to be done.
+        _ => ipc::go_on(thread),
     }
 }
 
@@ -75,8 +74,23 @@ pub extern "C" fn from_kernel(frame: &'static TrapFrame) -> Option<TcbRef> {
         cpu().unguarded.set(cpu().unguarded.get() + 1);
     }
     let vector = frame.vector.get();
-    if matches!(vector, HELLO | SPURIOUS) {
-        without_line(vector);
+    if vector == SPURIOUS {
+        return None;
+    }
+    if vector == HELLO && cpu().number.get() != 0 {
+        errands::serve();
+        apic::end();
+        if !cpu().in_window.get() {
+            visitors::welcome();
+        }
+        return None;
+    }
+    if vector == HELLO && !cpu().in_window.get() {
+        return Some(hello(current()));
+    }
+    if vector == HELLO {
+        apic::end();
+        cpu().pending_lines.set(cpu().pending_lines.get() | 1 << elsewhere::LINE);
         return None;
     }
     let (line, is_legacy) = match vector {
@@ -123,12 +137,11 @@ fn legacy(running: TcbRef, line: u64) -> TcbRef {
     }
 }
 
-/// An interrupt that is no line's: nothing but the taking of it is to be done.
-fn without_line(vector: u64) {
-    if vector == HELLO {
-        errands::serve();
-        apic::end();
-    }
+/// Another processor wants the first one, on which `running` was, to look.
+#[inline(never)]
+fn hello(running: TcbRef) -> TcbRef {
+    apic::end();
+    elsewhere::interrupted(running)
 }
 
 #[inline(never)]

@@ -1,0 +1,43 @@
+//! Other processors: none is started.
+
+use crate::arch::TcbRef;
+use crate::between::berth::Berth;
+use crate::sched::elsewhere::Other;
+
+static NOBODY: Berth = Berth::new();
+
+/// How many processors run.
+#[must_use]
+pub fn processors() -> u32 {
+    1
+}
+
+/// There is no other.
+#[must_use]
+pub fn other(_number: u32) -> Option<&'static Other> {
+    None
+}
+
+/// There is no other: nobody is ever there.
+#[must_use]
+pub fn berth(_number: u32) -> &'static Berth {
+    &NOBODY
+}
+
+/// There is no other.
+pub fn interrupt(_number: u32) {}
+
+/// What would name `thread` in a berth.
+#[must_use]
+pub fn name(thread: TcbRef) -> u64 {
+    thread.id.get().0
+}
+
+/// There is nobody to wait for.
+pub fn wait(_number: u32, _done: impl Fn() -> bool) {}
+
+/// No thread makes an entry elsewhere.
+#[must_use]
+pub fn entered(thread: TcbRef) -> TcbRef {
+    thread
+}

@@ -1,0 +1,111 @@
+//! Threads of the first processor's on the others, seen from the first one
+//! (`sched::elsewhere`): the berths, and who is told by an interrupt.
+//!
+//! The other side is `visitors`.
+
+use core::hint::spin_loop;
+use core::mem::size_of;
+use core::sync::atomic::Ordering;
+
+use abi::layout::USER_END;
+
+use super::apic::{self, Message};
+use super::frame::VECTOR_CALL;
+use super::percpu::cpu;
+use super::processors::{self, PATIENCE_US};
+use super::tcbs::{TcbRef, frames_of};
+use super::vectors::exception;
+use super::{armed, asm, trap, vectors};
+use crate::arch::phys_to_virt;
+use crate::between::berth::Berth;
+use crate::ipc::kernel_message;
+use crate::sched::elsewhere::Other;
+use crate::thread::foreign;
+use crate::thread::tcb::{Resume, TCB_SIZE};
+
+const PAGE: u64 = 4096;
+const _: () =
+    assert!(size_of::<Other>() <= PAGE as usize, "what is kept of a processor is a frame");
+/// How long another processor may take to give a thread back: it answers an interrupt at once,
+/// unless an emulator has no time for it.
+const PATIENCE: u64 = 30 * PATIENCE_US;
+
+/// How many processors run.
+#[must_use]
+pub fn processors() -> u32 {
+    processors::count()
+}
+
+/// What the first processor keeps of number `number`, if that runs.
+#[must_use]
+pub fn other(number: u32) -> Option<&'static Other> {
+    let other = processors::slot(number).other.load(Ordering::Relaxed) as *const Other;
+    // SAFETY: null, as for the first one, or a frame of the kernel's that holds one for good.
+    unsafe { other.as_ref() }.filter(|_| number < processors())
+}
+
+/// Makes what the first processor keeps of another, in `frame`; its address.
+pub(super) fn make_other(frame: u64) -> u64 {
+    let place = phys_to_virt(frame).cast::<Other>();
+    // SAFETY: the frame has been taken for this.
+    unsafe { place.write(Other::new()) };
+    place as u64
+}
+
+/// The berth of number `number`.
+#[must_use]
+pub fn berth(number: u32) -> &'static Berth {
+    &processors::slot(number).berth
+}
+
+/// Interrupts number `number`.
+pub fn interrupt(number: u32) {
+    let _ = apic::send(processors::apic_of(number), Message::Interrupt(vectors::HELLO));
+}
+
+/// What names `thread` in a berth: its tcb's address in the map of physical memory, which all
+/// processors share.
+#[must_use]
+pub fn name(thread: TcbRef) -> u64 {
+    let [_, top] = frames_of(thread);
+    phys_to_virt(top + PAGE - TCB_SIZE as u64) as u64
+}
+
+/// Waits until `done`, which number `number` sees to.
+pub fn wait(number: u32, done: impl Fn() -> bool) {
+    if !done() && !processors::wait(PATIENCE, &done) {
+        panic!("processor {number} does not give back the thread that runs there");
+    }
+    spin_loop();
+}
+
+/// The thread, which is current, makes the entry that it has made elsewhere; returns who runs
+/// next.
+pub fn entered(thread: TcbRef) -> TcbRef {
+    let frame = thread.frame();
+    thread.resume.set(Resume::Frame);
+    if frame.is_out_of_time() {
+        frame.vector.set(VECTOR_CALL);
+        return kernel_message::preemption(thread);
+    }
+    if frame.vector.get() == exception::PAGE_FAULT && is_there(thread) {
+        // It has come meanwhile, or its table was not shown there yet.
+        return thread;
+    }
+    if frame.vector.get() != VECTOR_CALL {
+        asm::set_fault_address(thread.fault_address.get());
+        return trap::from_user(thread.address() + TCB_SIZE as u64);
+    }
+    cpu().tss.user_rdi.set(frame.rdi.get());
+    if thread.is_foreign() { foreign::call(thread) } else { armed::call(thread) }
+}
+
+/// Whether the page at which the thread has faulted is there for the access it has made: one
+/// that is no fetch of an instruction.
+fn is_there(thread: TcbRef) -> bool {
+    const WRITE: u64 = 1 << 1;
+    const FETCH: u64 = 1 << 4;
+    let (address, error) = (thread.fault_address.get(), thread.frame().error.get());
+    let space = thread.space().filter(|_| error & FETCH == 0 && address < USER_END);
+    space.is_some_and(|space| space.resolve(address, error & WRITE != 0).is_some())
+}

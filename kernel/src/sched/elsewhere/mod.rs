@@ -1,0 +1,377 @@
+//! Threads whose user code runs on another processor, while all that the kernel knows of them is
+//! the first one's (docs/decisions/0055-user-code-runs-elsewhere.md).
+//!
+//! A thread whose processor is another is *away* from when it would return to user mode until its
+//! next entry: its rendezvous word says so, and nobody takes it for ready. It is queued for that
+//! processor here, and at most one of the queue is there, in its berth. Who wants to change a
+//! thread, or the tables of its space, calls it back first ([`recall`], [`quiet`]).
+//!
+//! Everything here is the first processor's, with interrupts off.
+
+mod other;
+
+use super::{make_ready, pick, requeue, tick as ticks};
+use crate::arch::{self, TcbRef, cpu, visits};
+use crate::between::berth::Call;
+use crate::clock;
+use crate::ipc::local;
+use crate::ipc::rendezvous;
+use crate::space::SpaceRef;
+use crate::thread;
+use crate::thread::tcb::{ELSEWHERE, Resume};
+use crate::usermem::Utcb;
+
+pub use other::{Leaving, Other};
+
+/// The line that stands for "look at the other processors": no device has it, for on the 8259s
+/// it is the cascade, and nobody may handle it.
+pub const LINE: u32 = 2;
+
+/// `thread` becomes ready: it leaves as soon as the kernel does, if that is all that it wants.
+pub fn wants_to_leave(thread: TcbRef) {
+    cpu().scheduler.leaving.add(thread.id.get());
+    look_soon();
+}
+
+/// Calls `each` with the number of every other processor, and what is kept of it.
+pub fn for_each(mut each: impl FnMut(u32, &'static Other)) {
+    for number in 1..visits::processors() {
+        if let Some(other) = visits::other(number) {
+            each(number, other);
+        }
+    }
+}
+
+/// Whether `thread` would go on in user mode, and elsewhere.
+fn leaves(thread: TcbRef) -> bool {
+    wants_nothing_here(thread)
+        && visits::other(thread.processor.get().into()).is_some_and(|other| !other.rests())
+}
+
+/// Whether `thread`, whose user code runs elsewhere, would go on in user mode.
+fn wants_nothing_here(thread: TcbRef) -> bool {
+    thread.is_elsewhere()
+        && matches!(thread.resume.get(), Resume::Ipc | Resume::Frame | Resume::Anew)
+        && thread.is_ready()
+}
+
+/// `next` is about to run. If it does so elsewhere, it is queued there, and another one is
+/// returned; [`look`] or [`left`] lets it go, which is not before the registers of whoever
+/// has run until now are saved.
+#[must_use]
+pub fn leave(mut next: TcbRef) -> TcbRef {
+    while leaves(next) {
+        send(next);
+        next = pick();
+    }
+    next
+}
+
+/// Somebody else runs here now, and the registers of `before` are saved: it leaves if it is ready,
+/// and others that have been waiting for that.
+pub fn left(before: TcbRef) {
+    if leaves(before) {
+        send(before);
+    }
+    for_each(advance);
+}
+
+/// Queues `thread`, which [`leaves`], for its processor.
+fn send(thread: TcbRef) {
+    if let Some(other) = visits::other(thread.processor.get().into()) {
+        keep_user_state(thread);
+        cpu().scheduler.ready.remove(thread);
+        rendezvous::set_away(thread);
+        other.ready.insert(thread);
+    }
+}
+
+/// What `thread` has in user mode is in its frame from now on.
+fn keep_user_state(thread: TcbRef) {
+    let (frame, ip, sp, flags) = (thread.frame(), &thread.ip, &thread.sp, &thread.flags);
+    if let (Resume::Ipc, Some(utcb)) = (thread.resume.get(), Utcb::of(thread)) {
+        let from = thread.result_from.get().0;
+        frame.return_from_ipc(from, thread.utcb.get(), |index| utcb.mr(index));
+        // As they are: it may be in the stubs.
+        frame.ip.set(ip.get());
+        frame.sp.set(sp.get());
+        frame.flags.set(flags.get());
+    }
+    thread.resume.set(Resume::Frame);
+}
+
+/// Lets the most urgent thread of each queue go, where there is room or somebody less urgent.
+fn advance(number: u32, other: &Other) {
+    if other.rests() {
+        // The next tick looks whether that is over.
+        if let Some(first) = other.ready.first_queued() {
+            cpu().scheduler.leaving.add(first.id.get());
+            cpu().scheduler.wakeup.look_again(clock::now_us());
+        }
+        return;
+    }
+    while let Some(best) = other.ready.first_queued() {
+        match other.guest.get() {
+            None => {
+                other.ready.remove(best);
+                enter(number, other, best);
+            }
+            Some(guest) if best.priority.get() > guest.priority.get() => call_back(number, other),
+            Some(_) => return,
+        }
+    }
+}
+
+fn enter(number: u32, other: &Other, thread: TcbRef) {
+    let scheduler = &cpu().scheduler;
+    if thread.slice_left_us.get() == 0 {
+        thread.slice_left_us.set(thread.timeslice_us.get());
+    }
+    let now_us = clock::now_us();
+    other.charged_us.set(now_us);
+    other.guest.set(Some(thread));
+    scheduler.guests.set(scheduler.guests.get() + 1);
+    // The ticks look at it while it is there.
+    scheduler.wakeup.look_again(now_us);
+    visits::berth(number).offer(visits::name(thread));
+    visits::interrupt(number);
+}
+
+/// Whoever is in the berth comes back, now: either it is away and the first of the queue, or it
+/// has made an entry and is ready.
+fn call_back(number: u32, other: &Other) {
+    let (Some(thread), berth) = (other.guest.get(), visits::berth(number)) else { return };
+    match berth.call_back() {
+        Call::NotCome => {
+            has_left(other, thread);
+            return other.ready.insert_first(thread);
+        }
+        Call::Here => visits::interrupt(number),
+        Call::Returned => {}
+        Call::Empty => unreachable!("the berth of a guest is empty"),
+    }
+    // It answers an interrupt within its own longest stretch, and never waits for this one.
+    visits::wait(number, || berth.fetch());
+    is_back(other, thread);
+}
+
+/// `thread` is not in the berth any more.
+fn has_left(other: &Other, thread: TcbRef) {
+    let guests = &cpu().scheduler.guests;
+    let _ = charge(other, thread, clock::now_us());
+    other.guest.set(None);
+    guests.set(guests.get() - 1);
+}
+
+/// `thread` was there and has been fetched: for an entry of its own, or because it was called.
+fn is_back(other: &Other, thread: TcbRef) {
+    has_left(other, thread);
+    if thread.frame().is_of_an_entry() {
+        thread.resume.set(Resume::Entered);
+        make_ready(thread);
+        if thread.slice_left_us.get() != 0 {
+            cpu().scheduler.ready.insert_first(thread);
+        }
+    } else {
+        other.ready.insert_first(thread);
+    }
+}
+
+/// Looks who has come back, and lets others go.
+pub fn look() {
+    let leaving = &cpu().scheduler.leaving;
+    for id in leaving.take_all() {
+        if let Some(thread) = thread::lookup(id).filter(|thread| wants_nothing_here(*thread)) {
+            look_at(thread);
+        }
+    }
+    if !leaving.is_empty() {
+        cpu().scheduler.wakeup.look_again(clock::now_us());
+    }
+    for_each(|number, other| {
+        if let Some(thread) = other.guest.get()
+            && visits::berth(number).fetch()
+        {
+            is_back(other, thread);
+        }
+        advance(number, other);
+    });
+}
+
+/// `thread` leaves, or is looked at again later.
+fn look_at(thread: TcbRef) {
+    if !leaves(thread) {
+        cpu().scheduler.leaving.add(thread.id.get());
+    } else if thread != arch::current() {
+        send(thread);
+    } else if thread.resume.get() == Resume::Frame {
+        // Its registers may not be saved yet: it leaves by the switch.
+        thread.resume.set(Resume::Anew);
+    }
+}
+
+/// Another processor has interrupted `running`; returns who runs next. Who has made an entry
+/// there and has something left of its slice comes before others of its priority: where there is
+/// one processor nobody stands between a thread and the kernel, either.
+#[must_use]
+pub fn interrupted(running: TcbRef) -> TcbRef {
+    requeue(running);
+    look();
+    let next = ticks::after_interrupt(running);
+    let first = cpu().scheduler.ready.highest();
+    let is_before = |first: &TcbRef| {
+        *first != next
+            && first.resume.get() == Resume::Entered
+            && first.slice_left_us.get() != 0
+            && first.priority.get() == next.priority.get()
+    };
+    match first.filter(is_before) {
+        Some(first) if next == running && next.is_ready() => ticks::preempt(next, first),
+        _ => next,
+    }
+}
+
+/// See to it that [`look`] is called on the way out of the kernel.
+fn look_soon() {
+    let lines = &cpu().pending_lines;
+    lines.set(lines.get() | 1 << LINE);
+}
+
+/// Charges `thread`, which is in the berth, its time; whether its quantum is used up.
+fn charge(other: &Other, thread: TcbRef, now_us: u64) -> bool {
+    let used_us = now_us.saturating_sub(other.charged_us.replace(now_us));
+    thread.used_us.set(thread.used_us.get().wrapping_add(used_us));
+    for left in [&thread.slice_left_us, &thread.quantum_left_us] {
+        if left.get() != u64::MAX {
+            left.set(left.get().saturating_sub(used_us));
+        }
+    }
+    thread.quantum_left_us.get() == 0
+}
+
+/// The first processor's tick, while anybody is elsewhere.
+#[inline(never)]
+pub fn tick(now_us: u64) {
+    look();
+    for_each(|number, other| {
+        let Some(thread) = other.guest.get() else { return };
+        if charge(other, thread, now_us) {
+            call_back(number, other);
+            out_of_time(other, thread);
+        } else if thread.slice_left_us.get() == 0 {
+            end_of_slice(number, other, thread);
+        }
+        advance(number, other);
+    });
+    if cpu().scheduler.guests.get() != 0 {
+        cpu().scheduler.wakeup.look_again(now_us);
+    }
+}
+
+/// The slice of `thread` is used up: another one of its priority comes next.
+fn end_of_slice(number: u32, other: &Other, thread: TcbRef) {
+    let rivals = other.ready.first_queued();
+    if rivals.is_some_and(|best| best.priority.get() >= thread.priority.get()) {
+        call_back(number, other);
+        if thread.is_away() {
+            other.ready.rotate(thread);
+        }
+    }
+    thread.slice_left_us.set(thread.timeslice_us.get());
+}
+
+/// The quantum of `thread` is used up: its scheduler is told when it runs here.
+fn out_of_time(other: &Other, thread: TcbRef) {
+    if thread.is_away() {
+        other.ready.remove(thread);
+        thread.frame().set_out_of_time();
+        thread.resume.set(Resume::Entered);
+        make_ready(thread);
+    }
+}
+
+/// Somebody is about to read or change `thread`: afterwards it is here, and an entry that it has
+/// made elsewhere has not been made yet.
+pub fn recall(thread: TcbRef) {
+    if thread.is_elsewhere() {
+        fetch(thread);
+    }
+}
+
+#[cold]
+fn fetch(thread: TcbRef) {
+    let number = u32::from(thread.processor.get());
+    let Some(other) = visits::other(number) else { return };
+    if other.guest.get() == Some(thread) {
+        call_back(number, other);
+    }
+    if thread.is_away() {
+        other.ready.remove(thread);
+        make_ready(thread);
+    } else if thread.resume.get() == Resume::Entered && thread.frame().make_again() {
+        thread.resume.set(Resume::Frame);
+    }
+    look_soon();
+}
+
+/// The tables of `space` are about to change: nobody of it runs elsewhere until the first
+/// processor leaves the kernel.
+#[cold]
+pub fn quiet(space: SpaceRef) {
+    for_each(|number, other| {
+        if other.guest.get().is_some_and(|guest| guest.space() == Some(space)) {
+            call_back(number, other);
+            other.note_call();
+            rest(other, space);
+            look_soon();
+        }
+    });
+}
+
+/// If the processor rests, the threads of `space` go on here meanwhile: all that wait for it,
+/// one in each call.
+fn rest(other: &Other, space: SpaceRef) {
+    let first = other.ready.first_queued().filter(|first| first.space() == Some(space));
+    if let Some(thread) = first.filter(|_| other.rests()) {
+        other.ready.remove(thread);
+        make_ready(thread);
+    }
+}
+
+/// The user code of `thread`, which [`recall`] has fetched, runs on processor `number` from now on.
+pub fn set_processor(thread: TcbRef, number: u32) {
+    thread.processor.set(number as u8);
+    local::start_anew(thread);
+    thread.set_special(ELSEWHERE, number != 0);
+    if let Some(utcb) = Utcb::of(thread) {
+        utcb.set_word(abi::utcb::PROCESSOR_NO, number.into());
+    }
+    if number != 0 {
+        rendezvous::wait_for_the_complete_path(thread);
+        wants_to_leave(thread);
+    }
+    if thread == arch::current() {
+        arch::update_special(thread);
+        if number != 0 {
+            // It goes there when the call returns.
+            thread.resume.set(Resume::Anew);
+        }
+    }
+}
+
+/// Whether `number` is that of a processor that runs.
+#[must_use]
+pub fn exists(number: u64) -> bool {
+    number < u64::from(visits::processors())
+}
+
+/// Whether `thread` is where it is said to be; for the checker.
+#[must_use]
+pub fn is_sound(thread: TcbRef) -> bool {
+    let other = visits::other(thread.processor.get().into());
+    let here = other.is_some_and(|other| other.guest.get() == Some(thread));
+    match rendezvous::is_away(thread) {
+        true => thread.is_elsewhere() && other.is_some() && here != thread.ready.are_linked(),
+        false => !here,
+    }
+}

@@ -1,0 +1,118 @@
+//! What the first processor keeps of another, and whom it lets go there soon.
+
+use core::cell::Cell;
+
+use abi::ThreadId;
+
+use crate::arch::TcbRef;
+use crate::clock;
+use crate::sched::ready::ReadyQueue;
+
+/// So many calls for changes of tables, in so many µs, and threads stay on the first processor
+/// for the rest of that time.
+const MOST_CALLS: u32 = 8;
+const REST_US: u64 = 2_000;
+
+/// What the first processor keeps of another.
+pub struct Other {
+    /// Threads that are away and wait for it; exactly those.
+    pub(super) ready: ReadyQueue,
+    /// Who is in its berth.
+    pub(super) guest: Cell<Option<TcbRef>>,
+    /// Clock value up to which that one's time has been charged, µs.
+    pub(super) charged_us: Cell<u64>,
+    /// How often changes of tables have called somebody back since `calls_since_us`.
+    calls: Cell<u32>,
+    calls_since_us: Cell<u64>,
+}
+
+impl Other {
+    /// Nobody is there.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            ready: ReadyQueue::new(),
+            guest: Cell::new(None),
+            charged_us: Cell::new(0),
+            calls: Cell::new(0),
+            calls_since_us: Cell::new(0),
+        }
+    }
+
+    /// Counts a call; the count begins anew now and then.
+    pub(super) fn note_call(&self) {
+        let now_us = clock::now_us();
+        if now_us >= self.calls_since_us.get() + REST_US {
+            self.calls_since_us.set(now_us);
+            self.calls.set(0);
+        }
+        self.calls.set(self.calls.get() + 1);
+    }
+
+    /// Whether nobody goes there for a while: whoever has a page from somebody who takes it
+    /// back all the time would be called back before its first instruction.
+    pub(super) fn rests(&self) -> bool {
+        self.calls.get() >= MOST_CALLS && clock::now_us() < self.calls_since_us.get() + REST_US
+    }
+
+    /// Who waits for the processor; for the checker.
+    #[must_use]
+    pub fn queue(&self) -> &ReadyQueue {
+        &self.ready
+    }
+
+    /// Who is there.
+    #[must_use]
+    pub fn guest(&self) -> Option<TcbRef> {
+        self.guest.get()
+    }
+}
+
+impl Default for Other {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How many threads are remembered that may leave before somebody picks them.
+const PLACES: usize = 16;
+
+/// The ids of threads that have become ready here and go on elsewhere: nobody has to pick them
+/// for that. If there are too many, or one has gone, that changes nothing but the time at which
+/// they leave.
+pub struct Leaving {
+    ids: [Cell<ThreadId>; PLACES],
+    count: Cell<usize>,
+}
+
+impl Leaving {
+    /// Nobody.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { ids: [const { Cell::new(ThreadId::NIL) }; PLACES], count: Cell::new(0) }
+    }
+
+    pub(super) fn add(&self, id: ThreadId) {
+        if let Some(place) = self.ids.get(self.count.get()) {
+            place.set(id);
+            self.count.set(self.count.get() + 1);
+        }
+    }
+
+    pub(super) fn take_all(&self) -> impl Iterator<Item = ThreadId> {
+        let ids = self.ids.each_ref().map(Cell::get);
+        ids.into_iter().take(self.count.replace(0))
+    }
+
+    /// Whether there is nobody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count.get() == 0
+    }
+}
+
+impl Default for Leaving {
+    fn default() -> Self {
+        Self::new()
+    }
+}

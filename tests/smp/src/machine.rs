@@ -1,0 +1,49 @@
+//! Instructions that the compiler does not make.
+
+use core::arch::asm;
+use core::sync::atomic::AtomicU64;
+
+use abi::syscall::exregs;
+use abi::{Fpage, ThreadId};
+use runtime::syscall;
+
+/// Keeps `word` in a vector register while `cell` counts up to `count`; what is in the register
+/// afterwards.
+pub fn hold(word: u64, cell: &AtomicU64, count: u64) -> u64 {
+    let seen;
+    // SAFETY: the compiler keeps nothing in vector registers, and the cell is this program's.
+    unsafe {
+        asm!("movq xmm9, {word}", "2: pause", "lock inc qword ptr [{cell}]", "dec {count}",
+            "jnz 2b", "movq {seen}, xmm9", word = in(reg) word, cell = in(reg) cell.as_ptr(),
+            count = inout(reg) count => _, seen = out(reg) seen, options(nostack));
+    }
+    seen
+}
+
+/// Takes a flexpage from this task and from all that have it from it.
+pub fn flush(fpage: Fpage) {
+    const FLUSH: u64 = 1 << 6;
+    // SAFETY: nothing of the program's is in the page.
+    let _ =
+        unsafe { syscall::unmap(FLUSH, runtime::utcb::pointer(), [fpage.0, 0, 0, 0, 0, 0, 0, 0]) };
+}
+
+/// Halts `thread`, or lets it go on.
+pub fn halt(thread: ThreadId, is: bool) {
+    let control = exregs::HALT_VALID | if is { exregs::HALT } else { 0 };
+    let registers = syscall::ThreadRegisters { control, ..Default::default() };
+    // SAFETY: the thread goes on where it was.
+    let _ = unsafe { syscall::exchange_registers(thread.0, registers) };
+}
+
+/// Reads the byte at `address`.
+pub fn read(address: u64) -> u8 {
+    // SAFETY: the address is in a page that the test has mapped, or the thread faults.
+    unsafe { (address as *const u8).read_volatile() }
+}
+
+/// Leaves something in a vector register.
+pub fn leave(word: u64) {
+    // SAFETY: as in `hold`.
+    unsafe { asm!("movq xmm9, {}", in(reg) word, options(nostack)) };
+}

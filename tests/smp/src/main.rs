@@ -1,0 +1,276 @@
+//! Threads whose user code runs on other processors (docs/decisions/0055): it really runs there,
+//! and nobody can tell by anything else.
+//!
+//! A root task without servers. The first thread stays on the first processor. One line per
+//! test, then `tests done`.
+#![no_std]
+#![no_main]
+
+mod cast;
+mod machine;
+
+use abi::inspect::What;
+use abi::kip::offset;
+use abi::{Fpage, Rights, Time};
+use cast::{Actor, PLACES, Part};
+use core::hint::spin_loop;
+use core::sync::atomic::Ordering;
+use runtime::{Msg, boot_entry, direct_println, ipc, kernel, kip, schedule, sigma0};
+
+boot_entry!(main);
+
+/// Exit values of the emulator's exit device.
+const PASSED: u8 = 0x10;
+const FAILED: u8 = 0x11;
+/// Calls of one test.
+const CALLS: u64 = 1_000;
+
+type Verdict = Result<(), &'static str>;
+type Test = (&'static str, fn() -> Verdict);
+
+fn main() -> ! {
+    let _ = sigma0::ports(runtime::direct::BASE, runtime::direct::PORT_BITS);
+    let _ = sigma0::ports(0xF4, 2);
+    cast::touch_image();
+    let mut failures = 0;
+    let tests: [Test; 13] = [
+        ("the_interface_page_counts_the_processors", told),
+        ("user_code_runs_elsewhere", parallel),
+        ("a_server_elsewhere_answers", served),
+        ("a_client_elsewhere_is_answered", called),
+        ("who_does_not_exist_gets_nobody", nowhere),
+        ("a_thread_that_runs_elsewhere_is_deleted", deleted),
+        ("a_page_is_gone_elsewhere_when_unmap_returns", unmapped),
+        ("who_takes_pages_back_all_the_time_stops_nobody", flooded),
+        ("hogs_share_a_processor", shared),
+        ("the_more_urgent_one_runs", urgent),
+        ("a_thread_moves_to_and_fro", wandering),
+        ("vector_registers_are_everybodys_own", vectors),
+        ("a_halted_thread_stands_still", halted),
+    ];
+    for (name, test) in tests {
+        let verdict = test();
+        failures += usize::from(verdict.is_err());
+        match verdict {
+            Ok(()) => direct_println!("test {name} ... ok"),
+            Err(why) => direct_println!("test {name} ... FAILED: {why}"),
+        }
+        let found = kernel::inspect(What::Check, 0, 0).map_or(u64::MAX, |record| record[0]);
+        if found != 0 {
+            failures += 1;
+            direct_println!("test {name}::kernel_checker ... FAILED: {found} broken invariants");
+        }
+    }
+    direct_println!("tests done");
+    cast::exit(if failures == 0 { PASSED } else { FAILED })
+}
+
+/// How many processors the interface page tells of.
+fn processors() -> u32 {
+    (kip::get().word(offset::PROCESSOR_INFO) & 0xFFFF) as u32 + 1
+}
+
+/// The number of the last processor.
+fn last() -> u32 {
+    processors() - 1
+}
+
+fn verdict(is: bool, why: &'static str) -> Verdict {
+    if is { Ok(()) } else { Err(why) }
+}
+
+/// Waits a while without leaving the processor to anybody.
+fn busy() {
+    (0..20_000).for_each(|_| spin_loop());
+}
+
+fn told() -> Verdict {
+    verdict(processors() > 1, "one processor only")?;
+    let kip = kip::get();
+    let size = kip.word(offset::PROCESSOR_INFO) >> 60;
+    let first = kip.word(offset::PROC_DESC_PTR) as usize;
+    let speed = |number: u32| kip.word(first + ((number as usize) << size) + 8);
+    let same = (0..processors()).all(|number| speed(number) == speed(0) && speed(0) != 0);
+    verdict(same, "the descriptors are not alike")
+}
+
+fn parallel() -> Verdict {
+    for number in 1..processors() {
+        let actor = Actor::start(0, Part::Count, number);
+        // Nobody else of this priority would run here before this one's slice ends.
+        let ran = actor.counts_on();
+        actor.stop();
+        verdict(ran, "it does not run while this one does")?;
+    }
+    Ok(())
+}
+
+fn served() -> Verdict {
+    let actor = Actor::start(0, Part::Serve, last());
+    for round in 0..CALLS {
+        let msg = Msg::default().words(&[round]);
+        let answer = ipc::call(actor.id, &msg).map_err(|_| "a call failed")?;
+        verdict(answer.get(0) == round && answer.get(1) == round, "another answer")?;
+    }
+    actor.stop();
+    Ok(())
+}
+
+fn called() -> Verdict {
+    let actors: [Actor; 2] = core::array::from_fn(|place| Actor::start(place, Part::Call, last()));
+    let mut seen = [0; 2];
+    for _ in 0..CALLS {
+        let (client, msg) = ipc::wait(Time::NEVER).map_err(|_| "no call came")?;
+        let place = actors.iter().position(|actor| actor.local() == client);
+        let place = place.ok_or("somebody else called")?;
+        seen[place] += 1;
+        let _ = ipc::send(actors[place].id, &msg);
+    }
+    actors.iter().for_each(Actor::stop);
+    verdict(seen.iter().all(|calls| *calls > CALLS / 10), "one of them is not served")
+}
+
+fn nowhere() -> Verdict {
+    let me = runtime::thread::me();
+    for number in [processors(), 63, 64, 255, 256, 0x7FFF, 0xFFFF] {
+        verdict(schedule::set_processor(me, number).is_err(), "a processor too many")?;
+    }
+    Ok(())
+}
+
+fn deleted() -> Verdict {
+    for round in 0..50 {
+        let actor = Actor::start(0, Part::Count, 1 + round % last());
+        if round % 2 == 0 {
+            let _ = actor.counts_on();
+        }
+        actor.stop();
+        let before = actor.count();
+        busy();
+        verdict(actor.count() == before, "it counts on, deleted")?;
+    }
+    Ok(())
+}
+
+fn unmapped() -> Verdict {
+    for _ in 0..10 {
+        let page = sigma0::memory(None, 12).ok_or("no page")?;
+        let address = page.base();
+        let _ = machine::read(address);
+        cast::ADDRESS.store(address, Ordering::Relaxed);
+        let actor = Actor::start(0, Part::Read, last());
+        verdict(actor.counts_on(), "it does not run while this one does")?;
+        machine::flush(Fpage::memory(address, 12, Rights::RWX));
+        let before = actor.count();
+        busy();
+        verdict(actor.count() <= before + 1, "it reads what is gone")?;
+        let (_, fault) = ipc::wait(Time::NEVER).map_err(|_| "no fault came")?;
+        verdict(fault.get(0) & !0xFFF == address, "it faults elsewhere")?;
+        actor.stop();
+    }
+    Ok(())
+}
+
+/// The page that a thread reads loses its status bits as fast as this one can take them.
+fn flooded() -> Verdict {
+    let page = sigma0::memory(None, 12).ok_or("no page")?;
+    let flexpage = Fpage::memory(page.base(), 12, Rights::RWX);
+    let _ = machine::read(page.base());
+    cast::ADDRESS.store(page.base(), Ordering::Relaxed);
+    let actor = Actor::start(0, Part::Read, last());
+    verdict(actor.counts_on(), "it does not run while this one does")?;
+    for _ in 0..200 {
+        let before = actor.count();
+        for _ in 0..20 {
+            machine::flush(flexpage);
+            let _ = machine::read(page.base());
+        }
+        let goes_on = (0..100).any(|_| help(&actor, page.base()) || actor.count() > before);
+        verdict(goes_on, "it stands still")?;
+    }
+    actor.stop();
+    Ok(())
+}
+
+/// If `actor` meets the hole at `address`, brings the page back: this thread is its pager.
+fn help(actor: &Actor, address: u64) -> bool {
+    let met = ipc::receive(actor.id, Time::micros(3_000)).is_ok();
+    if met {
+        let _ = machine::read(address);
+        let _ = ipc::send(actor.id, &Msg::default());
+    }
+    met
+}
+
+fn shared() -> Verdict {
+    let actors: [Actor; 3] = core::array::from_fn(|place| Actor::start(place, Part::Count, 1));
+    let run = actors.iter().all(Actor::counts_on);
+    let again = actors.iter().all(Actor::counts_on);
+    actors.iter().for_each(Actor::stop);
+    verdict(run && again, "one of them has no turn")
+}
+
+fn urgent() -> Verdict {
+    let low = Actor::start(0, Part::Count, 1);
+    verdict(low.counts_on(), "it does not run while this one does")?;
+    let high = Actor::start(1, Part::Count, 1);
+    let _ = schedule::set_priority(low.id, 50);
+    verdict(high.counts_on(), "the more urgent one does not run")?;
+    let before = low.count();
+    verdict(high.counts_on() && low.count() == before, "the less urgent one does")?;
+    high.stop();
+    let goes_on = low.counts_on();
+    low.stop();
+    verdict(goes_on, "the less urgent one does not go on")
+}
+
+fn wandering() -> Verdict {
+    let actor = Actor::start(0, Part::Wander, last());
+    let server = Actor::start(1, Part::Serve, 1);
+    for round in 0..CALLS {
+        let answer = ipc::call(server.id, &Msg::default().words(&[round]));
+        verdict(answer.is_ok_and(|msg| msg.get(0) == round), "another answer")?;
+        let _ = schedule::set_processor(server.id, round as u32 % processors());
+    }
+    // On the first processor it has its turn only if this one leaves it.
+    let before = actor.count();
+    let _ = ipc::receive(runtime::thread::me(), Time::micros(20_000));
+    verdict(actor.count() > before, "it stands still")?;
+    actor.stop();
+    server.stop();
+    Ok(())
+}
+
+fn vectors() -> Verdict {
+    kernel::use_vector_registers().map_err(|_| "the kernel was not told of vector registers")?;
+    let kept = vectors_kept();
+    kernel::use_no_vector_registers().map_err(|_| "the kernel was not told of their end")?;
+    kept
+}
+
+fn vectors_kept() -> Verdict {
+    let actors: [Actor; PLACES] =
+        core::array::from_fn(|place| Actor::start(place, Part::Hold, 1 + place as u32 % last()));
+    for round in 0..200 {
+        machine::leave(round);
+        busy();
+        let _ = schedule::set_processor(actors[0].id, round as u32 % processors());
+        let _ = ipc::receive(runtime::thread::me(), Time::micros(500));
+    }
+    actors.iter().for_each(Actor::stop);
+    verdict(cast::WRONG.load(Ordering::Relaxed) == 0, "somebody else's word was there")
+}
+
+fn halted() -> Verdict {
+    let actor = Actor::start(0, Part::Count, last());
+    for _ in 0..20 {
+        verdict(actor.counts_on(), "it does not run while this one does")?;
+        machine::halt(actor.id, true);
+        let before = actor.count();
+        busy();
+        verdict(actor.count() == before, "it counts on, halted")?;
+        machine::halt(actor.id, false);
+    }
+    actor.stop();
+    Ok(())
+}
