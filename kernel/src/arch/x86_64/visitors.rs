@@ -9,7 +9,7 @@ use core::arch::asm;
 
 use super::apic::{self, Message};
 use super::armed::{self, PAD, PAD_TCB};
-use super::asm::{copy_bytes, fault_address, leave, read_bases, write_fs_base, write_gs_base};
+use super::asm::{fault_address, leave, read_bases, write_fs_base, write_gs_base};
 use super::cpu::write_cr3;
 use super::features::{self, Features};
 use super::frame::{Frame, TrapFrame};
@@ -17,10 +17,7 @@ use super::paging::{Entry, KERNEL_HALF, Table};
 use super::percpu::{cpu, set_current};
 use super::tcbs::TcbRef;
 use super::{iobitmap, mitigations, processors, special, vector, vectors};
-use crate::arch::phys_to_virt;
 
-/// Bytes of the users' half of a root table.
-const USERS_HALF: usize = KERNEL_HALF * 8;
 const HELLO: u64 = vectors::HELLO as u64;
 
 /// Lets a visitor in, if one may come: then this does not return. On the stack of the idle
@@ -38,13 +35,12 @@ fn run(visitor: TcbRef) -> ! {
     let slot = processors::own();
     let users = slot.users();
     let table = visitor.root.get().value() & Entry::ADDRESS;
-    // SAFETY: the second root is this processor's and not loaded; the other is a space's, which
-    // the first processor does not change while anybody of it is here.
-    unsafe {
-        copy_bytes(phys_to_virt(users), phys_to_virt(table), USERS_HALF);
-        iobitmap::copy(Table(table), Table(users));
-        write_cr3(users);
-    }
+    // Word by word: the first processor may add an entry meanwhile, which is found or not.
+    (0..KERNEL_HALF).for_each(|at| Table(users).set(at, Table(table).get(at)));
+    iobitmap::copy(Table(table), Table(users));
+    // SAFETY: this processor's second root. The space's tables are not taken from it
+    // while anybody of it is here.
+    unsafe { write_cr3(users) };
     if mitigations::forgets_predictions() {
         mitigations::flush_predictions();
     }
