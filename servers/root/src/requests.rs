@@ -20,19 +20,19 @@ impl Root {
             Answer::Unknown => {}
             answer => return answer.message().map(|(answer, _)| answer),
         }
+        let named = ThreadId(msg.mr[0]);
         match msg.label() {
             op::PORTS => outcome(self.ports(slot, msg.mr[0], msg.mr[1])),
             op::IRQ => outcome(self.irq(slot, from, msg.mr[0])),
             op::MEMORY => outcome(self.memory(slot, msg.mr[0], msg.mr[1])),
             op::CREATE_THREAD => outcome(self.create_thread(slot, from, index, false)),
             op::CREATE_SPACE => outcome(self.create_thread(slot, from, index, true)),
-            op::DELETE_THREAD => self.delete_request(slot, from, ThreadId(msg.mr[0])),
+            op::DELETE_THREAD => self.delete_request(slot, from, named),
             op::IS_ALIVE => {
-                let alive =
-                    self.task(slot).is_some_and(|task| task.owns(slot, ThreadId(msg.mr[0])));
+                let alive = self.task(slot).is_some_and(|task| task.owns(slot, named));
                 Some(Msg::new(proto::OK).word(alive.into()))
             }
-            op::PRIORITY => outcome(self.priority(slot, ThreadId(msg.mr[0]), msg.mr[1])),
+            op::PRIORITY => outcome(self.priority(slot, named, msg.mr[1])),
             op::EXIT => self.exit(slot, from, msg.mr[0]),
             op::LOG => self.log(slot, from, msg),
             op::ARGUMENTS => Some(client::text_message(proto::OK, self.task(slot)?.spec.args())),
@@ -40,9 +40,7 @@ impl Root {
                 outcome(self.module(slot, Name::from_words(msg.mr[0], msg.mr[1]), msg.mr[2]))
             }
             op::DRAINED => self.drained(from),
-            op::TASK_IMAGE if self.pager == Some(slot) => {
-                outcome(self.task_image(ThreadId(msg.mr[0])))
-            }
+            op::TASK_IMAGE if self.pager == Some(slot) => outcome(self.task_image(named)),
             op::BAD_FAULT => self.reported_fault(slot, msg),
             op::POOL_BYTES if self.pager == Some(slot) => Some(
                 Msg::new(proto::OK).word(self.pager_pool.as_ref().map_or(0, |pool| pool.bytes())),
