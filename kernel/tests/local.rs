@@ -42,6 +42,19 @@ fn rich(pages: u64) -> (Machine, SpaceRef) {
 }
 
 #[test]
+fn only_an_armed_thread_grows_weary() {
+    let (_machine, spaces) = tasks::machine(2);
+    let caller = thread(spaces[0], 0, ThreadId::NIL);
+    let server = waiting(spaces[0], 1, ThreadId::ANY);
+    arm(caller, server);
+    let calls = (1..=300).find(|_| local::grow_weary(caller));
+    assert_eq!(calls, Some(32));
+    assert!(!caller.is_armed());
+    // More calls than the count could hold, as of a thread elsewhere.
+    assert!((0..300).all(|_| !local::grow_weary(caller)));
+}
+
+#[test]
 fn a_partner_that_waits_without_registers_can_be_reached_at_once() {
     let (_machine, spaces) = tasks::machine(2);
     let caller = thread(spaces[0], 0, ThreadId::NIL);

@@ -104,9 +104,13 @@ pub fn keep_vector(thread: TcbRef) {
 /// they cost an armed thread many times what they cost others, and to be armed again one call.
 const IN_A_ROW: u8 = 32;
 
-/// `thread`, which is armed, calls the kernel for an IPC. Disarms it if it has done
+/// `thread` calls the kernel for an IPC. Disarms it if it is armed and has done
 /// nothing else for a while; then the result is true.
 pub fn grow_weary(thread: TcbRef) -> bool {
+    // One whose user code runs elsewhere comes the same way.
+    if !thread.is_armed() {
+        return false;
+    }
     let calls = thread.kernel_ipcs.get() + 1;
     thread.kernel_ipcs.set(calls);
     let is_weary = calls >= IN_A_ROW;
