@@ -51,6 +51,7 @@ pub const ATTACKS: &[Attack] = &[
         act: time::priority,
         afterwards: false,
     },
+    by_hostile("priority-on-request", time::priority_on_request),
     Attack {
         name: "devices-memory-by-an-interrupt",
         by: "driver",

@@ -3,7 +3,7 @@
 use abi::ThreadId;
 use alloc::format;
 use alloc::string::String;
-use runtime::{clock, ipc, kernel, syscall, thread};
+use runtime::{clock, ipc, kernel, root, syscall, thread};
 
 use crate::hostile::{Hostile, Reached, rest};
 use crate::machine;
@@ -88,4 +88,22 @@ pub fn priority(hostile: &Hostile) -> Reached {
     let [gap_us, _] = hostile.ask(Help::Compute, 1);
     let _ = kernel::delete(id);
     verdict(gap_us, "of higher priority than the attacker")
+}
+
+/// Asks the root task for a priority above its own, and for the victim's.
+pub fn priority_on_request(hostile: &Hostile) -> Reached {
+    let victim = ThreadId(hostile.ask(Help::Victim, 0)[0]);
+    let me = thread::me();
+    let tried = [
+        ("above its own", root::set_priority(me, 101).is_ok()),
+        ("above all", root::set_priority(me, 255).is_ok()),
+        ("for another task's thread", root::set_priority(victim, 0).is_ok()),
+        ("for the root task", root::set_priority(ThreadId::ROOT, 0).is_ok()),
+        ("for an interrupt", root::set_priority(ThreadId::irq(4), 0).is_ok()),
+    ];
+    if root::set_priority(me, 100).is_err() {
+        return Some(String::from("a task may not have the priority of its description"));
+    }
+    let (what, _) = tried.into_iter().find(|(_, done)| *done)?;
+    Some(format!("the root task gave a task a priority {what}"))
 }
