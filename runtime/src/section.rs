@@ -3,12 +3,13 @@
 //! needs no kernel if nobody else is inside; and as the code runs on that thread, it runs at that
 //! thread's priority, the *ceiling* (stack-based priority ceiling: Baker 1991).
 //!
-//! Who is inside can't be preempted by anybody at or below the ceiling. So a thread waits at most once, and for at
-//! most one section's length, for threads of lower priority, and sections that are entered
-//! inside each other, by threads of one processor, can't deadlock, provided that each ceiling is at
-//! least the priority of everybody who enters.
+//! Who is inside can't be preempted by anybody below the ceiling. So a thread waits at most once,
+//! and for at most one section's length, for threads of lower priority, and sections that are
+//! entered inside each other, by threads of one processor, can't deadlock, provided that nobody
+//! inside waits for anything else, and each ceiling is above the priority of everybody who enters.
 //!
-//! Cost: `section/*` in `./baton bench lipc`. A plain lock ([`crate::sync::Lock`]) takes less, and gives no such guarantee.
+//! Cost: `lipc/section-user` in `./baton bench lipc`. A plain lock ([`crate::sync::Lock`]) takes
+//! less, and gives no such guarantee.
 
 use core::arch::{asm, naked_asm};
 use core::marker::PhantomData;
@@ -20,7 +21,8 @@ use abi::{IpcErrorKind, MsgTag, Phase, ThreadId, Timeouts};
 
 use crate::{Msg, ipc, root, thread};
 
-/// A value that is used in critical sections only, at a priority of its own.
+/// A value that is used in critical sections only, at a priority of its own. Its thread stays
+/// when it is dropped: a section is made once, for as long as the task lives.
 pub struct Section<T> {
     /// The local id of the thread whose value it is.
     thread: ThreadId,
@@ -36,8 +38,8 @@ struct Work<F, R> {
 }
 
 impl<T: Send + 'static> Section<T> {
-    /// A section around `value`, whose code runs at priority `ceiling`: that of whoever enters, or
-    /// above, and not above the task's.
+    /// A section around `value`, whose code runs at priority `ceiling`: above that of
+    /// whoever enters, and not above the task's.
     ///
     /// # Errors
     /// There are no more threads for this task, or its priority may not be that high.

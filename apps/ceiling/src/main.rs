@@ -25,6 +25,8 @@ const BEGIN_US: u64 = 1_000;
 const LOW: u8 = 40;
 const MIDDLE: u8 = 60;
 const HIGH: u8 = 80;
+/// Above everybody who enters.
+const CEILING: u8 = 81;
 
 /// A lock whose waiters sleep and look again.
 static LOCKED: AtomicBool = AtomicBool::new(false);
@@ -43,7 +45,7 @@ fn main() {
         Ok(waited) => waited,
         Err(why) => return println!("ceiling: no thread: {why}."),
     };
-    let section: &Section<u64> = match Section::new(0, HIGH) {
+    let section: &Section<u64> = match Section::new(0, CEILING) {
         Ok(section) => Box::leak(Box::new(section)),
         Err(why) => return println!("ceiling: no critical section: {why}."),
     };
