@@ -62,7 +62,8 @@ pub const LIPC_STATE: isize = -60;
 pub const LIPC_CURRENT: isize = -59;
 
 /// Word index of the word that a language's runtime has for itself in each thread; neither the
-/// kernel nor a program's own code uses it. The Rust runtime notes there what the thread wants done in a critical section.
+/// kernel nor a program's own code uses it. The Rust runtime notes there what the thread wants
+/// done in a critical section.
 pub const RUNTIME_WORD: isize = -58;
 
 /// [`LIPC_WAIT`] of a thread that does not wait, or in a way that only the kernel knows.

@@ -37,8 +37,8 @@ pub const MODULE: u64 = BASE + 12;
 /// From the console's driver: it has sent all that it had (its answer to
 /// [`crate::console::DRAIN`]). No reply.
 pub const DRAINED: u64 = BASE + 14;
-/// Sets the priority of the caller's task's thread MR1 to MR2, which is at most the task's. Only a thread's scheduler may do
-/// so itself (X.2 5.7), and that is the root task.
+/// Sets the priority of the thread MR1 of the caller's task to MR2, at most that of the task.
+/// Only a thread's scheduler may do so itself (X.2 5.7), and that is the root task.
 pub const PRIORITY: u64 = BASE + 15;
 
 /// MR1 index. Reply: MR1, MR2 name, MR3 [`State`], MR4 main thread, MR5 restarts,

@@ -1,4 +1,5 @@
-// The pieces that the fast paths share (ipc.S, vector.S, foreign.S), each written once. The running thread's tcb is in RDI, the receiver's offset in RBP.
+// The pieces that the fast paths share (ipc.S, vector.S, foreign.S), each written once.
+// The running thread's tcb is in RDI, the receiver's offset in RBP.
 
 // RBP: where thread RSI's tcb is in the array, from its number (5.3.1).
 .macro find_receiver
