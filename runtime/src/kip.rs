@@ -42,6 +42,12 @@ impl Kip {
         unsafe { ((self.0 + offset as u64) as *const u64).read_volatile() }
     }
 
+    /// How many processors run.
+    #[must_use]
+    pub fn processors(self) -> u32 {
+        (self.word(offset::PROCESSOR_INFO) & 0xFFFF) as u32 + 1
+    }
+
     /// The memory descriptors, in the order in which they apply.
     pub fn memory(self) -> impl Iterator<Item = MemoryDescriptor> {
         let info = self.word(offset::MEMORY_INFO);

@@ -117,6 +117,16 @@ pub trait Machine {
     /// and, with `None`, before `destroy_thread`.
     fn bind(&self, machine: MachineThread, thread: Option<&Rc<Thread>>);
 
+    /// How many processors programs run on, at most 64.
+    fn processors(&self) -> u32 {
+        1
+    }
+    /// Lets the thread run on another processor, from 0 on, which is where it begins; whether
+    /// it does.
+    fn set_processor(&self, _thread: MachineThread, _number: u32) -> bool {
+        false
+    }
+
     /// Stops a thread that runs in user mode (or has an event on its way, which is then lost:
     /// the instruction will be tried again). From now on it waits for a [`Reply`].
     /// Threads that have raised an event wait already.

@@ -12,6 +12,7 @@ use crate::account::Charge;
 use crate::call::{TABLE, Table};
 use crate::machine::{Access, MachineThread, Reply};
 use crate::process::Process;
+use crate::process::processors::Whereabouts;
 use crate::signal::ThreadSignals;
 use crate::wait::RunQueue;
 
@@ -75,6 +76,10 @@ pub struct Thread {
     pub robust_list: Cell<u64>,
     /// Name (`prctl(PR_SET_NAME)`, `comm`), padded with zeroes.
     pub name: Cell<[u8; 16]>,
+    /// The processors on which it may run (`sched_setaffinity`), a bit for each.
+    pub affinity: Cell<u64>,
+    /// Where it runs.
+    pub whereabouts: Whereabouts,
     /// The access of the fault it is in.
     pub fault_access: Cell<Access>,
     /// What it costs its user.
@@ -108,6 +113,8 @@ impl Thread {
             clear_child_tid: Cell::new(0),
             robust_list: Cell::new(0),
             name: Cell::default(),
+            affinity: Cell::new(!0),
+            whereabouts: Whereabouts::default(),
             fault_access: Cell::new(Access::empty()),
             charges: RefCell::default(),
             earlier_ns: Cell::new(0),

@@ -14,7 +14,8 @@ use crate::errno::Errno;
 use crate::fs::Filesystems;
 use crate::machine::{Access, Machine, MachineThread, Reply};
 use crate::memory::Memory;
-use crate::process::{Processes, seccomp};
+use crate::process::processors::Processors;
+use crate::process::{Processes, processors, seccomp};
 use crate::signal::OnSignal;
 use crate::stream::Streams;
 use crate::thread::{Doing, Thread};
@@ -39,6 +40,8 @@ pub struct Unix {
     pub memory: Rc<Memory>,
     /// Processes and threads by id.
     pub processes: Processes,
+    /// What they run on.
+    pub processors: Processors,
     /// Mounted file systems.
     pub fs: Filesystems,
     /// Deadlines, interval timers.
@@ -67,6 +70,7 @@ impl Unix {
         Self {
             randomize: Cell::new(if machine.randomizes() { 2 } else { 0 }),
             accounts: Accounts::new(&*machine, &memory),
+            processors: Processors::new(&*machine),
             machine,
             fs: Filesystems::new(&memory),
             mm: mm::Shared::new(&memory),
@@ -180,6 +184,9 @@ impl Unix {
         if thread.signals.interrupts() {
             signal::interrupt_call(self, thread);
         }
+        if thread.doing.get() == Doing::Call {
+            processors::waits(self, thread);
+        }
     }
 
     /// `reply` is due for `thread`, which goes on with it.
@@ -247,9 +254,13 @@ impl Unix {
                 (Doing::Running, Some(reply)) if thread.signals.is_due() => {
                     signal::go_on(self, &thread, reply);
                 }
-                (Doing::Running, Some(reply)) => return Some((thread.machine.get(), reply)),
+                (Doing::Running, Some(reply)) => {
+                    processors::goes_on(self, &thread);
+                    return Some((thread.machine.get(), reply));
+                }
                 (Doing::Call, _) => {
                     if let Some(value) = self.try_call(&thread) {
+                        processors::goes_on(self, &thread);
                         return Some((thread.machine.get(), Reply::Result(value)));
                     }
                 }

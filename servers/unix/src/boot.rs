@@ -46,6 +46,7 @@ pub fn system() -> Result<System, String> {
     // From here on all that is allocated lies in this task's own memory.
     let machine = Rc::new(Baton {
         tasks: Tasks::new()?,
+        processors: runtime::kip::get().processors(),
         pages: Pages::new(window),
         clock: Clock::new(),
         alarm: Alarm::start(me).map_err(|why| format!("cannot start the alarm thread: {why}"))?,

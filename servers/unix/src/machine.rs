@@ -9,7 +9,7 @@ use abi::syscall::state;
 use runtime::heap;
 use runtime::kernel::{self, STATE_WORDS, VectorState};
 use runtime::misdeed::{self, Misdeed};
-use runtime::{random, root};
+use runtime::{random, root, schedule};
 use unix::Errno;
 use unix::machine::{
     Access, Gauge, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
@@ -26,6 +26,8 @@ use crate::tasks::{self, Tasks};
 /// Everything below the library.
 pub struct Baton {
     pub tasks: Tasks,
+    /// How many processors there are.
+    pub processors: u32,
     pub pages: Pages,
     pub clock: Clock,
     pub alarm: Alarm,
@@ -140,6 +142,14 @@ impl Machine for Below {
         self.tasks.bind(machine, thread);
     }
 
+    fn processors(&self) -> u32 {
+        self.processors
+    }
+
+    fn set_processor(&self, thread: MachineThread, number: u32) -> bool {
+        schedule::set_processor(id(thread), number).is_ok()
+    }
+
     fn stop(&self, thread: MachineThread) {
         let _ = kernel::stop(id(thread));
     }
@@ -193,7 +203,10 @@ impl Machine for Below {
     }
 
     fn user_time_ns(&self, thread: MachineThread) -> u64 {
-        self.clock.ns(self.tasks.ticks(thread))
+        match self.processors {
+            1 => self.clock.ns(self.tasks.ticks(thread)),
+            _ => Tasks::counted_us(thread) * 1_000,
+        }
     }
 
     fn console_write(&self, bytes: &[u8]) {

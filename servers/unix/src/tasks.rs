@@ -273,6 +273,12 @@ impl Tasks {
         }
     }
 
+    /// Microseconds that a thread has run, by the kernel's count: where several run at once, the
+    /// time between two events says nothing.
+    pub fn counted_us(machine: MachineThread) -> u64 {
+        kernel::inspect(What::Time, machine.0, 0).map_or(0, |words| words[1])
+    }
+
     /// [`make`]; if the space has used its kernel memory up (for page tables, for other
     /// threads), it gets more.
     fn make_fed(&self, id: ThreadId, member: Option<ThreadId>, utcb: u64) -> kernel::Result<()> {

@@ -231,6 +231,7 @@ fn new_thread(cx: &Cx, wish: &Wish, tid: u32, process: &Rc<Process>) -> Result<R
     let thread = Thread::new(tid, process.clone(), cx.unix.run_queue.clone());
     thread.charges.replace(Some(charges));
     thread.machine.set(machine.create_thread(process.space().machine())?);
+    thread.affinity.set(parent.affinity.get());
     let mut registers = machine.registers(parent.machine.get());
     registers.rax = 0;
     if wish.stack != 0 {

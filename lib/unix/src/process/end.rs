@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general as l;
 
-use super::{Process, groups, wait};
+use super::{Process, groups, processors, wait};
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::file;
 use crate::machine::MachineThread;
@@ -109,6 +109,7 @@ fn remove(unix: &Unix, thread: &Rc<Thread>) {
     thread.reply.take();
     let process = &thread.process;
     process.times.thread_ended(time::of_thread(unix, thread));
+    processors::ends(unix, thread);
     let machine = thread.machine.replace(MachineThread::default());
     unix.machine.bind(machine, None);
     unix.machine.destroy_thread(machine);

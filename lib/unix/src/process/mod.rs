@@ -11,6 +11,7 @@
 //! | `groups` | process groups and sessions |
 //! | `identity`, `capability`, `seccomp` | who it is and what it may do |
 //! | `descriptor` | pidfd |
+//! | `processors` | which processor a thread runs on |
 //! | `limits`, `usage`, `control`, `schedule`, `system` | the remaining calls |
 
 use alloc::rc::{Rc, Weak};
@@ -35,6 +36,7 @@ pub mod end;
 pub mod groups;
 pub mod identity;
 pub mod limits;
+pub mod processors;
 pub mod program;
 pub mod schedule;
 pub mod seccomp;

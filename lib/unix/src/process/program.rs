@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general as l;
 
-use super::{Process, end, release_vfork};
+use super::{Process, end, processors, release_vfork};
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::file;
@@ -24,10 +24,12 @@ pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
 
 /// The machine's thread of `thread` ends; from now on it has `machine`.
 pub fn replace_machine_thread(unix: &Unix, thread: &Rc<Thread>, machine: MachineThread) {
+    processors::ends(unix, thread);
     let old = thread.machine.replace(machine);
     thread.earlier_ns.set(thread.earlier_ns.get() + unix.machine.user_time_ns(old));
     unix.machine.bind(old, None);
     unix.machine.destroy_thread(old);
+    processors::begins_anew(thread);
     unix.machine.bind(machine, Some(thread));
 }
 

@@ -6,7 +6,7 @@ use alloc::vec;
 
 use linux_raw_sys::general as l;
 
-use super::Process;
+use super::{Process, processors};
 use crate::call::{Answer, Cx, Entry, full, partial};
 use crate::errno::Errno;
 use crate::thread::Thread;
@@ -137,14 +137,18 @@ fn rr_get_interval(cx: &Cx) -> Answer {
 }
 
 fn sched_setaffinity(cx: &Cx) -> Answer {
-    let mut first = [0_u8; 1];
-    if cx.arg(1) > 0 {
-        cx.user().read_bytes(cx.arg(2), &mut first)?;
-    }
+    let mut bytes = [0_u8; 8];
+    let len = (cx.uint(1) as usize).min(bytes.len());
+    cx.user().read_bytes(cx.arg(2), &mut bytes[..len])?;
     let thread = thread_of(cx, cx.int(0))?;
     check(cx, &thread.process)?;
-    // One of the processors named must be there: processor 0.
-    if first[0] & 1 == 0 { Err(Errno::EINVAL.into()) } else { Ok(0) }
+    // One of the processors named must be there.
+    let allowed = u64::from_le_bytes(bytes) & cx.unix.processors.mask();
+    if allowed == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    processors::restrict(cx.unix, &thread, allowed);
+    Ok(0)
 }
 
 fn sched_getaffinity(cx: &Cx) -> Answer {
@@ -152,15 +156,16 @@ fn sched_getaffinity(cx: &Cx) -> Answer {
     if len < 8 || !len.is_multiple_of(8) {
         return Err(Errno::EINVAL.into());
     }
-    thread_of(cx, cx.int(0))?;
-    cx.user().write(cx.arg(2), &1_u64)?;
+    let thread = thread_of(cx, cx.int(0))?;
+    cx.user().write(cx.arg(2), &(thread.affinity.get() & cx.unix.processors.mask()))?;
     Ok(8)
 }
 
 fn getcpu(cx: &Cx) -> Answer {
-    for index in 0..2 {
+    let processor = cx.thread.whereabouts.processor.get();
+    for (index, value) in [(0, processor), (1, 0)] {
         if cx.arg(index) != 0 {
-            cx.user().write(cx.arg(index), &0_u32)?;
+            cx.user().write(cx.arg(index), &value)?;
         }
     }
     Ok(0)

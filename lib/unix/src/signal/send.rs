@@ -151,6 +151,7 @@ pub fn stop(unix: &Unix, process: &Rc<Process>, signal: u32) {
         if thread.doing.get() == Doing::Running && thread.reply.borrow().is_none() {
             unix.machine.stop(thread.machine.get());
             thread.doing.set(Doing::Stopped);
+            process::processors::waits(unix, thread);
         }
     }
     process::report_stopped(unix, process, signal);

@@ -70,8 +70,7 @@ described in [linux-tools.md](linux-tools.md).
 | `servers/unix` | the binding to Baton: messages, mappings, time, console |
 | `kernel/src/thread/foreign.rs` | all that the kernel knows of it: system calls as messages |
 
-A call that is not there returns ENOSYS and is reported once, by program and number, on the console. There is one
-processor. The first file system is in memory. The network is the loopback, on which sockets are connected
+A call that is not there returns ENOSYS and is reported once, by program and number, on the console. The first file system is in memory. The network is the loopback, on which sockets are connected
 directly ([0051](decisions/0051-the-loopback-connects-sockets.md)).
 
 ## Who pays
@@ -82,21 +81,34 @@ process that has the most is killed, as `oom_score_adj` sees it. The server's ow
 
 ## Where programs are
 As on Linux: mappings, stack, heap, vDSO and programs that can be anywhere are placed at random
-(`/proc/sys/kernel/randomize_va_space`, `personality(ADDR_NO_RANDOMIZE)`), with as many bits. `args = \"fixed-addresses\"`
+(`/proc/sys/kernel/randomize_va_space`, `personality(ADDR_NO_RANDOMIZE)`), with as many bits. `args = "fixed-addresses"`
 of the task `unix` has every run place them alike, as the bench and `./baton linux compare` do.
 
 ## When it dies
 It is one task. A fault of it is a sentence with the calls on its stack; its programs end with it, and the root task
 starts it again, with its first file system as it was at the beginning. Kernel, drivers and all other tasks go on. With
 `--exec` the command is not run a second time: the machine stops, as failed. A system description that gives the server
-`args = \"may-fail\"` has it fail by `echo c >/proc/sysrq-trigger`, which the tests use (`unix-dies` in
+`args = "may-fail"` has it fail by `echo c >/proc/sysrq-trigger`, which the tests use (`unix-dies` in
 `tests/systems.toml`).
+
+## Processors
+Programs run on all processors ([multiprocessor.md](multiprocessor.md)); the server runs on the first, one call at a time. A
+thread counts for a processor while it does not wait in a call. Whoever begins to count (it is born, has a new program, its
+call has waited) goes to the least loaded processor that `sched_setaffinity` leaves it, and stays where it was if that
+is as good; a processor that has nobody left gets one of those that share another one, looked for once in a millisecond
+at most. Whom a call has woken has its turn when its caller waits, or a millisecond later
+([0015](decisions/0015-later-answers.md)): so two that wake each other in turns stay on one processor, and two that
+compute do not. `nproc`, `getcpu`, `/proc/cpuinfo`, `/proc/stat`, field 39 of `/proc/PID/stat` and `Cpus_allowed` say what is so.
+
+It pays for programs that compute. A call or a fault of one that runs elsewhere than on the first processor costs two interrupts
+between processors more ([0055](decisions/0055-user-code-runs-elsewhere.md)), and all calls of all programs wait for one server.
 
 ## Processor time
 Between two events the server charges the time to whoever was answered last. If that is more than a tick of the
 kernel, several programs may have had it: then the kernel's own count of ticks ([Inspect](calls/inspect.md), record 5)
 says how it is shared out. So programs that never call anybody have their timers (`ITIMER_PROF`, `RLIMIT_CPU`) looked
-at, to the tick, and ordinary calls pay nothing for it but one comparison.
+at, to the tick, and ordinary calls pay nothing for it but one comparison. On several processors the time between two events
+says nothing: there the kernel's count is all there is.
 
 ## Calls
 Generated from the server's table (`lib/unix/tests/all/document.rs`).

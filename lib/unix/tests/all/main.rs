@@ -25,6 +25,7 @@ mod pipes;
 mod polling;
 mod proc_files;
 mod processes;
+mod processors;
 mod ring;
 mod signal_calls;
 mod signals;

@@ -90,13 +90,6 @@ pub(super) fn list(table: &[Named], pid: u32, tid: u32, position: u64) -> Option
     })
 }
 
-/// Hundredths of a second that all threads have run, as far as the machine counts.
-pub(super) fn busy_ticks(cx: &Cx) -> u64 {
-    let threads: Vec<_> = cx.unix.processes.by_tid.borrow().values().cloned().collect();
-    let used = |thread: &Rc<_>| crate::time::of_thread(cx.unix, thread).total_ns();
-    threads.iter().map(used).sum::<u64>() / 10_000_000
-}
-
 /// Bytes of the process's memory; what cannot be read is left out.
 fn strings(cx: &Cx, subject: &Subject, (start, end): (u64, u64)) -> Vec<u8> {
     if subject.process.ended.get().is_some() || end <= start {

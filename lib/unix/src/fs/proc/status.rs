@@ -118,6 +118,7 @@ fn stat_end(subject: &Subject, text: &mut String) {
     let [blocked, pending, ignored, caught] =
         figures::signals(subject).map(|signals| signals & 0x7fff_ffff);
     let (policy, priority) = process.state.policy.get();
+    let processor = subject.thread.as_ref().map_or(0, |thread| thread.whereabouts.processor.get());
     let layout = process.space().layout.get();
     let addresses = [
         layout.data.0,
@@ -130,7 +131,7 @@ fn stat_end(subject: &Subject, text: &mut String) {
     ];
     let _ = write!(
         text,
-        "{pending} {blocked} {ignored} {caught} 0 0 0 17 0 {priority} {policy} 0 0 0 "
+        "{pending} {blocked} {ignored} {caught} 0 0 0 17 {processor} {priority} {policy} 0 0 0 "
     );
     for address in addresses {
         let _ = write!(text, "{} ", if is_alive(subject) { address } else { 0 });
@@ -181,11 +182,32 @@ pub(super) fn status(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
         memory(&mut rest, &process.space());
     }
     signals(subject, &mut rest);
+    processors(cx, subject, &mut rest);
     text.extend_from_slice(rest.as_bytes());
     Ok(text)
 }
 
-/// The end of `status`: signals, privileges, processors.
+/// The end of `status`: processors, switches.
+fn processors(cx: &Cx, subject: &Subject, text: &mut String) {
+    let there = cx.unix.processors.mask();
+    let allowed = subject.thread.as_ref().map_or(there, |thread| thread.affinity.get() & there);
+    let list: Vec<String> = (0..64_u32)
+        .filter(|number| allowed >> number & 1 != 0)
+        .filter(|number| *number == 0 || allowed >> (number - 1) & 1 == 0)
+        .map(|first| match (allowed >> first).trailing_ones() {
+            1 => format!("{first}"),
+            many => format!("{first}-{}", first + many - 1),
+        })
+        .collect();
+    let list = list.join(",");
+    let _ = write!(
+        text,
+        "Cpus_allowed:\t{allowed:x}\nCpus_allowed_list:\t{list}\n\
+         voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n"
+    );
+}
+
+/// What `status` says before: signals, privileges.
 fn signals(subject: &Subject, text: &mut String) {
     let process = &subject.process;
     let [blocked, pending, ignored, caught] = figures::signals(subject);
@@ -206,10 +228,9 @@ fn signals(subject: &Subject, text: &mut String) {
     ] {
         let _ = writeln!(text, "{name}:\t{value:016x}");
     }
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "NoNewPrivs:\t{}\nSeccomp:\t{}\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n\
-         voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
+        "NoNewPrivs:\t{}\nSeccomp:\t{}",
         u8::from(process.state.no_new_privileges.get()),
         subject.thread.as_ref().map_or(0, |thread| crate::process::seccomp::mode(thread))
     );

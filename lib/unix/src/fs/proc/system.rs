@@ -158,19 +158,29 @@ fn boot_id(cx: &Cx) -> Vec<u8> {
     uuid_text(bytes)
 }
 
-fn cpuinfo(_: &Cx) -> Vec<u8> {
+fn cpuinfo(cx: &Cx) -> Vec<u8> {
+    let count = cx.unix.processors.count();
     let mut text = String::new();
+    for number in 0..count {
+        processor(&mut text, number, count);
+    }
+    text.into_bytes()
+}
+
+/// What `cpuinfo` says of number `number` of `count` processors.
+fn processor(text: &mut String, number: u32, count: u32) {
+    let (number, count) = (format!("{number}"), format!("{count}"));
     for (name, value) in [
-        ("processor", "0"),
+        ("processor", number.as_str()),
         ("vendor_id", "unknown"),
         ("cpu family", "6"),
         ("model", "0"),
         ("model name", "x86-64 processor"),
         ("stepping", "0"),
         ("physical id", "0"),
-        ("siblings", "1"),
-        ("core id", "0"),
-        ("cpu cores", "1"),
+        ("siblings", &count),
+        ("core id", &number),
+        ("cpu cores", &count),
         ("fpu", "yes"),
         ("flags", "fpu tsc msr cx8 cmov fxsr sse sse2 syscall nx lm"),
         ("clflush size", "64"),
@@ -181,7 +191,6 @@ fn cpuinfo(_: &Cx) -> Vec<u8> {
         let _ = writeln!(text, "{name}{tabs}: {value}");
     }
     text.push('\n');
-    text.into_bytes()
 }
 
 /// Hundredths of a second since the machine started.
@@ -242,15 +251,23 @@ fn meminfo(cx: &Cx) -> Vec<u8> {
 fn stat(cx: &Cx) -> Vec<u8> {
     let boot = cx.unix.machine.boot_time_ns() / 1_000_000_000;
     let last = cx.unix.processes.last_id();
-    let busy = super::process::busy_ticks(cx);
-    let idle = centiseconds(cx).saturating_sub(busy);
-    let times = format!("{busy} 0 0 {idle} 0 0 0 0 0 0");
-    format!(
-        "cpu  {times}\ncpu0 {times}\nintr 0\nctxt {}\nbtime {boot}\nprocesses {last}\n\
-         procs_running 1\nprocs_blocked 0\n",
-        cx.unix.calls.get()
-    )
-    .into_bytes()
+    let (count, since) = (cx.unix.processors.count(), centiseconds(cx));
+    let busy: Vec<u64> =
+        (0..count).map(|number| crate::process::processors::busy_ticks(cx.unix, number)).collect();
+    let times = |busy: u64, idle: u64| format!("{busy} 0 0 {idle} 0 0 0 0 0 0");
+    let all: u64 = busy.iter().sum();
+    let idle = (since * u64::from(count)).saturating_sub(all);
+    let mut text = format!("cpu  {}\n", times(all, idle));
+    for (number, busy) in busy.into_iter().enumerate() {
+        let _ = writeln!(text, "cpu{number} {}", times(busy, since.saturating_sub(busy)));
+    }
+    let _ = write!(
+        text,
+        "intr 0\nctxt {}\nbtime {boot}\nprocesses {last}\nprocs_running {}\nprocs_blocked 0\n",
+        cx.unix.calls.get(),
+        cx.unix.processors.total_load().max(1)
+    );
+    text.into_bytes()
 }
 
 fn vmstat(cx: &Cx) -> Vec<u8> {

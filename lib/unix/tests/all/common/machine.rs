@@ -24,6 +24,7 @@ pub struct FakeThread {
     pub bound: Option<Rc<Thread>>,
     pub user_ns: u64,
     pub stops: u32,
+    pub processor: u32,
 }
 
 /// A machine whose clock stands still until somebody turns it.
@@ -44,6 +45,8 @@ pub struct FakeMachine {
     pub log: RefCell<Vec<String>>,
     pub halted: Cell<Option<u32>>,
     pub max_threads: Cell<usize>,
+    /// Processors beside the first.
+    pub others: Cell<u32>,
     next: Cell<u32>,
     random: Cell<u64>,
 }
@@ -101,7 +104,15 @@ impl Machine for Handle {
         let id = MachineThread(u64::from(self.0.fresh()));
         let registers = Registers { rip: 0x40_0000, rsp: 0x7000_0000, ..Registers::default() };
         let vector = vec![0; VECTOR_BYTES];
-        let thread = FakeThread { space, registers, vector, bound: None, user_ns: 0, stops: 0 };
+        let thread = FakeThread {
+            space,
+            registers,
+            vector,
+            bound: None,
+            user_ns: 0,
+            stops: 0,
+            processor: 0,
+        };
         threads.insert(id, thread);
         Ok(id)
     }
@@ -111,6 +122,13 @@ impl Machine for Handle {
     }
     fn bind(&self, machine: MachineThread, thread: Option<&Rc<Thread>>) {
         self.0.with(machine, |machine| machine.bound = thread.cloned());
+    }
+    fn processors(&self) -> u32 {
+        1 + self.0.others.get()
+    }
+    fn set_processor(&self, thread: MachineThread, number: u32) -> bool {
+        self.0.with(thread, |thread| thread.processor = number);
+        number < self.processors()
     }
     fn stop(&self, thread: MachineThread) {
         self.0.with(thread, |thread| thread.stops += 1);

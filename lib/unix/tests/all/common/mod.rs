@@ -60,6 +60,15 @@ impl World {
     }
 
     pub fn with_frames(frames: usize) -> Self {
+        Self::with(frames, 1)
+    }
+
+    /// On so many processors.
+    pub fn with_processors(count: u32) -> Self {
+        Self::with(FRAMES, count)
+    }
+
+    fn with(frames: usize, processors: u32) -> Self {
         let layout = Layout::from_size_align(frames * PAGE, PAGE).unwrap();
         // SAFETY: the size is not zero.
         let base = NonNull::new(unsafe { std::alloc::alloc(layout) }).unwrap();
@@ -68,6 +77,7 @@ impl World {
         let machine = Rc::new(FakeMachine::default());
         machine.max_threads.set(4096);
         machine.now_ns.set(1_000_000_000);
+        machine.others.set(processors - 1);
         let unix = Unix::new(Box::new(Handle(machine.clone())), memory);
         let first = unix::process::first(&unix).expect("process 1");
         let (replies, scratch) = Default::default();

@@ -1,0 +1,210 @@
+//! Which processor a thread runs on, and what each has done.
+//!
+//! A thread counts for its processor while it is not waiting in a call. Whoever begins to count
+//! (it is born, has a new program, its call has waited) goes to the least loaded processor that
+//! it may use, and stays where it was if that is as good: so those who wake each other in turns
+//! stay together, and those who compute at the same time do not. A processor that has nobody left
+//! gets somebody of one that has several.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use crate::machine::Machine;
+use crate::thread::{Doing, Thread};
+use crate::unix::Unix;
+
+/// Most processors: as many as one word of a mask names.
+pub const MOST: u32 = 64;
+/// Least time between two looks for somebody who could move to an empty processor.
+const PAUSE_NS: u64 = 1_000_000;
+
+/// What is known of one.
+#[derive(Default)]
+struct Processor {
+    /// Threads that do not wait.
+    load: Cell<u32>,
+    /// What threads have used here before they went elsewhere or ended.
+    used_ns: Cell<u64>,
+}
+
+/// All that there are.
+pub struct Processors {
+    all: Vec<Processor>,
+    /// When somebody was last looked for.
+    looked_ns: Cell<u64>,
+}
+
+/// Where a thread is.
+#[derive(Default)]
+pub struct Whereabouts {
+    /// Its processor.
+    pub processor: Cell<u32>,
+    /// What it had used in all when it came there.
+    came_ns: Cell<u64>,
+    /// It counts there.
+    counts: Cell<bool>,
+}
+
+impl Processors {
+    /// Those of the machine.
+    #[must_use]
+    pub fn new(machine: &dyn Machine) -> Self {
+        let mut all = Vec::new();
+        all.resize_with(machine.processors().clamp(1, MOST) as usize, Processor::default);
+        Self { all, looked_ns: Cell::new(0) }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.all.len() as u32
+    }
+
+    /// Which there are, a bit for each.
+    #[must_use]
+    pub fn mask(&self) -> u64 {
+        !0 >> (MOST - self.count())
+    }
+
+    /// Threads on `number` that do not wait.
+    #[must_use]
+    pub fn load(&self, number: u32) -> u32 {
+        self.all.get(number as usize).map_or(0, |one| one.load.get())
+    }
+
+    /// Threads that do not wait, on all.
+    #[must_use]
+    pub fn total_load(&self) -> u32 {
+        self.all.iter().map(|one| one.load.get()).sum()
+    }
+
+    /// Whether there is a choice.
+    fn are_several(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    fn change_load(&self, number: u32, by: i32) {
+        if let Some(one) = self.all.get(number as usize) {
+            one.load.set(one.load.get().saturating_add_signed(by));
+        }
+    }
+
+    /// The least loaded of those in `allowed`, `at` if none is better: for a thread that counts
+    /// nowhere.
+    fn best(&self, allowed: u64, at: u32) -> u32 {
+        let numbers = (0..self.count()).filter(|number| allowed >> number & 1 != 0);
+        numbers.min_by_key(|number| (self.load(*number), *number != at, *number)).unwrap_or(at)
+    }
+}
+
+/// `thread` goes on: it counts from now on, perhaps elsewhere.
+pub fn goes_on(unix: &Unix, thread: &Rc<Thread>) {
+    let at = &thread.whereabouts;
+    if !at.counts.replace(true) {
+        let processors = &unix.processors;
+        if processors.are_several() {
+            let best = processors.best(thread.affinity.get(), at.processor.get());
+            move_to(unix, thread, best);
+        }
+        processors.change_load(at.processor.get(), 1);
+    }
+}
+
+/// `thread` waits.
+pub fn waits(unix: &Unix, thread: &Rc<Thread>) {
+    let at = &thread.whereabouts;
+    if at.counts.replace(false) {
+        let processors = &unix.processors;
+        processors.change_load(at.processor.get(), -1);
+        if processors.are_several() && processors.load(at.processor.get()) == 0 {
+            fill(unix, at.processor.get());
+        }
+    }
+}
+
+/// The machine's thread of `thread` is over, or about to be; what it has used is its processor's.
+pub fn ends(unix: &Unix, thread: &Rc<Thread>) {
+    settle(unix, thread);
+    waits(unix, thread);
+}
+
+/// The thread has got another one of the machine's, which begins on the first processor.
+pub fn begins_anew(thread: &Thread) {
+    thread.whereabouts.processor.set(0);
+}
+
+/// The thread may run on the processors in `allowed` only, at least one of which is there.
+pub fn restrict(unix: &Unix, thread: &Rc<Thread>, allowed: u64) {
+    thread.affinity.set(allowed);
+    let at = &thread.whereabouts;
+    if allowed >> at.processor.get() & 1 == 0 {
+        let counts = at.counts.get();
+        unix.processors.change_load(at.processor.get(), -i32::from(counts));
+        let best = unix.processors.best(allowed, at.processor.get());
+        move_to(unix, thread, best);
+        unix.processors.change_load(at.processor.get(), i32::from(counts));
+    }
+}
+
+/// Hundredths of a second that threads have run on `number`, as far as the machine counts.
+#[must_use]
+pub fn busy_ticks(unix: &Unix, number: u32) -> u64 {
+    let before = unix.processors.all.get(number as usize).map_or(0, |one| one.used_ns.get());
+    let threads: Vec<_> = unix.processes.by_tid.borrow().values().cloned().collect();
+    let there = |thread: &&Rc<Thread>| thread.whereabouts.processor.get() == number;
+    let used = |thread: &Rc<Thread>| {
+        let all_ns = crate::time::of_thread(unix, thread).total_ns();
+        all_ns.saturating_sub(thread.whereabouts.came_ns.get())
+    };
+    (before + threads.iter().filter(there).map(used).sum::<u64>()) / 10_000_000
+}
+
+/// What `thread` has used since it came to its processor is that one's.
+fn settle(unix: &Unix, thread: &Rc<Thread>) {
+    let at = &thread.whereabouts;
+    let all_ns = crate::time::of_thread(unix, thread).total_ns();
+    let here_ns = all_ns.saturating_sub(at.came_ns.replace(all_ns));
+    if let Some(one) = unix.processors.all.get(at.processor.get() as usize) {
+        one.used_ns.set(one.used_ns.get() + here_ns);
+    }
+}
+
+/// A thread that counts nowhere goes to `number`, unless the machine does not want that.
+fn move_to(unix: &Unix, thread: &Rc<Thread>, number: u32) {
+    let at = &thread.whereabouts;
+    if number != at.processor.get() {
+        settle(unix, thread);
+        if unix.machine.set_processor(thread.machine.get(), number) {
+            at.processor.set(number);
+        }
+    }
+}
+
+/// Processor `number` has nobody: it gets one of those that share another one, if that has not been
+/// looked for lately.
+#[cold]
+fn fill(unix: &Unix, number: u32) {
+    let processors = &unix.processors;
+    if processors.all.iter().all(|one| one.load.get() < 2) {
+        return;
+    }
+    let now_ns = unix.machine.now_ns();
+    if now_ns < processors.looked_ns.get() + PAUSE_NS {
+        return;
+    }
+    processors.looked_ns.set(now_ns);
+    let threads = unix.processes.by_tid.borrow();
+    let could = |thread: &&Rc<Thread>| {
+        thread.whereabouts.counts.get()
+            && thread.doing.get() == Doing::Running
+            && thread.affinity.get() >> number & 1 != 0
+            && processors.load(thread.whereabouts.processor.get()) > 1
+    };
+    let most = |thread: &&Rc<Thread>| processors.load(thread.whereabouts.processor.get());
+    if let Some(thread) = threads.values().filter(could).max_by_key(most) {
+        processors.change_load(thread.whereabouts.processor.get(), -1);
+        move_to(unix, thread, number);
+        processors.change_load(thread.whereabouts.processor.get(), 1);
+    }
+}
