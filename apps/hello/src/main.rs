@@ -6,9 +6,9 @@
 runtime::entry!(main);
 
 fn main() {
-    runtime::println!(
-        "Hello from thread {}, at {} µs.",
-        runtime::thread::me(),
-        runtime::clock::now_us()
-    );
+    let (me, now_us) = (runtime::thread::me(), runtime::clock::now_us());
+    match runtime::utcb::processor() {
+        0 => runtime::println!("Hello from thread {me}, at {now_us} µs."),
+        other => runtime::println!("Hello from thread {me} on processor {other}, at {now_us} µs."),
+    }
 }

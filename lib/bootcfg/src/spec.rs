@@ -7,6 +7,8 @@ use crate::ranges::{LIST, Ranges};
 
 const ARGS_BYTES: usize = 64;
 const PAGE: u64 = 4096;
+/// Most processors of a machine.
+const PROCESSORS: u64 = 64;
 
 /// With what a task is trusted beyond its own address space.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -24,6 +26,8 @@ pub struct Spec {
     pub name: Name,
     /// Its threads' priority, 0 to 254.
     pub priority: u8,
+    /// The processor on which its threads run, from 0 on.
+    pub processor: u32,
     /// Kernel memory, pages.
     pub quota: u64,
     /// Memory of its own (data, bss, heap, stacks), pages.
@@ -80,7 +84,7 @@ impl core::fmt::Display for Mistake<'_> {
             Self::NoValue(word) => write!(f, "`{word}` has no value; write {word}=..."),
             Self::Key(key) => write!(
                 f,
-                "there is no key `{key}`; the keys are priority, quota, memory, threads, slice, delay, irq, \
+                "there is no key `{key}`; the keys are priority, processor, quota, memory, threads, slice, delay, irq, \
                 ports, mmio, trusted, console, provides, uses, start, restart, control, pager, args"
             ),
             Self::Value(key, value) => {
@@ -119,6 +123,7 @@ impl Spec {
         Self {
             name: Name::new(name),
             priority: 100,
+            processor: 0,
             quota: 128,
             memory: 4096,
             threads: 0,
@@ -164,6 +169,9 @@ impl Spec {
     fn set<'a>(&mut self, key: &'a str, value: &str) -> Result<Option<()>, Mistake<'a>> {
         Ok(match key {
             "priority" => number(value).filter(|p| *p < 255).map(|p| self.priority = p as u8),
+            "processor" => {
+                number(value).filter(|n| *n < PROCESSORS).map(|n| self.processor = n as u32)
+            }
             "quota" => number(value).map(|pages| self.quota = pages),
             "memory" => number(value).map(|pages| self.memory = pages),
             "threads" => number(value).filter(|n| *n <= 1 << 16).map(|n| self.threads = n as u32),
@@ -269,10 +277,11 @@ mod tests {
         let spec = Spec::parse(
             "serial priority=200 quota=0x40 memory=16 irq=4,8 ports=0x3F8+8,0x70+2 start=0 \
             restart=1 control=1 pager=root mmio=0xfed00000+0x1000,0xA0000+131072 \
-            trusted=console,dma threads=64 slice=5000 delay=20 args=one two",
+            trusted=console,dma threads=64 processor=63 slice=5000 delay=20 args=one two",
         )
         .unwrap();
         assert_eq!((spec.priority, spec.quota, spec.memory), (200, 64, 16));
+        assert_eq!(spec.processor, 63);
         assert_eq!((spec.threads, spec.slice_us, spec.delay_us), (64, 5_000, 20));
         assert!(!spec.start && spec.restart && spec.control && spec.root_paged);
         assert!(spec.may_irq(4) && spec.may_irq(8) && !spec.may_irq(1));
@@ -303,6 +312,8 @@ mod tests {
         for line in [
             "a priority=255",
             "a priority=x",
+            "a processor=64",
+            "a processor=-1",
             "a start=yes",
             "a irq=1,2,3,4,5",
             "a ports=0xFFFF+2",

@@ -80,7 +80,7 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
         }
         Kind::Module { start, size } => return root.modules.add(record.line(), start, size),
     };
-    let spec = match Spec::parse(record.line()) {
+    let mut spec = match Spec::parse(record.line()) {
         Ok(spec) => spec,
         Err(Mistake::NoName) => return,
         Err(mistake) => {
@@ -94,6 +94,7 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
     if !is_room_for(root, *slot, &spec) || !has_its_own(root, &spec) {
         return;
     }
+    check_processor(&mut spec);
     take_ports_of(&spec);
     let window = sigma0::range(phys, phys + text + data);
     if window.is_none() {
@@ -134,6 +135,19 @@ fn is_room_for(root: &Root, slot: usize, spec: &Spec) -> bool {
         );
     }
     room
+}
+
+/// A task whose processor does not run is for the first one; says so.
+fn check_processor(spec: &mut Spec) {
+    let count = kip::get().processors();
+    if spec.processor >= count {
+        direct_println!(
+            "root: {} runs on processor 0: there is no processor {}, for {count} of them run (`./baton run --cpus N`).",
+            spec.name,
+            spec.processor
+        );
+        spec.processor = 0;
+    }
 }
 
 /// Takes the ports that the description names, all at once: whatever pieces the task asks for

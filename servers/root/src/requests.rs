@@ -7,7 +7,7 @@ use runtime::service::Answer;
 use runtime::{Msg, clock, direct, kernel, root as client, schedule, sigma0};
 
 use crate::faults::REPORT_BYTES;
-use crate::task::create_space;
+use crate::task::{create_space, place};
 use crate::{Reply, Root, clan, done, outcome, refused, say};
 
 /// Kernel memory of a further space of a task, pages, out of the task's own.
@@ -153,7 +153,9 @@ impl Root {
         } else {
             kernel::create_active(thread, main, ThreadId::ROOT, pager, layout::utcb_location(new))
         };
-        let made = made.and_then(|()| schedule::set_priority(thread, task.spec.priority));
+        let made = made
+            .and_then(|()| schedule::set_priority(thread, task.spec.priority))
+            .and_then(|()| place(thread, &task.spec));
         if made.is_err() {
             let _ = kernel::delete(thread);
             give_back(main, apart);

@@ -340,6 +340,7 @@ fn launch(main: ThreadId, task: &Task, is_random: bool) -> Result<(), CallError>
     kernel::limit(main, numbers, Some(task.ceilings()))?;
     kernel::set_pager(main, main, ThreadId::ROOT, !0)?;
     schedule::set_priority(main, spec.priority)?;
+    place(main, spec)?;
     let [stacks, slack] = if is_random {
         [layout::stacks_at(random::word()), random::word()]
     } else {
@@ -348,6 +349,14 @@ fn launch(main: ThreadId, task: &Task, is_random: bool) -> Result<(), CallError>
     let sp = layout::stack_pointer(layout::stack_top(stacks, 0), slack);
     let start = Msg::default().word(task.entry).word(sp);
     ipc::reply(main, &start).map_err(|_| CallError::InvalidThread)
+}
+
+/// Lets a thread of the task run where its description says.
+pub fn place(thread: ThreadId, spec: &Spec) -> Result<(), CallError> {
+    match spec.processor {
+        0 => Ok(()),
+        number => schedule::set_processor(thread, number),
+    }
 }
 
 /// Whether `client` is in an IPC with `partner`.

@@ -147,7 +147,7 @@ impl System {
             );
             return Err(at(text, shown, module.name.span(), &why));
         }
-        let checked = self.tasks.iter().try_for_each(Task::check);
+        let checked = self.tasks.iter().try_for_each(|task| task.check(self.cpus()));
         let checked = checked.and_then(|()| self.check_lines());
         checked.map_err(|(span, why)| at(text, shown, span, &why))
     }
@@ -300,6 +300,20 @@ file = "README.md"
         refused(&with("0"), "systems/x.toml:1: a machine has 1 to 64 processors, not 0");
         refused(&with("65"), "systems/x.toml:1: a machine has 1 to 64 processors");
         refused(&with("\"two\""), "systems/x.toml:1: ");
+    }
+
+    #[test]
+    fn a_task_runs_on_a_processor_that_is_there() {
+        let on =
+            |number: &str| GOOD.replace("irqs = [4]", &format!("irqs = [4]\nprocessor = {number}"));
+        let system = System::parse(&on("3"), "x").unwrap();
+        assert!(system.tasks[0].cmdline().starts_with("serial priority=200 processor=3 irq=4 "));
+        refused(&on("64"), "systems/x.toml:11: `serial` has processor 64; expected 0 to 63");
+        let of = |number: &str| format!("cpus = 2\n{}", on(number));
+        assert!(System::parse(&of("1"), "x").is_ok());
+        let words =
+            "systems/x.toml:12: `serial` wants processor 2, but `cpus = 2`: they are 0 to 1";
+        refused(&of("2"), words);
     }
 
     #[test]

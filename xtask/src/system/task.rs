@@ -8,6 +8,8 @@ use bootcfg::Spec;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::machine::MAX_CPUS;
+
 /// Highest priority of a task; 255 is the root task's own.
 const MAX_PRIORITY: u32 = 254;
 /// Most thread numbers of one task: half of all.
@@ -33,6 +35,8 @@ pub struct Task {
     pub image: String,
     /// 0 (lowest) to 254; without it, what the root task gives.
     pub priority: Option<Spanned<u32>>,
+    /// The processor on which its threads run, from 0 on.
+    pub processor: Option<Spanned<u32>>,
     /// Kernel memory, pages.
     pub quota_pages: Option<u32>,
     /// Memory of its own (data, bss, heap, stacks), pages.
@@ -107,13 +111,15 @@ pub(super) type Mistake = (Range<usize>, String);
 
 impl Task {
     /// What the types cannot say.
-    pub(super) fn check(&self) -> Result<(), Mistake> {
+    pub(super) fn check(&self, cpus: Option<u32>) -> Result<(), Mistake> {
         let name = self.name.get_ref();
         if let Some(priority) = self.priority.as_ref().filter(|p| *p.get_ref() > MAX_PRIORITY) {
             let given = priority.get_ref();
             let why = format!("`{name}` has priority {given}; expected 0 to {MAX_PRIORITY}");
             return Err((priority.span(), why));
         }
+        check_most(name, "processor", self.processor.as_ref(), MAX_CPUS - 1)?;
+        check_processor(name, self.processor.as_ref(), cpus)?;
         check_most(name, "threads", self.threads.as_ref(), MAX_THREADS)?;
         check_most(name, "slice_us", self.slice_us.as_ref(), MAX_SLICE_US)?;
         check_most(name, "delay_us", self.delay_us.as_ref(), MAX_DELAY_US)?;
@@ -144,6 +150,7 @@ impl Task {
         let pager = |pager| if pager == Pager::Root { "root" } else { "pager" }.to_owned();
         let keys = [
             ("priority", self.priority.as_ref().map(|p| number(p.get_ref()))),
+            ("processor", self.processor.as_ref().map(|n| number(n.get_ref()))),
             ("quota", self.quota_pages.as_ref().map(number)),
             ("memory", self.memory_pages.as_ref().map(number)),
             ("threads", self.threads.as_ref().map(|n| number(n.get_ref()))),
@@ -195,6 +202,25 @@ fn check_most(
         Some(value) if !(least..=most).contains(value.get_ref()) => Err((
             value.span(),
             format!("`{name}` has {key} {}; expected {least} to {most}", value.get_ref()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a processor that the system's own machine has not.
+fn check_processor(
+    name: &str,
+    number: Option<&Spanned<u32>>,
+    cpus: Option<u32>,
+) -> Result<(), Mistake> {
+    match (number, cpus) {
+        (Some(number), Some(cpus)) if *number.get_ref() >= cpus => Err((
+            number.span(),
+            format!(
+                "`{name}` wants processor {}, but `cpus = {cpus}`: they are 0 to {}",
+                number.get_ref(),
+                cpus - 1
+            ),
         )),
         _ => Ok(()),
     }
