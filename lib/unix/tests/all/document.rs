@@ -81,14 +81,14 @@ process that has the most is killed, as `oom_score_adj` sees it. The server's ow
 
 ## Where programs are
 As on Linux: mappings, stack, heap, vDSO and programs that can be anywhere are placed at random
-(`/proc/sys/kernel/randomize_va_space`, `personality(ADDR_NO_RANDOMIZE)`), with as many bits. `args = "fixed-addresses"`
+(`/proc/sys/kernel/randomize_va_space`, `personality(ADDR_NO_RANDOMIZE)`), with as many bits. `args = \"fixed-addresses\"`
 of the task `unix` has every run place them alike, as the bench and `./baton linux compare` do.
 
 ## When it dies
 It is one task. A fault of it is a sentence with the calls on its stack; its programs end with it, and the root task
 starts it again, with its first file system as it was at the beginning. Kernel, drivers and all other tasks go on. With
 `--exec` the command is not run a second time: the machine stops, as failed. A system description that gives the server
-`args = "may-fail"` has it fail by `echo c >/proc/sysrq-trigger`, which the tests use (`unix-dies` in
+`args = \"may-fail\"` has it fail by `echo c >/proc/sysrq-trigger`, which the tests use (`unix-dies` in
 `tests/systems.toml`).
 
 ## Processors
