@@ -80,7 +80,7 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
         }
         Kind::Module { start, size } => return root.modules.add(record.line(), start, size),
     };
-    let mut spec = match Spec::parse(record.line()) {
+    let spec = match Spec::parse(record.line()) {
         Ok(spec) => spec,
         Err(Mistake::NoName) => return,
         Err(mistake) => {
@@ -94,7 +94,6 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
     if !is_room_for(root, *slot, &spec) || !has_its_own(root, &spec) {
         return;
     }
-    check_processor(&mut spec);
     take_ports_of(&spec);
     let window = sigma0::range(phys, phys + text + data);
     if window.is_none() {
@@ -108,7 +107,7 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
     if spec.name.as_str() == "pager" {
         root.pager = Some(*slot);
     }
-    let mut task = Task::new(spec, image, entry, modules);
+    let mut task = Task::new(with_processor(spec), image, entry, modules);
     if spec.threads != 0 {
         let Some(numbers) = root.ranges.take(spec.threads) else {
             direct_println!(
@@ -137,8 +136,8 @@ fn is_room_for(root: &Root, slot: usize, spec: &Spec) -> bool {
     room
 }
 
-/// A task whose processor does not run is for the first one; says so.
-fn check_processor(spec: &mut Spec) {
+/// The description; a task whose processor does not run gets the first one, and it is said.
+fn with_processor(mut spec: Spec) -> Spec {
     let count = kip::get().processors();
     if spec.processor >= count {
         direct_println!(
@@ -148,6 +147,7 @@ fn check_processor(spec: &mut Spec) {
         );
         spec.processor = 0;
     }
+    spec
 }
 
 /// Takes the ports that the description names, all at once: whatever pieces the task asks for
