@@ -9,7 +9,8 @@ use crate::{destruction, preemption, unmap};
 /// Goes on with what `current` was doing; returns who runs next.
 pub extern "C" fn resume(current: TcbRef) -> TcbRef {
     let what = current.resume.get();
-    if matches!(what, Resume::Transfer | Resume::Unmap | Resume::Destroy) {
+    use Resume::{Destroy, Receive, Transfer, Unmap};
+    if matches!(what, Transfer | Receive | Unmap | Destroy) {
         // Interrupts and a switch led here, and what follows may be as long; what comes now
         // is handled after the next step.
         preemption::let_in();

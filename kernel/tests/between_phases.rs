@@ -7,6 +7,8 @@ use abi::utcb::ERROR_CODE;
 use abi::{IpcErrorKind, MsgTag, Phase, ThreadId};
 use common::ipcmodel::{Ipc, Patience};
 use common::players::{Players, Step};
+use common::tasks::{self, QUIET_LINE, machine, registers, thread};
+use kernel::arch::{cpu, set_current};
 use kernel::ipc::cancel;
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
 use kernel::thread::tcb::Resume;
@@ -104,5 +106,28 @@ fn it_waits_if_the_sender_goes_away_first() {
     players.run_who_must();
     let (relay, client) = (players.tcb(RELAY).expect("it lives"), players.model.threads[CLIENT].id);
     assert_eq!(waits(relay), Waits::Closed(client));
+    assert_eq!(kernel::check::violations(), 0);
+}
+
+/// Two strings in one stretch would keep interrupts off for twice as long as one.
+#[test]
+fn an_interrupt_comes_between_a_message_and_the_next_with_items() {
+    let (_machine, spaces) = machine(3);
+    let [server, client, queued] =
+        [0, 1, 2].map(|index| thread(spaces[index], index as u32, ThreadId::NIL));
+    let id = server.id.get();
+    let _ = tasks::ipc(server, ThreadId::NIL, ThreadId::ANY);
+    assert!(tasks::ipc(client, id, id) == server);
+    registers(queued).set_mr(0, MsgTag::new(0, 0, 2).0);
+    let _ = tasks::ipc(queued, id, id);
+    cpu().interrupt.set(Some((0, QUIET_LINE)));
+    let _ = tasks::ipc(server, client.id.get(), ThreadId::ANY);
+    assert_eq!(cpu().interrupt.get(), None, "it has come");
+    assert_eq!((server.resume.get(), waits(server)), (Resume::Receive, Waits::Busy(Busy::Ready)));
+    assert_eq!(waits(queued), Waits::Busy(Busy::Polling), "its message waits");
+    assert_eq!(kernel::check::violations(), 0);
+    set_current(server);
+    let _ = kernel::resume::resume(server);
+    assert_ne!(waits(queued), Waits::Busy(Busy::Polling), "its message was taken");
     assert_eq!(kernel::check::violations(), 0);
 }

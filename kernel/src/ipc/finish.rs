@@ -9,9 +9,9 @@ use super::transfer::Part;
 use super::words::{self, Message, Source};
 use super::{Kind, fail, propagation};
 use crate::arch::{TcbRef, current};
-use crate::sched;
 use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
+use crate::{preemption, sched};
 
 /// Ends the transfer between `sender` and `receiver`; returns who runs next. One of
 /// them is the current thread, or neither: if that one's string met a missing page
@@ -113,11 +113,19 @@ fn next_phase(sender: TcbRef, kind: Kind, receiver: TcbRef, receives: bool) -> T
         Begun::Waits => sched::hand_over(sender, receiver),
         Begun::Failed => sched::higher_of(sender, receiver),
         // A server takes the next waiting client before the last one goes on (5.3.5).
-        Begun::Meets(queued) => {
-            sched::requeue(receiver);
-            sched::higher_of(receive::take(sender, queued), receiver)
-        }
+        Begun::Meets(queued) => take_next(sender, queued, receiver),
     }
+}
+
+/// `sender`, whose send phase to `receiver` is over, takes the message of `queued`.
+#[inline(never)]
+fn take_next(sender: TcbRef, queued: TcbRef, receiver: TcbRef) -> TcbRef {
+    sched::requeue(receiver);
+    // Two strings in a row would be too long for a stretch.
+    if Message::of(queued).tag.typed() != 0 && preemption::must_stop() {
+        return receive::later(sender);
+    }
+    sched::higher_of(receive::take(sender, queued), receiver)
 }
 
 /// The same if the sender is not the current thread.

@@ -9,7 +9,7 @@ use super::words::Message;
 use super::{Kind, fail_early, go_on, propagation, queue, timeout, transfer};
 use crate::arch::{TcbRef, cpu};
 use crate::thread::tcb::Resume;
-use crate::{clock, sched, thread};
+use crate::{clock, irq, sched, thread};
 
 /// What a receive phase began with.
 #[must_use]
@@ -46,13 +46,23 @@ pub fn take(receiver: TcbRef, sender: TcbRef) -> TcbRef {
 /// takes it when it runs.
 pub fn receive_elsewhere(thread: TcbRef) {
     match begin(thread, thread.kind.get(), ThreadId::NIL) {
-        Begun::Meets(_) => {
-            thread.resume.set(Resume::Receive);
-            sched::make_ready(thread);
-        }
+        Begun::Meets(_) => rest_between_phases(thread),
         Begun::Waits => rendezvous::seal(thread),
         Begun::Failed => sched::requeue(thread),
     }
+}
+
+/// The current thread, whose send phase is over, begins its receive phase when it runs again: an
+/// interrupt has come. Returns who runs next.
+#[cold]
+pub fn later(current: TcbRef) -> TcbRef {
+    rest_between_phases(current);
+    irq::handle_pending(current)
+}
+
+fn rest_between_phases(thread: TcbRef) {
+    thread.resume.set(Resume::Receive);
+    sched::make_ready(thread);
 }
 
 /// Begins the receive phase of `thread`, which exchanges a message of `kind` and has just sent
