@@ -42,16 +42,19 @@
     pop     rsi
     pop     rdi
 .endm
-// The handler's answer, RAX, is the current thread, which has nothing to do but return
-// through the frame on its stack, where RSP is: no switch, no interrupt to handle, no
-// operation to go on with. Else to `aside`.
-.macro unless_same_goes_on aside
+// The handler's answer, RAX, is the current thread, which has nothing to do but return as
+// `way` says: no switch, no interrupt to handle, no operation to go on with. Else to `aside`.
+.macro unless_same_returns way, aside
     cmp     rax, [rip + {CPU} + {CURRENT}]
     jne     \aside
     cmp     qword ptr [rip + {CPU} + {PENDING}], 0
     jne     \aside
-    cmp     qword ptr [rax + {RESUME}], {RESUME_FRAME}
+    cmp     qword ptr [rax + {RESUME}], \way
     jne     \aside
+.endm
+// The same through the frame on its stack, where RSP is.
+.macro unless_same_goes_on aside
+unless_same_returns {RESUME_FRAME}, \aside
     mov     qword ptr [rax + {RESUME}], {RESUME_IPC} // user mode: resume is always Ipc
 .endm
 
@@ -97,7 +100,9 @@ baton_ipc_complete:
     message_registers store, rdi, rbp
     mov     rsi, rdx
     call    {UNMAP}                             // (current, control)
-    jmp     baton_resume
+    unless_same_returns {RESUME_IPC}, baton_resume
+    mov     rbp, rax
+    jmp     baton_ipc_return
 
 // Any other call: a register frame like an exception's. The caller goes on through SYSRET:
 // RCX and R11 are lost anyway. No call changes RBX and RBP, which Rust code keeps.
