@@ -1,6 +1,6 @@
 //! Doubly linked rings of kernel objects, with the links in the objects themselves (Liedtke
 //! 1993, 5.3.2): all threads, the threads of a task, those that are ready, that wait to send,
-//! that wait for a time, and all tasks. Nothing is allocated, and whoever goes leaves at once.
+//! that wait for a time, all tasks, the slabs of a space. Nothing is allocated, and whoever goes leaves at once.
 //!
 //! Invariant, which [`Ring::members`] checks: a ring is closed, both ways; whoever has links is in
 //! exactly one ring of its kind, and whoever has none is in none.
@@ -149,6 +149,30 @@ impl<K: Through> Ring<K> {
     /// Turns the ring so that `member`, one of its own, is the first.
     #[inline]
     pub fn turn_to(&self, member: K::Member) {
+        self.first.set(Some(member));
+    }
+
+    /// Turns the ring so that `member`, one of its own, is the last.
+    #[inline(always)]
+    pub fn turn_behind(&self, member: K::Member) {
+        self.first.set(K::links(&member).next.get());
+    }
+
+    /// Makes `member`, one of its own, the first; the others stay in order.
+    #[inline(always)]
+    pub fn bring_forward(&self, member: K::Member) {
+        let own = K::links(&member);
+        let neighbours = (own.next.get(), own.prev.get(), self.first.get());
+        let (Some(next), Some(prev), Some(first)) = neighbours else { return };
+        if first == member {
+            return;
+        }
+        K::links(&next).prev.set(Some(prev));
+        K::links(&prev).next.set(Some(next));
+        let last = K::links(&first).prev.replace(Some(member)).unwrap_or(first);
+        own.next.set(Some(first));
+        own.prev.set(Some(last));
+        K::links(&last).next.set(Some(member));
         self.first.set(Some(member));
     }
 

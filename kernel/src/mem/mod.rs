@@ -11,6 +11,7 @@
 pub(crate) mod budget;
 pub mod check;
 pub mod destroy;
+pub mod find;
 pub mod frames;
 pub mod grant;
 pub mod inspect;

@@ -16,7 +16,7 @@ use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// 48 bytes: 85 of them fill a frame.
+/// 48 bytes: 84 of them and a header fill a frame (`slab.rs`).
 #[derive(Default)]
 #[repr(C)]
 pub struct Node {
@@ -158,6 +158,15 @@ impl NodeRef {
         }
         self.parent.set(None);
     }
+
+    /// Its first child has gone for good; `next` follows.
+    #[inline(always)]
+    pub(crate) fn first_is_gone(self, next: Option<Self>) {
+        self.child.set(next.map_or(0, Self::word));
+        if let Some(next) = next {
+            next.prev.set(None);
+        }
+    }
 }
 
 impl Node {
@@ -176,6 +185,12 @@ impl Node {
     #[inline]
     pub(crate) fn raw(&self) -> (&Cell<u64>, &Cell<u64>) {
         (&self.owner, &self.place)
+    }
+
+    /// The slot is not in use any more.
+    #[inline]
+    pub(crate) fn forget(&self) {
+        self.owner.set(0);
     }
 
     /// The word that chains free slots.
@@ -286,7 +301,7 @@ impl Node {
     #[inline]
     #[must_use]
     pub fn vaddr(&self) -> u64 {
-        (self.place.get() & ((1 << 36) - 1)) << 12
+        self.place.get() << 28 >> 16
     }
 
     /// Bytes from the start of the parent's region to the start of this one.
@@ -340,12 +355,6 @@ impl Node {
         let owner = self.owner.get() - COUNT_ONE;
         self.owner.set(owner);
         owner & COUNT_MASK == 0
-    }
-
-    /// Whether it is a mapping, no marker, to which one page-table entry refers.
-    #[inline]
-    pub(crate) fn is_single(&self) -> bool {
-        self.owner.get() & (COUNT_MASK | MARKER) == COUNT_ONE
     }
 
     /// Whether all of the bits in `flags` are set.

@@ -4,7 +4,6 @@
 use super::marker::displace;
 use super::node::{NodeRef, REFERENCED, WRITTEN};
 use super::slab;
-use super::space::SpaceRef;
 use crate::preemption::Pace;
 use abi::Rights;
 
@@ -37,17 +36,11 @@ pub(crate) fn leave_status(node: NodeRef, status: Rights) {
 
 /// Frees a node without pages and children.
 pub(crate) fn free_node(node: NodeRef) {
-    free_leaf(node.space(), node);
-}
-
-/// [`free_node`], written out, of a node of `space`.
-#[inline(always)]
-pub(crate) fn free_leaf(space: SpaceRef, node: NodeRef) {
     if node.first_raw().is_some() {
         displace(node);
     }
     node.unlink();
-    slab::free(space, node);
+    slab::free(node.space(), node);
 }
 
 /// Frees `node` and then its ancestors as long as they are ghosts without children.

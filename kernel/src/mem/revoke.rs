@@ -13,10 +13,10 @@ use super::node::NodeRef;
 use super::release::take_status;
 use super::small::{take_back, take_own};
 use super::space::SpaceRef;
-use super::table::{self, Leaf, Slot};
+use super::table::{self, Leaf, Slot, Way};
 use super::walk::Walk;
 use super::{Step, cost, split};
-use crate::arch::paging::{Entry, span};
+use crate::arch::paging::{Entry, Table, span};
 use abi::Rights;
 
 /// Whose pages are concerned.
@@ -107,24 +107,42 @@ impl Revoke {
                 self.walk(walk, budget);
                 continue;
             }
-            let table = table::pages(self.space, self.pos);
-            if let Some(table) = table.filter(|_| self.removes()) {
-                let (own, range) = (self.scope == Scope::Own, (self.pos, self.end));
-                let pos = take_back(self.space, table, range, own, &mut self.status, budget);
-                if pos != self.pos || budget.left() == 0 {
-                    self.pos = pos;
-                    continue;
+            match table::way(self.space, self.pos) {
+                Way::Hole { level, table } => {
+                    budget.spend(cost::LOOK);
+                    self.skip_empty(level, table, budget);
                 }
-            }
-            budget.spend(cost::LOOK);
-            match table::find_in(self.space, self.pos, table) {
-                Slot::Empty { level, table } => {
-                    self.pos = table::behind_empty(table, level, self.pos, self.end, budget);
-                }
-                Slot::Leaf(leaf) => self.begin(leaf, budget),
+                Way::Pages(table) => self.small(table, budget),
+                Way::Large => self.look(None, budget),
             }
         }
         Step::Done
+    }
+
+    /// The pages from the position on, which are in `table`.
+    fn small(&mut self, table: Table, budget: &mut Budget) {
+        if self.removes() {
+            let (own, range) = (self.scope == Scope::Own, (self.pos, self.end));
+            let pos = take_back(self.space, table, range, own, &mut self.status, budget);
+            if pos != self.pos || budget.left() == 0 {
+                self.pos = pos;
+                return;
+            }
+        }
+        self.look(Some(table), budget);
+    }
+
+    /// Whatever is at the position; `table`, if that of 4 KiB pages is there.
+    fn look(&mut self, table: Option<Table>, budget: &mut Budget) {
+        budget.spend(cost::LOOK);
+        match table::find_in(self.space, self.pos, table) {
+            Slot::Empty { level, table } => self.skip_empty(level, table, budget),
+            Slot::Leaf(leaf) => self.begin(leaf, budget),
+        }
+    }
+
+    fn skip_empty(&mut self, level: u32, table: Table, budget: &mut Budget) {
+        self.pos = table::behind_empty(table, level, self.pos, self.end, budget);
     }
 
     /// Gives up between two steps: the pages that were about to go stay, without what

@@ -1,60 +1,61 @@
-//! Slots for mapping nodes: frames that belong to one space, 85 slots each.
+//! Slots for mapping nodes: frames that belong to one space, 84 slots each.
 //!
-//! Two lists per space: slabs with free slots, and full ones. A slab without
-//! nodes goes back to the pool at once, so that a space's quota use returns to
-//! zero by itself.
+//! A space's slabs form a ring: those with free slots first, the full ones behind them. So the
+//! first one has a free slot, if any has. A slab without nodes goes back to the pool at once, so
+//! that a space's quota use returns to zero by itself.
 
 use super::frames::PhysFrame;
 use super::node::{LIVE, Node, NodeRef};
 use super::quota::NoMemory;
 use super::space::SpaceRef;
 use crate::arch::{phys_to_virt, virt_to_phys};
+use crate::ring::{Links, kinds};
 use core::cell::Cell;
 use core::ptr::NonNull;
 
 /// Slots in a slab.
-pub const SLOTS: u64 = 85;
-const HEADER: u64 = 16;
+pub const SLOTS: u64 = 84;
+/// One cache line.
+const HEADER: u64 = 64;
 const SLOT: u64 = size_of::<Node>() as u64;
-const _: () = assert!(HEADER + SLOTS * SLOT == 4096);
+const _: () = assert!(HEADER + SLOTS * SLOT == 4096 && size_of::<Slab>() as u64 <= HEADER);
 
-/// The slab's header. Frame numbers, not addresses, leave room for the counters.
+/// What is in front of the slots.
+#[derive(Default)]
 #[repr(C)]
-struct Slab {
-    /// 39..0 next slab's frame number, 47..40 slots in use, 55..48 slots ever used.
-    next: Cell<u64>,
-    /// 39..0 previous slab's frame number, 51..40 offset of the first free slot.
-    prev: Cell<u64>,
+pub struct Slab {
+    links: Links<SlabRef>,
+    /// 11..0 offset of the first free slot, 19..12 slots in use, 27..20 slots ever used.
+    slots: Cell<u32>,
 }
 
-const FRAME_MASK: u64 = (1 << 40) - 1;
-const USED_ONE: u64 = 1 << 40;
-const USED_MASK: u64 = 0xFF << 40;
-const EVER_ONE: u64 = 1 << 48;
+const OFFSET: u32 = 0xFFF;
+const USED_ONE: u32 = 1 << 12;
+const USED_MASK: u32 = 0xFF << 12;
+const EVER_ONE: u32 = 1 << 20;
+const FULL: u32 = (SLOTS as u32) << 12;
 
+/// A slab that a space has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct SlabRef(NonNull<Slab>);
+pub struct SlabRef(NonNull<Slab>);
+
+kinds! {
+    /// The slabs of a space.
+    Slabs of SlabRef: links;
+}
 
 impl core::ops::Deref for SlabRef {
     type Target = Slab;
 
     #[inline]
     fn deref(&self) -> &Slab {
-        // SAFETY: made only from frames that a space's slab lists hold; a slab
-        // leaves the lists before its frame is given back.
+        // SAFETY: made only from frames that are in a space's ring of slabs, or about to be; a
+        // slab leaves the ring before its frame is given back.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl SlabRef {
-    #[inline]
-    fn from_number(number: u64) -> Option<Self> {
-        if number & FRAME_MASK == 0 {
-            return None;
-        }
-        NonNull::new(phys_to_virt((number & FRAME_MASK) << 12).cast()).map(Self)
-    }
-
     #[inline]
     fn of(node: NodeRef) -> Self {
         let page = (node.word() & !0xFFF) as *mut Slab;
@@ -68,105 +69,64 @@ impl SlabRef {
         self.0.as_ptr() as u64
     }
 
-    #[inline]
-    fn number(self) -> u64 {
-        virt_to_phys(self.0.as_ptr().cast()) >> 12
+    fn frame(self) -> PhysFrame {
+        PhysFrame::at(virt_to_phys(self.0.as_ptr().cast()))
     }
 
     #[inline]
-    fn used(self) -> u64 {
-        self.next.get() >> 40 & 0xFF
-    }
-
-    #[inline]
-    fn ever(self) -> u64 {
-        self.next.get() >> 48 & 0xFF
-    }
-
-    #[inline(always)]
-    fn set_frame(cell: &Cell<u64>, number: u64) {
-        cell.set(cell.get() & !FRAME_MASK | number);
-    }
-
-    /// Puts this slab, which is in no list, at the front of one.
-    #[inline(always)]
-    fn push(self, list: &Cell<u64>) {
-        Self::set_frame(&self.next, list.get());
-        Self::set_frame(&self.prev, 0);
-        if let Some(next) = Self::from_number(list.get()) {
-            Self::set_frame(&next.prev, self.number());
-        }
-        list.set(self.number());
-    }
-
-    /// Takes this slab out of `list`.
-    #[inline(always)]
-    fn remove(self, list: &Cell<u64>) {
-        let next = self.next.get() & FRAME_MASK;
-        let prev = self.prev.get() & FRAME_MASK;
-        match Self::from_number(prev) {
-            Some(prev) => Self::set_frame(&prev.next, next),
-            None => list.set(next),
-        }
-        if let Some(next) = Self::from_number(next) {
-            Self::set_frame(&next.prev, prev);
-        }
-    }
-
-    /// Moves this slab, which is full, to those with free slots.
-    #[inline(never)]
-    fn make_room(self, space: SpaceRef) {
-        self.remove(space.full_slabs());
-        self.push(space.slabs());
+    fn is_full(self) -> bool {
+        self.slots.get() & USED_MASK == FULL
     }
 
     /// Gives the slab, which holds nothing any more, back to the pool.
     #[cold]
     fn vanish(self, space: SpaceRef) {
-        self.remove(space.slabs());
-        space.quota().give_back(PhysFrame::at(self.number() << 12));
+        space.slabs().remove(self);
+        space.quota().give_back(self.frame());
     }
 
     /// Takes a free slot; there is one.
     #[inline]
     fn take(self) -> Option<NodeRef> {
-        let offset = self.prev.get() >> 40 & 0xFFF;
+        let slots = self.slots.get();
+        let offset = slots & OFFSET;
         if offset != 0 {
             // SAFETY: a slot of this slab: `free` has left its offset.
-            let node = unsafe { NodeRef::from_word(self.address() + offset) }?;
-            let rest = self.prev.get() & FRAME_MASK;
-            self.prev.set(rest | node.free_link().get() << 40);
-            self.next.set(self.next.get() + USED_ONE);
+            let node = unsafe { NodeRef::from_word(self.address() + u64::from(offset)) }?;
+            let rest = slots & !OFFSET | node.free_link().get() as u32;
+            self.slots.set(rest + USED_ONE);
             return Some(node);
         }
-        let ever = self.ever();
-        self.next.set(self.next.get() + USED_ONE + EVER_ONE);
+        let ever = u64::from(slots / EVER_ONE);
+        self.slots.set(slots + USED_ONE + EVER_ONE);
         // SAFETY: the first slot that was never used.
         unsafe { NodeRef::from_word(self.address() + HEADER + ever * SLOT) }
     }
 
     /// Node in slot number `slot`, if that is in use.
     fn live(self, slot: u64) -> Option<NodeRef> {
-        if slot >= self.ever() {
-            return None;
-        }
         // SAFETY: a slot of this slab that was used before.
         let node = unsafe { NodeRef::from_word(self.address() + HEADER + slot * SLOT) };
         node.filter(|node| node.has(LIVE))
+    }
+
+    /// Its nodes.
+    fn nodes(self) -> impl Iterator<Item = NodeRef> {
+        let ever = u64::from(self.slots.get() / EVER_ONE);
+        (0..ever).filter_map(move |slot| self.live(slot))
     }
 }
 
 /// Takes a slot; the space pays. The caller initialises it.
 #[inline]
 pub(crate) fn alloc(space: SpaceRef) -> Result<NodeRef, NoMemory> {
-    let slab = match SlabRef::from_number(space.slabs().get()) {
-        Some(slab) => slab,
-        None => grow(space)?,
+    let slab = match space.slabs().first() {
+        Some(slab) if !slab.is_full() => slab,
+        _ => grow(space)?,
     };
     let node = slab.take().ok_or(NoMemory)?;
-    if slab.used() == SLOTS {
-        slab.remove(space.slabs());
-        slab.push(space.full_slabs());
+    if slab.is_full() {
+        space.slabs().turn_behind(slab);
     }
     space.count_node(1);
     Ok(node)
@@ -175,10 +135,12 @@ pub(crate) fn alloc(space: SpaceRef) -> Result<NodeRef, NoMemory> {
 #[cold]
 fn grow(space: SpaceRef) -> Result<SlabRef, NoMemory> {
     let frame = space.quota().take_frame()?;
-    let slab = SlabRef::from_number(frame.address() >> 12).ok_or(NoMemory)?;
-    slab.next.set(0);
-    slab.prev.set(0);
-    slab.push(space.slabs());
+    let slab = NonNull::new(phys_to_virt(frame.address()).cast::<Slab>()).ok_or(NoMemory)?;
+    // SAFETY: the frame was just taken, is page-aligned and large enough.
+    unsafe { slab.write(Slab::default()) };
+    let slab = SlabRef(slab);
+    space.slabs().append(slab);
+    space.slabs().turn_to(slab);
     Ok(slab)
 }
 
@@ -186,50 +148,35 @@ fn grow(space: SpaceRef) -> Result<SlabRef, NoMemory> {
 #[inline(always)]
 pub(crate) fn free(space: SpaceRef, node: NodeRef) {
     let slab = SlabRef::of(node);
-    if slab.used() == SLOTS {
-        slab.make_room(space);
-    }
-    node.clear_flags(LIVE);
-    let prev = slab.prev.get();
-    node.free_link().set(prev >> 40 & 0xFFF);
-    slab.prev.set(prev & FRAME_MASK | (node.word() & 0xFFF) << 40);
-    let next = slab.next.get() - USED_ONE;
-    slab.next.set(next);
+    let slots = slab.slots.get();
+    node.forget();
+    node.free_link().set(u64::from(slots & OFFSET));
+    let left = (slots & !OFFSET | node.word() as u32 & OFFSET) - USED_ONE;
+    slab.slots.set(left);
     space.count_node(-1);
-    if next & USED_MASK == 0 {
+    if slots & USED_MASK == FULL {
+        space.slabs().bring_forward(slab);
+    } else if left & USED_MASK == 0 {
         slab.vanish(space);
     }
 }
 
 /// Any node of the space; used when the space is destroyed.
 pub(crate) fn any(space: SpaceRef) -> Option<NodeRef> {
-    let first = space.full_slabs().get();
-    let first = if first == 0 { space.slabs().get() } else { first };
-    let slab = SlabRef::from_number(first)?;
-    (0..slab.ever()).find_map(|slot| slab.live(slot))
+    space.slabs().first()?.nodes().next()
 }
 
 /// Calls `each` with the address of every frame that holds slots; for checks.
 pub(crate) fn for_each_frame(space: SpaceRef, mut each: impl FnMut(u64)) {
-    for list in [space.slabs().get(), space.full_slabs().get()] {
-        let mut next = SlabRef::from_number(list);
-        while let Some(slab) = next {
-            each(slab.number() << 12);
-            next = SlabRef::from_number(slab.next.get());
-        }
-    }
+    space.slabs().each(|slab| each(slab.frame().address()));
 }
 
-/// Calls `each` with every node of the space; for checks.
+/// Calls `each` with every node of the space; how many slabs there are. For checks.
 pub(crate) fn for_each(space: SpaceRef, mut each: impl FnMut(NodeRef)) -> u64 {
     let mut slabs = 0;
-    for list in [space.slabs().get(), space.full_slabs().get()] {
-        let mut next = SlabRef::from_number(list);
-        while let Some(slab) = next {
-            slabs += 1;
-            (0..slab.ever()).filter_map(|slot| slab.live(slot)).for_each(&mut each);
-            next = SlabRef::from_number(slab.next.get());
-        }
-    }
+    space.slabs().each(|slab| {
+        slabs += 1;
+        slab.nodes().for_each(&mut each);
+    });
     slabs
 }

@@ -8,8 +8,8 @@
 use super::budget::Budget;
 use super::cost;
 use super::frames::{FRAME, Info};
-use super::node::NodeRef;
-use super::release::{free_ghosts, free_leaf, leave_status, status_of, take_status};
+use super::node::{MARKER, NodeRef};
+use super::release::{free_ghosts, leave_status, status_of, take_status};
 use super::slab;
 use super::space::SpaceRef;
 use super::table::{self, ENTRIES, Leaf};
@@ -243,9 +243,10 @@ impl Small {
         table::node_at(self.nodes, index(vaddr, 0))
     }
 
-    /// Removes the page; whether it was the last of its table, which is gone then.
+    /// Removes the page; whether it was the last of its table, which is gone then, and `home`, which
+    /// is there, takes its place.
     #[inline(always)]
-    fn remove(self, space: SpaceRef, vaddr: u64, seen: &mut Seen) -> bool {
+    fn remove(&mut self, home: Self, space: SpaceRef, vaddr: u64, seen: &mut Seen) -> bool {
         tlb::quiet(space);
         let at = index(vaddr, 0);
         seen.entries |= self.pages.take(at).0;
@@ -253,6 +254,7 @@ impl Small {
         let is_last = Info::of(self.pages.0).one_less();
         if is_last {
             table::prune(space, vaddr, 0);
+            *self = home;
         }
         tlb::invalidate(space, vaddr);
         is_last
@@ -316,7 +318,7 @@ pub(super) fn take_back(
 /// and added to `status`. Whether it was the last of its table, which is gone then.
 fn own_page(
     space: SpaceRef,
-    table: Small,
+    mut table: Small,
     (vaddr, node): (u64, NodeRef),
     seen: &mut Seen,
     status: &mut Rights,
@@ -324,7 +326,7 @@ fn own_page(
 ) -> bool {
     budget.spend(cost::CHILD);
     node.one_less();
-    let is_last = table.remove(space, vaddr, seen);
+    let is_last = table.remove(table, space, vaddr, seen);
     let found = core::mem::take(seen).status();
     forget(node, found);
     *status = status.or(found);
@@ -342,13 +344,14 @@ fn children(
     seen: &mut Seen,
     budget: &mut Budget,
 ) -> bool {
+    let Some(mut child) = node.first_raw() else { return true };
     // Where walks have stopped one goes around their markers with a walk, which passes each once.
-    while let Some(child) = node.first_raw() {
-        if child.first_raw().is_some() || !child.is_single() {
+    loop {
+        if child.first_raw().is_some() || child.has(MARKER) {
             return false;
         }
         let (space, vaddr) = (child.space(), child.vaddr());
-        // A node of a 4 KiB page is in one twin, at one place.
+        // A node of a 4 KiB page is in one twin, at one place; and no other is in twins of such pages.
         if near.node(vaddr) != Some(child) {
             let Some(table) = table::pages(space, vaddr).map(Small::at) else { return false };
             if table.node(vaddr) != Some(child) {
@@ -357,21 +360,20 @@ fn children(
             *near = table;
         }
         budget.spend(cost::CHILD);
-        let is_last = near.remove(space, vaddr, seen);
+        near.remove(home, space, vaddr, seen);
         seen.flags |= child.flags();
-        free_leaf(space, child);
-        if is_last {
-            // One that is there, and is looked at in vain.
-            *near = home;
-        }
-        if node.first_raw().is_none() {
+        let next = child.next_raw();
+        slab::free(space, child);
+        let Some(next) = next else {
+            node.first_is_gone(None);
             return true;
-        }
+        };
+        node.first_is_gone(Some(next));
         if budget.is_used_up() {
             return false;
         }
+        child = next;
     }
-    true
 }
 
 /// Removes a space's own page from which nothing is derived any more. Its status

@@ -6,10 +6,12 @@
 
 use super::frames::PhysFrame;
 use super::quota::{NoMemory, Quota};
+use super::slab::Slabs;
 use super::{state, table};
 use crate::arch::paging::{Entry, Table, index};
 use crate::arch::root::Root;
 use crate::arch::{phys_to_virt, virt_to_phys};
+use crate::ring::Ring;
 use abi::Rights;
 use core::cell::Cell;
 use core::ops::Deref;
@@ -32,8 +34,7 @@ pub struct AddressSpace {
     quota: Quota,
     kip: Cell<Area>,
     utcb: Cell<Area>,
-    slabs: Cell<u64>,
-    full_slabs: Cell<u64>,
+    slabs: Ring<Slabs>,
     tables: Cell<u64>,
     nodes: Cell<u64>,
     ports: Cell<u64>,
@@ -98,8 +99,7 @@ impl AddressSpace {
             quota,
             kip: Cell::default(),
             utcb: Cell::default(),
-            slabs: Cell::new(0),
-            full_slabs: Cell::new(0),
+            slabs: Ring::new(),
             tables: Cell::new(0),
             nodes: Cell::new(0),
             ports: Cell::new(0),
@@ -191,13 +191,8 @@ impl AddressSpace {
     }
 
     #[inline]
-    pub(crate) fn slabs(&self) -> &Cell<u64> {
+    pub(crate) fn slabs(&self) -> &Ring<Slabs> {
         &self.slabs
-    }
-
-    #[inline]
-    pub(crate) fn full_slabs(&self) -> &Cell<u64> {
-        &self.full_slabs
     }
 
     #[inline]

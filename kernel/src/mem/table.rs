@@ -1,4 +1,4 @@
-//! A space's page tables: finding, entering, removing and splitting pages.
+//! A space's page tables: entering, removing and splitting pages; `find.rs` finds them.
 //!
 //! Beside every table that holds leaf entries there is a *twin* page with the
 //! mapping node of each of them; `frames::Info` of the table finds it. After a
@@ -6,190 +6,15 @@
 //! inherit the large page's node, which stays in the twin of the table above
 //! (marked by `Entry::INHERIT` there). Tables without entries are freed at once.
 
-use super::budget::Budget;
+pub(crate) use super::find::{
+    ENTRIES, Leaf, Slot, Way, behind_empty, find, find_in, large, node_at, pages, twin_word, way,
+};
 use super::frames::{self, Info, PhysFrame};
 use super::node::NodeRef;
 use super::quota::NoMemory;
 use super::space::SpaceRef;
-use crate::arch::paging::{Entry, ROOT, Table, index, shift, span};
-use crate::arch::table::TOGETHER;
+use crate::arch::paging::{Entry, ROOT, Table, index};
 use crate::arch::tlb;
-
-/// A present page.
-#[derive(Clone, Copy)]
-pub(crate) struct Leaf {
-    pub table: Table,
-    pub index: usize,
-    pub level: u32,
-    pub entry: Entry,
-    pub node: Option<NodeRef>,
-}
-
-impl Leaf {
-    /// Physical address of the page's first byte.
-    #[inline]
-    pub(crate) fn phys(&self) -> u64 {
-        self.entry.address() & !(span(self.level) - 1)
-    }
-}
-
-/// What a lookup finds.
-pub(crate) enum Slot {
-    /// A page.
-    Leaf(Leaf),
-    /// Nothing: the entry of this level, in this table, is not present.
-    Empty { level: u32, table: Table },
-}
-
-/// The table of 4 KiB pages for `vaddr`, if there is one. Written out, for this
-/// is what most operations begin with.
-#[inline]
-pub(crate) fn pages(space: SpaceRef, vaddr: u64) -> Option<Table> {
-    let upper = space.root_table().get(index(vaddr, 3));
-    if !upper.present() {
-        return None;
-    }
-    let middle = Table(upper.address()).get(index(vaddr, 2));
-    if !middle.is_table() {
-        return None;
-    }
-    let lower = Table(middle.address()).get(index(vaddr, 1));
-    if !lower.is_table() {
-        return None;
-    }
-    Some(Table(lower.address()))
-}
-
-/// The large page at `vaddr` that was mapped as such: no part of a larger one.
-#[inline]
-pub(crate) fn large(space: SpaceRef, vaddr: u64) -> Option<Leaf> {
-    let upper = space.root_table().get(index(vaddr, 3));
-    if !upper.present() {
-        return None;
-    }
-    let mut found = (Table(upper.address()), 2);
-    let middle = found.0.get(index(vaddr, 2));
-    if middle.is_table() {
-        found = (Table(middle.address()), 1);
-    }
-    let (table, level) = found;
-    let at = index(vaddr, level);
-    let entry = table.get(at);
-    if !entry.present() || entry.is_table() {
-        return None;
-    }
-    let node = node_at(Table(Info::of(table.0).twin()), at)?;
-    Some(Leaf { table, index: at, level, entry, node: Some(node) })
-}
-
-/// The 4 KiB page at `vaddr` that was mapped as such: no split page, no kernel page.
-#[inline]
-pub(crate) fn small(table: Table, vaddr: u64) -> Option<Leaf> {
-    let at = index(vaddr, 0);
-    let entry = table.get(at);
-    let node = node_at(Table(Info::of(table.0).twin()), at)?;
-    Some(Leaf { table, index: at, level: 0, entry, node: Some(node) })
-}
-
-/// Looks up `vaddr`, a user address.
-#[inline]
-pub(crate) fn find(space: SpaceRef, vaddr: u64) -> Slot {
-    find_in(space, vaddr, pages(space, vaddr))
-}
-
-/// Looks up `vaddr`, for which [`pages`] has found `table`.
-#[inline]
-pub(crate) fn find_in(space: SpaceRef, vaddr: u64, table: Option<Table>) -> Slot {
-    if let Some(table) = table {
-        if let Some(leaf) = small(table, vaddr) {
-            return Slot::Leaf(leaf);
-        }
-        if !table.get(index(vaddr, 0)).present() {
-            return Slot::Empty { level: 0, table };
-        }
-    }
-    find_any(space, vaddr)
-}
-
-/// Looks up pages of any size, split ones, and the kernel's.
-fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
-    let mut table = space.root_table();
-    let mut inherited = 0;
-    let mut level = ROOT;
-    loop {
-        let at = index(vaddr, level);
-        let entry = table.get(at);
-        if !entry.present() {
-            return Slot::Empty { level, table };
-        }
-        if entry.is_leaf(level) {
-            let own = if entry.has(Entry::KERNEL) { 0 } else { twin_word(table, at) };
-            let word = if own == 0 { inherited } else { own };
-            // SAFETY: a word of a twin, as in `node_at`.
-            let node = unsafe { NodeRef::from_word(word) };
-            let node = node.filter(|_| !entry.has(Entry::KERNEL));
-            return Slot::Leaf(Leaf { table, index: at, level, entry, node });
-        }
-        if entry.has(Entry::INHERIT) {
-            inherited = twin_word(table, at);
-        }
-        table = Table(entry.address());
-        level = level.wrapping_sub(1) & 3;
-    }
-}
-
-/// Entries of a table.
-pub(crate) const ENTRIES: usize = 512;
-/// How many of them are looked at for one unit of a step's budget.
-const ENTRIES_PER_UNIT: usize = 8;
-
-/// The address behind the empty entry of `level` in `table` at `vaddr`, and behind the empty
-/// ones that follow it in the same table up to `end`, as far as `budget` pays for looking.
-#[inline]
-pub(crate) fn behind_empty(
-    table: Table,
-    level: u32,
-    vaddr: u64,
-    end: u64,
-    budget: &mut Budget,
-) -> u64 {
-    let next = (vaddr | (span(level) - 1)) + 1;
-    if next >= end { next } else { behind_all(table, level, next, end, budget) }
-}
-
-/// The address behind the empty entries from `vaddr` on; they are not looked at beyond the table.
-#[inline(never)]
-fn behind_all(table: Table, level: u32, vaddr: u64, end: u64, budget: &mut Budget) -> u64 {
-    let first = index(vaddr - 1, level) + 1;
-    let wanted = ((end - 1 - vaddr) >> shift(level)) as usize + 1;
-    let paid = budget.left() as usize * ENTRIES_PER_UNIT;
-    let last = first + paid.min(wanted).min(ENTRIES - first);
-    let mut at = first;
-    while at + TOGETHER <= last && !table.some(at) {
-        at += TOGETHER;
-    }
-    while at < last && !table.get(at).present() {
-        at += 1;
-    }
-    budget.spend(((at - first) / ENTRIES_PER_UNIT) as u32);
-    vaddr + (at - first) as u64 * span(level)
-}
-
-/// The node that `twin`, which stands beside a table, has for entry number `at`.
-#[inline(always)]
-pub(super) fn node_at(twin: Table, at: usize) -> Option<NodeRef> {
-    // SAFETY: twins are zero or hold the words of nodes, which are taken out before the slots
-    // are freed; a table without a twin is never asked.
-    unsafe { NodeRef::from_word(twin.word_at(at)) }
-}
-
-#[inline]
-pub(super) fn twin_word(table: Table, at: usize) -> u64 {
-    match Info::of(table.0).twin() {
-        0 => 0,
-        twin => Table(twin).word_at(at),
-    }
-}
 
 /// The table of `level` on the way to `vaddr`; makes the missing ones. No page
 /// larger than `span(level)` is in the way. For pages it has a twin.
