@@ -1,15 +1,17 @@
 //! The compiler of interfaces: reads WIT, writes the stubs of servers and clients.
 //!
 //! `load` reads a folder of WIT files and the TOML files beside them, `model` is what it makes of
-//! them, `layout` the form of their messages, `rust` the stubs. A crate's `build.rs` calls
+//! them, `layout` the form of their messages, `rust` and `c` the stubs. A crate's `build.rs` calls
 //! [`build`], and `./baton idl` prints what it would write. `docs/services.md` tells how to use it.
 #![forbid(unsafe_code)]
 
+pub mod c;
 pub mod layout;
 pub mod load;
 pub mod model;
 mod options;
 pub mod rust;
+mod text;
 
 use std::path::Path;
 

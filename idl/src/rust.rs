@@ -4,13 +4,12 @@
 mod client;
 mod names;
 mod server;
-mod text;
 mod types;
 
 use crate::layout::{self, Form};
 use crate::model::{Function, Interface, Manner, Model};
 
-use text::Text;
+use crate::text::Text;
 
 pub use names::{camel, function as function_name, shout, snake, value};
 pub use types::ty as type_name;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use baton_idl::layout::{Form, answer, label, normal_form, request};
 use baton_idl::model::{Function, Interface, Model};
-use baton_idl::{load, rust};
+use baton_idl::{c, load, rust};
 
 /// A folder with these files, gone when the test ends.
 struct Folder(PathBuf);
@@ -168,4 +168,33 @@ fn the_stubs_of_an_example_are_as_they_were() {
         made == known,
         "the stubs have changed; if that is meant: BATON_ACCEPT=1, and read the difference"
     );
+}
+
+#[test]
+fn the_header_of_an_example_is_as_it_was() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pantry.h.txt");
+    let made = c::generate(&pantry());
+    if std::env::var_os("BATON_ACCEPT").is_some() {
+        std::fs::write(&file, &made).unwrap();
+    }
+    let known = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        made == known,
+        "the header has changed; if that is meant: BATON_ACCEPT=1, and read the difference"
+    );
+}
+
+#[test]
+fn lengths_inside_lists_and_of_results_are_checked_too() {
+    let toml = "[a.f]\nbounds = { a = [4, 8], result = [5, 9] }";
+    let model = compile("inner", "f: func(a: list<string>) -> list<string>;", toml).unwrap();
+    let stubs = rust::generate(&model);
+    for check in [
+        "for part0 in a.iter() { at_most(part0.len(), 8)?; }",
+        "at_most(result.len(), 5)?;",
+        "for part0 in result.iter() { at_most(part0.len(), 9)?; }",
+    ] {
+        assert!(stubs.contains(check), "{check}");
+    }
+    assert!(c::generate(&model).contains("service_at_most(&in.failed, part0.len, 9);"));
 }

@@ -266,7 +266,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__idl)
-            opts="-h --messages --accept --help"
+            opts="-h --messages --c --accept --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

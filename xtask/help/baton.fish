@@ -131,6 +131,7 @@ complete -c baton -n "__fish_baton_using_subcommand new" -s h -l help -d 'Print 
 complete -c baton -n "__fish_baton_using_subcommand lint" -l accept -d 'Instead: make help, completion and manual page anew (xtask/help)'
 complete -c baton -n "__fish_baton_using_subcommand lint" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand idl" -l messages -d 'Say which message each function is, instead of printing stubs'
+complete -c baton -n "__fish_baton_using_subcommand idl" -l c -d 'Print stubs in C (one header for the whole package) instead of Rust'
 complete -c baton -n "__fish_baton_using_subcommand idl" -l accept -d 'Make the checked-in stubs of the system\'s interfaces anew'
 complete -c baton -n "__fish_baton_using_subcommand idl" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand completion" -s h -l help -d 'Print help'

@@ -5,8 +5,8 @@ use crate::model::{Function, Interface, Manner, Model, Ty};
 
 use super::Shape;
 use super::names::{function as function_name, shout, value};
-use super::text::Text;
 use super::types::{bounds, tuple, ty};
+use crate::text::Text;
 
 /// Everything that a client needs.
 pub fn all(model: &Model, interface: &Interface, out: &mut Text) {
@@ -67,7 +67,12 @@ fn method(model: &Model, interface: &Interface, function: &Function, out: &mut T
         function_name(&function.name),
         params.join(", ")
     );
-    out.block(&head, |out| body(function, &shape, out));
+    out.block(&head, |out| {
+        body(function, &shape, out);
+        if function.manner != Manner::OneWay {
+            the_result(function, &shape, &result, out);
+        }
+    });
 }
 
 fn body(function: &Function, shape: &Shape, out: &mut Text) {
@@ -116,11 +121,23 @@ fn body(function: &Function, shape: &Shape, out: &mut Text) {
     } else {
         out.line(&format!("let answer = {call};"));
     }
-    out.line(match shape.answer {
+}
+
+/// Reads the result, and checks its lengths: a server may lie.
+fn the_result(function: &Function, shape: &Shape, ty: &str, out: &mut Text) {
+    let read = match shape.answer {
         Form::Words => "service::result_words(&self.0, &answer)",
         Form::Inline(_) => "service::result_inline(&answer, room)",
         Form::String(_) => "service::result_string(&answer, room)",
-    });
+    };
+    let checks = function.result.as_ref().map_or(Vec::new(), |of| bounds(of, "result", 0));
+    if checks.is_empty() {
+        out.line(read);
+        return;
+    }
+    out.line(&format!("let result: {ty} = {read}?;"));
+    checks.iter().for_each(|check| out.line(check));
+    out.line("Ok(result)");
 }
 
 /// The body of a request that is one text or one run of bytes: it goes from where it is.

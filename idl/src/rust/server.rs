@@ -4,9 +4,9 @@ use crate::layout::{self, Form};
 use crate::model::{Function, Interface, Manner, Model};
 
 use super::names::{camel, function as function_name, shout, snake, value};
-use super::text::Text;
 use super::types::{bounds, tuple, ty};
 use super::{Shape, is_answered};
+use crate::text::Text;
 
 /// Everything that a server needs.
 pub fn all(model: &Model, interface: &Interface, out: &mut Text) {

@@ -4,7 +4,7 @@ use crate::layout;
 use crate::model::{Case, Definition, Field, Interface, Kind, Model, Plain, Ty, TypeName};
 
 use super::names::{camel, snake, value};
-use super::text::Text;
+use crate::text::Text;
 
 /// A type in Rust; what it refers to lives for `life` (`""`: elided).
 pub fn ty(model: &Model, interface: &str, of: &Ty, life: &str) -> String {
@@ -66,8 +66,14 @@ pub fn bounds(of: &Ty, place: &str, depth: usize) -> Vec<String> {
             .collect::<Vec<_>>()
     };
     match of {
-        Ty::Text(bound) | Ty::Bytes(bound) | Ty::List(_, bound) => {
-            vec![format!("at_most({place}.len(), {bound})?;")]
+        Ty::Text(bound) | Ty::Bytes(bound) => vec![format!("at_most({place}.len(), {bound})?;")],
+        Ty::List(element, bound) => {
+            let mut checks = vec![format!("at_most({place}.len(), {bound})?;")];
+            let inside = bounds(element, &inner, depth + 1);
+            if !inside.is_empty() {
+                checks.push(format!("for {inner} in {place}.iter() {{ {} }}", inside.join(" ")));
+            }
+            checks
         }
         Ty::Option(of) => inside("Some", of),
         Ty::Result(ok, err) => {

@@ -5,6 +5,7 @@
 mod invent;
 mod literal;
 mod random;
+mod relay;
 mod trial;
 
 use std::path::Path;
@@ -31,5 +32,5 @@ fn main() -> Result<()> {
     let model = baton_idl::load::folder(&folder)?;
     std::fs::write(Path::new(&out).join("stubs.rs"), baton_idl::rust::generate(&model))?;
     std::fs::write(Path::new(&out).join("trials.rs"), trial::all(&model, &mut random))?;
-    Ok(())
+    relay::build(&model, Path::new(&out))
 }

@@ -10,19 +10,23 @@ use crate::random::Random;
 
 /// Calls of each function.
 const TURNS: usize = 6;
-/// Rounds of garbage for a client.
+/// Rounds of garbage for a client, and of those that go through C.
 const ROUNDS: usize = 400;
+const ROUNDS_IN_C: usize = 60;
 
 /// The file of trials.
 pub fn all(model: &Model, random: &mut Random) -> String {
     let mut out = String::new();
-    for interface in &model.interfaces {
-        out += &Trial { model, interface }.text(random);
+    for (number, interface) in model.interfaces.iter().enumerate() {
+        let trial = Trial { number, model, interface };
+        out += &trial.text(random);
+        out += &trial.in_c();
     }
     out
 }
 
 struct Trial<'m> {
+    number: usize,
     model: &'m Model,
     interface: &'m Interface,
 }
@@ -55,6 +59,43 @@ impl Trial<'_> {
              for seed in 0..{ROUNDS} {{\n\
              let client = {module}::Client::new(Nonsense(seed));\nlet turn = 0;\n\
              let mut room = [0u8; 32768];\n{loose}}}\n}}\n\n"
+        )
+    }
+
+    /// The same through the relay, which is in C.
+    fn in_c(&self) -> String {
+        let functions = &self.interface.functions;
+        let exact = |f| format!("assert_eq!({}, Ok({}));\n", self.call(f), self.expected(f));
+        let calls: String = functions.iter().map(exact).collect();
+        let lies: String = functions
+            .iter()
+            .map(|f| {
+                let call = self.call(f);
+                let other = call.replace("client.", "in_c.").replace("room", "other");
+                format!("same_end(&relay, {:?}, &{call}, &{other});\n", f.name)
+            })
+            .collect();
+        let (module, number) = (snake(&self.interface.name), self.number);
+        let server = format!("{}Server", camel(&self.interface.name));
+        format!(
+            "#[test]\nfn values_go_through_{module}_in_c_and_come_back() {{\n\
+             let relay = Relay::new();\n\
+             for turn in 0..{TURNS} {{\n\
+             let server = {server} {{ turn, strict: true }};\n\
+             let serve = {module}::Serve(&server);\n\
+             let inside = Inside(&serve);\n\
+             let client = {module}::Client::bind(Through(&relay, {number}, &inside)).unwrap();\n\
+             let mut room = [0u8; 32768];\n{calls}}}\n}}\n\n\
+             #[test]\nfn garbage_to_{module}_is_answered_alike() {{\n\
+             let server = {server} {{ turn: 0, strict: false }};\n\
+             garbage_to_both({number}, &{module}::Serve(&server), &{module}::label::ALL);\n}}\n\n\
+             #[test]\nfn garbage_from_{module}_ends_alike() {{\n\
+             let relay = Relay::new();\n\
+             for seed in 0..{ROUNDS_IN_C} {{\n\
+             let liar = Liar(Nonsense(seed));\n\
+             let client = {module}::Client::new(liar);\n\
+             let in_c = {module}::Client::new(Through(&relay, {number}, &liar));\n\
+             let turn = 0;\nlet mut room = [0u8; 32768];\nlet mut other = room;\n{lies}}}\n}}\n\n"
         )
     }
 

@@ -5,27 +5,27 @@ use abi::{MsgTag, StringItem, ThreadId, Timeouts};
 use service::{Answer, Carrier, Dispatch, Error, MAX_WORDS, Message, Next};
 
 /// Longest string here.
-const STRING: usize = 16 * 1024;
+pub(crate) const STRING: usize = 16 * 1024;
 /// Messages of nonsense for a server.
 const ROUNDS: u64 = 20_000;
 
 /// A message as the kernel would carry it.
 #[derive(Clone, Copy, Debug)]
 pub struct Letter {
-    tag: MsgTag,
-    words: [u64; MAX_WORDS],
+    pub(crate) tag: MsgTag,
+    pub(crate) words: [u64; MAX_WORDS],
 }
 
 impl Letter {
     /// What comes back when nothing does.
-    fn failed() -> Self {
+    pub(crate) fn failed() -> Self {
         let mut letter = Self::new(0);
         letter.tag.0 |= MsgTag::ERROR;
         letter
     }
 
     /// The same with a string of `len` bytes behind its words.
-    fn with_string(mut self, len: usize) -> Self {
+    pub(crate) fn with_string(mut self, len: usize) -> Self {
         let at = self.tag.untyped();
         self.words[at..at + 2].copy_from_slice(&StringItem::simple(0, len as u64));
         self.tag.0 |= 2 << 6;
@@ -55,7 +55,7 @@ impl Message for Letter {
 }
 
 /// Hands a quick answer out.
-struct AsItIs;
+pub(crate) struct AsItIs;
 
 impl Next<Letter> for AsItIs {
     type Request = Letter;
@@ -115,7 +115,7 @@ impl<D: Dispatch> Carrier for Inside<'_, D> {
 pub struct Nonsense(pub u64);
 
 impl Nonsense {
-    fn letter(self, request: &Letter) -> Letter {
+    pub(crate) fn letter(self, request: &Letter) -> Letter {
         let mut noise = Noise(self.0 ^ request.tag.0);
         noise.letter(&[0, 0, 0, 2, 3, 4, 1 << 40])
     }
@@ -150,17 +150,17 @@ impl Carrier for Nonsense {
 }
 
 /// Numbers without sense (splitmix64).
-struct Noise(u64);
+pub(crate) struct Noise(pub u64);
 
 impl Noise {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB) >> 8
     }
 
     /// A word as a mistake or an attacker would have it: small, huge, anything.
-    fn word(&mut self) -> u64 {
+    pub(crate) fn word(&mut self) -> u64 {
         match self.next() % 4 {
             0 | 1 => self.next() % 9,
             2 => u64::MAX << (self.next() % 64),
@@ -169,7 +169,7 @@ impl Noise {
     }
 
     /// A message with one of `labels`, or hardly another.
-    fn letter(&mut self, labels: &[u64]) -> Letter {
+    pub(crate) fn letter(&mut self, labels: &[u64]) -> Letter {
         let label = match self.next() % 20 {
             0 => self.next() & 0xFFFF_FFFF,
             _ => labels[self.next() as usize % labels.len()],

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod carry;
+pub mod relay;
 
 #[allow(clippy::all, clippy::pedantic, dead_code)]
 mod stubs {
@@ -15,6 +16,7 @@ mod trials {
     use service::List;
 
     use super::carry::{Inside, Nonsense, garbage_to_server};
+    use super::relay::{Liar, Relay, Through, garbage_to_both, same_end};
     use super::stubs::*;
 
     include!(concat!(env!("OUT_DIR"), "/trials.rs"));

@@ -15,6 +15,7 @@ use crate::workspace::Workspace;
 /// The system's interfaces, and their stubs.
 const SYSTEM: &str = "interfaces";
 const STUBS: &str = "lib/interfaces/src/stubs.in";
+const HEADER: &str = "lib/l4c/include/system.in";
 
 /// What to show.
 #[derive(Args, Clone, Debug)]
@@ -24,8 +25,11 @@ pub struct Options {
     /// Say which message each function is, instead of printing stubs
     #[arg(long)]
     messages: bool,
+    /// Print stubs in C (one header for the whole package) instead of Rust
+    #[arg(long, conflicts_with = "messages")]
+    c: bool,
     /// Make the checked-in stubs of the system's interfaces anew
-    #[arg(long, conflicts_with_all = ["folder", "messages"])]
+    #[arg(long, conflicts_with_all = ["folder", "messages", "c"])]
     accept: bool,
 }
 
@@ -37,10 +41,16 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let folder = options.folder.clone().unwrap_or_else(|| workspace.path(SYSTEM));
     let model = baton_idl::load::folder(&folder)?;
     if options.accept {
-        let file = workspace.path(STUBS);
-        std::fs::write(&file, baton_idl::rust::generate(&model))
-            .with_context(|| format!("cannot write {}", file.display()))?;
-        println!("{STUBS} is as {SYSTEM} says");
+        for (name, stubs) in
+            [(STUBS, baton_idl::rust::generate(&model)), (HEADER, baton_idl::c::generate(&model))]
+        {
+            let file = workspace.path(name);
+            std::fs::write(&file, stubs)
+                .with_context(|| format!("cannot write {}", file.display()))?;
+            println!("{name} is as {SYSTEM} says");
+        }
+    } else if options.c {
+        print!("{}", baton_idl::c::generate(&model));
     } else if options.messages {
         print!("{}", messages(&model));
     } else {

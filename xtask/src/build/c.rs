@@ -130,7 +130,7 @@ fn header_time(workspace: &Workspace) -> Result<SystemTime> {
         for path in entries(&folder)? {
             if path.is_dir() {
                 pending.push(path);
-            } else if has_extension(&path, &["h", "ld"]) {
+            } else if has_extension(&path, &["h", "in", "ld"]) {
                 newest = newest.max(written(&path));
             }
         }

@@ -12,7 +12,6 @@ const LONG_FILES: &[&str] = &[
 ];
 
 const LONG_FUNCTIONS: &[(&str, &str)] = &[
-    ("idl/src/rust/client.rs", "body"),
     ("idl/src/rust/types.rs", "variant"),
     ("kernel/src/boot/refusal.rs", "fmt"),
     ("kernel/tests/crossing/machine.rs", "request"),

@@ -1,4 +1,4 @@
-//! Lines of Rust, indented.
+//! Lines of what is being written, indented.
 
 /// A file that is being written.
 #[derive(Default)]
@@ -25,9 +25,7 @@ impl Text {
     /// `head`, what `inside` writes, and the bracket that closes it.
     pub fn block(&mut self, head: &str, inside: impl FnOnce(&mut Self)) {
         self.line(head);
-        self.indent += 1;
-        inside(self);
-        self.indent -= 1;
+        self.indented(inside);
         self.line(if head.ends_with('[') {
             "]"
         } else if head.ends_with('(') {
@@ -35,6 +33,13 @@ impl Text {
         } else {
             "}"
         });
+    }
+
+    /// What `inside` writes, further to the right.
+    pub fn indented(&mut self, inside: impl FnOnce(&mut Self)) {
+        self.indent += 1;
+        inside(self);
+        self.indent -= 1;
     }
 
     /// Makes of the last line, which is `from` but for its indentation, `to`.
@@ -50,6 +55,17 @@ impl Text {
         let words = docs.map_or_else(otherwise, str::to_owned);
         for line in words.trim_end().lines() {
             self.line(format!("/// {line}").trim_end());
+        }
+    }
+
+    /// The same as a comment of C.
+    pub fn remark(&mut self, docs: Option<&str>, otherwise: impl FnOnce() -> String) {
+        let words = docs.map_or_else(otherwise, str::to_owned).replace("*/", "* /");
+        let lines: Vec<&str> = words.trim_end().lines().collect();
+        for (index, line) in lines.iter().enumerate() {
+            let start = if index == 0 { "/* " } else { " * " };
+            let end = if index + 1 == lines.len() { " */" } else { "" };
+            self.line(format!("{start}{line}{end}").trim_end());
         }
     }
 
