@@ -2,7 +2,7 @@
 //! Copied at the rendezvous, without the state of a transfer; whatever is unusual takes
 //! `strings`, which this must not differ from.
 
-use abi::{Acceptor, StringItem};
+use abi::{Acceptor, MsgTag, StringItem};
 
 use crate::arch::TcbRef;
 use crate::mem::Span;
@@ -12,7 +12,10 @@ use crate::usermem::{self, Utcb};
 /// Longest string, bytes: bounds the time with interrupts off.
 const LONGEST: u64 = 4096;
 /// Type, continuation and number of substrings: all zero in a simple string item.
-const NOT_SIMPLE: u64 = 0x3F8;
+pub const NOT_SIMPLE: u64 = 0x3F8;
+
+/// No item of a simple string that is not too long is larger: the length is above all other bits.
+pub const LONGEST_ITEM: u64 = StringItem::simple(0, LONGEST)[0] | 0x3FF;
 
 /// Copies what the string item `string` describes, which begins at `address`, to the receiver's
 /// first buffer, if all is usual, and says where the receiver's registers are; otherwise
@@ -23,6 +26,14 @@ pub fn copy(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) 
         None => across(sender, receiver, string, address),
         done => done,
     }
+}
+
+/// The same for the fast path: `tag` is that of a message with one item, which stands in the
+/// registers of `sender`. Whether its string has arrived; the rest of the message has not.
+pub extern "C" fn copy_at_once(sender: TcbRef, receiver: TcbRef, tag: MsgTag) -> bool {
+    let Some(utcb) = Utcb::of(sender) else { return false };
+    let words = tag.untyped();
+    copy(sender, receiver, StringItem(utcb.mr(words + 1)), utcb.mr(words + 2)).is_some()
 }
 
 /// The receiver's UTCB, if it has a simple buffer with room for a simple `string`.

@@ -20,6 +20,7 @@ mod partners;
 mod paths;
 mod puppet;
 mod raw;
+mod short_strings;
 mod speed;
 mod stage;
 mod storm;
@@ -35,10 +36,11 @@ boot_entry!(main);
 /// A group: its name and its tests.
 type Group = (&'static str, &'static [Test]);
 
-const GROUPS: [Group; 10] = [
+const GROUPS: [Group; 11] = [
     ("forms", forms::TESTS),
     ("errors", errors::TESTS),
     ("strings", strings::TESTS),
+    ("short_strings", short_strings::TESTS),
     ("faults", faults::TESTS),
     ("deletions", deletions::TESTS),
     ("items", items::TESTS),

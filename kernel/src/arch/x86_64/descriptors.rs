@@ -19,7 +19,7 @@ use crate::ipc;
 use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
 
 global_asm!(
-    concat!(include_str!("patch.S"), include_str!("entry.S")),
+    concat!(include_str!("patch.S"), include_str!("spill.S"), include_str!("entry.S")),
     VERW = const Actions::VERW.bits(),
     IBPB = const Actions::IBPB.bits(),
     CPU = sym super::percpu::BATON_CPU,

@@ -1,13 +1,13 @@
 //! The fast paths (design 3): what their assembly is made of, and what it is told. Boot and the
 //! processor's entry lead there; nothing here is called.
 //!
-//! `ipc.S` is the path of those about whom nothing is special, `vector.S` of users of vector registers,
-//! `foreign.S` of foreign threads; `path.S` has the pieces that they share. Interrupts are off.
+//! `ipc.S` is the path of those about whom nothing is special, `string.S` of their strings, `vector.S` of users of vector registers,
+//! `foreign.S` of foreign threads; `path.S` and `spill.S` have the pieces that they share. Interrupts are off.
 
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use abi::utcb;
+use abi::{MsgTag, utcb};
 
 use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
@@ -17,6 +17,7 @@ use super::tcbs::{TCB_FIRST, TCB_MASK};
 use super::{armed, patch, vector};
 use crate::ipc;
 use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
+use crate::ipc::simple_string;
 use crate::sched::Scheduler;
 use crate::techniques;
 use crate::thread::foreign;
@@ -29,6 +30,8 @@ const NOT_SIMPLE: i32 = -0x7FFF_0001;
 const WORDS_MASK: u32 = 63;
 /// How many of them travel in registers.
 const IN_REGISTERS: u32 = 7;
+/// The low half of a tag that says one item, no words and no flags.
+const ONE_ITEM: u64 = MsgTag::new(0, 0, 2).0;
 /// The bit of a rendezvous word in which being ready differs from an open wait.
 const READY_BIT: u32 = 32;
 const _: () = assert!(Busy::Ready as u64 == 1, "READY_BIT is its only bit");
@@ -37,7 +40,9 @@ global_asm!(
     concat!(
         include_str!("patch.S"),
         include_str!("path.S"),
+        include_str!("spill.S"),
         include_str!("ipc.S"),
+        include_str!("string.S"),
         include_str!("foreign.S"),
         include_str!("vector.S"),
     ),
@@ -118,4 +123,8 @@ global_asm!(
     NOT_SIMPLE = const NOT_SIMPLE,
     WORDS_MASK = const WORDS_MASK,
     IN_REGISTERS = const IN_REGISTERS,
+    ONE_ITEM = const ONE_ITEM,
+    NOT_SIMPLE_STRING = const simple_string::NOT_SIMPLE,
+    LONGEST_STRING = const simple_string::LONGEST_ITEM,
+    COPY_STRING = sym simple_string::copy_at_once,
 );

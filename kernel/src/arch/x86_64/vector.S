@@ -90,7 +90,7 @@ patch_site {X87_SURVIVES_LOAD}, fninit
 .global baton_ipc_closed
 baton_ipc_closed:
     cmp     dword ptr [rip + {CPU} + {GATE}], {GATE_VECTOR}
-    jne     baton_ipc_complete
+    jne     baton_ipc_string
     test    r9w, 0xffff - {IN_REGISTERS}        // at most 7 untyped words, no items, no flags
     jnz     baton_ipc_complete
     find_receiver
