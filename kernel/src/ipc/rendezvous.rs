@@ -18,7 +18,7 @@
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
-use crate::arch::TcbRef;
+use crate::arch::{self, TcbRef};
 
 /// States in which the fast path must not pick a thread as receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -171,7 +171,7 @@ pub fn seal(thread: TcbRef) {
     if thread.is_armed() {
         return super::local::publish(thread);
     }
-    if thread.is_elsewhere() {
+    if thread.is_elsewhere() || !arch::has_vector_gate() {
         return wait_for_the_complete_path(thread);
     }
     let dead = thread.vector_from.get() == thread.vector_initial.get();

@@ -171,6 +171,11 @@ fn judge_vector(order: &Order, after: &Registers, uses_none: bool) {
     VECTOR_FAULTS.fetch_add(u64::from(!good), SeqCst);
 }
 
+/// Whether puppets, which use vector registers, have a fast path: it executes XSAVEOPT.
+pub fn have_vector_path() -> bool {
+    core::arch::x86_64::__cpuid_count(0xD, 1).eax & 1 != 0
+}
+
 /// How often vector registers were looked at, and how often they were wrong.
 pub fn vector_faults() -> (u64, u64) {
     (VECTOR_LOOKS.load(SeqCst), VECTOR_FAULTS.load(SeqCst))

@@ -3,7 +3,7 @@
 
 use crate::ensure;
 use crate::forms::succeeded;
-use crate::puppet::Order;
+use crate::puppet::{self, Order};
 use crate::stage::{Stage, settle};
 use crate::verdict::{Complaint, Test, Verdict};
 
@@ -36,7 +36,8 @@ fn measure(stage: &Stage, pair: (usize, usize), what: &str) -> Verdict {
         complete.1
     );
     let (slowest, slowest_complete) = (fast.0.max(fast.1), complete.0.max(complete.1));
-    ensure!(slowest < BOUND, "a short IPC {what} takes {slowest} ticks, not less than {BOUND}");
+    let bound = if puppet::have_vector_path() { BOUND } else { BOUND_COMPLETE };
+    ensure!(slowest < bound, "a short IPC {what} takes {slowest} ticks, not less than {bound}");
     ensure!(
         slowest_complete < BOUND_COMPLETE,
         "a short IPC {what} takes {slowest_complete} ticks on the complete path, not less than {BOUND_COMPLETE}"

@@ -273,6 +273,12 @@ pub fn declare_vector(thread: TcbRef, uses: bool) {
     thread.set_special(crate::thread::tcb::USES_VECTOR, uses);
 }
 
+/// As where there is a fast path for threads that use vector registers.
+#[must_use]
+pub fn has_vector_gate() -> bool {
+    true
+}
+
 /// Fills a page with a word.
 ///
 /// # Safety

@@ -141,6 +141,12 @@ pub fn declare_vector(thread: TcbRef, uses: bool) {
 /// There is no fast path.
 pub fn close_fast_path() {}
 
+/// There is no fast path for threads with vector state.
+#[must_use]
+pub fn has_vector_gate() -> bool {
+    false
+}
+
 /// There is no fast path that a thread could be too special for.
 pub fn update_special(_thread: TcbRef) {}
 

@@ -27,12 +27,17 @@ pub fn update(thread: TcbRef) {
     cpu.tss.gate.set(if quiet && uses_gate(thread) { GATE_VECTOR } else { 0 });
 }
 
-/// Whether `vector.S` may serve `thread` as sender. It clears the x87 pointers where a load
-/// of kept registers leaves them, not where a reset does, too.
-fn uses_gate(thread: TcbRef) -> bool {
+/// Whether `vector.S` may serve threads that use vector registers. It clears the x87 pointers
+/// where a load of kept registers leaves them, not where a reset does, too.
+pub fn has_gate() -> bool {
     let features = features::in_use() & (Features::XSAVEOPT | Features::X87_SURVIVES_RESET);
+    features == Features::XSAVEOPT
+}
+
+/// Whether it may serve `thread` as sender.
+fn uses_gate(thread: TcbRef) -> bool {
     let others = thread.is_foreign() || thread.special.get() != USES_VECTOR;
-    thread.uses_vector() && !others && features == Features::XSAVEOPT
+    thread.uses_vector() && !others && has_gate()
 }
 
 /// Keeps the running thread out of the fast path.
