@@ -1,7 +1,7 @@
 //! What the root task does for a task: the client side of `proto::root`.
 
 use abi::{IpcError, IpcErrorKind, Phase, ThreadId};
-use interfaces::names;
+use interfaces::{names, tasks};
 pub use proto::Refusal;
 use proto::root as op;
 use proto::{Name, REFUSED};
@@ -28,12 +28,11 @@ pub fn answer(result: ipc::Result<Msg>) -> Result<Msg, Refusal> {
     }
 }
 
-fn named(label: u64, name: &str) -> Msg {
-    Msg::new(label).words(&Name::new(name).words())
-}
-
 /// The root task as the server of names.
 const NAMES: names::Client<Thread> = names::Client::new(Thread(ThreadId::ROOT));
+
+/// The root task as the one who knows the tasks.
+const TASKS: tasks::Client<Thread> = tasks::Client::new(Thread(ThreadId::ROOT));
 
 /// A call's result as a server's answer.
 pub fn outcome<T>(
@@ -186,15 +185,64 @@ pub fn arguments(buffer: &mut [u8]) -> &str {
     core::str::from_utf8(&buffer[..len]).unwrap_or("")
 }
 
-/// Starts, kills, restarts (`label` says which) the task `name`; returns whether
-/// it was ended and started again.
-pub fn control(label: u64, name: &str) -> Result<bool, Refusal> {
-    call(&named(label, name)).map(|reply| reply.mr[0] == 1)
+/// A task, as the root task describes it.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// What it is called.
+    pub name: Name,
+    /// What it is doing.
+    pub state: tasks::State,
+    /// Its first thread; nilthread if it does not run.
+    pub main: ThreadId,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// What it left when it ended.
+    pub exit_code: u64,
+    /// Time until it is started again, µs.
+    pub again_us: u64,
+}
+
+/// The task in slot `index`; refused behind the last.
+pub fn describe(index: u64) -> Result<About, Refusal> {
+    let mut room = [0; tasks::ROOM];
+    let tasks::Task { name, state, main, restarts, exit_code, again_us } =
+        outcome(TASKS.describe(index, &mut room))?;
+    Ok(About { name: Name::new(name), state, main, restarts, exit_code, again_us })
+}
+
+/// Starts the task `name`. For those with `control`.
+pub fn start(name: &str) -> Result<(), Refusal> {
+    outcome(TASKS.start(Name::new(name).as_str())).map(|_| ())
+}
+
+/// Ends the task `name`; returns whether it was started again. For those with `control`.
+pub fn kill(name: &str) -> Result<bool, Refusal> {
+    outcome(TASKS.kill(Name::new(name).as_str()))
+}
+
+/// Ends the task `name` and starts it afresh. For those with `control`.
+pub fn restart(name: &str) -> Result<(), Refusal> {
+    outcome(TASKS.restart(Name::new(name).as_str())).map(|_| ())
 }
 
 /// Waits until the task `name` is over; returns its exit code.
 pub fn wait(name: &str) -> Result<u64, Refusal> {
-    Ok(call(&named(op::WAIT, name))?.mr[0])
+    outcome(TASKS.wait(Name::new(name).as_str()))
+}
+
+/// Where memory is.
+pub fn memory_use() -> Result<tasks::Memory, Refusal> {
+    TASKS.memory_use().map_err(|_| Refusal::NoAnswer)
+}
+
+/// A record of the kernel's. For those with `control`.
+pub fn inspect(what: abi::inspect::What, index: u64, argument: u64) -> Result<[u64; 8], Refusal> {
+    outcome(TASKS.inspect(what as u64, index, argument)).map(Into::into)
+}
+
+/// Ends the machine; does not return if that is allowed, but with a refusal.
+pub fn halt(code: u64) -> Result<(), Refusal> {
+    outcome(TASKS.halt(code))
 }
 
 /// Whether `error` says that the partner is gone.

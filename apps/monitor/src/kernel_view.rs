@@ -4,15 +4,13 @@ use alloc::string::{String, ToString};
 
 use abi::ThreadId;
 use abi::inspect::{What, state};
-use proto::root as op;
-use runtime::{Msg, println, root};
+use runtime::{println, root};
 
 use crate::names::Names;
 
 /// One record; `None` behind the last.
 pub fn record(what: What, index: u64, argument: u64) -> Option<[u64; 8]> {
-    let reply = root::call(&Msg::new(op::INSPECT).words(&[what as u64, index, argument])).ok()?;
-    Some(core::array::from_fn(|word| reply.get(word)))
+    root::inspect(what, index, argument).ok()
 }
 
 /// Calls `show` with every record of objects that are found by "first one from

@@ -25,13 +25,9 @@ type Command = (&'static str, &'static str, &'static str, fn(&str));
 const COMMANDS: [Command; 16] = [
     ("help", "", "shows this list", help),
     ("tasks", "", "all tasks of the boot image and what they are doing", tasks::tasks),
-    ("start", "NAME", "starts a task", |name| tasks::control(op::START, name)),
-    ("kill", "NAME", "ends a task; supervised ones are started again", |name| {
-        tasks::control(op::KILL, name)
-    }),
-    ("restart", "NAME", "ends a task and starts it afresh", |name| {
-        tasks::control(op::RESTART, name)
-    }),
+    ("start", "NAME", "starts a task", tasks::start),
+    ("kill", "NAME", "ends a task; supervised ones are started again", tasks::kill),
+    ("restart", "NAME", "ends a task and starts it afresh", tasks::restart),
     ("run", "NAME", "starts a task and waits until it is over", tasks::run),
     ("pingpong", "", "runs the IPC measurement", |_| tasks::run("pingpong")),
     ("mem", "", "memory of the pools and on request", tasks::memory),
@@ -87,7 +83,7 @@ fn help(_: &str) {
 }
 
 fn halt(_: &str) {
-    if let Err(why) = root::call(&runtime::Msg::new(op::HALT).word(op::SUCCESS)) {
+    if let Err(why) = root::halt(op::SUCCESS) {
         println!("The machine goes on: {why}.");
     }
 }

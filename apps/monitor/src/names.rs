@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 
 use abi::ThreadId;
 use abi::inspect::What;
-use proto::{Name, root as op};
-use runtime::{Msg, root};
+use runtime::root;
 
 use crate::kernel_view::record;
 
@@ -61,9 +60,8 @@ impl Names {
 /// Main thread (nil if it does not run) and name of every task.
 pub fn tasks() -> Vec<(ThreadId, String)> {
     let mut tasks = Vec::new();
-    while let Ok(reply) = root::call(&Msg::new(op::TASK).word(tasks.len() as u64)) {
-        let name = Name::from_words(reply.mr[0], reply.mr[1]);
-        tasks.push((ThreadId(reply.mr[3]), String::from(name.as_str())));
+    while let Ok(task) = root::describe(tasks.len() as u64) {
+        tasks.push((task.main, String::from(task.name.as_str())));
     }
     tasks
 }

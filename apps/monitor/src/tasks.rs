@@ -2,9 +2,9 @@
 
 use abi::ThreadId;
 use interfaces::pager;
-use proto::root::{self as op, State};
-use proto::{Name, Refusal, console as console_op, pager as pager_op};
-use runtime::root::{answer, call};
+use interfaces::tasks::State;
+use proto::{Refusal, console as console_op, pager as pager_op};
+use runtime::root::answer;
 use runtime::service::Thread;
 use runtime::{Msg, ipc, print, println, root};
 
@@ -12,23 +12,50 @@ use runtime::{Msg, ipc, print, println, root};
 pub fn tasks(_: &str) {
     println!("  name              state     thread      restarts  exit code");
     for index in 0.. {
-        let Ok(reply) = call(&Msg::new(op::TASK).word(index)) else { break };
-        let [first, second, state, thread, restarts, code, left_us] = reply.mr;
-        let name = Name::from_words(first, second);
-        let state = State::decode(state).as_str();
-        print!("  {name:16}  {state:8}  {:>6}  {restarts:12}  {code:9}", thread >> 32);
-        match left_us {
+        let Ok(task) = root::describe(index) else { break };
+        let root::About { name, main, restarts, exit_code, again_us, .. } = task;
+        let state = word(task.state);
+        print!("  {name:16}  {state:8}  {:>6}  {restarts:12}  {exit_code:9}", main.number());
+        match again_us {
             0 => println!(),
-            _ => println!("  again in {} ms", left_us.div_ceil(1000)),
+            _ => println!("  again in {} ms", again_us.div_ceil(1000)),
         }
     }
 }
 
-/// Starts, kills or restarts a task.
-pub fn control(what: u64, name: &str) {
-    match root::control(what, name) {
-        Ok(true) if what == op::KILL => println!("{name} is supervised: it is started again."),
-        Ok(_) => {}
+/// A task's state in one word.
+const fn word(state: State) -> &'static str {
+    match state {
+        State::Ready => "ready",
+        State::Running => "running",
+        State::Exited => "exited",
+        State::Crashed => "crashed",
+        State::Killed => "killed",
+        State::Waiting => "waiting",
+    }
+}
+
+/// Starts a task.
+pub fn start(name: &str) {
+    tell(name, root::start(name));
+}
+
+/// Ends a task.
+pub fn kill(name: &str) {
+    match root::kill(name) {
+        Ok(true) => println!("{name} is supervised: it is started again."),
+        result => tell(name, result.map(|_| ())),
+    }
+}
+
+/// Ends a task and starts it afresh.
+pub fn restart(name: &str) {
+    tell(name, root::restart(name));
+}
+
+fn tell(name: &str, result: Result<(), Refusal>) {
+    match result {
+        Ok(()) => {}
         Err(Refusal::Taken) => println!("{name} runs already."),
         Err(why) => println!("Nothing was done to {name}: {why}."),
     }
@@ -36,7 +63,7 @@ pub fn control(what: u64, name: &str) {
 
 /// Starts a task and waits until it is over.
 pub fn run(name: &str) {
-    if let Err(why) = root::control(op::START, name) {
+    if let Err(why) = root::start(name) {
         let why: &dyn core::fmt::Display =
             if why == Refusal::Taken { &"it runs already" } else { &why };
         return println!("{name} was not started: {why}.");
@@ -50,11 +77,10 @@ pub fn run(name: &str) {
 
 /// Shows where memory is.
 pub fn memory(_: &str) {
-    if let Ok(reply) = call(&Msg::new(op::MEMORY_USE)) {
-        let [frames, used, blocks, pool, ..] = reply.mr;
-        println!("  root's pool: {used} of {frames} pages in use");
-        println!("  blocks given on request: {} KiB", blocks / 1024);
-        println!("  pager's pool: {} MiB", pool >> 20);
+    if let Ok(memory) = root::memory_use() {
+        println!("  root's pool: {} of {} pages in use", memory.in_use, memory.frames);
+        println!("  blocks given on request: {} KiB", memory.blocks / 1024);
+        println!("  pager's pool: {} MiB", memory.pager >> 20);
     }
     match root::lookup(pager_op::NAME) {
         Ok(server) => match pager::Client::new(Thread(server)).statistics() {

@@ -8,7 +8,7 @@ use fuzzing::PLAYGROUND_BITS;
 use fuzzing::den::REMEMBERED;
 use fuzzing::hostile::NAMES as ACTIONS;
 use fuzzing::rng::{Rng, mix};
-use proto::{console, layout, pager, root as op, unix};
+use proto::{console, layout, pager, unix};
 use runtime::window::Window;
 use runtime::{Msg, clock, ipc, root};
 
@@ -124,8 +124,7 @@ fn memory() -> Option<u64> {
 
 /// Threads and free frames of the kernel.
 fn kernel() -> [u64; 2] {
-    let ask = Msg::new(op::INSPECT).word(What::Kernel as u64);
-    root::call(&ask).map_or([0, 0], |answer| [answer.mr[2], answer.mr[1]])
+    root::inspect(What::Kernel, 0, 0).map_or([0, 0], |record| [record[2], record[1]])
 }
 
 /// The first word of a server's statistics.
@@ -278,13 +277,11 @@ impl Judge {
     /// Asks the kernel's checker; the delays that this makes do not count.
     fn check_kernel(&mut self) {
         self.checks += 1;
-        let ask = Msg::new(op::INSPECT).word(What::Check as u64);
-        match root::call(&ask) {
-            Ok(answer) if answer.mr[0] == 0 => {}
-            Ok(answer) => report::violation(format_args!(
-                "the kernel's checker finds {} violations",
-                answer.mr[0]
-            )),
+        match root::inspect(What::Check, 0, 0) {
+            Ok([0, ..]) => {}
+            Ok([count, ..]) => {
+                report::violation(format_args!("the kernel's checker finds {count} violations"))
+            }
             Err(why) => {
                 report::violation(format_args!("the kernel's checker cannot be asked: {why}"));
             }

@@ -107,7 +107,7 @@ impl Life {
         let made = self.count();
         let main = about(self.slot).map_or(ThreadId::NIL, |(_, about)| about.main);
         if main.is_nil() {
-            let _ = root::control(op::START, NAMES[self.number]);
+            let _ = root::start(NAMES[self.number]);
             self.main = ThreadId::NIL;
             return;
         }
@@ -128,7 +128,7 @@ impl Life {
     /// Ends it; it is started again at the next look.
     pub fn end(&mut self) {
         self.idle = 0;
-        let _ = root::control(op::KILL, NAMES[self.number]);
+        let _ = root::kill(NAMES[self.number]);
     }
 
     /// Answers the task's request for a page that it has lost.

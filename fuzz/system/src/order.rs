@@ -69,9 +69,8 @@ pub struct About {
 
 /// What the root task says about the task in `slot`, with its name.
 pub fn about(slot: u64) -> Option<(Name, About)> {
-    let mr = root::call(&Msg::new(op::TASK).word(slot)).ok()?.mr;
-    let about = About { slot, main: ThreadId(mr[3]), restarts: mr[4] };
-    Some((Name::from_words(mr[0], mr[1]), about))
+    let task = root::describe(slot).ok()?;
+    Some((task.name, About { slot, main: task.main, restarts: task.restarts }))
 }
 
 /// What it says about the task called `name`.

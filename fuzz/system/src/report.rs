@@ -4,7 +4,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use proto::root as op;
-use runtime::{Msg, root, thread};
+use runtime::{root, thread};
 
 /// Words for `canary::Harm`.
 pub const HARMS: [&str; 9] = [
@@ -42,6 +42,6 @@ pub fn end(calls: u64) -> ! {
     let violations = VIOLATIONS.load(Ordering::Relaxed);
     say(format_args!("{calls} calls, {violations} violations\n"));
     let code = if violations == 0 { op::SUCCESS } else { op::FAILURE };
-    let _ = root::call(&Msg::new(op::HALT).word(code));
+    let _ = root::halt(code);
     thread::park()
 }

@@ -1,6 +1,10 @@
 //! The root task's interface: names, threads, tasks, resources.
 
 pub use interfaces::names::label::{CLIENT, LOOKUP, REGISTER};
+pub use interfaces::tasks::State;
+pub use interfaces::tasks::label::{
+    DESCRIBE, HALT, INSPECT, KILL, MEMORY_USE, RESTART, START, WAIT,
+};
 
 const BASE: u64 = 0x100;
 
@@ -41,26 +45,6 @@ pub const DRAINED: u64 = BASE + 14;
 /// Only a thread's scheduler may do so itself (X.2 5.7), and that is the root task.
 pub const PRIORITY: u64 = BASE + 15;
 
-/// MR1 index. Reply: MR1, MR2 name, MR3 [`State`], MR4 main thread, MR5 restarts,
-/// MR6 exit code, MR7 µs until it is started again. Refused (Unknown) behind the last task.
-pub const TASK: u64 = BASE + 32;
-/// MR1, MR2 name: start a task that does not run. Needs `control`.
-pub const START: u64 = BASE + 33;
-/// MR1, MR2 name: end a task; one with `restart` is started again. Reply: MR1 1
-/// if it was, else 0. Needs `control`.
-pub const KILL: u64 = BASE + 34;
-/// MR1, MR2 name: end a task and start it afresh. Needs `control`.
-pub const RESTART: u64 = BASE + 35;
-/// MR1, MR2 name. Reply when the task is over: MR1 exit code.
-pub const WAIT: u64 = BASE + 36;
-/// MR1 what, MR2 index, MR3 argument of the kernel's Inspect. Reply: eight words.
-pub const INSPECT: u64 = BASE + 37;
-/// Reply: MR1 frames of the pool, MR2 of them in use (root's own), MR3 bytes of
-/// memory handed to tasks on request, MR4 bytes of the pager's pool.
-pub const MEMORY_USE: u64 = BASE + 38;
-/// MR1 code: end the machine. Needs `control`.
-pub const HALT: u64 = BASE + 39;
-
 /// From the pager: MR1 thread. Reply: MR1 physical start, MR2 virtual start,
 /// MR3 text, MR4 data, MR5 bss bytes, MR6 limit in pages, MR7 generation, MR8 the thread
 /// numbers of the task whose faults the pager answers ([`abi::Numbers`]).
@@ -78,52 +62,6 @@ pub const FAILURE: u64 = 0x11;
 
 /// For [`MEMORY`]: any physical address will do.
 pub const ANYWHERE: u64 = !0;
-
-/// What a task is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u64)]
-pub enum State {
-    /// Described, never started.
-    Ready = 0,
-    /// Running.
-    Running = 1,
-    /// Ended by itself.
-    Exited = 2,
-    /// Ended by a fault.
-    Crashed = 3,
-    /// Ended by request.
-    Killed = 4,
-    /// Ended by a fault, and to be started again.
-    Waiting = 5,
-}
-
-impl State {
-    /// Decodes a message word.
-    #[must_use]
-    pub const fn decode(word: u64) -> Self {
-        match word {
-            1 => Self::Running,
-            2 => Self::Exited,
-            3 => Self::Crashed,
-            4 => Self::Killed,
-            5 => Self::Waiting,
-            _ => Self::Ready,
-        }
-    }
-
-    /// One word for people.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Running => "running",
-            Self::Exited => "exited",
-            Self::Crashed => "crashed",
-            Self::Killed => "killed",
-            Self::Waiting => "waiting",
-        }
-    }
-}
 
 /// The version of a task's thread: `31..16` generation of the task, `15..1` how
 /// many threads it had before in that generation, `0` 1, so that it is legal.

@@ -1,81 +1,163 @@
-//! What the monitor may ask: tasks, the kernel's records, the machine.
+//! What operators may ask: tasks, the kernel's records, the machine (`interfaces/tasks.wit`).
+
+use core::cell::{Cell, RefCell};
 
 use abi::ThreadId;
 use abi::inspect::What;
-use proto::root::{self as op, State};
+use interfaces::common::Refusal as Why;
+use interfaces::tasks::{
+    self, HaltReply, KillReply, Memory, RestartReply, Serve, Server, StartReply, State, Task,
+    WaitReply,
+};
 use proto::{Name, Refusal};
+use runtime::service::{Answer, Caller, Dispatch as _, Room};
 use runtime::{Msg, clock, kernel};
 
-use crate::{Reply, Root, outcome, refused, say};
+use crate::{Root, say};
+
+/// The root task, asked by a thread of the task in a slot.
+struct Asked<'r> {
+    root: RefCell<&'r mut Root>,
+    slot: usize,
+    /// The answer of a function that may have none.
+    reply: Cell<Option<Msg>>,
+}
+
+/// Eight words of the kernel's.
+type Record = (u64, u64, u64, u64, u64, u64, u64, u64);
+
+impl Server for Asked<'_> {
+    fn describe<'r>(&'r self, _: Caller, index: u64, room: Room<'r>) -> Result<Task<'r>, Why> {
+        Ok(self.root.borrow().describe(index, room)?)
+    }
+
+    fn start(&self, _: Caller, name: &str, later: StartReply) {
+        self.change(
+            later.caller(),
+            name,
+            |root, target| root.start(target).map(|()| false),
+            |r| later.answer(r, &mut []),
+        );
+    }
+
+    fn kill(&self, _: Caller, name: &str, later: KillReply) {
+        self.change(later.caller(), name, Root::kill, |r| later.answer(r, &mut []));
+    }
+
+    fn restart(&self, _: Caller, name: &str, later: RestartReply) {
+        self.change(later.caller(), name, Root::restart, |r| later.answer(r, &mut []));
+    }
+
+    fn wait(&self, _: Caller, name: &str, later: WaitReply) {
+        let mut root = self.root.borrow_mut();
+        let target = root.slot_named(Name::new(name));
+        if let Some((later, result)) = root.wait(later, target) {
+            self.answer(later.answer(result.map_err(Why::from), &mut []));
+        }
+    }
+
+    fn memory_use(&self, _: Caller) -> Memory {
+        self.root.borrow().memory_use()
+    }
+
+    fn inspect(&self, _: Caller, what: u64, index: u64, argument: u64) -> Result<Record, Why> {
+        self.allowed()?;
+        Ok(inspect(what, index, argument)?)
+    }
+
+    fn halt(&self, _: Caller, code: u64, later: HaltReply) {
+        match self.allowed() {
+            Ok(()) => self.root.borrow_mut().halt(code),
+            Err(why) => self.answer(later.answer(Err(why.into()), &mut [])),
+        }
+    }
+}
+
+impl Asked<'_> {
+    fn allowed(&self) -> Result<(), Refusal> {
+        let root = self.root.borrow();
+        let allowed = root.task(self.slot).is_some_and(|task| task.spec.control);
+        if allowed { Ok(()) } else { Err(Refusal::NotAllowed) }
+    }
+
+    fn answer(&self, (_, answer): (Caller, Answer<Msg>)) {
+        self.reply.set(answer.message().map(|(answer, _)| answer));
+    }
+
+    /// Changes the task called `name`; answers, if `from` is there to hear it.
+    fn change(
+        &self,
+        from: ThreadId,
+        name: &str,
+        change: impl FnOnce(&mut Root, usize) -> Result<bool, Refusal>,
+        answer: impl FnOnce(Result<bool, Why>) -> (Caller, Answer<Msg>),
+    ) {
+        let allowed = self.allowed();
+        let mut root = self.root.borrow_mut();
+        let target = root.slot_named(Name::new(name)).ok_or(Refusal::Unknown);
+        let result = allowed.and(target).and_then(|target| change(&mut root, target));
+        if root.sender(from).is_some() {
+            self.answer(answer(result.map_err(Why::from)));
+        } else if result == Ok(true) {
+            // A task that ended itself hears no more.
+            say!("root: {name}, which ended itself, is started again.");
+        }
+    }
+}
 
 impl Root {
-    /// Answers a request about other tasks.
-    pub fn control(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Reply {
-        let allowed = self.task(slot)?.spec.control;
-        let target = self.slot_named(Name::from_words(msg.mr[0], msg.mr[1]));
-        match msg.label() {
-            op::TASK => outcome(self.describe(msg.mr[0])),
-            op::WAIT => self.wait(from, target),
-            op::MEMORY_USE => Some(self.memory_use()),
-            _ if !allowed => refused(Refusal::NotAllowed),
-            op::START | op::KILL | op::RESTART => {
-                let Some(target) = target else { return refused(Refusal::Unknown) };
-                let result = self.change(msg.label(), target);
-                if self.sender(from).is_some() {
-                    return outcome(result);
-                }
-                // A task that ended itself hears no more.
-                if result.is_ok_and(|answer| answer.mr[0] == 1) {
-                    let name = self.task(target)?.spec.name;
-                    say!("root: {name}, which ended itself, is started again.");
-                }
-                None
-            }
-            op::INSPECT => outcome(inspect(msg.mr[0], msg.mr[1], msg.mr[2])),
-            op::HALT => self.halt(msg.mr[0]),
-            _ => refused(Refusal::BadArgument),
+    /// Answers what concerns tasks, asked by a thread of the task in `slot`.
+    pub fn about_tasks(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Answer<Msg> {
+        let asked = Asked { root: RefCell::new(self), slot, reply: Cell::new(None) };
+        let answer = Serve(&asked).dispatch(from, msg, &[], &mut [0; tasks::ROOM], &mut []);
+        match (answer, asked.reply.take()) {
+            (Answer::Nothing, Some(reply)) => Answer::Words(reply),
+            (answer, _) => answer,
         }
     }
 
-    fn describe(&self, index: u64) -> Result<Msg, Refusal> {
+    fn describe<'r>(&self, index: u64, mut room: Room<'r>) -> Result<Task<'r>, Refusal> {
         let slot = usize::try_from(index).map_err(|_| Refusal::Unknown)?;
         let task = self.task(slot).ok_or(Refusal::Unknown)?;
-        let main = if task.state == State::Running { task.thread(slot, 0).0 } else { 0 };
-        let state = task.state as u64;
-        let left_us = task.again.left_us(clock::now_us()).unwrap_or(0);
-        let reply = Msg::new(proto::OK).words(&task.spec.name.words());
-        Ok(reply.words(&[state, main, task.restarts, task.exit_code, left_us]))
+        let runs = task.state == State::Running;
+        Ok(Task {
+            name: room.text(format_args!("{}", task.spec.name)),
+            state: task.state,
+            main: if runs { task.thread(slot, 0) } else { ThreadId::NIL },
+            restarts: task.restarts,
+            exit_code: task.exit_code,
+            again_us: task.again.left_us(clock::now_us()).unwrap_or(0),
+        })
     }
 
-    fn wait(&mut self, from: ThreadId, target: Option<usize>) -> Reply {
-        let Some(target) = target else { return refused(Refusal::Unknown) };
+    /// The answer to a wait, if it comes now.
+    fn wait(
+        &mut self,
+        later: WaitReply,
+        target: Option<usize>,
+    ) -> Option<(WaitReply, Result<u64, Refusal>)> {
+        let Some(target) = target else { return Some((later, Err(Refusal::Unknown))) };
         let task = self.task(target)?;
         if task.state != State::Running {
-            return Some(Msg::new(proto::OK).word(task.exit_code));
+            return Some((later, Ok(task.exit_code)));
         }
-        let (slot, _) = self.sender(from)?;
+        let (slot, _) = self.sender(later.caller())?;
         let waiters = &mut self.task_mut(slot)?.waiters;
-        let mine = waiters.iter().position(|waiter| waiter.is_some_and(|(known, _)| known == from));
-        let free = || waiters.iter().position(Option::is_none);
-        let Some(place) = mine.or_else(free) else { return refused(Refusal::Exhausted) };
-        waiters[place] = Some((from, target));
+        let mine = |waiter: &Option<(WaitReply, usize)>| {
+            waiter.as_ref().is_some_and(|(known, _)| *known == later)
+        };
+        let place = waiters.iter().position(mine);
+        let Some(place) = place.or_else(|| waiters.iter().position(Option::is_none)) else {
+            return Some((later, Err(Refusal::Exhausted)));
+        };
+        waiters[place] = Some((later, target));
         None
     }
 
-    fn change(&mut self, what: u64, target: usize) -> Result<Msg, Refusal> {
-        let started_again = match what {
-            op::START => {
-                self.start(target)?;
-                false
-            }
-            op::RESTART => {
-                self.end(target, State::Killed, 0);
-                self.start_again(target)?;
-                true
-            }
-            _ => self.kill(target)?,
-        };
-        Ok(Msg::new(proto::OK).word(started_again.into()))
+    fn restart(&mut self, target: usize) -> Result<bool, Refusal> {
+        self.end(target, State::Killed, 0);
+        self.start_again(target)?;
+        Ok(true)
     }
 
     /// Ends the task in `target`. A supervised one is started again: people need
@@ -102,17 +184,19 @@ impl Root {
         Ok(supervised)
     }
 
-    fn memory_use(&self) -> Msg {
-        let own = self.pool.as_ref().map_or([0, 0], |pool| [pool.frames() as u64, pool.in_use()]);
-        let blocks = self.tasks.iter().flatten().map(|task| task.blocks.bytes_in_use()).sum();
-        let pager = self.pager_pool.as_ref().map_or(0, |pool| pool.bytes());
-        Msg::new(proto::OK).words(&own).word(blocks).word(pager)
+    fn memory_use(&self) -> Memory {
+        let pool = self.pool.as_ref();
+        Memory {
+            frames: pool.map_or(0, |pool| pool.frames() as u64),
+            in_use: pool.map_or(0, |pool| pool.in_use()),
+            blocks: self.tasks.iter().flatten().map(|task| task.blocks.bytes_in_use()).sum(),
+            pager: self.pager_pool.as_ref().map_or(0, |pool| pool.bytes()),
+        }
     }
 }
 
-fn inspect(what: u64, index: u64, argument: u64) -> Result<Msg, Refusal> {
+fn inspect(what: u64, index: u64, argument: u64) -> Result<Record, Refusal> {
     let kinds = [What::Thread, What::Space, What::Mapping, What::Kernel, What::Check];
     let what = kinds.into_iter().find(|kind| *kind as u64 == what).ok_or(Refusal::BadArgument)?;
-    let record = kernel::inspect(what, index, argument).ok_or(Refusal::Unknown)?;
-    Ok(Msg::new(proto::OK).words(&record))
+    Ok(kernel::inspect(what, index, argument).ok_or(Refusal::Unknown)?.into())
 }

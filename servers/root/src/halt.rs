@@ -22,11 +22,10 @@ pub struct Halt {
 
 impl Root {
     /// The machine is to end with `code`.
-    pub fn halt(&mut self, code: u64) -> Reply {
+    pub fn halt(&mut self, code: u64) {
         say!("root: the machine is halted.");
         let due_us = clock::now_us() + PATIENCE_US;
         self.halt.get_or_insert(Halt { code, due_us, told: false });
-        None
     }
 
     /// The console's driver says that it has sent all.

@@ -20,6 +20,10 @@ impl Root {
             Answer::Unknown => {}
             answer => return answer.message().map(|(answer, _)| answer),
         }
+        match self.about_tasks(slot, from, msg) {
+            Answer::Unknown => {}
+            answer => return answer.message().map(|(answer, _)| answer),
+        }
         let named = ThreadId(msg.mr[0]);
         match msg.label() {
             op::PORTS => outcome(self.ports(slot, msg.mr[0], msg.mr[1])),
@@ -45,7 +49,6 @@ impl Root {
             op::POOL_BYTES if self.pager == Some(slot) => Some(
                 Msg::new(proto::OK).word(self.pager_pool.as_ref().map_or(0, |pool| pool.bytes())),
             ),
-            op::TASK..op::TASK_IMAGE => self.control(slot, from, msg),
             _ => refused(Refusal::BadArgument),
         }
     }

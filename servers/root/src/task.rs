@@ -4,12 +4,13 @@ use abi::inspect::What;
 use abi::{CallError, Ceilings, Fpage, Numbers, Rights, ThreadId, Time};
 use bootcfg::Spec;
 use interfaces::pager;
+use interfaces::tasks::WaitReply;
 use paging::Image;
 use proto::Refusal;
 use proto::layout::{self, THREADS};
 use proto::root::{State, version_of};
 use runtime::pool::{Client, Modules};
-use runtime::service::Thread;
+use runtime::service::{self, Thread};
 use runtime::{Msg, clock, ipc, kernel, random, schedule, thread};
 
 use crate::output::{Allowance, Log};
@@ -57,7 +58,7 @@ pub struct Task {
     /// The thread that has registered under each of the description's names.
     pub services: [Option<ThreadId>; bootcfg::PROVIDES],
     /// Its threads that wait for a task's end, and that task's slot.
-    pub waiters: [Option<(ThreadId, usize)>; WAITERS],
+    pub waiters: [Option<(WaitReply, usize)>; WAITERS],
     /// Memory that it asked for.
     pub blocks: Blocks,
     /// Its text on the way to the console.
@@ -91,7 +92,7 @@ impl Task {
             apart: 0,
             handlers: [None; bootcfg::LIST],
             services: [None; bootcfg::PROVIDES],
-            waiters: [None; WAITERS],
+            waiters: [const { None }; WAITERS],
             blocks: Blocks::new(),
             log: Log::new(),
             allowance: Allowance::new(),
@@ -136,7 +137,9 @@ impl Task {
     /// Takes back what was kept for its threads that are `gone`: interrupt lines, names, waits.
     pub fn forget(&mut self, gone: impl Fn(ThreadId) -> bool) {
         self.services.iter_mut().for_each(|entry| *entry = entry.filter(|thread| !gone(*thread)));
-        self.waiters.iter_mut().for_each(|entry| *entry = entry.filter(|entry| !gone(entry.0)));
+        for waiter in &mut self.waiters {
+            let _ = waiter.take_if(|(reply, _)| gone(reply.caller()));
+        }
         self.log.forget(&gone);
         for (line, handler) in self.spec.irqs().iter().zip(&mut self.handlers) {
             if handler.take_if(|thread| gone(*thread)).is_some() {
@@ -271,8 +274,8 @@ impl Root {
     /// Tells the tasks that wait for the end of `slot`.
     fn answer_waiters(&mut self, slot: usize, code: u64) {
         for waiter in self.tasks.iter_mut().flatten().flat_map(|task| &mut task.waiters) {
-            if let Some((thread, _)) = waiter.take_if(|(_, waited)| *waited == slot) {
-                let _ = ipc::reply(thread, &Msg::new(proto::OK).word(code));
+            if let Some((reply, _)) = waiter.take_if(|(_, waited)| *waited == slot) {
+                service::answer(reply.answer(Ok(code), &mut []), &[]);
             }
         }
     }

@@ -40,7 +40,7 @@ pub fn system() -> Result<System, String> {
     let command = Module::find("command").map(|module| module.copy());
     if command.is_some() && !is_told("again") && is_started_again(me) {
         // What a command had done when the server died is not done twice.
-        let _ = root::call(&Msg::new(op::HALT).word(op::FAILURE));
+        let _ = root::halt(op::FAILURE);
     }
     let (window, frames) = memory()?;
     // From here on all that is allocated lies in this task's own memory.
@@ -85,9 +85,8 @@ fn is_told(word: &str) -> bool {
 /// Whether the task, whose thread is `me`, has lived before.
 fn is_started_again(me: ThreadId) -> bool {
     (0..)
-        .map_while(|slot| root::call(&Msg::new(op::TASK).word(slot)).ok())
-        // Name (two words), state, main thread, restarts.
-        .any(|task| task.mr[3] == me.0 && task.mr[4] > 0)
+        .map_while(|slot| root::describe(slot).ok())
+        .any(|task| task.main == me && task.restarts > 0)
 }
 
 fn machine_line(machine: &Rc<Baton>, line: &str) {

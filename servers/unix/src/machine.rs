@@ -252,6 +252,6 @@ impl Machine for Below {
         runtime::ipc::sleep(50_000);
         let good = status == 0 || !self.command;
         let code = if good { proto::root::SUCCESS } else { proto::root::FAILURE };
-        let _ = root::call(&runtime::Msg::new(proto::root::HALT).word(code));
+        let _ = root::halt(code);
     }
 }

@@ -58,20 +58,20 @@ pub fn run() {
         }
     }
     say(format_args!("tests done\n"));
-    let _ = root::call(&Msg::new(op::HALT).word(op::SUCCESS));
+    let _ = root::halt(op::SUCCESS);
 }
 
 /// What the root task says about the task `name`.
 fn about(name: &str) -> Option<About> {
     let wanted = Name::new(name);
     (0..)
-        .map_while(|index| root::call(&Msg::new(op::TASK).word(index)).ok().map(|r| (index, r)))
-        .find(|(_, reply)| Name::from_words(reply.mr[0], reply.mr[1]) == wanted)
-        .map(|(index, reply)| About {
+        .map_while(|index| root::describe(index).ok().map(|task| (index, task)))
+        .find(|(_, task)| task.name == wanted)
+        .map(|(index, task)| About {
             slot: index as usize,
-            state: State::decode(reply.mr[2]),
-            main: ThreadId(reply.mr[3]),
-            restarts: reply.mr[4],
+            state: task.state,
+            main: task.main,
+            restarts: task.restarts,
         })
 }
 
@@ -82,7 +82,7 @@ fn main_of(name: &str) -> ThreadId {
 impl Judge {
     /// One attack from the attacker's start to its end; what it did.
     fn judge(&mut self, number: u64, attack: &Attack) -> Option<String> {
-        if root::control(op::START, attack.by).is_err() {
+        if root::start(attack.by).is_err() {
             return Some(format!("the attacker {} could not be started", attack.by));
         }
         let hostile = main_of(attack.by);
@@ -92,9 +92,9 @@ impl Judge {
         }
         let reached = self.serve(hostile);
         let harm = if attack.afterwards { None } else { self.harm() };
-        let _ = root::control(op::KILL, attack.by);
+        let _ = root::kill(attack.by);
         let left = if attack.afterwards { self.left() } else { None };
-        let _ = root::control(op::KILL, "heir");
+        let _ = root::kill("heir");
         let hurt = harm.is_some();
         let result = reached.or(left).or(harm);
         if hurt {
@@ -164,7 +164,7 @@ impl Judge {
 
     fn start_heir(&mut self) -> ThreadId {
         self.heir_starts += 1;
-        match root::control(op::START, "heir") {
+        match root::start("heir") {
             Ok(_) => main_of("heir"),
             Err(_) => ThreadId::NIL,
         }
@@ -189,8 +189,7 @@ impl Judge {
         if let Some(why) = self.linux() {
             return Some(why);
         }
-        let violations =
-            root::call(&Msg::new(op::INSPECT).word(What::Check as u64)).map(|r| r.mr[0]);
+        let violations = root::inspect(What::Check, 0, 0).map(|record| record[0]);
         (violations != Ok(0)).then(|| format!("the kernel's checker finds {violations:?}"))
     }
 
@@ -230,7 +229,7 @@ impl Judge {
     /// Starts afresh what an attack may have hurt.
     fn mend(&mut self) {
         for name in ["serial", "unix", "victim", "server"] {
-            let _ = root::control(op::RESTART, name);
+            let _ = root::restart(name);
         }
         self.unix_restarts = about("unix").map_or(0, |about| about.restarts);
         ipc::sleep(300_000);
@@ -266,8 +265,8 @@ fn try_memory() -> bool {
 
 /// Whether the root task lets this task wait for another's end.
 fn try_wait() -> bool {
-    let words = Name::new("victim").words();
+    let request = root::text_message(op::WAIT, b"victim");
     let patience = Timeouts::new(Time::NEVER, Time::micros(5_000));
     // Whoever waits is not answered.
-    ipc::call_within(ThreadId::ROOT, &Msg::new(op::WAIT).words(&words), patience).is_err()
+    ipc::call_within(ThreadId::ROOT, &request, patience).is_err()
 }

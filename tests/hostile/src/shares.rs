@@ -114,11 +114,8 @@ pub fn waits() -> Outcome {
         waiting.map_err(|why| format!("no thread: {why}"))?;
     }
     runtime::ipc::sleep(20_000);
-    let words = Name::new("clock").words();
-    match root::call(&Msg::new(op::WAIT).words(&words)) {
+    match root::wait("clock") {
         Err(Refusal::Exhausted) => Ok(()),
-        got => {
-            Err(format!("the root task answered {:?} to one wait more", got.map(|msg| msg.mr[0])))
-        }
+        got => Err(format!("the root task answered {got:?} to one wait more")),
     }
 }

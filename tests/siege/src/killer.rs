@@ -9,7 +9,7 @@ use core::fmt;
 
 use abi::inspect::What;
 use proto::root as op;
-use runtime::{Msg, clock, ipc, root};
+use runtime::{clock, ipc, root};
 
 use crate::histogram::Histogram;
 use crate::order::{self, Order};
@@ -70,13 +70,12 @@ pub fn run() {
     killer.report(before);
     say(format_args!("tests done\n"));
     let code = if killer.failures == 0 { op::SUCCESS } else { 0x11 };
-    let _ = root::call(&Msg::new(op::HALT).word(code));
+    let _ = root::halt(code);
 }
 
 /// Free frames of the kernel's pool.
 fn free_frames() -> u64 {
-    let ask = Msg::new(op::INSPECT).word(What::Kernel as u64);
-    root::call(&ask).map_or(0, |answer| answer.mr[1])
+    root::inspect(What::Kernel, 0, 0).map_or(0, |record| record[1])
 }
 
 impl Killer {
@@ -116,7 +115,7 @@ impl Killer {
         let victim = &ALL[index];
         let at_us = clock::now_us();
         self.kills[index] += 1;
-        if root::control(op::KILL, victim.task) != Ok(true) {
+        if root::kill(victim.task) != Ok(true) {
             return self.fail(format_args!("{} could not be killed", victim.task));
         }
         if self.below(4) != 0 {
@@ -155,11 +154,10 @@ impl Killer {
     }
 
     fn ask_checker(&mut self) {
-        let ask = Msg::new(op::INSPECT).word(What::Check as u64);
-        match root::call(&ask) {
-            Ok(answer) if answer.mr[0] == 0 => {}
-            Ok(answer) => {
-                self.fail(format_args!("the kernel's checker finds {} violations", answer.mr[0]));
+        match root::inspect(What::Check, 0, 0) {
+            Ok([0, ..]) => {}
+            Ok([count, ..]) => {
+                self.fail(format_args!("the kernel's checker finds {count} violations"));
             }
             Err(why) => self.fail(format_args!("the kernel's checker cannot be asked: {why}")),
         }

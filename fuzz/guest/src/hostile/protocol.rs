@@ -26,7 +26,7 @@ const ROOT: [u64; 29] = [
     root::MODULE,
     root::CLIENT,
     root::DRAINED,
-    root::TASK,
+    root::DESCRIBE,
     root::START,
     root::KILL,
     root::RESTART,
@@ -125,6 +125,17 @@ impl Me {
     }
 
     fn request_words(&mut self, registers: &mut Registers, label: u64) -> u32 {
+        if matches!(label, root::START | root::KILL | root::RESTART | root::WAIT)
+            && !self.rng.one_in(8)
+        {
+            // A name as text: its length first.
+            let name = self.name();
+            let len = name.iter().flat_map(|word| word.to_le_bytes()).take_while(|b| *b != 0);
+            let len = len.count() as u64;
+            self.set_mr(registers, 1, len);
+            (2..).zip(name).for_each(|(at, word)| self.set_mr(registers, at, word));
+            return 1 + len.div_ceil(8) as u32;
+        }
         if matches!(label, console::WRITE | console::WRITE_RAW | console::WORDS | root::LOG) {
             // Text: printable, and its length mostly true.
             let bytes = self.rng.below(TEXT_BYTES);

@@ -95,9 +95,9 @@ pub fn waits(hostile: &Hostile) -> Reached {
         .count();
     hostile.ask(Help::Pause, 10_000);
     // The main thread, too, but not for ever.
-    let words = proto::Name::new("victim").words();
+    let request = root::text_message(op::WAIT, b"victim");
     let patience = Timeouts::new(Time::NEVER, Time::micros(PATIENCE_US));
-    let _ = ipc::call_within(ThreadId::ROOT, &Msg::new(op::WAIT).words(&words), patience);
+    let _ = ipc::call_within(ThreadId::ROOT, &request, patience);
     let served = hostile.ask(Help::TryWait, 0)[0] == 1;
     (!served).then(|| format!("a task whose {} threads wait left no place", threads + 1))
 }
