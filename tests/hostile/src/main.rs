@@ -18,6 +18,7 @@ extern crate alloc;
 mod clock;
 mod console;
 mod devices;
+mod requests;
 mod shares;
 
 use alloc::string::String;
@@ -43,6 +44,7 @@ const ATTACKS: &[Attack] = &[
     ("clients-of-others", shares::clients),
     ("all-blocks", shares::blocks),
     ("all-spaces", shares::spaces),
+    ("malformed-requests", requests::malformed),
     ("all-waits", shares::waits),
     ("anothers-terminal", console::anothers_terminal),
     ("voice-of-the-root-task", console::voice_of_root),
