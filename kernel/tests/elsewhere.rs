@@ -7,7 +7,7 @@ use common::clan::{World, asks};
 use kernel::arch::visits::{self, INTERRUPT, accept, berth, enter, set_processors};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
-use kernel::sched::{elsewhere, make_ready, schedule};
+use kernel::sched::{self, elsewhere, make_ready, schedule};
 use kernel::thread::exregs::{Registers, exchange_registers};
 use kernel::thread::tcb::Resume;
 
@@ -107,6 +107,30 @@ fn one_of_two_is_there_and_the_more_urgent_one() {
     let visitor = accept(1).expect("the more urgent one may come");
     assert_eq!(visitor.id.get(), world.two.id.get());
     assert!(world.one.is_away() && world.one.ready.are_linked());
+    sound();
+}
+
+/// A partner runs here on the slice of somebody who has left and waits for its turn there: when that
+/// slice ends, the owner stays where it is queued.
+#[test]
+fn a_slice_that_ends_here_moves_nobody_who_is_elsewhere() {
+    let world = world();
+    common::clan::rank(world.one, 50);
+    go(&world, world.two);
+    let _ = accept(1);
+    make_ready(world.one);
+    place(&world, world.one, 1).expect("the root task may");
+    sched::grant_slice(world.one);
+    elsewhere::look();
+    assert!(world.one.is_away() && world.one.ready.are_linked(), "it waits for its turn");
+    cpu().scheduler.slice_left_us.set(0);
+    let _ = sched::tick::reschedule(world.root);
+    sound();
+    assert!(world.one.ready.are_linked());
+    enter(1, PAGE_FAULT);
+    elsewhere::look();
+    let next = accept(1).expect("its turn has come");
+    assert_eq!(next.id.get(), world.one.id.get());
     sound();
 }
 

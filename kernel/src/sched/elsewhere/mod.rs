@@ -80,9 +80,20 @@ pub fn left(before: TcbRef) {
 fn send(thread: TcbRef) {
     if let Some(other) = visits::other(thread.processor.get().into()) {
         keep_user_state(thread);
+        keep_slice(thread);
         cpu().scheduler.ready.remove(thread);
         rendezvous::set_away(thread);
         other.ready.insert(thread);
+    }
+}
+
+/// `thread` takes what is left of its slice along. Whoever runs here on it goes on with the same, but
+/// it is nobody's any more: at its end its owner would be queued anew, and here.
+fn keep_slice(thread: TcbRef) {
+    let scheduler = &cpu().scheduler;
+    if scheduler.slice_owner.get() == Some(thread) {
+        thread.slice_left_us.set(scheduler.slice_left_us.get());
+        scheduler.slice_owner.set(None);
     }
 }
 
