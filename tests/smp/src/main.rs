@@ -33,7 +33,7 @@ fn main() -> ! {
     let _ = sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [Test; 13] = [
+    let tests: [Test; 14] = [
         ("the_interface_page_counts_the_processors", told),
         ("user_code_runs_elsewhere", parallel),
         ("a_server_elsewhere_answers", served),
@@ -43,6 +43,7 @@ fn main() -> ! {
         ("a_page_is_gone_elsewhere_when_unmap_returns", unmapped),
         ("who_takes_pages_back_all_the_time_stops_nobody", flooded),
         ("hogs_share_a_processor", shared),
+        ("the_checker_knows_who_waits_for_a_processor", queued),
         ("the_more_urgent_one_runs", urgent),
         ("a_thread_moves_to_and_fro", wandering),
         ("vector_registers_are_everybodys_own", vectors),
@@ -103,6 +104,17 @@ fn parallel() -> Verdict {
         verdict(ran, "it does not run while this one does")?;
     }
     Ok(())
+}
+
+/// Several wait for the same processor while it looks at itself.
+fn queued() -> Verdict {
+    let actors: [Actor; 4] = core::array::from_fn(|place| Actor::start(place, Part::Count, last()));
+    let found = (0..20).all(|_| {
+        busy();
+        kernel::inspect(What::Check, 0, 0).is_some_and(|record| record[0] == 0)
+    });
+    actors.iter().for_each(Actor::stop);
+    verdict(found, "the checker finds something")
 }
 
 fn served() -> Verdict {

@@ -36,12 +36,13 @@ pub fn processors() -> u32 {
     processors::count()
 }
 
-/// What the first processor keeps of number `number`, if that runs.
+/// What the first processor keeps of number `number`, if that runs. Others, who look at themselves
+/// for the checker, see nobody of whom it keeps that.
 #[must_use]
 pub fn other(number: u32) -> Option<&'static Other> {
     let other = processors::slot(number).other.load(Ordering::Relaxed) as *const Other;
     // SAFETY: null, as for the first one, or a frame of the kernel's that holds one for good.
-    unsafe { other.as_ref() }.filter(|_| number < processors())
+    unsafe { other.as_ref() }.filter(|_| number < processors() && cpu().number.get() == 0)
 }
 
 /// Makes what the first processor keeps of another, in `frame`; its address.
