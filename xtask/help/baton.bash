@@ -228,7 +228,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__fuzz)
-            opts="-h --calls --seed --minutes --replay --coverage --tests --check-every --system --exhaust --kill --parsers --help"
+            opts="-h --calls --seed --minutes --replay --coverage --tests --check-every --system --exhaust --kill --parsers --cpus --parallel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -255,6 +255,10 @@ _baton() {
                     return 0
                     ;;
                 --parsers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cpus)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

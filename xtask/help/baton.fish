@@ -121,11 +121,13 @@ complete -c baton -n "__fish_baton_using_subcommand fuzz" -l minutes -d 'Go on w
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l check-every -d 'Calls between two runs of the kernel\'s checker' -r
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l kill -d 'Instead: kill servers of a busy system so often, at moments that follow from --seed' -r
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l parsers -d 'Instead: the parsers of outside input under libFuzzer, so many seconds each' -r
+complete -c baton -n "__fish_baton_using_subcommand fuzz" -l cpus -d 'Processors of the machine; hostile tasks and their victims are spread over them' -r
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l replay -d 'Show the guest\'s whole console: what led to a violation, call by call'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l coverage -d 'Count which lines of the kernel are reached, steer by it, and list the rest'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l tests -d 'Coverage: run the tests in the emulator, too'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l system -d 'Let the hostile loose on the default system with its real servers, not on the kernel alone'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l exhaust -d 'Instead: tasks that take all they can get, one kind of thing at a time'
+complete -c baton -n "__fish_baton_using_subcommand fuzz" -l parallel -d 'Let them run at once instead of in turns: such a run does not repeat'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand new" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c baton -n "__fish_baton_using_subcommand lint" -l accept -d 'Instead: make help, completion and manual page anew (xtask/help)'

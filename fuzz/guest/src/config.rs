@@ -3,7 +3,7 @@
 //! without one the fuzzer runs with its defaults.
 //!
 //! Fuzzing, in words, little endian: magic, seed, calls, calls between two checks,
-//! number of weights, weights. Missing weights are those of the default. Exhausting, as
+//! number of weights, weights, by how much times are stretched. Missing weights are those of the default. Exhausting, as
 //! text: a line `exhaust!`, then a line `short` or `long`.
 
 use bootcfg::{Kind, records};
@@ -39,11 +39,14 @@ pub struct Config {
     pub check_every: u64,
     /// How often each action is taken, relatively.
     pub weights: [u64; ACTIONS],
+    /// By how much the times in which something must happen are stretched: where instructions are
+    /// not counted, the emulator may be kept from its own processors.
+    pub slack: u64,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { seed: 1, calls: 1_000_000, check_every: 50_000, weights: DEFAULT_WEIGHTS }
+        Self { seed: 1, calls: 1_000_000, check_every: 50_000, weights: DEFAULT_WEIGHTS, slack: 1 }
     }
 }
 
@@ -79,9 +82,11 @@ pub fn read() -> Task {
 fn fuzzing(file: &File) -> Config {
     let mut config = Config { seed: file.word(1), calls: file.word(2), ..Config::default() };
     config.check_every = file.word(3).max(1);
-    for (index, weight) in config.weights.iter_mut().enumerate().take(file.word(4) as usize) {
+    let count = file.word(4).min(1 << 10);
+    for (index, weight) in config.weights.iter_mut().enumerate().take(count as usize) {
         *weight = file.word(5 + index as u64);
     }
+    config.slack = file.word(5 + count).max(1);
     config
 }
 

@@ -56,7 +56,7 @@ impl Judge {
             playground,
             rng: Rng::new(mix(config.seed, 0)),
             tasks: [0, 1, 2, 3, 4].map(Task::new),
-            canaries: Canaries::new(),
+            canaries: Canaries::new(config.slack),
             looks: 0,
             next_look_us: 0,
             check_at: 0,

@@ -8,7 +8,7 @@ use abi::syscall::exregs as bit;
 use abi::{Ceilings, Fpage, MapItem, Numbers, Rights, ThreadId, Time};
 use runtime::space::Fault;
 use runtime::syscall::ThreadRegisters;
-use runtime::{Msg, ipc, kernel, layout, schedule};
+use runtime::{Msg, ipc, kernel, kip, layout, schedule};
 
 use crate::den::{Den, IDS, THREADS};
 use crate::hostile::{PLAYGROUND, PLAYGROUND_BYTES};
@@ -207,6 +207,7 @@ impl Task {
         let msg = Msg::new(0).word(machine::hostile_start()).word(self.den().start_of(index));
         let _ = ipc::send_within(self.ids[index], &msg, Time::ZERO);
         let _ = schedule::set_priority(self.ids[index], PRIORITY + self.number as u8 % 3);
+        place(self.ids[index], self.number + index);
     }
 
     /// Deletes all threads that have one of the task's numbers.
@@ -297,4 +298,12 @@ pub fn page_for(number: usize, fault: &Fault, playground: u64, rng: &mut Rng) ->
     let offset = (address - PLAYGROUND) >> bits << bits;
     let fpage = Fpage::memory(playground + offset, bits, rights);
     Some(Msg::default().map(MapItem::map(fpage, PLAYGROUND + offset)))
+}
+
+/// Spreads threads over the processors: `index` counts them.
+pub fn place(id: ThreadId, index: usize) {
+    let count = kip::get().processors();
+    if count > 1 {
+        let _ = schedule::set_processor(id, index as u32 % count);
+    }
 }

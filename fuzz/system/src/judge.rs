@@ -83,8 +83,12 @@ pub fn run() -> ! {
         report::violation(format_args!("the judge got no memory for dens"));
         report::end(0)
     };
-    let canary =
-        |name, patience_us| Canary { name, patience_us, rounds: 0, since_us: clock::now_us() };
+    let canary = |name, patience_us| Canary {
+        name,
+        patience_us: patience_us * order.slack,
+        rounds: 0,
+        since_us: clock::now_us(),
+    };
     let den = |number: usize| memory + (1 << PLAYGROUND_BITS) + ((number as u64) << DEN_BITS);
     ipc::sleep(300_000);
     let mut judge = Judge {
@@ -127,11 +131,16 @@ fn kernel() -> [u64; 2] {
     root::inspect(What::Kernel, 0, 0).map_or([0, 0], |record| [record[2], record[1]])
 }
 
+/// How long a canary or a server may take for its answer.
+fn patience(slack: u64) -> Timeouts {
+    let time = Time::micros(PATIENCE_US * slack);
+    Timeouts::new(time, time)
+}
+
 /// The first word of a server's statistics.
-fn statistics(name: &str, label: u64) -> Option<u64> {
+fn statistics(name: &str, label: u64, slack: u64) -> Option<u64> {
     let server = root::lookup(name).ok()?;
-    let patience = Timeouts::new(Time::micros(PATIENCE_US), Time::micros(PATIENCE_US));
-    ipc::call_within(server, &Msg::new(label), patience).ok().map(|reply| reply.mr[0])
+    ipc::call_within(server, &Msg::new(label), patience(slack)).ok().map(|reply| reply.mr[0])
 }
 
 impl Judge {
@@ -207,7 +216,8 @@ impl Judge {
 
     /// Asks all canaries; with `forget` 1, delays until now do not count.
     fn check_canaries(&mut self, forget: u64) {
-        let patience = Timeouts::new(Time::micros(PATIENCE_US), Time::micros(PATIENCE_US));
+        let slack = self.order.slack;
+        let patience = patience(slack);
         for canary in &mut self.canaries {
             let main = find(canary.name).map_or(ThreadId::NIL, |about| about.main);
             let answer = ipc::call_within(main, &Msg::new(PROBE).word(forget), patience);
@@ -233,11 +243,11 @@ impl Judge {
                 report::violation(format_args!("the canary {name} has not got on for {us} us"));
             }
         }
-        if self.share_us > SHARE_US && forget == 0 {
+        if self.share_us > SHARE_US * slack && forget == 0 {
             let us = self.share_us;
             report::violation(format_args!("the canary work waited {us} us for its share"));
         }
-        if self.late_us > LATE_US && forget == 0 {
+        if self.late_us > LATE_US * slack && forget == 0 {
             let us = self.late_us;
             report::violation(format_args!("the canary above all servers woke {us} us late"));
         }
@@ -259,15 +269,15 @@ impl Judge {
         for (name, label) in
             [(console::NAME, console::STATISTICS), (pager::NAME, pager::STATISTICS)]
         {
-            if statistics(name, label).is_none() {
+            if statistics(name, label, self.order.slack).is_none() {
                 report::violation(format_args!("the server {name} does not answer"));
             }
         }
         let now_us = clock::now_us();
-        match statistics(unix::NAME, unix::STATISTICS) {
+        match statistics(unix::NAME, unix::STATISTICS, self.order.slack) {
             None => report::violation(format_args!("the Unix server does not answer")),
             Some(calls) if calls != self.linux.0 => self.linux = (calls, now_us),
-            Some(_) if now_us - self.linux.1 > LINUX_US => {
+            Some(_) if now_us - self.linux.1 > LINUX_US * self.order.slack => {
                 report::violation(format_args!("Linux programs make no more system calls"));
             }
             Some(_) => {}

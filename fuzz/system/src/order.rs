@@ -1,4 +1,4 @@
-//! What the judge is to do (a raw file of the boot image, `fuzzsys`, with three numbers),
+//! What the judge is to do (a raw file of the boot image, `fuzzsys`, with four numbers),
 //! and the messages between it and the other parts.
 
 use abi::ThreadId;
@@ -27,6 +27,8 @@ pub struct Order {
     pub calls: u64,
     /// Calls between two runs of the kernel's checker, on average.
     pub check_every: u64,
+    /// By how much the times in which something must happen are stretched.
+    pub slack: u64,
 }
 
 /// Reads the file; without one, a short run.
@@ -41,6 +43,7 @@ pub fn read() -> Order {
         seed: numbers.next().unwrap_or(1),
         calls: numbers.next().unwrap_or(100_000),
         check_every: numbers.next().unwrap_or(50_000).max(1),
+        slack: numbers.next().unwrap_or(1).clamp(1, 1000),
     }
 }
 

@@ -116,14 +116,14 @@ struct Canary {
 pub struct Canaries([Canary; CANARIES]);
 
 impl Canaries {
-    /// None lives yet.
+    /// None lives yet; times are stretched by `slack`.
     #[must_use]
-    pub const fn new() -> Self {
+    pub const fn new(slack: u64) -> Self {
         let base = Canary {
             name: "of high priority",
             priority: 220,
-            patience_us: 60_000,
-            late_us: 4_000,
+            patience_us: 60_000 * slack,
+            late_us: 4_000 * slack,
             body: lone::live,
             seen: 0,
             seen_us: 0,
@@ -133,14 +133,14 @@ impl Canaries {
             Canary {
                 name: "of equal priority",
                 priority: crate::tasks::PRIORITY,
-                patience_us: 1_000_000,
+                patience_us: 1_000_000 * slack,
                 late_us: 0,
                 ..base
             },
             Canary {
                 name: "that serves",
                 priority: 125,
-                patience_us: 600_000,
+                patience_us: 600_000 * slack,
                 late_us: 0,
                 body: pair::serve,
                 ..base
@@ -148,7 +148,7 @@ impl Canaries {
             Canary {
                 name: "that calls",
                 priority: 125,
-                patience_us: 600_000,
+                patience_us: 600_000 * slack,
                 late_us: 0,
                 body: pair::call,
                 ..base
@@ -173,6 +173,7 @@ impl Canaries {
             let start = Msg::new(0).word(machine::start_address()).word(sp);
             let _ = ipc::send_within(id, &start, Time::micros(50_000));
             let _ = schedule::set_priority(id, canary.priority);
+            crate::tasks::place(id, index + 1);
             canary.seen_us = machine::now_us();
         }
         Ok(())

@@ -4,6 +4,8 @@ use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, STUBS, stub};
 use abi::syscall::exregs as bit;
 use abi::{Fpage, Rights, ThreadId};
 
+use runtime::kip;
+
 use super::Me;
 use crate::call::{self, Registers, reg};
 use crate::den::THREADS;
@@ -126,6 +128,11 @@ impl Me {
         }
         if self.rng.one_in(2) {
             registers[reg::RSI] = self.rng.below(101);
+        }
+        let processors = u64::from(kip::get().processors());
+        if processors > 1 && self.rng.one_in(2) {
+            // One too many among them.
+            registers[reg::R8] = self.rng.below(processors + 1);
         }
         self.stub(registers, stub::SCHEDULE);
     }

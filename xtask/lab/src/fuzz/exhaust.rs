@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::processors::Processors;
 use crate::compose::{Composer, Selection};
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
@@ -22,7 +23,12 @@ const LIMIT: Duration = Duration::from_secs(3 * 3600);
 ///
 /// # Errors
 /// When the machine cannot be built or started.
-pub fn run(workspace: &Workspace, composer: &mut Composer<'_>, echo: bool) -> Result<bool> {
+pub fn run(
+    workspace: &Workspace,
+    composer: &mut Composer<'_>,
+    processors: Processors,
+    echo: bool,
+) -> Result<bool> {
     let selection = Selection {
         root: Some(PROGRAM.to_owned()),
         modules: vec![MODULE.to_owned()],
@@ -30,8 +36,7 @@ pub fn run(workspace: &Workspace, composer: &mut Composer<'_>, echo: bool) -> Re
     };
     let bootable = composer.compose(&selection, "exhaust")?;
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
-    let options = machine::Options { icount: true, ..machine::Options::default() };
-    let command = machine::command(&boot, &options, Console::Pipe)?;
+    let command = machine::command(&boot, &processors.machine(), Console::Pipe)?;
     let step = Step::start("exhaustion");
     let mut session = Session::start(command, LIMIT, echo)?;
     let ended = session.wait_for_end(|line| {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::coverage::Cover;
+use super::processors::Processors;
 use crate::compose::{Composer, Selection};
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
@@ -32,6 +33,8 @@ pub struct Round {
     pub check_every: u64,
     /// How often each action is taken; none: the guest's own.
     pub weights: Vec<u64>,
+    /// The machine's.
+    pub processors: Processors,
 }
 
 /// What came of it.
@@ -47,14 +50,18 @@ impl Round {
     /// The module's bytes.
     fn bytes(&self) -> Vec<u8> {
         let head = [MAGIC, self.seed, self.calls, self.check_every, self.weights.len() as u64];
-        head.iter().chain(&self.weights).flat_map(|word| word.to_le_bytes()).collect()
+        let slack = [self.processors.slack()];
+        head.iter().chain(&self.weights).chain(&slack).flat_map(|word| word.to_le_bytes()).collect()
     }
 
     /// Words that repeat it.
     fn command(&self) -> String {
         format!(
-            "./baton fuzz --seed {} --calls {} --check-every {} --replay",
-            self.seed, self.calls, self.check_every
+            "./baton fuzz --seed {} --calls {} --check-every {}{} --replay",
+            self.seed,
+            self.calls,
+            self.check_every,
+            self.processors.words()
         )
     }
 }
@@ -79,7 +86,7 @@ pub fn play(
     };
     let bootable = composer.compose(&selection, "fuzz")?;
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
-    let mut options = machine::Options { icount: true, ..machine::Options::default() };
+    let mut options = round.processors.machine();
     if cover.is_some() {
         options = options.at_first_places();
     }
@@ -150,7 +157,7 @@ fn tell(
     }
     println!("  {}; the whole console is in {}.", ended.sentence(limit), workspace.show(&path));
     if round.weights.is_empty() {
-        println!("  The run repeats to the instruction with: {}", round.command());
+        println!("  {} with: {}", round.processors.repeats(), round.command());
     } else {
         println!("  The run repeats with the same first seed and --coverage.");
     }
@@ -177,9 +184,15 @@ mod tests {
 
     #[test]
     fn the_configuration_is_words() {
-        let round = Round { seed: 7, calls: 9, check_every: 3, weights: vec![1, 2] };
+        let round = Round {
+            seed: 7,
+            calls: 9,
+            check_every: 3,
+            weights: vec![1, 2],
+            processors: Processors::default(),
+        };
         let bytes = round.bytes();
-        assert_eq!(bytes.len(), 7 * 8);
+        assert_eq!(bytes.len(), 8 * 8);
         assert_eq!(&bytes[..8], b"FUZZCONF");
         assert_eq!(bytes[8], 7);
         assert_eq!(bytes[48], 2);

@@ -9,6 +9,7 @@ mod coverage;
 mod exhaust;
 mod guest;
 mod parsers;
+pub mod processors;
 mod siege;
 mod steer;
 pub mod system;
@@ -23,6 +24,7 @@ use crate::ui;
 use crate::workspace::Workspace;
 use coverage::{Cover, Coverage};
 use guest::{Round, Verdict};
+use processors::Processors;
 use steer::Steering;
 
 /// Calls of one round of a long run.
@@ -66,6 +68,8 @@ pub struct Options {
     /// Instead: the parsers of outside input under libFuzzer, so many seconds each
     #[arg(long, value_name = "SECONDS", value_parser = ui::number::<u64>(1, 1 << 20), conflicts_with_all = ["exhaust", "kill", "calls", "minutes", "coverage"])]
     pub parsers: Option<u64>,
+    #[command(flatten)]
+    pub processors: Processors,
 }
 
 /// Runs the fuzzer; whether there was no violation.
@@ -78,10 +82,10 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     }
     let mut composer = Composer::new(workspace);
     if options.exhaust {
-        return exhaust::run(workspace, &mut composer, options.replay);
+        return exhaust::run(workspace, &mut composer, options.processors, options.replay);
     }
     if let Some(kills) = options.kill {
-        return siege::run(workspace, &mut composer, options.seed, kills, options.replay);
+        return siege::run(workspace, &mut composer, options, kills);
     }
     let mut cover = options.coverage.then(|| Cover::build(workspace)).transpose()?;
     let mut steering = Steering::new(options.seed);
@@ -91,12 +95,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let (mut calls, mut violations) = (0, 0);
     loop {
         let left = options.calls.saturating_sub(calls);
-        let round = Round {
-            seed: steering.seed(),
-            calls: if end.is_some() { ROUND } else { left.min(ROUND) },
-            check_every: options.check_every,
-            weights: steering.weights(),
-        };
+        let round = round(options, &steering, if end.is_some() { ROUND } else { left.min(ROUND) });
         let Verdict { calls: made, violations: found } =
             play(workspace, &mut composer, &round, options, cover.as_ref())?;
         calls += made;
@@ -123,6 +122,17 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     Ok(violations == 0 && calls > 0)
 }
 
+/// What one machine is asked for: so many calls.
+fn round(options: &Options, steering: &Steering, calls: u64) -> Round {
+    Round {
+        seed: steering.seed(),
+        calls,
+        check_every: options.check_every,
+        weights: steering.weights(),
+        processors: options.processors,
+    }
+}
+
 /// One machine with the kernel alone, or with the default system.
 fn play(
     workspace: &Workspace,
@@ -134,8 +144,8 @@ fn play(
     if !options.system {
         return guest::play(workspace, composer, round, options.replay, cover);
     }
-    let Round { seed, calls, check_every, .. } = *round;
-    let round = system::Round { seed, calls, check_every };
+    let Round { seed, calls, check_every, processors, .. } = *round;
+    let round = system::Round { seed, calls, check_every, processors };
     system::play(workspace, composer, &round, options.replay)
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::Options;
 use crate::compose::{Composer, Selection};
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
@@ -25,22 +26,23 @@ const PATIENCE: Duration = Duration::from_secs(400);
 pub fn run(
     workspace: &Workspace,
     composer: &mut Composer<'_>,
-    seed: u64,
+    options: &Options,
     kills: u64,
-    echo: bool,
 ) -> Result<bool> {
+    let (seed, echo) = (options.seed, options.replay);
     let file = workspace.target("fuzz")?.join(MODULE);
     std::fs::write(&file, format!("{seed} {kills}\n"))
         .context("cannot write the killer's order")?;
+    let folder = workspace.target("fuzz")?;
+    let system = options.processors.spread(workspace.path(SYSTEM), "siege", &folder)?;
     let selection = Selection {
-        system: Some(workspace.path(SYSTEM).display().to_string()),
+        system: Some(system.display().to_string()),
         modules: vec![file.display().to_string()],
         ..Selection::default()
     };
     let bootable = composer.compose(&selection, "siege")?;
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
-    let options = machine::Options { icount: true, ..machine::Options::default() };
-    let command = machine::command(&boot, &options, Console::Pipe)?;
+    let command = machine::command(&boot, &options.processors.machine(), Console::Pipe)?;
     let limit = PATIENCE * (1 + kills / 100) as u32;
     let step = Step::start("siege");
     let mut session = Session::start(command, limit, echo)?;
@@ -57,7 +59,11 @@ pub fn run(
     step.done(&format!("{kills} kills, {failures} failures"));
     if failures > 0 {
         println!("  {}; the whole console is in {}.", ended.sentence(limit), workspace.show(&path));
-        println!("  The run repeats with: ./baton fuzz --kill {kills} --seed {seed} --replay");
+        let words = options.processors.words();
+        println!(
+            "  {} with: ./baton fuzz --kill {kills} --seed {seed}{words} --replay",
+            options.processors.repeats()
+        );
     }
     println!("{kills} kills, {failures} failures");
     Ok(failures == 0)

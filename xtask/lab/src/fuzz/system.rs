@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::guest::Verdict;
+use super::processors::Processors;
 use crate::compose::{Composer, Selection};
 use crate::linux::{Wishes, programs};
 use crate::machine::{self, Boot, Console, Exit};
@@ -16,6 +17,7 @@ use crate::workspace::Workspace;
 
 /// The system, the module that its judge reads, and the one that its Unix server does.
 const SYSTEM: &str = "fuzz/system/system.toml";
+const IMAGE: &str = "fuzz-system";
 const ORDER: &str = "fuzzsys";
 const COMMAND: &str = "command";
 /// The hostile Linux program, with a watcher beside it (tests/linux/programs/fuzz.c).
@@ -45,10 +47,17 @@ pub struct Round {
     pub calls: u64,
     /// Calls between two runs of the kernel's checker.
     pub check_every: u64,
+    /// The machine's.
+    pub processors: Processors,
 }
 
 /// The run that belongs to the tests: as many calls as take a minute or two.
-const SHORT: Round = Round { seed: 1, calls: 100_000, check_every: 20_000 };
+const SHORT: Round = Round {
+    seed: 1,
+    calls: 100_000,
+    check_every: 20_000,
+    processors: Processors { cpus: 1, parallel: false },
+};
 
 /// Plays the short run; calls and violations.
 ///
@@ -71,8 +80,7 @@ pub fn play(
 ) -> Result<Verdict> {
     let bootable = composer.compose(&selection(workspace, round)?, "fuzz-system")?;
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
-    let options = machine::Options { icount: true, ..machine::Options::default() };
-    let command = machine::command(&boot, &options, Console::Pipe)?;
+    let command = machine::command(&boot, &round.processors.machine(), Console::Pipe)?;
     let limit = PATIENCE * (1 + round.calls / 100_000) as u32;
     let step = Step::start(format!("system, seed {}", round.seed));
     let mut session = Session::start(command, limit, echo)?;
@@ -92,8 +100,12 @@ pub fn play(
         lines[lines.len().saturating_sub(SHOWN_LINES)..].iter().for_each(|l| println!("    | {l}"));
         println!("  {}; the whole console is in {}.", ended.sentence(limit), workspace.show(&path));
         println!(
-            "  The run repeats to the instruction with: ./baton fuzz --system --seed {} --calls {} --check-every {} --replay",
-            round.seed, round.calls, round.check_every
+            "  {} with: ./baton fuzz --system --seed {} --calls {} --check-every {}{} --replay",
+            round.processors.repeats(),
+            round.seed,
+            round.calls,
+            round.check_every,
+            round.processors.words()
         );
     }
     Ok(verdict)
@@ -103,16 +115,17 @@ pub fn play(
 fn selection(workspace: &Workspace, round: &Round) -> Result<Selection> {
     let folder = workspace.target("fuzz/system")?;
     let (order, command) = (folder.join(ORDER), folder.join(COMMAND));
-    let Round { seed, calls, check_every } = round;
-    std::fs::write(&order, format!("{seed} {calls} {check_every}\n"))
+    let Round { seed, calls, check_every, processors } = round;
+    std::fs::write(&order, format!("{seed} {calls} {check_every} {}\n", processors.slack()))
         .context("cannot write the judge's order")?;
+    let system = processors.spread(workspace.path(SYSTEM), IMAGE, &folder)?;
     let line = format!(
         "cd /tmp; n={seed}; while :; do /share/{PROGRAM} $n {LINUX_CALLS} {LINUX_MIB}; \
          usleep {LINUX_PAUSE_US}; n=$((n + 1000003)); done\n"
     );
     std::fs::write(&command, line).context("cannot write the command for Linux programs")?;
     Ok(Selection {
-        system: Some(workspace.path(SYSTEM).display().to_string()),
+        system: Some(system.display().to_string()),
         modules: [order, command].map(|file| file.display().to_string()).to_vec(),
         wishes: Wishes { share: Some(share(workspace)?), ..Wishes::default() },
         ..Selection::default()
