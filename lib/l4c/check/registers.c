@@ -1,11 +1,8 @@
 /*
- * registers.c - checks on a Linux host that the inline system calls use the
- * registers of the binding: values go in where they belong, come out from where
- * they belong, and nothing else of the caller's is lost although the stub in
- * stub.S destroys every register.
- *
- * The UTCB is an ordinary buffer that %gs:0 leads to, and `lock nop` raises SIGILL,
- * whose handler answers as a kernel does.
+ * registers.c - checks on a Linux host that the inline system calls use the registers of the binding:
+ * values go in and come out where they belong, and nothing else of the caller's is lost although the
+ * stub in stub.S destroys every register. The UTCB is an ordinary buffer that %gs:0 leads to, and
+ * `lock nop` raises SIGILL, whose handler answers as a kernel does.
  */
 #ifndef _GNU_SOURCE
 # define _GNU_SOURCE
