@@ -3,14 +3,15 @@
 
 use crate::arch::{TcbRef, visits};
 use crate::ipc::{self, receive, transfer};
+use crate::sched::{self, tick, waker};
 use crate::thread::tcb::Resume;
-use crate::{destruction, preemption, unmap};
+use crate::{destruction, irq, preemption, unmap};
 
 /// Goes on with what `current` was doing; returns who runs next.
 pub extern "C" fn resume(current: TcbRef) -> TcbRef {
     let what = current.resume.get();
-    use Resume::{Destroy, Receive, Transfer, Unmap};
-    if matches!(what, Transfer | Receive | Unmap | Destroy) {
+    use Resume::{Destroy, Receive, Transfer, Unmap, Wake};
+    if matches!(what, Transfer | Receive | Unmap | Destroy | Wake) {
         // Interrupts and a switch led here, and what follows may be as long; what comes now
         // is handled after the next step.
         preemption::let_in();
@@ -23,7 +24,24 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
         }
         Resume::Unmap => unmap::resume(current),
         Resume::Destroy => destruction::resume(current),
+        Resume::Wake => wake(current),
         Resume::Entered => visits::entered(current),
         Resume::Ipc | Resume::Frame | Resume::Anew | Resume::Idle => ipc::go_on(current),
     }
+}
+
+/// The waker goes on until somebody else should run: who does.
+fn wake(waker: TcbRef) -> TcbRef {
+    while let Some(before) = waker::go_on(waker) {
+        if preemption::must_stop() {
+            sched::requeue(waker);
+            let next = irq::handle_pending(waker);
+            return if next == waker { tick::give_way(waker, before) } else { next };
+        }
+        let next = tick::reschedule(waker);
+        if next != waker {
+            return next;
+        }
+    }
+    sched::blocked(waker)
 }

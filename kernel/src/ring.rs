@@ -126,6 +126,18 @@ impl<K: Through> Ring<K> {
         K::links(&last).next.set(Some(member));
     }
 
+    /// All members of `other` become the last of this ring, in their order.
+    #[inline]
+    pub fn take_in(&self, other: &Self) {
+        let Some(begin) = other.first.take() else { return };
+        let Some(first) = self.first.get() else { return self.first.set(Some(begin)) };
+        let last = K::links(&first).prev.get().unwrap_or(first);
+        let end = K::links(&begin).prev.replace(Some(last)).unwrap_or(begin);
+        K::links(&last).next.set(Some(begin));
+        K::links(&end).next.set(Some(first));
+        K::links(&first).prev.set(Some(end));
+    }
+
     /// Takes `member` out, which is in this ring or in none; whether it was in.
     #[inline]
     pub fn remove(&self, member: K::Member) -> bool {

@@ -24,6 +24,9 @@ const INITIAL_PRIORITY: u8 = 255;
 /// Every processor's idle thread has this name there.
 const IDLE: ThreadId = ThreadId::global(SYSTEM_BASE, 1);
 
+/// The first processor's waker has this one.
+const WAKER: ThreadId = ThreadId::global(SYSTEM_BASE + 1, 1);
+
 /// Starts the system: `servers` are σ0, σ1 and the root task as boot loaded them.
 /// The frame pool and the memory layout are known; returns the first thread to run.
 #[must_use]
@@ -34,6 +37,7 @@ pub fn start(servers: [Option<Server>; 3], kip: u64) -> TcbRef {
     #[allow(clippy::unnecessary_min_or_max)]
     let reserve = arch::kernel_tables::RESERVED_FRAMES.min(frames::free() / 8);
     make_interrupts();
+    make_waker();
     let pot = Quota::new(frames::free().saturating_sub(reserve));
     let ids = [ThreadId::SIGMA0, ThreadId::SIGMA1, ThreadId::ROOT];
     let mut sigma0 = None;
@@ -112,6 +116,17 @@ fn idles(idle: TcbRef, root: RootWord) -> TcbRef {
     rendezvous::set_busy(idle, Busy::Ready);
     cpu().scheduler.idle.set(Some(idle));
     idle
+}
+
+/// Makes the thread that goes on with what is too much for a tick; without the memory for it
+/// ticks do everything.
+pub fn make_waker() {
+    let Some(idle) = cpu().scheduler.idle.get() else { return };
+    if let Some(waker) = kernel_thread(WAKER) {
+        waker.root.set(idle.root.get());
+        waker.resume.set(Resume::Wake);
+        cpu().scheduler.waker.set(Some(waker));
+    }
 }
 
 /// Makes the thread of each interrupt line.

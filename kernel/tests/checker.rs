@@ -173,7 +173,9 @@ fn states() {
     finds("has a wakeup time but does not wait", |world| {
         cpu().scheduler.wakeup.insert(world.receiver, 9_000_000);
     });
-    finds("goes on as the idle thread", |world| world.receiver.resume.set(Resume::Idle));
+    finds("goes on as a thread of the kernel's own", |world| {
+        world.receiver.resume.set(Resume::Idle)
+    });
     finds("at an address that is no user's", |world| {
         world.receiver.ip.set(0xFFFF_8000_0000_0000);
     });

@@ -14,7 +14,6 @@ use kernel::ipc::rendezvous::{Busy, set_busy};
 use kernel::mem::frames;
 use kernel::sched::ready::ReadyQueue;
 use kernel::sched::wakeup::{GRAIN_US, NEAR_US, WakeupLists};
-use kernel::techniques::WAKEUP_LISTS;
 
 const THREADS: usize = 40;
 const ROUNDS: usize = 100_000;
@@ -134,7 +133,7 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
     let mut random = Random::seeded(42);
     let lists = WakeupLists::new();
     let mut armed: Vec<Option<Armed>> = vec![None; THREADS];
-    let (mut now_us, mut expired, mut again) = (0_u64, 0, 0);
+    let (mut now_us, mut expired, mut again, mut left) = (0_u64, 0, 0, 0);
     for _ in 0..ROUNDS {
         let who = random.below(THREADS as u64) as usize;
         match random.below(8) {
@@ -159,17 +158,33 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
                 // A tick, a few lost ticks, or a very long time.
                 let long = if random.one_in(500) { 300_000_000 } else { 2_000_000 };
                 now_us += [1000, 1000, 4096, long][random.below(4) as usize] + random.below(50);
-                lists.expire(now_us, |thread| {
-                    let who = (thread.id.get().number() - USER_BASE) as usize;
-                    let was = armed[who].take().expect("only what is armed expires, and once");
-                    assert!(was.at_us <= now_us, "{} µs early", was.at_us - now_us);
-                    expired += 1;
-                    if random.one_in(4) {
-                        lists.insert(thread, now_us + 3000);
-                        armed[who] = Some(Armed { at_us: now_us + 3000, since_us: now_us });
-                        again += 1;
+                let most = if random.one_in(2) { u32::MAX } else { 1 + random.below(3) as u32 };
+                let mut rest = None;
+                loop {
+                    let wake = |thread: TcbRef| {
+                        let who = (thread.id.get().number() - USER_BASE) as usize;
+                        let was = armed[who].take().expect("only what is armed expires, and once");
+                        assert!(was.at_us <= now_us, "{} µs early", was.at_us - now_us);
+                        expired += 1;
+                        if random.one_in(4) {
+                            lists.insert(thread, now_us + 3000);
+                            armed[who] = Some(Armed { at_us: now_us + 3000, since_us: now_us });
+                            again += 1;
+                        }
+                    };
+                    rest = match rest {
+                        None => lists.expire_some(now_us, most, wake),
+                        Some(_) => lists.go_on(now_us, most, wake),
+                    };
+                    if rest.is_none() {
+                        break;
                     }
-                });
+                    // Somebody leaves in the middle, whether due or not.
+                    let who = random.below(THREADS as u64) as usize;
+                    lists.remove(threads[who]);
+                    armed[who] = None;
+                    left += 1;
+                }
                 for armed in armed.iter().flatten() {
                     let limit_us = armed.at_us.max(armed.since_us) + GRAIN_US;
                     assert!(limit_us > now_us, "due at {} and not served at {now_us}", armed.at_us);
@@ -182,6 +197,7 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
         }
     }
     assert!(expired > 1000 && again > 100, "hardly anything expired: {expired}, {again} again");
+    assert!(left > 100, "hardly anybody left in the middle: {left}");
 }
 
 #[test]
@@ -205,7 +221,7 @@ fn a_tick_looks_at_nobody_who_sleeps_long() {
         }
         lists.expire(now_us, |_| woken += 1);
         lists.for_each_ring(|list, ring| {
-            let is_near = (list as usize) < WAKEUP_LISTS;
+            let is_near = WakeupLists::is_near(list);
             for thread in ring.iter().filter(|thread| is_near && thread.wake_at_us.get() != 0) {
                 let due_us = thread.wake_at_us.get();
                 assert!(

@@ -5,8 +5,8 @@ use crate::arch::cpu;
 use crate::ring::{Ring, Through};
 use crate::space::SpaceRef;
 
-/// Interrupt threads and the idle thread, which are not among the registered ones.
-const KERNEL_THREADS: u64 = 64;
+/// Interrupt threads, the idle thread and the waker, which are not among the registered ones.
+const KERNEL_THREADS: u64 = 66;
 
 /// Walks `ring`, with `each` for its members; how many there are, or `None` if the links are broken.
 pub(super) fn walk<K: Through>(ring: &Ring<K>, each: impl FnMut(K::Member)) -> Option<u64> {

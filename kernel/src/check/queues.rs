@@ -10,6 +10,7 @@ use crate::arch::{TcbRef, cpu};
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::sched::elsewhere;
 use crate::sched::ready::ReadyQueue;
+use crate::sched::wakeup::WakeupLists;
 use crate::thread;
 
 /// Checks all queues.
@@ -18,9 +19,9 @@ pub(super) fn check(found: &mut Findings) {
     ready(found, &mut queued);
     wakeup(found, &mut queued);
     thread::for_each(|receiver| send_queue(receiver, found, &mut queued));
-    // Nobody ever receives for the idle thread, but it has a name to send to.
-    if let Some(idle) = cpu().scheduler.idle.get() {
-        send_queue(idle, found, &mut queued);
+    // Nobody ever receives for the kernel's own threads, but they have names to send to.
+    for own in own_threads() {
+        send_queue(own, found, &mut queued);
     }
     let said = cpu().scheduler.ready.count();
     found.note(
@@ -34,6 +35,7 @@ pub(super) fn check(found: &mut Findings) {
     elsewhere::for_each(|_, other| ready_queue(other.queue(), found, &mut queued));
     let mut linked = Queued::default();
     thread::for_each(|thread| linked.count(thread));
+    own_threads().for_each(|thread| linked.count(thread));
     for line in 0..SYSTEM_BASE {
         if let Some(source) = thread::lookup(ThreadId::irq(line)) {
             linked.count(source);
@@ -51,6 +53,12 @@ pub(super) fn check(found: &mut Findings) {
             ),
         );
     }
+}
+
+/// The idle thread and the waker.
+fn own_threads() -> impl Iterator<Item = TcbRef> {
+    let scheduler = &cpu().scheduler;
+    [scheduler.idle.get(), scheduler.waker.get()].into_iter().flatten()
 }
 
 /// Numbers of threads in queues.
@@ -102,7 +110,7 @@ fn wakeup(found: &mut Findings, queued: &mut Queued) {
     cpu().scheduler.wakeup.for_each_ring(|list, ring| {
         let members = walk(ring, |thread| {
             found.note(
-                thread.wake_list.get() != list,
+                !WakeupLists::agree(list, thread.wake_list.get()),
                 format_args!(
                     "thread {} is in wakeup list {list} and believes to be in {}",
                     thread.id.get(),

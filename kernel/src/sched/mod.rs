@@ -12,6 +12,7 @@ pub mod elsewhere;
 pub mod ready;
 pub mod schedule;
 pub mod tick;
+pub mod waker;
 pub mod wakeup;
 
 use core::cell::Cell;
@@ -30,6 +31,8 @@ pub struct Scheduler {
     pub wakeup: WakeupLists,
     /// The thread that runs when no other is ready.
     pub idle: Cell<Option<TcbRef>>,
+    /// The thread that wakes up others ([`waker`]), if there are too many for a tick.
+    pub waker: Cell<Option<TcbRef>>,
     /// Whose time slice is being used: the thread last picked, whoever runs now
     /// on the slice it passed on.
     pub slice_owner: Cell<Option<TcbRef>>,
@@ -58,6 +61,7 @@ impl Scheduler {
             ready: ReadyQueue::new(),
             wakeup: WakeupLists::new(),
             idle: Cell::new(None),
+            waker: Cell::new(None),
             slice_owner: Cell::new(None),
             slice_left_us: Cell::new(0),
             charged_us: Cell::new(0),

@@ -1,10 +1,9 @@
 //! The timer tick: wakeups, time slices, total quanta, preemption.
 
-use super::{begin_slice, delay, elsewhere, grant_slice, keep_watch, pick, requeue};
+use super::{begin_slice, delay, elsewhere, grant_slice, keep_watch, pick, requeue, waker};
 use crate::arch::{TcbRef, cpu, current};
 use crate::clock;
 use crate::ipc;
-use crate::preemption;
 use crate::thread::tcb::Resume;
 
 /// A timer interrupt while `running`, queued or not, had the processor: who has it now.
@@ -27,18 +26,13 @@ pub fn tick(running: TcbRef) -> TcbRef {
 /// sweep that is under way, which asks for the next tick again.
 #[inline(never)]
 fn wake_up(running: TcbRef, now_us: u64) {
-    let wakeup = &cpu().scheduler.wakeup;
-    wakeup.expire(now_us, |thread| {
-        ipc::timeout::expired(thread);
-        // Many may be due at once; interrupts are only noted here.
-        preemption::let_in();
-    });
+    waker::expire(now_us);
     if cpu().scheduler.guests.get() != 0 || !cpu().scheduler.leaving.is_empty() {
         elsewhere::tick(now_us);
     }
     if cpu().registry.sweep.is_under_way() {
         ipc::sweep::tick(running);
-        wakeup.look_again(now_us);
+        cpu().scheduler.wakeup.look_again(now_us);
     }
 }
 

@@ -6,7 +6,12 @@
 //! Who sleeps longer than the rings reach is in the ring of a whole span of grains, whose members
 //! move to the grains' rings during the span before it, some with each step; who sleeps longer
 //! still is in one more ring (L3's long-time list), whose members are looked at one after the
-//! other. So a tick looks at those whose time comes, and at a bounded number of the others.
+//! other.
+//!
+//! A grain has a ring for each class of priorities. When its time comes, its rings become part of
+//! those of who is due, at once; from there threads are woken, the most urgent class first, as many
+//! at a time as the caller wants (docs/decisions/0056). So what a tick does is bounded, however
+//! many it concerns.
 
 use core::cell::Cell;
 
@@ -32,13 +37,36 @@ const STEP: u64 = 4;
 /// Whether there are lists enough: all members of the long-time list are looked at, one in a
 /// grain, long before their span is near. With fewer everybody is in the ring of a grain.
 const SORTED: bool = WAKEUP_LISTS * SPANS / 2 >= 2 << THREAD_BITS;
+/// Classes of priorities.
+const CLASSES: usize = 8;
+/// Log2 of the number of priorities in a class.
+const CLASS_BITS: u32 = 8 - CLASSES.ilog2();
+/// The number of the first span's ring.
+const FIRST_SPAN: usize = WAKEUP_LISTS * CLASSES;
 /// The long-time list's number.
-const LONG_TIME: usize = WAKEUP_LISTS + SPANS;
+const LONG_TIME: usize = FIRST_SPAN + SPANS;
+/// The number of the ring of those of the lowest class who are due.
+const DUE: usize = LONG_TIME + 1;
+
+/// There is more to do at this time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rest {
+    /// The highest priority of those for whom it is done.
+    pub priority: u8,
+    /// Whoever is above this one may come before it now and then.
+    pub before: u8,
+}
 
 /// The lists.
 pub struct WakeupLists {
-    /// By grain, by span, and the long-time list.
-    rings: [Ring<Wakeups>; LONG_TIME + 1],
+    /// By grain and class, by span, the long-time list, and who is due, by class.
+    rings: [Ring<Wakeups>; DUE + CLASSES],
+    /// The classes with members in a grain's rings, or that had some.
+    classes: [Cell<u8>; WAKEUP_LISTS],
+    /// The same of those who are due.
+    due: Cell<u8>,
+    /// The ring of the span whose members come nearer, and how many of them are still to in this step.
+    nearing: Cell<(usize, u32)>,
     /// Members of the rings of spans.
     in_span: [Cell<u32>; SPANS],
     /// Members of all those and of the long-time list.
@@ -58,7 +86,10 @@ impl WakeupLists {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            rings: [const { Ring::new() }; LONG_TIME + 1],
+            rings: [const { Ring::new() }; DUE + CLASSES],
+            classes: [const { Cell::new(0) }; WAKEUP_LISTS],
+            due: Cell::new(0),
+            nearing: Cell::new((FIRST_SPAN, 0)),
             in_span: [const { Cell::new(0) }; SPANS],
             later: Cell::new(0),
             next_grain: Cell::new(0),
@@ -80,7 +111,9 @@ impl WakeupLists {
         let list = if SORTED && self.spans_to(grain) > 1 {
             self.count_in(grain)
         } else {
-            grain as usize % WAKEUP_LISTS
+            let (grain, class) = (grain as usize % WAKEUP_LISTS, class(thread));
+            self.classes[grain].set(self.classes[grain].get() | 1 << class);
+            grain * CLASSES + class
         };
         thread.wake_list.set(list as u32);
         self.rings[list].append(thread);
@@ -100,12 +133,27 @@ impl WakeupLists {
         }
         let span = (grain / SPAN) as usize % SPANS;
         self.in_span[span].set(self.in_span[span].get() + 1);
-        WAKEUP_LISTS + span
+        FIRST_SPAN + span
     }
 
     /// Calls `visit` with every list and its number; for the checker.
     pub fn for_each_ring(&self, mut visit: impl FnMut(u32, &Ring<Wakeups>)) {
         (0..).zip(&self.rings).for_each(|(list, ring)| visit(list, ring));
+    }
+
+    /// Whether `list` is that of a grain.
+    #[must_use]
+    pub fn is_near(list: u32) -> bool {
+        (list as usize) < FIRST_SPAN
+    }
+
+    /// Whether a member of `list` may believe to be in `believed`: who is due still names its grain.
+    #[must_use]
+    pub fn agree(list: u32, believed: u32) -> bool {
+        let class = (list as usize).checked_sub(DUE);
+        class.map_or(list == believed, |class| {
+            Self::is_near(believed) && believed as usize % CLASSES == class
+        })
     }
 
     /// Unlinks `thread` from whatever list it is in.
@@ -120,7 +168,11 @@ impl WakeupLists {
     #[inline(always)]
     fn unlink(&self, thread: TcbRef) {
         let list = thread.wake_list.get() as usize % self.rings.len();
-        if self.rings[list].remove(thread) && list >= WAKEUP_LISTS {
+        let due = &self.rings[DUE + list % CLASSES];
+        // Only of the ring that it is the first of need it be known in which it is.
+        let is_first_due = due.first() == Some(thread);
+        let ring = if is_first_due && list < FIRST_SPAN { due } else { &self.rings[list] };
+        if ring.remove(thread) && list >= FIRST_SPAN {
             self.count_out(list);
         }
     }
@@ -129,7 +181,7 @@ impl WakeupLists {
     #[inline(never)]
     fn count_out(&self, list: usize) {
         self.later.set(self.later.get() - 1);
-        if let Some(count) = self.in_span.get(list - WAKEUP_LISTS) {
+        if let Some(count) = self.in_span.get(list - FIRST_SPAN) {
             count.set(count.get() - 1);
         }
     }
@@ -143,7 +195,7 @@ impl WakeupLists {
         if next > last {
             return false;
         }
-        let empty = self.rings[next as usize % WAKEUP_LISTS].is_empty();
+        let empty = self.classes[next as usize % WAKEUP_LISTS].get() == 0;
         if next == last && empty && !self.is_step(next) {
             self.next_grain.set(next + 1);
             return false;
@@ -169,7 +221,13 @@ impl WakeupLists {
     }
 
     /// Calls `expired` for every thread whose time has come by `now_us`.
-    pub fn expire(&self, now_us: u64, mut expired: impl FnMut(TcbRef)) {
+    pub fn expire(&self, now_us: u64, expired: impl FnMut(TcbRef)) {
+        let _ = self.expire_some(now_us, u32::MAX, expired);
+    }
+
+    /// Calls `expired` for up to `most` threads whose time has come by `now_us`, those of the most
+    /// urgent class first; whether there is more to do ([`Self::go_on`]).
+    pub fn expire_some(&self, now_us: u64, most: u32, expired: impl FnMut(TcbRef)) -> Option<Rest> {
         let last = now_us / GRAIN_US;
         let lists = WAKEUP_LISTS as u64;
         let first =
@@ -183,33 +241,66 @@ impl WakeupLists {
                 self.come_nearer(grain);
             }
             self.next_grain.set(grain + 1);
-            self.parse(grain as usize % WAKEUP_LISTS, now_us, &mut expired);
+            self.come_due(grain as usize % WAKEUP_LISTS);
+        }
+        self.go_on(now_us, most, expired)
+    }
+
+    /// The members of the rings of `grain` are due.
+    #[inline(always)]
+    fn come_due(&self, grain: usize) {
+        let mut classes = self.classes[grain].replace(0);
+        self.due.set(self.due.get() | classes);
+        while classes != 0 {
+            let class = classes.trailing_zeros() as usize;
+            self.rings[DUE + class].take_in(&self.rings[grain * CLASSES + class]);
+            classes &= classes - 1;
         }
     }
 
-    fn parse(&self, list: usize, now_us: u64, expired: &mut impl FnMut(TcbRef)) {
-        for thread in self.rings[list].iter() {
-            let due = thread.wake_at_us.get();
-            if due <= now_us {
-                self.remove(thread);
+    /// Goes on with what the last [`Self::expire_some`] has left.
+    pub fn go_on(&self, now_us: u64, most: u32, mut expired: impl FnMut(TcbRef)) -> Option<Rest> {
+        let nearing = self.sort_some(most);
+        let mut left = most;
+        while let Some(class) = self.due.get().checked_ilog2() {
+            let Some(thread) = self.rings[DUE + class as usize].first() else {
+                self.due.set(self.due.get() & !(1 << class));
+                continue;
+            };
+            if left == 0 {
+                let lowest = (class << CLASS_BITS) as u8;
+                let highest = lowest | ((1 << CLASS_BITS) - 1);
+                return nearing
+                    .or(Some(Rest { priority: highest, before: lowest.saturating_sub(1) }));
             }
-            if (1..=now_us).contains(&due) {
-                expired(thread);
+            left -= 1;
+            self.unlink(thread);
+            match thread.wake_at_us.get() {
+                0 => {}
+                due if due <= now_us => {
+                    thread.wake_at_us.set(0);
+                    expired(thread);
+                }
+                // With too few lists a grain's ring holds others, too.
+                due => self.link(thread, due),
             }
         }
+        nearing
     }
 
-    /// The step of `grain`: its part of those whose span is the next, so that all are in the
-    /// grains' rings when it begins, and some of those who sleep longest.
+    /// The step of `grain`: its part of those whose span is the next is to come nearer, so that all are
+    /// in the grains' rings when it begins; and some of those who sleep longest do.
     #[inline(never)]
     fn come_nearer(&self, grain: u64) {
-        let mut pace = Pace::default();
-        let steps = (SPAN - grain % SPAN).div_ceil(STEP);
-        let span = (grain / SPAN + 1) as usize % SPANS;
-        for _ in 0..u64::from(self.in_span[span].get()).div_ceil(steps) {
-            pace.round();
-            self.sort(WAKEUP_LISTS + span);
-        }
+        let ring_of = |span: u64| span as usize % SPANS;
+        let members = |ring: usize| self.in_span[ring].get();
+        // What was not done before its span has begun.
+        let (late, steps) = (ring_of(grain / SPAN), (SPAN - grain % SPAN).div_ceil(STEP));
+        self.nearing.set((FIRST_SPAN + late, members(late)));
+        let _ = self.sort_some(u32::MAX);
+        let next = ring_of(grain / SPAN + 1);
+        let part = u64::from(members(next)).div_ceil(steps) as u32;
+        self.nearing.set((FIRST_SPAN + next, part));
         let long = &self.rings[LONG_TIME];
         for thread in (0..STEP).map_while(|_| long.first()) {
             let at_us = thread.wake_at_us.get();
@@ -221,6 +312,23 @@ impl WakeupLists {
         }
     }
 
+    /// Up to `most` of those who are to come nearer do; whether there are more.
+    #[inline]
+    fn sort_some(&self, most: u32) -> Option<Rest> {
+        let (list, count) = self.nearing.get();
+        if count == 0 {
+            return None;
+        }
+        let mut pace = Pace::default();
+        for _ in 0..count.min(most) {
+            pace.round();
+            self.sort(list);
+        }
+        self.nearing.set((list, count.saturating_sub(most)));
+        // Somebody very urgent may be among them, but his time has not come.
+        (count > most).then_some(Rest { priority: u8::MAX, before: 0 })
+    }
+
     /// Puts the first member of `list` where it belongs now: nowhere, if it was cancelled.
     fn sort(&self, list: usize) {
         let Some(thread) = self.rings[list].first() else { return };
@@ -230,4 +338,10 @@ impl WakeupLists {
             self.link(thread, at_us);
         }
     }
+}
+
+/// The class of a thread that falls asleep.
+#[inline(always)]
+fn class(thread: TcbRef) -> usize {
+    usize::from(thread.priority.get() >> CLASS_BITS)
 }

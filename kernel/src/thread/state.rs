@@ -183,5 +183,5 @@ fn going_on(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     };
     thread.job.set(job);
     fault(!fits, "has a memory operation under way with which it does not go on");
-    fault(resume == Resume::Idle, "goes on as the idle thread");
+    fault(matches!(resume, Resume::Idle | Resume::Wake), "goes on as a thread of the kernel's own");
 }

@@ -55,6 +55,8 @@ pub enum Resume {
     /// Make the entry that is in the register frame: the thread has made it on another
     /// processor ([`crate::sched::elsewhere`]).
     Entered = 8,
+    /// The waker: go on with waking others ([`crate::sched::waker`]).
+    Wake = 9,
 }
 
 /// A memory operation under way; a thread is in one at a time.
@@ -357,7 +359,7 @@ impl TcbRef {
             Resume::Frame | Resume::Anew | Resume::Destroy | Resume::Entered => true,
             // A handler's answer to the interrupted thread is under way.
             Resume::Transfer | Resume::Receive => self.kind.get().home() == Resume::Frame,
-            Resume::Ipc | Resume::Idle | Resume::Unmap => false,
+            Resume::Ipc | Resume::Idle | Resume::Unmap | Resume::Wake => false,
         }
     }
 

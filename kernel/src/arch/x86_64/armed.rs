@@ -81,9 +81,9 @@ pub(super) fn frame() -> Frame {
 #[repr(u64)]
 pub enum Leaves {
     /// As [`Resume::Ipc`].
-    Ipc = 9,
+    Ipc = 10,
     /// As [`Resume::Frame`].
-    Frame = 10,
+    Frame = 11,
 }
 
 /// `next`, which is armed and current, is about to go on: as the value of [`Resume`] or

@@ -1,0 +1,55 @@
+//! The waker: a thread of the kernel's own that goes on where a tick stops when many threads are due
+//! at once, or many who sleep long come nearer (docs/decisions/0056).
+//!
+//! It is as urgent as the most urgent class of those whom it still has to wake, is preempted as any
+//! thread is, and halted while there is nothing to do. Called from the tick and by `resume`.
+
+use super::make_ready;
+use super::wakeup::Rest;
+use crate::arch::{TcbRef, cpu};
+use crate::clock;
+use crate::ipc::rendezvous::{self, Busy};
+use crate::ipc::timeout;
+use crate::preemption::let_in;
+
+/// How many threads a tick wakes by itself, some 140 instructions each, if there is a waker.
+pub const IN_A_TICK: u32 = 16;
+/// How many the waker wakes before it looks who else would run.
+const AT_ONCE: u32 = 4;
+
+/// Wakes those whose time has come by `now_us`, or leaves it to the waker.
+pub fn expire(now_us: u64) {
+    let scheduler = &cpu().scheduler;
+    let waker = scheduler.waker.get();
+    let most = if waker.is_some() { IN_A_TICK } else { u32::MAX };
+    let rest = scheduler.wakeup.expire_some(now_us, most, wake);
+    if let (Some(waker), Some(rest)) = (waker, rest) {
+        place(waker, rest);
+        make_ready(waker);
+    }
+}
+
+fn wake(thread: TcbRef) {
+    timeout::expired(thread);
+    let_in();
+}
+
+/// What is left to do decides how urgent it is.
+fn place(waker: TcbRef, rest: Rest) {
+    if waker.priority.get() != rest.priority {
+        cpu().scheduler.ready.remove(waker);
+        waker.priority.set(rest.priority);
+    }
+}
+
+/// The waker has the processor, and wakes a few more: who may come before it now and then
+/// ([`super::tick::give_way`]), or nobody if all is done and it is halted.
+#[must_use]
+pub fn go_on(waker: TcbRef) -> Option<u8> {
+    let rest = cpu().scheduler.wakeup.go_on(clock::now_us(), AT_ONCE, wake);
+    match rest {
+        Some(rest) => place(waker, rest),
+        None => rendezvous::set_busy(waker, Busy::Halted),
+    }
+    rest.map(|rest| rest.before)
+}
