@@ -134,6 +134,8 @@ pub fn make_interrupts() {
     for line in (0..SYSTEM_BASE).filter(|line| arch::line_exists(*line)) {
         if let Some(source) = kernel_thread(ThreadId::irq(line)) {
             source.kind.set(Kind::Interrupt);
+            // Nilthread leads to the first of them.
+            rendezvous::forbid_armed(source);
         }
     }
 }

@@ -6,6 +6,7 @@
 //! reached page by page after `AddressSpace::resolve` has checked them.
 
 use core::cell::{Cell, UnsafeCell};
+use core::mem::offset_of;
 
 use abi::{CallError, ThreadId, utcb};
 
@@ -142,6 +143,11 @@ pub struct CurrentWord {
 }
 
 impl CurrentWord {
+    /// Where the kernel's address is, for assembly.
+    pub const KERNEL: usize = offset_of!(Self, kernel);
+    /// Where the user's is.
+    pub const USER: usize = offset_of!(Self, user);
+
     /// Puts it into the UTCB of `thread`, if it is nowhere yet.
     pub fn place(&self, thread: TcbRef) {
         let offset = utcb::LIPC_CURRENT as i64 * 8;
@@ -151,10 +157,10 @@ impl CurrentWord {
         }
     }
 
-    /// Its address in the space.
+    /// Its address in the space, and in the kernel's map of physical memory.
     #[must_use]
-    pub fn address(&self) -> u64 {
-        self.user.get()
+    pub fn places(&self) -> (u64, u64) {
+        (self.user.get(), self.kernel.get())
     }
 
     /// What it says, or what the program has written there.

@@ -111,3 +111,48 @@ fn so_many_and_no_more_are_armed_in_a_space() {
     assert!(next.is_armed());
     assert_eq!(check::violations(), 0);
 }
+
+/// The trap flag: who waits with it can't be woken in user mode.
+const TRAP: u64 = 1 << 8;
+
+#[test]
+fn who_user_mode_cannot_wake_waits_for_other_armed_threads() {
+    let (_machine, spaces) = tasks::machine(2);
+    let caller = thread(spaces[0], 0, ThreadId::NIL);
+    let waiter = |index, from| {
+        let waiter = waiting(spaces[0], index, from);
+        waiter.flags.set(waiter.flags.get() | TRAP);
+        arm(caller, waiter);
+        waiter
+    };
+    let (open, closed) = (waiter(1, ThreadId::ANY), waiter(2, caller.id.get()));
+    assert!(rendezvous::is_armed(open) && rendezvous::is_armed(closed));
+    assert_eq!(rendezvous::armed_wait(open), Some(ThreadId::ANY));
+    assert_eq!(rendezvous::armed_wait(closed), Some(caller.id.get()));
+    assert_eq!(check::violations(), 0);
+    // Whoever asks in the kernel may act on it: then it is an ordinary wait, and armed.S finds none.
+    assert_eq!(waits(open), Waits::Busy(rendezvous::Busy::Waiting));
+    assert_eq!((open.partner.get(), rendezvous::armed_wait(open)), (ThreadId::ANY, None));
+    assert!(!rendezvous::is_armed(open));
+    // Its partner goes: the sweep finds it.
+    let other = thread(spaces[1], 3, ThreadId::NIL);
+    set_current(other);
+    let _ = lifecycle::delete(caller);
+    assert!(closed.is_ready(), "nobody has told it");
+    assert_eq!(rendezvous::armed_wait(closed), None);
+    assert_eq!(check::violations(), 0);
+}
+
+#[test]
+fn who_is_disarmed_waits_as_others_do() {
+    let (_machine, spaces) = tasks::machine(2);
+    let caller = thread(spaces[0], 0, ThreadId::NIL);
+    let waiter = waiting(spaces[0], 1, ThreadId::ANY);
+    waiter.flags.set(waiter.flags.get() | TRAP);
+    arm(caller, waiter);
+    assert!(rendezvous::is_armed(waiter));
+    local::start_anew(waiter);
+    assert_eq!(rendezvous::peek(waiter), Waits::Busy(rendezvous::Busy::Waiting));
+    assert_eq!((waiter.partner.get(), rendezvous::armed_wait(waiter)), (ThreadId::ANY, None));
+    assert_eq!(check::violations(), 0);
+}

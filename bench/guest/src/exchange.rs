@@ -101,7 +101,8 @@ pub fn local() -> Result<()> {
 }
 
 /// Kernel IPC to and from a thread that takes part in messages without the kernel, and critical
-/// sections as threads: rows `lipc/armed-call`, `lipc/armed-reply` and `lipc/section`.
+/// sections as threads: rows `lipc/armed-PLACE-call` and `-reply` (to another that takes part, and to
+/// one of another space that does not) and `lipc/section`.
 pub fn armed() -> Result<()> {
     let partner = inside(Role::Local)?;
     let local = runtime::thread::other_id(partner.id).ok_or("a partner has no local id")?;
@@ -114,8 +115,19 @@ pub fn armed() -> Result<()> {
     for _ in 0..ROUNDS {
         let _ = exchange(partner.id, tag, [0, 0], 2);
     }
-    samples.row(format_args!("lipc/armed-call words=0"), 0, 2);
-    samples.row(format_args!("lipc/armed-reply words=0"), 1, 2);
+    samples.row(format_args!("lipc/armed-local-call words=0"), 0, 2);
+    samples.row(format_args!("lipc/armed-local-reply words=0"), 1, 2);
+    let other = between(Role::Marked)?;
+    for _ in 0..WARM_UP {
+        let _ = exchange(other.id, tag, [0, 0], 2);
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        let _ = exchange(other.id, tag, [0, 0], 2);
+    }
+    samples.row(format_args!("lipc/armed-cross-call words=0"), 0, 2);
+    samples.row(format_args!("lipc/armed-cross-reply words=0"), 1, 2);
+    other.delete();
     partner.delete();
 
     let server = program_inside(marks::serve_section, 0)?;

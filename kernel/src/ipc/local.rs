@@ -81,6 +81,7 @@ fn arm_one(thread: TcbRef) {
     utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_CLOSED);
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
     thread.kernel_ipcs.set(0);
+    rendezvous::forbid_armed(thread);
     thread.set_special(ARMED, true);
     space.task.armed.append(thread);
     space.task.armed_count.set(space.task.armed_count.get() + 1);
@@ -131,6 +132,8 @@ pub fn disarm(thread: TcbRef) {
 pub fn start_anew(thread: TcbRef) {
     if rendezvous::is_published(thread) {
         settle(thread);
+    } else if rendezvous::is_armed(thread) {
+        rendezvous::withdraw(thread);
     }
     if let Some(space) = thread.space().filter(|_| thread.is_armed()) {
         space.task.armed.remove(thread);
@@ -200,8 +203,10 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
 }
 
 /// Publishes the wait of `thread`, which is armed and about to leave the processor, or waits
-/// already, if it waits plainly. If not, its word is one that no fast path serves.
+/// already, if it waits plainly. If that can't be, its word is one that only `armed.S` serves, or
+/// no fast path at all.
 pub fn publish(thread: TcbRef) {
+    let is_ordinary = rendezvous::is_unsealed(thread) && !thread.uses_vector();
     let Some(from) = rendezvous::plain_wait(thread) else { return };
     thread.partner.set(from);
     match (public_word(thread, from), Utcb::of(thread)) {
@@ -213,6 +218,7 @@ pub fn publish(thread: TcbRef) {
             rendezvous::set_published(thread);
             count(thread, 1);
         }
+        _ if is_ordinary => rendezvous::set_armed_wait(thread, from),
         _ => rendezvous::set_busy(thread, Busy::Waiting),
     }
 }

@@ -69,12 +69,18 @@ pub const KEPT_CLOSED: u64 = 11;
 const _: () = assert!(AWAY < SYSTEM_BASE as u64, "the highest code");
 
 /// The code of a thread that waits for a message from user mode: whom it waits for stands in
-/// its UTCB ([`super::local`]). [`waits`] brings that into the kernel first.
-pub const PUBLISHED: u64 = 12;
+/// its UTCB ([`super::local`]). [`waits`] brings that into the kernel first. Odd, and nobody is its
+/// `partner`, as for [`ARMED`]: so `vector.S` has no further check for the two.
+pub const PUBLISHED: u64 = 13;
+
+/// The code of an armed thread that waits plainly, but where user mode can't wake it: whom it
+/// waits for stands in `armed_rendezvous`, where `armed.S` looks. Also that of the one that runs in
+/// user mode; the kernel's entry makes it [`Busy::Ready`] first.
+pub const ARMED: u64 = 15;
 
 /// The code of a thread whose user code runs on another processor, or waits to
 /// ([`crate::sched::elsewhere`]): [`Busy::Ready`] for everybody but those who would run it.
-pub const AWAY: u64 = 13;
+pub const AWAY: u64 = 16;
 
 /// Distance in bits between a state code and its place in the word.
 const CODE_SHIFT: u32 = 32;
@@ -126,8 +132,13 @@ fn decode(thread: TcbRef, others: fn(TcbRef, u64) -> Waits) -> Waits {
 /// The ordinary wait of a thread that uses vector registers ([`seal`]).
 #[cold]
 fn sealed(thread: TcbRef, code: u64) -> Waits {
-    if code == PUBLISHED {
-        super::local::settle(thread);
+    match code {
+        PUBLISHED => super::local::settle(thread),
+        ARMED => {
+            withdraw(thread);
+            return waits(thread);
+        }
+        _ => {}
     }
     match seen(thread, code) {
         // Only `set_code`, `set_busy` and the fast paths write codes, and they have no other.
@@ -145,6 +156,11 @@ fn seen(thread: TcbRef, code: u64) -> Waits {
         DEAD_CLOSED | KEPT_CLOSED => Waits::Closed(thread.partner.get()),
         PUBLISHED => Waits::Busy(Busy::Waiting),
         AWAY => Waits::Busy(Busy::Ready),
+        ARMED => match armed_wait(thread) {
+            None => Waits::Busy(Busy::Ready),
+            Some(ThreadId::ANY) => Waits::Open,
+            Some(from) => Waits::Closed(from),
+        },
         _ => Waits::Nonsense,
     }
 }
@@ -250,11 +266,61 @@ pub fn is_published(thread: TcbRef) -> bool {
 
 /// Lets `thread`, which waits as its UTCB says, be found by messages from user mode.
 pub fn set_published(thread: TcbRef) {
+    thread.partner.set(ThreadId::NIL);
     set_code(thread, PUBLISHED);
 }
 
 fn set_code(thread: TcbRef, code: u64) {
     thread.rendezvous.set(thread.id.get().0 ^ code << CODE_SHIFT);
+}
+
+/// The partner of a thread whose word is [`ARMED`]: a global id that is nobody's, so that whoever looks
+/// for the partners of all threads ([`awaited`]) looks closer.
+const NOBODY: ThreadId = ThreadId(!1);
+
+/// Whom `thread`, whose word is [`ARMED`], waits for; `None` if it runs.
+#[must_use]
+pub fn armed_wait(thread: TcbRef) -> Option<ThreadId> {
+    match thread.armed_rendezvous.get() ^ thread.id.get().0 {
+        0 => Some(ThreadId::ANY),
+        word if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) => Some(ThreadId(word)),
+        _ => None,
+    }
+}
+
+/// Whether the word of `thread` is [`ARMED`].
+#[must_use]
+pub fn is_armed(thread: TcbRef) -> bool {
+    thread.rendezvous.get() ^ thread.id.get().0 == ARMED << CODE_SHIFT
+}
+
+/// `thread`, which is armed, waits for `from`, anybody or one other thread, in a way that
+/// `armed.S` serves.
+pub fn set_armed_wait(thread: TcbRef, from: ThreadId) {
+    let waits = if from == ThreadId::ANY { ThreadId::NIL } else { from };
+    thread.armed_rendezvous.set(thread.id.get().0 ^ waits.0);
+    thread.partner.set(NOBODY);
+    set_code(thread, ARMED);
+}
+
+/// `thread`, which is armed, goes to user mode.
+pub fn set_armed_running(thread: TcbRef) {
+    forbid_armed(thread);
+    thread.partner.set(NOBODY);
+    set_code(thread, ARMED);
+}
+
+/// No armed thread finds `thread` waiting by a look at its `armed_rendezvous`.
+pub fn forbid_armed(thread: TcbRef) {
+    thread.armed_rendezvous.set(busy_word(thread.id.get(), Busy::Ready));
+}
+
+/// Brings the wait of `thread`, whose word is [`ARMED`], back to where all others are.
+pub fn withdraw(thread: TcbRef) {
+    let from = armed_wait(thread);
+    forbid_armed(thread);
+    set_busy(thread, if from.is_some() { Busy::Waiting } else { Busy::Ready });
+    thread.partner.set(from.unwrap_or(ThreadId::NIL));
 }
 
 /// Puts `thread` into a state that the fast path leaves alone.

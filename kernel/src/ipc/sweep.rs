@@ -141,12 +141,16 @@ fn look_closer(waiter: TcbRef) {
     if rendezvous::is_published(waiter) {
         return;
     }
+    let is_there = |from: ThreadId| !from.is_global() || thread::lookup(from).is_some();
+    if rendezvous::is_armed(waiter) && rendezvous::armed_wait(waiter).is_none_or(is_there) {
+        return;
+    }
     let from = match rendezvous::waits(waiter) {
         Waits::Closed(from) => from,
         Waits::Busy(Busy::Waiting) => waiter.partner.get(),
         _ => return,
     };
-    if thread::lookup(from).is_some() || !from.is_global() {
+    if is_there(from) {
         return;
     }
     // A thread may be given a pager that is still to come.

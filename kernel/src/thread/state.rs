@@ -130,6 +130,16 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         is_public && (thread.kind.get() != Kind::User || thread.halted.get() || timed_or_wanted),
         "may be woken from user mode, but waits for something else",
     );
+    // A thread that has never been armed has a zero there.
+    let found = thread.armed_rendezvous.get() != 0 && rendezvous::armed_wait(thread).is_some();
+    fault(
+        found != (rendezvous::is_armed(thread)),
+        "armed threads find it waiting, and it does not, or the other way round",
+    );
+    fault(
+        rendezvous::is_armed(thread) && (!thread.is_armed() || thread.uses_vector()),
+        "waits for messages of armed threads, which it gets none of",
+    );
     fault(
         (plain || is_public) && thread.resume.get() != Resume::Ipc,
         "waits in a way that the fast path may end, but will not return from an IPC",

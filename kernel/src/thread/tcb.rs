@@ -215,6 +215,8 @@ pub struct Tcb {
     pub special: Cell<u8>,
     /// Kernel IPCs of an armed thread since the kernel has last seen it hand over in user mode.
     pub kernel_ipcs: Cell<u8>,
+    /// Whom an armed thread waits for in the kernel ([`rendezvous::ARMED`]); else as if it were ready.
+    pub armed_rendezvous: Cell<u64>,
     /// The processor on which its user code runs.
     pub processor: Cell<u8>,
     /// The address of the page fault with which it has entered there.

@@ -10,7 +10,8 @@ use runtime::{Msg, ipc, kernel, schedule};
 
 /// Threads there can be.
 const PLACES: usize = 4;
-const FIRST_NUMBER: u32 = abi::id::USER_BASE + 16;
+/// The number of the first of these threads.
+pub const FIRST_NUMBER: u32 = abi::id::USER_BASE + 16;
 const STACK_WORDS: usize = 1024;
 /// The client's priority is the default, 100.
 const ABOVE: u8 = 120;
@@ -236,7 +237,7 @@ fn force() -> ! {
 }
 
 /// One more call has been answered with `answer`, as it should be or not.
-fn count(round: u64, answer: runtime::ipc::Result<Msg>) {
+pub fn count(round: u64, answer: runtime::ipc::Result<Msg>) {
     let right = answer.is_ok_and(|msg| msg.get(0) == round + 3);
     (if right { &RIGHT } else { &WRONG }).fetch_add(1, Ordering::Relaxed);
 }

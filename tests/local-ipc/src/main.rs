@@ -6,6 +6,7 @@
 #![no_std]
 #![no_main]
 
+mod across;
 mod adversary;
 mod cast;
 mod critical;
@@ -35,7 +36,7 @@ fn main() -> ! {
     let _ = runtime::sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [Test; 23] = [
+    let tests: [Test; 26] = [
         ("messages_go_without_the_kernel", without_the_kernel),
         ("seven_words_arrive_and_more_do_too", words),
         ("a_chain_comes_back", chain),
@@ -44,6 +45,9 @@ fn main() -> ! {
         ("a_deleted_partner_is_missed", deleted),
         ("a_way_that_is_closed_opens_again", closed),
         ("who_uses_it_no_more_pays_nothing", disarmed),
+        ("kernel_ipc_with_those_who_take_no_part", across::unarmed),
+        ("kernel_ipc_between_armed_threads_of_two_spaces", across::armed),
+        ("an_armed_server_is_called_from_another_space", across::called),
         ("single_steps_change_nothing", adversary::stepped),
         ("a_forged_word_wakes_nobody", adversary::forged),
         ("nonsense_in_a_wait_is_for_nobody", adversary::nonsense),

@@ -3,7 +3,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use bench_guest::exchange::{Where, complete, local, strings, unaligned, vector, words};
+use bench_guest::exchange::{Where, armed, complete, local, strings, unaligned, vector, words};
 use bench_guest::{calls, check, fault, irq, life, marks, measured, memory};
 
 measured!(run);
@@ -32,5 +32,6 @@ fn run() -> Result<(), &'static str> {
     calls::run();
     life::threads("ops", "")?;
     life::ticks("ops", "", 3);
+    armed()?;
     Ok(())
 }

@@ -19,6 +19,7 @@ use super::percpu::cpu;
 use super::special;
 use super::tcbs::TcbRef;
 use super::visitors;
+use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::{self, local};
 use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
 use crate::usermem::Utcb;
@@ -30,6 +31,8 @@ const STACK: usize = 4096 - TCB_SIZE - 64;
 const _: () = assert!(STACK.is_multiple_of(64));
 /// Vector of a single step.
 const DEBUG: u64 = 1;
+/// The bits of R8 that are timeouts: one more leads here (`stubs.S`).
+const TIMEOUTS: u64 = 0xFFFF_FFFF;
 /// A handler that nobody is: entries of a thread with a handler leave the common way.
 const NOBODY: ThreadId = ThreadId(0x40);
 
@@ -38,11 +41,19 @@ const NOBODY: ThreadId = ThreadId(0x40);
 pub struct Pad {
     stack: Cell<[u8; STACK]>,
     tcb: [Cell<u64>; size_of::<Tcb>() / 8],
+    /// Who runs, unless somebody has taken its place in user mode; none on other processors than
+    /// the first.
     thread: Cell<Option<TcbRef>>,
+    /// Where the current word of its space is in the kernel's map of physical memory.
+    word: Cell<u64>,
 }
 
 /// Offset of the pad's tcb.
 pub const PAD_TCB: usize = offset_of!(Pad, tcb);
+/// Offset of the thread that runs.
+pub const PAD_THREAD: usize = offset_of!(Pad, thread);
+/// Offset of where its space's current word is.
+pub const PAD_WORD: usize = offset_of!(Pad, word);
 const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE && !(PAD_TCB + TCB_SIZE).is_multiple_of(4096));
 
 // SAFETY: the processor's own, used with interrupts off.
@@ -53,6 +64,7 @@ pub static PAD: Pad = Pad {
     stack: Cell::new([0; STACK]),
     tcb: [const { Cell::new(0) }; size_of::<Tcb>() / 8],
     thread: Cell::new(None),
+    word: Cell::new(0),
 };
 
 /// The address of the pad's page.
@@ -95,8 +107,10 @@ pub fn leave(next: TcbRef) -> u64 {
         other => return other as u64,
     };
     local::show(next);
+    rendezvous::set_armed_running(next);
     PAD.thread.set(Some(next));
-    let word = next.space().map_or(0, |space| space.task.current_word.address());
+    let (word, in_kernel) = next.space().map_or((0, 0), |space| space.task.current_word.places());
+    PAD.word.set(in_kernel);
     write_gs_base(word, features::in_use().contains(Features::FSGSBASE));
     leaves as u64
 }
@@ -107,6 +121,7 @@ pub extern "C" fn enter() -> TcbRef {
     let frame = frame();
     // On another processor than the first a visitor runs there.
     let Some(last) = PAD.thread.get() else { visitors::came(frame) };
+    rendezvous::set_busy(last, Busy::Ready);
     let current = last.space().map_or(ThreadId::NIL, |space| space.task.current_word.read());
     let hidden = current.0 != last.utcb.get();
     let claimed = if hidden { local::claimed(last, current) } else { None };
@@ -177,5 +192,5 @@ pub extern "C" fn call(thread: TcbRef) -> TcbRef {
         special::update(thread);
     }
     let (to, from) = (ThreadId(frame.rsi.get()), ThreadId(frame.rdx.get()));
-    ipc::syscall::ipc(thread, to, from, frame.r8.get())
+    ipc::syscall::ipc(thread, to, from, frame.r8.get() & TIMEOUTS)
 }

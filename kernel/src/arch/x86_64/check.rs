@@ -9,7 +9,7 @@ use super::descriptors::{self, Pointer};
 use super::errands;
 use super::features::{self, Features};
 use super::percpu::cpu;
-use super::tcbs::lookup_number;
+use super::tcbs::{TcbRef, lookup_number};
 use crate::ipc::rendezvous;
 
 /// Says to `note` what is wrong with the machine's state: this processor's, that of the tables,
@@ -24,7 +24,7 @@ pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
 pub fn check_own(note: &mut impl FnMut(Arguments<'_>)) {
     features::check(note);
     tables(note);
-    if lookup_number(0).is_none_or(|nobody| rendezvous::plain_wait(nobody).is_some()) {
+    if lookup_number(0).is_none_or(receives) {
         note(format_args!("a message to nilthread would find somebody who waits"));
     }
     let unguarded = cpu().unguarded.get();
@@ -33,6 +33,12 @@ pub fn check_own(note: &mut impl FnMut(Arguments<'_>)) {
             "{unguarded} interrupts met the kernel with AC set: user pages are open to it"
         ));
     }
+}
+
+/// Whether a message to nilthread would find `nobody` waiting, on the fast path or on that of
+/// armed threads.
+fn receives(nobody: TcbRef) -> bool {
+    rendezvous::plain_wait(nobody).is_some() || nobody.armed_rendezvous.get() == 0
 }
 
 /// What this processor's registers of tables and of the system call name.

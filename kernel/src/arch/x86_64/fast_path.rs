@@ -1,8 +1,9 @@
 //! The fast paths (design 3): what their assembly is made of, and what it is told. Boot and the
 //! processor's entry lead there; nothing here is called.
 //!
-//! `ipc.S` is the path of those about whom nothing is special, `string.S` of their strings, `vector.S` of users of vector registers,
-//! `foreign.S` of foreign threads; `path.S` and `spill.S` have the pieces that they share. Interrupts are off.
+//! `ipc.S` is the path of those about whom nothing is special, `string.S` of their strings, `vector.S` of users
+//! of vector registers, `armed.S` of those who exchange messages in user mode, `foreign.S` of foreign threads;
+//! `path.S` and `spill.S` have the pieces that they share. Interrupts are off.
 
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -12,16 +13,21 @@ use abi::{MsgTag, utcb};
 use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
 use super::mitigations::Actions;
-use super::percpu::{self, CURRENT, Cpu, GATE, GATE_VECTOR, LIMIT, LIMITS_OPEN, USER_RDI};
+use super::percpu::{
+    self, CURRENT, Cpu, GATE, GATE_ARMED, GATE_VECTOR, LIMIT, LIMITS_OPEN, USER_RDI,
+};
 use super::tcbs::{TCB_FIRST, TCB_MASK};
 use super::{armed, patch, vector};
 use crate::ipc;
 use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
 use crate::ipc::simple_string;
+use crate::mem::AddressSpace;
 use crate::sched::Scheduler;
+use crate::space::Task;
 use crate::techniques;
 use crate::thread::foreign;
-use crate::thread::tcb::{BLOCK_BITS, Resume, Tcb};
+use crate::thread::tcb::{self, BLOCK_BITS, Resume, Tcb};
+use crate::usermem::CurrentWord;
 
 /// The bits of R8 that are zero for an IPC that waits for its answer without a limit and has a
 /// period as send timeout: the sign is a call's, the low half the receive timeout, bit 31 a point of time.
@@ -36,6 +42,15 @@ const ONE_ITEM: u64 = MsgTag::new(0, 0, 2).0;
 const READY_BIT: u32 = 32;
 const _: () = assert!(Busy::Ready as u64 == 1, "READY_BIT is its only bit");
 
+/// Where a space keeps its current word.
+const CURRENT_WORD: usize = offset_of!(AddressSpace, task) + offset_of!(Task, current_word);
+/// The codes of `vector.S` and `armed.S` in one piece, and none of others among them; those of the
+/// latter look as if a partner were waited for.
+const _: () = assert!(
+    rendezvous::AWAY > rendezvous::ARMED && rendezvous::SYSTEM_CALL < rendezvous::DEAD_OPEN
+);
+const _: () = assert!(rendezvous::PUBLISHED & rendezvous::ARMED & 1 == 1);
+
 global_asm!(
     concat!(
         include_str!("patch.S"),
@@ -45,6 +60,7 @@ global_asm!(
         include_str!("string.S"),
         include_str!("foreign.S"),
         include_str!("vector.S"),
+        include_str!("armed.S"),
     ),
     VERW = const Actions::VERW.bits(),
     IBPB = const Actions::IBPB.bits(),
@@ -119,6 +135,21 @@ global_asm!(
     DEAD_CLOSED = const rendezvous::DEAD_CLOSED as u32,
     KEPT_OPEN = const rendezvous::KEPT_OPEN as u32,
     KEPT_CLOSED = const rendezvous::KEPT_CLOSED as u32,
+    PUBLISHED = const rendezvous::PUBLISHED as u32,
+    ARMED = const rendezvous::ARMED as u32,
+    ARMED_RENDEZVOUS = const offset_of!(Tcb, armed_rendezvous),
+    SPECIAL = const offset_of!(Tcb, special),
+    ARMED_ONLY = const tcb::ARMED,
+    SPACE = const offset_of!(Tcb, space),
+    PUBLISHED_COUNT = const offset_of!(AddressSpace, task) + offset_of!(Task, published),
+    WORD_USER = const CURRENT_WORD + CurrentWord::USER,
+    WORD_KERNEL = const CURRENT_WORD + CurrentWord::KERNEL,
+    PAD_THREAD = const armed::PAD_THREAD,
+    PAD_WORD = const armed::PAD_WORD,
+    GATE_ARMED = const GATE_ARMED,
+    LIPC_WAIT = const utcb::LIPC_WAIT * 8,
+    LIPC_SP = const utcb::LIPC_SP * 8,
+    LIPC_RUNS = const utcb::LIPC_RUNS,
     READY_BIT = const READY_BIT,
     NOT_SIMPLE = const NOT_SIMPLE,
     WORDS_MASK = const WORDS_MASK,

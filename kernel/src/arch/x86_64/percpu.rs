@@ -29,7 +29,7 @@ pub struct Tss {
     /// Likewise: the fast path's limits, see [`LIMITS_OPEN`].
     pub limits: Cell<u32>,
     /// Likewise: which path an IPC takes while the limits are closed. 0: the complete one, or
-    /// [`GATE_VECTOR`].
+    /// [`GATE_VECTOR`], or [`GATE_ARMED`].
     pub gate: Cell<u32>,
     reserved1: u64,
     /// Stacks for double fault, non-maskable interrupt, machine check.
@@ -87,8 +87,11 @@ pub const LIMIT: usize = CURRENT + offset_of!(Tss, limits);
 /// Offset of [`Tss::gate`] in [`Cpu`]; [`LIMIT`] and it are one word of eight bytes.
 pub const GATE: usize = CURRENT + offset_of!(Tss, gate);
 const _: () = assert!(GATE == LIMIT + 4 && LIMIT.is_multiple_of(8));
-/// The gate while the running thread uses vector registers: `vector.S`.
-pub const GATE_VECTOR: u32 = 1;
+/// The gate while the running thread uses vector registers: as many words and fewer go by
+/// `vector.S` (low half).
+pub const GATE_VECTOR: u32 = 8;
+/// The gate while the running thread is armed: likewise by `armed.S` (high half).
+pub const GATE_ARMED: u32 = 8 << 16;
 /// Limits for an ordinary sender: fewer than 8 words (low half) go by registers, fewer
 /// than 64 (high half) by the fast path at all.
 pub const LIMITS_OPEN: u32 = 64 << 16 | 8;

@@ -2,15 +2,15 @@
 //! registers of a foreign thread that others do not have (FS and GS base), messages in user
 //! mode (`armed`), or somebody waiting whom a direct switch could pass over
 //! (`sched::keep_watch`). The fast path's limits are closed for them (`percpu`), so that leaving
-//! them always passes through here, or through `vector.S` or `foreign.S`, which do the same.
+//! them always passes through here, or through `vector.S`, `armed.S` or `foreign.S`, which do the same.
 
 use super::asm::{read_bases, write_fs_base, write_gs_base};
 use super::features::{self, Features};
-use super::percpu::{GATE_VECTOR, LIMITS_OPEN, cpu};
+use super::percpu::{GATE_ARMED, GATE_VECTOR, LIMITS_OPEN, cpu};
 use super::tcbs::TcbRef;
 use super::vector;
 use crate::ipc::rendezvous;
-use crate::thread::tcb::USES_VECTOR;
+use crate::thread::tcb::{ARMED, USES_VECTOR};
 
 /// Whether open limits are possible: they promise WRGSBASE (`switch::activate`).
 fn fast() -> bool {
@@ -24,7 +24,7 @@ pub fn update(thread: TcbRef) {
     let quiet = fast() && !cpu.scheduler.look_first.get();
     let opens = quiet && thread.special.get() == 0;
     cpu.tss.limits.set(if opens { LIMITS_OPEN } else { 0 });
-    cpu.tss.gate.set(if quiet && uses_gate(thread) { GATE_VECTOR } else { 0 });
+    cpu.tss.gate.set(if quiet { gate(thread) } else { 0 });
 }
 
 /// Whether `vector.S` may serve threads that use vector registers. It clears the x87 pointers
@@ -34,10 +34,14 @@ pub fn has_gate() -> bool {
     features == Features::XSAVEOPT
 }
 
-/// Whether it may serve `thread` as sender.
-fn uses_gate(thread: TcbRef) -> bool {
-    let others = thread.is_foreign() || thread.special.get() != USES_VECTOR;
-    thread.uses_vector() && !others && has_gate()
+/// Which path serves `thread` as sender.
+fn gate(thread: TcbRef) -> u32 {
+    match thread.special.get() {
+        _ if thread.is_foreign() => 0,
+        ARMED => GATE_ARMED,
+        USES_VECTOR if has_gate() => GATE_VECTOR,
+        _ => 0,
+    }
 }
 
 /// Keeps the running thread out of the fast path.

@@ -243,6 +243,11 @@ local_slow:
     je 4f
     test byte ptr [rdi + 8 * {LIPC_STATE}], {LIPC_KEEPS} - 1
     jz 4f                               // not known, or it has kept its registers once
+    cmp rdx, rsi
+    jne 1f
+    cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
+    jae 1f
+    bts r8, {PUBLISH}                   // a call: by the complete path, so that our wait is public
 1:  mov rsi, [rsi - {MY_GLOBAL_ID}]
     if_local edx, 3f
 2:  or rdi, 1                           // vector registers are dead

@@ -42,6 +42,7 @@ global_asm!(
     LIPC_STATE = const abi::utcb::LIPC_STATE,
     LIPC_RUNS = const abi::utcb::LIPC_RUNS,
     LIPC_UNKNOWN = const abi::utcb::LIPC_UNKNOWN,
+    PUBLISH = const PUBLISH_BIT,
     LIPC_OPEN = const abi::utcb::LIPC_OPEN,
     LIPC_REFUSED = const abi::utcb::LIPC_REFUSED,
     LIPC_KEEPS = const abi::utcb::LIPC_KEEPS,
@@ -60,6 +61,9 @@ global_asm!(
     CALL_CREATE_THREAD = const Call::CreateThread as u64,
     CALL_ARM_LOCAL = const Call::ArmLocal as u64,
 );
+
+/// A bit of R8 beside the timeouts that takes an IPC to the complete path.
+const PUBLISH_BIT: u32 = 32;
 
 /// Distance from the stub page to the user data page, bytes.
 const PAGE_DISTANCE: u64 = layout::USER_DATA - layout::STUBS;

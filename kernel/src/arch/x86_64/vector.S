@@ -89,10 +89,10 @@ patch_site {X87_SURVIVES_LOAD}, fninit
 .balign 64
 .global baton_ipc_closed
 baton_ipc_closed:
-    cmp     dword ptr [rip + {CPU} + {GATE}], {GATE_VECTOR}
-    jne     baton_ipc_string
-    test    r9w, 0xffff - {IN_REGISTERS}        // at most 7 untyped words, no items, no flags
-    jnz     baton_ipc_complete
+    cmp     dword ptr [rip + {CPU} + {GATE}], 0
+    je      baton_ipc_string
+    cmp     r9w, [rip + {CPU} + {GATE}]         // at most 7 untyped words, no items, no flags
+    jae     baton_armed_ipc
     find_receiver
     ask_receiver
     ror     rcx, 32
@@ -152,14 +152,14 @@ baton_ipc_closed:
 .balign 64
 .global baton_to_vector_user
 baton_to_vector_user:
-    lea     r11, [rcx - {DEAD_OPEN}]            // the four codes are neighbours
-    cmp     r11, {KEPT_CLOSED} - {DEAD_OPEN}
+    lea     r11, [rcx - {DEAD_OPEN}]            // the codes are neighbours
+    cmp     r11, {ARMED} - {DEAD_OPEN}
     ja      baton_ipc_complete
     mov     r11, [rdi + {ID}]
     test    cl, {DEAD_OPEN} ^ {DEAD_CLOSED}
     jz      .Lto_vector_waits
     cmp     r11, [rbp + {TCB_FIRST} + {PARTNER}]
-    jne     baton_ipc_complete
+    jne     baton_to_armed                      // nobody is the partner of an armed thread that waits
 .Lto_vector_waits:
     cmp     rdx, rsi
     jne     .Lto_vector_then_open

@@ -38,7 +38,7 @@ const SLOWER: &str = "nop";
 type Point = (&'static str, &'static str, u64);
 
 /// What is watched: its name, and the series of which the worst counts.
-const WATCHED: [(&str, &[Point]); 18] = [
+const WATCHED: [(&str, &[Point]); 19] = [
     (
         "ipc/short-cross-kernel",
         &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],
@@ -69,6 +69,10 @@ const WATCHED: [(&str, &[Point]); 18] = [
     ),
     ("lipc/one-way-user", &[("lipc/call", "words", 0), ("lipc/reply", "words", 0)]),
     ("lipc/one-way-kernel", &[("lipc/call", "words", 0), ("lipc/reply", "words", 0)]),
+    (
+        "lipc/armed-kernel",
+        &[("lipc/armed-local-call", "words", 0), ("lipc/armed-local-reply", "words", 0)],
+    ),
     ("ipc/string-4096-kernel", &[("ipc/string-cross", "bytes", 4096)]),
     ("ipc/string-4096-kernel-unaligned", &[("ipc/string-cross-unaligned", "bytes", 4096)]),
     ("ops/page-fault", &[("ops/page-fault", "", 0)]),

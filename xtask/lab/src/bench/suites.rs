@@ -235,16 +235,19 @@ pub fn local(measured: &Measured) -> Vec<Row> {
         let counts = names.map(|name| best(name).map(|(_, sample)| count(sample, counter)));
         Some(counts[0]?.max(counts[1]?) as f64)
     };
-    let (hidden, armed) = (["lipc/call", "lipc/reply"], ["lipc/armed-call", "lipc/armed-reply"]);
+    let hidden = ["lipc/call", "lipc/reply"];
+    let armed = ["lipc/armed-local-call", "lipc/armed-local-reply"];
+    let armed_cross = ["lipc/armed-cross-call", "lipc/armed-cross-reply"];
     let local = ["ipc/words-local-call", "ipc/words-local-reply"];
     let cross = ["ipc/words-cross-call", "ipc/words-cross-reply"];
     // Name, which samples, what of them, and the paper's kernel without and with local IPC.
-    let table: [(&str, [&str; 2], &str, &str, &str); 5] = [
+    let table: [(&str, [&str; 2], &str, &str, &str); 6] = [
         ("lipc/one-way-user", hidden, "user", "not possible", "23"),
         ("lipc/one-way-kernel", hidden, "kernel", "not possible", "0"),
         ("lipc/others-inside-kernel", local, "kernel", "306", "349"),
         ("lipc/others-between-kernel", cross, "kernel", "488", "634"),
         ("lipc/armed-kernel", armed, "kernel", "306", "349"),
+        ("lipc/armed-cross-kernel", armed_cross, "kernel", "488", "634"),
     ];
     let row = |(name, names, counter, before, prototype): (&str, [&str; 2], &str, &str, &str)| {
         let row = Row::baton("lipc", name, worse(names, counter)?);
