@@ -23,8 +23,10 @@ const THREADS: u32 = 48;
 /// From tick to tick.
 const TICK_US: u64 = 1_000;
 
-/// Many threads; the first one stays, to do things.
+/// Many threads; the first one stays, to do things. The clock has run for a while, as whenever
+/// the first program runs: in its first grain no tick looks for sleepers.
 fn many(spaces: &[SpaceRef]) -> Vec<TcbRef> {
+    clock::PAGE.offset_us.fetch_max(10 * TICK_US, Relaxed);
     (0..THREADS)
         .map(|index| thread(spaces[(index % TASKS) as usize], index, ThreadId::NIL))
         .collect()
