@@ -115,6 +115,7 @@ fn nobody() -> Option<u64> {
     let tcb = unsafe { &*tcb };
     tcb.id.set(id);
     tcb.rendezvous.set(rendezvous::busy_word(id, Busy::Halted));
+    tcb.armed_rendezvous.set(rendezvous::busy_word(id, Busy::Halted));
     Some(frame)
 }
 
