@@ -1,0 +1,71 @@
+//! Where a thread goes on in user mode: in its tcb, or in the register frame on its stack.
+
+use abi::layout::USER_END;
+
+use super::tcb::Resume;
+use crate::arch::machine::USER_FLAGS_MASK;
+use crate::arch::{Frame, TcbRef};
+use crate::ipc::{local, rendezvous};
+
+impl TcbRef {
+    /// Instruction and stack pointer at which the thread goes on in user mode.
+    #[must_use]
+    pub fn user_ip_sp(self) -> (u64, u64) {
+        match self.frame_if_used() {
+            Some(frame) => (frame.ip.get(), frame.sp.get()),
+            None if rendezvous::is_published(self) => (self.ip.get(), local::public_sp(self)),
+            None => (self.ip.get(), self.sp.get()),
+        }
+    }
+
+    /// The register frame, if the thread will return through it.
+    #[must_use]
+    pub fn frame_if_used(self) -> Option<Frame> {
+        self.has_frame().then(|| self.frame())
+    }
+
+    /// Whether the user state is in the register frame: it is for every thread that
+    /// entered by an interrupt, exception or a call other than IPC and Unmap.
+    #[must_use]
+    pub fn has_frame(self) -> bool {
+        match self.resume.get() {
+            Resume::Frame | Resume::Anew | Resume::Destroy | Resume::Entered => true,
+            // A handler's answer to the interrupted thread is under way.
+            Resume::Transfer | Resume::Receive => self.kind.get().home() == Resume::Frame,
+            Resume::Ipc | Resume::Idle | Resume::Unmap | Resume::Wake => false,
+        }
+    }
+
+    /// Sets instruction and/or stack pointer at which the thread goes on in user mode.
+    /// An address that no user code can have becomes one that faults at once.
+    pub fn set_user_ip(self, ip: u64) {
+        let ip = if ip >= USER_END { USER_END } else { ip };
+        match self.frame_if_used() {
+            Some(frame) => frame.ip.set(ip),
+            None => self.ip.set(ip),
+        }
+    }
+
+    /// Sets the stack pointer with which the thread goes on in user mode.
+    pub fn set_user_sp(self, sp: u64) {
+        match self.frame_if_used() {
+            Some(frame) => frame.sp.set(sp),
+            None => self.sp.set(sp),
+        }
+    }
+
+    /// The user flags.
+    #[must_use]
+    pub fn user_flags(self) -> u64 {
+        self.frame_if_used().map_or_else(|| self.flags.get(), |frame| frame.flags.get())
+    }
+
+    /// Sets those user flags that a thread may change.
+    pub fn set_user_flags(self, flags: u64) {
+        let merged = self.user_flags() & !USER_FLAGS_MASK | flags & USER_FLAGS_MASK;
+        match self.frame_if_used() {
+            Some(frame) => frame.flags.set(merged),
+            None => self.flags.set(merged),
+        }
+    }
+}
