@@ -18,6 +18,7 @@ pub mod inspect;
 pub mod item;
 pub mod kip;
 pub mod layout;
+pub mod lrpc;
 pub mod protocol;
 pub mod riscv64;
 pub mod syscall;

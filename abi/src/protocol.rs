@@ -16,6 +16,10 @@ pub const IO_FAULT: i64 = -8;
 /// Baton: system call of a foreign thread; MR1 its number, MR2 to MR7 its arguments (on x86-64
 /// RAX, then RDI R10 RSI RDX R8 R9; on RISC-V a7, then a0 to a5).
 pub const SYSTEM_CALL: i64 = -16;
+/// Baton: a thread asks for a binding to the receiver's procedures ([`crate::lrpc`]); MR1 how many
+/// A-stacks, MR2 bytes of each. The answer's words: where they are to be in the receiver's space,
+/// how many procedures there are, the cookie; fewer words refuse.
+pub const LRPC_BIND: i64 = -17;
 /// Extended σ0 request (verbosity, pool dump).
 pub const SIGMA0_EXTENDED: i64 = -1001;
 

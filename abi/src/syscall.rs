@@ -49,6 +49,17 @@ pub enum Call {
     /// Baton: ArmLocal, of the local-IPC stubs alone. RSI the local id of the partner; changes no
     /// register.
     ArmLocal = 21,
+    /// Baton: LrpcBind ([`crate::lrpc`]). R14 (stub: RDI) the clerk, RSI where the A-stacks are to
+    /// be, RDX how many, R12 bytes of each. RAX 1/0, RSI the token of the first.
+    LrpcBind = 22,
+    /// Baton: LrpcControl ([`crate::lrpc`]). R14 (stub: RDI) the clerk, RSI what, RDX argument. RAX 1/0,
+    /// RDX how many bindings it concerned.
+    LrpcControl = 23,
+    /// Baton: LrpcCall ([`crate::lrpc`]). RSI token, R9 procedure; registers as in Ipc.
+    LrpcCall = 24,
+    /// Baton: LrpcReturn ([`crate::lrpc`]). RSI the clerk; registers as in Ipc. No call has a
+    /// higher number.
+    LrpcReturn = 25,
 }
 
 impl Call {
@@ -70,6 +81,10 @@ impl Call {
             19 => Self::TaskControl,
             20 => Self::CreateThread,
             21 => Self::ArmLocal,
+            22 => Self::LrpcBind,
+            23 => Self::LrpcControl,
+            24 => Self::LrpcCall,
+            25 => Self::LrpcReturn,
             _ => return None,
         })
     }

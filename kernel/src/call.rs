@@ -9,7 +9,7 @@ use crate::thread::control::{After, Form, Request};
 use crate::thread::exregs::{self, Registers};
 use crate::thread::tcb::Resume;
 use crate::usermem::{Utcb, set_error};
-use crate::{destruction, inspect, ipc, sched, space, thread};
+use crate::{destruction, inspect, ipc, lrpc, sched, space, thread};
 
 /// Carries out the call of `caller`, the current thread, whose registers are in `frame`;
 /// returns who runs next.
@@ -35,12 +35,15 @@ pub extern "C" fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
         Some(Call::Inspect) => inspect(caller, frame),
         Some(Call::ThreadState) => thread_state(caller, frame),
         Some(Call::ArmLocal) => arm_local(caller, frame),
-        Some(Call::Unmap) | None => no_call(caller, frame),
+        Some(Call::LrpcBind) => lrpc::bind::call(caller, frame),
+        Some(Call::LrpcControl) => lrpc_control(caller, frame),
+        // Their registers are those of Ipc, like Unmap's.
+        Some(Call::Unmap | Call::LrpcCall | Call::LrpcReturn) | None => no_call(caller, frame),
     }
 }
 
 /// The call may have made a thread ready, or changed a priority: who runs next.
-fn finish(caller: TcbRef) -> TcbRef {
+pub(crate) fn finish(caller: TcbRef) -> TcbRef {
     if caller.is_ready() { sched::tick::reschedule(caller) } else { ipc::go_on(caller) }
 }
 
@@ -68,7 +71,7 @@ fn inspect(caller: TcbRef, frame: Frame) -> TcbRef {
 }
 
 /// Reports success (1) or failure (0 and ErrorCode).
-fn set_result(caller: TcbRef, frame: Frame, result: Result<(), CallError>) {
+pub(crate) fn set_result(caller: TcbRef, frame: Frame, result: Result<(), CallError>) {
     frame.set_result(u64::from(result.is_ok()));
     if let Err(error) = result {
         set_error(caller, error);
@@ -196,6 +199,17 @@ fn quota_control(caller: TcbRef, frame: Frame) -> TcbRef {
     if let Ok((limit, used)) = result {
         frame.set_second(limit);
         frame.set_third(used);
+    }
+    set_result(caller, frame, result.map(|_| ()));
+    finish(caller)
+}
+
+#[inline(never)]
+fn lrpc_control(caller: TcbRef, frame: Frame) -> TcbRef {
+    let [clerk, what, argument, ..] = frame.arguments();
+    let result = lrpc::control::control(caller, ThreadId(clerk), what, argument);
+    if let Ok(count) = result {
+        frame.set_second(count);
     }
     set_result(caller, frame, result.map(|_| ()));
     finish(caller)

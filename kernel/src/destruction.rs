@@ -4,6 +4,7 @@
 use crate::arch::{TcbRef, cpu};
 use crate::ipc;
 use crate::irq;
+use crate::lrpc;
 use crate::mem::{DestroyJob, Step};
 use crate::preemption;
 use crate::sched;
@@ -34,6 +35,7 @@ fn preempted(caller: TcbRef, job: DestroyJob) -> TcbRef {
 }
 
 fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {
+    lrpc::control::client_ends(space);
     caller.destroy_next.set(space.utcb_area().start);
     DestroyJob::new(space, caller.marker())
 }
@@ -87,6 +89,7 @@ fn finish(caller: TcbRef, space: SpaceRef) {
     orphan_children(space);
     cpu().spaces.remove(space);
     if let Some(heir) = space.task.chief.get().or(caller.space()) {
+        lrpc::control::inherit(space, heir);
         space.free(heir.quota());
     }
 }

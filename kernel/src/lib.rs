@@ -20,6 +20,7 @@ pub mod destruction;
 pub mod inspect;
 pub mod ipc;
 pub mod irq;
+pub mod lrpc;
 pub mod preemption;
 pub mod resume;
 pub mod ring;

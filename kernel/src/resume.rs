@@ -5,7 +5,7 @@ use crate::arch::{TcbRef, visits};
 use crate::ipc::{self, receive, transfer};
 use crate::sched::{self, tick, waker};
 use crate::thread::tcb::Resume;
-use crate::{destruction, irq, preemption, unmap};
+use crate::{destruction, irq, lrpc, preemption, unmap};
 
 /// Goes on with what `current` was doing; returns who runs next.
 pub extern "C" fn resume(current: TcbRef) -> TcbRef {
@@ -25,6 +25,7 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
         Resume::Unmap => unmap::resume(current),
         Resume::Destroy => destruction::resume(current),
         Resume::Wake => wake(current),
+        Resume::Bind => lrpc::bind::resume(current),
         Resume::Entered => visits::entered(current),
         Resume::Ipc | Resume::Frame | Resume::Anew | Resume::Idle => ipc::go_on(current),
     }

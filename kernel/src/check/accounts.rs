@@ -2,6 +2,7 @@
 
 use super::Findings;
 use crate::arch::{cpu, frames_of};
+use crate::lrpc;
 use crate::mem::check;
 use crate::space::{MAX_DEPTH, SpaceRef};
 use crate::thread;
@@ -27,6 +28,9 @@ pub(super) fn check(found: &mut Findings) {
             !has_chiefs(space),
             format_args!("the chiefs of space {} do not lead to an initial task", space.id()),
         );
+        lrpc::check::bindings(space, &mut |wrong, what| {
+            found.note(wrong, format_args!("space {} {what}", space.id()));
+        });
         limits += quota.limit();
         spaces += 1;
     });
@@ -60,7 +64,8 @@ fn frames(found: &mut Findings) {
     let mut ledger = check::ledger(&mut report);
     cpu().spaces.for_each(|space| {
         let threads = space.task.thread_count.get() * FRAMES_OF_THREAD;
-        let owned = ledger.space(space) + threads;
+        let linkages = lrpc::check::frames(space, |frame| ledger.claim(space.id(), frame));
+        let owned = ledger.space(space) + threads + linkages;
         let used = space.quota().used();
         found.note(
             owned != used,

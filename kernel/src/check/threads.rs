@@ -9,6 +9,7 @@ use crate::arch::{TcbRef, cpu, machine, virt_to_phys};
 use crate::ipc::Kind;
 use crate::ipc::queue;
 use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::lrpc;
 use crate::sched::elsewhere;
 use crate::thread;
 use crate::thread::state;
@@ -25,6 +26,7 @@ pub(super) fn check(thread: TcbRef, found: &mut Findings) {
     state::broken(thread, &mut fault);
     let (gone, partner) = waiting(thread, &mut fault);
     going_on(thread, &mut fault);
+    lrpc::check::thread(thread, &mut fault);
     fault(thread.has_used_spare_stack(), "has used more of its kernel stack than any path may");
     let waits = rendezvous::peek(thread);
     let kind = thread.kind.get();

@@ -1,10 +1,12 @@
 //! Ending an IPC from outside: ExchangeRegisters (X.2 4.12), deletion, transfer timeout.
 
+use abi::lrpc::Status;
 use abi::{IpcErrorKind, Phase};
 
 use super::transfer::Part;
 use super::{Kind, fail_early, finish, local, queue, timeout};
 use crate::arch::TcbRef;
+use crate::lrpc;
 use crate::preemption::Pace;
 use crate::sched;
 use crate::thread;
@@ -19,6 +21,7 @@ pub fn phase(thread: TcbRef) -> Option<Phase> {
         State::Transfers(Part::ReceivesFrom(_)) | State::Waits(_) => Some(Phase::Receive),
         // It has a sender queued and takes that when it runs.
         State::BetweenPhases => Some(Phase::Receive),
+        State::Calls | State::Lent => Some(Phase::Receive),
         State::Inactive | State::Halted | State::Ready => None,
     }
 }
@@ -28,6 +31,9 @@ pub fn phase(thread: TcbRef) -> Option<Phase> {
 /// user code goes on.
 pub fn cancel(thread: TcbRef) {
     let Some(phase) = phase(thread) else { return };
+    if lrpc::take_out(thread, Status::Aborted) {
+        return;
+    }
     if thread.transfer.part.get().is_some() {
         abort_transfer(thread, IpcErrorKind::Aborted);
         return;
@@ -100,7 +106,10 @@ pub fn disconnect(thread: TcbRef) {
         abort_transfer(thread, IpcErrorKind::Aborted);
     }
     leave_queue(thread);
-    local::settle_waits_for(thread);
+    if let Some(space) = thread.space().filter(|space| space.task.entangled.get() != 0) {
+        lrpc::disconnect(thread);
+        local::settle_waits_for(thread, space);
+    }
     let mut pace = Pace::default();
     while let Some(sender) = thread.senders.first() {
         pace.round();

@@ -234,6 +234,7 @@ fn done(thread: TcbRef) {
         Kind::Interrupt => return rendezvous::set_busy(thread, Busy::Halted),
         Kind::User => thread.result_from.set(ThreadId::NIL),
         Kind::TransferFault => thread.resume.set(Resume::Transfer),
+        Kind::Bind => thread.resume.set(Resume::Bind),
         _ => {}
     }
     thread.kind.set(Kind::User);

@@ -11,7 +11,8 @@ use super::rendezvous::{self, Busy};
 use super::words::Message;
 use super::{Kind, cancel, handler_of, send};
 use crate::arch::TcbRef;
-use crate::{clock, log, sched};
+use crate::thread::tcb::Resume;
+use crate::{clock, log, lrpc, sched};
 
 /// The instruction pointer reported for a fault in the receiver's string buffer (X.2 4.5).
 const RECEIVER_FAULT_IP: u64 = !0;
@@ -72,6 +73,13 @@ pub fn system_call(thread: TcbRef) -> TcbRef {
     call_rarely(thread, Kind::SystemCall, thread.handler.get())
 }
 
+/// The current thread asks `clerk` for a binding; its call's arguments are in its frame.
+#[must_use]
+pub fn bind(thread: TcbRef, clerk: ThreadId) -> TcbRef {
+    thread.message.iter().for_each(|word| word.set(0));
+    call_rarely(thread, Kind::Bind, clerk)
+}
+
 /// Sends the message of `kind` to `handler` and waits for its reply.
 #[inline(always)]
 fn call(thread: TcbRef, kind: Kind, handler: ThreadId) -> TcbRef {
@@ -95,6 +103,11 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
             cancel::abort_transfer(thread, IpcErrorKind::Aborted);
         }
         Kind::User | Kind::TransferFault => sched::set_runnable(thread),
+        // Without an answer's words it is refused.
+        Kind::Bind => {
+            thread.resume.set(Resume::Bind);
+            sched::set_runnable(thread);
+        }
         // An interrupt has no code of its own: its message is lost.
         Kind::Interrupt => {
             thread.kind.set(kind);
@@ -116,6 +129,7 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
                     report(thread, kind);
                 }
                 thread.halt();
+                lrpc::fail_visit(thread);
             }
             thread.resume.set(kind.home());
             sched::set_runnable(thread);

@@ -19,7 +19,7 @@ use crate::arch::{self, TcbRef, cpu};
 use crate::space::SpaceRef;
 use crate::thread::tcb::{ARMED, Resume};
 use crate::usermem::Utcb;
-use crate::{sched, techniques, thread};
+use crate::{lrpc, sched, techniques, thread};
 
 /// Flags with which a thread may wait in public: what a program's arithmetic leaves, and
 /// interrupts on. A path in user mode restores none.
@@ -82,6 +82,7 @@ fn arm_one(thread: TcbRef) {
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
     thread.kernel_ipcs.set(0);
     rendezvous::forbid_armed(thread);
+    lrpc::becomes_special(thread);
     thread.set_special(ARMED, true);
     space.task.armed.append(thread);
     space.task.armed_count.set(space.task.armed_count.get() + 1);
@@ -149,10 +150,7 @@ pub fn start_anew(thread: TcbRef) {
 /// `thread` is about to lose its id. Whoever waits for it in public names it by its local id, which
 /// another thread may have soon: these waits come back into the kernel, where the sweep
 /// finds them.
-pub fn settle_waits_for(thread: TcbRef) {
-    let Some(space) = thread.space().filter(|space| space.task.published.get() != 0) else {
-        return;
-    };
+pub fn settle_waits_for(thread: TcbRef, space: SpaceRef) {
     let local = thread.utcb.get();
     space.task.armed.each(|armed| {
         let waits = |utcb: Utcb| utcb.word(utcb::LIPC_WAIT) == local;
@@ -253,8 +251,8 @@ pub fn public_sp(thread: TcbRef) -> u64 {
 /// One thread more of the task of `thread` waits in public, or one less.
 fn count(thread: TcbRef, more: i64) {
     if let Some(space) = thread.space() {
-        let published = &space.task.published;
-        published.set(published.get().wrapping_add_signed(more));
+        let entangled = &space.task.entangled;
+        entangled.set(entangled.get().wrapping_add_signed(more));
     }
 }
 

@@ -56,6 +56,8 @@ pub enum Kind {
     Interrupt,
     /// System call of a foreign thread ([`crate::thread::foreign`]).
     SystemCall,
+    /// The thread asks a clerk for a binding ([`crate::lrpc`]).
+    Bind,
 }
 
 impl Kind {
@@ -68,7 +70,8 @@ impl Kind {
             | Self::IoFault
             | Self::Exception
             | Self::Preemption
-            | Self::SystemCall => Resume::Frame,
+            | Self::SystemCall
+            | Self::Bind => Resume::Frame,
             Self::User | Self::Start | Self::TransferFault | Self::Interrupt => Resume::Ipc,
         }
     }

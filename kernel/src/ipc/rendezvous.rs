@@ -37,6 +37,10 @@ pub enum Busy {
     Inactive = 5,
     /// Halted.
     Halted = 6,
+    /// Waits for a procedure that it has called to return ([`crate::lrpc`]).
+    Calls = 17,
+    /// A host that waits for a call.
+    Lent = 18,
 }
 
 /// What a rendezvous word means.
@@ -66,7 +70,7 @@ pub const DEAD_CLOSED: u64 = 9;
 pub const KEPT_OPEN: u64 = 10;
 /// See [`DEAD_OPEN`].
 pub const KEPT_CLOSED: u64 = 11;
-const _: () = assert!(AWAY < SYSTEM_BASE as u64, "the highest code");
+const _: () = assert!(LENT < SYSTEM_BASE as u64, "the highest code");
 
 /// The code of a thread that waits for a message from user mode: whom it waits for stands in
 /// its UTCB ([`super::local`]). [`waits`] brings that into the kernel first. Odd, and nobody is its
@@ -81,6 +85,9 @@ pub const ARMED: u64 = 15;
 /// The code of a thread whose user code runs on another processor, or waits to
 /// ([`crate::sched::elsewhere`]): [`Busy::Ready`] for everybody but those who would run it.
 pub const AWAY: u64 = 16;
+
+const CALLS: u64 = Busy::Calls as u64;
+const LENT: u64 = Busy::Lent as u64;
 
 /// Distance in bits between a state code and its place in the word.
 const CODE_SHIFT: u32 = 32;
@@ -161,6 +168,8 @@ fn seen(thread: TcbRef, code: u64) -> Waits {
             Some(ThreadId::ANY) => Waits::Open,
             Some(from) => Waits::Closed(from),
         },
+        CALLS => Waits::Busy(Busy::Calls),
+        LENT => Waits::Busy(Busy::Lent),
         _ => Waits::Nonsense,
     }
 }

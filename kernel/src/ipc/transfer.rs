@@ -267,7 +267,8 @@ fn map_items(
         Kind::User => {
             Utcb::of(receiver).map_or(Fpage::NIL, |utcb| Acceptor(utcb.br(0)).receive_window())
         }
-        Kind::Start => Fpage::NIL,
+        // A clerk is nobody whom its client trusts with that.
+        Kind::Start | Kind::Bind => Fpage::NIL,
         _ => Fpage::COMPLETE,
     };
     if window.is_nil() {

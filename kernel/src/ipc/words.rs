@@ -47,6 +47,7 @@ impl Message {
             Kind::Exception => EXCEPTION,
             Kind::SystemCall => foreign::TAG,
             Kind::Interrupt => INTERRUPT,
+            Kind::Bind => BIND,
             Kind::User | Kind::Start => MsgTag(0),
         };
         Self { tag, source: Source::Made(kind, thread) }
@@ -72,6 +73,7 @@ impl Message {
 }
 
 const EXCEPTION: MsgTag = MsgTag::protocol(protocol::EXCEPTION, 0, EXCEPTION_WORDS as u32, 0);
+const BIND: MsgTag = MsgTag::protocol(protocol::LRPC_BIND, 0, 2, 0);
 /// The message of an interrupt.
 pub const INTERRUPT: MsgTag = MsgTag::protocol(protocol::INTERRUPT, 0, 0, 0);
 
@@ -89,6 +91,11 @@ fn tell(kind: Kind, thread: TcbRef, target: Utcb) {
         Kind::SystemCall => {
             system_call_words(thread.frame(), |index, word| target.set_mr(index, word));
         }
+        Kind::Bind => {
+            let [_, _, count, bytes, ..] = thread.frame().arguments();
+            target.set_mr(1, count);
+            target.set_mr(2, bytes);
+        }
         Kind::User | Kind::Start | Kind::Interrupt => {}
     }
 }
@@ -103,6 +110,9 @@ pub fn take(source: Utcb, receiver: TcbRef, count: usize) {
         }
         Kind::Exception => take_registers(source, receiver, count),
         Kind::SystemCall if count >= 1 => receiver.frame().set_answer(source.mr(1)),
+        Kind::Bind if count >= 3 => {
+            (1..).zip(&receiver.message).for_each(|(index, word)| word.set(source.mr(index)));
+        }
         _ => {}
     }
 }

@@ -112,11 +112,26 @@ impl SpaceRef {
         entry.present() && below(entry).is_table() && below(entry).address() == table
     }
 
-    /// The frame behind the kernel's own page at `vaddr`, a user address; none for users' pages.
+    /// The frame behind the kernel's own page at `vaddr`, a user address; none for users' pages
+    /// and A-stacks.
     #[must_use]
     pub fn kernel_page(self, vaddr: u64) -> Option<u64> {
+        self.any_kernel_page(vaddr).filter(|page| !page.1).map(|page| page.0)
+    }
+
+    /// The frame behind the page of A-stacks at `vaddr`.
+    #[must_use]
+    pub fn a_stack_page(self, vaddr: u64) -> Option<u64> {
+        self.any_kernel_page(vaddr).filter(|page| page.1).map(|page| page.0)
+    }
+
+    /// The frame behind either of them, and whether it holds A-stacks.
+    #[inline(always)]
+    #[must_use]
+    pub fn any_kernel_page(self, vaddr: u64) -> Option<(u64, bool)> {
         let entry = table::pages(self, vaddr)?.get(index(vaddr, 0));
-        (entry.present() && entry.has(Entry::KERNEL)).then_some(entry.address())
+        let is_there = entry.present() && entry.has(Entry::KERNEL);
+        is_there.then(|| (entry.address(), entry.has(Entry::A_STACK)))
     }
 
     /// The page at `vaddr` as the page table has it: for checks and tests.

@@ -18,6 +18,7 @@ pub mod inspect;
 pub mod io;
 pub mod io_flush;
 pub mod io_map;
+pub mod linkage;
 pub mod lookup;
 pub mod map;
 pub mod marker;
@@ -38,6 +39,7 @@ pub mod window;
 
 pub use destroy::DestroyJob;
 pub use frames::PhysFrame;
+pub use linkage::{BindingRef, LinkagesRef, RecordRef};
 pub use lookup::{Resolved, Span};
 pub use map::MapJob;
 pub use marker::{Marker, MarkerRef};

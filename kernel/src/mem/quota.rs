@@ -98,6 +98,14 @@ impl Quota {
         Ok(())
     }
 
+    /// `pages` that are in use, and their limit, are `heir`'s from now on.
+    pub(crate) fn pass_on(&self, heir: &Self, pages: u64) {
+        for (from, to) in [(&self.limit, &heir.limit), (&self.used, &heir.used)] {
+            from.set(from.get().saturating_sub(pages));
+            to.set(to.get().saturating_add(pages));
+        }
+    }
+
     /// Gives the whole limit to `heir`; the quota is finished.
     pub(crate) fn bequeath(&self, heir: &Self) {
         heir.limit.set(heir.limit.get().saturating_add(self.limit.replace(0)));

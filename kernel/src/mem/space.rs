@@ -256,9 +256,18 @@ impl SpaceRef {
 
     /// Maps the kernel's own page (KIP, UTCB) for the user at `vaddr`: no node, never sent on.
     pub fn map_kernel_page(self, vaddr: u64, phys: u64, rights: Rights) -> Result<(), NoMemory> {
+        self.map_with(vaddr, phys, rights, Entry::KERNEL)
+    }
+
+    /// The same for a page of A-stacks, which another space sees, too.
+    pub fn map_a_stack(self, vaddr: u64, phys: u64) -> Result<(), NoMemory> {
+        self.map_with(vaddr, phys, Rights::RW, Entry::KERNEL | Entry::A_STACK)
+    }
+
+    fn map_with(self, vaddr: u64, phys: u64, rights: Rights, bits: u64) -> Result<(), NoMemory> {
         let table = table::ensure(self, vaddr, 0)?;
         let entry = Entry::page(phys, 0, rights, 0);
-        table::put(table, index(vaddr, 0), Entry(entry.0 | Entry::KERNEL), None);
+        table::put(table, index(vaddr, 0), Entry(entry.0 | bits), None);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ pub fn begin(thread: TcbRef, creator: TcbRef) {
     let ceilings = space.ceilings();
     let mut priority = thread.priority.get().min(ceilings.priority);
     if !own.is_privileged() {
-        priority = priority.min(creator.priority.get());
+        priority = priority.min(own_priority(creator));
     }
     thread.priority.set(priority);
     thread.timeslice_us.set(thread.timeslice_us.get().min(ceilings.slice_us().max(1)));
@@ -37,7 +37,7 @@ fn first_quantum(space: SpaceRef, own: SpaceRef, creator: TcbRef) -> u64 {
 /// Lowers what `thread` has to `ceilings`.
 pub fn lower(thread: TcbRef, ceilings: Ceilings) {
     elsewhere::recall(thread);
-    if thread.priority.get() > ceilings.priority {
+    if own_priority(thread) > ceilings.priority {
         schedule::set_priority(thread, ceilings.priority);
     }
     let sensitive = &thread.sensitive_priority;
@@ -54,13 +54,20 @@ pub fn lower(thread: TcbRef, ceilings: Ceilings) {
     thread.max_delay_us.set(thread.max_delay_us.get().min(u64::from(ceilings.delay_us)));
 }
 
+/// The priority of `thread`, or what a host has of its own.
+#[must_use]
+pub fn own_priority(thread: TcbRef) -> u8 {
+    let is_host = !thread.clerk.get().is_nil();
+    if is_host { thread.own_priority.get() } else { thread.priority.get() }
+}
+
 /// Whether `caller` may ask for what `request` says for `thread`.
 pub fn check(caller: TcbRef, thread: TcbRef, request: &Change) -> Result<(), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let mut most = thread.space().map_or(Ceilings::NONE, SpaceRef::ceilings);
     if !own.is_privileged() {
         most = most.min(own.ceilings());
-        most.priority = most.priority.min(caller.priority.get());
+        most.priority = most.priority.min(own_priority(caller));
     }
     let asked = asked(request, most);
     if !asked.within(most) {

@@ -115,6 +115,15 @@ fn restart_slice(thread: TcbRef, timeslice_us: u64) {
 
 /// Sets the priority of `thread`, queued or not.
 pub(super) fn set_priority(thread: TcbRef, priority: u8) {
+    // A host's is its caller's until it returns.
+    if !thread.clerk.get().is_nil() {
+        return thread.own_priority.set(priority);
+    }
+    change_priority(thread, priority);
+}
+
+/// The same for a host.
+pub(crate) fn change_priority(thread: TcbRef, priority: u8) {
     let queue = &cpu().scheduler.ready;
     let queued = queue.contains(thread);
     queue.remove(thread);
@@ -132,7 +141,7 @@ pub fn state_of(thread: TcbRef) -> u64 {
         State::Ready | State::BetweenPhases => 3,
         State::Polls(_) => 4,
         State::Transfers(Part::SendsTo(_)) => 5,
-        State::Waits(_) => 6,
+        State::Waits(_) | State::Calls | State::Lent => 6,
         State::Transfers(Part::ReceivesFrom(_)) => 7,
     }
 }

@@ -15,7 +15,7 @@ use abi::{CallError, Rights, ThreadId};
 use crate::arch::{TcbRef, cpu};
 pub use crate::mem::SpaceRef;
 use crate::mem::space::Area;
-use crate::mem::{AddressSpace, NoMemory, PhysFrame};
+use crate::mem::{AddressSpace, LinkagesRef, NoMemory, PhysFrame};
 use crate::ring::{self, Links, Ring};
 use crate::thread::tcb::{Armed, Siblings};
 use crate::usermem::CurrentWord;
@@ -48,8 +48,13 @@ pub struct Task {
     pub armed: Ring<Armed>,
     /// How many they are.
     pub armed_count: Cell<u32>,
-    /// How many of them wait in public.
-    pub published: Cell<u64>,
+    /// How many of them wait in public, and [`ENTANGLED`] once any has taken part in procedure calls:
+    /// 0 if none that goes can leave a partner behind.
+    pub entangled: Cell<u64>,
+    /// The task's bindings, and those that it has inherited ([`crate::lrpc`]).
+    pub linkages: Cell<Option<LinkagesRef>>,
+    /// See `linkages`.
+    pub inherited: Ring<Inherited>,
     /// Which of the task's armed threads runs, as user mode knows it.
     pub current_word: CurrentWord,
     /// Frames behind the UTCB area.
@@ -58,9 +63,14 @@ pub struct Task {
     pub links: Links<SpaceRef>,
 }
 
+/// See [`Task::entangled`].
+pub const ENTANGLED: u64 = 1 << 32;
+
 ring::kinds! {
     /// All tasks.
     Tasks of SpaceRef: task.links;
+    /// Bindings whose clients have ended, and for which their chief pays.
+    Inherited of LinkagesRef: links;
 }
 
 /// All spaces.
@@ -69,6 +79,8 @@ pub struct Spaces {
     spaces: Ring<Tasks>,
     count: Cell<u64>,
     next_id: Cell<u32>,
+    /// Bindings made since boot.
+    bindings: Cell<u64>,
     /// How many have been abandoned in the middle of their destruction.
     abandoned: Cell<u64>,
 }
@@ -82,6 +94,7 @@ impl Spaces {
             count: Cell::new(0),
             abandoned: Cell::new(0),
             next_id: Cell::new(0),
+            bindings: Cell::new(0),
         }
     }
 
@@ -97,6 +110,13 @@ impl Spaces {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
         id
+    }
+
+    /// What tells a new binding from all others since boot, from 1 on.
+    #[must_use]
+    pub fn new_generation(&self) -> u64 {
+        self.bindings.set(self.bindings.get() + 1);
+        self.bindings.get()
     }
 
     /// Enters a space.
@@ -182,8 +202,11 @@ impl SpaceRef {
     /// The frame behind the page at `page` of the UTCB area; a new one, paid by the
     /// space, if there is none yet.
     pub fn utcb_page(self, page: u64) -> Result<u64, NoMemory> {
-        if let Some(phys) = self.kernel_page(page) {
-            return Ok(phys);
+        match self.any_kernel_page(page) {
+            Some((phys, false)) => return Ok(phys),
+            // A-stacks are there, which another space sees.
+            Some((_, true)) => return Err(NoMemory),
+            None => {}
         }
         let frame = self.quota().take_zeroed_frame()?;
         if let Err(error) = self.map_kernel_page(page, frame.address(), Rights::RW) {
@@ -196,6 +219,9 @@ impl SpaceRef {
 
     /// Gives back the frame of one page of the UTCB area; whether there was one.
     pub fn drop_utcb_page(self, page: u64) -> bool {
+        if self.kernel_page(page).is_none() {
+            return false;
+        }
         let Some(phys) = self.unmap_kernel_page(page) else { return false };
         self.quota().give_back(PhysFrame::at(phys));
         self.task.utcb_pages.set(self.task.utcb_pages.get() - 1);

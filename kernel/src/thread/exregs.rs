@@ -9,6 +9,7 @@ use super::state::State;
 use crate::arch::TcbRef;
 use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::{cancel, handler_of};
+use crate::lrpc;
 use crate::sched::{self, ceiling, elsewhere};
 use crate::usermem::Utcb;
 
@@ -44,6 +45,9 @@ pub fn exchange_registers(
     }
     elsewhere::recall(thread);
     let old = read(thread, utcb);
+    if new.control & !bit::DELIVER != 0 {
+        lrpc::changes(thread);
+    }
     write(thread, utcb, new);
     // Who used up what a chief gave it goes on when that one says so.
     let stays = ceiling::is_out_of_time(thread, caller);
@@ -123,6 +127,7 @@ fn halt(thread: TcbRef) {
         }
         State::Inactive | State::Halted => {}
         State::BetweenPhases | State::Polls(_) | State::Transfers(_) => {}
+        State::Calls | State::Lent => {}
     }
 }
 

@@ -15,6 +15,8 @@
 //! | `Waits`, `Polls` | `Ready`, `Halted` | `finish` (delivered), `fail` (ended); the fast path |
 //! | `Waits`, `Polls`, `Transfers` | `BetweenPhases` | `receive::receive_elsewhere` |
 //! | `Transfers` | `Ready`, `Halted`, `Waits` | `finish::settle`, both partners at once |
+//! | `Ready` | `Calls`, `Lent` | `lrpc`; its fast path |
+//! | `Calls`, `Lent` | `Ready`, `Halted` | `lrpc`; its fast path |
 //! | `Ready`, `Halted` | `Halted`, `Ready` | ExchangeRegisters, `kernel_message::failed` |
 
 use abi::ThreadId;
@@ -43,6 +45,10 @@ pub enum State {
     Waits(ThreadId),
     /// Takes part in a transfer.
     Transfers(Part),
+    /// Waits for a procedure that it has called to return ([`crate::lrpc`]).
+    Calls,
+    /// Waits, as a host, for a call.
+    Lent,
 }
 
 impl State {
@@ -72,6 +78,8 @@ impl State {
             Waits::Busy(Busy::Polling) => Self::Polls(thread.partner.get()),
             Waits::Busy(Busy::Inactive) => Self::Inactive,
             Waits::Busy(Busy::Halted) => Self::Halted,
+            Waits::Busy(Busy::Calls) => Self::Calls,
+            Waits::Busy(Busy::Lent) => Self::Lent,
             // In a transfer with nobody: `broken` says so.
             Waits::Busy(Busy::Ready | Busy::Transfer) => Self::Ready,
             // Likewise.

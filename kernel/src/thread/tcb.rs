@@ -17,7 +17,7 @@ use crate::arch::root::RootWord;
 use crate::arch::{OwnRegisters, TcbRef};
 use crate::ipc::transfer::Transfer;
 use crate::ipc::{Kind, rendezvous};
-use crate::mem::{DestroyJob, MapJob, Marker, UnmapJob};
+use crate::mem::{BindingRef, DestroyJob, MapJob, Marker, UnmapJob};
 use crate::ring::{self, Links, Ring};
 use crate::space::SpaceRef;
 
@@ -55,6 +55,8 @@ pub enum Resume {
     Entered = 8,
     /// The waker: go on with waking others ([`crate::sched::waker`]).
     Wake = 9,
+    /// Go on with an LrpcBind that the clerk has answered.
+    Bind = 10,
 }
 
 /// A memory operation under way; a thread is in one at a time.
@@ -89,6 +91,10 @@ ring::kinds! {
     Wakeups of TcbRef: wake;
     /// The threads of one task that may exchange messages in user mode.
     Armed of TcbRef: armed;
+    /// The hosts of one clerk that no A-stack has.
+    Lent of TcbRef: lent;
+    /// The bindings of one clerk.
+    Served of BindingRef: links;
 }
 
 /// The thread control block.
@@ -217,8 +223,26 @@ pub struct Tcb {
     pub armed_rendezvous: Cell<u64>,
     /// The processor on which its user code runs.
     pub processor: Cell<u8>,
+    /// A host's priority while it has a caller's.
+    pub own_priority: Cell<u8>,
+    /// The lowest priority of a clerk's visitors.
+    pub floor: Cell<u8>,
     /// The address of the page fault with which it has entered there.
     pub fault_address: Cell<u64>,
+
+    // --- Procedure calls ([`crate::lrpc`]). ---
+    /// Where the fast path finds the records of its task's A-stacks (`mem::linkage`); 0: not yet.
+    pub linkages: Cell<u64>,
+    /// The record through which visits come to this host and return; 0: none ([`crate::lrpc`]).
+    pub linkage: Cell<u64>,
+    /// The clerk to which the thread, a host, is lent; nil: it is no host.
+    pub clerk: Cell<ThreadId>,
+    /// Links of the clerk's hosts that no A-stack has.
+    pub lent: Links<TcbRef>,
+    /// A clerk's hosts that no A-stack has.
+    pub hosts: Ring<Lent>,
+    /// A clerk's bindings.
+    pub served: Ring<Served>,
 }
 
 /// The thread may use vector registers: it has state of its own in them while it runs.

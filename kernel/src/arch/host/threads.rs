@@ -194,6 +194,15 @@ pub fn has_stretch(number: u32) -> bool {
         .with(|blocks| blocks.borrow().keys().any(|other| (first..first + STRETCH).contains(other)))
 }
 
+/// What linkage words count from (`mem::linkage`).
+pub const LINKAGE_BASE: u64 = 0;
+
+/// There is none.
+#[must_use]
+pub fn is_fast_path_closed() -> bool {
+    false
+}
+
 /// The tests' fast path looks at `Scheduler::look_first` itself.
 pub fn close_fast_path() {}
 
@@ -270,6 +279,7 @@ pub fn abandon_vector(_thread: TcbRef) {}
 /// Only the word is kept.
 pub fn declare_vector(thread: TcbRef, uses: bool) {
     crate::ipc::local::start_anew(thread);
+    crate::lrpc::becomes_special(thread);
     thread.set_special(crate::thread::tcb::USES_VECTOR, uses);
 }
 

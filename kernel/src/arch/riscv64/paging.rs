@@ -41,6 +41,8 @@ impl Entry {
     pub const INHERIT: u64 = 1 << 8;
     /// Leaf: is being flushed by its owner; may not be mapped any further.
     pub const DYING: u64 = 1 << 9;
+    /// Of a kernel's page: an A-stack, shared by two spaces.
+    pub const A_STACK: u64 = Self::DYING;
     /// Device memory: not cached, strongly ordered (Svpbmt's IO).
     pub const UNCACHED: u64 = 2 << 61;
     /// The bits of the physical page number.

@@ -138,6 +138,15 @@ pub fn declare_vector(thread: TcbRef, uses: bool) {
     thread.set_special(crate::thread::tcb::USES_VECTOR, uses);
 }
 
+/// What linkage words count from (`mem::linkage`).
+pub const LINKAGE_BASE: u64 = 0;
+
+/// There is no fast path.
+#[must_use]
+pub fn is_fast_path_closed() -> bool {
+    true
+}
+
 /// There is no fast path.
 pub fn close_fast_path() {}
 

@@ -10,6 +10,7 @@ use core::mem::{offset_of, size_of};
 
 use abi::ThreadId;
 use abi::layout::stub_address;
+use abi::syscall::Call;
 
 use super::asm::write_gs_base;
 use super::features::{self, Features};
@@ -23,7 +24,7 @@ use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::{self, local};
 use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
 use crate::usermem::Utcb;
-use crate::{call, unmap};
+use crate::{call, lrpc, unmap};
 
 /// Bytes of stack below the pad's tcb; together they end before the page does, so that no
 /// frame on the pad is taken for one below a tcb.
@@ -93,9 +94,9 @@ pub(super) fn frame() -> Frame {
 #[repr(u64)]
 pub enum Leaves {
     /// As [`Resume::Ipc`].
-    Ipc = 10,
+    Ipc = 11,
     /// As [`Resume::Frame`].
-    Frame = 11,
+    Frame = 12,
 }
 
 /// `next`, which is armed and current, is about to go on: as the value of [`Resume`] or
@@ -165,8 +166,9 @@ fn mend(frame: Frame, thread: TcbRef) {
 pub extern "C" fn call(thread: TcbRef) -> TcbRef {
     let frame = thread.frame();
     let number = frame.r8.get().wrapping_neg();
-    let is_unmap = number == abi::syscall::Call::Unmap as u64;
-    if frame.r8.get() >> 63 != 0 && !is_unmap {
+    let is_unmap = number == Call::Unmap as u64;
+    let visits = [Call::LrpcCall as u64, Call::LrpcReturn as u64].contains(&number);
+    if frame.r8.get() >> 63 != 0 && !is_unmap && !visits {
         // The stub has moved RDI there.
         frame.rdi.set(frame.r14.get());
         return call::dispatch(thread, frame);
@@ -185,6 +187,9 @@ pub extern "C" fn call(thread: TcbRef) -> TcbRef {
     if is_unmap {
         return unmap::unmap(thread, frame.rdx.get());
     }
+    if visits {
+        return visit(thread, number, frame.rsi.get());
+    }
     if thread.uses_vector() && frame.rdi.get() & 1 == 0 {
         local::keep_vector(thread);
         special::update(thread);
@@ -193,4 +198,13 @@ pub extern "C" fn call(thread: TcbRef) -> TcbRef {
     }
     let (to, from) = (ThreadId(frame.rsi.get()), ThreadId(frame.rdx.get()));
     ipc::syscall::ipc(thread, to, from, frame.r8.get() & TIMEOUTS)
+}
+
+/// A procedure call or return of `thread`, which is armed, or whose user code runs elsewhere.
+fn visit(thread: TcbRef, number: u64, word: u64) -> TcbRef {
+    if number == Call::LrpcCall as u64 {
+        lrpc::call(thread, word)
+    } else {
+        lrpc::give_back(thread, ThreadId(word))
+    }
 }

@@ -61,11 +61,11 @@ unless_same_returns {RESUME_FRAME}, \aside
 // RDI current tcb with user state saved; RBP, RCX, R11, RSP free.
 .global baton_ipc_complete
 baton_ipc_complete:
+    test    r8, r8
+    js      .Lcall_not_ipc
     cmp     qword ptr [rdi + {HANDLER}], 0
     jne     baton_foreign_call
     mov     rsp, rdi
-    test    r8, r8
-    js      .Lcall_not_ipc
     message_registers store, rdi, rbp
     mov     rcx, r8
     test    r9d, {TYPED}
@@ -76,6 +76,13 @@ baton_ipc_complete:
     call    {IPC_WITH_ITEMS}                    // (current, to, from, timeouts)
     jmp     baton_resume
 .Lcall_not_ipc:
+    cmp     r8, -{CALL_LRPC}
+    jbe     baton_lrpc                          // a call's flags; lrpc.S
+.global baton_call_complete
+baton_call_complete:
+    cmp     qword ptr [rdi + {HANDLER}], 0
+    jne     baton_foreign_call
+    mov     rsp, rdi
     cmp     r8, -{CALL_UNMAP}
     jne     .Lcall_with_frame
     message_registers store, rdi, rbp
@@ -84,6 +91,22 @@ baton_ipc_complete:
     unless_same_returns {RESUME_IPC}, baton_resume
     mov     rbp, rax
     jmp     baton_ipc_return
+
+// From lrpc.S: a procedure call or return that is not for the fast path.
+.global baton_lrpc_complete
+baton_lrpc_complete:
+    cmp     r8, -{CALL_LRPC_RETURN}
+    jb      baton_call_complete                 // no call has this number
+    cmp     qword ptr [rdi + {HANDLER}], 0
+    jne     baton_foreign_call
+    mov     rsp, rdi
+    message_registers store, rdi, rbp
+    cmp     r8, -{CALL_LRPC}
+    jne     1f
+    call    {LRPC_CALL}                         // (current, token) -> next
+    jmp     baton_resume
+1:  call    {LRPC_RETURN}                       // (current, clerk) -> next
+    jmp     baton_resume
 
 // Any other call: a register frame like an exception's. The caller goes on through SYSRET:
 // RCX and R11 are lost anyway. No call changes RBX and RBP, which Rust code keeps.

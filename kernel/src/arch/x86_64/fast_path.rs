@@ -2,12 +2,13 @@
 //! processor's entry lead there; nothing here is called.
 //!
 //! `ipc.S` is the path of those about whom nothing is special, `string.S` of their strings, `vector.S` of users
-//! of vector registers, `armed.S` of those who exchange messages in user mode, `foreign.S` of foreign threads;
-//! `path.S` and `spill.S` have the pieces that they share. Interrupts are off.
+//! of vector registers, `armed.S` of those who exchange messages in user mode, `foreign.S` of foreign threads,
+//! `lrpc.S` of procedure calls; `path.S` and `spill.S` have the pieces that they share. Interrupts are off.
 
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+use abi::syscall::Call;
 use abi::{MsgTag, utcb};
 
 use super::features::Features;
@@ -16,12 +17,13 @@ use super::mitigations::Actions;
 use super::percpu::{
     self, CURRENT, Cpu, GATE, GATE_ARMED, GATE_VECTOR, LIMIT, LIMITS_OPEN, USER_RDI,
 };
-use super::tcbs::{TCB_FIRST, TCB_MASK};
+use super::tcbs::{LINKAGE_BASE, TCB_FIRST, TCB_MASK};
 use super::{armed, patch, vector};
 use crate::ipc;
 use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
 use crate::ipc::simple_string;
 use crate::mem::AddressSpace;
+use crate::mem::linkage::{self, Record};
 use crate::sched::Scheduler;
 use crate::space::Task;
 use crate::techniques;
@@ -61,6 +63,7 @@ global_asm!(
         include_str!("foreign.S"),
         include_str!("vector.S"),
         include_str!("armed.S"),
+        include_str!("lrpc.S"),
     ),
     VERW = const Actions::VERW.bits(),
     IBPB = const Actions::IBPB.bits(),
@@ -141,7 +144,7 @@ global_asm!(
     SPECIAL = const offset_of!(Tcb, special),
     ARMED_ONLY = const tcb::ARMED,
     SPACE = const offset_of!(Tcb, space),
-    PUBLISHED_COUNT = const offset_of!(AddressSpace, task) + offset_of!(Task, published),
+    PUBLISHED_COUNT = const offset_of!(AddressSpace, task) + offset_of!(Task, entangled),
     WORD_USER = const CURRENT_WORD + CurrentWord::USER,
     WORD_KERNEL = const CURRENT_WORD + CurrentWord::KERNEL,
     PAD_THREAD = const armed::PAD_THREAD,
@@ -151,6 +154,21 @@ global_asm!(
     LIPC_SP = const utcb::LIPC_SP * 8,
     LIPC_RUNS = const utcb::LIPC_RUNS,
     READY_BIT = const READY_BIT,
+    BASE = const LINKAGE_BASE as i64,
+    PLACE = const linkage::PLACE,
+    LINKAGES = const offset_of!(Tcb, linkages),
+    LINKAGE = const offset_of!(Tcb, linkage),
+    READY_LINKS = const offset_of!(Tcb, ready),
+    PRIORITY = const offset_of!(Tcb, priority),
+    TOKEN = const offset_of!(Record, token),
+    HOST = const offset_of!(Record, host),
+    CALLER = const offset_of!(Record, caller),
+    PROCEDURES = const offset_of!(Record, procedures),
+    A_STACK = const offset_of!(Record, a_stack),
+    COOKIE = const offset_of!(Record, cookie),
+    CALLS = const Busy::Calls as u32,
+    LENT = const Busy::Lent as u32,
+    LRPC_RETURN = const Call::LrpcReturn as u32,
     NOT_SIMPLE = const NOT_SIMPLE,
     WORDS_MASK = const WORDS_MASK,
     IN_REGISTERS = const IN_REGISTERS,

@@ -18,12 +18,13 @@ pub use super::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
 pub use super::place::tell as tell_place;
 pub use super::serial::write as console_write;
 pub use super::special::{
-    close as close_fast_path, has_gate as has_vector_gate, update as update_special,
+    close as close_fast_path, has_gate as has_vector_gate, is_closed as is_fast_path_closed,
+    update as update_special,
 };
 pub use super::tcbs::VECTOR_AREA as VECTOR_BYTES;
 pub use super::tcbs::{
-    STACK_BYTES, STRETCH, TcbRef, frames_of, has_stretch, install, last_version, lookup,
-    lookup_number, remove, set_last_version,
+    LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, frames_of, has_stretch, install, last_version,
+    lookup, lookup_number, remove, set_last_version,
 };
 pub use super::vector::{
     abandon as abandon_vector, clear as clear_vector, declare as declare_vector,

@@ -36,6 +36,8 @@ impl Entry {
     pub const INHERIT: u64 = 1 << 9;
     /// Leaf: is being flushed by its owner; may not be mapped any further.
     pub const DYING: u64 = 1 << 10;
+    /// Of a kernel's page: an A-stack, shared by two spaces.
+    pub const A_STACK: u64 = Self::DYING;
     /// Not executable.
     pub const NX: u64 = 1 << 63;
     /// The address bits.

@@ -111,6 +111,7 @@ pub fn sanitise(thread: TcbRef) {
 /// The running thread says whether it will use vector registers, which are initial now.
 pub fn declare(thread: TcbRef, uses: bool) {
     crate::ipc::local::start_anew(thread);
+    crate::lrpc::becomes_special(thread);
     thread.set_special(USES_VECTOR, uses);
     reset();
     special::update(thread);

@@ -5,6 +5,7 @@
 //! everything; before that, and in tests that never do, there is nothing to compare.
 
 use super::{Rule, Violation, tables};
+use crate::arch::paging::Entry;
 use crate::arch::{ports, virt_to_phys};
 use crate::mem::frames::{self, Info};
 use crate::mem::space::SpaceRef;
@@ -76,7 +77,9 @@ impl Ledger<'_> {
         let mut left = space.task.utcb_pages.get();
         let mut page = utcbs.start;
         while left > 0 && page < utcbs.end {
-            if let Slot::Leaf(leaf) = table::find(space, page) {
+            if let Slot::Leaf(leaf) = table::find(space, page)
+                && !leaf.entry.has(Entry::A_STACK)
+            {
                 self.claim(id, leaf.phys());
                 left -= 1;
             }

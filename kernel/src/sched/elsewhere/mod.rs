@@ -16,6 +16,7 @@ use crate::between::berth::Call;
 use crate::clock;
 use crate::ipc::local;
 use crate::ipc::rendezvous;
+use crate::lrpc;
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::tcb::{ELSEWHERE, Resume};
@@ -353,6 +354,7 @@ fn rest(other: &Other, space: SpaceRef) {
 pub fn set_processor(thread: TcbRef, number: u32) {
     thread.processor.set(number as u8);
     local::start_anew(thread);
+    lrpc::becomes_special(thread);
     thread.set_special(ELSEWHERE, number != 0);
     if let Some(utcb) = Utcb::of(thread) {
         utcb.set_word(abi::utcb::PROCESSOR_NO, number.into());

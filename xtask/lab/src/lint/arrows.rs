@@ -10,7 +10,7 @@ use proc_macro2::{TokenStream, TokenTree};
 const ROOMS_FOLDER: &str = "kernel/src/";
 
 /// The rooms, each above those that it may lean on.
-const ROOMS: [&str; 23] = [
+const ROOMS: [&str; 24] = [
     "techniques",
     "between",
     "boot",
@@ -26,6 +26,7 @@ const ROOMS: [&str; 23] = [
     "thread",
     "sched",
     "ipc",
+    "lrpc",
     "irq",
     "unmap",
     "destruction",
@@ -42,7 +43,7 @@ const ENTRY: &str = "a way from user mode ends there: `arch` leads to it and ask
 const LINE: &str = "the processor's own line holds its queues and lists";
 
 /// Arrows that run up, with the reason.
-const UPWARD: [(&str, &str, &str); 23] = [
+const UPWARD: [(&str, &str, &str); 28] = [
     ("arch", "kip", "the entry from the loader fills in the interface page"),
     ("arch", "log", "a non-maskable interrupt says what it met"),
     ("arch", "clock", "the page of the clock is one of the processor's pages"),
@@ -57,6 +58,7 @@ const UPWARD: [(&str, &str, &str); 23] = [
     ),
     ("arch", "sched", LINE),
     ("arch", "ipc", ENTRY),
+    ("arch", "lrpc", ENTRY),
     ("arch", "irq", ENTRY),
     ("arch", "unmap", ENTRY),
     ("arch", "check", "a processor checks its own threads, for another one that asks"),
@@ -67,12 +69,16 @@ const UPWARD: [(&str, &str, &str); 23] = [
     ("space", "thread", "a task is its threads"),
     ("thread", "ipc", "a tcb holds the state of its IPC, and a change of id ends it"),
     ("thread", "sched", "who is created, resumed or deleted enters or leaves the queues"),
+    ("thread", "lrpc", "ExchangeRegisters takes a host or a caller out of a call"),
     ("thread", "irq", "who loses its id loses its lines; ThreadControl attaches them"),
     (
         "sched",
         "ipc",
         "the rendezvous word says who is ready; a tick ends waits and tells schedulers",
     ),
+    ("sched", "lrpc", "who goes to another processor calls and returns by the complete path"),
+    ("ipc", "lrpc", "who loses its id, is cancelled or fails leaves a partner in a call"),
+    ("lrpc", "call", "a binding is made in a system call that ends when the clerk has answered"),
     ("ipc", "irq", "a line is acknowledged by a message, and a transfer lets interrupts in"),
 ];
 

@@ -1,0 +1,184 @@
+//! Calls and returns: the complete path of `lrpc.S`.
+
+use abi::ThreadId;
+use abi::lrpc::{FIRST_ADDRESS, Status};
+
+use super::{control, entangle, leave, lend, part, visit_of};
+use crate::arch::{self, TcbRef, lookup};
+use crate::ipc::rendezvous::{self, Busy};
+use crate::ipc::{self, Kind, local};
+use crate::mem::RecordRef;
+use crate::preemption::Pace;
+use crate::sched;
+use crate::thread::state::State;
+use crate::thread::tcb::Resume;
+use crate::usermem::Utcb;
+
+/// Message register of the procedure's number, and of the cookie.
+const PROCEDURE: usize = 0;
+const COOKIE: usize = 7;
+
+/// LrpcCall of the current thread, its registers in its UTCB; returns who runs next.
+pub extern "C" fn call(caller: TcbRef, token: u64) -> TcbRef {
+    arch::note_entry();
+    match find(caller, token) {
+        Ok((record, host)) => visit(caller, record, host),
+        Err(status) => {
+            caller.result_from.set(ThreadId(status as u64));
+            ipc::go_on(caller)
+        }
+    }
+}
+
+/// The record that `token` names, with a host that is free; nothing has changed if there is none.
+fn find(caller: TcbRef, token: u64) -> Result<(RecordRef, TcbRef), Status> {
+    let page = caller.space().and_then(|space| space.task.linkages.get());
+    let page = page.ok_or(Status::NoBinding)?;
+    // From now on the fast path finds it, too.
+    caller.linkages.set(page.word());
+    let record = page.named(token).ok_or(Status::NoBinding)?;
+    let clerk = record.owner().and_then(|binding| binding.clerk.get()).ok_or(Status::NoBinding)?;
+    if record.is_used() {
+        return Err(Status::InUse);
+    }
+    let procedure = Utcb::of(caller).map_or(u64::MAX, |utcb| utcb.mr(PROCEDURE));
+    if procedure >= record.procedures.get() {
+        return Err(Status::NoProcedure);
+    }
+    let host = record.host.get().or_else(|| associate(record, clerk)).ok_or(Status::NoHost)?;
+    Ok((record, host))
+}
+
+/// Gives `record` a host: one that no A-stack has, else one whose A-stack is free.
+fn associate(record: RecordRef, clerk: TcbRef) -> Option<TcbRef> {
+    let host = match clerk.hosts.first() {
+        Some(host) => host,
+        None => reclaim(clerk)?,
+    };
+    clerk.hosts.remove(host);
+    record.host.set(Some(host));
+    host.linkage.set(record.word());
+    Some(host)
+}
+
+/// Takes a host from an A-stack that is not in use.
+#[inline(never)]
+fn reclaim(clerk: TcbRef) -> Option<TcbRef> {
+    let mut pace = Pace::default();
+    for binding in clerk.served.iter() {
+        for record in binding.records() {
+            pace.round();
+            if let Some(host) = record.host.get().filter(|_| !record.is_used()) {
+                part(record, host);
+                return Some(host);
+            }
+        }
+    }
+    None
+}
+
+/// The call goes to `host`.
+fn visit(caller: TcbRef, record: RecordRef, host: TcbRef) -> TcbRef {
+    let floor = record.owner().and_then(|binding| binding.clerk.get());
+    let floor = floor.map_or(0, super::floor);
+    // POINT OF NO RETURN
+    record.hide();
+    let is_plain = caller.special.get() == 0 && host.special.get() == 0 && floor == 0;
+    let slot = if is_plain && !arch::is_fast_path_closed() { &record.caller } else { &record.kept };
+    slot.set(Some(caller));
+    rendezvous::set_busy(caller, Busy::Calls);
+    host.priority.set(caller.priority.get().max(floor));
+    hand_words(caller, host);
+    if let Some(utcb) = Utcb::of(host) {
+        utcb.set_mr(COOKIE, record.cookie.get());
+    }
+    host.result_from.set(ThreadId(record.a_stack.get()));
+    sched::set_runnable(host);
+    sched::hand_over(caller, host)
+}
+
+/// The words that travel in registers, from one to the other.
+fn hand_words(from: TcbRef, to: TcbRef) {
+    if let (Some(source), Some(target)) = (Utcb::of(from), Utcb::of(to)) {
+        (0..=COOKIE).for_each(|index| target.set_mr(index, source.mr(index)));
+    }
+}
+
+/// LrpcReturn of the current thread, its registers in its UTCB: ends the visit it is in, if it is
+/// in one, and lends it to `clerk`, if it is nobody's host yet; returns who runs next.
+pub extern "C" fn give_back(host: TcbRef, clerk: ThreadId) -> TcbRef {
+    arch::note_entry();
+    let caller = end(host);
+    match stays_host(host, clerk) {
+        Ok(()) => {
+            lend(host);
+            caller.map_or_else(|| sched::blocked(host), |caller| sched::hand_over(host, caller))
+        }
+        Err(status) => {
+            leave(host);
+            host.result_from.set(ThreadId(status as u64));
+            caller.map_or(host, |caller| sched::higher_of(host, caller))
+        }
+    }
+}
+
+/// Ends the visit of `host`; who goes on.
+fn end(host: TcbRef) -> Option<TcbRef> {
+    let record = visit_of(host)?;
+    let is_revoked = record.is_revoked();
+    let caller = over(record);
+    if let Some(caller) = caller {
+        hand_words(host, caller);
+        let status = if is_revoked { Status::Revoked } else { Status::Done };
+        caller.result_from.set(ThreadId(status as u64));
+        sched::set_runnable(caller);
+    }
+    if is_revoked {
+        part(record, host);
+        control::one_less(record);
+    }
+    caller
+}
+
+/// The call of `record` is over; who has made it, if anybody waits.
+fn over(record: RecordRef) -> Option<TcbRef> {
+    record.given_up.set(false);
+    record.caller.take().or(record.kept.take())
+}
+
+/// Whether `host` is lent to its clerk, or to `clerk` if it has none yet.
+fn stays_host(host: TcbRef, clerk: ThreadId) -> Result<(), Status> {
+    if host.is_elsewhere() || host.is_foreign() || host.kind.get() != Kind::User {
+        return Err(Status::NoClerk);
+    }
+    if !host.clerk.get().is_nil() {
+        // A visit may have outlived it.
+        let _ = lookup(host.clerk.get()).ok_or(Status::NoClerk)?;
+    } else {
+        let found = lookup(clerk).filter(|found| found.same_space(host));
+        let found = found.filter(|found| State::seen(*found) != State::Inactive);
+        host.clerk.set(found.ok_or(Status::NoClerk)?.id.get());
+        host.own_priority.set(host.priority.get());
+        entangle(host);
+    }
+    local::disarm(host);
+    host.resume.set(Resume::Ipc);
+    Ok(())
+}
+
+/// What `host` runs for a caller, if it does, is over without a return: it is deleted, or halted for want
+/// of a handler.
+pub fn fail_visit(host: TcbRef) {
+    let Some(record) = visit_of(host) else { return };
+    let is_revoked = record.is_revoked();
+    let caller = over(record);
+    leave(host);
+    if let Some(caller) = caller {
+        super::goes_on(caller, Status::ServerFailed);
+    }
+    if is_revoked {
+        control::one_less(record);
+    }
+}
+
+const _: () = assert!((Status::Withdrawn as u64) < FIRST_ADDRESS);
