@@ -26,6 +26,7 @@ mod stage;
 mod storm;
 mod strings;
 mod verdict;
+mod visits;
 
 use runtime::{boot_entry, direct_println};
 use stage::Stage;
@@ -36,7 +37,7 @@ boot_entry!(main);
 /// A group: its name and its tests.
 type Group = (&'static str, &'static [Test]);
 
-const GROUPS: [Group; 11] = [
+const GROUPS: [Group; 12] = [
     ("forms", forms::TESTS),
     ("errors", errors::TESTS),
     ("strings", strings::TESTS),
@@ -48,6 +49,7 @@ const GROUPS: [Group; 11] = [
     ("speed", speed::TESTS),
     ("paths", paths::TESTS),
     ("storm", storm::TESTS),
+    ("visits", visits::TESTS),
 ];
 
 /// Exit values of the emulator's exit device.
