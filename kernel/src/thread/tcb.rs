@@ -170,6 +170,26 @@ pub struct Tcb {
     pub wake_list: Cell<u32>,
     /// Wakeup belongs to a transfer (transfer timeout).
     pub wake_is_transfer: Cell<bool>,
+
+    // --- Procedure calls ([`crate::lrpc`]). ---
+    /// A host's priority while it has a caller's.
+    pub own_priority: Cell<u8>,
+    /// The lowest priority of a clerk's visitors.
+    pub floor: Cell<u8>,
+    /// Where the fast path finds the records of its task's A-stacks (`mem::linkage`); 0: not yet.
+    pub linkages: Cell<u64>,
+    /// The record through which visits come to this host and return; 0: none ([`crate::lrpc`]).
+    pub linkage: Cell<u64>,
+    /// The clerk to which the thread, a host, is lent; nil: it is no host.
+    pub clerk: Cell<ThreadId>,
+    /// Links of the clerk's hosts that no A-stack has.
+    pub lent: Links<TcbRef>,
+    /// A clerk's hosts that no A-stack has.
+    pub hosts: Ring<Lent>,
+    /// A clerk's bindings.
+    pub served: Ring<Served>,
+
+    // --- Others like it. ---
     /// Links of all threads.
     pub all: Links<TcbRef>,
     /// Links of the threads of one space.
@@ -223,26 +243,8 @@ pub struct Tcb {
     pub armed_rendezvous: Cell<u64>,
     /// The processor on which its user code runs.
     pub processor: Cell<u8>,
-    /// A host's priority while it has a caller's.
-    pub own_priority: Cell<u8>,
-    /// The lowest priority of a clerk's visitors.
-    pub floor: Cell<u8>,
     /// The address of the page fault with which it has entered there.
     pub fault_address: Cell<u64>,
-
-    // --- Procedure calls ([`crate::lrpc`]). ---
-    /// Where the fast path finds the records of its task's A-stacks (`mem::linkage`); 0: not yet.
-    pub linkages: Cell<u64>,
-    /// The record through which visits come to this host and return; 0: none ([`crate::lrpc`]).
-    pub linkage: Cell<u64>,
-    /// The clerk to which the thread, a host, is lent; nil: it is no host.
-    pub clerk: Cell<ThreadId>,
-    /// Links of the clerk's hosts that no A-stack has.
-    pub lent: Links<TcbRef>,
-    /// A clerk's hosts that no A-stack has.
-    pub hosts: Ring<Lent>,
-    /// A clerk's bindings.
-    pub served: Ring<Served>,
 }
 
 /// The thread may use vector registers: it has state of its own in them while it runs.
