@@ -37,7 +37,9 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
     thread.root.set(space.root().word());
     thread.open_from.set(ThreadId::ANY);
     thread.space.set(Some(space));
-    thread.set_special(USES_VECTOR, arch::VECTOR_BYTES != 0 && !space.task.no_vector.get());
+    // Nothing else is special about it, and it is not halted.
+    let uses_vector = arch::VECTOR_BYTES != 0 && !space.task.no_vector.get();
+    thread.special.set(if uses_vector { USES_VECTOR } else { 0 });
     thread.priority.set(DEFAULT_PRIORITY);
     thread.timeslice_us.set(DEFAULT_TIMESLICE_US);
     thread.quantum_left_us.set(u64::MAX);
