@@ -12,7 +12,7 @@ use crate::{syscall, utcb};
 /// What a call that is not IPC returns.
 pub type Result<T> = core::result::Result<T, CallError>;
 
-fn outcome(ok: bool) -> Result<()> {
+pub(crate) fn outcome(ok: bool) -> Result<()> {
     if ok {
         Ok(())
     } else {

@@ -27,6 +27,7 @@ pub mod ipc;
 pub mod kernel;
 pub mod kip;
 pub mod layout;
+pub mod lrpc;
 pub mod misdeed;
 mod panic;
 pub mod pool;

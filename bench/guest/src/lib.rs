@@ -14,6 +14,7 @@ pub mod fault;
 pub mod growth;
 pub mod irq;
 pub mod life;
+pub mod lrpc;
 pub mod mapping;
 pub mod marks;
 pub mod memory;

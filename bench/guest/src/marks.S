@@ -117,6 +117,22 @@ bench_exchange_dead:
 bench_exchange_kept:
     vector_exchange 0
 
+// bench_lrpc(token) -> status: a procedure call of the procedure 0. Two samples: there, back.
+.balign 64
+.global bench_lrpc
+bench_lrpc:
+    keep
+    mov     rsi, rdi
+    xor     r9d, r9d
+    mov     r8, -{LRPC_CALL}
+    mov     rdi, gs:[0]
+    BEGIN_MARK
+    syscall
+    END_MARK
+    mov     rax, rsi
+    restore
+    ret
+
 // Says that the thread and its task use no vector registers.
 .macro no_vector_registers
     mov     rdi, gs:[0]
@@ -211,6 +227,21 @@ bench_serve_dead:
 .global bench_serve_kept
 bench_serve_kept:
     serve_vector 0
+
+// After a message a host of the clerk in BENCH_CLERK, whose procedures do nothing; with marks.
+.balign 64
+.global bench_serve_lrpc
+bench_serve_lrpc:
+    mov     r15, [rip + BENCH_CLERK]            // no fault later
+    partner_begins
+    mov     rsi, [rip + BENCH_CLERK]
+    mov     r8, -{LRPC_RETURN}
+    syscall
+2:  END_MARK
+    mov     r8, -{LRPC_RETURN}
+    BEGIN_MARK
+    syscall
+    jmp     2b
 
 // The same without marks: for round trips.
 .balign 64

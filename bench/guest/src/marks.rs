@@ -27,6 +27,8 @@ global_asm!(
     LOCAL_CALL = const stub_address(stub::LOCAL_CALL) as i64,
     LOCAL_REPLY_WAIT = const stub_address(stub::LOCAL_REPLY_WAIT) as i64,
     NO_VECTOR = const abi::syscall::state::NO_VECTOR,
+    LRPC_CALL = const abi::syscall::Call::LrpcCall as u64,
+    LRPC_RETURN = const abi::syscall::Call::LrpcReturn as u64,
     THREAD_STATE = const abi::syscall::Call::ThreadState as u64,
 );
 
@@ -45,6 +47,8 @@ unsafe extern "C" {
     fn bench_serve();
     fn bench_serve_split();
     fn bench_serve_strings();
+    fn bench_serve_lrpc();
+    fn bench_lrpc(token: u64) -> u64;
     fn bench_sleep();
     fn bench_spin(rounds: u64);
     fn bench_walk(from: u64, lines: u64);
@@ -122,6 +126,8 @@ pub enum Role {
     Split,
     /// Takes strings.
     Strings,
+    /// Runs procedures that do nothing for the clerk of [`set_clerk`].
+    Host,
     /// Sleeps.
     Sleeper,
     /// Starts as a Rust function with a stack.
@@ -140,9 +146,26 @@ pub fn start_of(role: Role) -> u64 {
         Role::Plain => bench_serve as *const (),
         Role::Split => bench_serve_split as *const (),
         Role::Strings => bench_serve_strings as *const (),
+        Role::Host => bench_serve_lrpc as *const (),
         Role::Sleeper => bench_sleep as *const (),
         Role::Program => bench_program as *const (),
     }) as u64
+}
+
+/// The clerk of hosts to come.
+#[unsafe(no_mangle)]
+static BENCH_CLERK: AtomicU64 = AtomicU64::new(0);
+
+/// Says to whom hosts to come are lent.
+pub fn set_clerk(clerk: ThreadId) {
+    BENCH_CLERK.store(clerk.0, Relaxed);
+}
+
+/// Calls a procedure that does nothing: two samples. Whether it has returned.
+pub fn procedure_call(token: u64) -> bool {
+    note(2);
+    // SAFETY: the call changes registers that the function keeps, and no memory.
+    unsafe { bench_lrpc(token) == 0 }
 }
 
 /// Says where the string partners put what they receive.

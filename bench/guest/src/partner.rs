@@ -89,6 +89,14 @@ pub fn between(role: Role) -> Result<Partner> {
     begin(id, role, ThreadId::ROOT.0)
 }
 
+/// A partner in the space of `other`, which has one thread.
+pub fn beside(other: Partner, role: Role) -> Result<Partner> {
+    let id = fresh_id();
+    let location = INITIAL_UTCB_AREA + 1024;
+    kernel::create_active(id, other.id, ThreadId::ROOT, ThreadId::ROOT, location).map_err(why)?;
+    begin(id, role, ThreadId::ROOT.0)
+}
+
 /// A Rust function in a space of its own, called with `argument`.
 pub fn program(body: extern "C" fn(u64) -> !, argument: u64, quota_pages: i64) -> Result<Partner> {
     let id = fresh_id();

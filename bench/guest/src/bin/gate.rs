@@ -4,7 +4,7 @@
 #![deny(unsafe_code)]
 
 use bench_guest::exchange::{Where, armed, complete, local, strings, unaligned, vector, words};
-use bench_guest::{calls, check, fault, irq, life, marks, measured, memory};
+use bench_guest::{calls, check, fault, irq, life, lrpc, marks, measured, memory};
 
 measured!(run);
 
@@ -22,6 +22,9 @@ fn run() -> Result<(), &'static str> {
         words(place, [0, 63].into_iter())?;
     }
     complete(Where::Cross)?;
+    life::threads("ops", "")?;
+    // Behind the deletions, which look at a task that has taken part, and before the thread is armed.
+    lrpc::null()?;
     local()?;
     vector(Where::Cross)?;
     strings(Where::Cross, source.base(), [STRING].into_iter())?;
@@ -30,7 +33,6 @@ fn run() -> Result<(), &'static str> {
     fault::exceptions()?;
     irq::interrupts()?;
     calls::run();
-    life::threads("ops", "")?;
     life::ticks("ops", "", 3);
     armed()?;
     Ok(())

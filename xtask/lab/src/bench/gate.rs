@@ -38,7 +38,7 @@ const SLOWER: &str = "nop";
 type Point = (&'static str, &'static str, u64);
 
 /// What is watched: its name, and the series of which the worst counts.
-const WATCHED: [(&str, &[Point]); 19] = [
+const WATCHED: [(&str, &[Point]); 21] = [
     (
         "ipc/short-cross-kernel",
         &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],
@@ -73,6 +73,8 @@ const WATCHED: [(&str, &[Point]); 19] = [
         "lipc/armed-kernel",
         &[("lipc/armed-local-call", "words", 0), ("lipc/armed-local-reply", "words", 0)],
     ),
+    ("lrpc/null-call-kernel", &[("lrpc/null-call", "", 0)]),
+    ("lrpc/null-return-kernel", &[("lrpc/null-return", "", 0)]),
     ("ipc/string-4096-kernel", &[("ipc/string-cross", "bytes", 4096)]),
     ("ipc/string-4096-kernel-unaligned", &[("ipc/string-cross-unaligned", "bytes", 4096)]),
     ("ops/page-fault", &[("ops/page-fault", "", 0)]),

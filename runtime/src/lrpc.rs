@@ -1,0 +1,159 @@
+//! Protected procedure calls (Bershad et al. 1990), `docs/calls/lrpc.md`: a client's thread calls a
+//! procedure of another space; it runs on a thread that the server has lent.
+//!
+//! ```ignore
+//! // The server's clerk, when a message with the label LRPC_BIND has come from `client`:
+//! ipc::reply(client, &lrpc::agree(window, 3, cookie));
+//! // A host:
+//! let mut visit = lrpc::lend(clerk)?;
+//! loop {
+//!     let words = serve(&visit);
+//!     visit = lrpc::give_back(words)?;
+//! }
+//! // The client:
+//! let binding = lrpc::bind(clerk, window, 1, 256)?;
+//! let words = binding.call(0, procedure, [1, 2, 3, 4, 5, 6])?;
+//! ```
+
+use abi::lrpc::{FIRST_ADDRESS, Status, control, step};
+use abi::protocol::LRPC_BIND;
+use abi::syscall::Call;
+use abi::{CallError, ThreadId};
+
+use crate::ipc::Msg;
+use crate::{kernel, syscall, utcb};
+
+/// Why nothing came back: [`Status::Done`] is never among these.
+pub type Result<T> = core::result::Result<T, Status>;
+
+/// Words that a call takes to the procedure beside what lies on the A-stack.
+pub const WORDS: usize = 6;
+
+/// The procedures that a clerk has agreed to serve, and A-stacks to call them with.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Binding {
+    first: u64,
+    count: u64,
+}
+
+/// Asks `clerk` for a binding with `count` A-stacks of `bytes` each, which come to lie from `window` on, in a
+/// part of the task's UTCB area where no UTCB is.
+pub fn bind(
+    clerk: ThreadId,
+    window: u64,
+    count: u64,
+    bytes: u64,
+) -> core::result::Result<Binding, CallError> {
+    let registers = [0, 0, 0, 0, bytes, 0, clerk.0, 0];
+    let (first, [_, ok, ..]) = trap(Call::LrpcBind, window, count, registers);
+    kernel::outcome(ok == 1)?;
+    Ok(Binding { first, count })
+}
+
+impl Binding {
+    /// Calls `procedure` with `words`, over A-stack `a_stack` of this binding; the words that come back.
+    #[inline(always)]
+    pub fn call(&self, a_stack: u64, procedure: u64, words: [u64; WORDS]) -> Result<[u64; 8]> {
+        let token = self.token(a_stack).ok_or(Status::NoBinding)?;
+        let [a, b, c, d, e, f] = words;
+        let (status, words) = trap(Call::LrpcCall, token, 0, [procedure, a, b, c, d, e, f, 0]);
+        match Status::decode(status) {
+            Some(Status::Done) => Ok(words),
+            Some(why) => Err(why),
+            None => Err(Status::ServerFailed),
+        }
+    }
+
+    /// What names A-stack `a_stack` to the kernel.
+    #[must_use]
+    pub const fn token(&self, a_stack: u64) -> Option<u64> {
+        if a_stack < self.count { Some(step(self.first, a_stack)) } else { None }
+    }
+
+    /// Ends the binding: its A-stacks are gone.
+    pub fn revoke(self) -> core::result::Result<(), CallError> {
+        change(ThreadId::NIL, control::REVOKE, self.first)
+    }
+}
+
+/// What somebody who imports asks for; `None` if `message`, which the kernel has made for him, is something else.
+#[must_use]
+pub fn import(message: &Msg) -> Option<Import> {
+    let is_one = message.tag.protocol_label() == LRPC_BIND;
+    is_one.then(|| Import { count: message.mr[0], bytes: message.mr[1] })
+}
+
+/// See [`import`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Import {
+    /// How many A-stacks.
+    pub count: u64,
+    /// Bytes of each.
+    pub bytes: u64,
+}
+
+/// A clerk's answer: it agrees to serve `procedures`. The A-stacks come to lie from `window` on, as for
+/// [`bind`]; hosts see the cookie. An empty message refuses.
+#[must_use]
+pub fn agree(window: u64, procedures: u64, cookie: u64) -> Msg {
+    Msg::default().words(&[window, procedures, cookie])
+}
+
+/// A call that has come to a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Visit {
+    /// Where the A-stack is.
+    pub a_stack: u64,
+    /// Which procedure is called; one that the binding has.
+    pub procedure: u64,
+    /// The clerk's word for the binding.
+    pub cookie: u64,
+    /// The caller's words.
+    pub words: [u64; WORDS],
+}
+
+/// Lends the calling thread to `clerk`, of its own task, until the first call comes.
+pub fn lend(clerk: ThreadId) -> Result<Visit> {
+    visit(clerk, [0; 8])
+}
+
+/// Returns `words` from the visit that is under way, and waits for the next one.
+#[inline(always)]
+pub fn give_back(words: [u64; 8]) -> Result<Visit> {
+    visit(ThreadId::NIL, words)
+}
+
+#[inline(always)]
+fn visit(clerk: ThreadId, words: [u64; 8]) -> Result<Visit> {
+    let (a_stack, [procedure, a, b, c, d, e, f, cookie]) =
+        trap(Call::LrpcReturn, clerk.0, 0, words);
+    if a_stack < FIRST_ADDRESS {
+        return Err(Status::decode(a_stack).unwrap_or(Status::Withdrawn));
+    }
+    Ok(Visit { a_stack, procedure, cookie, words: [a, b, c, d, e, f] })
+}
+
+/// Ends the bindings of `clerk`, of the caller's task, that have this cookie.
+pub fn revoke_cookie(clerk: ThreadId, cookie: u64) -> core::result::Result<(), CallError> {
+    change(clerk, control::REVOKE_COOKIE, cookie)
+}
+
+/// Visitors of `clerk`, of the caller's task, have at least this priority.
+pub fn set_floor(clerk: ThreadId, priority: u8) -> core::result::Result<(), CallError> {
+    change(clerk, control::FLOOR, priority.into())
+}
+
+fn change(clerk: ThreadId, what: u64, argument: u64) -> core::result::Result<(), CallError> {
+    let registers = [0, 0, 0, 0, 0, 0, clerk.0, 0];
+    let (_, [_, ok, ..]) = trap(Call::LrpcControl, what, argument, registers);
+    kernel::outcome(ok == 1)
+}
+
+/// The call `number` with RSI, RDX and the message registers; RSI and the message registers afterwards.
+#[inline(always)]
+fn trap(number: Call, rsi: u64, rdx: u64, registers: syscall::Regs) -> (u64, syscall::Regs) {
+    let word = (number as u64).wrapping_neg();
+    // SAFETY: the calls change the registers that Ipc changes, and memory only behind the A-stacks, where no
+    // reference leads.
+    unsafe { syscall::ipc(rsi, rdx, word, utcb::pointer(), registers) }
+}
