@@ -55,11 +55,11 @@ pub enum Call {
     /// Baton: LrpcControl ([`crate::lrpc`]). R14 (stub: RDI) the clerk, RSI what, RDX argument. RAX 1/0,
     /// RDX how many bindings it concerned.
     LrpcControl = 23,
-    /// Baton: LrpcCall ([`crate::lrpc`]). RSI token, R9 procedure; registers as in Ipc.
-    LrpcCall = 24,
-    /// Baton: LrpcReturn ([`crate::lrpc`]). RSI the clerk; registers as in Ipc. No call has a
+    /// Baton: LrpcReturn ([`crate::lrpc`]). RSI the clerk; registers as in Ipc.
+    LrpcReturn = 24,
+    /// Baton: LrpcCall ([`crate::lrpc`]). RSI token, R9 procedure; registers as in Ipc. No call has a
     /// higher number.
-    LrpcReturn = 25,
+    LrpcCall = 25,
 }
 
 impl Call {
@@ -83,8 +83,8 @@ impl Call {
             21 => Self::ArmLocal,
             22 => Self::LrpcBind,
             23 => Self::LrpcControl,
-            24 => Self::LrpcCall,
-            25 => Self::LrpcReturn,
+            24 => Self::LrpcReturn,
+            25 => Self::LrpcCall,
             _ => return None,
         })
     }

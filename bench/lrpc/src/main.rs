@@ -5,12 +5,13 @@
 
 mod stubs;
 
-use bench_guest::{check, measured};
+use bench_guest::{check, lrpc, measured};
 
 measured!(run);
 
 fn run() -> Result<(), &'static str> {
     check::run();
+    lrpc::null()?;
     stubs::table()?;
     stubs::strings()
 }

@@ -76,7 +76,7 @@ baton_ipc_complete:
     call    {IPC_WITH_ITEMS}                    // (current, to, from, timeouts)
     jmp     baton_resume
 .Lcall_not_ipc:
-    cmp     r8, -{CALL_LRPC}
+    cmp     r8, -{CALL_LRPC_RETURN}
     jbe     baton_lrpc                          // a call's flags; lrpc.S
 .global baton_call_complete
 baton_call_complete:
@@ -95,7 +95,7 @@ baton_call_complete:
 // From lrpc.S: a procedure call or return that is not for the fast path.
 .global baton_lrpc_complete
 baton_lrpc_complete:
-    cmp     r8, -{CALL_LRPC_RETURN}
+    cmp     r8, -{CALL_LRPC}
     jb      baton_call_complete                 // no call has this number
     cmp     qword ptr [rdi + {HANDLER}], 0
     jne     baton_foreign_call

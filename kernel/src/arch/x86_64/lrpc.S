@@ -2,7 +2,7 @@
 // path does the same (lrpc/visit.rs); what is said here about linkage records holds at every entry.
 //
 // In:  as ipc.S: RDI current tcb with SP, IP and flags saved; RBP, RCX, R11, RSP are free.
-//      RSI token (call), R9 procedure (call). Flags: of R8 compared with -LRPC_CALL.
+//      RSI token (call), R9 procedure (call). Flags: of R8 compared with -LRPC_RETURN.
 // Out: RSI A-stack, R15 cookie (call); RSI 0 (return); all others as they were.
 //
 // A token that is shown says: of this record, no call under way, its host waits, nothing is special
@@ -14,8 +14,33 @@
 .global baton_lrpc
 baton_lrpc:
 divert {IBPB} | {LACKS_FAST}, baton_lrpc_complete
-    jb      .Llrpc_return
+    jb      .Llrpc_call
+    mov     r11, [rdi + {LINKAGE}]              // a foreign thread's RBP, RCX and RSP are its own
+    cmp     qword ptr [r11 + {BASE} + {CALLER}], 0
+    je      .Llrpc_return_otherwise
+    cmp     qword ptr [rdi + {READY_LINKS}], 0  // preempted: it is queued at the caller's priority
+    jne     .Llrpc_return_otherwise
+    // POINT OF NO RETURN: return
+    mov     rbp, [r11 + {BASE} + {CALLER}]
+    mov     qword ptr [r11 + {BASE} + {CALLER}], 0
+    not     dword ptr [r11 + {BASE} + {TOKEN}]  // shown
+    xor     dword ptr [rdi + {RENDEZVOUS} + 4], {READY} ^ {LENT}
+    xor     dword ptr [rbp + {RENDEZVOUS} + 4], {CALLS} ^ {READY}
+    xor     esi, esi
+    mov     [rip + {CPU} + {CURRENT}], rbp
+    mov     rcx, [rbp + {CR3}]
+    mov     cr3, rcx
+    return_to_user
+
+.Llrpc_return_otherwise:
+    mov     r11, [rdi + {FLAGS}]
+    jmp     baton_lrpc_complete
+
+.balign 16
+.Llrpc_call:
     cmp     dword ptr [rip + {CPU} + {LIMIT}], {LIMITS_OPEN}
+    jne     baton_lrpc_complete
+    cmp     r8, -{LRPC_CALL}
     jne     baton_lrpc_complete
     mov     ebp, esi
     and     ebp, {PLACE}
@@ -34,28 +59,6 @@ divert {IBPB} | {LACKS_FAST}, baton_lrpc_complete
     mov     rbp, [rbp + {BASE} + {HOST}]
     mov     [rbp + {PRIORITY}], cl
     xor     dword ptr [rbp + {RENDEZVOUS} + 4], {LENT} ^ {READY}
-    mov     [rip + {CPU} + {CURRENT}], rbp
-    mov     rcx, [rbp + {CR3}]
-    mov     cr3, rcx
-    return_to_user
-
-.balign 16
-.Llrpc_return:
-    cmp     r8, -{LRPC_RETURN}
-    jne     baton_lrpc_complete
-    mov     rbp, [rdi + {LINKAGE}]
-    mov     rcx, [rbp + {BASE} + {CALLER}]
-    test    rcx, rcx
-    jz      baton_lrpc_complete
-    cmp     qword ptr [rdi + {READY_LINKS}], 0  // preempted: it is queued at the caller's priority
-    jne     baton_lrpc_complete
-    // POINT OF NO RETURN: return
-    mov     qword ptr [rbp + {BASE} + {CALLER}], 0
-    not     dword ptr [rbp + {BASE} + {TOKEN}]  // shown
-    xor     dword ptr [rdi + {RENDEZVOUS} + 4], {READY} ^ {LENT}
-    xor     dword ptr [rcx + {RENDEZVOUS} + 4], {CALLS} ^ {READY}
-    mov     rbp, rcx
-    xor     esi, esi
     mov     [rip + {CPU} + {CURRENT}], rbp
     mov     rcx, [rbp + {CR3}]
     mov     cr3, rcx
