@@ -94,8 +94,7 @@ fn random(rng: &mut Rng) -> Words {
     let mut words: Words = core::array::from_fn(|_| rng.word());
     words[reg::RIP] = PLACE;
     words[reg::RFLAGS] = 0x202 | words[reg::RFLAGS] & 0x8D5;
-    words[state::FS_BASE] &= (1 << 47) - 1;
-    words[state::GS_BASE] &= (1 << 47) - 1;
+    [state::FS_BASE, state::GS_BASE].into_iter().for_each(|base| words[base] &= (1 << 47) - 1);
     words
 }
 
@@ -141,10 +140,7 @@ fn every_register() -> Outcome {
     let (id, mut rng) = (program()?, Rng::new(0xF0));
     for number in 0..100_u64 {
         let mut words = random(&mut rng);
-        if number < 40 {
-            // As the kernel's own calls have it.
-            words[reg::R8] = number.wrapping_neg();
-        }
+        words[reg::R8] = number.wrapping_neg(); // as in the kernel's own calls
         because(kernel::set_foreign_registers(id, &words), "setting the registers")?;
         compare(id, &words)?;
         send(id, &Msg::new(0))?;

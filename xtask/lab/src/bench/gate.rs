@@ -25,10 +25,8 @@ const FILE: &str = "bench/gate.toml";
 const LISTINGS: &str = "bench/gate";
 /// The measured program.
 const PROGRAM: &str = "bench-gate";
-/// It takes two seconds.
-const LIMIT: Duration = Duration::from_secs(45);
-/// Added instructions that are named.
-const SHOWN: usize = 12;
+const LIMIT: Duration = Duration::from_secs(45); // it takes two seconds
+const SHOWN: usize = 12; // added instructions that are named
 
 /// Where [`prove`] adds instructions to a copy, and which.
 const ENTRY: &str = "kernel/src/arch/x86_64/ipc.S";
