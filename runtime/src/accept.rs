@@ -6,10 +6,10 @@
 //! use, and there is nothing that could be forgotten or dropped too late. Calls can be
 //! nested; the inner one counts.
 
-use abi::{Acceptor, Fpage, StringItem, Time, Timeouts};
+use abi::{Acceptor, Fpage, Item, StringItem, Time, Timeouts};
 
-use crate::utcb;
 use crate::window::Window;
+use crate::{Msg, utcb};
 
 /// Runs `during` with this acceptor and these buffer registers, then restores them.
 fn open<R>(acceptor: Acceptor, buffer: [u64; 2], during: impl FnOnce() -> R) -> R {
@@ -45,6 +45,25 @@ pub fn string<R>(buffer: &mut [u8], limit: TransferLimit, during: impl FnOnce() 
     utcb::set_xfer_timeouts(Timeouts::new(limit.0, limit.0));
     let item = StringItem::simple(buffer.as_mut_ptr() as u64, buffer.len() as u64);
     open(Acceptor::STRINGS, item, during)
+}
+
+impl Msg {
+    /// The string that a received message brought behind its words, in the buffer that
+    /// [`string`] had for it: as many bytes as were sent. `None` if something
+    /// else came, or if the string was sent in several pieces.
+    #[must_use]
+    pub fn string_in<'b>(&self, buffer: &'b [u8]) -> Option<&'b [u8]> {
+        let at = self.tag.untyped();
+        if self.tag.typed() != 2 || at + 2 > service::MAX_WORDS {
+            return None;
+        }
+        match Item::decode(self.get(at), self.get(at + 1)) {
+            Item::String(item) if item.substrings() == 1 && !item.is_continued() => {
+                buffer.get(..usize::try_from(item.len()).ok()?)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Accepts mappings into `window`.

@@ -1,6 +1,7 @@
 //! What the root task does for a task: the client side of `proto::root`.
 
 use abi::{IpcError, IpcErrorKind, Phase, ThreadId};
+pub use interfaces::names::{Identity, Rights};
 use interfaces::{names, tasks};
 pub use proto::Refusal;
 use proto::root as op;
@@ -63,7 +64,7 @@ pub fn find(name: &str, patience_ms: u64) -> Result<ThreadId, Refusal> {
 }
 
 /// For a server: whose thread `client` is, and what that task's description says.
-pub fn client(client: ThreadId) -> Result<names::Identity, Refusal> {
+pub fn client(client: ThreadId) -> Result<Identity, Refusal> {
     outcome(NAMES.client(client))
 }
 

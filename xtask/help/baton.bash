@@ -428,7 +428,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__new)
-            opts="-h --help program driver pager"
+            opts="-h --help program service driver pager"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -127,9 +127,9 @@ impl Console<'_> {
                 let len = root::message_text(msg, &mut buffer);
                 self.write(from, client, &buffer[..len], msg.label() == op::WRITE_RAW)
             }
-            op::WRITE_STRING if msg.tag.typed() == 2 && msg.tag.untyped() == 0 => {
-                let len = (abi::StringItem(msg.mr[0]).len() as usize).min(text.len());
-                self.write(from, client, &text[..len], false)
+            op::WRITE_STRING if msg.tag.untyped() == 0 => {
+                let text = msg.string_in(text).ok_or(Refusal::BadArgument);
+                text.and_then(|text| self.write(from, client, text, false))
             }
             op::READ_RAW | op::READ_LINE | op::READ_CHAR => self.read(from, client, msg.label()),
             op::WORDS if client.rights.has(Rights::CONSOLE) => {

@@ -7,6 +7,8 @@
 
 pub mod bench;
 pub mod cli;
+#[cfg(test)]
+mod documents;
 pub mod fuzz;
 pub mod idl;
 pub mod lint;

@@ -1,0 +1,71 @@
+//! What the documents say of the tree, compared with it: the tutorial's code is the examples'
+//! own, and the index names every document and every example.
+
+use crate::workspace::Workspace;
+
+/// Where the tutorial's code comes from.
+const SOURCES: [&str; 10] = [
+    "apps/own-service/wit/own-service.wit",
+    "apps/own-service/wit/own-service.toml",
+    "apps/own-service/src/main.rs",
+    "apps/own-service/src/board.rs",
+    "apps/own-service/src/bin/ask.rs",
+    "apps/own-driver/src/main.rs",
+    "apps/pingpong/src/text.rs",
+    "drivers/serial/src/main.rs",
+    "systems/own-service.toml",
+    "systems/minimal.toml",
+];
+
+fn read(path: &str) -> String {
+    let file = Workspace::find().unwrap().path(path);
+    std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The names of a folder's entries.
+fn names(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(Workspace::find().unwrap().path(folder)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The fenced blocks of `text` that are in a language, without their fences.
+fn blocks(text: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(language) = line.strip_prefix("```") else { continue };
+        let inside: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        if !language.is_empty() {
+            blocks.push(inside.join("\n") + "\n");
+        }
+    }
+    blocks
+}
+
+#[test]
+fn the_tutorial_shows_code_that_is_built_and_run() {
+    let sources: Vec<String> = SOURCES.iter().map(|path| read(path)).collect();
+    let blocks = blocks(&read("docs/tutorial.md"));
+    assert!(blocks.len() > 12, "{} blocks", blocks.len());
+    for block in blocks {
+        assert!(
+            sources.iter().any(|source| source.contains(&block)),
+            "docs/tutorial.md shows what none of its examples has:\n{block}"
+        );
+    }
+}
+
+#[test]
+fn the_index_names_every_document_and_every_example() {
+    let index = read("docs/README.md");
+    for name in names("docs") {
+        assert!(
+            name == "README.md" || index.contains(&format!("]({name}")),
+            "docs/README.md does not name docs/{name}"
+        );
+    }
+    for name in names("apps") {
+        let there = index.contains(&format!("\n| `{name}` |"));
+        assert!(there || name == "monitor", "docs/README.md does not name apps/{name}");
+    }
+}
