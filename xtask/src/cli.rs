@@ -168,7 +168,11 @@ fn name(selection: &Selection) -> String {
 
 /// `run`.
 fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
-    let bootable = Composer::new(workspace).compose(&args.selection, &name(&args.selection))?;
+    let mut selection = args.selection.clone();
+    if !args.test && selection.wishes.exec.is_none() && std::io::stdin().is_terminal() {
+        selection.wishes.terminal = ui::terminal();
+    }
+    let bootable = Composer::new(workspace).compose(&selection, &name(&selection))?;
     let size = bootable.image.metadata().map_or(0, |metadata| metadata.len());
     let machine = args.machine.suited_to(&bootable);
     let Bootable { kernel, image, .. } = bootable;

@@ -8,6 +8,21 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How often a spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
+/// What the terminal is and how large: `xterm-256color 40 120`. `None` if there is none that
+/// says so.
+#[must_use]
+pub fn terminal() -> Option<String> {
+    let kind = std::env::var("TERM").ok().filter(|kind| is_kind(kind))?;
+    let (rows, columns) = console::Term::stdout().size_checked()?;
+    Some(format!("{kind} {rows} {columns}\n"))
+}
+
+/// Whether it may be a terminal's kind: one word that nothing could mistake.
+fn is_kind(word: &str) -> bool {
+    let usual = |c: char| c.is_ascii_alphanumeric() || "-._+".contains(c);
+    !word.is_empty() && word.len() <= 32 && word.chars().all(usual)
+}
+
 /// One step with a duration.
 pub struct Step {
     bar: ProgressBar,
@@ -98,6 +113,12 @@ pub fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminals_kind_is_one_plain_word() {
+        assert!(is_kind("xterm-256color") && is_kind("st.a+b_c"));
+        assert!(!is_kind("") && !is_kind("a b") && !is_kind("x\n") && !is_kind(&"x".repeat(33)));
+    }
 
     #[test]
     fn refused_numbers_are_answered_with_sentences() {

@@ -59,6 +59,8 @@ pub fn system() -> Result<System, String> {
     });
     let unix = Unix::new(Box::new(Below(machine.clone())), frames);
     first_file_system(&unix)?;
+    let terminal = Terminal::find();
+    unix.terminals.size_console(terminal.rows, terminal.columns);
     if command.is_some() {
         machine_line(&machine, "unix: the command begins");
     }
@@ -69,11 +71,35 @@ pub fn system() -> Result<System, String> {
         }
         None => (b"/init", vec![b"/init"]),
     };
+    let term = format!("TERM={}", terminal.kind);
     let environment: [&[u8]; 4] =
-        [b"HOME=/root", b"TERM=vt100", b"PATH=/usr/sbin:/usr/bin:/sbin:/bin", b"USER=root"];
+        [b"HOME=/root", term.as_bytes(), b"PATH=/usr/sbin:/usr/bin:/sbin:/bin", b"USER=root"];
     unix::exec::start_first(&unix, path, &arguments, &environment)
         .map_err(|why| format!("cannot start {}: {why}", String::from_utf8_lossy(path)))?;
     Ok(System { unix, machine, later: Cell::new(false) })
+}
+
+/// The terminal at the console, as the raw file `terminal` says: kind, rows, columns.
+struct Terminal {
+    kind: String,
+    rows: u16,
+    columns: u16,
+}
+
+impl Terminal {
+    /// What is there, or the least that a terminal can be.
+    fn find() -> Self {
+        let bytes = Module::find("terminal").map(Module::copy).unwrap_or_default();
+        let text = core::str::from_utf8(&bytes).unwrap_or_default();
+        Self::parse(text).unwrap_or(Self { kind: String::from("vt100"), rows: 24, columns: 80 })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_ascii_whitespace();
+        let (kind, rows, columns) = (words.next()?, words.next()?, words.next()?);
+        let (rows, columns) = (rows.parse().ok()?, columns.parse().ok()?);
+        (rows > 0 && columns > 0).then(|| Self { kind: String::from(kind), rows, columns })
+    }
 }
 
 /// Whether the word stands in the task's `args`.

@@ -22,6 +22,8 @@ pub const LINUX_SYSTEM: &str = "linux";
 const ARCHIVE_MODULE: &str = "initramfs";
 /// Module that holds the command for the Unix server to run instead of a login.
 const COMMAND_MODULE: &str = "command";
+/// Module that tells it what the terminal is.
+const TERMINAL_MODULE: &str = "terminal";
 /// Module that has it place programs where they were the last time.
 const FIXED_MODULE: &str = "fixed-addresses";
 
@@ -236,6 +238,11 @@ impl<'a> Composer<'a> {
         }
         if let Some(command) = &by_hand.wishes.exec {
             plan.modules.push((command.clone().into_bytes(), COMMAND_MODULE.to_owned()));
+        }
+        if let Some(terminal) =
+            by_hand.wishes.terminal.as_ref().filter(|_| plan.has_module(ARCHIVE_MODULE))
+        {
+            plan.modules.push((terminal.clone().into_bytes(), TERMINAL_MODULE.to_owned()));
         }
         if by_hand.wishes.fixed_addresses {
             plan.modules.push((vec![1], FIXED_MODULE.to_owned()));

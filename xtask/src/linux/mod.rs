@@ -30,6 +30,9 @@ pub struct Wishes {
     /// Place Linux programs at the same addresses in every run
     #[arg(skip)]
     pub fixed_addresses: bool,
+    /// The person's terminal: kind, rows, columns
+    #[arg(skip)]
+    pub terminal: Option<String>,
 }
 
 impl Wishes {
@@ -99,7 +102,7 @@ mod tests {
             exec: None,
             initramfs: Some(folder.join("own")),
             share: Some(folder.join("shared")),
-            fixed_addresses: false,
+            ..Wishes::default()
         };
         let bytes = wishes.archive(&Workspace { root: folder.clone() }, Kind::Small);
         std::fs::remove_dir_all(&folder).unwrap();

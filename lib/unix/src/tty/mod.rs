@@ -69,6 +69,11 @@ impl Terminals {
         self.console.get_or_init(|| Tty::new(SERIAL, window, None))
     }
 
+    /// How large the terminal at the console is, before anybody has it open.
+    pub fn size_console(&self, rows: u16, columns: u16) {
+        self.console().window.set(WindowSize { rows, columns, ..self.console().window.get() });
+    }
+
     /// Bytes from the console's keyboard.
     pub fn console_input(&self, unix: &Unix, bytes: &[u8]) {
         self.console().receive(unix, bytes);
