@@ -291,11 +291,29 @@ impl AddressSpace {
         unix.machine.map(thread.machine.get(), &mappings);
     }
 
+    /// Whether others than `thread`, which waits for its answer, may use the space now: on
+    /// another processor, somebody would go on with a frame that is not the space's any more
+    /// until the answer brings the new one.
+    fn is_seen_elsewhere(self: &Rc<Self>, unix: &Unix, thread: &Thread) -> bool {
+        // The process has it, and whoever answers the fault.
+        let shared = thread.process.threads.borrow().len() > 1 || Rc::strong_count(self) > 2;
+        shared && unix.processors.are_several()
+    }
+
     /// Makes the access possible, and what will probably be next.
-    fn touch(&self, unix: &Unix, thread: &Thread, at: u64, access: Access) -> Result<(), Refusal> {
+    fn touch(
+        self: &Rc<Self>,
+        unix: &Unix,
+        thread: &Thread,
+        at: u64,
+        access: Access,
+    ) -> Result<(), Refusal> {
         let area = self.area_for(at, access)?;
         let known = self.pages.borrow().get(at);
-        self.make_present(unix, &area, at, access)?;
+        let present = self.make_present(unix, &area, at, access)?;
+        if let Some(frame) = present.replaced.filter(|_| self.is_seen_elsewhere(unix, thread)) {
+            unix.machine.revoke(&[frame], Access::all());
+        }
         if known.is_none() {
             match area.backing {
                 Backing::Anonymous => self.fetch_ahead(unix, &area, at),

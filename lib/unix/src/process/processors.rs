@@ -80,7 +80,8 @@ impl Processors {
     }
 
     /// Whether there is a choice.
-    fn are_several(&self) -> bool {
+    #[must_use]
+    pub fn are_several(&self) -> bool {
         self.all.len() > 1
     }
 

@@ -60,6 +60,30 @@ fn a_fault_on_a_shared_frame_maps_the_copy() {
     drop(child);
 }
 
+/// A thread on another processor goes on while the fault is answered: until the copy is there
+/// it must not use a frame that the other side owns, who may write it or give it back.
+#[test]
+fn threads_elsewhere_lose_a_frame_that_is_copied() {
+    for (processors, taken) in [(1, false), (2, true)] {
+        let world = World::with_processors(processors);
+        let first = &world.first;
+        let flags = u64::from(l::CLONE_VM | l::CLONE_SIGHAND | l::CLONE_THREAD);
+        world.ok(first, l::__NR_clone, &[flags, 0x5000, 0, 0, 0]);
+        let at = map(&world, 0, PAGE, RW, PRIVATE);
+        world.write(first, at, b"x");
+        touch(&world, first, at, Access::WRITE);
+        let space = first.process().space();
+        let child = AddressSpace::fork(&world.unix, &space).unwrap();
+        let old = space.frame_for(&world.unix, at, false).unwrap();
+        world.machine.revoked.borrow_mut().clear();
+        touch(&world, first, at, Access::WRITE);
+        let revoked = world.machine.revoked.borrow().contains(&(old, Access::all()));
+        assert_eq!(revoked, taken, "{processors} processors");
+        assert_ne!(world.machine.mapping(space.machine(), at).unwrap().frame, old);
+        drop(child);
+    }
+}
+
 #[test]
 fn a_call_that_copies_a_page_takes_the_old_mapping_away() {
     let world = World::new();
