@@ -67,6 +67,9 @@ _baton() {
             baton__subcmd__linux,compare)
                 cmd="baton__subcmd__linux__subcmd__compare"
                 ;;
+            baton__subcmd__linux,judge)
+                cmd="baton__subcmd__linux__subcmd__judge"
+                ;;
             *)
                 ;;
         esac
@@ -356,7 +359,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__linux)
-            opts="-h --help compare check archive"
+            opts="-h --help compare judge check archive"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -418,6 +421,40 @@ _baton() {
             case "${prev}" in
                 --only)
                     COMPREPLY=($(compgen -W "linux baton" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        baton__subcmd__linux__subcmd__judge)
+            opts="-h --exact --source --shard --only --fresh --resume --accept --seconds --show --list --help ltp busybox cpython stress-ng"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --exact)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shard)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --only)
+                    COMPREPLY=($(compgen -W "linux baton" -- "${cur}"))
+                    return 0
+                    ;;
+                --seconds)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

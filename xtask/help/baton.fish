@@ -96,10 +96,11 @@ complete -c baton -n "__fish_baton_using_subcommand bench" -l record -d 'Add thi
 complete -c baton -n "__fish_baton_using_subcommand bench" -l gate -d 'Measure only the gate set, against bench/gate.toml'
 complete -c baton -n "__fish_baton_using_subcommand bench" -l accept -d 'Make today\'s figures the gate'
 complete -c baton -n "__fish_baton_using_subcommand bench" -s h -l help -d 'Print help'
-complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare check archive" -s h -l help -d 'Print help'
-complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare check archive" -f -a "compare" -d 'Run the same programs on Linux and on Baton and compare'
-complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare check archive" -f -a "check" -d 'Say which system calls a program may make that are not supported'
-complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare check archive" -f -a "archive" -d 'Build the first file system'
+complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare judge check archive" -s h -l help -d 'Print help'
+complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare judge check archive" -f -a "compare" -d 'Run the same programs on Linux and on Baton and compare'
+complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare judge check archive" -f -a "judge" -d 'Run suites that others wrote on Linux and on Baton and compare'
+complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare judge check archive" -f -a "check" -d 'Say which system calls a program may make that are not supported'
+complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare judge check archive" -f -a "archive" -d 'Build the first file system'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l only -d 'Run on this system alone and print what comes out' -r -f -a "linux\t'Debian\'s kernel'
 baton\t'This tree\'s'"
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l short -d 'Only the cases of the short run'
@@ -107,6 +108,18 @@ complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subco
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l show -d 'Show the consoles'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l list -d 'Name the cases and stop'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l exact -d 'Only this trial' -r
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l source -d 'Where the suite\'s built source is, for suites that Debian does not have' -r -F
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l shard -d 'Only one part of the trials, as 2/5: the second of five' -r
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l only -d 'Run on this system alone' -r -f -a "linux\t'Debian\'s kernel'
+baton\t'This tree\'s'"
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l seconds -d 'Seconds that each stressor of stress-ng works' -r
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l fresh -d 'Run Linux again, whatever is remembered'
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l resume -d 'Take results that this very build of Baton has given already'
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l accept -d 'Write the differences to the list of known ones'
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l show -d 'Show the consoles'
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l list -d 'Name the trials and stop'
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from check" -l trace -d 'Run it here and see which calls it makes (needs strace)'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from check" -l all -d 'Name the supported calls, too'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'

@@ -11,6 +11,11 @@ use crate::workspace::Workspace;
 
 /// Where packages are unpacked, each in a folder of its name.
 const FOLDER: &str = "linux/packages";
+/// Where source packages are.
+const SOURCES: &str = "linux/sources";
+/// Debian's archive of sources, as apt wants it said; machines often name only binaries.
+const SOURCE_LIST: &str = "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
+                           http://deb.debian.org/debian bookworm main\n";
 
 /// Unpacked packages.
 #[derive(Clone, Debug)]
@@ -60,6 +65,70 @@ fn fetch(folder: &Path, names: &[&str]) -> Result<()> {
             .with_context(|| format!("cannot put the package {name} in its place"))?;
     }
     std::fs::remove_dir_all(&part).with_context(|| format!("cannot remove {}", part.display()))
+}
+
+/// The unpacked source package `name`; fetched by apt, with lists of its own, on first use.
+///
+/// # Errors
+/// apt's or tar's words.
+pub fn source(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let folder = workspace.target(SOURCES)?;
+    let tree = folder.join(name);
+    if tree.is_dir() {
+        return Ok(tree);
+    }
+    let step = Step::start("Debian sources");
+    step.say(format!("fetching {name} (apt-get source)"));
+    let part = folder.join("unpacking");
+    let _ = std::fs::remove_dir_all(&part);
+    let unwritable = || format!("cannot write to {}", part.display());
+    std::fs::create_dir_all(part.join("lists/partial")).with_context(unwritable)?;
+    std::fs::write(part.join("sources.list"), SOURCE_LIST).with_context(unwritable)?;
+    let place = |option: &str, at: &str| format!("-o{option}={}", part.join(at).display());
+    let options = [
+        place("Dir::Etc::SourceList", "sources.list"),
+        place("Dir::Etc::SourceParts", "lists/partial"),
+        place("Dir::State::Lists", "lists"),
+    ];
+    let apt = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(&options).args(words).current_dir(&part);
+        run(&mut command, "fetch Debian's sources")
+    };
+    apt(&["update", "-q"])?;
+    apt(&["source", "-q", "--download-only", name])?;
+    unpack(&part, name)?;
+    std::fs::rename(part.join("tree"), &tree)
+        .with_context(|| format!("cannot put the source of {name} in its place"))?;
+    std::fs::remove_dir_all(&part).with_context(unwritable)?;
+    step.done(&format!("{name} fetched and unpacked"));
+    Ok(tree)
+}
+
+/// Unpacks `NAME_*.orig.tar.*` to `tree`, and Debian's part into it. Patches are not applied:
+/// they are for the program, not for its tests.
+fn unpack(part: &Path, name: &str) -> Result<()> {
+    let tree = part.join("tree");
+    std::fs::create_dir_all(&tree).with_context(|| format!("cannot create {}", tree.display()))?;
+    let what = format!("unpack the source of {name}");
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(fetched(part, name, ".orig.tar.")?).arg("--strip-components=1");
+    run(tar.arg("-C").arg(&tree), &what)?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(fetched(part, name, ".debian.tar.")?);
+    run(tar.arg("-C").arg(&tree), &what)
+}
+
+/// The file `NAME_*KIND*` of a folder.
+fn fetched(folder: &Path, name: &str, kind: &str) -> Result<PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot list {}", folder.display()))?
+        .flatten();
+    let found = entries.map(|entry| entry.path()).find(|path| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        file.starts_with(&format!("{name}_")) && file.contains(kind) && !file.ends_with(".asc")
+    });
+    found.with_context(|| format!("apt-get has fetched no {name}{kind}*"))
 }
 
 /// The file `NAME_VERSION_ARCHITECTURE.deb`.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::cases::Case;
 use super::guest;
-use super::{Wishes, programs};
+use super::{Wishes, cpio, initramfs, programs};
 use crate::bench;
 use crate::compose::{Bootable, Composer, LINUX_SYSTEM, Selection};
 use crate::machine::{self, Boot, Console};
@@ -89,6 +89,20 @@ impl<'a, 'w> Baton<'a, 'w> {
         Ok(Self { composer, image })
     }
 
+    /// A name for what this tree builds: the same as long as kernel, servers and system are.
+    ///
+    /// # Errors
+    /// When something cannot be built or read.
+    pub fn fingerprint(&mut self) -> Result<String> {
+        let empty = cpio::Archive::default().write()?;
+        drop(self.command(&empty, &[])?);
+        let Bootable { kernel, image, .. } = self.built()?;
+        let read = |path: &PathBuf| {
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        Ok(initramfs::fingerprint(&[&read(&kernel)?, &read(&image)?]))
+    }
+
     /// The machine that runs `cases`.
     ///
     /// # Errors
@@ -96,6 +110,12 @@ impl<'a, 'w> Baton<'a, 'w> {
     pub fn command(&mut self, archive: &[u8], cases: &[&Case]) -> Result<Command> {
         std::fs::write(&self.image, guest::with_plan(archive, cases)?)
             .with_context(|| format!("cannot write {}", self.image.display()))?;
+        let Bootable { kernel, image, .. } = self.built()?;
+        machine::command(&Boot::Pvh { kernel, image }, &options(""), Console::Pipe)
+    }
+
+    /// The system with the archive that was written last.
+    fn built(&mut self) -> Result<Bootable> {
         let selection = Selection {
             system: Some(LINUX_SYSTEM.to_owned()),
             wishes: Wishes {
@@ -106,7 +126,6 @@ impl<'a, 'w> Baton<'a, 'w> {
             },
             ..Selection::default()
         };
-        let Bootable { kernel, image, .. } = self.composer.compose(&selection, "linux-compare")?;
-        machine::command(&Boot::Pvh { kernel, image }, &options(""), Console::Pipe)
+        self.composer.compose(&selection, "linux-compare")
     }
 }

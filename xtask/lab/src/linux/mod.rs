@@ -4,6 +4,7 @@
 pub mod check;
 pub mod compare;
 mod guest;
+pub mod judge;
 mod machines;
 mod verdict;
 
@@ -29,6 +30,8 @@ pub struct Options {
 enum Verb {
     /// Run the same programs on Linux and on Baton and compare
     Compare(compare::Options),
+    /// Run suites that others wrote on Linux and on Baton and compare
+    Judge(judge::Options),
     /// Say which system calls a program may make that are not supported
     Check(check::Options),
     /// Build the first file system
@@ -59,6 +62,7 @@ struct ArchiveOptions {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     match &options.verb {
         Verb::Compare(options) => compare::run(workspace, options),
+        Verb::Judge(options) => judge::run(workspace, options),
         Verb::Check(options) => check::run(workspace, options),
         Verb::Archive(options) => archive(workspace, options).map(|()| true),
     }

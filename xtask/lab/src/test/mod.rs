@@ -110,6 +110,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         if ring == Ring::System && options.wants("linux-compare") {
             compare(workspace, &mut composer, options, &mut tally);
         }
+        if ring == Ring::System && options.wants("linux-judge") {
+            judge(workspace, &mut composer, options, &mut tally);
+        }
     }
     report(workspace, &tally)
 }
@@ -177,6 +180,19 @@ fn compare(
         Err(error) => Outcome::failed(format!("{error:#}")),
     };
     tally.add("linux-compare", outcome, started.elapsed());
+}
+
+/// Tests that others wrote: the short run of `linux judge`.
+fn judge(workspace: &Workspace, composer: &mut Composer<'_>, options: &Options, tally: &mut Tally) {
+    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
+        return;
+    }
+    let started = Instant::now();
+    let outcome = match linux::judge::short(workspace, composer, options.show) {
+        Ok((passed, failures)) => Outcome { passed, failures, ..Outcome::default() },
+        Err(error) => Outcome::failed(format!("{error:#}")),
+    };
+    tally.add("linux-judge", outcome, started.elapsed());
 }
 
 /// The gate set of `bench`, and the proof that the gate shuts. Not under the

@@ -1,0 +1,75 @@
+//! Python's own tests, from Debian's packages: a trial for each module of `python3 -m test`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::mark::{self, Mark, Marks};
+use super::suite::{Name, Suite, Trial};
+use crate::linux::cpio::Archive;
+use crate::linux::guest::Ran;
+use crate::linux::packages::Packages;
+use crate::workspace::Workspace;
+
+/// Packages whose files are all wanted, and where those are.
+const WHOLE: [(&str, &str); 12] = [
+    ("libpython3.11-stdlib", "usr/lib/python3.11"),
+    ("libpython3.11-testsuite", "usr/lib/python3.11"),
+    ("media-types", "etc"),
+    ("libffi8", "usr/lib/x86_64-linux-gnu"),
+    ("libssl3", "usr/lib/x86_64-linux-gnu"),
+    ("libbz2-1.0", "lib/x86_64-linux-gnu"),
+    ("liblzma5", "lib/x86_64-linux-gnu"),
+    ("libncursesw6", "lib/x86_64-linux-gnu"),
+    ("libuuid1", "usr/lib/x86_64-linux-gnu"),
+    ("libcrypt1", "lib/x86_64-linux-gnu"),
+    ("libdb5.3", "usr/lib/x86_64-linux-gnu"),
+    ("ncurses-base", "lib/terminfo"),
+];
+/// Where the tests are.
+const TESTS: &str = "usr/lib/python3.11/test";
+/// Most seconds of a module.
+const SECONDS: u64 = 240;
+const BATCH: usize = 40;
+
+/// The suite.
+///
+/// # Errors
+/// When packages cannot be had.
+pub fn suite(workspace: &Workspace) -> Result<Suite> {
+    let packages = Packages::get(workspace, &WHOLE.map(|part| part.0))?;
+    let mut shared = Archive::default();
+    for (package, folder) in WHOLE {
+        shared.copy(folder, &packages.file(package, folder))?;
+    }
+    let mut trials = Vec::new();
+    for module in modules(&packages.file("libpython3.11-testsuite", TESTS))? {
+        let run = format!("exec python3 -m test -u none --timeout {SECONDS} {module}");
+        trials.push(Trial::new(&module, run, SECONDS));
+    }
+    Ok(Suite { name: Name::Cpython, shared, trials, batch: BATCH, read })
+}
+
+/// Modules and packages called `test_*`.
+fn modules(folder: &Path) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(folder)
+        .with_context(|| format!("there are no tests in {}", folder.display()))?;
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let modules = names.map(|name| name.strip_suffix(".py").unwrap_or(&name).to_owned());
+    let mut modules: Vec<String> = modules.filter(|name| name.starts_with("test_")).collect();
+    modules.sort();
+    modules.dedup();
+    Ok(modules)
+}
+
+/// Python's last line says how the module came out.
+fn read(name: &str, ran: &Ran, status: i32) -> Marks {
+    let nothing =
+        ran.output.contains("Result: NO TESTS RAN") || ran.output.contains("1 test skipped");
+    let mark = match status {
+        _ if nothing => Mark::Skip,
+        0 => Mark::Pass,
+        _ => Mark::Fail,
+    };
+    mark::one(name, mark)
+}
