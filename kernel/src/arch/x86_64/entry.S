@@ -58,11 +58,15 @@ unless_same_returns {RESUME_FRAME}, \aside
     mov     qword ptr [rax + {RESUME}], {RESUME_IPC} // user mode: resume is always Ipc
 .endm
 
-// RDI current tcb with user state saved; RBP, RCX, R11, RSP free.
+// RDI current tcb with user state saved; RBP, RCX, R11, RSP free. An IPC whose timeouts are not the
+// usual ones, or no IPC.
+.global baton_not_simple
+baton_not_simple:
+    cmp     r8, 1 - {CALL_LRPC_RETURN}          // timeouts are below all calls' numbers,
+    jae     baton_call_complete
+    js      baton_lrpc                          // and those of procedure calls just below
 .global baton_ipc_complete
 baton_ipc_complete:
-    test    r8, r8
-    js      .Lcall_not_ipc
     cmp     qword ptr [rdi + {HANDLER}], 0
     jne     baton_foreign_call
     mov     rsp, rdi
@@ -75,9 +79,6 @@ baton_ipc_complete:
 .Lcall_with_items:
     call    {IPC_WITH_ITEMS}                    // (current, to, from, timeouts)
     jmp     baton_resume
-.Lcall_not_ipc:
-    cmp     r8, -{CALL_LRPC_RETURN}
-    jbe     baton_lrpc                          // a call's flags; lrpc.S
 .global baton_call_complete
 baton_call_complete:
     cmp     qword ptr [rdi + {HANDLER}], 0

@@ -169,6 +169,7 @@ global_asm!(
     CALLS = const Busy::Calls as u32,
     LENT = const Busy::Lent as u32,
     LRPC_CALL = const Call::LrpcCall as u32,
+    LRPC_RETURN = const Call::LrpcReturn as u32,
     NOT_SIMPLE = const NOT_SIMPLE,
     WORDS_MASK = const WORDS_MASK,
     IN_REGISTERS = const IN_REGISTERS,

@@ -25,9 +25,9 @@ baton_ipc_entry:
     mov     [rdi + {SP}], rsp
     mov     [rdi + {IP}], rcx
     mov     [rdi + {FLAGS}], r11
-divert {IBPB} | {LACKS_FAST}, baton_ipc_complete
+divert {IBPB} | {LACKS_FAST}, baton_not_simple
     test    r8, {NOT_SIMPLE}                    // receive timeout never, a period as send timeout, an IPC at all
-    jnz     baton_ipc_complete
+    jnz     baton_not_simple
     cmp     r9w, [rip + {CPU} + {LIMIT}]        // at most 7 untyped words, no items, no flags; usual sender
     jae     .Lipc_long
     find_receiver
