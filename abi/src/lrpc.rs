@@ -54,7 +54,7 @@ pub enum Status {
     Aborted = 5,
     /// The thread that ran the procedure is gone, or its fault was not mended.
     ServerFailed = 6,
-    /// The binding was revoked during the call: the A-stack is gone.
+    /// The binding was revoked during the call.
     Revoked = 7,
     /// LrpcReturn: there is no such clerk in the caller's task, or the caller can't be lent.
     NoClerk = 8,
@@ -84,10 +84,14 @@ impl Status {
 
 /// What LrpcControl is to do.
 pub mod control {
-    /// The client's side: revoke the binding of the token in the argument.
+    /// The client's side: revoke the binding of the token in the argument, which the server may have
+    /// revoked already; the A-stacks are gone.
     pub const REVOKE: u64 = 1;
     /// The server's side: revoke the clerk's bindings with the cookie in the argument.
     pub const REVOKE_COOKIE: u64 = 2;
+    /// The server's side: how many bindings of the clerk's have the cookie in the argument; none, and
+    /// the place of their A-stacks is free again.
+    pub const COUNT: u64 = 4;
     /// The server's side: visitors have at least the priority in the argument.
     pub const FLOOR: u64 = 3;
 }

@@ -53,7 +53,7 @@ pub enum Call {
     /// be, RDX how many, R12 bytes of each. RAX 1/0, RSI the token of the first.
     LrpcBind = 22,
     /// Baton: LrpcControl ([`crate::lrpc`]). R14 (stub: RDI) the clerk, RSI what, RDX argument. RAX 1/0,
-    /// RDX how many bindings it concerned.
+    /// RSI how many bindings it concerned.
     LrpcControl = 23,
     /// Baton: LrpcReturn ([`crate::lrpc`]). RSI the clerk; registers as in Ipc.
     LrpcReturn = 24,

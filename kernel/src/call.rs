@@ -209,7 +209,7 @@ fn lrpc_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let [clerk, what, argument, ..] = frame.arguments();
     let result = lrpc::control::control(caller, ThreadId(clerk), what, argument);
     if let Ok(count) = result {
-        frame.set_second(count);
+        frame.set_third(count);
     }
     set_result(caller, frame, result.map(|_| ()));
     finish(caller)

@@ -70,9 +70,9 @@ impl Binding {
         if a_stack < self.count { Some(step(self.first, a_stack)) } else { None }
     }
 
-    /// Ends the binding: its A-stacks are gone.
+    /// Ends the binding, which the server may have revoked: its A-stacks are gone.
     pub fn revoke(self) -> core::result::Result<(), CallError> {
-        change(ThreadId::NIL, control::REVOKE, self.first)
+        change(ThreadId::NIL, control::REVOKE, self.first).map(|_| ())
     }
 }
 
@@ -133,20 +133,26 @@ fn visit(clerk: ThreadId, words: [u64; 8]) -> Result<Visit> {
     Ok(Visit { a_stack, procedure, cookie, words: [a, b, c, d, e, f] })
 }
 
-/// Ends the bindings of `clerk`, of the caller's task, that have this cookie.
-pub fn revoke_cookie(clerk: ThreadId, cookie: u64) -> core::result::Result<(), CallError> {
+/// Ends the bindings of `clerk`, of the caller's task, that have this cookie; how many there were.
+pub fn revoke_cookie(clerk: ThreadId, cookie: u64) -> core::result::Result<u64, CallError> {
     change(clerk, control::REVOKE_COOKIE, cookie)
+}
+
+/// How many bindings of `clerk`, of the caller's task, have this cookie. When there is none left, the place of
+/// their A-stacks is free.
+pub fn count(clerk: ThreadId, cookie: u64) -> core::result::Result<u64, CallError> {
+    change(clerk, control::COUNT, cookie)
 }
 
 /// Visitors of `clerk`, of the caller's task, have at least this priority.
 pub fn set_floor(clerk: ThreadId, priority: u8) -> core::result::Result<(), CallError> {
-    change(clerk, control::FLOOR, priority.into())
+    change(clerk, control::FLOOR, priority.into()).map(|_| ())
 }
 
-fn change(clerk: ThreadId, what: u64, argument: u64) -> core::result::Result<(), CallError> {
+fn change(clerk: ThreadId, what: u64, argument: u64) -> core::result::Result<u64, CallError> {
     let registers = [0, 0, 0, 0, 0, 0, clerk.0, 0];
-    let (_, [_, ok, ..]) = trap(Call::LrpcControl, what, argument, registers);
-    kernel::outcome(ok == 1)
+    let (count, [_, ok, ..]) = trap(Call::LrpcControl, what, argument, registers);
+    kernel::outcome(ok == 1).map(|()| count)
 }
 
 /// The call `number` with RSI, RDX and the message registers; RSI and the message registers afterwards.

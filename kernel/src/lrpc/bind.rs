@@ -12,6 +12,7 @@ use crate::call::{finish, set_result};
 use crate::ipc::kernel_message;
 use crate::mem::frames::FRAME;
 use crate::mem::{BindingRef, LinkagesRef, NoMemory};
+use crate::preemption::let_in;
 use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
 
@@ -185,11 +186,12 @@ fn map(
     pages: u64,
 ) -> Result<(), NoMemory> {
     for page in 0..pages {
+        let_in();
         let at = page * FRAME;
         let made = map_one(client, own + at, server, theirs + at);
         if made.is_err() {
-            control::unmap_client(client, own, page);
-            control::unmap_server(client, server, theirs, page);
+            control::unmap(client, own, page, None);
+            control::unmap(server, theirs, page, Some(client));
             return made;
         }
     }

@@ -21,10 +21,12 @@ pub fn frames(space: SpaceRef, mut claim: impl FnMut(u64)) -> u64 {
         count += control::frames_of(page);
         claim(page.frame().address());
         for binding in page.bindings() {
-            let Some(server) = binding.server.get() else { continue };
+            let (server, client) = (binding.server.get(), page.client.get());
+            let theirs = server.map(|server| (server, binding.server_window.get()));
+            let own = client.map(|client| (client, binding.client_window.get()));
+            let Some((space, window)) = theirs.or(own) else { continue };
             for number in 0..u64::from(binding.pages.get()) {
-                let at = binding.server_window.get() + number * 4096;
-                server.a_stack_page(at).into_iter().for_each(&mut claim);
+                space.a_stack_page(window + number * 4096).into_iter().for_each(&mut claim);
             }
         }
     });
@@ -52,13 +54,25 @@ fn binding(binding: BindingRef, fault: &mut impl FnMut(bool, &str)) {
         clerk.is_none() && usize::from(binding.visits.get()) != used,
         "has a revoked binding with another number of visits",
     );
-    let (client, server) = (binding.page().client.get(), binding.server.get());
+    let own_window = binding.client_window.get();
+    let client = binding.page().client.get().filter(|_| own_window != 0);
+    let server = binding.server.get();
+    fault(client.is_none() && server.is_none(), "has A-stacks that nobody sees");
+    fault(
+        server.is_some() != (clerk.is_some() || used != 0),
+        "has A-stacks that the server sees without need, or does not see",
+    );
     for number in 0..u64::from(binding.pages.get()) {
         let at = number * 4096;
         let theirs = server.and_then(|it| it.a_stack_page(binding.server_window.get() + at));
-        let own = client.and_then(|it| it.a_stack_page(binding.client_window.get() + at));
-        fault(theirs.is_none(), "has A-stacks that the server does not see");
-        fault(clerk.is_some() && own != theirs, "sees other A-stacks than the server");
+        let own = client.and_then(|it| it.a_stack_page(own_window + at));
+        fault(server.is_some() != theirs.is_some(), "has A-stacks that the server does not see");
+        fault(client.is_some() != own.is_some(), "has A-stacks that it does not see");
+        let both = own.zip(theirs);
+        fault(
+            both.is_some_and(|(own, theirs)| own != theirs),
+            "sees other A-stacks than the server",
+        );
     }
 }
 

@@ -1,9 +1,9 @@
 //! The end of bindings: revoked by either side, or with the clerk, or with the client's task.
 //!
-//! A revoked binding's tokens name nothing at once, and the client sees its A-stacks no more. Visits that are
-//! under way end at their return; until then the server sees the A-stacks, and the page with the records
-//! stays. The client's quota pays for them, and when that ends it is inherited, with what is
-//! used of it, by the chief: so nobody has to find room for them, and nobody waits.
+//! Nobody can call over a revoked binding. Visits that are under way end at their return; until then the
+//! server sees the A-stacks. The client sees them until it revokes the binding itself: a server that ends takes
+//! no memory from under its clients' hands. The client's quota pays for them, and when that ends it is
+//! inherited, with what is used of it, by the chief: so nobody has to find room for them, and nobody waits.
 
 use abi::lrpc::{Status, control as what};
 use abi::{CallError, ThreadId};
@@ -12,7 +12,7 @@ use super::{lend, withdraw};
 use crate::arch::{TcbRef, lookup};
 use crate::mem::frames::FRAME;
 use crate::mem::{BindingRef, LinkagesRef, PhysFrame, RecordRef};
-use crate::preemption::let_in;
+use crate::preemption::{Pace, let_in};
 use crate::space::SpaceRef;
 
 /// LrpcControl of `caller`; how many bindings it concerned.
@@ -27,13 +27,14 @@ pub fn control(
         let page = own.task.linkages.get().ok_or(CallError::InvalidParameter)?;
         let record = page.named(argument).ok_or(CallError::InvalidParameter)?;
         let binding = record.owner().ok_or(CallError::InvalidParameter)?;
-        revoke(binding);
+        let_go(binding);
         return Ok(1);
     }
     let clerk = lookup(clerk).filter(|clerk| clerk.same_space(caller));
     let clerk = clerk.ok_or(CallError::InvalidThread)?;
     match request {
         what::REVOKE_COOKIE => Ok(revoke_all(clerk, |cookie| cookie == argument)),
+        what::COUNT => Ok(count(clerk, argument)),
         what::FLOOR => set_floor(caller, own, clerk, argument),
         _ => Err(CallError::InvalidParameter),
     }
@@ -46,12 +47,32 @@ fn set_floor(caller: TcbRef, own: SpaceRef, clerk: TcbRef, floor: u64) -> Result
         return Err(CallError::NoPrivilege);
     }
     clerk.floor.set(floor as u8);
+    let mut pace = Pace::default();
     let mut count = 0;
     for binding in clerk.served.iter() {
-        binding.records().for_each(|record| record.show_if_plain());
+        for record in binding.records() {
+            pace.round();
+            record.show_if_plain();
+        }
         count += 1;
     }
     Ok(count)
+}
+
+/// How many bindings of `clerk` have this cookie.
+fn count(clerk: TcbRef, cookie: u64) -> u64 {
+    let mut pace = Pace::default();
+    let mut count = 0;
+    for binding in clerk.served.iter() {
+        pace.round();
+        count += u64::from(cookie_of(binding) == Some(cookie));
+    }
+    count
+}
+
+/// The cookie of `binding`.
+fn cookie_of(binding: BindingRef) -> Option<u64> {
+    binding.records().next().map(|record| record.cookie.get())
 }
 
 /// `thread` is about to lose its id: it is nobody's clerk any more.
@@ -65,11 +86,13 @@ pub fn clerk_ends(thread: TcbRef) {
 
 /// Revokes the bindings of `clerk` with such cookies; how many. Interrupts are noted on the way.
 fn revoke_all(clerk: TcbRef, with: impl Fn(u64) -> bool) -> u64 {
+    let mut pace = Pace::default();
     let mut count = 0;
     let mut next = clerk.served.first();
     while let Some(binding) = next {
+        pace.round();
         next = clerk.served.behind(binding);
-        if binding.records().next().is_some_and(|record| with(record.cookie.get())) {
+        if cookie_of(binding).is_some_and(&with) {
             revoke(binding);
             count += 1;
         }
@@ -77,16 +100,15 @@ fn revoke_all(clerk: TcbRef, with: impl Fn(u64) -> bool) -> u64 {
     count
 }
 
-/// Ends `binding`, which is not revoked yet.
+/// Nobody calls over `binding` any more.
 fn revoke(binding: BindingRef) {
     let Some(clerk) = binding.clerk.take() else { return };
     clerk.served.remove(binding);
-    if let Some(client) = binding.page().client.get() {
-        unmap_client(client, binding.client_window.get(), binding.pages.get().into());
-    }
+    let mut pace = Pace::default();
     let mut visits = 0;
     for record in binding.records() {
-        record.token.set(0);
+        pace.rounds(4);
+        record.hide();
         if record.is_used() {
             // The return looks.
             record.keep();
@@ -99,8 +121,18 @@ fn revoke(binding: BindingRef) {
     }
     binding.visits.set(visits);
     if visits == 0 {
-        free(binding);
+        hide_from_server(binding);
     }
+}
+
+/// The client of `binding` has no use for it any more.
+fn let_go(binding: BindingRef) {
+    revoke(binding);
+    let window = binding.client_window.take();
+    if let Some(client) = binding.page().client.get().filter(|_| window != 0) {
+        unmap(client, window, binding.pages.get().into(), payer(binding));
+    }
+    free_if_unused(binding);
 }
 
 /// A visit of a revoked binding, that of `record`, is over.
@@ -108,22 +140,37 @@ pub(super) fn one_less(record: RecordRef) {
     let Some(binding) = record.owner() else { return };
     binding.visits.set(binding.visits.get() - 1);
     if binding.visits.get() == 0 {
-        free(binding);
+        hide_from_server(binding);
+        free_if_unused(binding);
     }
 }
 
-/// Nobody uses the revoked `binding` any more.
-fn free(binding: BindingRef) {
-    let page = binding.page();
-    if let (Some(server), Some(payer)) = (binding.server.take(), page.payer.get()) {
-        unmap_server(payer, server, binding.server_window.get(), binding.pages.get().into());
+/// No visit of the revoked `binding` is left.
+fn hide_from_server(binding: BindingRef) {
+    if let Some(server) = binding.server.take() {
+        unmap(server, binding.server_window.get(), binding.pages.get().into(), payer(binding));
+    }
+}
+
+/// Who has the frames of A-stacks back when the one who is about to see them no more is the last
+/// who does: neither client nor server is left in `binding`.
+fn payer(binding: BindingRef) -> Option<SpaceRef> {
+    let is_last = binding.server.get().is_none() && binding.client_window.get() == 0;
+    binding.page().payer.get().filter(|_| is_last)
+}
+
+/// Makes room for another binding if nobody sees the A-stacks of `binding` any more.
+fn free_if_unused(binding: BindingRef) {
+    if binding.server.get().is_some() || binding.client_window.get() != 0 {
+        return;
     }
     for record in binding.records() {
+        record.token.set(0);
         record.binding.set(0);
         record.procedures.set(0);
     }
     binding.count.set(0);
-    free_if_empty(page);
+    free_if_empty(binding.page());
 }
 
 /// Gives back the page if nothing is left in it and its task is ending, or has not begun.
@@ -141,19 +188,12 @@ pub(super) fn free_if_empty(page: LinkagesRef) {
     }
 }
 
-/// The client does not see its A-stacks any more.
-pub(super) fn unmap_client(client: SpaceRef, window: u64, pages: u64) {
+/// `space` does not see A-stacks any more, whose frames `payer` has back.
+pub(super) fn unmap(space: SpaceRef, window: u64, pages: u64, payer: Option<SpaceRef>) {
     for page in 0..pages {
         let_in();
-        let _ = client.unmap_kernel_page(window + page * FRAME);
-    }
-}
-
-/// The server does not see the A-stacks any more, for which `payer` has paid.
-pub(super) fn unmap_server(payer: SpaceRef, server: SpaceRef, window: u64, pages: u64) {
-    for page in 0..pages {
-        let_in();
-        if let Some(frame) = server.unmap_kernel_page(window + page * FRAME) {
+        let frame = space.unmap_kernel_page(window + page * FRAME);
+        if let (Some(frame), Some(payer)) = (frame, payer) {
             payer.quota().give_back(PhysFrame::at(frame));
         }
     }
@@ -166,7 +206,7 @@ pub fn client_ends(space: SpaceRef) {
     for index in 0.. {
         let Some(binding) = page.binding(index) else { break };
         if binding.count.get() != 0 {
-            revoke(binding);
+            let_go(binding);
         }
     }
     page.client.set(None);

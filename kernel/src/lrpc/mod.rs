@@ -98,6 +98,11 @@ pub fn becomes_special(thread: TcbRef) {
         record.hide();
         record.keep();
     }
+    calls_no_more_plainly(thread);
+}
+
+/// No fast path may end the call of `thread`, if it is in one.
+pub fn calls_no_more_plainly(thread: TcbRef) {
     if State::seen(thread) == State::Calls
         && let Some(record) = call_of(thread)
     {

@@ -56,11 +56,11 @@ pub struct Binding {
     never: Cell<u64>,
     /// Who has agreed; none: revoked, or nobody's.
     pub clerk: Cell<Option<TcbRef>>,
-    /// The server.
+    /// The server, as long as it sees the A-stacks.
     pub server: Cell<Option<SpaceRef>>,
     /// Links of the clerk's bindings.
     pub links: Links<BindingRef>,
-    /// The A-stacks in the client's space.
+    /// The A-stacks in the client's space; 0: it sees them no more.
     pub client_window: Cell<u64>,
     /// The A-stacks in the server's space.
     pub server_window: Cell<u64>,

@@ -10,6 +10,7 @@ use crate::arch::{TcbRef, cpu};
 use crate::clock;
 use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::transfer::Part;
+use crate::lrpc;
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::state::State;
@@ -119,6 +120,8 @@ pub(super) fn set_priority(thread: TcbRef, priority: u8) {
     if !thread.clerk.get().is_nil() {
         return thread.own_priority.set(priority);
     }
+    // What it has called runs on as it does; the return looks whether others are more urgent now.
+    lrpc::calls_no_more_plainly(thread);
     change_priority(thread, priority);
 }
 

@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod ends;
 mod play;
 
 use abi::lrpc::{Status, control as what, step};
@@ -160,136 +161,22 @@ fn a_chain_and_a_recursion_come_back_the_way_they_went() {
 }
 
 #[test]
-fn an_aborted_caller_goes_on_and_the_visit_ends_alone() {
+fn a_clerk_learns_when_a_place_is_free_again() {
     let play = Play::new();
-    let token = bind(play.client, play.clerk, 1);
-    let host = calls(play.client, token, 0);
-    set_current(host);
-    kernel::ipc::cancel::cancel(play.client);
-    assert_eq!(
-        (status(play.client), State::of(play.client)),
-        (Some(Status::Aborted), State::Ready)
-    );
-    checked();
-    assert_eq!(calls(play.client, token, 0), play.client, "its A-stack is still in use");
-    assert_eq!(status(play.client), Some(Status::InUse));
-    let _ = returns(host, play.clerk);
-    assert_eq!(State::of(host), State::Lent);
-    checked();
-    assert_eq!(calls(play.client, token, 0), host);
-}
-
-#[test]
-fn a_halted_caller_stops_at_the_return() {
-    use abi::syscall::exregs as bit;
-    let play = Play::new();
-    let token = bind(play.client, play.clerk, 1);
-    let host = calls(play.client, token, 0);
-    assert!(visit_of(host).is_some_and(|record| record.caller.get().is_some()));
-    let boss = thread(play.spaces[0], 9, ThreadId::NIL);
-    let new = kernel::thread::exregs::Registers {
-        control: bit::HALT | bit::HALT_VALID | bit::IP,
-        ip: 0x7000,
-        ..Default::default()
+    let count = || {
+        let about = [play.clerk.id.get().0, what::COUNT, COOKIE, 0, 0];
+        system_call(play.clerk, Call::LrpcControl, about);
+        play.clerk.resume.set(Resume::Ipc);
+        play.clerk.frame().results()[2]
     };
-    assert!(kernel::thread::exregs::exchange_registers(boss, play.client.id.get(), &new).is_some());
-    checked();
-    let _ = returns(host, play.clerk);
-    assert_eq!((State::of(play.client), play.client.ip.get()), (State::Halted, 0x7000));
-    checked();
-}
-
-#[test]
-fn a_host_that_fails_gives_its_caller_back() {
-    let play = Play::new();
+    assert_eq!(count(), 0);
     let token = bind(play.client, play.clerk, 1);
-    // Deleted.
-    let host = calls(play.client, token, 0);
-    play.delete(host);
-    assert_eq!(status(play.client), Some(Status::ServerFailed));
-    assert_eq!(State::of(play.client), State::Ready);
+    assert_eq!(count(), 1);
+    system_call(play.client, Call::LrpcControl, [0, what::REVOKE, token, 0, 0]);
+    play.client.resume.set(Resume::Ipc);
+    assert_eq!(count(), 0);
+    bind(play.client, play.clerk, 1);
     checked();
-    // Its fault has no handler; the other host has come in.
-    let host = calls(play.client, token, 0);
-    assert_eq!(host, play.hosts[1]);
-    set_current(host);
-    host.resume.set(Resume::Frame);
-    let next = kernel::ipc::kernel_message::exception(host);
-    assert_eq!((next, State::of(host)), (play.client, State::Halted));
-    assert_eq!(status(play.client), Some(Status::ServerFailed));
-    run(next);
-    checked();
-    assert_eq!(calls(play.client, token, 0), play.client);
-    assert_eq!(status(play.client), Some(Status::NoHost));
-}
-
-#[test]
-fn a_binding_revoked_in_a_call_ends_with_it() {
-    let play = Play::new();
-    let free = kernel::mem::frames::free();
-    let token = bind(play.client, play.clerk, 2);
-    let host = calls(play.client, token, 0);
-    system_call(
-        play.clerk,
-        Call::LrpcControl,
-        [play.clerk.id.get().0, what::REVOKE_COOKIE, COOKIE, 0, 0],
-    );
-    play.clerk.resume.set(Resume::Ipc);
-    assert_eq!(play.clerk.frame().results()[..2], [1, 1]);
-    checked();
-    assert!(play.spaces[0].page(CLIENT_WINDOW).is_none(), "the client sees it no more");
-    assert!(play.spaces[1].page(SERVER_WINDOW).is_some(), "the visit does");
-    assert_eq!(returns(host, play.clerk), play.client);
-    assert_eq!(status(play.client), Some(Status::Revoked));
-    assert!(play.spaces[1].page(SERVER_WINDOW).is_none());
-    checked();
-    assert!(free - kernel::mem::frames::free() <= 3, "tables and the page of records");
-}
-
-#[test]
-fn a_dead_client_leaves_nothing_but_the_visit() {
-    let play = Play::new();
-    let token = bind(play.client, play.clerk, 2);
-    let used = play.spaces[0].quota().used();
-    let host = calls(play.client, token, 0);
-    play.delete(play.client);
-    // What is left of it is another's to pay; the visit goes on.
-    assert_eq!(play.spaces[2].task.inherited.iter().count(), 1);
-    assert!(used > play.spaces[0].quota().used());
-    assert!(play.spaces[1].page(SERVER_WINDOW).is_some());
-    assert_eq!(State::of(host), State::Ready);
-    let theirs = play.spaces[2].quota().used();
-    let _ = returns(host, play.clerk);
-    assert_eq!(State::of(host), State::Lent);
-    assert_eq!(
-        play.spaces[2].quota().used(),
-        theirs - 2,
-        "the page of records and one of A-stacks"
-    );
-    assert!(play.spaces[1].page(SERVER_WINDOW).is_none());
-    assert!(play.spaces[2].task.inherited.is_empty());
-    checked();
-}
-
-#[test]
-fn a_dead_server_gives_all_callers_back() {
-    let play = Play::new();
-    let token = bind(play.client, play.clerk, 2);
-    let second = thread(play.spaces[0], 8, ThreadId::NIL);
-    calls(play.client, token, 0);
-    calls(second, step(token, 1), 0);
-    for (which, thread) in [play.hosts[0], play.clerk, play.hosts[1]].into_iter().enumerate() {
-        play.delete(thread);
-        checked();
-        assert_eq!(State::of(play.client), State::Ready, "{which}");
-    }
-    assert_eq!(
-        (status(play.client), status(second)),
-        (Some(Status::ServerFailed), Some(Status::ServerFailed))
-    );
-    assert!(play.spaces[0].page(CLIENT_WINDOW).is_none());
-    assert_eq!(calls(second, token, 0), second);
-    assert_eq!(status(second), Some(Status::NoBinding));
 }
 
 #[test]

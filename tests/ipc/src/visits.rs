@@ -282,5 +282,8 @@ fn revoked(stage: &Stage) -> Verdict {
     settle();
     same!("the status", client.outcome(0).from.0, Status::Revoked as u64);
     same!("the status of the next call", client.outcome(1).from.0, Status::NoBinding as u64);
+    unbind(stage, token);
+    same!("whether the client could let go of it", client.outcome(0).mr[1], 1);
+    same!("broken invariants", crate::stage::violations(), 0);
     Ok(())
 }
