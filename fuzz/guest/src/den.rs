@@ -15,6 +15,8 @@ pub const THREADS: usize = 4;
 pub const CHILDREN: usize = 12;
 /// Thread ids that each task knows.
 pub const IDS: usize = 48;
+/// Tokens of procedure calls that each task knows.
+pub const TOKENS: usize = 4;
 /// Servers that each task knows.
 pub const SERVERS: usize = 4;
 /// Calls that are remembered per thread.
@@ -62,6 +64,8 @@ pub struct Den {
     /// The servers that requests go to: root task, pager, console, Unix server. Only where
     /// they are.
     pub servers: [AtomicU64; SERVERS],
+    /// Tokens of A-stacks that the task's threads have got.
+    pub tokens: [AtomicU64; TOKENS],
     /// Who repairs the task's threads: their pager and exception handler.
     pub keeper: AtomicU64,
     /// UTCB of the first thread, counted from the first of the area.
@@ -91,6 +95,7 @@ impl Den {
             children: AtomicU64::new(0),
             versions: [const { AtomicU64::new(1) }; CHILDREN],
             servers: [const { AtomicU64::new(0) }; SERVERS],
+            tokens: [const { AtomicU64::new(0) }; TOKENS],
             keeper: AtomicU64::new(ThreadId::ROOT.0),
             first_utcb: AtomicU64::new(0),
             threads: [const {

@@ -35,7 +35,7 @@ const CEILINGS: Ceilings = Ceilings {
     delay_us: 500,
 };
 /// Log2 size of the UTCB area.
-const UTCB_BITS: u32 = 14;
+const UTCB_BITS: u32 = 16;
 /// Log2 size of the pieces in which code is mapped.
 const CODE_BITS: u32 = 15;
 /// More calls than a thread can make between two looks.

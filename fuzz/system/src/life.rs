@@ -28,7 +28,7 @@ const ORDER_US: u64 = 100;
 /// fuzzer, since a new task costs as much as hundreds of calls.
 const WEIGHTS: [u64; fuzzing::hostile::ACTIONS] = [
     200, 120, 140, 200, 240, 160, 120, 120, 80, 80, 20, 60, 60, 120, 40, 30, 20, 40, 80, 40, 80,
-    80, 500, 200, 1,
+    80, 500, 200, 1, 120,
 ];
 
 /// One hostile task.

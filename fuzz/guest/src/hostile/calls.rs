@@ -64,8 +64,8 @@ impl Me {
     pub(super) fn raw_trap(&mut self) {
         let mut registers = self.any_registers();
         let numbers = [
-            self.rng.below(20).wrapping_neg(),
-            self.rng.below(20).wrapping_neg(),
+            self.rng.below(27).wrapping_neg(),
+            self.rng.below(27).wrapping_neg(),
             0,
             self.timeouts(),
             self.word(),

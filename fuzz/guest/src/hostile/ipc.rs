@@ -39,11 +39,12 @@ impl Me {
     }
 
     pub(super) fn send(&mut self, registers: Registers) {
-        if self.rng.one_in(3) {
-            self.stub(registers, stub::IPC);
+        let result = if self.rng.one_in(3) {
+            self.stub(registers, stub::IPC)
         } else {
-            self.call(registers, call::trap());
-        }
+            self.call(registers, call::trap())
+        };
+        self.answer_import(&result);
     }
 
     fn tag(&mut self, untyped: u64, typed: u64) -> MsgTag {

@@ -9,6 +9,7 @@ mod ipc;
 mod memory;
 mod protocol;
 mod threads;
+mod visits;
 mod words;
 
 use core::sync::atomic::Ordering;
@@ -27,7 +28,7 @@ pub const PLAYGROUND: u64 = 0x6000_0000;
 pub const PLAYGROUND_BYTES: u64 = 1 << crate::PLAYGROUND_BITS;
 
 /// Number of actions.
-pub const ACTIONS: usize = 25;
+pub const ACTIONS: usize = 26;
 /// Their names, for the report.
 pub const NAMES: [&str; ACTIONS] = [
     "short message",
@@ -55,10 +56,11 @@ pub const NAMES: [&str; ACTIONS] = [
     "request",
     "hand-made message of the kernel",
     "end",
+    "procedure call",
 ];
 /// How often each is taken unless the host says otherwise.
 pub const DEFAULT_WEIGHTS: [u64; ACTIONS] =
-    [10, 6, 8, 12, 14, 10, 6, 3, 4, 4, 1, 3, 3, 6, 4, 2, 2, 2, 6, 2, 6, 4, 0, 0, 0];
+    [10, 6, 8, 12, 14, 10, 6, 3, 4, 4, 1, 3, 3, 6, 4, 2, 2, 2, 6, 2, 6, 4, 0, 0, 0, 12];
 
 /// A hostile thread at work.
 pub struct Me {
@@ -128,7 +130,8 @@ impl Me {
             21 => self.local_message(),
             22 => self.request(),
             23 => self.hand_made(),
-            _ => self.end(),
+            24 => self.end(),
+            _ => self.procedures(),
         }
     }
 
