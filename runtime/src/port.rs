@@ -19,8 +19,10 @@ impl Ports {
         Self { base, count }
     }
 
-    fn port(&self, index: u16) -> u16 {
-        assert!(index < self.count, "port {index} of a range of {}", self.count);
+    /// The port of a register of `bytes` bytes.
+    fn port(&self, index: u16, bytes: u16) -> u16 {
+        let fits = index.checked_add(bytes).is_some_and(|end| end <= self.count);
+        assert!(fits, "{bytes} bytes at port {index} of a range of {}", self.count);
         self.base + index
     }
 
@@ -30,7 +32,7 @@ impl Ports {
         let value: u8;
         // SAFETY: port space is not memory; the kernel decides who may use it.
         unsafe {
-            asm!("in al, dx", in("dx") self.port(index), out("al") value, options(nostack, preserves_flags))
+            asm!("in al, dx", in("dx") self.port(index, 1), out("al") value, options(nostack, preserves_flags))
         };
         value
     }
@@ -39,15 +41,45 @@ impl Ports {
     pub fn write8(&self, index: u16, value: u8) {
         // SAFETY: as in `read8`.
         unsafe {
-            asm!("out dx, al", in("dx") self.port(index), in("al") value, options(nostack, preserves_flags))
+            asm!("out dx, al", in("dx") self.port(index, 1), in("al") value, options(nostack, preserves_flags))
         };
+    }
+
+    /// Reads the 16-bit register `index`.
+    #[must_use]
+    pub fn read16(&self, index: u16) -> u16 {
+        let value: u16;
+        // SAFETY: as in `read8`.
+        unsafe {
+            asm!("in ax, dx", in("dx") self.port(index, 2), out("ax") value, options(nostack, preserves_flags))
+        };
+        value
+    }
+
+    /// Writes the 16-bit register `index`.
+    pub fn write16(&self, index: u16, value: u16) {
+        // SAFETY: as in `read8`.
+        unsafe {
+            asm!("out dx, ax", in("dx") self.port(index, 2), in("ax") value, options(nostack, preserves_flags))
+        };
+    }
+
+    /// Reads the 32-bit register `index`.
+    #[must_use]
+    pub fn read32(&self, index: u16) -> u32 {
+        let value: u32;
+        // SAFETY: as in `read8`.
+        unsafe {
+            asm!("in eax, dx", in("dx") self.port(index, 4), out("eax") value, options(nostack, preserves_flags))
+        };
+        value
     }
 
     /// Writes the 32-bit register `index`.
     pub fn write32(&self, index: u16, value: u32) {
         // SAFETY: as in `read8`.
         unsafe {
-            asm!("out dx, eax", in("dx") self.port(index), in("eax") value, options(nostack, preserves_flags))
+            asm!("out dx, eax", in("dx") self.port(index, 4), in("eax") value, options(nostack, preserves_flags))
         };
     }
 }

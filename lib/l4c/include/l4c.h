@@ -1,10 +1,11 @@
 /*
  * l4c.h - a small C library for programs on an L4 X.2 kernel.
  *
- * Standard names have their standard meaning.  Output goes to the serial port at
- * 0x3F8, by port instructions: the first one faults, and the pager (sigma0 for the
- * root task) answers with the ports.  So let the first output come from a thread
- * whose pager knows I/O faults; afterwards every thread of the space may print.
+ * Standard names have their standard meaning.  Output of a task goes to the console's
+ * driver, by messages; what one call prints stays together.  Output of the root task goes to
+ * the serial port at 0x3F8, by port instructions: the first one faults, and its pager
+ * (sigma0) answers with the ports.  So let the first output come from a thread whose pager
+ * knows I/O faults; afterwards every thread of the space may print.
  */
 #ifndef L4C_H
 #define L4C_H
@@ -45,19 +46,24 @@ int vsnprintf(char *to, size_t size, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 int putchar(int c);
 int puts(const char *s);
-/* Waits for a character from the serial port, yielding meanwhile. */
+/* Waits for a character that is typed; -1 in a task to which the console does not belong. */
 int getchar(void);
 
 /*
  * Ends the program.  The root task writes to the emulator's exit port 0xF4 (0x10
- * for status 0, else 0x11) and, on a machine without it, sleeps; others sleep.
+ * for status 0, else 0x11) and, on a machine without it, sleeps; a task tells the root
+ * task, which ends it.
  */
 void exit(int status) __attribute__((noreturn));
 void abort(void) __attribute__((noreturn));
 
-/* I/O ports. */
+/* I/O ports of 8, 16 and 32 bits. */
 L4_Word8_t l4c_inb(L4_Word16_t port);
 void l4c_outb(L4_Word16_t port, L4_Word8_t value);
+L4_Word16_t l4c_inw(L4_Word16_t port);
+void l4c_outw(L4_Word16_t port, L4_Word16_t value);
+L4_Word32_t l4c_inl(L4_Word16_t port);
+void l4c_outl(L4_Word16_t port, L4_Word32_t value);
 
 /* UTCB location of slot `slot` in the caller's area; the first thread has slot 0. */
 void *l4c_utcb_location(L4_Word_t slot);

@@ -1,12 +1,13 @@
 /*
- * print.c - formatted output into a memory buffer or to the serial port.
+ * print.c - formatted output into a memory buffer or to the console.
  */
 #include "plain.h"
-#include <l4c.h>
+#include "text.h"
 
-/* Where characters go: to `to` while there is room, or, without it, to the port. */
+/* Where characters go: to `to` while there is room, or, without it, out. */
 struct sink {
     char *to;
+    struct text *text;
     size_t room;
     int count;
 };
@@ -22,7 +23,7 @@ struct spec {
 static void emit(struct sink *sink, char c)
 {
     if (!sink->to)
-        putchar((unsigned char)c);
+        text_put(sink->text, c);
     else if ((size_t)sink->count + 1 < sink->room)
         sink->to[sink->count] = c;
     sink->count++;
@@ -197,7 +198,7 @@ static int format_to(struct sink *sink, const char *f, va_list *arguments)
 int vsnprintf(char *to, size_t size, const char *format, va_list arguments)
 {
     char nowhere;
-    struct sink sink = { to ? to : &nowhere, to ? size : 0, 0 };
+    struct sink sink = { to ? to : &nowhere, NULL, to ? size : 0, 0 };
     va_list copy;
     int count;
     va_copy(copy, arguments);
@@ -220,12 +221,14 @@ int snprintf(char *to, size_t size, const char *format, ...)
 
 int vprintf(const char *format, va_list arguments)
 {
-    struct sink sink = { NULL, 0, 0 };
+    struct text text = { 0, { 0 } };
+    struct sink sink = { NULL, &text, 0, 0 };
     va_list copy;
     int count;
     va_copy(copy, arguments);
     count = format_to(&sink, format, &copy);
     va_end(copy);
+    text_flush(&text);
     return count;
 }
 
@@ -237,11 +240,4 @@ int printf(const char *format, ...)
     count = vprintf(format, arguments);
     va_end(arguments);
     return count;
-}
-
-int puts(const char *s)
-{
-    while (*s)
-        putchar((unsigned char)*s++);
-    return putchar('\n');
 }

@@ -2,7 +2,7 @@
  * serial.c - characters over the first serial port (16550 at 0x3F8), polled.
  */
 #include "plain.h"
-#include <l4c.h>
+#include "text.h"
 #include <l4/schedule.h>
 
 enum {
@@ -29,6 +29,30 @@ L4_Word8_t l4c_inb(L4_Word16_t port)
 void l4c_outb(L4_Word16_t port, L4_Word8_t value)
 {
     __asm__ __volatile__("outb %0, %1" : : "a"(value), "Nd"(port));
+}
+
+L4_Word16_t l4c_inw(L4_Word16_t port)
+{
+    L4_Word16_t value;
+    __asm__ __volatile__("inw %1, %0" : "=a"(value) : "Nd"(port));
+    return value;
+}
+
+void l4c_outw(L4_Word16_t port, L4_Word16_t value)
+{
+    __asm__ __volatile__("outw %0, %1" : : "a"(value), "Nd"(port));
+}
+
+L4_Word32_t l4c_inl(L4_Word16_t port)
+{
+    L4_Word32_t value;
+    __asm__ __volatile__("inl %1, %0" : "=a"(value) : "Nd"(port));
+    return value;
+}
+
+void l4c_outl(L4_Word16_t port, L4_Word32_t value)
+{
+    __asm__ __volatile__("outl %0, %1" : : "a"(value), "Nd"(port));
 }
 
 /*
@@ -58,16 +82,15 @@ static void send(char c)
     l4c_outb(DATA, (L4_Word8_t)c);
 }
 
-int putchar(int c)
+void serial_put(char c)
 {
     set_up();
     if (c == '\n')
         send('\r');
-    send((char)c);
-    return (unsigned char)c;
+    send(c);
 }
 
-int getchar(void)
+int serial_get(void)
 {
     set_up();
     while (!(l4c_inb(LINE_STATUS) & RECEIVED))

@@ -2,26 +2,41 @@
  * system.c - the end of a program, and threads in the caller's own space.
  */
 #include "plain.h"
-#include <l4c.h>
+#include "text.h"
 #include <l4/ipc.h>
 #include <l4/kip.h>
 #include <l4/space.h>
+#include <service_ipc.h>
 
 /* The emulator's exit port, and what to write there. */
 #define EXIT_PORT 0xF4
 #define EXIT_SUCCESS_BYTE 0x10
 #define EXIT_FAILURE_BYTE 0x11
+/* The request to the root task (docs/user-level.md), and how long it may take. */
+#define ROOT_EXIT 0x109
+#define EXIT_PATIENCE_US 2000000
 
-static int is_root_task(void)
+int l4c_is_root_task(void)
 {
     L4_Word_t root = L4_ThreadIdUserBase(L4_GetKernelInterface()) + 2;
     return L4_ThreadNo(L4_MyGlobalId()) == root;
 }
 
+/* Tells Baton's root task that this task is over, which then ends it. */
+static void announce_the_end(int status)
+{
+    L4_MsgTag_t tag = { (L4_Word_t)ROOT_EXIT << 16 | 1 };
+    L4_LoadMR(1, (L4_Word_t)status);
+    L4_Set_MsgTag(tag);
+    (void)L4_Send_Timeout(service_root(), L4_TimePeriod(EXIT_PATIENCE_US));
+}
+
 void exit(int status)
 {
-    if (is_root_task())
+    if (l4c_is_root_task())
         l4c_outb(EXIT_PORT, status == 0 ? EXIT_SUCCESS_BYTE : EXIT_FAILURE_BYTE);
+    else
+        announce_the_end(status);
     for (;;)
         L4_Sleep(L4_Never);
 }

@@ -56,6 +56,16 @@ fn the_tutorial_shows_code_that_is_built_and_run() {
 }
 
 #[test]
+fn the_stubs_of_the_example_in_c_are_those_of_its_interface() {
+    let folder = Workspace::find().unwrap().path("apps/own-service/wit");
+    let stubs = baton_idl::c::generate(&baton_idl::load::folder(&folder).unwrap());
+    assert!(
+        stubs == read("apps/ask-in-c/own-service.h"),
+        "run: ./baton idl apps/own-service/wit --c >apps/ask-in-c/own-service.h"
+    );
+}
+
+#[test]
 fn the_index_names_every_document_and_every_example() {
     let index = read("docs/README.md");
     for name in names("docs") {
