@@ -6,8 +6,9 @@ mod common;
 use abi::{Fpage, MapItem};
 use common::ports::Ports;
 use common::{Machine, Random, marker};
+use kernel::arch::cpu;
 use kernel::arch::x86_64::iobitmap;
-use kernel::mem::{DestroyJob, MapJob, PhysFrame, Step, UnmapJob, frames, io};
+use kernel::mem::{DestroyJob, MapJob, PhysFrame, SpaceRef, Step, UnmapJob, frames, io};
 
 /// Ports that take part, from 0 on.
 const PORTS: usize = 64;
@@ -114,5 +115,79 @@ fn run(seed: u64, operations: u32) {
 fn ports_behave_like_the_model() {
     for seed in 300..304 {
         std::thread::spawn(move || run(seed, 10_000)).join().expect("the round holds");
+    }
+}
+
+/// Steps `job` to its end beside interrupts that never cease: the most frames that one step took,
+/// and how many steps there were.
+fn stepwise(machine: &Machine, mut job: MapJob, target: SpaceRef) -> (u64, u32) {
+    let (mut most, mut steps) = (0, 0);
+    cpu().pending_lines.set(1);
+    loop {
+        let before = frames::free();
+        let more = job.advance().expect("quotas suffice") == Step::More;
+        most = most.max(before - frames::free());
+        // σ0 was made before the table that all spaces copy.
+        let found = machine.violations(true).into_iter().filter(|one| one.space != 1).count();
+        assert_eq!(found, 0, "after step {steps}");
+        assert!(!more || !io::allowed(target, 0), "it has its ports before the last step");
+        steps += 1;
+        if !more {
+            cpu().pending_lines.set(0);
+            return (most, steps);
+        }
+    }
+}
+
+/// A page is 520 instructions in which a handler waits.
+#[test]
+fn a_bitmap_is_made_a_page_at_a_time() {
+    let (mut machine, free) = machine();
+    let space = kernel::mem::AddressSpace::create(2, &machine.bank, 64).expect("there is room");
+    machine.spaces.push(space);
+    let item = MapItem::map(Fpage::COMPLETE_IO, 0);
+    let job = || MapJob::new(machine.sigma0(), space, item, Fpage::COMPLETE_IO, marker());
+    let (most, steps) = stepwise(&machine, job(), space);
+    // A page of the bitmap; and one for nodes, which need not be filled.
+    assert!(most <= 2 && steps >= 10, "{most} frames in a step, {steps} steps");
+    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE_IO, true, marker()).finish();
+    assert_eq!(space.quota().used(), 2, "descriptor and root table");
+    // A job that is given up on the way leaves nothing behind for good.
+    cpu().pending_lines.set(1);
+    let mut given_up = job();
+    for _ in 0..9 {
+        assert_eq!(given_up.advance(), Ok(Step::More));
+    }
+    given_up.abandon();
+    cpu().pending_lines.set(0);
+    assert!(space.quota().used() > 2);
+    assert_eq!(machine.violations(false), []);
+    DestroyJob::new(space, marker()).finish();
+    assert_eq!(space.quota().used(), 2, "descriptor and root table");
+    machine.spaces.pop();
+    space.free(&machine.bank);
+    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE_IO, true, marker()).finish();
+    assert_eq!(frames::free(), free);
+}
+
+/// Who cannot pay for all of it has nothing of it.
+#[test]
+fn a_bitmap_that_cannot_be_paid_leaves_nothing() {
+    let (mut machine, _) = machine();
+    let item = MapItem::map(Fpage::io(0x60, 0), 0);
+    for room in 2..8 {
+        let space = kernel::mem::AddressSpace::create(2, &machine.bank, room);
+        let Ok(space) = space else { continue };
+        machine.spaces.push(space);
+        let mut job = MapJob::new(machine.sigma0(), space, item, Fpage::COMPLETE_IO, marker());
+        if job.finish().is_err() {
+            assert_eq!(space.quota().used(), 2, "with {room} frames");
+        } else {
+            assert!(io::allowed(space, 0x60) && iobitmap::is_open(space, 0x60));
+        }
+        assert_eq!(machine.violations(false), []);
+        DestroyJob::new(space, marker()).finish();
+        machine.spaces.pop();
+        space.free(&machine.bank);
     }
 }

@@ -172,3 +172,24 @@ fn nobody_but_a_giver_of_old_ids_finishes_a_sweep() {
     sweep::finish_before(id, id.version());
     assert!(!cpu().registry.sweep.is_under_way());
 }
+
+/// The idle thread's tick goes on for long only where nobody waits for the processor.
+#[test]
+fn a_tick_that_wakes_somebody_sweeps_little() {
+    let (_machine, spaces) = machine(TASKS);
+    let idle = kernel::arch::current();
+    let threads = many(&spaces);
+    let (doer, partner) = (threads[0], threads[1]);
+    threads[2..].iter().for_each(|waiter| wait_for(*waiter, partner));
+    delete(doer, partner);
+    set_current(idle);
+    let told = |threads: &[TcbRef]| threads[2..].iter().filter(|one| is_told(**one)).count();
+    let before = told(&threads);
+    sweep::tick(idle);
+    assert!(cpu().registry.sweep.is_under_way() && told(&threads) - before <= 4);
+    while let Some(ready) = cpu().scheduler.ready.highest() {
+        cpu().scheduler.ready.remove(ready);
+    }
+    sweep::tick(idle);
+    assert!(!cpu().registry.sweep.is_under_way(), "nobody else was ready");
+}

@@ -237,6 +237,8 @@ fn nothing_to_copy(
     (from_space, from): (SpaceRef, u64),
     (to_space, to): (SpaceRef, u64),
 ) -> Result<Progress, IpcErrorKind> {
+    // The two have just met, and a message to a pager is likely to follow: too much for one stretch.
+    preemption::let_in();
     if from_space.resolve(from, false).is_none() {
         return Ok(Progress::Fault { address: from, write: false, of_sender: true });
     }

@@ -21,7 +21,7 @@ use crate::{clock, sched, thread};
 /// Threads looked at between two windows. Two steps follow every loss of an id: they are all of
 /// a small system.
 const STEP: u32 = 8;
-/// Threads looked at in a tick, and steps in one that meets the idle thread.
+/// Threads looked at in a tick, and steps in one that meets the idle thread and wakes nobody.
 const IN_A_TICK: u32 = 4;
 const STEPS_WHEN_IDLE: u32 = 64;
 
@@ -101,8 +101,9 @@ fn steps(sweep: &Sweep) {
 /// A tick met `running` while a sweep is under way.
 #[inline(never)]
 pub fn tick(running: TcbRef) {
-    let sweep = &cpu().registry.sweep;
-    if cpu().scheduler.idle.get() != Some(running) {
+    let (sweep, scheduler) = (&cpu().registry.sweep, &cpu().scheduler);
+    let is_idle = scheduler.idle.get() == Some(running) && scheduler.ready.highest().is_none();
+    if !is_idle {
         return sweep.step(IN_A_TICK);
     }
     for _ in 0..STEPS_WHEN_IDLE {

@@ -14,7 +14,7 @@ use super::table::{self, Slot};
 use super::walk::Walk;
 use super::{STEP_BUDGET, Step, cost, slab};
 use crate::arch::paging::{Entry, span};
-use crate::arch::tlb;
+use crate::arch::{ports, tlb};
 use abi::Rights;
 use abi::layout::USER_END;
 
@@ -80,6 +80,8 @@ impl DestroyJob {
         {
             return Step::More;
         }
+        // What an abandoned job has prepared.
+        ports::release(self.space);
         tlb::flush_space(self.space);
         Step::Done
     }

@@ -5,6 +5,7 @@
 //! decree ([`MAX_RANGES`]). The trees work like those of memory, the hardware's
 //! permission bitmap is the cache (`arch::ports`).
 
+use super::Step;
 use super::node::{LIVE, NodeRef, PORTS};
 use super::quota::NoMemory;
 use super::slab;
@@ -107,13 +108,10 @@ fn delist(space: SpaceRef, node: NodeRef) {
     slab::free(space, node);
 }
 
-/// Gives the space 2^`bits` ports; the caller links the node into a tree.
+/// Gives the space, whose bitmap is prepared, 2^`bits` ports; the caller links the node into a tree.
 pub(crate) fn insert(space: SpaceRef, start: u64, bits: u32) -> Result<NodeRef, NoMemory> {
-    let node = enlist(space, start, bits)?;
-    if let Err(error) = ports::allow(space, start, bits) {
-        delist(space, node);
-        return Err(error);
-    }
+    let node = enlist(space, start, bits).inspect_err(|_| release_unused(space))?;
+    ports::allow(space, start, bits);
     Ok(node)
 }
 
@@ -123,6 +121,11 @@ pub(crate) fn remove(node: NodeRef) {
     ports::forbid(space, start(node), bits(node));
     node.unlink();
     delist(space, node);
+    release_unused(space);
+}
+
+/// Who has no port needs no bitmap.
+fn release_unused(space: SpaceRef) {
     if space.port_ranges() == 0 {
         ports::release(space);
     }
@@ -168,6 +171,9 @@ pub(crate) fn deepest_spanning(node: NodeRef, low: u64, high: u64) -> Option<Nod
 pub(crate) fn sigma0_root(space: SpaceRef) -> Result<NodeRef, NoMemory> {
     match find(space, 0) {
         Some(node) => Ok(node),
-        None => insert(space, 0, ALL_BITS),
+        None => {
+            while ports::prepare(space)? == Step::More {}
+            insert(space, 0, ALL_BITS)
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::revoke::Scope;
 use super::space::SpaceRef;
 use super::window::Transfer;
 use super::{Step, cost};
+use crate::arch::ports;
 
 /// Moves a range of ports from one space to another; see `map.rs` for the rules.
 pub(crate) struct IoMap {
@@ -48,12 +49,16 @@ impl IoMap {
                 return Ok(Step::More);
             }
             budget.spend(cost::MAP);
-            self.piece()?;
+            self.piece(budget)?;
         }
     }
 
-    fn piece(&mut self) -> Result<(), NoMemory> {
+    fn piece(&mut self, budget: &mut Budget) -> Result<(), NoMemory> {
         if self.src.is_sigma0() {
+            if ports::prepare(self.src)? == Step::More {
+                budget.end_step();
+                return Ok(());
+            }
             io::sigma0_root(self.src)?;
         }
         let Some(source) = io::find(self.src, self.pos) else {
@@ -66,6 +71,7 @@ impl IoMap {
                 self.mapped(source, there, high.min(end(there)));
             }
             Some(there) => self.flush(self.dst, high.min(end(there)), self.pos),
+            None if ports::prepare(self.dst)? == Step::More => budget.end_step(),
             None => self.insert(source, high)?,
         }
         Ok(())

@@ -1,15 +1,15 @@
 //! I/O ports: the processor has none, so nobody gets any. Asking for one is refused, as if
 //! the memory for its bitmap were lacking; there is nothing to close, to free or to check.
 
-use crate::mem::{NoMemory, SpaceRef};
+use crate::mem::{NoMemory, SpaceRef, Step};
 
-/// Frames that a space's own bitmap takes.
-pub const OWN_FRAMES: u64 = 0;
-
-/// No port can be opened.
-pub(crate) fn allow(_space: SpaceRef, _start: u64, _bits: u32) -> Result<(), NoMemory> {
+/// No space gets a bitmap.
+pub(crate) fn prepare(_space: SpaceRef) -> Result<Step, NoMemory> {
     Err(NoMemory)
 }
+
+/// No port is opened.
+pub(crate) fn allow(_space: SpaceRef, _start: u64, _bits: u32) {}
 
 /// No port is open.
 pub(crate) fn forbid(_space: SpaceRef, _start: u64, _bits: u32) {}

@@ -9,7 +9,7 @@ use super::paging::{Entry, Table};
 use super::{root, tlb};
 use crate::arch::phys_to_virt;
 use crate::mem::frames::FRAME;
-use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef};
+use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef, Step};
 use crate::preemption::Pace;
 use core::cell::Cell;
 
@@ -22,6 +22,11 @@ pub const BITMAP_OFFSET: u64 = 0x1000;
 
 /// Log2 of the ports of a page of the bitmap.
 const PAGE_PORTS_BITS: u32 = 15;
+
+/// The pages of the bitmap in the table of the leaves.
+const BITMAP: [usize; 2] = [1, 2];
+/// Frames that a space's own bitmap takes: three tables and its pages.
+const FRAMES_AT_MOST: usize = 3 + BITMAP.len();
 
 const PRESENT: u64 = Entry::P | Entry::W;
 const DATA: u64 = Entry::P | Entry::W | Entry::NX;
@@ -63,7 +68,14 @@ pub fn init(tss_frame: PhysFrame, template: u64, quota: &Quota) -> Result<(), No
     let defaults = defaults();
     defaults.tss.set(tss_frame.address());
     defaults.ones.set(ones.address());
-    let slot = build(quota, ones.address(), ones.address())?;
+    let upper = Cell::new(0);
+    let leaves = loop {
+        if let Some(leaves) = tables_of(&upper, quota)? {
+            break leaves;
+        }
+    };
+    show(leaves, ones.address(), ones.address());
+    let slot = upper.get() | PRESENT;
     defaults.slot.set(slot);
     Table(template).set(SLOT, Entry(slot));
     Ok(())
@@ -75,28 +87,30 @@ pub fn closed() -> u64 {
     defaults().ones.get()
 }
 
-/// Makes the three tables; returns the root entry.
-fn build(quota: &Quota, low: u64, high: u64) -> Result<u64, NoMemory> {
-    let mut frames = [0; 3];
-    for index in 0..3 {
-        match quota.take_zeroed_frame() {
-            Ok(frame) => frames[index] = frame.address(),
-            Err(error) => {
-                for frame in frames.iter().take(index) {
-                    quota.give_back(PhysFrame::at(*frame));
-                }
-                return Err(error);
-            }
-        }
+/// Makes the first table that is missing below `upper`, or that one; once all three are there,
+/// the one of the leaves.
+fn tables_of(upper: &Cell<u64>, quota: &Quota) -> Result<Option<Table>, NoMemory> {
+    if upper.get() == 0 {
+        upper.set(quota.take_zeroed_frame()?.address());
+        return Ok(None);
     }
-    let [upper, middle, leaves] = frames;
-    Table(upper).set(0, Entry(middle | PRESENT));
-    Table(middle).set(0, Entry(leaves | PRESENT));
+    let mut table = Table(upper.get());
+    for _ in 0..2 {
+        if !table.get(0).present() {
+            table.set(0, Entry(quota.take_zeroed_frame()?.address() | PRESENT));
+            return Ok(None);
+        }
+        table = Table(table.get(0).address());
+    }
+    Ok(Some(table))
+}
+
+/// Enters all pages into the table of the leaves.
+fn show(leaves: Table, low: u64, high: u64) {
     let defaults = defaults();
     for (index, page) in [defaults.tss.get(), low, high, defaults.ones.get()].iter().enumerate() {
-        Table(leaves).set(index, Entry(page | DATA));
+        leaves.set(index, Entry(page | DATA));
     }
-    Ok(upper | PRESENT)
 }
 
 fn fill(page: u64, byte: u8) {
@@ -107,46 +121,51 @@ fn fill(page: u64, byte: u8) {
     crate::preemption::let_in();
 }
 
-/// Opens 2^`bits` ports from `start` for the space.
-pub(crate) fn allow(space: SpaceRef, start: u64, bits: u32) -> Result<(), NoMemory> {
-    if !is_own(space) {
-        if defaults().slot.get() == 0 {
-            return Ok(());
-        }
-        own(space)?;
+/// Makes the next page of a bitmap of the space's own, which begins all closed: done when one is
+/// in force. A page is 520 instructions in which interrupts are only noted, so whoever calls this
+/// looks for them in between. What was made stays with the space, until [`release`].
+///
+/// # Errors
+/// [`NoMemory`] if the space cannot pay; then all of it is given back.
+pub(crate) fn prepare(space: SpaceRef) -> Result<Step, NoMemory> {
+    if is_own(space) || defaults().slot.get() == 0 {
+        return Ok(Step::Done);
     }
-    change(space, start, bits, 0);
-    Ok(())
+    prepare_page(space).inspect_err(|_| release(space))
+}
+
+#[cold]
+fn prepare_page(space: SpaceRef) -> Result<Step, NoMemory> {
+    let (root, quota) = (space.root(), space.quota());
+    let Some(leaves) = tables_of(root.bitmap_to_come(), quota)? else { return Ok(Step::More) };
+    for index in BITMAP {
+        if !leaves.get(index).present() {
+            let page = quota.take_frame()?.address();
+            fill(page, !0);
+            leaves.set(index, Entry(page | DATA));
+            return Ok(Step::More);
+        }
+    }
+    let [low, high] = BITMAP.map(|index| leaves.get(index).address());
+    show(leaves, low, high);
+    // Another processor shows the bitmap that was in force when the thread came.
+    tlb::quiet(space);
+    root.bitmap().set(root.bitmap_to_come().replace(0));
+    enter(space, root.bitmap().get() | PRESENT);
+    Ok(Step::Done)
+}
+
+/// Opens 2^`bits` ports from `start` for the space, whose bitmap is prepared.
+pub(crate) fn allow(space: SpaceRef, start: u64, bits: u32) {
+    if is_own(space) {
+        change(space, start, bits, 0);
+    }
 }
 
 /// Closes 2^`bits` ports from `start`.
 pub(crate) fn forbid(space: SpaceRef, start: u64, bits: u32) {
     if is_own(space) {
         change(space, start, bits, !0);
-    }
-}
-
-/// Gives the space a bitmap of its own, all closed.
-#[cold]
-fn own(space: SpaceRef) -> Result<(), NoMemory> {
-    // Another processor shows the bitmap that was in force when the thread came.
-    tlb::quiet(space);
-    let quota = space.quota();
-    let low = quota.take_frame()?;
-    let high = quota.take_frame().inspect_err(|_| quota.give_back(low))?;
-    fill(low.address(), !0);
-    fill(high.address(), !0);
-    match build(quota, low.address(), high.address()) {
-        Ok(slot) => {
-            space.root().bitmap().set(slot & Entry::ADDRESS);
-            enter(space, slot);
-            Ok(())
-        }
-        Err(error) => {
-            quota.give_back(high);
-            quota.give_back(low);
-            Err(error)
-        }
     }
 }
 
@@ -172,24 +191,27 @@ pub fn copy(from: Table, to: Table) {
         let upper = Table(root.get(SLOT).address());
         Table(Table(upper.get(0).address()).get(0).address())
     });
-    for page in [1, 2] {
+    for page in BITMAP {
         leaves[1].set(page, leaves[0].get(page));
     }
 }
 
-/// Gives the space's own bitmap back; the shared one is in force again.
+/// Gives the space's own bitmap back, or what there is of one; the shared one is in force again.
 pub(crate) fn release(space: SpaceRef) {
-    let upper = space.root().bitmap().get();
-    if upper == 0 {
-        return;
+    let mut frames = [0; FRAMES_AT_MOST];
+    let mut count = 0;
+    for_each_frame(space, |frame| {
+        frames[count] = frame;
+        count += 1;
+    });
+    let root = space.root();
+    root.bitmap_to_come().set(0);
+    if root.bitmap().get() != 0 {
+        tlb::quiet(space);
+        root.bitmap().set(0);
+        enter(space, defaults().slot.get());
     }
-    tlb::quiet(space);
-    let tables = tables(space);
-    let leaves = Table(tables[2]);
-    let pages = [leaves.get(1).address(), leaves.get(2).address()];
-    space.root().bitmap().set(0);
-    enter(space, defaults().slot.get());
-    for frame in tables.into_iter().chain(pages) {
+    for frame in frames.into_iter().take(count) {
         space.quota().give_back(PhysFrame::at(frame));
     }
 }
@@ -232,15 +254,19 @@ pub(crate) fn is_own(space: SpaceRef) -> bool {
     space.root().bitmap().get() != 0
 }
 
-/// Calls `each` with the address of every frame of the space's own bitmap; for checks.
-pub(crate) fn for_each_frame(space: SpaceRef, each: impl FnMut(u64)) {
-    if !is_own(space) {
-        return;
+/// Calls `each` with the address of every frame of the space's own bitmap, be it in force or
+/// still to come.
+pub(crate) fn for_each_frame(space: SpaceRef, mut each: impl FnMut(u64)) {
+    let mut table = space.root().bitmap().get() | space.root().bitmap_to_come().get();
+    for level in 0..3 {
+        if table == 0 {
+            return;
+        }
+        each(table);
+        if level < 2 {
+            table = Table(table).get(0).address();
+        }
     }
-    let tables = tables(space);
-    let leaves = Table(tables[2]);
-    tables.into_iter().chain([1, 2].map(|index| leaves.get(index).address())).for_each(each);
+    let pages = BITMAP.map(|index| Table(table).get(index).address());
+    pages.into_iter().filter(|page| *page != 0).for_each(each);
 }
-
-/// Frames that a space's own bitmap takes.
-pub const OWN_FRAMES: u64 = 5;

@@ -25,6 +25,8 @@ const SWITCHES: u8 = 0x0F;
 pub struct Nmis {
     count: Cell<u64>,
     said: Cell<u64>,
+    /// How many there were when all but the place of the last one was said; as `said` otherwise.
+    half_said: Cell<u64>,
     /// The latest: instruction pointer, code segment, what the chipset says.
     place: Cell<u64>,
     segment: Cell<u64>,
@@ -39,6 +41,7 @@ impl Nmis {
         Self {
             count: Cell::new(0),
             said: Cell::new(0),
+            half_said: Cell::new(0),
             place: Cell::new(0),
             segment: Cell::new(0),
             reason: Cell::new(0),
@@ -58,6 +61,7 @@ pub fn enter(frame: &TrapFrame) {
     nmis.reason.set(control);
     if control & SYSTEM_ERROR != 0 {
         say();
+        say_place();
         panic!("memory or system bus have failed (NMI, port 0x61 says {control:#x})");
     }
     if control & DEVICE_ERROR != 0 {
@@ -69,12 +73,19 @@ pub fn enter(frame: &TrapFrame) {
     }
 }
 
-/// Says what has come since the last time.
+/// Says what has come since the last time, a line in each tick: handlers wait for it.
 #[inline]
 pub fn report() {
-    if cpu().nmis.count.get() != cpu().nmis.said.get() {
-        say();
+    let nmis = &cpu().nmis;
+    if nmis.count.get() != nmis.said.get() {
+        say_a_line();
     }
+}
+
+#[cold]
+fn say_a_line() {
+    let nmis = &cpu().nmis;
+    if nmis.half_said.get() == nmis.said.get() { say() } else { say_place() }
 }
 
 #[cold]
@@ -82,18 +93,25 @@ pub fn report() {
 fn say() {
     let nmis = &cpu().nmis;
     let fresh = nmis.count.get() - nmis.said.get();
-    nmis.said.set(nmis.count.get());
+    nmis.half_said.set(nmis.count.get());
     let reason = nmis.reason.get();
     let cause = match (reason & SYSTEM_ERROR, reason & DEVICE_ERROR) {
         (0, 0) => "the chipset names no cause",
         (0, _) => "a device has reported a failure",
         _ => "memory or system bus have failed",
     };
-    let place = if nmis.segment.get() & 3 == 0 { "the kernel" } else { "a program" };
     crate::log::report(format_args!(
-        "baton: NMI, {fresh} since the last report, {} in all: {cause} (port 0x61: {reason:#x}); \
-         it met {place} at {:#x}\n",
+        "baton: NMI, {fresh} since the last report, {} in all: {cause} (port 0x61: {reason:#x})\n",
         nmis.count.get(),
-        super::place::linked(nmis.place.get()),
     ));
+}
+
+#[cold]
+#[inline(never)]
+fn say_place() {
+    let nmis = &cpu().nmis;
+    nmis.said.set(nmis.half_said.get());
+    let who = if nmis.segment.get() & 3 == 0 { "the kernel" } else { "a program" };
+    let place = super::place::linked(nmis.place.get());
+    crate::log::report(format_args!("baton: the last NMI met {who} at {place:#x}\n"));
 }

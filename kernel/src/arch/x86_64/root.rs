@@ -35,10 +35,12 @@ impl RootWord {
 }
 
 /// The root of one space.
+#[derive(Default)]
 pub struct Root {
     table: Cell<u64>,
     pcid: Cell<u16>,
     bitmap: Cell<u64>,
+    bitmap_to_come: Cell<u64>,
 }
 
 impl Root {
@@ -54,7 +56,7 @@ impl Root {
                 own.set(index, Table(template).get(index));
             }
         }
-        Self { table: Cell::new(own.0), pcid: Cell::new(0), bitmap: Cell::new(0) }
+        Self { table: Cell::new(own.0), ..Self::default() }
     }
 
     /// The table whose lower half is the users'; only [`Root::link`] and [`Root::unlink`]
@@ -93,6 +95,11 @@ impl Root {
     /// Upper table of the space's own port bitmap; 0 if it has none.
     pub(super) fn bitmap(&self) -> &Cell<u64> {
         &self.bitmap
+    }
+
+    /// Upper table of one that is being made; 0 if none is.
+    pub(super) fn bitmap_to_come(&self) -> &Cell<u64> {
+        &self.bitmap_to_come
     }
 
     /// Gives the root of `space`, which nobody runs in yet, a tag of its own. Who loses it

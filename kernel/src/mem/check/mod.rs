@@ -136,7 +136,8 @@ pub fn check(space: SpaceRef, jobs_under_way: bool, report: &mut dyn FnMut(Viola
         report(0, Rule::EntryCount);
     }
     let tables = tables::check(space, &mut report);
-    let bitmap = if arch::ports::is_own(space) { arch::ports::OWN_FRAMES } else { 0 };
+    let mut bitmap = 0;
+    arch::ports::for_each_frame(space, |_| bitmap += 1);
     if tables != space.table_pages() || nodes != space.nodes() {
         report(0, Rule::Counters);
     }
