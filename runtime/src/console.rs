@@ -7,11 +7,14 @@
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::{ThreadId, Time, Timeouts};
+use abi::ThreadId;
+use interfaces::common::Refusal;
+use interfaces::console::Client;
 use proto::console as op;
 
+use crate::service::{Error, Thread};
 use crate::sync::Lock;
-use crate::{Msg, ipc, root};
+use crate::{ipc, root};
 
 /// The driver's id; [`UNKNOWN`] before the first search and after it went away,
 /// [`ABSENT`] after a search in vain.
@@ -89,14 +92,15 @@ pub fn report(text: fmt::Arguments<'_>) {
 
 /// The console driver, if there is one. A search waits for a while, since a
 /// driver may be about to start; the next one after a search in vain does not.
-fn driver() -> Option<ThreadId> {
+fn driver() -> Option<Client<Thread>> {
+    let client = |id| Client::new(Thread(id));
     let known = DRIVER.load(Ordering::Relaxed);
     if known > ABSENT {
-        return Some(ThreadId(known));
+        return Some(client(ThreadId(known)));
     }
     let found = root::find(op::NAME, if known == UNKNOWN { PATIENCE_MS } else { 0 });
     DRIVER.store(found.map_or(ABSENT, |found| found.0), Ordering::Relaxed);
-    found.ok()
+    found.ok().map(client)
 }
 
 /// Forgets a driver that does not answer.
@@ -105,19 +109,14 @@ fn lose_driver() {
 }
 
 fn send(text: &[u8]) {
-    // The answer comes when this task's earlier text is gone, and others have their turns.
-    let patience = Timeouts::new(Time::micros(500_000), Time::micros(10_000_000));
     for _ in 0..2 {
         let Some(driver) = driver() else { break };
-        let msg = root::text_message(op::WRITE, text);
-        match ipc::call_within(driver, &msg, patience) {
-            Ok(reply) if reply.label() == proto::OK => return,
+        match driver.write(text) {
+            Ok(Ok(())) => return,
             // Other threads of this task have filled its queue.
-            Ok(reply) if root::answer(Ok(reply)).err() == Some(root::Refusal::Exhausted) => {
-                ipc::sleep(FULL_US);
-            }
+            Ok(Err(Refusal::Exhausted)) => ipc::sleep(FULL_US),
             // This task's description does not use the console.
-            Ok(_) => break,
+            Ok(Err(_)) => break,
             Err(_) => lose_driver(),
         }
     }
@@ -127,36 +126,42 @@ fn send(text: &[u8]) {
 /// Reads one line into `buffer` (without its end); waits for it as long as it
 /// takes, across restarts of the driver.
 pub fn read_line(buffer: &mut [u8]) -> &str {
-    let len = root::message_text(&read(op::READ_LINE), buffer);
+    let len = read(|driver| {
+        let mut room = [0; op::LINE_BYTES];
+        let line = match driver.read_line(&mut room)? {
+            Ok(line) => line,
+            Err(why) => return Ok(Err(why)),
+        };
+        let len = line.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&line[..len]);
+        Ok(Ok(len))
+    });
     core::str::from_utf8(&buffer[..len]).unwrap_or("")
 }
 
 /// Says what the next [`read_line`] of this thread completes: words for the first place of
 /// a line, separated by blanks; behind a line feed those for later places.
 pub fn complete(words: &str) {
-    let patience = Timeouts::new(Time::micros(500_000), Time::micros(2_000_000));
     if let Some(driver) = driver() {
-        let msg = root::text_message(op::WORDS, words.as_bytes());
-        let _ = ipc::call_within(driver, &msg, patience);
+        let _ = driver.complete(words.as_bytes());
     }
 }
 
 /// Reads one character.
 pub fn read_char() -> u8 {
-    read(op::READ_CHAR).mr[0] as u8
+    read(Client::read_char)
 }
 
-fn read(label: u64) -> Msg {
-    // A driver that dies takes the request with it: ask again from time to time.
-    let patience = Timeouts::new(Time::micros(500_000), Time::micros(2_000_000));
+/// Asks for input until there is some.
+fn read<T>(mut ask: impl FnMut(&Client<Thread>) -> Result<Result<T, Refusal>, Error>) -> T {
     loop {
         let Some(driver) = driver() else {
             ipc::sleep(PATIENCE_MS * 1000);
             continue;
         };
-        match ipc::call_within(driver, &Msg::new(label), patience) {
-            Ok(reply) if reply.label() == proto::OK => return reply,
-            // A driver that was restarted registered anew.
+        // A driver that dies takes the request with it; one that was restarted registered anew.
+        match ask(&driver) {
+            Ok(Ok(input)) => return input,
             _ => lose_driver(),
         }
     }

@@ -1,12 +1,10 @@
 //! Commands about tasks and memory.
 
-use abi::ThreadId;
-use interfaces::pager;
 use interfaces::tasks::State;
+use interfaces::{console, pager};
 use proto::{Refusal, console as console_op, pager as pager_op};
-use runtime::root::answer;
 use runtime::service::Thread;
-use runtime::{Msg, ipc, print, println, root};
+use runtime::{print, println, root};
 
 /// Lists the tasks.
 pub fn tasks(_: &str) {
@@ -96,16 +94,11 @@ pub fn memory(_: &str) {
 
 /// Shows what the console driver counted.
 pub fn console(_: &str) {
-    match ask(console_op::NAME, console_op::STATISTICS) {
-        Ok([written, read, interrupts, ..]) => {
-            println!("  {written} bytes written, {read} read, {interrupts} interrupts");
+    let figures = |driver| root::outcome(console::Client::new(Thread(driver)).statistics());
+    match root::lookup(console_op::NAME).and_then(figures) {
+        Ok(console::Figures { written, typed, interrupts }) => {
+            println!("  {written} bytes written, {typed} read, {interrupts} interrupts");
         }
         Err(why) => println!("  console: {why}."),
     }
-}
-
-/// Asks the server called `name` for its figures.
-fn ask(name: &str, label: u64) -> Result<[u64; 7], Refusal> {
-    let server: ThreadId = root::lookup(name)?;
-    answer(ipc::call(server, &Msg::new(label))).map(|reply| reply.mr)
 }

@@ -1,24 +1,43 @@
 //! What is typed, and who waits for it: threads of the one task that was given the console.
 
 use abi::ThreadId;
+use interfaces::console::{ReadCharReply, ReadLineReply, ReadRawReply};
 use line::{Event, Ring, Terminal};
 use proto::console as op;
-use runtime::{Msg, ipc, root};
+use runtime::service::Answer;
+use runtime::{Msg, ipc};
 
 use crate::output::Output;
 
 /// Threads that wait for input.
 const READERS: usize = 8;
 
+/// Who waits for edited input.
+pub enum Reader {
+    /// For a whole line.
+    Line(ReadLineReply),
+    /// For a character.
+    Char(ReadCharReply),
+}
+
+impl Reader {
+    const fn thread(&self) -> ThreadId {
+        match self {
+            Self::Line(reply) => reply.caller(),
+            Self::Char(reply) => reply.caller(),
+        }
+    }
+}
+
 /// The input side.
 pub struct Input {
     /// Complete lines and single characters that nobody has asked for yet.
     typed: Ring<512>,
-    /// Who waits for input: thread, and whether for a whole line.
-    readers: [Option<(ThreadId, bool)>; READERS],
+    /// Who waits for edited input, the earliest first.
+    readers: [Option<Reader>; READERS],
     /// Input goes unedited to whoever asked for it that way last.
     raw: bool,
-    raw_reader: Option<ThreadId>,
+    raw_reader: Option<ReadRawReply>,
     /// Who said which words can be completed.
     pub words_of: ThreadId,
     read: u64,
@@ -29,7 +48,7 @@ impl Input {
     pub const fn new() -> Self {
         Self {
             typed: Ring::new(),
-            readers: [None; READERS],
+            readers: [const { None }; READERS],
             raw: false,
             raw_reader: None,
             words_of: ThreadId::NIL,
@@ -49,13 +68,13 @@ impl Input {
 
     /// Whether `thread` waits for edited input.
     pub fn waits(&self, thread: ThreadId) -> bool {
-        self.readers.iter().flatten().any(|(reader, _)| *reader == thread)
+        self.readers.iter().flatten().any(|reader| reader.thread() == thread)
     }
 
     /// One character from the line; `out` shows what it did.
     pub fn take(&mut self, byte: u8, terminal: &mut Terminal, out: &mut Output) {
         self.read += 1;
-        if self.raw || matches!(self.readers.iter().flatten().next(), Some((_, false))) {
+        if self.raw || matches!(self.readers.iter().flatten().next(), Some(Reader::Char(_))) {
             let _ = self.typed.put(byte);
             return;
         }
@@ -71,45 +90,50 @@ impl Input {
         }
     }
 
-    /// `from` waits for input of the kind that `label` asks for; whether it did not before.
-    pub fn ask(&mut self, from: ThreadId, label: u64) -> bool {
-        let fresh = !self.waits(from);
-        self.raw = label == op::READ_RAW;
-        if self.raw {
-            self.raw_reader = Some(from);
-        } else {
-            self.add_reader(from, label == op::READ_LINE);
+    /// `reader` waits for edited input; whether its thread did not before.
+    pub fn ask(&mut self, reader: Reader) -> bool {
+        self.raw = false;
+        let thread = reader.thread();
+        let fresh = !self.waits(thread);
+        // A client that asks again has given up its earlier request.
+        for place in &mut self.readers {
+            place.take_if(|reader| reader.thread() == thread);
         }
+        // First come, first served: the earliest is in front. With more than
+        // READERS clients the latest loses its place and asks again.
+        self.close_up();
+        let waiting = self.readers.iter().flatten().count().min(READERS - 1);
+        self.readers[waiting] = Some(reader);
         fresh
     }
 
-    fn add_reader(&mut self, from: ThreadId, line: bool) {
-        // A client that asks again has given up its earlier request.
-        self.readers
-            .iter_mut()
-            .for_each(|reader| *reader = reader.filter(|(thread, _)| *thread != from));
-        // First come, first served: the earliest is in front. With more than
-        // READERS clients the latest loses its place and asks again.
-        let waiting = self.readers.iter().flatten().count().min(READERS - 1);
-        let mut kept = [None; READERS];
-        for (place, reader) in kept.iter_mut().zip(self.readers.iter().flatten()) {
-            *place = Some(*reader);
-        }
-        kept[waiting] = Some((from, line));
+    /// Moves those who wait to the front, in their order.
+    fn close_up(&mut self) {
+        let mut kept = [const { None }; READERS];
+        let waiting = self.readers.iter_mut().filter_map(Option::take);
+        kept.iter_mut().zip(waiting).for_each(|(place, reader)| *place = Some(reader));
         self.readers = kept;
+    }
+
+    /// `reader` waits for what is typed, unedited.
+    pub fn ask_raw(&mut self, reader: ReadRawReply) {
+        self.raw = true;
+        self.raw_reader = Some(reader);
     }
 
     /// Gives all unedited input to the client that asked for it.
     fn serve_raw_reader(&mut self) {
-        let Some(thread) = self.raw_reader.filter(|_| !self.typed.is_empty()) else { return };
+        if self.typed.is_empty() {
+            return;
+        }
+        let Some(reader) = self.raw_reader.take() else { return };
         let mut text = [0; op::WORD_BYTES];
         let mut len = 0;
         while let Some(byte) = text[len..].first_mut().and_then(|_| self.typed.take()) {
             text[len] = byte;
             len += 1;
         }
-        self.raw_reader = None;
-        if ipc::reply(thread, &root::text_message(proto::OK, &text[..len])).is_err() {
+        if !is_taken(reader.answer(Ok(&text[..len]), &mut [])) {
             // The client is gone or asks again: the input is for the next.
             self.typed.put_back(&text[..len]);
         }
@@ -120,23 +144,34 @@ impl Input {
         if self.raw {
             return self.serve_raw_reader();
         }
-        for reader in &mut self.readers {
-            let Some((thread, line)) = *reader else { continue };
+        for place in &mut self.readers {
+            let Some(reader) = place.take() else { continue };
             let mut text = [0; op::LINE_BYTES];
-            let reply = if line {
-                let Some(len) = self.typed.take_line(&mut text) else { return };
-                root::text_message(proto::OK, &text[..len])
-            } else {
-                let Some(byte) = self.typed.take() else { return };
-                Msg::new(proto::OK).word(byte.into())
-            };
-            *reader = None;
-            if ipc::reply(thread, &reply).is_err() && line {
-                // The client is gone or asks again: the line is for the next.
-                let len = root::message_text(&reply, &mut text);
-                self.typed.put_back(b"\n");
-                self.typed.put_back(&text[..len]);
+            match reader {
+                Reader::Line(reply) => {
+                    let Some(len) = self.typed.take_line(&mut text) else {
+                        *place = Some(Reader::Line(reply));
+                        return;
+                    };
+                    if !is_taken(reply.answer(Ok(&text[..len]), &mut [])) {
+                        // The client is gone or asks again: the line is for the next.
+                        self.typed.put_back(b"\n");
+                        self.typed.put_back(&text[..len]);
+                    }
+                }
+                Reader::Char(reply) => {
+                    let Some(byte) = self.typed.take() else {
+                        *place = Some(Reader::Char(reply));
+                        return;
+                    };
+                    let _ = is_taken(reply.answer(Ok(byte), &mut []));
+                }
             }
         }
     }
+}
+
+/// Sends an answer; whether its client took it.
+fn is_taken((to, answer): (ThreadId, Answer<Msg>)) -> bool {
+    answer.message().is_some_and(|(answer, _)| ipc::reply(to, &answer).is_ok())
 }

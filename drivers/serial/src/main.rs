@@ -12,19 +12,25 @@
 #![no_main]
 #![deny(unsafe_code)]
 
+mod asked;
 mod clients;
 mod input;
 mod output;
 mod uart;
 
+use core::cell::RefCell;
+
 use abi::{ThreadId, protocol};
-use clients::{Client, Clients};
-use input::Input;
-use interfaces::names::Rights;
+use asked::Asked;
+use clients::Clients;
+use input::{Input, Reader};
+use interfaces::console::{ReadLineReply, Serve};
+use interfaces::voice::{self, Server};
 use line::Terminal;
 use output::Output;
-use proto::{Refusal, console as op};
+use proto::console as op;
 use runtime::accept::{self, TransferLimit};
+use runtime::service::{Caller, Dispatch as _};
 use runtime::sync::Lock;
 use runtime::{Msg, entry, ipc, root};
 use uart::Uart;
@@ -55,6 +61,19 @@ struct Console<'a> {
 }
 
 type Reply = Option<(ThreadId, Msg)>;
+
+/// The console, told something by the root task.
+struct Told<'c, 'a>(RefCell<&'c mut Console<'a>>);
+
+impl Server for Told<'_, '_> {
+    fn write_for(&self, _: Caller, task: Option<u32>, text: &[u8]) {
+        self.0.borrow_mut().out.of_root(task.map(|task| task as usize), text);
+    }
+
+    fn drain(&self, _: Caller) {
+        self.0.borrow_mut().draining = true;
+    }
+}
 
 fn main() {
     let ports = root::ports(PORT, 8).unwrap_or_else(|why| {
@@ -107,80 +126,29 @@ impl Console<'_> {
 
     /// Text from the root task, its own or on behalf of a task. It waits for no answer.
     fn of_root(&mut self, msg: &Msg) -> Reply {
-        if msg.label() == op::WRITE_FOR {
-            let mut buffer = [0; op::WORD_BYTES];
-            let whose = msg.mr[1] as usize;
-            let len = root::message_text_behind(msg, 2, &mut buffer);
-            self.out.of_root(whose, &buffer[..len]);
-        }
-        self.draining |= msg.label() == op::DRAIN;
+        let told = Told(RefCell::new(self));
+        let _ = voice::Serve(&told).dispatch::<Msg>(ThreadId::ROOT, msg, &[], &mut [], &mut []);
         self.pump();
         None
     }
 
     fn request(&mut self, from: ThreadId, msg: &Msg, text: &[u8]) -> Reply {
         let client = self.clients.find(from)?;
-        let result = match msg.label() {
-            _ if !client.rights.has(Rights::USES) => Err(Refusal::NotAllowed),
-            op::WRITE | op::WRITE_RAW => {
-                let mut buffer = [0; op::WORD_BYTES];
-                let len = root::message_text(msg, &mut buffer);
-                self.write(from, client, &buffer[..len], msg.label() == op::WRITE_RAW)
-            }
-            op::WRITE_STRING if msg.tag.untyped() == 0 => {
-                let text = msg.string_in(text).ok_or(Refusal::BadArgument);
-                text.and_then(|text| self.write(from, client, text, false))
-            }
-            op::READ_RAW | op::READ_LINE | op::READ_CHAR => self.read(from, client, msg.label()),
-            op::WORDS if client.rights.has(Rights::CONSOLE) => {
-                let mut words = [0; op::WORD_BYTES];
-                let len = root::message_text(msg, &mut words);
-                self.terminal.set_words(&words[..len]);
-                self.input.words_of = from;
-                Ok(Some(Msg::new(proto::OK)))
-            }
-            op::WORDS => Err(Refusal::NotAllowed),
-            op::STATISTICS
-                if client.rights.has(Rights::CONSOLE) || client.rights.has(Rights::CONTROL) =>
-            {
-                let figures = [self.out.written(), self.input.read(), self.interrupts];
-                Ok(Some(Msg::new(proto::OK).words(&figures)))
-            }
-            op::STATISTICS => Err(Refusal::NotAllowed),
-            _ => Err(Refusal::BadArgument),
-        };
-        let refused = |why: Refusal| Some(Msg::new(proto::REFUSED).word(why as u64));
-        result.unwrap_or_else(refused).map(|answer| (from, answer))
-    }
-
-    /// Queues text. The answer comes now, or when the task's queue is short again.
-    fn write(
-        &mut self,
-        from: ThreadId,
-        client: Client,
-        text: &[u8],
-        raw: bool,
-    ) -> Result<Option<Msg>, Refusal> {
-        let owner = client.rights.has(Rights::CONSOLE);
-        if raw && !owner {
-            return Err(Refusal::NotAllowed);
-        }
-        let now = self.out.write(from, client.task, text, raw, owner)?;
+        let asked = Asked::new(self, client);
+        let answer = Serve(&asked).dispatch(from, msg, text, &mut [], &mut []);
+        let now = asked.answer();
+        let answer = answer.message().map(|(answer, _)| (from, answer));
         self.pump();
-        Ok(now.then_some(Msg::new(proto::OK)))
+        answer.or(now)
     }
 
-    fn read(&mut self, from: ThreadId, client: Client, label: u64) -> Result<Option<Msg>, Refusal> {
-        if !client.rights.has(Rights::CONSOLE) {
-            return Err(Refusal::NotAllowed);
-        }
-        let fresh = self.input.ask(from, label);
+    /// The thread `from` of `task` waits for a line.
+    fn read_line(&mut self, from: ThreadId, task: usize, later: ReadLineReply) {
+        let fresh = self.input.ask(Reader::Line(later));
         self.input.serve();
-        if fresh && label == op::READ_LINE && self.input.waits(from) {
-            self.asks = Some((from, client.task));
+        if fresh && self.input.waits(from) {
+            self.asks = Some((from, task));
         }
-        self.pump();
-        Ok(None)
     }
 
     /// Gives the transmitter what it takes now; the rest goes out by interrupts.

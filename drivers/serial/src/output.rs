@@ -2,9 +2,12 @@
 //! And the clients whose answers wait until their task's queue is short.
 
 use abi::ThreadId;
+use interfaces::common::Refusal;
+use interfaces::console::{WriteLongReply, WriteRawReply, WriteReply};
 use line::{Event, Fair, Ring, Terminal, visible};
-use proto::{Refusal, console as op, layout};
-use runtime::{Msg, ipc};
+use proto::{console as op, layout};
+use runtime::Msg;
+use runtime::service::{self, Answer};
 
 /// Queues: the tasks', then the root task's own, and what the console's task sends as it is.
 const TASKS: usize = layout::TASKS;
@@ -23,11 +26,41 @@ const WRITERS: usize = 4;
 const PIECE: usize = 256;
 const PIECE_ROOM: usize = 1536;
 
+/// Who wrote, and waits for the answer.
+pub enum Writer {
+    /// In words.
+    Short(WriteReply),
+    /// A string.
+    Long(WriteLongReply),
+    /// As it is.
+    Raw(WriteRawReply),
+}
+
+impl Writer {
+    /// Its thread.
+    pub const fn thread(&self) -> ThreadId {
+        match self {
+            Self::Short(reply) => reply.caller(),
+            Self::Long(reply) => reply.caller(),
+            Self::Raw(reply) => reply.caller(),
+        }
+    }
+
+    /// Makes the answer.
+    pub fn answer(self, result: Result<(), Refusal>) -> (ThreadId, Answer<Msg>) {
+        match self {
+            Self::Short(reply) => reply.answer(result, &mut []),
+            Self::Long(reply) => reply.answer(result, &mut []),
+            Self::Raw(reply) => reply.answer(result, &mut []),
+        }
+    }
+}
+
 /// All queues, and what is on its way.
 pub struct Output {
     queues: Fair<SENDERS, ROOM>,
     ready: Ring<4096>,
-    writers: [[Option<ThreadId>; WRITERS]; SENDERS],
+    writers: [[Option<Writer>; WRITERS]; SENDERS],
     /// Bit i: queue i has become short.
     short: u64,
     written: u64,
@@ -39,7 +72,7 @@ impl Output {
         Self {
             queues: Fair::new(),
             ready: Ring::new(),
-            writers: [[None; WRITERS]; SENDERS],
+            writers: [const { [const { None }; WRITERS] }; SENDERS],
             short: 0,
             written: 0,
         }
@@ -72,31 +105,30 @@ impl Output {
     }
 
     /// Text that the root task made visible: its own, or a task's. What finds no room is lost.
-    pub fn of_root(&mut self, task: usize, text: &[u8]) {
+    pub fn of_root(&mut self, task: Option<usize>, text: &[u8]) {
+        let queue = task.filter(|task| *task < TASKS).unwrap_or(ROOT);
         for byte in text {
-            let _ = self.queues.put(if task < TASKS { task } else { ROOT }, *byte);
+            let _ = self.queues.put(queue, *byte);
         }
     }
 
-    /// Queues all of `text` for `task`, or nothing of it; as it is if `raw`, with its control
-    /// characters only if the task `owns` the console. Whether `from` gets its answer now.
+    /// Queues all of `text` of `writer`, a thread of `task`, or nothing of it; with its control
+    /// characters only if the task `owns` the console. The answer, if it comes now.
     pub fn write(
         &mut self,
-        from: ThreadId,
+        writer: Writer,
         task: usize,
         text: &[u8],
-        raw: bool,
         owns: bool,
-    ) -> Result<bool, Refusal> {
-        let queue =
-            if raw { RAW } else { Some(task).filter(|at| *at < TASKS).ok_or(Refusal::Unknown)? };
+    ) -> Option<(ThreadId, Answer<Msg>)> {
+        let queue = if matches!(writer, Writer::Raw(_)) { RAW } else { task };
         let mut needed = text.len();
         if !owns {
             needed = 0;
             visible(text, |bytes| needed += bytes.len());
         }
-        if self.queues.room(queue) < needed {
-            return Err(Refusal::Exhausted);
+        if task >= TASKS || self.queues.room(queue) < needed {
+            return Some(writer.answer(Err(Refusal::Exhausted)));
         }
         let queues = &mut self.queues;
         let mut put = |bytes: &[u8]| {
@@ -110,13 +142,17 @@ impl Output {
             visible(text, put)
         }
         self.written += text.len() as u64;
-        let short = self.queues.len(queue) <= SHORT;
-        let writers = &mut self.writers[queue];
-        match writers.iter_mut().find(|writer| writer.is_none_or(|known| known == from)) {
-            Some(place) if !short => *place = Some(from),
-            _ => return Ok(true),
+        if self.queues.len(queue) <= SHORT {
+            return Some(writer.answer(Ok(())));
         }
-        Ok(false)
+        let free = |place: &Option<Writer>| {
+            place.as_ref().is_none_or(|known| known.thread() == writer.thread())
+        };
+        match self.writers[queue].iter().position(free) {
+            Some(place) => self.writers[queue][place] = Some(writer),
+            None => return Some(writer.answer(Ok(()))),
+        }
+        None
     }
 
     /// Gives the terminal what there is room for; nothing is edited if `unedited`.
@@ -147,8 +183,8 @@ impl Output {
         let short = core::mem::take(&mut self.short);
         let ready =
             self.writers.iter_mut().enumerate().filter(|(queue, _)| short & 1 << queue != 0);
-        for thread in ready.flat_map(|(_, writers)| writers).filter_map(Option::take) {
-            let _ = ipc::reply(thread, &Msg::new(proto::OK));
+        for writer in ready.flat_map(|(_, writers)| writers).filter_map(Option::take) {
+            service::answer(writer.answer(Ok(())), &[]);
         }
     }
 }

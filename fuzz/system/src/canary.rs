@@ -3,10 +3,12 @@
 use core::fmt::Write as _;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::{ThreadId, Time, Timeouts};
+use abi::{ThreadId, Time};
 use fuzzing::registers::{self, PATTERNS};
 use fuzzing::rng::mix;
+use interfaces::console::Client;
 use proto::console;
+use runtime::service::Thread;
 use runtime::{Msg, clock, ipc, kernel, root, utcb};
 
 use crate::order::{self, PROBE};
@@ -187,9 +189,9 @@ pub fn write() -> ! {
         let Ok(driver) = root::find(console::NAME, 1_000) else { continue };
         let mut line = Line([0; 64], 0);
         let _ = writeln!(line, "canary: line {:08} and nothing else", tale.rounds);
-        let msg = root::text_message(console::WRITE, &line.0[..line.1]);
-        let patience = Timeouts::new(Time::micros(LINE_US), Time::micros(LINE_US));
-        if ipc::call_within(driver, &msg, patience).is_ok_and(|reply| reply.label() == proto::OK) {
+        let start_us = clock::now_us();
+        let written = Client::new(Thread(driver)).write(&line.0[..line.1]);
+        if written == Ok(Ok(())) && clock::now_us() - start_us <= LINE_US {
             tale.got_on();
         }
     }

@@ -1,9 +1,11 @@
 //! The end of the machine: the console's driver first sends what it still has.
 
 use abi::ThreadId;
+use interfaces::voice::Client;
 use proto::{Name, console as op};
 use runtime::port::Ports;
-use runtime::{Msg, clock, ipc, thread};
+use runtime::service::Thread;
+use runtime::{clock, thread};
 
 use crate::boot::EXIT_PORT;
 use crate::{Reply, Root, output, say};
@@ -44,7 +46,7 @@ impl Root {
         match self.service(Name::new(op::NAME)) {
             Some(driver) if !late => {
                 if !halt.told && !self.has_text() {
-                    halt.told = ipc::reply(driver, &Msg::new(op::DRAIN)).is_ok();
+                    halt.told = Client::new(Thread(driver)).drain().is_ok();
                 }
             }
             _ => stop(halt.code),

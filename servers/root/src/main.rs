@@ -128,7 +128,7 @@ impl Root {
             if let Some(task) = self.tasks.get_mut(slot).and_then(Option::as_mut)
                 && !task.log.is_free()
             {
-                task.log.pass_on(slot, &mut self.way);
+                task.log.pass_on(slot as u32, &mut self.way);
                 if self.way.is_used() {
                     self.next_log = (slot + 1) % TASKS;
                     return;

@@ -10,9 +10,11 @@
 use core::fmt::{self, Write};
 
 use abi::ThreadId;
+use interfaces::voice::Client;
 use proto::console as op;
+use runtime::service::Thread;
 use runtime::sync::Lock;
-use runtime::{Msg, clock, direct, ipc, root as client};
+use runtime::{Msg, clock, direct, ipc};
 
 /// Bytes of the root task's own reports that can wait.
 const OWN_BYTES: usize = 8192;
@@ -104,8 +106,8 @@ impl Log {
     }
 
     /// Gives what waits, or a part of it, to the console; the writer hears when all is gone.
-    pub fn pass_on(&mut self, task: usize, way: &mut Way) {
-        way.give(task, &mut self.text);
+    pub fn pass_on(&mut self, task: u32, way: &mut Way) {
+        way.give(Some(task), &mut self.text);
         if self.text.is_empty()
             && let Some(writer) = self.writer.take()
         {
@@ -142,13 +144,13 @@ impl Way {
         self.used
     }
 
-    fn give<const N: usize>(&mut self, task: usize, text: &mut Text<N>) {
+    fn give<const N: usize>(&mut self, task: Option<u32>, text: &mut Text<N>) {
         if self.used || text.is_empty() {
             return;
         }
         let front = text.front();
-        let msg = client::text_message_for(op::WRITE_FOR, task as u64, front);
-        if self.driver.is_some_and(|driver| ipc::reply(driver, &msg).is_ok()) {
+        let say = |driver| Client::new(Thread(driver)).write_for(task, front);
+        if self.driver.is_some_and(|driver| say(driver).is_ok()) {
             self.stuck_since_us = None;
         } else if self.is_given_up() {
             direct::write_bytes(front);
@@ -192,7 +194,7 @@ pub fn say(text: fmt::Arguments<'_>) {
 
 /// Gives the root task's own text to the console, a message's worth.
 pub fn pass_own_on(way: &mut Way) {
-    way.give(usize::MAX, &mut OWN.lock());
+    way.give(None, &mut OWN.lock());
 }
 
 /// Whether some of it waits.

@@ -1,9 +1,11 @@
 //! The terminal's wire: raw bytes to and from the console driver. A helper thread
 //! waits for input, so that the server never does.
 
-use abi::{ThreadId, Time, Timeouts};
+use abi::ThreadId;
+use interfaces::console::Client;
 use proto::console as op;
-use runtime::{Msg, ipc, root, thread};
+use runtime::service::Thread;
+use runtime::{ipc, root, thread};
 
 /// Label of the helper's message: MR1 bytes, then the text.
 pub const LABEL: u64 = 0x401;
@@ -35,9 +37,7 @@ impl Console {
                 if self.driver.get().is_nil() {
                     self.driver.set(root::find(op::NAME, 500).unwrap_or(ThreadId::NIL));
                 }
-                let patience = Timeouts::new(Time::micros(500_000), Time::micros(10_000_000));
-                let msg = root::text_message(op::WRITE_RAW, chunk);
-                if ipc::call_within(self.driver.get(), &msg, patience).is_ok() {
+                if Client::new(Thread(self.driver.get())).write_raw(chunk).is_ok() {
                     break;
                 }
                 // Killed and started again, it registers anew.
@@ -50,13 +50,9 @@ impl Console {
 fn read_and_send(server: ThreadId) {
     loop {
         let Ok(driver) = root::find(op::NAME, 1000) else { continue };
-        // A driver that dies takes the request with it: ask again from time to time.
-        let patience = Timeouts::new(Time::micros(500_000), Time::micros(2_000_000));
-        let Ok(reply) = ipc::call_within(driver, &Msg::new(op::READ_RAW), patience) else {
-            continue;
-        };
-        let mut text = [0; op::WORD_BYTES];
-        let len = root::message_text(&reply, &mut text);
-        let _ = ipc::send(server, &root::text_message(LABEL, &text[..len]));
+        let mut room = [0; op::WORD_BYTES];
+        // A driver that dies takes the request with it: the answer is waited for only so long.
+        let Ok(Ok(text)) = Client::new(Thread(driver)).read_raw(&mut room) else { continue };
+        let _ = ipc::send(server, &root::text_message(LABEL, text));
     }
 }

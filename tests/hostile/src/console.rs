@@ -3,9 +3,13 @@
 
 use alloc::format;
 
-use abi::{ThreadId, Time, Timeouts};
+use abi::{Time, Timeouts};
+use interfaces::common::Refusal;
+use interfaces::console::Client;
+use interfaces::voice;
 use proto::console as op;
-use runtime::root::{self, Refusal};
+use runtime::root;
+use runtime::service::{Error, Thread, label};
 use runtime::{Msg, clock, ipc, println, thread, utcb};
 
 use crate::Outcome;
@@ -26,26 +30,34 @@ fn patience() -> Timeouts {
 /// What is typed, how much of it, and the terminal itself are the monitor's.
 pub fn anothers_terminal() -> Outcome {
     let driver = root::lookup(op::NAME).map_err(|why| format!("no console: {why}"))?;
-    let text = root::text_message(op::WRITE_RAW, b"\x1b[2J");
-    for msg in [op::READ_RAW, op::READ_LINE, op::READ_CHAR, op::STATISTICS].map(Msg::new) {
-        refused(driver, &msg)?;
-    }
-    refused(driver, &text)
+    let console = Client::new(Thread(driver));
+    let mut room = [0; op::WORD_BYTES];
+    refused("read-raw", console.read_raw(&mut room))?;
+    refused("read-line", console.read_line(&mut room))?;
+    refused("read-char", console.read_char())?;
+    refused("complete", console.complete(b"words"))?;
+    refused("statistics", console.statistics())?;
+    refused("write-raw", console.write_raw(b"\x1b[2J"))
 }
 
-fn refused(driver: ThreadId, msg: &Msg) -> Outcome {
-    match root::answer(ipc::call_within(driver, msg, patience())) {
-        Err(Refusal::NotAllowed) => Ok(()),
-        got => Err(format!("the console answered {got:?} to {:#x}", msg.label())),
+fn refused<T>(what: &str, result: Result<Result<T, Refusal>, Error>) -> Outcome {
+    match result.map(|answer| answer.map(|_| ())) {
+        Ok(Err(Refusal::NotAllowed)) => Ok(()),
+        got => Err(format!("the console answered {got:?} to {what}")),
     }
 }
 
 /// Who may say what the root task says may not say it to the console, either.
 pub fn voice_of_root() -> Outcome {
     let driver = root::lookup(op::NAME).map_err(|why| format!("no console: {why}"))?;
-    let msg = root::text_message_for(op::WRITE_FOR, !0, b"root: all is lost.\n");
-    match root::answer(ipc::call_within(driver, &msg, patience())) {
-        Err(Refusal::BadArgument) => Ok(()),
+    let text = b"root: all is lost.\n";
+    let said = voice::Client::new(Thread(driver)).write_for(None, text);
+    said.map_err(|why| format!("the console did not take it: {why:?}"))?;
+    // Who waits for an answer hears that there is no such function. The words: none (a task), text.
+    let words = [0, 0, text.len() as u64, 0x7F, 0x7F, 0x7F];
+    let msg = Msg::new(op::WRITE_FOR).words(&words);
+    match ipc::call_within(driver, &msg, patience()) {
+        Ok(reply) if reply.label() == label::UNKNOWN => Ok(()),
         got => Err(format!("the console answered {got:?}")),
     }
 }
@@ -67,9 +79,9 @@ pub fn strings_that_never_come() -> Outcome {
             utcb::set_pager(me);
             utcb::set_xfer_timeouts(Timeouts::NEVER);
             let words = abi::StringItem::simple(NOWHERE, 4096);
-            let mut msg = Msg::new(op::WRITE_STRING);
-            msg.tag = abi::MsgTag::new(op::WRITE_STRING, 0, 2);
-            (msg.mr[0], msg.mr[1]) = (words[0], words[1]);
+            let mut msg = Msg::new(op::WRITE_LONG);
+            msg.tag = abi::MsgTag::new(op::WRITE_LONG, 1, 2);
+            (msg.mr[0], msg.mr[1], msg.mr[2]) = (4096, words[0], words[1]);
             for _ in 0..200 {
                 let _ = ipc::send(driver, &msg);
             }

@@ -1,16 +1,15 @@
 //! Writes numbered lines on the console, some in words, some as strings.
 
-use abi::{ThreadId, Time, Timeouts};
+use abi::ThreadId;
+use interfaces::console::Client;
 use proto::console as op;
-use runtime::ipc::Parcel;
-use runtime::{Msg, ipc, root};
+use runtime::service::Thread;
+use runtime::{ipc, root};
 
 use crate::tally::{self, Tally};
 
 /// The name of this load task.
 pub const NAME: &str = "write";
-/// How long the driver may take for a line, µs: at its speed, and nobody kills for so long.
-const PATIENCE_US: u64 = 1_000_000;
 /// Pause between two lines, µs: the line is not faster.
 const PAUSE_US: u64 = 4_000;
 
@@ -45,11 +44,8 @@ pub fn write(driver: ThreadId, number: u64) -> Option<bool> {
         *digit = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
-    let msg = if number.is_multiple_of(2) {
-        Parcel::from(root::text_message(op::WRITE, &line))
-    } else {
-        Msg::new(op::WRITE_STRING).string(&line)
-    };
-    let patience = Timeouts::new(Time::micros(PATIENCE_US), Time::micros(PATIENCE_US));
-    ipc::call_within(driver, &msg, patience).ok().map(|answer| answer.label() == proto::OK)
+    let driver = Client::new(Thread(driver));
+    let answer =
+        if number.is_multiple_of(2) { driver.write(&line) } else { driver.write_long(&line) };
+    answer.ok().map(|answer| answer.is_ok())
 }

@@ -44,13 +44,13 @@ const ROOT: [u64; 29] = [
 ];
 const CONSOLE: [u64; 11] = [
     console::WRITE,
-    console::WRITE_STRING,
+    console::WRITE_LONG,
     console::READ_LINE,
     console::READ_CHAR,
     console::STATISTICS,
     console::WRITE_RAW,
     console::READ_RAW,
-    console::WORDS,
+    console::COMPLETE,
     console::WRITE_FOR,
     console::DRAIN,
     console::DRAIN + 1,
@@ -136,7 +136,7 @@ impl Me {
             (2..).zip(name).for_each(|(at, word)| self.set_mr(registers, at, word));
             return 1 + len.div_ceil(8) as u32;
         }
-        if matches!(label, console::WRITE | console::WRITE_RAW | console::WORDS | root::LOG) {
+        if matches!(label, console::WRITE | console::WRITE_RAW | console::COMPLETE | root::LOG) {
             // Text: printable, and its length mostly true.
             let bytes = self.rng.below(TEXT_BYTES);
             let told = if self.rng.one_in(8) { self.word() } else { bytes };

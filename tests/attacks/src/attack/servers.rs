@@ -3,7 +3,7 @@
 use abi::{IpcErrorKind, Phase, ThreadId, Time, Timeouts};
 use alloc::format;
 use alloc::string::String;
-use proto::{REFUSED, console, layout, pager, root as op, unix};
+use proto::{console, layout, pager, root as op, unix};
 use runtime::window::Window;
 use runtime::{Msg, ipc, root, thread, utcb};
 
@@ -24,9 +24,9 @@ extern "C" fn send_nothing(server: u64) -> ! {
     utcb::set_pager(ThreadId(machine::shared(0)));
     utcb::set_xfer_timeouts(Timeouts::NEVER);
     let item = abi::StringItem::simple(NOWHERE, 4096);
-    let mut msg = Msg::new(console::WRITE_STRING);
-    (msg.mr[0], msg.mr[1]) = (item[0], item[1]);
-    msg.tag = abi::MsgTag::new(console::WRITE_STRING, 0, 2);
+    let mut msg = Msg::new(console::WRITE_LONG);
+    (msg.mr[0], msg.mr[1], msg.mr[2]) = (4096, item[0], item[1]);
+    msg.tag = abi::MsgTag::new(console::WRITE_LONG, 1, 2);
     let _ = ipc::send(ThreadId(server), &msg);
     rest()
 }
@@ -50,7 +50,7 @@ pub fn read_raw(_: &Hostile) -> Reached {
     let driver = root::find(console::NAME, 100).ok()?;
     let patience = Timeouts::new(Time::micros(PATIENCE_US), Time::micros(PATIENCE_US));
     match ipc::call_within(driver, &Msg::new(console::READ_RAW), patience) {
-        Ok(reply) if reply.label() == REFUSED => None,
+        Ok(reply) if reply.label() == proto::OK && reply.mr[0] == 1 => None,
         Ok(_) => Some(String::from("the console gave typed keys to an ordinary task")),
         Err(error) if error.kind == IpcErrorKind::Timeout && error.phase == Phase::Receive => {
             Some(String::from("the console took a task's request for all keys"))
