@@ -2,7 +2,7 @@
 
 use abi::{IpcError, IpcErrorKind, Phase, ThreadId};
 pub use interfaces::names::{Identity, Rights};
-use interfaces::{names, tasks};
+use interfaces::{names, parent, tasks};
 pub use proto::Refusal;
 use proto::root as op;
 use proto::{Name, REFUSED};
@@ -31,6 +31,9 @@ pub fn answer(result: ipc::Result<Msg>) -> Result<Msg, Refusal> {
 
 /// The root task as the server of names.
 const NAMES: names::Client<Thread> = names::Client::new(Thread(ThreadId::ROOT));
+
+/// The root task as this task's parent.
+const PARENT: parent::Client<Thread> = parent::Client::new(Thread(ThreadId::ROOT));
 
 /// The root task as the one who knows the tasks.
 const TASKS: tasks::Client<Thread> = tasks::Client::new(Thread(ThreadId::ROOT));
@@ -76,7 +79,7 @@ pub fn ports(base: u16, count: u16) -> Result<Ports, Refusal> {
 
 /// Interrupts of `line` become messages to this thread.
 pub fn attach_irq(line: u32) -> Result<ThreadId, Refusal> {
-    call(&Msg::new(op::IRQ).word(line.into()))?;
+    outcome(PARENT.attach_interrupt(line))?;
     Ok(ThreadId::irq(line))
 }
 
@@ -94,42 +97,49 @@ pub fn memory(window: &mut Window, physical: Option<u64>) -> Result<u64, Refusal
 
 /// A new thread of this space, not started: its id and its index in the task.
 pub fn create_thread() -> Result<(ThreadId, u64), Refusal> {
-    let reply = call(&Msg::new(op::CREATE_THREAD))?;
-    Ok((ThreadId(reply.mr[0]), reply.mr[1]))
+    outcome(PARENT.create_thread()).map(|made| (made.id, made.index))
 }
 
 /// A new thread in a space of its own, with this thread as its pager.
 pub fn create_space() -> Result<(ThreadId, u64), Refusal> {
-    let reply = call(&Msg::new(op::CREATE_SPACE))?;
-    Ok((ThreadId(reply.mr[0]), reply.mr[1]))
+    outcome(PARENT.create_space()).map(|made| (made.id, made.index))
 }
 
 /// Sets the priority of a thread of this task: at most that which its description gives the task.
 pub fn set_priority(thread: ThreadId, priority: u8) -> Result<(), Refusal> {
-    call(&Msg::new(op::PRIORITY).word(thread.0).word(priority.into())).map(|_| ())
+    outcome(PARENT.set_priority(thread, priority))
 }
 
 /// Deletes a thread of this task; does not return if it is the caller.
 pub fn delete_thread(thread: ThreadId) {
-    let _ = call(&Msg::new(op::DELETE_THREAD).word(thread.0));
+    let _ = PARENT.delete_thread(thread);
 }
 
 /// Whether a thread of this task exists.
 #[must_use]
 pub fn is_alive(thread: ThreadId) -> bool {
-    call(&Msg::new(op::IS_ALIVE).word(thread.0)).is_ok_and(|reply| reply.mr[0] == 1)
+    PARENT.is_alive(thread) == Ok(true)
 }
 
 /// Announces the end of this task.
 pub(crate) fn exit(code: u64) {
-    let _ = ipc::send(ThreadId::ROOT, &Msg::new(op::EXIT).word(code));
+    let _ = PARENT.exit(code);
+}
+
+/// For the console's driver: it has sent all that it had; whether the root task heard of it.
+///
+/// # Errors
+/// When it was at something else.
+pub fn drained() -> Result<(), service::Error> {
+    PARENT.drained()
 }
 
 /// Shows text (at most 480 bytes) by way of the root task; what is too much for it is lost.
 pub fn log(text: &[u8]) {
     for _ in 0..LOG_TRIES {
         // Another thread of this task may be at it.
-        if !matches!(call(&text_message(op::LOG, text)), Err(Refusal::Exhausted)) {
+        let text = &text[..text.len().min(proto::console::WORD_BYTES)];
+        if PARENT.log(text) != Ok(Err(interfaces::common::Refusal::Exhausted)) {
             return;
         }
         ipc::sleep(LOG_PAUSE_US);
@@ -179,10 +189,10 @@ pub fn message_text_behind(msg: &Msg, words: usize, buffer: &mut [u8]) -> usize 
 
 /// This task's argument line (what follows `args=` in its description) into `buffer`.
 pub fn arguments(buffer: &mut [u8]) -> &str {
-    let len = match call(&Msg::new(op::ARGUMENTS)) {
-        Ok(reply) => message_text(&reply, buffer),
-        Err(_) => 0,
-    };
+    let mut room = [0; parent::ROOM];
+    let given = PARENT.arguments(&mut room).unwrap_or_default();
+    let len = given.len().min(buffer.len());
+    buffer[..len].copy_from_slice(&given[..len]);
     core::str::from_utf8(&buffer[..len]).unwrap_or("")
 }
 

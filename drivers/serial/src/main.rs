@@ -167,7 +167,7 @@ impl Console<'_> {
         self.uart.wants_interrupt(!out.is_empty() || self.draining && !drained);
         out.answer();
         if self.draining && drained {
-            let _ = ipc::reply(ThreadId::ROOT, &Msg::new(proto::root::DRAINED));
+            let _ = root::drained();
         }
     }
 }

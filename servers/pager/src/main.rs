@@ -12,11 +12,12 @@
 use core::cell::RefCell;
 
 use abi::{Numbers, ThreadId, Timeouts, protocol};
+use interfaces::images;
 use interfaces::pager::{Figures, Serve, Server};
 use paging::{Image, Refusal};
 use proto::{layout, pager as op, root as root_op};
 use runtime::pool::{Client, Modules, Pool, SLOTS};
-use runtime::service::{Caller, Dispatch as _};
+use runtime::service::{Caller, Dispatch as _, Thread};
 use runtime::space::Fault;
 use runtime::window::Window;
 use runtime::{Msg, entry, ipc, root};
@@ -25,6 +26,8 @@ entry!(main);
 
 /// Bytes of physical memory that the module window can show.
 const MODULES_BYTES: u64 = 1 << 36;
+/// The root task, who knows what programs tasks have.
+const ROOT: images::Client<Thread> = images::Client::new(Thread(ThreadId::ROOT));
 
 struct Pager {
     pool: Pool,
@@ -58,7 +61,7 @@ impl Next {
 }
 
 fn main() {
-    let bytes = root::call(&Msg::new(root_op::POOL_BYTES)).map_or(0, |reply| reply.mr[0]);
+    let bytes = root::outcome(ROOT.pool_bytes()).unwrap_or(0);
     let window = Window::claim(layout::POOL, bytes).filter(|window| window.bytes() > 0);
     let (Some(window), Some(modules)) = (window, Window::claim(layout::MODULES, MODULES_BYTES))
     else {
@@ -152,10 +155,11 @@ impl Pager {
         if let Some((client, _)) = self.clients.get(slot)?.filter(is_of) {
             return Some(client);
         }
-        let answer = root::call(&Msg::new(root_op::TASK_IMAGE).word(thread.0)).ok()?;
-        let (mr, numbers) = (answer.mr, Numbers::decode(answer.get(7)));
-        let image = Image { phys: mr[0], virt: mr[1], text: mr[2], data: mr[3], bss: mr[4] };
-        let client = Client { slot, generation, image, limit: mr[5] };
+        let found = root::outcome(ROOT.of(thread)).ok()?;
+        let images::Image { physical: phys, address: virt, text, data, bss, .. } = found;
+        let image = Image { phys, virt, text, data, bss };
+        let client = Client { slot, generation, image, limit: found.pages };
+        let numbers = Numbers::decode(found.numbers);
         self.pool.forget(slot, Some(generation));
         self.clients[slot] = Some((client, numbers));
         Some(client)

@@ -1,27 +1,17 @@
 //! What operators may ask: tasks, the kernel's records, the machine (`interfaces/tasks.wit`).
 
-use core::cell::{Cell, RefCell};
-
 use abi::ThreadId;
 use abi::inspect::What;
 use interfaces::common::Refusal as Why;
 use interfaces::tasks::{
-    self, HaltReply, KillReply, Memory, RestartReply, Serve, Server, StartReply, State, Task,
-    WaitReply,
+    HaltReply, KillReply, Memory, RestartReply, Server, StartReply, State, Task, WaitReply,
 };
 use proto::{Name, Refusal};
-use runtime::service::{Answer, Caller, Dispatch as _, Room};
+use runtime::service::{Answer, Caller, Room};
 use runtime::{Msg, clock, kernel};
 
+use crate::asked::Asked;
 use crate::{Root, say};
-
-/// The root task, asked by a thread of the task in a slot.
-struct Asked<'r> {
-    root: RefCell<&'r mut Root>,
-    slot: usize,
-    /// The answer of a function that may have none.
-    reply: Cell<Option<Msg>>,
-}
 
 /// Eight words of the kernel's.
 type Record = (u64, u64, u64, u64, u64, u64, u64, u64);
@@ -80,10 +70,6 @@ impl Asked<'_> {
         if allowed { Ok(()) } else { Err(Refusal::NotAllowed) }
     }
 
-    fn answer(&self, (_, answer): (Caller, Answer<Msg>)) {
-        self.reply.set(answer.message().map(|(answer, _)| answer));
-    }
-
     /// Changes the task called `name`; answers, if `from` is there to hear it.
     fn change(
         &self,
@@ -106,16 +92,6 @@ impl Asked<'_> {
 }
 
 impl Root {
-    /// Answers what concerns tasks, asked by a thread of the task in `slot`.
-    pub fn about_tasks(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Answer<Msg> {
-        let asked = Asked { root: RefCell::new(self), slot, reply: Cell::new(None) };
-        let answer = Serve(&asked).dispatch(from, msg, &[], &mut [0; tasks::ROOM], &mut []);
-        match (answer, asked.reply.take()) {
-            (Answer::Nothing, Some(reply)) => Answer::Words(reply),
-            (answer, _) => answer,
-        }
-    }
-
     fn describe<'r>(&self, index: u64, mut room: Room<'r>) -> Result<Task<'r>, Refusal> {
         let slot = usize::try_from(index).map_err(|_| Refusal::Unknown)?;
         let task = self.task(slot).ok_or(Refusal::Unknown)?;

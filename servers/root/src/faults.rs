@@ -3,21 +3,53 @@
 use abi::inspect::What;
 use abi::protocol::EXCEPTION_WORDS;
 use abi::{Fpage, MapItem, Rights, ThreadId};
+use interfaces::common::Refusal as Why;
+use interfaces::images::{Image, Server};
 use paging::Refusal;
 use proto::layout;
 use report::{BadFault, BadPort, Exception, Memory, Trace};
 use runtime::pool::{self, Client};
+use runtime::service::Caller;
 use runtime::space::Fault;
 use runtime::window::Window;
 use runtime::{Msg, kernel};
 
+use crate::asked::Asked;
 use crate::task::Task;
-use crate::{Reply, Root, say};
+use crate::{Reply, Root, clan, say};
 
 /// What a report of a fault counts, bytes.
 pub const REPORT_BYTES: u64 = 256;
 /// Log2 size of the pieces in which the pager's pool is mapped.
 const PIECE_BITS: u32 = 21;
+
+impl Server for Asked<'_> {
+    fn of(&self, _: Caller, id: ThreadId) -> Result<Image, Why> {
+        let root = self.root.borrow();
+        if root.pager == Some(self.slot) { root.task_image(id) } else { Err(Why::NotAllowed) }
+    }
+
+    fn pool_bytes(&self, _: Caller) -> Result<u64, Why> {
+        let root = self.root.borrow();
+        let is_pager = root.pager == Some(self.slot);
+        let pool = root.pager_pool.as_ref().filter(|_| is_pager);
+        pool.map(|pool| pool.bytes()).ok_or(Why::NotAllowed)
+    }
+
+    fn bad_fault(&self, _: Caller, id: ThreadId, address: u64, ip: u64, access: u64, why: u64) {
+        let mut root = self.root.borrow_mut();
+        let (Some((victim, _)), true) = (root.sender(id), root.pager == Some(self.slot)) else {
+            return;
+        };
+        match Refusal::decode(why) {
+            Refusal::Port => root.bad_port(victim, id, Fpage(address), ip),
+            why => {
+                let fault = Fault { address, ip, access: Rights((access & 7) as u8) };
+                root.bad_fault(victim, id, &fault, why);
+            }
+        }
+    }
+}
 
 impl Root {
     /// A page fault that came to the root task.
@@ -85,19 +117,21 @@ impl Root {
         Some(Msg::default().map(MapItem::map(fpage, fault.address & !0xFFF)))
     }
 
-    /// The pager reports a fault that it does not resolve.
-    pub fn reported_fault(&mut self, slot: usize, msg: &Msg) -> Reply {
-        let thread = ThreadId(msg.mr[0]);
-        let access = Rights((msg.mr[3] & 7) as u8);
-        let fault = Fault { address: msg.mr[1], ip: msg.mr[2], access };
-        let (Some((victim, _)), true) = (self.sender(thread), self.pager == Some(slot)) else {
-            return None;
-        };
-        match Refusal::decode(msg.mr[4]) {
-            Refusal::Port => self.bad_port(victim, thread, Fpage(fault.address), fault.ip),
-            why => self.bad_fault(victim, thread, &fault, why),
-        }
-        None
+    /// What the pager needs to know about the task of `thread`.
+    fn task_image(&self, thread: ThreadId) -> Result<Image, Why> {
+        let (slot, _) = self.sender(thread).ok_or(Why::Unknown)?;
+        let task = self.task(slot).filter(|task| task.modules.is_some()).ok_or(Why::Unknown)?;
+        let image = &task.image;
+        Ok(Image {
+            physical: image.phys,
+            address: image.virt,
+            text: image.text,
+            data: image.data,
+            bss: image.bss,
+            pages: task.spec.memory,
+            life: task.generation,
+            numbers: clan::of_slot(slot).word(),
+        })
     }
 
     fn bad_fault(&mut self, slot: usize, thread: ThreadId, fault: &Fault, why: Refusal) {

@@ -8,7 +8,7 @@ use runtime::service::Thread;
 use runtime::{clock, thread};
 
 use crate::boot::EXIT_PORT;
-use crate::{Reply, Root, output, say};
+use crate::{Root, output, say};
 
 /// How long the driver may take, µs.
 const PATIENCE_US: u64 = 2_000_000;
@@ -31,11 +31,10 @@ impl Root {
     }
 
     /// The console's driver says that it has sent all.
-    pub fn drained(&mut self, from: ThreadId) -> Reply {
+    pub fn drained(&self, from: ThreadId) {
         if let Some(halt) = self.halt.filter(|_| self.is_console(from)) {
             stop(halt.code);
         }
-        None
     }
 
     /// Tells the driver, once it has all text; ends the machine if there is none, or if it

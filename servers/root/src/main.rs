@@ -14,6 +14,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
+mod asked;
 mod boot;
 mod clan;
 mod control;
@@ -22,6 +23,7 @@ mod halt;
 mod modules;
 mod names;
 mod output;
+mod parent;
 mod requests;
 mod resources;
 mod supervise;
@@ -141,12 +143,12 @@ impl Root {
     /// Answers one message.
     fn serve(&mut self, from: ThreadId, msg: &Msg) -> Reply {
         // Messages of threads that are gone, or of nobody's, are not for us.
-        let (slot, index) = self.sender(from)?;
+        let (slot, _) = self.sender(from)?;
         match msg.tag.protocol_label() {
             protocol::PAGE_FAULT => self.page_fault(slot, from, msg),
             protocol::IO_FAULT => self.io_fault(slot, from, msg),
             protocol::EXCEPTION => self.exception(slot, from, msg),
-            _ => self.request(slot, index, from, msg),
+            _ => self.request(slot, from, msg),
         }
     }
 
@@ -169,11 +171,6 @@ impl Root {
     fn slot_named(&self, name: Name) -> Option<usize> {
         self.tasks.iter().position(|task| task.as_ref().is_some_and(|task| task.spec.name == name))
     }
-}
-
-/// An empty reply: done.
-fn done() -> Reply {
-    Some(Msg::new(proto::OK))
 }
 
 /// A refusing reply.

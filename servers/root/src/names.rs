@@ -2,41 +2,30 @@
 //! and to the thread of it that registered; it ends with that thread. Only tasks whose
 //! descriptions use a name may ask for it: to all others there is none.
 
-use core::cell::RefCell;
-
 use abi::ThreadId;
 use interfaces::common::Refusal;
-use interfaces::names::{Identity, Rights, Serve, Server};
+use interfaces::names::{Identity, Rights, Server};
 use proto::{Name, console};
-use runtime::Msg;
-use runtime::service::{Answer, Caller, Dispatch as _};
+use runtime::service::Caller;
 
 use crate::Root;
-
-/// The root task, asked by a thread of the task in a slot.
-struct Asked<'r>(RefCell<&'r mut Root>, usize);
+use crate::asked::Asked;
 
 impl Server for Asked<'_> {
     fn register(&self, caller: Caller, name: &str) -> Result<(), Refusal> {
-        self.0.borrow_mut().register(self.1, caller, Name::new(name))
+        self.root.borrow_mut().register(self.slot, caller, Name::new(name))
     }
 
     fn lookup(&self, _: Caller, name: &str) -> Result<ThreadId, Refusal> {
-        self.0.borrow().lookup(self.1, Name::new(name))
+        self.root.borrow().lookup(self.slot, Name::new(name))
     }
 
     fn client(&self, _: Caller, who: ThreadId) -> Result<Identity, Refusal> {
-        self.0.borrow().describe_client(self.1, who)
+        self.root.borrow().describe_client(self.slot, who)
     }
 }
 
 impl Root {
-    /// Answers what concerns names, asked by a thread of the task in `slot`.
-    pub fn about_names(&mut self, slot: usize, from: ThreadId, msg: &Msg) -> Answer<Msg> {
-        let asked = Asked(RefCell::new(self), slot);
-        Serve(&asked).dispatch(from, msg, &[], &mut [], &mut [])
-    }
-
     /// The thread `from` of the task in `slot` is now found under `name`.
     fn register(&mut self, slot: usize, from: ThreadId, name: Name) -> Result<(), Refusal> {
         let task = self.task_mut(slot).ok_or(Refusal::Unknown)?;

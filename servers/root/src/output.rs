@@ -10,11 +10,12 @@
 use core::fmt::{self, Write};
 
 use abi::ThreadId;
+use interfaces::parent::LogReply;
 use interfaces::voice::Client;
 use proto::console as op;
-use runtime::service::Thread;
+use runtime::service::{self, Thread};
 use runtime::sync::Lock;
-use runtime::{Msg, clock, direct, ipc};
+use runtime::{clock, direct};
 
 /// Bytes of the root task's own reports that can wait.
 const OWN_BYTES: usize = 8192;
@@ -65,7 +66,7 @@ impl<const N: usize> Text<N> {
 /// A task's own text that waits, and the thread that waits with it.
 pub struct Log {
     text: Text<TASK_BYTES>,
-    writer: Option<ThreadId>,
+    writer: Option<LogReply>,
 }
 
 impl Log {
@@ -80,7 +81,7 @@ impl Log {
     }
 
     /// Takes a message of `writer`, each line behind the task's `name`, all of it made visible.
-    pub fn put(&mut self, writer: ThreadId, name: &str, text: &[u8]) {
+    pub fn put(&mut self, writer: LogReply, name: &str, text: &[u8]) {
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             self.text.add(name.as_bytes());
             self.text.add(b": ");
@@ -94,15 +95,16 @@ impl Log {
 
     /// A writer that is gone hears nothing.
     pub fn forget(&mut self, gone: impl Fn(ThreadId) -> bool) {
-        self.writer = self.writer.filter(|writer| !gone(*writer));
+        self.writer.take_if(|writer| gone(writer.caller()));
     }
 
-    /// Writes what waits by polling: the console's driver itself has something to say.
-    pub fn write_directly(&mut self) {
+    /// Writes what waits by polling: the console's driver itself has something to say, and is to
+    /// be answered.
+    pub fn write_directly(&mut self) -> Option<LogReply> {
         let text = &mut self.text;
         direct::write_bytes(&text.bytes[text.sent..text.len]);
         text.sent = text.len;
-        self.writer = None;
+        self.writer.take()
     }
 
     /// Gives what waits, or a part of it, to the console; the writer hears when all is gone.
@@ -111,7 +113,7 @@ impl Log {
         if self.text.is_empty()
             && let Some(writer) = self.writer.take()
         {
-            let _ = ipc::reply(writer, &Msg::new(proto::OK));
+            service::answer(writer.answer(Ok(()), &mut []), &[]);
         }
     }
 }
