@@ -9,17 +9,11 @@
 #include <service_ipc.h>
 #include <system.h>
 
-/* Requests to the console, and one to the root task (docs/user-level.md). */
-#define CONSOLE_WRITE 0x200UL
-#define CONSOLE_READ_CHAR 0x203UL
-#define ROOT_LOG 0x10AUL
 /* How often, and how far apart, a driver is looked for that is being started. */
 #define TRIES 60
 #define PAUSE_US 5000
-/* How long the root task and the driver have to answer. */
+/* How long the root task has to answer. */
 static const service_limits_t SOON = { 500000, 2000000 };
-/* The driver lets a client wait while its earlier text goes out. */
-static const service_limits_t PATIENT = { 500000, 10000000 };
 
 /* The driver's id; 0 before it is known, and after a search in vain. */
 static uint64_t driver;
@@ -59,34 +53,33 @@ static int find(void)
     return result;
 }
 
-/* Sends text in words; whether it was taken. */
-static int send(L4_ThreadId_t to, L4_Word_t label, const struct text *text, service_limits_t limits)
+/* The driver, once it is found. */
+static service_client_t console(void)
 {
-    service_client_t server = service_at(to);
-    service_message_t message;
-    size_t words = (text->length + 7) / 8;
-    memset(message.words, 0, sizeof message.words);
-    message.tag = label << 16 | (1 + words);
-    message.string = NULL;
-    message.words[0] = text->length;
-    memcpy(message.words + 1, text->bytes, text->length);
-    return server.call(&server, &message, NULL, 0, limits) == SERVICE_OK && message.tag >> 16 == 0;
+    L4_ThreadId_t id;
+    id.raw = driver;
+    return service_at(id);
 }
 
 /* Text for a task; 0 if it has to print by itself. */
 static int say(const struct text *text)
 {
+    service_bytes_t bytes = { (const uint8_t *)text->bytes, text->length };
+    service_result_void_common_refusal_t result;
+    service_client_t server;
     int found = find();
     if (found == 1) {
-        L4_ThreadId_t to;
-        to.raw = driver;
-        if (send(to, CONSOLE_WRITE, text, PATIENT))
+        server = console();
+        if (console_write(&server, bytes, &result) != SERVICE_OK)
+            driver = 0; /* it is gone, perhaps to come back */
+        else if (!result.is_err)
             return 1;
-        driver = 0; /* it is gone, perhaps to come back */
     }
     if (found < 0)
         return 0;
-    (void)send(service_root(), ROOT_LOG, text, SOON);
+    server = service_at(service_root());
+    server.call = call_soon;
+    (void)parent_log(&server, bytes, &result);
     return 1;
 }
 
@@ -127,26 +120,18 @@ int puts(const char *s)
 
 int getchar(void)
 {
-    service_message_t message;
+    service_result_u8_common_refusal_t typed;
     if (l4c_is_root_task())
         return serial_get();
     for (;;) {
         int found = find();
-        service_client_t server;
-        L4_ThreadId_t from;
+        service_client_t server = console();
         if (found < 0)
             return serial_get();
-        from.raw = driver;
-        server = service_at(from);
-        message.tag = CONSOLE_READ_CHAR << 16;
-        message.string = NULL;
         /* A driver that dies takes the request with it: ask again from time to time. */
-        if (found != 1 || server.call(&server, &message, NULL, 0, SOON) != SERVICE_OK)
-            driver = 0;
-        else if (message.tag >> 16 != 0)
-            return -1; /* what is typed is another task's */
-        else
-            return (int)(message.words[0] & 0xFF);
+        if (found == 1 && console_read_char(&server, &typed) == SERVICE_OK)
+            return typed.is_err ? -1 : typed.as.ok; /* else what is typed is another task's */
+        driver = 0;
         L4_Sleep(L4_TimePeriod(PAUSE_US));
     }
 }

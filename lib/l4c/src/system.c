@@ -7,14 +7,12 @@
 #include <l4/kip.h>
 #include <l4/space.h>
 #include <service_ipc.h>
+#include <system.h>
 
 /* The emulator's exit port, and what to write there. */
 #define EXIT_PORT 0xF4
 #define EXIT_SUCCESS_BYTE 0x10
 #define EXIT_FAILURE_BYTE 0x11
-/* The request to the root task (docs/user-level.md), and how long it may take. */
-#define ROOT_EXIT 0x109
-#define EXIT_PATIENCE_US 2000000
 
 int l4c_is_root_task(void)
 {
@@ -25,10 +23,8 @@ int l4c_is_root_task(void)
 /* Tells Baton's root task that this task is over, which then ends it. */
 static void announce_the_end(int status)
 {
-    L4_MsgTag_t tag = { (L4_Word_t)ROOT_EXIT << 16 | 1 };
-    L4_LoadMR(1, (L4_Word_t)status);
-    L4_Set_MsgTag(tag);
-    (void)L4_Send_Timeout(service_root(), L4_TimePeriod(EXIT_PATIENCE_US));
+    service_client_t root = service_at(service_root());
+    (void)parent_exit(&root, (uint64_t)status);
 }
 
 void exit(int status)
