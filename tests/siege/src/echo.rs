@@ -29,11 +29,12 @@ pub fn run() {
         let (from, msg) = accept::string(&mut buffer, TransferLimit::micros(1_000_000), || {
             ipc::next_request(reply)
         });
-        let (number, bytes) = (msg.mr[0], msg.mr[5] as usize);
+        let came = msg.string_in(&buffer).unwrap_or_default();
+        let (number, bytes) = (msg.mr[0], came.len());
         let whole = msg.label() == LABEL
             && is_whole(&msg, number)
-            && bytes <= BYTES
-            && pattern::fits(&buffer[..bytes], number);
+            && msg.mr[WORDS + 1] == bytes as u64
+            && pattern::fits(came, number);
         reply = Some((
             from,
             if whole {

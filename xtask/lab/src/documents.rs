@@ -12,7 +12,7 @@ const SOURCES: [&str; 10] = [
     "apps/own-service/src/bin/ask.rs",
     "apps/own-driver/src/main.rs",
     "apps/pingpong/src/text.rs",
-    "drivers/serial/src/main.rs",
+    "tests/siege/src/echo.rs",
     "systems/own-service.toml",
     "systems/minimal.toml",
 ];
