@@ -55,6 +55,9 @@ _baton() {
             baton,run)
                 cmd="baton__subcmd__run"
                 ;;
+            baton,sdk)
+                cmd="baton__subcmd__sdk"
+                ;;
             baton,test)
                 cmd="baton__subcmd__test"
                 ;;
@@ -77,7 +80,7 @@ _baton() {
 
     case "${cmd}" in
         baton)
-            opts="-h --help run image debug explain check build test bench linux fuzz new lint idl completion"
+            opts="-h --help run image debug explain check build test bench linux fuzz new sdk lint idl completion"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -534,6 +537,28 @@ _baton() {
                     return 0
                     ;;
                 --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        baton__subcmd__sdk)
+            opts="-o -h --output --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

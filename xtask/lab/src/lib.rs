@@ -15,6 +15,7 @@ pub mod lint;
 pub mod linux;
 pub mod manual;
 pub mod new;
+pub mod sdk;
 pub mod test;
 pub mod trial;
 

@@ -20,7 +20,7 @@ use crate::cli::Cli;
 use crate::workspace::Workspace;
 
 /// Where the files are.
-const FOLDER: &str = "xtask/help";
+pub const FOLDER: &str = "xtask/help";
 /// The shells that completion is checked in for, and the files.
 const SHELLS: [(Shell, &str); 3] =
     [(Shell::Bash, "baton.bash"), (Shell::Zsh, "_baton"), (Shell::Fish, "baton.fish")];
@@ -56,6 +56,31 @@ pub fn files() -> Result<BTreeMap<String, Vec<u8>>> {
         files.insert(file.to_owned(), text);
     }
     files.insert("baton.1".to_owned(), manual_page()?);
+    Ok(files)
+}
+
+/// The same for the half that builds and boots, alone: help and the list of verbs.
+///
+/// # Errors
+/// Never; it is as [`files`].
+pub fn front() -> Result<BTreeMap<String, Vec<u8>>> {
+    let command = Command::new(xtask::cli::NAME).bin_name(xtask::cli::NAME);
+    let mut command = xtask::cli::Verb::augment_subcommands(command)
+        .about("Builds and boots systems on Baton, an L4 X.2 microkernel.")
+        .long_about(None::<&str>)
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .subcommand_value_name("VERB")
+        .subcommand_help_heading("Verbs");
+    command.build();
+    let mut files = BTreeMap::new();
+    let mut verbs = String::new();
+    help(&mut command.clone(), "baton", &mut files);
+    for verb in command.get_subcommands() {
+        verbs += &format!("{} xtask\n", verb.get_name());
+        help(&mut verb.clone(), verb.get_name(), &mut files);
+    }
+    files.insert("verbs".to_owned(), verbs.into_bytes());
     Ok(files)
 }
 

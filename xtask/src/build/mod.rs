@@ -108,6 +108,9 @@ impl Programs {
         if let Some(path) = file(workspace, image) {
             return Ok(path);
         }
+        if let Some(path) = ready(workspace, image) {
+            return Ok(path);
+        }
         if let Some(folder) = workspace.stray_crate(image)? {
             bail!(
                 "there is no program `{image}`: {folder} has a crate of that name, but the \
@@ -145,6 +148,15 @@ impl Programs {
     }
 }
 
+/// Where an SDK has programs as they were built elsewhere.
+const READY: &str = "bin";
+
+/// A program that came with the SDK, if this is one.
+fn ready(workspace: &Workspace, name: &str) -> Option<PathBuf> {
+    let plain = !name.contains(['/', '.']);
+    Some(workspace.path(READY).join(name)).filter(|path| plain && path.is_file())
+}
+
 /// A file named on the command line or in a description, if it exists.
 #[must_use]
 pub fn file(workspace: &Workspace, name: &str) -> Option<PathBuf> {
@@ -156,6 +168,9 @@ pub fn file(workspace: &Workspace, name: &str) -> Option<PathBuf> {
 /// # Errors
 /// The compiler's words, or a sentence when the tree has no kernel.
 pub fn kernel(workspace: &Workspace) -> Result<PathBuf> {
+    if let Some(kernel) = ready(workspace, KERNEL).filter(|_| !rust::has_kernel(workspace)) {
+        return Ok(kernel);
+    }
     places::fill(&rust::kernel(workspace, Assertions::Off)?)
 }
 
@@ -171,6 +186,9 @@ pub fn checked_kernel(workspace: &Workspace) -> Result<PathBuf> {
 fn all(workspace: &Workspace) -> Result<String> {
     let mut names = rust::names(workspace)?;
     names.extend(c::names(workspace)?);
+    let ready = std::fs::read_dir(workspace.path(READY)).into_iter().flatten().flatten();
+    let ready = ready.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.extend(ready.filter(|name| ![KERNEL, "VERSION", "xtask"].contains(&name.as_str())));
     names.sort();
     Ok(names.join(", "))
 }

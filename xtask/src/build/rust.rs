@@ -99,7 +99,7 @@ impl Batch {
 }
 
 /// Whether the tree has a kernel to build.
-fn has_kernel(workspace: &Workspace) -> bool {
+pub(super) fn has_kernel(workspace: &Workspace) -> bool {
     workspace.path("kernel/src/main.rs").is_file()
 }
 

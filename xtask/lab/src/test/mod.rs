@@ -7,6 +7,7 @@ mod guest;
 mod host;
 mod open;
 mod riscv;
+mod sdk;
 mod spec;
 mod tally;
 mod tamper;
@@ -109,6 +110,12 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         }
         if ring == Ring::System && options.wants("linux-compare") {
             compare(workspace, &mut composer, options, &mut tally);
+        }
+        if ring == Ring::System && options.wants(sdk::SUITE) {
+            let started = Instant::now();
+            let outcome = sdk::trial(workspace);
+            let outcome = outcome.unwrap_or_else(|error| Outcome::failed(format!("{error:#}")));
+            tally.add(sdk::SUITE, outcome, started.elapsed());
         }
         if ring == Ring::System && options.wants("linux-judge") {
             judge(workspace, &mut composer, options, &mut tally);

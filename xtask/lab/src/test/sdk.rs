@@ -1,0 +1,55 @@
+//! An SDK is written, and a system is built and started in it, by its own tool and from its own
+//! files: what it lacks shows here.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::keep_log;
+use super::tally::Outcome;
+use crate::sdk;
+use crate::ui::Step;
+use crate::workspace::Workspace;
+
+/// The suite's name.
+pub const SUITE: &str = "sdk";
+/// Where it is written; it stays, so that the next time less is compiled.
+const FOLDER: &str = "target/sdk";
+/// What the system in it says when it is up.
+const UP: &str = "Baton. `help` lists the commands.";
+
+/// Writes it, and has it build and start its sample.
+///
+/// # Errors
+/// When it cannot be written, or the tool in it cannot be run.
+pub fn trial(workspace: &Workspace) -> Result<Outcome> {
+    let folder = Workspace { root: workspace.path(FOLDER) };
+    sdk::write(workspace, &folder)?;
+    let step = Step::start(SUITE);
+    let mut outcome = Outcome::default();
+    for (words, sign) in [
+        (&["--help"][..], "Usage: ./baton <VERB>"),
+        (&["build", "ask-own-service", "ask-in-c"], "ask-own-service"),
+        (&["run", "own-service", "--test", "--limit", "20"], UP),
+    ] {
+        step.say(words.join(" "));
+        let text = tool(&folder, words)?;
+        if text.contains(sign) {
+            outcome.passed += 1;
+            continue;
+        }
+        let log = workspace.show(&keep_log(workspace, SUITE, &text)?);
+        outcome.failures.push(format!("./baton {}: no `{sign}`; see {log}", words.join(" ")));
+    }
+    step.vanish();
+    Ok(outcome)
+}
+
+/// What the SDK's own tool prints.
+fn tool(folder: &Workspace, words: &[&str]) -> Result<String> {
+    let mut command = Command::new(folder.path("baton"));
+    command.args(words).current_dir(&folder.root).env_remove("BATON_ROOT").stdin(Stdio::null());
+    let output = command.output().context("the SDK's tool cannot be run")?;
+    let text = [output.stdout, output.stderr].concat();
+    Ok(String::from_utf8_lossy(&text).replace('\r', ""))
+}
