@@ -109,6 +109,9 @@ pub const LISTS: &[&[Entry]] = &[
     crate::file::CALLS,
     crate::stream::CALLS,
     crate::tty::CALLS,
+    crate::ipc::messages::CALLS,
+    crate::ipc::segments::CALLS,
+    crate::ipc::semaphores::CALLS,
 ];
 
 /// Calls by number.

@@ -17,6 +17,7 @@
 //! | `process`, `signal`, `time` | processes, threads, job control, signals, timers |
 //! | `mm`, `exec` | address spaces, page faults, programs, futexes |
 //! | `fs` | file systems, paths, regular files, directories, `/proc`, `/dev` |
+//! | `ipc` | System V's message queues, shared memory, semaphores |
 //! | `file`, `stream`, `tty` | descriptors, pipes, sockets, polling, terminals |
 
 #![no_std]
@@ -30,6 +31,7 @@ pub mod errno;
 pub mod exec;
 pub mod file;
 pub mod fs;
+pub mod ipc;
 pub mod machine;
 pub mod memory;
 pub mod mm;

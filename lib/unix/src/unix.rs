@@ -12,6 +12,7 @@ use crate::account::Accounts;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::fs::Filesystems;
+use crate::ipc::Ipc;
 use crate::machine::{Access, Machine, MachineThread, Reply};
 use crate::memory::Memory;
 use crate::process::processors::Processors;
@@ -44,6 +45,8 @@ pub struct Unix {
     pub processors: Processors,
     /// Mounted file systems.
     pub fs: Filesystems,
+    /// System V's objects.
+    pub ipc: Ipc,
     /// Deadlines, interval timers.
     pub timers: Timers,
     /// The console and the pseudo-terminals.
@@ -76,6 +79,7 @@ impl Unix {
             mm: mm::Shared::new(&memory),
             memory,
             processes: Processes::default(),
+            ipc: Ipc::default(),
             timers: Timers::default(),
             terminals: Terminals::default(),
             streams: Streams::default(),

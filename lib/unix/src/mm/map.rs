@@ -85,12 +85,12 @@ pub(super) fn may_lock(cx: &Cx, space: &AddressSpace, len: u64) -> bool {
 }
 
 /// What `mmap` is asked for, lengths rounded.
-struct Request {
-    address: u64,
-    len: u64,
-    access: Access,
-    flags: u32,
-    offset: u64,
+pub(super) struct Request {
+    pub address: u64,
+    pub len: u64,
+    pub access: Access,
+    pub flags: u32,
+    pub offset: u64,
 }
 
 impl Request {
@@ -183,7 +183,7 @@ pub(super) fn note_mapper(inode: &Inode, space: &Rc<AddressSpace>) {
 }
 
 /// Where the mapping goes.
-fn place(space: &AddressSpace, request: &Request) -> Result<u64, Errno> {
+pub(super) fn place(space: &AddressSpace, request: &Request) -> Result<u64, Errno> {
     let Request { address, len, .. } = *request;
     if len > USER_END {
         return Err(Errno::ENOMEM);

@@ -8,6 +8,7 @@
 //! | `fault` | making a page present; answering page faults |
 //! | `oom` | whose process dies when memory is used up |
 //! | `map`, `protect`, `remap`, `advise`, `brk` | the calls on memory |
+//! | `attach` | System V segments: attached, found, detached |
 //! | `other` | memory of other processes |
 //! | `sizes` | how large a space is, for `/proc` |
 //! | `shared` | what spaces share |
@@ -22,6 +23,7 @@ use crate::call::{Entry, full};
 
 pub mod advise;
 pub mod area;
+pub(crate) mod attach;
 pub mod brk;
 pub mod fault;
 pub mod futex;

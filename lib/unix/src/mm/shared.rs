@@ -154,6 +154,8 @@ pub(super) fn allocate_zeroed(unix: &Unix) -> Result<FrameId, Errno> {
 pub struct SharedMemory {
     pages: RefCell<PageMap>,
     charge: Charge,
+    /// Who pays for the frames, if no process has to answer for them.
+    _frames: Option<Charge>,
     plot: Plot,
     graves: Rc<Graves>,
 }
@@ -167,9 +169,27 @@ impl SharedMemory {
     /// # Errors
     /// `ENOMEM` if the user cannot pay.
     pub fn new(unix: &Unix, charge: Charge) -> Result<Rc<Self>, Errno> {
+        Self::with(unix, charge, None)
+    }
+
+    /// As [`Self::new`], of which `frames` pays for the frames.
+    ///
+    /// # Errors
+    /// `ENOMEM` if the user cannot pay.
+    pub fn paid(unix: &Unix, charge: Charge, frames: Charge) -> Result<Rc<Self>, Errno> {
+        Self::with(unix, charge, Some(frames))
+    }
+
+    fn with(unix: &Unix, charge: Charge, frames: Option<Charge>) -> Result<Rc<Self>, Errno> {
         charge.grow(SHARED_BYTES)?;
         let (pages, plot, graves) = (RefCell::default(), Plot::new(), unix.mm.graves.clone());
-        Ok(Rc::new(Self { pages, charge, plot, graves }))
+        Ok(Rc::new(Self { pages, charge, _frames: frames, plot, graves }))
+    }
+
+    /// How many pages are there.
+    #[must_use]
+    pub fn resident(&self) -> u64 {
+        self.pages.borrow().resident() as u64
     }
 
     /// The frame of the page at byte `offset`.

@@ -18,6 +18,7 @@ mod futex;
 mod given_back;
 mod identity;
 mod internet;
+mod ipc;
 mod locks;
 mod memory;
 mod other_processes;

@@ -6,6 +6,7 @@
 //! | `system` | what is not about one process |
 //! | `process`, `status`, `figures` | what is |
 //! | `descriptors` | `fd` and `fdinfo` |
+//! | `ipc` | System V's objects and their limits |
 //! | `net` | sockets and interfaces |
 
 use alloc::format;
@@ -27,6 +28,7 @@ use crate::thread::Thread;
 
 mod descriptors;
 mod figures;
+mod ipc;
 mod net;
 mod process;
 mod status;

@@ -11,10 +11,11 @@ use super::super::path;
 use super::{Fixed, What};
 use crate::call::Cx;
 use crate::errno::Errno;
+use crate::ipc::{messages, segments};
 use crate::memory::PAGE;
 use crate::process::system::{RELEASE, VERSION};
 
-const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
+pub(super) const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
     Fixed { name, mode: 0o444, what: What::Text(make) }
 }
 
@@ -46,6 +47,7 @@ pub(super) const ROOT: &[Fixed] = &[
         format!("{}/task/{}", cx.process.pid, cx.thread.tid.get()).into_bytes()
     }),
     text("uptime", uptime),
+    directory("sysvipc", super::ipc::LISTS),
     text("version", version),
     text("vmstat", vmstat),
 ];
@@ -69,6 +71,9 @@ const FS: &[Fixed] = &[
 const KERNEL: &[Fixed] = &[
     text("cap_last_cap", |_| b"40\n".to_vec()),
     Fixed { name: "hostname", mode: 0o644, what: What::Setting(hostname, set_hostname) },
+    text("msgmax", |_| line(messages::MESSAGE_MAX)),
+    text("msgmnb", |_| line(messages::QUEUE_MAX)),
+    super::ipc::QUEUES,
     text("ngroups_max", |_| b"65536\n".to_vec()),
     text("osrelease", |_| with_line_feed(RELEASE.as_bytes())),
     text("ostype", |_| b"Linux\n".to_vec()),
@@ -80,6 +85,10 @@ const KERNEL: &[Fixed] = &[
         mode: 0o644,
         what: What::Setting(randomize, set_randomize),
     },
+    super::ipc::SEMAPHORES,
+    text("shmall", |_| line(segments::BYTES_MAX)),
+    text("shmmax", |_| line(segments::BYTES_MAX)),
+    super::ipc::SEGMENTS,
     text("threads-max", |_| b"32768\n".to_vec()),
     text("version", |_| with_line_feed(VERSION.as_bytes())),
 ];
@@ -108,7 +117,7 @@ const DEVICES: &str = "Character devices:\n  1 mem\n  4 ttyS\n  5 /dev/tty\n  5 
 const FILESYSTEMS: &str = "nodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tdevpts\n";
 const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
-fn line(value: u64) -> Vec<u8> {
+pub(super) fn line(value: u64) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 

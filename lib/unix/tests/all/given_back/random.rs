@@ -102,6 +102,12 @@ fn random_calls() {
             }
         }
         clean(&program);
+        // Nobody's, and there until somebody removes them.
+        let ipc = &world.unix.ipc;
+        ipc.messages.all().for_each(|one| ipc.messages.remove(&one));
+        ipc.segments.all().for_each(|one| ipc.segments.remove(&one));
+        ipc.semaphores.all().for_each(|one| ipc.semaphores.remove(&one));
+        world.collect();
         seen.retain(|_, thread| thread.strong_count() > 0);
         if let Some(thread) = seen.values().filter_map(Weak::upgrade).find(|it| it.tid.get() != 1) {
             let (tid, call) = (thread.tid.get(), thread.number.get());

@@ -1,0 +1,61 @@
+//! `/proc/sysvipc`, and the limits of its objects in `/proc/sys/kernel`.
+
+use alloc::format;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use super::system::{line, text};
+use super::{Fixed, What};
+use crate::call::Cx;
+use crate::errno::Errno;
+use crate::ipc::{messages, segments, semaphores};
+
+/// All objects there are.
+pub(super) const LISTS: &[Fixed] =
+    &[text("msg", messages::list), text("sem", semaphores::list), text("shm", segments::list)];
+
+const fn setting(
+    name: &'static str,
+    say: fn(&Cx) -> Vec<u8>,
+    set: fn(&Cx, &[u8]) -> Result<(), Errno>,
+) -> Fixed {
+    Fixed { name, mode: 0o644, what: What::Setting(say, set) }
+}
+
+/// How many message queues there can be.
+pub(super) const QUEUES: Fixed = setting(
+    "msgmni",
+    |cx| line(cx.unix.ipc.messages.most.get().into()),
+    |cx, bytes| set(&cx.unix.ipc.messages.most, bytes, messages::MOST),
+);
+
+/// How many segments.
+pub(super) const SEGMENTS: Fixed = setting(
+    "shmmni",
+    |cx| line(cx.unix.ipc.segments.most.get().into()),
+    |cx, bytes| set(&cx.unix.ipc.segments.most, bytes, segments::MOST),
+);
+
+/// Semaphores of a set, of all, operations of a call, sets.
+pub(super) const SEMAPHORES: Fixed = setting(
+    "sem",
+    |cx| {
+        let most = cx.unix.ipc.semaphores.most.get();
+        let (set, calls) = (semaphores::SET_MAX, semaphores::OPERATIONS_MAX);
+        format!("{set}\t1024000000\t{calls}\t{most}\n").into_bytes()
+    },
+    |cx, bytes| {
+        let last = bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(3);
+        last.map_or(Ok(()), |word| set(&cx.unix.ipc.semaphores.most, word, semaphores::MOST))
+    },
+);
+
+/// Sets a limit, up to the one there is at the beginning.
+fn set(limit: &Cell<u32>, bytes: &[u8], most: u32) -> Result<(), Errno> {
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    match text.trim().parse() {
+        Ok(number) if number <= most => limit.set(number),
+        _ => return Err(Errno::EINVAL),
+    }
+    Ok(())
+}

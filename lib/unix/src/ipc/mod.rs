@@ -1,0 +1,89 @@
+//! System V's message queues, shared memory and semaphores: objects with a number and a key
+//! that no process owns. They are there until somebody removes them, so their maker's user pays
+//! for all that they can come to hold.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `table` | numbers, keys, owners, who may |
+//! | `messages` | `msgget`, `msgsnd`, `msgrcv`, `msgctl` |
+//! | `segments` | `shmget`, `shmat`, `shmdt`, `shmctl` |
+//! | `semaphores`, `undo` | `semget`, `semop`, `semctl`; what an ended process takes back |
+
+pub mod messages;
+pub mod segments;
+pub mod semaphores;
+mod table;
+mod undo;
+
+use alloc::vec::Vec;
+
+use table::Table;
+
+use crate::call::Cx;
+use crate::unix::Unix;
+
+/// `IPC_*` commands of all three `ctl` calls.
+const RMID: u32 = 0;
+const SET: u32 = 1;
+const STAT: u32 = 2;
+const INFO: u32 = 3;
+/// `IPC_NOWAIT`.
+const NO_WAIT: u32 = 0o4000;
+/// Newer libraries say it with every command.
+const IPC_64: u32 = 0x100;
+
+/// All objects.
+pub struct Ipc {
+    /// Message queues.
+    pub messages: Table<messages::Queue>,
+    /// Shared memory.
+    pub segments: Table<segments::Segment>,
+    /// Sets of semaphores.
+    pub semaphores: Table<semaphores::Set>,
+}
+
+impl Default for Ipc {
+    fn default() -> Self {
+        Self {
+            messages: Table::new(messages::MOST),
+            segments: Table::new(segments::MOST),
+            semaphores: Table::new(semaphores::MOST),
+        }
+    }
+}
+
+impl Ipc {
+    /// Takes back what the process wanted taken back at its end.
+    pub fn process_ended(&self, pid: u32) {
+        for set in self.semaphores.all() {
+            undo::process_ended(&set.of, pid);
+        }
+    }
+}
+
+/// The real time in seconds, as the objects tell it.
+fn seconds(unix: &Unix) -> i64 {
+    (crate::time::clock::real_time_ns(unix) / 1_000_000_000) as i64
+}
+
+/// Numbers one after the other, as the structures of the calls have them.
+#[derive(Default)]
+struct Record(Vec<u8>);
+
+impl Record {
+    fn int(mut self, value: u32) -> Self {
+        self.0.extend(value.to_ne_bytes());
+        self
+    }
+
+    fn long(mut self, value: u64) -> Self {
+        self.0.extend(value.to_ne_bytes());
+        self
+    }
+
+    /// Writes it to the program, and answers with `value`.
+    fn answer(self, cx: &Cx, to: u64, value: u64) -> crate::Answer {
+        cx.user().write_bytes(to, &self.0)?;
+        Ok(value)
+    }
+}
