@@ -100,6 +100,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::signal::mask::CALLS,
     crate::signal::take::CALLS,
     crate::time::clock::CALLS,
+    crate::time::adjust::CALLS,
     crate::time::sleep::CALLS,
     crate::time::interval::CALLS,
     crate::time::posix::CALLS,

@@ -21,8 +21,6 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_gettimeofday, "gettimeofday", gettimeofday),
     partial(l::__NR_settimeofday, "settimeofday", settimeofday, "the time zone is ignored"),
     full(l::__NR_time, "time", time),
-    partial(l::__NR_adjtimex, "adjtimex", adjtimex, "ENOSYS"),
-    partial(l::__NR_clock_adjtime, "clock_adjtime", adjtimex, "ENOSYS"),
 ];
 
 /// A clock.
@@ -160,7 +158,7 @@ fn clock_getres(cx: &Cx) -> Answer {
 }
 
 /// Sets the time of day.
-fn set_real_time(cx: &Cx, ns: u64) -> Result<(), Errno> {
+pub(super) fn set_real_time(cx: &Cx, ns: u64) -> Result<(), Errno> {
     if !cx.process.credentials.borrow().may(l::CAP_SYS_TIME) {
         return Err(Errno::EPERM);
     }
@@ -209,8 +207,4 @@ fn time(cx: &Cx) -> Answer {
         cx.user().write(cx.arg(0), &seconds)?;
     }
     Ok(seconds)
-}
-
-fn adjtimex(_: &Cx) -> Answer {
-    Err(Errno::ENOSYS.into())
 }

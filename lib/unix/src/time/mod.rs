@@ -10,6 +10,7 @@ use core::cell::{Cell, RefCell};
 use crate::thread::Thread;
 use crate::unix::Unix;
 
+pub mod adjust;
 pub mod clock;
 pub mod countdown;
 pub mod cpu;
@@ -58,6 +59,8 @@ pub struct Timers {
     quiet_until_ns: Cell<u64>,
     /// How much the real-time clock was set, in nanoseconds (wrapping).
     pub real_offset_ns: Cell<u64>,
+    /// What programs that discipline the clock have set.
+    pub adjustment: Cell<adjust::Adjustment>,
 }
 
 impl Timers {

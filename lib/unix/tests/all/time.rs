@@ -1,10 +1,13 @@
 //! Clocks, sleeping, interval timers.
 
+use std::rc::Rc;
+
 use crate::common::World;
 use crate::common::machine::BOOT_NS;
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
 use unix::machine::Reply;
+use unix::thread::Thread;
 
 #[test]
 fn clocks_tell_the_time() {
@@ -267,4 +270,40 @@ fn alarms_leave_programs_half_of_the_time() {
     world.advance(100_000_000);
     let alarms = world.machine.alarms.get();
     assert!(alarms <= 51, "{alarms} alarms of a millisecond in 100 ms");
+}
+
+/// What a clock's steersman sets is told again; a step moves the clock; others may only look.
+#[test]
+fn adjustments_of_the_clock_are_kept() {
+    let world = World::new();
+    let first = &world.first;
+    let timex = world.scratch(first, 208);
+    let call = |who: &Rc<Thread>, words: &[(u64, u64)]| {
+        world.write(who, timex, &[0; 208]);
+        words.iter().for_each(|(at, value)| world.write(who, timex + at * 8, &value.to_ne_bytes()));
+        world.call(who, l::__NR_adjtimex, &[timex])
+    };
+    assert_eq!(call(first, &[]), Some(5), "nobody has set the clock");
+    assert_eq!(world.read_u64(first, timex + 11 * 8), 10_000);
+    // ADJ_FREQUENCY, ADJ_TICK, ADJ_STATUS.
+    assert_eq!(call(first, &[(0, 0x4012), (2, 77), (11, 9_999), (5, 0)]), Some(0));
+    call(first, &[]);
+    assert_eq!(world.read_u64(first, timex + 2 * 8), 77);
+    assert_eq!(world.read_u64(first, timex + 11 * 8), 9_999);
+    let before = world.read_u64(first, timex + 9 * 8);
+    call(first, &[(0, 0x100), (9, 1_000)]);
+    call(first, &[]);
+    assert!((1_000..1_002).contains(&(world.read_u64(first, timex + 9 * 8) - before)));
+    let errno = |errno: Errno| Some(errno.result());
+    assert_eq!(call(first, &[(0, 0x4000), (11, 8_999)]), errno(Errno::EINVAL));
+    assert_eq!(call(first, &[(0, 0x100), (10, 1_000_000)]), errno(Errno::EINVAL));
+    assert_eq!(call(first, &[(0, 0x8000)]), errno(Errno::EINVAL));
+    let other = world.fork(first);
+    world.ok(&other, l::__NR_setuid, &[1000]);
+    assert_eq!(call(&other, &[]), Some(0));
+    assert_eq!(call(&other, &[(0, 2)]), errno(Errno::EPERM));
+    assert_eq!(call(&other, &[(0, 0xA001)]), Some(0), "looks only");
+    world.refused(first, l::__NR_clock_adjtime, &[1, timex], Errno::EOPNOTSUPP);
+    world.refused(first, l::__NR_clock_adjtime, &[16, timex], Errno::EINVAL);
+    world.refused(first, l::__NR_adjtimex, &[u64::MAX], Errno::EFAULT);
 }
