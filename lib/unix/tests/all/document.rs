@@ -73,6 +73,12 @@ described in [linux-tools.md](linux-tools.md).
 A call that is not there returns ENOSYS and is reported once, by program and number, on the console. The first file system is in memory. The network is the loopback, on which sockets are connected
 directly ([0051](decisions/0051-the-loopback-connects-sockets.md)).
 
+## The terminal
+`./baton run` tells the server what terminal the person sits at: its kind becomes `TERM`, its size what `TIOCGWINSZ` says. It does
+so by the raw file `terminal`, one line such as `xterm-256color 40 120`; without it the console is a `vt100` of 24 rows and 80
+columns. A serial line does not tell when the window changes: `resize` asks the terminal and sets the size (`TIOCSWINSZ`, so
+programs get SIGWINCH).
+
 ## Who pays
 What programs make the server keep is counted for their user, who is refused before others are harmed
 ([0024](decisions/0024-who-pays-in-the-unix-server.md)). No user but 0 has more than half of anything; the last
