@@ -3,6 +3,7 @@
 
 mod common;
 
+use abi::syscall::exregs;
 use abi::{ThreadId, utcb};
 
 use common::tasks::{initialise, ipc, registers, thread};
@@ -12,6 +13,7 @@ use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{self, DEAD_OPEN, Waits, waits};
 use kernel::ipc::{local, sweep};
 use kernel::space::SpaceRef;
+use kernel::thread::exregs::{Registers, exchange_registers};
 use kernel::thread::lifecycle;
 use kernel::thread::tcb::USES_VECTOR;
 use kernel::{check, start};
@@ -141,6 +143,24 @@ fn who_user_mode_cannot_wake_waits_for_other_armed_threads() {
     let _ = lifecycle::delete(caller);
     assert!(closed.is_ready(), "nobody has told it");
     assert_eq!(rendezvous::armed_wait(closed), None);
+    assert_eq!(check::violations(), 0);
+}
+
+/// Who may not change a thread does not end its public wait by asking, nor one in the kernel.
+#[test]
+fn a_stranger_takes_nobody_out_of_its_wait() {
+    let (_machine, spaces) = tasks::machine(2);
+    let caller = thread(spaces[0], 0, ThreadId::NIL);
+    let waiters = [waiting(spaces[0], 1, ThreadId::ANY), waiting(spaces[0], 2, ThreadId::ANY)];
+    waiters[1].flags.set(waiters[1].flags.get() | UNUSUAL);
+    waiters.iter().for_each(|waiter| arm(caller, *waiter));
+    let stranger = thread(spaces[1], 3, ThreadId::NIL);
+    set_current(stranger);
+    for waiter in waiters {
+        let registers = Registers { control: exregs::DELIVER, ..Registers::default() };
+        assert!(exchange_registers(stranger, waiter.id.get(), &registers).is_none());
+    }
+    assert!(rendezvous::is_published(waiters[0]) && rendezvous::is_armed(waiters[1]));
     assert_eq!(check::violations(), 0);
 }
 

@@ -40,7 +40,7 @@ pub fn exchange_registers(
 ) -> Option<(ThreadId, Registers)> {
     let thread = resolve(caller, dest)?;
     let utcb = Utcb::of(thread)?;
-    if State::of(thread) == State::Inactive || !may(caller, thread) {
+    if State::seen(thread) == State::Inactive || !may(caller, thread) {
         return None;
     }
     elsewhere::recall(thread);
