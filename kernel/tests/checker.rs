@@ -132,7 +132,7 @@ fn threads_and_their_identity() {
         rendezvous::set_busy(world.receiver, Busy::Inactive);
     });
     finds("has a rendezvous word that stands for no state", |world| {
-        world.receiver.rendezvous.set(world.receiver.id.get().0 ^ 14 << 32);
+        world.receiver.rendezvous.set(world.receiver.id.get().0 ^ 5);
     });
     finds("has no address space", |world| world.receiver.space.set(None));
 }

@@ -15,10 +15,13 @@
 //! Invariant (upheld by [`super::sweep`]): no thread becomes current under an id for which
 //! somebody is in a closed wait.
 
+use core::cell::Cell;
+
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
 use crate::arch::{self, TcbRef};
+use crate::sched::elsewhere;
 
 /// States in which the fast path must not pick a thread as receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +73,7 @@ pub const DEAD_CLOSED: u64 = 9;
 pub const KEPT_OPEN: u64 = 10;
 /// See [`DEAD_OPEN`].
 pub const KEPT_CLOSED: u64 = 11;
-const _: () = assert!(LENT < SYSTEM_BASE as u64, "the highest code");
+const _: () = assert!(SEATED < SYSTEM_BASE as u64, "the highest code");
 
 /// The code of a thread that waits for a message from user mode: whom it waits for stands in
 /// its UTCB ([`super::local`]). [`waits`] brings that into the kernel first. Odd, and nobody is its
@@ -88,6 +91,45 @@ pub const AWAY: u64 = 16;
 
 const CALLS: u64 = Busy::Calls as u64;
 const LENT: u64 = Busy::Lent as u64;
+
+/// The code of a thread that is on another processor together with others, with whom it may be talking
+/// there ([`crate::sched::elsewhere`]): only that processor knows its state, and [`waits`] calls them
+/// all back first.
+pub const SEATED: u64 = 19;
+
+/// Whether a fast path takes `code` for a wait that it may end: as number of a thread, too, for what is
+/// compared is `to ^ word`, and where nobody is the word is 0. So somebody is to be found at these
+/// numbers who waits for nobody, and whose own word makes none of them another of them.
+#[must_use]
+pub const fn is_code_of_a_wait(code: u32) -> bool {
+    matches!(code as u64, 0 | SYSTEM_CALL..=ARMED)
+}
+
+/// The code of somebody who is no thread, and stands for nobody at all those numbers.
+const NO_THREAD: u64 = 32;
+const _: () = {
+    let mut number = 0;
+    while number < SYSTEM_BASE {
+        let compared = number ^ NO_THREAD as u32;
+        assert!(!is_code_of_a_wait(number) || !is_code_of_a_wait(compared));
+        assert!(compared < SYSTEM_BASE, "nobody's number is compared with a code");
+        number += 1;
+    }
+};
+
+/// `nobody` is no thread and waits for nobody, whatever number leads to it.
+pub fn set_no_thread(nobody: TcbRef) {
+    set_code(nobody, NO_THREAD);
+    nobody.armed_rendezvous.set(nobody.rendezvous.get());
+}
+
+/// Whether a fast path could take `thread`, to which `number` leads, for one who waits in one of the
+/// ways that have codes, whatever version is asked for; for the checker.
+#[must_use]
+pub fn seems_to_wait(thread: TcbRef, number: u32) -> bool {
+    let compared = |word: &Cell<u64>| (word.get() >> CODE_SHIFT) as u32 ^ number;
+    is_code_of_a_wait(compared(&thread.rendezvous)) || compared(&thread.armed_rendezvous) == 0
+}
 
 /// Distance in bits between a state code and its place in the word.
 const CODE_SHIFT: u32 = 32;
@@ -145,6 +187,10 @@ fn sealed(thread: TcbRef, code: u64) -> Waits {
             withdraw(thread);
             return waits(thread);
         }
+        SEATED => {
+            elsewhere::settle(thread);
+            return waits(thread);
+        }
         _ => {}
     }
     match seen(thread, code) {
@@ -162,7 +208,7 @@ fn seen(thread: TcbRef, code: u64) -> Waits {
         DEAD_OPEN | KEPT_OPEN => Waits::Open,
         DEAD_CLOSED | KEPT_CLOSED => Waits::Closed(thread.partner.get()),
         PUBLISHED => Waits::Busy(Busy::Waiting),
-        AWAY => Waits::Busy(Busy::Ready),
+        AWAY | SEATED => Waits::Busy(Busy::Ready),
         ARMED => match armed_wait(thread) {
             None => Waits::Busy(Busy::Ready),
             Some(ThreadId::ANY) => Waits::Open,
@@ -196,7 +242,11 @@ pub fn seal(thread: TcbRef) {
     if thread.is_armed() {
         return super::local::publish(thread);
     }
-    if thread.is_elsewhere() || !arch::has_vector_gate() {
+    if thread.is_elsewhere() {
+        wait_for_the_complete_path(thread);
+        return elsewhere::begins_to_wait(thread);
+    }
+    if !arch::has_vector_gate() {
         return wait_for_the_complete_path(thread);
     }
     let dead = thread.vector_from.get() == thread.vector_initial.get();
@@ -230,6 +280,17 @@ pub fn is_away(thread: TcbRef) -> bool {
 /// `thread`, which was ready, is away.
 pub fn set_away(thread: TcbRef) {
     set_code(thread, AWAY);
+}
+
+/// Whether `thread` is there with others ([`SEATED`]).
+#[must_use]
+pub fn is_seated(thread: TcbRef) -> bool {
+    thread.rendezvous.get() ^ thread.id.get().0 == SEATED << CODE_SHIFT
+}
+
+/// `thread`, which was away or waited plainly, is there with others.
+pub fn set_seated(thread: TcbRef) {
+    set_code(thread, SEATED);
 }
 
 /// Whether `thread` is in an ordinary wait although it uses vector registers; for the

@@ -146,6 +146,10 @@ fn look_closer(waiter: TcbRef) {
     if rendezvous::is_armed(waiter) && rendezvous::armed_wait(waiter).is_none_or(is_there) {
         return;
     }
+    // Nobody there waits for anybody who is not there, and those are current.
+    if rendezvous::is_seated(waiter) {
+        return;
+    }
     let from = match rendezvous::waits(waiter) {
         Waits::Closed(from) => from,
         Waits::Busy(Busy::Waiting) => waiter.partner.get(),

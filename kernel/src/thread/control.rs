@@ -159,7 +159,7 @@ fn modify(
     thread: TcbRef,
     request: &Request,
 ) -> Result<(), CallError> {
-    let inactive = State::of(thread) == State::Inactive;
+    let inactive = State::seen(thread) == State::Inactive;
     stays(caller, thread, request)?;
     let renamed = thread.id.get() != request.dest;
     if renamed {

@@ -243,6 +243,8 @@ pub struct Tcb {
     pub armed_rendezvous: Cell<u64>,
     /// The processor on which its user code runs.
     pub processor: Cell<u8>,
+    /// It is no thread: it stands in for one while that runs ([`crate::arch`]).
+    pub stands_in: Cell<bool>,
     /// The address of the page fault with which it has entered there.
     pub fault_address: Cell<u64>,
 }

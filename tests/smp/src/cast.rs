@@ -2,9 +2,10 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::layout::INITIAL_UTCB_AREA;
-use abi::{ThreadId, Time, Timeouts, utcb};
+use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
+use abi::{CallError, Fpage, Rights, ThreadId, Time, Timeouts, utcb};
 use runtime::port::Ports;
+use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule};
 
 use crate::machine;
@@ -20,8 +21,12 @@ static PARTS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 static VERSIONS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// What each has counted.
 pub static COUNTS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
+/// Whom each calls.
+static PARTNERS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// Where `Read` reads.
 pub static ADDRESS: AtomicU64 = AtomicU64::new(0);
+/// Rounds of `Forge`.
+pub static ROUNDS: AtomicU64 = AtomicU64::new(0);
 /// What was found wrong.
 pub static WRONG: AtomicU64 = AtomicU64::new(0);
 
@@ -40,6 +45,12 @@ pub enum Part {
     Wander,
     /// Keeps a word of its own in a vector register, and counts.
     Hold,
+    /// Calls its partner for ever, which serves, and counts the right answers.
+    Talk,
+    /// Likewise, and between the calls names threads that are none.
+    Forge,
+    /// Likewise, and between the calls sends strings, which its partner does not accept.
+    Spell,
 }
 
 /// A thread of the root task's.
@@ -56,13 +67,35 @@ fn location(place: usize) -> u64 {
 impl Actor {
     /// Starts a thread at `place`, on processor `number`.
     pub fn start(place: usize, part: Part, number: u32) -> Self {
+        Self::start_in(place, part, number, false)
+    }
+
+    /// The same in a space of its own, whose pager this thread is.
+    pub fn start_apart(place: usize, part: Part, number: u32) -> Self {
+        let actor = Self::start_in(place, part, number, true);
+        while let Ok(message) = ipc::receive(actor.id, Time::micros(3_000)) {
+            let Some(fault) = Fault::decode(&message) else { break };
+            let _ = ipc::send(actor.id, &fault.same_page(Rights::RWX));
+        }
+        actor
+    }
+
+    /// Whoever is at `place` calls `partner`.
+    pub fn calls(place: usize, partner: &Self) {
+        PARTNERS[place].store(partner.id.0, Ordering::Relaxed);
+    }
+
+    fn start_in(place: usize, part: Part, number: u32, apart: bool) -> Self {
         let before = VERSIONS[place].fetch_add(1, Ordering::Relaxed) as u32;
         // The last six bits of a global id are not all 0.
         let id = ThreadId::global(FIRST_NUMBER + place as u32, before + before / 63 + 1);
         let root = ThreadId::ROOT;
         PARTS[place].store(part as u64, Ordering::Relaxed);
         COUNTS[place].store(0, Ordering::Relaxed);
-        let made = kernel::create_active(id, root, root, root, location(place));
+        let made = match apart {
+            false => kernel::create_active(id, root, root, root, location(place)),
+            true => make_space(id, location(place)),
+        };
         assert!(made.is_ok(), "the kernel makes no thread");
         assert!(schedule::set_processor(id, number).is_ok(), "the kernel sends no thread there");
         let stack = &STACKS[place];
@@ -120,12 +153,67 @@ extern "C" fn run() -> ! {
             let round = count.fetch_add(1, Ordering::Relaxed);
             let _ = schedule::set_processor(runtime::thread::me(), (round % 2) as u32);
         },
+        6 => loop {
+            talk(place, count);
+        },
+        7 => forge(place, count),
+        8 => loop {
+            talk(place, count);
+            let to = ThreadId(PARTNERS[place].load(Ordering::Relaxed));
+            if ipc::call(to, &Msg::default().string(b"a string")).is_ok() {
+                WRONG.fetch_add(1, Ordering::Relaxed);
+            }
+        },
         _ => loop {
             let word = 0x5EED_0000 + place as u64;
             if machine::hold(word, count, 50) != word {
                 WRONG.fetch_add(1, Ordering::Relaxed);
             }
         },
+    }
+}
+
+/// The thread `id` in a space of its own.
+fn make_space(id: ThreadId, location: u64) -> Result<(), CallError> {
+    kernel::create(id, id, ThreadId::ROOT, location)?;
+    kernel::move_quota(id, 64)?;
+    let utcbs = Fpage::memory(INITIAL_UTCB_AREA, 14, Rights::NONE);
+    kernel::configure_space(id, Fpage::memory(INITIAL_KIP, 12, Rights::NONE), utcbs)?;
+    kernel::set_pager(id, id, ThreadId::ROOT, !0)
+}
+
+/// One call, whose answer is looked at. A partner that is gone answers nothing.
+fn talk(place: usize, count: &AtomicU64) {
+    let round = count.load(Ordering::Relaxed);
+    let to = ThreadId(PARTNERS[place].load(Ordering::Relaxed));
+    let answer = ipc::call(to, &Msg::default().words(&[round]));
+    match answer {
+        Ok(msg) if msg.get(0) == round => drop(count.fetch_add(1, Ordering::Relaxed)),
+        Ok(_) => drop(WRONG.fetch_add(1, Ordering::Relaxed)),
+        Err(_) => core::hint::spin_loop(),
+    }
+}
+
+/// Talks, and names everything that a fast path could take for somebody.
+fn forge(place: usize, count: &AtomicU64) -> ! {
+    let own = runtime::thread::me().0;
+    let partner = PARTNERS[place].load(Ordering::Relaxed);
+    let versions = [0, 1, 0x3000, 0x7246, own & 0xFFFF_FFFF, partner & 0xFFFF_FFFF];
+    let numbers = (0..16).chain([own >> 32, partner >> 32, (own ^ partner) >> 32]);
+    loop {
+        for number in numbers.clone() {
+            for version in versions {
+                talk(place, count);
+                let to = ThreadId(number << 32 | version);
+                let is_somebody = to.0 == 0 || [own, partner, ThreadId::ROOT.0].contains(&to.0);
+                // A thread of the system waits for nobody here, and interrupts for their handlers.
+                let timeouts = Timeouts::new(Time::ZERO, Time::NEVER);
+                if !is_somebody && ipc::call_within(to, &Msg::default(), timeouts).is_ok() {
+                    WRONG.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        ROUNDS.fetch_add(1, Ordering::Relaxed);
     }
 }
 

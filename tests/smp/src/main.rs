@@ -8,6 +8,7 @@
 
 mod cast;
 mod machine;
+mod talks;
 
 use abi::inspect::What;
 use abi::kip::offset;
@@ -33,7 +34,7 @@ fn main() -> ! {
     let _ = sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [Test; 14] = [
+    let tests: [Test; 24] = [
         ("the_interface_page_counts_the_processors", told),
         ("user_code_runs_elsewhere", parallel),
         ("a_server_elsewhere_answers", served),
@@ -48,6 +49,16 @@ fn main() -> ! {
         ("a_thread_moves_to_and_fro", wandering),
         ("vector_registers_are_everybodys_own", vectors),
         ("a_halted_thread_stands_still", halted),
+        ("a_talk_inside_a_space_stays_on_its_processor", talks::inside),
+        ("a_talk_between_spaces_stays_on_its_processor", talks::between),
+        ("a_talk_with_vector_registers_stays_on_its_processor", talks::vectors),
+        ("who_talks_there_is_called_from_here", talks::interrupted),
+        ("one_of_those_who_talk_is_deleted", talks::deleted),
+        ("one_of_those_who_talk_is_halted", talks::halted),
+        ("tables_change_under_those_who_talk", talks::unmapped),
+        ("somebody_computes_beside_those_who_talk", talks::beside),
+        ("a_string_from_there_is_refused_here", talks::spelt),
+        ("who_is_nobody_there_gets_no_message", talks::forged),
     ];
     for (name, test) in tests {
         let verdict = test();

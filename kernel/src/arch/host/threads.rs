@@ -79,6 +79,16 @@ impl TcbRef {
     }
 }
 
+/// A block that is no thread's.
+#[must_use]
+pub fn spare_block() -> TcbRef {
+    // SAFETY: a register frame is plain words.
+    let frame: TrapFrame = unsafe { zeroed() };
+    frame.reset();
+    let frames = [PhysFrame::at(0); 2];
+    TcbRef(NonNull::from(Box::leak(Box::new(Block { tcb: Tcb::default(), frame, frames }))))
+}
+
 /// Bytes of a kernel stack.
 pub const STACK_BYTES: usize = 2048;
 

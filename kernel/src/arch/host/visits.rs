@@ -3,9 +3,12 @@
 use std::cell::Cell;
 
 use super::super::processor::frame::TrapFrame;
-use super::threads::TcbRef;
+use super::threads::{TcbRef, spare_block};
+use crate::arch::root::RootWord;
 use crate::between::berth::Berth;
-use crate::sched::elsewhere::Other;
+use crate::ipc::rendezvous::{Busy, busy_word};
+use crate::sched::elsewhere::{Other, SEATS};
+use crate::space::SpaceRef;
 
 /// How many there can be.
 const MOST: usize = 4;
@@ -17,6 +20,58 @@ thread_local! {
     static OTHERS: &'static [(Other, Berth); MOST] =
         Box::leak(Box::new([const { (Other::new(), Berth::new()) }; MOST]));
     static INTERRUPTS: Cell<u64> = const { Cell::new(0) };
+    static SHADOWS: [[TcbRef; SEATS]; MOST] =
+        core::array::from_fn(|_| core::array::from_fn(|_| spare_block()));
+    static TOGETHER: [Cell<bool>; MOST] = const { [const { Cell::new(false) }; MOST] };
+}
+
+/// Threads can meet there.
+#[must_use]
+pub fn may_meet() -> bool {
+    true
+}
+
+/// The shadow in `seat` of processor `number`.
+#[must_use]
+pub fn shadow(number: u32, seat: usize) -> TcbRef {
+    SHADOWS.with(|shadows| shadows[number as usize % MOST][seat % SEATS])
+}
+
+/// Everybody can be seen there.
+#[must_use]
+pub fn show(_number: u32, _seat: usize, _thread: u32) -> bool {
+    true
+}
+
+/// There is room for all spaces.
+#[must_use]
+pub fn room(_number: u32, space: SpaceRef) -> Option<RootWord> {
+    Some(RootWord::of_kernel(space.root().table().0))
+}
+
+/// Whoever comes to processor `number` next is alone.
+pub fn alone(number: u32) {
+    TOGETHER.with(|together| together[number as usize % MOST].set(false));
+}
+
+/// Whoever comes to processor `number` next is not.
+pub fn together(number: u32, _seat: usize) {
+    TOGETHER.with(|together| together[number as usize % MOST].set(true));
+}
+
+/// Copies the registers of `from` to `to`.
+pub fn copy_frame(from: TcbRef, to: TcbRef) {
+    let (from, to): (*const TrapFrame, *const TrapFrame) = (from.frame(), to.frame());
+    // SAFETY: both are frames of blocks, which are cells.
+    unsafe { core::ptr::copy_nonoverlapping(from, to.cast_mut(), 1) };
+}
+
+/// The shadow that runs on processor `number`, if its visitor is not alone.
+#[must_use]
+pub fn runs(number: u32) -> Option<TcbRef> {
+    let together = TOGETHER.with(|together| together[number as usize % MOST].get());
+    let is_ready = |it: &TcbRef| it.rendezvous.get() == busy_word(it.id.get(), Busy::Ready);
+    together.then(|| (0..SEATS).map(|seat| shadow(number, seat)).find(is_ready)).flatten()
 }
 
 /// How many processors run.
@@ -74,7 +129,7 @@ fn thread(name: u64) -> TcbRef {
 /// The visitor of number `number` enters by `vector`.
 pub fn enter(number: u32, vector: u64) {
     let berth = berth(number);
-    thread(berth.visitor()).frame().vector.set(vector);
+    runs(number).unwrap_or_else(|| thread(berth.visitor())).frame().vector.set(vector);
     berth.give_back();
 }
 

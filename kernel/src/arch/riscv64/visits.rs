@@ -1,8 +1,10 @@
 //! Other processors: none is started.
 
 use crate::arch::TcbRef;
+use crate::arch::root::RootWord;
 use crate::between::berth::Berth;
 use crate::sched::elsewhere::Other;
+use crate::space::SpaceRef;
 
 static NOBODY: Berth = Berth::new();
 
@@ -41,3 +43,36 @@ pub fn wait(_number: u32, _done: impl Fn() -> bool) {}
 pub fn entered(thread: TcbRef) -> TcbRef {
     thread
 }
+
+/// There is nowhere to meet.
+#[must_use]
+pub fn may_meet() -> bool {
+    false
+}
+
+/// There is no other, and no seat: nobody asks.
+#[must_use]
+pub fn shadow(_number: u32, _seat: usize) -> TcbRef {
+    crate::arch::current()
+}
+
+/// There is no other.
+#[must_use]
+pub fn show(_number: u32, _seat: usize, _thread: u32) -> bool {
+    false
+}
+
+/// There is no other.
+#[must_use]
+pub fn room(_number: u32, _space: SpaceRef) -> Option<RootWord> {
+    None
+}
+
+/// There is no other.
+pub fn alone(_number: u32) {}
+
+/// There is no other.
+pub fn together(_number: u32, _seat: usize) {}
+
+/// There is no other.
+pub fn copy_frame(_from: TcbRef, _to: TcbRef) {}

@@ -16,7 +16,7 @@ use super::asm::write_gs_base;
 use super::features::{self, Features};
 use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
 use super::local_paths::local_paths;
-use super::percpu::cpu;
+use super::percpu::{self, cpu};
 use super::special;
 use super::tcbs::TcbRef;
 use super::visitors;
@@ -35,7 +35,7 @@ const DEBUG: u64 = 1;
 /// The bits of R8 that are timeouts: one more leads here (`stubs.S`).
 const TIMEOUTS: u64 = 0xFFFF_FFFF;
 /// A handler that nobody is: entries of a thread with a handler leave the common way.
-const NOBODY: ThreadId = ThreadId(0x40);
+pub(super) const NOBODY: ThreadId = ThreadId(0x40);
 
 /// What stands in for the tcb of an armed thread while that runs.
 #[repr(C, align(4096))]
@@ -77,6 +77,8 @@ pub fn page() -> u64 {
 /// Prepares this processor's pad.
 pub fn init() {
     PAD.tcb[offset_of!(Tcb, handler) / 8].set(NOBODY.0);
+    let at = offset_of!(Tcb, stands_in);
+    PAD.tcb[at / 8].set(1 << (at % 8 * 8));
     let frame = frame();
     frame.cs.set(u64::from(USER_CS));
     frame.ss.set(u64::from(USER_SS));
@@ -120,8 +122,8 @@ pub fn leave(next: TcbRef) -> u64 {
 /// the frame there. The thread that is returned is current.
 pub extern "C" fn enter() -> TcbRef {
     let frame = frame();
-    // On another processor than the first a visitor runs there.
-    let Some(last) = PAD.thread.get() else { visitors::came(frame) };
+    // On another processor than the first a visitor runs there, or on a shadow.
+    let Some(last) = PAD.thread.get() else { visitors::came(percpu::current().frame()) };
     rendezvous::set_busy(last, Busy::Ready);
     let current = last.space().map_or(ThreadId::NIL, |space| space.task.current_word.read());
     let hidden = current.0 != last.utcb.get();

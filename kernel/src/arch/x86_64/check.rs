@@ -3,13 +3,15 @@
 use core::arch::asm;
 use core::fmt::Arguments;
 
+use abi::id::SYSTEM_BASE;
+
 use super::asm::msr;
 use super::cpu::read_msr;
 use super::descriptors::{self, Pointer};
 use super::errands;
 use super::features::{self, Features};
 use super::percpu::cpu;
-use super::tcbs::{TcbRef, lookup_number};
+use super::tcbs::lookup_number;
 use crate::ipc::rendezvous;
 
 /// Says to `note` what is wrong with the machine's state: this processor's, that of the tables,
@@ -24,8 +26,10 @@ pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
 pub fn check_own(note: &mut impl FnMut(Arguments<'_>)) {
     features::check(note);
     tables(note);
-    if lookup_number(0).is_none_or(receives) {
-        note(format_args!("a message to nilthread would find somebody who waits"));
+    for number in (0..SYSTEM_BASE).filter(|number| rendezvous::is_code_of_a_wait(*number)) {
+        if lookup_number(number).is_none_or(|it| rendezvous::seems_to_wait(it, number)) {
+            note(format_args!("a message to number {number} would find somebody who waits"));
+        }
     }
     let unguarded = cpu().unguarded.get();
     if unguarded != 0 && features::in_use().contains(Features::SMAP) {
@@ -33,12 +37,6 @@ pub fn check_own(note: &mut impl FnMut(Arguments<'_>)) {
             "{unguarded} interrupts met the kernel with AC set: user pages are open to it"
         ));
     }
-}
-
-/// Whether a message to nilthread would find `nobody` waiting, on the fast path or on that of
-/// armed threads.
-fn receives(nobody: TcbRef) -> bool {
-    rendezvous::plain_wait(nobody).is_some() || nobody.armed_rendezvous.get() == 0
 }
 
 /// What this processor's registers of tables and of the system call name.

@@ -14,12 +14,17 @@ use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::iobitmap::TSS_PAGE as TSS_BASE;
 use super::mitigations::Actions;
 use super::percpu::{CURRENT, Cpu, TSS_START, cpu};
-use super::{armed, switch, trap, vectors};
+use super::{armed, switch, trap, vectors, visitors};
 use crate::ipc;
 use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
 
 global_asm!(
-    concat!(include_str!("patch.S"), include_str!("spill.S"), include_str!("entry.S")),
+    concat!(
+        include_str!("patch.S"),
+        include_str!("spill.S"),
+        include_str!("entry.S"),
+        include_str!("there.S"),
+    ),
     VERW = const Actions::VERW.bits(),
     IBPB = const Actions::IBPB.bits(),
     CPU = sym super::percpu::BATON_CPU,
@@ -75,6 +80,7 @@ global_asm!(
     TRAP = sym trap::from_user,
     OWN_STACK = sym trap::on_own_stack,
     KERNEL_TRAP = sym trap::from_kernel,
+    CAME = sym visitors::came,
     ACTIVATE = sym switch::activate,
     ACTIVATE_FLUSHING = sym switch::activate_flushing,
     KERNEL_SS = const KERNEL_CS + 8,
@@ -102,6 +108,7 @@ const IST_STACK: usize = 8192 + 4096;
 unsafe extern "C" {
     fn baton_ipc_entry();
     fn baton_vectors();
+    fn baton_vectors_there();
 }
 
 #[repr(C, align(4096))]
@@ -109,6 +116,8 @@ struct Idt([Cell<u64>; VECTORS * 2]);
 // SAFETY: written once at start-up, before interrupts are on.
 unsafe impl Sync for Idt {}
 static IDT: Idt = Idt([const { Cell::new(0) }; VECTORS * 2]);
+/// That of all processors but the first.
+static IDT_THERE: Idt = Idt([const { Cell::new(0) }; VECTORS * 2]);
 
 #[repr(C, align(4096))]
 struct IstStacks([Cell<u8>; 3 * IST_STACK]);
@@ -127,6 +136,12 @@ const _: () = assert!(offset_of!(Cpu, gdt) + size_of::<[u64; 8]>() <= 4096);
 #[must_use]
 pub fn idt() -> u64 {
     IDT.0.as_ptr() as u64
+}
+
+/// The same for the IDT of all processors but the first, which find it at the same address.
+#[must_use]
+pub fn idt_there() -> u64 {
+    IDT_THERE.0.as_ptr() as u64
 }
 
 /// The interrupt-stack index of a vector: double fault, NMI, machine check have their own.
@@ -215,16 +230,24 @@ fn fill_gdt() {
 }
 
 fn fill_idt() {
-    for vector in 0..vectors::COUNT {
-        let handler = baton_vectors as *const () as u64 + vector as u64 * VECTOR_STUB_SIZE;
+    let stubs = [baton_vectors as *const (), baton_vectors_there as *const ()];
+    for (table, stubs) in [&IDT, &IDT_THERE].into_iter().zip(stubs) {
+        let words = gates(stubs as u64).flatten();
+        table.0.iter().zip(words).for_each(|(slot, word)| slot.set(word));
+    }
+}
+
+/// The words of a table of vectors whose stubs begin at `stubs`.
+fn gates(stubs: u64) -> impl Iterator<Item = [u64; 2]> {
+    (0..vectors::COUNT).map(move |vector| {
+        let handler = stubs + vector as u64 * VECTOR_STUB_SIZE;
         let low = handler & 0xFFFF
             | u64::from(KERNEL_CS) << 16
             | ist_of(vector) << 32
             | 0x8E << 40
             | (handler >> 16 & 0xFFFF) << 48;
-        IDT.0[vector * 2].set(low);
-        IDT.0[vector * 2 + 1].set(handler >> 32);
-    }
+        [low, handler >> 32]
+    })
 }
 
 /// Where a table is, as LGDT and LIDT want it.

@@ -279,7 +279,7 @@ baton_window:
     ret
 
 .altmacro
-.macro VECTOR_STUB n
+.macro VECTOR_STUB n, ordinary
     .balign 16
     .if \n == 8 || (\n >= 10 && \n <= 14) || \n == 17 || \n == 21 || \n == 29 || \n == 30
     .else
@@ -289,7 +289,7 @@ baton_window:
     .if \n == 2 || \n == 8 || \n == 18
     jmp     baton_own_stack
     .else
-    jmp     baton_exception
+    jmp     \ordinary
     .endif
 .endm
 .balign 16
@@ -297,7 +297,7 @@ baton_window:
 baton_vectors:
 .set n, 0
 .rept {VECTORS}
-    VECTOR_STUB %n
+    VECTOR_STUB %n, baton_exception
     .set n, n + 1
 .endr
 .noaltmacro

@@ -109,6 +109,7 @@ global_asm!(
     CALL = sym foreign::call,
     PAD = sym armed::PAD,
     PAD_TCB = const armed::PAD_TCB,
+    STANDS_IN = const offset_of!(Tcb, stands_in),
     R15 = const offset_of!(TrapFrame, r15),
     R14 = const offset_of!(TrapFrame, r14),
     R13 = const offset_of!(TrapFrame, r13),

@@ -65,9 +65,8 @@ patch_site {X87_SURVIVES_RESET}, fninit
 .Lforeign_complete:
     lea     rsp, [rdi + {FRAME}]
     mov     qword ptr [rsp + {VECTOR}], {VECTOR_CALL}
-    lea     rcx, [rip + {PAD} + {PAD_TCB}]
-    cmp     rdi, rcx
-    je      baton_armed_call
+    cmp     byte ptr [rdi + {STANDS_IN}], 0     // the pad, or a shadow on another processor
+    jne     baton_armed_call
     call    {CALL}                              // (current) -> next
     jmp     baton_resume
 

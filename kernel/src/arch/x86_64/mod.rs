@@ -65,6 +65,8 @@ pub mod processors;
 #[cfg(target_os = "none")]
 pub mod replica;
 #[cfg(target_os = "none")]
+pub mod seats;
+#[cfg(target_os = "none")]
 pub mod special;
 #[cfg(target_os = "none")]
 pub mod start;

@@ -18,7 +18,7 @@ use super::errands::{Errand, ask};
 use super::percpu::{Cpu, cpu, set_current};
 use super::tcbs::TcbRef;
 use super::{
-    boot, descriptors, features, lines, machine_check, mitigations, replica, special, visits,
+    boot, descriptors, features, lines, machine_check, mitigations, replica, seats, special, visits,
 };
 use crate::arch::phys_to_virt;
 use crate::arch::root::RootWord;
@@ -98,6 +98,8 @@ pub(super) struct Slot {
     pub(super) other: AtomicU64,
     /// Who of the first processor's threads is there.
     pub(super) berth: Berth,
+    /// Where those are who come together.
+    pub(super) seats: seats::Seats,
 }
 
 impl Slot {
@@ -129,6 +131,7 @@ static SLOTS: [Slot; MAX_PROCESSORS] = [const {
         users: AtomicU64::new(0),
         other: AtomicU64::new(0),
         berth: Berth::new(),
+        seats: seats::Seats::new(),
     }
 }; MAX_PROCESSORS];
 
@@ -215,6 +218,7 @@ fn start_one(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fau
     let own = replica::build(template).ok_or(Fault::Memory)?;
     slot.root.store(own.root, Ordering::Relaxed);
     slot.users.store(own.users, Ordering::Relaxed);
+    slot.seats.furnish(&own.seats, own.users);
     slot.other.store(visits::make_other(own.other), Ordering::Relaxed);
     slot.apic.store(apic, Ordering::Relaxed);
     slot.idle.iter().zip(own.idle).for_each(|(slot, frame)| slot.store(frame, Ordering::Relaxed));

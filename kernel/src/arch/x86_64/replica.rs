@@ -13,11 +13,12 @@ use abi::id::SYSTEM_BASE;
 
 use super::percpu::{Cpu, cpu};
 use super::tables::{TCB_ARRAY, TCB_ARRAY_BYTES};
-use super::{armed, boot, descriptors, iobitmap, kernel_tables, paging, tcbs};
+use super::tcbs::TcbRef;
+use super::{armed, boot, descriptors, iobitmap, kernel_tables, paging, seats, tcbs};
 use crate::arch::phys_to_virt;
-use crate::ipc::rendezvous::{self, Busy};
+use crate::ipc::rendezvous;
 use crate::mem::frames;
-use crate::thread::tcb::{TCB_SIZE, Tcb};
+use crate::thread::tcb::TCB_SIZE;
 use paging::{Entry, Table};
 
 const PAGE: u64 = 4096;
@@ -44,6 +45,8 @@ pub struct Replica {
     pub users: u64,
     /// A frame for what the first processor keeps of it.
     pub other: u64,
+    /// Where those are who come together.
+    pub seats: seats::Frames,
 }
 
 fn take() -> Option<u64> {
@@ -90,32 +93,57 @@ pub fn build(template: u64) -> Option<Replica> {
     root.set(iobitmap::SLOT, Entry(state_segment(cpu)?));
     show_nobody(pointers, shared)?;
     let idle = [take()?, take()?];
-    Some(Replica { root: root.0, cpu, idle, users: copy(root.0)?, other: take()? })
+    show(
+        pointers,
+        shared,
+        descriptors::IDT_PAGE,
+        descriptors::idt_there() - boot::base() | CONSTANT,
+    )?;
+    let seats = build_seats(root)?;
+    Some(Replica { root: root.0, cpu, idle, users: copy(root.0)?, other: take()?, seats })
 }
 
-/// Shows a page of its own for thread number 0, which nilthread names: somebody who waits for
-/// nobody. In the null page a message to nilthread, which is no message, would find an open wait
-/// (docs/decisions/0002-one-word-rendezvous-check.md); on the first processor it finds
-/// interrupt 0. The table in which it is has room for the idle thread, too.
+/// What those need who come together: blocks, tables that show them, roots.
+fn build_seats(root: Table) -> Option<seats::Frames> {
+    let mut seats = seats::Frames::default();
+    for block in &mut seats.blocks {
+        *block = take()?;
+    }
+    for leaf in &mut seats.leaves {
+        *leaf = copy(kernel_tables::null_table())?;
+    }
+    for own in &mut seats.roots {
+        *own = copy(root.0)?;
+    }
+    Some(seats)
+}
+
+/// Shows a page of its own for thread number 0, which nilthread names, and for those whose numbers
+/// are the codes of waits: somebody who waits for nobody. In the null page a message to nilthread,
+/// which is no message, would find an open wait, and one to number 8 without a version that of somebody
+/// who uses vector registers ([`rendezvous::is_code_of_a_wait`]); on the first processor they find
+/// interrupts. The table in which it is has room for the idle thread, too.
 fn show_nobody(pointers: Table, shared: Table) -> Option<()> {
     const { assert!(SYSTEM_BASE < 256, "one table shows 256 threads") };
     let page = tcbs::page(0);
     let [upper, middle] = [2, 1].map(|level| paging::index(page, level));
     let directory = own(pointers, upper, shared.get(upper))?;
     let leaf = own(directory, middle, Entry(kernel_tables::null_table() | TABLE))?;
-    leaf.set(paging::index(page, 0), Entry(nobody()? | CONSTANT));
+    let nobody = nobody()?;
+    for number in (0..SYSTEM_BASE).filter(|number| rendezvous::is_code_of_a_wait(*number)) {
+        leaf.set(paging::index(tcbs::page(number), 0), Entry(nobody | CONSTANT));
+    }
     Some(())
 }
 
 /// A frame with the tcb of somebody who waits for nobody.
 fn nobody() -> Option<u64> {
-    let (frame, id) = (take()?, ThreadId::irq(0));
-    let tcb = phys_to_virt(frame + PAGE - TCB_SIZE as u64).cast::<Tcb>();
-    // SAFETY: the tcb lies in the frame, which was just taken, and is all zeros.
-    let tcb = unsafe { &*tcb };
-    tcb.id.set(id);
-    tcb.rendezvous.set(rendezvous::busy_word(id, Busy::Halted));
-    tcb.armed_rendezvous.set(rendezvous::busy_word(id, Busy::Halted));
+    let frame = take()?;
+    let tcb = phys_to_virt(frame + PAGE - TCB_SIZE as u64);
+    // SAFETY: the tcb lies in the frame, which was just taken for good, and is all zeros.
+    let tcb = unsafe { TcbRef::from_address(tcb as u64) };
+    tcb.id.set(ThreadId::irq(0));
+    rendezvous::set_no_thread(tcb);
     Some(frame)
 }
 

@@ -13,7 +13,7 @@ use crate::ipc::rendezvous;
 use crate::thread::tcb::{ARMED, USES_VECTOR};
 
 /// Whether open limits are possible: they promise WRGSBASE (`switch::activate`).
-fn fast() -> bool {
+pub(super) fn fast() -> bool {
     crate::techniques::FAST_PATH && features::in_use().contains(Features::FSGSBASE)
 }
 
@@ -42,6 +42,18 @@ fn gate(thread: TcbRef) -> u32 {
         USES_VECTOR if has_gate() => GATE_VECTOR,
         _ => 0,
     }
+}
+
+/// The same for a shadow that is about to run (`seats`), on another processor than the first.
+pub fn update_shadow(shadow: TcbRef) {
+    let tss = &cpu().tss;
+    let (limits, gate) = match shadow.special.get() {
+        0 => (LIMITS_OPEN, 0),
+        _ if has_gate() => (0, GATE_VECTOR),
+        _ => (0, 0),
+    };
+    tss.limits.set(limits);
+    tss.gate.set(gate);
 }
 
 /// Keeps the running thread out of the fast path.

@@ -1,9 +1,12 @@
 //! A processor that runs the user code of the first one's threads, one at a time
 //! (docs/decisions/0055-user-code-runs-elsewhere.md).
 //!
-//! The visitor runs behind the pad (`armed`), so that whatever it does ends at [`came`]: its
+//! One that is alone runs behind the pad (`armed`), so that whatever it does ends at [`came`]: its
 //! registers go back to where its kernel state is, and the first processor is told. Nothing of
 //! its space is left here then: the kernel's own root is loaded, in whose lower half nobody is.
+//!
+//! One that comes with others runs on its shadow (`seats`): what the fast paths serve stays here, and
+//! all else ends at [`came`], too.
 
 use core::arch::asm;
 
@@ -12,11 +15,11 @@ use super::armed::{self, PAD, PAD_TCB};
 use super::asm::{fault_address, leave, read_bases, write_fs_base, write_gs_base};
 use super::cpu::write_cr3;
 use super::features::{self, Features};
-use super::frame::{Frame, TrapFrame};
-use super::paging::{Entry, KERNEL_HALF, Table};
-use super::percpu::{cpu, set_current};
+use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
+use super::paging::{Entry, Table};
+use super::percpu::{self, cpu, set_current};
 use super::tcbs::TcbRef;
-use super::{iobitmap, mitigations, processors, special, vector, vectors};
+use super::{iobitmap, mitigations, processors, seats, special, vector, vectors};
 
 const HELLO: u64 = vectors::HELLO as u64;
 
@@ -24,28 +27,47 @@ const HELLO: u64 = vectors::HELLO as u64;
 /// thread, which goes on from its beginning afterwards.
 pub fn welcome() {
     if let Some(name) = processors::own().berth.accept() {
-        // SAFETY: the first processor has named a thread's tcb, which is this processor's until
-        // it gives it back.
-        run(unsafe { TcbRef::from_address(name) });
+        match seats::come_in() {
+            Some(shadow) => run_together(shadow),
+            // SAFETY: the first processor has named a thread's tcb, which is this processor's until
+            // it gives it back.
+            None => run_alone(unsafe { TcbRef::from_address(name) }),
+        }
     }
 }
 
-/// Runs the user code of `visitor`.
-fn run(visitor: TcbRef) -> ! {
-    let slot = processors::own();
-    let users = slot.users();
-    let table = visitor.root.get().value() & Entry::ADDRESS;
-    // Word by word: the first processor may add an entry meanwhile, which is found or not.
-    (0..KERNEL_HALF).for_each(|at| Table(users).set(at, Table(table).get(at)));
-    iobitmap::copy(Table(table), Table(users));
-    // SAFETY: this processor's second root. The space's tables are not taken from it
+/// Runs the user code of `visitor`, behind the pad.
+fn run_alone(visitor: TcbRef) -> ! {
+    let users = processors::own().users();
+    let table = Table(visitor.root.get().value() & Entry::ADDRESS);
+    seats::show_space(table, Table(users));
+    iobitmap::copy(table, Table(users));
+    load(visitor, users);
+    let (from, to) = (core::ptr::from_ref(visitor.frame()), armed::frame());
+    // SAFETY: both are frames, of which only this processor knows now; cells may be written.
+    unsafe { core::ptr::copy_nonoverlapping(from, core::ptr::from_ref(to).cast_mut(), 1) };
+    special::close();
+    enter(&raw const PAD as u64 + PAD_TCB as u64)
+}
+
+/// Runs the user code of whose shadow `shadow` is, which the fast paths of this processor know.
+fn run_together(shadow: TcbRef) -> ! {
+    load(shadow, shadow.root.get().value());
+    special::update_shadow(shadow);
+    enter(shadow.address())
+}
+
+/// Loads what `visitor` has in registers that are in no frame, and the root table `root`.
+fn load(visitor: TcbRef, root: u64) {
+    // SAFETY: a root of this processor's. The space's tables are not taken from it
     // while anybody of it is here.
-    unsafe { write_cr3(users) };
+    unsafe { write_cr3(root) };
     if mitigations::forgets_predictions() {
         mitigations::flush_predictions();
     }
     let fsgsbase = features::in_use().contains(Features::FSGSBASE);
-    if visitor.is_foreign() {
+    // A shadow has a handler that nobody is.
+    if visitor.is_foreign() && !visitor.stands_in.get() {
         write_fs_base(visitor.own.fs_base.get());
         write_gs_base(visitor.own.gs_base.get(), fsgsbase);
     } else {
@@ -54,48 +76,86 @@ fn run(visitor: TcbRef) -> ! {
     if visitor.uses_vector() {
         vector::load(visitor);
     }
-    let (from, to) = (core::ptr::from_ref(visitor.frame()), armed::frame());
-    // SAFETY: both are frames, of which only this processor knows now; cells may be written.
-    unsafe { core::ptr::copy_nonoverlapping(from, core::ptr::from_ref(to).cast_mut(), 1) };
-    special::close();
-    let pad = &raw const PAD as u64 + PAD_TCB as u64;
-    cpu().tss.rsp0.set(pad);
-    // SAFETY: the frame below the pad's tcb leads to user mode, in the tables that are loaded.
+}
+
+/// Makes the tcb at `address` current and leaves the kernel by the frame below it.
+fn enter(address: u64) -> ! {
+    cpu().tss.rsp0.set(address);
+    // SAFETY: the frame below the tcb leads to user mode, in the tables that are loaded.
     unsafe {
-        asm!("mov rsp, {pad}", "jmp baton_frame_of_tcb", pad = in(reg) pad, options(noreturn))
+        asm!("mov rsp, {tcb}", "jmp baton_frame_of_tcb", tcb = in(reg) address, options(noreturn))
     }
 }
 
-/// The visitor has entered the kernel, by whatever way, with its registers in `frame`, the pad's.
-pub fn came(frame: Frame) -> ! {
-    let slot = processors::own();
-    // SAFETY: as in `welcome`: it has been accepted and not yet given back.
-    let visitor = unsafe { TcbRef::from_address(slot.berth.visitor()) };
+/// The visitor, or somebody who came with it, has entered the kernel, by whatever way, with its
+/// registers in `frame`, below the current tcb.
+pub extern "C" fn came(frame: Frame) -> ! {
     let vector = frame.vector.get();
+    let current = percpu::current();
+    if core::ptr::eq(frame, armed::frame()) {
+        // SAFETY: as in `welcome`: it has been accepted and not yet given back.
+        let visitor = unsafe { TcbRef::from_address(processors::own().berth.visitor()) };
+        let to: *const TrapFrame = visitor.frame();
+        // SAFETY: as in `run_alone`.
+        unsafe { core::ptr::copy_nonoverlapping(frame, to.cast_mut(), 1) };
+        keep(visitor);
+    } else {
+        keep(current);
+        set_entry(current);
+    }
+    write_fs_base(0);
+    // SAFETY: the kernel's half is the same in all of this processor's roots.
+    unsafe { write_cr3(processors::own().root()) };
+    let Some(idle) = cpu().scheduler.idle.get() else { unreachable!("a processor idles first") };
+    set_current(idle);
+    // What is given back is the stack, too, if it is a shadow's.
+    let stack = idle.address() - FRAME_SIZE as u64;
+    // SAFETY: nobody is on the idle thread's stack, whose end is aligned for a call.
+    unsafe {
+        asm!("mov rsp, {stack}", "call {give_back}", "ud2", stack = in(reg) stack,
+            give_back = sym give_back, in("rdi") vector, options(noreturn))
+    }
+}
+
+/// If `shadow` has made a system call, its frame says from where: a fast path that has refused it has used
+/// the registers from which that was taken (`path.S`), and the tcb had it before.
+fn set_entry(shadow: TcbRef) {
+    let frame = shadow.frame();
+    if frame.vector.get() == VECTOR_CALL {
+        frame.error.set(0);
+        // One that was about to copy a string had its stack there (`string.S`).
+        frame.cs.set(u64::from(USER_CS));
+        frame.ss.set(u64::from(USER_SS));
+        frame.ip.set(shadow.ip.get());
+        frame.rcx.set(shadow.ip.get());
+        frame.sp.set(shadow.sp.get());
+        frame.flags.set(shadow.flags.get());
+        frame.r11.set(shadow.flags.get());
+    }
+}
+
+/// Keeps of `visitor` what is in registers that are in no frame; nothing of it stays there.
+fn keep(visitor: TcbRef) {
     visitor.fault_address.set(fault_address());
-    let (from, to): (*const TrapFrame, *const TrapFrame) = (frame, visitor.frame());
-    // SAFETY: as in `run`.
-    unsafe { core::ptr::copy_nonoverlapping(from, to.cast_mut(), 1) };
     if visitor.is_foreign() {
         let (fs, gs) = read_bases();
         visitor.own.fs_base.set(fs);
         visitor.own.gs_base.set(gs);
     }
-    write_fs_base(0);
     if visitor.uses_vector() {
         vector::save(visitor);
         vector::reset();
     }
-    // SAFETY: the kernel's half is the same in both of this processor's roots.
-    unsafe { write_cr3(slot.root()) };
-    let Some(idle) = cpu().scheduler.idle.get() else { unreachable!("a processor idles first") };
-    set_current(idle);
-    slot.berth.give_back();
+}
+
+/// Nothing of the visitor is here any more: the first processor may have it.
+extern "C" fn give_back(vector: u64) -> ! {
+    processors::own().berth.give_back();
     let _ = apic::send(processors::apic_of(0), Message::Interrupt(vectors::HELLO));
     if vector == HELLO {
         apic::end();
-        // If an errand was meant, it is done on the idle thread's stack: this one is small.
+        // If an errand was meant, it is done behind the idle thread's window.
         apic::interrupt_self(vectors::HELLO);
     }
-    leave(idle)
+    leave(percpu::current())
 }

@@ -23,6 +23,8 @@ use crate::sched::elsewhere::Other;
 use crate::thread::foreign;
 use crate::thread::tcb::{Resume, TCB_SIZE};
 
+pub use super::seats::{alone, copy_frame, may_meet, room, shadow, show, together};
+
 const PAGE: u64 = 4096;
 const _: () =
     assert!(size_of::<Other>() <= PAGE as usize, "what is kept of a processor is a frame");

@@ -9,6 +9,8 @@
 //! Everything here is the first processor's, with interrupts off.
 
 mod other;
+mod party;
+mod time;
 
 use super::{make_ready, pick, requeue, tick as ticks};
 use crate::arch::{self, TcbRef, cpu, visits};
@@ -23,6 +25,9 @@ use crate::thread::tcb::{ELSEWHERE, Resume};
 use crate::usermem::Utcb;
 
 pub use other::{Leaving, Other};
+pub use party::SEATS;
+use time::charge;
+pub use time::tick;
 
 /// The line that stands for "look at the other processors": no device has it, for on the 8259s
 /// it is the cascade, and nobody may handle it.
@@ -114,6 +119,12 @@ fn keep_user_state(thread: TcbRef) {
 
 /// Lets the most urgent thread of each queue go, where there is room or somebody less urgent.
 fn advance(number: u32, other: &Other) {
+    let current = arch::current();
+    if current.is_elsewhere() && !current.is_ready() {
+        // It is about to leave the processor, and may go with whomever it has called when its
+        // registers are saved ([`left`]).
+        return;
+    }
     if other.rests() {
         // The next tick looks whether that is over.
         if let Some(first) = other.ready.first_queued() {
@@ -128,10 +139,17 @@ fn advance(number: u32, other: &Other) {
                 other.ready.remove(best);
                 enter(number, other, best);
             }
-            Some(guest) if best.priority.get() > guest.priority.get() => call_back(number, other),
+            Some(guest) if best.priority.get() > least(other, guest) => {
+                let _ = call_back(number, other);
+            }
             Some(_) => return,
         }
     }
+}
+
+/// The lowest priority of those who are there: one of them runs.
+fn least(other: &Other, guest: TcbRef) -> u8 {
+    other.party.least().unwrap_or(guest.priority.get())
 }
 
 fn enter(number: u32, other: &Other, thread: TcbRef) {
@@ -145,18 +163,20 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
     scheduler.guests.set(scheduler.guests.get() + 1);
     // The ticks look at it while it is there.
     scheduler.wakeup.look_again(now_us);
+    let _ = party::invite(number, other, thread);
     visits::berth(number).offer(visits::name(thread));
     visits::interrupt(number);
 }
 
-/// Whoever is in the berth comes back, now: either it is away and the first of the queue, or it
-/// has made an entry and is ready.
-fn call_back(number: u32, other: &Other) {
-    let (Some(thread), berth) = (other.guest.get(), visits::berth(number)) else { return };
+/// Whoever is in the berth comes back, now, and everybody who is there with it: either it is
+/// away and the first of the queue, or it has made an entry and is ready. Returns who that is.
+fn call_back(number: u32, other: &Other) -> Option<TcbRef> {
+    let (guest, berth) = (other.guest.get()?, visits::berth(number));
     match berth.call_back() {
         Call::NotCome => {
-            has_left(other, thread);
-            return other.ready.insert_first(thread);
+            let thread = has_left(number, other, guest);
+            other.ready.insert_first(thread);
+            return Some(thread);
         }
         Call::Here => visits::interrupt(number),
         Call::Returned => {}
@@ -164,20 +184,28 @@ fn call_back(number: u32, other: &Other) {
     }
     // It answers an interrupt within its own longest stretch, and never waits for this one.
     visits::wait(number, || berth.fetch());
-    is_back(other, thread);
+    Some(is_back(number, other, guest))
 }
 
-/// `thread` is not in the berth any more.
-fn has_left(other: &Other, thread: TcbRef) {
+/// `guest` is not in the berth any more; returns who has run there on its slice.
+fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
     let guests = &cpu().scheduler.guests;
-    let _ = charge(other, thread, clock::now_us());
+    let _ = charge(other, guest, clock::now_us());
     other.guest.set(None);
     guests.set(guests.get() - 1);
+    let runner = party::home(number, other).unwrap_or(guest);
+    if runner != guest {
+        // It goes on with the slice on which it has run, as far as that is one of its own.
+        let left_us = guest.slice_left_us.replace(0);
+        runner.slice_left_us.set(left_us.min(runner.timeslice_us.get()));
+    }
+    runner
 }
 
-/// `thread` was there and has been fetched: for an entry of its own, or because it was called.
-fn is_back(other: &Other, thread: TcbRef) {
-    has_left(other, thread);
+/// `guest` was there and has been fetched: for an entry of its own, or because it was called;
+/// or somebody on its slice. Returns who that is.
+fn is_back(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
+    let thread = has_left(number, other, guest);
     if thread.frame().is_of_an_entry() {
         thread.resume.set(Resume::Entered);
         make_ready(thread);
@@ -187,6 +215,7 @@ fn is_back(other: &Other, thread: TcbRef) {
     } else {
         other.ready.insert_first(thread);
     }
+    thread
 }
 
 /// Looks who has come back, and lets others go.
@@ -204,7 +233,7 @@ pub fn look() {
         if let Some(thread) = other.guest.get()
             && visits::berth(number).fetch()
         {
-            is_back(other, thread);
+            let _ = is_back(number, other, thread);
         }
         advance(number, other);
     });
@@ -249,59 +278,6 @@ fn look_soon() {
     lines.set(lines.get() | 1 << LINE);
 }
 
-/// Charges `thread`, which is in the berth, its time; whether its quantum is used up.
-fn charge(other: &Other, thread: TcbRef, now_us: u64) -> bool {
-    let used_us = now_us.saturating_sub(other.charged_us.replace(now_us));
-    thread.used_us.set(thread.used_us.get().wrapping_add(used_us));
-    for left in [&thread.slice_left_us, &thread.quantum_left_us] {
-        if left.get() != u64::MAX {
-            left.set(left.get().saturating_sub(used_us));
-        }
-    }
-    thread.quantum_left_us.get() == 0
-}
-
-/// The first processor's tick, while anybody is elsewhere.
-#[inline(never)]
-pub fn tick(now_us: u64) {
-    look();
-    for_each(|number, other| {
-        let Some(thread) = other.guest.get() else { return };
-        if charge(other, thread, now_us) {
-            call_back(number, other);
-            out_of_time(other, thread);
-        } else if thread.slice_left_us.get() == 0 {
-            end_of_slice(number, other, thread);
-        }
-        advance(number, other);
-    });
-    if cpu().scheduler.guests.get() != 0 {
-        cpu().scheduler.wakeup.look_again(now_us);
-    }
-}
-
-/// The slice of `thread` is used up: another one of its priority comes next.
-fn end_of_slice(number: u32, other: &Other, thread: TcbRef) {
-    let rivals = other.ready.first_queued();
-    if rivals.is_some_and(|best| best.priority.get() >= thread.priority.get()) {
-        call_back(number, other);
-        if thread.is_away() {
-            other.ready.rotate(thread);
-        }
-    }
-    thread.slice_left_us.set(thread.timeslice_us.get());
-}
-
-/// The quantum of `thread` is used up: its scheduler is told when it runs here.
-fn out_of_time(other: &Other, thread: TcbRef) {
-    if thread.is_away() {
-        other.ready.remove(thread);
-        thread.frame().set_out_of_time();
-        thread.resume.set(Resume::Entered);
-        make_ready(thread);
-    }
-}
-
 /// Somebody is about to read or change `thread`: afterwards it is here, and an entry that it has
 /// made elsewhere has not been made yet.
 pub fn recall(thread: TcbRef) {
@@ -314,8 +290,8 @@ pub fn recall(thread: TcbRef) {
 fn fetch(thread: TcbRef) {
     let number = u32::from(thread.processor.get());
     let Some(other) = visits::other(number) else { return };
-    if other.guest.get() == Some(thread) {
-        call_back(number, other);
+    if other.guest.get() == Some(thread) || rendezvous::is_seated(thread) {
+        let _ = call_back(number, other);
     }
     if thread.is_away() {
         other.ready.remove(thread);
@@ -326,13 +302,31 @@ fn fetch(thread: TcbRef) {
     look_soon();
 }
 
+/// Somebody asks for `thread`, which is there with others, by a message or for its state: they
+/// all come back, and its state is in its tcb.
+pub fn settle(thread: TcbRef) {
+    let number = u32::from(thread.processor.get());
+    let Some(other) = visits::other(number) else { return };
+    other.note_question();
+    if call_back(number, other).is_none() {
+        unreachable!("nobody is there with {thread:?}");
+    }
+    look_soon();
+}
+
+/// `thread`, whose user code runs elsewhere, has begun to wait and leaves the processor.
+pub fn begins_to_wait(thread: TcbRef) {
+    party::remember(thread);
+}
+
 /// The tables of `space` are about to change: nobody of it runs elsewhere until the first
 /// processor leaves the kernel.
 #[cold]
 pub fn quiet(space: SpaceRef) {
     for_each(|number, other| {
-        if other.guest.get().is_some_and(|guest| guest.space() == Some(space)) {
-            call_back(number, other);
+        let is_there = other.guest.get().is_some_and(|guest| guest.space() == Some(space));
+        if is_there || other.party.has_space(space) {
+            let _ = call_back(number, other);
             other.note_call();
             rest(other, space);
             look_soon();
@@ -382,9 +376,15 @@ pub fn exists(number: u64) -> bool {
 #[must_use]
 pub fn is_sound(thread: TcbRef) -> bool {
     let other = visits::other(thread.processor.get().into());
-    let here = other.is_some_and(|other| other.guest.get() == Some(thread));
+    let is_linked = thread.ready.are_linked();
+    let is_there = other.is_some_and(|other| other.guest.get() == Some(thread));
+    let is_with = other.is_some_and(|other| other.party.has(thread));
+    if rendezvous::is_seated(thread) {
+        let somebody = other.is_some_and(|other| other.guest.get().is_some());
+        return thread.is_elsewhere() && is_with && somebody && !is_linked;
+    }
     match rendezvous::is_away(thread) {
-        true => thread.is_elsewhere() && other.is_some() && here != thread.ready.are_linked(),
-        false => !here,
+        true => thread.is_elsewhere() && other.is_some() && is_there != is_linked && !is_with,
+        false => !is_there && !is_with,
     }
 }

@@ -4,12 +4,13 @@ use core::cell::Cell;
 
 use abi::ThreadId;
 
+use super::party::Party;
 use crate::arch::TcbRef;
 use crate::clock;
 use crate::sched::ready::ReadyQueue;
 
-/// So many calls for changes of tables, in so many µs, and threads stay on the first processor
-/// for the rest of that time.
+/// So many calls, in so many µs, and threads stay on the first processor, or go alone, for the
+/// rest of that time.
 const MOST_CALLS: u32 = 8;
 const REST_US: u64 = 2_000;
 
@@ -21,9 +22,38 @@ pub struct Other {
     pub(super) guest: Cell<Option<TcbRef>>,
     /// Clock value up to which that one's time has been charged, µs.
     pub(super) charged_us: Cell<u64>,
-    /// How often changes of tables have called somebody back since `calls_since_us`.
-    calls: Cell<u32>,
-    calls_since_us: Cell<u64>,
+    /// Who is there together.
+    pub(super) party: Party,
+    /// How often changes of tables have called somebody back.
+    calls: Often,
+    /// How often messages from here have.
+    questions: Often,
+}
+
+/// Counts what comes often; the count begins anew now and then.
+struct Often {
+    count: Cell<u32>,
+    since_us: Cell<u64>,
+}
+
+impl Often {
+    const fn new() -> Self {
+        Self { count: Cell::new(0), since_us: Cell::new(0) }
+    }
+
+    fn note(&self) {
+        let now_us = clock::now_us();
+        if now_us >= self.since_us.get() + REST_US {
+            self.since_us.set(now_us);
+            self.count.set(0);
+        }
+        self.count.set(self.count.get() + 1);
+    }
+
+    /// Whether it has come too often lately.
+    fn is_too_often(&self) -> bool {
+        self.count.get() >= MOST_CALLS && clock::now_us() < self.since_us.get() + REST_US
+    }
 }
 
 impl Other {
@@ -34,25 +64,32 @@ impl Other {
             ready: ReadyQueue::new(),
             guest: Cell::new(None),
             charged_us: Cell::new(0),
-            calls: Cell::new(0),
-            calls_since_us: Cell::new(0),
+            party: Party::new(),
+            calls: Often::new(),
+            questions: Often::new(),
         }
     }
 
-    /// Counts a call; the count begins anew now and then.
+    /// A change of tables has called somebody back.
     pub(super) fn note_call(&self) {
-        let now_us = clock::now_us();
-        if now_us >= self.calls_since_us.get() + REST_US {
-            self.calls_since_us.set(now_us);
-            self.calls.set(0);
-        }
-        self.calls.set(self.calls.get() + 1);
+        self.calls.note();
     }
 
     /// Whether nobody goes there for a while: whoever has a page from somebody who takes it
     /// back all the time would be called back before its first instruction.
     pub(super) fn rests(&self) -> bool {
-        self.calls.get() >= MOST_CALLS && clock::now_us() < self.calls_since_us.get() + REST_US
+        self.calls.is_too_often()
+    }
+
+    /// Somebody here has asked for one of a party.
+    pub(super) fn note_question(&self) {
+        self.questions.note();
+    }
+
+    /// Whether everybody goes there alone for a while: whoever is asked for all the time would
+    /// take those with it from their work who are there at the same time.
+    pub(super) fn keeps_to_itself(&self) -> bool {
+        self.questions.is_too_often()
     }
 
     /// Who waits for the processor; for the checker.

@@ -1,0 +1,253 @@
+//! Where the threads of a party are on another processor (`sched::elsewhere`): *seats*, blocks of that
+//! processor's own, which its tcb array shows at the addresses of whose they are; and *rooms*,
+//! root tables of its own, in whose lower halves their spaces are.
+//!
+//! All of it is the first processor's to change while nobody is in the berth, and the other's while
+//! somebody is. That one idles meanwhile on its own stack, and touches nothing of its array
+//! but its idle thread.
+
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::armed::NOBODY;
+use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS};
+use super::paging::{Entry, KERNEL_HALF, ROOT, Table, index};
+use super::processors::{own, slot};
+use super::tcbs::{STRETCH, TcbRef, page};
+use super::{asm, iobitmap, kernel_tables, mitigations, special};
+use crate::arch::phys_to_virt;
+use crate::arch::root::RootWord;
+use crate::sched::elsewhere::SEATS;
+use crate::space::SpaceRef;
+use crate::thread::tcb::{TCB_SIZE, Tcb};
+
+const PAGE: u64 = 4096;
+/// Spaces whose threads can be there at the same time.
+pub const ROOMS: usize = 3;
+/// A page of the array: present, writable, accessed, dirty, global, not executable.
+const DATA: u64 = 1 << 63 | 1 << 8 | 1 << 6 | 1 << 5 | 3;
+/// A table of the kernel's.
+const TABLE: u64 = 3;
+
+/// The frames of a processor's seats, of the tables that show them, and of its rooms' roots but the
+/// first, which it has for those who come alone.
+#[derive(Clone, Copy, Default)]
+pub struct Frames {
+    pub blocks: [u64; SEATS],
+    pub leaves: [u64; SEATS],
+    pub roots: [u64; ROOMS - 1],
+}
+
+/// A processor's seats and rooms.
+pub(super) struct Seats {
+    blocks: [AtomicU64; SEATS],
+    /// The number of the thread whose block each seat is; 0: nobody's.
+    numbers: [AtomicU32; SEATS],
+    leaves: [AtomicU64; SEATS],
+    /// The stretch of the array that each of the leaf tables shows; 0: none.
+    stretches: [AtomicU32; SEATS],
+    roots: [AtomicU64; ROOMS],
+    /// The root tables of the spaces that are in the rooms; 0: none.
+    tables: [AtomicU64; ROOMS],
+    /// The space in the first room has a port bitmap of its own.
+    has_ports: AtomicBool,
+    /// The seat of whoever comes with others, and 1; 0: whoever comes is alone.
+    guest: AtomicU32,
+    /// The array shows others than it did when the processor looked last.
+    changed: AtomicBool,
+}
+
+impl Seats {
+    pub(super) const fn new() -> Self {
+        Self {
+            blocks: [const { AtomicU64::new(0) }; SEATS],
+            numbers: [const { AtomicU32::new(0) }; SEATS],
+            leaves: [const { AtomicU64::new(0) }; SEATS],
+            stretches: [const { AtomicU32::new(0) }; SEATS],
+            roots: [const { AtomicU64::new(0) }; ROOMS],
+            tables: [const { AtomicU64::new(0) }; ROOMS],
+            has_ports: AtomicBool::new(false),
+            guest: AtomicU32::new(0),
+            changed: AtomicBool::new(false),
+        }
+    }
+
+    /// Puts them up in `frames`; `users` is the root of those who come alone.
+    pub(super) fn furnish(&self, frames: &Frames, users: u64) {
+        let pairs = self.blocks.iter().zip(frames.blocks);
+        pairs
+            .chain(self.leaves.iter().zip(frames.leaves))
+            .for_each(|(to, from)| to.store(from, Relaxed));
+        let roots = [users].into_iter().chain(frames.roots);
+        self.roots.iter().zip(roots).for_each(|(to, from)| to.store(from, Relaxed));
+        frames.blocks.iter().for_each(|block| make_shadow(*block));
+    }
+
+    /// The leaf table that shows the stretch of the array around thread `number`, as the processor
+    /// with the root `root` sees it.
+    fn leaf(&self, root: u64, number: u32) -> Option<Table> {
+        let stretch = number / STRETCH;
+        let at = |wanted| self.stretches.iter().position(|it| it.load(Relaxed) == wanted);
+        // The first one is the processor's own anyway.
+        if stretch != 0 && at(stretch).is_none() {
+            let free = at(0)?;
+            let table = self.leaves[free].load(Relaxed);
+            let (directory, slot) = directory(root, number);
+            directory.set(slot, Entry(table | TABLE));
+            self.stretches[free].store(stretch, Relaxed);
+        }
+        let (directory, slot) = directory(root, number);
+        Some(Table(directory.get(slot).address()))
+    }
+
+    /// The block of `seat` is nobody's.
+    fn hide(&self, root: u64, seat: usize) {
+        let number = self.numbers[seat].swap(0, Relaxed);
+        if number == 0 {
+            return;
+        }
+        let (directory, slot) = directory(root, number);
+        Table(directory.get(slot).address())
+            .set(index(page(number), 0), Entry(kernel_tables::null_entry()));
+        let stretch = number / STRETCH;
+        let is_used = self.numbers.iter().any(|it| {
+            let number = it.load(Relaxed);
+            number != 0 && number / STRETCH == stretch
+        });
+        if stretch != 0 && !is_used {
+            directory.set(slot, Entry(kernel_tables::null_table() | TABLE));
+            let leaf = self.stretches.iter().find(|it| it.load(Relaxed) == stretch);
+            leaf.into_iter().for_each(|it| it.store(0, Relaxed));
+        }
+    }
+}
+
+/// The directory in which the leaf table of thread `number` is entered, and where.
+fn directory(root: u64, number: u32) -> (Table, usize) {
+    let address = page(number);
+    let pointers = Table(Table(root).get(index(address, ROOT)).address());
+    (Table(pointers.get(index(address, 2)).address()), index(address, 1))
+}
+
+/// The tcb in the block `frame`, as all processors may see it.
+fn tcb(frame: u64) -> *mut Tcb {
+    phys_to_virt(frame + PAGE - TCB_SIZE as u64).cast()
+}
+
+/// Makes a shadow in the block `frame`, which is all zeros: nobody's, and whatever the fast paths
+/// do not serve of it ends where visitors' entries do (`foreign.S`).
+fn make_shadow(frame: u64) {
+    let tcb = tcb(frame);
+    // SAFETY: the frame is the kernel's, taken for this, and nobody knows of it.
+    let shadow = unsafe {
+        tcb.write(Tcb::default());
+        TcbRef::from_address(tcb as u64)
+    };
+    shadow.handler.set(NOBODY);
+    shadow.stands_in.set(true);
+    shadow.frame().cs.set(u64::from(USER_CS));
+    shadow.frame().ss.set(u64::from(USER_SS));
+}
+
+/// Whether threads can meet elsewhere at all: the fast paths are in use, and forget nothing between
+/// spaces.
+#[must_use]
+pub fn may_meet() -> bool {
+    special::fast() && !mitigations::forgets_predictions()
+}
+
+/// The shadow in `seat` of processor `number`.
+#[must_use]
+pub fn shadow(number: u32, seat: usize) -> TcbRef {
+    let frame = slot(number).seats.blocks[seat % SEATS].load(Relaxed);
+    // SAFETY: a processor that runs has its seats (`furnish`), for good.
+    unsafe { TcbRef::from_address(tcb(frame) as u64) }
+}
+
+/// Shows the block of `seat` as that of thread `thread` on processor `number`, where nobody is;
+/// whether there was a table left for that.
+#[must_use]
+pub fn show(number: u32, seat: usize, thread: u32) -> bool {
+    let slot = slot(number);
+    let (seats, root, seat) = (&slot.seats, slot.root(), seat % SEATS);
+    if seats.numbers[seat].load(Relaxed) == thread {
+        return true;
+    }
+    seats.changed.store(true, Relaxed);
+    for other in 0..SEATS {
+        if other == seat || seats.numbers[other].load(Relaxed) == thread {
+            seats.hide(root, other);
+        }
+    }
+    let Some(leaf) = seats.leaf(root, thread) else { return false };
+    leaf.set(index(page(thread), 0), Entry(seats.blocks[seat].load(Relaxed) | DATA));
+    seats.numbers[seat].store(thread, Relaxed);
+    true
+}
+
+/// A room for `space` on processor `number`, where nobody is; with what it is entered.
+#[must_use]
+pub fn room(number: u32, space: SpaceRef) -> Option<RootWord> {
+    let seats = &slot(number).seats;
+    let table = space.root().table().0;
+    let find = |wanted| seats.tables.iter().position(|it| it.load(Relaxed) == wanted);
+    // All rooms show the same bitmap of ports: who has ports shares them with nobody.
+    let (is_first, has_ports) =
+        (find(table).is_none() && find(0) == Some(0), iobitmap::is_own(space));
+    if is_first {
+        seats.has_ports.store(has_ports, Relaxed);
+    }
+    let is_fit = |_: &usize| is_first || !has_ports && !seats.has_ports.load(Relaxed);
+    let room = find(table).or_else(|| find(0).filter(is_fit))?;
+    seats.tables[room].store(table, Relaxed);
+    Some(RootWord::of_kernel(seats.roots[room].load(Relaxed)))
+}
+
+/// Whoever comes to processor `number` next is alone.
+pub fn alone(number: u32) {
+    let seats = &slot(number).seats;
+    seats.tables.iter().for_each(|table| table.store(0, Relaxed));
+    seats.guest.store(0, Relaxed);
+}
+
+/// Whoever comes to processor `number` next has `seat`, and others come, too.
+pub fn together(number: u32, seat: usize) {
+    slot(number).seats.guest.store(seat as u32 + 1, Relaxed);
+}
+
+/// Copies the registers of `from` to `to`; neither runs.
+pub fn copy_frame(from: TcbRef, to: TcbRef) {
+    let (from, to): (*const TrapFrame, *const TrapFrame) = (from.frame(), to.frame());
+    // SAFETY: both are frames, which are cells, of threads that do not run.
+    unsafe { ptr::copy_nonoverlapping(from, to.cast_mut(), 1) };
+}
+
+/// The shadow with which this processor goes on, if its visitor is not alone; the rooms are as
+/// they are to be.
+pub(super) fn come_in() -> Option<TcbRef> {
+    let seats = &own().seats;
+    let seat = (seats.guest.load(Relaxed) as usize).checked_sub(1)?;
+    for (room, table) in seats.tables.iter().enumerate() {
+        let (to, from) = (Table(seats.roots[room].load(Relaxed)), Table(table.load(Relaxed)));
+        if from.0 != 0 {
+            show_space(from, to);
+            // All of them show the same.
+            iobitmap::copy(from, to);
+        }
+    }
+    if seats.changed.swap(false, Relaxed) {
+        asm::flush_all();
+    }
+    let number = seats.numbers[seat % SEATS].load(Relaxed);
+    let address = page(number) + PAGE - TCB_SIZE as u64;
+    // SAFETY: the first processor has shown the block of the seat there.
+    Some(unsafe { TcbRef::from_address(address) })
+}
+
+/// Shows the users' half of the root table `from` in `to`, which is not loaded.
+pub(super) fn show_space(from: Table, to: Table) {
+    // Word by word: the first processor may add an entry meanwhile, which is found or not.
+    (0..KERNEL_HALF).for_each(|at| to.set(at, from.get(at)));
+}
+
+const _: () = assert!(FRAME_SIZE < PAGE as usize - TCB_SIZE);

@@ -1,0 +1,31 @@
+// Exceptions and interrupts of another processor than the first (docs/decisions/0060), which
+// has a table of vectors of its own: whoever is interrupted in user mode is a visitor, and its kernel
+// is the first processor's. Behind entry.S, whose macros these are.
+
+.section .text, "ax"
+
+.balign 16
+baton_there:
+patch_site {PATCH_SMAP}, clac
+    push_registers rdi
+    cld
+    mov     rdi, rsp
+    test    byte ptr [rsp + {FRAME_CS}], 3
+    jnz     1f
+    call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was
+    test    rax, rax
+    jnz     baton_resume
+    jmp     baton_pop_frame
+1:  call    {CAME}                              // (frame), which does not come back
+    ud2
+
+.altmacro
+.balign 16
+.global baton_vectors_there
+baton_vectors_there:
+.set n, 0
+.rept {VECTORS}
+    VECTOR_STUB %n, baton_there
+    .set n, n + 1
+.endr
+.noaltmacro

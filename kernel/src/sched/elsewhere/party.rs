@@ -1,0 +1,294 @@
+//! Parties: threads of one other processor that are there at the same time, one of which runs
+//! while the others wait for it or for anybody (docs/decisions/0060-conversations-stay.md).
+//!
+//! While a thread is in a party, what the fast paths read and write of it is its *shadow*, in a
+//! seat of that processor; its tcb here says that it is seated, and whoever wants to know
+//! more ([`rendezvous::waits`]) or to change it calls the whole party back first. A party is closed:
+//! nobody in it waits for anybody outside. So no deletion outside concerns it.
+//!
+//! Everything here is the first processor's, with interrupts off, and nothing of a party that
+//! is out is looked at but whether somebody belongs to it.
+
+use core::cell::Cell;
+
+use abi::ThreadId;
+use abi::id::USER_BASE;
+
+use super::other::Other;
+use crate::arch::root::RootWord;
+use crate::arch::{self, TcbRef, cpu, visits};
+use crate::ipc::Kind;
+use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::space::SpaceRef;
+use crate::thread;
+use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
+
+/// Seats of a processor.
+pub const SEATS: usize = 4;
+
+/// Who has the seats of a processor.
+pub struct Party {
+    /// Whose each seat is, there or not.
+    ids: [Cell<ThreadId>; SEATS],
+    /// Who is there: a bit for each seat. None: whoever is there is alone.
+    out: Cell<u8>,
+    /// The seat that is taken next from its owner.
+    next: Cell<usize>,
+}
+
+impl Party {
+    /// Nobody.
+    pub(super) const fn new() -> Self {
+        Self {
+            ids: [const { Cell::new(ThreadId::NIL) }; SEATS],
+            out: Cell::new(0),
+            next: Cell::new(0),
+        }
+    }
+
+    fn is_out(&self, seat: usize) -> bool {
+        self.out.get() >> seat & 1 != 0
+    }
+
+    /// Those who are out, with their seats.
+    fn members(&self) -> impl Iterator<Item = (usize, TcbRef)> {
+        let taken = self.ids.iter().enumerate().filter(|(seat, _)| self.is_out(*seat));
+        taken.filter_map(|(seat, id)| Some((seat, thread::lookup(id.get())?)))
+    }
+
+    /// Whether `thread` is out.
+    pub(super) fn has(&self, thread: TcbRef) -> bool {
+        self.members().any(|(_, member)| member == thread)
+    }
+
+    /// Whether anybody of `space` is out.
+    pub(super) fn has_space(&self, space: SpaceRef) -> bool {
+        self.members().any(|(_, member)| member.space() == Some(space))
+    }
+
+    /// The lowest priority of those who are out.
+    pub(super) fn least(&self) -> Option<u8> {
+        self.members().map(|(_, member)| member.priority.get()).min()
+    }
+
+    /// Whether somebody with a seat may come to processor `number` with `guest`. Whomever it has
+    /// called last has one.
+    fn has_company(&self, guest: TcbRef, number: u32) -> bool {
+        let called = thread::lookup(guest.partner.get());
+        let has_called = called.is_some_and(|called| {
+            called != guest && may_come(called, number) && self.seat_of(called).is_some()
+        });
+        let calls = |id: &Cell<ThreadId>| {
+            let calls = |it: TcbRef| it.partner.get() == guest.id.get() && may_come(it, number);
+            thread::lookup(id.get()).is_some_and(calls)
+        };
+        has_called || self.ids.iter().any(calls)
+    }
+
+    /// Somebody on processor `number` of at least the priority `least` who has a place there, and
+    /// waits for one of those who are out, or for anybody and has been called by one of them.
+    fn next_member(&self, number: u32, least: u8) -> Option<(usize, RootWord)> {
+        let others = self.ids.iter().enumerate().filter(|(seat, _)| !self.is_out(*seat));
+        others.filter(|(_, id)| comes(id, number)).find_map(|(seat, id)| {
+            let thread = thread::lookup(id.get())?;
+            let is_wanted = |(_, member): (usize, TcbRef)| match thread.partner.get() {
+                ThreadId::ANY => member.partner.get() == thread.id.get(),
+                partner => member.id.get() == partner,
+            };
+            let fits = thread.priority.get() >= least && self.members().any(is_wanted);
+            if fits { place(number, seat, thread).map(|root| (seat, root)) } else { None }
+        })
+    }
+
+    /// The seat of `thread`: its own, one whose owner is not here any more, one of somebody who does
+    /// not wait, or the next in turn; not that of one who is out.
+    fn seat_of(&self, thread: TcbRef) -> Option<usize> {
+        let find = |fits: &dyn Fn(ThreadId) -> bool| {
+            (0..SEATS).find(|seat| !self.is_out(*seat) && fits(self.ids[*seat].get()))
+        };
+        let owner = |id: ThreadId| {
+            thread::lookup(id).filter(|it| it.processor.get() == thread.processor.get())
+        };
+        let seat = find(&|id| id == thread.id.get())
+            .or_else(|| find(&|id| owner(id).is_none()))
+            .or_else(|| find(&|id| !owner(id).is_some_and(waits_plainly)));
+        let seat = seat.or_else(|| {
+            let first = self.next.get();
+            self.next.set((first + 1) % SEATS);
+            (0..SEATS).map(|step| (first + step) % SEATS).find(|seat| !self.is_out(*seat))
+        })?;
+        self.ids[seat].set(thread.id.get());
+        Some(seat)
+    }
+}
+
+/// Whether `thread`, whose processor is another, waits in such a way that a fast path could end
+/// it, whom it waits for apart.
+fn waits_plainly(thread: TcbRef) -> bool {
+    let partner = thread.partner.get();
+    let is_users = partner.is_global() && partner.number() >= USER_BASE;
+    rendezvous::plain_wait(thread).is_some()
+        && (partner == ThreadId::ANY || is_users)
+        && thread.kind.get() == Kind::User
+        && thread.resume.get() == Resume::Ipc
+        && thread.wake_at_us.get() == 0
+        && !thread.halted.get()
+        && thread.senders.is_empty()
+        && thread.lines.get() == 0
+        && thread.transfer.part.get().is_none()
+}
+
+/// Whether `thread` is one whom the fast paths of its processor may meet.
+fn is_usual(thread: TcbRef) -> bool {
+    let special = thread.special.get();
+    let has_path = special == ELSEWHERE || arch::has_vector_gate();
+    special & !USES_VECTOR == ELSEWHERE && has_path && !thread.is_foreign()
+}
+
+/// `thread`, whose processor is another, has begun to wait: if it waits for one of its like, it gets
+/// a seat.
+pub(super) fn remember(thread: TcbRef) {
+    let Some(other) = visits::other(thread.processor.get().into()) else { return };
+    if !is_usual(thread) || !waits_plainly(thread) || !visits::may_meet() {
+        return;
+    }
+    let is_near = |it: TcbRef| it.processor.get() == thread.processor.get();
+    if thread::lookup(thread.partner.get()).is_some_and(is_near) {
+        let _ = other.party.seat_of(thread);
+    }
+}
+
+/// `guest` is about to go to processor `number`: those with whom it talks come with it. Whether
+/// there is anybody.
+pub(super) fn invite(number: u32, other: &Other, guest: TcbRef) -> bool {
+    let party = &other.party;
+    visits::alone(number);
+    if !is_usual(guest) || other.keeps_to_itself() || !party.has_company(guest, number) {
+        return false;
+    }
+    let Some(seat) = party.seat_of(guest) else { return false };
+    let mut roots = [RootWord::default(); SEATS];
+    let Some(root) = place(number, seat, guest) else { return false };
+    roots[seat] = root;
+    party.out.set(1 << seat);
+    let least = other.ready.first_queued().map_or(0, |first| first.priority.get());
+    // Until nobody else has to do with one of them.
+    while let Some((seat, root)) = party.next_member(number, least) {
+        roots[seat] = root;
+        party.out.set(party.out.get() | 1 << seat);
+    }
+    if party.out.get() == 1 << seat {
+        party.out.set(0);
+        return false;
+    }
+    send(number, party, guest, &roots);
+    visits::together(number, seat);
+    true
+}
+
+/// Whether the thread `id` may be in a party on processor `number` as one who waits.
+fn comes(id: &Cell<ThreadId>, number: u32) -> bool {
+    thread::lookup(id.get()).is_some_and(|thread| may_come(thread, number))
+}
+
+/// Whether `thread` may be in a party on processor `number` as one who waits.
+fn may_come(thread: TcbRef, number: u32) -> bool {
+    u32::from(thread.processor.get()) == number
+        && is_usual(thread)
+        && waits_plainly(thread)
+        // Its registers may not be saved yet.
+        && thread != arch::current()
+}
+
+/// Shows the shadow of `thread` on processor `number`; what its space is entered with there.
+fn place(number: u32, seat: usize, thread: TcbRef) -> Option<RootWord> {
+    let root = visits::room(number, thread.space()?)?;
+    // At a number there is never a shadow of another: whoever chose the id that is compared could
+    // make it seem to wait.
+    let shadow = visits::shadow(number, seat);
+    shadow.id.set(thread.id.get());
+    rendezvous::forbid_armed(shadow);
+    rendezvous::set_busy(shadow, Busy::Halted);
+    visits::show(number, seat, thread.id.get().number()).then_some(root)
+}
+
+/// Fills the shadows of those who are out; nobody meets the others.
+fn send(number: u32, party: &Party, guest: TcbRef, roots: &[RootWord; SEATS]) {
+    for seat in (0..SEATS).filter(|seat| !party.is_out(*seat)) {
+        rendezvous::set_busy(visits::shadow(number, seat), Busy::Halted);
+    }
+    for (seat, thread) in party.members() {
+        let shadow = visits::shadow(number, seat);
+        fill(shadow, thread);
+        shadow.root.set(roots[seat]);
+        match thread.partner.get() {
+            _ if thread == guest => {
+                visits::copy_frame(thread, shadow);
+                rendezvous::set_busy(shadow, Busy::Ready);
+            }
+            ThreadId::ANY => rendezvous::set_open(shadow),
+            partner => rendezvous::set_closed(shadow, partner),
+        }
+        rendezvous::seal(shadow);
+        // Who waits may still be queued here (1993, 5.3.4), and comes back to another queue.
+        cpu().scheduler.ready.remove(thread);
+        rendezvous::set_seated(thread);
+    }
+}
+
+/// What the fast paths see of `thread`.
+fn fill(shadow: TcbRef, thread: TcbRef) {
+    shadow.id.set(thread.id.get());
+    shadow.partner.set(thread.partner.get());
+    for (to, from) in [
+        (&shadow.utcb, &thread.utcb),
+        (&shadow.utcb_k, &thread.utcb_k),
+        (&shadow.ip, &thread.ip),
+        (&shadow.sp, &thread.sp),
+        (&shadow.flags, &thread.flags),
+        (&shadow.vector_area, &thread.vector_area),
+        (&shadow.vector_initial, &thread.vector_initial),
+        (&shadow.vector_from, &thread.vector_from),
+    ] {
+        to.set(from.get());
+    }
+    // Somebody may wait to send to the one that runs.
+    shadow.open_from.set(thread.open_from.get());
+    shadow.resume.set(Resume::Ipc);
+    shadow.kind.set(Kind::User);
+    shadow.special.set(thread.special.get() & USES_VECTOR);
+}
+
+/// The party of processor `number` is back, its shadows are the first processor's again: what
+/// has become of everybody. Who of them runs, whose registers are in its frame; `None` if
+/// there was no party.
+pub(super) fn home(number: u32, other: &Other) -> Option<TcbRef> {
+    let party = &other.party;
+    let mut runner = None;
+    for (seat, thread) in party.members() {
+        let shadow = visits::shadow(number, seat);
+        thread.ip.set(shadow.ip.get());
+        thread.sp.set(shadow.sp.get());
+        thread.flags.set(shadow.flags.get());
+        thread.vector_from.set(shadow.vector_from.get());
+        match rendezvous::peek(shadow) {
+            Waits::Open => waits(thread, ThreadId::ANY),
+            Waits::Closed(partner) => waits(thread, partner),
+            _ => {
+                visits::copy_frame(shadow, thread);
+                thread.fault_address.set(shadow.fault_address.get());
+                thread.resume.set(Resume::Frame);
+                rendezvous::set_away(thread);
+                runner = Some(thread);
+            }
+        }
+    }
+    party.out.set(0);
+    runner
+}
+
+fn waits(thread: TcbRef, partner: ThreadId) {
+    thread.partner.set(partner);
+    thread.resume.set(Resume::Ipc);
+    rendezvous::set_busy(thread, Busy::Waiting);
+}
