@@ -27,7 +27,12 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
         Resume::Wake => wake(current),
         Resume::Bind => lrpc::bind::resume(current),
         Resume::Entered => visits::entered(current),
-        Resume::Ipc | Resume::Frame | Resume::Anew | Resume::Idle => ipc::go_on(current),
+        Resume::Anew => {
+            // The look has found nothing that leads elsewhere, now: not to be asked again on the way out.
+            current.resume.set(Resume::Frame);
+            ipc::go_on(current)
+        }
+        Resume::Ipc | Resume::Frame | Resume::Idle => ipc::go_on(current),
     }
 }
 

@@ -193,6 +193,23 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     sound();
 }
 
+/// Who goes to a processor where nobody goes for a while leaves the kernel here, and later.
+#[test]
+fn who_wants_to_leave_for_a_processor_that_rests_goes_on_here() {
+    let world = world();
+    go(&world, world.one);
+    for _ in 0..20 {
+        kernel::arch::tlb::quiet(world.spaces[0]);
+        elsewhere::look();
+    }
+    place(&world, world.root, 1).expect("it may");
+    assert_eq!(world.root.resume.get(), Resume::Anew);
+    assert!(elsewhere::leave(world.root) == world.root, "the processor rests");
+    assert!(kernel::resume::resume(world.root) == world.root);
+    assert_eq!(world.root.resume.get(), Resume::Frame);
+    sound();
+}
+
 /// A task that takes pages back all the time only sends the others home.
 #[test]
 fn who_is_called_back_all_the_time_runs_at_home() {
