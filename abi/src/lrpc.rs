@@ -22,7 +22,7 @@ pub const A_STACK_UNIT: u64 = 64;
 /// Most pages of the A-stacks of a binding.
 pub const MAX_PAGES: u64 = 8;
 /// Most procedures of a binding.
-pub const MAX_PROCEDURES: u64 = 1 << 32;
+pub const MAX_PROCEDURES: u64 = 1 << 48;
 /// Most bindings of a client's task, and most A-stacks of them all.
 pub const MAX_BINDINGS: usize = 15;
 /// See [`MAX_BINDINGS`].

@@ -81,7 +81,7 @@ impl Msg {
         if index < 7 { self.mr[index] } else { utcb::mr(index + 1) }
     }
 
-    fn item(mut self, words: [u64; 2]) -> Self {
+    pub(crate) fn item(mut self, words: [u64; 2]) -> Self {
         let at = self.tag.untyped() + self.tag.typed();
         self.put(at, words[0]);
         self.put(at + 1, words[1]);
@@ -95,13 +95,13 @@ impl Msg {
     }
 
     #[inline(always)]
-    fn regs(&self) -> syscall::Regs {
+    pub(crate) fn regs(&self) -> syscall::Regs {
         let m = &self.mr;
         [self.tag.0, m[0], m[1], m[2], m[3], m[4], m[5], m[6]]
     }
 
     #[inline(always)]
-    fn from_regs(regs: syscall::Regs) -> Self {
+    pub(crate) fn from_regs(regs: syscall::Regs) -> Self {
         let [tag, m1, m2, m3, m4, m5, m6, m7] = regs;
         Self { tag: MsgTag(tag), mr: [m1, m2, m3, m4, m5, m6, m7] }
     }

@@ -44,6 +44,15 @@ pub fn image() -> (u64, u64) {
     (&raw const __image_start as u64, &raw const __image_end as u64)
 }
 
+/// Reads a byte of every page of the image, so that the calling task has no faults there later.
+pub fn touch_image() {
+    let (begin, end) = image();
+    for page in (begin..end).step_by(4096) {
+        // SAFETY: the program's own image, which nobody takes away.
+        unsafe { (page as *const u8).read_volatile() };
+    }
+}
+
 /// One past the last byte of the read-only part of the image.
 #[must_use]
 pub fn text_end() -> u64 {

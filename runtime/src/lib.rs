@@ -17,6 +17,7 @@
 
 extern crate alloc;
 
+mod a_stacks;
 pub mod accept;
 pub mod clock;
 pub mod console;

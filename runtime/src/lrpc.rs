@@ -20,6 +20,7 @@ use abi::protocol::LRPC_BIND;
 use abi::syscall::Call;
 use abi::{CallError, ThreadId};
 
+pub use crate::a_stacks::Place;
 use crate::ipc::Msg;
 use crate::{kernel, syscall, utcb};
 
@@ -36,6 +37,12 @@ pub struct Binding {
     count: u64,
 }
 
+/// LrpcCall with the registers of a message; the status, and the registers that come back.
+#[inline(always)]
+pub(crate) fn call(token: u64, registers: syscall::Regs) -> (u64, syscall::Regs) {
+    trap(Call::LrpcCall, token, 0, registers)
+}
+
 /// Asks `clerk` for a binding with `count` A-stacks of `bytes` each, which come to lie from `window` on, in a
 /// part of the task's UTCB area where no UTCB is.
 pub fn bind(
@@ -50,18 +57,23 @@ pub fn bind(
     Ok(Binding { first, count })
 }
 
+/// Calls `procedure` with `words`, over the A-stack that `token` names, if it is one of the caller's task.
+#[inline(always)]
+pub fn call_at(token: u64, procedure: u64, words: [u64; WORDS]) -> Result<[u64; 8]> {
+    let [a, b, c, d, e, f] = words;
+    let (status, words) = call(token, [procedure, a, b, c, d, e, f, 0]);
+    match Status::decode(status) {
+        Some(Status::Done) => Ok(words),
+        Some(why) => Err(why),
+        None => Err(Status::ServerFailed),
+    }
+}
+
 impl Binding {
     /// Calls `procedure` with `words`, over A-stack `a_stack` of this binding; the words that come back.
     #[inline(always)]
     pub fn call(&self, a_stack: u64, procedure: u64, words: [u64; WORDS]) -> Result<[u64; 8]> {
-        let token = self.token(a_stack).ok_or(Status::NoBinding)?;
-        let [a, b, c, d, e, f] = words;
-        let (status, words) = trap(Call::LrpcCall, token, 0, [procedure, a, b, c, d, e, f, 0]);
-        match Status::decode(status) {
-            Some(Status::Done) => Ok(words),
-            Some(why) => Err(why),
-            None => Err(Status::ServerFailed),
-        }
+        call_at(self.token(a_stack).ok_or(Status::NoBinding)?, procedure, words)
     }
 
     /// What names A-stack `a_stack` to the kernel.
@@ -123,10 +135,15 @@ pub fn give_back(words: [u64; 8]) -> Result<Visit> {
     visit(ThreadId::NIL, words)
 }
 
+/// LrpcReturn with the registers of a message: the A-stack's address, or a status, and the registers that come.
+#[inline(always)]
+pub(crate) fn come_back(clerk: ThreadId, registers: syscall::Regs) -> (u64, syscall::Regs) {
+    trap(Call::LrpcReturn, clerk.0, 0, registers)
+}
+
 #[inline(always)]
 fn visit(clerk: ThreadId, words: [u64; 8]) -> Result<Visit> {
-    let (a_stack, [procedure, a, b, c, d, e, f, cookie]) =
-        trap(Call::LrpcReturn, clerk.0, 0, words);
+    let (a_stack, [procedure, a, b, c, d, e, f, cookie]) = come_back(clerk, words);
     if a_stack < FIRST_ADDRESS {
         return Err(Status::decode(a_stack).unwrap_or(Status::Withdrawn));
     }

@@ -2,7 +2,12 @@
 //!
 //! Nobody here waits without a limit for the pages of the other side's strings.
 
+mod hosts;
+mod link;
+
 use abi::Time;
+pub use hosts::{serve_calls, serve_visits};
+pub use link::{Link, Transport};
 pub use service::*;
 
 use crate::accept::{self, TransferLimit};

@@ -104,6 +104,25 @@ pub fn program(body: extern "C" fn(u64) -> !, argument: u64, quota_pages: i64) -
     begin(id, Role::Program, stack(body, argument)?)
 }
 
+/// The same with room for A-stacks.
+pub fn clerk(body: extern "C" fn(u64) -> !, argument: u64, quota_pages: i64) -> Result<Partner> {
+    let id = fresh_id();
+    space(id, runtime::layout::UTCB_BITS, quota_pages).map_err(why)?;
+    begin(id, Role::Program, stack(body, argument)?)
+}
+
+/// A Rust function in the space of `other`, which has one thread.
+pub fn program_beside(
+    other: Partner,
+    body: extern "C" fn(u64) -> !,
+    argument: u64,
+) -> Result<Partner> {
+    let id = fresh_id();
+    let location = INITIAL_UTCB_AREA + 1024;
+    kernel::create_active(id, other.id, ThreadId::ROOT, ThreadId::ROOT, location).map_err(why)?;
+    begin(id, Role::Program, stack(body, argument)?)
+}
+
 /// The same inside the root task's space.
 pub fn program_inside(body: extern "C" fn(u64) -> !, argument: u64) -> Result<Partner> {
     let id = fresh_id();

@@ -13,5 +13,6 @@ fn run() -> Result<(), &'static str> {
     check::run();
     lrpc::null()?;
     stubs::table()?;
+    stubs::by_calls()?;
     stubs::strings()
 }

@@ -1,8 +1,9 @@
 //! Calls by generated stubs, and the same null call written by hand.
 
 use abi::ThreadId;
-use runtime::service::{self, Caller, Message as _, Room, Thread};
-use runtime::{Msg, ipc};
+use runtime::layout::touch_image;
+use runtime::service::{self, Caller, Carrier, Link, Message as _, Room, Thread};
+use runtime::{Msg, ipc, schedule};
 
 use bench_guest::marks::{READY, sample};
 use bench_guest::partner::{self, Partner, Result};
@@ -121,20 +122,8 @@ pub fn table() -> Result<()> {
     let server = partner::program(generated, 0, QUOTA_PAGES)?;
     settle(server)?;
     let client = Client::new(Thread(server.id));
-    let failed = |_| "a call by generated stubs has failed";
-    let (bytes, mut room) = ([7; BIG], [0; BIG]);
     Client::bind(Thread(server.id)).map_err(|_| "the measured client cannot bind")?;
-    let samples = measure(|| client.null().map_err(failed))?;
-    row!(samples, "lrpc/null-register-user");
-    let samples = measure(|| client.add(3, 4).map(|_| ()).map_err(failed))?;
-    row!(samples, "lrpc/add-register-user");
-    let samples = measure(|| client.big_in(&bytes).map_err(failed))?;
-    row!(samples, "lrpc/big-in-register-user");
-    let samples = measure(|| client.big_in_out(&bytes, &mut room).map(|_| ()).map_err(failed))?;
-    row!(samples, "lrpc/big-in-out-register-user");
-    if client.add(3, 4) != Ok(7) || room != bytes {
-        return Err("a call by generated stubs has a wrong result");
-    }
+    rows(&client, "register")?;
     server.delete();
     let server = partner::program(by_hand, 0, QUOTA_PAGES)?;
     for label in 1..=4 {
@@ -162,6 +151,83 @@ fn settle(server: Partner) -> Result<()> {
     partner::call(server.id, &Msg::new(service::BIND).push(0).push(0))?;
     let bind = Msg::new(service::BIND).push(table::INTERFACE.id).push(0);
     partner::call(server.id, &label::ALL.iter().fold(bind, |bind, label| bind.push(*label)))?;
+    Ok(())
+}
+
+extern "C" fn clerk(_: u64) -> ! {
+    touch_image();
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(READY));
+    service::serve_calls::<_, { table::INPUT }, { table::ROOM }, { table::OUTPUT }>(
+        &Serve(&Table),
+        0,
+    )
+}
+
+extern "C" fn host(clerk: u64) -> ! {
+    touch_image();
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(READY));
+    service::serve_visits::<_, { table::INPUT }, { table::ROOM }, { table::OUTPUT }>(
+        &Serve(&Table),
+        ThreadId(clerk),
+    );
+    runtime::thread::park()
+}
+
+/// Rows `lrpc/CALL-calls-user`: the same four over procedure calls, and `lrpc/CALL-plain-user`: as calls of functions.
+pub fn by_calls() -> Result<()> {
+    let clerk = partner::clerk(clerk, 0, QUOTA_PAGES)?;
+    let host = partner::program_beside(clerk, host, clerk.id.0)?;
+    schedule::yield_to(host.id);
+    let link = Link::new(clerk.id);
+    let client = Client::bind(link).map_err(|_| "the measured client cannot bind")?;
+    rows(&client, "calls")?;
+    drop(client);
+    host.delete();
+    clerk.delete();
+    plain()
+}
+
+fn rows<C: Carrier>(client: &Client<C>, way: &str) -> Result<()> {
+    let failed = |_| "a call by generated stubs has failed";
+    let (bytes, mut room) = ([7; BIG], [0; BIG]);
+    let samples = measure(|| client.null().map_err(failed))?;
+    row!(samples, "lrpc/null-{way}-user");
+    let samples = measure(|| client.add(3, 4).map(|_| ()).map_err(failed))?;
+    row!(samples, "lrpc/add-{way}-user");
+    let samples = measure(|| client.big_in(&bytes).map_err(failed))?;
+    row!(samples, "lrpc/big-in-{way}-user");
+    let samples = measure(|| client.big_in_out(&bytes, &mut room).map(|_| ()).map_err(failed))?;
+    row!(samples, "lrpc/big-in-out-{way}-user");
+    if client.add(3, 4) != Ok(7) || room != bytes {
+        return Err("a call by generated stubs has a wrong result");
+    }
+    Ok(())
+}
+
+/// The server's functions, called inside the space.
+fn plain() -> Result<()> {
+    let (server, me): (&dyn Server, _) = (core::hint::black_box(&Table), ThreadId::ROOT);
+    let (bytes, mut room) = ([7; BIG], [0; BIG]);
+    let samples = measure(|| {
+        server.null(me);
+        Ok(())
+    })?;
+    row!(samples, "lrpc/null-plain-user");
+    let samples = measure(|| {
+        core::hint::black_box(server.add(me, 3, 4));
+        Ok(())
+    })?;
+    row!(samples, "lrpc/add-plain-user");
+    let samples = measure(|| {
+        server.big_in(me, &bytes);
+        Ok(())
+    })?;
+    row!(samples, "lrpc/big-in-plain-user");
+    let samples = measure(|| {
+        core::hint::black_box(server.big_in_out(me, &bytes, Room::new(&mut room)));
+        Ok(())
+    })?;
+    row!(samples, "lrpc/big-in-out-plain-user");
     Ok(())
 }
 

@@ -30,6 +30,10 @@ pub fn all(model: &Model, interface: &Interface, out: &mut Text) {
     out.line("pub struct Serve<'s, S>(pub &'s S);");
     out.blank();
     out.block("impl<S: Server> Dispatch for Serve<'_, S> {", |out| {
+        if interface.functions.iter().any(|function| function.manner == Manner::Later) {
+            out.line("const LATER: bool = true;");
+            out.blank();
+        }
         quick(model, interface, out);
         out.line("#[inline(always)]");
         out.line("#[allow(unused_variables)]");

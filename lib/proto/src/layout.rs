@@ -25,8 +25,13 @@ pub const THREADS: u64 = 16;
 pub const STACKS_BYTES: u64 = STACK_BYTES * THREADS;
 /// UTCB area, as in the initial servers.
 pub const UTCBS: u64 = 0xBF00_0000;
-/// Log2 size of a task's UTCB area: 16 UTCBs of 1 KiB.
-pub const UTCB_BITS: u32 = 14;
+/// Log2 size of a task's UTCB area: 16 UTCBs of 1 KiB, and then pages for the A-stacks of procedure
+/// calls.
+pub const UTCB_BITS: u32 = 18;
+/// Where A-stacks can be.
+pub const A_STACKS: u64 = UTCBS + THREADS * 1024;
+/// In how many pages.
+pub const A_STACK_PAGES: u64 = ((1 << UTCB_BITS) - THREADS * 1024) / 4096;
 /// The kernel interface page, as in the initial servers.
 pub const KIP: u64 = 0xBFF0_0000;
 

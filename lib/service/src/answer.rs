@@ -52,6 +52,9 @@ pub trait Next<M> {
 
 /// Something that answers requests: generated for each interface, and for two of them in one.
 pub trait Dispatch {
+    /// Whether any function's answer can come later than the function returns.
+    const LATER: bool = false;
+
     /// What [`Dispatch::dispatch`] does, for functions whose request and answer are words and no
     /// more: the message stays in registers, and what `next` does stands behind each of them.
     ///
@@ -82,6 +85,8 @@ pub trait Dispatch {
 
 /// Both: what the first does not know is for the second.
 impl<A: Dispatch, B: Dispatch> Dispatch for (A, B) {
+    const LATER: bool = A::LATER || B::LATER;
+
     #[inline(always)]
     fn dispatch<M: Message>(
         &self,

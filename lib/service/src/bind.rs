@@ -15,6 +15,9 @@ use crate::message::{MAX_WORDS, Message, label};
 /// version, MR2 how many of the labels the server knows before the first that it does not.
 pub const BIND: u64 = 0x3FFF_FFFF;
 
+/// In the answer's version: the server can be reached by procedure calls (Bershad et al. 1990).
+pub const OFFERS_CALLS: u64 = 1 << 63;
+
 /// Functions that one message can ask for.
 const FUNCTIONS: usize = MAX_WORDS - 2;
 
@@ -114,6 +117,7 @@ pub fn check<C: Carrier>(
     uses: &[u64],
     timeouts: Timeouts,
 ) -> Result<(), BindError> {
+    let mut offered = false;
     for uses in uses.chunks(FUNCTIONS) {
         let request = C::Message::new(BIND).push(interface.id).push(interface.version.word());
         let request = uses.iter().fold(request, |request, function| request.push(*function));
@@ -124,6 +128,7 @@ pub fn check<C: Carrier>(
             (label::UNKNOWN, _, _) => return Err(BindError::NotServed { interface }),
             _ => return Err(BindError::Call(Error::BadAnswer)),
         }
+        offered = answer.get(0) & OFFERS_CALLS != 0;
         let known = usize::try_from(answer.get(1)).unwrap_or(usize::MAX);
         if let Some(missing) = uses.get(known) {
             let function = interface.functions.iter().find(|(label, _)| label == missing);
@@ -131,6 +136,9 @@ pub fn check<C: Carrier>(
             let server = Version::of(answer.get(0));
             return Err(BindError::Incompatible { interface, function, server });
         }
+    }
+    if offered {
+        carrier.offered();
     }
     Ok(())
 }

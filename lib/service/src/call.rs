@@ -41,6 +41,9 @@ pub trait Carrier {
         timeouts: Timeouts,
     ) -> Result<Self::Message, Error>;
 
+    /// The server, which has just been asked whether it fits, can be reached by procedure calls, too.
+    fn offered(&self) {}
+
     /// Sends `request` and waits for nothing but that the server takes it.
     ///
     /// # Errors
@@ -68,6 +71,9 @@ pub enum Error {
     TooLong,
     /// The answer is none of this function.
     BadAnswer,
+    /// The server failed while it ran the function, or the caller was taken back: the function may have been carried
+    /// out, or not.
+    Lost,
 }
 
 impl core::fmt::Display for Error {
@@ -83,6 +89,7 @@ impl core::fmt::Display for Error {
             Self::Malformed => f.write_str("the server says that the request makes no sense"),
             Self::TooLong => f.write_str("a text or list is longer than the interface or the room for it allows"),
             Self::BadAnswer => f.write_str("the server's answer makes no sense"),
+            Self::Lost => f.write_str("the server ended in the middle of the call; it may have been carried out"),
         }
     }
 }

@@ -24,7 +24,7 @@ pub use answer::{
     Answer, Dispatch, Next, Room, answer_inline, answer_string, answer_words, quick_arguments,
     quick_words, read_inline, read_string, read_words,
 };
-pub use bind::{BIND, BindError, Interface, Version, check, describe};
+pub use bind::{BIND, BindError, Interface, OFFERS_CALLS, Version, check, describe};
 pub use call::{
     Carrier, Error, request_inline, request_string, request_words, result_inline, result_string,
     result_words, timeouts,

@@ -1,0 +1,198 @@
+//! The server's side of procedure calls: a clerk that agrees to imports, and hosts on which calls run.
+
+use abi::lrpc::{FIRST_ADDRESS, Status};
+use abi::{StringItem, ThreadId};
+
+use super::link::string_of;
+use super::{Answer, Caller, Dispatch, Next, PATIENCE, label, with_string};
+use crate::a_stacks::{AStack, Place, STRING_BYTES};
+use crate::{Msg, accept, ipc, lrpc, thread, utcb};
+
+/// Words of a request that come in registers, and of an answer that go there.
+const COME: usize = 6;
+const GO: usize = 7;
+/// The register of a request in which the clerk's word for the binding comes: the client's id.
+const COOKIE: usize = 6;
+/// The flags of a tag, which a client may set as it likes.
+const FLAGS: u64 = 0xF000;
+/// Procedures of a binding: any tag without flags that a client may send.
+const PROCEDURES: u64 = abi::lrpc::MAX_PROCEDURES;
+/// Bindings that a server has at a time.
+const BINDINGS: usize = 48;
+/// Of these, those of one client's task.
+const OF_ONE_TASK: usize = 8;
+
+/// Serves any interface for ever, as [`super::serve_with`] does, and by procedure calls of its clients, on `hosts`
+/// threads more: the server's functions run on several at once. Where the root task refuses a thread there are fewer.
+///
+/// It does not compile for interfaces that answer later, or whose strings are longer than an A-stack.
+pub fn serve_calls<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usize>(
+    server: &'static S,
+    hosts: usize,
+) -> !
+where
+    S: Dispatch + Sync,
+{
+    const {
+        assert!(!S::LATER, "a procedure call has its answer when it returns");
+        assert!(
+            INPUT <= STRING_BYTES && OUTPUT <= STRING_BYTES,
+            "strings have to fit on an A-stack"
+        );
+    }
+    let clerk = thread::me();
+    for _ in 0..hosts {
+        let _ = thread::spawn(move || serve_visits::<S, INPUT, ROOM, OUTPUT>(server, clerk));
+    }
+    let (mut input, mut room, mut output) = ([0; INPUT], [0; ROOM], [0; OUTPUT]);
+    let mut desk = Desk::new(clerk);
+    let (mut from, mut request) = accept::string(&mut input, PATIENCE, ipc::request);
+    loop {
+        let answer = match lrpc::import(&request) {
+            Some(import) => Some((desk.agree(from, import), None)),
+            None => server.dispatch(from, &request, &input, &mut room, &mut output).message(),
+        };
+        let offers = request.label() == service::BIND;
+        let answer = answer.map(|(mut answer, string)| {
+            if offers && answer.tag.untyped() == 2 {
+                answer.mr[0] |= service::OFFERS_CALLS;
+            }
+            (from, with_string(answer, string, &output))
+        });
+        (from, request) = accept::string(&mut input, PATIENCE, || ipc::next_request(answer));
+    }
+}
+
+/// What a clerk knows of the bindings it has agreed to.
+struct Desk {
+    clerk: ThreadId,
+    bindings: [Option<(ThreadId, Place)>; BINDINGS],
+}
+
+impl Desk {
+    const fn new(clerk: ThreadId) -> Self {
+        Self { clerk, bindings: [const { None }; BINDINGS] }
+    }
+
+    /// The answer to `client`, who asks for a binding; an empty one refuses. Each thread has one
+    /// at most, a new one ends the old one.
+    fn agree(&mut self, client: ThreadId, import: lrpc::Import) -> Msg {
+        let page = abi::lrpc::MAX_A_STACK_BYTES;
+        if (import.count, import.bytes) != (1, page) {
+            return Msg::default();
+        }
+        let _ = lrpc::revoke_cookie(self.clerk, client.0);
+        let is_over = |client: ThreadId| lrpc::count(self.clerk, client.0).unwrap_or(0) == 0;
+        for entry in &mut self.bindings {
+            if entry.as_ref().is_some_and(|(client, _)| is_over(*client)) {
+                *entry = None;
+            }
+        }
+        let of_task = |other: &&(ThreadId, Place)| same_task(other.0, client);
+        let count = self.bindings.iter().flatten().filter(of_task).count();
+        let free = self.bindings.iter_mut().find(|entry| entry.is_none());
+        let (Some(free), true) = (free, count < OF_ONE_TASK) else { return Msg::default() };
+        let Some(place) = Place::take() else { return Msg::default() };
+        let answer = lrpc::agree(place.address(), PROCEDURES, client.0);
+        *free = Some((client, place));
+        answer
+    }
+}
+
+/// Whether the threads are of one of the root task's tasks; those of tasks below these are all one.
+fn same_task(one: ThreadId, other: ThreadId) -> bool {
+    let slot = |thread: ThreadId| proto::layout::slot_of(thread.number()).map(|(slot, _)| slot);
+    let known = |slot: Option<usize>| slot.filter(|slot| *slot < proto::layout::TASKS);
+    known(slot(one)) == known(slot(other))
+}
+
+/// What a host does: it serves one call after the other, until `clerk`, a thread of its task, is gone.
+pub fn serve_visits<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usize>(
+    server: &S,
+    clerk: ThreadId,
+) where
+    S: Dispatch,
+{
+    let (mut input, mut room, mut output) = ([0; INPUT], [0; ROOM], [0; OUTPUT]);
+    loop {
+        let (mut a_stack, mut request) = Return(clerk).request(Msg::default());
+        while a_stack >= FIRST_ADDRESS {
+            let caller = ThreadId(request.mr[COOKIE]);
+            (a_stack, request) = match quick(server, caller, request) {
+                Ok(next) => next,
+                Err(request) => {
+                    let came = (caller, request, a_stack);
+                    let answer = serve_any(server, came, &mut input, &mut room, &mut output);
+                    Return(ThreadId::NIL).request(answer)
+                }
+            };
+        }
+        if a_stack == Status::NoClerk as u64 {
+            return;
+        }
+    }
+}
+
+/// [`Dispatch::quick`] for requests that are in registers as a whole.
+#[inline(always)]
+fn quick(server: &impl Dispatch, caller: Caller, request: Msg) -> Result<(u64, Msg), Msg> {
+    if request.tag.0 as u16 > COME as u16 {
+        return Err(request);
+    }
+    server.quick(caller, request, &Return(ThreadId::NIL))
+}
+
+/// The end of a visit whose answer is in registers; the first time it says to which clerk the thread is lent.
+struct Return(ThreadId);
+
+impl Next<Msg> for Return {
+    type Request = (u64, Msg);
+
+    #[inline(always)]
+    fn request(&self, answer: Msg) -> (u64, Msg) {
+        let (a_stack, registers) = lrpc::come_back(self.0, answer.regs());
+        (a_stack, Msg::from_regs(registers))
+    }
+}
+
+/// Any request: its further words and its string are on the A-stack, and so are the answer's.
+#[inline(never)]
+fn serve_any(
+    server: &impl Dispatch,
+    (caller, mut request, a_stack): (Caller, Msg, u64),
+    input: &mut [u8],
+    room: &mut [u8],
+    output: &mut [u8],
+) -> Msg {
+    let Some(a_stack) = AStack::at(a_stack) else { return Msg::new(label::MALFORMED) };
+    request.tag.0 &= !FLAGS;
+    let words = (request.tag.untyped() + request.tag.typed()).min(service::MAX_WORDS);
+    for index in COME..words {
+        let word = a_stack.word(index);
+        if index < GO { request.mr[index] = word } else { utcb::set_mr(index + 1, word) }
+    }
+    let is_there = match string_of(&request) {
+        Some(len) => input.get_mut(..len).is_some_and(|input| a_stack.take(input)),
+        None => request.tag.typed() == 0,
+    };
+    let answer = match is_there {
+        true => server.dispatch(caller, &request, input, room, output),
+        false => Answer::malformed(),
+    };
+    let (answer, string) = answer.message().unwrap_or((Msg::new(label::OK), None));
+    on_a_stack(a_stack, answer, string.and_then(|len| output.get(..len)))
+}
+
+/// What of an answer does not go in registers goes on the A-stack.
+fn on_a_stack(a_stack: AStack, answer: Msg, string: Option<&[u8]>) -> Msg {
+    let answer = match string {
+        Some(string) if a_stack.put(string) => {
+            answer.item(StringItem::simple(0, string.len() as u64))
+        }
+        Some(_) => Msg::new(label::TOO_LONG),
+        None => answer,
+    };
+    let words = answer.tag.untyped() + answer.tag.typed();
+    (GO..words).for_each(|index| a_stack.set_word(index, answer.get(index)));
+    answer
+}

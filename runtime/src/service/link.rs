@@ -1,0 +1,232 @@
+//! The client's side of procedure calls: a carrier that takes them where the server offers them.
+
+use core::cell::{Cell, RefCell};
+
+use abi::lrpc::Status;
+use abi::{Item, MsgTag, StringItem, ThreadId, Timeouts};
+
+use super::{Carrier, Error, Thread};
+use crate::a_stacks::{AStack, Place};
+use crate::{Msg, ipc, lrpc, utcb};
+
+/// Words of a request that registers take to a procedure, and of an answer back.
+const THERE: usize = 6;
+const BACK: usize = 7;
+/// The flags of a tag: the other side's are of no interest.
+const FLAGS: u64 = 0xF000;
+
+/// A server that is called by procedure calls if it offers them when a client binds, else by messages. What can't go that
+/// way goes by messages, call by call: functions with timeouts, and calls for which the server has no thread.
+///
+/// Each thread has its own: there is one A-stack.
+#[derive(Debug)]
+pub struct Link {
+    server: ThreadId,
+    /// What names the A-stack to the kernel; 0: messages.
+    token: Cell<u64>,
+    bound: RefCell<Option<Bound>>,
+    /// The server failed in the last call.
+    lost: Cell<bool>,
+}
+
+#[derive(Debug)]
+struct Bound {
+    binding: lrpc::Binding,
+    place: Place,
+}
+
+/// How a client's calls travel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transport {
+    /// By messages.
+    Messages,
+    /// By procedure calls.
+    Calls,
+}
+
+impl Link {
+    /// To the server that thread `server` is, by messages at first.
+    #[must_use]
+    pub const fn new(server: ThreadId) -> Self {
+        Self { server, token: Cell::new(0), bound: RefCell::new(None), lost: Cell::new(false) }
+    }
+
+    /// How calls travel now.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        if self.token.get() == 0 { Transport::Messages } else { Transport::Calls }
+    }
+
+    /// Asks the server for a binding: from now on calls go over it, if it agrees.
+    pub fn take_calls(&self) {
+        if self.token.get() != 0 {
+            return;
+        }
+        let Some(place) = Place::take() else { return };
+        let bytes = abi::lrpc::MAX_A_STACK_BYTES;
+        let Ok(binding) = lrpc::bind(self.server, place.address(), 1, bytes) else { return };
+        self.token.set(binding.token(0).unwrap_or(0));
+        self.bound.replace(Some(Bound { binding, place }));
+    }
+
+    /// Ends the binding, if there is one: calls go by messages.
+    pub fn take_messages(&self) {
+        self.token.set(0);
+        if let Some(bound) = self.bound.take() {
+            // Only then the place is free.
+            let _ = bound.binding.revoke();
+            drop(bound.place);
+        }
+    }
+
+    fn a_stack(&self) -> Option<AStack> {
+        AStack::at(self.bound.borrow().as_ref()?.place.address())
+    }
+
+    /// A call over the binding; `request` has at most a string on the A-stack.
+    #[inline(always)]
+    fn call_procedure(&self, token: u64, request: Msg) -> Result<Msg, Status> {
+        let words = request.tag.untyped() + request.tag.typed();
+        if words > THERE {
+            self.put_words(words, request.mr[THERE]);
+        }
+        let (status, answer) = lrpc::call(token, request.regs());
+        if status != 0 {
+            return Err(self.failed(status));
+        }
+        let answer = Msg::from_regs(answer);
+        if answer.tag.0 as u16 > BACK as u16 {
+            return Ok(Msg { tag: self.take_words(answer.tag), mr: answer.mr });
+        }
+        Ok(answer)
+    }
+
+    /// Leaves the words of a request for which there is no register, of which `first` is one in a message.
+    #[inline(never)]
+    fn put_words(&self, words: usize, first: u64) {
+        if let Some(a_stack) = self.a_stack() {
+            a_stack.set_word(THERE, first);
+            (BACK..words).for_each(|index| a_stack.set_word(index, utcb::mr(index + 1)));
+        }
+    }
+
+    /// Takes the words of an answer for which there is no register; its tag, without flags.
+    #[inline(never)]
+    fn take_words(&self, tag: MsgTag) -> MsgTag {
+        if let Some(a_stack) = self.a_stack() {
+            let words = (tag.untyped() + tag.typed()).min(service::MAX_WORDS);
+            (BACK..words).for_each(|index| utcb::set_mr(index + 1, a_stack.word(index)));
+        }
+        MsgTag(tag.0 & !FLAGS)
+    }
+
+    /// What else than a result came of a call.
+    #[cold]
+    fn failed(&self, status: u64) -> Status {
+        let status = Status::decode(status).unwrap_or(Status::ServerFailed);
+        if !matches!(status, Status::NoHost | Status::InUse) {
+            let never_began = matches!(status, Status::NoBinding | Status::NoProcedure);
+            self.lost.set(!never_began);
+            self.take_messages();
+        }
+        status
+    }
+
+    /// What does not go by a procedure call goes by a message; nothing does if the server failed in the call.
+    #[cold]
+    #[inline(never)]
+    fn exchange_message(&self, tag: MsgTag, mr: [u64; 7], timeouts: Timeouts) -> Msg {
+        if self.lost.get() {
+            return Msg { tag: MsgTag(MsgTag::ERROR), ..Msg::default() };
+        }
+        Thread(self.server).exchange(Msg { tag, mr }, timeouts)
+    }
+
+    fn with_strings(
+        &self,
+        token: u64,
+        request: Msg,
+        body: Option<&[u8]>,
+        room: &mut [u8],
+    ) -> Result<Msg, Status> {
+        let request = match (body, self.a_stack()) {
+            (Some(body), Some(a_stack)) if a_stack.put(body) => {
+                request.item(StringItem::simple(0, body.len() as u64))
+            }
+            (None, Some(_)) => request,
+            _ => return Err(Status::NoHost),
+        };
+        let a_stack = self.a_stack();
+        let answer = self.call_procedure(token, request)?;
+        if let (Some(len), Some(a_stack)) = (string_of(&answer), a_stack)
+            && let Some(room) = room.get_mut(..len)
+        {
+            let _ = a_stack.take(room);
+        }
+        Ok(answer)
+    }
+}
+
+/// The length of the string that is the last item of `message`.
+pub(super) fn string_of(message: &Msg) -> Option<usize> {
+    let (words, typed) = (message.tag.untyped(), message.tag.typed());
+    if typed != 2 || words + 2 > service::MAX_WORDS {
+        return None;
+    }
+    match Item::decode(message.get(words), message.get(words + 1)) {
+        Item::String(item) => usize::try_from(StringItem::len(item)).ok(),
+        _ => None,
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.take_messages();
+    }
+}
+
+impl Carrier for Link {
+    type Message = Msg;
+
+    #[inline(always)]
+    fn exchange(&self, request: Msg, timeouts: Timeouts) -> Msg {
+        let token = self.token.get();
+        if timeouts.0 == Timeouts::NEVER.0 && token != 0 {
+            if let Ok(answer) = self.call_procedure(token, request) {
+                return answer;
+            }
+        }
+        self.exchange_message(request.tag, request.mr, timeouts)
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        if self.lost.take() { Error::Lost } else { Error::Ipc(ipc::error()) }
+    }
+
+    fn call_with(
+        &self,
+        request: Msg,
+        body: Option<&[u8]>,
+        room: &mut [u8],
+        timeouts: Timeouts,
+    ) -> Result<Msg, Error> {
+        let token = self.token.get();
+        if timeouts.0 == Timeouts::NEVER.0 && token != 0 {
+            match self.with_strings(token, request, body, room) {
+                Ok(answer) => return Ok(answer),
+                Err(_) if self.lost.get() => return Err(self.error()),
+                Err(_) => {}
+            }
+        }
+        Thread(self.server).call_with(request, body, room, timeouts)
+    }
+
+    fn send(&self, request: Msg, body: Option<&[u8]>, timeouts: Timeouts) -> Result<(), Error> {
+        Thread(self.server).send(request, body, timeouts)
+    }
+
+    fn offered(&self) {
+        self.take_calls();
+    }
+}
