@@ -3,16 +3,19 @@
 use core::fmt;
 
 use abi::inspect::What;
+use abi::lrpc::Status;
 use abi::{ThreadId, Time, Timeouts};
 use alloc::format;
 use alloc::string::String;
 use proto::root::{self as op, State};
 use proto::{Name, console, layout, pager, unix};
+use runtime::lrpc::{self, Binding, Place};
 use runtime::window::Window;
 use runtime::{Msg, clock, ipc, root};
 
 use crate::attack::{ATTACKS, Attack};
 use crate::order::{ALIVE, HELP, Help, ORDER, RESULT, ask, probe};
+use crate::parts::NEXT;
 
 /// How long an attack may take, µs.
 const ATTACK_US: u64 = 3_000_000;
@@ -30,6 +33,8 @@ struct Judge {
     /// Restarts of the Unix server that are known.
     unix_restarts: u64,
     named: bool,
+    /// The binding to the clerk.
+    binding: Option<(Binding, Place)>,
 }
 
 /// What the root task says about a task.
@@ -47,7 +52,7 @@ fn say(text: fmt::Arguments<'_>) {
 
 /// Judges, and stops the machine.
 pub fn run() {
-    let mut judge = Judge { heir_starts: 0, unix_restarts: 0, named: false };
+    let mut judge = Judge { heir_starts: 0, unix_restarts: 0, named: false, binding: None };
     if let Some(why) = judge.harm() {
         say(format_args!("test before-all ... FAILED: {why}\n"));
     }
@@ -149,10 +154,50 @@ impl Judge {
                 [u64::from(self.named), 0]
             }
             Help::TryWait => [u64::from(try_wait()), 0],
+            Help::Clerk => [main_of("clerk").0, 0],
+            Help::Token => [self.bound().and_then(|binding| binding.token(0)).unwrap_or(0), 0],
+            Help::TryCall => [self.call(), 0],
+            Help::TryBind => {
+                self.let_go();
+                [u64::from(self.bound().is_some()), 0]
+            }
+            Help::RestartClerk => {
+                self.let_go();
+                let _ = root::kill("clerk");
+                let _ = root::start("clerk");
+                [0, 0]
+            }
             Help::Pause => {
                 ipc::sleep(argument.min(ATTACK_US / 2));
                 [0, 0]
             }
+        }
+    }
+
+    /// The binding to the clerk, new if there is none.
+    fn bound(&mut self) -> Option<&Binding> {
+        if self.binding.is_none() {
+            let place = Place::take()?;
+            let binding = lrpc::bind(main_of("clerk"), place.address(), 1, 256).ok()?;
+            self.binding = Some((binding, place));
+        }
+        self.binding.as_ref().map(|(binding, _)| binding)
+    }
+
+    fn let_go(&mut self) {
+        if let Some((binding, place)) = self.binding.take() {
+            let _ = binding.revoke();
+            drop(place);
+        }
+    }
+
+    /// The status of a call of the clerk's first procedure.
+    fn call(&mut self) -> u64 {
+        let result = self.bound().map(|binding| binding.call(0, NEXT, [1; lrpc::WORDS]));
+        match result {
+            Some(Ok(words)) if words[1] == 2 => Status::Done as u64,
+            Some(Err(why)) => why as u64,
+            _ => u64::MAX,
         }
     }
 
@@ -172,7 +217,7 @@ impl Judge {
 
     /// What is wrong with victims and servers.
     fn harm(&self) -> Option<String> {
-        for name in ["victim", "server", "equal", "middle"] {
+        for name in ["victim", "server", "equal", "middle", "clerk"] {
             match ask(main_of(name), &[probe::WHOLE, 0], PATIENCE_US) {
                 None => return Some(format!("the task {name} does not answer")),
                 Some(mr) if mr[2] != 1 => return Some(format!("the page of {name} was changed")),

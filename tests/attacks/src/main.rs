@@ -8,6 +8,7 @@
 //! | `hostile` | tries the attack that the judge names (`attack`); has no rights in its description |
 //! | `victim` | has a page that nobody else may see or change |
 //! | `server` | takes messages when the judge says so, and tells from whom they came |
+//! | `clerk` | has procedures that others call, and two hosts for them |
 //! | `canary` | computes when the judge says so, and tells for how long it did not get the processor |
 //!
 //! Each attack is a test of its own, `test NAME ... ok` or `test NAME ... FAILED: sentence`.
@@ -37,6 +38,7 @@ fn main() {
         "victim" => parts::victim(),
         "server" => parts::server(),
         "canary" => parts::canary(),
+        "clerk" => parts::clerk(),
         other => panic!("attacks has no part `{other}`"),
     }
 }

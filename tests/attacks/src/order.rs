@@ -43,6 +43,16 @@ pub enum Help {
     TryWait = 10,
     /// Argument: time, µs. Reply: empty, after it.
     Pause = 11,
+    /// Reply: the clerk's thread.
+    Clerk = 12,
+    /// Reply: the token of the judge's binding to the clerk, or 0.
+    Token = 13,
+    /// Calls a procedure of the clerk's. Reply: the status.
+    TryCall = 14,
+    /// Makes a binding to the clerk. Reply: 1 if that went.
+    TryBind = 15,
+    /// Ends the clerk and starts it again. Reply: empty.
+    RestartClerk = 16,
 }
 
 impl Help {
@@ -62,6 +72,11 @@ impl Help {
             9 => Self::TryName,
             10 => Self::TryWait,
             11 => Self::Pause,
+            12 => Self::Clerk,
+            13 => Self::Token,
+            14 => Self::TryCall,
+            15 => Self::TryBind,
+            16 => Self::RestartClerk,
             _ => return None,
         })
     }

@@ -2,8 +2,9 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::Time;
-use runtime::{Msg, clock, ipc, random, root};
+use abi::{ThreadId, Time};
+use proto::layout;
+use runtime::{Msg, clock, ipc, lrpc, random, root, thread};
 
 use crate::order::{PROBE, probe};
 
@@ -68,6 +69,51 @@ pub fn server() -> ! {
             if let Ok(msg) = ipc::receive(judge, Time::NEVER) {
                 break msg;
             }
+        };
+    }
+}
+
+/// Procedures of the clerk: one word more than the argument, and the same after a while.
+pub const NEXT: u64 = 0;
+/// See [`NEXT`].
+pub const LATE: u64 = 1;
+/// The cookie of its bindings.
+pub const COOKIE: u64 = 77;
+/// How long the second one takes, µs.
+const LATE_US: u64 = 60_000;
+/// Threads on which procedures run.
+const HOSTS: usize = 2;
+
+/// Agrees to every binding.
+pub fn clerk() -> ! {
+    let me = thread::me();
+    for _ in 0..HOSTS {
+        let _ = thread::spawn(move || host(me));
+    }
+    let mut places = (0..layout::A_STACK_PAGES).cycle();
+    let mut reply = None;
+    loop {
+        let (from, msg) = ipc::next_request(reply.take());
+        let place = |page: u64| layout::A_STACKS + page * 4096;
+        reply = match lrpc::import(&msg) {
+            Some(_) => Some((from, lrpc::agree(place(places.next().unwrap_or(0)), 2, COOKIE))),
+            None if msg.label() == PROBE => Some((from, Msg::new(proto::OK).words(&[0, 0, 1]))),
+            None => None,
+        };
+    }
+}
+
+fn host(clerk: ThreadId) {
+    let mut visit = lrpc::lend(clerk);
+    loop {
+        visit = match visit {
+            Ok(visit) => {
+                if visit.procedure == LATE {
+                    ipc::sleep(LATE_US);
+                }
+                lrpc::give_back([0, visit.words[0] + 1, 0, 0, 0, 0, 0, 0])
+            }
+            Err(_) => lrpc::lend(clerk),
         };
     }
 }

@@ -4,6 +4,7 @@ mod control;
 mod numbers;
 mod servers;
 mod time;
+mod visits;
 
 use crate::hostile::{Hostile, Reached};
 
@@ -68,4 +69,10 @@ pub const ATTACKS: &[Attack] = &[
     by_hostile("all-names", servers::names),
     by_hostile("name-of-another", servers::name_of_another),
     by_hostile("all-waits", servers::waits),
+    by_hostile("token-of-another-task", visits::anothers_token),
+    by_hostile("token-that-is-stale", visits::stale_token),
+    by_hostile("clerk-of-another-task", visits::anothers_clerk),
+    by_hostile("all-bindings", visits::all_bindings),
+    by_hostile("all-hosts", visits::all_hosts),
+    by_hostile("end-of-a-server-in-a-call", visits::end_of_the_server),
 ];
