@@ -31,6 +31,9 @@ _baton() {
             baton,debug)
                 cmd="baton__subcmd__debug"
                 ;;
+            baton,doc)
+                cmd="baton__subcmd__doc"
+                ;;
             baton,explain)
                 cmd="baton__subcmd__explain"
                 ;;
@@ -80,7 +83,7 @@ _baton() {
 
     case "${cmd}" in
         baton)
-            opts="-h --help run image debug explain check build test bench linux fuzz new sdk lint idl completion"
+            opts="-h --help run image debug explain check build test bench linux fuzz new doc sdk lint idl completion"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -208,6 +211,20 @@ _baton() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        baton__subcmd__doc)
+            opts="-h --book --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

@@ -36,6 +36,7 @@ complete -c baton -n "__fish_baton_needs_command" -f -a "bench" -d 'Measure: sui
 complete -c baton -n "__fish_baton_needs_command" -f -a "linux" -d 'Linux programs: compare with Linux, check, build the file system'
 complete -c baton -n "__fish_baton_needs_command" -f -a "fuzz" -d 'Hostile tasks against the kernel; servers killed; parsers fuzzed'
 complete -c baton -n "__fish_baton_needs_command" -f -a "new" -d 'Begin a program of your own, with a system that starts it'
+complete -c baton -n "__fish_baton_needs_command" -f -a "doc" -d 'Write the documents as a book, with pages on all libraries'
 complete -c baton -n "__fish_baton_needs_command" -f -a "sdk" -d 'Write a folder in which systems are built without this tree'
 complete -c baton -n "__fish_baton_needs_command" -f -a "lint" -d 'Check the house rules: format, clippy, unsafe, lengths, help'
 complete -c baton -n "__fish_baton_needs_command" -f -a "idl" -d 'Show the stubs or the messages of interfaces in WIT'
@@ -144,6 +145,8 @@ complete -c baton -n "__fish_baton_using_subcommand fuzz" -l exhaust -d 'Instead
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l parallel -d 'Let them run at once instead of in turns: such a run does not repeat'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand new" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c baton -n "__fish_baton_using_subcommand doc" -l book -d 'Only the documents, not what the compiler says of the libraries'
+complete -c baton -n "__fish_baton_using_subcommand doc" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand sdk" -s o -l output -d 'Folder to write it to: an empty one, or an SDK that is to be renewed' -r -F
 complete -c baton -n "__fish_baton_using_subcommand sdk" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand lint" -l accept -d 'Instead: make help, completion and manual page anew (xtask/help)'

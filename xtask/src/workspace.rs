@@ -71,6 +71,8 @@ impl Workspace {
         let (cargo, rustc) = toolchain();
         let mut command = Command::new(cargo);
         if let Some(rustc) = rustc {
+            // What describes has to be of the same release as what compiles.
+            command.env("RUSTDOC", Path::new(&rustc).with_file_name("rustdoc"));
             command.env("RUSTC", rustc);
         }
         command.current_dir(&self.root).env_remove("RUSTFLAGS").env_remove("CARGO_TARGET_DIR");

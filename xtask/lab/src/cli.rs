@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use xtask::cli::NAME;
 
 use crate::workspace::Workspace;
-use crate::{bench, fuzz, idl, lint, linux, manual, new, sdk, test};
+use crate::{bench, doc, fuzz, idl, lint, linux, manual, new, sdk, test};
 
 /// Said below the list of verbs.
 const AFTER: &str = "\
@@ -49,6 +49,9 @@ enum Verb {
     /// Begin a program of your own, with a system that starts it
     #[command(display_order = 9)]
     New(new::Options),
+    /// Write the documents as a book, with pages on all libraries
+    #[command(display_order = 9)]
+    Doc(doc::Options),
     /// Write a folder in which systems are built without this tree
     #[command(display_order = 9)]
     Sdk(sdk::Options),
@@ -85,6 +88,7 @@ pub fn run() -> Result<ExitCode> {
         Verb::Linux(options) => linux::run(&workspace, &options)?,
         Verb::Fuzz(options) => fuzz::run(&workspace, &options)?,
         Verb::New(options) => new::run(&workspace, &options)?,
+        Verb::Doc(options) => doc::run(&workspace, &options)?,
         Verb::Sdk(options) => sdk::run(&workspace, &options)?,
         Verb::Lint(options) => lint::run(&workspace, &options)?,
         Verb::Completion(wanted) => {

@@ -1,6 +1,7 @@
 //! What the documents say of the tree, compared with it: the tutorial's code is the examples'
 //! own, and the index names every document and every example.
 
+use crate::doc;
 use crate::workspace::Workspace;
 
 /// Where the tutorial's code comes from.
@@ -63,6 +64,18 @@ fn the_stubs_of_the_example_in_c_are_those_of_its_interface() {
         stubs == read("apps/ask-in-c/own-service.h"),
         "run: ./baton idl apps/own-service/wit --c >apps/ask-in-c/own-service.h"
     );
+}
+
+#[test]
+fn every_link_of_the_documents_leads_somewhere() {
+    let workspace = Workspace::find().unwrap();
+    for document in doc::documents(&workspace).unwrap() {
+        for link in doc::links(&read(&document.display().to_string())) {
+            let path = doc::resolved(link.split('#').next().unwrap_or_default(), &document);
+            let there = workspace.path(&path).exists();
+            assert!(there, "{} links to {link}, which is not there", document.display());
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod cli;
+pub mod doc;
 #[cfg(test)]
 mod documents;
 pub mod fuzz;

@@ -319,7 +319,7 @@ mod tests {
         copy(&tree, "hello", "drivers/mine", "mine").unwrap();
         let copied = files.map(|file| read(&tree, &format!("drivers/mine/{file}")));
         std::fs::remove_dir_all(&tree.root).unwrap();
-        copied.map(|text| assert_eq!(text.unwrap(), "name = \"mine\""));
+        copied.into_iter().for_each(|text| assert_eq!(text.unwrap(), "name = \"mine\""));
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod instrument;
 pub mod linux;
 mod native;
 mod peers;
-mod plot;
+pub mod plot;
 mod report;
 mod row;
 mod stretch;
