@@ -218,7 +218,7 @@ fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
     let notes: Vec<String> =
         bench.measured.values().flat_map(|measured| measured.notes.iter().cloned()).collect();
     let dir = bench.workspace.target("bench")?;
-    report::write(&dir, &rows, &history::read(bench.workspace)?, &notes)?;
+    report::write(&dir, &rows, &history::read(bench.workspace)?, &notes, &about(bench.workspace))?;
     let shown = bench.workspace.show(&dir);
     println!(
         "\n{} rows in {}: {shown}/report.html, report.json, report.csv",
@@ -226,6 +226,23 @@ fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
         ui::seconds(started.elapsed())
     );
     Ok(())
+}
+
+/// Of what the figures are: commit and its date, compiler, emulator.
+fn about(workspace: &Workspace) -> String {
+    let call = |program: &str, arguments: &[&str]| -> String {
+        let mut command = std::process::Command::new(program);
+        let output = command.args(arguments).current_dir(&workspace.root).output();
+        let output = output.ok().filter(|output| output.status.success());
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        text.and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_default()
+    };
+    let commit = call("git", &["log", "-1", "--format=%h of %cs: %s"]);
+    let changed = !call("git", &["status", "--porcelain"]).is_empty();
+    let changed = if changed { ", with changes that are in no commit" } else { "" };
+    let rustc = std::env::var("BATON_RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let (rustc, qemu) = (call(&rustc, &["--version"]), call(crate::machine::QEMU, &["--version"]));
+    format!("Commit {commit}{changed}. {rustc}; {qemu}.")
 }
 
 /// Prints what the gate found; whether it is open.

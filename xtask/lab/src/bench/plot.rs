@@ -31,7 +31,10 @@ const LEFT: f64 = 80.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
-const COLOURS: [&str; 6] = ["#1f6feb", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#57606a"];
+/// Colours that the page's style names (`--s0` and so on), light or dark.
+const COLOURS: usize = 6;
+/// Lines are drawn one over the other: gaps of the later ones show those below.
+const DASHES: [&str; 4] = ["none", "9 5", "3 4", "12 4 3 4"];
 
 /// Values to places of one axis.
 struct Scale {
@@ -99,7 +102,8 @@ pub fn svg(axes: Axes<'_>, lines: &[Line]) -> String {
         escape(axes.title)
     );
     out += &frame(axes, &x, &y, &at);
-    for (index, line) in lines.iter().enumerate() {
+    let drawn = lines.iter().filter(|line| !line.points.is_empty());
+    for (index, line) in drawn.enumerate() {
         out += &draw(line, index, &at);
     }
     out + "</svg>"
@@ -111,7 +115,7 @@ fn frame(axes: Axes<'_>, x: &Scale, y: &Scale, at: &impl Fn(f64, f64) -> (f64, f
     for mark in x.marks() {
         let (place, _) = at(mark, y.low);
         out += &format!(
-            "<line x1=\"{place:.1}\" y1=\"{TOP}\" x2=\"{place:.1}\" y2=\"{bottom}\" stroke=\"#d0d7de\"/>\
+            "<line x1=\"{place:.1}\" y1=\"{TOP}\" x2=\"{place:.1}\" y2=\"{bottom}\" class=\"grid\"/>\
              <text x=\"{place:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             bottom + 16.0,
             readable(mark)
@@ -120,7 +124,7 @@ fn frame(axes: Axes<'_>, x: &Scale, y: &Scale, at: &impl Fn(f64, f64) -> (f64, f
     for mark in y.marks() {
         let (_, place) = at(x.low, mark);
         out += &format!(
-            "<line x1=\"{LEFT}\" y1=\"{place:.1}\" x2=\"{right}\" y2=\"{place:.1}\" stroke=\"#d0d7de\"/>\
+            "<line x1=\"{LEFT}\" y1=\"{place:.1}\" x2=\"{right}\" y2=\"{place:.1}\" class=\"grid\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 6.0,
             place + 4.0,
@@ -139,11 +143,12 @@ fn frame(axes: Axes<'_>, x: &Scale, y: &Scale, at: &impl Fn(f64, f64) -> (f64, f
 }
 
 fn draw(line: &Line, index: usize, at: &impl Fn(f64, f64) -> (f64, f64)) -> String {
-    let colour = COLOURS[index % COLOURS.len()];
+    let colour = format!("var(--s{})", index % COLOURS);
+    let dashes = DASHES[index % DASHES.len()];
     let places: Vec<(f64, f64)> = line.points.iter().map(|p| at(p.0, p.1)).collect();
     let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     let mut out = format!(
-        "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" points=\"{}\"/>",
+        "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\" points=\"{}\"/>",
         path.join(" ")
     );
     for ((x, y), point) in places.iter().zip(&line.points) {

@@ -108,12 +108,18 @@ pub fn table(rows: &[Row], suite: &str) -> String {
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn write(dir: &Path, rows: &[Row], history: &[Entry], notes: &[String]) -> Result<()> {
+pub fn write(
+    dir: &Path,
+    rows: &[Row],
+    history: &[Entry],
+    notes: &[String],
+    about: &str,
+) -> Result<()> {
     let json = serde_json::to_string_pretty(rows).context("the rows cannot be written as JSON")?;
     for (name, text) in [
         ("report.json", json + "\n"),
         ("report.csv", csv(rows)),
-        ("report.html", html(rows, history, notes)),
+        ("report.html", html(rows, history, notes, about)),
     ] {
         let path = dir.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
@@ -155,19 +161,22 @@ pub fn csv(rows: &[Row]) -> String {
     out
 }
 
-const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#1f2328}\
-table{border-collapse:collapse;width:100%}td,th{padding:.2em .6em;border-bottom:1px solid #d0d7de;text-align:right}\
-td:first-child,th:first-child{text-align:left}svg{width:100%;height:auto;margin:1em 0}.ours{font-weight:bold}";
+/// How the page looks, in the light and in the dark.
+const STYLE: &str = include_str!("report.css");
+/// Tables that are longer are opened by a click.
+const LONG_TABLE: usize = 20;
 
 /// The page: everything in one file.
 #[must_use]
-pub fn html(rows: &[Row], history: &[Entry], notes: &[String]) -> String {
+pub fn html(rows: &[Row], history: &[Entry], notes: &[String], about: &str) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Baton, measured</title>\
-         <style>{STYLE}</style></head><body>\n<h1>Baton, measured</h1>\n\
-         <p>Every figure is a count of guest instructions unless another unit is named; the method is in \
-         <code>report.json</code>. Ratios below 1 are in Baton's favour.</p>\n"
+         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n\
+         <h1>Baton, measured</h1>\n<p class=\"about\">{}</p>\n<p>Every figure is a count of guest instructions unless another unit is named; the method is in \
+         <code>report.json</code>. Ratios below 1 are in Baton's favour.</p>\n",
+        escape(about)
     );
+    out += &summary(rows);
     for (suite, name) in SUITES {
         let entries = entries(rows, suite);
         if entries.cells.is_empty() {
@@ -175,7 +184,13 @@ pub fn html(rows: &[Row], history: &[Entry], notes: &[String]) -> String {
         }
         out += &format!("<h2 id=\"{suite}\">{}</h2>\n", escape(name));
         out += &plots(rows, suite);
-        out += &html_table(&entries);
+        let table = html_table(&entries);
+        let count = entries.cells.len();
+        if count > LONG_TABLE {
+            out += &format!("<details><summary>{count} rows</summary>\n{table}</details>\n");
+        } else {
+            out += &table;
+        }
     }
     if !history.is_empty() {
         out += "<h2 id=\"history\">History</h2>\n";
@@ -187,6 +202,22 @@ pub fn html(rows: &[Row], history: &[Entry], notes: &[String]) -> String {
     out + "</body></html>\n"
 }
 
+/// What stands on top: the way to each suite, and each row that has a peer.
+fn summary(rows: &[Row]) -> String {
+    let mut list = String::new();
+    let mut cells = Vec::new();
+    for (suite, name) in SUITES {
+        let entries = entries(rows, suite).cells;
+        if entries.is_empty() {
+            continue;
+        }
+        list += &format!("<a href=\"#{suite}\">{}</a>", escape(name));
+        cells.extend(entries.into_iter().filter(|[_, _, _, ratio, _]| !ratio.is_empty()));
+    }
+    let compared = html_table(&Entries { cells });
+    format!("<nav>{list}</nav>\n<h2 id=\"peers\">Beside other systems</h2>\n{compared}")
+}
+
 fn html_table(entries: &Entries) -> String {
     let mut out = "<table><tr>".to_owned();
     HEADS.iter().for_each(|head| out += &format!("<th>{head}</th>"));
@@ -194,7 +225,12 @@ fn html_table(entries: &Entries) -> String {
     for cells in &entries.cells {
         out += "<tr>";
         for (index, cell) in cells.iter().enumerate() {
-            let class = if index == 1 { " class=\"ours\"" } else { "" };
+            let class = match (index, cell.parse::<f64>()) {
+                (1, _) => " class=\"ours\"",
+                (3, Ok(ratio)) if ratio > 1.0 => " class=\"bad\"",
+                (3, Ok(_)) => " class=\"good\"",
+                _ => "",
+            };
             out += &format!("<td{class}>{}</td>", escape(cell));
         }
         out += "</tr>\n";

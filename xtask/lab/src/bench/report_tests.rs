@@ -50,7 +50,7 @@ fn the_table_is_as_recorded() {
 
 #[test]
 fn the_page_is_as_recorded() {
-    golden("report.html", &html(&rows(), &history(), &["a note".to_owned()]));
+    golden("report.html", &html(&rows(), &history(), &["a note".to_owned()], "Commit a < b."));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn csv_is_as_recorded() {
 fn json_is_an_array_of_rows() {
     let dir = std::env::temp_dir().join(format!("baton-report-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
-    write(&dir, &rows(), &[], &[]).unwrap();
+    write(&dir, &rows(), &[], &[], "").unwrap();
     let text = std::fs::read_to_string(dir.join("report.json")).unwrap();
     std::fs::remove_dir_all(&dir).unwrap();
     golden("report.json", &text);
