@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod ends;
+mod model;
 mod play;
 
 use abi::lrpc::{Status, control as what, step};

@@ -91,13 +91,28 @@ pub fn calls(caller: TcbRef, token: u64, procedure: u64) -> TcbRef {
 }
 
 pub fn returns(host: TcbRef, clerk: TcbRef) -> TcbRef {
+    returns_to(host, clerk.id.get())
+}
+
+/// The same with a clerk that may be gone.
+pub fn returns_to(host: TcbRef, clerk: ThreadId) -> TcbRef {
     sched::requeue(current());
     set_current(host);
-    run(give_back(host, clerk.id.get()))
+    run(give_back(host, clerk))
 }
 
 pub fn status(thread: TcbRef) -> Option<Status> {
     Status::decode(thread.result_from.get().0)
+}
+
+/// Deletes `thread`, and its task with the last one; `heir` has what is left.
+pub fn delete(thread: TcbRef, heir: SpaceRef) {
+    sched::requeue(current());
+    set_current(cpu().scheduler.idle.get().expect("there is one"));
+    if let Some(space) = lifecycle::delete(thread) {
+        lrpc::control::client_ends(space);
+        lrpc::control::inherit(space, heir);
+    }
 }
 
 impl Play {
@@ -117,11 +132,6 @@ impl Play {
 
     /// Deletes `thread`, and its task with the last one.
     pub fn delete(&self, thread: TcbRef) {
-        sched::requeue(current());
-        set_current(cpu().scheduler.idle.get().expect("there is one"));
-        if let Some(space) = lifecycle::delete(thread) {
-            lrpc::control::client_ends(space);
-            lrpc::control::inherit(space, self.spaces[2]);
-        }
+        delete(thread, self.spaces[2]);
     }
 }
