@@ -1,5 +1,5 @@
-//! Every state that three domains in a ring get into in a few steps, each with a clerk, a thread that is client and host in
-//! turn, and a linkage to the next: all steps from each, against a model of a page.
+//! Every state that three domains in a ring get into in a few steps: each has a clerk, a thread that is
+//! client and host in turn, and a linkage to the next. All steps from each, against a model.
 
 use std::collections::{HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
