@@ -17,7 +17,7 @@ use crate::ui::Step;
 use crate::workspace::Workspace;
 
 /// Folders and files that are the SDK's: replaced each time.
-const OWN: [&str; 28] = [
+const OWN: [&str; 23] = [
     ".editorconfig",
     ".vscode/settings.json",
     "LICENSE-APACHE",
@@ -25,12 +25,7 @@ const OWN: [&str; 28] = [
     "abi/Cargo.toml",
     "abi/src",
     "baton",
-    "docs/c-interface.md",
-    "docs/calls",
-    "docs/linux.md",
-    "docs/services.md",
-    "docs/tutorial.md",
-    "docs/user-level.md",
+    "docs",
     "idl/Cargo.toml",
     "idl/src",
     "include",
