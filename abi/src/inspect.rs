@@ -32,6 +32,61 @@ pub enum What {
     /// The thread number `index`, of the caller's own range. Words: the id that has it (0:
     /// nobody), the last version that it had, 0...
     Number = 6,
+    /// Why threads that were on processor `index` have come back, how often since boot: words
+    /// 8 · `argument` and up of [`Back`]. For the initial tasks only.
+    Visits = 7,
+}
+
+/// Why a thread that was on another processor has come back to the first one, where all is done that
+/// the other one does not do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Back {
+    /// A message of words only: nobody there waits for it, or its sender is there alone.
+    Message,
+    /// It receives, and sends nothing.
+    Wait,
+    /// A message with strings, mappings or flags.
+    Items,
+    /// An IPC with other timeouts than the fast paths know.
+    Limit,
+    /// Another system call.
+    Call,
+    /// Of a foreign thread, whatever system call.
+    Foreign,
+    /// A page fault.
+    PageFault,
+    /// Another exception.
+    Exception,
+    /// Somebody on the first processor has asked for one of those who were there.
+    Asked,
+    /// The tables of its space were about to change.
+    Tables,
+    /// Its registers, its priority or its place were asked for, or it was deleted.
+    Control,
+    /// Its slice or quantum was used up.
+    Slice,
+    /// Somebody more urgent went there.
+    Urgent,
+}
+
+impl Back {
+    /// All of them, in their order, and what they are called.
+    pub const ALL: [(Self, &str); 13] = [
+        (Self::Message, "message"),
+        (Self::Wait, "wait"),
+        (Self::Items, "items"),
+        (Self::Limit, "limit"),
+        (Self::Call, "call"),
+        (Self::Foreign, "foreign"),
+        (Self::PageFault, "page-fault"),
+        (Self::Exception, "exception"),
+        (Self::Asked, "asked"),
+        (Self::Tables, "tables"),
+        (Self::Control, "control"),
+        (Self::Slice, "slice"),
+        (Self::Urgent, "urgent"),
+    ];
 }
 
 /// Thread states in a thread record.

@@ -110,6 +110,7 @@ L4_INLINE L4_Word_t L4_CreateThread(L4_ThreadId_t dest, L4_ThreadId_t SpaceSpeci
 #define L4_InspectCheck 4UL
 #define L4_InspectTime 5UL
 #define L4_InspectNumber 6UL
+#define L4_InspectVisits 7UL
 #define L4_InspectWords 8
 
 /* Inspect: 1 and a record of eight words, or 0 if there is none or it is not allowed. */

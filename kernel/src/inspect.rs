@@ -5,7 +5,7 @@ use abi::id::{THREAD_BITS, USER_BASE};
 use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
-use crate::arch::{Frame, STRETCH, TcbRef, cpu, has_stretch, last_version};
+use crate::arch::{Frame, STRETCH, TcbRef, cpu, has_stretch, last_version, visits};
 use crate::mem;
 use crate::preemption::{self, Pace};
 use crate::sched::schedule::inspect_state;
@@ -41,6 +41,7 @@ pub fn call(caller: TcbRef, frame: Frame) {
         what if what == What::Check as u64 => {
             Some([crate::check::violations(), 0, 0, 0, 0, 0, 0, 0])
         }
+        what if what == What::Visits as u64 => visits_record(index, argument),
         _ => {
             frame.set_result(0);
             return set_error(caller, CallError::InvalidParameter);
@@ -55,13 +56,25 @@ struct PutOff(u64);
 
 /// Whether the record is about the whole machine.
 fn whole(what: u64) -> bool {
-    [What::Mapping, What::Kernel, What::Check].iter().any(|known| *known as u64 == what)
+    [What::Mapping, What::Kernel, What::Check, What::Visits]
+        .iter()
+        .any(|known| *known as u64 == what)
 }
 
 /// Whether `own` is told about `space`: itself and the tasks below it.
 fn sees(own: SpaceRef, space: Option<SpaceRef>, pace: &mut Pace) -> bool {
     pace.rounds(space.map_or(0, SpaceRef::clan_rounds));
     own.may_control(space).is_ok()
+}
+
+/// How often threads have come back from processor `index`, for eight reasons from `part` times eight on.
+fn visits_record(index: u64, part: u64) -> Option<Record> {
+    let other = visits::other(u32::try_from(index).ok()?)?;
+    let mut counts = other.came_back().chunks(8);
+    let counts = counts.nth(usize::try_from(part).ok()?)?;
+    let mut record = Record::default();
+    record.iter_mut().zip(counts).for_each(|(word, count)| *word = count.get());
+    Some(record)
 }
 
 /// Node `index` in preorder of the mapping tree of the frame at `phys`.

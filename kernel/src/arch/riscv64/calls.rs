@@ -2,6 +2,7 @@
 //! foreign thread's call. X.2 has no binding for RISC-V; this is Baton's: the call's word in
 //! a7, arguments and results from a0 on, as functions have them.
 
+use abi::inspect::Back;
 use abi::riscv64::EXCEPTION_WORDS;
 
 use super::frame::{Frame, TrapFrame, exception_words, set_exception_words};
@@ -103,6 +104,12 @@ impl TrapFrame {
     #[must_use]
     pub fn is_of_an_entry(&self) -> bool {
         self.vector.get() >> 63 == 0
+    }
+
+    /// Why whoever left it elsewhere has come back: nobody is elsewhere.
+    #[must_use]
+    pub fn why_back(&self) -> Back {
+        Back::Call
     }
 
     /// Makes the frame one from which the entry that left it is made again: all are made at

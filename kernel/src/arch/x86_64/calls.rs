@@ -5,6 +5,7 @@
 
 use core::cell::Cell;
 
+use abi::inspect::Back;
 use abi::x86_64::state::{FS_BASE, GS_BASE};
 use abi::x86_64::{EXCEPTION_WORDS, exception};
 
@@ -123,6 +124,26 @@ impl TrapFrame {
     pub fn is_of_an_entry(&self) -> bool {
         let vector = self.vector.get();
         vector == VECTOR_CALL || vector < FIRST_INTERRUPT
+    }
+
+    /// Why whoever left it elsewhere has come back; a foreign thread's
+    /// call is any call.
+    #[must_use]
+    pub fn why_back(&self) -> Back {
+        /// Bits of the timeouts that fast paths leave alone (`fast_path.rs`).
+        const LIMITS: u64 = 0x8000_FFFF;
+        const PAGE_FAULT: u64 = 14;
+        /// Everything of a tag but the words and the label.
+        const ITEMS: u64 = 0xFFC0;
+        match self.vector.get() {
+            PAGE_FAULT => Back::PageFault,
+            VECTOR_CALL if self.r8.get() >> 63 != 0 => Back::Call,
+            VECTOR_CALL if self.r9.get() & ITEMS != 0 => Back::Items,
+            VECTOR_CALL if self.r8.get() & LIMITS != 0 => Back::Limit,
+            VECTOR_CALL if self.rsi.get() == 0 => Back::Wait,
+            VECTOR_CALL => Back::Message,
+            _ => Back::Exception,
+        }
     }
 
     /// Makes the frame one from which the entry that left it is made again. Not if it was made

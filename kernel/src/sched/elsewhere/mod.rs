@@ -12,6 +12,8 @@ mod other;
 mod party;
 mod time;
 
+use abi::inspect::Back;
+
 use super::{make_ready, pick, requeue, tick as ticks};
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::between::berth::Call;
@@ -140,7 +142,7 @@ fn advance(number: u32, other: &Other) {
                 enter(number, other, best);
             }
             Some(guest) if best.priority.get() > least(other, guest) => {
-                let _ = call_back(number, other);
+                let _ = call_back(number, other, Back::Urgent);
             }
             Some(_) => return,
         }
@@ -170,7 +172,7 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
 
 /// Whoever is in the berth comes back, now, and everybody who is there with it: either it is
 /// away and the first of the queue, or it has made an entry and is ready. Returns who that is.
-fn call_back(number: u32, other: &Other) -> Option<TcbRef> {
+fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
     let (guest, berth) = (other.guest.get()?, visits::berth(number));
     match berth.call_back() {
         Call::NotCome => {
@@ -182,6 +184,7 @@ fn call_back(number: u32, other: &Other) -> Option<TcbRef> {
         Call::Returned => {}
         Call::Empty => unreachable!("the berth of a guest is empty"),
     }
+    other.note_back(why);
     // It answers an interrupt within its own longest stretch, and never waits for this one.
     visits::wait(number, || berth.fetch());
     Some(is_back(number, other, guest))
@@ -233,7 +236,10 @@ pub fn look() {
         if let Some(thread) = other.guest.get()
             && visits::berth(number).fetch()
         {
-            let _ = is_back(number, other, thread);
+            let thread = is_back(number, other, thread);
+            let (frame, is_foreign) = (thread.frame(), thread.is_foreign());
+            let calls = is_foreign && frame.is_of_a_call();
+            other.note_back(if calls { Back::Foreign } else { frame.why_back() });
         }
         advance(number, other);
     });
@@ -291,7 +297,7 @@ fn fetch(thread: TcbRef) {
     let number = u32::from(thread.processor.get());
     let Some(other) = visits::other(number) else { return };
     if other.guest.get() == Some(thread) || rendezvous::is_seated(thread) {
-        let _ = call_back(number, other);
+        let _ = call_back(number, other, Back::Control);
     }
     if thread.is_away() {
         other.ready.remove(thread);
@@ -308,7 +314,7 @@ pub fn settle(thread: TcbRef) {
     let number = u32::from(thread.processor.get());
     let Some(other) = visits::other(number) else { return };
     other.note_question();
-    if call_back(number, other).is_none() {
+    if call_back(number, other, Back::Asked).is_none() {
         unreachable!("nobody is there with {thread:?}");
     }
     look_soon();
@@ -326,7 +332,7 @@ pub fn quiet(space: SpaceRef) {
     for_each(|number, other| {
         let is_there = other.guest.get().is_some_and(|guest| guest.space() == Some(space));
         if is_there || other.party.has_space(space) {
-            let _ = call_back(number, other);
+            let _ = call_back(number, other, Back::Tables);
             other.note_call();
             rest(other, space);
             look_soon();

@@ -3,6 +3,7 @@
 use core::cell::Cell;
 
 use abi::ThreadId;
+use abi::inspect::Back;
 
 use super::party::Party;
 use crate::arch::TcbRef;
@@ -28,6 +29,8 @@ pub struct Other {
     calls: Often,
     /// How often messages from here have.
     questions: Often,
+    /// Why threads have come back, how often.
+    backs: [Cell<u64>; Back::ALL.len()],
 }
 
 /// Counts what comes often; the count begins anew now and then.
@@ -67,7 +70,20 @@ impl Other {
             party: Party::new(),
             calls: Often::new(),
             questions: Often::new(),
+            backs: [const { Cell::new(0) }; Back::ALL.len()],
         }
+    }
+
+    /// Somebody has come back.
+    pub(super) fn note_back(&self, why: Back) {
+        let count = &self.backs[why as usize % Back::ALL.len()];
+        count.set(count.get() + 1);
+    }
+
+    /// How often threads have come back, for each reason in the order of [`Back`].
+    #[must_use]
+    pub fn came_back(&self) -> &[Cell<u64>] {
+        &self.backs
     }
 
     /// A change of tables has called somebody back.

@@ -1,6 +1,8 @@
 //! The time of those who are elsewhere: the first processor's tick charges whoever went there, on
 //! whose slice its party runs, too, and ends slices and quanta.
 
+use abi::inspect::Back;
+
 use super::{Other, advance, call_back, for_each, least, look};
 use crate::arch::{TcbRef, cpu};
 use crate::sched::make_ready;
@@ -25,7 +27,7 @@ pub fn tick(now_us: u64) {
     for_each(|number, other| {
         let Some(thread) = other.guest.get() else { return };
         if charge(other, thread, now_us) {
-            let _ = call_back(number, other);
+            let _ = call_back(number, other, Back::Slice);
             out_of_time(other, thread);
         } else if thread.slice_left_us.get() == 0 {
             end_of_slice(number, other, thread);
@@ -41,7 +43,7 @@ pub fn tick(now_us: u64) {
 fn end_of_slice(number: u32, other: &Other, thread: TcbRef) {
     let rivals = other.ready.first_queued();
     if rivals.is_some_and(|best| best.priority.get() >= least(other, thread)) {
-        let ran = call_back(number, other);
+        let ran = call_back(number, other, Back::Slice);
         if let Some(thread) = ran.filter(|ran| ran.is_away()) {
             other.ready.rotate(thread);
         }
