@@ -20,6 +20,7 @@ pub mod marks;
 pub mod memory;
 pub mod partner;
 pub mod report;
+pub mod smp;
 
 pub use report::Samples;
 

@@ -180,6 +180,18 @@ bench_serve_marked:
     syscall
     jmp     2b
 
+// The same to whoever has sent it.
+.balign 64
+.global bench_serve_anybody
+bench_serve_anybody:
+    partner_begins
+2:  END_MARK
+    mov     rdx, -1
+    mov     r8d, {REPLY_WAIT}
+    BEGIN_MARK
+    syscall
+    jmp     2b
+
 // The same through the stub that needs no kernel; it has a stack for the return address.
 .balign 64
 .global bench_serve_local

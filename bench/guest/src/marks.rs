@@ -42,6 +42,7 @@ unsafe extern "C" {
     fn bench_exchange_local(to: u64, tag: u64) -> u64;
     fn bench_split(to: u64, tag: u64) -> u64;
     fn bench_serve_marked();
+    fn bench_serve_anybody();
     fn bench_serve_complete();
     fn bench_serve_local();
     fn bench_serve();
@@ -97,6 +98,15 @@ pub fn end() {
     };
 }
 
+/// Begins a phase: what the samples of several processors share is counted anew.
+#[inline(always)]
+pub fn phase() {
+    // SAFETY: a no-operation.
+    unsafe {
+        asm!(".byte 0x0F, 0x1F, 0x84, 0, 0x42, 0x54, 0x4E, 3", options(nostack, preserves_flags))
+    };
+}
+
 /// Measures `operation`: one sample.
 #[inline(always)]
 pub fn sample<T>(operation: impl FnOnce() -> T) -> T {
@@ -112,6 +122,8 @@ pub fn sample<T>(operation: impl FnOnce() -> T) -> T {
 pub enum Role {
     /// Sends messages back, with marks of its own.
     Marked,
+    /// The same to whoever has sent them; of the others only the root task is a client.
+    Anybody,
     /// The same on the kernel's complete path.
     Complete,
     /// The same without the kernel, in the client's space.
@@ -139,6 +151,7 @@ pub enum Role {
 pub fn start_of(role: Role) -> u64 {
     (match role {
         Role::Marked => bench_serve_marked as *const (),
+        Role::Anybody => bench_serve_anybody as *const (),
         Role::Complete => bench_serve_complete as *const (),
         Role::Local => bench_serve_local as *const (),
         Role::VectorDead => bench_serve_dead as *const (),

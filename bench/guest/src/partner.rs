@@ -153,6 +153,19 @@ pub fn await_message(id: ThreadId) -> Result<Msg> {
     serve_faults(id, first)
 }
 
+/// Waits until so many partners have called in, and serves everybody's faults meanwhile.
+pub fn await_all(partners: usize) -> Result<()> {
+    let mut there = 0;
+    while there < partners {
+        let (id, message) = ipc::wait(Time::NEVER).map_err(|_| "nobody calls in")?;
+        match Fault::decode(&message) {
+            Some(fault) => drop(ipc::send(id, &same_page(&fault))),
+            None => there += 1,
+        }
+    }
+    Ok(())
+}
+
 /// Sends `message` to `id` and waits for its answer, serving its faults.
 pub fn call(id: ThreadId, message: &Msg) -> Result<Msg> {
     let first = ipc::call(id, message).map_err(|_| "a partner does not answer")?;

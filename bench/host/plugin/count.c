@@ -10,7 +10,11 @@
 //     sample N user=.. kernel=.. entries=.. (and lines, pages, costly instructions)
 // then what stretch.h says about the whole run. The file is appended to: several
 // machines, one after the other, can share it.
-// Single processor only: the samples would mix otherwise.
+// Of several processors each has samples of its own: what it does between a mark that it meets and the
+// next; what the others do meanwhile is counted beside it. Such a sample says more: its processor, where
+// it began, its phase (a third mark begins one), and how
+// many lines the samples of the phase have shared so far, without those that an interrupt or another processor came into. The processors must
+// take turns (-icount): the plugin has no locks. Stretches are those of one processor only.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +22,7 @@
 #include "decode.h"
 #include "qemu.h"
 #include "set.h"
+#include "shared.h"
 #include "stretch.h"
 
 __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
@@ -53,12 +58,17 @@ static struct {
 
 static struct insn *buckets[BUCKETS];
 
-// The sample at hand.
-static bool active;
+// The sample at hand of each processor.
+struct sample {
+    bool active;
+    uint64_t begin, instructions[MODES], others[MODES], costs[MODES][COSTS], entries;
+    enum mode last_mode;
+    struct set lines[MODES][KINDS], pages[MODES][KINDS], all_pages[MODES];
+};
+static struct sample at_hand[PROCESSORS];
+static int processors;
 static int64_t samples;
-static uint64_t instructions[MODES], costs[MODES][COSTS], entries;
-static enum mode last_mode;
-static struct set lines[MODES][KINDS], pages[MODES][KINDS], all_pages[MODES];
+static uint64_t phase;
 
 static bool inside(struct range range, uint64_t address)
 {
@@ -83,6 +93,8 @@ static void on_block(unsigned vcpu, void *userdata)
 {
     (void)vcpu;
     struct insn *insn = userdata;
+    if (processors > 1)
+        return;
     if (insn->address == options.resume)
         stretch_chosen(insn->address);
     stretch_block(&insn->block, insn->mode == USER, entry_at(insn->address));
@@ -94,7 +106,7 @@ static void on_flag(unsigned vcpu, void *userdata)
 {
     (void)vcpu;
     struct insn *insn = userdata;
-    if (insn->mode == USER)
+    if (insn->mode == USER || processors > 1)
         return;
     if (insn->cost == COST_HALT) {
         stretch_chosen(insn->address);
@@ -110,97 +122,117 @@ static void on_flag(unsigned vcpu, void *userdata)
 
 // --- samples --------------------------------------------------------------------
 
-static void begin_sample(void)
+static void begin_sample(struct sample *sample, uint64_t address)
 {
-    if (active)
+    if (sample->active)
         fprintf(options.out, "restart %" PRId64 "\n", samples);
-    active = true;
-    memset(instructions, 0, sizeof instructions);
-    memset(costs, 0, sizeof costs);
-    entries = 0;
-    last_mode = USER;
+    sample->active = true;
+    sample->begin = address;
+    memset(sample->instructions, 0, sizeof sample->instructions);
+    memset(sample->others, 0, sizeof sample->others);
+    memset(sample->costs, 0, sizeof sample->costs);
+    sample->entries = 0;
+    sample->last_mode = USER;
     stretch_sample();
+    shared_begin((unsigned)(sample - at_hand));
     for (int mode = 0; mode < MODES; mode++) {
-        set_clear(&all_pages[mode]);
+        set_clear(&sample->all_pages[mode]);
         for (int kind = 0; kind < KINDS; kind++) {
-            set_clear(&lines[mode][kind]);
-            set_clear(&pages[mode][kind]);
+            set_clear(&sample->lines[mode][kind]);
+            set_clear(&sample->pages[mode][kind]);
         }
     }
     if (samples == options.trace)
         fprintf(options.out, "trace %" PRId64 "\n", samples);
 }
 
-static void end_sample(void)
+static void end_sample(struct sample *sample, unsigned vcpu)
 {
     static const char *const modes = "uk", *const kinds = "cd", *const names[] = COST_NAMES;
     FILE *out = options.out;
-    if (!active) {
+    if (!sample->active) {
         fprintf(out, "stray %" PRId64 "\n", samples);
         return;
     }
-    active = false;
+    sample->active = false;
     fprintf(out, "sample %" PRId64 " user=%" PRIu64 " kernel=%" PRIu64 " entries=%" PRIu64 " off=%" PRIu64,
-            samples++, instructions[USER], instructions[KERNEL], entries, stretch_sample());
+            samples++, sample->instructions[USER], sample->instructions[KERNEL], sample->entries, stretch_sample());
     for (int mode = 0; mode < MODES; mode++) {
-        fprintf(out, " %cpages=%" PRIu64, modes[mode], all_pages[mode].count);
+        fprintf(out, " %cpages=%" PRIu64, modes[mode], sample->all_pages[mode].count);
         for (int kind = 0; kind < KINDS; kind++)
             fprintf(out, " %c%clines=%" PRIu64 " %c%cpages=%" PRIu64, modes[mode], kinds[kind],
-                    lines[mode][kind].count, modes[mode], kinds[kind], pages[mode][kind].count);
+                    sample->lines[mode][kind].count, modes[mode], kinds[kind], sample->pages[mode][kind].count);
     }
     for (int cost = COST_NONE + 1; cost < COSTS; cost++)
-        if (costs[USER][cost] + costs[KERNEL][cost])
-            fprintf(out, " %s=%" PRIu64, names[cost], costs[USER][cost] + costs[KERNEL][cost]);
+        if (sample->costs[USER][cost] + sample->costs[KERNEL][cost])
+            fprintf(out, " %s=%" PRIu64, names[cost], sample->costs[USER][cost] + sample->costs[KERNEL][cost]);
+    // Whoever was interrupted, or served on another processor, comes back by an iret.
+    if (!sample->costs[KERNEL][COST_IRET] && !sample->costs[KERNEL][COST_HALT])
+        shared_keep(vcpu);
+    if (processors > 1)
+        fprintf(out, " cpu=%u begin=%" PRIu64 " phase=%" PRIu64 " ouser=%" PRIu64 " okernel=%" PRIu64 " ushared=%" PRIu64 " kshared=%" PRIu64,
+                vcpu, sample->begin, phase, sample->others[USER], sample->others[KERNEL], shared_count(USER), shared_count(KERNEL));
     fputc('\n', out);
     fflush(out);
 }
 
-static void touch(enum mode mode, enum kind kind, uint64_t address, uint64_t bytes)
+static void touch(struct sample *sample, enum mode mode, enum kind kind, uint64_t address, uint64_t bytes)
 {
     uint64_t last = address + bytes - 1;
     for (uint64_t line = address >> LINE_BITS; line <= last >> LINE_BITS; line++)
-        set_add(&lines[mode][kind], line);
+        set_add(&sample->lines[mode][kind], line);
     for (uint64_t page = address >> PAGE_BITS; page <= last >> PAGE_BITS; page++) {
-        set_add(&pages[mode][kind], page);
-        set_add(&all_pages[mode], page);
+        set_add(&sample->pages[mode][kind], page);
+        set_add(&sample->all_pages[mode], page);
     }
 }
 
 static void on_instruction(unsigned vcpu, void *userdata)
 {
-    (void)vcpu;
     struct insn *insn = userdata;
-    if (!active)
+    for (unsigned other = 0; other < (unsigned)processors; other++)
+        if (other != vcpu && at_hand[other].active)
+            at_hand[other].others[insn->mode]++;
+    struct sample *sample = &at_hand[vcpu];
+    if (!sample->active)
         return;
-    instructions[insn->mode]++;
-    costs[insn->mode][insn->cost]++;
-    entries += insn->mode == KERNEL && last_mode == USER;
-    last_mode = insn->mode;
-    touch(insn->mode, CODE, insn->address, insn->size);
+    sample->instructions[insn->mode]++;
+    sample->costs[insn->mode][insn->cost]++;
+    sample->entries += insn->mode == KERNEL && sample->last_mode == USER;
+    sample->last_mode = insn->mode;
+    touch(sample, insn->mode, CODE, insn->address, insn->size);
     if (samples == options.trace)
         fprintf(options.out, "i %c %" PRIx64 " %s\n", "uk"[insn->mode], insn->address, insn->text ? insn->text : "?");
 }
 
 static void on_memory(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *userdata)
 {
-    (void)vcpu;
-    if (!active)
+    struct sample *sample = &at_hand[vcpu];
+    if (!sample->active)
         return;
     struct insn *insn = userdata;
     uint64_t bytes = UINT64_C(1) << qemu_plugin_mem_size_shift(info);
-    touch(insn->mode, DATA, address, bytes);
+    bool writes = qemu_plugin_mem_is_store(info);
+    touch(sample, insn->mode, DATA, address, bytes);
     if (samples == options.trace)
-        fprintf(options.out, "m %c %" PRIx64 " %" PRIu64 "\n", qemu_plugin_mem_is_store(info) ? 'w' : 'r', address, bytes);
+        fprintf(options.out, "m %c %" PRIx64 " %" PRIu64 "\n", writes ? 'w' : 'r', address, bytes);
+    // Processors have different memory at the same address: it is the machine's that counts.
+    struct qemu_plugin_hwaddr *place = processors > 1 ? qemu_plugin_get_hwaddr(info, address) : NULL;
+    if (place && !qemu_plugin_hwaddr_is_io(place))
+        shared_touch(vcpu, insn->mode, qemu_plugin_hwaddr_phys_addr(place) >> LINE_BITS, writes);
 }
 
 static void on_mark(unsigned vcpu, void *userdata)
 {
-    (void)vcpu;
     struct insn *insn = userdata;
-    if (insn->role == ROLE_BEGIN)
-        begin_sample();
-    else
-        end_sample();
+    if (insn->role == ROLE_BEGIN) {
+        begin_sample(&at_hand[vcpu], insn->address);
+    } else if (insn->role == ROLE_END) {
+        end_sample(&at_hand[vcpu], vcpu);
+    } else {
+        phase++;
+        shared_clear();
+    }
 }
 
 // --- translation ------------------------------------------------------------------
@@ -246,7 +278,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         qemu_plugin_register_vcpu_insn_exec_inline(at, INLINE_ADD_U64, &executed, 1);
         if (options.stretch_only)
             continue;
-        bool mark = insn->role == ROLE_BEGIN || insn->role == ROLE_END;
+        bool mark = insn->role == ROLE_BEGIN || insn->role == ROLE_END || insn->role == ROLE_PHASE;
         qemu_plugin_register_vcpu_insn_exec_cb(at, mark ? on_mark : on_instruction, CB_NO_REGS, insn);
         qemu_plugin_register_vcpu_mem_cb(at, on_memory, CB_NO_REGS, MEM_RW, insn);
     }
@@ -256,7 +288,8 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 {
     (void)id;
     (void)userdata;
-    stretch_report(options.out);
+    if (processors == 1)
+        stretch_report(options.out);
     fclose(options.out);
 }
 
@@ -291,8 +324,9 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
             return 1;
         }
     }
-    if (!options.out || !info->system_emulation || info->smp_vcpus != 1) {
-        fprintf(stderr, "instrument: it needs out=FILE and a machine with one processor\n");
+    processors = info->smp_vcpus;
+    if (!options.out || !info->system_emulation || processors < 1 || processors > PROCESSORS) {
+        fprintf(stderr, "instrument: it needs out=FILE and a machine with 1 to %d processors\n", PROCESSORS);
         return 1;
     }
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);

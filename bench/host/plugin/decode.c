@@ -7,7 +7,7 @@
 // A mark is the long no-operation `nop dword ptr [rax + rax + disp32]` with a
 // displacement that no compiler emits: it does nothing, at any privilege level.
 static const uint8_t MARK[7] = { 0x0F, 0x1F, 0x84, 0x00, 'B', 'T', 'N' };
-enum { MARK_SIZE = 8, MARK_BEGIN = 1, MARK_END = 2 };
+enum { MARK_SIZE = 8, MARK_BEGIN = 1, MARK_END = 2, MARK_PHASE = 3 };
 
 struct parts {
     bool lock, operand_size, rep;
@@ -104,7 +104,12 @@ enum cost decode_cost(const uint8_t *bytes, size_t size)
 enum role decode_role(const uint8_t *bytes, size_t size)
 {
     if (size == MARK_SIZE && memcmp(bytes, MARK, sizeof MARK) == 0)
-        return bytes[7] == MARK_BEGIN ? ROLE_BEGIN : bytes[7] == MARK_END ? ROLE_END : ROLE_PLAIN;
+        switch (bytes[7]) {
+        case MARK_BEGIN: return ROLE_BEGIN;
+        case MARK_END: return ROLE_END;
+        case MARK_PHASE: return ROLE_PHASE;
+        default: return ROLE_PLAIN;
+        }
     struct parts parts = split(bytes, size);
     switch (byte_at(&parts, 0)) {
     case 0xFB: return ROLE_STI;

@@ -28,7 +28,7 @@ enum cost {
       "locked", "xsave", "serialising", "io", "hlt" }
 
 // What else matters: marks in the measured program, changes of the interrupt flag.
-enum role { ROLE_PLAIN, ROLE_BEGIN, ROLE_END, ROLE_STI, ROLE_CLI, ROLE_RETURN };
+enum role { ROLE_PLAIN, ROLE_BEGIN, ROLE_END, ROLE_PHASE, ROLE_STI, ROLE_CLI, ROLE_RETURN };
 
 enum cost decode_cost(const uint8_t *bytes, size_t size);
 enum role decode_role(const uint8_t *bytes, size_t size);

@@ -62,4 +62,9 @@ static inline void set_add(struct set *set, uint64_t key)
     set->count++;
 }
 
+static inline bool set_has(struct set *set, uint64_t key)
+{
+    return set->capacity && set_find(set, key)->generation == set->generation;
+}
+
 #endif

@@ -20,7 +20,7 @@ pub use read::longest_of;
 use read::{check, join};
 
 /// Sources of the plugin, under `bench/host/plugin`.
-const SOURCES: [&str; 3] = ["count.c", "decode.c", "stretch.c"];
+const SOURCES: [&str; 4] = ["count.c", "decode.c", "shared.c", "stretch.c"];
 /// Entries of the kernel's vector table and bytes of each (kernel/src/arch/x86_64/entry.S, vectors.rs).
 const VECTORS_BYTES: u64 = 128 * 16;
 /// Bytes of the kernel's pages that are executed in user mode.
@@ -119,6 +119,8 @@ pub struct Measured {
     pub notes: Vec<String>,
     /// The instruction trace, when one was asked for.
     pub trace: Vec<String>,
+    /// All samples, of several processors mixed.
+    pub samples: Vec<Sample>,
 }
 
 impl Measured {
@@ -210,7 +212,8 @@ impl Instrument {
         let out = self.dir.join(format!("{name}.samples"));
         let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
         let options =
-            machine::Options { icount: true, cpus: Some(1), ..options.clone() }.at_first_places();
+            machine::Options { icount: true, cpus: options.cpus.or(Some(1)), ..options.clone() };
+        let options = options.at_first_places();
         let mut command = machine::command(&boot, &options, Console::Pipe)?;
         let extra = match trace {
             Trace::None => String::new(),

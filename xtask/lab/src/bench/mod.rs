@@ -16,6 +16,7 @@ mod peers;
 pub mod plot;
 mod report;
 mod row;
+mod smp;
 mod stretch;
 mod suites;
 mod trace;
@@ -67,13 +68,22 @@ struct Program {
     memory_mb: u32,
     kernel_args: &'static [&'static str],
     seconds: u64,
+    cpus: u32,
 }
 
-const IPC: Program = Program { name: "bench-ipc", memory_mb: 512, kernel_args: &[], seconds: 120 };
-const LRPC: Program = Program { name: "bench-lrpc", memory_mb: 512, kernel_args: &[], seconds: 60 };
-const OPS: Program = Program { name: "bench-ops", memory_mb: 1024, kernel_args: &[], seconds: 300 };
+impl Program {
+    /// On one processor.
+    const fn new(name: &'static str, memory_mb: u32, seconds: u64) -> Self {
+        Self { name, memory_mb, kernel_args: &[], seconds, cpus: 1 }
+    }
+}
+
+const IPC: Program = Program::new("bench-ipc", 512, 120);
+const LRPC: Program = Program::new("bench-lrpc", 512, 60);
+const OPS: Program = Program::new("bench-ops", 1024, 300);
 const GROWTH: Program =
-    Program { name: "bench-growth", memory_mb: 3072, kernel_args: &["kmem=1400M"], seconds: 600 };
+    Program { kernel_args: &["kmem=1400M"], ..Program::new("bench-growth", 3072, 600) };
+const SMP: Program = Program { cpus: 4, ..Program::new("bench-smp", 512, 300) };
 
 /// The measured program in which a row is found.
 fn program_of(row: &str) -> &'static Program {
@@ -114,6 +124,7 @@ impl<'a> Bench<'a> {
             let bootable = self.composer.compose(&selection, program.name)?;
             let options = machine::Options {
                 memory: program.memory_mb,
+                cpus: Some(program.cpus),
                 kernel_args: program.kernel_args.iter().map(|&word| word.to_owned()).collect(),
                 ..machine::Options::default()
             };
@@ -148,6 +159,7 @@ impl<'a> Bench<'a> {
             }
             "lipc" => suites::local(self.run(&IPC, Trace::None)?),
             "lrpc" => suites::stubs(self.run(&LRPC, Trace::None)?),
+            "smp" => smp::rows(self.run(&SMP, Trace::None)?),
             "ops" => suites::operations("ops", self.run(&OPS, Trace::None)?),
             "growth" => suites::operations("growth", self.run(&GROWTH, Trace::None)?),
             "linux" => {

@@ -11,7 +11,7 @@ use super::plot::{Axes, Line, escape, svg};
 use super::row::{Row, readable};
 
 /// The suites in the order of the report, with their titles.
-pub const SUITES: [(&str, &str); 12] = [
+pub const SUITES: [(&str, &str); 13] = [
     ("ipc", "Short and long IPC"),
     ("ablation", "What each technique is worth"),
     ("working-set", "Working set of an IPC in the kernel"),
@@ -19,6 +19,7 @@ pub const SUITES: [(&str, &str); 12] = [
     ("rpc", "A null call and its answer, on all systems"),
     ("lipc", "Local IPC, and what is built on it (Wenske 2002, section 6)"),
     ("lrpc", "Calls by stubs, user level included"),
+    ("smp", "Several processors"),
     ("linux", "Linux in the same emulator"),
     ("ops", "Everything else, once"),
     ("growth", "How costs grow"),

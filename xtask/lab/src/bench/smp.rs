@@ -1,0 +1,80 @@
+//! Suite `smp`: the samples of several processors, each counted apart. A thread may have gone to another
+//! processor in the middle of a sample: the least of many counts.
+
+use std::collections::BTreeMap;
+
+use super::instrument::{Measured, Sample, count};
+use super::row::Row;
+
+/// What the measured program does in the phases between its marks.
+const INDEPENDENT: u64 = 1;
+/// See [`INDEPENDENT`].
+const CROSSING: u64 = 2;
+/// See [`INDEPENDENT`]: two processors write one word.
+const SHARING: u64 = 3;
+/// So many samples of a kind, or they are none of an exchange.
+const LEAST: usize = 16;
+
+fn phase(measured: &Measured, phase: u64) -> impl Iterator<Item = &Sample> {
+    let of_several = |sample: &&Sample| sample.contains_key("cpu");
+    measured.samples.iter().filter(of_several).filter(move |sample| count(sample, "phase") == phase)
+}
+
+/// The best samples of each processor by the place where they began: the two directions of an exchange.
+fn exchanges(measured: &Measured) -> BTreeMap<u64, Vec<(usize, &Sample)>> {
+    let mut kinds: BTreeMap<(u64, u64), Vec<&Sample>> = BTreeMap::new();
+    for sample in phase(measured, INDEPENDENT) {
+        kinds.entry((count(sample, "cpu"), count(sample, "begin"))).or_default().push(sample);
+    }
+    let mut best: BTreeMap<u64, Vec<(usize, &Sample)>> = BTreeMap::new();
+    for ((cpu, _), samples) in kinds.into_iter().filter(|(_, samples)| samples.len() >= LEAST) {
+        let least = samples.iter().min_by_key(|sample| count(sample, "kernel")).copied();
+        best.entry(cpu).or_default().extend(least.map(|least| (samples.len(), least)));
+    }
+    best
+}
+
+/// A row per processor, the worse of the two directions; how many lines were shared meanwhile; what
+/// an exchange between processors takes on both.
+#[must_use]
+pub fn rows(measured: &Measured) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (cpu, directions) in exchanges(measured) {
+        let kernel = |(_, sample): &(usize, &Sample)| count(sample, "kernel");
+        let Some((samples, worst)) = directions.iter().max_by_key(|one| kernel(one)) else {
+            continue;
+        };
+        let row = Row::baton("smp", "smp/short-cross-kernel", count(worst, "kernel") as f64);
+        let stay = phase(measured, INDEPENDENT).filter(|sample| {
+            count(sample, "cpu") == cpu && count(sample, "kernel") == kernel(&(0, worst))
+        });
+        rows.push(
+            row.with("processor", cpu)
+                .with("directions", directions.len() as u64)
+                .with("samples", *samples as u64)
+                .with("samples_like_this", stay.count() as u64)
+                .with("kernel_data_lines", count(worst, "kdlines").to_string()),
+        );
+    }
+    let of = |which, name: &str| phase(measured, which).map(|sample| count(sample, name)).max();
+    let shared = |name: &str| of(INDEPENDENT, name);
+    // What is known to be shared has to be found, or nothing is said.
+    let finds = of(SHARING, "ushared") == Some(1);
+    if let (Some(kernel), Some(user), true) = (shared("kshared"), shared("ushared"), finds) {
+        let row = Row::baton("smp", "smp/shared-lines", kernel as f64).unit("lines");
+        rows.push(row.with("user_lines", user.to_string()));
+    }
+    let total = |sample: &Sample| count(sample, "kernel") + count(sample, "okernel");
+    if let Some(best) = phase(measured, CROSSING).min_by_key(|sample| total(sample)) {
+        let row = Row::baton("smp", "smp/cross-processor-roundtrip", total(best) as f64);
+        rows.push(
+            row.with("first_processor", count(best, "kernel").to_string())
+                .with("others", count(best, "okernel").to_string())
+                .with(
+                    "user_instructions",
+                    (count(best, "user") + count(best, "ouser")).to_string(),
+                ),
+        );
+    }
+    rows
+}
