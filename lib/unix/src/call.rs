@@ -93,6 +93,8 @@ pub const LISTS: &[&[Entry]] = &[
     crate::process::usage::CALLS,
     crate::process::control::CALLS,
     crate::process::schedule::CALLS,
+    crate::process::tuning::CALLS,
+    crate::process::kcmp::CALLS,
     crate::process::system::CALLS,
     crate::signal::action::CALLS,
     crate::signal::frame::CALLS,

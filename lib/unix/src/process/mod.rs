@@ -12,7 +12,7 @@
 //! | `identity`, `capability`, `seccomp` | who it is and what it may do |
 //! | `descriptor` | pidfd |
 //! | `processors` | which processor a thread runs on |
-//! | `limits`, `usage`, `control`, `schedule`, `system` | the remaining calls |
+//! | `limits`, `usage`, `control`, `schedule`, `tuning`, `kcmp`, `system` | the remaining calls |
 
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
@@ -35,6 +35,7 @@ pub mod descriptor;
 pub mod end;
 pub mod groups;
 pub mod identity;
+pub mod kcmp;
 pub mod limits;
 pub mod processors;
 pub mod program;
@@ -42,6 +43,7 @@ pub mod schedule;
 pub mod seccomp;
 pub mod system;
 pub mod table;
+pub mod tuning;
 pub mod usage;
 pub mod wait;
 
@@ -135,6 +137,12 @@ pub struct State {
     pub nice: Cell<i32>,
     /// Scheduling policy and priority.
     pub policy: Cell<(u32, u32)>,
+    /// Of `SCHED_DEADLINE`: time to run, deadline, period, ns.
+    pub deadline: Cell<[u64; 3]>,
+    /// Has changed semaphores that its end changes back.
+    pub undoes: Cell<bool>,
+    /// Priority of input and output.
+    pub io_priority: Cell<u32>,
 }
 
 impl Process {

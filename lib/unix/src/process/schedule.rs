@@ -27,11 +27,9 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_getcpu, "getcpu", getcpu),
     partial(l::__NR_getpriority, "getpriority", getpriority, KEPT),
     partial(l::__NR_setpriority, "setpriority", setpriority, KEPT),
-    partial(l::__NR_ioprio_get, "ioprio_get", ioprio_get, "always none"),
-    partial(l::__NR_ioprio_set, "ioprio_set", ioprio_set, "accepted, without effect"),
 ];
 
-const KEPT: &str = "kept and told, without effect";
+pub(super) const KEPT: &str = "kept and told, without effect";
 
 /// Everybody else has a turn first.
 fn sched_yield(cx: &Cx) -> Answer {
@@ -49,7 +47,7 @@ fn thread_of(cx: &Cx, tid: i32) -> Result<Rc<Thread>, Errno> {
 }
 
 /// As [`thread_of`]; negative ids are refused with `EINVAL`.
-fn process_of(cx: &Cx, tid: i32) -> Result<Rc<Process>, Errno> {
+pub(super) fn process_of(cx: &Cx, tid: i32) -> Result<Rc<Process>, Errno> {
     if tid < 0 {
         return Err(Errno::EINVAL);
     }
@@ -74,7 +72,7 @@ fn range(policy: u32) -> Result<(u32, u32), Errno> {
 }
 
 /// Sets policy and priority.
-fn set(cx: &Cx, process: &Process, policy: u32, priority: u32) -> Answer {
+pub(super) fn set(cx: &Cx, process: &Process, policy: u32, priority: u32) -> Answer {
     let (low, high) = range(policy & !l::SCHED_RESET_ON_FORK)?;
     if !(low..=high).contains(&priority) {
         return Err(Errno::EINVAL.into());
@@ -173,7 +171,15 @@ fn getcpu(cx: &Cx) -> Answer {
 
 /// The processes that (which, who) of `getpriority` means.
 fn meant(cx: &Cx) -> Result<alloc::vec::Vec<Rc<Process>>, Errno> {
-    let (which, who) = (cx.uint(0), cx.uint(1));
+    meant_by(cx, cx.uint(0), cx.uint(1))
+}
+
+/// As [`meant`], of what is said otherwise.
+pub(super) fn meant_by(
+    cx: &Cx,
+    which: u32,
+    who: u32,
+) -> Result<alloc::vec::Vec<Rc<Process>>, Errno> {
     let found = match which {
         l::PRIO_PROCESS if who == 0 => vec![cx.process.clone()],
         l::PRIO_PROCESS => match cx.unix.processes.thread(who) {
@@ -211,12 +217,4 @@ fn setpriority(cx: &Cx) -> Answer {
         process.state.nice.set(nice);
     }
     Ok(0)
-}
-
-fn ioprio_get(cx: &Cx) -> Answer {
-    if (1..=3).contains(&cx.int(0)) { Ok(0) } else { Err(Errno::EINVAL.into()) }
-}
-
-fn ioprio_set(cx: &Cx) -> Answer {
-    if (1..=3).contains(&cx.int(0)) { Ok(0) } else { Err(Errno::EINVAL.into()) }
 }

@@ -36,3 +36,4 @@ mod stream_noise;
 mod system;
 mod terminals;
 mod time;
+mod tuning;
