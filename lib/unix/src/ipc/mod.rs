@@ -16,10 +16,12 @@ mod table;
 mod undo;
 
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use table::Table;
 
 use crate::call::Cx;
+use crate::process::Process;
 use crate::unix::Unix;
 
 /// `IPC_*` commands of all three `ctl` calls.
@@ -40,6 +42,8 @@ pub struct Ipc {
     pub segments: Table<segments::Segment>,
     /// Sets of semaphores.
     pub semaphores: Table<semaphores::Set>,
+    /// Segments that were removed and are attached, or were.
+    doomed: Cell<u32>,
 }
 
 impl Default for Ipc {
@@ -48,15 +52,16 @@ impl Default for Ipc {
             messages: Table::new(messages::MOST),
             segments: Table::new(segments::MOST),
             semaphores: Table::new(semaphores::MOST),
+            doomed: Cell::new(0),
         }
     }
 }
 
 impl Ipc {
     /// Takes back what the process wanted taken back at its end.
-    pub fn process_ended(&self, pid: u32) {
-        for set in self.semaphores.all() {
-            undo::process_ended(&set.of, pid);
+    pub fn process_ended(&self, process: &Process) {
+        if process.state.undoes.get() {
+            self.semaphores.all().for_each(|set| undo::process_ended(&set.of, process.pid));
         }
     }
 }

@@ -70,8 +70,14 @@ impl Segment {
 
 /// Forgets those that were removed and are attached no more.
 fn tidy(cx: &Cx) {
-    let table = &cx.unix.ipc.segments;
-    table.all().filter(|one| one.of.memory.strong_count() == 0).for_each(|one| table.remove(&one));
+    let (table, doomed) = (&cx.unix.ipc.segments, &cx.unix.ipc.doomed);
+    if doomed.get() == 0 {
+        return;
+    }
+    for gone in table.all().filter(|one| one.of.memory.strong_count() == 0) {
+        table.remove(&gone);
+        doomed.set(doomed.get() - 1);
+    }
 }
 
 fn shmget(cx: &Cx) -> Answer {
@@ -177,9 +183,11 @@ fn shmctl(cx: &Cx) -> Answer {
         RMID => {
             let object = table.find(cx.int(0))?;
             object.owner.check_own(cx)?;
-            object.owner.key.set(0);
+            table.forget_key(&object);
             object.owner.mode.set(object.owner.mode.get() | DOOMED);
-            drop(object.of.kept.take());
+            if object.of.kept.take().is_some() {
+                cx.unix.ipc.doomed.set(cx.unix.ipc.doomed.get() + 1);
+            }
             drop(object);
             tidy(cx);
             cx.unix.mm.bury(cx.unix);

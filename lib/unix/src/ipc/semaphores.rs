@@ -179,6 +179,7 @@ fn operate(cx: &Cx) -> Answer {
     set.charge.grow(undone.clone().count() as u64 * undo::BYTES)?;
     *set.all.borrow_mut() = all;
     for one in undone {
+        cx.process.state.undoes.set(true);
         undo::note(set, cx.process.pid, one.number, one.by);
     }
     set.times[0].set(seconds(cx.unix));

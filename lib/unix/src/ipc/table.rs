@@ -20,6 +20,7 @@ const CREATE: u32 = 0o1000;
 const EXCLUSIVE: u32 = 0o2000;
 /// A number is its place and, above, which object there it is.
 const PLACE_BITS: u32 = 15;
+const PLACES: u32 = (1 << PLACE_BITS) - 1;
 /// What an object costs beside what it holds.
 const OBJECT_BYTES: usize = 512;
 
@@ -134,15 +135,28 @@ impl<T> Object<T> {
 /// All objects of a kind.
 pub struct Table<T> {
     objects: RefCell<BTreeMap<u32, Rc<Object<T>>>>,
+    /// Places by key.
+    keys: RefCell<BTreeMap<i32, u32>>,
+    /// All places below are taken.
+    taken: Cell<u32>,
     /// How many there have been: no number comes again soon.
     ever: Cell<u32>,
     /// How many there can be (`/proc/sys/kernel`).
     pub most: Cell<u32>,
+    /// The number that the next one gets if its place is free (`/proc/sys/kernel/*_next_id`).
+    pub next: Cell<Option<u32>>,
 }
 
 impl<T> Table<T> {
     pub(super) fn new(most: u32) -> Self {
-        Self { objects: RefCell::default(), ever: Cell::new(0), most: Cell::new(most) }
+        Self {
+            objects: RefCell::default(),
+            keys: RefCell::default(),
+            taken: Cell::new(0),
+            ever: Cell::new(0),
+            most: Cell::new(most),
+            next: Cell::new(None),
+        }
     }
 
     /// The number of the object with this key, as `flags` say; made if there is none.
@@ -158,7 +172,7 @@ impl<T> Table<T> {
         make: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<u64, Errno> {
         if key != PRIVATE
-            && let Some(object) = self.all().find(|object| object.owner.key.get() == key)
+            && let Some(object) = self.by_key(key)
         {
             if flags & CREATE != 0 && flags & EXCLUSIVE != 0 {
                 return Err(Errno::EEXIST);
@@ -170,12 +184,15 @@ impl<T> Table<T> {
         if key != PRIVATE && flags & CREATE == 0 {
             return Err(Errno::ENOENT);
         }
-        let place = self.free_place().ok_or(Errno::ENOSPC)?;
+        let wanted = self.next.get().filter(|id| self.at(*id).is_none());
+        let free = self.free_place().ok_or(Errno::ENOSPC)?;
         let charge = cx.pay(OBJECT_BYTES)?;
         let of = make()?;
         let ever = self.ever.get();
-        self.ever.set(ever + 1);
-        let id = (ever << PLACE_BITS | place) & i32::MAX as u32;
+        self.ever.set(ever.wrapping_add(1));
+        let id = wanted.unwrap_or((ever << PLACE_BITS | free) & i32::MAX as u32);
+        let place = id & PLACES;
+        self.next.set(None);
         let who = cx.process.credentials.borrow();
         let owner = Owner {
             key: Cell::new(key),
@@ -186,7 +203,23 @@ impl<T> Table<T> {
         };
         let object = Rc::new(Object { id, owner, of, _charge: charge });
         self.objects.borrow_mut().insert(place, object);
+        if wanted.is_none() {
+            self.taken.set(place + 1);
+        }
+        if key != PRIVATE {
+            self.keys.borrow_mut().insert(key, place);
+        }
         Ok(id.into())
+    }
+
+    fn by_key(&self, key: i32) -> Option<Rc<Object<T>>> {
+        let place = self.keys.borrow().get(&key).copied()?;
+        self.at(place)
+    }
+
+    /// No key leads to the object any more.
+    pub fn forget_key(&self, object: &Object<T>) {
+        self.keys.borrow_mut().remove(&object.owner.key.replace(PRIVATE));
     }
 
     fn free_place(&self) -> Option<u32> {
@@ -194,9 +227,9 @@ impl<T> Table<T> {
         if objects.len() >= self.most.get() as usize {
             return None;
         }
-        let mut free = 0;
-        for place in objects.keys() {
-            if *place != free {
+        let mut free = self.taken.get();
+        for place in objects.range(free..).map(|(place, _)| *place) {
+            if place != free {
                 break;
             }
             free += 1;
@@ -210,7 +243,7 @@ impl<T> Table<T> {
     /// `EINVAL`.
     pub fn find(&self, id: i32) -> Result<Rc<Object<T>>, Errno> {
         let id = u32::try_from(id).map_err(|_| Errno::EINVAL)?;
-        let found = self.at(id & ((1 << PLACE_BITS) - 1)).ok_or(Errno::EINVAL)?;
+        let found = self.at(id).ok_or(Errno::EINVAL)?;
         if found.id == id { Ok(found) } else { Err(Errno::EINVAL) }
     }
 
@@ -222,10 +255,10 @@ impl<T> Table<T> {
         self.find(cx.int(0)).map_err(|errno| if cx.is_retry() { Errno::EIDRM } else { errno })
     }
 
-    /// The object at a place.
+    /// The object at a place (of a number, its place counts).
     #[must_use]
     pub fn at(&self, place: u32) -> Option<Rc<Object<T>>> {
-        self.objects.borrow().get(&place).cloned()
+        self.objects.borrow().get(&(place & PLACES)).cloned()
     }
 
     /// The highest place that is taken; 0 if none is.
@@ -247,7 +280,10 @@ impl<T> Table<T> {
 
     /// Takes one out.
     pub fn remove(&self, object: &Object<T>) {
-        let gone = self.objects.borrow_mut().remove(&(object.id & ((1 << PLACE_BITS) - 1)));
+        self.forget_key(object);
+        let place = object.id & PLACES;
+        let gone = self.objects.borrow_mut().remove(&place);
+        self.taken.set(self.taken.get().min(place));
         drop(gone);
     }
 }

@@ -236,3 +236,35 @@ fn owners_can_be_changed() {
     world.refused(&other, l::__NR_msgctl, &[queue, SET, record], Errno::EPERM);
     world.ok(&other, l::__NR_msgctl, &[queue, RMID, 0]);
 }
+
+/// What somebody makes many of costs others nothing: neither a look-up by key nor the end of a
+/// process looks at all of them.
+#[test]
+fn many_sets_are_made_and_removed_in_any_order() {
+    const MANY: u64 = 2000;
+    let world = World::new();
+    let first = &world.first;
+    let made: Vec<u64> = (1..=MANY)
+        .map(|key| world.ok(first, l::__NR_semget, &[key, 1, CREATE | EXCLUSIVE | 0o600]))
+        .collect();
+    for (key, id) in (1..=MANY).zip(&made) {
+        assert_eq!(world.ok(first, l::__NR_semget, &[key, 0, 0]), *id);
+    }
+    for id in made.iter().step_by(2) {
+        world.ok(first, l::__NR_semctl, &[*id, 0, RMID]);
+    }
+    world.refused(first, l::__NR_semget, &[1, 0, 0], Errno::ENOENT);
+    let places: Vec<u64> =
+        (0..MANY / 2).map(|_| world.ok(first, l::__NR_semget, &[0, 1, 0o600]) & 0x7FFF).collect();
+    assert!(places.iter().all(|place| *place < MANY), "the places of those that are gone");
+    let next = &world.unix.ipc.semaphores.next;
+    for (wanted, given) in [(12_345, true), (12_345, false)] {
+        next.set(Some(wanted));
+        let id = world.ok(first, l::__NR_semget, &[0, 1, 0o600]);
+        assert_eq!(id == u64::from(wanted), given, "its place is taken the second time");
+        assert_eq!(next.get(), None);
+    }
+    // SEM_STAT_ANY takes a number for its place.
+    let record = world.scratch(first, 104);
+    assert_eq!(world.ok(first, l::__NR_semctl, &[made[1], 0, 20, record]), made[1]);
+}

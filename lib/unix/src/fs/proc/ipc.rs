@@ -50,6 +50,39 @@ pub(super) const SEMAPHORES: Fixed = setting(
     },
 );
 
+/// The number that the next object of a kind gets: -1 is any.
+pub(super) const NEXT: [Fixed; 3] = [
+    setting(
+        "msg_next_id",
+        |cx| next(&cx.unix.ipc.messages.next),
+        |cx, bytes| set_next(&cx.unix.ipc.messages.next, bytes),
+    ),
+    setting(
+        "sem_next_id",
+        |cx| next(&cx.unix.ipc.semaphores.next),
+        |cx, bytes| set_next(&cx.unix.ipc.semaphores.next, bytes),
+    ),
+    setting(
+        "shm_next_id",
+        |cx| next(&cx.unix.ipc.segments.next),
+        |cx, bytes| set_next(&cx.unix.ipc.segments.next, bytes),
+    ),
+];
+
+fn next(id: &Cell<Option<u32>>) -> Vec<u8> {
+    match id.get() {
+        Some(id) => line(id.into()),
+        None => b"-1\n".to_vec(),
+    }
+}
+
+fn set_next(id: &Cell<Option<u32>>, bytes: &[u8]) -> Result<(), Errno> {
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    let number: i32 = text.trim().parse().map_err(|_| Errno::EINVAL)?;
+    id.set(u32::try_from(number).ok());
+    Ok(())
+}
+
 /// Sets a limit, up to the one there is at the beginning.
 fn set(limit: &Cell<u32>, bytes: &[u8], most: u32) -> Result<(), Errno> {
     let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;

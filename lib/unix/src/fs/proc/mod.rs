@@ -84,6 +84,7 @@ enum What {
 }
 
 /// A name that is always there.
+#[derive(Clone, Copy)]
 struct Fixed {
     name: &'static str,
     mode: u32,

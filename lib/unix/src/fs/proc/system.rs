@@ -71,6 +71,7 @@ const FS: &[Fixed] = &[
 const KERNEL: &[Fixed] = &[
     text("cap_last_cap", |_| b"40\n".to_vec()),
     Fixed { name: "hostname", mode: 0o644, what: What::Setting(hostname, set_hostname) },
+    super::ipc::NEXT[0],
     text("msgmax", |_| line(messages::MESSAGE_MAX)),
     text("msgmnb", |_| line(messages::QUEUE_MAX)),
     super::ipc::QUEUES,
@@ -86,9 +87,12 @@ const KERNEL: &[Fixed] = &[
         what: What::Setting(randomize, set_randomize),
     },
     super::ipc::SEMAPHORES,
+    super::ipc::NEXT[1],
+    super::ipc::NEXT[2],
     text("shmall", |_| line(segments::BYTES_MAX)),
     text("shmmax", |_| line(segments::BYTES_MAX)),
     super::ipc::SEGMENTS,
+    text("tainted", |_| b"0\n".to_vec()),
     text("threads-max", |_| b"32768\n".to_vec()),
     text("version", |_| with_line_feed(VERSION.as_bytes())),
 ];
