@@ -6,6 +6,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use crate::account::Accounts;
@@ -228,11 +230,24 @@ impl Unix {
     /// It cannot: its process ends.
     pub fn end_for_kernel_memory(&self, thread: &Rc<Thread>) {
         let process = &thread.process;
-        self.machine.log(&format!(
+        self.say(&format!(
             "unix: kernel memory is used up (quota_pages of the task `unix`); process {}, which wants more, is killed",
             process.pid
         ));
         crate::process::end_by_signal(self, process, linux_raw_sys::general::SIGKILL);
+    }
+
+    /// Tells the operator something, in one line. Programs choose parts of it, which must not move
+    /// the operator's cursor or look like somebody else's line: what cannot be seen is spelled.
+    pub fn say(&self, line: &str) {
+        let mut shown = Vec::new();
+        for (index, part) in line.split('\n').enumerate() {
+            if index > 0 {
+                shown.extend_from_slice(b"\\x0a");
+            }
+            line::visible(part.as_bytes(), |bytes| shown.extend_from_slice(bytes));
+        }
+        self.machine.log(&String::from_utf8_lossy(&shown));
     }
 
     /// Somebody typed.
@@ -293,7 +308,7 @@ impl Unix {
         // Programs can choose names and numbers as they like, but not fill the server's memory.
         if missing.len() < MOST_MISSING && missing.insert((number, name), ()).is_none() {
             let text = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
-            self.machine.log(&format!(
+            self.say(&format!(
                 "unix: {text} (process {}) made system call {number}, which is not supported; it got ENOSYS",
                 cx.process.pid
             ));

@@ -171,7 +171,7 @@ fn open_console(unix: &Unix, thread: &Rc<Thread>) {
     let cx = Cx { unix, thread, process: &process };
     let how = How { flags: u64::from(linux::O_RDWR | linux::O_NOCTTY), mode: 0, resolve: 0 };
     let Ok(open) = open_path(&cx, linux::AT_FDCWD, b"/dev/console".to_vec(), how) else {
-        unix.machine.log("unix: process 1 has no console: /dev/console cannot be opened");
+        unix.say("unix: process 1 has no console: /dev/console cannot be opened");
         return;
     };
     for _ in 0..3 {

@@ -88,7 +88,7 @@ pub(super) fn write(cx: &Cx, device: u64, source: &mut Source) -> Result<usize, 
         KMSG => {
             let mut line: Vec<u8> = alloc::vec![0; source.left().min(1024)];
             let len = source.take(&mut line)?;
-            cx.unix.machine.log(String::from_utf8_lossy(&line[..len]).trim_end());
+            String::from_utf8_lossy(&line[..len]).lines().for_each(|line| cx.unix.say(line));
             Ok(len + source.left())
         }
         _ => Err(Errno::EINVAL.into()),

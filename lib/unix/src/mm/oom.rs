@@ -43,7 +43,7 @@ fn greediest(unix: &Unix) -> Option<Rc<Process>> {
 pub(super) fn out_of_memory(unix: &Unix, thread: &Rc<Thread>) {
     match greediest(unix) {
         Some(victim) if !Rc::ptr_eq(&victim, &thread.process) => {
-            unix.machine.log(&format!(
+            unix.say(&format!(
                 "unix: memory is used up; process {} has the most of it and is killed",
                 victim.pid
             ));
@@ -56,7 +56,7 @@ pub(super) fn out_of_memory(unix: &Unix, thread: &Rc<Thread>) {
 
 /// The process wants more than it can have, and dies.
 pub(super) fn killed_for_memory(unix: &Unix, thread: &Rc<Thread>) {
-    unix.machine.log(&format!(
+    unix.say(&format!(
         "unix: memory is used up; process {}, which wants more, is killed",
         thread.process.pid
     ));
