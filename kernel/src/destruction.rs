@@ -26,12 +26,23 @@ pub fn start(caller: TcbRef, space: SpaceRef) -> TcbRef {
 /// An interrupt came: `caller` goes on later; until the next interrupt those run who are more
 /// urgent than the task was (docs/decisions/0052).
 fn preempted(caller: TcbRef, job: DestroyJob) -> TcbRef {
-    let priority = job.space().ceilings().priority;
     caller.job.set(Some(Job::Destroy(job)));
     caller.resume.set(Resume::Destroy);
     sched::requeue(caller);
     let next = irq::handle_pending(caller);
-    if next == caller { sched::tick::give_way(caller, priority) } else { next }
+    if next == caller { give_way(caller) } else { next }
+}
+
+/// `caller` is about to go on with a destruction that an interrupt has met: who goes first.
+#[must_use]
+pub fn give_way(caller: TcbRef) -> TcbRef {
+    let job = caller.job.take();
+    let priority = match &job {
+        Some(Job::Destroy(job)) => job.space().ceilings().priority,
+        _ => u8::MAX,
+    };
+    caller.job.set(job);
+    sched::tick::give_way(caller, priority)
 }
 
 fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {

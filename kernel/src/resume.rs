@@ -36,13 +36,29 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
     }
 }
 
+/// Interrupts were noted on the way out of the kernel, after whatever noted them before was handled;
+/// `next`, queued, is about to go on. Whoever goes first for the sake of a long operation does so
+/// here, too, or it would wait for one tick more.
+#[must_use]
+pub fn interrupted(next: TcbRef) -> TcbRef {
+    let chosen = irq::handle_pending(next);
+    if chosen != next {
+        return chosen;
+    }
+    match next.resume.get() {
+        Resume::Destroy => destruction::give_way(next),
+        Resume::Unmap => unmap::give_way(next),
+        Resume::Wake => tick::give_way(next, waker::before()),
+        _ => next,
+    }
+}
+
 /// The waker goes on until somebody else should run: who does.
 fn wake(waker: TcbRef) -> TcbRef {
-    while let Some(before) = waker::go_on(waker) {
+    while waker::go_on(waker) {
         if preemption::must_stop() {
             sched::requeue(waker);
-            let next = irq::handle_pending(waker);
-            return if next == waker { tick::give_way(waker, before) } else { next };
+            return interrupted(waker);
         }
         let next = tick::reschedule(waker);
         if next != waker {

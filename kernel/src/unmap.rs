@@ -8,7 +8,7 @@ use crate::ipc;
 use crate::irq;
 use crate::mem::{Step, UnmapJob};
 use crate::preemption;
-use crate::sched;
+use crate::sched::{self, tick};
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 
@@ -63,8 +63,24 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
             current.job.set(job.map(Job::Unmap));
             current.resume.set(Resume::Unmap);
             sched::requeue(current);
-            return irq::handle_pending(current);
+            let next = irq::handle_pending(current);
+            return if next == current { give_way(current) } else { next };
         }
     }
     ipc::go_on(current)
+}
+
+/// `current` is about to go on with an Unmap that an interrupt has met. If what it takes back has been
+/// shared by others, those who are more urgent than these may be go first, until the next
+/// interrupt (docs/decisions/0057).
+#[must_use]
+pub fn give_way(current: TcbRef) -> TcbRef {
+    let job = current.job.take();
+    let sharers = match &job {
+        Some(Job::Unmap(job)) => job.sharers(),
+        _ => [None; 2],
+    };
+    current.job.set(job);
+    let ceilings = sharers.into_iter().flatten().map(|task| task.ceilings().priority);
+    ceilings.min().map_or(current, |ceiling| tick::give_way(current, ceiling))
 }

@@ -5,14 +5,15 @@
 mod common;
 
 use abi::syscall::Call;
-use abi::{Fpage, MapItem, Numbers, Rights, ThreadId};
+use abi::{Ceilings, Fpage, MapItem, Numbers, Rights, ThreadId};
 use common::tasks::{QUIET_LINE, machine, registers, thread};
 use common::{RAM, marker};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::mem::{MapJob, SpaceRef};
+use kernel::sched::{self, grant_slice, make_ready};
 use kernel::thread::lookup;
 use kernel::thread::tcb::Resume;
-use kernel::{call, check, unmap};
+use kernel::{call, check, irq, resume, unmap};
 
 /// Where pages are mapped.
 const PLACE: u64 = 0x40_0000;
@@ -71,5 +72,89 @@ fn who_deletes_a_thread_does_not_do_its_unmap() {
     assert_eq!(frame.results()[0], 1, "the call succeeds");
     assert!(lookup(id).is_none(), "it is gone at once");
     assert_eq!(killer.resume.get(), Resume::Frame, "nothing is left to do");
+    assert_eq!(check::violations(), 0);
+}
+
+/// A client has shared its page with another task many times over: its pager's Unmap.
+struct Sharer {
+    _machine: common::Machine,
+    pager: TcbRef,
+    /// Of other tasks, more urgent than the client may be, and not.
+    others: [TcbRef; 2],
+}
+
+fn sharer() -> Sharer {
+    let (machine, spaces) = machine(5);
+    let [own, client, friend, above, below] = spaces[..] else { panic!("five spaces") };
+    for (space, priority) in [(client, 100), (friend, 120)] {
+        space.task.limits.ceilings.set(Ceilings { priority, ..Ceilings::NONE });
+    }
+    hand_on(machine.sigma0(), own, RAM);
+    hand_on(own, client, PLACE);
+    for times in 0..4 {
+        let item = MapItem::map(Fpage::memory(PLACE, 17, Rights::RWX), times << 17);
+        MapJob::new(client, friend, item, Fpage::COMPLETE, marker())
+            .finish()
+            .expect("there is room");
+    }
+    let pager = thread(own, 0, ThreadId::NIL);
+    let others = [thread(above, 1, ThreadId::NIL), thread(below, 2, ThreadId::NIL)];
+    for (thread, priority) in [(pager, 200), (others[0], 101), (others[1], 100)] {
+        cpu().scheduler.ready.remove(thread);
+        thread.priority.set(priority);
+    }
+    set_current(pager);
+    grant_slice(pager);
+    registers(pager).set_mr(0, Fpage::memory(PLACE, 17, Rights::RWX).0);
+    Sharer { _machine: machine, pager, others }
+}
+
+/// Decision 0057: until the next interrupt, and only who is above the client's ceiling.
+#[test]
+fn who_is_more_urgent_than_a_client_goes_before_its_pagers_unmap() {
+    for (index, first) in [(0, true), (1, false)] {
+        // Each thread of the host is a machine of its own.
+        let run = std::thread::spawn(move || unmap_beside(index, first));
+        assert!(run.join().is_ok());
+    }
+}
+
+/// The pager's Unmap is interrupted while `others[index]` is ready, which goes `first` or does not.
+fn unmap_beside(index: usize, first: bool) {
+    let Sharer { _machine, pager, others } = sharer();
+    let other = others[index];
+    make_ready(other);
+    // In the middle of the walk over what the client has shared.
+    cpu().interrupt.set(Some((2, QUIET_LINE)));
+    let next = unmap::unmap(pager, 0);
+    assert_eq!(pager.resume.get(), Resume::Unmap, "it was preempted");
+    let expected = if first { other } else { pager };
+    assert_eq!(next.id.get(), expected.id.get(), "priority {}", other.priority.get());
+    if first {
+        set_current(other);
+        assert!(irq::interrupt(other, QUIET_LINE) == pager, "until the next interrupt");
+    }
+    set_current(pager);
+    assert!(unmap::resume(pager) == pager && pager.resume.get() == Resume::Ipc, "it ends");
+    others.into_iter().for_each(sched::requeue);
+    assert_eq!(check::violations(), 0);
+}
+
+/// An interrupt that is noted only on the way out is handled as those before it.
+#[test]
+fn an_interrupt_on_the_way_out_costs_nobody_a_tick() {
+    let Sharer { _machine, pager, others } = sharer();
+    let other = others[0];
+    cpu().interrupt.set(Some((2, QUIET_LINE)));
+    assert!(unmap::unmap(pager, 0) == pager, "nobody else is ready");
+    make_ready(other);
+    cpu().pending_lines.set(1 << QUIET_LINE);
+    sched::requeue(pager);
+    assert!(resume::interrupted(pager) == other);
+    set_current(other);
+    assert!(irq::interrupt(other, QUIET_LINE) == pager);
+    set_current(pager);
+    assert!(unmap::resume(pager) == pager && pager.resume.get() == Resume::Ipc, "it ends");
+    others.into_iter().for_each(sched::requeue);
     assert_eq!(check::violations(), 0);
 }

@@ -88,6 +88,15 @@ impl Revoke {
         self.status
     }
 
+    /// Of those whose mapping a walk that stopped has reached, and who gave it to them, but the space
+    /// itself: whom the rest of the walk is for.
+    pub(crate) fn sharers(&self) -> [Option<SpaceRef>; 2] {
+        let reached = self.stopped.and(self.marker.parent());
+        let giver = reached.and_then(|node| node.parent());
+        let other = |node: NodeRef| Some(node.space()).filter(|space| *space != self.space);
+        [reached, giver].map(|node| node.and_then(other))
+    }
+
     fn removes(&self) -> bool {
         self.revoke.contains(Rights::R)
     }

@@ -51,6 +51,15 @@ impl UnmapJob {
         }
     }
 
+    /// Between two steps: the tasks that have shared what is now taken back, if it was others.
+    #[must_use]
+    pub fn sharers(&self) -> [Option<SpaceRef>; 2] {
+        match &self.0 {
+            Kind::Memory(revoke) => revoke.sharers(),
+            Kind::Ports(_) | Kind::Nothing => [None; 2],
+        }
+    }
+
     /// Goes on until done ([`Step::Done`]) or until an interrupt is pending.
     #[inline]
     pub fn advance(&mut self) -> Step {

@@ -33,6 +33,8 @@ pub struct Scheduler {
     pub idle: Cell<Option<TcbRef>>,
     /// The thread that wakes up others ([`waker`]), if there are too many for a tick.
     pub waker: Cell<Option<TcbRef>>,
+    /// Whoever is above this priority may come before it now and then.
+    pub waker_before: Cell<u8>,
     /// Whose time slice is being used: the thread last picked, whoever runs now
     /// on the slice it passed on.
     pub slice_owner: Cell<Option<TcbRef>>,
@@ -62,6 +64,7 @@ impl Scheduler {
             wakeup: WakeupLists::new(),
             idle: Cell::new(None),
             waker: Cell::new(None),
+            waker_before: Cell::new(0),
             slice_owner: Cell::new(None),
             slice_left_us: Cell::new(0),
             charged_us: Cell::new(0),

@@ -40,16 +40,23 @@ fn place(waker: TcbRef, rest: Rest) {
         cpu().scheduler.ready.remove(waker);
         waker.priority.set(rest.priority);
     }
+    cpu().scheduler.waker_before.set(rest.before);
 }
 
-/// The waker has the processor, and wakes a few more: who may come before it now and then
-/// ([`super::tick::give_way`]), or nobody if all is done and it is halted.
+/// Whoever is above this priority may come before the waker now and then ([`super::tick::give_way`]).
 #[must_use]
-pub fn go_on(waker: TcbRef) -> Option<u8> {
+pub fn before() -> u8 {
+    cpu().scheduler.waker_before.get()
+}
+
+/// The waker has the processor, and wakes a few more: whether there are others, or all is done and it
+/// is halted.
+#[must_use]
+pub fn go_on(waker: TcbRef) -> bool {
     let rest = cpu().scheduler.wakeup.go_on(clock::now_us(), AT_ONCE, wake);
     match rest {
         Some(rest) => place(waker, rest),
         None => rendezvous::set_busy(waker, Busy::Halted),
     }
-    rest.map(|rest| rest.before)
+    rest.is_some()
 }

@@ -10,7 +10,7 @@ use super::percpu::{cpu, current};
 use super::tcbs::TcbRef;
 use super::{armed, mitigations, special};
 use crate::sched::elsewhere;
-use crate::{irq, sched};
+use crate::{resume, sched};
 
 /// Makes `next` the current thread; how it resumes is for the assembly to carry out
 /// (`thread::tcb::Resume`, `armed::Leaves`).
@@ -82,5 +82,5 @@ pub(super) fn gs_base(next: TcbRef) -> u64 {
 #[inline(never)]
 fn after_interrupts(next: TcbRef) -> TcbRef {
     sched::requeue(next);
-    irq::handle_pending(next)
+    resume::interrupted(next)
 }
