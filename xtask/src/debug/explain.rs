@@ -43,6 +43,8 @@ pub fn reported_system(
     console: &str,
     named: Option<&str>,
 ) -> Result<String> {
+    // A wrong name is said whatever the text is.
+    named.map(|system| compose::tasks_of(workspace, system)).transpose()?;
     let tasks: BTreeSet<String> =
         console.lines().filter_map(report).map(|(task, _)| task).collect();
     ensure!(
@@ -58,7 +60,6 @@ pub fn reported_system(
     let list = tasks.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     match named {
         Some(system) => {
-            compose::tasks_of(workspace, system)?;
             ensure!(
                 has_all(system),
                 "the system `{system}` is not the one that was booted: it does not have all \
@@ -155,11 +156,13 @@ mod tests {
         let wrong = of(console, Some("one")).unwrap_err();
         let unknown = of(&console.replace("crash-me", "other"), None).unwrap_err();
         let silent = of("nothing happened", None).unwrap_err();
+        let nosuch = of("nothing happened", Some("nosuch")).unwrap_err();
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(found, [Ok("two".to_owned()), Ok("two".to_owned())]);
         assert!(wrong.contains("`one` is not the one") && wrong.ends_with("have: two"), "{wrong}");
         assert!(unknown.contains("(other)") && unknown.contains("--system FILE"), "{unknown}");
         assert!(silent.contains("no fault report"), "{silent}");
+        assert!(nosuch.contains("nosuch"), "{nosuch}");
     }
 
     #[test]
