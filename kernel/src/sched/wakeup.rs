@@ -230,8 +230,8 @@ impl WakeupLists {
     pub fn expire_some(&self, now_us: u64, most: u32, expired: impl FnMut(TcbRef)) -> Option<Rest> {
         let last = now_us / GRAIN_US;
         let lists = WAKEUP_LISTS as u64;
-        let first =
-            self.next_grain.get().max(if SORTED { 0 } else { (last + 1).saturating_sub(lists) });
+        let next = self.next_grain.get();
+        let first = if SORTED { next } else { next.max((last + 1).saturating_sub(lists)) };
         // After a time without ticks there are many grains to look at.
         let mut pace = Pace::default();
         for grain in first..=last {

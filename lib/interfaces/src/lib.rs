@@ -4,6 +4,11 @@
 //! system does not take building the compiler; `./baton idl --accept` makes it, a test compares. `docs/services.md` tells how to use stubs.
 #![no_std]
 #![forbid(unsafe_code)]
-#![allow(clippy::needless_lifetimes, clippy::let_unit_value, clippy::unit_arg, clippy::type_complexity)]
+#![allow(
+    clippy::needless_lifetimes,
+    clippy::let_unit_value,
+    clippy::unit_arg,
+    clippy::type_complexity
+)]
 
 include!("stubs.in");

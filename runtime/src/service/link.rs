@@ -191,10 +191,11 @@ impl Carrier for Link {
     #[inline(always)]
     fn exchange(&self, request: Msg, timeouts: Timeouts) -> Msg {
         let token = self.token.get();
-        if timeouts.0 == Timeouts::NEVER.0 && token != 0 {
-            if let Ok(answer) = self.call_procedure(token, request) {
-                return answer;
-            }
+        if timeouts.0 == Timeouts::NEVER.0
+            && token != 0
+            && let Ok(answer) = self.call_procedure(token, request)
+        {
+            return answer;
         }
         self.exchange_message(request.tag, request.mr, timeouts)
     }

@@ -40,4 +40,5 @@ impl Root {
     }
 }
 
-const _: () = assert!(tasks::ROOM <= parent::ROOM && names::ROOM <= parent::ROOM);
+// What the other interfaces' results refer to takes none, or less.
+const _: () = assert!(tasks::ROOM <= parent::ROOM && names::ROOM == 0 && images::ROOM == 0);

@@ -143,7 +143,7 @@ fn by_vector_users(stage: &Stage) -> Verdict {
 
 /// Client, clerk and host use no vector registers.
 fn make_plain(stage: &Stage, what: u64) {
-    [CLIENT, CLERK, HOST].map(|index| declare(stage.puppet(index), what));
+    [CLIENT, CLERK, HOST].into_iter().for_each(|index| declare(stage.puppet(index), what));
 }
 
 fn fast(stage: &Stage) -> Verdict {

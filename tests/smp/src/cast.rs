@@ -235,7 +235,7 @@ fn serve(count: &AtomicU64) -> ! {
 pub fn touch_image() {
     let (low, high) = runtime::layout::image();
     for page in (low..high).step_by(4096) {
-        let _ = machine::read(page as u64);
+        let _ = machine::read(page);
     }
 }
 

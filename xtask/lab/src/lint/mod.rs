@@ -207,19 +207,11 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         println!("xtask/help is as the command line is");
         return Ok(true);
     }
-    let broken = check(workspace, Depth::Compiled)?.broken;
+    let mut broken = check_compiled(workspace)?.broken;
+    broken.extend(check(workspace)?.broken);
     ensure!(broken.is_empty(), "lint found broken rules: {}", broken.join(", "));
     println!("lint: no rule is broken");
     Ok(true)
-}
-
-/// How far to look.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// What reading the sources shows: in seconds, for every run of the tests.
-    Read,
-    /// What clippy finds, too, which compiles everything.
-    Compiled,
 }
 
 /// What came of the rules.
@@ -230,14 +222,18 @@ pub struct Verdict {
     pub broken: Vec<String>,
 }
 
-/// Checks the rules and says what breaks them.
+/// Checks what clippy finds, which compiles everything; says what breaks the rules.
 ///
 /// # Errors
-/// When a tool can't be run, or git.
-pub fn check(workspace: &Workspace, depth: Depth) -> Result<Verdict> {
+/// When clippy can't be run.
+pub fn check_compiled(workspace: &Workspace) -> Result<Verdict> {
+    run_all(clippy(workspace)?)
+}
+
+/// Runs tools that check rules.
+fn run_all(tools: Vec<Tool>) -> Result<Verdict> {
     let mut broken = Vec::new();
-    let tools = tools(workspace, depth)?;
-    let mut rules = tools.len();
+    let rules = tools.len();
     for (name, command) in tools {
         eprintln!("== {name}");
         match command {
@@ -250,6 +246,15 @@ pub fn check(workspace: &Workspace, depth: Depth) -> Result<Verdict> {
             }
         }
     }
+    Ok(Verdict { rules, broken })
+}
+
+/// Checks the rules that reading the sources shows, in seconds, and says what breaks them.
+///
+/// # Errors
+/// When a tool can't be run, or git.
+pub fn check(workspace: &Workspace) -> Result<Verdict> {
+    let Verdict { mut rules, mut broken } = run_all(vec![formatter(workspace)])?;
     let findings = inspect(workspace)?;
     report(&findings);
     let outdated = manual::outdated(workspace)?;
@@ -304,17 +309,20 @@ fn report(findings: &Findings) {
     }
 }
 
-/// Formatter and clippy, if installed: the host's crates, then what runs on Baton.
-fn tools(workspace: &Workspace, depth: Depth) -> Result<Vec<(String, Option<Command>)>> {
+/// A rule that another tool checks, and how; no command if the tool is not installed.
+type Tool = (String, Option<Command>);
+
+/// The formatter.
+fn formatter(workspace: &Workspace) -> Tool {
     let mut fmt = workspace.cargo();
     fmt.args(["fmt", "--all", "--check", "--", "-l"]); // the files; `cargo fmt` mends them
-    let mut tools = vec![("cargo fmt".to_owned(), installed(workspace, "fmt").then_some(fmt))];
-    if depth == Depth::Read {
-        return Ok(tools);
-    }
+    ("cargo fmt".to_owned(), installed(workspace, "fmt").then_some(fmt))
+}
+
+/// Clippy: the host's crates, then what runs on Baton.
+fn clippy(workspace: &Workspace) -> Result<Vec<Tool>> {
     if !installed(workspace, "clippy") {
-        tools.push(("cargo clippy".to_owned(), None));
-        return Ok(tools);
+        return Ok(vec![("cargo clippy".to_owned(), None)]);
     }
     let mut host = workspace.cargo();
     host.args(["clippy", "--profile", "tool", "--lib"]);
@@ -323,11 +331,11 @@ fn tools(workspace: &Workspace, depth: Depth) -> Result<Vec<(String, Option<Comm
     }
     let guests = crate::build::inspect(workspace, "clippy")?;
     let all = std::iter::once(("cargo clippy (host)".to_owned(), host)).chain(guests);
-    for (title, mut clippy) in all {
+    let denying = |(title, mut clippy): (String, Command)| {
         clippy.args(["--quiet", "--keep-going", "--"]).args(CLIPPY_DENIES);
-        tools.push((title, Some(clippy)));
-    }
-    Ok(tools)
+        (title, Some(clippy))
+    };
+    Ok(all.map(denying).collect())
 }
 
 /// Whether cargo has the subcommand and it runs.

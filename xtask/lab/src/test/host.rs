@@ -1,6 +1,6 @@
 //! Ring 1: `cargo test` for every crate with a library that compiles on the
 //! host; libtest's lines are counted one by one. Then the kernel for another
-//! processor (`riscv`), the house rules (`lint`), and the C headers' own check.
+//! processor (`riscv`), the house rules (`lint`, `clippy`), and the C headers' own check.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::tally::{Outcome, Tally};
 use super::{Options, keep_log, riscv};
-use crate::lint;
+use crate::lint::{self, Verdict};
 use crate::ui::Step;
 use crate::workspace::{Package, Workspace};
 
@@ -31,12 +31,14 @@ pub fn run(workspace: &Workspace, options: &Options, tally: &mut Tally) -> Resul
         let outcome = riscv::run(workspace)?;
         tally.add(riscv::SUITE, outcome, started.elapsed());
     }
-    if options.wants(LINT) {
-        let started = Instant::now();
-        let verdict = lint::check(workspace, lint::Depth::Read)?;
-        let passed = verdict.rules - verdict.broken.len();
-        let outcome = Outcome { passed, failures: verdict.broken, ..Outcome::default() };
-        tally.add(LINT, outcome, started.elapsed());
+    for (suite, check) in RULES {
+        if options.wants(suite) {
+            let started = Instant::now();
+            let verdict = check(workspace)?;
+            let passed = verdict.rules - verdict.broken.len();
+            let outcome = Outcome { passed, failures: verdict.broken, ..Outcome::default() };
+            tally.add(suite, outcome, started.elapsed());
+        }
     }
     if options.wants(C_HEADERS) {
         let started = Instant::now();
@@ -46,8 +48,10 @@ pub fn run(workspace: &Workspace, options: &Options, tally: &mut Tally) -> Resul
     Ok(())
 }
 
-/// The suite of the house rules that reading the sources shows.
-const LINT: &str = "lint";
+/// Checks house rules.
+type Check = fn(&Workspace) -> Result<Verdict>;
+/// The suites of the house rules: what reading the sources shows, and what clippy finds.
+const RULES: [(&str, Check); 2] = [("lint", lint::check), ("clippy", lint::check_compiled)];
 /// The suite that compiles and runs `include/l4` on the host.
 const C_HEADERS: &str = "c-headers";
 /// Its script, which prints `COMPILER OPTIONS: N tests ok` per way of compiling.
