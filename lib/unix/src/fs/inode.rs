@@ -17,6 +17,7 @@ use super::locks::Locks;
 use super::proc::Node;
 use super::regular::Regular;
 use super::time::Time;
+use super::xattr::Attributes;
 use crate::account::Charge;
 use crate::errno::Errno;
 use crate::memory::FrameId;
@@ -83,6 +84,8 @@ pub struct Inode {
     moved: RefCell<Option<(Weak<Inode>, Name)>>,
     /// What a fifo's or a bound socket's inode leads to.
     pub bound: RefCell<Option<Weak<dyn Any>>>,
+    /// Extended attributes.
+    pub attributes: Attributes,
     /// What it costs.
     charge: RefCell<Option<Charge>>,
 }
@@ -134,6 +137,7 @@ impl Inode {
             linkable: Cell::new(false),
             moved: RefCell::new(None),
             bound: RefCell::new(None),
+            attributes: Attributes::default(),
             charge: RefCell::new(None),
         })
     }

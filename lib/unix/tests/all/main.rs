@@ -5,6 +5,7 @@ mod common;
 
 mod any_calls;
 mod archive;
+mod attributes;
 mod burial;
 mod capabilities;
 mod compare_files;
