@@ -38,10 +38,12 @@ pub enum What {
     Kernel,
     /// Ports among those that are given to who wants any.
     Ports,
+    /// inotifies.
+    Inotifies,
 }
 
 /// Kinds of [`What`].
-const KINDS: usize = 7;
+const KINDS: usize = 8;
 /// Of the heap and of the frames nobody gets the last sixteenth.
 pub(crate) const FLOOR: u64 = 16;
 /// Users but 0 leave an eighth more.
@@ -84,7 +86,7 @@ impl User {
             What::Frames => (frames, self.memory.available() as u64),
             What::PipePages => (2 * PIPE_PAGES.min(frames / 8), u64::MAX),
             What::Ports => (u64::from(ANY_PORTS), u64::MAX),
-            What::Signals | What::Flights => return Ok(()),
+            What::Signals | What::Flights | What::Inotifies => return Ok(()),
         };
         let is_root = self.uid == 0;
         let kept = total / FLOOR + if is_root { 0 } else { total / RESERVE };

@@ -111,6 +111,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::fs::CALLS,
     crate::file::CALLS,
     crate::stream::CALLS,
+    crate::stream::inotify::CALLS,
     crate::tty::CALLS,
     crate::ipc::messages::CALLS,
     crate::ipc::segments::CALLS,

@@ -56,6 +56,7 @@ fn change_mode(cx: &Cx, inode: &Inode, mode: u32) -> Answer {
     }
     inode.mode.set(inode.file_type() | mode);
     inode.touch_changed(cx.unix);
+    inode.happened(cx.unix, linux::IN_ATTRIB);
     Ok(0)
 }
 
@@ -106,6 +107,7 @@ fn change_owner(cx: &Cx, inode: &Inode, uid: u32, gid: u32) -> Answer {
         inode.mode.set(without_set_id(inode.mode.get()));
     }
     inode.touch_changed(cx.unix);
+    inode.happened(cx.unix, linux::IN_ATTRIB);
     Ok(0)
 }
 
@@ -276,5 +278,13 @@ fn change_times(cx: &Cx, inode: &Inode, stamps: [Stamp; 2]) -> Answer {
         }
     }
     inode.changed.set(now);
+    inode.happened(
+        cx.unix,
+        match stamps {
+            [Stamp::Omit, _] => linux::IN_MODIFY,
+            [_, Stamp::Omit] => linux::IN_ACCESS,
+            _ => linux::IN_ATTRIB,
+        },
+    );
     Ok(0)
 }

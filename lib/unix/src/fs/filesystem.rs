@@ -74,6 +74,8 @@ pub struct Filesystem {
     /// Inodes it may have.
     inodes_max: Cell<u64>,
     next_number: Cell<u64>,
+    /// Watchers of its inodes.
+    pub watches: super::events::Count,
 }
 
 impl Filesystem {
@@ -91,6 +93,7 @@ impl Filesystem {
             inodes: Cell::new(0),
             inodes_max: Cell::new((total / 2).max(64)),
             next_number: Cell::new(1),
+            watches: Cell::new(0),
         })
     }
 

@@ -79,6 +79,11 @@ impl Found {
         if self.slash && !inode.is_directory() {
             return Err(Errno::ENOTDIR);
         }
+        if inode.fs.watches.get() != 0
+            && let Some(name) = &self.name
+        {
+            inode.set_moved(&self.parent, name);
+        }
         Ok(inode)
     }
 }

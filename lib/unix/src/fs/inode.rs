@@ -12,6 +12,7 @@ use linux_raw_sys::general as linux;
 
 use super::devpts::Pts;
 use super::directory::{Directory, Name};
+use super::events::Watches;
 use super::filesystem::Filesystem;
 use super::locks::Locks;
 use super::proc::Node;
@@ -84,6 +85,8 @@ pub struct Inode {
     moved: RefCell<Option<(Weak<Inode>, Name)>>,
     /// What a fifo's or a bound socket's inode leads to.
     pub bound: RefCell<Option<Weak<dyn Any>>>,
+    /// Who watches it.
+    pub watches: Watches,
     /// Extended attributes.
     pub attributes: Attributes,
     /// What it costs.
@@ -137,6 +140,7 @@ impl Inode {
             linkable: Cell::new(false),
             moved: RefCell::new(None),
             bound: RefCell::new(None),
+            watches: Watches::default(),
             attributes: Attributes::default(),
             charge: RefCell::new(None),
         })
@@ -364,6 +368,10 @@ impl Drop for Inode {
     /// is taken apart in a loop: recursion would need stack for each.
     fn drop(&mut self) {
         self.fs.forget_number();
+        if self.fs.watches.get() != 0 {
+            self.watches.end(self.links.get() == 0);
+            self.fs.watches.set(self.fs.watches.get().saturating_sub(self.watches.len()));
+        }
         if let Kind::Regular(regular) = &self.kind {
             regular.release_all(&self.fs);
         }

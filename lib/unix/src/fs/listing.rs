@@ -3,7 +3,7 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use linux_raw_sys::general::{O_NOATIME, S_IFDIR};
+use linux_raw_sys::general::{IN_ACCESS, O_NOATIME, S_IFDIR};
 
 use super::inode::{Inode, Kind};
 use super::{devpts, proc};
@@ -109,6 +109,7 @@ fn finish(cx: &Cx, open: &Open, inode: &Inode, records: &[u8], position: u64) ->
     if open.flags.get() & O_NOATIME == 0 {
         inode.touch_accessed(cx.unix);
     }
+    inode.happened(cx.unix, IN_ACCESS);
     Ok(records.len() as u64)
 }
 

@@ -7,6 +7,7 @@
 //! | `place`, `walk`, `found`, `path`, `permission` | where a process is, how a path leads to an inode and back, who may |
 //! | `open`, `tree_file`, `listing`, `transfer` | opening, reading and writing what has a path |
 //! | `names`, `rename`, `stat`, `attributes`, `size`, `xattr` | the other calls on files |
+//! | `events` | who watches what happens to files |
 //! | `locks`, `memory_file` | record locks, `flock`; memfd_create, seals |
 //! | `device`, `devpts`, `proc` | `/dev`, `/dev/pts`, `/proc` |
 //! | `cpio` | the archive that the root begins with |
@@ -26,6 +27,7 @@ mod cpio;
 pub mod device;
 mod devpts;
 pub mod directory;
+pub mod events;
 pub mod filesystem;
 mod found;
 mod holes;

@@ -38,6 +38,8 @@ pub struct Filesystems {
     pub(super) detached: RefCell<Vec<Rc<Inode>>>,
     pub(super) next_device: Cell<u64>,
     waiting: RefCell<Waiting>,
+    /// The latest rename that somebody watched.
+    pub(super) cookie: Cell<u32>,
     /// Processes and the files on which they have locked something.
     holders: RefCell<Vec<(u32, alloc::rc::Weak<Inode>)>>,
 }
@@ -95,6 +97,7 @@ impl Filesystems {
             detached: RefCell::default(),
             next_device: Cell::new(40),
             waiting: RefCell::default(),
+            cookie: Cell::new(0),
             holders: RefCell::default(),
         };
         this.mounts

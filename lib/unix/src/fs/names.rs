@@ -59,6 +59,7 @@ pub(super) fn make(
         parent.links.set(parent.links.get() + 1);
     }
     parent.touch_modified(cx.unix);
+    parent.name_happened(cx.unix, &inode, name, linux::IN_CREATE);
     Ok(inode)
 }
 
@@ -233,6 +234,8 @@ fn make_link(cx: &Cx, old: (i32, u64), new: (i32, u64), flags: u32) -> Answer {
     inode.links.set(inode.links.get() + 1);
     inode.touch_changed(cx.unix);
     found.parent.touch_modified(cx.unix);
+    inode.happened(cx.unix, linux::IN_ATTRIB);
+    found.parent.name_happened(cx.unix, &inode, &name, linux::IN_CREATE);
     Ok(0)
 }
 
@@ -270,6 +273,7 @@ fn remove_file(cx: &Cx, fd: i32, address: u64) -> Answer {
     found.parent.directory().ok_or(Errno::EPERM)?.remove(name);
     found.parent.touch_modified(cx.unix);
     inode.drop_link(cx.unix);
+    inode.name_removed(cx.unix, &found.parent, name);
     Ok(0)
 }
 
@@ -295,6 +299,7 @@ fn remove_directory(cx: &Cx, fd: i32, address: u64) -> Answer {
     found.parent.directory().ok_or(Errno::EPERM)?.remove(name);
     directory_removed(cx, &found.parent, inode);
     found.parent.touch_modified(cx.unix);
+    inode.name_removed(cx.unix, &found.parent, name);
     Ok(0)
 }
 

@@ -295,7 +295,9 @@ fn open_inode(
             let file = TreeFile::new(inode.clone(), location, writes)?;
             if truncated && inode.is_regular() {
                 super::size::set(cx, &inode, 0)?;
+                file.happened(Some(cx.unix), linux::IN_MODIFY);
             }
+            file.happened(Some(cx.unix), linux::IN_OPEN);
             file
         }
     };
@@ -327,5 +329,6 @@ pub fn open_program(cx: &Cx, fd: i32, path: Vec<u8>, at_flags: u32) -> Result<Rc
     }
     permission::check(&inode, &cx.process.credentials.borrow(), permission::EXECUTE)?;
     let file = TreeFile::new(inode, location, false)?;
+    file.happened(Some(cx.unix), linux::IN_OPEN);
     Open::new(cx, file, linux::O_RDONLY | LARGEFILE, Vec::new())
 }

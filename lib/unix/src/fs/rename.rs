@@ -5,6 +5,7 @@ use alloc::rc::Rc;
 use linux_raw_sys::general as linux;
 
 use super::directory::{Directory, Name};
+use super::events::renamed;
 use super::inode::Inode;
 use super::names::directory_removed;
 use super::permission;
@@ -161,6 +162,10 @@ impl Move<'_> {
         to.insert(self.new_name, source)?;
         self.arrive(source, &self.new.parent, self.new_name, &self.old.parent);
         self.touch(cx, source);
+        if let Some(target) = self.new.inode.as_ref().filter(|target| !target.is_directory()) {
+            target.happened(cx.unix, linux::IN_ATTRIB);
+        }
+        self.told(cx, source);
         Ok(())
     }
 
@@ -174,7 +179,16 @@ impl Move<'_> {
         self.arrive(target, &self.old.parent, self.old_name, &self.new.parent);
         target.touch_changed(cx.unix);
         self.touch(cx, source);
+        self.told(cx, source);
+        let (old, new) = (&*self.old.parent, &*self.new.parent);
+        renamed(cx.unix, (new, self.new_name), (old, self.old_name), target);
         Ok(())
+    }
+
+    /// Those who watch hear of it.
+    fn told(&self, cx: &Cx, source: &Inode) {
+        let (old, new) = (&*self.old.parent, &*self.new.parent);
+        renamed(cx.unix, (old, self.old_name), (new, self.new_name), source);
     }
 
     /// `inode` is in `parent` now, and no longer in `left`.

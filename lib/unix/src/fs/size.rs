@@ -5,10 +5,11 @@ use linux_raw_sys::general as linux;
 use super::inode::{Inode, Kind};
 use super::permission;
 use super::regular::{Regular, SIZE_MAX};
-use super::tree_file::{drop_set_id, size_limit};
+use super::tree_file::{TreeFile, drop_set_id, size_limit};
 use super::walk;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
+use crate::file::Open;
 
 const KEEP_SIZE: u32 = 1;
 const PUNCH_HOLE: u32 = 2;
@@ -52,6 +53,7 @@ pub(super) fn truncate(cx: &Cx) -> Answer {
     let done = set(cx, &inode, size);
     inode.end_write();
     done?;
+    inode.happened(cx.unix, linux::IN_MODIFY);
     Ok(0)
 }
 
@@ -64,6 +66,7 @@ pub(super) fn ftruncate(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     set(cx, &inode, size)?;
+    happened(cx, &open);
     Ok(0)
 }
 
@@ -101,7 +104,15 @@ pub(super) fn fallocate(cx: &Cx) -> Answer {
     }
     drop_set_id(cx, &inode);
     inode.touch_modified(cx.unix);
+    happened(cx, &open);
     Ok(0)
+}
+
+/// Those who watch the file hear that it changed.
+fn happened(cx: &Cx, open: &Open) {
+    if let Some(file) = open.file.as_any().downcast_ref::<TreeFile>() {
+        file.happened(Some(cx.unix), linux::IN_MODIFY);
+    }
 }
 
 fn reserve(

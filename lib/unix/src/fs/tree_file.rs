@@ -16,6 +16,7 @@ use crate::account::Charge;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{File, Open, Sink, Source};
+use crate::unix::Unix;
 
 /// What a file of `/proc` has said, and what it costs to keep that.
 type Text = Rc<(Vec<u8>, Charge)>;
@@ -52,6 +53,12 @@ impl TreeFile {
     #[must_use]
     pub fn location(&self) -> Option<&(Rc<Inode>, Name)> {
         self.location.as_ref()
+    }
+
+    /// Those who watch it hear of `mask`.
+    #[inline(always)]
+    pub(super) fn happened(&self, unix: Option<&Unix>, mask: u32) {
+        self.inode.happened_at(unix, self.location.as_ref(), mask);
     }
 
     /// Reads from what the file said when it was last read from its beginning.
@@ -99,6 +106,9 @@ impl TreeFile {
         drop_set_id(cx, &self.inode);
         let wrote = regular.write(&self.inode.fs, source, offset, limit)?;
         self.inode.touch_modified(cx.unix);
+        if wrote > 0 {
+            self.happened(Some(cx.unix), linux::IN_MODIFY);
+        }
         Ok(wrote)
     }
 }
@@ -139,6 +149,9 @@ impl File for TreeFile {
                 let read = regular.read(&self.inode.fs, sink, offset)?;
                 if open.flags.get() & linux::O_NOATIME == 0 {
                     self.inode.touch_accessed(cx.unix);
+                }
+                if read > 0 {
+                    self.happened(Some(cx.unix), linux::IN_ACCESS);
                 }
                 Ok(read)
             }
@@ -181,10 +194,12 @@ impl File for TreeFile {
         self.inode.regular().and_then(|regular| regular.seek(offset, !hole)).unwrap_or(size)
     }
 
-    fn closed(&self, _: &Open) {
+    fn closed(&self, open: &Open) {
         if self.writes {
             self.inode.end_write();
         }
+        let writes = open.can_write();
+        self.happened(None, if writes { linux::IN_CLOSE_WRITE } else { linux::IN_CLOSE_NOWRITE });
     }
 
     fn as_any(&self) -> &dyn Any {

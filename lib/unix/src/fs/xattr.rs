@@ -151,6 +151,7 @@ fn set(cx: &Cx, by: By) -> Answer {
     check(cx, &inode, &name, true)?;
     inode.attributes.set(&name, Some(Value { bytes: bytes.into(), _charge: charge }), flags)?;
     inode.touch_changed(cx.unix);
+    inode.happened(cx.unix, linux::IN_ATTRIB);
     Ok(0)
 }
 
@@ -161,6 +162,7 @@ fn remove(cx: &Cx, by: By) -> Answer {
     check(cx, &inode, &name, true)?;
     inode.attributes.set(&name, None, REPLACE)?;
     inode.touch_changed(cx.unix);
+    inode.happened(cx.unix, linux::IN_ATTRIB);
     Ok(0)
 }
 

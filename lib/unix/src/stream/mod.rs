@@ -2,6 +2,7 @@
 //! files: poll, select, epoll.
 
 use alloc::rc::Rc;
+use core::cell::Cell;
 
 use linux_raw_sys::general as nr;
 
@@ -12,6 +13,7 @@ use crate::wait::WaitQueue;
 
 pub mod epoll;
 pub mod event;
+pub mod inotify;
 pub mod pipe;
 pub mod poll;
 pub mod ring;
@@ -77,7 +79,6 @@ pub const CALLS: &[Entry] = &[
 ];
 
 /// What all streams share.
-#[derive(Default)]
 pub struct Streams {
     /// Abstract names of sockets.
     names: socket::address::Names,
@@ -85,6 +86,19 @@ pub struct Streams {
     pub ports: Rc<socket::inet::Ports>,
     /// Open files under way in messages.
     pub flights: socket::flights::Flights,
+    /// inotifies that a user can have.
+    pub inotifies: Cell<u64>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            names: Default::default(),
+            ports: Default::default(),
+            flights: Default::default(),
+            inotifies: Cell::new(inotify::INSTANCES),
+        }
+    }
 }
 
 /// Makes descriptors of both files and writes their numbers to `address`; both or none.

@@ -4,6 +4,7 @@
 //! is left of what they had.
 
 mod net;
+mod watches;
 
 use std::rc::Rc;
 

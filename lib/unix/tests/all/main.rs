@@ -38,3 +38,4 @@ mod system;
 mod terminals;
 mod time;
 mod tuning;
+mod watching;

@@ -8,6 +8,7 @@ use super::{What, check_close_look, find_process};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::file::Open;
+use crate::stream::inotify;
 
 /// A link's or file's inode, and its permissions, if the descriptor is there.
 pub(super) fn find(cx: &Cx, pid: u32, fd: u32, info: bool) -> Option<(What, u32)> {
@@ -35,12 +36,13 @@ pub(super) fn info(cx: &Cx, pid: u32, fd: u32) -> Result<Vec<u8>, Errno> {
     let close = process.files.borrow().close_on_exec(fd) == Some(true);
     let close = if close { linux_raw_sys::general::O_CLOEXEC } else { 0 };
     let inode = open.file.inode();
-    Ok(format!(
+    let mut text = format!(
         "pos:\t{}\nflags:\t0{:o}\nmnt_id:\t{}\nino:\t{}\n",
         open.position.get(),
         open.flags.get() | close,
         inode.fs.device,
         inode.number
-    )
-    .into_bytes())
+    );
+    text += &inotify::told(&open);
+    Ok(text.into_bytes())
 }

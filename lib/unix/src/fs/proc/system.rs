@@ -14,6 +14,7 @@ use crate::errno::Errno;
 use crate::ipc::{messages, segments};
 use crate::memory::PAGE;
 use crate::process::system::{RELEASE, VERSION};
+use crate::stream::inotify;
 
 pub(super) const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
     Fixed { name, mode: 0o444, what: What::Text(make) }
@@ -64,9 +65,32 @@ const SYS: &[Fixed] = &[directory("fs", FS), directory("kernel", KERNEL), direct
 
 const FS: &[Fixed] = &[
     text("file-max", |_| b"65536\n".to_vec()),
+    directory("inotify", INOTIFY),
     text("nr_open", |_| line(crate::file::MAX_DESCRIPTORS)),
     text("pipe-max-size", |_| b"1048576\n".to_vec()),
 ];
+
+const INOTIFY: &[Fixed] = &[
+    text("max_queued_events", |_| line(inotify::EVENTS_MAX as u64)),
+    Fixed {
+        name: "max_user_instances",
+        mode: 0o644,
+        what: What::Setting(
+            |cx| line(cx.unix.streams.inotifies.get()),
+            |cx, bytes| {
+                cx.unix.streams.inotifies.set(number(bytes)?);
+                Ok(())
+            },
+        ),
+    },
+    text("max_user_watches", |_| b"65536\n".to_vec()),
+];
+
+/// A number that is written to a setting.
+fn number(bytes: &[u8]) -> Result<u64, Errno> {
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    text.trim().parse().map_err(|_| Errno::EINVAL)
+}
 
 const KERNEL: &[Fixed] = &[
     text("cap_last_cap", |_| b"40\n".to_vec()),
