@@ -142,7 +142,8 @@ impl Verb {
             Self::Image(args) => write_image(workspace, &args)?,
             Self::Debug(args) => {
                 let mut composer = Composer::new(workspace);
-                let bootable = composer.compose(&args.selection, &name(&args.selection))?;
+                let selection = Selection { fixed_addresses: true, ..args.selection.clone() };
+                let bootable = composer.compose(&selection, &name(&selection))?;
                 let machine = args.machine.suited_to(&bootable);
                 debug::start(workspace, &bootable, &machine, args.gdb)?;
             }

@@ -3,12 +3,14 @@
 //!
 //! No allocation: the root task reads this before there is any memory to
 //! allocate. [`records`] walks words that somebody else maps; [`Spec::parse`]
-//! reads `name key=value ...`; [`claims`] says which devices it may name.
+//! reads `name key=value ...`; [`claims`] says which devices it may name; [`places`] what changes in a
+//! program that moves.
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod claims;
 mod names;
+pub mod places;
 mod ranges;
 mod spec;
 mod walk;

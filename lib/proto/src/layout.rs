@@ -1,7 +1,8 @@
 //! An ordinary task's address space. The runtime, the pager and the root task
 //! agree on these addresses; all in bytes.
 
-/// Where programs are linked: text, then data and bss.
+/// Where programs are linked: text, then data and bss. The root task moves each to a place from here
+/// to [`HEAP`] ([`image_at`]).
 pub const IMAGE: u64 = 0x0040_0000;
 /// The heap: filled with zeroed pages on demand. It begins at any page from here on
 /// ([`heap_at`]), and here if nothing is placed at random.
@@ -44,6 +45,19 @@ pub const WINDOWS: u64 = 0x30_0000_0000;
 
 /// By how much, in bytes, a thread's first stack pointer may lie below the top of its stack.
 pub const STACK_SLACK: u64 = 0x8000;
+
+/// Where the image of `bytes` bytes begins that `random` chooses: at a page at which it needs no more page
+/// tables than at [`IMAGE`], so that no quota is too small by chance.
+#[must_use]
+pub const fn image_at(random: u64, bytes: u64) -> u64 {
+    const PAGE: u64 = 4096;
+    /// What one page table maps.
+    const PART: u64 = 0x20_0000;
+    let tables = bytes.div_ceil(PART);
+    let parts = (HEAP - IMAGE) / PART - tables + 1;
+    let pages = (tables * PART - bytes) / PAGE + 1;
+    IMAGE + random % parts * PART + random / parts % pages * PAGE
+}
 
 /// Where the heap begins that `random` chooses.
 #[must_use]
@@ -140,6 +154,22 @@ mod tests {
         assert_eq!(stacks_at(992), STACKS_END - STACKS_BYTES);
         assert_eq!((stacks_at(993), heap_at(0)), (stacks_at(0), HEAP));
         assert_eq!(stack_pointer(top, 0), top - 64);
+    }
+
+    #[test]
+    fn images_are_in_their_region_and_in_as_few_page_tables_as_they_can() {
+        for bytes in [1, 4096, 0x3_2000, 0x1F_F001, 0x20_0000, 0x20_0001, 0x123_4567, HEAP - IMAGE]
+        {
+            for random in (0..100_000).chain([1 << 40, u64::MAX]) {
+                let at = image_at(random, bytes);
+                assert!(at >= IMAGE && at + bytes <= HEAP && at.is_multiple_of(4096));
+                let tables = (at + bytes - 1) / 0x20_0000 - at / 0x20_0000 + 1;
+                assert_eq!(tables, bytes.div_ceil(0x20_0000), "{bytes:#x} bytes at {at:#x}");
+            }
+        }
+        assert_eq!((image_at(0, 1), image_at(0, HEAP - IMAGE)), (IMAGE, IMAGE));
+        let far = (0..64_512).map(|random| image_at(random, 4096)).max();
+        assert_eq!(far, Some(HEAP - 4096));
     }
 
     #[test]

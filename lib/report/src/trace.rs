@@ -15,6 +15,10 @@ const CALLS: usize = 16;
 pub trait Memory {
     /// The byte at `address`, if that is in the program's text.
     fn text(&self, address: u64) -> Option<u8>;
+    /// What `address` is called in a report.
+    fn as_linked(&self, address: u64) -> u64 {
+        address
+    }
     /// The word at `address`, a multiple of 8, if the task has memory there.
     fn word(&self, address: u64) -> Option<u64>;
 }
@@ -42,7 +46,7 @@ impl fmt::Display for Trace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, address) in self.returns().enumerate() {
             let sign = if index == 0 { "" } else { " < " };
-            write!(f, "{sign}{address:#x}")?;
+            write!(f, "{sign}{:#x}", self.memory.as_linked(address))?;
         }
         Ok(())
     }

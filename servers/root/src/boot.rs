@@ -5,6 +5,7 @@ use paging::Image;
 use runtime::pool::{Modules, Pool};
 use runtime::{direct, direct_println, kip, sigma0};
 
+use crate::place::Places;
 use crate::task::Task;
 use crate::{Root, TASKS};
 
@@ -74,20 +75,41 @@ pub fn read_tasks(root: &mut Root) -> Result<(), Trouble> {
 
 /// Adds the task of one record, if it describes one.
 fn add(root: &mut Root, slot: &mut usize, record: &Record) {
-    let (phys, virt, text, data, bss, entry) = match record.kind {
-        Kind::Program { phys, virt, text, data, bss, entry } => {
-            (phys, virt, text, data, bss, entry)
+    match record.kind {
+        Kind::Module { start, size } if record.line() == bootcfg::places::FILE => {
+            root.places = Places::open(start, size);
         }
-        Kind::Module { start, size } => return root.modules.add(record.line(), start, size),
-    };
-    let spec = match Spec::parse(record.line()) {
-        Ok(spec) => spec,
-        Err(Mistake::NoName) => return,
+        Kind::Module { start, size } => root.modules.add(record.line(), start, size),
+        Kind::Program { phys, virt, text, data, bss, entry } => {
+            let image = Image { phys, virt, text, data, bss };
+            let window = sigma0::range(phys, phys + text + data);
+            let places = root.places.as_mut();
+            let distance = places.map_or(0, |places| places.next(&image, window.as_ref()));
+            if let Some(spec) = spec(record) {
+                let modules = window.map(|window| Modules { phys: window.base(), window });
+                let mut task = Task::new(with_processor(spec), image, entry, modules);
+                task.move_by(distance);
+                add_task(root, slot, task);
+            }
+        }
+    }
+}
+
+/// The description in a record's line; says what is wrong with it.
+fn spec(record: &Record) -> Option<Spec> {
+    match Spec::parse(record.line()) {
+        Ok(spec) => Some(spec),
+        Err(Mistake::NoName) => None,
         Err(mistake) => {
             direct_println!("root: the line `{}` describes no task: {mistake}.", record.line());
-            return;
+            None
         }
-    };
+    }
+}
+
+/// Adds a task, if it can be one.
+fn add_task(root: &mut Root, slot: &mut usize, mut task: Task) {
+    let spec = task.spec;
     if matches!(spec.name.as_str(), "sigma0" | "sigma1" | "root") {
         return;
     }
@@ -95,19 +117,16 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
         return;
     }
     take_ports_of(&spec);
-    let window = sigma0::range(phys, phys + text + data);
-    if window.is_none() {
+    if task.modules.is_none() {
         direct_println!(
-            "root: {} is not usable: sigma0 does not give out its memory at {phys:#x}.",
-            spec.name
+            "root: {} is not usable: sigma0 does not give out its memory at {:#x}.",
+            spec.name,
+            task.image.phys
         );
     }
-    let modules = window.map(|window| Modules { phys: window.base(), window });
-    let image = Image { phys, virt, text, data, bss };
     if spec.name.as_str() == "pager" {
         root.pager = Some(*slot);
     }
-    let mut task = Task::new(with_processor(spec), image, entry, modules);
     if spec.threads != 0 {
         let Some(numbers) = root.ranges.take(spec.threads) else {
             direct_println!(

@@ -1,7 +1,10 @@
 //! What goes wrong in tasks, and page faults of those that the root task pages.
+//!
+//! Reports name addresses of a program as it was linked: debuggers and `explain` know those, and the
+//! log does not tell where the program is.
 
 use abi::inspect::What;
-use abi::protocol::EXCEPTION_WORDS;
+use abi::protocol::{EXCEPTION_WORDS, exception};
 use abi::{Fpage, MapItem, Rights, ThreadId};
 use interfaces::common::Refusal as Why;
 use interfaces::images::{Image, Server};
@@ -143,8 +146,8 @@ impl Root {
         let report = BadFault {
             task: task.spec.name.as_str(),
             thread,
-            address,
-            ip,
+            address: task.as_linked(address),
+            ip: task.as_linked(ip),
             access,
             why: why.as_str(),
         };
@@ -165,8 +168,8 @@ impl Root {
         }
         let Some(task) = self.task(slot) else { return };
         let why = Refusal::Port.as_str();
-        let report =
-            BadPort { task: task.spec.name.as_str(), thread, port: port.io_base(), ip, why };
+        let (name, ip) = (task.spec.name, task.as_linked(ip));
+        let report = BadPort { task: name.as_str(), thread, port: port.io_base(), ip, why };
         say!("root: {report}");
         self.tell_calls(slot, thread);
         self.end_thread(slot, thread);
@@ -184,6 +187,7 @@ impl Root {
             return None;
         }
         let task = self.task(slot)?;
+        words[exception::RIP] = task.as_linked(words[exception::RIP]);
         let report =
             Exception { task: task.spec.name.as_str(), thread: from, words: &words[..count] };
         say!("root: {report}");
@@ -231,6 +235,10 @@ impl Memory for Victim<'_> {
         let inside = address.checked_sub(image.virt).filter(|offset| *offset < image.text)?;
         let offset = (image.phys + inside).checked_sub(modules.phys)?;
         Some(modules.window.read(offset & !7).to_le_bytes()[(offset & 7) as usize])
+    }
+
+    fn as_linked(&self, address: u64) -> u64 {
+        self.task.as_linked(address)
     }
 
     fn word(&self, address: u64) -> Option<u64> {

@@ -24,6 +24,7 @@ mod modules;
 mod names;
 mod output;
 mod parent;
+mod place;
 mod requests;
 mod resources;
 mod supervise;
@@ -40,6 +41,7 @@ use runtime::{Msg, boot_entry, direct_println, ipc};
 use clan::Ranges;
 use modules::Files;
 use output::Way;
+use place::Places;
 use task::Task;
 
 boot_entry!(main);
@@ -49,6 +51,8 @@ struct Root {
     tasks: [Option<Task>; TASKS],
     /// Thread numbers for tasks that make threads themselves.
     ranges: Ranges,
+    /// What changes in programs that move, while they are read.
+    places: Option<Places>,
     /// Raw files of the boot image.
     modules: Files,
     /// Frames for the tasks that the root task pages itself.
@@ -67,6 +71,7 @@ struct Root {
 static ROOT: Lock<Root> = Lock::new(Root {
     tasks: [const { None }; TASKS],
     ranges: Ranges::new(),
+    places: None,
     modules: Files::new(),
     pool: None,
     pager_pool: None,

@@ -37,6 +37,8 @@ pub struct Task {
     pub image: Image,
     /// Its entry point.
     pub entry: u64,
+    /// How far its program is from where it was linked.
+    distance: u64,
     /// Thread numbers for threads that it makes itself.
     pub numbers: Numbers,
     /// Where its text and data can be read; `None` if σ0 refused them.
@@ -82,6 +84,7 @@ impl Task {
             spec,
             image,
             entry,
+            distance: 0,
             numbers: Numbers::NONE,
             modules,
             state: State::Ready,
@@ -101,6 +104,20 @@ impl Task {
             born: [0; THREADS as usize],
             started_us: 0,
         }
+    }
+
+    /// Its program is so far from where it was linked.
+    pub fn move_by(&mut self, distance: u64) {
+        self.distance = distance;
+        self.image.virt += distance;
+        self.entry += distance;
+    }
+
+    /// An address of its own as debuggers know it: as it was linked, if it is in the program.
+    pub fn as_linked(&self, address: u64) -> u64 {
+        let Image { virt, text, data, bss, .. } = self.image;
+        let is_inside = (virt..virt + text + data + bss).contains(&address);
+        if is_inside { address - self.distance } else { address }
     }
 
     /// The id of thread `index`.

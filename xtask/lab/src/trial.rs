@@ -63,28 +63,45 @@ const EXPLAINED: [(&str, &str); 2] = [
 /// What was expected, and what is wrong with it, if anything.
 pub type Verdict = (&'static str, Option<String>);
 
-/// Boots the small system under gdb, and once more for its fault reports.
+/// Boots the small system under gdb, once more for its fault reports, and from two seeds to see
+/// where programs are.
 ///
 /// # Errors
 /// When a program cannot be built or started.
 pub fn trial(workspace: &Workspace, composer: &mut Composer<'_>) -> Result<Vec<Verdict>> {
     let selection = Selection { system: Some("minimal".to_owned()), ..Selection::default() };
-    let bootable = composer.compose(&selection, "debug-trial")?;
-    let printed = under_gdb(workspace, &bootable)?;
+    let fixed = Selection { fixed_addresses: true, ..selection.clone() };
+    let printed = under_gdb(workspace, &composer.compose(&fixed, "debug-trial")?)?;
+    let bootable = composer.compose(&selection, "explain-trial")?;
     let mut verdicts = judge(&printed, &EXPECTED);
-    let explained = debug::explain(&crashes(&bootable)?, &bootable.tasks)?;
+    let explained = debug::explain(&monitor(&bootable, "run crash-me", None)?, &bootable.tasks)?;
     let folder = workspace.target("debug")?;
     std::fs::write(folder.join("explained.log"), &explained)
         .context("the explanation has no place")?;
     verdicts.extend(judge(&explained, &EXPLAINED));
+    let places = [at(&bootable, "1")?, at(&bootable, "2")?];
+    let told = format!("the monitor was at {:#x} and at {:#x}", places[0], places[1]);
+    let is_elsewhere = places[0] >> 12 != places[1] >> 12;
+    verdicts.push(("two boots place a program differently", (!is_elsewhere).then_some(told)));
     Ok(verdicts)
 }
 
-/// The console while `crash-me` runs.
-fn crashes(bootable: &Bootable) -> Result<String> {
+/// An address in the monitor's program when the machine's random numbers follow from `seed`.
+fn at(bootable: &Bootable, seed: &str) -> Result<u64> {
+    let text = monitor(bootable, "ps monitor", Some(seed))?;
+    let pattern = Regex::new(r"\n +[0-9]+\.[0-9]+ +([0-9a-f]+) ").context("a sound pattern")?;
+    let found = pattern.captures(&text).and_then(|found| found.get(1));
+    let found = found.context("the monitor lists no thread of its own")?;
+    Ok(u64::from_str_radix(found.as_str(), 16)?)
+}
+
+/// The console while the monitor obeys `line`.
+fn monitor(bootable: &Bootable, line: &str, seed: Option<&str>) -> Result<String> {
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
-    let options = Options { icount: true, ..Options::default() };
-    let command = machine::command(&boot, &options, Console::Pipe)?;
+    // The emulator has a seed of its own for who counts instructions.
+    let options = Options { icount: seed.is_none(), ..Options::default() };
+    let mut command = machine::command(&boot, &options, Console::Pipe)?;
+    command.args(seed.iter().flat_map(|seed| ["-seed", *seed]));
     let mut session = Session::start(command, LIMIT, false)?;
     let prompt = Regex::new("baton> ").context("the prompt is a sound pattern")?;
     let wait = |session: &mut Session, from| match session.wait_for(end_of(&prompt), from) {
@@ -92,7 +109,7 @@ fn crashes(bootable: &Bootable) -> Result<String> {
         Err(ended) => bail!("the monitor has no prompt: {}", ended.sentence(LIMIT)),
     };
     let ready = wait(&mut session, 0)?;
-    session.send_line("run crash-me")?;
+    session.send_line(line)?;
     wait(&mut session, ready)?;
     Ok(session.transcript().replace('\r', ""))
 }

@@ -29,8 +29,9 @@ const CFLAGS: [&str; 12] = [
     "-fno-asynchronous-unwind-tables",
     "-mcmodel=small",
 ];
-/// How it is linked; libgcc comes last.
-const LDFLAGS: [&str; 6] = [
+/// How it is linked; libgcc comes last. What the linker resolved stays in the file (`places.rs`).
+const LDFLAGS: [&str; 7] = [
+    "-Wl,--emit-relocs",
     "-nostdlib",
     "-static",
     "-no-pie",

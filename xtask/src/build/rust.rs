@@ -14,8 +14,10 @@ use crate::workspace::Workspace;
 
 /// The target triple of everything that runs on Baton.
 const TRIPLE: &str = "x86_64-unknown-none";
-/// Flags of every bare-metal crate: plain ld, fixed addresses.
-const USER_FLAGS: &str = "-Clinker=ld -Clinker-flavor=ld -Crelocation-model=static";
+/// Flags of every bare-metal crate: plain ld, fixed addresses. What the linker resolved stays in the
+/// file: the list of what changes when the program moves is made of it (`places.rs`).
+const USER_FLAGS: &str =
+    "-Clinker=ld -Clinker-flavor=ld -Crelocation-model=static -Clink-arg=--emit-relocs";
 /// The kernel lies in the top 2 GiB.
 const KERNEL_FLAGS: &str =
     "-Clinker=ld -Clinker-flavor=ld -Crelocation-model=static -Ccode-model=kernel";

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use crate::build::{self, Programs, Role};
 use crate::image::elf::Executable;
-use crate::image::{Builder, Server, verify};
+use crate::image::{Builder, PAGE, Server, page_down, places, verify};
 use crate::linux::Wishes;
 use crate::system::{Contents, System};
 use crate::workspace::Workspace;
@@ -50,6 +50,9 @@ pub struct Selection {
     /// What the Unix server is to do
     #[command(flatten)]
     pub wishes: Wishes,
+    /// Everything at the first place that it can have: for debuggers, and for counting.
+    #[arg(skip)]
+    pub fixed_addresses: bool,
 }
 
 /// A kernel and the image that belongs to it.
@@ -125,6 +128,14 @@ impl<'a> Composer<'a> {
         let kernel = self.kernel(selection)?;
         let plan = self.plan(selection)?;
         let mut builder = Builder::new(&self.executable(&kernel, "the kernel")?);
+        ensure!(
+            !plan.has_module(bootcfg::places::FILE),
+            "a raw file cannot be called `{}`, which is what moves programs; give it another name",
+            bootcfg::places::FILE
+        );
+        if plan.moves && !plan.has_module(FIXED_MODULE) {
+            builder.module(self.places(&plan.programs)?, bootcfg::places::FILE)?;
+        }
         let mut servers = Vec::new();
         for (server, part) in &plan.servers {
             let exe = self.executable(&part.file, &self.workspace.show(&part.file))?;
@@ -147,6 +158,21 @@ impl<'a> Composer<'a> {
         std::fs::write(&image, &bytes)
             .with_context(|| format!("cannot write the boot image {}", image.display()))?;
         Ok(Bootable { kernel, image, servers, tasks, cpus: plan.cpus })
+    }
+
+    /// The lists of what changes in the programs when they move.
+    fn places(&self, programs: &[Part]) -> Result<Vec<u8>> {
+        let mut lists = Vec::new();
+        for part in programs {
+            let name = self.workspace.show(&part.file);
+            let data = read(&part.file)?;
+            let exe = Executable::parse(&name, &data)?;
+            let end = exe.segments.iter().map(|segment| segment.virt_range().end).max();
+            let first = exe.segments.iter().map(|segment| segment.virt).min().unwrap_or(PAGE);
+            let range = page_down(first)..=end.unwrap_or(PAGE);
+            lists.extend(places::of_program(&name, &data, range)?);
+        }
+        Ok(lists.iter().flat_map(|word| word.to_le_bytes()).collect())
     }
 
     fn kernel(&mut self, selection: &Selection) -> Result<PathBuf> {
@@ -214,6 +240,7 @@ impl<'a> Composer<'a> {
     /// Everything that the description names, less what the command line replaces.
     fn plan_system(&mut self, plan: &mut Plan, system: &System, by_hand: &Selection) -> Result<()> {
         plan.cpus = system.cpus();
+        plan.moves = by_hand.root.is_none();
         let sigma0 = by_hand.sigma0.as_deref().unwrap_or(&system.sigma0.image);
         let root = by_hand.root.as_deref().unwrap_or(&system.root.image);
         // All in one run of the compilers, and no others: a broken program stops only
@@ -244,7 +271,7 @@ impl<'a> Composer<'a> {
         {
             plan.modules.push((terminal.clone().into_bytes(), TERMINAL_MODULE.to_owned()));
         }
-        if by_hand.wishes.fixed_addresses {
+        if by_hand.fixed_addresses {
             plan.modules.push((vec![1], FIXED_MODULE.to_owned()));
         }
         Ok(())
@@ -280,6 +307,8 @@ struct Plan {
     /// Contents and name of each.
     modules: Vec<(Vec<u8>, String)>,
     cpus: Option<u32>,
+    /// Whether the root task is one that moves programs.
+    moves: bool,
 }
 
 impl Plan {

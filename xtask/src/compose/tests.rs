@@ -58,15 +58,20 @@ fn a_description_becomes_an_image() {
     let tree = Tree::new("description");
     tree.put("systems/mine.toml", SYSTEM.as_bytes());
     tree.put("notes.txt", b"hello");
-    let list =
-        tree.compose(Selection { system: Some("mine".into()), ..Selection::default() }).unwrap();
-    let expected = [
+    let mine = Selection { system: Some("mine".into()), ..Selection::default() };
+    let list = tree.compose(mine.clone()).unwrap();
+    let described = [
         (kind::SIGMA0, "sigma0"),
         (kind::ROOT, "root quiet=1"),
         (kind::PROGRAM, "serial irq=4 start=1"),
         (kind::MODULE, "notes"),
     ];
-    assert_eq!(texts(&list), expected);
+    let places = [(kind::MODULE, "places")];
+    assert_eq!(texts(&list), [&places[..], &described].concat());
+    let list = tree.compose(Selection { fixed_addresses: true, ..mine.clone() }).unwrap();
+    assert_eq!(texts(&list), [&described[..], &[(kind::MODULE, "fixed-addresses")]].concat());
+    let taken = Selection { modules: vec!["notes.txt=places".into()], ..mine };
+    assert!(tree.compose(taken).unwrap_err().to_string().contains("another name"));
 }
 
 #[test]

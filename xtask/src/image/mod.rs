@@ -7,6 +7,7 @@
 //! passed through it before it is written.
 
 pub mod elf;
+pub mod places;
 pub mod program;
 pub mod verify;
 

@@ -27,9 +27,6 @@ pub struct Wishes {
     /// Directory to copy to /share of the first file system
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
-    /// Place Linux programs at the same addresses in every run
-    #[arg(skip)]
-    pub fixed_addresses: bool,
     /// The person's terminal: kind, rows, columns
     #[arg(skip)]
     pub terminal: Option<String>,
@@ -39,10 +36,7 @@ impl Wishes {
     /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.exec.is_none()
-            && self.initramfs.is_none()
-            && self.share.is_none()
-            && !self.fixed_addresses
+        self.exec.is_none() && self.initramfs.is_none() && self.share.is_none()
     }
 
     /// The first file system that is meant, given the system's own.

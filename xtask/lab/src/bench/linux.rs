@@ -113,7 +113,8 @@ fn boot_baton(
     let selection = Selection {
         system: Some("linux".to_owned()),
         kernel,
-        wishes: Wishes { initramfs: Some(initramfs), fixed_addresses: true, ..Wishes::default() },
+        wishes: Wishes { initramfs: Some(initramfs), ..Wishes::default() },
+        fixed_addresses: true,
         ..Selection::default()
     };
     let Bootable { kernel, image, .. } =

@@ -121,9 +121,9 @@ impl<'a, 'w> Baton<'a, 'w> {
             wishes: Wishes {
                 exec: Some(own_session(guest::DRIVER)),
                 initramfs: Some(self.image.clone()),
-                fixed_addresses: true,
                 ..Wishes::default()
             },
+            fixed_addresses: true,
             ..Selection::default()
         };
         self.composer.compose(&selection, "linux-compare")
