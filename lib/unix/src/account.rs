@@ -49,7 +49,7 @@ pub(crate) const FLOOR: u64 = 16;
 /// Users but 0 leave an eighth more.
 const RESERVE: u64 = 8;
 /// Linux's `pipe-user-pages-soft`: pages that the pipes of a user may hold.
-const PIPE_PAGES: u64 = 16_384;
+pub const PIPE_PAGES: u64 = 16_384;
 
 /// What is known of a user.
 pub struct User {

@@ -3,6 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use linux_raw_sys::ioctl::RNDGETENTCNT;
+
 use super::regular::put_zeroes;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
@@ -26,6 +28,8 @@ const FULL: u64 = number(1, 7);
 const RANDOM: u64 = number(1, 8);
 const URANDOM: u64 = number(1, 9);
 const KMSG: u64 = number(1, 11);
+/// What is told of the randomness there is.
+const ENTROPY_BITS: u32 = 256;
 
 /// Name, number and permissions of the devices that `/dev` begins with.
 pub const DEVICES: [(&str, u64, u32); 10] = [
@@ -78,6 +82,15 @@ fn random(cx: &Cx, sink: &mut Sink, room: usize) -> Result<usize, Stop> {
         }
     }
     Ok(done)
+}
+
+/// A control request: how much randomness there is.
+pub(super) fn ioctl(cx: &Cx, device: u64, request: u32, argument: u64) -> Result<u64, Stop> {
+    if !matches!(device, RANDOM | URANDOM) || request != RNDGETENTCNT {
+        return Err(Errno::ENOTTY.into());
+    }
+    cx.user().write(argument, &ENTROPY_BITS)?;
+    Ok(0)
 }
 
 /// Writes to a device.

@@ -6,7 +6,7 @@
 //! | `filesystem`, `mounts`, `mount` | what inodes of one file system share; where it is mounted |
 //! | `place`, `walk`, `found`, `path`, `permission` | where a process is, how a path leads to an inode and back, who may |
 //! | `open`, `tree_file`, `listing`, `transfer` | opening, reading and writing what has a path |
-//! | `names`, `rename`, `stat`, `attributes`, `size`, `xattr` | the other calls on files |
+//! | `names`, `rename`, `stat`, `ustat`, `attributes`, `size`, `xattr` | the other calls on files |
 //! | `events` | who watches what happens to files |
 //! | `locks`, `memory_file` | record locks, `flock`; memfd_create, seals |
 //! | `device`, `devpts`, `proc` | `/dev`, `/dev/pts`, `/proc` |
@@ -50,6 +50,7 @@ mod stat;
 pub mod time;
 mod transfer;
 pub mod tree_file;
+pub mod ustat;
 pub mod walk;
 mod xattr;
 

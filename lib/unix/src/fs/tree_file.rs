@@ -173,6 +173,13 @@ impl File for TreeFile {
         }
     }
 
+    fn ioctl(&self, cx: &Cx, _: &Open, request: u32, argument: u64) -> Result<u64, Stop> {
+        match self.inode.kind {
+            Kind::Character(device) => device::ioctl(cx, device, request, argument),
+            _ => Err(Errno::ENOTTY.into()),
+        }
+    }
+
     fn inode(&self) -> Rc<Inode> {
         self.inode.clone()
     }

@@ -159,13 +159,13 @@ impl<'a, 'c> Walk<'a, 'c> {
                 link.touch_accessed(self.cx.unix);
                 Target::Path(text.to_vec())
             }
+            Kind::Proc(node) if node.is_magic() && self.has_rule(linux::RESOLVE_NO_MAGICLINKS) => {
+                return Err(Errno::ELOOP);
+            }
             Kind::Proc(node) => proc::follow(self.cx, node)?,
             _ => return Err(Errno::EINVAL),
         };
         if let Target::Inode(inode) = &target {
-            if self.has_rule(linux::RESOLVE_NO_MAGICLINKS) {
-                return Err(Errno::ELOOP);
-            }
             if self.rules & u64::from(linux::RESOLVE_BENEATH | linux::RESOLVE_IN_ROOT) != 0 {
                 return Err(Errno::EXDEV);
             }

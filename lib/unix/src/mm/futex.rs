@@ -21,16 +21,20 @@ pub(super) const FUTEX: Entry =
     partial(linux::__NR_futex, "futex", futex, "priority inheritance (FUTEX_LOCK_PI and so on)");
 
 /// Every waiter, whatever it waits for.
-const ANY: u32 = u32::MAX;
+pub(super) const ANY: u32 = u32::MAX;
 
 /// A word of memory, the same for all who share it: (serial of the space, address) or
 /// (0, frame and offset).
 type Key = (u64, u64);
 
-struct Waiter {
-    thread: Weak<Thread>,
-    serial: u64,
-    bits: u32,
+pub(super) struct Waiter {
+    pub(super) thread: Weak<Thread>,
+    /// Of its call.
+    pub(super) serial: u64,
+    /// What it waits for.
+    pub(super) bits: u32,
+    /// What its call has for progress once it is woken; not 0.
+    pub(super) told: u64,
 }
 
 impl Waiter {
@@ -56,7 +60,7 @@ pub struct Futexes {
 }
 
 impl Futexes {
-    fn add(&self, key: Key, waiter: Waiter) {
+    pub(super) fn add(&self, key: Key, waiter: Waiter) {
         let mut queues = self.queues.borrow_mut();
         if queues.len() >= self.sweep_at.get().max(64) {
             queues.retain(|_, queue| {
@@ -85,7 +89,7 @@ impl Futexes {
             }
             let Some(waiter) = queue.remove(at) else { break };
             if let Some(thread) = waiter.thread() {
-                thread.progress.set(1);
+                thread.progress.set(waiter.told);
                 thread.wake(waiter.serial);
                 woken += 1;
             }
@@ -120,7 +124,7 @@ impl Futexes {
 
 impl AddressSpace {
     /// What the word at `address` is called; its frame where the name needs one.
-    fn futex_key(&self, unix: &Unix, address: u64, private: bool) -> Result<Key, Errno> {
+    pub(super) fn futex_key(&self, unix: &Unix, address: u64, private: bool) -> Result<Key, Errno> {
         if !address.is_multiple_of(4) {
             return Err(Errno::EINVAL);
         }
@@ -225,7 +229,7 @@ fn wait(cx: &Cx, private: bool, bits: u32) -> Answer {
         return Err(Errno::ETIMEDOUT.into());
     }
     let (thread, serial) = (Rc::downgrade(cx.thread), cx.thread.wait_serial.get());
-    cx.unix.mm.futexes.add(key, Waiter { thread, serial, bits });
+    cx.unix.mm.futexes.add(key, Waiter { thread, serial, bits, told: 1 });
     Err(Stop::Block)
 }
 

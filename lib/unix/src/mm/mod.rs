@@ -27,6 +27,7 @@ pub(crate) mod attach;
 pub mod brk;
 pub mod fault;
 pub mod futex;
+pub mod futex_vector;
 pub mod map;
 mod oom;
 mod other;

@@ -1,39 +1,26 @@
-//! How processes and threads are born: process 1, clone, fork, vfork.
+//! How processes and threads are born: process 1, and what `clone` and its kin wish for.
 
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as l;
-use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::{Process, State, control, end, limits};
+use super::{Process, State, control, descriptor, end, limits};
 use crate::account::{Charge, What};
-use crate::call::{Answer, Cx, Entry, full, partial};
+use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::fs::Place;
 use crate::machine::Reply;
 use crate::mm::AddressSpace;
-use crate::signal::{NO_STACK, OnSignal, ProcessSignals, set};
+use crate::signal::{NO_STACK, OnSignal, ProcessSignals};
 use crate::thread::Thread;
 use crate::time::ProcessTimes;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
-/// The calls this file carries out.
-pub const CALLS: &[Entry] = &[
-    partial(l::__NR_clone, "clone", clone, MISSING),
-    partial(l::__NR_clone3, "clone3", clone3, MISSING),
-    full(l::__NR_fork, "fork", fork),
-    full(l::__NR_vfork, "vfork", vfork),
-];
-
-const MISSING: &str = "namespaces, CLONE_PIDFD, CLONE_INTO_CGROUP (EINVAL); \
-    threads of a process always share files and directories";
-
 /// Flags that ask for what is not there.
 const UNSUPPORTED: u64 = l::CLONE_INTO_CGROUP
-    | (l::CLONE_PIDFD
-        | l::CLONE_NEWNS
+    | (l::CLONE_NEWNS
         | l::CLONE_NEWCGROUP
         | l::CLONE_NEWUTS
         | l::CLONE_NEWIPC
@@ -49,25 +36,30 @@ const SLOT_BYTES: usize = 16;
 const THREAD_BYTES: usize = 2048;
 const THREAD_PAGES: u64 = 4;
 
+/// Timer slack of process 1.
+const FIRST_SLACK_NS: u64 = 50_000;
+
 /// What is to be born.
 #[derive(Clone, Copy, Default)]
-struct Wish {
+pub(super) struct Wish {
     /// `CLONE_*`.
-    flags: u64,
+    pub flags: u64,
     /// Stack pointer; 0 is the parent's.
-    stack: u64,
+    pub stack: u64,
     /// Where the child's id goes in the parent's memory.
-    parent_tid: u64,
+    pub parent_tid: u64,
     /// Where it goes in the child's, and is cleared at its end.
-    child_tid: u64,
+    pub child_tid: u64,
+    /// Where a descriptor of it goes in the parent's memory (`CLONE_PIDFD`).
+    pub pidfd: u64,
     /// FS base.
-    tls: u64,
+    pub tls: u64,
     /// Signal at its end.
-    exit_signal: u32,
+    pub exit_signal: u32,
 }
 
 impl Wish {
-    fn has(&self, flag: u32) -> bool {
+    pub fn has(&self, flag: u32) -> bool {
         self.flags & u64::from(flag) != 0
     }
 
@@ -77,6 +69,7 @@ impl Wish {
             || (self.has(l::CLONE_SIGHAND) && !self.has(l::CLONE_VM))
             || (self.has(l::CLONE_SIGHAND) && self.flags & l::CLONE_CLEAR_SIGHAND != 0)
             || (self.has(l::CLONE_PARENT) && cx.process.signals.protected.get())
+            || (self.has(l::CLONE_PIDFD) && self.has(l::CLONE_THREAD))
             || self.flags & UNSUPPORTED != 0;
         if wrong {
             return Err(Errno::EINVAL);
@@ -117,7 +110,8 @@ pub fn first(unix: &Unix) -> Result<Rc<Thread>, Errno> {
         state: State::default(),
     });
     process.signals.protected.set(true);
-    process.state.timer_slack.set(50_000);
+    process.state.timer_slack.set(FIRST_SLACK_NS);
+    process.state.first_slack.set(FIRST_SLACK_NS);
     let thread = Thread::new(pid, process.clone(), unix.run_queue.clone());
     thread.machine.set(unix.machine.create_thread(process.space().machine())?);
     enter_tables(unix, &thread);
@@ -133,12 +127,51 @@ fn enter_tables(unix: &Unix, thread: &Rc<Thread>) {
 }
 
 /// Carries out a wish; the new thread's id. A vfork waits for its child.
-fn bear(cx: &Cx, wish: &Wish) -> Answer {
+pub(super) fn bear(cx: &Cx, wish: &Wish) -> Answer {
     if cx.is_retry() {
         return wait_for_vfork(cx);
     }
     wish.check(cx)?;
     limits::check_room(cx, wish.has(l::CLONE_THREAD))?;
+    let descriptor = descriptor_of_child(cx, wish)?;
+    let born = give_birth(cx, wish);
+    if let Some((fd, expect)) = descriptor {
+        match &born {
+            Ok(thread) => expect(&thread.process),
+            Err(_) => drop(cx.process.files.borrow().remove(fd)),
+        }
+    }
+    let thread = born?;
+    let process = &thread.process;
+    tell_ids(cx, wish, &thread);
+    cx.unix.processes.births.set(cx.unix.processes.births.get() + 1);
+    cx.unix.reply(&thread, Reply::Resume);
+    if wish.has(l::CLONE_VFORK) {
+        process.state.vforked.set(true);
+        cx.set_progress(u64::from(thread.tid.get()));
+        return wait_for_vfork(cx);
+    }
+    Ok(u64::from(thread.tid.get()))
+}
+
+/// A descriptor for the child, if one is wanted; what tells it the child.
+fn descriptor_of_child(
+    cx: &Cx,
+    wish: &Wish,
+) -> Result<Option<(u32, impl FnOnce(&Rc<Process>) + use<>)>, Errno> {
+    if !wish.has(l::CLONE_PIDFD) {
+        return Ok(None);
+    }
+    let (fd, expect) = descriptor::expecting(cx)?;
+    if let Err(errno) = cx.user().write(wish.pidfd, &fd) {
+        drop(cx.process.files.borrow().remove(fd));
+        return Err(errno);
+    }
+    Ok(Some((fd, expect)))
+}
+
+/// Makes the thread, and its process if it has one of its own.
+fn give_birth(cx: &Cx, wish: &Wish) -> Result<Rc<Thread>, Errno> {
     let tid = cx.unix.processes.allocate_id()?;
     let process =
         if wish.has(l::CLONE_THREAD) { cx.process.clone() } else { new_process(cx, wish, tid)? };
@@ -148,21 +181,13 @@ fn bear(cx: &Cx, wish: &Wish) -> Answer {
             if !wish.has(l::CLONE_THREAD) {
                 end::discard_unborn(cx.unix, &process);
             }
-            return Err(errno.into());
+            return Err(errno);
         }
     };
     if !wish.has(l::CLONE_THREAD) {
         enter_family(cx, wish, &process);
     }
-    tell_ids(cx, wish, &thread);
-    cx.unix.processes.births.set(cx.unix.processes.births.get() + 1);
-    cx.unix.reply(&thread, Reply::Resume);
-    if wish.has(l::CLONE_VFORK) {
-        process.state.vforked.set(true);
-        cx.set_progress(u64::from(tid));
-        return wait_for_vfork(cx);
-    }
-    Ok(u64::from(tid))
+    Ok(thread)
 }
 
 /// The child's process, not yet known to anybody.
@@ -192,6 +217,7 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         no_new_privileges: from.no_new_privileges.clone(),
         out_of_memory: from.out_of_memory.clone(),
         timer_slack: from.timer_slack.clone(),
+        first_slack: from.timer_slack.clone(),
         personality: from.personality.clone(),
         nice: Cell::new(if resets { from.nice.get().max(0) } else { from.nice.get() }),
         io_priority: from.io_priority.clone(),
@@ -284,7 +310,7 @@ fn tell_ids(cx: &Cx, wish: &Wish, thread: &Rc<Thread>) {
 }
 
 /// Waits until the child (whose id is the call's progress) has its own memory or has ended.
-fn wait_for_vfork(cx: &Cx) -> Answer {
+pub(super) fn wait_for_vfork(cx: &Cx) -> Answer {
     let pid = cx.progress() as u32;
     match cx.unix.processes.process(pid) {
         Some(child) if child.state.vforked.get() => {
@@ -292,105 +318,5 @@ fn wait_for_vfork(cx: &Cx) -> Answer {
             Err(cx.block_on(&child.state.vfork_done))
         }
         _ => Ok(u64::from(pid)),
-    }
-}
-
-fn fork(cx: &Cx) -> Answer {
-    bear(cx, &Wish { exit_signal: l::SIGCHLD, ..Wish::default() })
-}
-
-fn vfork(cx: &Cx) -> Answer {
-    let flags = u64::from(l::CLONE_VFORK | l::CLONE_VM);
-    bear(cx, &Wish { flags, exit_signal: l::SIGCHLD, ..Wish::default() })
-}
-
-/// The exit signal's bits in the flags of the old call.
-const SIGNAL_BITS: u64 = 0xFF;
-
-fn clone(cx: &Cx) -> Answer {
-    let all = cx.arg(0) & 0xFFFF_FFFF;
-    let wish = Wish {
-        flags: all & !SIGNAL_BITS,
-        stack: cx.arg(1),
-        parent_tid: cx.arg(2),
-        child_tid: cx.arg(3),
-        tls: cx.arg(4),
-        exit_signal: (all & SIGNAL_BITS) as u32,
-    };
-    bear(cx, &wish)
-}
-
-/// `struct clone_args`, up to its last version.
-#[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable)]
-#[repr(C)]
-struct CloneArguments {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
-}
-
-fn clone3(cx: &Cx) -> Answer {
-    if cx.is_retry() {
-        return wait_for_vfork(cx);
-    }
-    let size = cx.arg(1) as usize;
-    let known = size_of::<CloneArguments>();
-    if size > crate::memory::PAGE {
-        return Err(Errno::E2BIG.into());
-    }
-    if size < l::CLONE_ARGS_SIZE_VER0 as usize {
-        return Err(Errno::EINVAL.into());
-    }
-    let mut from = CloneArguments::default();
-    cx.user().read_bytes(cx.arg(0), &mut from.as_mut_bytes()[..size.min(known)])?;
-    if size > known {
-        let mut rest = alloc::vec![0; size - known];
-        cx.user().read_bytes(cx.arg(0).wrapping_add(known as u64), &mut rest)?;
-        if rest.iter().any(|byte| *byte != 0) {
-            return Err(Errno::E2BIG.into());
-        }
-    }
-    bear(cx, &wish_of(&from)?)
-}
-
-/// What the new call's arguments ask for.
-fn wish_of(from: &CloneArguments) -> Result<Wish, Errno> {
-    let family = u64::from(l::CLONE_THREAD | l::CLONE_PARENT);
-    let reserved = SIGNAL_BITS & !u64::from(l::CLONE_NEWTIME) | u64::from(l::CLONE_DETACHED);
-    let wrong = from.exit_signal > u64::from(set::LAST)
-        || (from.stack == 0) != (from.stack_size == 0)
-        || from.flags & reserved != 0
-        || (from.flags & family != 0 && from.exit_signal != 0)
-        || from.set_tid != 0
-        || from.set_tid_size != 0;
-    if wrong {
-        return Err(Errno::EINVAL);
-    }
-    Ok(Wish {
-        flags: from.flags,
-        stack: from.stack.wrapping_add(from.stack_size),
-        parent_tid: from.parent_tid,
-        child_tid: from.child_tid,
-        tls: from.tls,
-        exit_signal: from.exit_signal as u32,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clone_arguments_are_the_kernel_s() {
-        assert_eq!(size_of::<CloneArguments>(), size_of::<l::clone_args>());
-        assert_eq!(size_of::<CloneArguments>(), l::CLONE_ARGS_SIZE_VER2 as usize);
     }
 }

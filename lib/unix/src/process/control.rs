@@ -55,20 +55,22 @@ fn prctl(cx: &Cx) -> Answer {
         p::PR_SET_CHILD_SUBREAPER => state.reaper.set(value != 0),
         p::PR_GET_CHILD_SUBREAPER => cx.user().write(value, &u32::from(state.reaper.get()))?,
         p::PR_SET_TIMERSLACK => {
-            state.timer_slack.set(if value == 0 { DEFAULT_SLACK_NS } else { value });
+            let set = (value as i64 > 0).then_some(value);
+            state.timer_slack.set(set.unwrap_or(state.first_slack.get()));
         }
         p::PR_GET_TIMERSLACK => return Ok(state.timer_slack.get()),
         p::PR_GET_SECCOMP => return Ok(seccomp::mode(cx.thread).into()),
         p::PR_SET_SECCOMP => return seccomp::set_mode(cx, value),
         p::PR_GET_TSC => cx.user().write(value, &p::PR_TSC_ENABLE)?,
-        p::PR_SET_VMA | p::PR_SET_THP_DISABLE => {}
-        p::PR_GET_THP_DISABLE => return Ok(0),
+        p::PR_SET_VMA => {}
+        p::PR_SET_THP_DISABLE if no_more => state.no_huge_pages.set(value != 0),
+        p::PR_GET_THP_DISABLE if value == 0 && no_more => {
+            return Ok(u64::from(state.no_huge_pages.get()));
+        }
         _ => return capability::prctl(cx),
     }
     Ok(0)
 }
-
-const DEFAULT_SLACK_NS: u64 = 50_000;
 
 /// The first 15 bytes of the name are kept.
 fn set_name(cx: &Cx) -> Result<(), Errno> {

@@ -2,6 +2,7 @@
 
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use linux_raw_sys::general as l;
 
@@ -9,22 +10,25 @@ use super::Process;
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
-use crate::fs::inode::Inode;
+use crate::fs::inode::{Inode, Kind};
 use crate::wait::WaitQueue;
 
 /// The calls this file carries out.
-pub const CALLS: &[Entry] = &[full(l::__NR_pidfd_open, "pidfd_open", pidfd_open)];
+pub const CALLS: &[Entry] = &[
+    full(l::__NR_pidfd_open, "pidfd_open", pidfd_open),
+    full(l::__NR_pidfd_getfd, "pidfd_getfd", pidfd_getfd),
+];
 
 /// A process; weakly, since it may have been waited for, and may have itself open.
 struct PidFile {
-    process: Weak<Process>,
+    process: RefCell<Weak<Process>>,
     inode: Rc<Inode>,
 }
 
 impl PidFile {
     /// The process, as long as it runs.
     fn running(&self) -> Option<Rc<Process>> {
-        self.process.upgrade().filter(|process| process.ended.get().is_none())
+        self.process.borrow().upgrade().filter(|process| process.ended.get().is_none())
     }
 }
 
@@ -62,9 +66,51 @@ impl File for PidFile {
 /// `EBADF` for another file, `ESRCH` for a process that is no more.
 pub fn of(cx: &Cx, open: &Open) -> Result<Rc<Process>, Errno> {
     let file = open.file.as_any().downcast_ref::<PidFile>().ok_or(Errno::EBADF)?;
-    let process = file.process.upgrade().ok_or(Errno::ESRCH)?;
+    let process = file.process.borrow().upgrade();
+    known(cx, process)
+}
+
+/// The process if nobody has waited for it yet.
+fn known(cx: &Cx, process: Option<Rc<Process>>) -> Result<Rc<Process>, Errno> {
+    let process = process.ok_or(Errno::ESRCH)?;
     let known = cx.unix.processes.process(process.pid);
     known.filter(|known| Rc::ptr_eq(known, &process)).ok_or(Errno::ESRCH)
+}
+
+/// As [`of`], or that of an open directory `/proc/PID`.
+///
+/// # Errors
+/// As [`of`].
+pub fn of_any(cx: &Cx, open: &Open) -> Result<Rc<Process>, Errno> {
+    match &open.file.inode().kind {
+        Kind::Proc(node) => known(cx, node.process().ok_or(Errno::EBADF)?.upgrade()),
+        _ => of(cx, open),
+    }
+}
+
+/// A new descriptor of a process that is yet to be born (`CLONE_PIDFD`).
+///
+/// # Errors
+/// As `pidfd_open`.
+pub(super) fn expecting(cx: &Cx) -> Result<(u32, impl FnOnce(&Rc<Process>) + use<>), Errno> {
+    let inode = cx.unix.fs.anonymous(cx, "[pidfd]")?;
+    let file = Rc::new(PidFile { process: RefCell::default(), inode });
+    let open = Open::new(cx, file.clone(), l::O_RDWR, Vec::new())?;
+    let fd = cx.add_file(open, true)?;
+    Ok((fd, move |process: &Rc<Process>| {
+        file.process.replace(Rc::downgrade(process));
+    }))
+}
+
+/// `pidfd_getfd(pidfd, fd, 0)`.
+fn pidfd_getfd(cx: &Cx) -> Answer {
+    if cx.uint(2) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let process = of(cx, &*cx.file(cx.uint(0))?)?;
+    crate::fs::check_close_look(cx, &process).map_err(|_| Errno::EPERM)?;
+    let open = process.files.borrow().get(cx.uint(1)).ok_or(Errno::EBADF)?;
+    Ok(cx.add_file(open, true)?.into())
 }
 
 /// `pidfd_open(pid, flags)`.
@@ -78,7 +124,7 @@ fn pidfd_open(cx: &Cx) -> Answer {
         return Err(if is_thread { Errno::EINVAL } else { Errno::ESRCH }.into());
     };
     let inode = cx.unix.fs.anonymous(cx, "[pidfd]")?;
-    let file = PidFile { process: Rc::downgrade(&process), inode };
+    let file = PidFile { process: RefCell::new(Rc::downgrade(&process)), inode };
     let open = Open::new(cx, Rc::new(file), l::O_RDWR | flags, Vec::new())?;
     Ok(cx.add_file(open, true)?.into())
 }

@@ -4,7 +4,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `table` | all processes and threads, their ids |
-//! | `birth` | process 1, clone, fork, vfork |
+//! | `birth`, `clone` | process 1, clone, fork, vfork |
 //! | `program` | what exec changes in a process |
 //! | `end` | exit, the end of threads and processes, orphans |
 //! | `wait` | changes of state told to parents |
@@ -30,6 +30,7 @@ use crate::wait::WaitQueue;
 
 pub mod birth;
 pub mod capability;
+pub mod clone;
 pub mod control;
 pub mod descriptor;
 pub mod end;
@@ -131,6 +132,10 @@ pub struct State {
     pub out_of_memory: Cell<i32>,
     /// `PR_SET_TIMERSLACK`, ns.
     pub timer_slack: Cell<u64>,
+    /// The same when it was born, to which it can be set back.
+    pub first_slack: Cell<u64>,
+    /// `PR_SET_THP_DISABLE`.
+    pub no_huge_pages: Cell<bool>,
     /// `personality`.
     pub personality: Cell<u32>,
     /// Nice value.

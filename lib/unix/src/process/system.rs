@@ -183,8 +183,19 @@ fn reboot(cx: &Cx) -> Answer {
 }
 
 fn syslog(cx: &Cx) -> Answer {
+    let (buffer, len) = (cx.arg(1), cx.int(2));
+    {
+        let who = cx.process.credentials.borrow();
+        if !who.may(l::CAP_SYSLOG) && !who.may(l::CAP_SYS_ADMIN) {
+            return Err(Errno::EPERM.into());
+        }
+    }
     match cx.int(0) {
-        // Reading, clearing, sizes: nothing is there.
+        // Reading, or reading and clearing.
+        2..=4 if buffer == 0 || len < 0 => Err(Errno::EINVAL.into()),
+        // The console's level.
+        8 if !(1..=8).contains(&len) => Err(Errno::EINVAL.into()),
+        // Nothing is there.
         0..=10 => Ok(0),
         _ => Err(Errno::EINVAL.into()),
     }

@@ -101,6 +101,18 @@ impl Processes {
         space
     }
 
+    /// The next id is the one behind `id`, if it is free.
+    ///
+    /// # Errors
+    /// `EINVAL` for what is no id.
+    pub fn set_last_id(&self, id: u64) -> Result<(), Errno> {
+        let id = u32::try_from(id).ok().filter(|id| *id < PID_MAX).ok_or(Errno::EINVAL)?;
+        // Ids may be given a second time from here on.
+        self.again.set(true);
+        self.last.set(id);
+        Ok(())
+    }
+
     /// The id given last (`/proc/loadavg`).
     #[must_use]
     pub fn last_id(&self) -> u32 {

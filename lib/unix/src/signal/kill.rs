@@ -173,7 +173,7 @@ fn pidfd_send_signal(cx: &Cx) -> Answer {
     if cx.uint(3) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let process = descriptor::of(cx, &*cx.file(cx.uint(0))?)?;
+    let process = descriptor::of_any(cx, &*cx.file(cx.uint(0))?)?;
     if cx.arg(2) == 0 {
         send_checked(cx, &process, signal)?;
         return Ok(0);

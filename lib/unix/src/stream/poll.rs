@@ -71,6 +71,14 @@ fn remaining(cx: &Cx, timeout_ns: u64) -> u64 {
     }
 }
 
+/// `STICKY_TIMEOUTS` of `personality`: timeouts stay as the program wrote them.
+const STICKY_TIMEOUTS: u32 = 0x0400_0000;
+
+/// Whether the program wants to be told what is left of a timeout.
+fn is_told(cx: &Cx) -> bool {
+    cx.process.state.personality.get() & STICKY_TIMEOUTS == 0
+}
+
 /// What it costs to wait for a file.
 const WAIT_BYTES: usize = 64;
 
@@ -113,6 +121,9 @@ pub(super) fn ppoll(cx: &Cx) -> Answer {
 fn write_timespec(cx: &Cx, address: u64, timeout_ns: Option<u64>) {
     if let Some(timeout_ns) = timeout_ns {
         let left = remaining(cx, timeout_ns);
+        if !is_told(cx) {
+            return;
+        }
         let _ = cx.user().write(address, &[left / SECOND_NS, left % SECOND_NS]);
     }
 }
@@ -183,7 +194,8 @@ pub(super) fn select(cx: &Cx) -> Answer {
         && !matches!(answer, Err(Stop::Block))
     {
         let left = remaining(cx, timeout_ns);
-        let _ = cx.user().write(cx.arg(4), &[left / SECOND_NS, left % SECOND_NS / 1000]);
+        let parts = [left / SECOND_NS, left % SECOND_NS / 1000];
+        let _ = is_told(cx).then(|| cx.user().write(cx.arg(4), &parts));
     }
     answer
 }

@@ -31,6 +31,7 @@ mod processors;
 mod ring;
 mod signal_calls;
 mod signals;
+mod small_calls;
 mod sockets;
 mod splices;
 mod stream_noise;

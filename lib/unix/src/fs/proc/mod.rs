@@ -3,7 +3,8 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `system` | what is not about one process |
+//! | `system`, `settings` | what is not about one process |
+//! | `node` | what an inode is |
 //! | `process`, `status`, `figures` | what is |
 //! | `descriptors` | `fd` and `fdinfo` |
 //! | `ipc` | System V's objects and their limits |
@@ -16,7 +17,6 @@ use core::cell::RefCell;
 
 use linux_raw_sys::general as linux;
 
-use super::directory::Name;
 use super::inode::{Inode, Kind};
 use super::listing::Item;
 use super::time::Time;
@@ -30,9 +30,13 @@ mod descriptors;
 mod figures;
 mod ipc;
 mod net;
+mod node;
 mod process;
+mod settings;
 mod status;
 mod system;
+
+pub use node::Node;
 
 /// Positions of processes in the root: behind those of all else there.
 const PROCESSES: u64 = 256;
@@ -97,52 +101,6 @@ pub(super) enum Target {
     Path(Vec<u8>),
     /// To a file, whether or not it has a path.
     Inode(Rc<Inode>),
-}
-
-/// An inode of `/proc`.
-pub struct Node {
-    what: What,
-    above: Option<(Rc<Inode>, Name)>,
-    covered: RefCell<Option<Rc<Inode>>>,
-}
-
-impl Node {
-    /// `/proc` itself.
-    #[must_use]
-    pub fn root() -> Self {
-        Self { what: What::Root, above: None, covered: RefCell::new(None) }
-    }
-
-    /// The directory above and the name there.
-    #[must_use]
-    pub fn above(&self) -> Option<(Rc<Inode>, Name)> {
-        match self.covered() {
-            Some(covered) => covered.directory()?.above(),
-            None => self.above.clone(),
-        }
-    }
-
-    /// The directory above.
-    #[must_use]
-    pub fn parent(&self) -> Option<Rc<Inode>> {
-        Some(self.above()?.0)
-    }
-
-    /// The directory it is mounted on, if it is a root.
-    #[must_use]
-    pub fn covered(&self) -> Option<Rc<Inode>> {
-        self.covered.borrow().clone()
-    }
-
-    pub(super) fn set_covered(&self, covered: &Rc<Inode>) {
-        drop(self.covered.replace(Some(covered.clone())));
-    }
-
-    /// `S_IFMT` part of the mode.
-    #[must_use]
-    pub fn file_type(&self) -> u32 {
-        self.what.file_type()
-    }
 }
 
 impl What {
@@ -243,9 +201,18 @@ fn new_inode(cx: &Cx, parent: &Rc<Inode>, name: &[u8], what: What, mode: u32) ->
         let credentials = process.credentials.borrow();
         (credentials.euid, credentials.egid)
     });
-    let number = inode_number(parent, name);
-    let node =
-        Node { what, above: Some((parent.clone(), name.into())), covered: RefCell::new(None) };
+    let mut number = inode_number(parent, name);
+    let process = match what {
+        What::Process(pid, _) => find_process(cx, pid),
+        _ => None,
+    };
+    if let Some(process) = &process {
+        // A later process with the same number is another.
+        number ^= process.times.start_ns & u64::from(u32::MAX);
+    }
+    let process = process.as_ref().map(Rc::downgrade);
+    let above = Some((parent.clone(), name.into()));
+    let node = Node { what, above, covered: RefCell::new(None), process };
     let now = Time::now(cx.unix);
     let inode = Inode::with_number(&parent.fs, number, Kind::Proc(node), mode, owner, now);
     if inode.is_directory() {

@@ -61,6 +61,7 @@ pub(super) const ENTRIES: &[Named] = &[
     ("stat", 0o444, Entry::Text(status::stat)),
     ("statm", 0o444, Entry::Text(status::statm)),
     ("status", 0o444, Entry::Text(status::status)),
+    ("timerslack_ns", 0o666, Entry::Setting(timer_slack, set_timer_slack)),
     ("wchan", 0o444, Entry::Text(|_, _| Ok(b"0".to_vec()))),
 ];
 
@@ -100,6 +101,29 @@ fn strings(cx: &Cx, subject: &Subject, (start, end): (u64, u64)) -> Vec<u8> {
     let len = memory.read_some(start, &mut bytes).unwrap_or(0);
     bytes.truncate(len);
     bytes
+}
+
+/// Whether the caller may see and set how late timers of the process may be.
+fn check_slack(cx: &Cx, subject: &Subject) -> Result<(), Errno> {
+    let own = Rc::ptr_eq(cx.process, &subject.process);
+    if own || cx.process.credentials.borrow().may(linux::CAP_SYS_NICE) {
+        return Ok(());
+    }
+    Err(Errno::EPERM)
+}
+
+fn timer_slack(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    check_slack(cx, subject)?;
+    Ok(format!("{}\n", subject.process.state.timer_slack.get()).into_bytes())
+}
+
+fn set_timer_slack(cx: &Cx, subject: &Subject, bytes: &[u8]) -> Result<(), Errno> {
+    check_slack(cx, subject)?;
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    let state = &subject.process.state;
+    let slack = text.trim().parse().map_err(|_| Errno::EINVAL)?;
+    state.timer_slack.set(if slack == 0 { state.first_slack.get() } else { slack });
+    Ok(())
 }
 
 fn cmdline(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {

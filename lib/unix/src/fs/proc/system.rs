@@ -1,5 +1,4 @@
-//! The files of `/proc` that are about the system: memory, processors, time, mounts,
-//! and the settings in `sys`.
+//! The files of `/proc` that are about the system: memory, processors, time, mounts.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,10 +10,8 @@ use super::super::path;
 use super::{Fixed, What};
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::ipc::{messages, segments};
 use crate::memory::PAGE;
 use crate::process::system::{RELEASE, VERSION};
-use crate::stream::inotify;
 
 pub(super) const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
     Fixed { name, mode: 0o444, what: What::Text(make) }
@@ -24,7 +21,7 @@ const fn link(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
     Fixed { name, mode: 0o777, what: What::Link(make) }
 }
 
-const fn directory(name: &'static str, table: &'static [Fixed]) -> Fixed {
+pub(super) const fn directory(name: &'static str, table: &'static [Fixed]) -> Fixed {
     Fixed { name, mode: 0o555, what: What::Directory(table) }
 }
 
@@ -42,7 +39,7 @@ pub(super) const ROOT: &[Fixed] = &[
     link("self", |cx| format!("{}", cx.process.pid).into_bytes()),
     text("stat", stat),
     text("swaps", |_| SWAPS.as_bytes().to_vec()),
-    directory("sys", SYS),
+    directory("sys", super::settings::SYS),
     Fixed { name: "sysrq-trigger", mode: 0o200, what: What::Setting(|_| Vec::new(), trigger) },
     link("thread-self", |cx| {
         format!("{}/task/{}", cx.process.pid, cx.thread.tid.get()).into_bytes()
@@ -61,85 +58,6 @@ fn trigger(cx: &Cx, text: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-const SYS: &[Fixed] = &[directory("fs", FS), directory("kernel", KERNEL), directory("vm", VM)];
-
-const FS: &[Fixed] = &[
-    text("file-max", |_| b"65536\n".to_vec()),
-    directory("inotify", INOTIFY),
-    text("nr_open", |_| line(crate::file::MAX_DESCRIPTORS)),
-    text("pipe-max-size", |_| b"1048576\n".to_vec()),
-];
-
-const INOTIFY: &[Fixed] = &[
-    text("max_queued_events", |_| line(inotify::EVENTS_MAX as u64)),
-    Fixed {
-        name: "max_user_instances",
-        mode: 0o644,
-        what: What::Setting(
-            |cx| line(cx.unix.streams.inotifies.get()),
-            |cx, bytes| {
-                cx.unix.streams.inotifies.set(number(bytes)?);
-                Ok(())
-            },
-        ),
-    },
-    text("max_user_watches", |_| b"65536\n".to_vec()),
-];
-
-/// A number that is written to a setting.
-fn number(bytes: &[u8]) -> Result<u64, Errno> {
-    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
-    text.trim().parse().map_err(|_| Errno::EINVAL)
-}
-
-const KERNEL: &[Fixed] = &[
-    text("cap_last_cap", |_| b"40\n".to_vec()),
-    Fixed { name: "hostname", mode: 0o644, what: What::Setting(hostname, set_hostname) },
-    super::ipc::NEXT[0],
-    text("msgmax", |_| line(messages::MESSAGE_MAX)),
-    text("msgmnb", |_| line(messages::QUEUE_MAX)),
-    super::ipc::QUEUES,
-    text("ngroups_max", |_| b"65536\n".to_vec()),
-    text("osrelease", |_| with_line_feed(RELEASE.as_bytes())),
-    text("ostype", |_| b"Linux\n".to_vec()),
-    text("overflowuid", |_| b"65534\n".to_vec()),
-    text("pid_max", |_| b"32768\n".to_vec()),
-    directory("random", RANDOM),
-    Fixed {
-        name: "randomize_va_space",
-        mode: 0o644,
-        what: What::Setting(randomize, set_randomize),
-    },
-    super::ipc::SEMAPHORES,
-    super::ipc::NEXT[1],
-    super::ipc::NEXT[2],
-    text("shmall", |_| line(segments::BYTES_MAX)),
-    text("shmmax", |_| line(segments::BYTES_MAX)),
-    super::ipc::SEGMENTS,
-    text("tainted", |_| b"0\n".to_vec()),
-    text("threads-max", |_| b"32768\n".to_vec()),
-    text("version", |_| with_line_feed(VERSION.as_bytes())),
-];
-
-const RANDOM: &[Fixed] = &[
-    text("boot_id", boot_id),
-    text("entropy_avail", |_| b"256\n".to_vec()),
-    text("poolsize", |_| b"256\n".to_vec()),
-    text("uuid", uuid),
-];
-
-const VM: &[Fixed] = &[
-    text("max_map_count", |_| line(crate::mm::area::AREAS_MAX as u64)),
-    text("mmap_min_addr", |_| b"4096\n".to_vec()),
-    Fixed {
-        name: "overcommit_memory",
-        mode: 0o644,
-        what: What::Setting(|_| b"1\n".to_vec(), ignore),
-    },
-    text("overcommit_ratio", |_| b"50\n".to_vec()),
-    text("swappiness", |_| b"60\n".to_vec()),
-];
-
 const DEVICES: &str = "Character devices:\n  1 mem\n  4 ttyS\n  5 /dev/tty\n  5 /dev/console\n  \
     5 /dev/ptmx\n136 pts\n\nBlock devices:\n";
 const FILESYSTEMS: &str = "nodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tdevpts\n";
@@ -147,52 +65,6 @@ const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
 pub(super) fn line(value: u64) -> Vec<u8> {
     format!("{value}\n").into_bytes()
-}
-
-/// Written, but without an effect.
-fn ignore(_: &Cx, _: &[u8]) -> Result<(), Errno> {
-    Ok(())
-}
-
-fn hostname(cx: &Cx) -> Vec<u8> {
-    with_line_feed(&cx.unix.processes.names.host.borrow())
-}
-
-fn with_line_feed(text: &[u8]) -> Vec<u8> {
-    [text, b"\n"].concat()
-}
-
-fn set_hostname(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
-    if !cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_ADMIN) {
-        return Err(Errno::EPERM);
-    }
-    let name = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let len = name.len().min(64);
-    *cx.unix.processes.names.host.borrow_mut() = name[..len].to_vec();
-    Ok(())
-}
-
-fn randomize(cx: &Cx) -> Vec<u8> {
-    line(cx.unix.randomize.get().into())
-}
-
-fn set_randomize(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
-    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
-    match text.trim().parse() {
-        Ok(level @ 0..=2) => cx.unix.randomize.set(level),
-        _ => return Err(Errno::EINVAL),
-    }
-    Ok(())
-}
-
-/// A number that is the same until the next start.
-fn boot_id(cx: &Cx) -> Vec<u8> {
-    let boot = cx.unix.machine.boot_time_ns();
-    let mixed = boot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&boot.to_be_bytes());
-    bytes[8..].copy_from_slice(&mixed.to_be_bytes());
-    uuid_text(bytes)
 }
 
 fn cpuinfo(cx: &Cx) -> Vec<u8> {
@@ -314,27 +186,6 @@ fn vmstat(cx: &Cx) -> Vec<u8> {
 
 fn version(_: &Cx) -> Vec<u8> {
     format!("Linux version {RELEASE} (baton) {VERSION}\n").into_bytes()
-}
-
-fn uuid(cx: &Cx) -> Vec<u8> {
-    let mut bytes = [0; 16];
-    cx.unix.machine.random(&mut bytes);
-    uuid_text(bytes)
-}
-
-/// A random UUID (version 4) of these bytes.
-fn uuid_text(mut bytes: [u8; 16]) -> Vec<u8> {
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let mut text = String::new();
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        let _ = write!(text, "{byte:02x}");
-    }
-    text.push('\n');
-    text.into_bytes()
 }
 
 /// What is mounted: path, source, type, options.

@@ -1,0 +1,69 @@
+//! What an inode of `/proc` is.
+
+use alloc::rc::{Rc, Weak};
+use core::cell::RefCell;
+
+use super::super::directory::Name;
+use super::super::inode::Inode;
+use super::What;
+use crate::process::Process;
+
+/// An inode of `/proc`.
+pub struct Node {
+    pub(super) what: What,
+    pub(super) above: Option<(Rc<Inode>, Name)>,
+    pub(super) covered: RefCell<Option<Rc<Inode>>>,
+    /// The process that it was when it was looked up, if it is `/proc/PID`.
+    pub(super) process: Option<Weak<Process>>,
+}
+
+impl Node {
+    /// `/proc` itself.
+    #[must_use]
+    pub fn root() -> Self {
+        Self { what: What::Root, above: None, covered: RefCell::new(None), process: None }
+    }
+
+    /// The directory above and the name there.
+    #[must_use]
+    pub fn above(&self) -> Option<(Rc<Inode>, Name)> {
+        match self.covered() {
+            Some(covered) => covered.directory()?.above(),
+            None => self.above.clone(),
+        }
+    }
+
+    /// The process whose `/proc/PID` it is.
+    #[must_use]
+    pub fn process(&self) -> Option<&Weak<Process>> {
+        self.process.as_ref()
+    }
+
+    /// Whether it is a link that leads to something rather than to a path.
+    #[must_use]
+    pub(in crate::fs) fn is_magic(&self) -> bool {
+        matches!(self.what, What::SubjectLink(..) | What::Descriptor(..))
+    }
+
+    /// The directory above.
+    #[must_use]
+    pub fn parent(&self) -> Option<Rc<Inode>> {
+        Some(self.above()?.0)
+    }
+
+    /// The directory it is mounted on, if it is a root.
+    #[must_use]
+    pub fn covered(&self) -> Option<Rc<Inode>> {
+        self.covered.borrow().clone()
+    }
+
+    pub(in crate::fs) fn set_covered(&self, covered: &Rc<Inode>) {
+        drop(self.covered.replace(Some(covered.clone())));
+    }
+
+    /// `S_IFMT` part of the mode.
+    #[must_use]
+    pub fn file_type(&self) -> u32 {
+        self.what.file_type()
+    }
+}

@@ -1,0 +1,194 @@
+//! `/proc/sys`: settings.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::fmt::Write;
+
+use super::system::{directory, line, text};
+use super::{Fixed, What};
+use crate::call::Cx;
+use crate::errno::Errno;
+use crate::ipc::{messages, segments};
+use crate::process::system::{RELEASE, VERSION};
+use crate::stream::inotify;
+
+/// `/proc/sys`.
+pub(super) const SYS: &[Fixed] =
+    &[directory("fs", FS), directory("kernel", KERNEL), directory("vm", VM)];
+
+const FS: &[Fixed] = &[
+    text("file-max", |_| b"65536\n".to_vec()),
+    directory("inotify", INOTIFY),
+    text("nr_open", |_| line(crate::file::MAX_DESCRIPTORS)),
+    text("pipe-max-size", |_| b"1048576\n".to_vec()),
+    text("pipe-user-pages-hard", |_| b"0\n".to_vec()),
+    text("pipe-user-pages-soft", |_| line(crate::account::PIPE_PAGES)),
+];
+
+const INOTIFY: &[Fixed] = &[
+    text("max_queued_events", |_| line(inotify::EVENTS_MAX as u64)),
+    Fixed {
+        name: "max_user_instances",
+        mode: 0o644,
+        what: What::Setting(
+            |cx| line(cx.unix.streams.inotifies.get()),
+            |cx, bytes| {
+                cx.unix.streams.inotifies.set(number(bytes)?);
+                Ok(())
+            },
+        ),
+    },
+    text("max_user_watches", |_| b"65536\n".to_vec()),
+];
+
+/// A number that is written to a setting.
+fn number(bytes: &[u8]) -> Result<u64, Errno> {
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    text.trim().parse().map_err(|_| Errno::EINVAL)
+}
+
+const KERNEL: &[Fixed] = &[
+    text("cap_last_cap", |_| b"40\n".to_vec()),
+    Fixed { name: "domainname", mode: 0o644, what: What::Setting(domain_name, set_domain_name) },
+    Fixed { name: "hostname", mode: 0o644, what: What::Setting(hostname, set_hostname) },
+    super::ipc::NEXT[0],
+    text("msgmax", |_| line(messages::MESSAGE_MAX)),
+    text("msgmnb", |_| line(messages::QUEUE_MAX)),
+    super::ipc::QUEUES,
+    Fixed { name: "ns_last_pid", mode: 0o644, what: What::Setting(last_id, set_last_id) },
+    text("ngroups_max", |_| b"65536\n".to_vec()),
+    text("osrelease", |_| with_line_feed(RELEASE.as_bytes())),
+    text("ostype", |_| b"Linux\n".to_vec()),
+    text("overflowuid", |_| b"65534\n".to_vec()),
+    text("pid_max", |_| b"32768\n".to_vec()),
+    Fixed {
+        name: "printk",
+        mode: 0o644,
+        what: What::Setting(|_| b"7\t4\t1\t7\n".to_vec(), ignore),
+    },
+    directory("random", RANDOM),
+    Fixed {
+        name: "randomize_va_space",
+        mode: 0o644,
+        what: What::Setting(randomize, set_randomize),
+    },
+    super::ipc::SEMAPHORES,
+    super::ipc::NEXT[1],
+    super::ipc::NEXT[2],
+    text("shmall", |_| line(segments::BYTES_MAX)),
+    text("shmmax", |_| line(segments::BYTES_MAX)),
+    super::ipc::SEGMENTS,
+    text("tainted", |_| b"0\n".to_vec()),
+    text("threads-max", |_| b"32768\n".to_vec()),
+    text("version", |_| with_line_feed(VERSION.as_bytes())),
+];
+
+const RANDOM: &[Fixed] = &[
+    text("boot_id", boot_id),
+    text("entropy_avail", |_| b"256\n".to_vec()),
+    text("poolsize", |_| b"256\n".to_vec()),
+    text("uuid", uuid),
+];
+
+const VM: &[Fixed] = &[
+    text("max_map_count", |_| line(crate::mm::area::AREAS_MAX as u64)),
+    text("mmap_min_addr", |_| b"4096\n".to_vec()),
+    Fixed {
+        name: "overcommit_memory",
+        mode: 0o644,
+        what: What::Setting(|_| b"1\n".to_vec(), ignore),
+    },
+    text("overcommit_ratio", |_| b"50\n".to_vec()),
+    text("swappiness", |_| b"60\n".to_vec()),
+];
+
+/// Written, but without an effect.
+fn ignore(_: &Cx, _: &[u8]) -> Result<(), Errno> {
+    Ok(())
+}
+
+fn hostname(cx: &Cx) -> Vec<u8> {
+    with_line_feed(&cx.unix.processes.names.host.borrow())
+}
+
+fn with_line_feed(text: &[u8]) -> Vec<u8> {
+    [text, b"\n"].concat()
+}
+
+fn set_hostname(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    set_name(cx, &cx.unix.processes.names.host, bytes)
+}
+
+fn domain_name(cx: &Cx) -> Vec<u8> {
+    with_line_feed(&cx.unix.processes.names.domain.borrow())
+}
+
+fn set_domain_name(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    set_name(cx, &cx.unix.processes.names.domain, bytes)
+}
+
+fn last_id(cx: &Cx) -> Vec<u8> {
+    line(cx.unix.processes.last_id().into())
+}
+
+fn set_last_id(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    if !cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_CHECKPOINT_RESTORE) {
+        return Err(Errno::EPERM);
+    }
+    cx.unix.processes.set_last_id(number(bytes)?)
+}
+
+fn set_name(cx: &Cx, to: &RefCell<Vec<u8>>, bytes: &[u8]) -> Result<(), Errno> {
+    if !cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_ADMIN) {
+        return Err(Errno::EPERM);
+    }
+    let name = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let len = name.len().min(64);
+    *to.borrow_mut() = name[..len].to_vec();
+    Ok(())
+}
+
+fn randomize(cx: &Cx) -> Vec<u8> {
+    line(cx.unix.randomize.get().into())
+}
+
+fn set_randomize(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    match text.trim().parse() {
+        Ok(level @ 0..=2) => cx.unix.randomize.set(level),
+        _ => return Err(Errno::EINVAL),
+    }
+    Ok(())
+}
+
+/// A number that is the same until the next start.
+fn boot_id(cx: &Cx) -> Vec<u8> {
+    let boot = cx.unix.machine.boot_time_ns();
+    let mixed = boot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&boot.to_be_bytes());
+    bytes[8..].copy_from_slice(&mixed.to_be_bytes());
+    uuid_text(bytes)
+}
+
+fn uuid(cx: &Cx) -> Vec<u8> {
+    let mut bytes = [0; 16];
+    cx.unix.machine.random(&mut bytes);
+    uuid_text(bytes)
+}
+
+/// A random UUID (version 4) of these bytes.
+fn uuid_text(mut bytes: [u8; 16]) -> Vec<u8> {
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let mut text = String::new();
+    for (index, byte) in bytes.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\n');
+    text.into_bytes()
+}
