@@ -2,6 +2,8 @@
 //! threads, mappings by IPC; in the tests: ordinary memory.
 
 use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::errno::Errno;
 use crate::memory::FrameId;
@@ -78,6 +80,25 @@ pub enum Reply {
 
 /// Pages of kernel memory that a space gets at once.
 pub const SPACE_PAGES: u64 = 64;
+
+/// A service of the system below that programs may ask, if they may write to its socket.
+pub struct Service {
+    /// Its name, and its socket's in `/srv`.
+    pub name: String,
+    /// The socket's permissions.
+    pub mode: u32,
+}
+
+/// A message to a service, or its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// Its label.
+    pub label: u64,
+    /// Its words, 8 bytes each, little-endian; at most 63, and 61 beside a string.
+    pub words: &'a [u8],
+    /// Its string.
+    pub string: Option<&'a [u8]>,
+}
 
 /// Tells how much there is in all of something, and how much is left.
 pub type Gauge = fn() -> (u64, u64);
@@ -157,6 +178,20 @@ pub trait Machine {
     fn user_time_ns(&self, thread: MachineThread) -> u64;
     /// Writes to the console; takes all of it.
     fn console_write(&self, bytes: &[u8]);
+    /// The services that programs may ask.
+    fn services(&self) -> Vec<Service> {
+        Vec::new()
+    }
+    /// Sends a message to service `index`; what comes of it is `Unix::service_answered`'s to hear,
+    /// with the same `call`.
+    ///
+    /// # Errors
+    /// `EAGAIN` when too many calls are under way, `ECONNREFUSED` when none can be.
+    fn ask_service(&self, _index: usize, _call: u64, _packet: &Packet) -> Result<(), Errno> {
+        Err(Errno::ECONNREFUSED)
+    }
+    /// Nobody waits for the answer of this call any more; it may still come.
+    fn give_up_call(&self, _call: u64) {}
     /// Pages of kernel memory for spaces; without a limit, by default.
     fn kernel_gauge(&self) -> Gauge {
         || (u64::MAX, u64::MAX)

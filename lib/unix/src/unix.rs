@@ -15,12 +15,13 @@ use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::fs::Filesystems;
 use crate::ipc::Ipc;
-use crate::machine::{Access, Machine, MachineThread, Reply};
+use crate::machine::{Access, Machine, MachineThread, Packet, Reply};
 use crate::memory::Memory;
 use crate::process::processors::Processors;
 use crate::process::{Processes, processors, seccomp};
 use crate::signal::OnSignal;
 use crate::stream::Streams;
+use crate::stream::socket::service;
 use crate::thread::{Doing, Thread};
 use crate::time::Timers;
 use crate::tty::Terminals;
@@ -248,6 +249,11 @@ impl Unix {
             line::visible(part.as_bytes(), |bytes| shown.extend_from_slice(bytes));
         }
         self.machine.log(&String::from_utf8_lossy(&shown));
+    }
+
+    /// A service has answered a call, or it never will.
+    pub fn service_answered(&self, call: u64, answer: Result<Packet, Errno>) {
+        service::answered(self, call, answer);
     }
 
     /// Somebody typed.

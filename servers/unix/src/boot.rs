@@ -20,6 +20,7 @@ use crate::console::Console;
 use crate::machine::{Baton, Below};
 use crate::pages::Pages;
 use crate::serve::System;
+use crate::services::Services;
 use crate::tasks::Tasks;
 
 /// Where the programs' memory is in this task: aligned for every size that is tried.
@@ -52,6 +53,7 @@ pub fn system() -> Result<System, String> {
         alarm: Alarm::start(me).map_err(|why| format!("cannot start the alarm thread: {why}"))?,
         console: Console::start(me)
             .map_err(|why| format!("cannot start the console thread: {why}"))?,
+        services: Services::told(&arguments(), me)?,
         command: command.is_some(),
         may_fail: is_told("may-fail"),
         fixed_addresses: is_told("fixed-addresses")
@@ -59,6 +61,8 @@ pub fn system() -> Result<System, String> {
     });
     let unix = Unix::new(Box::new(Below(machine.clone())), frames);
     first_file_system(&unix)?;
+    unix::stream::socket::service::offer(&unix)
+        .map_err(|errno| format!("cannot make the sockets in /srv: {errno:?}"))?;
     let terminal = Terminal::find();
     unix.terminals.size_console(terminal.rows, terminal.columns);
     if command.is_some() {
@@ -102,10 +106,15 @@ impl Terminal {
     }
 }
 
+/// The task's `args`.
+fn arguments() -> String {
+    let mut buffer = [0; proto::console::WORD_BYTES];
+    String::from(root::arguments(&mut buffer))
+}
+
 /// Whether the word stands in the task's `args`.
 fn is_told(word: &str) -> bool {
-    let mut buffer = [0; proto::console::WORD_BYTES];
-    root::arguments(&mut buffer).split_whitespace().any(|told| told == word)
+    arguments().split_whitespace().any(|told| told == word)
 }
 
 /// Whether the task, whose thread is `me`, has lived before.

@@ -1,6 +1,7 @@
 //! The library's machine: tasks, pages, time, console, randomness on Baton.
 
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 use core::ops::Deref;
 
 use abi::ThreadId;
@@ -12,7 +13,8 @@ use runtime::misdeed::{self, Misdeed};
 use runtime::{random, root, schedule};
 use unix::Errno;
 use unix::machine::{
-    Access, Gauge, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
+    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, SpaceId,
+    VECTOR_STATE_MAX,
 };
 use unix::memory::FrameId;
 use unix::thread::Thread;
@@ -21,6 +23,7 @@ use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::console::Console;
 use crate::pages::Pages;
+use crate::services::Services;
 use crate::tasks::{self, Tasks};
 
 /// Everything below the library.
@@ -32,6 +35,7 @@ pub struct Baton {
     pub clock: Clock,
     pub alarm: Alarm,
     pub console: Console,
+    pub services: Services,
     /// Started for one command: its status ends the machine.
     pub command: bool,
     /// Fails when it is told to: for tests.
@@ -211,6 +215,18 @@ impl Machine for Below {
 
     fn console_write(&self, bytes: &[u8]) {
         self.console.write(bytes);
+    }
+
+    fn services(&self) -> Vec<Service> {
+        self.services.offered()
+    }
+
+    fn ask_service(&self, index: usize, call: u64, packet: &Packet) -> Result<(), Errno> {
+        self.services.ask(index, call, packet)
+    }
+
+    fn give_up_call(&self, call: u64) {
+        self.services.give_up(call);
     }
 
     fn kernel_gauge(&self) -> Gauge {

@@ -14,6 +14,7 @@
 //! | `tasks` | address spaces and threads of programs |
 //! | `pages` | mappings on their way to programs, revocation |
 //! | `clock`, `alarm`, `console` | time, deadlines, the terminal |
+//! | `services` | calls of programs to services of other tasks |
 //! | `boot` | memory, the first file system, process 1 |
 #![no_std]
 #![no_main]
@@ -28,6 +29,7 @@ mod console;
 mod machine;
 mod pages;
 mod serve;
+mod services;
 mod tasks;
 
 runtime::entry!(main);

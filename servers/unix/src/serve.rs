@@ -207,10 +207,18 @@ fn helper(system: &System, from: ThreadId, msg: &Msg) {
         let mut text = [0; proto::console::WORD_BYTES];
         let len = runtime::root::message_text(msg, &mut text);
         system.unix.console_input(&text[..len]);
+    } else if services_answer(system, from, msg) {
+        // Those who waited for it have their turn.
     } else {
         let answer = Serve(system).dispatch(from, msg, &[], &mut [], &mut []);
         runtime::service::answer((from, answer), &[]);
     }
+}
+
+/// Whether it is the end of a call that a program has made.
+fn services_answer(system: &System, from: ThreadId, msg: &Msg) -> bool {
+    let unix = &system.unix;
+    system.machine.services.ended(from, msg, |call, answer| unix.service_answered(call, answer))
 }
 
 impl Server for System {

@@ -190,6 +190,7 @@ pub fn release(unix: &Unix, descriptors: Rc<Descriptors>) {
 pub fn settle(unix: &Unix) {
     unix.terminals.settle(unix);
     unix.streams.flights.settle();
+    unix.streams.services.settle(&*unix.machine);
     crate::fs::settle(unix);
 }
 

@@ -61,7 +61,7 @@ use inode::{Inode, Kind};
 pub use locks::fcntl_lock;
 pub use memory_file::fcntl;
 pub use mount::settle;
-pub use mounts::{Filesystems, Mount};
+pub use mounts::{Filesystems, Mount, enter_socket};
 pub use names::{check_new_socket, find_socket, make_socket};
 pub use place::Place;
 pub use proc::check_close_look;

@@ -14,6 +14,7 @@ use super::locks::Waiting;
 use super::mount::take_apart;
 use super::proc::Node;
 use super::time::Time;
+use crate::errno::Errno;
 use crate::memory::Memory;
 use crate::unix::Unix;
 
@@ -79,6 +80,20 @@ pub(super) fn enter(parent: &Rc<Inode>, name: &str, kind: Kind, mode: u32) -> Rc
 pub(super) fn enter_directory(parent: &Rc<Inode>, name: &str, mode: u32) -> Rc<Inode> {
     let kind = Kind::Directory(Directory::below(parent, &name.as_bytes().into()));
     enter(parent, name, kind, mode)
+}
+
+/// Enters a new socket into a directory of the root, which is made if it is not there.
+///
+/// # Errors
+/// `EEXIST` if the name is there, `ENOTDIR`, `ENOSPC`.
+pub fn enter_socket(unix: &Unix, folder: &str, name: &str, mode: u32) -> Result<Rc<Inode>, Errno> {
+    let root = unix.fs.root();
+    let there = root.directory().and_then(|entries| entries.find(folder.as_bytes()));
+    let parent = there.unwrap_or_else(|| enter_directory(&root, folder, 0o755));
+    let entries = parent.directory().ok_or(Errno::ENOTDIR)?;
+    let inode = Inode::new(&parent.fs, Kind::Socket, mode, (0, 0), Time::now(unix))?;
+    entries.insert(&name.as_bytes().into(), &inode)?;
+    Ok(inode)
 }
 
 impl Filesystems {

@@ -84,6 +84,8 @@ pub struct Streams {
     names: socket::address::Names,
     /// Ports of the Internet.
     pub ports: Rc<socket::inet::Ports>,
+    /// Services of the system below.
+    pub services: Rc<socket::service::Services>,
     /// Open files under way in messages.
     pub flights: socket::flights::Flights,
     /// inotifies that a user can have.
@@ -95,6 +97,7 @@ impl Default for Streams {
         Self {
             names: Default::default(),
             ports: Default::default(),
+            services: Default::default(),
             flights: Default::default(),
             inotifies: Cell::new(inotify::INSTANCES),
         }

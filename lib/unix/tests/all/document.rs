@@ -79,6 +79,12 @@ so by the raw file `terminal`, one line such as `xterm-256color 40 120`; without
 columns. A serial line does not tell when the window changes: `resize` asks the terminal and sets the size (`TIOCSWINSZ`, so
 programs get SIGWINCH).
 
+## The system below
+`baton` at the prompt lists, starts, ends and inspects the system's tasks (`baton help`), as far as the description of the task `unix` allows: it needs
+`srv/tasks` in `args`, and `control = true` for more than looking at tasks. Other services become sockets in `/srv` in the same way ([services.md](services.md),
+From Linux programs). Both are for user 0 unless `args` says otherwise; who shares a system with users that are not trusted
+leaves `srv/tasks` out. Suite `linux-services`.
+
 ## Who pays
 What programs make the server keep is counted for their user, who is refused before others are harmed
 ([0024](decisions/0024-who-pays-in-the-unix-server.md)). No user but 0 has more than half of anything; the last

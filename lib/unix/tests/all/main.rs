@@ -29,6 +29,7 @@ mod proc_files;
 mod processes;
 mod processors;
 mod ring;
+mod services;
 mod signal_calls;
 mod signals;
 mod small_calls;

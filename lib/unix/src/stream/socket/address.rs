@@ -206,11 +206,28 @@ pub fn bind_any(cx: &Cx, socket: &Rc<Socket>) -> Result<(), Errno> {
 /// # Errors
 /// `ECONNREFUSED` if none has, and those of finding a file.
 pub fn find(cx: &Cx, name: &Name) -> Result<Rc<Socket>, Errno> {
+    socket(bound(cx, name)?)
+}
+
+/// What has a name: a socket, or a service.
+///
+/// # Errors
+/// As [`find`].
+pub fn bound(cx: &Cx, name: &Name) -> Result<Rc<dyn Any>, Errno> {
     if name.is_abstract() {
         let names = cx.unix.streams.names.borrow();
-        return names.get(name).and_then(Weak::upgrade).ok_or(Errno::ECONNREFUSED);
+        let socket = names.get(name).and_then(Weak::upgrade).ok_or(Errno::ECONNREFUSED)?;
+        return Ok(socket);
     }
     let inode = crate::fs::find_socket(cx, name.path())?;
     let bound = inode.bound.borrow().as_ref().and_then(Weak::upgrade);
-    bound.and_then(|any| any.downcast::<Socket>().ok()).ok_or(Errno::ECONNREFUSED)
+    bound.ok_or(Errno::ECONNREFUSED)
+}
+
+/// The socket that this is.
+///
+/// # Errors
+/// `ECONNREFUSED` if it is a service.
+pub fn socket(bound: Rc<dyn Any>) -> Result<Rc<Socket>, Errno> {
+    bound.downcast::<Socket>().map_err(|_| Errno::ECONNREFUSED)
 }

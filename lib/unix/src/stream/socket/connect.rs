@@ -14,7 +14,7 @@ use linux_raw_sys::net::{
 use super::address::{self, Given};
 use super::ancillary::Credentials;
 use super::inet::Inet;
-use super::{Handle, Kind, SOMAXCONN, Socket, icmp, inet_calls, netlink, shared};
+use super::{Handle, Kind, SOMAXCONN, Socket, icmp, inet_calls, netlink, service, shared};
 use crate::account::What;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -245,7 +245,11 @@ pub fn connect(cx: &Cx) -> Answer {
     if socket.options.credentials.get() && socket.name.borrow().is_none() {
         address::bind_any(cx, socket)?;
     }
-    let target = address::find(cx, &name)?;
+    let bound = address::bound(cx, &name)?;
+    if let Some(answer) = service::connect(socket, &name, &bound) {
+        return answer;
+    }
+    let target = address::socket(bound)?;
     if target.kind != socket.kind {
         return Err(Errno::EPROTOTYPE.into());
     }

@@ -30,6 +30,7 @@ mod interfaces;
 pub(super) mod message;
 pub mod netlink;
 pub mod options;
+pub mod service;
 pub mod transfer;
 
 use address::{Name, Names};
@@ -38,6 +39,7 @@ use inbox::{CAPACITY, Inbox};
 use inet::{Endpoint, Inet, Ports};
 pub use inet_options::tcp_state;
 use options::Options;
+use service::{Connection, Services};
 use transfer::How;
 
 /// Connections that wait at one socket, at most.
@@ -80,6 +82,10 @@ pub struct Socket {
     connected: Cell<bool>,
     /// Who is on the other side.
     peer_credentials: Cell<Credentials>,
+    /// The service on the other side, with which it has no peer.
+    service: RefCell<Option<Rc<Connection>>>,
+    /// Where services are.
+    services: Rc<Services>,
     /// The other side's address, kept when it has gone.
     peer_name: RefCell<Option<Rc<Name>>>,
     /// Accepts connections: so many may wait.
@@ -123,6 +129,8 @@ impl Socket {
             peer: RefCell::default(),
             connected: Cell::new(false),
             peer_credentials: Cell::new(Credentials::NOBODY),
+            service: RefCell::default(),
+            services: cx.unix.streams.services.clone(),
             peer_name: RefCell::default(),
             backlog: Cell::new(None),
             listener: Cell::new(Credentials::NOBODY),
@@ -229,6 +237,9 @@ impl Socket {
         if self.backlog.get().is_some() {
             return false;
         }
+        if let Some(service) = &*self.service.borrow() {
+            return service.is_free() && self.has_room_for_an_answer();
+        }
         let Some(peer) = self.peer() else { return true };
         match self.kind {
             Kind::Datagram => peer.inbox.pieces() < DATAGRAMS,
@@ -238,7 +249,7 @@ impl Socket {
 
     /// Bytes were taken out of the inbox, which held `before`: who waits to send goes on.
     fn made_room(&self, before: usize) {
-        if self.kind == Kind::Datagram {
+        if self.kind == Kind::Datagram || self.service.borrow().is_some() {
             self.can_write.wake_all();
         } else if (before * 4 > CAPACITY || self.inbox.room() < CAPACITY / 4)
             && let Some(peer) = self.peer()
@@ -262,6 +273,9 @@ impl Drop for Socket {
             if names.get(&*name).is_some_and(|entry| entry.strong_count() == 0) {
                 names.remove(&*name);
             }
+        }
+        if let Some(service) = self.service.take() {
+            self.services.give_up(&service);
         }
         let unread = !self.inbox.is_empty();
         if let Some(peer) = self.peer() {

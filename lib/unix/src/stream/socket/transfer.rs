@@ -8,7 +8,7 @@ use super::address::Name;
 use super::ancillary::{Credentials, Rights, Sent};
 use super::inbox::CAPACITY;
 use super::inet::Endpoint;
-use super::{Kind, Socket, inet_calls, netlink};
+use super::{Kind, Socket, inet_calls, netlink, service};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Sink, Source};
@@ -51,7 +51,7 @@ pub struct Received {
 }
 
 /// The call waits, as long as the socket's option allows.
-fn wait(cx: &Cx, queue: &crate::wait::WaitQueue, timeout_ns: u64) -> Stop {
+pub(super) fn wait(cx: &Cx, queue: &crate::wait::WaitQueue, timeout_ns: u64) -> Stop {
     if timeout_ns > 0 {
         cx.set_deadline(Some(cx.unix.machine.now_ns().saturating_add(timeout_ns)));
         if cx.expired() {
@@ -190,6 +190,12 @@ pub fn send(
     }
     if !socket.connected.get() {
         return Err(Errno::ENOTCONN.into());
+    }
+    if let Some(service) = socket.service() {
+        if sent.rights.is_some() {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        return service::send(cx, socket, &service, source, how);
     }
     let peer = socket.peer().filter(|peer| !socket.shut_out.get() && !peer.shut_in.get());
     let Some(peer) = peer else {

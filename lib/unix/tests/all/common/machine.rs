@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use unix::errno::Errno;
 use unix::machine::{
-    Access, Gauge, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
+    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, SpaceId,
+    VECTOR_STATE_MAX,
 };
 use unix::memory::{FrameId, PAGE};
 use unix::thread::Thread;
@@ -47,8 +48,26 @@ pub struct FakeMachine {
     pub max_threads: Cell<usize>,
     /// Processors beside the first.
     pub others: Cell<u32>,
+    /// Services that programs may ask: names and permissions.
+    pub services: RefCell<Vec<(&'static str, u32)>>,
+    /// Calls that it carries at once.
+    pub carriers: Cell<usize>,
+    /// What it carries: the service, the call, label, words, string.
+    pub asked: RefCell<Vec<Asked>>,
+    /// Calls that were given up.
+    pub given_up: RefCell<Vec<u64>>,
     next: Cell<u32>,
     random: Cell<u64>,
+}
+
+/// A message to a service.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub service: usize,
+    pub call: u64,
+    pub label: u64,
+    pub words: Vec<u8>,
+    pub string: Option<Vec<u8>>,
 }
 
 impl FakeMachine {
@@ -178,6 +197,22 @@ impl Machine for Handle {
     }
     fn console_write(&self, bytes: &[u8]) {
         self.0.console.borrow_mut().extend_from_slice(bytes);
+    }
+    fn services(&self) -> Vec<Service> {
+        let services = self.0.services.borrow();
+        services.iter().map(|(name, mode)| Service { name: (*name).into(), mode: *mode }).collect()
+    }
+    fn ask_service(&self, service: usize, call: u64, packet: &Packet) -> Result<(), Errno> {
+        let mut asked = self.0.asked.borrow_mut();
+        if asked.len() >= self.0.carriers.get() {
+            return Err(Errno::EAGAIN);
+        }
+        let (words, string) = (packet.words.to_vec(), packet.string.map(<[u8]>::to_vec));
+        asked.push(Asked { service, call, label: packet.label, words, string });
+        Ok(())
+    }
+    fn give_up_call(&self, call: u64) {
+        self.0.given_up.borrow_mut().push(call);
     }
     fn heap_gauge(&self) -> Gauge {
         crate::given_back::heap
