@@ -102,6 +102,7 @@ pub fn test(workspace: &Workspace) -> Result<PathBuf> {
     for (name, file) in programs::build(workspace)? {
         archive.copy(&format!("test/bin/{name}"), &file)?;
     }
+    archive.copy("test/bin/pin", &programs::client(workspace, programs::EXAMPLE)?)?;
     archive.copy("test/scripts", &workspace.path(SCRIPTS))?;
     keep(workspace, "test.cpio", &archive.write()?)
 }
@@ -125,6 +126,7 @@ fn base(workspace: &Workspace, archive: &mut Archive) -> Result<()> {
     for folder in ["etc", "home", "mnt", "run", "srv", "sys"] {
         archive.directory(folder, 0o755);
     }
+    archive.copy("usr/bin/baton", &programs::client(workspace, programs::OPERATOR)?)?;
     let overlay = workspace.path(OVERLAY);
     let entries = std::fs::read_dir(&overlay)
         .with_context(|| format!("cannot list {}", overlay.display()))?;

@@ -60,6 +60,42 @@ pub fn build(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
+/// A client of services: its name, its source, and the folder with its interface's header.
+type Client = (&'static str, &'static str, &'static str);
+/// With this people at the Linux prompt ask the system below.
+pub const OPERATOR: Client = ("baton", "lib/l4c/linux/baton.c", HEADERS);
+/// An example, of which the tests make use.
+pub const EXAMPLE: Client = ("pin", "apps/own-service/linux/pin.c", "apps/ask-in-c");
+/// What clients of services are made of, beside their own source.
+const CARRIER: &str = "lib/l4c/linux";
+const STUBS: &str = "lib/l4c/src/service.c";
+const HEADERS: &str = "lib/l4c/include";
+
+/// Compiles a client of services, if it is not up to date; its file.
+///
+/// # Errors
+/// The compiler's words.
+pub fn client(workspace: &Workspace, (name, source, header): Client) -> Result<PathBuf> {
+    let output = workspace.target("linux/programs")?.join(name);
+    let [source, stubs] = [source, STUBS].map(|file| workspace.path(file));
+    let folders = [CARRIER, HEADERS, header].map(|folder| workspace.path(folder));
+    let mut newest = written(&source).max(written(&stubs));
+    for folder in &folders {
+        let entries = std::fs::read_dir(folder)
+            .with_context(|| format!("cannot list {}", folder.display()))?;
+        newest = entries.flatten().map(|entry| written(&entry.path())).fold(newest, Ord::max);
+    }
+    if !output.is_file() || written(&output) < newest {
+        let mut gcc = Command::new("gcc");
+        gcc.args(FLAGS);
+        // Behind the C library's own headers: some of ours have the same names.
+        folders.iter().for_each(|folder| _ = gcc.arg("-idirafter").arg(folder));
+        gcc.arg(&source).arg(folders[0].join("service_socket.c")).arg(stubs);
+        finish(gcc.arg("-o").arg(&output), &source)?;
+    }
+    Ok(output)
+}
+
 /// Compiles the program `name`, statically linked, to `output` unless that is up to date.
 ///
 /// # Errors
@@ -75,7 +111,10 @@ pub fn compile_static(workspace: &Workspace, name: &str, output: &Path) -> Resul
 
 fn compile(source: &Path, output: &Path, variant: Variant) -> Result<()> {
     let mut gcc = Command::new("gcc");
-    gcc.args(FLAGS).args(variant.flags()).arg("-o").arg(output).arg(source);
+    finish(gcc.args(FLAGS).args(variant.flags()).arg("-o").arg(output).arg(source), source)
+}
+
+fn finish(gcc: &mut Command, source: &Path) -> Result<()> {
     let done = gcc.output().context("cannot run gcc; install the package gcc")?;
     ensure!(
         done.status.success(),
