@@ -22,6 +22,7 @@ mod suites;
 mod trace;
 mod tracing;
 mod variants;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
