@@ -55,10 +55,14 @@ pub mod stub {
     pub const LOCAL_CALL: u64 = 16;
     /// Baton: likewise an answer and the wait for the next request.
     pub const LOCAL_REPLY_WAIT: u64 = 17;
-    /// What the two do where it is not.
+    /// What the two do where it is not; takes two places.
     pub const LOCAL_SLOW: u64 = 18;
+    /// Baton: hands a critical section's thread something to do, in user mode where that is possible.
+    pub const SECTION_ENTER: u64 = 20;
+    /// What that thread does then: the work, the answer, and the wait for more.
+    pub const SECTION_RUN: u64 = 21;
     /// Number of stubs.
-    pub const COUNT: u64 = 19;
+    pub const COUNT: u64 = 22;
 }
 
 /// The address of stub number `index`, the same in every space.

@@ -51,7 +51,7 @@ pub const PREEMPT_PENDING: u64 = 1 << 7;
 
 // Baton: local IPC in user mode (Wenske 2002, 4.2 and 5.3; decision 0044), words -62..-59.
 /// Word index of whom the thread waits for, as user level may see it: [`LIPC_RUNS`], anythread,
-/// anylocalthread or the local id of one thread.
+/// anylocalthread, [`LIPC_SECTION`] or the local id of one thread.
 pub const LIPC_WAIT: isize = -62;
 /// Word index of the stack pointer while it waits; the return address is on top of the stack.
 pub const LIPC_SP: isize = -61;
@@ -68,6 +68,11 @@ pub const RUNTIME_WORD: isize = -58;
 
 /// [`LIPC_WAIT`] of a thread that does not wait, or in a way that only the kernel knows.
 pub const LIPC_RUNS: u64 = 0;
+/// [`LIPC_WAIT`] of a critical section's thread: waits for anylocalthread, with its return address on
+/// top of the stack and the section's value above that.
+pub const LIPC_SECTION: u64 = !127;
+/// Tag of an entry into a critical section that has not been made: the kernel makes no such one.
+pub const SECTION_BUSY: u64 = !0;
 /// [`LIPC_STATE`]: the kernel has not been asked yet whether the thread may take part.
 pub const LIPC_UNKNOWN: u64 = 0;
 /// [`LIPC_STATE`]: the thread may send in user mode.

@@ -16,10 +16,10 @@ use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 
 use abi::layout::{stub, stub_address};
-use abi::utcb::RUNTIME_WORD;
+use abi::utcb::{RUNTIME_WORD, SECTION_BUSY};
 use abi::{IpcErrorKind, MsgTag, Phase, ThreadId, Timeouts};
 
-use crate::{Msg, ipc, root, thread};
+use crate::{Msg, ipc, root, thread, utcb};
 
 /// A value that is used in critical sections only, at a priority of its own. Its thread stays
 /// when it is dropped: a section is made once, for as long as the task lives.
@@ -29,12 +29,20 @@ pub struct Section<T> {
     value: PhantomData<fn(&mut T)>,
 }
 
-/// What is handed over: first the function, which finds the rest behind it.
-#[repr(C)]
+/// What a section's thread is to call, with what and the value.
+type Run = extern "C" fn(*mut (), *mut ());
+
+/// What [`Run`] is called with.
 struct Work<F, R> {
-    run: extern "C" fn(*mut (), *mut ()),
     body: ManuallyDrop<F>,
     result: MaybeUninit<R>,
+}
+
+/// Both, for a message through the kernel, which can't be trusted to come from [`Section::with`].
+#[repr(C)]
+struct Order {
+    run: Run,
+    work: *mut (),
 }
 
 impl<T: Send + 'static> Section<T> {
@@ -66,14 +74,10 @@ impl<T> Section<T> {
     /// section, which would wait for itself for ever.
     #[inline(always)]
     pub fn with<R: Send, F: FnOnce(&mut T) -> R + Send>(&self, body: F) -> R {
-        let mut work = Work {
-            run: run::<T, F, R>,
-            body: ManuallyDrop::new(body),
-            result: MaybeUninit::uninit(),
-        };
+        let mut work = Work { body: ManuallyDrop::new(body), result: MaybeUninit::uninit() };
         // SAFETY: `work` is what `run` expects and outlives the section: this thread waits until
         // it has been left.
-        unsafe { enter((&raw mut work).cast(), self.thread.0) };
+        unsafe { enter(run::<T, F, R>, (&raw mut work).cast(), self.thread.0) };
         // SAFETY: `run` has written it.
         unsafe { work.result.assume_init() }
     }
@@ -97,54 +101,60 @@ pub fn serve<T>(mut value: T) -> ! {
 }
 
 /// Where the stubs are, for calls that need no register.
-static CALL: u64 = stub_address(stub::LOCAL_CALL);
+static ENTER: u64 = stub_address(stub::SECTION_ENTER);
+static RUN: u64 = stub_address(stub::SECTION_RUN);
 static LIPC: u64 = stub_address(stub::LIPC);
-static REPLY_WAIT: u64 = stub_address(stub::LOCAL_REPLY_WAIT);
 
-/// Hands `work` to `thread` and waits until it is done. Its address stands in this thread's
-/// UTCB and not in the message: so a message that somebody else makes can't bring one.
+/// Lets `thread` call `run` with `work` and its value, and waits until that is done.
 ///
 /// # Safety
 /// `thread` is a section's, and `work` one that it can do.
 #[inline(always)]
-unsafe fn enter(work: *mut (), thread: u64) {
+unsafe fn enter(run: Run, work: *mut (), thread: u64) {
     let tag: u64;
-    // SAFETY: no words, nothing is received but the empty answer; all that an IPC and the
-    // section's thread destroy is an output or saved.
+    // SAFETY: nothing is received but the empty answer; all that an IPC and the section's thread
+    // destroy is an output or saved.
     unsafe {
         asm!(
             "push rbx", "push rbp",
-            "mov rdi, gs:0",
-            "mov [rdi + {word}], rax",
-            "xor r8d, r8d",
-            "xor r9d, r9d",
-            "call [rip + {call}]",
+            "mov rbx, gs:0",
+            "mov rbp, rsi",
+            "call [rip + {enter}]",
             "pop rbp", "pop rbx",
-            word = const 8 * RUNTIME_WORD,
-            call = sym CALL,
-            inout("rax") work => _, inout("rsi") thread => _,
-            out("rdi") _, out("r8") _, out("r9") tag, out("rcx") _, out("rdx") _, out("r10") _,
+            enter = sym ENTER,
+            inout("rax") run => _, inout("rdi") work => _, inout("rsi") thread => _,
+            out("r8") _, out("r9") tag, out("rcx") _, out("rdx") _, out("r10") _,
             out("r11") _, out("r12") _, out("r13") _, out("r14") _, out("r15") _,
         );
     }
     if MsgTag(tag).is_error() {
-        again(ThreadId(thread));
+        through_the_kernel(run, work, ThreadId(thread), tag);
     }
 }
 
-/// Somebody has cancelled the IPC, or the kernel could not make it: once more, until the section
-/// has been left. It answers whenever we take the answer.
+/// The path in user mode has not been taken, or somebody has cancelled the wait for its end (`tag`
+/// says which). By messages, until the section has been left: it answers whenever we take
+/// the answer. The work is named in this thread's UTCB and not in the message: so a message
+/// that somebody else makes can't bring one.
 #[cold]
 #[inline(never)]
-fn again(thread: ThreadId) {
-    let mut phase = ipc::error().phase;
+fn through_the_kernel(run: Run, work: *mut (), thread: ThreadId, tag: u64) {
+    let mut order = Order { run, work };
+    let mut phase = Phase::Send;
+    if tag == SECTION_BUSY {
+        utcb::set_runtime_word((&raw mut order) as u64);
+    } else {
+        phase = ipc::error().phase;
+    }
     loop {
         let result = match phase {
-            Phase::Send => ipc::lipc(thread, thread, Timeouts::NEVER, &Msg::default()),
-            Phase::Receive => ipc::lipc(ThreadId::NIL, thread, Timeouts::NEVER, &Msg::default()),
+            Phase::Send => ipc::local_call(thread, &Msg::default()).map(|_| ()),
+            Phase::Receive => {
+                ipc::lipc(ThreadId::NIL, thread, Timeouts::NEVER, &Msg::default()).map(|_| ())
+            }
         };
         match result {
-            Ok(_) => return,
+            Ok(()) => return,
             Err(error) => {
                 let gone = error.kind == IpcErrorKind::NonExisting;
                 assert!(!gone, "the thread of a critical section has been deleted");
@@ -154,7 +164,8 @@ fn again(thread: ThreadId) {
     }
 }
 
-/// Serves requests of this space's threads for ever: each names its work in its UTCB.
+/// Serves requests of this space's threads for ever. Who comes by the path in user mode is
+/// served without this function; it begins, and goes on whenever the kernel has been there.
 ///
 /// # Safety
 /// All work of threads that call is for a value of the type that `value` points to.
@@ -174,22 +185,18 @@ unsafe extern "C" fn serve_value(value: *mut ()) -> ! {
         "call [rip + {ipc}]",
         "3: test r9w, r9w",
         "js 2b",
-        "mov rdi, [rsi + {word}]",
-        "test rdi, rdi",
+        "mov rcx, [rsi + {word}]",
+        "test rcx, rcx",
         "jz 2b",                        // a message that has lost its way
-        "push rsi",
-        "mov rsi, [rsp + 8]",
-        "call [rdi]",
-        "pop rsi",
         "mov qword ptr [rsi + {word}], 0",
-        "mov rdi, gs:0",
-        "mov rdx, -64",
-        "xor r8d, r8d",                 // it waits, or will when it has been cancelled
-        "xor r9d, r9d",
-        "call [rip + {reply_wait}]",
+        "mov rbx, rsi",
+        "mov rbp, gs:0",
+        "mov rax, [rcx]",
+        "mov rdi, [rcx + 8]",
+        "call [rip + {run}]",           // and the answer: the client waits, or will when cancelled
         "jmp 3b",
         word = const 8 * RUNTIME_WORD,
         ipc = sym LIPC,
-        reply_wait = sym REPLY_WAIT,
+        run = sym RUN,
     )
 }

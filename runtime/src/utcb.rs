@@ -51,6 +51,11 @@ pub fn set_mr(n: usize, value: u64) {
     set_word(n as isize, value);
 }
 
+/// Sets the runtime's own word: what the thread wants done in a critical section.
+pub(crate) fn set_runtime_word(value: u64) {
+    set_word(index::RUNTIME_WORD, value);
+}
+
 /// Sets buffer register `n` < 33. Private to the runtime: a buffer register is
 /// the kernel's licence to write into this task's memory.
 pub(crate) fn set_br(n: usize, value: u64) {

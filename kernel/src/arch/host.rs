@@ -14,7 +14,7 @@ pub use memory::{hardware, memory_state, phys_to_virt, virt_to_phys};
 pub use threads::{
     Cpu, LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, VECTOR_BYTES, abandon_vector, clear_vector,
     close_fast_path, copy_bytes, cpu, current, declare_vector, fill_page, frames_of, has_stretch,
-    has_vector_gate, install, interrupt_noted, interrupt_pending, is_fast_path_closed,
+    has_vector_gate, install, interrupt_noted, interrupt_pending, is_fast_path_closed, is_for_work,
     keeps_vector, kernel_tables, last_version, line_exists, lookup, lookup_number, mask,
     note_entry, open_line, remove, returns_at_once, sanitise_vector, set_current, set_last_version,
     unmask, update_special, vector_state,

@@ -234,6 +234,7 @@ fn public_word(thread: TcbRef, from: ThreadId) -> Option<u64> {
         return None;
     }
     match from {
+        ThreadId::ANY_LOCAL if arch::is_for_work(thread.ip.get()) => Some(utcb::LIPC_SECTION),
         ThreadId::ANY | ThreadId::ANY_LOCAL => Some(from.0),
         from => {
             let partner = thread::lookup(from).filter(|partner| partner.same_space(thread))?;
@@ -267,6 +268,7 @@ pub fn settle(thread: TcbRef) {
     let named = |local| thread.space().and_then(|space| thread::in_space(space, local));
     thread.partner.set(match ThreadId(word) {
         any @ (ThreadId::ANY | ThreadId::ANY_LOCAL) => any,
+        ThreadId(utcb::LIPC_SECTION) => ThreadId::ANY_LOCAL,
         // For nobody who could send, if the program has written nonsense there.
         local => named(local).map_or(ThreadId::NIL, |partner| partner.id.get()),
     });

@@ -11,7 +11,7 @@ use runtime::syscall::ThreadRegisters;
 use runtime::{Msg, ipc, kernel, syscall};
 
 use crate::cast::{Actor, LIE, Part, RIGHT, WRONG};
-use crate::{Verdict, calls, machine, me, pause};
+use crate::{Verdict, calls, critical, machine, me, pause};
 
 fn begin() {
     RIGHT.store(0, Ordering::Relaxed);
@@ -24,10 +24,19 @@ fn right() -> u64 {
 
 /// Single steps of a client: an interruption at every instruction of its side.
 pub fn stepped() -> Verdict {
+    step(Part::Add, Part::Step)
+}
+
+/// The same of one that enters a critical section.
+pub fn stepped_section() -> Verdict {
+    step(Part::Section, Part::StepSection)
+}
+
+fn step(server: Part, client: Part) -> Verdict {
     const CALLS: u64 = 20;
     begin();
-    let adder = Actor::start(0, Part::Add);
-    let client = Actor::start(1, Part::Step);
+    let adder = Actor::start(0, server);
+    let client = Actor::start(1, client);
     let mut steps = 0_u64;
     let (mut from, mut fault) = ipc::wait(Time::micros(100_000)).map_err(|_| "it does not step")?;
     while right() < CALLS {
@@ -113,7 +122,19 @@ pub fn forged() -> Verdict {
 
 /// A wait whose words in the UTCB are nonsense.
 pub fn nonsense() -> Verdict {
-    let lies = [0, 1, 2, 3, 64, 0x1001, !0 - 1, 1 << 63, ThreadId::ROOT.0, stub_address(0)];
+    let lies = [
+        0,
+        1,
+        2,
+        3,
+        64,
+        0x1001,
+        !0 - 1,
+        1 << 63,
+        ThreadId::ROOT.0,
+        stub_address(0),
+        utcb::LIPC_SECTION,
+    ];
     for lie in lies {
         for place in [utcb::LIPC_WAIT, utcb::LIPC_SP, utcb::LIPC_STATE, utcb::LIPC_CURRENT] {
             let adder = Actor::start(0, Part::Add);
@@ -150,9 +171,16 @@ pub fn forced() -> Verdict {
 
 /// A jump to each byte of the stubs of local IPC.
 pub fn jumps() -> Verdict {
-    for address in stub_address(stub::LOCAL_CALL)..stub_address(stub::LOCAL_SLOW) + STUB_SIZE {
-        let adder = Actor::start(0, Part::Add);
-        let _ = calls(adder.local, 2);
+    let message = stub_address(stub::LOCAL_CALL)..stub_address(stub::SECTION_ENTER);
+    let section = stub_address(stub::SECTION_ENTER)..stub_address(stub::SECTION_RUN) + STUB_SIZE;
+    let message = message.map(|address| (address, Part::Add));
+    for (address, part) in message.chain(section.map(|address| (address, Part::Section))) {
+        let adder = Actor::start(0, part);
+        if matches!(part, Part::Add) {
+            let _ = calls(adder.local, 2);
+        } else {
+            (0..2).for_each(|_| assert!(critical::add(&critical::at(0))));
+        }
         LIE.store(address, Ordering::Relaxed);
         let jumper = Actor::start(1, Part::Jump);
         pause(100);

@@ -44,6 +44,8 @@ pub enum Part {
     Force,
     /// Calls the thread at place 0 in single steps, as often as the main thread has patience.
     Step,
+    /// Enters the section at place 0 in single steps.
+    StepSection,
     /// Writes [`LIE`] to the current word and asks the kernel something.
     Forge,
     /// Jumps to [`LIE`] as if to call the thread at place 0.
@@ -108,12 +110,14 @@ impl Actor {
             Part::Enter => 12,
             Part::Cancel => 13,
             Part::Plain => 14,
+            Part::StepSection => 15,
             Part::Forward(to) => 16 + to as u64,
         };
         PARTS[place].store(code, Ordering::Relaxed);
         let made = kernel::create_active(id, root, root, root, location(place));
         assert!(made.is_ok(), "the kernel makes no thread");
-        let hostile = matches!(part, Part::Step | Part::Forge | Part::Jump | Part::Call);
+        let hostile =
+            matches!(part, Part::Step | Part::StepSection | Part::Forge | Part::Jump | Part::Call);
         let _ = schedule::set_priority(id, if hostile { BELOW } else { ABOVE });
         let stack = &STACKS[place];
         let sp = stack.as_ptr() as u64 + size_of_val(stack) as u64 - 8;
@@ -159,6 +163,7 @@ extern "C" fn run() -> ! {
             runtime::thread::cancel_ipc(ThreadId::ROOT);
         }),
         14 => plain(),
+        15 => step_section(),
         to => forward(local(to as usize - 16)),
     }
 }
@@ -249,6 +254,16 @@ fn step() -> ! {
         count(round, ipc::local_call(local(0), &Msg::default().words(&[round, 3])));
     }
     unreachable!()
+}
+
+fn step_section() -> ! {
+    runtime::utcb::set_exception_handler(ThreadId::ROOT);
+    let section = critical::at(0);
+    machine::step();
+    loop {
+        let alone = critical::add(&section);
+        (if alone { &RIGHT } else { &WRONG }).fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 fn call() -> ! {

@@ -71,12 +71,14 @@ pub fn current_word() -> u64 {
     word
 }
 
-/// Goes to `address` with the registers of a local call of `partner`.
+/// Goes to `address` with the registers of a local call of `partner`, which are also those of entering
+/// its section.
 pub fn jump(address: u64, partner: u64) -> ! {
     let own = runtime::utcb::pointer();
     // SAFETY: hostile by intention: the thread may do anything that its task may.
     unsafe {
-        asm!("call r11", "ud2", in("r11") address, in("rdi") own, in("rsi") partner,
+        asm!("mov rbx, rdi", "mov rbp, rsi", "call r11", "ud2",
+            in("r11") address, in("rdi") own, in("rsi") partner,
             in("rdx") partner, in("r8") 0, in("r9") 2, in("rax") 1, in("r10") 2, in("rcx") 3,
             options(noreturn));
     }

@@ -36,7 +36,7 @@ fn main() -> ! {
     let _ = runtime::sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [Test; 26] = [
+    let tests: [Test; 27] = [
         ("messages_go_without_the_kernel", without_the_kernel),
         ("seven_words_arrive_and_more_do_too", words),
         ("a_chain_comes_back", chain),
@@ -49,6 +49,7 @@ fn main() -> ! {
         ("kernel_ipc_between_armed_threads_of_two_spaces", across::armed),
         ("an_armed_server_is_called_from_another_space", across::called),
         ("single_steps_change_nothing", adversary::stepped),
+        ("single_steps_through_a_section_change_nothing", adversary::stepped_section),
         ("a_forged_word_wakes_nobody", adversary::forged),
         ("nonsense_in_a_wait_is_for_nobody", adversary::nonsense),
         ("a_forced_way_loses_no_message", adversary::forced),

@@ -257,6 +257,12 @@ pub fn returns_at_once(_ip: u64) -> bool {
     true
 }
 
+/// There are no stubs: nobody waits for a critical section's work.
+#[must_use]
+pub fn is_for_work(_ip: u64) -> bool {
+    false
+}
+
 /// No interrupt controller.
 pub fn mask(_line: u8) {}
 

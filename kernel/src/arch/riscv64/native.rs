@@ -15,8 +15,9 @@ pub use super::sbi::{EXIT_FAILURE, console_write, exit};
 pub use super::tcbs::{
     LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, VECTOR_BYTES, abandon_vector, clear_vector,
     close_fast_path, declare_vector, frames_of, has_stretch, has_vector_gate, install,
-    is_fast_path_closed, keeps_vector, kernel_tables, last_version, lookup, lookup_number, remove,
-    returns_at_once, sanitise_vector, set_last_version, update_special, vector_state,
+    is_fast_path_closed, is_for_work, keeps_vector, kernel_tables, last_version, lookup,
+    lookup_number, remove, returns_at_once, sanitise_vector, set_last_version, update_special,
+    vector_state,
 };
 pub use super::visits;
 

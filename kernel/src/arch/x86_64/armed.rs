@@ -15,7 +15,7 @@ use abi::syscall::Call;
 use super::asm::write_gs_base;
 use super::features::{self, Features};
 use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
-use super::local_paths::local_paths;
+use super::local_paths::{Hands, LocalPath, local_paths};
 use super::percpu::{self, cpu};
 use super::special;
 use super::tcbs::TcbRef;
@@ -154,13 +154,32 @@ fn mend(frame: Frame, thread: TcbRef) {
         if path.is_before(ip) {
             let stepped = frame.vector.get() == DEBUG;
             frame.ip.set(if stepped { path.slow } else { path.restart });
-        } else if path.is_behind(ip) && frame.rsi.get() == thread.utcb.get() {
-            frame.sp.set(local::public_sp(thread));
-            frame.rsi.set(frame.rdi.get());
-            frame.rdi.set(thread.utcb.get());
-            frame.ip.set(path.done);
+        } else if path.is_behind(ip) {
+            complete(frame, thread, &path);
         }
     }
+}
+
+/// Takes `thread`, to whom `path` has handed over, to the completion point.
+fn complete(frame: Frame, thread: TcbRef, path: &LocalPath) {
+    let receiver = match path.hands {
+        Hands::Message => &frame.rsi,
+        Hands::Work => &frame.rbp,
+        Hands::End => &frame.rbx,
+    };
+    if receiver.get() != thread.utcb.get() {
+        return;
+    }
+    match path.hands {
+        Hands::Message => {
+            frame.rsi.set(frame.rdi.get());
+            frame.rdi.set(thread.utcb.get());
+        }
+        Hands::Work => {}
+        Hands::End => frame.r9.set(0),
+    }
+    frame.sp.set(local::public_sp(thread));
+    frame.ip.set(path.done);
 }
 
 /// A system call of `thread`, which is armed and has its registers in its frame; returns who

@@ -1,5 +1,5 @@
-//! The paths of local IPC in the user page (`stubs.S`), as places where a thread may be
-//! interrupted (Wenske 2002, 4.3; decision 0044).
+//! The paths of local IPC in the user page (`local_stubs.S`), as places where a thread may be
+//! interrupted (Wenske 2002, 4.3; decisions 0044, 0063).
 
 use super::stubs::{ipc_trap, lipc_trap, user_address};
 
@@ -17,10 +17,31 @@ unsafe extern "C" {
     static local_reply_done: u8;
     static local_reply_aside: u8;
     static local_reply_end: u8;
+    static section_enter_restart: u8;
+    static section_enter_forward: u8;
+    static section_enter_done: u8;
+    static section_enter_slow: u8;
+    static section_leave_restart: u8;
+    static section_leave_forward: u8;
+    static section_leave_done: u8;
+    static section_leave_slow: u8;
+    static section_syscall: u8;
 }
 
-/// One of the two paths of local IPC in user mode, as user addresses.
+/// What a path hands over, and so where it has its two threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Hands {
+    /// A message: RSI is the receiver's U until the very end, RDI the sender's.
+    Message,
+    /// Work for a critical section's thread: RBP is its U, RBX the sender's.
+    Work,
+    /// The end of that work: RBX is the receiver's U, RBP the sender's.
+    End,
+}
+
+/// One of the paths of local IPC in user mode, as user addresses.
 pub struct LocalPath {
+    pub hands: Hands,
     /// Where an interrupted run begins anew (2002, 4.3).
     pub restart: u64,
     /// From here on the partner runs: the forward point.
@@ -46,36 +67,68 @@ impl LocalPath {
     pub fn is_behind(&self, ip: u64) -> bool {
         (self.forward..self.done).contains(&ip)
     }
+
+    fn new(hands: Hands, [restart, forward, done, aside, end, slow]: [*const u8; 6]) -> Self {
+        Self {
+            hands,
+            restart: user_address(restart as u64),
+            forward: user_address(forward as u64),
+            done: user_address(done as u64),
+            aside: user_address(aside as u64),
+            end: user_address(end as u64),
+            slow: user_address(slow as u64),
+        }
+    }
 }
 
-/// The two paths: call, reply and wait.
+/// Call, reply and wait, entering and leaving a critical section.
 #[must_use]
-pub fn local_paths() -> [LocalPath; 2] {
-    let path = |[restart, forward, done, aside, end, slow]: [*const u8; 6]| LocalPath {
-        restart: user_address(restart as u64),
-        forward: user_address(forward as u64),
-        done: user_address(done as u64),
-        aside: user_address(aside as u64),
-        end: user_address(end as u64),
-        slow: user_address(slow as u64),
-    };
+pub fn local_paths() -> [LocalPath; 4] {
     [
-        path([
-            &raw const local_call_restart,
-            &raw const local_call_forward,
-            &raw const local_call_done,
-            &raw const local_call_aside,
-            &raw const local_call_end,
-            &raw const local_slow_call,
-        ]),
-        path([
-            &raw const local_reply_restart,
-            &raw const local_reply_forward,
-            &raw const local_reply_done,
-            &raw const local_reply_aside,
-            &raw const local_reply_end,
-            &raw const local_slow,
-        ]),
+        LocalPath::new(
+            Hands::Message,
+            [
+                &raw const local_call_restart,
+                &raw const local_call_forward,
+                &raw const local_call_done,
+                &raw const local_call_aside,
+                &raw const local_call_end,
+                &raw const local_slow_call,
+            ],
+        ),
+        LocalPath::new(
+            Hands::Message,
+            [
+                &raw const local_reply_restart,
+                &raw const local_reply_forward,
+                &raw const local_reply_done,
+                &raw const local_reply_aside,
+                &raw const local_reply_end,
+                &raw const local_slow,
+            ],
+        ),
+        LocalPath::new(
+            Hands::Work,
+            [
+                &raw const section_enter_restart,
+                &raw const section_enter_forward,
+                &raw const section_enter_done,
+                &raw const section_enter_restart,
+                &raw const section_enter_restart,
+                &raw const section_enter_slow,
+            ],
+        ),
+        LocalPath::new(
+            Hands::End,
+            [
+                &raw const section_leave_restart,
+                &raw const section_leave_forward,
+                &raw const section_leave_done,
+                &raw const section_leave_restart,
+                &raw const section_leave_restart,
+                &raw const section_leave_slow,
+            ],
+        ),
     ]
 }
 
@@ -86,7 +139,15 @@ pub fn returns_at_once(ip: u64) -> bool {
     let local_trap = user_address(&raw const local_syscall as u64);
     let traps = [local_trap, lipc_trap(), ipc_trap()];
     traps.into_iter().any(|trap| trap + SYSCALL_BYTES == ip)
-        || local_paths().iter().any(|path| path.done == ip)
+        || is_for_work(ip)
+        || local_paths().iter().any(|path| path.hands == Hands::Message && path.done == ip)
+}
+
+/// Whether a thread whose system call returns to `ip` is a critical section's, and waits for
+/// work.
+#[must_use]
+pub fn is_for_work(ip: u64) -> bool {
+    user_address(&raw const section_syscall as u64) + SYSCALL_BYTES == ip
 }
 
 /// Length of `syscall`.

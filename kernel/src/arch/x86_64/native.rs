@@ -9,7 +9,7 @@ pub use super::cpu::{EXIT_FAILURE, exit, ticks};
 pub use super::frame::{Frame, exception_words, set_exception_words};
 pub use super::kernel_tables;
 pub use super::lines::{exists as line_exists, mask, open as open_line, unmask};
-pub use super::local_paths::returns_at_once;
+pub use super::local_paths::{is_for_work, returns_at_once};
 pub use super::nmi::report as report_nmis;
 pub use super::percpu::{
     Cpu, cpu, current, interrupt_noted, interrupt_pending, note_entry, set_current,

@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 
 const SOURCE: &str = "bench/host/native/lipc.c";
 /// Where the kernel has the path of local IPC, and the macro's name.
-const PATH_SOURCE: &str = "kernel/src/arch/x86_64/stubs.S";
+const PATH_SOURCE: &str = "kernel/src/arch/x86_64/local_stubs.S";
 const PATH: &str = "local_path name, receiver, wait, slow";
 /// The macro by which it returns.
 const LEAVE: &str = "leave_path";
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_kernels_own_path_is_measured() {
-        let macros = path_macros(include_str!("../../../../kernel/src/arch/x86_64/stubs.S"));
+        let macros = path_macros(include_str!("../../../../kernel/src/arch/x86_64/local_stubs.S"));
         let macros = macros.unwrap();
         for wanted in [
             ".macro leave_path\n    pop rcx\n    jmp rcx\n.endm",

@@ -4,7 +4,7 @@
 pub type Point = (&'static str, &'static str, u64);
 
 /// What is watched: its name, and the series of which the worst counts.
-pub const WATCHED: [(&str, &[Point]); 21] = [
+pub const WATCHED: [(&str, &[Point]); 22] = [
     (
         "ipc/short-cross-kernel",
         &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],
@@ -39,6 +39,7 @@ pub const WATCHED: [(&str, &[Point]); 21] = [
         "lipc/armed-kernel",
         &[("lipc/armed-local-call", "words", 0), ("lipc/armed-local-reply", "words", 0)],
     ),
+    ("lipc/section-user", &[("lipc/section", "", 0)]),
     ("lrpc/null-call-kernel", &[("lrpc/null-call", "", 0)]),
     ("lrpc/null-return-kernel", &[("lrpc/null-return", "", 0)]),
     ("ipc/string-4096-kernel", &[("ipc/string-cross", "bytes", 4096)]),

@@ -1,0 +1,152 @@
+// The user page's stubs for messages between threads of one space, without the kernel where that is
+// possible; behind stubs.S in the same page.
+
+    // To where the receiver has called its stub from. A RET would be predicted from the calls of
+    // the thread before and cost a misprediction each time (`native/lipc-with-ret-cycles`).
+.macro leave_path
+    pop rcx
+    jmp rcx
+.endm
+    // Local IPC in user mode (Wenske 2002, 4.3 and 5.7; decision 0044). RSI the partner's U,
+    // RDI U, R8 timeouts (receive: never), R9 tag, MR1..7; vector registers are dead. Out: as Ipc.
+    // One store hands over, the one to the current word: an interruption before it leads back
+    // to the restart point, and behind it the kernel does the rest (`arch/x86_64/armed.rs`).
+    // \receiver, \wait: what the partner's word is compared with first, what ours becomes.
+.macro local_path name, receiver, wait, slow
+    cmp r9w, 8                          // untyped words only, no flags
+    jae \slow
+    .global \name\()_restart, \name\()_forward, \name\()_done, \name\()_aside, \name\()_end
+\name\()_restart:
+    cmp qword ptr [rsi + 8 * {LIPC_WAIT}], \receiver
+    jne \name\()_aside
+1:  cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_OPEN}
+    jne \slow
+    mov [rdi + 8 * {LIPC_SP}], rsp
+    mov [rdi + 8 * {LIPC_WAIT}], \wait
+    mov gs:[0], rsi                     // it runs
+\name\()_forward:
+    mov qword ptr [rsi + 8 * {LIPC_WAIT}], {LIPC_RUNS}
+    mov rsp, [rsi + 8 * {LIPC_SP}]
+    xchg rdi, rsi
+\name\()_done:
+    leave_path
+\name\()_aside:
+    mov rcx, [rsi + 8 * {LIPC_WAIT}]
+    cmp rcx, rdi                        // for us
+    je 1b
+    cmp rcx, -1                         // for anybody
+    je 1b
+    cmp rcx, -64                        // for anybody of this space
+    je 1b
+    jmp \slow
+\name\()_end:
+.endm
+
+    stub {LOCAL_CALL}                   // then waits for the partner
+local_call:
+    local_path local_call, -1, rsi, local_slow_call
+
+    stub {LOCAL_REPLY_WAIT}             // RDX whom to wait for then: anybody, or of this space
+local_reply:
+    local_path local_reply, rdi, rdx, local_slow
+
+    stub {LOCAL_SLOW}
+    .global local_slow, local_slow_call, local_syscall
+local_slow_call:
+    mov rdx, rsi
+local_slow:
+    cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
+    jae 1f                              // or it keeps its registers: then it asks itself
+    cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
+    je 4f
+    test byte ptr [rdi + 8 * {LIPC_STATE}], {LIPC_KEEPS} - 1
+    jz 4f                               // not known, or it has kept its registers once
+    cmp rdx, rsi
+    jne 1f
+    cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
+    jae 1f
+    bts r8, {PUBLISH}                   // a call: by the complete path, so that our wait is public
+1:  mov rsi, [rsi - {MY_GLOBAL_ID}]
+    if_local edx, 3f
+2:  or rdi, 1                           // vector registers are dead
+local_syscall:
+    syscall
+    ret
+3:  globalise rdx, 2b
+4:  cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
+    je 1b
+    push r8                             // the kernel is asked, once for each thread
+    push r14
+    trap {CALL_ARM_LOCAL}
+    pop r14
+    pop r8
+    jmp 1b
+
+local_or_not:
+    and rdi, -2
+    cmp rdx, rsi
+    je local_call
+    cmp rdx, -1
+    je local_reply
+    cmp rdx, -64
+    je local_reply
+    or rdi, 1
+    mov rsi, [rsi - {MY_GLOBAL_ID}]
+    if_local edx, 3b
+    jmp local_syscall
+
+    // Critical sections (`runtime::section`, decision 0063): a call and its answer that bring
+    // nothing but what to do, from thread RBX to the section's, RBP (their U). RAX the function, RDI what
+    // it is told beside the section's value. Out: R9 tag.
+    stub {SECTION_ENTER}
+    .global section_enter_restart, section_enter_forward, section_enter_done, section_enter_slow
+section_enter_restart:
+    cmp qword ptr [rbp + 8 * {LIPC_WAIT}], {LIPC_SECTION}
+    jne section_enter_slow
+    cmp qword ptr [rbx + 8 * {LIPC_STATE}], {LIPC_OPEN}
+    jne section_enter_slow
+    mov [rbx + 8 * {LIPC_SP}], rsp
+    mov [rbx + 8 * {LIPC_WAIT}], rbp
+    mov gs:[0], rbp                     // it runs
+section_enter_forward:
+    mov qword ptr [rbp + 8 * {LIPC_WAIT}], {LIPC_RUNS}
+    mov rsp, [rbp + 8 * {LIPC_SP}]
+section_enter_done:
+    jmp section_run
+section_enter_slow:
+    mov r9, {SECTION_BUSY}
+    ret
+
+    // As the section's thread: on its stack its return address, and the value above.
+    stub {SECTION_RUN}
+    .global section_run, section_leave_restart, section_leave_forward, section_leave_done
+    .global section_leave_slow, section_syscall
+section_run:
+    mov rsi, [rsp + 8]
+    call rax                            // keeps RBX and RBP
+section_leave_restart:
+    cmp [rbx + 8 * {LIPC_WAIT}], rbp
+    jne section_leave_slow
+    cmp qword ptr [rbp + 8 * {LIPC_STATE}], {LIPC_OPEN}
+    jne section_leave_slow
+    mov [rbp + 8 * {LIPC_SP}], rsp
+    mov qword ptr [rbp + 8 * {LIPC_WAIT}], {LIPC_SECTION}
+    mov gs:[0], rbx
+section_leave_forward:
+    mov qword ptr [rbx + 8 * {LIPC_WAIT}], {LIPC_RUNS}
+    mov rsp, [rbx + 8 * {LIPC_SP}]
+    xor r9d, r9d
+section_leave_done:
+    leave_path
+section_leave_slow:
+    mov rsi, [rbx - {MY_GLOBAL_ID}]
+    lea rdi, [rbp + 1]                  // vector registers are dead
+    mov rdx, -64
+    xor r8d, r8d
+    xor r9d, r9d
+section_syscall:
+    syscall
+    ret
+
+    .org user_stubs + 4096, 0xCC
+    .text
