@@ -92,8 +92,6 @@ pub(super) struct Slot {
     root: AtomicU64,
     /// The frames of its idle thread.
     idle: [AtomicU64; 2],
-    /// Its second root, in whose lower half the space of its visitor is.
-    users: AtomicU64,
     /// What the first processor keeps of it: the address of it.
     pub(super) other: AtomicU64,
     /// Who of the first processor's threads is there.
@@ -106,11 +104,6 @@ impl Slot {
     /// Its own root table.
     pub(super) fn root(&self) -> u64 {
         self.root.load(Ordering::Relaxed)
-    }
-
-    /// The other one, with which its visitors run.
-    pub(super) fn users(&self) -> u64 {
-        self.users.load(Ordering::Relaxed)
     }
 }
 
@@ -128,7 +121,6 @@ static SLOTS: [Slot; MAX_PROCESSORS] = [const {
         counter: AtomicU64::new(0),
         root: AtomicU64::new(0),
         idle: [const { AtomicU64::new(0) }; 2],
-        users: AtomicU64::new(0),
         other: AtomicU64::new(0),
         berth: Berth::new(),
         seats: seats::Seats::new(),
@@ -217,7 +209,6 @@ fn start_one(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fau
     let slot = &SLOTS[number as usize % MAX_PROCESSORS];
     let own = replica::build(template).ok_or(Fault::Memory)?;
     slot.root.store(own.root, Ordering::Relaxed);
-    slot.users.store(own.users, Ordering::Relaxed);
     slot.seats.furnish(&own.seats, own.users);
     slot.other.store(visits::make_other(own.other), Ordering::Relaxed);
     slot.apic.store(apic, Ordering::Relaxed);

@@ -12,6 +12,8 @@ use super::pcid::Pcids;
 use super::tlb;
 use crate::mem::{PhysFrame, Quota, SpaceRef};
 use core::cell::Cell;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// What CR3 holds while a thread of the space runs: the root table's address, the PCID, and
 /// in bit 63 whether the translations under it are kept.
@@ -32,6 +34,22 @@ impl RootWord {
     pub const fn value(self) -> u64 {
         self.0
     }
+}
+
+/// How often the users' half of any root table has changed: who has a copy of one compares.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// What was changed is there: seldom, for an entry is 512 GiB.
+fn note_change() {
+    // Nobody but the first processor writes it.
+    CHANGES.store(CHANGES.load(Relaxed) + 1, Release);
+}
+
+/// How often the users' half of any root table has changed until now: whoever has asked, and copies
+/// one then, has a copy that is right until the answer is another.
+#[must_use]
+pub fn changes() -> u64 {
+    CHANGES.load(Acquire)
 }
 
 /// The root of one space.
@@ -70,11 +88,13 @@ impl Root {
     /// Enters a table below the root.
     pub fn link(&self, index: usize, entry: Entry) {
         self.table().set(index, entry);
+        note_change();
     }
 
     /// Takes a table below the root out.
     pub fn unlink(&self, index: usize) {
         let _ = self.table().take(index);
+        note_change();
     }
 
     /// What the processor is given to run in the space.
@@ -130,6 +150,8 @@ impl Root {
             shared().pcids.release(self.pcid());
         }
         quota.give_back(PhysFrame::at(self.table.get()));
+        // The next space may have its root there.
+        note_change();
     }
 
     /// Says to `report` which root entries of the kernel's half are not what all spaces

@@ -14,7 +14,7 @@ use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS};
 use super::paging::{Entry, KERNEL_HALF, ROOT, Table, index};
 use super::processors::{own, slot};
 use super::tcbs::{STRETCH, TcbRef, page};
-use super::{asm, iobitmap, kernel_tables, mitigations, special};
+use super::{asm, iobitmap, kernel_tables, mitigations, root, special};
 use crate::arch::phys_to_virt;
 use crate::arch::root::RootWord;
 use crate::sched::elsewhere::SEATS;
@@ -49,12 +49,36 @@ pub(super) struct Seats {
     roots: [AtomicU64; ROOMS],
     /// The root tables of the spaces that are in the rooms; 0: none.
     tables: [AtomicU64; ROOMS],
+    /// What the processor has copied into the rooms last.
+    copies: [Copied; ROOMS],
     /// The space in the first room has a port bitmap of its own.
     has_ports: AtomicBool,
     /// The seat of whoever comes with others, and 1; 0: whoever comes is alone.
     guest: AtomicU32,
     /// The array shows others than it did when the processor looked last.
     changed: AtomicBool,
+}
+
+/// What a room shows: the users' half of this root table, as it was when so many changes had been
+/// made to any. That processor's alone.
+struct Copied {
+    table: AtomicU64,
+    changes: AtomicU64,
+}
+
+impl Copied {
+    const fn new() -> Self {
+        Self { table: AtomicU64::new(0), changes: AtomicU64::new(0) }
+    }
+
+    /// Whether a copy of the table at `from` has to be made now; then it is noted as made.
+    fn is_stale(&self, from: u64) -> bool {
+        let changes = root::changes();
+        let is_there = self.table.load(Relaxed) == from && self.changes.load(Relaxed) == changes;
+        self.table.store(from, Relaxed);
+        self.changes.store(changes, Relaxed);
+        !is_there
+    }
 }
 
 impl Seats {
@@ -66,6 +90,7 @@ impl Seats {
             stretches: [const { AtomicU32::new(0) }; SEATS],
             roots: [const { AtomicU64::new(0) }; ROOMS],
             tables: [const { AtomicU64::new(0) }; ROOMS],
+            copies: [const { Copied::new() }; ROOMS],
             has_ports: AtomicBool::new(false),
             guest: AtomicU32::new(0),
             changed: AtomicBool::new(false),
@@ -228,11 +253,10 @@ pub(super) fn come_in() -> Option<TcbRef> {
     let seats = &own().seats;
     let seat = (seats.guest.load(Relaxed) as usize).checked_sub(1)?;
     for (room, table) in seats.tables.iter().enumerate() {
-        let (to, from) = (Table(seats.roots[room].load(Relaxed)), Table(table.load(Relaxed)));
+        let from = Table(table.load(Relaxed));
         if from.0 != 0 {
-            show_space(from, to);
-            // All of them show the same.
-            iobitmap::copy(from, to);
+            // All of them show the same bitmap of ports.
+            let _ = show_space(room, from);
         }
     }
     if seats.changed.swap(false, Relaxed) {
@@ -244,8 +268,21 @@ pub(super) fn come_in() -> Option<TcbRef> {
     Some(unsafe { TcbRef::from_address(address) })
 }
 
-/// Shows the users' half of the root table `from` in `to`, which is not loaded.
-pub(super) fn show_space(from: Table, to: Table) {
+/// Shows the space with the root table `from` in `room` of this processor, the first of which
+/// is also that of those who come alone; the room's root table, which is not loaded.
+pub(super) fn show_space(room: usize, from: Table) -> Table {
+    let seats = &own().seats;
+    let to = Table(seats.roots[room % ROOMS].load(Relaxed));
+    if seats.copies[room % ROOMS].is_stale(from.0) {
+        copy(from, to);
+    }
+    iobitmap::copy(from, to);
+    to
+}
+
+/// Copies the users' half of the root table `from`.
+#[cold]
+fn copy(from: Table, to: Table) {
     // Word by word: the first processor may add an entry meanwhile, which is found or not.
     (0..KERNEL_HALF).for_each(|at| to.set(at, from.get(at)));
 }

@@ -19,7 +19,7 @@ use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::paging::{Entry, Table};
 use super::percpu::{self, cpu, set_current};
 use super::tcbs::TcbRef;
-use super::{iobitmap, mitigations, processors, seats, special, vector, vectors};
+use super::{mitigations, processors, seats, special, vector, vectors};
 
 const HELLO: u64 = vectors::HELLO as u64;
 
@@ -38,11 +38,8 @@ pub fn welcome() {
 
 /// Runs the user code of `visitor`, behind the pad.
 fn run_alone(visitor: TcbRef) -> ! {
-    let users = processors::own().users();
-    let table = Table(visitor.root.get().value() & Entry::ADDRESS);
-    seats::show_space(table, Table(users));
-    iobitmap::copy(table, Table(users));
-    load(visitor, users);
+    let users = seats::show_space(0, Table(visitor.root.get().value() & Entry::ADDRESS));
+    load(visitor, users.0);
     let (from, to) = (core::ptr::from_ref(visitor.frame()), armed::frame());
     // SAFETY: both are frames, of which only this processor knows now; cells may be written.
     unsafe { core::ptr::copy_nonoverlapping(from, core::ptr::from_ref(to).cast_mut(), 1) };
