@@ -206,7 +206,7 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     let _ = accept(1);
     // The space of the one that waits.
     kernel::arch::tlb::quiet(world.spaces[1]);
-    assert_eq!(cpu().scheduler.guests.get(), 0);
+    assert!(cpu().scheduler.guests.is_empty());
     assert!(world.one.is_away());
     sound();
 }

@@ -32,7 +32,15 @@ pub(super) fn check(found: &mut Findings) {
         ),
     );
     // Those who wait for another processor use the same links.
-    elsewhere::for_each(|_, other| ready_queue(other.queue(), found, &mut queued));
+    elsewhere::for_each(|number, other| {
+        ready_queue(other.queue(), found, &mut queued);
+        let scheduler = &cpu().scheduler;
+        found.note(
+            other.guest().is_some() != scheduler.guests.has(number)
+                || other.queue().count() != 0 && !scheduler.wanted.has(number),
+            format_args!("nobody would look who is on processor {number}, or waits for it"),
+        );
+    });
     let mut linked = Queued::default();
     thread::for_each(|thread| linked.count(thread));
     own_threads().for_each(|thread| linked.count(thread));

@@ -20,6 +20,7 @@ use core::cell::Cell;
 use crate::arch::{TcbRef, close_fast_path, cpu, current};
 use crate::ipc::rendezvous::{self, Busy};
 use crate::techniques;
+use crate::thread::tcb::Resume;
 use ready::ReadyQueue;
 use wakeup::WakeupLists;
 
@@ -49,8 +50,10 @@ pub struct Scheduler {
     pub look_first: Cell<bool>,
     /// Since when somebody more urgent has been kept waiting (`delay`), µs; 0: nobody is.
     pub delayed_since_us: Cell<u64>,
-    /// How many threads are on other processors now (`elsewhere`).
-    pub guests: Cell<u32>,
+    /// The processors where somebody is now (`elsewhere`).
+    pub guests: elsewhere::Processors,
+    /// The processors for which somebody waits.
+    pub wanted: elsewhere::Processors,
     /// Threads that have become ready and may go on elsewhere.
     pub leaving: elsewhere::Leaving,
 }
@@ -71,7 +74,8 @@ impl Scheduler {
             ticks: Cell::new(0),
             look_first: Cell::new(false),
             delayed_since_us: Cell::new(0),
-            guests: Cell::new(0),
+            guests: elsewhere::Processors::new(),
+            wanted: elsewhere::Processors::new(),
             leaving: elsewhere::Leaving::new(),
         }
     }
@@ -108,7 +112,7 @@ fn look_twice(thread: TcbRef) {
     // In an IPC only when that is over: the partner must not have to wait.
     if thread.halted.get() && !thread.is_in_ipc() {
         rendezvous::set_busy(thread, Busy::Halted);
-    } else if thread.is_elsewhere() {
+    } else if thread.is_elsewhere() && thread.resume.get() != Resume::Entered {
         elsewhere::wants_to_leave(thread);
     }
 }

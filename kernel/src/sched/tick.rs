@@ -27,7 +27,7 @@ pub fn tick(running: TcbRef) -> TcbRef {
 #[inline(never)]
 fn wake_up(running: TcbRef, now_us: u64) {
     waker::expire(now_us);
-    if cpu().scheduler.guests.get() != 0 || !cpu().scheduler.leaving.is_empty() {
+    if !cpu().scheduler.guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
         elsewhere::tick(now_us);
     }
     if cpu().registry.sweep.is_under_way() {

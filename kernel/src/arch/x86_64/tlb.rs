@@ -21,7 +21,7 @@ pub fn is_current(space: SpaceRef) -> bool {
 /// uses them until this one leaves the kernel (`sched::elsewhere`).
 #[inline(always)]
 pub fn quiet(space: SpaceRef) {
-    if cpu().scheduler.guests.get() != 0 {
+    if !cpu().scheduler.guests.is_empty() {
         elsewhere::quiet(space);
     }
 }

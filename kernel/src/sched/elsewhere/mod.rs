@@ -10,6 +10,7 @@
 
 mod other;
 mod party;
+mod tables;
 mod time;
 
 use abi::inspect::Back;
@@ -21,13 +22,13 @@ use crate::clock;
 use crate::ipc::local;
 use crate::ipc::rendezvous;
 use crate::lrpc;
-use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::tcb::{ELSEWHERE, Resume};
 use crate::usermem::Utcb;
 
-pub use other::{Leaving, Other};
+pub use other::{Leaving, Other, Processors};
 pub use party::SEATS;
+pub use tables::quiet;
 use time::charge;
 pub use time::tick;
 
@@ -81,7 +82,7 @@ pub fn left(before: TcbRef) {
     if leaves(before) {
         send(before);
     }
-    for_each(advance);
+    advance_all();
 }
 
 /// Queues `thread`, which [`leaves`], for its processor.
@@ -92,6 +93,7 @@ fn send(thread: TcbRef) {
         cpu().scheduler.ready.remove(thread);
         rendezvous::set_away(thread);
         other.ready.insert(thread);
+        cpu().scheduler.wanted.add(thread.processor.get().into());
     }
 }
 
@@ -120,6 +122,13 @@ fn keep_user_state(thread: TcbRef) {
 }
 
 /// Lets the most urgent thread of each queue go, where there is room or somebody less urgent.
+fn advance_all() {
+    for (number, other) in cpu().scheduler.wanted.all() {
+        advance(number, other);
+    }
+}
+
+/// The same for the queue of one processor.
 fn advance(number: u32, other: &Other) {
     let current = arch::current();
     if current.is_elsewhere() && !current.is_ready() {
@@ -147,6 +156,7 @@ fn advance(number: u32, other: &Other) {
             Some(_) => return,
         }
     }
+    cpu().scheduler.wanted.remove(number);
 }
 
 /// The lowest priority of those who are there: one of them runs.
@@ -162,7 +172,7 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
     let now_us = clock::now_us();
     other.charged_us.set(now_us);
     other.guest.set(Some(thread));
-    scheduler.guests.set(scheduler.guests.get() + 1);
+    scheduler.guests.add(number);
     // The ticks look at it while it is there.
     scheduler.wakeup.look_again(now_us);
     let _ = party::invite(number, other, thread);
@@ -177,7 +187,7 @@ fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
     match berth.call_back() {
         Call::NotCome => {
             let thread = has_left(number, other, guest);
-            other.ready.insert_first(thread);
+            waits_first(number, other, thread);
             return Some(thread);
         }
         Call::Here => visits::interrupt(number),
@@ -192,10 +202,9 @@ fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
 
 /// `guest` is not in the berth any more; returns who has run there on its slice.
 fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
-    let guests = &cpu().scheduler.guests;
     let _ = charge(other, guest, clock::now_us());
     other.guest.set(None);
-    guests.set(guests.get() - 1);
+    cpu().scheduler.guests.remove(number);
     let runner = party::home(number, other).unwrap_or(guest);
     if runner != guest {
         // It goes on with the slice on which it has run, as far as that is one of its own.
@@ -216,23 +225,30 @@ fn is_back(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
             cpu().scheduler.ready.insert_first(thread);
         }
     } else {
-        other.ready.insert_first(thread);
+        waits_first(number, other, thread);
     }
     thread
 }
 
+/// `thread`, which is away, is the first of its priority to go to processor `number`.
+fn waits_first(number: u32, other: &Other, thread: TcbRef) {
+    other.ready.insert_first(thread);
+    cpu().scheduler.wanted.add(number);
+}
+
 /// Looks who has come back, and lets others go.
 pub fn look() {
-    let leaving = &cpu().scheduler.leaving;
+    let scheduler = &cpu().scheduler;
+    let leaving = &scheduler.leaving;
     for id in leaving.take_all() {
         if let Some(thread) = thread::lookup(id).filter(|thread| wants_nothing_here(*thread)) {
             look_at(thread);
         }
     }
     if !leaving.is_empty() {
-        cpu().scheduler.wakeup.look_again(clock::now_us());
+        scheduler.wakeup.look_again(clock::now_us());
     }
-    for_each(|number, other| {
+    for (number, other) in scheduler.guests.all() {
         if let Some(thread) = other.guest.get()
             && visits::berth(number).fetch()
         {
@@ -241,8 +257,8 @@ pub fn look() {
             let calls = is_foreign && frame.is_of_a_call();
             other.note_back(if calls { Back::Foreign } else { frame.why_back() });
         }
-        advance(number, other);
-    });
+    }
+    advance_all();
 }
 
 /// `thread` leaves, or is looked at again later.
@@ -304,6 +320,7 @@ fn fetch(thread: TcbRef) {
         make_ready(thread);
     } else if thread.resume.get() == Resume::Entered && thread.frame().make_again() {
         thread.resume.set(Resume::Frame);
+        wants_to_leave(thread);
     }
     look_soon();
 }
@@ -323,31 +340,6 @@ pub fn settle(thread: TcbRef) {
 /// `thread`, whose user code runs elsewhere, has begun to wait and leaves the processor.
 pub fn begins_to_wait(thread: TcbRef) {
     party::remember(thread);
-}
-
-/// The tables of `space` are about to change: nobody of it runs elsewhere until the first
-/// processor leaves the kernel.
-#[cold]
-pub fn quiet(space: SpaceRef) {
-    for_each(|number, other| {
-        let is_there = other.guest.get().is_some_and(|guest| guest.space() == Some(space));
-        if is_there || other.party.has_space(space) {
-            let _ = call_back(number, other, Back::Tables);
-            other.note_call();
-            rest(other, space);
-            look_soon();
-        }
-    });
-}
-
-/// If the processor rests, the threads of `space` go on here meanwhile: all that wait for it,
-/// one in each call.
-fn rest(other: &Other, space: SpaceRef) {
-    let first = other.ready.first_queued().filter(|first| first.space() == Some(space));
-    if let Some(thread) = first.filter(|_| other.rests()) {
-        other.ready.remove(thread);
-        make_ready(thread);
-    }
 }
 
 /// The user code of `thread`, which [`recall`] has fetched, runs on processor `number` from now on.

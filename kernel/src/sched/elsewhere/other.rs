@@ -6,7 +6,7 @@ use abi::ThreadId;
 use abi::inspect::Back;
 
 use super::party::Party;
-use crate::arch::TcbRef;
+use crate::arch::{TcbRef, visits};
 use crate::clock;
 use crate::sched::ready::ReadyQueue;
 
@@ -127,6 +127,54 @@ impl Default for Other {
     }
 }
 
+/// Other processors, by their numbers: those of which something is true.
+pub struct Processors(Cell<u64>);
+
+impl Processors {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Cell::new(0))
+    }
+
+    pub(super) fn add(&self, number: u32) {
+        self.0.set(self.0.get() | 1 << (number & 63));
+    }
+
+    pub(super) fn remove(&self, number: u32) {
+        self.0.set(self.0.get() & !(1 << (number & 63)));
+    }
+
+    /// Whether there is none.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.get() == 0
+    }
+
+    /// Whether number `number` is among them.
+    #[must_use]
+    pub fn has(&self, number: u32) -> bool {
+        self.0.get() >> (number & 63) & 1 != 0
+    }
+
+    /// Those that are among them now, with what is kept of each.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &'static Other)> + use<> {
+        let mut left = self.0.get();
+        core::iter::from_fn(move || {
+            let number = left.trailing_zeros();
+            left &= left.checked_sub(1)?;
+            Some((number, visits::other(number)?))
+        })
+    }
+}
+
+impl Default for Processors {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// How many threads are remembered that may leave before somebody picks them.
 const PLACES: usize = 16;
 
@@ -152,9 +200,9 @@ impl Leaving {
         }
     }
 
+    /// Those who are there now, who are taken out; meanwhile whoever has been taken may be added again.
     pub(super) fn take_all(&self) -> impl Iterator<Item = ThreadId> {
-        let ids = self.ids.each_ref().map(Cell::get);
-        ids.into_iter().take(self.count.replace(0))
+        self.ids.iter().take(self.count.replace(0)).map(Cell::get)
     }
 
     /// Whether there is nobody.

@@ -3,7 +3,7 @@
 
 use abi::inspect::Back;
 
-use super::{Other, advance, call_back, for_each, least, look};
+use super::{Other, advance, call_back, least, look};
 use crate::arch::{TcbRef, cpu};
 use crate::sched::make_ready;
 use crate::thread::tcb::Resume;
@@ -24,8 +24,8 @@ pub(super) fn charge(other: &Other, thread: TcbRef, now_us: u64) -> bool {
 #[inline(never)]
 pub fn tick(now_us: u64) {
     look();
-    for_each(|number, other| {
-        let Some(thread) = other.guest.get() else { return };
+    for (number, other) in cpu().scheduler.guests.all() {
+        let Some(thread) = other.guest.get() else { continue };
         if charge(other, thread, now_us) {
             let _ = call_back(number, other, Back::Slice);
             out_of_time(other, thread);
@@ -33,8 +33,8 @@ pub fn tick(now_us: u64) {
             end_of_slice(number, other, thread);
         }
         advance(number, other);
-    });
-    if cpu().scheduler.guests.get() != 0 {
+    }
+    if !cpu().scheduler.guests.is_empty() {
         cpu().scheduler.wakeup.look_again(now_us);
     }
 }
