@@ -107,10 +107,11 @@ pub fn deleted() -> Verdict {
         verdict(counts_on(&client), "they do not talk")?;
         let [first, second] = if round % 2 == 0 { [&server, &client] } else { [&client, &server] };
         first.stop();
-        crate::busy();
         let before = client.count();
-        crate::busy();
-        verdict(client.count() == before, "it is answered by nobody")?;
+        (0..2).for_each(|_| crate::busy());
+        // It may have had an answer that it has not counted yet: where processors run at the same
+        // time it can be as late as the emulator likes.
+        verdict(client.count() <= before + 1, "it is answered by nobody")?;
         second.stop();
     }
     none_wrong()
