@@ -115,6 +115,8 @@ pub const LISTS: &[&[Entry]] = &[
     crate::stream::CALLS,
     crate::stream::inotify::CALLS,
     crate::tty::CALLS,
+    crate::keys::calls::CALLS,
+    crate::keys::control::CALLS,
     crate::ipc::messages::CALLS,
     crate::ipc::segments::CALLS,
     crate::ipc::semaphores::CALLS,

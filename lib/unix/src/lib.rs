@@ -18,6 +18,7 @@
 //! | `mm`, `exec` | address spaces, page faults, programs, futexes |
 //! | `fs` | file systems, paths, regular files, directories, `/proc`, `/dev` |
 //! | `ipc` | System V's message queues, shared memory, semaphores |
+//! | `keys` | keys and keyrings |
 //! | `file`, `stream`, `tty` | descriptors, pipes, sockets, polling, terminals |
 
 #![no_std]
@@ -32,6 +33,7 @@ pub mod exec;
 pub mod file;
 pub mod fs;
 pub mod ipc;
+pub mod keys;
 pub mod machine;
 pub mod memory;
 pub mod mm;

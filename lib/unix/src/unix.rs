@@ -15,6 +15,7 @@ use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::fs::Filesystems;
 use crate::ipc::Ipc;
+use crate::keys::Keys;
 use crate::machine::{Access, Machine, MachineThread, Packet, Reply};
 use crate::memory::Memory;
 use crate::process::processors::Processors;
@@ -50,6 +51,8 @@ pub struct Unix {
     pub fs: Filesystems,
     /// System V's objects.
     pub ipc: Ipc,
+    /// Keys.
+    pub keys: Keys,
     /// Deadlines, interval timers.
     pub timers: Timers,
     /// The console and the pseudo-terminals.
@@ -83,6 +86,7 @@ impl Unix {
             memory,
             processes: Processes::default(),
             ipc: Ipc::default(),
+            keys: Keys::default(),
             timers: Timers::default(),
             terminals: Terminals::default(),
             streams: Streams::default(),

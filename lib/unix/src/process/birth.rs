@@ -221,6 +221,7 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         personality: from.personality.clone(),
         nice: Cell::new(if resets { from.nice.get().max(0) } else { from.nice.get() }),
         io_priority: from.io_priority.clone(),
+        keys: from.keys.inherited(),
         deadline: from.deadline.clone(),
         policy: Cell::new(if resets { (l::SCHED_NORMAL, 0) } else { from.policy.get() }),
         ..State::default()

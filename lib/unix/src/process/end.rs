@@ -84,6 +84,7 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
         unix.machine.halt(status);
     }
     wait::report_end(unix, process);
+    process.state.keys.leave(true);
     process.state.end_watched.wake_all();
 }
 
@@ -115,6 +116,7 @@ fn remove(unix: &Unix, thread: &Rc<Thread>) {
     unix.machine.bind(machine, None);
     unix.machine.destroy_thread(machine);
     unix.processes.by_tid.borrow_mut().remove(&thread.tid.get());
+    process.state.keys.thread_ended(thread.tid.get());
     process.threads.borrow_mut().retain(|other| !Rc::ptr_eq(other, thread));
 }
 

@@ -146,6 +146,8 @@ pub struct State {
     pub deadline: Cell<[u64; 3]>,
     /// Has changed semaphores that its end changes back.
     pub undoes: Cell<bool>,
+    /// Keyrings.
+    pub keys: crate::keys::Held,
     /// Priority of input and output.
     pub io_priority: Cell<u32>,
 }

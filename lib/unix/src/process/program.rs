@@ -43,6 +43,7 @@ pub fn end(unix: &Unix, thread: &Rc<Thread>) {
     signal::recalculate(process);
     let state = &process.state;
     state.replaced.set(true);
+    state.keys.leave(false);
     state.not_dumpable.set(false);
     state.exit_signal.set(l::SIGCHLD);
     release_vfork(process);

@@ -20,6 +20,7 @@ mod given_back;
 mod identity;
 mod internet;
 mod ipc;
+mod keys;
 mod locks;
 mod memory;
 mod other_processes;
