@@ -4,13 +4,18 @@
 //! counted against the time stamp counter, whose rate is known.
 
 use super::cpu::ticks;
+use super::timer::Span;
 use super::{apic, lines, pic, timer};
 use crate::clock;
 
 /// A measurement takes this part of a second.
-const PART: u64 = 500;
+const PART: u64 = 200;
 /// Ticks per second.
 const RATE: u64 = 1_000_000 / timer::TICK_US;
+/// The local timer's counts whose length is measured, log2.
+const COUNTS: u32 = 20;
+/// Where nothing can be measured: the emulator's, and slow rather than fast elsewhere.
+const FALLBACK: u32 = 1_000_000;
 
 /// Starts the periodic tick.
 pub fn start() {
@@ -25,19 +30,33 @@ pub fn start() {
 
 /// What the local timer counts between two ticks.
 fn count() -> u32 {
-    let counted = timer::quickest(|| Some(measure())).unwrap_or(0);
-    u32::try_from(counted * PART / RATE).unwrap_or(u32::MAX).max(1)
+    let Some(length) = timer::narrowed(measure) else {
+        crate::kprintln!("baton: the local timer's rate cannot be measured; ticks may be rare");
+        return FALLBACK;
+    };
+    let counts = u128::from(clock::frequency_hz()) << COUNTS;
+    let hz = u64::try_from(counts / u128::from(length.max(1))).unwrap_or(u64::MAX);
+    let rounded = timer::rounded(hz);
+    let is_near = hz.abs_diff(rounded) <= hz / timer::GOOD;
+    let count = if is_near { rounded } else { hz } / RATE;
+    u32::try_from(count).unwrap_or(u32::MAX).max(1)
 }
 
-/// What it counts in a part of a second.
-fn measure() -> u64 {
+/// How many ticks of the time stamp counter 2^[`COUNTS`] counts last.
+fn measure() -> Option<Span> {
     let duration = clock::frequency_hz() / PART;
+    let before = ticks();
     apic::start_counting(u32::MAX);
     let begin = ticks();
     while ticks() - begin < duration {}
+    let end = ticks();
     let left = apic::counting();
-    // The loop may have been held up, and the counter with it.
-    let took = ticks() - begin;
-    let counted = u64::from(u32::MAX - left);
-    (u128::from(counted) * u128::from(duration) / u128::from(took.max(1))) as u64
+    let after = ticks();
+    let counted = u128::from(u32::MAX - left);
+    let length = |ticks: u64, counted: u128| {
+        u64::try_from((u128::from(ticks) << COUNTS).checked_div(counted)?).ok()
+    };
+    // By a count at each end, at the timer's own edges.
+    let (least, most) = (length(end - begin, counted + 1)?, counted.saturating_sub(1));
+    Some(Span { least, most: length(after - before, most)? })
 }
