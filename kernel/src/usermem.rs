@@ -11,7 +11,7 @@ use core::mem::offset_of;
 use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{TcbRef, phys_to_virt};
-use crate::mem::{SpaceRef, Span};
+use crate::mem::{Access, SpaceRef, Span};
 use crate::techniques;
 
 /// MR1 to so many are registers of the processor while a thread runs (X.2 4.1).
@@ -217,7 +217,7 @@ static COPY_BUFFER: CopyBuffer =
 /// Copies `from` to the memory of `space` at `address`; `None` if a page of it is not
 /// there or not writable.
 pub fn copy_from_cells(space: SpaceRef, address: u64, from: &[Cell<u8>]) -> Option<()> {
-    each_piece(space, address, from, true, |memory, cells, len| {
+    each_piece(space, address, from, Access::Write, |memory, cells, len| {
         // SAFETY: a resolved user page is ordinary memory in the physical map, and the piece
         // stays inside it; cells are the kernel's own and never in a user page.
         unsafe { crate::arch::copy_bytes(memory, cells, len) };
@@ -226,7 +226,7 @@ pub fn copy_from_cells(space: SpaceRef, address: u64, from: &[Cell<u8>]) -> Opti
 
 /// Copies from the memory of `space` at `address` to `to`; `None` if a page is not there.
 pub fn copy_to_cells(space: SpaceRef, address: u64, to: &[Cell<u8>]) -> Option<()> {
-    each_piece(space, address, to, false, |memory, cells, len| {
+    each_piece(space, address, to, Access::Read, |memory, cells, len| {
         // SAFETY: as above; cells may be written through a shared reference.
         unsafe { crate::arch::copy_bytes(cells, memory, len) };
     })
@@ -237,13 +237,13 @@ fn each_piece(
     space: SpaceRef,
     address: u64,
     cells: &[Cell<u8>],
-    write: bool,
+    access: Access,
     each: impl Fn(*mut u8, *mut u8, usize),
 ) -> Option<()> {
     let mut done = 0;
     while done < cells.len() {
         let at = address.checked_add(done as u64)?;
-        let page = space.resolve(at, write).filter(|page| !page.is_device)?;
+        let page = space.resolve(at, access).filter(|page| !page.is_device)?;
         let piece = (page.bytes_left_in_page as usize).min(cells.len() - done);
         each(phys_to_virt(page.phys), cells[done..].as_ptr().cast_mut().cast(), piece);
         done += piece;

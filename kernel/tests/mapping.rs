@@ -9,7 +9,7 @@ use abi::{Fpage, MapItem, Rights};
 use common::model::{LARGE, Model};
 use common::shrink::shortest_failure;
 use common::{Machine, RAM, Random};
-use kernel::mem::{DestroyJob, MapJob, Step, UnmapJob, frames};
+use kernel::mem::{Access, DestroyJob, MapJob, Step, UnmapJob, frames};
 
 /// Rounds with small pages and with large ones, and operations of each: 1,002,000 in all.
 const SMALL: (u64, usize) = (40, 25_000);
@@ -142,7 +142,8 @@ impl Pair {
         if space == 0 {
             return;
         }
-        let hit = self.machine.spaces[space].resolve(address(page), write);
+        let access = if write { Access::Write } else { Access::Read };
+        let hit = self.machine.spaces[space].resolve(address(page), access);
         if let Some(page) = &mut self.model.sigma[space][page] {
             assert_eq!(hit.is_some(), !write || page.rights.contains(Rights::W));
             let status = if write { Rights::RWX } else { Rights::RX };

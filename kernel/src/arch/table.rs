@@ -40,6 +40,37 @@ pub const HUGE: u32 = 2;
 /// First root entry of the kernel half.
 pub const KERNEL_HALF: usize = 256;
 
+/// How memory is touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Nothing changes but the mark that it was accessed.
+    Read,
+    /// The page has to be writable, and is dirty afterwards.
+    Write,
+}
+
+impl Access {
+    /// `mask` where something is written.
+    #[inline(always)]
+    #[must_use]
+    pub const fn if_write(self, mask: u64) -> u64 {
+        match self {
+            Self::Read => 0,
+            Self::Write => mask,
+        }
+    }
+
+    /// The right that it needs.
+    #[inline]
+    #[must_use]
+    pub const fn right(self) -> Rights {
+        match self {
+            Self::Read => Rights::R,
+            Self::Write => Rights::W,
+        }
+    }
+}
+
 /// What entries of all processors answer in the same way.
 impl Entry {
     /// Whether it is present.
@@ -59,8 +90,8 @@ impl Entry {
     /// The status bits that a user's access leaves in the entry of a page.
     #[inline(always)]
     #[must_use]
-    pub const fn marks(write: bool) -> u64 {
-        Self::A | if write { Self::D } else { 0 }
+    pub const fn marks(access: Access) -> u64 {
+        Self::A | access.if_write(Self::D)
     }
 
     /// The status bits as rights: referenced is R and X, written is W (X.2 5.8).

@@ -8,9 +8,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::{Fpage, IpcErrorKind, MsgTag, Rights, ThreadId, protocol, utcb};
 
 use super::rendezvous::{self, Busy};
+use super::transfer::Side;
 use super::words::Message;
 use super::{Kind, cancel, handler_of, send};
 use crate::arch::TcbRef;
+use crate::mem::Access;
 use crate::thread::tcb::Resume;
 use crate::{clock, log, lrpc, sched};
 
@@ -36,10 +38,12 @@ pub fn io_fault(thread: TcbRef, ports: Fpage, ip: u64) -> TcbRef {
 
 /// A page missing in a transfer, at `faulter`'s side.
 #[must_use]
-pub fn transfer_fault(faulter: TcbRef, address: u64, write: bool, of_sender: bool) -> TcbRef {
-    let access = if write { Rights::W } else { Rights::R };
-    let ip = if of_sender { SENDER_FAULT_IP } else { RECEIVER_FAULT_IP };
-    set_words(faulter, fault_tag(access), address, ip);
+pub fn transfer_fault(faulter: TcbRef, address: u64, access: Access, side: Side) -> TcbRef {
+    let ip = match side {
+        Side::Sender => SENDER_FAULT_IP,
+        Side::Receiver => RECEIVER_FAULT_IP,
+    };
+    set_words(faulter, fault_tag(access.right()), address, ip);
     call_rarely(faulter, Kind::TransferFault, handler_of(faulter, utcb::PAGER))
 }
 

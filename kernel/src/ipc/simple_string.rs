@@ -5,7 +5,7 @@
 use abi::{Acceptor, MsgTag, StringItem};
 
 use crate::arch::TcbRef;
-use crate::mem::Span;
+use crate::mem::{Access, Span};
 use crate::space::SpaceRef;
 use crate::usermem::{self, Utcb};
 
@@ -49,11 +49,11 @@ fn usual(receiver: TcbRef, string: StringItem) -> Option<Utcb> {
 #[inline(always)]
 fn in_a_page(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) -> Option<Utcb> {
     let (target, len) = (usual(receiver, string)?, string.len());
-    let mut write = receiver.space()?.resolve(target.br(2), true)?.memory()?;
+    let mut write = receiver.space()?.resolve(target.br(2), Access::Write)?.memory()?;
     if len > write.left() {
         return None;
     }
-    let mut read = sender.space()?.resolve(address, false)?.memory()?;
+    let mut read = sender.space()?.resolve(address, Access::Read)?.memory()?;
     if len > read.left() {
         return None;
     }
@@ -66,8 +66,8 @@ fn in_a_page(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64)
 #[inline(never)]
 fn across(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) -> Option<Utcb> {
     let (target, mut len) = (usual(receiver, string)?, string.len());
-    let mut to = Place::new(receiver.space()?, target.br(2), true, len)?;
-    let mut from = Place::new(sender.space()?, address, false, len)?;
+    let mut to = Place::new(receiver.space()?, target.br(2), Access::Write, len)?;
+    let mut from = Place::new(sender.space()?, address, Access::Read, len)?;
     // POINT OF NO RETURN
     loop {
         len -= usermem::copy(&mut to.here, &mut from.here, len);
@@ -88,8 +88,8 @@ struct Place {
 impl Place {
     /// The memory of `space` at `address`; `len` bytes of it, in two pages at most, are there.
     #[inline(always)]
-    fn new(space: SpaceRef, address: u64, writes: bool, len: u64) -> Option<Self> {
-        let resolve = |at| space.resolve(at, writes)?.memory();
+    fn new(space: SpaceRef, address: u64, access: Access, len: u64) -> Option<Self> {
+        let resolve = |at| space.resolve(at, access)?.memory();
         let here = resolve(address)?;
         let next = if len > here.left() { resolve(address + here.left())? } else { Span::NONE };
         Some(Self { here, next })

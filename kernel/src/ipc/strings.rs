@@ -12,9 +12,9 @@ use core::cell::Cell;
 use abi::{Acceptor, IpcErrorKind, StringItem, utcb};
 
 use super::Kind;
-use super::transfer::Progress;
+use super::transfer::{Progress, Side};
 use crate::arch::TcbRef;
-use crate::mem::{Resolved, Span};
+use crate::mem::{Access, Resolved, Span};
 use crate::preemption;
 use crate::space::SpaceRef;
 use crate::usermem::{self, Utcb};
@@ -205,8 +205,8 @@ fn copy_run(
     // What is left of the pages at which the copy is. They stay: interrupts are only noted.
     let (mut read, mut write) = (Span::NONE, Span::NONE);
     while done < room {
-        if !is_there(&mut read, from_space, from + done, false)
-            || !is_there(&mut write, to_space, to + done, true)
+        if !is_there(&mut read, from_space, from + done, Access::Read)
+            || !is_there(&mut write, to_space, to + done, Access::Write)
         {
             break;
         }
@@ -220,11 +220,11 @@ fn copy_run(
 
 /// Looks the page at `address` up, if nothing is left of `span`; whether there is one of memory.
 #[inline(always)]
-fn is_there(span: &mut Span, space: SpaceRef, address: u64, writes: bool) -> bool {
+fn is_there(span: &mut Span, space: SpaceRef, address: u64, access: Access) -> bool {
     if span.left() != 0 {
         return true;
     }
-    let Some(found) = space.resolve(address, writes).and_then(Resolved::memory) else {
+    let Some(found) = space.resolve(address, access).and_then(Resolved::memory) else {
         return false;
     };
     *span = found;
@@ -239,11 +239,11 @@ fn nothing_to_copy(
 ) -> Result<Progress, IpcErrorKind> {
     // The two have just met, and a message to a pager is likely to follow: too much for one stretch.
     preemption::let_in();
-    if from_space.resolve(from, false).is_none() {
-        return Ok(Progress::Fault { address: from, write: false, of_sender: true });
+    if from_space.resolve(from, Access::Read).is_none() {
+        return Ok(Progress::Fault { address: from, access: Access::Read, side: Side::Sender });
     }
-    if to_space.resolve(to, true).is_none() {
-        return Ok(Progress::Fault { address: to, write: true, of_sender: false });
+    if to_space.resolve(to, Access::Write).is_none() {
+        return Ok(Progress::Fault { address: to, access: Access::Write, side: Side::Receiver });
     }
     // Device registers are not a string; and the kernel may have no map of them.
     Err(IpcErrorKind::Overflow)

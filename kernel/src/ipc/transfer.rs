@@ -15,7 +15,7 @@ use super::rendezvous::{self, Busy};
 use super::words::{self, Message, Source};
 use super::{Kind, finish, kernel_message, simple_string, strings, timeout};
 use crate::arch::{TcbRef, current};
-use crate::mem::{MapJob, OnePage, Step, map_one_page};
+use crate::mem::{Access, MapJob, OnePage, Step, map_one_page};
 use crate::preemption::{self, STINT, Stint};
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
@@ -91,8 +91,17 @@ pub enum Progress {
     Done,
     /// There is more to do; so many instructions were spent, roughly.
     More { work: u32 },
-    /// This page is missing: address, write access, in the sender's space?
-    Fault { address: u64, write: bool, of_sender: bool },
+    /// This page is missing, to be accessed so, in the space of that side.
+    Fault { address: u64, access: Access, side: Side },
+}
+
+/// One of the two of a transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Whose message it is.
+    Sender,
+    /// To whom it goes.
+    Receiver,
 }
 
 /// Sender and receiver have met: transfers the message; returns who runs next.
@@ -211,8 +220,8 @@ fn run(sender: TcbRef, receiver: TcbRef) -> TcbRef {
                     return preempted();
                 }
             }
-            Ok(Progress::Fault { address, write, of_sender }) => {
-                return fault(sender, receiver, address, write, of_sender);
+            Ok(Progress::Fault { address, access, side }) => {
+                return fault(sender, receiver, address, access, side);
             }
             Err(kind) => return finish::finish(sender, receiver, Err(kind)),
         }
@@ -228,14 +237,14 @@ fn preempted() -> TcbRef {
     irq::handle_pending(thread)
 }
 
-fn fault(sender: TcbRef, receiver: TcbRef, address: u64, write: bool, of_sender: bool) -> TcbRef {
+fn fault(sender: TcbRef, receiver: TcbRef, address: u64, access: Access, side: Side) -> TcbRef {
     if let Err(kind) = timeout::start_transfer_timeout(sender, receiver) {
         return finish::finish(sender, receiver, Err(kind));
     }
-    let by_sender = of_sender || sender.same_space(receiver);
+    let by_sender = side == Side::Sender || sender.same_space(receiver);
     let faulter = if by_sender { sender } else { receiver };
     timeout::arm_transfer_timeout(sender, faulter);
-    kernel_message::transfer_fault(faulter, address, write, of_sender)
+    kernel_message::transfer_fault(faulter, address, access, side)
 }
 
 /// One bounded step of the transfer.

@@ -4,7 +4,7 @@
 use super::node::NodeRef;
 use super::space::SpaceRef;
 use super::table;
-use crate::arch::paging::{Entry, ROOT, Table, index, shift, span};
+use crate::arch::paging::{Access, Entry, ROOT, Table, index, shift, span};
 use abi::Rights;
 use abi::layout::USER_END;
 
@@ -67,35 +67,35 @@ impl Resolved {
 
 impl SpaceRef {
     /// Looks up a user address like the processor would: needs the page present
-    /// (and writable if `write`), sets its accessed (and dirty) bits.
+    /// (and writable to write), sets its accessed (and dirty) bits.
     ///
     /// Strings are near the last ones more often than not: the space knows the last table of 2 MiB
     /// entries that was walked, which restricts nothing, as all above it.
     #[inline(always)]
     #[must_use]
-    pub fn resolve(self, vaddr: u64, write: bool) -> Option<Resolved> {
+    pub fn resolve(self, vaddr: u64, access: Access) -> Option<Resolved> {
         let near = self.near();
         if near.0.get() != piece(vaddr) {
-            return self.resolve_far(vaddr, write);
+            return self.resolve_far(vaddr, access);
         }
-        low(Table(near.1.get()), vaddr, write)
+        low(Table(near.1.get()), vaddr, access)
     }
 
     #[cold]
-    fn resolve_far(self, vaddr: u64, write: bool) -> Option<Resolved> {
+    fn resolve_far(self, vaddr: u64, access: Access) -> Option<Resolved> {
         if vaddr >= USER_END {
             return None;
         }
         // Level by level, so that all shifts and masks are constants.
         let entry = self.root_table().get(index(vaddr, ROOT));
-        let table = Table(entry.admits(write).then_some(entry)?.address());
+        let table = Table(entry.admits(access).then_some(entry)?.address());
         let entry = table.get(index(vaddr, 2));
-        if !entry.admits(write) || entry.is_leaf(2) {
-            return leaf::<2>(table, entry, vaddr, write);
+        if !entry.admits(access) || entry.is_leaf(2) {
+            return leaf::<2>(table, entry, vaddr, access);
         }
         self.near().0.set(piece(vaddr));
         self.near().1.set(entry.address());
-        low(Table(entry.address()), vaddr, write)
+        low(Table(entry.address()), vaddr, access)
     }
 
     /// A table is about to go: whatever table was walked last is looked for anew.
@@ -160,19 +160,25 @@ const fn piece(vaddr: u64) -> u64 {
 
 /// The lower half of `resolve`: from the table of 2 MiB entries on.
 #[inline(always)]
-fn low(table: Table, vaddr: u64, write: bool) -> Option<Resolved> {
+fn low(table: Table, vaddr: u64, access: Access) -> Option<Resolved> {
     let entry = table.get(index(vaddr, 1));
-    if !entry.admits(write) || entry.is_leaf(1) {
-        return leaf::<1>(table, entry, vaddr, write);
+    if !entry.admits(access) || entry.is_leaf(1) {
+        return leaf::<1>(table, entry, vaddr, access);
     }
     let table = Table(entry.address());
-    leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, write)
+    leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, access)
 }
 
 /// The end of `resolve`: `entry` of `table` maps `vaddr` at `LEVEL`, or nothing.
 #[inline(always)]
-fn leaf<const LEVEL: u32>(table: Table, entry: Entry, vaddr: u64, write: bool) -> Option<Resolved> {
-    let is_device = !entry.is_at_hand(write) && first_access(table, entry, LEVEL, (vaddr, write))?;
+fn leaf<const LEVEL: u32>(
+    table: Table,
+    entry: Entry,
+    vaddr: u64,
+    access: Access,
+) -> Option<Resolved> {
+    let is_device =
+        !entry.is_at_hand(access) && first_access(table, entry, LEVEL, (vaddr, access))?;
     let inside = vaddr & (span(LEVEL) - 1);
     Some(Resolved {
         phys: entry.address() & !(span(LEVEL) - 1) | inside,
@@ -188,12 +194,12 @@ fn first_access(
     table: Table,
     entry: Entry,
     level: u32,
-    (vaddr, write): (u64, bool),
+    (vaddr, access): (u64, Access),
 ) -> Option<bool> {
-    if !entry.admits(write) {
+    if !entry.admits(access) {
         return None;
     }
-    table.set_bits(index(vaddr, level), Entry::marks(write));
+    table.set_bits(index(vaddr, level), Entry::marks(access));
     Some(entry.has(Entry::UNCACHED))
 }
 

@@ -37,6 +37,7 @@ pub mod unmap;
 pub mod walk;
 pub mod window;
 
+pub use crate::arch::paging::Access;
 pub use destroy::DestroyJob;
 pub use frames::PhysFrame;
 pub use linkage::{BindingRef, LinkagesRef, RecordRef};

@@ -11,8 +11,8 @@ use kernel::arch::hardware;
 use kernel::mem::inspect::{Record, Tree};
 use kernel::mem::space::Area;
 use kernel::mem::{
-    AddressSpace, DestroyJob, MapJob, NoMemory, Quota, SpaceRef, UnmapJob, frames, reserved,
-    sigma0_fault,
+    Access, AddressSpace, DestroyJob, MapJob, NoMemory, Quota, SpaceRef, UnmapJob, frames,
+    reserved, sigma0_fault,
 };
 
 fn page(addr: u64, bits: u32, rights: Rights) -> Fpage {
@@ -223,7 +223,9 @@ fn areas_of_the_kernel_are_left_alone() {
     flush(a, RAM, 22, Rights::RWX);
     assert_eq!((at(a, kip), at(a, RAM)), (Some((0x5000, 12)), None));
     assert_eq!(b.nodes(), 0);
-    assert!(a.resolve(utcb + 8, true).is_some() && a.resolve(kip, true).is_none());
+    assert!(
+        a.resolve(utcb + 8, Access::Write).is_some() && a.resolve(kip, Access::Write).is_none()
+    );
     assert_eq!(a.unmap_kernel_page(utcb), Some(0x6000));
     assert_eq!(a.unmap_kernel_page(utcb), None);
     assert_eq!(a.unmap_kernel_page(kip), Some(0x5000));
@@ -236,22 +238,22 @@ fn resolving_marks_pages_and_unmap_reports_it() {
     let [sigma0, a, b] = machine.spaces[..] else { panic!("three spaces") };
     map(sigma0, a, RAM, RAM, 21, Rights::RWX).expect("it can pay");
     map(a, b, RAM + 0x1000, 0x7000, 12, Rights::R).expect("it can pay");
-    let found = a.resolve(RAM + 0x1234, false).expect("mapped");
+    let found = a.resolve(RAM + 0x1234, Access::Read).expect("mapped");
     assert_eq!((found.phys, found.bytes_left_in_page), (RAM + 0x1234, 0x20_0000 - 0x1234));
     assert_eq!(flush(a, RAM, 21, Rights::NONE), Rights::RX);
     assert_eq!(flush(a, RAM, 21, Rights::NONE), Rights::NONE, "reset by reading");
-    assert_eq!(b.resolve(0x7000, true), None, "read-only");
-    let found = b.resolve(0x7FFF, false).expect("mapped");
+    assert_eq!(b.resolve(0x7000, Access::Write), None, "read-only");
+    let found = b.resolve(0x7FFF, Access::Read).expect("mapped");
     assert_eq!((found.phys, found.bytes_left_in_page), (RAM + 0x1FFF, 1));
-    assert!(a.resolve(RAM, true).is_some());
+    assert!(a.resolve(RAM, Access::Write).is_some());
     let mut job = UnmapJob::new(a, page(RAM, 21, Rights::NONE), false, marker());
     job.finish();
     assert_eq!(job.status(), Rights::RX, "the own page is not included");
     assert_eq!(flush(a, RAM, 21, Rights::NONE), Rights::RWX);
-    assert!(b.resolve(0x7000, false).is_some());
+    assert!(b.resolve(0x7000, Access::Read).is_some());
     flush(b, 0x7000, 12, Rights::RWX);
     assert_eq!(flush(a, RAM, 21, Rights::NONE), Rights::RX, "left by the vanished child");
-    assert_eq!(a.resolve(0xFFFF_8000_0000_0000, false), None);
+    assert_eq!(a.resolve(0xFFFF_8000_0000_0000, Access::Read), None);
 }
 
 #[test]

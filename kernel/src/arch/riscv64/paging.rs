@@ -4,7 +4,7 @@
 //! 1 GiB pages, level 3 is the root. The processor is expected to set accessed and dirty bits
 //! itself (Svadu), and to know memory types (Svpbmt) where devices are mapped.
 
-pub use crate::arch::table::{HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
+pub use crate::arch::table::{Access, HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
 use abi::Rights;
 
 /// Where the physical page number begins in an entry, and in an address.
@@ -101,17 +101,17 @@ impl Entry {
     /// Whether a user's access goes on here: to the table or page that the entry names.
     #[inline(always)]
     #[must_use]
-    pub const fn admits(self, write: bool) -> bool {
-        let need = Self::P | Self::R | Self::U | if write { Self::W } else { 0 };
+    pub const fn admits(self, access: Access) -> bool {
+        let need = Self::P | Self::R | Self::U | access.if_write(Self::W);
         self.is_table() || self.0 & need == need
     }
 
     /// Whether it is a page of memory that admits a user's access and bears its marks already.
     #[inline(always)]
     #[must_use]
-    pub const fn is_at_hand(self, write: bool) -> bool {
-        let marks = Self::marks(write);
-        self.admits(write) && self.0 & (marks | Self::UNCACHED) == marks
+    pub const fn is_at_hand(self, access: Access) -> bool {
+        let marks = Self::marks(access);
+        self.admits(access) && self.0 & (marks | Self::UNCACHED) == marks
     }
 
     /// The bits to clear and those to set so that a page's user may do `rights`, too.

@@ -5,7 +5,7 @@
 //! entry may be changed by the processor at any time (accessed, dirty), hence
 //! atomic access.
 
-pub use crate::arch::table::{HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
+pub use crate::arch::table::{Access, HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
 use abi::Rights;
 
 /// One page-table entry.
@@ -86,16 +86,16 @@ impl Entry {
     /// Whether a user's access goes on here: to the table or page that the entry names.
     #[inline(always)]
     #[must_use]
-    pub const fn admits(self, write: bool) -> bool {
-        let need = Self::P | Self::U | if write { Self::W } else { 0 };
+    pub const fn admits(self, access: Access) -> bool {
+        let need = Self::P | Self::U | access.if_write(Self::W);
         self.0 & need == need
     }
 
     /// Whether it is a page of memory that admits a user's access and bears its marks already.
     #[inline(always)]
     #[must_use]
-    pub const fn is_at_hand(self, write: bool) -> bool {
-        let need = Self::P | Self::U | if write { Self::W } else { 0 } | Self::marks(write);
+    pub const fn is_at_hand(self, access: Access) -> bool {
+        let need = Self::P | Self::U | access.if_write(Self::W) | Self::marks(access);
         self.0 & (need | Self::UNCACHED) == need
     }
 

@@ -9,7 +9,7 @@ use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
 use super::vectors::{self, exception};
 use super::{apic, boot, errands, io_instruction, lines, machine_check, nmi, place, visitors};
 use crate::ipc::{self, kernel_message};
-use crate::mem::Resolved;
+use crate::mem::{Access, Resolved};
 use crate::sched::{elsewhere, tick};
 use crate::thread::tcb::{Resume, TCB_SIZE};
 use crate::{irq, mem, usermem};
@@ -172,7 +172,7 @@ fn code(thread: TcbRef, address: u64, to: &mut [u8]) -> usize {
     for part in [first, second] {
         let at = address.saturating_add(done as u64);
         let space = thread.space().filter(|_| !part.is_empty());
-        let found = space.and_then(|space| space.resolve(at, false));
+        let found = space.and_then(|space| space.resolve(at, Access::Read));
         let Some(span) = found.and_then(Resolved::memory) else { break };
         done += usermem::read(span, part);
     }
@@ -188,7 +188,7 @@ fn is_kernel_interface(thread: TcbRef, frame: Frame) -> bool {
 
 /// The byte of code at `address`, if there is one.
 fn code_byte(thread: TcbRef, address: u64) -> Option<u8> {
-    let mut span = thread.space()?.resolve(address, false)?.memory()?;
+    let mut span = thread.space()?.resolve(address, Access::Read)?.memory()?;
     usermem::read_byte(&mut span)
 }
 

@@ -19,6 +19,7 @@ use super::{armed, asm, trap, vectors};
 use crate::arch::phys_to_virt;
 use crate::between::berth::Berth;
 use crate::ipc::kernel_message;
+use crate::mem::Access;
 use crate::sched::elsewhere::Other;
 use crate::thread::foreign;
 use crate::thread::tcb::{Resume, TCB_SIZE};
@@ -110,5 +111,6 @@ fn is_there(thread: TcbRef) -> bool {
     const FETCH: u64 = 1 << 4;
     let (address, error) = (thread.fault_address.get(), thread.frame().error.get());
     let space = thread.space().filter(|_| error & FETCH == 0 && address < USER_END);
-    space.is_some_and(|space| space.resolve(address, error & WRITE != 0).is_some())
+    let access = if error & WRITE != 0 { Access::Write } else { Access::Read };
+    space.is_some_and(|space| space.resolve(address, access).is_some())
 }
