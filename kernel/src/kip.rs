@@ -77,6 +77,13 @@ struct Page<'a> {
     descriptors: usize,
 }
 
+/// Which addresses a descriptor is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Addresses {
+    Physical,
+    Virtual,
+}
+
 impl Page<'_> {
     /// Sets the word at byte offset `at`.
     fn set(&mut self, at: usize, value: u64) {
@@ -92,7 +99,7 @@ impl Page<'_> {
         range: Range,
         kind: u8,
         subtype: u8,
-        is_virtual: bool,
+        addresses: Addresses,
     ) -> Result<(), KipFull> {
         if range.is_empty() {
             return Ok(());
@@ -100,6 +107,7 @@ impl Page<'_> {
         let at = offset::MEM_DESC / 8 + 2 * self.descriptors;
         let target = self.words.get_mut(at..at + 2).ok_or(KipFull)?;
         let high = range.end.wrapping_sub(1);
+        let is_virtual = addresses == Addresses::Virtual;
         target.copy_from_slice(
             &MemoryDescriptor { low: range.start, high, is_virtual, kind, subtype }.words(),
         );
@@ -108,7 +116,7 @@ impl Page<'_> {
     }
 
     fn physical(&mut self, range: Range, kind: u8, subtype: u8) -> Result<(), KipFull> {
-        self.describe(range.pages_out(), kind, subtype, false)
+        self.describe(range.pages_out(), kind, subtype, Addresses::Physical)
     }
 }
 
@@ -230,7 +238,7 @@ fn fill_memory(
     facts: &Facts<'_>,
     modules: impl Iterator<Item = Range>,
 ) -> Result<(), KipFull> {
-    page.describe(Range::new(0, u64::MAX), memory_type::SHARED, 0, false)?;
+    page.describe(Range::new(0, u64::MAX), memory_type::SHARED, 0, Addresses::Physical)?;
     for region in facts.regions.iter() {
         if region.kind == BIOS_CONVENTIONAL {
             page.physical(region.range, memory_type::CONVENTIONAL, 0)?;
@@ -251,7 +259,7 @@ fn fill_memory(
         page.physical(module, memory_type::BOOT, BOOT_MODULE)?;
     }
     page.physical(facts.bootinfo, memory_type::BOOT, BOOT_TABLES)?;
-    page.describe(Range::new(0, layout::USER_END), memory_type::CONVENTIONAL, 0, true)
+    page.describe(Range::new(0, layout::USER_END), memory_type::CONVENTIONAL, 0, Addresses::Virtual)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use abi::{Fpage, ThreadId};
 use crate::arch::{TcbRef, note_entry};
 use crate::ipc;
 use crate::irq;
-use crate::mem::{Step, UnmapJob};
+use crate::mem::{Scope, Step, UnmapJob};
 use crate::preemption;
 use crate::sched::{self, tick};
 use crate::thread::tcb::{Job, Resume};
@@ -41,13 +41,13 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
         return ipc::go_on(current);
     };
     let control = current.unmap.control.get();
+    let scope = if control & FLUSH != 0 { Scope::Own } else { Scope::Derived };
     let count = (control & 0x3F) as usize + 1;
     let marker = current.marker();
     let mut index = current.unmap.index.get();
     while index < count {
         let fpage = Fpage(utcb.mr(index));
-        let mut active =
-            job.take().unwrap_or_else(|| UnmapJob::new(space, fpage, control & FLUSH != 0, marker));
+        let mut active = job.take().unwrap_or_else(|| UnmapJob::new(space, fpage, scope, marker));
         match active.advance() {
             Step::Done => {
                 utcb.set_mr(index, fpage.with_rights(active.status()).0);

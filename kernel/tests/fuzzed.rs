@@ -9,7 +9,7 @@ use common::{RAM, marker};
 use kernel::arch::{cpu, set_current};
 use kernel::ipc::kernel_message;
 use kernel::ipc::rendezvous::{Busy, set_busy};
-use kernel::mem::{MapJob, STEP_BUDGET, SpaceRef, Step, UnmapJob};
+use kernel::mem::{MapJob, STEP_BUDGET, Scope, SpaceRef, Step, UnmapJob};
 use kernel::thread::lifecycle;
 use kernel::thread::tcb::{Job, Resume};
 use kernel::{check, irq, sched};
@@ -34,8 +34,12 @@ fn a_flush_that_is_cut_short_leaves_no_dying_page() {
     let _stays = thread(spaces[0], 0, ThreadId::NIL);
     let worker = thread(spaces[0], 1, ThreadId::NIL);
     let killer = thread(spaces[1], 2, ThreadId::NIL);
-    let mut job =
-        UnmapJob::new(spaces[0], Fpage::memory(PLACE, 14, Rights::RWX), true, worker.marker());
+    let mut job = UnmapJob::new(
+        spaces[0],
+        Fpage::memory(PLACE, 14, Rights::RWX),
+        Scope::Own,
+        worker.marker(),
+    );
     assert_eq!(job.step(1), Step::More);
     worker.job.set(Some(Job::Unmap(job)));
     worker.resume.set(Resume::Unmap);
@@ -166,7 +170,7 @@ fn a_flush_of_an_almost_empty_space_is_short() {
     let (machine, spaces) = machine(1);
     hand_on(machine.sigma0(), spaces[0], RAM);
     let everything = Fpage::COMPLETE.with_rights(Rights::RWX);
-    let mut job = UnmapJob::new(spaces[0], everything, true, marker());
+    let mut job = UnmapJob::new(spaces[0], everything, Scope::Own, marker());
     let steps = 1 + (0..).take_while(|_| job.step(STEP_BUDGET) == Step::More).count();
     assert!(steps <= 40, "{steps} steps");
     assert_eq!(check::violations(), 0);
@@ -194,8 +198,9 @@ fn windows_for_pieces(flush: bool) -> u32 {
         let window = Fpage::memory(place, 12, Rights::NONE);
         MapJob::new(spaces[0], spaces[1], item, window, marker()).finish().expect("quota suffices");
     }
-    UnmapJob::new(spaces[0], Fpage::memory(PLACE, 12, Rights::RWX), true, marker()).finish();
-    let mut job = UnmapJob::new(spaces[0], Fpage::memory(PLACE, 21, Rights::RWX), flush, marker());
+    UnmapJob::new(spaces[0], Fpage::memory(PLACE, 12, Rights::RWX), Scope::Own, marker()).finish();
+    let scope = if flush { Scope::Own } else { Scope::Derived };
+    let mut job = UnmapJob::new(spaces[0], Fpage::memory(PLACE, 21, Rights::RWX), scope, marker());
     let taken = windows(|| while job.advance() == Step::More {});
     assert_eq!(check::violations(), 0);
     taken

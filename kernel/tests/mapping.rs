@@ -9,7 +9,7 @@ use abi::{Fpage, MapItem, Rights};
 use common::model::{LARGE, Model};
 use common::shrink::shortest_failure;
 use common::{Machine, RAM, Random};
-use kernel::mem::{Access, DestroyJob, MapJob, Step, UnmapJob, frames};
+use kernel::mem::{Access, DestroyJob, MapJob, Scope, Step, UnmapJob, frames};
 
 /// Rounds with small pages and with large ones, and operations of each: 1,002,000 in all.
 const SMALL: (u64, usize) = (40, 25_000);
@@ -126,7 +126,8 @@ impl Pair {
             }
             Operation::Unmap { pages, revoke, flush, pace } => {
                 let space = self.machine.spaces[pages.space];
-                let mut job = UnmapJob::new(space, pages.fpage(revoke), flush, self.machine.marker);
+                let scope = if flush { Scope::Own } else { Scope::Derived };
+                let mut job = UnmapJob::new(space, pages.fpage(revoke), scope, self.machine.marker);
                 let mut pace = Random::new(pace);
                 while job.step(budget(&mut pace)) == Step::More {}
                 let start = (pages.space, pages.first);
@@ -190,8 +191,13 @@ impl Pair {
             assert_eq!(self.machine.violations(false), []);
         }
         let sigma0 = self.machine.sigma0();
-        UnmapJob::new(sigma0, Fpage::COMPLETE.with_rights(Rights::RWX), true, self.machine.marker)
-            .finish();
+        UnmapJob::new(
+            sigma0,
+            Fpage::COMPLETE.with_rights(Rights::RWX),
+            Scope::Own,
+            self.machine.marker,
+        )
+        .finish();
         assert_eq!(sigma0.nodes(), 0);
         assert_eq!(frames::free(), self.machine.free_at_start);
     }

@@ -5,7 +5,7 @@ mod common;
 
 use abi::{Fpage, MapItem, Rights};
 use common::{Machine, RAM, marker};
-use kernel::mem::{AddressSpace, MapJob, SpaceRef, Step, UnmapJob};
+use kernel::mem::{AddressSpace, MapJob, Scope, SpaceRef, Step, UnmapJob};
 
 /// More than any of the unmaps here has.
 const MOST_STEPS: u32 = 80;
@@ -29,7 +29,8 @@ fn grant(src: SpaceRef, dst: SpaceRef, at: u64) {
 }
 
 fn unmap(space: SpaceRef, addr: u64, bits: u32, rights: Rights, flush: bool) -> UnmapJob {
-    UnmapJob::new(space, page(addr, bits, rights), flush, marker())
+    let scope = if flush { Scope::Own } else { Scope::Derived };
+    UnmapJob::new(space, page(addr, bits, rights), scope, marker())
 }
 
 /// Makes the shortest possible steps; true if the job is done.

@@ -8,7 +8,7 @@ use common::ports::Ports;
 use common::{Machine, Random, marker};
 use kernel::arch::cpu;
 use kernel::arch::x86_64::iobitmap;
-use kernel::mem::{DestroyJob, MapJob, PhysFrame, SpaceRef, Step, UnmapJob, frames, io};
+use kernel::mem::{DestroyJob, MapJob, PhysFrame, Scope, SpaceRef, Step, UnmapJob, frames, io};
 
 /// Ports that take part, from 0 on.
 const PORTS: usize = 64;
@@ -44,7 +44,8 @@ impl Pair {
         let (start, count) = self.range();
         let fpage = Fpage::io(start as u16, count.ilog2());
         let (space, flush) = (self.random.below(5) as usize, self.random.one_in(2));
-        let mut job = UnmapJob::new(self.machine.spaces[space], fpage, flush, marker());
+        let scope = if flush { Scope::Own } else { Scope::Derived };
+        let mut job = UnmapJob::new(self.machine.spaces[space], fpage, scope, marker());
         while job.step(1 + self.random.below(30) as u32) == Step::More {}
         for port in start..start + count {
             if flush {
@@ -106,7 +107,7 @@ fn run(seed: u64, operations: u32) {
         assert_eq!(space.quota().used(), 2, "descriptor and root table");
         space.free(&pair.machine.bank);
     }
-    UnmapJob::new(pair.machine.sigma0(), Fpage::COMPLETE_IO, true, marker()).finish();
+    UnmapJob::new(pair.machine.sigma0(), Fpage::COMPLETE_IO, Scope::Own, marker()).finish();
     assert_eq!(pair.machine.sigma0().nodes(), 0);
     assert_eq!(frames::free(), free);
 }
@@ -150,7 +151,7 @@ fn a_bitmap_is_made_a_page_at_a_time() {
     let (most, steps) = stepwise(&machine, job(), space);
     // A page of the bitmap; and one for nodes, which need not be filled.
     assert!(most <= 2 && steps >= 10, "{most} frames in a step, {steps} steps");
-    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE_IO, true, marker()).finish();
+    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE_IO, Scope::Own, marker()).finish();
     assert_eq!(space.quota().used(), 2, "descriptor and root table");
     // A job that is given up on the way leaves nothing behind for good.
     cpu().pending_lines.set(1);
@@ -166,7 +167,7 @@ fn a_bitmap_is_made_a_page_at_a_time() {
     assert_eq!(space.quota().used(), 2, "descriptor and root table");
     machine.spaces.pop();
     space.free(&machine.bank);
-    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE_IO, true, marker()).finish();
+    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE_IO, Scope::Own, marker()).finish();
     assert_eq!(frames::free(), free);
 }
 

@@ -13,6 +13,7 @@ mod threads;
 use core::fmt::Arguments;
 
 use crate::arch::cpu;
+use crate::mem::check::Removals;
 use crate::thread::tcb::Resume;
 use crate::{kprintln, mem, thread};
 
@@ -52,9 +53,9 @@ pub fn violations() -> u64 {
     let mut found = Findings { count: thread_violations() };
     // Broken rings would lead astray whatever follows them.
     if found.count == 0 {
-        let jobs = jobs_under_way();
+        let removals = removals();
         cpu().spaces.for_each(|space| {
-            mem::check::check(space, jobs, &mut |violation| {
+            mem::check::check(space, removals, &mut |violation| {
                 found.note(true, format_args!("{violation}"));
             });
         });
@@ -79,12 +80,12 @@ pub fn thread_violations() -> u64 {
 }
 
 /// Whether any removal, destruction or map operation is half done.
-fn jobs_under_way() -> bool {
+fn removals() -> Removals {
     let mut any = false;
     thread::for_each(|thread| {
         any |= matches!(thread.resume.get(), Resume::Unmap | Resume::Destroy)
             || threads::has_job(thread);
     });
     cpu().spaces.for_each(|space| any |= space.task.abandoned.get());
-    any
+    if any { Removals::UnderWay } else { Removals::Done }
 }

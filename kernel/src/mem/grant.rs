@@ -105,7 +105,7 @@ impl Memory {
         if let Slot::Leaf(leaf) = table::find(self.dst, piece.to) {
             leaf.table.set_bits(leaf.index, old.0 & (Entry::A | Entry::D));
         }
-        leave_status(new, take_status(piece.node, true));
+        leave_status(new, take_status(piece.node));
     }
 
     /// Moves the children inside the piece to `new`, as long as no walk is among them; false

@@ -25,11 +25,16 @@ pub(crate) struct IoMap {
 
 impl IoMap {
     /// Prepares the operation.
-    pub(crate) fn new(src: SpaceRef, dst: SpaceRef, transfer: Transfer, grant: bool) -> Self {
+    pub(crate) fn new(src: SpaceRef, dst: SpaceRef, transfer: Transfer) -> Self {
         let nothing = src == dst || dst.is_sigma0();
         let end = if nothing { transfer.from } else { transfer.from + transfer.len };
-        let grant = grant && !src.is_sigma0();
-        Self { src, dst, pos: transfer.from, end, grant, revoke: None, resume: 0 }
+        Self { src, dst, pos: transfer.from, end, grant: false, revoke: None, resume: 0 }
+    }
+
+    /// The source loses its ports, unless it is σ0.
+    pub(crate) fn granting(mut self) -> Self {
+        self.grant = !self.src.is_sigma0();
+        self
     }
 
     /// Goes on until done or the budget is used up.

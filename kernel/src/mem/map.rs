@@ -133,7 +133,8 @@ impl MapJob {
 
     #[cold]
     fn ports(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> Self {
-        Self(Kind::Ports(IoMap::new(src, dst, window::ports(item, window), item.grant)))
+        let job = IoMap::new(src, dst, window::ports(item, window));
+        Self(Kind::Ports(if item.grant { job.granting() } else { job }))
     }
 
     /// After a grant into a smaller window the sender loses the whole flexpage.

@@ -45,6 +45,7 @@ pub use lookup::{Resolved, Span};
 pub use map::MapJob;
 pub use marker::{Marker, MarkerRef};
 pub use quota::{NoMemory, Quota};
+pub use revoke::Scope;
 pub use sigma0::{sigma0_fault, sigma0_open_ports};
 pub use small::{OnePage, map_one_page};
 pub use space::{AddressSpace, SpaceRef};

@@ -7,11 +7,11 @@ use super::slab;
 use crate::preemption::Pace;
 use abi::Rights;
 
-/// The status that vanished children left in `node`; forgets it if `reset`.
+/// The status that vanished children left in `node`, which forgets it.
 #[inline]
-pub(crate) fn take_status(node: NodeRef, reset: bool) -> Rights {
+pub(crate) fn take_status(node: NodeRef) -> Rights {
     let flags = node.flags();
-    if reset && flags & (REFERENCED | WRITTEN) != 0 {
+    if flags & (REFERENCED | WRITTEN) != 0 {
         node.clear_flags(REFERENCED | WRITTEN);
     }
     status_of(flags)
@@ -55,7 +55,7 @@ pub(crate) fn free_ghosts(node: NodeRef) {
         }
         next = node.parent();
         if let Some(parent) = next {
-            leave_status(parent, take_status(node, false));
+            leave_status(parent, status_of(node.flags()));
         }
         free_node(node);
     }

@@ -10,22 +10,31 @@
 use super::budget::Budget;
 use super::marker::MarkerRef;
 use super::node::NodeRef;
-use super::release::take_status;
+use super::release::{status_of, take_status};
 use super::small::{take_back, take_own};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot, Way};
-use super::walk::Walk;
+use super::walk::{Extent, Walk};
 use super::{Step, cost, split};
 use crate::arch::paging::{Entry, Table, span};
 use abi::Rights;
 
 /// Whose pages are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Scope {
+pub enum Scope {
     /// Only those derived from the range.
     Derived,
     /// The range itself too.
     Own,
+}
+
+/// Where a walk begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// At the page itself.
+    Page,
+    /// At what was derived from it.
+    Derived,
 }
 
 /// The operation and how far it is.
@@ -131,8 +140,8 @@ impl Revoke {
     /// The pages from the position on, which are in `table`.
     fn small(&mut self, table: Table, budget: &mut Budget) {
         if self.removes() {
-            let (own, range) = (self.scope == Scope::Own, (self.pos, self.end));
-            let pos = take_back(self.space, table, range, own, &mut self.status, budget);
+            let range = (self.pos, self.end);
+            let pos = take_back(self.space, table, range, self.scope, &mut self.status, budget);
             if pos != self.pos || budget.left() == 0 {
                 self.pos = pos;
                 return;
@@ -190,12 +199,16 @@ impl Revoke {
         }
         let phys = leaf.phys();
         let base = phys - (low - node.vaddr());
-        let from_root = self.own() && !self.removes();
-        if !from_root && node.first_child().is_none() {
+        let from = if self.own() && !self.removes() { Start::Page } else { Start::Derived };
+        if from == Start::Derived && node.first_child().is_none() {
             let all = (phys + inside, phys + (high - low)) == (base, base + node.size());
-            let status = take_status(node, self.reset && all);
+            let resets = self.reset && all;
+            let status = if resets { take_status(node) } else { status_of(node.flags()) };
             self.status = self.status.or(status);
-            self.finish_page(leaf, status, whole, budget);
+            self.skip(leaf.level);
+            if whole {
+                self.remove_page(low, leaf, status, budget);
+            }
             return;
         }
         let mark = if self.own() && self.removes() { Entry::DYING } else { 0 };
@@ -207,16 +220,17 @@ impl Revoke {
         }
         self.marked = self.until.max(self.marked);
         let region = (phys + inside, phys + (self.until - low));
-        self.walk(self.new_walk(node, base, region, from_root), budget);
+        self.walk(self.new_walk(node, base, region, from), budget);
     }
 
-    fn new_walk(&self, node: NodeRef, base: u64, region: (u64, u64), from_root: bool) -> Walk {
+    fn new_walk(&self, node: NodeRef, base: u64, region: (u64, u64), from: Start) -> Walk {
         let walk = Walk::new(self.marker, node, base, region, self.revoke);
-        let mut walk = walk.resetting(self.reset);
-        if from_root {
+        let mut walk = if self.reset { walk.resetting() } else { walk };
+        if from == Start::Page {
             return walk.including_root();
         }
-        walk.collect(node, region == (base, base + node.size()));
+        let is_whole = region == (base, base + node.size());
+        walk.collect(node, if is_whole { Extent::Whole } else { Extent::Part });
         walk
     }
 
@@ -251,17 +265,20 @@ impl Revoke {
                 // A page that is not dying, or another's, was mapped anew meanwhile: it is
                 // not meant, and perhaps another flush is at it.
                 let ours = dying && leaf.node == Some(walk.root);
-                self.finish_page(leaf, walk.status, whole && ours, budget);
+                let at = self.pos;
+                self.skip(leaf.level);
+                if whole && ours {
+                    self.remove_page(at, leaf, walk.status, budget);
+                }
             }
             Slot::Empty { level, .. } => self.skip(level),
         }
     }
 
-    /// What was derived is done: removes the page itself if that was asked for, and moves on.
-    fn finish_page(&mut self, leaf: Leaf, status: Rights, whole: bool, budget: &mut Budget) {
-        let at = self.pos;
-        self.skip(leaf.level);
-        if self.scope != Scope::Own || !self.removes() || !whole {
+    /// What was derived of the whole page at `at` is done: removes the page itself if that was
+    /// asked for.
+    fn remove_page(&mut self, at: u64, leaf: Leaf, status: Rights, budget: &mut Budget) {
+        if self.scope != Scope::Own || !self.removes() {
             return;
         }
         let Some(node) = leaf.node else { return };

@@ -10,6 +10,7 @@ use super::cost;
 use super::frames::{FRAME, Info};
 use super::node::{MARKER, NodeRef};
 use super::release::{free_ghosts, leave_status, status_of, take_status};
+use super::revoke::Scope;
 use super::slab;
 use super::space::SpaceRef;
 use super::table::{self, ENTRIES, Leaf};
@@ -276,7 +277,7 @@ impl Seen {
 }
 
 /// Takes back what was derived from the small pages from `pos` to `end` as long as they are
-/// in `table` and nothing was derived from that; with `own` the pages, too. Returns where it
+/// in `table` and nothing was derived from that; with [`Scope::Own`] the pages, too. Returns where it
 /// ended. What was referenced and written is forgotten there and added to `status`.
 ///
 /// Not inlined: walks, which need the most of the kernel stack, lie below its caller.
@@ -285,18 +286,18 @@ pub(super) fn take_back(
     space: SpaceRef,
     table: Table,
     (pos, end): (u64, u64),
-    own: bool,
+    scope: Scope,
     status: &mut Rights,
     budget: &mut Budget,
 ) -> u64 {
-    let (table, mut pos) = (Small::at(table), pos);
+    let (table, mut pos, own) = (Small::at(table), pos, scope == Scope::Own);
     let (mut near, mut seen) = (table, Seen::default());
     let end = end.min((pos | (TABLE - 1)) + 1);
     while let Some(node) = table.node(pos) {
         let bare =
             node.first_child().is_none() || children(node, table, &mut near, &mut seen, budget);
         seen.flags |= node.flags();
-        take_status(node, true);
+        take_status(node);
         if !bare {
             if own {
                 leave_status(node, seen.status());

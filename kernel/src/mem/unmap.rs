@@ -33,8 +33,7 @@ impl UnmapJob {
 
     /// Prepares the job; nothing happens yet. Nobody else uses `marker` until it is done.
     #[must_use]
-    pub fn new(space: SpaceRef, fpage: Fpage, flush: bool, marker: MarkerRef) -> Self {
-        let scope = if flush { Scope::Own } else { Scope::Derived };
+    pub fn new(space: SpaceRef, fpage: Fpage, scope: Scope, marker: MarkerRef) -> Self {
         if fpage.is_nil() {
             Self(Kind::Nothing)
         } else if fpage.is_io() {

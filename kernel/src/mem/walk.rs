@@ -10,7 +10,7 @@ use super::budget::Budget;
 use super::cost;
 use super::marker::{MarkerRef, Position};
 use super::node::NodeRef;
-use super::release::{free_node, take_status};
+use super::release::{free_node, status_of, take_status};
 use super::table::{self, Leaf, Slot};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
@@ -28,6 +28,15 @@ enum Stage {
     Leave,
     /// Everything is finished.
     Done,
+}
+
+/// How much of a node's pages a walk is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extent {
+    /// All of them.
+    Whole,
+    /// Some.
+    Part,
 }
 
 /// A walk; see the module.
@@ -87,8 +96,9 @@ impl Walk {
         self
     }
 
-    pub(crate) fn resetting(mut self, reset: bool) -> Self {
-        self.reset = reset;
+    /// Also resets the status bits that it reads.
+    pub(crate) fn resetting(mut self) -> Self {
+        self.reset = true;
         self
     }
 
@@ -188,15 +198,18 @@ impl Walk {
             self.stage = Stage::Leave;
             return;
         }
-        self.collect(self.cur, self.start <= low && high <= self.end);
+        let is_whole = self.start <= low && high <= self.end;
+        self.collect(self.cur, if is_whole { Extent::Whole } else { Extent::Part });
         if self.pages(budget) {
             self.stage = Stage::Below;
         }
     }
 
-    /// Adds what vanished children left in `node`.
-    pub(crate) fn collect(&mut self, node: NodeRef, whole: bool) {
-        self.status = self.status.or(take_status(node, self.reset && whole));
+    /// Adds what vanished children left in `node`, so much of which is concerned.
+    pub(crate) fn collect(&mut self, node: NodeRef, extent: Extent) {
+        let resets = self.reset && extent == Extent::Whole;
+        let status = if resets { take_status(node) } else { status_of(node.flags()) };
+        self.status = self.status.or(status);
     }
 
     fn below(&mut self) {

@@ -13,7 +13,7 @@ pub mod ports;
 pub mod shrink;
 pub mod tasks;
 
-use kernel::mem::check::{Violation, check};
+use kernel::mem::check::{Removals, Violation, check};
 use kernel::mem::{AddressSpace, MarkerRef, Quota, SpaceRef, frames, reserved};
 
 /// Where the tests' physical memory begins; σ0 has it, the kernel's pool is below.
@@ -65,9 +65,10 @@ impl Machine {
 
     /// All violations of the kernel's own checker.
     pub fn violations(&self, jobs_under_way: bool) -> Vec<Violation> {
+        let removals = if jobs_under_way { Removals::UnderWay } else { Removals::Done };
         let mut found = Vec::new();
         for space in &self.spaces {
-            check(*space, jobs_under_way, &mut |violation| found.push(violation));
+            check(*space, removals, &mut |violation| found.push(violation));
         }
         found
     }

@@ -2,7 +2,7 @@
 
 use abi::{Fpage, MapItem, Rights};
 use kernel::arch::cpu;
-use kernel::mem::{AddressSpace, DestroyJob, MapJob, Step, UnmapJob, frames};
+use kernel::mem::{AddressSpace, DestroyJob, MapJob, Scope, Step, UnmapJob, frames};
 
 use crate::common::{Machine, RAM, Random, marker};
 use crate::page;
@@ -52,7 +52,9 @@ fn start(machine: &Machine, random: &mut Random, pages: u64, grants: u64) -> Job
     let rights = if random.one_in(3) { Rights(random.below(8) as u8) } else { Rights::RWX };
     let fpage = page(place(random), 12 + bits, rights);
     if random.one_in(3) {
-        return Job::Unmap(UnmapJob::new(space(random), fpage, random.one_in(2), marker()));
+        let space = space(random);
+        let scope = if random.one_in(2) { Scope::Own } else { Scope::Derived };
+        return Job::Unmap(UnmapJob::new(space, fpage, scope, marker()));
     }
     let item = MapItem { send_base: place(random), fpage, grant: random.one_in(grants) };
     Job::Map(MapJob::new(space(random), space(random), item, Fpage::COMPLETE, marker()))
@@ -92,7 +94,7 @@ fn interleave(seed: u64, hole: bool, pages: u64, steps: u32) {
         assert_eq!(space.quota().used(), 2);
         space.free(&machine.bank);
     }
-    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE.with_rights(Rights::RWX), true, marker())
+    UnmapJob::new(machine.sigma0(), Fpage::COMPLETE.with_rights(Rights::RWX), Scope::Own, marker())
         .finish();
     assert_eq!(frames::free(), machine.free_at_start);
 }
@@ -124,7 +126,7 @@ fn a_job_stops_only_for_an_interrupt() {
         }
     };
     derive();
-    let unmap = || UnmapJob::new(parent, page(RAM, 12, Rights::RWX), false, marker());
+    let unmap = || UnmapJob::new(parent, page(RAM, 12, Rights::RWX), Scope::Derived, marker());
     let left = || (0..CHILDREN).filter(|at| child.page(RAM + at * 4096).is_some()).count();
     assert_eq!(left(), CHILDREN as usize);
     let mut job = unmap();
@@ -155,7 +157,7 @@ fn parts_of_a_large_page_that_goes_are_not_handed_on() {
     for number in 0..100 {
         map(parent, child, RAM + number * 4096, 12, number * 4096);
     }
-    let mut job = UnmapJob::new(parent, page(RAM, 21, Rights::RWX), true, marker());
+    let mut job = UnmapJob::new(parent, page(RAM, 21, Rights::RWX), Scope::Own, marker());
     assert_eq!(interrupted_after(3, || job.advance()), Step::More);
     assert!(parent.page(RAM).is_some() && child.page(0).is_some(), "it has only begun");
     map(parent, child, RAM, 12, 150 * 4096);

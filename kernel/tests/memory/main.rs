@@ -11,7 +11,7 @@ use kernel::arch::hardware;
 use kernel::mem::inspect::{Record, Tree};
 use kernel::mem::space::Area;
 use kernel::mem::{
-    Access, AddressSpace, DestroyJob, MapJob, NoMemory, Quota, SpaceRef, UnmapJob, frames,
+    Access, AddressSpace, DestroyJob, MapJob, NoMemory, Quota, Scope, SpaceRef, UnmapJob, frames,
     reserved, sigma0_fault,
 };
 
@@ -33,7 +33,7 @@ fn map(
 }
 
 fn flush(space: SpaceRef, addr: u64, bits: u32, rights: Rights) -> Rights {
-    let mut job = UnmapJob::new(space, page(addr, bits, rights), true, marker());
+    let mut job = UnmapJob::new(space, page(addr, bits, rights), Scope::Own, marker());
     job.finish();
     job.status()
 }
@@ -246,7 +246,7 @@ fn resolving_marks_pages_and_unmap_reports_it() {
     let found = b.resolve(0x7FFF, Access::Read).expect("mapped");
     assert_eq!((found.phys, found.bytes_left_in_page), (RAM + 0x1FFF, 1));
     assert!(a.resolve(RAM, Access::Write).is_some());
-    let mut job = UnmapJob::new(a, page(RAM, 21, Rights::NONE), false, marker());
+    let mut job = UnmapJob::new(a, page(RAM, 21, Rights::NONE), Scope::Derived, marker());
     job.finish();
     assert_eq!(job.status(), Rights::RX, "the own page is not included");
     assert_eq!(flush(a, RAM, 21, Rights::NONE), Rights::RWX);

@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::features::{self, Features};
 use super::mitigations::{self, Choice};
-use super::tables::{self, Frames, KernelTables};
-use super::{cpu, patch, physmap, pic, random, serial, timer};
+use super::tables::{self, Frames, KernelTables, Largest};
+use super::{cpu, patch, physmap, pic, serial, timer};
 use crate::boot::memory::{PhysicalMemory, Range, Reserved};
 
 /// Where the map of physical memory is now; see [`physical`].
@@ -231,19 +231,23 @@ pub fn begin() {
 /// Frames that the page tables need for memory up to `top`.
 #[must_use]
 pub fn table_frames(top: u64) -> u64 {
-    tables::frames_needed(top, has_gib_pages(), image().len())
+    tables::frames_needed(top, largest_page(), image().len())
 }
 
 /// End of the physical addresses that the kernel will use.
 #[must_use]
 pub fn physical_limit() -> u64 {
-    (1 << features::physical_bits()).min(tables::physical_limit(has_gib_pages()))
+    (1 << features::physical_bits()).min(tables::physical_limit(largest_page()))
 }
 
 /// Whether pages of 1 GiB exist.
 #[must_use]
 pub fn has_gib_pages() -> bool {
     features::in_use().contains(Features::GIB_PAGES)
+}
+
+fn largest_page() -> Largest {
+    if has_gib_pages() { Largest::Gib } else { Largest::Mib2 }
 }
 
 /// Chooses what the processor's speculation needs, and does it; returns a line about it.
@@ -259,16 +263,15 @@ pub fn mitigate(choice: Choice) -> mitigations::Summary {
     mitigations::Summary(choice, actions, open)
 }
 
-/// Builds the kernel's tables, with the map of physical memory at a random place if
-/// `is_random`, switches to them, and sets up interrupt controller and clock. Identity mapping
+/// Builds the kernel's tables, with the map of physical memory at the place that
+/// `random` chooses, switches to them, and sets up interrupt controller and clock. Identity mapping
 /// ends here.
 ///
 /// # Safety
 /// Once, after [`begin`], with nothing at its identity address in use.
-pub unsafe fn finish(frames: &mut Frames, top: u64, is_random: bool) -> KernelTables {
-    let random = if is_random { random::word() } else { 0 };
+pub unsafe fn finish(frames: &mut Frames, top: u64, random: u64) -> KernelTables {
     let base = physmap::place(tables::mapped_top(top), random);
-    let tables = tables::build(frames, top, has_gib_pages(), base);
+    let tables = tables::build(frames, top, largest_page(), base);
     // SAFETY: the tables of `boot.S` let the kernel write its text; only boot code, which asks
     // `physical`, has used the map.
     unsafe { patch::set_base(base) };

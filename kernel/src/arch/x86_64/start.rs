@@ -76,9 +76,10 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     let mut frames = frames.unwrap_or_else(|| {
         stop("the kernel's page tables cannot be built", "their place is taken")
     });
+    let random = if is_random(&info) { random::word() } else { 0 };
     // SAFETY: features are on since `begin`; the servers, image and bootinfo are
     // reached through the map of physical memory only.
-    let tables = unsafe { machine::finish(&mut frames, info.regions.top(), is_random(&info)) };
+    let tables = unsafe { machine::finish(&mut frames, info.regions.top(), random) };
     let (kip, servers) = describe(&mut memory, &mut frames, &info, &plan, &seal);
     let handover = Handover {
         info,

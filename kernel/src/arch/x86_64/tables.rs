@@ -33,10 +33,22 @@ const GIB_512: u64 = 1 << 39;
 /// The physical map reaches at least this far: devices live below 4 GiB.
 const PHYS_MAP_MIN: u64 = 4 * GIB;
 
+/// The largest page that there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Largest {
+    /// 2 MiB.
+    Mib2,
+    /// 1 GiB.
+    Gib,
+}
+
 /// The most memory that the tables are built for, bytes: it bounds the frames they take.
 #[must_use]
-pub const fn physical_limit(gib_pages: bool) -> u64 {
-    if gib_pages { 16 << 40 } else { 512 << 30 }
+pub const fn physical_limit(largest: Largest) -> u64 {
+    match largest {
+        Largest::Gib => 16 << 40,
+        Largest::Mib2 => 512 << 30,
+    }
 }
 
 /// Frames for boot-time tables, handed out one after the other, zeroed.
@@ -101,9 +113,9 @@ pub struct KernelTables {
 
 /// Frames that [`build`] takes for memory up to `top`.
 #[must_use]
-pub fn frames_needed(top: u64, gib_pages: bool, image_bytes: u64) -> u64 {
+pub fn frames_needed(top: u64, largest: Largest, image_bytes: u64) -> u64 {
     let top = mapped_top(top);
-    let directories = if gib_pages { 0 } else { top / GIB };
+    let directories = if largest == Largest::Gib { 0 } else { top / GIB };
     // The map may begin in the middle of a root entry.
     let physical = top.div_ceil(GIB_512) + 1 + directories;
     // The image may straddle one more directory entry than its length says.
@@ -118,10 +130,10 @@ pub fn frames_needed(top: u64, gib_pages: bool, image_bytes: u64) -> u64 {
 
 /// Builds the tables, with the map of physical memory at `base`. The caller loads the root when nothing needs identity any more.
 #[must_use]
-pub fn build(frames: &mut Frames, top: u64, gib_pages: bool, base: u64) -> KernelTables {
+pub fn build(frames: &mut Frames, top: u64, largest: Largest, base: u64) -> KernelTables {
     let root = frames.take();
     let map = Map { root, base };
-    map_physical(map, frames, mapped_top(top), gib_pages);
+    map_physical(map, frames, mapped_top(top), largest);
     let pointers = frames.take();
     let (image_directory, last_directory) = (frames.take(), frames.take());
     entries(root)[511] = pointers | PRESENT | WRITABLE | USER;
@@ -164,7 +176,7 @@ struct Map {
     base: u64,
 }
 
-fn map_physical(map: Map, frames: &mut Frames, top: u64, gib_pages: bool) {
+fn map_physical(map: Map, frames: &mut Frames, top: u64, largest: Largest) {
     let mut pointers = 0;
     for gib in (0..top).step_by(GIB as usize) {
         if pointers == 0 || (map.base + gib).is_multiple_of(GIB_512) {
@@ -172,7 +184,8 @@ fn map_physical(map: Map, frames: &mut Frames, top: u64, gib_pages: bool) {
             entries(map.root)[index(map.base + gib, 39)] =
                 pointers | PRESENT | WRITABLE | NO_EXECUTE;
         }
-        let is_whole = gib_pages && !is_guarded(Range::new(gib, gib + GIB), frames.whole);
+        let may_be_whole = largest == Largest::Gib;
+        let is_whole = may_be_whole && !is_guarded(Range::new(gib, gib + GIB), frames.whole);
         entries(pointers)[index(map.base + gib, 30)] =
             if is_whole { gib | SHOWN | LARGE } else { map_gib(gib, frames) };
     }

@@ -118,11 +118,19 @@ impl Rule {
     }
 }
 
-/// Checks one space; calls `report` for every violation. `jobs_under_way` says
-/// whether removals may be half done.
-pub fn check(space: SpaceRef, jobs_under_way: bool, report: &mut dyn FnMut(Violation)) {
+/// Whether removals may be half done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Removals {
+    /// Nobody is at one.
+    Done,
+    /// Some thread is.
+    UnderWay,
+}
+
+/// Checks one space; calls `report` for every violation.
+pub fn check(space: SpaceRef, removals: Removals, report: &mut dyn FnMut(Violation)) {
     let mut report = |at, rule: Rule| {
-        if !(rule.is_transient() && jobs_under_way) {
+        if !(rule.is_transient() && removals == Removals::UnderWay) {
             report(Violation { space: space.id(), at, rule });
         }
     };
