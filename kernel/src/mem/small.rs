@@ -6,15 +6,14 @@
 //! tables that were looked up at its beginning stay where they are.
 
 use super::budget::Budget;
-use super::cost;
 use super::frames::{FRAME, Info};
 use super::node::{MARKER, NodeRef};
 use super::release::{free_ghosts, leave_status, status_of, take_status};
 use super::revoke::Scope;
-use super::slab;
 use super::space::SpaceRef;
 use super::table::{self, ENTRIES, Leaf};
 use super::window::{self, Transfer};
+use super::{cost, slab};
 use crate::arch::paging::{Entry, Table, index};
 use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};

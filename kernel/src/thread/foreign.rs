@@ -24,7 +24,7 @@ use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::{Kind, cancel, kernel_message};
 use crate::sched::elsewhere;
 use crate::space::SpaceRef;
-use crate::thread::tcb::{Resume, USES_VECTOR};
+use crate::thread::tcb::{Resume, USES_VECTOR, Vectors};
 use crate::usermem::{Utcb, copy_from_cells, copy_to_cells};
 
 /// Tag of a system call's message.
@@ -92,13 +92,13 @@ pub fn thread_state(
 /// vector registers. Whoever says that it uses none, and uses them, finds there what others
 /// have left who lied, too; nobody else's registers are ever concerned.
 fn declare(own: SpaceRef, caller: TcbRef, control: u64) -> Result<(), CallError> {
-    let uses = match control {
-        bit::NO_VECTOR => false,
-        bit::VECTOR => true,
+    let vectors = match control {
+        bit::NO_VECTOR => Vectors::Unused,
+        bit::VECTOR => Vectors::Used,
         _ => return Err(CallError::InvalidThread),
     };
-    own.task.no_vector.set(!uses);
-    crate::arch::declare_vector(caller, uses);
+    own.task.no_vector.set(vectors == Vectors::Unused);
+    crate::arch::declare_vector(caller, vectors);
     Ok(())
 }
 

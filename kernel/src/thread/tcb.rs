@@ -251,6 +251,16 @@ pub struct Tcb {
 
 /// The thread may use vector registers: it has state of its own in them while it runs.
 pub const USES_VECTOR: u8 = 1;
+
+/// What a thread says of vector registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Vectors {
+    /// It uses none.
+    Unused,
+    /// It may use them.
+    Used,
+}
+
 /// The thread may exchange messages with others of its space in user mode ([`crate::ipc::local`]).
 pub const ARMED: u8 = 2;
 /// The thread's user code runs on another processor ([`crate::sched::elsewhere`]).

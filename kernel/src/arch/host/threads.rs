@@ -13,7 +13,7 @@ use crate::mem::{MarkerRef, PhysFrame};
 use crate::sched::Scheduler;
 use crate::space::Spaces;
 use crate::thread::Registry;
-use crate::thread::tcb::Tcb;
+use crate::thread::tcb::{Tcb, USES_VECTOR, Vectors};
 
 /// The tcb array's own memory: none on the host.
 pub mod kernel_tables {
@@ -293,10 +293,10 @@ pub fn keeps_vector(_thread: TcbRef) -> bool {
 pub fn abandon_vector(_thread: TcbRef) {}
 
 /// Only the word is kept.
-pub fn declare_vector(thread: TcbRef, uses: bool) {
+pub fn declare_vector(thread: TcbRef, vectors: Vectors) {
     crate::ipc::local::start_anew(thread);
     crate::lrpc::becomes_special(thread);
-    thread.set_special(crate::thread::tcb::USES_VECTOR, uses);
+    thread.set_special(USES_VECTOR, vectors == Vectors::Used);
 }
 
 /// As where there is a fast path for threads that use vector registers.

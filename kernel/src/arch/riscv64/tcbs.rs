@@ -11,7 +11,7 @@ use abi::id::THREAD_BITS;
 
 use super::frame::{FRAME_SIZE, Frame, TrapFrame};
 use crate::mem::{MarkerRef, PhysFrame};
-use crate::thread::tcb::{BLOCK_SIZE, TCB_SIZE, Tcb};
+use crate::thread::tcb::{BLOCK_SIZE, TCB_SIZE, Tcb, USES_VECTOR, Vectors};
 
 /// Bytes of kernel stack that a thread has below its register frame.
 pub const STACK_BYTES: usize = BLOCK_SIZE / 2 - TCB_SIZE - FRAME_SIZE;
@@ -133,9 +133,9 @@ pub fn keeps_vector(_thread: TcbRef) -> bool {
 pub fn abandon_vector(_thread: TcbRef) {}
 
 /// No vector state: only the word is kept.
-pub fn declare_vector(thread: TcbRef, uses: bool) {
+pub fn declare_vector(thread: TcbRef, vectors: Vectors) {
     crate::ipc::local::start_anew(thread);
-    thread.set_special(crate::thread::tcb::USES_VECTOR, uses);
+    thread.set_special(USES_VECTOR, vectors == Vectors::Used);
 }
 
 /// What linkage words count from (`mem::linkage`).

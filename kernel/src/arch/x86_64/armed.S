@@ -88,7 +88,7 @@ baton_armed_ipc:
     mov     rcx, [rdi + {ID}]
     xor     rcx, rdx
     mov     [rdi + {ARMED_RENDEZVOUS}], rcx     // we: closed wait for it
-    xor     dword ptr [rbp + {TCB_FIRST} + {ARMED_RENDEZVOUS} + 4], {READY}
+    xor     dword ptr [rbp + {TCB_FIRST} + {ARMED_RENDEZVOUS} + {STATE}], {READY}
     mov     rsi, [rdi + {UTCB}]
     run_beside
 
@@ -125,7 +125,7 @@ baton_armed_ipc:
     jz      .Larmed_to_plain
     cmp     rcx, r11
     je      .Larmed_to_plain
-    ror     rcx, 32
+    ror     rcx, {OTHER_HALF}
     cmp     rcx, {PUBLISHED}
     jne     .Larmed_complete
     ask_published .Larmed_to_published, .Larmed_complete
@@ -151,7 +151,7 @@ baton_armed_ipc:
     mov     [rip + {PAD} + {PAD_THREAD}], rbp
     lea     rcx, [rip + {PAD} + {PAD_TCB}]
     mov     [rip + {CPU} + {CURRENT}], rcx
-    mov     dword ptr [rip + {CPU} + {LIMIT}], 0
+    mov     dword ptr [rip + {CPU} + {LIMIT}], {CLOSED}
     mov     dword ptr [rip + {CPU} + {GATE}], {GATE_ARMED}
     mov     rcx, [rbp + {SPACE}]
     mov     r11, [rcx + {WORD_USER}]
@@ -171,7 +171,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
     // POINT OF NO RETURN
     wait_as_armed
 .Lwake_published:
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {PUBLISHED} ^ {ARMED}
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + {STATE}], {PUBLISHED} ^ {ARMED}
     mov     rcx, [rbp + {TCB_FIRST} + {SPACE}]
     dec     qword ptr [rcx + {PUBLISHED_COUNT}]
     mov     rcx, [rbp + {TCB_FIRST} + {UTCB_K}]

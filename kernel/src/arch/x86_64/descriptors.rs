@@ -28,6 +28,8 @@ global_asm!(
     VERW = const Actions::VERW.bits(),
     IBPB = const Actions::IBPB.bits(),
     CPU = sym super::percpu::BATON_CPU,
+    // The bits of a code segment's privilege; none are set in the kernel.
+    PRIVILEGE = const 3,
     CURRENT = const CURRENT,
     PENDING = const offset_of!(Cpu, pending_lines),
     UTCB = const offset_of!(Tcb, utcb),
@@ -56,6 +58,7 @@ global_asm!(
     R14 = const offset_of!(TrapFrame, r14),
     R13 = const offset_of!(TrapFrame, r13),
     R12 = const offset_of!(TrapFrame, r12),
+    RBP = const offset_of!(TrapFrame, rbp),
     RBX = const offset_of!(TrapFrame, rbx),
     R10 = const offset_of!(TrapFrame, r10),
     R9 = const offset_of!(TrapFrame, r9),

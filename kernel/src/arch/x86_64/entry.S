@@ -123,20 +123,11 @@ baton_lrpc_complete:
     mov     rsi, rsp
     call    {CALL}                              // (current, frame) -> next
     unless_same_goes_on baton_resume
-    mov     r15, [rsp + {R15}]                  // RBX and RBP are as they were
-    mov     r14, [rsp + {R14}]
-    mov     r13, [rsp + {R13}]
-    mov     r12, [rsp + {R12}]
-    mov     r10, [rsp + {R10}]
-    mov     r9, [rsp + {R9}]
-    mov     r8, [rsp + {R8}]
+    frame_upper load, rsp                       // RBX and RBP are as they were
+    frame_parameters load, rsp
     mov     rax, [rsp + {RAX}]
-    mov     rdx, [rsp + {RDX}]
-    mov     rsi, [rsp + {RSI}]
     mov     rdi, [rsp + {RDI}]
-    mov     rcx, [rsp + {FRAME_IP}]
-    mov     r11, [rsp + {FRAME_FLAGS}]
-    mov     rsp, [rsp + {FRAME_SP}]
+    frame_exit rsp
 leave_kernel {VERW}, baton_sysret_emptied, sysretq
 
 // Exceptions and interrupts. Each vector's stub pushed (0 or the error code), the vector.
@@ -156,7 +147,7 @@ baton_exception_common:
     add     rsp, {RBX} + 8 - {R15}              // what Rust code keeps is as it was
     jmp     baton_pop_others
 .Ltrap_elsewhere:
-    test    byte ptr [rsp + {FRAME_CS}], 3
+    test    byte ptr [rsp + {FRAME_CS}], {PRIVILEGE}
     jnz     baton_armed_trap
     mov     rdi, rsp
     call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was

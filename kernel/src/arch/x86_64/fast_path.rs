@@ -69,6 +69,15 @@ global_asm!(
     IBPB = const Actions::IBPB.bits(),
     LACKS_FAST = const patch::LACKS_FAST,
     CPU = sym percpu::BATON_CPU,
+    // Where a rendezvous word has the thread's state, and how far the word is turned so that the
+    // state and the id in its other half change places.
+    STATE = const 4,
+    OTHER_HALF = const 32,
+    // The limits' and the gate's value that lets no length of a message through.
+    CLOSED = const 0,
+    // The tag of one untyped word; XSAVE's and XRSTOR's components, all that are in use.
+    ONE_WORD = const 1,
+    ALL_COMPONENTS = const -1,
     CURRENT = const CURRENT,
     TCB_FIRST = const TCB_FIRST as i64,
     TCB_MASK = const TCB_MASK,

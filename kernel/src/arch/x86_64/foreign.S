@@ -8,20 +8,12 @@
 .balign 64
 .global baton_foreign_call
 baton_foreign_call:
-    mov     [rdi + {FRAME} + {R15}], r15
-    mov     [rdi + {FRAME} + {R14}], r14
-    mov     [rdi + {FRAME} + {R13}], r13
-    mov     [rdi + {FRAME} + {R12}], r12
-    mov     [rdi + {FRAME} + {RBP}], rbp
-    mov     [rdi + {FRAME} + {RBX}], rbx
+    frame_upper store, rdi + {FRAME}
+    frame_kept store, rdi + {FRAME}
+    frame_parameters store, rdi + {FRAME}
     mov     [rdi + {FRAME} + {R11}], r11
-    mov     [rdi + {FRAME} + {R10}], r10
-    mov     [rdi + {FRAME} + {R9}], r9
-    mov     [rdi + {FRAME} + {R8}], r8
     mov     [rdi + {FRAME} + {RAX}], rax
     mov     [rdi + {FRAME} + {RCX}], rcx
-    mov     [rdi + {FRAME} + {RDX}], rdx
-    mov     [rdi + {FRAME} + {RSI}], rsi
     mov     rbx, [rip + {CPU} + {USER_RDI}]
     mov     [rdi + {FRAME} + {RDI}], rbx
     mov     [rdi + {FRAME} + {FRAME_IP}], rcx
@@ -40,13 +32,13 @@ divert {IBPB} | {LACKS_FAST}, .Lforeign_complete
     mov     r14, r8
     mov     r15, r9
     // POINT OF NO RETURN
-    mov     eax, -1                             // our vector registers to our area, initial ones for the handler
+    mov     eax, {ALL_COMPONENTS}             // our vector registers to our area, initial ones for the handler
     mov     rcx, [rdi + {VECTOR_AREA}]
     xsave64 [rcx]
 patch_site {X87_SURVIVES_RESET}, fninit
     xrstor64 [rip + {INITIAL}]
     mov     rax, [rdi + {FRAME} + {RAX}]
-    xor     dword ptr [rdi + {RENDEZVOUS} + 4], {READY} ^ {WAITS} // we: wait for the answer
+    xor     dword ptr [rdi + {RENDEZVOUS} + {STATE}], {READY} ^ {WAITS} // we: wait for the answer
     mov     [rdi + {PARTNER}], rsi
     mov     qword ptr [rdi + {RESUME}], {RESUME_FRAME}
     mov     byte ptr [rdi + {KIND}], {KIND_SYSTEM_CALL}
@@ -76,28 +68,28 @@ patch_site {X87_SURVIVES_RESET}, fninit
 .global baton_foreign_reply
 baton_foreign_reply:
 .if {FAST}
-    ror     rcx, 32
+    ror     rcx, {OTHER_HALF}
     cmp     rcx, {WAITS}                        // id current, and it waits for a call's answer?
     jne     baton_to_vector_user
     mov     rcx, [rdi + {ID}]
     cmp     rcx, [rbp + {TCB_FIRST} + {PARTNER}] // ours?
     jne     baton_ipc_complete
-    cmp     r9w, 1                              // the result and nothing else
+    cmp     r9w, {ONE_WORD}                   // the result and nothing else
     jne     baton_ipc_complete
     cmp     rdx, [rdi + {OPEN_FROM}]            // reply & wait, nobody waits to send to us
     jne     baton_ipc_complete
     // POINT OF NO RETURN
     mov     [rdi + {RENDEZVOUS}], rcx           // we: open wait
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {WAITS} ^ {READY}
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + {STATE}], {WAITS} ^ {READY}
     lea     rdi, [rbp + {TCB_FIRST}]
     mov     [rip + {CPU} + {CURRENT}], rdi
-    mov     dword ptr [rip + {CPU} + {LIMIT}], 0
+    mov     dword ptr [rip + {CPU} + {LIMIT}], {CLOSED}
     mov     qword ptr [rdi + {RESUME}], {RESUME_IPC}
     mov     byte ptr [rdi + {KIND}], {KIND_USER}
     mov     rcx, [rdi + {CR3}]
     mov     cr3, rcx
     mov     rbp, rax
-    mov     eax, -1
+    mov     eax, {ALL_COMPONENTS}
     mov     rcx, [rdi + {VECTOR_AREA}]
 patch_site {X87_SURVIVES_LOAD}, fninit
     xrstor64 [rcx]
@@ -106,23 +98,13 @@ patch_site {X87_SURVIVES_LOAD}, fninit
     wrfsbase rcx
     mov     rcx, [rdi + {GS_BASE}]
     wrgsbase rcx
-    mov     r15, [rdi + {FRAME} + {R15}]
-    mov     r14, [rdi + {FRAME} + {R14}]
-    mov     r13, [rdi + {FRAME} + {R13}]
-    mov     r12, [rdi + {FRAME} + {R12}]
-    mov     rbp, [rdi + {FRAME} + {RBP}]
-    mov     rbx, [rdi + {FRAME} + {RBX}]
-    mov     r10, [rdi + {FRAME} + {R10}]
-    mov     r9, [rdi + {FRAME} + {R9}]
-    mov     r8, [rdi + {FRAME} + {R8}]
-    mov     rdx, [rdi + {FRAME} + {RDX}]
-    mov     rsi, [rdi + {FRAME} + {RSI}]
-    mov     rcx, [rdi + {FRAME} + {FRAME_IP}]
-    mov     r11, [rdi + {FRAME} + {FRAME_FLAGS}]
-    mov     rsp, [rdi + {FRAME} + {FRAME_SP}]
+    frame_upper load, rdi + {FRAME}
+    frame_kept load, rdi + {FRAME}
+    frame_parameters load, rdi + {FRAME}
+    frame_exit rdi + {FRAME}
     mov     rdi, [rdi + {FRAME} + {RDI}]
 leave_kernel {VERW}, baton_sysret_emptied, sysretq
 .else
-    ror     rcx, 32
+    ror     rcx, {OTHER_HALF}
     jmp     baton_to_vector_user
 .endif

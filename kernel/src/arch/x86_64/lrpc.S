@@ -25,8 +25,8 @@ divert {IBPB} | {LACKS_FAST}, baton_lrpc_complete
     mov     rbp, [r11 + {BASE} + {CALLER}]
     mov     qword ptr [r11 + {BASE} + {CALLER}], 0
     not     dword ptr [r11 + {BASE} + {TOKEN}]  // shown
-    xor     dword ptr [rdi + {RENDEZVOUS} + 4], {READY} ^ {LENT}
-    xor     dword ptr [rbp + {RENDEZVOUS} + 4], {CALLS} ^ {READY}
+    xor     dword ptr [rdi + {RENDEZVOUS} + {STATE}], {READY} ^ {LENT}
+    xor     dword ptr [rbp + {RENDEZVOUS} + {STATE}], {CALLS} ^ {READY}
     xor     esi, esi
     mov     [rip + {CPU} + {CURRENT}], rbp
     mov     rcx, [rbp + {CR3}]
@@ -53,13 +53,13 @@ divert {IBPB} | {LACKS_FAST}, baton_lrpc_complete
     // POINT OF NO RETURN: call
     not     dword ptr [rbp + {BASE} + {TOKEN}]  // hidden
     mov     [rbp + {BASE} + {CALLER}], rdi
-    xor     dword ptr [rdi + {RENDEZVOUS} + 4], {READY} ^ {CALLS}
+    xor     dword ptr [rdi + {RENDEZVOUS} + {STATE}], {READY} ^ {CALLS}
     movzx   ecx, byte ptr [rdi + {PRIORITY}]
     mov     rsi, [rbp + {BASE} + {A_STACK}]
     mov     r15, [rbp + {BASE} + {COOKIE}]
     mov     rbp, [rbp + {BASE} + {HOST}]
     mov     [rbp + {PRIORITY}], cl
-    xor     dword ptr [rbp + {RENDEZVOUS} + 4], {LENT} ^ {READY}
+    xor     dword ptr [rbp + {RENDEZVOUS} + {STATE}], {LENT} ^ {READY}
     mov     [rip + {CPU} + {CURRENT}], rbp
     mov     rcx, [rbp + {CR3}]
     mov     cr3, rcx

@@ -17,7 +17,7 @@
 
 // The receiver, which was in open wait, is ready.
 .macro wake_open
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + 4], {READY}
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + {STATE}], {READY}
 .endm
 
 // The receiver, whose id is RSI, is ready, whatever it waited for; RSI is lost.

@@ -15,6 +15,31 @@
     \way    r14, \utcb, 48
     \way    r15, \utcb, 56
 .endm
+// Registers of a register frame (frame.rs) at `base`: those that Rust code keeps less RBX and RBP,
+// these two, and those of a call's parameters that are no result.
+.macro frame_upper way, base
+    \way    r15, \base, {R15}
+    \way    r14, \base, {R14}
+    \way    r13, \base, {R13}
+    \way    r12, \base, {R12}
+.endm
+.macro frame_kept way, base
+    \way    rbp, \base, {RBP}
+    \way    rbx, \base, {RBX}
+.endm
+.macro frame_parameters way, base
+    \way    r10, \base, {R10}
+    \way    r9, \base, {R9}
+    \way    r8, \base, {R8}
+    \way    rdx, \base, {RDX}
+    \way    rsi, \base, {RSI}
+.endm
+// Where the program goes on; RSP is its own now.
+.macro frame_exit base
+    mov     rcx, [\base + {FRAME_IP}]
+    mov     r11, [\base + {FRAME_FLAGS}]
+    mov     rsp, [\base + {FRAME_SP}]
+.endm
 .macro store register, base, offset
     mov     [\base + \offset], \register
 .endm

@@ -10,7 +10,7 @@ patch_site {PATCH_SMAP}, clac
     push_registers rdi
     cld
     mov     rdi, rsp
-    test    byte ptr [rsp + {FRAME_CS}], 3
+    test    byte ptr [rsp + {FRAME_CS}], {PRIVILEGE}
     jnz     1f
     call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was
     test    rax, rax

@@ -18,12 +18,12 @@
     jne     61f
     // POINT OF NO RETURN: call
     mov     [rdi + {PARTNER}], rdx
-    xor     dword ptr [rdi + {RENDEZVOUS} + 4], {READY} ^ {DEAD_CLOSED}
+    xor     dword ptr [rdi + {RENDEZVOUS} + {STATE}], {READY} ^ {DEAD_CLOSED}
     jmp     62f
 61: cmp     rdx, [rdi + {OPEN_FROM}]
     jne     baton_ipc_complete
     // POINT OF NO RETURN: send & open wait
-    xor     dword ptr [rdi + {RENDEZVOUS} + 4], {READY} ^ {DEAD_OPEN}
+    xor     dword ptr [rdi + {RENDEZVOUS} + {STATE}], {READY} ^ {DEAD_OPEN}
 62:
 .endm
 
@@ -42,9 +42,9 @@
 // The other way of LEAVE_REGISTERS.
 .macro KEEP_REGISTERS
 63: mov     rcx, [rdi + {VECTOR_AREA}]
-    mov     eax, -1
+    mov     eax, {ALL_COMPONENTS}
     xsaveopt64 [rcx]
-    xor     dword ptr [rdi + {RENDEZVOUS} + 4], {DEAD_OPEN} ^ {KEPT_OPEN}
+    xor     dword ptr [rdi + {RENDEZVOUS} + {STATE}], {DEAD_OPEN} ^ {KEPT_OPEN}
     jmp     64b
 .endm
 
@@ -72,7 +72,7 @@
 // Registers with only the control words of the thread in RBP.
 .macro LOAD_INITIAL
     mov     rcx, [rbp + {VECTOR_INITIAL}]
-    mov     eax, -1
+    mov     eax, {ALL_COMPONENTS}
     xrstor64 [rcx]
     fldcw   [rcx]
 .endm
@@ -80,7 +80,7 @@
 // The registers that the thread in RBP had.
 .macro LOAD_KEPT
     mov     rcx, [rbp + {VECTOR_AREA}]
-    mov     eax, -1
+    mov     eax, {ALL_COMPONENTS}
 patch_site {X87_SURVIVES_LOAD}, fninit
     xrstor64 [rcx]
 .endm
@@ -89,13 +89,13 @@ patch_site {X87_SURVIVES_LOAD}, fninit
 .balign 64
 .global baton_ipc_closed
 baton_ipc_closed:
-    cmp     dword ptr [rip + {CPU} + {GATE}], 0
+    cmp     dword ptr [rip + {CPU} + {GATE}], {CLOSED}
     je      baton_ipc_string
     cmp     r9w, [rip + {CPU} + {GATE}]         // at most 7 untyped words, no items, no flags
     jae     baton_armed_ipc
     find_receiver
     ask_receiver
-    ror     rcx, 32
+    ror     rcx, {OTHER_HALF}
     cmp     rcx, {DEAD_CLOSED}
     jne     .Lvector_not_dead_closed
     mov     rcx, [rdi + {ID}]
@@ -133,14 +133,14 @@ baton_ipc_closed:
 .Lvector_to_other:
     test    rcx, rcx
     jz      .Lvector_to_plain
-    ror     rcx, 32
+    ror     rcx, {OTHER_HALF}
     cmp     rcx, [rdi + {ID}]
     jne     baton_ipc_complete
 .Lvector_to_plain:
     WAIT_AS_VECTOR_USER
     LEAVE_REGISTERS
     WAKE
-    mov     eax, -1
+    mov     eax, {ALL_COMPONENTS}
     xrstor64 [rip + {INITIAL}]
     mov     qword ptr [rip + {CPU} + {LIMIT}], {LIMITS_OPEN} // and the gate closed
     RETURN
@@ -176,7 +176,7 @@ baton_to_vector_user:
     mov     edx, ecx
     mov     r8, rax
     WAKE
-    mov     dword ptr [rip + {CPU} + {LIMIT}], 0
+    mov     dword ptr [rip + {CPU} + {LIMIT}], {CLOSED}
     mov     dword ptr [rip + {CPU} + {GATE}], {GATE_VECTOR}
     test    dl, {DEAD_OPEN} ^ {KEPT_OPEN}
     jnz     .Lto_vector_kept

@@ -17,7 +17,7 @@ use super::physmap::virt_to_phys;
 use super::special;
 use super::tcbs::{TcbRef, VECTOR_AREA};
 use crate::mem::PhysFrame;
-use crate::thread::tcb::USES_VECTOR;
+use crate::thread::tcb::{USES_VECTOR, Vectors};
 
 /// Offset of MXCSR in an area.
 pub const MXCSR: usize = 24;
@@ -109,10 +109,10 @@ pub fn sanitise(thread: TcbRef) {
 }
 
 /// The running thread says whether it will use vector registers, which are initial now.
-pub fn declare(thread: TcbRef, uses: bool) {
+pub fn declare(thread: TcbRef, vectors: Vectors) {
     crate::ipc::local::start_anew(thread);
     crate::lrpc::becomes_special(thread);
-    thread.set_special(USES_VECTOR, uses);
+    thread.set_special(USES_VECTOR, vectors == Vectors::Used);
     reset();
     special::update(thread);
 }

@@ -1,5 +1,6 @@
 //! Files and functions that were longer than they may be when the rule came into force. They are
-//! to be split; the lists only get shorter.
+//! to be split; the lists only get shorter. And the functions of the kernel that have a
+//! parameter that is only true or false, each with its reason.
 
 use super::{Findings, MAX_FILE_LINES, MAX_FUNCTION_LINES};
 
@@ -27,6 +28,34 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("tests/kernel/src/protocols/exceptions.rs", "vectors"),
     ("tests/local-ipc/src/adversary.rs", "forged"),
 ];
+
+/// File, function, and why a name for each of the two values would say no more.
+const BOOL_PARAMETERS: &[(&str, &str, &str)] = &[
+    ("kernel/src/arch/x86_64/asm.rs", "write_gs_base", "whether the processor has an instruction"),
+    ("kernel/src/arch/x86_64/machine_error.rs", "is_survivable", "a bit that the processor told"),
+    ("kernel/src/arch/x86_64/start.rs", "must", "a condition that is asserted"),
+    ("kernel/src/arch/x86_64/vector.rs", "survivors", "whether the processor has an instruction"),
+    ("kernel/src/check/mod.rs", "note", "a condition that is asserted"),
+    ("kernel/src/check/mod.rs", "tell", "a condition that is asserted"),
+    ("kernel/src/ipc/finish.rs", "next_phase", "what `settle` has just answered"),
+    ("kernel/src/ipc/finish.rs", "next_phase_elsewhere", "what `settle` has just answered"),
+    ("kernel/src/thread/tcb.rs", "set_special", "a bit that is set or not"),
+];
+
+/// A sentence for each function of the kernel with a parameter that is only true or false and is
+/// not listed, and for each that is listed and has none any more.
+pub fn bool_differences(findings: &Findings) -> Vec<String> {
+    let found =
+        || findings.bool_parameters.iter().map(|(file, name)| (file.as_str(), name.as_str()));
+    let listed = || BOOL_PARAMETERS.iter().map(|(file, name, _)| (*file, *name));
+    let new = found().filter(|one| !listed().any(|known| known == *one)).map(|(file, name)| {
+        format!("{file}: a parameter of `{name}` is only true or false; give the two a type")
+    });
+    let old = listed().filter(|one| !found().any(|known| known == *one)).map(|(file, name)| {
+        format!("{file}: `{name}` needs no reason any more; take it off the list of the lint")
+    });
+    new.chain(old).collect()
+}
 
 /// A sentence for each file and function that is too long and not listed, and for each that is
 /// listed and not too long any more.
@@ -60,6 +89,30 @@ fn compare(findings: &Findings, files: &[&str], functions: &[(&str, &str)]) -> V
 mod tests {
     use super::super::source::LongFunction;
     use super::*;
+
+    #[test]
+    fn only_what_has_a_reason_may_be_true_or_false() {
+        let mut known: Vec<(String, String)> = BOOL_PARAMETERS
+            .iter()
+            .map(|(file, name, _)| ((*file).into(), (*name).into()))
+            .collect();
+        let differences = |found: &[(String, String)]| {
+            bool_differences(&Findings { bool_parameters: found.to_vec(), ..Findings::default() })
+        };
+        assert_eq!(differences(&known), [""; 0]);
+        let (file, name) = known.remove(0);
+        known.push(("kernel/src/x.rs".to_owned(), "f".to_owned()));
+        assert_eq!(
+            differences(&known),
+            [
+                "kernel/src/x.rs: a parameter of `f` is only true or false; give the two a type"
+                    .to_owned(),
+                format!(
+                    "{file}: `{name}` needs no reason any more; take it off the list of the lint"
+                ),
+            ]
+        );
+    }
 
     #[test]
     fn only_what_is_listed_may_be_long() {

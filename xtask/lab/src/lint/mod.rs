@@ -20,9 +20,6 @@ use source::LongFunction;
 const MAX_FILE_LINES: usize = 400;
 /// Longest function, lines.
 const MAX_FUNCTION_LINES: usize = 50;
-/// Functions of the kernel with a parameter that is only true or false: a caller does not show what
-/// it means. The number only falls.
-const BOOL_PARAMETERS: usize = 41;
 /// The only places where `unsafe` may stand.
 /// (Test, fuzzing and measuring programs that execute raw traps;
 /// the frames of the Unix library, what hands their memory over, and its tests, which play
@@ -76,8 +73,9 @@ pub struct Findings {
     pub long_files: Vec<(String, usize)>,
     /// Functions over the limit.
     pub long_functions: Vec<LongFunction>,
-    /// Functions of the kernel with a parameter that is only true or false.
-    pub bool_parameters: usize,
+    /// Files and functions of the kernel with a parameter that is only true or false: a caller does
+    /// not show what it means.
+    pub bool_parameters: Vec<(String, String)>,
     /// Which of the kernel's rooms name which.
     pub arrows: arrows::Arrows,
     /// Files that no Rust parser understands.
@@ -134,7 +132,8 @@ fn inspect_rust(shown: &str, text: &str, findings: &mut Findings) {
     };
     findings.long_functions.extend(seen.long_functions);
     if shown.starts_with("kernel/src/") {
-        findings.bool_parameters += seen.bool_parameters;
+        let named = seen.bool_parameters.into_iter().map(|name| (shown.to_owned(), name));
+        findings.bool_parameters.extend(named);
     }
     findings.arrows.add(shown, seen.tokens);
     if seen.unsafe_lines.is_empty() {
@@ -262,14 +261,12 @@ pub fn check(workspace: &Workspace) -> Result<Verdict> {
         println!("== xtask/help: {} differ; ./baton lint --accept mends it", outdated.join(", "));
     }
     let long = known::differences(&findings);
-    long.iter().for_each(|line| println!("{line}"));
+    let bools = known::bool_differences(&findings);
+    long.iter().chain(&bools).for_each(|line| println!("{line}"));
     let found = [
         (findings.unsafe_elsewhere.is_empty(), "unsafe outside its places"),
         (long.is_empty(), "files or functions that are too long"),
-        (
-            findings.bool_parameters <= BOOL_PARAMETERS,
-            "parameters of the kernel's that are only true or false",
-        ),
+        (bools.is_empty(), "parameters of the kernel's that are only true or false"),
         (findings.arrows.broken().is_empty(), "rooms of the kernel that know what is above them"),
         (findings.unreadable.is_empty(), "unreadable Rust"),
         (outdated.is_empty(), "help that is not the command line's"),
@@ -294,8 +291,8 @@ fn report(findings: &Findings) {
         println!("{place}: unsafe may only stand in {}", UNSAFE_PLACES.join(", "));
     }
     println!(
-        "== functions of the kernel with a parameter that is only true or false: {} (the lint's number: {BOOL_PARAMETERS})",
-        findings.bool_parameters
+        "== functions of the kernel with a parameter that is only true or false: {}, each with its reason",
+        findings.bool_parameters.len()
     );
     let (arrows, upward) = findings.arrows.count();
     println!(

@@ -26,7 +26,7 @@ pub struct Seen {
     /// Functions longer than the limit.
     pub long_functions: Vec<LongFunction>,
     /// Functions with a parameter that says nothing but true or false.
-    pub bool_parameters: usize,
+    pub bool_parameters: Vec<String>,
     /// The file's tokens.
     pub tokens: TokenStream,
 }
@@ -40,7 +40,7 @@ pub fn read(file: &str, text: &str, max_lines: usize) -> Result<Seen> {
     let tokens: TokenStream = text.parse().ok().with_context(|| format!("{file} is not Rust"))?;
     let mut unsafe_lines = Vec::new();
     find_unsafe(tokens.clone(), &mut unsafe_lines);
-    let mut functions = Functions { file, max_lines, long: Vec::new(), bools: 0 };
+    let mut functions = Functions { file, max_lines, long: Vec::new(), bools: Vec::new() };
     functions.visit_file(&tree);
     Ok(Seen {
         unsafe_lines,
@@ -66,12 +66,14 @@ struct Functions<'a> {
     file: &'a str,
     max_lines: usize,
     long: Vec<LongFunction>,
-    bools: usize,
+    bools: Vec<String>,
 }
 
 impl Functions<'_> {
     fn measure(&mut self, signature: &syn::Signature, block: &syn::Block) {
-        self.bools += usize::from(signature.inputs.iter().any(is_bool));
+        if signature.inputs.iter().any(is_bool) {
+            self.bools.push(signature.ident.to_string());
+        }
         let first = signature.span().start().line;
         let lines = block.span().end().line + 1 - first;
         if lines > self.max_lines {
@@ -124,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_are_true_or_false_are_counted_once_per_function() {
+    fn functions_with_parameters_that_are_true_or_false_are_named_once() {
         let text = "fn f(a: bool, b: bool) {} fn g(a: u8) -> bool { true }\n\
                     impl T { fn h(&self, is: bool) {} fn i(&self, f: fn(bool)) {} }\n";
-        assert_eq!(read("f.rs", text, 50).unwrap().bool_parameters, 2);
+        assert_eq!(read("f.rs", text, 50).unwrap().bool_parameters, ["f", "h"]);
     }
 
     #[test]
