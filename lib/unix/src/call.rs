@@ -118,6 +118,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::keys::calls::CALLS,
     crate::keys::control::CALLS,
     crate::ipc::messages::CALLS,
+    crate::ipc::posix::CALLS,
     crate::ipc::segments::CALLS,
     crate::ipc::semaphores::CALLS,
 ];

@@ -15,6 +15,7 @@ use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::fs::Filesystems;
 use crate::ipc::Ipc;
+use crate::ipc::posix::Queues;
 use crate::keys::Keys;
 use crate::machine::{Access, Machine, MachineThread, Packet, Reply};
 use crate::memory::Memory;
@@ -51,6 +52,8 @@ pub struct Unix {
     pub fs: Filesystems,
     /// System V's objects.
     pub ipc: Ipc,
+    /// POSIX message queues.
+    pub queues: Queues,
     /// Keys.
     pub keys: Keys,
     /// Deadlines, interval timers.
@@ -86,6 +89,7 @@ impl Unix {
             memory,
             processes: Processes::default(),
             ipc: Ipc::default(),
+            queues: Queues::default(),
             keys: Keys::default(),
             timers: Timers::default(),
             terminals: Terminals::default(),

@@ -185,6 +185,14 @@ impl Filesystems {
         nameless(cx, &self.sockets, Kind::Socket, 0o777)
     }
 
+    /// A new inode for a POSIX message queue.
+    ///
+    /// # Errors
+    /// `ENFILE` if there are too many.
+    pub fn queue(&self, cx: &Cx) -> Result<Rc<Inode>, Errno> {
+        nameless(cx, &self.anonymous, Kind::Regular(regular::Regular::default()), 0o600)
+    }
+
     /// A new inode for something that has only descriptors; `name` is what
     /// `/proc/self/fd` shows, as in `[eventpoll]`.
     ///

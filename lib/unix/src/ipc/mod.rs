@@ -6,10 +6,13 @@
 //! |---|---|
 //! | `table` | numbers, keys, owners, who may |
 //! | `messages` | `msgget`, `msgsnd`, `msgrcv`, `msgctl` |
+//! | `posix`, `notices` | POSIX message queues, which have names and descriptors |
 //! | `segments` | `shmget`, `shmat`, `shmdt`, `shmctl` |
 //! | `semaphores`, `undo` | `semget`, `semop`, `semctl`; what an ended process takes back |
 
 pub mod messages;
+mod notices;
+pub mod posix;
 pub mod segments;
 pub mod semaphores;
 mod table;

@@ -29,6 +29,7 @@ mod polling;
 mod proc_files;
 mod processes;
 mod processors;
+mod queues;
 mod ring;
 mod services;
 mod signal_calls;

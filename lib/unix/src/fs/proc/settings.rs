@@ -9,7 +9,7 @@ use super::system::{directory, line, text};
 use super::{Fixed, What};
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::ipc::{messages, segments};
+use crate::ipc::{messages, posix, segments};
 use crate::process::system::{RELEASE, VERSION};
 use crate::stream::inotify;
 
@@ -20,10 +20,29 @@ pub(super) const SYS: &[Fixed] =
 const FS: &[Fixed] = &[
     text("file-max", |_| b"65536\n".to_vec()),
     directory("inotify", INOTIFY),
+    directory("mqueue", QUEUES),
     text("nr_open", |_| line(crate::file::MAX_DESCRIPTORS)),
     text("pipe-max-size", |_| b"1048576\n".to_vec()),
     text("pipe-user-pages-hard", |_| b"0\n".to_vec()),
     text("pipe-user-pages-soft", |_| line(crate::account::PIPE_PAGES)),
+];
+
+const QUEUES: &[Fixed] = &[
+    text("msg_default", |_| line(posix::MESSAGES)),
+    text("msg_max", |_| line(posix::MESSAGES)),
+    text("msgsize_default", |_| line(posix::BYTES)),
+    text("msgsize_max", |_| line(posix::BYTES)),
+    Fixed {
+        name: "queues_max",
+        mode: 0o644,
+        what: What::Setting(
+            |cx| line(cx.unix.queues.most.get()),
+            |cx, bytes| {
+                cx.unix.queues.most.set(number(bytes)?);
+                Ok(())
+            },
+        ),
+    },
 ];
 
 const INOTIFY: &[Fixed] = &[

@@ -17,7 +17,7 @@ use super::address::Name;
 use super::ancillary::Credentials;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
-use crate::file::Source;
+use crate::file::{Open, Source};
 
 /// `struct sockaddr_nl`.
 const ADDRESS: usize = 12;
@@ -236,6 +236,25 @@ impl Replies {
         socket.inbox.add_message(source, Credentials::SYSTEM, None, from)?;
         socket.can_read.wake_all();
         Ok(())
+    }
+}
+
+/// The netlink socket that an open file is, for those who tell it something later.
+///
+/// # Errors
+/// `EBADF` for another file.
+pub fn of(open: &Open) -> Result<Rc<Socket>, Errno> {
+    let socket = super::shared(open).map_err(|_| Errno::EBADF)?;
+    if socket.netlink.get() { Ok(socket.clone()) } else { Err(Errno::EBADF) }
+}
+
+/// The system tells it something, unasked; without room for it, that is lost.
+pub fn tell(socket: &Socket, bytes: &[u8]) {
+    if socket.inbox.room() >= bytes.len() {
+        let from = Some(Rc::new(Name::Netlink(0)));
+        let source = &mut Source::Server(bytes);
+        let _ = socket.inbox.add_message(source, Credentials::SYSTEM, None, from);
+        socket.can_read.wake_all();
     }
 }
 
