@@ -10,7 +10,7 @@ mod cast;
 mod machine;
 mod talks;
 
-use abi::inspect::What;
+use abi::inspect::{Back, What};
 use abi::kip::offset;
 use abi::{Fpage, Rights, ThreadId, Time};
 use cast::{Actor, PLACES, Part};
@@ -34,7 +34,7 @@ fn main() -> ! {
     let _ = sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [Test; 25] = [
+    let tests: [Test; 26] = [
         ("the_interface_page_counts_the_processors", told),
         ("user_code_runs_elsewhere", parallel),
         ("a_server_elsewhere_answers", served),
@@ -47,6 +47,7 @@ fn main() -> ! {
         ("hogs_share_a_processor", shared),
         ("the_checker_knows_who_waits_for_a_processor", queued),
         ("the_more_urgent_one_runs", urgent),
+        ("who_faults_at_a_page_that_is_there_tells_its_pager", told_of_a_fault),
         ("a_thread_moves_to_and_fro", wandering),
         ("vector_registers_are_everybodys_own", vectors),
         ("a_halted_thread_stands_still", halted),
@@ -270,6 +271,27 @@ fn urgent() -> Verdict {
     let goes_on = low.counts_on();
     low.stop();
     verdict(goes_on, "the less urgent one does not go on")
+}
+
+/// A fault of the processor's own access, at a page that its thread may use: the kernel must not send
+/// the thread back to fault again, for ever, and before those of lower priority.
+fn told_of_a_fault() -> Verdict {
+    let low = Actor::start(0, Part::Count, 1);
+    let _ = schedule::set_priority(low.id, 50);
+    verdict(low.counts_on(), "it does not run while this one does")?;
+    let before = faults();
+    let high = Actor::start(1, Part::Return, 1);
+    let goes_on = low.counts_on();
+    high.stop();
+    low.stop();
+    verdict(goes_on, "the less urgent one does not go on")?;
+    verdict(faults() < before + 8, "it faults again and again")
+}
+
+/// How often threads have come back from processor 1 for a page fault.
+fn faults() -> u64 {
+    let (part, word) = (Back::PageFault as usize / 8, Back::PageFault as usize % 8);
+    kernel::inspect(What::Visits, 1, part as u64).map_or(0, |record| record[word])
 }
 
 fn wandering() -> Verdict {

@@ -104,13 +104,16 @@ pub fn entered(thread: TcbRef) -> TcbRef {
     if thread.is_foreign() { foreign::call(thread) } else { armed::call(thread) }
 }
 
-/// Whether the page at which the thread has faulted is there for the access it has made: one
-/// that is no fetch of an instruction.
+/// Whether the page at which the thread has faulted is there for the access it has made: one of
+/// user level that is no fetch of an instruction. Of the processor's own accesses, for a user's
+/// instruction, a page that the user may use says nothing: the thread would never get on.
 fn is_there(thread: TcbRef) -> bool {
     const WRITE: u64 = 1 << 1;
+    const USER: u64 = 1 << 2;
     const FETCH: u64 = 1 << 4;
     let (address, error) = (thread.fault_address.get(), thread.frame().error.get());
-    let space = thread.space().filter(|_| error & FETCH == 0 && address < USER_END);
+    let is_data = error & (USER | FETCH) == USER && address < USER_END;
+    let space = thread.space().filter(|_| is_data);
     let access = if error & WRITE != 0 { Access::Write } else { Access::Read };
     space.is_some_and(|space| space.resolve(address, access).is_some())
 }
