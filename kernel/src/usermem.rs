@@ -37,9 +37,11 @@ impl Utcb {
         let (_, area) = space.areas();
         let location = local.0.wrapping_sub(utcb::POINTER_OFFSET);
         let inside = (area.start..area.end).contains(&location);
-        let page =
-            space.page(location).filter(|_| inside && location.is_multiple_of(utcb::SIZE))?;
-        Some(Self(phys_to_virt(page.phys + utcb::POINTER_OFFSET).cast()))
+        if !inside || !location.is_multiple_of(utcb::SIZE) {
+            return None;
+        }
+        let frame = space.kernel_page(location)?;
+        Some(Self(phys_to_virt(frame + location % 4096 + utcb::POINTER_OFFSET).cast()))
     }
 
     /// The word at `index` words from U; indices wrap at the UTCB's ends.

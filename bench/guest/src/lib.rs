@@ -11,6 +11,7 @@ pub mod calls;
 pub mod check;
 pub mod exchange;
 pub mod fault;
+pub mod fixup;
 pub mod growth;
 pub mod irq;
 pub mod life;

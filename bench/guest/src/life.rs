@@ -69,7 +69,7 @@ pub fn sweeping_ticks(suite: &str, parameters: impl Display, count: u64) {
 }
 
 /// One sample that is longer than the time from tick to tick, and shorter than two.
-fn wait_for_tick() {
+pub fn wait_for_tick() {
     /// Nanoseconds, that is instructions, of the loop below.
     const SPAN: u64 = 1_050_000;
     let from = clock::ticks();

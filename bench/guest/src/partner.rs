@@ -125,11 +125,27 @@ pub fn program_beside(
 
 /// The same inside the root task's space.
 pub fn program_inside(body: extern "C" fn(u64) -> !, argument: u64) -> Result<Partner> {
+    start_inside(stack(body, argument)?)
+}
+
+/// Words of the stack of a thread that [`link_inside`] makes.
+pub const STACK_WORDS_OF_A_LINK: usize = 512;
+
+/// The same on a stack of the caller's.
+pub fn link_inside(
+    stack: &'static [AtomicU64; STACK_WORDS_OF_A_LINK],
+    body: extern "C" fn(u64) -> !,
+    argument: u64,
+) -> Result<Partner> {
+    start_inside(marks::prepare_stack(stack, body, argument))
+}
+
+fn start_inside(sp: u64) -> Result<Partner> {
     let id = fresh_id();
     let location = INITIAL_UTCB_AREA + u64::from(NEXT_UTCB.fetch_add(1, Relaxed)) * 1024;
     kernel::create_active(id, ThreadId::ROOT, ThreadId::ROOT, ThreadId::ROOT, location)
         .map_err(why)?;
-    begin(id, Role::Program, stack(body, argument)?)
+    begin(id, Role::Program, sp)
 }
 
 fn stack(body: extern "C" fn(u64) -> !, argument: u64) -> Result<u64> {

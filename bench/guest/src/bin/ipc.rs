@@ -6,6 +6,7 @@
 use bench_guest::exchange::{
     Where, armed, complete, local, null_call, split, strings, unaligned, vector, words,
 };
+use bench_guest::fixup::fix_ups;
 use bench_guest::{check, marks, measured, memory};
 
 measured!(run);
@@ -36,5 +37,6 @@ fn run() -> Result<(), &'static str> {
     unaligned(source.base() + LARGE_PAGE, target.base() + LARGE_PAGE)?;
     local()?;
     armed()?;
+    fix_ups()?;
     Ok(())
 }

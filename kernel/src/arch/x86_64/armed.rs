@@ -15,7 +15,7 @@ use abi::syscall::Call;
 use super::asm::write_gs_base;
 use super::features::{self, Features};
 use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
-use super::local_paths::{Hands, LocalPath, local_paths};
+use super::local_paths::{Hands, LocalPath, completion_point, local_paths};
 use super::percpu::{self, cpu};
 use super::special;
 use super::tcbs::TcbRef;
@@ -132,7 +132,7 @@ pub extern "C" fn enter() -> TcbRef {
     cpu().tss.rsp0.set(thread.address());
     mend(frame, thread);
     if thread != last {
-        local::handed_over(last, thread, local_paths()[0].done);
+        local::handed_over(last, thread, completion_point());
     }
     if let Some(utcb) = Utcb::of(thread) {
         utcb.set_word(abi::utcb::LIPC_WAIT, abi::utcb::LIPC_RUNS);

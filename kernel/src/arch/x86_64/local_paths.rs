@@ -132,6 +132,12 @@ pub fn local_paths() -> [LocalPath; 4] {
     ]
 }
 
+/// Where a thread goes on that has handed over in user mode, and whose IPC the kernel ends.
+#[must_use]
+pub fn completion_point() -> u64 {
+    user_address(&raw const local_call_done as u64)
+}
+
 /// Whether a thread whose system call returns to `ip` goes on with nothing but the return, in a
 /// stub that hands out an IPC's results.
 #[must_use]

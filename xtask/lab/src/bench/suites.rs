@@ -258,8 +258,30 @@ pub fn local(measured: &Measured) -> Vec<Row> {
         let row = Row::baton("lipc", "lipc/section-user", count(best, "user") as f64);
         rows.push(row.with("kernel_entries", count(best, "entries").to_string()));
     }
+    rows.extend(fix_ups(measured));
     rows.extend(peers::rows("lipc", "lipc/"));
     rows
+}
+
+/// What a tick pays for messages in user mode that it finds, over one that finds none.
+fn fix_ups(measured: &Measured) -> Vec<Row> {
+    let ticks = measured.series.iter().filter(|series| series.name == "lipc/fix-up/timer-tick");
+    let row = |found: &Series| {
+        let threads = *found.parameters.get("threads")?;
+        let kernel = |series: &Series| {
+            // The middle one: a tick may do something else, too, or come too early.
+            let whole = series.samples.iter().filter(|sample| count(sample, "entries") == 1);
+            let mut counts: Vec<u64> = whole.map(|sample| count(sample, "kernel")).collect();
+            counts.sort_unstable();
+            counts.get(counts.len() / 2).copied()
+        };
+        let none = kernel(measured.find("lipc/armed/timer-tick", &[("threads", threads)])?)?;
+        let more = kernel(found)?.saturating_sub(none);
+        let row =
+            Row::baton("lipc", "lipc/fix-up", more as f64).with("threads", threads.to_string());
+        Some(row.with("tick_without", none.to_string()))
+    };
+    ticks.filter_map(row).collect()
 }
 
 /// Suite `rpc`: a null call and its answer, on all systems; Linux by each of its ways
