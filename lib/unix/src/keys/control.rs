@@ -30,7 +30,7 @@ fn serial(key: &Key) -> Answer {
 fn keyctl(cx: &Cx) -> Answer {
     let id = cx.int(1);
     match cx.int(0) {
-        0 => serial(&*rings::find(cx, id, cx.arg(2) != 0, SEARCH)?.0),
+        0 => serial(&rings::find(cx, id, cx.arg(2) != 0, SEARCH)?.0),
         1 => join_session(cx),
         2 => update_key(cx),
         3 => revoke(cx),

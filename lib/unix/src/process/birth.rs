@@ -5,7 +5,8 @@ use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as l;
 
-use super::{Process, State, control, descriptor, end, limits};
+use super::descriptor::{self, Expecting};
+use super::{Process, State, control, end, limits};
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -135,10 +136,10 @@ pub(super) fn bear(cx: &Cx, wish: &Wish) -> Answer {
     limits::check_room(cx, wish.has(l::CLONE_THREAD))?;
     let descriptor = descriptor_of_child(cx, wish)?;
     let born = give_birth(cx, wish);
-    if let Some((fd, expect)) = descriptor {
+    if let Some(descriptor) = descriptor {
         match &born {
-            Ok(thread) => expect(&thread.process),
-            Err(_) => drop(cx.process.files.borrow().remove(fd)),
+            Ok(thread) => descriptor.meet(&thread.process),
+            Err(_) => drop(cx.process.files.borrow().remove(descriptor.fd)),
         }
     }
     let thread = born?;
@@ -154,20 +155,17 @@ pub(super) fn bear(cx: &Cx, wish: &Wish) -> Answer {
     Ok(u64::from(thread.tid.get()))
 }
 
-/// A descriptor for the child, if one is wanted; what tells it the child.
-fn descriptor_of_child(
-    cx: &Cx,
-    wish: &Wish,
-) -> Result<Option<(u32, impl FnOnce(&Rc<Process>) + use<>)>, Errno> {
+/// A descriptor for the child, if one is wanted.
+fn descriptor_of_child(cx: &Cx, wish: &Wish) -> Result<Option<Expecting>, Errno> {
     if !wish.has(l::CLONE_PIDFD) {
         return Ok(None);
     }
-    let (fd, expect) = descriptor::expecting(cx)?;
-    if let Err(errno) = cx.user().write(wish.pidfd, &fd) {
-        drop(cx.process.files.borrow().remove(fd));
+    let expecting = descriptor::expecting(cx)?;
+    if let Err(errno) = cx.user().write(wish.pidfd, &expecting.fd) {
+        drop(cx.process.files.borrow().remove(expecting.fd));
         return Err(errno);
     }
-    Ok(Some((fd, expect)))
+    Ok(Some(expecting))
 }
 
 /// Makes the thread, and its process if it has one of its own.

@@ -88,18 +88,29 @@ pub fn of_any(cx: &Cx, open: &Open) -> Result<Rc<Process>, Errno> {
     }
 }
 
+/// A descriptor that waits for its process to be born (`CLONE_PIDFD`).
+pub(super) struct Expecting {
+    /// Its number.
+    pub fd: u32,
+    file: Rc<PidFile>,
+}
+
+impl Expecting {
+    /// The process is born.
+    pub(super) fn meet(&self, process: &Rc<Process>) {
+        self.file.process.replace(Rc::downgrade(process));
+    }
+}
+
 /// A new descriptor of a process that is yet to be born (`CLONE_PIDFD`).
 ///
 /// # Errors
 /// As `pidfd_open`.
-pub(super) fn expecting(cx: &Cx) -> Result<(u32, impl FnOnce(&Rc<Process>) + use<>), Errno> {
+pub(super) fn expecting(cx: &Cx) -> Result<Expecting, Errno> {
     let inode = cx.unix.fs.anonymous(cx, "[pidfd]")?;
     let file = Rc::new(PidFile { process: RefCell::default(), inode });
     let open = Open::new(cx, file.clone(), l::O_RDWR, Vec::new())?;
-    let fd = cx.add_file(open, true)?;
-    Ok((fd, move |process: &Rc<Process>| {
-        file.process.replace(Rc::downgrade(process));
-    }))
+    Ok(Expecting { fd: cx.add_file(open, true)?, file })
 }
 
 /// `pidfd_getfd(pidfd, fd, 0)`.

@@ -40,7 +40,7 @@ const VECTOR_NAMES: &str = "\
 .macro patch_site feature, instruction:vararg
 .endm
 ";
-const ALL: &str = "eax, -1";
+const ALL: &str = "eax, ALL_COMPONENTS";
 const ENABLED: &str = "eax, 0xE7";
 
 /// Compiles and runs the programs.
