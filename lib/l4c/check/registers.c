@@ -15,47 +15,15 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
-#include <l4/baton.h>
-#include <l4/ipc.h>
-#include <l4/misc.h>
-#include <l4/schedule.h>
-#include <l4/space.h>
-#include "../../../tests/c-api/test.h"
-#include "overloads.h"
+#include "stub.h"
 
-enum { RAX, RBX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R11, R12, R13, R14, R15, RSP };
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-extern L4_Word_t check_in[16], check_out[16], check_calls;
-#ifdef __cplusplus
-}
-#endif
-
-static L4_Word_t block[128] __attribute__((aligned(1024)));
-static L4_Word_t *const U = block + 64;
+L4_Word_t check_utcb[128] __attribute__((aligned(1024)));
+static volatile L4_Word_t volatile_seed = 77;
 
 /* Registers that carry MR0..MR7. */
 static const int mr_register[8] = { R9, RAX, RBX, R10, R12, R13, R14, R15 };
 
-#define OUT(r) (0xABCD000000000000UL + (r))
-
-/* Values that live across a call; the compiler has to keep them somewhere. */
-#define LIVE(n) L4_Word_t live##n = seed * (n) + (n)
-#define LIVE_CHECK(n) EXPECT(live##n, seed * (n) + (n), "a value that lives across the call")
-static volatile L4_Word_t volatile_seed = 77;
-#define KEEP_LIVE                                                            \
-    L4_Word_t seed = volatile_seed;                                          \
-    LIVE(1); LIVE(2); LIVE(3); LIVE(4); LIVE(5); LIVE(6); LIVE(7); LIVE(8);   \
-    __asm__ __volatile__("" : "+g"(live1), "+g"(live2), "+g"(live3), "+g"(live4)); \
-    __asm__ __volatile__("" : "+g"(live5), "+g"(live6), "+g"(live7), "+g"(live8)); \
-    prepare()
-#define CHECK_LIVE                                                                     \
-    LIVE_CHECK(1); LIVE_CHECK(2); LIVE_CHECK(3); LIVE_CHECK(4); LIVE_CHECK(5);         \
-    LIVE_CHECK(6); LIVE_CHECK(7); LIVE_CHECK(8); EXPECT(check_calls, 1, "the number of calls")
-
-static void prepare(void)
+void prepare(void)
 {
     int i;
     memset(check_in, 0, sizeof check_in);
@@ -67,19 +35,18 @@ static void prepare(void)
         U[i] = 0x1100 + (L4_Word_t)i;
 }
 
-static L4_ThreadId_t id(L4_Word_t raw)
-{
-    L4_ThreadId_t t;
-    t.raw = raw;
-    return t;
-}
-
-static L4_Fpage_t fpage(L4_Word_t raw)
-{
-    L4_Fpage_t f;
-    f.raw = raw;
-    return f;
-}
+/* Values that live across a call; the compiler has to keep them somewhere. */
+#define LIVE(n) L4_Word_t live##n = seed * (n) + (n)
+#define LIVE_CHECK(n) EXPECT(live##n, seed * (n) + (n), "a value that lives across the call")
+#define KEEP_LIVE                                                            \
+    L4_Word_t seed = volatile_seed;                                          \
+    LIVE(1); LIVE(2); LIVE(3); LIVE(4); LIVE(5); LIVE(6); LIVE(7); LIVE(8);   \
+    __asm__ __volatile__("" : "+g"(live1), "+g"(live2), "+g"(live3), "+g"(live4)); \
+    __asm__ __volatile__("" : "+g"(live5), "+g"(live6), "+g"(live7), "+g"(live8)); \
+    prepare()
+#define CHECK_LIVE                                                                     \
+    LIVE_CHECK(1); LIVE_CHECK(2); LIVE_CHECK(3); LIVE_CHECK(4); LIVE_CHECK(5);         \
+    LIVE_CHECK(6); LIVE_CHECK(7); LIVE_CHECK(8); EXPECT(check_calls, 1, "the number of calls")
 
 /* The message registers went in through registers. */
 #define CHECK_MRS_IN(pointer)                                                    \
@@ -394,6 +361,6 @@ int main(void)
     test_run("create_thread", create_thread);
     test_run("red_zone", red_zone);
     run_data_tests();
-    run_cxx_tests();
+    run_name_tests();
     return test_failures != 0;
 }
