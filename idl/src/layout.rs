@@ -5,6 +5,8 @@ use crate::model::{Field, Function, Interface, Kind, Manner, Model, Plain, Ty};
 
 /// Words that a message carries behind its tag.
 pub const MAX_WORDS: usize = 63;
+/// Words that every transport has in registers, there and back.
+pub const IN_REGISTERS: usize = 6;
 /// Longest body of a message: stubs keep it on their stacks.
 pub const MAX_BODY: usize = 16 * 1024;
 

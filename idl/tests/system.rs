@@ -11,6 +11,10 @@ fn the_systems_stubs_are_those_of_its_interfaces() {
         ("lib/interfaces/src/stubs.in", baton_idl::rust::generate(&model)),
         ("lib/l4c/include/system.in", baton_idl::c::generate(&model)),
     ] {
+        // What `./baton idl --accept` does, for when the tool cannot be built with the old stubs.
+        if std::env::var_os("BATON_ACCEPT").is_some() {
+            std::fs::write(root.join(file), &made).unwrap();
+        }
         let known = std::fs::read_to_string(root.join(file)).unwrap_or_default();
         assert!(
             made == known,

@@ -3,14 +3,18 @@
 //! They lie in the part of the task's UTCB area where no UTCB is. The other side can write an A-stack at any
 //! time: words are read once, bytes copied out, and no reference ever leads there.
 
+use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use proto::layout::{A_STACK_PAGES, A_STACKS};
 
+use crate::block;
 use crate::window::PAGE;
 
 /// Bytes of a message's words on an A-stack: those that no register takes. Strings lie behind them.
 const WORDS_BYTES: u64 = 512;
+/// How many words that are.
+const WORDS: usize = WORDS_BYTES as usize / 8;
 /// Bytes of the longest string on an A-stack.
 pub const STRING_BYTES: usize = (PAGE - WORDS_BYTES) as usize;
 
@@ -49,7 +53,7 @@ impl Drop for Place {
 
 /// An A-stack of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AStack(u64);
+pub struct AStack(NonZeroU64);
 
 impl AStack {
     /// The one at `address`, if one can be there; whether it is there its users learn by touching it.
@@ -58,11 +62,14 @@ impl AStack {
     pub const fn at(address: u64) -> Option<Self> {
         let offset = address.wrapping_sub(A_STACKS);
         let fits = offset < A_STACK_PAGES * PAGE && address.is_multiple_of(PAGE);
-        if fits { Some(Self(address)) } else { None }
+        match NonZeroU64::new(address) {
+            Some(address) if fits => Some(Self(address)),
+            _ => None,
+        }
     }
 
     const fn word_at(self, offset: usize) -> *mut u64 {
-        (self.0 as usize + offset) as *mut u64
+        (self.0.get() as usize + offset) as *mut u64
     }
 
     /// Word `index` of a message.
@@ -84,15 +91,8 @@ impl AStack {
         if bytes.len() > STRING_BYTES {
             return false;
         }
-        let (whole, rest) = bytes.as_chunks::<8>();
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        let words = whole.iter().chain((!rest.is_empty()).then_some(&last));
-        for (index, word) in words.enumerate() {
-            let place = self.word_at(WORDS_BYTES as usize + index * 8);
-            // SAFETY: as for `word`; the length was compared, and a page has whole words.
-            unsafe { place.write_volatile(u64::from_le_bytes(*word)) }
-        }
+        // SAFETY: as for `word`; the length was compared, and a page has whole words.
+        unsafe { block::write(self.word_at(WORDS_BYTES as usize), bytes) }
         true
     }
 
@@ -102,18 +102,24 @@ impl AStack {
         if room.len() > STRING_BYTES {
             return false;
         }
-        let word = |index| {
-            let place = self.word_at(WORDS_BYTES as usize + index * 8);
-            // SAFETY: as in `put`.
-            unsafe { place.read_volatile() }.to_le_bytes()
-        };
-        let (whole, rest) = room.as_chunks_mut::<8>();
-        let count = whole.len();
-        whole.iter_mut().enumerate().for_each(|(index, chunk)| *chunk = word(index));
-        if !rest.is_empty() {
-            let len = rest.len();
-            rest.copy_from_slice(&word(count)[..len]);
-        }
+        // SAFETY: as in `put`.
+        unsafe { block::read(self.word_at(WORDS_BYTES as usize), room) }
         true
+    }
+
+    /// Leaves `bytes` in the words from `index` on, the last one filled up with zeros.
+    #[inline(always)]
+    pub fn set_words(self, index: usize, bytes: &[u8]) {
+        assert!(index + bytes.len().div_ceil(8) <= WORDS);
+        // SAFETY: as for `word`; the length was compared.
+        unsafe { block::write(self.word_at(index * 8), bytes) }
+    }
+
+    /// Fills `room` with what the words from `index` on hold.
+    #[inline(always)]
+    pub fn copy_words(self, index: usize, room: &mut [u8]) {
+        assert!(index + room.len().div_ceil(8) <= WORDS);
+        // SAFETY: as in `set_words`.
+        unsafe { block::read(self.word_at(index * 8), room) }
     }
 }

@@ -19,6 +19,7 @@ extern crate alloc;
 
 mod a_stacks;
 pub mod accept;
+mod block;
 pub mod clock;
 pub mod console;
 pub mod direct;

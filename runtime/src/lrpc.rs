@@ -40,7 +40,8 @@ pub struct Binding {
 /// LrpcCall with the registers of a message; the status, and the registers that come back.
 #[inline(always)]
 pub(crate) fn call(token: u64, registers: syscall::Regs) -> (u64, syscall::Regs) {
-    trap(Call::LrpcCall, token, 0, registers)
+    // SAFETY: no reference leads to an A-stack.
+    unsafe { syscall::lrpc(word(Call::LrpcCall), token, registers) }
 }
 
 /// Asks `clerk` for a binding with `count` A-stacks of `bytes` each, which come to lie from `window` on, in a
@@ -138,7 +139,8 @@ pub fn give_back(words: [u64; 8]) -> Result<Visit> {
 /// LrpcReturn with the registers of a message: the A-stack's address, or a status, and the registers that come.
 #[inline(always)]
 pub(crate) fn come_back(clerk: ThreadId, registers: syscall::Regs) -> (u64, syscall::Regs) {
-    trap(Call::LrpcReturn, clerk.0, 0, registers)
+    // SAFETY: as in `call`.
+    unsafe { syscall::lrpc(word(Call::LrpcReturn), clerk.0, registers) }
 }
 
 #[inline(always)]
@@ -175,8 +177,12 @@ fn change(clerk: ThreadId, what: u64, argument: u64) -> core::result::Result<u64
 /// The call `number` with RSI, RDX and the message registers; RSI and the message registers afterwards.
 #[inline(always)]
 fn trap(number: Call, rsi: u64, rdx: u64, registers: syscall::Regs) -> (u64, syscall::Regs) {
-    let word = (number as u64).wrapping_neg();
     // SAFETY: the calls change the registers that Ipc changes, and memory only behind the A-stacks, where no
     // reference leads.
-    unsafe { syscall::ipc(rsi, rdx, word, utcb::pointer(), registers) }
+    unsafe { syscall::ipc(rsi, rdx, word(number), utcb::pointer(), registers) }
+}
+
+/// What stands for a call in R8.
+const fn word(number: Call) -> u64 {
+    (number as u64).wrapping_neg()
 }

@@ -3,15 +3,17 @@
 //! Nobody here waits without a limit for the pages of the other side's strings.
 
 mod hosts;
+mod letter;
 mod link;
 
 use abi::Time;
 pub use hosts::{serve_calls, serve_visits};
+use letter::{BODY, Place};
 pub use link::{Link, Transport};
 pub use service::*;
 
 use crate::accept::{self, TransferLimit};
-use crate::{Msg, ipc};
+use crate::{Msg, ipc, utcb};
 
 /// How long the pages of a string may take to come.
 const PATIENCE: TransferLimit = TransferLimit::micros(2_000);
@@ -30,6 +32,25 @@ impl Message for Msg {
     #[inline(always)]
     fn push(self, word: u64) -> Self {
         self.word(word)
+    }
+
+    #[inline(always)]
+    fn with_body(mut self, body: &[u8]) -> Self {
+        let at = self.tag.untyped();
+        self.tag.0 += body.len().div_ceil(8) as u64;
+        let rest = service::to_registers(&mut self.mr, at..SHORT, body);
+        if !rest.is_empty() {
+            utcb::set_mrs(at.max(SHORT) + 1, rest);
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn copy_body(&self, first: usize, room: &mut [u8]) {
+        let rest = service::from_registers(&self.mr, first, room);
+        if !rest.is_empty() {
+            utcb::copy_mrs(first.max(SHORT) + 1, rest);
+        }
     }
 
     #[inline(always)]
@@ -100,6 +121,7 @@ impl Next<Msg> for Onward {
 /// size that the interface's module says.
 #[inline(always)]
 pub fn serve(server: &impl Dispatch, room: &mut [u8]) -> ! {
+    let mut scratch = [0; BODY];
     let (mut from, mut request) = ipc::request();
     loop {
         (from, request) = match server.quick(from, request, &Onward(from)) {
@@ -107,23 +129,28 @@ pub fn serve(server: &impl Dispatch, room: &mut [u8]) -> ! {
             // Whoever was to be answered has gone.
             Err(failed) if failed.tag.is_error() => ipc::request(),
             Err(request) => {
-                let answer = answer_one(server, from, request, room);
-                ipc::next_request(answer.map(|answer| (from, answer)))
+                let rooms = (&mut scratch, &[][..], &mut *room, &mut [][..]);
+                let answer = answer_apart(server, from, &request, rooms);
+                ipc::next_request(answer.map(|(answer, _)| (from, answer)))
             }
         };
     }
 }
 
-/// Answers one request.
-#[inline(never)]
+/// What a request needs: a place for a body in words, its string, room for the result, room for the answer's string.
+type Rooms<'r> = (&'r mut [u8; BODY], &'r [u8], &'r mut [u8], &'r mut [u8]);
+
+/// The answer to one request, and how long its string is if it has one.
+#[inline(always)]
 fn answer_one(
     server: &impl Dispatch,
     from: ThreadId,
-    request: Msg,
-    room: &mut [u8],
-) -> Option<Msg> {
-    let answer = server.dispatch(from, &request, &[], room, &mut []);
-    answer.message().map(|(answer, _)| answer)
+    request: &Msg,
+    (scratch, input, room, output): Rooms<'_>,
+) -> Option<(Msg, Option<usize>)> {
+    let place = Place::of_message(request, scratch);
+    let answer = server.dispatch(from, &place.letter(request.tag), input, room, output);
+    answer.message().map(|(answer, string)| (place.message(answer.tag()), string))
 }
 
 /// Serves any interface, for ever: `input`, `room` and `output` have the sizes that the
@@ -134,9 +161,10 @@ pub fn serve_with(
     room: &mut [u8],
     output: &mut [u8],
 ) -> ! {
+    let mut scratch = [0; BODY];
     let (mut from, mut request) = accept::string(input, PATIENCE, ipc::request);
     loop {
-        let answer = server.dispatch(from, &request, input, room, output).message();
+        let answer = answer_one(server, from, &request, (&mut scratch, input, room, output));
         let answer = answer.map(|(answer, string)| (from, with_string(answer, string, output)));
         (from, request) = accept::string(input, PATIENCE, || ipc::next_request(answer));
     }
@@ -147,6 +175,17 @@ fn with_string(answer: Msg, string: Option<usize>, output: &[u8]) -> ipc::Parcel
         Some(string) => answer.string(string),
         None => answer.into(),
     }
+}
+
+/// The same where it must not take registers from what is quick.
+#[inline(never)]
+fn answer_apart(
+    server: &impl Dispatch,
+    from: ThreadId,
+    request: &Msg,
+    rooms: Rooms<'_>,
+) -> Option<(Msg, Option<usize>)> {
+    answer_one(server, from, request, rooms)
 }
 
 /// Sends an answer that came later, made by a token, with its string in `output`. Who does not

@@ -39,6 +39,29 @@ pub unsafe fn ipc(to: u64, from: u64, timeouts: u64, utcb: u64, mr: Regs) -> (u6
     (partner, [m0, m1, m2, m3, m4, m5, m6, m7])
 }
 
+/// LrpcCall or LrpcReturn, `number` negated: RSI and MR0..MR7. They need neither U nor a second partner.
+///
+/// # Safety
+/// The other side changes the A-stack, where no reference may lead.
+#[inline(always)]
+pub unsafe fn lrpc(number: u64, rsi: u64, mr: Regs) -> (u64, Regs) {
+    let [mut m0, mut m1, mut m2, mut m3, mut m4, mut m5, mut m6, mut m7] = mr;
+    let mut partner = rsi;
+    // SAFETY: as in `ipc`.
+    unsafe {
+        asm!(
+            "push rbp", "push rbx", "mov rbx, rcx",
+            "syscall",
+            "mov rcx, rbx", "pop rbx", "pop rbp",
+            inout("r9") m0, inout("rax") m1, inout("rcx") m2, inout("r10") m3,
+            inout("r12") m4, inout("r13") m5, inout("r14") m6, inout("r15") m7,
+            inout("rsi") partner, inout("r8") number => _,
+            out("rdx") _, out("rdi") _, out("r11") _,
+        );
+    }
+    (partner, [m0, m1, m2, m3, m4, m5, m6, m7])
+}
+
 /// [`ipc`] with one untyped word, `value`; MR2 to MR7 are whatever the registers hold.
 ///
 /// # Safety

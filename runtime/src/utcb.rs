@@ -8,6 +8,8 @@ use core::arch::asm;
 use abi::utcb as index;
 use abi::{Acceptor, ThreadId};
 
+use crate::block;
+
 /// U: the address of MR0, which is also the local thread id.
 #[inline(always)]
 #[must_use]
@@ -49,6 +51,22 @@ pub fn mr(n: usize) -> u64 {
 pub fn set_mr(n: usize, value: u64) {
     assert!(n < index::MRS);
     set_word(n as isize, value);
+}
+
+/// Message registers from `n` on, set to what `bytes` are, the last one filled up with zeros.
+#[inline(always)]
+pub fn set_mrs(n: usize, bytes: &[u8]) {
+    assert!(n + bytes.len().div_ceil(8) <= index::MRS);
+    // SAFETY: as in `word`, since these are message registers; no reference leads there.
+    unsafe { block::write((pointer() as *mut u64).add(n), bytes) }
+}
+
+/// Fills `room` with what message registers hold from `n` on.
+#[inline(always)]
+pub fn copy_mrs(n: usize, room: &mut [u8]) {
+    assert!(n + room.len().div_ceil(8) <= index::MRS);
+    // SAFETY: as in `set_mrs`.
+    unsafe { block::read((pointer() as *const u64).add(n), room) }
 }
 
 /// Sets the runtime's own word: what the thread wants done in a critical section.

@@ -1,6 +1,6 @@
 //! The client's side: a method for each function.
 
-use crate::layout::Form;
+use crate::layout::{self, Form};
 use crate::model::{Function, Interface, Manner, Model, Ty};
 
 use super::Shape;
@@ -68,67 +68,82 @@ fn method(model: &Model, interface: &Interface, function: &Function, out: &mut T
         params.join(", ")
     );
     out.block(&head, |out| {
-        body(function, &shape, out);
+        body(model, function, &shape, out);
         if function.manner != Manner::OneWay {
             the_result(function, &shape, &result, out);
         }
     });
 }
 
-fn body(function: &Function, shape: &Shape, out: &mut Text) {
+fn body(model: &Model, function: &Function, shape: &Shape, out: &mut Text) {
     for param in &function.params {
         for check in bounds(&param.ty, &value(&param.name), 0) {
             out.line(&check.replace(")?;", ").map_err(|_| Error::TooLong)?;"));
         }
     }
-    let label = format!("label::{}", shout(&function.name));
-    let values = tuple(function.params.iter().map(|param| value(&param.name)));
-    let mut sent = "None";
-    match (shape.request, direct(function)) {
-        (Form::Words, _) => {
-            out.line(&format!("let request = service::request_words({label}, &{values});"));
-        }
-        (Form::Inline(bytes), _) => out.line(&format!(
-            "let request = service::request_inline({label}, &{values}, &mut [0; {bytes}])?;"
-        )),
-        (Form::String(_), Some(bytes)) => {
-            out.line(&format!("let request = service::request_words({label}, &{values});"));
-            out.line(&format!("let body = {bytes};"));
-            sent = "Some(body)";
-        }
-        (Form::String(bytes), None) => {
-            out.line(&format!("let mut body = [0; {bytes}];"));
-            out.line(&format!(
-                "let (request, body) = service::request_string({label}, &{values}, &mut body)?;"
-            ));
-            sent = "Some(body)";
-        }
-    }
+    request(function, shape, out);
     let [send_us, answer_us] = function.timeouts_us.map(|us| format!("{us:?}"));
     let timeouts = format!("const {{ service::timeouts({send_us}, {answer_us}) }}");
+    let sent = if matches!(shape.request, Form::String(_)) { "Some(body)" } else { "None" };
     if function.manner == Manner::OneWay {
         out.line(&format!("self.0.send(request, {sent}, {timeouts})"));
         return;
     }
-    let in_words = !matches!(shape.answer, Form::String(_));
-    let call = match (sent, in_words) {
-        ("None", true) => format!("self.0.call(request, {timeouts})?"),
-        (sent, true) => format!("self.0.call_with(request, {sent}, &mut [], {timeouts})?"),
-        (sent, false) => format!("self.0.call_with(request, {sent}, room, {timeouts})?"),
+    let flat = layout::answer(model, function).0;
+    let call = match (shape.request, shape.answer) {
+        (Form::Words, Form::Words) if flat <= SHORT => {
+            format!("self.0.exchange(request, {timeouts})")
+        }
+        (Form::Words, Form::Words) => format!("self.0.exchange_long(request, {timeouts})"),
+        (Form::String(_), Form::Words | Form::Inline(_)) => {
+            format!("self.0.call_with(request, {sent}, &mut [], {timeouts})?")
+        }
+        (_, Form::String(_)) => format!("self.0.call_with(request, {sent}, room, {timeouts})?"),
+        (form, answer) => {
+            let body = if form == Form::Words { "&[]" } else { "body" };
+            let room = if answer == Form::Words { "&mut []" } else { "room" };
+            format!("self.0.exchange_with(request, {body}, ({flat}, {room}), {timeouts})")
+        }
     };
-    if sent == "None" && shape.answer == Form::Words {
-        out.line(&format!("let answer = self.0.exchange(request, {timeouts});"));
-    } else {
-        out.line(&format!("let answer = {call};"));
+    out.line(&format!("let answer = {call};"));
+}
+
+/// The words of an answer that `service::SHORT` says.
+const SHORT: usize = 7;
+
+/// The request's words, and its body, if that is not among them.
+fn request(function: &Function, shape: &Shape, out: &mut Text) {
+    let label = format!("label::{}", shout(&function.name));
+    let values = tuple(function.params.iter().map(|param| value(&param.name)));
+    // A string goes beside the words; else the carrier puts the body behind them, if it gets one.
+    let in_words = function.manner == Manner::OneWay || matches!(shape.answer, Form::String(_));
+    match (shape.request, direct(function)) {
+        (Form::Inline(bytes), _) if in_words => out.line(&format!(
+            "let request = service::request_inline({label}, &{values}, &mut [0; {bytes}])?;"
+        )),
+        (Form::Words, _) => {
+            out.line(&format!("let request = service::request_words({label}, &{values});"));
+        }
+        (_, Some(bytes)) => {
+            out.line(&format!("let request = service::request_words({label}, &{values});"));
+            out.line(&format!("let body = {bytes};"));
+        }
+        (Form::String(bytes) | Form::Inline(bytes), None) => {
+            out.line(&format!("let mut body = [0; {bytes}];"));
+            out.line(&format!(
+                "let (request, body) = service::request_string({label}, &{values}, &mut body)?;"
+            ));
+        }
     }
 }
 
 /// Reads the result, and checks its lengths: a server may lie.
 fn the_result(function: &Function, shape: &Shape, ty: &str, out: &mut Text) {
-    let read = match shape.answer {
-        Form::Words => "service::result_words(&self.0, &answer)",
-        Form::Inline(_) => "service::result_inline(&answer, room)",
-        Form::String(_) => "service::result_string(&answer, room)",
+    let read = match (shape.answer, shape.request) {
+        (Form::Words, _) => "service::result_words(&self.0, &answer)",
+        (Form::Inline(_), Form::String(_)) => "service::result_inline(&answer, room)",
+        (Form::Inline(_), _) => "service::result_behind(&self.0, &answer, room)",
+        (Form::String(_), _) => "service::result_string(&answer, room)",
     };
     let checks = function.result.as_ref().map_or(Vec::new(), |of| bounds(of, "result", 0));
     if checks.is_empty() {

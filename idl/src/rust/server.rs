@@ -1,7 +1,7 @@
 //! The server's side: the trait, and what calls it.
 
-use crate::layout::{self, Form};
-use crate::model::{Function, Interface, Manner, Model};
+use crate::layout::{self, Form, IN_REGISTERS};
+use crate::model::{Function, Interface, Manner, Model, Ty};
 
 use super::names::{camel, function as function_name, shout, snake, value};
 use super::types::{bounds, tuple, ty};
@@ -77,13 +77,18 @@ fn quick(model: &Model, interface: &Interface, out: &mut Text) {
     out.line("    request: M,");
     out.line("    next: &N,");
     out.block(") -> Result<N::Request, M> {", |out| {
-        out.block("match request.tag().0 & service::SHAPE_AND_LABEL {", |out| {
+        out.block("match request.tag().0 & !N::FLAGS {", |out| {
             for function in functions {
                 let params: Vec<String> = function.params.iter().map(|p| value(&p.name)).collect();
-                let words = layout::request(model, function).0 as u64;
-                let tag = layout::label(model, interface, function) << 16 | words;
+                let words = layout::request(model, function).0;
+                let tag = layout::label(model, interface, function) << 16 | words as u64;
                 out.line(&format!("// `{}`, {words} words.", function.name));
-                out.block(&format!("{tag:#x} => {{"), |out| {
+                let most = words.max(layout::answer(model, function).0);
+                let guard = match most > IN_REGISTERS {
+                    true => format!(" if N::WORDS >= {most}"),
+                    false => String::new(),
+                };
+                out.block(&format!("{tag:#x}{guard} => {{"), |out| {
                     let pattern = tuple(params.iter().cloned());
                     let types = function.params.iter().map(|p| ty(model, &interface.name, &p.ty, "'static"));
                     let types = tuple(types);
@@ -179,17 +184,27 @@ fn token(model: &Model, interface: &Interface, function: &Function, out: &mut Te
         );
         let _ = borrows;
         out.block(&line, |out| {
-            let answer = answer(Shape::of(model, function).answer, "result");
+            let form = Shape::of(model, function).answer;
+            let answer = answer(function, form, "result", "M::new(service::label::OK)");
             out.line(&format!("(self.0, {answer})"));
         });
     });
 }
 
-fn answer(form: Form, result: &str) -> String {
-    match form {
-        Form::Words => format!("service::answer_words(&{result})"),
-        Form::Inline(bytes) => format!("service::answer_inline(&{result}, &mut [0; {bytes}])"),
-        Form::String(_) => format!("service::answer_string(&{result}, output)"),
+/// What makes an answer of this form of `result`, behind the empty message `to`.
+fn answer(function: &Function, form: Form, result: &str, to: &str) -> String {
+    match (form, &function.result) {
+        (Form::Words, _) => format!("service::answer_words(&{result}, {to})"),
+        (Form::Inline(bytes), Some(Ty::Bytes(_))) => {
+            format!("service::answer_bytes({result}, {bytes}, {to})")
+        }
+        (Form::Inline(bytes), Some(Ty::Text(_))) => {
+            format!("service::answer_bytes({result}.as_bytes(), {bytes}, {to})")
+        }
+        (Form::Inline(bytes), _) => {
+            format!("service::answer_inline(&{result}, &mut [0; {bytes}], {to})")
+        }
+        (Form::String(_), _) => format!("service::answer_string(&{result}, output, {to})"),
     }
 }
 
@@ -205,7 +220,7 @@ fn arm(model: &Model, function: &Function, out: &mut Text) {
     let params = || function.params.iter().map(|param| value(&param.name));
     out.block(&format!("label::{} => {{", shout(&function.name)), |out| {
         if let Form::Inline(bytes) = shape.request {
-            out.line(&format!("let mut body = [0; {bytes}];"));
+            out.line(&format!("let mut body = service::Scratch::<{bytes}>::new();"));
         }
         let pattern = tuple(params());
         out.block(&format!("let Ok({pattern}) = {name}_arguments({source}) else {{"), |out| {
@@ -222,7 +237,8 @@ fn arm(model: &Model, function: &Function, out: &mut Text) {
         }
         let call = format!("self.0.{}({})", function_name(&function.name), given.join(", "));
         if is_answered(function) {
-            out.line(&answer(shape.answer, &call));
+            let to = "request.emptied(service::label::OK)";
+            out.line(&answer(function, shape.answer, &call, to));
         } else {
             out.line(&format!("{call};"));
             out.line("Answer::Nothing");
@@ -236,14 +252,19 @@ fn arguments(model: &Model, interface: &Interface, function: &Function, out: &mu
     let types = |life: &str| {
         tuple(function.params.iter().map(|param| ty(model, &interface.name, &param.ty, life)))
     };
-    let (generics, source, read, life) = match Shape::of(model, function).request {
-        Form::Words => ("", "", "read_words(request)", "'static"),
-        Form::Inline(_) => ("<'a>", ", body: &'a mut [u8]", "read_inline(request, body)", "'a"),
-        Form::String(_) => ("<'a>", ", input: &'a [u8]", "read_string(request, input)", "'a"),
+    let (generics, request, source, read, life) = match Shape::of(model, function).request {
+        Form::Words => ("", "&", String::new(), "read_words(request)", "'static"),
+        Form::Inline(bytes) => {
+            let scratch = format!(", body: &'a mut service::Scratch<{bytes}>");
+            ("<'a>", "&'a ", scratch, "read_inline(request, body)", "'a")
+        }
+        Form::String(_) => {
+            ("<'a>", "&", ", input: &'a [u8]".to_owned(), "read_string(request, input)", "'a")
+        }
     };
     out.line("#[inline(always)]");
     out.line(&format!("fn {name}_arguments{generics}("));
-    out.line(&format!("    request: &impl Message{source},"));
+    out.line(&format!("    request: {request}impl Message{source},"));
     let checks: Vec<String> = function
         .params
         .iter()

@@ -3,8 +3,9 @@
 use core::fmt::Write as _;
 
 use crate::Caller;
+use crate::body::Scratch;
 use crate::list::List;
-use crate::message::{Flat, Message, body_of, is_plain, label, string_after, with_body};
+use crate::message::{Flat, Message, SHAPE_AND_LABEL, body_len, is_plain, label, string_after};
 use crate::wire::{Body, Bytes, Malformed, TooLong, Wire};
 
 /// What a request comes to.
@@ -45,6 +46,11 @@ impl<M: Message> Answer<M> {
 pub trait Next<M> {
     /// What comes of it.
     type Request;
+
+    /// The flags that a request's tag may have.
+    const FLAGS: u64 = !SHAPE_AND_LABEL;
+    /// Words that it has at hand: requests and answers with more are none of [`Dispatch::quick`]'s.
+    const WORDS: usize = crate::MAX_WORDS;
 
     /// Sends the answer and waits for the next request.
     fn request(&self, answer: M) -> Self::Request;
@@ -124,16 +130,18 @@ pub fn quick_arguments<'a, T: Wire<'a>>(request: &impl Message) -> Result<T, Mal
     T::take(&mut Flat::new(request), &mut Bytes::new(&[]))
 }
 
-/// The arguments in a request with a body in words, which is copied into `room`: the words may
+/// The arguments in a request with a body in words, which is copied out of them: they may
 /// be gone when the server calls somebody.
 ///
 /// # Errors
 /// As [`read_words`].
-pub fn read_inline<'a, T: Wire<'a>>(
-    request: &impl Message,
-    room: &'a mut [u8],
+#[inline(always)]
+pub fn read_inline<'a, T: Wire<'a>, const N: usize>(
+    request: &'a impl Message,
+    scratch: &'a mut Scratch<N>,
 ) -> Result<T, Malformed> {
-    let mut bytes = Bytes::new(body_of(request, T::FLAT, room).ok_or(Malformed)?);
+    let len = body_len(request.tag(), T::FLAT, N).ok_or(Malformed)?;
+    let mut bytes = Bytes::new(request.body(T::FLAT, len, scratch));
     let values = T::take(&mut Flat::new(request), &mut bytes)?;
     if bytes.len() < 8 { Ok(values) } else { Err(Malformed) }
 }
@@ -152,10 +160,9 @@ pub fn read_string<'a, T: Wire<'a>>(
     if bytes.is_empty() { Ok(values) } else { Err(Malformed) }
 }
 
-/// An answer that has no body.
+/// An answer that has no body, behind `message`, which has no word yet.
 #[inline(always)]
-pub fn answer_words<'a, M: Message, T: Wire<'a>>(result: &T) -> Answer<M> {
-    let mut message = M::new(label::OK);
+pub fn answer_words<'a, M: Message, T: Wire<'a>>(result: &T, mut message: M) -> Answer<M> {
     result.flat(&mut |word| message = message.push(word));
     Answer::Words(message)
 }
@@ -169,24 +176,39 @@ pub fn quick_words<'a, M: Message, T: Wire<'a>>(request: M, result: &T) -> M {
     message
 }
 
-/// An answer whose body, at most `room` long, goes in words.
-pub fn answer_inline<'a, M: Message, T: Wire<'a>>(result: &T, room: &mut [u8]) -> Answer<M> {
+/// An answer that is one text or one run of at most `bound` bytes, and goes in words, behind `message`.
+#[inline]
+pub fn answer_bytes<M: Message>(result: &[u8], bound: usize, message: M) -> Answer<M> {
+    if result.len() > bound {
+        return Answer::Words(M::new(label::TOO_LONG));
+    }
+    Answer::Words(message.push(result.len() as u64).with_body(result))
+}
+
+/// An answer whose body, at most `room` long, goes in words, behind `message`.
+pub fn answer_inline<'a, M: Message, T: Wire<'a>>(
+    result: &T,
+    room: &mut [u8],
+    mut message: M,
+) -> Answer<M> {
     let mut body = Body::new(room);
     if result.body(&mut body).is_err() {
         return Answer::Words(M::new(label::TOO_LONG));
     }
-    let mut message = M::new(label::OK);
     result.flat(&mut |word| message = message.push(word));
-    Answer::Words(with_body(message, body.written()))
+    Answer::Words(message.with_body(body.written()))
 }
 
-/// An answer whose body goes as a string, from `output`.
-pub fn answer_string<'a, M: Message, T: Wire<'a>>(result: &T, output: &mut [u8]) -> Answer<M> {
+/// An answer whose body goes as a string, from `output`; its words stand behind `message`.
+pub fn answer_string<'a, M: Message, T: Wire<'a>>(
+    result: &T,
+    output: &mut [u8],
+    mut message: M,
+) -> Answer<M> {
     let mut body = Body::new(output);
     if result.body(&mut body).is_err() {
         return Answer::Words(M::new(label::TOO_LONG));
     }
-    let mut message = M::new(label::OK);
     result.flat(&mut |word| message = message.push(word));
     Answer::String(message, body.written().len())
 }

@@ -155,5 +155,5 @@ pub fn describe<M: Message>(interface: &'static Interface, request: &M) -> Answe
     }
     let has = |label: u64| interface.functions.iter().any(|(known, _)| *known == label);
     let known = (2..words).take_while(|index| has(request.get(*index))).count();
-    Answer::Words(M::new(label::OK).push(interface.version.word()).push(known as u64))
+    Answer::Words(request.emptied(label::OK).push(interface.version.word()).push(known as u64))
 }

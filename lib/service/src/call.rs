@@ -3,17 +3,43 @@
 
 use abi::{IpcError, MsgTag, Time, Timeouts};
 
-use crate::message::{self, Flat, Message, SHAPE_AND_LABEL, body_of, string_after, with_body};
+use crate::message::{self, Flat, Message, SHAPE_AND_LABEL, body_len, body_of, string_after};
 use crate::wire::{Body, Bytes, Malformed, TooLong, Wire};
+
+/// Words of an answer that every carrier brings in registers.
+pub const SHORT: usize = 7;
 
 /// What brings a request to a server and its answer back.
 pub trait Carrier {
     /// What it carries.
     type Message: Message;
 
-    /// Sends `request` and waits for the answer; neither has a string. If the tag of what comes
-    /// back says that it failed, [`Carrier::error`] says why.
+    /// Sends `request` and waits for the answer, of which no more than [`SHORT`] words are going to be read; neither
+    /// has a string. If the tag of what comes back says that it failed, [`Carrier::error`] says why.
     fn exchange(&self, request: Self::Message, timeouts: Timeouts) -> Self::Message;
+
+    /// [`Carrier::exchange`] whose answer is read to its end.
+    #[inline(always)]
+    fn exchange_long(&self, request: Self::Message, timeouts: Timeouts) -> Self::Message {
+        self.exchange(request, timeouts)
+    }
+
+    /// The same with `body` behind the words of the request. What the words of the answer behind the first `flat` hold
+    /// goes to `room` if there is room for it; [`result_behind`] finds it there.
+    #[inline(always)]
+    fn exchange_with(
+        &self,
+        request: Self::Message,
+        body: &[u8],
+        (flat, room): (usize, &mut [u8]),
+        timeouts: Timeouts,
+    ) -> Self::Message {
+        let answer = self.exchange_long(request.with_body(body), timeouts);
+        if !room.is_empty() && !answer.tag().is_error() {
+            let _ = body_of(&answer, flat, room);
+        }
+        answer
+    }
 
     /// Why the last exchange of this thread failed.
     fn error(&self) -> Error;
@@ -24,7 +50,7 @@ pub trait Carrier {
     /// When the server cannot be reached, or not in time.
     #[inline(always)]
     fn call(&self, request: Self::Message, timeouts: Timeouts) -> Result<Self::Message, Error> {
-        let answer = self.exchange(request, timeouts);
+        let answer = self.exchange_long(request, timeouts);
         if answer.tag().is_error() { Err(self.error()) } else { Ok(answer) }
     }
 
@@ -54,6 +80,60 @@ pub trait Carrier {
         body: Option<&[u8]>,
         timeouts: Timeouts,
     ) -> Result<(), Error>;
+}
+
+/// What is carried for a client that only borrows its carrier.
+impl<C: Carrier> Carrier for &C {
+    type Message = C::Message;
+
+    #[inline(always)]
+    fn exchange(&self, request: Self::Message, timeouts: Timeouts) -> Self::Message {
+        (**self).exchange(request, timeouts)
+    }
+
+    #[inline(always)]
+    fn exchange_long(&self, request: Self::Message, timeouts: Timeouts) -> Self::Message {
+        (**self).exchange_long(request, timeouts)
+    }
+
+    #[inline(always)]
+    fn exchange_with(
+        &self,
+        request: Self::Message,
+        body: &[u8],
+        result: (usize, &mut [u8]),
+        timeouts: Timeouts,
+    ) -> Self::Message {
+        (**self).exchange_with(request, body, result, timeouts)
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        (**self).error()
+    }
+
+    fn call_with(
+        &self,
+        request: Self::Message,
+        body: Option<&[u8]>,
+        room: &mut [u8],
+        timeouts: Timeouts,
+    ) -> Result<Self::Message, Error> {
+        (**self).call_with(request, body, room, timeouts)
+    }
+
+    fn offered(&self) {
+        (**self).offered();
+    }
+
+    fn send(
+        &self,
+        request: Self::Message,
+        body: Option<&[u8]>,
+        timeouts: Timeouts,
+    ) -> Result<(), Error> {
+        (**self).send(request, body, timeouts)
+    }
 }
 
 /// Why a call has no result. What the interface itself may answer is not among these.
@@ -133,7 +213,8 @@ pub fn request_inline<'a, M: Message, T: Wire<'a>>(
 ) -> Result<M, Error> {
     let mut body = Body::new(room);
     values.body(&mut body)?;
-    Ok(with_body(request_words(label, values), body.written()))
+    let request: M = request_words(label, values);
+    Ok(request.with_body(body.written()))
 }
 
 /// A request whose body goes as a string: the words, and how much of `room` is the body.
@@ -211,6 +292,29 @@ pub fn result_inline<'a, T: Wire<'a>>(
         return Err(Error::BadAnswer);
     }
     let mut bytes = Bytes::new(body_of(answer, T::FLAT, room).ok_or(Error::TooLong)?);
+    let value = T::take(&mut Flat::new(answer), &mut bytes)?;
+    if bytes.len() < 8 { Ok(value) } else { Err(Error::BadAnswer) }
+}
+
+/// The result in an answer whose body [`Carrier::exchange_with`] has left in `room`.
+///
+/// # Errors
+/// When it has none, or `room` is too small.
+#[inline(always)]
+pub fn result_behind<'a, C: Carrier, T: Wire<'a>>(
+    carrier: &C,
+    answer: &C::Message,
+    room: &'a [u8],
+) -> Result<T, Error> {
+    let tag = answer.tag();
+    if tag.is_error() || tag.label() != message::label::OK {
+        return Err(no_result(carrier, tag));
+    }
+    if tag.untyped() < T::FLAT || tag.typed() != 0 {
+        return Err(Error::BadAnswer);
+    }
+    let len = body_len(tag, T::FLAT, room.len()).ok_or(Error::TooLong)?;
+    let mut bytes = Bytes::new(room.get(..len).ok_or(Error::TooLong)?);
     let value = T::take(&mut Flat::new(answer), &mut bytes)?;
     if bytes.len() < 8 { Ok(value) } else { Err(Error::BadAnswer) }
 }

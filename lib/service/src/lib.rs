@@ -10,6 +10,7 @@
 
 mod answer;
 mod bind;
+mod body;
 mod call;
 mod compound;
 mod handles;
@@ -21,17 +22,18 @@ mod wire;
 pub use abi::{MsgTag, ThreadId, Timeouts};
 
 pub use answer::{
-    Answer, Dispatch, Next, Room, answer_inline, answer_string, answer_words, quick_arguments,
-    quick_words, read_inline, read_string, read_words,
+    Answer, Dispatch, Next, Room, answer_bytes, answer_inline, answer_string, answer_words,
+    quick_arguments, quick_words, read_inline, read_string, read_words,
 };
 pub use bind::{BIND, BindError, Interface, OFFERS_CALLS, Version, check, describe};
+pub use body::{Scratch, from_registers, partial, take_partial, to_registers};
 pub use call::{
-    Carrier, Error, request_inline, request_string, request_words, result_inline, result_string,
-    result_words, timeouts,
+    Carrier, Error, SHORT, request_inline, request_string, request_words, result_behind,
+    result_inline, result_string, result_words, timeouts,
 };
 pub use handles::{Handle, Handles};
 pub use list::{Iter, List};
-pub use message::{MAX_WORDS, Message, SHAPE_AND_LABEL, label};
+pub use message::{MAX_WORDS, Message, SHAPE_AND_LABEL, body_len, label};
 pub use wire::{Body, Bytes, Malformed, TooLong, Wire, Words, at_most, skip};
 
 /// Who called: a thread, as the kernel names it.

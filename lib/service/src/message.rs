@@ -2,6 +2,8 @@
 
 use abi::{Item, MsgTag, StringItem};
 
+use crate::body::Scratch;
+
 /// Words of a message.
 pub const MAX_WORDS: usize = 63;
 
@@ -36,6 +38,42 @@ pub trait Message: Copy {
     /// The same with one more word; at most [`MAX_WORDS`].
     #[must_use]
     fn push(self, word: u64) -> Self;
+
+    /// The same with `body` behind its words, eight bytes a word, the last one filled up with zeros.
+    #[must_use]
+    #[inline]
+    fn with_body(self, body: &[u8]) -> Self {
+        let (whole, last) = body.as_chunks::<8>();
+        let push = |message: Self, chunk: &[u8; 8]| message.push(u64::from_le_bytes(*chunk));
+        let message = whole.iter().fold(self, push);
+        if last.is_empty() {
+            return message;
+        }
+        let mut bytes = [0; 8];
+        bytes[..last.len()].copy_from_slice(last);
+        message.push(u64::from_le_bytes(bytes))
+    }
+
+    /// The words from `first` on as bytes, as many as `room` takes; each is read once.
+    #[inline]
+    fn copy_body(&self, first: usize, room: &mut [u8]) {
+        for (index, chunk) in room.chunks_mut(8).enumerate() {
+            chunk.copy_from_slice(&self.get(first + index).to_le_bytes()[..chunk.len()]);
+        }
+    }
+
+    /// The same in a place that the message has for that, or in `scratch`; at most `N` bytes.
+    #[inline(always)]
+    fn body<'a, const N: usize>(
+        &'a self,
+        first: usize,
+        len: usize,
+        scratch: &'a mut Scratch<N>,
+    ) -> &'a [u8] {
+        let room = scratch.bytes(len);
+        self.copy_body(first, room);
+        room
+    }
 
     /// The tag.
     fn tag(&self) -> MsgTag;
@@ -90,41 +128,25 @@ impl<M: Message> crate::wire::Words for Flat<'_, M> {
     }
 }
 
-/// Adds `body` to `message`, eight bytes a word, the last one filled up with zeros.
-pub(crate) fn with_body<M: Message>(message: M, body: &[u8]) -> M {
-    let (whole, last) = body.as_chunks::<8>();
-    let push = |message: M, chunk: &[u8; 8]| message.push(u64::from_le_bytes(*chunk));
-    let message = whole.iter().fold(message, push);
-    if last.is_empty() {
-        return message;
-    }
-    let mut bytes = [0; 8];
-    bytes[..last.len()].copy_from_slice(last);
-    message.push(u64::from_le_bytes(bytes))
+/// How many bytes the words of a message with this tag are, behind the first `flat`, in a room of
+/// `room` bytes: up to seven more than the body. `None` if they cannot be one.
+#[inline(always)]
+#[must_use]
+pub fn body_len(tag: MsgTag, flat: usize, room: usize) -> Option<usize> {
+    let words = tag.untyped().checked_sub(flat).filter(|_| tag.typed() == 0)?;
+    // The room is as long as the longest body; its last word may have less than eight bytes.
+    if words > room.div_ceil(8) { None } else { Some(room.min(words * 8)) }
 }
 
 /// The body that lies in the words of `message` behind the first `flat`, copied into `room`; with
 /// up to seven bytes too many. `None` if it cannot be one.
+#[inline(always)]
 pub(crate) fn body_of<'a>(
     message: &impl Message,
     flat: usize,
     room: &'a mut [u8],
 ) -> Option<&'a [u8]> {
-    let tag = message.tag();
-    let words = tag.untyped().checked_sub(flat).filter(|_| tag.typed() == 0)?;
-    // The room is as long as the longest body; its last word may have less than eight bytes.
-    if words > room.len().div_ceil(8) {
-        return None;
-    }
-    let len = room.len().min(words * 8);
-    let (whole, last) = room[..len].as_chunks_mut::<8>();
-    let mut index = flat;
-    for chunk in whole {
-        *chunk = message.get(index).to_le_bytes();
-        index += 1;
-    }
-    if !last.is_empty() {
-        last.copy_from_slice(&message.get(index).to_le_bytes()[..last.len()]);
-    }
-    Some(&room[..len])
+    let room = room.get_mut(..body_len(message.tag(), flat, room.len())?)?;
+    message.copy_body(flat, room);
+    Some(room)
 }

@@ -1,20 +1,17 @@
 //! The server's side of procedure calls: a clerk that agrees to imports, and hosts on which calls run.
 
 use abi::lrpc::{FIRST_ADDRESS, Status};
-use abi::{StringItem, ThreadId};
+use abi::{MsgTag, StringItem, ThreadId};
 
-use super::link::string_of;
-use super::{Answer, Caller, Dispatch, Next, PATIENCE, label, with_string};
+use super::letter::{BODY, COME, Place as Letters};
+use super::{
+    Answer, Caller, Dispatch, Message as _, Next, PATIENCE, answer_one, label, with_string,
+};
 use crate::a_stacks::{AStack, Place, STRING_BYTES};
-use crate::{Msg, accept, ipc, lrpc, thread, utcb};
+use crate::{Msg, accept, ipc, lrpc, thread};
 
-/// Words of a request that come in registers, and of an answer that go there.
-const COME: usize = 6;
-const GO: usize = 7;
 /// The register of a request in which the clerk's word for the binding comes: the client's id.
 const COOKIE: usize = 6;
-/// The flags of a tag, which a client may set as it likes.
-const FLAGS: u64 = 0xF000;
 /// Procedures of a binding: any tag without flags that a client may send.
 const PROCEDURES: u64 = abi::lrpc::MAX_PROCEDURES;
 /// Bindings that a server has at a time.
@@ -45,12 +42,15 @@ where
         let _ = thread::spawn(move || serve_visits::<S, INPUT, ROOM, OUTPUT>(server, clerk));
     }
     let (mut input, mut room, mut output) = ([0; INPUT], [0; ROOM], [0; OUTPUT]);
+    let mut scratch = [0; BODY];
     let mut desk = Desk::new(clerk);
     let (mut from, mut request) = accept::string(&mut input, PATIENCE, ipc::request);
     loop {
         let answer = match lrpc::import(&request) {
             Some(import) => Some((desk.agree(from, import), None)),
-            None => server.dispatch(from, &request, &input, &mut room, &mut output).message(),
+            None => {
+                answer_one(server, from, &request, (&mut scratch, &input, &mut room, &mut output))
+            }
         };
         let offers = request.label() == service::BIND;
         let answer = answer.map(|(mut answer, string)| {
@@ -114,6 +114,7 @@ pub fn serve_visits<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usiz
     S: Dispatch,
 {
     let (mut input, mut room, mut output) = ([0; INPUT], [0; ROOM], [0; OUTPUT]);
+    let mut scratch = [0; BODY];
     loop {
         let (mut a_stack, mut request) = Return(clerk).request(Msg::default());
         while a_stack >= FIRST_ADDRESS {
@@ -121,8 +122,9 @@ pub fn serve_visits<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usiz
             (a_stack, request) = match quick(server, caller, request) {
                 Ok(next) => next,
                 Err(request) => {
-                    let came = (caller, request, a_stack);
-                    let answer = serve_any(server, came, &mut input, &mut room, &mut output);
+                    let came = (caller, &request, a_stack);
+                    let answer =
+                        serve_any(server, came, &mut scratch, &mut input, &mut room, &mut output);
                     Return(ThreadId::NIL).request(answer)
                 }
             };
@@ -133,12 +135,9 @@ pub fn serve_visits<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usiz
     }
 }
 
-/// [`Dispatch::quick`] for requests that are in registers as a whole.
+/// [`Dispatch::quick`], whose requests and answers are in registers as a whole.
 #[inline(always)]
 fn quick(server: &impl Dispatch, caller: Caller, request: Msg) -> Result<(u64, Msg), Msg> {
-    if request.tag.0 as u16 > COME as u16 {
-        return Err(request);
-    }
     server.quick(caller, request, &Return(ThreadId::NIL))
 }
 
@@ -147,6 +146,9 @@ struct Return(ThreadId);
 
 impl Next<Msg> for Return {
     type Request = (u64, Msg);
+
+    const FLAGS: u64 = 0;
+    const WORDS: usize = COME;
 
     #[inline(always)]
     fn request(&self, answer: Msg) -> (u64, Msg) {
@@ -159,40 +161,32 @@ impl Next<Msg> for Return {
 #[inline(never)]
 fn serve_any(
     server: &impl Dispatch,
-    (caller, mut request, a_stack): (Caller, Msg, u64),
+    (caller, request, a_stack): (Caller, &Msg, u64),
+    scratch: &mut [u8; BODY],
     input: &mut [u8],
     room: &mut [u8],
     output: &mut [u8],
 ) -> Msg {
     let Some(a_stack) = AStack::at(a_stack) else { return Msg::new(label::MALFORMED) };
-    request.tag.0 &= !FLAGS;
-    let words = (request.tag.untyped() + request.tag.typed()).min(service::MAX_WORDS);
-    for index in COME..words {
-        let word = a_stack.word(index);
-        if index < GO { request.mr[index] = word } else { utcb::set_mr(index + 1, word) }
-    }
-    let is_there = match string_of(&request) {
+    let place = Letters::of_call(request, a_stack, scratch);
+    let letter = place.letter(request.tag);
+    let is_there = match place.string_len(request.tag) {
         Some(len) => input.get_mut(..len).is_some_and(|input| a_stack.take(input)),
         None => request.tag.typed() == 0,
     };
     let answer = match is_there {
-        true => server.dispatch(caller, &request, input, room, output),
+        true => server.dispatch(caller, &letter, input, room, output),
         false => Answer::malformed(),
     };
-    let (answer, string) = answer.message().unwrap_or((Msg::new(label::OK), None));
-    on_a_stack(a_stack, answer, string.and_then(|len| output.get(..len)))
-}
-
-/// What of an answer does not go in registers goes on the A-stack.
-fn on_a_stack(a_stack: AStack, answer: Msg, string: Option<&[u8]>) -> Msg {
-    let answer = match string {
-        Some(string) if a_stack.put(string) => {
-            answer.item(StringItem::simple(0, string.len() as u64))
+    let tag = match answer.message() {
+        Some((answer, None)) => answer.tag(),
+        Some((answer, Some(len))) => {
+            match output.get(..len).is_some_and(|string| a_stack.put(string)) {
+                true => place.item(answer.tag(), StringItem::simple(0, len as u64)),
+                false => MsgTag::new(label::TOO_LONG, 0, 0),
+            }
         }
-        Some(_) => Msg::new(label::TOO_LONG),
-        None => answer,
+        None => MsgTag::new(label::OK, 0, 0),
     };
-    let words = answer.tag.untyped() + answer.tag.typed();
-    (GO..words).for_each(|index| a_stack.set_word(index, answer.get(index)));
-    answer
+    place.message(tag)
 }

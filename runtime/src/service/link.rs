@@ -5,15 +5,13 @@ use core::cell::{Cell, RefCell};
 use abi::lrpc::Status;
 use abi::{Item, MsgTag, StringItem, ThreadId, Timeouts};
 
-use super::{Carrier, Error, Thread};
+use super::{Carrier, Error, Message as _, Thread};
 use crate::a_stacks::{AStack, Place};
 use crate::{Msg, ipc, lrpc, utcb};
 
 /// Words of a request that registers take to a procedure, and of an answer back.
 const THERE: usize = 6;
 const BACK: usize = 7;
-/// The flags of a tag: the other side's are of no interest.
-const FLAGS: u64 = 0xF000;
 
 /// A server that is called by procedure calls if it offers them when a client binds, else by messages. What can't go that
 /// way goes by messages, call by call: functions with timeouts, and calls for which the server has no thread.
@@ -24,6 +22,8 @@ pub struct Link {
     server: ThreadId,
     /// What names the A-stack to the kernel; 0: messages.
     token: Cell<u64>,
+    /// Where it is.
+    a_stack: Cell<Option<AStack>>,
     bound: RefCell<Option<Bound>>,
     /// The server failed in the last call.
     lost: Cell<bool>,
@@ -48,7 +48,8 @@ impl Link {
     /// To the server that thread `server` is, by messages at first.
     #[must_use]
     pub const fn new(server: ThreadId) -> Self {
-        Self { server, token: Cell::new(0), bound: RefCell::new(None), lost: Cell::new(false) }
+        let (token, a_stack) = (Cell::new(0), Cell::new(None));
+        Self { server, token, a_stack, bound: RefCell::new(None), lost: Cell::new(false) }
     }
 
     /// How calls travel now.
@@ -66,12 +67,14 @@ impl Link {
         let bytes = abi::lrpc::MAX_A_STACK_BYTES;
         let Ok(binding) = lrpc::bind(self.server, place.address(), 1, bytes) else { return };
         self.token.set(binding.token(0).unwrap_or(0));
+        self.a_stack.set(AStack::at(place.address()));
         self.bound.replace(Some(Bound { binding, place }));
     }
 
     /// Ends the binding, if there is one: calls go by messages.
     pub fn take_messages(&self) {
         self.token.set(0);
+        self.a_stack.set(None);
         if let Some(bound) = self.bound.take() {
             // Only then the place is free.
             let _ = bound.binding.revoke();
@@ -79,45 +82,56 @@ impl Link {
         }
     }
 
-    fn a_stack(&self) -> Option<AStack> {
-        AStack::at(self.bound.borrow().as_ref()?.place.address())
-    }
-
-    /// A call over the binding; `request` has at most a string on the A-stack.
+    /// A call over the binding; `request` has at most a string on the A-stack. Words of the answer for which there is no
+    /// register stay there.
     #[inline(always)]
     fn call_procedure(&self, token: u64, request: Msg) -> Result<Msg, Status> {
         let words = request.tag.untyped() + request.tag.typed();
         if words > THERE {
             self.put_words(words, request.mr[THERE]);
         }
+        self.call_with_body(token, request)
+    }
+
+    /// The same with further words, if there are any, on the A-stack already.
+    #[inline(always)]
+    fn call_with_body(&self, token: u64, request: Msg) -> Result<Msg, Status> {
         let (status, answer) = lrpc::call(token, request.regs());
-        if status != 0 {
-            return Err(self.failed(status));
+        if status == 0 { Ok(Msg::from_regs(answer)) } else { Err(self.failed(status)) }
+    }
+
+    /// The body in the words of `answer` behind the first `flat`, which are in registers, copied to `room` if it fits.
+    #[inline(always)]
+    fn copy_body(&self, answer: &Msg, flat: usize, room: &mut [u8]) {
+        if room.is_empty() {
+            return;
         }
-        let answer = Msg::from_regs(answer);
-        if answer.tag.0 as u16 > BACK as u16 {
-            return Ok(Msg { tag: self.take_words(answer.tag), mr: answer.mr });
+        let Some(len) = service::body_len(answer.tag, flat, room.len()) else { return };
+        let Some(room) = room.get_mut(..len) else { return };
+        let rest = service::from_registers(&answer.mr, flat, room);
+        if !rest.is_empty()
+            && let Some(a_stack) = self.a_stack.get()
+        {
+            a_stack.copy_words(BACK, rest);
         }
-        Ok(answer)
     }
 
     /// Leaves the words of a request for which there is no register, of which `first` is one in a message.
     #[inline(never)]
     fn put_words(&self, words: usize, first: u64) {
-        if let Some(a_stack) = self.a_stack() {
+        if let Some(a_stack) = self.a_stack.get() {
             a_stack.set_word(THERE, first);
             (BACK..words).for_each(|index| a_stack.set_word(index, utcb::mr(index + 1)));
         }
     }
 
-    /// Takes the words of an answer for which there is no register; its tag, without flags.
+    /// Takes the words of an answer for which there is no register.
     #[inline(never)]
-    fn take_words(&self, tag: MsgTag) -> MsgTag {
-        if let Some(a_stack) = self.a_stack() {
+    fn take_words(&self, tag: MsgTag) {
+        if let Some(a_stack) = self.a_stack.get() {
             let words = (tag.untyped() + tag.typed()).min(service::MAX_WORDS);
             (BACK..words).for_each(|index| utcb::set_mr(index + 1, a_stack.word(index)));
         }
-        MsgTag(tag.0 & !FLAGS)
     }
 
     /// What else than a result came of a call.
@@ -142,6 +156,28 @@ impl Link {
         Thread(self.server).exchange(Msg { tag, mr }, timeouts)
     }
 
+    /// [`Carrier::exchange_with`] for those whose words outnumber the registers, and by messages.
+    #[cold]
+    #[inline(never)]
+    fn exchange_otherwise(
+        &self,
+        tag: MsgTag,
+        mr: [u64; BACK],
+        body: &[u8],
+        flat: usize,
+        room: &mut [u8],
+        timeouts: Timeouts,
+    ) -> Msg {
+        let answer = self.exchange_long(Msg { tag, mr }.with_body(body), timeouts);
+        if !answer.tag.is_error() {
+            let len = service::body_len(answer.tag, flat, room.len());
+            if let Some(room) = len.and_then(|len| room.get_mut(..len)) {
+                answer.copy_body(flat, room);
+            }
+        }
+        answer
+    }
+
     fn with_strings(
         &self,
         token: u64,
@@ -149,15 +185,16 @@ impl Link {
         body: Option<&[u8]>,
         room: &mut [u8],
     ) -> Result<Msg, Status> {
-        let request = match (body, self.a_stack()) {
+        let request = match (body, self.a_stack.get()) {
             (Some(body), Some(a_stack)) if a_stack.put(body) => {
                 request.item(StringItem::simple(0, body.len() as u64))
             }
             (None, Some(_)) => request,
             _ => return Err(Status::NoHost),
         };
-        let a_stack = self.a_stack();
+        let a_stack = self.a_stack.get();
         let answer = self.call_procedure(token, request)?;
+        self.take_words(answer.tag);
         if let (Some(len), Some(a_stack)) = (string_of(&answer), a_stack)
             && let Some(room) = room.get_mut(..len)
         {
@@ -198,6 +235,48 @@ impl Carrier for Link {
             return answer;
         }
         self.exchange_message(request.tag, request.mr, timeouts)
+    }
+
+    #[inline]
+    fn exchange_long(&self, request: Msg, timeouts: Timeouts) -> Msg {
+        let token = self.token.get();
+        if timeouts.0 == Timeouts::NEVER.0
+            && token != 0
+            && let Ok(answer) = self.call_procedure(token, request)
+        {
+            self.take_words(answer.tag);
+            return answer;
+        }
+        self.exchange_message(request.tag, request.mr, timeouts)
+    }
+
+    #[inline(always)]
+    fn exchange_with(
+        &self,
+        request: Msg,
+        body: &[u8],
+        (flat, room): (usize, &mut [u8]),
+        timeouts: Timeouts,
+    ) -> Msg {
+        let (token, at) = (self.token.get(), request.tag.untyped());
+        let by_call = timeouts.0 == Timeouts::NEVER.0 && token != 0;
+        if by_call
+            && at <= THERE
+            && flat <= BACK
+            && let Some(a_stack) = self.a_stack.get()
+        {
+            let mut whole = request;
+            whole.tag.0 += body.len().div_ceil(8) as u64;
+            let rest = service::to_registers(&mut whole.mr, at..THERE, body);
+            if !rest.is_empty() {
+                a_stack.set_words(THERE, rest);
+            }
+            if let Ok(answer) = self.call_with_body(token, whole) {
+                self.copy_body(&answer, flat, room);
+                return answer;
+            }
+        }
+        self.exchange_otherwise(request.tag, request.mr, body, flat, room, timeouts)
     }
 
     #[cold]

@@ -1,0 +1,183 @@
+//! The client: every function of the interface over every carrier, with every length, and the end of the server.
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use abi::ThreadId;
+use runtime::service::{Carrier, Error, Link, Thread, Transport};
+use runtime::{ipc, println, root, thread};
+use service_tests::carried::{Client, Kind, Pair, Wide};
+
+runtime::entry!(main);
+
+/// How long the server may take to start, ms.
+const PATIENCE_MS: u64 = 2000;
+
+/// What went wrong.
+type Verdict = Result<(), &'static str>;
+
+fn main() {
+    show("every_form_by_messages", server().and_then(|server| all(&Client::new(Thread(server)))));
+    show("every_form_by_procedure_calls", by_calls());
+    show("a_link_is_switched_between_its_carriers", switched());
+    show("no_host_is_left_and_messages_go_on", busy());
+    show("a_host_that_fails_is_an_error_of_its_caller", failed());
+    println!("tests done");
+}
+
+fn show(name: &str, verdict: Verdict) {
+    match verdict {
+        Ok(()) => println!("test carriers::{name} ... ok"),
+        Err(why) => println!("test carriers::{name} ... FAILED: {why}"),
+    }
+}
+
+fn server() -> Result<ThreadId, &'static str> {
+    root::find("carried", PATIENCE_MS).map_err(|_| "the server cannot be found")
+}
+
+/// A client that is bound by procedure calls.
+fn bound() -> Result<Client<Link>, &'static str> {
+    Client::bind(Link::new(server()?)).map_err(|_| "the server does not fit")
+}
+
+fn by_calls() -> Verdict {
+    let link = Link::new(server()?);
+    link.take_calls();
+    if link.transport() != Transport::Calls {
+        return Err("the server takes no procedure calls");
+    }
+    all(&Client::new(&link))?;
+    if link.transport() == Transport::Calls { Ok(()) } else { Err("the binding was given up") }
+}
+
+fn switched() -> Verdict {
+    let link = Link::new(server()?);
+    for _ in 0..3 {
+        link.take_calls();
+        some(&Client::new(&link))?;
+        link.take_messages();
+        if link.transport() != Transport::Messages {
+            return Err("a link that was told to take messages takes none");
+        }
+        some(&Client::new(&link))?;
+    }
+    Ok(())
+}
+
+/// All forms, with all lengths.
+fn all<C: Carrier>(client: &Client<C>) -> Verdict {
+    some(client)?;
+    let mut text = [0_u8; 200];
+    text.iter_mut().zip(0..).for_each(|(byte, index)| *byte = b'a' + index % 26);
+    let text = core::str::from_utf8(&text).unwrap_or("");
+    let mut room = [0; 1000];
+    for len in 0..=text.len() {
+        let part = &text[..len];
+        let same = client.echo_text(part, &mut room[..200]) == Ok(part);
+        ensure(same, "a text is not the same again")?;
+        let count = part.bytes().filter(|byte| *byte == b'c').count() as u32;
+        ensure(client.count(b'c', part) == Ok(count), "a text is counted wrong")?;
+        let dots = client.repeat('.', len as u32, &mut room[..200]);
+        let right =
+            dots.is_ok_and(|dots| dots.len() == len && dots.bytes().all(|byte| byte == b'.'));
+        ensure(right, "an answer that is text alone is wrong")?;
+        ensure(
+            len == 0 || client.echo_text(part, &mut room[..len - 1]).is_err(),
+            "no room is enough",
+        )?;
+    }
+    for len in 0..=60 {
+        let (first, second) = (&text[..len], &text[60 - len..120 - 2 * len]);
+        let given = Pair { first, second };
+        let swapped = client.swap(given, 7, &mut room[..121]);
+        ensure(swapped == Ok(Pair { first: second, second: first }), "a pair is not swapped")?;
+    }
+    strings(client, text)
+}
+
+/// Functions that have strings.
+fn strings<C: Carrier>(client: &Client<C>, text: &str) -> Verdict {
+    let (mut bytes, mut room) = ([0_u8; 1000], [0; 1000]);
+    bytes.iter_mut().zip(0..).for_each(|(byte, index)| *byte = b'a' + (index % 23) as u8);
+    for len in (0..=1000).step_by(17) {
+        let part = &bytes[..len];
+        ensure(client.echo_long(part, &mut room) == Ok(part), "bytes are not the same again")?;
+        let short = client.shorten(part, &mut room[..100]);
+        let right = short.is_ok_and(|short| {
+            short.len() == len.div_ceil(10) && short.bytes().eq(part.iter().step_by(10).copied())
+        });
+        ensure(right, "bytes are shortened wrong")?;
+    }
+    for len in 0..=100 {
+        let long = client.lengthen(&text[..len], &mut room);
+        let right = long.is_ok_and(|long| {
+            long.len() == 10 * len
+                && (0..10).all(|at| long[at * len..][..len] == text.as_bytes()[..len])
+        });
+        ensure(right, "a text is lengthened wrong")?;
+    }
+    Ok(())
+}
+
+/// Functions of words, and few others.
+fn some<C: Carrier>(client: &Client<C>) -> Verdict {
+    ensure(client.null() == Ok(()), "null fails")?;
+    ensure(client.add(3, 4) == Ok(7), "a sum is wrong")?;
+    ensure(client.seven(1, 2, 3, 4, 5, 6, 7) == Ok(1_234_567), "seven words are others")?;
+    let wide = Wide { a: 5, b: 6, c: 7, d: 8, e: 9, f: 10, g: 11, h: 12, i: 13, j: 14 };
+    ensure(client.widen(5) == Ok(wide), "ten words of an answer are others")?;
+    ensure(client.narrow(wide, 1000) == Ok(1095), "eleven words of a request are others")?;
+    let mut room = [0; 40];
+    ensure(client.perhaps(false, Kind::Small, &mut room) == Ok(None), "nothing is something")?;
+    ensure(client.perhaps(true, Kind::Large, &mut room) == Ok(Some("large")), "a name is another")
+}
+
+/// Both hosts are in calls of other threads: this one's calls go by messages.
+fn busy() -> Verdict {
+    let client = bound()?;
+    for _ in 0..2 {
+        let waits = || {
+            if let Ok(client) = bound() {
+                STARTED.fetch_add(1, Relaxed);
+                let outcome = client.wait(300);
+                ENDED.fetch_add(u32::from(outcome == Ok(())), Relaxed);
+            }
+        };
+        thread::spawn(waits).map_err(|_| "there is no thread")?;
+    }
+    until(|| STARTED.load(Relaxed) == 2)?;
+    ipc::sleep(20_000);
+    some(&client)?;
+    ensure(ENDED.load(Relaxed) == 0, "the others had ended already")?;
+    until(|| ENDED.load(Relaxed) == 2)?;
+    some(&client)
+}
+
+static STARTED: AtomicU32 = AtomicU32::new(0);
+static ENDED: AtomicU32 = AtomicU32::new(0);
+
+/// Waits a second at most.
+fn until(done: impl Fn() -> bool) -> Verdict {
+    for _ in 0..200 {
+        if done() {
+            return Ok(());
+        }
+        ipc::sleep(5000);
+    }
+    Err("the other threads have come to nothing")
+}
+
+/// The thread of the server that ran the call is gone; others serve.
+fn failed() -> Verdict {
+    let client = bound()?;
+    ensure(client.fail() == Err(Error::Lost), "a call whose host failed is not lost")?;
+    some(&client)?;
+    some(&bound()?)
+}
+
+fn ensure(right: bool, otherwise: &'static str) -> Verdict {
+    if right { Ok(()) } else { Err(otherwise) }
+}
