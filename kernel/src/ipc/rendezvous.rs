@@ -346,7 +346,7 @@ fn set_code(thread: TcbRef, code: u64) {
 
 /// The partner of a thread whose word is [`ARMED`]: a global id that is nobody's, so that whoever looks
 /// for the partners of all threads ([`awaited`]) looks closer.
-const NOBODY: ThreadId = ThreadId(!1);
+pub const NOBODY: ThreadId = ThreadId(!1);
 
 /// Whom `thread`, whose word is [`ARMED`], waits for; `None` if it runs.
 #[must_use]

@@ -149,6 +149,10 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         "waits for messages of armed threads, which it gets none of",
     );
     fault(
+        rendezvous::is_armed(thread) && thread.partner.get() != rendezvous::NOBODY,
+        "has a partner in sight that it does not wait for, so that nobody looks whom it waits for",
+    );
+    fault(
         (plain || is_public) && thread.resume.get() != Resume::Ipc,
         "waits in a way that the fast path may end, but will not return from an IPC",
     );

@@ -192,3 +192,27 @@ pub fn called() -> Verdict {
     }
     if right > ROUNDS { Ok(()) } else { Err("the other space did not get on") }
 }
+
+/// Who has been woken from its wait in public by kernel IPC is told when its next partner, a kernel's too,
+/// is deleted.
+pub fn missed() -> Verdict {
+    for _ in 0..20 {
+        let answers = Actor::start(0, Part::Global);
+        let silent = Actor::start(1, Part::Silent);
+        let killer = Actor::start(2, Part::Kill);
+        for round in 0..3 {
+            let msg = Msg::default().words(&[round, 3]);
+            let answer = ipc::local_call(answers.local, &msg).map_err(|_| "a call failed")?;
+            if answer.get(0) != round + 3 {
+                return Err("a call was answered otherwise");
+            }
+        }
+        let answer = ipc::call(silent.id, &Msg::default());
+        killer.stop();
+        answers.stop();
+        if answer.is_ok() {
+            return Err("a thread that is gone has answered");
+        }
+    }
+    Ok(())
+}

@@ -58,6 +58,12 @@ pub enum Part {
     Section,
     /// Enters the section at place 0 every few microseconds, with a higher priority.
     Enter,
+    /// As `Add`, to the main thread by its global id.
+    Global,
+    /// Takes one message and says nothing.
+    Silent,
+    /// Deletes the thread at place 1 after a while.
+    Kill,
     /// Cancels the main thread's IPC every few microseconds, with a higher priority.
     Cancel,
 }
@@ -111,7 +117,10 @@ impl Actor {
             Part::Cancel => 13,
             Part::Plain => 14,
             Part::StepSection => 15,
-            Part::Forward(to) => 16 + to as u64,
+            Part::Global => 16,
+            Part::Silent => 17,
+            Part::Kill => 18,
+            Part::Forward(to) => 32 + to as u64,
         };
         PARTS[place].store(code, Ordering::Relaxed);
         let made = kernel::create_active(id, root, root, root, location(place));
@@ -164,7 +173,17 @@ extern "C" fn run() -> ! {
         }),
         14 => plain(),
         15 => step_section(),
-        to => forward(local(to as usize - 16)),
+        16 => global(),
+        17 => {
+            let _ = first();
+            runtime::thread::park()
+        }
+        18 => {
+            ipc::sleep(500);
+            let _ = runtime::thread::other_id(local(1)).map(kernel::delete);
+            runtime::thread::park()
+        }
+        to => forward(local(to as usize - 32)),
     }
 }
 
@@ -197,6 +216,15 @@ fn plain() -> ! {
         let reply = Msg::default().words(&[sum, client.0]);
         (client, request) = ipc::lipc(client, ThreadId::ANY, Timeouts::REPLY_WAIT, &reply)
             .unwrap_or_else(|_| first());
+    }
+}
+
+fn global() -> ! {
+    let (_, mut request) = first();
+    loop {
+        let sum = request.get(0).wrapping_add(request.get(1));
+        let reply = Msg::default().words(&[sum]);
+        (_, request) = ipc::reply_wait(ThreadId::ROOT, &reply).unwrap_or_else(|_| first());
     }
 }
 

@@ -31,41 +31,43 @@ const MANY: u64 = 3_000_000;
 type Verdict = Result<(), &'static str>;
 type Test = (&'static str, fn() -> Verdict);
 
+const TESTS: [Test; 28] = [
+    ("messages_go_without_the_kernel", without_the_kernel),
+    ("seven_words_arrive_and_more_do_too", words),
+    ("a_chain_comes_back", chain),
+    ("other_spaces_names_and_limits_go_through_the_kernel", mixed),
+    ("interrupts_anywhere_change_nothing", interrupted),
+    ("a_deleted_partner_is_missed", deleted),
+    ("a_way_that_is_closed_opens_again", closed),
+    ("who_uses_it_no_more_pays_nothing", disarmed),
+    ("kernel_ipc_with_those_who_take_no_part", across::unarmed),
+    ("kernel_ipc_between_armed_threads_of_two_spaces", across::armed),
+    ("an_armed_server_is_called_from_another_space", across::called),
+    ("who_was_woken_by_the_kernel_misses_its_next_partner", across::missed),
+    ("single_steps_change_nothing", adversary::stepped),
+    ("single_steps_through_a_section_change_nothing", adversary::stepped_section),
+    ("a_forged_word_wakes_nobody", adversary::forged),
+    ("nonsense_in_a_wait_is_for_nobody", adversary::nonsense),
+    ("a_forced_way_loses_no_message", adversary::forced),
+    ("jumps_into_every_byte_hurt_nobody_else", adversary::jumps),
+    ("vector_users_take_part", vector::take_part),
+    ("vector_registers_survive_interrupts", vector::interrupted),
+    ("who_keeps_its_registers_keeps_them", vector::kept),
+    ("users_and_others_do_not_mix", vector::mixed),
+    ("a_refused_partner_spoils_nobody", vector::refused),
+    ("a_critical_section_needs_no_kernel", critical::alone),
+    ("one_is_inside_whoever_comes", critical::contended),
+    ("who_is_cancelled_stays_until_it_is_done", critical::cancelled),
+    ("a_stray_message_is_no_work", critical::strays),
+    ("a_section_in_a_section", critical::nested),
+];
+
 fn main() -> ! {
     let _ = runtime::sigma0::ports(runtime::direct::BASE, runtime::direct::PORT_BITS);
     let _ = runtime::sigma0::ports(0xF4, 2);
     cast::touch_image();
     let mut failures = 0;
-    let tests: [Test; 27] = [
-        ("messages_go_without_the_kernel", without_the_kernel),
-        ("seven_words_arrive_and_more_do_too", words),
-        ("a_chain_comes_back", chain),
-        ("other_spaces_names_and_limits_go_through_the_kernel", mixed),
-        ("interrupts_anywhere_change_nothing", interrupted),
-        ("a_deleted_partner_is_missed", deleted),
-        ("a_way_that_is_closed_opens_again", closed),
-        ("who_uses_it_no_more_pays_nothing", disarmed),
-        ("kernel_ipc_with_those_who_take_no_part", across::unarmed),
-        ("kernel_ipc_between_armed_threads_of_two_spaces", across::armed),
-        ("an_armed_server_is_called_from_another_space", across::called),
-        ("single_steps_change_nothing", adversary::stepped),
-        ("single_steps_through_a_section_change_nothing", adversary::stepped_section),
-        ("a_forged_word_wakes_nobody", adversary::forged),
-        ("nonsense_in_a_wait_is_for_nobody", adversary::nonsense),
-        ("a_forced_way_loses_no_message", adversary::forced),
-        ("jumps_into_every_byte_hurt_nobody_else", adversary::jumps),
-        ("vector_users_take_part", vector::take_part),
-        ("vector_registers_survive_interrupts", vector::interrupted),
-        ("who_keeps_its_registers_keeps_them", vector::kept),
-        ("users_and_others_do_not_mix", vector::mixed),
-        ("a_refused_partner_spoils_nobody", vector::refused),
-        ("a_critical_section_needs_no_kernel", critical::alone),
-        ("one_is_inside_whoever_comes", critical::contended),
-        ("who_is_cancelled_stays_until_it_is_done", critical::cancelled),
-        ("a_stray_message_is_no_work", critical::strays),
-        ("a_section_in_a_section", critical::nested),
-    ];
-    for (name, test) in tests {
+    for (name, test) in TESTS {
         let verdict = test();
         failures += usize::from(verdict.is_err());
         match verdict {

@@ -178,6 +178,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
     mov     qword ptr [rcx + {LIPC_WAIT}], {LIPC_RUNS}
     mov     rcx, [rcx + {LIPC_SP}]
     mov     [rbp + {TCB_FIRST} + {SP}], rcx
+    mov     qword ptr [rbp + {TCB_FIRST} + {PARTNER}], {NOBODY} // whom it waits for next stands elsewhere
     jmp     .Lname_for_armed
 
 .Larmed_to_plain:

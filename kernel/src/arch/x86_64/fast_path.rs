@@ -44,6 +44,8 @@ const ONE_ITEM: u64 = MsgTag::new(0, 0, 2).0;
 const READY_BIT: u32 = 32;
 const _: () = assert!(Busy::Ready as u64 == 1, "READY_BIT is its only bit");
 
+const _: () = assert!(rendezvous::NOBODY.0 as i32 as u64 == rendezvous::NOBODY.0, "an immediate");
+
 /// Where a space keeps its current word.
 const CURRENT_WORD: usize = offset_of!(AddressSpace, task) + offset_of!(Task, current_word);
 /// The codes of `vector.S` and `armed.S` in one piece, and none of others among them; those of the
@@ -150,6 +152,7 @@ global_asm!(
     KEPT_CLOSED = const rendezvous::KEPT_CLOSED as u32,
     PUBLISHED = const rendezvous::PUBLISHED as u32,
     ARMED = const rendezvous::ARMED as u32,
+    NOBODY = const rendezvous::NOBODY.0 as i32,
     ARMED_RENDEZVOUS = const offset_of!(Tcb, armed_rendezvous),
     SPECIAL = const offset_of!(Tcb, special),
     ARMED_ONLY = const tcb::ARMED,
