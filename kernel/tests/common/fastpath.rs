@@ -1,12 +1,13 @@
-//! The fast path's arithmetic (`arch/x86_64/ipc.S`), transcribed: which IPCs it
-//! serves, and what it then stores. The message registers, which it leaves in the
-//! processor's, go to the receiver's UTCB here.
+//! The fast paths' arithmetic (`arch/x86_64/ipc.S`, and `armed.S` for threads that exchange messages
+//! in user mode), transcribed: which IPCs they serve, and what they then store. The message
+//! registers, which they leave in the processor's, go to the receiver's UTCB here.
 
 use abi::id::THREAD_BITS;
-use abi::{MsgTag, ThreadId};
+use abi::{MsgTag, ThreadId, utcb};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{self, Busy};
 use kernel::thread;
+use kernel::thread::tcb::ARMED;
 use kernel::usermem::Utcb;
 
 /// R8 must have none of these: a receive timeout, a point as send timeout, a call number.
@@ -42,7 +43,15 @@ fn absent(number: u32) -> u64 {
     if number == 0 { rendezvous::busy_word(ThreadId::irq(0), Busy::Halted) } else { 0 }
 }
 
-/// Carries the IPC out if the fast path would; the receiver then runs.
+/// What an IPC says.
+struct Call {
+    sender: TcbRef,
+    to: ThreadId,
+    from: ThreadId,
+}
+
+/// Carries the IPC out if a fast path would; the receiver then runs. The sender runs, and in user mode
+/// nobody has taken its place.
 pub fn ipc(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: u64) -> Option<TcbRef> {
     let source = Utcb::of(sender)?;
     let tag = source.mr(0);
@@ -50,28 +59,116 @@ pub fn ipc(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: u64) -> Optio
     if closed || timeouts & COMPLICATED != 0 || tag & NOT_WORDS != 0 {
         return None;
     }
-    let own = sender.id.get();
     let number = to.number() & ((1 << THREAD_BITS) - 1);
     let receiver = thread::lookup_number(number);
-    let verdict = compare(to, receiver.map_or(absent(number), |tcb| tcb.rendezvous.get()), own);
-    let waits = match verdict {
-        Verdict::Complete => return None,
-        _ if from == to => own.0 ^ to.0,
-        _ if from == sender.open_from.get() => own.0,
-        _ => return None,
+    let call = Call { sender, to, from };
+    let done = match sender.special.get() {
+        0 => call.plain(receiver, number),
+        ARMED if MsgTag(tag).untyped() <= 7 => call.armed(receiver, number),
+        _ => false,
     };
-    let receiver = receiver.expect("the null page matches nobody");
-    // Point of no return.
-    sender.rendezvous.set(waits);
-    receiver.rendezvous.set(match verdict {
-        Verdict::Open => receiver.rendezvous.get() ^ READY,
-        _ => to.0 ^ READY,
-    });
+    let receiver = receiver.filter(|_| done)?;
     let target = Utcb::of(receiver).expect("a waiting thread is active");
     target.set_mr(0, tag);
     target.copy_mrs(source, MsgTag(tag).untyped());
+    let own = sender.id.get();
     let local = receiver.root.get() == sender.root.get();
     receiver.result_from.set(if local { ThreadId(sender.utcb.get()) } else { own });
+    if receiver.is_armed() {
+        let space = receiver.space().expect("it has a space");
+        space.task.current_word.write(ThreadId(receiver.utcb.get()));
+    }
     set_current(receiver);
     Some(receiver)
+}
+
+impl Call {
+    /// `ipc.S`; to an armed receiver `baton_to_armed` of `armed.S`.
+    fn plain(&self, receiver: Option<TcbRef>, number: u32) -> bool {
+        let own = self.sender.id.get();
+        let word = receiver.map_or(absent(number), |tcb| tcb.rendezvous.get());
+        let verdict = compare(self.to, word, own);
+        let waits = match self.from {
+            from if from == self.to => own.0 ^ self.to.0,
+            from if from == self.sender.open_from.get() => own.0,
+            _ => return false,
+        };
+        let wakes = match verdict {
+            Verdict::Complete => self.wakes_armed(receiver),
+            _ => true,
+        };
+        if !wakes {
+            return false;
+        }
+        // Point of no return.
+        self.sender.rendezvous.set(waits);
+        let receiver = receiver.expect("the null page matches nobody");
+        match verdict {
+            Verdict::Open => receiver.rendezvous.set(receiver.rendezvous.get() ^ READY),
+            Verdict::ForUs => receiver.rendezvous.set(self.to.0 ^ READY),
+            Verdict::Complete => self.wake_armed(receiver),
+        }
+        true
+    }
+
+    /// `baton_armed_ipc`: the sender is armed.
+    fn armed(&self, receiver: Option<TcbRef>, number: u32) -> bool {
+        let own = self.sender.id.get();
+        if self.from != self.to && self.from != self.sender.open_from.get() {
+            return false;
+        }
+        let word = receiver.map_or(absent(number), |tcb| tcb.rendezvous.get());
+        let verdict = compare(self.to, word, own);
+        if verdict == Verdict::Complete && !self.wakes_armed(receiver) {
+            return false;
+        }
+        // Point of no return.
+        let closed = if self.from == self.to { self.to.0 } else { 0 };
+        self.sender.armed_rendezvous.set(own.0 ^ closed);
+        let receiver = receiver.expect("the null page matches nobody");
+        match verdict {
+            Verdict::Complete => self.wake_armed(receiver),
+            _ => receiver.rendezvous.set(self.to.0 ^ READY),
+        }
+        true
+    }
+
+    /// Whether the receiver is armed and waits for the sender, in the kernel or in public.
+    fn wakes_armed(&self, receiver: Option<TcbRef>) -> bool {
+        let Some(receiver) = receiver else { return false };
+        let own = self.sender.id.get();
+        match (self.to.0 ^ receiver.rendezvous.get()) >> 32 {
+            rendezvous::ARMED => {
+                compare(self.to, receiver.armed_rendezvous.get(), own) != Verdict::Complete
+            }
+            rendezvous::PUBLISHED if self.to == receiver.id.get() => {
+                let near = receiver.root.get() == self.sender.root.get();
+                match public_word(receiver) {
+                    word if word == ThreadId::ANY.0 => true,
+                    word if word == ThreadId::ANY_LOCAL.0 => near,
+                    word => near && word == self.sender.utcb.get(),
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// It is ready.
+    fn wake_armed(&self, receiver: TcbRef) {
+        if rendezvous::is_armed(receiver) {
+            return receiver.armed_rendezvous.set(self.to.0 ^ READY);
+        }
+        let word = receiver.rendezvous.get();
+        receiver.rendezvous.set(word ^ (rendezvous::PUBLISHED ^ rendezvous::ARMED) << 32);
+        receiver.partner.set(rendezvous::NOBODY);
+        let entangled = &receiver.space().expect("it has a space").task.entangled;
+        entangled.set(entangled.get() - 1);
+        let utcb = Utcb::of(receiver).expect("it is active");
+        utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
+        receiver.sp.set(utcb.word(utcb::LIPC_SP));
+    }
+}
+
+fn public_word(receiver: TcbRef) -> u64 {
+    Utcb::of(receiver).map_or(0, |utcb| utcb.word(utcb::LIPC_WAIT))
 }

@@ -6,6 +6,7 @@
 
 pub mod clan;
 pub mod fastpath;
+pub mod hidden;
 pub mod ipcmodel;
 pub mod model;
 pub mod players;

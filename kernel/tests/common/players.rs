@@ -9,6 +9,7 @@ use abi::utcb::ERROR_CODE;
 use abi::{IpcError, MsgTag, ThreadId, Time, Timeouts};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::ipc::local;
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
 use kernel::sched::schedule::state_of;
 use kernel::space::SpaceRef;
@@ -19,6 +20,7 @@ use kernel::thread::{lifecycle, lookup};
 use kernel::usermem::Utcb;
 use kernel::{check, ipc, resume, sched, start};
 
+use super::hidden::UserMode;
 use super::ipcmodel::{Ipc, Model, Outcome, Patience, State, Thread};
 use super::tasks::{initialise, make};
 use super::{Machine, fastpath};
@@ -50,17 +52,27 @@ pub enum Step {
     Create(usize),
     Rename(usize),
     Expire,
+    /// A thread asks to exchange messages with another one of its space in user mode.
+    Arm {
+        who: usize,
+        partner: usize,
+    },
+    /// An interrupt comes, and whoever runs goes on.
+    Interrupt,
 }
 
 /// The machine, its threads, and the model.
 pub struct Players {
     _machine: Machine,
-    spaces: Vec<SpaceRef>,
+    pub(super) spaces: Vec<SpaceRef>,
     pub model: Model,
     controller: TcbRef,
     versions: u32,
     now_us: u64,
     compared: Cell<u64>,
+    pub user_mode: UserMode,
+    /// Messages that needed no kernel.
+    pub hidden: Cell<u64>,
     /// Who has something to do in the kernel does not get the processor for it.
     pub lets_them_wait: bool,
 }
@@ -88,6 +100,8 @@ impl Players {
             versions: 1,
             now_us: 0,
             compared: Cell::new(0),
+            user_mode: UserMode::default(),
+            hidden: Cell::new(0),
             lets_them_wait: false,
         };
         for (index, place) in places.iter().enumerate() {
@@ -137,7 +151,12 @@ impl Players {
             Step::Resume(who) => threads[who].alive && threads[who].halted,
             Step::Delete(who) | Step::Rename(who) => threads[who].alive,
             Step::Create(who) => !threads[who].alive,
-            Step::Expire => true,
+            Step::Arm { who, partner } => {
+                let (asks, asked) = (&threads[who], &threads[partner]);
+                let runs = asks.alive && !asks.halted && asks.state == State::Ready;
+                runs && asked.alive && asks.space == asked.space
+            }
+            Step::Expire | Step::Interrupt => true,
         }
     }
 
@@ -154,10 +173,14 @@ impl Players {
                 self.model.ipc(who, ipc);
                 self.ipc(who, ipc, fast);
             }
+            Step::Interrupt => self.run(current_after(&self.user_mode)),
+            Step::Arm { who, partner } => self.arm(who, partner),
             Step::Expire => {
                 self.model.expire();
+                let runs = current_after(&self.user_mode);
                 self.now_us += 1 << 22;
                 cpu().scheduler.wakeup.expire(self.now_us, ipc::timeout::expired);
+                self.run(runs);
             }
             Step::Cancel(who) => {
                 self.model.cancel(who);
@@ -197,36 +220,59 @@ impl Players {
         let id = self.new_id(who);
         let thread = &mut self.model.threads[who];
         (thread.id, thread.alive, thread.halted, thread.outcome) = (id, true, false, None);
-        give_processor(self.controller);
+        self.give_processor(self.controller);
         make(id, self.spaces[who], who as u32, ThreadId::NIL);
     }
 
     fn ipc(&self, who: usize, ipc: Ipc, fast: bool) {
         let thread = self.tcb(who).expect("the caller lives");
-        give_processor(thread);
+        self.give_processor(thread);
         let utcb = Utcb::of(thread).expect("the caller is active");
         utcb.set_mr(0, MsgTag::new(LABEL, 1, 0).0);
         utcb.set_mr(1, ipc.word);
         utcb.set_word(ERROR_CODE, 0);
         let (to, from) = (ipc.to.unwrap_or_default(), ipc.from.unwrap_or_default());
         let timeouts = Timeouts::new(time(ipc.send), time(ipc.receive)).0;
-        if fast && fastpath::ipc(thread, to, from, timeouts).is_some() {
+        let endless = ipc.receive == Patience::Never;
+        if fast && self.user_mode.message(to, from, endless) {
+            self.hidden.set(self.hidden.get() + 1);
             return;
         }
-        let next = ipc::syscall::ipc(thread, to, from, timeouts);
+        if fast
+            && !self.user_mode.is_hidden()
+            && let Some(next) = fastpath::ipc(thread, to, from, timeouts)
+        {
+            return self.user_mode.ran(next);
+        }
+        self.user_mode.enter();
+        let _ = local::grow_weary(thread);
+        self.run(ipc::syscall::ipc(thread, to, from, timeouts));
+    }
+
+    /// The kernel is left for `next`.
+    pub(super) fn run(&self, next: TcbRef) {
         assert!(next.is_ready(), "{} is to run and is not ready", next.id.get());
-        set_current(next);
+        self.user_mode.leave_for(next);
+    }
+
+    /// An interrupt has given the processor to `thread`.
+    pub(super) fn give_processor(&self, thread: TcbRef) {
+        if self.user_mode.runner() != thread {
+            self.user_mode.enter();
+            sched::requeue(current());
+            self.run(thread);
+        }
     }
 
     fn exchange(&self, who: usize, control: u64) {
-        give_processor(self.controller);
+        self.give_processor(self.controller);
         let registers = Registers { control, ..Registers::default() };
         let done = exchange_registers(self.controller, self.model.threads[who].id, &registers);
         assert!(done.is_some(), "the controller is privileged and the thread lives");
     }
 
     fn control(&self, dest: ThreadId, space: ThreadId) {
-        give_processor(self.controller);
+        self.give_processor(self.controller);
         // An unchanged version does not name the space: the anchor does.
         let place = lookup(ThreadId::global(dest.number(), dest.version()));
         let space = if space.is_nil() || place.is_some() { space } else { dest };
@@ -248,15 +294,18 @@ impl Players {
         while let Some(thread) =
             (0..self.spaces.len()).filter_map(|who| self.tcb(who)).find(waits_in_kernel)
         {
-            give_processor(thread);
-            let next = resume::resume(thread);
-            assert!(next.is_ready(), "{} is to run and is not ready", next.id.get());
-            set_current(next);
+            self.give_processor(thread);
+            self.run(resume::resume(thread));
         }
     }
 
     /// Compares what a program could see, and asks the kernel's own checker.
     pub fn compare(&self) -> Result<(), String> {
+        self.user_mode.enter();
+        let at_once = check::thread_violations();
+        if at_once != 0 {
+            return Err(format!("the kernel's checker finds {at_once} violations at once"));
+        }
         for (who, model) in self.model.threads.iter().enumerate() {
             let thread = lookup(model.id);
             if thread.is_some() != model.alive {
@@ -281,9 +330,10 @@ impl Players {
         // Memory is walked now and then only: messages without items do not touch it.
         let looks_at_memory = self.compared.replace(self.compared.get() + 1) % MEMORY_CHECK == 0;
         match if looks_at_memory { check::violations() } else { check::thread_violations() } {
-            0 => Ok(()),
-            count => Err(format!("the kernel's checker finds {count} violations")),
+            0 => self.run(current()),
+            count => return Err(format!("the kernel's checker finds {count} violations")),
         }
+        Ok(())
     }
 }
 
@@ -333,10 +383,8 @@ const fn time(patience: Patience) -> Time {
     }
 }
 
-/// An interrupt has given the processor to `thread`.
-fn give_processor(thread: TcbRef) {
-    if current() != thread {
-        sched::requeue(current());
-        set_current(thread);
-    }
+/// Who goes on behind an interrupt.
+fn current_after(user_mode: &UserMode) -> TcbRef {
+    user_mode.enter();
+    current()
 }
