@@ -2,6 +2,7 @@
 //!
 //! Nobody here waits without a limit for the pages of the other side's strings.
 
+mod again;
 mod hosts;
 mod letter;
 mod link;

@@ -5,6 +5,7 @@ use core::cell::{Cell, RefCell};
 use abi::lrpc::Status;
 use abi::{Item, MsgTag, StringItem, ThreadId, Timeouts};
 
+use super::again::failure;
 use super::{Carrier, Error, Message as _, Thread};
 use crate::a_stacks::{AStack, Place};
 use crate::{Msg, ipc, lrpc, utcb};
@@ -19,14 +20,20 @@ const BACK: usize = 7;
 /// Each thread has its own: there is one A-stack.
 #[derive(Debug)]
 pub struct Link {
-    server: ThreadId,
+    pub(super) server: Cell<ThreadId>,
+    /// Under which it is looked up when it is gone.
+    pub(super) name: Option<&'static str>,
     /// What names the A-stack to the kernel; 0: messages.
     token: Cell<u64>,
     /// Where it is.
     a_stack: Cell<Option<AStack>>,
     bound: RefCell<Option<Bound>>,
-    /// The server failed in the last call.
-    lost: Cell<bool>,
+    /// Why the last call has no answer, if the IPC's error does not say it.
+    why: Cell<Option<Error>>,
+    /// Procedure calls were offered, or asked for, and messages were not since.
+    pub(super) wants_calls: Cell<bool>,
+    /// The binding has ended by itself.
+    pub(super) is_to_bind: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -48,8 +55,16 @@ impl Link {
     /// To the server that thread `server` is, by messages at first.
     #[must_use]
     pub const fn new(server: ThreadId) -> Self {
-        let (token, a_stack) = (Cell::new(0), Cell::new(None));
-        Self { server, token, a_stack, bound: RefCell::new(None), lost: Cell::new(false) }
+        Self {
+            server: Cell::new(server),
+            name: None,
+            token: Cell::new(0),
+            a_stack: Cell::new(None),
+            bound: RefCell::new(None),
+            why: Cell::new(None),
+            wants_calls: Cell::new(false),
+            is_to_bind: Cell::new(false),
+        }
     }
 
     /// How calls travel now.
@@ -60,12 +75,17 @@ impl Link {
 
     /// Asks the server for a binding: from now on calls go over it, if it agrees.
     pub fn take_calls(&self) {
-        if self.token.get() != 0 {
-            return;
+        self.wants_calls.set(true);
+        if self.token.get() == 0 {
+            self.bind();
         }
+    }
+
+    /// Asks the server for a binding; there is none.
+    pub(super) fn bind(&self) {
         let Some(place) = Place::take() else { return };
         let bytes = abi::lrpc::MAX_A_STACK_BYTES;
-        let Ok(binding) = lrpc::bind(self.server, place.address(), 1, bytes) else { return };
+        let Ok(binding) = lrpc::bind(self.server.get(), place.address(), 1, bytes) else { return };
         self.token.set(binding.token(0).unwrap_or(0));
         self.a_stack.set(AStack::at(place.address()));
         self.bound.replace(Some(Bound { binding, place }));
@@ -73,6 +93,13 @@ impl Link {
 
     /// Ends the binding, if there is one: calls go by messages.
     pub fn take_messages(&self) {
+        self.wants_calls.set(false);
+        self.give_up();
+    }
+
+    /// The same until there is another one.
+    pub(super) fn give_up(&self) {
+        self.is_to_bind.set(false);
         self.token.set(0);
         self.a_stack.set(None);
         if let Some(bound) = self.bound.take() {
@@ -140,20 +167,34 @@ impl Link {
         let status = Status::decode(status).unwrap_or(Status::ServerFailed);
         if !matches!(status, Status::NoHost | Status::InUse) {
             let never_began = matches!(status, Status::NoBinding | Status::NoProcedure);
-            self.lost.set(!never_began);
-            self.take_messages();
+            self.why.set((!never_began).then_some(Error::Lost));
+            self.give_up();
+            self.is_to_bind.set(true);
         }
         status
     }
 
-    /// What does not go by a procedure call goes by a message; nothing does if the server failed in the call.
+    /// What does not go by a procedure call goes by a message; nothing does if the server failed in the call. A server that
+    /// is gone is looked up again, if it has a name.
     #[cold]
     #[inline(never)]
     fn exchange_message(&self, tag: MsgTag, mr: [u64; 7], timeouts: Timeouts) -> Msg {
-        if self.lost.get() {
-            return Msg { tag: MsgTag(MsgTag::ERROR), ..Msg::default() };
+        const FAILED: MsgTag = MsgTag(MsgTag::ERROR);
+        if self.why.get().is_some() {
+            return Msg { tag: FAILED, ..Msg::default() };
         }
-        Thread(self.server).exchange(Msg { tag, mr }, timeouts)
+        self.bind_again(tag);
+        let request = Msg { tag, mr };
+        let send = |server| {
+            let answer = Thread(server).exchange(request, timeouts);
+            if answer.tag.is_error() { Err(failure(ipc::error())) } else { Ok(answer) }
+        };
+        let answer = send(self.server.get());
+        let answer = answer.or_else(|error| self.once_more(error, tag, send).unwrap_or_else(Err));
+        answer.unwrap_or_else(|error| {
+            self.why.set(Some(error));
+            Msg { tag: FAILED, ..Msg::default() }
+        })
     }
 
     /// [`Carrier::exchange_with`] for those whose words outnumber the registers, and by messages.
@@ -281,7 +322,7 @@ impl Carrier for Link {
 
     #[cold]
     fn error(&self) -> Error {
-        if self.lost.take() { Error::Lost } else { Error::Ipc(ipc::error()) }
+        self.why.take().unwrap_or_else(|| failure(ipc::error()))
     }
 
     fn call_with(
@@ -295,15 +336,29 @@ impl Carrier for Link {
         if timeouts.0 == Timeouts::NEVER.0 && token != 0 {
             match self.with_strings(token, request, body, room) {
                 Ok(answer) => return Ok(answer),
-                Err(_) if self.lost.get() => return Err(self.error()),
+                Err(_) if self.why.get().is_some() => return Err(self.error()),
                 Err(_) => {}
             }
         }
-        Thread(self.server).call_with(request, body, room, timeouts)
+        self.bind_again(request.tag);
+        let send = |server: ThreadId, room: &mut [u8]| {
+            Thread(server).call_with(request, body, room, timeouts).map_err(|error| match error {
+                Error::Ipc(error) => failure(error),
+                error => error,
+            })
+        };
+        match send(self.server.get(), room) {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                self.once_more(error, request.tag, |server| send(server, room)).unwrap_or_else(Err)
+            }
+        }
     }
 
     fn send(&self, request: Msg, body: Option<&[u8]>, timeouts: Timeouts) -> Result<(), Error> {
-        Thread(self.server).send(request, body, timeouts)
+        let send = |server| Thread(server).send(request, body, timeouts);
+        let sent = send(self.server.get());
+        sent.or_else(|error| self.once_more(error, request.tag, send).unwrap_or_else(Err))
     }
 
     fn offered(&self) {

@@ -24,6 +24,11 @@ fn main() {
     show("a_link_is_switched_between_its_carriers", switched());
     show("no_host_is_left_and_messages_go_on", busy());
     show("a_host_that_fails_is_an_error_of_its_caller", failed());
+    show("a_server_that_starts_again_is_found_again", found_again());
+    show("messages_stay_messages_when_it_starts_again", still_messages());
+    show("a_procedure_call_in_flight_is_lost", in_flight(Transport::Calls));
+    show("a_message_in_flight_is_lost", in_flight(Transport::Messages));
+    show("without_a_name_it_is_not_looked_for", without_name());
     println!("tests done");
 }
 
@@ -175,6 +180,96 @@ fn failed() -> Verdict {
     let client = bound()?;
     ensure(client.fail() == Err(Error::Lost), "a call whose host failed is not lost")?;
     some(&client)?;
+    some(&bound()?)
+}
+
+/// A client that is bound by `transport` to the server with the name.
+fn named(transport: Transport) -> Result<Link, &'static str> {
+    let link = Link::find("carried", PATIENCE_MS).map_err(|_| "the server cannot be found")?;
+    Client::bind(&link).map_err(|_| "the server does not fit")?;
+    if transport == Transport::Messages {
+        link.take_messages();
+    }
+    ensure(link.transport() == transport, "the link does not take what it should")?;
+    Ok(link)
+}
+
+/// The server's next life.
+fn restart() -> Verdict {
+    root::restart("carried").map_err(|_| "the server cannot be started again")
+}
+
+/// The first call after each restart is another one: one of many words, one with a string, one that has a body.
+fn found_again() -> Verdict {
+    let link = named(Transport::Calls)?;
+    let client = Client::new(&link);
+    let mut room = [0; 1000];
+    some(&client)?;
+    restart()?;
+    let wide = Wide { a: 5, b: 6, c: 7, d: 8, e: 9, f: 10, g: 11, h: 12, i: 13, j: 14 };
+    ensure(client.narrow(wide, 1000) == Ok(1095), "many words are others after a restart")?;
+    ensure(link.transport() == Transport::Calls, "it has not bound again")?;
+    restart()?;
+    let bytes = [7; 777];
+    ensure(client.echo_long(&bytes, &mut room) == Ok(&bytes[..]), "a string is lost by a restart")?;
+    ensure(link.transport() == Transport::Calls, "it has not bound again")?;
+    restart()?;
+    let text = "The quick brown fox jumps over the lazy dog, again, and again, and again.";
+    ensure(client.echo_text(text, &mut room[..200]) == Ok(text), "a text is lost by a restart")?;
+    ensure(link.transport() == Transport::Calls, "it has not bound again")?;
+    all(&client)
+}
+
+fn still_messages() -> Verdict {
+    let link = named(Transport::Messages)?;
+    restart()?;
+    some(&Client::new(&link))?;
+    ensure(link.transport() == Transport::Messages, "it takes what it was told not to")
+}
+
+/// The server's task ends while a thread is in a call: the call is lost, and the next one is not.
+fn in_flight(transport: Transport) -> Verdict {
+    OUTCOME.store(WAITS, Relaxed);
+    let waits = move || {
+        let outcome = match named(transport) {
+            Ok(link) => {
+                let client = Client::new(&link);
+                OUTCOME.store(CALLS, Relaxed);
+                match (client.wait(10_000), client.add(1, 2)) {
+                    (Err(Error::Lost), Ok(3)) => LOST,
+                    (Err(Error::Lost), _) => GONE,
+                    _ => OTHER,
+                }
+            }
+            Err(_) => OTHER,
+        };
+        OUTCOME.store(outcome, Relaxed);
+    };
+    thread::spawn(waits).map_err(|_| "there is no thread")?;
+    until(|| OUTCOME.load(Relaxed) == CALLS)?;
+    ipc::sleep(50_000);
+    ensure(OUTCOME.load(Relaxed) == CALLS, "the call was over too soon")?;
+    restart()?;
+    until(|| OUTCOME.load(Relaxed) > CALLS)?;
+    match OUTCOME.load(Relaxed) {
+        LOST => Ok(()),
+        GONE => Err("the call is lost, and the next one, too"),
+        _ => Err("the call has another end"),
+    }
+}
+
+const WAITS: u32 = 0;
+const CALLS: u32 = 1;
+const LOST: u32 = 2;
+const GONE: u32 = 3;
+const OTHER: u32 = 4;
+static OUTCOME: AtomicU32 = AtomicU32::new(WAITS);
+
+fn without_name() -> Verdict {
+    let client = bound()?;
+    restart()?;
+    let gone = client.add(1, 2);
+    ensure(matches!(gone, Err(Error::Ipc(_))), "a server that has gone is not said to be")?;
     some(&bound()?)
 }
 
