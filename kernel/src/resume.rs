@@ -48,6 +48,7 @@ pub fn interrupted(next: TcbRef) -> TcbRef {
     match next.resume.get() {
         Resume::Destroy => destruction::give_way(next),
         Resume::Unmap => unmap::give_way(next),
+        Resume::Transfer => transfer::give_way(next),
         Resume::Wake => tick::give_way(next, waker::before()),
         _ => next,
     }

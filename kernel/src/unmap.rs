@@ -81,6 +81,5 @@ pub fn give_way(current: TcbRef) -> TcbRef {
         _ => [None; 2],
     };
     current.job.set(job);
-    let ceilings = sharers.into_iter().flatten().map(|task| task.ceilings().priority);
-    ceilings.min().map_or(current, |ceiling| tick::give_way(current, ceiling))
+    tick::give_way_to_those_above(current, sharers)
 }

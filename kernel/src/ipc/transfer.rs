@@ -15,11 +15,12 @@ use super::rendezvous::{self, Busy};
 use super::words::{self, Message, Source};
 use super::{Kind, finish, kernel_message, simple_string, strings, timeout};
 use crate::arch::{TcbRef, current};
+use crate::irq;
 use crate::mem::{Access, MapJob, OnePage, Step, map_one_page};
 use crate::preemption::{self, STINT, Stint};
+use crate::sched::{self, tick};
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
-use crate::{irq, sched};
 
 /// The sizes of a tag with one item and no untyped word.
 const ONE_ITEM: usize = MsgTag::new(0, 0, 2).0 as usize;
@@ -234,7 +235,24 @@ fn preempted() -> TcbRef {
     rendezvous::set_busy(thread, Busy::Ready);
     thread.resume.set(Resume::Transfer);
     sched::requeue(thread);
-    irq::handle_pending(thread)
+    let next = irq::handle_pending(thread);
+    if next == thread { give_way(thread) } else { next }
+}
+
+/// `thread` is about to go on with a transfer that an interrupt has met. If what an item finds in its
+/// way has been shared by others, those who are more urgent than these may be go first, until
+/// the next interrupt (docs/decisions/0061).
+#[must_use]
+pub fn give_way(thread: TcbRef) -> TcbRef {
+    let Some(part) = thread.transfer.part.get() else { return thread };
+    let (sender, _) = part.pair(thread);
+    let job = sender.job.take();
+    let sharers = match &job {
+        Some(Job::Map(job)) => job.sharers(),
+        _ => [None; 2],
+    };
+    sender.job.set(job);
+    tick::give_way_to_those_above(thread, sharers)
 }
 
 fn fault(sender: TcbRef, receiver: TcbRef, address: u64, access: Access, side: Side) -> TcbRef {

@@ -8,9 +8,10 @@
 //! are left lose the page. Called by `map.rs`.
 
 use super::budget::Budget;
-use super::map::{Memory, Piece, Progress, insert};
+use super::map::{Memory, Progress};
 use super::marker::{MarkerRef, Position};
 use super::node::{LIVE, MARKER, NodeRef};
+use super::piece::{Piece, insert};
 use super::quota::NoMemory;
 use super::release::{free_ghosts, leave_status, take_status};
 use super::revoke::{Revoke, Scope};

@@ -8,14 +8,14 @@ use super::budget::Budget;
 use super::frames::FRAME;
 use super::io_map::IoMap;
 use super::marker::MarkerRef;
-use super::node::NodeRef;
+use super::piece::{Piece, insert};
 use super::quota::NoMemory;
 use super::revoke::Revoke;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
 use super::window::{self, Transfer};
-use super::{STEP_BUDGET, Step, cost, grant, sigma0, slab, small};
-use crate::arch::paging::{Entry, Table, index, span};
+use super::{STEP_BUDGET, Step, cost, grant, sigma0, small};
+use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};
 
@@ -52,32 +52,6 @@ pub(super) struct Memory {
     rest: Option<(u64, u64)>,
 }
 
-/// One page to be mapped.
-#[derive(Clone, Copy)]
-pub(super) struct Piece {
-    pub(super) from: u64,
-    pub(super) to: u64,
-    pub(super) level: u32,
-    pub(super) source: Leaf,
-    pub(super) node: NodeRef,
-    pub(super) rights: Rights,
-}
-
-impl Piece {
-    pub(super) fn size(&self) -> u64 {
-        span(self.level)
-    }
-
-    pub(super) fn phys(&self) -> u64 {
-        self.source.phys() + (self.from & (span(self.source.level) - 1))
-    }
-
-    /// Physical address of the start of the source node's region.
-    pub(super) fn base(&self) -> u64 {
-        self.phys() - (self.from - self.node.vaddr())
-    }
-}
-
 /// What became of a piece.
 pub(super) enum Progress {
     /// Go on this many bytes further.
@@ -87,6 +61,23 @@ pub(super) enum Progress {
 }
 
 impl MapJob {
+    /// Between two steps: the tasks that have shared what is in the way, or is next, if they are others
+    /// than the one that maps.
+    #[must_use]
+    pub fn sharers(&self) -> [Option<SpaceRef>; 2] {
+        let Kind::Memory(Memory { src, dst, marker, transfer, done, revoke, .. }) = &self.0 else {
+            return [None; 2];
+        };
+        if let Some(revoke) = revoke {
+            return revoke.sharers(*src);
+        }
+        // What was in the way has gone, or nothing was: then what is behind it.
+        let next = transfer.to + done;
+        let at = |page| Revoke::flush(*marker, *dst, page, page + FRAME).sharers(*src);
+        let here = at(next);
+        if here == [None; 2] { at(next + FRAME) } else { here }
+    }
+
     /// Gives the job up between two steps; what is done stays done.
     pub fn abandon(&mut self) {
         if let Kind::Memory(memory) = &mut self.0 {
@@ -368,27 +359,4 @@ impl Memory {
             _ => Ok(Progress::Advance(piece.size())),
         }
     }
-}
-
-/// The table for a new page at the destination, and a node.
-#[inline]
-fn room(dst: SpaceRef, piece: Piece) -> Result<(Table, NodeRef), NoMemory> {
-    let table = table::ensure(dst, piece.to, piece.level)?;
-    let node = slab::alloc(dst).inspect_err(|_| table::prune(dst, piece.to, piece.level))?;
-    Ok((table, node))
-}
-
-/// Enters a new page at the destination; the node is not linked yet.
-#[inline]
-pub(super) fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
-    let price = table::split_price(piece.level);
-    dst.quota().reserve(price)?;
-    let node = room(dst, piece).inspect_err(|_| dst.quota().release(price));
-    let (table, node) = node?;
-    let offset = piece.from - piece.node.vaddr();
-    node.init(dst, piece.to, piece.level, offset);
-    let caching = piece.source.entry.0 & Entry::UNCACHED;
-    let entry = Entry::page(piece.phys(), piece.level, piece.rights, caching);
-    table::put(table, index(piece.to, piece.level), entry, Some(node));
-    Ok(node)
 }

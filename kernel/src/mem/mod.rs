@@ -23,6 +23,7 @@ pub mod lookup;
 pub mod map;
 pub mod marker;
 pub mod node;
+pub mod piece;
 pub mod quota;
 pub(crate) mod release;
 pub mod reserved;

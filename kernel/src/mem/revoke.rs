@@ -9,7 +9,7 @@
 
 use super::budget::Budget;
 use super::marker::MarkerRef;
-use super::node::NodeRef;
+use super::node::{MARKER, NodeRef};
 use super::release::{status_of, take_status};
 use super::small::{take_back, take_own};
 use super::space::SpaceRef;
@@ -92,18 +92,34 @@ impl Revoke {
         self
     }
 
+    /// Whose pages are taken back.
+    pub(crate) fn space(&self) -> SpaceRef {
+        self.space
+    }
+
     /// What was referenced (R, X) and written (W) so far.
     pub(crate) fn status(&self) -> Rights {
         self.status
     }
 
-    /// Of those whose mapping a walk that stopped has reached, and who gave it to them, but the space
-    /// itself: whom the rest of the walk is for.
-    pub(crate) fn sharers(&self) -> [Option<SpaceRef>; 2] {
-        let reached = self.stopped.and(self.marker.parent());
+    /// Of those whose mapping a walk that stopped has reached, or the next one will begin with, and who
+    /// gave it to them, but `user`, who began all this: whom the rest of the walk is for.
+    pub(crate) fn sharers(&self, user: SpaceRef) -> [Option<SpaceRef>; 2] {
+        let reached = match self.stopped {
+            Some(_) => self.marker.parent(),
+            None => self.next_shared(),
+        };
         let giver = reached.and_then(|node| node.parent());
-        let other = |node: NodeRef| Some(node.space()).filter(|space| *space != self.space);
+        let other = |node: NodeRef| Some(node.space()).filter(|space| *space != user);
         [reached, giver].map(|node| node.and_then(other))
+    }
+
+    /// The newest mapping derived from the page at the position, unless another walk is there.
+    fn next_shared(&self) -> Option<NodeRef> {
+        match table::find(self.space, self.pos) {
+            Slot::Leaf(leaf) => leaf.node?.first_raw().filter(|first| !first.has(MARKER)),
+            Slot::Empty { .. } => None,
+        }
     }
 
     fn removes(&self) -> bool {

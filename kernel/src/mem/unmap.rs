@@ -54,7 +54,7 @@ impl UnmapJob {
     #[must_use]
     pub fn sharers(&self) -> [Option<SpaceRef>; 2] {
         match &self.0 {
-            Kind::Memory(revoke) => revoke.sharers(),
+            Kind::Memory(revoke) => revoke.sharers(revoke.space()),
             Kind::Ports(_) | Kind::Nothing => [None; 2],
         }
     }

@@ -4,6 +4,7 @@ use super::{begin_slice, delay, elsewhere, grant_slice, keep_watch, pick, requeu
 use crate::arch::{TcbRef, cpu, current};
 use crate::clock;
 use crate::ipc;
+use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
 
 /// A timer interrupt while `running`, queued or not, had the processor: who has it now.
@@ -131,6 +132,13 @@ pub fn give_way(running: TcbRef, priority: u8) -> TcbRef {
             running
         }
     }
+}
+
+/// The same for those who are more urgent than all of `tasks` may be; if there are none, nobody is.
+#[must_use]
+pub fn give_way_to_those_above(running: TcbRef, tasks: [Option<SpaceRef>; 2]) -> TcbRef {
+    let ceilings = tasks.into_iter().flatten().map(|task| task.ceilings().priority);
+    ceilings.min().map_or(running, |ceiling| give_way(running, ceiling))
 }
 
 /// What `owner` has left of its slice is another's, or nothing: the others of its priority
