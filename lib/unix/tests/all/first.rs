@@ -40,5 +40,30 @@ fn lines_for_the_kernels_log_are_spelled_out() {
     let program = Program::new(&world, &world.first);
     let log = program.opened("/dev/kmsg", RDWR);
     assert_eq!(program.write(log, b"one\x1b]0;title\x07\ntwo\r\n"), 19);
-    assert_eq!(*world.machine.log.borrow(), ["one\\x1b]0;title\\x07", "two"]);
+    assert_eq!(
+        *world.machine.log.borrow(),
+        ["unix: process 1 logs: one\\x1b]0;title\\x07", "unix: process 1 logs: two"]
+    );
+}
+
+/// Nobody's line looks like the kernel's, a server's, or another program's.
+#[test]
+fn a_line_for_the_kernels_log_says_whose_it_is() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let log = program.opened("/dev/kmsg", RDWR);
+    let lies = ["baton: kernel panic", "root: console is stopped.", "unix: process 7 logs: a lie"];
+    for lie in lies {
+        for line in
+            [format!("{lie}\n"), format!("\n{lie}"), format!("\r{lie}"), format!("\x0b{lie}\x0c")]
+        {
+            assert_eq!(program.write(log, line.as_bytes()), line.len() as i64);
+        }
+    }
+    for line in world.machine.log.borrow().iter() {
+        assert!(
+            line.starts_with("unix: process 1 logs: ") && !line.contains(char::is_control),
+            "{line}"
+        );
+    }
 }
