@@ -143,7 +143,7 @@ fn space_deleted(stage: &Stage) -> Verdict {
             let (left, phase) =
                 if sender { (scene.receiver, Phase::Receive) } else { (scene.sender, Phase::Send) };
             gone_or_aborted(&left, phase)?;
-            let violations = crate::stage::violations();
+            let violations = root_harness::violations();
             ensure!(
                 violations == 0,
                 "the kernel found {violations} broken invariants after a space was deleted"

@@ -70,7 +70,7 @@ pub fn stuck(stage: &Stage, scene: &Scene, gap: Gap, send: Order, receive: Order
     scene.play(send, receive);
     let waits = scene.sender.done() == 0 && scene.receiver.done() == 0;
     ensure!(waits, "the transfer went on without the page missing at the {gap:?}");
-    let violations = crate::stage::violations();
+    let violations = root_harness::violations();
     ensure!(
         violations == 0,
         "the kernel found {violations} broken invariants in a transfer that waits for a page"

@@ -52,13 +52,8 @@ const GROUPS: [Group; 12] = [
     ("visits", visits::TESTS),
 ];
 
-/// Exit values of the emulator's exit device.
-const PASSED: u8 = 0x10;
-const FAILED: u8 = 0x11;
-
 fn main() -> ! {
-    let _ = runtime::sigma0::ports(runtime::direct::BASE, runtime::direct::PORT_BITS);
-    let _ = runtime::sigma0::ports(0xF4, 2);
+    root_harness::begin();
     let stage = match Stage::build() {
         Ok(stage) => stage,
         Err(what) => {
@@ -66,8 +61,7 @@ fn main() -> ! {
                 "test stage ... FAILED: {what} was refused; the kernel's error code is {}",
                 runtime::utcb::error_code()
             );
-            direct_println!("tests done");
-            raw::exit(FAILED)
+            root_harness::end(false)
         }
     };
     let mut failures: usize = GROUPS.iter().map(|group| run(&stage, group)).sum();
@@ -77,8 +71,7 @@ fn main() -> ! {
             "test stage::stack ... FAILED: the conductor used up its stack; keep large values in statics"
         );
     }
-    direct_println!("tests done");
-    raw::exit(if failures == 0 { PASSED } else { FAILED })
+    root_harness::end(failures == 0)
 }
 
 /// Runs a group, then the kernel's own checker; returns the number of failures.
@@ -94,7 +87,7 @@ fn run(stage: &Stage, (group, tests): &Group) -> usize {
         }
     }
     stage.reset();
-    let violations = stage::violations();
+    let violations = root_harness::violations();
     if violations == 0 {
         direct_println!("test {group}::kernel_checker ... ok");
     } else {

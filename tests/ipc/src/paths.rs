@@ -253,7 +253,7 @@ fn random(stage: &Stage) -> Verdict {
             "case {number}, seed {seed:#x}: vector registers were wrong after {faults} Ipcs"
         );
         if number % 512 == 0 {
-            let violations = crate::stage::violations();
+            let violations = root_harness::violations();
             ensure!(
                 violations == 0,
                 "case {number}, seed {seed:#x}: {violations} broken invariants"

@@ -1,7 +1,7 @@
 //! Ipc register by register, and the UTCB word by word: all the `unsafe` code of
 //! these tests that is not in the shared memory of `puppet`.
 
-use core::arch::{asm, global_asm};
+use core::arch::global_asm;
 use core::mem::offset_of;
 
 use abi::utcb;
@@ -100,19 +100,6 @@ pub fn utcb_word(index: isize) -> u64 {
 pub fn close_acceptor() {
     // SAFETY: forbids, and allows nothing.
     unsafe { set_utcb_word(utcb::BR0, 0) }
-}
-
-/// Ends the machine with `value` at the emulator's exit port.
-pub fn exit(value: u8) -> ! {
-    // SAFETY: the port was taken from σ0.
-    unsafe { asm!("out dx, al", in("dx") 0xF4u16, in("al") value, options(nostack)) };
-    runtime::thread::park()
-}
-
-/// Reads a byte of this program's own memory, so that its page is there.
-pub fn touch(address: u64) {
-    // SAFETY: callers pass addresses of the image.
-    let _ = unsafe { (address as *const u8).read_volatile() };
 }
 
 /// Byte `at` of the test pattern `seed`.

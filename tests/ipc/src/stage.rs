@@ -3,14 +3,13 @@
 
 use core::cell::Cell;
 
-use abi::inspect::What;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, INITIAL_UTCB_BITS};
 use abi::{CallError, Fpage, Rights, ThreadId, Time, utcb};
+use root_harness::{FIRST_NUMBER, location};
 use runtime::window::Window;
 use runtime::{Msg, ipc, kernel, schedule, syscall};
 
 use crate::puppet::{self, PUPPETS, Puppet};
-use crate::raw;
 
 /// Puppets of the root task's space: the first ones.
 pub const ROOTS: core::ops::Range<usize> = 0..4;
@@ -21,7 +20,6 @@ pub const TWOS: core::ops::Range<usize> = 8..12;
 /// Numbers that tests may create and delete puppets with.
 pub const SPARES: core::ops::Range<usize> = 12..PUPPETS;
 
-const FIRST_NUMBER: u32 = abi::id::USER_BASE + 16;
 const PAGER: ThreadId = ThreadId::global(abi::id::USER_BASE + 8, 1);
 const TOP: u8 = 255;
 const BOTTOM: u8 = 10;
@@ -41,11 +39,6 @@ pub struct Stage {
     versions: [Cell<u32>; PUPPETS],
 }
 
-/// The UTCB location of puppet `index`: one slot for each, whatever its space.
-fn location(index: usize) -> u64 {
-    INITIAL_UTCB_AREA + (index as u64 + 2) * utcb::SIZE
-}
-
 fn id(index: usize, version: u32) -> ThreadId {
     ThreadId::global(FIRST_NUMBER + index as u32, version)
 }
@@ -58,16 +51,11 @@ pub fn space_of(index: usize) -> usize {
 impl Stage {
     /// Sets it up; says what failed.
     pub fn build() -> Result<Self, &'static str> {
-        touch_image();
         let memory = runtime::sigma0::memory(None, MEMORY_BITS)
             .ok_or("taking 16 MiB of memory from sigma0")?;
         (0..memory.bytes()).step_by(4096).for_each(|at| memory.touch(at));
         start_pager().map_err(|_| "creating the pager")?;
-        let puppet = |index| Puppet {
-            index,
-            id: id(index, 1),
-            local: ThreadId::local(location(index) + utcb::POINTER_OFFSET),
-        };
+        let puppet = |index| Puppet { index, id: id(index, 1), local: root_harness::local(index) };
         let stage = Self {
             puppets: core::array::from_fn(puppet),
             memory,
@@ -176,11 +164,6 @@ fn start_pager() -> Result<(), CallError> {
     Ok(())
 }
 
-fn touch_image() {
-    let (low, high) = runtime::layout::image();
-    (low..high).step_by(4096).for_each(raw::touch);
-}
-
 /// Changes a thread's priority.
 pub fn set_priority(thread: ThreadId, priority: u8) {
     let _ = schedule::set_priority(thread, priority);
@@ -197,9 +180,4 @@ pub fn settle() {
 pub fn pause(us: u64) {
     let _ = ipc::receive(ThreadId::ROOT, Time::micros(us));
     settle();
-}
-
-/// Violations of the kernel's invariants.
-pub fn violations() -> u64 {
-    kernel::inspect(What::Check, 0, 0).map_or(u64::MAX, |record| record[0])
 }

@@ -9,9 +9,10 @@ use runtime::{ipc, kernel};
 use crate::forms::{arrived, pattern};
 use crate::paths::Random;
 use crate::puppet::{Order, Puppet, STEPS};
-use crate::stage::{Stage, set_priority, settle, violations};
+use crate::stage::{Stage, set_priority, settle};
 use crate::verdict::{Complaint, Test, Verdict};
 use crate::{ensure, pager};
+use root_harness::violations;
 
 /// The tests.
 pub const TESTS: &[Test] = &[("nobody_hangs", storm)];

@@ -259,11 +259,11 @@ fn dead_client(stage: &Stage) -> Verdict {
     settle();
     ensure!(client.done() == 0 && host.done() == 1, "the call is not under way");
     ensure!(kernel::delete(client.id).is_ok(), "the client can't be deleted");
-    same!("broken invariants while the visit goes on", crate::stage::violations(), 0);
+    same!("broken invariants while the visit goes on", root_harness::violations(), 0);
     host.order(give_back(clerk, 0));
     settle();
     ensure!(host.done() == 0, "the host is not lent again");
-    same!("broken invariants after the visit", crate::stage::violations(), 0);
+    same!("broken invariants after the visit", root_harness::violations(), 0);
     Ok(())
 }
 
@@ -277,13 +277,13 @@ fn revoked(stage: &Stage) -> Verdict {
     clerk.order(system_call(Call::LrpcControl, control::REVOKE_COOKIE, COOKIE, clerk.id.0));
     settle();
     same!("the result of LrpcControl", clerk.outcome(0).mr[1], 1);
-    same!("broken invariants while the visit goes on", crate::stage::violations(), 0);
+    same!("broken invariants while the visit goes on", root_harness::violations(), 0);
     host.order(give_back(clerk, 0));
     settle();
     same!("the status", client.outcome(0).from.0, Status::Revoked as u64);
     same!("the status of the next call", client.outcome(1).from.0, Status::NoBinding as u64);
     unbind(stage, token);
     same!("whether the client could let go of it", client.outcome(0).mr[1], 1);
-    same!("broken invariants", crate::stage::violations(), 0);
+    same!("broken invariants", root_harness::violations(), 0);
     Ok(())
 }

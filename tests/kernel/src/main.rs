@@ -22,8 +22,8 @@ mod victim;
 mod words;
 mod world;
 
-use report::{EXIT_PORT, case, done};
-use runtime::{boot_entry, direct, kernel, sigma0};
+use report::{case, done};
+use runtime::{boot_entry, kernel, sigma0};
 
 boot_entry!(main);
 
@@ -33,8 +33,7 @@ pub const CMOS: u16 = 0x70;
 pub const DIAGNOSTIC: u16 = 0x80;
 
 fn main() -> ! {
-    let _ = sigma0::ports(direct::BASE, direct::PORT_BITS);
-    let _ = sigma0::ports(EXIT_PORT, 2);
+    root_harness::begin();
     let _ = sigma0::ports(CMOS, 1);
     let _ = sigma0::ports(DIAGNOSTIC, 2);
     world::init();

@@ -43,18 +43,13 @@ unsafe extern "C" {
     fn baton_thread_start();
 }
 
-/// Makes the whole image present, so that helpers in this space never fault, and
-/// every block of thread numbers known.
+/// Makes every block of thread numbers known.
 pub fn init() {
     ROOT_USED[0].store(1, Ordering::Relaxed);
     for number in (0..NUMBERS + BLOCKS * BLOCK).step_by(BLOCK as usize) {
         let id = ThreadId::global(FIRST_NUMBER + number, 63);
         let _ = kernel::create(id, id, ThreadId::ROOT, !0);
         let _ = kernel::delete(id);
-    }
-    let (low, high) = layout::image();
-    for page in (low..high).step_by(4096) {
-        let _ = machine::read(page);
     }
 }
 

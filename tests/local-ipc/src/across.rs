@@ -4,14 +4,14 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
-use abi::{Fpage, MapItem, Rights, ThreadId, Time, Timeouts, utcb};
+use abi::{Fpage, Rights, ThreadId, Time, Timeouts, utcb};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel};
 
-use crate::cast::{Actor, FIRST_NUMBER, Part, RIGHT, WRONG, count};
+use crate::cast::{Actor, Part, RIGHT, WRONG, count};
 use crate::{Verdict, calls, me, pause};
 
-const NUMBER: u32 = FIRST_NUMBER + 8;
+const NUMBER: u32 = root_harness::FIRST_NUMBER + 8;
 /// Log2 size of the other space's UTCB area.
 const UTCB_BITS: u32 = 12;
 /// Pages of kernel memory for the other space.
@@ -68,16 +68,9 @@ fn begin(id: ThreadId, stack: usize, entry: extern "C" fn() -> !) -> Verdict {
     ipc::send(id, &Msg::default().words(&[entry as usize as u64, sp])).map_err(gone)?;
     let mut message = ipc::receive(id, Time::NEVER).map_err(gone)?;
     while Fault::decode(&message).is_some() {
-        message = ipc::call(id, &image()).map_err(gone)?;
+        message = ipc::call(id, &root_harness::image()).map_err(gone)?;
     }
     Ok(())
-}
-
-/// All of this program, at the same addresses.
-fn image() -> Msg {
-    let (low, high) = runtime::layout::image();
-    let bits = (high - low).next_power_of_two().trailing_zeros();
-    Msg::default().map(MapItem::map(Fpage::memory(low, bits, Rights::RWX), low))
 }
 
 fn ready() {

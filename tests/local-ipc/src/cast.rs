@@ -3,25 +3,20 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{critical, machine};
-use abi::layout::INITIAL_UTCB_AREA;
 use abi::{ThreadId, Time, Timeouts, utcb};
-use runtime::port::Ports;
+use root_harness::Places;
+pub use root_harness::local;
 use runtime::{Msg, ipc, kernel, schedule};
 
 /// Threads there can be.
 const PLACES: usize = 4;
-/// The number of the first of these threads.
-pub const FIRST_NUMBER: u32 = abi::id::USER_BASE + 16;
-const STACK_WORDS: usize = 1024;
 /// The client's priority is the default, 100.
 const ABOVE: u8 = 120;
 /// That of threads that nobody should wait for.
 const BELOW: u8 = 90;
 
-static STACKS: [[AtomicU64; STACK_WORDS]; PLACES] =
-    [const { [const { AtomicU64::new(0) }; STACK_WORDS] }; PLACES];
+static STAGE: Places<PLACES> = Places::new();
 static PARTS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
-static VERSIONS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 
 /// What a thread does.
 #[derive(Clone, Copy)]
@@ -83,23 +78,10 @@ pub struct Actor {
     pub local: ThreadId,
 }
 
-fn location(place: usize) -> u64 {
-    INITIAL_UTCB_AREA + (place as u64 + 2) * utcb::SIZE
-}
-
-/// The local id of the thread at `place`.
-pub fn local(place: usize) -> ThreadId {
-    ThreadId::local(location(place) + utcb::POINTER_OFFSET)
-}
-
 impl Actor {
     /// Starts a thread at `place` and lets it run until it waits.
     pub fn start(place: usize, part: Part) -> Self {
-        let before = VERSIONS[place].fetch_add(1, Ordering::Relaxed) as u32;
-        // The last six bits of a global id are not all 0.
-        let version = before + before / 63 + 1;
-        let id = ThreadId::global(FIRST_NUMBER + place as u32, version);
-        let root = ThreadId::ROOT;
+        let id = STAGE.next_id(place);
         let code = match part {
             Part::Add => 0,
             Part::Echo => 1,
@@ -123,15 +105,11 @@ impl Actor {
             Part::Forward(to) => 32 + to as u64,
         };
         PARTS[place].store(code, Ordering::Relaxed);
-        let made = kernel::create_active(id, root, root, root, location(place));
-        assert!(made.is_ok(), "the kernel makes no thread");
+        assert!(STAGE.make(id, place).is_ok(), "the kernel makes no thread");
         let hostile =
             matches!(part, Part::Step | Part::StepSection | Part::Forge | Part::Jump | Part::Call);
         let _ = schedule::set_priority(id, if hostile { BELOW } else { ABOVE });
-        let stack = &STACKS[place];
-        let sp = stack.as_ptr() as u64 + size_of_val(stack) as u64 - 8;
-        let entry: extern "C" fn() -> ! = run;
-        let _ = ipc::send(id, &Msg::default().words(&[entry as usize as u64, sp]));
+        STAGE.start(id, place, run);
         if hostile {
             return Self { id, local: local(place) };
         }
@@ -150,8 +128,7 @@ impl Actor {
 }
 
 extern "C" fn run() -> ! {
-    let place = ((runtime::utcb::pointer() - local(0).0) / utcb::SIZE) as usize;
-    match PARTS[place].load(Ordering::Relaxed) {
+    match PARTS[root_harness::own_place()].load(Ordering::Relaxed) {
         0 => add(),
         1 => echo(),
         2 => wake(|| ()),
@@ -321,19 +298,4 @@ fn wake(mut meanwhile: impl FnMut()) -> ! {
         meanwhile();
         let _ = ipc::receive(runtime::thread::me(), Time::micros([3, 7, 11, 13][turn % 4]));
     }
-}
-
-/// Touches every page of the image, so that no thread meets a page fault.
-pub fn touch_image() {
-    let (low, high) = runtime::layout::image();
-    for page in (low..high).step_by(4096) {
-        // SAFETY: a byte of this program's own image is read.
-        let _ = unsafe { (page as *const u8).read_volatile() };
-    }
-}
-
-/// Leaves the emulator.
-pub fn exit(code: u8) -> ! {
-    Ports::new(0xF4, 2).write8(0, code);
-    runtime::thread::park()
 }

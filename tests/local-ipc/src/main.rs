@@ -16,20 +16,15 @@ mod vector;
 use abi::inspect::What;
 use abi::{ThreadId, Time};
 use cast::{Actor, Part};
+use root_harness::{Test, Verdict};
 use runtime::{Msg, boot_entry, direct_println, ipc, kernel, utcb};
 
 boot_entry!(main);
 
-/// Exit values of the emulator's exit device.
-const PASSED: u8 = 0x10;
-const FAILED: u8 = 0x11;
 /// Calls of one test.
 const CALLS: u64 = 2_000;
 /// Calls into which interrupts fall everywhere.
 const MANY: u64 = 3_000_000;
-
-type Verdict = Result<(), &'static str>;
-type Test = (&'static str, fn() -> Verdict);
 
 const TESTS: [Test; 28] = [
     ("messages_go_without_the_kernel", without_the_kernel),
@@ -63,25 +58,8 @@ const TESTS: [Test; 28] = [
 ];
 
 fn main() -> ! {
-    let _ = runtime::sigma0::ports(runtime::direct::BASE, runtime::direct::PORT_BITS);
-    let _ = runtime::sigma0::ports(0xF4, 2);
-    cast::touch_image();
-    let mut failures = 0;
-    for (name, test) in TESTS {
-        let verdict = test();
-        failures += usize::from(verdict.is_err());
-        match verdict {
-            Ok(()) => direct_println!("test {name} ... ok"),
-            Err(why) => direct_println!("test {name} ... FAILED: {why}"),
-        }
-        let found = kernel::inspect(What::Check, 0, 0).map_or(u64::MAX, |record| record[0]);
-        if found != 0 {
-            failures += 1;
-            direct_println!("test {name}::kernel_checker ... FAILED: {found} broken invariants");
-        }
-    }
-    direct_println!("tests done");
-    cast::exit(if failures == 0 { PASSED } else { FAILED })
+    root_harness::begin();
+    root_harness::run(&TESTS)
 }
 
 /// Entries into the complete path since boot.

@@ -3,8 +3,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
-use abi::{CallError, Fpage, Rights, ThreadId, Time, Timeouts, utcb};
-use runtime::port::Ports;
+use abi::{CallError, Fpage, Rights, ThreadId, Time, Timeouts};
+use root_harness::{Places, local, location};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule};
 
@@ -12,13 +12,9 @@ use crate::machine;
 
 /// Threads there can be.
 pub const PLACES: usize = 4;
-const FIRST_NUMBER: u32 = abi::id::USER_BASE + 16;
-const STACK_WORDS: usize = 1024;
 
-static STACKS: [[AtomicU64; STACK_WORDS]; PLACES] =
-    [const { [const { AtomicU64::new(0) }; STACK_WORDS] }; PLACES];
+static STAGE: Places<PLACES> = Places::new();
 static PARTS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
-static VERSIONS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// What each has counted.
 pub static COUNTS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// Whom each calls.
@@ -62,10 +58,6 @@ pub struct Actor {
     place: usize,
 }
 
-fn location(place: usize) -> u64 {
-    INITIAL_UTCB_AREA + (place as u64 + 2) * utcb::SIZE
-}
-
 impl Actor {
     /// Starts a thread at `place`, on processor `number`.
     pub fn start(place: usize, part: Part, number: u32) -> Self {
@@ -76,8 +68,8 @@ impl Actor {
     pub fn start_apart(place: usize, part: Part, number: u32) -> Self {
         let actor = Self::start_in(place, part, number, true);
         while let Ok(message) = ipc::receive(actor.id, Time::micros(3_000)) {
-            let Some(fault) = Fault::decode(&message) else { break };
-            let _ = ipc::send(actor.id, &fault.same_page(Rights::RWX));
+            let Some(_) = Fault::decode(&message) else { break };
+            let _ = ipc::send(actor.id, &root_harness::image());
         }
         actor
     }
@@ -88,28 +80,22 @@ impl Actor {
     }
 
     fn start_in(place: usize, part: Part, number: u32, apart: bool) -> Self {
-        let before = VERSIONS[place].fetch_add(1, Ordering::Relaxed) as u32;
-        // The last six bits of a global id are not all 0.
-        let id = ThreadId::global(FIRST_NUMBER + place as u32, before + before / 63 + 1);
-        let root = ThreadId::ROOT;
+        let id = STAGE.next_id(place);
         PARTS[place].store(part as u64, Ordering::Relaxed);
         COUNTS[place].store(0, Ordering::Relaxed);
         let made = match apart {
-            false => kernel::create_active(id, root, root, root, location(place)),
+            false => STAGE.make(id, place),
             true => make_space(id, location(place)),
         };
         assert!(made.is_ok(), "the kernel makes no thread");
         assert!(schedule::set_processor(id, number).is_ok(), "the kernel sends no thread there");
-        let stack = &STACKS[place];
-        let sp = stack.as_ptr() as u64 + size_of_val(stack) as u64 - 8;
-        let entry: extern "C" fn() -> ! = run;
-        let _ = ipc::send(id, &Msg::default().words(&[entry as usize as u64, sp]));
+        STAGE.start(id, place, run);
         Self { id, place }
     }
 
     /// Its local id.
     pub fn local(&self) -> ThreadId {
-        ThreadId::local(location(self.place) + utcb::POINTER_OFFSET)
+        local(self.place)
     }
 
     /// What it has counted.
@@ -134,7 +120,7 @@ impl Actor {
 }
 
 extern "C" fn run() -> ! {
-    let place = ((runtime::utcb::pointer() - location(0)) / utcb::SIZE) as usize;
+    let place = root_harness::own_place();
     let count = &COUNTS[place];
     match PARTS[place].load(Ordering::Relaxed) {
         0 => loop {
@@ -231,21 +217,5 @@ fn serve(count: &AtomicU64) -> ! {
             }
             Err(_) => ipc::wait(Time::NEVER),
         };
-    }
-}
-
-/// Touches every page of the image, so that no thread meets a page fault.
-pub fn touch_image() {
-    let (low, high) = runtime::layout::image();
-    for page in (low..high).step_by(4096) {
-        let _ = machine::read(page);
-    }
-}
-
-/// Leaves the emulator.
-pub fn exit(code: u8) -> ! {
-    Ports::new(0xF4, 2).write8(0, code);
-    loop {
-        core::hint::spin_loop();
     }
 }

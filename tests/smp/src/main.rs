@@ -16,24 +16,16 @@ use abi::{Fpage, Rights, ThreadId, Time};
 use cast::{Actor, PLACES, Part};
 use core::hint::spin_loop;
 use core::sync::atomic::Ordering;
+use root_harness::{Test, Verdict, verdict};
 use runtime::{Msg, boot_entry, clock, direct_println, ipc, kernel, kip, schedule, sigma0};
 
 boot_entry!(main);
 
-/// Exit values of the emulator's exit device.
-const PASSED: u8 = 0x10;
-const FAILED: u8 = 0x11;
 /// Calls of one test.
 const CALLS: u64 = 1_000;
 
-type Verdict = Result<(), &'static str>;
-type Test = (&'static str, fn() -> Verdict);
-
 fn main() -> ! {
-    let _ = sigma0::ports(runtime::direct::BASE, runtime::direct::PORT_BITS);
-    let _ = sigma0::ports(0xF4, 2);
-    cast::touch_image();
-    let mut failures = 0;
+    root_harness::begin();
     let tests: [Test; 26] = [
         ("the_interface_page_counts_the_processors", told),
         ("user_code_runs_elsewhere", parallel),
@@ -62,21 +54,7 @@ fn main() -> ! {
         ("a_string_from_there_is_refused_here", talks::spelt),
         ("who_is_nobody_there_gets_no_message", talks::forged),
     ];
-    for (name, test) in tests {
-        let verdict = test();
-        failures += usize::from(verdict.is_err());
-        match verdict {
-            Ok(()) => direct_println!("test {name} ... ok"),
-            Err(why) => direct_println!("test {name} ... FAILED: {why}"),
-        }
-        let found = kernel::inspect(What::Check, 0, 0).map_or(u64::MAX, |record| record[0]);
-        if found != 0 {
-            failures += 1;
-            direct_println!("test {name}::kernel_checker ... FAILED: {found} broken invariants");
-        }
-    }
-    direct_println!("tests done");
-    cast::exit(if failures == 0 { PASSED } else { FAILED })
+    root_harness::run(&tests)
 }
 
 /// How many processors the interface page tells of.
@@ -87,10 +65,6 @@ fn processors() -> u32 {
 /// The number of the last processor.
 fn last() -> u32 {
     processors() - 1
-}
-
-fn verdict(is: bool, why: &'static str) -> Verdict {
-    if is { Ok(()) } else { Err(why) }
 }
 
 /// Waits a while without leaving the processor to anybody.

@@ -4,11 +4,12 @@
 use core::sync::atomic::Ordering;
 
 use abi::{Fpage, Rights, Time};
+use root_harness::{Verdict, verdict};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule, sigma0};
 
 use crate::cast::{self, Actor, Part};
-use crate::{Verdict, machine, processors, verdict};
+use crate::{machine, processors};
 
 /// Starts a server at place 0 and at place 1 its client, on processor `number`.
 fn pair(part: Part, number: u32, apart: bool) -> [Actor; 2] {
