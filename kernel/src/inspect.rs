@@ -153,7 +153,7 @@ fn facts(own: SpaceRef, space: SpaceRef) -> Record {
     let chief = space.task.chief.get().map_or(!0, number);
     let quota = space.quota();
     // Where things are in physical memory is nothing for those who cannot map it.
-    let root = if own.is_privileged() { space.root().table().0 } else { 0 };
+    let root = if own.is_privileged() { space.root().table().address() } else { 0 };
     let (pages, nodes) = (space.table_pages(), space.nodes());
     let threads = space.task.thread_count.get();
     [number(space), quota.limit(), quota.used(), threads, pages, nodes, chief, root]

@@ -73,7 +73,7 @@ fn give(from: SpaceRef, to: SpaceRef, source: u64, target: u64, bits: u32, right
 fn leaf_table(space: SpaceRef, vaddr: u64) -> Table {
     let mut table = space.root().table();
     for level in (1..=ROOT).rev() {
-        table = Table(table.get(index(vaddr, level)).address());
+        table = table.get(index(vaddr, level)).below();
     }
     table
 }
@@ -315,7 +315,7 @@ fn quotas_and_frames() {
         let _ = frames::take().expect("one is free");
     });
     finds("has two owners", |world| {
-        let root = kernel::mem::PhysFrame::at(world.space(1).root().table().0);
+        let root = kernel::mem::PhysFrame::at(world.space(1).root().table().address());
         let (root, free) = (root, frames::take().expect("one is free"));
         frames::give_back(free);
         // SAFETY: the first word of a free frame, which chains the free frames.

@@ -46,7 +46,7 @@ fn a_stolen_pcid_is_announced() {
     on_change(|space| LOSERS.with(|list| list.borrow_mut().push(space.id())));
     let create = |id| AddressSpace::create(id, &machine.bank, 2).expect("the pool is fresh");
     let word = |space: &SpaceRef| space.root().word().value();
-    let table = |space: &SpaceRef| space.root().table().0;
+    let table = |space: &SpaceRef| space.root().table().address();
     let spaces: Vec<_> = (1..COUNT as u32).map(create).collect();
     assert!(
         spaces

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::paging::Entry;
 use super::phys_to_virt;
+use crate::mem::frames::PhysFrame;
 use abi::Rights;
 
 /// How many entries [`Table::some`] looks at.
@@ -80,6 +81,13 @@ impl Entry {
         self.0 & Self::P != 0
     }
 
+    /// The table that it leads to: an entry above the pages is written with the frame of one.
+    #[inline(always)]
+    #[must_use]
+    pub const fn below(self) -> Table {
+        Table(self.address())
+    }
+
     /// Whether any of the bits in `mask` is set.
     #[inline]
     #[must_use]
@@ -104,12 +112,33 @@ impl Entry {
     }
 }
 
-/// One page of 512 words, a page table or its twin, by physical address.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// One page of 512 words, a page table or its twin, by physical address. Who has one has read it in an
+/// entry or has a frame that holds one; `arch` has tables of its own besides. The default is none.
+#[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
-pub struct Table(pub u64);
+pub struct Table(u64);
 
 impl Table {
+    /// The one in `frame`, which holds a table or a twin.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of(frame: PhysFrame) -> Self {
+        Self(frame.address())
+    }
+
+    /// The one at `address`, which the processor's side keeps.
+    #[inline(always)]
+    pub(super) const fn at(address: u64) -> Self {
+        Self(address)
+    }
+
+    /// Its physical address.
+    #[inline(always)]
+    #[must_use]
+    pub const fn address(self) -> u64 {
+        self.0
+    }
+
     #[inline]
     fn word(self, index: usize) -> &'static AtomicU64 {
         // SAFETY: a `Table` names a frame of the kernel's pool that holds a

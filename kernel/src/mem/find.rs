@@ -53,17 +53,17 @@ pub(crate) fn way(space: SpaceRef, vaddr: u64) -> Way {
     if !upper.present() {
         return Way::Hole { level: 3, table: top };
     }
-    let table = Table(upper.address());
+    let table = upper.below();
     let middle = table.get(index(vaddr, 2));
     if !middle.is_table() {
         return Way::short(middle, 2, table);
     }
-    let table = Table(middle.address());
+    let table = middle.below();
     let lower = table.get(index(vaddr, 1));
     if !lower.is_table() {
         return Way::short(lower, 1, table);
     }
-    Way::Pages(Table(lower.address()))
+    Way::Pages(lower.below())
 }
 
 impl Way {
@@ -89,10 +89,10 @@ pub(crate) fn large(space: SpaceRef, vaddr: u64) -> Option<Leaf> {
     if !upper.present() {
         return None;
     }
-    let mut found = (Table(upper.address()), 2);
+    let mut found = (upper.below(), 2);
     let middle = found.0.get(index(vaddr, 2));
     if middle.is_table() {
-        found = (Table(middle.address()), 1);
+        found = (middle.below(), 1);
     }
     let (table, level) = found;
     let at = index(vaddr, level);
@@ -100,7 +100,7 @@ pub(crate) fn large(space: SpaceRef, vaddr: u64) -> Option<Leaf> {
     if !entry.present() || entry.is_table() {
         return None;
     }
-    let node = node_at(Table(Info::of(table.0).twin()), at)?;
+    let node = node_at(Info::of(table.address()).twin_table(), at)?;
     Some(Leaf { table, index: at, level, entry, node: Some(node) })
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn large(space: SpaceRef, vaddr: u64) -> Option<Leaf> {
 pub(crate) fn small(table: Table, vaddr: u64) -> Option<Leaf> {
     let at = index(vaddr, 0);
     let entry = table.get(at);
-    let node = node_at(Table(Info::of(table.0).twin()), at)?;
+    let node = node_at(Info::of(table.address()).twin_table(), at)?;
     Some(Leaf { table, index: at, level: 0, entry, node: Some(node) })
 }
 
@@ -155,7 +155,7 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
         if entry.has(Entry::INHERIT) {
             inherited = twin_word(table, at);
         }
-        table = Table(entry.address());
+        table = entry.below();
         level = level.wrapping_sub(1) & 3;
     }
 }
@@ -207,8 +207,6 @@ pub(crate) fn node_at(twin: Table, at: usize) -> Option<NodeRef> {
 
 #[inline]
 pub(crate) fn twin_word(table: Table, at: usize) -> u64 {
-    match Info::of(table.0).twin() {
-        0 => 0,
-        twin => Table(twin).word_at(at),
-    }
+    let info = Info::of(table.address());
+    if info.twin() == 0 { 0 } else { info.twin_table().word_at(at) }
 }

@@ -5,6 +5,7 @@
 //! leaf entries) and counts its used entries. Called by quotas only, at run time.
 
 use super::state;
+use crate::arch::paging::Table;
 use crate::arch::{fill_page, phys_to_virt};
 use crate::preemption::let_in;
 use core::cell::Cell;
@@ -223,6 +224,12 @@ impl Info {
     #[inline]
     pub(crate) fn twin(self) -> u64 {
         self.get() & !0xFFF
+    }
+
+    /// The twin, which there is.
+    #[inline(always)]
+    pub(crate) fn twin_table(self) -> Table {
+        Table::of(PhysFrame::at(self.twin()))
     }
 
     #[inline]

@@ -78,7 +78,7 @@ impl SpaceRef {
         if near.0.get() != piece(vaddr) {
             return self.resolve_far(vaddr, access);
         }
-        low(Table(near.1.get()), vaddr, access)
+        low(near.1.get(), vaddr, access)
     }
 
     #[cold]
@@ -88,14 +88,14 @@ impl SpaceRef {
         }
         // Level by level, so that all shifts and masks are constants.
         let entry = self.root_table().get(index(vaddr, ROOT));
-        let table = Table(entry.admits(access).then_some(entry)?.address());
+        let table = entry.admits(access).then_some(entry)?.below();
         let entry = table.get(index(vaddr, 2));
         if !entry.admits(access) || entry.is_leaf(2) {
             return leaf::<2>(table, entry, vaddr, access);
         }
         self.near().0.set(piece(vaddr));
-        self.near().1.set(entry.address());
-        low(Table(entry.address()), vaddr, access)
+        self.near().1.set(entry.below());
+        low(entry.below(), vaddr, access)
     }
 
     /// A table is about to go: whatever table was walked last is looked for anew.
@@ -108,8 +108,8 @@ impl SpaceRef {
         let (near, table) = (self.near().0.get(), self.near().1.get());
         let Some(vaddr) = near.checked_sub(1).map(|number| number << shift(2)) else { return true };
         let entry = self.root_table().get(index(vaddr, ROOT));
-        let below = |entry: Entry| Table(entry.address()).get(index(vaddr, 2));
-        entry.present() && below(entry).is_table() && below(entry).address() == table
+        let below = |entry: Entry| entry.below().get(index(vaddr, 2));
+        entry.present() && below(entry).is_table() && below(entry).below() == table
     }
 
     /// The frame behind the kernel's own page at `vaddr`, a user address; none for users' pages
@@ -165,7 +165,7 @@ fn low(table: Table, vaddr: u64, access: Access) -> Option<Resolved> {
     if !entry.admits(access) || entry.is_leaf(1) {
         return leaf::<1>(table, entry, vaddr, access);
     }
-    let table = Table(entry.address());
+    let table = entry.below();
     leaf::<0>(table, table.get(index(vaddr, 0)), vaddr, access)
 }
 

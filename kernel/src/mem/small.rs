@@ -142,7 +142,7 @@ impl Source {
     #[inline(always)]
     fn table(src: SpaceRef, from: u64) -> Option<Self> {
         let table = table::pages(src, from)?;
-        Some(Self::Table(table, Table(Info::of(table.0).twin())))
+        Some(Self::Table(table, Info::of(table.address()).twin_table()))
     }
 
     #[inline(never)]
@@ -194,8 +194,8 @@ impl Way {
         if refused || !rights.contains(Rights::R) {
             return None;
         }
-        let target_info = Info::of(targets.0);
-        let target_nodes = Table(target_info.twin());
+        let target_info = Info::of(targets.address());
+        let target_nodes = target_info.twin_table();
         let limit = Entry::page(0, 0, rights, 0).0;
         Some(Self { dst, source, targets, target_nodes, target_info, limit })
     }
@@ -234,7 +234,7 @@ struct Small {
 impl Small {
     #[inline(always)]
     fn at(pages: Table) -> Self {
-        Self { pages, nodes: Table(Info::of(pages.0).twin()) }
+        Self { pages, nodes: Info::of(pages.address()).twin_table() }
     }
 
     /// The node of the page at `vaddr`, if that was mapped as such.
@@ -251,7 +251,7 @@ impl Small {
         let at = index(vaddr, 0);
         seen.entries |= self.pages.take(at).0;
         self.nodes.set_word(at, 0);
-        let is_last = Info::of(self.pages.0).one_less();
+        let is_last = Info::of(self.pages.address()).one_less();
         if is_last {
             table::prune(space, vaddr, 0);
             *self = home;

@@ -41,7 +41,7 @@ pub struct AddressSpace {
     port_nodes: Cell<u64>,
     /// The last table of 2 MiB entries that `resolve` walked, and for which piece of 1 GiB,
     /// counted from 1; 0 is none (`lookup.rs`).
-    near: (Cell<u64>, Cell<u64>),
+    near: (Cell<u64>, Cell<Table>),
     /// What makes the space a task: threads, chief.
     pub task: crate::space::Task,
 }
@@ -104,7 +104,7 @@ impl AddressSpace {
             nodes: Cell::new(0),
             ports: Cell::new(0),
             port_nodes: Cell::new(0),
-            near: (Cell::new(0), Cell::new(0)),
+            near: (Cell::new(0), Cell::default()),
             task: crate::space::Task::default(),
         };
         // SAFETY: the frame was just taken, is page-aligned and large enough.
@@ -206,7 +206,7 @@ impl AddressSpace {
     }
 
     #[inline(always)]
-    pub(super) fn near(&self) -> &(Cell<u64>, Cell<u64>) {
+    pub(super) fn near(&self) -> &(Cell<u64>, Cell<Table>) {
         &self.near
     }
 

@@ -34,7 +34,7 @@ fn ensure_any(space: SpaceRef, vaddr: u64, level: u32) -> Result<Table, NoMemory
     while at > level {
         let entry = table.get(index(vaddr, at));
         table = if entry.present() {
-            Table(entry.address())
+            entry.below()
         } else {
             match add_table(space, table, index(vaddr, at), at) {
                 Ok(below) => below,
@@ -46,7 +46,7 @@ fn ensure_any(space: SpaceRef, vaddr: u64, level: u32) -> Result<Table, NoMemory
         };
         at -= 1;
     }
-    if Info::of(table.0).twin() == 0 {
+    if Info::of(table.address()).twin() == 0 {
         add_twin(space, table).inspect_err(|_| prune(space, vaddr, level))?;
     }
     Ok(table)
@@ -63,27 +63,27 @@ fn add_table(space: SpaceRef, above: Table, at: usize, level: u32) -> Result<Tab
     } else {
         above.set(at, entry)
     }
-    let info = Info::of(above.0);
+    let info = Info::of(above.address());
     if level < ROOT && info.twin() != 0 {
-        Table(info.twin()).set_word(at, 0);
+        info.twin_table().set_word(at, 0);
     }
     info.one_more();
-    Ok(Table(frame.address()))
+    Ok(Table::of(frame))
 }
 
 #[cold]
 fn add_twin(space: SpaceRef, table: Table) -> Result<(), NoMemory> {
     let frame = space.quota().take_zeroed_frame()?;
     space.count_tables(1);
-    Info::of(table.0).set_twin(frame.address());
+    Info::of(table.address()).set_twin(frame.address());
     Ok(())
 }
 
 /// Enters a page into an empty slot of a table from [`ensure`] (or replaces a kernel page).
 #[inline(always)] // a call would be a quarter of it
 pub(crate) fn put(table: Table, at: usize, entry: Entry, node: Option<NodeRef>) {
-    let info = Info::of(table.0);
-    Table(info.twin()).set_word(at, node.map_or(0, NodeRef::word));
+    let info = Info::of(table.address());
+    info.twin_table().set_word(at, node.map_or(0, NodeRef::word));
     if !table.get(at).present() {
         info.one_more();
     }
@@ -101,11 +101,11 @@ pub(crate) fn prune(space: SpaceRef, vaddr: u64, level: u32) {
             break;
         }
         at -= 1;
-        tables[at as usize & 3] = Table(entry.address());
+        tables[at as usize & 3] = entry.below();
     }
     while at < ROOT {
         let table = tables[at as usize & 3];
-        let info = Info::of(table.0);
+        let info = Info::of(table.address());
         if info.used() != 0 {
             break;
         }
@@ -116,7 +116,7 @@ pub(crate) fn prune(space: SpaceRef, vaddr: u64, level: u32) {
         } else {
             above.take(slot);
         }
-        Info::of(above.0).one_less();
+        Info::of(above.address()).one_less();
         free_table(space, table, info.twin());
         at += 1;
     }
@@ -128,7 +128,7 @@ fn free_table(space: SpaceRef, table: Table, twin: u64) {
         space.quota().give_back(PhysFrame::at(twin));
         space.count_tables(-1);
     }
-    space.quota().give_back(PhysFrame::at(table.0));
+    space.quota().give_back(PhysFrame::at(table.address()));
     space.count_tables(-1);
 }
 
@@ -147,9 +147,9 @@ pub(crate) fn remove(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Entry {
         space.quota().release(split_price(leaf.level));
     }
     let old = leaf.table.take(leaf.index);
-    let info = Info::of(leaf.table.0);
+    let info = Info::of(leaf.table.address());
     if info.twin() != 0 {
-        Table(info.twin()).set_word(leaf.index, 0);
+        info.twin_table().set_word(leaf.index, 0);
     }
     if info.one_less() {
         prune(space, vaddr, leaf.level);
@@ -169,12 +169,12 @@ fn forget_inherited(space: SpaceRef, node: NodeRef) {
         if !entry.present() || entry.is_leaf(at) {
             return;
         }
-        table = Table(entry.address());
+        table = entry.below();
         at -= 1;
     }
     let slot = index(vaddr, level);
     if twin_word(table, slot) == node.word() {
-        Table(Info::of(table.0).twin()).set_word(slot, 0);
+        Info::of(table.address()).twin_table().set_word(slot, 0);
         table.change(slot, Entry::INHERIT, 0);
     }
 }
@@ -207,7 +207,7 @@ pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) {
     let level = leaf.level - 1;
     // As it is now: until a moment ago somebody may have used it elsewhere.
     let entry = leaf.table.get(leaf.index);
-    Table(table.address()).fill(entry.part(level), level);
+    Table::of(table).fill(entry.part(level), level);
     Info::of(table.address()).init(twin.address(), 512);
     if let Some(node) = leaf.node {
         node.add_count(511);

@@ -46,7 +46,7 @@ pub fn show(_number: u32, _seat: usize, _thread: u32) -> bool {
 /// There is room for all spaces.
 #[must_use]
 pub fn room(_number: u32, space: SpaceRef) -> Option<RootWord> {
-    Some(RootWord::of_kernel(space.root().table().0))
+    Some(RootWord::of_kernel(space.root().table().address()))
 }
 
 /// Whoever comes to processor `number` next is alone.

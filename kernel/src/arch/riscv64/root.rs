@@ -41,13 +41,13 @@ impl Root {
     /// The root of an empty space, in `frame`, which is all zeros.
     #[must_use]
     pub fn new(frame: &PhysFrame) -> Self {
-        let (own, template) = (Table(frame.address()), shared().template.get());
+        let (own, template) = (Table::of(*frame), shared().template.get());
         if template != 0 {
             for index in KERNEL_HALF..512 {
-                own.set(index, Table(template).get(index));
+                own.set(index, Table::at(template).get(index));
             }
         }
-        Self { table: Cell::new(own.0) }
+        Self { table: Cell::new(own.address()) }
     }
 
     /// The table whose lower half is the users'; only [`Root::link`] and [`Root::unlink`]
@@ -55,7 +55,7 @@ impl Root {
     #[inline]
     #[must_use]
     pub fn table(&self) -> Table {
-        Table(self.table.get())
+        Table::at(self.table.get())
     }
 
     /// Enters a table below the root.
@@ -87,7 +87,8 @@ impl Root {
     pub fn check(&self, report: &mut impl FnMut(u64)) {
         let template = shared().template.get();
         if template != 0 {
-            let differs = |index: &usize| self.table().get(*index) != Table(template).get(*index);
+            let differs =
+                |index: &usize| self.table().get(*index) != Table::at(template).get(*index);
             (KERNEL_HALF..512).filter(differs).for_each(|index| report(index as u64));
         }
     }

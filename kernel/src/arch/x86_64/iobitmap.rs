@@ -77,7 +77,7 @@ pub fn init(tss_frame: PhysFrame, template: u64, quota: &Quota) -> Result<(), No
     show(leaves, ones.address(), ones.address());
     let slot = upper.get() | PRESENT;
     defaults.slot.set(slot);
-    Table(template).set(SLOT, Entry(slot));
+    Table::at(template).set(SLOT, Entry(slot));
     Ok(())
 }
 
@@ -94,13 +94,13 @@ fn tables_of(upper: &Cell<u64>, quota: &Quota) -> Result<Option<Table>, NoMemory
         upper.set(quota.take_zeroed_frame()?.address());
         return Ok(None);
     }
-    let mut table = Table(upper.get());
+    let mut table = Table::at(upper.get());
     for _ in 0..2 {
         if !table.get(0).present() {
             table.set(0, Entry(quota.take_zeroed_frame()?.address() | PRESENT));
             return Ok(None);
         }
-        table = Table(table.get(0).address());
+        table = table.get(0).below();
     }
     Ok(Some(table))
 }
@@ -180,16 +180,16 @@ fn enter(space: SpaceRef, slot: u64) {
 /// The tables of a space's own subtree: upper, middle, leaves.
 fn tables(space: SpaceRef) -> [u64; 3] {
     let upper = space.root().bitmap().get();
-    let middle = Table(upper).get(0).address();
-    [upper, middle, Table(middle).get(0).address()]
+    let middle = Table::at(upper).get(0).address();
+    [upper, middle, Table::at(middle).get(0).address()]
 }
 
 /// Shows the bitmap that the root table `from` shows in `to`, another processor's, which has
 /// tables of its own on the way there and is not loaded.
 pub fn copy(from: Table, to: Table) {
     let leaves = [from, to].map(|root| {
-        let upper = Table(root.get(SLOT).address());
-        Table(Table(upper.get(0).address()).get(0).address())
+        let upper = root.get(SLOT).below();
+        upper.get(0).below().get(0).below()
     });
     for page in BITMAP {
         leaves[1].set(page, leaves[0].get(page));
@@ -218,7 +218,7 @@ pub(crate) fn release(space: SpaceRef) {
 
 /// Sets the bits of 2^`bits` ports from `start` to those of `value`, all ones or all zeros.
 fn change(space: SpaceRef, start: u64, bits: u32, value: u64) {
-    let leaves = Table(tables(space)[2]);
+    let leaves = Table::at(tables(space)[2]);
     if bits >= PAGE_PORTS_BITS {
         for page in start >> PAGE_PORTS_BITS..(start + (1 << bits)) >> PAGE_PORTS_BITS {
             fill(leaves.get(1 + page as usize).address(), value as u8);
@@ -231,7 +231,7 @@ fn change(space: SpaceRef, start: u64, bits: u32, value: u64) {
     for word in first..first + (1u64 << bits).div_ceil(64) {
         // Up to 256 words: too long to keep interrupts off.
         pace.round();
-        let page = Table(leaves.get(1 + (word as usize >> 9 & 1)).address());
+        let page = leaves.get(1 + (word as usize >> 9 & 1)).below();
         let index = word as usize & 511;
         page.set_word(index, page.word_at(index) & !mask | value & mask);
     }
@@ -243,9 +243,9 @@ pub fn is_open(space: SpaceRef, port: u16) -> bool {
     if !is_own(space) {
         return false;
     }
-    let leaves = Table(tables(space)[2]);
+    let leaves = Table::at(tables(space)[2]);
     let word = usize::from(port) / 64;
-    let page = Table(leaves.get(1 + (word >> 9 & 1)).address());
+    let page = leaves.get(1 + (word >> 9 & 1)).below();
     page.word_at(word & 511) >> (port % 64) & 1 == 0
 }
 
@@ -264,9 +264,9 @@ pub(crate) fn for_each_frame(space: SpaceRef, mut each: impl FnMut(u64)) {
         }
         each(table);
         if level < 2 {
-            table = Table(table).get(0).address();
+            table = Table::at(table).get(0).address();
         }
     }
-    let pages = BITMAP.map(|index| Table(table).get(index).address());
+    let pages = BITMAP.map(|index| Table::at(table).get(index).address());
     pages.into_iter().filter(|page| *page != 0).for_each(each);
 }

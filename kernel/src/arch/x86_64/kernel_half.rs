@@ -72,7 +72,7 @@ impl Constant {
 /// Says to `note` what is wrong with the kernel's half.
 pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
     let constant = Constant::now();
-    let template = Table(TEMPLATE.load(Ordering::Relaxed));
+    let template = Table::at(TEMPLATE.load(Ordering::Relaxed));
     for index in KERNEL_HALF..512 {
         let address = 0xFFFF_0000_0000_0000 | (index as u64) << 39;
         entry(template.get(index), ROOT, address, Rights::ALL, &constant, note);
@@ -82,7 +82,7 @@ pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
             note(format_args!("there is a page below a stack, at {:#x}", linked(guard)));
         }
     }
-    super::processors::for_each_root(|root| replica(Table(root), template, &constant, note));
+    super::processors::for_each_root(|root| replica(Table::at(root), template, &constant, note));
     cpu().spaces.for_each(|space| {
         let root = space.root().table();
         let own = super::iobitmap::SLOT;
@@ -139,7 +139,7 @@ fn entry(
     if entry.is_leaf(level) {
         return leaf(entry, level, address, rights, constant, note);
     }
-    let table = Table(entry.address());
+    let table = entry.below();
     let mut last = Entry::EMPTY;
     for index in 0..512 {
         let next = table.get(index);
@@ -201,7 +201,7 @@ fn translation(root: Table, address: u64) -> Option<Entry> {
         if !entry.present() || entry.is_leaf(level) {
             return entry.present().then_some(entry);
         }
-        table = Table(entry.address());
+        table = entry.below();
     }
     None
 }

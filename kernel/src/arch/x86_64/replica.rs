@@ -71,16 +71,16 @@ fn own(table: Table, index: usize, original: Entry) -> Option<Table> {
         let flags = entry.0 & !Entry::ADDRESS;
         table.set(index, Entry(copy(entry.address())? | flags));
     }
-    Some(Table(table.get(index).address()))
+    Some(table.get(index).below())
 }
 
 /// Builds what a processor needs; `template` is the first processor's root table. `None` if
 /// the pool is empty.
 pub fn build(template: u64) -> Option<Replica> {
     let top = paging::index(TCB_ARRAY, paging::ROOT);
-    let entry = Table(template).get(top);
-    let root = Table(copy(template)?);
-    let (pointers, shared) = (own(root, top, entry)?, Table(entry.address()));
+    let entry = Table::at(template).get(top);
+    let root = Table::at(copy(template)?);
+    let (pointers, shared) = (own(root, top, entry)?, entry.below());
     clear_threads(pointers, shared)?;
     clear_stack(pointers, shared)?;
     let mut first = None;
@@ -100,7 +100,14 @@ pub fn build(template: u64) -> Option<Replica> {
         descriptors::idt_there() - boot::base() | CONSTANT,
     )?;
     let seats = build_seats(root)?;
-    Some(Replica { root: root.0, cpu, idle, users: copy(root.0)?, other: take()?, seats })
+    Some(Replica {
+        root: root.address(),
+        cpu,
+        idle,
+        users: copy(root.address())?,
+        other: take()?,
+        seats,
+    })
 }
 
 /// What those need who come together: blocks, tables that show them, roots.
@@ -113,7 +120,7 @@ fn build_seats(root: Table) -> Option<seats::Frames> {
         *leaf = copy(kernel_tables::null_table())?;
     }
     for own in &mut seats.roots {
-        *own = copy(root.0)?;
+        *own = copy(root.address())?;
     }
     Some(seats)
 }
@@ -179,7 +186,7 @@ fn clear_stack(pointers: Table, shared: Table) -> Option<()> {
 fn show(pointers: Table, shared: Table, page: u64, entry: u64) -> Option<()> {
     let [upper, middle] = [2, 1].map(|level| paging::index(page, level));
     let directory = own(pointers, upper, shared.get(upper))?;
-    let original = Table(shared.get(upper).address()).get(middle);
+    let original = shared.get(upper).below().get(middle);
     let leaf = own(directory, middle, original)?;
     leaf.set(paging::index(page, 0), Entry(entry));
     Some(())
@@ -188,11 +195,11 @@ fn show(pointers: Table, shared: Table, page: u64, entry: u64) -> Option<()> {
 /// Tables that show the task state segment in `cpu`, and no port open.
 fn state_segment(cpu: u64) -> Option<u64> {
     let (upper, middle, leaves) = (take()?, take()?, take()?);
-    Table(upper).set(0, Entry(middle | TABLE));
-    Table(middle).set(0, Entry(leaves | TABLE));
+    Table::at(upper).set(0, Entry(middle | TABLE));
+    Table::at(middle).set(0, Entry(leaves | TABLE));
     let closed = iobitmap::closed();
     for (index, page) in [cpu, closed, closed, closed].into_iter().enumerate() {
-        Table(leaves).set(index, Entry(page | Entry::P | Entry::W | Entry::NX));
+        Table::at(leaves).set(index, Entry(page | Entry::P | Entry::W | Entry::NX));
     }
     Some(upper | TABLE)
 }

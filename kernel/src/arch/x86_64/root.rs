@@ -68,13 +68,13 @@ impl Root {
     /// The root of an empty space, in `frame`, which is all zeros.
     #[must_use]
     pub fn new(frame: &PhysFrame) -> Self {
-        let (own, template) = (Table(frame.address()), shared().template.get());
+        let (own, template) = (Table::of(*frame), shared().template.get());
         if template != 0 {
             for index in KERNEL_HALF..512 {
-                own.set(index, Table(template).get(index));
+                own.set(index, Table::at(template).get(index));
             }
         }
-        Self { table: Cell::new(own.0), ..Self::default() }
+        Self { table: Cell::new(own.address()), ..Self::default() }
     }
 
     /// The table whose lower half is the users'; only [`Root::link`] and [`Root::unlink`]
@@ -82,7 +82,7 @@ impl Root {
     #[inline]
     #[must_use]
     pub fn table(&self) -> Table {
-        Table(self.table.get())
+        Table::at(self.table.get())
     }
 
     /// Enters a table below the root.
@@ -163,7 +163,7 @@ impl Root {
         }
         let own_bitmap = self.bitmap.get();
         for index in KERNEL_HALF..512 {
-            let (entry, model) = (self.table().get(index), Table(template).get(index));
+            let (entry, model) = (self.table().get(index), Table::at(template).get(index));
             let same = if index == iobitmap::SLOT && own_bitmap != 0 {
                 entry.address() == own_bitmap
             } else {

@@ -122,7 +122,7 @@ impl Seats {
             self.stretches[free].store(stretch, Relaxed);
         }
         let (directory, slot) = directory(root, number);
-        Some(Table(directory.get(slot).address()))
+        Some(directory.get(slot).below())
     }
 
     /// The block of `seat` is nobody's.
@@ -132,8 +132,7 @@ impl Seats {
             return;
         }
         let (directory, slot) = directory(root, number);
-        Table(directory.get(slot).address())
-            .set(index(page(number), 0), Entry(kernel_tables::null_entry()));
+        directory.get(slot).below().set(index(page(number), 0), Entry(kernel_tables::null_entry()));
         let stretch = number / STRETCH;
         let is_used = self.numbers.iter().any(|it| {
             let number = it.load(Relaxed);
@@ -150,8 +149,8 @@ impl Seats {
 /// The directory in which the leaf table of thread `number` is entered, and where.
 fn directory(root: u64, number: u32) -> (Table, usize) {
     let address = page(number);
-    let pointers = Table(Table(root).get(index(address, ROOT)).address());
-    (Table(pointers.get(index(address, 2)).address()), index(address, 1))
+    let pointers = Table::at(root).get(index(address, ROOT)).below();
+    (pointers.get(index(address, 2)).below(), index(address, 1))
 }
 
 /// The tcb in the block `frame`, as all processors may see it.
@@ -214,7 +213,7 @@ pub fn show(number: u32, seat: usize, thread: u32) -> bool {
 #[must_use]
 pub fn room(number: u32, space: SpaceRef) -> Option<RootWord> {
     let seats = &slot(number).seats;
-    let table = space.root().table().0;
+    let table = space.root().table().address();
     let find = |wanted| seats.tables.iter().position(|it| it.load(Relaxed) == wanted);
     // All rooms show the same bitmap of ports: who has ports shares them with nobody.
     let (is_first, has_ports) =
@@ -253,8 +252,8 @@ pub(super) fn come_in() -> Option<TcbRef> {
     let seats = &own().seats;
     let seat = (seats.guest.load(Relaxed) as usize).checked_sub(1)?;
     for (room, table) in seats.tables.iter().enumerate() {
-        let from = Table(table.load(Relaxed));
-        if from.0 != 0 {
+        let from = Table::at(table.load(Relaxed));
+        if from.address() != 0 {
             // All of them show the same bitmap of ports.
             let _ = show_space(room, from);
         }
@@ -272,8 +271,8 @@ pub(super) fn come_in() -> Option<TcbRef> {
 /// is also that of those who come alone; the room's root table, which is not loaded.
 pub(super) fn show_space(room: usize, from: Table) -> Table {
     let seats = &own().seats;
-    let to = Table(seats.roots[room % ROOMS].load(Relaxed));
-    if seats.copies[room % ROOMS].is_stale(from.0) {
+    let to = Table::at(seats.roots[room % ROOMS].load(Relaxed));
+    if seats.copies[room % ROOMS].is_stale(from.address()) {
         copy(from, to);
     }
     iobitmap::copy(from, to);

@@ -14,7 +14,7 @@ use crate::sched::elsewhere;
 #[inline]
 #[must_use]
 pub fn is_current(space: SpaceRef) -> bool {
-    hardware::loaded() & Entry::ADDRESS == space.root().table().0
+    hardware::loaded() & Entry::ADDRESS == space.root().table().address()
 }
 
 /// An entry of the tables of `space` is about to be taken, changed or freed: no other processor

@@ -38,8 +38,8 @@ pub fn welcome() {
 
 /// Runs the user code of `visitor`, behind the pad.
 fn run_alone(visitor: TcbRef) -> ! {
-    let users = seats::show_space(0, Table(visitor.root.get().value() & Entry::ADDRESS));
-    load(visitor, users.0);
+    let users = seats::show_space(0, Table::at(visitor.root.get().value() & Entry::ADDRESS));
+    load(visitor, users.address());
     let (from, to) = (core::ptr::from_ref(visitor.frame()), armed::frame());
     // SAFETY: both are frames, of which only this processor knows now; cells may be written.
     unsafe { core::ptr::copy_nonoverlapping(from, core::ptr::from_ref(to).cast_mut(), 1) };

@@ -65,8 +65,8 @@ impl Ledger<'_> {
         let (id, before) = (space.id(), self.claimed);
         self.claim(id, virt_to_phys(space.address()));
         tables::for_each(space, |table, _, _| {
-            self.claim(id, table.0);
-            match Info::of(table.0).twin() {
+            self.claim(id, table.address());
+            match Info::of(table.address()).twin() {
                 0 => {}
                 twin => self.claim(id, twin),
             }

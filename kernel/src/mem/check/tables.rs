@@ -10,16 +10,16 @@ use crate::mem::table;
 pub(super) fn check(space: SpaceRef, report: &mut impl FnMut(u64, Rule)) -> u64 {
     space.root().check(&mut |index| report(index, Rule::KernelHalf));
     if !space.is_near_right() {
-        report(space.root_table().0, Rule::Near);
+        report(space.root_table().address(), Rule::Near);
     }
     let mut pages = 0;
     for_each(space, |table, level, used| {
-        let info = Info::of(table.0);
+        let info = Info::of(table.address());
         if info.used() != used || (used == 0 && level != ROOT) {
-            report(table.0, Rule::TableCount);
+            report(table.address(), Rule::TableCount);
         }
-        if info.twin() != 0 && !is_twin(table, Table(info.twin()), level) {
-            report(table.0, Rule::Twin);
+        if info.twin() != 0 && !is_twin(table, info.twin_table(), level) {
+            report(table.address(), Rule::Twin);
         }
         if level != ROOT {
             pages += 1 + u64::from(info.twin() != 0);
@@ -52,7 +52,7 @@ pub(super) fn for_each(space: SpaceRef, mut each: impl FnMut(Table, u32, u64)) {
             path[level as usize & 3] = (table, next + 1, used + u64::from(entry.present()));
             if entry.present() && !entry.is_leaf(level) {
                 level -= 1;
-                path[level as usize & 3] = (Table(entry.address()), 0, 0);
+                path[level as usize & 3] = (entry.below(), 0, 0);
             }
             continue;
         }
