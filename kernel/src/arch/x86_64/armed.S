@@ -37,9 +37,9 @@
     jne     \no
     mov     rcx, [rbp + {TCB_FIRST} + {UTCB_K}]
     mov     rcx, [rcx + {LIPC_WAIT}]            // once: the program may change it
-    cmp     rcx, -1
+    cmp     rcx, {ANY}
     je      \yes
-    cmp     rcx, -64
+    cmp     rcx, {ANY_LOCAL}
     je      74f
     cmp     rcx, [rdi + {UTCB}]
     jne     \no
@@ -66,7 +66,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
 .balign 64
 .global baton_armed_ipc
 baton_armed_ipc:
-    cmp     r9w, [rip + {CPU} + {GATE} + 2]     // an armed thread; at most 7 untyped words, no items, no flags
+    cmp     r9w, [rip + {CPU} + {GATE} + {SECOND}]     // an armed thread; at most 7 untyped words, no items, no flags
     jae     baton_ipc_complete
     mov     rdi, [rip + {PAD} + {PAD_THREAD}]
     mov     [rdi + {SP}], rsp

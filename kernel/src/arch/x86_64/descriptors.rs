@@ -21,6 +21,7 @@ use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
 global_asm!(
     concat!(
         include_str!("patch.S"),
+        include_str!("words.S"),
         include_str!("spill.S"),
         include_str!("entry.S"),
         include_str!("there.S"),
@@ -30,6 +31,11 @@ global_asm!(
     CPU = sym super::percpu::BATON_CPU,
     // The bits of a code segment's privilege; none are set in the kernel.
     PRIVILEGE = const 3,
+    IN_PAGE = const 0xFFF,
+    // Vector and error code.
+    CODES = const offset_of!(TrapFrame, ip) - offset_of!(TrapFrame, vector),
+    PUSH_A_CODE = const PUSH_A_CODE,
+    ON_OWN_STACKS = const ON_OWN_STACKS,
     CURRENT = const CURRENT,
     PENDING = const offset_of!(Cpu, pending_lines),
     UTCB = const offset_of!(Tcb, utcb),
@@ -102,6 +108,12 @@ pub(super) const SELECTORS: u64 = 0x1B << 48 | (KERNEL_CS as u64) << 32;
 /// Flags that SYSCALL clears: everything that could matter in the kernel
 /// (TF, IF, DF, IOPL, NT, RF, AC).
 pub(super) const SFMASK: u64 = 0x5_7700;
+
+/// Vectors for which the processor pushes an error code (a bit each): double fault; segments, stack,
+/// protection, page fault; alignment, control protection, VMM communication, security.
+const PUSH_A_CODE: u32 = 1 << 8 | 0x1F << 10 | 1 << 17 | 1 << 21 | 1 << 29 | 1 << 30;
+/// Those with stacks of their own (`ist_of`): NMI, double fault, machine check.
+const ON_OWN_STACKS: u32 = 1 << 2 | 1 << 8 | 1 << 18;
 
 const VECTORS: usize = 256;
 const VECTOR_STUB_SIZE: u64 = 16;

@@ -140,7 +140,7 @@ baton_exception_common:
     push_registers rdi
     cld
     lea     rdi, [rsp + {FRAME_SIZE} + {TCB_SIZE}]
-    test    edi, 0xFFF                          // just below a tcb, which ends its page: user mode
+    test    edi, {IN_PAGE}                      // just below a tcb, which ends its page: user mode
     jnz     .Ltrap_elsewhere
     call    {TRAP}                              // (end of the tcb) -> next
     unless_same_goes_on baton_resume
@@ -157,7 +157,7 @@ baton_pop_frame:
     pop_kept
 baton_pop_others:
     pop_others
-    add     rsp, 16
+    add     rsp, {CODES}
 leave_kernel {VERW}, baton_iret_emptied, iretq
 
 // Double fault, NMI, machine check: on a stack of their own, at any instruction of the
@@ -214,7 +214,7 @@ baton_frame_of_tcb:
     sub     rsp, {FRAME_SIZE}
     pop_kept
     pop_others
-    add     rsp, 16
+    add     rsp, {CODES}
 leave_kernel {VERW}, baton_iret_emptied, iretq
 
 // An armed thread leaves the kernel (`armed.rs`): EAX as what. The pad takes its place.
@@ -272,12 +272,12 @@ baton_window:
 .altmacro
 .macro VECTOR_STUB n, ordinary
     .balign 16
-    .if \n == 8 || (\n >= 10 && \n <= 14) || \n == 17 || \n == 21 || \n == 29 || \n == 30
+    .if \n < 32 && {PUSH_A_CODE} >> \n & 1
     .else
     push    0
     .endif
     push    \n
-    .if \n == 2 || \n == 8 || \n == 18
+    .if \n < 32 && {ON_OWN_STACKS} >> \n & 1
     jmp     baton_own_stack
     .else
     jmp     \ordinary

@@ -9,7 +9,7 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 
 use abi::syscall::Call;
-use abi::{MsgTag, utcb};
+use abi::{MsgTag, ThreadId, utcb};
 
 use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
@@ -59,6 +59,7 @@ global_asm!(
     concat!(
         include_str!("patch.S"),
         include_str!("path.S"),
+        include_str!("words.S"),
         include_str!("spill.S"),
         include_str!("ipc.S"),
         include_str!("string.S"),
@@ -75,6 +76,15 @@ global_asm!(
     // state and the id in its other half change places.
     STATE = const 4,
     OTHER_HALF = const 32,
+    // The number's place in an id; two from-specifiers; the bit of RDI that says that vector registers
+    // are dead.
+    NUMBER_AT = const 32,
+    ANY = const ThreadId::ANY.0 as i64,
+    ANY_LOCAL = const ThreadId::ANY_LOCAL.0 as i64,
+    DEAD = const 1,
+    // Limits and gate are two lengths each; the first word of a message that is in no register.
+    SECOND = const 2,
+    FIRST_IN_MEMORY = const 8 * (1 + IN_REGISTERS),
     // The limits' and the gate's value that lets no length of a message through.
     CLOSED = const 0,
     // The tag of one untyped word; XSAVE's and XRSTOR's components, all that are in use.

@@ -93,7 +93,7 @@ baton_ipc_switch:
 // 8 to 63 untyped words: the same checks, then one copy from UTCB to UTCB.
 .balign 16
 .Lipc_long:
-    cmp     r9w, [rip + {CPU} + {LIMIT} + 2]
+    cmp     r9w, [rip + {CPU} + {LIMIT} + {SECOND}]
     jae     baton_ipc_closed
     find_receiver
     ask_receiver
@@ -111,8 +111,8 @@ baton_ipc_switch:
     sub     ecx, {IN_REGISTERS}
     mov     rsi, [rdi + {UTCB_K}]
     mov     rdi, [rbp + {TCB_FIRST} + {UTCB_K}]
-    add     rsi, 8 + 8 * {IN_REGISTERS}         // behind the tag and what is in registers
-    add     rdi, 8 + 8 * {IN_REGISTERS}
+    add     rsi, {FIRST_IN_MEMORY}              // behind the tag and what is in registers
+    add     rdi, {FIRST_IN_MEMORY}
     rep     movsq
     mov     rdi, [rip + {CPU} + {CURRENT}]
     mov     rsi, r11

@@ -13,7 +13,7 @@
     // to the restart point, and behind it the kernel does the rest (`arch/x86_64/armed.rs`).
     // \receiver, \wait: what the partner's word is compared with first, what ours becomes.
 .macro local_path name, receiver, wait, slow
-    cmp r9w, 8                          // untyped words only, no flags
+    cmp r9w, {LONG}                       // untyped words only, no flags
     jae \slow
     .global \name\()_restart, \name\()_forward, \name\()_done, \name\()_aside, \name\()_end
 \name\()_restart:
@@ -34,9 +34,9 @@
     mov rcx, [rsi + 8 * {LIPC_WAIT}]
     cmp rcx, rdi                        // for us
     je 1b
-    cmp rcx, -1                         // for anybody
+    cmp rcx, {ANY}                      // for anybody
     je 1b
-    cmp rcx, -64                        // for anybody of this space
+    cmp rcx, {ANY_LOCAL}                     // for anybody of this space
     je 1b
     jmp \slow
 \name\()_end:
@@ -44,7 +44,7 @@
 
     stub {LOCAL_CALL}                   // then waits for the partner
 local_call:
-    local_path local_call, -1, rsi, local_slow_call
+    local_path local_call, {ANY}, rsi, local_slow_call
 
     stub {LOCAL_REPLY_WAIT}             // RDX whom to wait for then: anybody, or of this space
 local_reply:
@@ -68,7 +68,7 @@ local_slow:
     bts r8, {PUBLISH}                   // a call: by the complete path, so that our wait is public
 1:  mov rsi, [rsi - {MY_GLOBAL_ID}]
     if_local edx, 3f
-2:  or rdi, 1                           // vector registers are dead
+2:  or rdi, {DEAD}                       // vector registers are dead
 local_syscall:
     syscall
     ret
@@ -83,14 +83,14 @@ local_syscall:
     jmp 1b
 
 local_or_not:
-    and rdi, -2
+    and rdi, ~{DEAD}
     cmp rdx, rsi
     je local_call
-    cmp rdx, -1
+    cmp rdx, {ANY}
     je local_reply
-    cmp rdx, -64
+    cmp rdx, {ANY_LOCAL}
     je local_reply
-    or rdi, 1
+    or rdi, {DEAD}
     mov rsi, [rsi - {MY_GLOBAL_ID}]
     if_local edx, 3b
     jmp local_syscall
@@ -140,8 +140,8 @@ section_leave_done:
     leave_path
 section_leave_slow:
     mov rsi, [rbx - {MY_GLOBAL_ID}]
-    lea rdi, [rbp + 1]                  // vector registers are dead
-    mov rdx, -64
+    lea rdi, [rbp + {DEAD}]                // vector registers are dead
+    mov rdx, {ANY_LOCAL}
     xor r8d, r8d
     xor r9d, r9d
 section_syscall:

@@ -4,7 +4,7 @@
 // RBP: where thread RSI's tcb is in the array, from its number (5.3.1).
 .macro find_receiver
     mov     rbp, rsi
-    shr     rbp, 32 - {BLOCK_BITS}
+    shr     rbp, {NUMBER_AT} - {BLOCK_BITS}
     and     ebp, {TCB_MASK}
 .endm
 

@@ -46,8 +46,8 @@ baton_ipc_string:
     pop     rsi
     mov     rdi, [rip + {CPU} + {CURRENT}]
     mov     r11, [rdi + {UTCB_K}]
-    mov     rax, [r11 + 8]                      // MR1 and MR3; the others are kept
-    mov     r10, [r11 + 24]
+    mov     rax, [r11 + 8 * 1]                   // MR1 and MR3; the others are kept
+    mov     r10, [r11 + 8 * 3]
     test    cl, cl
     jz      baton_ipc_complete
     // POINT OF NO RETURN

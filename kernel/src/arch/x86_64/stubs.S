@@ -17,14 +17,14 @@ user_stubs:
 .endm
 // Jumps aside if the id whose low half is `low` is local or nil.
 .macro if_local low, aside
-    test \low, 0x3F
+    test \low, {VERSION_BITS}
     jz \aside
 .endm
 // Off the main line: replaces a local id by the global one; nil and anylocalthread stay.
 .macro globalise id, back
     test \id, \id
     jz \back
-    cmp \id, -64
+    cmp \id, {ANY_LOCAL}
     je \back
     mov \id, [\id - {MY_GLOBAL_ID}]
     jmp \back
@@ -40,11 +40,11 @@ user_stubs:
 // waits without a limit for its partner, for anybody, or for anybody of its space, it is an IPC
 // for user mode. Else on to label 5.
 .macro in_user_mode
-    test dil, 1
+    test dil, {DEAD}
     jz 5f
     test r8w, r8w
     jnz 5f
-    cmp rsi, -64
+    cmp rsi, {ANY_LOCAL}
     je 5f
     test rsi, rsi
     jnz local_or_not
@@ -93,7 +93,7 @@ lipc_syscall:
 
     stub {SYSTEM_CLOCK}                 // RAX = microseconds; never enters the kernel
     rdtsc
-    shl rdx, 32
+    shl rdx, {CLOCK_HIGH}
     or rax, rdx
     mul qword ptr [rip + user_stubs + {CLOCK_MULTIPLIER}]
     mov rax, rdx
@@ -133,21 +133,14 @@ lipc_syscall:
     // RDX control, RDI U, RCX RSI R8 R11 attributes, MR0..7. The user's inline code
     // takes the result from RDX and stores RAX to MR1 and RCX to MR0.
     stub {MEMORY_CONTROL}
-    mov [rdi], r9
-    mov [rdi + 8], rax
-    mov [rdi + 16], rbx
-    mov [rdi + 24], r10
-    mov [rdi + 32], r12
-    mov [rdi + 40], r13
-    mov [rdi + 48], r14
-    mov [rdi + 56], r15
+    message_words store, rdi
     mov rbp, rcx
     mov r12, r8
     mov r13, r11
     trap {CALL_MEMORY_CONTROL}          // out: result in RAX, RDI kept
     mov rdx, rax
-    mov rcx, [rdi]
-    mov rax, [rdi + 8]
+    mov rcx, [rdi + 8 * 0]
+    mov rax, [rdi + 8 * 1]
     ret
 
     stub {QUOTA_CONTROL}                // RDI space, RSI pages

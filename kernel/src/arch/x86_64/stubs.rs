@@ -5,6 +5,7 @@
 //! which the boot code maps user-executable; they are position-independent
 //! except that the user data page follows the stub page directly.
 
+use abi::ThreadId;
 use abi::layout::{self, stub};
 use abi::syscall::Call;
 use core::arch::global_asm;
@@ -13,8 +14,17 @@ use core::mem::offset_of;
 use crate::clock::ClockPage;
 
 global_asm!(
-    concat!(include_str!("stubs.S"), include_str!("local_stubs.S")),
+    concat!(include_str!("words.S"), include_str!("stubs.S"), include_str!("local_stubs.S")),
     STUB_SIZE = const layout::STUB_SIZE,
+    // Two from-specifiers; the bits that a local id, a UTCB pointer, has none of.
+    ANY = const ThreadId::ANY.0 as i64,
+    ANY_LOCAL = const ThreadId::ANY_LOCAL.0 as i64,
+    VERSION_BITS = const 0x3F,
+    // The bit of RDI that says that vector registers are dead.
+    DEAD = const 1,
+    // One length more than words are in registers.
+    LONG = const 8,
+    CLOCK_HIGH = const 32,
     MY_GLOBAL_ID = const -8 * abi::utcb::MY_GLOBAL_ID as i64,
     CLOCK_MULTIPLIER = const PAGE_DISTANCE + offset_of!(ClockPage, multiplier) as u64,
     CLOCK_OFFSET = const PAGE_DISTANCE + offset_of!(ClockPage, offset_us) as u64,

@@ -31,7 +31,7 @@
 // rest dead (bit 0 of RDI), else everything. Takes RAX, which goes to R8, and RCX.
 .macro LEAVE_REGISTERS
     mov     r8, rax
-    test    byte ptr [rip + {CPU} + {USER_RDI}], 1
+    test    byte ptr [rip + {CPU} + {USER_RDI}], {DEAD}
     jz      63f
     mov     rcx, [rdi + {VECTOR_INITIAL}]
     fnstcw  [rcx]
