@@ -19,7 +19,7 @@ const UTCB_PAGES: u32 = 4;
 #[must_use]
 pub fn start(caller: TcbRef, space: SpaceRef) -> TcbRef {
     let job = begin(caller, space);
-    // Its threads have just been deleted: that was long enough.
+    // Deleting its threads has used up this stretch with interrupts off.
     if preemption::must_stop() { preempted(caller, job) } else { run(caller, job) }
 }
 

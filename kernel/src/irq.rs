@@ -39,7 +39,7 @@ fn handle(running: TcbRef, line: u32) -> TcbRef {
 /// However many they are, it loses the processor once at most.
 #[must_use]
 pub fn handle_pending(running: TcbRef) -> TcbRef {
-    // What led here was long enough; what comes now is handled, too.
+    // The stretch that led here may have been as long as one may be: what came since is handled, too.
     preemption::let_in();
     let lines = cpu().pending_lines.replace(0);
     if lines & 1 << elsewhere::LINE != 0 {

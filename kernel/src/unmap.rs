@@ -55,7 +55,7 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
             }
             Step::More => job = Some(active),
         }
-        // Behind the last one there is nothing that would be long enough for a window.
+        // After the last flexpage only the return is left, which needs no window.
         let interrupted =
             if index < count { preemption::must_stop() } else { preemption::is_due() };
         if interrupted {

@@ -108,7 +108,7 @@ pub fn disconnect(thread: TcbRef) {
     leave_queue(thread);
     if let Some(space) = thread.space().filter(|space| space.task.entangled.get() != 0) {
         lrpc::disconnect(thread);
-        local::settle_waits_for(thread, space);
+        local::reclaim_waits_for(thread, space);
     }
     let mut pace = Pace::default();
     while let Some(sender) = thread.senders.first() {

@@ -4,8 +4,8 @@
 //! *Armed* threads may take part. One that waits for nothing but a plain message *publishes* its
 //! wait: its rendezvous word is a code that only says so, and whom it waits for stands in its
 //! UTCB, where the stubs' path finds and changes it. Whoever wants to know more in the kernel
-//! decodes the rendezvous word first ([`rendezvous::waits`]), and that *settles* the thread:
-//! its wait comes back into the tcb, and user mode finds it no more until it waits anew.
+//! decodes the rendezvous word first ([`rendezvous::waits`]), and that *reclaims* its wait:
+//! it comes back into the tcb, and user mode finds it no more until it waits anew.
 //!
 //! The words in a UTCB are the program's to write. The kernel reads each once, and takes it for
 //! what the program would have said in a call of its own.
@@ -132,7 +132,7 @@ pub fn disarm(thread: TcbRef) {
 /// Whether `thread` can take part has changed: its next partner asks.
 pub fn start_anew(thread: TcbRef) {
     if rendezvous::is_published(thread) {
-        settle(thread);
+        reclaim(thread);
     } else if rendezvous::is_armed(thread) {
         rendezvous::withdraw(thread);
     }
@@ -150,12 +150,12 @@ pub fn start_anew(thread: TcbRef) {
 /// `thread` is about to lose its id. Whoever waits for it in public names it by its local id, which
 /// another thread may have soon: these waits come back into the kernel, where the sweep
 /// finds them.
-pub fn settle_waits_for(thread: TcbRef, space: SpaceRef) {
+pub fn reclaim_waits_for(thread: TcbRef, space: SpaceRef) {
     let local = thread.utcb.get();
     space.task.armed.each(|armed| {
         let waits = |utcb: Utcb| utcb.word(utcb::LIPC_WAIT) == local;
         if rendezvous::is_published(armed) && Utcb::of(armed).is_some_and(waits) {
-            settle(armed);
+            reclaim(armed);
         }
     });
 }
@@ -189,7 +189,7 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
     }
     if !from.senders.is_empty() {
         // It has not looked at what the kernel told it: it looks when it runs.
-        settle(from);
+        reclaim(from);
         if from.partner.get().is_nil() {
             return;
         }
@@ -258,7 +258,7 @@ fn count(thread: TcbRef, more: i64) {
 }
 
 /// Brings the wait of `thread`, which is published, back into the kernel.
-pub fn settle(thread: TcbRef) {
+pub fn reclaim(thread: TcbRef) {
     rendezvous::set_busy(thread, Busy::Waiting);
     count(thread, -1);
     let Some(utcb) = Utcb::of(thread) else { return };

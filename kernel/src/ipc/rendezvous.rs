@@ -182,13 +182,13 @@ fn decode(thread: TcbRef, others: fn(TcbRef, u64) -> Waits) -> Waits {
 #[cold]
 fn sealed(thread: TcbRef, code: u64) -> Waits {
     match code {
-        PUBLISHED => super::local::settle(thread),
+        PUBLISHED => super::local::reclaim(thread),
         ARMED => {
             withdraw(thread);
             return waits(thread);
         }
         SEATED => {
-            elsewhere::settle(thread);
+            elsewhere::bring_back(thread);
             return waits(thread);
         }
         _ => {}

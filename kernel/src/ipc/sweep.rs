@@ -138,7 +138,7 @@ fn release(waiter: TcbRef) {
 /// `waiter` names a thread that is gone, but need not wait for it.
 #[inline(never)]
 fn look_closer(waiter: TcbRef) {
-    // Whom it waits for is current, or `local::settle_waits_for` has found it.
+    // Whom it waits for is current, or `local::reclaim_waits_for` has found it.
     if rendezvous::is_published(waiter) {
         return;
     }

@@ -321,7 +321,7 @@ fn map_items(
     }
     state.next.set(next + 2);
     let job = MapJob::new(source, target, item, window, sender.marker());
-    // The two have just met, which is as much as comes before any other window.
+    // Letting the two meet takes as much as may come before a window.
     if preemption::must_stop() {
         sender.job.set(Some(Job::Map(job)));
         return Ok(Progress::More { work: STINT });

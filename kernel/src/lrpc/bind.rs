@@ -17,14 +17,14 @@ use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
 
 /// What the client asks for.
-struct Request {
+struct Proposal {
     clerk: ThreadId,
     window: u64,
     count: u64,
     bytes: u64,
 }
 
-impl Request {
+impl Proposal {
     fn of(frame: Frame) -> Result<Self, CallError> {
         let [clerk, window, count, bytes, _] = frame.arguments();
         let fits = (1..=MAX_A_STACKS).contains(&count)
@@ -46,7 +46,7 @@ impl Request {
 /// LrpcBind of the current thread: its clerk is asked; returns who runs next.
 #[inline(never)]
 pub fn call(caller: TcbRef, frame: Frame) -> TcbRef {
-    let request = Request::of(frame);
+    let request = Proposal::of(frame);
     let named = request.and_then(|request| server(caller, request.clerk).map(|_| request.clerk));
     match named {
         Ok(clerk) => kernel_message::bind(caller, clerk),
@@ -71,7 +71,7 @@ pub fn resume(caller: TcbRef) -> TcbRef {
     caller.resume.set(Resume::Frame);
     let frame = caller.frame();
     let [window, procedures, cookie] = core::array::from_fn(|word| caller.message[word].get());
-    let result = Request::of(frame)
+    let result = Proposal::of(frame)
         .and_then(|request| make(caller, &request, &Answer { window, procedures, cookie }));
     if let Ok(token) = result {
         frame.set_third(token);
@@ -88,7 +88,7 @@ struct Answer {
 }
 
 /// Makes the binding; the token of its first A-stack.
-fn make(caller: TcbRef, request: &Request, answer: &Answer) -> Result<u64, CallError> {
+fn make(caller: TcbRef, request: &Proposal, answer: &Answer) -> Result<u64, CallError> {
     if answer.window == 0 || !(1..=MAX_PROCEDURES).contains(&answer.procedures) {
         return Err(CallError::NoPrivilege);
     }
@@ -125,7 +125,7 @@ fn make(caller: TcbRef, request: &Request, answer: &Answer) -> Result<u64, CallE
 }
 
 /// Writes the records of a new binding; the first one's token.
-fn write_records(binding: BindingRef, request: &Request, answer: &Answer) -> u64 {
+fn write_records(binding: BindingRef, request: &Proposal, answer: &Answer) -> u64 {
     let generation = cpu().spaces.new_generation() << 12;
     let mut token = 0;
     for (index, record) in (0..).zip(binding.records()) {
@@ -168,7 +168,7 @@ fn linkages(client: SpaceRef) -> Result<LinkagesRef, CallError> {
 }
 
 /// A free binding, and the first of as many free records as it needs.
-fn place(page: LinkagesRef, request: &Request) -> Option<(BindingRef, usize)> {
+fn place(page: LinkagesRef, request: &Proposal) -> Option<(BindingRef, usize)> {
     let mut bindings = (0..MAX_BINDINGS).filter_map(|index| page.binding(index));
     let binding = bindings.find(|binding| binding.count.get() == 0)?;
     let count = request.count as usize;

@@ -8,7 +8,7 @@
 //! are left lose the page. Called by `map.rs`.
 
 use super::budget::Budget;
-use super::map::{Memory, Progress};
+use super::map::{Memory, Placed};
 use super::marker::{MarkerRef, Position};
 use super::node::{LIVE, MARKER, NodeRef};
 use super::piece::{Piece, insert};
@@ -31,13 +31,13 @@ impl Memory {
         piece: Piece,
         there: Option<NodeRef>,
         budget: &mut Budget,
-    ) -> Result<Progress, NoMemory> {
+    ) -> Result<Placed, NoMemory> {
         let lost = piece.source.entry.rights().without(piece.rights);
         let (node, end) = (piece.node, piece.from + piece.size());
         if !lost.is_empty() && node.first_child().is_some() {
             let range = (piece.from, end);
             self.revoke = Some(Revoke::new(self.marker, self.src, range, Scope::Own, lost));
-            return Ok(Progress::Again);
+            return Ok(Placed::Again);
         }
         if there.is_none() && node.level() == piece.level {
             return self.replace(piece, budget);
@@ -47,26 +47,26 @@ impl Memory {
             None => self.sibling(piece)?,
         };
         if node.first_child().is_some() && !self.adopt(piece, new, budget) {
-            return Ok(Progress::Again);
+            return Ok(Placed::Again);
         }
         self.inherit_status(piece, new);
         if piece.source.level == piece.level && node.first_child().is_none() {
             budget.spend(cost::REMOVE);
             take_own(self.src, piece.from, piece.source, node, Rights::NONE);
-            return Ok(Progress::Advance(piece.size()));
+            return Ok(Placed::Advance(piece.size()));
         }
         self.flush(self.src, piece.from, end);
         self.skip = piece.size();
-        Ok(Progress::Again)
+        Ok(Placed::Again)
     }
 
     /// The new page takes the place of the old one.
-    fn replace(&mut self, piece: Piece, budget: &mut Budget) -> Result<Progress, NoMemory> {
+    fn replace(&mut self, piece: Piece, budget: &mut Budget) -> Result<Placed, NoMemory> {
         let old = piece.node;
         if old.is_passed_on() {
             // The grant that brought it was given up.
             self.begin_to_spread(old);
-            return Ok(Progress::Again);
+            return Ok(Placed::Again);
         }
         let new = self.sibling(piece)?;
         self.inherit_status(piece, new);
@@ -82,7 +82,7 @@ impl Memory {
             new.take_over(old);
             self.begin_to_spread(new);
         }
-        Ok(Progress::Advance(piece.size()))
+        Ok(Placed::Advance(piece.size()))
     }
 
     fn begin_to_spread(&mut self, parent: NodeRef) {

@@ -7,7 +7,7 @@ use super::node::NodeRef;
 use super::quota::NoMemory;
 use super::revoke::Scope;
 use super::space::SpaceRef;
-use super::window::Transfer;
+use super::window::Stretch;
 use super::{Step, cost};
 use crate::arch::ports;
 
@@ -25,7 +25,7 @@ pub(crate) struct IoMap {
 
 impl IoMap {
     /// Prepares the operation.
-    pub(crate) fn new(src: SpaceRef, dst: SpaceRef, transfer: Transfer) -> Self {
+    pub(crate) fn new(src: SpaceRef, dst: SpaceRef, transfer: Stretch) -> Self {
         let nothing = src == dst || dst.is_sigma0();
         let end = if nothing { transfer.from } else { transfer.from + transfer.len };
         Self { src, dst, pos: transfer.from, end, grant: false, revoke: None, resume: 0 }

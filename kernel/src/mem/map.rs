@@ -13,7 +13,7 @@ use super::quota::NoMemory;
 use super::revoke::Revoke;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
-use super::window::{self, Transfer};
+use super::window::{self, Stretch};
 use super::{STEP_BUDGET, Step, cost, grant, sigma0, small};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
@@ -27,9 +27,10 @@ use abi::{Fpage, MapItem, Rights};
 /// skipped. σ0 only lends: its grants map, and nothing can be mapped into it.
 /// Granting a part of a large page moves the mappings derived from within that
 /// part; larger ones lose it.
-pub struct MapJob(Kind);
+pub struct MapJob(Of);
 
-enum Kind {
+/// Of what the flexpage is.
+enum Of {
     Memory(Memory),
     Ports(IoMap),
 }
@@ -38,7 +39,7 @@ pub(super) struct Memory {
     pub(super) src: SpaceRef,
     pub(super) dst: SpaceRef,
     pub(super) marker: MarkerRef,
-    transfer: Transfer,
+    transfer: Stretch,
     done: u64,
     rights: Rights,
     grant: bool,
@@ -53,7 +54,7 @@ pub(super) struct Memory {
 }
 
 /// What became of a piece.
-pub(super) enum Progress {
+pub(super) enum Placed {
     /// Go on this many bytes further.
     Advance(u64),
     /// Look at the same place again.
@@ -65,7 +66,7 @@ impl MapJob {
     /// than the one that maps.
     #[must_use]
     pub fn sharers(&self) -> [Option<SpaceRef>; 2] {
-        let Kind::Memory(Memory { src, dst, marker, transfer, done, revoke, .. }) = &self.0 else {
+        let Of::Memory(Memory { src, dst, marker, transfer, done, revoke, .. }) = &self.0 else {
             return [None; 2];
         };
         if let Some(revoke) = revoke {
@@ -80,7 +81,7 @@ impl MapJob {
 
     /// Gives the job up between two steps; what is done stays done.
     pub fn abandon(&mut self) {
-        if let Kind::Memory(memory) = &mut self.0 {
+        if let Of::Memory(memory) = &mut self.0 {
             if let Some(revoke) = &mut memory.revoke {
                 revoke.abandon();
             }
@@ -107,7 +108,7 @@ impl MapJob {
         }
         let grant = item.grant && !src.is_sigma0();
         let rest = if grant { Self::rest(src, dst, item, window, transfer) } else { None };
-        Self(Kind::Memory(Memory {
+        Self(Of::Memory(Memory {
             src,
             dst,
             marker,
@@ -125,7 +126,7 @@ impl MapJob {
     #[cold]
     fn ports(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> Self {
         let job = IoMap::new(src, dst, window::ports(item, window));
-        Self(Kind::Ports(if item.grant { job.granting() } else { job }))
+        Self(Of::Ports(if item.grant { job.granting() } else { job }))
     }
 
     /// After a grant into a smaller window the sender loses the whole flexpage.
@@ -135,7 +136,7 @@ impl MapJob {
         dst: SpaceRef,
         item: MapItem,
         window: Fpage,
-        transfer: Transfer,
+        transfer: Stretch,
     ) -> Option<(u64, u64)> {
         let start = item.fpage.base();
         let end = start.saturating_add(item.fpage.size()).min(abi::layout::USER_END);
@@ -162,14 +163,14 @@ impl MapJob {
 
     fn run(&mut self, budget: &mut Budget) -> Result<Step, NoMemory> {
         match &mut self.0 {
-            Kind::Memory(memory) => {
+            Of::Memory(memory) => {
                 let result = memory.step(budget);
                 if result != Ok(Step::More) {
                     memory.marker.take_out();
                 }
                 result
             }
-            Kind::Ports(ports) => ports.step(budget),
+            Of::Ports(ports) => ports.step(budget),
         }
     }
 
@@ -191,9 +192,9 @@ impl Memory {
 
     /// Maps the next pages as long as they are the usual case; how many bytes.
     fn quick(&self, budget: &mut Budget) -> u64 {
-        let Transfer { from, to, len } = self.transfer;
+        let Stretch { from, to, len } = self.transfer;
         let done = self.done;
-        let rest = Transfer { from: from + done, to: to + done, len: len - done };
+        let rest = Stretch { from: from + done, to: to + done, len: len - done };
         small::map(self.src, self.dst, rest, self.rights, budget)
     }
 
@@ -228,23 +229,23 @@ impl Memory {
                 continue;
             }
             match self.piece(budget)? {
-                Progress::Advance(bytes) => self.done += bytes,
+                Placed::Advance(bytes) => self.done += bytes,
                 // What is in the way goes in steps of its own.
-                Progress::Again if self.revoke.is_some() => budget.end_step(),
-                Progress::Again => {}
+                Placed::Again if self.revoke.is_some() => budget.end_step(),
+                Placed::Again => {}
             }
         }
     }
 
     /// Looks at what is at the position and deals with the largest page possible.
     #[inline]
-    fn piece(&mut self, budget: &mut Budget) -> Result<Progress, NoMemory> {
+    fn piece(&mut self, budget: &mut Budget) -> Result<Placed, NoMemory> {
         budget.spend(cost::LOOK);
         let from = self.transfer.from + self.done;
         let to = self.transfer.to + self.done;
         if self.src.is_sigma0() && sigma0::make(self.src, from)? {
             budget.spend(cost::ROOT);
-            return Ok(Progress::Again);
+            return Ok(Placed::Again);
         }
         let leaf = match table::find(self.src, from) {
             Slot::Leaf(leaf) => leaf,
@@ -258,20 +259,20 @@ impl Memory {
         }
         let left = self.transfer.len - self.done;
         let Some(level) = self.level(leaf.level, from, to, left) else {
-            return Ok(Progress::Advance(FRAME));
+            return Ok(Placed::Advance(FRAME));
         };
         self.place(Piece { from, to, level, source: leaf, node, rights }, budget)
     }
 
     /// Passes an empty entry of the sender's; one of σ0's says nothing about its neighbours.
     #[inline]
-    fn pass_empty(&self, from: u64, level: u32) -> Progress {
+    fn pass_empty(&self, from: u64, level: u32) -> Placed {
         Self::pass(from, if self.src.is_sigma0() { sigma0::empty_level(from) } else { level })
     }
 
     /// Goes to the end of the entry of `level` around `from`.
-    fn pass(from: u64, level: u32) -> Progress {
-        Progress::Advance(span(level) - (from & (span(level) - 1)))
+    fn pass(from: u64, level: u32) -> Placed {
+        Placed::Advance(span(level) - (from & (span(level) - 1)))
     }
 
     /// The largest page level for a piece; none if the destination is protected.
@@ -290,7 +291,7 @@ impl Memory {
 
     /// Maps or grants a piece, or prepares for it.
     #[inline]
-    fn place(&mut self, piece: Piece, budget: &mut Budget) -> Result<Progress, NoMemory> {
+    fn place(&mut self, piece: Piece, budget: &mut Budget) -> Result<Placed, NoMemory> {
         match table::find(self.dst, piece.to) {
             Slot::Empty { level, .. } if level >= piece.level => {
                 budget.spend(cost::MAP);
@@ -302,12 +303,12 @@ impl Memory {
                     return self.grant_piece(piece, None, budget);
                 }
                 insert(self.dst, piece)?.link_below(piece.node);
-                Ok(Progress::Advance(piece.size()))
+                Ok(Placed::Advance(piece.size()))
             }
             Slot::Leaf(there) if self.is_same(piece, there) => self.extend(piece, there, budget),
             _ => {
                 self.flush(self.dst, piece.to, piece.to + piece.size());
-                Ok(Progress::Again)
+                Ok(Placed::Again)
             }
         }
     }
@@ -337,7 +338,7 @@ impl Memory {
         piece: Piece,
         there: Leaf,
         budget: &mut Budget,
-    ) -> Result<Progress, NoMemory> {
+    ) -> Result<Placed, NoMemory> {
         // An adoption that goes on has paid, and needs something left to go on with.
         if self.marker.parent().is_none() {
             budget.spend(cost::MAP);
@@ -347,7 +348,7 @@ impl Memory {
             if there.level > piece.level {
                 budget.spend(cost::SPLIT);
                 table::split(self.dst, piece.to, there);
-                return Ok(Progress::Again);
+                return Ok(Placed::Again);
             }
             tlb::quiet(self.dst);
             let (clear, set) = Entry::giving(missing);
@@ -356,7 +357,7 @@ impl Memory {
         }
         match there.node {
             Some(node) if self.grant => self.grant_piece(piece, Some(node), budget),
-            _ => Ok(Progress::Advance(piece.size())),
+            _ => Ok(Placed::Advance(piece.size())),
         }
     }
 }

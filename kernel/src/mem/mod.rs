@@ -98,7 +98,7 @@ pub(crate) mod cost {
 pub const LARGEST_LEVEL: u32 = crate::arch::paging::HUGE;
 
 /// All global state of the memory module.
-pub struct State {
+pub struct Globals {
     pub(crate) frames: frames::Frames,
     pub(crate) layout: reserved::Layout,
     pub(crate) sigma0: Cell<Option<SpaceRef>>,
@@ -106,7 +106,7 @@ pub struct State {
     pub(crate) huge_pages: Cell<bool>,
 }
 
-impl State {
+impl Globals {
     /// Nothing known yet; boot tells.
     #[must_use]
     pub const fn new() -> Self {
@@ -120,14 +120,14 @@ impl State {
     }
 }
 
-impl State {
+impl Globals {
     /// What the roots of all spaces share.
     pub(crate) fn roots(&self) -> &root::Shared {
         &self.roots
     }
 }
 
-impl Default for State {
+impl Default for Globals {
     fn default() -> Self {
         Self::new()
     }
@@ -135,7 +135,7 @@ impl Default for State {
 
 /// The state of this machine.
 #[inline]
-pub(crate) fn state() -> &'static State {
+pub(crate) fn state() -> &'static Globals {
     memory_state()
 }
 

@@ -67,7 +67,7 @@ impl Layout {
 
 /// What a region of physical addresses consists of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum Content {
     /// Memory throughout.
     Ram,
     /// No memory at all: devices, or nothing.
@@ -98,17 +98,17 @@ pub fn set_phys_bits(bits: u32) {
 
 /// What `start..end` consists of.
 #[must_use]
-pub fn kind(start: u64, end: u64) -> Kind {
+pub fn kind(start: u64, end: u64) -> Content {
     let layout = &state().layout;
     if end > layout.end.get() {
-        Kind::Beyond
+        Content::Beyond
     } else if layout.kernel.touches(start, end) {
-        Kind::Mixed
+        Content::Mixed
     } else if !layout.ram.touches(start, end) {
-        Kind::Device
+        Content::Device
     } else if layout.ram.covers(start, end) {
-        Kind::Ram
+        Content::Ram
     } else {
-        Kind::Mixed
+        Content::Mixed
     }
 }

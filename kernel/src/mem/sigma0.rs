@@ -6,7 +6,7 @@
 //! the border between RAM and the rest; what is not RAM is mapped uncached.
 
 use super::node::NodeRef;
-use super::reserved::{self, Kind};
+use super::reserved::{self, Content};
 use super::space::SpaceRef;
 use super::table::{self, Slot};
 use super::{LARGEST_LEVEL, NoMemory, slab, state};
@@ -60,9 +60,9 @@ fn choose(space: SpaceRef, addr: u64) -> Option<(u32, u64)> {
             continue;
         }
         match reserved::kind(start, end) {
-            Kind::Ram => return Some((level, 0)),
-            Kind::Device => return Some((level, Entry::UNCACHED)),
-            Kind::Mixed | Kind::Beyond => {}
+            Content::Ram => return Some((level, 0)),
+            Content::Device => return Some((level, Entry::UNCACHED)),
+            Content::Mixed | Content::Beyond => {}
         }
     }
     None
@@ -71,5 +71,5 @@ fn choose(space: SpaceRef, addr: u64) -> Option<(u32, u64)> {
 /// The level of the empty entry around `addr`, which σ0 does not have: nothing
 /// at all beyond the processor's physical addresses.
 pub(crate) fn empty_level(addr: u64) -> u32 {
-    if reserved::kind(addr, addr + 1) == Kind::Beyond { ROOT } else { 0 }
+    if reserved::kind(addr, addr + 1) == Content::Beyond { ROOT } else { 0 }
 }

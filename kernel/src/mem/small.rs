@@ -12,7 +12,7 @@ use super::release::{free_ghosts, leave_status, status_of, take_status};
 use super::revoke::Scope;
 use super::space::SpaceRef;
 use super::table::{self, ENTRIES, Leaf};
-use super::window::{self, Transfer};
+use super::window::{self, Stretch};
 use super::{cost, slab};
 use crate::arch::paging::{Entry, Table, index};
 use crate::arch::tlb;
@@ -35,12 +35,12 @@ pub fn map_one_page(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) 
 
 /// [`map_one_page`] out of a large page.
 #[inline(never)]
-fn map_part(src: SpaceRef, dst: SpaceRef, moved: Transfer, item: MapItem) -> bool {
+fn map_part(src: SpaceRef, dst: SpaceRef, moved: Stretch, item: MapItem) -> bool {
     Source::part(src, moved).is_some_and(|source| map_from(source, dst, moved, item))
 }
 
 #[inline(always)]
-fn map_from(source: Source, dst: SpaceRef, moved: Transfer, item: MapItem) -> bool {
+fn map_from(source: Source, dst: SpaceRef, moved: Stretch, item: MapItem) -> bool {
     let Some(way) = Way::new(source, dst, moved, item.fpage.rights()) else { return false };
     let mapped = way.page(moved.from, moved.to);
     way.arrived(u64::from(mapped));
@@ -49,7 +49,7 @@ fn map_from(source: Source, dst: SpaceRef, moved: Transfer, item: MapItem) -> bo
 
 /// What the item maps, if that is a 4 KiB page.
 #[inline(always)]
-fn one_page(item: MapItem, window: Fpage) -> Option<Transfer> {
+fn one_page(item: MapItem, window: Fpage) -> Option<Stretch> {
     let moved = window::memory(item, window);
     (!item.grant && !item.fpage.is_io() && moved.len == FRAME).then_some(moved)
 }
@@ -105,14 +105,14 @@ impl OnePage {
 pub(super) fn map(
     src: SpaceRef,
     dst: SpaceRef,
-    moved: Transfer,
+    moved: Stretch,
     rights: Rights,
     budget: &mut Budget,
 ) -> u64 {
     // To the end of the first of the two tables that ends.
     let room = TABLE - (moved.from % TABLE).max(moved.to % TABLE);
     let len = moved.len.min(room);
-    let part = Transfer { len, ..moved };
+    let part = Stretch { len, ..moved };
     let way = Source::at(src, part).and_then(|source| Way::new(source, dst, part, rights));
     let Some(way) = way else { return 0 };
     let mut done = 0;
@@ -135,7 +135,7 @@ enum Source {
 
 impl Source {
     #[inline(always)]
-    fn at(src: SpaceRef, moved: Transfer) -> Option<Self> {
+    fn at(src: SpaceRef, moved: Stretch) -> Option<Self> {
         Self::table(src, moved.from).or_else(|| Self::part(src, moved))
     }
 
@@ -146,7 +146,7 @@ impl Source {
     }
 
     #[inline(never)]
-    fn part(src: SpaceRef, moved: Transfer) -> Option<Self> {
+    fn part(src: SpaceRef, moved: Stretch) -> Option<Self> {
         // As many as a table has at the right place: they go as a large page.
         let leaf = table::large(src, moved.from).filter(|_| moved.len < TABLE)?;
         if leaf.entry.has(Entry::DYING) {
@@ -187,7 +187,7 @@ struct Way {
 
 impl Way {
     #[inline(always)]
-    fn new(source: Source, dst: SpaceRef, moved: Transfer, rights: Rights) -> Option<Self> {
+    fn new(source: Source, dst: SpaceRef, moved: Stretch, rights: Rights) -> Option<Self> {
         let targets = table::pages(dst, moved.to)?;
         // σ0's pages are no exception, but nothing is ever mapped to σ0.
         let refused = dst.is_sigma0() || dst.is_protected(moved.to, moved.to + moved.len);

@@ -15,9 +15,10 @@ use abi::{Fpage, Rights};
 /// processor has no page that can be written but not read); no rights: the
 /// status bits are only read and reset. A part of a large page is split off;
 /// whoever has it paid for that when it was mapped.
-pub struct UnmapJob(Kind);
+pub struct UnmapJob(Of);
 
-enum Kind {
+/// Of what the flexpage is.
+enum Of {
     Memory(Revoke),
     Ports(IoRevoke),
     Nothing,
@@ -26,7 +27,7 @@ enum Kind {
 impl UnmapJob {
     /// Gives the job up between two steps; what is done stays done.
     pub fn abandon(&mut self) {
-        if let Kind::Memory(revoke) = &mut self.0 {
+        if let Of::Memory(revoke) = &mut self.0 {
             revoke.abandon();
         }
     }
@@ -35,10 +36,10 @@ impl UnmapJob {
     #[must_use]
     pub fn new(space: SpaceRef, fpage: Fpage, scope: Scope, marker: MarkerRef) -> Self {
         if fpage.is_nil() {
-            Self(Kind::Nothing)
+            Self(Of::Nothing)
         } else if fpage.is_io() {
             let start = u64::from(fpage.io_base());
-            Self(Kind::Ports(IoRevoke::new(space, start, start + (1 << fpage.io_bits()), scope)))
+            Self(Of::Ports(IoRevoke::new(space, start, start + (1 << fpage.io_bits()), scope)))
         } else {
             // A complete space is 64 bits large: all of a flexpage's bits are below its size.
             let bits = fpage.bits().clamp(PAGE_BITS, 63);
@@ -46,7 +47,7 @@ impl UnmapJob {
             let start = fpage.0 & !inside;
             let end = (fpage.0 | inside).min(USER_END - 1) + 1;
             let revoke = Revoke::new(marker, space, (start, end), scope, fpage.rights());
-            Self(Kind::Memory(revoke.resetting()))
+            Self(Of::Memory(revoke.resetting()))
         }
     }
 
@@ -54,8 +55,8 @@ impl UnmapJob {
     #[must_use]
     pub fn sharers(&self) -> [Option<SpaceRef>; 2] {
         match &self.0 {
-            Kind::Memory(revoke) => revoke.sharers(revoke.space()),
-            Kind::Ports(_) | Kind::Nothing => [None; 2],
+            Of::Memory(revoke) => revoke.sharers(revoke.space()),
+            Of::Ports(_) | Of::Nothing => [None; 2],
         }
     }
 
@@ -72,9 +73,9 @@ impl UnmapJob {
 
     fn run(&mut self, budget: &mut Budget) -> Step {
         match &mut self.0 {
-            Kind::Memory(revoke) => revoke.step(budget),
-            Kind::Ports(revoke) => revoke.step(budget),
-            Kind::Nothing => Step::Done,
+            Of::Memory(revoke) => revoke.step(budget),
+            Of::Ports(revoke) => revoke.step(budget),
+            Of::Nothing => Step::Done,
         }
     }
 
@@ -82,7 +83,7 @@ impl UnmapJob {
     #[must_use]
     pub fn status(&self) -> Rights {
         match &self.0 {
-            Kind::Memory(revoke) => revoke.status(),
+            Of::Memory(revoke) => revoke.status(),
             _ => Rights::NONE,
         }
     }

@@ -8,7 +8,7 @@ use abi::{Fpage, MapItem};
 
 /// `len` bytes (or ports) from `from` in the sender go to `to` in the receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Transfer {
+pub struct Stretch {
     /// First byte in the source.
     pub from: u64,
     /// First byte in the destination.
@@ -20,21 +20,21 @@ pub struct Transfer {
 /// The transfer that a memory item makes into `window`; empty if nothing moves.
 #[inline]
 #[must_use]
-pub fn memory(item: MapItem, window: Fpage) -> Transfer {
+pub fn memory(item: MapItem, window: Fpage) -> Stretch {
     let (sent, open) = (item.fpage.bits(), window.bits());
     if sent < PAGE_BITS || open < PAGE_BITS || window.is_io() {
-        return Transfer::default();
+        return Stretch::default();
     }
     let (sent, open) = (below(sent), below(open));
     let (from, to) = place(item.fpage.0 & !0x3FF, sent, window.0 & !0x3FF, open, item.send_base);
     let room = USER_END.saturating_sub(from).min(USER_END.saturating_sub(to));
-    Transfer { from, to, len: room.min(sent.min(open).saturating_add(1)) }
+    Stretch { from, to, len: room.min(sent.min(open).saturating_add(1)) }
 }
 
 /// The ports that an I/O item moves: a port has the same number in all spaces.
 /// `window` is an I/O flexpage, or the complete space for all ports.
 #[must_use]
-pub fn ports(item: MapItem, window: Fpage) -> Transfer {
+pub fn ports(item: MapItem, window: Fpage) -> Stretch {
     let start = u64::from(item.fpage.io_base());
     let end = start + (1 << item.fpage.io_bits());
     let (low, high) = if window.is_io() {
@@ -47,7 +47,7 @@ pub fn ports(item: MapItem, window: Fpage) -> Transfer {
     };
     let from = start.max(low);
     let len = end.min(high).saturating_sub(from);
-    Transfer { from, to: from, len }
+    Stretch { from, to: from, len }
 }
 
 /// Source and destination of a flexpage at `from` sent to a window at `to` with
@@ -77,23 +77,23 @@ mod tests {
     fn a_page_goes_to_the_send_base_in_a_larger_window() {
         let item = MapItem::map(page(0x5000, 12), 0x12_3400);
         let got = memory(item, page(0x80_0000, 16));
-        assert_eq!(got, Transfer { from: 0x5000, to: 0x80_3000, len: 0x1000 });
+        assert_eq!(got, Stretch { from: 0x5000, to: 0x80_3000, len: 0x1000 });
     }
 
     #[test]
     fn a_small_window_selects_a_part_by_the_send_base() {
         let item = MapItem::map(page(0x40_0000, 22), 0x7F_5678);
         let got = memory(item, page(0x9000, 12));
-        assert_eq!(got, Transfer { from: 0x7F_5000, to: 0x9000, len: 0x1000 });
+        assert_eq!(got, Stretch { from: 0x7F_5000, to: 0x9000, len: 0x1000 });
     }
 
     #[test]
     fn the_complete_window_takes_the_send_base_as_address() {
         let item = MapItem::map(page(0x20_0000, 21), 0x7654_3210_0000);
         let got = memory(item, Fpage::COMPLETE);
-        assert_eq!(got, Transfer { from: 0x20_0000, to: 0x7654_3200_0000, len: 0x20_0000 });
+        assert_eq!(got, Stretch { from: 0x20_0000, to: 0x7654_3200_0000, len: 0x20_0000 });
         let all = memory(MapItem::map(Fpage::COMPLETE, 0x1000), Fpage::COMPLETE);
-        assert_eq!(all, Transfer { from: 0, to: 0, len: USER_END });
+        assert_eq!(all, Stretch { from: 0, to: 0, len: USER_END });
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
     fn ports_are_clipped_to_the_window() {
         let item = MapItem::map(Fpage::io(0x3F8, 3), 0);
         assert_eq!(ports(item, Fpage::COMPLETE).len, 8);
-        assert_eq!(ports(item, Fpage::io(0x3FC, 2)), Transfer { from: 0x3FC, to: 0x3FC, len: 4 });
+        assert_eq!(ports(item, Fpage::io(0x3FC, 2)), Stretch { from: 0x3FC, to: 0x3FC, len: 4 });
         assert_eq!(ports(item, Fpage::io(0x60, 4)).len, 0);
         assert_eq!(ports(MapItem::map(Fpage::COMPLETE_IO, 0), Fpage::COMPLETE_IO).len, 1 << 16);
     }

@@ -77,7 +77,7 @@ pub fn thread_state(
         stop(thread)?;
     }
     if control & (bit::READ | bit::WRITE) != 0 {
-        let frame = settled_frame(thread)?;
+        let frame = frame_at_rest(thread)?;
         if control & bit::READ != 0 {
             read(thread, frame, utcb);
         }
@@ -103,7 +103,7 @@ fn declare(own: SpaceRef, caller: TcbRef, control: u64) -> Result<(), CallError>
 }
 
 /// The register frame of a thread that is foreign and does not run.
-fn settled_frame(thread: TcbRef) -> Result<Frame, CallError> {
+fn frame_at_rest(thread: TcbRef) -> Result<Frame, CallError> {
     if !thread.is_foreign() || thread.transfer.part.get().is_some() {
         return Err(CallError::InvalidParameter);
     }
@@ -139,7 +139,7 @@ fn await_answer(thread: TcbRef) {
 /// Stops a foreign thread: afterwards it waits for an answer, as if it had made a call
 /// that changed nothing. A call that the handler has not received yet is made again.
 fn stop(thread: TcbRef) -> Result<(), CallError> {
-    let frame = settled_frame(thread)?;
+    let frame = frame_at_rest(thread)?;
     match State::of(thread) {
         State::Ready | State::BetweenPhases => await_answer(thread),
         State::Polls(_) => {
@@ -173,7 +173,7 @@ fn vector(own: SpaceRef, thread: TcbRef, control: u64, buffer: u64) -> Result<()
     if control & (bit::READ_VECTOR | bit::WRITE_VECTOR) == 0 {
         return Ok(());
     }
-    settled_frame(thread)?;
+    frame_at_rest(thread)?;
     let (area, len) = vector_state(thread);
     // On the host there is no vector state.
     #[allow(clippy::unnecessary_min_or_max)]

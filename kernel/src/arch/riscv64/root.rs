@@ -109,7 +109,7 @@ impl Shared {
 }
 
 fn shared() -> &'static Shared {
-    let state: &'static crate::mem::State = crate::arch::memory_state();
+    let state: &'static crate::mem::Globals = crate::arch::memory_state();
     state.roots()
 }
 

@@ -18,7 +18,7 @@ pub const TIMER: u8 = 0;
 
 /// How a line is kept back.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Hold {
     Absent,
     /// The local APIC's timer.
     Timer,
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 struct Line {
-    kind: Cell<Kind>,
+    kind: Cell<Hold>,
     entry: Cell<Entry>,
     latch: Latch,
 }
@@ -37,7 +37,7 @@ struct Lines([Line; vectors::LINES as usize]);
 // SAFETY: one processor uses them, with interrupts off.
 unsafe impl Sync for Lines {}
 static LINES: Lines = Lines(
-    [const { Line { kind: Cell::new(Kind::Absent), entry: Cell::new(Entry::NONE), latch: Latch::new() } };
+    [const { Line { kind: Cell::new(Hold::Absent), entry: Cell::new(Entry::NONE), latch: Latch::new() } };
         vectors::LINES as usize],
 );
 
@@ -50,7 +50,7 @@ pub fn init(madt: Option<&Madt>) -> Result<u32, &'static str> {
     let found = madt.ok_or("ACPI does not list any").and_then(with_apics);
     if found.is_err() {
         for line in &LINES.0[..ISA_LINES] {
-            line.kind.set(Kind::Legacy);
+            line.kind.set(Hold::Legacy);
         }
     }
     found
@@ -65,11 +65,11 @@ fn with_apics(madt: &Madt) -> Result<u32, &'static str> {
         let Some(input) = input(madt, number) else { continue };
         let vector = vectors::LINE + number as u8;
         if let Some(entry) = io_apic::lead(input, own, vector) {
-            line.kind.set(if input.signal.is_level { Kind::Level } else { Kind::Edge });
+            line.kind.set(if input.signal.is_level { Hold::Level } else { Hold::Edge });
             line.entry.set(entry);
         }
     }
-    LINES.0[usize::from(TIMER)].kind.set(Kind::Timer);
+    LINES.0[usize::from(TIMER)].kind.set(Hold::Timer);
     for nmi in madt.nmis.as_slice() {
         io_apic::lead_nmi(*nmi, own);
     }
@@ -89,13 +89,13 @@ fn input(madt: &Madt, number: u32) -> Option<Input> {
 /// Whether there is a line `number`.
 #[must_use]
 pub fn exists(number: u32) -> bool {
-    LINES.0.get(number as usize).is_some_and(|line| line.kind.get() != Kind::Absent)
+    LINES.0.get(number as usize).is_some_and(|line| line.kind.get() != Hold::Absent)
 }
 
 /// Whether interrupts come through APICs.
 #[must_use]
 pub fn has_apics() -> bool {
-    LINES.0[usize::from(TIMER)].kind.get() == Kind::Timer
+    LINES.0[usize::from(TIMER)].kind.get() == Hold::Timer
 }
 
 /// Takes an interrupt of line `number` from its APIC, with what keeps a device's line back.
@@ -106,7 +106,7 @@ pub fn accept(number: u8) -> bool {
     let mut is_due = true;
     if number != TIMER {
         let line = &LINES.0[usize::from(number) % LINES.0.len()];
-        if line.kind.get() == Kind::Level {
+        if line.kind.get() == Hold::Level {
             line.entry.get().mask();
         } else if line.latch.come() == Came::Again {
             line.entry.get().mask();
@@ -132,9 +132,9 @@ pub fn accept_legacy(number: u8) -> bool {
 pub fn mask(number: u8) {
     let Some(line) = LINES.0.get(usize::from(number)) else { return };
     match line.kind.get() {
-        Kind::Absent | Kind::Timer => {}
-        Kind::Legacy => pic::mask(number),
-        Kind::Level | Kind::Edge => line.entry.get().mask(),
+        Hold::Absent | Hold::Timer => {}
+        Hold::Legacy => pic::mask(number),
+        Hold::Level | Hold::Edge => line.entry.get().mask(),
     }
 }
 
@@ -142,10 +142,10 @@ pub fn mask(number: u8) {
 pub fn unmask(number: u8) {
     let Some(line) = LINES.0.get(usize::from(number)) else { return };
     match line.kind.get() {
-        Kind::Absent | Kind::Timer => {}
-        Kind::Legacy => pic::unmask(number),
-        Kind::Level => line.entry.get().unmask(),
-        Kind::Edge => {
+        Hold::Absent | Hold::Timer => {}
+        Hold::Legacy => pic::unmask(number),
+        Hold::Level => line.entry.get().unmask(),
+        Hold::Edge => {
             if line.latch.release() {
                 line.entry.get().unmask();
                 apic::interrupt_self(vectors::LINE + number);
@@ -158,7 +158,7 @@ pub fn unmask(number: u8) {
 /// not its business.
 pub fn open(number: u8) {
     let Some(line) = LINES.0.get(usize::from(number)) else { return };
-    if line.kind.get() == Kind::Edge {
+    if line.kind.get() == Hold::Edge {
         let _ = line.latch.release();
         line.entry.get().unmask();
         return;

@@ -209,7 +209,7 @@ impl Default for Shared {
 }
 
 pub(super) fn shared() -> &'static Shared {
-    let state: &'static crate::mem::State = crate::arch::memory_state();
+    let state: &'static crate::mem::Globals = crate::arch::memory_state();
     state.roots()
 }
 

@@ -3,7 +3,7 @@
 use super::Rule;
 use crate::arch::paging::{Entry, span};
 use crate::mem::node::NodeRef;
-use crate::mem::reserved::{self, Kind};
+use crate::mem::reserved::{self, Content};
 use crate::mem::space::SpaceRef;
 use crate::mem::table::{self, Leaf, Slot};
 use abi::Rights;
@@ -93,9 +93,9 @@ fn is_for_users(leaf: Leaf) -> bool {
     let cached = !leaf.entry.has(Entry::UNCACHED);
     leaf.entry.has(Entry::U)
         && match reserved::kind(leaf.phys(), leaf.phys() + span(leaf.level)) {
-            Kind::Ram => cached,
-            Kind::Device => !cached,
-            Kind::Mixed | Kind::Beyond => false,
+            Content::Ram => cached,
+            Content::Device => !cached,
+            Content::Mixed | Content::Beyond => false,
         }
 }
 

@@ -327,7 +327,7 @@ fn fetch(thread: TcbRef) {
 
 /// Somebody asks for `thread`, which is there with others, by a message or for its state: they
 /// all come back, and its state is in its tcb.
-pub fn settle(thread: TcbRef) {
+pub fn bring_back(thread: TcbRef) {
     let number = u32::from(thread.processor.get());
     let Some(other) = visits::other(number) else { return };
     other.note_question();
