@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
-use abi::{Fpage, Rights, ThreadId, Time, Timeouts, utcb};
+use abi::{CallError, Fpage, Rights, ThreadId, Time, Timeouts, utcb};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel};
 
@@ -36,19 +36,13 @@ struct Other(ThreadId);
 impl Other {
     /// Starts one at `entry`, and with it a thread that adds.
     fn start(entry: extern "C" fn() -> !) -> Result<Self, &'static str> {
-        let refused = |_| "the kernel makes no space";
         let version = 1 + VERSION.fetch_add(1, Ordering::Relaxed) as u32;
         let [id, helper] = [0, 1].map(|next| ThreadId::global(NUMBER + next, version));
-        kernel::create(id, id, ThreadId::ROOT, INITIAL_UTCB_AREA).map_err(refused)?;
-        kernel::move_quota(id, QUOTA).map_err(refused)?;
-        let kip = Fpage::memory(INITIAL_KIP, 12, Rights::NONE);
-        let utcbs = Fpage::memory(INITIAL_UTCB_AREA, UTCB_BITS, Rights::NONE);
-        kernel::configure_space(id, kip, utcbs).map_err(refused)?;
-        kernel::set_pager(id, id, ThreadId::ROOT, !0).map_err(refused)?;
-        begin(id, 0, entry)?;
+        make_space(id, UTCB_BITS)?;
+        begin(id, &STACKS[0].0, entry)?;
         let root = ThreadId::ROOT;
         kernel::create_active(helper, id, root, root, HELPER).map_err(refused)?;
-        begin(helper, 1, helper_main)?;
+        begin(helper, &STACKS[1].0, helper_main)?;
         Ok(Self(id))
     }
 
@@ -60,10 +54,23 @@ impl Other {
     }
 }
 
+fn refused(_: CallError) -> &'static str {
+    "the kernel makes no space"
+}
+
+/// Makes the space whose first thread is `id`.
+pub fn make_space(id: ThreadId, utcb_bits: u32) -> Verdict {
+    kernel::create(id, id, ThreadId::ROOT, INITIAL_UTCB_AREA).map_err(refused)?;
+    kernel::move_quota(id, QUOTA).map_err(refused)?;
+    let kip = Fpage::memory(INITIAL_KIP, 12, Rights::NONE);
+    let utcbs = Fpage::memory(INITIAL_UTCB_AREA, utcb_bits, Rights::NONE);
+    kernel::configure_space(id, kip, utcbs).map_err(refused)?;
+    kernel::set_pager(id, id, ThreadId::ROOT, !0).map_err(refused)
+}
+
 /// Lets `id` begin at `entry`, and gives it this program's pages until it says that it has all.
-fn begin(id: ThreadId, stack: usize, entry: extern "C" fn() -> !) -> Verdict {
-    let words = &STACKS[stack].0;
-    let sp = words.as_ptr() as u64 + size_of_val(words) as u64 - 8;
+pub fn begin(id: ThreadId, stack: &[AtomicU64], entry: extern "C" fn() -> !) -> Verdict {
+    let sp = stack.as_ptr() as u64 + size_of_val(stack) as u64 - 8;
     let gone = |_| "a thread of the other space does not start";
     ipc::send(id, &Msg::default().words(&[entry as usize as u64, sp])).map_err(gone)?;
     let mut message = ipc::receive(id, Time::NEVER).map_err(gone)?;
@@ -73,7 +80,8 @@ fn begin(id: ThreadId, stack: usize, entry: extern "C" fn() -> !) -> Verdict {
     Ok(())
 }
 
-fn ready() {
+/// To whoever has begun this thread.
+pub fn ready() {
     let _ = ipc::send(ThreadId::ROOT, &Msg::default());
 }
 

@@ -22,6 +22,22 @@ fn right() -> u64 {
     RIGHT.load(Ordering::Relaxed)
 }
 
+/// The page of the stack on which the partner goes on is missing, both ways: the fault is the
+/// partner's, which its pager learns.
+pub fn faulted() -> Verdict {
+    LIE.store(machine::stack(), Ordering::Relaxed);
+    let server = Actor::start(0, Part::Flush);
+    for _ in 0..200 {
+        calls(server.local, 3)?;
+        machine::flush(crate::cast::FLUSHED.load(Ordering::Relaxed));
+        calls(server.local, 1)?;
+    }
+    server.stop();
+    // Others have no pager that could help.
+    runtime::layout::touch_image();
+    Ok(())
+}
+
 /// Single steps of a client: an interruption at every instruction of its side.
 pub fn stepped() -> Verdict {
     step(Part::Add, Part::Step)
@@ -72,9 +88,13 @@ pub fn forged() -> Verdict {
         )
     };
     let limited = Actor::start(2, Part::Wake);
+    let polling = Actor::start(4, Part::Poll);
+    calls(polling.local, 3)?;
+    let _ = ipc::send(polling.id, &Msg::default());
     let lies = [
         halted.local.0,
         limited.local.0,
+        polling.local.0,
         me().0,
         0,
         1,
@@ -107,6 +127,7 @@ pub fn forged() -> Verdict {
     let registers = runtime::thread::registers(halted.id).ok_or("the halted thread is gone")?;
     halted.stop();
     limited.stop();
+    polling.stop();
     if registers.control & exregs::HALT == 0 {
         return Err("the halted thread is not halted any more");
     }

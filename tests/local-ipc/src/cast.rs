@@ -9,7 +9,7 @@ pub use root_harness::local;
 use runtime::{Msg, ipc, kernel, schedule};
 
 /// Threads there can be.
-const PLACES: usize = 4;
+const PLACES: usize = 5;
 /// The client's priority is the default, 100.
 const ABOVE: u8 = 120;
 /// That of threads that nobody should wait for.
@@ -33,6 +33,10 @@ pub enum Part {
     VectorAdd,
     /// Answers by kernel IPC, which keeps the vector registers, with what it holds in one.
     VectorKeep,
+    /// As `Wake`, and notes when.
+    Stamp,
+    /// As `Add`, and before it answers the page of the main thread's stack is gone.
+    Flush,
     /// As `Wake`, and leaves something in each vector register.
     VectorWake,
     /// As `Add`, and opens the way for messages in user mode where the kernel has closed it.
@@ -55,6 +59,8 @@ pub enum Part {
     Enter,
     /// As `Add`, to the main thread by its global id.
     Global,
+    /// As `Add` three times; then it wants to send to the main thread.
+    Poll,
     /// Takes one message and says nothing.
     Silent,
     /// Deletes the thread at place 1 after a while.
@@ -63,26 +69,9 @@ pub enum Part {
     Cancel,
 }
 
-/// What `Forge` and `Jump` are told.
-pub static LIE: AtomicU64 = AtomicU64::new(0);
-/// Calls of `Step` and `Call` that were answered as they should be, and others.
-pub static RIGHT: AtomicU64 = AtomicU64::new(0);
-/// See [`RIGHT`].
-pub static WRONG: AtomicU64 = AtomicU64::new(0);
-
-/// A thread of the root task's.
-pub struct Actor {
-    /// Its global id.
-    pub id: ThreadId,
-    /// Its local id.
-    pub local: ThreadId,
-}
-
-impl Actor {
-    /// Starts a thread at `place` and lets it run until it waits.
-    pub fn start(place: usize, part: Part) -> Self {
-        let id = STAGE.next_id(place);
-        let code = match part {
+impl Part {
+    fn code(self) -> u64 {
+        match self {
             Part::Add => 0,
             Part::Echo => 1,
             Part::Wake => 2,
@@ -102,9 +91,39 @@ impl Actor {
             Part::Global => 16,
             Part::Silent => 17,
             Part::Kill => 18,
+            Part::Stamp => 19,
+            Part::Flush => 20,
+            Part::Poll => 21,
             Part::Forward(to) => 32 + to as u64,
-        };
-        PARTS[place].store(code, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What `Forge` and `Jump` are told.
+pub static LIE: AtomicU64 = AtomicU64::new(0);
+/// Calls of `Step` and `Call` that were answered as they should be, and others.
+pub static RIGHT: AtomicU64 = AtomicU64::new(0);
+/// See [`RIGHT`].
+pub static WRONG: AtomicU64 = AtomicU64::new(0);
+
+/// An address on the stack of `Flush`.
+pub static FLUSHED: AtomicU64 = AtomicU64::new(0);
+/// When `Stamp` has woken up last.
+pub static STAMP: AtomicU64 = AtomicU64::new(0);
+
+/// A thread of the root task's.
+pub struct Actor {
+    /// Its global id.
+    pub id: ThreadId,
+    /// Its local id.
+    pub local: ThreadId,
+}
+
+impl Actor {
+    /// Starts a thread at `place` and lets it run until it waits.
+    pub fn start(place: usize, part: Part) -> Self {
+        let id = STAGE.next_id(place);
+        PARTS[place].store(part.code(), Ordering::Relaxed);
         assert!(STAGE.make(id, place).is_ok(), "the kernel makes no thread");
         let hostile =
             matches!(part, Part::Step | Part::StepSection | Part::Forge | Part::Jump | Part::Call);
@@ -115,7 +134,8 @@ impl Actor {
         }
         // It runs first, until it waits.
         runtime::syscall::thread_switch(id.0);
-        if !matches!(part, Part::Wake | Part::VectorWake | Part::Enter | Part::Cancel) {
+        if !matches!(part, Part::Wake | Part::Stamp | Part::VectorWake | Part::Enter | Part::Cancel)
+        {
             let _ = schedule::set_priority(id, 100);
         }
         Self { id, local: local(place) }
@@ -155,11 +175,10 @@ extern "C" fn run() -> ! {
             let _ = first();
             runtime::thread::park()
         }
-        18 => {
-            ipc::sleep(500);
-            let _ = runtime::thread::other_id(local(1)).map(kernel::delete);
-            runtime::thread::park()
-        }
+        18 => kill(),
+        19 => wake(|| STAMP.store(critical::clock(), Ordering::Relaxed)),
+        20 => flush(),
+        21 => poll(),
         to => forward(local(to as usize - 32)),
     }
 }
@@ -203,6 +222,35 @@ fn global() -> ! {
         let reply = Msg::default().words(&[sum]);
         (_, request) = ipc::reply_wait(ThreadId::ROOT, &reply).unwrap_or_else(|_| first());
     }
+}
+
+fn poll() -> ! {
+    let (mut client, mut request) = first();
+    for _ in 0..3 {
+        let reply = Msg::default().words(&[request.get(0).wrapping_mul(4), client.0]);
+        (client, request) = match ipc::local_reply_wait(client, &reply) {
+            Ok(next) => next,
+            Err(_) => first(),
+        };
+    }
+    let _ = ipc::send(ThreadId::ROOT, &Msg::default());
+    runtime::thread::park()
+}
+
+fn kill() -> ! {
+    ipc::sleep(500);
+    let _ = runtime::thread::other_id(local(1)).map(kernel::delete);
+    runtime::thread::park()
+}
+
+/// Its pager is the main thread's.
+fn flush() -> ! {
+    machine::write_utcb(runtime::utcb::pointer(), utcb::PAGER, ThreadId::SIGMA0.0);
+    FLUSHED.store(machine::stack(), Ordering::Relaxed);
+    serve(|client, request| {
+        machine::flush(LIE.load(Ordering::Relaxed));
+        Msg::default().words(&[request.get(0).wrapping_add(request.get(1)), client.0])
+    })
 }
 
 fn echo() -> ! {

@@ -51,6 +51,21 @@ pub fn vectors_last(word: u64) -> bool {
     seen == word
 }
 
+/// Takes the page of `address` from this task. The initial pager gives it back with what was in it.
+pub fn flush(address: u64) {
+    let page = abi::Fpage::memory(address & !4095, 12, abi::Rights::RWX);
+    // SAFETY: whoever touches the page gets it back.
+    unsafe {
+        runtime::syscall::unmap(0x40, runtime::utcb::pointer(), [page.0, 0, 0, 0, 0, 0, 0, 0])
+    };
+}
+
+/// An address on this thread's stack.
+pub fn stack() -> u64 {
+    let here = 0_u64;
+    core::hint::black_box(&raw const here) as u64
+}
+
 /// Makes every further instruction of this thread an exception.
 pub fn step() {
     // SAFETY: the handler lets the thread go on.

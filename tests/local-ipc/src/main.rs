@@ -9,6 +9,7 @@
 mod across;
 mod adversary;
 mod cast;
+mod chains;
 mod critical;
 mod machine;
 mod vector;
@@ -26,7 +27,7 @@ const CALLS: u64 = 2_000;
 /// Calls into which interrupts fall everywhere.
 const MANY: u64 = 3_000_000;
 
-const TESTS: [Test; 28] = [
+const TESTS: [Test; 31] = [
     ("messages_go_without_the_kernel", without_the_kernel),
     ("seven_words_arrive_and_more_do_too", words),
     ("a_chain_comes_back", chain),
@@ -39,6 +40,8 @@ const TESTS: [Test; 28] = [
     ("kernel_ipc_between_armed_threads_of_two_spaces", across::armed),
     ("an_armed_server_is_called_from_another_space", across::called),
     ("who_was_woken_by_the_kernel_misses_its_next_partner", across::missed),
+    ("random_chains_are_the_same_by_the_kernel_and_without", chains::same),
+    ("pages_that_are_missing_are_fetched_in_between", adversary::faulted),
     ("single_steps_change_nothing", adversary::stepped),
     ("single_steps_through_a_section_change_nothing", adversary::stepped_section),
     ("a_forged_word_wakes_nobody", adversary::forged),
@@ -46,6 +49,7 @@ const TESTS: [Test; 28] = [
     ("a_forced_way_loses_no_message", adversary::forced),
     ("jumps_into_every_byte_hurt_nobody_else", adversary::jumps),
     ("vector_users_take_part", vector::take_part),
+    ("messages_of_each_length_of_vector_users", vector::words),
     ("vector_registers_survive_interrupts", vector::interrupted),
     ("who_keeps_its_registers_keeps_them", vector::kept),
     ("users_and_others_do_not_mix", vector::mixed),
@@ -112,22 +116,44 @@ fn in_user_mode(server: ThreadId) -> Verdict {
     if least < CALLS / 50 { Ok(()) } else { Err("most messages went through the kernel") }
 }
 
+/// Messages of each length between two threads in each state in which they can meet.
 fn words() -> Verdict {
-    let echo = Actor::start(0, Part::Echo);
+    use abi::utcb::{LIPC_CLOSED, LIPC_STATE, LIPC_UNKNOWN};
+    const STATES: [fn(&Actor); 8] = [
+        |_| (),
+        |echo| machine::write_utcb(echo.local.0, LIPC_STATE, LIPC_CLOSED),
+        |_| machine::write_utcb(me().0, LIPC_STATE, LIPC_CLOSED),
+        |echo| machine::write_utcb(echo.local.0, LIPC_STATE, LIPC_UNKNOWN),
+        |_| machine::write_utcb(me().0, LIPC_STATE, LIPC_UNKNOWN),
+        // Who asks for its registers takes it out of its public wait.
+        |echo| assert!(runtime::thread::registers(echo.id).is_some()),
+        // It waits in the kernel afterwards.
+        |echo| assert!(ipc::call(echo.id, &Msg::default()).is_ok()),
+        |_| pause(20),
+    ];
+    let mut echo = Actor::start(0, Part::Echo);
     for count in 0..=63_u64 {
-        let mut msg = Msg::default();
-        for word in 0..count {
-            msg = msg.word(word * 0x1_0001 + count);
+        for state in STATES {
+            state(&echo);
+            echoes(&echo, count)?;
         }
-        let answer = ipc::local_call(echo.local, &msg).map_err(|_| "a call failed")?;
-        let same =
-            (0..count as usize).all(|word| answer.get(word) == word as u64 * 0x1_0001 + count);
-        if answer.tag.untyped() as u64 != count || !same {
-            return Err("the echo is another message");
-        }
+        echo.stop();
+        echo = Actor::start(0, Part::Echo);
+        echoes(&echo, count)?;
     }
     echo.stop();
     Ok(())
+}
+
+fn echoes(echo: &Actor, count: u64) -> Verdict {
+    let mut msg = Msg::default();
+    for word in 0..count {
+        msg = msg.word(word * 0x1_0001 + count);
+    }
+    let answer = ipc::local_call(echo.local, &msg).map_err(|_| "a call failed")?;
+    let same = (0..count as usize).all(|word| answer.get(word) == word as u64 * 0x1_0001 + count);
+    let whole = answer.tag.untyped() as u64 == count && same;
+    if whole { Ok(()) } else { Err("the echo is another message") }
 }
 
 fn chain() -> Verdict {
@@ -170,13 +196,42 @@ fn mixed() -> Verdict {
     Ok(())
 }
 
+/// Interrupts fall on each instruction of a call and its answer: somebody of higher priority wakes up
+/// at all times, and notes when.
 fn interrupted() -> Verdict {
+    const TIMES: usize = 512;
     let adder = Actor::start(0, Part::Add);
-    let waker = Actor::start(1, Part::Wake);
-    let verdict = calls(adder.local, MANY);
+    let waker = Actor::start(1, Part::Stamp);
+    let (mut fell, mut shortest, mut count) = ([false; TIMES], u64::MAX, 0_u64);
+    let places = |fell: &[bool]| fell.iter().filter(|fell| **fell).count() as u64;
+    for round in 0..4 * MANY {
+        let before = critical::clock();
+        let answer = ipc::local_call(adder.local, &Msg::default().words(&[round, 3 * round]));
+        let after = critical::clock();
+        let right = answer.is_ok_and(|msg| msg.get(0) == 4 * round && msg.get(1) == me().0);
+        if !right {
+            return Err("a call was answered otherwise");
+        }
+        shortest = shortest.min(after - before);
+        let woken = cast::STAMP.load(core::sync::atomic::Ordering::Relaxed);
+        if let Some(at) = woken.checked_sub(before) {
+            count += 1;
+            // The entry and the way to the one who wakes up take the same time again and again.
+            fell[at as usize % TIMES] = true;
+            if places(&fell) >= shortest && round > MANY {
+                break;
+            }
+            // Ticks come at regular times; so that they meet other instructions each time:
+            (0..count % 79).for_each(|_| core::hint::spin_loop());
+        }
+    }
     waker.stop();
     adder.stop();
-    verdict
+    let places = places(&fell);
+    direct_println!(
+        "local-ipc: {count} interrupts in calls of {shortest} instructions, after {places} different times"
+    );
+    if places >= shortest { Ok(()) } else { Err("interrupts did not fall everywhere") }
 }
 
 /// The server has been told to ask the kernel once, as a tick that leaves somebody waiting does,
