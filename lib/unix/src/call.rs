@@ -115,6 +115,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::stream::CALLS,
     crate::stream::inotify::CALLS,
     crate::tty::CALLS,
+    crate::trace::CALLS,
     crate::keys::calls::CALLS,
     crate::keys::control::CALLS,
     crate::ipc::messages::CALLS,

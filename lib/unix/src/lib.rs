@@ -42,6 +42,7 @@ pub mod signal;
 pub mod stream;
 pub mod thread;
 pub mod time;
+pub mod trace;
 pub mod tty;
 pub mod unix;
 pub mod user;

@@ -13,7 +13,11 @@ use crate::call::{TABLE, Table};
 use crate::machine::{Access, MachineThread, Reply};
 use crate::process::Process;
 use crate::process::processors::Whereabouts;
+use linux_raw_sys::general::SIGKILL;
+
 use crate::signal::ThreadSignals;
+use crate::signal::set::bit;
+use crate::trace::Tracee;
 use crate::wait::RunQueue;
 
 /// What a thread is doing, as the server sees it.
@@ -27,6 +31,8 @@ pub enum Doing {
     Fault,
     /// Stopped by the server outside any call (to get a signal, or by job control).
     Stopped,
+    /// Stopped for its tracer ([`crate::trace`]).
+    Traced,
     /// Has ended; only its entry may still be there.
     Ended,
 }
@@ -82,6 +88,8 @@ pub struct Thread {
     pub whereabouts: Whereabouts,
     /// The access of the fault it is in.
     pub fault_access: Cell<Access>,
+    /// Who traces it, and how far.
+    pub trace: RefCell<Option<Rc<Tracee>>>,
     /// What it costs its user.
     pub charges: RefCell<Option<[Charge; 2]>>,
     /// User time of machine threads it had before (exec gives it another one).
@@ -116,6 +124,7 @@ impl Thread {
             affinity: Cell::new(!0),
             whereabouts: Whereabouts::default(),
             fault_access: Cell::new(Access::empty()),
+            trace: RefCell::default(),
             charges: RefCell::default(),
             earlier_ns: Cell::new(0),
         })
@@ -125,6 +134,39 @@ impl Thread {
     #[must_use]
     pub fn process(&self) -> Rc<Process> {
         self.process.clone()
+    }
+
+    /// Whether somebody traces it.
+    #[must_use]
+    pub fn is_traced(&self) -> bool {
+        self.trace.borrow().is_some()
+    }
+
+    /// It, as its tracer knows it.
+    #[must_use]
+    pub fn tracee(&self) -> Option<Rc<Tracee>> {
+        self.trace.borrow().clone()
+    }
+
+    /// Whether it is to end by SIGKILL.
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        let pending = self.signals.pending.set() | self.process.signals.pending.set();
+        pending & bit(SIGKILL) != 0
+    }
+
+    /// Where its calls are found when nobody traces it.
+    #[must_use]
+    pub fn own_table(&self) -> &'static Table {
+        self.trace.borrow().as_ref().map_or(self.table.get(), |tracee| tracee.own_table().get())
+    }
+
+    /// Its calls are found there from now on.
+    pub fn set_own_table(&self, table: &'static Table) {
+        match &*self.trace.borrow() {
+            Some(tracee) => tracee.own_table().set(table),
+            None => self.table.set(table),
+        }
     }
 
     /// Has the call that waits under `serial` tried again; whether it still waited.

@@ -304,7 +304,8 @@ impl Unix {
         None
     }
 
-    fn not_there(&self, cx: &Cx, number: u32) -> Stop {
+    /// There is no call of this number, for this thread.
+    pub(crate) fn not_there(&self, cx: &Cx, number: u32) -> Stop {
         if let Err(ended) = seccomp::check_unknown(cx) {
             return ended;
         }

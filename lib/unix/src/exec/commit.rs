@@ -55,6 +55,7 @@ pub(super) fn commit(
         Registers { rip: built.entry, rsp: built.stack, rflags: FLAGS, ..Registers::default() };
     unix.machine.set_registers(machine, &registers);
     unix.reply(thread, Reply::Resume);
+    crate::trace::executed(unix, thread);
     Ok(())
 }
 

@@ -220,7 +220,8 @@ fn credentials(cx: &Cx, image: &Image) -> Executed {
     let group = linux::S_ISGID | linux::S_IXGRP;
     let set_user = (mode & linux::S_ISUID != 0).then(|| image.inode.uid.get());
     let set_group = (mode & group == group).then(|| image.inode.gid.get());
-    let no_new = cx.process.state.no_new_privileges.get();
+    let traced = crate::trace::attach::keeps_rights_away(cx.process);
+    let no_new = cx.process.state.no_new_privileges.get() || traced;
     capability::execute(&cx.process.credentials.borrow(), set_user, set_group, no_new)
 }
 

@@ -91,6 +91,32 @@ impl AddressSpace {
         self.frame_made(unix, page, if write { Access::WRITE } else { Access::READ })
     }
 
+    /// As [`Self::frame_for`], for who traces a program: whatever the program itself may do there,
+    /// unless nobody may do anything. What others share is copied before it is written.
+    ///
+    /// # Errors
+    /// `EFAULT`, `ENOMEM`.
+    pub fn frame_for_tracer(&self, unix: &Unix, page: u64, write: bool) -> Result<FrameId, Errno> {
+        if let Ok(frame) = self.frame_for(unix, page, write) {
+            return Ok(frame);
+        }
+        let area = self.areas.borrow().at(page).cloned().ok_or(Errno::EFAULT)?;
+        if area.access.is_empty() || area.flags.contains(AreaFlags::SHARED) {
+            return Err(Errno::EFAULT);
+        }
+        let access = if write { Access::WRITE } else { Access::READ };
+        let present = self.make_present(unix, &area, page, access)?;
+        if let Some(frame) = present.replaced {
+            unix.machine.revoke(&[frame], Access::all());
+        }
+        if write {
+            // The program may write it no more than before.
+            let page_there = present.page.without(Page::WRITABLE);
+            self.put(unix, page, page_there)?;
+        }
+        Ok(present.page.frame())
+    }
+
     #[inline(never)]
     fn frame_made(&self, unix: &Unix, page: u64, access: Access) -> Result<FrameId, Errno> {
         let area = self.area_for(page, access)?;

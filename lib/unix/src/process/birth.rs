@@ -16,6 +16,7 @@ use crate::mm::AddressSpace;
 use crate::signal::{NO_STACK, OnSignal, ProcessSignals};
 use crate::thread::Thread;
 use crate::time::ProcessTimes;
+use crate::trace;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
@@ -147,6 +148,9 @@ pub(super) fn bear(cx: &Cx, wish: &Wish) -> Answer {
     tell_ids(cx, wish, &thread);
     cx.unix.processes.births.set(cx.unix.processes.births.get() + 1);
     cx.unix.reply(&thread, Reply::Resume);
+    if cx.thread.is_traced() {
+        trace::born(cx, wish.flags, wish.exit_signal, &thread);
+    }
     if wish.has(l::CLONE_VFORK) {
         process.state.vforked.set(true);
         cx.set_progress(u64::from(thread.tid.get()));
@@ -261,6 +265,10 @@ fn new_thread(cx: &Cx, wish: &Wish, tid: u32, process: &Rc<Process>) -> Result<R
     thread.affinity.set(parent.affinity.get());
     let mut registers = machine.registers(parent.machine.get());
     registers.rax = 0;
+    if parent.is_traced() {
+        // It is its tracer who steps.
+        registers.rflags &= !trace::TRAP_FLAG;
+    }
     if wish.stack != 0 {
         registers.rsp = wish.stack;
     }
@@ -270,7 +278,7 @@ fn new_thread(cx: &Cx, wish: &Wish, tid: u32, process: &Rc<Process>) -> Result<R
     machine.set_registers(thread.machine.get(), &registers);
     machine.copy_vector_state(parent.machine.get(), thread.machine.get());
     thread.name.set(parent.name.get());
-    thread.table.set(parent.table.get());
+    thread.table.set(parent.own_table());
     thread.signals.blocked.set(parent.signals.blocked.get());
     let own_stack = wish.has(l::CLONE_VM) && !wish.has(l::CLONE_VFORK);
     thread.signals.stack.set(if own_stack { NO_STACK } else { parent.signals.stack.get() });

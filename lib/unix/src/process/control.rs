@@ -17,7 +17,6 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_set_robust_list, "set_robust_list", set_robust_list),
     full(l::__NR_get_robust_list, "get_robust_list", get_robust_list),
     full(l::__NR_personality, "personality", personality),
-    partial(l::__NR_ptrace, "ptrace", not_there, "ENOSYS"),
     partial(l::__NR_rseq, "rseq", not_there, "ENOSYS"),
     full(l::__NR_restart_syscall, "restart_syscall", restart_syscall),
 ];
@@ -86,10 +85,10 @@ fn set_name(cx: &Cx) -> Result<(), Errno> {
 }
 
 /// `ARCH_*` of x86-64.
-const SET_GS: u32 = 0x1001;
-const SET_FS: u32 = 0x1002;
-const GET_FS: u32 = 0x1003;
-const GET_GS: u32 = 0x1004;
+pub(crate) const SET_GS: u32 = 0x1001;
+pub(crate) const SET_FS: u32 = 0x1002;
+pub(crate) const GET_FS: u32 = 0x1003;
+pub(crate) const GET_GS: u32 = 0x1004;
 /// Addresses of programs are below this.
 pub const END_OF_USER: u64 = 0x7FFF_FFFF_F000;
 

@@ -12,6 +12,7 @@ use crate::mm::futex;
 use crate::signal::{self, Info, send};
 use crate::thread::{Doing, Thread};
 use crate::time;
+use crate::trace;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
@@ -39,6 +40,7 @@ pub fn end_thread(unix: &Unix, thread: &Rc<Thread>, status: u32) {
     if process.threads.borrow().len() <= 1 {
         return end_process(unix, &process, status);
     }
+    trace::thread_ended(thread, status);
     remove(unix, thread);
     // What the process was sent, another thread takes now.
     signal::recalculate(&process);
@@ -63,7 +65,9 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
     process.times.forget_intervals(unix);
     process.times.forget_limit(unix);
     let threads = process.threads.borrow().clone();
+    trace::tracer_ended(unix, process);
     for thread in &threads {
+        trace::thread_ended(thread, status);
         remove(unix, thread);
     }
     process.times.leave_memory(process);
@@ -93,6 +97,7 @@ pub fn end_others(unix: &Unix, thread: &Rc<Thread>) {
     let process = &thread.process;
     let others = process.threads.borrow().clone();
     for other in others.iter().filter(|other| !Rc::ptr_eq(other, thread)) {
+        trace::thread_ended(other, 0);
         remove(unix, other);
     }
     let tid = thread.tid.replace(process.pid);

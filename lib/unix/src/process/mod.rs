@@ -25,6 +25,7 @@ use crate::mm::AddressSpace;
 use crate::signal::{Actions, ProcessSignals};
 use crate::thread::Thread;
 use crate::time::ProcessTimes;
+use crate::trace::Tracee;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
@@ -148,6 +149,8 @@ pub struct State {
     pub undoes: Cell<bool>,
     /// Keyrings.
     pub keys: crate::keys::Held,
+    /// The threads it traces.
+    pub tracees: RefCell<Vec<Rc<Tracee>>>,
     /// Priority of input and output.
     pub io_priority: Cell<u32>,
 }
@@ -204,6 +207,9 @@ impl Process {
             return 'T';
         }
         let threads = self.threads.borrow();
+        if threads.iter().any(|thread| thread.doing.get() == Doing::Traced) {
+            return 't';
+        }
         let waits = |thread: &Rc<Thread>| {
             thread.doing.get() == Doing::Call && thread.retried.get() && !thread.queued.get()
         };

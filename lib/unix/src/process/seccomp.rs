@@ -37,7 +37,7 @@ fn refuse(cx: &Cx) -> Answer {
 /// Whether the thread is strict.
 #[must_use]
 pub fn is_strict(thread: &Thread) -> bool {
-    core::ptr::eq(thread.table.get(), &raw const STRICT)
+    core::ptr::eq(thread.own_table(), &raw const STRICT)
 }
 
 /// A strict thread has made a call whose number no table has.
@@ -59,7 +59,7 @@ pub(super) fn set_mode(cx: &Cx, mode: u64) -> Answer {
     if mode != u64::from(SECCOMP_MODE_STRICT) {
         return Err(Errno::EINVAL.into());
     }
-    cx.thread.table.set(&STRICT);
+    cx.thread.set_own_table(&STRICT);
     Ok(0)
 }
 

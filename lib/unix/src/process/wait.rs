@@ -11,6 +11,7 @@ use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::signal::info::SIGINFO_BYTES;
 use crate::signal::{self, Info};
+use crate::trace::{self, Tracee};
 use crate::unix::Unix;
 
 /// The calls this file carries out.
@@ -28,6 +29,8 @@ enum Change {
     Ended(u32),
     Stopped(u32),
     Continued,
+    /// A thread that one traces has stopped, or ended: the wait status.
+    Traced(u32),
 }
 
 impl Change {
@@ -37,6 +40,7 @@ impl Change {
             Self::Ended(status) => status,
             Self::Stopped(signal) => signal << 8 | 0x7F,
             Self::Continued => CONTINUED,
+            Self::Traced(status) => status,
         }
     }
 
@@ -48,6 +52,8 @@ impl Change {
             Self::Ended(status) => (l::CLD_KILLED, status & 0x7F),
             Self::Stopped(signal) => (l::CLD_STOPPED, signal),
             Self::Continued => (l::CLD_CONTINUED, l::SIGCONT),
+            Self::Traced(status) if status & 0xFF == 0x7F => (l::CLD_TRAPPED, status >> 8),
+            Self::Traced(status) => Self::Ended(status).code(),
         }
     }
 
@@ -136,13 +142,77 @@ fn change_of(child: &Process, options: u32) -> Option<Change> {
     stop.map(Change::Stopped).or(continued.then_some(Change::Continued))
 }
 
-/// Waits for a change of a child; `None` if there is none and `WNOHANG` is set.
-fn wait(
-    cx: &Cx,
-    which: &Which,
-    options: u32,
-) -> Result<Option<(Rc<Process>, Change)>, crate::Stop> {
+/// Who has changed, and how.
+struct Found {
+    /// Its id.
+    id: u32,
+    change: Change,
+    /// It, or the process it is a thread of, if that is still there.
+    process: Option<Rc<Process>>,
+    /// It, if the caller traces it.
+    tracee: Option<Rc<Tracee>>,
+}
+
+impl Found {
+    /// What has been used so far.
+    fn used(&self, cx: &Cx) -> Usage {
+        let used = self.process.as_ref().map(|process| usage::of_process(cx.unix, process, true));
+        used.unwrap_or_default()
+    }
+
+    /// What is told about it, without the times.
+    fn info(&self) -> Info {
+        let (code, status) = self.change.code();
+        let uid = self.process.as_ref().map_or(0, |process| process.credentials.borrow().uid);
+        Info::child(code, self.id, uid, status, (0, 0))
+    }
+
+    /// The change has been told: it will not be told again.
+    fn consume(&self, cx: &Cx) {
+        match (&self.tracee, &self.process, self.change) {
+            (Some(tracee), ..) => trace::attach::told(tracee),
+            (_, Some(child), Change::Ended(_)) => bury(cx.unix, cx.process, child),
+            (_, Some(child), Change::Stopped(_)) => child.state.stop_report.set(None),
+            (_, Some(child), _) => child.state.continue_report.set(false),
+            _ => {}
+        }
+    }
+}
+
+/// A change of a thread that the caller traces; whether it traces any that are meant.
+fn change_of_tracee(cx: &Cx, which: &Which, options: u32) -> (Option<Found>, bool) {
     let mut some = false;
+    for tracee in cx.process.state.tracees.borrow().iter() {
+        let process = tracee.process.upgrade();
+        let meant = match which {
+            Which::Any => true,
+            Which::Process(pid) => tracee.tid.get() == *pid,
+            Which::Group(group) => process.as_ref().is_some_and(|one| one.group.get() == *group),
+        };
+        let wanted = if tracee.has_ended() { l::WEXITED } else { l::WSTOPPED | TRACED };
+        some |= meant;
+        let report = tracee.report().filter(|_| meant && options & wanted != 0);
+        if let Some(status) = report {
+            let (id, change) = (tracee.tid.get(), Change::Traced(status));
+            return (Some(Found { id, change, process, tracee: Some(tracee.clone()) }), true);
+        }
+    }
+    (None, some)
+}
+
+/// Among the options: stops of traced threads count whether or not stops do.
+const TRACED: u32 = 1 << 16;
+
+/// Waits for a change of a child; `None` if there is none and `WNOHANG` is set.
+fn wait(cx: &Cx, which: &Which, options: u32) -> Result<Option<Found>, crate::Stop> {
+    let mut some = false;
+    if !cx.process.state.tracees.borrow().is_empty() {
+        let (found, any) = change_of_tracee(cx, which, options);
+        if found.is_some() {
+            return Ok(found);
+        }
+        some = any;
+    }
     for child in cx.process.children.borrow().iter() {
         let is_clone = child.state.exit_signal.get() != l::SIGCHLD;
         let kind = options & l::__WALL != 0 || is_clone == (options & l::__WCLONE != 0);
@@ -151,7 +221,8 @@ fn wait(
         }
         some = true;
         if let Some(change) = change_of(child, options) {
-            return Ok(Some((child.clone(), change)));
+            let (id, process) = (child.pid, Some(child.clone()));
+            return Ok(Some(Found { id, change, process, tracee: None }));
         }
     }
     if !some {
@@ -161,15 +232,6 @@ fn wait(
         return Ok(None);
     }
     Err(cx.block_on(&cx.process.child_changed))
-}
-
-/// The change has been told: it will not be told again.
-fn consume(cx: &Cx, child: &Rc<Process>, change: Change) {
-    match change {
-        Change::Ended(_) => bury(cx.unix, cx.process, child),
-        Change::Stopped(_) => child.state.stop_report.set(None),
-        Change::Continued => child.state.continue_report.set(false),
-    }
 }
 
 fn wait4(cx: &Cx) -> Answer {
@@ -186,18 +248,18 @@ fn wait4(cx: &Cx) -> Answer {
         0 => Which::Group(cx.process.group.get()),
         _ => Which::Process(pid as u32),
     };
-    let Some((child, change)) = wait(cx, &which, options | l::WEXITED)? else {
+    let Some(found) = wait(cx, &which, options | l::WEXITED | TRACED)? else {
         return Ok(0);
     };
-    let used = (cx.arg(3) != 0).then(|| usage::of_process(cx.unix, &child, true));
-    consume(cx, &child, change);
+    let used = (cx.arg(3) != 0).then(|| found.used(cx));
+    found.consume(cx);
     if cx.arg(1) != 0 {
-        cx.user().write(cx.arg(1), &change.status())?;
+        cx.user().write(cx.arg(1), &found.change.status())?;
     }
     if let Some(used) = used {
         cx.user().write::<Usage>(cx.arg(3), &used)?;
     }
-    Ok(u64::from(child.pid))
+    Ok(u64::from(found.id))
 }
 
 fn waitid(cx: &Cx) -> Answer {
@@ -229,14 +291,12 @@ fn waitid(cx: &Cx) -> Answer {
         found => found,
     };
     let mut bytes = [0; SIGINFO_BYTES];
-    if let Some((child, change)) = &found {
+    if let Some(found) = &found {
         // The times are not told here.
-        let mut info = change.info(cx.unix, child);
-        info.data[2..].fill(0);
-        bytes = info.bytes();
-        let used = usage::of_process(cx.unix, child, true);
+        bytes = found.info().bytes();
+        let used = found.used(cx);
         if options & l::WNOWAIT == 0 {
-            consume(cx, child, *change);
+            found.consume(cx);
         }
         if cx.arg(4) != 0 {
             cx.user().write_bytes(cx.arg(4), used.as_bytes())?;

@@ -10,9 +10,10 @@ use super::info::Info;
 use super::set::{self, bit};
 use super::{OnSignal, RESTORE, frame, recalculate_thread, send};
 use crate::errno::Errno;
-use crate::machine::Reply;
+use crate::machine::{Registers, Reply};
 use crate::process;
 use crate::thread::Thread;
+use crate::trace::{self, Tracee, Why};
 use crate::unix::Unix;
 
 /// What is to be done next for a thread.
@@ -21,6 +22,8 @@ enum Next {
     Nothing,
     /// The program handles a signal.
     Handle(Info, Action),
+    /// The thread stops for its tracer.
+    Trace(Rc<Tracee>, Why),
     /// The process stops.
     Stop(u32),
     /// The process ends.
@@ -35,12 +38,31 @@ fn next(unix: &Unix, thread: &Rc<Thread>) -> Next {
     if (own.set() | shared.set()) & bit(l::SIGKILL) != 0 {
         return Next::End(l::SIGKILL);
     }
+    let tracee = thread.tracee();
+    if let Some(tracee) = &tracee {
+        if let Some(signal) = tracee.death() {
+            return Next::End(signal);
+        }
+        if let Some(why) = tracee.wanted() {
+            return Next::Trace(tracee.clone(), why);
+        }
+    }
+    let mut granted = tracee.as_ref().and_then(|tracee| tracee.delivered());
     loop {
         let wanted = !thread.signals.blocked.get() | set::UNSTOPPABLE;
-        let Some(mut info) = own.take(wanted).or_else(|| shared.take(wanted)) else {
-            return Next::Nothing;
+        let info = match granted.take() {
+            Some(info) => info,
+            None => {
+                let Some(mut info) = own.take(wanted).or_else(|| shared.take(wanted)) else {
+                    return Next::Nothing;
+                };
+                crate::time::signal_taken(unix, process, &mut info);
+                if let Some(tracee) = tracee {
+                    return Next::Trace(tracee, Why::Signal(info));
+                }
+                info
+            }
         };
-        crate::time::signal_taken(unix, process, &mut info);
         let actions = process.actions.borrow().clone();
         let action = actions.get(info.signal);
         if action.is_caught() {
@@ -90,10 +112,30 @@ pub fn go_on(unix: &Unix, thread: &Rc<Thread>, reply: Reply) {
                 send::stop(unix, &thread.process, signal);
                 break;
             }
-            Next::End(signal) => return process::end_by_signal(unix, &thread.process, signal),
+            Next::End(signal) => {
+                if let Some((tracee, why)) = trace::dies(thread, signal) {
+                    give(unix, thread, reply, registers);
+                    return trace::stop(unix, thread, &tracee, why);
+                }
+                return process::end_by_signal(unix, &thread.process, signal);
+            }
+            Next::Trace(tracee, why) => {
+                give(unix, thread, reply, registers);
+                trace::stop(unix, thread, &tracee, why);
+                return recalculate_thread(thread);
+            }
         }
     }
     recalculate_thread(thread);
+    let handles = registers.is_some();
+    give(unix, thread, reply, registers);
+    if let Some(tracee) = thread.tracee() {
+        tracee.goes_on(unix, thread, handles);
+    }
+}
+
+/// The answer is due: these registers if there are any, `reply` else.
+fn give(unix: &Unix, thread: &Rc<Thread>, reply: Reply, registers: Option<Registers>) {
     match registers {
         None => unix.reply(thread, reply),
         Some(registers) => {
@@ -110,8 +152,15 @@ pub fn interrupt_call(unix: &Unix, thread: &Rc<Thread>) {
     if thread.signals.on_signal.get() == OnSignal::Never && fatal & bit(l::SIGKILL) == 0 {
         return;
     }
+    if thread.tracee().is_some_and(|tracee| tracee.breaks_off(unix, thread)) {
+        return;
+    }
     match next(unix, thread) {
         Next::Nothing => recalculate_thread(thread),
+        Next::Trace(tracee, why) => {
+            tracee.stops_in_call(unix, thread, why);
+            recalculate_thread(thread);
+        }
         Next::Stop(signal) => {
             send::stop(unix, &thread.process, signal);
             recalculate_thread(thread);

@@ -161,5 +161,6 @@ pub fn recalculate(process: &Process) {
 
 /// As [`recalculate`], for one thread.
 pub fn recalculate_thread(thread: &Rc<Thread>) {
-    thread.signals.mark(DUE, deliverable(thread) != 0);
+    let traced = || thread.tracee().is_some_and(|tracee| tracee.is_due());
+    thread.signals.mark(DUE, deliverable(thread) != 0 || traced());
 }

@@ -58,6 +58,11 @@ impl Queue {
         true
     }
 
+    /// The signal at this place in the order of their arrival; it stays.
+    pub fn peek(&self, at: u64) -> Option<Info> {
+        self.infos.borrow().get(usize::try_from(at).ok()?).copied()
+    }
+
     /// Takes the signal that is due first among those in `wanted`.
     pub fn take(&self, wanted: u64) -> Option<Info> {
         let ready = self.set.get() & wanted;

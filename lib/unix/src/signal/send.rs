@@ -12,6 +12,7 @@ use super::{DUE, recalculate};
 use crate::account;
 use crate::process::{self, Process};
 use crate::thread::{Doing, Thread};
+use crate::trace;
 use crate::unix::Unix;
 
 /// Sends a signal to a process; one of its threads will take it.
@@ -90,6 +91,9 @@ fn prepare(unix: &Unix, process: &Rc<Process>, signal: u32) {
         thread.signals.pending.remove(cancelled);
     }
     recalculate(process);
+    if cancelled == set::STOPPING {
+        trace::continued(unix, process);
+    }
     if cancelled == set::STOPPING && process.signals.stopped.take().is_some() {
         for thread in process.threads.borrow().iter() {
             unix.run_queue.push(thread);
@@ -107,6 +111,10 @@ fn is_ignored(process: &Process, thread: Option<&Rc<Thread>>, signal: u32) -> bo
         None => process.threads.borrow().first().map_or(0, |first| first.signals.blocked.get()),
     };
     if blocked & bit(signal) != 0 {
+        return false;
+    }
+    if thread.map_or_else(|| trace::is_traced(process), |thread| thread.is_traced()) {
+        // Its tracer is asked first.
         return false;
     }
     let actions = process.actions.borrow();
@@ -138,12 +146,16 @@ pub fn tell(unix: &Unix, thread: &Rc<Thread>) {
             thread.wake(thread.wait_serial.get());
         }
         Doing::Stopped => unix.run_queue.push(thread),
-        Doing::Running | Doing::Fault | Doing::Ended => {}
+        Doing::Traced if thread.is_killed() => trace::killed(unix, thread),
+        Doing::Running | Doing::Fault | Doing::Ended | Doing::Traced => {}
     }
 }
 
 /// Stops a process: no thread of it gets an answer until it is continued.
 pub fn stop(unix: &Unix, process: &Rc<Process>, signal: u32) {
+    if trace::is_traced(process) {
+        return trace::group_stop(unix, process, signal);
+    }
     if process.signals.stopped.replace(Some(signal)).is_some() {
         return;
     }

@@ -4,6 +4,7 @@
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 
 use zerocopy::IntoBytes;
 
@@ -81,6 +82,34 @@ impl State {
         user.write_bytes(self.address, &self.image[..self.len])?;
         user.write(self.address.wrapping_add(self.len as u64), &MAGIC2)
     }
+}
+
+/// A thread's vector state as its tracer sees it: XSAVE's image, with the features it has room
+/// for in the software's bytes.
+#[must_use]
+pub fn for_tracer(unix: &Unix, thread: &Rc<Thread>) -> Vec<u8> {
+    let mut state = place(unix, thread, 0);
+    if state.is_xsave() {
+        let features = state.features();
+        state.image[SOFTWARE..SOFTWARE + 8].copy_from_slice(&features.to_le_bytes());
+    }
+    state.image[..state.len].to_vec()
+}
+
+/// The length of an image of `len` bytes whose legacy part was set.
+pub fn with_legacy(image: &mut [u8; VECTOR_STATE_MAX], len: usize) -> usize {
+    image[HEADER.start] |= LEGACY_FEATURES as u8;
+    len.clamp(HEADER.end, VECTOR_STATE_MAX)
+}
+
+/// An image that a tracer gives, with nothing in its header but the features; none if it is none.
+#[must_use]
+pub fn checked(from: &[u8]) -> Option<Vec<u8>> {
+    let fits = (HEADER.end..=VECTOR_STATE_MAX).contains(&from.len());
+    if !fits || from[HEADER.start + 8..HEADER.end].iter().any(|byte| *byte != 0) {
+        return None;
+    }
+    Some(from.to_vec())
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {

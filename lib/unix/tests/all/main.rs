@@ -41,5 +41,6 @@ mod stream_noise;
 mod system;
 mod terminals;
 mod time;
+mod tracing;
 mod tuning;
 mod watching;

@@ -36,6 +36,7 @@ fn state(cx: &Cx, subject: &Subject) -> (char, &'static str) {
     match &subject.thread {
         Some(thread) if Rc::ptr_eq(thread, cx.thread) => ('R', "running"),
         Some(thread) if thread.doing.get() == Doing::Running => ('R', "running"),
+        Some(thread) if thread.doing.get() == Doing::Traced => ('t', "tracing stop"),
         Some(thread) if thread.doing.get() == Doing::Ended => ('X', "dead"),
         Some(_) => ('S', "sleeping"),
         None => ('Z', "zombie"),
@@ -166,10 +167,11 @@ pub(super) fn status(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     let umask = process.place.borrow().umask.get();
     let mut rest = format!(
         "\nUmask:\t{umask:04o}\nState:\t{letter} ({word})\nTgid:\t{}\nNgid:\t0\nPid:\t{}\n\
-         PPid:\t{}\nTracerPid:\t0\n",
+         PPid:\t{}\nTracerPid:\t{}\n",
         process.pid,
         subject.tid,
         process.parent_pid.get(),
+        subject.thread.as_ref().map_or(0, |thread| crate::trace::tracer_of(thread)),
     );
     let _ = writeln!(rest, "Uid:\t{}\t{}\t{}\t{}", who.uid, who.euid, who.suid, who.fsuid);
     let _ = writeln!(rest, "Gid:\t{}\t{}\t{}\t{}", who.gid, who.egid, who.sgid, who.fsgid);
