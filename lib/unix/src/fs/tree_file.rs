@@ -156,6 +156,9 @@ impl File for TreeFile {
                 Ok(read)
             }
             Kind::Character(device) => device::read(cx, *device, sink),
+            Kind::Proc(node) if proc::memory::is_memory(node) => {
+                proc::memory::read(cx, node, sink, offset)
+            }
             Kind::Proc(node) if !self.inode.is_directory() => {
                 self.read_text(cx, node, sink, offset)
             }
@@ -168,7 +171,7 @@ impl File for TreeFile {
         match &self.inode.kind {
             Kind::Regular(regular) => self.write_regular(cx, regular, source, offset),
             Kind::Character(device) => device::write(cx, *device, source),
-            Kind::Proc(node) => proc::write(cx, node, source),
+            Kind::Proc(node) => proc::write(cx, node, source, offset),
             _ => Err(Errno::EINVAL.into()),
         }
     }

@@ -11,9 +11,9 @@ use super::set::{self, bit};
 use super::{OnSignal, RESTORE, frame, recalculate_thread, send};
 use crate::errno::Errno;
 use crate::machine::{Registers, Reply};
-use crate::process;
+use crate::process::{self, Process};
 use crate::thread::Thread;
-use crate::trace::{self, Tracee, Why};
+use crate::trace::{self, Granted, Tracee, Why};
 use crate::unix::Unix;
 
 /// What is to be done next for a thread.
@@ -39,49 +39,50 @@ fn next(unix: &Unix, thread: &Rc<Thread>) -> Next {
         return Next::End(l::SIGKILL);
     }
     let tracee = thread.tracee();
+    let mut granted = None;
     if let Some(tracee) = &tracee {
-        if let Some(signal) = tracee.death() {
-            return Next::End(signal);
-        }
-        if let Some(why) = tracee.wanted() {
-            return Next::Trace(tracee.clone(), why);
+        match tracee.granted() {
+            Granted::Death(signal) => return Next::End(signal),
+            Granted::Stop(why) => return Next::Trace(tracee.clone(), why),
+            Granted::Signal(info) => granted = info,
         }
     }
-    let mut granted = tracee.as_ref().and_then(|tracee| tracee.delivered());
     loop {
         let wanted = !thread.signals.blocked.get() | set::UNSTOPPABLE;
-        let info = match granted.take() {
-            Some(info) => info,
-            None => {
-                let Some(mut info) = own.take(wanted).or_else(|| shared.take(wanted)) else {
-                    return Next::Nothing;
-                };
-                crate::time::signal_taken(unix, process, &mut info);
-                if let Some(tracee) = tracee {
-                    return Next::Trace(tracee, Why::Signal(info));
-                }
-                info
+        let queued = || own.take(wanted).or_else(|| shared.take(wanted));
+        let was_granted = granted.is_some();
+        let Some(mut info) = granted.take().or_else(queued) else { return Next::Nothing };
+        if !was_granted {
+            crate::time::signal_taken(unix, process, &mut info);
+            if let Some(tracee) = tracee {
+                return Next::Trace(tracee, Why::Signal(info));
             }
-        };
-        let actions = process.actions.borrow().clone();
-        let action = actions.get(info.signal);
-        if action.is_caught() {
-            if action.has(l::SA_RESETHAND) {
-                actions.set(info.signal, Action { handler: DEFAULT, ..action });
-            }
-            return Next::Handle(info, action);
         }
-        let protected = process.signals.protected.get() && bit(info.signal) & set::UNSTOPPABLE == 0;
-        if action.handler == IGNORE || bit(info.signal) & set::HARMLESS != 0 || protected {
-            continue;
-        }
-        if bit(info.signal) & set::STOPPING == 0 {
-            return Next::End(info.signal);
-        }
-        if info.signal == l::SIGSTOP || !process::is_orphaned(unix, process.group.get()) {
-            return Next::Stop(info.signal);
+        if let Some(next) = effect(unix, process, info) {
+            return next;
         }
     }
+}
+
+/// What a signal does; nothing, perhaps.
+fn effect(unix: &Unix, process: &Process, info: Info) -> Option<Next> {
+    let actions = process.actions.borrow().clone();
+    let action = actions.get(info.signal);
+    if action.is_caught() {
+        if action.has(l::SA_RESETHAND) {
+            actions.set(info.signal, Action { handler: DEFAULT, ..action });
+        }
+        return Some(Next::Handle(info, action));
+    }
+    let protected = process.signals.protected.get() && bit(info.signal) & set::UNSTOPPABLE == 0;
+    if action.handler == IGNORE || bit(info.signal) & set::HARMLESS != 0 || protected {
+        return None;
+    }
+    if bit(info.signal) & set::STOPPING == 0 {
+        return Some(Next::End(info.signal));
+    }
+    let stops = info.signal == l::SIGSTOP || !process::is_orphaned(unix, process.group.get());
+    stops.then_some(Next::Stop(info.signal))
 }
 
 /// The call of `thread` has ended with `value`, and a signal is due or a mask to be put back.

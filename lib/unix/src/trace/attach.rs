@@ -110,6 +110,11 @@ pub(super) fn detach(unix: &Unix, tracee: &Rc<Tracee>, signal: u32) {
     let Some(thread) = tracee.thread() else { return };
     if tracee.stepping.get() {
         let machine = thread.machine.get();
+        if thread.doing.get() == Doing::Running && thread.reply.borrow().is_none() {
+            unix.machine.stop(machine);
+            thread.doing.set(Doing::Stopped);
+            unix.run_queue.push(&thread);
+        }
         let mut registers = unix.machine.registers(machine);
         registers.rflags &= !super::registers::TRAP_FLAG;
         unix.machine.set_registers(machine, &registers);

@@ -29,7 +29,7 @@ fn pieces(
 }
 
 /// Reads as much as there is; how much.
-pub(super) fn read_some(
+pub(crate) fn read_some(
     unix: &Unix,
     space: &Rc<AddressSpace>,
     address: u64,
@@ -41,7 +41,7 @@ pub(super) fn read_some(
 }
 
 /// Writes as much as can be; how much. What others share is copied first.
-pub(super) fn write_some(
+pub(crate) fn write_some(
     unix: &Unix,
     space: &Rc<AddressSpace>,
     address: u64,

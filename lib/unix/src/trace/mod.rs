@@ -29,7 +29,7 @@ use crate::signal::Info;
 use crate::thread::{Doing, Thread};
 
 pub mod attach;
-mod memory;
+pub(crate) mod memory;
 mod registers;
 pub mod requests;
 pub mod stops;
@@ -55,6 +55,16 @@ pub enum Why {
     Group(u32),
     /// `PTRACE_INTERRUPT`, or the birth of a thread whose tracer has seized it.
     Interrupt,
+}
+
+/// What its tracer has a thread do.
+pub enum Granted {
+    /// It dies of this signal.
+    Death(u32),
+    /// It stops.
+    Stop(Why),
+    /// It takes this signal, if any, and no other without asking.
+    Signal(Option<Info>),
 }
 
 /// How far a traced thread goes on.
@@ -179,19 +189,13 @@ impl Tracee {
         self.options.get() & option != 0
     }
 
-    /// The stop that its thread has to make before anything else.
-    pub fn wanted(&self) -> Option<Why> {
-        self.wanted.take()
-    }
-
-    /// The signal that it dies of now.
-    pub fn death(&self) -> Option<u32> {
-        self.death.take()
-    }
-
-    /// The signal that its tracer lets it have now.
-    pub fn delivered(&self) -> Option<Info> {
-        self.deliver.take()
+    /// What its thread has to do before anything else.
+    pub fn granted(&self) -> Granted {
+        match (self.death.take(), self.wanted.take()) {
+            (Some(signal), _) => Granted::Death(signal),
+            (None, Some(why)) => Granted::Stop(why),
+            (None, None) => Granted::Signal(self.deliver.take()),
+        }
     }
 
     /// Whether it has something to do before it returns to its program.

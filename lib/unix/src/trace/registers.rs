@@ -28,50 +28,61 @@ const DEBUG: u64 = 848;
 const CODE: u64 = 0x33;
 const STACK: u64 = 0x2B;
 /// Positions of some words.
+pub(super) const RAX: usize = 10;
 const ORIG_RAX: usize = 15;
-const RIP: usize = 16;
-const FS_BASE: usize = 21;
-const GS_BASE: usize = 22;
+pub(super) const RIP: usize = 16;
+const CS: usize = 17;
+const FLAGS: usize = 18;
+pub(super) const RSP: usize = 19;
+const SS: usize = 20;
+pub(super) const FS_BASE: usize = 21;
+pub(super) const GS_BASE: usize = 22;
+/// Positions of a call's arguments: RDI, RSI, RDX, R10, R8, R9.
+const ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
 
 /// What is told about an instruction that was stepped over.
 pub(super) fn stepped(rip: u64) -> Info {
     Info::fault(l::SIGTRAP, l::TRAP_TRACE as i32, rip)
 }
 
+/// The registers by their place in `struct user_regs_struct`.
+fn fields(r: &mut Registers) -> [(usize, &mut u64); 20] {
+    [
+        (0, &mut r.r15),
+        (1, &mut r.r14),
+        (2, &mut r.r13),
+        (3, &mut r.r12),
+        (4, &mut r.rbp),
+        (5, &mut r.rbx),
+        (6, &mut r.r11),
+        (7, &mut r.r10),
+        (8, &mut r.r9),
+        (9, &mut r.r8),
+        (RAX, &mut r.rax),
+        (11, &mut r.rcx),
+        (12, &mut r.rdx),
+        (13, &mut r.rsi),
+        (14, &mut r.rdi),
+        (RIP, &mut r.rip),
+        (FLAGS, &mut r.rflags),
+        (RSP, &mut r.rsp),
+        (FS_BASE, &mut r.fs_base),
+        (GS_BASE, &mut r.gs_base),
+    ]
+}
+
 /// The words of `struct user_regs_struct`.
 pub(super) fn read(unix: &Unix, thread: &Rc<Thread>, tracee: &Tracee) -> [u64; WORDS] {
-    let r = unix.machine.registers(thread.machine.get());
-    let in_call = tracee.goes_on.borrow().0 == Doing::Call;
-    let rax = if in_call { tracee.result.get() } else { r.rax };
-    [
-        r.r15,
-        r.r14,
-        r.r13,
-        r.r12,
-        r.rbp,
-        r.rbx,
-        r.r11,
-        r.r10,
-        r.r9,
-        r.r8,
-        rax,
-        r.rcx,
-        r.rdx,
-        r.rsi,
-        r.rdi,
-        tracee.call.get(),
-        r.rip,
-        CODE,
-        r.rflags,
-        r.rsp,
-        STACK,
-        r.fs_base,
-        r.gs_base,
-        0,
-        0,
-        0,
-        0,
-    ]
+    let mut words = [0; WORDS];
+    let mut registers = unix.machine.registers(thread.machine.get());
+    for (at, register) in fields(&mut registers) {
+        words[at] = *register;
+    }
+    if tracee.goes_on.borrow().0 == Doing::Call {
+        words[RAX] = tracee.result.get();
+    }
+    (words[ORIG_RAX], words[CS], words[SS]) = (tracee.call.get(), CODE, STACK);
+    words
 }
 
 /// Sets them.
@@ -86,37 +97,20 @@ pub(super) fn write(
 ) -> Result<(), Errno> {
     let before = read(unix, thread, tracee);
     let user = |at: usize| words[at] < crate::mm::USER_END;
-    if words[17] & 3 != 3 || words[20] & 3 != 3 || !user(FS_BASE) || !user(GS_BASE) {
+    if words[CS] & 3 != 3 || words[SS] & 3 != 3 || !user(FS_BASE) || !user(GS_BASE) {
         return Err(Errno::EIO);
     }
-    let [r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, call, rip, ..] =
-        *words;
-    let (rflags, rsp, fs_base, gs_base) = (words[18], words[19], words[FS_BASE], words[GS_BASE]);
+    let (call, rip, rax) = (words[ORIG_RAX], words[RIP], words[RAX]);
     let in_call = tracee.goes_on.borrow().0 == Doing::Call;
     let machine = thread.machine.get();
-    let kept = if in_call { unix.machine.registers(machine).rax } else { rax };
-    let registers = Registers {
-        rip,
-        rflags,
-        rsp,
-        rax: kept,
-        rbx,
-        rcx,
-        rdx,
-        rsi,
-        rdi,
-        rbp,
-        r8,
-        r9,
-        r10,
-        r11,
-        r12,
-        r13,
-        r14,
-        r15,
-        fs_base,
-        gs_base,
-    };
+    let mut registers = unix.machine.registers(machine);
+    let kept = registers.rax;
+    for (at, register) in fields(&mut registers) {
+        *register = words[at];
+    }
+    if in_call {
+        registers.rax = kept;
+    }
     unix.machine.set_registers(machine, &registers);
     tracee.call.set(call);
     tracee.touched.set(true);
@@ -126,7 +120,7 @@ pub(super) fn write(
     }
     tracee.result.set(rax);
     if let Some(Why::Entry) = tracee.stopped.get() {
-        thread.arguments.set([rdi, rsi, rdx, r10, r8, r9]);
+        thread.arguments.set(ARGUMENTS.map(|at| words[at]));
         return Ok(());
     }
     // A call that was broken off begins again unless its registers say otherwise.

@@ -50,7 +50,7 @@ fn ptrace(cx: &Cx) -> Answer {
         p::PTRACE_INTERRUPT => return interrupt(cx, &tracee, &thread),
         _ => {}
     }
-    let why = tracee.stopped.get().ok_or(Errno::ESRCH)?;
+    let why = tracee.stopped.get().filter(|_| !tracee.listens.get()).ok_or(Errno::ESRCH)?;
     if let Some(mode) = mode_of(request) {
         let signal = signal_of(cx.arg(3))?;
         resume(cx.unix, &tracee, mode, signal);
@@ -213,11 +213,12 @@ fn set_options(cx: &Cx, tracee: &Tracee) -> Answer {
 fn info_of(tracee: &Tracee, thread: &Thread, why: Why) -> Result<Info, Errno> {
     match why {
         Why::Signal(info) => Ok(info),
-        Why::Group(_) => Err(Errno::EINVAL),
+        Why::Group(_) if !tracee.seized => Err(Errno::EINVAL),
         _ => {
             let uid = thread.process.credentials.borrow().uid;
             let code = tracee.code(why) as i32;
-            Ok(Info::user(l::SIGTRAP, code, thread.tid.get(), uid))
+            let signal = if let Why::Group(signal) = why { signal } else { l::SIGTRAP };
+            Ok(Info::user(signal, code, thread.tid.get(), uid))
         }
     }
 }
@@ -270,7 +271,7 @@ fn peek_signals(cx: &Cx, thread: &Thread) -> Answer {
 /// `PTRACE_GET_SYSCALL_INFO`: as much as there is room for; how much there is.
 fn call_info(cx: &Cx, tracee: &Tracee, thread: &Rc<Thread>, why: Why) -> Answer {
     let words = registers::read(cx.unix, thread, tracee);
-    let result = words[10];
+    let result = words[registers::RAX];
     let (kind, len) = match why {
         Why::Entry => (p::PTRACE_SYSCALL_INFO_ENTRY, 80),
         Why::Exit => (p::PTRACE_SYSCALL_INFO_EXIT, 33),
@@ -278,7 +279,7 @@ fn call_info(cx: &Cx, tracee: &Tracee, thread: &Rc<Thread>, why: Why) -> Answer 
     };
     let mut all = [0_u64; 11];
     all[0] = u64::from(kind) | u64::from(ARCH) << 32;
-    (all[1], all[2]) = (words[16], words[19]);
+    (all[1], all[2]) = (words[registers::RIP], words[registers::RSP]);
     match why {
         Why::Entry => {
             all[3] = tracee.call.get();
@@ -348,10 +349,10 @@ fn arch(cx: &Cx, tracee: &Rc<Tracee>, thread: &Rc<Thread>) -> Answer {
     let mut words = registers::read(cx.unix, thread, tracee);
     let (address, code) = (cx.arg(2), cx.uint(3));
     match code {
-        control::GET_FS => done(cx.user().write(address, &words[21])),
-        control::GET_GS => done(cx.user().write(address, &words[22])),
+        control::GET_FS => done(cx.user().write(address, &words[registers::FS_BASE])),
+        control::GET_GS => done(cx.user().write(address, &words[registers::GS_BASE])),
         control::SET_FS | control::SET_GS => {
-            let at = if code == control::SET_FS { 21 } else { 22 };
+            let at = if code == control::SET_FS { registers::FS_BASE } else { registers::GS_BASE };
             words[at] = address;
             done(registers::write(cx.unix, thread, tracee, &words))
         }

@@ -122,6 +122,11 @@ says how it is shared out. So programs that never call anybody have their timers
 at, to the tick, and ordinary calls pay nothing for it but one comparison. On several processors the time between two events
 says nothing: there the kernel's count is all there is.
 
+## Debuggers
+`strace -f` and `gdb` of Debian (breakpoints, steps, calls of functions, threads, attaching) work by `ptrace` and `/proc/PID/mem`
+([0079](decisions/0079-traced-threads-have-a-state-and-a-table.md)); hardware watchpoints are refused (`set can-use-hw-watchpoints 0`).
+`./baton linux compare tracing` compares what a tracer is told with Linux.
+
 ## Calls
 Generated from the server's table (`lib/unix/tests/all/document.rs`).
 

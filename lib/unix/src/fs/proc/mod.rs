@@ -6,7 +6,7 @@
 //! | `system`, `settings` | what is not about one process |
 //! | `node` | what an inode is |
 //! | `process`, `status`, `figures` | what is |
-//! | `descriptors` | `fd` and `fdinfo` |
+//! | `descriptors`, `memory` | `fd` and `fdinfo`, `mem` |
 //! | `ipc` | System V's objects and their limits |
 //! | `net` | sockets and interfaces |
 
@@ -29,6 +29,7 @@ use crate::thread::Thread;
 mod descriptors;
 mod figures;
 mod ipc;
+pub(super) mod memory;
 mod net;
 mod node;
 mod process;
@@ -75,6 +76,8 @@ enum What {
     SubjectText(u32, u32, SubjectText),
     /// One that can be written.
     SubjectSetting(u32, u32, SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
+    /// A process's memory.
+    Memory(u32, u32),
     /// A link to something of a process.
     SubjectLink(u32, u32, fn(&Cx, &Subject) -> Result<Target, Errno>),
     /// `task`
@@ -125,6 +128,7 @@ impl What {
             | Self::SubjectText(pid, ..)
             | Self::SubjectSetting(pid, ..)
             | Self::SubjectLink(pid, ..)
+            | Self::Memory(pid, _)
             | Self::Tasks(pid)
             | Self::Descriptors(pid, _)
             | Self::Descriptor(pid, _)
@@ -334,7 +338,10 @@ pub(super) fn read(cx: &Cx, node: &Node) -> Result<Vec<u8>, Stop> {
 }
 
 /// Writes to a file.
-pub(super) fn write(cx: &Cx, node: &Node, source: &mut Source) -> Result<usize, Stop> {
+pub(super) fn write(cx: &Cx, node: &Node, source: &mut Source, offset: u64) -> Result<usize, Stop> {
+    if let What::Memory(..) = node.what {
+        return memory::write(cx, node, source, offset);
+    }
     let mut bytes = alloc::vec![0; source.left().min(WRITE_MAX)];
     let len = source.take(&mut bytes)?;
     match node.what {

@@ -23,6 +23,7 @@ pub(super) enum Entry {
     Text(SubjectText),
     Setting(SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     Link(fn(&Cx, &Subject) -> Result<Target, Errno>),
+    Memory,
     Tasks,
     Descriptors(bool),
 }
@@ -33,6 +34,7 @@ impl Entry {
             Self::Text(make) => What::SubjectText(pid, tid, make),
             Self::Setting(make, set) => What::SubjectSetting(pid, tid, make, set),
             Self::Link(find) => What::SubjectLink(pid, tid, find),
+            Self::Memory => What::Memory(pid, tid),
             Self::Tasks => What::Tasks(pid),
             Self::Descriptors(info) => What::Descriptors(pid, info),
         }
@@ -53,6 +55,7 @@ pub(super) const ENTRIES: &[Named] = &[
     ("fdinfo", 0o555, Entry::Descriptors(true)),
     ("limits", 0o444, Entry::Text(limits)),
     ("maps", 0o444, Entry::Text(maps)),
+    ("mem", 0o600, Entry::Memory),
     ("mountinfo", 0o444, Entry::Text(|cx, _| Ok(system::mountinfo(cx)))),
     ("mounts", 0o444, Entry::Text(|cx, _| Ok(system::mounts(cx)))),
     ("oom_score", 0o444, Entry::Text(|_, _| Ok(b"0\n".to_vec()))),
