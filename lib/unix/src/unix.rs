@@ -137,6 +137,7 @@ impl Unix {
     }
 
     /// Calls the handler of the call `thread` is in.
+    #[inline(always)]
     fn handle(&self, thread: &Rc<Thread>) -> Answer {
         let cx = Cx { unix: self, thread, process: &thread.process };
         let number = thread.number.get();
@@ -305,6 +306,7 @@ impl Unix {
     }
 
     /// There is no call of this number, for this thread.
+    #[inline(always)]
     pub(crate) fn not_there(&self, cx: &Cx, number: u32) -> Stop {
         if let Err(ended) = seccomp::check_unknown(cx) {
             return ended;
