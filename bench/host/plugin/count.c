@@ -12,7 +12,7 @@
 // machines, one after the other, can share it.
 // Of several processors each has samples of its own: what it does between a mark that it meets and the
 // next; what the others do meanwhile is counted beside it. Such a sample says more: its processor, where
-// it began, its phase (a third mark begins one), and how
+// it began, its phase (a third mark begins one), how many interrupts any processor has sent to another meanwhile, and how
 // many lines the samples of the phase have shared so far, without those that an interrupt or another processor came into. The processors must
 // take turns (-icount): the plugin has no locks. Stretches are those of one processor only.
 #include <inttypes.h>
@@ -30,6 +30,8 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 enum mode { USER, KERNEL, MODES };
 enum kind { CODE, DATA, KINDS };
 enum { EXCEPTIONS = 32, VECTOR_BYTES = 16 }; // of the processor; of an entry in the kernel
+// Where the kernel sees its local APIC; a word that is written at COMMAND leaves as a message (kernel_tables.rs, apic.rs).
+#define COMMAND UINT64_C(0xFFFFFFFF9FE00300)
 enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 64 };
 
 struct range {
@@ -61,7 +63,7 @@ static struct insn *buckets[BUCKETS];
 // The sample at hand of each processor.
 struct sample {
     bool active;
-    uint64_t begin, instructions[MODES], others[MODES], costs[MODES][COSTS], entries;
+    uint64_t begin, instructions[MODES], others[MODES], costs[MODES][COSTS], entries, messages;
     enum mode last_mode;
     struct set lines[MODES][KINDS], pages[MODES][KINDS], all_pages[MODES];
 };
@@ -131,7 +133,7 @@ static void begin_sample(struct sample *sample, uint64_t address)
     memset(sample->instructions, 0, sizeof sample->instructions);
     memset(sample->others, 0, sizeof sample->others);
     memset(sample->costs, 0, sizeof sample->costs);
-    sample->entries = 0;
+    sample->entries = sample->messages = 0;
     sample->last_mode = USER;
     stretch_sample();
     shared_begin((unsigned)(sample - at_hand));
@@ -170,8 +172,8 @@ static void end_sample(struct sample *sample, unsigned vcpu)
     if (!sample->costs[KERNEL][COST_IRET] && !sample->costs[KERNEL][COST_HALT])
         shared_keep(vcpu);
     if (processors > 1)
-        fprintf(out, " cpu=%u begin=%" PRIu64 " phase=%" PRIu64 " ouser=%" PRIu64 " okernel=%" PRIu64 " ushared=%" PRIu64 " kshared=%" PRIu64,
-                vcpu, sample->begin, phase, sample->others[USER], sample->others[KERNEL], shared_count(USER), shared_count(KERNEL));
+        fprintf(out, " cpu=%u begin=%" PRIu64 " phase=%" PRIu64 " messages=%" PRIu64 " ouser=%" PRIu64 " okernel=%" PRIu64 " ushared=%" PRIu64 " kshared=%" PRIu64,
+                vcpu, sample->begin, phase, sample->messages, sample->others[USER], sample->others[KERNEL], shared_count(USER), shared_count(KERNEL));
     fputc('\n', out);
     fflush(out);
 }
@@ -190,9 +192,15 @@ static void touch(struct sample *sample, enum mode mode, enum kind kind, uint64_
 static void on_instruction(unsigned vcpu, void *userdata)
 {
     struct insn *insn = userdata;
+    bool counts = at_hand[vcpu].active;
     for (unsigned other = 0; other < (unsigned)processors; other++)
-        if (other != vcpu && at_hand[other].active)
+        if (other != vcpu && at_hand[other].active) {
             at_hand[other].others[insn->mode]++;
+            counts = true;
+        }
+    if (counts && samples == options.trace)
+        fprintf(options.out, processors > 1 ? "i %c %" PRIx64 " %s #%u\n" : "i %c %" PRIx64 " %s\n", "uk"[insn->mode],
+                insn->address, insn->text ? insn->text : "?", vcpu);
     struct sample *sample = &at_hand[vcpu];
     if (!sample->active)
         return;
@@ -201,16 +209,17 @@ static void on_instruction(unsigned vcpu, void *userdata)
     sample->entries += insn->mode == KERNEL && sample->last_mode == USER;
     sample->last_mode = insn->mode;
     touch(sample, insn->mode, CODE, insn->address, insn->size);
-    if (samples == options.trace)
-        fprintf(options.out, "i %c %" PRIx64 " %s\n", "uk"[insn->mode], insn->address, insn->text ? insn->text : "?");
 }
 
 static void on_memory(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *userdata)
 {
+    struct insn *insn = userdata;
+    if (address == COMMAND && insn->mode == KERNEL && qemu_plugin_mem_is_store(info))
+        for (unsigned any = 0; any < (unsigned)processors; any++)
+            at_hand[any].messages++;
     struct sample *sample = &at_hand[vcpu];
     if (!sample->active)
         return;
-    struct insn *insn = userdata;
     uint64_t bytes = UINT64_C(1) << qemu_plugin_mem_size_shift(info);
     bool writes = qemu_plugin_mem_is_store(info);
     touch(sample, insn->mode, DATA, address, bytes);

@@ -119,6 +119,8 @@ pub struct Measured {
     pub notes: Vec<String>,
     /// The instruction trace, when one was asked for.
     pub trace: Vec<String>,
+    /// Names of lines `call ...` of the program, each of which begins a phase.
+    pub calls: Vec<String>,
     /// All samples, of several processors mixed.
     pub samples: Vec<Sample>,
 }
@@ -208,6 +210,22 @@ impl Instrument {
         limit: Duration,
         trace: Trace,
     ) -> Result<Measured> {
+        let measured = self.observe(bootable, options, limit, trace)?;
+        check(&measured)?;
+        Ok(measured)
+    }
+
+    /// The same of a program that has no known loops: whoever calls this looks whether it counts.
+    ///
+    /// # Errors
+    /// A sentence when the program did not come to its end.
+    pub fn observe(
+        &self,
+        bootable: &Bootable,
+        options: &machine::Options,
+        limit: Duration,
+        trace: Trace,
+    ) -> Result<Measured> {
         let name = bootable.image.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let out = self.dir.join(format!("{name}.samples"));
         let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
@@ -223,7 +241,7 @@ impl Instrument {
         command.arg("-plugin").arg(self.argument(&bootable.kernel, &out, &extra)?);
         let mut session = Session::start(command, limit, false)?;
         let ended = session.wait_for_end(|_| ());
-        let console = session.transcript();
+        let console = session.transcript().replace('\r', "");
         let closed = console.lines().any(|line| line == CLOSING_LINE);
         if !closed || ended != Ended::Exited(Exit::Success) {
             let last: Vec<&str> = console.lines().rev().take(6).collect();
@@ -235,9 +253,7 @@ impl Instrument {
         }
         let counted = std::fs::read_to_string(&out)
             .with_context(|| format!("the instrument left no {}", out.display()))?;
-        let measured = join(&console, &counted)?;
-        check(&measured)?;
-        Ok(measured)
+        join(&console, &counted)
     }
 }
 

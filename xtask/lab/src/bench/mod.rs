@@ -14,6 +14,7 @@ pub mod linux;
 mod native;
 mod peers;
 pub mod plot;
+mod remote;
 mod report;
 mod row;
 mod smp;
@@ -92,6 +93,7 @@ fn program_of(row: &str) -> &'static Program {
         Some("growth") => &GROWTH,
         Some("ops") => &OPS,
         Some("lrpc") => &LRPC,
+        Some("smp") => &SMP,
         _ => &IPC,
     }
 }
@@ -160,7 +162,12 @@ impl<'a> Bench<'a> {
             }
             "lipc" => suites::local(self.run(&IPC, Trace::None)?),
             "lrpc" => suites::stubs(self.run(&LRPC, Trace::None)?),
-            "smp" => smp::rows(self.run(&SMP, Trace::None)?),
+            "smp" => {
+                let mut rows = smp::rows(self.run(&SMP, Trace::None)?);
+                let bootable = remote::compose(self.workspace)?;
+                rows.extend(remote::rows(&remote::run(&self.instrument, &bootable, Trace::None)?));
+                rows
+            }
             "ops" => suites::operations("ops", self.run(&OPS, Trace::None)?),
             "growth" => suites::operations("growth", self.run(&GROWTH, Trace::None)?),
             "linux" => {

@@ -12,6 +12,8 @@ const INDEPENDENT: u64 = 1;
 const CROSSING: u64 = 2;
 /// See [`INDEPENDENT`]: two processors write one word.
 const SHARING: u64 = 3;
+/// What an exchange between processors takes.
+const CROSSING_ROW: &str = "smp/cross-processor-roundtrip";
 /// So many samples of a kind, or they are none of an exchange.
 const LEAST: usize = 16;
 
@@ -64,9 +66,8 @@ pub fn rows(measured: &Measured) -> Vec<Row> {
         let row = Row::baton("smp", "smp/shared-lines", kernel as f64).unit("lines");
         rows.push(row.with("user_lines", user.to_string()));
     }
-    let total = |sample: &Sample| count(sample, "kernel") + count(sample, "okernel");
-    if let Some(best) = phase(measured, CROSSING).min_by_key(|sample| total(sample)) {
-        let row = Row::baton("smp", "smp/cross-processor-roundtrip", total(best) as f64);
+    if let Some((_, best)) = crossing(measured) {
+        let row = Row::baton("smp", CROSSING_ROW, total(best) as f64);
         rows.push(
             row.with("first_processor", count(best, "kernel").to_string())
                 .with("others", count(best, "okernel").to_string())
@@ -75,6 +76,26 @@ pub fn rows(measured: &Measured) -> Vec<Row> {
                     (count(best, "user") + count(best, "ouser")).to_string(),
                 ),
         );
+        let messages = count(best, "messages") as f64;
+        rows.push(Row::baton("smp", "smp/cross-processor-interrupts", messages).unit("interrupts"));
     }
     rows
+}
+
+/// The kernel's instructions on all processors.
+fn total(sample: &Sample) -> u64 {
+    count(sample, "kernel") + count(sample, "okernel")
+}
+
+/// The cheapest exchange between processors, and its number.
+fn crossing(measured: &Measured) -> Option<(u64, &Sample)> {
+    let is_one = |sample: &Sample| sample.contains_key("cpu") && count(sample, "phase") == CROSSING;
+    let numbered = (0..).zip(&measured.samples).filter(|(_, sample)| is_one(sample));
+    numbered.min_by_key(|(_, sample)| total(sample))
+}
+
+/// The number of the sample behind the row `name`, if that is one of a sample.
+#[must_use]
+pub fn sample_of(measured: &Measured, name: &str) -> Option<u64> {
+    crossing(measured).filter(|_| name == CROSSING_ROW).map(|(number, _)| number)
 }

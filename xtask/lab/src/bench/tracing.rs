@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use super::instrument::{Series, Trace};
-use super::trace::{self, Symbols};
-use super::{Bench, program_of};
-use crate::compose::Selection;
+use super::trace::{self, Step, Symbols};
+use super::{Bench, program_of, remote, smp};
+use crate::compose::{Bootable, Selection};
 
 /// Short names for the rows that are asked for most.
 const ALIASES: [(&str, &str); 11] = [
@@ -31,9 +31,15 @@ const ALIASES: [(&str, &str); 11] = [
 /// When there is no such row.
 pub fn show(bench: &mut Bench<'_>, wanted: &str) -> Result<()> {
     let full = ALIASES.iter().find(|(alias, _)| *alias == wanted).map_or(wanted, |(_, full)| full);
+    if full.contains("remote") {
+        return show_remote(bench, wanted, full);
+    }
     let program = program_of(full);
     let measured = bench.run(program, Trace::None)?;
-    let Some(series) = measured.series.iter().find(|series| is(series, full)) else {
+    let best = |series: &Series| series.best().map(|(sample, _)| sample);
+    let series = measured.series.iter().find(|series| is(series, full));
+    let found = series.and_then(best).or_else(|| smp::sample_of(measured, full));
+    let Some(sample) = found else {
         let names: Vec<String> = measured.series.iter().map(title).collect();
         bail!(
             "there is no row `{wanted}`; short names are {}, and {} has:\n  {}",
@@ -42,16 +48,31 @@ pub fn show(bench: &mut Bench<'_>, wanted: &str) -> Result<()> {
             names.join("\n  ")
         );
     };
-    let (sample, _) = series.best().context("the row has no samples")?;
     let steps = trace::read(&bench.run(program, Trace::Sample(sample))?.trace);
     let selection = Selection { root: Some(program.name.to_owned()), ..Selection::default() };
     let bootable = bench.composer.compose(&selection, program.name)?;
-    let root: PathBuf = bootable.servers.last().cloned().context("the image has no root task")?;
-    let symbols = Symbols::of(&steps, &bootable.kernel, &root, &bench.workspace.root)?;
-    let listing = trace::listing(&steps, &symbols);
+    print_steps(bench, wanted, &steps, &bootable)
+}
+
+/// The same of a row that is a Linux program's.
+fn show_remote(bench: &Bench<'_>, wanted: &str, full: &str) -> Result<()> {
+    let bootable = remote::compose(bench.workspace)?;
+    let measured = remote::run(&bench.instrument, &bootable, Trace::None)?;
+    let Some(sample) = remote::sample_of(&measured, full) else {
+        bail!("there is no row `{wanted}`; the calls are {}", measured.calls.join(", "));
+    };
+    let traced = remote::run(&bench.instrument, &bootable, Trace::Sample(sample))?;
+    print_steps(bench, wanted, &trace::read(&traced.trace), &bootable)
+}
+
+/// Prints and keeps what a sample executed, in the kernel and in the last program of the image.
+fn print_steps(bench: &Bench<'_>, wanted: &str, steps: &[Step], bootable: &Bootable) -> Result<()> {
+    let root: PathBuf = bootable.servers.last().cloned().context("the image has no program")?;
+    let symbols = Symbols::of(steps, &bootable.kernel, &root, &bench.workspace.root)?;
+    let listing = trace::listing(steps, &symbols);
     print!("{listing}");
     println!("\nKernel instructions by function:");
-    for (function, count) in trace::by_function(&steps, &symbols).into_iter().take(20) {
+    for (function, count) in trace::by_function(steps, &symbols).into_iter().take(20) {
         println!("  {count:6}  {function}");
     }
     let path = bench

@@ -28,6 +28,9 @@ pub(super) fn join(console: &str, counted: &str) -> Result<Measured> {
         if let Some(note) = line.strip_prefix("note ") {
             measured.notes.push(note.to_owned());
         }
+        if let Some(call) = line.strip_prefix("call ") {
+            measured.calls.push(call.to_owned());
+        }
         if let Some(row) = line.strip_prefix("row ") {
             measured.series.push(series(row, &samples)?);
         }
