@@ -100,6 +100,37 @@ pub fn local() -> Result<()> {
     Ok(())
 }
 
+/// The same between users of vector registers: rows `lipc/vector-call` and `-reply`, and by kernel IPC
+/// to and from one that takes part, `lipc/armed-vector-call` and `-reply`.
+pub fn local_vector() -> Result<()> {
+    let refused = |_| "the kernel refuses a declaration about vector registers";
+    let tag = MsgTag::new(LABEL, 0, 0);
+    kernel::use_vector_registers().map_err(refused)?;
+    let partner = inside(Role::LocalVector)?;
+    let local = runtime::thread::other_id(partner.id).ok_or("a partner has no local id")?;
+    for _ in 0..WARM_UP {
+        let _ = marks::local_vector_exchange(local, tag);
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        let _ = marks::local_vector_exchange(local, tag);
+    }
+    samples.row(format_args!("lipc/vector-call words=0"), 0, 2);
+    samples.row(format_args!("lipc/vector-reply words=0"), 1, 2);
+    for _ in 0..WARM_UP {
+        let _ = marks::vector_exchange(partner.id, tag, Role::VectorDead);
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        let _ = marks::vector_exchange(partner.id, tag, Role::VectorDead);
+    }
+    samples.row(format_args!("lipc/armed-vector-call words=0"), 0, 2);
+    samples.row(format_args!("lipc/armed-vector-reply words=0"), 1, 2);
+    kernel::use_no_vector_registers().map_err(refused)?;
+    partner.delete();
+    Ok(())
+}
+
 /// Kernel IPC to and from a thread that takes part in messages without the kernel, and critical
 /// sections as threads: rows `lipc/armed-PLACE-call` and `-reply` (to another that takes part, and to
 /// one of another space that does not) and `lipc/section`.

@@ -6,9 +6,10 @@ use core::sync::atomic::AtomicU64;
 use abi::ThreadId;
 use runtime::{Msg, ipc, thread};
 
-use crate::Samples;
 use crate::life::wait_for_tick;
+use crate::marks;
 use crate::partner::{Partner, Result, STACK_WORDS_OF_A_LINK, link_inside};
+use crate::{Samples, row};
 
 /// Threads in the longest chain, the client included: so many may be armed in a space.
 const MOST: usize = 64;
@@ -33,6 +34,27 @@ extern "C" fn link(next: u64) -> ! {
         let answer = ipc::local_reply_wait(client, &Msg::default());
         (client, request) = answer.unwrap_or_else(|_| ipc::request());
     }
+}
+
+/// A call of a thread that calls another one before it answers, and so changes whom it waits for each time:
+/// row `lipc/nested`, all four messages.
+pub fn nested() -> Result<()> {
+    let inner = link_inside(&STACKS[0], link, 0)?;
+    let inner_local = thread::other_id(inner.id).ok_or("a link has no local id")?;
+    let outer = link_inside(&STACKS[1], link, inner_local.0)?;
+    let local = thread::other_id(outer.id).ok_or("a link has no local id")?;
+    let call = || ipc::local_call(local, &Msg::default().word(0)).map_err(|_| "no answer");
+    for _ in 0..2 * WARM_UP {
+        call()?;
+    }
+    let samples = Samples::start();
+    for _ in 0..ROUNDS {
+        marks::sample(call)?;
+    }
+    row!(samples, "lipc/nested");
+    outer.delete();
+    inner.delete();
+    Ok(())
 }
 
 /// Rows `lipc/fix-up/timer-tick threads=N` and `lipc/armed/timer-tick threads=N`.

@@ -71,22 +71,31 @@ bench_split:
     ret
 
 // bench_exchange_local(to, tag): the same with a partner of the same space, named by its
-// local id, through the stub that needs no kernel.
-.balign 64
-.global bench_exchange_local
-bench_exchange_local:
+// local id, through the stub that needs no kernel; and by a thread that uses vector registers, with an
+// instruction of theirs before it.
+.macro local_exchange before:vararg
     keep
     mov     r9, rsi
     mov     rsi, rdi
     xor     r8d, r8d
     mov     rdi, gs:[0]
     mov     rbp, {LOCAL_CALL}
+    \before
     BEGIN_MARK
     call    rbp
     END_MARK
     mov     rax, r9
     restore
     ret
+.endm
+.balign 64
+.global bench_exchange_local
+bench_exchange_local:
+    local_exchange
+.balign 64
+.global bench_exchange_local_vector
+bench_exchange_local_vector:
+    local_exchange movq xmm0, rsi
 
 // The same by a thread that uses vector registers, with an instruction of theirs before
 // the trap; after it they are dead (bit 0 of RDI) or kept.
@@ -193,18 +202,27 @@ bench_serve_anybody:
     jmp     2b
 
 // The same through the stub that needs no kernel; it has a stack for the return address.
-.balign 64
-.global bench_serve_local
-bench_serve_local:
-    partner_begins
+.macro serve_local before:vararg
     lea     rsp, [rip + BENCH_LOCAL_STACK + 256]
 2:  END_MARK
+    \before
     mov     rdx, -1
     mov     r8d, {REPLY_WAIT}
     mov     rbp, {LOCAL_REPLY_WAIT}
     BEGIN_MARK
     call    rbp
     jmp     2b
+.endm
+.balign 64
+.global bench_serve_local
+bench_serve_local:
+    partner_begins
+    serve_local
+.balign 64
+.global bench_serve_local_vector
+bench_serve_local_vector:
+    vector_partner_begins
+    serve_local movq xmm0, rsi
 
 // The same, asking for the complete path.
 .balign 64

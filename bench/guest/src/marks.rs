@@ -40,11 +40,13 @@ unsafe extern "C" {
     fn bench_serve_kept();
     fn bench_program();
     fn bench_exchange_local(to: u64, tag: u64) -> u64;
+    fn bench_exchange_local_vector(to: u64, tag: u64) -> u64;
     fn bench_split(to: u64, tag: u64) -> u64;
     fn bench_serve_marked();
     fn bench_serve_anybody();
     fn bench_serve_complete();
     fn bench_serve_local();
+    fn bench_serve_local_vector();
     fn bench_serve();
     fn bench_serve_split();
     fn bench_serve_strings();
@@ -128,7 +130,9 @@ pub enum Role {
     Complete,
     /// The same without the kernel, in the client's space.
     Local,
-    /// The same with vector registers, dead over its waits.
+    /// The same with vector registers.
+    LocalVector,
+    /// Sends messages back by the kernel, with vector registers, dead over its waits.
     VectorDead,
     /// The same with vector registers that are kept.
     VectorKept,
@@ -154,6 +158,7 @@ pub fn start_of(role: Role) -> u64 {
         Role::Anybody => bench_serve_anybody as *const (),
         Role::Complete => bench_serve_complete as *const (),
         Role::Local => bench_serve_local as *const (),
+        Role::LocalVector => bench_serve_local_vector as *const (),
         Role::VectorDead => bench_serve_dead as *const (),
         Role::VectorKept => bench_serve_kept as *const (),
         Role::Plain => bench_serve as *const (),
@@ -210,6 +215,14 @@ pub fn complete_exchange(to: ThreadId, tag: MsgTag) -> MsgTag {
 pub fn local_exchange(to: ThreadId, tag: MsgTag) -> MsgTag {
     // SAFETY: as in `exchange`.
     let tag = unsafe { bench_exchange_local(to.0, tag.0) };
+    note(2);
+    MsgTag(tag)
+}
+
+/// The same by a thread that uses vector registers.
+pub fn local_vector_exchange(to: ThreadId, tag: MsgTag) -> MsgTag {
+    // SAFETY: as in `exchange`; nothing in this program keeps anything in vector registers.
+    let tag = unsafe { bench_exchange_local_vector(to.0, tag.0) };
     note(2);
     MsgTag(tag)
 }

@@ -3,7 +3,10 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-use bench_guest::exchange::{Where, armed, complete, local, strings, unaligned, vector, words};
+use bench_guest::exchange::{
+    Where, armed, complete, local, local_vector, strings, unaligned, vector, words,
+};
+use bench_guest::fixup::nested;
 use bench_guest::{calls, check, fault, irq, life, lrpc, marks, measured, memory};
 
 measured!(run);
@@ -26,6 +29,8 @@ fn run() -> Result<(), &'static str> {
     // Behind the deletions, which look at a task that has taken part, and before the thread is armed.
     lrpc::null()?;
     local()?;
+    local_vector()?;
+    nested()?;
     vector(Where::Cross)?;
     strings(Where::Cross, source.base(), [STRING].into_iter())?;
     unaligned(source.base() + LARGE_PAGE, target.base() + LARGE_PAGE)?;

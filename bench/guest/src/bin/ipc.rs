@@ -4,9 +4,10 @@
 #![deny(unsafe_code)]
 
 use bench_guest::exchange::{
-    Where, armed, complete, local, null_call, split, strings, unaligned, vector, words,
+    Where, armed, complete, local, local_vector, null_call, split, strings, unaligned, vector,
+    words,
 };
-use bench_guest::fixup::fix_ups;
+use bench_guest::fixup::{fix_ups, nested};
 use bench_guest::{check, marks, measured, memory};
 
 measured!(run);
@@ -36,6 +37,8 @@ fn run() -> Result<(), &'static str> {
     }
     unaligned(source.base() + LARGE_PAGE, target.base() + LARGE_PAGE)?;
     local()?;
+    local_vector()?;
+    nested()?;
     armed()?;
     fix_ups()?;
     Ok(())

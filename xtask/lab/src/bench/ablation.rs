@@ -21,7 +21,7 @@ use crate::session::{Ended, Session};
 use crate::ui::Step;
 use crate::workspace::Workspace;
 
-const TECHNIQUES: &str = "kernel/src/techniques.rs";
+pub(super) const TECHNIQUES: &str = "kernel/src/techniques.rs";
 const FAST_PATH: &str = "FAST_PATH";
 const PROGRAM: &str = "bench-ipc";
 /// The tests that every variant has to pass: root tasks of `tests/`.
@@ -49,13 +49,13 @@ const PAPER: [(&str, [Option<f64>; 5]); 4] = [
 
 /// A switch in the kernel's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Switch {
-    constant: String,
+pub(super) struct Switch {
+    pub(super) constant: String,
     off: &'static str,
 }
 
 /// Finds the switches: booleans that are on, and counts whose off is 1.
-fn switches(source: &str) -> Result<Vec<Switch>> {
+pub(super) fn switches(source: &str) -> Result<Vec<Switch>> {
     let pattern = Regex::new(r"(?m)^pub const (\w+): (bool|usize) = (\w+);")?;
     let all = pattern.captures_iter(source).filter_map(|found| {
         let off = match (&found[2], &found[3]) {
@@ -71,7 +71,7 @@ fn switches(source: &str) -> Result<Vec<Switch>> {
 }
 
 /// `source` with these switches off.
-fn switched_off(source: &str, off: &[&Switch]) -> Result<String> {
+pub(super) fn switched_off(source: &str, off: &[&Switch]) -> Result<String> {
     let mut text = source.to_owned();
     for switch in off {
         let pattern = Regex::new(&format!(r"(?m)^(pub const {}: \w+ = )\w+;", switch.constant))?;

@@ -107,7 +107,7 @@ fn is_assembly(name: &str) -> bool {
 
 /// The worst of the series: its instructions and the sample that shows them.
 fn worst(measured: &Measured, name: &str, series: &[(&str, &str, u64)]) -> Option<(u64, u64)> {
-    let level = if name.ends_with("-user") { "user" } else { "kernel" };
+    let level = if name.contains("-user") { "user" } else { "kernel" };
     let found = series.iter().filter_map(|(name, key, value)| {
         if key.is_empty() {
             measured.find(name, &[])

@@ -24,6 +24,7 @@ mod trace;
 mod tracing;
 mod variants;
 mod watched;
+mod wenske;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -160,7 +161,11 @@ impl<'a> Bench<'a> {
                 let linux = self.linux()?.to_vec();
                 suites::rpc(self.run(&IPC, Trace::None)?, &linux)
             }
-            "lipc" => suites::local(self.run(&IPC, Trace::None)?),
+            "lipc" => {
+                let mut rows = suites::local(self.run(&IPC, Trace::None)?);
+                rows.extend(wenske::without(self.workspace, &self.instrument)?);
+                rows
+            }
             "lrpc" => suites::stubs(self.run(&LRPC, Trace::None)?),
             "smp" => {
                 let mut rows = smp::rows(self.run(&SMP, Trace::None)?);
@@ -226,6 +231,9 @@ fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
         rows.extend(bench.suite(suite)?);
         // The whole suite's peers may be in other suites: all rows so far are searched.
         print!("{}", report::table(&rows, suite));
+        if suite == "lipc" {
+            print!("{}", wenske::tables(&rows));
+        }
     }
     if options.record {
         let entry = history::record(bench.workspace, &rows)?;

@@ -236,13 +236,18 @@ pub fn local(measured: &Measured) -> Vec<Row> {
         Some(counts[0]?.max(counts[1]?) as f64)
     };
     let hidden = ["lipc/call", "lipc/reply"];
+    let vector = ["lipc/vector-call", "lipc/vector-reply"];
+    let armed_vector = ["lipc/armed-vector-call", "lipc/armed-vector-reply"];
     let armed = ["lipc/armed-local-call", "lipc/armed-local-reply"];
     let armed_cross = ["lipc/armed-cross-call", "lipc/armed-cross-reply"];
     let local = ["ipc/words-local-call", "ipc/words-local-reply"];
     let cross = ["ipc/words-cross-call", "ipc/words-cross-reply"];
     // Name, which samples, what of them, and the paper's kernel without and with local IPC.
-    let table: [(&str, [&str; 2], &str, &str, &str); 6] = [
+    let table: [(&str, [&str; 2], &str, &str, &str); 8] = [
         ("lipc/one-way-user", hidden, "user", "not possible", "23"),
+        // Who has used the coprocessor went through the prototype's kernel (4.7).
+        ("lipc/one-way-user-vector", vector, "user", "not possible", "349"),
+        ("lipc/armed-kernel-vector", armed_vector, "kernel", "306", "349"),
         ("lipc/one-way-kernel", hidden, "kernel", "not possible", "0"),
         ("lipc/others-inside-kernel", local, "kernel", "306", "349"),
         ("lipc/others-between-kernel", cross, "kernel", "488", "634"),
@@ -256,6 +261,11 @@ pub fn local(measured: &Measured) -> Vec<Row> {
     let mut rows: Vec<Row> = table.into_iter().filter_map(row).collect();
     if let Some((_, best)) = measured.find("lipc/section", &[]).and_then(Series::best) {
         let row = Row::baton("lipc", "lipc/section-user", count(best, "user") as f64);
+        rows.push(row.with("kernel_entries", count(best, "entries").to_string()));
+    }
+    if let Some((_, best)) = measured.find("lipc/nested", &[]).and_then(Series::best) {
+        let all = count(best, "user") + count(best, "kernel");
+        let row = Row::baton("lipc", "lipc/nested", all as f64);
         rows.push(row.with("kernel_entries", count(best, "entries").to_string()));
     }
     rows.extend(fix_ups(measured));

@@ -4,7 +4,7 @@
 pub type Point = (&'static str, &'static str, u64);
 
 /// What is watched: its name, and the series of which the worst counts.
-pub const WATCHED: [(&str, &[Point]); 22] = [
+pub const WATCHED: [(&str, &[Point]); 23] = [
     (
         "ipc/short-cross-kernel",
         &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],
@@ -38,6 +38,10 @@ pub const WATCHED: [(&str, &[Point]); 22] = [
     (
         "lipc/armed-kernel",
         &[("lipc/armed-local-call", "words", 0), ("lipc/armed-local-reply", "words", 0)],
+    ),
+    (
+        "lipc/one-way-user-vector",
+        &[("lipc/vector-call", "words", 0), ("lipc/vector-reply", "words", 0)],
     ),
     ("lipc/section-user", &[("lipc/section", "", 0)]),
     ("lrpc/null-call-kernel", &[("lrpc/null-call", "", 0)]),
