@@ -28,6 +28,7 @@ extern crate alloc;
 
 pub mod account;
 pub mod call;
+pub mod dump;
 pub mod errno;
 pub mod exec;
 pub mod file;

@@ -12,6 +12,7 @@ use core::cell::{Cell, RefCell};
 
 use crate::account::Accounts;
 use crate::call::{Answer, Cx, Stop};
+use crate::dump;
 use crate::errno::Errno;
 use crate::fs::Filesystems;
 use crate::ipc::Ipc;
@@ -42,6 +43,8 @@ pub struct Unix {
     /// How far programs are placed at random (`randomize_va_space`): 0 not, 1 all but the
     /// heap, 2 all.
     pub randomize: Cell<u8>,
+    /// What core files are called (`core_pattern`).
+    pub core_pattern: RefCell<Vec<u8>>,
     /// All frames.
     pub memory: Rc<Memory>,
     /// Processes and threads by id.
@@ -82,6 +85,7 @@ impl Unix {
         Self {
             randomize: Cell::new(if machine.randomizes() { 2 } else { 0 }),
             accounts: Accounts::new(&*machine, &memory),
+            core_pattern: RefCell::new(dump::PATTERN.to_vec()),
             processors: Processors::new(&*machine),
             machine,
             fs: Filesystems::new(&memory),

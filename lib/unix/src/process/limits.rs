@@ -18,7 +18,7 @@ pub const CALLS: &[Entry] = &[
     partial(l::__NR_prlimit64, "prlimit64", prlimit64, UNENFORCED),
 ];
 
-const UNENFORCED: &str = "RLIMIT_CORE, RLIMIT_RSS, RLIMIT_LOCKS, RLIMIT_MSGQUEUE, \
+const UNENFORCED: &str = "RLIMIT_RSS, RLIMIT_LOCKS, RLIMIT_MSGQUEUE, \
     RLIMIT_RTPRIO and RLIMIT_RTTIME are kept but limit nothing";
 
 /// No limit.

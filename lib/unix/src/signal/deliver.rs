@@ -9,6 +9,7 @@ use super::action::{Action, DEFAULT, IGNORE};
 use super::info::Info;
 use super::set::{self, bit};
 use super::{OnSignal, RESTORE, frame, recalculate_thread, send};
+use crate::dump;
 use crate::errno::Errno;
 use crate::machine::{Registers, Reply};
 use crate::process::{self, Process};
@@ -118,7 +119,7 @@ pub fn go_on(unix: &Unix, thread: &Rc<Thread>, reply: Reply) {
                     give(unix, thread, reply, registers);
                     return trace::stop(unix, thread, &tracee, why);
                 }
-                return process::end_by_signal(unix, &thread.process, signal);
+                return end(unix, thread, signal);
             }
             Next::Trace(tracee, why) => {
                 give(unix, thread, reply, registers);
@@ -166,9 +167,15 @@ pub fn interrupt_call(unix: &Unix, thread: &Rc<Thread>) {
             send::stop(unix, &thread.process, signal);
             recalculate_thread(thread);
         }
-        Next::End(signal) => process::end_by_signal(unix, &thread.process, signal),
+        Next::End(signal) => end(unix, thread, signal),
         Next::Handle(info, action) => handle_in_call(unix, thread, &info, &action),
     }
+}
+
+/// A signal ends the process.
+fn end(unix: &Unix, thread: &Rc<Thread>, signal: u32) {
+    let status = dump::status(unix, thread, signal);
+    process::end_process(unix, &thread.process, status);
 }
 
 /// A handler runs in the middle of a call.

@@ -30,7 +30,7 @@ use crate::thread::{Doing, Thread};
 
 pub mod attach;
 pub(crate) mod memory;
-mod registers;
+pub(crate) mod registers;
 pub mod requests;
 pub mod stops;
 pub mod system_calls;

@@ -18,9 +18,9 @@ use crate::unix::Unix;
 /// RFLAGS' bit that lets the processor trap behind each instruction (Intel SDM 3B, 18.3.1.4).
 pub const TRAP_FLAG: u64 = 1 << 8;
 /// Words of `struct user_regs_struct`.
-pub(super) const WORDS: usize = 27;
+pub(crate) const WORDS: usize = 27;
 /// Bytes of FXSAVE's image.
-pub(super) const LEGACY: usize = 512;
+pub(crate) const LEGACY: usize = 512;
 /// Bytes of `struct user`, and where the debug registers are in it.
 const USER_BYTES: u64 = 928;
 const DEBUG: u64 = 848;
@@ -73,15 +73,22 @@ fn fields(r: &mut Registers) -> [(usize, &mut u64); 20] {
 
 /// The words of `struct user_regs_struct`.
 pub(super) fn read(unix: &Unix, thread: &Rc<Thread>, tracee: &Tracee) -> [u64; WORDS] {
+    let mut words = of_stopped(unix, thread);
+    if tracee.goes_on.borrow().0 == Doing::Call {
+        words[RAX] = tracee.result.get();
+    }
+    words[ORIG_RAX] = tracee.call.get();
+    words
+}
+
+/// The same of a thread that is stopped, outside of any call.
+pub(crate) fn of_stopped(unix: &Unix, thread: &Rc<Thread>) -> [u64; WORDS] {
     let mut words = [0; WORDS];
     let mut registers = unix.machine.registers(thread.machine.get());
     for (at, register) in fields(&mut registers) {
         words[at] = *register;
     }
-    if tracee.goes_on.borrow().0 == Doing::Call {
-        words[RAX] = tracee.result.get();
-    }
-    (words[ORIG_RAX], words[CS], words[SS]) = (tracee.call.get(), CODE, STACK);
+    (words[ORIG_RAX], words[CS], words[SS]) = (u64::MAX, CODE, STACK);
     words
 }
 

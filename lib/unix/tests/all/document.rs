@@ -127,6 +127,9 @@ says nothing: there the kernel's count is all there is.
 ([0079](decisions/0079-traced-threads-have-a-state-and-a-table.md)); hardware watchpoints are refused (`set can-use-hw-watchpoints 0`).
 `./baton linux compare tracing` compares what a tracer is told with Linux.
 
+Whom a signal such as SIGSEGV or SIGABRT ends leaves a core file if `ulimit -c` lets it (0 at first): notes of all threads, program headers
+of all mappings, memory that is private or anonymous, without `NT_FILE`. Its name is `core` or what `/proc/sys/kernel/core_pattern` says.
+
 ## Calls
 Generated from the server's table (`lib/unix/tests/all/document.rs`).
 

@@ -10,6 +10,7 @@ mod burial;
 mod capabilities;
 mod compare_files;
 mod document;
+mod dumps;
 mod exec;
 mod exhaustion;
 mod file_names;

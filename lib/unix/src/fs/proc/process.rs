@@ -48,6 +48,7 @@ pub(super) const ENTRIES: &[Named] = &[
     ("cgroup", 0o444, Entry::Text(|_, _| Ok(b"0::/\n".to_vec()))),
     ("cmdline", 0o444, Entry::Text(cmdline)),
     ("comm", 0o644, Entry::Setting(comm, set_comm)),
+    ("coredump_filter", 0o444, Entry::Text(|_, _| Ok(b"00000033\n".to_vec()))),
     ("cwd", 0o777, Entry::Link(cwd)),
     ("environ", 0o400, Entry::Text(environ)),
     ("exe", 0o777, Entry::Link(exe)),

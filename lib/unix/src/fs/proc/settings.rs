@@ -8,6 +8,7 @@ use core::fmt::Write;
 use super::system::{directory, line, text};
 use super::{Fixed, What};
 use crate::call::Cx;
+use crate::dump;
 use crate::errno::Errno;
 use crate::ipc::{messages, posix, segments};
 use crate::process::system::{RELEASE, VERSION};
@@ -69,6 +70,11 @@ fn number(bytes: &[u8]) -> Result<u64, Errno> {
 
 const KERNEL: &[Fixed] = &[
     text("cap_last_cap", |_| b"40\n".to_vec()),
+    Fixed {
+        name: "core_pattern",
+        mode: 0o644,
+        what: What::Setting(core_pattern, set_core_pattern),
+    },
     Fixed { name: "domainname", mode: 0o644, what: What::Setting(domain_name, set_domain_name) },
     Fixed { name: "hostname", mode: 0o644, what: What::Setting(hostname, set_hostname) },
     super::ipc::NEXT[0],
@@ -124,6 +130,20 @@ const VM: &[Fixed] = &[
 
 /// Written, but without an effect.
 fn ignore(_: &Cx, _: &[u8]) -> Result<(), Errno> {
+    Ok(())
+}
+
+fn core_pattern(cx: &Cx) -> Vec<u8> {
+    with_line_feed(&cx.unix.core_pattern.borrow())
+}
+
+/// Where core files go; no program gets them (`|`).
+fn set_core_pattern(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    if bytes.len() > dump::PATTERN_MAX || bytes.contains(&0) || bytes.first() == Some(&b'|') {
+        return Err(Errno::EINVAL);
+    }
+    cx.unix.core_pattern.replace(bytes.to_vec());
     Ok(())
 }
 
