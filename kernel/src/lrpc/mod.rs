@@ -20,7 +20,7 @@ mod visit;
 use abi::ThreadId;
 use abi::lrpc::Status;
 
-pub use visit::{call, fail_visit, give_back};
+pub use visit::{LOOKED_AT, call, fail_visit, give_back};
 
 use crate::arch::{TcbRef, cpu, lookup};
 use crate::ipc::rendezvous::{self, Busy};

@@ -162,6 +162,45 @@ fn a_chain_and_a_recursion_come_back_the_way_they_went() {
 }
 
 #[test]
+fn a_call_looks_for_a_host_at_so_many_a_stacks_and_the_next_goes_on() {
+    let play = Play::new();
+    let front = thread(play.spaces[2], 10, ThreadId::NIL);
+    // Four bindings, as many A-stacks as two clients can have; both hosts are at the last of them.
+    let bind = |client, which: u64, count| {
+        let windows = [CLIENT_WINDOW, SERVER_WINDOW].map(|window| window + which * 0x2000);
+        bind_at(client, play.clerk, windows, count).expect("agreed")
+    };
+    let tokens = [
+        bind(play.client, 0, 32),
+        bind(play.client, 1, 16),
+        bind(front, 2, 32),
+        bind(front, 3, 16),
+    ];
+    for which in 0..2 {
+        let host = calls(front, step(tokens[3], which), 0);
+        returns(host, play.clerk);
+    }
+    assert!(32 + 16 < lrpc::LOOKED_AT && lrpc::LOOKED_AT <= 32 + 16 + 32);
+    assert_eq!(calls(play.client, tokens[0], 0), play.client);
+    assert_eq!(status(play.client), Some(Status::NoHost), "it has looked at the first three");
+    checked();
+    let host = calls(play.client, tokens[0], 0);
+    assert!(play.hosts.contains(&host), "the next call has begun at the fourth");
+    checked();
+    returns(host, play.clerk);
+    // While all hosts are in calls, any number of calls has the same end.
+    let [one, other] = [0, 1].map(|which| step(tokens[3], which));
+    let second = thread(play.spaces[2], 14, ThreadId::NIL);
+    calls(front, one, 0);
+    calls(second, other, 0);
+    for _ in 0..9 {
+        assert_eq!(calls(play.client, step(tokens[1], 3), 0), play.client);
+        assert_eq!(status(play.client), Some(Status::NoHost));
+    }
+    checked();
+}
+
+#[test]
 fn a_clerk_learns_when_a_place_is_free_again() {
     let play = Play::new();
     let count = || {

@@ -299,3 +299,65 @@ impl<'a> Wire<'a> for abi::ThreadId {
         Ok(Self(words.next()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::List;
+
+    /// The value of these words and this body, or the error.
+    fn take<'a, T: Wire<'a>>(words: &[u64], body: &'a [u8]) -> Result<T, Malformed> {
+        struct Given<'w>(core::slice::Iter<'w, u64>);
+        impl Words for Given<'_> {
+            fn next(&mut self) -> u64 {
+                *self.0.next().unwrap()
+            }
+        }
+        T::take(&mut Given(words.iter()), &mut Bytes::new(body))
+    }
+
+    #[test]
+    fn a_word_that_is_no_value_of_its_type_is_an_error() {
+        assert_eq!(take::<bool>(&[2], &[]), Err(Malformed));
+        assert_eq!(take::<u8>(&[256], &[]), Err(Malformed));
+        assert_eq!(take::<u32>(&[1 << 32], &[]), Err(Malformed));
+        assert_eq!(take::<i8>(&[0x80], &[]), Err(Malformed), "not sign-extended");
+        assert_eq!(take::<i8>(&[-128_i64 as u64], &[]), Ok(-128));
+        for no_character in [0xD800, 0xDFFF, 0x11_0000, u64::MAX] {
+            assert_eq!(take::<char>(&[no_character], &[]), Err(Malformed));
+        }
+        assert_eq!(take::<f32>(&[1 << 32], &[]), Err(Malformed));
+        assert_eq!(take::<Option<u8>>(&[2, 0], &[]), Err(Malformed));
+        assert_eq!(
+            take::<Option<u8>>(&[0, 999], &[]),
+            Ok(None),
+            "what is not used is not looked at"
+        );
+        assert_eq!(take::<Result<u8, ()>>(&[2, 0], &[]), Err(Malformed));
+    }
+
+    #[test]
+    fn a_length_that_the_body_does_not_have_is_an_error() {
+        for len in [4, 1 << 32, u64::MAX] {
+            assert_eq!(take::<&[u8]>(&[len], b"abc"), Err(Malformed));
+            assert_eq!(take::<&str>(&[len], b"abc"), Err(Malformed));
+            assert!(take::<List<'_, u8>>(&[len], b"abc").is_err());
+        }
+        // An element has eight bytes, and its own text.
+        let element = [2, 0, 0, 0, 0, 0, 0, 0, b'h', b'i', 1];
+        let list = take::<List<'_, &str>>(&[1], &element).unwrap();
+        assert!(list.iter().eq(["hi"]));
+        assert!(take::<List<'_, &str>>(&[2], &element).is_err());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_an_error() {
+        for bytes in [&[0xC3][..], &[0xED, 0xA0, 0x80], &[0xFF, b'a'], &[0xC0, 0x80]] {
+            assert_eq!(take::<&str>(&[bytes.len() as u64], bytes), Err(Malformed));
+        }
+        // In a list, too, where each element is read again.
+        let element = [1, 0, 0, 0, 0, 0, 0, 0, 0xFF];
+        assert!(take::<List<'_, &str>>(&[1], &element).is_err());
+        assert!(take::<List<'_, bool>>(&[2], &[1, 2]).is_err());
+    }
+}
