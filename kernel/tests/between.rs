@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use kernel::between::berth::{Berth, Call};
+use kernel::between::berth::{Berth, Call, OtherSide};
 use kernel::between::inbox::{Inbox, Owner, Word};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -179,7 +179,7 @@ impl Visitor {
                 assert_eq!((name, self.berth.visitor()), (VISITOR, VISITOR));
                 // SAFETY: accepted, and not given back; the model checks that.
                 self.registers.with_mut(|registers| unsafe { *registers += 1 });
-                self.berth.give_back();
+                let _ = self.berth.give_back();
             }
         }
     }
@@ -197,7 +197,7 @@ fn a_visitor_is_one_processors_at_a_time() {
             Some(thread::spawn(move || visitor.elsewhere(2)))
         };
         for round in 0..2 {
-            visitor.berth.offer(VISITOR);
+            let _ = visitor.berth.offer(VISITOR);
             match visitor.berth.call_back() {
                 Call::NotCome => assert_eq!(visitor.at_home(), 100 * round),
                 Call::Empty => panic!("it was offered, and nobody else fetches it"),
@@ -216,5 +216,103 @@ fn a_visitor_is_one_processors_at_a_time() {
         if let Some(other) = other {
             other.join().unwrap();
         }
+    });
+}
+
+/// A berth between a processor that has just given somebody back and the first one; how often each has
+/// been interrupted.
+struct Pair {
+    berth: Berth<Modelled>,
+    there: AtomicU64,
+    here: AtomicU64,
+}
+
+impl Pair {
+    /// Somebody is there.
+    fn visited() -> Arc<Self> {
+        let pair =
+            Self { berth: Berth::with_word(), there: AtomicU64::new(0), here: AtomicU64::new(0) };
+        assert_eq!(pair.berth.offer(VISITOR), OtherSide::IsAway);
+        assert_eq!(pair.berth.accept(), Some(VISITOR));
+        Arc::new(pair)
+    }
+
+    /// Gives back who is there.
+    fn give_back(&self) {
+        if self.berth.give_back() == OtherSide::IsAway {
+            self.here.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Offers somebody.
+    fn offer(&self) {
+        if self.berth.offer(VISITOR) == OtherSide::IsAway {
+            self.there.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The first processor offers somebody while the other looks, or just does not any more: it has seen the
+/// visitor, or is interrupted, and never both for nothing.
+#[test]
+fn who_is_offered_is_seen_or_interrupts() {
+    explore(4, || {
+        let pair = Pair::visited();
+        pair.give_back();
+        assert!(pair.berth.fetch());
+        let other = {
+            let pair = Arc::clone(&pair);
+            thread::spawn(move || {
+                let sees = pair.berth.is_offered() || !pair.berth.leave();
+                if sees {
+                    assert_eq!(pair.berth.accept(), Some(VISITOR), "nobody takes it back");
+                }
+                sees
+            })
+        };
+        pair.offer();
+        let sees = other.join().unwrap();
+        assert_eq!(pair.there.load(Ordering::Relaxed), u64::from(!sees));
+    });
+}
+
+/// The first processor looks for somebody who comes back, or just does not any more: it has seen it, or is
+/// interrupted.
+#[test]
+fn who_comes_back_is_seen_or_interrupts() {
+    explore(4, || {
+        let pair = Pair::visited();
+        pair.berth.watch();
+        let other = {
+            let pair = Arc::clone(&pair);
+            thread::spawn(move || pair.give_back())
+        };
+        let sees = pair.berth.has_returned();
+        let sees = pair.berth.look_away() || sees;
+        other.join().unwrap();
+        assert!(pair.berth.fetch());
+        assert_eq!(pair.here.load(Ordering::Relaxed), u64::from(!sees));
+    });
+}
+
+/// Who is called is waited for: nobody is interrupted for it. What is offered and taken back in vain leaves
+/// a processor that looks as it was.
+#[test]
+fn who_is_called_interrupts_nobody() {
+    explore(4, || {
+        let pair = Pair::visited();
+        let other = {
+            let pair = Arc::clone(&pair);
+            thread::spawn(move || pair.give_back())
+        };
+        let call = pair.berth.call_back();
+        other.join().unwrap();
+        assert!(pair.berth.fetch());
+        assert_eq!(pair.here.load(Ordering::Relaxed), u64::from(call == Call::Returned));
+        pair.offer();
+        assert_eq!(pair.berth.call_back(), Call::NotCome);
+        assert!(pair.berth.accept().is_none() && pair.berth.leave());
+        pair.offer();
+        assert_eq!(pair.there.load(Ordering::Relaxed), 1, "only when it looks no longer");
     });
 }

@@ -5,6 +5,10 @@
 //! offers one and takes it back; the other accepts it and gives it back. Between the acceptance
 //! and the return the thread's registers are the other's, and at all other times the first's:
 //! whoever changes the word says with it that what it has written of the thread is there.
+//!
+//! The same word says whether either side looks at it by itself, for a while, so that it need not be
+//! interrupted (docs/decisions/0068-who-idles-looks-first.md): as in an inbox there is no second word
+//! whose order against the first would matter.
 
 use core::sync::atomic::Ordering;
 
@@ -20,8 +24,24 @@ const HERE: u64 = 2;
 const CALLED: u64 = 3;
 /// It may be fetched.
 const RETURNED: u64 = 4;
-/// What of the word says how far it has come; visitors are named by multiples of 8.
+/// What of the word says how far it has come; visitors are named by multiples of 32.
 const STATE: u64 = 7;
+/// The processor looks at the word; while nobody is here.
+const LOOKS: u64 = 1 << 3;
+/// The owner looks at the word.
+const OWNER_LOOKS: u64 = 1 << 4;
+/// Both.
+const BOTH: u64 = LOOKS | OWNER_LOOKS;
+
+/// What has to be done about the other side, behind a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "who does not look has to be interrupted"]
+pub enum OtherSide {
+    /// It looks by itself.
+    Looks,
+    /// It has to be interrupted.
+    IsAway,
+}
 
 /// What has come of calling a visitor back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,62 +78,104 @@ impl<W: Word> Berth<W> {
         Self { word: W::new(EMPTY) }
     }
 
-    /// The owner of `visitor` lets it come; nobody is here. The processor has to be interrupted.
-    pub fn offer(&self, visitor: u64) {
-        debug_assert!(visitor & STATE == 0 && visitor != 0);
-        debug_assert!(self.word.load(Ordering::Relaxed) == EMPTY);
-        self.word.store(visitor | OFFERED, Ordering::Release);
+    /// Changes the word by `change` until nobody else has meanwhile, or `change` leaves it as it is; what it
+    /// was. Both sides together change it a bounded number of times for each visit.
+    fn change(&self, order: Ordering, change: impl Fn(u64) -> Option<u64>) -> u64 {
+        let mut word = self.word.load(Ordering::Relaxed);
+        while let Some(next) = change(word) {
+            match self.word.exchange(word, next, order) {
+                Ok(_) => break,
+                Err(found) => word = found,
+            }
+        }
+        word
+    }
+
+    /// The owner of `visitor` lets it come; nobody is here.
+    pub fn offer(&self, visitor: u64) -> OtherSide {
+        debug_assert!(visitor & (STATE | BOTH) == 0 && visitor != 0);
+        let word = self.change(Ordering::Release, |word| Some(visitor | OFFERED | word & BOTH));
+        debug_assert!(word & STATE == EMPTY);
+        if word & LOOKS != 0 { OtherSide::Looks } else { OtherSide::IsAway }
     }
 
     /// The owner wants the visitor back.
     pub fn call_back(&self) -> Call {
-        let mut word = self.word.load(Ordering::Relaxed);
-        loop {
-            let (next, call) = match word & STATE {
-                OFFERED => (EMPTY, Call::NotCome),
-                HERE => (word & !STATE | CALLED, Call::Here),
-                CALLED => return Call::Here,
-                RETURNED => return Call::Returned,
-                _ => return Call::Empty,
-            };
-            match self.word.exchange(word, next, Ordering::Relaxed) {
-                Ok(_) => return call,
-                // The other has accepted it, or given it back: each happens once.
-                Err(found) => word = found,
-            }
+        let word = self.change(Ordering::Relaxed, |word| match word & STATE {
+            OFFERED => Some(EMPTY | word & BOTH),
+            HERE => Some(word & !STATE | CALLED),
+            _ => None,
+        });
+        match word & STATE {
+            OFFERED => Call::NotCome,
+            HERE | CALLED => Call::Here,
+            RETURNED => Call::Returned,
+            _ => Call::Empty,
         }
     }
 
     /// The owner fetches the visitor, if it may; whether it has, and nobody is here any more.
     #[must_use]
     pub fn fetch(&self) -> bool {
-        let returned = self.word.load(Ordering::Acquire) & STATE == RETURNED;
-        if returned {
-            self.word.store(EMPTY, Ordering::Relaxed);
-        }
-        returned
+        let is_back = |word| word & STATE == RETURNED;
+        let word = self.change(Ordering::Acquire, |word| is_back(word).then_some(word & BOTH));
+        is_back(word)
+    }
+
+    /// Whether the owner may fetch the visitor.
+    #[must_use]
+    pub fn has_returned(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & STATE == RETURNED
+    }
+
+    /// The owner looks at the word from now on.
+    pub fn watch(&self) {
+        let _ = self.change(Ordering::Relaxed, |word| Some(word | OWNER_LOOKS));
+    }
+
+    /// The owner looks no longer; if the visitor has returned it knows of it now.
+    #[must_use]
+    pub fn look_away(&self) -> bool {
+        let word = self.change(Ordering::Relaxed, |word| Some(word & !OWNER_LOOKS));
+        word & STATE == RETURNED
     }
 
     /// The processor accepts whoever may come.
     #[must_use]
     pub fn accept(&self) -> Option<u64> {
-        let word = self.word.load(Ordering::Relaxed);
-        let here = word & !STATE | HERE;
-        let offered = word & STATE == OFFERED;
-        let accepted = offered && self.word.exchange(word, here, Ordering::Acquire).is_ok();
-        accepted.then_some(word & !STATE)
+        let is_offered = |word| word & STATE == OFFERED;
+        let word = self.change(Ordering::Acquire, |word| {
+            is_offered(word).then_some(word & !(STATE | LOOKS) | HERE)
+        });
+        is_offered(word).then_some(word & !(STATE | BOTH))
+    }
+
+    /// Whether somebody may come.
+    #[must_use]
+    pub fn is_offered(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & STATE == OFFERED
     }
 
     /// Who is here, for the processor that has accepted it.
     #[must_use]
     pub fn visitor(&self) -> u64 {
-        self.word.load(Ordering::Relaxed) & !STATE
+        self.word.load(Ordering::Relaxed) & !(STATE | BOTH)
     }
 
-    /// The processor gives back whom it has accepted.
-    pub fn give_back(&self) {
-        let visitor = self.visitor();
-        // It may have been called meanwhile: that, too, comes before this.
-        let _ = self.word.swap(visitor | RETURNED, Ordering::AcqRel);
+    /// The processor gives back whom it has accepted, and looks from now on. Whoever has called the visitor
+    /// waits for it.
+    pub fn give_back(&self) -> OtherSide {
+        let word = self.change(Ordering::AcqRel, |word| Some(word & !STATE | RETURNED | LOOKS));
+        let looks = word & OWNER_LOOKS != 0 || word & STATE == CALLED;
+        if looks { OtherSide::Looks } else { OtherSide::IsAway }
+    }
+
+    /// The processor looks no longer; `false` if somebody may come, and it still does.
+    #[must_use]
+    pub fn leave(&self) -> bool {
+        let is_offered = |word| word & STATE == OFFERED;
+        let word =
+            self.change(Ordering::Relaxed, |word| (!is_offered(word)).then_some(word & !LOOKS));
+        !is_offered(word)
     }
 }

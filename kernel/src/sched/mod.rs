@@ -56,6 +56,8 @@ pub struct Scheduler {
     pub wanted: elsewhere::Processors,
     /// Threads that have become ready and may go on elsewhere.
     pub leaving: elsewhere::Leaving,
+    /// Somebody has gone elsewhere: who idles looks for a while.
+    pub watches: Cell<bool>,
 }
 
 impl Scheduler {
@@ -77,6 +79,7 @@ impl Scheduler {
             guests: elsewhere::Processors::new(),
             wanted: elsewhere::Processors::new(),
             leaving: elsewhere::Leaving::new(),
+            watches: Cell::new(false),
         }
     }
 }

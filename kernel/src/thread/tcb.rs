@@ -247,6 +247,8 @@ pub struct Tcb {
     pub stands_in: Cell<bool>,
     /// The address of the page fault with which it has entered there.
     pub fault_address: Cell<u64>,
+    /// What names it there, if its processor is not the first one ([`crate::sched::elsewhere`]).
+    pub visitor: Cell<u64>,
 }
 
 /// The thread may use vector registers: it has state of its own in them while it runs.

@@ -178,7 +178,7 @@ fn flooded() -> Verdict {
     cast::ADDRESS.store(page.base(), Ordering::Relaxed);
     let actor = Actor::start(0, Part::Read, last());
     verdict(actor.counts_on(), "it does not run while this one does")?;
-    for _ in 0..200 {
+    for _ in 0..40 {
         let before = actor.count();
         for _ in 0..20 {
             machine::flush(flexpage);
@@ -217,7 +217,7 @@ fn rested() -> Verdict {
 
 /// If `actor` meets the hole at `address`, brings the page back: this thread is its pager.
 fn help(actor: &Actor, address: u64) -> bool {
-    let met = ipc::receive(actor.id, Time::micros(3_000)).is_ok();
+    let met = ipc::receive(actor.id, Time::micros(300)).is_ok();
     if met {
         let _ = machine::read(address);
         let _ = ipc::send(actor.id, &Msg::default());

@@ -16,6 +16,7 @@ use super::mitigations::Actions;
 use super::percpu::{CURRENT, Cpu, TSS_START, cpu};
 use super::{armed, switch, trap, vectors, visitors};
 use crate::ipc;
+use crate::sched::Scheduler;
 use crate::thread::tcb::{Resume, TCB_SIZE, Tcb};
 
 global_asm!(
@@ -47,6 +48,8 @@ global_asm!(
     RESUME_IPC = const Resume::Ipc as u32,
     RESUME_FRAME = const Resume::Frame as u32,
     RESUME_IDLE = const Resume::Idle as u32,
+    WATCHES = const offset_of!(Cpu, scheduler) + offset_of!(Scheduler, watches),
+    WATCH = sym crate::sched::elsewhere::watch,
     RESULT_FROM = const offset_of!(Tcb, result_from),
     HANDLER = const offset_of!(Tcb, handler),
     FRAME_SIZE = const FRAME_SIZE,

@@ -256,10 +256,16 @@ baton_iret_emptied:
 baton_verw_selector:
     .word   {KERNEL_SS}
 
+// On the stack of the idle thread.
 baton_idle:
-    sti
+    cmp     byte ptr [rip + {CPU} + {WATCHES}], 0
+    je      1f
+    call    {WATCH}                             // -> next, or 0: nobody has come
+    test    rax, rax
+    jnz     baton_resume
+1:  sti
     hlt
-    jmp     baton_idle
+    jmp     1b
 
 // Opens a window for interrupts; they only note that they happened.
 .global baton_window

@@ -28,7 +28,10 @@ pub extern "C" fn activate(next: TcbRef) -> u64 {
 /// The same if something about either thread is special, or an interrupt has been noted.
 #[inline(never)]
 fn activate_unusually(next: TcbRef) -> u64 {
-    let wanted = if cpu().pending_lines.get() == 0 { next } else { after_interrupts(next) };
+    let wanted = match cpu().pending_lines.get() {
+        0 => next,
+        _ => elsewhere::go_back(next).unwrap_or_else(|| after_interrupts(next)),
+    };
     let next = elsewhere::leave(wanted);
     let before = current();
     if next != before {

@@ -9,6 +9,7 @@
 //! all else ends at [`came`], too.
 
 use core::arch::asm;
+use core::hint::spin_loop;
 
 use super::apic::{self, Message};
 use super::armed::{self, PAD, PAD_TCB};
@@ -19,7 +20,10 @@ use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::paging::{Entry, Table};
 use super::percpu::{self, cpu, set_current};
 use super::tcbs::TcbRef;
-use super::{mitigations, processors, seats, special, vector, vectors};
+use super::{errands, mitigations, processors, seats, special, vector, vectors};
+use crate::between::berth::{Berth, OtherSide};
+use crate::preemption;
+use crate::sched::elsewhere::LOOKS;
 
 const HELLO: u64 = vectors::HELLO as u64;
 
@@ -145,14 +149,32 @@ fn keep(visitor: TcbRef) {
     }
 }
 
-/// Nothing of the visitor is here any more: the first processor may have it.
+/// Nothing of the visitor is here any more: the first processor may have it. For a while this one
+/// looks whether another comes.
 extern "C" fn give_back(vector: u64) -> ! {
-    processors::own().berth.give_back();
-    let _ = apic::send(processors::apic_of(0), Message::Interrupt(vectors::HELLO));
+    let berth = &processors::own().berth;
+    if berth.give_back() == OtherSide::IsAway {
+        let _ = apic::send(processors::apic_of(0), Message::Interrupt(vectors::HELLO));
+    }
     if vector == HELLO {
         apic::end();
-        // If an errand was meant, it is done behind the idle thread's window.
-        apic::interrupt_self(vectors::HELLO);
+        // An errand may have been meant.
+        errands::serve();
     }
+    look_out(berth);
     leave(percpu::current())
+}
+
+/// Lets in who comes soon, without having to be interrupted; then this does not return.
+fn look_out(berth: &Berth) {
+    for _ in 0..LOOKS {
+        if berth.is_offered() {
+            welcome();
+        }
+        preemption::let_in();
+        spin_loop();
+    }
+    while !berth.leave() {
+        welcome();
+    }
 }

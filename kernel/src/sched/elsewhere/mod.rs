@@ -10,14 +10,16 @@
 
 mod other;
 mod party;
+mod quick;
 mod tables;
 mod time;
+mod watch;
 
 use abi::inspect::Back;
 
-use super::{make_ready, pick, requeue, tick as ticks};
+use super::{make_ready, pick, requeue};
 use crate::arch::{self, TcbRef, cpu, visits};
-use crate::between::berth::Call;
+use crate::between::berth::{Call, OtherSide};
 use crate::clock;
 use crate::ipc::local;
 use crate::ipc::rendezvous;
@@ -28,9 +30,11 @@ use crate::usermem::Utcb;
 
 pub use other::{Leaving, Other, Processors};
 pub use party::SEATS;
+pub use quick::go_back;
 pub use tables::quiet;
 use time::charge;
 pub use time::tick;
+pub use watch::{LOOKS, interrupted, watch};
 
 /// The line that stands for "look at the other processors": no device has it, for on the 8259s
 /// it is the cascade, and nobody may handle it.
@@ -176,8 +180,10 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
     // The ticks look at it while it is there.
     scheduler.wakeup.look_again(now_us);
     let _ = party::invite(number, other, thread);
-    visits::berth(number).offer(visits::name(thread));
-    visits::interrupt(number);
+    if visits::berth(number).offer(thread.visitor.get()) == OtherSide::IsAway {
+        visits::interrupt(number);
+    }
+    scheduler.watches.set(true);
 }
 
 /// Whoever is in the berth comes back, now, and everybody who is there with it: either it is
@@ -218,6 +224,12 @@ fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
 /// or somebody on its slice. Returns who that is.
 fn is_back(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
     let thread = has_left(number, other, guest);
+    queue(number, other, thread);
+    thread
+}
+
+/// `thread`, which was there, is ready to make its entry, or waits to go there again.
+fn queue(number: u32, other: &Other, thread: TcbRef) {
     if thread.frame().is_of_an_entry() {
         thread.resume.set(Resume::Entered);
         make_ready(thread);
@@ -227,7 +239,6 @@ fn is_back(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
     } else {
         waits_first(number, other, thread);
     }
-    thread
 }
 
 /// `thread`, which is away, is the first of its priority to go to processor `number`.
@@ -251,11 +262,9 @@ pub fn look() {
     for (number, other) in scheduler.guests.all() {
         if let Some(thread) = other.guest.get()
             && visits::berth(number).fetch()
+            && let Some(handler) = quick::has_come(number, other, thread)
         {
-            let thread = is_back(number, other, thread);
-            let (frame, is_foreign) = (thread.frame(), thread.is_foreign());
-            let calls = is_foreign && frame.is_of_a_call();
-            other.note_back(if calls { Back::Foreign } else { frame.why_back() });
+            requeue(handler);
         }
     }
     advance_all();
@@ -270,27 +279,6 @@ fn look_at(thread: TcbRef) {
     } else if thread.resume.get() == Resume::Frame {
         // Its registers may not be saved yet: it leaves by the switch.
         thread.resume.set(Resume::Anew);
-    }
-}
-
-/// Another processor has interrupted `running`; returns who runs next. Who has made an entry
-/// there and has something left of its slice comes before others of its priority: where there is
-/// one processor nobody stands between a thread and the kernel, either.
-#[must_use]
-pub fn interrupted(running: TcbRef) -> TcbRef {
-    requeue(running);
-    look();
-    let next = ticks::after_interrupt(running);
-    let first = cpu().scheduler.ready.highest();
-    let is_before = |first: &TcbRef| {
-        *first != next
-            && first.resume.get() == Resume::Entered
-            && first.slice_left_us.get() != 0
-            && first.priority.get() == next.priority.get()
-    };
-    match first.filter(is_before) {
-        Some(first) if next == running && next.is_ready() => ticks::preempt(next, first),
-        _ => next,
     }
 }
 
@@ -352,6 +340,7 @@ pub fn set_processor(thread: TcbRef, number: u32) {
         utcb.set_word(abi::utcb::PROCESSOR_NO, number.into());
     }
     if number != 0 {
+        thread.visitor.set(visits::name(thread));
         rendezvous::wait_for_the_complete_path(thread);
         wants_to_leave(thread);
     }

@@ -158,14 +158,28 @@ impl Processors {
         self.0.get() >> (number & 63) & 1 != 0
     }
 
-    /// Those that are among them now, with what is kept of each.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &'static Other)> + use<> {
+    /// Those that are among them now.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
         let mut left = self.0.get();
         core::iter::from_fn(move || {
             let number = left.trailing_zeros();
             left &= left.checked_sub(1)?;
-            Some((number, visits::other(number)?))
+            Some(number)
         })
+    }
+
+    /// The one that is among them, if there is only one, with what is kept of it.
+    pub(super) fn only(&self) -> Option<(u32, &'static Other)> {
+        let number = self.0.get().trailing_zeros();
+        if !self.0.get().is_power_of_two() {
+            return None;
+        }
+        Some((number, visits::other(number)?))
+    }
+
+    /// Those that are among them now, with what is kept of each.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &'static Other)> + use<> {
+        self.numbers().map_while(|number| Some((number, visits::other(number)?)))
     }
 }
 
@@ -209,6 +223,16 @@ impl Leaving {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count.get() == 0
+    }
+
+    /// Whether there is nobody but the thread `id`.
+    pub(super) fn is_only(&self, id: ThreadId) -> bool {
+        self.count.get() == 1 && self.ids[0].get() == id
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&self) {
+        self.count.set(0);
     }
 }
 

@@ -264,6 +264,9 @@ fn fill(shadow: TcbRef, thread: TcbRef) {
 /// there was no party.
 pub(super) fn home(number: u32, other: &Other) -> Option<TcbRef> {
     let party = &other.party;
+    if party.out.get() == 0 {
+        return None;
+    }
     let mut runner = None;
     for (seat, thread) in party.members() {
         let shadow = visits::shadow(number, seat);

@@ -1,0 +1,60 @@
+//! Who idles looks for a while before it waits (docs/decisions/0068-who-idles-looks-first.md): the first
+//! processor whether somebody comes back, the others (`arch::x86_64::visitors`) whether somebody comes.
+
+use core::hint::spin_loop;
+
+use super::{look, quick};
+use crate::arch::{self, TcbRef, cpu, visits};
+use crate::preemption;
+use crate::sched::{requeue, tick};
+use crate::thread::tcb::Resume;
+
+/// How often a processor looks, with PAUSE, before it waits. After each look in vain it lets interrupts
+/// in: PAUSE may take as long as a hypervisor likes, or an emulator that counts.
+pub const LOOKS: u32 = 256;
+
+/// The first processor's idle thread runs, and somebody has gone elsewhere since it did last: who runs
+/// next, if somebody comes back soon, or an interrupt comes.
+pub extern "C" fn watch() -> Option<TcbRef> {
+    let scheduler = &cpu().scheduler;
+    scheduler.watches.set(false);
+    if scheduler.guests.is_empty() {
+        return None;
+    }
+    let berths = || scheduler.guests.numbers().map(visits::berth);
+    berths().for_each(|berth| berth.watch());
+    for _ in 0..LOOKS {
+        spin_loop();
+        if berths().any(|berth| berth.has_returned()) || preemption::must_stop() {
+            break;
+        }
+    }
+    // All of them: whoever comes back from now on interrupts.
+    let has_come = berths().filter(|berth| berth.look_away()).count() > 0;
+    if has_come {
+        return quick::only_one_has_come().or_else(|| Some(interrupted(arch::current())));
+    }
+    // What has been noted is handled on the way out of the kernel.
+    preemption::is_due().then(arch::current)
+}
+
+/// Another processor has interrupted `running`; returns who runs next. Who has made an entry
+/// there and has something left of its slice comes before others of its priority: where there is
+/// one processor nobody stands between a thread and the kernel, either.
+#[must_use]
+pub fn interrupted(running: TcbRef) -> TcbRef {
+    requeue(running);
+    look();
+    let next = tick::after_interrupt(running);
+    if next != running || !next.is_ready() {
+        return next;
+    }
+    let is_before = |first: &TcbRef| {
+        *first != next
+            && first.resume.get() == Resume::Entered
+            && first.slice_left_us.get() != 0
+            && first.priority.get() == next.priority.get()
+    };
+    let first = cpu().scheduler.ready.highest().filter(is_before);
+    first.map_or(next, |first| tick::preempt(next, first))
+}
