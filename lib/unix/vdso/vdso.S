@@ -6,6 +6,7 @@
 
     .set NR_CLOCK_GETTIME, 228
     .set NR_CLOCK_GETRES, 229
+    .set NR_GETCPU, 309
     # CLOCK_REALTIME, _REALTIME_COARSE, _TAI.
     .set REAL_CLOCKS, 1 << 0 | 1 << 5 | 1 << 11
     # CLOCK_MONOTONIC, _MONOTONIC_RAW, _MONOTONIC_COARSE, _BOOTTIME.
@@ -22,6 +23,8 @@ tsc_base:   .skip 8
 tsc_scale:  .skip 8
 # Nanoseconds since 1970 at boot.
 boot_time:  .skip 8
+# How many processors programs run on.
+processors: .skip 8
 
     .macro FUNCTION name
     .globl __vdso_\name
@@ -106,7 +109,10 @@ FUNCTION time
     .size __vdso_time, . - __vdso_time
 
 # int getcpu(unsigned *rdi, unsigned *rsi, void *unused)
+# Where there are several, the system knows.
 FUNCTION getcpu
+    cmp qword ptr [rip + processors], 1
+    ja 9f
     test rdi, rdi
     jz 1f
     mov dword ptr [rdi], 0
@@ -114,6 +120,9 @@ FUNCTION getcpu
     jz 2f
     mov dword ptr [rsi], 0
 2:  xor eax, eax
+    ret
+9:  mov eax, NR_GETCPU
+    syscall
     ret
     .size __vdso_getcpu, . - __vdso_getcpu
 

@@ -20,6 +20,8 @@ const _: () = assert!(CODE.len() <= PAGE as usize, "the vDSO's code is one page"
 /// Where the data page has the time at boot; the time stamp counter's base and scale are
 /// before it.
 const BOOT_TIME: usize = 16;
+/// Where it has the number of processors.
+pub const PROCESSORS: usize = 24;
 
 /// The frames, once a program has needed them.
 #[derive(Default)]
@@ -41,7 +43,8 @@ impl Vdso {
         unix.memory.write(code, 0, CODE);
         let (base, scale) = unix.machine.tsc_scale();
         let boot = unix.machine.boot_time_ns();
-        for (at, word) in [(0, base), (8, scale), (BOOT_TIME, boot)] {
+        let processors = unix.machine.processors().into();
+        for (at, word) in [(0, base), (8, scale), (BOOT_TIME, boot), (PROCESSORS, processors)] {
             unix.memory.write(data, at, &word.to_le_bytes());
         }
         Ok(*self.frames.get_or_init(|| (code, data)))
@@ -50,9 +53,15 @@ impl Vdso {
     /// What programs are told of the time at boot, in nanoseconds since 1970.
     #[must_use]
     pub fn boot_time(&self, unix: &Unix) -> Option<u64> {
+        self.word(unix, BOOT_TIME)
+    }
+
+    /// A word of the data page.
+    #[must_use]
+    pub fn word(&self, unix: &Unix, at: usize) -> Option<u64> {
         let (_, data) = self.frames(unix).ok()?;
         let mut bytes = [0; 8];
-        unix.memory.read(data, BOOT_TIME, &mut bytes);
+        unix.memory.read(data, at, &mut bytes);
         Some(u64::from_le_bytes(bytes))
     }
 

@@ -127,3 +127,13 @@ fn proc_tells_of_all() {
     let status = file("/proc/1/status");
     assert!(status.contains("Cpus_allowed:\t7\nCpus_allowed_list:\t0-2\n"), "{status}");
 }
+
+#[test]
+fn programs_ask_where_they_run_where_there_is_a_choice() {
+    let at = unix::exec::vdso::PROCESSORS;
+    for count in [1, 2] {
+        let world = World::with_processors(count);
+        let word = world.unix.mm.vdso.word(&world.unix, at);
+        assert_eq!(word, Some(count.into()));
+    }
+}
