@@ -58,17 +58,31 @@ pub fn without(workspace: &Workspace, instrument: &Instrument) -> Result<Vec<Row
 /// Both tables; the columns of 2002 are cycles of a Pentium III, today's are instructions.
 #[must_use]
 pub fn tables(rows: &[Row]) -> String {
-    let value = |name: &str| {
-        let row = rows.iter().find(|row| row.system == "baton" && row.name == name);
-        row.map(|row| row.value)
-    };
-    let shown = |name: &str| value(name).map_or_else(|| "?".to_owned(), |value| value.to_string());
-    let overhead = |with: &str, without: &str| match (value(with), value(without)) {
+    let mut text = String::from("\nWenske 2002, section 6; today: instructions, user + kernel\n");
+    for [what, a, b, c, d] in lines(rows) {
+        let _ = writeln!(text, "  {what:<28}{a:>14}{b:>10}{c:>16}{d:>14}");
+    }
+    text
+}
+
+fn value(rows: &[Row], name: &str) -> Option<f64> {
+    let row = rows.iter().find(|row| row.system == "baton" && row.name == name);
+    row.map(|row| row.value)
+}
+
+/// How much more the row `with` is than `without`.
+fn overhead(rows: &[Row], with: &str, without: &str) -> String {
+    match (value(rows, with), value(rows, without)) {
         (Some(with), Some(without)) => format!("{:.0} %", (with / without - 1.0) * 100.0),
         _ => "?".to_owned(),
-    };
+    }
+}
+
+/// Heads and lines of both.
+fn lines(rows: &[Row]) -> [[String; 5]; 7] {
+    let shown = |name: &str| value(rows, name).map_or_else(|| "?".to_owned(), |v| v.to_string());
     let (inside, between) = ("lipc/others-inside-kernel", "lipc/others-between-kernel");
-    let lines = [
+    [
         ["6.1  kernel IPC of others", "inside, 2002", "today", "between, 2002", "today"]
             .map(str::to_owned),
         [
@@ -88,9 +102,9 @@ pub fn tables(rows: &[Row]) -> String {
         [
             "overhead".to_owned(),
             "14 %".to_owned(),
-            overhead(inside, "lipc/others-inside-kernel-without"),
+            overhead(rows, inside, "lipc/others-inside-kernel-without"),
             "30 %".to_owned(),
-            overhead(between, "lipc/others-between-kernel-without"),
+            overhead(rows, between, "lipc/others-between-kernel-without"),
         ],
         ["6.2  local IPC", "inside, 2002", "today", "between, 2002", "today"].map(str::to_owned),
         [
@@ -107,10 +121,5 @@ pub fn tables(rows: &[Row]) -> String {
             "not possible".to_owned(),
             "not possible".to_owned(),
         ],
-    ];
-    let mut text = String::from("\nWenske 2002, section 6; today: instructions, user + kernel\n");
-    for [what, a, b, c, d] in lines {
-        let _ = writeln!(text, "  {what:<28}{a:>14}{b:>10}{c:>16}{d:>14}");
-    }
-    text
+    ]
 }
