@@ -13,7 +13,7 @@ use linux_raw_sys::general as l;
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::file::{Open, Source};
-use crate::fs::inode::Kind;
+use crate::fs::inode::{Inode, Kind};
 use crate::fs::open::{How, open_path};
 use crate::memory::PAGE;
 use crate::mm::area::{Area, AreaFlags, Backing};
@@ -169,7 +169,7 @@ fn dumped(cx: &Cx, area: &Area) -> u64 {
     let written = area.access.contains(crate::machine::Access::WRITE);
     match &area.backing {
         Backing::File { .. } if area.flags.contains(AreaFlags::SHARED) => 0,
-        Backing::File { .. } if !written => {
+        Backing::File { inode, .. } if !written && !has_own(cx, area, inode) => {
             // The first page of a program or library tells debuggers which one it is.
             let mut magic = [0; 4];
             let space = cx.process.space();
@@ -180,6 +180,17 @@ fn dumped(cx: &Cx, area: &Area) -> u64 {
         }
         _ => area.len(),
     }
+}
+
+/// Whether a private mapping of a file that may not be written now was written (by the loader: what is
+/// read-only behind relocation).
+fn has_own(cx: &Cx, area: &Area, inode: &Inode) -> bool {
+    let space = cx.process.space();
+    let pages = (area.start..area.end).step_by(PAGE);
+    pages.into_iter().any(|at| {
+        let file = || inode.page(cx.unix, area.offset_at(at) / PAGE as u64, false).ok();
+        space.present(at, false).is_some_and(|own| file().is_some_and(|file| file != own))
+    })
 }
 
 /// The pages of an area that are there.
