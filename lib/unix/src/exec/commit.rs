@@ -45,12 +45,15 @@ pub(super) fn commit(
     close_files(cx);
     *process.executable.borrow_mut() = crate::fs::path_of(unix, &image.open);
     thread.name.set(short_name(name));
+    let secure = who.secure;
     *process.credentials.borrow_mut() = who.who;
-    if who.secure {
+    if secure {
         let kept = process.state.personality.get() & !LOST_BY_SET_ID;
         process.state.personality.set(kept);
     }
     program::end(unix, thread);
+    // Who runs it shall not see what it may read.
+    process.state.not_dumpable.set(secure);
     let registers =
         Registers { rip: built.entry, rsp: built.stack, rflags: FLAGS, ..Registers::default() };
     unix.machine.set_registers(machine, &registers);

@@ -62,6 +62,11 @@ impl Credentials {
         self.capabilities.effective >> capability & 1 != 0
     }
 
+    /// Those that decide what it may do.
+    fn in_effect(&self) -> [u32; 4] {
+        [self.euid, self.fsuid, self.egid, self.fsgid]
+    }
+
     fn users(&self) -> Ids {
         [self.uid, self.euid, self.suid]
     }
@@ -164,12 +169,21 @@ fn set_three(root: bool, old: Ids, new: Ids) -> Result<Ids, Errno> {
     Ok(ids)
 }
 
+/// A process that has become somebody else keeps its memory to itself: it may hold what its former user
+/// could read.
+fn keep_memory(cx: &Cx, changed: bool) {
+    if changed {
+        cx.process.state.not_dumpable.set(true);
+    }
+}
+
 /// Changes the user ids as `change(may choose any, old)` says.
 fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
     let mut own = cx.process.credentials.borrow_mut();
-    let old = own.users();
+    let (old, in_effect) = (own.users(), own.in_effect());
     let ids = change(own.may(l::CAP_SETUID), old)?;
     own.set_users(ids);
+    keep_memory(cx, own.in_effect() != in_effect);
     own.capabilities.users_changed(old, ids);
     drop(own);
     cx.process.set_user(cx.unix, ids[0]);
@@ -179,8 +193,10 @@ fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -
 /// As [`change_users`], for group ids.
 fn change_groups(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
     let mut own = cx.process.credentials.borrow_mut();
+    let in_effect = own.in_effect();
     let ids = change(own.may(l::CAP_SETGID), own.groups())?;
     own.set_groups(ids);
+    keep_memory(cx, own.in_effect() != in_effect);
     Ok(0)
 }
 
@@ -214,6 +230,7 @@ fn setfsuid(cx: &Cx) -> Answer {
     if new != SAME && (new == old || own.may(l::CAP_SETUID) || own.users().contains(&new)) {
         own.fsuid = new;
         own.capabilities.file_user_changed(old, new);
+        keep_memory(cx, new != old);
     }
     Ok(u64::from(old))
 }
@@ -223,6 +240,7 @@ fn setfsgid(cx: &Cx) -> Answer {
     let (old, new) = (own.fsgid, cx.uint(0));
     if new != SAME && (own.may(l::CAP_SETGID) || own.groups().contains(&new)) {
         own.fsgid = new;
+        keep_memory(cx, new != old);
     }
     Ok(u64::from(old))
 }

@@ -288,7 +288,11 @@ fn list_fixed(table: &[Fixed], position: u64) -> Option<Item> {
 pub fn check_close_look(cx: &Cx, process: &Process) -> Result<(), Errno> {
     let (who, whose) = (cx.process.credentials.borrow(), process.credentials.borrow());
     let same = who.fsuid == whose.euid && who.fsuid == whose.uid && who.fsuid == whose.suid;
-    if same || who.may(linux_raw_sys::general::CAP_SYS_PTRACE) {
+    let own = core::ptr::eq(&raw const **cx.process, process);
+    if own
+        || same && !process.state.not_dumpable.get()
+        || who.may(linux_raw_sys::general::CAP_SYS_PTRACE)
+    {
         Ok(())
     } else {
         Err(Errno::EACCES)

@@ -163,7 +163,6 @@ fn only_who_may_traces() {
     world.ok(&other, l::__NR_setresuid, &[1000, 1000, 0]);
     world.refused(&user, l::__NR_ptrace, &attach, Errno::EPERM);
     world.ok(&other, l::__NR_setresuid, &[1000, 1000, 1000]);
-    world.ok(&other, l::__NR_prctl, &[4, 0]);
     world.refused(&user, l::__NR_ptrace, &attach, Errno::EPERM);
     world.ok(&other, l::__NR_prctl, &[4, 1]);
     world.ok(&user, l::__NR_ptrace, &attach);
@@ -241,4 +240,28 @@ fn a_tracers_end_ends_its_steps() {
     assert_eq!(world.registers(&victim).rflags & 0x100, 0);
     // It ran, and had to be stopped for that.
     assert_eq!(world.machine.with(victim.machine.get(), |thread| thread.stops), stops + 1);
+}
+
+#[test]
+fn who_has_become_somebody_else_keeps_its_memory() {
+    let world = World::new();
+    let first = &world.first;
+    let (user, other) = (world.fork(first), world.fork(first));
+    for thread in [&user, &other] {
+        world.ok(thread, l::__NR_setresgid, &[1000, 1000, 1000]);
+        world.ok(thread, l::__NR_setresuid, &[1000, 1000, 1000]);
+    }
+    let maps = world.text(&user, &format!("/proc/{}/maps", other.process.pid));
+    let file = world.ok(&user, l::__NR_open, &[maps, 0]);
+    let to = world.scratch(&user, 64);
+    world.refused(&user, l::__NR_read, &[file, to, 64], Errno::EACCES);
+    // Itself it may look at.
+    let own = world.text(&other, "/proc/self/maps");
+    let file = world.ok(&other, l::__NR_open, &[own, 0]);
+    let to = world.scratch(&other, 64);
+    assert_ne!(world.ok(&other, l::__NR_read, &[file, to, 64]), 0);
+    // To become who one is already changes nothing.
+    world.ok(&other, l::__NR_prctl, &[4, 1]);
+    world.ok(&other, l::__NR_setresuid, &[1000, 1000, 1000]);
+    assert_eq!(world.ok(&other, l::__NR_prctl, &[3]), 1);
 }
