@@ -75,7 +75,11 @@ fn read_source(workspace: &Workspace, source: &str) -> Result<String> {
 }
 
 /// The path's names for words of a UTCB and their values.
-const PATH_NAMES: [(&str, i64); 5] = [
+const PATH_NAMES: [(&str, i64); 8] = [
+    // The first low half of a tag that says more than how many untyped words are in registers.
+    ("LONG", 8),
+    ("ANY", abi::ThreadId::ANY.0 as i64),
+    ("ANY_LOCAL", abi::ThreadId::ANY_LOCAL.0 as i64),
     ("LIPC_WAIT", abi::utcb::LIPC_WAIT as i64),
     ("LIPC_SP", abi::utcb::LIPC_SP as i64),
     ("LIPC_STATE", abi::utcb::LIPC_STATE as i64),
@@ -211,6 +215,7 @@ mod tests {
         ] {
             assert!(macros.contains(wanted), "{wanted} is missing:\n{macros}");
         }
+        assert!(!macros.contains('{'), "a name has no value:\n{macros}");
     }
 
     #[test]
