@@ -158,7 +158,7 @@ pub(super) fn fcntl(cx: &Cx) -> Answer {
         F_GETPIPE_SZ | F_SETPIPE_SZ => {
             let pipe = pipe::of(&open).ok_or(Errno::EBADF)?;
             if command == F_SETPIPE_SZ {
-                pipe.set_capacity(argument as u32 as usize)?;
+                pipe.set_capacity(argument as u32 as usize, pipe::most(cx))?;
             }
             Ok(pipe.capacity() as u64)
         }

@@ -90,6 +90,8 @@ pub struct Streams {
     pub flights: socket::flights::Flights,
     /// inotifies that a user can have.
     pub inotifies: Cell<u64>,
+    /// The highest capacity of pipes of who is not privileged (`/proc/sys/fs/pipe-max-size`).
+    pub pipe_max: Cell<usize>,
 }
 
 impl Default for Streams {
@@ -100,6 +102,7 @@ impl Default for Streams {
             services: Default::default(),
             flights: Default::default(),
             inotifies: Cell::new(inotify::INSTANCES),
+            pipe_max: Cell::new(pipe::CAPACITY_MAX),
         }
     }
 }

@@ -30,8 +30,14 @@ pub const ATOMIC: usize = 4096;
 const CAPACITY: usize = 65_536;
 /// Capacity of the pipes of a user who has too many.
 const CAPACITY_LEAST: usize = 2 * PAGE;
-/// The highest capacity that can be set (`/proc/sys/fs/pipe-max-size`).
+/// The highest capacity of all; who is not privileged may have `Streams::pipe_max`, at first the same.
 pub const CAPACITY_MAX: usize = 1 << 20;
+
+/// The highest capacity of pipes that the caller makes, or makes larger.
+pub fn most(cx: &Cx) -> usize {
+    let privileged = cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_RESOURCE);
+    if privileged { CAPACITY_MAX } else { cx.unix.streams.pipe_max.get() }
+}
 
 /// A pipe.
 pub struct Pipe {
@@ -80,13 +86,13 @@ impl Pipe {
     /// Sets the capacity, rounded up to a power of two.
     ///
     /// # Errors
-    /// `EBUSY` if it holds more, `EPERM` above the highest, `EINVAL` for what no pipe could hold.
-    pub fn set_capacity(&self, bytes: usize) -> Result<(), Errno> {
+    /// `EBUSY` if it holds more, `EPERM` above `most`, `EINVAL` for what no pipe could hold.
+    pub fn set_capacity(&self, bytes: usize, most: usize) -> Result<(), Errno> {
         if bytes > 1 << 31 {
             return Err(Errno::EINVAL);
         }
         let bytes = bytes.max(PAGE).next_power_of_two();
-        if bytes > CAPACITY_MAX {
+        if bytes > most {
             return Err(Errno::EPERM);
         }
         if bytes < self.ring.len() {
@@ -247,9 +253,9 @@ pub fn of(open: &Open) -> Option<Rc<Pipe>> {
 fn new(cx: &Cx, inode: Rc<Inode>) -> Result<Rc<Pipe>, Errno> {
     let pages = cx.charge(What::PipePages);
     // Who has many pipes gets small ones.
-    let mut capacity = CAPACITY;
+    let mut capacity = CAPACITY.min(most(cx));
     if pages.grow((capacity / PAGE) as u64).is_err() {
-        capacity = CAPACITY_LEAST;
+        capacity = CAPACITY_LEAST.min(most(cx));
         pages.set((capacity / PAGE) as u64);
     }
     Ok(Rc::new(Pipe {

@@ -185,3 +185,28 @@ fn whom_a_fifo_waits_for_may_be_gone_before_its_turn() {
     assert!(world.next_reply(&reader).is_some());
     world.ok(&writer, __NR_close, &[fd]);
 }
+
+#[test]
+fn the_highest_capacity_is_a_setting() {
+    let world = World::new();
+    let first = &world.first;
+    let path = world.text(first, "/proc/sys/fs/pipe-max-size");
+    let setting = world.ok(first, __NR_open, &[path, 2]);
+    let ends = world.scratch(first, 8);
+    let capacity = |thread: &std::rc::Rc<unix::thread::Thread>| {
+        world.ok(thread, __NR_pipe2, &[ends, 0]);
+        let end = u64::from(world.read_u32(thread, ends));
+        (end, world.ok(thread, __NR_fcntl, &[end, F_GETPIPE_SZ.into(), 0]))
+    };
+    let text = world.text(first, "5000");
+    world.ok(first, __NR_write, &[setting, text, 4]);
+    assert_eq!(capacity(first).1, 65_536);
+    let user = world.fork(first);
+    world.ok(&user, __NR_setuid, &[1000]);
+    let (end, size) = capacity(&user);
+    assert_eq!(size, 8192);
+    let set = [end, F_SETPIPE_SZ.into(), 16_384];
+    world.refused(&user, __NR_fcntl, &set, Errno::EPERM);
+    let text = world.text(first, "2000000");
+    world.refused(first, __NR_pwrite64, &[setting, text, 7, 0], Errno::EINVAL);
+}

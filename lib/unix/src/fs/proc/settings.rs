@@ -11,8 +11,9 @@ use crate::call::Cx;
 use crate::dump;
 use crate::errno::Errno;
 use crate::ipc::{messages, posix, segments};
+use crate::memory::PAGE;
 use crate::process::system::{RELEASE, VERSION};
-use crate::stream::inotify;
+use crate::stream::{inotify, pipe};
 
 /// `/proc/sys`.
 pub(super) const SYS: &[Fixed] =
@@ -23,7 +24,11 @@ const FS: &[Fixed] = &[
     directory("inotify", INOTIFY),
     directory("mqueue", QUEUES),
     text("nr_open", |_| line(crate::file::MAX_DESCRIPTORS)),
-    text("pipe-max-size", |_| b"1048576\n".to_vec()),
+    Fixed {
+        name: "pipe-max-size",
+        mode: 0o644,
+        what: What::Setting(|cx| line(cx.unix.streams.pipe_max.get() as u64), set_pipe_max),
+    },
     text("pipe-user-pages-hard", |_| b"0\n".to_vec()),
     text("pipe-user-pages-soft", |_| line(crate::account::PIPE_PAGES)),
 ];
@@ -127,6 +132,16 @@ const VM: &[Fixed] = &[
     text("overcommit_ratio", |_| b"50\n".to_vec()),
     text("swappiness", |_| b"60\n".to_vec()),
 ];
+
+/// Between a page and the highest capacity of all, a power of two.
+fn set_pipe_max(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    let wanted = usize::try_from(number(bytes)?).map_err(|_| Errno::EINVAL)?;
+    if wanted > pipe::CAPACITY_MAX {
+        return Err(Errno::EINVAL);
+    }
+    cx.unix.streams.pipe_max.set(wanted.max(PAGE).next_power_of_two());
+    Ok(())
+}
 
 /// Written, but without an effect.
 fn ignore(_: &Cx, _: &[u8]) -> Result<(), Errno> {
