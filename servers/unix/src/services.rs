@@ -22,7 +22,7 @@ pub const LABEL: u64 = 0x402;
 /// Calls that are under way at once.
 const CARRIERS: usize = 8;
 /// How long a carrier may take to be ready for a message, µs.
-const PATIENCE_US: u64 = 500;
+const PATIENCE_US: u64 = 50_000;
 /// How long a service may take to be registered, ms, and to take a request, µs.
 const FIND_MS: u64 = 1000;
 const SEND_US: u64 = 2_000_000;
