@@ -297,3 +297,24 @@ fn a_flush_leaves_a_page_to_the_flush_that_is_at_it() {
         flush_twice(&machine, 21, before, after);
     }
 }
+
+/// Whom an item has to give way to is asked about its own pages: what is behind them is no business of
+/// its, and at the end of a program's memory there are no tables that could be asked.
+#[test]
+fn an_item_asks_about_its_own_pages_only() {
+    let machine = Machine::new(5, 200, true);
+    let [sigma0, a, b, c, ..] = machine.spaces[..] else { panic!("six spaces") };
+    for at in [RAM, RAM + 0x1000, RAM + 0x2000] {
+        map(sigma0, a, at, at);
+    }
+    // The receiver has shared the page behind the first one of the two.
+    map(a, b, RAM + 0x1000, 0x1000);
+    map(b, c, 0x1000, 0x1000);
+    let item = |bits: u32| MapItem::map(page(RAM, bits, Rights::RWX), 0);
+    let one = MapJob::new(a, b, item(12), Fpage::COMPLETE, marker());
+    assert_eq!(one.sharers(), [None; 2]);
+    let two = MapJob::new(a, b, item(13), Fpage::COMPLETE, marker());
+    assert_eq!(two.sharers(), [Some(c), Some(b)]);
+    let none = MapJob::new(a, sigma0, item(13), Fpage::COMPLETE, marker());
+    assert_eq!(none.sharers(), [None; 2]);
+}

@@ -73,8 +73,14 @@ impl MapJob {
             return revoke.sharers(*src);
         }
         // What was in the way has gone, or nothing was: then what is behind it.
-        let next = transfer.to + done;
-        let at = |page| Revoke::flush(*marker, *dst, page, page + FRAME).sharers(*src);
+        let (next, end) = (transfer.to + done, transfer.to + transfer.len);
+        let at = |page| {
+            // Behind the last page nothing of a program's need be: it may be the end of its memory.
+            if page >= end {
+                return [None; 2];
+            }
+            Revoke::flush(*marker, *dst, page, page + FRAME).sharers(*src)
+        };
         let here = at(next);
         if here == [None; 2] { at(next + FRAME) } else { here }
     }

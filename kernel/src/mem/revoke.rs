@@ -116,6 +116,9 @@ impl Revoke {
 
     /// The newest mapping derived from the page at the position, unless another walk is there.
     fn next_shared(&self) -> Option<NodeRef> {
+        if self.pos >= self.end {
+            return None;
+        }
         match table::find(self.space, self.pos) {
             Slot::Leaf(leaf) => leaf.node?.first_raw().filter(|first| !first.has(MARKER)),
             Slot::Empty { .. } => None,
