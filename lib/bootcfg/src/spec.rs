@@ -5,7 +5,8 @@ use proto::Name;
 use crate::names::{DEFAULT_USES, Names, PROVIDES, USES};
 use crate::ranges::{LIST, Ranges};
 
-const ARGS_BYTES: usize = 64;
+/// Longest `args`, bytes.
+pub const ARGS_BYTES: usize = 160;
 const PAGE: u64 = 4096;
 /// Most processors of a machine.
 const PROCESSORS: u64 = 64;

@@ -100,6 +100,24 @@ pub struct Packet<'a> {
     pub string: Option<&'a [u8]>,
 }
 
+/// What a native task that asked for a socket is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told<'a> {
+    /// Somebody has connected: the new socket's number, and who it is.
+    Accepted {
+        /// The socket of this side.
+        socket: u64,
+        /// The user on the other side.
+        uid: u32,
+    },
+    /// Bytes that have come; none at the end.
+    Came(&'a [u8]),
+    /// So many bytes were sent.
+    Sent(u32),
+    /// Refused.
+    Refused(Errno),
+}
+
 /// Tells how much there is in all of something, and how much is left.
 pub type Gauge = fn() -> (u64, u64);
 
@@ -192,6 +210,11 @@ pub trait Machine {
     }
     /// Nobody waits for the answer of this call any more; it may still come.
     fn give_up_call(&self, _call: u64) {}
+    /// Answers what a native task's thread asked for; whether it still waited for it. Bytes that did
+    /// not arrive stay in the connection.
+    fn tell_native(&self, _asker: u64, _told: Told) -> bool {
+        false
+    }
     /// Pages of kernel memory for spaces; without a limit, by default.
     fn kernel_gauge(&self) -> Gauge {
         || (u64::MAX, u64::MAX)

@@ -24,7 +24,7 @@ use crate::process::processors::Processors;
 use crate::process::{Processes, processors, seccomp};
 use crate::signal::OnSignal;
 use crate::stream::Streams;
-use crate::stream::socket::service;
+use crate::stream::socket::{native, service};
 use crate::thread::{Doing, Thread};
 use crate::time::Timers;
 use crate::tty::Terminals;
@@ -281,7 +281,14 @@ impl Unix {
     /// counts as running, and may be stopped. It may be given together with the wait for the
     /// next event; those who are left in `run_queue` then have their turn later.
     pub fn next_reply(&self) -> Option<(MachineThread, Reply)> {
-        while let Some(thread) = self.run_queue.pop() {
+        loop {
+            let Some(thread) = self.run_queue.pop() else {
+                if self.run_queue.is_empty() {
+                    return None;
+                }
+                native::serve(self);
+                continue;
+            };
             // Nobody in a stopped process gets on; when it is continued, all have their turn.
             if thread.process.signals.stopped.get().is_some() {
                 continue;
@@ -306,7 +313,6 @@ impl Unix {
                 _ => {}
             }
         }
-        None
     }
 
     /// There is no call of this number, for this thread.

@@ -6,13 +6,16 @@ use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use crate::errno::Errno;
 use crate::thread::Thread;
 
 /// Threads that have something to do: a call to be tried again, a signal to take.
 #[derive(Default)]
 pub struct RunQueue {
     threads: RefCell<VecDeque<Rc<Thread>>>,
-    /// How many they are; looked at with every call.
+    /// Sockets of native tasks that something has happened to.
+    natives: RefCell<Vec<u64>>,
+    /// How many both are; looked at with every call.
     len: Cell<usize>,
 }
 
@@ -25,6 +28,30 @@ impl RunQueue {
         }
     }
 
+    /// Adds a native task's socket, which is not in it.
+    pub fn push_native(&self, socket: u64) {
+        self.natives.borrow_mut().push(socket);
+        self.len.set(self.len.get() + 1);
+    }
+
+    /// Room for so many sockets of native tasks.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn reserve_natives(&self, count: usize) -> Result<(), Errno> {
+        let mut natives = self.natives.borrow_mut();
+        let more = count.saturating_sub(natives.len());
+        natives.try_reserve(more).map_err(|_| Errno::ENOMEM)
+    }
+
+    /// Next of the sockets of native tasks.
+    #[must_use]
+    pub fn pop_native(&self) -> Option<u64> {
+        let socket = self.natives.borrow_mut().pop()?;
+        self.len.set(self.len.get() - 1);
+        Some(socket)
+    }
+
     /// Whether nobody has anything to do.
     #[inline(always)]
     #[must_use]
@@ -32,7 +59,7 @@ impl RunQueue {
         self.len.get() == 0
     }
 
-    /// The next thread with something to do.
+    /// The next thread with something to do; when there is none more, native tasks have their turn.
     #[must_use]
     pub fn pop(&self) -> Option<Rc<Thread>> {
         let thread = self.threads.borrow_mut().pop_front()?;

@@ -18,6 +18,7 @@ use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::console::Console;
 use crate::machine::{Baton, Below};
+use crate::natives::Natives;
 use crate::pages::Pages;
 use crate::serve::System;
 use crate::services::Services;
@@ -54,6 +55,7 @@ pub fn system() -> Result<System, String> {
         console: Console::start(me)
             .map_err(|why| format!("cannot start the console thread: {why}"))?,
         services: Services::told(&arguments(), me)?,
+        natives: Natives::told(&arguments(), me)?,
         command: command.is_some(),
         may_fail: is_told("may-fail"),
         fixed_addresses: is_told("fixed-addresses")

@@ -13,7 +13,7 @@ use runtime::misdeed::{self, Misdeed};
 use runtime::{random, root, schedule};
 use unix::Errno;
 use unix::machine::{
-    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, SpaceId,
+    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, SpaceId, Told,
     VECTOR_STATE_MAX,
 };
 use unix::memory::FrameId;
@@ -22,6 +22,7 @@ use unix::thread::Thread;
 use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::console::Console;
+use crate::natives::Natives;
 use crate::pages::Pages;
 use crate::services::Services;
 use crate::tasks::{self, Tasks};
@@ -36,6 +37,7 @@ pub struct Baton {
     pub alarm: Alarm,
     pub console: Console,
     pub services: Services,
+    pub natives: Natives,
     /// Started for one command: its status ends the machine.
     pub command: bool,
     /// Fails when it is told to: for tests.
@@ -227,6 +229,10 @@ impl Machine for Below {
 
     fn give_up_call(&self, call: u64) {
         self.services.give_up(call);
+    }
+
+    fn tell_native(&self, asker: u64, told: Told) -> bool {
+        self.natives.tell(asker, told)
     }
 
     fn kernel_gauge(&self) -> Gauge {

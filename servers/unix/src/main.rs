@@ -15,6 +15,7 @@
 //! | `pages` | mappings on their way to programs, revocation |
 //! | `clock`, `alarm`, `console` | time, deadlines, the terminal |
 //! | `services` | calls of programs to services of other tasks |
+//! | `natives` | native tasks' sockets |
 //! | `boot` | memory, the first file system, process 1 |
 #![no_std]
 #![no_main]
@@ -27,6 +28,7 @@ mod boot;
 mod clock;
 mod console;
 mod machine;
+mod natives;
 mod pages;
 mod serve;
 mod services;

@@ -6,11 +6,13 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use abi::{IpcError, IpcErrorKind, MsgTag, ThreadId, Time, protocol};
+use interfaces::sockets;
 use interfaces::unix::{Serve, Server};
 use runtime::service::{Caller, Dispatch as _};
 use runtime::{Msg, clock, ipc, utcb};
 use unix::Unix;
 use unix::machine::{Access, MachineThread, Reply};
+use unix::stream::socket::native;
 use unix::thread::{Doing, Thread};
 
 use crate::machine::Baton;
@@ -209,8 +211,11 @@ fn helper(system: &System, from: ThreadId, msg: &Msg) {
         system.unix.console_input(&text[..len]);
     } else if services_answer(system, from, msg) {
         // Those who waited for it have their turn.
+    } else if let Some(task) = system.machine.natives.ended(from, msg) {
+        native::forget(&system.unix, task);
     } else {
-        let answer = Serve(system).dispatch(from, msg, &[], &mut [], &mut []);
+        let both = (Serve(system), sockets::Serve(system));
+        let answer = both.dispatch(from, msg, &[], &mut [], &mut []);
         runtime::service::answer((from, answer), &[]);
     }
 }

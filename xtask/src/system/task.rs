@@ -23,7 +23,7 @@ const IRQ_LINES: u32 = abi::id::SYSTEM_BASE;
 /// Interrupt lines, and ranges of ports and memory, that one task can have.
 const MAX_LIST: usize = bootcfg::LIST;
 /// Longest argument text of a task, bytes.
-const MAX_ARGS_BYTES: usize = 64;
+const MAX_ARGS_BYTES: usize = bootcfg::ARGS_BYTES;
 
 /// One task.
 #[derive(Debug, Deserialize)]

@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 
 use linux_raw_sys::general as linux;
 
+use crate::account::{Charge, User, What};
 use crate::call::{Cx, Entry, full, partial};
 use crate::errno::Errno;
 use crate::file::Open;
@@ -61,7 +62,7 @@ use inode::{Inode, Kind};
 pub use locks::fcntl_lock;
 pub use memory_file::fcntl;
 pub use mount::settle;
-pub use mounts::{Filesystems, Mount, enter_socket};
+pub use mounts::{Filesystems, Mount, enter_socket, plain};
 pub use names::{check_new_socket, find_socket, make_socket};
 pub use place::Place;
 pub use proc::check_close_look;
@@ -185,6 +186,15 @@ impl Filesystems {
         nameless(cx, &self.sockets, Kind::Socket, 0o777)
     }
 
+    /// The same for a socket that no program has made; `payer` pays.
+    ///
+    /// # Errors
+    /// `ENFILE`, `ENOMEM`.
+    pub fn socket_for(&self, unix: &Unix, payer: &Rc<User>) -> Result<Rc<Inode>, Errno> {
+        let charge = Charge::new(payer, What::Heap, NAMELESS_BYTES as u64)?;
+        nameless_of(unix, &self.sockets, (Kind::Socket, 0o777), (0, 0), charge)
+    }
+
     /// A new inode for a POSIX message queue.
     ///
     /// # Errors
@@ -211,9 +221,17 @@ fn nameless(cx: &Cx, fs: &Rc<Filesystem>, kind: Kind, mode: u32) -> Result<Rc<In
         let credentials = cx.process.credentials.borrow();
         (credentials.fsuid, credentials.fsgid)
     };
-    let now = Time::now(cx.unix);
-    let charge = cx.pay(NAMELESS_BYTES)?;
-    let inode = Inode::new(fs, kind, mode, owner, now).map_err(|_| Errno::ENFILE)?;
+    nameless_of(cx.unix, fs, (kind, mode), owner, cx.pay(NAMELESS_BYTES)?)
+}
+
+fn nameless_of(
+    unix: &Unix,
+    fs: &Rc<Filesystem>,
+    (kind, mode): (Kind, u32),
+    owner: (u32, u32),
+    charge: Charge,
+) -> Result<Rc<Inode>, Errno> {
+    let inode = Inode::new(fs, kind, mode, owner, Time::now(unix)).map_err(|_| Errno::ENFILE)?;
     inode.set_payer(charge);
     Ok(inode)
 }

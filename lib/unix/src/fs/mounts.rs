@@ -96,6 +96,18 @@ pub fn enter_socket(unix: &Unix, folder: &str, name: &str, mode: u32) -> Result<
     Ok(inode)
 }
 
+/// The inode at an absolute path, on which no symbolic link is followed, as the system itself
+/// sees it; `None` if there is none.
+#[must_use]
+pub fn plain(unix: &Unix, path: &str) -> Option<Rc<Inode>> {
+    let mut at = unix.fs.root();
+    for name in path.strip_prefix('/')?.split('/') {
+        let next = at.directory()?.find(name.as_bytes())?;
+        at = next.directory().and_then(Directory::mounted).unwrap_or(next);
+    }
+    Some(at)
+}
+
 impl Filesystems {
     /// The tree at the start: empty but for `/dev`, `/proc` and `/tmp`,
     /// which are file systems of their own.

@@ -285,7 +285,8 @@ fn open_inode(
         Kind::Character(number) if device::is_simple(*number) => {
             TreeFile::new(inode, location, false)?
         }
-        Kind::Character(_) | Kind::Block(_) | Kind::Socket | Kind::Anonymous(_) => {
+        Kind::Socket => crate::stream::socket::service::open(cx, &inode, flags)?,
+        Kind::Character(_) | Kind::Block(_) | Kind::Anonymous(_) => {
             return Err(Errno::ENXIO.into());
         }
         Kind::Symlink(_) => return Err(Errno::ELOOP.into()),

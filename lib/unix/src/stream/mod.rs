@@ -86,6 +86,8 @@ pub struct Streams {
     pub ports: Rc<socket::inet::Ports>,
     /// Services of the system below.
     pub services: Rc<socket::service::Services>,
+    /// Sockets of native tasks.
+    pub natives: socket::native::Natives,
     /// Open files under way in messages.
     pub flights: socket::flights::Flights,
     /// inotifies that a user can have.
@@ -100,6 +102,7 @@ impl Default for Streams {
             names: Default::default(),
             ports: Default::default(),
             services: Default::default(),
+            natives: Default::default(),
             flights: Default::default(),
             inotifies: Cell::new(inotify::INSTANCES),
             pipe_max: Cell::new(pipe::CAPACITY_MAX),

@@ -82,7 +82,8 @@ programs get SIGWINCH).
 ## The system below
 `baton` at the prompt lists, starts, ends and inspects the system's tasks (`baton help`), as far as the description of the task `unix` allows: it needs
 `srv/tasks` in `args`, and `control = true` for more than looking at tasks. Other services become sockets in `/srv` in the same way ([services.md](services.md),
-From Linux programs). Both are for user 0 unless `args` says otherwise; who shares a system with users that are not trusted
+From Linux programs), and files that can be opened, if their tasks take streams; a native task reaches a program's socket if `args` says so
+(By streams). They are for user 0 unless `args` says otherwise; who shares a system with users that are not trusted
 leaves `srv/tasks` out. Suite `linux-services`.
 
 ## Who pays

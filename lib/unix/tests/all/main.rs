@@ -24,6 +24,7 @@ mod ipc;
 mod keys;
 mod locks;
 mod memory;
+mod natives;
 mod other_processes;
 mod pipes;
 mod polling;

@@ -246,10 +246,13 @@ pub fn connect(cx: &Cx) -> Answer {
         address::bind_any(cx, socket)?;
     }
     let bound = address::bound(cx, &name)?;
-    if let Some(answer) = service::connect(socket, &name, &bound) {
-        return answer;
-    }
-    let target = address::socket(bound)?;
+    let target = match service::listener(&bound).filter(|_| socket.kind == Kind::Stream) {
+        Some(listener) => listener?,
+        None => match service::connect(socket, &name, &bound) {
+            Some(answer) => return answer,
+            None => address::socket(bound)?,
+        },
+    };
     if target.kind != socket.kind {
         return Err(Errno::EPROTOTYPE.into());
     }
@@ -261,16 +264,27 @@ pub fn connect(cx: &Cx) -> Answer {
         socket.pair(&target, Credentials::NOBODY);
         return Ok(0);
     }
-    connect_to(cx, &open, socket, &target)
+    connect_to(cx, !open.is_nonblocking(), socket, &target)
 }
 
-/// Connects to a socket that listens.
-fn connect_to(cx: &Cx, open: &Open, socket: &Rc<Socket>, target: &Rc<Socket>) -> Answer {
-    let Some(backlog) = target.backlog.get().filter(|_| !target.shut_in.get()) else {
-        return Err(Errno::ECONNREFUSED.into());
-    };
-    if target.pending.borrow().len() > backlog {
-        if open.is_nonblocking() {
+/// Whether a socket that listens takes another connection now.
+///
+/// # Errors
+/// `ECONNREFUSED` if it does not listen.
+pub(super) fn has_room(target: &Socket) -> Result<bool, Errno> {
+    let backlog = target.backlog.get().filter(|_| !target.shut_in.get());
+    Ok(target.pending.borrow().len() <= backlog.ok_or(Errno::ECONNREFUSED)?)
+}
+
+/// Connects to a socket that listens; waits until it takes the connection, if it `may_wait`.
+pub(super) fn connect_to(
+    cx: &Cx,
+    may_wait: bool,
+    socket: &Rc<Socket>,
+    target: &Rc<Socket>,
+) -> Answer {
+    if !has_room(target)? {
+        if !may_wait {
             return Err(Errno::EAGAIN.into());
         }
         return Err(cx.block_on(&target.can_write));
@@ -282,15 +296,20 @@ fn connect_to(cx: &Cx, open: &Open, socket: &Rc<Socket>, target: &Rc<Socket>) ->
         return Err(Errno::EINVAL.into());
     }
     let own = Socket::new(cx, socket.kind, None)?;
+    enter(target, own, socket, Credentials::of(cx));
+    Ok(0)
+}
+
+/// `socket`, of `who`, is now connected to `own`, which waits at `target` to be accepted.
+pub(super) fn enter(target: &Socket, own: Rc<Socket>, socket: &Rc<Socket>, who: Credentials) {
     *own.name.borrow_mut() = target.name.borrow().clone();
     own.embryo.set(true);
     own.options.credentials.set(target.options.credentials.get());
-    own.pair(socket, Credentials::of(cx));
+    own.pair(socket, who);
     socket.pair(&own, target.listener.get());
     target.pending.borrow_mut().push_back(own);
     target.can_read.wake_all();
     socket.wake();
-    Ok(0)
 }
 
 /// `shutdown(fd, how)`.

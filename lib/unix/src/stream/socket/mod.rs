@@ -10,7 +10,6 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::ioctl::{FIONREAD, TIOCOUTQ};
 use linux_raw_sys::net::{SHUT_RD, SHUT_RDWR, SHUT_WR};
 
-use crate::account::What;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
@@ -27,7 +26,9 @@ pub mod inet;
 mod inet_calls;
 mod inet_options;
 mod interfaces;
+mod making;
 pub(super) mod message;
+pub mod native;
 pub mod netlink;
 pub mod options;
 pub mod service;
@@ -112,41 +113,6 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A socket without a name or a connection.
-    ///
-    /// # Errors
-    /// `ENFILE` or `ENOMEM` if there are too many.
-    pub fn new(cx: &Cx, kind: Kind, inet: Option<Inet>) -> Result<Rc<Self>, Errno> {
-        Ok(Rc::new(Self {
-            kind,
-            inet,
-            netlink: Cell::new(false),
-            inbox: Inbox::new(&cx.unix.memory, cx.charge(What::Frames), cx.charge(What::Heap))?,
-            name: RefCell::default(),
-            place: RefCell::default(),
-            names: cx.unix.streams.names.clone(),
-            ports: cx.unix.streams.ports.clone(),
-            peer: RefCell::default(),
-            connected: Cell::new(false),
-            peer_credentials: Cell::new(Credentials::NOBODY),
-            service: RefCell::default(),
-            services: cx.unix.streams.services.clone(),
-            peer_name: RefCell::default(),
-            backlog: Cell::new(None),
-            listener: Cell::new(Credentials::NOBODY),
-            pending: RefCell::default(),
-            shut_in: Cell::new(false),
-            shut_out: Cell::new(false),
-            error: Cell::new(None),
-            embryo: Cell::new(false),
-            holds_files: Cell::new(false),
-            options: Options::default(),
-            can_read: WaitQueue::default(),
-            can_write: WaitQueue::default(),
-            inode: cx.unix.fs.socket(cx)?,
-        }))
-    }
-
     /// The other side, if it is still there.
     #[must_use]
     pub fn peer(&self) -> Option<Rc<Socket>> {

@@ -7,16 +7,22 @@
 
 use alloc::collections::BTreeMap;
 use alloc::rc::{Rc, Weak};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
 
+use linux_raw_sys::general::{O_ACCMODE, O_NONBLOCK, O_RDONLY, O_WRONLY};
+use linux_raw_sys::net::{SHUT_RD, SHUT_WR};
+
+use super::connect::connect_to;
 use super::transfer::{How, broken, wait};
-use super::{Kind, Socket};
+use super::{Handle, Kind, Socket};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Source;
 use crate::fs;
+use crate::fs::inode::Inode;
 use crate::machine::{Machine, Packet};
 use crate::stream::socket::address::Name;
 use crate::stream::socket::ancillary::Credentials;
@@ -37,9 +43,12 @@ const BEHIND_UNTYPED: u64 = 0xFFC0;
 const CALLS_OF_A_USER: usize = 4;
 
 /// A service that programs can reach, and what its socket's inode leads to.
-struct Offer {
-    /// Its number among those of the machine.
+pub(super) struct Offer {
+    /// Its name, and its number among those of the machine.
+    name: String,
     index: usize,
+    /// Where its native task takes streams.
+    pub(super) listener: RefCell<Weak<Socket>>,
 }
 
 /// A call that a service has not answered yet.
@@ -81,7 +90,7 @@ impl Connection {
 pub fn offer(unix: &Unix) -> Result<(), Errno> {
     for (index, service) in unix.machine.services().into_iter().enumerate() {
         let inode = fs::enter_socket(unix, "srv", &service.name, service.mode)?;
-        let offer = Rc::new(Offer { index });
+        let offer = Rc::new(Offer { name: service.name, index, listener: RefCell::default() });
         let any: Rc<dyn Any> = offer.clone();
         *inode.bound.borrow_mut() = Some(Rc::downgrade(&any));
         unix.streams.services.offers.borrow_mut().push(offer);
@@ -89,7 +98,33 @@ pub fn offer(unix: &Unix) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Connects `socket` to the service that an inode leads to; `None` if that is something else.
+/// The socket that streams to the service which an inode leads to are connected to; `None` if that
+/// is something else.
+pub(super) fn listener(bound: &Rc<dyn Any>) -> Option<Result<Rc<Socket>, Errno>> {
+    let offer = bound.clone().downcast::<Offer>().ok()?;
+    let listener = offer.listener.borrow().upgrade();
+    Some(listener.ok_or(Errno::ECONNREFUSED))
+}
+
+/// Opens a service as a file: a stream to it, one way if it is opened so.
+///
+/// # Errors
+/// `ENXIO` for what is no service's socket, or that of one whose task takes no streams.
+pub fn open(cx: &Cx, inode: &Inode, flags: u32) -> Result<Rc<Handle>, Stop> {
+    let bound = inode.bound.borrow().as_ref().and_then(Weak::upgrade);
+    let target = bound.and_then(|bound| listener(&bound)?.ok()).ok_or(Errno::ENXIO)?;
+    let socket = Socket::new(cx, Kind::Stream, None)?;
+    connect_to(cx, flags & O_NONBLOCK == 0, &socket, &target)?;
+    match flags & O_ACCMODE {
+        O_RDONLY => socket.shut(SHUT_WR),
+        O_WRONLY => socket.shut(SHUT_RD),
+        _ => {}
+    }
+    Ok(Handle::new(socket))
+}
+
+/// Connects `socket`, of packets, to the service that an inode leads to; `None` if that is something
+/// else.
 pub(super) fn connect(socket: &Socket, name: &Name, bound: &Rc<dyn Any>) -> Option<Answer> {
     let offer = bound.clone().downcast::<Offer>().ok()?;
     if socket.kind != Kind::Packet {
@@ -234,6 +269,11 @@ impl Socket {
 }
 
 impl Services {
+    /// The service of this name.
+    pub(super) fn offered(&self, name: &str) -> Option<Rc<Offer>> {
+        self.offers.borrow().iter().find(|offer| offer.name == name).cloned()
+    }
+
     /// The socket has gone, and nobody wants the answer of its call.
     pub(super) fn give_up(&self, connection: &Connection) {
         if let Some(call) = connection.call.take() {

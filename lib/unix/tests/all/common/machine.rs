@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use unix::errno::Errno;
 use unix::machine::{
-    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, SpaceId,
+    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, SpaceId, Told,
     VECTOR_STATE_MAX,
 };
 use unix::memory::{FrameId, PAGE};
@@ -56,8 +56,21 @@ pub struct FakeMachine {
     pub asked: RefCell<Vec<Asked>>,
     /// Calls that were given up.
     pub given_up: RefCell<Vec<u64>>,
+    /// What native tasks' threads were told.
+    pub told: RefCell<Vec<(u64, Heard)>>,
+    /// Native tasks' threads that have given up waiting.
+    pub impatient: RefCell<Vec<u64>>,
     next: Cell<u32>,
     random: Cell<u64>,
+}
+
+/// What a native task was told.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard {
+    Accepted(u64, u32),
+    Came(Vec<u8>),
+    Sent(u32),
+    Refused(Errno),
 }
 
 /// A message to a service.
@@ -213,6 +226,19 @@ impl Machine for Handle {
     }
     fn give_up_call(&self, call: u64) {
         self.0.given_up.borrow_mut().push(call);
+    }
+    fn tell_native(&self, asker: u64, told: Told) -> bool {
+        if self.0.impatient.borrow().contains(&asker) {
+            return false;
+        }
+        let heard = match told {
+            Told::Accepted { socket, uid } => Heard::Accepted(socket, uid),
+            Told::Came(bytes) => Heard::Came(bytes.to_vec()),
+            Told::Sent(count) => Heard::Sent(count),
+            Told::Refused(errno) => Heard::Refused(errno),
+        };
+        self.0.told.borrow_mut().push((asker, heard));
+        true
     }
     fn heap_gauge(&self) -> Gauge {
         crate::given_back::heap
