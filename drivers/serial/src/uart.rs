@@ -1,5 +1,6 @@
 //! The 16550's registers (National Semiconductor PC16550D data sheet).
 
+use console::Device;
 use runtime::port::Ports;
 
 const DATA: u16 = 0;
@@ -43,27 +44,26 @@ impl Uart {
     fn status(&self) -> u8 {
         self.ports.read8(LINE_STATUS)
     }
+}
 
-    /// A received character, if there is one.
-    pub fn receive(&self) -> Option<u8> {
+impl Device for Uart {
+    fn receive(&mut self) -> Option<u8> {
         (self.status() & READY != 0).then(|| self.ports.read8(DATA))
     }
 
-    /// Fills the transmitter from `next`, if it is empty.
-    pub fn fill(&self, mut next: impl FnMut() -> Option<u8>) {
+    fn fill(&mut self, mut next: impl FnMut() -> Option<u8>) -> bool {
         if self.status() & EMPTY != 0 {
             (0..FIFO).map_while(|_| next()).for_each(|byte| self.ports.write8(DATA, byte));
         }
+        false
     }
 
-    /// Whether all that was written is on the line.
-    pub fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.status() & EMPTY != 0
     }
 
-    /// Whether the transmitter is to interrupt when it is empty.
-    pub fn wants_interrupt(&mut self, on: bool) {
-        let enabled = if on { RECEIVED | TRANSMITTED } else { RECEIVED };
+    fn wants_interrupt(&mut self, wants: bool) {
+        let enabled = if wants { RECEIVED | TRANSMITTED } else { RECEIVED };
         if enabled != self.enabled {
             self.ports.write8(INTERRUPT_ENABLE, enabled);
             self.enabled = enabled;

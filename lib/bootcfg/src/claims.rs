@@ -96,7 +96,8 @@ impl core::fmt::Display for Claim {
             ),
             Self::Input(one, two) => write!(
                 f,
-                "`{one}` and `{two}` both have console = true; what is typed goes to one task"
+                "`{one}` and `{two}` both have console = true; what is typed goes to one task. If each is to have a \
+                console of its own, name both in the args of the console's driver, and describe that before them"
             ),
             Self::Dma(what, range, name) => write!(
                 f,
@@ -112,9 +113,10 @@ impl core::fmt::Display for Claim {
 ///
 /// # Errors
 /// The first claim that it cannot have.
-pub fn check<'a>(spec: &Spec, others: impl Iterator<Item = &'a Spec>) -> Result<(), Claim> {
+pub fn check<'a>(spec: &Spec, others: impl Iterator<Item = &'a Spec> + Clone) -> Result<(), Claim> {
     each(spec, |what, range| alone(spec, what, range))?;
-    others.into_iter().try_for_each(|other| {
+    let has_its_own = |one: &Spec| others.clone().any(|driver| tells_apart(driver, one.name));
+    others.clone().try_for_each(|other| {
         each(spec, |what, range| {
             let clash = |theirs| shared(range, theirs);
             let found = match what {
@@ -128,12 +130,19 @@ pub fn check<'a>(spec: &Spec, others: impl Iterator<Item = &'a Spec>) -> Result<
             };
             found.map_or(Ok(()), |range| Err(Claim::Taken(what, range, other.name, spec.name)))
         })?;
-        if spec.console && other.console {
+        if spec.console && other.console && !(has_its_own(spec) && has_its_own(other)) {
             return Err(Claim::Input(other.name, spec.name));
         }
         let both = spec.provides.iter().find(|name| other.provides.place(*name).is_some());
         both.map_or(Ok(()), |name| Err(Claim::Name(name, other.name, spec.name)))
     })
+}
+
+/// Whether `driver` has a console for the task of this name: it is in its `args`.
+fn tells_apart(driver: &Spec, name: Name) -> bool {
+    let names = core::str::from_utf8(driver.args()).unwrap_or_default();
+    driver.provides.place(Name::new(proto::console::NAME)).is_some()
+        && names.split_whitespace().any(|word| Name::new(word) == name)
 }
 
 /// Whether a device of the task may reach memory that is not the task's.
@@ -229,6 +238,11 @@ mod tests {
         );
         assert!(said(&["a console=1", "b console=1"]).starts_with("`a` and `b` both have console"));
         assert_eq!(said(&["a console=1", "b console=0"]), "");
+        let driver = "serial provides=console args=a b";
+        assert_eq!(said(&[driver, "a console=1", "b console=1"]), "");
+        let why = "`a` and `c` both have console";
+        assert!(said(&[driver, "a console=1", "c console=1"]).starts_with(why));
+        assert!(said(&["x args=a c", "a console=1", "c console=1"]).starts_with(why));
     }
 
     #[test]

@@ -15,14 +15,18 @@ mod editor;
 mod fair;
 mod history;
 mod keys;
+mod prefix;
 mod ring;
+mod tail;
 mod terminal;
 mod visible;
 mod words;
 
 pub use editor::{Editor, Event};
 pub use fair::{Fair, LONGEST_TURN, TURN};
+pub use prefix::{PREFIX, Prefix, Typed};
 pub use ring::Ring;
+pub use tail::Tail;
 pub use terminal::Terminal;
 pub use visible::visible;
 

@@ -4,16 +4,18 @@
 use abi::ThreadId;
 use interfaces::common::Refusal;
 use interfaces::console::{WriteLongReply, WriteRawReply, WriteReply};
-use line::{Event, Fair, Ring, Terminal, visible};
+use line::{Fair, Ring, visible};
 use proto::{console as op, layout};
 use runtime::Msg;
 use runtime::service::{self, Answer};
 
-/// Queues: the tasks', then the root task's own, and what the console's task sends as it is.
+use crate::seats::{SEATS, Seats};
+
+/// Queues: the tasks', then the root task's own, and what the consoles' tasks send as it is.
 const TASKS: usize = layout::TASKS;
 const ROOT: usize = TASKS;
 const RAW: usize = TASKS + 1;
-const SENDERS: usize = TASKS + 2;
+const SENDERS: usize = RAW + SEATS;
 const _: () = assert!(SENDERS <= 64);
 /// Bytes of a queue: the longest text, all of it made visible, behind a short queue.
 const ROOM: usize = 4 * op::STRING_BYTES + 2 * SHORT;
@@ -88,20 +90,17 @@ impl Output {
         self.queues.is_empty() && self.ready.is_empty()
     }
 
-    /// Whether all of `task` has passed the terminal, and there is room for a prompt.
-    pub fn is_shown(&self, task: usize) -> bool {
-        self.queues.len(task) == 0 && self.ready.room() >= PIECE_ROOM
+    /// A character is typed.
+    pub fn edit(&mut self, seats: &mut Seats, byte: u8) {
+        seats.take(byte, &mut self.ready);
     }
 
-    /// What the terminal shows of itself; without room it is not shown.
-    pub fn show(&mut self, text: &[u8]) {
-        put_all(&mut self.ready, text);
-    }
-
-    /// A typed character for the terminal.
-    pub fn edit(&mut self, terminal: &mut Terminal, byte: u8) -> Event {
-        let ready = &mut self.ready;
-        terminal.put(byte, |echo| put_all(ready, echo))
+    /// Shows prompts whose turn it is: all of the task's text has passed the terminal, and there is room.
+    pub fn ask(&mut self, seats: &mut Seats) {
+        let queues = &self.queues;
+        seats.ask(&mut self.ready, |task, ready| {
+            queues.len(task) == 0 && ready.room() >= PIECE_ROOM
+        });
     }
 
     /// Text that the root task made visible: its own, or a task's. What finds no room is lost.
@@ -113,17 +112,20 @@ impl Output {
     }
 
     /// Queues all of `text` of `writer`, a thread of `task`, or nothing of it; with its control
-    /// characters only if the task `owns` the console. The answer, if it comes now.
+    /// characters only if the task `owns` a console, the one at this place. The answer, if it comes now.
     pub fn write(
         &mut self,
         writer: Writer,
         task: usize,
         text: &[u8],
-        owns: bool,
+        owns: Option<usize>,
     ) -> Option<(ThreadId, Answer<Msg>)> {
-        let queue = if matches!(writer, Writer::Raw(_)) { RAW } else { task };
+        let queue = match (&writer, owns) {
+            (Writer::Raw(_), Some(place)) => RAW + place,
+            _ => task,
+        };
         let mut needed = text.len();
-        if !owns {
+        if owns.is_none() {
             needed = 0;
             visible(text, |bytes| needed += bytes.len());
         }
@@ -136,7 +138,7 @@ impl Output {
                 let _ = queues.put(queue, *byte);
             }
         };
-        if owns {
+        if owns.is_some() {
             put(text)
         } else {
             visible(text, put)
@@ -155,16 +157,17 @@ impl Output {
         None
     }
 
-    /// Gives the terminal what there is room for; nothing is edited if `unedited`.
-    pub fn feed(&mut self, terminal: &mut Terminal, unedited: bool) {
+    /// Gives the terminal what there is room for.
+    pub fn feed(&mut self, seats: &mut Seats) {
         let mut piece = [0; PIECE];
         while self.ready.room() >= PIECE_ROOM {
+            if seats.again(PIECE, &mut self.ready) {
+                continue;
+            }
             let Some((who, len)) = self.queues.take_piece(&mut piece) else { break };
-            let ready = &mut self.ready;
-            match &piece[..len] {
-                piece if who == RAW => put_all(ready, piece),
-                piece if unedited => lines(piece, |byte| put_all(ready, &[byte])),
-                piece => terminal.print(piece, |echo| put_all(ready, echo)),
+            match who.checked_sub(RAW) {
+                Some(place) => seats.print_raw(place, &piece[..len], &mut self.ready),
+                None => seats.print(who, &piece[..len], &mut self.ready),
             }
             if self.queues.len(who) <= SHORT {
                 self.short |= 1 << who;
@@ -186,21 +189,5 @@ impl Output {
         for writer in ready.flat_map(|(_, writers)| writers).filter_map(Option::take) {
             service::answer(writer.answer(Ok(())), &[]);
         }
-    }
-}
-
-fn put_all(ring: &mut Ring<4096>, text: &[u8]) {
-    for byte in text {
-        let _ = ring.put(*byte);
-    }
-}
-
-/// Lines as a terminal wants them: it goes to the next one, and to its beginning.
-fn lines(text: &[u8], mut put: impl FnMut(u8)) {
-    for byte in text {
-        if *byte == b'\n' {
-            put(b'\r');
-        }
-        put(*byte);
     }
 }

@@ -7,8 +7,6 @@ use proto::console as op;
 use runtime::service::Answer;
 use runtime::{Msg, ipc};
 
-use crate::output::Output;
-
 /// Threads that wait for input.
 const READERS: usize = 8;
 
@@ -71,14 +69,14 @@ impl Input {
         self.readers.iter().flatten().any(|reader| reader.thread() == thread)
     }
 
-    /// One character from the line; `out` shows what it did.
-    pub fn take(&mut self, byte: u8, terminal: &mut Terminal, out: &mut Output) {
+    /// One character from the line; `echo` shows what it did.
+    pub fn take(&mut self, byte: u8, terminal: &mut Terminal, echo: impl FnMut(&[u8])) {
         self.read += 1;
         if self.raw || matches!(self.readers.iter().flatten().next(), Some(Reader::Char(_))) {
             let _ = self.typed.put(byte);
             return;
         }
-        if out.edit(terminal, byte) == Event::Line {
+        if terminal.put(byte, echo) == Event::Line {
             // A line that finds no room is lost as a whole.
             if self.typed.room() > terminal.line().len() {
                 terminal.line().iter().for_each(|byte| {

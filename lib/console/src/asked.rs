@@ -15,19 +15,19 @@ use runtime::service::{Answer, Caller};
 use crate::clients::Client;
 use crate::input::Reader;
 use crate::output::Writer;
-use crate::{Console, Reply};
+use crate::{Console, Device, Reply};
 
 /// The console, asked by a thread of a task.
-pub struct Asked<'c, 'a> {
-    console: RefCell<&'c mut Console<'a>>,
+pub struct Asked<'c, 'a, D> {
+    console: RefCell<&'c mut Console<'a, D>>,
     client: Client,
     /// The answer of a function that may have none.
     reply: Cell<Reply>,
 }
 
-impl<'c, 'a> Asked<'c, 'a> {
+impl<'c, 'a, D: Device> Asked<'c, 'a, D> {
     /// By `client`.
-    pub fn new(console: &'c mut Console<'a>, client: Client) -> Self {
+    pub fn new(console: &'c mut Console<'a, D>, client: Client) -> Self {
         Self { console: RefCell::new(console), client, reply: Cell::new(None) }
     }
 
@@ -49,9 +49,11 @@ impl<'c, 'a> Asked<'c, 'a> {
 
     /// The answer comes now, or when the task's queue is short again.
     fn write(&self, writer: Writer, text: &[u8], rights: &[Rights]) {
+        let console = &mut *self.console.borrow_mut();
         let owns = self.client.rights.has(Rights::CONSOLE);
+        let owns = owns.then(|| console.seats.place(self.client.task));
         let answer = match self.may(rights) {
-            Ok(()) => self.console.borrow_mut().out.write(writer, self.client.task, text, owns),
+            Ok(()) => console.out.write(writer, self.client.task, text, owns),
             Err(why) => Some(writer.answer(Err(why))),
         };
         answer.into_iter().for_each(|answer| self.reply(answer));
@@ -61,7 +63,7 @@ impl<'c, 'a> Asked<'c, 'a> {
 /// What only the console's own task may.
 const OWN: [Rights; 1] = [Rights::CONSOLE];
 
-impl Server for Asked<'_, '_> {
+impl<D: Device> Server for Asked<'_, '_, D> {
     fn write(&self, _: Caller, text: &[u8], later: WriteReply) {
         self.write(Writer::Short(later), text, &[]);
     }
@@ -84,7 +86,8 @@ impl Server for Asked<'_, '_> {
     fn read_char(&self, _: Caller, later: ReadCharReply) {
         match self.may(&OWN) {
             Ok(()) => {
-                let input = &mut self.console.borrow_mut().input;
+                let console = &mut *self.console.borrow_mut();
+                let input = &mut console.seats.of_task(self.client.task).input;
                 input.ask(Reader::Char(later));
                 input.serve();
             }
@@ -95,7 +98,8 @@ impl Server for Asked<'_, '_> {
     fn read_raw(&self, _: Caller, later: ReadRawReply) {
         match self.may(&OWN) {
             Ok(()) => {
-                let input = &mut self.console.borrow_mut().input;
+                let console = &mut *self.console.borrow_mut();
+                let input = &mut console.seats.of_task(self.client.task).input;
                 input.ask_raw(later);
                 input.serve();
             }
@@ -105,9 +109,10 @@ impl Server for Asked<'_, '_> {
 
     fn complete(&self, from: Caller, words: &[u8]) -> Result<(), Refusal> {
         self.may(&OWN)?;
-        let mut console = self.console.borrow_mut();
-        console.terminal.set_words(words);
-        console.input.words_of = from;
+        let console = &mut *self.console.borrow_mut();
+        let seat = console.seats.of_task(self.client.task);
+        seat.terminal.set_words(words);
+        seat.input.words_of = from;
         Ok(())
     }
 
@@ -116,7 +121,7 @@ impl Server for Asked<'_, '_> {
         let console = self.console.borrow();
         Ok(Figures {
             written: console.out.written(),
-            typed: console.input.read(),
+            typed: console.seats.all().iter().map(|seat| seat.input.read()).sum(),
             interrupts: console.interrupts,
         })
     }
