@@ -88,6 +88,10 @@ fn stage(workspace: &Workspace, bootable: &Bootable, kernel_args: &[String]) -> 
     Ok(tree)
 }
 
+/// What stays on the screen of a system that does not use it.
+const CONTINUE: &str =
+    "Baton starts. If nothing follows here, continue on the serial port (115200 baud, 8N1).";
+
 /// GRUB's menu: one entry, started at once, everything also on the serial port.
 fn menu(kernel_args: &[String]) -> String {
     let args: String = kernel_args.iter().map(|word| format!(" {word}")).collect();
@@ -97,6 +101,7 @@ fn menu(kernel_args: &[String]) -> String {
          serial --unit=0 --speed=115200\n\
          terminal_output console serial\n\
          menuentry \"Baton\" {{\n\
+         \techo '{CONTINUE}'\n\
          \tmultiboot2 /boot/baton-kernel{args}\n\
          \tmodule2 /boot/baton.img baton.img\n\
          \tboot\n\
@@ -123,5 +128,6 @@ mod tests {
         let text = menu(&["kmem=8M".to_owned(), "verbose".to_owned()]);
         assert!(text.contains("multiboot2 /boot/baton-kernel kmem=8M verbose\n"));
         assert!(text.contains("module2 /boot/baton.img baton.img\n"));
+        assert!(text.contains("continue on the serial port"));
     }
 }

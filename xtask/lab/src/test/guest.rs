@@ -135,6 +135,14 @@ fn converse(
         match next {
             CompiledStep::Send(line) => session.send_line(line)?,
             CompiledStep::Monitor(line) => tamper.monitor(line)?,
+            CompiledStep::Screen(text) => {
+                step.say(format!("waiting for `{text}` on the screen"));
+                if let Some(shown) = tamper.wait_for_screen(text, limit)? {
+                    return Ok(Err(format!(
+                        "waited for `{text}` on the screen, which shows:\n{shown}"
+                    )));
+                }
+            }
             CompiledStep::Expect(text, pattern) => {
                 step.say(format!("waiting for `{}`", text.escape_debug()));
                 match session.wait_for(end_of(&pattern), at) {

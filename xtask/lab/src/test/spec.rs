@@ -86,6 +86,8 @@ pub enum Step {
     Send(String),
     /// Give this command to the emulator's monitor.
     Monitor(String),
+    /// Wait until the screen, in text mode, shows this.
+    Screen(String),
 }
 
 /// One machine.
@@ -235,6 +237,7 @@ impl Step {
         Ok(match self {
             Self::Send(line) => CompiledStep::Send(line),
             Self::Monitor(line) => CompiledStep::Monitor(line),
+            Self::Screen(text) => CompiledStep::Screen(text),
             Self::Expect(text) => CompiledStep::Expect(text, Regex::new(&regex::escape(text))?),
             Self::Regex(text) => CompiledStep::Expect(text, Regex::new(text)?),
         })
@@ -312,6 +315,8 @@ pub enum CompiledStep<'a> {
     Send(&'a str),
     /// Give this command to the emulator's monitor.
     Monitor(&'a str),
+    /// Wait until the screen shows this.
+    Screen(&'a str),
     /// Wait for the pattern; the text is for messages.
     Expect(&'a str, Regex),
 }

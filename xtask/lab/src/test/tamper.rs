@@ -46,7 +46,10 @@ impl Tamper {
             command.args(["-S", "-gdb"]).arg(listen(&path));
             tamper.debugger = Some(path);
         }
-        if run.steps()?.iter().any(|step| matches!(step, CompiledStep::Monitor(_))) {
+        let asks = |step: &CompiledStep| {
+            matches!(step, CompiledStep::Monitor(_) | CompiledStep::Screen(_))
+        };
+        if run.steps()?.iter().any(asks) {
             let path = socket("monitor");
             command.arg("-monitor").arg(listen(&path));
             tamper.monitor = Some(path);
@@ -83,6 +86,43 @@ impl Tamper {
         stream.write_all(format!("{line}\n").as_bytes()).context("the monitor takes no command")?;
         until_prompt(&mut stream).map(drop)
     }
+}
+
+impl Tamper {
+    /// Waits until the screen, in text mode, shows `text`: what it shows instead after `limit`.
+    ///
+    /// # Errors
+    /// When the monitor does not answer.
+    pub fn wait_for_screen(&self, text: &str, limit: Duration) -> Result<Option<String>> {
+        let path = self.monitor.as_ref().context("this machine was started without a monitor")?;
+        let file = path.with_extension("screen");
+        let started = Instant::now();
+        loop {
+            self.monitor(&format!("pmemsave {TEXT_MODE:#x} {TEXT_BYTES} \"{}\"", file.display()))?;
+            let shown = rows(&std::fs::read(&file).unwrap_or_default());
+            if shown.contains(text) {
+                return Ok(None);
+            }
+            if started.elapsed() > limit {
+                return Ok(Some(shown));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// A PC's text mode: where it is, and 25 rows of 80 characters, each with its colours.
+const TEXT_MODE: u64 = 0xB_8000;
+const ROW_BYTES: usize = 160;
+const TEXT_BYTES: usize = 25 * ROW_BYTES;
+
+/// The rows of the screen, without blanks behind them.
+fn rows(memory: &[u8]) -> String {
+    let row = |cells: &[u8]| {
+        let text: String = cells.iter().step_by(2).map(|byte| char::from(*byte)).collect();
+        format!("{}\n", text.trim_end_matches([' ', '\0']))
+    };
+    memory.chunks(ROW_BYTES).map(row).collect()
 }
 
 /// What gdb does before it lets go of the machine that listens at `socket`: unlike commands
