@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::iter;
 
 use linux_raw_sys::general as l;
 
@@ -16,6 +17,7 @@ use crate::file::{Open, Source};
 use crate::fs::inode::{Inode, Kind};
 use crate::fs::open::{How, open_path};
 use crate::memory::PAGE;
+use crate::mm::AddressSpace;
 use crate::mm::area::{Area, AreaFlags, Backing};
 use crate::signal::set::{self, bit};
 use crate::thread::{Doing, Thread};
@@ -186,29 +188,40 @@ fn dumped(cx: &Cx, area: &Area) -> u64 {
 /// read-only behind relocation).
 fn has_own(cx: &Cx, area: &Area, inode: &Inode) -> bool {
     let space = cx.process.space();
-    let pages = (area.start..area.end).step_by(PAGE);
-    pages.into_iter().any(|at| {
+    let own = iter::successors(space.first_present(area.start, area.end), |page| {
+        space.first_present(page + PAGE as u64, area.end)
+    });
+    own.into_iter().any(|at| {
         let file = || inode.page(cx.unix, area.offset_at(at) / PAGE as u64, false).ok();
         space.present(at, false).is_some_and(|own| file().is_some_and(|file| file != own))
     })
 }
 
-/// The pages of an area that are there.
+/// The pages of an area that are there, up to `end` in the file. An area may be as large as the
+/// address space, so nobody looks at the others.
 fn contents(cx: &Cx, area: &Area, end: u64, out: &mut File) -> Result<(), Errno> {
     let space = cx.process.space();
     let mut page = Box::new([0; PAGE]);
-    let mut at = area.start;
-    while out.at < end {
-        let anonymous = matches!(area.backing, Backing::Anonymous);
-        let there = !anonymous || space.present(at, false).is_some();
-        if there && read_some(cx.unix, &space, at, &mut page[..]) == PAGE {
+    let (first, stop) = (out.at, area.start + (end.min(out.most) - out.at.min(out.most)));
+    let mut next = first_there(&space, area, area.start);
+    while let Some(at) = next.filter(|at| *at < stop) {
+        out.at = first + (at - area.start);
+        if read_some(cx.unix, &space, at, &mut page[..]) == PAGE {
             out.put(cx, &page[..])?;
-        } else {
-            out.at += PAGE as u64;
         }
-        at += PAGE as u64;
+        next = first_there(&space, area, at + PAGE as u64);
     }
     Ok(())
+}
+
+/// The first page of an area from `at` on that is there: in memory, or in the file behind it.
+fn first_there(space: &AddressSpace, area: &Area, at: u64) -> Option<u64> {
+    let own = space.first_present(at, area.end);
+    let Backing::File { inode, .. } = &area.backing else { return own };
+    let begin = area.offset_at(area.start);
+    let data = inode.regular().and_then(|file| file.seek(begin + (at - area.start), true));
+    let file = data.map(|data| area.start + (data - begin) / PAGE as u64 * PAGE as u64);
+    own.into_iter().chain(file.filter(|file| *file < area.end)).min()
 }
 
 /// The ELF header and its table: the notes, then an entry for each area with the bytes that it has

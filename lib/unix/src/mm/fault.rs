@@ -76,6 +76,12 @@ impl AddressSpace {
         self.pages.borrow().get(page).filter(|page| page.has(wanted)).map(Page::frame)
     }
 
+    /// The first page of a range that is there, whatever the program may do with it.
+    #[must_use]
+    pub fn first_present(&self, start: u64, end: u64) -> Option<u64> {
+        self.pages.borrow().first_in(start, end)
+    }
+
     /// The frame of the page at `page` (page-aligned, any value), made present as if the
     /// program had read or written it (copy on write included).
     ///

@@ -233,6 +233,15 @@ impl PageMap {
         })
     }
 
+    /// The first page of a range.
+    #[must_use]
+    pub fn first_in(&self, start: u64, end: u64) -> Option<u64> {
+        self.range(start, end).find_map(|(leaf, base, bits)| {
+            let page = (self.leaves[leaf].present & bits).trailing_zeros() as usize;
+            (page < LEAF).then(|| base + (page * PAGE) as u64)
+        })
+    }
+
     /// Calls `each(address, page)` for the pages of a range, in order.
     pub fn for_each(&self, start: u64, end: u64, mut each: impl FnMut(u64, Page)) {
         for (leaf, base, bits) in self.range(start, end) {

@@ -109,3 +109,46 @@ fn who_has_no_core_file() {
     let pipe = world.text(first, "|/bin/sh");
     world.refused(first, l::__NR_write, &[file, pipe, 8], unix::errno::Errno::EINVAL);
 }
+
+/// The server would be gone for minutes, for all programs.
+#[test]
+fn a_core_file_of_all_addresses_takes_no_time() {
+    const PRIVATE: u64 = l::MAP_PRIVATE as u64;
+    const NOBODYS: u64 = (l::MAP_ANONYMOUS | l::MAP_NORESERVE) as u64;
+    let world = World::new();
+    let first = &world.first;
+    without_limit(&world);
+    let begun = std::time::Instant::now();
+    let child = world.fork(first);
+    let len = 1 << 45;
+    let at = world.ok(&child, l::__NR_mmap, &[0, len, 3, PRIVATE | NOBODYS, u64::MAX, 0]);
+    world.write(&child, at + len / 2 + 8, b"in the middle");
+    // A file of nothing, mapped so that its pages would be in the core file, and so that not.
+    let path = world.text(&child, "/tmp/sparse");
+    let file = world.ok(&child, l::__NR_open, &[path, (l::O_CREAT | l::O_RDWR).into(), 0o600]);
+    world.ok(&child, l::__NR_ftruncate, &[file, 1 << 42]);
+    let text = world.put(&child, b"near its end");
+    world.ok(&child, l::__NR_pwrite64, &[file, text, 12, (1 << 42) - 4096]);
+    let flags = PRIVATE | u64::from(l::MAP_NORESERVE);
+    for access in [1, 3] {
+        world.ok(&child, l::__NR_mmap, &[0, 1 << 42, access, flags, file, 0]);
+    }
+    world.call(&child, l::__NR_kill, &[child.process.pid.into(), l::SIGABRT.into()]);
+    assert_eq!(status(&world), l::SIGABRT | 0x80);
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    // What is there is in it.
+    let path = world.text(first, "core");
+    let core = world.ok(first, l::__NR_open, &[path, 0]);
+    let program = Program::new(&world, first);
+    let (mut found, mut next) = ([0, 0], 0);
+    while let Ok(data) = u64::try_from(program.call(l::__NR_lseek, &[core, next, 3])) {
+        world.ok(first, l::__NR_lseek, &[core, data, 0]);
+        let page = program.read(core, 4096);
+        let has = |text: &[u8]| page.windows(text.len()).any(|window| window == text);
+        found[0] += u32::from(has(b"in the middle"));
+        found[1] += u32::from(has(b"near its end"));
+        next = data / 4096 * 4096 + 4096;
+    }
+    // The file's page, and what was written there; what may not be written is in no core file.
+    assert_eq!(found, [1, 2]);
+}
