@@ -8,7 +8,8 @@ use linux_raw_sys::errno::{
     EACCES, EAGAIN, ECONNREFUSED, EINVAL, EISCONN, EMSGSIZE, ENXIO, EPROTOTYPE,
 };
 use linux_raw_sys::general::{
-    __NR_close, __NR_connect, __NR_poll, __NR_read, __NR_sendto, __NR_socket, __NR_write, O_RDWR,
+    __NR_close, __NR_connect, __NR_poll, __NR_read, __NR_sendto, __NR_setresuid, __NR_socket,
+    __NR_write, O_RDWR,
 };
 use linux_raw_sys::net::{AF_UNIX, MSG_DONTWAIT, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
 use unix::errno::Errno;
@@ -170,19 +171,21 @@ fn who_closes_gives_its_call_up_and_whoever_waits_goes_on() {
 }
 
 #[test]
-fn a_user_keeps_some_carriers_from_nobody() {
+fn users_keep_some_carriers_from_nobody() {
     let world = world(8);
     let first = Program::new(&world, &world.first);
-    let other = first.fork();
-    other.lose_privileges();
-    let thread = other.thread.clone();
-    let from = world.put(&thread, &packet(1, &[], None));
-    let flags = MSG_DONTWAIT.into();
-    for round in 0..5 {
-        let (fd, result) = connect(&world, &thread, SOCK_SEQPACKET, "/srv/post");
-        assert_eq!(result, 0);
-        let sent = world.now(&thread, __NR_sendto, &[fd, from, 8, flags, 0, 0]) as i64;
-        assert_eq!(sent, if round < 4 { 8 } else { error(EAGAIN) }, "call {round}");
+    // One user has three of them, two have four.
+    for (uid, calls) in [(1000, 3), (1001, 1)] {
+        let thread = first.fork().thread;
+        world.ok(&thread, __NR_setresuid, &[uid; 3]);
+        let from = world.put(&thread, &packet(1, &[], None));
+        for round in 0..5 {
+            let (fd, result) = connect(&world, &thread, SOCK_SEQPACKET, "/srv/post");
+            assert_eq!(result, 0);
+            let flags = MSG_DONTWAIT.into();
+            let sent = world.now(&thread, __NR_sendto, &[fd, from, 8, flags, 0, 0]) as i64;
+            assert_eq!(sent, if round < calls { 8 } else { error(EAGAIN) }, "{uid}, call {round}");
+        }
     }
     let fd = connected(&world, "/srv/post");
     assert_eq!(send(&world, fd, &packet(1, &[], None), MSG_DONTWAIT), 8);

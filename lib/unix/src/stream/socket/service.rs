@@ -39,8 +39,9 @@ const PACKET_MAX: usize = 8 * (1 + WORDS) + STRING_MAX;
 const UNTYPED: u64 = 0x3F;
 const TYPED: u64 = 2 << 6;
 const BEHIND_UNTYPED: u64 = 0xFFC0;
-/// Calls that a user other than 0 has under way, at most.
-const CALLS_OF_A_USER: usize = 4;
+/// Calls that users other than 0 have under way at most, all of them together and each of them.
+const CALLS_OF_USERS: usize = 4;
+const CALLS_OF_A_USER: usize = 3;
 
 /// A service that programs can reach, and what its socket's inode leads to.
 pub(super) struct Offer {
@@ -162,8 +163,7 @@ pub(super) fn send(
         return cannot_yet(cx, socket, &socket.can_write, how);
     }
     let uid = cx.process.user().uid;
-    let own = services.calls.borrow().values().filter(|call| call.uid == uid).count();
-    if uid != 0 && own >= CALLS_OF_A_USER {
+    if uid != 0 && !services.has_room_for(uid) {
         return cannot_yet(cx, socket, &services.free, how);
     }
     let bytes = taken(source)?;
@@ -272,6 +272,14 @@ impl Services {
     /// The service of this name.
     pub(super) fn offered(&self, name: &str) -> Option<Rc<Offer>> {
         self.offers.borrow().iter().find(|offer| offer.name == name).cloned()
+    }
+
+    /// Whether a user other than 0 may have one more call carried.
+    fn has_room_for(&self, uid: u32) -> bool {
+        let calls = self.calls.borrow();
+        let of_users = calls.values().filter(|call| call.uid != 0);
+        let own = of_users.clone().filter(|call| call.uid == uid).count();
+        of_users.count() < CALLS_OF_USERS && own < CALLS_OF_A_USER
     }
 
     /// The socket has gone, and nobody wants the answer of its call.
