@@ -50,10 +50,11 @@ pub(super) fn commit(
     if secure {
         let kept = process.state.personality.get() & !LOST_BY_SET_ID;
         process.state.personality.set(kept);
+        process.state.death_signal.set(0);
     }
     program::end(unix, thread);
-    // Who runs it shall not see what it may read.
-    process.state.not_dumpable.set(secure);
+    // Who runs it shall not see what it may read, nor its file's contents if they are not to be read.
+    process.state.not_dumpable.set(secure || !built.readable);
     let registers =
         Registers { rip: built.entry, rsp: built.stack, rflags: FLAGS, ..Registers::default() };
     unix.machine.set_registers(machine, &registers);

@@ -2,9 +2,11 @@
 
 use alloc::rc::Rc;
 
+use crate::call::Cx;
 use crate::errno::Errno;
 use crate::file::Open;
 use crate::fs::inode::Inode;
+use crate::fs::permission;
 use crate::memory::PAGE;
 use crate::unix::Unix;
 
@@ -23,6 +25,12 @@ impl<'a> Image<'a> {
     pub fn new(unix: &'a Unix, open: Rc<Open>) -> Self {
         let inode = open.file.inode();
         Self { unix, open, inode }
+    }
+
+    /// Whether who runs it may read it, too.
+    #[must_use]
+    pub fn may_be_read(&self, cx: &Cx) -> bool {
+        permission::check(&self.inode, &cx.process.credentials.borrow(), permission::READ).is_ok()
     }
 
     /// Copies bytes from `offset` on; how many the file has of them.

@@ -60,6 +60,8 @@ struct Built {
     space: Rc<AddressSpace>,
     entry: u64,
     stack: u64,
+    /// Who runs it may read it.
+    readable: bool,
 }
 
 fn execve(cx: &Cx) -> Answer {
@@ -221,7 +223,9 @@ fn credentials(cx: &Cx, image: &Image) -> Executed {
     let set_user = (mode & linux::S_ISUID != 0).then(|| image.inode.uid.get());
     let set_group = (mode & group == group).then(|| image.inode.gid.get());
     let traced = crate::trace::attach::keeps_rights_away(cx.process);
-    let no_new = cx.process.state.no_new_privileges.get() || traced;
+    // Whoever shares them could change the program's directory and its files' permissions (`CLONE_FS`).
+    let shares_place = Rc::strong_count(&cx.process.place.borrow()) > 1;
+    let no_new = cx.process.state.no_new_privileges.get() || traced || shares_place;
     capability::execute(&cx.process.credentials.borrow(), set_user, set_group, no_new)
 }
 
@@ -247,12 +251,14 @@ fn build(
         }
         None => None,
     };
+    let files = [Some(image), interpreter.as_ref().map(|(image, _)| image)];
+    let readable = files.into_iter().flatten().all(|image| image.may_be_read(cx));
     let space = AddressSpace::new(cx.unix, &cx.process.user())?;
     space.stack_limit.set(crate::mm::map::limit(cx, linux::RLIMIT_STACK));
     space.set_program(Some(running));
     let filled = fill(cx, &space, (image, &elf), interpreter.as_ref(), who, request);
     match filled {
-        Ok((entry, stack)) => Ok(Built { space, entry, stack }),
+        Ok((entry, stack)) => Ok(Built { space, entry, stack, readable }),
         Err(errno) => {
             space.retire(cx.unix);
             Err(errno)

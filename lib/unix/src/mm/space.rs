@@ -117,6 +117,12 @@ impl AddressSpace {
         }))
     }
 
+    /// A number that no other space has, or will have.
+    #[must_use]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
     /// The machine's space.
     #[must_use]
     pub fn machine(&self) -> SpaceId {

@@ -170,10 +170,11 @@ fn set_three(root: bool, old: Ids, new: Ids) -> Result<Ids, Errno> {
 }
 
 /// A process that has become somebody else keeps its memory to itself: it may hold what its former user
-/// could read.
-fn keep_memory(cx: &Cx, changed: bool) {
+/// could read. And the parent's end, which its former user may decide about, is no signal for it any more.
+fn keep_to_itself(cx: &Cx, changed: bool) {
     if changed {
         cx.process.state.not_dumpable.set(true);
+        cx.process.state.death_signal.set(0);
     }
 }
 
@@ -183,7 +184,7 @@ fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -
     let (old, in_effect) = (own.users(), own.in_effect());
     let ids = change(own.may(l::CAP_SETUID), old)?;
     own.set_users(ids);
-    keep_memory(cx, own.in_effect() != in_effect);
+    keep_to_itself(cx, own.in_effect() != in_effect);
     own.capabilities.users_changed(old, ids);
     drop(own);
     cx.process.set_user(cx.unix, ids[0]);
@@ -196,7 +197,7 @@ fn change_groups(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) 
     let in_effect = own.in_effect();
     let ids = change(own.may(l::CAP_SETGID), own.groups())?;
     own.set_groups(ids);
-    keep_memory(cx, own.in_effect() != in_effect);
+    keep_to_itself(cx, own.in_effect() != in_effect);
     Ok(0)
 }
 
@@ -230,7 +231,7 @@ fn setfsuid(cx: &Cx) -> Answer {
     if new != SAME && (new == old || own.may(l::CAP_SETUID) || own.users().contains(&new)) {
         own.fsuid = new;
         own.capabilities.file_user_changed(old, new);
-        keep_memory(cx, new != old);
+        keep_to_itself(cx, new != old);
     }
     Ok(u64::from(old))
 }
@@ -240,7 +241,7 @@ fn setfsgid(cx: &Cx) -> Answer {
     let (old, new) = (own.fsgid, cx.uint(0));
     if new != SAME && (own.may(l::CAP_SETGID) || own.groups().contains(&new)) {
         own.fsgid = new;
-        keep_memory(cx, new != old);
+        keep_to_itself(cx, new != old);
     }
     Ok(u64::from(old))
 }

@@ -46,6 +46,8 @@ pub fn end(unix: &Unix, thread: &Rc<Thread>) {
     state.keys.leave(false);
     state.not_dumpable.set(false);
     state.exit_signal.set(l::SIGCHLD);
+    // Nobody sends it the signals that its former program had asked its children for.
+    process.children.borrow().iter().for_each(|child| child.state.exit_signal.set(l::SIGCHLD));
     release_vfork(process);
 }
 

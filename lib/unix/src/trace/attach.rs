@@ -28,14 +28,25 @@ pub fn may_trace(tracer: &Process, process: &Process) -> bool {
     same || who.may(l::CAP_SYS_PTRACE)
 }
 
-/// Whether a new program of the process must not get rights from its file: somebody who has less
-/// traces it.
+/// Whether `tracer`, who traces `process`, may see its memory: it may run a program now that is nobody's
+/// to see.
+#[must_use]
+pub(super) fn may_see_memory(tracer: &Process, process: &Process) -> bool {
+    !process.state.not_dumpable.get() || is_privileged(tracer)
+}
+
+/// Whether a new program of the process must not get rights from its file: somebody who had less when that
+/// began traces it.
 #[must_use]
 pub fn keeps_rights_away(process: &Process) -> bool {
-    process.threads.borrow().iter().filter_map(|thread| thread.tracee()).any(|tracee| {
-        let tracer = tracee.tracer.upgrade();
-        tracer.is_none_or(|tracer| !tracer.credentials.borrow().may(l::CAP_SYS_PTRACE))
-    })
+    let threads = process.threads.borrow();
+    let mut tracees = threads.iter().filter_map(|thread| thread.tracee());
+    tracees.any(|tracee| !tracee.privileged.get())
+}
+
+/// Whether `who`, with the rights of now, might trace anybody.
+pub(super) fn is_privileged(who: &Process) -> bool {
+    who.credentials.borrow().may(l::CAP_SYS_PTRACE)
 }
 
 /// `thread` is traced by `tracer` from now on.
@@ -59,6 +70,7 @@ pub(super) fn attach(
         thread: Rc::downgrade(thread),
         process: Rc::downgrade(&thread.process),
         tracer: Rc::downgrade(tracer),
+        privileged: Cell::default(),
         seized,
         options: Cell::new(options),
         mode: Cell::default(),
@@ -184,6 +196,7 @@ pub fn born(cx: &Cx, flags: u64, exit_signal: u32, child: &Rc<Thread>) {
         return;
     }
     let Ok(new) = attach(&tracer, child, tracee.seized, tracee.options.get()) else { return };
+    new.privileged.set(tracee.privileged.get());
     if tracee.seized {
         new.wanted.set(Some(Why::Interrupt));
         signal::recalculate_thread(child);

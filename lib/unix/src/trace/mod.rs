@@ -107,6 +107,9 @@ pub struct Tracee {
     pub process: Weak<Process>,
     /// Who traces it.
     pub tracer: Weak<Process>,
+    /// Whoever made it one might trace anybody: it may get rights from files. The tracer's rights of today
+    /// do not count: it may be a set-id program that its user runs.
+    privileged: Cell<bool>,
     /// By `PTRACE_SEIZE`.
     seized: bool,
     /// `PTRACE_O_*`.

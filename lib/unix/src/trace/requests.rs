@@ -83,6 +83,10 @@ fn done(result: Result<(), Errno>) -> Answer {
 fn look(cx: &Cx, request: u32, tracee: &Rc<Tracee>, thread: &Rc<Thread>) -> Answer {
     let (unix, address, data) = (cx.unix, cx.arg(2), cx.arg(3));
     let space = thread.process.space();
+    let memory = [p::PTRACE_PEEKTEXT, p::PTRACE_PEEKDATA, p::PTRACE_POKETEXT, p::PTRACE_POKEDATA];
+    if memory.contains(&request) && !attach::may_see_memory(cx.process, &thread.process) {
+        return Err(Errno::EIO.into());
+    }
     match request {
         p::PTRACE_PEEKTEXT | p::PTRACE_PEEKDATA => {
             let word = memory::read_word(unix, &space, address)?;
@@ -149,6 +153,7 @@ fn trace_me(cx: &Cx) -> Answer {
         return Err(Errno::EPERM.into());
     }
     let tracee = attach::attach(&parent, cx.thread, false, 0)?;
+    tracee.privileged.set(attach::is_privileged(cx.process));
     // The call that made it is not one of its own.
     tracee.call.set(u64::from(l::__NR_ptrace));
     Ok(0)
@@ -166,6 +171,7 @@ fn begin(cx: &Cx, tid: u32, seize: Option<u64>) -> Answer {
         return Err(Errno::EPERM.into());
     }
     let tracee = attach::attach(cx.process, &thread, seize.is_some(), options as u32)?;
+    tracee.privileged.set(attach::is_privileged(cx.process));
     attach::take_over_stop(cx.unix, &thread, &tracee);
     if seize.is_none() {
         signal::send_thread(cx.unix, &thread, Info::user(l::SIGSTOP, 0, 0, 0));

@@ -1,6 +1,7 @@
 //! Programs: loading, scripts, the first stack, what exec changes.
 
 mod placement;
+mod secrets;
 
 use std::rc::Rc;
 

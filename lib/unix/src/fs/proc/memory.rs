@@ -1,5 +1,6 @@
 //! `/proc/PID/mem`: a process's memory, for who may trace it, whatever the process itself may do
-//! there.
+//! there. It stays that of the program that ran when it was opened: another one, which the process
+//! runs later, may have more rights than who has opened it, and be made to write to its own memory.
 
 use alloc::rc::Rc;
 
@@ -12,15 +13,16 @@ use crate::mm::AddressSpace;
 use crate::trace::attach::may_trace;
 use crate::trace::memory;
 
-/// The memory that an inode is, if it is one.
-fn space(cx: &Cx, node: &Node) -> Result<Rc<AddressSpace>, Errno> {
+/// The memory that an inode is, as long as its program runs.
+fn space(cx: &Cx, node: &Node) -> Result<Option<Rc<AddressSpace>>, Errno> {
     let What::Memory(pid, tid) = node.what else { return Err(Errno::EINVAL) };
     let Subject { process, .. } = subject(cx, pid, tid)?;
     let own = Rc::ptr_eq(&process, cx.process);
     if !own && !may_trace(cx.process, &process) {
         return Err(Errno::EACCES);
     }
-    Ok(process.space())
+    let space = process.space();
+    Ok((node.space == Some(space.serial())).then_some(space))
 }
 
 /// Whether an inode is a process's memory.
@@ -35,7 +37,7 @@ pub(in crate::fs) fn read(
     sink: &mut Sink,
     offset: u64,
 ) -> Result<usize, Stop> {
-    let space = space(cx, node)?;
+    let Some(space) = space(cx, node)? else { return Ok(0) };
     let mut page = [0; PAGE];
     let mut done = 0;
     loop {
@@ -55,7 +57,7 @@ pub(in crate::fs) fn read(
 
 /// Writes as much as can be.
 pub(super) fn write(cx: &Cx, node: &Node, source: &mut Source, offset: u64) -> Result<usize, Stop> {
-    let space = space(cx, node)?;
+    let Some(space) = space(cx, node)? else { return Ok(0) };
     let mut page = [0; PAGE];
     let mut done = 0;
     while source.left() > 0 {

@@ -215,8 +215,12 @@ fn new_inode(cx: &Cx, parent: &Rc<Inode>, name: &[u8], what: What, mode: u32) ->
         number ^= process.times.start_ns & u64::from(u32::MAX);
     }
     let process = process.as_ref().map(Rc::downgrade);
+    let space = match what {
+        What::Memory(pid, _) => find_process(cx, pid).map(|process| process.space().serial()),
+        _ => None,
+    };
     let above = Some((parent.clone(), name.into()));
-    let node = Node { what, above, covered: RefCell::new(None), process };
+    let node = Node { what, above, covered: RefCell::new(None), process, space };
     let now = Time::now(cx.unix);
     let inode = Inode::with_number(&parent.fs, number, Kind::Proc(node), mode, owner, now);
     if inode.is_directory() {

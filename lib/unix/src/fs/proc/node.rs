@@ -15,13 +15,21 @@ pub struct Node {
     pub(super) covered: RefCell<Option<Rc<Inode>>>,
     /// The process that it was when it was looked up, if it is `/proc/PID`.
     pub(super) process: Option<Weak<Process>>,
+    /// The number of the space that it was then, if it is a process's memory.
+    pub(super) space: Option<u64>,
 }
 
 impl Node {
     /// `/proc` itself.
     #[must_use]
     pub fn root() -> Self {
-        Self { what: What::Root, above: None, covered: RefCell::new(None), process: None }
+        Self {
+            what: What::Root,
+            above: None,
+            covered: RefCell::new(None),
+            process: None,
+            space: None,
+        }
     }
 
     /// The directory above and the name there.

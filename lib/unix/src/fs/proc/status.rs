@@ -13,6 +13,7 @@ use crate::machine::Access;
 use crate::memory::PAGE;
 use crate::mm::AddressSpace;
 use crate::mm::area::{Area, AreaFlags, Backing};
+use crate::mm::space::Layout;
 use crate::process::Process;
 use crate::thread::Doing;
 
@@ -61,8 +62,11 @@ pub(super) fn stat(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     text.extend_from_slice(&name(subject));
     let mut rest = String::from(") ");
     stat_process(cx, subject, &mut rest);
-    stat_memory(subject, &mut rest);
-    stat_end(subject, &mut rest);
+    // Where a program was placed at random is nothing for everybody.
+    let seen = super::check_close_look(cx, &subject.process).is_ok();
+    let layout = if seen { subject.process.space().layout.get() } else { Layout::default() };
+    stat_memory(subject, &layout, &mut rest);
+    stat_end(subject, &layout, &mut rest);
     text.extend_from_slice(rest.as_bytes());
     Ok(text)
 }
@@ -96,10 +100,9 @@ fn stat_process(cx: &Cx, subject: &Subject, text: &mut String) {
 }
 
 /// Fields 23 to 30: sizes and addresses.
-fn stat_memory(subject: &Subject, text: &mut String) {
+fn stat_memory(subject: &Subject, layout: &Layout, text: &mut String) {
     let process = &subject.process;
-    let space = process.space();
-    let (layout, sizes) = (space.layout.get(), space.sizes());
+    let sizes = process.space().sizes();
     let alive = u64::from(is_alive(subject));
     let _ = write!(
         text,
@@ -114,13 +117,12 @@ fn stat_memory(subject: &Subject, text: &mut String) {
 }
 
 /// Fields 31 to 52: signals, scheduling, more addresses, the wait status.
-fn stat_end(subject: &Subject, text: &mut String) {
+fn stat_end(subject: &Subject, layout: &Layout, text: &mut String) {
     let process = &subject.process;
     let [blocked, pending, ignored, caught] =
         figures::signals(subject).map(|signals| signals & 0x7fff_ffff);
     let (policy, priority) = process.state.policy.get();
     let processor = subject.thread.as_ref().map_or(0, |thread| thread.whereabouts.processor.get());
-    let layout = process.space().layout.get();
     let addresses = [
         layout.data.0,
         layout.data.1,
@@ -295,7 +297,7 @@ pub(super) fn maps(cx: &Cx, space: &AddressSpace) -> Vec<u8> {
 }
 
 /// Name, inode number and device of what an area shows.
-fn origin(cx: &Cx, area: &Area, layout: crate::mm::space::Layout) -> (Vec<u8>, u64, u64) {
+fn origin(cx: &Cx, area: &Area, layout: Layout) -> (Vec<u8>, u64, u64) {
     match &area.backing {
         Backing::File { open, inode } => {
             (super::super::path_of(cx.unix, open), inode.number, inode.fs.device)
