@@ -1,7 +1,7 @@
 //! Core files: what a process was when a signal ended it, as an ELF file that debuggers read.
 //!
 //! Written by the process itself on its way out: with its identity, in its working directory, as far as
-//! its limit (`RLIMIT_CORE`, 0 at first) allows. Pages that are not there are holes.
+//! its limit (`RLIMIT_CORE`, 0 at first) and [`PAGES_MAX`] allow. Pages that are not there are holes.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -51,6 +51,8 @@ const EM_X86_64: u16 = 62;
 const PT_LOAD: u32 = 1;
 /// Bytes of notes at most: those of so many threads.
 const NOTES_MAX: usize = 512 * 1024;
+/// Pages of memory at most: what all others wait for.
+pub const PAGES_MAX: u32 = 16 * 1024;
 /// Entries at most.
 const ENTRIES_MAX: usize = 0xFFFE;
 const PT_NOTE: u32 = 4;
@@ -70,7 +72,7 @@ fn write(cx: &Cx, signal: u32) -> Result<(), Errno> {
         return Err(Errno::EPERM);
     }
     stop_others(cx);
-    let mut out = File { open: create(cx, signal)?, at: 0, most };
+    let mut out = File { open: create(cx, signal)?, at: 0, most, pages: PAGES_MAX };
     let count = cx.process.space().area_count();
     if count >= ENTRIES_MAX {
         return Err(Errno::ENOMEM);
@@ -95,7 +97,7 @@ fn write(cx: &Cx, signal: u32) -> Result<(), Errno> {
     }
     // What is behind the last page is a hole, too.
     let inode = out.open.file.inode();
-    let end = out.at.min(most);
+    let end = out.at.min(out.most);
     if let (Kind::Regular(regular), true) = (&inode.kind, inode.size() < end) {
         regular.truncate(cx.unix, &inode.fs, end);
     }
@@ -206,6 +208,9 @@ fn contents(cx: &Cx, area: &Area, end: u64, out: &mut File) -> Result<(), Errno>
     let mut next = first_there(&space, area, area.start);
     while let Some(at) = next.filter(|at| *at < stop) {
         out.at = first + (at - area.start);
+        if !out.takes_page() {
+            break;
+        }
         if read_some(cx.unix, &space, at, &mut page[..]) == PAGE {
             out.put(cx, &page[..])?;
         }
@@ -257,9 +262,21 @@ struct File {
     open: Rc<Open>,
     at: u64,
     most: u64,
+    /// Pages of memory that it may still get.
+    pages: u32,
 }
 
 impl File {
+    /// Whether there is a page more; if not, the file ends here, and debuggers say so.
+    fn takes_page(&mut self) -> bool {
+        if self.pages == 0 || self.at >= self.most {
+            self.most = self.most.min(self.at);
+            return false;
+        }
+        self.pages -= 1;
+        true
+    }
+
     /// Writes at the present place, as far as the limit allows.
     fn put(&mut self, cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
         let room = self.most.saturating_sub(self.at).min(bytes.len() as u64) as usize;

@@ -35,6 +35,8 @@ fn agrees_with_a_map_under_random_use() {
             }
         }
         let probe = (random() % 600) * PAGE as u64;
+        let end = probe + random() % 300 * PAGE as u64 + (random() % 2 << 40);
+        assert_eq!(pages.first_in(probe, end), model.range(probe..end).next().map(|(at, _)| *at));
         assert_eq!(pages.get(probe), model.get(&probe).copied());
         assert_eq!(pages.resident(), model.len());
     }

@@ -130,6 +130,7 @@ says nothing: there the kernel's count is all there is.
 
 Whom a signal such as SIGSEGV or SIGABRT ends leaves a core file if `ulimit -c` lets it (0 at first): notes of all threads, program headers
 of all mappings, memory that is private or anonymous, without `NT_FILE`. Its name is `core` or what `/proc/sys/kernel/core_pattern` says.
+It is written while all others wait, so it ends after 64 MiB of memory.
 
 ## Calls
 Generated from the server's table (`lib/unix/tests/all/document.rs`).

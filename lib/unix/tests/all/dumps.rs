@@ -152,3 +152,62 @@ fn a_core_file_of_all_addresses_takes_no_time() {
     // The file's page, and what was written there; what may not be written is in no core file.
     assert_eq!(found, [1, 2]);
 }
+
+#[test]
+fn what_a_program_maps_costs_nothing_until_it_is_there() {
+    let world = World::new();
+    let first = &world.first;
+    without_limit(&world);
+    // Terabytes of nothing, of private and of shared memory, may be written and not.
+    for (access, flags) in [(3, 0x4022), (1, 0x4022), (3, 0x4021)] {
+        let at = world.ok(first, l::__NR_mmap, &[0, 1 << 43, access, flags, u64::MAX, 0]);
+        if access == 3 {
+            world.write(first, at + (1 << 42), b"far away");
+        }
+    }
+    // A file of one page, mapped far beyond its end.
+    let name = world.text(first, "file");
+    let file = world.ok(first, l::__NR_open, &[name, 0o102, 0o600]);
+    let text = world.put(first, b"of the file");
+    world.ok(first, l::__NR_write, &[file, text, 11]);
+    for access in [1, 3] {
+        let at = world.ok(first, l::__NR_mmap, &[0, 1 << 43, access, 0x4002, file, 0]);
+        world.write(first, world.scratch(first, 8), &at.to_le_bytes());
+    }
+    let child = world.fork(first);
+    let free = world.unix.memory.available();
+    world.call(&child, l::__NR_kill, &[child.process.pid.into(), l::SIGABRT.into()]);
+    assert_eq!(status(&world), l::SIGABRT | 0x80);
+    let used = free.saturating_sub(world.unix.memory.available());
+    assert!(used < 256, "{used} pages");
+    let core = world.ok(first, l::__NR_open, &[world.text(first, "core"), 0]);
+    let to = world.scratch(first, 256);
+    world.ok(first, l::__NR_fstat, &[core, to]);
+    assert!(world.read_u64(first, to + 48) > 3 << 43);
+    assert!(world.read_u64(first, to + 64) < 256 * 8, "512-byte blocks");
+}
+
+#[test]
+fn a_core_file_has_an_end() {
+    let world = World::with_frames(24_000);
+    let first = &world.first;
+    without_limit(&world);
+    // The same pages of a file so often that there are more of them than are written.
+    let name = world.text(first, "file");
+    let file = world.ok(first, l::__NR_open, &[name, 0o102, 0o600]);
+    let len = 64 * 4096;
+    let text = world.put(first, &vec![7; len as usize]);
+    world.ok(first, l::__NR_write, &[file, text, len]);
+    let most = u64::from(unix::dump::PAGES_MAX) * 4096;
+    for _ in 0..most / len * 2 {
+        world.ok(first, l::__NR_mmap, &[0, len, 3, 0x4002, file, 0]);
+    }
+    let child = world.fork(first);
+    world.call(&child, l::__NR_kill, &[child.process.pid.into(), l::SIGABRT.into()]);
+    assert_eq!(status(&world), l::SIGABRT | 0x80);
+    let core = world.ok(first, l::__NR_open, &[world.text(first, "core"), 0]);
+    let to = world.scratch(first, 256);
+    world.ok(first, l::__NR_fstat, &[core, to]);
+    let size = world.read_u64(first, to + 48);
+    assert!((most..most * 3 / 2).contains(&size), "{size} bytes");
+}
