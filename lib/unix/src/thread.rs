@@ -169,9 +169,20 @@ impl Thread {
         }
     }
 
-    /// Has the call that waits under `serial` tried again; whether it still waited.
+    /// Whether it is in a call that is not answered, also while it is stopped there for its tracer.
+    #[must_use]
+    pub fn is_in_call(&self) -> bool {
+        match self.doing.get() {
+            Doing::Call => true,
+            Doing::Traced => self.trace.borrow().as_ref().is_some_and(|tracee| tracee.is_in_call()),
+            _ => false,
+        }
+    }
+
+    /// Has the call that waits under `serial` tried again, by who is stopped there when it is let go
+    /// on; whether it still waited.
     pub fn wake(self: &Rc<Self>, serial: u64) -> bool {
-        let waits = self.wait_serial.get() == serial && self.doing.get() == Doing::Call;
+        let waits = self.wait_serial.get() == serial && self.is_in_call();
         if waits {
             self.wait_serial.set(serial + 1);
             self.run_queue.push(self);

@@ -14,7 +14,6 @@ use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Open;
-use crate::thread::Doing;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
@@ -302,7 +301,7 @@ impl Waiting {
         self.edges.retain(|edge| {
             let thread = unix.processes.by_tid.borrow().get(&edge.0).cloned();
             thread.is_some_and(|thread| {
-                thread.doing.get() == Doing::Call
+                thread.is_in_call()
                     && thread.retried.get()
                     && thread.number.get() == linux::__NR_fcntl
             })

@@ -12,7 +12,7 @@ use super::{AddressSpace, PAGE, USER_END, page_of};
 use crate::call::{Answer, Cx, Entry, Stop, partial};
 use crate::errno::Errno;
 use crate::memory::FrameId;
-use crate::thread::{Doing, Thread};
+use crate::thread::Thread;
 use crate::unix::Unix;
 
 pub use super::robust::{clear_child_tid, release_robust};
@@ -40,9 +40,8 @@ pub(super) struct Waiter {
 impl Waiter {
     /// The thread, if its call still waits.
     fn thread(&self) -> Option<Rc<Thread>> {
-        let waits = |thread: &Rc<Thread>| {
-            thread.wait_serial.get() == self.serial && thread.doing.get() == Doing::Call
-        };
+        let waits =
+            |thread: &Rc<Thread>| thread.wait_serial.get() == self.serial && thread.is_in_call();
         self.thread.upgrade().filter(waits)
     }
 

@@ -183,6 +183,11 @@ impl Tracee {
         self.ended.get()
     }
 
+    /// Whether what it goes on with is a call.
+    pub(crate) fn is_in_call(&self) -> bool {
+        self.goes_on.borrow().0 == Doing::Call
+    }
+
     /// Where the calls of its thread are found when nobody traces it.
     pub(crate) fn own_table(&self) -> &Cell<&'static Table> {
         &self.inner

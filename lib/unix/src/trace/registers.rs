@@ -74,7 +74,7 @@ fn fields(r: &mut Registers) -> [(usize, &mut u64); 20] {
 /// The words of `struct user_regs_struct`.
 pub(super) fn read(unix: &Unix, thread: &Rc<Thread>, tracee: &Tracee) -> [u64; WORDS] {
     let mut words = of_stopped(unix, thread);
-    if tracee.goes_on.borrow().0 == Doing::Call {
+    if tracee.is_in_call() {
         words[RAX] = tracee.result.get();
     }
     words[ORIG_RAX] = tracee.call.get();
@@ -108,7 +108,7 @@ pub(super) fn write(
         return Err(Errno::EIO);
     }
     let (call, rip, rax) = (words[ORIG_RAX], words[RIP], words[RAX]);
-    let in_call = tracee.goes_on.borrow().0 == Doing::Call;
+    let in_call = tracee.is_in_call();
     let machine = thread.machine.get();
     let mut registers = unix.machine.registers(machine);
     let kept = registers.rax;

@@ -27,6 +27,7 @@ const fn restart(code: u64) -> u64 {
 /// done when it is let go on.
 pub fn stop(unix: &Unix, thread: &Rc<Thread>, tracee: &Rc<Tracee>, why: Why) {
     let machine = &unix.machine;
+    let has_result = matches!(*thread.reply.borrow(), Some(Reply::Result(_)));
     let reply = match thread.reply.take() {
         Some(Reply::Result(value)) => {
             let registers = machine.registers(thread.machine.get());
@@ -39,7 +40,9 @@ pub fn stop(unix: &Unix, thread: &Rc<Thread>, tracee: &Rc<Tracee>, why: Why) {
         set_trap_flag(unix, thread, tracee, false);
     }
     let doing = thread.doing.replace(Doing::Traced);
-    if doing == Doing::Stopped {
+    let of_call = matches!(why, Why::Entry | Why::Exit | Why::Event(..));
+    if doing != Doing::Call && !has_result && !of_call {
+        // What its program has in RAX is its own.
         tracee.call.set(u64::MAX);
     }
     *tracee.goes_on.borrow_mut() = (doing, reply);
@@ -127,7 +130,7 @@ pub(super) fn step(unix: &Unix, thread: &Rc<Thread>, tracee: &Tracee) {
 
 /// A call that was broken off, as the registers say, begins again.
 fn restart_call(unix: &Unix, thread: &Rc<Thread>, tracee: &Tracee) {
-    let in_call = tracee.goes_on.borrow().0 == Doing::Call;
+    let in_call = tracee.is_in_call();
     let call = tracee.call.get();
     if in_call || call == u64::MAX {
         return;

@@ -1,6 +1,6 @@
 //! Births, ends and strangers.
 
-use super::{STOP, ask, child, go, refused, wait};
+use super::{ORIG_RAX, RAX, STOP, ask, child, go, refused, registers, wait};
 use crate::common::World;
 use linux_raw_sys::general as l;
 use linux_raw_sys::ptrace as p;
@@ -264,4 +264,43 @@ fn who_has_become_somebody_else_keeps_its_memory() {
     world.ok(&other, l::__NR_prctl, &[4, 1]);
     world.ok(&other, l::__NR_setresuid, &[1000, 1000, 1000]);
     assert_eq!(world.ok(&other, l::__NR_prctl, &[3]), 1);
+}
+
+#[test]
+fn who_is_woken_while_it_is_stopped_has_been_woken() {
+    let world = World::new();
+    let first = &world.first;
+    let word = world.ok(first, l::__NR_mmap, &[0, 4096, 3, 0x21, u64::MAX, 0]);
+    let (child, pid) = child(&world);
+    go(&world, p::PTRACE_CONT, &child, pid, 0);
+    world.next_event(&child);
+    world.waits(&child, l::__NR_futex, &[word, l::FUTEX_WAIT.into(), 0, 0]);
+    // Its tracer has its turn, and meanwhile somebody wakes it.
+    world.ok(first, l::__NR_kill, &[pid, l::SIGUSR2.into()]);
+    assert_eq!(wait(&world, 0), (pid, l::SIGUSR2 << 8 | STOP));
+    assert_eq!(world.ok(first, l::__NR_futex, &[word, l::FUTEX_WAKE.into(), 1]), 1);
+    assert_eq!(world.ok(first, l::__NR_futex, &[word, l::FUTEX_WAKE.into(), 1]), 0);
+    assert_eq!(child.doing.get(), Doing::Traced);
+    go(&world, p::PTRACE_CONT, &child, pid, 0);
+    assert_eq!(world.next_reply(&child), Some(0));
+}
+
+#[test]
+fn a_programs_numbers_are_not_taken_for_a_broken_call() {
+    let world = World::new();
+    let (child, pid) = child(&world);
+    go(&world, p::PTRACE_CONT, &child, pid, 0);
+    world.next_event(&child);
+    world.ok(&child, l::__NR_getppid, &[]);
+    // It computes -512, and is stopped by a breakpoint.
+    world.machine.with(child.machine.get(), |thread| thread.registers.rax = -512_i64 as u64);
+    let rip = world.registers(&child).rip;
+    world.unix.exception(&child, 3, 0);
+    world.collect();
+    assert_eq!(wait(&world, 0), (pid, l::SIGTRAP << 8 | STOP));
+    let words = registers(&world, pid);
+    assert_eq!((words[RAX] as i64, words[ORIG_RAX]), (-512, u64::MAX));
+    go(&world, p::PTRACE_CONT, &child, pid, 0);
+    assert_eq!(world.next_event(&child), Some(Reply::Resume));
+    assert_eq!((world.registers(&child).rip, world.registers(&child).rax as i64), (rip, -512));
 }
