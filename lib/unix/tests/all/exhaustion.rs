@@ -269,7 +269,9 @@ fn shared_memory_while_it_is_used_up() {
             assert_eq!(root.call(l::__NR_pipe, &[ends]), 0, "with {page} pages");
             let both = world.read_u64(&root.thread, ends);
             assert_eq!(root.write(both >> 32, &[1; 5000]), 5000, "with {page} pages");
-            [both & 0xFFFF_FFFF, both >> 32].map(|end| root.call(l::__NR_close, &[end]));
+            for end in [both & 0xFFFF_FFFF, both >> 32] {
+                root.call(l::__NR_close, &[end]);
+            }
         }
     }
     panic!("nobody was killed");
