@@ -282,6 +282,9 @@ impl Unix {
     /// next event; those who are left in `run_queue` then have their turn later.
     pub fn next_reply(&self) -> Option<(MachineThread, Reply)> {
         loop {
+            if self.run_queue.has_later() {
+                self.run_queue.do_later(self);
+            }
             let Some(thread) = self.run_queue.pop() else {
                 if self.run_queue.is_empty() {
                     return None;

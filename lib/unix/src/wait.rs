@@ -8,6 +8,7 @@ use core::cell::{Cell, RefCell};
 
 use crate::errno::Errno;
 use crate::thread::Thread;
+use crate::unix::Unix;
 
 /// Threads that have something to do: a call to be tried again, a signal to take.
 #[derive(Default)]
@@ -15,8 +16,18 @@ pub struct RunQueue {
     threads: RefCell<VecDeque<Rc<Thread>>>,
     /// Sockets of native tasks that something has happened to.
     natives: RefCell<Vec<u64>>,
-    /// How many both are; looked at with every call.
+    /// What is done before they have it.
+    later: RefCell<Vec<Rc<dyn Later>>>,
+    any_later: Cell<bool>,
+    /// How many they are; looked at with every call.
     len: Cell<usize>,
+}
+
+/// Something that is to be done once nobody is at work in the middle of a call: where many cells may
+/// be borrowed, signals cannot be sent.
+pub trait Later {
+    /// Does it.
+    fn run(&self, unix: &Unix);
 }
 
 impl RunQueue {
@@ -50,6 +61,31 @@ impl RunQueue {
         let socket = self.natives.borrow_mut().pop()?;
         self.len.set(self.len.get() - 1);
         Some(socket)
+    }
+
+    /// Has `what` done soon; once for each time that it is asked for, so whoever asks sees to it that
+    /// nothing waits twice.
+    pub fn later(&self, what: Rc<dyn Later>) {
+        self.later.borrow_mut().push(what);
+        self.any_later.set(true);
+        self.len.set(self.len.get() + 1);
+    }
+
+    /// Whether something is to be done now that nobody is at work.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_later(&self) -> bool {
+        self.any_later.get()
+    }
+
+    /// Does it.
+    #[cold]
+    #[inline(never)]
+    pub fn do_later(&self, unix: &Unix) {
+        let all = self.later.take();
+        self.any_later.set(false);
+        self.len.set(self.len.get() - all.len());
+        all.iter().for_each(|later| later.run(unix));
     }
 
     /// Whether nobody has anything to do.

@@ -4,13 +4,13 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general::{
     F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_GETLK, F_GETOWN, F_GETOWN_EX, F_GETPIPE_SZ,
-    F_GETSIG, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OWNER_PGRP, F_OWNER_PID, F_OWNER_TID,
-    F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_SETOWN, F_SETOWN_EX, F_SETPIPE_SZ, F_SETSIG, FASYNC,
-    FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK,
+    F_GETSIG, F_NOTIFY, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OWNER_PGRP, F_OWNER_PID, F_SETFD,
+    F_SETFL, F_SETLK, F_SETLKW, F_SETOWN, F_SETOWN_EX, F_SETPIPE_SZ, F_SETSIG, FASYNC, FD_CLOEXEC,
+    O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK,
 };
 use linux_raw_sys::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX};
 
-use super::{Descriptors, Open, settle};
+use super::{Descriptors, Open, asynchronous, directory_notice, settle};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::stream::pipe;
@@ -127,34 +127,15 @@ pub(super) fn fcntl(cx: &Cx) -> Answer {
         }
         F_GETFL => Ok(open.flags.get().into()),
         _ if open.is_path() => Err(Errno::EBADF.into()),
-        F_SETFL => set_flags(&open, argument as u32),
-        F_GETOWN => Ok(i64::from(open.owner.get()) as u64),
-        F_SETOWN => {
-            open.owner.set(argument as i32);
-            Ok(0)
-        }
-        F_GETOWN_EX => {
-            let owner = open.owner.get();
-            let kind = if owner < 0 { F_OWNER_PGRP } else { F_OWNER_PID };
-            cx.user().write(argument, &[kind, owner.unsigned_abs()])?;
-            Ok(0)
-        }
-        F_SETOWN_EX => {
-            let [kind, id] = cx.user().read::<[u32; 2]>(argument)?;
-            let id = i32::try_from(id).map_err(|_| Errno::EINVAL)?;
-            open.owner.set(match kind {
-                F_OWNER_TID | F_OWNER_PID => id,
-                F_OWNER_PGRP => -id,
-                _ => return Err(Errno::EINVAL.into()),
-            });
-            Ok(0)
-        }
-        F_GETSIG => Ok(open.owner_signal.get().into()),
+        F_SETFL => set_flags(cx, &open, argument as u32),
+        F_GETOWN | F_SETOWN | F_GETOWN_EX | F_SETOWN_EX => owner(cx, &open, command, argument),
+        F_GETSIG => Ok(open.told().signal.get().into()),
         F_SETSIG if argument > 64 => Err(Errno::EINVAL.into()),
         F_SETSIG => {
-            open.owner_signal.set(argument as u32);
+            open.told().signal.set(argument as u32);
             Ok(0)
         }
+        F_NOTIFY => directory_notice::set(cx, &open, fd, argument as u32),
         F_GETPIPE_SZ | F_SETPIPE_SZ => {
             let pipe = pipe::of(&open).ok_or(Errno::EBADF)?;
             if command == F_SETPIPE_SZ {
@@ -169,9 +150,37 @@ pub(super) fn fcntl(cx: &Cx) -> Answer {
     }
 }
 
+/// Asks or says who is told of what happens to the file.
+fn owner(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
+    match command {
+        F_GETOWN => {
+            let (kind, id) = open.owner();
+            let id = i64::from(id);
+            return Ok(if kind == F_OWNER_PGRP { -id } else { id } as u64);
+        }
+        F_SETOWN => {
+            let id = argument as i32;
+            if id == i32::MIN {
+                return Err(Errno::EINVAL.into());
+            }
+            let kind = if id < 0 { F_OWNER_PGRP } else { F_OWNER_PID };
+            open.set_owner(cx, kind, id.unsigned_abs())?;
+        }
+        F_GETOWN_EX => {
+            let (kind, id) = open.owner();
+            cx.user().write(argument, &[kind, id])?;
+        }
+        _ => {
+            let [kind, id] = cx.user().read::<[u32; 2]>(argument)?;
+            open.set_owner(cx, kind, id)?;
+        }
+    }
+    Ok(0)
+}
+
 /// `F_SETFL`: the access mode stays.
-fn set_flags(open: &Open, flags: u32) -> Answer {
-    open.file.check_flags(flags & SETTABLE)?;
+fn set_flags(cx: &Cx, open: &Rc<Open>, flags: u32) -> Answer {
+    asynchronous::set(cx, open, cx.uint(0), flags & FASYNC != 0)?;
     open.flags.set(open.flags.get() & !SETTABLE | flags & SETTABLE);
     Ok(0)
 }
@@ -185,11 +194,15 @@ pub(super) fn ioctl(cx: &Cx) -> Answer {
             cx.process.files.borrow().set_close_on_exec(fd, request == FIOCLEX);
             Ok(0)
         }
-        FIONBIO | FIOASYNC => {
+        FIONBIO => {
             let on = cx.user().read::<i32>(argument)? != 0;
-            let flag = if request == FIONBIO { O_NONBLOCK } else { FASYNC };
             let flags = open.flags.get();
-            open.flags.set(if on { flags | flag } else { flags & !flag });
+            open.flags.set(if on { flags | O_NONBLOCK } else { flags & !O_NONBLOCK });
+            Ok(0)
+        }
+        FIOASYNC => {
+            let on = cx.user().read::<i32>(argument)? != 0;
+            asynchronous::set(cx, &open, fd, on)?;
             Ok(0)
         }
         _ => open.file.ioctl(cx, &open, request, argument),

@@ -8,17 +8,21 @@ use crate::errno::Errno;
 use crate::fs::inode::Inode;
 use crate::wait::WaitQueue;
 
+mod asynchronous;
 mod buffer;
 mod calls;
 mod control;
 mod descriptors;
+mod directory_notice;
 mod open;
+mod owner;
 mod transfer;
 mod vectors;
 
 pub use buffer::{Sink, Source, UserRanges};
 pub use calls::CALLS;
 pub use descriptors::{Descriptors, MAX_DESCRIPTORS, release, settle};
+pub(crate) use directory_notice::closed as notices_end;
 pub use open::Open;
 pub use transfer::{MAX_TRANSFER, USER_END};
 pub use vectors::{Ranges, read_ranges};
@@ -115,15 +119,6 @@ pub trait File {
     /// `lseek` with a position: `SEEK_DATA` and `SEEK_HOLE` from `offset`, which is below the size.
     fn seek_hole(&self, offset: u64, hole: bool) -> u64 {
         if hole { self.size() } else { offset }
-    }
-
-    /// The status flags that `fcntl(F_SETFL)` is about to set.
-    ///
-    /// # Errors
-    /// What the file cannot do (`EINVAL`).
-    fn check_flags(&self, flags: u32) -> Result<(), Errno> {
-        let _ = flags;
-        Ok(())
     }
 
     /// An open file description went away (after its last descriptor was closed).

@@ -1,12 +1,14 @@
 //! An open file description: what `open` makes and descriptors share.
 
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::Cell;
+use core::cell::{Cell, OnceCell};
 
 use linux_raw_sys::general::{O_ACCMODE, O_NONBLOCK, O_PATH, O_RDONLY, O_WRONLY};
 
 use super::File;
+use super::owner::Told;
 use crate::account::Charge;
 use crate::call::Cx;
 use crate::errno::Errno;
@@ -21,10 +23,8 @@ pub struct Open {
     pub flags: Cell<u32>,
     /// Path under which it was opened, for `/proc/self/fd` and `..at` calls on directories.
     pub path: Vec<u8>,
-    /// Who gets SIGIO, as `fcntl(F_SETOWN)` says: a process, or (negative) a group.
-    pub owner: Cell<i32>,
-    /// `fcntl(F_SETSIG)`.
-    pub owner_signal: Cell<u32>,
+    /// What is told of it by signals, once somebody wants that.
+    pub(super) told: OnceCell<Box<Told>>,
     /// What it costs.
     _charge: Charge,
 }
@@ -44,8 +44,7 @@ impl Open {
             position: Cell::new(0),
             flags: Cell::new(flags),
             path,
-            owner: Cell::new(0),
-            owner_signal: Cell::new(0),
+            told: OnceCell::new(),
             _charge: charge,
         }))
     }

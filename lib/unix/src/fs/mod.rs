@@ -239,6 +239,7 @@ fn nameless_of(
 /// A descriptor of a file was closed: its process's POSIX locks on the file end.
 pub fn descriptor_closed(cx: &Cx, open: &Open) {
     open.file.inode().locks.process_closed(cx.process.pid);
+    crate::file::notices_end(open, cx.process.pid);
 }
 
 /// A write would make a file larger than `RLIMIT_FSIZE`.

@@ -43,6 +43,7 @@ mod stream_noise;
 mod system;
 mod terminals;
 mod time;
+mod told;
 mod tracing;
 mod tuning;
 mod watching;
