@@ -14,6 +14,7 @@ use crate::wait::WaitQueue;
 pub mod epoll;
 pub mod event;
 pub mod inotify;
+mod packets;
 pub mod pipe;
 pub mod poll;
 pub mod ring;

@@ -14,6 +14,7 @@ use linux_raw_sys::general::{
 };
 use linux_raw_sys::ioctl::FIONREAD;
 
+use super::packets::Packets;
 use super::ring::Ring;
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Stop};
@@ -42,6 +43,7 @@ pub fn most(cx: &Cx) -> usize {
 /// A pipe.
 pub struct Pipe {
     pub(super) ring: Ring,
+    packets: Packets,
     /// How many pages it can hold.
     pages: Charge,
     pub(super) readers: Cell<u32>,
@@ -109,6 +111,60 @@ impl Pipe {
         Ok(())
     }
 
+    /// Writes up to `want` bytes, as no packet; how many.
+    pub(super) fn fill(&self, source: &mut Source, want: usize) -> Result<usize, Errno> {
+        let before = self.ring.len();
+        let done = self.ring.fill(source, want)?;
+        self.packets.wrote(before, done, false);
+        Ok(done)
+    }
+
+    /// Takes bytes out, packets or not; how many.
+    pub(super) fn drain(&self, sink: &mut Sink) -> Result<usize, Errno> {
+        let count = self.ring.drain(sink, usize::MAX)?;
+        self.packets.took(count);
+        Ok(count)
+    }
+
+    /// The first `len` bytes go.
+    pub(super) fn skip(&self, len: usize) {
+        self.ring.skip(len);
+        self.packets.took(len);
+    }
+
+    /// How many packets more there can be: as many as pages.
+    fn slots(&self) -> usize {
+        (self.capacity() / PAGE).saturating_sub(self.packets.len())
+    }
+
+    /// Writes what there is room for in packets of at most a page; how much.
+    fn write_packets(&self, source: &mut Source) -> Result<usize, Errno> {
+        let mut done = 0;
+        while source.left() > 0 && self.slots() > 0 {
+            let len = source.left().min(PAGE);
+            if self.ring.room() < len {
+                break;
+            }
+            let before = self.ring.len();
+            let wrote = self.ring.fill(source, len)?;
+            self.packets.wrote(before, wrote, true);
+            done += wrote;
+        }
+        Ok(done)
+    }
+
+    /// Reads from a pipe in which there are packets: no more than one.
+    fn read_packet(&self, sink: &mut Sink) -> Result<usize, Errno> {
+        let (len, is_packet) = self.packets.first().unwrap_or((usize::MAX, false));
+        let count = self.ring.drain(sink, len)?;
+        self.packets.took(count);
+        if is_packet {
+            self.skip(len - count);
+        }
+        self.can_write.wake_all();
+        Ok(count)
+    }
+
     /// How many readers, or writers, there have been.
     fn ever(&self, readers: bool) -> u32 {
         if readers { self.readers_ever.get() } else { self.writers_ever.get() }
@@ -138,7 +194,7 @@ impl Drop for End {
             pipe.can_write.wake_all();
         }
         if pipe.readers.get() == 0 && pipe.writers.get() == 0 {
-            pipe.ring.skip(pipe.ring.len());
+            pipe.skip(pipe.ring.len());
         }
     }
 }
@@ -148,6 +204,9 @@ impl File for End {
         let pipe = &*self.pipe;
         if sink.room() == 0 {
             return Ok(0);
+        }
+        if !pipe.packets.is_empty() {
+            return Ok(pipe.read_packet(sink)?);
         }
         if !pipe.ring.is_empty() {
             let before = pipe.ring.room();
@@ -185,11 +244,17 @@ impl File for End {
         // What is left of a large write is not atomic any more.
         let whole = want <= ATOMIC && cx.progress() == 0;
         let mut done = 0;
-        if pipe.ring.room() >= if whole { want } else { 1 } {
-            done = pipe.ring.fill(source, want)?;
+        let packets = open.flags.get() & O_DIRECT != 0;
+        if packets {
+            done = pipe.write_packets(source)?;
+        } else if pipe.ring.room() >= if whole { want } else { 1 } {
+            done = pipe.fill(source, want)?;
+        }
+        if done > 0 {
             pipe.can_read.wake_all();
         }
-        if done == want || done > 0 && (open.is_nonblocking() || pipe.ring.room() > 0) {
+        let ends = open.is_nonblocking() || !packets && pipe.ring.room() > 0;
+        if done == want || done > 0 && ends {
             return Ok(done);
         }
         if open.is_nonblocking() {
@@ -207,7 +272,7 @@ impl File for End {
             events.set(Events::HUP, pipe.writers.get() == 0 && were_there);
         }
         if self.writes {
-            events.set(Events::WRITABLE, pipe.ring.room() >= ATOMIC);
+            events.set(Events::WRITABLE, pipe.ring.room() >= ATOMIC && pipe.slots() > 0);
             events.set(Events::ERR, pipe.readers.get() == 0);
         }
         events
@@ -234,10 +299,6 @@ impl File for End {
         self.pipe.inode.clone()
     }
 
-    fn check_flags(&self, flags: u32) -> Result<(), Errno> {
-        if flags & O_DIRECT == 0 { Ok(()) } else { Err(Errno::EINVAL) }
-    }
-
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -260,6 +321,7 @@ fn new(cx: &Cx, inode: Rc<Inode>) -> Result<Rc<Pipe>, Errno> {
     }
     Ok(Rc::new(Pipe {
         ring: Ring::new(&cx.unix.memory, capacity)?.paid(cx.charge(What::Frames)),
+        packets: Packets::default(),
         pages,
         readers: Cell::new(0),
         writers: Cell::new(0),
@@ -283,12 +345,12 @@ pub(super) fn pipe2(cx: &Cx) -> Answer {
 }
 
 fn create(cx: &Cx, flags: u32) -> Answer {
-    if flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
+    if flags & !(O_CLOEXEC | O_NONBLOCK | O_DIRECT) != 0 {
         return Err(Errno::EINVAL.into());
     }
     // Bound, so that `/proc/self/fd` opens this pipe again.
     let pipe = of_fifo(cx, &cx.unix.fs.pipe(cx)?)?;
-    let status = flags & O_NONBLOCK;
+    let status = flags & (O_NONBLOCK | O_DIRECT);
     let open = |reads, mode| Open::new(cx, pipe.end(reads, !reads), mode | status, Vec::new());
     let ends = [open(true, O_RDONLY)?, open(false, O_WRONLY)?];
     super::add_pair(cx, ends, flags & O_CLOEXEC != 0, cx.arg(0))

@@ -300,7 +300,7 @@ impl End {
 
     /// The first `len` bytes go.
     fn take_out(&self, len: usize) {
-        self.pipe.ring.skip(len);
+        self.pipe.skip(len);
         self.pipe.can_write.wake_all();
     }
 
@@ -311,7 +311,7 @@ impl End {
 
     /// Adds as many bytes as there is room for; how many.
     fn put(&self, bytes: &[u8]) -> Result<usize, Errno> {
-        let done = self.pipe.ring.fill(&mut Source::Server(bytes), bytes.len())?;
+        let done = self.pipe.fill(&mut Source::Server(bytes), bytes.len())?;
         self.pipe.can_read.wake_all();
         Ok(done)
     }
@@ -322,7 +322,7 @@ impl End {
         let mut source = Source::User(ranges);
         let want = source.left();
         let answer = self.wait_for_room(cx, wait).and_then(|_| {
-            let done = self.pipe.ring.fill(&mut source, want)?;
+            let done = self.pipe.fill(&mut source, want)?;
             self.pipe.can_read.wake_all();
             if done == want || !wait || self.room() > 0 {
                 return Ok(done);
@@ -337,7 +337,7 @@ impl End {
 
     /// Puts what there is to `ranges`; how many bytes.
     fn give_user(&self, ranges: UserRanges) -> Result<usize, Errno> {
-        let count = self.pipe.ring.drain(&mut Sink::User(ranges), usize::MAX)?;
+        let count = self.pipe.drain(&mut Sink::User(ranges))?;
         self.pipe.can_write.wake_all();
         Ok(count)
     }
