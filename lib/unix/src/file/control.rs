@@ -3,10 +3,11 @@
 use alloc::rc::Rc;
 
 use linux_raw_sys::general::{
-    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_GETLK, F_GETOWN, F_GETOWN_EX, F_GETPIPE_SZ,
-    F_GETSIG, F_NOTIFY, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OWNER_PGRP, F_OWNER_PID, F_SETFD,
-    F_SETFL, F_SETLK, F_SETLKW, F_SETOWN, F_SETOWN_EX, F_SETPIPE_SZ, F_SETSIG, FASYNC, FD_CLOEXEC,
-    O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME, O_NONBLOCK,
+    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_GETLEASE, F_GETLK, F_GETOWN, F_GETOWN_EX,
+    F_GETPIPE_SZ, F_GETSIG, F_NOTIFY, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OWNER_PGRP,
+    F_OWNER_PID, F_SETFD, F_SETFL, F_SETLEASE, F_SETLK, F_SETLKW, F_SETOWN, F_SETOWN_EX,
+    F_SETPIPE_SZ, F_SETSIG, FASYNC, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME,
+    O_NONBLOCK,
 };
 use linux_raw_sys::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX};
 
@@ -146,6 +147,7 @@ pub(super) fn fcntl(cx: &Cx) -> Answer {
         F_GETLK | F_SETLK | F_SETLKW | F_OFD_GETLK | F_OFD_SETLK | F_OFD_SETLKW => {
             crate::fs::fcntl_lock(cx, &open, command, argument)
         }
+        F_SETLEASE | F_GETLEASE => crate::fs::fcntl_lease(cx, &open, command, argument),
         _ => crate::fs::fcntl(cx, &open, command, argument),
     }
 }

@@ -24,6 +24,7 @@ pub use calls::CALLS;
 pub use descriptors::{Descriptors, MAX_DESCRIPTORS, release, settle};
 pub(crate) use directory_notice::closed as notices_end;
 pub use open::Open;
+pub(crate) use owner::News;
 pub use transfer::{MAX_TRANSFER, USER_END};
 pub use vectors::{Ranges, read_ranges};
 

@@ -257,6 +257,12 @@ impl Inode {
         Ok(())
     }
 
+    /// Whether somebody has it open for writing.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.writers.get() > 0
+    }
+
     /// One who writes less.
     pub fn end_write(&self) {
         self.writers.set(self.writers.get() - 1);

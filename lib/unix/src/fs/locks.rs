@@ -10,6 +10,7 @@ use linux_raw_sys::general as linux;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::inode::Inode;
+use super::lease::Leases;
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
@@ -69,6 +70,7 @@ const RECORD_BYTES: u64 = 160;
 #[derive(Default)]
 pub struct Locks {
     state: RefCell<Option<Box<State>>>,
+    pub(super) leases: Leases,
 }
 
 impl Locks {
@@ -91,6 +93,7 @@ impl Locks {
     /// An open file description is gone.
     pub fn description_closed(&self, open: &Open) {
         self.release(description(open));
+        self.leases.closed(open);
     }
 
     /// A process closed a descriptor of the file, or ended.

@@ -41,6 +41,8 @@ pub struct Filesystems {
     waiting: RefCell<Waiting>,
     /// The latest rename that somebody watched.
     pub(super) cookie: Cell<u32>,
+    /// How long the holder of a lease may take to give it up (`lease-break-time`), in seconds.
+    pub(super) lease_seconds: Cell<u64>,
     /// Processes and the files on which they have locked something.
     holders: RefCell<Vec<(u32, alloc::rc::Weak<Inode>)>>,
 }
@@ -125,6 +127,7 @@ impl Filesystems {
             next_device: Cell::new(40),
             waiting: RefCell::default(),
             cookie: Cell::new(0),
+            lease_seconds: Cell::new(super::lease::BREAK_SECONDS),
             holders: RefCell::default(),
         };
         this.mounts

@@ -169,6 +169,10 @@ pub fn open_path(cx: &Cx, fd: i32, path: Vec<u8>, how: How) -> Result<Rc<Open>, 
         check_open(&inode, &who, flags)?;
     }
     drop(who);
+    if flags & linux::O_PATH == 0 && !created {
+        let writes = flags & linux::O_ACCMODE != linux::O_RDONLY || flags & linux::O_TRUNC != 0;
+        inode.locks.leases.break_for(cx, writes, flags & linux::O_NONBLOCK == 0)?;
+    }
     open_inode(cx, inode, location, if created { flags & !linux::O_TRUNC } else { flags })
 }
 

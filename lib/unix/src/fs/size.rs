@@ -49,6 +49,7 @@ pub(super) fn truncate(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     permission::check(&inode, &cx.process.credentials.borrow(), permission::WRITE)?;
+    inode.locks.leases.break_for(cx, true, true)?;
     inode.begin_write()?;
     let done = set(cx, &inode, size);
     inode.end_write();

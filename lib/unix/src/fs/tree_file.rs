@@ -46,6 +46,7 @@ impl TreeFile {
         if writes {
             inode.begin_write()?;
         }
+        inode.locks.leases.count(true);
         Ok(Rc::new(Self { inode, location, writes, text: RefCell::new(None) }))
     }
 
@@ -205,15 +206,21 @@ impl File for TreeFile {
     }
 
     fn closed(&self, open: &Open) {
-        if self.writes {
-            self.inode.end_write();
-        }
         let writes = open.can_write();
         self.happened(None, if writes { linux::IN_CLOSE_WRITE } else { linux::IN_CLOSE_NOWRITE });
     }
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+impl Drop for TreeFile {
+    fn drop(&mut self) {
+        self.inode.locks.leases.count(false);
+        if self.writes {
+            self.inode.end_write();
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod identity;
 mod internet;
 mod ipc;
 mod keys;
+mod leases;
 mod locks;
 mod memory;
 mod natives;

@@ -22,6 +22,17 @@ pub(super) const SYS: &[Fixed] =
 const FS: &[Fixed] = &[
     text("file-max", |_| b"65536\n".to_vec()),
     directory("inotify", INOTIFY),
+    Fixed {
+        name: "lease-break-time",
+        mode: 0o644,
+        what: What::Setting(
+            |cx| line(cx.unix.fs.lease_seconds.get()),
+            |cx, bytes| {
+                cx.unix.fs.lease_seconds.set(number(bytes)?);
+                Ok(())
+            },
+        ),
+    },
     directory("mqueue", QUEUES),
     text("nr_open", |_| line(crate::file::MAX_DESCRIPTORS)),
     Fixed {
