@@ -94,7 +94,8 @@ fn shmget(cx: &Cx) -> Answer {
         // No process has to answer for the frames: its maker's user pays for all of them.
         let frames = cx.charge(What::Frames);
         frames.grow(bytes.div_ceil(PAGE as u64))?;
-        let memory = SharedMemory::paid(cx.unix, cx.charge(What::Heap), frames)?;
+        let whole = bytes.next_multiple_of(PAGE as u64);
+        let memory = SharedMemory::paid(cx.unix, whole, cx.charge(What::Heap), frames)?;
         Ok(Segment {
             bytes,
             memory: Rc::downgrade(&memory),

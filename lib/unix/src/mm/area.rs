@@ -61,7 +61,7 @@ pub enum Backing {
 }
 
 impl Backing {
-    fn same(&self, other: &Self) -> bool {
+    pub(super) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Anonymous, Self::Anonymous) => true,
             (Self::Shared(one), Self::Shared(other)) => Rc::ptr_eq(one, other),

@@ -232,7 +232,11 @@ fn describe(cx: &Cx, request: &Request, open: Option<&Rc<Open>>) -> Result<Area,
             linux::MAP_SHARED if grows => return Err(Errno::EINVAL),
             linux::MAP_SHARED => {
                 area.flags |= AreaFlags::SHARED;
-                area.backing = Backing::Shared(SharedMemory::new(cx.unix, cx.charge(What::Heap))?);
+                area.backing = Backing::Shared(SharedMemory::new(
+                    cx.unix,
+                    request.len,
+                    cx.charge(What::Heap),
+                )?);
             }
             linux::MAP_PRIVATE => area.flags.set(AreaFlags::GROWS_DOWN, grows),
             _ => return Err(Errno::EINVAL),
@@ -280,7 +284,8 @@ fn back(cx: &Cx, request: &Request, open: &Rc<Open>, area: &mut Area) -> Result<
         return Err(Errno::ENODEV);
     }
     if area.flags.contains(AreaFlags::SHARED) {
-        area.backing = Backing::Shared(SharedMemory::new(cx.unix, cx.charge(What::Heap))?);
+        area.backing =
+            Backing::Shared(SharedMemory::new(cx.unix, request.len, cx.charge(What::Heap))?);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 //! | `space` | an address space: both, its birth, copy and end |
 //! | `fault` | making a page present; answering page faults |
 //! | `oom` | whose process dies when memory is used up |
-//! | `map`, `protect`, `remap`, `advise`, `brk` | the calls on memory |
+//! | `map`, `protect`, `remap`, `rearrange`, `advise`, `brk` | the calls on memory |
 //! | `attach` | System V segments: attached, found, detached |
 //! | `other` | memory of other processes |
 //! | `sizes` | how large a space is, for `/proc` |
@@ -33,6 +33,7 @@ mod oom;
 mod other;
 pub mod pages;
 pub mod protect;
+mod rearrange;
 pub mod remap;
 mod robust;
 pub mod shared;
@@ -85,6 +86,7 @@ pub const CALLS: &[Entry] = &[
     map::MUNMAP,
     protect::MPROTECT,
     remap::MREMAP,
+    rearrange::REMAP_FILE_PAGES,
     brk::BRK,
     advise::MADVISE,
     advise::MSYNC,

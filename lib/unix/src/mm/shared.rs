@@ -154,6 +154,8 @@ pub(super) fn allocate_zeroed(unix: &Unix) -> Result<FrameId, Errno> {
 pub struct SharedMemory {
     pages: RefCell<PageMap>,
     charge: Charge,
+    /// How many bytes it has.
+    bytes: u64,
     /// Who pays for the frames, if no process has to answer for them.
     _frames: Option<Charge>,
     plot: Plot,
@@ -164,26 +166,42 @@ pub struct SharedMemory {
 const SHARED_BYTES: u64 = 256;
 
 impl SharedMemory {
-    /// Nothing but zeroes; `charge` pays for what is to be remembered about it.
+    /// `bytes` of zeroes; `charge` pays for what is to be remembered about it.
     ///
     /// # Errors
     /// `ENOMEM` if the user cannot pay.
-    pub fn new(unix: &Unix, charge: Charge) -> Result<Rc<Self>, Errno> {
-        Self::with(unix, charge, None)
+    pub fn new(unix: &Unix, bytes: u64, charge: Charge) -> Result<Rc<Self>, Errno> {
+        Self::with(unix, bytes, charge, None)
     }
 
     /// As [`Self::new`], of which `frames` pays for the frames.
     ///
     /// # Errors
     /// `ENOMEM` if the user cannot pay.
-    pub fn paid(unix: &Unix, charge: Charge, frames: Charge) -> Result<Rc<Self>, Errno> {
-        Self::with(unix, charge, Some(frames))
+    pub fn paid(
+        unix: &Unix,
+        bytes: u64,
+        charge: Charge,
+        frames: Charge,
+    ) -> Result<Rc<Self>, Errno> {
+        Self::with(unix, bytes, charge, Some(frames))
     }
 
-    fn with(unix: &Unix, charge: Charge, frames: Option<Charge>) -> Result<Rc<Self>, Errno> {
+    fn with(
+        unix: &Unix,
+        bytes: u64,
+        charge: Charge,
+        frames: Option<Charge>,
+    ) -> Result<Rc<Self>, Errno> {
         charge.grow(SHARED_BYTES)?;
         let (pages, plot, graves) = (RefCell::default(), Plot::new(), unix.mm.graves.clone());
-        Ok(Rc::new(Self { pages, charge, _frames: frames, plot, graves }))
+        Ok(Rc::new(Self { pages, charge, bytes, _frames: frames, plot, graves }))
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// How many pages are there.

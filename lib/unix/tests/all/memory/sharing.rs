@@ -142,3 +142,45 @@ fn shared_memory_can_be_mapped_twice_by_mremap() {
     world.write(first, at, b"both");
     assert_eq!(world.read(first, twin, 4), b"both");
 }
+
+#[test]
+fn pages_of_a_mapping_change_places() {
+    let world = World::new();
+    let first = &world.first;
+    let name = world.text(first, "file");
+    let file = world.ok(first, l::__NR_open, &[name, 0o102, 0o600]);
+    for page in 0..4 {
+        let text = world.put(first, &[page; PAGE as usize]);
+        world.ok(first, l::__NR_write, &[file, text, PAGE]);
+    }
+    let shared = l::MAP_SHARED.into();
+    let of_file = world.ok(first, l::__NR_mmap, &[0, 4 * PAGE, 3, shared, file, 0]);
+    let flags = (l::MAP_SHARED | l::MAP_ANONYMOUS).into();
+    let nameless = world.ok(first, l::__NR_mmap, &[0, 4 * PAGE, 3, flags, u64::MAX, 0]);
+    for page in 0..4 {
+        world.write(first, nameless + page * PAGE, &[page as u8; 8]);
+    }
+    for at in [of_file, nameless] {
+        let turn = |page: u64, len: u64, to: u64| [at + page * PAGE, len * PAGE, 0, to, 0];
+        world.ok(first, l::__NR_remap_file_pages, &turn(0, 2, 2));
+        world.ok(first, l::__NR_remap_file_pages, &turn(3, 1, 0));
+        // Over what are several mappings now.
+        let pages = [0, 1, 2, 3].map(|page| world.read(first, at + page * PAGE, 1)[0]);
+        assert_eq!(pages, [2, 3, 2, 0]);
+        world.write(first, at + 3 * PAGE, &[9]);
+        world.ok(first, l::__NR_remap_file_pages, &turn(0, 4, 0));
+        let pages = [0, 1, 2, 3].map(|page| world.read(first, at + page * PAGE, 1)[0]);
+        assert_eq!(pages, [9, 1, 2, 3]);
+        for bad in [turn(0, 0, 0), turn(3, 2, 0), turn(0, 1, u64::MAX)] {
+            world.refused(first, l::__NR_remap_file_pages, &bad, Errno::EINVAL);
+        }
+        let with_rights = [at, PAGE, 1, 0, 0];
+        world.refused(first, l::__NR_remap_file_pages, &with_rights, Errno::EINVAL);
+    }
+    // Memory without a name has an end; memory that is not shared has no other pages.
+    let behind = [nameless, PAGE, 0, 4, 0];
+    world.refused(first, l::__NR_remap_file_pages, &behind, Errno::EINVAL);
+    let own = map(&world, 0, PAGE, RW, PRIVATE);
+    world.refused(first, l::__NR_remap_file_pages, &[own, PAGE, 0, 0, 0], Errno::EINVAL);
+    world.refused(first, l::__NR_remap_file_pages, &[0, PAGE, 0, 0, 0], Errno::EINVAL);
+}
