@@ -114,6 +114,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::file::CALLS,
     crate::stream::CALLS,
     crate::stream::inotify::CALLS,
+    crate::stream::aio::CALLS,
     crate::tty::CALLS,
     crate::trace::CALLS,
     crate::keys::calls::CALLS,

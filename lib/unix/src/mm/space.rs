@@ -16,6 +16,7 @@ use crate::fs::inode::Inode;
 use crate::fs::regular::Regular;
 use crate::machine::{Access, SPACE_PAGES, SpaceId};
 use crate::memory::FrameId;
+use crate::stream::aio::Context;
 use crate::unix::Unix;
 
 /// Soft limit of the stack, in bytes, unless a program says otherwise.
@@ -54,6 +55,8 @@ pub struct AddressSpace {
     pub layout: Cell<Layout>,
     /// The program it runs.
     program: RefCell<Option<Rc<Running>>>,
+    /// Contexts of asynchronous I/O.
+    pub(crate) contexts: RefCell<Vec<Rc<Context>>>,
     /// Registrations of `membarrier`.
     pub(super) barriers: Cell<u32>,
     /// How much lower than without randomness mappings begin, in bytes.
@@ -104,6 +107,7 @@ impl AddressSpace {
             shift: Cell::new(0),
             stack_limit: Cell::new(STACK_LIMIT),
             program: RefCell::default(),
+            contexts: RefCell::default(),
             barriers: Cell::new(0),
             lock_future: Cell::new(false),
             last_fault: Cell::new(0),
@@ -224,6 +228,7 @@ impl AddressSpace {
     /// space: its memory and the machine's space are given back.
     pub fn retire(&self, unix: &Unix) {
         self.set_program(None);
+        drop(self.contexts.take());
         drop(self.areas.take());
         let (space, pages) = (self.machine.replace(SpaceId(0)), self.pages.take());
         self.charge.set(SPACE_BYTES);

@@ -11,6 +11,7 @@ use crate::file::{Open, Source};
 use crate::signal::OnSignal;
 use crate::wait::WaitQueue;
 
+pub mod aio;
 pub mod epoll;
 pub mod event;
 pub mod inotify;
@@ -93,6 +94,8 @@ pub struct Streams {
     pub flights: socket::flights::Flights,
     /// inotifies that a user can have.
     pub inotifies: Cell<u64>,
+    /// Events that the contexts of asynchronous I/O can hold, all together.
+    pub aio_events: Rc<Cell<u64>>,
     /// The highest capacity of pipes of who is not privileged (`/proc/sys/fs/pipe-max-size`).
     pub pipe_max: Cell<usize>,
 }
@@ -106,6 +109,7 @@ impl Default for Streams {
             natives: Default::default(),
             flights: Default::default(),
             inotifies: Cell::new(inotify::INSTANCES),
+            aio_events: Rc::default(),
             pipe_max: Cell::new(pipe::CAPACITY_MAX),
         }
     }

@@ -5,6 +5,7 @@ mod common;
 
 mod any_calls;
 mod archive;
+mod asynchronous;
 mod attributes;
 mod burial;
 mod capabilities;

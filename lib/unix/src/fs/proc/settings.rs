@@ -13,13 +13,15 @@ use crate::errno::Errno;
 use crate::ipc::{messages, posix, segments};
 use crate::memory::PAGE;
 use crate::process::system::{RELEASE, VERSION};
-use crate::stream::{inotify, pipe};
+use crate::stream::{aio, inotify, pipe};
 
 /// `/proc/sys`.
 pub(super) const SYS: &[Fixed] =
     &[directory("fs", FS), directory("kernel", KERNEL), directory("vm", VM)];
 
 const FS: &[Fixed] = &[
+    text("aio-max-nr", |_| line(aio::EVENTS_MAX)),
+    text("aio-nr", |cx| line(cx.unix.streams.aio_events.get())),
     text("file-max", |_| b"65536\n".to_vec()),
     directory("inotify", INOTIFY),
     Fixed {

@@ -1,0 +1,434 @@
+//! Linux's asynchronous I/O (`io_setup` and its family): requests that are handed over, and events
+//! that say what has become of them.
+//!
+//! What can be done at once is, when it is handed over, as Linux does it with files in memory; a
+//! request for a pipe, socket or terminal that is not ready waits for that and costs nobody a thread.
+//! A context belongs to an address space and ends with it.
+
+use alloc::collections::VecDeque;
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use linux_raw_sys::general as l;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::poll::{is_over, read_timespec, set_timeout};
+use crate::account::Charge;
+use crate::call::{Answer, Cx, Entry, Stop, full};
+use crate::errno::Errno;
+use crate::file::{Events, Open, Ranges, Sink, Source, UserRanges, read_ranges};
+use crate::fs::inode::Kind;
+use crate::machine::Access;
+use crate::memory::PAGE;
+use crate::mm::area::{AREAS_MAX, AreaFlags};
+use crate::mm::{AddressSpace, USER_END};
+use crate::signal::{OnSignal, mask};
+use crate::thread::Thread;
+use crate::unix::Unix;
+use crate::wait::{Later, Listener, RunQueue, WaitQueue};
+
+/// The calls this file carries out.
+pub const CALLS: &[Entry] = &[
+    full(l::__NR_io_setup, "io_setup", io_setup),
+    full(l::__NR_io_destroy, "io_destroy", io_destroy),
+    full(l::__NR_io_submit, "io_submit", io_submit),
+    full(l::__NR_io_cancel, "io_cancel", io_cancel),
+    full(l::__NR_io_getevents, "io_getevents", io_getevents),
+    full(l::__NR_io_pgetevents, "io_pgetevents", io_pgetevents),
+];
+
+/// Events of all contexts together (`aio-max-nr`).
+pub const EVENTS_MAX: u64 = 65_536;
+/// More than this no context can have.
+const EVENTS_ABSURD: u64 = 0x1000_0000 / size_of::<Event>() as u64;
+/// Requests that are taken in one call: others have their turn, too.
+const TURN: usize = 64;
+/// What a context costs beside its events, and a request that waits beside its ranges.
+const CONTEXT_BYTES: usize = 512;
+const REQUEST_BYTES: usize = 384;
+
+/// What a request asks for (`IOCB_CMD_*`).
+const PREAD: u16 = 0;
+const PWRITE: u16 = 1;
+const FSYNC: u16 = 2;
+const FDSYNC: u16 = 3;
+const POLL: u16 = 5;
+const PREADV: u16 = 7;
+const PWRITEV: u16 = 8;
+/// `IOCB_FLAG_RESFD`, and with it `IOCB_FLAG_IOPRIO`.
+const TELLS: u32 = 1;
+const FLAGS: u32 = 3;
+/// What the flags of a transfer may be.
+const TRANSFER_FLAGS: u32 = l::RWF_HIPRI | l::RWF_DSYNC | l::RWF_SYNC;
+
+/// `struct iocb`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Control {
+    data: u64,
+    key: u32,
+    transfer_flags: u32,
+    what: u16,
+    priority: i16,
+    fd: u32,
+    buffer: u64,
+    len: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    told: u32,
+}
+
+/// Where `key` is.
+const KEY: u64 = 8;
+
+/// `struct io_event`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Event {
+    data: u64,
+    object: u64,
+    result: i64,
+    more: i64,
+}
+
+/// A context.
+pub struct Context {
+    /// Its id: the address of a page, where libraries look for a ring and find none.
+    id: u64,
+    /// Events and requests it can hold.
+    most: usize,
+    events: RefCell<VecDeque<Event>>,
+    waiting: RefCell<Vec<Rc<Request>>>,
+    queue: WaitQueue,
+    total: Rc<Cell<u64>>,
+    _charge: Charge,
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.total.set(self.total.get() - self.most as u64);
+    }
+}
+
+/// What is asked for.
+enum Work {
+    /// To the file or from it.
+    Transfer { writes: bool, ranges: Ranges, offset: u64 },
+    /// To be told of these.
+    Poll(Events),
+    /// Nothing that is not done already.
+    Nothing,
+}
+
+/// A request.
+struct Request {
+    context: Weak<Context>,
+    space: Weak<AddressSpace>,
+    thread: Weak<Thread>,
+    open: Rc<Open>,
+    work: Work,
+    data: u64,
+    object: u64,
+    /// Whose count goes up when it is done.
+    counter: Option<Rc<Open>>,
+    due: Cell<bool>,
+    run_queue: Rc<RunQueue>,
+    this: Weak<Self>,
+    _charge: Charge,
+}
+
+impl Request {
+    /// Does it, if that can be done now: its result.
+    fn attempt(&self, cx: &Cx) -> Option<i64> {
+        let (writes, ranges, offset) = match &self.work {
+            Work::Nothing => return Some(0),
+            Work::Poll(wanted) => {
+                let now = self.open.file.poll(cx) & (*wanted | Events::ERR | Events::HUP);
+                return (!now.is_empty()).then(|| now.bits().into());
+            }
+            Work::Transfer { writes, ranges, offset } => (*writes, ranges, *offset),
+        };
+        let (open, file) = (&*self.open, &self.open.file);
+        let wanted = if writes { Events::OUT } else { Events::IN } | Events::ERR | Events::HUP;
+        let waits = file.can_wait() && !open.is_nonblocking();
+        if waits && !file.poll(cx).intersects(wanted) {
+            return None;
+        }
+        let flags = open.flags.get();
+        open.flags.set(flags | l::O_NONBLOCK);
+        let user = UserRanges::new(cx.user(), ranges, 0);
+        let answer = if writes {
+            let append = flags & l::O_APPEND != 0 && file.has_position();
+            let at = if append { file.size() } else { offset };
+            file.write(cx, open, &mut Source::User(user), at)
+        } else {
+            file.read(cx, open, &mut Sink::User(user), offset)
+        };
+        open.flags.set(flags);
+        match answer {
+            Ok(count) => Some(count as i64),
+            Err(Stop::Errno(Errno::EAGAIN)) if waits => None,
+            Err(Stop::Errno(errno)) => Some(errno.result() as i64),
+            Err(Stop::Block | Stop::Done) => Some(Errno::EAGAIN.result() as i64),
+        }
+    }
+
+    /// Its result is known.
+    fn finish(&self, cx: &Cx, result: i64) {
+        let Some(context) = self.context.upgrade() else { return };
+        let event = Event { data: self.data, object: self.object, result, more: 0 };
+        context.waiting.borrow_mut().retain(|other| !core::ptr::eq(&raw const **other, self));
+        context.events.borrow_mut().push_back(event);
+        context.queue.wake_all();
+        if let Some(counter) = &self.counter {
+            let one = 1_u64.to_ne_bytes();
+            let _ = counter.file.write(cx, counter, &mut Source::Server(&one), 0);
+        }
+    }
+}
+
+impl Listener for Request {
+    fn notify(&self, _: bool) -> bool {
+        if let Some(this) = self.this.upgrade().filter(|_| !self.due.replace(true)) {
+            self.run_queue.later(this);
+        }
+        false
+    }
+}
+
+impl Later for Request {
+    fn run(&self, unix: &Unix) {
+        self.due.set(false);
+        let (Some(context), Some(space)) = (self.context.upgrade(), self.space.upgrade()) else {
+            return;
+        };
+        let waits = |other: &Rc<Self>| core::ptr::eq(&raw const **other, self);
+        let Some(thread) = self.thread.upgrade() else { return };
+        if !context.waiting.borrow().iter().any(waits)
+            || !Rc::ptr_eq(&thread.process.space(), &space)
+        {
+            return;
+        }
+        let cx = Cx { unix, thread: &thread, process: &thread.process };
+        if let Some(result) = self.attempt(&cx) {
+            self.finish(&cx, result);
+        }
+    }
+}
+
+/// The context that argument 0 names.
+fn context(cx: &Cx) -> Result<Rc<Context>, Errno> {
+    let space = cx.process.space();
+    let contexts = space.contexts.borrow();
+    let found = contexts.iter().find(|context| context.id == cx.arg(0));
+    found.cloned().ok_or(Errno::EINVAL)
+}
+
+/// `io_setup(events, id)`.
+fn io_setup(cx: &Cx) -> Answer {
+    let (most, place) = (u64::from(cx.uint(0)), cx.arg(1));
+    if cx.user().read::<u64>(place)? != 0 || most == 0 || most > EVENTS_ABSURD {
+        return Err(Errno::EINVAL.into());
+    }
+    let total = cx.unix.streams.aio_events.clone();
+    if total.get() + most > EVENTS_MAX {
+        return Err(Errno::EAGAIN.into());
+    }
+    let charge = cx.pay(CONTEXT_BYTES + most as usize * size_of::<Event>())?;
+    let space = cx.process.space();
+    if space.area_count() >= AREAS_MAX {
+        return Err(Errno::ENOMEM.into());
+    }
+    space.make_room()?;
+    let len = PAGE as u64;
+    let id = space.free_range(len, None, false).ok_or(Errno::ENOMEM)?;
+    cx.user().write(place, &id)?;
+    space.add_anonymous(id, id + len, Access::READ | Access::WRITE, AreaFlags::empty());
+    total.set(total.get() + most);
+    space.contexts.borrow_mut().push(Rc::new(Context {
+        id,
+        most: most as usize,
+        events: RefCell::default(),
+        waiting: RefCell::default(),
+        queue: WaitQueue::default(),
+        total,
+        _charge: charge,
+    }));
+    Ok(0)
+}
+
+/// `io_destroy(id)`.
+fn io_destroy(cx: &Cx) -> Answer {
+    let context = context(cx)?;
+    let space = cx.process.space();
+    space.contexts.borrow_mut().retain(|other| !Rc::ptr_eq(other, &context));
+    space.unmap(cx.unix, context.id, context.id + PAGE as u64);
+    let gone = context.waiting.take();
+    context.queue.wake_all();
+    drop(gone);
+    crate::file::settle(cx.unix);
+    Ok(0)
+}
+
+/// `io_submit(id, count, controls)`: how many were taken.
+fn io_submit(cx: &Cx) -> Answer {
+    let context = context(cx)?;
+    let count = usize::try_from(cx.arg(1) as i64).map_err(|_| Errno::EINVAL)?;
+    let mut done = 0;
+    while done < count.min(TURN) {
+        let taken = submit(cx, &context, cx.arg(2).wrapping_add(8 * done as u64));
+        match taken {
+            Ok(()) => done += 1,
+            Err(errno) if done == 0 => return Err(errno.into()),
+            Err(_) => break,
+        }
+    }
+    Ok(done as u64)
+}
+
+fn submit(cx: &Cx, context: &Rc<Context>, place: u64) -> Result<(), Errno> {
+    let object: u64 = cx.user().read(place)?;
+    let control: Control = cx.user().read(object)?;
+    if control.reserved != 0 || (control.len as i64) < 0 || control.flags & !FLAGS != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if context.events.borrow().len() + context.waiting.borrow().len() >= context.most {
+        return Err(Errno::EAGAIN);
+    }
+    let open = cx.file(control.fd)?;
+    let counter = match control.flags & TELLS {
+        0 => None,
+        _ => Some(cx.file(control.told)?),
+    };
+    let counts = |open: &Rc<Open>| matches!(open.file.inode().kind, Kind::Anonymous("[eventfd]"));
+    if counter.as_ref().is_some_and(|open| !counts(open)) {
+        return Err(Errno::EINVAL);
+    }
+    cx.user().write(object + KEY, &0_u32)?;
+    let work = work(cx, &control, &open)?;
+    let pieces = if let Work::Transfer { ranges, .. } = &work { ranges.len() } else { 0 };
+    let charge = cx.pay(REQUEST_BYTES + pieces * size_of::<(u64, usize)>())?;
+    let request = Rc::new_cyclic(|this| Request {
+        context: Rc::downgrade(context),
+        space: Rc::downgrade(&cx.process.space()),
+        thread: Rc::downgrade(cx.thread),
+        open,
+        work,
+        data: control.data,
+        object,
+        counter,
+        due: Cell::new(false),
+        run_queue: cx.unix.run_queue.clone(),
+        this: this.clone(),
+        _charge: charge,
+    });
+    if let Some(result) = request.attempt(cx) {
+        request.finish(cx, result);
+        return Ok(());
+    }
+    let interest = match &request.work {
+        Work::Poll(wanted) => *wanted,
+        Work::Transfer { writes: true, .. } => Events::WRITABLE,
+        _ => Events::READABLE,
+    };
+    let listener: Weak<dyn Listener> = request.this.clone();
+    request.open.file.watch(cx, interest, &mut |queue| queue.listen(listener.clone()));
+    context.waiting.borrow_mut().push(request);
+    Ok(())
+}
+
+/// What a control block asks for.
+fn work(cx: &Cx, control: &Control, open: &Open) -> Result<Work, Errno> {
+    let writes = matches!(control.what, PWRITE | PWRITEV);
+    match control.what {
+        PREAD | PREADV | PWRITE | PWRITEV => {}
+        FSYNC | FDSYNC if !open.file.has_position() => return Err(Errno::EINVAL),
+        FSYNC | FDSYNC => return Ok(Work::Nothing),
+        POLL => {
+            let rest = control.offset as u64 | control.len | u64::from(control.transfer_flags);
+            let wanted = u32::try_from(control.buffer).ok().filter(|wanted| wanted >> 16 == 0);
+            return match (rest, wanted) {
+                (0, Some(wanted)) if open.file.can_wait() => {
+                    Ok(Work::Poll(Events::from_bits_retain(wanted)))
+                }
+                _ => Err(Errno::EINVAL),
+            };
+        }
+        _ => return Err(Errno::EINVAL),
+    }
+    if !if writes { open.can_write() } else { open.can_read() } {
+        return Err(Errno::EBADF);
+    }
+    if control.transfer_flags & !TRANSFER_FLAGS != 0 {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let offset = u64::try_from(control.offset).map_err(|_| Errno::EINVAL)?;
+    let ranges = match control.what {
+        PREADV | PWRITEV => read_ranges(cx, control.buffer, control.len)?,
+        _ if control.buffer.checked_add(control.len).is_none_or(|end| end > USER_END) => {
+            return Err(Errno::EFAULT);
+        }
+        _ => [(control.buffer, control.len.min(crate::file::MAX_TRANSFER as u64) as usize)].into(),
+    };
+    Ok(Work::Transfer { writes, ranges, offset })
+}
+
+/// `io_cancel(id, control, event)`.
+fn io_cancel(cx: &Cx) -> Answer {
+    let object = cx.arg(1);
+    if cx.user().read::<u32>(object.wrapping_add(KEY))? != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let context = context(cx)?;
+    let waits = |request: &&Rc<Request>| request.object == object;
+    let found = context.waiting.borrow().iter().find(waits).cloned();
+    let request = found.ok_or(Errno::EINVAL)?;
+    request.finish(cx, Errno::ECANCELED.result() as i64);
+    // It is told by an event, as that of any other.
+    Err(Errno::EINPROGRESS.into())
+}
+
+/// `io_getevents(id, least, most, events, timeout)`.
+fn io_getevents(cx: &Cx) -> Answer {
+    let timeout_ns = read_timespec(cx, cx.arg(4))?;
+    events(cx, timeout_ns)
+}
+
+/// `io_pgetevents(id, least, most, events, timeout, mask)`.
+fn io_pgetevents(cx: &Cx) -> Answer {
+    let timeout_ns = read_timespec(cx, cx.arg(4))?;
+    if cx.arg(5) != 0 {
+        let [address, size] = cx.user().read::<[u64; 2]>(cx.arg(5))?;
+        mask::set_temporary_mask_from(cx, address, size)?;
+    }
+    events(cx, timeout_ns)
+}
+
+fn events(cx: &Cx, timeout_ns: Option<u64>) -> Answer {
+    let context = context(cx)?;
+    let (least, most) = (cx.arg(1) as i64, cx.arg(2) as i64);
+    let (Ok(least), Ok(most), true) =
+        (usize::try_from(least), usize::try_from(most), least <= most)
+    else {
+        return Err(Errno::EINVAL.into());
+    };
+    set_timeout(cx, timeout_ns);
+    if context.events.borrow().len() < least && !is_over(cx, timeout_ns) {
+        cx.on_signal(OnSignal::Return);
+        return Err(cx.block_on(&context.queue));
+    }
+    let mut told = 0;
+    while told < most {
+        let Some(event) = context.events.borrow().front().copied() else { break };
+        let place = cx.arg(3).wrapping_add((told * size_of::<Event>()) as u64);
+        match cx.user().write(place, &event) {
+            Ok(()) => drop(context.events.borrow_mut().pop_front()),
+            Err(errno) if told == 0 => return Err(errno.into()),
+            Err(_) => break,
+        }
+        told += 1;
+    }
+    Ok(told as u64)
+}
