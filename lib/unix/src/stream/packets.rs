@@ -3,6 +3,11 @@
 use alloc::collections::VecDeque;
 use core::cell::RefCell;
 
+use super::pipe::Pipe;
+use crate::errno::Errno;
+use crate::file::{Sink, Source};
+use crate::memory::PAGE;
+
 /// A stretch of a pipe's bytes: how many, and whether they are a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Run {
@@ -58,5 +63,61 @@ impl Packets {
         if runs.iter().all(|run| !run.is_packet) {
             runs.clear();
         }
+    }
+}
+
+impl Pipe {
+    /// Writes up to `want` bytes, as no packet; how many.
+    pub(super) fn fill(&self, source: &mut Source, want: usize) -> Result<usize, Errno> {
+        let before = self.ring.len();
+        let done = self.ring.fill(source, want)?;
+        self.packets.wrote(before, done, false);
+        Ok(done)
+    }
+
+    /// Takes bytes out, packets or not; how many.
+    pub(super) fn drain(&self, sink: &mut Sink) -> Result<usize, Errno> {
+        let count = self.ring.drain(sink, usize::MAX)?;
+        self.packets.took(count);
+        Ok(count)
+    }
+
+    /// The first `len` bytes go.
+    pub(super) fn skip(&self, len: usize) {
+        self.ring.skip(len);
+        self.packets.took(len);
+    }
+
+    /// How many packets more there can be: as many as pages.
+    pub(super) fn slots(&self) -> usize {
+        (self.capacity() / PAGE).saturating_sub(self.packets.len())
+    }
+
+    /// Writes what there is room for in packets of at most a page; how much.
+    pub(super) fn write_packets(&self, source: &mut Source) -> Result<usize, Errno> {
+        let mut done = 0;
+        while source.left() > 0 && self.slots() > 0 {
+            let len = source.left().min(PAGE);
+            if self.ring.room() < len {
+                break;
+            }
+            let before = self.ring.len();
+            let wrote = self.ring.fill(source, len)?;
+            self.packets.wrote(before, wrote, true);
+            done += wrote;
+        }
+        Ok(done)
+    }
+
+    /// Reads from a pipe in which there are packets: no more than one.
+    pub(super) fn read_packet(&self, sink: &mut Sink) -> Result<usize, Errno> {
+        let (len, is_packet) = self.packets.first().unwrap_or((usize::MAX, false));
+        let count = self.ring.drain(sink, len)?;
+        self.packets.took(count);
+        if is_packet {
+            self.skip(len - count);
+        }
+        self.can_write.wake_all();
+        Ok(count)
     }
 }

@@ -43,7 +43,7 @@ pub fn most(cx: &Cx) -> usize {
 /// A pipe.
 pub struct Pipe {
     pub(super) ring: Ring,
-    packets: Packets,
+    pub(super) packets: Packets,
     /// How many pages it can hold.
     pages: Charge,
     pub(super) readers: Cell<u32>,
@@ -109,60 +109,6 @@ impl Pipe {
         self.pages.set(new);
         self.can_write.wake_all();
         Ok(())
-    }
-
-    /// Writes up to `want` bytes, as no packet; how many.
-    pub(super) fn fill(&self, source: &mut Source, want: usize) -> Result<usize, Errno> {
-        let before = self.ring.len();
-        let done = self.ring.fill(source, want)?;
-        self.packets.wrote(before, done, false);
-        Ok(done)
-    }
-
-    /// Takes bytes out, packets or not; how many.
-    pub(super) fn drain(&self, sink: &mut Sink) -> Result<usize, Errno> {
-        let count = self.ring.drain(sink, usize::MAX)?;
-        self.packets.took(count);
-        Ok(count)
-    }
-
-    /// The first `len` bytes go.
-    pub(super) fn skip(&self, len: usize) {
-        self.ring.skip(len);
-        self.packets.took(len);
-    }
-
-    /// How many packets more there can be: as many as pages.
-    fn slots(&self) -> usize {
-        (self.capacity() / PAGE).saturating_sub(self.packets.len())
-    }
-
-    /// Writes what there is room for in packets of at most a page; how much.
-    fn write_packets(&self, source: &mut Source) -> Result<usize, Errno> {
-        let mut done = 0;
-        while source.left() > 0 && self.slots() > 0 {
-            let len = source.left().min(PAGE);
-            if self.ring.room() < len {
-                break;
-            }
-            let before = self.ring.len();
-            let wrote = self.ring.fill(source, len)?;
-            self.packets.wrote(before, wrote, true);
-            done += wrote;
-        }
-        Ok(done)
-    }
-
-    /// Reads from a pipe in which there are packets: no more than one.
-    fn read_packet(&self, sink: &mut Sink) -> Result<usize, Errno> {
-        let (len, is_packet) = self.packets.first().unwrap_or((usize::MAX, false));
-        let count = self.ring.drain(sink, len)?;
-        self.packets.took(count);
-        if is_packet {
-            self.skip(len - count);
-        }
-        self.can_write.wake_all();
-        Ok(count)
     }
 
     /// How many readers, or writers, there have been.

@@ -160,7 +160,7 @@ fn time_runs_out() {
 }
 
 #[test]
-fn what_is_refused() {
+fn contexts_that_are_refused() {
     let world = World::new();
     let trial = Trial::new(&world, 8);
     let first = &world.first;
@@ -174,6 +174,24 @@ fn what_is_refused() {
     ] {
         world.refused(first, l::__NR_io_setup, &[most, place], errno);
     }
+    let to = world.scratch(first, 16);
+    for (least, most) in [(2, 1), (u64::MAX, 1), (0, u64::MAX)] {
+        let arguments = [trial.context, least, most, to, 0];
+        world.refused(first, l::__NR_io_getevents, &arguments, Errno::EINVAL);
+    }
+    world.refused(first, l::__NR_io_destroy, &[5], Errno::EINVAL);
+    world.refused(first, l::__NR_io_cancel, &[trial.context, 0, 0], Errno::EFAULT);
+    // A child has none of them.
+    let child = world.fork(first);
+    world.refused(&child, l::__NR_io_destroy, &[trial.context], Errno::EINVAL);
+}
+
+#[test]
+fn requests_that_are_refused() {
+    let world = World::new();
+    let trial = Trial::new(&world, 8);
+    let first = &world.first;
+    let zero = world.words(first, &[0]);
     let fd = file(&world);
     let read_only = world.ok(first, l::__NR_open, &[world.text(first, "file"), 0]);
     let [reader, writer] = pipe(&world);
@@ -201,13 +219,4 @@ fn what_is_refused() {
     assert_eq!(more(&[trial.context, u64::MAX, zero]), -22);
     assert_eq!(more(&[trial.context, 1, 3]), -14);
     assert_eq!(more(&[5, 1, zero]), -22);
-    for (least, most) in [(2, 1), (u64::MAX, 1), (0, u64::MAX)] {
-        let arguments = [trial.context, least, most, to, 0];
-        world.refused(first, l::__NR_io_getevents, &arguments, Errno::EINVAL);
-    }
-    world.refused(first, l::__NR_io_destroy, &[5], Errno::EINVAL);
-    world.refused(first, l::__NR_io_cancel, &[trial.context, 0, 0], Errno::EFAULT);
-    // A child has none of them.
-    let child = world.fork(first);
-    world.refused(&child, l::__NR_io_destroy, &[trial.context], Errno::EINVAL);
 }

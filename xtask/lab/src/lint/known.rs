@@ -13,7 +13,6 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("kernel/tests/scheduling.rs", "the_ready_queue_is_rings_by_priority_that_are_cleaned_lazily"),
     ("kernel/tests/scheduling.rs", "wakeups_come_never_early_and_at_most_a_grain_late"),
     ("lib/unix/src/exec/stack.rs", "fill"),
-    ("lib/unix/src/file/control.rs", "fcntl"),
     ("lib/unix/src/mm/map.rs", "describe"),
     ("lib/unix/src/process/birth.rs", "new_process"),
     ("lib/unix/src/stream/socket/options.rs", "setsockopt"),
