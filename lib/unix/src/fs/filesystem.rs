@@ -4,6 +4,7 @@
 use alloc::rc::Rc;
 use core::cell::Cell;
 
+use super::handle::Handles;
 use crate::errno::Errno;
 use crate::memory::{FrameId, Memory, PAGE};
 
@@ -74,6 +75,7 @@ pub struct Filesystem {
     /// Inodes it may have.
     inodes_max: Cell<u64>,
     next_number: Cell<u64>,
+    pub(super) handles: Handles,
     /// Watchers of its inodes.
     pub watches: super::events::Count,
 }
@@ -93,6 +95,7 @@ impl Filesystem {
             inodes: Cell::new(0),
             inodes_max: Cell::new((total / 2).max(64)),
             next_number: Cell::new(1),
+            handles: Handles::default(),
             watches: Cell::new(0),
         })
     }

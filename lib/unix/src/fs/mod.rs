@@ -31,6 +31,7 @@ pub mod directory;
 pub mod events;
 pub mod filesystem;
 mod found;
+mod handle;
 mod holes;
 pub mod inode;
 mod lease;
@@ -101,6 +102,8 @@ pub const CALLS: &[Entry] = &[
     full(linux::__NR_mkdir, "mkdir", names::mkdir),
     full(linux::__NR_mkdirat, "mkdirat", names::mkdirat),
     full(linux::__NR_mknod, "mknod", names::mknod),
+    full(linux::__NR_name_to_handle_at, "name_to_handle_at", handle::name_to_handle_at),
+    full(linux::__NR_open_by_handle_at, "open_by_handle_at", handle::open_by_handle_at),
     full(linux::__NR_mknodat, "mknodat", names::mknodat),
     full(linux::__NR_symlink, "symlink", names::symlink),
     full(linux::__NR_symlinkat, "symlinkat", names::symlinkat),

@@ -19,7 +19,7 @@ use crate::file::{File, Open};
 use crate::process::Credentials;
 
 /// Flags that `open` knows; it ignores others, `openat2` refuses them.
-const KNOWN: u32 = linux::O_ACCMODE
+pub(super) const KNOWN: u32 = linux::O_ACCMODE
     | linux::O_CREAT
     | linux::O_EXCL
     | linux::O_NOCTTY
@@ -245,7 +245,7 @@ fn temporary(cx: &Cx, found: Found, who: &Credentials, mode: u32) -> Result<Rc<I
 }
 
 /// Whether an existing inode may be opened like this.
-fn check_open(inode: &Inode, who: &Credentials, flags: u32) -> Result<(), Errno> {
+pub(super) fn check_open(inode: &Inode, who: &Credentials, flags: u32) -> Result<(), Errno> {
     let mut wanted = match flags & linux::O_ACCMODE {
         linux::O_RDONLY => READ,
         linux::O_WRONLY => WRITE,
@@ -265,7 +265,7 @@ fn check_open(inode: &Inode, who: &Credentials, flags: u32) -> Result<(), Errno>
 }
 
 /// The open file description for an inode that may be opened.
-fn open_inode(
+pub(super) fn open_inode(
     cx: &Cx,
     inode: Rc<Inode>,
     location: Option<(Rc<Inode>, Name)>,

@@ -4,6 +4,7 @@ use crate::common::World;
 use crate::common::caller::{CREAT, Program, RDONLY, RDWR, entries, error};
 use linux_raw_sys::errno;
 use linux_raw_sys::general as linux;
+use unix::errno::Errno;
 
 #[test]
 fn paths_are_refused_as_linux_refuses_them() {
@@ -183,4 +184,100 @@ fn renaming_replaces_and_moves() {
     assert_eq!(exchange("/tmp/full", "/tmp/new", 2), error(errno::ENOENT));
     assert_eq!(exchange("/tmp/full", "/tmp/new", 1), 0);
     assert_eq!(exchange("/tmp/new", "/tmp/full", 3), error(errno::EINVAL));
+}
+
+/// Asks for a handle, in a record of its own.
+struct Handles<'a> {
+    world: &'a World,
+    record: u64,
+    mount: u64,
+}
+
+const HERE: u64 = linux::AT_FDCWD as u64;
+
+impl<'a> Handles<'a> {
+    fn new(world: &'a World) -> Self {
+        let first = &world.first;
+        world.ok(first, linux::__NR_chdir, &[world.text(first, "/tmp")]);
+        let (record, mount) = (world.words(first, &[128, 0]), world.scratch(first, 8));
+        Self { world, record, mount }
+    }
+
+    fn name(&self, at: u64, path: u64, flags: u32) -> [u64; 5] {
+        [at, path, self.record, self.mount, flags.into()]
+    }
+
+    #[track_caller]
+    fn take(&self, at: u64, path: u64, flags: u32) {
+        let arguments = self.name(at, path, flags);
+        self.world.ok(&self.world.first, linux::__NR_name_to_handle_at, &arguments);
+    }
+
+    #[track_caller]
+    fn not_taken(&self, path: u64, flags: u32, errno: Errno) {
+        let arguments = self.name(HERE, path, flags);
+        self.world.refused(&self.world.first, linux::__NR_name_to_handle_at, &arguments, errno);
+    }
+
+    #[track_caller]
+    fn not_opened(&self, mount: u64, errno: Errno) {
+        let arguments = [mount, self.record, 0];
+        self.world.refused(&self.world.first, linux::__NR_open_by_handle_at, &arguments, errno);
+    }
+}
+
+#[test]
+fn handles_open_files_without_their_names() {
+    let world = World::new();
+    let first = &world.first;
+    let handles = Handles::new(&world);
+    let path = world.text(first, "f");
+    let file = world.ok(first, linux::__NR_open, &[path, 0o102, 0o600]);
+    handles.take(HERE, path, 0);
+    assert_eq!(world.read_u32(first, handles.record), 8);
+    let open = |flags: u64| [HERE, handles.record, flags];
+    let other = world.ok(first, linux::__NR_open_by_handle_at, &open(2));
+    let text = world.put(first, b"text");
+    assert_eq!(world.ok(first, linux::__NR_write, &[other, text, 4]), 4);
+    assert_eq!(world.ok(first, linux::__NR_read, &[file, text, 8]), 4);
+    // The file of a descriptor, a link itself, what it leads to.
+    handles.take(file, world.text(first, ""), linux::AT_EMPTY_PATH);
+    let link = world.text(first, "l");
+    world.ok(first, linux::__NR_symlink, &[path, link]);
+    handles.take(HERE, link, 0);
+    handles.not_opened(HERE, Errno::ELOOP);
+    handles.take(HERE, link, linux::AT_SYMLINK_FOLLOW);
+    world.ok(first, linux::__NR_open_by_handle_at, &open(0));
+    // What is gone is stale, and only who may read everything opens.
+    let user = world.fork(first);
+    world.ok(&user, linux::__NR_setresuid, &[1000, 1000, 1000]);
+    world.refused(&user, linux::__NR_open_by_handle_at, &open(0), Errno::EPERM);
+    world.ok(first, linux::__NR_unlink, &[path]);
+    handles.not_opened(HERE, Errno::ESTALE);
+}
+
+#[test]
+fn handles_are_checked() {
+    let world = World::new();
+    let first = &world.first;
+    let handles = Handles::new(&world);
+    let path = world.text(first, "f");
+    world.ok(first, linux::__NR_creat, &[path, 0o600]);
+    world.write(first, handles.record, &[0; 4]);
+    handles.not_opened(HERE, Errno::EINVAL);
+    handles.not_taken(path, 0, Errno::EOVERFLOW);
+    assert_eq!(world.read_u32(first, handles.record), 8);
+    world.write(first, handles.record, &[129]);
+    handles.not_taken(path, 0, Errno::EINVAL);
+    handles.not_taken(path, 1 << 30, Errno::EINVAL);
+    handles.not_taken(3, 0, Errno::EFAULT);
+    let proc = world.text(first, "/proc");
+    handles.not_taken(proc, 0, Errno::EOPNOTSUPP);
+    // Another file system, and a file that nobody has taken a handle of.
+    world.write(first, handles.record, &[8]);
+    handles.take(HERE, path, 0);
+    handles.not_opened(world.ok(first, linux::__NR_open, &[proc, 0]), Errno::ESTALE);
+    world.write(first, handles.record + 8, &[0xFF; 8]);
+    handles.not_opened(HERE, Errno::ESTALE);
+    handles.not_opened(99, Errno::EBADF);
 }
