@@ -132,7 +132,12 @@ impl Unix {
                 return None;
             }
         };
-        if thread.signals.is_due() || thread.deadline_ns.get().is_some() {
+        let later = self.run_queue.has_later();
+        if thread.signals.is_due() || thread.deadline_ns.get().is_some() || later {
+            if later {
+                // Among it may be signals that the call is to end with.
+                self.run_queue.do_later(self);
+            }
             self.answer(thread, value);
             return None;
         }
@@ -167,6 +172,9 @@ impl Unix {
             }
         };
         self.end_wait(thread);
+        if self.run_queue.has_later() {
+            self.run_queue.do_later(self);
+        }
         if thread.signals.is_due() {
             signal::leave_call(self, thread, value);
             return None;

@@ -198,3 +198,21 @@ fn packets_come_out_as_they_went_in() {
     assert_eq!(world.ok(first, l::__NR_read, &[there, to, 100]), 4);
     assert_eq!(world.ok(first, l::__NR_read, &[reader, to, 100]), 6);
 }
+
+#[test]
+fn who_causes_it_is_told_before_its_call_returns() {
+    let world = World::new();
+    let first = &world.first;
+    let root = Program::new(&world, first);
+    root.mkdir("/tmp/d");
+    let fd = root.opened("/tmp/d", 0);
+    control(&world, fd, l::F_SETSIG, SIGNAL.into());
+    control(&world, fd, l::F_NOTIFY, (l::DN_ATTRIB | l::DN_MULTISHOT).into());
+    let stack = world.scratch(first, 16384) + 16384;
+    world.machine.with(first.machine.get(), |thread| thread.registers.rsp = stack);
+    let action = world.words(first, &[0x41_0000, l::SA_RESTORER.into(), 0x42_0000, 0]);
+    world.ok(first, l::__NR_rt_sigaction, &[SIGNAL.into(), action, 0, 8]);
+    let path = world.text(first, "/tmp/d");
+    assert_eq!(world.call(first, l::__NR_chmod, &[path, 0o700]), None);
+    assert_eq!(world.registers(first).rip, 0x41_0000);
+}
