@@ -132,13 +132,9 @@ impl Unix {
                 return None;
             }
         };
-        let later = self.run_queue.has_later();
-        if thread.signals.is_due() || thread.deadline_ns.get().is_some() || later {
-            if later {
-                // Among it may be signals that the call is to end with.
-                self.run_queue.do_later(self);
-            }
-            self.answer(thread, value);
+        let waits = thread.deadline_ns.get().is_some();
+        if thread.signals.is_due() || waits || self.run_queue.has_later() {
+            self.answer_late(thread, value);
             return None;
         }
         thread.doing.set(Doing::Running);
@@ -181,6 +177,17 @@ impl Unix {
         }
         thread.doing.set(Doing::Running);
         Some(value)
+    }
+
+    /// The call's result is due, and more than that.
+    #[cold]
+    #[inline(never)]
+    fn answer_late(&self, thread: &Rc<Thread>, value: u64) {
+        if self.run_queue.has_later() {
+            // Among it may be signals that the call is to end with.
+            self.run_queue.do_later(self);
+        }
+        self.answer(thread, value);
     }
 
     /// The call's result is due; a pending signal is delivered on the way out.
