@@ -174,12 +174,15 @@ fn any_plan(random: &mut Random, threads: u64) -> Plan {
 
 /// Many short plays of random steps, each from the beginning.
 fn random_plays(seed: u64, places: &'static [u32]) {
+    random_plays_of(&mut Players::new(places), seed, places);
+}
+
+fn random_plays_of(players: &mut Players, seed: u64, places: &'static [u32]) {
     let mut random = Random::seeded(seed);
-    let mut players = Players::new(places);
     for _ in 0..PLAYS {
         let play: Vec<Plan> =
             (0..STEPS).map(|_| any_plan(&mut random, places.len() as u64)).collect();
-        let _ = replay(&mut players, places, &play);
+        let _ = replay(players, places, &play);
     }
     let hidden = players.hidden.get();
     println!("seed {seed}: {PLAYS} plays of {STEPS} steps, {hidden} messages in user mode");
@@ -199,4 +202,13 @@ fn random_plays_of_two_spaces_follow_the_rules() {
 #[test]
 fn random_plays_of_three_spaces_follow_the_rules() {
     random_plays(73, &[0, 0, 0, 0, 1, 1, 1, 2]);
+}
+
+/// The threads of the first space use vector registers, those of the second don't.
+#[test]
+fn random_plays_with_vector_users_follow_the_rules() {
+    let places = &[0, 0, 0, 1, 1];
+    let mut players = Players::new(places);
+    players.use_vector_registers_in(0);
+    random_plays_of(&mut players, 74, places);
 }

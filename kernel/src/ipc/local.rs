@@ -204,7 +204,7 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
 /// already, if it waits plainly. If that can't be, its word is one that only `armed.S` serves, or
 /// no fast path at all.
 pub fn publish(thread: TcbRef) {
-    let is_ordinary = rendezvous::is_unsealed(thread) && !thread.uses_vector();
+    let is_ordinary = rendezvous::is_unsealed(thread) && !keeps_vector(thread);
     let Some(from) = rendezvous::plain_wait(thread) else { return };
     thread.partner.set(from);
     match (public_word(thread, from), Utcb::of(thread)) {
@@ -241,6 +241,14 @@ fn public_word(thread: TcbRef, from: ThreadId) -> Option<u64> {
             Some(partner.utcb.get()).filter(|local| *local != 0)
         }
     }
+}
+
+/// Whether `thread` waits for a message of its own choice, with nothing between it and user mode but
+/// the return of a system call.
+#[must_use]
+pub fn waits_in_ipc(thread: TcbRef) -> bool {
+    let is_own = thread.kind.get() == Kind::User && thread.resume.get() == Resume::Ipc;
+    is_own && rendezvous::plain_wait(thread).is_some()
 }
 
 /// The stack pointer of `thread`, which is published.

@@ -23,6 +23,13 @@ use abi::id::SYSTEM_BASE;
 use crate::arch::{self, TcbRef};
 use crate::sched::elsewhere;
 
+mod armed;
+
+pub use armed::{
+    NOBODY, armed_wait, armed_wait_of_others, forbid_armed, is_armed, set_armed_running,
+    set_armed_wait, withdraw,
+};
+
 /// States in which the fast path must not pick a thread as receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
@@ -81,7 +88,8 @@ const _: () = assert!(SEATED < SYSTEM_BASE as u64, "the highest code");
 pub const PUBLISHED: u64 = 13;
 
 /// The code of an armed thread that waits plainly, but where user mode can't wake it: whom it
-/// waits for stands in `armed_rendezvous`, where `armed.S` looks. Also that of the one that runs in
+/// waits for stands in `armed_rendezvous`, where `armed.S` looks, or in `beside_rendezvous`, where `beside.S`
+/// does, if it uses vector registers. Also that of the one that runs in
 /// user mode; the kernel's entry makes it [`Busy::Ready`] first.
 pub const ARMED: u64 = 15;
 
@@ -121,6 +129,7 @@ const _: () = {
 pub fn set_no_thread(nobody: TcbRef) {
     set_code(nobody, NO_THREAD);
     nobody.armed_rendezvous.set(nobody.rendezvous.get());
+    nobody.beside_rendezvous.set(nobody.rendezvous.get());
 }
 
 /// Whether a fast path could take `thread`, to which `number` leads, for one who waits in one of the
@@ -128,7 +137,9 @@ pub fn set_no_thread(nobody: TcbRef) {
 #[must_use]
 pub fn seems_to_wait(thread: TcbRef, number: u32) -> bool {
     let compared = |word: &Cell<u64>| (word.get() >> CODE_SHIFT) as u32 ^ number;
-    is_code_of_a_wait(compared(&thread.rendezvous)) || compared(&thread.armed_rendezvous) == 0
+    is_code_of_a_wait(compared(&thread.rendezvous))
+        || compared(&thread.armed_rendezvous) == 0
+        || compared(&thread.beside_rendezvous) == 0
 }
 
 /// Distance in bits between a state code and its place in the word.
@@ -342,55 +353,6 @@ pub fn set_published(thread: TcbRef) {
 
 fn set_code(thread: TcbRef, code: u64) {
     thread.rendezvous.set(thread.id.get().0 ^ code << CODE_SHIFT);
-}
-
-/// The partner of a thread whose word is [`ARMED`]: a global id that is nobody's, so that whoever looks
-/// for the partners of all threads ([`awaited`]) looks closer.
-pub const NOBODY: ThreadId = ThreadId(!1);
-
-/// Whom `thread`, whose word is [`ARMED`], waits for; `None` if it runs.
-#[must_use]
-pub fn armed_wait(thread: TcbRef) -> Option<ThreadId> {
-    match thread.armed_rendezvous.get() ^ thread.id.get().0 {
-        0 => Some(ThreadId::ANY),
-        word if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) => Some(ThreadId(word)),
-        _ => None,
-    }
-}
-
-/// Whether the word of `thread` is [`ARMED`].
-#[must_use]
-pub fn is_armed(thread: TcbRef) -> bool {
-    thread.rendezvous.get() ^ thread.id.get().0 == ARMED << CODE_SHIFT
-}
-
-/// `thread`, which is armed, waits for `from`, anybody or one other thread, in a way that
-/// `armed.S` serves.
-pub fn set_armed_wait(thread: TcbRef, from: ThreadId) {
-    let waits = if from == ThreadId::ANY { ThreadId::NIL } else { from };
-    thread.armed_rendezvous.set(thread.id.get().0 ^ waits.0);
-    thread.partner.set(NOBODY);
-    set_code(thread, ARMED);
-}
-
-/// `thread`, which is armed, goes to user mode.
-pub fn set_armed_running(thread: TcbRef) {
-    forbid_armed(thread);
-    thread.partner.set(NOBODY);
-    set_code(thread, ARMED);
-}
-
-/// No armed thread finds `thread` waiting by a look at its `armed_rendezvous`.
-pub fn forbid_armed(thread: TcbRef) {
-    thread.armed_rendezvous.set(busy_word(thread.id.get(), Busy::Ready));
-}
-
-/// Brings the wait of `thread`, whose word is [`ARMED`], back to where all others are.
-pub fn withdraw(thread: TcbRef) {
-    let from = armed_wait(thread);
-    forbid_armed(thread);
-    set_busy(thread, if from.is_some() { Busy::Waiting } else { Busy::Ready });
-    thread.partner.set(from.unwrap_or(ThreadId::NIL));
 }
 
 /// Puts `thread` into a state that the fast path leaves alone.

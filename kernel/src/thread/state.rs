@@ -139,13 +139,18 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         "may be woken from user mode, but waits for something else",
     );
     // A thread that has never been armed has a zero there.
-    let found = thread.armed_rendezvous.get() != 0 && rendezvous::armed_wait(thread).is_some();
+    let has_been = thread.armed_rendezvous.get() != 0;
+    let found = has_been && rendezvous::armed_wait(thread).is_some();
     fault(
-        found != (rendezvous::is_armed(thread)),
+        found != rendezvous::is_armed(thread),
         "armed threads find it waiting, and it does not, or the other way round",
     );
     fault(
-        rendezvous::is_armed(thread) && (!thread.is_armed() || thread.uses_vector()),
+        has_been && rendezvous::armed_wait_of_others(thread).is_some(),
+        "armed threads that differ from it in using vector registers find it waiting",
+    );
+    fault(
+        rendezvous::is_armed(thread) && !thread.is_armed(),
         "waits for messages of armed threads, which it gets none of",
     );
     fault(

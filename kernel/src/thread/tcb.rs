@@ -241,6 +241,8 @@ pub struct Tcb {
     pub kernel_ipcs: Cell<u8>,
     /// Whom an armed thread waits for in the kernel ([`rendezvous::ARMED`]); else as if it were ready.
     pub armed_rendezvous: Cell<u64>,
+    /// The same for armed threads that use vector registers.
+    pub beside_rendezvous: Cell<u64>,
     /// The processor on which its user code runs.
     pub processor: Cell<u8>,
     /// It is no thread: it stands in for one while that runs ([`crate::arch`]).

@@ -1,5 +1,5 @@
-//! The fast paths' arithmetic (`arch/x86_64/ipc.S`, and `armed.S` for threads that exchange messages
-//! in user mode), transcribed: which IPCs they serve, and what they then store. The message
+//! The fast paths' arithmetic (`arch/x86_64/ipc.S`, and `armed.S` and `beside.S` for threads that exchange
+//! messages in user mode), transcribed: which IPCs they serve, and what they then store. The message
 //! registers, which they leave in the processor's, go to the receiver's UTCB here.
 
 use abi::id::THREAD_BITS;
@@ -7,8 +7,10 @@ use abi::{MsgTag, ThreadId, utcb};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{self, Busy};
 use kernel::thread;
-use kernel::thread::tcb::ARMED;
+use kernel::thread::tcb::{ARMED, USES_VECTOR};
 use kernel::usermem::Utcb;
+
+const ARMED_VECTOR: u8 = ARMED | USES_VECTOR;
 
 /// R8 must have none of these: a receive timeout, a point as send timeout, a call number.
 const COMPLICATED: u64 = 0xFFFF_FFFF_8000_FFFF;
@@ -65,6 +67,7 @@ pub fn ipc(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: u64) -> Optio
     let done = match sender.special.get() {
         0 => call.plain(receiver, number),
         ARMED if MsgTag(tag).untyped() <= 7 => call.armed(receiver, number),
+        ARMED_VECTOR if MsgTag(tag).untyped() <= 7 => call.beside(receiver),
         _ => false,
     };
     let receiver = receiver.filter(|_| done)?;
@@ -133,6 +136,46 @@ impl Call {
         true
     }
 
+    /// `baton_beside_ipc`: the sender is armed, uses vector registers, and has declared them dead.
+    fn beside(&self, receiver: Option<TcbRef>) -> bool {
+        let own = self.sender.id.get();
+        if self.from != self.to && self.from != self.sender.open_from.get() {
+            return false;
+        }
+        let near = |receiver: &TcbRef| receiver.root.get() == self.sender.root.get();
+        let Some(receiver) = receiver.filter(near) else { return false };
+        let waits = compare(self.to, receiver.beside_rendezvous.get(), own) != Verdict::Complete;
+        if !waits && !self.finds_public(receiver, ARMED_VECTOR) {
+            return false;
+        }
+        // Point of no return.
+        let closed = if self.from == self.to { self.to.0 } else { 0 };
+        self.sender.beside_rendezvous.set(own.0 ^ closed);
+        if waits {
+            receiver.beside_rendezvous.set(self.to.0 ^ READY);
+        } else {
+            self.wake_armed(receiver);
+        }
+        true
+    }
+
+    /// Whether the receiver, about which only `special` is special, waits in public and for the sender.
+    fn finds_public(&self, receiver: TcbRef, special: u8) -> bool {
+        let code = (self.to.0 ^ receiver.rendezvous.get()) >> 32;
+        if code != rendezvous::PUBLISHED
+            || self.to != receiver.id.get()
+            || receiver.special.get() != special
+        {
+            return false;
+        }
+        let near = receiver.root.get() == self.sender.root.get();
+        match public_word(receiver) {
+            word if word == ThreadId::ANY.0 => true,
+            word if word == ThreadId::ANY_LOCAL.0 => near,
+            word => near && word == self.sender.utcb.get(),
+        }
+    }
+
     /// Whether the receiver is armed and waits for the sender, in the kernel or in public.
     fn wakes_armed(&self, receiver: Option<TcbRef>) -> bool {
         let Some(receiver) = receiver else { return false };
@@ -141,15 +184,7 @@ impl Call {
             rendezvous::ARMED => {
                 compare(self.to, receiver.armed_rendezvous.get(), own) != Verdict::Complete
             }
-            rendezvous::PUBLISHED if self.to == receiver.id.get() => {
-                let near = receiver.root.get() == self.sender.root.get();
-                match public_word(receiver) {
-                    word if word == ThreadId::ANY.0 => true,
-                    word if word == ThreadId::ANY_LOCAL.0 => near,
-                    word => near && word == self.sender.utcb.get(),
-                }
-            }
-            _ => false,
+            _ => self.finds_public(receiver, ARMED),
         }
     }
 

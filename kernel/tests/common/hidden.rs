@@ -10,7 +10,7 @@ use kernel::arch::{TcbRef, current, set_current};
 use kernel::ipc::local;
 use kernel::ipc::rendezvous::{self, Busy};
 use kernel::thread;
-use kernel::thread::tcb::Resume;
+use kernel::thread::tcb::{Resume, USES_VECTOR};
 use kernel::usermem::Utcb;
 
 use super::players::Players;
@@ -124,6 +124,20 @@ impl Players {
         (0..self.spaces.len()).find(|who| self.tcb(*who) == Some(runs)).unwrap_or(0)
     }
 
+    /// A player that nobody has waited for yet says whether it uses vector registers.
+    pub(super) fn declare_vector(&self, who: usize) {
+        if let Some(thread) = self.tcb(who) {
+            let uses = Some(self.model.threads[who].space) == self.vector_place;
+            thread.set_special(USES_VECTOR, uses);
+        }
+    }
+
+    /// The threads of `place` use vector registers, and nobody has run yet.
+    pub fn use_vector_registers_in(&mut self, place: u32) {
+        self.vector_place = Some(place);
+        (0..self.spaces.len()).for_each(|who| self.declare_vector(who));
+    }
+
     /// Nobody takes part in messages in user mode any more.
     pub fn disarm(&self) {
         self.user_mode.enter();
@@ -136,7 +150,8 @@ impl Players {
         let word = |thread: TcbRef, word| Utcb::of(thread).map_or(0, |utcb| utcb.word(word));
         let of = |thread: TcbRef| {
             let waits = thread.rendezvous.get() ^ thread.id.get().0;
-            let armed = thread.armed_rendezvous.get() ^ thread.id.get().0;
+            let word_of = |word: &Cell<u64>| word.get() ^ thread.id.get().0;
+            let armed = word_of(&thread.armed_rendezvous) ^ word_of(&thread.beside_rendezvous) << 1;
             let code = if waits >> 32 < u64::from(USER_BASE) { waits >> 32 } else { 99 };
             let state = word(thread, utcb::LIPC_STATE) << 8 | u64::from(thread.is_armed()) << 16;
             [code | state | (armed >> 32) << 32, word(thread, utcb::LIPC_WAIT)]

@@ -75,6 +75,8 @@ pub struct Players {
     pub hidden: Cell<u64>,
     /// Who has something to do in the kernel does not get the processor for it.
     pub lets_them_wait: bool,
+    /// The space whose threads use vector registers.
+    pub vector_place: Option<u32>,
 }
 
 impl Players {
@@ -103,6 +105,7 @@ impl Players {
             user_mode: UserMode::default(),
             hidden: Cell::new(0),
             lets_them_wait: false,
+            vector_place: None,
         };
         for (index, place) in places.iter().enumerate() {
             let id = ThreadId::global(FIRST + index as u32, 1);
@@ -222,6 +225,7 @@ impl Players {
         (thread.id, thread.alive, thread.halted, thread.outcome) = (id, true, false, None);
         self.give_processor(self.controller);
         make(id, self.spaces[who], who as u32, ThreadId::NIL);
+        self.declare_vector(who);
     }
 
     fn ipc(&self, who: usize, ipc: Ipc, fast: bool) {

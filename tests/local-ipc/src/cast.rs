@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{critical, machine};
+use crate::{beside, critical, machine, transfer};
 use abi::{ThreadId, Time, Timeouts, utcb};
 use root_harness::Places;
 pub use root_harness::local;
@@ -67,6 +67,16 @@ pub enum Part {
     Kill,
     /// Cancels the main thread's IPC every few microseconds, with a higher priority.
     Cancel,
+    /// As `Add`, with control words of its own and an exception of the x87 unit under way.
+    Control,
+    /// Takes part, and then says in a call of the thread at place 0 that it is its client.
+    Pretend,
+    /// Calls the thread at place 1 in user mode for ever.
+    CallNext,
+    /// As `Add` three times; then it takes a string.
+    Take,
+    /// As `Add` three times; then it gives the thread at place 1 a string.
+    Give,
 }
 
 impl Part {
@@ -94,6 +104,11 @@ impl Part {
             Part::Stamp => 19,
             Part::Flush => 20,
             Part::Poll => 21,
+            Part::Control => 22,
+            Part::Pretend => 23,
+            Part::CallNext => 24,
+            Part::Take => 25,
+            Part::Give => 26,
             Part::Forward(to) => 32 + to as u64,
         }
     }
@@ -125,8 +140,10 @@ impl Actor {
         let id = STAGE.next_id(place);
         PARTS[place].store(part.code(), Ordering::Relaxed);
         assert!(STAGE.make(id, place).is_ok(), "the kernel makes no thread");
-        let hostile =
-            matches!(part, Part::Step | Part::StepSection | Part::Forge | Part::Jump | Part::Call);
+        let hostile = matches!(
+            part,
+            Part::Step | Part::StepSection | Part::Forge | Part::Jump | Part::Call | Part::CallNext
+        );
         let _ = schedule::set_priority(id, if hostile { BELOW } else { ABOVE });
         STAGE.start(id, place, run);
         if hostile {
@@ -179,11 +196,17 @@ extern "C" fn run() -> ! {
         19 => wake(|| STAMP.store(critical::clock(), Ordering::Relaxed)),
         20 => flush(),
         21 => poll(),
+        22 => beside::keep_controls(),
+        23 => beside::pretend(),
+        24 => beside::call_next(),
+        25 => transfer::take(),
+        26 => transfer::give(),
         to => forward(local(to as usize - 32)),
     }
 }
 
-fn first() -> (ThreadId, Msg) {
+/// The first request of a server.
+pub fn first() -> (ThreadId, Msg) {
     loop {
         if let Ok(request) = ipc::wait(Time::NEVER) {
             return request;
@@ -224,7 +247,8 @@ fn global() -> ! {
     }
 }
 
-fn poll() -> ! {
+/// Answers three times, in user mode where that is possible, and takes one message more.
+pub fn take_part() {
     let (mut client, mut request) = first();
     for _ in 0..3 {
         let reply = Msg::default().words(&[request.get(0).wrapping_mul(4), client.0]);
@@ -233,6 +257,10 @@ fn poll() -> ! {
             Err(_) => first(),
         };
     }
+}
+
+fn poll() -> ! {
+    take_part();
     let _ = ipc::send(ThreadId::ROOT, &Msg::default());
     runtime::thread::park()
 }

@@ -51,6 +51,33 @@ pub fn vectors_last(word: u64) -> bool {
     seen == word
 }
 
+/// MXCSR and the x87 control word.
+pub fn controls() -> (u32, u16) {
+    let (mut mxcsr, mut control) = (0_u32, 0_u16);
+    // SAFETY: both instructions only store.
+    unsafe {
+        asm!("stmxcsr [{}]", "fnstcw [{}]", in(reg) &raw mut mxcsr, in(reg) &raw mut control,
+            options(nostack));
+    }
+    (mxcsr, control)
+}
+
+/// Sets them, with nothing pending in either unit.
+pub fn set_controls((mxcsr, control): (u32, u16)) {
+    // SAFETY: the compiler uses neither unit.
+    unsafe {
+        asm!("fninit", "fldcw [{}]", "ldmxcsr [{}]", in(reg) &raw const control,
+            in(reg) &raw const mxcsr, options(nostack));
+    }
+}
+
+/// Divides by zero: with an x87 control word that does not mask that, the next instruction of that
+/// unit that waits for it would be an exception.
+pub fn divide_by_zero() {
+    // SAFETY: as in `set_controls`.
+    unsafe { asm!("fld1", "fldz", "fdivp", options(nostack)) };
+}
+
 /// Takes the page of `address` from this task. The initial pager gives it back with what was in it.
 pub fn flush(address: u64) {
     let page = abi::Fpage::memory(address & !4095, 12, abi::Rights::RWX);
@@ -58,6 +85,12 @@ pub fn flush(address: u64) {
     unsafe {
         runtime::syscall::unmap(0x40, runtime::utcb::pointer(), [page.0, 0, 0, 0, 0, 0, 0, 0])
     };
+}
+
+/// Reads a byte of the page at `address`: its pager brings it.
+pub fn touch(address: u64) {
+    // SAFETY: the page is this program's, and nothing is done with what it holds.
+    unsafe { (address as *const u8).read_volatile() };
 }
 
 /// An address on this thread's stack.

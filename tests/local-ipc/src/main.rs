@@ -8,10 +8,12 @@
 
 mod across;
 mod adversary;
+mod beside;
 mod cast;
 mod chains;
 mod critical;
 mod machine;
+mod transfer;
 mod vector;
 
 use abi::inspect::What;
@@ -27,7 +29,7 @@ const CALLS: u64 = 2_000;
 /// Calls into which interrupts fall everywhere.
 const MANY: u64 = 3_000_000;
 
-const TESTS: [Test; 31] = [
+const TESTS: [Test; 35] = [
     ("messages_go_without_the_kernel", without_the_kernel),
     ("seven_words_arrive_and_more_do_too", words),
     ("a_chain_comes_back", chain),
@@ -45,6 +47,7 @@ const TESTS: [Test; 31] = [
     ("single_steps_change_nothing", adversary::stepped),
     ("single_steps_through_a_section_change_nothing", adversary::stepped_section),
     ("a_forged_word_wakes_nobody", adversary::forged),
+    ("a_forged_word_revives_nobody_in_a_transfer", transfer::forged),
     ("nonsense_in_a_wait_is_for_nobody", adversary::nonsense),
     ("a_forced_way_loses_no_message", adversary::forced),
     ("jumps_into_every_byte_hurt_nobody_else", adversary::jumps),
@@ -54,6 +57,9 @@ const TESTS: [Test; 31] = [
     ("who_keeps_its_registers_keeps_them", vector::kept),
     ("users_and_others_do_not_mix", vector::mixed),
     ("a_refused_partner_spoils_nobody", vector::refused),
+    ("vector_users_who_take_part_meet_in_the_kernel", beside::meet),
+    ("control_words_are_each_threads_own_by_kernel_ipc", beside::controls),
+    ("who_says_it_is_another_hurts_nobody_else", beside::lies),
     ("a_critical_section_needs_no_kernel", critical::alone),
     ("one_is_inside_whoever_comes", critical::contended),
     ("who_is_cancelled_stays_until_it_is_done", critical::cancelled),

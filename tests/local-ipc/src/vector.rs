@@ -6,7 +6,7 @@ use crate::cast::{Actor, Part};
 use crate::{Verdict, calls, entries, in_user_mode, machine};
 
 /// Makes this thread and those that it creates users of vector registers for a while.
-fn as_user(test: impl FnOnce() -> Verdict) -> Verdict {
+pub fn as_user(test: impl FnOnce() -> Verdict) -> Verdict {
     kernel::use_vector_registers().map_err(|_| "the kernel was not told of vector registers")?;
     let verdict = test();
     kernel::use_no_vector_registers().map_err(|_| "the kernel was not told of their end")?;

@@ -5,7 +5,7 @@
 // knows nothing of this. A second word like the ordinary one, `armed_rendezvous`, says whom it waits
 // for. While it runs the current tcb is the pad, its own is what the pad names.
 //
-// None of the two uses vector registers; those that do take the complete path.
+// None of the two uses vector registers; for those that do there is beside.S.
 
 .section .fastpath, "ax"
 
@@ -31,9 +31,10 @@
     mov     [rdi + {RENDEZVOUS}], rcx
 .endm
 
-// On to `yes` if the receiver waits in public and for the sender RDI, else to `no`.
-.macro ask_published yes, no
-    cmp     byte ptr [rbp + {TCB_FIRST} + {SPECIAL}], {ARMED_ONLY}
+// On to `yes` if the receiver waits in public and for the sender RDI, else to `no`; and if there is
+// nothing special about it but `special`.
+.macro ask_published yes, no, special
+    cmp     byte ptr [rbp + {TCB_FIRST} + {SPECIAL}], \special
     jne     \no
     mov     rcx, [rbp + {TCB_FIRST} + {UTCB_K}]
     mov     rcx, [rcx + {LIPC_WAIT}]            // once: the program may change it
@@ -47,6 +48,18 @@
     cmp     rcx, [rdi + {CR3}]
     je      \yes
     jmp     \no
+.endm
+
+// The receiver, which waits in public, is ready. RCX is lost.
+.macro wake_published
+    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + {STATE}], {PUBLISHED} ^ {ARMED}
+    mov     rcx, [rbp + {TCB_FIRST} + {SPACE}]
+    dec     qword ptr [rcx + {PUBLISHED_COUNT}]
+    mov     rcx, [rbp + {TCB_FIRST} + {UTCB_K}]
+    mov     qword ptr [rcx + {LIPC_WAIT}], {LIPC_RUNS}
+    mov     rcx, [rcx + {LIPC_SP}]
+    mov     [rbp + {TCB_FIRST} + {SP}], rcx
+    mov     qword ptr [rbp + {TCB_FIRST} + {PARTNER}], {NOBODY} // whom it waits for next stands elsewhere
 .endm
 
 // The receiver, armed and of the same space, runs: the pad stays, and the current word, in R11, and GS
@@ -67,7 +80,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
 .global baton_armed_ipc
 baton_armed_ipc:
     cmp     r9w, [rip + {CPU} + {GATE} + {SECOND}]     // an armed thread; at most 7 untyped words, no items, no flags
-    jae     baton_ipc_complete
+    jae     baton_beside_ipc
     mov     rdi, [rip + {PAD} + {PAD_THREAD}]
     mov     [rdi + {SP}], rsp
     mov     [rdi + {IP}], rcx
@@ -128,7 +141,7 @@ baton_armed_ipc:
     ror     rcx, {OTHER_HALF}
     cmp     rcx, {PUBLISHED}
     jne     .Larmed_complete
-    ask_published .Larmed_to_published, .Larmed_complete
+    ask_published .Larmed_to_published, .Larmed_complete, {ARMED_ONLY}
 
 // Back to where the complete path begins, with the sender as it was.
 .Larmed_complete:
@@ -171,14 +184,7 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
     // POINT OF NO RETURN
     wait_as_armed
 .Lwake_published:
-    xor     dword ptr [rbp + {TCB_FIRST} + {RENDEZVOUS} + {STATE}], {PUBLISHED} ^ {ARMED}
-    mov     rcx, [rbp + {TCB_FIRST} + {SPACE}]
-    dec     qword ptr [rcx + {PUBLISHED_COUNT}]
-    mov     rcx, [rbp + {TCB_FIRST} + {UTCB_K}]
-    mov     qword ptr [rcx + {LIPC_WAIT}], {LIPC_RUNS}
-    mov     rcx, [rcx + {LIPC_SP}]
-    mov     [rbp + {TCB_FIRST} + {SP}], rcx
-    mov     qword ptr [rbp + {TCB_FIRST} + {PARTNER}], {NOBODY} // whom it waits for next stands elsewhere
+    wake_published
     jmp     .Lname_for_armed
 
 .Larmed_to_plain:
@@ -212,7 +218,7 @@ baton_to_armed:
     wait_as_plain
     jmp     .Lwake_armed
 .Lto_published:
-    ask_published .Lto_public, baton_ipc_complete
+    ask_published .Lto_public, baton_ipc_complete, {ARMED_ONLY}
 .Lto_public:
     wait_as_plain
     jmp     .Lwake_published

@@ -111,6 +111,8 @@ pub fn leave(next: TcbRef) -> u64 {
     };
     local::show(next);
     rendezvous::set_armed_running(next);
+    // What `beside.S` keeps of its registers it keeps there.
+    next.vector_from.set(next.vector_initial.get());
     PAD.thread.set(Some(next));
     let (word, in_kernel) = next.space().map_or((0, 0), |space| space.task.current_word.places());
     PAD.word.set(in_kernel);

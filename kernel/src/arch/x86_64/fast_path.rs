@@ -2,8 +2,8 @@
 //! processor's entry lead there; nothing here is called.
 //!
 //! `ipc.S` is the path of those about whom nothing is special, `string.S` of their strings, `vector.S` of users
-//! of vector registers, `armed.S` of those who exchange messages in user mode, `foreign.S` of foreign threads,
-//! `lrpc.S` of procedure calls; `path.S` and `spill.S` have the pieces that they share. Interrupts are off.
+//! of vector registers, `armed.S` of those who exchange messages in user mode, `beside.S` of those who do both,
+//! `foreign.S` of foreign threads, `lrpc.S` of procedure calls; `path.S` and `spill.S` have the pieces that they share. Interrupts are off.
 
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -15,7 +15,7 @@ use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
 use super::mitigations::Actions;
 use super::percpu::{
-    self, CURRENT, Cpu, GATE, GATE_ARMED, GATE_VECTOR, LIMIT, LIMITS_OPEN, USER_RDI,
+    self, BESIDE, CURRENT, Cpu, GATE, GATE_ARMED, GATE_VECTOR, LIMIT, LIMITS_OPEN, USER_RDI,
 };
 use super::tcbs::{LINKAGE_BASE, TCB_FIRST, TCB_MASK};
 use super::{armed, patch, vector};
@@ -66,6 +66,7 @@ global_asm!(
         include_str!("foreign.S"),
         include_str!("vector.S"),
         include_str!("armed.S"),
+        include_str!("beside.S"),
         include_str!("lrpc.S"),
     ),
     VERW = const Actions::VERW.bits(),
@@ -173,6 +174,9 @@ global_asm!(
     PAD_THREAD = const armed::PAD_THREAD,
     PAD_WORD = const armed::PAD_WORD,
     GATE_ARMED = const GATE_ARMED,
+    BESIDE = const BESIDE,
+    BESIDE_RENDEZVOUS = const offset_of!(Tcb, beside_rendezvous),
+    ARMED_VECTOR = const tcb::ARMED | tcb::USES_VECTOR,
     LIPC_WAIT = const utcb::LIPC_WAIT * 8,
     LIPC_SP = const utcb::LIPC_SP * 8,
     LIPC_RUNS = const utcb::LIPC_RUNS,

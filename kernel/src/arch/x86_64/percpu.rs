@@ -23,17 +23,21 @@ use crate::sched::Scheduler;
 pub struct Tss {
     /// Kernel stack pointer for entries from user mode: the current tcb.
     pub rsp0: Cell<u64>,
-    /// Where rings 1 and 2, which nobody uses, would have their stacks: RDI of the latest
-    /// system call. It shares the line that every call reads and writes anyway.
-    pub user_rdi: Cell<u64>,
-    /// Likewise: the fast path's limits, see [`LIMITS_OPEN`].
+    /// Where rings 1 and 2, which nobody uses, would have their stacks, in the line that every call
+    /// reads and writes anyway: the fast path's limits, see [`LIMITS_OPEN`].
     pub limits: Cell<u32>,
     /// Likewise: which path an IPC takes while the limits are closed. 0: the complete one, or
-    /// [`GATE_VECTOR`], or [`GATE_ARMED`].
+    /// [`GATE_VECTOR`], or [`GATE_ARMED`], unless it is the next word's.
     pub gate: Cell<u32>,
+    /// Likewise, for [`BESIDE`].
+    pub gate_beside: Cell<u32>,
+    unused: u32,
     reserved1: u64,
     /// Stacks for double fault, non-maskable interrupt, machine check.
-    pub ist: [Cell<u64>; 7],
+    pub ist: [Cell<u64>; 3],
+    /// Where a fourth one would be: RDI of the latest system call, in that line, too.
+    pub user_rdi: Cell<u64>,
+    unused_ist: [u64; 3],
     reserved2: u64,
     reserved3: u16,
     /// Offset of the I/O permission bitmap from the segment's base.
@@ -87,11 +91,18 @@ pub const LIMIT: usize = CURRENT + offset_of!(Tss, limits);
 /// Offset of [`Tss::gate`] in [`Cpu`]; [`LIMIT`] and it are one word of eight bytes.
 pub const GATE: usize = CURRENT + offset_of!(Tss, gate);
 const _: () = assert!(GATE == LIMIT + 4 && LIMIT.is_multiple_of(8));
-/// The gate while the running thread uses vector registers: as many words and fewer go by
-/// `vector.S` (low half).
+/// Offset of [`Tss::gate_beside`] in [`Cpu`]; it and the gate are compared with zero as one.
+pub const BESIDE: usize = CURRENT + offset_of!(Tss, gate_beside);
+const _: () = assert!(BESIDE == GATE + 4 && BESIDE / 64 == CURRENT / 64);
+const _: () = assert!(USER_RDI / 64 == CURRENT / 64);
+/// The gate while the running thread uses vector registers: fewer words go by `vector.S`
+/// (low half).
 pub const GATE_VECTOR: u32 = 8;
 /// The gate while the running thread is armed: likewise by `armed.S` (high half).
 pub const GATE_ARMED: u32 = 8 << 16;
+/// What is behind the gate while the running thread is both: likewise by `beside.S`. Nobody else
+/// has something there, and only the complete path changes that.
+pub const GATE_BESIDE: u32 = 8;
 /// Limits for an ordinary sender: fewer than 8 words (low half) go by registers, fewer
 /// than 64 (high half) by the fast path at all.
 pub const LIMITS_OPEN: u32 = 64 << 16 | 8;
@@ -106,11 +117,14 @@ pub static BATON_CPU: Cpu = Cpu {
     tss_reserved: 0,
     tss: Tss {
         rsp0: Cell::new(0),
-        user_rdi: Cell::new(0),
         limits: Cell::new(0),
         gate: Cell::new(0),
+        gate_beside: Cell::new(0),
+        unused: 0,
         reserved1: 0,
-        ist: [const { Cell::new(0) }; 7],
+        ist: [const { Cell::new(0) }; 3],
+        user_rdi: Cell::new(0),
+        unused_ist: [0; 3],
         reserved2: 0,
         reserved3: 0,
         iomap: Cell::new(0),

@@ -2,14 +2,14 @@
 //! registers of a foreign thread that others do not have (FS and GS base), messages in user
 //! mode (`armed`), or somebody waiting whom a direct switch could pass over
 //! (`sched::keep_watch`). The fast path's limits are closed for them (`percpu`), so that leaving
-//! them always passes through here, or through `vector.S`, `armed.S` or `foreign.S`, which do the same.
+//! them always passes through here, or through `vector.S`, `armed.S`, `beside.S` or `foreign.S`, which do the same.
 
 use super::asm::{read_bases, write_fs_base, write_gs_base};
 use super::features::{self, Features};
-use super::percpu::{GATE_ARMED, GATE_VECTOR, LIMITS_OPEN, cpu};
+use super::percpu::{GATE_ARMED, GATE_BESIDE, GATE_VECTOR, LIMITS_OPEN, cpu};
 use super::tcbs::TcbRef;
 use super::vector;
-use crate::ipc::rendezvous;
+use crate::ipc::{local, rendezvous};
 use crate::thread::tcb::{ARMED, USES_VECTOR};
 
 /// Whether open limits are possible: they promise WRGSBASE (`switch::activate`).
@@ -25,6 +25,8 @@ pub fn update(thread: TcbRef) {
     let opens = quiet && thread.special.get() == 0;
     cpu.tss.limits.set(if opens { LIMITS_OPEN } else { 0 });
     cpu.tss.gate.set(if quiet { gate(thread) } else { 0 });
+    let beside = quiet && thread.special.get() == ARMED | USES_VECTOR && !thread.is_foreign();
+    cpu.tss.gate_beside.set(if beside { GATE_BESIDE } else { 0 });
 }
 
 /// Whether `vector.S` may serve threads that use vector registers. It clears the x87 pointers
@@ -54,12 +56,14 @@ pub fn update_shadow(shadow: TcbRef) {
     };
     tss.limits.set(limits);
     tss.gate.set(gate);
+    tss.gate_beside.set(0);
 }
 
 /// Keeps the running thread out of the fast path.
 pub fn close() {
     let cpu = cpu();
     cpu.tss.gate.set(0);
+    cpu.tss.gate_beside.set(0);
     cpu.tss.limits.set(0);
 }
 
@@ -67,6 +71,16 @@ pub fn close() {
 #[inline(always)]
 pub fn is_closed() -> bool {
     cpu().tss.limits.get() != LIMITS_OPEN
+}
+
+/// What `from`, which uses vector registers and leaves the processor, wants of them back. An armed
+/// thread whose IPC promises it more than control words is not armed any more ([`local::keep_vector`]).
+fn leave_registers(from: TcbRef) {
+    if from.is_armed() && local::waits_in_ipc(from) {
+        vector::abandon(from);
+    } else {
+        vector::save(from);
+    }
 }
 
 /// `to` gets the processor after `from`, another thread; at least one of them is special.
@@ -79,7 +93,7 @@ pub fn switch(from: TcbRef, to: TcbRef) {
         write_fs_base(0);
     }
     if from.uses_vector() {
-        vector::save(from);
+        leave_registers(from);
     }
     match (from.uses_vector(), to.uses_vector()) {
         (_, true) => vector::load(to),

@@ -89,7 +89,7 @@ patch_site {X87_SURVIVES_LOAD}, fninit
 .balign 64
 .global baton_ipc_closed
 baton_ipc_closed:
-    cmp     dword ptr [rip + {CPU} + {GATE}], {CLOSED}
+    cmp     qword ptr [rip + {CPU} + {GATE}], {CLOSED} // and what is behind it
     je      baton_ipc_string
     cmp     r9w, [rip + {CPU} + {GATE}]         // at most 7 untyped words, no items, no flags
     jae     baton_armed_ipc

@@ -4,7 +4,7 @@
 pub type Point = (&'static str, &'static str, u64);
 
 /// What is watched: its name, and the series of which the worst counts.
-pub const WATCHED: [(&str, &[Point]); 23] = [
+pub const WATCHED: [(&str, &[Point]); 24] = [
     (
         "ipc/short-cross-kernel",
         &[("ipc/words-cross-call", "words", 0), ("ipc/words-cross-reply", "words", 0)],
@@ -38,6 +38,10 @@ pub const WATCHED: [(&str, &[Point]); 23] = [
     (
         "lipc/armed-kernel",
         &[("lipc/armed-local-call", "words", 0), ("lipc/armed-local-reply", "words", 0)],
+    ),
+    (
+        "lipc/armed-kernel-vector",
+        &[("lipc/armed-vector-call", "words", 0), ("lipc/armed-vector-reply", "words", 0)],
     ),
     (
         "lipc/one-way-user-vector",
