@@ -211,8 +211,14 @@ impl Seats {
             Typed::Character(byte) => {
                 let Some(seat) = self.seats.get_mut(self.front) else { return };
                 let Seat { terminal, input, tail, .. } = seat;
-                let mut shown = Shown { tail, ready: Some(ready) };
-                input.take(byte, terminal, |echo| shown.put(echo));
+                if self.again.is_empty() {
+                    let mut shown = Shown { tail, ready: Some(ready) };
+                    input.take(byte, terminal, |echo| shown.put(echo));
+                } else {
+                    // Behind what the terminal is shown again, which begins with an empty screen.
+                    let mut shown = Shown { tail, ready: Some(&mut self.again) };
+                    input.take(byte, terminal, |echo| shown.put(echo));
+                }
             }
         }
     }
