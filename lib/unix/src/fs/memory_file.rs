@@ -61,6 +61,11 @@ pub fn fcntl(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
             if regular.seals.get() & linux::F_SEAL_SEAL != 0 {
                 return Err(Errno::EPERM.into());
             }
+            if seals & linux::F_SEAL_WRITE != 0
+                && regular.mappers().iter().any(|space| space.may_write(regular))
+            {
+                return Err(Errno::EBUSY.into());
+            }
             regular.seals.set(regular.seals.get() | seals);
             Ok(0)
         }

@@ -133,6 +133,7 @@ fn mq_open(cx: &Cx) -> Answer {
     let name = name(cx)?;
     let flags = cx.uint(1);
     let found = cx.unix.queues.by_name.borrow().get(&name).cloned();
+    let is_new = found.is_none();
     let queue = match found {
         Some(_) if flags & l::O_CREAT != 0 && flags & l::O_EXCL != 0 => {
             return Err(Errno::EEXIST.into());
@@ -153,7 +154,13 @@ fn mq_open(cx: &Cx) -> Answer {
     let kept = flags & (l::O_ACCMODE | l::O_NONBLOCK);
     let path = [b"/", &name[..]].concat();
     let opened = Open::new(cx, Rc::new(Handle(queue)), kept, path);
-    Ok(cx.add_file(opened?, true)?.into())
+    let fd = opened.and_then(|opened| cx.add_file(opened, true));
+    if fd.is_err() && is_new {
+        // Nobody has it.
+        let gone = cx.unix.queues.by_name.borrow_mut().remove(&name);
+        drop(gone);
+    }
+    Ok(fd?.into())
 }
 
 fn create(cx: &Cx, name: &[u8]) -> Result<Rc<Queue>, Errno> {

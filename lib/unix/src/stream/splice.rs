@@ -10,7 +10,6 @@ use alloc::vec::Vec;
 use linux_raw_sys::general::{O_APPEND, SIGPIPE};
 
 use super::pipe::End;
-use super::wait_for_rest;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{MAX_TRANSFER, Open, Sink, Source, UserRanges, read_ranges};
@@ -33,7 +32,8 @@ fn end(open: &Open) -> Option<&End> {
 /// Whether bytes can go between a file of this kind and a pipe.
 fn can_splice(open: &Open) -> bool {
     let inode = open.file.inode();
-    matches!(inode.kind, Kind::Regular(_) | Kind::Fifo | Kind::Socket | Kind::Character(_))
+    let streams = matches!(inode.kind, Kind::Fifo | Kind::Socket | Kind::Character(_));
+    streams || matches!(inode.kind, Kind::Regular(_) | Kind::Proc(_))
 }
 
 /// Whether it is `/dev/null`, `/dev/zero` or the like, from which Linux reads nothing into
@@ -240,7 +240,7 @@ pub(super) fn vmsplice(cx: &Cx) -> Answer {
     }
     let pipe = end(&open).ok_or(Errno::EBADF)?;
     let wait = flags & SPLICE_F_NONBLOCK == 0;
-    let all = UserRanges::new(cx.user(), &ranges, cx.progress() as usize);
+    let all = UserRanges::new(cx.user(), &ranges, 0);
     if open.can_write() {
         pipe.put_user(cx, all, wait)
     } else {
@@ -316,23 +316,14 @@ impl End {
         Ok(done)
     }
 
-    /// Adds what is at `ranges`, all of it if it may wait.
+    /// Adds as much of what is at `ranges` as there is room for.
     fn put_user(&self, cx: &Cx, ranges: UserRanges, wait: bool) -> Answer {
-        let before = cx.progress();
         let mut source = Source::User(ranges);
         let want = source.left();
-        let answer = self.wait_for_room(cx, wait).and_then(|_| {
-            let done = self.pipe.fill(&mut source, want)?;
-            self.pipe.can_read.wake_all();
-            if done == want || !wait || self.room() > 0 {
-                return Ok(done);
-            }
-            wait_for_rest(cx, &source, done, &self.pipe.can_write)
-        });
-        match answer {
-            Err(Stop::Errno(_)) if before > 0 => Ok(before),
-            answer => Ok(before + answer? as u64),
-        }
+        self.wait_for_room(cx, wait)?;
+        let done = self.pipe.fill(&mut source, want)?;
+        self.pipe.can_read.wake_all();
+        Ok(done as u64)
     }
 
     /// Puts what there is to `ranges`; how many bytes.

@@ -4,6 +4,7 @@ use crate::common::World;
 use crate::common::caller::{CREAT, Program, RDONLY, RDWR, error};
 use linux_raw_sys::errno;
 use linux_raw_sys::general as linux;
+use unix::errno::Errno;
 
 #[test]
 fn what_is_written_is_read_again() {
@@ -317,4 +318,21 @@ fn owners_for_signals_are_told_with_their_kind() {
     assert_eq!(world.read_u64(&program.thread, program.buffer), 1 << 32 | 2);
     world.write(&program.thread, program.buffer, &[9, 0, 0, 0, 1, 0, 0, 0]);
     assert_eq!(ex(linux::F_SETOWN_EX), error(linux_raw_sys::errno::EINVAL));
+}
+
+#[test]
+fn what_may_be_written_by_a_mapping_is_not_sealed() {
+    let world = World::new();
+    let first = &world.first;
+    let name = world.text(first, "m");
+    let allow = linux::MFD_ALLOW_SEALING.into();
+    let file = world.ok(first, linux::__NR_memfd_create, &[name, allow]);
+    world.ok(first, linux::__NR_ftruncate, &[file, 4096]);
+    let seal = [file, linux::F_ADD_SEALS.into(), linux::F_SEAL_WRITE.into()];
+    let map = |flags: u32| world.ok(first, linux::__NR_mmap, &[0, 4096, 1, flags.into(), file, 0]);
+    map(linux::MAP_PRIVATE);
+    let shared = map(linux::MAP_SHARED);
+    world.refused(first, linux::__NR_fcntl, &seal, Errno::EBUSY);
+    world.ok(first, linux::__NR_munmap, &[shared, 4096]);
+    world.ok(first, linux::__NR_fcntl, &seal);
 }

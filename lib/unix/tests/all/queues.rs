@@ -96,3 +96,15 @@ fn waiting_and_being_told() {
     let wrong = world.words(&root.thread, &[0, 9 << 32]);
     assert_eq!(root.call(l::__NR_mq_notify, &[queue, wrong]), error(errno::EINVAL));
 }
+
+#[test]
+fn a_queue_that_nobody_gets_is_not_there() {
+    let world = World::new();
+    let root = Program::new(&world, &world.first);
+    let limits = world.words(&world.first, &[0, 4096]);
+    let set = |limits| world.ok(&world.first, l::__NR_prlimit64, &[0, 7, limits, 0]);
+    set(limits);
+    assert_eq!(open(&root, "q", l::O_CREAT | l::O_RDWR, 0), -24);
+    set(world.words(&world.first, &[1024, 4096]));
+    assert_eq!(open(&root, "q", l::O_RDWR, 0), -2);
+}

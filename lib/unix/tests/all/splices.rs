@@ -116,3 +116,28 @@ fn tee_leaves_what_it_copies() {
     world.ok(first, __NR_rt_sigaction, &[SIGPIPE.into(), world.words(first, &[1, 0, 0, 0]), 0, 8]);
     world.refused(first, __NR_vmsplice, &[to_to, iov, 2, 0], Errno::EPIPE);
 }
+
+#[test]
+fn vmsplice_waits_for_room_and_not_for_more() {
+    let world = World::new();
+    let first = &world.first;
+    let [reader, writer] = pipe(&world);
+    let long = world.ok(first, __NR_mmap, &[0, 200_000, 3, 0x22, u64::MAX, 0]);
+    let iov = world.words(first, &[long, 200_000]);
+    assert_eq!(world.ok(first, __NR_vmsplice, &[writer, iov, 1, 0]), 65_536);
+    let child = world.fork(first);
+    world.waits(&child, __NR_vmsplice, &[writer, iov, 1, 0]);
+    assert_eq!(world.ok(first, __NR_read, &[reader, long, 8192]), 8192);
+    assert_eq!(world.next_reply(&child), Some(8192));
+    // A setting is read and written by way of a pipe.
+    assert_eq!(world.ok(first, __NR_read, &[reader, long, 200_000]), 65_536);
+    let path = world.text(first, "/proc/sys/kernel/domainname");
+    let file = world.ok(first, __NR_open, &[path, O_RDWR.into()]);
+    let name = world.put(first, b"where.it.is");
+    world.ok(first, __NR_write, &[writer, name, 11]);
+    assert_eq!(world.ok(first, __NR_splice, &[reader, 0, file, 0, 11, 0]), 11);
+    let again = world.ok(first, __NR_open, &[path, 0]);
+    assert_eq!(world.ok(first, __NR_splice, &[again, 0, writer, 0, 100, 0]), 12);
+    assert_eq!(world.ok(first, __NR_read, &[reader, long, 100]), 12);
+    assert_eq!(world.read(first, long, 12), b"where.it.is\n");
+}
