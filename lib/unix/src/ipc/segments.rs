@@ -186,7 +186,9 @@ fn shmctl(cx: &Cx) -> Answer {
             object.owner.check_own(cx)?;
             table.forget_key(&object);
             object.owner.mode.set(object.owner.mode.get() | DOOMED);
-            if object.of.kept.take().is_some() {
+            let kept = object.of.kept.take();
+            if let Some(memory) = kept {
+                memory.remove();
                 cx.unix.ipc.doomed.set(cx.unix.ipc.doomed.get() + 1);
             }
             drop(object);

@@ -22,6 +22,7 @@ fn remap_file_pages(cx: &Cx) -> Answer {
     let space = cx.process.space();
     let mut area = shared_over(&space, start, end).ok_or(Errno::EINVAL)?;
     let fits = match &area.backing {
+        Backing::Shared(memory) if memory.is_removed() => return Err(Errno::EIDRM.into()),
         Backing::Shared(memory) => offset + len <= memory.bytes(),
         _ => offset + len <= i64::MAX as u64,
     };

@@ -156,6 +156,8 @@ pub struct SharedMemory {
     charge: Charge,
     /// How many bytes it has.
     bytes: u64,
+    /// It was removed: nobody maps more of it.
+    removed: Cell<bool>,
     /// Who pays for the frames, if no process has to answer for them.
     _frames: Option<Charge>,
     plot: Plot,
@@ -195,13 +197,32 @@ impl SharedMemory {
     ) -> Result<Rc<Self>, Errno> {
         charge.grow(SHARED_BYTES)?;
         let (pages, plot, graves) = (RefCell::default(), Plot::new(), unix.mm.graves.clone());
-        Ok(Rc::new(Self { pages, charge, bytes, _frames: frames, plot, graves }))
+        Ok(Rc::new(Self {
+            pages,
+            charge,
+            bytes,
+            removed: Cell::new(false),
+            _frames: frames,
+            plot,
+            graves,
+        }))
     }
 
     /// How many bytes it has.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Its name is gone; who has it mapped keeps that and gets no more.
+    pub fn remove(&self) {
+        self.removed.set(true);
+    }
+
+    /// Whether it was removed.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        self.removed.get()
     }
 
     /// How many pages are there.

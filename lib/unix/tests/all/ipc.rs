@@ -268,3 +268,15 @@ fn many_sets_are_made_and_removed_in_any_order() {
     let record = world.scratch(first, 104);
     assert_eq!(world.ok(first, l::__NR_semctl, &[made[1], 0, 20, record]), made[1]);
 }
+
+#[test]
+fn nobody_maps_more_of_what_was_removed() {
+    let world = World::new();
+    let first = &world.first;
+    let segment = world.ok(first, l::__NR_shmget, &[0, 8192, 0o600]);
+    let at = world.ok(first, l::__NR_shmat, &[segment, 0, 0]);
+    world.ok(first, l::__NR_remap_file_pages, &[at, 4096, 0, 1, 0]);
+    world.refused(first, l::__NR_remap_file_pages, &[at, 4096, 0, 2, 0], Errno::EINVAL);
+    world.ok(first, l::__NR_shmctl, &[segment, 0, 0]);
+    world.refused(first, l::__NR_remap_file_pages, &[at, 4096, 0, 0, 0], Errno::EIDRM);
+}
