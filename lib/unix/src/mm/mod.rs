@@ -10,7 +10,7 @@
 //! | `map`, `protect`, `remap`, `rearrange`, `advise`, `brk` | the calls on memory |
 //! | `attach` | System V segments: attached, found, detached |
 //! | `other` | memory of other processes |
-//! | `sizes` | how large a space is, for `/proc` |
+//! | `sizes` | how large a space is, what is there, which files it may write |
 //! | `shared` | what spaces share |
 //! | `futex`, `robust` | waiting on words of memory; what ending threads leave |
 //!

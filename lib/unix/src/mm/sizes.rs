@@ -1,9 +1,11 @@
-//! How large an address space is, for `/proc`.
+//! How large an address space is, what of it is there, and which files it may write.
 
-use super::area::{Area, AreaFlags};
+use super::area::{Area, AreaFlags, Backing};
 use super::pages::Page;
 use super::{AddressSpace, PAGE};
+use crate::fs::regular::Regular;
 use crate::machine::Access;
+use crate::memory::FrameId;
 
 /// Sizes in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,5 +37,25 @@ impl AddressSpace {
             stack: pages(&|area| area.flags.contains(AreaFlags::GROWS_DOWN)),
             locked: pages(&|area| area.flags.contains(AreaFlags::LOCKED)),
         }
+    }
+}
+
+impl AddressSpace {
+    /// Calls `each` with the frame of each page of a range that is there.
+    pub fn each_present(&self, start: u64, end: u64, mut each: impl FnMut(FrameId)) {
+        self.pages.borrow().for_each(start, end, |_, page| each(page.frame()));
+    }
+
+    /// Whether a shared mapping of it can write `file`, or could be made to.
+    #[must_use]
+    pub fn may_write(&self, file: &Regular) -> bool {
+        self.areas.borrow().list().iter().any(|area| match &area.backing {
+            Backing::File { inode, .. } => {
+                inode.regular().is_some_and(|regular| core::ptr::eq(regular, file))
+                    && area.flags.contains(AreaFlags::SHARED)
+                    && area.may.contains(Access::WRITE)
+            }
+            _ => false,
+        })
     }
 }

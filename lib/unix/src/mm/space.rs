@@ -314,19 +314,6 @@ impl AddressSpace {
         }
     }
 
-    /// Whether a shared mapping of it can write `file`, or could be made to.
-    #[must_use]
-    pub fn may_write(&self, file: &Regular) -> bool {
-        self.areas.borrow().list().iter().any(|area| match &area.backing {
-            Backing::File { inode, .. } => {
-                inode.regular().is_some_and(|regular| core::ptr::eq(regular, file))
-                    && area.flags.contains(AreaFlags::SHARED)
-                    && area.may.contains(Access::WRITE)
-            }
-            _ => false,
-        })
-    }
-
     /// Removes whatever is mapped in a range.
     pub fn unmap(&self, unix: &Unix, start: u64, end: u64) {
         let gone = self.areas.borrow_mut().remove(start, end);

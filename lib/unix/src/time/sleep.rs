@@ -46,7 +46,8 @@ fn clock_nanosleep(cx: &Cx) -> Answer {
     let absolute = cx.uint(1) & l::TIMER_ABSTIME != 0;
     if !cx.is_retry() {
         if cx.uint(0) == l::CLOCK_THREAD_CPUTIME_ID {
-            return Err(Errno::EINVAL.into());
+            // The C library makes EINVAL of it.
+            return Err(Errno::EOPNOTSUPP.into());
         }
         let clock = Clock::new(cx, cx.int(0))?;
         let ns = cx.user().read::<Timespec>(cx.arg(2))?.nanoseconds()?;

@@ -128,3 +128,28 @@ fn settings_say_what_calls_say() {
     world.advance(100_000_000_000);
     assert_eq!([first, program.read(fd, 100)].concat(), b"13.34 0.00\n");
 }
+
+#[test]
+fn what_of_a_mapping_is_there_is_told() {
+    let world = World::new();
+    let first = &world.first;
+    let program = Program::new(&world, first);
+    let at = world.ok(first, linux::__NR_mmap, &[0, 8 * 4096, 7, 0x22, u64::MAX, 0]);
+    world.write(first, at, &[1; 3 * 4096]);
+    let child = world.fork(first);
+    world.write(&child, at, &[2]);
+    world.ok(first, linux::__NR_mlock, &[at, 4096]);
+    let told = String::from_utf8(program.contents("/proc/self/smaps")).unwrap();
+    let figures = |start: u64| {
+        let head = format!("{start:08x}-");
+        let lines = told.lines().skip_while(move |line| !line.starts_with(&head)).skip(1);
+        let value = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+        ["Size:", "Rss:", "Pss:", "Shared_Dirty:", "Private_Dirty:", "Locked:"]
+            .map(|name| lines.clone().find(|line| line.starts_with(name)).and_then(value).unwrap())
+    };
+    // What is locked has become an area of its own; the child has a copy of that page.
+    assert_eq!(figures(at), [4, 4, 4, 0, 4, 4]);
+    assert_eq!(figures(at + 4096), [28, 8, 4, 8, 0, 0]);
+    assert!(told.contains("\nVmFlags: rd wr ex mr mw me lo \n"), "{told}");
+    assert_eq!(told.matches("THPeligible").count(), told.matches("VmFlags").count());
+}

@@ -29,6 +29,7 @@ use crate::thread::Thread;
 mod descriptors;
 mod figures;
 mod ipc;
+mod mappings;
 pub(super) mod memory;
 mod net;
 mod node;

@@ -9,9 +9,10 @@ use core::fmt::Write;
 use linux_raw_sys::general as linux;
 
 use super::super::listing::Item;
-use super::{Subject, SubjectText, Target, What, check_close_look, status, system};
+use super::{Subject, SubjectText, Target, What, check_close_look, mappings, status, system};
 use crate::call::Cx;
 use crate::errno::Errno;
+use crate::mm::AddressSpace;
 use crate::user::UserMemory;
 
 /// Longest argument list or environment that is shown, in bytes.
@@ -62,6 +63,7 @@ pub(super) const ENTRIES: &[Named] = &[
     ("oom_score", 0o444, Entry::Text(|_, _| Ok(b"0\n".to_vec()))),
     ("oom_score_adj", 0o644, Entry::Setting(oom_adjustment, set_oom_adjustment)),
     ("root", 0o777, Entry::Link(root)),
+    ("smaps", 0o444, Entry::Text(smaps)),
     ("stat", 0o444, Entry::Text(status::stat)),
     ("statm", 0o444, Entry::Text(status::statm)),
     ("status", 0o444, Entry::Text(status::status)),
@@ -241,14 +243,26 @@ fn limits(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     Ok(text.into_bytes())
 }
 
-/// Room for a line of `maps` while the text grows.
-const LINE_BYTES: usize = 512;
-
 fn maps(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    of_areas(cx, subject, mappings::LINE_BYTES, mappings::maps)
+}
+
+fn smaps(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    of_areas(cx, subject, mappings::AREA_BYTES, mappings::smaps)
+}
+
+/// What `told` tells of the areas of a process, some `bytes` each.
+fn of_areas(
+    cx: &Cx,
+    subject: &Subject,
+    bytes: usize,
+    told: fn(&Cx, &AddressSpace) -> Vec<u8>,
+) -> Result<Vec<u8>, Errno> {
     check_close_look(cx, &subject.process)?;
     if subject.process.ended.get().is_some() {
         return Ok(Vec::new());
     }
-    cx.check_heap(subject.process.space().area_count() * LINE_BYTES)?;
-    Ok(status::maps(cx, &subject.process.space()))
+    let space = subject.process.space();
+    cx.check_heap(space.area_count() * bytes)?;
+    Ok(told(cx, &space))
 }

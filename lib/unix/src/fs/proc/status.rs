@@ -1,4 +1,4 @@
-//! `stat`, `statm`, `status` and `maps` of a process.
+//! `stat`, `statm` and `status` of a process.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -9,10 +9,8 @@ use core::fmt::Write;
 use super::{Subject, figures};
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::machine::Access;
 use crate::memory::PAGE;
 use crate::mm::AddressSpace;
-use crate::mm::area::{Area, AreaFlags, Backing};
 use crate::mm::space::Layout;
 use crate::process::Process;
 use crate::thread::Doing;
@@ -261,55 +259,5 @@ fn memory(text: &mut String, space: &AddressSpace) {
         ("VmSwap", 0),
     ] {
         let _ = writeln!(text, "{name}:\t{:>8} kB", pages * (PAGE as u64 / 1024));
-    }
-}
-
-/// `/proc/PID/maps`.
-pub(super) fn maps(cx: &Cx, space: &AddressSpace) -> Vec<u8> {
-    let mut text = Vec::new();
-    let layout = space.layout.get();
-    for area in space.areas() {
-        let letter = |access, letter| if area.access.contains(access) { letter } else { '-' };
-        let shared = area.flags.contains(AreaFlags::SHARED);
-        let (name, inode, device) = origin(cx, &area, layout);
-        let offset = if matches!(area.backing, Backing::File { .. }) { area.offset } else { 0 };
-        let mut line = format!(
-            "{:08x}-{:08x} {}{}{}{} {offset:08x} {:02x}:{:02x} {inode}",
-            area.start,
-            area.end,
-            letter(Access::READ, 'r'),
-            letter(Access::WRITE, 'w'),
-            letter(Access::EXECUTE, 'x'),
-            if shared { 's' } else { 'p' },
-            device >> 8,
-            device & 0xff,
-        )
-        .into_bytes();
-        line.push(b' ');
-        if !name.is_empty() {
-            line.resize(line.len().max(73), b' ');
-            line.extend_from_slice(&name);
-        }
-        line.push(b'\n');
-        text.extend_from_slice(&line);
-    }
-    text
-}
-
-/// Name, inode number and device of what an area shows.
-fn origin(cx: &Cx, area: &Area, layout: Layout) -> (Vec<u8>, u64, u64) {
-    match &area.backing {
-        Backing::File { open, inode } => {
-            (super::super::path_of(cx.unix, open), inode.number, inode.fs.device)
-        }
-        Backing::Special(name, _) => (name.as_bytes().to_vec(), 0, 0),
-        Backing::Shared(_) => (b"/dev/zero (deleted)".to_vec(), 0, 1),
-        Backing::Anonymous if area.flags.contains(AreaFlags::GROWS_DOWN) => {
-            (b"[stack]".to_vec(), 0, 0)
-        }
-        Backing::Anonymous if area.start < layout.heap.1 && area.end > layout.heap.0 => {
-            (b"[heap]".to_vec(), 0, 0)
-        }
-        Backing::Anonymous => (Vec::new(), 0, 0),
     }
 }
