@@ -256,7 +256,7 @@ file = "README.md"
         refused(&GOOD.replace("200", "255"), "systems/x.toml:9: `serial` has priority 255");
         refused(&GOOD.replace("[4]", "[1, 2, 3, 4, 5]"), "more than 4 interrupts");
         refused(
-            &GOOD.replace("two words", &"x".repeat(65)),
+            &GOOD.replace("two words", &"x".repeat(bootcfg::ARGS_BYTES + 1)),
             "systems/x.toml:22: the args of `shell`",
         );
         refused(
