@@ -13,6 +13,7 @@ use crate::call::{TABLE, Table};
 use crate::machine::{Access, MachineThread, Reply};
 use crate::process::Process;
 use crate::process::processors::Whereabouts;
+use crate::process::seccomp::Filter;
 use linux_raw_sys::general::SIGKILL;
 
 use crate::signal::ThreadSignals;
@@ -51,6 +52,8 @@ pub struct Thread {
     pub number: Cell<u32>,
     /// Where its calls are found ([`crate::process::seccomp`]).
     pub table: Cell<&'static Table>,
+    /// The newest of the filters that are asked about its calls.
+    pub filter: RefCell<Option<Rc<Filter>>>,
     /// Arguments of the call.
     pub arguments: Cell<[u64; 6]>,
 
@@ -107,6 +110,7 @@ impl Thread {
             doing: Cell::new(Doing::Stopped),
             number: Cell::new(0),
             table: Cell::new(&TABLE),
+            filter: RefCell::default(),
             arguments: Cell::default(),
             wait_serial: Cell::new(0),
             retried: Cell::new(false),

@@ -33,6 +33,8 @@ use crate::{mm, signal};
 
 /// Calls that are not there are said up to this many times.
 const MOST_MISSING: usize = 256;
+/// Calls of which filters say something are said up to this many times.
+const MOST_FILTERED: usize = 256;
 
 /// Everything the server owns.
 pub struct Unix {
@@ -70,9 +72,11 @@ pub struct Unix {
     /// Threads with something to do.
     pub run_queue: Rc<RunQueue>,
     /// Calls that are not there, said once per program.
-    missing: RefCell<BTreeMap<(u32, [u8; 16]), ()>>,
+    absent: RefCell<BTreeMap<(u32, [u8; 16]), ()>>,
     /// The latest of them: programs that try a call try it again.
     missed: Cell<(u32, [u8; 16])>,
+    /// How many calls were told of which filters say something.
+    filtered: Cell<usize>,
     /// System calls so far.
     pub calls: Cell<u64>,
 }
@@ -99,8 +103,9 @@ impl Unix {
             terminals: Terminals::default(),
             streams: Streams::default(),
             run_queue: Rc::new(RunQueue::default()),
-            missing: RefCell::default(),
+            absent: RefCell::default(),
             missed: Cell::default(),
+            filtered: Cell::default(),
             calls: Cell::new(0),
         }
     }
@@ -148,7 +153,7 @@ impl Unix {
         let number = thread.number.get();
         match thread.table.get().get(number as usize) {
             Some(Some(entry)) => (entry.handler)(&cx),
-            _ => Err(self.not_there(&cx, number)),
+            _ => self.not_there(&cx, number),
         }
     }
 
@@ -335,23 +340,44 @@ impl Unix {
 
     /// There is no call of this number, for this thread.
     #[inline(always)]
-    pub(crate) fn not_there(&self, cx: &Cx, number: u32) -> Stop {
-        if let Err(ended) = seccomp::check_unknown(cx) {
-            return ended;
+    pub(crate) fn not_there(&self, cx: &Cx, number: u32) -> Answer {
+        match seccomp::judge_unknown(cx, number) {
+            Some(answer) => answer,
+            None => self.missing(cx, number),
         }
+    }
+
+    /// There is no call of this number, for anybody.
+    #[inline(always)]
+    pub(crate) fn missing(&self, cx: &Cx, number: u32) -> Answer {
         let name = cx.thread.name.get();
         if self.missed.get() != (number, name) {
             self.tell_missing(cx, number, name);
         }
-        Errno::ENOSYS.into()
+        Err(Errno::ENOSYS.into())
+    }
+
+    /// A filter of the thread does this with its call.
+    #[cold]
+    pub(crate) fn tell_filtered(&self, cx: &Cx, number: u32, does: &str) {
+        let told = self.filtered.get();
+        if told < MOST_FILTERED {
+            self.filtered.set(told + 1);
+            let name = cx.thread.name.get();
+            let text = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
+            self.say(&format!(
+                "unix: {text} (process {}) made system call {number}; its filter {does}",
+                cx.process.pid
+            ));
+        }
     }
 
     #[cold]
     fn tell_missing(&self, cx: &Cx, number: u32, name: [u8; 16]) {
         self.missed.set((number, name));
-        let mut missing = self.missing.borrow_mut();
+        let mut absent = self.absent.borrow_mut();
         // Programs can choose names and numbers as they like, but not fill the server's memory.
-        if missing.len() < MOST_MISSING && missing.insert((number, name), ()).is_none() {
+        if absent.len() < MOST_MISSING && absent.insert((number, name), ()).is_none() {
             let text = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
             self.say(&format!(
                 "unix: {text} (process {}) made system call {number}, which is not supported; it got ENOSYS",

@@ -279,6 +279,7 @@ fn new_thread(cx: &Cx, wish: &Wish, tid: u32, process: &Rc<Process>) -> Result<R
     machine.copy_vector_state(parent.machine.get(), thread.machine.get());
     thread.name.set(parent.name.get());
     thread.table.set(parent.own_table());
+    thread.filter.replace(parent.filter.borrow().clone());
     thread.signals.blocked.set(parent.signals.blocked.get());
     let own_stack = wish.has(l::CLONE_VM) && !wish.has(l::CLONE_VFORK);
     thread.signals.stack.set(if own_stack { NO_STACK } else { parent.signals.stack.get() });

@@ -22,7 +22,7 @@ pub const CALLS: &[Entry] = &[
 ];
 
 const PRCTL_MISSING: &str = "names, death signals, dumpable, capabilities, no-new-privileges, \
-    strict seccomp, subreaper, timer slack; others EINVAL";
+    seccomp, subreaper, timer slack; others EINVAL";
 
 /// Programs are told so without an entry in the log.
 fn not_there(_: &Cx) -> Answer {
@@ -59,7 +59,7 @@ fn prctl(cx: &Cx) -> Answer {
         }
         p::PR_GET_TIMERSLACK => return Ok(state.timer_slack.get()),
         p::PR_GET_SECCOMP => return Ok(seccomp::mode(cx.thread).into()),
-        p::PR_SET_SECCOMP => return seccomp::set_mode(cx, value),
+        p::PR_SET_SECCOMP => return seccomp::set_mode(cx, value, cx.arg(2)),
         p::PR_GET_TSC => cx.user().write(value, &p::PR_TSC_ENABLE)?,
         p::PR_SET_VMA => {}
         p::PR_SET_THP_DISABLE if no_more => state.no_huge_pages.set(value != 0),

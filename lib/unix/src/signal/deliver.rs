@@ -173,7 +173,7 @@ pub fn interrupt_call(unix: &Unix, thread: &Rc<Thread>) {
 }
 
 /// A signal ends the process.
-fn end(unix: &Unix, thread: &Rc<Thread>, signal: u32) {
+pub(crate) fn end(unix: &Unix, thread: &Rc<Thread>, signal: u32) {
     let status = dump::status(unix, thread, signal);
     process::end_process(unix, &thread.process, status);
 }

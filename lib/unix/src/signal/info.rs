@@ -3,6 +3,8 @@
 use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+use crate::process::seccomp::filter;
+
 /// About a signal. Its layout is that of `siginfo_t`'s first 48 bytes, all that carries
 /// information.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable)]
@@ -72,6 +74,13 @@ impl Info {
     #[must_use]
     pub fn poll(signal: u32, code: i32, band: u64, fd: u32) -> Self {
         Self { signal, code, data: [band, u64::from(fd), 0, 0], ..Self::default() }
+    }
+
+    /// About a call that a filter refuses: the address behind it, its number, what the filter says.
+    #[must_use]
+    pub fn refused_call(address: u64, number: u32, errno: i32) -> Self {
+        let data = [address, pair(number, filter::ARCH), 0, 0];
+        Self { signal: l::SIGSYS, errno, code: l::SYS_SECCOMP as i32, data, ..Self::default() }
     }
 
     /// Sender's process id, where the kind of signal has one.

@@ -88,6 +88,7 @@ pub(super) fn attach(
         vforked: Cell::default(),
         death: Cell::default(),
         told_end: Cell::default(),
+        asked: Cell::default(),
         touched: Cell::default(),
         stepping: Cell::default(),
         listens: Cell::default(),

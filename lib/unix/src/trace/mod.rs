@@ -3,7 +3,7 @@
 //! A traced thread has a [`Tracee`]. At certain points ([`Why`]) it stops ([`stop`]): its state is
 //! [`Doing::Traced`], and what it was about to do is kept until its tracer lets it go on
 //! ([`resume`]). Threads that nobody traces pay nothing: the points are on the way of signals, and a
-//! traced thread has a table of calls of its own ([`system_calls::TRACED`]), as a strict one has
+//! traced thread has a table of calls of its own ([`system_calls::TRACED`]), as a strict one or one with filters has
 //! ([`crate::process::seccomp`]).
 //!
 //! | file | owns |
@@ -55,6 +55,13 @@ pub enum Why {
     Group(u32),
     /// `PTRACE_INTERRUPT`, or the birth of a thread whose tracer has seized it.
     Interrupt,
+}
+
+impl Why {
+    /// Whether a call comes next, whose number and arguments can be changed.
+    fn is_before_call(self) -> bool {
+        matches!(self, Self::Entry | Self::Event(p::PTRACE_EVENT_SECCOMP, _))
+    }
 }
 
 /// What its tracer has a thread do.
@@ -142,6 +149,8 @@ pub struct Tracee {
     death: Cell<Option<u32>>,
     /// Has stopped for its end.
     told_end: Cell<bool>,
+    /// A filter has asked the tracer about the call it is in.
+    asked: Cell<bool>,
     /// Its registers are set while it is in a call.
     touched: Cell<bool>,
     /// The trap flag is set on the tracer's behalf.

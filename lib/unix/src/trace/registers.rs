@@ -126,7 +126,7 @@ pub(super) fn write(
         return Ok(());
     }
     tracee.result.set(rax);
-    if let Some(Why::Entry) = tracee.stopped.get() {
+    if tracee.stopped.get().is_some_and(Why::is_before_call) {
         thread.arguments.set(ARGUMENTS.map(|at| words[at]));
         return Ok(());
     }

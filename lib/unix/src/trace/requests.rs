@@ -13,6 +13,7 @@ use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::machine::VECTOR_STATE_MAX;
 use crate::process::control;
+use crate::process::seccomp::filter::ARCH;
 use crate::signal::info::SIGINFO_BYTES;
 use crate::signal::{self, Info, set};
 use crate::thread::Thread;
@@ -29,8 +30,6 @@ pub const CALLS: &[Entry] = &[partial(
 const NT_PRSTATUS: u32 = 1;
 const NT_PRFPREG: u32 = 2;
 const NT_X86_XSTATE: u32 = 0x202;
-/// `AUDIT_ARCH_X86_64`.
-const ARCH: u32 = 0xC000_003E;
 
 fn ptrace(cx: &Cx) -> Answer {
     let (request, pid) = (cx.arg(0) as u32, cx.uint(1));
@@ -280,6 +279,7 @@ fn call_info(cx: &Cx, tracee: &Tracee, thread: &Rc<Thread>, why: Why) -> Answer 
     let result = words[registers::RAX];
     let (kind, len) = match why {
         Why::Entry => (p::PTRACE_SYSCALL_INFO_ENTRY, 80),
+        Why::Event(p::PTRACE_EVENT_SECCOMP, _) => (p::PTRACE_SYSCALL_INFO_SECCOMP, 84),
         Why::Exit => (p::PTRACE_SYSCALL_INFO_EXIT, 33),
         _ => (p::PTRACE_SYSCALL_INFO_NONE, 24),
     };
@@ -287,13 +287,14 @@ fn call_info(cx: &Cx, tracee: &Tracee, thread: &Rc<Thread>, why: Why) -> Answer 
     all[0] = u64::from(kind) | u64::from(ARCH) << 32;
     (all[1], all[2]) = (words[registers::RIP], words[registers::RSP]);
     match why {
-        Why::Entry => {
-            all[3] = tracee.call.get();
-            all[4..10].copy_from_slice(&thread.arguments.get());
-        }
         Why::Exit => {
             all[3] = result;
             all[4] = u64::from((-4095..0).contains(&(result as i64)));
+        }
+        _ if why.is_before_call() => {
+            all[3] = tracee.call.get();
+            all[4..10].copy_from_slice(&thread.arguments.get());
+            all[10] = tracee.message.get();
         }
         _ => {}
     }

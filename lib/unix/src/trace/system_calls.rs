@@ -22,6 +22,7 @@ fn call(cx: &Cx) -> Answer {
         tracee.phase.set(Phase::None);
         tracee.call.set(u64::from(cx.thread.number.get()));
         tracee.touched.set(false);
+        tracee.asked.set(false);
     }
     let stops = tracee.mode.get() == Mode::Calls;
     match tracee.phase.get() {
@@ -38,6 +39,20 @@ fn call(cx: &Cx) -> Answer {
     }
     tracee.phase.set(Phase::Inside);
     carry_out(cx, &tracee)
+}
+
+/// A filter of the thread has its tracer asked about the call: its answer, unless it is to be carried
+/// out. The tracer is asked once; the filters then look at what it has made of the call.
+pub fn asked_for(cx: &Cx, value: u32) -> Option<Answer> {
+    let tracee = cx.thread.tracee().filter(|tracee| tracee.has(p::PTRACE_O_TRACESECCOMP));
+    let Some(tracee) = tracee else { return Some(Err(Errno::ENOSYS.into())) };
+    if tracee.asked.replace(true) {
+        return None;
+    }
+    tracee.phase.set(Phase::Entry);
+    tracee.result.set(Errno::ENOSYS.result());
+    stop(cx.unix, cx.thread, &tracee, Why::Event(p::PTRACE_EVENT_SECCOMP, value.into()));
+    Some(Err(Stop::Block))
 }
 
 /// Stops before the call.
@@ -60,7 +75,7 @@ fn carry_out(cx: &Cx, tracee: &Rc<Tracee>) -> Answer {
             (entry.handler)(cx)
         }
         _ if (number as i64) < 0 => Ok(tracee.result.get()),
-        _ => Err(cx.unix.not_there(cx, number as u32)),
+        _ => cx.unix.not_there(cx, number as u32),
     };
     if cx.thread.doing.get() == Doing::Ended {
         return answer;

@@ -230,7 +230,7 @@ fn a_strict_thread_reads_writes_and_ends() {
     let pipe = world.read_u64(&strict, ends);
     let (from, to) = (pipe & 0xffff_ffff, pipe >> 32);
     assert_eq!(prctl(&world, &strict, p::PR_GET_SECCOMP, &[]), 0);
-    world.refused(&strict, l::__NR_seccomp, &[1, 0, 0], Errno::EINVAL);
+    world.refused(&strict, l::__NR_seccomp, &[1, 0, 0], Errno::EFAULT);
     let bad = world.fork(&strict);
     for (thread, call) in [
         (&strict, (l::__NR_prctl, [p::PR_SET_SECCOMP.into(), 1, 0])),

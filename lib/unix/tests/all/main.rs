@@ -16,6 +16,7 @@ mod exec;
 mod exhaustion;
 mod file_names;
 mod files;
+mod filters;
 mod first;
 mod futex;
 mod given_back;

@@ -12,7 +12,7 @@ use crate::errno::Errno;
 use crate::memory::PAGE;
 use crate::mm::AddressSpace;
 use crate::mm::space::Layout;
-use crate::process::Process;
+use crate::process::{Process, seccomp};
 use crate::thread::Doing;
 
 /// The name of a thread, or of a process that has ended.
@@ -232,9 +232,10 @@ fn signals(subject: &Subject, text: &mut String) {
     }
     let _ = writeln!(
         text,
-        "NoNewPrivs:\t{}\nSeccomp:\t{}",
+        "NoNewPrivs:\t{}\nSeccomp:\t{}\nSeccomp_filters:\t{}",
         u8::from(process.state.no_new_privileges.get()),
-        subject.thread.as_ref().map_or(0, |thread| crate::process::seccomp::mode(thread))
+        subject.thread.as_ref().map_or(0, |thread| seccomp::mode(thread)),
+        subject.thread.as_ref().map_or(0, |thread| seccomp::filter::count(thread)),
     );
 }
 
