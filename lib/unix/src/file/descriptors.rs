@@ -11,8 +11,10 @@ use crate::call::Cx;
 use crate::errno::Errno;
 use crate::unix::Unix;
 
-/// No process has descriptors from here on, whatever its limit (Linux's `nr_open`).
+/// No process has descriptors from here on, whatever its limit and `nr_open`.
 pub const MAX_DESCRIPTORS: u64 = 65_536;
+/// `nr_open` is not less, and tables have whole words of a bit for each descriptor, as on Linux.
+pub const MIN_DESCRIPTORS: u64 = 64;
 
 /// A descriptor.
 #[derive(Clone)]
@@ -158,6 +160,21 @@ impl Descriptors {
         closed
     }
 
+    /// Another table with the same files, for a process that may have so many (`nr_open`).
+    ///
+    /// # Errors
+    /// `EMFILE` if there are more.
+    pub fn copy(&self, most: u64) -> Result<Rc<Self>, Errno> {
+        let table = self.table.borrow();
+        let most = most.next_multiple_of(MIN_DESCRIPTORS) as usize;
+        let beyond = table.slots.get(most..).unwrap_or_default();
+        if beyond.iter().any(Option::is_some) {
+            Err(Errno::EMFILE)
+        } else {
+            Ok(Rc::new(self.clone()))
+        }
+    }
+
     /// The numbers that are in use, ascending.
     #[must_use]
     pub fn numbers(&self) -> Vec<u32> {
@@ -219,7 +236,8 @@ impl Cx<'_> {
     #[must_use]
     pub fn descriptor_limit(&self) -> u64 {
         let limits = self.process.limits.borrow();
-        limits.get(RLIMIT_NOFILE as usize).map_or(0, |limit| limit.0)
+        let own = limits.get(RLIMIT_NOFILE as usize).map_or(0, |limit| limit.0);
+        own.min(self.unix.streams.most_descriptors.get())
     }
 
     /// A descriptor for `open`: the lowest free one.

@@ -21,7 +21,7 @@ mod vectors;
 
 pub use buffer::{Sink, Source, UserRanges};
 pub use calls::CALLS;
-pub use descriptors::{Descriptors, MAX_DESCRIPTORS, release, settle};
+pub use descriptors::{Descriptors, MAX_DESCRIPTORS, MIN_DESCRIPTORS, release, settle};
 pub(crate) use directory_notice::closed as notices_end;
 pub use open::Open;
 pub(crate) use owner::News;

@@ -197,15 +197,16 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
     let parent = cx.process;
     let table = parent.files.borrow().capacity() * SLOT_BYTES;
     let charge = cx.pay(PROCESS_BYTES + table)?;
+    let files = parent.files.borrow().clone();
+    let most = cx.unix.streams.most_descriptors.get();
+    let files = if wish.has(l::CLONE_FILES) { files } else { files.copy(most)? };
     let space = if wish.has(l::CLONE_VM) {
         parent.space()
     } else {
         AddressSpace::fork(cx.unix, &parent.space())?
     };
-    let files = parent.files.borrow().clone();
     let place = parent.place.borrow().clone();
     let actions = parent.actions.borrow().clone();
-    let files = if wish.has(l::CLONE_FILES) { files } else { Rc::new((*files).clone()) };
     let place = if wish.has(l::CLONE_FS) { place } else { Rc::new((*place).clone()) };
     let actions = if wish.has(l::CLONE_SIGHAND) { actions } else { Rc::new((*actions).clone()) };
     if wish.flags & l::CLONE_CLEAR_SIGHAND != 0 {

@@ -8,7 +8,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use super::{Process, groups};
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
-use crate::file::MAX_DESCRIPTORS;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
@@ -106,7 +105,7 @@ fn set(cx: &Cx, process: &Rc<Process>, which: u32, new: Limit) -> Result<(), Err
     if new.soft > new.hard {
         return Err(Errno::EINVAL);
     }
-    if which == l::RLIMIT_NOFILE && new.hard > MAX_DESCRIPTORS {
+    if which == l::RLIMIT_NOFILE && new.hard > cx.unix.streams.most_descriptors.get() {
         return Err(Errno::EPERM);
     }
     if new.hard > old.hard && !cx.process.credentials.borrow().may(l::CAP_SYS_RESOURCE) {

@@ -59,13 +59,17 @@ fn own_actions(process: &Process) {
 }
 
 /// The process has a descriptor table of its own from now on.
-pub fn own_files(unix: &Unix, process: &Process) {
+///
+/// # Errors
+/// `EMFILE` if it has more than processes may have by now.
+pub fn own_files(unix: &Unix, process: &Process) -> Result<(), Errno> {
     let shared = Rc::strong_count(&process.files.borrow()) > 1;
     if shared {
-        let own = (**process.files.borrow()).clone();
-        let old = process.files.replace(Rc::new(own));
+        let own = process.files.borrow().copy(unix.streams.most_descriptors.get())?;
+        let old = process.files.replace(own);
         file::release(unix, old);
     }
+    Ok(())
 }
 
 fn unshare(cx: &Cx) -> Answer {
@@ -86,7 +90,7 @@ fn unshare(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     if flags & u64::from(l::CLONE_FILES) != 0 {
-        own_files(cx.unix, cx.process);
+        own_files(cx.unix, cx.process)?;
     }
     if flags & u64::from(l::CLONE_FS) != 0 {
         let own = (**cx.process.place.borrow()).clone();

@@ -7,7 +7,7 @@ use core::cell::Cell;
 use linux_raw_sys::general as nr;
 
 use crate::call::{Answer, Cx, Entry, Stop, full, partial};
-use crate::file::{Open, Source};
+use crate::file::{MAX_DESCRIPTORS, Open, Source};
 use crate::signal::OnSignal;
 use crate::wait::WaitQueue;
 
@@ -98,6 +98,8 @@ pub struct Streams {
     pub aio_events: Rc<Cell<u64>>,
     /// The highest capacity of pipes of who is not privileged (`/proc/sys/fs/pipe-max-size`).
     pub pipe_max: Cell<usize>,
+    /// Descriptors that a process can have (`/proc/sys/fs/nr_open`).
+    pub most_descriptors: Cell<u64>,
 }
 
 impl Default for Streams {
@@ -111,6 +113,7 @@ impl Default for Streams {
             inotifies: Cell::new(inotify::INSTANCES),
             aio_events: Rc::default(),
             pipe_max: Cell::new(pipe::CAPACITY_MAX),
+            most_descriptors: Cell::new(MAX_DESCRIPTORS),
         }
     }
 }

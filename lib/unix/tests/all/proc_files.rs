@@ -153,3 +153,33 @@ fn what_of_a_mapping_is_there_is_told() {
     assert!(told.contains("\nVmFlags: rd wr ex mr mw me lo \n"), "{told}");
     assert_eq!(told.matches("THPeligible").count(), told.matches("VmFlags").count());
 }
+
+#[test]
+fn nr_open_limits_descriptors() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let path = "/proc/sys/fs/nr_open";
+    assert_eq!(text(&program, path), "65536\n");
+    let setting = program.opened(path, linux::O_RDWR);
+    for bad in [&b"63"[..], b"65537", b"x", b"-1"] {
+        assert_eq!(program.write(setting, bad), -22);
+    }
+    let child = program.fork();
+    let high = child.call(linux::__NR_dup2, &[setting, 70]);
+    assert_eq!(high, 70);
+    assert_eq!(program.write(setting, b"64"), 2);
+    // What is there stays, but no process gets as much.
+    assert_eq!(child.call(linux::__NR_fork, &[]), -24);
+    assert_eq!(child.call(linux::__NR_dup2, &[setting, 64]), -9);
+    let shares = child.call(linux::__NR_clone, &[(linux::CLONE_FILES | linux::SIGCHLD).into()]);
+    let other = child.with(&world.thread(shares as u64));
+    world.next_event(&other.thread);
+    assert_eq!(other.call(linux::__NR_unshare, &[linux::CLONE_FILES.into()]), -24);
+    child.close(70);
+    assert_eq!(other.call(linux::__NR_unshare, &[linux::CLONE_FILES.into()]), 0);
+    assert!(child.call(linux::__NR_fork, &[]) > 0);
+    let limits = world.words(&world.first, &[60, 65]);
+    assert_eq!(program.call(linux::__NR_setrlimit, &[7, limits]), -1);
+    assert_eq!(program.write(setting, b"65536"), 5);
+    while program.call(linux::__NR_dup, &[0]) >= 0 {}
+}

@@ -10,6 +10,7 @@ use super::{Fixed, What};
 use crate::call::Cx;
 use crate::dump;
 use crate::errno::Errno;
+use crate::file::{MAX_DESCRIPTORS, MIN_DESCRIPTORS};
 use crate::ipc::{messages, posix, segments};
 use crate::memory::PAGE;
 use crate::process::system::{RELEASE, VERSION};
@@ -36,7 +37,14 @@ const FS: &[Fixed] = &[
         ),
     },
     directory("mqueue", QUEUES),
-    text("nr_open", |_| line(crate::file::MAX_DESCRIPTORS)),
+    Fixed {
+        name: "nr_open",
+        mode: 0o644,
+        what: What::Setting(
+            |cx| line(cx.unix.streams.most_descriptors.get()),
+            set_most_descriptors,
+        ),
+    },
     Fixed {
         name: "pipe-max-size",
         mode: 0o644,
@@ -145,6 +153,16 @@ const VM: &[Fixed] = &[
     text("overcommit_ratio", |_| b"50\n".to_vec()),
     text("swappiness", |_| b"60\n".to_vec()),
 ];
+
+/// Descriptors that a process has at most.
+fn set_most_descriptors(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
+    let most = number(bytes)?;
+    if !(MIN_DESCRIPTORS..=MAX_DESCRIPTORS).contains(&most) {
+        return Err(Errno::EINVAL);
+    }
+    cx.unix.streams.most_descriptors.set(most);
+    Ok(())
+}
 
 /// Between a page and the highest capacity of all, a power of two.
 fn set_pipe_max(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
