@@ -46,6 +46,13 @@ impl AddressSpace {
         self.pages.borrow().for_each(start, end, |_, page| each(page.frame()));
     }
 
+    /// The pages that are there between two page addresses: where, which frame, whether it is shared
+    /// rather than copied.
+    pub fn each_page(&self, start: u64, end: u64, mut each: impl FnMut(u64, FrameId, bool)) {
+        let pages = self.pages.borrow();
+        pages.for_each(start, end, |at, page| each(at, page.frame(), page.has(Page::SHARED)));
+    }
+
     /// Whether a shared mapping of it can write `file`, or could be made to.
     #[must_use]
     pub fn may_write(&self, file: &Regular) -> bool {

@@ -31,6 +31,8 @@ fn every_file_can_be_read() {
                 linux::S_IFLNK => {}
                 // Nothing is at its beginning.
                 _ if name == "mem" => {}
+                // Nothing but zeroes for a long way.
+                _ if name == "pagemap" => {}
                 _ => {
                     program.contents(&path);
                     files += 1;
@@ -152,6 +154,41 @@ fn what_of_a_mapping_is_there_is_told() {
     assert_eq!(figures(at + 4096), [28, 8, 4, 8, 0, 0]);
     assert!(told.contains("\nVmFlags: rd wr ex mr mw me lo \n"), "{told}");
     assert_eq!(told.matches("THPeligible").count(), told.matches("VmFlags").count());
+}
+
+#[test]
+fn pagemap_tells_what_is_there() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let child = program.fork();
+    let map = |program: &Program<'_>, flags: u64| {
+        program.call(linux::__NR_mmap, &[0, 4 * 4096, 3, flags, u64::MAX, 0]) as u64
+    };
+    let (own, shared) = (map(&child, 0x22), map(&child, 0x21));
+    for page in [own + 4096, own + 3 * 4096, shared] {
+        world.write(&child.thread, page, b"x");
+    }
+    let path = format!("/proc/{}/pagemap", child.thread.tid.get());
+    let (root, heir) = (program.opened(&path, 0), child.opened("/proc/self/pagemap", 0));
+    child.lose_privileges();
+    let words = |program: &Program<'_>, fd: u64, page: u64| -> Vec<u64> {
+        let arguments = [fd, program.buffer, 32, page / 512];
+        assert_eq!(program.call(linux::__NR_pread64, &arguments), 32);
+        let bytes = world.read(&program.thread, program.buffer, 32);
+        bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+    };
+    let (there, alone, common) = (1 << 63, 1 << 56, 1 << 61);
+    assert_eq!(words(&child, heir, own), [0, there | alone, 0, there | alone]);
+    assert_eq!(words(&child, heir, shared)[0] & (there | common), there | common);
+    // Who may do anything sees which frames they are.
+    let seen = words(&program, root, own);
+    assert!(seen[1] & 0xffff_ffff != seen[3] & 0xffff_ffff && seen[0] == 0, "{seen:x?}");
+    // Whole words, up to the end of what programs can have.
+    let read = |len: u64, at: u64| child.call(linux::__NR_pread64, &[heir, child.buffer, len, at]);
+    assert_eq!(
+        [read(7, 0), read(8, 4), read(8, 1 << 40), read(64, (0x7fff_f000_0000 >> 9) - 16)],
+        [-22, -22, 0, 16]
+    );
 }
 
 #[test]

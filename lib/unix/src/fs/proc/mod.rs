@@ -6,7 +6,7 @@
 //! | `system`, `settings` | what is not about one process |
 //! | `node` | what an inode is |
 //! | `process`, `status`, `figures` | what is |
-//! | `descriptors`, `memory` | `fd` and `fdinfo`, `mem` |
+//! | `descriptors`, `memory` | `fd` and `fdinfo`, `mem` and `pagemap` |
 //! | `ipc` | System V's objects and their limits |
 //! | `net` | sockets and interfaces |
 
@@ -79,6 +79,8 @@ enum What {
     SubjectSetting(u32, u32, SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     /// A process's memory.
     Memory(u32, u32),
+    /// What of it is there.
+    Pages(u32, u32),
     /// A link to something of a process.
     SubjectLink(u32, u32, fn(&Cx, &Subject) -> Result<Target, Errno>),
     /// `task`
@@ -130,6 +132,7 @@ impl What {
             | Self::SubjectSetting(pid, ..)
             | Self::SubjectLink(pid, ..)
             | Self::Memory(pid, _)
+            | Self::Pages(pid, _)
             | Self::Tasks(pid)
             | Self::Descriptors(pid, _)
             | Self::Descriptor(pid, _)
@@ -217,7 +220,9 @@ fn new_inode(cx: &Cx, parent: &Rc<Inode>, name: &[u8], what: What, mode: u32) ->
     }
     let process = process.as_ref().map(Rc::downgrade);
     let space = match what {
-        What::Memory(pid, _) => find_process(cx, pid).map(|process| process.space().serial()),
+        What::Memory(pid, _) | What::Pages(pid, _) => {
+            find_process(cx, pid).map(|process| process.space().serial())
+        }
         _ => None,
     };
     let above = Some((parent.clone(), name.into()));

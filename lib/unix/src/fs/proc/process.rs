@@ -25,6 +25,7 @@ pub(super) enum Entry {
     Setting(SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     Link(fn(&Cx, &Subject) -> Result<Target, Errno>),
     Memory,
+    Pages,
     Tasks,
     Descriptors(bool),
 }
@@ -36,6 +37,7 @@ impl Entry {
             Self::Setting(make, set) => What::SubjectSetting(pid, tid, make, set),
             Self::Link(find) => What::SubjectLink(pid, tid, find),
             Self::Memory => What::Memory(pid, tid),
+            Self::Pages => What::Pages(pid, tid),
             Self::Tasks => What::Tasks(pid),
             Self::Descriptors(info) => What::Descriptors(pid, info),
         }
@@ -62,6 +64,7 @@ pub(super) const ENTRIES: &[Named] = &[
     ("mounts", 0o444, Entry::Text(|cx, _| Ok(system::mounts(cx)))),
     ("oom_score", 0o444, Entry::Text(|_, _| Ok(b"0\n".to_vec()))),
     ("oom_score_adj", 0o644, Entry::Setting(oom_adjustment, set_oom_adjustment)),
+    ("pagemap", 0o400, Entry::Pages),
     ("root", 0o777, Entry::Link(root)),
     ("smaps", 0o444, Entry::Text(smaps)),
     ("stat", 0o444, Entry::Text(status::stat)),
