@@ -194,6 +194,10 @@ pub trait Machine {
 
     /// Instructions of user time so far, in nanoseconds, as far as the system below counts.
     fn user_time_ns(&self, thread: MachineThread) -> u64;
+    /// Time that the server has worked for it so far, in nanoseconds, as far as that is counted.
+    fn system_time_ns(&self, _thread: MachineThread) -> u64 {
+        0
+    }
     /// Writes to the console; takes all of it.
     fn console_write(&self, bytes: &[u8]);
     /// The services that programs may ask.

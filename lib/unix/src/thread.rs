@@ -18,6 +18,7 @@ use linux_raw_sys::general::SIGKILL;
 
 use crate::signal::ThreadSignals;
 use crate::signal::set::bit;
+use crate::time::CpuTime;
 use crate::trace::Tracee;
 use crate::wait::RunQueue;
 
@@ -95,8 +96,8 @@ pub struct Thread {
     pub trace: RefCell<Option<Rc<Tracee>>>,
     /// What it costs its user.
     pub charges: RefCell<Option<[Charge; 2]>>,
-    /// User time of machine threads it had before (exec gives it another one).
-    pub earlier_ns: Cell<u64>,
+    /// What machine threads that it had before have used (exec gives it another one).
+    pub earlier: Cell<CpuTime>,
 }
 
 impl Thread {
@@ -130,7 +131,7 @@ impl Thread {
             fault_access: Cell::new(Access::empty()),
             trace: RefCell::default(),
             charges: RefCell::default(),
-            earlier_ns: Cell::new(0),
+            earlier: Cell::default(),
         })
     }
 

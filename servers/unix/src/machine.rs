@@ -215,6 +215,10 @@ impl Machine for Below {
         }
     }
 
+    fn system_time_ns(&self, thread: MachineThread) -> u64 {
+        self.clock.ns(self.tasks.system_ticks(thread))
+    }
+
     fn console_write(&self, bytes: &[u8]) {
         self.console.write(bytes);
     }

@@ -48,18 +48,22 @@ const LATER_US: u64 = 1000;
 /// wait, which switches directly, and no thread is made ready only to be waited for.
 pub fn serve(system: &System) {
     let (tasks, pages, unix) = (&system.machine.tasks, &system.machine.pages, &system.unix);
-    let long = system.machine.clock.ticks_in(LONG_NS);
+    let mut look = clock::ticks();
     let mut waits_from = clock::ticks();
     // Process 1 waits for its first answer.
     let mut next = last_answer(system, unix.next_reply());
     loop {
         let event = next.unwrap_or_else(|_| wait(&mut waits_from));
         let (from, msg) = &event;
-        let mut spent = clock::ticks().wrapping_sub(waits_from);
-        if spent >= long {
-            share(system, spent);
-            spent = 0;
-        }
+        let now = clock::ticks();
+        let spent = if now < look {
+            now.wrapping_sub(waits_from)
+        } else {
+            // No long time without events ends before that.
+            let (spent, next) = look_back(system, look, now, waits_from);
+            look = next;
+            spent
+        };
         let value = match tasks.event_of(*from, spent) {
             Some(thread) => event_of_program(unix, &thread, msg),
             None => {
@@ -82,6 +86,27 @@ pub fn serve(system: &System) {
         waits_from = clock::ticks();
         next = last_answer(system, due);
     }
+}
+
+/// A moment has come and gone (`look`), as one does every [`LONG_NS`]. If the server was at work in it,
+/// that counts as system time of whoever it worked for, for so long. What is left to be charged for the
+/// time without events, and the next moment.
+#[cold]
+#[inline(never)]
+fn look_back(system: &System, look: u64, now: u64, waits_from: u64) -> (u64, u64) {
+    let spent = now.wrapping_sub(waits_from);
+    let long = system.machine.clock.ticks_in(LONG_NS);
+    let late = now.saturating_sub(look);
+    if late > spent {
+        // So many moments were before the last answer.
+        system.machine.tasks.charge_system((late - spent).div_ceil(long) * long);
+    }
+    let next = look + (late / long + 1) * long;
+    if spent < long {
+        return (spent, next);
+    }
+    share(system, spent);
+    (0, next)
 }
 
 /// Charges a long time without events to those who could use it.

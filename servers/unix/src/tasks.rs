@@ -56,6 +56,8 @@ struct Slot {
     utcb: Cell<u16>,
     /// Time stamps it was charged with.
     pub ticks: Cell<u64>,
+    /// Those in which the server worked for it.
+    system_ticks: Cell<u64>,
     /// Microseconds that the kernel had counted when it was last asked.
     counted_us: Cell<u64>,
 }
@@ -186,6 +188,19 @@ impl Tasks {
         self.slot(ThreadId(machine.0)).map_or(0, |slot| slot.ticks.get())
     }
 
+    /// The server has worked so long for whoever ran latest.
+    pub fn charge_system(&self, ticks: u64) {
+        let latest = self.latest.get();
+        if let Some(slot) = self.slot(latest).filter(|slot| slot.id.get() == latest) {
+            slot.system_ticks.set(slot.system_ticks.get() + ticks);
+        }
+    }
+
+    /// Time stamps in which the server worked for a thread.
+    pub fn system_ticks(&self, machine: MachineThread) -> u64 {
+        self.slot(ThreadId(machine.0)).map_or(0, |slot| slot.system_ticks.get())
+    }
+
     /// A new space; nothing happens before its first thread.
     pub fn create_space(&self) -> SpaceId {
         let id = self.next_space.get();
@@ -251,6 +266,7 @@ impl Tasks {
             slot.space.set(space.0);
             slot.utcb.set(utcb);
             slot.ticks.set(0);
+            slot.system_ticks.set(0);
             slot.counted_us.set(0);
         }
         Ok(MachineThread(id.0))

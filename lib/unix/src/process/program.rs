@@ -25,8 +25,8 @@ pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
 /// The machine's thread of `thread` ends; from now on it has `machine`.
 pub fn replace_machine_thread(unix: &Unix, thread: &Rc<Thread>, machine: MachineThread) {
     processors::ends(unix, thread);
+    thread.earlier.set(crate::time::of_thread(unix, thread));
     let old = thread.machine.replace(machine);
-    thread.earlier_ns.set(thread.earlier_ns.get() + unix.machine.user_time_ns(old));
     unix.machine.bind(old, None);
     unix.machine.destroy_thread(old);
     processors::begins_anew(thread);

@@ -4,7 +4,7 @@ use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::Process;
-use crate::call::{Answer, Cx, Entry, partial};
+use crate::call::{Answer, Cx, Entry, full, partial};
 use crate::errno::Errno;
 use crate::time::{CpuTime, Timeval};
 use crate::unix::Unix;
@@ -12,7 +12,7 @@ use crate::unix::Unix;
 /// The calls this file carries out.
 pub const CALLS: &[Entry] = &[
     partial(l::__NR_getrusage, "getrusage", getrusage, "times, ru_maxrss and ru_minflt only"),
-    partial(l::__NR_times, "times", times, "system time counts as none"),
+    full(l::__NR_times, "times", times),
 ];
 
 /// Clock ticks a second, as programs see them.

@@ -40,10 +40,13 @@ impl CpuTime {
 #[must_use]
 pub fn of_thread(unix: &Unix, thread: &Thread) -> CpuTime {
     let now = match thread.machine.get() {
-        machine if machine.0 == 0 => 0,
-        machine => unix.machine.user_time_ns(machine),
+        machine if machine.0 == 0 => CpuTime::default(),
+        machine => CpuTime {
+            user_ns: unix.machine.user_time_ns(machine),
+            system_ns: unix.machine.system_time_ns(machine),
+        },
     };
-    CpuTime { user_ns: now + thread.earlier_ns.get(), system_ns: 0 }
+    thread.earlier.get() + now
 }
 
 /// A process's times and timers.

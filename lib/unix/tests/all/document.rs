@@ -123,6 +123,10 @@ says how it is shared out. So programs that never call anybody have their timers
 at, to the tick, and ordinary calls pay nothing for it but one comparison. On several processors the time between two events
 says nothing: there the kernel's count is all there is.
 
+System time is what the server works for a program, by samples: at the first event after each millisecond the server looks whether it was at work when
+that was over, and charges a millisecond to whoever it worked for. Calls pay nothing: it is the comparison that looks for long times, against another
+number.
+
 ## Debuggers
 `strace -f` and `gdb` of Debian (breakpoints, steps, calls of functions, threads, attaching) work by `ptrace` and `/proc/PID/mem`
 ([0079](decisions/0079-traced-threads-have-a-state-and-a-table.md)); hardware watchpoints are refused (`set can-use-hw-watchpoints 0`).

@@ -60,15 +60,19 @@ fn times_of_children_are_added_up() {
     let world = World::new();
     let first = &world.first;
     let child = world.fork(first);
-    world.machine.with(child.machine.get(), |thread| thread.user_ns = 2_500_000_000);
+    world.machine.with(child.machine.get(), |thread| {
+        (thread.user_ns, thread.system_ns) = (2_500_000_000, 1_250_000_000);
+    });
     world.call(&child, l::__NR_exit_group, &[0]);
     let usage = world.put(first, &[0; 144]);
     world.ok(first, l::__NR_wait4, &[u64::MAX, 0, 0, usage]);
     assert_eq!((world.read_u64(first, usage), world.read_u64(first, usage + 8)), (2, 500_000));
+    let system = [16, 24].map(|at| world.read_u64(first, usage + at));
+    assert_eq!(system, [1, 250_000]);
     world.ok(first, l::__NR_getrusage, &[l::RUSAGE_CHILDREN as u64, usage]);
     assert_eq!(world.read_u64(first, usage), 2);
     let times = world.words(first, &[0; 4]);
     assert_eq!(world.ok(first, l::__NR_times, &[times]), 100);
-    assert_eq!(world.read_u64(first, times + 16), 250);
+    assert_eq!([16, 24].map(|at| world.read_u64(first, times + at)), [250, 125]);
     world.refused(first, l::__NR_getrusage, &[5, usage], Errno::EINVAL);
 }

@@ -24,6 +24,7 @@ pub struct FakeThread {
     pub vector: Vec<u8>,
     pub bound: Option<Rc<Thread>>,
     pub user_ns: u64,
+    pub system_ns: u64,
     pub stops: u32,
     pub processor: u32,
 }
@@ -142,6 +143,7 @@ impl Machine for Handle {
             vector,
             bound: None,
             user_ns: 0,
+            system_ns: 0,
             stops: 0,
             processor: 0,
         };
@@ -207,6 +209,9 @@ impl Machine for Handle {
     }
     fn user_time_ns(&self, thread: MachineThread) -> u64 {
         self.0.with(thread, |thread| thread.user_ns)
+    }
+    fn system_time_ns(&self, thread: MachineThread) -> u64 {
+        self.0.with(thread, |thread| thread.system_ns)
     }
     fn console_write(&self, bytes: &[u8]) {
         self.0.console.borrow_mut().extend_from_slice(bytes);
