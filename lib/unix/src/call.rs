@@ -90,6 +90,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::process::descriptor::CALLS,
     crate::process::wait::CALLS,
     crate::process::limits::CALLS,
+    crate::process::namespace::CALLS,
     crate::process::usage::CALLS,
     crate::process::control::CALLS,
     crate::process::schedule::CALLS,

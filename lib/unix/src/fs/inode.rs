@@ -22,6 +22,7 @@ use super::xattr::Attributes;
 use crate::account::Charge;
 use crate::errno::Errno;
 use crate::memory::FrameId;
+use crate::process::namespace::Namespace;
 use crate::unix::Unix;
 
 /// The permission bits of a mode, set-id and sticky bits included.
@@ -45,6 +46,8 @@ pub enum Kind {
     Socket,
     /// Something that has only descriptors, and what `/proc/self/fd` calls it.
     Anonymous(&'static str),
+    /// A namespace.
+    Namespace(Namespace),
     /// Something of `/proc`.
     Proc(Node),
     /// `/dev/pts`.
@@ -356,7 +359,7 @@ impl Kind {
     #[must_use]
     pub fn file_type(&self) -> u32 {
         match self {
-            Self::Regular(_) => linux::S_IFREG,
+            Self::Regular(_) | Self::Namespace(_) => linux::S_IFREG,
             Self::Directory(_) | Self::Pts(_) => linux::S_IFDIR,
             Self::Symlink(_) => linux::S_IFLNK,
             Self::Character(_) => linux::S_IFCHR,

@@ -21,6 +21,7 @@ use crate::account::{Charge, User, What};
 use crate::call::{Cx, Entry, full, partial};
 use crate::errno::Errno;
 use crate::file::Open;
+use crate::process::namespace::Namespace;
 use crate::unix::Unix;
 
 mod attributes;
@@ -216,6 +217,22 @@ impl Filesystems {
     pub fn anonymous(&self, cx: &Cx, name: &'static str) -> Result<Rc<Inode>, Errno> {
         nameless(cx, &self.anonymous, Kind::Anonymous(name), 0o600)
     }
+}
+
+/// The inode that a namespace is.
+pub(crate) fn namespace_inode(cx: &Cx, namespace: Namespace) -> Rc<Inode> {
+    let (number, now) = (namespace.number(), Time::now(cx.unix));
+    let kind = Kind::Namespace(namespace);
+    Inode::with_number(&cx.unix.fs.namespaces, number, kind, 0o444, (0, 0), now)
+}
+
+/// A descriptor of a namespace.
+///
+/// # Errors
+/// `EMFILE`, `ENOMEM`.
+pub(crate) fn open_namespace(cx: &Cx, namespace: Namespace) -> Result<u32, Errno> {
+    let file = tree_file::TreeFile::new(namespace_inode(cx, namespace), None, false)?;
+    cx.add_file(Open::new(cx, file, linux::O_RDONLY, Vec::new())?, true)
 }
 
 /// What a pipe, a socket or the like costs, with its inode.

@@ -33,6 +33,7 @@ pub struct Filesystems {
     pub(super) pipes: Rc<Filesystem>,
     pub(super) sockets: Rc<Filesystem>,
     pub(super) anonymous: Rc<Filesystem>,
+    pub(super) namespaces: Rc<Filesystem>,
     pub(super) pts: Rc<Filesystem>,
     pub(super) mounts: RefCell<Vec<Mount>>,
     /// Roots of file systems that were unmounted while somebody used them.
@@ -121,6 +122,7 @@ impl Filesystems {
             pipes: new(FsKind::Pipe, 14),
             sockets: new(FsKind::Socket, 8),
             anonymous: new(FsKind::Anonymous, 15),
+            namespaces: new(FsKind::Anonymous, 4),
             pts: new(FsKind::Devpts, 20),
             mounts: RefCell::default(),
             detached: RefCell::default(),

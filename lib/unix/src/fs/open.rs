@@ -294,6 +294,13 @@ pub(super) fn open_inode(
             return Err(Errno::ENXIO.into());
         }
         Kind::Symlink(_) => return Err(Errno::ELOOP.into()),
+        Kind::Namespace(_) => {
+            let wants_more = flags & (linux::O_ACCMODE | linux::O_TRUNC) != linux::O_RDONLY;
+            if wants_more {
+                return Err(Errno::EPERM.into());
+            }
+            TreeFile::new(inode, None, false)?
+        }
         Kind::Regular(_) | Kind::Directory(_) | Kind::Proc(_) | Kind::Pts(_) => {
             let writes = flags & linux::O_ACCMODE != linux::O_RDONLY;
             let truncated = flags & linux::O_TRUNC != 0;

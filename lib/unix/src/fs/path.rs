@@ -103,6 +103,7 @@ pub fn of_open(open: &Open, root: &Rc<Inode>) -> Vec<u8> {
     match &inode.kind {
         Kind::Fifo => format!("pipe:[{}]", inode.number).into(),
         Kind::Socket => format!("socket:[{}]", inode.number).into(),
+        Kind::Namespace(namespace) => namespace.text(),
         Kind::Anonymous(name) => format!("anon_inode:{name}").into(),
         _ => format!("/#{} (deleted)", inode.number).into(),
     }
@@ -127,6 +128,9 @@ fn of_file(inode: &Rc<Inode>, parent: &Rc<Inode>, name: &Name, root: &Rc<Inode>)
 /// The path of a directory, marked if it has been removed.
 #[must_use]
 pub fn of_directory_or_deleted(directory: &Rc<Inode>, root: &Rc<Inode>) -> Vec<u8> {
+    if let Kind::Namespace(namespace) = &directory.kind {
+        return namespace.text();
+    }
     let mut path = of_directory(directory, root).unwrap_or_default();
     if directory.directory().is_some_and(Directory::is_removed) {
         path.extend_from_slice(b" (deleted)");

@@ -16,6 +16,7 @@ use crate::account::Charge;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{File, Open, Sink, Source};
+use crate::process::namespace;
 use crate::unix::Unix;
 
 /// What a file of `/proc` has said, and what it costs to keep that.
@@ -178,8 +179,9 @@ impl File for TreeFile {
     }
 
     fn ioctl(&self, cx: &Cx, _: &Open, request: u32, argument: u64) -> Result<u64, Stop> {
-        match self.inode.kind {
-            Kind::Character(device) => device::ioctl(cx, device, request, argument),
+        match &self.inode.kind {
+            Kind::Character(device) => device::ioctl(cx, *device, request, argument),
+            Kind::Namespace(one) => namespace::ioctl(cx, one, request, argument),
             _ => Err(Errno::ENOTTY.into()),
         }
     }

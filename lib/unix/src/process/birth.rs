@@ -6,7 +6,7 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::general as l;
 
 use super::descriptor::{self, Expecting};
-use super::{Process, State, control, end, limits};
+use super::{Process, State, control, end, limits, namespace};
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -19,17 +19,6 @@ use crate::time::ProcessTimes;
 use crate::trace;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
-
-/// Flags that ask for what is not there.
-const UNSUPPORTED: u64 = l::CLONE_INTO_CGROUP
-    | (l::CLONE_NEWNS
-        | l::CLONE_NEWCGROUP
-        | l::CLONE_NEWUTS
-        | l::CLONE_NEWIPC
-        | l::CLONE_NEWUSER
-        | l::CLONE_NEWPID
-        | l::CLONE_NEWNET
-        | l::CLONE_NEWTIME) as u64;
 
 /// What a process costs its user, without its memory and its threads, and a slot of its table
 /// of descriptors; what a thread costs.
@@ -72,10 +61,12 @@ impl Wish {
             || (self.has(l::CLONE_SIGHAND) && self.flags & l::CLONE_CLEAR_SIGHAND != 0)
             || (self.has(l::CLONE_PARENT) && cx.process.signals.protected.get())
             || (self.has(l::CLONE_PIDFD) && self.has(l::CLONE_THREAD))
-            || self.flags & UNSUPPORTED != 0;
+            || (self.has(l::CLONE_THREAD) && self.has(l::CLONE_NEWUTS))
+            || self.flags & l::CLONE_INTO_CGROUP != 0;
         if wrong {
             return Err(Errno::EINVAL);
         }
+        namespace::check_single(cx, self.flags)?;
         let bad_base = self.has(l::CLONE_SETTLS) && self.tls >= control::END_OF_USER;
         if bad_base { Err(Errno::EPERM) } else { Ok(()) }
     }
@@ -213,6 +204,9 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         actions.reset();
     }
     let from = &parent.state;
+    let own_names = wish.has(l::CLONE_NEWUTS);
+    let names =
+        if own_names { Some(namespace::new_names(cx)?) } else { from.names.borrow().clone() };
     let resets = from.policy.get().0 & l::SCHED_RESET_ON_FORK != 0;
     let state = State {
         exit_signal: Cell::new(wish.exit_signal),
@@ -224,6 +218,7 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         personality: from.personality.clone(),
         nice: Cell::new(if resets { from.nice.get().max(0) } else { from.nice.get() }),
         io_priority: from.io_priority.clone(),
+        names: RefCell::new(names),
         keys: from.keys.inherited(),
         deadline: from.deadline.clone(),
         policy: Cell::new(if resets { (l::SCHED_NORMAL, 0) } else { from.policy.get() }),

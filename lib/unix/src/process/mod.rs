@@ -11,6 +11,7 @@
 //! | `groups` | process groups and sessions |
 //! | `identity`, `capability`, `seccomp` | who it is and what it may do |
 //! | `descriptor` | pidfd |
+//! | `namespace` | what it sees under names |
 //! | `processors` | which processor a thread runs on |
 //! | `limits`, `usage`, `control`, `schedule`, `tuning`, `kcmp`, `system` | the remaining calls |
 
@@ -39,6 +40,7 @@ pub mod groups;
 pub mod identity;
 pub mod kcmp;
 pub mod limits;
+pub mod namespace;
 pub mod processors;
 pub mod program;
 pub mod schedule;
@@ -147,6 +149,8 @@ pub struct State {
     pub deadline: Cell<[u64; 3]>,
     /// Has changed semaphores that its end changes back.
     pub undoes: Cell<bool>,
+    /// The system's names, as it sees them, if it sees others than process 1.
+    pub names: RefCell<Option<Rc<namespace::Names>>>,
     /// Keyrings.
     pub keys: crate::keys::Held,
     /// The threads it traces.

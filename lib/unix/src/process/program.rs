@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general as l;
 
-use super::{Process, end, processors, release_vfork};
+use super::{Process, end, namespace, processors, release_vfork};
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::file;
@@ -14,7 +14,12 @@ use crate::thread::Thread;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
-pub const CALLS: &[Entry] = &[partial(l::__NR_unshare, "unshare", unshare, "namespaces (EINVAL)")];
+pub const CALLS: &[Entry] = &[partial(
+    l::__NR_unshare,
+    "unshare",
+    unshare,
+    "namespaces but of the system's names (EINVAL)",
+)];
 
 /// Exec is certain: all other threads of the process end, and `thread` becomes its first.
 pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
@@ -80,21 +85,28 @@ fn unshare(cx: &Cx) -> Answer {
             | l::CLONE_SYSVSEM
             | l::CLONE_THREAD
             | l::CLONE_SIGHAND
-            | l::CLONE_VM,
+            | l::CLONE_VM
+            | l::CLONE_NEWUTS,
     );
-    if flags & !known != 0 {
+    if flags & !(known | namespace::SINGLE) != 0 {
         return Err(Errno::EINVAL.into());
     }
+    namespace::check_single(cx, flags)?;
     let alone = u64::from(l::CLONE_THREAD | l::CLONE_SIGHAND | l::CLONE_VM);
     if flags & alone != 0 && cx.process.threads.borrow().len() > 1 {
         return Err(Errno::EINVAL.into());
     }
+    let own_names = flags & u64::from(l::CLONE_NEWUTS) != 0;
+    let names = if own_names { Some(namespace::new_names(cx)?) } else { None };
     if flags & u64::from(l::CLONE_FILES) != 0 {
         own_files(cx.unix, cx.process)?;
     }
     if flags & u64::from(l::CLONE_FS) != 0 {
         let own = (**cx.process.place.borrow()).clone();
         *cx.process.place.borrow_mut() = Rc::new(own);
+    }
+    if names.is_some() {
+        cx.process.state.names.replace(names);
     }
     Ok(0)
 }

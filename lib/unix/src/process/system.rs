@@ -6,6 +6,7 @@ use core::cell::RefCell;
 use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+use super::namespace::names;
 use crate::call::{Answer, Cx, Entry, Stop, full, partial};
 use crate::errno::Errno;
 use crate::memory::PAGE;
@@ -31,25 +32,11 @@ pub const VERSION: &str = "#1 Baton";
 /// Longest name of a host, without the zero byte.
 const NAME_BYTES: usize = 64;
 
-/// The names that can be changed.
-pub struct Names {
-    /// Host name.
-    pub host: RefCell<vec::Vec<u8>>,
-    /// NIS domain name.
-    pub domain: RefCell<vec::Vec<u8>>,
-}
-
-impl Default for Names {
-    fn default() -> Self {
-        Self { host: RefCell::new(b"baton".to_vec()), domain: RefCell::new(b"(none)".to_vec()) }
-    }
-}
-
 /// `struct new_utsname`: system, node, release, version, machine, domain.
 type SystemName = [[u8; NAME_BYTES + 1]; 6];
 
 fn uname(cx: &Cx) -> Answer {
-    let names = &cx.unix.processes.names;
+    let names = names(cx.unix, cx.process);
     let (host, domain) = (names.host.borrow(), names.domain.borrow());
     let parts: [&[u8]; 6] =
         [b"Linux", &host, RELEASE.as_bytes(), VERSION.as_bytes(), b"x86_64", &domain];
@@ -77,11 +64,11 @@ fn set_name(cx: &Cx, to: &RefCell<vec::Vec<u8>>) -> Answer {
 }
 
 fn sethostname(cx: &Cx) -> Answer {
-    set_name(cx, &cx.unix.processes.names.host)
+    set_name(cx, &names(cx.unix, cx.process).host)
 }
 
 fn setdomainname(cx: &Cx) -> Answer {
-    set_name(cx, &cx.unix.processes.names.domain)
+    set_name(cx, &names(cx.unix, cx.process).domain)
 }
 
 /// `struct sysinfo`.

@@ -5,7 +5,7 @@ use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
 use super::Process;
-use super::system::Names;
+use super::namespace::Names;
 use crate::errno::Errno;
 use crate::mm::AddressSpace;
 use crate::thread::Thread;
@@ -28,8 +28,10 @@ pub struct Processes {
     again: Cell<bool>,
     /// Processes and threads born so far (`/proc/stat`).
     pub births: Cell<u64>,
-    /// Host and domain.
-    pub names: Names,
+    /// The system's names, as process 1 and most others see them.
+    pub names: Rc<Names>,
+    /// Namespaces made so far.
+    pub namespaces: Cell<u64>,
     /// The memory of ended processes: none.
     nowhere: RefCell<Option<Rc<AddressSpace>>>,
 }

@@ -27,6 +27,7 @@ mod keys;
 mod leases;
 mod locks;
 mod memory;
+mod namespaces;
 mod natives;
 mod other_processes;
 mod pipes;

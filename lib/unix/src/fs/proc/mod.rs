@@ -85,6 +85,8 @@ enum What {
     SubjectLink(u32, u32, fn(&Cx, &Subject) -> Result<Target, Errno>),
     /// `task`
     Tasks(u32),
+    /// `ns`
+    Namespaces(u32, u32),
     /// `fd`, or (true) `fdinfo`
     Descriptors(u32, bool),
     /// A link in `fd`.
@@ -117,6 +119,7 @@ impl What {
             | Self::Process(..)
             | Self::Thread(..)
             | Self::Tasks(_)
+            | Self::Namespaces(..)
             | Self::Descriptors(..) => linux::S_IFDIR,
             Self::Link(_) | Self::SubjectLink(..) | Self::Descriptor(..) => linux::S_IFLNK,
             _ => linux::S_IFREG,
@@ -134,6 +137,7 @@ impl What {
             | Self::Memory(pid, _)
             | Self::Pages(pid, _)
             | Self::Tasks(pid)
+            | Self::Namespaces(pid, _)
             | Self::Descriptors(pid, _)
             | Self::Descriptor(pid, _)
             | Self::DescriptorInfo(pid, _) => Some(pid),
@@ -173,6 +177,7 @@ pub(super) fn lookup(
         }),
         What::Process(pid, tid) => process::find(process::ENTRIES, pid, tid, name),
         What::Thread(pid, tid) => process::find(process::of_thread(), pid, tid, name),
+        What::Namespaces(pid, tid) => process::find(process::NAMESPACES, pid, tid, name),
         What::Tasks(pid) => number(name).and_then(|tid| {
             let there = threads(cx, pid).contains(&tid);
             there.then_some((What::Thread(pid, tid), 0o555))
@@ -256,6 +261,7 @@ pub(super) fn list(cx: &Cx, node: &Node, position: u64) -> Result<Option<Item>, 
         }),
         What::Process(pid, tid) => process::list(process::ENTRIES, pid, tid, position),
         What::Thread(pid, tid) => process::list(process::of_thread(), pid, tid, position),
+        What::Namespaces(pid, tid) => process::list(process::NAMESPACES, pid, tid, position),
         What::Tasks(pid) => {
             next_number(&threads(cx, pid), position).map(|tid| numbered(tid, linux::S_IFDIR, 2))
         }

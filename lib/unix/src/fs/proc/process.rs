@@ -13,6 +13,7 @@ use super::{Subject, SubjectText, Target, What, check_close_look, mappings, stat
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::mm::AddressSpace;
+use crate::process::namespace::{Namespace, names};
 use crate::user::UserMemory;
 
 /// Longest argument list or environment that is shown, in bytes.
@@ -27,6 +28,7 @@ pub(super) enum Entry {
     Memory,
     Pages,
     Tasks,
+    Namespaces,
     Descriptors(bool),
 }
 
@@ -39,6 +41,7 @@ impl Entry {
             Self::Memory => What::Memory(pid, tid),
             Self::Pages => What::Pages(pid, tid),
             Self::Tasks => What::Tasks(pid),
+            Self::Namespaces => What::Namespaces(pid, tid),
             Self::Descriptors(info) => What::Descriptors(pid, info),
         }
     }
@@ -62,6 +65,7 @@ pub(super) const ENTRIES: &[Named] = &[
     ("mem", 0o600, Entry::Memory),
     ("mountinfo", 0o444, Entry::Text(|cx, _| Ok(system::mountinfo(cx)))),
     ("mounts", 0o444, Entry::Text(|cx, _| Ok(system::mounts(cx)))),
+    ("ns", 0o511, Entry::Namespaces),
     ("oom_score", 0o444, Entry::Text(|_, _| Ok(b"0\n".to_vec()))),
     ("oom_score_adj", 0o644, Entry::Setting(oom_adjustment, set_oom_adjustment)),
     ("pagemap", 0o400, Entry::Pages),
@@ -73,6 +77,20 @@ pub(super) const ENTRIES: &[Named] = &[
     ("timerslack_ns", 0o666, Entry::Setting(timer_slack, set_timer_slack)),
     ("wchan", 0o444, Entry::Text(|_, _| Ok(b"0".to_vec()))),
 ];
+
+/// Names of `/proc/PID/ns`.
+pub(super) const NAMESPACES: &[Named] = &[
+    ("user", 0o777, Entry::Link(|cx, _| Ok(namespace(cx, Namespace::Users)))),
+    (
+        "uts",
+        0o777,
+        Entry::Link(|cx, one| Ok(namespace(cx, Namespace::Names(names(cx.unix, &one.process))))),
+    ),
+];
+
+fn namespace(cx: &Cx, namespace: Namespace) -> Target {
+    Target::Inode(crate::fs::namespace_inode(cx, namespace))
+}
 
 /// Name, permissions, and what it is.
 type Named = (&'static str, u32, Entry);

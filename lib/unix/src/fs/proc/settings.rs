@@ -13,6 +13,7 @@ use crate::errno::Errno;
 use crate::file::{MAX_DESCRIPTORS, MIN_DESCRIPTORS};
 use crate::ipc::{messages, posix, segments};
 use crate::memory::PAGE;
+use crate::process::namespace::names;
 use crate::process::system::{RELEASE, VERSION};
 use crate::stream::{aio, inotify, pipe};
 
@@ -194,7 +195,7 @@ fn set_core_pattern(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
 }
 
 fn hostname(cx: &Cx) -> Vec<u8> {
-    with_line_feed(&cx.unix.processes.names.host.borrow())
+    with_line_feed(&names(cx.unix, cx.process).host.borrow())
 }
 
 fn with_line_feed(text: &[u8]) -> Vec<u8> {
@@ -202,15 +203,15 @@ fn with_line_feed(text: &[u8]) -> Vec<u8> {
 }
 
 fn set_hostname(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
-    set_name(cx, &cx.unix.processes.names.host, bytes)
+    set_name(cx, &names(cx.unix, cx.process).host, bytes)
 }
 
 fn domain_name(cx: &Cx) -> Vec<u8> {
-    with_line_feed(&cx.unix.processes.names.domain.borrow())
+    with_line_feed(&names(cx.unix, cx.process).domain.borrow())
 }
 
 fn set_domain_name(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
-    set_name(cx, &cx.unix.processes.names.domain, bytes)
+    set_name(cx, &names(cx.unix, cx.process).domain, bytes)
 }
 
 fn last_id(cx: &Cx) -> Vec<u8> {

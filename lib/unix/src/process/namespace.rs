@@ -1,0 +1,190 @@
+//! Namespaces: what a process finds under a name that others find something else under. There are those
+//! of the system's names (UTS), as many as are made, and one of users, which everybody is in.
+//!
+//! A process has its namespaces, which its children have too; a file of `/proc/PID/ns` keeps one as long as it
+//! is open.
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use linux_raw_sys::general as l;
+
+use super::{Process, descriptor};
+use crate::account::Charge;
+use crate::call::{Answer, Cx, Entry, partial};
+use crate::errno::Errno;
+use crate::file::Open;
+use crate::fs::inode::Kind;
+use crate::unix::Unix;
+
+/// The calls this file carries out.
+pub const CALLS: &[Entry] =
+    &[partial(l::__NR_setns, "setns", setns, "namespaces but of the system's names (UTS)")];
+
+/// Flags of `clone` and `unshare` that ask for namespaces of which there is one only.
+pub const SINGLE: u64 = (l::CLONE_NEWNS
+    | l::CLONE_NEWCGROUP
+    | l::CLONE_NEWIPC
+    | l::CLONE_NEWUSER
+    | l::CLONE_NEWPID
+    | l::CLONE_NEWNET
+    | l::CLONE_NEWTIME) as u64;
+
+/// What a namespace of names costs its user.
+const BYTES: usize = 512;
+/// Numbers of the first namespaces, as Linux gives them, and of the first that is made.
+const FIRST_NAMES: u64 = 0xEFFF_FFFE;
+const FIRST_USERS: u64 = 0xEFFF_FFFD;
+const FIRST_MADE: u64 = 0xF000_0000;
+
+/// `ioctl` requests of namespaces.
+const NS_GET_USERNS: u32 = 0xB701;
+const NS_GET_PARENT: u32 = 0xB702;
+const NS_GET_NSTYPE: u32 = 0xB703;
+const NS_GET_OWNER_UID: u32 = 0xB704;
+
+/// The system's names.
+pub struct Names {
+    number: u64,
+    /// Host name.
+    pub host: RefCell<Vec<u8>>,
+    /// NIS domain name.
+    pub domain: RefCell<Vec<u8>>,
+    _charge: Option<Charge>,
+}
+
+impl Default for Names {
+    /// Those of process 1.
+    fn default() -> Self {
+        let (host, domain) = (RefCell::new(b"baton".to_vec()), RefCell::new(b"(none)".to_vec()));
+        Self { number: FIRST_NAMES, host, domain, _charge: None }
+    }
+}
+
+/// A namespace.
+#[derive(Clone)]
+pub enum Namespace {
+    /// Of the system's names.
+    Names(Rc<Names>),
+    /// Of users.
+    Users,
+}
+
+impl Namespace {
+    /// The number that its files have.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        match self {
+            Self::Names(names) => names.number,
+            Self::Users => FIRST_USERS,
+        }
+    }
+
+    /// The flag that asks for one of its kind.
+    fn flag(&self) -> u32 {
+        match self {
+            Self::Names(_) => l::CLONE_NEWUTS,
+            Self::Users => l::CLONE_NEWUSER,
+        }
+    }
+
+    /// What a link to it says.
+    #[must_use]
+    pub fn text(&self) -> Vec<u8> {
+        let kind = if let Self::Names(_) = self { "uts" } else { "user" };
+        format!("{kind}:[{}]", self.number()).into()
+    }
+}
+
+/// Names that a process gets which asks for its own: those it had.
+///
+/// # Errors
+/// `EPERM`, `ENOMEM`.
+pub(super) fn new_names(cx: &Cx) -> Result<Rc<Names>, Errno> {
+    check(cx)?;
+    let charge = cx.pay(BYTES)?;
+    let old = names(cx.unix, cx.process);
+    let made = &cx.unix.processes.namespaces;
+    let number = FIRST_MADE + made.replace(made.get() + 1);
+    let (host, domain) = (old.host.clone(), old.domain.clone());
+    Ok(Rc::new(Names { number, host, domain, _charge: Some(charge) }))
+}
+
+/// Whether the caller may make or enter namespaces.
+///
+/// # Errors
+/// `EPERM`.
+pub(super) fn check(cx: &Cx) -> Result<(), Errno> {
+    if cx.process.credentials.borrow().may(l::CAP_SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// Refuses namespaces of which there is one only.
+///
+/// # Errors
+/// `EPERM` to whom Linux would say that, `EINVAL`.
+pub(super) fn check_single(cx: &Cx, flags: u64) -> Result<(), Errno> {
+    if flags & SINGLE == 0 {
+        return Ok(());
+    }
+    // Anybody could make a namespace of users, and others in it.
+    if flags & u64::from(l::CLONE_NEWUSER) == 0 {
+        check(cx)?;
+    }
+    Err(Errno::EINVAL)
+}
+
+/// The names that a process sees.
+#[must_use]
+pub fn names(unix: &Unix, process: &Process) -> Rc<Names> {
+    let own = process.state.names.borrow().clone();
+    own.unwrap_or_else(|| unix.processes.names.clone())
+}
+
+/// `setns(fd, kind)`: a namespace, or that of a process (pidfd).
+fn setns(cx: &Cx) -> Answer {
+    let kind = cx.uint(1);
+    let open = cx.file(cx.uint(0))?;
+    let inode = open.file.inode();
+    let new = match &inode.kind {
+        Kind::Namespace(namespace) if kind == 0 || kind == namespace.flag() => namespace.clone(),
+        _ if kind == l::CLONE_NEWUTS => Namespace::Names(names(cx.unix, &*of_process(cx, &open)?)),
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    match new {
+        Namespace::Names(names) => {
+            check(cx)?;
+            cx.process.state.names.replace(Some(names));
+            Ok(0)
+        }
+        // It is in that one already.
+        Namespace::Users => Err(Errno::EINVAL.into()),
+    }
+}
+
+/// The process of a pidfd, whose namespaces only who may look closely at it can enter.
+fn of_process(cx: &Cx, open: &Open) -> Result<Rc<Process>, Errno> {
+    let no_pidfd = |errno| if errno == Errno::EBADF { Errno::EINVAL } else { errno };
+    let process = descriptor::of(cx, open).map_err(no_pidfd)?;
+    crate::fs::check_close_look(cx, &process).map_err(|_| Errno::EPERM)?;
+    Ok(process)
+}
+
+/// `ioctl` of a file that is a namespace.
+pub(crate) fn ioctl(cx: &Cx, namespace: &Namespace, request: u32, argument: u64) -> Answer {
+    match (request, namespace) {
+        (NS_GET_NSTYPE, _) => Ok(namespace.flag().into()),
+        (NS_GET_USERNS, Namespace::Names(_)) => {
+            Ok(crate::fs::open_namespace(cx, Namespace::Users)?.into())
+        }
+        // There is none above.
+        (NS_GET_USERNS | NS_GET_PARENT, Namespace::Users) => Err(Errno::EPERM.into()),
+        (NS_GET_OWNER_UID, Namespace::Users) => {
+            cx.user().write(argument, &0_u32)?;
+            Ok(0)
+        }
+        (NS_GET_PARENT | NS_GET_OWNER_UID, Namespace::Names(_)) => Err(Errno::EINVAL.into()),
+        _ => Err(Errno::ENOTTY.into()),
+    }
+}
