@@ -49,7 +49,7 @@ pub const PREEMPT_DELAY: u64 = 1 << 6;
 /// Preempt flag I: a preemption is pending.
 pub const PREEMPT_PENDING: u64 = 1 << 7;
 
-// Baton: local IPC in user mode (Wenske 2002, 4.2 and 5.3; decision 0044), words -62..-59.
+// Baton: local IPC in user mode (Wenske 2002, 4.2 and 5.3; decision 0044), words -62..-59 and -57.
 /// Word index of whom the thread waits for, as user level may see it: [`LIPC_RUNS`], anythread,
 /// anylocalthread, [`LIPC_SECTION`] or the local id of one thread.
 pub const LIPC_WAIT: isize = -62;
@@ -60,6 +60,10 @@ pub const LIPC_SP: isize = -61;
 pub const LIPC_STATE: isize = -60;
 /// Word index of the space's current word, used in one UTCB of the space: U of whoever runs.
 pub const LIPC_CURRENT: isize = -59;
+
+/// Word index of what [`LIPC_WAIT`] was when the thread waited last so that user mode saw it; only kernels
+/// with the restrictive check (2002, 4.6.1) keep and look at it.
+pub const LIPC_WAITED: isize = -57;
 
 /// Word index of the word that a language's runtime has for itself in each thread; neither the
 /// kernel nor a program's own code uses it. The Rust runtime notes there what the thread wants

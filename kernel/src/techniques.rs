@@ -28,5 +28,10 @@ pub const SINGLE_COPY: bool = true;
 /// kernel, which learns of it at its next entry. Off: no thread is armed for it.
 pub const LOCAL_IPC: bool = true;
 
+/// The pending-send check of local IPC (Wenske 2002, 4.6.1): a thread may wait for somebody else after
+/// a message in user mode than before it, as long as nobody is queued to send to it. Off: the
+/// restrictive check, by which such a change goes through the kernel.
+pub const PENDING_SEND: bool = true;
+
 /// Number of wakeup lists (1993, 5.3.3: n unordered lists; L3 used 8). 1 = a single list.
 pub const WAKEUP_LISTS: usize = 1024;

@@ -79,7 +79,9 @@ fn arm_one(thread: TcbRef) {
         return;
     }
     utcb.set_word(utcb::LIPC_STATE, utcb::LIPC_CLOSED);
-    utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
+    for word in [utcb::LIPC_WAIT, utcb::LIPC_WAITED] {
+        utcb.set_word(word, utcb::LIPC_RUNS);
+    }
     thread.kernel_ipcs.set(0);
     rendezvous::forbid_armed(thread);
     lrpc::becomes_special(thread);
@@ -211,6 +213,9 @@ pub fn publish(thread: TcbRef) {
         (Some(word), Some(utcb)) => {
             utcb.set_word(utcb::LIPC_SP, thread.sp.get());
             utcb.set_word(utcb::LIPC_WAIT, word);
+            if !techniques::PENDING_SEND {
+                utcb.set_word(utcb::LIPC_WAITED, word);
+            }
             // It may be woken in user mode, where the kernel does not `show` it anything.
             utcb.set_word(utcb::LIPC_STATE, way(thread));
             rendezvous::set_published(thread);

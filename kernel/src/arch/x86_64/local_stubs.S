@@ -7,6 +7,14 @@
     pop rcx
     jmp rcx
 .endm
+    // The restrictive check (2002, 4.6.1): with it a thread that waits otherwise than the last time
+    // lets the kernel see it.
+.macro unless_changed thread, wait, slow
+.if !{PENDING_SEND}
+    cmp qword ptr [\thread + 8 * {LIPC_WAITED}], \wait
+    jne \slow
+.endif
+.endm
     // Local IPC in user mode (Wenske 2002, 4.3 and 5.7; decision 0044). RSI the partner's U,
     // RDI U, R8 timeouts (receive: never), R9 tag, MR1..7; vector registers are dead. Out: as Ipc.
     // One store hands over, the one to the current word: an interruption before it leads back
@@ -21,6 +29,7 @@
     jne \name\()_aside
 1:  cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_OPEN}
     jne \slow
+    unless_changed rdi, \wait, \slow
     mov [rdi + 8 * {LIPC_SP}], rsp
     mov [rdi + 8 * {LIPC_WAIT}], \wait
     mov gs:[0], rsi                     // it runs
@@ -61,11 +70,13 @@ local_slow:
     je 4f
     test byte ptr [rdi + 8 * {LIPC_STATE}], {LIPC_KEEPS} - 1
     jz 4f                               // not known, or it has kept its registers once
+.if {PENDING_SEND}
     cmp rdx, rsi
-    jne 1f
+    jne 1f                              // a call: by the complete path, so that our wait is public
+.endif
     cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
     jae 1f
-    bts r8, {PUBLISH}                   // a call: by the complete path, so that our wait is public
+    bts r8, {PUBLISH}
 1:  mov rsi, [rsi - {MY_GLOBAL_ID}]
     if_local edx, 3f
 2:  or rdi, {DEAD}                       // vector registers are dead
@@ -105,6 +116,7 @@ section_enter_restart:
     jne section_enter_slow
     cmp qword ptr [rbx + 8 * {LIPC_STATE}], {LIPC_OPEN}
     jne section_enter_slow
+    unless_changed rbx, rbp, section_enter_slow
     mov [rbx + 8 * {LIPC_SP}], rsp
     mov [rbx + 8 * {LIPC_WAIT}], rbp
     mov gs:[0], rbp                     // it runs
@@ -129,6 +141,7 @@ section_leave_restart:
     jne section_leave_slow
     cmp qword ptr [rbp + 8 * {LIPC_STATE}], {LIPC_OPEN}
     jne section_leave_slow
+    unless_changed rbp, {LIPC_SECTION}, section_leave_slow
     mov [rbp + 8 * {LIPC_SP}], rsp
     mov qword ptr [rbp + 8 * {LIPC_WAIT}], {LIPC_SECTION}
     mov gs:[0], rbx
@@ -143,6 +156,12 @@ section_leave_slow:
     lea rdi, [rbp + {DEAD}]                // vector registers are dead
     mov rdx, {ANY_LOCAL}
     xor r8d, r8d
+.if !{PENDING_SEND}
+    cmp qword ptr [rbp + 8 * {LIPC_STATE}], {LIPC_OPEN}
+    jne 1f
+    bts r8, {PUBLISH}
+1:
+.endif
     xor r9d, r9d
 section_syscall:
     syscall

@@ -12,6 +12,7 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 
 use crate::clock::ClockPage;
+use crate::techniques;
 
 global_asm!(
     concat!(include_str!("words.S"), include_str!("stubs.S"), include_str!("local_stubs.S")),
@@ -54,6 +55,8 @@ global_asm!(
     LIPC_WAIT = const abi::utcb::LIPC_WAIT,
     LIPC_SP = const abi::utcb::LIPC_SP,
     LIPC_STATE = const abi::utcb::LIPC_STATE,
+    LIPC_WAITED = const abi::utcb::LIPC_WAITED,
+    PENDING_SEND = const techniques::PENDING_SEND as u8,
     LIPC_RUNS = const abi::utcb::LIPC_RUNS,
     LIPC_UNKNOWN = const abi::utcb::LIPC_UNKNOWN,
     PUBLISH = const PUBLISH_BIT,
