@@ -251,7 +251,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__fuzz)
-            opts="-h --calls --seed --minutes --replay --coverage --tests --check-every --system --exhaust --kill --parsers --cpus --parallel --help"
+            opts="-h --calls --seed --minutes --replay --coverage --tests --check-every --system --exhaust --kill --parsers --cpus --parallel --without --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -282,6 +282,10 @@ _baton() {
                     return 0
                     ;;
                 --cpus)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --without)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -433,7 +437,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__linux__subcmd__compare)
-            opts="-h --short --only --fresh --show --list --help"
+            opts="-h --short --only --fresh --show --list --without --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -441,6 +445,10 @@ _baton() {
             case "${prev}" in
                 --only)
                     COMPREPLY=($(compgen -W "linux baton" -- "${cur}"))
+                    return 0
+                    ;;
+                --without)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

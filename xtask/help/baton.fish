@@ -105,6 +105,7 @@ complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_s
 complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare judge check archive" -f -a "archive" -d 'Build the first file system'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l only -d 'Run on this system alone and print what comes out' -r -f -a "linux\t'Debian\'s kernel'
 baton\t'This tree\'s'"
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l without -d 'Technique to switch off, by its name in kernel/src/techniques.rs (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l short -d 'Only the cases of the short run'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l fresh -d 'Run Linux again, whatever is remembered'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l show -d 'Show the consoles'
@@ -137,6 +138,7 @@ complete -c baton -n "__fish_baton_using_subcommand fuzz" -l check-every -d 'Cal
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l kill -d 'Instead: kill servers of a busy system so often, at moments that follow from --seed' -r
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l parsers -d 'Instead: the parsers of outside input under libFuzzer, so many seconds each' -r
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l cpus -d 'Processors of the machine; hostile tasks and their victims are spread over them' -r
+complete -c baton -n "__fish_baton_using_subcommand fuzz" -l without -d 'Technique to switch off, by its name in kernel/src/techniques.rs (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l replay -d 'Show the guest\'s whole console: what led to a violation, call by call'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l coverage -d 'Count which lines of the kernel are reached, steer by it, and list the rest'
 complete -c baton -n "__fish_baton_using_subcommand fuzz" -l tests -d 'Coverage: run the tests in the emulator, too'

@@ -17,8 +17,10 @@ pub mod linux;
 pub mod manual;
 pub mod new;
 pub mod sdk;
+pub mod techniques;
 pub mod test;
 pub mod trial;
+pub mod variants;
 
 pub use xtask::{build, compose, debug, image, iso, machine, session, ui, workspace};
 

@@ -99,6 +99,12 @@ impl<'a> Composer<'a> {
         }
     }
 
+    /// The same with this kernel instead of the tree's.
+    #[must_use]
+    pub fn with_kernel(self, kernel: PathBuf) -> Self {
+        Self { kernel: Some(kernel), ..self }
+    }
+
     /// The same, but the first program that is needed brings all others with it: one run
     /// of the compilers instead of one for each system.
     #[must_use]

@@ -9,19 +9,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use regex::Regex;
 
 use super::instrument::{Instrument, Measured, Trace};
 use super::row::Row;
 use super::suites::kernel;
-use super::variants::Variants;
 use crate::compose::{Composer, Selection};
 use crate::machine::{self, Boot, Console};
 use crate::session::{Ended, Session};
+use crate::techniques::{Switch, TECHNIQUES, switched_off, switches};
 use crate::ui::Step;
+use crate::variants::Variants;
 use crate::workspace::Workspace;
 
-pub(super) const TECHNIQUES: &str = "kernel/src/techniques.rs";
 const FAST_PATH: &str = "FAST_PATH";
 const PROGRAM: &str = "bench-ipc";
 /// The tests that every variant has to pass: root tasks of `tests/`.
@@ -46,39 +45,6 @@ const PAPER: [(&str, [Option<f64>; 5]); 4] = [
     ("lazy-scheduling", [Some(23.0), Some(16.0), Some(12.0), Some(7.0), Some(1.0)]),
     ("reply-and-wait", [Some(18.0), Some(13.0), Some(10.0), Some(5.0), Some(1.0)]),
 ];
-
-/// A switch in the kernel's source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Switch {
-    pub(super) constant: String,
-    off: &'static str,
-}
-
-/// Finds the switches: booleans that are on, and counts whose off is 1.
-pub(super) fn switches(source: &str) -> Result<Vec<Switch>> {
-    let pattern = Regex::new(r"(?m)^pub const (\w+): (bool|usize) = (\w+);")?;
-    let all = pattern.captures_iter(source).filter_map(|found| {
-        let off = match (&found[2], &found[3]) {
-            ("bool", "true") => "false",
-            ("usize", count) if count != "1" => "1",
-            _ => return None,
-        };
-        Some(Switch { constant: found[1].to_owned(), off })
-    });
-    let all: Vec<Switch> = all.collect();
-    ensure!(!all.is_empty(), "{TECHNIQUES} has no switches");
-    Ok(all)
-}
-
-/// `source` with these switches off.
-pub(super) fn switched_off(source: &str, off: &[&Switch]) -> Result<String> {
-    let mut text = source.to_owned();
-    for switch in off {
-        let pattern = Regex::new(&format!(r"(?m)^(pub const {}: \w+ = )\w+;", switch.constant))?;
-        text = pattern.replace(&text, format!("${{1}}{};", switch.off)).into_owned();
-    }
-    Ok(text)
-}
 
 /// `LAZY_SCHEDULING` as it is called in rows.
 fn row_name(constant: &str) -> String {
@@ -205,21 +171,6 @@ fn paper() -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SOURCE: &str = "/// A.\npub const A_B: bool = true;\npub const C: bool = false;\npub const N: usize = 1024;\nconst D: bool = true;\n";
-
-    #[test]
-    fn switches_are_found_and_turned() {
-        let all = switches(SOURCE).unwrap();
-        assert_eq!(all.iter().map(|s| s.constant.as_str()).collect::<Vec<_>>(), ["A_B", "N"]);
-        let text = switched_off(SOURCE, &[&all[0], &all[1]]).unwrap();
-        assert!(
-            text.contains("A_B: bool = false;")
-                && text.contains("N: usize = 1;")
-                && text.contains("D: bool = true;")
-        );
-        assert_eq!(row_name("A_B"), "a-b");
-    }
 
     #[test]
     fn the_papers_table_is_there() {

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::instrument::{Instrument, Measured, Series, Trace, count};
 use super::linux;
 use super::trace::{self, Symbols};
-use super::variants::Variants;
 use super::watched::{WATCHED, WATCHED_OF_LINUX};
 use crate::compose::{Bootable, Composer, Selection};
 use crate::machine;
+use crate::variants::Variants;
 use crate::workspace::Workspace;
 
 /// The committed limits.

@@ -22,7 +22,6 @@ mod stretch;
 mod suites;
 mod trace;
 mod tracing;
-mod variants;
 mod watched;
 mod wenske;
 

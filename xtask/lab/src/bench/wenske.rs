@@ -4,39 +4,35 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::ablation::{TECHNIQUES, switched_off, switches};
 use super::instrument::{Instrument, Trace};
 use super::row::Row;
 use super::suites;
-use super::variants::Variants;
 use crate::compose::{Composer, Selection};
 use crate::machine;
+use crate::techniques::kernel_without;
 use crate::ui::Step;
 use crate::workspace::Workspace;
 
 const PROGRAM: &str = "bench-gate";
 const LIMIT: Duration = Duration::from_secs(60);
 /// Constants, what is appended to the rows of a kernel with them off, and the rows that are of interest.
-const VARIANTS: [(&str, &str, &[&str]); 1] =
-    [("LOCAL_IPC", "-without", &["lipc/others-inside-kernel", "lipc/others-between-kernel"])];
+const VARIANTS: [(&str, &str, &[&str]); 2] = [
+    ("LOCAL_IPC", "-without", &["lipc/others-inside-kernel", "lipc/others-between-kernel"]),
+    ("PENDING_SEND", "-restrictive", &["lipc/one-way-user", "lipc/section-user", "lipc/nested"]),
+];
 
-/// Rows of a kernel without local IPC.
+/// Rows of a kernel without local IPC, and of one with the restrictive check (4.6.1).
 ///
 /// # Errors
 /// When it can't be built or measured.
 pub fn without(workspace: &Workspace, instrument: &Instrument) -> Result<Vec<Row>> {
-    let variants = Variants::copy(workspace)?;
-    let source = variants.original(TECHNIQUES)?;
-    let all = switches(&source)?;
     let mut rows = Vec::new();
     for (constant, suffix, wanted) in VARIANTS {
-        let switch = all.iter().find(|switch| switch.constant == constant);
-        let switch = switch.with_context(|| format!("{TECHNIQUES} has no {constant}"))?;
         let name = format!("lipc{suffix}");
+        let kernel = kernel_without(workspace, &[constant.to_owned()])?;
         let step = Step::start(format!("without {constant}"));
-        let kernel = variants.build(&name, TECHNIQUES, &switched_off(&source, &[switch])?)?;
         step.say("measuring");
         let selection = Selection {
             root: Some(PROGRAM.to_owned()),

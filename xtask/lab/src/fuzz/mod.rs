@@ -20,6 +20,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::compose::Composer;
+use crate::techniques::Without;
 use crate::ui;
 use crate::workspace::Workspace;
 use coverage::{Cover, Coverage};
@@ -70,6 +71,8 @@ pub struct Options {
     pub parsers: Option<u64>,
     #[command(flatten)]
     pub processors: Processors,
+    #[command(flatten)]
+    pub without: Without,
 }
 
 /// Runs the fuzzer; whether there was no violation.
@@ -80,7 +83,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     if let Some(seconds) = options.parsers {
         return parsers::run(workspace, seconds);
     }
-    let mut composer = Composer::new(workspace);
+    let mut composer = options.without.composer(workspace)?;
     if options.exhaust {
         return exhaust::run(workspace, &mut composer, options.processors, options.replay);
     }

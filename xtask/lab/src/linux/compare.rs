@@ -14,6 +14,7 @@ use super::machines::{Baton, Linux};
 use super::verdict::{self, Verdict};
 use super::{cpio, initramfs};
 use crate::compose::Composer;
+use crate::techniques::Without;
 use crate::ui::Step;
 use crate::workspace::Workspace;
 
@@ -49,6 +50,8 @@ pub struct Options {
     /// Name the cases and stop
     #[arg(long)]
     pub list: bool,
+    #[command(flatten)]
+    pub without: Without,
 }
 
 impl Options {
@@ -89,7 +92,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         cases.iter().for_each(|case| println!("{:<28} {}", case.name, case.run));
         return Ok(true);
     }
-    let mut composer = Composer::new(workspace);
+    let mut composer = options.without.composer(workspace)?;
     if let Some(system) = options.only {
         let results = match system {
             System::Linux => on_linux(workspace, &cases, options)?,

@@ -19,6 +19,7 @@ use crate::end_of;
 use crate::iso;
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
+use crate::techniques::kernel_without;
 use crate::ui::Step;
 use crate::workspace::Workspace;
 
@@ -95,6 +96,9 @@ fn selection(workspace: &Workspace, run: &Run) -> Result<Selection> {
     let mut selection = run.selection(workspace);
     if run.assertions {
         selection.kernel = Some(build::checked_kernel(workspace)?);
+    }
+    if !run.without.is_empty() {
+        selection.kernel = Some(kernel_without(workspace, &run.without)?);
     }
     Ok(selection)
 }

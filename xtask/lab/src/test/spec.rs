@@ -138,6 +138,9 @@ pub struct Run {
     /// A kernel with its own assertions on.
     #[serde(default)]
     pub assertions: bool,
+    /// A kernel without these techniques (`kernel/src/techniques.rs`).
+    #[serde(default)]
+    pub without: Vec<String>,
     /// Words for the kernel.
     #[serde(default)]
     pub kernel_args: Vec<String>,
@@ -221,6 +224,7 @@ impl Case {
             cpu: default_cpu(),
             icount: false,
             assertions: false,
+            without: Vec::new(),
             kernel_args: Vec::new(),
             tamper: Vec::new(),
             seconds: 60,
