@@ -46,6 +46,7 @@ pub mod syscall;
 pub mod thread;
 pub mod utcb;
 pub mod window;
+pub mod workers;
 
 pub use abi;
 pub use entry::{exit, start_boot, start_task};

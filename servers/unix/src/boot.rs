@@ -54,7 +54,7 @@ pub fn system() -> Result<System, String> {
         alarm: Alarm::start(me).map_err(|why| format!("cannot start the alarm thread: {why}"))?,
         console: Console::start(me)
             .map_err(|why| format!("cannot start the console thread: {why}"))?,
-        services: Services::told(&arguments(), me)?,
+        services: Services::told(&arguments())?,
         natives: Natives::told(&arguments(), me)?,
         command: command.is_some(),
         may_fail: is_told("may-fail"),

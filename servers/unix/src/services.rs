@@ -1,28 +1,23 @@
-//! Services of other tasks, as programs reach them (decision 0076): a few threads that carry
-//! calls, so that the server never waits. Each has a desk, on which the server lays a request
-//! and finds the answer; they tell each other by messages when it is whose turn.
+//! Services of other tasks, as programs reach them (decision 0076): a few workers that carry
+//! calls, so that the server never waits.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 
 use abi::{IpcError, IpcErrorKind, ThreadId, Time, Timeouts};
 use interfaces::tasks;
 use runtime::service::{BIND, Carrier as _, Error, Thread};
-use runtime::sync::Lock;
-use runtime::{Msg, ipc, root, thread};
+use runtime::workers::{Limits, Ticket, Way, Workers};
+use runtime::{Msg, root};
 use unix::Errno;
 use unix::machine::{Packet, Service};
 use unix::stream::socket::service::STRING_MAX;
 
-/// Label of a carrier's message: its call has ended. MR1: which carrier it is.
-pub const LABEL: u64 = 0x402;
-/// Calls that are under way at once.
-const CARRIERS: usize = 8;
-/// How long a carrier may take to be ready for a message, µs.
-const PATIENCE_US: u64 = 50_000;
+/// Calls that are under way at once; who comes then is told so, and asks again.
+const LIMITS: Limits = Limits { at_once: 8, queued: 0 };
 /// How long a service may take to be registered, ms, and to take a request, µs.
 const FIND_MS: u64 = 1000;
 const SEND_US: u64 = 2_000_000;
@@ -31,7 +26,7 @@ const TASKS: &str = "tasks";
 /// Words of a message behind its tag.
 const WORDS: usize = 63;
 
-/// A message, as it lies on a desk.
+/// A message, as it stands on a sheet.
 struct Letter {
     label: u64,
     count: usize,
@@ -65,37 +60,43 @@ impl Letter {
     }
 }
 
-/// What a carrier works on.
-struct Desk {
+/// A call of a service, and what comes of it.
+struct Sheet {
+    /// Which it is, for the library.
+    call: u64,
     name: String,
     request: Letter,
     answer: Letter,
     outcome: Result<(), Errno>,
 }
 
-/// A thread that carries calls.
-struct Carrier {
-    id: ThreadId,
-    /// Its name inside this task, which is how its messages come.
-    local: ThreadId,
-    desk: &'static Lock<Desk>,
-    /// The call that it carries.
-    call: Cell<Option<u64>>,
-    /// Nobody wants it any more.
-    given_up: Cell<bool>,
+impl Sheet {
+    fn new() -> Self {
+        let (request, answer) = (Letter::new(), Letter::new());
+        Self { call: 0, name: String::new(), request, answer, outcome: Ok(()) }
+    }
 }
 
 /// The services that programs may ask, and who carries their calls.
 pub struct Services {
-    server: ThreadId,
     offered: Vec<(String, u32)>,
-    carriers: RefCell<Vec<Carrier>>,
+    carriers: RefCell<Carriers>,
+}
+
+/// Those who carry calls; this server's own thread is their distributor.
+struct Carriers {
+    /// It must not take part in local IPC: it answers programs, which are in spaces of their own.
+    workers: Workers<Box<Sheet>>,
+    /// Those that are under way.
+    calls: Vec<(u64, Ticket)>,
+    /// Sheets that have been used and are free.
+    #[expect(clippy::vec_box, reason = "they go to the workers and back, a kilobyte each")]
+    spare: Vec<Box<Sheet>>,
 }
 
 impl Services {
-    /// Those that the words `srv/NAME` and `srv/NAME=MODE` of the task's `args` name; calls end with
-    /// a message to `server`.
-    pub fn told(arguments: &str, server: ThreadId) -> Result<Self, String> {
+    /// Those that the words `srv/NAME` and `srv/NAME=MODE` of the task's `args` name.
+    pub fn told(arguments: &str) -> Result<Self, String> {
         let mut offered = Vec::new();
         for word in arguments.split_whitespace() {
             let Some(service) = word.strip_prefix("srv/") else { continue };
@@ -108,7 +109,10 @@ impl Services {
             };
             offered.push((String::from(name), mode));
         }
-        Ok(Self { server, offered, carriers: RefCell::default() })
+        let workers =
+            Workers::new(LIMITS, Way::Kernel, |sheet: &mut Box<Sheet>| sheet.outcome = call(sheet));
+        let carriers = Carriers { workers, calls: Vec::new(), spare: Vec::new() };
+        Ok(Self { offered, carriers: RefCell::new(carriers) })
     }
 
     /// Names and permissions.
@@ -120,107 +124,63 @@ impl Services {
     /// Has a call carried.
     pub fn ask(&self, service: usize, call: u64, packet: &Packet) -> Result<(), Errno> {
         let (name, _) = self.offered.get(service).ok_or(Errno::ECONNREFUSED)?;
-        let mut carriers = self.carriers.borrow_mut();
-        let carrier = match carriers.iter().position(|carrier| carrier.call.get().is_none()) {
-            Some(index) => &carriers[index],
-            None if carriers.len() < CARRIERS => {
-                let carrier = Carrier::start(self.server, carriers.len() as u64)?;
-                carriers.push(carrier);
-                &carriers[carriers.len() - 1]
+        let carriers = &mut *self.carriers.borrow_mut();
+        let mut sheet = carriers.spare.pop().unwrap_or_else(|| Box::new(Sheet::new()));
+        sheet.call = call;
+        sheet.name.clone_from(name);
+        sheet.request.put(packet);
+        match carriers.workers.give(sheet) {
+            Ok(ticket) => {
+                carriers.calls.push((call, ticket));
+                Ok(())
             }
-            None => {
+            Err(sheet) => {
+                carriers.spare.push(sheet);
                 // One that was told to stop just before it began did not hear it.
-                carriers.iter().for_each(Carrier::stop_again);
-                return Err(Errno::EAGAIN);
+                carriers.workers.interrupt_again();
+                Err(Errno::EAGAIN)
             }
-        };
-        {
-            let mut desk = carrier.desk.lock();
-            desk.name.clone_from(name);
-            desk.request.put(packet);
         }
-        let patience = Time::micros(PATIENCE_US);
-        ipc::send_within(carrier.id, &Msg::new(LABEL), patience)
-            .map_err(|_| Errno::ECONNREFUSED)?;
-        carrier.call.set(Some(call));
-        carrier.given_up.set(false);
-        Ok(())
     }
 
-    /// Nobody wants `call` any more.
+    /// Nobody wants `call` any more: that wakes its carrier, wherever it waits.
     pub fn give_up(&self, call: u64) {
-        let carriers = self.carriers.borrow();
-        if let Some(carrier) = carriers.iter().find(|carrier| carrier.call.get() == Some(call)) {
-            carrier.given_up.set(true);
-            carrier.stop_again();
+        let carriers = &mut *self.carriers.borrow_mut();
+        let of_call = carriers.calls.iter().find(|(under_way, _)| *under_way == call);
+        if let Some((_, ticket)) = of_call {
+            // None waits in a queue: it would be in nobody's way.
+            let _ = carriers.workers.interrupt(*ticket);
         }
     }
 
-    /// `from` says that its call has ended: which it was, and what came of it.
+    /// Whether what `from` says is that a call has ended: `told` which it was, and what came of it.
     pub fn ended(
         &self,
         from: ThreadId,
         msg: &Msg,
         told: impl FnOnce(u64, Result<Packet, Errno>),
     ) -> bool {
-        let carriers = self.carriers.borrow();
-        let carrier = carriers.get(msg.mr[0] as usize).filter(|carrier| carrier.local == from);
-        let Some(carrier) = carrier.filter(|_| msg.label() == LABEL) else { return false };
-        if let Some(call) = carrier.call.take() {
-            let desk = carrier.desk.lock();
-            let answer = &desk.answer;
-            let words: Vec<u8> =
-                answer.words[..answer.count].iter().flat_map(|word| word.to_le_bytes()).collect();
-            let packet = Packet { label: answer.label, words: &words, string: answer.string() };
-            told(call, desk.outcome.map(|()| packet));
-        }
+        let ended = self.carriers.borrow_mut().workers.ended(from, msg);
+        let Some((_, sheet)) = ended else { return false };
+        let answer = &sheet.answer;
+        let words: Vec<u8> =
+            answer.words[..answer.count].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let packet = Packet { label: answer.label, words: &words, string: answer.string() };
+        self.carriers.borrow_mut().calls.retain(|(call, _)| *call != sheet.call);
+        told(sheet.call, sheet.outcome.map(|()| packet));
+        self.carriers.borrow_mut().spare.push(sheet);
         true
     }
 }
 
-impl Carrier {
-    fn start(server: ThreadId, index: u64) -> Result<Self, Errno> {
-        let desk: &'static Lock<Desk> = Box::leak(Box::new(Lock::new(Desk {
-            name: String::new(),
-            request: Letter::new(),
-            answer: Letter::new(),
-            outcome: Ok(()),
-        })));
-        let id = thread::spawn(move || carry(server, index, desk)).map_err(|_| Errno::EAGAIN)?;
-        let local = thread::other_id(id).unwrap_or(id);
-        Ok(Self { id, local, desk, call: Cell::new(None), given_up: Cell::new(false) })
-    }
-
-    /// Ends its call, if nobody wants it: that wakes it, wherever it waits.
-    fn stop_again(&self) {
-        if self.given_up.get() && self.call.get().is_some() {
-            thread::cancel_ipc(self.id);
-        }
-    }
-}
-
-fn carry(server: ThreadId, index: u64, desk: &'static Lock<Desk>) {
-    loop {
-        if ipc::receive(server, Time::NEVER).is_err() {
-            continue;
-        }
-        {
-            let desk = &mut *desk.lock();
-            desk.outcome = call(desk);
-        }
-        // Given up meanwhile, it is interrupted once more.
-        while ipc::send(server, &Msg::new(LABEL).word(index)).is_err() {}
-    }
-}
-
-/// Asks the service; its answer is on the desk.
-fn call(desk: &mut Desk) -> Result<(), Errno> {
-    let service = find(&desk.name, desk.request.label)?;
-    let request = &desk.request;
+/// Asks the service; its answer is on the sheet.
+fn call(sheet: &mut Sheet) -> Result<(), Errno> {
+    let service = find(&sheet.name, sheet.request.label)?;
+    let request = &sheet.request;
     let words = &request.words[..request.count];
     let msg = words.iter().fold(Msg::new(request.label), |msg, word| msg.word(*word));
     let timeouts = Timeouts::new(Time::micros(SEND_US), Time::NEVER);
-    let letter = &mut desk.answer;
+    let letter = &mut sheet.answer;
     let answer = Thread(service)
         .call_with(msg, request.string(), &mut letter.bytes, timeouts)
         .map_err(errno)?;
