@@ -8,7 +8,7 @@ use root_harness::{Places, local, location};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule};
 
-use crate::machine;
+use crate::{alone, machine};
 
 /// Threads there can be.
 pub const PLACES: usize = 4;
@@ -49,6 +49,12 @@ pub enum Part {
     Spell,
     /// Returns from an interrupt that there was none of.
     Return,
+    /// Answers without the kernel where that is possible.
+    ServeAlone,
+    /// Calls the thread at place 0 so.
+    TalkAlone,
+    /// Writes what it likes where those two look.
+    Lie,
 }
 
 /// A thread of the root task's.
@@ -153,6 +159,9 @@ extern "C" fn run() -> ! {
             }
         },
         9 => machine::return_from_nothing(),
+        10 => alone::serve(),
+        11 => alone::talk(count),
+        12 => alone::lie(count),
         _ => loop {
             let word = 0x5EED_0000 + place as u64;
             if machine::hold(word, count, 50) != word {

@@ -54,3 +54,15 @@ pub fn return_from_nothing() -> ! {
     // SAFETY: nothing of the program's goes on behind it.
     unsafe { asm!("iretq", options(noreturn)) }
 }
+
+/// Word `index` of the UTCB at `pointer`.
+pub fn read_utcb(pointer: u64, index: isize) -> u64 {
+    // SAFETY: a word of this program's own UTCBs.
+    unsafe { (pointer as *const u64).offset(index).read_volatile() }
+}
+
+/// Writes `value` to word `index` of the UTCB at `pointer`.
+pub fn write_utcb(pointer: u64, index: isize, value: u64) {
+    // SAFETY: a word of a UTCB of this program, which the kernel and stubs read as a word.
+    unsafe { (pointer as *mut u64).offset(index).write_volatile(value) };
+}

@@ -6,6 +6,7 @@
 #![no_std]
 #![no_main]
 
+mod alone;
 mod cast;
 mod machine;
 mod talks;
@@ -26,7 +27,7 @@ const CALLS: u64 = 1_000;
 
 fn main() -> ! {
     root_harness::begin();
-    let tests: [Test; 26] = [
+    let tests: [Test; 28] = [
         ("the_interface_page_counts_the_processors", told),
         ("user_code_runs_elsewhere", parallel),
         ("a_server_elsewhere_answers", served),
@@ -53,6 +54,8 @@ fn main() -> ! {
         ("somebody_computes_beside_those_who_talk", talks::beside),
         ("a_string_from_there_is_refused_here", talks::spelt),
         ("who_is_nobody_there_gets_no_message", talks::forged),
+        ("who_talks_without_the_kernel_moves", alone::moved),
+        ("lies_from_another_processor_are_not_believed", alone::lied_to),
     ];
     root_harness::run(&tests)
 }

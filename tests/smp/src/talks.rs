@@ -29,7 +29,7 @@ fn rest() {
 }
 
 /// Whether `actor` counts on, while this thread rests.
-fn counts_on(actor: &Actor) -> bool {
+pub fn counts_on(actor: &Actor) -> bool {
     let before = actor.count();
     (0..200).any(|_| {
         rest();
@@ -52,7 +52,7 @@ fn stays(client: &Actor) -> bool {
     })
 }
 
-fn none_wrong() -> Verdict {
+pub fn none_wrong() -> Verdict {
     verdict(cast::WRONG.load(Ordering::Relaxed) == 0, "a wrong answer")
 }
 
