@@ -125,6 +125,7 @@ const KERNEL: &[Fixed] = &[
         mode: 0o644,
         what: What::Setting(randomize, set_randomize),
     },
+    directory("seccomp", SECCOMP),
     super::ipc::SEMAPHORES,
     super::ipc::NEXT[1],
     super::ipc::NEXT[2],
@@ -135,6 +136,9 @@ const KERNEL: &[Fixed] = &[
     text("threads-max", |_| b"32768\n".to_vec()),
     text("version", |_| with_line_feed(VERSION.as_bytes())),
 ];
+
+const SECCOMP: &[Fixed] =
+    &[text("actions_avail", |_| b"kill_process kill_thread trap errno trace log allow\n".to_vec())];
 
 const RANDOM: &[Fixed] = &[
     text("boot_id", boot_id),
