@@ -124,8 +124,8 @@ at, to the tick, and ordinary calls pay nothing for it but one comparison. On se
 says nothing: there the kernel's count is all there is.
 
 System time is what the server works for a program, by samples: at the first event after each millisecond the server looks whether it was at work when
-that was over, and charges a millisecond to whoever it worked for. Calls pay nothing: it is the comparison that looks for long times, against another
-number.
+that was over, and charges a millisecond to whoever it worked for ([0086](decisions/0086-system-time-is-sampled.md)). Calls pay nothing: it is the
+comparison that looks for long times, against another number. What the kernel does for a call is the program's own time.
 
 ## Debuggers
 `strace -f` and `gdb` of Debian (breakpoints, steps, calls of functions, threads, attaching) work by `ptrace` and `/proc/PID/mem`
