@@ -34,6 +34,8 @@ const SPAN: u64 = if SORTED { WAKEUP_LISTS as u64 / 2 } else { 1 };
 const SPANS: usize = 512;
 /// Grains of a step, in which members of the next span and of the long-time list are looked at.
 const STEP: u64 = 4;
+/// Grains that are passed at once if there is nothing to do in them.
+const EIGHT: usize = 8;
 /// Whether there are lists enough: all members of the long-time list are looked at, one in a
 /// grain, long before their span is near. With fewer everybody is in the ring of a grain.
 const SORTED: bool = WAKEUP_LISTS * SPANS / 2 >= 2 << THREAD_BITS;
@@ -233,17 +235,44 @@ impl WakeupLists {
         let next = self.next_grain.get();
         let first = if SORTED { next } else { next.max((last + 1).saturating_sub(lists)) };
         // After a time without ticks there are many grains to look at.
-        let mut pace = Pace::default();
-        for grain in first..=last {
+        let (mut grain, mut pace) = (first, Pace::default());
+        while grain <= last {
             pace.round();
+            if grain + EIGHT as u64 <= last && self.may_be_passed(grain) {
+                grain += EIGHT as u64;
+                self.next_grain.set(grain);
+                continue;
+            }
             self.next_grain.set(grain);
             if self.is_step(grain) {
                 self.come_nearer(grain);
             }
-            self.next_grain.set(grain + 1);
-            self.come_due(grain as usize % WAKEUP_LISTS);
+            grain += 1;
+            self.next_grain.set(grain);
+            self.come_due((grain - 1) as usize % WAKEUP_LISTS);
         }
         self.go_on(now_us, most, expired)
+    }
+
+    /// Whether `grain` is the first of eight in which nobody is and no step finds anybody: all of them
+    /// are in one span.
+    #[inline(always)]
+    fn may_be_passed(&self, grain: u64) -> bool {
+        let (at, count) = (grain as usize % WAKEUP_LISTS, EIGHT);
+        if !SORTED || !grain.is_multiple_of(count as u64) {
+            return false;
+        }
+        let eight = self.classes.get(at..at + count).unwrap_or_default();
+        let nobody = eight.iter().fold(0, |all, one| all | one.get()) == 0;
+        nobody && (self.later.get() == 0 || self.steps_find_nobody(grain))
+    }
+
+    /// Whether the steps of the span of `grain` have nothing to do.
+    #[inline(never)]
+    fn steps_find_nobody(&self, grain: u64) -> bool {
+        let span = grain / SPAN;
+        let nobody = |span: u64| self.in_span[span as usize % SPANS].get() == 0;
+        nobody(span) && nobody(span + 1) && self.rings[LONG_TIME].first().is_none()
     }
 
     /// The members of the rings of `grain` are due.
