@@ -11,8 +11,28 @@ import re
 
 import gdb
 
-CODES = ["", "ready", "waits to send", "waits", "in a transfer", "inactive", "halted", "in a call"]
-TRANSFER, POLLING, FIRST_CODE, LAST_CODE = 4, 2, 1, 7
+#: What the codes of a rendezvous word say (`kernel/src/ipc/rendezvous.rs`).
+CODES = {
+    1: "ready",
+    2: "waits to send",
+    3: "waits",
+    4: "in a transfer",
+    5: "inactive",
+    6: "halted",
+    7: "in a call",
+    8: "waits for anybody",
+    9: "waits",
+    10: "waits for anybody",
+    11: "waits",
+    13: "waits in public",
+    15: "armed: waits in the kernel, or runs",
+    16: "on another processor, or waits for it",
+    17: "in a procedure call",
+    18: "waits for a procedure call",
+    19: "talks on another processor",
+}
+#: Those with somebody: waits to send, in a transfer, waits with vector registers.
+WITH_PARTNER = {2, 4, 9, 11}
 #: Kinds of messages during which the user's registers are in the frame (`ipc::Kind::home`).
 INTERRUPTED = {"PageFault", "IoFault", "Exception", "Preemption", "SystemCall"}
 USER_END = 0x0000_8000_0000_0000
@@ -116,9 +136,9 @@ class Thread:
         code, rest = waits >> 32, waits & 0xFFFF_FFFF
         if waits == 0:
             return "waits for anybody"
-        if rest == 0 and FIRST_CODE <= code <= LAST_CODE:
+        if rest == 0 and code in CODES:
             partner = self.field("partner")
-            with_whom = code in (POLLING, TRANSFER) and partner != 0
+            with_whom = code in WITH_PARTNER and partner != 0
             return CODES[code] + (f": {show(partner)}" if with_whom else "")
         return f"waits for {show(waits)}"
 

@@ -207,4 +207,17 @@ mod tests {
         assert!(!stack.is_match("\n#0  monitor::main ()\n#1  0x0 in ?? ()"), "rsp is wrong");
         assert!(!stack.is_match("\n#0  pager::main ()\n#1  pager::baton_main ()"));
     }
+
+    #[test]
+    fn all_states_of_threads_have_words() {
+        let kernel = include_str!("../../../kernel/src/ipc/rendezvous.rs");
+        let script = include_str!("../../../xtask/gdb/baton.py");
+        let codes = Regex::new(r"(?m)^(?:pub const \w+: u64|    \w+) = ([0-9]+)[;,]$").unwrap();
+        let codes: Vec<&str> =
+            codes.captures_iter(kernel).map(|found| found.get(1).unwrap().as_str()).collect();
+        assert!(codes.len() > 15, "{codes:?}");
+        for code in codes {
+            assert!(script.contains(&format!("\n    {code}: \"")), "code {code} has no words");
+        }
+    }
 }
