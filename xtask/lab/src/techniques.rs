@@ -33,7 +33,10 @@ impl Without {
         if self.techniques.is_empty() {
             return Ok(composer);
         }
-        Ok(composer.with_kernel(kernel_without(workspace, &self.techniques)?))
+        let kernel = kernel_without(workspace, &self.techniques)?;
+        // A run repeats with this option only.
+        println!("  kernel without {}", self.techniques.join(", "));
+        Ok(composer.with_kernel(kernel))
     }
 }
 

@@ -173,6 +173,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn techniques_have_names_in_rows() {
+        assert_eq!(row_name("A_B"), "a-b");
+    }
+
+    #[test]
     fn the_papers_table_is_there() {
         let rows = paper();
         assert_eq!(rows.len(), 15);

@@ -16,7 +16,7 @@ pub mod system;
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::compose::Composer;
@@ -80,6 +80,10 @@ pub struct Options {
 /// # Errors
 /// When it cannot be run at all.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
+    ensure!(
+        options.without.techniques.is_empty() || !options.coverage && options.parsers.is_none(),
+        "--without boots another kernel, which neither --coverage nor --parsers does; leave one out"
+    );
     if let Some(seconds) = options.parsers {
         return parsers::run(workspace, seconds);
     }
