@@ -36,6 +36,7 @@ const SPANS: usize = 512;
 const STEP: u64 = 4;
 /// Grains that are passed at once if there is nothing to do in them.
 const EIGHT: usize = 8;
+const _: () = assert!(!SORTED || SPAN.is_multiple_of(EIGHT as u64), "they are in one span");
 /// Whether there are lists enough: all members of the long-time list are looked at, one in a
 /// grain, long before their span is near. With fewer everybody is in the ring of a grain.
 const SORTED: bool = WAKEUP_LISTS * SPANS / 2 >= 2 << THREAD_BITS;

@@ -62,6 +62,7 @@ pub fn lied_to() -> Verdict {
     for _ in 0..4 {
         let [server, client] = pair();
         verdict(counts_on(&client), "they do not talk")?;
+        none_wrong()?;
         let liar = Actor::start(2, Part::Lie, 1);
         // They may go astray: faults at addresses that nobody has stay unanswered.
         let lied = (0..1_000).any(|_| {

@@ -1,6 +1,7 @@
 //! `/proc/PID/mem`: a process's memory, for who may trace it, whatever the process itself may do
-//! there; `/proc/PID/pagemap`: which pages of it are there. It stays that of the program that ran when it was opened: another one, which the process
-//! runs later, may have more rights than who has opened it, and be made to write to its own memory.
+//! there; and `/proc/PID/pagemap`: which pages of it are there. Both stay those of the program that
+//! ran when they were opened: another one, which the process runs later, may have more rights than who has
+//! opened them, and be made to write to its own memory.
 
 use alloc::rc::Rc;
 
