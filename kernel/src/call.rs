@@ -119,6 +119,16 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
     }
 }
 
+/// `caller` is about to make a call again that an interrupt has met: those who are more urgent than the
+/// task of the thread that it concerns go first, as for a destruction (docs/decisions/0052).
+#[must_use]
+pub fn give_way(caller: TcbRef) -> TcbRef {
+    let [dest, ..] = caller.frame().arguments();
+    let space = thread::lookup_number(ThreadId(dest).number()).and_then(TcbRef::space);
+    let priority = space.map_or(u8::MAX, |space| space.ceilings().priority);
+    sched::tick::give_way(caller, priority)
+}
+
 #[inline(never)]
 fn schedule(caller: TcbRef, frame: Frame) -> TcbRef {
     let [dest, priority, time, processor, preemption] = frame.arguments();

@@ -46,7 +46,6 @@ pub fn give_way(caller: TcbRef) -> TcbRef {
 }
 
 fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {
-    lrpc::control::client_ends(space);
     caller.destroy_next.set(space.utcb_area().start);
     DestroyJob::new(space, caller.marker())
 }
@@ -77,9 +76,12 @@ fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
     }
 }
 
-/// One bounded step: first the UTCB pages, which only the kernel maps, then the rest.
+/// One bounded step: first bindings and UTCB pages, which only the kernel maps, then the rest.
 fn step(caller: TcbRef, job: &mut DestroyJob) -> Step {
     let space = job.space();
+    if let Step::More = procedure_calls(caller, space) {
+        return Step::More;
+    }
     let end = space.utcb_area().end;
     if space.task.utcb_pages.get() == 0 || caller.destroy_next.get() >= end {
         return job.advance();
@@ -95,12 +97,26 @@ fn step(caller: TcbRef, job: &mut DestroyJob) -> Step {
     Step::More
 }
 
+/// A step of the end of what `space` has to do with procedure calls, as client and as heir.
+fn procedure_calls(caller: TcbRef, space: SpaceRef) -> Step {
+    match (lrpc::control::client_ends(space), heir(caller, space)) {
+        (Step::Done, Some(heir)) => lrpc::control::inherit(space, heir),
+        (step, _) => step,
+    }
+}
+
+/// Who has what is left of `space`.
+fn heir(caller: TcbRef, space: SpaceRef) -> Option<SpaceRef> {
+    space.task.chief.get().or(caller.space())
+}
+
 /// Nothing is left of `space` but its descriptor and its quota: its chief inherits.
 fn finish(caller: TcbRef, space: SpaceRef) {
     orphan_children(space);
     cpu().spaces.remove(space);
-    if let Some(heir) = space.task.chief.get().or(caller.space()) {
-        lrpc::control::inherit(space, heir);
+    if let Some(heir) = heir(caller, space) {
+        // What it has inherited itself since the first steps.
+        while lrpc::control::inherit(space, heir) == Step::More {}
         space.free(heir.quota());
     }
 }

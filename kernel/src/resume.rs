@@ -5,13 +5,13 @@ use crate::arch::{TcbRef, visits};
 use crate::ipc::{self, receive, transfer};
 use crate::sched::{self, tick, waker};
 use crate::thread::tcb::Resume;
-use crate::{destruction, irq, lrpc, preemption, unmap};
+use crate::{call, destruction, irq, lrpc, preemption, unmap};
 
 /// Goes on with what `current` was doing; returns who runs next.
 pub extern "C" fn resume(current: TcbRef) -> TcbRef {
     let what = current.resume.get();
-    use Resume::{Destroy, Receive, Transfer, Unmap, Wake};
-    if matches!(what, Transfer | Receive | Unmap | Destroy | Wake) {
+    use Resume::{Again, Destroy, Receive, Transfer, Unmap, Wake};
+    if matches!(what, Transfer | Receive | Unmap | Destroy | Wake | Again) {
         // Interrupts and a switch led here, and what follows may be as long; what comes now
         // is handled after the next step.
         preemption::let_in();
@@ -26,6 +26,7 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
         Resume::Destroy => destruction::resume(current),
         Resume::Wake => wake(current),
         Resume::Bind => lrpc::bind::resume(current),
+        Resume::Again => call::dispatch(current, current.frame()),
         Resume::Entered => visits::entered(current),
         Resume::Anew => {
             // The look has found nothing that leads elsewhere, now: not to be asked again on the way out.
@@ -47,6 +48,7 @@ pub fn interrupted(next: TcbRef) -> TcbRef {
     }
     match next.resume.get() {
         Resume::Destroy => destruction::give_way(next),
+        Resume::Again => call::give_way(next),
         Resume::Unmap => unmap::give_way(next),
         Resume::Transfer => transfer::give_way(next),
         Resume::Wake => tick::give_way(next, waker::before()),

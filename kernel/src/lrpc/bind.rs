@@ -59,7 +59,7 @@ pub fn call(caller: TcbRef, frame: Frame) -> TcbRef {
 
 /// The thread `clerk`, and its space, which is not the caller's.
 fn server(caller: TcbRef, clerk: ThreadId) -> Result<(TcbRef, SpaceRef), CallError> {
-    let found = lookup(clerk).filter(|found| !found.same_space(caller));
+    let found = lookup(clerk).filter(|found| !found.same_space(caller) && !found.closing.get());
     let found = found.ok_or(CallError::InvalidThread)?;
     Ok((found, found.space().ok_or(CallError::InvalidThread)?))
 }

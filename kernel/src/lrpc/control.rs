@@ -11,9 +11,9 @@ use abi::{CallError, ThreadId};
 use super::{lend, withdraw};
 use crate::arch::{TcbRef, lookup};
 use crate::mem::frames::FRAME;
-use crate::mem::{BindingRef, LinkagesRef, PhysFrame, RecordRef};
-use crate::preemption::{Pace, let_in};
-use crate::space::SpaceRef;
+use crate::mem::{BindingRef, LinkagesRef, PhysFrame, RecordRef, Step};
+use crate::preemption::{Pace, STINT, Stint, let_in};
+use crate::space::{ENTANGLED, SpaceRef};
 
 /// LrpcControl of `caller`; how many bindings it concerned.
 pub fn control(
@@ -75,13 +75,45 @@ fn cookie_of(binding: BindingRef) -> Option<u64> {
     binding.records().next().map(|record| record.cookie.get())
 }
 
-/// `thread` is about to lose its id: it is nobody's clerk any more.
-pub fn clerk_ends(thread: TcbRef) {
-    revoke_all(thread, |_| true);
-    while let Some(host) = thread.hosts.first() {
-        let_in();
-        withdraw(host, Status::Withdrawn);
+/// `thread` is about to lose its id, if that is done: it is nobody's clerk any more. It may have as many
+/// bindings as there are clients, so this stops behind each step if an interrupt has come; nobody binds
+/// to it meanwhile, or it would have no end.
+#[inline(always)]
+pub fn close(thread: TcbRef) -> Step {
+    let may_be_a_clerk = |space: SpaceRef| space.task.entangled.get() & ENTANGLED != 0;
+    if thread.space().is_some_and(may_be_a_clerk) { close_clerk(thread) } else { Step::Done }
+}
+
+#[cold]
+#[inline(never)]
+fn close_clerk(thread: TcbRef) -> Step {
+    thread.closing.set(true);
+    let mut stint = Stint::default();
+    while clerk_loses_one(thread) {
+        if stint.must_stop_after(STINT) {
+            return Step::More;
+        }
     }
+    Step::Done
+}
+
+/// `thread` is about to lose its id: it is nobody's clerk any more. [`close`] leaves nothing to do here, but for
+/// one who has never been in ThreadControl's hands.
+pub fn clerk_ends(thread: TcbRef) {
+    while clerk_loses_one(thread) {
+        let_in();
+    }
+    thread.closing.set(false);
+}
+
+/// The clerk `thread` loses a binding, or a host that waits; whether there was one.
+fn clerk_loses_one(thread: TcbRef) -> bool {
+    match (thread.served.first(), thread.hosts.first()) {
+        (Some(binding), _) => revoke(binding),
+        (None, Some(host)) => withdraw(host, Status::Withdrawn),
+        (None, None) => return false,
+    }
+    true
 }
 
 /// Revokes the bindings of `clerk` with such cookies; how many. Interrupts are noted on the way.
@@ -199,31 +231,38 @@ pub(super) fn unmap(space: SpaceRef, window: u64, pages: u64, payer: Option<Spac
     }
 }
 
-/// `space`, which has no threads left, is about to be destroyed: it is nobody's client any more.
-pub fn client_ends(space: SpaceRef) {
-    let Some(page) = space.task.linkages.get() else { return };
-    // Behind the last binding the page goes.
-    for index in 0.. {
-        let Some(binding) = page.binding(index) else { break };
-        if binding.count.get() != 0 {
-            let_go(binding);
+/// `space`, which has no threads left, is being destroyed: it is nobody's client any more. A step lets go of
+/// one binding.
+pub fn client_ends(space: SpaceRef) -> Step {
+    let page = space.task.linkages.get();
+    let Some(page) = page.filter(|page| page.client.get() == Some(space)) else {
+        return Step::Done;
+    };
+    // One that the server has revoked, too, and whose visits go on, is there without A-stacks of the client's.
+    match page.bindings().find(|binding| binding.client_window.get() != 0) {
+        Some(binding) => let_go(binding),
+        None => {
+            page.client.set(None);
+            free_if_empty(page);
         }
     }
-    page.client.set(None);
-    free_if_empty(page);
+    Step::More
 }
 
-/// What is left of `space` is `heir`'s, with what it pays for.
-pub fn inherit(space: SpaceRef, heir: SpaceRef) {
-    let own = space.task.linkages.take();
-    let first = || space.task.inherited.first();
-    while let Some(page) = own.filter(|page| page.payer.get() == Some(space)).or_else(first) {
-        let_in();
-        space.task.inherited.remove(page);
-        page.payer.set(Some(heir));
-        heir.task.inherited.append(page);
-        space.quota().pass_on(heir.quota(), frames_of(page));
-    }
+/// What is left of `space` is `heir`'s, with what it pays for: the records of one task in a step.
+pub fn inherit(space: SpaceRef, heir: SpaceRef) -> Step {
+    let page = match space.task.linkages.take() {
+        Some(page) => page,
+        None => match space.task.inherited.first() {
+            Some(page) => page,
+            None => return Step::Done,
+        },
+    };
+    space.task.inherited.remove(page);
+    page.payer.set(Some(heir));
+    heir.task.inherited.append(page);
+    space.quota().pass_on(heir.quota(), frames_of(page));
+    Step::More
 }
 
 /// The frames of a page and of the A-stacks that it describes.

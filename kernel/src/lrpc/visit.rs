@@ -165,10 +165,12 @@ fn stays_host(host: TcbRef, clerk: ThreadId) -> Result<(), Status> {
     }
     if !host.clerk.get().is_nil() {
         // A visit may have outlived it.
-        let _ = lookup(host.clerk.get()).ok_or(Status::NoClerk)?;
+        let clerk = lookup(host.clerk.get()).filter(|clerk| !clerk.closing.get());
+        let _ = clerk.ok_or(Status::NoClerk)?;
     } else {
         let found = lookup(clerk).filter(|found| found.same_space(host));
-        let found = found.filter(|found| State::seen(*found) != State::Inactive);
+        let found =
+            found.filter(|found| State::seen(*found) != State::Inactive && !found.closing.get());
         host.clerk.set(found.ok_or(Status::NoClerk)?.id.get());
         host.own_priority.set(host.priority.get());
         entangle(host);

@@ -8,10 +8,12 @@ use super::state::State;
 use super::{controlled, lifecycle, lookup, lookup_number, resolve, version};
 use crate::arch::{TcbRef, cpu};
 use crate::ipc::sweep;
-use crate::irq;
+use crate::mem::Step;
 use crate::sched::ceiling;
 use crate::space::{self, SpaceRef};
+use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
+use crate::{irq, lrpc};
 
 /// The arguments of ThreadControl.
 pub struct Request {
@@ -36,7 +38,9 @@ pub enum Form {
     Create,
 }
 
-/// What is left to do after the call: deleting a space takes bounded steps.
+/// What is left to do after the call: deleting a space takes bounded steps. A caller that is to make its call
+/// again, because an interrupt has met it, says so itself ([`Resume::Again`]), and the way out of the kernel
+/// handles that one: a third case here would make all calls longer.
 #[must_use]
 pub enum After {
     /// Nothing.
@@ -92,6 +96,10 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
     own.may_control(thread.space())?;
     if thread == caller || space::is_initial(thread) {
         return Err(CallError::InvalidThread);
+    }
+    if let Step::More = lrpc::control::close(thread) {
+        caller.resume.set(Resume::Again);
+        return Ok(After::Nothing);
     }
     let unfinished = lifecycle::delete(thread).or_else(|| cpu().spaces.take_abandoned());
     Ok(unfinished.map_or(After::Nothing, After::Destroy))
@@ -168,6 +176,9 @@ fn modify(
         if ceiling::is_out_of_time(thread, caller) {
             return Err(CallError::NoPrivilege);
         }
+        if is_still_a_clerk(caller, thread) {
+            return Ok(());
+        }
     }
     let new_scheduler = match request.scheduler {
         ThreadId::NIL => None,
@@ -196,6 +207,18 @@ fn modify(
         thread.scheduler.set(scheduler);
     }
     Ok(())
+}
+
+/// Whether `thread`, whose id is about to change, is a clerk, and an interrupt has met its end as one: `caller` makes
+/// its call again.
+#[cold]
+#[inline(never)]
+fn is_still_a_clerk(caller: TcbRef, thread: TcbRef) -> bool {
+    let step = lrpc::control::close(thread);
+    if step == Step::More {
+        caller.resume.set(Resume::Again);
+    }
+    step == Step::More
 }
 
 /// A thread stays where it was created; moving it would move its kernel memory from one payer

@@ -29,7 +29,8 @@ impl TcbRef {
     #[must_use]
     pub fn has_frame(self) -> bool {
         match self.resume.get() {
-            Resume::Frame | Resume::Anew | Resume::Destroy | Resume::Entered | Resume::Bind => true,
+            Resume::Frame | Resume::Anew | Resume::Destroy => true,
+            Resume::Entered | Resume::Bind | Resume::Again => true,
             // A handler's answer to the interrupted thread is under way.
             Resume::Transfer | Resume::Receive => self.kind.get().home() == Resume::Frame,
             Resume::Ipc | Resume::Idle | Resume::Unmap | Resume::Wake => false,

@@ -57,6 +57,8 @@ pub enum Resume {
     Wake = 9,
     /// Go on with an LrpcBind that the clerk has answered.
     Bind = 10,
+    /// Make the system call again that is in the register frame: an interrupt has met it.
+    Again = 11,
 }
 
 /// A memory operation under way; a thread is in one at a time.
@@ -176,6 +178,8 @@ pub struct Tcb {
     pub own_priority: Cell<u8>,
     /// The lowest priority of a clerk's visitors.
     pub floor: Cell<u8>,
+    /// Its end as a clerk has begun: nobody binds to it, or is lent to it, any more.
+    pub closing: Cell<bool>,
     /// Where the fast path finds the records of its task's A-stacks (`mem::linkage`); 0: not yet.
     pub linkages: Cell<u64>,
     /// The record through which visits come to this host and return; 0: none ([`crate::lrpc`]).

@@ -1,6 +1,7 @@
 //! Procedure calls between spaces: bindings, calls and returns, and the ends of everybody who takes
 //! part, at every moment. The kernel's own checker looks after each step.
 
+mod closing;
 #[path = "../common/mod.rs"]
 mod common;
 mod ends;

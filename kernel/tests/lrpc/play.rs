@@ -5,6 +5,7 @@ use abi::{MsgTag, ThreadId};
 use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::call::dispatch;
 use kernel::lrpc::{call, give_back};
+use kernel::mem::Step;
 use kernel::space::SpaceRef;
 use kernel::thread::lifecycle;
 use kernel::thread::state::State;
@@ -110,8 +111,8 @@ pub fn delete(thread: TcbRef, heir: SpaceRef) {
     sched::requeue(current());
     set_current(cpu().scheduler.idle.get().expect("there is one"));
     if let Some(space) = lifecycle::delete(thread) {
-        lrpc::control::client_ends(space);
-        lrpc::control::inherit(space, heir);
+        while lrpc::control::client_ends(space) == Step::More {}
+        while lrpc::control::inherit(space, heir) == Step::More {}
     }
 }
 
