@@ -2,6 +2,7 @@
 //! reads what it counted, and refuses to believe it when the known loops are off.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -16,11 +17,13 @@ use crate::workspace::Workspace;
 
 mod read;
 
-pub use read::longest_of;
 use read::{check, join};
+pub use read::{longest_of, pairs};
 
 /// Sources of the plugin, under `bench/host/plugin`.
 const SOURCES: [&str; 4] = ["count.c", "decode.c", "shared.c", "stretch.c"];
+/// Sources of the tally.
+const TALLY: [&str; 2] = ["tally.c", "decode.c"];
 /// Entries of the kernel's vector table and bytes of each (kernel/src/arch/x86_64/entry.S, vectors.rs).
 const VECTORS_BYTES: u64 = 128 * 16;
 /// Bytes of the kernel's pages that are executed in user mode.
@@ -160,22 +163,7 @@ impl Instrument {
     /// The compiler's words.
     pub fn build(workspace: &Workspace) -> Result<Self> {
         let dir = workspace.target("bench")?;
-        let plugin = dir.join("instrument.so");
-        let source = workspace.path("bench/host/plugin");
-        if !is_newer(&plugin, &source)? {
-            let mut gcc = Command::new("gcc");
-            gcc.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-o"])
-                .arg(&plugin);
-            gcc.args(SOURCES.map(|file| source.join(file)));
-            let output = gcc
-                .output()
-                .context("cannot run gcc, which builds the instrument; install the package gcc")?;
-            ensure!(
-                output.status.success(),
-                "the instrument (bench/host/plugin) could not be compiled:\n{}",
-                String::from_utf8_lossy(&output.stderr).trim_end()
-            );
-        }
+        let plugin = build(workspace, "instrument.so", &SOURCES)?;
         Ok(Self { plugin, dir })
     }
 
@@ -185,16 +173,17 @@ impl Instrument {
     /// When the kernel's symbols cannot be read.
     pub fn argument(&self, kernel: &Path, out: &Path, extra: &str) -> Result<String> {
         let vectors = symbol(kernel, "baton_vectors")?;
-        let (stubs, vectors_end) = (abi::layout::STUBS, vectors + VECTORS_BYTES);
+        let (stubs, vectors_end) = (stubs(), vectors + VECTORS_BYTES);
         let checkers = checkers(kernel)?;
         let resume = named(kernel, RESUME)?;
         let checkers: String =
             checkers.iter().map(|(low, high)| format!(",checker={low:x}-{high:x}")).collect();
         Ok(format!(
-            "{},out={},user={stubs:x}-{:x},vectors={vectors:x}-{vectors_end:x},resume={resume:x}{checkers}{extra}",
+            "{},out={},user={:x}-{:x},vectors={vectors:x}-{vectors_end:x},resume={resume:x}{checkers}{extra}",
             self.plugin.display(),
             out.display(),
-            stubs + STUBS_BYTES
+            stubs.start,
+            stubs.end
         ))
     }
 
@@ -255,6 +244,41 @@ impl Instrument {
             .with_context(|| format!("the instrument left no {}", out.display()))?;
         join(&console, &counted)
     }
+}
+
+/// The other plugin, which only says whose how many instructions are (`tally.c`), built.
+///
+/// # Errors
+/// The compiler's words.
+pub fn tally(workspace: &Workspace) -> Result<PathBuf> {
+    build(workspace, "tally.so", &TALLY)
+}
+
+/// The kernel's pages that are executed in user mode.
+#[must_use]
+pub const fn stubs() -> Range<u64> {
+    abi::layout::STUBS..abi::layout::STUBS + STUBS_BYTES
+}
+
+/// Builds a plugin unless it is newer than all sources.
+fn build(workspace: &Workspace, name: &str, sources: &[&str]) -> Result<PathBuf> {
+    let plugin = workspace.target("bench")?.join(name);
+    let source = workspace.path("bench/host/plugin");
+    if !is_newer(&plugin, &source)? {
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-o"])
+            .arg(&plugin);
+        gcc.args(sources.iter().map(|file| source.join(file)));
+        let output = gcc
+            .output()
+            .context("cannot run gcc, which builds the instrument; install the package gcc")?;
+        ensure!(
+            output.status.success(),
+            "the instrument (bench/host/plugin) could not be compiled:\n{}",
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        );
+    }
+    Ok(plugin)
 }
 
 /// Whether `file` exists and is newer than everything in `dir`.

@@ -26,7 +26,7 @@ const SOURCE: &str = "bench/host/linux/init.c";
 const SCRIPT: &str = "bench/host/linux/files.sh";
 /// As the figures of the other peers were taken: without the mitigations of
 /// processor faults that this emulated processor does not have.
-const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable";
+pub(super) const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable";
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Boots Linux and reads its rows.

@@ -11,6 +11,7 @@ pub mod gate;
 mod history;
 mod instrument;
 pub mod linux;
+mod loads;
 mod native;
 mod peers;
 pub mod plot;
@@ -177,6 +178,7 @@ impl<'a> Bench<'a> {
             "linux" => {
                 let mut rows = self.linux()?.to_vec();
                 rows.extend(linux::rows_of_baton(self.workspace)?);
+                rows.extend(loads::rows(self.workspace)?);
                 rows
             }
             "native" => native::rows(self.workspace)?,

@@ -74,6 +74,17 @@ impl Symbols {
         Ok(symbols)
     }
 
+    /// The same of addresses of one program.
+    ///
+    /// # Errors
+    /// When addr2line cannot be run.
+    pub fn at(mut addresses: Vec<u64>, file: &Path, sources: &Path) -> Result<Self> {
+        let mut symbols = Self::default();
+        addresses.sort_unstable();
+        symbols.ask(file, &addresses, sources)?;
+        Ok(symbols)
+    }
+
     fn ask(&mut self, file: &Path, addresses: &[u64], sources: &Path) -> Result<()> {
         let mut child = Command::new("addr2line")
             .args(["-a", "-i", "-f", "-C", "-e"])
@@ -118,7 +129,8 @@ impl Symbols {
     }
 
     /// Baton's own function at `address`.
-    fn own(&self, address: u64) -> &str {
+    #[must_use]
+    pub fn own(&self, address: u64) -> &str {
         self.within.get(&address).map_or_else(|| self.get(address).0, String::as_str)
     }
 

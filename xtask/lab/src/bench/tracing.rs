@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::instrument::{Series, Trace};
 use super::trace::{self, Step, Symbols};
-use super::{Bench, program_of, remote, smp};
+use super::{Bench, loads, program_of, remote, smp};
 use crate::compose::{Bootable, Selection};
 
 /// Short names for the rows that are asked for most.
@@ -31,6 +31,9 @@ const ALIASES: [(&str, &str); 11] = [
 /// When there is no such row.
 pub fn show(bench: &mut Bench<'_>, wanted: &str) -> Result<()> {
     let full = ALIASES.iter().find(|(alias, _)| *alias == wanted).map_or(wanted, |(_, full)| full);
+    if full.starts_with(loads::PREFIX) {
+        return loads::profile(bench.workspace, full);
+    }
     if full.contains("remote") {
         return show_remote(bench, wanted, full);
     }

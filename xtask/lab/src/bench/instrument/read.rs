@@ -10,7 +10,7 @@ pub(super) fn join(console: &str, counted: &str) -> Result<Measured> {
     let mut samples = Vec::new();
     for line in counted.lines() {
         match line.split_once(' ') {
-            Some(("sample", rest)) => samples.push(pairs(rest.split(' ').skip(1))),
+            Some(("sample", rest)) => samples.push(pairs(rest)),
             // A thread of several processors may have gone to another one.
             Some(("restart" | "stray", _)) if counted.contains(" cpu=") => {}
             Some(("restart", at)) => bail!(
@@ -38,16 +38,18 @@ pub(super) fn join(console: &str, counted: &str) -> Result<Measured> {
     Ok(measured)
 }
 
-fn pairs<'a>(words: impl Iterator<Item = &'a str>) -> Sample {
+/// The counters of a line, `N NAME=NUMBER ...`.
+#[must_use]
+pub fn pairs(line: &str) -> Sample {
+    let words = line.split(' ').skip(1);
     let number =
         |word: &str| word.split_once('=').and_then(|(k, v)| Some((k.to_owned(), v.parse().ok()?)));
     words.filter_map(number).collect()
 }
 
 fn series(row: &str, samples: &[Sample]) -> Result<Series> {
-    let mut words = row.split(' ');
-    let name = words.next().unwrap_or_default().to_owned();
-    let mut parameters = pairs(words);
+    let name = row.split(' ').next().unwrap_or_default().to_owned();
+    let mut parameters = pairs(row);
     let mut take = |key: &str| {
         parameters.remove(key).with_context(|| format!("the row `{row}` has no {key}="))
     };

@@ -1,0 +1,131 @@
+// The tally: a plugin of the emulator that says of long work how many instructions are whose, and where they are.
+//
+// Arguments: out=FILE (required); native=ADDRESS, below which the programs of Baton's own tasks are; user=LOW-HIGH,
+// addresses of the upper half that are executed in user mode (tasks of Baton's, too); places=N, the sample of which
+// every executed address is listed, but for those of programs.
+//
+// One line per sample: `sample N program=.. server=.. kernel=..`; behind the one that was asked for, lines
+// `place HEX TIMES`. Nothing is looked at while the machine runs but two marks: each instruction has a count of its own
+// that the translated code raises by itself. For one processor.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode.h"
+#include "qemu.h"
+
+__attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
+
+enum whose { PROGRAM, SERVER, KERNEL, WHOSE };
+enum { BUCKETS = 1 << 18 };
+
+// The instructions at an address, whatever programs have there.
+struct place {
+    struct place *next;
+    uint64_t address, times;
+};
+
+static struct {
+    FILE *out;
+    uint64_t native, low, high;
+    int64_t places;
+} options = { .places = -1 };
+
+static struct place *buckets[BUCKETS];
+static int64_t samples;
+
+static enum whose whose(uint64_t address)
+{
+    if (address >= options.low && address < options.high)
+        return SERVER;
+    if (address >> 63)
+        return KERNEL;
+    return address < options.native ? SERVER : PROGRAM;
+}
+
+static struct place *place_at(uint64_t address)
+{
+    struct place **bucket = &buckets[(address ^ address >> 18) & (BUCKETS - 1)];
+    for (struct place *place = *bucket; place; place = place->next)
+        if (place->address == address)
+            return place;
+    struct place *place = calloc(1, sizeof *place);
+    if (!place)
+        abort();
+    *place = (struct place){ .next = *bucket, .address = address };
+    return *bucket = place;
+}
+
+static void begin_sample(void)
+{
+    for (size_t at = 0; at < BUCKETS; at++)
+        for (struct place *place = buckets[at]; place; place = place->next)
+            place->times = 0;
+}
+
+static void end_sample(void)
+{
+    uint64_t sums[WHOSE] = { 0 };
+    for (size_t at = 0; at < BUCKETS; at++)
+        for (struct place *place = buckets[at]; place; place = place->next)
+            sums[whose(place->address)] += place->times;
+    fprintf(options.out, "sample %" PRId64 " program=%" PRIu64 " server=%" PRIu64 " kernel=%" PRIu64 "\n",
+            samples, sums[PROGRAM], sums[SERVER], sums[KERNEL]);
+    for (size_t at = 0; samples == options.places && at < BUCKETS; at++)
+        for (struct place *place = buckets[at]; place; place = place->next)
+            if (place->times && whose(place->address) != PROGRAM)
+                fprintf(options.out, "place %" PRIx64 " %" PRIu64 "\n", place->address, place->times);
+    fflush(options.out);
+    samples++;
+}
+
+static void on_mark(unsigned vcpu, void *userdata)
+{
+    (void)vcpu;
+    if (userdata)
+        begin_sample();
+    else
+        end_sample();
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    size_t count = qemu_plugin_tb_n_insns(tb);
+    for (size_t i = 0; i < count; i++) {
+        struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
+        struct place *place = place_at(qemu_plugin_insn_vaddr(at));
+        enum role role = decode_role(qemu_plugin_insn_data(at), qemu_plugin_insn_size(at));
+        if (role == ROLE_BEGIN || role == ROLE_END)
+            qemu_plugin_register_vcpu_insn_exec_cb(at, on_mark, CB_NO_REGS, role == ROLE_BEGIN ? place : NULL);
+        else
+            qemu_plugin_register_vcpu_insn_exec_inline(at, INLINE_ADD_U64, &place->times, 1);
+    }
+}
+
+static bool read_option(const char *word)
+{
+    if (strncmp(word, "out=", 4) == 0)
+        return (options.out = fopen(word + 4, "a")) != NULL;
+    return sscanf(word, "native=%" SCNx64, &options.native) == 1 ||
+           sscanf(word, "user=%" SCNx64 "-%" SCNx64, &options.low, &options.high) == 2 ||
+           sscanf(word, "places=%" SCNd64, &options.places) == 1;
+}
+
+__attribute__((visibility("default")))
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (!read_option(argv[i])) {
+            fprintf(stderr, "tally: cannot use the argument `%s`\n", argv[i]);
+            return 1;
+        }
+    }
+    if (!options.out || !info->system_emulation || info->smp_vcpus != 1) {
+        fprintf(stderr, "tally: it needs out=FILE and a machine with one processor\n");
+        return 1;
+    }
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    return 0;
+}
