@@ -57,8 +57,8 @@ pub enum Call {
     LrpcControl = 23,
     /// Baton: LrpcReturn ([`crate::lrpc`]). RSI the clerk; registers as in Ipc.
     LrpcReturn = 24,
-    /// Baton: LrpcCall ([`crate::lrpc`]). RSI token, R9 procedure; registers as in Ipc. No call has a
-    /// higher number.
+    /// Baton: LrpcCall ([`crate::lrpc`]). RSI token, R9 procedure; registers as in Ipc. All
+    /// higher numbers are this call, too: the fast path has one comparison for it and LrpcReturn.
     LrpcCall = 25,
 }
 
@@ -84,7 +84,7 @@ impl Call {
             22 => Self::LrpcBind,
             23 => Self::LrpcControl,
             24 => Self::LrpcReturn,
-            25 => Self::LrpcCall,
+            25..=0x8000_0000_0000_0000 => Self::LrpcCall,
             _ => return None,
         })
     }

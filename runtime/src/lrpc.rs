@@ -39,9 +39,9 @@ pub struct Binding {
 
 /// LrpcCall with the registers of a message; the status, and the registers that come back.
 #[inline(always)]
-pub(crate) fn call(token: u64, registers: syscall::Regs) -> (u64, syscall::Regs) {
+pub(crate) fn call(token: u64, registers: [u64; 7]) -> (u64, syscall::Regs) {
     // SAFETY: no reference leads to an A-stack.
-    unsafe { syscall::lrpc(word(Call::LrpcCall), token, registers) }
+    unsafe { syscall::lrpc_call(token, registers) }
 }
 
 /// Asks `clerk` for a binding with `count` A-stacks of `bytes` each, which come to lie from `window` on, in a
@@ -62,7 +62,7 @@ pub fn bind(
 #[inline(always)]
 pub fn call_at(token: u64, procedure: u64, words: [u64; WORDS]) -> Result<[u64; 8]> {
     let [a, b, c, d, e, f] = words;
-    let (status, words) = call(token, [procedure, a, b, c, d, e, f, 0]);
+    let (status, words) = call(token, [procedure, a, b, c, d, e, f]);
     match Status::decode(status) {
         Some(Status::Done) => Ok(words),
         Some(why) => Err(why),
@@ -127,24 +127,25 @@ pub struct Visit {
 
 /// Lends the calling thread to `clerk`, of its own task, until the first call comes.
 pub fn lend(clerk: ThreadId) -> Result<Visit> {
-    visit(clerk, [0; 8])
+    visit(Some(clerk), [0; 8])
 }
 
 /// Returns `words` from the visit that is under way, and waits for the next one.
 #[inline(always)]
 pub fn give_back(words: [u64; 8]) -> Result<Visit> {
-    visit(ThreadId::NIL, words)
+    visit(None, words)
 }
 
-/// LrpcReturn with the registers of a message: the A-stack's address, or a status, and the registers that come.
+/// LrpcReturn with the registers of a message, the first time with a clerk: the A-stack's address, or a status, and the
+/// registers that come.
 #[inline(always)]
-pub(crate) fn come_back(clerk: ThreadId, registers: syscall::Regs) -> (u64, syscall::Regs) {
+pub(crate) fn come_back(clerk: Option<ThreadId>, registers: syscall::Regs) -> (u64, syscall::Regs) {
     // SAFETY: as in `call`.
-    unsafe { syscall::lrpc(word(Call::LrpcReturn), clerk.0, registers) }
+    unsafe { syscall::lrpc_return(clerk.map(|clerk| clerk.0), registers) }
 }
 
 #[inline(always)]
-fn visit(clerk: ThreadId, words: [u64; 8]) -> Result<Visit> {
+fn visit(clerk: Option<ThreadId>, words: [u64; 8]) -> Result<Visit> {
     let (a_stack, [procedure, a, b, c, d, e, f, cookie]) = come_back(clerk, words);
     if a_stack < FIRST_ADDRESS {
         return Err(Status::decode(a_stack).unwrap_or(Status::Withdrawn));

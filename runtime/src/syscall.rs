@@ -9,6 +9,7 @@
 use core::arch::asm;
 
 use abi::layout::{stub, stub_address};
+use abi::syscall::Call;
 
 /// A call's message registers MR0..MR7.
 pub type Regs = [u64; 8];
@@ -39,14 +40,17 @@ pub unsafe fn ipc(to: u64, from: u64, timeouts: u64, utcb: u64, mr: Regs) -> (u6
     (partner, [m0, m1, m2, m3, m4, m5, m6, m7])
 }
 
-/// LrpcCall or LrpcReturn, `number` negated: RSI and MR0..MR7. They need neither U nor a second partner.
+/// LrpcCall with a token and the procedure's number and words; a status and MR0..MR7. It needs neither U nor a second
+/// partner, and the kernel puts something else into R15.
 ///
 /// # Safety
 /// The other side changes the A-stack, where no reference may lead.
 #[inline(always)]
-pub unsafe fn lrpc(number: u64, rsi: u64, mr: Regs) -> (u64, Regs) {
-    let [mut m0, mut m1, mut m2, mut m3, mut m4, mut m5, mut m6, mut m7] = mr;
-    let mut partner = rsi;
+pub unsafe fn lrpc_call(token: u64, mr: [u64; 7]) -> (u64, Regs) {
+    let [mut m0, mut m1, mut m2, mut m3, mut m4, mut m5, mut m6] = mr;
+    let m7: u64;
+    let mut status = token;
+    let number = (Call::LrpcCall as u64).wrapping_neg();
     // SAFETY: as in `ipc`.
     unsafe {
         asm!(
@@ -54,12 +58,45 @@ pub unsafe fn lrpc(number: u64, rsi: u64, mr: Regs) -> (u64, Regs) {
             "syscall",
             "mov rcx, rbx", "pop rbx", "pop rbp",
             inout("r9") m0, inout("rax") m1, inout("rcx") m2, inout("r10") m3,
-            inout("r12") m4, inout("r13") m5, inout("r14") m6, inout("r15") m7,
-            inout("rsi") partner, inout("r8") number => _,
+            inout("r12") m4, inout("r13") m5, inout("r14") m6, out("r15") m7,
+            inout("rsi") status, inout("r8") number => _,
             out("rdx") _, out("rdi") _, out("r11") _,
         );
     }
-    (partner, [m0, m1, m2, m3, m4, m5, m6, m7])
+    (status, [m0, m1, m2, m3, m4, m5, m6, m7])
+}
+
+/// LrpcReturn with MR0..MR7, the first time of a thread with the clerk to which it lends itself; an A-stack or a status, and
+/// MR0..MR7.
+///
+/// # Safety
+/// As for [`lrpc_call`].
+#[inline(always)]
+pub unsafe fn lrpc_return(clerk: Option<u64>, mr: Regs) -> (u64, Regs) {
+    let [mut m0, mut m1, mut m2, mut m3, mut m4, mut m5, mut m6, mut m7] = mr;
+    let came: u64;
+    let number = (Call::LrpcReturn as u64).wrapping_neg();
+    macro_rules! trap {
+        ($($rsi:tt)*) => {
+            asm!(
+                "push rbp", "push rbx", "mov rbx, rcx",
+                "syscall",
+                "mov rcx, rbx", "pop rbx", "pop rbp",
+                inout("r9") m0, inout("rax") m1, inout("rcx") m2, inout("r10") m3,
+                inout("r12") m4, inout("r13") m5, inout("r14") m6, inout("r15") m7,
+                $($rsi)*, inout("r8") number => _,
+                out("rdx") _, out("rdi") _, out("r11") _,
+            )
+        };
+    }
+    // SAFETY: as in `ipc`. Of a thread that is lent the kernel does not read RSI.
+    unsafe {
+        match clerk {
+            Some(clerk) => trap!(inout("rsi") clerk => came),
+            None => trap!(out("rsi") came),
+        }
+    }
+    (came, [m0, m1, m2, m3, m4, m5, m6, m7])
 }
 
 /// [`ipc`] with one untyped word, `value`; MR2 to MR7 are whatever the registers hold.

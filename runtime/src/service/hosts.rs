@@ -116,7 +116,7 @@ pub fn serve_visits<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usiz
     let (mut input, mut room, mut output) = ([0; INPUT], [0; ROOM], [0; OUTPUT]);
     let mut scratch = [0; BODY];
     loop {
-        let (mut a_stack, mut request) = Return(clerk).request(Msg::default());
+        let (mut a_stack, mut request) = Return(Some(clerk)).request(Msg::default());
         while a_stack >= FIRST_ADDRESS {
             let caller = ThreadId(request.mr[COOKIE]);
             (a_stack, request) = match quick(server, caller, request) {
@@ -125,7 +125,7 @@ pub fn serve_visits<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usiz
                     let came = (caller, &request, a_stack);
                     let answer =
                         serve_any(server, came, &mut scratch, &mut input, &mut room, &mut output);
-                    Return(ThreadId::NIL).request(answer)
+                    Return(None).request(answer)
                 }
             };
         }
@@ -138,11 +138,11 @@ pub fn serve_visits<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usiz
 /// [`Dispatch::quick`], whose requests and answers are in registers as a whole.
 #[inline(always)]
 fn quick(server: &impl Dispatch, caller: Caller, request: Msg) -> Result<(u64, Msg), Msg> {
-    server.quick(caller, request, &Return(ThreadId::NIL))
+    server.quick(caller, request, &Return(None))
 }
 
 /// The end of a visit whose answer is in registers; the first time it says to which clerk the thread is lent.
-struct Return(ThreadId);
+struct Return(Option<ThreadId>);
 
 impl Next<Msg> for Return {
     type Request = (u64, Msg);

@@ -38,14 +38,14 @@ impl<'s> Place<'s> {
     #[inline(always)]
     pub(super) fn of_call(request: &Msg, a_stack: AStack, scratch: &'s mut [u8; BODY]) -> Self {
         let (words, typed) = (request.tag.untyped(), request.tag.typed());
-        let mut mr = request.mr;
+        let mut place = Self::of(request.mr, Some(a_stack), [0; 2], scratch);
         if words + typed > COME {
-            mr[COME] = a_stack.word(COME);
+            place.set_word(COME, a_stack.word(COME));
         }
-        let word = |index: usize| mr.get(index).copied().unwrap_or_else(|| a_stack.word(index));
-        let has_item = typed == 2 && words + 2 <= MAX_WORDS;
-        let item = if has_item { [word(words), word(words + 1)] } else { [0; 2] };
-        Self::of(mr, Some(a_stack), item, scratch)
+        if typed == 2 && words + 2 <= MAX_WORDS {
+            place.item = [place.word(words), place.word(words + 1)];
+        }
+        place
     }
 
     #[inline(always)]

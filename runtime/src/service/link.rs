@@ -123,7 +123,8 @@ impl Link {
     /// The same with further words, if there are any, on the A-stack already.
     #[inline(always)]
     fn call_with_body(&self, token: u64, request: Msg) -> Result<Msg, Status> {
-        let (status, answer) = lrpc::call(token, request.regs());
+        let [tag, a, b, c, d, e, f, _] = request.regs();
+        let (status, answer) = lrpc::call(token, [tag, a, b, c, d, e, f]);
         if status == 0 { Ok(Msg::from_regs(answer)) } else { Err(self.failed(status)) }
     }
 
@@ -163,6 +164,7 @@ impl Link {
 
     /// What else than a result came of a call.
     #[cold]
+    #[inline(never)]
     fn failed(&self, status: u64) -> Status {
         let status = Status::decode(status).unwrap_or(Status::ServerFailed);
         if !matches!(status, Status::NoHost | Status::InUse) {

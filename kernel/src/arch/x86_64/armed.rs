@@ -188,9 +188,9 @@ fn complete(frame: Frame, thread: TcbRef, path: &LocalPath) {
 /// runs next.
 pub extern "C" fn call(thread: TcbRef) -> TcbRef {
     let frame = thread.frame();
-    let number = frame.r8.get().wrapping_neg();
-    let is_unmap = number == Call::Unmap as u64;
-    let visits = [Call::LrpcCall as u64, Call::LrpcReturn as u64].contains(&number);
+    let number = Call::decode(frame.r8.get());
+    let is_unmap = number == Some(Call::Unmap);
+    let visits = matches!(number, Some(Call::LrpcCall | Call::LrpcReturn));
     if frame.r8.get() >> 63 != 0 && !is_unmap && !visits {
         // The stub has moved RDI there.
         frame.rdi.set(frame.r14.get());
@@ -224,8 +224,8 @@ pub extern "C" fn call(thread: TcbRef) -> TcbRef {
 }
 
 /// A procedure call or return of `thread`, which is armed, or whose user code runs elsewhere.
-fn visit(thread: TcbRef, number: u64, word: u64) -> TcbRef {
-    if number == Call::LrpcCall as u64 {
+fn visit(thread: TcbRef, number: Option<Call>, word: u64) -> TcbRef {
+    if number == Some(Call::LrpcCall) {
         lrpc::call(thread, word)
     } else {
         lrpc::give_back(thread, ThreadId(word))

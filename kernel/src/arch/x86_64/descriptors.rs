@@ -78,7 +78,6 @@ global_asm!(
     RDI = const offset_of!(TrapFrame, rdi),
     VECTOR_CALL = const VECTOR_CALL,
     CALL_UNMAP = const Call::Unmap as u32,
-    CALL_LRPC = const Call::LrpcCall as u32,
     CALL_LRPC_RETURN = const Call::LrpcReturn as u32,
     LRPC_CALL = sym crate::lrpc::call,
     LRPC_RETURN = sym crate::lrpc::give_back,

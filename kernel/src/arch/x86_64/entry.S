@@ -62,9 +62,9 @@ unless_same_returns {RESUME_FRAME}, \aside
 // usual ones, or no IPC.
 .global baton_not_simple
 baton_not_simple:
-    cmp     r8, 1 - {CALL_LRPC_RETURN}          // timeouts are below all calls' numbers,
-    jae     baton_call_complete
-    js      baton_lrpc                          // and those of procedure calls just below
+    cmp     r8, -{CALL_LRPC_RETURN}             // procedure calls are below all other calls,
+    jle     baton_lrpc                          // and timeouts positive
+    ja      baton_call_complete
 .global baton_ipc_complete
 baton_ipc_complete:
     cmp     qword ptr [rdi + {HANDLER}], 0
@@ -96,14 +96,12 @@ baton_call_complete:
 // From lrpc.S: a procedure call or return that is not for the fast path.
 .global baton_lrpc_complete
 baton_lrpc_complete:
-    cmp     r8, -{CALL_LRPC}
-    jb      baton_call_complete                 // no call has this number
     cmp     qword ptr [rdi + {HANDLER}], 0
     jne     baton_foreign_call
     mov     rsp, rdi
     message_registers store, rdi, rbp
-    cmp     r8, -{CALL_LRPC}
-    jne     1f
+    cmp     r8, -{CALL_LRPC_RETURN}             // whatever is below is a call
+    je      1f
     call    {LRPC_CALL}                         // (current, token) -> next
     jmp     baton_resume
 1:  call    {LRPC_RETURN}                       // (current, clerk) -> next

@@ -8,7 +8,6 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use abi::syscall::Call;
 use abi::{MsgTag, ThreadId, utcb};
 
 use super::features::Features;
@@ -195,8 +194,6 @@ global_asm!(
     COOKIE = const offset_of!(Record, cookie),
     CALLS = const Busy::Calls as u32,
     LENT = const Busy::Lent as u32,
-    LRPC_CALL = const Call::LrpcCall as u32,
-    LRPC_RETURN = const Call::LrpcReturn as u32,
     NOT_SIMPLE = const NOT_SIMPLE,
     WORDS_MASK = const WORDS_MASK,
     IN_REGISTERS = const IN_REGISTERS,

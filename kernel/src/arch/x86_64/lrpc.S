@@ -2,7 +2,7 @@
 // path does the same (lrpc/visit.rs); what is said here about linkage records holds at every entry.
 //
 // In:  as ipc.S: RDI current tcb with SP, IP and flags saved; RBP, RCX, R11, RSP are free.
-//      RSI token (call), R9 procedure (call). R8: one of the two numbers, or below them.
+//      RSI token (call), R9 procedure (call). ZF: R8 is the return's number; all below it are the call's.
 // Out: RSI A-stack, R15 cookie (call); RSI 0 (return); all others as they were.
 //
 // A token that is shown says: of this record, no call under way, its host waits, nothing is special
@@ -14,7 +14,6 @@
 .global baton_lrpc
 baton_lrpc:
 divert {IBPB} | {LACKS_FAST}, baton_lrpc_complete
-    cmp     r8, -{LRPC_RETURN}
     jne     .Llrpc_call
     mov     r11, [rdi + {LINKAGE}]              // a foreign thread's RBP, RCX and RSP are its own
     cmp     qword ptr [r11 + {BASE} + {CALLER}], 0
@@ -40,8 +39,6 @@ divert {IBPB} | {LACKS_FAST}, baton_lrpc_complete
 .balign 16
 .Llrpc_call:
     cmp     dword ptr [rip + {CPU} + {LIMIT}], {LIMITS_OPEN}
-    jne     baton_lrpc_complete
-    cmp     r8, -{LRPC_CALL}
     jne     baton_lrpc_complete
     mov     ebp, esi
     and     ebp, {PLACE}
