@@ -189,3 +189,45 @@ fn a_dead_server_gives_all_callers_back() {
     assert_eq!(play.spaces[0].quota().used(), used - 2 * 2 - 2, "threads and pages");
     checked();
 }
+
+#[test]
+fn nobody_ends_anothers_visit_and_nobody_ends_one_twice() {
+    let play = Play::new();
+    let token = bind(play.client, play.clerk, 2);
+    let host = calls(play.client, token, 0);
+    let (inside, outside) =
+        (thread(play.spaces[1], 20, ThreadId::NIL), thread(play.spaces[2], 21, ThreadId::NIL));
+    for other in [inside, outside] {
+        let _ = returns(other, play.clerk);
+        assert_eq!((State::of(play.client), State::of(host)), (State::Calls, State::Ready));
+        checked();
+    }
+    assert_eq!((State::of(inside), status(outside)), (State::Lent, Some(Status::NoClerk)));
+    assert_eq!(returns(host, play.clerk), play.client);
+    // It is taken out of its wait, and returns a second time: from nothing.
+    set_current(play.client);
+    kernel::ipc::cancel::cancel(host);
+    assert_eq!(status(host), Some(Status::Withdrawn));
+    let second = thread(play.spaces[0], 8, ThreadId::NIL);
+    let visited = calls(second, token, 0);
+    assert!(visited != host);
+    assert_ne!(returns(host, play.clerk), second);
+    assert_eq!((State::of(second), State::of(host)), (State::Calls, State::Lent));
+    checked();
+}
+
+#[test]
+fn stacks_to_nowhere_are_their_owners_matter() {
+    let play = Play::new();
+    let token = bind(play.client, play.clerk, 1);
+    for nowhere in [0, 7, 1 << 47, 0x8000_0000_0000_0000, u64::MAX] {
+        play.client.sp.set(nowhere);
+        play.hosts[0].sp.set(!nowhere);
+        let host = calls(play.client, token, 0);
+        checked();
+        assert_eq!(returns(host, play.clerk), play.client);
+        assert_eq!(status(play.client), Some(Status::Done));
+        assert_eq!((play.client.sp.get(), play.hosts[0].sp.get()), (nowhere, !nowhere));
+        checked();
+    }
+}
