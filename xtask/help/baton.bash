@@ -437,7 +437,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__linux__subcmd__compare)
-            opts="-h --short --only --fresh --show --list --without --help"
+            opts="-h --short --only --fresh --show --list --cpus --without --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -445,6 +445,10 @@ _baton() {
             case "${prev}" in
                 --only)
                     COMPREPLY=($(compgen -W "linux baton" -- "${cur}"))
+                    return 0
+                    ;;
+                --cpus)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --without)

@@ -105,6 +105,7 @@ complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_s
 complete -c baton -n "__fish_baton_using_subcommand linux; and not __fish_seen_subcommand_from compare judge check archive" -f -a "archive" -d 'Build the first file system'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l only -d 'Run on this system alone and print what comes out' -r -f -a "linux\t'Debian\'s kernel'
 baton\t'This tree\'s'"
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l cpus -d 'Processors of both machines; with several, the cases that are for several run, too' -r
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l without -d 'Technique to switch off, by its name in kernel/src/techniques.rs (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l short -d 'Only the cases of the short run'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l fresh -d 'Run Linux again, whatever is remembered'

@@ -61,9 +61,9 @@ pub struct Cases {
     commands: Vec<Command>,
 }
 
-/// What every kind of case can say, whether it is in the short run, its time
+/// What every kind of case can say: whether it is in the short run, its processors, its time
 /// limit and its masks.
-struct Common<'a>(bool, Option<u64>, &'a [String]);
+struct Common<'a>(bool, Option<u32>, Option<u64>, &'a [String]);
 
 /// A C program, run once for each way to link it.
 #[derive(Debug, Deserialize)]
@@ -79,6 +79,7 @@ pub struct Program {
     args: String,
     #[serde(default)]
     short: bool,
+    cpus: Option<u32>,
     seconds: Option<u64>,
     #[serde(default)]
     mask: Vec<String>,
@@ -96,6 +97,7 @@ struct Script {
     shells: Vec<String>,
     #[serde(default)]
     short: bool,
+    cpus: Option<u32>,
     seconds: Option<u64>,
     #[serde(default)]
     mask: Vec<String>,
@@ -109,10 +111,23 @@ struct Command {
     run: String,
     #[serde(default)]
     short: bool,
+    cpus: Option<u32>,
     seconds: Option<u64>,
     #[serde(default)]
     mask: Vec<String>,
 }
+
+/// The three kinds say it with the same words.
+macro_rules! common {
+    ($($kind:ty),*) => {$(
+        impl $kind {
+            fn common(&self) -> Common<'_> {
+                Common(self.short, self.cpus, self.seconds, &self.mask)
+            }
+        }
+    )*};
+}
+common!(Program, Script, Command);
 
 /// One thing to run and to compare.
 #[derive(Clone, Debug)]
@@ -125,6 +140,8 @@ pub struct Case {
     pub seconds: u64,
     /// Part of the short run.
     pub short: bool,
+    /// Processors that it is for: it is not run with fewer.
+    pub cpus: u32,
     /// Patterns whose matches do not count.
     pub masks: Vec<String>,
 }
@@ -150,21 +167,18 @@ impl Cases {
             for variant in &program.variants {
                 let file = program_file(&program.name, *variant);
                 let run = format!("/test/bin/{file} {}", program.args).trim_end().to_owned();
-                cases.push(Common(program.short, program.seconds, &program.mask).case(&file, run)?);
+                cases.push(program.common().case(&file, run)?);
             }
         }
         for script in &self.scripts {
             for shell in &script.shells {
                 let name = format!("{}.{shell}", script.name);
                 let run = format!("/bin/{shell} /test/scripts/{}.sh", script.name);
-                cases.push(Common(script.short, script.seconds, &script.mask).case(&name, run)?);
+                cases.push(script.common().case(&name, run)?);
             }
         }
         for command in &self.commands {
-            cases.push(
-                Common(command.short, command.seconds, &command.mask)
-                    .case(&command.name, command.run.clone())?,
-            );
+            cases.push(command.common().case(&command.name, command.run.clone())?);
         }
         let mut names = BTreeSet::new();
         for case in &cases {
@@ -185,9 +199,10 @@ impl Common<'_> {
         if name.is_empty() || name.contains(char::is_whitespace) || run.contains('\n') {
             bail!("the case `{name}` needs a name without blanks, and a command of one line");
         }
-        let Self(short, seconds, masks) = *self;
-        let seconds = seconds.unwrap_or(SECONDS);
-        Ok(Case { name: name.to_owned(), run, seconds, short, masks: masks.to_vec() })
+        let Self(short, cpus, seconds, masks) = *self;
+        let (seconds, cpus, masks) =
+            (seconds.unwrap_or(SECONDS), cpus.unwrap_or(1), masks.to_vec());
+        Ok(Case { name: name.to_owned(), run, seconds, short, cpus, masks })
     }
 }
 

@@ -15,11 +15,14 @@ use super::verdict::{self, Verdict};
 use super::{cpio, initramfs};
 use crate::compose::Composer;
 use crate::techniques::Without;
-use crate::ui::Step;
+use crate::ui::{self, Step};
 use crate::workspace::Workspace;
 
 /// Where results of Linux are kept, one file each.
 const RESULTS: &str = "linux/results";
+
+/// Most processors of the two machines.
+const MAX_CPUS: u64 = 8;
 
 /// One of the systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,7 +34,7 @@ pub enum System {
 }
 
 /// What to compare.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Only cases whose name contains this
     pub filter: Option<String>,
@@ -50,14 +53,32 @@ pub struct Options {
     /// Name the cases and stop
     #[arg(long)]
     pub list: bool,
+    /// Processors of both machines; with several, the cases that are for several run, too
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = ui::number::<u32>(1, MAX_CPUS))]
+    pub cpus: u32,
     #[command(flatten)]
     pub without: Without,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            filter: None,
+            short: false,
+            only: None,
+            fresh: false,
+            show: false,
+            list: false,
+            cpus: 1,
+            without: Without::default(),
+        }
+    }
 }
 
 impl Options {
     fn wants(&self, case: &Case) -> bool {
         let named = self.filter.as_ref().is_none_or(|part| case.name.contains(part.as_str()));
-        named && (case.short || !self.short)
+        named && (case.short || !self.short) && case.cpus <= self.cpus
     }
 }
 
@@ -96,7 +117,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     if let Some(system) = options.only {
         let results = match system {
             System::Linux => on_linux(workspace, &cases, options)?,
-            System::Baton => on_baton(workspace, &mut composer, &cases, options.show)?,
+            System::Baton => on_baton(workspace, &mut composer, &cases, options)?,
         };
         return Ok(print(&cases, &results));
     }
@@ -104,7 +125,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     Ok(report(&verdicts))
 }
 
-/// The short run, for the tests: each case, and what differs if something does.
+/// The short run, for the tests: each case, and what differs if something does. With several
+/// processors only what is for several.
 ///
 /// # Errors
 /// As [`run`].
@@ -112,10 +134,12 @@ pub fn short(
     workspace: &Workspace,
     composer: &mut Composer<'_>,
     show: bool,
+    cpus: u32,
 ) -> Result<Vec<(String, Option<String>)>> {
     let all = cases(workspace)?;
-    let cases: Vec<&Case> = all.iter().filter(|case| case.short).collect();
-    let options = Options { short: true, show, ..Options::default() };
+    let is_meant = |case: &&Case| case.short && (case.cpus > 1) == (cpus > 1);
+    let cases: Vec<&Case> = all.iter().filter(is_meant).collect();
+    let options = Options { short: true, show, cpus, ..Options::default() };
     let verdicts = verdicts(workspace, composer, &cases, &options)?;
     let difference = |verdict: Verdict| (!verdict.same).then_some(verdict.difference);
     Ok(verdicts.into_iter().map(|line| (line.name, difference(line.verdict))).collect())
@@ -137,7 +161,7 @@ fn verdicts(
     options: &Options,
 ) -> Result<Vec<Line>> {
     let linux = on_linux(workspace, cases, options)?;
-    let baton = on_baton(workspace, composer, cases, options.show)?;
+    let baton = on_baton(workspace, composer, cases, options)?;
     let mut lines = Vec::new();
     for case in cases {
         let lost = || format!("the result of {} is lost", case.name);
@@ -155,11 +179,14 @@ fn verdicts(
 
 /// What Linux makes of the cases: remembered, or run now.
 fn on_linux(workspace: &Workspace, cases: &[&Case], options: &Options) -> Result<Results> {
-    let linux = Linux::prepare(workspace)?;
+    let linux = Linux::prepare(workspace)?.with(options.cpus);
     let archive = read(&initramfs::test(workspace)?)?;
     let folder = workspace.target(RESULTS)?;
     let shared = cpio::outside(&archive, "test/")?;
-    let shared = initramfs::fingerprint(&[&shared, linux.name().as_bytes()]);
+    // One processor has no word of its own: what is remembered of it stays good.
+    let processors = if options.cpus > 1 { format!(" {}", options.cpus) } else { String::new() };
+    let machine = linux.name() + &processors;
+    let shared = initramfs::fingerprint(&[&shared, machine.as_bytes()]);
     let file = |case: &Case| -> PathBuf {
         let name = initramfs::fingerprint(&ingredients(&archive, &shared, case));
         folder.join(name).with_extension("json")
@@ -204,15 +231,15 @@ fn on_baton(
     workspace: &Workspace,
     composer: &mut Composer<'_>,
     cases: &[&Case],
-    show: bool,
+    options: &Options,
 ) -> Result<Results> {
-    let mut baton = Baton::prepare(workspace, composer)?;
+    let mut baton = Baton::prepare(workspace, composer)?.with(options.cpus);
     let archive = read(&initramfs::test(workspace)?)?;
     let mut results = Results::new();
     let step = Step::start("Baton");
     guest::run(
         cases,
-        show,
+        options.show,
         |cases| baton.command(&archive, cases),
         |case, ran| {
             step.say(case.name.clone());

@@ -26,9 +26,10 @@ fn own_session(command: &str) -> String {
     format!("setsid -c {command} </dev/console; exit $?")
 }
 
-fn options(words: &str) -> machine::Options {
+fn options(words: &str, cpus: u32) -> machine::Options {
     machine::Options {
         memory: MEMORY_MB,
+        cpus: Some(cpus),
         kernel_args: words.split_whitespace().map(str::to_owned).collect(),
         ..machine::Options::default()
     }
@@ -38,6 +39,7 @@ fn options(words: &str) -> machine::Options {
 pub struct Linux {
     kernel: PathBuf,
     image: PathBuf,
+    cpus: u32,
 }
 
 impl Linux {
@@ -48,7 +50,13 @@ impl Linux {
     pub fn prepare(workspace: &Workspace) -> Result<Self> {
         let kernel = bench::linux::kernel(&workspace.target("bench/linux")?)?;
         let image = workspace.target("linux")?.join("linux.cpio");
-        Ok(Self { kernel, image })
+        Ok(Self { kernel, image, cpus: 1 })
+    }
+
+    /// The same with so many processors.
+    #[must_use]
+    pub fn with(self, cpus: u32) -> Self {
+        Self { cpus, ..self }
     }
 
     /// The kernel's file name, which has its version.
@@ -67,7 +75,7 @@ impl Linux {
         let boot = Boot::Pvh { kernel: self.kernel.clone(), image: self.image.clone() };
         machine::command(
             &boot,
-            &options(&format!("{LINUX_WORDS}{}", programs::INIT)),
+            &options(&format!("{LINUX_WORDS}{}", programs::INIT), self.cpus),
             Console::Pipe,
         )
     }
@@ -77,6 +85,7 @@ impl Linux {
 pub struct Baton<'a, 'w> {
     composer: &'a mut Composer<'w>,
     image: PathBuf,
+    cpus: u32,
 }
 
 impl<'a, 'w> Baton<'a, 'w> {
@@ -86,7 +95,13 @@ impl<'a, 'w> Baton<'a, 'w> {
     /// When the build directory cannot be made.
     pub fn prepare(workspace: &Workspace, composer: &'a mut Composer<'w>) -> Result<Self> {
         let image = workspace.target("linux")?.join("baton.cpio");
-        Ok(Self { composer, image })
+        Ok(Self { composer, image, cpus: 1 })
+    }
+
+    /// The same with so many processors.
+    #[must_use]
+    pub fn with(self, cpus: u32) -> Self {
+        Self { cpus, ..self }
     }
 
     /// A name for what this tree builds: the same as long as kernel, servers and system are.
@@ -111,7 +126,7 @@ impl<'a, 'w> Baton<'a, 'w> {
         std::fs::write(&self.image, guest::with_plan(archive, cases)?)
             .with_context(|| format!("cannot write {}", self.image.display()))?;
         let Bootable { kernel, image, .. } = self.built()?;
-        machine::command(&Boot::Pvh { kernel, image }, &options(""), Console::Pipe)
+        machine::command(&Boot::Pvh { kernel, image }, &options("", self.cpus), Console::Pipe)
     }
 
     /// The system with the archive that was written last.

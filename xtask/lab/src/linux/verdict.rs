@@ -131,7 +131,7 @@ mod tests {
 
     fn case(masks: &[&str]) -> Case {
         let masks = masks.iter().map(|mask| (*mask).to_owned()).collect();
-        Case { name: "x".into(), run: "x".into(), seconds: 1, short: false, masks }
+        Case { name: "x".into(), run: "x".into(), seconds: 1, short: false, cpus: 1, masks }
     }
 
     fn ran(output: &str, end: End) -> Ran {

@@ -109,7 +109,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
             fuzz_system(workspace, &mut composer, options, &mut tally);
         }
         if ring == Ring::System && options.wants("linux-compare") {
-            compare(workspace, &mut composer, options, &mut tally);
+            compare(workspace, &mut composer, options, ("linux-compare", 1), &mut tally);
         }
         if ring == Ring::System && options.wants(sdk::SUITE) {
             let started = Instant::now();
@@ -168,13 +168,14 @@ fn compare(
     workspace: &Workspace,
     composer: &mut Composer<'_>,
     options: &Options,
+    (suite, cpus): (&'static str, u32),
     tally: &mut Tally,
 ) {
     if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
         return;
     }
     let started = Instant::now();
-    let outcome = match linux::compare::short(workspace, composer, options.show) {
+    let outcome = match linux::compare::short(workspace, composer, options.show, cpus) {
         Ok(cases) => {
             let (same, different): (Vec<_>, Vec<_>) =
                 cases.into_iter().partition(|(_, difference)| difference.is_none());
@@ -186,7 +187,7 @@ fn compare(
         }
         Err(error) => Outcome::failed(format!("{error:#}")),
     };
-    tally.add("linux-compare", outcome, started.elapsed());
+    tally.add(suite, outcome, started.elapsed());
 }
 
 /// Tests that others wrote: the short run of `linux judge`.

@@ -52,7 +52,8 @@ impl Trial {
     /// A trial that needs no files of its own.
     #[must_use]
     pub fn new(name: &str, run: String, seconds: u64) -> Self {
-        let case = Case { name: name.to_owned(), run, seconds, short: false, masks: Vec::new() };
+        let name = name.to_owned();
+        let case = Case { name, run, seconds, short: false, cpus: 1, masks: Vec::new() };
         Self { case, files: Vec::new() }
     }
 }
