@@ -25,16 +25,19 @@ fn right() -> u64 {
 /// The page of the stack on which the partner goes on is missing, both ways: the fault is the
 /// partner's, which its pager learns.
 pub fn faulted() -> Verdict {
-    LIE.store(machine::stack(), Ordering::Relaxed);
-    let server = Actor::start(0, Part::Flush);
-    for _ in 0..200 {
-        calls(server.local, 3)?;
-        machine::flush(crate::cast::FLUSHED.load(Ordering::Relaxed));
-        calls(server.local, 1)?;
+    // Each place's stack is in another page, with other variables beside it.
+    for place in 0..4 {
+        LIE.store(machine::stack(), Ordering::Relaxed);
+        let server = Actor::start(place, Part::Flush);
+        for _ in 0..50 {
+            calls(server.local, 3)?;
+            machine::flush(crate::cast::FLUSHED.load(Ordering::Relaxed));
+            calls(server.local, 1)?;
+        }
+        server.stop();
+        // The next one, and others, have no pager that could help.
+        runtime::layout::touch_image();
     }
-    server.stop();
-    // Others have no pager that could help.
-    runtime::layout::touch_image();
     Ok(())
 }
 

@@ -42,7 +42,8 @@ fn goes_on(client: &Actor) -> bool {
     (0..5).all(|_| counts_on(client))
 }
 
-/// Whether `client` gets many answers while this thread leaves the first processor to nobody.
+/// Whether `client` gets many answers while this thread leaves the first processor to nobody. Where processors
+/// run at the same time, the emulator may have no time for that one meanwhile: who asks has patience.
 fn stays(client: &Actor) -> bool {
     rest();
     let before = client.count();
@@ -60,7 +61,7 @@ fn stay(apart: bool) -> Verdict {
     for number in 1..processors() {
         let [server, client] = pair(Part::Talk, number, apart);
         let ran = goes_on(&client);
-        let stays = (0..20).any(|_| stays(&client));
+        let stays = (0..200).any(|_| stays(&client));
         client.stop();
         server.stop();
         verdict(ran, "they do not talk")?;
