@@ -218,7 +218,8 @@ fn run(cx: &Cx, mut request: Request) -> Result<(), Errno> {
 /// Who the process is once it runs the program: set-id bits count, unless it has said that
 /// they shall not.
 fn credentials(cx: &Cx, image: &Image) -> Executed {
-    let mode = image.inode.mode.get();
+    let counts = crate::fs::path::mount(&image.open).is_none_or(|one| !one.has(linux::MS_NOSUID));
+    let mode = if counts { image.inode.mode.get() } else { 0 };
     let group = linux::S_ISGID | linux::S_IXGRP;
     let set_user = (mode & linux::S_ISUID != 0).then(|| image.inode.uid.get());
     let set_group = (mode & group == group).then(|| image.inode.gid.get());

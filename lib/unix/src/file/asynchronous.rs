@@ -90,7 +90,7 @@ fn listen(cx: &Cx, open: &Rc<Open>, fd: u32) -> Result<Rc<Asynchronous>, Errno> 
     // As on Linux nothing is told of the others; what a signal itself makes ready must not be.
     let inode = open.file.inode();
     let tells = match &inode.kind {
-        Kind::Fifo | Kind::Socket | Kind::Character(_) | Kind::Pts(_) => true,
+        Kind::Fifo | Kind::Socket | Kind::Character(_) | Kind::Pts => true,
         kind => matches!(kind, Kind::Anonymous("inotify")),
     };
     if tells {

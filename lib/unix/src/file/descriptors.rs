@@ -208,7 +208,6 @@ pub fn settle(unix: &Unix) {
     unix.terminals.settle(unix);
     unix.streams.flights.settle();
     unix.streams.services.settle(&*unix.machine);
-    crate::fs::settle(unix);
 }
 
 impl Cx<'_> {

@@ -3,32 +3,29 @@
 use linux_raw_sys::general as linux;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::inode::{Inode, PERMISSIONS};
+use super::inode::PERMISSIONS;
 use super::permission;
+use super::spot::Spot;
 use super::time::Time;
 use super::tree_file::without_set_id;
 use super::walk::{self, Follow, Walk};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 
-fn check_writable(inode: &Inode) -> Result<(), Errno> {
-    if inode.fs.read_only.get() { Err(Errno::EROFS) } else { Ok(()) }
-}
-
 /// `chmod(path, mode)`.
 pub(super) fn chmod(cx: &Cx) -> Answer {
-    change_mode(cx, &*walk::inode(cx, cx.arg(0))?, cx.uint(1))
+    change_mode(cx, &walk::inode(cx, cx.arg(0))?, cx.uint(1))
 }
 
 /// `fchmod(fd, mode)`.
 pub(super) fn fchmod(cx: &Cx) -> Answer {
-    let inode = cx.file(cx.uint(0))?.file.inode();
+    let inode = Spot::of(cx, &*cx.file(cx.uint(0))?);
     change_mode(cx, &inode, cx.uint(1))
 }
 
 /// `fchmodat(fd, path, mode)`.
 pub(super) fn fchmodat(cx: &Cx) -> Answer {
-    change_mode(cx, &*walk::inode_at(cx, cx.int(0), cx.arg(1), 0)?, cx.uint(2))
+    change_mode(cx, &walk::inode_at(cx, cx.int(0), cx.arg(1), 0)?, cx.uint(2))
 }
 
 /// `fchmodat2(fd, path, mode, flags)`.
@@ -44,8 +41,8 @@ pub(super) fn fchmodat2(cx: &Cx) -> Answer {
     change_mode(cx, &inode, cx.uint(2))
 }
 
-fn change_mode(cx: &Cx, inode: &Inode, mode: u32) -> Answer {
-    check_writable(inode)?;
+fn change_mode(cx: &Cx, inode: &Spot, mode: u32) -> Answer {
+    inode.check_writable()?;
     let who = cx.process.credentials.borrow();
     if !permission::owns(&who, inode) {
         return Err(Errno::EPERM.into());
@@ -62,7 +59,7 @@ fn change_mode(cx: &Cx, inode: &Inode, mode: u32) -> Answer {
 
 /// `chown(path, uid, gid)`.
 pub(super) fn chown(cx: &Cx) -> Answer {
-    change_owner(cx, &*walk::inode(cx, cx.arg(0))?, cx.uint(1), cx.uint(2))
+    change_owner(cx, &walk::inode(cx, cx.arg(0))?, cx.uint(1), cx.uint(2))
 }
 
 /// `lchown(path, uid, gid)`.
@@ -73,7 +70,7 @@ pub(super) fn lchown(cx: &Cx) -> Answer {
 
 /// `fchown(fd, uid, gid)`.
 pub(super) fn fchown(cx: &Cx) -> Answer {
-    let inode = cx.file(cx.uint(0))?.file.inode();
+    let inode = Spot::of(cx, &*cx.file(cx.uint(0))?);
     change_owner(cx, &inode, cx.uint(1), cx.uint(2))
 }
 
@@ -87,8 +84,8 @@ pub(super) fn fchownat(cx: &Cx) -> Answer {
     change_owner(cx, &inode, cx.uint(2), cx.uint(3))
 }
 
-fn change_owner(cx: &Cx, inode: &Inode, uid: u32, gid: u32) -> Answer {
-    check_writable(inode)?;
+fn change_owner(cx: &Cx, inode: &Spot, uid: u32, gid: u32) -> Answer {
+    inode.check_writable()?;
     let who = cx.process.credentials.borrow();
     let is_owner = who.fsuid == inode.uid.get();
     let may_uid = uid == u32::MAX || is_owner && uid == inode.uid.get();
@@ -149,6 +146,9 @@ fn check_access(cx: &Cx, fd: i32, address: u64, mode: u32, flags: u32) -> Answer
         Walk::new(cx, &who, start, 0).find(path, follow)?.existing()?
     };
     if mode != 0 {
+        if mode & permission::WRITE != 0 && (inode.is_regular() || inode.is_directory()) {
+            inode.mount.check_writable()?;
+        }
         permission::check(&inode, &who, mode)?;
     }
     Ok(0)
@@ -219,7 +219,7 @@ pub(super) fn utimensat(cx: &Cx) -> Answer {
         if flags != 0 {
             return Err(Errno::EINVAL.into());
         }
-        cx.file(cx.uint(0))?.file.inode()
+        Spot::of(cx, &*cx.file(cx.uint(0))?)
     } else if cx.arg(1) == 0 {
         return Err(Errno::EFAULT.into());
     } else {
@@ -232,7 +232,7 @@ pub(super) fn utimensat(cx: &Cx) -> Answer {
 pub(super) fn futimesat(cx: &Cx) -> Answer {
     let stamps = stamps(cx, cx.arg(2), from_timeval)?;
     let inode = if cx.arg(1) == 0 {
-        cx.file(cx.uint(0))?.file.inode()
+        Spot::of(cx, &*cx.file(cx.uint(0))?)
     } else {
         walk::inode_at(cx, cx.int(0), cx.arg(1), 0)?
     };
@@ -242,7 +242,7 @@ pub(super) fn futimesat(cx: &Cx) -> Answer {
 /// `utimes(path, times)`.
 pub(super) fn utimes(cx: &Cx) -> Answer {
     let stamps = stamps(cx, cx.arg(1), from_timeval)?;
-    change_times(cx, &*walk::inode(cx, cx.arg(0))?, stamps)
+    change_times(cx, &walk::inode(cx, cx.arg(0))?, stamps)
 }
 
 /// `utime(path, times)`.
@@ -254,11 +254,11 @@ pub(super) fn utime(cx: &Cx) -> Answer {
             .read::<[i64; 2]>(address)?
             .map(|seconds| Stamp::At(Time { seconds, nanoseconds: 0 })),
     };
-    change_times(cx, &*walk::inode(cx, cx.arg(0))?, stamps)
+    change_times(cx, &walk::inode(cx, cx.arg(0))?, stamps)
 }
 
-fn change_times(cx: &Cx, inode: &Inode, stamps: [Stamp; 2]) -> Answer {
-    check_writable(inode)?;
+fn change_times(cx: &Cx, inode: &Spot, stamps: [Stamp; 2]) -> Answer {
+    inode.check_writable()?;
     if stamps.contains(&Stamp::Invalid) {
         return Err(Errno::EINVAL.into());
     }

@@ -200,20 +200,23 @@ fn enter(
 
 /// The directory at a path; what is missing is made.
 fn directory(unix: &Unix, names: &[&[u8]]) -> Result<Rc<Inode>, String> {
-    let mut at = unix.fs.root();
+    let mut at = unix.fs.first_spot();
     for name in names {
         let entries =
             at.directory().ok_or("what is to hold it is not a directory that can be changed")?;
-        let next = match entries.find(name) {
+        let inode = match entries.find(name) {
             Some(inode) => inode,
             None => {
                 let name = core::str::from_utf8(name).map_err(|_| "a directory is missing")?;
-                super::mounts::enter_directory(&at, name, 0o755)
+                super::tree::enter_directory(&at, name, 0o755)
             }
         };
-        at = next.directory().and_then(Directory::mounted).unwrap_or(next);
+        at.inode = inode;
+        if let Some(mount) = unix.fs.table.over(&at) {
+            at = mount.root_spot();
+        }
     }
-    Ok(at)
+    Ok(at.inode)
 }
 
 fn new_inode(

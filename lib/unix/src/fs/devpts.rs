@@ -1,12 +1,10 @@
 //! `/dev/pts`: one name per pseudo-terminal, as `tty` has them; and `ptmx`.
 
 use alloc::rc::Rc;
-use core::cell::RefCell;
 
 use linux_raw_sys::general::S_IFCHR;
 
 use super::device;
-use super::directory::Name;
 use super::inode::{Inode, Kind};
 use super::listing::Item;
 use super::time::Time;
@@ -17,30 +15,6 @@ use crate::errno::Errno;
 const TTY_GROUP: u32 = 5;
 /// Inode numbers of terminals are their own plus this.
 const FIRST_NUMBER: u64 = 3;
-
-/// The directory.
-#[derive(Default)]
-pub struct Pts {
-    covered: RefCell<Option<Rc<Inode>>>,
-}
-
-impl Pts {
-    /// The directory it is mounted on.
-    #[must_use]
-    pub fn covered(&self) -> Option<Rc<Inode>> {
-        self.covered.borrow().clone()
-    }
-
-    pub(super) fn set_covered(&self, covered: &Rc<Inode>) {
-        drop(self.covered.replace(Some(covered.clone())));
-    }
-
-    /// The directory above and the name there.
-    #[must_use]
-    pub fn above(&self) -> Option<(Rc<Inode>, Name)> {
-        self.covered()?.directory()?.above()
-    }
-}
 
 /// The inode of a new pseudo-terminal (`makedev` number) that belongs to user `owner.0`.
 ///

@@ -42,12 +42,8 @@ struct Entries {
 #[derive(Default)]
 pub struct Directory {
     entries: RefCell<Entries>,
-    /// The directory above and the name there; the root of all has none.
+    /// The directory above and the name there; the root of a file system has none.
     above: RefCell<Option<(Rc<Inode>, Name)>>,
-    /// The root of the file system that is mounted here.
-    mounted: RefCell<Option<Rc<Inode>>>,
-    /// The directory that this root is mounted on.
-    covers: RefCell<Option<Rc<Inode>>>,
     /// No longer has a name.
     removed: Cell<bool>,
 }
@@ -174,30 +170,6 @@ impl Directory {
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.removed.get()
-    }
-
-    /// The root of the file system that is mounted here.
-    #[must_use]
-    pub fn mounted(&self) -> Option<Rc<Inode>> {
-        self.mounted.borrow().clone()
-    }
-
-    /// Mounts or (`None`) unmounts here.
-    pub fn set_mounted(&self, root: Option<Rc<Inode>>) -> Option<Rc<Inode>> {
-        self.mounted.replace(root)
-    }
-
-    /// The directory that this root is mounted on.
-    #[must_use]
-    pub fn covered(&self) -> Option<Rc<Inode>> {
-        self.covers.borrow().clone()
-    }
-
-    /// This root is mounted on `covered`.
-    pub fn set_covered(&self, covered: Option<Rc<Inode>>) {
-        let above = covered.as_ref().and_then(|inode| inode.directory()?.above());
-        let old = (self.covers.replace(covered), self.above.replace(above));
-        drop(old);
     }
 
     /// Everything in it.

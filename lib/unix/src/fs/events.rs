@@ -154,8 +154,7 @@ pub(super) fn renamed(unix: &Unix, from: (&Inode, &[u8]), to: (&Inode, &[u8]), i
 /// The directory in which `inode` is, its name there, and whether that is gone.
 fn place(inode: &Inode, location: Option<&(Rc<Inode>, Name)>) -> Option<((Rc<Inode>, Name), bool)> {
     if let Some(directory) = inode.directory() {
-        let is_root = directory.covered().is_some();
-        return directory.above().filter(|_| !is_root).map(|at| (at, directory.is_removed()));
+        return directory.above().map(|at| (at, directory.is_removed()));
     }
     if let Some((parent, name)) = location {
         let found = parent.directory().and_then(|entries| entries.find(name));

@@ -6,6 +6,8 @@ use core::ops::Range;
 
 use super::directory::{NAME_MAX, Name};
 use super::inode::Inode;
+use super::mounts::Mount;
+use super::spot::Spot;
 use crate::errno::Errno;
 
 /// What to do with a symbolic link at the end of a path.
@@ -36,6 +38,8 @@ pub enum Last {
 
 /// Where a path leads.
 pub struct Found {
+    /// The mount of what was found; if it is not there or is to be removed, of its directory.
+    pub mount: Rc<Mount>,
     /// The directory of the last name.
     pub parent: Rc<Inode>,
     /// The last name.
@@ -74,7 +78,7 @@ impl Found {
     /// # Errors
     /// `ENOENT` if the last name is not there, `ENOTDIR` if slashes follow what is not a
     /// directory.
-    pub fn existing(self) -> Result<Rc<Inode>, Errno> {
+    pub fn existing(self) -> Result<Spot, Errno> {
         let inode = self.inode.ok_or(Errno::ENOENT)?;
         if self.slash && !inode.is_directory() {
             return Err(Errno::ENOTDIR);
@@ -84,17 +88,6 @@ impl Found {
         {
             inode.set_moved(&self.parent, name);
         }
-        Ok(inode)
+        Ok(Spot { mount: self.mount, inode })
     }
-}
-
-/// Where a walk has ended.
-pub(super) fn found(
-    parent: Rc<Inode>,
-    last: Last,
-    inode: Option<Rc<Inode>>,
-    slash: bool,
-    path: Vec<u8>,
-) -> Found {
-    Found { parent, last, inode, name: None, slash, path }
 }

@@ -10,6 +10,7 @@ use linux_raw_sys::general as l;
 use super::filesystem::Kind;
 use super::inode::Inode;
 use super::open::{KNOWN, check_open, open_inode};
+use super::spot::Spot;
 use super::walk;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -78,9 +79,9 @@ pub(super) fn open_by_handle_at(cx: &Cx) -> Answer {
     if !cx.process.credentials.borrow().may(l::CAP_DAC_READ_SEARCH) {
         return Err(Errno::EPERM.into());
     }
-    let fs = match mount {
-        l::AT_FDCWD => cx.process.place.borrow().directory().fs.clone(),
-        fd => cx.file_or_path(fd as u32)?.file.inode().fs.clone(),
+    let spot = match mount {
+        l::AT_FDCWD => cx.process.place.borrow().directory(),
+        fd => Spot::of(cx, &*cx.file_or_path(fd as u32)?),
     };
     let [bytes, kind] = cx.user().read::<[u32; 2]>(handle)?;
     if bytes == 0 || bytes > BYTES_MAX {
@@ -90,8 +91,8 @@ pub(super) fn open_by_handle_at(cx: &Cx) -> Answer {
         return Err(Errno::ESTALE.into());
     }
     let number: u64 = cx.user().read(handle + HEAD)?;
-    let inode = fs.handles.find(number).filter(|inode| inode.links.get() > 0);
-    let inode = inode.ok_or(Errno::ESTALE)?;
+    let inode = spot.fs.handles.find(number).filter(|inode| inode.links.get() > 0);
+    let inode = Spot { mount: spot.mount.clone(), inode: inode.ok_or(Errno::ESTALE)? };
     if inode.is_symlink() && flags & l::O_PATH == 0 {
         return Err(Errno::ELOOP.into());
     }

@@ -10,7 +10,6 @@ use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as linux;
 
-use super::devpts::Pts;
 use super::directory::{Directory, Name};
 use super::events::Watches;
 use super::filesystem::Filesystem;
@@ -51,7 +50,7 @@ pub enum Kind {
     /// Something of `/proc`.
     Proc(Node),
     /// `/dev/pts`.
-    Pts(Pts),
+    Pts,
 }
 
 /// A file.
@@ -88,6 +87,8 @@ pub struct Inode {
     moved: RefCell<Option<(Weak<Inode>, Name)>>,
     /// What a fifo's or a bound socket's inode leads to.
     pub bound: RefCell<Option<Weak<dyn Any>>>,
+    /// How many mounts cover it.
+    pub covered: Cell<u32>,
     /// Who watches it.
     pub watches: Watches,
     /// Extended attributes.
@@ -143,6 +144,7 @@ impl Inode {
             linkable: Cell::new(false),
             moved: RefCell::new(None),
             bound: RefCell::new(None),
+            covered: Cell::new(0),
             watches: Watches::default(),
             attributes: Attributes::default(),
             charge: RefCell::new(None),
@@ -342,13 +344,12 @@ impl Inode {
         core::ptr::eq(&raw const *there, self).then_some((parent, name))
     }
 
-    /// The directory that holds it, and its name there, if it is a directory.
+    /// The directory that holds it in its file system, if it is a directory.
     #[must_use]
     pub fn parent(&self) -> Option<Rc<Inode>> {
         match &self.kind {
             Kind::Directory(directory) => directory.parent(),
             Kind::Proc(node) => node.parent(),
-            Kind::Pts(pts) => Some(pts.above()?.0),
             _ => None,
         }
     }
@@ -360,7 +361,7 @@ impl Kind {
     pub fn file_type(&self) -> u32 {
         match self {
             Self::Regular(_) | Self::Namespace(_) => linux::S_IFREG,
-            Self::Directory(_) | Self::Pts(_) => linux::S_IFDIR,
+            Self::Directory(_) | Self::Pts => linux::S_IFDIR,
             Self::Symlink(_) => linux::S_IFLNK,
             Self::Character(_) => linux::S_IFCHR,
             Self::Block(_) => linux::S_IFBLK,

@@ -123,7 +123,7 @@ fn next(cx: &Cx, inode: &Rc<Inode>, position: u64) -> Result<Option<Item>, Errno
             next: entry.next,
         })),
         Kind::Proc(node) => proc::list(cx, node, position),
-        Kind::Pts(_) => Ok(devpts::list(cx, position)),
+        Kind::Pts => Ok(devpts::list(cx, position)),
         _ => Err(Errno::ENOTDIR),
     }
 }

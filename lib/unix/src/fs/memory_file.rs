@@ -8,6 +8,7 @@ use linux_raw_sys::general as linux;
 use super::inode::Kind;
 use super::open::LARGEFILE;
 use super::regular::Regular;
+use super::spot::Spot;
 use super::tree_file::TreeFile;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -29,7 +30,7 @@ pub(super) fn memfd_create(cx: &Cx) -> Answer {
     let fs = &cx.unix.fs.anonymous;
     let inode = super::nameless(cx, fs, Kind::Regular(regular), 0o777)?;
     inode.links.set(0);
-    let file: Rc<dyn File> = TreeFile::new(inode, None, true)?;
+    let file: Rc<dyn File> = TreeFile::new(Spot::nowhere(cx, inode), None, true)?;
     let path = [b"/memfd:", &name[..], b" (deleted)"].concat();
     let open = Open::new(cx, file, linux::O_RDWR | LARGEFILE, path)?;
     Ok(u64::from(cx.add_file(open, flags & linux::MFD_CLOEXEC != 0)?))

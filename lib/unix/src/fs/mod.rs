@@ -3,8 +3,9 @@
 //! | module | owns |
 //! |---|---|
 //! | `inode`, `regular`, `holes`, `directory` | files, apart from how they are reached |
-//! | `filesystem`, `mounts`, `mount` | what inodes of one file system share; where it is mounted |
-//! | `place`, `walk`, `found`, `path`, `permission` | where a process is, how a path leads to an inode and back, who may |
+//! | `filesystem`, `tree` | what inodes of one file system share; the trees at the start |
+//! | `mounts`, `spot`, `mount`, `bind`, `share`, `mount_space` | what is seen where, and the calls that change that |
+//! | `place`, `lookup`, `walk`, `found`, `path`, `permission` | where a process is, how a path leads to an inode and back, who may |
 //! | `open`, `tree_file`, `listing`, `transfer` | opening, reading and writing what has a path |
 //! | `names`, `rename`, `stat`, `ustat`, `attributes`, `size`, `xattr` | the other calls on files |
 //! | `events` | who watches what happens to files |
@@ -25,6 +26,7 @@ use crate::process::namespace::Namespace;
 use crate::unix::Unix;
 
 mod attributes;
+mod bind;
 mod cpio;
 pub mod device;
 mod devpts;
@@ -38,9 +40,11 @@ pub mod inode;
 mod lease;
 mod listing;
 pub mod locks;
+mod lookup;
 mod memory_file;
 mod mount;
-mod mounts;
+mod mount_space;
+pub mod mounts;
 mod names;
 pub mod open;
 pub mod path;
@@ -49,10 +53,13 @@ mod place;
 pub mod proc;
 pub mod regular;
 mod rename;
+mod share;
 mod size;
+pub mod spot;
 mod stat;
 pub mod time;
 mod transfer;
+mod tree;
 pub mod tree_file;
 pub mod ustat;
 pub mod walk;
@@ -65,12 +72,14 @@ use inode::{Inode, Kind};
 pub use lease::fcntl_lease;
 pub use locks::fcntl_lock;
 pub use memory_file::fcntl;
-pub use mount::settle;
-pub use mounts::{Filesystems, Mount, enter_socket, plain};
+pub use mount_space::{MountSpace, copy_space, enter_space};
+pub use mounts::Mount;
 pub use names::{check_new_socket, find_socket, make_socket};
 pub use place::Place;
 pub use proc::check_close_look;
+pub use spot::Spot;
 use time::Time;
+pub use tree::{Filesystems, enter_socket, plain};
 
 /// The calls this module carries out.
 pub const CALLS: &[Entry] = &[
@@ -142,9 +151,10 @@ pub const CALLS: &[Entry] = &[
         linux::__NR_mount,
         "mount",
         mount::mount,
-        "binding, moving; file systems but tmpfs, proc, devtmpfs, devpts",
+        "file systems but tmpfs, proc, devtmpfs, devpts; mounting on files of those two",
     ),
     partial(linux::__NR_memfd_create, "memfd_create", memory_file::memfd_create, "huge pages"),
+    full(linux::__NR_pivot_root, "pivot_root", mount_space::pivot_root),
     full(linux::__NR_umount2, "umount2", mount::umount2),
     full(linux::__NR_getxattr, "getxattr", xattr::getxattr),
     full(linux::__NR_lgetxattr, "lgetxattr", xattr::lgetxattr),
@@ -219,11 +229,12 @@ impl Filesystems {
     }
 }
 
-/// The inode that a namespace is.
-pub(crate) fn namespace_inode(cx: &Cx, namespace: Namespace) -> Rc<Inode> {
+/// The file that a namespace is.
+pub(crate) fn namespace_spot(cx: &Cx, namespace: Namespace) -> Spot {
     let (number, now) = (namespace.number(), Time::now(cx.unix));
     let kind = Kind::Namespace(namespace);
-    Inode::with_number(&cx.unix.fs.namespaces, number, kind, 0o444, (0, 0), now)
+    let inode = Inode::with_number(&cx.unix.fs.namespaces, number, kind, 0o444, (0, 0), now);
+    Spot::nowhere(cx, inode)
 }
 
 /// A descriptor of a namespace.
@@ -231,7 +242,7 @@ pub(crate) fn namespace_inode(cx: &Cx, namespace: Namespace) -> Rc<Inode> {
 /// # Errors
 /// `EMFILE`, `ENOMEM`.
 pub(crate) fn open_namespace(cx: &Cx, namespace: Namespace) -> Result<u32, Errno> {
-    let file = tree_file::TreeFile::new(namespace_inode(cx, namespace), None, false)?;
+    let file = tree_file::TreeFile::new(namespace_spot(cx, namespace), None, false)?;
     cx.add_file(Open::new(cx, file, linux::O_RDONLY, Vec::new())?, true)
 }
 
@@ -272,5 +283,5 @@ fn size_exceeded(cx: &Cx) {
 /// The path of an open file, for `/proc`.
 #[must_use]
 pub fn path_of(unix: &Unix, open: &Open) -> Vec<u8> {
-    path::of_open(open, &unix.fs.root())
+    path::of_open(open, &unix.fs.first_spot())
 }

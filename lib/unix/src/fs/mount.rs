@@ -1,24 +1,25 @@
-//! mount and umount2.
+//! mount and umount2: what their flags ask for.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use linux_raw_sys::general as linux;
 
-use super::devpts::Pts;
+use super::directory::{Directory, Name};
 use super::filesystem::{Filesystem, Kind as FsKind};
 use super::inode::{Inode, Kind};
-use super::mounts::{covered, empty_root, fill_devices, new_directory};
+use super::mount_space::{MountSpace, SETTABLE, move_mount};
+use super::mounts::{Mount, Point, Seen, Tree};
 use super::proc::Node;
+use super::share::{graft, inherit, tell_unmounted};
+use super::spot::Spot;
 use super::time::Time;
-use super::walk;
+use super::tree::{empty_root, fill_devices, new_directory};
+use super::walk::{self, Follow};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::memory::PAGE;
-use crate::unix::Unix;
-
-/// Most mounted file systems.
-const MOUNTS_MAX: usize = 256;
+use crate::process::namespace;
 
 /// The flags of `umount2`.
 const UNMOUNT_FLAGS: u32 =
@@ -26,61 +27,117 @@ const UNMOUNT_FLAGS: u32 =
 
 /// `mount(source, target, type, flags, data)`.
 pub(super) fn mount(cx: &Cx) -> Answer {
-    let user = cx.user();
-    let kind = match cx.arg(2) {
-        0 => Vec::new(),
-        address => user.read_string(address, PAGE, Errno::EINVAL)?,
+    let string = |at: usize| match cx.arg(at) {
+        0 => Ok(Vec::new()),
+        address => cx.user().read_string(address, PAGE, Errno::EINVAL),
     };
-    let source = match cx.arg(0) {
-        0 => b"none".to_vec(),
-        address => user.read_string(address, PAGE, Errno::EINVAL)?,
-    };
-    let data = match cx.arg(4) {
-        0 => Vec::new(),
-        address => user.read_string(address, PAGE, Errno::EINVAL)?,
-    };
-    let target = walk::inode(cx, cx.arg(1))?;
-    if !cx.process.credentials.borrow().may(linux::CAP_SYS_ADMIN) {
-        return Err(Errno::EPERM.into());
-    }
+    let (kind, source, data) = (string(2)?, string(0)?, string(4)?);
+    let point = find_point(cx, cx.arg(1))?;
+    let space = namespace::check_mounts(cx)?;
     let flags = cx.uint(3);
-    let read_only = flags & linux::MS_RDONLY != 0;
     if flags & linux::MS_REMOUNT != 0 {
-        if !is_mount_root(cx.unix, &target) {
-            return Err(Errno::EINVAL.into());
-        }
-        target.fs.read_only.set(read_only);
+        return remount(cx, &space, &point.spot, flags);
+    }
+    if flags & linux::MS_BIND != 0 {
+        let from = find_point(cx, cx.arg(0))?;
+        return bind(cx, &space, &from, point, flags);
+    }
+    if flags & KINDS != 0 {
+        return set_kind(cx, &space, &point.spot, flags);
+    }
+    if flags & linux::MS_MOVE != 0 {
+        let from = walk::inode(cx, cx.arg(0))?;
+        check_point(&space, &point, point.spot.is_directory())?;
+        move_mount(cx, &from, point)?;
         return Ok(0);
     }
-    if flags & (linux::MS_BIND | linux::MS_MOVE) != 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    if flags & (linux::MS_SHARED | linux::MS_PRIVATE | linux::MS_SLAVE | linux::MS_UNBINDABLE) != 0
-    {
-        return Ok(0);
-    }
-    let Some(directory) = target.directory() else {
-        return Err(if target.is_directory() { Errno::EBUSY } else { Errno::ENOTDIR }.into());
-    };
-    if directory.mounted().is_some() || Rc::ptr_eq(&target, &cx.unix.fs.root()) {
-        return Err(Errno::EBUSY.into());
-    }
+    check_point(&space, &point, true)?;
     let root = new_root(cx, &kind, &data)?;
-    root.fs.read_only.set(read_only);
-    cx.unix.fs.mount_on(&target, root, source.into());
+    root.fs.read_only.set(flags & linux::MS_RDONLY != 0);
+    let source: Name = if cx.arg(0) == 0 { b"none"[..].into() } else { source.into() };
+    let tree = Rc::new(Tree(root.clone()));
+    let flags = flags & !linux::MS_RDONLY | linux::MS_RELATIME;
+    let mount = space.new_mount(Seen { tree, root, source: &source, flags, origin: None })?;
+    graft(cx, &space, alloc::vec![(mount, None)], point)?;
     Ok(0)
 }
 
-fn is_mount_root(unix: &Unix, inode: &Rc<Inode>) -> bool {
-    unix.fs.mounts.borrow().iter().any(|mount| Rc::ptr_eq(&mount.root, inode))
+/// Flags that say who hears of a mount.
+const KINDS: u32 = linux::MS_SHARED | linux::MS_PRIVATE | linux::MS_SLAVE | linux::MS_UNBINDABLE;
+
+/// Where something is to be mounted.
+fn find_point(cx: &Cx, address: u64) -> Result<Point, Errno> {
+    let mut found = walk::find(cx, linux::AT_FDCWD, address, Follow::Yes)?;
+    let location = found.name.take().map(|name| (found.parent.clone(), name));
+    let spot = found.existing()?;
+    let location = location.filter(|_| !spot.is_directory());
+    Ok(Point { spot, location })
+}
+
+/// Whether a directory (or something else) can be mounted there.
+fn check_point(space: &MountSpace, point: &Point, directory: bool) -> Result<(), Errno> {
+    let spot = &point.spot;
+    if !space.has(&spot.mount) {
+        return Err(Errno::EINVAL);
+    }
+    if spot.is_directory() != directory {
+        return Err(Errno::ENOTDIR);
+    }
+    if spot.links.get() == 0 || spot.directory().is_some_and(Directory::is_removed) {
+        return Err(Errno::ENOENT);
+    }
+    // Inodes there are made for whoever looks them up.
+    let fleeting = matches!(spot.fs.kind, FsKind::Proc | FsKind::Devpts);
+    if fleeting && !spot.is_mount_root() { Err(Errno::EBUSY) } else { Ok(()) }
+}
+
+/// `MS_BIND`.
+fn bind(cx: &Cx, space: &Rc<MountSpace>, from: &Point, point: Point, flags: u32) -> Answer {
+    check_point(space, &point, from.spot.is_directory())?;
+    let copies = super::bind::bound(cx, from, flags & linux::MS_REC != 0)?;
+    inherit(&cx.unix.fs.table, &copies);
+    let tree = copies.into_iter().map(|copy| (copy.new, copy.point)).collect();
+    graft(cx, space, tree, point)?;
+    Ok(0)
+}
+
+/// `MS_REMOUNT`: of the mount (`MS_BIND`), or of the file system.
+fn remount(cx: &Cx, space: &MountSpace, spot: &Spot, flags: u32) -> Answer {
+    if !spot.is_mount_root() || !space.has(&spot.mount) {
+        return Err(Errno::EINVAL.into());
+    }
+    let mount = &spot.mount;
+    namespace::check_flags(cx, mount, flags)?;
+    let kept = mount.flags.get() & !SETTABLE;
+    if flags & linux::MS_BIND != 0 {
+        mount.flags.set(kept | flags & SETTABLE);
+        return Ok(0);
+    }
+    spot.fs.read_only.set(flags & linux::MS_RDONLY != 0);
+    mount.flags.set(kept | flags & SETTABLE & !linux::MS_RDONLY);
+    Ok(0)
+}
+
+/// `MS_SHARED`, `MS_PRIVATE`, `MS_SLAVE`, `MS_UNBINDABLE`.
+fn set_kind(cx: &Cx, space: &MountSpace, spot: &Spot, flags: u32) -> Answer {
+    let kind = flags & KINDS;
+    if !kind.is_power_of_two() || flags & !(KINDS | linux::MS_REC | linux::MS_SILENT) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    if !spot.is_mount_root() || !space.has(&spot.mount) {
+        return Err(Errno::EINVAL.into());
+    }
+    let all = match flags & linux::MS_REC {
+        0 => alloc::vec![spot.mount.clone()],
+        _ => space.below(&spot.mount),
+    };
+    all.iter().for_each(|mount| super::share::set_kind(&cx.unix.fs.table, mount, kind));
+    Ok(0)
 }
 
 /// The root of a new file system.
 fn new_root(cx: &Cx, kind: &[u8], data: &[u8]) -> Result<Rc<Inode>, Errno> {
     let all = &cx.unix.fs;
-    if all.mounts.borrow().len() >= MOUNTS_MAX {
-        return Err(Errno::ENOSPC);
-    }
     let kind = match kind {
         b"tmpfs" | b"ramfs" => FsKind::Tmpfs,
         b"proc" => FsKind::Proc,
@@ -93,7 +150,7 @@ fn new_root(cx: &Cx, kind: &[u8], data: &[u8]) -> Result<Rc<Inode>, Errno> {
     let now = Time::now(cx.unix);
     let root = match kind {
         FsKind::Proc => new_directory(&fs, Kind::Proc(Node::root()), 0o555),
-        FsKind::Devpts => new_directory(&all.pts, Kind::Pts(Pts::default()), 0o755),
+        FsKind::Devpts => new_directory(&all.pts, Kind::Pts, 0o755),
         FsKind::Devtmpfs => {
             let root = empty_root(&fs, 0o755);
             fill_devices(&root);
@@ -150,67 +207,29 @@ pub(super) fn umount2(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let follow = if flags & linux::UMOUNT_NOFOLLOW != 0 { linux::AT_SYMLINK_NOFOLLOW } else { 0 };
-    let root = walk::inode_at(cx, linux::AT_FDCWD, cx.arg(0), follow)?;
-    if !cx.process.credentials.borrow().may(linux::CAP_SYS_ADMIN) {
-        return Err(Errno::EPERM.into());
-    }
-    if !is_mount_root(cx.unix, &root) {
+    let spot = walk::inode_at(cx, linux::AT_FDCWD, cx.arg(0), follow)?;
+    let space = namespace::check_mounts(cx)?;
+    let Spot { mount, inode } = spot;
+    if !Rc::ptr_eq(&inode, mount.root()) || !space.has(&mount) || mount.is_locked() {
         return Err(Errno::EINVAL.into());
     }
-    let in_use = is_busy(cx.unix, &root);
-    if covered(&root).is_none() || in_use && flags & linux::MNT_DETACH == 0 {
+    let point = mount.point().ok_or(if flags & linux::MNT_DETACH == 0 {
+        Errno::EBUSY
+    } else {
+        Errno::EINVAL
+    })?;
+    let lazily = flags & linux::MNT_DETACH != 0;
+    if !lazily && is_busy(&mount, 1) {
         return Err(Errno::EBUSY.into());
     }
-    cx.unix.fs.unmount(&root);
-    if in_use {
-        cx.unix.fs.detached.borrow_mut().push(root);
-    } else {
-        take_apart(&root);
-    }
+    tell_unmounted(&cx.unix.fs.table, &mount, &point);
+    space.below(&mount).iter().rev().for_each(|one| space.remove(one));
     Ok(0)
 }
 
-/// After files were closed: file systems that were unmounted while somebody used them, and
-/// that nobody uses any more, are taken apart.
-pub fn settle(unix: &Unix) {
-    if unix.fs.detached.borrow().is_empty() {
-        return;
-    }
-    let all = unix.fs.detached.take();
-    let (busy, unused): (Vec<_>, Vec<_>) = all.into_iter().partition(|root| is_busy(unix, root));
-    *unix.fs.detached.borrow_mut() = busy;
-    unused.iter().for_each(take_apart);
-}
-
-/// Whether a process is in a file system, or something is mounted or open in it.
-fn is_busy(unix: &Unix, root: &Rc<Inode>) -> bool {
-    let inside = |inode: &Rc<Inode>| Rc::ptr_eq(&inode.fs, &root.fs);
-    let mounted = unix.fs.mounts.borrow().iter().any(|mount| {
-        !Rc::ptr_eq(&mount.root, root) && covered(&mount.root).is_some_and(|inode| inside(&inode))
-    });
-    let processes: Vec<_> = unix.processes.by_pid.borrow().values().cloned().collect();
-    mounted
-        || processes.iter().any(|process| {
-            let place = process.place.borrow();
-            let files = process.files.borrow();
-            inside(&place.root())
-                || inside(&place.directory())
-                || files
-                    .numbers()
-                    .into_iter()
-                    .filter_map(|fd| files.get(fd))
-                    .any(|open| inside(&open.file.inode()))
-        })
-}
-
-/// Takes a tree apart that nobody can reach any more; in a loop, for it may be deep.
-pub(super) fn take_apart(root: &Rc<Inode>) {
-    let mut left = alloc::vec![root.clone()];
-    while let Some(inode) = left.pop() {
-        if let Some(directory) = inode.directory() {
-            left.extend(directory.clear());
-            drop(directory.take_parent());
-            directory.set_removed();
-        }
-    }
+/// Whether anybody is in a mount, or something is open or mounted in it; `known` references are the
+/// caller's.
+pub(super) fn is_busy(mount: &Rc<Mount>, known: usize) -> bool {
+    // One is its namespace's, one that of the table.
+    Rc::strong_count(mount) > 2 + known
 }

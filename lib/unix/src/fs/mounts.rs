@@ -1,296 +1,286 @@
-//! Where file systems are mounted: the tree at the start, and the table that
-//! `/proc/mounts` shows.
+//! Mounts: which directory of which file system is seen where. A mount namespace is a set of them.
+//!
+//! A mount covers an inode in another mount. That is entered in one table, by the number of the
+//! covered mount and the inode's address, and counted in the inode: who walks over an inode that nothing
+//! covers looks at one number. An inode can be covered in one namespace and free in another.
+//!
+//! Whoever is in a mount, or has a file open that was found there, holds it. So how many hold it says whether
+//! it is busy, and a file system goes with the last mount of it.
 
-use alloc::rc::Rc;
+use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use super::device::DEVICES;
-use super::devpts::Pts;
-use super::directory::{Directory, Name};
-use super::filesystem::{Filesystem, Kind as FsKind};
-use super::inode::{Inode, Kind};
-use super::locks::Waiting;
-use super::mount::take_apart;
-use super::proc::Node;
-use super::time::Time;
+use hashbrown::HashMap;
+use linux_raw_sys::general as linux;
+
+use super::directory::Name;
+use super::inode::Inode;
+use super::mount_space::MountSpace;
+use super::spot::Spot;
+use crate::account::Charge;
 use crate::errno::Errno;
-use crate::memory::Memory;
-use crate::unix::Unix;
 
-/// A mounted file system.
-#[derive(Clone)]
-pub struct Mount {
-    /// Its root directory.
-    pub root: Rc<Inode>,
-    /// What was mounted, as the caller named it.
-    pub source: Name,
-}
+/// A file system's tree, which comes apart with its last mount.
+pub struct Tree(pub(super) Rc<Inode>);
 
-/// All mounted file systems.
-pub struct Filesystems {
-    root: Rc<Inode>,
-    pub(super) pipes: Rc<Filesystem>,
-    pub(super) sockets: Rc<Filesystem>,
-    pub(super) anonymous: Rc<Filesystem>,
-    pub(super) namespaces: Rc<Filesystem>,
-    pub(super) pts: Rc<Filesystem>,
-    pub(super) mounts: RefCell<Vec<Mount>>,
-    /// Roots of file systems that were unmounted while somebody used them.
-    pub(super) detached: RefCell<Vec<Rc<Inode>>>,
-    pub(super) next_device: Cell<u64>,
-    waiting: RefCell<Waiting>,
-    /// The latest rename that somebody watched.
-    pub(super) cookie: Cell<u32>,
-    /// How long the holder of a lease may take to give it up (`lease-break-time`), in seconds.
-    pub(super) lease_seconds: Cell<u64>,
-    /// Processes and the files on which they have locked something.
-    holders: RefCell<Vec<(u32, alloc::rc::Weak<Inode>)>>,
-}
-
-/// The root of a new file system, or a directory of one.
-pub(super) fn new_directory(fs: &Rc<Filesystem>, kind: Kind, mode: u32) -> Rc<Inode> {
-    let number = fs.new_number().unwrap_or(1);
-    let inode = Inode::with_number(fs, number, kind, mode, (0, 0), Time::default());
-    inode.links.set(2);
-    inode
-}
-
-/// The root of a new file system without files.
-pub(super) fn empty_root(fs: &Rc<Filesystem>, mode: u32) -> Rc<Inode> {
-    new_directory(fs, Kind::Directory(Directory::default()), mode)
-}
-
-/// Enters a new inode as `name`, without asking anybody; what is there already stays.
-pub(super) fn enter(parent: &Rc<Inode>, name: &str, kind: Kind, mode: u32) -> Rc<Inode> {
-    let name: Name = name.as_bytes().into();
-    let Some(entries) = parent.directory() else { return parent.clone() };
-    if let Some(inode) = entries.find(&name) {
-        return inode;
-    }
-    let number = parent.fs.new_number().unwrap_or(1);
-    let inode = Inode::with_number(&parent.fs, number, kind, mode, (0, 0), Time::default());
-    if inode.is_directory() {
-        inode.links.set(2);
-        parent.links.set(parent.links.get() + 1);
-    }
-    // The name is not there, and nobody has removed the directory.
-    let _ = entries.insert(&name, &inode);
-    inode
-}
-
-/// Enters a new directory.
-pub(super) fn enter_directory(parent: &Rc<Inode>, name: &str, mode: u32) -> Rc<Inode> {
-    let kind = Kind::Directory(Directory::below(parent, &name.as_bytes().into()));
-    enter(parent, name, kind, mode)
-}
-
-/// Enters a new socket into a directory of the root, which is made if it is not there.
-///
-/// # Errors
-/// `EEXIST` if the name is there, `ENOTDIR`, `ENOSPC`.
-pub fn enter_socket(unix: &Unix, folder: &str, name: &str, mode: u32) -> Result<Rc<Inode>, Errno> {
-    let root = unix.fs.root();
-    let there = root.directory().and_then(|entries| entries.find(folder.as_bytes()));
-    let parent = there.unwrap_or_else(|| enter_directory(&root, folder, 0o755));
-    let entries = parent.directory().ok_or(Errno::ENOTDIR)?;
-    let inode = Inode::new(&parent.fs, Kind::Socket, mode, (0, 0), Time::now(unix))?;
-    entries.insert(&name.as_bytes().into(), &inode)?;
-    Ok(inode)
-}
-
-/// The inode at an absolute path, on which no symbolic link is followed, as the system itself
-/// sees it; `None` if there is none.
-#[must_use]
-pub fn plain(unix: &Unix, path: &str) -> Option<Rc<Inode>> {
-    let mut at = unix.fs.root();
-    for name in path.strip_prefix('/')?.split('/') {
-        let next = at.directory()?.find(name.as_bytes())?;
-        at = next.directory().and_then(Directory::mounted).unwrap_or(next);
-    }
-    Some(at)
-}
-
-impl Filesystems {
-    /// The tree at the start: empty but for `/dev`, `/proc` and `/tmp`,
-    /// which are file systems of their own.
-    #[must_use]
-    pub fn new(memory: &Rc<Memory>) -> Self {
-        let new = |kind, device| Filesystem::new(kind, device, memory);
-        let this = Self {
-            root: empty_root(&new(FsKind::Tmpfs, 2), 0o755),
-            pipes: new(FsKind::Pipe, 14),
-            sockets: new(FsKind::Socket, 8),
-            anonymous: new(FsKind::Anonymous, 15),
-            namespaces: new(FsKind::Anonymous, 4),
-            pts: new(FsKind::Devpts, 20),
-            mounts: RefCell::default(),
-            detached: RefCell::default(),
-            next_device: Cell::new(40),
-            waiting: RefCell::default(),
-            cookie: Cell::new(0),
-            lease_seconds: Cell::new(super::lease::BREAK_SECONDS),
-            holders: RefCell::default(),
-        };
-        this.mounts
-            .borrow_mut()
-            .push(Mount { root: this.root.clone(), source: "rootfs".into_name() });
-        let tmp = enter_directory(&this.root, "tmp", 0o1777);
-        this.attach(&tmp, empty_root(&new(FsKind::Tmpfs, 23), 0o1777), "tmpfs");
-        let proc = enter_directory(&this.root, "proc", 0o555);
-        this.attach(
-            &proc,
-            new_directory(&new(FsKind::Proc, 21), Kind::Proc(Node::root()), 0o555),
-            "proc",
-        );
-        let dev = enter_directory(&this.root, "dev", 0o755);
-        let devices = empty_root(&new(FsKind::Devtmpfs, 6), 0o755);
-        this.attach(&dev, devices.clone(), "devtmpfs");
-        fill_devices(&devices);
-        let pts = enter_directory(&devices, "pts", 0o755);
-        this.attach(&pts, new_directory(&this.pts, Kind::Pts(Pts::default()), 0o755), "devpts");
-        let shm = enter_directory(&devices, "shm", 0o1777);
-        this.attach(&shm, empty_root(&new(FsKind::Tmpfs, 22), 0o1777), "tmpfs");
-        this
-    }
-
-    /// What has been there since before there was a clock was made now.
-    pub(super) fn set_times(&self, now: Time) {
-        let mut left: Vec<_> = self.mounts().into_iter().map(|mount| mount.root).collect();
-        while let Some(inode) = left.pop() {
-            if inode.created.get() == Time::default() {
-                for cell in [&inode.accessed, &inode.modified, &inode.changed, &inode.created] {
-                    cell.set(now);
-                }
-                left.extend(inode.directory().into_iter().flat_map(Directory::inodes));
-            }
-        }
-    }
-
-    /// The root of everything.
-    #[must_use]
-    pub fn root(&self) -> Rc<Inode> {
-        self.root.clone()
-    }
-
-    /// Everything that is mounted, in order.
-    #[must_use]
-    pub fn mounts(&self) -> Vec<Mount> {
-        self.mounts.borrow().clone()
-    }
-
-    fn attach(&self, covered: &Rc<Inode>, root: Rc<Inode>, source: &str) {
-        self.mount_on(covered, root, source.into_name());
-    }
-
-    /// Mounts a file system.
-    pub(super) fn mount_on(&self, covered: &Rc<Inode>, root: Rc<Inode>, source: Name) {
-        match &root.kind {
-            Kind::Directory(directory) => directory.set_covered(Some(covered.clone())),
-            Kind::Proc(node) => node.set_covered(covered),
-            Kind::Pts(pts) => pts.set_covered(covered),
-            _ => return,
-        }
-        if let Some(directory) = covered.directory() {
-            directory.set_mounted(Some(root.clone()));
-        }
-        self.mounts.borrow_mut().push(Mount { root, source });
-    }
-
-    /// Takes a mounted file system away; its root is returned.
-    pub(super) fn unmount(&self, root: &Rc<Inode>) {
-        self.mounts.borrow_mut().retain(|mount| !Rc::ptr_eq(&mount.root, root));
-        if let Some(directory) = covered(root) {
-            let mounted = directory.directory().and_then(|one| one.set_mounted(None));
-            drop(mounted);
-        }
-    }
-
-    /// Thread `tid` of process `pid` waits for a lock of process `holder`.
-    pub(super) fn starts_waiting(&self, tid: u32, pid: u32, holder: u32) {
-        self.waiting.borrow_mut().add(tid, pid, holder);
-    }
-
-    /// Thread `tid` does not wait for a lock.
-    pub(super) fn stops_waiting(&self, tid: u32) {
-        self.waiting.borrow_mut().remove(tid);
-    }
-
-    /// Whether `holder` waits, over any number of others, for `pid`.
-    pub(super) fn would_deadlock(&self, unix: &Unix, pid: u32, holder: u32) -> bool {
-        self.waiting.borrow_mut().leads_to(unix, pid, holder)
-    }
-
-    /// Process `pid` has locked something of `inode`.
-    pub(super) fn holds_locks(&self, pid: u32, inode: &Rc<Inode>) {
-        let inode = Rc::downgrade(inode);
-        let mut holders = self.holders.borrow_mut();
-        if !holders.iter().any(|holder| holder.0 == pid && holder.1.ptr_eq(&inode)) {
-            holders.retain(|holder| holder.1.strong_count() > 0);
-            holders.push((pid, inode));
-        }
-    }
-
-    /// Process `pid` has ended: its POSIX locks end.
-    pub fn process_ended(&self, pid: u32) {
-        let mut files = Vec::new();
-        self.holders.borrow_mut().retain(|holder| {
-            if holder.0 == pid {
-                files.extend(holder.1.upgrade());
-            }
-            holder.0 != pid
-        });
-        for inode in files {
-            inode.locks.process_closed(pid);
-        }
-    }
-}
-
-impl Drop for Filesystems {
+impl Drop for Tree {
     /// Directories and what is in them hold each other.
     fn drop(&mut self) {
-        let mounts = self.mounts.take().into_iter().map(|mount| mount.root);
-        for root in mounts.chain(self.detached.take()) {
-            self.unmount(&root);
-            take_apart(&root);
+        super::tree::take_apart(&self.0);
+    }
+}
+
+/// Where a mount is mounted.
+#[derive(Clone)]
+pub struct Point {
+    /// What it covers.
+    pub spot: Spot,
+    /// The directory and the name by which that was found, unless it is a directory.
+    pub location: Option<(Rc<Inode>, Name)>,
+}
+
+/// To whom a mount tells what is mounted in it, and who tells it: numbers of groups, 0 for nobody.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// Its peers: they hear of everything, and say everything.
+    pub peers: u64,
+    /// Of these it hears only.
+    pub master: u64,
+    /// It cannot be bound.
+    pub unbindable: bool,
+}
+
+/// A mount.
+pub struct Mount {
+    /// Its number, which no other has or had.
+    pub id: u64,
+    /// What was mounted, as the caller named it.
+    pub source: Name,
+    /// `MS_*` that say what may be done in it.
+    pub flags: Cell<u32>,
+    /// Who hears of it.
+    pub sharing: Cell<Sharing>,
+    tree: Rc<Tree>,
+    root: Rc<Inode>,
+    pub(super) point: RefCell<Option<Point>>,
+    /// Where its root was found, if that is not a directory.
+    origin: Option<(Rc<Inode>, Name)>,
+    /// Its namespace, if it is in one.
+    pub(super) space: RefCell<Weak<MountSpace>>,
+    pub(super) locked: Cell<bool>,
+    _charge: Option<Charge>,
+}
+
+/// Flags of a mount, apart from its file system.
+pub const OF_MOUNT: u32 = linux::MS_RDONLY
+    | linux::MS_NOSUID
+    | linux::MS_NODEV
+    | linux::MS_NOEXEC
+    | linux::MS_NOATIME
+    | linux::MS_NODIRATIME
+    | linux::MS_RELATIME;
+
+impl Mount {
+    /// The directory (or file) that is seen where it is mounted.
+    #[must_use]
+    pub fn root(&self) -> &Rc<Inode> {
+        &self.root
+    }
+
+    /// The root of its whole file system.
+    #[must_use]
+    pub fn tree_root(&self) -> &Rc<Inode> {
+        &self.tree.0
+    }
+
+    /// Its file system.
+    pub(super) fn tree(&self) -> Rc<Tree> {
+        self.tree.clone()
+    }
+
+    /// Where its root was found, if that is not a directory.
+    #[must_use]
+    pub fn origin(&self) -> Option<(Rc<Inode>, Name)> {
+        self.origin.clone()
+    }
+
+    /// Where it is mounted; the root of a namespace nowhere.
+    #[must_use]
+    pub fn point(&self) -> Option<Point> {
+        self.point.borrow().clone()
+    }
+
+    /// Its namespace, if it is in one (still).
+    #[must_use]
+    pub fn space(&self) -> Option<Rc<MountSpace>> {
+        self.space.borrow().upgrade()
+    }
+
+    /// Whether one of these flags is set.
+    #[must_use]
+    pub fn has(&self, flag: u32) -> bool {
+        self.flags.get() & flag != 0
+    }
+
+    /// Whether anything may be changed in it.
+    ///
+    /// # Errors
+    /// `EROFS`.
+    pub fn check_writable(&self) -> Result<(), Errno> {
+        if self.has(linux::MS_RDONLY) { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// Whether it was copied into a namespace of somebody who may not see what it covers.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.locked.get()
+    }
+
+    /// Its root as it is reached.
+    #[must_use]
+    pub fn root_spot(self: &Rc<Self>) -> Spot {
+        Spot { mount: self.clone(), inode: self.root.clone() }
+    }
+
+    /// Whether it is `other` or mounted somewhere below it.
+    #[must_use]
+    pub fn is_below(self: &Rc<Self>, other: &Rc<Self>) -> bool {
+        let mut at = self.clone();
+        loop {
+            if Rc::ptr_eq(&at, other) {
+                return true;
+            }
+            let Some(point) = at.point() else { return false };
+            at = point.spot.mount;
         }
     }
 }
 
-/// The directory that a root is mounted on.
-pub(super) fn covered(root: &Inode) -> Option<Rc<Inode>> {
-    match &root.kind {
-        Kind::Directory(directory) => directory.covered(),
-        Kind::Proc(node) => node.covered(),
-        Kind::Pts(pts) => pts.covered(),
-        _ => None,
+/// What is to be seen in a new mount.
+pub(super) struct Seen<'a> {
+    /// Its file system.
+    pub tree: Rc<Tree>,
+    /// Its root there.
+    pub root: Rc<Inode>,
+    /// What to call it.
+    pub source: &'a Name,
+    /// `MS_*`.
+    pub flags: u32,
+    /// Where its root was found, if that is not a directory.
+    pub origin: Option<(Rc<Inode>, Name)>,
+}
+
+/// Which mount covers an inode of a mount.
+#[derive(Default)]
+pub struct Table {
+    covers: RefCell<HashMap<(u64, usize), Rc<Mount>>>,
+    next_id: Cell<u64>,
+    next_group: Cell<u64>,
+    /// Mounts of groups, for those who tell them something.
+    shared: RefCell<Vec<Weak<Mount>>>,
+}
+
+fn key(spot: &Spot) -> (u64, usize) {
+    (spot.mount.id, Rc::as_ptr(&spot.inode) as usize)
+}
+
+impl Table {
+    fn next(cell: &Cell<u64>) -> u64 {
+        cell.set(cell.get() + 1);
+        cell.get()
     }
-}
 
-trait IntoName {
-    fn into_name(self) -> Name;
-}
-
-impl IntoName for &str {
-    fn into_name(self) -> Name {
-        self.as_bytes().into()
+    /// A number for a new group of peers.
+    pub(super) fn new_group(&self) -> u64 {
+        Self::next(&self.next_group)
     }
-}
 
-/// What `/dev` begins with.
-pub(super) fn fill_devices(dev: &Rc<Inode>) {
-    for (name, number, mode) in DEVICES {
-        let inode = enter(dev, name, Kind::Character(number), mode);
-        if mode & 0o060 == 0o060 && mode & 6 == 0 {
-            inode.gid.set(5);
+    /// What covers a spot.
+    #[must_use]
+    pub fn over(&self, spot: &Spot) -> Option<Rc<Mount>> {
+        self.over_inode(&spot.mount, &spot.inode)
+    }
+
+    /// What covers an inode in a mount.
+    #[inline]
+    #[must_use]
+    pub fn over_inode(&self, mount: &Rc<Mount>, inode: &Rc<Inode>) -> Option<Rc<Mount>> {
+        if inode.covered.get() == 0 {
+            return None;
+        }
+        self.covers.borrow().get(&(mount.id, Rc::as_ptr(inode) as usize)).cloned()
+    }
+
+    /// All mounts that cover this inode in some mount.
+    pub(super) fn all_over(&self, inode: &Rc<Inode>) -> Vec<Rc<Mount>> {
+        let address = Rc::as_ptr(inode) as usize;
+        let covers = self.covers.borrow();
+        covers.iter().filter(|(key, _)| key.1 == address).map(|(_, one)| one.clone()).collect()
+    }
+
+    /// A mount hears of nobody and tells nobody any more. Who heard of the last of its peers, hears of
+    /// whom that heard of.
+    pub(super) fn leave(&self, mount: &Mount) {
+        let Sharing { peers, master, .. } = mount.sharing.take();
+        if peers | master == 0 {
+            return;
+        }
+        self.shared.borrow_mut().retain(|one| !core::ptr::eq(one.as_ptr(), mount));
+        let left = self.sharing(|one| one.peers == peers || one.master == peers);
+        if peers != 0 && left.iter().all(|one| one.sharing.get().peers != peers) {
+            for slave in left {
+                slave.sharing.set(Sharing { master, ..slave.sharing.get() });
+            }
         }
     }
-    for (name, text) in [
-        ("fd", "/proc/self/fd"),
-        ("stdin", "/proc/self/fd/0"),
-        ("stdout", "/proc/self/fd/1"),
-        ("stderr", "/proc/self/fd/2"),
-    ] {
-        enter(dev, name, Kind::Symlink(text.as_bytes().into()), 0o777);
+
+    /// A mount shares from now on as this says.
+    pub(super) fn share(&self, mount: &Rc<Mount>, sharing: Sharing) {
+        self.leave(mount);
+        mount.sharing.set(sharing);
+        if sharing.peers | sharing.master != 0 {
+            self.shared.borrow_mut().push(Rc::downgrade(mount));
+        }
+    }
+
+    /// All mounts that share so.
+    pub(super) fn sharing(&self, is: impl Fn(Sharing) -> bool) -> Vec<Rc<Mount>> {
+        let shared = self.shared.borrow();
+        shared.iter().filter_map(Weak::upgrade).filter(|one| is(one.sharing.get())).collect()
+    }
+
+    /// A mount that belongs to nobody and is nowhere yet.
+    pub(super) fn mount(&self, seen: Seen, charge: Option<Charge>) -> Rc<Mount> {
+        Rc::new(Mount {
+            id: Self::next(&self.next_id),
+            source: seen.source.clone(),
+            flags: Cell::new(seen.flags & OF_MOUNT),
+            sharing: Cell::default(),
+            tree: seen.tree,
+            root: seen.root,
+            point: RefCell::default(),
+            origin: seen.origin,
+            space: RefCell::default(),
+            locked: Cell::new(false),
+            _charge: charge,
+        })
+    }
+
+    pub(super) fn cover(&self, mount: &Rc<Mount>, point: Point) {
+        let inode = point.spot.inode.clone();
+        inode.covered.set(inode.covered.get() + 1);
+        let old = self.covers.borrow_mut().insert(key(&point.spot), mount.clone());
+        debug_assert!(old.is_none());
+        drop(mount.point.replace(Some(point)));
+    }
+
+    pub(super) fn uncover(&self, mount: &Rc<Mount>) {
+        if let Some(point) = mount.point.take() {
+            let inode = &point.spot.inode;
+            inode.covered.set(inode.covered.get().saturating_sub(1));
+            let removed = self.covers.borrow_mut().remove(&key(&point.spot));
+            drop(removed);
+        }
     }
 }

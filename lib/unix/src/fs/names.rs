@@ -7,11 +7,11 @@ use linux_raw_sys::general as linux;
 
 use super::directory::{Directory, Name};
 use super::inode::{INODE_BYTES, Inode, Kind};
-use super::permission;
-use super::proc;
 use super::regular::Regular;
+use super::spot::Spot;
 use super::time::Time;
 use super::walk::{self, Follow, Found, Last};
+use super::{bind, permission, proc};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::process::Credentials;
@@ -75,6 +75,7 @@ fn new_place(cx: &Cx, fd: i32, path: Vec<u8>, directory: bool) -> Result<(Found,
     if fixed || found.slash && !directory {
         return Err(Errno::ENOENT);
     }
+    found.mount.check_writable()?;
     Ok((found, name))
 }
 
@@ -168,7 +169,7 @@ pub fn check_new_socket(cx: &Cx, path: Vec<u8>) -> Result<(), Errno> {
 /// # Errors
 /// As `connect(2)`: `ECONNREFUSED` for what is not a socket.
 pub fn find_socket(cx: &Cx, path: Vec<u8>) -> Result<Rc<Inode>, Errno> {
-    let inode = walk::find_path(cx, linux::AT_FDCWD, path, Follow::Yes)?.existing()?;
+    let inode = walk::find_path(cx, linux::AT_FDCWD, path, Follow::Yes)?.existing()?.inode;
     permission::check(&inode, &cx.process.credentials.borrow(), permission::WRITE)?;
     if matches!(inode.kind, Kind::Socket) { Ok(inode) } else { Err(Errno::ECONNREFUSED) }
 }
@@ -216,7 +217,9 @@ fn make_link(cx: &Cx, old: (i32, u64), new: (i32, u64), flags: u32) -> Answer {
     let inode = walk::inode_at(cx, old.0, old.1, flags & linux::AT_EMPTY_PATH | no_follow)?;
     let path = cx.user().read_path(new.1)?;
     let (found, name) = new_place(cx, new.0, path, false)?;
-    if !Rc::ptr_eq(&found.parent.fs, &inode.fs) {
+    if !Rc::ptr_eq(&found.parent.fs, &inode.fs)
+        || !Rc::ptr_eq(&found.mount, &inode.mount) && inode.links.get() != 0
+    {
         return Err(Errno::EXDEV.into());
     }
     permission::check_create(&found.parent, &cx.process.credentials.borrow())?;
@@ -266,10 +269,12 @@ fn remove_file(cx: &Cx, fd: i32, address: u64) -> Answer {
         let directory = inode.is_directory();
         return Err(if directory { Errno::EISDIR } else { Errno::ENOTDIR }.into());
     }
+    found.mount.check_writable()?;
     permission::check_delete(&found.parent, inode, &cx.process.credentials.borrow())?;
     if inode.is_directory() {
         return Err(Errno::EISDIR.into());
     }
+    bind::name_goes(cx, &found.mount, inode)?;
     found.parent.directory().ok_or(Errno::EPERM)?.remove(name);
     found.parent.touch_modified(cx.unix);
     inode.drop_link(cx.unix);
@@ -285,17 +290,17 @@ fn remove_directory(cx: &Cx, fd: i32, address: u64) -> Answer {
         _ => found.name(Errno::EBUSY)?,
     };
     let inode = found.inode.as_ref().ok_or(Errno::ENOENT)?;
+    found.mount.check_writable()?;
     permission::check_delete(&found.parent, inode, &cx.process.credentials.borrow())?;
     if !inode.is_directory() {
         return Err(Errno::ENOTDIR.into());
     }
-    if super::mounts::covered(inode).is_some() {
-        return Err(Errno::EBUSY.into());
-    }
+    bind::check_name(cx, &found.mount, inode)?;
     let entries = inode.directory().ok_or(Errno::EPERM)?;
     if !entries.is_empty() {
         return Err(Errno::ENOTEMPTY.into());
     }
+    bind::name_goes(cx, &found.mount, inode)?;
     found.parent.directory().ok_or(Errno::EPERM)?.remove(name);
     directory_removed(cx, &found.parent, inode);
     found.parent.touch_modified(cx.unix);
@@ -328,7 +333,7 @@ fn read_link(cx: &Cx, fd: i32, path: u64, buffer: u64, size: i32) -> Answer {
     let path = cx.user().read_path(path)?;
     let empty = path.is_empty();
     let inode = if empty {
-        cx.file_or_path(fd as u32).map_err(|_| Errno::ENOENT)?.file.inode()
+        Spot::of(cx, &*cx.file_or_path(fd as u32).map_err(|_| Errno::ENOENT)?)
     } else {
         walk::find_path(cx, fd, path, Follow::No)?.existing()?
     };

@@ -11,6 +11,7 @@ use super::directory::Name;
 use super::inode::{Inode, Kind, PERMISSIONS};
 use super::permission::{self, READ, WRITE};
 use super::regular::Regular;
+use super::spot::Spot;
 use super::tree_file::{PathFile, TreeFile};
 use super::walk::{self, Follow, Found, Walk};
 use crate::call::{Answer, Cx, Stop};
@@ -158,25 +159,25 @@ pub fn open_path(cx: &Cx, fd: i32, path: Vec<u8>, how: How) -> Result<Rc<Open>, 
     let walk = Walk::new(cx, &who, start, how.resolve);
     let found = walk.making_file(flags & linux::O_CREAT != 0).find(path, follow)?;
     let mode = how.mode as u32;
-    let (inode, location, created) = if flags & TMPFILE != 0 {
-        let inode = temporary(cx, found, &who, mode)?;
-        inode.linkable.set(flags & linux::O_EXCL == 0);
-        (inode, None, true)
+    let (spot, location, created) = if flags & TMPFILE != 0 {
+        let spot = temporary(cx, found, &who, mode)?;
+        spot.linkable.set(flags & linux::O_EXCL == 0);
+        (spot, None, true)
     } else {
         reach(cx, found, &who, flags, mode)?
     };
     if flags & linux::O_PATH == 0 && !created {
-        check_open(&inode, &who, flags)?;
+        check_open(&spot, &who, flags)?;
     }
     drop(who);
     if flags & linux::O_PATH == 0 && !created {
         let writes = flags & linux::O_ACCMODE != linux::O_RDONLY || flags & linux::O_TRUNC != 0;
-        inode.locks.leases.break_for(cx, writes, flags & linux::O_NONBLOCK == 0)?;
+        spot.locks.leases.break_for(cx, writes, flags & linux::O_NONBLOCK == 0)?;
     }
-    open_inode(cx, inode, location, if created { flags & !linux::O_TRUNC } else { flags })
+    open_inode(cx, spot, location, if created { flags & !linux::O_TRUNC } else { flags })
 }
 
-type Reached = (Rc<Inode>, Option<(Rc<Inode>, Name)>, bool);
+type Reached = (Spot, Option<(Rc<Inode>, Name)>, bool);
 
 /// The inode that was found, or a new one; where it is; whether it is new.
 fn reach(
@@ -192,7 +193,8 @@ fn reach(
             return Err(Errno::ENOENT);
         }
         let (inode, name) = create(cx, &found, who, mode)?;
-        return Ok((inode, Some((found.parent, name)), true));
+        let spot = Spot { mount: found.mount, inode };
+        return Ok((spot, Some((found.parent, name)), true));
     };
     if creates && flags & linux::O_EXCL != 0 {
         return Err(Errno::EEXIST);
@@ -208,7 +210,7 @@ fn reach(
     }
     let parent = found.parent;
     let location = found.name.filter(|_| !inode.is_directory()).map(|name| (parent, name));
-    Ok((inode, location, false))
+    Ok((Spot { mount: found.mount, inode }, location, false))
 }
 
 /// A new regular file with the name that was not found.
@@ -222,6 +224,7 @@ fn create(
     if matches!(found.parent.kind, Kind::Proc(_)) {
         return Err(Errno::ENOENT);
     }
+    found.mount.check_writable()?;
     permission::check_create(&found.parent, who)?;
     let kind = Kind::Regular(Regular::default());
     let inode = super::names::make(cx, &found.parent, &name, kind, mode, who)?;
@@ -229,11 +232,12 @@ fn create(
 }
 
 /// `O_TMPFILE`: a regular file without a name.
-fn temporary(cx: &Cx, found: Found, who: &Credentials, mode: u32) -> Result<Rc<Inode>, Errno> {
+fn temporary(cx: &Cx, found: Found, who: &Credentials, mode: u32) -> Result<Spot, Errno> {
     let directory = found.existing()?;
     if !directory.is_directory() {
         return Err(Errno::ENOTDIR);
     }
+    directory.mount.check_writable()?;
     permission::check(&directory, who, WRITE | permission::EXECUTE)?;
     if directory.directory().is_none() {
         return Err(Errno::EOPNOTSUPP);
@@ -241,11 +245,11 @@ fn temporary(cx: &Cx, found: Found, who: &Credentials, mode: u32) -> Result<Rc<I
     let kind = Kind::Regular(Regular::default());
     let inode = super::names::new_inode(cx, &directory, kind, mode, who)?;
     inode.links.set(0);
-    Ok(inode)
+    Ok(Spot { mount: directory.mount, inode })
 }
 
 /// Whether an existing inode may be opened like this.
-pub(super) fn check_open(inode: &Inode, who: &Credentials, flags: u32) -> Result<(), Errno> {
+pub(super) fn check_open(inode: &Spot, who: &Credentials, flags: u32) -> Result<(), Errno> {
     let mut wanted = match flags & linux::O_ACCMODE {
         linux::O_RDONLY => READ,
         linux::O_WRONLY => WRITE,
@@ -257,6 +261,14 @@ pub(super) fn check_open(inode: &Inode, who: &Credentials, flags: u32) -> Result
     if wanted & WRITE != 0 && inode.is_directory() {
         return Err(Errno::EISDIR);
     }
+    let kept = inode.is_regular() || inode.is_directory();
+    if wanted & WRITE != 0 && kept {
+        inode.mount.check_writable()?;
+    }
+    if inode.mount.has(linux::MS_NODEV) && matches!(inode.kind, Kind::Character(_) | Kind::Block(_))
+    {
+        return Err(Errno::EACCES);
+    }
     permission::check(inode, who, wanted)?;
     if flags & linux::O_NOATIME != 0 && !permission::owns(who, inode) {
         return Err(Errno::EPERM);
@@ -267,27 +279,27 @@ pub(super) fn check_open(inode: &Inode, who: &Credentials, flags: u32) -> Result
 /// The open file description for an inode that may be opened.
 pub(super) fn open_inode(
     cx: &Cx,
-    inode: Rc<Inode>,
+    spot: Spot,
     location: Option<(Rc<Inode>, Name)>,
     flags: u32,
 ) -> Result<Rc<Open>, Stop> {
     let kept = (flags & !ONLY_AT_OPEN) | LARGEFILE;
     if flags & linux::O_PATH != 0 {
-        let kept = kept & !LARGEFILE;
-        return Ok(Open::new(cx, PathFile::new(inode, location), kept, Vec::new())?);
+        return Ok(Open::new(cx, PathFile::new(spot, location), kept & !LARGEFILE, Vec::new())?);
     }
-    let path = |location: &Option<(Rc<Inode>, Name)>| super::path::of_location(cx, location);
+    let inode = spot.inode.clone();
+    let path = || super::path::of_location(cx, &spot, &location);
     let file: Rc<dyn File> = match &inode.kind {
         Kind::Fifo => {
             let file = crate::stream::open_fifo(cx, &inode, flags)?;
-            return Ok(Open::new(cx, file, kept, path(&location))?);
+            return Ok(Open::new(cx, file, kept, path())?);
         }
         Kind::Character(number) if device::is_terminal(*number) => {
             let file = crate::tty::open(cx, &inode, flags)?;
-            return Ok(Open::new(cx, file, kept, path(&location))?);
+            return Ok(Open::new(cx, file, kept, path())?);
         }
         Kind::Character(number) if device::is_simple(*number) => {
-            TreeFile::new(inode, location, false)?
+            TreeFile::new(spot, location, false)?
         }
         Kind::Socket => crate::stream::socket::service::open(cx, &inode, flags)?,
         Kind::Character(_) | Kind::Block(_) | Kind::Anonymous(_) => {
@@ -299,12 +311,12 @@ pub(super) fn open_inode(
             if wants_more {
                 return Err(Errno::EPERM.into());
             }
-            TreeFile::new(inode, None, false)?
+            TreeFile::new(spot, None, false)?
         }
-        Kind::Regular(_) | Kind::Directory(_) | Kind::Proc(_) | Kind::Pts(_) => {
+        Kind::Regular(_) | Kind::Directory(_) | Kind::Proc(_) | Kind::Pts => {
             let writes = flags & linux::O_ACCMODE != linux::O_RDONLY;
             let truncated = flags & linux::O_TRUNC != 0;
-            let file = TreeFile::new(inode.clone(), location, writes)?;
+            let file = TreeFile::new(spot, location, writes)?;
             if truncated && inode.is_regular() {
                 super::size::set(cx, &inode, 0)?;
                 file.happened(Some(cx.unix), linux::IN_MODIFY);
@@ -323,9 +335,9 @@ pub(super) fn open_inode(
 /// `EACCES` for what is not a regular file or may not be executed, `ELOOP` for a link that
 /// is not to be followed, and those of a walk.
 pub fn open_program(cx: &Cx, fd: i32, path: Vec<u8>, at_flags: u32) -> Result<Rc<Open>, Errno> {
-    let (inode, location) = if path.is_empty() && at_flags & linux::AT_EMPTY_PATH != 0 {
+    let (spot, location) = if path.is_empty() && at_flags & linux::AT_EMPTY_PATH != 0 {
         let open = cx.file_or_path(fd as u32)?;
-        (open.file.inode(), super::path::location(&open))
+        (Spot::of(cx, &open), super::path::location(&open))
     } else {
         let no_follow = at_flags & linux::AT_SYMLINK_NOFOLLOW != 0;
         let follow = if no_follow { Follow::No } else { Follow::Yes };
@@ -333,14 +345,14 @@ pub fn open_program(cx: &Cx, fd: i32, path: Vec<u8>, at_flags: u32) -> Result<Rc
         let location = found.name.clone().map(|name| (found.parent.clone(), name));
         (found.existing()?, location)
     };
-    if inode.is_symlink() {
+    if spot.is_symlink() {
         return Err(Errno::ELOOP);
     }
-    if !inode.is_regular() {
+    if !spot.is_regular() || spot.mount.has(linux::MS_NOEXEC) {
         return Err(Errno::EACCES);
     }
-    permission::check(&inode, &cx.process.credentials.borrow(), permission::EXECUTE)?;
-    let file = TreeFile::new(inode, location, false)?;
+    permission::check(&spot, &cx.process.credentials.borrow(), permission::EXECUTE)?;
+    let file = TreeFile::new(spot, location, false)?;
     file.happened(Some(cx.unix), linux::IN_OPEN);
     Open::new(cx, file, linux::O_RDONLY | LARGEFILE, Vec::new())
 }

@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 
 use super::directory::{Directory, Name};
 use super::inode::{Inode, Kind};
+use super::mounts::{Mount, Point};
+use super::spot::Spot;
 use super::tree_file::{PathFile, TreeFile};
 use crate::call::Cx;
 use crate::errno::Errno;
@@ -27,19 +29,39 @@ pub fn location(open: &Open) -> Location {
     file.downcast_ref::<PathFile>().and_then(|file| file.location().cloned())
 }
 
+/// The mount in which a file was found that was opened by its path.
+#[must_use]
+pub fn mount(open: &Open) -> Option<Rc<Mount>> {
+    let file = open.file.as_any();
+    if let Some(file) = file.downcast_ref::<TreeFile>() {
+        return Some(file.mount().clone());
+    }
+    file.downcast_ref::<PathFile>().map(|file| file.mount().clone())
+}
+
 /// The names from `directory` up to `root`, and whether it got there.
-fn names_above(directory: &Rc<Inode>, root: &Rc<Inode>) -> Result<(Vec<Name>, bool), Errno> {
+fn names_above(directory: &Spot, root: &Spot) -> Result<(Vec<Name>, bool), Errno> {
     let mut names = Vec::new();
     let mut len = 0;
     let mut at = directory.clone();
     loop {
-        if Rc::ptr_eq(&at, root) {
+        if at.is(root) {
             return Ok((names, true));
         }
-        let above = match &at.kind {
+        let above = match &at.inode.kind {
+            _ if at.is_mount_root() => match at.mount.point() {
+                Some(Point { spot, location: None }) => {
+                    at = spot;
+                    continue;
+                }
+                Some(Point { spot, location }) => {
+                    at.mount = spot.mount;
+                    location
+                }
+                None => return Ok((names, Rc::ptr_eq(at.mount.root(), at.mount.tree_root()))),
+            },
             Kind::Directory(directory) => directory.above(),
             Kind::Proc(node) => node.above(),
-            Kind::Pts(pts) => pts.above(),
             _ => None,
         };
         let Some((above, name)) = above else { return Ok((names, false)) };
@@ -48,7 +70,7 @@ fn names_above(directory: &Rc<Inode>, root: &Rc<Inode>) -> Result<(Vec<Name>, bo
             return Err(Errno::ENAMETOOLONG);
         }
         names.push(name);
-        at = above;
+        at.inode = above;
     }
 }
 
@@ -56,7 +78,7 @@ fn names_above(directory: &Rc<Inode>, root: &Rc<Inode>) -> Result<(Vec<Name>, bo
 ///
 /// # Errors
 /// `ENAMETOOLONG` if it has 4,096 bytes or more.
-pub fn of_directory(directory: &Rc<Inode>, root: &Rc<Inode>) -> Result<Vec<u8>, Errno> {
+pub fn of_directory(directory: &Spot, root: &Spot) -> Result<Vec<u8>, Errno> {
     let (names, reached) = names_above(directory, root)?;
     let mut path = Vec::new();
     if !reached {
@@ -72,14 +94,36 @@ pub fn of_directory(directory: &Rc<Inode>, root: &Rc<Inode>) -> Result<Vec<u8>, 
     Ok(path)
 }
 
-/// The path of a location, as the caller sees it; empty if there is none.
-pub(super) fn of_location(cx: &Cx, location: &Location) -> Vec<u8> {
-    let root = cx.process.place.borrow().root();
-    location.as_ref().map_or_else(Vec::new, |(parent, name)| joined(parent, name, &root))
+/// The path of a directory in its file system, whatever is mounted where.
+pub(super) fn in_tree(directory: &Rc<Inode>, root: &Rc<Inode>) -> Vec<u8> {
+    let mut path = Vec::new();
+    let mut at = directory.clone();
+    while !Rc::ptr_eq(&at, root) && path.len() < PATH_MAX {
+        let above = match &at.kind {
+            Kind::Directory(directory) => directory.above(),
+            Kind::Proc(node) => node.above(),
+            _ => None,
+        };
+        let Some((above, name)) = above else { break };
+        path = [b"/", &name[..], &path].concat();
+        at = above;
+    }
+    if path.is_empty() { b"/".to_vec() } else { path }
 }
 
-fn joined(parent: &Rc<Inode>, name: &Name, root: &Rc<Inode>) -> Vec<u8> {
-    let mut path = of_directory(parent, root).unwrap_or_default();
+/// The path of a location, as the caller sees it; empty if there is none.
+pub(super) fn of_location(cx: &Cx, spot: &Spot, location: &Location) -> Vec<u8> {
+    let root = cx.process.place.borrow().root();
+    if spot.is_mount_root() {
+        return of_directory(spot, &root).unwrap_or_default();
+    }
+    location.as_ref().map_or_else(Vec::new, |(parent, name)| joined(spot, parent, name, &root))
+}
+
+/// The path of `name` in `parent`, found in the mount of `spot`.
+fn joined(spot: &Spot, parent: &Rc<Inode>, name: &Name, root: &Spot) -> Vec<u8> {
+    let parent = Spot { mount: spot.mount.clone(), inode: parent.clone() };
+    let mut path = of_directory(&parent, root).unwrap_or_default();
     if path.last() != Some(&b'/') {
         path.push(b'/');
     }
@@ -89,13 +133,16 @@ fn joined(parent: &Rc<Inode>, name: &Name, root: &Rc<Inode>) -> Vec<u8> {
 
 /// What `/proc/self/fd` says of an open file, for a process with this root.
 #[must_use]
-pub fn of_open(open: &Open, root: &Rc<Inode>) -> Vec<u8> {
+pub fn of_open(open: &Open, root: &Spot) -> Vec<u8> {
     let inode = open.file.inode();
-    if inode.is_directory() {
-        return of_directory_or_deleted(&inode, root);
-    }
-    if let Some((parent, name)) = location(open) {
-        return of_file(&inode, &parent, &name, root);
+    if let Some(mount) = mount(open) {
+        let spot = Spot { mount, inode: inode.clone() };
+        if inode.is_directory() || spot.is_mount_root() {
+            return of_directory_or_deleted(&spot, root);
+        }
+        if let Some((parent, name)) = location(open) {
+            return of_file(&spot, &parent, &name, root);
+        }
     }
     if !open.path.is_empty() {
         return open.path.clone();
@@ -110,24 +157,25 @@ pub fn of_open(open: &Open, root: &Rc<Inode>) -> Vec<u8> {
 }
 
 /// The path of a file that was found as `name` in `parent`: where it is now, or marked.
-fn of_file(inode: &Rc<Inode>, parent: &Rc<Inode>, name: &Name, root: &Rc<Inode>) -> Vec<u8> {
+fn of_file(spot: &Spot, parent: &Rc<Inode>, name: &Name, root: &Spot) -> Vec<u8> {
+    let inode = &spot.inode;
     let present = parent
         .directory()
         .is_none_or(|entries| entries.find(name).is_some_and(|there| Rc::ptr_eq(&there, inode)));
     if present {
-        return joined(parent, name, root);
+        return joined(spot, parent, name, root);
     }
     if let Some((parent, name)) = inode.moved() {
-        return joined(&parent, &name, root);
+        return joined(spot, &parent, &name, root);
     }
-    let mut path = joined(parent, name, root);
+    let mut path = joined(spot, parent, name, root);
     path.extend_from_slice(b" (deleted)");
     path
 }
 
 /// The path of a directory, marked if it has been removed.
 #[must_use]
-pub fn of_directory_or_deleted(directory: &Rc<Inode>, root: &Rc<Inode>) -> Vec<u8> {
+pub fn of_directory_or_deleted(directory: &Spot, root: &Spot) -> Vec<u8> {
     if let Kind::Namespace(namespace) = &directory.kind {
         return namespace.text();
     }

@@ -6,6 +6,7 @@ use core::cell::{Cell, RefCell};
 
 use super::directory::Directory;
 use super::inode::Inode;
+use super::spot::Spot;
 use super::{path, permission, walk};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -14,8 +15,8 @@ use crate::unix::Unix;
 /// A process's root, working directory and umask.
 #[derive(Clone)]
 pub struct Place {
-    root: RefCell<Rc<Inode>>,
-    directory: RefCell<Rc<Inode>>,
+    root: RefCell<Spot>,
+    directory: RefCell<Spot>,
     /// Permissions that new files do not get.
     pub umask: Cell<u32>,
 }
@@ -24,7 +25,7 @@ impl Place {
     /// The root of everything, for process 1.
     #[must_use]
     pub fn first(unix: &Unix) -> Self {
-        let root = unix.fs.root();
+        let root = unix.fs.first_spot();
         Self {
             root: RefCell::new(root.clone()),
             directory: RefCell::new(root),
@@ -34,23 +35,23 @@ impl Place {
 
     /// What `/` is.
     #[must_use]
-    pub fn root(&self) -> Rc<Inode> {
+    pub fn root(&self) -> Spot {
         self.root.borrow().clone()
     }
 
     /// What relative paths begin at.
     #[must_use]
-    pub fn directory(&self) -> Rc<Inode> {
+    pub fn directory(&self) -> Spot {
         self.directory.borrow().clone()
     }
 
     /// `chroot`.
-    pub fn set_root(&self, root: Rc<Inode>) {
+    pub fn set_root(&self, root: Spot) {
         drop(self.root.replace(root));
     }
 
     /// `chdir`.
-    pub fn set_directory(&self, directory: Rc<Inode>) {
+    pub fn set_directory(&self, directory: Spot) {
         drop(self.directory.replace(directory));
     }
 }
@@ -73,7 +74,7 @@ pub(super) fn chdir(cx: &Cx) -> Answer {
 
 /// `fchdir(fd)`.
 pub(super) fn fchdir(cx: &Cx) -> Answer {
-    let inode = cx.file_or_path(cx.uint(0))?.file.inode();
+    let inode = Spot::of(cx, &*cx.file_or_path(cx.uint(0))?);
     check_enter(cx, &inode)?;
     cx.process.place.borrow().set_directory(inode);
     Ok(0)

@@ -8,8 +8,8 @@ use super::directory::{Directory, Name};
 use super::events::renamed;
 use super::inode::Inode;
 use super::names::directory_removed;
-use super::permission;
 use super::walk::{self, Follow, Found};
+use super::{bind, permission};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::process::Credentials;
@@ -37,7 +37,7 @@ fn rename_at(cx: &Cx, old: (i32, u64), new: (i32, u64), flags: u32) -> Answer {
     }
     let old = walk::find(cx, old.0, old.1, Follow::Never)?;
     let new = walk::find(cx, new.0, new.1, Follow::Never)?;
-    if !Rc::ptr_eq(&old.parent.fs, &new.parent.fs) {
+    if !Rc::ptr_eq(&old.mount, &new.mount) {
         return Err(Errno::EXDEV.into());
     }
     if !old.is_name() || !new.is_name() {
@@ -51,7 +51,11 @@ fn rename_at(cx: &Cx, old: (i32, u64), new: (i32, u64), flags: u32) -> Answer {
     if new.inode.as_ref().is_some_and(|target| Rc::ptr_eq(target, &source)) {
         return Ok(0);
     }
+    old.mount.check_writable()?;
     check_rights(&old, &new, &source, &cx.process.credentials.borrow(), exchange)?;
+    for inode in [Some(&source), new.inode.as_ref()].into_iter().flatten() {
+        bind::check_name(cx, &old.mount, inode)?;
+    }
     let moved = Move { old: &old, old_name: &old_name, new: &new, new_name: &new_name };
     match (&new.inode, exchange) {
         (Some(target), true) => moved.exchange(cx, &source, target)?,
@@ -127,10 +131,6 @@ fn check_rights(
             permission::check(inode, who, permission::WRITE)?;
         }
     }
-    let is_mounted = |inode: &Inode| super::mounts::covered(inode).is_some();
-    if is_mounted(source) || new.inode.as_ref().is_some_and(|target| is_mounted(target)) {
-        return Err(Errno::EBUSY);
-    }
     Ok(())
 }
 
@@ -156,6 +156,7 @@ impl Move<'_> {
                 Some(_) => directory_removed(cx, &self.new.parent, target),
                 None => target.drop_link(cx.unix),
             }
+            bind::name_goes(cx, &self.new.mount, target)?;
             to.remove(self.new_name);
         }
         from.remove(self.old_name);

@@ -48,6 +48,7 @@ pub(super) fn truncate(cx: &Cx) -> Answer {
     if !inode.is_regular() {
         return Err(Errno::EINVAL.into());
     }
+    inode.mount.check_writable()?;
     permission::check(&inode, &cx.process.credentials.borrow(), permission::WRITE)?;
     inode.locks.leases.break_for(cx, true, true)?;
     inode.begin_write()?;

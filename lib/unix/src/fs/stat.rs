@@ -5,6 +5,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 use super::filesystem::{Filesystem, Kind};
 use super::inode::Inode;
+use super::spot::Spot;
 use super::time::Time;
 use super::walk;
 use crate::call::{Answer, Cx};
@@ -104,6 +105,9 @@ pub struct Statx {
     unused: [u64; 13],
 }
 
+/// `STATX_ATTR_MOUNT_ROOT`.
+const MOUNT_ROOT: u64 = 0x2000;
+
 /// Major and minor part of a device number.
 fn parts(device: u64) -> [u32; 2] {
     let minor = (device & 0xff) | (device >> 12 & 0xf_ff00);
@@ -111,6 +115,14 @@ fn parts(device: u64) -> [u32; 2] {
 }
 
 impl Statx {
+    /// What `statx` tells of an inode in a mount.
+    #[must_use]
+    pub fn at(spot: &Spot) -> Self {
+        let attributes = if spot.is_mount_root() { MOUNT_ROOT } else { 0 };
+        let mnt_id = spot.mount.id;
+        Self { attributes, attributes_mask: MOUNT_ROOT, mnt_id, ..Self::of(spot) }
+    }
+
     /// What `statx` tells of an inode.
     #[must_use]
     pub fn of(inode: &Inode) -> Self {
@@ -130,7 +142,6 @@ impl Statx {
             mtime: inode.modified.get().into(),
             rdev: parts(inode.device()),
             dev: parts(inode.fs.device),
-            mnt_id: inode.fs.device,
             ..Self::default()
         }
     }
@@ -178,7 +189,7 @@ pub(super) fn statx(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let inode = walk::inode_at(cx, cx.int(0), cx.arg(1), flags)?;
-    cx.user().write(cx.arg(4), &Statx::of(&inode))?;
+    cx.user().write(cx.arg(4), &Statx::at(&inode))?;
     Ok(0)
 }
 

@@ -10,7 +10,9 @@ use linux_raw_sys::general as linux;
 
 use super::directory::Name;
 use super::inode::{Inode, Kind};
+use super::mounts::Mount;
 use super::regular::Regular;
+use super::spot::Spot;
 use super::{device, proc};
 use crate::account::Charge;
 use crate::call::{Cx, Stop};
@@ -25,6 +27,8 @@ type Text = Rc<(Vec<u8>, Charge)>;
 /// A file opened by its path.
 pub struct TreeFile {
     inode: Rc<Inode>,
+    /// The mount in which it was found.
+    mount: Rc<Mount>,
     /// The directory and the name under which it was found, unless it is a directory itself.
     location: Option<(Rc<Inode>, Name)>,
     /// It counts as a writer of its inode.
@@ -34,27 +38,34 @@ pub struct TreeFile {
 }
 
 impl TreeFile {
-    /// Opens `inode`, found at `location`; `writes` if for writing (or reading and writing).
+    /// Opens what is at `spot`, found at `location`; `writes` if for writing (or reading and writing).
     ///
     /// # Errors
     /// `ETXTBSY`.
     pub fn new(
-        inode: Rc<Inode>,
+        spot: Spot,
         location: Option<(Rc<Inode>, Name)>,
         writes: bool,
     ) -> Result<Rc<Self>, Errno> {
+        let Spot { mount, inode } = spot;
         let writes = writes && inode.is_regular();
         if writes {
             inode.begin_write()?;
         }
         inode.locks.leases.count(true);
-        Ok(Rc::new(Self { inode, location, writes, text: RefCell::new(None) }))
+        Ok(Rc::new(Self { inode, mount, location, writes, text: RefCell::new(None) }))
     }
 
     /// Where it was found.
     #[must_use]
     pub fn location(&self) -> Option<&(Rc<Inode>, Name)> {
         self.location.as_ref()
+    }
+
+    /// The mount in which it was found.
+    #[must_use]
+    pub fn mount(&self) -> &Rc<Mount> {
+        &self.mount
     }
 
     /// Those who watch it hear of `mask`.
@@ -164,7 +175,7 @@ impl File for TreeFile {
             Kind::Proc(node) if !self.inode.is_directory() => {
                 self.read_text(cx, node, sink, offset)
             }
-            Kind::Directory(_) | Kind::Pts(_) | Kind::Proc(_) => Err(Errno::EISDIR.into()),
+            Kind::Directory(_) | Kind::Pts | Kind::Proc(_) => Err(Errno::EISDIR.into()),
             _ => Err(Errno::EINVAL.into()),
         }
     }
@@ -228,15 +239,21 @@ impl Drop for TreeFile {
 
 /// A descriptor that only names its file (`O_PATH`).
 pub struct PathFile {
-    inode: Rc<Inode>,
+    spot: Spot,
     location: Option<(Rc<Inode>, Name)>,
 }
 
 impl PathFile {
-    /// Names `inode`, found at `location`.
+    /// Names what is at `spot`, found at `location`.
     #[must_use]
-    pub fn new(inode: Rc<Inode>, location: Option<(Rc<Inode>, Name)>) -> Rc<Self> {
-        Rc::new(Self { inode, location })
+    pub fn new(spot: Spot, location: Option<(Rc<Inode>, Name)>) -> Rc<Self> {
+        Rc::new(Self { spot, location })
+    }
+
+    /// The mount in which it was found.
+    #[must_use]
+    pub fn mount(&self) -> &Rc<Mount> {
+        &self.spot.mount
     }
 
     /// Where it was found.
@@ -256,7 +273,7 @@ impl File for PathFile {
     }
 
     fn inode(&self) -> Rc<Inode> {
-        self.inode.clone()
+        self.spot.inode.clone()
     }
 
     fn as_any(&self) -> &dyn Any {

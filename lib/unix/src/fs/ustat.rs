@@ -46,9 +46,9 @@ struct Ustat {
 /// `ustat(device, record)`.
 fn ustat(cx: &Cx) -> Answer {
     let device = u64::from(cx.uint(0));
-    let mounts = cx.unix.fs.mounts();
-    let mounted = mounts.iter().find(|mount| mount.root.fs.device == device);
-    let [_, free, _, inodes] = mounted.ok_or(Errno::EINVAL)?.root.fs.usage();
+    let mounts = crate::process::namespace::mounts(cx.unix, cx.process).mounts();
+    let mounted = mounts.iter().find(|mount| mount.root().fs.device == device);
+    let [_, free, _, inodes] = mounted.ok_or(Errno::EINVAL)?.root().fs.usage();
     // The first is an int, and four bytes that nobody looks at.
     let free_blocks = free.min(i32::MAX as u64);
     cx.user().write(cx.arg(1), &Ustat { free_blocks, free_inodes: inodes, names: [0; 16] })?;

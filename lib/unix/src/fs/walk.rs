@@ -11,11 +11,13 @@ use linux_raw_sys::general as linux;
 
 use super::devpts;
 use super::directory::{NAME_MAX, Name};
-use super::found::found;
 pub use super::found::{Follow, Found, Last};
 use super::inode::{Inode, Kind};
+pub use super::lookup::{find, find_path, inode, inode_at, start};
+use super::mounts::Mount;
 use super::permission;
 use super::proc::{self, Target};
+use super::spot::Spot;
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::process::Credentials;
@@ -27,9 +29,11 @@ const LINKS_MAX: u32 = 40;
 pub struct Walk<'a, 'c> {
     cx: &'a Cx<'c>,
     who: &'a Credentials,
-    root: Rc<Inode>,
+    root: Spot,
     /// Relative paths begin here.
-    start: Rc<Inode>,
+    start: Spot,
+    /// The mount in which it is.
+    mount: Rc<Mount>,
     links: u32,
     /// `RESOLVE_*` of `openat2`.
     rules: u64,
@@ -47,10 +51,11 @@ enum Step {
 impl<'a, 'c> Walk<'a, 'c> {
     /// A walk of `who` from `start`.
     #[must_use]
-    pub fn new(cx: &'a Cx<'c>, who: &'a Credentials, start: Rc<Inode>, rules: u64) -> Self {
+    pub fn new(cx: &'a Cx<'c>, who: &'a Credentials, start: Spot, rules: u64) -> Self {
         let scoped = rules & u64::from(linux::RESOLVE_IN_ROOT) != 0;
         let root = if scoped { start.clone() } else { cx.process.place.borrow().root() };
-        Self { cx, who, root, start, links: 0, rules, makes_file: false }
+        let mount = start.mount.clone();
+        Self { cx, who, root, start, mount, links: 0, rules, makes_file: false }
     }
 
     /// The same for `O_CREAT`.
@@ -69,15 +74,15 @@ impl<'a, 'c> Walk<'a, 'c> {
     /// As `path_resolution(7)`.
     pub fn find(mut self, path: Vec<u8>, follow: Follow) -> Result<Found, Errno> {
         let mut path = path;
-        let mut current = self.start.clone();
+        let mut current = self.start.inode.clone();
         let mut at = 0;
         if path.first() == Some(&b'/') {
-            current = self.to_root()?;
+            current = self.at_root()?;
         }
         loop {
             let range = next_name(&path, at);
             if range.is_empty() {
-                return Ok(found(current.clone(), Last::Root, Some(current), true, path));
+                return Ok(self.found(current.clone(), Last::Root, Some(current), true, path));
             }
             let next = skip_slashes(&path, range.end);
             let step = if next == path.len() {
@@ -94,7 +99,7 @@ impl<'a, 'c> Walk<'a, 'c> {
                 Step::Into(directory) => current = directory,
                 Step::Through(text) => {
                     if text.first() == Some(&b'/') {
-                        current = self.to_root()?;
+                        current = self.at_root()?;
                     }
                     path = joined(text, &path[at..])?;
                     at = 0;
@@ -104,20 +109,50 @@ impl<'a, 'c> Walk<'a, 'c> {
     }
 
     /// `/` at the beginning of a path or a link.
-    fn to_root(&self) -> Result<Rc<Inode>, Errno> {
+    fn at_root(&mut self) -> Result<Rc<Inode>, Errno> {
         if self.has_rule(linux::RESOLVE_BENEATH) {
             return Err(Errno::EXDEV);
         }
-        self.check_device(&self.root)?;
-        Ok(self.root.clone())
+        self.mount = self.root.mount.clone();
+        self.check_mount()?;
+        Ok(self.root.inode.clone())
     }
 
     /// `RESOLVE_NO_XDEV`.
-    fn check_device(&self, inode: &Inode) -> Result<(), Errno> {
-        if self.has_rule(linux::RESOLVE_NO_XDEV) && inode.fs.device != self.start.fs.device {
+    fn check_mount(&self) -> Result<(), Errno> {
+        if self.has_rule(linux::RESOLVE_NO_XDEV) && !Rc::ptr_eq(&self.mount, &self.start.mount) {
             return Err(Errno::EXDEV);
         }
         Ok(())
+    }
+
+    /// What covers an inode, or the inode itself.
+    #[inline]
+    fn crossed(&mut self, inode: Rc<Inode>) -> Rc<Inode> {
+        if inode.covered.get() == 0 { inode } else { self.enter_mounts(inode) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_mounts(&mut self, inode: Rc<Inode>) -> Rc<Inode> {
+        let mut inode = inode;
+        while let Some(mount) = self.cx.unix.fs.table.over_inode(&self.mount, &inode) {
+            inode = mount.root().clone();
+            self.mount = mount;
+        }
+        inode
+    }
+
+    /// Where it has ended.
+    fn found(
+        &self,
+        parent: Rc<Inode>,
+        last: Last,
+        inode: Option<Rc<Inode>>,
+        slash: bool,
+        path: Vec<u8>,
+    ) -> Found {
+        Found { mount: self.mount.clone(), parent, last, inode, name: None, slash, path }
     }
 
     /// A name that is not the last.
@@ -132,7 +167,8 @@ impl<'a, 'c> Walk<'a, 'c> {
         if inode.is_symlink() {
             return self.through(&inode);
         }
-        self.check_device(&inode)?;
+        let inode = self.crossed(inode);
+        self.check_mount()?;
         if !inode.is_directory() {
             return Err(Errno::ENOTDIR);
         }
@@ -143,8 +179,11 @@ impl<'a, 'c> Walk<'a, 'c> {
     fn through(&mut self, link: &Rc<Inode>) -> Result<Step, Errno> {
         match self.target(link)? {
             Target::Path(text) => Ok(Step::Through(text)),
-            Target::Inode(inode) if inode.is_directory() => Ok(Step::Into(inode)),
-            Target::Inode(_) => Err(Errno::ENOTDIR),
+            Target::Spot(spot) if spot.is_directory() => {
+                self.mount = spot.mount;
+                Ok(Step::Into(spot.inode))
+            }
+            Target::Spot(_) => Err(Errno::ENOTDIR),
         }
     }
 
@@ -165,26 +204,35 @@ impl<'a, 'c> Walk<'a, 'c> {
             Kind::Proc(node) => proc::follow(self.cx, node)?,
             _ => return Err(Errno::EINVAL),
         };
-        if let Target::Inode(inode) = &target {
+        if let Target::Spot(spot) = &target {
             if self.rules & u64::from(linux::RESOLVE_BENEATH | linux::RESOLVE_IN_ROOT) != 0 {
                 return Err(Errno::EXDEV);
             }
-            self.check_device(inode)?;
+            let other = !Rc::ptr_eq(&spot.mount, &self.start.mount);
+            if other && self.has_rule(linux::RESOLVE_NO_XDEV) {
+                return Err(Errno::EXDEV);
+            }
         }
         Ok(target)
     }
 
     /// `..`
-    fn above(&self, current: &Rc<Inode>) -> Result<Rc<Inode>, Errno> {
-        let beneath = self.has_rule(linux::RESOLVE_BENEATH);
-        if beneath && Rc::ptr_eq(current, &self.start) {
+    fn above(&mut self, current: &Rc<Inode>) -> Result<Rc<Inode>, Errno> {
+        let at = Spot { mount: self.mount.clone(), inode: current.clone() };
+        if self.has_rule(linux::RESOLVE_BENEATH) && at.is(&self.start) {
             return Err(Errno::EXDEV);
         }
-        if Rc::ptr_eq(current, &self.root) {
-            return Ok(current.clone());
+        let at = at.uncovered(&self.root);
+        let above = match at.parent() {
+            Some(above) if !at.is(&self.root) && !at.is_mount_root() => above,
+            _ => at.inode.clone(),
+        };
+        self.mount = at.mount;
+        if !Rc::ptr_eq(self.mount.root(), self.mount.tree_root()) {
+            check_inside(&above, &self.mount)?;
         }
-        let above = current.parent().unwrap_or_else(|| current.clone());
-        self.check_device(&above)?;
+        let above = self.crossed(above);
+        self.check_mount()?;
         Ok(above)
     }
 
@@ -202,7 +250,7 @@ impl<'a, 'c> Walk<'a, 'c> {
             // What makes or removes names looks at them itself, in the order that Linux does.
             Err(Errno::ENAMETOOLONG) if follow == Follow::Never => {
                 let path = core::mem::take(path);
-                return Ok(Ok(found(parent.clone(), Last::Name(range), None, slash, path)));
+                return Ok(Ok(self.found(parent.clone(), Last::Name(range), None, slash, path)));
             }
             other => other?,
         }
@@ -223,18 +271,19 @@ impl<'a, 'c> Walk<'a, 'c> {
         {
             return match self.target(link)? {
                 Target::Path(text) => Ok(Err(text)),
-                Target::Inode(inode) => {
+                Target::Spot(spot) => {
                     let path = core::mem::take(path);
-                    Ok(Ok(found(parent.clone(), Last::Jump, Some(inode), slash, path)))
+                    self.mount = spot.mount;
+                    Ok(Ok(self.found(parent.clone(), Last::Jump, Some(spot.inode), slash, path)))
                 }
             };
         }
-        if let Some(inode) = &inode {
-            self.check_device(inode)?;
-        }
-        let mut found = found(parent.clone(), last, inode, slash, core::mem::take(path));
-        found.name = name;
-        Ok(Ok(found))
+        // A name that is to be removed is that of what is covered; and a dot is where one is.
+        let covered = follow == Follow::Never || name.is_none();
+        let inode = if covered { inode } else { inode.map(|inode| self.crossed(inode)) };
+        self.check_mount()?;
+        let found = self.found(parent.clone(), last, inode, slash, core::mem::take(path));
+        Ok(Ok(Found { name, ..found }))
     }
 }
 
@@ -274,21 +323,22 @@ fn search(directory: &Inode, who: &Credentials, name: &[u8]) -> Result<(), Errno
     if name.len() > NAME_MAX { Err(Errno::ENAMETOOLONG) } else { Ok(()) }
 }
 
-/// What is mounted on a directory, or the inode itself.
-fn crossed(inode: Rc<Inode>) -> Rc<Inode> {
-    let mut inode = inode;
-    while let Some(root) = inode.directory().and_then(super::directory::Directory::mounted) {
-        inode = root;
+/// Whether `directory` is inside a mount that shows a part of its file system. If it was moved out,
+/// `..` must not lead to what the mount does not show.
+fn check_inside(directory: &Rc<Inode>, mount: &Mount) -> Result<(), Errno> {
+    let mut at = directory.clone();
+    while !Rc::ptr_eq(&at, mount.root()) {
+        at = at.parent().ok_or(Errno::ENOENT)?;
     }
-    inode
+    Ok(())
 }
 
 /// What `name` is in `directory`.
 fn child(cx: &Cx, directory: &Rc<Inode>, name: &[u8]) -> Result<Option<Rc<Inode>>, Errno> {
     match &directory.kind {
-        Kind::Directory(entries) => Ok(entries.find(name).map(crossed)),
+        Kind::Directory(entries) => Ok(entries.find(name)),
         Kind::Proc(node) => proc::lookup(cx, directory, node, name),
-        Kind::Pts(_) => devpts::lookup(cx, name),
+        Kind::Pts => devpts::lookup(cx, name),
         _ => Err(Errno::ENOTDIR),
     }
 }
@@ -300,76 +350,7 @@ fn child_entry(
     name: &[u8],
 ) -> Result<Option<(Name, Rc<Inode>)>, Errno> {
     match &directory.kind {
-        Kind::Directory(entries) => {
-            Ok(entries.find_entry(name).map(|(name, inode)| (name, crossed(inode))))
-        }
+        Kind::Directory(entries) => Ok(entries.find_entry(name)),
         _ => Ok(child(cx, directory, name)?.map(|inode| (name.into(), inode))),
     }
-}
-
-/// The directory that descriptor argument `fd` of an `..at` call names, for `path`.
-///
-/// # Errors
-/// `EBADF`, `ENOTDIR`.
-pub fn start(cx: &Cx, fd: i32, path: &[u8]) -> Result<Rc<Inode>, Errno> {
-    if fd == linux::AT_FDCWD || path.first() == Some(&b'/') {
-        return Ok(cx.process.place.borrow().directory());
-    }
-    let inode = cx.file_or_path(fd as u32)?.file.inode();
-    if inode.is_directory() { Ok(inode) } else { Err(Errno::ENOTDIR) }
-}
-
-/// Where the path at user address `address` leads from descriptor `fd`.
-///
-/// # Errors
-/// As `path_resolution(7)`; `ENOENT` for the empty path, `EFAULT`.
-pub fn find(cx: &Cx, fd: i32, address: u64, follow: Follow) -> Result<Found, Errno> {
-    find_path(cx, fd, cx.user().read_path(address)?, follow)
-}
-
-/// Where `path` leads from descriptor `fd`.
-///
-/// # Errors
-/// As [`find`].
-pub fn find_path(cx: &Cx, fd: i32, path: Vec<u8>, follow: Follow) -> Result<Found, Errno> {
-    if path.is_empty() {
-        return Err(Errno::ENOENT);
-    }
-    let start = start(cx, fd, &path)?;
-    let who = cx.process.credentials.borrow();
-    Walk::new(cx, &who, start, 0).find(path, follow)
-}
-
-/// The inode that an `..at` call with these flags (`AT_SYMLINK_NOFOLLOW`, `AT_EMPTY_PATH`)
-/// means.
-///
-/// # Errors
-/// As [`find`].
-pub fn inode_at(cx: &Cx, fd: i32, address: u64, flags: u32) -> Result<Rc<Inode>, Errno> {
-    let empty = flags & linux::AT_EMPTY_PATH != 0;
-    if empty && address == 0 {
-        return descriptor(cx, fd);
-    }
-    let path = cx.user().read_path(address)?;
-    if path.is_empty() && empty {
-        return descriptor(cx, fd);
-    }
-    let follow = if flags & linux::AT_SYMLINK_NOFOLLOW != 0 { Follow::No } else { Follow::Yes };
-    find_path(cx, fd, path, follow)?.existing()
-}
-
-/// The inode of a descriptor, `AT_FDCWD` and `O_PATH` ones included.
-fn descriptor(cx: &Cx, fd: i32) -> Result<Rc<Inode>, Errno> {
-    if fd == linux::AT_FDCWD {
-        return Ok(cx.process.place.borrow().directory());
-    }
-    Ok(cx.file_or_path(fd as u32)?.file.inode())
-}
-
-/// The inode that a path names, for a call whose only argument of this kind it is.
-///
-/// # Errors
-/// As [`find`].
-pub fn inode(cx: &Cx, address: u64) -> Result<Rc<Inode>, Errno> {
-    find(cx, linux::AT_FDCWD, address, Follow::Yes)?.existing()
 }

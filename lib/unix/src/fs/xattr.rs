@@ -12,6 +12,7 @@ use core::cell::RefCell;
 use linux_raw_sys::general as linux;
 
 use super::inode::{Inode, Kind};
+use super::spot::Spot;
 use super::{permission, walk};
 use crate::account::Charge;
 use crate::call::{Answer, Cx};
@@ -61,11 +62,11 @@ enum By {
 }
 
 /// The file that the call is about.
-fn file(cx: &Cx, by: By) -> Result<Rc<Inode>, Errno> {
+fn file(cx: &Cx, by: By) -> Result<Spot, Errno> {
     match by {
         By::Path => walk::inode(cx, cx.arg(0)),
         By::Link => walk::inode_at(cx, linux::AT_FDCWD, cx.arg(0), linux::AT_SYMLINK_NOFOLLOW),
-        By::Descriptor => Ok(cx.file(cx.uint(0))?.file.inode()),
+        By::Descriptor => Ok(Spot::of(cx, &*cx.file(cx.uint(0))?)),
     }
 }
 
@@ -102,15 +103,11 @@ fn check(cx: &Cx, inode: &Inode, name: &[u8], change: bool) -> Result<(), Errno>
     }
     let fs = &cx.unix.fs;
     let nameless = Rc::ptr_eq(&inode.fs, &fs.pipes) || Rc::ptr_eq(&inode.fs, &fs.sockets);
-    let keeps = !matches!(inode.kind, Kind::Proc(_) | Kind::Pts(_) | Kind::Anonymous(_));
+    let keeps = !matches!(inode.kind, Kind::Proc(_) | Kind::Pts | Kind::Anonymous(_));
     if nameless || !keeps || change && name == b"security.capability" {
         return Err(Errno::EOPNOTSUPP);
     }
     Ok(())
-}
-
-fn check_writable(inode: &Inode) -> Result<(), Errno> {
-    if inode.fs.read_only.get() { Err(Errno::EROFS) } else { Ok(()) }
 }
 
 /// Gives the program `bytes` if it has room for them (argument `at` and the next); how many
@@ -136,7 +133,7 @@ fn get(cx: &Cx, by: By) -> Answer {
 
 fn set(cx: &Cx, by: By) -> Answer {
     let inode = file(cx, by)?;
-    check_writable(&inode)?;
+    inode.check_writable()?;
     let (len, flags) = (cx.arg(3) as usize, cx.uint(4));
     if flags & !(CREATE | REPLACE) != 0 {
         return Err(Errno::EINVAL.into());
@@ -157,7 +154,7 @@ fn set(cx: &Cx, by: By) -> Answer {
 
 fn remove(cx: &Cx, by: By) -> Answer {
     let inode = file(cx, by)?;
-    check_writable(&inode)?;
+    inode.check_writable()?;
     let name = name(cx)?;
     check(cx, &inode, &name, true)?;
     inode.attributes.set(&name, None, REPLACE)?;

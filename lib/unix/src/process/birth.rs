@@ -61,7 +61,8 @@ impl Wish {
             || (self.has(l::CLONE_SIGHAND) && self.flags & l::CLONE_CLEAR_SIGHAND != 0)
             || (self.has(l::CLONE_PARENT) && cx.process.signals.protected.get())
             || (self.has(l::CLONE_PIDFD) && self.has(l::CLONE_THREAD))
-            || (self.has(l::CLONE_THREAD) && self.has(l::CLONE_NEWUTS))
+            || (self.has(l::CLONE_THREAD) && self.has(l::CLONE_NEWUTS | l::CLONE_NEWNS))
+            || (self.has(l::CLONE_FS) && self.has(l::CLONE_NEWNS))
             || self.flags & l::CLONE_INTO_CGROUP != 0;
         if wrong {
             return Err(Errno::EINVAL);
@@ -207,6 +208,10 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
     let own_names = wish.has(l::CLONE_NEWUTS);
     let names =
         if own_names { Some(namespace::new_names(cx)?) } else { from.names.borrow().clone() };
+    let mounts = match wish.has(l::CLONE_NEWNS) {
+        true => Some(namespace::new_mounts(cx, &place)?),
+        false => from.mounts.borrow().clone(),
+    };
     let resets = from.policy.get().0 & l::SCHED_RESET_ON_FORK != 0;
     let state = State {
         exit_signal: Cell::new(wish.exit_signal),
@@ -219,6 +224,7 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         nice: Cell::new(if resets { from.nice.get().max(0) } else { from.nice.get() }),
         io_priority: from.io_priority.clone(),
         names: RefCell::new(names),
+        mounts: RefCell::new(mounts),
         keys: from.keys.inherited(),
         deadline: from.deadline.clone(),
         policy: Cell::new(if resets { (l::SCHED_NORMAL, 0) } else { from.policy.get() }),

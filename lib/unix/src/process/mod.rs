@@ -151,6 +151,8 @@ pub struct State {
     pub undoes: Cell<bool>,
     /// The system's names, as it sees them, if it sees others than process 1.
     pub names: RefCell<Option<Rc<namespace::Names>>>,
+    /// Its mounts; none are those of process 1.
+    pub mounts: RefCell<Option<Rc<crate::fs::MountSpace>>>,
     /// Keyrings.
     pub keys: crate::keys::Held,
     /// The threads it traces.

@@ -17,15 +17,15 @@ use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::file::Open;
 use crate::fs::inode::Kind;
+use crate::fs::{Mount, MountSpace, Place};
 use crate::unix::Unix;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] =
-    &[partial(l::__NR_setns, "setns", setns, "namespaces but of the system's names (UTS)")];
+    &[partial(l::__NR_setns, "setns", setns, "namespaces but of names (UTS) and mounts")];
 
 /// Flags of `clone` and `unshare` that ask for namespaces of which there is one only.
-pub const SINGLE: u64 = (l::CLONE_NEWNS
-    | l::CLONE_NEWCGROUP
+pub const SINGLE: u64 = (l::CLONE_NEWCGROUP
     | l::CLONE_NEWIPC
     | l::CLONE_NEWUSER
     | l::CLONE_NEWPID
@@ -37,7 +37,7 @@ const BYTES: usize = 512;
 /// Numbers of the first namespaces, as Linux gives them, and of the first that is made.
 const FIRST_NAMES: u64 = 0xEFFF_FFFE;
 const FIRST_USERS: u64 = 0xEFFF_FFFD;
-const FIRST_MADE: u64 = 0xF000_0000;
+const FIRST_MADE: u64 = 0xF000_0001;
 
 /// `ioctl` requests of namespaces.
 const NS_GET_USERNS: u32 = 0xB701;
@@ -70,6 +70,8 @@ pub enum Namespace {
     Names(Rc<Names>),
     /// Of users.
     Users,
+    /// Of mounts.
+    Mounts(Rc<MountSpace>),
 }
 
 impl Namespace {
@@ -79,6 +81,7 @@ impl Namespace {
         match self {
             Self::Names(names) => names.number,
             Self::Users => FIRST_USERS,
+            Self::Mounts(space) => space.number,
         }
     }
 
@@ -87,13 +90,18 @@ impl Namespace {
         match self {
             Self::Names(_) => l::CLONE_NEWUTS,
             Self::Users => l::CLONE_NEWUSER,
+            Self::Mounts(_) => l::CLONE_NEWNS,
         }
     }
 
     /// What a link to it says.
     #[must_use]
     pub fn text(&self) -> Vec<u8> {
-        let kind = if let Self::Names(_) = self { "uts" } else { "user" };
+        let kind = match self {
+            Self::Names(_) => "uts",
+            Self::Users => "user",
+            Self::Mounts(_) => "mnt",
+        };
         format!("{kind}:[{}]", self.number()).into()
     }
 }
@@ -106,10 +114,47 @@ pub(super) fn new_names(cx: &Cx) -> Result<Rc<Names>, Errno> {
     check(cx)?;
     let charge = cx.pay(BYTES)?;
     let old = names(cx.unix, cx.process);
-    let made = &cx.unix.processes.namespaces;
-    let number = FIRST_MADE + made.replace(made.get() + 1);
+    let number = new_number(cx);
     let (host, domain) = (old.host.clone(), old.domain.clone());
     Ok(Rc::new(Names { number, host, domain, _charge: Some(charge) }))
+}
+
+fn new_number(cx: &Cx) -> u64 {
+    let made = &cx.unix.processes.namespaces;
+    FIRST_MADE + made.replace(made.get() + 1)
+}
+
+/// The mounts that a process sees.
+#[must_use]
+pub fn mounts(unix: &Unix, process: &Process) -> Rc<MountSpace> {
+    let own = process.state.mounts.borrow().clone();
+    own.unwrap_or_else(|| unix.fs.first.clone())
+}
+
+/// A copy of the caller's mounts, in which `place` is from now on.
+///
+/// # Errors
+/// `EPERM`, `ENOMEM`, `ENOSPC`.
+pub(super) fn new_mounts(cx: &Cx, place: &Place) -> Result<Rc<MountSpace>, Errno> {
+    check(cx)?;
+    crate::fs::copy_space(cx, new_number(cx), place)
+}
+
+/// The caller's mounts, if it may change them.
+///
+/// # Errors
+/// `EPERM`.
+pub(crate) fn check_mounts(cx: &Cx) -> Result<Rc<MountSpace>, Errno> {
+    check(cx)?;
+    Ok(mounts(cx.unix, cx.process))
+}
+
+/// Whether the caller may change what may be done in a mount to what `flags` says.
+///
+/// # Errors
+/// `EPERM`.
+pub(crate) fn check_flags(_: &Cx, _: &Mount, _: u32) -> Result<(), Errno> {
+    Ok(())
 }
 
 /// Whether the caller may make or enter namespaces.
@@ -150,6 +195,7 @@ fn setns(cx: &Cx) -> Answer {
     let new = match &inode.kind {
         Kind::Namespace(namespace) if kind == 0 || kind == namespace.flag() => namespace.clone(),
         _ if kind == l::CLONE_NEWUTS => Namespace::Names(names(cx.unix, &*of_process(cx, &open)?)),
+        _ if kind == l::CLONE_NEWNS => Namespace::Mounts(mounts(cx.unix, &*of_process(cx, &open)?)),
         _ => return Err(Errno::EINVAL.into()),
     };
     match new {
@@ -158,9 +204,23 @@ fn setns(cx: &Cx) -> Answer {
             cx.process.state.names.replace(Some(names));
             Ok(0)
         }
+        Namespace::Mounts(space) => enter_mounts(cx, space),
         // It is in that one already.
         Namespace::Users => Err(Errno::EINVAL.into()),
     }
+}
+
+fn enter_mounts(cx: &Cx, space: Rc<MountSpace>) -> Answer {
+    check(cx)?;
+    if !cx.process.credentials.borrow().may(l::CAP_SYS_CHROOT) {
+        return Err(Errno::EPERM.into());
+    }
+    if Rc::strong_count(&cx.process.place.borrow()) > 1 {
+        return Err(Errno::EINVAL.into());
+    }
+    crate::fs::enter_space(cx, &space, &cx.process.place.borrow())?;
+    drop(cx.process.state.mounts.replace(Some(space)));
+    Ok(0)
 }
 
 /// The process of a pidfd, whose namespaces only who may look closely at it can enter.
@@ -175,7 +235,7 @@ fn of_process(cx: &Cx, open: &Open) -> Result<Rc<Process>, Errno> {
 pub(crate) fn ioctl(cx: &Cx, namespace: &Namespace, request: u32, argument: u64) -> Answer {
     match (request, namespace) {
         (NS_GET_NSTYPE, _) => Ok(namespace.flag().into()),
-        (NS_GET_USERNS, Namespace::Names(_)) => {
+        (NS_GET_USERNS, Namespace::Names(_) | Namespace::Mounts(_)) => {
             Ok(crate::fs::open_namespace(cx, Namespace::Users)?.into())
         }
         // There is none above.
@@ -184,7 +244,7 @@ pub(crate) fn ioctl(cx: &Cx, namespace: &Namespace, request: u32, argument: u64)
             cx.user().write(argument, &0_u32)?;
             Ok(0)
         }
-        (NS_GET_PARENT | NS_GET_OWNER_UID, Namespace::Names(_)) => Err(Errno::EINVAL.into()),
+        (NS_GET_PARENT | NS_GET_OWNER_UID, _) => Err(Errno::EINVAL.into()),
         _ => Err(Errno::ENOTTY.into()),
     }
 }

@@ -14,12 +14,8 @@ use crate::thread::Thread;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
-pub const CALLS: &[Entry] = &[partial(
-    l::__NR_unshare,
-    "unshare",
-    unshare,
-    "namespaces but of the system's names (EINVAL)",
-)];
+pub const CALLS: &[Entry] =
+    &[partial(l::__NR_unshare, "unshare", unshare, "namespaces but of names and mounts (EINVAL)")];
 
 /// Exec is certain: all other threads of the process end, and `thread` becomes its first.
 pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
@@ -86,6 +82,7 @@ fn unshare(cx: &Cx) -> Answer {
             | l::CLONE_THREAD
             | l::CLONE_SIGHAND
             | l::CLONE_VM
+            | l::CLONE_NEWNS
             | l::CLONE_NEWUTS,
     );
     if flags & !(known | namespace::SINGLE) != 0 {
@@ -101,8 +98,12 @@ fn unshare(cx: &Cx) -> Answer {
     if flags & u64::from(l::CLONE_FILES) != 0 {
         own_files(cx.unix, cx.process)?;
     }
-    if flags & u64::from(l::CLONE_FS) != 0 {
+    if flags & u64::from(l::CLONE_FS | l::CLONE_NEWNS) != 0 {
         let own = (**cx.process.place.borrow()).clone();
+        if flags & u64::from(l::CLONE_NEWNS) != 0 {
+            let mounts = namespace::new_mounts(cx, &own)?;
+            drop(cx.process.state.mounts.replace(Some(mounts)));
+        }
         *cx.process.place.borrow_mut() = Rc::new(own);
     }
     if names.is_some() {

@@ -335,7 +335,7 @@ impl Inotify {
         let charge = cx.pay(WATCH_BYTES).map_err(|_| Errno::ENOSPC)?;
         let number = self.next.get();
         self.next.set(number.checked_add(1).ok_or(Errno::ENOSPC)?);
-        let transient = matches!(inode.kind, Kind::Proc(_) | Kind::Pts(_));
+        let transient = matches!(inode.kind, Kind::Proc(_) | Kind::Pts);
         let watch = Rc::new(Watch {
             number,
             mask: Cell::new(mask),

@@ -27,6 +27,7 @@ mod keys;
 mod leases;
 mod locks;
 mod memory;
+mod mounts;
 mod namespaces;
 mod natives;
 mod other_processes;

@@ -75,7 +75,7 @@ fn who_may_not_and_what_is_none() {
     let [names, users] = ["uts", "user"].map(|one| program.opened(&format!("/proc/1/ns/{one}"), 0));
     assert_eq!(program.open("/proc/1/ns/uts", l::O_RDWR, 0), EPERM);
     assert_eq!(program.call(l::__NR_read, &[names, program.buffer, 8]), EINVAL);
-    assert_eq!(program.names("/proc/1/ns"), ["user", "uts"]);
+    assert_eq!(program.names("/proc/1/ns"), ["mnt", "user", "uts"]);
     assert_eq!(program.readlink(&format!("/proc/self/fd/{names}")), "uts:[4026531838]");
     for (fd, kind, wanted) in [
         (u32::MAX.into(), NEW, EBADF),
@@ -96,7 +96,7 @@ fn who_may_not_and_what_is_none() {
     assert_eq!(of_users, [EPERM, EPERM, l::CLONE_NEWUSER.into(), 0]);
     let unshare = |program: &Program<'_>, flags: u64| program.call(l::__NR_unshare, &[flags]);
     assert_eq!(
-        [u64::MAX, l::CLONE_NEWNS.into()].map(|flags| unshare(&program, flags)),
+        [u64::MAX, l::CLONE_NEWIPC.into()].map(|flags| unshare(&program, flags)),
         [EINVAL; 2]
     );
     let user = program.fork();

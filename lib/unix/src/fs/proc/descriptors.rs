@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
+use super::super::spot::Spot;
 use super::{What, check_close_look, find_process};
 use crate::call::Cx;
 use crate::errno::Errno;
@@ -40,7 +41,7 @@ pub(super) fn info(cx: &Cx, pid: u32, fd: u32) -> Result<Vec<u8>, Errno> {
         "pos:\t{}\nflags:\t0{:o}\nmnt_id:\t{}\nino:\t{}\n",
         open.position.get(),
         open.flags.get() | close,
-        inode.fs.device,
+        Spot::of(cx, &open).mount.id,
         inode.number
     );
     text += &inotify::told(&open);

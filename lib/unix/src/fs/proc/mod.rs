@@ -13,12 +13,12 @@
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
 
 use linux_raw_sys::general as linux;
 
 use super::inode::{Inode, Kind};
 use super::listing::Item;
+use super::spot::Spot;
 use super::time::Time;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
@@ -31,6 +31,7 @@ mod figures;
 mod ipc;
 mod mappings;
 pub(super) mod memory;
+mod mounts;
 mod net;
 mod node;
 mod process;
@@ -108,7 +109,7 @@ pub(super) enum Target {
     /// To a path.
     Path(Vec<u8>),
     /// To a file, whether or not it has a path.
-    Inode(Rc<Inode>),
+    Spot(Spot),
 }
 
 impl What {
@@ -231,7 +232,7 @@ fn new_inode(cx: &Cx, parent: &Rc<Inode>, name: &[u8], what: What, mode: u32) ->
         _ => None,
     };
     let above = Some((parent.clone(), name.into()));
-    let node = Node { what, above, covered: RefCell::new(None), process, space };
+    let node = Node { what, above, process, space };
     let now = Time::now(cx.unix);
     let inode = Inode::with_number(&parent.fs, number, Kind::Proc(node), mode, owner, now);
     if inode.is_directory() {
@@ -326,7 +327,7 @@ pub(super) fn follow(cx: &Cx, node: &Node) -> Result<Target, Errno> {
         }
         What::Descriptor(pid, fd) => {
             let open = descriptors::open_file(cx, pid, fd)?;
-            Ok(Target::Inode(open.file.inode()))
+            Ok(Target::Spot(Spot::of(cx, &open)))
         }
         _ => Err(Errno::EINVAL),
     }
@@ -341,7 +342,7 @@ pub(super) fn text(cx: &Cx, node: &Node) -> Result<Vec<u8>, Errno> {
     }
     match follow(cx, node)? {
         Target::Path(text) => Ok(text),
-        Target::Inode(inode) => Ok(super::path::of_directory_or_deleted(&inode, &root)),
+        Target::Spot(spot) => Ok(super::path::of_directory_or_deleted(&spot, &root)),
     }
 }
 

@@ -1,7 +1,6 @@
 //! What an inode of `/proc` is.
 
 use alloc::rc::{Rc, Weak};
-use core::cell::RefCell;
 
 use super::super::directory::Name;
 use super::super::inode::Inode;
@@ -12,7 +11,6 @@ use crate::process::Process;
 pub struct Node {
     pub(super) what: What,
     pub(super) above: Option<(Rc<Inode>, Name)>,
-    pub(super) covered: RefCell<Option<Rc<Inode>>>,
     /// The process that it was when it was looked up, if it is `/proc/PID`.
     pub(super) process: Option<Weak<Process>>,
     /// The number of the space that it was then, if it is a process's memory.
@@ -23,22 +21,13 @@ impl Node {
     /// `/proc` itself.
     #[must_use]
     pub fn root() -> Self {
-        Self {
-            what: What::Root,
-            above: None,
-            covered: RefCell::new(None),
-            process: None,
-            space: None,
-        }
+        Self { what: What::Root, above: None, process: None, space: None }
     }
 
     /// The directory above and the name there.
     #[must_use]
     pub fn above(&self) -> Option<(Rc<Inode>, Name)> {
-        match self.covered() {
-            Some(covered) => covered.directory()?.above(),
-            None => self.above.clone(),
-        }
+        self.above.clone()
     }
 
     /// The process whose `/proc/PID` it is.
@@ -57,16 +46,6 @@ impl Node {
     #[must_use]
     pub fn parent(&self) -> Option<Rc<Inode>> {
         Some(self.above()?.0)
-    }
-
-    /// The directory it is mounted on, if it is a root.
-    #[must_use]
-    pub fn covered(&self) -> Option<Rc<Inode>> {
-        self.covered.borrow().clone()
-    }
-
-    pub(in crate::fs) fn set_covered(&self, covered: &Rc<Inode>) {
-        drop(self.covered.replace(Some(covered.clone())));
     }
 
     /// `S_IFMT` part of the mode.

@@ -9,7 +9,7 @@ use core::fmt::Write;
 use linux_raw_sys::general as linux;
 
 use super::super::listing::Item;
-use super::{Subject, SubjectText, Target, What, check_close_look, mappings, status, system};
+use super::{Subject, SubjectText, Target, What, check_close_look, mappings, mounts, status};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::mm::AddressSpace;
@@ -63,8 +63,8 @@ pub(super) const ENTRIES: &[Named] = &[
     ("limits", 0o444, Entry::Text(limits)),
     ("maps", 0o444, Entry::Text(maps)),
     ("mem", 0o600, Entry::Memory),
-    ("mountinfo", 0o444, Entry::Text(|cx, _| Ok(system::mountinfo(cx)))),
-    ("mounts", 0o444, Entry::Text(|cx, _| Ok(system::mounts(cx)))),
+    ("mountinfo", 0o444, Entry::Text(mounts::mountinfo)),
+    ("mounts", 0o444, Entry::Text(mounts::mounts)),
     ("ns", 0o511, Entry::Namespaces),
     ("oom_score", 0o444, Entry::Text(|_, _| Ok(b"0\n".to_vec()))),
     ("oom_score_adj", 0o644, Entry::Setting(oom_adjustment, set_oom_adjustment)),
@@ -80,6 +80,14 @@ pub(super) const ENTRIES: &[Named] = &[
 
 /// Names of `/proc/PID/ns`.
 pub(super) const NAMESPACES: &[Named] = &[
+    (
+        "mnt",
+        0o777,
+        Entry::Link(|cx, one| {
+            let mounts = crate::process::namespace::mounts(cx.unix, &one.process);
+            Ok(namespace(cx, Namespace::Mounts(mounts)))
+        }),
+    ),
     ("user", 0o777, Entry::Link(|cx, _| Ok(namespace(cx, Namespace::Users)))),
     (
         "uts",
@@ -89,7 +97,7 @@ pub(super) const NAMESPACES: &[Named] = &[
 ];
 
 fn namespace(cx: &Cx, namespace: Namespace) -> Target {
-    Target::Inode(crate::fs::namespace_inode(cx, namespace))
+    Target::Spot(crate::fs::namespace_spot(cx, namespace))
 }
 
 /// Name, permissions, and what it is.
@@ -211,12 +219,12 @@ fn set_oom_adjustment(cx: &Cx, subject: &Subject, bytes: &[u8]) -> Result<(), Er
 
 fn cwd(_: &Cx, subject: &Subject) -> Result<Target, Errno> {
     check_alive(subject)?;
-    Ok(Target::Inode(subject.process.place.borrow().directory()))
+    Ok(Target::Spot(subject.process.place.borrow().directory()))
 }
 
 fn root(_: &Cx, subject: &Subject) -> Result<Target, Errno> {
     check_alive(subject)?;
-    Ok(Target::Inode(subject.process.place.borrow().root()))
+    Ok(Target::Spot(subject.process.place.borrow().root()))
 }
 
 fn exe(_: &Cx, subject: &Subject) -> Result<Target, Errno> {

@@ -1,12 +1,13 @@
-//! The files of `/proc` that are about the system: memory, processors, time, mounts.
+//! The files of `/proc` that are about the system: memory, processors, time.
 
 use alloc::format;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::super::filesystem::Kind as FsKind;
-use super::super::path;
+use super::super::mounts::Mount;
 use super::{Fixed, What};
 use crate::call::Cx;
 use crate::errno::Errno;
@@ -121,9 +122,10 @@ fn loadavg(cx: &Cx) -> Vec<u8> {
 
 /// Bytes in files of all file systems in memory.
 fn cached(cx: &Cx) -> u64 {
-    let mounts = cx.unix.fs.mounts();
-    let tmpfs = mounts.iter().filter(|mount| mount.root.fs.kind == FsKind::Tmpfs);
-    tmpfs.map(|mount| mount.root.fs.bytes()).sum()
+    let mounts = cx.unix.fs.first.mounts();
+    let whole = |mount: &&Rc<Mount>| Rc::ptr_eq(mount.root(), mount.tree_root());
+    let tmpfs = mounts.iter().filter(whole).map(|mount| &mount.root().fs);
+    tmpfs.filter(|fs| fs.kind == FsKind::Tmpfs).map(|fs| fs.bytes()).sum()
 }
 
 fn meminfo(cx: &Cx) -> Vec<u8> {
@@ -186,56 +188,4 @@ fn vmstat(cx: &Cx) -> Vec<u8> {
 
 fn version(_: &Cx) -> Vec<u8> {
     format!("Linux version {RELEASE} (baton) {VERSION}\n").into_bytes()
-}
-
-/// What is mounted: path, source, type, options.
-fn mount_lines(
-    cx: &Cx,
-    mut line: impl FnMut(&mut Vec<u8>, usize, &[u8], &[u8], &str, &str),
-) -> Vec<u8> {
-    let root = cx.process.place.borrow().root();
-    let mut text = Vec::new();
-    for (index, mount) in cx.unix.fs.mounts().iter().enumerate() {
-        let Ok(path) = path::of_directory(&mount.root, &root) else { continue };
-        let options = if mount.root.fs.read_only.get() { "ro" } else { "rw" };
-        let kind = mount.root.fs.kind.name();
-        line(&mut text, index, &escaped(&path), &escaped(&mount.source), kind, options);
-    }
-    text
-}
-
-/// White space and backslashes as octal numbers.
-fn escaped(bytes: &[u8]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for byte in bytes {
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\\' | b'#' => {
-                text.extend_from_slice(format!("\\{byte:03o}").as_bytes());
-            }
-            _ => text.push(*byte),
-        }
-    }
-    text
-}
-
-/// `/proc/PID/mounts`.
-pub(super) fn mounts(cx: &Cx) -> Vec<u8> {
-    mount_lines(cx, |text, _, path, source, kind, options| {
-        text.extend_from_slice(source);
-        text.push(b' ');
-        text.extend_from_slice(path);
-        text.extend_from_slice(format!(" {kind} {options},relatime 0 0\n").as_bytes());
-    })
-}
-
-/// `/proc/PID/mountinfo`.
-pub(super) fn mountinfo(cx: &Cx) -> Vec<u8> {
-    mount_lines(cx, |text, index, path, source, kind, options| {
-        let id = index + 20;
-        text.extend_from_slice(format!("{id} 20 0:{id} / ").as_bytes());
-        text.extend_from_slice(path);
-        text.extend_from_slice(format!(" {options},relatime - {kind} ").as_bytes());
-        text.extend_from_slice(source);
-        text.extend_from_slice(format!(" {options}\n").as_bytes());
-    })
 }
