@@ -159,7 +159,6 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
                 let long = if random.one_in(500) { 300_000_000 } else { 2_000_000 };
                 now_us += [1000, 1000, 4096, long][random.below(4) as usize] + random.below(50);
                 let most = if random.one_in(2) { u32::MAX } else { 1 + random.below(3) as u32 };
-                let mut rest = None;
                 loop {
                     let wake = |thread: TcbRef| {
                         let who = (thread.id.get().number() - USER_BASE) as usize;
@@ -172,10 +171,7 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
                             again += 1;
                         }
                     };
-                    rest = match rest {
-                        None => lists.expire_some(now_us, most, wake),
-                        Some(_) => lists.go_on(now_us, most, wake),
-                    };
+                    let rest = lists.expire_some(now_us, most, wake);
                     if rest.is_none() {
                         break;
                     }

@@ -173,9 +173,9 @@ fn nobody_but_a_giver_of_old_ids_finishes_a_sweep() {
     assert!(!cpu().registry.sweep.is_under_way());
 }
 
-/// The idle thread's tick goes on for long only where nobody waits for the processor.
+/// A tick goes a little of the way, whoever runs; the idle thread goes on, and stops for whoever is ready.
 #[test]
-fn a_tick_that_wakes_somebody_sweeps_little() {
+fn a_tick_sweeps_little_and_who_idles_sweeps_on() {
     let (_machine, spaces) = machine(TASKS);
     let idle = kernel::arch::current();
     let threads = many(&spaces);
@@ -184,12 +184,25 @@ fn a_tick_that_wakes_somebody_sweeps_little() {
     delete(doer, partner);
     set_current(idle);
     let told = |threads: &[TcbRef]| threads[2..].iter().filter(|one| is_told(**one)).count();
+    let nobody_is_ready = || {
+        while let Some(ready) = cpu().scheduler.ready.highest() {
+            cpu().scheduler.ready.remove(ready);
+        }
+    };
     let before = told(&threads);
-    sweep::tick(idle);
+    nobody_is_ready();
+    sweep::tick();
     assert!(cpu().registry.sweep.is_under_way() && told(&threads) - before <= 4);
-    while let Some(ready) = cpu().scheduler.ready.highest() {
-        cpu().scheduler.ready.remove(ready);
+    nobody_is_ready();
+    let before = told(&threads);
+    let next = sweep::idle();
+    assert!(told(&threads) - before <= 8, "whoever is told is ready: who idles stops");
+    assert!(next != idle && threads.contains(&next));
+    assert!(cpu().scheduler.watches.get(), "who idles next goes on");
+    while cpu().registry.sweep.is_under_way() {
+        nobody_is_ready();
+        let _ = sweep::idle();
     }
-    sweep::tick(idle);
-    assert!(!cpu().registry.sweep.is_under_way(), "nobody else was ready");
+    assert_eq!(told(&threads), threads.len() - 2);
+    assert!(!cpu().scheduler.watches.get());
 }

@@ -166,6 +166,8 @@ impl Judge {
 
     fn look(&mut self) {
         self.looks += 1;
+        // Where processors take turns, the others have theirs now, whatever runs on this one.
+        core::hint::spin_loop();
         let others = self.everybody();
         for life in &mut self.lives {
             life.look(&others);

@@ -13,6 +13,7 @@ use super::words::Message;
 use super::{Kind, cancel, handler_of, send};
 use crate::arch::TcbRef;
 use crate::mem::Access;
+use crate::sched::waker;
 use crate::thread::tcb::Resume;
 use crate::{clock, log, lrpc, sched};
 
@@ -131,6 +132,7 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
                 // Once: a thread that is resumed without a handler must not flood the log.
                 if !thread.reported.replace(true) && may_report(clock::now_us()) {
                     report(thread, kind);
+                    waker::write_log();
                 }
                 thread.halt();
                 lrpc::fail_visit(thread);
@@ -142,9 +144,9 @@ pub fn failed(thread: TcbRef, why: IpcErrorKind) {
 }
 
 /// Reports at once, and how often one more is due, µs. A line takes as long as the
-/// serial port needs for it, and no thread runs: users decide how many threads halt,
+/// serial port needs for it: users decide how many threads halt,
 /// but not how much of the processor's time goes into telling.
-const REPORTS: u64 = 64;
+const REPORTS: u64 = 60;
 const REPORT_EVERY_US: u64 = 1_000_000;
 static REPORTED: AtomicU64 = AtomicU64::new(0);
 
@@ -163,12 +165,12 @@ fn report(thread: TcbRef, kind: Kind) {
     let frame = thread.frame();
     let id = thread.id.get();
     match kind {
-        Kind::PageFault | Kind::IoFault => log::report(format_args!(
+        Kind::PageFault | Kind::IoFault => log::note(format_args!(
             "baton: thread {id} halted: it touched {:#x} at ip {:#x} and its pager does not exist; give it a pager\n",
             thread.message[1].get(),
             frame.ip.get()
         )),
-        _ => log::report(format_args!(
+        _ => log::note(format_args!(
             "baton: thread {id} halted: exception {} (error {:#x}) at ip {:#x} and no exception handler exists; set one\n",
             frame.vector.get(),
             frame.error.get(),

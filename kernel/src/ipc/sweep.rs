@@ -2,7 +2,7 @@
 //! steps, and told that their partner does not exist (docs/decisions/0037).
 //!
 //! One sweep serves every id that was lost before it began. A deletion or a new version
-//! only asks for one, and goes a step of the way; the ticks go the rest. Whoever would give an id
+//! only asks for one, and goes a step of the way; ticks and the idle thread go the rest. Whoever would give an id
 //! again that was in use before finishes it first, so nobody in a closed wait for an id
 //! meets a later thread of that id.
 
@@ -21,9 +21,8 @@ use crate::{clock, sched, thread};
 /// Threads looked at between two windows. Two steps follow every loss of an id: they are all of
 /// a small system.
 const STEP: u32 = 8;
-/// Threads looked at in a tick, and steps in one that meets the idle thread and wakes nobody.
+/// Threads looked at in a tick.
 const IN_A_TICK: u32 = 4;
-const STEPS_WHEN_IDLE: u32 = 64;
 
 /// How far the sweep is.
 #[derive(Default)]
@@ -85,6 +84,7 @@ pub fn id_lost() {
     steps(sweep);
     if sweep.is_under_way() {
         cpu().scheduler.wakeup.look_again(clock::now_us());
+        cpu().scheduler.watches.set(true);
     }
 }
 
@@ -98,21 +98,26 @@ fn steps(sweep: &Sweep) {
     }
 }
 
-/// A tick met `running` while a sweep is under way.
+/// A tick while a sweep is under way.
 #[inline(never)]
-pub fn tick(running: TcbRef) {
+pub fn tick() {
+    cpu().registry.sweep.step(IN_A_TICK);
+}
+
+/// The processor idles and a sweep is under way: it goes on until an interrupt comes or somebody is
+/// ready. Returns who runs next; if that is the idle thread, it comes here again.
+#[must_use]
+pub fn idle() -> TcbRef {
     let (sweep, scheduler) = (&cpu().registry.sweep, &cpu().scheduler);
-    let is_idle = scheduler.idle.get() == Some(running) && scheduler.ready.highest().is_none();
-    if !is_idle {
-        return sweep.step(IN_A_TICK);
-    }
-    for _ in 0..STEPS_WHEN_IDLE {
+    while sweep.is_under_way() && scheduler.ready.count() == 0 {
         sweep.step(STEP);
         // Somebody's handler waits.
         if must_stop() {
             break;
         }
     }
+    scheduler.watches.set(sweep.is_under_way());
+    sched::pick()
 }
 
 /// Before `id` becomes current: afterwards nobody waits for an earlier thread of that id.

@@ -162,8 +162,8 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
 
 /// Entries of a table.
 pub(crate) const ENTRIES: usize = 512;
-/// How many of them are looked at for one unit of a step's budget.
-const ENTRIES_PER_UNIT: usize = 8;
+/// How many of them are looked at for one unit of a step's budget, eight of them in some 27 instructions.
+const ENTRIES_PER_UNIT: usize = 4;
 
 /// The address behind the empty entry of `level` in `table` at `vaddr`, and behind the empty
 /// ones that follow it in the same table up to `end`, as far as `budget` pays for looking.

@@ -1,9 +1,8 @@
 //! The usual case, written out: runs of 4 KiB pages that were mapped as such, between
 //! tables that are there; and 4 KiB pages out of a large one, to a table that is there.
 //!
-//! Whatever is not usual ends a run, with nothing changed; `map.rs` and `revoke.rs`, the
-//! callers, know what to do then. A run may let interrupts in: they are only noted, so the
-//! tables that were looked up at its beginning stay where they are.
+//! Whatever is not usual ends a run, with nothing changed, and `map.rs` and `revoke.rs` know what to do. A
+//! run may let interrupts in: they are only noted, so the tables that it has looked up stay where they are.
 
 use super::budget::Budget;
 use super::frames::{FRAME, Info};
@@ -113,6 +112,7 @@ pub(super) fn map(
     let room = TABLE - (moved.from % TABLE).max(moved.to % TABLE);
     let len = moved.len.min(room);
     let part = Stretch { len, ..moved };
+    budget.spend(cost::LOOK); // perhaps for one page only
     let way = Source::at(src, part).and_then(|source| Way::new(source, dst, part, rights));
     let Some(way) = way else { return 0 };
     let mut done = 0;

@@ -56,7 +56,7 @@ pub struct Scheduler {
     pub wanted: elsewhere::Processors,
     /// Threads that have become ready and may go on elsewhere.
     pub leaving: elsewhere::Leaving,
-    /// Somebody has gone elsewhere: who idles looks for a while.
+    /// Somebody has gone elsewhere, for whom who idles looks for a while; or a sweep is under way.
     pub watches: Cell<bool>,
 }
 

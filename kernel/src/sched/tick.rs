@@ -15,7 +15,7 @@ pub fn tick(running: TcbRef) -> TcbRef {
     crate::arch::report_nmis();
     let now_us = clock::now_us();
     if scheduler.wakeup.is_due(now_us) {
-        wake_up(running, now_us);
+        wake_up(now_us);
     }
     match charge(running, now_us) {
         None => after_interrupt(running),
@@ -26,13 +26,13 @@ pub fn tick(running: TcbRef) -> TcbRef {
 /// Something is to be done that is not in every tick: threads whose time has come, and a
 /// sweep that is under way, which asks for the next tick again.
 #[inline(never)]
-fn wake_up(running: TcbRef, now_us: u64) {
+fn wake_up(now_us: u64) {
     waker::expire(now_us);
     if !cpu().scheduler.guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
         elsewhere::tick(now_us);
     }
     if cpu().registry.sweep.is_under_way() {
-        ipc::sweep::tick(running);
+        ipc::sweep::tick();
         cpu().scheduler.wakeup.look_again(now_us);
     }
 }

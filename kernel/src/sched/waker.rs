@@ -1,5 +1,6 @@
 //! The waker: a thread of the kernel's own that goes on where a tick stops when many threads are due
-//! at once, or many who sleep long come nearer (docs/decisions/0056).
+//! at once, or many who sleep long come nearer (docs/decisions/0056). It writes the log's lines about
+//! users, too, in pieces (docs/decisions/0090).
 //!
 //! It is as urgent as the most urgent class of those whom it still has to wake, is preempted as any
 //! thread is, and halted while there is nothing to do. Called from the tick and by `resume`.
@@ -7,15 +8,26 @@
 use super::make_ready;
 use super::wakeup::Rest;
 use crate::arch::{TcbRef, cpu};
-use crate::clock;
 use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::timeout;
 use crate::preemption::let_in;
+use crate::{clock, log};
 
 /// How many threads a tick wakes by itself, some 140 instructions each, if there is a waker.
 pub const IN_A_TICK: u32 = 16;
 /// How many the waker wakes before it looks who else would run.
 const AT_ONCE: u32 = 4;
+
+/// The log has something to write: before all others, of whom everybody may go first now and then.
+const TO_WRITE: Rest = Rest { priority: u8::MAX, before: 0 };
+
+/// Something has been noted for the log: the waker writes it, or without one it is written now.
+pub fn write_log() {
+    match cpu().scheduler.waker.get() {
+        Some(waker) => goes_on(waker, TO_WRITE),
+        None => while log::write_piece() {},
+    }
+}
 
 /// Wakes those whose time has come by `now_us`, or leaves it to the waker.
 pub fn expire(now_us: u64) {
@@ -24,9 +36,14 @@ pub fn expire(now_us: u64) {
     let most = if waker.is_some() { IN_A_TICK } else { u32::MAX };
     let rest = scheduler.wakeup.expire_some(now_us, most, wake);
     if let (Some(waker), Some(rest)) = (waker, rest) {
-        place(waker, rest);
-        make_ready(waker);
+        goes_on(waker, rest);
     }
+}
+
+/// There is something to do for `waker`.
+fn goes_on(waker: TcbRef, rest: Rest) {
+    place(waker, rest);
+    make_ready(waker);
 }
 
 fn wake(thread: TcbRef) {
@@ -49,11 +66,15 @@ pub fn before() -> u8 {
     cpu().scheduler.waker_before.get()
 }
 
-/// The waker has the processor, and wakes a few more: whether there are others, or all is done and it
-/// is halted.
+/// The waker has the processor, and writes a piece of the log, or wakes a few more: whether there is more
+/// to do, or all is done and it is halted.
 #[must_use]
 pub fn go_on(waker: TcbRef) -> bool {
-    let rest = cpu().scheduler.wakeup.go_on(clock::now_us(), AT_ONCE, wake);
+    if log::write_piece() {
+        place(waker, TO_WRITE);
+        return true;
+    }
+    let rest = cpu().scheduler.wakeup.expire_some(clock::now_us(), AT_ONCE, wake);
     match rest {
         Some(rest) => place(waker, rest),
         None => rendezvous::set_busy(waker, Busy::Halted),

@@ -34,6 +34,10 @@ const SPAN: u64 = if SORTED { WAKEUP_LISTS as u64 / 2 } else { 1 };
 const SPANS: usize = 512;
 /// Grains of a step, in which members of the next span and of the long-time list are looked at.
 const STEP: u64 = 4;
+/// What waking somebody, and bringing somebody nearer, costs: so many rounds of passing grains, some
+/// twenty instructions each.
+const WAKE_UP: u32 = 8;
+const SORT: u32 = 4;
 /// Grains that are passed at once if there is nothing to do in them.
 const EIGHT: usize = 8;
 const _: () = assert!(!SORTED || SPAN.is_multiple_of(EIGHT as u64), "they are in one span");
@@ -229,30 +233,43 @@ impl WakeupLists {
     }
 
     /// Calls `expired` for up to `most` threads whose time has come by `now_us`, those of the most
-    /// urgent class first; whether there is more to do ([`Self::go_on`]).
+    /// urgent class first; whether there is more to do, with which the next call goes on.
     pub fn expire_some(&self, now_us: u64, most: u32, expired: impl FnMut(TcbRef)) -> Option<Rest> {
-        let last = now_us / GRAIN_US;
+        // Somebody very urgent may be among them, but his time has not come.
+        const NEARER: Option<Rest> = Some(Rest { priority: u8::MAX, before: 0 });
+        let left = self.pass_grains(now_us / GRAIN_US, most.saturating_mul(WAKE_UP));
+        if left == 0 {
+            return NEARER;
+        }
+        let left = self.sort_some(left);
+        let nearing = NEARER.filter(|_| self.nearing.get().1 != 0);
+        let due = self.wake_some(now_us, left.div_ceil(WAKE_UP), expired);
+        nearing.or(due)
+    }
+
+    /// Passes the grains up to `last`; what is left then of `left`, in [rounds](WAKE_UP). After a time without
+    /// ticks there are many, and all of a span's sleepers may have to come nearer first.
+    fn pass_grains(&self, last: u64, mut left: u32) -> u32 {
         let lists = WAKEUP_LISTS as u64;
-        let next = self.next_grain.get();
-        let first = if SORTED { next } else { next.max((last + 1).saturating_sub(lists)) };
-        // After a time without ticks there are many grains to look at.
-        let (mut grain, mut pace) = (first, Pace::default());
-        while grain <= last {
+        if !SORTED {
+            self.next_grain.set(self.next_grain.get().max((last + 1).saturating_sub(lists)));
+        }
+        let mut pace = Pace::default();
+        while left != 0 && self.next_grain.get() <= last {
             pace.round();
+            left -= 1;
+            let grain = self.next_grain.get();
             if grain + EIGHT as u64 <= last && self.may_be_passed(grain) {
-                grain += EIGHT as u64;
-                self.next_grain.set(grain);
+                self.next_grain.set(grain + EIGHT as u64);
                 continue;
             }
-            self.next_grain.set(grain);
-            if self.is_step(grain) {
-                self.come_nearer(grain);
+            if self.is_step(grain) && !self.come_nearer(grain, &mut left) {
+                return 0;
             }
-            grain += 1;
-            self.next_grain.set(grain);
-            self.come_due((grain - 1) as usize % WAKEUP_LISTS);
+            self.next_grain.set(grain + 1);
+            self.come_due(grain as usize % WAKEUP_LISTS);
         }
-        self.go_on(now_us, most, expired)
+        left
     }
 
     /// Whether `grain` is the first of eight in which nobody is and no step finds anybody: all of them
@@ -288,9 +305,8 @@ impl WakeupLists {
         }
     }
 
-    /// Goes on with what the last [`Self::expire_some`] has left.
-    pub fn go_on(&self, now_us: u64, most: u32, mut expired: impl FnMut(TcbRef)) -> Option<Rest> {
-        let nearing = self.sort_some(most);
+    /// Wakes up to `most` of those who are due; of whom there are more, if there are.
+    fn wake_some(&self, now_us: u64, most: u32, mut expired: impl FnMut(TcbRef)) -> Option<Rest> {
         let mut left = most;
         while let Some(class) = self.due.get().checked_ilog2() {
             let Some(thread) = self.rings[DUE + class as usize].first() else {
@@ -300,8 +316,7 @@ impl WakeupLists {
             if left == 0 {
                 let lowest = (class << CLASS_BITS) as u8;
                 let highest = lowest | ((1 << CLASS_BITS) - 1);
-                return nearing
-                    .or(Some(Rest { priority: highest, before: lowest.saturating_sub(1) }));
+                return Some(Rest { priority: highest, before: lowest.saturating_sub(1) });
             }
             left -= 1;
             self.unlink(thread);
@@ -315,19 +330,23 @@ impl WakeupLists {
                 due => self.link(thread, due),
             }
         }
-        nearing
+        None
     }
 
     /// The step of `grain`: its part of those whose span is the next is to come nearer, so that all are
-    /// in the grains' rings when it begins; and some of those who sleep longest do.
+    /// in the grains' rings when it begins; and some of those who sleep longest do. Whether `left`, from
+    /// which that is taken, was enough for what must be done before.
     #[inline(never)]
-    fn come_nearer(&self, grain: u64) {
+    fn come_nearer(&self, grain: u64, left: &mut u32) -> bool {
         let ring_of = |span: u64| span as usize % SPANS;
         let members = |ring: usize| self.in_span[ring].get();
         // What was not done before its span has begun.
         let (late, steps) = (ring_of(grain / SPAN), (SPAN - grain % SPAN).div_ceil(STEP));
         self.nearing.set((FIRST_SPAN + late, members(late)));
-        let _ = self.sort_some(u32::MAX);
+        *left = self.sort_some(*left);
+        if self.nearing.get().1 != 0 {
+            return false;
+        }
         let next = ring_of(grain / SPAN + 1);
         let part = u64::from(members(next)).div_ceil(steps) as u32;
         self.nearing.set((FIRST_SPAN + next, part));
@@ -340,23 +359,22 @@ impl WakeupLists {
                 long.turn_to(next);
             }
         }
+        *left = left.saturating_sub(SORT * STEP as u32);
+        true
     }
 
-    /// Up to `most` of those who are to come nearer do; whether there are more.
+    /// As many of those who are to come nearer do as `left` rounds are enough for; what is left of them.
     #[inline]
-    fn sort_some(&self, most: u32) -> Option<Rest> {
+    fn sort_some(&self, left: u32) -> u32 {
         let (list, count) = self.nearing.get();
-        if count == 0 {
-            return None;
-        }
+        let sorted = count.min(left / SORT);
         let mut pace = Pace::default();
-        for _ in 0..count.min(most) {
+        for _ in 0..sorted {
             pace.round();
             self.sort(list);
         }
-        self.nearing.set((list, count.saturating_sub(most)));
-        // Somebody very urgent may be among them, but his time has not come.
-        (count > most).then_some(Rest { priority: u8::MAX, before: 0 })
+        self.nearing.set((list, count - sorted));
+        left - sorted * SORT
     }
 
     /// Puts the first member of `list` where it belongs now: nowhere, if it was cancelled.

@@ -85,7 +85,12 @@ pub fn report() {
 #[cold]
 fn say_a_line() {
     let nmis = &cpu().nmis;
-    if nmis.half_said.get() == nmis.said.get() { say() } else { say_place() }
+    if nmis.half_said.get() == nmis.said.get() {
+        say()
+    } else {
+        say_place()
+    }
+    crate::sched::waker::write_log();
 }
 
 #[cold]
@@ -100,7 +105,7 @@ fn say() {
         (0, _) => "a device has reported a failure",
         _ => "memory or system bus have failed",
     };
-    crate::log::report(format_args!(
+    crate::log::note(format_args!(
         "baton: NMI, {fresh} since the last report, {} in all: {cause} (port 0x61: {reason:#x})\n",
         nmis.count.get(),
     ));
@@ -113,5 +118,5 @@ fn say_place() {
     nmis.said.set(nmis.half_said.get());
     let who = if nmis.segment.get() & 3 == 0 { "the kernel" } else { "a program" };
     let place = super::place::linked(nmis.place.get());
-    crate::log::report(format_args!("baton: the last NMI met {who} at {place:#x}\n"));
+    crate::log::note(format_args!("baton: the last NMI met {who} at {place:#x}\n"));
 }

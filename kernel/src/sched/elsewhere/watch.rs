@@ -5,6 +5,7 @@ use core::hint::spin_loop;
 
 use super::{look, quick};
 use crate::arch::{self, TcbRef, cpu, visits};
+use crate::ipc::sweep;
 use crate::preemption;
 use crate::sched::{requeue, tick};
 use crate::thread::tcb::Resume;
@@ -13,11 +14,14 @@ use crate::thread::tcb::Resume;
 /// in: PAUSE may take as long as a hypervisor likes, or an emulator that counts.
 pub const LOOKS: u32 = 256;
 
-/// The first processor's idle thread runs, and somebody has gone elsewhere since it did last: who runs
-/// next, if somebody comes back soon, or an interrupt comes.
+/// The first processor's idle thread runs, and a sweep is to go on, or somebody has gone elsewhere since it
+/// did last: who runs next, if somebody comes back soon, or an interrupt comes.
 pub extern "C" fn watch() -> Option<TcbRef> {
     let scheduler = &cpu().scheduler;
     scheduler.watches.set(false);
+    if cpu().registry.sweep.is_under_way() {
+        return Some(sweep::idle());
+    }
     if scheduler.guests.is_empty() {
         return None;
     }
