@@ -212,6 +212,16 @@ impl Cx<'_> {
         self.thread.deadline_ns.get().is_some_and(|at| self.unix.machine.now_ns() >= at)
     }
 
+    /// The call has done `progress` of its work and has more to do, but others their turn first; no signal ends it
+    /// but `SIGKILL`. Return the value as the handler's error.
+    #[must_use]
+    pub fn give_way(&self, progress: u64) -> Stop {
+        self.set_progress(progress);
+        self.on_signal(OnSignal::Never);
+        self.thread.deadline_ns.set(Some(self.unix.machine.now_ns()));
+        Stop::Block
+    }
+
     /// The call's own count of what it has done in earlier tries.
     #[must_use]
     pub fn progress(&self) -> u64 {

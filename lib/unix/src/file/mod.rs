@@ -14,6 +14,7 @@ mod calls;
 mod control;
 mod descriptors;
 mod directory_notice;
+mod long;
 mod open;
 mod owner;
 mod transfer;

@@ -2,6 +2,7 @@
 
 use linux_raw_sys::general::{O_APPEND, SEEK_CUR, SEEK_DATA, SEEK_END, SEEK_HOLE, SEEK_SET};
 
+use super::long::{TURN, read_long, write_long};
 use super::{Open, Sink, Source, UserRanges};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
@@ -69,6 +70,12 @@ pub(super) fn write_from(cx: &Cx, open: &Open, source: &mut Source, at: At) -> A
     }
 }
 
+/// The buffer of a call as an address and a length.
+fn whole(cx: &Cx) -> Result<(u64, usize), Errno> {
+    check_range(cx.arg(1), cx.arg(2))?;
+    Ok((cx.arg(1), (cx.arg(2) as usize).min(MAX_TRANSFER)))
+}
+
 /// The buffer of a call: arguments 1 and 2.
 #[inline(always)]
 fn buffer<'a>(cx: &'a Cx) -> Result<UserRanges<'a>, Errno> {
@@ -93,6 +100,9 @@ pub(super) fn read(cx: &Cx) -> Answer {
     if !open.can_read() {
         return Err(Errno::EBADF.into());
     }
+    if cx.arg(2) > TURN as u64 && open.file.has_position() {
+        return read_long(cx, &open, &[whole(cx)?], At::Position);
+    }
     read_into(cx, &open, &mut Sink::User(buffer(cx)?), At::Position)
 }
 
@@ -102,6 +112,9 @@ pub(super) fn write(cx: &Cx) -> Answer {
     if !open.can_write() {
         return Err(Errno::EBADF.into());
     }
+    if cx.arg(2) > TURN as u64 && open.file.has_position() {
+        return write_long(cx, &open, &[whole(cx)?], At::Position);
+    }
     write_from(cx, &open, &mut Source::User(buffer_left(cx)?), At::Position)
 }
 
@@ -110,6 +123,9 @@ pub(super) fn pread(cx: &Cx) -> Answer {
     let at = offset(cx.arg(3))?;
     let open = cx.file(cx.uint(0))?;
     check_positioned(&open, open.can_read())?;
+    if cx.arg(2) > TURN as u64 {
+        return read_long(cx, &open, &[whole(cx)?], at);
+    }
     read_into(cx, &open, &mut Sink::User(buffer(cx)?), at)
 }
 
@@ -118,6 +134,9 @@ pub(super) fn pwrite(cx: &Cx) -> Answer {
     let at = offset(cx.arg(3))?;
     let open = cx.file(cx.uint(0))?;
     check_positioned(&open, open.can_write())?;
+    if cx.arg(2) > TURN as u64 {
+        return write_long(cx, &open, &[whole(cx)?], at);
+    }
     write_from(cx, &open, &mut Source::User(buffer_left(cx)?), at)
 }
 

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use linux_raw_sys::general::{RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_SYNC, UIO_MAXIOV};
 
+use super::long::{TURN, read_long, write_long};
 use super::transfer::{At, MAX_TRANSFER, check_positioned, check_range, read_into, write_from};
 use super::{Sink, Source, UserRanges};
 use crate::call::{Answer, Cx};
@@ -108,6 +109,14 @@ fn transfer(cx: &Cx, write: bool, at: At) -> Answer {
     let ranges = read_ranges(cx, cx.arg(1), cx.arg(2))?;
     if are_empty(&ranges) {
         return Ok(0);
+    }
+    let len: usize = ranges.iter().map(|range| range.1).sum();
+    if len > TURN && open.file.has_position() {
+        return if write {
+            write_long(cx, &open, &ranges, at)
+        } else {
+            read_long(cx, &open, &ranges, at)
+        };
     }
     if write {
         let mut source = Source::User(UserRanges::new(cx.user(), &ranges, cx.progress() as usize));

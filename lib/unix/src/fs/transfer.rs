@@ -13,8 +13,9 @@ use crate::file::{Open, Sink, Source};
 
 /// Bytes held in the server at a time.
 const PIECE: usize = 64 * 1024;
-/// No call transfers more (Linux's `MAX_RW_COUNT`).
-const TRANSFER_MAX: u64 = 0x7fff_f000;
+/// No call transfers more, for all others wait meanwhile. (Linux's `MAX_RW_COUNT` is 2 GiB; who calls has to call
+/// again for the rest there, too.)
+const TRANSFER_MAX: u64 = 16 << 20;
 
 /// The offset at a user address.
 fn offset(cx: &Cx, address: u64) -> Result<u64, Errno> {

@@ -10,6 +10,8 @@ use crate::user::UserMemory;
 
 /// Bytes held in the server at a time.
 const PIECE: usize = 64 * 1024;
+/// No call moves more, for all others wait meanwhile: it is partial, as it may be.
+const MOST: usize = 16 << 20;
 
 /// `process_vm_readv(pid, local, count, remote, count, 0)`.
 pub(super) fn process_vm_readv(cx: &Cx) -> Answer {
@@ -28,7 +30,7 @@ fn transfer(cx: &Cx, write: bool) -> Answer {
     let own = read_ranges(cx, cx.arg(1), cx.arg(2))?;
     let other = read_ranges(cx, cx.arg(3), cx.arg(4))?;
     let len = |ranges: &[(u64, usize)]| ranges.iter().map(|range| range.1).sum::<usize>();
-    let mut left = len(&own).min(len(&other));
+    let mut left = len(&own).min(len(&other)).min(MOST);
     if left == 0 {
         return Ok(0);
     }

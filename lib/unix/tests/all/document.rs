@@ -127,6 +127,15 @@ System time is what the server works for a program, by samples: at the first eve
 that was over, and charges a millisecond to whoever it worked for ([0086](decisions/0086-system-time-is-sampled.md)). Calls pay nothing: it is the
 comparison that looks for long times, against another number. What the kernel does for a call is the program's own time.
 
+## Mounts and namespaces
+Processes have mount namespaces and those of the system's names (UTS), with bind mounts, peers and slaves, and `pivot_root` as on Linux
+([0100](decisions/0100-a-mount-covers-an-inode-of-a-mount.md)); both need CAP_SYS_ADMIN. There is one namespace of users, of process numbers, of System V's
+objects, of networks and of clocks; who asks for another gets EINVAL, so `unshare -U` and what stands on it (bubblewrap, rootless containers) do not work.
+Nothing is mounted on single files of `/proc` and `/dev/pts` (EBUSY).
+
+A call that moves more than 4 MiB to or from a file gives way to others each 4 MiB. `sendfile`, `copy_file_range` and `process_vm_readv`
+move 16 MiB at most, and say so.
+
 ## Debuggers
 `strace -f` and `gdb` of Debian (breakpoints, steps, calls of functions, threads, attaching) work by `ptrace` and `/proc/PID/mem`
 ([0079](decisions/0079-traced-threads-have-a-state-and-a-table.md)); hardware watchpoints are refused (`set can-use-hw-watchpoints 0`).

@@ -26,6 +26,7 @@ mod ipc;
 mod keys;
 mod leases;
 mod locks;
+mod long;
 mod memory;
 mod mounts;
 mod namespaces;

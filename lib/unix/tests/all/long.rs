@@ -1,0 +1,90 @@
+//! Calls that move much: others have their turn meanwhile.
+
+use linux_raw_sys::general as l;
+
+use crate::common::World;
+use crate::common::caller::{CREAT, Program, RDWR};
+
+const LEN: u64 = 18 << 20;
+
+/// Two processes, a file of more than `LEN` bytes that is a hole, and `LEN` bytes of memory of the first.
+fn prepared<'a>(world: &'a World) -> ([Program<'a>; 2], u64, u64) {
+    let program = Program::new(world, &world.first);
+    let other = program.fork();
+    let file = program.opened("/tmp/long", RDWR | CREAT);
+    assert_eq!(program.call(l::__NR_ftruncate, &[file, LEN + 100]), 0);
+    let flags = u64::from(l::MAP_PRIVATE | l::MAP_ANONYMOUS);
+    let at = program.call(l::__NR_mmap, &[0, LEN, 3, flags, u64::MAX, 0]) as u64;
+    ([program, other], file, at)
+}
+
+/// The result of a call that others are not to wait for, if they have had their turn a few times.
+fn in_turns([program, other]: &[Program<'_>; 2], number: u32, arguments: &[u64]) -> u64 {
+    let world = program.world;
+    assert_eq!(world.call(&program.thread, number, arguments), None, "call {number} has no end");
+    for turns in 1..100 {
+        assert!(other.call(l::__NR_getpid, &[]) > 0);
+        world.advance(10_000);
+        if let Some(result) = world.next_reply(&program.thread) {
+            assert!(turns > 1, "nobody had a turn while call {number} went on");
+            return result;
+        }
+    }
+    panic!("call {number} never ends");
+}
+
+#[test]
+fn others_have_their_turn() {
+    let world = World::new();
+    let (both, file, at) = prepared(&world);
+    let program = &both[0];
+    assert_eq!(in_turns(&both, l::__NR_read, &[file, at, LEN]), LEN);
+    assert_eq!(program.call(l::__NR_lseek, &[file, 0, l::SEEK_CUR.into()]), LEN as i64);
+    // What is left is less than was asked for.
+    assert_eq!(program.call(l::__NR_read, &[file, at, LEN]), 100);
+    assert_eq!(in_turns(&both, l::__NR_pread64, &[file, at, LEN, 50]), LEN);
+    let half = LEN / 2;
+    let ranges = world.words(&program.thread, &[at, half, 0, 0, at + half, half]);
+    assert_eq!(in_turns(&both, l::__NR_preadv, &[file, ranges, 3, 0, 0]), LEN);
+    assert_eq!(in_turns(&both, l::__NR_preadv, &[file, ranges, 3, half, 0]), half + 100);
+    let zeros = program.opened("/dev/zero", RDWR);
+    assert_eq!(in_turns(&both, l::__NR_read, &[zeros, at, LEN]), LEN);
+}
+
+#[test]
+fn what_is_written_in_turns_is_in_its_place() {
+    let world = World::new();
+    let (both, _, at) = prepared(&world);
+    let program = &both[0];
+    let file = program.opened("/tmp/written", RDWR | CREAT);
+    let len = 10 << 20;
+    for (index, offset) in [0, 4 << 20, (8 << 20) + 5, len - 8].into_iter().enumerate() {
+        world.write(&program.thread, at + offset, &[index as u8 + 1; 8]);
+    }
+    let check = |start: u64| {
+        for (index, offset) in [0, 4 << 20, (8 << 20) + 5, len - 8].into_iter().enumerate() {
+            let arguments = [file, program.buffer, 8, start + offset];
+            assert_eq!(program.call(l::__NR_pread64, &arguments), 8);
+            let found = world.read(&program.thread, program.buffer, 8);
+            assert_eq!(found, [index as u8 + 1; 8], "{offset}");
+        }
+    };
+    assert_eq!(in_turns(&both, l::__NR_write, &[file, at, len]), len);
+    check(0);
+    assert_eq!(in_turns(&both, l::__NR_pwrite64, &[file, at, len, 3]), len);
+    check(3);
+    assert_eq!(program.call(l::__NR_lseek, &[file, 0, l::SEEK_CUR.into()]), len as i64);
+}
+
+#[test]
+fn from_file_to_file_comes_in_parts() {
+    let world = World::new();
+    let (both, from, _) = prepared(&world);
+    let program = &both[0];
+    let to = program.opened("/tmp/copy", RDWR | CREAT);
+    let most = 16 << 20;
+    assert_eq!(program.call(l::__NR_sendfile, &[to, from, 0, LEN]), most);
+    assert_eq!(program.call(l::__NR_sendfile, &[to, from, 0, LEN]), LEN as i64 + 100 - most);
+    assert_eq!(program.call(l::__NR_lseek, &[from, 0, 0]), 0);
+    assert_eq!(program.call(l::__NR_copy_file_range, &[from, 0, to, 0, LEN, 0]), most);
+}
