@@ -4,6 +4,7 @@ use core::arch::asm;
 
 use super::cpu::{self, read_cr3, read_cr4};
 use super::features::{self, Features};
+use super::frame::{FRAME_SIZE, Frame, TrapFrame};
 
 /// Model-specific registers the running kernel writes.
 pub mod msr {
@@ -113,6 +114,13 @@ pub unsafe fn copy_bytes(to: *mut u8, from: *const u8, len: usize) {
             options(nostack, preserves_flags),
         );
     }
+}
+
+/// Copies the registers of `from` to `to`, which is another frame; nobody runs on either.
+pub fn copy_frame(from: Frame, to: Frame) {
+    let (from, to): (*const TrapFrame, *const TrapFrame) = (from, to);
+    // SAFETY: both are frames, all of cells.
+    unsafe { copy_bytes(to.cast_mut().cast(), from.cast(), FRAME_SIZE) };
 }
 
 /// Fills a page with a word, eight bytes at a time.

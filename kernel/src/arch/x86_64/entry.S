@@ -151,6 +151,7 @@ baton_exception_common:
     call    {KERNEL_TRAP}                       // (frame) -> next tcb, or 0: go on where it was
     test    rax, rax
     jnz     baton_resume
+.global baton_pop_frame                         // a visitor's, too (visitors.rs)
 baton_pop_frame:
     pop_kept
 baton_pop_others:
@@ -206,7 +207,6 @@ leave_kernel {VERW}, baton_sysret_emptied, sysretq
 .balign 16
 baton_frame_return:
     mov     rsp, [rip + {CPU} + {CURRENT}]
-.global baton_frame_of_tcb                      // a visitor, too (visitors.rs)
 baton_frame_of_tcb:
     mov     qword ptr [rsp + {RESUME}], {RESUME_IPC} // user mode: resume is always Ipc
     sub     rsp, {FRAME_SIZE}

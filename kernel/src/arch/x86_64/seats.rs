@@ -6,11 +6,10 @@
 //! somebody is. That one idles meanwhile on its own stack, and touches nothing of its array
 //! but its idle thread.
 
-use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::armed::NOBODY;
-use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS};
+use super::frame::{FRAME_SIZE, USER_CS, USER_SS};
 use super::paging::{Entry, KERNEL_HALF, ROOT, Table, index};
 use super::processors::{own, slot};
 use super::tcbs::{STRETCH, TcbRef, page};
@@ -241,9 +240,7 @@ pub fn together(number: u32, seat: usize) {
 
 /// Copies the registers of `from` to `to`; neither runs.
 pub fn copy_frame(from: TcbRef, to: TcbRef) {
-    let (from, to): (*const TrapFrame, *const TrapFrame) = (from.frame(), to.frame());
-    // SAFETY: both are frames, which are cells, of threads that do not run.
-    unsafe { ptr::copy_nonoverlapping(from, to.cast_mut(), 1) };
+    asm::copy_frame(from.frame(), to.frame());
 }
 
 /// The shadow with which this processor goes on, if its visitor is not alone; the rooms are as

@@ -13,10 +13,10 @@ use core::hint::spin_loop;
 
 use super::apic::{self, Message};
 use super::armed::{self, PAD, PAD_TCB};
-use super::asm::{fault_address, leave, read_bases, write_fs_base, write_gs_base};
+use super::asm::{copy_frame, fault_address, leave, read_bases, write_fs_base, write_gs_base};
 use super::cpu::write_cr3;
 use super::features::{self, Features};
-use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
+use super::frame::{FRAME_SIZE, Frame, USER_CS, USER_SS, VECTOR_CALL};
 use super::paging::{Entry, Table};
 use super::percpu::{self, cpu, set_current};
 use super::tcbs::TcbRef;
@@ -44,18 +44,15 @@ pub fn welcome() {
 fn run_alone(visitor: TcbRef) -> ! {
     let users = seats::show_space(0, Table::at(visitor.root.get().value() & Entry::ADDRESS));
     load(visitor, users.address());
-    let (from, to) = (core::ptr::from_ref(visitor.frame()), armed::frame());
-    // SAFETY: both are frames, of which only this processor knows now; cells may be written.
-    unsafe { core::ptr::copy_nonoverlapping(from, core::ptr::from_ref(to).cast_mut(), 1) };
     special::close();
-    enter(&raw const PAD as u64 + PAD_TCB as u64)
+    enter(&raw const PAD as u64 + PAD_TCB as u64, visitor.frame())
 }
 
 /// Runs the user code of whose shadow `shadow` is, which the fast paths of this processor know.
 fn run_together(shadow: TcbRef) -> ! {
     load(shadow, shadow.root.get().value());
     special::update_shadow(shadow);
-    enter(shadow.address())
+    enter(shadow.address(), shadow.frame())
 }
 
 /// Loads what `visitor` has in registers that are in no frame, and the root table `root`.
@@ -79,12 +76,13 @@ fn load(visitor: TcbRef, root: u64) {
     }
 }
 
-/// Makes the tcb at `address` current and leaves the kernel by the frame below it.
-fn enter(address: u64) -> ! {
+/// Makes the tcb at `address` current, which returns from an IPC as all that run do, and leaves the kernel by
+/// `frame`, which need not lie below it.
+fn enter(address: u64, frame: Frame) -> ! {
     cpu().tss.rsp0.set(address);
-    // SAFETY: the frame below the tcb leads to user mode, in the tables that are loaded.
+    // SAFETY: the frame leads to user mode, in the tables that are loaded; nobody uses this stack any more.
     unsafe {
-        asm!("mov rsp, {tcb}", "jmp baton_frame_of_tcb", tcb = in(reg) address, options(noreturn))
+        asm!("mov rsp, {frame}", "jmp baton_pop_frame", frame = in(reg) frame, options(noreturn))
     }
 }
 
@@ -96,9 +94,11 @@ pub extern "C" fn came(frame: Frame) -> ! {
     if core::ptr::eq(frame, armed::frame()) {
         // SAFETY: as in `welcome`: it has been accepted and not yet given back.
         let visitor = unsafe { TcbRef::from_address(processors::own().berth.visitor()) };
-        let to: *const TrapFrame = visitor.frame();
-        // SAFETY: as in `run_alone`.
-        unsafe { core::ptr::copy_nonoverlapping(frame, to.cast_mut(), 1) };
+        if vector == VECTOR_CALL {
+            // What an exception of another visitor has left there.
+            frame.error.set(0);
+        }
+        copy_frame(frame, visitor.frame());
         keep(visitor);
     } else {
         keep(current);
