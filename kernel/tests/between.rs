@@ -295,6 +295,29 @@ fn who_comes_back_is_seen_or_interrupts() {
     });
 }
 
+/// The same if it fetches with the look after which it looks no longer: it has whoever has come back, or is
+/// interrupted for it, and both see the other's look as it is.
+#[test]
+fn who_comes_back_is_fetched_or_interrupts() {
+    explore(4, || {
+        let pair = Pair::visited();
+        pair.berth.watch();
+        let other = {
+            let pair = Arc::clone(&pair);
+            thread::spawn(move || pair.give_back())
+        };
+        let has = pair.berth.fetch_or_look_away();
+        other.join().unwrap();
+        assert_eq!(pair.berth.fetch(), !has);
+        assert_eq!(pair.here.load(Ordering::Relaxed), u64::from(!has));
+        pair.offer();
+        assert_eq!(pair.there.load(Ordering::Relaxed), 0, "it looks since it has given back");
+        assert_eq!(pair.berth.accept(), Some(VISITOR));
+        pair.give_back();
+        assert_eq!(pair.here.load(Ordering::Relaxed), u64::from(!has) + 1, "nobody looks here");
+    });
+}
+
 /// Who is called is waited for: nobody is interrupted for it. What is offered and taken back in vain leaves
 /// a processor that looks as it was.
 #[test]

@@ -140,6 +140,17 @@ impl<W: Word> Berth<W> {
         word & STATE == RETURNED
     }
 
+    /// The owner fetches the visitor, if it may, and in any case looks no longer; whether it has, and nobody is
+    /// here any more.
+    #[must_use]
+    pub fn fetch_or_look_away(&self) -> bool {
+        let is_back = |word| word & STATE == RETURNED;
+        let word = self.change(Ordering::Acquire, |word| {
+            Some(if is_back(word) { word & LOOKS } else { word & !OWNER_LOOKS })
+        });
+        is_back(word)
+    }
+
     /// The processor accepts whoever may come.
     #[must_use]
     pub fn accept(&self) -> Option<u64> {

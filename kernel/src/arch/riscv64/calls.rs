@@ -4,9 +4,11 @@
 
 use abi::inspect::Back;
 use abi::riscv64::EXCEPTION_WORDS;
+use abi::{MsgTag, ThreadId};
 
 use super::frame::{Frame, TrapFrame, exception_words, set_exception_words};
 use super::trap::Cause;
+use crate::sched::elsewhere::Exchange;
 
 /// The register a0.
 const A0: usize = 10;
@@ -111,6 +113,26 @@ impl TrapFrame {
     pub fn why_back(&self) -> Back {
         Back::Call
     }
+
+    /// The message with which it has come back: it has not.
+    #[must_use]
+    pub fn exchange(&self) -> Option<Exchange> {
+        None
+    }
+
+    /// Whether registers can hold a message: for tests.
+    pub fn make_exchange(
+        &self,
+        _to: ThreadId,
+        _from: ThreadId,
+        _tag: MsgTag,
+        _words: [u64; 7],
+    ) -> bool {
+        false
+    }
+
+    /// The words of such a message: there is none.
+    pub fn exchange_words(&self, _count: usize, _each: impl FnMut(usize, u64)) {}
 
     /// Makes the frame one from which the entry that left it is made again: all are made at
     /// their instruction.

@@ -8,14 +8,19 @@ use core::cell::Cell;
 use abi::inspect::Back;
 use abi::x86_64::state::{FS_BASE, GS_BASE};
 use abi::x86_64::{EXCEPTION_WORDS, exception};
+use abi::{MsgTag, ThreadId};
 
-use super::frame::{Frame, TrapFrame, VECTOR_CALL, exception_words, set_exception_words};
+use super::frame::{Frame, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
+use super::frame::{exception_words, set_exception_words};
+use crate::sched::elsewhere::Exchange;
 
 /// Length in bytes of the instruction with which a program calls its system.
 pub const SYSTEM_CALL_BYTES: u64 = 2;
 
 /// The first vector of interrupts.
 const FIRST_INTERRUPT: u64 = 32;
+/// Words of a message that are in registers, the tag included.
+const WORDS: usize = 8;
 /// In place of a vector: the thread has used up its time elsewhere.
 const OUT_OF_TIME: u64 = VECTOR_CALL + 1;
 
@@ -111,12 +116,58 @@ impl TrapFrame {
     /// registers, `from` and `utcb` the results; instruction and stack pointer and flags are the
     /// caller's to set.
     pub fn return_from_ipc(&self, from: u64, utcb: u64, mr: impl Fn(usize) -> u64) {
-        self.reset();
-        let words =
-            [&self.r9, &self.rax, &self.rbx, &self.r10, &self.r12, &self.r13, &self.r14, &self.r15];
-        (0..).zip(words).for_each(|(index, word)| word.set(mr(index)));
+        (0..).zip(self.message_words()).for_each(|(index, word)| word.set(mr(index)));
         self.rsi.set(from);
         self.rdi.set(utcb);
+        for register in [&self.r11, &self.rbp, &self.r8, &self.rcx, &self.rdx, &self.error] {
+            register.set(0);
+        }
+        self.vector.set(VECTOR_CALL);
+        self.cs.set(u64::from(USER_CS));
+        self.ss.set(u64::from(USER_SS));
+    }
+
+    /// The registers that hold the first words of a message.
+    #[inline(always)]
+    fn message_words(&self) -> [&Cell<u64>; WORDS] {
+        [&self.r9, &self.rax, &self.rbx, &self.r10, &self.r12, &self.r13, &self.r14, &self.r15]
+    }
+
+    /// The message with which an IPC came whose frame this is, of which [`Self::why_back`] says that it
+    /// is one ([`Back::Message`]), if all its words are in registers.
+    #[must_use]
+    pub fn exchange(&self) -> Option<Exchange> {
+        /// Of what stands in RDI: the vector registers need not be kept.
+        const DEAD: u64 = 1;
+        let exchange = Exchange {
+            to: ThreadId(self.rsi.get()),
+            from: ThreadId(self.rdx.get()),
+            timeouts: self.r8.get(),
+            tag: MsgTag(self.r9.get()),
+            keeps_vector: self.rdi.get() & DEAD == 0,
+        };
+        (exchange.tag.untyped() < WORDS).then_some(exchange)
+    }
+
+    /// Fills the registers as a program does that sends such a message; whether they can hold one: for tests.
+    pub fn make_exchange(
+        &self,
+        to: ThreadId,
+        from: ThreadId,
+        tag: MsgTag,
+        words: [u64; 7],
+    ) -> bool {
+        (1..).zip(words).for_each(|(index, word)| self.message_words()[index].set(word));
+        let registers = [&self.r9, &self.rsi, &self.rdx, &self.r8, &self.rdi];
+        let words = [tag.0, to.0, from.0, 0, 0];
+        registers.into_iter().zip(words).for_each(|(register, word)| register.set(word));
+        true
+    }
+
+    /// Calls `each` with the index and the value of the words 1 to `count` of such a message.
+    pub fn exchange_words(&self, count: usize, mut each: impl FnMut(usize, u64)) {
+        let words = (0..).zip(self.message_words()).take(count + 1).skip(1);
+        words.for_each(|(index, word)| each(index, word.get()));
     }
 
     /// Whether a system call or an exception left it, no interrupt.

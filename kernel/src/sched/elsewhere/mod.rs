@@ -32,7 +32,7 @@ use crate::usermem::Utcb;
 
 pub use other::{Leaving, Other, Processors};
 pub use party::SEATS;
-pub use quick::go_back;
+pub use quick::{Exchange, go_back};
 pub use tables::quiet;
 use time::charge;
 pub use time::tick;
@@ -172,6 +172,8 @@ fn least(other: &Other, guest: TcbRef) -> u8 {
     other.party.least().unwrap_or(guest.priority.get())
 }
 
+/// `thread`, which is away and not queued, is offered to processor `number`, where nobody is.
+#[inline(always)]
 fn enter(number: u32, other: &Other, thread: TcbRef) {
     let scheduler = &cpu().scheduler;
     if thread.slice_left_us.get() == 0 {
@@ -211,6 +213,7 @@ fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
 }
 
 /// `guest` is not in the berth any more; returns who has run there on its slice.
+#[inline(always)]
 fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
     let _ = charge(other, guest, clock::now_us());
     other.guest.set(None);

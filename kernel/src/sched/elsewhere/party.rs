@@ -262,11 +262,14 @@ fn fill(shadow: TcbRef, thread: TcbRef) {
 /// The party of processor `number` is back, its shadows are the first processor's again: what
 /// has become of everybody. Who of them runs, whose registers are in its frame; `None` if
 /// there was no party.
+#[inline(always)]
 pub(super) fn home(number: u32, other: &Other) -> Option<TcbRef> {
-    let party = &other.party;
-    if party.out.get() == 0 {
-        return None;
-    }
+    if other.party.out.get() == 0 { None } else { all_home(number, &other.party) }
+}
+
+/// The same for a party.
+#[inline(never)]
+fn all_home(number: u32, party: &Party) -> Option<TcbRef> {
     let mut runner = None;
     for (seat, thread) in party.members() {
         let shadow = visits::shadow(number, seat);

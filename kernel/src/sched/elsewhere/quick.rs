@@ -1,41 +1,78 @@
-//! The usual way of a call between processors, without what only others need: a foreign thread that
-//! runs elsewhere calls its handler, which waits, and goes back there with the answer.
+//! The usual way of a message between processors, without what only others need: a thread that runs
+//! elsewhere is back with a message for somebody here who waits for it, and waits for the answer; and it goes
+//! back there with that.
 
 use abi::inspect::Back;
+use abi::{MsgTag, ThreadId};
 
 use super::{LINE, Other, enter, has_left, keep_slice, keep_user_state, queue, wants_nothing_here};
 use crate::arch::{self, TcbRef, cpu, current, visits};
 use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::words::Message;
 use crate::ipc::{Kind, finish, send};
-use crate::sched::{grant_slice, pick};
+use crate::sched::{self, grant_slice, pick, requeue};
 use crate::thread;
-use crate::thread::tcb::Resume;
+use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
+
+/// A message of words in registers with which a thread has come back that waits for ever behind it.
+pub struct Exchange {
+    /// To whom it goes.
+    pub to: ThreadId,
+    /// From whom the next one is to come.
+    pub from: ThreadId,
+    /// The limits of time, of which the second is none.
+    pub timeouts: u64,
+    /// The tag.
+    pub tag: MsgTag,
+    /// The thread wants to have its vector registers kept.
+    pub keeps_vector: bool,
+}
 
 /// `guest` has come back by itself, or somebody on its slice. Returns whom it has told something, who is ready
 /// now and not queued.
 pub(super) fn has_come(number: u32, other: &Other, guest: TcbRef) -> Option<TcbRef> {
     let thread = has_left(number, other, guest);
     let calls = thread.is_foreign() && thread.frame().is_of_a_call();
-    other.note_back(if calls { Back::Foreign } else { thread.frame().why_back() });
-    let told = if calls { tell_handler(thread) } else { None };
+    let why = if calls { Back::Foreign } else { thread.frame().why_back() };
+    other.note_back(why);
+    let told = match why {
+        Back::Foreign => tell_handler(thread),
+        Back::Message => pass_on(thread),
+        _ => None,
+    };
     if told.is_none() {
         queue(number, other, thread);
     }
     told
 }
 
-/// `thread`, foreign, is back with a system call in its frame. If its handler waits for it, and is
-/// more urgent, the handler has the message at once, as that of an interrupt: the thread itself need not
+/// Whether `thread`, which is back, may tell `receiver` something without running here. It
+/// would pass on its slice, and who has a message without that waits behind others of its priority: so
+/// only somebody who is more urgent, or if nobody else wants the processor.
+#[inline(always)]
+fn may_tell(thread: TcbRef, receiver: TcbRef) -> bool {
+    (receiver.priority.get() > thread.priority.get() || nobody_waits())
+        && receiver.kind.get() == Kind::User
+        && !receiver.unusual.get()
+        && !thread.halted.get()
+        && thread.senders.is_empty()
+        && send::accepts(receiver, thread)
+}
+
+/// Whether the first processor idles, and nobody is ready.
+fn nobody_waits() -> bool {
+    let scheduler = &cpu().scheduler;
+    scheduler.ready.count() == 0
+        && scheduler.leaving.is_empty()
+        && scheduler.idle.get() == Some(current())
+}
+
+/// `thread`, foreign, is back with a system call in its frame. If its handler waits for it,
+/// the handler has the message at once, as that of an interrupt: the thread itself need not
 /// run here for that. Returns the handler then, who is ready.
 fn tell_handler(thread: TcbRef) -> Option<TcbRef> {
     let handler = thread::lookup(thread.handler.get())?;
-    let is_usual = handler.priority.get() > thread.priority.get()
-        && handler.kind.get() == Kind::User
-        && !handler.unusual.get()
-        && !thread.halted.get()
-        && thread.senders.is_empty();
-    if !is_usual || !send::accepts(handler, thread) {
+    if !may_tell(thread, handler) {
         return None;
     }
     arch::note_entry();
@@ -43,24 +80,58 @@ fn tell_handler(thread: TcbRef) -> Option<TcbRef> {
     thread.kind.set(Kind::SystemCall);
     thread.then_from.set(handler.id.get());
     finish::arrived(thread, handler, Message::made(Kind::SystemCall, thread));
-    thread.partner.set(handler.id.get());
-    rendezvous::set_busy(thread, Busy::Waiting);
+    waits(thread, handler.id.get());
     Some(handler)
 }
 
-/// The same for a processor that idles, if there is only one to which somebody has gone, and nothing else
-/// to do: who runs next.
-pub(super) fn only_one_has_come() -> Option<TcbRef> {
-    let scheduler = &cpu().scheduler;
-    let (number, other) = scheduler.guests.only()?;
-    let guest = other.guest.get()?;
-    let is_all = scheduler.ready.count() == 0 && scheduler.leaving.is_empty();
-    if !is_all || scheduler.wanted.has(number) || !visits::berth(number).fetch() {
+/// `thread` is back with a message to somebody in its registers. If that one waits for it, and the thread then
+/// for an answer or for anybody, the message goes from its frame to where it belongs. Returns
+/// the receiver then, who is ready.
+fn pass_on(thread: TcbRef) -> Option<TcbRef> {
+    let Exchange { to, from, timeouts, tag, keeps_vector } = thread.frame().exchange()?;
+    let receiver = thread::lookup(to)?;
+    let is_usual = (from == to || from == ThreadId::ANY)
+        && thread.special.get() & !USES_VECTOR == ELSEWHERE
+        && !(keeps_vector && thread.uses_vector());
+    // Whom it has posed as last is not asked any more.
+    thread.transfer.virtual_sender.set(ThreadId::NIL);
+    if !is_usual || !may_tell(thread, receiver) {
         return None;
     }
+    let target = finish::registers_of(receiver)?;
+    arch::note_entry();
+    let frame = thread.frame();
+    thread.ip.set(frame.ip.get());
+    thread.sp.set(frame.sp.get());
+    thread.flags.set(frame.flags.get());
+    thread.resume.set(Resume::Ipc);
+    thread.then_from.set(from);
+    thread.timeouts.set(timeouts);
+    frame.exchange_words(tag.untyped(), |index, word| target.set_mr(index, word));
+    target.set_mr(0, tag.0);
+    receiver.result_from.set(thread.name_for(receiver));
+    sched::set_runnable(receiver);
+    waits(thread, from);
+    Some(receiver)
+}
+
+/// `thread` waits for `from`, in the only way in which one waits whose user code runs elsewhere.
+fn waits(thread: TcbRef, from: ThreadId) {
+    thread.partner.set(from);
+    rendezvous::set_busy(thread, Busy::Waiting);
+}
+
+/// The first processor idles, and `guest` of processor `number` has come back and has been fetched: who runs next
+/// if there is nothing else to do; else it is queued, and `None`.
+pub(super) fn only_one_has_come(number: u32, other: &Other, guest: TcbRef) -> Option<TcbRef> {
+    let is_all = nobody_waits() && !cpu().scheduler.wanted.has(number);
     let told = has_come(number, other, guest)?;
-    grant_slice(told);
-    Some(told)
+    if is_all {
+        grant_slice(told);
+        return Some(told);
+    }
+    requeue(told);
+    None
 }
 
 /// `next`, another than the current thread, is about to run, and what has been noted is only that it goes on
@@ -87,5 +158,16 @@ pub fn go_back(next: TcbRef) -> Option<TcbRef> {
     scheduler.ready.remove(next);
     rendezvous::set_away(next);
     enter(number, other, next);
-    Some(pick())
+    Some(pick_or_idle())
+}
+
+/// As [`pick`], if most likely nobody is ready.
+fn pick_or_idle() -> TcbRef {
+    let scheduler = &cpu().scheduler;
+    let Some(idle) = scheduler.idle.get().filter(|_| scheduler.ready.count() == 0) else {
+        return pick();
+    };
+    grant_slice(idle);
+    scheduler.delayed_since_us.set(0);
+    idle
 }

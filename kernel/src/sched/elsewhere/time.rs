@@ -9,6 +9,7 @@ use crate::sched::make_ready;
 use crate::thread::tcb::Resume;
 
 /// Charges `thread`, which is in the berth, its time; whether its quantum is used up.
+#[inline(always)]
 pub(super) fn charge(other: &Other, thread: TcbRef, now_us: u64) -> bool {
     let used_us = now_us.saturating_sub(other.charged_us.replace(now_us));
     thread.used_us.set(thread.used_us.get().wrapping_add(used_us));

@@ -3,7 +3,7 @@
 
 use core::hint::spin_loop;
 
-use super::{look, quick};
+use super::{Other, look, quick};
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::ipc::sweep;
 use crate::preemption;
@@ -22,23 +22,46 @@ pub extern "C" fn watch() -> Option<TcbRef> {
     if cpu().registry.sweep.is_under_way() {
         return Some(sweep::idle());
     }
+    if let Some((number, other)) = scheduler.guests.only()
+        && let Some(guest) = other.guest.get()
+    {
+        return watch_one(number, other, guest);
+    }
     if scheduler.guests.is_empty() {
         return None;
     }
     let berths = || scheduler.guests.numbers().map(visits::berth);
     berths().for_each(|berth| berth.watch());
-    for _ in 0..LOOKS {
-        spin_loop();
-        if berths().any(|berth| berth.has_returned()) || preemption::must_stop() {
-            break;
-        }
-    }
+    look_until(|| berths().any(|berth| berth.has_returned()));
     // All of them: whoever comes back from now on interrupts.
     let has_come = berths().filter(|berth| berth.look_away()).count() > 0;
-    if has_come {
-        return quick::only_one_has_come().or_else(|| Some(interrupted(arch::current())));
+    if has_come { Some(interrupted(arch::current())) } else { noted() }
+}
+
+/// The same if somebody is on one processor only, `guest`.
+fn watch_one(number: u32, other: &Other, guest: TcbRef) -> Option<TcbRef> {
+    let berth = visits::berth(number);
+    berth.watch();
+    look_until(|| berth.has_returned());
+    if !berth.fetch_or_look_away() {
+        return noted();
     }
-    // What has been noted is handled on the way out of the kernel.
+    let next = quick::only_one_has_come(number, other, guest);
+    next.or_else(|| Some(interrupted(arch::current())))
+}
+
+/// Looks for a while, until somebody has come back or an interrupt has come.
+fn look_until(has_come: impl Fn() -> bool) {
+    for _ in 0..LOOKS {
+        spin_loop();
+        if has_come() || preemption::must_stop() {
+            return;
+        }
+    }
+}
+
+/// Nobody has come back; what has been noted is handled on the way out of the kernel.
+fn noted() -> Option<TcbRef> {
     preemption::is_due().then(arch::current)
 }
 
