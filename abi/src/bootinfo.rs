@@ -12,6 +12,10 @@ pub const MODULE: u64 = 1;
 /// Record type: SimpleExec {text, data, bss: each pstart, vstart, size; IP, flags,
 /// label, offset of the command line}.
 pub const SIMPLE_EXEC: u64 = 2;
+/// Record type of Baton's own: Framebuffer {its words}. Without a command line.
+pub const FRAMEBUFFER: u64 = 0x8001;
+/// Words of a Framebuffer record: type, version, offset of the next, and five of its own.
+pub const FRAMEBUFFER_WORDS: usize = 3 + crate::framebuffer::WORDS;
 /// Words of a Module record: type, version, offset of the next, and three of its own.
 pub const MODULE_WORDS: usize = 6;
 /// Words of a SimpleExec record: type, version, offset of the next, and 13 of its own.

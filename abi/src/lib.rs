@@ -12,6 +12,7 @@ pub mod bootinfo;
 pub mod devices;
 pub mod error;
 pub mod fpage;
+pub mod framebuffer;
 pub mod id;
 pub mod image;
 pub mod inspect;
@@ -36,6 +37,7 @@ pub use x86_64 as processor;
 
 pub use error::{CallError, IpcError, IpcErrorKind, Phase};
 pub use fpage::{Fpage, Rights};
+pub use framebuffer::Framebuffer;
 pub use id::ThreadId;
 pub use item::{Acceptor, Item, MapItem, StringItem};
 pub use tag::MsgTag;

@@ -1,6 +1,6 @@
 //! What the root task does for a task: the client side of `proto::root`.
 
-use abi::{IpcError, IpcErrorKind, Phase, ThreadId};
+use abi::{Framebuffer, IpcError, IpcErrorKind, Phase, ThreadId};
 pub use interfaces::names::{Identity, Rights};
 use interfaces::{names, parent, tasks};
 pub use proto::Refusal;
@@ -93,6 +93,17 @@ pub fn memory(window: &mut Window, physical: Option<u64>) -> Result<u64, Refusal
         window.zero(0, window.bytes());
     }
     Ok(reply.mr[0])
+}
+
+/// The boot loader's framebuffer in `window`, and where in that its first pixel is. The description of
+/// the task must name it; refused as unknown where there is none.
+pub fn framebuffer(window: &mut Window) -> Result<(Framebuffer, u64), Refusal> {
+    let reply = accept::window(window, || call(&Msg::new(op::FRAMEBUFFER)));
+    let reply = reply.ok_or(Refusal::BadArgument)??;
+    let said = Framebuffer::decode(core::array::from_fn(|index| reply.mr[index]));
+    let offset = said.address % window.bytes();
+    let fits = said.check().is_ok() && offset + said.bytes() <= window.bytes();
+    if fits { Ok((said, offset)) } else { Err(Refusal::BadArgument) }
 }
 
 /// A new thread of this space, not started: its id and its index in the task.

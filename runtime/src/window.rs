@@ -152,6 +152,21 @@ impl Window {
         }
     }
 
+    /// Copies `bytes` to `offset`, whole words first: devices' memory takes them much sooner than
+    /// single bytes.
+    pub fn write_bytes(&mut self, offset: u64, bytes: &[u8]) {
+        let words = offset & !7;
+        let _ = self.address(words, (offset - words + bytes.len() as u64 + 7) & !7);
+        let (count, rest) = (bytes.len() / 8, bytes.len() % 8);
+        // SAFETY: the range is inside the window, which no Rust object overlaps; both copies read
+        // `bytes` from its first to its last.
+        unsafe {
+            asm!("rep movsq", "mov rcx, {rest}", "rep movsb", rest = in(reg) rest,
+                 inout("rcx") count => _, inout("rdi") self.base + offset => _,
+                 inout("rsi") bytes.as_ptr() => _, options(nostack));
+        }
+    }
+
     /// Copies bytes from `offset` into `buffer`.
     pub fn read_bytes(&self, offset: u64, buffer: &mut [u8]) {
         let words = offset & !7;

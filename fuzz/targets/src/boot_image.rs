@@ -54,14 +54,15 @@ fn read(bytes: &[u8]) -> bool {
 
 /// The root task finds every server, program and module in the bootinfo.
 fn read_bootinfo(image: &Image<'_>) {
-    let bytes = bootinfo::bytes_needed(image);
+    let screen = Some(abi::Framebuffer::decode([0xFD00_0000, 640 << 32 | 2560, 480, 32, 0]));
+    let bytes = bootinfo::bytes_needed(image, screen);
     let mut words = vec![0; (bytes / 8) as usize];
-    assert!(bootinfo::build(image, 0x100_0000, &mut words), "{bytes} bytes were asked for");
+    assert!(bootinfo::build(image, 0x100_0000, screen, &mut words), "{bytes} bytes were asked for");
     let mut found = 0;
     let read = |at: u64| words.get((at / 8) as usize).copied().unwrap_or(0);
     bootcfg::records(read, |_| found += 1).expect("the kernel's own bootinfo");
     let others = image.records().filter(|record| !record.is_load()).count();
-    assert_eq!(found, image.servers().count() + others);
+    assert_eq!(found, 1 + image.servers().count() + others);
 }
 
 /// Every place lies in usable memory, and no two overlap.
@@ -69,7 +70,7 @@ pub(crate) fn make_plan(regions: &Regions, image: &Image<'_>) {
     let needs = Needs {
         kernel: KERNEL,
         tables: TABLES,
-        bootinfo: bootinfo::bytes_needed(image),
+        bootinfo: bootinfo::bytes_needed(image, None),
         pool: None,
     };
     let loaded = Range::new(0x300_0000, 0x300_0000 + image.len());

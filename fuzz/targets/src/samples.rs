@@ -129,6 +129,10 @@ fn multiboot2() -> Vec<u8> {
     halves(&mut bytes, &[3, 17, 0x300_0000, 0x301_0000, 0, 0]);
     halves(&mut bytes, &[6, 16 + 72, 24, 0]);
     words(&mut bytes, &[0, 0x9_FC00, 1, 0x10_0000, 0x3F0_0000, 1, 0xFEC0_0000, 0x1000, 2]);
+    halves(&mut bytes, &[8, 8 + 30]);
+    words(&mut bytes, &[0xFD00_0000]);
+    halves(&mut bytes, &[4096, 1024, 768]);
+    bytes.extend([32, 1, 0, 0, 16, 8, 8, 8, 0, 8, 0, 0]);
     halves(&mut bytes, &[14, 8 + 20]);
     bytes.extend(&rsdp()[..20]);
     bytes.extend([0; 4]);

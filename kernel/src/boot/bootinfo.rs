@@ -1,10 +1,13 @@
 //! The generic bootinfo for the root task (X.2 6.11): what is where in memory.
 //!
 //! Servers and programs are SimpleExec records, raw files are Module records, in
-//! the image's order, each followed by its zero-terminated command line.
+//! the image's order, each followed by its zero-terminated command line. The boot loader's framebuffer,
+//! if there is one, is the first record: who reads of a task that names it knows it already.
 
+use abi::Framebuffer;
 use abi::bootinfo::{
-    HEADER_WORDS, MAGIC, MODULE, MODULE_WORDS, SIMPLE_EXEC, SIMPLE_EXEC_WORDS, exec, module, record,
+    FRAMEBUFFER, FRAMEBUFFER_WORDS, HEADER_WORDS, MAGIC, MODULE, MODULE_WORDS, SIMPLE_EXEC,
+    SIMPLE_EXEC_WORDS, exec, module, record,
 };
 use abi::image::kind;
 
@@ -18,11 +21,11 @@ const VERSION: u64 = 1;
 /// A record's own words and how many of them count.
 type RecordWords = ([u64; SIMPLE_EXEC_WORDS], usize);
 
-/// Bytes of the bootinfo for `image`.
+/// Bytes of the bootinfo for `image` and `screen`.
 #[must_use]
-pub fn bytes_needed(image: &Image<'_>) -> u64 {
+pub fn bytes_needed(image: &Image<'_>, screen: Option<Framebuffer>) -> u64 {
     let header = HEADER_WORDS as u64;
-    let words = entries(image, 0)
+    let words = entries(image, 0, screen)
         .fold(header, |sum, (words, line)| sum + total_words(words.1, line) as u64);
     words * 8
 }
@@ -30,10 +33,10 @@ pub fn bytes_needed(image: &Image<'_>) -> u64 {
 /// Fills `out`, which must be zero, with the bootinfo of an image at physical
 /// address `place`; false if it is too small.
 #[must_use]
-pub fn build(image: &Image<'_>, place: u64, out: &mut [u64]) -> bool {
+pub fn build(image: &Image<'_>, place: u64, screen: Option<Framebuffer>, out: &mut [u64]) -> bool {
     let mut at = HEADER_WORDS;
     let mut count = 0;
-    for ((mut words, own), line) in entries(image, place) {
+    for ((mut words, own), line) in entries(image, place, screen) {
         let total = total_words(own, line);
         words[record::NEXT] = total as u64 * 8;
         let Some(target) = out.get_mut(at..at + total) else { return false };
@@ -56,19 +59,30 @@ const fn total_words(own: usize, line: &[u8]) -> usize {
     own + (line.len() + 1).div_ceil(8)
 }
 
-/// Every record to write: one per server, one per program and module.
+/// Every record to write: the framebuffer's, one per server, one per program and module.
 fn entries<'a>(
     image: &'a Image<'a>,
     place: u64,
+    screen: Option<Framebuffer>,
 ) -> impl Iterator<Item = (RecordWords, &'a [u8])> + 'a {
     let servers = SERVERS.into_iter().filter_map(move |(kind, _)| {
         let first = image.records().find(|record| record.kind == kind)?;
         Some((server_words(image, kind)?, image.command_line(&first)))
     });
     let others = image.records().filter(|record| !record.is_load());
-    servers.chain(
+    let screen = screen.map(|screen| (screen_words(&screen), &[][..]));
+    screen.into_iter().chain(servers).chain(
         others.map(move |record| (record_words(&record, place), image.command_line(&record))),
     )
+}
+
+fn screen_words(screen: &Framebuffer) -> RecordWords {
+    let mut words = [0; SIMPLE_EXEC_WORDS];
+    words[record::TYPE] = FRAMEBUFFER;
+    words[record::VERSION] = VERSION;
+    words[FRAMEBUFFER_WORDS - screen.words().len()..FRAMEBUFFER_WORDS]
+        .copy_from_slice(&screen.words());
+    (words, FRAMEBUFFER_WORDS)
 }
 
 fn simple_exec(text: [u64; 3], data: [u64; 3], bss: [u64; 3], entry: u64) -> RecordWords {

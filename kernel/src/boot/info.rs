@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+use abi::Framebuffer;
+use abi::framebuffer::Defect;
+
 use super::memory::{PhysicalMemory, Range, Regions};
 
 /// Which loader started the kernel.
@@ -110,6 +113,8 @@ pub struct BootInfo {
     pub command_line: CommandLine,
     /// ACPI's root table, if the loader passed a sound pointer to it.
     pub acpi: Option<super::acpi::RootTable>,
+    /// The picture that the loader has set up, if it has, and if that can be true.
+    pub framebuffer: Option<Result<Framebuffer, Defect>>,
 }
 
 impl BootInfo {
@@ -122,7 +127,14 @@ impl BootInfo {
             image: Range::EMPTY,
             command_line: CommandLine::new(),
             acpi: None,
+            framebuffer: None,
         }
+    }
+
+    /// The loader's picture, if it can be used.
+    #[must_use]
+    pub fn screen(&self) -> Option<Framebuffer> {
+        self.framebuffer?.ok()
     }
 }
 

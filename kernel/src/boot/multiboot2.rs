@@ -1,6 +1,9 @@
 //! Multiboot2: the tagged boot information that GRUB passes (Multiboot2
 //! specification 2.0, section 3.6).
 
+use abi::Framebuffer;
+use abi::framebuffer::Channel;
+
 use super::acpi;
 use super::info::{BootInfo, CommandLine, Loader, LoaderError, field};
 use super::memory::{PhysicalMemory, Range};
@@ -18,6 +21,7 @@ mod tag {
     pub const COMMAND_LINE: u32 = 1;
     pub const MODULE: u32 = 3;
     pub const MEMORY_MAP: u32 = 6;
+    pub const FRAMEBUFFER: u32 = 8;
     pub const ACPI_OLD: u32 = 14;
     pub const ACPI_NEW: u32 = 15;
 }
@@ -66,10 +70,32 @@ fn read_tag(memory: &impl PhysicalMemory, info: &mut BootInfo, kind: u32, body: 
             }
         }
         tag::MEMORY_MAP => read_map(info, body),
+        tag::FRAMEBUFFER => {
+            let said = framebuffer(body).map(|said| said.check().map(|()| said));
+            info.framebuffer = said.or(info.framebuffer);
+        }
         tag::ACPI_OLD if info.acpi.is_none() => info.acpi = acpi::parse(body),
         tag::ACPI_NEW => info.acpi = acpi::parse(body).or(info.acpi),
         _ => {}
     }
+}
+
+/// What the body of a framebuffer's tag says; `None` where pixels are no colours, as in text mode.
+fn framebuffer(body: &[u8]) -> Option<Framebuffer> {
+    /// The tag's type of framebuffer: pixels with red, green and blue (section 3.6.12).
+    const RGB: u8 = 1;
+    let channel = |index: usize| {
+        let at = 24 + 2 * index;
+        Some(Channel { position: *body.get(at)?, bits: *body.get(at + 1)? })
+    };
+    (*body.get(21)? == RGB).then_some(Framebuffer {
+        address: field::u64(body, 0)?,
+        pitch: field::u32(body, 8)?,
+        width: field::u32(body, 12)?,
+        height: field::u32(body, 16)?,
+        bits: *body.get(20)?,
+        channels: [channel(0)?, channel(1)?, channel(2)?],
+    })
 }
 
 fn read_map(info: &mut BootInfo, body: &[u8]) {

@@ -6,8 +6,8 @@
 use abi::devices;
 use proto::Name;
 
-use crate::Spec;
 use crate::ranges::shared;
+use crate::{Screen, Spec};
 
 /// Ports of devices that can reach no memory by themselves: serial and parallel ports,
 /// keyboard, clock, display.
@@ -46,6 +46,8 @@ pub enum Claim {
     Kernels(Resource, (u64, u64), Name),
     /// The kernel and the root task write there, too, and the description does not say so.
     Console((u64, u64), Name),
+    /// Another description names the boot loader's framebuffer, too.
+    Framebuffer(Name, Name),
     /// Another description provides the service, too.
     Name(Name, Name, Name),
     /// Another task has the console's input.
@@ -90,6 +92,10 @@ impl core::fmt::Display for Claim {
                 is meant, add trusted = [\"console\"]",
                 Range(Resource::Ports, range)
             ),
+            Self::Framebuffer(one, two) => write!(
+                f,
+                "`{one}` and `{two}` both name the boot loader's framebuffer; a device belongs to one task"
+            ),
             Self::Name(service, one, two) => write!(
                 f,
                 "`{one}` and `{two}` both provide `{service}`; a name belongs to one task"
@@ -121,7 +127,7 @@ pub fn check<'a>(spec: &Spec, others: impl Iterator<Item = &'a Spec> + Clone) ->
             let clash = |theirs| shared(range, theirs);
             let found = match what {
                 Resource::Ports => other.ports.iter().find_map(clash),
-                Resource::Memory => other.mmio.iter().find_map(clash),
+                Resource::Memory => other.mmio.iter().chain(screen(other)).find_map(clash),
                 Resource::Line => other
                     .irqs()
                     .iter()
@@ -130,6 +136,9 @@ pub fn check<'a>(spec: &Spec, others: impl Iterator<Item = &'a Spec> + Clone) ->
             };
             found.map_or(Ok(()), |range| Err(Claim::Taken(what, range, other.name, spec.name)))
         })?;
+        if spec.framebuffer != Screen::Unnamed && other.framebuffer != Screen::Unnamed {
+            return Err(Claim::Framebuffer(other.name, spec.name));
+        }
         if spec.console && other.console && !(has_its_own(spec) && has_its_own(other)) {
             return Err(Claim::Input(other.name, spec.name));
         }
@@ -145,10 +154,24 @@ fn tells_apart(driver: &Spec, name: Name) -> bool {
         && names.split_whitespace().any(|word| Name::new(word) == name)
 }
 
+/// Where the framebuffer of the task is, if that is known.
+fn screen(spec: &Spec) -> Option<(u64, u64)> {
+    match spec.framebuffer {
+        Screen::At(range) => Some(range),
+        Screen::Unnamed | Screen::Named => None,
+    }
+}
+
 /// Whether a device of the task may reach memory that is not the task's.
 #[must_use]
 pub fn reaches_all_memory(spec: &Spec) -> bool {
-    each(spec, |what, range| if has_dma(what, range) { Err(()) } else { Ok(()) }).is_err()
+    each(
+        spec,
+        |what, range| {
+            if has_dma(what, range) && screen(spec) != Some(range) { Err(()) } else { Ok(()) }
+        },
+    )
+    .is_err()
 }
 
 /// Calls `test` with everything that the description names.
@@ -157,7 +180,7 @@ fn each<E>(
     mut test: impl FnMut(Resource, (u64, u64)) -> Result<(), E>,
 ) -> Result<(), E> {
     spec.ports.iter().try_for_each(|range| test(Resource::Ports, range))?;
-    spec.mmio.iter().try_for_each(|range| test(Resource::Memory, range))?;
+    spec.mmio.iter().chain(screen(spec)).try_for_each(|range| test(Resource::Memory, range))?;
     let line = |line: &u32| (u64::from(*line), u64::from(*line));
     spec.irqs().iter().map(line).try_for_each(|range| test(Resource::Line, range))
 }
@@ -176,7 +199,9 @@ fn alone(spec: &Spec, what: Resource, range: (u64, u64)) -> Result<(), Claim> {
     if what == Resource::Ports && !spec.trusted.console {
         meets(&[devices::CONSOLE]).map_or(Ok(()), |range| Err(Claim::Console(range, spec.name)))?;
     }
-    if has_dma(what, range) && !spec.trusted.dma {
+    // A framebuffer is memory of the display's own: where it is says the boot loader, who is believed
+    // as it is about everything else.
+    if has_dma(what, range) && screen(spec) != Some(range) && !spec.trusted.dma {
         return Err(Claim::Dma(what, range, spec.name));
     }
     Ok(())
@@ -266,6 +291,29 @@ mod tests {
                 "{said}"
             );
         }
+    }
+
+    #[test]
+    fn the_framebuffer_belongs_to_one_task() {
+        assert_eq!(said(&["a mmio=framebuffer", "b mmio=0xb8000+0x1000"]), "");
+        assert!(
+            said(&["a mmio=framebuffer", "b mmio=framebuffer"]).contains("`a` and `b` both name")
+        );
+        let at = |line, range| {
+            let mut spec = Spec::parse(line).unwrap();
+            spec.framebuffer = Screen::At(range);
+            spec
+        };
+        let screen = at("a mmio=framebuffer", (0xFD00_0000, 0xFD2F_FFFF));
+        assert_eq!(check(&screen, [].iter()), Ok(()));
+        assert!(!reaches_all_memory(&screen), "it needs no trust");
+        let disk = Spec::parse("b mmio=0xfd2ff000+0x4000 trusted=dma").unwrap();
+        let shared = (0xFD2F_F000, 0xFD2F_FFFF);
+        let taken = |one: Name, two| Err(Claim::Taken(Resource::Memory, shared, one, two));
+        assert_eq!(check(&disk, [screen].iter()), taken(screen.name, disk.name));
+        assert_eq!(check(&screen, [disk].iter()), taken(disk.name, screen.name));
+        let lie = at("a mmio=framebuffer", (0xFED0_0000, 0xFEE0_0FFF));
+        assert!(matches!(check(&lie, [].iter()), Err(Claim::Kernels(..))));
     }
 
     #[test]

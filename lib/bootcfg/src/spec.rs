@@ -8,6 +8,8 @@ use crate::ranges::{LIST, Ranges};
 /// Longest `args`, bytes.
 pub const ARGS_BYTES: usize = 160;
 const PAGE: u64 = 4096;
+/// Among memory: the boot loader's framebuffer.
+pub const FRAMEBUFFER: &str = "framebuffer";
 /// Most processors of a machine.
 const PROCESSORS: u64 = 64;
 
@@ -18,6 +20,18 @@ pub struct Trusted {
     pub dma: bool,
     /// It shares the first serial port with the kernel and the root task.
     pub console: bool,
+}
+
+/// Whether a task has the boot loader's framebuffer, which a description names without knowing where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Screen {
+    /// It is not named.
+    #[default]
+    Unnamed,
+    /// It is, and nothing is known of it.
+    Named,
+    /// It is, and lies in these pages: first and last byte.
+    At((u64, u64)),
 }
 
 /// What a description says about a task.
@@ -59,6 +73,8 @@ pub struct Spec {
     pub ports: Ranges,
     /// The devices' memory that it may have.
     pub mmio: Ranges,
+    /// Whether it has the boot loader's framebuffer.
+    pub framebuffer: Screen,
     irqs: [u32; LIST],
     irq_count: usize,
     args: [u8; ARGS_BYTES],
@@ -140,6 +156,7 @@ impl Spec {
             trusted: Trusted::default(),
             ports: Ranges::default(),
             mmio: Ranges::default(),
+            framebuffer: Screen::default(),
             irqs: [0; LIST],
             irq_count: 0,
             args: [0; ARGS_BYTES],
@@ -214,6 +231,10 @@ impl Spec {
     }
 
     fn add_memory(&mut self, text: &str) -> Option<()> {
+        if text == FRAMEBUFFER {
+            self.framebuffer = Screen::Named;
+            return Some(());
+        }
         let (base, bytes) = range(text)?;
         let whole = base.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE);
         self.mmio.add(base, whole.then_some(bytes)?)
@@ -303,6 +324,16 @@ mod tests {
             assert_eq!(spec.may_use(Name::new(name)), may, "{name}");
         }
         assert!(!Spec::parse("a uses=-").unwrap().may_use(Name::new("console")));
+    }
+
+    #[test]
+    fn the_framebuffer_is_memory_with_a_name() {
+        let spec = |line| Spec::parse(line).unwrap();
+        assert_eq!(spec("a mmio=0xb8000+0x1000").framebuffer, Screen::Unnamed);
+        let both = spec("a mmio=0xb8000+0x1000,framebuffer");
+        assert_eq!(both.framebuffer, Screen::Named);
+        assert!(both.mmio.hold(0xB_8000, 4096));
+        assert!(Spec::parse("a mmio=framebuffers").is_err());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Walking the bootinfo.
 
+use abi::Framebuffer;
 use abi::bootinfo::{
-    HEADER_WORDS, MAGIC, MODULE, SIMPLE_EXEC, SIMPLE_EXEC_WORDS, exec, module, record as common,
+    FRAMEBUFFER, FRAMEBUFFER_WORDS, HEADER_WORDS, MAGIC, MODULE, SIMPLE_EXEC, SIMPLE_EXEC_WORDS,
+    exec, module, record as common,
 };
 
 /// Longest command line that is kept, bytes.
@@ -60,6 +62,8 @@ pub enum Kind {
         /// Entry point (virtual).
         entry: u64,
     },
+    /// The boot loader's picture, not checked.
+    Framebuffer(Framebuffer),
 }
 
 /// One record.
@@ -82,7 +86,7 @@ impl Record {
     }
 }
 
-/// Calls `visit` with each program and module. `read` returns the word at a byte
+/// Calls `visit` with each program, module and framebuffer. `read` returns the word at a byte
 /// offset, a multiple of 8, from the bootinfo's start.
 pub fn records(
     read: impl Fn(u64) -> u64,
@@ -130,6 +134,14 @@ fn record(read: &impl Fn(u64) -> u64, at: u64, size: u64) -> Result<Option<Recor
                 entry: word(exec::ENTRY),
             };
             (kind, word(exec::COMMAND_LINE))
+        }
+        FRAMEBUFFER => {
+            if at + FRAMEBUFFER_WORDS as u64 * 8 > size {
+                return Err(BadBootinfo::Outside(at));
+            }
+            let first = FRAMEBUFFER_WORDS - abi::framebuffer::WORDS;
+            let words = core::array::from_fn(|index| word(first + index));
+            (Kind::Framebuffer(Framebuffer::decode(words)), 0)
         }
         _ => return Ok(None),
     };
@@ -217,6 +229,22 @@ mod tests {
             entry: 0x40_0010,
         };
         assert_eq!(seen, Some(expected));
+    }
+
+    #[test]
+    fn the_framebuffer_is_a_record_without_a_line() {
+        let said = Framebuffer::decode([0xFD00_0000, 640 << 32 | 2560, 480, 32, 7]);
+        let mut words = std::vec![MAGIC, 1, 0, 64, 1, 0, 0, 0, FRAMEBUFFER, 1, 0];
+        words.extend(said.words());
+        let read = |words: &[u64]| {
+            let mut seen = Vec::new();
+            let word = |at: u64| words.get(at as usize / 8).copied().unwrap_or(0);
+            records(word, |record| seen.push(record.kind)).map(|()| seen)
+        };
+        words[2] = words.len() as u64 * 8;
+        assert_eq!(read(&words).unwrap(), [Kind::Framebuffer(said)]);
+        words[2] -= 8;
+        assert_eq!(read(&words), Err(BadBootinfo::Outside(64)));
     }
 
     #[test]

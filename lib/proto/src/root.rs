@@ -23,6 +23,9 @@ pub const MEMORY: u64 = BASE + 4;
 /// size, MR2 its physical address, MR3 how many bytes from the offset's page on the
 /// reply's map items cover (read-only; each at its physical address in the window).
 pub const MODULE: u64 = BASE + 12;
+/// Reply: MR1 to MR5 the boot loader's framebuffer ([`abi::Framebuffer::words`]), map items with its pages
+/// (each at its physical address in the window), for the task whose description names it.
+pub const FRAMEBUFFER: u64 = BASE + 14;
 
 /// For [`HALT`]: all went well (the emulator leaves with status 33).
 pub const SUCCESS: u64 = 0x10;

@@ -79,6 +79,7 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
         Kind::Module { start, size } if record.line() == bootcfg::places::FILE => {
             root.places = Places::open(start, size);
         }
+        Kind::Framebuffer(said) => root.screen.learn(said),
         Kind::Module { start, size } => root.modules.add(record.line(), start, size),
         Kind::Program { phys, virt, text, data, bss, entry } => {
             let image = Image { phys, virt, text, data, bss };
@@ -87,7 +88,8 @@ fn add(root: &mut Root, slot: &mut usize, record: &Record) {
             let distance = places.map_or(0, |places| places.next(&image, window.as_ref()));
             if let Some(spec) = spec(record) {
                 let modules = window.map(|window| Modules { phys: window.base(), window });
-                let mut task = Task::new(with_processor(spec), image, entry, modules);
+                let mut task =
+                    Task::new(root.with_screen(with_processor(spec)), image, entry, modules);
                 task.move_by(distance);
                 add_task(root, slot, task);
             }
@@ -207,7 +209,7 @@ fn has_its_own(root: &Root, spec: &Spec) -> bool {
 }
 
 /// Whether some of the range is memory that the machine uses as such.
-fn is_memory(range: (u64, u64)) -> bool {
+pub fn is_memory(range: (u64, u64)) -> bool {
     use abi::kip::memory_type::{BOOT, CONVENTIONAL, RESERVED};
     kip::get().memory().any(|known| {
         !known.is_virtual

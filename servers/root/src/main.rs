@@ -27,6 +27,7 @@ mod parent;
 mod place;
 mod requests;
 mod resources;
+mod screen;
 mod supervise;
 mod task;
 
@@ -42,6 +43,7 @@ use clan::Ranges;
 use modules::Files;
 use output::Way;
 use place::Places;
+use screen::Screen;
 use task::Task;
 
 boot_entry!(main);
@@ -55,6 +57,8 @@ struct Root {
     places: Option<Places>,
     /// Raw files of the boot image.
     modules: Files,
+    /// The boot loader's framebuffer.
+    screen: Screen,
     /// Frames for the tasks that the root task pages itself.
     pool: Option<Pool>,
     /// The pager's frames; physical = virtual.
@@ -73,6 +77,7 @@ static ROOT: Lock<Root> = Lock::new(Root {
     ranges: Ranges::new(),
     places: None,
     modules: Files::new(),
+    screen: Screen::new(),
     pool: None,
     pager_pool: None,
     pager: None,

@@ -11,6 +11,27 @@ const FILES: usize = 8;
 const ITEMS: usize = 24;
 const PAGE: u64 = 4096;
 
+/// Flexpages that make up a range, as far as a reply has room for them.
+pub struct Blocks {
+    /// They, and how many.
+    pub list: [Fpage; ITEMS],
+    pub count: usize,
+    /// One past the last byte of them.
+    pub end: u64,
+}
+
+/// The flexpages of `first` to `end` (exclusive), whole pages both.
+pub fn blocks(first: u64, end: u64, rights: Rights) -> Blocks {
+    let (mut list, mut at, mut count) = ([Fpage::NIL; ITEMS], first, 0);
+    while at < end && count < ITEMS {
+        let bits = at.trailing_zeros().min((end - at).ilog2()).min(30);
+        list[count] = Fpage::memory(at, bits, rights);
+        at += 1 << bits;
+        count += 1;
+    }
+    Blocks { list, count, end: at }
+}
+
 struct File {
     name: Name,
     start: u64,
@@ -67,17 +88,10 @@ impl Files {
             return Err(Refusal::Taken);
         }
         let first = (file.start + offset) & !(PAGE - 1);
-        let mut blocks = [(0, 0); ITEMS];
-        let (mut at, mut count) = (first, 0);
-        while at < end && count < ITEMS {
-            let bits = at.trailing_zeros().min((end - at).ilog2()).min(30);
-            blocks[count] = (at, bits);
-            at += 1 << bits;
-            count += 1;
-        }
-        let reply = reply.word(at - first);
-        Ok(blocks[..count].iter().fold(reply, |reply, (base, bits)| {
-            reply.map(MapItem::map(Fpage::memory(*base, *bits, Rights::RX), *base))
-        }))
+        let Blocks { list, count, end } = blocks(first, end, Rights::RX);
+        let reply = reply.word(end - first);
+        Ok(list[..count]
+            .iter()
+            .fold(reply, |reply, block| reply.map(MapItem::map(*block, block.base()))))
     }
 }

@@ -22,6 +22,7 @@ impl Root {
             op::MODULE => {
                 outcome(self.module(slot, Name::from_words(msg.mr[0], msg.mr[1]), msg.mr[2]))
             }
+            op::FRAMEBUFFER => outcome(self.framebuffer(slot)),
             _ => refused(Refusal::BadArgument),
         }
     }

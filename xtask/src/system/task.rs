@@ -50,7 +50,7 @@ pub struct Task {
     /// Port ranges, `BASE+COUNT`.
     #[serde(default)]
     pub ports: Vec<Spanned<String>>,
-    /// Devices' memory, `BASE+BYTES`, whole pages.
+    /// Devices' memory: `BASE+BYTES`, whole pages, or `framebuffer`, the boot loader's.
     #[serde(default)]
     pub mmio: Vec<Spanned<String>>,
     /// Interrupt lines.
@@ -249,12 +249,13 @@ fn check_ports(name: &str, ports: &Spanned<String>) -> Result<(), Mistake> {
 
 fn check_memory(name: &str, memory: &Spanned<String>) -> Result<(), Mistake> {
     let text = memory.get_ref();
-    if Spec::parse(&format!("{name} mmio={text}")).is_ok() && text.contains('+') {
+    let is_known = text.contains('+') || text == bootcfg::FRAMEBUFFER;
+    if Spec::parse(&format!("{name} mmio={text}")).is_ok() && is_known {
         return Ok(());
     }
     let why = format!(
         "`{text}` is no range of memory for `{name}`; expected BASE+BYTES in whole pages, for \
-         example \"0xfed00000+0x1000\""
+         example \"0xfed00000+0x1000\", or \"framebuffer\""
     );
     Err((memory.span(), why))
 }

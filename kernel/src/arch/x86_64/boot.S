@@ -25,6 +25,9 @@ multiboot2_header:
     .balign 8
     .short 6, 0                         // modules start on pages
     .long 8
+    .short 5, 1                         // a framebuffer of any size, if the loader likes: without this
+    .long 20, 0, 0, 0                   // GRUB chooses text mode, whatever its configuration says
+    .balign 8
     .short 0, 0                         // end
     .long 8
 multiboot2_header_end:

@@ -67,6 +67,9 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     if info.regions.dropped > 0 {
         kprintln!("baton: memory map: {} entries too many were left out", info.regions.dropped);
     }
+    if let Some(Err(defect)) = info.framebuffer {
+        kprintln!("baton: the boot loader's framebuffer cannot be as it says: {defect}");
+    }
     let madt = read_acpi(&memory, &info);
     let choice = Choice::read(info.command_line.option("mitigations"));
     kprintln!("baton: {}", machine::mitigate(choice));
@@ -179,7 +182,8 @@ fn find_places(memory: &EarlyMemory, info: &BootInfo) -> (Plan, Seal) {
     // One frame more than the tables: the KIP.
     let tables = (machine::table_frames(info.regions.top()) + 1) * 4096;
     let pool = info.command_line.size_option("kmem");
-    let needs = Needs { kernel, tables, bootinfo: bootinfo::bytes_needed(&image), pool };
+    let needs =
+        Needs { kernel, tables, bootinfo: bootinfo::bytes_needed(&image, info.screen()), pool };
     match plan(&info.regions, info.image, &image, &needs) {
         Ok(plan) => (plan, image.seal()),
         Err(no_room) => stop("the machine's memory is too small", no_room),
@@ -227,7 +231,7 @@ fn describe(
     must(memory.clear(plan.bootinfo), plan.bootinfo);
     let words = memory.take(plan.bootinfo).unwrap_or_default();
     let image = open(memory, plan.image, seal);
-    must(bootinfo::build(&image, plan.image.start, words), plan.bootinfo);
+    must(bootinfo::build(&image, plan.image.start, info.screen(), words), plan.bootinfo);
     let servers = SERVERS.map(|(kind, _)| image.server(kind));
     let facts = kip::Facts {
         regions: &info.regions,

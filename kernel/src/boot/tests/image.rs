@@ -212,9 +212,16 @@ fn random_bytes_are_no_image() {
 
 /// Builds the bootinfo and walks it as a root task does.
 fn check_bootinfo(image: &Image<'_>) -> Vec<(Vec<u64>, String)> {
+    check_bootinfo_with(image, None)
+}
+
+fn check_bootinfo_with(
+    image: &Image<'_>,
+    screen: Option<abi::Framebuffer>,
+) -> Vec<(Vec<u64>, String)> {
     const PLACE: u64 = 0x300_0000;
-    let mut words = vec![0; (bootinfo::bytes_needed(image) / 8) as usize];
-    assert!(bootinfo::build(image, PLACE, &mut words));
+    let mut words = vec![0; (bootinfo::bytes_needed(image, screen) / 8) as usize];
+    assert!(bootinfo::build(image, PLACE, screen, &mut words));
     assert_eq!(&words[..2], &[format::MAGIC, 1]);
     assert_eq!(words[2], words.len() as u64 * 8);
     let mut at = (words[3] / 8) as usize;
@@ -223,6 +230,9 @@ fn check_bootinfo(image: &Image<'_>) -> Vec<(Vec<u64>, String)> {
         let (own, line_at) = match words[at + record_word::TYPE] {
             format::MODULE => (format::MODULE_WORDS, words[at + module_word::COMMAND_LINE]),
             format::SIMPLE_EXEC => (format::SIMPLE_EXEC_WORDS, words[at + exec::COMMAND_LINE]),
+            format::FRAMEBUFFER => {
+                (format::FRAMEBUFFER_WORDS, 8 * format::FRAMEBUFFER_WORDS as u64)
+            }
             other => panic!("record type {other}"),
         };
         let text: Vec<u8> = words[at + (line_at / 8) as usize..]
@@ -235,7 +245,7 @@ fn check_bootinfo(image: &Image<'_>) -> Vec<(Vec<u64>, String)> {
     }
     assert_eq!(at, words.len());
     let mut short = vec![0; words.len() - 1];
-    assert!(!bootinfo::build(image, PLACE, &mut short));
+    assert!(!bootinfo::build(image, PLACE, screen, &mut short));
     found
 }
 
@@ -255,6 +265,17 @@ fn the_bootinfo_tells_where_everything_is() {
     );
     assert_eq!(file[module_word::START] % 4096, 0);
     assert_eq!(file[module_word::SIZE], 12_345);
+}
+
+#[test]
+fn the_framebuffer_is_the_first_record() {
+    let bytes = build(&good_parts());
+    let image = Image::parse(&bytes).expect("good");
+    let words = [0xFD00_0000, 1024 << 32 | 4096, 768, 32, 0x0800_0808_0810];
+    let screen = abi::Framebuffer::decode(words);
+    let records = check_bootinfo_with(&image, Some(screen));
+    assert_eq!(records.len(), check_bootinfo(&image).len() + 1);
+    assert_eq!((records[0].0[3..].to_vec(), records[0].1.as_str()), (words.to_vec(), ""));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What loaders pass: sound information is understood, anything else is survived.
 
+use abi::framebuffer::Defect;
+
 use super::{FakeMemory, Random};
 use crate::boot::acpi::{self, RootTable};
 use crate::boot::info::{BootInfo, CommandLine, LoaderError};
@@ -7,6 +9,8 @@ use crate::boot::memory::Range;
 use crate::boot::{multiboot2, pvh};
 
 const PLACE: u64 = 0x9000;
+/// Pixels have colours of their own.
+const RGB: u8 = 1;
 type Parse = fn(&FakeMemory) -> Result<BootInfo, LoaderError>;
 const BOTH: [Parse; 2] =
     [|memory| pvh::parse(memory, PLACE), |memory| multiboot2::parse(memory, PLACE)];
@@ -59,6 +63,10 @@ fn multiboot2_memory() -> FakeMemory {
     bytes.extend([0; 8]);
     put32(&mut bytes, &[6, 16 + 48, 24, 0]);
     put64(&mut bytes, &[0x10_0000, 0x700_0000, 1, 0xFEC0_0000, 0x1000, 2]);
+    put32(&mut bytes, &[8, 8 + 30]);
+    put64(&mut bytes, &[0xFD00_0000]);
+    put32(&mut bytes, &[4096, 1024, 768]);
+    bytes.extend([32, RGB, 0, 0, 16, 8, 8, 8, 0, 8, 0, 0]);
     put32(&mut bytes, &[14, 8 + 20]);
     bytes.extend(&rsdp(0)[..20]);
     bytes.extend([0; 4]);
@@ -87,6 +95,37 @@ fn multiboot2_information_is_understood() {
     assert_eq!(info.regions.top(), 0x710_0000);
     assert_eq!(info.command_line.text(), "kmem=1");
     assert_eq!(info.acpi, Some(RootTable::Rsdt(0x1234_5678)));
+}
+
+/// Where the framebuffer's tag is in [`multiboot2_memory`].
+fn framebuffer_at(memory: &FakeMemory) -> usize {
+    let tag = [8_u32, 38].map(u32::to_le_bytes).concat();
+    memory.bytes.windows(8).position(|bytes| bytes == tag).expect("the tag")
+}
+
+#[test]
+fn the_framebuffer_is_understood_or_not_believed() {
+    let memory = multiboot2_memory();
+    let at = framebuffer_at(&memory);
+    let with = |offset: usize, bytes: &[u8]| {
+        let mut memory = FakeMemory { start: PLACE, bytes: memory.bytes.clone() };
+        memory.bytes[at + offset..at + offset + bytes.len()].copy_from_slice(bytes);
+        multiboot2::parse(&memory, PLACE).expect("the rest is sound").framebuffer
+    };
+    let screen = with(0, &[]).expect("a framebuffer").expect("that can be");
+    assert_eq!((screen.address, screen.pitch, screen.bits), (0xFD00_0000, 4096, 32));
+    assert_eq!((screen.width, screen.height), (1024, 768));
+    assert_eq!(
+        screen.channels.map(|channel| (channel.position, channel.bits)),
+        [(16, 8), (8, 8), (0, 8)]
+    );
+    assert_eq!(with(29, &[2]), None, "text mode");
+    assert_eq!(with(29, &[0]), None, "a palette");
+    assert_eq!(with(4, &[31]), None, "a tag without its colours");
+    assert_eq!(with(8, &[0xFF; 8]), Some(Err(Defect::Unaligned(u64::MAX))));
+    assert_eq!(with(16, &[0; 4]), Some(Err(Defect::Pitch(0))));
+    assert_eq!(with(20, &[0xFF; 4]), Some(Err(Defect::Size(u32::MAX, 768))));
+    assert!(matches!(with(32, &[31]), Some(Err(Defect::Channel(_)))));
 }
 
 #[test]
