@@ -83,7 +83,7 @@ fn stage(workspace: &Workspace, bootable: &Bootable, kernel_args: &[String]) -> 
     put(&bootable.kernel, boot.join("baton-kernel"))?;
     put(&bootable.image, boot.join("baton.img"))?;
     let config = grub.join("grub.cfg");
-    std::fs::write(&config, menu(kernel_args))
+    std::fs::write(&config, menu(kernel_args, bootable.on_screen))
         .with_context(|| format!("cannot write {}", config.display()))?;
     Ok(tree)
 }
@@ -92,18 +92,27 @@ fn stage(workspace: &Workspace, bootable: &Bootable, kernel_args: &[String]) -> 
 const CONTINUE: &str =
     "Baton starts. If nothing follows here, continue on the serial port (115200 baud, 8N1).";
 
+/// What GRUB does with the screen, behind the line that names the kernel, whose header asks for a
+/// framebuffer: the modes that are tried for a system that has a screen, largest first among those
+/// that any machine has; for another one what GRUB says stays there.
+const PIXELS: &str = "1280x800x32,1024x768x32,800x600x32,1280x800,1024x768,800x600,auto";
+const TEXT: &str = "text";
+
 /// GRUB's menu: one entry, started at once, everything also on the serial port.
-fn menu(kernel_args: &[String]) -> String {
+fn menu(kernel_args: &[String], on_screen: bool) -> String {
+    let (video, mode) = if on_screen { ("insmod all_video\n", PIXELS) } else { ("", TEXT) };
     let args: String = kernel_args.iter().map(|word| format!(" {word}")).collect();
     format!(
         "set timeout=0\n\
          set default=0\n\
          serial --unit=0 --speed=115200\n\
          terminal_output console serial\n\
+         {video}\
          menuentry \"Baton\" {{\n\
          \techo '{CONTINUE}'\n\
          \tmultiboot2 /boot/baton-kernel{args}\n\
          \tmodule2 /boot/baton.img baton.img\n\
+         \tset gfxpayload={mode}\n\
          \tboot\n\
          }}\n"
     )
@@ -125,9 +134,12 @@ mod tests {
 
     #[test]
     fn menu_boots_kernel_and_image() {
-        let text = menu(&["kmem=8M".to_owned(), "verbose".to_owned()]);
+        let text = menu(&["kmem=8M".to_owned(), "verbose".to_owned()], false);
         assert!(text.contains("multiboot2 /boot/baton-kernel kmem=8M verbose\n"));
         assert!(text.contains("module2 /boot/baton.img baton.img\n"));
         assert!(text.contains("continue on the serial port"));
+        assert!(text.contains("gfxpayload=text\n") && !text.contains("all_video"));
+        let text = menu(&[], true);
+        assert!(text.contains("gfxpayload=1280x800x32,") && text.contains("insmod all_video\n"));
     }
 }

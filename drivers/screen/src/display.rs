@@ -1,69 +1,81 @@
-//! A PC's text mode: 25 rows of 80 words at 0xB8000, character and colours, and a cursor (IBM VGA; the
-//! cursor's place is in registers 14 and 15 of the CRT controller).
+//! What the screen is: the boot loader's framebuffer where there is one, else a PC's text mode.
 
-use runtime::port::Ports;
-use runtime::root::{self, Refusal};
-use runtime::window::Window;
+use runtime::root::Refusal;
 use screen::Cell;
+
+use crate::pixels::{NoPicture, Pixels};
+use crate::text_mode::TextMode;
 
 pub const ROWS: usize = 25;
 pub const COLUMNS: usize = 80;
 
-/// Where the words are, and where they are shown in this task.
-const MEMORY: u64 = 0xB_8000;
-const BYTES: u64 = 0x1000;
-const WINDOW: u64 = 0x100_0000_0000;
-/// The CRT controller: which register, and its value.
-const CONTROLLER: u16 = 0x3D4;
-const CURSOR_HIGH: u8 = 14;
-const CURSOR_LOW: u8 = 15;
-/// A place that is not on the screen.
-const NOWHERE: usize = ROWS * COLUMNS;
-/// What is shown instead of a character that the font has not.
-const STRANGE: u8 = 0xFE;
-/// Characters of the font beyond ASCII (code page 437).
-const FONT: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐\
-                    └┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■";
-
 /// The display.
-pub struct Display {
-    window: Window,
-    ports: Ports,
+pub enum Display {
+    Pixels(Pixels),
+    Text(TextMode),
+}
+
+/// Why there is none.
+pub enum NoDisplay {
+    /// The description does not name it, or another task has it.
+    Refused(Refusal),
+    /// There is nothing that could be used.
+    Nothing,
+    /// The framebuffer is too small.
+    Small(u32, u32),
 }
 
 impl Display {
-    /// That which the description names.
-    pub fn open() -> Result<Self, Refusal> {
-        let mut window = Window::claim(WINDOW, BYTES).ok_or(Refusal::Exhausted)?;
-        root::memory(&mut window, Some(MEMORY))?;
-        Ok(Self { window, ports: root::ports(CONTROLLER, 2)? })
+    /// That which the description names and the machine has.
+    pub fn open() -> Result<Self, NoDisplay> {
+        let picture = match Pixels::open() {
+            Ok(pixels) => return Ok(Self::Pixels(pixels)),
+            Err(picture) => picture,
+        };
+        match (picture, TextMode::open()) {
+            // In graphics mode nobody sees text.
+            (NoPicture::Small(width, height), _) => Err(NoDisplay::Small(width, height)),
+            (_, Ok(text)) if text.is_there() => Ok(Self::Text(text)),
+            (_, Ok(_)) => Err(NoDisplay::Nothing),
+            (NoPicture::Refused(Refusal::Unknown), Err(Refusal::NotAllowed)) => {
+                Err(NoDisplay::Nothing)
+            }
+            (_, Err(why)) => Err(NoDisplay::Refused(why)),
+        }
     }
 
     /// Shows a row.
     pub fn show(&mut self, row: usize, cells: &[Cell; COLUMNS]) {
-        for (index, four) in cells.chunks_exact(4).enumerate() {
-            let word = four.iter().rev().fold(0, |word, cell| word << 16 | u64::from(glyph(*cell)));
-            self.window.write((row * COLUMNS * 2 + index * 8) as u64, word);
+        match self {
+            Self::Pixels(pixels) => pixels.show(row, cells),
+            Self::Text(text) => text.show(row, cells),
         }
     }
 
     /// Shows the cursor.
     pub fn point(&mut self, cursor: Option<(usize, usize)>) {
-        let place = cursor.map_or(NOWHERE, |(row, column)| row * COLUMNS + column);
-        for (register, value) in [(CURSOR_HIGH, place >> 8), (CURSOR_LOW, place)] {
-            self.ports.write8(0, register);
-            self.ports.write8(1, value as u8);
+        match self {
+            Self::Pixels(pixels) => pixels.point(cursor),
+            Self::Text(text) => text.point(cursor),
         }
     }
 }
 
-/// A cell as the display has it.
-fn glyph(cell: Cell) -> u16 {
-    let code = match cell.character {
-        character @ ' '..='~' => character as u8,
-        other => {
-            FONT.chars().position(|known| known == other).map_or(STRANGE, |at| 0x80 + at as u8)
+impl core::fmt::Display for NoDisplay {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Refused(why) => {
+                write!(f, "asked for the display in vain: {why}; its description must name it")
+            }
+            Self::Nothing => f.write_str(
+                "found neither a framebuffer of the boot loader's nor text mode; start a system \
+                 whose console is the serial port",
+            ),
+            Self::Small(width, height) => write!(
+                f,
+                "needs 480 by 300 pixels, and the boot loader has set up {width} by {height}; \
+                 choose another mode there"
+            ),
         }
-    };
-    u16::from(cell.colours.back << 4 | cell.colours.front) << 8 | u16::from(code)
+    }
 }

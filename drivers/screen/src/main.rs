@@ -1,4 +1,5 @@
-//! The console on a PC's screen and keyboard: text mode as the firmware leaves it, and a PS/2 keyboard
+//! The console on a PC's screen and keyboard: the boot loader's framebuffer, or text mode as the firmware leaves
+//! it, and a PS/2 keyboard
 //! (USB keyboards look like one while the firmware serves them). What a console is besides its device is in
 //! `lib/console`, what bytes make of the screen in `lib/screen`.
 #![no_std]
@@ -7,10 +8,12 @@
 
 mod display;
 mod keyboard;
+mod pixels;
+mod text_mode;
 
 use console::Device;
 use display::{COLUMNS, Display, ROWS};
-use keyboard::Keyboard;
+use keyboard::{Keyboard, LAYOUTS};
 use runtime::{entry, root};
 use screen::Screen;
 
@@ -56,8 +59,12 @@ fn main() {
     let in_vain = |what: &str, why| -> ! {
         panic!("the screen's driver asked for {what} in vain: {why}; its description must name it")
     };
-    let display = Display::open().unwrap_or_else(|why| in_vain("the display", why));
-    let keyboard = Keyboard::open().unwrap_or_else(|why| in_vain("the keyboard", why));
+    let display = Display::open().unwrap_or_else(|why| panic!("the screen's driver {why}"));
+    let mut text = [0; proto::console::WORD_BYTES];
+    let layout = keyboard::layout(root::arguments(&mut text)).unwrap_or_else(|name| {
+        panic!("the screen's driver knows no keys called `{name}`; it knows {LAYOUTS}")
+    });
+    let keyboard = Keyboard::open(layout).unwrap_or_else(|why| in_vain("the keyboard", why));
     let irq = root::attach_irq(IRQ).unwrap_or_else(|why| in_vain("interrupt 1", why));
     console::serve(Seat { screen: Screen::new(), display, keyboard }, &[irq])
 }

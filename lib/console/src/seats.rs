@@ -92,10 +92,12 @@ impl Seats {
 
     /// One for each task that `names` has; the first is in front.
     pub fn of(&mut self, names: &str) {
-        for (seat, name) in self.seats.iter_mut().zip(names.split_whitespace()) {
+        // `key=value` is for the device.
+        let names = || names.split_whitespace().filter(|word| !word.contains('='));
+        for (seat, name) in self.seats.iter_mut().zip(names()) {
             seat.name = Some(Name::new(name));
         }
-        self.count = names.split_whitespace().count().clamp(1, SEATS);
+        self.count = names().count().clamp(1, SEATS);
         for number in 0..proto::layout::TASKS {
             let Ok(task) = root::describe(number as u64) else { break };
             let named = |seat: &&mut Seat| seat.name == Some(task.name);

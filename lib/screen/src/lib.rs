@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod cells;
+pub mod font;
+pub mod picture;
 mod sequences;
 
 use cells::Cells;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use bootcfg::{Screen, Spec};
 use clap::Args;
 
 use crate::build::{self, Programs, Role};
@@ -68,6 +69,8 @@ pub struct Bootable {
     pub tasks: Vec<(String, PathBuf)>,
     /// Processors that its description asks for.
     pub cpus: Option<u32>,
+    /// Whether a task of it has the boot loader's framebuffer.
+    pub on_screen: bool,
 }
 
 /// The builds of one invocation, done at most once each.
@@ -163,7 +166,9 @@ impl<'a> Composer<'a> {
         let image = self.workspace.target("images")?.join(format!("{name}.img"));
         std::fs::write(&image, &bytes)
             .with_context(|| format!("cannot write the boot image {}", image.display()))?;
-        Ok(Bootable { kernel, image, servers, tasks, cpus: plan.cpus })
+        let specs = plan.programs.iter().filter_map(|part| Spec::parse(&part.cmdline).ok());
+        let on_screen = specs.into_iter().any(|spec| spec.framebuffer != Screen::Unnamed);
+        Ok(Bootable { kernel, image, servers, tasks, cpus: plan.cpus, on_screen })
     }
 
     /// The lists of what changes in the programs when they move.

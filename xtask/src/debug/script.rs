@@ -39,7 +39,7 @@ mod tests {
             image: "t/image".into(),
             servers: vec!["t/root".into()],
             tasks: vec![("pager".into(), "t/pager".into()), ("shell".into(), "t/monitor".into())],
-            cpus: None,
+            ..Bootable::default()
         };
         let text = text(&bootable, Path::new("x/baton.py"), "localhost:1234");
         assert!(text.contains("\nfile t/kernel\n"));

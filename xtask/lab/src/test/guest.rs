@@ -139,9 +139,9 @@ fn converse(
         match next {
             CompiledStep::Send(line) => session.send_line(line)?,
             CompiledStep::Monitor(line) => tamper.monitor(line)?,
-            CompiledStep::Screen(text) => {
+            CompiledStep::Screen(text, shown) => {
                 step.say(format!("waiting for `{text}` on the screen"));
-                if let Some(shown) = tamper.wait_for_screen(text, limit)? {
+                if let Some(shown) = tamper.wait_for_screen(text, shown, limit)? {
                     return Ok(Err(format!(
                         "waited for `{text}` on the screen, which shows:\n{shown}"
                     )));

@@ -6,6 +6,7 @@ mod damage;
 mod guest;
 mod host;
 mod open;
+mod picture;
 mod riscv;
 mod sdk;
 mod spec;

@@ -88,6 +88,8 @@ pub enum Step {
     Monitor(String),
     /// Wait until the screen, in text mode, shows this.
     Screen(String),
+    /// Wait until the screen, drawn into a framebuffer, shows this.
+    Picture(String),
 }
 
 /// One machine.
@@ -241,7 +243,8 @@ impl Step {
         Ok(match self {
             Self::Send(line) => CompiledStep::Send(line),
             Self::Monitor(line) => CompiledStep::Monitor(line),
-            Self::Screen(text) => CompiledStep::Screen(text),
+            Self::Screen(text) => CompiledStep::Screen(text, Shown::Text),
+            Self::Picture(text) => CompiledStep::Screen(text, Shown::Pixels),
             Self::Expect(text) => CompiledStep::Expect(text, Regex::new(&regex::escape(text))?),
             Self::Regex(text) => CompiledStep::Expect(text, Regex::new(text)?),
         })
@@ -312,6 +315,15 @@ impl Run {
     }
 }
 
+/// How a screen shows text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// As words in memory.
+    Text,
+    /// As pixels.
+    Pixels,
+}
+
 /// A step ready to be taken.
 #[derive(Debug)]
 pub enum CompiledStep<'a> {
@@ -319,8 +331,8 @@ pub enum CompiledStep<'a> {
     Send(&'a str),
     /// Give this command to the emulator's monitor.
     Monitor(&'a str),
-    /// Wait until the screen shows this.
-    Screen(&'a str),
+    /// Wait until the screen shows this: in text mode, or drawn.
+    Screen(&'a str, Shown),
     /// Wait for the pattern; the text is for messages.
     Expect(&'a str, Regex),
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::spec::{CompiledStep, Run};
+use super::picture;
+use super::spec::{CompiledStep, Run, Shown};
 use crate::workspace::Workspace;
 
 /// How long a socket may take to appear, and an answer to come.
@@ -47,7 +48,7 @@ impl Tamper {
             tamper.debugger = Some(path);
         }
         let asks = |step: &CompiledStep| {
-            matches!(step, CompiledStep::Monitor(_) | CompiledStep::Screen(_))
+            matches!(step, CompiledStep::Monitor(_) | CompiledStep::Screen(..))
         };
         if run.steps()?.iter().any(asks) {
             let path = socket("monitor");
@@ -89,17 +90,31 @@ impl Tamper {
 }
 
 impl Tamper {
-    /// Waits until the screen, in text mode, shows `text`: what it shows instead after `limit`.
+    /// Waits until the screen shows `text`: what it shows instead after `limit`.
     ///
     /// # Errors
     /// When the monitor does not answer.
-    pub fn wait_for_screen(&self, text: &str, limit: Duration) -> Result<Option<String>> {
+    pub fn wait_for_screen(
+        &self,
+        text: &str,
+        by: Shown,
+        limit: Duration,
+    ) -> Result<Option<String>> {
         let path = self.monitor.as_ref().context("this machine was started without a monitor")?;
         let file = path.with_extension("screen");
         let started = Instant::now();
         loop {
-            self.monitor(&format!("pmemsave {TEXT_MODE:#x} {TEXT_BYTES} \"{}\"", file.display()))?;
-            let shown = rows(&std::fs::read(&file).unwrap_or_default());
+            let command = match by {
+                Shown::Text => format!("pmemsave {TEXT_MODE:#x} {TEXT_BYTES}"),
+                Shown::Pixels => "screendump".to_owned(),
+            };
+            self.monitor(&format!("{command} \"{}\"", file.display()))?;
+            let content = std::fs::read(&file).unwrap_or_default();
+            let shown = match by {
+                Shown::Text => rows(&content),
+                // Between two modes it may have any size.
+                Shown::Pixels => picture::rows(&content).unwrap_or_else(|why| format!("({why})")),
+            };
             if shown.contains(text) {
                 return Ok(None);
             }
