@@ -319,6 +319,12 @@ mod tests {
     }
 
     #[test]
+    fn the_version_is_that_of_the_sources() {
+        let (version, sub, subsub) = KERNEL_VERSION;
+        assert_eq!(std::format!("{version}.{sub}.{subsub}"), env!("CARGO_PKG_VERSION"));
+    }
+
+    #[test]
     fn the_kernel_descriptor_lists_no_feature() {
         let words = filled(&pc(), &[]).expect("room");
         let bytes: Vec<u8> =

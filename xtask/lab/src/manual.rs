@@ -206,6 +206,8 @@ mod tests {
         for words in [&[][..], &["help"], &["--help"]] {
             assert_eq!(launcher(&workspace, words), (list.clone(), String::new()));
         }
+        let version = format!("baton {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(launcher(&workspace, &["--version"]), (version, String::new()));
         let (output, said) = launcher(&workspace, &["frob"]);
         assert!(output.is_empty() && said.starts_with("baton: there is no verb 'frob'."), "{said}");
         let _ = std::fs::remove_dir_all(
