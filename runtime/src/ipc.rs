@@ -5,11 +5,15 @@
 //! arrive besides words is decided by [`crate::accept`]; outside of its functions
 //! the acceptor is closed, which is what makes these functions safe.
 
+mod local;
+
 use core::marker::PhantomData;
 
 use abi::{IpcError, IpcErrorKind, MapItem, MsgTag, Phase, StringItem, ThreadId, Time, Timeouts};
 
 use crate::{syscall, utcb};
+pub use local::{local_call, local_reply_wait};
+pub(crate) use local::{local_exchange, local_onward};
 
 /// A message: the tag and MR1..MR7.
 #[derive(Clone, Copy, Default, Debug)]
@@ -219,43 +223,6 @@ pub fn lipc(
             msg.regs(),
         )
     };
-    let received = Msg::from_regs(regs);
-    if received.tag.is_error() { Err(error()) } else { Ok((ThreadId(sender), received)) }
-}
-
-/// Calls the thread of this space whose local id is `to`, without limit, and without the kernel
-/// where that is possible (Wenske 2002; `docs/decisions/0044`): both of the two or
-/// neither may use vector registers, and both have to exchange their messages by this and
-/// [`local_reply_wait`]. What is otherwise goes through the kernel with the same result.
-#[inline(always)]
-pub fn local_call(to: ThreadId, msg: &impl Message) -> Result<Msg> {
-    if !to.is_local() {
-        return call(to, msg);
-    }
-    local::<{ abi::layout::stub::LOCAL_CALL }>(to, to, Timeouts::NEVER, msg).map(|(_, msg)| msg)
-}
-
-/// As [`reply_wait`], to a thread of this space whose local id is `to`, without the kernel
-/// where that is possible.
-#[inline(always)]
-pub fn local_reply_wait(to: ThreadId, msg: &impl Message) -> Result<(ThreadId, Msg)> {
-    if !to.is_local() {
-        return reply_wait(to, msg);
-    }
-    local::<{ abi::layout::stub::LOCAL_REPLY_WAIT }>(to, ThreadId::ANY, Timeouts::REPLY_WAIT, msg)
-}
-
-#[inline(always)]
-fn local<const STUB: u64>(
-    to: ThreadId,
-    from: ThreadId,
-    timeouts: Timeouts,
-    msg: &impl Message,
-) -> Result<(ThreadId, Msg)> {
-    let msg = msg.content(hidden::Key(()));
-    // SAFETY: as in `ipc`.
-    let (sender, regs) =
-        unsafe { syscall::ipc_link::<STUB>(to.0, from.0, timeouts.0, utcb::pointer(), msg.regs()) };
     let received = Msg::from_regs(regs);
     if received.tag.is_error() { Err(error()) } else { Ok((ThreadId(sender), received)) }
 }

@@ -4,14 +4,20 @@
 
 mod again;
 mod hosts;
+mod inside;
 mod letter;
 mod link;
+mod proxy;
+mod transport;
 
 use abi::Time;
 pub use hosts::{serve_calls, serve_visits};
+pub use inside::offer;
 use letter::{BODY, Place};
-pub use link::{Link, Transport};
+pub use link::Link;
+pub use proxy::forward;
 pub use service::*;
+pub use transport::Transport;
 
 use crate::accept::{self, TransferLimit};
 use crate::{Msg, ipc, utcb};
@@ -118,14 +124,41 @@ impl Next<Msg> for Onward {
     }
 }
 
+/// The same, without the kernel where both are of one task.
+struct OnwardInside(ThreadId);
+
+impl Next<Msg> for OnwardInside {
+    type Request = (ThreadId, Msg);
+
+    #[inline(always)]
+    fn request(&self, answer: Msg) -> (ThreadId, Msg) {
+        ipc::local_onward(self.0, &answer)
+    }
+}
+
 /// Serves an interface whose requests and answers have no strings, for ever; `room` has the
 /// size that the interface's module says.
 #[inline(always)]
 pub fn serve(server: &impl Dispatch, room: &mut [u8]) -> ! {
+    serve_onward(server, room, Onward)
+}
+
+/// [`serve`] for a server whose clients are threads of its own task: their calls come without the kernel if all of them
+/// use vector registers, or none does. Others' calls come as well, and cost two instructions more.
+#[inline(always)]
+pub fn serve_local(server: &impl Dispatch, room: &mut [u8]) -> ! {
+    serve_onward(server, room, OnwardInside)
+}
+
+#[inline(always)]
+fn serve_onward<N>(server: &impl Dispatch, room: &mut [u8], onward: impl Fn(ThreadId) -> N) -> !
+where
+    N: Next<Msg, Request = (ThreadId, Msg)>,
+{
     let mut scratch = [0; BODY];
     let (mut from, mut request) = ipc::request();
     loop {
-        (from, request) = match server.quick(from, request, &Onward(from)) {
+        (from, request) = match server.quick(from, request, &onward(from)) {
             Ok(next) => next,
             // Whoever was to be answered has gone.
             Err(failed) if failed.tag.is_error() => ipc::request(),

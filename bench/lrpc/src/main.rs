@@ -14,5 +14,6 @@ fn run() -> Result<(), &'static str> {
     lrpc::null()?;
     stubs::table()?;
     stubs::by_calls()?;
+    stubs::inside()?;
     stubs::strings()
 }

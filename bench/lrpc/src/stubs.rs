@@ -2,8 +2,8 @@
 
 use abi::ThreadId;
 use runtime::layout::touch_image;
-use runtime::service::{self, Caller, Carrier, Link, Message as _, Room, Thread};
-use runtime::{Msg, ipc, schedule};
+use runtime::service::{self, Caller, Carrier, Link, Message as _, Room, Thread, Transport};
+use runtime::{Msg, ipc, schedule, thread};
 
 use bench_guest::marks::{READY, sample};
 use bench_guest::partner::{self, Partner, Result};
@@ -185,6 +185,36 @@ pub fn by_calls() -> Result<()> {
     host.delete();
     clerk.delete();
     plain()
+}
+
+static TABLE: Serve<'static, Table> = Serve(&Table);
+
+extern "C" fn neighbour(_: u64) -> ! {
+    let mut room = core::hint::black_box([0; table::ROOM]);
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(READY));
+    service::serve_local(&TABLE, &mut room)
+}
+
+/// Rows `lrpc/CALL-inside-user` and `lrpc/CALL-local-user`: the same client and server in one space, by calls of functions and
+/// by local IPC.
+pub fn inside() -> Result<()> {
+    let me = thread::me();
+    let link = Link::new(me);
+    let offered = service::offer::<_, { table::ROOM }>(&TABLE, me);
+    link.take_calls();
+    if !offered || link.transport() != Transport::Inside {
+        return Err("a server of the own space is not called as a function");
+    }
+    rows(&Client::new(&link), "inside")?;
+    let server = partner::program_inside(neighbour, 0)?;
+    let link = Link::new(server.id);
+    let client = Client::bind(&link).map_err(|_| "the measured client cannot bind")?;
+    if link.transport() != Transport::Local {
+        return Err("a server of the own space is not called by local IPC");
+    }
+    rows(&client, "local")?;
+    server.delete();
+    Ok(())
 }
 
 fn rows<C: Carrier>(client: &Client<C>, way: &str) -> Result<()> {

@@ -82,7 +82,7 @@ static service_error_t call_upstream(const service_client_t *client, service_mes
     return take_frame(message, to, bytes) == 0 ? SERVICE_OK : SERVICE_NO_SERVER;
 }
 
-static const service_client_t upstream = { call_upstream, NULL, 0 };
+static const service_client_t upstream = { call_upstream, NULL, 0, NULL };
 
 /* RELAYS */
 

@@ -274,8 +274,8 @@ pub fn same_end<T: core::fmt::Debug>(
         Err(Error::Unknown) => 2,
         Err(Error::Malformed) => 3,
         Err(Error::TooLong) => 4,
-        // Only of procedure calls.
-        Err(Error::BadAnswer | Error::Lost) => 5,
+        Err(Error::BadAnswer) => 5,
+        Err(Error::Lost) => 6,
     };
     assert_eq!(relay.status(), expected, "{function}: {here:?} here");
     if here.is_ok() {

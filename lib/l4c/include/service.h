@@ -28,6 +28,11 @@ extern "C" {
 #define SERVICE_LABEL_UNKNOWN 2UL
 #define SERVICE_LABEL_MALFORMED 3UL
 #define SERVICE_LABEL_TOO_LONG 4UL
+#define SERVICE_LABEL_LOST 5UL
+#define SERVICE_LABEL_NOT_REACHED 6UL
+/* Beside the version in an answer to it: there are procedure calls, too. */
+#define SERVICE_OFFERS_CALLS (1UL << 63)
+#define SERVICE_IS_FAR (1UL << 62)
 /* A time without an end, and no limit for a string. */
 #define SERVICE_NEVER UINT64_MAX
 
@@ -39,6 +44,7 @@ typedef enum {
     SERVICE_MALFORMED,  /* the server says that the request makes no sense */
     SERVICE_TOO_LONG,   /* longer than the interface, or the room for it, allows */
     SERVICE_BAD_ANSWER, /* the answer is none of this function */
+    SERVICE_LOST,       /* the server ended in the call: it may have been carried out, or not */
 } service_error_t;
 
 /* The error as a sentence. */
@@ -89,6 +95,9 @@ struct service_client {
     service_error_t (*send)(const service_client_t *client, service_message_t *message,
                             service_limits_t limits);
     service_thread_t thread;
+    /* The server, which has just been asked whether it fits, can be reached by procedure calls,
+     * too.  NULL: nobody wants to know. */
+    void (*offered)(const service_client_t *client);
 };
 
 /* One request, and all that a server's loop keeps for it. */

@@ -98,6 +98,6 @@ static service_error_t call(const service_client_t *client, service_message_t *m
 
 service_client_t service_over(int fd)
 {
-    service_client_t client = { call, send_packet, (service_thread_t)fd };
+    service_client_t client = { call, send_packet, (service_thread_t)fd, NULL };
     return client;
 }

@@ -24,6 +24,8 @@ const char *service_sentence(service_error_t error)
         return "the server says that the request makes no sense";
     case SERVICE_TOO_LONG:
         return "a text or list is longer than the interface or the room for it allows";
+    case SERVICE_LOST:
+        return "the server ended in the middle of the call; it may have been carried out";
     case SERVICE_BAD_ANSWER:
         break;
     }
@@ -122,6 +124,10 @@ service_error_t service_answered(const service_message_t *answer)
         return SERVICE_MALFORMED;
     case SERVICE_LABEL_TOO_LONG:
         return SERVICE_TOO_LONG;
+    case SERVICE_LABEL_LOST:
+        return SERVICE_LOST;
+    case SERVICE_LABEL_NOT_REACHED:
+        return SERVICE_NO_SERVER;
     default:
         return SERVICE_BAD_ANSWER;
     }
@@ -200,6 +206,7 @@ service_error_t service_bind(const service_client_t *client, const service_inter
 {
     const service_limits_t limits = { SERVICE_NEVER, SERVICE_NEVER };
     size_t done = 0, part, index;
+    bool offers = false;
     if (uses == NULL)
         count = interface->count;
     while (done < count) {
@@ -230,6 +237,10 @@ service_error_t service_bind(const service_client_t *client, const service_inter
                            message.words[0], why, why_bytes);
         }
         done += part;
+        offers = (message.words[0] & (SERVICE_OFFERS_CALLS | SERVICE_IS_FAR))
+                 == SERVICE_OFFERS_CALLS;
     }
+    if (offers && client->offered != NULL)
+        client->offered(client);
     return SERVICE_OK;
 }

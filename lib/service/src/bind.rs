@@ -18,6 +18,18 @@ pub const BIND: u64 = 0x3FFF_FFFF;
 /// In the answer's version: the server can be reached by procedure calls (Bershad et al. 1990).
 pub const OFFERS_CALLS: u64 = 1 << 63;
 
+/// Beside it: what answers is a proxy, and the server is somewhere else.
+pub const IS_FAR: u64 = 1 << 62;
+
+/// Where a server is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whereabouts {
+    /// On this machine.
+    Here,
+    /// Behind a proxy.
+    Far,
+}
+
 /// Functions that one message can ask for.
 const FUNCTIONS: usize = MAX_WORDS - 2;
 
@@ -117,7 +129,7 @@ pub fn check<C: Carrier>(
     uses: &[u64],
     timeouts: Timeouts,
 ) -> Result<(), BindError> {
-    let mut offered = false;
+    let (mut offered, mut place) = (false, Whereabouts::Here);
     for uses in uses.chunks(FUNCTIONS) {
         let request = C::Message::new(BIND).push(interface.id).push(interface.version.word());
         let request = uses.iter().fold(request, |request, function| request.push(*function));
@@ -129,6 +141,9 @@ pub fn check<C: Carrier>(
             _ => return Err(BindError::Call(Error::BadAnswer)),
         }
         offered = answer.get(0) & OFFERS_CALLS != 0;
+        if answer.get(0) & IS_FAR != 0 {
+            place = Whereabouts::Far;
+        }
         let known = usize::try_from(answer.get(1)).unwrap_or(usize::MAX);
         if let Some(missing) = uses.get(known) {
             let function = interface.functions.iter().find(|(label, _)| label == missing);
@@ -137,7 +152,8 @@ pub fn check<C: Carrier>(
             return Err(BindError::Incompatible { interface, function, server });
         }
     }
-    if offered {
+    carrier.fits(place);
+    if offered && place == Whereabouts::Here {
         carrier.offered();
     }
     Ok(())

@@ -3,6 +3,7 @@
 
 use abi::{IpcError, MsgTag, Time, Timeouts};
 
+use crate::bind::Whereabouts;
 use crate::message::{self, Flat, Message, SHAPE_AND_LABEL, body_len, body_of, string_after};
 use crate::wire::{Body, Bytes, Malformed, TooLong, Wire};
 
@@ -70,6 +71,11 @@ pub trait Carrier {
     /// The server, which has just been asked whether it fits, can be reached by procedure calls, too.
     fn offered(&self) {}
 
+    /// The server has just said that it fits, and where it is.
+    fn fits(&self, place: Whereabouts) {
+        let _ = place;
+    }
+
     /// Sends `request` and waits for nothing but that the server takes it.
     ///
     /// # Errors
@@ -124,6 +130,10 @@ impl<C: Carrier> Carrier for &C {
 
     fn offered(&self) {
         (**self).offered();
+    }
+
+    fn fits(&self, place: Whereabouts) {
+        (**self).fits(place);
     }
 
     fn send(
@@ -244,6 +254,8 @@ const fn failure(label: u64) -> Error {
         message::label::UNKNOWN => Error::Unknown,
         message::label::MALFORMED => Error::Malformed,
         message::label::TOO_LONG => Error::TooLong,
+        message::label::LOST => Error::Lost,
+        message::label::NOT_REACHED => Error::NoServer,
         _ => Error::BadAnswer,
     }
 }

@@ -25,7 +25,9 @@ pub use answer::{
     Answer, Dispatch, Next, Room, answer_bytes, answer_inline, answer_string, answer_words,
     quick_arguments, quick_words, read_inline, read_string, read_words,
 };
-pub use bind::{BIND, BindError, Interface, OFFERS_CALLS, Version, check, describe};
+pub use bind::{
+    BIND, BindError, IS_FAR, Interface, OFFERS_CALLS, Version, Whereabouts, check, describe,
+};
 pub use body::{Scratch, from_registers, partial, take_partial, to_registers};
 pub use call::{
     Carrier, Error, SHORT, request_inline, request_string, request_words, result_behind,

@@ -17,6 +17,10 @@ pub mod label {
     pub const MALFORMED: u64 = 3;
     /// The server has more to say than the interface allows.
     pub const TOO_LONG: u64 = 4;
+    /// From a proxy: the server has ended, or was lost, in the middle of the call.
+    pub const LOST: u64 = 5;
+    /// From a proxy: the server could not be reached.
+    pub const NOT_REACHED: u64 = 6;
 }
 
 /// A message that stubs can write and read.

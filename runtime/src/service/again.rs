@@ -80,6 +80,7 @@ impl Link {
         let kept = Kept::of(tag);
         let server = self.other(name).ok_or(error)?;
         self.give_up();
+        self.is_far.set(false);
         self.server.set(server);
         if self.wants_calls.get() {
             self.bind();

@@ -5,7 +5,7 @@ use abi::{MsgTag, StringItem, ThreadId};
 
 use super::letter::{BODY, COME, Place as Letters};
 use super::{
-    Answer, Caller, Dispatch, Message as _, Next, PATIENCE, answer_one, label, with_string,
+    Answer, Caller, Dispatch, Message as _, Next, PATIENCE, answer_one, inside, label, with_string,
 };
 use crate::a_stacks::{AStack, Place, STRING_BYTES};
 use crate::{Msg, accept, ipc, lrpc, thread};
@@ -38,6 +38,8 @@ where
         );
     }
     let clerk = thread::me();
+    // Where there is no place left, threads of this task go on by messages.
+    let _ = inside::offer::<S, ROOM>(server, clerk);
     for _ in 0..hosts {
         let _ = thread::spawn(move || serve_visits::<S, INPUT, ROOM, OUTPUT>(server, clerk));
     }

@@ -6,16 +6,19 @@ use abi::lrpc::Status;
 use abi::{Item, MsgTag, StringItem, ThreadId, Timeouts};
 
 use super::again::failure;
+use super::inside::Entry;
+use super::transport::Transport;
 use super::{Carrier, Error, Message as _, Thread};
 use crate::a_stacks::{AStack, Place};
-use crate::{Msg, ipc, lrpc, utcb};
+use crate::{Msg, ipc, lrpc, thread, utcb};
 
 /// Words of a request that registers take to a procedure, and of an answer back.
 const THERE: usize = 6;
 const BACK: usize = 7;
 
-/// A server that is called by procedure calls if it offers them when a client binds, else by messages. What can't go that
-/// way goes by messages, call by call: functions with timeouts, and calls for which the server has no thread.
+/// A server that is called by procedure calls if it offers them when a client binds, else by messages; one of the own task
+/// as a function if it can be, else by local IPC. What can't go that way goes by messages, call by call: functions with
+/// timeouts, and calls for which the server has no thread.
 ///
 /// Each thread has its own: there is one A-stack.
 #[derive(Debug)]
@@ -24,10 +27,16 @@ pub struct Link {
     /// Under which it is looked up when it is gone.
     pub(super) name: Option<&'static str>,
     /// What names the A-stack to the kernel; 0: messages.
-    token: Cell<u64>,
+    pub(super) token: Cell<u64>,
     /// Where it is.
-    a_stack: Cell<Option<AStack>>,
-    bound: RefCell<Option<Bound>>,
+    pub(super) a_stack: Cell<Option<AStack>>,
+    pub(super) bound: RefCell<Option<Bound>>,
+    /// The server, if it is of the own task and is called as a function.
+    pub(super) inside: Cell<Option<&'static Entry>>,
+    /// The server's local id, if it is of the own task and messages may go by local IPC; else nilthread.
+    pub(super) local: Cell<ThreadId>,
+    /// It is a proxy.
+    pub(super) is_far: Cell<bool>,
     /// Why the last call has no answer, if the IPC's error does not say it.
     why: Cell<Option<Error>>,
     /// Procedure calls were offered, or asked for, and messages were not since.
@@ -37,18 +46,9 @@ pub struct Link {
 }
 
 #[derive(Debug)]
-struct Bound {
-    binding: lrpc::Binding,
-    place: Place,
-}
-
-/// How a client's calls travel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Transport {
-    /// By messages.
-    Messages,
-    /// By procedure calls.
-    Calls,
+pub(super) struct Bound {
+    pub(super) binding: lrpc::Binding,
+    pub(super) place: Place,
 }
 
 impl Link {
@@ -61,51 +61,12 @@ impl Link {
             token: Cell::new(0),
             a_stack: Cell::new(None),
             bound: RefCell::new(None),
+            inside: Cell::new(None),
+            local: Cell::new(ThreadId::NIL),
+            is_far: Cell::new(false),
             why: Cell::new(None),
             wants_calls: Cell::new(false),
             is_to_bind: Cell::new(false),
-        }
-    }
-
-    /// How calls travel now.
-    #[must_use]
-    pub fn transport(&self) -> Transport {
-        if self.token.get() == 0 { Transport::Messages } else { Transport::Calls }
-    }
-
-    /// Asks the server for a binding: from now on calls go over it, if it agrees.
-    pub fn take_calls(&self) {
-        self.wants_calls.set(true);
-        if self.token.get() == 0 {
-            self.bind();
-        }
-    }
-
-    /// Asks the server for a binding; there is none.
-    pub(super) fn bind(&self) {
-        let Some(place) = Place::take() else { return };
-        let bytes = abi::lrpc::MAX_A_STACK_BYTES;
-        let Ok(binding) = lrpc::bind(self.server.get(), place.address(), 1, bytes) else { return };
-        self.token.set(binding.token(0).unwrap_or(0));
-        self.a_stack.set(AStack::at(place.address()));
-        self.bound.replace(Some(Bound { binding, place }));
-    }
-
-    /// Ends the binding, if there is one: calls go by messages.
-    pub fn take_messages(&self) {
-        self.wants_calls.set(false);
-        self.give_up();
-    }
-
-    /// The same until there is another one.
-    pub(super) fn give_up(&self) {
-        self.is_to_bind.set(false);
-        self.token.set(0);
-        self.a_stack.set(None);
-        if let Some(bound) = self.bound.take() {
-            // Only then the place is free.
-            let _ = bound.binding.revoke();
-            drop(bound.place);
         }
     }
 
@@ -176,6 +137,18 @@ impl Link {
         status
     }
 
+    /// What does not go by a procedure call: to a server of the own task, or by a message.
+    #[inline(always)]
+    fn exchange_here(&self, mut request: Msg, timeouts: Timeouts) -> Msg {
+        if let Some(server) = self.inside.get()
+            && timeouts.0 == Timeouts::NEVER.0
+        {
+            server.call(&mut request);
+            return request;
+        }
+        self.exchange_message(request.tag, request.mr, timeouts)
+    }
+
     /// What does not go by a procedure call goes by a message; nothing does if the server failed in the call. A server that
     /// is gone is looked up again, if it has a name.
     #[cold]
@@ -188,7 +161,11 @@ impl Link {
         self.bind_again(tag);
         let request = Msg { tag, mr };
         let send = |server| {
-            let answer = Thread(server).exchange(request, timeouts);
+            let local = self.local.get();
+            let answer = match timeouts.0 == Timeouts::NEVER.0 && !local.is_nil() {
+                true => ipc::local_exchange(local, &request),
+                false => Thread(server).exchange(request, timeouts),
+            };
             if answer.tag.is_error() { Err(failure(ipc::error())) } else { Ok(answer) }
         };
         let answer = send(self.server.get());
@@ -277,7 +254,7 @@ impl Carrier for Link {
         {
             return answer;
         }
-        self.exchange_message(request.tag, request.mr, timeouts)
+        self.exchange_here(request, timeouts)
     }
 
     #[inline]
@@ -290,7 +267,7 @@ impl Carrier for Link {
             self.take_words(answer.tag);
             return answer;
         }
-        self.exchange_message(request.tag, request.mr, timeouts)
+        self.exchange_here(request, timeouts)
     }
 
     #[inline(always)]
@@ -335,6 +312,11 @@ impl Carrier for Link {
         timeouts: Timeouts,
     ) -> Result<Msg, Error> {
         let token = self.token.get();
+        if let Some(server) = self.inside.get()
+            && timeouts.0 == Timeouts::NEVER.0
+        {
+            return Ok(server.call_with(thread::me(), &request, body, room));
+        }
         if timeouts.0 == Timeouts::NEVER.0 && token != 0 {
             match self.with_strings(token, request, body, room) {
                 Ok(answer) => return Ok(answer),
@@ -365,5 +347,18 @@ impl Carrier for Link {
 
     fn offered(&self) {
         self.take_calls();
+    }
+
+    fn fits(&self, place: service::Whereabouts) {
+        match place {
+            service::Whereabouts::Here if self.transport() == Transport::Messages => {
+                self.find_local()
+            }
+            service::Whereabouts::Here => {}
+            service::Whereabouts::Far => {
+                self.take_messages();
+                self.is_far.set(true);
+            }
+        }
     }
 }

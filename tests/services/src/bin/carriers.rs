@@ -6,9 +6,10 @@
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use abi::ThreadId;
-use runtime::service::{Carrier, Error, Link, Thread, Transport};
+use runtime::service::{self, Carrier, Error, Link, Thread, Transport};
 use runtime::{ipc, println, root, thread};
-use service_tests::carried::{Client, Kind, Pair, Wide};
+use service_tests::carried::{Client, Kind, Pair, ROOM, Serve, Wide};
+use service_tests::server::Carried;
 
 runtime::entry!(main);
 
@@ -21,6 +22,9 @@ type Verdict = Result<(), &'static str>;
 fn main() {
     show("every_form_by_messages", server().and_then(|server| all(&Client::new(Thread(server)))));
     show("every_form_by_procedure_calls", by_calls());
+    show("every_form_by_calls_of_functions", inside());
+    show("a_server_of_the_task_is_called_by_local_ipc", local());
+    show("every_form_by_a_proxy", far());
     show("a_link_is_switched_between_its_carriers", switched());
     show("no_host_is_left_and_messages_go_on", busy());
     show("a_host_that_fails_is_an_error_of_its_caller", failed());
@@ -56,6 +60,60 @@ fn by_calls() -> Verdict {
     }
     all(&Client::new(&link))?;
     if link.transport() == Transport::Calls { Ok(()) } else { Err("the binding was given up") }
+}
+
+/// What the server's task serves, served by this one, too.
+static OWN: Serve<'static, Carried> = Serve(&Carried);
+
+fn inside() -> Verdict {
+    ensure(service::offer::<_, ROOM>(&OWN, thread::me()), "there is no place for a server")?;
+    let link = Link::new(thread::me());
+    link.take_calls();
+    ensure(link.transport() == Transport::Inside, "a server of the task is no function")?;
+    let client = Client::new(&link);
+    all(&client)?;
+    let mut room = [0; 1000];
+    ensure(client.echo_long(&[0; 1001], &mut room) == Err(Error::TooLong), "too much is taken")?;
+    ensure(client.echo_long(&[7; 1000], &mut room[..999]).is_err(), "no room is enough")?;
+    link.take_messages();
+    ensure(link.transport() == Transport::Messages, "it takes what it was told not to")?;
+    let other = Link::new(server()?);
+    other.take_calls();
+    ensure(
+        other.transport() == Transport::Calls,
+        "a server of another task is taken for one of this",
+    )
+}
+
+fn local() -> Verdict {
+    let server = thread::spawn(|| service::serve_local(&OWN, &mut [0; ROOM]))
+        .map_err(|_| "there is no thread")?;
+    let link = Link::new(server);
+    let client = Client::bind(&link).map_err(|_| "the server does not fit")?;
+    ensure(link.transport() == Transport::Local, "a server of the task is taken for another's")?;
+    for _ in 0..100 {
+        some(&client)?;
+    }
+    link.take_messages();
+    ensure(link.transport() == Transport::Messages, "it takes what it was told not to")?;
+    some(&client)?;
+    link.take_local();
+    some(&client)?;
+    root::delete_thread(server);
+    ensure(client.add(1, 2).is_err(), "a server that has gone answers")
+}
+
+/// What is said of a server behind a proxy: no procedure calls lead there, and its end is seen through it.
+fn far() -> Verdict {
+    let link = Link::find("far", PATIENCE_MS).map_err(|_| "the proxy cannot be found")?;
+    let client = Client::bind(&link).map_err(|_| "the server behind it does not fit")?;
+    ensure(link.transport() == Transport::Far, "a server behind a proxy is taken for a near one")?;
+    all(&client)?;
+    link.take_calls();
+    ensure(link.transport() == Transport::Far, "it has bound where there is nothing to bind to")?;
+    ensure(client.fail() == Err(Error::Lost), "a call whose server has failed is not lost")?;
+    until(|| client.add(3, 4) == Ok(7))?;
+    some(&client)
 }
 
 fn switched() -> Verdict {

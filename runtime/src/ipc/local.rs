@@ -1,0 +1,69 @@
+//! IPC between threads of one space, without the kernel where that is possible (Wenske 2002; `docs/decisions/0044`).
+
+use abi::{ThreadId, Timeouts};
+
+use super::{Message, Msg, Result, call, error, hidden, raw, reply_wait};
+use crate::{syscall, utcb};
+
+/// Calls the thread of this space whose local id is `to`, without limit, and without the kernel
+/// where that is possible (Wenske 2002; `docs/decisions/0044`): both of the two or
+/// neither may use vector registers, and both have to exchange their messages by this and
+/// [`local_reply_wait`]. What is otherwise goes through the kernel with the same result.
+#[inline(always)]
+pub fn local_call(to: ThreadId, msg: &impl Message) -> Result<Msg> {
+    if !to.is_local() {
+        return call(to, msg);
+    }
+    local::<{ abi::layout::stub::LOCAL_CALL }>(to, to, Timeouts::NEVER, msg).map(|(_, msg)| msg)
+}
+
+/// As [`reply_wait`], to a thread of this space whose local id is `to`, without the kernel
+/// where that is possible.
+#[inline(always)]
+pub fn local_reply_wait(to: ThreadId, msg: &impl Message) -> Result<(ThreadId, Msg)> {
+    if !to.is_local() {
+        return reply_wait(to, msg);
+    }
+    local::<{ abi::layout::stub::LOCAL_REPLY_WAIT }>(to, ThreadId::ANY, Timeouts::REPLY_WAIT, msg)
+}
+
+/// [`local_call`] whose failure is a tag; generated stubs look at it anyway.
+#[inline(always)]
+pub(crate) fn local_exchange(to: ThreadId, msg: &Msg) -> Msg {
+    local_raw::<{ abi::layout::stub::LOCAL_CALL }>(to, to, Timeouts::NEVER, msg).1
+}
+
+/// [`local_reply_wait`] in the same way.
+#[inline(always)]
+pub(crate) fn local_onward(to: ThreadId, msg: &Msg) -> (ThreadId, Msg) {
+    if !to.is_local() {
+        return raw(to, ThreadId::ANY, Timeouts::REPLY_WAIT, msg);
+    }
+    let timeouts = Timeouts::REPLY_WAIT;
+    local_raw::<{ abi::layout::stub::LOCAL_REPLY_WAIT }>(to, ThreadId::ANY, timeouts, msg)
+}
+
+#[inline(always)]
+fn local<const STUB: u64>(
+    to: ThreadId,
+    from: ThreadId,
+    timeouts: Timeouts,
+    msg: &impl Message,
+) -> Result<(ThreadId, Msg)> {
+    let (sender, received) = local_raw::<STUB>(to, from, timeouts, msg);
+    if received.tag.is_error() { Err(error()) } else { Ok((sender, received)) }
+}
+
+#[inline(always)]
+fn local_raw<const STUB: u64>(
+    to: ThreadId,
+    from: ThreadId,
+    timeouts: Timeouts,
+    msg: &impl Message,
+) -> (ThreadId, Msg) {
+    let msg = msg.content(hidden::Key(()));
+    // SAFETY: as in `ipc`.
+    let (sender, regs) =
+        unsafe { syscall::ipc_link::<STUB>(to.0, from.0, timeouts.0, utcb::pointer(), msg.regs()) };
+    (ThreadId(sender), Msg::from_regs(regs))
+}
