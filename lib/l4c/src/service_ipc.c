@@ -65,6 +65,14 @@ static L4_Time_t limit(uint64_t us)
     return us == SERVICE_NEVER ? L4_Never : us == 0 ? L4_ZeroTime : L4_TimePeriod(us);
 }
 
+/* Who waits for an answer when the server ends cannot know what the server has done. */
+static service_error_t failure(L4_Word_t code)
+{
+    L4_Word_t kind = L4_IpcErrorKind(code);
+    bool is_gone = kind == L4_IpcErrNonExisting || kind == L4_IpcErrCancelled;
+    return L4_IpcErrorInReceive(code) && is_gone ? SERVICE_LOST : SERVICE_NO_SERVER;
+}
+
 static service_error_t call(const service_client_t *client, service_message_t *message, void *room,
                             size_t bytes, service_limits_t limits)
 {
@@ -76,7 +84,7 @@ static service_error_t call(const service_client_t *client, service_message_t *m
     tag = L4_Call_Timeouts(server, limit(limits.send_us), limit(limits.answer_us));
     accept_again(&before);
     if (L4_IpcFailed(tag))
-        return SERVICE_NO_SERVER;
+        return failure(L4_ErrorCode());
     store(message, tag);
     return SERVICE_OK;
 }
@@ -99,7 +107,7 @@ L4_ThreadId_t service_root(void)
 
 service_client_t service_at(L4_ThreadId_t thread)
 {
-    service_client_t client = { call, send, thread.raw };
+    service_client_t client = { call, send, thread.raw, NULL };
     return client;
 }
 

@@ -57,13 +57,16 @@ fn the_tutorial_shows_code_that_is_built_and_run() {
 }
 
 #[test]
-fn the_stubs_of_the_example_in_c_are_those_of_its_interface() {
-    let folder = Workspace::find().unwrap().path("apps/own-service/wit");
-    let stubs = baton_idl::c::generate(&baton_idl::load::folder(&folder).unwrap());
-    assert!(
-        stubs == read("apps/ask-in-c/own-service.h"),
-        "run: ./baton idl apps/own-service/wit --c >apps/ask-in-c/own-service.h"
-    );
+fn checked_in_stubs_in_c_are_those_of_their_interfaces() {
+    let both = [
+        ("apps/own-service/wit", "apps/ask-in-c/own-service.h"),
+        ("tests/services/wit", "tests/services-in-c/carried.in"),
+    ];
+    for (folder, header) in both {
+        let path = Workspace::find().unwrap().path(folder);
+        let stubs = baton_idl::c::generate(&baton_idl::load::folder(&path).unwrap());
+        assert!(stubs == read(header), "run: ./baton idl {folder} --c >{header}");
+    }
 }
 
 #[test]
