@@ -137,7 +137,7 @@ impl Next<Msg> for OnwardInside {
 }
 
 /// Serves an interface whose requests and answers have no strings, for ever; `room` has the
-/// size that the interface's module says.
+/// size that the interface's module says. Its clients are of other tasks: the trap knows no local ids.
 #[inline(always)]
 pub fn serve(server: &impl Dispatch, room: &mut [u8]) -> ! {
     serve_onward(server, room, Onward)
@@ -165,7 +165,7 @@ where
             Err(request) => {
                 let rooms = (&mut scratch, &[][..], &mut *room, &mut [][..]);
                 let answer = answer_apart(server, from, &request, rooms);
-                ipc::next_request(answer.map(|(answer, _)| (from, answer)))
+                ipc::next_of_any(answer.map(|(answer, _)| (from, answer)))
             }
         };
     }
@@ -200,7 +200,7 @@ pub fn serve_with(
     loop {
         let answer = answer_one(server, from, &request, (&mut scratch, input, room, output));
         let answer = answer.map(|(answer, string)| (from, with_string(answer, string, output)));
-        (from, request) = accept::string(input, PATIENCE, || ipc::next_request(answer));
+        (from, request) = accept::string(input, PATIENCE, || ipc::next_of_any(answer));
     }
 }
 

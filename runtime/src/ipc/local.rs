@@ -2,7 +2,7 @@
 
 use abi::{ThreadId, Timeouts};
 
-use super::{Message, Msg, Result, call, error, hidden, raw, reply_wait};
+use super::{Message, Msg, Result, call, error, hidden, next_request, raw, reply_wait, request};
 use crate::{syscall, utcb};
 
 /// Calls the thread of this space whose local id is `to`, without limit, and without the kernel
@@ -41,6 +41,17 @@ pub(crate) fn local_onward(to: ThreadId, msg: &Msg) -> (ThreadId, Msg) {
     }
     let timeouts = Timeouts::REPLY_WAIT;
     local_raw::<{ abi::layout::stub::LOCAL_REPLY_WAIT }>(to, ThreadId::ANY, timeouts, msg)
+}
+
+/// As [`super::next_request`], for a server that is asked by threads of its own task, too: these are named by local
+/// ids, which the trap does not know.
+pub(crate) fn next_of_any(reply: Option<(ThreadId, impl Message)>) -> (ThreadId, Msg) {
+    match reply {
+        Some((to, answer)) if to.is_local() => {
+            local_reply_wait(to, &answer).unwrap_or_else(|_| request())
+        }
+        reply => next_request(reply),
+    }
 }
 
 #[inline(always)]

@@ -61,7 +61,7 @@ where
             }
             (from, with_string(answer, string, &output))
         });
-        (from, request) = accept::string(&mut input, PATIENCE, || ipc::next_request(answer));
+        (from, request) = accept::string(&mut input, PATIENCE, || ipc::next_of_any(answer));
     }
 }
 
