@@ -140,18 +140,23 @@ impl Next<Msg> for OnwardInside {
 /// size that the interface's module says. Its clients are of other tasks: the trap knows no local ids.
 #[inline(always)]
 pub fn serve(server: &impl Dispatch, room: &mut [u8]) -> ! {
-    serve_onward(server, room, Onward)
+    serve_onward(server, room, Onward, ipc::next_request)
 }
 
 /// [`serve`] for a server whose clients are threads of its own task: their calls come without the kernel if all of them
 /// use vector registers, or none does. Others' calls come as well, and cost two instructions more.
 #[inline(always)]
 pub fn serve_local(server: &impl Dispatch, room: &mut [u8]) -> ! {
-    serve_onward(server, room, OnwardInside)
+    serve_onward(server, room, OnwardInside, ipc::next_of_any)
 }
 
 #[inline(always)]
-fn serve_onward<N>(server: &impl Dispatch, room: &mut [u8], onward: impl Fn(ThreadId) -> N) -> !
+fn serve_onward<N>(
+    server: &impl Dispatch,
+    room: &mut [u8],
+    onward: impl Fn(ThreadId) -> N,
+    otherwise: impl Fn(Option<(ThreadId, Msg)>) -> (ThreadId, Msg),
+) -> !
 where
     N: Next<Msg, Request = (ThreadId, Msg)>,
 {
@@ -165,7 +170,7 @@ where
             Err(request) => {
                 let rooms = (&mut scratch, &[][..], &mut *room, &mut [][..]);
                 let answer = answer_apart(server, from, &request, rooms);
-                ipc::next_of_any(answer.map(|(answer, _)| (from, answer)))
+                otherwise(answer.map(|(answer, _)| (from, answer)))
             }
         };
     }

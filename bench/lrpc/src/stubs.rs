@@ -126,6 +126,7 @@ pub fn table() -> Result<()> {
     rows(&client, "register")?;
     server.delete();
     let server = partner::program(by_hand, 0, QUOTA_PAGES)?;
+    partner::settle(server.id);
     for label in 1..=4 {
         let _ = partner::call(server.id, &Msg::new(label))?;
     }
@@ -140,6 +141,8 @@ pub fn table() -> Result<()> {
 
 /// Lets the server fault on everything that it is going to need: this thread is its pager.
 fn settle(server: Partner) -> Result<()> {
+    // What it needs before it waits for the first one, too.
+    partner::settle(server.id);
     let body = [7; BIG];
     for label in [label::BIG_IN, label::BIG_IN_OUT] {
         let request: Msg = service::request_inline(label, &(&body[..],), &mut [0; BIG])

@@ -44,7 +44,8 @@ pub(crate) fn local_onward(to: ThreadId, msg: &Msg) -> (ThreadId, Msg) {
 }
 
 /// As [`super::next_request`], for a server that is asked by threads of its own task, too: these are named by local
-/// ids, which the trap does not know.
+/// ids, which the trap does not know. Apart, so that loops keep their registers for what is quick.
+#[inline(never)]
 pub(crate) fn next_of_any(reply: Option<(ThreadId, impl Message)>) -> (ThreadId, Msg) {
     match reply {
         Some((to, answer)) if to.is_local() => {

@@ -137,24 +137,19 @@ impl Link {
         status
     }
 
-    /// What does not go by a procedure call: to a server of the own task, or by a message.
-    #[inline(always)]
-    fn exchange_here(&self, mut request: Msg, timeouts: Timeouts) -> Msg {
-        if let Some(server) = self.inside.get()
-            && timeouts.0 == Timeouts::NEVER.0
-        {
-            server.call(&mut request);
-            return request;
-        }
-        self.exchange_message(request.tag, request.mr, timeouts)
-    }
-
-    /// What does not go by a procedure call goes by a message; nothing does if the server failed in the call. A server that
+    /// What does not go by a procedure call goes to a server of the own task, or by a message; nothing does if the server failed in the call. A server that
     /// is gone is looked up again, if it has a name.
     #[cold]
     #[inline(never)]
     fn exchange_message(&self, tag: MsgTag, mr: [u64; 7], timeouts: Timeouts) -> Msg {
         const FAILED: MsgTag = MsgTag(MsgTag::ERROR);
+        if let Some(server) = self.inside.get()
+            && timeouts.0 == Timeouts::NEVER.0
+        {
+            let mut message = Msg { tag, mr };
+            server.call(&mut message);
+            return message;
+        }
         if self.why.get().is_some() {
             return Msg { tag: FAILED, ..Msg::default() };
         }
@@ -254,7 +249,7 @@ impl Carrier for Link {
         {
             return answer;
         }
-        self.exchange_here(request, timeouts)
+        self.exchange_message(request.tag, request.mr, timeouts)
     }
 
     #[inline]
@@ -267,7 +262,7 @@ impl Carrier for Link {
             self.take_words(answer.tag);
             return answer;
         }
-        self.exchange_here(request, timeouts)
+        self.exchange_message(request.tag, request.mr, timeouts)
     }
 
     #[inline(always)]

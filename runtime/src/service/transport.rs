@@ -42,7 +42,9 @@ impl Link {
             return;
         }
         self.wants_calls.set(true);
-        self.inside.set(inside::find(self.server.get()));
+        // Another task's memory, with its table, may be this one's, too.
+        let is_own = local_id(self.server.get()).is_some();
+        self.inside.set(inside::find(self.server.get()).filter(|_| is_own));
         if self.token.get() == 0 && self.inside.get().is_none() {
             self.bind();
         }
@@ -56,7 +58,7 @@ impl Link {
     }
 
     pub(super) fn find_local(&self) {
-        self.local.set(thread::other_id(self.server.get()).unwrap_or(ThreadId::NIL));
+        self.local.set(local_id(self.server.get()).unwrap_or(ThreadId::NIL));
     }
 
     /// Asks the server for a binding; there is none.
@@ -88,4 +90,9 @@ impl Link {
             drop(bound.place);
         }
     }
+}
+
+/// The local id of `server`, if it is of this task. Its pager, who may ask as well, gets one that names another here.
+fn local_id(server: ThreadId) -> Option<ThreadId> {
+    thread::other_id(server).filter(|local| thread::other_id(*local) == Some(server))
 }
