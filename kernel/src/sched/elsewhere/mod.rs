@@ -15,8 +15,6 @@ mod tables;
 mod time;
 mod watch;
 
-use core::hint::spin_loop;
-
 use abi::inspect::Back;
 
 use super::{make_ready, pick, requeue};
@@ -155,8 +153,6 @@ fn advance(number: u32, other: &Other) {
             None => {
                 other.ready.remove(best);
                 enter(number, other, best);
-                // An emulator in which processors take turns has it come now, not when this one waits.
-                spin_loop();
             }
             Some(guest) if best.priority.get() > least(other, guest) => {
                 let _ = call_back(number, other, Back::Urgent);
