@@ -119,11 +119,17 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
     }
 }
 
+/// `caller` makes a call again that an interrupt has met, with its first argument, where its result may stand by now.
+pub fn again(caller: TcbRef) -> TcbRef {
+    caller.frame().set_result(caller.destroy_next.get());
+    dispatch(caller, caller.frame())
+}
+
 /// `caller` is about to make a call again that an interrupt has met: those who are more urgent than the
 /// task of the thread that it concerns go first, as for a destruction (docs/decisions/0052).
 #[must_use]
 pub fn give_way(caller: TcbRef) -> TcbRef {
-    let [dest, ..] = caller.frame().arguments();
+    let dest = caller.destroy_next.get();
     let space = thread::lookup_number(ThreadId(dest).number()).and_then(TcbRef::space);
     let priority = space.map_or(u8::MAX, |space| space.ceilings().priority);
     sched::tick::give_way(caller, priority)

@@ -26,7 +26,7 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
         Resume::Destroy => destruction::resume(current),
         Resume::Wake => wake(current),
         Resume::Bind => lrpc::bind::resume(current),
-        Resume::Again => call::dispatch(current, current.frame()),
+        Resume::Again => call::again(current),
         Resume::Entered => visits::entered(current),
         Resume::Anew => {
             // The look has found nothing that leads elsewhere, now: not to be asked again on the way out.

@@ -98,7 +98,7 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
         return Err(CallError::InvalidThread);
     }
     if let Step::More = lrpc::control::close(thread) {
-        caller.resume.set(Resume::Again);
+        call_again(caller, thread);
         return Ok(After::Nothing);
     }
     let unfinished = lifecycle::delete(thread).or_else(|| cpu().spaces.take_abandoned());
@@ -216,9 +216,18 @@ fn modify(
 fn is_still_a_clerk(caller: TcbRef, thread: TcbRef) -> bool {
     let step = lrpc::control::close(thread);
     if step == Step::More {
-        caller.resume.set(Resume::Again);
+        call_again(caller, thread);
     }
     step == Step::More
+}
+
+/// `caller` is to make its call about `thread` again. The result that it gets first stands, on some processors,
+/// where the call's first argument was.
+#[cold]
+fn call_again(caller: TcbRef, thread: TcbRef) {
+    caller.destroy_next.set(caller.frame().arguments()[0]);
+    debug_assert_eq!(ThreadId(caller.destroy_next.get()).number(), thread.id.get().number());
+    caller.resume.set(Resume::Again);
 }
 
 /// A thread stays where it was created; moving it would move its kernel memory from one payer
