@@ -63,8 +63,8 @@ impl Rest {
 
 /// The layout that `arguments` name: American without one; `Err` with the name of one that is not known.
 pub fn layout(arguments: &str) -> Result<AnyLayout, &str> {
-    let named = arguments.split_whitespace().filter_map(|word| word.strip_prefix(ARGUMENT));
-    Ok(match named.last().unwrap_or("us") {
+    let mut named = arguments.split_whitespace().filter_map(|word| word.strip_prefix(ARGUMENT));
+    Ok(match named.next_back().unwrap_or("us") {
         "us" => AnyLayout::Us104Key(Us104Key),
         "uk" => AnyLayout::Uk105Key(Uk105Key),
         "de" => AnyLayout::De105Key(De105Key),
