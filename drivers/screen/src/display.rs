@@ -9,8 +9,8 @@ use crate::text_mode::TextMode;
 pub const ROWS: usize = 25;
 pub const COLUMNS: usize = 80;
 
-/// The display. There is one, in the driver's only place for it.
-#[expect(clippy::large_enum_variant, reason = "there is one, which is never moved, and no heap")]
+/// The display.
+#[expect(clippy::large_enum_variant, reason = "there is one, and no heap")]
 pub enum Display {
     Pixels(Pixels),
     Text(TextMode),
