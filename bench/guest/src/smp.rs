@@ -1,30 +1,56 @@
 //! Several processors: short messages between two threads on each of them at the same time, and
-//! between processors. The instrument counts for each processor apart, and which lines they share.
+//! between processors; pages that are taken back from spaces that run on some of them. The
+//! instrument counts for each processor apart, and which lines they share.
 
+use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use abi::inspect::{Back, What};
 use abi::kip::offset;
-use abi::{MsgTag, ThreadId, Time};
+use abi::{Fpage, MsgTag, Rights, ThreadId, Time};
 use runtime::{Msg, direct_println, ipc, kernel, kip, schedule};
 
 use crate::marks::{self, READY, Role, exchange};
-use crate::partner::{self, Partner, Result, between, program, program_inside, why};
+use crate::memory::block;
+use crate::partner::{
+    self, Partner, Result, STACK_WORDS_OF_A_LINK, between, link_inside, program, program_inside,
+    why,
+};
 
 /// Exchanges of each client: the first ones go through the first processor.
-const ROUNDS: usize = 400;
+const ROUNDS: usize = 1_000;
 /// Exchanges between processors.
 const CROSSINGS: usize = 64;
 /// Quota of a client's space beyond the kernel's default, pages.
 const QUOTA_PAGES: i64 = 64;
 /// Label of what is measured.
 const LABEL: u64 = 1;
+/// Pages that are taken back in each phase, and how long the space is left alone before: eight
+/// calls in 2 ms would send its threads home for a while.
+const TAKEN: usize = 16;
+const PAUSE_US: u64 = 500;
+/// Most processors.
+const MOST: usize = 8;
 
-/// Short messages on all processors at once: phase 1. Then between two of them: phase 2.
+/// Short messages on all processors at once: phase 1. Then between two of them: phase 2. A word
+/// that two of them write: phase 3. Then pages are taken back: phases 4 and 5.
 pub fn run() -> Result<()> {
     let processors = (kip::get().word(offset::PROCESSOR_INFO) & 0xFFFF) as u32 + 1;
     direct_println!("note processors: {processors}");
-    let mut clients = [const { None }; 8];
+    talk_everywhere(processors)?;
+    if processors > 1 {
+        cross()?;
+        say_why(2, "talk and cross");
+        share()?;
+    } else {
+        (0..2).for_each(|_| marks::phase());
+    }
+    take_back(processors)
+}
+
+/// Two threads on each processor.
+fn talk_everywhere(processors: u32) -> Result<()> {
+    let mut clients = [const { None }; MOST];
     for (number, place) in (0..processors).zip(&mut clients) {
         let server = between(Role::Anybody)?;
         let client = program(talk, server.id.0, QUOTA_PAGES)?;
@@ -38,12 +64,53 @@ pub fn run() -> Result<()> {
     }
     partner::await_all(clients.iter().flatten().count())?;
     say_why(processors, "talk");
-    if processors > 1 {
-        cross()?;
-        say_why(2, "talk and cross");
-        share()?;
+    Ok(())
+}
+
+/// Pages of the root task's are taken back: while only somebody of another space is elsewhere, then while
+/// a thread of its own is on each of the other processors. A phase each.
+fn take_back(processors: u32) -> Result<()> {
+    let stranger = program(compute, 0, QUOTA_PAGES)?;
+    move_to(&stranger, processors - 1)?;
+    if processors == 1 {
+        stranger.delete();
+        return take_pages();
+    }
+    take_pages()?;
+    stranger.delete();
+    for (number, stack) in (1..processors).zip(&LINKS) {
+        let own = link_inside(stack, compute, 0)?;
+        move_to(&own, number)?;
+    }
+    take_pages()
+}
+
+/// The stacks of those who compute in the root task's space.
+static LINKS: [[AtomicU64; STACK_WORDS_OF_A_LINK]; MOST - 1] =
+    [const { [const { AtomicU64::new(0) }; STACK_WORDS_OF_A_LINK] }; MOST - 1];
+
+/// A page after the other, when those who are elsewhere have had time to go there again.
+fn take_pages() -> Result<()> {
+    let mut page = block(12)?;
+    let whole = Fpage::memory(page.base(), 12, Rights::RWX);
+    marks::phase();
+    for round in 0..TAKEN {
+        page.write(0, round as u64);
+        let _ = ipc::receive(ThreadId::ROOT, Time::micros(PAUSE_US));
+        let _ = marks::sample(|| kernel::flush(&mut page, whole));
     }
     Ok(())
+}
+
+/// Computes for ever, and lets other processors have their turns.
+extern "C" fn compute(_: u64) -> ! {
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(READY));
+    loop {
+        for round in 0..64 {
+            let _ = black_box(round);
+        }
+        core::hint::spin_loop();
+    }
 }
 
 /// A word that two processors write, in samples of theirs.

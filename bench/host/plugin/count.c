@@ -12,9 +12,10 @@
 // machines, one after the other, can share it.
 // Of several processors each has samples of its own: what it does between a mark that it meets and the
 // next; what the others do meanwhile is counted beside it. Such a sample says more: its processor, where
-// it began, its phase (a third mark begins one), how many interrupts any processor has sent to another meanwhile, and how
-// many lines the samples of the phase have shared so far, without those that an interrupt or another processor came into. The processors must
-// take turns (-icount): the plugin has no locks. Stretches are those of one processor only.
+// it began, its phase (a third mark begins one), what its processor has executed so far (clock), how many interrupts any
+// processor has sent to another meanwhile, and how many lines the samples of the phase have shared so far, without those that an
+// interrupt or another processor came into. So do samples of one processor behind a third mark. The processors must
+// take turns (-icount, or one thread for all): the plugin has no locks. Stretches are those of one processor only.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +71,7 @@ struct sample {
 static struct sample at_hand[PROCESSORS];
 static int processors;
 static int64_t samples;
-static uint64_t phase;
+static uint64_t phase, clocks[PROCESSORS];
 
 static bool inside(struct range range, uint64_t address)
 {
@@ -171,9 +172,9 @@ static void end_sample(struct sample *sample, unsigned vcpu)
     // Whoever was interrupted, or served on another processor, comes back by an iret.
     if (!sample->costs[KERNEL][COST_IRET] && !sample->costs[KERNEL][COST_HALT])
         shared_keep(vcpu);
-    if (processors > 1)
-        fprintf(out, " cpu=%u begin=%" PRIu64 " phase=%" PRIu64 " messages=%" PRIu64 " ouser=%" PRIu64 " okernel=%" PRIu64 " ushared=%" PRIu64 " kshared=%" PRIu64,
-                vcpu, sample->begin, phase, sample->messages, sample->others[USER], sample->others[KERNEL], shared_count(USER), shared_count(KERNEL));
+    if (processors > 1 || phase)
+        fprintf(out, " cpu=%u begin=%" PRIu64 " phase=%" PRIu64 " clock=%" PRIu64 " messages=%" PRIu64 " ouser=%" PRIu64 " okernel=%" PRIu64 " ushared=%" PRIu64 " kshared=%" PRIu64,
+                vcpu, sample->begin, phase, clocks[vcpu], sample->messages, sample->others[USER], sample->others[KERNEL], shared_count(USER), shared_count(KERNEL));
     fputc('\n', out);
     fflush(out);
 }
@@ -192,6 +193,7 @@ static void touch(struct sample *sample, enum mode mode, enum kind kind, uint64_
 static void on_instruction(unsigned vcpu, void *userdata)
 {
     struct insn *insn = userdata;
+    clocks[vcpu]++;
     bool counts = at_hand[vcpu].active;
     for (unsigned other = 0; other < (unsigned)processors; other++)
         if (other != vcpu && at_hand[other].active) {

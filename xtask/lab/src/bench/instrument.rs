@@ -120,6 +120,8 @@ pub struct Measured {
     pub stretches: Stretches,
     /// Lines `note ...` of the program.
     pub notes: Vec<String>,
+    /// Lines of the kernel's.
+    pub log: Vec<String>,
     /// The instruction trace, when one was asked for.
     pub trace: Vec<String>,
     /// Names of lines `call ...` of the program, each of which begins a phase.

@@ -18,6 +18,7 @@ pub mod plot;
 mod remote;
 mod report;
 mod row;
+mod several;
 mod smp;
 mod stretch;
 mod suites;
@@ -67,7 +68,10 @@ impl Options {
 
 /// Memory and time that a measured program gets.
 struct Program {
+    /// What this run of it is called.
     name: &'static str,
+    /// The program.
+    root: &'static str,
     memory_mb: u32,
     kernel_args: &'static [&'static str],
     seconds: u64,
@@ -77,7 +81,7 @@ struct Program {
 impl Program {
     /// On one processor.
     const fn new(name: &'static str, memory_mb: u32, seconds: u64) -> Self {
-        Self { name, memory_mb, kernel_args: &[], seconds, cpus: 1 }
+        Self { name, root: name, memory_mb, kernel_args: &[], seconds, cpus: 1 }
     }
 }
 
@@ -86,7 +90,15 @@ const LRPC: Program = Program::new("bench-lrpc", 512, 60);
 const OPS: Program = Program::new("bench-ops", 1024, 300);
 const GROWTH: Program =
     Program { kernel_args: &["kmem=1400M"], ..Program::new("bench-growth", 3072, 600) };
-const SMP: Program = Program { cpus: 4, ..Program::new("bench-smp", 512, 300) };
+const SMP: Program = on("bench-smp", 4);
+/// The same on machines with more or fewer processors.
+const SEVERAL: [Program; 4] =
+    [on("bench-smp-1", 1), on("bench-smp-2", 2), SMP, on("bench-smp-8", 8)];
+
+/// The suite `smp` on `cpus` processors.
+const fn on(name: &'static str, cpus: u32) -> Program {
+    Program { root: "bench-smp", cpus, ..Program::new(name, 512, 300) }
+}
 
 /// The measured program in which a row is found.
 fn program_of(row: &str) -> &'static Program {
@@ -124,7 +136,7 @@ impl<'a> Bench<'a> {
     fn run(&mut self, program: &Program, trace: Trace) -> Result<&Measured> {
         if trace != Trace::None || !self.measured.contains_key(program.name) {
             let selection =
-                Selection { root: Some(program.name.to_owned()), ..Selection::default() };
+                Selection { root: Some(program.root.to_owned()), ..Selection::default() };
             let bootable = self.composer.compose(&selection, program.name)?;
             let options = machine::Options {
                 memory: program.memory_mb,
@@ -151,6 +163,20 @@ impl<'a> Bench<'a> {
         Ok(self.linux.as_deref().unwrap_or_default())
     }
 
+    /// The rows of the suite `smp`.
+    fn several_processors(&mut self) -> Result<Vec<Row>> {
+        let mut rows = smp::rows(self.run(&SMP, Trace::None)?);
+        for program in &SEVERAL {
+            self.run(program, Trace::None)?;
+        }
+        let runs = SEVERAL.each_ref().map(|it| (it.cpus, &self.measured[it.name]));
+        rows.extend(several::rows(&runs));
+        rows.push(several::text(&crate::build::kernel(self.workspace)?)?);
+        let bootable = remote::compose(self.workspace)?;
+        rows.extend(remote::rows(&remote::run(&self.instrument, &bootable, Trace::None)?));
+        Ok(rows)
+    }
+
     /// The rows of `suite`.
     fn suite(&mut self, suite: &str) -> Result<Vec<Row>> {
         Ok(match suite {
@@ -167,12 +193,7 @@ impl<'a> Bench<'a> {
                 rows
             }
             "lrpc" => suites::stubs(self.run(&LRPC, Trace::None)?),
-            "smp" => {
-                let mut rows = smp::rows(self.run(&SMP, Trace::None)?);
-                let bootable = remote::compose(self.workspace)?;
-                rows.extend(remote::rows(&remote::run(&self.instrument, &bootable, Trace::None)?));
-                rows
-            }
+            "smp" => self.several_processors()?,
             "ops" => suites::operations("ops", self.run(&OPS, Trace::None)?),
             "growth" => suites::operations("growth", self.run(&GROWTH, Trace::None)?),
             "linux" => {

@@ -1,5 +1,7 @@
 //! Suite `smp`: the samples of several processors, each counted apart. A thread may have gone to another
 //! processor in the middle of a sample: the least of many counts.
+//!
+//! What is compared between machines is in `several`.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +9,31 @@ use super::instrument::{Measured, Sample, count};
 use super::row::Row;
 
 /// What the measured program does in the phases between its marks.
-const INDEPENDENT: u64 = 1;
+pub(super) const INDEPENDENT: u64 = 1;
 /// See [`INDEPENDENT`].
 const CROSSING: u64 = 2;
 /// See [`INDEPENDENT`]: two processors write one word.
 const SHARING: u64 = 3;
+/// See [`INDEPENDENT`]: pages are taken back of whose space nobody is elsewhere.
+pub(super) const TAKEN: u64 = 4;
+/// See [`INDEPENDENT`]: somebody of it is on each other processor.
+pub(super) const TAKEN_EVERYWHERE: u64 = 5;
 /// What an exchange between processors takes.
 const CROSSING_ROW: &str = "smp/cross-processor-roundtrip";
+/// The rows of one sample, and their phases.
+const OF_A_SAMPLE: [(&str, u64); 3] =
+    [(CROSSING_ROW, CROSSING), ("smp/unmap-local", TAKEN), ("smp/invalidation", TAKEN_EVERYWHERE)];
 /// So many samples of a kind, or they are none of an exchange.
 const LEAST: usize = 16;
 
-fn phase(measured: &Measured, phase: u64) -> impl Iterator<Item = &Sample> {
+/// The samples of a phase.
+pub(super) fn phase(measured: &Measured, phase: u64) -> impl Iterator<Item = &Sample> {
     let of_several = |sample: &&Sample| sample.contains_key("cpu");
     measured.samples.iter().filter(of_several).filter(move |sample| count(sample, "phase") == phase)
 }
 
 /// The best samples of each processor by the place where they began: the two directions of an exchange.
-fn exchanges(measured: &Measured) -> BTreeMap<u64, Vec<(usize, &Sample)>> {
+pub(super) fn exchanges(measured: &Measured) -> BTreeMap<u64, Vec<(usize, &Sample)>> {
     let mut kinds: BTreeMap<(u64, u64), Vec<&Sample>> = BTreeMap::new();
     for sample in phase(measured, INDEPENDENT) {
         kinds.entry((count(sample, "cpu"), count(sample, "begin"))).or_default().push(sample);
@@ -66,7 +76,7 @@ pub fn rows(measured: &Measured) -> Vec<Row> {
         let row = Row::baton("smp", "smp/shared-lines", kernel as f64).unit("lines");
         rows.push(row.with("user_lines", user.to_string()));
     }
-    if let Some((_, best)) = crossing(measured) {
+    if let Some((_, best)) = cheapest(measured, CROSSING) {
         let row = Row::baton("smp", CROSSING_ROW, total(best) as f64);
         rows.push(
             row.with("first_processor", count(best, "kernel").to_string())
@@ -83,13 +93,13 @@ pub fn rows(measured: &Measured) -> Vec<Row> {
 }
 
 /// The kernel's instructions on all processors.
-fn total(sample: &Sample) -> u64 {
+pub(super) fn total(sample: &Sample) -> u64 {
     count(sample, "kernel") + count(sample, "okernel")
 }
 
-/// The cheapest exchange between processors, and its number.
-fn crossing(measured: &Measured) -> Option<(u64, &Sample)> {
-    let is_one = |sample: &Sample| sample.contains_key("cpu") && count(sample, "phase") == CROSSING;
+/// The cheapest sample of a phase, on all processors, and its number.
+pub(super) fn cheapest(measured: &Measured, phase: u64) -> Option<(u64, &Sample)> {
+    let is_one = |sample: &Sample| sample.contains_key("cpu") && count(sample, "phase") == phase;
     let numbered = (0..).zip(&measured.samples).filter(|(_, sample)| is_one(sample));
     numbered.min_by_key(|(_, sample)| total(sample))
 }
@@ -97,5 +107,6 @@ fn crossing(measured: &Measured) -> Option<(u64, &Sample)> {
 /// The number of the sample behind the row `name`, if that is one of a sample.
 #[must_use]
 pub fn sample_of(measured: &Measured, name: &str) -> Option<u64> {
-    crossing(measured).filter(|_| name == CROSSING_ROW).map(|(number, _)| number)
+    let (_, phase) = OF_A_SAMPLE.into_iter().find(|(row, _)| *row == name)?;
+    cheapest(measured, phase).map(|(number, _)| number)
 }

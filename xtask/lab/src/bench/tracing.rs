@@ -52,7 +52,7 @@ pub fn show(bench: &mut Bench<'_>, wanted: &str) -> Result<()> {
         );
     };
     let steps = trace::read(&bench.run(program, Trace::Sample(sample))?.trace);
-    let selection = Selection { root: Some(program.name.to_owned()), ..Selection::default() };
+    let selection = Selection { root: Some(program.root.to_owned()), ..Selection::default() };
     let bootable = bench.composer.compose(&selection, program.name)?;
     print_steps(bench, wanted, &steps, &bootable)
 }

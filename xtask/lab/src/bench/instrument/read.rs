@@ -28,6 +28,9 @@ pub(super) fn join(console: &str, counted: &str) -> Result<Measured> {
         if let Some(note) = line.strip_prefix("note ") {
             measured.notes.push(note.to_owned());
         }
+        if let Some(said) = line.strip_prefix("baton: ") {
+            measured.log.push(said.to_owned());
+        }
         if let Some(call) = line.strip_prefix("call ") {
             measured.calls.push(call.to_owned());
         }
@@ -151,7 +154,7 @@ pub(super) fn check(measured: &Measured) -> Result<()> {
 mod tests {
     use super::*;
 
-    const CONSOLE: &str = "boot\nrow check/loop instructions=4 first=0 count=1 stride=1\n\
+    const CONSOLE: &str = "baton: boot\nrow check/loop instructions=4 first=0 count=1 stride=1\n\
         row ipc/x words=63 first=1 count=2 stride=2\nnote hello there\nbench done\n";
 
     fn counted(user: u64) -> String {
@@ -171,7 +174,10 @@ mod tests {
             (number, count(best, "kernel"), count(best, "syscall"), count(best, "iret")),
             (3, 39, 1, 0)
         );
-        assert_eq!(measured.notes, ["hello there"]);
+        assert_eq!(
+            (measured.notes, measured.log),
+            (vec!["hello there".into()], vec!["boot".into()])
+        );
         let stretch = &measured.stretches.off;
         assert_eq!(
             (stretch.instructions, stretch.since, stretch.from, stretch.to),

@@ -1,0 +1,161 @@
+//! Suite `smp`, its rows over the number of processors: the same measured program (`bench-smp`) on machines with
+//! 1, 2, 4 and 8 of them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use object::{Object, ObjectSymbol};
+
+use super::instrument::{Measured, Sample, count};
+use super::row::Row;
+use super::smp::{INDEPENDENT, TAKEN, TAKEN_EVERYWHERE, cheapest, exchanges, phase, total};
+
+/// Instructions of a processor for which its messages are counted.
+const MILLION: f64 = 1e6;
+/// What the kernel says of the memory for other processors.
+const PAGES: &str = "pages of memory for the others: ";
+const PAGE_KIB: f64 = 4.0;
+/// Parts of the mangled names of functions that nothing but several processors needs.
+const MODULES: [&str; 9] = [
+    "6kernel7between",
+    "5sched9elsewhere",
+    "6x86_646visits",
+    "6x86_648visitors",
+    "6x86_645seats",
+    "6x86_647errands",
+    "6x86_647replica",
+    "6x86_6410processors",
+    "baton_trampoline",
+];
+
+/// A machine's number of processors, and what was measured there.
+pub type Run<'a> = (u32, &'a Measured);
+
+/// The rows of all machines.
+#[must_use]
+pub fn rows(runs: &[Run<'_>]) -> Vec<Row> {
+    let alone = runs.iter().find(|run| run.0 == 1).and_then(|run| cheapest(run.1, TAKEN));
+    let mut rows: Vec<Row> = runs.iter().flat_map(pairs).collect();
+    rows.extend(runs.iter().filter_map(|run| unmap_local(run, alone)));
+    rows.extend(runs.iter().filter_map(invalidation));
+    rows.extend(runs.iter().filter_map(memory));
+    rows
+}
+
+/// What a short message takes where it takes most, and how many of them all processors together
+/// send while each executes a million instructions: the second half of each one's samples, when
+/// all talk.
+fn pairs(&(processors, measured): &Run<'_>) -> Vec<Row> {
+    let kernel = exchanges(measured).into_values().flatten().map(|(_, it)| count(it, "kernel"));
+    let Some(worst) = kernel.max() else { return Vec::new() };
+    let mut clocks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for sample in phase(measured, INDEPENDENT) {
+        clocks.entry(count(sample, "cpu")).or_default().push(count(sample, "clock"));
+    }
+    let rate = |clocks: &Vec<u64>| {
+        let late = &clocks[clocks.len() / 2..];
+        let executed = late.last()?.checked_sub(*late.first()?).filter(|it| *it > 0)?;
+        Some((late.len() - 1) as f64 / executed as f64 * MILLION)
+    };
+    let rates: Vec<f64> = clocks.values().filter_map(rate).collect();
+    let row =
+        |name: &str, value: f64| Row::baton("smp", name, value).with("processors", processors);
+    vec![
+        row("smp/pairs", worst as f64).with("talking", rates.len().to_string()),
+        row("smp/pairs-total", rates.iter().sum::<f64>().round())
+            .unit("messages per million instructions of each"),
+    ]
+}
+
+/// A page of a space that has run on the first processor only, while somebody of another one is on
+/// another processor.
+fn unmap_local(&(processors, measured): &Run<'_>, alone: Option<(u64, &Sample)>) -> Option<Row> {
+    let (_, sample) = cheapest(measured, TAKEN)?;
+    let row = Row::baton("smp", "smp/unmap-local", count(sample, "kernel") as f64);
+    let row = row.with("processors", processors);
+    let row = row.with("interrupts", count(sample, "messages").to_string());
+    Some(row.with("on_one_processor", alone.map_or(0, |(_, it)| total(it)).to_string()))
+}
+
+/// A page of a space whose threads run on all processors: what each of the others adds.
+fn invalidation(&(processors, measured): &Run<'_>) -> Option<Row> {
+    let others = u64::from(processors - 1);
+    let local = cheapest(measured, TAKEN).map(|(_, sample)| total(sample))?;
+    let (_, sample) = cheapest(measured, TAKEN_EVERYWHERE).filter(|_| others > 0)?;
+    let each = (total(sample) as f64 - local as f64) / others as f64;
+    let row = Row::baton("smp", "smp/invalidation", each.round()).unit("instructions each");
+    Some(
+        row.with("processors", processors)
+            .with("whole", total(sample).to_string())
+            .with("others", count(sample, "okernel").to_string())
+            .with("interrupts", count(sample, "messages").to_string()),
+    )
+}
+
+/// What the kernel's memory for another processor comes to.
+fn memory(&(processors, measured): &Run<'_>) -> Option<Row> {
+    let said = measured.log.iter().find_map(|line| line.split_once(PAGES))?.1;
+    let pages: f64 = said.trim().parse().ok()?;
+    let others = f64::from(processors - 1);
+    let row = Row::baton("smp", "smp/memory", pages * PAGE_KIB / others).unit("KiB each");
+    Some(row.with("processors", processors).with("pages", said)).filter(|_| processors > 1)
+}
+
+/// What the functions come to that only several processors need.
+///
+/// # Errors
+/// When the kernel cannot be read.
+pub fn text(kernel: &Path) -> Result<Row> {
+    let read = || format!("cannot read {}", kernel.display());
+    let bytes = std::fs::read(kernel).with_context(read)?;
+    let file = object::File::parse(&*bytes).with_context(read)?;
+    let is_of_it = |name: &str| MODULES.iter().any(|part| name.contains(part));
+    let functions = file.symbols().filter(|symbol| {
+        symbol.kind() == object::SymbolKind::Text && symbol.name().is_ok_and(is_of_it)
+    });
+    let sizes: Vec<u64> = functions.map(|symbol| symbol.size()).collect();
+    let row = Row::baton("smp", "smp/text", sizes.iter().sum::<u64>() as f64 / 1024.0);
+    Ok(row
+        .unit("KiB")
+        .of("baton", "symbols of the kernel")
+        .with("functions", sizes.len().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::instrument::pairs as sample;
+    use super::*;
+
+    /// Two processors whose messages take 50 and 100 instructions each, then two unmaps.
+    fn machine() -> Measured {
+        let talk = |at: u64, cpu: u64| {
+            let clock = at * 50 * (cpu + 1);
+            format!("0 user=3 kernel=36 cpu={cpu} begin={} phase=1 clock={clock}", at % 2)
+        };
+        let talks = (0..80).flat_map(|at| [talk(at, 0), talk(at, 1)]);
+        let unmaps = [
+            "0 user=9 kernel=700 cpu=0 phase=4 messages=0",
+            "0 user=9 kernel=950 okernel=90 cpu=0 phase=5 messages=1",
+            "0 user=9 kernel=900 okernel=100 cpu=0 phase=5 messages=1",
+        ];
+        let all = talks.chain(unmaps.map(str::to_owned));
+        let log = vec!["processors: 2, started: 2; pages of memory for the others: 36".to_owned()];
+        Measured { samples: all.map(|line| sample(&line)).collect(), log, ..Measured::default() }
+    }
+
+    #[test]
+    fn what_each_processor_adds_is_what_is_beyond_one() {
+        let (alone, both) = (machine(), machine());
+        let rows = rows(&[(1, &alone), (2, &both)]);
+        let of = |name: &str| {
+            let row = rows.iter().rfind(|row| row.name == name).unwrap();
+            (row.value, row.parameter("processors"))
+        };
+        assert_eq!(of("smp/pairs"), (36.0, Some(2)));
+        assert_eq!(of("smp/pairs-total"), (30_000.0, Some(2)));
+        assert_eq!(of("smp/unmap-local"), (700.0, Some(2)));
+        assert_eq!(of("smp/invalidation"), (300.0, Some(2)));
+        assert_eq!(of("smp/memory"), (144.0, Some(2)));
+    }
+}
