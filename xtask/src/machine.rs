@@ -47,6 +47,9 @@ pub struct Options {
     /// Count instructions: the time stamp counter ticks once per instruction
     #[arg(long)]
     pub icount: bool,
+    /// Give each processor its turn, by the emulator's clock: plugins that have no locks can watch
+    #[arg(skip)]
+    pub in_turns: bool,
     /// Word for the kernel's command line (repeatable)
     #[arg(long = "kernel-arg", value_name = "WORD")]
     pub kernel_args: Vec<String>,
@@ -74,6 +77,7 @@ impl Default for Options {
             cpus: None,
             cpu: DEFAULT_CPU.to_owned(),
             icount: false,
+            in_turns: false,
             kernel_args: Vec::new(),
         }
     }
@@ -125,7 +129,8 @@ pub enum Console<'a> {
 /// A sentence when the firmware is missing.
 pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<Command> {
     let mut qemu = Command::new(QEMU);
-    qemu.args(["-accel", "tcg", "-cpu", &options.cpu]);
+    let accelerator = if options.in_turns { "tcg,thread=single" } else { "tcg" };
+    qemu.args(["-accel", accelerator, "-cpu", &options.cpu]);
     qemu.args(["-display", "none", "-no-reboot", "-nic", "none"]);
     qemu.args(["-m", &options.memory.to_string(), "-smp", &options.cpus().to_string()]);
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);

@@ -6,7 +6,7 @@
 //
 // One line per sample: `sample N program=.. server=.. kernel=..`; behind the one that was asked for, lines
 // `place HEX TIMES`. Nothing is looked at while the machine runs but two marks: each instruction has a count of its own
-// that the translated code raises by itself. For one processor.
+// that the translated code raises by itself. Several processors must take turns (-icount, or one thread for all), and are counted together.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,8 +122,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
             return 1;
         }
     }
-    if (!options.out || !info->system_emulation || info->smp_vcpus != 1) {
-        fprintf(stderr, "tally: it needs out=FILE and a machine with one processor\n");
+    if (!options.out || !info->system_emulation) {
+        fprintf(stderr, "tally: it needs out=FILE and a whole machine\n");
         return 1;
     }
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);

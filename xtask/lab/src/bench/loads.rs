@@ -81,15 +81,31 @@ const OF_LIBC: [(&str, &str); 9] = [
 ];
 
 /// What a system made of the loads: names, and the samples behind that of the known loop.
-struct Ran {
+pub(super) struct Ran {
     names: Vec<String>,
     samples: Vec<Sample>,
     places: Vec<(u64, u64)>,
 }
 
+/// A machine under the tally.
+pub(super) struct Tallied<'a> {
+    /// What people are told.
+    pub title: &'a str,
+    /// What it boots.
+    pub boot: Boot,
+    /// Words for its kernel.
+    pub kernel_args: Vec<String>,
+    /// Whose what is, as the tally takes it.
+    pub whose: String,
+    /// The sample whose places are wanted.
+    pub places: Option<u64>,
+    /// So many processors that take turns by the emulator's clock; none: one that counts.
+    pub cpus: Option<u32>,
+}
+
 impl Ran {
     /// The cheapest sample of a load, and its number.
-    fn best(&self, index: usize) -> Option<(u64, &Sample)> {
+    pub(super) fn best(&self, index: usize) -> Option<(u64, &Sample)> {
         let rounds = (self.samples.len() - 1) / self.names.len();
         let first = 1 + index * rounds;
         let numbered = (first as u64..).zip(self.samples.get(first..first + rounds)?);
@@ -115,7 +131,8 @@ impl Ran {
     }
 }
 
-fn total(sample: &Sample) -> u64 {
+/// Whosever it is.
+pub(super) fn total(sample: &Sample) -> u64 {
     ["program", "server", "kernel"].iter().map(|whose| count(sample, whose)).sum()
 }
 
@@ -207,11 +224,17 @@ fn first_file_system(workspace: &Workspace, only: Option<&str>) -> Result<PathBu
 fn on_linux(workspace: &Workspace, plugin: &Path) -> Result<Ran> {
     let kernel = linux::kernel(&workspace.target("bench/linux")?)?;
     let boot = Boot::Pvh { kernel, image: first_file_system(workspace, None)? };
-    let words: Vec<String> = COMMAND_LINE.split(' ').map(str::to_owned).collect();
-    run("loads on linux", &boot, words, plugin, "native=0", None)
+    on_linux_with("loads on linux", boot, None).run(plugin)
 }
 
-fn bootable(workspace: &Workspace, only: Option<&str>) -> Result<Bootable> {
+/// Linux with the first file system in `boot`, where no task is Baton's.
+pub(super) fn on_linux_with(title: &str, boot: Boot, cpus: Option<u32>) -> Tallied<'_> {
+    let kernel_args = COMMAND_LINE.split(' ').map(str::to_owned).collect();
+    Tallied { title, boot, kernel_args, whose: "native=0".to_owned(), places: None, cpus }
+}
+
+/// The system with the loads.
+pub(super) fn bootable(workspace: &Workspace, only: Option<&str>) -> Result<Bootable> {
     let selection = Selection {
         system: Some("linux".to_owned()),
         wishes: Wishes {
@@ -226,58 +249,70 @@ fn bootable(workspace: &Workspace, only: Option<&str>) -> Result<Bootable> {
 
 /// Boots Baton with the loads; `places`: the sample whose places are wanted.
 fn on_baton(plugin: &Path, bootable: &Bootable, places: Option<u64>) -> Result<Ran> {
+    Tallied { places, ..on_baton_with("loads on baton", bootable, None) }.run(plugin)
+}
+
+/// Baton with `bootable`.
+pub(super) fn on_baton_with<'a>(
+    title: &'a str,
+    bootable: &Bootable,
+    cpus: Option<u32>,
+) -> Tallied<'a> {
     let Bootable { kernel, image, .. } = bootable;
     let boot = Boot::Pvh { kernel: kernel.clone(), image: image.clone() };
     let stubs = instrument::stubs();
     let whose = format!("native={NATIVE_BELOW:x},user={:x}-{:x}", stubs.start, stubs.end);
-    run("loads on baton", &boot, Vec::new(), plugin, &whose, places)
+    Tallied { title, boot, kernel_args: Vec::new(), whose, places: None, cpus }
 }
 
-fn run(
-    title: &str,
-    boot: &Boot,
-    kernel_args: Vec<String>,
-    plugin: &Path,
-    whose: &str,
-    places: Option<u64>,
-) -> Result<Ran> {
-    let step = Step::start(title);
-    step.say("running in the emulator");
-    let options = machine::Options {
-        icount: true,
-        memory: MEMORY_MB,
-        kernel_args,
-        ..machine::Options::default()
-    };
-    let mut command = machine::command(boot, &options.at_first_places(), Console::Pipe)?;
-    let out = plugin.with_extension("samples");
-    let _ = std::fs::remove_file(&out);
-    let places = places.map_or(String::new(), |number| format!(",places={number}"));
-    command.arg("-plugin").arg(format!(
-        "{},out={},{whose}{places}",
-        plugin.display(),
-        out.display()
-    ));
-    let mut session = Session::start(command, LIMIT, false)?;
-    let ended = session.wait_for_end(|_| ());
-    let console = session.transcript().replace('\r', "");
-    if !console.contains("bench done") {
-        let last: Vec<&str> = console.lines().rev().take(12).collect();
-        let tail = last.into_iter().rev().collect::<Vec<_>>().join("\n    ");
-        bail!(
-            "{title} did not come to their end ({}); the last words:\n    {tail}",
-            ended.sentence(LIMIT)
-        );
+impl Tallied<'_> {
+    /// Runs it under the tally `plugin`.
+    ///
+    /// # Errors
+    /// When it does not come to its end, or its known loop is not counted as long as it is.
+    pub(super) fn run(self, plugin: &Path) -> Result<Ran> {
+        let step = Step::start(self.title);
+        step.say("running in the emulator");
+        let options = machine::Options {
+            icount: self.cpus.is_none(),
+            in_turns: self.cpus.is_some(),
+            cpus: self.cpus,
+            memory: MEMORY_MB,
+            kernel_args: self.kernel_args,
+            ..machine::Options::default()
+        };
+        let mut command = machine::command(&self.boot, &options.at_first_places(), Console::Pipe)?;
+        let out = plugin.with_extension("samples");
+        let _ = std::fs::remove_file(&out);
+        let places = self.places.map_or(String::new(), |number| format!(",places={number}"));
+        command.arg("-plugin").arg(format!(
+            "{},out={},{}{places}",
+            plugin.display(),
+            out.display(),
+            self.whose
+        ));
+        let mut session = Session::start(command, LIMIT, false)?;
+        let ended = session.wait_for_end(|_| ());
+        let console = session.transcript().replace('\r', "");
+        if !console.contains("bench done") {
+            let last: Vec<&str> = console.lines().rev().take(12).collect();
+            let tail = last.into_iter().rev().collect::<Vec<_>>().join("\n    ");
+            bail!(
+                "{} did not come to their end ({}); the last words:\n    {tail}",
+                self.title,
+                ended.sentence(LIMIT)
+            );
+        }
+        let counted = std::fs::read_to_string(&out)
+            .with_context(|| format!("the tally left no {}", out.display()))?;
+        let ran = read(&console, &counted)?;
+        step.done(&format!("{} loads", ran.names.len()));
+        Ok(ran)
     }
-    let counted = std::fs::read_to_string(&out)
-        .with_context(|| format!("the tally left no {}", out.display()))?;
-    let ran = read(&console, &counted)?;
-    step.done(&format!("{} loads", ran.names.len()));
-    Ok(ran)
 }
 
 /// Brings what was printed and what was counted together, once the known loop is as long as it is.
-fn read(console: &str, counted: &str) -> Result<Ran> {
+pub(super) fn read(console: &str, counted: &str) -> Result<Ran> {
     let names: Vec<String> =
         console.lines().filter_map(|line| line.strip_prefix("load ")).map(str::to_owned).collect();
     let samples: Vec<Sample> = counted

@@ -6,6 +6,7 @@
 //! unnoticed; `trace` says where the instructions go.
 
 mod ablation;
+mod across;
 mod assembly;
 pub mod gate;
 mod history;
@@ -174,6 +175,8 @@ impl<'a> Bench<'a> {
         rows.push(several::text(&crate::build::kernel(self.workspace)?)?);
         let bootable = remote::compose(self.workspace)?;
         rows.extend(remote::rows(&remote::run(&self.instrument, &bootable, Trace::None)?));
+        let across = across::rows(self.workspace, &rows)?;
+        rows.extend(across);
         Ok(rows)
     }
 

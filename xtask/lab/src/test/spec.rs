@@ -309,6 +309,7 @@ impl Run {
             cpu: self.cpu.clone(),
             icount: self.icount,
             kernel_args: self.kernel_args.clone(),
+            ..machine::Options::default()
         };
         // gdb knows the kernel where it was linked.
         if self.tamper.is_empty() { options } else { options.at_first_places() }
