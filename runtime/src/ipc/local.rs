@@ -44,15 +44,20 @@ pub(crate) fn local_onward(to: ThreadId, msg: &Msg) -> (ThreadId, Msg) {
 }
 
 /// As [`super::next_request`], for a server that is asked by threads of its own task, too: these are named by local
-/// ids, which the trap does not know. Apart, so that loops keep their registers for what is quick.
-#[inline(never)]
+/// ids, which the trap does not know.
+#[inline(always)]
 pub(crate) fn next_of_any(reply: Option<(ThreadId, impl Message)>) -> (ThreadId, Msg) {
     match reply {
-        Some((to, answer)) if to.is_local() => {
-            local_reply_wait(to, &answer).unwrap_or_else(|_| request())
-        }
+        Some((to, answer)) if to.is_local() => answer_inside(to, &answer),
         reply => next_request(reply),
     }
+}
+
+/// Apart, so that loops keep their registers for clients of other tasks.
+#[cold]
+#[inline(never)]
+fn answer_inside(to: ThreadId, answer: &impl Message) -> (ThreadId, Msg) {
+    local_reply_wait(to, answer).unwrap_or_else(|_| request())
 }
 
 #[inline(always)]

@@ -345,6 +345,7 @@ impl Carrier for Link {
     }
 
     fn fits(&self, place: service::Whereabouts) {
+        self.is_far.set(false);
         match place {
             service::Whereabouts::Here if self.transport() == Transport::Messages => {
                 self.find_local()

@@ -5,10 +5,10 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use abi::ThreadId;
+use abi::{ThreadId, Time, Timeouts};
 use runtime::service::{self, Carrier, Error, Link, Thread, Transport};
 use runtime::{ipc, println, root, thread};
-use service_tests::carried::{Client, Kind, Pair, ROOM, Serve, Wide};
+use service_tests::carried::{Client, INTERFACE, Kind, Pair, ROOM, Serve, Wide};
 use service_tests::server::Carried;
 
 runtime::entry!(main);
@@ -25,6 +25,7 @@ fn main() {
     show("every_form_by_calls_of_functions", inside());
     show("a_server_of_the_task_is_called_by_local_ipc", local());
     show("every_form_by_a_proxy", far());
+    show("who_was_behind_a_proxy_is_near_when_it_binds_again", no_longer_far());
     show("a_link_is_switched_between_its_carriers", switched());
     show("no_host_is_left_and_messages_go_on", busy());
     show("a_host_that_fails_is_an_error_of_its_caller", failed());
@@ -114,6 +115,28 @@ fn far() -> Verdict {
     ensure(client.fail() == Err(Error::Lost), "a call whose server has failed is not lost")?;
     until(|| client.add(3, 4) == Ok(7))?;
     some(&client)
+}
+
+/// A thread of this task that says it is a proxy the first time, and serves then.
+fn no_longer_far() -> Verdict {
+    let first_far = || {
+        let (client, request) = ipc::request();
+        if let Some((mut answer, _)) = service::describe(&INTERFACE, &request).message() {
+            answer.mr[0] |= service::IS_FAR;
+            let at_once = Timeouts::new(Time::ZERO, Time::NEVER);
+            let _ = ipc::lipc(client, ThreadId::NIL, at_once, &answer);
+        }
+        service::serve_local(&OWN, &mut [0; ROOM])
+    };
+    let server = thread::spawn(first_far).map_err(|_| "there is no thread")?;
+    let link = Link::new(server);
+    Client::bind(&link).map_err(|_| "the proxy does not fit")?;
+    ensure(link.transport() == Transport::Far, "a proxy is taken for the server")?;
+    let client = Client::bind(&link).map_err(|_| "the server does not fit")?;
+    ensure(link.transport() == Transport::Local, "a server that is here is taken for far")?;
+    some(&client)?;
+    root::delete_thread(server);
+    Ok(())
 }
 
 fn switched() -> Verdict {
