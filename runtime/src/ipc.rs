@@ -13,7 +13,7 @@ use abi::{IpcError, IpcErrorKind, MapItem, MsgTag, Phase, StringItem, ThreadId, 
 
 use crate::{syscall, utcb};
 pub use local::{local_call, local_reply_wait};
-pub(crate) use local::{local_exchange, local_onward, next_of_any};
+pub(crate) use local::{local_exchange, local_onward, next_of_any, next_of_own};
 
 /// A message: the tag and MR1..MR7.
 #[derive(Clone, Copy, Default, Debug)]

@@ -7,6 +7,7 @@ mod hosts;
 mod inside;
 mod letter;
 mod link;
+mod messages;
 mod proxy;
 mod transport;
 
@@ -124,7 +125,7 @@ impl Next<Msg> for Onward {
     }
 }
 
-/// The same, without the kernel where both are of one task.
+/// The same without the kernel: this caller is of the own task.
 struct OnwardInside(ThreadId);
 
 impl Next<Msg> for OnwardInside {
@@ -140,30 +141,32 @@ impl Next<Msg> for OnwardInside {
 /// size that the interface's module says. Its clients are of other tasks: the trap knows no local ids.
 #[inline(always)]
 pub fn serve(server: &impl Dispatch, room: &mut [u8]) -> ! {
-    serve_onward(server, room, Onward, ipc::next_request)
+    let quick = |from, request| server.quick(from, request, &Onward(from));
+    serve_onward(server, room, quick, ipc::next_request)
 }
 
 /// [`serve`] for a server whose clients are threads of its own task: their calls come without the kernel if all of them
-/// use vector registers, or none does. Others' calls come as well, and cost two instructions more.
+/// use vector registers, or none does. Others' calls come as well, and cost a question more.
 #[inline(always)]
 pub fn serve_local(server: &impl Dispatch, room: &mut [u8]) -> ! {
-    serve_onward(server, room, OnwardInside, ipc::next_of_any)
+    let quick = |from: ThreadId, request| match from.is_local() {
+        true => server.quick(from, request, &OnwardInside(from)),
+        false => server.quick(from, request, &Onward(from)),
+    };
+    serve_onward(server, room, quick, ipc::next_of_own)
 }
 
 #[inline(always)]
-fn serve_onward<N>(
+fn serve_onward(
     server: &impl Dispatch,
     room: &mut [u8],
-    onward: impl Fn(ThreadId) -> N,
+    quick: impl Fn(ThreadId, Msg) -> Result<(ThreadId, Msg), Msg>,
     otherwise: impl Fn(Option<(ThreadId, Msg)>) -> (ThreadId, Msg),
-) -> !
-where
-    N: Next<Msg, Request = (ThreadId, Msg)>,
-{
+) -> ! {
     let mut scratch = [0; BODY];
     let (mut from, mut request) = ipc::request();
     loop {
-        (from, request) = match server.quick(from, request, &onward(from)) {
+        (from, request) = match quick(from, request) {
             Ok(next) => next,
             // Whoever was to be answered has gone.
             Err(failed) if failed.tag.is_error() => ipc::request(),

@@ -12,14 +12,7 @@ use crate::text::Text;
 pub fn all(model: &Model, interface: &Interface, out: &mut Text) {
     sizes(model, interface, out);
     out.blank();
-    out.line("/// What a server of this interface does. It may be called by anybody who can send it a message.");
-    out.block("pub trait Server {", |out| {
-        for function in &interface.functions {
-            let docs = function.docs.as_deref();
-            out.docs(docs, || format!("The function `{}`.", function.name));
-            out.line(&format!("{};", signature(model, interface, function)));
-        }
-    });
+    functions(model, interface, out);
     for function in interface.functions.iter().filter(|f| f.manner == Manner::Later) {
         out.blank();
         token(model, interface, function, out);
@@ -54,10 +47,41 @@ pub fn all(model: &Model, interface: &Interface, out: &mut Text) {
             });
         });
     });
+    out.blank();
+    inside(out);
     for function in &interface.functions {
         out.blank();
         arguments(model, interface, function, out);
     }
+}
+
+/// The trait.
+fn functions(model: &Model, interface: &Interface, out: &mut Text) {
+    out.line("/// What a server of this interface does. It may be called by anybody who can send it a message.");
+    out.block("pub trait Server {", |out| {
+        for function in &interface.functions {
+            let docs = function.docs.as_deref();
+            out.docs(docs, || format!("The function `{}`.", function.name));
+            out.line(&format!("{};", signature(model, interface, function)));
+        }
+    });
+    out.blank();
+    out.line("/// A server of the client's own task.");
+    out.line("pub type Own = dyn Server + Sync;");
+}
+
+/// How clients of the server's own task come to it.
+fn inside(out: &mut Text) {
+    out.block("impl<S: Server + Sync + 'static> service::Inside for Serve<'static, S> {", |out| {
+        out.block("fn give(&'static self, place: &mut dyn core::any::Any) {", |out| {
+            out.block(
+                "if let Some(place) = place.downcast_mut::<Option<&'static Own>>() {",
+                |out| {
+                    out.line("*place = Some(self.0);");
+                },
+            );
+        });
+    });
 }
 
 /// The functions that need no memory, if there are any.

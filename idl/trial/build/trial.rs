@@ -52,6 +52,12 @@ impl Trial<'_> {
              let serve = {module}::Serve(&server);\n\
              let client = {module}::Client::bind(Inside(&serve)).unwrap();\n\
              let mut room = [0u8; 32768];\n{calls}}}\n}}\n\n\
+             #[test]\nfn values_go_to_{module}_as_a_function_and_come_back() {{\n\
+             for turn in 0..{TURNS} {{\n\
+             let server: &'static _ = Box::leak(Box::new({server} {{ turn, strict: true }}));\n\
+             let serve: &'static _ = Box::leak(Box::new({module}::Serve(server)));\n\
+             let client = {module}::Client::bind(Near(serve)).unwrap();\n\
+             let mut room = [0u8; 32768];\n{calls}}}\n}}\n\n\
              #[test]\nfn garbage_to_{module}_is_answered() {{\n\
              let server = {server} {{ turn: 0, strict: false }};\n\
              garbage_to_server(&{module}::Serve(&server), &{module}::label::ALL);\n}}\n\n\

@@ -1,8 +1,10 @@
 //! Messages inside one process: a client's carrier that calls the server at once, one that
 //! answers nonsense, and nonsense for servers.
 
+use std::any::Any;
+
 use abi::{MsgTag, StringItem, ThreadId, Timeouts};
-use service::{Answer, Carrier, Dispatch, Error, MAX_WORDS, Message, Next};
+use service::{Answer, Caller, Carrier, Dispatch, Error, MAX_WORDS, Message, Next};
 
 /// Longest string here.
 pub(crate) const STRING: usize = 16 * 1024;
@@ -107,6 +109,48 @@ impl<D: Dispatch> Carrier for Inside<'_, D> {
 
     fn send(&self, request: Letter, body: Option<&[u8]>, timeouts: Timeouts) -> Result<(), Error> {
         self.call_with(request, body, &mut [], timeouts).map(|_| ())
+    }
+}
+
+/// Calls a server of this process as a function, where the stubs can do without a message.
+#[derive(Debug)]
+pub struct Near<D: 'static>(pub &'static D);
+
+impl<D: Dispatch + service::Inside> Carrier for Near<D> {
+    type Message = Letter;
+
+    fn exchange(&self, request: Letter, timeouts: Timeouts) -> Letter {
+        Inside(self.0).exchange(request, timeouts)
+    }
+
+    fn error(&self) -> Error {
+        Inside(self.0).error()
+    }
+
+    fn call_with(
+        &self,
+        request: Letter,
+        body: Option<&[u8]>,
+        room: &mut [u8],
+        timeouts: Timeouts,
+    ) -> Result<Letter, Error> {
+        Inside(self.0).call_with(request, body, room, timeouts)
+    }
+
+    fn send(&self, request: Letter, body: Option<&[u8]>, timeouts: Timeouts) -> Result<(), Error> {
+        Inside(self.0).send(request, body, timeouts)
+    }
+
+    fn leads_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn inside(&self) -> Option<Caller> {
+        Some(ThreadId(1))
+    }
+
+    fn find_inside(&self, place: &mut dyn Any) {
+        self.0.give(place);
     }
 }
 

@@ -15,7 +15,7 @@ mod stubs {
 mod trials {
     use service::List;
 
-    use super::carry::{Inside, Nonsense, garbage_to_server};
+    use super::carry::{Inside, Near, Nonsense, garbage_to_server};
     use super::relay::{Liar, Relay, Through, garbage_to_both, same_end};
     use super::stubs::*;
 

@@ -1,8 +1,11 @@
 //! The client's side: a request from values, a result from the answer, and what can go wrong
 //! between them.
 
+use core::any::Any;
+
 use abi::{IpcError, MsgTag, Time, Timeouts};
 
+use crate::Caller;
 use crate::bind::Whereabouts;
 use crate::message::{self, Flat, Message, SHAPE_AND_LABEL, body_len, body_of, string_after};
 use crate::wire::{Body, Bytes, Malformed, TooLong, Wire};
@@ -76,6 +79,23 @@ pub trait Carrier {
         let _ = place;
     }
 
+    /// Whether calls certainly go to another task, by a way that is not to wait for further questions.
+    #[inline(always)]
+    fn leads_elsewhere(&self) -> bool {
+        true
+    }
+
+    /// Who calls, while calls go to a server of the own task as calls of functions.
+    #[inline(always)]
+    fn inside(&self) -> Option<Caller> {
+        None
+    }
+
+    /// Leaves the server in `place` if it is of the own task and can be called so ([`crate::Inside`]).
+    fn find_inside(&self, place: &mut dyn Any) {
+        let _ = place;
+    }
+
     /// Sends `request` and waits for nothing but that the server takes it.
     ///
     /// # Errors
@@ -134,6 +154,20 @@ impl<C: Carrier> Carrier for &C {
 
     fn fits(&self, place: Whereabouts) {
         (**self).fits(place);
+    }
+
+    #[inline(always)]
+    fn leads_elsewhere(&self) -> bool {
+        (**self).leads_elsewhere()
+    }
+
+    #[inline(always)]
+    fn inside(&self) -> Option<Caller> {
+        (**self).inside()
+    }
+
+    fn find_inside(&self, place: &mut dyn Any) {
+        (**self).find_inside(place);
     }
 
     fn send(

@@ -14,6 +14,7 @@ mod body;
 mod call;
 mod compound;
 mod handles;
+mod inside;
 mod list;
 mod message;
 mod text;
@@ -34,6 +35,7 @@ pub use call::{
     result_inline, result_string, result_words, timeouts,
 };
 pub use handles::{Handle, Handles};
+pub use inside::{Inside, Near};
 pub use list::{Iter, List};
 pub use message::{MAX_WORDS, Message, SHAPE_AND_LABEL, body_len, label};
 pub use wire::{Body, Bytes, Malformed, TooLong, Wire, Words, at_most, skip};

@@ -2,7 +2,7 @@
 
 use abi::{ThreadId, Timeouts};
 
-use super::{Message, Msg, Result, call, error, hidden, next_request, raw, reply_wait, request};
+use super::{Message, Msg, Result, call, error, hidden, next_request, reply_wait, request};
 use crate::{syscall, utcb};
 
 /// Calls the thread of this space whose local id is `to`, without limit, and without the kernel
@@ -33,12 +33,9 @@ pub(crate) fn local_exchange(to: ThreadId, msg: &Msg) -> Msg {
     local_raw::<{ abi::layout::stub::LOCAL_CALL }>(to, to, Timeouts::NEVER, msg).1
 }
 
-/// [`local_reply_wait`] in the same way.
+/// [`local_reply_wait`] in the same way, to a thread that is of this space for sure.
 #[inline(always)]
 pub(crate) fn local_onward(to: ThreadId, msg: &Msg) -> (ThreadId, Msg) {
-    if !to.is_local() {
-        return raw(to, ThreadId::ANY, Timeouts::REPLY_WAIT, msg);
-    }
     let timeouts = Timeouts::REPLY_WAIT;
     local_raw::<{ abi::layout::stub::LOCAL_REPLY_WAIT }>(to, ThreadId::ANY, timeouts, msg)
 }
@@ -49,6 +46,17 @@ pub(crate) fn local_onward(to: ThreadId, msg: &Msg) -> (ThreadId, Msg) {
 pub(crate) fn next_of_any(reply: Option<(ThreadId, impl Message)>) -> (ThreadId, Msg) {
     match reply {
         Some((to, answer)) if to.is_local() => answer_inside(to, &answer),
+        reply => next_request(reply),
+    }
+}
+
+/// The same for a server whose clients are of its own task.
+#[inline(always)]
+pub(crate) fn next_of_own(reply: Option<(ThreadId, impl Message)>) -> (ThreadId, Msg) {
+    match reply {
+        Some((to, answer)) if to.is_local() => {
+            local_reply_wait(to, &answer).unwrap_or_else(|_| request())
+        }
         reply => next_request(reply),
     }
 }

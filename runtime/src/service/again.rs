@@ -81,6 +81,7 @@ impl Link {
         let server = self.other(name).ok_or(error)?;
         self.give_up();
         self.is_far.set(false);
+        self.has_moved.set(true);
         self.server.set(server);
         if self.wants_calls.get() {
             self.bind();

@@ -5,7 +5,8 @@ use abi::{MsgTag, StringItem, ThreadId};
 
 use super::letter::{BODY, COME, Place as Letters};
 use super::{
-    Answer, Caller, Dispatch, Message as _, Next, PATIENCE, answer_one, inside, label, with_string,
+    Answer, Caller, Dispatch, Inside, Message as _, Next, PATIENCE, answer_one, inside, label,
+    with_string,
 };
 use crate::a_stacks::{AStack, Place, STRING_BYTES};
 use crate::{Msg, accept, ipc, lrpc, thread};
@@ -28,7 +29,7 @@ pub fn serve_calls<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usize
     hosts: usize,
 ) -> !
 where
-    S: Dispatch + Sync,
+    S: Dispatch + Inside,
 {
     const {
         assert!(!S::LATER, "a procedure call has its answer when it returns");

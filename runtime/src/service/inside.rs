@@ -4,6 +4,7 @@
 //! Servers enter themselves here when they begin to serve (`serve_calls`), under the id of their clerk; links look there when
 //! they bind. An entry is for good: the server is, and the id names no other thread later.
 
+use core::any::Any;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU64;
@@ -12,7 +13,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use abi::{StringItem, ThreadId};
 
 use super::letter::BODY;
-use super::{Caller, Dispatch, Next, answer_one, label};
+use super::{Caller, Dispatch, Inside, Next, answer_one, label};
 use crate::{Msg, thread};
 
 /// Servers of a task that can be entered.
@@ -25,9 +26,9 @@ type Quick = unsafe fn(*const (), Caller, &mut Msg) -> bool;
 type Otherwise = unsafe fn(*const (), Caller, &Msg, &[u8], &mut [u8]) -> Option<Msg>;
 
 /// A server that can be called on any thread.
-#[derive(Debug)]
 pub(super) struct Entry {
     server: *const (),
+    itself: &'static dyn Inside,
     quick: Quick,
     dispatch: Otherwise,
 }
@@ -48,11 +49,12 @@ static SLOTS: [Slot; SERVERS] =
 
 /// Threads of this task call `server` as a function where they would call thread `clerk` of it; false: there is no place for
 /// one more, and they go on by messages.
-pub fn offer<S: Dispatch + Sync, const ROOM: usize>(server: &'static S, clerk: ThreadId) -> bool {
+pub fn offer<S: Dispatch + Inside, const ROOM: usize>(server: &'static S, clerk: ThreadId) -> bool {
     let free = |slot: &&Slot| slot.clerk.compare_exchange(0, WRITTEN, Relaxed, Relaxed).is_ok();
     let Some(slot) = SLOTS.iter().find(free) else { return false };
     let entry = Entry {
         server: core::ptr::from_ref(server).cast(),
+        itself: server,
         quick: quick::<S>,
         dispatch: dispatch::<S, ROOM>,
     };
@@ -69,7 +71,18 @@ pub(super) fn find(clerk: ThreadId) -> Option<&'static Entry> {
     (clerk.0 > WRITTEN).then(|| unsafe { (*slot.entry.get()).assume_init_ref() })
 }
 
+impl core::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Entry({:p})", self.server)
+    }
+}
+
 impl Entry {
+    /// Leaves the server in `place`, if that is for one of its interface.
+    pub(super) fn give(&self, place: &mut dyn Any) {
+        self.itself.give(place);
+    }
+
     /// The answer to a request without strings, in place of it.
     #[inline(always)]
     pub(super) fn call(&self, message: &mut Msg) {

@@ -1,5 +1,6 @@
 //! The client's side of procedure calls: a carrier that takes them where the server offers them.
 
+use core::any::Any;
 use core::cell::{Cell, RefCell};
 
 use abi::lrpc::Status;
@@ -7,8 +8,9 @@ use abi::{Item, MsgTag, StringItem, ThreadId, Timeouts};
 
 use super::again::failure;
 use super::inside::Entry;
+use super::messages::FEW;
 use super::transport::Transport;
-use super::{Carrier, Error, Message as _, Thread};
+use super::{Caller, Carrier, Error, Thread};
 use crate::a_stacks::{AStack, Place};
 use crate::{Msg, ipc, lrpc, thread, utcb};
 
@@ -37,8 +39,10 @@ pub struct Link {
     pub(super) local: Cell<ThreadId>,
     /// It is a proxy.
     pub(super) is_far: Cell<bool>,
+    /// It is another one than in the beginning, of which clients may have kept where it is.
+    pub(super) has_moved: Cell<bool>,
     /// Why the last call has no answer, if the IPC's error does not say it.
-    why: Cell<Option<Error>>,
+    pub(super) why: Cell<Option<Error>>,
     /// Procedure calls were offered, or asked for, and messages were not since.
     pub(super) wants_calls: Cell<bool>,
     /// The binding has ended by itself.
@@ -64,6 +68,7 @@ impl Link {
             inside: Cell::new(None),
             local: Cell::new(ThreadId::NIL),
             is_far: Cell::new(false),
+            has_moved: Cell::new(false),
             why: Cell::new(None),
             wants_calls: Cell::new(false),
             is_to_bind: Cell::new(false),
@@ -137,62 +142,6 @@ impl Link {
         status
     }
 
-    /// What does not go by a procedure call goes to a server of the own task, or by a message; nothing does if the server failed in the call. A server that
-    /// is gone is looked up again, if it has a name.
-    #[cold]
-    #[inline(never)]
-    fn exchange_message(&self, tag: MsgTag, mr: [u64; 7], timeouts: Timeouts) -> Msg {
-        const FAILED: MsgTag = MsgTag(MsgTag::ERROR);
-        if let Some(server) = self.inside.get()
-            && timeouts.0 == Timeouts::NEVER.0
-        {
-            let mut message = Msg { tag, mr };
-            server.call(&mut message);
-            return message;
-        }
-        if self.why.get().is_some() {
-            return Msg { tag: FAILED, ..Msg::default() };
-        }
-        self.bind_again(tag);
-        let request = Msg { tag, mr };
-        let send = |server| {
-            let local = self.local.get();
-            let answer = match timeouts.0 == Timeouts::NEVER.0 && !local.is_nil() {
-                true => ipc::local_exchange(local, &request),
-                false => Thread(server).exchange(request, timeouts),
-            };
-            if answer.tag.is_error() { Err(failure(ipc::error())) } else { Ok(answer) }
-        };
-        let answer = send(self.server.get());
-        let answer = answer.or_else(|error| self.once_more(error, tag, send).unwrap_or_else(Err));
-        answer.unwrap_or_else(|error| {
-            self.why.set(Some(error));
-            Msg { tag: FAILED, ..Msg::default() }
-        })
-    }
-
-    /// [`Carrier::exchange_with`] for those whose words outnumber the registers, and by messages.
-    #[cold]
-    #[inline(never)]
-    fn exchange_otherwise(
-        &self,
-        tag: MsgTag,
-        mr: [u64; BACK],
-        body: &[u8],
-        flat: usize,
-        room: &mut [u8],
-        timeouts: Timeouts,
-    ) -> Msg {
-        let answer = self.exchange_long(Msg { tag, mr }.with_body(body), timeouts);
-        if !answer.tag.is_error() {
-            let len = service::body_len(answer.tag, flat, room.len());
-            if let Some(room) = len.and_then(|len| room.get_mut(..len)) {
-                answer.copy_body(flat, room);
-            }
-        }
-        answer
-    }
-
     fn with_strings(
         &self,
         token: u64,
@@ -249,7 +198,12 @@ impl Carrier for Link {
         {
             return answer;
         }
-        self.exchange_message(request.tag, request.mr, timeouts)
+        match request.mr {
+            [a, b, ..] if request.tag.untyped() <= FEW => {
+                self.exchange_few(request.tag, a, b, timeouts)
+            }
+            all => self.exchange_message(request.tag, all, timeouts),
+        }
     }
 
     #[inline]
@@ -342,6 +296,22 @@ impl Carrier for Link {
 
     fn offered(&self) {
         self.take_calls();
+    }
+
+    #[inline(always)]
+    fn leads_elsewhere(&self) -> bool {
+        self.token.get() != 0
+    }
+
+    #[inline(always)]
+    fn inside(&self) -> Option<Caller> {
+        self.inside.get().is_some().then(thread::me)
+    }
+
+    fn find_inside(&self, place: &mut dyn Any) {
+        if let Some(server) = self.own_server() {
+            server.give(place);
+        }
     }
 
     fn fits(&self, place: service::Whereabouts) {

@@ -2,7 +2,7 @@
 
 use abi::ThreadId;
 
-use super::inside;
+use super::inside::{self, Entry};
 use super::link::{Bound, Link};
 use crate::a_stacks::{AStack, Place};
 use crate::{lrpc, thread};
@@ -26,12 +26,12 @@ impl Link {
     /// How calls travel now.
     #[must_use]
     pub fn transport(&self) -> Transport {
-        match (self.token.get(), self.inside.get()) {
-            (0, None) if self.is_far.get() => Transport::Far,
-            (0, None) if self.local.get().is_nil() => Transport::Messages,
-            (0, None) => Transport::Local,
-            (0, Some(_)) => Transport::Inside,
-            _ => Transport::Calls,
+        match self.inside.get() {
+            Some(_) => Transport::Inside,
+            None if self.token.get() != 0 => Transport::Calls,
+            None if self.is_far.get() => Transport::Far,
+            None if self.local.get().is_nil() => Transport::Messages,
+            None => Transport::Local,
         }
     }
 
@@ -42,12 +42,20 @@ impl Link {
             return;
         }
         self.wants_calls.set(true);
-        // Another task's memory, with its table, may be this one's, too.
-        let is_own = local_id(self.server.get()).is_some();
-        self.inside.set(inside::find(self.server.get()).filter(|_| is_own));
-        if self.token.get() == 0 && self.inside.get().is_none() {
+        self.inside.set(self.own_server());
+        if self.inside.get().is_some() {
+            self.local.set(ThreadId::NIL);
+        } else if self.token.get() == 0 {
             self.bind();
         }
+    }
+
+    /// The server, if it is of the own task and can be called as a function: the one that it was in the beginning, since clients
+    /// keep where that is.
+    pub(super) fn own_server(&self) -> Option<&'static Entry> {
+        // Another task's memory, with its table, may be this one's, too.
+        let is_own = local_id(self.server.get()).is_some() && !self.has_moved.get();
+        inside::find(self.server.get()).filter(|_| is_own)
     }
 
     /// Messages go by local IPC from now on, if the server is of the own task. Its local id names whatever thread of the task

@@ -23,6 +23,7 @@ fn main() {
     show("every_form_by_messages", server().and_then(|server| all(&Client::new(Thread(server)))));
     show("every_form_by_procedure_calls", by_calls());
     show("every_form_by_calls_of_functions", inside());
+    show("every_form_without_a_message", without_messages());
     show("a_server_of_the_task_is_called_by_local_ipc", local());
     show("every_form_by_a_proxy", far());
     show("who_was_behind_a_proxy_is_near_when_it_binds_again", no_longer_far());
@@ -84,6 +85,27 @@ fn inside() -> Verdict {
         other.transport() == Transport::Calls,
         "a server of another task is taken for one of this",
     )
+}
+
+/// A client that has bound keeps where the server is; the link says whether calls go there.
+fn without_messages() -> Verdict {
+    let server = thread::spawn(|| service::serve_local(&OWN, &mut [0; ROOM]))
+        .map_err(|_| "there is no thread")?;
+    ensure(service::offer::<_, ROOM>(&OWN, server), "there is no place for a server")?;
+    let link = Link::new(server);
+    let client = Client::bind(&link).map_err(|_| "the server does not fit")?;
+    link.take_calls();
+    ensure(link.transport() == Transport::Inside, "a server of the task is no function")?;
+    all(&client)?;
+    let mut room = [0; 1000];
+    ensure(client.echo_long(&[0; 1001], &mut room) == Err(Error::TooLong), "too much is taken")?;
+    ensure(client.echo_long(&[7; 1000], &mut room[..999]).is_err(), "no room is enough")?;
+    ensure(client.lengthen("abc", &mut room[..30]).is_ok(), "enough room is none")?;
+    link.take_messages();
+    ensure(link.transport() == Transport::Messages, "it takes what it was told not to")?;
+    some(&client)?;
+    root::delete_thread(server);
+    ensure(client.add(1, 2).is_err(), "a server that has gone answers messages")
 }
 
 fn local() -> Verdict {
