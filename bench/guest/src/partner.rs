@@ -117,8 +117,18 @@ pub fn program_beside(
     body: extern "C" fn(u64) -> !,
     argument: u64,
 ) -> Result<Partner> {
+    program_among(other, 1, body, argument)
+}
+
+/// The same in a space that has `others` threads: `other`, and those that came this way.
+pub fn program_among(
+    other: Partner,
+    others: u64,
+    body: extern "C" fn(u64) -> !,
+    argument: u64,
+) -> Result<Partner> {
     let id = fresh_id();
-    let location = INITIAL_UTCB_AREA + 1024;
+    let location = INITIAL_UTCB_AREA + 1024 * others;
     kernel::create_active(id, other.id, ThreadId::ROOT, ThreadId::ROOT, location).map_err(why)?;
     begin(id, Role::Program, stack(body, argument)?)
 }

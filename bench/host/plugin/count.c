@@ -12,9 +12,9 @@
 // machines, one after the other, can share it.
 // Of several processors each has samples of its own: what it does between a mark that it meets and the
 // next; what the others do meanwhile is counted beside it. Such a sample says more: its processor, where
-// it began, its phase (a third mark begins one), what its processor has executed so far (clock), how many interrupts any
+// it began, its phase (a third mark begins one), what its processor has executed so far (clock), and each (clock0, ..), how many interrupts any
 // processor has sent to another meanwhile, and how many lines the samples of the phase have shared so far, without those that an
-// interrupt or another processor came into. So do samples of one processor behind a third mark. The processors must
+// interrupt or another processor came into; and how many lines whatever processors did meanwhile has shared (uany, kany). So do samples of one processor behind a third mark. The processors must
 // take turns (-icount, or one thread for all): the plugin has no locks. Stretches are those of one processor only.
 #include <inttypes.h>
 #include <stdio.h>
@@ -175,6 +175,10 @@ static void end_sample(struct sample *sample, unsigned vcpu)
     if (processors > 1 || phase)
         fprintf(out, " cpu=%u begin=%" PRIu64 " phase=%" PRIu64 " clock=%" PRIu64 " messages=%" PRIu64 " ouser=%" PRIu64 " okernel=%" PRIu64 " ushared=%" PRIu64 " kshared=%" PRIu64,
                 vcpu, sample->begin, phase, clocks[vcpu], sample->messages, sample->others[USER], sample->others[KERNEL], shared_count(USER), shared_count(KERNEL));
+    if (processors > 1)
+        fprintf(out, " uany=%" PRIu64 " kany=%" PRIu64, shared_any_count(USER), shared_any_count(KERNEL));
+    for (int any = 0; processors > 1 && any < processors; any++)
+        fprintf(out, " clock%d=%" PRIu64, any, clocks[any]);
     fputc('\n', out);
     fflush(out);
 }
@@ -220,17 +224,24 @@ static void on_memory(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
         for (unsigned any = 0; any < (unsigned)processors; any++)
             at_hand[any].messages++;
     struct sample *sample = &at_hand[vcpu];
+    bool writes = qemu_plugin_mem_is_store(info), anybody = false;
+    for (unsigned other = 0; other < (unsigned)processors; other++)
+        anybody |= at_hand[other].active;
+    if (!anybody)
+        return;
+    // Processors have different memory at the same address: it is the machine's that counts.
+    struct qemu_plugin_hwaddr *place = processors > 1 ? qemu_plugin_get_hwaddr(info, address) : NULL;
+    uint64_t line = place && !qemu_plugin_hwaddr_is_io(place) ? qemu_plugin_hwaddr_phys_addr(place) >> LINE_BITS : 0;
+    if (line)
+        shared_any_touch(vcpu, insn->mode, line, writes);
     if (!sample->active)
         return;
     uint64_t bytes = UINT64_C(1) << qemu_plugin_mem_size_shift(info);
-    bool writes = qemu_plugin_mem_is_store(info);
     touch(sample, insn->mode, DATA, address, bytes);
     if (samples == options.trace)
         fprintf(options.out, "m %c %" PRIx64 " %" PRIu64 "\n", writes ? 'w' : 'r', address, bytes);
-    // Processors have different memory at the same address: it is the machine's that counts.
-    struct qemu_plugin_hwaddr *place = processors > 1 ? qemu_plugin_get_hwaddr(info, address) : NULL;
-    if (place && !qemu_plugin_hwaddr_is_io(place))
-        shared_touch(vcpu, insn->mode, qemu_plugin_hwaddr_phys_addr(place) >> LINE_BITS, writes);
+    if (line)
+        shared_touch(vcpu, insn->mode, line, writes);
 }
 
 static void on_mark(unsigned vcpu, void *userdata)

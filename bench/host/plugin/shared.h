@@ -15,6 +15,10 @@ void shared_touch(unsigned vcpu, int mode, uint64_t line, bool writes);
 void shared_keep(unsigned vcpu);
 // How many lines are shared by the samples that count, of what was touched in `mode`.
 uint64_t shared_count(int mode);
+// Touched by processor `vcpu` while anybody has a sample: whatever it was for.
+void shared_any_touch(unsigned vcpu, int mode, uint64_t line, bool writes);
+// How many lines are shared by processors while anybody had a sample, of what was touched in `mode`.
+uint64_t shared_any_count(int mode);
 // From now on.
 void shared_clear(void);
 

@@ -8,6 +8,7 @@
 mod ablation;
 mod across;
 mod assembly;
+mod bershad;
 pub mod gate;
 mod history;
 mod instrument;
@@ -156,6 +157,16 @@ impl<'a> Bench<'a> {
         self.measured.get(program.name).context("the program was measured a line ago")
     }
 
+    /// The lines of a sample's trace; what was measured without one stays.
+    fn traced(&mut self, program: &Program, sample: u64) -> Result<Vec<String>> {
+        let measured = self.measured.remove(program.name);
+        let trace = self.run(program, Trace::Sample(sample))?.trace.clone();
+        if let Some(measured) = measured {
+            self.measured.insert(program.name, measured);
+        }
+        Ok(trace)
+    }
+
     /// What Linux takes; booted at most once.
     fn linux(&mut self) -> Result<&[Row]> {
         if self.linux.is_none() {
@@ -195,7 +206,11 @@ impl<'a> Bench<'a> {
                 rows.extend(wenske::without(self.workspace, &self.instrument)?);
                 rows
             }
-            "lrpc" => suites::stubs(self.run(&LRPC, Trace::None)?),
+            "lrpc" => {
+                let mut rows = suites::stubs(self.run(&LRPC, Trace::None)?);
+                rows.extend(bershad::rows(self)?);
+                rows
+            }
             "smp" => self.several_processors()?,
             "ops" => suites::operations("ops", self.run(&OPS, Trace::None)?),
             "growth" => suites::operations("growth", self.run(&GROWTH, Trace::None)?),
@@ -258,6 +273,9 @@ fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
         print!("{}", report::table(&rows, suite));
         if suite == "lipc" {
             print!("{}", wenske::tables(&rows));
+        }
+        if suite == "lrpc" {
+            print!("{}", bershad::tables(&rows));
         }
     }
     if options.record {
