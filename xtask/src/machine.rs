@@ -286,6 +286,7 @@ mod tests {
         let options = Options {
             memory: 64,
             icount: true,
+            in_turns: false,
             kernel_args: vec!["a=1".into(), "b".into()],
             cpus: Some(2),
             cpu: "qemu64".to_owned(),
