@@ -3,7 +3,7 @@
 use abi::lrpc::{FIRST_ADDRESS, Status};
 use abi::{MsgTag, StringItem, ThreadId};
 
-use super::letter::{BODY, COME, Place as Letters};
+use super::letter::{self, BODY, COME, Place as Letters, Registers};
 use super::{
     Answer, Caller, Dispatch, Inside, Message as _, Next, PATIENCE, answer_one, inside, label,
     with_string,
@@ -125,10 +125,11 @@ pub fn serve_visits<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usiz
             (a_stack, request) = match quick(server, caller, request) {
                 Ok(next) => next,
                 Err(request) => {
-                    let came = (caller, &request, a_stack);
-                    let answer =
-                        serve_any(server, came, &mut scratch, &mut input, &mut room, &mut output);
-                    Return(None).request(answer)
+                    let (came, registers) =
+                        ((caller, request.tag, a_stack), letter::registers(&request));
+                    let rooms = (&mut scratch, &mut input[..], &mut room[..], &mut output[..]);
+                    let tag = serve_any(server, came, &registers, rooms);
+                    Return(None).request(letter::message(tag, &registers))
                 }
             };
         }
@@ -160,28 +161,29 @@ impl Next<Msg> for Return {
     }
 }
 
-/// Any request: its further words and its string are on the A-stack, and so are the answer's.
+/// A place for a body in words, and the rooms of [`Dispatch::dispatch`].
+type Rooms<'r> = (&'r mut [u8; BODY], &'r mut [u8], &'r mut [u8], &'r mut [u8]);
+
+/// Any request: its further words and its string are on the A-stack, and so are the answer's, whose tag this is.
 #[inline(never)]
 fn serve_any(
     server: &impl Dispatch,
-    (caller, request, a_stack): (Caller, &Msg, u64),
-    scratch: &mut [u8; BODY],
-    input: &mut [u8],
-    room: &mut [u8],
-    output: &mut [u8],
-) -> Msg {
-    let Some(a_stack) = AStack::at(a_stack) else { return Msg::new(label::MALFORMED) };
-    let place = Letters::of_call(request, a_stack, scratch);
-    let letter = place.letter(request.tag);
-    let is_there = match place.string_len(request.tag) {
+    (caller, tag, a_stack): (Caller, MsgTag, u64),
+    registers: &Registers,
+    (scratch, input, room, output): Rooms<'_>,
+) -> MsgTag {
+    let Some(a_stack) = AStack::at(a_stack) else { return MsgTag::new(label::MALFORMED, 0, 0) };
+    let place = Letters::of_call(tag, registers, a_stack, scratch);
+    let letter = place.letter(tag);
+    let is_there = match place.string_len(tag) {
         Some(len) => input.get_mut(..len).is_some_and(|input| a_stack.take(input)),
-        None => request.tag.typed() == 0,
+        None => tag.typed() == 0,
     };
     let answer = match is_there {
         true => server.dispatch(caller, &letter, input, room, output),
         false => Answer::malformed(),
     };
-    let tag = match answer.message() {
+    match answer.message() {
         Some((answer, None)) => answer.tag(),
         Some((answer, Some(len))) => {
             match output.get(..len).is_some_and(|string| a_stack.put(string)) {
@@ -190,6 +192,5 @@ fn serve_any(
             }
         }
         None => MsgTag::new(label::OK, 0, 0),
-    };
-    place.message(tag)
+    }
 }

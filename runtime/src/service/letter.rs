@@ -1,6 +1,7 @@
 //! A request as a server's loop has it, and the answer to it: seven words in registers, the others in the UTCB or on the
 //! A-stack. All of it lies in one place of the loop's, so that a stub passes on no more than where that is.
 
+use core::borrow::Borrow;
 use core::cell::Cell;
 
 use abi::{Item, MsgTag, StringItem};
@@ -16,9 +17,12 @@ const FLAGS: u64 = 0xF000;
 /// Bytes of the longest body in words.
 pub(super) const BODY: usize = 8 * MAX_WORDS;
 
-/// Where a request and its answer are.
-pub(super) struct Place<'s> {
-    registers: [Cell<u64>; SHORT],
+/// The words of a request that came in registers, and those of its answer.
+pub(super) type Registers = [Cell<u64>; SHORT];
+
+/// Where a request and its answer are; the registers' words in it, or with whoever has made it.
+pub(super) struct Place<'s, R> {
+    registers: R,
     /// Where the other words are; `None`: in the UTCB.
     a_stack: Option<AStack>,
     /// The words of a procedure call's string item, read once: the length of the string is what they say from now on.
@@ -27,50 +31,63 @@ pub(super) struct Place<'s> {
     scratch: Cell<Option<&'s mut [u8; BODY]>>,
 }
 
-impl<'s> Place<'s> {
+impl<'s> Place<'s, Registers> {
     /// That of a message.
     #[inline(always)]
-    pub(super) const fn of_message(request: &Msg, scratch: &'s mut [u8; BODY]) -> Self {
-        Self::of(request.mr, None, [0; 2], scratch)
-    }
-
-    /// That of a procedure call which came with these registers.
-    #[inline(always)]
-    pub(super) fn of_call(request: &Msg, a_stack: AStack, scratch: &'s mut [u8; BODY]) -> Self {
-        let (words, typed) = (request.tag.untyped(), request.tag.typed());
-        let mut place = Self::of(request.mr, Some(a_stack), [0; 2], scratch);
-        if words + typed > COME {
-            place.set_word(COME, a_stack.word(COME));
+    pub(super) fn of_message(request: &Msg, scratch: &'s mut [u8; BODY]) -> Self {
+        Self {
+            registers: registers(request),
+            a_stack: None,
+            item: [0; 2],
+            scratch: Cell::new(Some(scratch)),
         }
-        if typed == 2 && words + 2 <= MAX_WORDS {
-            place.item = [place.word(words), place.word(words + 1)];
-        }
-        place
     }
+}
 
+impl<'s> Place<'s, &'s Registers> {
+    /// That of a procedure call which came with these registers and this tag.
     #[inline(always)]
-    const fn of(
-        [a, b, c, d, e, f, g]: [u64; SHORT],
-        a_stack: Option<AStack>,
-        item: [u64; 2],
+    pub(super) fn of_call(
+        tag: MsgTag,
+        registers: &'s Registers,
+        a_stack: AStack,
         scratch: &'s mut [u8; BODY],
     ) -> Self {
-        let (a, b, c, d) = (Cell::new(a), Cell::new(b), Cell::new(c), Cell::new(d));
-        let (e, f, g) = (Cell::new(e), Cell::new(f), Cell::new(g));
-        let registers = [a, b, c, d, e, f, g];
-        Self { registers, a_stack, item, scratch: Cell::new(Some(scratch)) }
+        let (words, typed) = (tag.untyped(), tag.typed());
+        if words + typed > COME {
+            registers[COME].set(a_stack.word(COME));
+        }
+        let item = match typed == 2 && words + 2 <= MAX_WORDS {
+            true => item_at(words, registers, a_stack),
+            false => [0; 2],
+        };
+        Self { registers, a_stack: Some(a_stack), item, scratch: Cell::new(Some(scratch)) }
+    }
+}
+
+impl<'s, R: Borrow<Registers>> Place<'s, R> {
+    /// The words in registers.
+    #[inline(always)]
+    fn registers(&self) -> &Registers {
+        self.registers.borrow()
+    }
+
+    /// The message with this tag that is in here now.
+    #[inline(always)]
+    pub(super) fn message(&self, tag: MsgTag) -> Msg {
+        message(tag, self.registers())
     }
 
     /// Its request with this tag.
     #[inline(always)]
-    pub(super) const fn letter(&self, tag: MsgTag) -> Letter<'_, 's> {
+    pub(super) const fn letter(&self, tag: MsgTag) -> Letter<'_, 's, R> {
         Letter { tag: MsgTag(tag.0 & !FLAGS), place: Some(self) }
     }
 
     /// A word.
     #[inline(always)]
     fn word(&self, index: usize) -> u64 {
-        match (self.registers.get(index), self.a_stack) {
+        match (self.registers().get(index), self.a_stack) {
             (Some(register), _) => register.get(),
             (None, Some(a_stack)) => a_stack.word(index),
             (None, None) => utcb::mr(index + 1),
@@ -79,17 +96,11 @@ impl<'s> Place<'s> {
 
     #[inline(always)]
     fn set_word(&self, index: usize, word: u64) {
-        match (self.registers.get(index), self.a_stack) {
+        match (self.registers().get(index), self.a_stack) {
             (Some(register), _) => register.set(word),
             (None, Some(a_stack)) => a_stack.set_word(index, word),
             (None, None) => utcb::set_mr(index + 1, word),
         }
-    }
-
-    /// The message with this tag that is in here now.
-    #[inline(always)]
-    pub(super) fn message(&self, tag: MsgTag) -> Msg {
-        Msg { tag, mr: self.registers.each_ref().map(Cell::get) }
     }
 
     /// The length of a procedure call's string, if it has one and nothing else behind its words.
@@ -112,15 +123,44 @@ impl<'s> Place<'s> {
     }
 }
 
-/// A request, or the answer to it, which takes its place.
-#[derive(Clone, Copy)]
-pub(super) struct Letter<'p, 's> {
-    tag: MsgTag,
-    /// `None`: it has no words.
-    place: Option<&'p Place<'s>>,
+/// The words `at` and behind it of a procedure call.
+#[cold]
+#[inline(never)]
+fn item_at(at: usize, registers: &Registers, a_stack: AStack) -> [u64; 2] {
+    [at, at + 1].map(|index| registers.get(index).map_or_else(|| a_stack.word(index), Cell::get))
 }
 
-impl Message for Letter<'_, '_> {
+/// The message with this tag that is in `registers` now.
+#[inline(always)]
+pub(super) fn message(tag: MsgTag, registers: &Registers) -> Msg {
+    Msg { tag, mr: registers.each_ref().map(Cell::get) }
+}
+
+/// The words of `request` that came in registers.
+#[inline(always)]
+pub(super) const fn registers(request: &Msg) -> Registers {
+    let [a, b, c, d, e, f, g] = request.mr;
+    let (a, b, c, d) = (Cell::new(a), Cell::new(b), Cell::new(c), Cell::new(d));
+    [a, b, c, d, Cell::new(e), Cell::new(f), Cell::new(g)]
+}
+
+/// A request, or the answer to it, which takes its place.
+pub(super) struct Letter<'p, 's, R> {
+    tag: MsgTag,
+    /// `None`: it has no words.
+    place: Option<&'p Place<'s, R>>,
+}
+
+impl<R> Clone for Letter<'_, '_, R> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Letter<'_, '_, R> {}
+
+impl<R: Borrow<Registers>> Message for Letter<'_, '_, R> {
     #[inline(always)]
     fn new(label: u64) -> Self {
         Self { tag: MsgTag::new(label, 0, 0), place: None }
@@ -146,7 +186,12 @@ impl Message for Letter<'_, '_> {
         if let Some(place) = self.place {
             let mut registers = [0; SHORT];
             let rest = service::to_registers(&mut registers, at..SHORT, body);
-            place.registers.iter().zip(registers).skip(at).for_each(|(cell, word)| cell.set(word));
+            place
+                .registers()
+                .iter()
+                .zip(registers)
+                .skip(at)
+                .for_each(|(cell, word)| cell.set(word));
             let next = at.max(SHORT);
             match place.a_stack {
                 _ if rest.is_empty() => {}
@@ -160,7 +205,7 @@ impl Message for Letter<'_, '_> {
     #[inline(always)]
     fn copy_body(&self, first: usize, room: &mut [u8]) {
         let Some(place) = self.place else { return };
-        let registers = place.registers.each_ref().map(Cell::get);
+        let registers = place.registers().each_ref().map(Cell::get);
         let rest = service::from_registers(&registers, first, room);
         let next = first.max(SHORT);
         match place.a_stack {
