@@ -121,8 +121,14 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
 
 /// `caller` makes a call again that an interrupt has met, with its first argument, where its result may stand by now.
 pub fn again(caller: TcbRef) -> TcbRef {
-    caller.frame().set_result(caller.destroy_next.get());
-    dispatch(caller, caller.frame())
+    let dest = ThreadId(caller.destroy_next.get());
+    caller.frame().set_result(dest.0);
+    let next = dispatch(caller, caller.frame());
+    if caller.resume.get() != Resume::Again {
+        // It may have been refused, this time.
+        lrpc::control::reopen(dest);
+    }
+    next
 }
 
 /// `caller` is about to make a call again that an interrupt has met: those who are more urgent than the

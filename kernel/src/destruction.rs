@@ -116,7 +116,9 @@ fn finish(caller: TcbRef, space: SpaceRef) {
     cpu().spaces.remove(space);
     if let Some(heir) = heir(caller, space) {
         // What it has inherited itself since the first steps.
-        while lrpc::control::inherit(space, heir) == Step::More {}
+        while lrpc::control::inherit(space, heir) == Step::More {
+            preemption::let_in();
+        }
         space.free(heir.quota());
     }
 }

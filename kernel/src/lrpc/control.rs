@@ -9,7 +9,7 @@ use abi::lrpc::{Status, control as what};
 use abi::{CallError, ThreadId};
 
 use super::{lend, withdraw};
-use crate::arch::{TcbRef, lookup};
+use crate::arch::{TcbRef, lookup, lookup_number};
 use crate::mem::frames::FRAME;
 use crate::mem::{BindingRef, LinkagesRef, PhysFrame, RecordRef, Step};
 use crate::preemption::{Pace, STINT, Stint, let_in};
@@ -95,6 +95,14 @@ fn close_clerk(thread: TcbRef) -> Step {
         }
     }
     Step::Done
+}
+
+/// The call that was ending the clerk with the number of `clerk`, if that is there yet, is not gone on with: others
+/// may bind and lend to it again.
+pub fn reopen(clerk: ThreadId) {
+    if let Some(clerk) = lookup_number(clerk.number()) {
+        clerk.closing.set(false);
+    }
 }
 
 /// `thread` is about to lose its id: it is nobody's clerk any more. [`close`] leaves nothing to do here, but for

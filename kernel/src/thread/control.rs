@@ -176,18 +176,19 @@ fn modify(
         if ceiling::is_out_of_time(thread, caller) {
             return Err(CallError::NoPrivilege);
         }
-        if is_still_a_clerk(caller, thread) {
-            return Ok(());
-        }
     }
     let new_scheduler = match request.scheduler {
         ThreadId::NIL => None,
         id => Some(scheduler(caller, own, id)?),
     };
+    if request.utcb_location != NO_UTCB && !inactive {
+        return Err(CallError::UtcbArea);
+    }
+    // Behind all that refuses a clerk, so that who is refused has ended nobody; an inactive thread is none.
+    if renamed && is_still_a_clerk(caller, thread) {
+        return Ok(());
+    }
     if request.utcb_location != NO_UTCB {
-        if !inactive {
-            return Err(CallError::UtcbArea);
-        }
         thread.utcb.set(request.utcb_location);
     }
     let activates = inactive && !request.pager.is_nil();

@@ -9,6 +9,7 @@ use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
 use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::transfer::Part;
 use crate::ipc::{Kind, cancel, local, receive, sweep};
+use crate::lrpc;
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{ARMED, ELSEWHERE, Job, Resume, USES_VECTOR};
@@ -143,6 +144,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     }
     crate::irq::detach_handler(thread);
     abandon_destruction(thread);
+    abandon_closing(thread);
     debug_assert!(!thread.marker().is_linked(), "a mapping tree leads into a tcb that goes");
     sched::unlink(thread);
     let space = thread.space()?;
@@ -155,6 +157,13 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     }
     sweep::id_lost();
     (space.task.thread_count.get() == 0).then_some(space)
+}
+
+/// `thread` is being deleted: a clerk that it was ending stays one.
+fn abandon_closing(thread: TcbRef) {
+    if thread.resume.get() == Resume::Again {
+        lrpc::control::reopen(ThreadId(thread.destroy_next.get()));
+    }
 }
 
 /// `thread` is being deleted: what it was destroying is for whoever deletes it.

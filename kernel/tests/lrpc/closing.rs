@@ -10,7 +10,7 @@ use kernel::thread::lookup;
 use kernel::thread::tcb::Resume;
 use kernel::{check, resume, sched};
 
-use crate::common::tasks::{QUIET_LINE, thread};
+use crate::common::tasks::{QUIET_LINE, UTCBS, thread};
 use crate::play::{
     CLIENT_WINDOW, Play, SERVER_WINDOW, bind_at, calls, checked, returns, status, system_call,
 };
@@ -29,9 +29,14 @@ fn begins_to_delete(boss: TcbRef, thread: TcbRef) -> TcbRef {
 
 /// `boss` goes on with its call, and is interrupted again.
 fn goes_on(boss: TcbRef) {
+    interrupt();
+    goes_on_quietly(boss);
+}
+
+/// `boss` goes on with its call.
+fn goes_on_quietly(boss: TcbRef) {
     cpu().scheduler.ready.remove(boss);
     set_current(boss);
-    interrupt();
     let _ = resume::resume(boss);
 }
 
@@ -102,6 +107,60 @@ fn a_new_version_of_a_clerk_begins_without_bindings() {
     let windows = [CLIENT_WINDOW, SERVER_WINDOW].map(|window| window + 9 * 0x1000);
     play.clerk.resume.set(Resume::Ipc);
     bind_at(play.client, play.clerk, windows, 1).expect("it is a clerk again");
+    checked();
+}
+
+#[test]
+fn a_clerk_whose_end_is_not_gone_on_with_is_one() {
+    let play = Play::new();
+    let boss = thread(play.spaces[2], 10, ThreadId::NIL);
+    let second = thread(play.spaces[2], 11, ThreadId::NIL);
+    bind_often(&play, play.client, 0, 3, 1);
+    let _ = begins_to_delete(boss, play.clerk);
+    assert_eq!((boss.resume.get(), play.clerk.closing.get()), (Resume::Again, true));
+    cpu().pending_lines.set(0);
+    // The one who was ending it is deleted.
+    second.space().expect("it has one").task.privileged.set(true);
+    system_call(second, Call::ThreadControl, [boss.id.get().0, 0, 0, 0, !0]);
+    assert!(lookup(boss.id.get()).is_none());
+    binds_again(&play);
+}
+
+#[test]
+fn a_clerk_whose_end_is_refused_is_one() {
+    let play = Play::new();
+    let boss = thread(play.spaces[2], 10, ThreadId::NIL);
+    bind_often(&play, play.client, 0, 3, 1);
+    let _ = begins_to_delete(boss, play.clerk);
+    assert_eq!((boss.resume.get(), play.clerk.closing.get()), (Resume::Again, true));
+    // It may not, any more.
+    boss.space().expect("it has one").task.privileged.set(false);
+    cpu().pending_lines.set(0);
+    goes_on_quietly(boss);
+    assert_eq!((boss.resume.get(), boss.frame().results()[0]), (Resume::Frame, 0));
+    assert!(lookup(play.clerk.id.get()).is_some());
+    binds_again(&play);
+}
+
+#[test]
+fn a_new_version_that_is_refused_ends_no_binding() {
+    let play = Play::new();
+    let boss = thread(play.spaces[2], 10, ThreadId::NIL);
+    boss.space().expect("it has one").task.privileged.set(true);
+    bind_often(&play, play.client, 0, 3, 1);
+    let new = ThreadId::global(play.clerk.id.get().number(), 2);
+    // An active thread keeps the UTCB that it has.
+    system_call(boss, Call::ThreadControl, [new.0, 0, 0, new.0, UTCBS]);
+    assert_eq!((boss.resume.get(), boss.frame().results()[0]), (Resume::Frame, 0));
+    assert_eq!((play.clerk.served.iter().count(), play.clerk.closing.get()), (3, false));
+    checked();
+}
+
+/// The clerk can be bound to.
+fn binds_again(play: &Play) {
+    let windows = [CLIENT_WINDOW, SERVER_WINDOW].map(|window| window + 9 * 0x1000);
+    play.clerk.resume.set(Resume::Ipc);
+    bind_at(play.client, play.clerk, windows, 1).expect("it is a clerk");
     checked();
 }
 
