@@ -45,6 +45,7 @@ pub mod thread;
 pub mod time;
 pub mod trace;
 pub mod tty;
+mod turn;
 pub mod unix;
 pub mod user;
 pub mod wait;

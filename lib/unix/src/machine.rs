@@ -137,6 +137,8 @@ pub trait Machine {
     }
     /// Asks for `Unix::alarm` at this time (at or after it); `None`: no more.
     fn set_alarm(&self, at_ns: Option<u64>);
+    /// Asks for `Unix::turn` once everybody who can run now has run, for a slice of time or until they waited.
+    fn ask_for_turn(&self);
 
     /// A new, empty address space.
     ///

@@ -16,6 +16,8 @@ pub struct RunQueue {
     threads: RefCell<VecDeque<Rc<Thread>>>,
     /// Sockets of native tasks that something has happened to.
     natives: RefCell<Vec<u64>>,
+    /// Those who have it when all others have had theirs, in the queue or at work.
+    held: RefCell<Vec<Rc<Thread>>>,
     /// What is done before they have it.
     later: RefCell<Vec<Rc<dyn Later>>>,
     any_later: Cell<bool>,
@@ -37,6 +39,24 @@ impl RunQueue {
             self.threads.borrow_mut().push_back(thread.clone());
             self.len.set(self.len.get() + 1);
         }
+    }
+
+    /// Takes `thread` out until [`Self::release`], if it is in the queue: whether it was.
+    #[must_use]
+    pub fn hold(&self, thread: &Rc<Thread>) -> bool {
+        let mut threads = self.threads.borrow_mut();
+        let found = threads.iter().rposition(|queued| Rc::ptr_eq(queued, thread));
+        let Some(held) = found.and_then(|index| threads.remove(index)) else { return false };
+        self.len.set(self.len.get() - 1);
+        self.held.borrow_mut().push(held);
+        true
+    }
+
+    /// Those who were held back are in the queue again.
+    pub fn release(&self) {
+        let held = self.held.take();
+        self.len.set(self.len.get() + held.len());
+        self.threads.borrow_mut().extend(held);
     }
 
     /// Adds a native task's socket, which is not in it.

@@ -23,6 +23,7 @@ use crate::pages::Pages;
 use crate::serve::System;
 use crate::services::Services;
 use crate::tasks::Tasks;
+use crate::turns::Turns;
 
 /// Where the programs' memory is in this task: aligned for every size that is tried.
 const MEMORY: u64 = 0x100_0000_0000;
@@ -52,6 +53,8 @@ pub fn system() -> Result<System, String> {
         pages: Pages::new(window),
         clock: Clock::new(),
         alarm: Alarm::start(me).map_err(|why| format!("cannot start the alarm thread: {why}"))?,
+        turns: Turns::start(me)
+            .map_err(|why| format!("cannot start the thread of turns: {why}"))?,
         console: Console::start(me)
             .map_err(|why| format!("cannot start the console thread: {why}"))?,
         services: Services::told(&arguments())?,

@@ -26,6 +26,7 @@ use crate::natives::Natives;
 use crate::pages::Pages;
 use crate::services::Services;
 use crate::tasks::{self, Tasks};
+use crate::turns::Turns;
 
 /// Everything below the library.
 pub struct Baton {
@@ -35,6 +36,7 @@ pub struct Baton {
     pub pages: Pages,
     pub clock: Clock,
     pub alarm: Alarm,
+    pub turns: Turns,
     pub console: Console,
     pub services: Services,
     pub natives: Natives,
@@ -125,6 +127,10 @@ impl Machine for Below {
     fn set_alarm(&self, at_ns: Option<u64>) {
         // Rounded up: an alarm is never early.
         self.alarm.set(at_ns.map(|ns| ns / 1000 + 1));
+    }
+
+    fn ask_for_turn(&self) {
+        self.turns.ask();
     }
 
     fn create_space(&self) -> Result<SpaceId, Errno> {

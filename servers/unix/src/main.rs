@@ -14,6 +14,7 @@
 //! | `tasks` | address spaces and threads of programs |
 //! | `pages` | mappings on their way to programs, revocation |
 //! | `clock`, `alarm`, `console` | time, deadlines, the terminal |
+//! | `turns` | programs' turns |
 //! | `services` | calls of programs to services of other tasks |
 //! | `natives` | native tasks' sockets |
 //! | `boot` | memory, the first file system, process 1 |
@@ -33,6 +34,7 @@ mod pages;
 mod serve;
 mod services;
 mod tasks;
+mod turns;
 
 runtime::entry!(main);
 

@@ -16,7 +16,7 @@ use unix::stream::socket::native;
 use unix::thread::{Doing, Thread};
 
 use crate::machine::Baton;
-use crate::{alarm, console};
+use crate::{alarm, console, turns};
 
 /// The server and what it runs on.
 pub struct System {
@@ -36,6 +36,9 @@ const BREAKPOINT_GATE: [u64; 2] = [3 << 3 | 2, 3 << 4 | 2];
 
 /// A time without events that may have been used by several programs: a tick of the kernel.
 const LONG_NS: u64 = 1_000_000;
+
+/// How long the server may work for a thread before others have their turn: a slice of time (X.2 5.5).
+const SLICE_NS: u64 = 10_000_000;
 
 /// How long a thread whose turn has come may wait for the one that runs to wait, µs.
 const LATER_US: u64 = 1000;
@@ -60,7 +63,7 @@ pub fn serve(system: &System) {
             now.wrapping_sub(waits_from)
         } else {
             // No long time without events ends before that.
-            let (spent, next) = look_back(system, look, now, waits_from);
+            let (spent, next) = look_back(system, *from, look, now, waits_from);
             look = next;
             spent
         };
@@ -91,15 +94,24 @@ pub fn serve(system: &System) {
 /// A moment has come and gone (`look`), as one does every [`LONG_NS`]. If the server was at work in it,
 /// that counts as system time of whoever it worked for, for so long. What is left to be charged for the
 /// time without events, and the next moment.
+///
+/// If `from`, whose event has ended that time, has had a slice of the server's, its answer is held back
+/// until others have had their turn (`docs/decisions/0104`).
 #[cold]
 #[inline(never)]
-fn look_back(system: &System, look: u64, now: u64, waits_from: u64) -> (u64, u64) {
+fn look_back(system: &System, from: ThreadId, look: u64, now: u64, waits_from: u64) -> (u64, u64) {
+    let tasks = &system.machine.tasks;
     let spent = now.wrapping_sub(waits_from);
     let long = system.machine.clock.ticks_in(LONG_NS);
     let late = now.saturating_sub(look);
     if late > spent {
         // So many moments were before the last answer.
-        system.machine.tasks.charge_system((late - spent).div_ceil(long) * long);
+        tasks.charge_system((late - spent).div_ceil(long) * long);
+    }
+    if tasks.owes_a_turn(from, system.machine.clock.ticks_in(SLICE_NS))
+        && let Some(thread) = tasks.thread(from)
+    {
+        system.unix.give_turn_next(&thread);
     }
     let next = look + (late / long + 1) * long;
     if spent < long {
@@ -230,6 +242,10 @@ fn helper(system: &System, from: ThreadId, msg: &Msg) {
         system.later.set(false);
         system.machine.alarm.called(|| system.unix.alarm());
         give_all(system);
+    } else if system.machine.turns.is(from) && msg.label() == turns::LABEL {
+        if system.machine.turns.called() {
+            system.unix.turn();
+        }
     } else if system.machine.console.is(from) && msg.label() == console::LABEL {
         let mut text = [0; proto::console::WORD_BYTES];
         let len = runtime::root::message_text(msg, &mut text);

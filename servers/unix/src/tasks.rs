@@ -40,7 +40,7 @@ fn given(pages: i64) {
 }
 
 /// Priority of programs: below all servers and drivers.
-const PRIORITY: u8 = 100;
+pub const PRIORITY: u8 = 100;
 
 /// What is known of a thread number.
 #[derive(Default)]
@@ -58,6 +58,8 @@ struct Slot {
     pub ticks: Cell<u64>,
     /// Those in which the server worked for it.
     system_ticks: Cell<u64>,
+    /// Those of them that it has had since others last had their turn.
+    owed_ticks: Cell<u64>,
     /// Microseconds that the kernel had counted when it was last asked.
     counted_us: Cell<u64>,
 }
@@ -193,7 +195,16 @@ impl Tasks {
         let latest = self.latest.get();
         if let Some(slot) = self.slot(latest).filter(|slot| slot.id.get() == latest) {
             slot.system_ticks.set(slot.system_ticks.get() + ticks);
+            slot.owed_ticks.set(slot.owed_ticks.get() + ticks);
         }
+    }
+
+    /// Whether the server has worked for `id` for `slice` time stamps since others last had their turn, which they
+    /// have now.
+    pub fn owes_a_turn(&self, id: ThreadId, slice: u64) -> bool {
+        let slot =
+            self.slot(id).filter(|slot| slot.id.get() == id && slot.owed_ticks.get() >= slice);
+        slot.inspect(|slot| slot.owed_ticks.set(0)).is_some()
     }
 
     /// Time stamps in which the server worked for a thread.
@@ -267,6 +278,7 @@ impl Tasks {
             slot.utcb.set(utcb);
             slot.ticks.set(0);
             slot.system_ticks.set(0);
+            slot.owed_ticks.set(0);
             slot.counted_us.set(0);
         }
         Ok(MachineThread(id.0))

@@ -38,6 +38,8 @@ pub struct Host {
     pub spaces: RefCell<BTreeMap<SpaceId, HostSpace>>,
     pub threads: RefCell<BTreeMap<pid_t, HostThread>>,
     pub alarm: Cell<Option<u64>>,
+    /// Those who were held back are to go on.
+    pub turn: Cell<bool>,
     pub halted: Cell<Option<u32>>,
     pub start: Instant,
     pub tsc: (u64, u64),
@@ -102,6 +104,9 @@ impl Machine for Handle {
     }
     fn tsc_scale(&self) -> (u64, u64) {
         self.0.tsc
+    }
+    fn ask_for_turn(&self) {
+        self.0.turn.set(true);
     }
     fn set_alarm(&self, at_ns: Option<u64>) {
         self.0.alarm.set(at_ns);

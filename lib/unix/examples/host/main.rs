@@ -171,6 +171,11 @@ impl Runner {
             if let Some(status) = self.host.halted.get() {
                 return status;
             }
+            if self.host.turn.take() {
+                // Linux has given them theirs.
+                self.unix.turn();
+                continue;
+            }
             if self.host.alarm.get().is_some_and(|at| self.host.now() >= at) {
                 self.host.alarm.set(None);
                 self.unix.alarm();
@@ -227,6 +232,7 @@ fn main() {
         spaces: RefCell::new(BTreeMap::new()),
         threads: RefCell::new(BTreeMap::new()),
         alarm: Cell::new(None),
+        turn: Cell::new(false),
         halted: Cell::new(None),
         start,
         tsc,

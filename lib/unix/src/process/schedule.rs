@@ -33,8 +33,8 @@ pub(super) const KEPT: &str = "kept and told, without effect";
 
 /// Everybody else has a turn first.
 fn sched_yield(cx: &Cx) -> Answer {
-    // The answer goes to the end of the run queue.
     cx.unix.reply(cx.thread, crate::machine::Reply::Result(0));
+    cx.unix.give_turn(cx.thread);
     Err(crate::Stop::Done)
 }
 

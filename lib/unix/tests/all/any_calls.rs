@@ -137,6 +137,8 @@ fn tend(world: &World, random: &mut Random) {
 
 /// One event: a call, a fault, a tick, some typing. Whether it was a call.
 pub fn turn(world: &World, area: u64, entries: &[Entry], random: &mut Random) -> bool {
+    world.give_turns();
+    drain(world);
     let all = runners(world);
     if all.len() < 4 || random.below(64) == 0 {
         tend(world, random);

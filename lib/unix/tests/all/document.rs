@@ -133,6 +133,9 @@ Processes have mount namespaces and those of the system's names (UTS), with bind
 objects, of networks and of clocks; who asks for another gets EINVAL, so `unshare -U` and what stands on it (bubblewrap, rootless containers) do not work.
 Nothing is mounted on single files of `/proc` and `/dev/pts` (EBUSY).
 
+Programs take turns by slices of 10 ms, of their own time and of what the server works for them; `sched_yield` gives a turn away
+([0104](decisions/0104-programs-take-turns-by-what-they-cost-the-server.md)).
+
 A call that moves more than 4 MiB to or from a file gives way to others each 4 MiB. `sendfile`, `copy_file_range` and `process_vm_readv`
 move 16 MiB at most, and say so.
 

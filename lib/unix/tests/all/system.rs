@@ -101,7 +101,62 @@ fn scheduling_is_kept_and_told() {
     world.refused(first, l::__NR_getpriority, &[0, 99], Errno::ESRCH);
     world.ok(first, l::__NR_getcpu, &[to, to + 4, 0]);
     assert_eq!(world.read_u64(first, to), 0);
-    world.ok(first, l::__NR_sched_yield, &[]);
+}
+
+#[test]
+fn who_gives_its_turn_away_goes_on_when_others_have_had_theirs() {
+    let world = World::new();
+    let first = &world.first;
+    let other = world.fork(first);
+    world.waits(first, l::__NR_sched_yield, &[]);
+    // Others are served meanwhile.
+    world.ok(&other, l::__NR_getppid, &[]);
+    assert_eq!(world.next_reply(first), None);
+    world.turn();
+    assert_eq!(world.next_reply(first), Some(0));
+    world.ok(first, l::__NR_getpid, &[]);
+}
+
+#[test]
+fn whoever_has_cost_a_slice_gets_its_answer_when_others_have_had_their_turn() {
+    let world = World::new();
+    let first = &world.first;
+    world.unix.give_turn_next(first);
+    world.waits(first, l::__NR_getppid, &[]);
+    world.turn();
+    assert_eq!(world.next_reply(first), Some(0));
+    // A call that waits has no turn to give.
+    let ends = world.scratch(first, 8);
+    world.ok(first, l::__NR_pipe2, &[ends, 0]);
+    world.unix.give_turn_next(first);
+    world.waits(first, l::__NR_read, &[world.read_u64(first, ends) & 0xFFFF_FFFF, ends, 1]);
+    assert!(!world.machine.turn.get());
+}
+
+#[test]
+fn who_is_held_back_can_be_killed() {
+    let world = World::new();
+    let first = &world.first;
+    let other = world.fork(first);
+    world.waits(&other, l::__NR_sched_yield, &[]);
+    world.ok(first, l::__NR_kill, &[other.tid.get().into(), 9]);
+    world.turn();
+    let to = world.scratch(first, 8);
+    let ended = world.ok(first, l::__NR_wait4, &[u64::from(other.tid.get()), to, 0, 0]);
+    assert_eq!(ended, u64::from(other.tid.get()));
+    assert_eq!(world.read_u64(first, to) & 0x7F, 9);
+}
+
+#[test]
+fn a_signal_meets_who_is_held_back_when_it_goes_on() {
+    let world = World::new();
+    let first = &world.first;
+    let other = world.fork(first);
+    world.waits(&other, l::__NR_sched_yield, &[]);
+    world.ok(first, l::__NR_kill, &[other.tid.get().into(), l::SIGSTOP.into()]);
+    world.ok(first, l::__NR_kill, &[other.tid.get().into(), l::SIGCONT.into()]);
+    world.turn();
+    assert_eq!(world.next_reply(&other), Some(0));
 }
 
 #[test]

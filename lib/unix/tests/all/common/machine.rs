@@ -34,6 +34,8 @@ pub struct FakeThread {
 pub struct FakeMachine {
     pub now_ns: Cell<u64>,
     pub alarm: Cell<Option<u64>>,
+    /// Whether others are to have their turn before some go on.
+    pub turn: Cell<bool>,
     /// Programs are placed at random.
     pub randomizes: Cell<bool>,
     /// Alarms that went off.
@@ -114,6 +116,9 @@ impl Machine for Handle {
     }
     fn tsc_scale(&self) -> (u64, u64) {
         (0, 1 << 32)
+    }
+    fn ask_for_turn(&self) {
+        self.0.turn.set(true);
     }
     fn set_alarm(&self, at_ns: Option<u64>) {
         self.0.alarm.set(at_ns);

@@ -208,6 +208,21 @@ impl World {
         self.machine.now_ns.set(end.max(self.machine.now_ns.get()));
     }
 
+    /// All others have had their turn, which was asked for.
+    #[track_caller]
+    pub fn turn(&self) {
+        assert!(self.machine.turn.get(), "nobody has asked for a turn of others");
+        self.give_turns();
+    }
+
+    /// All others have had their turn, if that was asked for.
+    pub fn give_turns(&self) {
+        if self.machine.turn.take() {
+            self.unix.turn();
+            self.collect();
+        }
+    }
+
     /// Somebody types at the console.
     pub fn type_in(&self, bytes: &[u8]) {
         self.unix.console_input(bytes);

@@ -1,0 +1,46 @@
+//! Turns: whoever has cost the server much, or says so itself, goes on when others who can run have done so
+//! (`docs/decisions/0104`).
+
+use alloc::rc::Rc;
+
+use crate::thread::Thread;
+use crate::unix::Unix;
+use crate::wait::Later;
+
+/// Holds a thread back once it has its answer: asked for before its event is handled, so that the answer is no
+/// quick one, this is done twice, and the thread is in the queue the second time.
+struct TurnGiver {
+    thread: Rc<Thread>,
+    is_second: bool,
+}
+
+impl Later for TurnGiver {
+    fn run(&self, unix: &Unix) {
+        if self.is_second || self.thread.queued.get() {
+            unix.give_turn(&self.thread);
+        } else {
+            unix.run_queue.later(Rc::new(Self { thread: self.thread.clone(), is_second: true }));
+        }
+    }
+}
+
+impl Unix {
+    /// If `thread` is in the queue, it goes on when others who can run have done so.
+    pub(crate) fn give_turn(&self, thread: &Rc<Thread>) {
+        if self.run_queue.hold(thread) {
+            self.machine.ask_for_turn();
+        }
+    }
+
+    /// `thread` has raised an event, which is to be handled now. If it is to go on at once, others who can run do
+    /// so first.
+    pub fn give_turn_next(&self, thread: &Rc<Thread>) {
+        let giver = TurnGiver { thread: thread.clone(), is_second: false };
+        self.run_queue.later(Rc::new(giver));
+    }
+
+    /// The others have had their turn, as asked for with `Machine::ask_for_turn`.
+    pub fn turn(&self) {
+        self.run_queue.release();
+    }
+}
