@@ -61,6 +61,21 @@ pub enum Resume {
     Again = 11,
 }
 
+impl Resume {
+    /// How many there are; numbers from here on are the processor's own (`arch::x86_64::armed`).
+    pub const COUNT: u64 = Self::Again.number() + 1;
+
+    /// Its number. Whoever adds one looks whether [`Resume::COUNT`] still is how many there are.
+    const fn number(self) -> u64 {
+        match self {
+            Self::Ipc | Self::Frame | Self::Idle | Self::Transfer | Self::Receive | Self::Unmap => {
+            }
+            Self::Destroy | Self::Anew | Self::Entered | Self::Wake | Self::Bind | Self::Again => {}
+        }
+        self as u64
+    }
+}
+
 /// A memory operation under way; a thread is in one at a time.
 pub enum Job {
     /// A map or grant item of the message the thread sends.

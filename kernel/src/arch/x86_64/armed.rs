@@ -91,14 +91,14 @@ pub(super) fn frame() -> Frame {
     unsafe { &*((tcb - FRAME_SIZE as u64) as *const TrapFrame) }
 }
 
-/// How the assembly leaves the kernel for an armed thread ([`leave`]).
+/// How the assembly leaves the kernel for an armed thread ([`leave`]): numbers that are none of [`Resume`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Leaves {
     /// As [`Resume::Ipc`].
-    Ipc = 11,
+    Ipc = Resume::COUNT,
     /// As [`Resume::Frame`].
-    Frame = 12,
+    Frame = Resume::COUNT + 1,
 }
 
 /// `next`, which is armed and current, is about to go on: as the value of [`Resume`] or
