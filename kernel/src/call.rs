@@ -4,6 +4,7 @@ use abi::syscall::Call;
 use abi::{CallError, Fpage, ThreadId, utcb};
 
 use crate::arch::{Frame, TcbRef, note_entry};
+use crate::sched::elsewhere;
 use crate::sched::schedule::thread_switch;
 use crate::thread::control::{After, Form, Request};
 use crate::thread::exregs::{self, Registers};
@@ -176,7 +177,7 @@ fn processor_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let privileged = caller.space().is_some_and(|space| space.is_privileged());
     let [processor, values @ .., _] = frame.arguments();
     let unchanged = values.iter().all(|word| *word == !0);
-    let result = match (privileged, processor == 0 && unchanged) {
+    let result = match (privileged, elsewhere::exists(processor) && unchanged) {
         (false, _) => Err(CallError::NoPrivilege),
         (_, false) => Err(CallError::InvalidParameter),
         _ => Ok(()),

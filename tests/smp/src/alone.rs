@@ -142,7 +142,7 @@ pub fn lie(count: &AtomicU64) -> ! {
 
 /// Lets other processors have a turn now and then: where they take turns they have none while nobody
 /// on this one waits.
-fn end_turn(round: u64) {
+pub fn end_turn(round: u64) {
     if round.is_multiple_of(64) {
         core::hint::spin_loop();
     }

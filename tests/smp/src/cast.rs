@@ -8,10 +8,10 @@ use root_harness::{Places, local, location};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule};
 
-use crate::{alone, machine};
+use crate::{alone, machine, moves};
 
 /// Threads there can be.
-pub const PLACES: usize = 4;
+pub const PLACES: usize = 8;
 
 static STAGE: Places<PLACES> = Places::new();
 static PARTS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
@@ -55,6 +55,10 @@ pub enum Part {
     TalkAlone,
     /// Writes what it likes where those two look.
     Lie,
+    /// Moves somebody else from processor to processor, and counts.
+    Move,
+    /// Deletes somebody else, and counts.
+    Delete,
 }
 
 /// A thread of the root task's.
@@ -162,6 +166,8 @@ extern "C" fn run() -> ! {
         10 => alone::serve(),
         11 => alone::talk(count),
         12 => alone::lie(count),
+        13 => moves::move_about(count),
+        14 => moves::delete(count),
         _ => loop {
             let word = 0x5EED_0000 + place as u64;
             if machine::hold(word, count, 50) != word {
@@ -186,7 +192,10 @@ fn talk(place: usize, count: &AtomicU64) {
     let to = ThreadId(PARTNERS[place].load(Ordering::Relaxed));
     let answer = ipc::call(to, &Msg::default().words(&[round]));
     match answer {
-        Ok(msg) if msg.get(0) == round => drop(count.fetch_add(1, Ordering::Relaxed)),
+        Ok(msg) if msg.get(0) == round => {
+            count.fetch_add(1, Ordering::Relaxed);
+            alone::end_turn(round);
+        }
         Ok(_) => drop(WRONG.fetch_add(1, Ordering::Relaxed)),
         Err(_) => core::hint::spin_loop(),
     }

@@ -9,6 +9,7 @@
 mod alone;
 mod cast;
 mod machine;
+mod moves;
 mod talks;
 
 use abi::inspect::{Back, What};
@@ -18,7 +19,9 @@ use cast::{Actor, PLACES, Part};
 use core::hint::spin_loop;
 use core::sync::atomic::Ordering;
 use root_harness::{Test, Verdict, verdict};
-use runtime::{Msg, boot_entry, clock, direct_println, ipc, kernel, kip, schedule, sigma0};
+use runtime::{
+    Msg, boot_entry, clock, direct_println, ipc, kernel, kip, schedule, sigma0, syscall,
+};
 
 boot_entry!(main);
 
@@ -27,7 +30,7 @@ const CALLS: u64 = 1_000;
 
 fn main() -> ! {
     root_harness::begin();
-    let tests: [Test; 28] = [
+    let tests: [Test; 35] = [
         ("the_interface_page_counts_the_processors", told),
         ("user_code_runs_elsewhere", parallel),
         ("a_server_elsewhere_answers", served),
@@ -42,6 +45,13 @@ fn main() -> ! {
         ("the_more_urgent_one_runs", urgent),
         ("who_faults_at_a_page_that_is_there_tells_its_pager", told_of_a_fault),
         ("a_thread_moves_to_and_fro", wandering),
+        ("who_waits_moves", moves::waiting),
+        ("a_thread_moves_itself", moves::oneself),
+        ("who_is_called_moves_to_and_fro", moves::called),
+        ("who_is_moved_is_deleted", moves::deleted),
+        ("two_delete_the_same_thread", moves::deleted_twice),
+        ("two_delete_the_same_task", moves::task_deleted_twice),
+        ("a_flood_leaves_others_their_share", moves::flooded),
         ("vector_registers_are_everybodys_own", vectors),
         ("a_halted_thread_stands_still", halted),
         ("a_talk_inside_a_space_stays_on_its_processor", talks::inside),
@@ -136,8 +146,14 @@ fn nowhere() -> Verdict {
     let me = runtime::thread::me();
     for number in [processors(), 63, 64, 255, 256, 0x7FFF, 0xFFFF] {
         verdict(schedule::set_processor(me, number).is_err(), "a processor too many")?;
+        let found = syscall::processor_control(number.into(), !0, !0, !0);
+        verdict(!found, "a processor too many can be set")?;
     }
-    Ok(())
+    let all = (0..processors()).all(|number| {
+        syscall::processor_control(number.into(), !0, !0, !0)
+            && !syscall::processor_control(number.into(), 1_000_000, !0, !0)
+    });
+    verdict(all, "one of the processors cannot be asked, or can be set")
 }
 
 fn deleted() -> Verdict {

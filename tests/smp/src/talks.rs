@@ -20,7 +20,7 @@ fn pair(part: Part, number: u32, apart: bool) -> [Actor; 2] {
 }
 
 /// Lets those run here, too, who are less urgent than this thread, which is their pager: all others.
-fn rest() {
+pub fn rest() {
     if let Ok((faulter, message)) = ipc::wait(Time::micros(2_000))
         && let Some(fault) = Fault::decode(&message)
     {
