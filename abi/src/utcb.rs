@@ -50,15 +50,18 @@ pub const PREEMPT_DELAY: u64 = 1 << 6;
 pub const PREEMPT_PENDING: u64 = 1 << 7;
 
 // Baton: local IPC in user mode (Wenske 2002, 4.2 and 5.3; decision 0044), words -62..-59 and -57.
-/// Word index of whom the thread waits for, as user level may see it: [`LIPC_RUNS`], anythread,
-/// anylocalthread, [`LIPC_SECTION`] or the local id of one thread.
+/// Word index of whom the thread waits for, as user level may see it: [`LIPC_RUNS`], for anybody
+/// ([`lipc_open`]) or anybody of its space ([`lipc_open_local`]), [`LIPC_SECTION`] or the local id of
+/// one thread.
 pub const LIPC_WAIT: isize = -62;
 /// Word index of the stack pointer while it waits; the return address is on top of the stack.
 pub const LIPC_SP: isize = -61;
-/// Word index of what the thread may do: [`LIPC_UNKNOWN`], [`LIPC_OPEN`],
-/// [`LIPC_CLOSED`], [`LIPC_REFUSED`], [`LIPC_KEEPS`].
+/// Word index of what the thread may do: [`LIPC_UNKNOWN`], open ([`lipc_open`]), [`LIPC_CLOSED`],
+/// [`LIPC_REFUSED`], [`LIPC_KEEPS`]. Its lowest 16 bits are the first number of words that is too many for
+/// a message in user mode.
 pub const LIPC_STATE: isize = -60;
-/// Word index of the space's current word, used in one UTCB of the space: U of whoever runs.
+/// Word index of the space's current word, used in one UTCB of the space: U of whoever runs on the first
+/// processor. On others [`SELF`] of the thread that has gone there is that.
 pub const LIPC_CURRENT: isize = -59;
 
 /// Word index of what [`LIPC_WAIT`] was when the thread waited last so that user mode saw it; only kernels
@@ -79,11 +82,28 @@ pub const LIPC_SECTION: u64 = !127;
 pub const SECTION_BUSY: u64 = !0;
 /// [`LIPC_STATE`]: the kernel has not been asked yet whether the thread may take part.
 pub const LIPC_UNKNOWN: u64 = 0;
-/// [`LIPC_STATE`]: the thread may send in user mode.
-pub const LIPC_OPEN: u64 = 1;
 /// [`LIPC_STATE`]: the kernel wants to see the thread's next IPC.
-pub const LIPC_CLOSED: u64 = 2;
+pub const LIPC_CLOSED: u64 = 2 << 16;
 /// [`LIPC_STATE`]: the thread may not take part; nobody need ask again.
-pub const LIPC_REFUSED: u64 = 3;
+pub const LIPC_REFUSED: u64 = 3 << 16;
 /// [`LIPC_STATE`]: the thread's last IPC kept its vector registers; nobody but itself need ask.
-pub const LIPC_KEEPS: u64 = 4;
+pub const LIPC_KEEPS: u64 = 4 << 16;
+
+/// So many words and more are too many for a message in user mode.
+const LIPC_TOO_MANY: u64 = 8;
+/// Where the number of a processor is in [`lipc_open`].
+const LIPC_PROCESSOR: u32 = 16;
+
+/// [`LIPC_STATE`]: the thread may send in user mode, on processor `number`; and [`LIPC_WAIT`] of one that waits
+/// there for anybody. Another word on each processor, so that threads of different ones never meet there.
+#[must_use]
+pub const fn lipc_open(number: u32) -> u64 {
+    lipc_open_local(number) | LIPC_TOO_MANY
+}
+
+/// [`LIPC_WAIT`] of a thread that waits on processor `number` for anybody of its space: what
+/// [`lipc_open`] and anylocalthread have in common.
+#[must_use]
+pub const fn lipc_open_local(number: u32) -> u64 {
+    !((number as u64) << LIPC_PROCESSOR | 0xFFFF)
+}

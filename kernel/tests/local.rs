@@ -69,7 +69,7 @@ fn a_partner_that_waits_without_registers_can_be_reached_at_once() {
     assert_eq!(server.rendezvous.get(), server.id.get().0 ^ DEAD_OPEN << 32);
     arm(caller, server);
     assert!(server.is_armed() && rendezvous::is_published(server));
-    assert_eq!(registers(server).word(utcb::LIPC_WAIT), ThreadId::ANY.0);
+    assert_eq!(registers(server).word(utcb::LIPC_WAIT), utcb::lipc_open(0));
 }
 
 #[test]

@@ -43,13 +43,13 @@ static uint64_t *utcb(int thread)
 __asm__("stub_slow:      mov r9, -1\n"
         "                ret\n"
         ".balign 64\n"
-        "stub_call:      local_path path_call, -1, rsi, stub_slow\n"
+        "stub_call:      local_path path_call, r11, rsi, stub_slow\n"
         ".balign 64\n"
-        "stub_reply:     local_path path_reply, rdi, rdx, stub_slow\n"
+        "stub_reply:     local_path path_reply, rdi, r11, stub_slow, rdx\n"
         ".balign 64\n"
-        "stub_call_ret:  local_path_ret path_call_ret, -1, rsi, stub_slow\n"
+        "stub_call_ret:  local_path_ret path_call_ret, r11, rsi, stub_slow\n"
         ".balign 64\n"
-        "stub_reply_ret: local_path_ret path_reply_ret, rdi, rdx, stub_slow\n");
+        "stub_reply_ret: local_path_ret path_reply_ret, rdi, r11, stub_slow, rdx\n");
 
 // The exchange as a thread sees it: all that the path and the partner may destroy is declared,
 // but for RBP, which cannot be. (Compiled without a red zone: the stack is in use.)
@@ -155,7 +155,7 @@ static void begin_lipc(void (*server)(void))
     for (int thread = 0; thread < 2; thread++)
         utcb(thread)[LIPC_STATE] = LIPC_OPEN;
     utcb(1)[LIPC_SP] = (uint64_t)top;
-    utcb(1)[LIPC_WAIT] = ANYBODY;
+    utcb(1)[LIPC_WAIT] = LIPC_OPEN;
     current_word[0] = utcb(0);
     if (syscall(SYS_arch_prctl, ARCH_SET_GS, current_word) != 0) {
         printf("bench FAILED: GS base cannot be set\n");

@@ -88,7 +88,7 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadI
         Waits::Closed(from) => from,
         Waits::Busy(Busy::Polling) => thread.partner.get(),
         // Whom it waits for stands in its UTCB.
-        _ if rendezvous::is_published(thread) => ThreadId::ANY,
+        _ if rendezvous::is_public(thread) => ThreadId::ANY,
         Waits::Busy(Busy::Waiting) if thread.kind.get() != Kind::Start => thread.partner.get(),
         _ => ThreadId::ANY,
     };
@@ -110,7 +110,8 @@ pub(super) fn has_job(thread: TcbRef) -> bool {
 fn going_on(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     let inactive = thread.utcb_k.get() == 0;
     // What is elsewhere has its registers there.
-    if inactive || crate::arch::current() == thread || thread.is_away() {
+    let is_there = thread.is_away() || rendezvous::is_seated(thread);
+    if inactive || crate::arch::current() == thread || is_there {
         return;
     }
     let (ip, _) = thread.user_ip_sp();

@@ -5,7 +5,8 @@
 //! wait: its rendezvous word is a code that only says so, and whom it waits for stands in its
 //! UTCB, where the stubs' path finds and changes it. Whoever wants to know more in the kernel
 //! decodes the rendezvous word first ([`rendezvous::waits`]), and that *reclaims* its wait:
-//! it comes back into the tcb, and user mode finds it no more until it waits anew.
+//! it comes back into the tcb, and user mode finds it no more until it waits anew. Threads that live on the
+//! same other processor do so there (decision 0088); what differs for them is in [`there`].
 //!
 //! The words in a UTCB are the program's to write. The kernel reads each once, and takes it for
 //! what the program would have said in a call of its own.
@@ -21,9 +22,16 @@ use crate::thread::tcb::{ARMED, Resume};
 use crate::usermem::Utcb;
 use crate::{lrpc, sched, techniques, thread};
 
+pub mod there;
+
 /// Flags with which a thread may wait in public: what a program's arithmetic leaves, and
 /// interrupts on. A path in user mode restores none.
 const ORDINARY_FLAGS: u64 = USER_FLAGS_MASK | USER_FLAGS;
+
+/// How one waits in public on the first processor.
+const OPEN_HERE: u64 = utcb::lipc_open(0);
+/// The same, for threads of the space.
+const OPEN_LOCAL_HERE: u64 = utcb::lipc_open_local(0);
 
 /// Armed threads of a space, at most: each deletion in it looks at them all.
 const MOST: u32 = 64;
@@ -33,10 +41,9 @@ const MOST: u32 = 64;
 /// about it again; one that can is asked about by its next partner.
 pub fn arm(caller: TcbRef, partner: ThreadId) {
     let Some(space) = caller.space().filter(|_| techniques::LOCAL_IPC) else { return };
-    let Some(partner) = thread::in_space(space, partner).filter(|partner| *partner != caller)
-    else {
-        return;
-    };
+    let is_near = |it: &TcbRef| *it != caller && it.processor.get() == caller.processor.get();
+    let Some(partner) = thread::in_space(space, partner).filter(is_near) else { return };
+    there::fetch(partner);
     let fits = |thread: TcbRef| thread.is_armed() || fits(space, thread);
     let pair = [caller, partner];
     let new = pair.into_iter().filter(|thread| !thread.is_armed()).count() as u32;
@@ -61,7 +68,6 @@ pub fn arm(caller: TcbRef, partner: ThreadId) {
 fn fits(space: SpaceRef, thread: TcbRef) -> bool {
     let first = space.task.armed.first();
     !thread.is_foreign()
-        && !thread.is_elsewhere()
         && first.is_none_or(|armed| armed.uses_vector() == thread.uses_vector())
         && space.task.armed_count.get() < MOST
 }
@@ -94,7 +100,9 @@ fn arm_one(thread: TcbRef) {
 /// Whether `thread`, which does not run, is in a system call that promises it its vector
 /// registers: a message in user mode would take them away.
 fn keeps_vector(thread: TcbRef) -> bool {
-    thread.uses_vector() && thread.resume.get() != Resume::Frame && arch::keeps_vector(thread)
+    let may_keep = thread.uses_vector() && thread.resume.get() != Resume::Frame;
+    may_keep
+        && if thread.is_elsewhere() { there::keeps(thread) } else { arch::keeps_vector(thread) }
 }
 
 /// The IPC that `thread`, which is armed and runs, begins promises it its vector registers: it
@@ -133,7 +141,7 @@ pub fn disarm(thread: TcbRef) {
 
 /// Whether `thread` can take part has changed: its next partner asks.
 pub fn start_anew(thread: TcbRef) {
-    if rendezvous::is_published(thread) {
+    if rendezvous::is_public(thread) {
         reclaim(thread);
     } else if rendezvous::is_armed(thread) {
         rendezvous::withdraw(thread);
@@ -149,14 +157,14 @@ pub fn start_anew(thread: TcbRef) {
     }
 }
 
-/// `thread` is about to lose its id. Whoever waits for it in public names it by its local id, which
-/// another thread may have soon: these waits come back into the kernel, where the sweep
-/// finds them.
+/// `thread` is about to lose its id, or to move to another processor. Whoever waits for it in public names it by
+/// its local id, which another thread may have soon, or meets it no more: these waits come back into the
+/// kernel, where the sweep finds them. Nobody is elsewhere who could end them: `thread` has been fetched.
 pub fn reclaim_waits_for(thread: TcbRef, space: SpaceRef) {
     let local = thread.utcb.get();
     space.task.armed.each(|armed| {
         let waits = |utcb: Utcb| utcb.word(utcb::LIPC_WAIT) == local;
-        if rendezvous::is_published(armed) && Utcb::of(armed).is_some_and(waits) {
+        if rendezvous::is_public(armed) && Utcb::of(armed).is_some_and(waits) {
             reclaim(armed);
         }
     });
@@ -173,13 +181,8 @@ pub fn claimed(running: TcbRef, current: ThreadId) -> Option<TcbRef> {
 /// slice that was running (1993, 5.3.5).
 pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
     let scheduler = &cpu().scheduler;
-    from.kernel_ipcs.set(0);
-    to.kernel_ipcs.set(0);
     rendezvous::set_busy(to, Busy::Ready);
-    from.ip.set(done);
-    from.flags.set(USER_FLAGS);
-    from.resume.set(Resume::Ipc);
-    from.kind.set(Kind::User);
+    passed(from, to, done);
     rendezvous::set_published(from);
     if from.uses_vector() {
         // What is in the registers is the receiver's; the control words are everybody's.
@@ -190,16 +193,32 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
         scheduler.ready.insert(to);
     }
     if !from.senders.is_empty() {
-        // It has not looked at what the kernel told it: it looks when it runs.
-        reclaim(from);
-        if from.partner.get().is_nil() {
-            return;
-        }
-        from.then_from.set(from.partner.get());
-        from.timeouts.set(0);
-        from.resume.set(Resume::Receive);
-        sched::make_ready(from);
+        receives(from);
     }
+}
+
+/// `from` has handed the processor to `to`, and waits at `done`.
+#[inline(always)]
+fn passed(from: TcbRef, to: TcbRef, done: u64) {
+    from.kernel_ipcs.set(0);
+    to.kernel_ipcs.set(0);
+    from.ip.set(done);
+    from.flags.set(USER_FLAGS);
+    from.resume.set(Resume::Ipc);
+    from.kind.set(Kind::User);
+}
+
+/// `thread`, which is published, has not looked at what the kernel told it, that somebody waits to send to it: it
+/// looks when it runs.
+fn receives(thread: TcbRef) {
+    reclaim(thread);
+    if thread.partner.get().is_nil() {
+        return;
+    }
+    thread.then_from.set(thread.partner.get());
+    thread.timeouts.set(0);
+    thread.resume.set(Resume::Receive);
+    sched::make_ready(thread);
 }
 
 /// Publishes the wait of `thread`, which is armed and about to leave the processor, or waits
@@ -221,6 +240,7 @@ pub fn publish(thread: TcbRef) {
             rendezvous::set_published(thread);
             count(thread, 1);
         }
+        _ if thread.is_elsewhere() => there::publish(thread, from),
         _ if is_ordinary => rendezvous::set_armed_wait(thread, from),
         _ => rendezvous::set_busy(thread, Busy::Waiting),
     }
@@ -228,24 +248,30 @@ pub fn publish(thread: TcbRef) {
 
 /// What says in user mode that `thread` waits for `from`; `None` if it can't be woken there.
 fn public_word(thread: TcbRef, from: ThreadId) -> Option<u64> {
-    let plain = thread.kind.get() == Kind::User
-        && thread.resume.get() == Resume::Ipc
-        && thread.wake_at_us.get() == 0
-        && !thread.halted.get()
-        && thread.senders.is_empty()
-        && thread.flags.get() & !ORDINARY_FLAGS == 0
-        && arch::returns_at_once(thread.ip.get());
-    if !plain {
+    // Halted, or elsewhere.
+    if thread.unusual.get() || !is_plain(thread) {
         return None;
     }
     match from {
         ThreadId::ANY_LOCAL if arch::is_for_work(thread.ip.get()) => Some(utcb::LIPC_SECTION),
-        ThreadId::ANY | ThreadId::ANY_LOCAL => Some(from.0),
+        ThreadId::ANY => Some(utcb::lipc_open(0)),
+        ThreadId::ANY_LOCAL => Some(utcb::lipc_open_local(0)),
         from => {
             let partner = thread::lookup(from).filter(|partner| partner.same_space(thread))?;
-            Some(partner.utcb.get()).filter(|local| *local != 0)
+            Some(partner.utcb.get()).filter(|local| *local != 0 && !partner.is_elsewhere())
         }
     }
+}
+
+/// Whether `thread`, which waits and is not halted, can be woken in user mode.
+#[inline(always)]
+fn is_plain(thread: TcbRef) -> bool {
+    thread.kind.get() == Kind::User
+        && thread.resume.get() == Resume::Ipc
+        && thread.wake_at_us.get() == 0
+        && thread.senders.is_empty()
+        && thread.flags.get() & !ORDINARY_FLAGS == 0
+        && arch::returns_at_once(thread.ip.get())
 }
 
 /// Whether `thread` waits for a message of its own choice, with nothing between it and user mode but
@@ -279,11 +305,13 @@ pub fn reclaim(thread: TcbRef) {
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
     thread.sp.set(public_sp(thread));
     let named = |local| thread.space().and_then(|space| thread::in_space(space, local));
-    thread.partner.set(match ThreadId(word) {
-        any @ (ThreadId::ANY | ThreadId::ANY_LOCAL) => any,
-        ThreadId(utcb::LIPC_SECTION) => ThreadId::ANY_LOCAL,
+    thread.partner.set(match word {
+        OPEN_HERE => ThreadId::ANY,
+        OPEN_LOCAL_HERE | utcb::LIPC_SECTION => ThreadId::ANY_LOCAL,
+        word if there::is_open(thread, word) => ThreadId::ANY,
+        word if there::is_open_local(thread, word) => ThreadId::ANY_LOCAL,
         // For nobody who could send, if the program has written nonsense there.
-        local => named(local).map_or(ThreadId::NIL, |partner| partner.id.get()),
+        local => named(ThreadId(local)).map_or(ThreadId::NIL, |partner| partner.id.get()),
     });
 }
 
@@ -291,7 +319,7 @@ pub fn reclaim(thread: TcbRef) {
 /// waits whom a switch could pass over.
 fn way(thread: TcbRef) -> u64 {
     let quiet = thread.senders.is_empty() && !cpu().scheduler.look_first.get();
-    if quiet { utcb::LIPC_OPEN } else { utcb::LIPC_CLOSED }
+    if quiet { OPEN_HERE } else { utcb::LIPC_CLOSED }
 }
 
 /// `thread`, which is armed, is about to run in user mode: what its UTCB and its space's

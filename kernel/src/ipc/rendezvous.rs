@@ -80,7 +80,7 @@ pub const DEAD_CLOSED: u64 = 9;
 pub const KEPT_OPEN: u64 = 10;
 /// See [`DEAD_OPEN`].
 pub const KEPT_CLOSED: u64 = 11;
-const _: () = assert!(SEATED < SYSTEM_BASE as u64, "the highest code");
+const _: () = assert!(PUBLISHED_THERE < SYSTEM_BASE as u64, "the highest code");
 
 /// The code of a thread that waits for a message from user mode: whom it waits for stands in
 /// its UTCB ([`super::local`]). [`waits`] brings that into the kernel first. Odd, and nobody is its
@@ -101,9 +101,13 @@ const CALLS: u64 = Busy::Calls as u64;
 const LENT: u64 = Busy::Lent as u64;
 
 /// The code of a thread that is on another processor together with others, with whom it may be talking
-/// there ([`crate::sched::elsewhere`]): only that processor knows its state, and [`waits`] calls them
-/// all back first.
+/// there ([`crate::sched::elsewhere`]), or may hand over to others there: only that processor knows its state,
+/// and [`waits`] calls them all back first.
 pub const SEATED: u64 = 19;
+
+/// As [`PUBLISHED`], of a thread whose user code runs on another processor. If somebody of its space is there
+/// who may hand over to it, [`waits`] calls that one back first.
+pub const PUBLISHED_THERE: u64 = 20;
 
 /// Whether a fast path takes `code` for a wait that it may end: as number of a thread, too, for what is
 /// compared is `to ^ word`, and where nobody is the word is 0. So somebody is to be found at these
@@ -202,6 +206,11 @@ fn sealed(thread: TcbRef, code: u64) -> Waits {
             elsewhere::bring_back(thread);
             return waits(thread);
         }
+        PUBLISHED_THERE if elsewhere::may_be_running(thread) => {
+            elsewhere::bring_back(thread);
+            return waits(thread);
+        }
+        PUBLISHED_THERE => super::local::reclaim(thread),
         _ => {}
     }
     match seen(thread, code) {
@@ -218,7 +227,7 @@ fn seen(thread: TcbRef, code: u64) -> Waits {
     match code {
         DEAD_OPEN | KEPT_OPEN => Waits::Open,
         DEAD_CLOSED | KEPT_CLOSED => Waits::Closed(thread.partner.get()),
-        PUBLISHED => Waits::Busy(Busy::Waiting),
+        PUBLISHED | PUBLISHED_THERE => Waits::Busy(Busy::Waiting),
         AWAY | SEATED => Waits::Busy(Busy::Ready),
         ARMED => match armed_wait(thread) {
             None => Waits::Busy(Busy::Ready),
@@ -349,6 +358,24 @@ pub fn is_published(thread: TcbRef) -> bool {
 pub fn set_published(thread: TcbRef) {
     thread.partner.set(ThreadId::NIL);
     set_code(thread, PUBLISHED);
+}
+
+/// Whether `thread` waits for messages from user mode of another processor.
+#[must_use]
+pub fn is_published_there(thread: TcbRef) -> bool {
+    thread.rendezvous.get() ^ thread.id.get().0 == PUBLISHED_THERE << CODE_SHIFT
+}
+
+/// Lets `thread`, whose user code runs on another processor, be found there likewise.
+pub fn set_published_there(thread: TcbRef) {
+    thread.partner.set(ThreadId::NIL);
+    set_code(thread, PUBLISHED_THERE);
+}
+
+/// Whether `thread` waits for messages from user mode, wherever.
+#[must_use]
+pub fn is_public(thread: TcbRef) -> bool {
+    is_published(thread) || is_published_there(thread)
 }
 
 fn set_code(thread: TcbRef, code: u64) {

@@ -145,7 +145,7 @@ fn release(waiter: TcbRef) {
 #[inline(never)]
 fn look_closer(waiter: TcbRef) {
     // Whom it waits for is current, or `local::reclaim_waits_for` has found it.
-    if rendezvous::is_published(waiter) {
+    if rendezvous::is_public(waiter) {
         return;
     }
     let is_there = |from: ThreadId| !from.is_global() || thread::lookup(from).is_some();

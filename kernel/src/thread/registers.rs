@@ -13,7 +13,7 @@ impl TcbRef {
     pub fn user_ip_sp(self) -> (u64, u64) {
         match self.frame_if_used() {
             Some(frame) => (frame.ip.get(), frame.sp.get()),
-            None if rendezvous::is_published(self) => (self.ip.get(), local::public_sp(self)),
+            None if rendezvous::is_public(self) => (self.ip.get(), local::public_sp(self)),
             None => (self.ip.get(), self.sp.get()),
         }
     }

@@ -108,6 +108,11 @@ pub fn broken(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         rendezvous::peek(thread) == Waits::Nonsense,
         "has a rendezvous word that stands for no state",
     );
+    let is_public_there = rendezvous::is_public(thread) && thread.is_elsewhere();
+    fault(
+        rendezvous::is_published_there(thread) != is_public_there,
+        "waits for messages from user mode of another processor than its own",
+    );
     waiting(thread, fault);
     transfer(thread, fault);
     going_on(thread, fault);
@@ -128,7 +133,7 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         crate::arch::current() != thread && rendezvous::is_unsealed(thread),
         "uses vector registers and waits as if it did not",
     );
-    let is_public = rendezvous::is_published(thread);
+    let is_public = rendezvous::is_public(thread);
     fault(
         is_public && !thread.is_armed(),
         "waits for messages from user mode, which it gets none of",

@@ -170,8 +170,8 @@ impl Call {
         }
         let near = receiver.root.get() == self.sender.root.get();
         match public_word(receiver) {
-            word if word == ThreadId::ANY.0 => true,
-            word if word == ThreadId::ANY_LOCAL.0 => near,
+            word if word == utcb::lipc_open(0) => true,
+            word if word == utcb::lipc_open_local(0) => near,
             word => near && word == self.sender.utcb.get(),
         }
     }

@@ -80,12 +80,13 @@ impl UserMode {
         let (own, partner) = (registers(sender), registers(receiver));
         let wait = match from {
             from if from == to => receiver.utcb.get(),
-            ThreadId::ANY | ThreadId::ANY_LOCAL => from.0,
+            ThreadId::ANY | ThreadId::ANY_LOCAL => utcb::lipc_open(0) & from.0,
             _ => return false,
         };
         let theirs = partner.word(utcb::LIPC_WAIT);
-        let for_us = [ThreadId::ANY.0, ThreadId::ANY_LOCAL.0, sender.utcb.get()].contains(&theirs);
-        if !for_us || own.word(utcb::LIPC_STATE) != utcb::LIPC_OPEN {
+        let (open, open_local) = (utcb::lipc_open(0), utcb::lipc_open_local(0));
+        let for_us = [open, open_local, sender.utcb.get()].contains(&theirs);
+        if !for_us || own.word(utcb::LIPC_STATE) != open {
             return false;
         }
         own.set_word(utcb::LIPC_SP, 0x2000);

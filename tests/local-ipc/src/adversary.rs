@@ -161,6 +161,9 @@ pub fn nonsense() -> Verdict {
         ThreadId::ROOT.0,
         stub_address(0),
         utcb::LIPC_SECTION,
+        utcb::lipc_open(0),
+        utcb::lipc_open_local(0),
+        utcb::lipc_open(1),
     ];
     for lie in lies {
         for place in [utcb::LIPC_WAIT, utcb::LIPC_SP, utcb::LIPC_STATE, utcb::LIPC_CURRENT] {

@@ -316,7 +316,7 @@ fn force() -> ! {
         let own = runtime::utcb::pointer();
         // An unarmed thread that did so would go on with the partner's code as itself.
         if machine::read_utcb(own, utcb::LIPC_STATE) == utcb::LIPC_CLOSED {
-            machine::write_utcb(own, utcb::LIPC_STATE, utcb::LIPC_OPEN);
+            machine::write_utcb(own, utcb::LIPC_STATE, utcb::lipc_open(0));
         }
         Msg::default().words(&[request.get(0).wrapping_add(request.get(1)), client.0])
     })

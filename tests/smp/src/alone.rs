@@ -14,7 +14,7 @@ use crate::talks::{counts_on, none_wrong};
 use crate::{machine, processors};
 
 /// Requests whose client waited in public: their answers need no kernel.
-static PUBLIC: AtomicU64 = AtomicU64::new(0);
+pub static PUBLIC: AtomicU64 = AtomicU64::new(0);
 
 /// So many lies at least.
 const LIES: u64 = 1_000;
@@ -22,10 +22,12 @@ const LIES: u64 = 1_000;
 /// A server at place 0 and its client at place 1, on the first processor.
 fn pair() -> [Actor; 2] {
     let server = Actor::start(0, Part::ServeAlone, 0);
+    Actor::calls_locally(1, 0);
     [server, Actor::start(1, Part::TalkAlone, 0)]
 }
 
-fn stop(actors: &[Actor]) -> Verdict {
+/// Deletes them, and looks at the kernel.
+pub fn stop(actors: &[Actor]) -> Verdict {
     actors.iter().for_each(Actor::stop);
     let broken = kernel::inspect(What::Check, 0, 0).map_or(u64::MAX, |record| record[0]);
     verdict(broken == 0, "an invariant of the kernel's is broken")
@@ -81,11 +83,11 @@ pub fn lied_to() -> Verdict {
     Ok(())
 }
 
-/// Calls the server at place 0 for ever.
-pub fn talk(count: &AtomicU64) -> ! {
+/// Calls the thread whose local id is `to` for ever.
+pub fn talk(to: ThreadId, count: &AtomicU64) -> ! {
     loop {
         let round = count.load(Ordering::Relaxed);
-        match ipc::local_call(local(0), &Msg::default().words(&[round])) {
+        match ipc::local_call(to, &Msg::default().words(&[round])) {
             Ok(msg) if msg.get(0) == round => {
                 count.fetch_add(1, Ordering::Relaxed);
                 end_turn(round);
@@ -96,8 +98,15 @@ pub fn talk(count: &AtomicU64) -> ! {
     }
 }
 
-/// Answers with what it is sent.
-pub fn serve() -> ! {
+/// The same in single steps, of which its exception handler hears.
+pub fn step(to: ThreadId, count: &AtomicU64) -> ! {
+    runtime::utcb::set_exception_handler(ThreadId::ROOT);
+    machine::step();
+    talk(to, count)
+}
+
+/// Answers with what it is sent, and does something `meanwhile`.
+pub fn serve(mut meanwhile: impl FnMut(u64) -> u64) -> ! {
     let first = || ipc::lipc(ThreadId::NIL, ThreadId::ANY, Timeouts::NEVER, &Msg::default());
     let mut request = first();
     loop {
@@ -106,7 +115,7 @@ pub fn serve() -> ! {
                 if machine::read_utcb(client.0, utcb::LIPC_WAIT) == local(0).0 {
                     PUBLIC.fetch_add(1, Ordering::Relaxed);
                 }
-                ipc::local_reply_wait(client, &Msg::default().words(&[msg.get(0)]))
+                ipc::local_reply_wait(client, &Msg::default().words(&[meanwhile(msg.get(0))]))
             }
             Err(_) => first(),
         };
@@ -130,6 +139,9 @@ pub fn lie(count: &AtomicU64) -> ! {
         local(3).0,
         ThreadId::ANY_LOCAL.0,
         ThreadId::ROOT.0,
+        utcb::lipc_open(0),
+        utcb::lipc_open(1),
+        utcb::lipc_open_local(0),
     ];
     for round in 0_usize.. {
         let (word, lie) = (words[round % words.len()], lies[round % lies.len()]);

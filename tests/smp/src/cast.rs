@@ -8,7 +8,7 @@ use root_harness::{Places, local, location};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule};
 
-use crate::{alone, machine, moves};
+use crate::{alone, hidden, machine, moves};
 
 /// Threads there can be.
 pub const PLACES: usize = 8;
@@ -51,7 +51,7 @@ pub enum Part {
     Return,
     /// Answers without the kernel where that is possible.
     ServeAlone,
-    /// Calls the thread at place 0 so.
+    /// Calls its partner so.
     TalkAlone,
     /// Writes what it likes where those two look.
     Lie,
@@ -59,6 +59,20 @@ pub enum Part {
     Move,
     /// Deletes somebody else, and counts.
     Delete,
+    /// As `ServeAlone`, with a word of its own in a vector register meanwhile.
+    ServeAndHold,
+    /// Likewise; it asks its partner first.
+    ForwardAlone,
+    /// Likewise; it reads a byte first.
+    ServeAndRead,
+    /// As `TalkAlone`, in single steps.
+    StepAlone,
+    /// Says that others run in its place.
+    Forger,
+    /// Looks after a critical section's value.
+    Section,
+    /// Enters the section at place 0 for ever.
+    Enter,
 }
 
 /// A thread of the root task's.
@@ -87,6 +101,11 @@ impl Actor {
     /// Whoever is at `place` calls `partner`.
     pub fn calls(place: usize, partner: &Self) {
         PARTNERS[place].store(partner.id.0, Ordering::Relaxed);
+    }
+
+    /// The same without the kernel, and the partner is the thread at place `partner`.
+    pub fn calls_locally(place: usize, partner: usize) {
+        PARTNERS[place].store(local(partner).0, Ordering::Relaxed);
     }
 
     fn start_in(place: usize, part: Part, number: u32, apart: bool) -> Self {
@@ -151,6 +170,9 @@ extern "C" fn run() -> ! {
             let round = count.fetch_add(1, Ordering::Relaxed);
             let _ = schedule::set_processor(runtime::thread::me(), (round % 2) as u32);
         },
+        5 => loop {
+            let _ = holds(place, count, 0, 50);
+        },
         6 => loop {
             talk(place, count);
         },
@@ -163,18 +185,46 @@ extern "C" fn run() -> ! {
             }
         },
         9 => machine::return_from_nothing(),
-        10 => alone::serve(),
-        11 => alone::talk(count),
+        part => talk_alone(part, place, count),
+    }
+}
+
+/// What is left of the parts: messages without the kernel, and moves.
+fn talk_alone(part: u64, place: usize, count: &AtomicU64) -> ! {
+    match part {
+        10 => alone::serve(|word| word),
+        11 => alone::talk(partner(place), count),
         12 => alone::lie(count),
         13 => moves::move_about(count),
         14 => moves::delete(count),
-        _ => loop {
-            let word = 0x5EED_0000 + place as u64;
-            if machine::hold(word, count, 50) != word {
-                WRONG.fetch_add(1, Ordering::Relaxed);
-            }
-        },
+        15 => alone::serve(|word| holds(place, count, word, 4)),
+        16 => alone::serve(|word| {
+            let answer = ipc::local_call(partner(place), &Msg::default().words(&[word]));
+            answer.map_or(!word, |msg| msg.get(0))
+        }),
+        17 => alone::serve(|word| {
+            let _ = machine::read(ADDRESS.load(Ordering::Relaxed));
+            word
+        }),
+        18 => alone::step(partner(place), count),
+        19 => hidden::forge(),
+        20 => hidden::serve_section(),
+        _ => hidden::enter(count),
     }
+}
+
+/// Whom the thread at `place` calls.
+fn partner(place: usize) -> ThreadId {
+    ThreadId(PARTNERS[place].load(Ordering::Relaxed))
+}
+
+/// Returns `word`, and keeps another one in a vector register for so many `turns`.
+fn holds(place: usize, count: &AtomicU64, word: u64, turns: u64) -> u64 {
+    let kept = (0x5EED_0000 + place as u64) ^ word << 32;
+    if machine::hold(kept, count, turns) != kept {
+        WRONG.fetch_add(1, Ordering::Relaxed);
+    }
+    word
 }
 
 /// The thread `id` in a space of its own.

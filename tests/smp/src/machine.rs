@@ -5,6 +5,7 @@ use core::sync::atomic::AtomicU64;
 
 use abi::syscall::exregs;
 use abi::{Fpage, ThreadId};
+use runtime::section::Section;
 use runtime::syscall;
 
 /// Keeps `word` in a vector register while `cell` counts up to `count`; what is in the register
@@ -65,4 +66,22 @@ pub fn read_utcb(pointer: u64, index: isize) -> u64 {
 pub fn write_utcb(pointer: u64, index: isize, value: u64) {
     // SAFETY: a word of a UTCB of this program, which the kernel and stubs read as a word.
     unsafe { (pointer as *mut u64).offset(index).write_volatile(value) };
+}
+
+/// Says that the thread with the local id `word` runs.
+pub fn write_current_word(word: u64) {
+    // SAFETY: GS base points to a word that is there for this.
+    unsafe { asm!("mov gs:[0], {}", in(reg) word, options(nostack)) };
+}
+
+/// Makes every further instruction of this thread an exception.
+pub fn step() {
+    // SAFETY: the handler lets the thread go on.
+    unsafe { asm!("pushfq", "or dword ptr [rsp], 0x100", "popfq") };
+}
+
+/// The section of the thread whose local id is `thread`, which runs `hidden::serve_section`.
+pub fn section(thread: u64) -> Section<(u64, u64)> {
+    // SAFETY: it serves such a value.
+    unsafe { Section::of(ThreadId(thread)) }
 }

@@ -8,6 +8,7 @@
 
 mod alone;
 mod cast;
+mod hidden;
 mod machine;
 mod moves;
 mod talks;
@@ -28,46 +29,60 @@ boot_entry!(main);
 /// Calls of one test.
 const CALLS: u64 = 1_000;
 
+/// What is tested, and its name.
+const TESTS: [Test; 47] = [
+    ("the_interface_page_counts_the_processors", told),
+    ("user_code_runs_elsewhere", parallel),
+    ("a_server_elsewhere_answers", served),
+    ("a_client_elsewhere_is_answered", called),
+    ("who_does_not_exist_gets_nobody", nowhere),
+    ("a_thread_that_runs_elsewhere_is_deleted", deleted),
+    ("a_page_is_gone_elsewhere_when_unmap_returns", unmapped),
+    ("who_takes_pages_back_all_the_time_stops_nobody", flooded),
+    ("who_goes_to_a_processor_that_rests_leaves_the_kernel", rested),
+    ("hogs_share_a_processor", shared),
+    ("the_checker_knows_who_waits_for_a_processor", queued),
+    ("the_more_urgent_one_runs", urgent),
+    ("who_faults_at_a_page_that_is_there_tells_its_pager", told_of_a_fault),
+    ("a_thread_moves_to_and_fro", wandering),
+    ("who_waits_moves", moves::waiting),
+    ("a_thread_moves_itself", moves::oneself),
+    ("who_is_called_moves_to_and_fro", moves::called),
+    ("who_is_moved_is_deleted", moves::deleted),
+    ("two_delete_the_same_thread", moves::deleted_twice),
+    ("two_delete_the_same_task", moves::task_deleted_twice),
+    ("a_flood_leaves_others_their_share", moves::flooded),
+    ("vector_registers_are_everybodys_own", vectors),
+    ("a_halted_thread_stands_still", halted),
+    ("a_talk_inside_a_space_stays_on_its_processor", talks::inside),
+    ("a_talk_between_spaces_stays_on_its_processor", talks::between),
+    ("a_talk_with_vector_registers_stays_on_its_processor", talks::vectors),
+    ("who_talks_there_is_called_from_here", talks::interrupted),
+    ("one_of_those_who_talk_is_deleted", talks::deleted),
+    ("one_of_those_who_talk_is_halted", talks::halted),
+    ("tables_change_under_those_who_talk", talks::unmapped),
+    ("somebody_computes_beside_those_who_talk", talks::beside),
+    ("a_string_from_there_is_refused_here", talks::spelt),
+    ("who_is_nobody_there_gets_no_message", talks::forged),
+    ("who_talks_without_the_kernel_moves", alone::moved),
+    ("lies_from_another_processor_are_not_believed", alone::lied_to),
+    ("a_talk_elsewhere_needs_no_kernel", hidden::stays),
+    ("a_talk_elsewhere_leaves_vector_registers_alone", hidden::vectors),
+    ("a_chain_elsewhere_needs_no_kernel", hidden::chain),
+    ("a_critical_section_elsewhere_needs_no_kernel", hidden::section),
+    ("who_talks_elsewhere_moves_at_any_moment", hidden::moving),
+    ("who_talks_elsewhere_is_deleted_at_any_moment", hidden::deleted),
+    ("who_talks_elsewhere_is_called_from_here", hidden::called),
+    ("both_kinds_of_messages_meet_elsewhere", hidden::mixed),
+    ("somebody_computes_beside_those_who_hide", hidden::beside),
+    ("who_talks_elsewhere_faults", hidden::faulted),
+    ("who_talks_elsewhere_is_stepped", hidden::stepped),
+    ("who_says_elsewhere_that_others_run_is_not_believed", hidden::forged),
+];
+
 fn main() -> ! {
     root_harness::begin();
-    let tests: [Test; 35] = [
-        ("the_interface_page_counts_the_processors", told),
-        ("user_code_runs_elsewhere", parallel),
-        ("a_server_elsewhere_answers", served),
-        ("a_client_elsewhere_is_answered", called),
-        ("who_does_not_exist_gets_nobody", nowhere),
-        ("a_thread_that_runs_elsewhere_is_deleted", deleted),
-        ("a_page_is_gone_elsewhere_when_unmap_returns", unmapped),
-        ("who_takes_pages_back_all_the_time_stops_nobody", flooded),
-        ("who_goes_to_a_processor_that_rests_leaves_the_kernel", rested),
-        ("hogs_share_a_processor", shared),
-        ("the_checker_knows_who_waits_for_a_processor", queued),
-        ("the_more_urgent_one_runs", urgent),
-        ("who_faults_at_a_page_that_is_there_tells_its_pager", told_of_a_fault),
-        ("a_thread_moves_to_and_fro", wandering),
-        ("who_waits_moves", moves::waiting),
-        ("a_thread_moves_itself", moves::oneself),
-        ("who_is_called_moves_to_and_fro", moves::called),
-        ("who_is_moved_is_deleted", moves::deleted),
-        ("two_delete_the_same_thread", moves::deleted_twice),
-        ("two_delete_the_same_task", moves::task_deleted_twice),
-        ("a_flood_leaves_others_their_share", moves::flooded),
-        ("vector_registers_are_everybodys_own", vectors),
-        ("a_halted_thread_stands_still", halted),
-        ("a_talk_inside_a_space_stays_on_its_processor", talks::inside),
-        ("a_talk_between_spaces_stays_on_its_processor", talks::between),
-        ("a_talk_with_vector_registers_stays_on_its_processor", talks::vectors),
-        ("who_talks_there_is_called_from_here", talks::interrupted),
-        ("one_of_those_who_talk_is_deleted", talks::deleted),
-        ("one_of_those_who_talk_is_halted", talks::halted),
-        ("tables_change_under_those_who_talk", talks::unmapped),
-        ("somebody_computes_beside_those_who_talk", talks::beside),
-        ("a_string_from_there_is_refused_here", talks::spelt),
-        ("who_is_nobody_there_gets_no_message", talks::forged),
-        ("who_talks_without_the_kernel_moves", alone::moved),
-        ("lies_from_another_processor_are_not_believed", alone::lied_to),
-    ];
-    root_harness::run(&tests)
+    root_harness::run(&TESTS)
 }
 
 /// How many processors the interface page tells of.

@@ -104,7 +104,21 @@ impl Me {
     /// What the kernel and the stubs' path read of local IPC: in the own UTCB, in that of the thread
     /// with local id `partner`, in the current word.
     fn lie_about_waits(&mut self, partner: u64) {
-        let lies = [0, 1, 2, 3, !0, 64_u64.wrapping_neg(), partner, self.utcb, self.rng.word()];
+        let number = self.rng.below(4) as u32;
+        let lies = [
+            0,
+            8,
+            !0,
+            64_u64.wrapping_neg(),
+            utcb::lipc_open(number),
+            utcb::lipc_open(0),
+            utcb::lipc_open_local(number),
+            utcb::LIPC_CLOSED,
+            utcb::LIPC_KEEPS,
+            partner,
+            self.utcb,
+            self.rng.word(),
+        ];
         let places = [utcb::LIPC_WAIT, utcb::LIPC_SP, utcb::LIPC_STATE, utcb::LIPC_CURRENT];
         let lie = lies[self.rng.below(lies.len() as u64) as usize];
         let whose = if self.rng.one_in(2) { partner } else { self.utcb };

@@ -38,9 +38,9 @@
     jne     \no
     mov     rcx, [rbp + {TCB_FIRST} + {UTCB_K}]
     mov     rcx, [rcx + {LIPC_WAIT}]            // once: the program may change it
-    cmp     rcx, {ANY}
+    cmp     rcx, {LIPC_OPEN}
     je      \yes
-    cmp     rcx, {ANY_LOCAL}
+    cmp     rcx, {LIPC_OPEN_LOCAL}
     je      74f
     cmp     rcx, [rdi + {UTCB}]
     jne     \no

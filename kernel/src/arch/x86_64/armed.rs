@@ -147,7 +147,8 @@ pub extern "C" fn enter() -> TcbRef {
 /// If `thread` was interrupted in a path of local IPC, in which nothing counts before the
 /// forward point and all behind it (2002, 4.3): back to the restart point, or on to the
 /// completion point. A single step goes on in the kernel, or it would never get further.
-fn mend(frame: Frame, thread: TcbRef) {
+#[inline(always)]
+pub(super) fn mend(frame: Frame, thread: TcbRef) {
     let ip = frame.ip.get();
     if ip < stub_address(0) {
         return;

@@ -8,7 +8,7 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use abi::{MsgTag, ThreadId, utcb};
+use abi::{MsgTag, utcb};
 
 use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
@@ -76,11 +76,9 @@ global_asm!(
     // state and the id in its other half change places.
     STATE = const 4,
     OTHER_HALF = const 32,
-    // The number's place in an id; two from-specifiers; the bit of RDI that says that vector registers
+    // The number's place in an id; the bit of RDI that says that vector registers
     // are dead.
     NUMBER_AT = const 32,
-    ANY = const ThreadId::ANY.0 as i64,
-    ANY_LOCAL = const ThreadId::ANY_LOCAL.0 as i64,
     DEAD = const 1,
     // Limits and gate are two lengths each; the first word of a message that is in no register.
     SECOND = const 2,
@@ -179,6 +177,8 @@ global_asm!(
     LIPC_WAIT = const utcb::LIPC_WAIT * 8,
     LIPC_SP = const utcb::LIPC_SP * 8,
     LIPC_RUNS = const utcb::LIPC_RUNS,
+    LIPC_OPEN = const utcb::lipc_open(0) as i64,
+    LIPC_OPEN_LOCAL = const utcb::lipc_open_local(0) as i64,
     READY_BIT = const READY_BIT,
     BASE = const LINKAGE_BASE as i64,
     PLACE = const linkage::PLACE,

@@ -19,16 +19,21 @@
     // RDI U, R8 timeouts (receive: never), R9 tag, MR1..7; vector registers are dead. Out: as Ipc.
     // One store hands over, the one to the current word: an interruption before it leads back
     // to the restart point, and behind it the kernel does the rest (`arch/x86_64/armed.rs`).
-    // \receiver, \wait: what the partner's word is compared with first, what ours becomes.
-.macro local_path name, receiver, wait, slow
-    cmp r9w, {LONG}                       // untyped words only, no flags
-    jae \slow
+    // R11 becomes our state, which is also how one waits for anybody on our processor (decision 0088).
+    // \receiver, \wait: what the partner's word is compared with first, what ours becomes; \from: RDX, if
+    // that says which bits of R11 that is.
+.macro local_path name, receiver, wait, slow, from
     .global \name\()_restart, \name\()_forward, \name\()_done, \name\()_aside, \name\()_end
 \name\()_restart:
-    cmp qword ptr [rsi + 8 * {LIPC_WAIT}], \receiver
+    mov r11, [rdi + 8 * {LIPC_STATE}]
+    cmp r9w, r11w                       // untyped words only, no flags, and open
+    jae \slow
+    cmp [rsi + 8 * {LIPC_WAIT}], \receiver
     jne \name\()_aside
-1:  cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_OPEN}
-    jne \slow
+1:
+.ifnb \from
+    and r11, \from
+.endif
     unless_changed rdi, \wait, \slow
     mov [rdi + 8 * {LIPC_SP}], rsp
     mov [rdi + 8 * {LIPC_WAIT}], \wait
@@ -43,9 +48,9 @@
     mov rcx, [rsi + 8 * {LIPC_WAIT}]
     cmp rcx, rdi                        // for us
     je 1b
-    cmp rcx, {ANY}                      // for anybody
+    xor rcx, r11                        // for anybody, here
     je 1b
-    cmp rcx, {ANY_LOCAL}                     // for anybody of this space
+    cmp rcx, {LIPC_OPEN} ^ {LIPC_OPEN_LOCAL} // for anybody of this space
     je 1b
     jmp \slow
 \name\()_end:
@@ -53,11 +58,11 @@
 
     stub {LOCAL_CALL}                   // then waits for the partner
 local_call:
-    local_path local_call, {ANY}, rsi, local_slow_call
+    local_path local_call, r11, rsi, local_slow_call
 
     stub {LOCAL_REPLY_WAIT}             // RDX whom to wait for then: anybody, or of this space
 local_reply:
-    local_path local_reply, rdi, rdx, local_slow
+    local_path local_reply, rdi, r11, local_slow, rdx
 
     stub {LOCAL_SLOW}
     .global local_slow, local_slow_call, local_syscall
@@ -65,17 +70,17 @@ local_slow_call:
     mov rdx, rsi
 local_slow:
     cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
-    jae 1f                              // or it keeps its registers: then it asks itself
+    jge 1f                              // or it keeps its registers: then it asks itself
     cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
     je 4f
-    test byte ptr [rdi + 8 * {LIPC_STATE}], {LIPC_KEEPS} - 1
+    test dword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_KEEPS} - 1
     jz 4f                               // not known, or it has kept its registers once
 .if {PENDING_SEND}
     cmp rdx, rsi
     jne 1f                              // a call: by the complete path, so that our wait is public
 .endif
     cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
-    jae 1f
+    jge 1f
     bts r8, {PUBLISH}
 1:  mov rsi, [rsi - {MY_GLOBAL_ID}]
     if_local edx, 3f
@@ -86,6 +91,9 @@ local_syscall:
 3:  globalise rdx, 2b
 4:  cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
     je 1b
+    mov rcx, [rdi + 8 * {PROCESSOR_NO}]
+    cmp rcx, [rsi + 8 * {PROCESSOR_NO}] // who live on different ones can't meet
+    jne 1b
     push r8                             // the kernel is asked, once for each thread
     push r14
     trap {CALL_ARM_LOCAL}
@@ -140,7 +148,7 @@ section_leave_restart:
     cmp [rbx + 8 * {LIPC_WAIT}], rbp
     jne section_leave_slow
     cmp qword ptr [rbp + 8 * {LIPC_STATE}], {LIPC_OPEN}
-    jne section_leave_slow
+    jne 3f
     unless_changed rbp, {LIPC_SECTION}, section_leave_slow
     mov [rbp + 8 * {LIPC_SP}], rsp
     mov qword ptr [rbp + 8 * {LIPC_WAIT}], {LIPC_SECTION}
@@ -166,6 +174,15 @@ section_leave_slow:
 section_syscall:
     syscall
     ret
+3:  mov r11, [rbp + 8 * {LIPC_STATE}]
+    test r11, r11
+    jns section_leave_slow              // closed
+    mov rsi, rbx                        // elsewhere an end is a message like others
+    mov rdi, rbp
+    mov rdx, {ANY_LOCAL}
+    xor r8d, r8d
+    xor r9d, r9d
+    jmp local_reply
 
     .org user_stubs + 4096, 0xCC
     .text

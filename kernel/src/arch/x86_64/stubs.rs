@@ -23,8 +23,6 @@ global_asm!(
     VERSION_BITS = const 0x3F,
     // The bit of RDI that says that vector registers are dead.
     DEAD = const 1,
-    // One length more than words are in registers.
-    LONG = const 8,
     CLOCK_HIGH = const 32,
     MY_GLOBAL_ID = const -8 * abi::utcb::MY_GLOBAL_ID as i64,
     CLOCK_MULTIPLIER = const PAGE_DISTANCE + offset_of!(ClockPage, multiplier) as u64,
@@ -60,7 +58,10 @@ global_asm!(
     LIPC_RUNS = const abi::utcb::LIPC_RUNS,
     LIPC_UNKNOWN = const abi::utcb::LIPC_UNKNOWN,
     PUBLISH = const PUBLISH_BIT,
-    LIPC_OPEN = const abi::utcb::LIPC_OPEN,
+    // The first processor's.
+    LIPC_OPEN = const abi::utcb::lipc_open(0) as i64,
+    LIPC_OPEN_LOCAL = const abi::utcb::lipc_open_local(0) as i64,
+    PROCESSOR_NO = const abi::utcb::PROCESSOR_NO,
     LIPC_REFUSED = const abi::utcb::LIPC_REFUSED,
     LIPC_KEEPS = const abi::utcb::LIPC_KEEPS,
     CALL_EXCHANGE_REGISTERS = const Call::ExchangeRegisters as u64,

@@ -86,6 +86,26 @@ fn set_initial(thread: TcbRef) {
     }
 }
 
+/// What has been saved of `from`, which has handed over elsewhere to `to`, is that one's; `from` keeps the
+/// control words.
+pub fn pass(from: TcbRef, to: TcbRef) {
+    let ((source, size), (target, _)) = (saved(from), saved(to));
+    target.iter().zip(source).take(size).for_each(|(to, from)| to.set(from.get()));
+    to.vector_from.set(to.vector_area.get());
+    // What is initial need not have been written.
+    let is_initial = features::in_use().contains(Features::XSAVE) && source[HEADER].get() & 1 == 0;
+    let saved_fcw = u16::from_le_bytes(core::array::from_fn(|byte| source[byte].get()));
+    let fcw = if is_initial { FCW_INITIAL } else { saved_fcw };
+    let mxcsr = u32::from_le_bytes(core::array::from_fn(|byte| source[MXCSR + byte].get()));
+    let area = from.vector_initial.get();
+    // SAFETY: as in `set_initial`.
+    unsafe {
+        (area as *mut u16).write(fcw);
+        ((area + MXCSR as u64) as *mut u32).write(mxcsr);
+    }
+    from.vector_from.set(area);
+}
+
 /// The saved vector state of `thread`, which is not the current one, and its size in
 /// bytes; nothing of it is in the registers afterwards.
 pub fn saved(thread: TcbRef) -> (&'static [Cell<u8>], usize) {

@@ -24,7 +24,9 @@ use crate::sched::elsewhere::Other;
 use crate::thread::foreign;
 use crate::thread::tcb::{Resume, TCB_SIZE};
 
+pub use super::local_paths::completion_point;
 pub use super::seats::{alone, copy_frame, may_meet, room, shadow, show, together};
+pub use super::vector::pass as pass_vector;
 
 const PAGE: u64 = 4096;
 const _: () =
@@ -102,6 +104,11 @@ pub fn entered(thread: TcbRef) -> TcbRef {
     }
     cpu().tss.user_rdi.set(frame.rdi.get());
     if thread.is_foreign() { foreign::call(thread) } else { armed::call(thread) }
+}
+
+/// `thread`, which has come back, may have been in a path of local IPC: it begins anew, or has gone through it.
+pub fn mend(thread: TcbRef) {
+    armed::mend(thread.frame(), thread);
 }
 
 /// Whether the page at which the thread has faulted is there for the access it has made: one of

@@ -8,6 +8,7 @@
 //!
 //! Everything here is the first processor's, with interrupts off.
 
+mod hidden;
 mod other;
 mod party;
 mod quick;
@@ -28,6 +29,7 @@ use crate::thread;
 use crate::thread::tcb::{ELSEWHERE, Resume};
 use crate::usermem::Utcb;
 
+pub use hidden::may_be_running;
 pub use other::{Leaving, Other, Processors};
 pub use party::SEATS;
 pub use quick::{Exchange, go_back};
@@ -57,8 +59,12 @@ pub fn for_each(mut each: impl FnMut(u32, &'static Other)) {
 
 /// Whether `thread` would go on in user mode, and elsewhere.
 fn leaves(thread: TcbRef) -> bool {
-    wants_nothing_here(thread)
-        && visits::other(thread.processor.get().into()).is_some_and(|other| !other.rests())
+    wants_nothing_here(thread) && may_go(thread)
+}
+
+/// Whether the processor of `thread`, whose user code runs elsewhere, takes anybody now.
+fn may_go(thread: TcbRef) -> bool {
+    visits::other(thread.processor.get().into()).is_some_and(|other| !other.rests())
 }
 
 /// Whether `thread`, whose user code runs elsewhere, would go on in user mode.
@@ -73,7 +79,12 @@ fn wants_nothing_here(thread: TcbRef) -> bool {
 /// has run until now are saved.
 #[must_use]
 pub fn leave(mut next: TcbRef) -> TcbRef {
-    while leaves(next) {
+    while wants_nothing_here(next) {
+        if !may_go(next) {
+            // It goes on here, where its current word would not be looked at.
+            local::disarm(next);
+            break;
+        }
         send(next);
         next = pick();
     }
@@ -165,6 +176,9 @@ fn advance(number: u32, other: &Other) {
 
 /// The lowest priority of those who are there: one of them runs.
 fn least(other: &Other, guest: TcbRef) -> u8 {
+    if other.party.hides() {
+        return hidden::least(guest);
+    }
     other.party.least().unwrap_or(guest.priority.get())
 }
 
@@ -212,9 +226,9 @@ fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
 #[inline(always)]
 fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
     let _ = charge(other, guest, clock::now_us());
-    other.guest.set(None);
     cpu().scheduler.guests.remove(number);
     let runner = party::home(number, other).unwrap_or(guest);
+    other.guest.set(None);
     if runner != guest {
         // It goes on with the slice on which it has run, as far as that is one of its own.
         let left_us = guest.slice_left_us.replace(0);
@@ -303,7 +317,8 @@ pub fn recall(thread: TcbRef) {
 fn fetch(thread: TcbRef) {
     let number = u32::from(thread.processor.get());
     let Some(other) = visits::other(number) else { return };
-    if other.guest.get() == Some(thread) || rendezvous::is_seated(thread) {
+    let is_there = other.guest.get() == Some(thread) || rendezvous::is_seated(thread);
+    if is_there || may_be_running(thread) {
         let _ = call_back(number, other, Back::Control);
     }
     if thread.is_away() {
@@ -335,8 +350,11 @@ pub fn begins_to_wait(thread: TcbRef) {
 
 /// The user code of `thread`, which [`recall`] has fetched, runs on processor `number` from now on.
 pub fn set_processor(thread: TcbRef, number: u32) {
-    thread.processor.set(number as u8);
     local::start_anew(thread);
+    if let Some(space) = thread.space().filter(|space| space.task.entangled.get() != 0) {
+        local::reclaim_waits_for(thread, space);
+    }
+    thread.processor.set(number as u8);
     lrpc::becomes_special(thread);
     thread.set_special(ELSEWHERE, number != 0);
     if let Some(utcb) = Utcb::of(thread) {
@@ -368,7 +386,9 @@ pub fn is_sound(thread: TcbRef) -> bool {
     let other = visits::other(thread.processor.get().into());
     let is_linked = thread.ready.are_linked();
     let is_there = other.is_some_and(|other| other.guest.get() == Some(thread));
-    let is_with = other.is_some_and(|other| other.party.has(thread));
+    let is_with = other.is_some_and(|other| {
+        other.party.has(thread) || other.party.hides() && other.guest.get() == Some(thread)
+    });
     if rendezvous::is_seated(thread) {
         let somebody = other.is_some_and(|other| other.guest.get().is_some());
         return thread.is_elsewhere() && is_with && somebody && !is_linked;

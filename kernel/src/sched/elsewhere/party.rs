@@ -14,6 +14,7 @@ use core::cell::Cell;
 use abi::ThreadId;
 use abi::id::USER_BASE;
 
+use super::hidden;
 use super::other::Other;
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
@@ -25,12 +26,15 @@ use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
 
 /// Seats of a processor.
 pub const SEATS: usize = 4;
+/// In place of seats: whoever is there may hand over to others in user mode ([`hidden`]).
+const HIDES: u8 = 1 << 7;
+const _: () = assert!(SEATS < 7);
 
 /// Who has the seats of a processor.
 pub struct Party {
     /// Whose each seat is, there or not.
     ids: [Cell<ThreadId>; SEATS],
-    /// Who is there: a bit for each seat. None: whoever is there is alone.
+    /// Who is there: a bit for each seat, or [`HIDES`]. None: whoever is there is alone.
     out: Cell<u8>,
     /// The seat that is taken next from its owner.
     next: Cell<usize>,
@@ -48,6 +52,12 @@ impl Party {
 
     fn is_out(&self, seat: usize) -> bool {
         self.out.get() >> seat & 1 != 0
+    }
+
+    /// Whether whoever is there may hand over to others in user mode.
+    #[inline(always)]
+    pub(super) fn hides(&self) -> bool {
+        self.out.get() == HIDES
     }
 
     /// Those who are out, with their seats.
@@ -141,8 +151,8 @@ fn waits_plainly(thread: TcbRef) -> bool {
 /// Whether `thread` is one whom the fast paths of its processor may meet.
 fn is_usual(thread: TcbRef) -> bool {
     let special = thread.special.get();
-    let has_path = special == ELSEWHERE || arch::has_vector_gate();
-    special & !USES_VECTOR == ELSEWHERE && has_path && !thread.is_foreign()
+    let is_only_elsewhere = special & !USES_VECTOR == ELSEWHERE && !thread.is_foreign();
+    is_only_elsewhere && (special == ELSEWHERE || arch::has_vector_gate())
 }
 
 /// `thread`, whose processor is another, has begun to wait: if it waits for one of its like, it gets
@@ -163,6 +173,11 @@ pub(super) fn remember(thread: TcbRef) {
 pub(super) fn invite(number: u32, other: &Other, guest: TcbRef) -> bool {
     let party = &other.party;
     visits::alone(number);
+    if guest.special.get() != ELSEWHERE && guest.is_armed() {
+        let hides = hidden::goes(other, guest);
+        party.out.set(if hides { HIDES } else { 0 });
+        return hides;
+    }
     if !is_usual(guest) || other.keeps_to_itself() || !party.has_company(guest, number) {
         return false;
     }
@@ -264,12 +279,17 @@ fn fill(shadow: TcbRef, thread: TcbRef) {
 /// there was no party.
 #[inline(always)]
 pub(super) fn home(number: u32, other: &Other) -> Option<TcbRef> {
-    if other.party.out.get() == 0 { None } else { all_home(number, &other.party) }
+    if other.party.out.get() == 0 { None } else { all_home(number, other) }
 }
 
 /// The same for a party.
 #[inline(never)]
-fn all_home(number: u32, party: &Party) -> Option<TcbRef> {
+fn all_home(number: u32, other: &Other) -> Option<TcbRef> {
+    let party = &other.party;
+    if party.hides() {
+        party.out.set(0);
+        return other.guest.get().map(hidden::come_home);
+    }
     let mut runner = None;
     for (seat, thread) in party.members() {
         let shadow = visits::shadow(number, seat);

@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 const SOURCE: &str = "bench/host/native/lipc.c";
 /// Where the kernel has the path of local IPC, and the macro's name.
 const PATH_SOURCE: &str = "kernel/src/arch/x86_64/local_stubs.S";
-const PATH: &str = "local_path name, receiver, wait, slow";
+const PATH: &str = "local_path name, receiver, wait, slow, from";
 /// The macro by which it returns.
 const LEAVE: &str = "leave_path";
 const FLAGS: [&str; 8] = [
@@ -75,15 +75,12 @@ fn read_source(workspace: &Workspace, source: &str) -> Result<String> {
 }
 
 /// The path's names for words of a UTCB and their values.
-const PATH_NAMES: [(&str, i64); 8] = [
-    // The first low half of a tag that says more than how many untyped words are in registers.
-    ("LONG", 8),
-    ("ANY", abi::ThreadId::ANY.0 as i64),
-    ("ANY_LOCAL", abi::ThreadId::ANY_LOCAL.0 as i64),
+const PATH_NAMES: [(&str, i64); 6] = [
     ("LIPC_WAIT", abi::utcb::LIPC_WAIT as i64),
     ("LIPC_SP", abi::utcb::LIPC_SP as i64),
     ("LIPC_STATE", abi::utcb::LIPC_STATE as i64),
-    ("LIPC_OPEN", abi::utcb::LIPC_OPEN as i64),
+    ("LIPC_OPEN", abi::utcb::lipc_open(0) as i64),
+    ("LIPC_OPEN_LOCAL", abi::utcb::lipc_open_local(0) as i64),
     ("LIPC_RUNS", abi::utcb::LIPC_RUNS as i64),
 ];
 
