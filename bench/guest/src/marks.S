@@ -203,7 +203,6 @@ bench_serve_anybody:
 
 // The same through the stub that needs no kernel; it has a stack for the return address.
 .macro serve_local before:vararg
-    lea     rsp, [rip + BENCH_LOCAL_STACK + 256]
 2:  END_MARK
     \before
     mov     rdx, -1
@@ -217,11 +216,14 @@ bench_serve_anybody:
 .global bench_serve_local
 bench_serve_local:
     partner_begins
+    lea     rsp, [rip + BENCH_LOCAL_STACK + 256]
+bench_serve_local_loop:
     serve_local
 .balign 64
 .global bench_serve_local_vector
 bench_serve_local_vector:
     vector_partner_begins
+    lea     rsp, [rip + BENCH_LOCAL_STACK + 256]
     serve_local movq xmm0, rsi
 
 // The same, asking for the complete path.

@@ -22,7 +22,7 @@ const QUOTA_PAGES: i64 = 64;
 /// Words of a program's stack.
 const STACK_WORDS: usize = 2048;
 /// Programs with stacks.
-const STACKS: usize = 12;
+const STACKS: usize = 28;
 
 #[repr(align(4096))]
 struct Stack([AtomicU64; STACK_WORDS]);

@@ -7,14 +7,15 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use abi::inspect::{Back, What};
 use abi::kip::offset;
-use abi::{Fpage, MsgTag, Rights, ThreadId, Time};
+use abi::layout::INITIAL_UTCB_AREA;
+use abi::{Fpage, MsgTag, Rights, ThreadId, Time, utcb};
 use runtime::{Msg, direct_println, ipc, kernel, kip, schedule};
 
 use crate::marks::{self, READY, Role, exchange};
 use crate::memory::block;
 use crate::partner::{
-    self, Partner, Result, STACK_WORDS_OF_A_LINK, between, link_inside, program, program_inside,
-    why,
+    self, Partner, Result, STACK_WORDS_OF_A_LINK, between, link_inside, program, program_beside,
+    program_inside, why,
 };
 
 /// Exchanges of each client: the first ones go through the first processor.
@@ -33,7 +34,7 @@ const PAUSE_US: u64 = 500;
 const MOST: usize = 8;
 
 /// Short messages on all processors at once: phase 1. Then between two of them: phase 2. A word
-/// that two of them write: phase 3. Then pages are taken back: phases 4 and 5.
+/// that two of them write: phase 3. Messages without the kernel: phase 4. Then pages are taken back: phases 5 and 6.
 pub fn run() -> Result<()> {
     let processors = (kip::get().word(offset::PROCESSOR_INFO) & 0xFFFF) as u32 + 1;
     direct_println!("note processors: {processors}");
@@ -45,6 +46,7 @@ pub fn run() -> Result<()> {
     } else {
         (0..2).for_each(|_| marks::phase());
     }
+    talk_apart(processors)?;
     take_back(processors)
 }
 
@@ -113,6 +115,25 @@ extern "C" fn compute(_: u64) -> ! {
     }
 }
 
+/// Messages without the kernel between two threads of one space, on all processors at once: phase 4.
+fn talk_apart(processors: u32) -> Result<()> {
+    let mut clients = [const { None }; MOST];
+    for (number, place) in (0..processors).zip(&mut clients) {
+        let client = program(talk_local, 0, QUOTA_PAGES)?;
+        let server = program_beside(client, marks::serve_local, 0)?;
+        move_to(&server, number)?;
+        move_to(&client, number)?;
+        *place = Some(client);
+    }
+    marks::phase();
+    for client in clients.iter().flatten() {
+        ipc::send(client.id, &Msg::default()).map_err(|_| "a client is not there")?;
+    }
+    partner::await_all(clients.iter().flatten().count())?;
+    say_why(processors, "talk, cross and local talk");
+    Ok(())
+}
+
 /// A word that two processors write, in samples of theirs.
 static SHARED: AtomicU64 = AtomicU64::new(0);
 
@@ -167,6 +188,18 @@ fn cross() -> Result<()> {
     }
     server.delete();
     Ok(())
+}
+
+/// Calls the other thread of its space when the root task says so.
+extern "C" fn talk_local(_: u64) -> ! {
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(READY));
+    let _ = ipc::receive(ThreadId::ROOT, Time::NEVER);
+    let server = ThreadId(INITIAL_UTCB_AREA + utcb::SIZE + utcb::POINTER_OFFSET);
+    for _ in 0..ROUNDS {
+        let _ = marks::local_exchange(server, MsgTag::new(LABEL, 0, 0));
+    }
+    let _ = ipc::send(ThreadId::ROOT, &Msg::new(READY));
+    runtime::thread::park()
 }
 
 /// Calls `server` when the root task says so.

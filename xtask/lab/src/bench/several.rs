@@ -47,7 +47,8 @@ pub fn rows(runs: &[Run<'_>]) -> Vec<Row> {
 /// send while each executes a million instructions: the second half of each one's samples, when
 /// all talk.
 fn pairs(&(processors, measured): &Run<'_>) -> Vec<Row> {
-    let kernel = exchanges(measured).into_values().flatten().map(|(_, it)| count(it, "kernel"));
+    let kernel =
+        exchanges(measured, INDEPENDENT).into_values().flatten().map(|(_, it)| count(it, "kernel"));
     let Some(worst) = kernel.max() else { return Vec::new() };
     let mut clocks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for sample in phase(measured, INDEPENDENT) {

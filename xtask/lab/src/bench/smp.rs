@@ -14,10 +14,12 @@ pub(super) const INDEPENDENT: u64 = 1;
 const CROSSING: u64 = 2;
 /// See [`INDEPENDENT`]: two processors write one word.
 const SHARING: u64 = 3;
+/// See [`INDEPENDENT`]: messages without the kernel.
+const LOCAL: u64 = 4;
 /// See [`INDEPENDENT`]: pages are taken back of whose space nobody is elsewhere.
-pub(super) const TAKEN: u64 = 4;
+pub(super) const TAKEN: u64 = 5;
 /// See [`INDEPENDENT`]: somebody of it is on each other processor.
-pub(super) const TAKEN_EVERYWHERE: u64 = 5;
+pub(super) const TAKEN_EVERYWHERE: u64 = 6;
 /// What an exchange between processors takes.
 const CROSSING_ROW: &str = "smp/cross-processor-roundtrip";
 /// The rows of one sample, and their phases.
@@ -33,14 +35,15 @@ pub(super) fn phase(measured: &Measured, phase: u64) -> impl Iterator<Item = &Sa
 }
 
 /// The best samples of each processor by the place where they began: the two directions of an exchange.
-pub(super) fn exchanges(measured: &Measured) -> BTreeMap<u64, Vec<(usize, &Sample)>> {
+pub(super) fn exchanges(measured: &Measured, which: u64) -> BTreeMap<u64, Vec<(usize, &Sample)>> {
     let mut kinds: BTreeMap<(u64, u64), Vec<&Sample>> = BTreeMap::new();
-    for sample in phase(measured, INDEPENDENT) {
+    for sample in phase(measured, which) {
         kinds.entry((count(sample, "cpu"), count(sample, "begin"))).or_default().push(sample);
     }
     let mut best: BTreeMap<u64, Vec<(usize, &Sample)>> = BTreeMap::new();
     for ((cpu, _), samples) in kinds.into_iter().filter(|(_, samples)| samples.len() >= LEAST) {
-        let least = samples.iter().min_by_key(|sample| count(sample, "kernel")).copied();
+        let cost = |sample: &&&Sample| (count(sample, "kernel"), count(sample, "user"));
+        let least = samples.iter().min_by_key(cost).copied();
         best.entry(cpu).or_default().extend(least.map(|least| (samples.len(), least)));
     }
     best
@@ -51,7 +54,7 @@ pub(super) fn exchanges(measured: &Measured) -> BTreeMap<u64, Vec<(usize, &Sampl
 #[must_use]
 pub fn rows(measured: &Measured) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (cpu, directions) in exchanges(measured) {
+    for (cpu, directions) in exchanges(measured, INDEPENDENT) {
         let kernel = |(_, sample): &(usize, &Sample)| count(sample, "kernel");
         let Some((samples, worst)) = directions.iter().max_by_key(|one| kernel(one)) else {
             continue;
@@ -76,6 +79,7 @@ pub fn rows(measured: &Measured) -> Vec<Row> {
         let row = Row::baton("smp", "smp/shared-lines", kernel as f64).unit("lines");
         rows.push(row.with("user_lines", user.to_string()));
     }
+    rows.extend(local(measured));
     if let Some((_, best)) = cheapest(measured, CROSSING) {
         let row = Row::baton("smp", CROSSING_ROW, total(best) as f64);
         rows.push(
@@ -90,6 +94,24 @@ pub fn rows(measured: &Measured) -> Vec<Row> {
         rows.push(Row::baton("smp", "smp/cross-processor-interrupts", messages).unit("interrupts"));
     }
     rows
+}
+
+/// A row per processor of messages without the kernel: the user's instructions, of the worse of the two directions.
+fn local(measured: &Measured) -> Vec<Row> {
+    let lines = |name: &str| phase(measured, LOCAL).map(|sample| count(sample, name)).max();
+    let (kernel_lines, user_lines) = (lines("kshared"), lines("ushared"));
+    let of_processor = |(cpu, directions): (u64, Vec<(usize, &Sample)>)| {
+        let most = |name: &str| directions.iter().map(|(_, sample)| count(sample, name)).max();
+        let row = Row::baton("smp", "smp/local-ipc", most("user")? as f64).with("processor", cpu);
+        Some(
+            row.with("directions", directions.len() as u64)
+                .with("samples", directions.iter().map(|(samples, _)| *samples as u64).sum::<u64>())
+                .with("kernel_instructions", most("kernel")?.to_string())
+                .with("shared_kernel_lines", kernel_lines.unwrap_or_default().to_string())
+                .with("shared_user_lines", user_lines.unwrap_or_default().to_string()),
+        )
+    };
+    exchanges(measured, LOCAL).into_iter().filter_map(of_processor).collect()
 }
 
 /// The kernel's instructions on all processors.
