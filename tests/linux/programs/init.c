@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { SUCCESS = 0x10, FAILURE = 0x11, EXIT_PORT = 0xF4 };
@@ -16,7 +17,8 @@ enum { SUCCESS = 0x10, FAILURE = 0x11, EXIT_PORT = 0xF4 };
 static void stop(int code)
 {
     sync();
-    usleep(20000); // the serial line drains
+    tcdrain(1);
+    usleep(20000); // what the serial line has taken leaves the machine
     ioperm(EXIT_PORT, 4, 1);
     outl((unsigned)code, EXIT_PORT);
     for (;;)

@@ -28,6 +28,10 @@ use tally::{Outcome, Tally};
 /// Where the emulator runs are described.
 const SPEC: &str = "tests/systems.toml";
 
+/// The short runs of `linux compare`, and on how many processors each is; on several those cases that are for
+/// several.
+const COMPARISONS: [(&str, u32); 2] = [("linux-compare", 1), ("linux-compare-4-processors", 4)];
+
 /// The rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -109,8 +113,10 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         if ring == Ring::System && options.wants("fuzz-system") {
             fuzz_system(workspace, &mut composer, options, &mut tally);
         }
-        if ring == Ring::System && options.wants("linux-compare") {
-            compare(workspace, &mut composer, options, ("linux-compare", 1), &mut tally);
+        for (suite, cpus) in COMPARISONS {
+            if ring == Ring::System && options.wants(suite) {
+                compare(workspace, &mut composer, options, (suite, cpus), &mut tally);
+            }
         }
         if ring == Ring::System && options.wants(sdk::SUITE) {
             let started = Instant::now();
