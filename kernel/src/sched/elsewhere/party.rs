@@ -151,8 +151,8 @@ fn waits_plainly(thread: TcbRef) -> bool {
 /// Whether `thread` is one whom the fast paths of its processor may meet.
 fn is_usual(thread: TcbRef) -> bool {
     let special = thread.special.get();
-    let is_only_elsewhere = special & !USES_VECTOR == ELSEWHERE && !thread.is_foreign();
-    is_only_elsewhere && (special == ELSEWHERE || arch::has_vector_gate())
+    let has_path = special == ELSEWHERE || arch::has_vector_gate();
+    special & !USES_VECTOR == ELSEWHERE && has_path && !thread.is_foreign()
 }
 
 /// `thread`, whose processor is another, has begun to wait: if it waits for one of its like, it gets
@@ -173,12 +173,14 @@ pub(super) fn remember(thread: TcbRef) {
 pub(super) fn invite(number: u32, other: &Other, guest: TcbRef) -> bool {
     let party = &other.party;
     visits::alone(number);
-    if guest.special.get() != ELSEWHERE && guest.is_armed() {
-        let hides = hidden::goes(other, guest);
-        party.out.set(if hides { HIDES } else { 0 });
+    if !is_usual(guest) {
+        let hides = guest.is_armed() && hidden::goes(other, guest);
+        if hides {
+            party.out.set(HIDES);
+        }
         return hides;
     }
-    if !is_usual(guest) || other.keeps_to_itself() || !party.has_company(guest, number) {
+    if other.keeps_to_itself() || !party.has_company(guest, number) {
         return false;
     }
     let Some(seat) = party.seat_of(guest) else { return false };
