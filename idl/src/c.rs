@@ -19,6 +19,7 @@ use types::Types;
 /// The stubs of every interface of `model`, as one header.
 #[must_use]
 pub fn generate(model: &Model) -> String {
+    let model = &without_mappings(model);
     let mut out = Text::default();
     let package = model.interfaces.first().map_or("", |interface| {
         interface.full_name.rsplit_once('/').map_or(&*interface.full_name, |(package, _)| package)
@@ -49,6 +50,13 @@ pub fn generate(model: &Model) -> String {
     out.blank();
     out.line("#endif");
     out.finish()
+}
+
+/// Answers that map are for programs in Rust: what a window is, `lib/l4c` does not know.
+fn without_mappings(model: &Model) -> Model {
+    let mut model = model.clone();
+    model.interfaces.iter_mut().for_each(|it| it.functions.retain(|function| !function.maps));
+    model
 }
 
 /// The labels and the interface's description.

@@ -140,7 +140,11 @@ pub fn normal_form(model: &Model, interface: &Interface, function: &Function) ->
     };
     let params = list(function.params.iter().map(|param| normal_type(model, &param.ty)));
     let result = function.result.as_ref().map_or(String::new(), |ty| normal_type(model, ty));
-    let manner = if function.manner == Manner::OneWay { "!" } else { "" };
+    let manner = match (function.manner, function.maps) {
+        (Manner::OneWay, _) => "!",
+        (_, true) => "+mappings",
+        _ => "",
+    };
     let letter = |form| match form {
         Form::Words => 'w',
         Form::Inline(_) => 'i',
@@ -165,6 +169,7 @@ fn normal_type(model: &Model, ty: &Ty) -> String {
             Plain::Bool => "bool".to_owned(),
             Plain::Char => "char".to_owned(),
             Plain::Thread => "thread".to_owned(),
+            Plain::Mappings => "mappings".to_owned(),
             Plain::U(bytes) => format!("u{}", u32::from(*bytes) * 8),
             Plain::S(bytes) => format!("s{}", u32::from(*bytes) * 8),
             Plain::F(bytes) => format!("f{}", u32::from(*bytes) * 8),

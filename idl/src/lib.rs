@@ -8,6 +8,7 @@
 pub mod c;
 pub mod layout;
 pub mod load;
+mod mappings;
 pub mod model;
 mod options;
 pub mod rust;

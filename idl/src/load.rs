@@ -10,6 +10,7 @@ use wit_parser::{
 };
 
 use crate::layout::{self, MAX_BODY, MAX_WORDS};
+use crate::mappings;
 use crate::model::{
     Case, Definition, Field, Function, Interface, Kind, Manner, Model, Plain, Ty, TypeName,
 };
@@ -222,9 +223,17 @@ impl Loader<'_> {
             }
             (true, true) => return refuse(source.span, "a function is one-way or answered later"),
         };
+        let (result, maps) = mappings::split(result);
+        let parts = params.iter().map(|param| &param.ty).chain(&result);
+        if maps && manner != Manner::Answered || parts.into_iter().any(mappings::is_in) {
+            return refuse(
+                source.span,
+                "`mappings` are the last part of a result, or all of it, of a function that answers at once",
+            );
+        }
         let timeouts_us = [options.send_us, options.answer_us];
         let docs = source.docs.contents.clone();
-        Ok(Function { name, docs, params, result, manner, timeouts_us })
+        Ok(Function { name, docs, params, result, maps, manner, timeouts_us })
     }
 
     fn function_name(&self, source: &wit_parser::Function) -> String {
@@ -317,6 +326,7 @@ impl Loader<'_> {
             (true, Some((_, name))) if name == "thread" || name == "interrupt" => {
                 Ok(Ty::Plain(Plain::Thread))
             }
+            (true, Some((_, name))) if name == "mappings" => Ok(Ty::Plain(Plain::Mappings)),
             (false, Some(name)) => Ok(Ty::Named(name)),
             _ => refuse(span, "a resource without a name is not known here"),
         }
@@ -358,6 +368,7 @@ impl Loader<'_> {
                     );
                 }
             }
+            mappings::check(&self.model, function).or_else(|why| refuse(span, why))?;
             let label = layout::label(&self.model, interface, function);
             if let Some(other) = labels.insert(label, &function.name) {
                 return refuse(
@@ -382,6 +393,7 @@ fn drop_function(interface: &str, resource: &str) -> Function {
         docs: Some("Gives the resource back.".to_owned()),
         params: vec![Field { name: "self".to_owned(), docs: None, ty }],
         result: None,
+        maps: false,
         manner: Manner::Answered,
         timeouts_us: [None; 2],
     }

@@ -113,6 +113,8 @@ pub enum Plain {
     Char,
     /// A thread or an interrupt line, of `baton:abi`.
     Thread,
+    /// What an answer maps, of `baton:abi`. No value: [`Function::maps`] instead.
+    Mappings,
 }
 
 /// One function.
@@ -126,6 +128,8 @@ pub struct Function {
     pub params: Vec<Field>,
     /// What it returns.
     pub result: Option<Ty>,
+    /// Whether its answer maps something, which is no part of `result`.
+    pub maps: bool,
     /// How it is called.
     pub manner: Manner,
     /// How long the client waits, µs: until the server takes the request, and for the answer.

@@ -97,6 +97,45 @@ fn broken_recursive_and_huge_files_are_refused_with_their_line() {
 }
 
 #[test]
+fn what_an_answer_maps_is_no_word_of_it() {
+    let text = |result: &str| {
+        format!(
+            "use baton:abi/handles@1.0.0.{{mappings}};\n  record r {{ a: u64, b: bool }}\n  f: func() -> {result};"
+        )
+    };
+    for (result, words, normal) in [
+        ("own<mappings>", 0, "t:t/a@1.f()->+mappings:ww"),
+        ("result<own<mappings>, u8>", 2, "t:t/a@1.f()->result<_,u8>+mappings:ww"),
+        (
+            "result<tuple<r, own<mappings>>, u8>",
+            3,
+            "t:t/a@1.f()->result<record{a:u64,b:bool},u8>+mappings:ww",
+        ),
+        ("tuple<u8, u8, own<mappings>>", 2, "t:t/a@1.f()->tuple<u8,u8>+mappings:ww"),
+    ] {
+        let model = compile("maps", &text(result), "").unwrap();
+        let (interface, function) = find(&model, "f");
+        assert!(function.maps);
+        assert_eq!(answer(&model, function), (words, Form::Words));
+        assert_eq!(normal_form(&model, interface, function), normal);
+        assert!(rust::generate(&model).contains("mappings: &mut service::Mappings"));
+        assert!(!c::generate(&model).contains("a_f("), "C knows no windows");
+    }
+    for (name, result, toml, why) in [
+        ("inside", "tuple<own<mappings>, u8>", "", "the last part of a result"),
+        ("list", "list<own<mappings>>", "", "the last part of a result"),
+        ("later", "own<mappings>", "[a.f]\nlater = true", "answers at once"),
+        ("text", "tuple<string, own<mappings>>", "", "no text or list"),
+    ] {
+        let error = compile(name, &text(result), toml).unwrap_err();
+        assert!(error.contains(why), "{name}: {error}");
+    }
+    let lines = "use baton:abi/handles@1.0.0.{mappings};\n  f: func(a: own<mappings>);";
+    let error = compile("given", lines, "").unwrap_err();
+    assert!(error.contains("the last part of a result"), "{error}");
+}
+
+#[test]
 fn options_for_nothing_are_refused() {
     for (name, toml, why) in [
         ("function", "[a.g]\nlater = true", "`a.g`"),

@@ -4,7 +4,6 @@ use abi::{Framebuffer, IpcError, IpcErrorKind, Phase, ThreadId};
 pub use interfaces::names::{Identity, Rights};
 use interfaces::{names, parent, tasks};
 pub use proto::Refusal;
-use proto::root as op;
 use proto::{Name, REFUSED};
 
 use crate::port::Ports;
@@ -73,7 +72,7 @@ pub fn client(client: ThreadId) -> Result<Identity, Refusal> {
 
 /// Maps the I/O ports `base` to `base + count − 1`.
 pub fn ports(base: u16, count: u16) -> Result<Ports, Refusal> {
-    accept::ports(|| call(&Msg::new(op::PORTS).word(base.into()).word(count.into())))?;
+    accept::ports(|| outcome(PARENT.ports(base.into(), count.into())))?;
     Ok(Ports::new(base, count))
 }
 
@@ -83,24 +82,36 @@ pub fn attach_irq(line: u32) -> Result<ThreadId, Refusal> {
     Ok(ThreadId::irq(line))
 }
 
+/// What a call maps into `window`.
+fn mapped<T>(
+    window: &mut Window,
+    call: impl FnOnce() -> Result<Result<T, interfaces::common::Refusal>, service::Error>,
+) -> Result<T, Refusal> {
+    outcome(accept::window(window, call).ok_or(Refusal::BadArgument)?)
+}
+
 /// Fills `window` with contiguous memory (at `physical`, or anywhere); ordinary memory
 /// is zeroed. Returns the physical address.
 pub fn memory(window: &mut Window, physical: Option<u64>) -> Result<u64, Refusal> {
-    let bits = u64::from(window.bytes().trailing_zeros());
-    let request = Msg::new(op::MEMORY).word(bits).word(physical.unwrap_or(op::ANYWHERE));
-    let reply = accept::window(window, || call(&request)).ok_or(Refusal::BadArgument)??;
-    if reply.mr[1] != 0 {
+    let bits = window.bytes().trailing_zeros();
+    let block = mapped(window, || PARENT.memory(bits, physical))?;
+    if block.is_used {
         window.zero(0, window.bytes());
     }
-    Ok(reply.mr[0])
+    Ok(block.physical)
+}
+
+/// Shows the raw file `name` of the boot image in `window`, from the page of `offset` on, as far as one answer maps.
+pub fn file(window: &mut Window, name: &str, offset: u64) -> Result<parent::Part, Refusal> {
+    mapped(window, || PARENT.file(Name::new(name).as_str(), offset))
 }
 
 /// The boot loader's framebuffer in `window`, and where in that its first pixel is. The description of
 /// the task must name it; refused as unknown where there is none.
 pub fn framebuffer(window: &mut Window) -> Result<(Framebuffer, u64), Refusal> {
-    let reply = accept::window(window, || call(&Msg::new(op::FRAMEBUFFER)));
-    let reply = reply.ok_or(Refusal::BadArgument)??;
-    let said = Framebuffer::decode(core::array::from_fn(|index| reply.mr[index]));
+    let parent::Picture { address, row, height, bits, format } =
+        mapped(window, || PARENT.framebuffer())?;
+    let said = Framebuffer::decode([address, row, height, bits, format]);
     let offset = said.address % window.bytes();
     let fits = said.check().is_ok() && offset + said.bytes() <= window.bytes();
     if fits { Ok((said, offset)) } else { Err(Refusal::BadArgument) }

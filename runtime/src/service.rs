@@ -42,6 +42,10 @@ impl Message for Msg {
         self.word(word)
     }
 
+    fn item(self, words: [u64; 2]) -> Self {
+        Self::item(self, words)
+    }
+
     #[inline(always)]
     fn with_body(mut self, body: &[u8]) -> Self {
         let at = self.tag.untyped();

@@ -2,9 +2,9 @@
 //! and the messages between it and the other parts.
 
 use abi::ThreadId;
-use proto::{Name, root as op};
+use proto::Name;
+use runtime::root;
 use runtime::window::Window;
-use runtime::{Msg, accept, root};
 
 /// Judge to a hostile task: map items with its playground and its den. No reply.
 pub const ORDER: u64 = 0x770;
@@ -50,12 +50,9 @@ pub fn read() -> Order {
 /// The beginning of the boot module `name`; how many bytes.
 fn file(name: &str, buffer: &mut [u8]) -> usize {
     let Some(mut window) = Window::claim(FILES, FILES_BYTES) else { return 0 };
-    let request = Msg::new(op::MODULE).words(&Name::new(name).words()).word(0);
-    let reply = accept::window(&mut window, || root::call(&request));
-    let Some(Ok(reply)) = reply else { return 0 };
-    let (size, start) = (reply.mr[0] as usize, reply.mr[1]);
-    let len = size.min(buffer.len());
-    window.read_bytes(start % FILES_BYTES, &mut buffer[..len]);
+    let Ok(file) = root::file(&mut window, name, 0) else { return 0 };
+    let len = (file.size as usize).min(buffer.len());
+    window.read_bytes(file.physical % FILES_BYTES, &mut buffer[..len]);
     len
 }
 

@@ -99,6 +99,7 @@ pub fn tag(ty: &Ty) -> String {
         Ty::Plain(Plain::Bool) => "bool".to_owned(),
         Ty::Plain(Plain::Char) => "char".to_owned(),
         Ty::Plain(Plain::Thread) => "thread".to_owned(),
+        Ty::Plain(Plain::Mappings) => "mappings".to_owned(),
         Ty::Plain(Plain::U(bytes)) => format!("u{}", u32::from(*bytes) * 8),
         Ty::Plain(Plain::S(bytes)) => format!("s{}", u32::from(*bytes) * 8),
         Ty::Plain(Plain::F(bytes)) => format!("f{}", u32::from(*bytes) * 8),

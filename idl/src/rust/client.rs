@@ -130,6 +130,7 @@ fn checks(function: &Function, out: &mut Text) {
 fn is_direct(model: &Model, function: &Function) -> bool {
     let is_known = |ty: &Ty| !has_named_contents(model, ty);
     is_answered(function)
+        && !function.maps
         && function.timeouts_us == [None; 2]
         && function.params.iter().all(|param| is_known(&param.ty))
         && function.result.as_ref().is_none_or(is_known)
@@ -251,6 +252,7 @@ fn request(function: &Function, shape: &Shape, out: &mut Text) {
 /// Reads the result, and checks its lengths: a server may lie.
 fn the_result(function: &Function, shape: &Shape, ty: &str, out: &mut Text) {
     let read = match (shape.answer, shape.request) {
+        (Form::Words, _) if function.maps => "service::result_mapped(&self.0, &answer)",
         (Form::Words, _) => "service::result_words(&self.0, &answer)",
         (Form::Inline(_), Form::String(_)) => "service::result_inline(&answer, room)",
         (Form::Inline(_), _) => "service::result_behind(&self.0, &answer, room)",

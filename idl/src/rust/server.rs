@@ -23,10 +23,7 @@ pub fn all(model: &Model, interface: &Interface, out: &mut Text) {
     out.line("pub struct Serve<'s, S>(pub &'s S);");
     out.blank();
     out.block("impl<S: Server> Dispatch for Serve<'_, S> {", |out| {
-        if interface.functions.iter().any(|function| function.manner == Manner::Later) {
-            out.line("const LATER: bool = true;");
-            out.blank();
-        }
+        constants(interface, out);
         quick(model, interface, out);
         out.line("#[inline(always)]");
         out.line("#[allow(unused_variables)]");
@@ -52,6 +49,18 @@ pub fn all(model: &Model, interface: &Interface, out: &mut Text) {
     for function in &interface.functions {
         out.blank();
         arguments(model, interface, function, out);
+    }
+}
+
+/// What some of its answers do.
+fn constants(interface: &Interface, out: &mut Text) {
+    let any = |of: fn(&Function) -> bool| interface.functions.iter().any(of);
+    for (name, is) in [("LATER", any(|it| it.manner == Manner::Later)), ("MAPS", any(|it| it.maps))]
+    {
+        if is {
+            out.line(&format!("const {name}: bool = true;"));
+            out.blank();
+        }
     }
 }
 
@@ -88,7 +97,9 @@ fn inside(out: &mut Text) {
 fn quick(model: &Model, interface: &Interface, out: &mut Text) {
     let is_quick = |function: &&Function| {
         let shape = Shape::of(model, function);
-        is_answered(function) && (shape.request, shape.answer) == (Form::Words, Form::Words)
+        is_answered(function)
+            && !function.maps
+            && (shape.request, shape.answer) == (Form::Words, Form::Words)
     };
     let functions: Vec<&Function> = interface.functions.iter().filter(is_quick).collect();
     if functions.is_empty() {
@@ -173,6 +184,9 @@ fn signature(model: &Model, interface: &Interface, function: &Function) -> Strin
     }
     if function.manner == Manner::Later {
         params.push(format!("later: {}Reply", camel(&function.name)));
+    }
+    if function.maps {
+        params.push("mappings: &mut service::Mappings".to_owned());
     }
     let life = if borrows { "'r" } else { "" };
     let result = match &function.result {
@@ -259,8 +273,16 @@ fn arm(model: &Model, function: &Function, out: &mut Text) {
         if function.manner == Manner::Later {
             given.push(format!("{}Reply(caller)", camel(&function.name)));
         }
+        if function.maps {
+            given.push("&mut mappings".to_owned());
+            out.line("let mut mappings = service::Mappings::new();");
+        }
         let call = format!("self.0.{}({})", function_name(&function.name), given.join(", "));
-        if is_answered(function) {
+        if function.maps {
+            let to = "request.emptied(service::label::OK)";
+            out.line(&format!("let result = {call};"));
+            out.line(&format!("service::answer_mapped(&result, {to}, &mappings)"));
+        } else if is_answered(function) {
             let to = "request.emptied(service::label::OK)";
             out.line(&answer(function, shape.answer, &call, to));
         } else {

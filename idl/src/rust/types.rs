@@ -50,6 +50,7 @@ fn plain_type(plain: Plain) -> String {
         Plain::Bool => "bool".to_owned(),
         Plain::Char => "char".to_owned(),
         Plain::Thread => "service::ThreadId".to_owned(),
+        Plain::Mappings => "()".to_owned(),
         Plain::U(bytes) => format!("u{}", u32::from(bytes) * 8),
         Plain::S(bytes) => format!("i{}", u32::from(bytes) * 8),
         Plain::F(bytes) => format!("f{}", u32::from(bytes) * 8),

@@ -72,6 +72,7 @@ fn plain_value(plain: Plain, random: &mut Random) -> String {
             format!("{:?}", random.one_of(&['a', '\0', 'é', '\u{D7FF}', '\u{E000}', '\u{10FFFF}']))
         }
         Plain::Thread => format!("service::ThreadId({bits})"),
+        Plain::Mappings => "()".to_owned(),
         Plain::U(1) => (bits as u8).to_string(),
         Plain::U(2) => (bits as u16).to_string(),
         Plain::U(4) => (bits as u32).to_string(),

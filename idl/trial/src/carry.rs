@@ -47,6 +47,13 @@ impl Message for Letter {
         self
     }
 
+    fn item(mut self, words: [u64; 2]) -> Self {
+        let at = self.tag.untyped() + self.tag.typed();
+        self.words[at..at + 2].copy_from_slice(&words);
+        self.tag.0 += 2 << 6;
+        self
+    }
+
     fn tag(&self) -> MsgTag {
         self.tag
     }

@@ -60,6 +60,8 @@ pub trait Next<M> {
 pub trait Dispatch {
     /// Whether any function's answer can come later than the function returns.
     const LATER: bool = false;
+    /// Whether any function's answer maps something: only IPC brings that.
+    const MAPS: bool = false;
 
     /// What [`Dispatch::dispatch`] does, for functions whose request and answer are words and no
     /// more: the message stays in registers, and what `next` does stands behind each of them.
@@ -92,6 +94,7 @@ pub trait Dispatch {
 /// Both: what the first does not know is for the second.
 impl<A: Dispatch, B: Dispatch> Dispatch for (A, B) {
     const LATER: bool = A::LATER || B::LATER;
+    const MAPS: bool = A::MAPS || B::MAPS;
 
     #[inline(always)]
     fn dispatch<M: Message>(

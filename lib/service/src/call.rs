@@ -318,7 +318,7 @@ pub fn result_words<'a, C: Carrier, T: Wire<'a>>(
 }
 
 #[cold]
-fn no_result(carrier: &impl Carrier, tag: MsgTag) -> Error {
+pub(crate) fn no_result(carrier: &impl Carrier, tag: MsgTag) -> Error {
     if tag.is_error() {
         return carrier.error();
     }

@@ -16,6 +16,7 @@ mod compound;
 mod handles;
 mod inside;
 mod list;
+mod mappings;
 mod message;
 mod text;
 mod wire;
@@ -37,6 +38,7 @@ pub use call::{
 pub use handles::{Handle, Handles};
 pub use inside::{Inside, Near};
 pub use list::{Iter, List};
+pub use mappings::{MAX_MAPPINGS, Mappings, answer_mapped, result_mapped};
 pub use message::{MAX_WORDS, Message, SHAPE_AND_LABEL, body_len, label};
 pub use wire::{Body, Bytes, Malformed, TooLong, Wire, Words, at_most, skip};
 

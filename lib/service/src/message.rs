@@ -43,6 +43,10 @@ pub trait Message: Copy {
     #[must_use]
     fn push(self, word: u64) -> Self;
 
+    /// The same with one more typed item behind its words and items.
+    #[must_use]
+    fn item(self, words: [u64; 2]) -> Self;
+
     /// The same with `body` behind its words, eight bytes a word, the last one filled up with zeros.
     #[must_use]
     #[inline]

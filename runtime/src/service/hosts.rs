@@ -33,6 +33,7 @@ where
 {
     const {
         assert!(!S::LATER, "a procedure call has its answer when it returns");
+        assert!(!S::MAPS, "only messages map");
         assert!(
             INPUT <= STRING_BYTES && OUTPUT <= STRING_BYTES,
             "strings have to fit on an A-stack"

@@ -50,6 +50,7 @@ static SLOTS: [Slot; SERVERS] =
 /// Threads of this task call `server` as a function where they would call thread `clerk` of it; false: there is no place for
 /// one more, and they go on by messages.
 pub fn offer<S: Dispatch + Inside, const ROOM: usize>(server: &'static S, clerk: ThreadId) -> bool {
+    const { assert!(!S::MAPS, "only messages map") }
     let free = |slot: &&Slot| slot.clerk.compare_exchange(0, WRITTEN, Relaxed, Relaxed).is_ok();
     let Some(slot) = SLOTS.iter().find(free) else { return false };
     let entry = Entry {

@@ -117,8 +117,9 @@ impl<'s, R: Borrow<Registers>> Place<'s, R> {
 
     /// The tag of the answer that has this one, and from now on an item behind its words.
     pub(super) fn item(&self, tag: MsgTag, words: [u64; 2]) -> MsgTag {
-        self.set_word(tag.untyped(), words[0]);
-        self.set_word(tag.untyped() + 1, words[1]);
+        let at = tag.untyped() + tag.typed();
+        self.set_word(at, words[0]);
+        self.set_word(at + 1, words[1]);
         MsgTag(tag.0 + (2 << 6))
     }
 }
@@ -177,6 +178,10 @@ impl<R: Borrow<Registers>> Message for Letter<'_, '_, R> {
             place.set_word(self.tag.untyped(), word);
         }
         Self { tag: MsgTag(self.tag.0 + 1), ..self }
+    }
+
+    fn item(self, words: [u64; 2]) -> Self {
+        Self { tag: self.place.map_or(self.tag, |place| place.item(self.tag, words)), ..self }
     }
 
     #[inline(always)]

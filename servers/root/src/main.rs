@@ -187,11 +187,3 @@ impl Root {
 fn refused(why: Refusal) -> Reply {
     Some(Msg::new(REFUSED).word(why as u64))
 }
-
-/// A result as a reply.
-fn outcome(result: Result<Msg, Refusal>) -> Reply {
-    match result {
-        Ok(msg) => Some(msg),
-        Err(why) => refused(why),
-    }
-}

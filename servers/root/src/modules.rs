@@ -1,14 +1,16 @@
 //! Raw files of the boot image, mapped read-only to the tasks that ask for them.
 
 use abi::{Fpage, MapItem, Rights};
+use interfaces::parent::Part;
 use proto::{Name, Refusal};
+use runtime::service::{MAX_MAPPINGS, Mappings};
 use runtime::window::Window;
-use runtime::{Msg, direct_println, sigma0};
+use runtime::{direct_println, sigma0};
 
 /// Files that an image can have for tasks.
 const FILES: usize = 8;
 /// Map items in one reply.
-const ITEMS: usize = 24;
+const ITEMS: usize = MAX_MAPPINGS;
 const PAGE: u64 = 4096;
 
 /// Flexpages that make up a range, as far as a reply has room for them.
@@ -30,6 +32,13 @@ pub fn blocks(first: u64, end: u64, rights: Rights) -> Blocks {
         count += 1;
     }
     Blocks { list, count, end: at }
+}
+
+/// Maps these, each at its own address.
+pub fn map_all(list: &[Fpage], mappings: &mut Mappings) -> Result<(), Refusal> {
+    list.iter()
+        .try_for_each(|block| mappings.map(MapItem::map(*block, block.base())))
+        .map_err(|_| Refusal::Exhausted)
 }
 
 struct File {
@@ -68,17 +77,22 @@ impl Files {
         self.list.iter().flatten().any(|file| file.name == Name::new(name))
     }
 
-    /// A reply that maps pages of the file `name` from `offset` on.
-    pub fn map(&mut self, name: Name, offset: u64) -> Result<Msg, Refusal> {
+    /// Maps pages of the file `name` from `offset` on.
+    pub fn map(
+        &mut self,
+        name: Name,
+        offset: u64,
+        mappings: &mut Mappings,
+    ) -> Result<Part, Refusal> {
         let file = self
             .list
             .iter_mut()
             .flatten()
             .find(|file| file.name == name)
             .ok_or(Refusal::Unknown)?;
-        let reply = Msg::new(proto::OK).word(file.size).word(file.start);
+        let part = Part { size: file.size, physical: file.start, length: 0 };
         if offset >= file.size {
-            return Ok(reply.word(0));
+            return Ok(part);
         }
         let end = (file.start + file.size).next_multiple_of(PAGE);
         if file.window.is_none() {
@@ -89,9 +103,7 @@ impl Files {
         }
         let first = (file.start + offset) & !(PAGE - 1);
         let Blocks { list, count, end } = blocks(first, end, Rights::RX);
-        let reply = reply.word(end - first);
-        Ok(list[..count]
-            .iter()
-            .fold(reply, |reply, block| reply.map(MapItem::map(*block, block.base()))))
+        map_all(&list[..count], mappings)?;
+        Ok(Part { length: end - first, ..part })
     }
 }

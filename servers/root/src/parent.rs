@@ -3,10 +3,10 @@
 
 use abi::ThreadId;
 use interfaces::common::Refusal as Why;
-use interfaces::parent::{DeleteThreadReply, LogReply, Made, Server};
+use interfaces::parent::{Block, DeleteThreadReply, LogReply, Made, Part, Picture, Server};
 use proto::root::State;
-use proto::{Refusal, layout};
-use runtime::service::{Answer, Caller, Room};
+use proto::{Name, Refusal, layout};
+use runtime::service::{Answer, Caller, Mappings, Room};
 use runtime::{Msg, clock, kernel, root as client, schedule};
 
 use crate::asked::Asked;
@@ -18,6 +18,28 @@ use crate::{Root, say};
 const SPACE_QUOTA: u64 = 48;
 
 impl Server for Asked<'_> {
+    fn ports(&self, _: Caller, first: u64, count: u64, to: &mut Mappings) -> Result<(), Why> {
+        Ok(self.root.borrow_mut().ports(self.slot, first, count, to)?)
+    }
+
+    fn memory(
+        &self,
+        _: Caller,
+        bits: u32,
+        physical: Option<u64>,
+        to: &mut Mappings,
+    ) -> Result<Block, Why> {
+        Ok(self.root.borrow_mut().memory(self.slot, bits, physical, to)?)
+    }
+
+    fn file(&self, _: Caller, name: &str, offset: u64, to: &mut Mappings) -> Result<Part, Why> {
+        Ok(self.root.borrow_mut().module(self.slot, Name::new(name), offset, to)?)
+    }
+
+    fn framebuffer(&self, _: Caller, to: &mut Mappings) -> Result<Picture, Why> {
+        Ok(self.root.borrow_mut().framebuffer(self.slot, to)?)
+    }
+
     fn create_thread(&self, from: Caller) -> Result<Made, Why> {
         Ok(self.root.borrow_mut().create_thread(self.slot, from, false)?)
     }

@@ -4,15 +4,17 @@
 //! What the loader says is not believed where it can be seen to be wrong: pixels that would be memory,
 //! the kernel's devices, or another task's, are nobody's, and the task starts without.
 
-use abi::{Framebuffer, MapItem, Rights};
+use abi::{Framebuffer, Rights};
 use bootcfg::{Screen as Named, Spec, claims};
+use interfaces::parent::Picture;
 use proto::Refusal;
+use runtime::service::Mappings;
 use runtime::window::Window;
-use runtime::{Msg, direct_println, sigma0};
+use runtime::{direct_println, sigma0};
 
 use crate::Root;
 use crate::boot::is_memory;
-use crate::modules::{Blocks, blocks};
+use crate::modules::{Blocks, blocks, map_all};
 
 /// What the loader has said, and the pages, once somebody has asked.
 pub struct Screen {
@@ -67,7 +69,11 @@ impl Root {
 
     /// Maps the framebuffer, to the task whose description names it: where it begins in its first page
     /// is where it begins in physical memory.
-    pub fn framebuffer(&mut self, slot: usize) -> Result<Msg, Refusal> {
+    pub fn framebuffer(
+        &mut self,
+        slot: usize,
+        mappings: &mut Mappings,
+    ) -> Result<Picture, Refusal> {
         let spec = &self.task(slot).ok_or(Refusal::Unknown)?.spec;
         let (first, last) = match spec.framebuffer {
             Named::Unnamed => return Err(Refusal::NotAllowed),
@@ -85,9 +91,8 @@ impl Root {
         if end <= last {
             return Err(Refusal::Exhausted);
         }
-        let reply = said.words().into_iter().fold(Msg::new(proto::OK), Msg::word);
-        Ok(list[..count]
-            .iter()
-            .fold(reply, |reply, block| reply.map(MapItem::map(*block, block.base()))))
+        map_all(&list[..count], mappings)?;
+        let [address, row, height, bits, format] = Framebuffer::words(&said);
+        Ok(Picture { address, row, height, bits, format })
     }
 }

@@ -8,9 +8,9 @@ use alloc::{format, vec};
 use core::cell::Cell;
 
 use abi::ThreadId;
-use proto::{Name, root as op};
+use proto::root as op;
 use runtime::window::Window;
-use runtime::{Msg, accept, root, thread};
+use runtime::{root, thread};
 use unix::Unix;
 use unix::memory::{FrameId, Memory};
 
@@ -193,21 +193,18 @@ struct Module {
 impl Module {
     /// The module `name`.
     fn find(name: &str) -> Option<Self> {
-        let words = Name::new(name).words();
         let mut window = Window::claim(FILES, FILES_BYTES)?;
         let (mut size, mut start, mut offset) = (1, 0, 0);
         while offset < size {
-            let request = Msg::new(op::MODULE).words(&words).word(offset);
-            let reply = accept::window(&mut window, || root::call(&request))?;
-            let Ok(reply) = reply else {
+            let Ok(part) = root::file(&mut window, name, offset) else {
                 window.release();
                 return None;
             };
-            (size, start) = (reply.mr[0], reply.mr[1]);
-            if reply.mr[2] == 0 {
+            (size, start) = (part.size, part.physical);
+            if part.length == 0 {
                 break;
             }
-            offset = (offset & !4095) + reply.mr[2];
+            offset = (offset & !4095) + part.length;
         }
         Some(Self { window, start, size: size as usize })
     }

@@ -4,14 +4,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use proto::root as op;
-use proto::{Name, pager, unix};
+use proto::{pager, unix};
 use runtime::root::{self, Refusal};
+use runtime::thread;
 use runtime::window::Window;
-use runtime::{Msg, thread};
 
 use crate::Outcome;
 
+/// Where a file of the boot image would be seen.
+const FILES: u64 = 0x200_0000_0000;
+const FILES_BYTES: u64 = 1 << 36;
 /// Where windows for memory would be.
 const AT: u64 = 0x3D_0000_0000;
 /// Names and blocks that the root task once had for all together.
@@ -49,8 +51,12 @@ pub fn lookups() -> Outcome {
 /// with what only its users' ids protect.
 pub fn files() -> Outcome {
     for name in ["secret", "initramfs", "nothing"] {
-        let got = root::call(&Msg::new(op::MODULE).words(&Name::new(name).words()).word(0));
-        if !matches!(got, Err(Refusal::NotAllowed)) {
+        let Some(mut window) = Window::claim(FILES, FILES_BYTES) else {
+            return Err(String::from("there is no place for a file"));
+        };
+        let got = root::file(&mut window, name, 0);
+        window.release();
+        if got != Err(Refusal::NotAllowed) {
             return Err(format!("the root task gave `{name}`"));
         }
     }

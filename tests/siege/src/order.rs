@@ -1,9 +1,8 @@
 //! What the killer is to do: a raw file of the boot image, `siege`, with two numbers: the
 //! seed, and how many kills.
 
-use proto::{Name, root as op};
+use runtime::root;
 use runtime::window::Window;
-use runtime::{Msg, accept, root};
 
 /// Where boot modules are shown: physical addresses modulo the window's size.
 const FILES: u64 = 0x200_0000_0000;
@@ -32,11 +31,8 @@ pub fn read() -> Order {
 /// The beginning of the boot module `name`; how many bytes.
 fn file(name: &str, buffer: &mut [u8]) -> usize {
     let Some(mut window) = Window::claim(FILES, FILES_BYTES) else { return 0 };
-    let request = Msg::new(op::MODULE).words(&Name::new(name).words()).word(0);
-    let reply = accept::window(&mut window, || root::call(&request));
-    let Some(Ok(reply)) = reply else { return 0 };
-    let (size, start) = (reply.mr[0] as usize, reply.mr[1]);
-    let len = size.min(buffer.len());
-    window.read_bytes(start % FILES_BYTES, &mut buffer[..len]);
+    let Ok(file) = root::file(&mut window, name, 0) else { return 0 };
+    let len = (file.size as usize).min(buffer.len());
+    window.read_bytes(file.physical % FILES_BYTES, &mut buffer[..len]);
     len
 }

@@ -23,7 +23,7 @@ const ROOT: [u64; 29] = [
     root::IS_ALIVE,
     root::LOG,
     root::ARGUMENTS,
-    root::MODULE,
+    root::FILE,
     root::CLIENT,
     root::DRAINED,
     root::DESCRIBE,
