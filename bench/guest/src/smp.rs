@@ -73,6 +73,8 @@ fn talk_everywhere(processors: u32) -> Result<()> {
 /// a thread of its own is on each of the other processors. A phase each.
 fn take_back(processors: u32) -> Result<()> {
     let stranger = program(compute, 0, QUOTA_PAGES)?;
+    // One that waits for a page is nowhere.
+    partner::settle(stranger.id);
     move_to(&stranger, processors - 1)?;
     if processors == 1 {
         stranger.delete();
