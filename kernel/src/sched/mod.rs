@@ -24,12 +24,12 @@ use crate::thread::tcb::Resume;
 use ready::ReadyQueue;
 use wakeup::WakeupLists;
 
-/// A processor's scheduling state.
+/// A processor's scheduling state. What only the first processor uses stands last: others have no pages for it
+/// (`arch::x86_64::replica`).
+#[repr(C)]
 pub struct Scheduler {
     /// Ready threads by priority.
     pub ready: ReadyQueue,
-    /// Threads that wait for a time.
-    pub wakeup: WakeupLists,
     /// The thread that runs when no other is ready.
     pub idle: Cell<Option<TcbRef>>,
     /// The thread that wakes up others ([`waker`]), if there are too many for a tick.
@@ -58,6 +58,8 @@ pub struct Scheduler {
     pub leaving: elsewhere::Leaving,
     /// Somebody has gone elsewhere, for whom who idles looks for a while; or a sweep is under way.
     pub watches: Cell<bool>,
+    /// Threads that wait for a time.
+    pub wakeup: WakeupLists,
 }
 
 impl Scheduler {

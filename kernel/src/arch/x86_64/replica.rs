@@ -4,9 +4,11 @@
 //! So the kernel's text finds "this processor" by a constant address, on every stack, an NMI's
 //! included, and needs no register for it (docs/decisions/0039-a-kernel-per-processor.md). The
 //! tcb array is all null page, but for the processor's idle thread, whom it adds itself, and
-//! for number 0.
+//! for number 0. Of `Cpu` it has what it uses: where the first processor has the lists of those who wait for a
+//! time, which are most of it, all others see the same page of zeros: empty lists.
 
-use core::mem::size_of;
+use core::mem::{offset_of, size_of};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
@@ -18,6 +20,7 @@ use super::{armed, boot, descriptors, iobitmap, kernel_tables, paging, seats, tc
 use crate::arch::phys_to_virt;
 use crate::ipc::rendezvous;
 use crate::mem::frames;
+use crate::sched::Scheduler;
 use crate::thread::tcb::TCB_SIZE;
 use paging::{Entry, Table};
 
@@ -83,6 +86,9 @@ pub fn build(template: u64) -> Option<Replica> {
     let (pointers, shared) = (own(root, top, entry)?, entry.below());
     clear_threads(pointers, shared)?;
     clear_stack(pointers, shared)?;
+    for page in foreign_pages() {
+        show(pointers, shared, page, zeros()? | CONSTANT)?;
+    }
     let mut first = None;
     for page in private_pages() {
         let frame = take()?;
@@ -154,13 +160,31 @@ fn nobody() -> Option<u64> {
     Some(frame)
 }
 
+/// Bytes of [`Cpu`] that other processors than the first have, too.
+const OWN: u64 = (offset_of!(Cpu, scheduler) + offset_of!(Scheduler, wakeup)) as u64;
+
 /// The pages that every processor has for itself; [`Cpu`]'s first.
 fn private_pages() -> impl Iterator<Item = u64> {
     let cpu = core::ptr::from_ref(cpu()) as u64;
     let stack = boot::stack_top();
-    let own = (cpu..cpu + size_of::<Cpu>() as u64).step_by(PAGE as usize);
+    let own = (cpu..cpu + OWN).step_by(PAGE as usize);
     let stacks = descriptors::ist_pages().chain((stack - STACK..stack).step_by(PAGE as usize));
     own.chain([armed::page()]).chain(stacks)
+}
+
+/// The page of zeros, taken for the first one who asks.
+fn zeros() -> Option<u64> {
+    static ZEROS: AtomicU64 = AtomicU64::new(0);
+    if ZEROS.load(Ordering::Relaxed) == 0 {
+        ZEROS.store(take()?, Ordering::Relaxed);
+    }
+    Some(ZEROS.load(Ordering::Relaxed))
+}
+
+/// The pages of the first processor's [`Cpu`] that no other one has.
+fn foreign_pages() -> impl Iterator<Item = u64> {
+    let cpu = core::ptr::from_ref(cpu()) as u64;
+    (cpu + OWN.next_multiple_of(PAGE)..cpu + size_of::<Cpu>() as u64).step_by(PAGE as usize)
 }
 
 /// Nobody lives here yet: the whole array is the null page.
