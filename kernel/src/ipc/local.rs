@@ -44,9 +44,6 @@ pub fn arm(caller: TcbRef, partner: ThreadId) {
     let is_near = |it: &TcbRef| *it != caller && it.processor.get() == caller.processor.get();
     let Some(partner) = thread::in_space(space, partner).filter(is_near) else { return };
     there::fetch(partner);
-    if caller.uses_vector() {
-        forget_keeping(caller);
-    }
     let fits = |thread: TcbRef| thread.is_armed() || fits(space, thread);
     let pair = [caller, partner];
     let new = pair.into_iter().filter(|thread| !thread.is_armed()).count() as u32;
@@ -63,13 +60,6 @@ pub fn arm(caller: TcbRef, partner: ThreadId) {
     space.task.current_word.place(caller);
     pair.into_iter().for_each(arm_one);
     arch::update_special(caller);
-}
-
-/// `caller` asks, so it does not keep its registers any more: whoever calls it next may ask, too.
-fn forget_keeping(caller: TcbRef) {
-    if Utcb::of(caller).is_some_and(|utcb| utcb.word(utcb::LIPC_STATE) == utcb::LIPC_KEEPS) {
-        tell(caller, utcb::LIPC_UNKNOWN);
-    }
 }
 
 /// Whether `thread` may join the armed threads of `space`. They share the vector registers, whose

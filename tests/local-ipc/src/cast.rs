@@ -77,12 +77,7 @@ pub enum Part {
     Take,
     /// As `Add` three times; then it gives the thread at place 1 a string.
     Give,
-    /// As `VectorAdd`; to whoever adds [`KEPT`] it answers by kernel IPC, which keeps the vector registers.
-    VectorKeepOnce,
 }
-
-/// See [`Part::VectorKeepOnce`].
-pub const KEPT: u64 = 0xCE9;
 
 impl Part {
     fn code(self) -> u64 {
@@ -114,7 +109,6 @@ impl Part {
             Part::CallNext => 24,
             Part::Take => 25,
             Part::Give => 26,
-            Part::VectorKeepOnce => 27,
             Part::Forward(to) => 32 + to as u64,
         }
     }
@@ -207,7 +201,6 @@ extern "C" fn run() -> ! {
         24 => beside::call_next(),
         25 => transfer::take(),
         26 => transfer::give(),
-        27 => keep_once(),
         to => forward(local(to as usize - 32)),
     }
 }
@@ -314,19 +307,6 @@ fn keep() -> ! {
         let sum = request.get(0).wrapping_add(request.get(1)).wrapping_add(machine::held() - KEPT);
         let reply = Msg::default().words(&[sum, client.0]);
         let answered = ipc::lipc(client, ThreadId::ANY, Timeouts::REPLY_WAIT, &reply);
-        (client, request) = answered.unwrap_or_else(|_| first());
-    }
-}
-
-fn keep_once() -> ! {
-    let (mut client, mut request) = first();
-    loop {
-        let sum = machine::vector_sum(request.get(0), request.get(1));
-        let reply = Msg::default().words(&[sum, client.0]);
-        let answered = match request.get(1) {
-            KEPT => ipc::lipc(client, ThreadId::ANY, Timeouts::REPLY_WAIT, &reply),
-            _ => ipc::local_reply_wait(client, &reply),
-        };
         (client, request) = answered.unwrap_or_else(|_| first());
     }
 }

@@ -29,7 +29,7 @@ const CALLS: u64 = 2_000;
 /// Calls into which interrupts fall everywhere.
 const MANY: u64 = 3_000_000;
 
-const TESTS: [Test; 36] = [
+const TESTS: [Test; 35] = [
     ("messages_go_without_the_kernel", without_the_kernel),
     ("seven_words_arrive_and_more_do_too", words),
     ("a_chain_comes_back", chain),
@@ -55,7 +55,6 @@ const TESTS: [Test; 36] = [
     ("messages_of_each_length_of_vector_users", vector::words),
     ("vector_registers_survive_interrupts", vector::interrupted),
     ("who_keeps_its_registers_keeps_them", vector::kept),
-    ("two_who_have_kept_their_registers_meet_again", vector::kept_both),
     ("users_and_others_do_not_mix", vector::mixed),
     ("a_refused_partner_spoils_nobody", vector::refused),
     ("vector_users_who_take_part_meet_in_the_kernel", beside::meet),

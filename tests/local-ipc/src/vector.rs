@@ -1,9 +1,8 @@
 //! Vector registers of threads that exchange messages in user mode.
 
-use abi::Timeouts;
 use runtime::{Msg, ipc, kernel};
 
-use crate::cast::{Actor, KEPT, Part};
+use crate::cast::{Actor, Part};
 use crate::{Verdict, calls, entries, in_user_mode, machine};
 
 /// Makes this thread and those that it creates users of vector registers for a while.
@@ -52,25 +51,6 @@ pub fn kept() -> Verdict {
         }
         keeper.stop();
         Ok(())
-    })
-}
-
-/// Two that have kept their registers in the same exchange ask again, one of them first.
-pub fn kept_both() -> Verdict {
-    as_user(|| {
-        let server = Actor::start(0, Part::VectorKeepOnce);
-        for _ in 0..3 {
-            in_user_mode(server.local)?;
-            let request = Msg::default().words(&[1, KEPT]);
-            let answer = ipc::lipc(server.local, server.local, Timeouts::NEVER, &request);
-            let answer = answer.map_err(|_| "the server did not answer")?;
-            if answer.1.get(0) != KEPT + 1 {
-                return Err("the server answered otherwise");
-            }
-        }
-        let verdict = in_user_mode(server.local);
-        server.stop();
-        verdict
     })
 }
 

@@ -70,7 +70,7 @@ local_slow_call:
     mov rdx, rsi
 local_slow:
     cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_REFUSED}
-    jge 5f                              // or it keeps its registers: then it asks itself
+    jge 1f                              // or it keeps its registers: then it asks itself
     cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
     je 4f
     test dword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_KEEPS} - 1
@@ -99,9 +99,6 @@ local_syscall:
     trap {CALL_ARM_LOCAL}
     pop r14
     pop r8
-    jmp 1b
-5:  cmp qword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_KEEPS}
-    je 4b                               // as we have: one has to begin
     jmp 1b
 
 local_or_not:
