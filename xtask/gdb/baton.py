@@ -30,6 +30,7 @@ CODES = {
     17: "in a procedure call",
     18: "waits for a procedure call",
     19: "talks on another processor",
+    20: "waits in public on another processor",
 }
 #: Those with somebody: waits to send, in a transfer, waits with vector registers.
 WITH_PARTNER = {2, 4, 9, 11}

@@ -208,8 +208,9 @@ mod tests {
         let macros = macros.unwrap();
         for wanted in [
             ".macro leave_path\n    pop rcx\n    jmp rcx\n.endm",
-            ".macro local_path name, receiver, wait, slow\n    cmp r9w, 8\n",
-            "    cmp qword ptr [rsi + 8 * -62], \\receiver\n",
+            ".macro local_path name, receiver, wait, slow, from\n",
+            "    mov r11, [rdi + 8 * -60]\n    cmp r9w, r11w\n",
+            "    cmp [rsi + 8 * -62], \\receiver\n",
             "\\name\\()_done:\n    ret\n\\name\\()_aside:",
         ] {
             assert!(macros.contains(wanted), "{wanted} is missing:\n{macros}");

@@ -136,9 +136,9 @@ mod tests {
         };
         let talks = (0..80).flat_map(|at| [talk(at, 0), talk(at, 1)]);
         let unmaps = [
-            "0 user=9 kernel=700 cpu=0 phase=4 messages=0",
-            "0 user=9 kernel=950 okernel=90 cpu=0 phase=5 messages=1",
-            "0 user=9 kernel=900 okernel=100 cpu=0 phase=5 messages=1",
+            "0 user=9 kernel=700 cpu=0 phase=5 messages=0",
+            "0 user=9 kernel=950 okernel=90 cpu=0 phase=6 messages=1",
+            "0 user=9 kernel=900 okernel=100 cpu=0 phase=6 messages=1",
         ];
         let all = talks.chain(unmaps.map(str::to_owned));
         let log = vec!["processors: 2, started: 2; pages of memory for the others: 36".to_owned()];
