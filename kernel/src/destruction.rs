@@ -19,8 +19,14 @@ const UTCB_PAGES: u32 = 4;
 #[must_use]
 pub fn start(caller: TcbRef, space: SpaceRef) -> TcbRef {
     let job = begin(caller, space);
+    // Somebody who is more urgent than the task, and less than `caller`, may wait since an interrupt before this.
+    let somebody_waits = cpu().scheduler.ready.holds_above(space.ceilings().priority);
     // Deleting its threads has used up this stretch with interrupts off.
-    if preemption::must_stop() { preempted(caller, job) } else { run(caller, job) }
+    if preemption::must_stop() || somebody_waits {
+        preempted(caller, job)
+    } else {
+        run(caller, job)
+    }
 }
 
 /// An interrupt came: `caller` goes on later; until the next interrupt those run who are more

@@ -280,36 +280,50 @@ fn a_destruction_outlives_its_thread() {
 
 #[test]
 fn who_is_more_urgent_than_a_task_goes_before_its_end() {
-    for (priority, first) in [(120, true), (100, false)] {
-        let (_machine, spaces) = machine(3);
-        let chief = thread(spaces[0], 0, ThreadId::NIL);
-        let victim = thread(spaces[1], 1, ThreadId::NIL);
-        let other = thread(spaces[2], 2, ThreadId::NIL);
-        spaces[1].task.limits.ceilings.set(Ceilings { priority: 100, ..Ceilings::NONE });
-        spaces[1].task.chief.set(Some(spaces[0]));
-        spaces[1].task.depth.set(1);
-        for (thread, priority) in [(other, priority), (chief, 255)] {
-            cpu().scheduler.ready.remove(thread);
-            thread.priority.set(priority);
-        }
-        set_current(chief);
-        make_ready(other);
-        grant_slice(chief);
-        assert!(lifecycle::delete(victim) == Some(spaces[1]));
-        cpu().pending_lines.set(1 << QUIET_LINE);
-        let next = kernel::destruction::start(chief, spaces[1]);
-        let expected = if first { other } else { chief };
-        assert_eq!(next.id.get(), expected.id.get(), "priority {priority}");
-        if first {
-            // Until the next interrupt.
-            set_current(other);
-            assert!(irq::interrupt(other, QUIET_LINE) == chief);
-        }
-        set_current(chief);
-        let spaces_before = cpu().spaces.count();
-        assert!(kernel::destruction::resume(chief) == chief);
-        assert_eq!(cpu().spaces.count(), spaces_before - 1);
+    a_task_ends_while_somebody_waits(120, true, true);
+}
+
+#[test]
+fn who_waits_since_before_a_tasks_end_goes_first() {
+    a_task_ends_while_somebody_waits(120, true, false);
+}
+
+#[test]
+fn who_is_no_more_urgent_than_a_task_waits_for_its_end() {
+    a_task_ends_while_somebody_waits(100, false, true);
+}
+
+/// A task of priority 100 ends, whose chief has 255, while another thread waits with `priority`, for whom an interrupt comes `now`
+/// or came before; whether it goes `first`.
+fn a_task_ends_while_somebody_waits(priority: u8, first: bool, now: bool) {
+    let (_machine, spaces) = machine(3);
+    let chief = thread(spaces[0], 0, ThreadId::NIL);
+    let victim = thread(spaces[1], 1, ThreadId::NIL);
+    let other = thread(spaces[2], 2, ThreadId::NIL);
+    spaces[1].task.limits.ceilings.set(Ceilings { priority: 100, ..Ceilings::NONE });
+    spaces[1].task.chief.set(Some(spaces[0]));
+    spaces[1].task.depth.set(1);
+    for (thread, priority) in [(other, priority), (chief, 255)] {
+        cpu().scheduler.ready.remove(thread);
+        thread.priority.set(priority);
     }
+    set_current(chief);
+    make_ready(other);
+    grant_slice(chief);
+    assert!(lifecycle::delete(victim) == Some(spaces[1]));
+    cpu().pending_lines.set(u64::from(now) << QUIET_LINE);
+    let next = kernel::destruction::start(chief, spaces[1]);
+    let expected = if first { other } else { chief };
+    assert_eq!(next.id.get(), expected.id.get(), "priority {priority}");
+    if first {
+        // Until the next interrupt.
+        set_current(other);
+        assert!(irq::interrupt(other, QUIET_LINE) == chief);
+    }
+    set_current(chief);
+    let spaces_before = cpu().spaces.count();
+    assert!(kernel::destruction::resume(chief) == chief);
+    assert_eq!(cpu().spaces.count(), spaces_before - 1);
 }
 
 #[test]

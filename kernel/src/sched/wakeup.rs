@@ -38,6 +38,8 @@ const STEP: u64 = 4;
 /// twenty instructions each.
 const WAKE_UP: u32 = 8;
 const SORT: u32 = 4;
+/// The same of passing eight grains at once.
+const PASS_EIGHT: u32 = 2;
 /// Grains that are passed at once if there is nothing to do in them.
 const EIGHT: usize = 8;
 const _: () = assert!(!SORTED || SPAN.is_multiple_of(EIGHT as u64), "they are in one span");
@@ -260,6 +262,7 @@ impl WakeupLists {
             left -= 1;
             let grain = self.next_grain.get();
             if grain + EIGHT as u64 <= last && self.may_be_passed(grain) {
+                left = left.saturating_sub(PASS_EIGHT - 1);
                 self.next_grain.set(grain + EIGHT as u64);
                 continue;
             }
