@@ -34,7 +34,10 @@ pub(super) const KEPT: &str = "kept and told, without effect";
 /// Everybody else has a turn first.
 fn sched_yield(cx: &Cx) -> Answer {
     cx.unix.reply(cx.thread, crate::machine::Reply::Result(0));
-    cx.unix.give_turn(cx.thread);
+    // Turns are those of the first processor: who is elsewhere must not wait for the programs there.
+    if cx.thread.whereabouts.processor.get() == 0 {
+        cx.unix.give_turn(cx.thread);
+    }
     Err(crate::Stop::Done)
 }
 

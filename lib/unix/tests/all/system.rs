@@ -134,6 +134,16 @@ fn whoever_has_cost_a_slice_gets_its_answer_when_others_have_had_their_turn() {
 }
 
 #[test]
+fn who_yields_on_another_processor_does_not_wait_for_those_of_the_first() {
+    let world = World::with_processors(2);
+    let first = &world.first;
+    let mask = world.words(first, &[2]);
+    world.ok(first, l::__NR_sched_setaffinity, &[0, 8, mask]);
+    world.ok(first, l::__NR_sched_yield, &[]);
+    assert!(!world.machine.turn.get());
+}
+
+#[test]
 fn who_is_held_back_can_be_killed() {
     let world = World::new();
     let first = &world.first;
