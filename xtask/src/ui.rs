@@ -1,12 +1,21 @@
 //! What the person at the terminal sees while something takes time: one moving
 //! line per step on a terminal, one finished line per step anywhere.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 /// How often a spinner turns.
 const TICK: Duration = Duration::from_millis(100);
+
+/// The moving lines, one below the other while several steps go on at once.
+static LINES: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Prints `text` above the moving lines.
+pub fn print(text: &str) {
+    LINES.suspend(|| println!("{text}"));
+}
 
 /// What the terminal is and how large: `xterm-256color 40 120`. `None` if there is none that
 /// says so.
@@ -35,7 +44,7 @@ impl Step {
     #[must_use]
     pub fn start(name: impl Into<String>) -> Self {
         let name = name.into();
-        let bar = ProgressBar::new_spinner();
+        let bar = LINES.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("  {spinner} {prefix} {wide_msg} {elapsed}")
         {
             bar.set_style(style);
@@ -52,7 +61,7 @@ impl Step {
 
     /// Prints `line` above the moving line.
     pub fn line(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        LINES.suspend(|| eprintln!("{line}"));
     }
 
     /// Time since the start.
@@ -63,13 +72,19 @@ impl Step {
 
     /// Ends the step with one line.
     pub fn done(self, result: &str) {
-        self.bar.finish_and_clear();
-        eprintln!("  {:<28} {result:<34} {}", self.name, seconds(self.started.elapsed()));
+        self.clear();
+        let line = format!("  {:<28} {result:<34} {}", self.name, seconds(self.started.elapsed()));
+        LINES.suspend(|| eprintln!("{line}"));
     }
 
     /// Ends the step without a word (nothing happened worth a line).
     pub fn vanish(self) {
+        self.clear();
+    }
+
+    fn clear(&self) {
         self.bar.finish_and_clear();
+        LINES.remove(&self.bar);
     }
 }
 

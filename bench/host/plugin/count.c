@@ -9,7 +9,7 @@
 // One line per sample, in the order in which they end:
 //     sample N user=.. kernel=.. entries=.. (and lines, pages, costly instructions)
 // then what stretch.h says about the whole run. The file is appended to: several
-// machines, one after the other, can share it.
+// machines, one after the other, can share it, and with stretch also at once.
 // Of several processors each has samples of its own: what it does between a mark that it meets and the
 // next; what the others do meanwhile is counted beside it. Such a sample says more: its processor, where
 // it began, its phase (a third mark begins one), what its processor has executed so far (clock), and each (clock0, ..), how many interrupts any
@@ -33,7 +33,7 @@ enum kind { CODE, DATA, KINDS };
 enum { EXCEPTIONS = 32, VECTOR_BYTES = 16 }; // of the processor; of an entry in the kernel
 // Where the kernel sees its local APIC; a word that is written at COMMAND leaves as a message (kernel_tables.rs, apic.rs).
 #define COMMAND UINT64_C(0xFFFFFFFF9FE00300)
-enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 64 };
+enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 64, REPORT_BYTES = 1 << 19 };
 
 struct range {
     uint64_t low, high; // high is exclusive
@@ -346,6 +346,9 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
             return 1;
         }
     }
+    // One write for all, so that no other machine's lines come in between.
+    if (options.stretch_only && options.out)
+        setvbuf(options.out, NULL, _IOFBF, REPORT_BYTES);
     processors = info->smp_vcpus;
     if (!options.out || !info->system_emulation || processors < 1 || processors > PROCESSORS) {
         fprintf(stderr, "instrument: it needs out=FILE and a machine with 1 to %d processors\n", PROCESSORS);

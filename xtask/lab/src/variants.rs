@@ -2,6 +2,7 @@
 //! tree, so that the tree itself is never touched and nothing is built twice.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use regex::Regex;
@@ -11,8 +12,12 @@ use crate::workspace::Workspace;
 /// What a kernel is built from.
 const FOLDERS: [&str; 2] = ["abi", "kernel"];
 
-/// The copy.
+/// There is one copy.
+static COPY: Mutex<()> = Mutex::new(());
+
+/// The copy; nobody else of this process has it meanwhile.
 pub struct Variants<'a> {
+    _alone: MutexGuard<'static, ()>,
     tree: &'a Workspace,
     copy: Workspace,
     kernels: PathBuf,
@@ -25,6 +30,7 @@ impl<'a> Variants<'a> {
     /// # Errors
     /// When something cannot be read or written.
     pub fn copy(tree: &'a Workspace) -> Result<Self> {
+        let alone = COPY.lock().unwrap_or_else(PoisonError::into_inner);
         let root = tree.target("bench/variants/tree")?;
         for folder in FOLDERS {
             copy_folder(&tree.path(folder), &root.join(folder))?;
@@ -34,7 +40,8 @@ impl<'a> Variants<'a> {
         let members = Regex::new(r"(?m)^members = \[[^\]]*\]")?;
         let list = format!("members = {FOLDERS:?}");
         write(&root.join("Cargo.toml"), members.replace(&manifest, list.as_str()).as_bytes())?;
-        Ok(Self { tree, copy: Workspace { root }, kernels: tree.target("bench/variants")? })
+        let kernels = tree.target("bench/variants")?;
+        Ok(Self { _alone: alone, tree, copy: Workspace { root }, kernels })
     }
 
     /// A source file as it is in the tree.

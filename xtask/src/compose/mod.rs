@@ -74,6 +74,7 @@ pub struct Bootable {
 }
 
 /// The builds of one invocation, done at most once each.
+#[derive(Clone)]
 pub struct Composer<'a> {
     workspace: &'a Workspace,
     kernel: Option<PathBuf>,
@@ -113,6 +114,19 @@ impl<'a> Composer<'a> {
     #[must_use]
     pub fn of_everything(workspace: &'a Workspace) -> Self {
         Self { all: true, ..Self::new(workspace) }
+    }
+
+    /// Builds now what [`Composer::of_everything`] would build when it is needed, so that clones
+    /// need not.
+    ///
+    /// # Errors
+    /// As [`Composer::compose`].
+    pub fn build_ahead(&mut self) -> Result<()> {
+        if !self.all {
+            return Ok(());
+        }
+        self.kernel(&Selection::default())?;
+        self.need(std::iter::once("sigma0"))
     }
 
     /// Sees to it that the programs `names` are built, as far as they are programs.

@@ -8,6 +8,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -25,6 +26,9 @@ const SCRIPTS: &str = "tests/linux/scripts";
 const MAX_BYTES: usize = 8 << 20;
 /// Where Debian has the libraries of this architecture.
 const LIBRARIES: &str = "lib/x86_64-linux-gnu";
+
+/// Held while an archive is made: two at once would compile and write the same files.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// Package, file in it, name in the archive.
 type Part = (&'static str, &'static str, &'static str);
@@ -70,6 +74,7 @@ const TEST_LIBRARIES: [(&str, &str, &str); 5] = [
 /// # Errors
 /// When packages cannot be had, or it has become too large.
 pub fn small(workspace: &Workspace) -> Result<PathBuf> {
+    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut archive = Archive::default();
     base(workspace, &mut archive)?;
     let bytes = archive.write()?;
@@ -87,6 +92,7 @@ pub fn small(workspace: &Workspace) -> Result<PathBuf> {
 /// # Errors
 /// When packages cannot be had, or a test program cannot be compiled.
 pub fn test(workspace: &Workspace) -> Result<PathBuf> {
+    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut archive = Archive::default();
     base(workspace, &mut archive)?;
     let names: Vec<&str> =

@@ -5,12 +5,12 @@
 //! `test NAME ... FAILED: sentence`, and closes with `tests done`; one that dies
 //! before its closing line has failed, whatever it said until then.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::spec::{BootKind, CompiledStep, ExpectedExit, Run};
-use super::tally::{Outcome, Tally};
+use super::tally::Outcome;
 use super::tamper::Tamper;
 use super::{damage, keep_log, open};
 use crate::build;
@@ -28,22 +28,11 @@ const CLOSING_LINE: &str = "tests done";
 /// Lines of a failed run's console that are shown.
 const SHOWN_LINES: usize = 30;
 
-/// Runs one machine and counts what came of it.
-pub fn run(
-    workspace: &Workspace,
-    composer: &mut Composer<'_>,
-    run: &Run,
-    show: bool,
-    tally: &mut Tally,
-) {
-    let started = Instant::now();
-    let outcome = suite(workspace, composer, run, show)
-        .unwrap_or_else(|error| Outcome::failed(format!("{error:#}")));
-    tally.add(&run.name, outcome, started.elapsed());
-}
-
 /// One machine from image to verdict.
-fn suite(
+///
+/// # Errors
+/// When it cannot be built or started.
+pub fn suite(
     workspace: &Workspace,
     composer: &mut Composer<'_>,
     run: &Run,
@@ -74,7 +63,7 @@ fn suite(
     let outcome = judge(run, &mut session, limit, &step, &tamper)?;
     step.vanish();
     let transcript = session.transcript();
-    let outcome = match &run.open {
+    let mut outcome = match &run.open {
         Some(list) => {
             let held = transcript.lines().filter_map(case).filter(|(_, verdict)| *verdict == "ok");
             let held: Vec<&str> = held.map(|(name, _)| name).collect();
@@ -85,8 +74,8 @@ fn suite(
     let log =
         keep_log(workspace, &run.name, &transcript).context("cannot keep the console's output")?;
     if !outcome.failures.is_empty() {
-        show_tail(&transcript);
-        println!("    The whole console is in {}.", workspace.show(&log));
+        outcome.notes = tail(&transcript);
+        outcome.notes.push(format!("The whole console is in {}.", workspace.show(&log)));
     }
     Ok(outcome)
 }
@@ -235,12 +224,12 @@ fn open_case(transcript: &str) -> Option<&str> {
     (verdict != "ok" && !verdict.starts_with("FAILED")).then_some(name)
 }
 
-/// Prints the end of a console.
-fn show_tail(transcript: &str) {
+/// The end of a console.
+fn tail(transcript: &str) -> Vec<String> {
     let plain = without_escapes(transcript);
     let lines: Vec<&str> = plain.lines().collect();
     let from = lines.len().saturating_sub(SHOWN_LINES);
-    lines[from..].iter().for_each(|line| println!("    | {line}"));
+    lines[from..].iter().map(|line| format!("| {line}")).collect()
 }
 
 /// `text` without terminal control sequences (firmware and GRUB clear the screen).

@@ -3,11 +3,11 @@
 //! processor (`riscv`), the house rules (`lint`, `clippy`), and the C headers' own check.
 
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use super::tally::{Outcome, Tally};
+use super::lanes::Job;
+use super::tally::Outcome;
 use super::{Options, keep_log, riscv};
 use crate::lint::{self, Verdict};
 use crate::ui::Step;
@@ -16,36 +16,37 @@ use crate::workspace::{Package, Workspace};
 /// Lines of a failed suite's output that are shown.
 pub(super) const SHOWN_LINES: usize = 40;
 
-/// Runs the host tests of every wanted crate.
-pub fn run(workspace: &Workspace, options: &Options, tally: &mut Tally) -> Result<()> {
-    for package in workspace.packages()? {
-        let testable = package.has_host_library() || !package.integration_tests().is_empty();
-        if testable && options.wants(&package.name) {
-            let started = Instant::now();
-            let outcome = suite(workspace, &package)?;
-            tally.add(&package.name, outcome, started.elapsed());
+/// The host tests of every wanted crate, and the rules'.
+///
+/// # Errors
+/// When cargo does not say which crates there are.
+pub fn jobs<'a>(workspace: &'a Workspace, options: &Options) -> Result<Vec<Job<'a>>> {
+    let mut jobs = Vec::new();
+    let mut add = |name: &str, run: Box<dyn FnOnce() -> Result<Outcome> + Send + 'a>| {
+        if options.wants(name) {
+            let name = name.to_owned();
+            jobs.push(Job::new(move |_, report| report.suite(&name, run)));
         }
-    }
-    if options.wants(riscv::SUITE) {
-        let started = Instant::now();
-        let outcome = riscv::run(workspace)?;
-        tally.add(riscv::SUITE, outcome, started.elapsed());
-    }
+    };
+    // These take long, and compile elsewhere.
+    add(riscv::SUITE, Box::new(|| riscv::run(workspace)));
     for (suite, check) in RULES {
-        if options.wants(suite) {
-            let started = Instant::now();
-            let verdict = check(workspace)?;
-            let passed = verdict.rules - verdict.broken.len();
-            let outcome = Outcome { passed, failures: verdict.broken, ..Outcome::default() };
-            tally.add(suite, outcome, started.elapsed());
+        add(suite, Box::new(move || Ok(rules_kept(check(workspace)?))));
+    }
+    for package in workspace.packages()? {
+        if package.has_host_library() || !package.integration_tests().is_empty() {
+            let name = package.name.clone();
+            add(&name, Box::new(move || cargo_test(workspace, &package, &package.name, &[])));
         }
     }
-    if options.wants(C_HEADERS) {
-        let started = Instant::now();
-        let outcome = c_headers(workspace)?;
-        tally.add(C_HEADERS, outcome, started.elapsed());
-    }
-    Ok(())
+    add(C_HEADERS, Box::new(|| c_headers(workspace)));
+    Ok(jobs)
+}
+
+/// House rules as a suite.
+fn rules_kept(verdict: Verdict) -> Outcome {
+    let passed = verdict.rules - verdict.broken.len();
+    Outcome { passed, failures: verdict.broken, ..Outcome::default() }
 }
 
 /// Checks house rules.
@@ -72,7 +73,7 @@ fn c_headers(workspace: &Workspace) -> Result<Outcome> {
     let kept = keep_log(workspace, C_HEADERS, &log)?;
     let mut outcome = Outcome { passed: count_ok(&stdout), ..Outcome::default() };
     if !output.status.success() {
-        log.lines().rev().take(SHOWN_LINES).for_each(|line| println!("    | {line}"));
+        outcome.notes = log.lines().rev().take(SHOWN_LINES).map(|l| format!("| {l}")).collect();
         let at = workspace.show(&kept);
         outcome.failures.push(format!("the headers do not do what they should; see {at}"));
     }
@@ -83,11 +84,6 @@ fn c_headers(workspace: &Workspace) -> Result<Outcome> {
 fn count_ok(stdout: &str) -> usize {
     let counts = stdout.lines().filter_map(|line| line.strip_suffix(" tests ok"));
     counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
-}
-
-/// One crate.
-fn suite(workspace: &Workspace, package: &Package) -> Result<Outcome> {
-    cargo_test(workspace, package, &package.name, &[])
 }
 
 /// The tests of `package` with cargo's `arguments`, as suite `name`.
@@ -113,13 +109,13 @@ pub(super) fn cargo_test(
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
     let log = keep_log(workspace, name, &format!("{stderr}\n{stdout}"))?;
-    let outcome = read_libtest(&stdout, output.status.success());
+    let mut outcome = read_libtest(&stdout, output.status.success());
     if !outcome.failures.is_empty() {
         let text = if stdout.contains("test result:") { stdout } else { stderr };
         let lines: Vec<&str> = text.lines().filter(|line| !line.ends_with("... ok")).collect();
         let from = lines.len().saturating_sub(SHOWN_LINES);
-        lines[from..].iter().for_each(|line| println!("    | {line}"));
-        println!("    The whole output is in {}.", workspace.show(&log));
+        outcome.notes = lines[from..].iter().map(|line| format!("| {line}")).collect();
+        outcome.notes.push(format!("The whole output is in {}.", workspace.show(&log)));
     }
     Ok(outcome)
 }

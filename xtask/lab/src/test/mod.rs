@@ -5,6 +5,7 @@
 mod damage;
 mod guest;
 mod host;
+mod lanes;
 mod open;
 mod picture;
 mod riscv;
@@ -14,7 +15,6 @@ mod tally;
 mod tamper;
 
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -22,6 +22,7 @@ use clap::{Args, ValueEnum};
 use crate::compose::Composer;
 use crate::workspace::Workspace;
 use crate::{bench, fuzz, lint, linux, trial};
+use lanes::{Job, Report};
 use spec::Spec;
 use tally::{Outcome, Tally};
 
@@ -31,6 +32,9 @@ const SPEC: &str = "tests/systems.toml";
 /// The short runs of `linux compare`, and on how many processors each is; on several those cases that are for
 /// several.
 const COMPARISONS: [(&str, u32); 2] = [("linux-compare", 1), ("linux-compare-4-processors", 4)];
+
+/// For the order of suites: what other verbs do in their short form takes longer than any machine.
+const OF_A_VERB: u64 = 3600;
 
 /// The rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, serde::Deserialize)]
@@ -85,156 +89,155 @@ impl Options {
 /// When the tests could not be run at all.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let spec = Spec::read(&workspace.path(SPEC), SPEC)?;
-    let mut tally = Tally::default();
+    let tally = Report::default();
     let mut composer = match options.filter {
         None => Composer::of_everything(workspace),
         Some(_) => Composer::new(workspace),
     };
     for ring in Ring::ALL.into_iter().filter(|ring| options.wants_ring(*ring)) {
         println!("\n{}", ring.title());
-        match ring {
-            Ring::Host => host::run(workspace, options, &mut tally)?,
-            Ring::Emulator | Ring::System => {
-                let runs = spec.runs.iter().filter(|run| run.ring == ring);
-                // The instrument knows the places of the usual kernel.
-                let watched = std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some();
-                let runs = runs.filter(|run| !(watched && run.assertions));
-                for run in runs.filter(|run| options.wants(&run.name)) {
-                    guest::run(workspace, &mut composer, run, options.show, &mut tally);
-                }
+        let jobs = match ring {
+            Ring::Host => host::jobs(workspace, options)?,
+            Ring::Emulator => {
+                composer.build_ahead()?;
+                let mut jobs = machines(workspace, &spec, options, ring);
+                jobs.extend(gates(workspace, options));
+                jobs
             }
-        }
-        if ring == Ring::Emulator {
-            gate(workspace, options, &mut tally);
-        }
-        if ring == Ring::System && options.wants("debugger") {
-            debugger(workspace, &mut composer, &mut tally);
-        }
-        if ring == Ring::System && options.wants("fuzz-system") {
-            fuzz_system(workspace, &mut composer, options, &mut tally);
-        }
-        for (suite, cpus) in COMPARISONS {
-            if ring == Ring::System && options.wants(suite) {
-                compare(workspace, &mut composer, options, (suite, cpus), &mut tally);
+            Ring::System => {
+                composer.build_ahead()?;
+                let mut jobs = whole_systems(workspace, options);
+                jobs.extend(machines(workspace, &spec, options, ring));
+                jobs
             }
-        }
-        if ring == Ring::System && options.wants(sdk::SUITE) {
-            let started = Instant::now();
-            let outcome = sdk::trial(workspace);
-            let outcome = outcome.unwrap_or_else(|error| Outcome::failed(format!("{error:#}")));
-            tally.add(sdk::SUITE, outcome, started.elapsed());
-        }
-        if ring == Ring::System && options.wants("linux-judge") {
-            judge(workspace, &mut composer, options, &mut tally);
-        }
+        };
+        lanes::run(jobs, &composer, &tally);
     }
-    report(workspace, &tally)
+    report(workspace, &tally.into_tally())
+}
+
+/// Whether everything in the emulator runs under the instrument. It knows the places of the
+/// usual kernel, and looks at what Baton does: not at what Linux does, nor at what is counted.
+fn is_watched() -> bool {
+    std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some()
+}
+
+/// The machines that the list describes.
+fn machines<'a>(
+    workspace: &'a Workspace,
+    spec: &'a Spec,
+    options: &Options,
+    ring: Ring,
+) -> Vec<Job<'a>> {
+    let runs = spec.runs.iter().filter(|run| run.ring == ring && options.wants(&run.name));
+    let show = options.show;
+    let job = |run: &'a spec::Run| {
+        Job::new(move |composer, report| {
+            report.suite(&run.name, || guest::suite(workspace, composer, run, show));
+        })
+        .limit(run.seconds)
+        .alone(run.cpus > 1 && !run.icount)
+    };
+    runs.filter(|run| !(is_watched() && run.assertions)).map(job).collect()
+}
+
+/// What has verbs of its own in its short form.
+fn whole_systems<'a>(workspace: &'a Workspace, options: &Options) -> Vec<Job<'a>> {
+    let mut jobs = Vec::new();
+    if is_watched() {
+        return jobs;
+    }
+    let show = options.show;
+    if options.wants("fuzz-system") {
+        jobs.push(Job::new(move |composer, report| {
+            report.suite("fuzz-system", || fuzz_system(workspace, composer, show));
+        }));
+    }
+    // Each writes the file system of its machine to the same place.
+    let comparisons: Vec<_> =
+        COMPARISONS.into_iter().filter(|(suite, _)| options.wants(suite)).collect();
+    let judges = options.wants("linux-judge");
+    jobs.push(Job::new(move |composer, report| {
+        for (suite, cpus) in comparisons {
+            report.suite(suite, || compare(workspace, composer, show, cpus));
+        }
+        if judges {
+            report.suite("linux-judge", || judge(workspace, composer, show));
+        }
+    }));
+    if options.wants(sdk::SUITE) {
+        jobs.push(Job::new(move |_, report| {
+            report.suite(sdk::SUITE, || sdk::trial(workspace));
+        }));
+    }
+    if options.wants("debugger") {
+        jobs.push(Job::new(move |composer, report| {
+            report.suite("debugger", || debugger(workspace, composer));
+        }));
+    }
+    jobs.into_iter().map(|job| job.limit(OF_A_VERB)).collect()
 }
 
 /// gdb on a running system (`debug::trial`).
-fn debugger(workspace: &Workspace, composer: &mut Composer<'_>, tally: &mut Tally) {
-    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
-        return;
-    }
-    let started = Instant::now();
-    let outcome = match trial::trial(workspace, composer) {
-        Ok(verdicts) => verdicts.into_iter().fold(Outcome::default(), |mut sum, verdict| {
-            match verdict {
-                (_, None) => sum.passed += 1,
-                (name, Some(why)) => sum.failures.push(format!("{name}: {why}")),
-            }
-            sum
-        }),
-        Err(error) => Outcome::failed(format!("{error:#}")),
-    };
-    tally.add("debugger", outcome, started.elapsed());
+fn debugger(workspace: &Workspace, composer: &mut Composer<'_>) -> Result<Outcome> {
+    let verdicts = trial::trial(workspace, composer)?;
+    let (passed, failed): (Vec<_>, Vec<_>) =
+        verdicts.into_iter().partition(|(_, failure)| failure.is_none());
+    let failures =
+        failed.iter().map(|(name, why)| format!("{name}: {}", why.as_deref().unwrap_or_default()));
+    Ok(Outcome { passed: passed.len(), failures: failures.collect(), ..Outcome::default() })
 }
 
 /// Hostile tasks against the default system: the short run of `fuzz --system`.
-fn fuzz_system(
-    workspace: &Workspace,
-    composer: &mut Composer<'_>,
-    options: &Options,
-    tally: &mut Tally,
-) {
-    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
-        return;
-    }
-    let started = Instant::now();
-    let outcome = match fuzz::system::short(workspace, composer, options.show) {
-        Ok((_, 0)) => Outcome { passed: 1, ..Outcome::default() },
-        Ok((calls, found)) => Outcome::failed(format!("{found} violations in {calls} calls")),
-        Err(error) => Outcome::failed(format!("{error:#}")),
-    };
-    tally.add("fuzz-system", outcome, started.elapsed());
+fn fuzz_system(workspace: &Workspace, composer: &mut Composer<'_>, show: bool) -> Result<Outcome> {
+    Ok(match fuzz::system::short(workspace, composer, show)? {
+        (_, 0) => Outcome { passed: 1, ..Outcome::default() },
+        (calls, found) => Outcome::failed(format!("{found} violations in {calls} calls")),
+    })
 }
 
-/// The same programs on Linux and on Baton: the short run of `linux compare`. Not under
-/// the instrument, which looks at what Baton does, not at what Linux does.
+/// The same programs on Linux and on Baton: the short run of `linux compare`.
 fn compare(
     workspace: &Workspace,
     composer: &mut Composer<'_>,
-    options: &Options,
-    (suite, cpus): (&'static str, u32),
-    tally: &mut Tally,
-) {
-    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
-        return;
-    }
-    let started = Instant::now();
-    let outcome = match linux::compare::short(workspace, composer, options.show, cpus) {
-        Ok(cases) => {
-            let (same, different): (Vec<_>, Vec<_>) =
-                cases.into_iter().partition(|(_, difference)| difference.is_none());
-            let failures = different
-                .into_iter()
-                .map(|(name, difference)| format!("{name}: {}", difference.unwrap_or_default()))
-                .collect();
-            Outcome { passed: same.len(), failures, ..Outcome::default() }
-        }
-        Err(error) => Outcome::failed(format!("{error:#}")),
-    };
-    tally.add(suite, outcome, started.elapsed());
+    show: bool,
+    cpus: u32,
+) -> Result<Outcome> {
+    let cases = linux::compare::short(workspace, composer, show, cpus)?;
+    let (same, different): (Vec<_>, Vec<_>) =
+        cases.into_iter().partition(|(_, difference)| difference.is_none());
+    let failures = different
+        .into_iter()
+        .map(|(name, difference)| format!("{name}: {}", difference.unwrap_or_default()))
+        .collect();
+    Ok(Outcome { passed: same.len(), failures, ..Outcome::default() })
 }
 
 /// Tests that others wrote: the short run of `linux judge`.
-fn judge(workspace: &Workspace, composer: &mut Composer<'_>, options: &Options, tally: &mut Tally) {
-    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
-        return;
-    }
-    let started = Instant::now();
-    let outcome = match linux::judge::short(workspace, composer, options.show) {
-        Ok((passed, failures)) => Outcome { passed, failures, ..Outcome::default() },
-        Err(error) => Outcome::failed(format!("{error:#}")),
-    };
-    tally.add("linux-judge", outcome, started.elapsed());
+fn judge(workspace: &Workspace, composer: &mut Composer<'_>, show: bool) -> Result<Outcome> {
+    let (passed, failures) = linux::judge::short(workspace, composer, show)?;
+    Ok(Outcome { passed, failures, ..Outcome::default() })
 }
 
-/// The gate set of `bench`, and the proof that the gate shuts. Not under the
-/// instrument, which `bench` puts there: it counts, too.
-fn gate(workspace: &Workspace, options: &Options, tally: &mut Tally) {
-    if std::env::var_os(crate::machine::PLUGIN_VARIABLE).is_some() {
-        return;
-    }
-    if options.wants("gate") {
-        let started = Instant::now();
-        let outcome = match bench::gate::check(workspace, None) {
-            Ok(verdict) => {
+/// The gate set of `bench`, and the proof that the gate shuts.
+fn gates<'a>(workspace: &'a Workspace, options: &Options) -> Option<Job<'a>> {
+    let [check, prove] = ["gate", "gate-proof"].map(|suite| options.wants(suite));
+    let work = move |_: &mut Composer<'_>, report: &Report| {
+        if check {
+            report.suite("gate", || {
+                let verdict = bench::gate::check(workspace, None)?;
                 let passed = verdict.measured.len().saturating_sub(verdict.failures.len());
-                Outcome { passed, failures: verdict.failures, ..Outcome::default() }
-            }
-            Err(error) => Outcome::failed(format!("{error:#}")),
-        };
-        tally.add("gate", outcome, started.elapsed());
-    }
-    if options.wants("gate-proof") {
-        let started = Instant::now();
-        let outcome = match bench::gate::prove(workspace) {
-            Ok(()) => Outcome { passed: 1, ..Outcome::default() },
-            Err(error) => Outcome::failed(format!("{error:#}")),
-        };
-        tally.add("gate-proof", outcome, started.elapsed());
-    }
+                Ok(Outcome { passed, failures: verdict.failures, ..Outcome::default() })
+            });
+        }
+        if prove {
+            report.suite("gate-proof", || {
+                bench::gate::prove(workspace)?;
+                Ok(Outcome { passed: 1, ..Outcome::default() })
+            });
+        }
+    };
+    (!is_watched()).then(|| Job::new(work).limit(OF_A_VERB))
 }
 
 /// Failures again, the count of `unsafe`, and the closing line, which is the

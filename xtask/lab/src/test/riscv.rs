@@ -37,13 +37,15 @@ pub fn run(workspace: &Workspace) -> Result<Outcome> {
         let tests = cargo_test(workspace, kernel, SUITE, &["--features", "riscv64"])?;
         outcome.passed += tests.passed;
         outcome.failures.extend(tests.failures);
+        outcome.notes.extend(tests.notes);
     }
     if links && exists(EMULATOR) && outcome.failures.is_empty() {
         let booted = boot(workspace)?;
         outcome.passed += booted.passed;
         outcome.failures.extend(booted.failures);
     } else {
-        println!("    It is not booted: that takes {EMULATOR} and {LINKER}.");
+        let why = format!("It is not booted: that takes {EMULATOR} and {LINKER}.");
+        outcome.notes.push(why);
     }
     Ok(outcome)
 }
@@ -73,8 +75,8 @@ fn compile(workspace: &Workspace, links: bool) -> Result<Outcome> {
     let words = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = words.lines().collect();
     let from = lines.len().saturating_sub(SHOWN_LINES);
-    lines[from..].iter().for_each(|line| println!("    | {line}"));
-    Ok(Outcome::failed("the kernel does not compile for RISC-V"))
+    let notes = lines[from..].iter().map(|line| format!("| {line}")).collect();
+    Ok(Outcome { notes, ..Outcome::failed("the kernel does not compile for RISC-V") })
 }
 
 /// Boots the image: the firmware starts it, it says who it is and powers the machine off.

@@ -13,6 +13,8 @@ pub struct Outcome {
     pub failures: Vec<String>,
     /// Attacks that succeed and are known to (`Run::open`).
     pub open: Vec<String>,
+    /// Lines that are printed above the suite's.
+    pub notes: Vec<String>,
 }
 
 impl Outcome {
@@ -34,18 +36,17 @@ pub struct Tally {
 impl Tally {
     /// Takes in a suite and prints its line and its failures.
     pub fn add(&mut self, suite: &str, outcome: Outcome, duration: Duration) {
-        println!(
+        let mut lines: Vec<String> =
+            outcome.notes.iter().map(|note| format!("    {note}")).collect();
+        lines.push(format!(
             "  {suite:<36} {:>5} passed {:>4} failed  {:>8}",
             outcome.passed,
             outcome.failures.len(),
             ui::seconds(duration)
-        );
-        for failure in &outcome.failures {
-            println!("      FAILED {failure}");
-        }
-        for open in &outcome.open {
-            println!("      open   {open}");
-        }
+        ));
+        lines.extend(outcome.failures.iter().map(|failure| format!("      FAILED {failure}")));
+        lines.extend(outcome.open.iter().map(|open| format!("      open   {open}")));
+        ui::print(&lines.join("\n"));
         self.open += outcome.open.len();
         self.passed += outcome.passed;
         self.failures.extend(outcome.failures.iter().map(|failure| format!("{suite}: {failure}")));
@@ -91,7 +92,12 @@ mod tests {
         let mut tally = Tally::default();
         tally.add(
             "a",
-            Outcome { passed: 3, failures: vec!["x was 1".to_owned()], open: vec!["y".to_owned()] },
+            Outcome {
+                passed: 3,
+                failures: vec!["x was 1".to_owned()],
+                open: vec!["y".to_owned()],
+                ..Outcome::default()
+            },
             Duration::ZERO,
         );
         tally.add("b", Outcome::failed("it hung"), Duration::ZERO);
