@@ -70,6 +70,33 @@ fn checked_in_stubs_in_c_are_those_of_their_interfaces() {
 }
 
 #[test]
+fn the_changelog_is_by_release() {
+    let text = read("CHANGELOG.md");
+    let heads: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    assert_eq!(heads[0], "Unreleased");
+    let released: Vec<(&str, &str)> = heads[1..]
+        .iter()
+        .map(|head| head.split_once(", ").unwrap_or_else(|| panic!("{head}: no date")))
+        .collect();
+    let numbers = |version: &str| -> Vec<u32> {
+        version.split('.').map(|part| part.parse().unwrap()).collect()
+    };
+    for pair in released.windows(2) {
+        assert!(numbers(pair[0].0) > numbers(pair[1].0) && pair[0].1 >= pair[1].1, "{pair:?}");
+    }
+    let is_date = |date: &str| date.len() == 10 && date.split('-').count() == 3;
+    assert!(released.iter().all(|(_, date)| is_date(date)), "{released:?}");
+    let known = |version: &str| released.iter().any(|release| release.0 == version);
+    assert!(known(env!("CARGO_PKG_VERSION")), "CHANGELOG.md has no section for the version");
+    let mut git = std::process::Command::new("git");
+    let tags = git.args(["tag", "--list", "v*"]).current_dir(Workspace::find().unwrap().root);
+    let tags = tags.output().map(|output| output.stdout).unwrap_or_default();
+    for tag in String::from_utf8_lossy(&tags).lines() {
+        assert!(known(&tag[1..]), "CHANGELOG.md has no section for the release {tag}");
+    }
+}
+
+#[test]
 fn every_link_of_the_documents_leads_somewhere() {
     let workspace = Workspace::find().unwrap();
     for document in doc::documents(&workspace).unwrap() {
