@@ -53,6 +53,7 @@ pub fn write(
         Path::new(GRUB_BIOS).is_dir() || Path::new(GRUB_EFI).is_dir(),
         "no GRUB is installed to make a CD with; install grub-pc-bin or grub-efi-amd64-bin"
     );
+    let _alone = workspace.alone("disc")?;
     let tree = stage(workspace, bootable, kernel_args)?;
     let result = Command::new("grub-mkrescue")
         .arg("-o")

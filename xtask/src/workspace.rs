@@ -1,11 +1,15 @@
 //! Where things are: the source tree, the build directories, the toolchain, and
 //! the crates that the tree consists of.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+
+use crate::ui::Step;
 
 /// Folders whose crates and C programs run on Baton rather than on the host.
 pub const GUEST_FOLDERS: [&str; 6] = ["servers", "drivers", "apps", "tests", "bench", "fuzz"];
@@ -16,6 +20,18 @@ const LIBRARY_FOLDERS: [&str; 2] = ["runtime", "lib"];
 /// Debian's toolchain, preferred where it exists.
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+
+/// How long waiting for another invocation is not worth a word, and how often it is looked meanwhile.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The right to do something that one invocation at a time may do. It ends with this process at
+/// the latest, however that ends.
+#[must_use]
+#[derive(Debug)]
+pub struct Alone {
+    _file: File,
+}
 
 /// The source tree.
 #[derive(Clone, Debug)]
@@ -57,6 +73,42 @@ impl Workspace {
         std::fs::create_dir_all(&dir)
             .with_context(|| format!("cannot create the build directory {}", dir.display()))?;
         Ok(dir)
+    }
+
+    /// Waits until no other `./baton` of this tree does `what`, and keeps others from it until the
+    /// result is dropped.
+    ///
+    /// # Errors
+    /// When the file that stands for it cannot be written.
+    pub fn alone(&self, what: &str) -> Result<Alone> {
+        let path = self.target("locks")?.join(what);
+        let cannot = || format!("cannot lock {}", self.show(&path));
+        let file = File::create(&path).with_context(cannot)?;
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            match file.try_lock() {
+                Ok(()) => return Ok(Alone { _file: file }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+                Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
+            }
+        }
+        let step = Step::start("waiting");
+        step.say(format!("another ./baton of this tree is at it ({what})"));
+        file.lock().with_context(cannot)?;
+        step.vanish();
+        Ok(Alone { _file: file })
+    }
+
+    /// Writes a file so that who reads it meanwhile, or still has it open, sees the old one or the
+    /// new one as a whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn replace(&self, path: &Path, contents: &[u8]) -> Result<()> {
+        let part = path.with_extension(format!("part-{}", std::process::id()));
+        std::fs::write(&part, contents)
+            .and_then(|()| std::fs::rename(&part, path))
+            .with_context(|| format!("cannot write {}", self.show(path)))
     }
 
     /// `path` as messages show it: relative to the tree where possible.
@@ -244,6 +296,20 @@ fn is_bare_metal(source: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_replaced_under_its_readers() {
+        let root = std::env::temp_dir().join(format!("baton-replace-{}", std::process::id()));
+        let tree = Workspace { root };
+        let path = tree.target("images").unwrap().join("a.img");
+        tree.replace(&path, b"old").unwrap();
+        let reader = File::open(&path).unwrap();
+        tree.replace(&path, b"new one").unwrap();
+        let (old, new) = (std::io::read_to_string(reader), std::fs::read_to_string(&path));
+        let left = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
+        std::fs::remove_dir_all(&tree.root).unwrap();
+        assert_eq!((old.unwrap().as_str(), new.unwrap().as_str(), left), ("old", "new one", 1));
+    }
 
     #[test]
     fn manifests_are_known_by_crate_and_program() {

@@ -148,6 +148,7 @@ impl<'a> Composer<'a> {
     /// # Errors
     /// A sentence from whatever step failed.
     pub fn compose(&mut self, selection: &Selection, name: &str) -> Result<Bootable> {
+        let _alone = self.workspace.alone("build")?;
         let kernel = self.kernel(selection)?;
         let plan = self.plan(selection)?;
         let mut builder = Builder::new(&self.executable(&kernel, "the kernel")?);
@@ -178,8 +179,7 @@ impl<'a> Composer<'a> {
         let bytes = builder.finish();
         verify(&bytes).context("the image tool made an image that its own checker refuses")?;
         let image = self.workspace.target("images")?.join(format!("{name}.img"));
-        std::fs::write(&image, &bytes)
-            .with_context(|| format!("cannot write the boot image {}", image.display()))?;
+        self.workspace.replace(&image, &bytes)?;
         let specs = plan.programs.iter().filter_map(|part| Spec::parse(&part.cmdline).ok());
         let on_screen = specs.into_iter().any(|spec| spec.framebuffer != Screen::Unnamed);
         Ok(Bootable { kernel, image, servers, tasks, cpus: plan.cpus, on_screen })

@@ -176,7 +176,7 @@ fn keep(workspace: &Workspace, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     if std::fs::read(&path).is_ok_and(|old| old == bytes) {
         return Ok(path);
     }
-    std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    workspace.replace(&path, bytes)?;
     Ok(path)
 }
 

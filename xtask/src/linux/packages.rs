@@ -29,11 +29,22 @@ impl Packages {
     /// # Errors
     /// apt's or dpkg's words.
     pub fn get(workspace: &Workspace, names: &[&str]) -> Result<Self> {
+        Self::get_by(workspace, names, fetch)
+    }
+
+    /// [`Packages::get`], fetched in a way of the caller's.
+    fn get_by(
+        workspace: &Workspace,
+        names: &[&str],
+        fetch: impl Fn(&Path, &[&str]) -> Result<()>,
+    ) -> Result<Self> {
         let folder = workspace.target(FOLDER)?;
-        let is_missing = |name: &&str| !folder.join(name).is_dir();
-        let mut missing: Vec<&str> = names.iter().copied().filter(is_missing).collect();
-        missing.sort_unstable();
-        missing.dedup();
+        if missing(&folder, names).is_empty() {
+            return Ok(Self { folder });
+        }
+        // One at a time: what another invocation has begun is there when it is this one's turn.
+        let _alone = workspace.alone("packages")?;
+        let missing = missing(&folder, names);
         if !missing.is_empty() {
             let step = Step::start("Debian packages");
             step.say(format!("fetching {} (apt-get download)", missing.join(", ")));
@@ -48,6 +59,15 @@ impl Packages {
     pub fn file(&self, package: &str, path: &str) -> PathBuf {
         self.folder.join(package).join(path)
     }
+}
+
+/// Those of `names` that are not there yet.
+fn missing<'n>(folder: &Path, names: &[&'n str]) -> Vec<&'n str> {
+    let is_missing = |name: &&str| !folder.join(name).is_dir();
+    let mut missing: Vec<&str> = names.iter().copied().filter(is_missing).collect();
+    missing.sort_unstable();
+    missing.dedup();
+    missing
 }
 
 /// Downloads and unpacks; a package's folder appears when it is complete.
@@ -74,6 +94,7 @@ fn fetch(folder: &Path, names: &[&str]) -> Result<()> {
 pub fn source(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let folder = workspace.target(SOURCES)?;
     let tree = folder.join(name);
+    let _alone = workspace.alone("packages")?;
     if tree.is_dir() {
         return Ok(tree);
     }
@@ -151,4 +172,46 @@ fn run(command: &mut Command, what: &str) -> Result<()> {
         String::from_utf8_lossy(&output.stderr).trim()
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// As [`super::fetch`], with packages of nobody's: it takes a while, and has a folder of its own.
+    fn slowly(folder: &Path, names: &[&str]) -> Result<()> {
+        let part = folder.join("unpacking");
+        std::fs::create_dir(&part).context("somebody else is unpacking")?;
+        for name in names {
+            std::fs::create_dir(part.join(name)).context("cannot unpack")?;
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            std::fs::rename(part.join(name), folder.join(name)).context("cannot put")?;
+        }
+        std::fs::remove_dir(&part).context("somebody else has unpacked there")
+    }
+
+    #[test]
+    fn who_comes_while_packages_are_fetched_waits_and_has_them() {
+        let root = std::env::temp_dir().join(format!("baton-packages-{}", std::process::id()));
+        let tree = Workspace { root };
+        let fetches = AtomicUsize::new(0);
+        let get = || {
+            Packages::get_by(&tree, &["a", "b", "a"], |folder, names| {
+                fetches.fetch_add(1, Ordering::Relaxed);
+                slowly(folder, names)
+            })
+        };
+        let results: Vec<Result<Packages>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..6).map(|_| scope.spawn(get)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let there = tree.path("target").join(FOLDER).join("b").is_dir();
+        std::fs::remove_dir_all(&tree.root).unwrap();
+        for result in results {
+            result.unwrap();
+        }
+        assert!(there);
+        assert_eq!(fetches.into_inner(), 1);
+    }
 }
