@@ -125,7 +125,9 @@ impl<'a> Composer<'a> {
         if !self.all {
             return Ok(());
         }
-        self.kernel(&Selection::default())?;
+        if self.kernel.is_none() {
+            self.kernel = Some(build::kernel(self.workspace)?);
+        }
         self.need(std::iter::once("sigma0"))
     }
 
@@ -149,8 +151,7 @@ impl<'a> Composer<'a> {
     /// A sentence from whatever step failed.
     pub fn compose(&mut self, selection: &Selection, name: &str) -> Result<Bootable> {
         let _alone = self.workspace.alone("build")?;
-        let kernel = self.kernel(selection)?;
-        let plan = self.plan(selection)?;
+        let (kernel, plan) = self.kernel_and_plan(selection)?;
         let mut builder = Builder::new(&self.executable(&kernel, "the kernel")?);
         ensure!(
             !plan.has_module(bootcfg::places::FILE),
@@ -200,14 +201,22 @@ impl<'a> Composer<'a> {
         Ok(lists.iter().flat_map(|word| word.to_le_bytes()).collect())
     }
 
-    fn kernel(&mut self, selection: &Selection) -> Result<PathBuf> {
-        if let Some(file) = &selection.kernel {
-            return Ok(file.clone());
-        }
-        if self.kernel.is_none() {
-            self.kernel = Some(build::kernel(self.workspace)?);
-        }
-        self.kernel.clone().context("the kernel was built a line ago")
+    /// Kernel and programs, built side by side: the compiler ends each of them with a long part
+    /// that keeps one processor busy.
+    fn kernel_and_plan(&mut self, selection: &Selection) -> Result<(PathBuf, Plan)> {
+        let workspace = self.workspace;
+        let there = selection.kernel.clone().or_else(|| self.kernel.clone());
+        let (kernel, plan) = std::thread::scope(|scope| {
+            let building = there.is_none().then(|| scope.spawn(|| build::kernel(workspace)));
+            let plan = self.plan(selection);
+            (building.map(std::thread::ScopedJoinHandle::join), plan)
+        });
+        let kernel = match (there, kernel) {
+            (Some(file), _) => file,
+            (None, Some(Ok(built))) => self.kernel.insert(built?).clone(),
+            (None, _) => bail!("the kernel's build ended without a result"),
+        };
+        Ok((kernel, plan?))
     }
 
     fn executable(&self, file: &Path, name: &str) -> Result<Executable> {
