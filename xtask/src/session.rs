@@ -89,11 +89,19 @@ impl Session {
     /// # Errors
     /// When the machine no longer listens.
     pub fn send_line(&mut self, line: &str) -> Result<()> {
+        self.send(&format!("{line}\n"))
+    }
+
+    /// Types `text`.
+    ///
+    /// # Errors
+    /// When the machine no longer listens.
+    pub fn send(&mut self, text: &str) -> Result<()> {
         let input = self.input.as_mut().context("the console is closed")?;
         input
-            .write_all(format!("{line}\n").as_bytes())
+            .write_all(text.as_bytes())
             .and_then(|()| input.flush())
-            .with_context(|| format!("the machine took no more input at `{line}`"))
+            .with_context(|| format!("the machine took no more input at `{}`", text.trim_end()))
     }
 
     /// Waits until `find` finds something behind `from` (an offset into the

@@ -99,9 +99,9 @@ impl<D: Device> Server for Asked<'_, '_, D> {
         match self.may(&OWN) {
             Ok(()) => {
                 let console = &mut *self.console.borrow_mut();
-                let input = &mut console.seats.of_task(self.client.task).input;
-                input.ask_raw(later);
-                input.serve();
+                let seat = console.seats.of_task(self.client.task);
+                seat.input.ask_raw(later, &mut seat.terminal);
+                seat.input.serve();
             }
             Err(why) => self.reply(later.answer(Err(why), &mut [])),
         }

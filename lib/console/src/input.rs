@@ -113,8 +113,12 @@ impl Input {
         self.readers = kept;
     }
 
-    /// `reader` waits for what is typed, unedited.
-    pub fn ask_raw(&mut self, reader: ReadRawReply) {
+    /// `reader` waits for what is typed, unedited. What was typed before anybody asked in any way has gone
+    /// to the editor: the reader gets it as well.
+    pub fn ask_raw(&mut self, reader: ReadRawReply, terminal: &mut Terminal) {
+        if !self.raw {
+            terminal.give_up(|byte| _ = self.typed.put(byte));
+        }
         self.raw = true;
         self.raw_reader = Some(reader);
     }

@@ -72,6 +72,13 @@ impl Terminal {
         self.editor.clear();
     }
 
+    /// Gives what has been typed of a line to somebody who wants no lines, and edits nothing any more.
+    pub fn give_up(&mut self, to: impl FnMut(u8)) {
+        self.line().iter().copied().for_each(to);
+        self.clear();
+        (self.asked, self.hidden) = (false, false);
+    }
+
     /// As [`Editor::set_words`].
     pub fn set_words(&mut self, words: &[u8]) {
         self.editor.set_words(words);

@@ -268,3 +268,19 @@ fn what_cannot_be_a_prompt_is_left_alone() {
     played.print(&"x".repeat(60)).ask().type_in(b"b\x01a");
     assert_eq!(played.rows()[1], "ab");
 }
+
+#[test]
+fn what_was_typed_before_somebody_wants_no_lines_is_given_up() {
+    let mut terminal = Terminal::new();
+    let mut sent: Vec<u8> = Vec::new();
+    for byte in *b"ecx\x7F" {
+        terminal.put(byte, |bytes| sent.extend(bytes));
+    }
+    let mut given = Vec::new();
+    terminal.give_up(|byte| given.push(byte));
+    assert_eq!((given.as_slice(), terminal.line()), (&b"ec"[..], &b""[..]));
+    // What others print is left alone from now on: there is no line to be shown below it.
+    let before = sent.len();
+    terminal.print(b"login\n", |bytes| sent.extend(bytes));
+    assert_eq!(&sent[before..], b"login\r\n");
+}

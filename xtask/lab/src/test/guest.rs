@@ -127,6 +127,7 @@ fn converse(
     for next in run.steps()? {
         match next {
             CompiledStep::Send(line) => session.send_line(line)?,
+            CompiledStep::Type(text) => session.send(text)?,
             CompiledStep::Monitor(line) => tamper.monitor(line)?,
             CompiledStep::Screen(text, shown) => {
                 step.say(format!("waiting for `{text}` on the screen"));

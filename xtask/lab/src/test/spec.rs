@@ -84,6 +84,8 @@ pub enum Step {
     Regex(String),
     /// Type this line.
     Send(String),
+    /// Type this, without a return key.
+    Type(String),
     /// Give this command to the emulator's monitor.
     Monitor(String),
     /// Wait until the screen, in text mode, shows this.
@@ -242,6 +244,7 @@ impl Step {
     fn compile(&self) -> Result<CompiledStep<'_>> {
         Ok(match self {
             Self::Send(line) => CompiledStep::Send(line),
+            Self::Type(text) => CompiledStep::Type(text),
             Self::Monitor(line) => CompiledStep::Monitor(line),
             Self::Screen(text) => CompiledStep::Screen(text, Shown::Text),
             Self::Picture(text) => CompiledStep::Screen(text, Shown::Pixels),
@@ -330,6 +333,8 @@ pub enum Shown {
 pub enum CompiledStep<'a> {
     /// Type this line.
     Send(&'a str),
+    /// Type this, without a return key.
+    Type(&'a str),
     /// Give this command to the emulator's monitor.
     Monitor(&'a str),
     /// Wait until the screen shows this: in text mode, or drawn.
