@@ -17,6 +17,9 @@ pub const GUEST_FOLDERS: [&str; 6] = ["servers", "drivers", "apps", "tests", "be
 /// Folders of libraries for programs.
 const LIBRARY_FOLDERS: [&str; 2] = ["runtime", "lib"];
 
+/// What an SDK has and the tree has not: it says of which Baton the SDK is.
+pub const SDK_VERSION: &str = "bin/VERSION";
+
 /// Debian's toolchain, preferred where it exists.
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
@@ -56,6 +59,12 @@ impl Workspace {
             Some(root) => Ok(Self { root: root.to_owned() }),
             None => bail!("{} is not inside a Baton source tree; change into one", here.display()),
         }
+    }
+
+    /// Whether it is an SDK rather than Baton's own tree.
+    #[must_use]
+    pub fn is_sdk(&self) -> bool {
+        self.path(SDK_VERSION).is_file()
     }
 
     /// A path inside the tree.

@@ -26,6 +26,8 @@ const SHELLS: [(Shell, &str); 3] =
     [(Shell::Bash, "baton.bash"), (Shell::Zsh, "_baton"), (Shell::Fish, "baton.fish")];
 /// The widest that a newcomer's terminal shows in one line.
 const COLUMNS: usize = 80;
+/// The verbs of the other half that an SDK has, too: they need nothing of the tree's.
+const SDK_VERBS: [&str; 3] = ["test", "new", "idl"];
 /// What the completion scripts complete: the shell compares the word that was typed.
 const COMPLETED: &str = "baton";
 
@@ -38,12 +40,11 @@ pub fn files() -> Result<BTreeMap<String, Vec<u8>>> {
     command.build();
     let mut files = BTreeMap::new();
     let mut verbs = String::new();
-    let front = xtask::cli::Verb::augment_subcommands(Command::new("front"));
+    let front = front();
     help(&mut command.clone(), "baton", &mut files);
     for verb in command.get_subcommands() {
         let name = verb.get_name().to_owned();
-        let binary = if front.find_subcommand(&name).is_some() { "xtask" } else { "xtask-lab" };
-        verbs += &format!("{name} {binary}\n");
+        verbs += &format!("{name} {}\n", binary(&front, &name));
         help(&mut verb.clone(), &name, &mut files);
         for inner in verb.get_subcommands() {
             help(&mut inner.clone(), &format!("{name}-{}", inner.get_name()), &mut files);
@@ -59,29 +60,45 @@ pub fn files() -> Result<BTreeMap<String, Vec<u8>>> {
     Ok(files)
 }
 
-/// The same for the half that builds and boots, alone: help and the list of verbs.
+/// The same for an SDK: help and the list of the verbs that it has.
 ///
 /// # Errors
 /// Never; it is as [`files`].
-pub fn front() -> Result<BTreeMap<String, Vec<u8>>> {
-    let command = Command::new(xtask::cli::NAME).bin_name(xtask::cli::NAME);
-    let mut command = xtask::cli::Verb::augment_subcommands(command)
-        .about("Builds and boots systems on Baton, an L4 X.2 microkernel.")
-        .long_about(None::<&str>)
+pub fn sdk() -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut all = files()?;
+    let front = front();
+    let has = |name: &str| front.find_subcommand(name).is_some() || SDK_VERBS.contains(&name);
+    let whole = Cli::command();
+    let mut command = Command::new(xtask::cli::NAME)
+        .bin_name(xtask::cli::NAME)
+        .about("Builds, boots and tests systems on Baton, an L4 X.2 microkernel.")
         .disable_help_subcommand(true)
         .subcommand_required(true)
         .subcommand_value_name("VERB")
-        .subcommand_help_heading("Verbs");
+        .subcommand_help_heading("Verbs")
+        .subcommands(whole.get_subcommands().filter(|verb| has(verb.get_name())).cloned());
     command.build();
     let mut files = BTreeMap::new();
     let mut verbs = String::new();
     help(&mut command.clone(), "baton", &mut files);
     for verb in command.get_subcommands() {
-        verbs += &format!("{} xtask\n", verb.get_name());
-        help(&mut verb.clone(), verb.get_name(), &mut files);
+        let name = verb.get_name();
+        verbs += &format!("{name} {}\n", binary(&front, name));
+        let page = format!("{name}.txt");
+        files.extend(all.remove_entry(&page));
     }
     files.insert("verbs".to_owned(), verbs.into_bytes());
     Ok(files)
+}
+
+/// The verbs of the half that builds and boots.
+fn front() -> Command {
+    xtask::cli::Verb::augment_subcommands(Command::new("front"))
+}
+
+/// The binary that carries `verb` out.
+fn binary(front: &Command, verb: &str) -> &'static str {
+    if front.find_subcommand(verb).is_some() { "xtask" } else { "xtask-lab" }
 }
 
 /// The manual page: one for all verbs.

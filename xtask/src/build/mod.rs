@@ -188,7 +188,9 @@ fn all(workspace: &Workspace) -> Result<String> {
     names.extend(c::names(workspace)?);
     let ready = std::fs::read_dir(workspace.path(READY)).into_iter().flatten().flatten();
     let ready = ready.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.extend(ready.filter(|name| ![KERNEL, "VERSION", "xtask"].contains(&name.as_str())));
+    names.extend(
+        ready.filter(|name| ![KERNEL, "VERSION", "xtask", "xtask-lab"].contains(&name.as_str())),
+    );
     names.sort();
     Ok(names.join(", "))
 }

@@ -12,12 +12,12 @@ use clap::Args;
 use toml_edit::{Array, DocumentMut, Item, Value};
 
 use crate::build::{self, Programs, Role};
-use crate::manual;
 use crate::ui::Step;
-use crate::workspace::Workspace;
+use crate::workspace::{SDK_VERSION, Workspace};
+use crate::{manual, test};
 
 /// Folders and files that are the SDK's: replaced each time.
-const OWN: [&str; 23] = [
+const OWN: [&str; 24] = [
     ".editorconfig",
     ".vscode/settings.json",
     "LICENSE-APACHE",
@@ -29,6 +29,7 @@ const OWN: [&str; 23] = [
     "idl/Cargo.toml",
     "idl/src",
     "include",
+    "interfaces",
     "lib/interfaces",
     "lib/l4c/build",
     "lib/l4c/include",
@@ -43,29 +44,22 @@ const OWN: [&str; 23] = [
     "xtask/gdb",
 ];
 /// What a system of one's own begins with: only where there is nothing yet.
-const TEMPLATE: [&str; 8] = [
+const TEMPLATE: [&str; 9] = [
     "apps/ask-in-c",
     "apps/hello",
     "apps/own-driver",
+    "apps/own-pager",
     "apps/own-service",
     "systems/linux",
     "systems/linux.toml",
     "systems/own-service.toml",
     ".gitignore",
 ];
-/// Crates of the SDK, as members of its workspace; then those of the template.
-const MEMBERS: [&str; 10] = [
-    "abi",
-    "idl",
-    "lib/interfaces",
-    "lib/paging",
-    "lib/proto",
-    "lib/service",
-    "runtime",
-    "apps/hello",
-    "apps/own-driver",
-    "apps/own-service",
-];
+/// Crates of the SDK, as members of its workspace: they were tested where it was written.
+pub const CRATES: [&str; 7] =
+    ["abi", "idl", "lib/interfaces", "lib/paging", "lib/proto", "lib/service", "runtime"];
+/// Crates of the template.
+const EXAMPLES: [&str; 4] = ["apps/hello", "apps/own-driver", "apps/own-pager", "apps/own-service"];
 /// Programs that come as they were built.
 const PROGRAMS: [(&str, Role); 6] = [
     ("sigma0", Role::Server),
@@ -75,11 +69,9 @@ const PROGRAMS: [(&str, Role); 6] = [
     ("monitor", Role::Task),
     ("unix", Role::Task),
 ];
-/// The host tool's half that builds and boots.
-const TOOL: &str = "xtask";
-/// Says what it is; a folder that has it is an SDK.
-const VERSION: &str = "bin/VERSION";
-/// The descriptions of systems of which all programs are there.
+/// The host tool's halves, and how the tree builds each.
+const TOOLS: [(&str, &str); 2] = [("xtask", "front"), ("xtask-lab", "tool")];
+/// The description of the sample system, less the programs that are not there.
 const MINIMAL: &str = "systems/minimal.toml";
 
 /// How to make it.
@@ -122,15 +114,19 @@ pub fn write(tree: &Workspace, sdk: &Workspace) -> Result<()> {
     for (name, file) in &ready {
         copy(file, &sdk.path("bin").join(name))?;
     }
+    for (name, _) in TOOLS {
+        strip(&sdk.path("bin").join(name))?;
+    }
     remove(&sdk.path(manual::FOLDER))?;
-    for (name, text) in manual::front()? {
+    for (name, text) in manual::sdk()? {
         put(&sdk.path(manual::FOLDER).join(name), &text)?;
     }
     put(&sdk.path("README.md"), include_bytes!("readme.md"))?;
+    put_new(&sdk.path(test::SPEC), include_bytes!("systems.toml"))?;
     put_new(&sdk.path(MINIMAL), minimal(&read(&tree.path(MINIMAL))?)?.as_bytes())?;
     put_new(&sdk.path("Cargo.toml"), manifest(&read(&tree.path("Cargo.toml"))?)?.as_bytes())?;
     put_new(&sdk.path("Cargo.lock"), read(&tree.path("Cargo.lock"))?.as_bytes())?;
-    put(&sdk.path(VERSION), version(tree).as_bytes())?;
+    put(&sdk.path(SDK_VERSION), version(tree).as_bytes())?;
     step.done("");
     Ok(())
 }
@@ -139,7 +135,7 @@ pub fn write(tree: &Workspace, sdk: &Workspace) -> Result<()> {
 fn check(tree: &Workspace, sdk: &Workspace) -> Result<()> {
     let empty = std::fs::read_dir(&sdk.root).map_or(true, |mut entries| entries.next().is_none());
     ensure!(
-        empty || sdk.path(VERSION).is_file(),
+        empty || sdk.is_sdk(),
         "{} holds something that is no SDK; name an empty folder",
         sdk.root.display()
     );
@@ -153,11 +149,14 @@ fn check(tree: &Workspace, sdk: &Workspace) -> Result<()> {
 
 /// Tool, kernel and servers: what each is called, and where it is.
 fn built(tree: &Workspace) -> Result<Vec<(&'static str, PathBuf)>> {
-    let mut cargo = tree.cargo();
-    cargo.args(["build", "--quiet", "--profile", "front", "-p", TOOL]);
-    cargo.env("CARGO_TARGET_DIR", tree.target("")?);
-    ensure!(cargo.status().context("cannot run cargo")?.success(), "the tool was not built");
-    let mut files = vec![(TOOL, tree.path("target/front").join(TOOL))];
+    let mut files = Vec::new();
+    for (name, profile) in TOOLS {
+        let mut cargo = tree.cargo();
+        cargo.args(["build", "--quiet", "--profile", profile, "-p", name]);
+        cargo.env("CARGO_TARGET_DIR", tree.target("")?);
+        ensure!(cargo.status().context("cannot run cargo")?.success(), "the tool was not built");
+        files.push((name, tree.path("target").join(profile).join(name)));
+    }
     files.push((build::KERNEL, build::kernel(tree)?));
     let mut programs = Programs::default();
     programs.build(tree, PROGRAMS.iter().map(|(name, _)| *name))?;
@@ -174,7 +173,7 @@ fn manifest(text: &str) -> Result<String> {
     let workspace = workspace.context("Cargo.toml has no workspace")?;
     workspace.remove("exclude");
     let mut members = Array::new();
-    for member in MEMBERS {
+    for member in CRATES.iter().chain(&EXAMPLES).copied() {
         let mut value = Value::from(member);
         value.decor_mut().set_prefix("\n    ");
         members.push_formatted(value);
@@ -208,6 +207,13 @@ fn minimal(text: &str) -> Result<String> {
         .with_context(|| format!("{MINIMAL} has no tasks"))?
         .retain(|task| task.get("image").and_then(Item::as_str).is_some_and(there));
     Ok(document.to_string())
+}
+
+/// Takes the debugger's part out of a tool: nobody debugs it there, and it is most of the file.
+fn strip(file: &Path) -> Result<()> {
+    let status = std::process::Command::new("strip").arg(file).status();
+    ensure!(status.context("cannot run strip")?.success(), "strip refused {}", file.display());
+    Ok(())
 }
 
 /// Which Baton it is of.

@@ -30,7 +30,7 @@ fn a_folder_that_holds_something_else_is_left_alone() {
     put(&root.join("letters/mine"), b"x").unwrap();
     let why = |root: PathBuf| check(&tree(), &Workspace { root }).unwrap_err().to_string();
     assert!(why(root.clone()).contains("no SDK; name an empty folder"));
-    put(&root.join(VERSION), b"").unwrap();
+    put(&root.join(SDK_VERSION), b"").unwrap();
     check(&tree(), &Workspace { root: root.clone() }).unwrap();
     std::fs::remove_dir_all(&root).unwrap();
     check(&tree(), &Workspace { root }).unwrap();
@@ -39,10 +39,23 @@ fn a_folder_that_holds_something_else_is_left_alone() {
 
 #[test]
 fn its_help_has_the_verbs_that_it_has() {
-    let files = manual::front().unwrap();
+    let files = manual::sdk().unwrap();
     let text = |name: &str| String::from_utf8(files[name].clone()).unwrap();
-    assert!(text("baton.txt").starts_with("Builds and boots"), "{}", text("baton.txt"));
+    assert!(text("baton.txt").starts_with("Builds, boots and tests systems"));
     assert!(text("baton.txt").contains("Usage: ./baton <VERB>"));
-    assert!(text("verbs").contains("run xtask\n") && !text("verbs").contains("bench"));
-    assert!(text("run.txt").contains("Usage: ./baton run"));
+    for verb in ["run xtask\n", "new xtask-lab\n", "test xtask-lab\n", "idl xtask-lab\n"] {
+        assert!(text("verbs").contains(verb), "{}", text("verbs"));
+    }
+    assert!(!text("verbs").contains("bench") && !text("baton.txt").contains("bench"));
+    for verb in text("verbs").lines().filter_map(|line| line.split(' ').next()) {
+        let page = text(&format!("{verb}.txt"));
+        assert!(page.contains(&format!("Usage: ./baton {verb}")), "{page}");
+    }
+}
+
+#[test]
+fn its_first_test_starts_its_first_system() {
+    let spec: toml::Table = toml::from_str(include_str!("systems.toml")).unwrap();
+    let system = spec["run"][0]["system"].as_str().unwrap();
+    assert!(TEMPLATE.contains(&format!("systems/{system}.toml").as_str()));
 }

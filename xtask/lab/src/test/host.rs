@@ -10,6 +10,7 @@ use super::lanes::Job;
 use super::tally::Outcome;
 use super::{Options, keep_log, riscv};
 use crate::lint::{self, Verdict};
+use crate::sdk;
 use crate::ui::Step;
 use crate::workspace::{Package, Workspace};
 
@@ -28,18 +29,28 @@ pub fn jobs<'a>(workspace: &'a Workspace, options: &Options) -> Result<Vec<Job<'
             jobs.push(Job::new(move |_, report| report.suite(&name, run)));
         }
     };
-    // These take long, and compile elsewhere.
-    add(riscv::SUITE, Box::new(|| riscv::run(workspace)));
-    for (suite, check) in RULES {
-        add(suite, Box::new(move || Ok(rules_kept(check(workspace)?))));
+    // What an SDK has of Baton was tested where the SDK was written.
+    let (is_sdk, packages) = (workspace.is_sdk(), workspace.packages()?);
+    let is_own = |package: &Package| {
+        let in_folder = |folder| package.manifest_path.starts_with(workspace.path(folder));
+        !is_sdk || !sdk::CRATES.iter().any(in_folder)
+    };
+    if !is_sdk {
+        // These take long, and compile elsewhere.
+        add(riscv::SUITE, Box::new(|| riscv::run(workspace)));
+        for (suite, check) in RULES {
+            add(suite, Box::new(move || Ok(rules_kept(check(workspace)?))));
+        }
     }
-    for package in workspace.packages()? {
+    for package in packages.into_iter().filter(is_own) {
         if package.has_host_library() || !package.integration_tests().is_empty() {
             let name = package.name.clone();
             add(&name, Box::new(move || cargo_test(workspace, &package, &package.name, &[])));
         }
     }
-    add(C_HEADERS, Box::new(|| c_headers(workspace)));
+    if !is_sdk {
+        add(C_HEADERS, Box::new(|| c_headers(workspace)));
+    }
     Ok(jobs)
 }
 

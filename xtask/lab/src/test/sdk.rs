@@ -1,5 +1,5 @@
-//! An SDK is written, and a system is built and started in it, by its own tool and from its own
-//! files: what it lacks shows here.
+//! An SDK is written, and in it a service of one's own with its interface, client and test: built,
+//! tested and started, by its own tool and from its own files. What it lacks shows here.
 
 use std::process::{Command, Stdio};
 
@@ -24,13 +24,22 @@ const UP: &str = "Baton. `help` lists the commands.";
 /// When it cannot be written, or the tool in it cannot be run.
 pub fn trial(workspace: &Workspace) -> Result<Outcome> {
     let folder = Workspace { root: workspace.path(FOLDER) };
+    clear(&folder)?;
     sdk::write(workspace, &folder)?;
     let step = Step::start(SUITE);
     let mut outcome = Outcome::default();
     for (words, sign) in [
         (&["--help"][..], "Usage: ./baton <VERB>"),
-        (&["build", "ask-own-service", "ask-in-c"], "ask-own-service"),
-        (&["run", "own-service", "--test", "--limit", "20"], UP),
+        (&["test"], "\n3 passed, 0 failed"),
+        (&["new", "service", "post"], "./baton test post"),
+        (&["idl", "servers/post/wit", "--messages"], "post@0.1.read("),
+        (&["idl"], "pub mod console"),
+        // Its board's tests on the host, and its client's run.
+        (&["test", "post"], "\n3 passed, 0 failed"),
+        (&["new", "pager", "mine"], "./baton test mine"),
+        (&["test", "mine"], "\n1 passed, 0 failed"),
+        (&["build", "kernel", "ask-in-c"], "bin/kernel"),
+        (&["run", "post", "--test", "--limit", "20"], UP),
     ] {
         step.say(words.join(" "));
         let text = tool(&folder, words)?;
@@ -43,6 +52,23 @@ pub fn trial(workspace: &Workspace) -> Result<Outcome> {
     }
     step.vanish();
     Ok(outcome)
+}
+
+/// Takes away what an earlier trial has made, but for what was compiled, and for what says that it
+/// is an SDK.
+fn clear(folder: &Workspace) -> Result<()> {
+    let entries = std::fs::read_dir(&folder.root).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name() != "target" && entry.file_name() != "bin")
+    {
+        let path = entry.path();
+        let gone = if path.is_dir() {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
+        gone.with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// What the SDK's own tool prints.

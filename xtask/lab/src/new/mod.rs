@@ -1,5 +1,9 @@
 //! `new`: a program of one's own, or a service with its client, as a copy of an example that the
-//! tests build and run, with a system that starts it. What is copied is therefore never out of date.
+//! tests build and run, with a system that starts it and a test of that system. What is copied
+//! is therefore never out of date.
+
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
@@ -7,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Value};
 
+use crate::test::{SPEC, Spec};
 use crate::workspace::Workspace;
 
 /// Longest name of a task, bytes (`abi::image`).
@@ -60,6 +65,16 @@ impl Kind {
         }
     }
 
+    /// What a test waits for: what the program prints if all is well; a service's client prints it.
+    fn sign(self, name: &str) -> String {
+        match self {
+            Self::Program => "Hello from thread".to_owned(),
+            Self::Service => "Note 0 has 30 bytes".to_owned(),
+            Self::Driver => format!("{name}: 32 interrupts"),
+            Self::Pager => format!("{name}: the child added"),
+        }
+    }
+
     /// The system that the new one is made from.
     const fn model(self) -> &'static str {
         match self {
@@ -83,17 +98,38 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     }
     let described = system_of(&read(workspace, kind.model())?, *kind, name)?;
     let members = with_member(&read(workspace, "Cargo.toml")?, &folder)?;
+    let tests = with_run(&read(workspace, SPEC).unwrap_or_default(), *kind, name);
     copy(workspace, kind.example(), &folder, name)?;
     write(workspace, &system, &described)?;
+    write(workspace, SPEC, &tests)?;
     write(workspace, "Cargo.toml", &members)?;
     println!("{folder:<24} the program, a copy of apps/{}", kind.example());
     println!("{system:<24} a system with it, a console, a pager and the monitor");
+    println!("{SPEC:<24} a test of it: a dialogue with that system");
     println!("It starts with:  ./baton run {name}");
+    println!("It is tested by: ./baton test {name}");
     if *kind == Kind::Service {
         println!("Its client, at the prompt `baton>`:  run {CLIENT}{name}");
         println!("Its interface: {folder}/wit/{name}.wit; docs/tutorial.md goes through all of it");
     }
     Ok(true)
+}
+
+/// The list of runs with one more: the new system, up to what its program prints.
+fn with_run(text: &str, kind: Kind, name: &str) -> String {
+    let start = match kind {
+        Kind::Service => {
+            format!("    {{ expect = \"baton> \" }},\n    {{ send = \"run {CLIENT}{name}\" }},\n")
+        }
+        _ => String::new(),
+    };
+    let sign = kind.sign(name);
+    let gap = if text.is_empty() { "" } else { "\n" };
+    format!(
+        "{text}{gap}[[run]]\nname = \"{name}\"\nring = \"system\"\nsystem = \"{name}\"\n\
+         icount = true\nexit = \"success\"\ndialogue = [\n{start}    {{ expect = \"{sign}\" }},\n    \
+         {{ expect = \"baton> \" }},\n    {{ send = \"halt\" }},\n]\nseconds = 60\n"
+    )
 }
 
 /// Whether a program may be called `name`.
@@ -122,6 +158,11 @@ fn check(workspace: &Workspace, kind: Kind, name: &str) -> Result<()> {
     if kind == Kind::Service {
         names_an_interface(workspace, name)?;
     }
+    let runs = Spec::read(&workspace.path(SPEC), SPEC)?.runs;
+    ensure!(
+        runs.iter().all(|run| run.name != name),
+        "{SPEC} has a run `{name}` already; take another name"
+    );
     let crates = workspace.packages()?;
     if let Some(other) = crates.iter().find(|package| package.name == name) {
         let folder = other.manifest_path.parent().unwrap_or(&other.manifest_path);
@@ -245,111 +286,4 @@ fn write(workspace: &Workspace, path: &str, text: &str) -> Result<()> {
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(&file, text))
         .with_context(|| format!("cannot write {path}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use xtask::system::System;
-
-    const KINDS: [Kind; 4] = [Kind::Program, Kind::Service, Kind::Driver, Kind::Pager];
-
-    #[test]
-    fn names_are_checked() {
-        let workspace = Workspace::find().unwrap();
-        let check = |name: &str| check(&workspace, Kind::Program, name);
-        let why = |name: &str| check(name).unwrap_err().to_string();
-        assert!(check("my-clock2").is_ok() && check("twelve-bytes").is_ok());
-        assert!(why("My").contains("small letter"));
-        assert!(why("../x").contains("cannot be a program's name"));
-        assert!(why("").contains("cannot be a program's name"));
-        assert!(why("a-name-that-is-long").contains("longer than 16 bytes"));
-        let service = |name: &str| super::check(&workspace, Kind::Service, name);
-        assert!(service("twelve-bytes").is_ok());
-        assert!(service("thirteenbytes").unwrap_err().to_string().contains("than 12 bytes"));
-        let why_not = |name: &str| service(name).unwrap_err().to_string();
-        let list = "`list` is a word of WIT, so no interface is called so; take another";
-        assert_eq!(why_not("list"), list);
-        assert!(why("loop").contains("means something to the compiler"));
-        assert!(why("kernel").contains("means something to the compiler"));
-        assert_eq!(why("hello"), "there is a crate `hello` already, in apps/hello");
-    }
-
-    #[test]
-    fn every_kind_has_its_example_and_a_system_with_it() {
-        let workspace = Workspace::find().unwrap();
-        for kind in KINDS {
-            let model = read(&workspace, kind.model()).unwrap();
-            assert!(workspace.path(format!("apps/{}/src/main.rs", kind.example())).is_file());
-            let text = system_of(&model, kind, "mine").unwrap();
-            let system: System = toml::from_str(&text).unwrap();
-            let names: Vec<&str> =
-                system.tasks.iter().map(|task| task.name.get_ref().as_str()).collect();
-            assert_eq!(names[..4], ["pager", "serial", "monitor", "mine"]);
-            let clients: &[&str] = if kind == Kind::Service { &["ask-mine"] } else { &[] };
-            assert_eq!(names[4..], *clients);
-            assert!(system.tasks[3].autostart && system.tasks[3].image == "mine");
-            assert!(!text.contains("\n\n\n"), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_member_is_entered_in_its_place() {
-        let manifest = "[workspace]\nmembers = [\n    \"apps/a\",\n    \"apps/z\",\n]\n# end\n";
-        assert_eq!(
-            with_member(manifest, "apps/m").unwrap(),
-            "[workspace]\nmembers = [\n    \"apps/a\",\n    \"apps/m\",\n    \"apps/z\",\n]\n# end\n"
-        );
-        assert!(
-            with_member(manifest, "apps/zz").unwrap().contains("\"apps/z\",\n    \"apps/zz\",\n]")
-        );
-        assert!(
-            with_member("[package]", "x").unwrap_err().to_string().contains("no list of members")
-        );
-    }
-
-    #[test]
-    fn a_copy_has_all_files_of_its_example() {
-        let root = std::env::temp_dir().join(format!("baton-new-{}", std::process::id()));
-        let tree = Workspace { root };
-        let files = ["Cargo.toml", "build.rs", "src/main.rs", "src/inner/part.rs"];
-        for file in files {
-            write(&tree, &format!("apps/hello/{file}"), "name = \"hello\"").unwrap();
-        }
-        copy(&tree, "hello", "drivers/mine", "mine").unwrap();
-        let copied = files.map(|file| read(&tree, &format!("drivers/mine/{file}")));
-        std::fs::remove_dir_all(&tree.root).unwrap();
-        copied.into_iter().for_each(|text| assert_eq!(text.unwrap(), "name = \"mine\""));
-    }
-
-    #[test]
-    fn the_interface_of_a_new_service_is_called_after_it() {
-        let workspace = Workspace::find().unwrap();
-        let root = std::env::temp_dir().join(format!("baton-new-service-{}", std::process::id()));
-        let tree = Workspace { root };
-        for file in ["Cargo.toml", "wit/own-service.wit", "wit/own-service.toml", "src/main.rs"] {
-            let text = read(&workspace, &format!("apps/own-service/{file}")).unwrap();
-            write(&tree, &format!("apps/own-service/{file}"), &text).unwrap();
-        }
-        copy(&tree, "own-service", "servers/my-post", "my-post").unwrap();
-        let model = baton_idl::load::folder(&tree.path("servers/my-post/wit")).unwrap();
-        let main = read(&tree, "servers/my-post/src/main.rs").unwrap();
-        let manifest = read(&tree, "servers/my-post/Cargo.toml").unwrap();
-        std::fs::remove_dir_all(&tree.root).unwrap();
-        let stubs = baton_idl::rust::generate(&model);
-        assert!(stubs.contains("pub mod my_post {"), "{stubs}");
-        assert!(
-            main.contains("use my_post::my_post::{") && !main.contains("own-service"),
-            "{main}"
-        );
-        assert!(manifest.contains("name = \"ask-my-post\"\n"), "{manifest}");
-    }
-
-    #[test]
-    fn only_names_are_replaced() {
-        assert_eq!(
-            named("name = \"hello\" # say hello\nprintln!(\"hello: {x}\")", "hello", "mine"),
-            "name = \"mine\" # say hello\nprintln!(\"mine: {x}\")"
-        );
-    }
 }
