@@ -26,11 +26,16 @@ pub struct Axes<'a> {
 }
 
 const WIDTH: f64 = 720.0;
+/// Of the plot itself: the legend comes above it.
 const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
+/// A row of the legend; the stroke before each name; a character, at most.
+const ROW: f64 = 18.0;
+const STROKE: f64 = 30.0;
+const CHARACTER: f64 = 7.0;
 /// Colours that the page's style names (`--s0` and so on), light or dark.
 const COLOURS: usize = 6;
 /// Lines are drawn one over the other: gaps of the later ones show those below.
@@ -67,8 +72,12 @@ impl Scale {
     /// Where the marks are.
     fn marks(&self) -> Vec<f64> {
         if self.logarithmic {
-            let (first, last) = (self.low.log10().ceil() as i32, self.high.log10().floor() as i32);
-            return (first..=last).map(|exponent| 10_f64.powi(exponent)).collect();
+            let (first, last) = (self.low.log10().floor() as i32, self.high.log10().floor() as i32);
+            // Within few decades there are marks between their ends.
+            let steps: &[f64] = if last - first > 2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+            let all =
+                (first..=last).flat_map(|ten| steps.iter().map(move |s| s * 10_f64.powi(ten)));
+            return all.filter(|mark| (self.low..=self.high).contains(mark)).collect();
         }
         let rough = self.high / 5.0;
         let unit = 10_f64.powf(rough.log10().floor());
@@ -90,6 +99,9 @@ pub fn svg(axes: Axes<'_>, lines: &[Line]) -> String {
     }
     let x = Scale::over(points.clone().map(|p| p.0), axes.logarithmic);
     let y = Scale::over(points.map(|p| p.1), axes.logarithmic);
+    let drawn: Vec<&Line> = lines.iter().filter(|line| !line.points.is_empty()).collect();
+    let (legend, rows) = legend(&drawn);
+    let above = rows as f64 * ROW;
     let at = |px: f64, py: f64| {
         (
             LEFT + x.place(px) * (WIDTH - LEFT - RIGHT),
@@ -97,16 +109,50 @@ pub fn svg(axes: Axes<'_>, lines: &[Line]) -> String {
         )
     };
     let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\
-         <title>{0}</title><text x=\"{LEFT}\" y=\"20\" font-weight=\"bold\">{0}</text>",
+        "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\
+         <title>{1}</title><text x=\"{LEFT}\" y=\"20\" font-weight=\"bold\">{1}</text>{legend}\
+         <g transform=\"translate(0 {above})\">",
+        HEIGHT + above,
         escape(axes.title)
     );
     out += &frame(axes, &x, &y, &at);
-    let drawn = lines.iter().filter(|line| !line.points.is_empty());
-    for (index, line) in drawn.enumerate() {
+    for (index, line) in drawn.into_iter().enumerate() {
         out += &draw(line, index, &at);
     }
-    out + "</svg>"
+    out + "</g></svg>"
+}
+
+/// What each line is, in rows below the title, where no line is drawn; how many rows.
+fn legend(lines: &[&Line]) -> (String, usize) {
+    let mut out = String::new();
+    let (mut left, mut rows) = (LEFT, 1);
+    for (index, line) in lines.iter().enumerate() {
+        let width = STROKE + line.name.chars().count() as f64 * CHARACTER + 16.0;
+        if left > LEFT && left + width > WIDTH {
+            (left, rows) = (LEFT, rows + 1);
+        }
+        let (colour, dashes, y) = (colour(index), dashes(index), TOP + (rows as f64 - 1.0) * ROW);
+        out += &format!(
+            "<line x1=\"{left:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" \
+             stroke-width=\"2\" stroke-dasharray=\"{dashes}\"/>\
+             <text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
+            y - 4.0,
+            left + STROKE - 6.0,
+            y - 4.0,
+            left + STROKE,
+            escape(&line.name)
+        );
+        left += width;
+    }
+    (out, rows)
+}
+
+fn colour(index: usize) -> String {
+    format!("var(--s{})", index % COLOURS)
+}
+
+const fn dashes(index: usize) -> &'static str {
+    DASHES[index % DASHES.len()]
 }
 
 fn frame(axes: Axes<'_>, x: &Scale, y: &Scale, at: &impl Fn(f64, f64) -> (f64, f64)) -> String {
@@ -143,8 +189,7 @@ fn frame(axes: Axes<'_>, x: &Scale, y: &Scale, at: &impl Fn(f64, f64) -> (f64, f
 }
 
 fn draw(line: &Line, index: usize, at: &impl Fn(f64, f64) -> (f64, f64)) -> String {
-    let colour = format!("var(--s{})", index % COLOURS);
-    let dashes = DASHES[index % DASHES.len()];
+    let (colour, dashes) = (colour(index), dashes(index));
     let places: Vec<(f64, f64)> = line.points.iter().map(|p| at(p.0, p.1)).collect();
     let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     let mut out = format!(
@@ -158,12 +203,7 @@ fn draw(line: &Line, index: usize, at: &impl Fn(f64, f64) -> (f64, f64)) -> Stri
             readable(point.1)
         );
     }
-    let legend = TOP + 16.0 + index as f64 * 16.0;
-    out + &format!(
-        "<text x=\"{:.1}\" y=\"{legend:.1}\" fill=\"{colour}\">{}</text>",
-        LEFT + 10.0,
-        escape(&line.name)
-    )
+    out
 }
 
 /// Text inside XML.
@@ -201,6 +241,7 @@ mod tests {
             Scale::over([3.0, 40.0, 2000.0].into_iter(), true).marks(),
             [10.0, 100.0, 1000.0]
         );
+        assert_eq!(Scale::over([8.0, 60.0].into_iter(), true).marks(), [10.0, 20.0, 50.0]);
         assert_eq!(Scale::over([9.0].into_iter(), false).marks(), [0.0, 2.0, 4.0, 6.0, 8.0]);
     }
 }
