@@ -15,6 +15,7 @@ mod instrument;
 pub mod linux;
 mod loads;
 mod native;
+mod papers;
 mod peers;
 pub mod plot;
 mod remote;
@@ -64,7 +65,9 @@ pub struct Options {
 
 impl Options {
     fn wants(&self, suite: &str) -> bool {
-        self.suites.is_empty() || self.suites.iter().any(|name| name == suite)
+        let named = |suite: &str| self.suites.iter().any(|name| name == suite);
+        let needed = named(papers::SUITE) && papers::SOURCES.contains(&suite);
+        self.suites.is_empty() || named(suite) || needed
     }
 }
 
@@ -268,9 +271,15 @@ fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
     let started = Instant::now();
     let mut rows = Vec::new();
     for (suite, _) in report::SUITES.into_iter().filter(|(name, _)| options.wants(name)) {
-        rows.extend(bench.suite(suite)?);
+        match suite {
+            papers::SUITE => rows.extend(papers::rows(&rows, bench.linux()?)),
+            _ => rows.extend(bench.suite(suite)?),
+        }
         // The whole suite's peers may be in other suites: all rows so far are searched.
-        print!("{}", report::table(&rows, suite));
+        match suite {
+            papers::SUITE => print!("{}", papers::text(&rows)),
+            _ => print!("{}", report::table(&rows, suite)),
+        }
         if suite == "lipc" {
             print!("{}", wenske::tables(&rows));
         }

@@ -6,17 +6,18 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::history::Entry;
-use super::peers;
 use super::plot::{Axes, Line, escape, svg};
 use super::row::{Row, readable};
+use super::{papers, peers};
 
 /// The suites in the order of the report, with their titles.
-pub const SUITES: [(&str, &str); 13] = [
+pub const SUITES: [(&str, &str); 14] = [
     ("ipc", "Short and long IPC"),
     ("ablation", "What each technique is worth"),
     ("working-set", "Working set of an IPC in the kernel"),
     ("minimum", "The least that a null IPC needs"),
     ("rpc", "A null call and its answer, on all systems"),
+    (papers::SUITE, "Tables and figures of Liedtke 1993 and 1995, by their numbers"),
     ("lipc", "Local IPC, and what is built on it (Wenske 2002, section 6)"),
     ("lrpc", "Calls by stubs, user level included"),
     ("smp", "Several processors"),
@@ -184,6 +185,10 @@ pub fn html(rows: &[Row], history: &[Entry], notes: &[String], about: &str) -> S
             continue;
         }
         out += &format!("<h2 id=\"{suite}\">{}</h2>\n", escape(name));
+        if suite == papers::SUITE {
+            out += &papers::html(rows);
+            continue;
+        }
         out += &plots(rows, suite);
         let table = html_table(&entries);
         let count = entries.cells.len();
