@@ -15,6 +15,9 @@ pub const PAGE: usize = 4096;
 /// Log2 of [`PAGE`].
 pub const PAGE_BITS: u32 = 12;
 
+/// Frames that there can be: what the page map has room for ([`crate::mm::pages::Page`]).
+pub const FRAMES_MAX: usize = 1 << 25;
+
 /// Number of a frame in the region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
@@ -31,7 +34,7 @@ pub struct Memory {
 
 #[allow(unsafe_code)]
 impl Memory {
-    /// Takes over `frames` frames from `base` on.
+    /// Takes over `frames` frames from `base` on, and of these [`FRAMES_MAX`] at most.
     ///
     /// # Safety
     /// The region is readable and writable, page-aligned, lives as long as the value, and
@@ -39,6 +42,7 @@ impl Memory {
     /// may change them at any time: bytes are only ever copied, never borrowed.
     #[must_use]
     pub unsafe fn new(base: NonNull<u8>, frames: usize) -> Self {
+        let frames = frames.min(FRAMES_MAX);
         let mut counts = Vec::new();
         counts.resize_with(frames, || Cell::new(0));
         Self {

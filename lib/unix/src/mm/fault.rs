@@ -184,7 +184,7 @@ impl AddressSpace {
                 (page.with(Page::READABLE | flags), None)
             }
             Some(page) if !write => (page.with(Page::READABLE), None),
-            Some(page) => self.own(unix, page)?,
+            Some(page) => self.own(unix, at, page)?,
             None => (self.fetch(unix, area, at, write)?, None),
         };
         self.put(unix, at, page)?;
@@ -204,17 +204,18 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// A private page that is to be written: our frame, or a copy.
-    fn own(&self, unix: &Unix, page: Page) -> Result<(Page, Option<FrameId>), Refusal> {
+    /// The private page at `at`, which is to be written: our frame, or a copy.
+    fn own(&self, unix: &Unix, at: u64, page: Page) -> Result<(Page, Option<FrameId>), Refusal> {
         let frame = page.frame();
+        let parted = if self.is_parted(at, page) { Page::PARTED } else { 0 };
         if unix.memory.count(frame) == 1 {
-            return Ok((page.with(Page::READABLE | Page::WRITABLE), None));
+            return Ok((page.with(Page::READABLE | Page::WRITABLE | parted), None));
         }
         let copy = allocate(unix).map_err(|_| Refusal::NoMemory)?;
         unix.memory.copy((frame, 0), (copy, 0), PAGE as usize);
         let replaced = page.has(Page::MAPPED).then_some(frame);
         unix.memory.release(frame);
-        Ok((Page::new(copy, Page::READABLE | Page::WRITABLE), replaced))
+        Ok((Page::new(copy, Page::READABLE | Page::WRITABLE | parted), replaced))
     }
 
     /// A page that was not there, from what backs the area.
@@ -397,4 +398,4 @@ pub fn page_fault(unix: &Unix, thread: &Rc<Thread>, address: u64, access: Access
 }
 
 /// Pages are made present ahead only while so many more frames are left.
-const FAR_RESERVE: usize = 1024;
+pub(super) const FAR_RESERVE: usize = 1024;

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `area` | ranges with one origin and one set of rights |
 //! | `pages` | which pages are there, in which frames |
-//! | `space` | an address space: both, its birth, copy and end |
+//! | `space` | an address space: both, its birth and end |
+//! | `fork` | its copy |
 //! | `fault` | making a page present; answering page faults |
 //! | `oom` | whose process dies when memory is used up |
 //! | `map`, `protect`, `remap`, `rearrange`, `advise`, `brk` | the calls on memory |
@@ -26,6 +27,7 @@ pub mod area;
 pub(crate) mod attach;
 pub mod brk;
 pub mod fault;
+mod fork;
 pub mod futex;
 pub mod futex_vector;
 pub mod map;

@@ -20,7 +20,8 @@ const CACHE: usize = 16;
 /// No leaf has this key: it lies above all user addresses.
 const NO_KEY: u32 = u32::MAX;
 
-/// A page that is there. Bits 0 to 5 are flags, the rest is the frame's number.
+/// A page that is there. Bits 0 to 6 are flags, the rest is the frame's number
+/// ([`crate::memory::FRAMES_MAX`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Page(u32);
 
@@ -37,18 +38,20 @@ impl Page {
     pub const SHARED: u32 = 16;
     /// There (an entry of zero is no page).
     const PRESENT: u32 = 32;
-    const FLAGS: u32 = 63;
+    /// Written by either side after a fork had shared it: the next fork copies it at once.
+    pub const PARTED: u32 = 64;
+    const FLAGS: u32 = 127;
 
     /// A page in `frame`.
     #[must_use]
     pub const fn new(frame: FrameId, flags: u32) -> Self {
-        Self(frame.0 << 6 | Self::PRESENT | flags)
+        Self(frame.0 << 7 | Self::PRESENT | flags)
     }
 
     /// Its frame.
     #[must_use]
     pub const fn frame(self) -> FrameId {
-        FrameId(self.0 >> 6)
+        FrameId(self.0 >> 7)
     }
 
     /// Whether all these flags are set.
@@ -131,6 +134,17 @@ impl PageMap {
         let (leaf, page) = self.place(address)?;
         let page = self.leaves.get(leaf)?.pages[page];
         (page.0 != 0).then_some(page)
+    }
+
+    /// Replaces the page at `address`, if there is one, by what `change` makes of it.
+    pub fn update(&mut self, address: u64, change: impl FnOnce(Page) -> Page) {
+        let Some((leaf, page)) = self.place(address) else { return };
+        let Some(page) = self.leaves.get_mut(leaf).map(|leaf| &mut leaf.pages[page]) else {
+            return;
+        };
+        if page.0 != 0 {
+            *page = change(*page);
+        }
     }
 
     /// Puts a page at `address` (below [`USER_END`]); the one that was there. `pay` is asked
@@ -307,19 +321,24 @@ impl PageMap {
         }
     }
 
-    /// Replaces every page, in no order, by what `change` makes of it; returns a copy
-    /// with what it makes for the copy.
+    /// Replaces every page, in no order, by what `change(address, page)` makes of it; returns a
+    /// copy with what it makes for the copy.
     ///
     /// # Errors
     /// `ENOMEM`: nothing has changed.
-    pub fn fork(&mut self, mut change: impl FnMut(Page) -> (Page, Page)) -> Result<Self, Errno> {
+    pub fn fork(
+        &mut self,
+        mut change: impl FnMut(u64, Page) -> (Page, Page),
+    ) -> Result<Self, Errno> {
         let mut copy = self.try_clone()?;
         for (leaf, twin) in self.leaves.iter_mut().zip(&mut copy.leaves) {
+            let base = u64::from(leaf.key) << LEAF_BITS;
             let mut left = leaf.present;
             while left != 0 {
                 let page = left.trailing_zeros() as usize;
                 left &= left - 1;
-                (leaf.pages[page], twin.pages[page]) = change(leaf.pages[page]);
+                let address = base + (page * PAGE) as u64;
+                (leaf.pages[page], twin.pages[page]) = change(address, leaf.pages[page]);
             }
         }
         Ok(copy)

@@ -67,7 +67,7 @@ fn knows_which_neighbours_are_there() {
 fn a_fork_changes_both() {
     let mut pages = PageMap::default();
     pages.insert(0x10000, page(1).with(Page::WRITABLE), |_| Ok(())).unwrap();
-    let copy = pages.fork(|page| (page.without(Page::WRITABLE), page)).unwrap();
+    let copy = pages.fork(|_, page| (page.without(Page::WRITABLE), page)).unwrap();
     assert!(!pages.get(0x10000).unwrap().has(Page::WRITABLE));
     assert!(copy.get(0x10000).unwrap().has(Page::WRITABLE));
     assert_eq!(copy.get(0x10000).unwrap().frame(), FrameId(1));

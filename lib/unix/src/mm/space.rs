@@ -1,14 +1,14 @@
-//! An address space: its areas and pages, its birth, copy and end.
+//! An address space: its areas and pages, its birth and end.
 
-use alloc::rc::Rc;
+use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::ops::Range;
 
+use super::PAGE;
 use super::area::{Area, AreaFlags, Areas, Backing};
 use super::pages::{Page, PageMap};
 use super::shared::{Graves, Plot};
-use super::{PAGE, USER_END};
 use crate::account::{Charge, User, What};
 use crate::errno::Errno;
 use crate::exec::image::Running;
@@ -54,7 +54,7 @@ pub struct AddressSpace {
     /// Where the program's parts are.
     pub layout: Cell<Layout>,
     /// The program it runs.
-    program: RefCell<Option<Rc<Running>>>,
+    pub(super) program: RefCell<Option<Rc<Running>>>,
     /// Contexts of asynchronous I/O.
     pub(crate) contexts: RefCell<Vec<Rc<Context>>>,
     /// Registrations of `membarrier`.
@@ -69,6 +69,11 @@ pub struct AddressSpace {
     pub(super) last_fault: Cell<u64>,
     /// How many pages the next fault in order makes present.
     pub(super) ahead: Cell<u64>,
+    /// How often it was copied; the space that it is a copy of, as long as that is there.
+    pub(super) forks: Cell<u64>,
+    pub(super) origin: RefCell<Weak<Self>>,
+    /// Whether threads beside the first one have ever used it.
+    pub(super) is_shared: Cell<bool>,
     /// Most pages there have been.
     pub(super) peak: Cell<usize>,
     /// Page faults: (without, with) reading a file.
@@ -94,7 +99,12 @@ impl AddressSpace {
         Self::with(unix, charge, Areas::default(), PageMap::default())
     }
 
-    fn with(unix: &Unix, charge: Charge, areas: Areas, pages: PageMap) -> Result<Rc<Self>, Errno> {
+    pub(super) fn with(
+        unix: &Unix,
+        charge: Charge,
+        areas: Areas,
+        pages: PageMap,
+    ) -> Result<Rc<Self>, Errno> {
         unix.mm.bury(unix);
         let kernel = Charge::new(charge.user(), What::Kernel, SPACE_PAGES);
         let kernel = kernel.map_err(|_| Errno::EAGAIN)?;
@@ -112,6 +122,9 @@ impl AddressSpace {
             lock_future: Cell::new(false),
             last_fault: Cell::new(0),
             ahead: Cell::new(1),
+            forks: Cell::new(0),
+            origin: RefCell::default(),
+            is_shared: Cell::new(false),
             peak: Cell::new(0),
             faults: Cell::new(0),
             kernel,
@@ -133,54 +146,8 @@ impl AddressSpace {
         self.machine.get()
     }
 
-    /// A copy: private pages are shared until one side writes.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn fork(unix: &Unix, parent: &Self) -> Result<Rc<Self>, Errno> {
-        let bytes = parent.areas.borrow().bytes_taken() + parent.pages.borrow().bytes();
-        let charge = Charge::new(parent.charge.user(), What::Heap, SPACE_BYTES + bytes)?;
-        let areas = parent.areas.borrow().try_clone()?;
-        let mut writable = Vec::new();
-        let resident = parent.pages.borrow().resident();
-        writable.try_reserve(resident).map_err(|_| Errno::ENOMEM)?;
-        let pages = parent.pages.borrow_mut().fork(|page| {
-            unix.memory.share(page.frame());
-            let mapped = Page::MAPPED | Page::MAPPED_WRITE;
-            if page.has(Page::SHARED) {
-                return (page, page.without(mapped));
-            }
-            if page.has(Page::MAPPED_WRITE) {
-                writable.push(page.frame());
-            }
-            let page = page.without(Page::WRITABLE | Page::MAPPED_WRITE);
-            (page, page.without(mapped))
-        })?;
-        if !writable.is_empty() {
-            unix.machine.revoke(&writable, Access::WRITE);
-        }
-        // Should the machine have no space, what was shared goes to its grave.
-        let plot = Plot::new();
-        let copy = match Self::with(unix, charge, areas, PageMap::default()) {
-            Ok(copy) => copy,
-            Err(errno) => {
-                unix.mm.graves.add(&plot, None, pages);
-                unix.mm.bury(unix);
-                return Err(errno);
-            }
-        };
-        copy.pages.replace(pages);
-        copy.layout.set(parent.layout.get());
-        copy.shift.set(parent.shift.get());
-        copy.stack_limit.set(parent.stack_limit.get());
-        copy.program.replace(parent.program.borrow().clone());
-        copy.note_mappings();
-        copy.forget_what_is_not_inherited(unix);
-        Ok(copy)
-    }
-
     /// Tells the files that are mapped that this space maps them, too.
-    fn note_mappings(self: &Rc<Self>) {
+    pub(super) fn note_mappings(self: &Rc<Self>) {
         let mut last: Option<&Rc<Inode>> = None;
         for area in self.areas.borrow().list() {
             if let Backing::File { inode, .. } = &area.backing
@@ -201,27 +168,6 @@ impl AddressSpace {
     /// Says which program it runs.
     pub fn set_program(&self, program: Option<Rc<Running>>) {
         drop(self.program.replace(program));
-    }
-
-    /// A fork's copy has no `MADV_DONTFORK` areas, and no pages in `MADV_WIPEONFORK` ones.
-    fn forget_what_is_not_inherited(&self, unix: &Unix) {
-        let flags = AreaFlags::DONT_FORK | AreaFlags::WIPE_ON_FORK;
-        let some = self.areas.borrow().list().iter().any(|area| area.flags.intersects(flags));
-        if some {
-            let areas = self.areas();
-            for area in areas.iter().filter(|area| area.flags.intersects(flags)) {
-                self.drop_pages(unix, area.start, area.end);
-                if area.flags.contains(AreaFlags::DONT_FORK) {
-                    self.areas.borrow_mut().remove(area.start, area.end);
-                }
-            }
-        }
-        let locked =
-            self.areas.borrow().list().iter().any(|area| area.flags.contains(AreaFlags::LOCKED));
-        if locked {
-            let unlock = |area: &mut Area| area.flags.remove(AreaFlags::LOCKED);
-            self.areas.borrow_mut().change(0, USER_END, unlock);
-        }
     }
 
     /// The last process that used the space has ended, and all threads of the machine's

@@ -169,6 +169,10 @@ fn give_birth(cx: &Cx, wish: &Wish) -> Result<Rc<Thread>, Errno> {
     let tid = cx.unix.processes.allocate_id()?;
     let process =
         if wish.has(l::CLONE_THREAD) { cx.process.clone() } else { new_process(cx, wish, tid)? };
+    // Who is the parent of a vfork waits meanwhile.
+    if wish.has(l::CLONE_VM) && !wish.has(l::CLONE_VFORK) {
+        process.space().share();
+    }
     let thread = match new_thread(cx, wish, tid, &process) {
         Ok(thread) => thread,
         Err(errno) => {

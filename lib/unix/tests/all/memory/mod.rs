@@ -1,6 +1,7 @@
 //! Address spaces: the calls on memory, faults, copy on write, what is left when memory is
 //! short.
 
+mod forks;
 mod limits;
 mod sharing;
 mod wrapping;
