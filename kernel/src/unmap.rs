@@ -8,7 +8,7 @@ use crate::ipc;
 use crate::irq;
 use crate::mem::{Scope, Step, UnmapJob};
 use crate::preemption;
-use crate::sched::{self, tick};
+use crate::sched::{self, elsewhere, tick};
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 
@@ -56,8 +56,11 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
             Step::More => job = Some(active),
         }
         // After the last flexpage only the return is left, which needs no window.
-        let interrupted =
-            if index < count { preemption::must_stop() } else { preemption::is_due() };
+        let interrupted = if index < count {
+            preemption::must_stop()
+        } else {
+            preemption::is_due() && !elsewhere::lets_all_go_on()
+        };
         if interrupted {
             current.unmap.index.set(index);
             current.job.set(job.map(Job::Unmap));

@@ -1,6 +1,9 @@
 //! The inbox and the berth in every order of several processors' steps, as far as the memory model lets
 //! them be seen.
 
+#[path = "common/modelled.rs"]
+mod modelled;
+
 use std::sync::atomic::Ordering;
 
 use kernel::between::berth::{Berth, Call, OtherSide};
@@ -9,34 +12,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-
-/// The model's word.
-struct Modelled(AtomicU64);
-
-impl Word for Modelled {
-    fn new(value: u64) -> Self {
-        Self(AtomicU64::new(value))
-    }
-    fn load(&self, order: Ordering) -> u64 {
-        self.0.load(order)
-    }
-    fn store(&self, value: u64, order: Ordering) {
-        self.0.store(value, order);
-    }
-    fn swap(&self, value: u64, order: Ordering) -> u64 {
-        self.0.swap(value, order)
-    }
-    fn exchange(&self, old: u64, new: u64, order: Ordering) -> Result<u64, u64> {
-        self.0.compare_exchange(old, new, order, Ordering::Relaxed)
-    }
-}
-
-/// Every order of steps with at most `switches` from a processor that could go on.
-fn explore(switches: usize, what: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(switches);
-    model.check(what);
-}
+use modelled::{Modelled, explore};
 
 /// The name of request number 0.
 const FIRST: u64 = 2;

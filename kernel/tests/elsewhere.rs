@@ -6,6 +6,7 @@ use abi::ThreadId;
 use common::clan::{World, asks};
 use kernel::arch::visits::{self, INTERRUPT, accept, berth, enter, set_processors};
 use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::between::berth::Stand;
 use kernel::check;
 use kernel::sched::{self, elsewhere, make_ready, schedule};
 use kernel::thread::exregs::{Registers, exchange_registers};
@@ -186,10 +187,76 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     go(&world, world.one);
     let _ = accept(1);
     kernel::arch::tlb::quiet(world.spaces[1]);
-    assert!(cpu().scheduler.guests.has(1), "another space's tables");
+    assert!(berth(1).stand() == Stand::GoesOn, "another space's tables");
     kernel::arch::tlb::quiet(world.spaces[0]);
+    kernel::arch::tlb::quiet(world.spaces[0]);
+    assert_eq!(visits::interrupts(), 2, "one to come, one to stop");
+    assert!(berth(1).stand() == Stand::Still && cpu().pending_lines.get() != 0);
+    sound();
+    elsewhere::look();
+    assert!(berth(1).stand() == Stand::GoesOn, "it goes on when the kernel is left");
+    assert!(cpu().scheduler.stopped.is_empty());
+    sound();
+    kernel::arch::tlb::vacate(world.spaces[1]);
+    assert!(cpu().scheduler.guests.has(1), "another space's root");
+    kernel::arch::tlb::vacate(world.spaces[0]);
     assert!(cpu().scheduler.guests.is_empty());
     assert!(world.one.is_away() && cpu().pending_lines.get() != 0, "it goes again soon");
+    sound();
+}
+
+/// Who stands still is called, dies, or comes back for an errand as if it ran.
+#[test]
+fn who_stands_still_is_had_back() {
+    for way in 0..3 {
+        std::thread::spawn(move || {
+            let world = world();
+            go(&world, world.one);
+            let _ = accept(1);
+            kernel::arch::tlb::quiet(world.spaces[0]);
+            match way {
+                0 => elsewhere::recall(world.one),
+                1 => {
+                    let _ = kernel::thread::lifecycle::delete(world.one);
+                }
+                _ => enter(1, INTERRUPT),
+            }
+            elsewhere::look();
+            assert!(cpu().scheduler.stopped.is_empty());
+            if way != 1 {
+                assert!(world.one.is_away());
+                assert!(accept(1).is_some() && berth(1).stand() == Stand::GoesOn);
+            }
+            sound();
+        })
+        .join()
+        .expect("the test passes");
+    }
+}
+
+/// An operation at whose end only those go on who stand still for it leaves nothing to be looked at;
+/// anything else does.
+#[test]
+fn who_stands_still_goes_on_at_once() {
+    let world = world();
+    go(&world, world.one);
+    let _ = accept(1);
+    let noted = &cpu().pending_lines;
+    noted.set(0);
+    kernel::arch::tlb::quiet(world.spaces[0]);
+    assert!(elsewhere::lets_all_go_on());
+    assert_eq!(noted.get(), 0);
+    assert!(berth(1).stand() == Stand::GoesOn && cpu().scheduler.stopped.is_empty());
+    assert!(!elsewhere::lets_all_go_on(), "nobody stands still");
+    kernel::arch::tlb::quiet(world.spaces[0]);
+    noted.set(noted.get() | 1);
+    assert!(!elsewhere::lets_all_go_on(), "there is an interrupt");
+    noted.set(1 << elsewhere::LINE);
+    enter(1, PAGE_FAULT);
+    assert!(!elsewhere::lets_all_go_on(), "it has come back");
+    assert_ne!(noted.get(), 0);
+    elsewhere::look();
+    assert!(world.one.is_ready());
     sound();
 }
 

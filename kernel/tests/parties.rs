@@ -206,6 +206,10 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     let _ = accept(1);
     // The space of the one that waits.
     kernel::arch::tlb::quiet(world.spaces[1]);
+    assert!(cpu().scheduler.stopped.has(1));
+    sound();
+    // Now its root, with which it is there.
+    kernel::arch::tlb::vacate(world.spaces[1]);
     assert!(cpu().scheduler.guests.is_empty());
     assert!(world.one.is_away());
     sound();

@@ -6,6 +6,9 @@
 //! and the return the thread's registers are the other's, and at all other times the first's:
 //! whoever changes the word says with it that what it has written of the thread is there.
 //!
+//! Whoever is there can also be stopped for a moment, without coming back: until it is let go on, its
+//! processor uses no tables of its space (docs/decisions/0108-a-visitor-stands-still-while-tables-change.md).
+//!
 //! The same word says whether either side looks at it by itself, for a while, so that it need not be
 //! interrupted (docs/decisions/0068-who-idles-looks-first.md): as in an inbox there is no second word
 //! whose order against the first would matter.
@@ -22,8 +25,12 @@ const OFFERED: u64 = 1;
 const HERE: u64 = 2;
 /// It is here, and wanted back.
 const CALLED: u64 = 3;
+/// It is here, and is to stop where it is.
+const STOPPING: u64 = 4;
 /// It may be fetched.
-const RETURNED: u64 = 4;
+const RETURNED: u64 = 5;
+/// It is here, and stands still.
+const STOPPED: u64 = 6;
 /// What of the word says how far it has come; visitors are named by multiples of 32.
 const STATE: u64 = 7;
 /// The processor looks at the word; while nobody is here.
@@ -55,6 +62,18 @@ pub enum Call {
     Returned,
     /// There is nobody.
     Empty,
+}
+
+/// What a visitor does that has been stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "who is called has to be given back"]
+pub enum Stand {
+    /// It stands still.
+    Still,
+    /// It goes on.
+    GoesOn,
+    /// It is wanted back.
+    IsCalled,
 }
 
 /// A berth. Nobody is there at first.
@@ -103,15 +122,47 @@ impl<W: Word> Berth<W> {
     pub fn call_back(&self) -> Call {
         let word = self.change(Ordering::Relaxed, |word| match word & STATE {
             OFFERED => Some(EMPTY | word & BOTH),
-            HERE => Some(word & !STATE | CALLED),
+            HERE | STOPPING | STOPPED => Some(word & !STATE | CALLED),
             _ => None,
         });
         match word & STATE {
             OFFERED => Call::NotCome,
-            HERE | CALLED => Call::Here,
+            HERE | CALLED | STOPPING | STOPPED => Call::Here,
             RETURNED => Call::Returned,
             _ => Call::Empty,
         }
+    }
+
+    /// The owner wants the visitor to stop where it is; whether it is here, and its processor has to be
+    /// interrupted.
+    #[must_use]
+    pub fn stop(&self) -> bool {
+        let is_here = |word| word & STATE == HERE;
+        let word = self
+            .change(Ordering::Relaxed, |word| is_here(word).then_some(word & !STATE | STOPPING));
+        is_here(word)
+    }
+
+    /// Whether the visitor, which was to stop, stands still, or has come back by itself.
+    #[must_use]
+    pub fn stands_still(&self) -> bool {
+        self.word.load(Ordering::Acquire) & STATE >= RETURNED
+    }
+
+    /// The owner lets the visitor go on, if it stands still; whether it may be fetched instead.
+    #[must_use]
+    pub fn go_on(&self) -> bool {
+        let word = self.change(Ordering::Release, |word| {
+            (word & STATE == STOPPED).then_some(word & !STATE | HERE)
+        });
+        word & STATE == RETURNED
+    }
+
+    /// Whether the owner has to look at the berth before it leaves the kernel: somebody has come back, or
+    /// stands still.
+    #[must_use]
+    pub fn needs_a_look(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & STATE >= STOPPING
     }
 
     /// The owner fetches the visitor, if it may; whether it has, and nobody is here any more.
@@ -171,6 +222,29 @@ impl<W: Word> Berth<W> {
     #[must_use]
     pub fn visitor(&self) -> u64 {
         self.word.load(Ordering::Relaxed) & !(STATE | BOTH)
+    }
+
+    /// Whether the visitor is to stop where it is, for the processor that has accepted it.
+    #[must_use]
+    pub fn is_to_stop(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & STATE == STOPPING
+    }
+
+    /// The visitor, which was to stop, does not run, and the processor uses none of its tables, before the first
+    /// of these questions: what it does next.
+    pub fn stand(&self) -> Stand {
+        match self.word.load(Ordering::Acquire) & STATE {
+            STOPPING => {
+                // Nothing but a call can have come between.
+                let _ = self.change(Ordering::Release, |word| {
+                    (word & STATE == STOPPING).then_some(word & !STATE | STOPPED)
+                });
+                Stand::Still
+            }
+            STOPPED => Stand::Still,
+            HERE => Stand::GoesOn,
+            _ => Stand::IsCalled,
+        }
     }
 
     /// The processor gives back whom it has accepted, and looks from now on. Whoever has called the visitor

@@ -19,6 +19,7 @@ use core::cell::Cell;
 
 use crate::arch::{TcbRef, close_fast_path, cpu, current};
 use crate::ipc::rendezvous::{self, Busy};
+use crate::space::SpaceRef;
 use crate::techniques;
 use crate::thread::tcb::Resume;
 use ready::ReadyQueue;
@@ -52,6 +53,10 @@ pub struct Scheduler {
     pub delayed_since_us: Cell<u64>,
     /// The processors where somebody is now (`elsewhere`).
     pub guests: elsewhere::Processors,
+    /// Those of them where whoever is there stands still until this one leaves the kernel.
+    pub stopped: elsewhere::Processors,
+    /// The space of which nobody runs elsewhere, as was found last, until somebody goes there again.
+    pub quiet: Cell<Option<SpaceRef>>,
     /// The processors for which somebody waits.
     pub wanted: elsewhere::Processors,
     /// Threads that have become ready and may go on elsewhere.
@@ -79,6 +84,8 @@ impl Scheduler {
             look_first: Cell::new(false),
             delayed_since_us: Cell::new(0),
             guests: elsewhere::Processors::new(),
+            stopped: elsewhere::Processors::new(),
+            quiet: Cell::new(None),
             wanted: elsewhere::Processors::new(),
             leaving: elsewhere::Leaving::new(),
             watches: Cell::new(false),

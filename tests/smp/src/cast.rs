@@ -21,6 +21,8 @@ pub static COUNTS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 static PARTNERS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// Where `Read` reads.
 pub static ADDRESS: AtomicU64 = AtomicU64::new(0);
+/// Where it reads at each place, unless that is 0.
+pub static OWN_ADDRESSES: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// Rounds of `Forge`.
 pub static ROUNDS: AtomicU64 = AtomicU64::new(0);
 /// What was found wrong.
@@ -162,7 +164,8 @@ extern "C" fn run() -> ! {
             let _ = ipc::call(ThreadId::ROOT, &msg);
         },
         3 => loop {
-            let _ = machine::read(ADDRESS.load(Ordering::Relaxed));
+            let own = OWN_ADDRESSES[place].load(Ordering::Relaxed);
+            let _ = machine::read(if own == 0 { ADDRESS.load(Ordering::Relaxed) } else { own });
             count.fetch_add(1, Ordering::Relaxed);
             core::hint::spin_loop();
         },

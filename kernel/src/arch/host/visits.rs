@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::super::processor::frame::TrapFrame;
 use super::threads::{TcbRef, spare_block};
 use crate::arch::root::RootWord;
-use crate::between::berth::Berth;
+use crate::between::berth::{Berth, Stand};
 use crate::ipc::rendezvous::{Busy, busy_word};
 use crate::sched::elsewhere::{Other, SEATS};
 use crate::space::SpaceRef;
@@ -107,6 +107,17 @@ pub fn berth(number: u32) -> &'static Berth {
 /// Interrupts number `number`: the test sees to it.
 pub fn interrupt(_number: u32) {
     INTERRUPTS.with(|count| count.set(count.get() + 1));
+}
+
+/// Interrupts number `number`, whose visitor is to stop.
+pub fn interrupt_to_stop(number: u32) {
+    interrupt(number);
+}
+
+/// Number `number` has been interrupted, and its visitor stops.
+pub fn wait_for_stop(number: u32) {
+    assert_eq!(berth(number).stand(), Stand::Still, "who is to stop stands still");
+    assert!(berth(number).stands_still());
 }
 
 /// What names `thread` in a berth.

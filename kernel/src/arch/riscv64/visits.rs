@@ -29,6 +29,12 @@ pub fn berth(_number: u32) -> &'static Berth {
 /// There is no other.
 pub fn interrupt(_number: u32) {}
 
+/// There is no other.
+pub fn interrupt_to_stop(_number: u32) {}
+
+/// There is nobody to wait for.
+pub fn wait_for_stop(_number: u32) {}
+
 /// What would name `thread` in a berth.
 #[must_use]
 pub fn name(thread: TcbRef) -> u64 {

@@ -92,6 +92,8 @@ global_asm!(
     OWN_STACK = sym trap::on_own_stack,
     KERNEL_TRAP = sym trap::from_kernel,
     CAME = sym visitors::came,
+    STAND_STILL = sym visitors::stand_still,
+    STOP = const vectors::STOP,
     ACTIVATE = sym switch::activate,
     ACTIVATE_FLUSHING = sym switch::activate_flushing,
     KERNEL_SS = const KERNEL_CS + 8,

@@ -149,7 +149,7 @@ fn prepare_page(space: SpaceRef) -> Result<Step, NoMemory> {
     let [low, high] = BITMAP.map(|index| leaves.get(index).address());
     show(leaves, low, high);
     // Another processor shows the bitmap that was in force when the thread came.
-    tlb::quiet(space);
+    tlb::vacate(space);
     root.bitmap().set(root.bitmap_to_come().replace(0));
     enter(space, root.bitmap().get() | PRESENT);
     Ok(Step::Done)
@@ -207,7 +207,7 @@ pub(crate) fn release(space: SpaceRef) {
     let root = space.root();
     root.bitmap_to_come().set(0);
     if root.bitmap().get() != 0 {
-        tlb::quiet(space);
+        tlb::vacate(space);
         root.bitmap().set(0);
         enter(space, defaults().slot.get());
     }

@@ -264,6 +264,22 @@ pub(super) fn come_in() -> Option<TcbRef> {
     Some(unsafe { TcbRef::from_address(address) })
 }
 
+/// The visitors' spaces may have other tables below their roots than when they came: the rooms show
+/// those.
+pub(super) fn look_again() {
+    let seats = &own().seats;
+    if seats.copies[0].changes.load(Relaxed) != root::changes() {
+        for (room, copied) in seats.copies.iter().enumerate() {
+            // Of whoever is alone nothing stands in `tables`, and its room is the first.
+            let is_alone = seats.guest.load(Relaxed) == 0 && room == 0;
+            let table = if is_alone { &copied.table } else { &seats.tables[room] }.load(Relaxed);
+            if table != 0 {
+                let _ = show_space(room, Table::at(table));
+            }
+        }
+    }
+}
+
 /// Shows the space with the root table `from` in `room` of this processor, the first of which
 /// is also that of those who come alone; the room's root table, which is not loaded.
 pub(super) fn show_space(room: usize, from: Table) -> Table {

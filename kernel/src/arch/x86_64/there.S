@@ -19,13 +19,27 @@ patch_site {PATCH_SMAP}, clac
 1:  call    {CAME}                              // (frame), which does not come back
     ud2
 
+// Tables change that the visitor uses (docs/decisions/0108).
+.balign 16
+baton_stop:
+patch_site {PATCH_SMAP}, clac
+    push_registers rdi
+    cld
+    mov     rdi, rsp
+    call    {STAND_STILL}                       // (frame); not back, if it is called meanwhile
+    jmp     baton_pop_frame
+
 .altmacro
 .balign 16
 .global baton_vectors_there
 baton_vectors_there:
 .set n, 0
 .rept {VECTORS}
+    .if n == {STOP}
+    VECTOR_STUB %n, baton_stop
+    .else
     VECTOR_STUB %n, baton_there
+    .endif
     .set n, n + 1
 .endr
 .noaltmacro

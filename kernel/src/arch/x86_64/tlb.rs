@@ -26,6 +26,14 @@ pub fn quiet(space: SpaceRef) {
     }
 }
 
+/// The root of `space` is about to be another than that with which others have come to their processors:
+/// nobody of it is there.
+pub fn vacate(space: SpaceRef) {
+    if !cpu().scheduler.guests.is_empty() {
+        elsewhere::vacate(space);
+    }
+}
+
 /// Forgets the translation of `vaddr` in `space`.
 #[inline]
 pub fn invalidate(space: SpaceRef, vaddr: u64) {

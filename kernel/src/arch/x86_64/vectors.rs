@@ -18,13 +18,15 @@ pub const LINES: u8 = SYSTEM_BASE as u8;
 pub const TIMER: u8 = LINE;
 /// A processor has something for another in its inbox.
 pub const HELLO: u8 = LINE + LINES;
+/// Tables change that a visitor of this processor uses: it is to stop where it is. Never the first one's.
+pub const STOP: u8 = HELLO + 1;
 /// The local APIC has an interrupt that went away again. The low four bits are ones (Intel
 /// SDM 3A, 11.9).
 pub const SPURIOUS: u8 = 0x7F;
 /// Vectors that have a gate.
 pub const COUNT: usize = SPURIOUS as usize + 1;
 
-const _: () = assert!(HELLO < SPURIOUS && SYSTEM_BASE <= 64);
+const _: () = assert!(STOP < SPURIOUS && SYSTEM_BASE <= 64);
 
 /// The processor's own that the kernel tells apart.
 pub mod exception {

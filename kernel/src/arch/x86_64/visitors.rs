@@ -14,14 +14,14 @@ use core::hint::spin_loop;
 use super::apic::{self, Message};
 use super::armed::{self, PAD, PAD_TCB};
 use super::asm::{copy_frame, fault_address, leave, read_bases, write_fs_base, write_gs_base};
-use super::cpu::write_cr3;
+use super::cpu::{read_cr3, write_cr3};
 use super::features::{self, Features};
 use super::frame::{FRAME_SIZE, Frame, USER_CS, USER_SS, VECTOR_CALL};
 use super::paging::{Entry, Table};
 use super::percpu::{self, cpu, set_current};
 use super::tcbs::TcbRef;
 use super::{errands, mitigations, processors, seats, special, vector, vectors};
-use crate::between::berth::{Berth, OtherSide};
+use crate::between::berth::{Berth, OtherSide, Stand};
 use crate::preemption;
 use crate::sched::elsewhere::LOOKS;
 
@@ -115,6 +115,31 @@ pub extern "C" fn came(frame: Frame) -> ! {
     unsafe {
         asm!("mov rsp, {stack}", "call {give_back}", "ud2", stack = in(reg) stack,
             give_back = sym give_back, in("rdi") vector, options(noreturn))
+    }
+}
+
+/// Tables are about to change that whoever was interrupted here uses, with its registers in `frame`: it stands still
+/// until it may go on, and is not here any more if it is called meanwhile. This processor has its own
+/// root loaded meanwhile, for it may walk tables at any time. It waits for the first one, which answers
+/// interrupts, and looks at what an interrupt would tell it.
+pub extern "C" fn stand_still(frame: Frame) {
+    apic::end();
+    let own = processors::own();
+    // Whoever was to stop may have come back by itself before this, and somebody else be here.
+    if frame.is_users() && own.berth.is_to_stop() {
+        let users = read_cr3();
+        // SAFETY: the kernel's half is the same in all of this processor's roots.
+        unsafe { write_cr3(own.root()) };
+        loop {
+            match own.berth.stand() {
+                Stand::GoesOn => break,
+                Stand::Still if !own.inbox.holds_any() => spin_loop(),
+                _ => came(frame),
+            }
+        }
+        seats::look_again();
+        // SAFETY: it was loaded, and shows the visitors' tables as they are now.
+        unsafe { write_cr3(users) };
     }
 }
 

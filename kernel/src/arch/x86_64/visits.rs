@@ -69,6 +69,24 @@ pub fn interrupt(number: u32) {
     let _ = apic::send(processors::apic_of(number), Message::Interrupt(vectors::HELLO));
 }
 
+/// Interrupts number `number`, whose visitor is to stop where it is.
+pub fn interrupt_to_stop(number: u32) {
+    let _ = apic::send(processors::apic_of(number), Message::Interrupt(vectors::STOP));
+}
+
+/// Waits until the visitor of number `number` has stopped, or has come back.
+pub fn wait_for_stop(number: u32) {
+    const LOOKS: u32 = 64;
+    let berth = berth(number);
+    for _ in 0..LOOKS {
+        if berth.stands_still() {
+            return;
+        }
+        spin_loop();
+    }
+    wait(number, || berth.stands_still());
+}
+
 /// What names `thread` in a berth: its tcb's address in the map of physical memory, which all
 /// processors share.
 #[must_use]

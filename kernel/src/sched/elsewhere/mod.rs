@@ -30,10 +30,10 @@ use crate::thread::tcb::{ELSEWHERE, Resume};
 use crate::usermem::Utcb;
 
 pub use hidden::may_be_running;
-pub use other::{Leaving, Other, Processors};
+pub use other::{Leaving, Other, Processors, exists};
 pub use party::SEATS;
 pub use quick::{Exchange, go_back};
-pub use tables::quiet;
+pub use tables::{lets_all_go_on, quiet, vacate};
 use time::charge;
 pub use time::tick;
 pub use watch::{LOOKS, interrupted, watch};
@@ -193,6 +193,7 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
     other.charged_us.set(now_us);
     other.guest.set(Some(thread));
     scheduler.guests.add(number);
+    scheduler.quiet.set(None);
     // The ticks look at it while it is there.
     scheduler.wakeup.look_again(now_us);
     let _ = party::invite(number, other, thread);
@@ -206,6 +207,7 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
 /// away and the first of the queue, or it has made an entry and is ready. Returns who that is.
 fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
     let (guest, berth) = (other.guest.get()?, visits::berth(number));
+    cpu().scheduler.stopped.remove(number);
     match berth.call_back() {
         Call::NotCome => {
             let thread = has_left(number, other, guest);
@@ -275,6 +277,9 @@ pub fn look() {
     }
     if !leaving.is_empty() {
         scheduler.wakeup.look_again(clock::now_us());
+    }
+    if !scheduler.stopped.is_empty() {
+        let _ = tables::go_on();
     }
     for (number, other) in scheduler.guests.all() {
         if let Some(thread) = other.guest.get()
@@ -372,12 +377,6 @@ pub fn set_processor(thread: TcbRef, number: u32) {
             thread.resume.set(Resume::Anew);
         }
     }
-}
-
-/// Whether `number` is that of a processor that runs.
-#[must_use]
-pub fn exists(number: u64) -> bool {
-    number < u64::from(visits::processors())
 }
 
 /// Whether `thread` is where it is said to be; for the checker.

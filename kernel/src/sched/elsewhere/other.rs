@@ -9,6 +9,7 @@ use super::party::Party;
 use crate::arch::{TcbRef, visits};
 use crate::clock;
 use crate::sched::ready::ReadyQueue;
+use crate::space::SpaceRef;
 
 /// So many calls, in so many µs, and threads stay on the first processor, or go alone, for the
 /// rest of that time.
@@ -44,8 +45,7 @@ impl Often {
         Self { count: Cell::new(0), since_us: Cell::new(0) }
     }
 
-    fn note(&self) {
-        let now_us = clock::now_us();
+    fn note(&self, now_us: u64) {
         if now_us >= self.since_us.get() + REST_US {
             self.since_us.set(now_us);
             self.count.set(0);
@@ -56,6 +56,11 @@ impl Often {
     /// Whether it has come too often lately.
     fn is_too_often(&self) -> bool {
         self.count.get() >= MOST_CALLS && clock::now_us() < self.since_us.get() + REST_US
+    }
+
+    /// The same behind [`Self::note`].
+    fn has_become_too_often(&self) -> bool {
+        self.count.get() >= MOST_CALLS
     }
 }
 
@@ -86,9 +91,18 @@ impl Other {
         &self.backs
     }
 
-    /// A change of tables has called somebody back.
-    pub(super) fn note_call(&self) {
-        self.calls.note();
+    /// A change of tables is about to stop somebody; whether that comes too often: then nobody goes there for
+    /// a while.
+    #[must_use]
+    pub(super) fn note_change(&self, now_us: u64) -> bool {
+        self.calls.note(now_us);
+        self.calls.has_become_too_often()
+    }
+
+    /// Whether anybody who is there uses the tables of `space`.
+    pub(super) fn uses(&self, space: SpaceRef) -> bool {
+        let is_its = |guest: TcbRef| guest.space() == Some(space);
+        self.guest.get().is_some_and(is_its) || self.party.has_space(space)
     }
 
     /// Whether nobody goes there for a while: whoever has a page from somebody who takes it
@@ -99,7 +113,7 @@ impl Other {
 
     /// Somebody here has asked for one of a party.
     pub(super) fn note_question(&self) {
-        self.questions.note();
+        self.questions.note(clock::now_us());
     }
 
     /// Whether everybody goes there alone for a while: whoever is asked for all the time would
@@ -145,6 +159,20 @@ impl Processors {
         self.0.set(self.0.get() & !(1 << (number & 63)));
     }
 
+    pub(super) fn add_all(&self, others: &Self) {
+        self.0.set(self.0.get() | others.0.get());
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&self) {
+        self.0.set(0);
+    }
+
+    /// Those that are not among `others`.
+    pub(super) fn without(&self, others: &Self) -> Self {
+        Self(Cell::new(self.0.get() & !others.0.get()))
+    }
+
     /// Whether there is none.
     #[inline(always)]
     #[must_use]
@@ -187,6 +215,12 @@ impl Default for Processors {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Whether `number` is that of a processor that runs.
+#[must_use]
+pub fn exists(number: u64) -> bool {
+    number < u64::from(visits::processors())
 }
 
 /// How many threads are remembered that may leave before somebody picks them.

@@ -73,7 +73,7 @@ impl Party {
 
     /// Whether anybody of `space` is out.
     pub(super) fn has_space(&self, space: SpaceRef) -> bool {
-        self.members().any(|(_, member)| member.space() == Some(space))
+        self.out.get() != 0 && self.members().any(|(_, member)| member.space() == Some(space))
     }
 
     /// The lowest priority of those who are out.

@@ -1,9 +1,11 @@
-//! Tables that change: who uses them elsewhere is called back first (`arch::tlb`).
+//! Tables that change: who uses them elsewhere stands still meanwhile, or is called back first (`arch::tlb`;
+//! docs/decisions/0108-a-visitor-stands-still-while-tables-change.md).
 
 use abi::inspect::Back;
 
-use super::{Other, call_back, look_soon};
-use crate::arch::cpu;
+use super::{LINE, Other, Processors, call_back, look_soon};
+use crate::arch::{cpu, visits};
+use crate::clock;
 use crate::sched::make_ready;
 use crate::space::SpaceRef;
 
@@ -11,15 +13,47 @@ use crate::space::SpaceRef;
 /// processor leaves the kernel.
 #[cold]
 pub fn quiet(space: SpaceRef) {
-    for (number, other) in cpu().scheduler.guests.all() {
-        let is_there = other.guest.get().is_some_and(|guest| guest.space() == Some(space));
-        if is_there || other.party.has_space(space) {
-            let _ = call_back(number, other, Back::Tables);
-            other.note_call();
-            rest(other, space);
-            look_soon();
+    let scheduler = &cpu().scheduler;
+    if scheduler.quiet.get() == Some(space) {
+        return;
+    }
+    let (stopping, mut now_us) = (Processors::new(), None);
+    for (number, other) in scheduler.guests.without(&scheduler.stopped).all() {
+        if !other.uses(space) {
+            continue;
+        }
+        let comes_too_often = other.note_change(*now_us.get_or_insert_with(clock::now_us));
+        if !comes_too_often && visits::berth(number).stop() {
+            visits::interrupt_to_stop(number);
+            stopping.add(number);
+        } else {
+            drive_out(number, other, space);
         }
     }
+    if !stopping.is_empty() {
+        // Each answers by itself: all have been asked before one is waited for.
+        stopping.numbers().for_each(visits::wait_for_stop);
+        scheduler.stopped.add_all(&stopping);
+        look_soon();
+    }
+    scheduler.quiet.set(Some(space));
+}
+
+/// The same if what is about to change is not only tables that they use: nobody of `space` is elsewhere.
+#[cold]
+pub fn vacate(space: SpaceRef) {
+    for (number, other) in cpu().scheduler.guests.all() {
+        if other.uses(space) {
+            let _ = other.note_change(clock::now_us());
+            drive_out(number, other, space);
+        }
+    }
+}
+
+fn drive_out(number: u32, other: &Other, space: SpaceRef) {
+    let _ = call_back(number, other, Back::Tables);
+    rest(other, space);
+    look_soon();
 }
 
 /// If the processor rests, the threads of `space` go on here meanwhile: all that wait for it,
@@ -30,4 +64,29 @@ fn rest(other: &Other, space: SpaceRef) {
         other.ready.remove(thread);
         make_ready(thread);
     }
+}
+
+/// Whoever stands still goes on; whether somebody has come back meanwhile.
+#[inline(always)]
+pub(super) fn go_on() -> bool {
+    let scheduler = &cpu().scheduler;
+    scheduler.stopped.clear();
+    scheduler.quiet.set(None);
+    scheduler.guests.numbers().fold(false, |any, number| visits::berth(number).go_on() | any)
+}
+
+/// An operation is over, and something has been noted: if that is only that others stand still for it, they go
+/// on, and nothing is noted any more; whether it is so.
+#[inline(never)]
+pub fn lets_all_go_on() -> bool {
+    let (scheduler, noted) = (&cpu().scheduler, &cpu().pending_lines);
+    let is_all = noted.get() == 1 << LINE
+        && !scheduler.stopped.is_empty()
+        && scheduler.leaving.is_empty()
+        && scheduler.wanted.is_empty()
+        && !go_on();
+    if is_all {
+        noted.set(0);
+    }
+    is_all
 }

@@ -1,0 +1,59 @@
+//! Tables that change while whoever uses them stands still elsewhere (docs/decisions/0108).
+
+use core::sync::atomic::Ordering;
+
+use abi::{Fpage, MapItem, Rights, Time};
+use root_harness::{Verdict, verdict};
+use runtime::{Msg, ipc, sigma0};
+
+use crate::cast::{Actor, OWN_ADDRESSES, Part};
+use crate::machine;
+
+/// Where a page is the only one below its entry of the root table.
+const FAR: u64 = 1 << 40;
+/// How long a fault may take to come.
+const SOON: Time = Time::micros(100_000);
+
+/// With the last page below an entry of the root table the tables go, too, and are another space's soon: whoever
+/// stood still meanwhile has gone on without them.
+pub fn far() -> Verdict {
+    let near = &raw const OWN_ADDRESSES as u64;
+    let go = |place: usize, address| OWN_ADDRESSES[place].store(address, Ordering::Relaxed);
+    go(0, near);
+    go(1, near);
+    let actors = [Actor::start_apart(0, Part::Read, 1), Actor::start_apart(1, Part::Read, 0)];
+    let [there, here] = &actors;
+    verdict(there.counts_on(), "it does not run while this one does")?;
+    for _ in 0..10 {
+        let page = sigma0::memory(None, 12).ok_or("no page")?;
+        go(0, FAR);
+        give(there, page.base())?;
+        verdict(there.counts_on(), "it does not read while this one runs")?;
+        go(0, near);
+        verdict(there.counts_on(), "it does not run while this one does")?;
+        machine::flush(Fpage::memory(page.base(), 12, Rights::RWX));
+        // Somebody else has a page there, by tables that were the other's a moment ago.
+        let other = sigma0::memory(None, 12).ok_or("no page")?;
+        go(1, FAR);
+        give(here, other.base())?;
+        go(0, FAR);
+        let seen = there.count();
+        crate::busy();
+        verdict(there.count() <= seen + 1, "it reads what is somebody else's")?;
+        go(1, near);
+        let _ = ipc::receive(here.id, Time::micros(1_000));
+        machine::flush(Fpage::memory(other.base(), 12, Rights::RWX));
+    }
+    actors.iter().for_each(Actor::stop);
+    (0..2).for_each(|place| go(place, 0));
+    Ok(())
+}
+
+/// Answers the fault of `actor` with the page at `page`.
+fn give(actor: &Actor, page: u64) -> Verdict {
+    let fault = ipc::receive(actor.id, SOON).map_err(|_| "no fault came")?;
+    verdict(fault.get(0) & !0xFFF == FAR, "it faults elsewhere")?;
+    let _ = machine::read(page);
+    let whole = Fpage::memory(page, 12, Rights::RWX);
+    ipc::send(actor.id, &Msg::default().map(MapItem::map(whole, FAR))).map_err(|_| "it is gone")
+}
