@@ -34,8 +34,6 @@ const MEMORY_MB: u32 = 1024;
 const LIMIT: Duration = Duration::from_secs(1800);
 /// User instructions of the known loop, what sets the count included.
 const LOOP: u64 = 2_001;
-/// Programs of Baton's tasks are below, those of Debian above (decision 0059).
-const NATIVE_BELOW: u64 = 0x1000_0000;
 /// Functions that a profile names.
 const SHOWN: usize = 40;
 
@@ -230,7 +228,7 @@ fn on_linux(workspace: &Workspace, plugin: &Path) -> Result<Ran> {
 /// Linux with the first file system in `boot`, where no task is Baton's.
 pub(super) fn on_linux_with(title: &str, boot: Boot, cpus: Option<u32>) -> Tallied<'_> {
     let kernel_args = COMMAND_LINE.split(' ').map(str::to_owned).collect();
-    Tallied { title, boot, kernel_args, whose: "native=0".to_owned(), places: None, cpus }
+    Tallied { title, boot, kernel_args, whose: "user=0-0".to_owned(), places: None, cpus }
 }
 
 /// The system with the loads.
@@ -258,10 +256,13 @@ pub(super) fn on_baton_with<'a>(
     bootable: &Bootable,
     cpus: Option<u32>,
 ) -> Tallied<'a> {
-    let Bootable { kernel, image, .. } = bootable;
+    let Bootable { kernel, image, servers, tasks, .. } = bootable;
     let boot = Boot::Pvh { kernel: kernel.clone(), image: image.clone() };
     let stubs = instrument::stubs();
-    let whose = format!("native={NATIVE_BELOW:x},user={:x}-{:x}", stubs.start, stubs.end);
+    let mut whose = format!("user={:x}-{:x}", stubs.start, stubs.end);
+    for own in servers.iter().chain(tasks.iter().map(|(_, file)| file)) {
+        whose += &format!(",own={}", own.display());
+    }
     Tallied { title, boot, kernel_args: Vec::new(), whose, places: None, cpus }
 }
 
