@@ -131,7 +131,7 @@ impl AddressSpace {
         let forks = self.forks.get();
         self.forks.set(forks + 1);
         let is_written = self.is_shared.get() && unix.processors.are_several();
-        if is_written || forks % LEARN_EVERY == 0 {
+        if is_written || forks.is_multiple_of(LEARN_EVERY) {
             return 0;
         }
         unix.memory.available().saturating_sub(unix.mm.reserve + FAR_RESERVE).min(COPIES_MAX)
