@@ -128,7 +128,7 @@ pub struct CheckArgs {
 /// # Errors
 /// One sentence (or chain of causes) for the person at the terminal.
 pub fn run() -> Result<ExitCode> {
-    Cli::parse().verb.run(&Workspace::find()?)
+    Cli::try_parse().unwrap_or_else(|why| ui::refuse(&why)).verb.run(&Workspace::find()?)
 }
 
 impl Verb {

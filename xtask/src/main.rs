@@ -7,7 +7,7 @@ fn main() -> ExitCode {
     match xtask::cli::run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("baton: {error:#}");
+            xtask::ui::complain(&error);
             ExitCode::FAILURE
         }
     }

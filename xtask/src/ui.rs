@@ -12,9 +12,77 @@ const TICK: Duration = Duration::from_millis(100);
 /// The moving lines, one below the other while several steps go on at once.
 static LINES: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Prints `text` above the moving lines.
+/// Prints `text` above the moving lines; lines that the terminal would cut in a word are broken
+/// before it.
 pub fn print(text: &str) {
+    let text = wrapped(text, columns());
     LINES.suspend(|| println!("{text}"));
+}
+
+/// Says on standard error why a verb was not carried out.
+pub fn complain(error: &anyhow::Error) {
+    eprintln!("{}", wrapped(&format!("baton: {error:#}"), error_columns()));
+}
+
+/// What clap says of a command line that it refuses (or prints because it was asked to), and the
+/// process's end.
+pub fn refuse(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    if error.use_stderr() && text.lines().any(|line| line.chars().count() > error_columns()) {
+        eprint!("{}", wrapped(&text, error_columns()));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+/// The width of the terminal on standard output; without one there is no limit.
+#[must_use]
+pub fn columns() -> usize {
+    width(&console::Term::stdout())
+}
+
+fn error_columns() -> usize {
+    width(&console::Term::stderr())
+}
+
+fn width(terminal: &console::Term) -> usize {
+    let size = terminal.is_term().then(|| terminal.size_checked()).flatten();
+    size.map_or(usize::MAX, |(_, columns)| usize::from(columns))
+}
+
+/// `text` with its lines broken between words where they are longer than `columns`; what goes on
+/// is set in. A word that is longer than a line is left whole: it may be a path.
+#[must_use]
+pub fn wrapped(text: &str, columns: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        wrap_line(line, columns, &mut out);
+    }
+    out
+}
+
+fn wrap_line(line: &str, columns: usize, out: &mut String) {
+    let indent = line.len() - line.trim_start().len() + 4;
+    let mut rest = line.to_owned();
+    while rest.chars().count() > columns {
+        let end = rest.char_indices().nth(columns).map_or(rest.len(), |(at, _)| at);
+        let begin = rest.len() - rest.trim_start().len();
+        let space = |part: &str| part.rfind(' ').filter(|at| *at > begin);
+        // In front of the border, else at the first place behind it.
+        let behind = || rest[end..].find(' ').map(|at| end + at);
+        let Some(at) = space(&rest[..=end.min(rest.len() - 1)]).or_else(behind) else { break };
+        out.push_str(rest[..at].trim_end());
+        out.push('\n');
+        let left = rest[at..].trim_start();
+        if left.is_empty() {
+            return;
+        }
+        rest = format!("{:indent$}{left}", "");
+    }
+    out.push_str(&rest);
 }
 
 /// What the terminal is and how large: `xterm-256color 40 120`. `None` if there is none that
@@ -128,6 +196,19 @@ pub fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        assert_eq!(wrapped("a b\n\nc", 80), "a b\n\nc");
+        assert_eq!(wrapped("baton: one two three", 12), "baton: one\n    two\n    three");
+        assert_eq!(wrapped("  ein µµµµ zwei", 10), "  ein µµµµ\n      zwei");
+        assert_eq!(
+            wrapped("/a/path/that/is/long said it", 10),
+            "/a/path/that/is/long\n    said\n    it"
+        );
+        assert_eq!(wrapped("0123456789", 4), "0123456789");
+        assert_eq!(wrapped(&"word ".repeat(40), 9).lines().map(str::len).max(), Some(9));
+    }
 
     #[test]
     fn a_terminals_kind_is_one_plain_word() {

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use xtask::cli::NAME;
 
+use crate::ui;
 use crate::workspace::Workspace;
 use crate::{bench, doc, fuzz, idl, lint, linux, manual, new, sdk, test};
 
@@ -78,7 +79,7 @@ struct Completion {
 /// # Errors
 /// One sentence (or chain of causes) for the person at the terminal.
 pub fn run() -> Result<ExitCode> {
-    let verb = Cli::parse().verb;
+    let verb = Cli::try_parse().unwrap_or_else(|why| ui::refuse(&why)).verb;
     let workspace = Workspace::find()?;
     let good = match verb {
         Verb::Front(verb) => return verb.run(&workspace),

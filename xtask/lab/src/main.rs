@@ -7,7 +7,7 @@ fn main() -> ExitCode {
     match xtask_lab::cli::run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("baton: {error:#}");
+            xtask_lab::ui::complain(&error);
             ExitCode::FAILURE
         }
     }

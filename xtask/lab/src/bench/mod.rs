@@ -277,14 +277,14 @@ fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
         }
         // The whole suite's peers may be in other suites: all rows so far are searched.
         match suite {
-            papers::SUITE => print!("{}", papers::text(&rows)),
-            _ => print!("{}", report::table(&rows, suite)),
+            papers::SUITE => ui::print(&papers::text(&rows)),
+            _ => ui::print(&report::table(&rows, suite, ui::columns())),
         }
         if suite == "lipc" {
-            print!("{}", wenske::tables(&rows));
+            ui::print(&wenske::tables(&rows));
         }
         if suite == "lrpc" {
-            print!("{}", bershad::tables(&rows));
+            ui::print(&bershad::tables(&rows));
         }
     }
     if options.record {

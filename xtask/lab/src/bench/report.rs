@@ -9,6 +9,7 @@ use super::history::Entry;
 use super::plot::{Axes, Line, escape, svg};
 use super::row::{Row, readable};
 use super::{papers, peers};
+use crate::ui;
 
 /// The suites in the order of the report, with their titles.
 pub const SUITES: [(&str, &str); 14] = [
@@ -39,6 +40,8 @@ struct Entries {
     cells: Vec<[String; 5]>,
 }
 
+/// The first column has as many characters at least.
+const NARROWEST: usize = 24;
 const HEADS: [&str; 5] = ["", "baton", "peer", "ratio", "unit"];
 
 fn entries(rows: &[Row], suite: &str) -> Entries {
@@ -82,9 +85,10 @@ fn short_title(row: &Row) -> String {
     title
 }
 
-/// The table of one suite for a terminal.
+/// The table of one suite for a terminal with so many columns: names that are too long for it go on
+/// in lines of their own.
 #[must_use]
-pub fn table(rows: &[Row], suite: &str) -> String {
+pub fn table(rows: &[Row], suite: &str, columns: usize) -> String {
     let entries = entries(rows, suite);
     if entries.cells.is_empty() {
         return String::new();
@@ -96,9 +100,15 @@ pub fn table(rows: &[Row], suite: &str) -> String {
             *width = (*width).max(cell.chars().count());
         }
     }
+    // Two spaces before each column.
+    let others: usize = widths[1..].iter().map(|width| width + 2).sum();
+    widths[0] = widths[0].min(columns.saturating_sub(others + 2).max(NARROWEST));
     let mut out = format!("\n{}\n", title(suite));
     for [what, baton, peer, ratio, unit] in all {
         let [w0, w1, w2, w3, _] = widths;
+        let name = ui::wrapped(&what, w0);
+        let (above, what) = name.rsplit_once('\n').unwrap_or(("", &name));
+        above.lines().for_each(|line| out += &format!("  {line}\n"));
         let line = format!("  {what:<w0$}  {baton:>w1$}  {peer:>w2$}  {ratio:>w3$}  {unit}");
         out += line.trim_end();
         out.push('\n');

@@ -44,7 +44,9 @@ fn history() -> Vec<Entry> {
 fn the_table_is_as_recorded() {
     golden(
         "table.txt",
-        &(table(&rows(), "ipc") + &table(&rows(), "rpc") + &table(&rows(), "working-set")),
+        &(table(&rows(), "ipc", usize::MAX)
+            + &table(&rows(), "rpc", usize::MAX)
+            + &table(&rows(), "working-set", usize::MAX)),
     );
 }
 
@@ -68,4 +70,17 @@ fn json_is_an_array_of_rows() {
     golden("report.json", &text);
     let back: Vec<Row> = serde_json::from_str(&text).unwrap();
     assert_eq!(back, rows());
+}
+
+#[test]
+fn a_tables_lines_fit_the_terminal() {
+    let mut rows = rows();
+    rows.push(
+        Row::baton("ipc", "ipc/call", 5.0).with("what", "what is done, in words, ".repeat(4)),
+    );
+    let text = table(&rows, "ipc", 80);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    // The figure is behind the name's last line.
+    let row = |line: &str| line.split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ");
+    assert!(text.lines().any(|line| row(line) == "instructions 5"), "{text}");
 }

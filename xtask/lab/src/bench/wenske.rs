@@ -56,7 +56,7 @@ pub fn without(workspace: &Workspace, instrument: &Instrument) -> Result<Vec<Row
 pub fn tables(rows: &[Row]) -> String {
     let mut text = String::from("\nWenske 2002, section 6; today: instructions, user + kernel\n");
     for [what, a, b, c, d] in lines(rows) {
-        let _ = writeln!(text, "  {what:<28}{a:>14}{b:>10}{c:>16}{d:>14}");
+        let _ = writeln!(text, "  {what:<26}{a:>13}{b:>9}{c:>15}{d:>13}");
     }
     text
 }

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::manual;
+use crate::ui;
 use crate::workspace::{Package, Workspace};
 use source::LongFunction;
 
@@ -287,7 +288,7 @@ fn report(findings: &Findings) {
     for function in &findings.long_functions {
         println!("{:6}  {}:{} {}", function.lines, function.file, function.line, function.name);
     }
-    println!("== {}", findings.unsafe_line());
+    ui::print(&format!("== {}", findings.unsafe_line()));
     for place in &findings.unsafe_elsewhere {
         println!("{place}: unsafe may only stand in {}", UNSAFE_PLACES.join(", "));
     }

@@ -21,7 +21,7 @@ use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
 use crate::workspace::Workspace;
-use crate::{bench, fuzz, lint, linux, trial};
+use crate::{bench, fuzz, lint, linux, trial, ui};
 use lanes::{Job, Report};
 pub use spec::Spec;
 use tally::{Outcome, Tally};
@@ -262,7 +262,7 @@ fn report(workspace: &Workspace, tally: &Tally) -> Result<bool> {
     }
     println!();
     if !workspace.is_sdk() {
-        println!("{}", lint::inspect(workspace)?.unsafe_line());
+        ui::print(&lint::inspect(workspace)?.unsafe_line());
     }
     println!("{}", tally.closing_line());
     Ok(!empty && tally.failed() == 0)
