@@ -96,6 +96,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::process::schedule::CALLS,
     crate::process::tuning::CALLS,
     crate::process::kcmp::CALLS,
+    crate::process::accounting::CALLS,
     crate::process::system::CALLS,
     crate::signal::action::CALLS,
     crate::signal::frame::CALLS,

@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general as l;
 
-use super::{Process, groups, processors, wait};
+use super::{Process, accounting, groups, processors, wait};
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::file;
 use crate::machine::MachineThread;
@@ -71,6 +71,9 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
         remove(unix, thread);
     }
     process.times.leave_memory(process);
+    if let Some(first) = threads.first() {
+        accounting::record(unix, first, status);
+    }
     process.ended.set(Some(status));
     process.signals.stopped.set(None);
     let nowhere = unix.processes.nowhere(unix, process);

@@ -11,6 +11,7 @@
 //! | `groups` | process groups and sessions |
 //! | `identity`, `capability`, `seccomp` | who it is and what it may do |
 //! | `descriptor` | pidfd |
+//! | `accounting` | records of those that have ended |
 //! | `namespace` | what it sees under names |
 //! | `processors` | which processor a thread runs on |
 //! | `limits`, `usage`, `control`, `schedule`, `tuning`, `kcmp`, `system` | the remaining calls |
@@ -30,6 +31,7 @@ use crate::trace::Tracee;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
+pub mod accounting;
 pub mod birth;
 pub mod capability;
 pub mod clone;

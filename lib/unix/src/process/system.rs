@@ -21,7 +21,6 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_getrandom, "getrandom", getrandom),
     partial(l::__NR_reboot, "reboot", reboot, "power off, halt and restart all end the system"),
     partial(l::__NR_syslog, "syslog", syslog, "the log is empty"),
-    partial(l::__NR_acct, "acct", acct, "ENOSYS"),
 ];
 
 /// Kernel release that programs see.
@@ -186,10 +185,6 @@ fn syslog(cx: &Cx) -> Answer {
         0..=10 => Ok(0),
         _ => Err(Errno::EINVAL.into()),
     }
-}
-
-fn acct(_: &Cx) -> Answer {
-    Err(Errno::ENOSYS.into())
 }
 
 #[cfg(test)]

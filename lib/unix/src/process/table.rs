@@ -7,6 +7,7 @@ use core::cell::{Cell, RefCell};
 use super::Process;
 use super::namespace::Names;
 use crate::errno::Errno;
+use crate::file::Open;
 use crate::mm::AddressSpace;
 use crate::thread::Thread;
 use crate::unix::Unix;
@@ -32,6 +33,8 @@ pub struct Processes {
     pub names: Rc<Names>,
     /// Namespaces made so far.
     pub namespaces: Cell<u64>,
+    /// Where each process is recorded when it ends.
+    pub(super) accounting: RefCell<Option<Rc<Open>>>,
     /// The memory of ended processes: none.
     nowhere: RefCell<Option<Rc<AddressSpace>>>,
 }

@@ -1,6 +1,7 @@
 //! The library, tried in a world of its own (`common`): one binary, since linking it two
 //! dozen times took longer than the tests.
 
+mod accounting;
 mod common;
 
 mod any_calls;
