@@ -193,11 +193,21 @@ struct Log {
 
 impl Log {
     fn words(&self) -> String {
-        let noise = |line: &&String| line.contains("Compiling ") || line.contains("Finished ");
+        let noise = |line: &&String| is_noise(&console::strip_ansi_codes(line));
         let words: Vec<&str> =
             self.lines.iter().filter(|line| !noise(line)).map(String::as_str).collect();
         words.join("\n")
     }
+}
+
+/// Whether a line of cargo's, without colours, is about a crate that it begins to compile.
+fn is_compiling(line: &str) -> bool {
+    line.contains("Compiling ")
+}
+
+/// Whether it says nothing about the code.
+fn is_noise(line: &str) -> bool {
+    is_compiling(line) || line.contains("Finished ")
 }
 
 /// Runs cargo with a progress line instead of its output, and shows its warnings.
@@ -219,9 +229,11 @@ fn run(cargo: &mut Command, what: &str) -> Result<Log> {
     let mut compiled = 0;
     for line in BufReader::new(stderr).lines() {
         let line = line.context("cargo's messages cannot be read")?;
-        if line.contains("Compiling ") {
+        // On a terminal it has colours, and one of them ends behind the word.
+        let plain = console::strip_ansi_codes(&line);
+        if is_compiling(&plain) {
             compiled += 1;
-            step.say(line.trim().to_owned());
+            step.say(plain.trim().to_owned());
         }
         lines.push(line);
     }
@@ -307,6 +319,19 @@ mod tests {
         assert_eq!(none, None);
         assert_eq!(all.len(), 2);
         assert_eq!((hint.as_deref(), member), (Some("apps/stray"), None));
+    }
+
+    #[test]
+    fn what_is_compiled_is_read_without_its_colours() {
+        let coloured = "\x1B[0m\x1B[1m\x1B[32m   Compiling\x1B[0m abi v0.1.0".to_owned();
+        assert!(is_compiling(&console::strip_ansi_codes(&coloured)));
+        let warning = "\x1B[33mwarning\x1B[0m: unused".to_owned();
+        let log = Log {
+            success: true,
+            lines: vec![coloured, warning.clone()],
+            executables: BTreeMap::new(),
+        };
+        assert_eq!(log.words(), warning);
     }
 
     #[test]
