@@ -56,6 +56,9 @@ impl Kind {
     }
 }
 
+/// `st_dev` of the first file system.
+pub(super) const FIRST_DEVICE: u64 = 2;
+
 /// One file system.
 pub struct Filesystem {
     /// What it is.
@@ -81,7 +84,8 @@ pub struct Filesystem {
 }
 
 impl Filesystem {
-    /// A file system that may hold three quarters of all frames, and an inode per two frames.
+    /// A file system that may hold three quarters of all frames, and an inode per two frames; one
+    /// in memory that is mounted beside the first one half of all frames, as on Linux.
     #[must_use]
     pub fn new(kind: Kind, device: u64, memory: &Rc<Memory>) -> Rc<Self> {
         let total = memory.total() as u64;
@@ -91,7 +95,10 @@ impl Filesystem {
             read_only: Cell::new(false),
             memory: memory.clone(),
             pages: Cell::new(0),
-            pages_max: Cell::new(total / 4 * 3),
+            pages_max: Cell::new(match kind {
+                Kind::Tmpfs if device != FIRST_DEVICE => total / 2,
+                _ => total / 4 * 3,
+            }),
             inodes: Cell::new(0),
             inodes_max: Cell::new((total / 2).max(64)),
             next_number: Cell::new(1),

@@ -8,7 +8,7 @@ use linux_raw_sys::general as linux;
 
 use super::device::DEVICES;
 use super::directory::{Directory, Name};
-use super::filesystem::{Filesystem, Kind as FsKind};
+use super::filesystem::{FIRST_DEVICE, Filesystem, Kind as FsKind};
 use super::inode::{Inode, Kind};
 use super::locks::Waiting;
 use super::mount_space::MountSpace;
@@ -116,7 +116,7 @@ impl Filesystems {
     pub fn new(memory: &Rc<Memory>) -> Self {
         let new = |kind, device| Filesystem::new(kind, device, memory);
         let table = Rc::new(Table::default());
-        let root = empty_root(&new(FsKind::Tmpfs, 2), 0o755);
+        let root = empty_root(&new(FsKind::Tmpfs, FIRST_DEVICE), 0o755);
         let anonymous = new(FsKind::Anonymous, 15);
         let hidden = new_directory(&anonymous, Kind::Anonymous("nowhere"), 0);
         let this = Self {
