@@ -16,10 +16,10 @@ use crate::dump;
 use crate::errno::Errno;
 use crate::fs::Filesystems;
 use crate::ipc::Ipc;
-use crate::ipc::posix::Queues;
 use crate::keys::Keys;
 use crate::machine::{Access, Machine, MachineThread, Packet, Reply};
 use crate::memory::Memory;
+use crate::process::namespace::FIRST_IPC;
 use crate::process::processors::Processors;
 use crate::process::{Processes, processors, seccomp};
 use crate::signal::OnSignal;
@@ -56,9 +56,7 @@ pub struct Unix {
     /// Mounted file systems.
     pub fs: Filesystems,
     /// System V's objects.
-    pub ipc: Ipc,
-    /// POSIX message queues.
-    pub queues: Queues,
+    pub ipc: Rc<Ipc>,
     /// Keys.
     pub keys: Keys,
     /// Deadlines, interval timers.
@@ -96,8 +94,7 @@ impl Unix {
             mm: mm::Shared::new(&memory),
             memory,
             processes: Processes::default(),
-            ipc: Ipc::default(),
-            queues: Queues::default(),
+            ipc: Rc::new(Ipc::new(FIRST_IPC, None)),
             keys: Keys::default(),
             timers: Timers::default(),
             terminals: Terminals::default(),

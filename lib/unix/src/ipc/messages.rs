@@ -71,7 +71,7 @@ fn msgget(cx: &Cx) -> Answer {
             can_receive: WaitQueue::default(),
         })
     };
-    Ok(cx.unix.ipc.messages.get(cx, (cx.int(0), cx.uint(1)), |_| Ok(()), make)?)
+    Ok(super::seen(cx).messages.get(cx, (cx.int(0), cx.uint(1)), |_| Ok(()), make)?)
 }
 
 /// `msgsnd(id, message, len, flags)`.
@@ -81,7 +81,7 @@ fn msgsnd(cx: &Cx) -> Answer {
     if len > MESSAGE_MAX || kind < 1 || cx.int(0) < 0 {
         return Err(Errno::EINVAL.into());
     }
-    let object = cx.unix.ipc.messages.find_again(cx)?;
+    let object = super::seen(cx).messages.find_again(cx)?;
     let queue = &object.of;
     object.owner.check(cx, WRITE)?;
     let count = queue.messages.borrow().len() as u64;
@@ -143,7 +143,7 @@ fn msgrcv(cx: &Cx) -> Answer {
     if flags & COPY != 0 && (flags & EXCEPT != 0 || flags & NO_WAIT == 0) {
         return Err(Errno::EINVAL.into());
     }
-    let object = cx.unix.ipc.messages.find_again(cx)?;
+    let object = super::seen(cx).messages.find_again(cx)?;
     let queue = &object.of;
     object.owner.check(cx, READ)?;
     let Some(place) = queue.find(wanted, flags) else {
@@ -175,7 +175,8 @@ fn msgrcv(cx: &Cx) -> Answer {
 
 /// `msgctl(id, command, record)`.
 fn msgctl(cx: &Cx) -> Answer {
-    let (table, command, record) = (&cx.unix.ipc.messages, cx.uint(1) & !IPC_64, cx.arg(2));
+    let ipc = super::seen(cx);
+    let (table, command, record) = (&ipc.messages, cx.uint(1) & !IPC_64, cx.arg(2));
     if cx.int(0) < 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -219,7 +220,8 @@ fn msgctl(cx: &Cx) -> Answer {
 
 /// The commands about all queues.
 fn about_all(cx: &Cx, command: u32) -> Answer {
-    let table = &cx.unix.ipc.messages;
+    let ipc = super::seen(cx);
+    let table = &ipc.messages;
     let all = || table.all();
     let count = all().map(|one| one.of.messages.borrow().len() as u32).sum();
     let bytes = all().map(|one| one.of.bytes.get() as u32).sum();
@@ -253,7 +255,7 @@ pub fn list(cx: &Cx) -> Vec<u8> {
         "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      \
          stime      rtime      ctime\n",
     );
-    for object in cx.unix.ipc.messages.all() {
+    for object in super::seen(cx).messages.all() {
         let queue = &object.of;
         let middle = alloc::format!(
             " {:10} {:10} {:5} {:5}",

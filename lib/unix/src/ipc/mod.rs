@@ -18,11 +18,13 @@ pub mod semaphores;
 mod table;
 mod undo;
 
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
 use table::Table;
 
+use crate::account::Charge;
 use crate::call::Cx;
 use crate::process::Process;
 use crate::unix::Unix;
@@ -37,8 +39,13 @@ const NO_WAIT: u32 = 0o4000;
 /// Newer libraries say it with every command.
 const IPC_64: u32 = 0x100;
 
-/// All objects.
+/// All objects of a namespace; POSIX queues are among them.
 pub struct Ipc {
+    /// The namespace's number.
+    pub number: u64,
+    _charge: Option<Charge>,
+    /// POSIX message queues.
+    pub queues: posix::Queues,
     /// Message queues.
     pub messages: Table<messages::Queue>,
     /// Shared memory.
@@ -49,24 +56,39 @@ pub struct Ipc {
     doomed: Cell<u32>,
 }
 
-impl Default for Ipc {
-    fn default() -> Self {
+impl Ipc {
+    /// None yet; `charge` is what the namespace itself costs.
+    #[must_use]
+    pub fn new(number: u64, charge: Option<Charge>) -> Self {
         Self {
+            number,
+            _charge: charge,
+            queues: posix::Queues::default(),
             messages: Table::new(messages::MOST),
             segments: Table::new(segments::MOST),
             semaphores: Table::new(semaphores::MOST),
             doomed: Cell::new(0),
         }
     }
-}
 
-impl Ipc {
     /// Takes back what the process wanted taken back at its end.
     pub fn process_ended(&self, process: &Process) {
         if process.state.undoes.get() {
             self.semaphores.all().for_each(|set| undo::process_ended(&set.of, process.pid));
         }
     }
+}
+
+/// The objects that a process finds.
+#[must_use]
+pub fn of(unix: &Unix, process: &Process) -> Rc<Ipc> {
+    let own = process.state.ipc.borrow().clone();
+    own.unwrap_or_else(|| unix.ipc.clone())
+}
+
+/// Those that the caller finds.
+fn seen(cx: &Cx) -> Rc<Ipc> {
+    of(cx.unix, cx.process)
 }
 
 /// The real time in seconds, as the objects tell it.

@@ -132,7 +132,7 @@ type Attributes = [u64; 8];
 fn mq_open(cx: &Cx) -> Answer {
     let name = name(cx)?;
     let flags = cx.uint(1);
-    let found = cx.unix.queues.by_name.borrow().get(&name).cloned();
+    let found = super::seen(cx).queues.by_name.borrow().get(&name).cloned();
     let is_new = found.is_none();
     let queue = match found {
         Some(_) if flags & l::O_CREAT != 0 && flags & l::O_EXCL != 0 => {
@@ -157,14 +157,15 @@ fn mq_open(cx: &Cx) -> Answer {
     let fd = opened.and_then(|opened| cx.add_file(opened, true));
     if fd.is_err() && is_new {
         // Nobody has it.
-        let gone = cx.unix.queues.by_name.borrow_mut().remove(&name);
+        let gone = super::seen(cx).queues.by_name.borrow_mut().remove(&name);
         drop(gone);
     }
     Ok(fd?.into())
 }
 
 fn create(cx: &Cx, name: &[u8]) -> Result<Rc<Queue>, Errno> {
-    let queues = &cx.unix.queues;
+    let ipc = super::seen(cx);
+    let queues = &ipc.queues;
     let privileged = cx.process.credentials.borrow().may(l::CAP_SYS_RESOURCE);
     let (most, bytes) = match cx.arg(3) {
         0 => (MESSAGES, BYTES),
@@ -203,7 +204,8 @@ fn create(cx: &Cx, name: &[u8]) -> Result<Rc<Queue>, Errno> {
 /// `mq_unlink(name)`.
 fn mq_unlink(cx: &Cx) -> Answer {
     let name = name(cx)?;
-    let queues = &cx.unix.queues.by_name;
+    let ipc = super::seen(cx);
+    let queues = &ipc.queues.by_name;
     let queue = queues.borrow().get(&name).cloned().ok_or(Errno::ENOENT)?;
     // The directory of queues is sticky: the owner's, and who may as if.
     if !permission::owns(&cx.process.credentials.borrow(), &queue.inode) {

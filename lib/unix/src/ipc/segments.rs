@@ -70,7 +70,8 @@ impl Segment {
 
 /// Forgets those that were removed and are attached no more.
 fn tidy(cx: &Cx) {
-    let (table, doomed) = (&cx.unix.ipc.segments, &cx.unix.ipc.doomed);
+    let ipc = super::seen(cx);
+    let (table, doomed) = (&ipc.segments, &ipc.doomed);
     if doomed.get() == 0 {
         return;
     }
@@ -105,14 +106,14 @@ fn shmget(cx: &Cx) -> Answer {
             last: Cell::new(0),
         })
     };
-    Ok(cx.unix.ipc.segments.get(cx, (cx.int(0), flags), fits, make)?)
+    Ok(super::seen(cx).segments.get(cx, (cx.int(0), flags), fits, make)?)
 }
 
 /// `shmat(id, address, flags)`.
 fn shmat(cx: &Cx) -> Answer {
     tidy(cx);
     let (address, flags) = (cx.arg(1), cx.uint(2));
-    let object = cx.unix.ipc.segments.find(cx.int(0))?;
+    let object = super::seen(cx).segments.find(cx.int(0))?;
     let offset = address % PAGE as u64;
     if offset != 0 && flags & ROUND == 0 || address == 0 && flags & REPLACE != 0 {
         return Err(Errno::EINVAL.into());
@@ -141,13 +142,16 @@ fn shmat(cx: &Cx) -> Answer {
 /// `shmdt(address)`.
 fn shmdt(cx: &Cx) -> Answer {
     let address = cx.arg(0);
-    let memory = cx.process.space().shared_at(address).ok_or(Errno::EINVAL)?;
-    let mut all = cx.unix.ipc.segments.all();
+    let memory = cx.process.space().shared_at(address).filter(|memory| memory.is_segment());
+    let memory = memory.ok_or(Errno::EINVAL)?;
+    let mut all = super::seen(cx).segments.all();
+    // One of another namespace tells nobody here about itself.
     let object = all.find(|one| core::ptr::eq(one.of.memory.as_ptr(), Rc::as_ptr(&memory)));
-    let object = object.ok_or(Errno::EINVAL)?;
     cx.process.space().detach(cx.unix, address, &memory);
-    object.of.times[1].set(seconds(cx.unix));
-    object.of.last.set(cx.process.pid);
+    if let Some(object) = &object {
+        object.of.times[1].set(seconds(cx.unix));
+        object.of.last.set(cx.process.pid);
+    }
     drop((object, memory));
     tidy(cx);
     cx.unix.mm.bury(cx.unix);
@@ -157,7 +161,8 @@ fn shmdt(cx: &Cx) -> Answer {
 /// `shmctl(id, command, record)`.
 fn shmctl(cx: &Cx) -> Answer {
     tidy(cx);
-    let (table, command, record) = (&cx.unix.ipc.segments, cx.uint(1) & !IPC_64, cx.arg(2));
+    let ipc = super::seen(cx);
+    let (table, command, record) = (&ipc.segments, cx.uint(1) & !IPC_64, cx.arg(2));
     if cx.int(0) < 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -189,7 +194,7 @@ fn shmctl(cx: &Cx) -> Answer {
             let kept = object.of.kept.take();
             if let Some(memory) = kept {
                 memory.remove();
-                cx.unix.ipc.doomed.set(cx.unix.ipc.doomed.get() + 1);
+                ipc.doomed.set(ipc.doomed.get() + 1);
             }
             drop(object);
             tidy(cx);
@@ -215,7 +220,8 @@ fn lock(cx: &Cx, object: &Rc<Object<Segment>>, command: u32) -> Answer {
 
 /// The commands about all segments.
 fn about_all(cx: &Cx, command: u32) -> Answer {
-    let (table, record) = (&cx.unix.ipc.segments, cx.arg(2));
+    let ipc = super::seen(cx);
+    let (table, record) = (&ipc.segments, cx.arg(2));
     match command {
         INFO => {
             let numbers = [BYTES_MAX, 1, table.most.get().into(), table.most.get().into()];
@@ -252,7 +258,7 @@ pub fn list(cx: &Cx) -> Vec<u8> {
         "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  \
          cgid      atime      dtime      ctime                   rss                  swap\n",
     );
-    for object in cx.unix.ipc.segments.all() {
+    for object in super::seen(cx).segments.all() {
         let segment = &object.of;
         let middle = alloc::format!(
             "{:21} {:5} {:5}  {:5}",

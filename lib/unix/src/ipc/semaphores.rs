@@ -114,7 +114,7 @@ fn semget(cx: &Cx) -> Answer {
             times: [Cell::new(0), Cell::new(seconds(cx.unix))],
         })
     };
-    Ok(cx.unix.ipc.semaphores.get(cx, (cx.int(0), cx.uint(2)), fits, make)?)
+    Ok(super::seen(cx).semaphores.get(cx, (cx.int(0), cx.uint(2)), fits, make)?)
 }
 
 /// One operation.
@@ -154,7 +154,7 @@ fn operate(cx: &Cx) -> Answer {
         flags: flags.into(),
     };
     let operations: Vec<Operation> = records.into_iter().map(read).collect();
-    let object = cx.unix.ipc.semaphores.find_again(cx)?;
+    let object = super::seen(cx).semaphores.find_again(cx)?;
     let set = &object.of;
     let len = set.all.borrow().len();
     if operations.iter().any(|one| usize::from(one.number) >= len) {
@@ -210,7 +210,8 @@ fn wait(cx: &Cx, set: &Set, one: &Operation) -> Answer {
 
 /// `semctl(id, number, command, argument)`.
 fn semctl(cx: &Cx) -> Answer {
-    let (table, command) = (&cx.unix.ipc.semaphores, cx.uint(2) & !IPC_64);
+    let ipc = super::seen(cx);
+    let (table, command) = (&ipc.semaphores, cx.uint(2) & !IPC_64);
     if cx.int(0) < 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -270,7 +271,7 @@ fn control(cx: &Cx, object: &Rc<Object<Set>>, command: u32) -> Answer {
         }
         RMID => {
             object.owner.check_own(cx)?;
-            cx.unix.ipc.semaphores.remove(object);
+            super::seen(cx).semaphores.remove(object);
             set.changed.wake_all();
             Ok(0)
         }
@@ -334,7 +335,7 @@ pub fn list(cx: &Cx) -> Vec<u8> {
     let mut text = alloc::string::String::from(
         "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n",
     );
-    for object in cx.unix.ipc.semaphores.all() {
+    for object in super::seen(cx).semaphores.all() {
         let set = &object.of;
         let middle = alloc::format!(" {:10}", set.all.borrow().len());
         let end = alloc::format!("{:10} {:10}", set.times[0].get(), set.times[1].get());

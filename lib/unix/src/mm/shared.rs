@@ -159,7 +159,7 @@ pub struct SharedMemory {
     /// It was removed: nobody maps more of it.
     removed: Cell<bool>,
     /// Who pays for the frames, if no process has to answer for them.
-    _frames: Option<Charge>,
+    frames: Option<Charge>,
     plot: Plot,
     graves: Rc<Graves>,
 }
@@ -197,15 +197,7 @@ impl SharedMemory {
     ) -> Result<Rc<Self>, Errno> {
         charge.grow(SHARED_BYTES)?;
         let (pages, plot, graves) = (RefCell::default(), Plot::new(), unix.mm.graves.clone());
-        Ok(Rc::new(Self {
-            pages,
-            charge,
-            bytes,
-            removed: Cell::new(false),
-            _frames: frames,
-            plot,
-            graves,
-        }))
+        Ok(Rc::new(Self { pages, charge, bytes, removed: Cell::new(false), frames, plot, graves }))
     }
 
     /// How many bytes it has.
@@ -223,6 +215,12 @@ impl SharedMemory {
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.removed.get()
+    }
+
+    /// Whether it is a segment of System V's: no process answers for its frames.
+    #[must_use]
+    pub fn is_segment(&self) -> bool {
+        self.frames.is_some()
     }
 
     /// How many pages are there.

@@ -61,7 +61,9 @@ impl Wish {
             || (self.has(l::CLONE_SIGHAND) && self.flags & l::CLONE_CLEAR_SIGHAND != 0)
             || (self.has(l::CLONE_PARENT) && cx.process.signals.protected.get())
             || (self.has(l::CLONE_PIDFD) && self.has(l::CLONE_THREAD))
-            || (self.has(l::CLONE_THREAD) && self.has(l::CLONE_NEWUTS | l::CLONE_NEWNS))
+            || (self.has(l::CLONE_THREAD)
+                && self.has(l::CLONE_NEWUTS | l::CLONE_NEWNS | l::CLONE_NEWIPC))
+            || (self.has(l::CLONE_SYSVSEM) && self.has(l::CLONE_NEWIPC))
             || (self.has(l::CLONE_FS) && self.has(l::CLONE_NEWNS))
             || self.flags & l::CLONE_INTO_CGROUP != 0;
         if wrong {
@@ -212,6 +214,10 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
     let own_names = wish.has(l::CLONE_NEWUTS);
     let names =
         if own_names { Some(namespace::new_names(cx)?) } else { from.names.borrow().clone() };
+    let ipc = match wish.has(l::CLONE_NEWIPC) {
+        true => Some(namespace::new_ipc(cx)?),
+        false => from.ipc.borrow().clone(),
+    };
     let mounts = match wish.has(l::CLONE_NEWNS) {
         true => Some(namespace::new_mounts(cx, &place)?),
         false => from.mounts.borrow().clone(),
@@ -229,6 +235,7 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         io_priority: from.io_priority.clone(),
         names: RefCell::new(names),
         mounts: RefCell::new(mounts),
+        ipc: RefCell::new(ipc),
         keys: from.keys.inherited(),
         deadline: from.deadline.clone(),
         policy: Cell::new(if resets { (l::SCHED_NORMAL, 0) } else { from.policy.get() }),

@@ -16,7 +16,7 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_vfork, "vfork", vfork),
 ];
 
-const MISSING: &str = "namespaces but of names and mounts, CLONE_INTO_CGROUP (EINVAL); \
+const MISSING: &str = "namespaces but of names, mounts and IPC, CLONE_INTO_CGROUP (EINVAL); \
     threads of a process always share files and directories";
 
 fn fork(cx: &Cx) -> Answer {

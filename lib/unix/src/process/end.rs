@@ -83,7 +83,7 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
     let files = process.files.take();
     file::release(unix, files);
     unix.fs.process_ended(process.pid);
-    unix.ipc.process_ended(process);
+    crate::ipc::of(unix, process).process_ended(process);
     crate::tty::process_ends(unix, process);
     leave_children(unix, process);
     groups::tell_orphans(unix, process, None);

@@ -23,6 +23,7 @@ use core::cell::{Cell, RefCell};
 use crate::account::{Charge, User};
 use crate::file::Descriptors;
 use crate::fs::Place;
+use crate::ipc::Ipc;
 use crate::mm::AddressSpace;
 use crate::signal::{Actions, ProcessSignals};
 use crate::thread::Thread;
@@ -151,6 +152,8 @@ pub struct State {
     pub deadline: Cell<[u64; 3]>,
     /// Has changed semaphores that its end changes back.
     pub undoes: Cell<bool>,
+    /// Its own objects of IPC, if not those of most.
+    pub ipc: RefCell<Option<Rc<Ipc>>>,
     /// The system's names, as it sees them, if it sees others than process 1.
     pub names: RefCell<Option<Rc<namespace::Names>>>,
     /// Its mounts; none are those of process 1.

@@ -1,5 +1,5 @@
 //! Namespaces: what a process finds under a name that others find something else under. There are those
-//! of the system's names (UTS), as many as are made, and one of users, which everybody is in.
+//! of the system's names (UTS), of mounts and of IPC, as many as are made, and one of users, which everybody is in.
 //!
 //! A process has its namespaces, which its children have too; a file of `/proc/PID/ns` keeps one as long as it
 //! is open.
@@ -18,23 +18,23 @@ use crate::errno::Errno;
 use crate::file::Open;
 use crate::fs::inode::Kind;
 use crate::fs::{Mount, MountSpace, Place};
+use crate::ipc::Ipc;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] =
-    &[partial(l::__NR_setns, "setns", setns, "namespaces but of names (UTS) and mounts")];
+    &[partial(l::__NR_setns, "setns", setns, "namespaces but of names (UTS), mounts and IPC")];
 
 /// Flags of `clone` and `unshare` that ask for namespaces of which there is one only.
-pub const SINGLE: u64 = (l::CLONE_NEWCGROUP
-    | l::CLONE_NEWIPC
-    | l::CLONE_NEWUSER
-    | l::CLONE_NEWPID
-    | l::CLONE_NEWNET
-    | l::CLONE_NEWTIME) as u64;
+pub const SINGLE: u64 =
+    (l::CLONE_NEWCGROUP | l::CLONE_NEWUSER | l::CLONE_NEWPID | l::CLONE_NEWNET | l::CLONE_NEWTIME)
+        as u64;
 
 /// What a namespace of names costs its user.
 const BYTES: usize = 512;
 /// Numbers of the first namespaces, as Linux gives them, and of the first that is made.
+/// (IPC)
+pub(crate) const FIRST_IPC: u64 = 0xEFFF_FFFF;
 const FIRST_NAMES: u64 = 0xEFFF_FFFE;
 const FIRST_USERS: u64 = 0xEFFF_FFFD;
 const FIRST_MADE: u64 = 0xF000_0001;
@@ -72,6 +72,8 @@ pub enum Namespace {
     Users,
     /// Of mounts.
     Mounts(Rc<MountSpace>),
+    /// Of System V's objects and POSIX message queues.
+    Ipc(Rc<Ipc>),
 }
 
 impl Namespace {
@@ -82,6 +84,7 @@ impl Namespace {
             Self::Names(names) => names.number,
             Self::Users => FIRST_USERS,
             Self::Mounts(space) => space.number,
+            Self::Ipc(ipc) => ipc.number,
         }
     }
 
@@ -91,6 +94,7 @@ impl Namespace {
             Self::Names(_) => l::CLONE_NEWUTS,
             Self::Users => l::CLONE_NEWUSER,
             Self::Mounts(_) => l::CLONE_NEWNS,
+            Self::Ipc(_) => l::CLONE_NEWIPC,
         }
     }
 
@@ -101,6 +105,7 @@ impl Namespace {
             Self::Names(_) => "uts",
             Self::Users => "user",
             Self::Mounts(_) => "mnt",
+            Self::Ipc(_) => "ipc",
         };
         format!("{kind}:[{}]", self.number()).into()
     }
@@ -117,6 +122,22 @@ pub(super) fn new_names(cx: &Cx) -> Result<Rc<Names>, Errno> {
     let number = new_number(cx);
     let (host, domain) = (old.host.clone(), old.domain.clone());
     Ok(Rc::new(Names { number, host, domain, _charge: Some(charge) }))
+}
+
+/// No object yet, for a process that asks for its own.
+///
+/// # Errors
+/// `EPERM`, `ENOMEM`.
+pub(super) fn new_ipc(cx: &Cx) -> Result<Rc<Ipc>, Errno> {
+    check(cx)?;
+    let charge = cx.pay(BYTES)?;
+    Ok(Rc::new(Ipc::new(new_number(cx), Some(charge))))
+}
+
+/// The caller finds these objects from now on. What it wanted taken back of others is.
+pub(super) fn enter_ipc(cx: &Cx, new: Rc<Ipc>) {
+    crate::ipc::of(cx.unix, cx.process).process_ended(cx.process);
+    drop(cx.process.state.ipc.replace(Some(new)));
 }
 
 fn new_number(cx: &Cx) -> u64 {
@@ -196,6 +217,9 @@ fn setns(cx: &Cx) -> Answer {
         Kind::Namespace(namespace) if kind == 0 || kind == namespace.flag() => namespace.clone(),
         _ if kind == l::CLONE_NEWUTS => Namespace::Names(names(cx.unix, &*of_process(cx, &open)?)),
         _ if kind == l::CLONE_NEWNS => Namespace::Mounts(mounts(cx.unix, &*of_process(cx, &open)?)),
+        _ if kind == l::CLONE_NEWIPC => {
+            Namespace::Ipc(crate::ipc::of(cx.unix, &*of_process(cx, &open)?))
+        }
         _ => return Err(Errno::EINVAL.into()),
     };
     match new {
@@ -205,6 +229,11 @@ fn setns(cx: &Cx) -> Answer {
             Ok(0)
         }
         Namespace::Mounts(space) => enter_mounts(cx, space),
+        Namespace::Ipc(ipc) => {
+            check(cx)?;
+            enter_ipc(cx, ipc);
+            Ok(0)
+        }
         // It is in that one already.
         Namespace::Users => Err(Errno::EINVAL.into()),
     }
@@ -235,7 +264,7 @@ fn of_process(cx: &Cx, open: &Open) -> Result<Rc<Process>, Errno> {
 pub(crate) fn ioctl(cx: &Cx, namespace: &Namespace, request: u32, argument: u64) -> Answer {
     match (request, namespace) {
         (NS_GET_NSTYPE, _) => Ok(namespace.flag().into()),
-        (NS_GET_USERNS, Namespace::Names(_) | Namespace::Mounts(_)) => {
+        (NS_GET_USERNS, Namespace::Names(_) | Namespace::Mounts(_) | Namespace::Ipc(_)) => {
             Ok(crate::fs::open_namespace(cx, Namespace::Users)?.into())
         }
         // There is none above.

@@ -14,8 +14,12 @@ use crate::thread::Thread;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
-pub const CALLS: &[Entry] =
-    &[partial(l::__NR_unshare, "unshare", unshare, "namespaces but of names and mounts (EINVAL)")];
+pub const CALLS: &[Entry] = &[partial(
+    l::__NR_unshare,
+    "unshare",
+    unshare,
+    "namespaces but of names, mounts and IPC (EINVAL)",
+)];
 
 /// Exec is certain: all other threads of the process end, and `thread` becomes its first.
 pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
@@ -83,7 +87,8 @@ fn unshare(cx: &Cx) -> Answer {
             | l::CLONE_SIGHAND
             | l::CLONE_VM
             | l::CLONE_NEWNS
-            | l::CLONE_NEWUTS,
+            | l::CLONE_NEWUTS
+            | l::CLONE_NEWIPC,
     );
     if flags & !(known | namespace::SINGLE) != 0 {
         return Err(Errno::EINVAL.into());
@@ -95,6 +100,8 @@ fn unshare(cx: &Cx) -> Answer {
     }
     let own_names = flags & u64::from(l::CLONE_NEWUTS) != 0;
     let names = if own_names { Some(namespace::new_names(cx)?) } else { None };
+    let own_ipc = flags & u64::from(l::CLONE_NEWIPC) != 0;
+    let ipc = if own_ipc { Some(namespace::new_ipc(cx)?) } else { None };
     if flags & u64::from(l::CLONE_FILES) != 0 {
         own_files(cx.unix, cx.process)?;
     }
@@ -108,6 +115,9 @@ fn unshare(cx: &Cx) -> Answer {
     }
     if names.is_some() {
         cx.process.state.names.replace(names);
+    }
+    if let Some(ipc) = ipc {
+        namespace::enter_ipc(cx, ipc);
     }
     Ok(0)
 }

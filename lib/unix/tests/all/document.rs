@@ -128,9 +128,9 @@ that was over, and charges a millisecond to whoever it worked for ([0086](decisi
 comparison that looks for long times, against another number. What the kernel does for a call is the program's own time.
 
 ## Mounts and namespaces
-Processes have mount namespaces and those of the system's names (UTS), with bind mounts, peers and slaves, and `pivot_root` as on Linux
-([0100](decisions/0100-a-mount-covers-an-inode-of-a-mount.md)); both need CAP_SYS_ADMIN. There is one namespace of users, of process numbers, of System V's
-objects, of networks and of clocks; who asks for another gets EINVAL, so `unshare -U` and what stands on it (bubblewrap, rootless containers) do not work.
+Processes have mount namespaces, those of the system's names (UTS) and of IPC (System V's objects, POSIX queues), with bind mounts, peers and slaves, and `pivot_root` as on Linux
+([0100](decisions/0100-a-mount-covers-an-inode-of-a-mount.md)); all need CAP_SYS_ADMIN. There is one namespace of users, of process numbers,
+of networks and of clocks; who asks for another gets EINVAL, so `unshare -U` and what stands on it (bubblewrap, rootless containers) do not work.
 Nothing is mounted on single files of `/proc` and `/dev/pts` (EBUSY).
 
 Programs take turns by slices of 10 ms, of their own time and of what the server works for them; `sched_yield` gives a turn away

@@ -75,7 +75,7 @@ fn who_may_not_and_what_is_none() {
     let [names, users] = ["uts", "user"].map(|one| program.opened(&format!("/proc/1/ns/{one}"), 0));
     assert_eq!(program.open("/proc/1/ns/uts", l::O_RDWR, 0), EPERM);
     assert_eq!(program.call(l::__NR_read, &[names, program.buffer, 8]), EINVAL);
-    assert_eq!(program.names("/proc/1/ns"), ["mnt", "user", "uts"]);
+    assert_eq!(program.names("/proc/1/ns"), ["ipc", "mnt", "user", "uts"]);
     assert_eq!(program.readlink(&format!("/proc/self/fd/{names}")), "uts:[4026531838]");
     for (fd, kind, wanted) in [
         (u32::MAX.into(), NEW, EBADF),
@@ -96,7 +96,7 @@ fn who_may_not_and_what_is_none() {
     assert_eq!(of_users, [EPERM, EPERM, l::CLONE_NEWUSER.into(), 0]);
     let unshare = |program: &Program<'_>, flags: u64| program.call(l::__NR_unshare, &[flags]);
     assert_eq!(
-        [u64::MAX, l::CLONE_NEWIPC.into()].map(|flags| unshare(&program, flags)),
+        [u64::MAX, l::CLONE_NEWNET.into()].map(|flags| unshare(&program, flags)),
         [EINVAL; 2]
     );
     let user = program.fork();
@@ -105,4 +105,79 @@ fn who_may_not_and_what_is_none() {
     assert_eq!(all.map(|flags| unshare(&user, flags)), [EPERM, EPERM, EINVAL, EINVAL]);
     assert_eq!(user.call(l::__NR_clone, &[NEW]), EPERM);
     assert_eq!(setns(&user, names, 0), EPERM);
+}
+
+const IPC: u64 = l::CLONE_NEWIPC as u64;
+const ENOENT: i64 = -2;
+/// Flags of a new object.
+const CREATE: u64 = 0o1600;
+
+/// How many segments a process finds, and a heading.
+fn segments(program: &Program<'_>) -> usize {
+    program.contents("/proc/sysvipc/shm").iter().filter(|byte| **byte == b'\n').count()
+}
+
+#[test]
+fn objects_of_ipc_are_found_in_their_namespace_only() {
+    let world = World::new();
+    let first = Program::new(&world, &world.first);
+    let other = first.fork();
+    assert_eq!(first.readlink("/proc/self/ns/ipc"), "ipc:[4026531839]");
+    let semaphores = first.call(l::__NR_semget, &[7, 1, CREATE]);
+    let segment = first.call(l::__NR_shmget, &[7, 4096, CREATE]);
+    let messages = first.call(l::__NR_msgget, &[7, CREATE]);
+    assert!([segment, semaphores, messages].iter().all(|number| *number >= 0));
+    let queue = |program: &Program<'_>, flags: u32| {
+        let name = program.path(0, b"queue");
+        program.call(l::__NR_mq_open, &[name, flags.into(), 0o600, 0])
+    };
+    assert!(queue(&first, l::O_CREAT | l::O_RDWR) >= 0);
+    // Changed with SEM_UNDO: taken back when it leaves.
+    let change = world.words(&other.thread, &[0x1000_0003_0000]);
+    assert_eq!(other.call(l::__NR_semop, &[semaphores as u64, change, 1]), 0);
+    let value = || first.call(l::__NR_semctl, &[semaphores as u64, 0, 12]);
+    assert_eq!(value(), 3);
+    assert_eq!(other.call(l::__NR_unshare, &[IPC]), 0);
+    assert_eq!(value(), 0);
+    assert_ne!(other.readlink("/proc/self/ns/ipc"), "ipc:[4026531839]");
+    assert_eq!(other.call(l::__NR_shmget, &[7, 4096, 0o600]), ENOENT);
+    assert_eq!(other.call(l::__NR_semget, &[7, 1, 0o600]), ENOENT);
+    assert_eq!(other.call(l::__NR_msgget, &[7, 0o600]), ENOENT);
+    assert_eq!(queue(&other, l::O_RDWR), ENOENT);
+    assert_eq!([&first, &other].map(segments), [2, 1]);
+}
+
+#[test]
+fn a_namespace_of_ipc_ends_with_its_last_process() {
+    let world = World::new();
+    let first = Program::new(&world, &world.first);
+    let other = first.fork();
+    let before = other.opened("/proc/self/ns/ipc", 0);
+    assert_eq!(other.call(l::__NR_unshare, &[IPC]), 0);
+    let own = other.call(l::__NR_shmget, &[9, 4096, CREATE]) as u64;
+    assert_eq!([&first, &other].map(segments), [1, 2]);
+    let at = other.call(l::__NR_shmat, &[own, 0, 0]) as u64;
+    world.write(&other.thread, at, b"there");
+    assert_eq!(setns(&other, before, 0), 0);
+    assert_eq!(segments(&other), 1);
+    assert_eq!(other.call(l::__NR_shmget, &[9, 4096, 0o600]), ENOENT);
+    // What is attached stays, until it is detached.
+    assert_eq!(world.read(&other.thread, at, 5), b"there");
+    assert_eq!(other.call(l::__NR_shmdt, &[at]), 0);
+    assert_eq!(other.call(l::__NR_shmdt, &[at]), EINVAL);
+}
+
+#[test]
+fn a_child_has_a_namespace_of_ipc_of_its_own_if_it_may() {
+    let world = World::new();
+    let first = Program::new(&world, &world.first);
+    assert!(first.call(l::__NR_shmget, &[7, 4096, CREATE]) >= 0);
+    let flags = IPC | u64::from(l::SIGCHLD);
+    assert_eq!(first.call(l::__NR_clone, &[flags | u64::from(l::CLONE_SYSVSEM)]), EINVAL);
+    let heir = first.call(l::__NR_clone, &[flags]) as u64;
+    let heir = first.with(&world.thread(heir));
+    world.next_event(&heir.thread);
+    assert_eq!(heir.call(l::__NR_shmget, &[7, 4096, 0o600]), ENOENT);
+    heir.lose_privileges();
+    assert_eq!(heir.call(l::__NR_unshare, &[IPC]), EPERM);
 }

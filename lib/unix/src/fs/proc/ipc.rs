@@ -8,7 +8,7 @@ use super::system::{line, text};
 use super::{Fixed, What};
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::ipc::{messages, segments, semaphores};
+use crate::ipc::{messages, of, segments, semaphores};
 
 /// All objects there are.
 pub(super) const LISTS: &[Fixed] =
@@ -25,28 +25,30 @@ const fn setting(
 /// How many message queues there can be.
 pub(super) const QUEUES: Fixed = setting(
     "msgmni",
-    |cx| line(cx.unix.ipc.messages.most.get().into()),
-    |cx, bytes| set(&cx.unix.ipc.messages.most, bytes, messages::MOST),
+    |cx| line(of(cx.unix, cx.process).messages.most.get().into()),
+    |cx, bytes| set(&of(cx.unix, cx.process).messages.most, bytes, messages::MOST),
 );
 
 /// How many segments.
 pub(super) const SEGMENTS: Fixed = setting(
     "shmmni",
-    |cx| line(cx.unix.ipc.segments.most.get().into()),
-    |cx, bytes| set(&cx.unix.ipc.segments.most, bytes, segments::MOST),
+    |cx| line(of(cx.unix, cx.process).segments.most.get().into()),
+    |cx, bytes| set(&of(cx.unix, cx.process).segments.most, bytes, segments::MOST),
 );
 
 /// Semaphores of a set, of all, operations of a call, sets.
 pub(super) const SEMAPHORES: Fixed = setting(
     "sem",
     |cx| {
-        let most = cx.unix.ipc.semaphores.most.get();
+        let most = of(cx.unix, cx.process).semaphores.most.get();
         let (set, calls) = (semaphores::SET_MAX, semaphores::OPERATIONS_MAX);
         format!("{set}\t1024000000\t{calls}\t{most}\n").into_bytes()
     },
     |cx, bytes| {
         let last = bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(3);
-        last.map_or(Ok(()), |word| set(&cx.unix.ipc.semaphores.most, word, semaphores::MOST))
+        last.map_or(Ok(()), |word| {
+            set(&of(cx.unix, cx.process).semaphores.most, word, semaphores::MOST)
+        })
     },
 );
 
@@ -54,18 +56,18 @@ pub(super) const SEMAPHORES: Fixed = setting(
 pub(super) const NEXT: [Fixed; 3] = [
     setting(
         "msg_next_id",
-        |cx| next(&cx.unix.ipc.messages.next),
-        |cx, bytes| set_next(&cx.unix.ipc.messages.next, bytes),
+        |cx| next(&of(cx.unix, cx.process).messages.next),
+        |cx, bytes| set_next(&of(cx.unix, cx.process).messages.next, bytes),
     ),
     setting(
         "sem_next_id",
-        |cx| next(&cx.unix.ipc.semaphores.next),
-        |cx, bytes| set_next(&cx.unix.ipc.semaphores.next, bytes),
+        |cx| next(&of(cx.unix, cx.process).semaphores.next),
+        |cx, bytes| set_next(&of(cx.unix, cx.process).semaphores.next, bytes),
     ),
     setting(
         "shm_next_id",
-        |cx| next(&cx.unix.ipc.segments.next),
-        |cx, bytes| set_next(&cx.unix.ipc.segments.next, bytes),
+        |cx| next(&of(cx.unix, cx.process).segments.next),
+        |cx, bytes| set_next(&of(cx.unix, cx.process).segments.next, bytes),
     ),
 ];
 

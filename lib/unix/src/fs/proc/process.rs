@@ -81,6 +81,13 @@ pub(super) const ENTRIES: &[Named] = &[
 /// Names of `/proc/PID/ns`.
 pub(super) const NAMESPACES: &[Named] = &[
     (
+        "ipc",
+        0o777,
+        Entry::Link(|cx, one| {
+            Ok(namespace(cx, Namespace::Ipc(crate::ipc::of(cx.unix, &one.process))))
+        }),
+    ),
+    (
         "mnt",
         0o777,
         Entry::Link(|cx, one| {

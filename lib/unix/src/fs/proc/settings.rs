@@ -64,9 +64,9 @@ const QUEUES: &[Fixed] = &[
         name: "queues_max",
         mode: 0o644,
         what: What::Setting(
-            |cx| line(cx.unix.queues.most.get()),
+            |cx| line(crate::ipc::of(cx.unix, cx.process).queues.most.get()),
             |cx, bytes| {
-                cx.unix.queues.most.set(number(bytes)?);
+                crate::ipc::of(cx.unix, cx.process).queues.most.set(number(bytes)?);
                 Ok(())
             },
         ),
