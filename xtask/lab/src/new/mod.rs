@@ -174,6 +174,11 @@ fn check(workspace: &Workspace, kind: Kind, name: &str) -> Result<()> {
 /// Whether the service's interface may be called so: WIT has words of its own.
 fn names_an_interface(workspace: &Workspace, name: &str) -> Result<()> {
     let example = Kind::Service.example();
+    let part = format!("apps/{example}/src/{}.rs", name.replace('-', "_"));
+    ensure!(
+        !workspace.path(&part).is_file(),
+        "`{name}` is a part of what a service begins as ({part}); take another name"
+    );
     let text = read(workspace, &format!("apps/{example}/wit/{example}.wit"))?;
     let folder = std::env::temp_dir().join(format!("baton-new-{name}-{}", std::process::id()));
     let trial = Workspace { root: folder };

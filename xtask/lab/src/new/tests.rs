@@ -19,6 +19,7 @@ fn names_are_checked() {
     let why_not = |name: &str| service(name).unwrap_err().to_string();
     let list = "`list` is a word of WIT, so no interface is called so; take another";
     assert_eq!(why_not("list"), list);
+    assert!(why_not("board").contains("a part of what a service begins as"));
     assert!(why("loop").contains("means something to the compiler"));
     assert!(why("kernel").contains("means something to the compiler"));
     assert_eq!(why("hello"), "there is a crate `hello` already, in apps/hello");
