@@ -204,20 +204,6 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The private page at `at`, which is to be written: our frame, or a copy.
-    fn own(&self, unix: &Unix, at: u64, page: Page) -> Result<(Page, Option<FrameId>), Refusal> {
-        let frame = page.frame();
-        let parted = if self.is_parted(at, page) { Page::PARTED } else { 0 };
-        if unix.memory.count(frame) == 1 {
-            return Ok((page.with(Page::READABLE | Page::WRITABLE | parted), None));
-        }
-        let copy = allocate(unix).map_err(|_| Refusal::NoMemory)?;
-        unix.memory.copy((frame, 0), (copy, 0), PAGE as usize);
-        let replaced = page.has(Page::MAPPED).then_some(frame);
-        unix.memory.release(frame);
-        Ok((Page::new(copy, Page::READABLE | Page::WRITABLE | parted), replaced))
-    }
-
     /// A page that was not there, from what backs the area.
     fn fetch(&self, unix: &Unix, area: &Area, at: u64, write: bool) -> Result<Page, Refusal> {
         let offset = area.offset_at(at);

@@ -1,13 +1,13 @@
 //! A copy of an address space: private pages are shared until one side writes, but for those that
-//! were written after the last fork, too (decision 0105).
+//! were written after the last fork, too (decision 0105). And what becomes of a page that is written.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use super::area::{Area, AreaFlags};
-use super::fault::FAR_RESERVE;
+use super::fault::{FAR_RESERVE, Refusal};
 use super::pages::{Page, PageMap};
-use super::shared::Plot;
+use super::shared::{Plot, allocate};
 use super::space::SPACE_BYTES;
 use super::{AddressSpace, PAGE, USER_END};
 use crate::account::{Charge, What};
@@ -137,9 +137,28 @@ impl AddressSpace {
         unix.memory.available().saturating_sub(unix.mm.reserve + FAR_RESERVE).min(COPIES_MAX)
     }
 
+    /// The private page at `at`, which is to be written: our frame, or a copy.
+    pub(super) fn own(
+        &self,
+        unix: &Unix,
+        at: u64,
+        page: Page,
+    ) -> Result<(Page, Option<FrameId>), Refusal> {
+        let frame = page.frame();
+        let parted = if self.is_parted(at, page) { Page::PARTED } else { 0 };
+        if unix.memory.count(frame) == 1 {
+            return Ok((page.with(Page::READABLE | Page::WRITABLE | parted), None));
+        }
+        let copy = allocate(unix).map_err(|_| Refusal::NoMemory)?;
+        unix.memory.copy((frame, 0), (copy, 0), PAGE as usize);
+        let replaced = page.has(Page::MAPPED).then_some(frame);
+        unix.memory.release(frame);
+        Ok((Page::new(copy, Page::READABLE | Page::WRITABLE | parted), replaced))
+    }
+
     /// The private page at `at` is to be written: whether a fork has shared it, as far as that is
     /// known. The space that this one is a copy of learns that it was written here.
-    pub(super) fn is_parted(&self, at: u64, page: Page) -> bool {
+    fn is_parted(&self, at: u64, page: Page) -> bool {
         let Some(origin) = self.origin.borrow().upgrade() else { return self.forks.get() > 0 };
         origin.pages.borrow_mut().update(at, |there| {
             if there.frame() == page.frame() { there.with(Page::PARTED) } else { there }
