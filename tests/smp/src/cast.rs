@@ -8,7 +8,7 @@ use root_harness::{Places, local, location};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule};
 
-use crate::{alone, hidden, machine, moves};
+use crate::{alone, hidden, machine, moves, tables};
 
 /// Threads there can be.
 pub const PLACES: usize = 8;
@@ -75,6 +75,8 @@ pub enum Part {
     Section,
     /// Enters the section at place 0 for ever.
     Enter,
+    /// Reads a port for ever, and counts.
+    ReadPort,
 }
 
 /// A thread of the root task's.
@@ -212,7 +214,12 @@ fn talk_alone(part: u64, place: usize, count: &AtomicU64) -> ! {
         18 => alone::step(partner(place), count),
         19 => hidden::forge(),
         20 => hidden::serve_section(),
-        _ => hidden::enter(count),
+        21 => hidden::enter(count),
+        _ => loop {
+            let _ = machine::read_port(tables::PORT);
+            count.fetch_add(1, Ordering::Relaxed);
+            core::hint::spin_loop();
+        },
     }
 }
 

@@ -43,6 +43,14 @@ pub fn read(address: u64) -> u8 {
     unsafe { (address as *const u8).read_volatile() }
 }
 
+/// Reads a port.
+pub fn read_port(port: u16) -> u8 {
+    let value;
+    // SAFETY: the task has the port, or the thread faults.
+    unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nostack, nomem)) };
+    value
+}
+
 /// Leaves something in a vector register.
 pub fn leave(word: u64) {
     // SAFETY: as in `hold`.

@@ -11,6 +11,8 @@ use crate::machine;
 
 /// Where a page is the only one below its entry of the root table.
 const FAR: u64 = 1 << 40;
+/// A port that has no effect when it is read.
+pub const PORT: u16 = 0x80;
 /// How long a fault may take to come.
 const SOON: Time = Time::micros(100_000);
 
@@ -56,4 +58,17 @@ fn give(actor: &Actor, page: u64) -> Verdict {
     let _ = machine::read(page);
     let whole = Fpage::memory(page, 12, Rights::RWX);
     ipc::send(actor.id, &Msg::default().map(MapItem::map(whole, FAR))).map_err(|_| "it is gone")
+}
+
+/// A task's ports are open to it on every processor, in a bitmap that each shows in tables of its own.
+pub fn ports() -> Verdict {
+    let computes = Actor::start(1, Part::Count, 1);
+    verdict(computes.counts_on(), "nobody of the space runs there")?;
+    // The space gets a bitmap of its own now.
+    verdict(sigma0::ports(PORT, 0), "the port is not to be had")?;
+    let reads = Actor::start(0, Part::ReadPort, 1);
+    let run = (0..3).all(|_| reads.counts_on() && computes.counts_on());
+    reads.stop();
+    computes.stop();
+    verdict(run, "it does not read the port while this one runs")
 }

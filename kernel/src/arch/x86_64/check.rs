@@ -52,7 +52,7 @@ fn tables(note: &mut impl FnMut(Arguments<'_>)) {
     let registers = [msr::LSTAR, msr::STAR, msr::SFMASK].map(|number| unsafe { read_msr(number) });
     let [entry, selectors, mask] = registers;
     let table = [
-        ("the table of segments", gdt.1, descriptors::GDT_BASE),
+        ("the table of segments", gdt.1, descriptors::gdt_base()),
         ("the table of vectors", idt.1, descriptors::IDT_PAGE),
         ("the task register", task, u64::from(descriptors::TSS_SELECTOR)),
         ("LSTAR", entry, descriptors::entry()),

@@ -11,7 +11,7 @@ use super::asm::msr;
 use super::cpu::write_msr;
 use super::features::Features;
 use super::frame::{FRAME_SIZE, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
-use super::iobitmap::TSS_PAGE as TSS_BASE;
+use super::iobitmap::{STATE_THERE, TSS_PAGE as TSS_BASE};
 use super::mitigations::Actions;
 use super::percpu::{CURRENT, Cpu, TSS_START, cpu};
 use super::{armed, switch, trap, vectors, visitors};
@@ -148,8 +148,17 @@ static IST: IstStacks = IstStacks([const { Cell::new(0) }; 3 * IST_STACK]);
 /// address of the image, whose place is a secret. Read-only there. The GDT is found in the page of the
 /// task state segment for the same reason.
 pub const IDT_PAGE: u64 = layout::STUBS + 0x10_0000;
-pub(super) const GDT_BASE: u64 = TSS_BASE + offset_of!(Cpu, gdt) as u64;
+pub(super) fn gdt_base() -> u64 {
+    state_page() + offset_of!(Cpu, gdt) as u64
+}
 const _: () = assert!(offset_of!(Cpu, gdt) + size_of::<[u64; 8]>() <= 4096);
+
+const _: () = assert!(STATE_THERE == IDT_PAGE + 0x1000, "it lies behind the table of vectors");
+
+/// Where this processor has it.
+fn state_page() -> u64 {
+    if cpu().number.get() == 0 { TSS_BASE } else { STATE_THERE }
+}
 
 /// The IDT's page in the image.
 #[must_use]
@@ -179,17 +188,17 @@ pub fn ist_guards() -> [u64; 3] {
     core::array::from_fn(|index| IST.0.as_ptr() as u64 + (index * IST_STACK) as u64)
 }
 
-/// Whether `address` lies on the stack for NMIs.
+/// Whether `address` lies on one of these stacks.
 #[must_use]
-pub fn is_nmi_stack(address: u64) -> bool {
-    let [_, guard, _] = ist_guards();
-    (guard..=guard + IST_STACK as u64).contains(&address)
+pub fn is_ist_stack(address: u64) -> bool {
+    let holds = |guard: u64| (guard..=guard + IST_STACK as u64).contains(&address);
+    ist_guards().into_iter().any(holds)
 }
 
-/// The pages of the stacks of double fault, NMI and machine check.
-pub fn ist_pages() -> impl Iterator<Item = u64> {
-    let stack = |guard| (guard + 4096..guard + IST_STACK as u64).step_by(4096);
-    ist_guards().into_iter().flat_map(stack)
+/// The ends of the stacks of double fault, NMI and machine check.
+#[must_use]
+pub fn ist_tops() -> [u64; 3] {
+    ist_guards().map(|guard| guard + IST_STACK as u64)
 }
 
 /// Loads GDT, TSS, IDT and the system-call registers.
@@ -206,9 +215,7 @@ pub fn join() {
     fill_gdt();
     let cpu = cpu();
     cpu.tss.iomap.set((0x1000 - TSS_START) as u16);
-    for index in 0..3 {
-        cpu.tss.ist[index].set(IST.0.as_ptr() as u64 + ((index + 1) * IST_STACK) as u64);
-    }
+    cpu.tss.ist.iter().zip(ist_tops()).for_each(|(stack, top)| stack.set(top));
     load_tables();
     // SAFETY: the selectors are those of the GDT above, the entry is the kernel's.
     unsafe {
@@ -224,7 +231,7 @@ pub(super) fn entry() -> u64 {
 }
 
 fn fill_gdt() {
-    let tss_base = TSS_BASE + TSS_START as u64;
+    let tss_base = state_page() + TSS_START as u64;
     // TSS limit: to the byte of ones behind the two bitmap pages.
     let limit = 0x1000 - TSS_START as u64 + 0x2000;
     let entries = [
@@ -274,7 +281,7 @@ fn gates(stubs: u64) -> impl Iterator<Item = [u64; 2]> {
 pub(super) struct Pointer(pub u16, pub u64);
 
 fn load_tables() {
-    let gdt = Pointer((size_of::<[u64; 8]>() - 1) as u16, GDT_BASE);
+    let gdt = Pointer((size_of::<[u64; 8]>() - 1) as u16, gdt_base());
     let idt = Pointer((size_of::<Idt>() - 1) as u16, IDT_PAGE);
     // SAFETY: the tables are filled and static; the selectors are theirs.
     unsafe {

@@ -5,7 +5,9 @@
 //! bitmap is all ones; a space with ports has its own tables and bitmap, paid
 //! from its quota: loading CR3 is all that a switch takes. A 0 bit allows.
 
-use super::paging::{Entry, Table};
+use abi::layout;
+
+use super::paging::{Entry, ROOT, Table, index};
 use super::{root, tlb};
 use crate::arch::phys_to_virt;
 use crate::mem::frames::FRAME;
@@ -17,6 +19,9 @@ use core::cell::Cell;
 pub const SLOT: usize = 510;
 /// Kernel address of the TSS page; the bitmap begins one page behind it.
 pub const TSS_PAGE: u64 = 0xFFFF_FF00_0000_0000;
+/// Where other processors than the first have the TSS page, and the bitmap behind it: in a table that is
+/// their own anyway.
+pub const STATE_THERE: u64 = layout::STUBS + 0x10_1000;
 /// Distance from the start of the TSS page to the bitmap.
 pub const BITMAP_OFFSET: u64 = 0x1000;
 
@@ -184,15 +189,16 @@ fn tables(space: SpaceRef) -> [u64; 3] {
     [upper, middle, Table::at(middle).get(0).address()]
 }
 
-/// Shows the bitmap that the root table `from` shows in `to`, another processor's, which has
-/// tables of its own on the way there and is not loaded.
+/// Shows the bitmap that the root table `from` shows in `to`, another processor's, which has it elsewhere, in
+/// tables of its own, and is not loaded.
 pub fn copy(from: Table, to: Table) {
-    let leaves = [from, to].map(|root| {
-        let upper = root.get(SLOT).below();
-        upper.get(0).below().get(0).below()
-    });
+    let shown = from.get(SLOT).below().get(0).below().get(0).below();
+    let mut own = to;
+    for level in (1..=ROOT).rev() {
+        own = own.get(index(STATE_THERE, level)).below();
+    }
     for page in BITMAP {
-        leaves[1].set(page, leaves[0].get(page));
+        own.set(index(STATE_THERE, 0) + page, shown.get(page));
     }
 }
 

@@ -96,8 +96,9 @@ pub fn enter(frame: &TrapFrame) {
         // SAFETY: the register exists if there are banks.
         is_survivable &= unsafe { read_msr(MCG_STATUS) } & RESTARTABLE != 0;
     }
-    // Returning would let a second NMI in on the stack of the one that is being handled.
-    is_survivable &= !super::descriptors::is_nmi_stack(frame.sp.get());
+    // Returning would let a second NMI in on the stack of the one that is being handled; and on other processors
+    // than the first a double fault has its stack where this has its own (`replica.rs`).
+    is_survivable &= !super::descriptors::is_ist_stack(frame.sp.get());
     if !is_survivable {
         kprintln!("baton: machine check: what was computed cannot be trusted; the machine stops");
         cpu::exit(cpu::EXIT_FAILURE);

@@ -195,9 +195,9 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
         None => {}
     }
     COUNT.store(started, Ordering::Relaxed);
-    let pages = free - frames::free();
+    let (pages, roots) = (free - frames::free(), u64::from(started - 1) * replica::ROOTS);
     kprintln!(
-        "baton: processors: {all}, started: {started}; pages of memory for the others: {pages}"
+        "baton: processors: {all}, started: {started}; pages of memory for the others: {pages}, of roots: {roots}"
     );
 }
 

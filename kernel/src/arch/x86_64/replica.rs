@@ -25,8 +25,6 @@ use crate::thread::tcb::TCB_SIZE;
 use paging::{Entry, Table};
 
 const PAGE: u64 = 4096;
-/// Bytes of the stack on which a processor starts and idles: the upper end of boot's.
-const STACK: u64 = 8192;
 /// Tables on the way to an entry: kernel tables only, so present and writable.
 const TABLE: u64 = 3;
 /// Present, writable, accessed, dirty, global, not executable.
@@ -34,6 +32,9 @@ const DATA: u64 = 1 << 63 | 1 << 8 | 1 << 6 | 1 << 5 | 3;
 
 /// The same, but read-only.
 const CONSTANT: u64 = DATA & !2;
+
+/// How many of a processor's frames are root tables.
+pub const ROOTS: u64 = 1 + seats::ROOMS as u64;
 
 /// A processor's own root table, and the frame of its `Cpu`'s first page.
 #[derive(Clone, Copy)]
@@ -85,9 +86,9 @@ pub fn build(template: u64) -> Option<Replica> {
     let root = Table::at(copy(template)?);
     let (pointers, shared) = (own(root, top, entry)?, entry.below());
     clear_threads(pointers, shared)?;
-    clear_stack(pointers, shared)?;
+    show_stacks(pointers, shared)?;
     for page in foreign_pages() {
-        show(pointers, shared, page, zeros()? | CONSTANT)?;
+        show(pointers, shared, page, common(&COMMON.zeros, take)? | CONSTANT)?;
     }
     let mut first = None;
     for page in private_pages() {
@@ -96,7 +97,8 @@ pub fn build(template: u64) -> Option<Replica> {
         first = first.or(Some(frame));
     }
     let cpu = first?;
-    root.set(iobitmap::SLOT, Entry(state_segment(cpu)?));
+    root.set(iobitmap::SLOT, Entry::EMPTY);
+    show_state_segment(pointers, shared, cpu)?;
     show_nobody(pointers, shared)?;
     let idle = [take()?, take()?];
     show(
@@ -142,7 +144,7 @@ fn show_nobody(pointers: Table, shared: Table) -> Option<()> {
     let [upper, middle] = [2, 1].map(|level| paging::index(page, level));
     let directory = own(pointers, upper, shared.get(upper))?;
     let leaf = own(directory, middle, Entry(kernel_tables::null_table() | TABLE))?;
-    let nobody = nobody()?;
+    let nobody = common(&COMMON.nobody, nobody)?;
     for number in (0..SYSTEM_BASE).filter(|number| rendezvous::is_code_of_a_wait(*number)) {
         leaf.set(paging::index(tcbs::page(number), 0), Entry(nobody | CONSTANT));
     }
@@ -166,19 +168,26 @@ const OWN: u64 = (offset_of!(Cpu, scheduler) + offset_of!(Scheduler, wakeup)) as
 /// The pages that every processor has for itself; [`Cpu`]'s first.
 fn private_pages() -> impl Iterator<Item = u64> {
     let cpu = core::ptr::from_ref(cpu()) as u64;
-    let stack = boot::stack_top();
     let own = (cpu..cpu + OWN).step_by(PAGE as usize);
-    let stacks = descriptors::ist_pages().chain((stack - STACK..stack).step_by(PAGE as usize));
-    own.chain([armed::page()]).chain(stacks)
+    own.chain([armed::page()])
 }
 
-/// The page of zeros, taken for the first one who asks.
-fn zeros() -> Option<u64> {
-    static ZEROS: AtomicU64 = AtomicU64::new(0);
-    if ZEROS.load(Ordering::Relaxed) == 0 {
-        ZEROS.store(take()?, Ordering::Relaxed);
+/// What all other processors have together.
+struct Common {
+    /// A page of zeros.
+    zeros: AtomicU64,
+    /// Somebody who waits for nobody.
+    nobody: AtomicU64,
+}
+
+static COMMON: Common = Common { zeros: AtomicU64::new(0), nobody: AtomicU64::new(0) };
+
+/// The frame that stands in `place`, made by `make` for the first one who asks.
+fn common(place: &AtomicU64, make: fn() -> Option<u64>) -> Option<u64> {
+    if place.load(Ordering::Relaxed) == 0 {
+        place.store(make()?, Ordering::Relaxed);
     }
-    Some(ZEROS.load(Ordering::Relaxed))
+    Some(place.load(Ordering::Relaxed))
 }
 
 /// The pages of the first processor's [`Cpu`] that no other one has.
@@ -197,11 +206,19 @@ fn clear_threads(pointers: Table, shared: Table) -> Option<()> {
     Some(())
 }
 
-/// The stack of the first processor's boot is not there.
-fn clear_stack(pointers: Table, shared: Table) -> Option<()> {
-    let [.., lowest] = boot::guards();
-    for page in (lowest..boot::stack_top()).step_by(PAGE as usize) {
+/// Each stack is one page: nothing here needs more. A double fault ends the system, on whatever machine
+/// check's stack; nobody sends an NMI to a processor that starts. What is below a stack is not there.
+fn show_stacks(pointers: Table, shared: Table) -> Option<()> {
+    let [double_fault, nmi, machine_check] = descriptors::ist_tops();
+    let [lowest_of_ist, _, _, lowest] = boot::guards();
+    let missing = (lowest_of_ist..machine_check).chain(lowest..boot::stack_top());
+    for page in missing.step_by(PAGE as usize) {
         show(pointers, shared, page, 0)?;
+    }
+    let [last, any] = [take()?, take()?];
+    let tops = [(double_fault, last), (machine_check, last), (nmi, any), (boot::stack_top(), any)];
+    for (top, frame) in tops {
+        show(pointers, shared, top - PAGE, frame | DATA)?;
     }
     Some(())
 }
@@ -216,14 +233,12 @@ fn show(pointers: Table, shared: Table, page: u64, entry: u64) -> Option<()> {
     Some(())
 }
 
-/// Tables that show the task state segment in `cpu`, and no port open.
-fn state_segment(cpu: u64) -> Option<u64> {
-    let (upper, middle, leaves) = (take()?, take()?, take()?);
-    Table::at(upper).set(0, Entry(middle | TABLE));
-    Table::at(middle).set(0, Entry(leaves | TABLE));
+/// Shows the task state segment in `cpu`, and no port open.
+fn show_state_segment(pointers: Table, shared: Table, cpu: u64) -> Option<()> {
     let closed = iobitmap::closed();
-    for (index, page) in [cpu, closed, closed, closed].into_iter().enumerate() {
-        Table::at(leaves).set(index, Entry(page | Entry::P | Entry::W | Entry::NX));
+    let pages = (iobitmap::STATE_THERE..).step_by(PAGE as usize);
+    for (at, page) in pages.zip([cpu, closed, closed, closed]) {
+        show(pointers, shared, at, page | Entry::P | Entry::W | Entry::NX)?;
     }
-    Some(upper | TABLE)
+    Some(())
 }

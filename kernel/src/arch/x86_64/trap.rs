@@ -253,6 +253,8 @@ fn fatal(frame: Frame) -> ! {
 
 /// The stack of the kernel's own below which `address` lies.
 fn guard_of(address: u64) -> Option<&'static str> {
-    let page = boot::guards().into_iter().position(|guard| guard == address & !(PAGE - 1))?;
-    boot::GUARDED.get(page).copied()
+    // On other processors than the first a stack is one page less (`replica.rs`).
+    let last = if cpu().number.get() == 0 { 0 } else { PAGE };
+    let lies_there = |guard| (guard..=guard + last).contains(&(address & !(PAGE - 1)));
+    boot::GUARDED.get(boot::guards().into_iter().position(lies_there)?).copied()
 }
