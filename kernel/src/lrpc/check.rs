@@ -78,6 +78,11 @@ fn binding(binding: BindingRef, fault: &mut impl FnMut(bool, &str)) {
 
 fn record(record: RecordRef, fault: &mut impl FnMut(bool, &str)) {
     let (caller, kept) = (record.caller.get(), record.kept.get());
+    if record.may_be_out() {
+        // What is true is where its host is.
+        let is_plain = record.token.get() == record.full_token() || caller.is_some();
+        return fault(is_plain, "has an A-stack that two processors may call over");
+    }
     let is_shown = record.token.get() != 0 && record.token.get() == record.full_token();
     fault(is_shown && !record.may_be_shown(), "has a token that leads to nobody who waits for it");
     fault(caller.is_some() && kept.is_some(), "has an A-stack with two callers");

@@ -52,6 +52,7 @@ fn set_floor(caller: TcbRef, own: SpaceRef, clerk: TcbRef, floor: u64) -> Result
     for binding in clerk.served.iter() {
         for record in binding.records() {
             pace.round();
+            record.comes_home();
             record.show_if_plain();
         }
         count += 1;
@@ -148,6 +149,7 @@ fn revoke(binding: BindingRef) {
     let mut visits = 0;
     for record in binding.records() {
         pace.rounds(4);
+        record.comes_home();
         record.hide();
         if record.is_used() {
             // The return looks.

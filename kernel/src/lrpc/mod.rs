@@ -9,12 +9,14 @@
 //!
 //! A linkage record (`mem::linkage`) says of each A-stack who is the host and who has called.
 //! The assembly (`lrpc.S`) does a call when the record's token is shown, and a return when it has a
-//! `caller`; both say at once that nothing about either thread is special. This is the complete way; it runs with interrupts
+//! `caller`; both say at once that nothing about either thread is special. What goes to another processor with two who call each
+//! other there is in [`there`]. This is the complete way; it runs with interrupts
 //! off, like all IPC.
 
 pub mod bind;
 pub mod check;
 pub mod control;
+pub mod there;
 mod visit;
 
 use abi::ThreadId;

@@ -3,7 +3,7 @@
 use abi::ThreadId;
 use abi::lrpc::{FIRST_ADDRESS, Status};
 
-use super::{control, entangle, leave, lend, part, visit_of};
+use super::{control, entangle, leave, lend, part, there, visit_of};
 use crate::arch::{self, TcbRef, lookup};
 use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::{self, Kind, local};
@@ -38,6 +38,7 @@ fn find(caller: TcbRef, token: u64) -> Result<(RecordRef, TcbRef), Status> {
     caller.linkages.set(page.word());
     let record = page.named(token).ok_or(Status::NoBinding)?;
     let clerk = record.owner().and_then(|binding| binding.clerk.get()).ok_or(Status::NoBinding)?;
+    record.comes_home();
     if record.is_used() {
         return Err(Status::InUse);
     }
@@ -45,13 +46,17 @@ fn find(caller: TcbRef, token: u64) -> Result<(RecordRef, TcbRef), Status> {
     if procedure >= record.procedures.get() {
         return Err(Status::NoProcedure);
     }
-    let host = record.host.get().or_else(|| associate(record, clerk)).ok_or(Status::NoHost)?;
+    let host = record.host.get().or_else(|| associate(record, clerk, caller));
+    let host = host.ok_or(Status::NoHost)?;
     Ok((record, host))
 }
 
-/// Gives `record` a host: one that no A-stack has, else one whose A-stack is free.
-fn associate(record: RecordRef, clerk: TcbRef) -> Option<TcbRef> {
-    let host = match clerk.hosts.first() {
+/// Gives `record` a host for `caller`: one that no A-stack has, of the caller's processor if there is one among the
+/// first; else one whose A-stack is free.
+fn associate(record: RecordRef, clerk: TcbRef, caller: TcbRef) -> Option<TcbRef> {
+    let mut first = clerk.hosts.iter().take(ASKED);
+    let near = first.find(|host| there::are_near(*host, caller));
+    let host = match near.or(clerk.hosts.first()) {
         Some(host) => host,
         None => reclaim(clerk)?,
     };
@@ -60,6 +65,9 @@ fn associate(record: RecordRef, clerk: TcbRef) -> Option<TcbRef> {
     host.linkage.set(record.word());
     Some(host)
 }
+
+/// Hosts without an A-stack of whom one call asks where they live.
+const ASKED: usize = 16;
 
 /// A-stacks of a clerk's that one call looks at for a host, and those of one binding at most behind them. However many
 /// clients there are, a call takes no longer; the next one goes on behind.
@@ -76,6 +84,7 @@ fn reclaim(clerk: TcbRef) -> Option<TcbRef> {
         for record in binding.records() {
             pace.round();
             left = left.saturating_sub(1);
+            record.comes_home();
             if let Some(host) = record.host.get().filter(|_| !record.is_used()) {
                 part(record, host);
                 return Some(host);
@@ -100,6 +109,7 @@ fn visit(caller: TcbRef, record: RecordRef, host: TcbRef) -> TcbRef {
     slot.set(Some(caller));
     rendezvous::set_busy(caller, Busy::Calls);
     host.priority.set(caller.priority.get().max(floor));
+    let _ = there::pair_up(caller, host);
     hand_words(caller, host);
     if let Some(utcb) = Utcb::of(host) {
         utcb.set_mr(COOKIE, record.cookie.get());
@@ -140,6 +150,10 @@ fn end(host: TcbRef) -> Option<TcbRef> {
     let is_revoked = record.is_revoked();
     let caller = over(record);
     if let Some(caller) = caller {
+        if !there::pair_up(caller, host) && !is_revoked {
+            // The next call may find one who lives where its caller does.
+            part(record, host);
+        }
         hand_words(host, caller);
         let status = if is_revoked { Status::Revoked } else { Status::Done };
         caller.result_from.set(ThreadId(status as u64));
@@ -160,7 +174,7 @@ fn over(record: RecordRef) -> Option<TcbRef> {
 
 /// Whether `host` is lent to its clerk, or to `clerk` if it has none yet.
 fn stays_host(host: TcbRef, clerk: ThreadId) -> Result<(), Status> {
-    if host.is_elsewhere() || host.is_foreign() || host.kind.get() != Kind::User {
+    if host.is_foreign() || host.kind.get() != Kind::User {
         return Err(Status::NoClerk);
     }
     if !host.clerk.get().is_nil() {

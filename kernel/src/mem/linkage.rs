@@ -90,6 +90,9 @@ pub struct Linkages {
     records: [Record; MAX_A_STACKS_OF_TASK],
 }
 
+/// Where the first record lies in a page.
+const FIRST_RECORD: usize = offset_of!(Linkages, records);
+
 const _: () = assert!(size_of::<Linkages>() == FRAME as usize && size_of::<Record>() == 64);
 const _: () = assert!(offset_of!(Linkages, bindings) == 64 && size_of::<Binding>() == 64);
 const _: () = assert!(offset_of!(Record, token) == 0 && offset_of!(Record, procedures) == 24);
@@ -172,10 +175,15 @@ impl LinkagesRef {
     /// The record that `token` would name.
     #[must_use]
     pub fn named(self, token: u64) -> Option<RecordRef> {
-        const FIRST: usize = offset_of!(Linkages, records);
         let offset = (token & (FRAME - 1)) as usize;
-        let record = self.record(offset.checked_sub(FIRST)? / size_of::<Record>())?;
+        let record = self.record(offset.checked_sub(FIRST_RECORD)? / size_of::<Record>())?;
         (record.binding.get() != 0 && record.full_token() == token).then_some(record)
+    }
+
+    /// The record in this page where `other` lies in its own.
+    #[must_use]
+    pub fn beside(self, other: RecordRef) -> Option<RecordRef> {
+        self.record((other.offset() as usize).checked_sub(FIRST_RECORD)? / size_of::<Record>())
     }
 
     /// All bindings that are somebody's.

@@ -6,7 +6,10 @@ mod closing;
 mod common;
 mod ends;
 mod model;
+mod pairs;
 mod play;
+mod ring;
+mod there;
 
 use abi::lrpc::{Status, control as what, step};
 use abi::syscall::Call;
@@ -256,7 +259,7 @@ fn only_threads_of_the_clerks_task_are_lent() {
         assert_eq!(returns(stranger, clerk), stranger);
         assert_eq!(status(stranger), Some(Status::NoClerk));
     }
-    // Whoever moves elsewhere is not lent, and not the fast path's.
+    // Whoever moves elsewhere is not the fast path's.
     let token = bind(play.client, play.clerk, 1);
     let host = calls(play.client, token, 0);
     lrpc::becomes_special(host);

@@ -1,31 +1,29 @@
 //! Every state that three domains in a ring get into in a few steps: each has a clerk, a thread that is
 //! client and host in turn, and a linkage to the next. All steps from each, against a model.
 
+use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 
 use abi::ThreadId;
-use abi::lrpc::{Status, control as what};
-use kernel::arch::TcbRef;
-use kernel::ipc::cancel::cancel;
-use kernel::lrpc::control::control;
-use kernel::lrpc::visit_of;
+use abi::lrpc::Status;
 use kernel::space::SpaceRef;
-use kernel::thread::state::State;
 
-use crate::common::tasks::{UTCBS, machine, thread};
-use crate::play::{bind_at, calls, checked, delete, returns_to, status};
+use crate::common::tasks::{machine, thread};
+use crate::ring::{Place, Ring, STAYED};
 
 /// What each task may use of the kernel's memory, as `machine` gives it.
-const PAGES: u64 = 64;
+pub const PAGES: u64 = 64;
 /// Longest way to a state.
 const DEPTH: usize = 5;
+/// Calls and returns that stay at least where they can.
+const STAY: u32 = 1_000;
 /// States that there are at least: fewer, and a step has got lost.
 const STATES: usize = 2_400;
 
 /// What a thread is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Doing {
+pub enum Doing {
     Runs,
     Calls,
     Lent,
@@ -33,32 +31,32 @@ enum Doing {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Domain {
-    doing: Doing,
+pub struct Domain {
+    pub doing: Doing,
     /// It has lent itself, and has not stopped.
-    is_host: bool,
-    has_clerk: bool,
+    pub is_host: bool,
+    pub has_clerk: bool,
 }
 
 /// The linkage from a domain to the next; its host is that one's thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Linkage {
-    agreed: bool,
-    held: bool,
-    used: bool,
-    waited_for: bool,
-    hosted: bool,
+pub struct Linkage {
+    pub agreed: bool,
+    pub held: bool,
+    pub used: bool,
+    pub waited_for: bool,
+    pub hosted: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Model {
-    domains: [Domain; 3],
-    linkages: [Linkage; 3],
+pub struct Model {
+    pub domains: [Domain; 3],
+    pub linkages: [Linkage; 3],
 }
 
 /// A step of domain, or linkage, of this number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
+pub enum Step {
     /// The thread calls over this linkage, its own or another's.
     Call(usize, usize),
     Return(usize),
@@ -83,7 +81,7 @@ fn steps() -> Vec<Step> {
 }
 
 /// A thread and how its call has ended.
-type Ended = Option<(usize, Status)>;
+pub type Ended = Option<(usize, Status)>;
 
 impl Model {
     const fn new() -> Self {
@@ -220,126 +218,9 @@ impl Model {
     }
 }
 
-/// The kernel's side.
-struct Ring {
-    spaces: Vec<SpaceRef>,
-    threads: Vec<TcbRef>,
-    clerks: Vec<TcbRef>,
-    ids: Vec<ThreadId>,
-    tokens: Vec<u64>,
-    heir: SpaceRef,
-}
-
-const fn own_window(which: usize) -> u64 {
-    UTCBS + 0x1_0000 + which as u64 * 0x1000
-}
-
-const fn their_window(which: usize) -> u64 {
-    UTCBS + 0x2_0000 + which as u64 * 0x1000
-}
-
-impl Ring {
-    /// With the threads as they are at first; the first space is the heir of the others.
-    fn new(spaces: &[SpaceRef]) -> Self {
-        let (heir, spaces) = (spaces[0], spaces[1..].to_vec());
-        let make = |first: u32| -> Vec<TcbRef> {
-            (0..)
-                .zip(&spaces)
-                .map(|(at, space)| thread(*space, first + at, ThreadId::NIL))
-                .collect()
-        };
-        let (threads, clerks) = (make(0), make(3));
-        let bound = |which: usize| {
-            let windows = [own_window(which), their_window(which)];
-            bind_at(threads[which], clerks[(which + 1) % 3], windows, 1).expect("the clerk agrees")
-        };
-        let tokens = (0..3).map(bound).collect();
-        let ids = clerks.iter().map(|clerk| clerk.id.get()).collect();
-        Self { spaces, threads, clerks, ids, tokens, heir }
-    }
-
-    fn take(&self, step: Step) {
-        let clerk_id = |who: usize| self.ids[who];
-        match step {
-            Step::Call(who, which) => drop(calls(self.threads[who], self.tokens[which], 0)),
-            Step::Return(who) => drop(returns_to(self.threads[who], clerk_id(who))),
-            Step::Abort(who) => cancel(self.threads[who]),
-            Step::Delete(who) => delete(self.threads[who], self.heir),
-            Step::EndClerk(who) => delete(self.clerks[who], self.heir),
-            Step::RevokeByClient(which) => {
-                let token = self.tokens[which];
-                assert_eq!(control(self.clerks[which], ThreadId::NIL, what::REVOKE, token), Ok(1));
-            }
-            Step::RevokeByServer(which) => {
-                let clerk = (which + 1) % 3;
-                let _ = control(
-                    self.clerks[clerk],
-                    clerk_id(clerk),
-                    what::REVOKE_COOKIE,
-                    crate::play::COOKIE,
-                );
-            }
-        }
-    }
-
-    /// Deletes who is left: nothing may be.
-    fn clear(&self, model: &Model) {
-        for (who, domain) in model.domains.iter().enumerate() {
-            if domain.doing != Doing::Gone {
-                delete(self.threads[who], self.heir);
-            }
-            if domain.has_clerk {
-                delete(self.clerks[who], self.heir);
-            }
-        }
-        assert!(self.heir.task.inherited.is_empty(), "a visit without anybody in it");
-        // What it inherited is the next play's again.
-        for space in &self.spaces {
-            let missing = PAGES - space.quota().limit();
-            self.heir.quota().transfer(space.quota(), missing).expect("it was inherited");
-        }
-        checked();
-    }
-
-    fn agrees(&self, model: &Model, ended: Ended) {
-        for (who, domain) in model.domains.iter().enumerate() {
-            let expected = match domain.doing {
-                Doing::Gone => continue,
-                Doing::Runs => State::Ready,
-                Doing::Calls => State::Calls,
-                Doing::Lent => State::Lent,
-            };
-            assert_eq!(State::of(self.threads[who]), expected, "thread {who}");
-            let visits = visit_of(self.threads[who]).is_some();
-            assert_eq!(visits, model.linkages[(who + 2) % 3].used, "the visit of thread {who}");
-        }
-        if let Some((who, why)) = ended
-            && model.domains[who].doing != Doing::Gone
-        {
-            assert_eq!(status(self.threads[who]), Some(why), "thread {who}");
-        }
-        for (which, linkage) in model.linkages.iter().enumerate() {
-            // A task whose threads are all gone is.
-            let exists = |who: usize| {
-                model.domains[who].doing != Doing::Gone || model.domains[who].has_clerk
-            };
-            let server = (which + 1) % 3;
-            if exists(which) {
-                let seen = self.spaces[which].page(own_window(which)).is_some();
-                assert_eq!(seen, linkage.held, "the client's side of {which}");
-            }
-            if exists(server) {
-                let seen = self.spaces[server].page(their_window(which)).is_some();
-                assert_eq!(seen, linkage.agreed || linkage.used, "the server's side of {which}");
-            }
-        }
-        checked();
-    }
-}
-
 /// Plays `path` from the beginning, and compares after its last step.
-fn play(spaces: &[SpaceRef], path: &[Step]) {
-    let (mut model, ring) = (Model::new(), Ring::new(spaces));
+fn play(spaces: &[SpaceRef], path: &[Step], place: Place) {
+    let (mut model, ring) = (Model::new(), Ring::new(spaces, place));
     let mut ended = None;
     for step in path {
         ended = model.take(*step);
@@ -351,25 +232,63 @@ fn play(spaces: &[SpaceRef], path: &[Step]) {
 
 #[test]
 fn three_domains_do_what_the_model_does() {
+    explore(Place::Here, &[], DEPTH, STATES);
+}
+
+/// With the fast path there.
+#[test]
+fn three_domains_elsewhere_do_what_the_model_does() {
+    explore(Place::There, &[], DEPTH, STATES);
+}
+
+/// Those who have called each other in a row have met, so that their calls stay.
+const MET: [Step; 6] = [
+    Step::Return(2),
+    Step::Return(1),
+    Step::Call(0, 0),
+    Step::Call(1, 1),
+    Step::Return(2),
+    Step::Return(1),
+];
+
+#[test]
+fn three_domains_that_have_met_elsewhere_do_what_the_model_does() {
+    explore(Place::There, &MET, 4, 1_000);
+    assert!(STAYED.with(Cell::get) > STAY, "only {} stayed", STAYED.with(Cell::get));
+}
+
+#[test]
+fn three_domains_that_fault_elsewhere_do_what_the_model_does() {
+    explore(Place::ThereInterrupted, &MET, 3, 1);
+    assert!(STAYED.with(Cell::get) > STAY, "only {} stayed", STAYED.with(Cell::get));
+}
+
+/// All ways of so many steps behind the `first` ones, and at least so many states.
+fn explore(place: Place, first: &[Step], depth: usize, states: usize) {
     let (_machine, spaces) = machine(4);
     // The heir outlives everybody.
     thread(spaces[0], 6, ThreadId::NIL);
-    let mut known = HashSet::from([Model::new()]);
-    let mut open = VecDeque::from([(Model::new(), Vec::new())]);
+    let mut begin = Model::new();
+    for step in first {
+        let _ = begin.take(*step);
+    }
+    let mut known = HashSet::from([begin]);
+    let mut open = VecDeque::from([(begin, first.to_vec())]);
     while let Some((model, path)) = open.pop_front() {
-        if path.len() == DEPTH {
+        if path.len() == first.len() + depth {
             continue;
         }
         for step in steps().into_iter().filter(|step| model.allows(*step)) {
             let mut next = model;
             let _ = next.take(step);
             let longer: Vec<Step> = path.iter().copied().chain([step]).collect();
-            let played = std::panic::catch_unwind(AssertUnwindSafe(|| play(&spaces, &longer)));
+            let played =
+                std::panic::catch_unwind(AssertUnwindSafe(|| play(&spaces, &longer, place)));
             assert!(played.is_ok(), "after {longer:?}");
             if known.insert(next) {
                 open.push_back((next, longer));
             }
         }
     }
-    assert!(known.len() >= STATES, "only {} states", known.len());
+    assert!(known.len() >= states, "only {} states", known.len());
 }

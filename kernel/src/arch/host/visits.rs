@@ -3,10 +3,12 @@
 use std::cell::Cell;
 
 use super::super::processor::frame::TrapFrame;
+use super::memory::ARENA_BYTES;
 use super::threads::{TcbRef, spare_block};
 use crate::arch::root::RootWord;
 use crate::between::berth::{Berth, Stand};
 use crate::ipc::rendezvous::{Busy, busy_word};
+use crate::mem::{LinkagesRef, PhysFrame};
 use crate::sched::elsewhere::{Other, SEATS};
 use crate::space::SpaceRef;
 
@@ -35,6 +37,14 @@ pub fn may_meet() -> bool {
 #[must_use]
 pub fn shadow(number: u32, seat: usize) -> TcbRef {
     SHADOWS.with(|shadows| shadows[number as usize % MOST][seat % SEATS])
+}
+
+/// Where the copies of linkage records of whoever has `seat` are.
+#[must_use]
+pub fn linkages(number: u32, seat: usize) -> LinkagesRef {
+    // At the end of the machine's memory, far behind the kernel's pool.
+    let page = (number as usize % MOST * SEATS + seat % SEATS + 1) * 4096;
+    LinkagesRef::new(PhysFrame::at((ARENA_BYTES - page) as u64))
 }
 
 /// Everybody can be seen there.

@@ -3,6 +3,7 @@
 use crate::arch::TcbRef;
 use crate::arch::root::RootWord;
 use crate::between::berth::Berth;
+use crate::mem::{LinkagesRef, PhysFrame};
 use crate::sched::elsewhere::Other;
 use crate::space::SpaceRef;
 
@@ -60,6 +61,12 @@ pub fn may_meet() -> bool {
 #[must_use]
 pub fn shadow(_number: u32, _seat: usize) -> TcbRef {
     crate::arch::current()
+}
+
+/// There is no other, and no page: nobody asks.
+#[must_use]
+pub fn linkages(_number: u32, _seat: usize) -> LinkagesRef {
+    LinkagesRef::new(PhysFrame::at(0))
 }
 
 /// There is no other.

@@ -124,6 +124,9 @@ fn build_seats(root: Table) -> Option<seats::Frames> {
     for block in &mut seats.blocks {
         *block = take()?;
     }
+    for page in &mut seats.linkages {
+        *page = take()?;
+    }
     for leaf in &mut seats.leaves {
         *leaf = copy(kernel_tables::null_table())?;
     }

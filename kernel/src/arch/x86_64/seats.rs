@@ -16,6 +16,7 @@ use super::tcbs::{STRETCH, TcbRef, page};
 use super::{asm, iobitmap, kernel_tables, mitigations, root, special};
 use crate::arch::phys_to_virt;
 use crate::arch::root::RootWord;
+use crate::mem::{LinkagesRef, PhysFrame};
 use crate::sched::elsewhere::SEATS;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{TCB_SIZE, Tcb};
@@ -35,6 +36,7 @@ pub struct Frames {
     pub blocks: [u64; SEATS],
     pub leaves: [u64; SEATS],
     pub roots: [u64; ROOMS - 1],
+    pub linkages: [u64; SEATS],
 }
 
 /// A processor's seats and rooms.
@@ -43,6 +45,8 @@ pub(super) struct Seats {
     /// The number of the thread whose block each seat is; 0: nobody's.
     numbers: [AtomicU32; SEATS],
     leaves: [AtomicU64; SEATS],
+    /// Where copies of the linkage records of whoever has each seat are.
+    linkages: [AtomicU64; SEATS],
     /// The stretch of the array that each of the leaf tables shows; 0: none.
     stretches: [AtomicU32; SEATS],
     roots: [AtomicU64; ROOMS],
@@ -86,6 +90,7 @@ impl Seats {
             blocks: [const { AtomicU64::new(0) }; SEATS],
             numbers: [const { AtomicU32::new(0) }; SEATS],
             leaves: [const { AtomicU64::new(0) }; SEATS],
+            linkages: [const { AtomicU64::new(0) }; SEATS],
             stretches: [const { AtomicU32::new(0) }; SEATS],
             roots: [const { AtomicU64::new(0) }; ROOMS],
             tables: [const { AtomicU64::new(0) }; ROOMS],
@@ -101,6 +106,7 @@ impl Seats {
         let pairs = self.blocks.iter().zip(frames.blocks);
         pairs
             .chain(self.leaves.iter().zip(frames.leaves))
+            .chain(self.linkages.iter().zip(frames.linkages))
             .for_each(|(to, from)| to.store(from, Relaxed));
         let roots = [users].into_iter().chain(frames.roots);
         self.roots.iter().zip(roots).for_each(|(to, from)| to.store(from, Relaxed));
@@ -185,6 +191,12 @@ pub fn shadow(number: u32, seat: usize) -> TcbRef {
     let frame = slot(number).seats.blocks[seat % SEATS].load(Relaxed);
     // SAFETY: a processor that runs has its seats (`furnish`), for good.
     unsafe { TcbRef::from_address(tcb(frame) as u64) }
+}
+
+/// Where the copies of linkage records of whoever has `seat` of processor `number` are.
+#[must_use]
+pub fn linkages(number: u32, seat: usize) -> LinkagesRef {
+    LinkagesRef::new(PhysFrame::at(slot(number).seats.linkages[seat % SEATS].load(Relaxed)))
 }
 
 /// Shows the block of `seat` as that of thread `thread` on processor `number`, where nobody is;

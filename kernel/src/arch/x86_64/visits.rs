@@ -25,7 +25,7 @@ use crate::thread::foreign;
 use crate::thread::tcb::{Resume, TCB_SIZE};
 
 pub use super::local_paths::completion_point;
-pub use super::seats::{alone, copy_frame, may_meet, room, shadow, show, together};
+pub use super::seats::{alone, copy_frame, linkages, may_meet, room, shadow, show, together};
 pub use super::vector::pass as pass_vector;
 
 const PAGE: u64 = 4096;

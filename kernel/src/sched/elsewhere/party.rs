@@ -20,8 +20,10 @@ use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::ipc::Kind;
 use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::lrpc::there;
 use crate::space::SpaceRef;
 use crate::thread;
+use crate::thread::state::State;
 use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
 
 /// Seats of a processor.
@@ -105,7 +107,7 @@ impl Party {
                 ThreadId::ANY => member.partner.get() == thread.id.get(),
                 partner => member.id.get() == partner,
             };
-            let fits = thread.priority.get() >= least && self.members().any(is_wanted);
+            let fits = there::priority(thread) >= least && self.members().any(is_wanted);
             if fits { place(number, seat, thread).map(|root| (seat, root)) } else { None }
         })
     }
@@ -121,7 +123,7 @@ impl Party {
         };
         let seat = find(&|id| id == thread.id.get())
             .or_else(|| find(&|id| owner(id).is_none()))
-            .or_else(|| find(&|id| !owner(id).is_some_and(waits_plainly)));
+            .or_else(|| find(&|id| !owner(id).is_some_and(waits_for_others)));
         let seat = seat.or_else(|| {
             let first = self.next.get();
             self.next.set((first + 1) % SEATS);
@@ -148,6 +150,11 @@ fn waits_plainly(thread: TcbRef) -> bool {
         && thread.transfer.part.get().is_none()
 }
 
+/// The same, or for a procedure call's return, or as a host for a call.
+fn waits_for_others(thread: TcbRef) -> bool {
+    waits_plainly(thread) || there::waits(thread)
+}
+
 /// Whether `thread` is one whom the fast paths of its processor may meet.
 fn is_usual(thread: TcbRef) -> bool {
     let special = thread.special.get();
@@ -159,7 +166,7 @@ fn is_usual(thread: TcbRef) -> bool {
 /// a seat.
 pub(super) fn remember(thread: TcbRef) {
     let Some(other) = visits::other(thread.processor.get().into()) else { return };
-    if !is_usual(thread) || !waits_plainly(thread) || !visits::may_meet() {
+    if !is_usual(thread) || !waits_for_others(thread) || !visits::may_meet() {
         return;
     }
     let is_near = |it: TcbRef| it.processor.get() == thread.processor.get();
@@ -212,7 +219,7 @@ fn comes(id: &Cell<ThreadId>, number: u32) -> bool {
 fn may_come(thread: TcbRef, number: u32) -> bool {
     u32::from(thread.processor.get()) == number
         && is_usual(thread)
-        && waits_plainly(thread)
+        && waits_for_others(thread)
         // Its registers may not be saved yet.
         && thread != arch::current()
 }
@@ -243,13 +250,39 @@ fn send(number: u32, party: &Party, guest: TcbRef, roots: &[RootWord; SEATS]) {
                 visits::copy_frame(thread, shadow);
                 rendezvous::set_busy(shadow, Busy::Ready);
             }
-            ThreadId::ANY => rendezvous::set_open(shadow),
-            partner => rendezvous::set_closed(shadow, partner),
+            partner => match State::seen(thread) {
+                State::Calls => rendezvous::set_busy(shadow, Busy::Calls),
+                State::Lent => rendezvous::set_busy(shadow, Busy::Lent),
+                _ if partner == ThreadId::ANY => rendezvous::set_open(shadow),
+                _ => rendezvous::set_closed(shadow, partner),
+            },
         }
         rendezvous::seal(shadow);
+    }
+    copy_records(number, party);
+    for (_, thread) in party.members() {
         // Who waits may still be queued here (1993, 5.3.4), and comes back to another queue.
         cpu().scheduler.ready.remove(thread);
         rendezvous::set_seated(thread);
+    }
+}
+
+/// Those who call each other's procedures have copies of the records between them.
+fn copy_records(number: u32, party: &Party) {
+    for (seat, host) in party.members() {
+        let Some((record, client)) = there::pair(host) else { continue };
+        let Some((own, _)) = party.members().find(|(_, member)| *member == client) else {
+            continue;
+        };
+        let page = visits::linkages(number, own);
+        let Some(copy) = page.beside(record) else { continue };
+        there::copy(record, copy, host, client);
+        let shadow = visits::shadow(number, seat);
+        shadow.linkage.set(copy.word());
+        // One that waits would make the party seem less urgent than it is.
+        host.priority.set(there::priority(host));
+        shadow.priority.set(host.priority.get());
+        visits::shadow(number, own).linkages.set(page.word());
     }
 }
 
@@ -274,6 +307,10 @@ fn fill(shadow: TcbRef, thread: TcbRef) {
     shadow.resume.set(Resume::Ipc);
     shadow.kind.set(Kind::User);
     shadow.special.set(thread.special.get() & USES_VECTOR);
+    shadow.priority.set(thread.priority.get());
+    // Until it is known of whose record there is a copy.
+    shadow.linkages.set(0);
+    shadow.linkage.set(0);
 }
 
 /// The party of processor `number` is back, its shadows are the first processor's again: what
@@ -299,9 +336,15 @@ fn all_home(number: u32, other: &Other) -> Option<TcbRef> {
         thread.sp.set(shadow.sp.get());
         thread.flags.set(shadow.flags.get());
         thread.vector_from.set(shadow.vector_from.get());
+        // A host goes on with its caller's.
+        thread.priority.set(shadow.priority.get());
+        there::come_home(thread, shadow);
         match rendezvous::peek(shadow) {
-            Waits::Open => waits(thread, ThreadId::ANY),
-            Waits::Closed(partner) => waits(thread, partner),
+            Waits::Open => waits(thread, ThreadId::ANY, Busy::Waiting),
+            Waits::Closed(partner) => waits(thread, partner, Busy::Waiting),
+            Waits::Busy(busy @ (Busy::Calls | Busy::Lent)) => {
+                waits(thread, thread.partner.get(), busy);
+            }
             _ => {
                 visits::copy_frame(shadow, thread);
                 thread.fault_address.set(shadow.fault_address.get());
@@ -315,8 +358,8 @@ fn all_home(number: u32, other: &Other) -> Option<TcbRef> {
     runner
 }
 
-fn waits(thread: TcbRef, partner: ThreadId) {
+fn waits(thread: TcbRef, partner: ThreadId, busy: Busy) {
     thread.partner.set(partner);
     thread.resume.set(Resume::Ipc);
-    rendezvous::set_busy(thread, Busy::Waiting);
+    rendezvous::set_busy(thread, busy);
 }
