@@ -2,16 +2,16 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
+use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, INITIAL_UTCB_BITS};
 use abi::{CallError, Fpage, Rights, ThreadId, Time, Timeouts};
 use root_harness::{Places, local, location};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule};
 
-use crate::{alone, hidden, machine, moves, tables};
+use crate::{alone, hidden, machine, moves, tables, visits};
 
 /// Threads there can be.
-pub const PLACES: usize = 8;
+pub const PLACES: usize = 9;
 
 static STAGE: Places<PLACES> = Places::new();
 static PARTS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
@@ -77,6 +77,12 @@ pub enum Part {
     Enter,
     /// Reads a port for ever, and counts.
     ReadPort,
+    /// Agrees to procedure calls.
+    Agree,
+    /// Is lent to that clerk.
+    Lend,
+    /// Calls the procedures of that clerk for ever, and counts the right answers.
+    CallProcedures,
 }
 
 /// A thread of the root task's.
@@ -89,12 +95,25 @@ pub struct Actor {
 impl Actor {
     /// Starts a thread at `place`, on processor `number`.
     pub fn start(place: usize, part: Part, number: u32) -> Self {
-        Self::start_in(place, part, number, false)
+        Self::start_in(place, part, number, |id| STAGE.make(id, place))
     }
 
     /// The same in a space of its own, whose pager this thread is.
     pub fn start_apart(place: usize, part: Part, number: u32) -> Self {
-        let actor = Self::start_in(place, part, number, true);
+        let made = |id| make_space(id, location(place));
+        Self::start_in(place, part, number, made).with_pages()
+    }
+
+    /// The same in the space of `first`, which has one of its own.
+    pub fn start_beside(place: usize, part: Part, number: u32, first: &Self) -> Self {
+        let root = ThreadId::ROOT;
+        let made = |id| kernel::create_active(id, first.id, root, root, location(place));
+        Self::start_in(place, part, number, made).with_pages()
+    }
+
+    /// Answers its first faults.
+    fn with_pages(self) -> Self {
+        let actor = self;
         while let Ok(message) = ipc::receive(actor.id, Time::micros(3_000)) {
             let Some(_) = Fault::decode(&message) else { break };
             let _ = ipc::send(actor.id, &root_harness::image());
@@ -112,15 +131,16 @@ impl Actor {
         PARTNERS[place].store(local(partner).0, Ordering::Relaxed);
     }
 
-    fn start_in(place: usize, part: Part, number: u32, apart: bool) -> Self {
+    fn start_in(
+        place: usize,
+        part: Part,
+        number: u32,
+        make: impl FnOnce(ThreadId) -> Result<(), CallError>,
+    ) -> Self {
         let id = STAGE.next_id(place);
         PARTS[place].store(part as u64, Ordering::Relaxed);
         COUNTS[place].store(0, Ordering::Relaxed);
-        let made = match apart {
-            false => STAGE.make(id, place),
-            true => make_space(id, location(place)),
-        };
-        assert!(made.is_ok(), "the kernel makes no thread");
+        assert!(make(id).is_ok(), "the kernel makes no thread");
         assert!(schedule::set_processor(id, number).is_ok(), "the kernel sends no thread there");
         STAGE.start(id, place, run);
         Self { id, place }
@@ -215,11 +235,14 @@ fn talk_alone(part: u64, place: usize, count: &AtomicU64) -> ! {
         19 => hidden::forge(),
         20 => hidden::serve_section(),
         21 => hidden::enter(count),
-        _ => loop {
+        22 => loop {
             let _ = machine::read_port(tables::PORT);
             count.fetch_add(1, Ordering::Relaxed);
             core::hint::spin_loop();
         },
+        23 => visits::agree(),
+        24 => visits::lend(count),
+        _ => visits::call(place, count),
     }
 }
 
@@ -241,7 +264,7 @@ fn holds(place: usize, count: &AtomicU64, word: u64, turns: u64) -> u64 {
 fn make_space(id: ThreadId, location: u64) -> Result<(), CallError> {
     kernel::create(id, id, ThreadId::ROOT, location)?;
     kernel::move_quota(id, 64)?;
-    let utcbs = Fpage::memory(INITIAL_UTCB_AREA, 14, Rights::NONE);
+    let utcbs = Fpage::memory(INITIAL_UTCB_AREA, INITIAL_UTCB_BITS, Rights::NONE);
     kernel::configure_space(id, Fpage::memory(INITIAL_KIP, 12, Rights::NONE), utcbs)?;
     kernel::set_pager(id, id, ThreadId::ROOT, !0)
 }

@@ -13,6 +13,7 @@ mod machine;
 mod moves;
 mod tables;
 mod talks;
+mod visits;
 
 use abi::inspect::{Back, What};
 use abi::kip::offset;
@@ -31,7 +32,7 @@ boot_entry!(main);
 const CALLS: u64 = 1_000;
 
 /// What is tested, and its name.
-const TESTS: [Test; 49] = [
+const TESTS: [Test; 56] = [
     ("the_interface_page_counts_the_processors", told),
     ("user_code_runs_elsewhere", parallel),
     ("a_server_elsewhere_answers", served),
@@ -81,6 +82,13 @@ const TESTS: [Test; 49] = [
     ("who_talks_elsewhere_faults", hidden::faulted),
     ("who_talks_elsewhere_is_stepped", hidden::stepped),
     ("who_says_elsewhere_that_others_run_is_not_believed", hidden::forged),
+    ("all_processors_call_one_server_where_they_are", visits::everywhere),
+    ("who_calls_elsewhere_or_is_called_is_deleted", visits::deleted),
+    ("a_server_that_is_called_elsewhere_ends", visits::ended),
+    ("bindings_of_who_calls_elsewhere_are_revoked", visits::revoked),
+    ("who_calls_elsewhere_or_is_called_is_halted", visits::halted),
+    ("who_calls_elsewhere_or_is_called_moves", visits::moved),
+    ("visitors_elsewhere_have_a_floor", visits::lifted),
 ];
 
 fn main() -> ! {
