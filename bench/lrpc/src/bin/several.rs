@@ -23,7 +23,7 @@ use generated::table::{Client, INPUT, OUTPUT, ROOM, Serve, Server};
 measured!(run);
 
 /// Calls of each client in each phase.
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 1_000;
 /// Calls before them.
 const WARM_UP: usize = 8;
 /// Clients at most: a processor each.
@@ -60,7 +60,9 @@ fn run() -> Result<()> {
         schedule::yield_to(host.id);
         let client = partner::clerk(call, clerk.id.0, QUOTA_PAGES)?;
         if number > 0 {
-            schedule::set_processor(client.id, number).map_err(partner::why)?;
+            for thread in [host.id, client.id] {
+                schedule::set_processor(thread, number).map_err(partner::why)?;
+            }
         }
         *place = Some(client);
     }

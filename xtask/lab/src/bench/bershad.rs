@@ -144,8 +144,8 @@ fn figure_2(measured: &Measured) -> Vec<Row> {
     (1..=processors + 1).filter_map(point).collect()
 }
 
-/// Row `lrpc/shared-lines`: of calls of all processors into one server at the same time, whatever the processors do for them; beside it
-/// those of calls that stay on their processor, as in `smp/shared-lines`.
+/// Row `lrpc/shared-lines`: of calls of all processors into one server at the same time that stay on their processor, as in
+/// `smp/shared-lines`; beside it how many these are, and the lines of all, whatever the processors do for them.
 fn shared(measured: &Measured) -> Option<Row> {
     let samples = of_phase(measured, SEVERAL.cpus.into());
     let most = |name: &str| samples.iter().map(|sample| count(sample, name)).max();
@@ -158,10 +158,11 @@ fn shared(measured: &Measured) -> Option<Row> {
         of.map(|sample| count(sample, "locked")).min().unwrap_or(0).to_string()
     };
     let stay: Vec<String> = (0..SEVERAL.cpus.into()).map(|cpu| quiet(cpu).to_string()).collect();
-    let row = Row::baton("lrpc", "lrpc/shared-lines", most("kany")? as f64).unit("lines");
+    let row = Row::baton("lrpc", "lrpc/shared-lines", most("kshared")? as f64).unit("lines");
     Some(
-        row.with("user_lines", most("uany")?.to_string())
-            .with("of_calls_that_stay", (most("kshared")? + most("ushared")?).to_string())
+        row.with("user_lines", most("ushared")?.to_string())
+            .with("of_all_calls", (most("kany")? + most("uany")?).to_string())
+            .with("calls", (samples.len() as u64 / u64::from(SEVERAL.cpus)).to_string())
             .with("calls_that_stay", stay.join(" "))
             .with("locked_on_the_first", locked(true))
             .with("locked_elsewhere", locked(false)),
@@ -211,8 +212,7 @@ fn table_v(rows: &[Row]) -> String {
 
 fn points(rows: &[Row]) -> String {
     let mut out = String::from(
-        "\nBershad 1990, Figure 2, calls of independent clients into one server; calls per 1000 instructions of the busiest processor\n  \
-         Calls of clients on other processors are served by the first one (decision 0096): it is the busiest, and more processors give no more calls.\n",
+        "\nBershad 1990, Figure 2, calls of independent clients into one server; calls per 1000 instructions of the busiest processor\n",
     );
     for row in rows.iter().filter(|row| row.name == "lrpc/figure-2") {
         let processors = text(row, "processors");
@@ -234,12 +234,13 @@ fn points(rows: &[Row]) -> String {
     if let Some(row) = rows.iter().find(|row| row.name == "lrpc/shared-lines") {
         let _ = writeln!(
             out,
-            "  lines that one processor writes and another one touches meanwhile: {} of the kernel's, {} of programs'; calls that stay on their processor, by \
-             processor: {}, with {} such lines; locked instructions of a call on the first {}, elsewhere {}",
+            "  of {} calls on each of four processors, {} stay there; lines that one processor writes and another one touches meanwhile: {} of the kernel's, {} of \
+             programs', in all calls {}; locked instructions of a call on the first {}, elsewhere {}",
+            text(row, "calls"),
+            text(row, "calls_that_stay"),
             row.value,
             text(row, "user_lines"),
-            text(row, "calls_that_stay"),
-            text(row, "of_calls_that_stay"),
+            text(row, "of_all_calls"),
             text(row, "locked_on_the_first"),
             text(row, "locked_elsewhere")
         );
