@@ -255,15 +255,25 @@ fn candidates(supported: u64) -> [u64; 3] {
     [if is_legal { all } else { avx }, avx, base]
 }
 
-/// The record in one line.
+/// A terminal's width, and what each line of the summary begins with.
+const COLUMNS: usize = 80;
+const LINE_BEGINS: &str = "baton: processor:";
+
+/// The record, in lines that fit a terminal; the first one has been begun.
 pub struct Summary;
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut column = LINE_BEGINS.len();
         for (name, _) in in_use().iter_names() {
-            write!(f, "{name} ")?;
+            if column + 1 + name.len() > COLUMNS {
+                write!(f, "\n{LINE_BEGINS}")?;
+                column = LINE_BEGINS.len();
+            }
+            write!(f, " {name}")?;
+            column += 1 + name.len();
         }
-        write!(f, "xcr0={:#x} vector-state={} bytes", xcr0(), vector_bytes())
+        write!(f, "\n{LINE_BEGINS} xcr0={:#x} vector-state={} bytes", xcr0(), vector_bytes())
     }
 }
 

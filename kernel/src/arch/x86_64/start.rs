@@ -57,7 +57,7 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
     unsafe { move_away(protocol, information) };
     machine::begin();
     kprintln!("{}, an L4 X.2 microkernel", machine_facts::VERSION);
-    kprintln!("baton: processor: {}", features::Summary);
+    kprintln!("baton: processor:{}", features::Summary);
     // SAFETY: the caller's promise; nothing has touched physical memory yet.
     let mut memory = unsafe { EarlyMemory::new() };
     let loader = read_loader(&memory, protocol, u64::from(information));
@@ -154,15 +154,16 @@ fn read_loader(
 fn read_acpi(memory: &EarlyMemory, info: &BootInfo) -> Option<Madt> {
     match madt::find(memory, info.acpi) {
         Ok(madt) => {
-            let processors = madt.processors.as_slice().len();
             kprintln!(
-                "baton: ACPI: processors: {processors}, and {} too many; local APIC at {:#x}; \
-                 I/O APICs: {}, and {} too many",
-                madt.processors.dropped,
+                "baton: ACPI: processors: {}; local APIC at {:#x}; I/O APICs: {}",
+                madt.processors.as_slice().len(),
                 madt.local,
                 madt.io_apics.as_slice().len(),
-                madt.io_apics.dropped,
             );
+            let (processors, chips) = (madt.processors.dropped, madt.io_apics.dropped);
+            if processors + chips > 0 {
+                kprintln!("baton: left out: {processors} processors, {chips} I/O APICs too many");
+            }
             Some(madt)
         }
         Err(defect) => {
@@ -262,9 +263,12 @@ fn report(handover: &Handover) {
     let Handover { info, pool, kernel, .. } = handover;
     let mib = |bytes: u64| bytes >> 20;
     kprintln!(
-        "baton: memory: {} MiB usable up to {:#x}; kernel {:#x}..{:#x}, pool {:#x}..{:#x} ({} MiB)",
+        "baton: memory: {} MiB usable up to {:#x}",
         mib(info.regions.usable_bytes()),
         info.regions.top(),
+    );
+    kprintln!(
+        "baton: kernel {:#x}..{:#x}, pool {:#x}..{:#x} ({} MiB)",
         kernel.start,
         kernel.end,
         pool.start,
@@ -272,13 +276,16 @@ fn report(handover: &Handover) {
         mib(pool.len()),
     );
     kprintln!(
-        "baton: {} loaded {} KiB of boot image at {:#x}; clock {} kHz; command line: {}",
+        "baton: {} loaded {} KiB of boot image at {:#x}; clock {} kHz",
         info.loader,
         info.image.len() >> 10,
         info.image.start,
         clock::frequency_hz() / 1_000,
-        info.command_line.text(),
     );
+    let words = info.command_line.text();
+    if !words.is_empty() {
+        kprintln!("baton: command line: {words}");
+    }
     for ((_, name), server) in SERVERS.into_iter().zip(handover.servers) {
         if let Some(Server { range, entry }) = server {
             kprintln!("baton: {name} at {:#x}..{:#x}, entry {entry:#x}", range.start, range.end);
