@@ -157,7 +157,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__debug)
-            opts="-h --root --sigma0 --module --program --kernel --exec --initramfs --share --memory --cpus --cpu --icount --kernel-arg --gdb --help"
+            opts="-h --root --sigma0 --module --program --kernel --quick --exec --initramfs --share --memory --cpus --cpu --icount --kernel-arg --gdb --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -311,7 +311,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__image)
-            opts="-o -h --root --sigma0 --module --program --kernel --exec --initramfs --share --kernel-arg --output --help"
+            opts="-o -h --root --sigma0 --module --program --kernel --quick --exec --initramfs --share --kernel-arg --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -511,7 +511,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__run)
-            opts="-h --root --sigma0 --module --program --kernel --exec --initramfs --share --memory --cpus --cpu --icount --kernel-arg --test --limit --help"
+            opts="-h --root --sigma0 --module --program --kernel --quick --exec --initramfs --share --memory --cpus --cpu --icount --kernel-arg --test --limit --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -54,6 +54,7 @@ complete -c baton -n "__fish_baton_using_subcommand run" -l cpus -d 'Processors 
 complete -c baton -n "__fish_baton_using_subcommand run" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l limit -d 'Time limit with --test (60) or --exec (none)' -r
+complete -c baton -n "__fish_baton_using_subcommand run" -l quick -d 'Compile programs to try them, not to measure: seconds, for slower code'
 complete -c baton -n "__fish_baton_using_subcommand run" -l icount -d 'Count instructions: the time stamp counter ticks once per instruction'
 complete -c baton -n "__fish_baton_using_subcommand run" -l test -d 'No interaction: print the console and end with the guest\'s verdict'
 complete -c baton -n "__fish_baton_using_subcommand run" -s h -l help -d 'Print help'
@@ -67,6 +68,7 @@ complete -c baton -n "__fish_baton_using_subcommand image" -l initramfs -d 'Firs
 complete -c baton -n "__fish_baton_using_subcommand image" -l share -d 'Directory to copy to /share of the first file system' -r -F
 complete -c baton -n "__fish_baton_using_subcommand image" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand image" -s o -l output -d 'Where the CD image goes' -r -F
+complete -c baton -n "__fish_baton_using_subcommand image" -l quick -d 'Compile programs to try them, not to measure: seconds, for slower code'
 complete -c baton -n "__fish_baton_using_subcommand image" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand debug" -l root -d 'Root task instead of the system\'s: any X.2 root task (file, or name of a program)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l sigma0 -d 'σ0 instead of the system\'s (file, or name of a program)' -r
@@ -80,6 +82,7 @@ complete -c baton -n "__fish_baton_using_subcommand debug" -l memory -d 'Memory 
 complete -c baton -n "__fish_baton_using_subcommand debug" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or 1]' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
+complete -c baton -n "__fish_baton_using_subcommand debug" -l quick -d 'Compile programs to try them, not to measure: seconds, for slower code'
 complete -c baton -n "__fish_baton_using_subcommand debug" -l icount -d 'Count instructions: the time stamp counter ticks once per instruction'
 complete -c baton -n "__fish_baton_using_subcommand debug" -l gdb -d 'Start gdb in this terminal; the console\'s output goes to a file'
 complete -c baton -n "__fish_baton_using_subcommand debug" -s h -l help -d 'Print help'

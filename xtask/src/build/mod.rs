@@ -8,7 +8,7 @@ mod places;
 mod rust;
 
 use rust::Assertions;
-pub use rust::{inspect, inspect_tool};
+pub use rust::{Effort, inspect, inspect_tool};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub struct Programs {
     broken: BTreeSet<String>,
     /// What the compilers said of these.
     words: String,
+    /// How they are compiled.
+    pub effort: Effort,
 }
 
 impl Programs {
@@ -71,7 +73,7 @@ impl Programs {
 
     fn make(&mut self, workspace: &Workspace, names: Option<&BTreeSet<String>>) -> Result<()> {
         let wanted = |name: &str| names.is_none_or(|names| names.contains(name));
-        let rust = rust::programs(workspace, &wanted)?;
+        let rust = rust::programs(workspace, &wanted, self.effort)?;
         for (name, elf) in rust.built {
             self.add(&name, elf.clone(), elf)?;
         }

@@ -31,6 +31,16 @@ pub enum Assertions {
     On,
 }
 
+/// How much the compiler is to do for programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Effort {
+    /// Everything: what is measured.
+    #[default]
+    Full,
+    /// Little, so that it takes seconds.
+    Quick,
+}
+
 /// A set of bare-metal crates that are compiled with the same flags.
 struct Batch {
     /// Build directory under `target/`.
@@ -58,11 +68,18 @@ impl Batch {
     }
 
     /// The programs of the tree that are wanted; `None` if there are none.
-    fn programs(workspace: &Workspace, wanted: &dyn Fn(&str) -> bool) -> Result<Option<Self>> {
+    fn programs(
+        workspace: &Workspace,
+        wanted: &dyn Fn(&str) -> bool,
+        effort: Effort,
+    ) -> Result<Option<Self>> {
         let mut batch = Self {
             folder: "user",
             flags: USER_FLAGS,
-            profile: "release",
+            profile: match effort {
+                Effort::Full => "release",
+                Effort::Quick => "quick",
+            },
             packages: Vec::new(),
             bins: Vec::new(),
         };
@@ -129,8 +146,12 @@ pub struct Outcome {
 }
 
 /// Builds the wanted Rust programs; a broken one does not keep the others from it.
-pub fn programs(workspace: &Workspace, wanted: &dyn Fn(&str) -> bool) -> Result<Outcome> {
-    let Some(batch) = Batch::programs(workspace, wanted)? else {
+pub fn programs(
+    workspace: &Workspace,
+    wanted: &dyn Fn(&str) -> bool,
+    effort: Effort,
+) -> Result<Outcome> {
+    let Some(batch) = Batch::programs(workspace, wanted, effort)? else {
         return Ok(Outcome::default());
     };
     let mut cargo = batch.cargo(workspace, "build", batch.folder)?;
@@ -152,7 +173,8 @@ pub fn programs(workspace: &Workspace, wanted: &dyn Fn(&str) -> bool) -> Result<
 
 /// The names of all Rust programs.
 pub fn names(workspace: &Workspace) -> Result<Vec<String>> {
-    Ok(Batch::programs(workspace, &|_| true)?.map_or_else(Vec::new, |batch| batch.bins))
+    let batch = Batch::programs(workspace, &|_| true, Effort::Full)?;
+    Ok(batch.map_or_else(Vec::new, |batch| batch.bins))
 }
 
 /// The commands that show everything that runs on Baton, libraries included, to a verb of
@@ -164,7 +186,7 @@ pub fn inspect(workspace: &Workspace, verb: &str) -> Result<Vec<(String, Command
         cargo.arg("--lib");
         commands.push((format!("cargo {verb} (kernel)"), cargo));
     }
-    if let Some(mut batch) = Batch::programs(workspace, &|_| true)? {
+    if let Some(mut batch) = Batch::programs(workspace, &|_| true, Effort::Full)? {
         let libraries = workspace.packages()?.into_iter().filter(|p| p.is_guest_library(workspace));
         batch.packages.extend(libraries.map(|package| package.name));
         let mut cargo = batch.cargo(workspace, verb, batch.folder)?;
@@ -304,10 +326,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_compiled_quickly_lies_beside_what_is_measured() {
+        let tree = tree("quick");
+        let [full, quick] = [Effort::Full, Effort::Quick].map(|effort| {
+            let batch = Batch::programs(&tree, &|_| true, effort).unwrap().unwrap();
+            let cargo = batch.cargo(&tree, "build", batch.folder).unwrap();
+            let words: Vec<_> = cargo.get_args().map(|word| word.to_owned()).collect();
+            (batch.output(&tree).unwrap(), words[2].clone())
+        });
+        std::fs::remove_dir_all(&tree.root).unwrap();
+        assert_eq!((full.1, quick.1), ("release".into(), "quick".into()));
+        assert!(full.0.ends_with("user/x86_64-unknown-none/release"), "{full:?}", full = full.0);
+        assert!(quick.0.ends_with("user/x86_64-unknown-none/quick"), "{quick:?}", quick = quick.0);
+    }
+
+    #[test]
     fn only_programs_that_are_wanted_are_built() {
         let tree = tree("wanted");
         let bins = |wanted: &dyn Fn(&str) -> bool| {
-            Batch::programs(&tree, wanted).unwrap().map(|batch| (batch.packages, batch.bins))
+            Batch::programs(&tree, wanted, Effort::Full)
+                .unwrap()
+                .map(|batch| (batch.packages, batch.bins))
         };
         let good = vec!["good".to_owned()];
         let (one, none) = (bins(&|name| name == "good"), bins(&|name| name == "other"));

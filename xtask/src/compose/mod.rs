@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use bootcfg::{Screen, Spec};
 use clap::Args;
 
-use crate::build::{self, Programs, Role};
+use crate::build::{self, Effort, Programs, Role};
 use crate::image::elf::Executable;
 use crate::image::{Builder, PAGE, Server, page_down, places, verify};
 use crate::linux::Wishes;
@@ -48,6 +48,9 @@ pub struct Selection {
     /// Kernel instead of the tree's
     #[arg(long, value_name = "FILE")]
     pub kernel: Option<PathBuf>,
+    /// Compile programs to try them, not to measure: seconds, for slower code
+    #[arg(long)]
+    pub quick: bool,
     /// What the Unix server is to do
     #[command(flatten)]
     pub wishes: Wishes,
@@ -151,6 +154,9 @@ impl<'a> Composer<'a> {
     /// A sentence from whatever step failed.
     pub fn compose(&mut self, selection: &Selection, name: &str) -> Result<Bootable> {
         let _alone = self.workspace.alone("build")?;
+        if selection.quick {
+            self.programs.effort = Effort::Quick;
+        }
         let (kernel, plan) = self.kernel_and_plan(selection)?;
         let mut builder = Builder::new(&self.executable(&kernel, "the kernel")?);
         ensure!(
