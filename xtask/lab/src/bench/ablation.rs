@@ -26,7 +26,12 @@ const PROGRAM: &str = "bench-ipc";
 /// The tests that every variant has to pass: root tasks of `tests/`.
 const TESTS: [&str; 2] = ["ipc-tests", "c-api"];
 /// Tests that ask for speed, or for the fast path itself: a variant may fail them.
-const EXCUSED: [&str; 2] = ["test speed::", "test paths::"];
+const EXCUSED: [&str; 4] = [
+    "test speed::",
+    "test paths::",
+    "test visits::a_fast_call_is_as_a_complete_one ",
+    "test lipc_without_the_kernel ",
+];
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// The paper's message lengths, bytes, and the series that measure them here.
