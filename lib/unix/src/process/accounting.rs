@@ -1,6 +1,6 @@
 //! Process accounting: a record of each process that ends, at the end of a file (`acct(2)`, and
-//! `acct(5)`, version 3, as Debian's kernel has it). And the calls on kernel modules, of which
-//! there are none.
+//! `acct(5)`, version 3, as Debian's kernel has it). And the call on kernel modules, of which there
+//! are none.
 
 use alloc::rc::Rc;
 
@@ -58,7 +58,7 @@ struct Record {
     elapsed: [u8; 4],
     user_time: u16,
     system_time: u16,
-    /// Average memory, KiB.
+    /// Memory, KiB: the most there was, where Linux tells an average.
     memory: u16,
     characters: u16,
     blocks: u16,
@@ -113,6 +113,8 @@ pub(super) fn record(unix: &Unix, thread: &Rc<Thread>, status: u32) {
     let Some(open) = unix.processes.accounting.borrow().clone() else { return };
     let process = &thread.process;
     let cx = Cx { unix, thread, process };
+    // It has ended, and its own limit of file sizes is none of the accounts'.
+    process.limits.borrow_mut()[l::RLIMIT_FSIZE as usize].0 = u64::MAX;
     let record = of(unix, process, status);
     append(&cx, &open, record.as_bytes());
 }

@@ -38,6 +38,23 @@ fn each_process_that_ends_is_recorded() {
     assert_eq!(records[0][48..], first.process.name());
 }
 
+/// Neither a limit of its own nor a signal that comes of it keeps a process from being recorded.
+#[test]
+fn nobody_escapes_a_record_by_a_limit() {
+    let world = World::new();
+    let first = &world.first;
+    let program = Program::new(&world, first);
+    let path = world.put(first, b"/tmp/records\0");
+    world.ok(first, l::__NR_creat, &[path, 0o600]);
+    world.ok(first, l::__NR_acct, &[path]);
+    let child = world.fork(first);
+    let limit = world.words(&child, &[0, 0]);
+    world.ok(&child, l::__NR_prlimit64, &[0, l::RLIMIT_FSIZE.into(), limit, 0]);
+    world.call(&child, l::__NR_exit_group, &[7]);
+    let text = program.contents("/tmp/records");
+    assert_eq!((text.len(), number(&text, 4)), (RECORD, 7 << 8));
+}
+
 #[test]
 fn records_go_into_files_of_whom_that_is_allowed() {
     let world = World::new();
