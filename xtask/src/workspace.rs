@@ -161,6 +161,16 @@ impl Workspace {
     }
 }
 
+/// Removes a file, or a folder with all that is in it.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn remove(path: &Path) -> Result<()> {
+    let gone =
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    gone.with_context(|| format!("cannot remove {}", path.display()))
+}
+
 /// Cargo and, unless cargo finds it by itself, rustc.
 fn toolchain() -> (String, Option<String>) {
     if let Ok(cargo) = std::env::var("BATON_CARGO") {

@@ -2,22 +2,18 @@
 //! tree, so that the tree itself is never touched and nothing is built twice.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use regex::Regex;
 
-use crate::workspace::Workspace;
+use crate::workspace::{self, Alone, Workspace};
 
 /// What a kernel is built from.
 const FOLDERS: [&str; 2] = ["abi", "kernel"];
 
-/// There is one copy.
-static COPY: Mutex<()> = Mutex::new(());
-
-/// The copy; nobody else of this process has it meanwhile.
+/// The copy, of which there is one; nobody else has it meanwhile.
 pub struct Variants<'a> {
-    _alone: MutexGuard<'static, ()>,
+    _alone: Alone,
     tree: &'a Workspace,
     copy: Workspace,
     kernels: PathBuf,
@@ -30,7 +26,7 @@ impl<'a> Variants<'a> {
     /// # Errors
     /// When something cannot be read or written.
     pub fn copy(tree: &'a Workspace) -> Result<Self> {
-        let alone = COPY.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = tree.alone("variants")?;
         let root = tree.target("bench/variants/tree")?;
         for folder in FOLDERS {
             copy_folder(&tree.path(folder), &root.join(folder))?;
@@ -100,13 +96,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     }
     for entry in std::fs::read_dir(to).into_iter().flatten().flatten() {
         if !from.join(entry.file_name()).exists() {
-            let path = entry.path();
-            let gone = if path.is_dir() {
-                std::fs::remove_dir_all(&path)
-            } else {
-                std::fs::remove_file(&path)
-            };
-            gone.with_context(|| format!("cannot remove {}", path.display()))?;
+            workspace::remove(&entry.path())?;
         }
     }
     Ok(())

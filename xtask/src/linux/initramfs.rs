@@ -8,7 +8,6 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -27,8 +26,8 @@ const MAX_BYTES: usize = 8 << 20;
 /// Where Debian has the libraries of this architecture.
 const LIBRARIES: &str = "lib/x86_64-linux-gnu";
 
-/// Held while an archive is made: two at once would compile and write the same files.
-static MAKING: Mutex<()> = Mutex::new(());
+/// What one at a time does: two at once would compile and write the same files.
+const MAKING: &str = "archive";
 
 /// Package, file in it, name in the archive.
 type Part = (&'static str, &'static str, &'static str);
@@ -74,7 +73,7 @@ const TEST_LIBRARIES: [(&str, &str, &str); 5] = [
 /// # Errors
 /// When packages cannot be had, or it has become too large.
 pub fn small(workspace: &Workspace) -> Result<PathBuf> {
-    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = workspace.alone(MAKING)?;
     let mut archive = Archive::default();
     base(workspace, &mut archive)?;
     let bytes = archive.write()?;
@@ -92,7 +91,7 @@ pub fn small(workspace: &Workspace) -> Result<PathBuf> {
 /// # Errors
 /// When packages cannot be had, or a test program cannot be compiled.
 pub fn test(workspace: &Workspace) -> Result<PathBuf> {
-    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = workspace.alone(MAKING)?;
     let mut archive = Archive::default();
     base(workspace, &mut archive)?;
     let names: Vec<&str> =

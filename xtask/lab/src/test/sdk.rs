@@ -9,7 +9,7 @@ use super::keep_log;
 use super::tally::Outcome;
 use crate::sdk;
 use crate::ui::Step;
-use crate::workspace::Workspace;
+use crate::workspace::{self, Workspace};
 
 /// The suite's name.
 pub const SUITE: &str = "sdk";
@@ -60,13 +60,7 @@ fn clear(folder: &Workspace) -> Result<()> {
     let entries = std::fs::read_dir(&folder.root).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name() != "target" && entry.file_name() != "bin")
     {
-        let path = entry.path();
-        let gone = if path.is_dir() {
-            std::fs::remove_dir_all(&path)
-        } else {
-            std::fs::remove_file(&path)
-        };
-        gone.with_context(|| format!("cannot remove {}", path.display()))?;
+        workspace::remove(&entry.path())?;
     }
     Ok(())
 }
