@@ -2,7 +2,7 @@
 // of code ran.
 //
 // Arguments: out=FILE (required); low=HEX, the lowest address that is of interest.
-// The file is appended to: several machines can share it. One line per block of
+// The file is appended to: several machines can share it, at once too. One line per block of
 // instructions as the emulator translated it, in no order:
 //     ADDRESS BYTES INSTRUCTIONS COUNT
 // The counts of a block that was translated several times are added up.
@@ -15,7 +15,7 @@
 
 __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
-enum { BUCKETS = 1 << 16 };
+enum { BUCKETS = 1 << 16, REPORT_BYTES = 1 << 23 };
 
 struct block {
     struct block *next;
@@ -75,6 +75,9 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
         else if (sscanf(argv[i], "low=%" SCNx64, &low) != 1)
             out = NULL;
     }
+    // One write for all, so that no other machine's lines come in between.
+    if (out)
+        setvbuf(out, NULL, _IOFBF, REPORT_BYTES);
     if (!out || !info->system_emulation) {
         fprintf(stderr, "cover: it needs out=FILE\n");
         return 1;

@@ -70,15 +70,16 @@ impl<'a> Job<'a> {
 }
 
 /// Does all `jobs`, each with what `composer` has built: first those that may take longest, those
-/// that want to be alone at the end, so that no lane waits long for another.
-pub fn run(mut jobs: Vec<Job<'_>>, composer: &Composer<'_>, report: &Report) {
+/// that want to be alone at the end, so that no lane waits long for another. If consoles are shown
+/// there is one lane, or two machines would speak at once.
+pub fn run(mut jobs: Vec<Job<'_>>, show: bool, composer: &Composer<'_>, report: &Report) {
     jobs.sort_by_key(|job| (job.alone, Reverse(job.limit)));
     let jobs = VecDeque::from(jobs);
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let (jobs, host) = (Mutex::new(jobs), RwLock::new(()));
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     thread::scope(|scope| {
-        for _ in 0..processors.min(MOST) {
+        for _ in 0..processors.min(if show { 1 } else { MOST }) {
             scope.spawn(|| {
                 let mut composer = composer.clone();
                 while let Some(Job { alone, work, .. }) = next() {
@@ -103,16 +104,18 @@ mod tests {
     use super::*;
     use crate::workspace::Workspace;
 
-    #[test]
-    fn every_job_is_done_once_and_who_is_alone_is_alone() {
+    /// What twenty jobs come to of which the eighth fails, and each third one wants to be alone; and
+    /// the most that ran at once.
+    fn played(show: bool) -> (Tally, usize) {
         let workspace = Workspace { root: std::env::temp_dir() };
-        let (running, report) = (AtomicUsize::new(0), Report::default());
+        let (running, most, report) = (AtomicUsize::new(0), AtomicUsize::new(0), Report::default());
         let job = |index: usize| {
-            let running = &running;
+            let (running, most) = (&running, &most);
             let alone = index % 3 == 0;
             let work = move |_: &mut Composer<'_>, report: &Report| {
                 report.suite(&format!("{index}"), || {
                     let before = running.fetch_add(1, SeqCst);
+                    most.fetch_max(before + 1, SeqCst);
                     thread::sleep(Duration::from_millis(5));
                     let after = running.fetch_sub(1, SeqCst);
                     anyhow::ensure!(!alone || (before, after) == (0, 1), "somebody else runs");
@@ -122,8 +125,19 @@ mod tests {
             };
             Job::new(work).alone(alone)
         };
-        run((0..20).map(job).collect(), &Composer::new(&workspace), &report);
-        let tally = report.into_tally();
+        run((0..20).map(job).collect(), show, &Composer::new(&workspace), &report);
+        (report.into_tally(), most.into_inner())
+    }
+
+    #[test]
+    fn every_job_is_done_once_and_who_is_alone_is_alone() {
+        let (tally, _) = played(false);
         assert_eq!((tally.passed(), tally.failures()), (19, &["7: seven".to_owned()][..]));
+    }
+
+    #[test]
+    fn consoles_are_shown_one_after_the_other() {
+        let (tally, most) = played(true);
+        assert_eq!((tally.passed(), most), (19, 1));
     }
 }

@@ -115,7 +115,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
                 jobs
             }
         };
-        lanes::run(jobs, &composer, &tally);
+        lanes::run(jobs, options.show, &composer, &tally);
     }
     report(workspace, &tally.into_tally())
 }
