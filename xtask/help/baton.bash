@@ -233,7 +233,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__explain)
-            opts="-h --system --help"
+            opts="-h --system --quick --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

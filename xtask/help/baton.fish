@@ -87,6 +87,7 @@ complete -c baton -n "__fish_baton_using_subcommand debug" -l icount -d 'Count i
 complete -c baton -n "__fish_baton_using_subcommand debug" -l gdb -d 'Start gdb in this terminal; the console\'s output goes to a file'
 complete -c baton -n "__fish_baton_using_subcommand debug" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand explain" -l system -d 'System that was booted; without it, the one that has the tasks reported' -r
+complete -c baton -n "__fish_baton_using_subcommand explain" -l quick -d 'Its programs were compiled with --quick'
 complete -c baton -n "__fish_baton_using_subcommand explain" -s h -l help -d 'Print help'
 complete -c baton -n "__fish_baton_using_subcommand check" -l json -d 'Cargo\'s own messages, as editors read them (.vscode/settings.json)'
 complete -c baton -n "__fish_baton_using_subcommand check" -s h -l help -d 'Print help'

@@ -105,6 +105,9 @@ pub struct ExplainArgs {
     /// System that was booted; without it, the one that has the tasks reported
     #[arg(long, value_name = "SYSTEM")]
     system: Option<String>,
+    /// Its programs were compiled with --quick
+    #[arg(long)]
+    quick: bool,
 }
 
 /// `build`.
@@ -238,7 +241,7 @@ fn explain(workspace: &Workspace, args: &ExplainArgs) -> Result<()> {
     };
     let text = String::from_utf8_lossy(&text).replace('\r', "");
     let system = debug::reported_system(workspace, &text, args.system.as_deref())?;
-    let selection = Selection { system: Some(system), ..Selection::default() };
+    let selection = Selection { system: Some(system), quick: args.quick, ..Selection::default() };
     let bootable = Composer::new(workspace).compose(&selection, &name(&selection))?;
     print!("{}", debug::explain(&text, &bootable.tasks)?);
     Ok(())
