@@ -3,7 +3,9 @@
 //!
 //! `tests/linux/scripts/driver.sh` works off /test/plan and marks beginning and
 //! end of each case. A case that does not end is reported; the machine is
-//! stopped, and another one started for the cases behind it.
+//! stopped, and another one started for the cases behind it. Behind the last case
+//! the machine waits until it is stopped here: one that stopped itself once took
+//! the end of the last case's output along.
 
 use std::process::Command;
 use std::time::Duration;
