@@ -16,9 +16,10 @@ use crate::workspace::Workspace;
 
 /// Memory of both, MiB.
 const MEMORY_MB: u32 = 1024;
-/// Nothing but the cases on the console.
+/// Nothing but the cases on the console. Linux does not test at its start whether the timer is wired
+/// right: on a busy host the emulator's ticks come late, and it gives up.
 const LINUX_WORDS: &str =
-    "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off rdinit=/test/bin/";
+    "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off no_timer_check rdinit=/test/bin/";
 
 /// The line that runs `command` in a session with the console as its terminal, as `init.c`
 /// does on Linux: shells look for one. The first shell stays, and waits for it.
