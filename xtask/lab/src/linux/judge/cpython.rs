@@ -1,4 +1,5 @@
-//! Python's own tests, from Debian's packages: a trial for each module of `python3 -m test`.
+//! Python's own tests, from Debian's packages: a trial for each module of `python3 -m test`,
+//! which names the tests that failed in it.
 
 use std::path::Path;
 
@@ -28,6 +29,8 @@ const WHOLE: [(&str, &str); 12] = [
 ];
 /// Where the tests are.
 const TESTS: &str = "usr/lib/python3.11/test";
+/// Linux's loopback is down when it starts; Baton's is always there.
+const BEFORE: &str = "ifconfig lo up 2>/dev/null";
 /// Most seconds of a module.
 const SECONDS: u64 = 240;
 const BATCH: usize = 40;
@@ -44,7 +47,7 @@ pub fn suite(workspace: &Workspace) -> Result<Suite> {
     }
     let mut trials = Vec::new();
     for module in modules(&packages.file("libpython3.11-testsuite", TESTS))? {
-        let run = format!("exec python3 -m test -u none --timeout {SECONDS} {module}");
+        let run = format!("{BEFORE}; exec python3 -m test -W -u none --timeout {SECONDS} {module}");
         trials.push(Trial::new(&module, run, SECONDS));
     }
     Ok(Suite { name: Name::Cpython, shared, trials, batch: BATCH, read })
@@ -62,7 +65,8 @@ fn modules(folder: &Path) -> Result<Vec<String>> {
     Ok(modules)
 }
 
-/// Python's last line says how the module came out.
+/// The status says how the module came out, and lines like `FAIL: test_x (test.test_os.A.test_x)`
+/// what of it did not pass.
 fn read(name: &str, ran: &Ran, status: i32) -> Marks {
     let nothing =
         ran.output.contains("Result: NO TESTS RAN") || ran.output.contains("1 test skipped");
@@ -71,5 +75,37 @@ fn read(name: &str, ran: &Ran, status: i32) -> Marks {
         0 => Mark::Pass,
         _ => Mark::Fail,
     };
-    mark::one(name, mark)
+    let mut marks = mark::one(name, mark);
+    if mark == Mark::Fail {
+        let failed = ran.output.lines().filter_map(failed);
+        marks.extend(failed.map(|test| (format!("{name}: {test}"), Mark::Fail)));
+    }
+    marks
+}
+
+/// The test that a line says has failed, by class and name.
+fn failed(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "))?;
+    let (_, path) = rest.split_once(" (")?;
+    let (path, _) = path.split_once(')')?;
+    Some(path.splitn(3, '.').nth(2).unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::guest::End;
+
+    #[test]
+    fn what_failed_is_named() {
+        let output = "test_a (test.test_os.A.test_a) ... FAIL\n\n\
+                      FAIL: test_a (test.test_os.A.test_a) [with (this)]\n\
+                      ERROR: setUpModule (test.test_os)\nOSError: no (such) thing\n";
+        let ran = Ran { output: output.to_owned(), end: End::Status(2) };
+        let marks = read("test_os", &ran, 2);
+        let names: Vec<&str> = marks.keys().map(String::as_str).collect();
+        assert_eq!(names, ["test_os", "test_os: A.test_a", "test_os: test.test_os"]);
+        assert!(marks.values().all(|mark| *mark == Mark::Fail));
+        assert_eq!(read("test_os", &ran, 0), mark::one("test_os", Mark::Pass));
+    }
 }

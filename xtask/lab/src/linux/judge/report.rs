@@ -54,9 +54,29 @@ impl Verdict {
                 (_, None) => verdict.new.push(name.clone()),
             }
         }
+        verdict.inside(linux, baton, known);
         let stopped = baton.iter().filter(|(_, mark)| **mark == Mark::Stopped);
         verdict.stopped = stopped.map(|(name, _)| name.clone()).collect();
         verdict
+    }
+
+    /// A trial that fails on both names what of it has failed: what does so on Baton alone counts.
+    fn inside(&mut self, linux: &Marks, baton: &Marks, known: &Known) {
+        let both = |name: &str| {
+            let fails = |marks: &Marks| marks.get(name) == Some(&Mark::Fail);
+            fails(linux) && fails(baton)
+        };
+        let of_both = |name: &String| name.split_once(": ").is_some_and(|(trial, _)| both(trial));
+        let failed = baton.iter().filter(|(_, mark)| **mark == Mark::Fail);
+        for (name, _) in failed.filter(|(name, _)| of_both(name) && !linux.contains_key(*name)) {
+            self.natively += 1;
+            match known.get(name) {
+                Some(cause) => self.known.push((name.clone(), cause.clone())),
+                None => self.new.push(name.clone()),
+            }
+        }
+        let gone = known.keys().filter(|name| of_both(name) && !baton.contains_key(*name));
+        self.gone.extend(gone.cloned());
     }
 
     /// For a person.
@@ -153,5 +173,21 @@ mod tests {
         assert_eq!(verdict.known, [("d".to_owned(), "no such thing".to_owned())]);
         assert_eq!(verdict.gone, ["f"]);
         assert_eq!(verdict.stopped, ["c"]);
+    }
+
+    #[test]
+    fn what_fails_here_alone_in_a_trial_that_fails_on_both_is_a_difference() {
+        let fails = |list: &[&str]| -> Marks {
+            list.iter().map(|name| ((*name).to_owned(), Mark::Fail)).collect()
+        };
+        let linux = fails(&["a", "a: 1", "a: 2", "b", "b: 1"]);
+        let mut baton = fails(&["a", "a: 2", "a: 3", "a: 4", "c: 1"]);
+        baton.insert("b".to_owned(), Mark::Pass);
+        let known = ["a: 4", "a: 5", "c: 2"].map(|name| (name.to_owned(), "so".to_owned()));
+        let verdict = Verdict::between(&linux, &baton, &Known::from(known));
+        assert_eq!(verdict.new, ["a: 3"]);
+        assert_eq!(verdict.known, [("a: 4".to_owned(), "so".to_owned())]);
+        assert_eq!(verdict.gone, ["a: 5"]);
+        assert_eq!((verdict.natively, verdict.of_these), (2, 0));
     }
 }
