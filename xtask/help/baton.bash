@@ -463,7 +463,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__linux__subcmd__judge)
-            opts="-h --exact --source --shard --only --fresh --resume --accept --seconds --show --list --help ltp busybox cpython stress-ng"
+            opts="-h --exact --source --shard --only --fresh --resume --accept --seconds --show --list --help ltp busybox cpython stress-ng libc-test sqlite"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

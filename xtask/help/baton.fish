@@ -116,7 +116,7 @@ complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subco
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l show -d 'Show the consoles'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -l list -d 'Name the cases and stop'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from compare" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l exact -d 'Only this trial' -r
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l exact -d 'Only this trial; several may be said' -r
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l source -d 'Where the suite\'s built source is, for suites that Debian does not have' -r -F
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l shard -d 'Only one part of the trials, as 2/5: the second of five' -r
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l only -d 'Run on this system alone' -r -f -a "linux\t'Debian\'s kernel'

@@ -9,10 +9,12 @@
 mod busybox;
 mod cpython;
 mod known;
+mod libc_test;
 mod ltp;
 mod mark;
 mod report;
 mod run;
+mod sqlite;
 mod stress;
 mod suite;
 
@@ -34,9 +36,9 @@ pub struct Options {
     suite: Name,
     /// Only trials whose name contains this
     filter: Option<String>,
-    /// Only this trial
-    #[arg(long, conflicts_with = "filter")]
-    exact: Option<String>,
+    /// Only this trial; several may be said
+    #[arg(long, value_name = "NAME", conflicts_with = "filter")]
+    exact: Vec<String>,
     /// Where the suite's built source is, for suites that Debian does not have
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
@@ -72,7 +74,7 @@ impl Options {
         Self {
             suite,
             filter: None,
-            exact: None,
+            exact: Vec::new(),
             source: None,
             shard: None,
             only: None,
@@ -90,7 +92,7 @@ impl Options {
         suite.trials.retain(|trial| {
             let name = &trial.case.name;
             self.filter.as_ref().is_none_or(|part| name.contains(part.as_str()))
-                && self.exact.as_ref().is_none_or(|exact| name == exact)
+                && (self.exact.is_empty() || self.exact.contains(name))
         });
         if let Some(shard) = self.shard {
             shard.keep(&mut suite.trials);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 
 use super::mark::Marks;
-use super::{Options, busybox, cpython, ltp, stress};
+use super::{Options, busybox, cpython, libc_test, ltp, sqlite, stress};
 use crate::linux::cases::Case;
 use crate::linux::cpio::Archive;
 use crate::linux::guest::Ran;
@@ -24,6 +24,10 @@ pub enum Name {
     Cpython,
     /// stress-ng, a trial for each stressor
     StressNg,
+    /// musl's libc-test, a trial for each program (--source)
+    LibcTest,
+    /// SQLite's `veryquick`, a trial for each file
+    Sqlite,
 }
 
 impl Name {
@@ -35,6 +39,8 @@ impl Name {
             Self::Busybox => "busybox",
             Self::Cpython => "cpython",
             Self::StressNg => "stress-ng",
+            Self::LibcTest => "libc-test",
+            Self::Sqlite => "sqlite",
         }
     }
 }
@@ -85,12 +91,19 @@ impl Suite {
                                say with --source DIR where its built source is";
                 ltp::suite(source.context(missing)?)
             }
+            Name::LibcTest => {
+                let source = options.source.as_deref();
+                let missing = "libc-test is no package of Debian: say with --source DIR where \
+                               its built source is";
+                libc_test::suite(workspace, source.context(missing)?)
+            }
             name if options.source.is_some() => {
                 bail!("{} comes from Debian's archive; leave out --source", name.word())
             }
             Name::Busybox => busybox::suite(workspace),
             Name::Cpython => cpython::suite(workspace),
             Name::StressNg => stress::suite(workspace, options.seconds),
+            Name::Sqlite => sqlite::suite(workspace),
         }
     }
 }
