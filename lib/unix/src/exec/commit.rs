@@ -9,7 +9,7 @@ use crate::call::Cx;
 use crate::errno::Errno;
 use crate::file::Descriptors;
 use crate::machine::{Registers, Reply};
-use crate::mm::futex;
+use crate::mm::{futex, futex_held};
 use crate::process::capability::Executed;
 use crate::process::program;
 
@@ -34,6 +34,7 @@ pub(super) fn commit(
     };
     // POINT OF NO RETURN.
     program::begin(unix, thread);
+    futex_held::release_held(unix, thread);
     futex::release_robust(unix, thread);
     futex::clear_child_tid(unix, thread);
     program::replace_machine_thread(unix, thread, machine);

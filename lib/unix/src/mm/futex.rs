@@ -2,12 +2,14 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as linux;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::area::AreaFlags;
+use super::futex_held;
 use super::{AddressSpace, PAGE, USER_END, page_of};
 use crate::call::{Answer, Cx, Entry, Stop, partial};
 use crate::errno::Errno;
@@ -17,15 +19,19 @@ use crate::unix::Unix;
 
 pub use super::robust::{clear_child_tid, release_robust};
 
-pub(super) const FUTEX: Entry =
-    partial(linux::__NR_futex, "futex", futex, "priority inheritance (FUTEX_LOCK_PI and so on)");
+pub(super) const FUTEX: Entry = partial(
+    linux::__NR_futex,
+    "futex",
+    futex,
+    "FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI; holders inherit no priority, for there is none",
+);
 
 /// Every waiter, whatever it waits for.
 pub(super) const ANY: u32 = u32::MAX;
 
 /// A word of memory, the same for all who share it: (serial of the space, address) or
 /// (0, frame and offset).
-type Key = (u64, u64);
+pub(super) type Key = (u64, u64);
 
 pub(super) struct Waiter {
     pub(super) thread: Weak<Thread>,
@@ -33,11 +39,19 @@ pub(super) struct Waiter {
     pub(super) serial: u64,
     /// What it waits for.
     pub(super) bits: u32,
+    /// Who holds the word, where that is said there; else 0.
+    pub(super) holder: u32,
     /// What its call has for progress once it is woken; not 0.
     pub(super) told: u64,
 }
 
 impl Waiter {
+    /// `thread`, for whatever it will be woken.
+    pub(super) fn any(thread: &Rc<Thread>) -> Self {
+        let serial = thread.wait_serial.get();
+        Self { thread: Rc::downgrade(thread), serial, bits: ANY, holder: 0, told: 1 }
+    }
+
     /// The thread, if its call still waits.
     fn thread(&self) -> Option<Rc<Thread>> {
         let waits =
@@ -75,8 +89,30 @@ impl Futexes {
         queue.push_back(waiter);
     }
 
+    /// The first that waits at a word.
+    pub(super) fn first(&self, key: Key) -> Option<Rc<Thread>> {
+        self.queues.borrow().get(&key)?.iter().find_map(Waiter::thread)
+    }
+
+    /// The words that `holder` holds, and who is the first that waits there.
+    pub(super) fn held_by(&self, holder: u32) -> Vec<(Key, Rc<Thread>)> {
+        let queues = self.queues.borrow();
+        let first = |(key, queue): (&Key, &VecDeque<Waiter>)| {
+            let mut theirs = queue.iter().filter(|waiter| waiter.holder == holder);
+            Some((*key, theirs.find_map(Waiter::thread)?))
+        };
+        queues.iter().filter_map(first).collect()
+    }
+
+    /// Whoever waits at a word waits for `holder` from now on.
+    pub(super) fn holds(&self, key: Key, holder: u32) {
+        if let Some(queue) = self.queues.borrow_mut().get_mut(&key) {
+            queue.iter_mut().for_each(|waiter| waiter.holder = holder);
+        }
+    }
+
     /// Wakes up to `count` waiters with any of `bits`; how many there were.
-    fn wake(&self, key: Key, count: usize, bits: u32) -> usize {
+    pub(super) fn wake(&self, key: Key, count: usize, bits: u32) -> usize {
         let mut queues = self.queues.borrow_mut();
         let Some(queue) = queues.get_mut(&key) else { return 0 };
         let mut woken = 0;
@@ -166,7 +202,7 @@ fn futex(cx: &Cx) -> Answer {
     if waits && !cx.is_retry() && cx.arg(3) != 0 {
         set_deadline(cx, command == linux::FUTEX_WAIT, realtime)?;
     }
-    if realtime && command != linux::FUTEX_WAIT_BITSET {
+    if realtime && !matches!(command, linux::FUTEX_WAIT_BITSET | linux::FUTEX_LOCK_PI2) {
         return Err(Errno::ENOSYS.into());
     }
     match command {
@@ -177,6 +213,10 @@ fn futex(cx: &Cx) -> Answer {
         linux::FUTEX_REQUEUE => requeue(cx, private, None),
         linux::FUTEX_CMP_REQUEUE => requeue(cx, private, Some(cx.uint(5))),
         linux::FUTEX_WAKE_OP => wake_op(cx, private),
+        linux::FUTEX_LOCK_PI => futex_held::lock(cx, private, true),
+        linux::FUTEX_LOCK_PI2 => futex_held::lock(cx, private, realtime),
+        linux::FUTEX_TRYLOCK_PI => futex_held::try_lock(cx, private),
+        linux::FUTEX_UNLOCK_PI => futex_held::unlock(cx, private),
         _ => Err(Errno::ENOSYS.into()),
     }
 }
@@ -189,7 +229,7 @@ struct TimeSpec {
     nanoseconds: i64,
 }
 
-fn set_deadline(cx: &Cx, relative: bool, realtime: bool) -> Result<(), Errno> {
+pub(super) fn set_deadline(cx: &Cx, relative: bool, realtime: bool) -> Result<(), Errno> {
     let time: TimeSpec = cx.user().read(cx.arg(3))?;
     if time.seconds < 0 || !(0..1_000_000_000).contains(&time.nanoseconds) {
         return Err(Errno::EINVAL);
@@ -227,8 +267,7 @@ fn wait(cx: &Cx, private: bool, bits: u32) -> Answer {
     if cx.expired() {
         return Err(Errno::ETIMEDOUT.into());
     }
-    let (thread, serial) = (Rc::downgrade(cx.thread), cx.thread.wait_serial.get());
-    cx.unix.mm.futexes.add(key, Waiter { thread, serial, bits, told: 1 });
+    cx.unix.mm.futexes.add(key, Waiter { bits, ..Waiter::any(cx.thread) });
     Err(Stop::Block)
 }
 

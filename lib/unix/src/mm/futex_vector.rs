@@ -1,11 +1,9 @@
 //! `futex_waitv`: waiting at several futexes at once.
 
-use alloc::rc::Rc;
-
 use linux_raw_sys::general as linux;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::futex::{ANY, Waiter};
+use super::futex::Waiter;
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::errno::Errno;
 use crate::time::{Clock, Timespec};
@@ -69,9 +67,8 @@ fn futex_waitv(cx: &Cx) -> Answer {
         return Err(Errno::ETIMEDOUT.into());
     }
     for (place, key) in keys.into_iter().enumerate() {
-        let (thread, serial) = (Rc::downgrade(cx.thread), cx.thread.wait_serial.get());
         let told = place as u64 + 1;
-        cx.unix.mm.futexes.add(key, Waiter { thread, serial, bits: ANY, told });
+        cx.unix.mm.futexes.add(key, Waiter { told, ..Waiter::any(cx.thread) });
     }
     Err(Stop::Block)
 }

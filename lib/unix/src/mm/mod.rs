@@ -13,7 +13,7 @@
 //! | `other` | memory of other processes |
 //! | `sizes` | how large a space is, what is there, which files it may write |
 //! | `shared` | what spaces share |
-//! | `futex`, `robust` | waiting on words of memory; what ending threads leave |
+//! | `futex`, `futex_held`, `robust` | waiting on words of memory; those that say who holds them; what ending threads leave |
 //!
 //! The machine's mappings are a cache of the page map: what the page map lacks is never
 //! mapped; what it has may be mapped, if the page says so.
@@ -29,6 +29,7 @@ pub mod brk;
 pub mod fault;
 mod fork;
 pub mod futex;
+pub mod futex_held;
 pub mod futex_vector;
 pub mod map;
 mod oom;

@@ -34,6 +34,8 @@ pub struct Shared {
     next_space: Cell<u64>,
     /// Futexes with waiters.
     pub(super) futexes: super::futex::Futexes,
+    /// Those whose word says who holds them.
+    pub(super) held: super::futex::Futexes,
 }
 
 impl Shared {

@@ -8,7 +8,7 @@ use super::{Process, accounting, groups, processors, wait};
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::file;
 use crate::machine::MachineThread;
-use crate::mm::futex;
+use crate::mm::{futex, futex_held};
 use crate::signal::{self, Info, send};
 use crate::thread::{Doing, Thread};
 use crate::time;
@@ -130,6 +130,7 @@ fn remove(unix: &Unix, thread: &Rc<Thread>) {
 
 /// Releases the futexes a thread holds, and tells who waits for its end.
 pub fn release_futexes(unix: &Unix, thread: &Rc<Thread>) {
+    futex_held::release_held(unix, thread);
     if thread.robust_list.get() != 0 {
         futex::release_robust(unix, thread);
         thread.robust_list.set(0);

@@ -182,9 +182,12 @@ pub(crate) fn end(unix: &Unix, thread: &Rc<Thread>, signal: u32) {
 fn handle_in_call(unix: &Unix, thread: &Rc<Thread>, info: &Info, action: &Action) {
     let mut registers = unix.machine.registers(thread.machine.get());
     let progress = thread.progress.get();
-    match thread.signals.on_signal.get() {
+    let on_signal = thread.signals.on_signal.get();
+    match on_signal {
         OnSignal::Partial if progress != 0 => registers.rax = progress,
-        OnSignal::Restart | OnSignal::Partial if action.has(l::SA_RESTART) => {
+        OnSignal::Restart | OnSignal::Partial | OnSignal::Again
+            if action.has(l::SA_RESTART) || on_signal == OnSignal::Again =>
+        {
             registers.rip = registers.rip.wrapping_sub(SYSCALL_BYTES);
             registers.rax = u64::from(thread.number.get());
         }

@@ -50,6 +50,8 @@ pub enum OnSignal {
     Return,
     /// It ends with [`crate::Cx::progress`] as its result if that is not 0, else as `Restart`.
     Partial,
+    /// It starts again after the handler, whatever that has.
+    Again,
     /// Only the process's end ends it.
     Never,
 }

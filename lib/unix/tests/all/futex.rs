@@ -7,6 +7,8 @@ use unix::errno::Errno;
 use unix::thread::Thread;
 
 const RW: u64 = 3;
+/// Where a handler's frame has RAX (`struct ucontext` begins at 8, `uc_mcontext` at 48).
+const RAX_AT: u64 = 152;
 const PRIVATE: u64 = (l::FUTEX_PRIVATE_FLAG) as u64;
 
 /// Another thread of the first process, made without clone.
@@ -55,7 +57,12 @@ fn a_word_that_differs_is_not_waited_for() {
     world.refused(first, l::__NR_futex, &[at, wait, 5, bad], Errno::EINVAL);
     let realtime = u64::from(l::FUTEX_CLOCK_REALTIME);
     world.refused(first, l::__NR_futex, &[at, wait | realtime, 5, 0], Errno::ENOSYS);
-    world.refused(first, l::__NR_futex, &[at, l::FUTEX_LOCK_PI.into(), 0, 0], Errno::ENOSYS);
+    world.refused(
+        first,
+        l::__NR_futex,
+        &[at, l::FUTEX_WAIT_REQUEUE_PI.into(), 5, 0],
+        Errno::ENOSYS,
+    );
     world.refused(
         first,
         l::__NR_futex,
@@ -150,4 +157,113 @@ fn robust_futexes_are_released() {
     world.collect();
     assert_eq!(world.next_reply(first), Some(0));
     assert_eq!(world.read_u32(first, entry + 8), l::FUTEX_OWNER_DIED | l::FUTEX_WAITERS);
+}
+
+/// An operation of those whose word says who holds them.
+fn held(world: &World, thread: &Rc<Thread>, operation: u32, at: u64) -> Option<i64> {
+    world.call(thread, l::__NR_futex, &[at, operation.into(), 0, 0]).map(|value| value as i64)
+}
+
+#[test]
+fn a_word_is_handed_to_who_waited_longest() {
+    let world = World::new();
+    let first = &world.first;
+    let (one, two) = (second(&world), second(&world));
+    let at = word(&world, 0);
+    assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), Some(0));
+    assert_eq!(world.read_u32(first, at), first.tid.get());
+    assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), Some(-i64::from(Errno::EDEADLK.0)));
+    assert_eq!(held(&world, &one, l::FUTEX_TRYLOCK_PI, at), Some(-i64::from(Errno::EAGAIN.0)));
+    assert_eq!(held(&world, &one, l::FUTEX_UNLOCK_PI, at), Some(-i64::from(Errno::EPERM.0)));
+    assert_eq!(held(&world, &one, l::FUTEX_LOCK_PI, at), None);
+    assert_eq!(held(&world, &two, l::FUTEX_LOCK_PI2, at), None);
+    assert_eq!(world.read_u32(first, at), first.tid.get() | l::FUTEX_WAITERS);
+    assert_eq!(held(&world, first, l::FUTEX_UNLOCK_PI, at), Some(0));
+    assert_eq!((world.next_reply(&one), world.next_reply(&two)), (Some(0), None));
+    assert_eq!(world.read_u32(first, at), one.tid.get() | l::FUTEX_WAITERS);
+    assert_eq!(held(&world, first, l::FUTEX_UNLOCK_PI, at), Some(-i64::from(Errno::EPERM.0)));
+    assert_eq!(held(&world, &one, l::FUTEX_UNLOCK_PI, at), Some(0));
+    assert_eq!(world.next_reply(&two), Some(0));
+    assert_eq!(held(&world, &two, l::FUTEX_UNLOCK_PI, at), Some(0));
+    assert_eq!(world.read_u32(first, at), 0);
+    assert_eq!(held(&world, &one, l::FUTEX_TRYLOCK_PI, at), Some(0));
+}
+
+#[test]
+fn a_word_whose_holder_ends_goes_on_with_a_mark() {
+    let world = World::new();
+    let (first, owner) = (&world.first, second(&world));
+    let at = word(&world, 0);
+    assert_eq!(held(&world, &owner, l::FUTEX_LOCK_PI, at), Some(0));
+    assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), None);
+    world.call(&owner, l::__NR_exit, &[0]);
+    world.collect();
+    assert_eq!(world.next_reply(first), Some(0));
+    let mine = first.tid.get() | l::FUTEX_WAITERS | l::FUTEX_OWNER_DIED;
+    assert_eq!(world.read_u32(first, at), mine);
+    assert_eq!(held(&world, first, l::FUTEX_UNLOCK_PI, at), Some(0));
+    // Nobody has this id any more.
+    world.write(first, at, &owner.tid.get().to_le_bytes());
+    assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), Some(-i64::from(Errno::ESRCH.0)));
+}
+
+#[test]
+fn a_holder_may_write_its_id_away_before_it_ends() {
+    let world = World::new();
+    let (first, other, owner) = (&world.first, second(&world), second(&world));
+    let at = word(&world, 0);
+    assert_eq!(held(&world, &owner, l::FUTEX_LOCK_PI, at), Some(0));
+    assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), None);
+    assert_eq!(held(&world, &other, l::FUTEX_LOCK_PI, at), None);
+    // As musl does with what a thread still holds.
+    world.write(first, at, &l::FUTEX_OWNER_DIED.to_le_bytes());
+    world.call(&owner, l::__NR_exit, &[0]);
+    world.collect();
+    assert_eq!((world.next_reply(first), world.next_reply(&other)), (Some(0), None));
+    let mark = l::FUTEX_WAITERS | l::FUTEX_OWNER_DIED;
+    assert_eq!(world.read_u32(first, at), first.tid.get() | mark);
+    world.write(first, at, &l::FUTEX_OWNER_DIED.to_le_bytes());
+    assert_eq!(held(&world, first, l::FUTEX_UNLOCK_PI, at), Some(-i64::from(Errno::EPERM.0)));
+    unix::mm::futex_held::release_held(&world.unix, first);
+    world.collect();
+    assert_eq!(world.next_reply(&other), Some(0));
+    assert_eq!(world.read_u32(first, at), other.tid.get() | mark);
+}
+
+#[test]
+fn a_word_is_waited_for_until_a_time() {
+    let world = World::new();
+    let (first, other) = (&world.first, second(&world));
+    let at = word(&world, 0);
+    assert_eq!(held(&world, &other, l::FUTEX_LOCK_PI, at), Some(0));
+    let soon = world.machine.now_ns.get() + 5_000;
+    let time = world.words(first, &[soon / 1_000_000_000, soon % 1_000_000_000]);
+    world.waits(first, l::__NR_futex, &[at, l::FUTEX_LOCK_PI2.into(), 0, time]);
+    world.advance(10_000_000);
+    assert_eq!(
+        world.next_reply(first).map(|value| value as i64),
+        Some(-i64::from(Errno::ETIMEDOUT.0))
+    );
+    assert_eq!(held(&world, &other, l::FUTEX_UNLOCK_PI, at), Some(0));
+    assert_eq!(world.read_u32(first, at), 0);
+}
+
+#[test]
+fn a_handler_does_not_end_the_wait_for_a_word_that_is_held() {
+    let world = World::new();
+    let (first, other) = (&world.first, second(&world));
+    let at = word(&world, 0);
+    let stack = world.scratch(first, 16384) + 16384;
+    world.machine.with(first.machine.get(), |thread| thread.registers.rsp = stack);
+    // No SA_RESTART.
+    let action = world.words(first, &[0x41_0000, l::SA_RESTORER.into(), 0x42_0000, 0]);
+    world.ok(first, l::__NR_rt_sigaction, &[l::SIGUSR1.into(), action, 0, 8]);
+    assert_eq!(held(&world, &other, l::FUTEX_LOCK_PI, at), Some(0));
+    assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), None);
+    let (pid, tid) = (first.process().pid, first.tid.get());
+    world.ok(&other, l::__NR_tgkill, &[pid.into(), tid.into(), l::SIGUSR1.into()]);
+    let registers = world.registers(first);
+    assert_eq!(registers.rip, 0x41_0000);
+    // It returns to the call, not to a result.
+    assert_eq!(world.read_u64(first, registers.rsp + RAX_AT), u64::from(l::__NR_futex));
 }
