@@ -11,29 +11,29 @@ use linux_raw_sys::net::{
 use unix::errno::Errno;
 use unix::thread::Thread;
 
-const LOCAL: [u8; 4] = [127, 0, 0, 1];
+pub const LOCAL: [u8; 4] = [127, 0, 0, 1];
 const ANY: [u8; 4] = [0; 4];
 const NONBLOCK: u32 = O_NONBLOCK;
 
 /// The bytes of a `struct sockaddr_in`.
-fn v4(ip: [u8; 4], port: u16) -> Vec<u8> {
+pub fn v4(ip: [u8; 4], port: u16) -> Vec<u8> {
     let family = (AF_INET as u16).to_le_bytes();
     [&family[..], &port.to_be_bytes(), &ip, &[0; 8]].concat()
 }
 
 /// The bytes of a `struct sockaddr_in6`.
-fn v6(ip: [u8; 16], port: u16) -> Vec<u8> {
+pub fn v6(ip: [u8; 16], port: u16) -> Vec<u8> {
     let family = (AF_INET6 as u16).to_le_bytes();
     [&family[..], &port.to_be_bytes(), &[0; 4], &ip, &[0; 4]].concat()
 }
 
-fn one() -> [u8; 16] {
+pub fn one() -> [u8; 16] {
     let mut ip = [0; 16];
     ip[15] = 1;
     ip
 }
 
-fn socket(world: &World, family: u32, kind: u32) -> u64 {
+pub fn socket(world: &World, family: u32, kind: u32) -> u64 {
     world.ok(&world.first, __NR_socket, &[family.into(), kind.into(), 0])
 }
 
@@ -43,7 +43,7 @@ fn with(world: &World, thread: &Rc<Thread>, number: u32, fd: u64, address: &[u8]
     world.call(thread, number, &[fd, at, address.len() as u64])
 }
 
-fn bind(world: &World, fd: u64, address: &[u8]) -> u64 {
+pub fn bind(world: &World, fd: u64, address: &[u8]) -> u64 {
     with(world, &world.first, __NR_bind, fd, address).expect("bind waits")
 }
 
@@ -83,7 +83,7 @@ fn receive(world: &World, fd: u64) -> Vec<u8> {
 }
 
 /// A datagram and its sender's address.
-fn receive_from(world: &World, fd: u64) -> (Vec<u8>, Vec<u8>) {
+pub fn receive_from(world: &World, fd: u64) -> (Vec<u8>, Vec<u8>) {
     let (to, from) = (world.scratch(&world.first, 64), world.scratch(&world.first, 64));
     let len_at = world.words(&world.first, &[64]);
     let len = world.ok(&world.first, __NR_recvfrom, &[fd, to, 64, 0, from, len_at]);
@@ -91,7 +91,7 @@ fn receive_from(world: &World, fd: u64) -> (Vec<u8>, Vec<u8>) {
     (world.read(&world.first, to, len as usize), world.read(&world.first, from, from_len.into()))
 }
 
-fn send_to(world: &World, fd: u64, bytes: &[u8], to: &[u8]) -> u64 {
+pub fn send_to(world: &World, fd: u64, bytes: &[u8], to: &[u8]) -> u64 {
     let (at, to_at) = (world.put(&world.first, bytes), world.put(&world.first, to));
     let (len, to_len) = (bytes.len() as u64, to.len() as u64);
     world.now(&world.first, __NR_sendto, &[fd, at, len, 0, to_at, to_len])

@@ -11,6 +11,7 @@ mod attributes;
 mod burial;
 mod capabilities;
 mod compare_files;
+mod datagrams;
 mod document;
 mod dumps;
 mod exec;

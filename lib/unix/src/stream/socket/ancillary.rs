@@ -9,6 +9,10 @@ use core::cell::Cell;
 use linux_raw_sys::net::SOL_SOCKET;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::inbox::Header as Datagram;
+use super::inet::Inet;
+use super::inet_options::Names;
+use super::{Kind, Socket};
 use crate::account::{Charge, What};
 use crate::call::Cx;
 use crate::errno::Errno;
@@ -82,14 +86,18 @@ pub struct Sent {
     pub rights: Option<Rc<Rights>>,
     /// Who the sender claims to be.
     pub credentials: Option<Credentials>,
+    /// The hops that a datagram may go, if not as many as its socket says.
+    pub hops: Option<u8>,
+    /// Its traffic class, likewise.
+    pub class: Option<u8>,
 }
 
-/// Reads `len` bytes of control messages.
+/// Reads `len` bytes of control messages for `socket`.
 ///
 /// # Errors
 /// `EINVAL` for what is none, `EBADF` for a descriptor that is none, `ETOOMANYREFS`, `EPERM`
 /// for credentials of somebody else, `ENOBUFS` if there is too much.
-pub fn read(cx: &Cx, address: u64, len: u64) -> Result<Sent, Errno> {
+pub fn read(cx: &Cx, socket: &Socket, address: u64, len: u64) -> Result<Sent, Errno> {
     let mut sent = Sent::default();
     if len == 0 {
         return Ok(sent);
@@ -110,6 +118,8 @@ pub fn read(cx: &Cx, address: u64, len: u64) -> Result<Sent, Errno> {
                 SCM_CREDENTIALS => sent.credentials = Some(read_credentials(cx, data)?),
                 _ => return Err(Errno::EINVAL),
             }
+        } else if let Some(inet) = &socket.inet {
+            read_header(inet, (header.level as u32, header.kind as u32), data, &mut sent)?;
         }
         rest = rest.get(end.next_multiple_of(8)..).unwrap_or_default();
     }
@@ -139,6 +149,34 @@ fn read_rights(cx: &Cx, data: &[u8], files: &mut Vec<Rc<Open>>) -> Result<(), Er
             return Err(Errno::EINVAL);
         }
         files.push(cx.file_or_path(fd)?);
+    }
+    Ok(())
+}
+
+/// What of a datagram's header one of them says, if it is about that.
+fn read_header(
+    inet: &Inet,
+    (level, kind): (u32, u32),
+    data: &[u8],
+    sent: &mut Sent,
+) -> Result<(), Errno> {
+    let names = Names::of(inet);
+    if level != names.level || ![names.hops, names.class].contains(&kind) {
+        return Ok(());
+    }
+    let number = match data {
+        [byte] if kind == names.class && !inet.v6 => i32::from(*byte),
+        _ => i32::from_ne_bytes(data.try_into().map_err(|_| Errno::EINVAL)?),
+    };
+    // IPv6: as the socket says.
+    if number == -1 && inet.v6 {
+        return Ok(());
+    }
+    let value = u8::try_from(number).map_err(|_| Errno::EINVAL)?;
+    match kind == names.hops {
+        true if value == 0 && !inet.v6 => return Err(Errno::EINVAL),
+        true => sent.hops = Some(value),
+        false => sent.class = Some(value),
     }
     Ok(())
 }
@@ -178,7 +216,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// `EFAULT`.
-    fn put(&mut self, kind: i32, data: &[u8]) -> Result<(), Errno> {
+    fn put(&mut self, level: u32, kind: i32, data: &[u8]) -> Result<(), Errno> {
         let room = self.room - self.written.min(self.room);
         if room < HEADER {
             self.cut = true;
@@ -186,7 +224,7 @@ impl<'a> Writer<'a> {
         }
         let len = data.len().min(room - HEADER);
         self.cut |= len < data.len();
-        let header = Header { len: (HEADER + len) as u64, level: SOL_SOCKET as i32, kind };
+        let header = Header { len: (HEADER + len) as u64, level: level as i32, kind };
         let at = self.address.wrapping_add(self.written as u64);
         self.cx.user().write(at, &header)?;
         let data = data.get(..len).unwrap_or_default();
@@ -200,7 +238,30 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// `EFAULT`.
     pub fn put_credentials(&mut self, credentials: Credentials) -> Result<(), Errno> {
-        self.put(SCM_CREDENTIALS, credentials.as_bytes())
+        self.put(SOL_SOCKET, SCM_CREDENTIALS, credentials.as_bytes())
+    }
+
+    /// Writes what of a datagram's header its receiver has asked for.
+    ///
+    /// # Errors
+    /// `EFAULT`.
+    pub fn put_header(&mut self, socket: &Socket, header: Datagram) -> Result<(), Errno> {
+        let Some(inet) = socket.inet.as_ref().filter(|_| socket.kind == Kind::Datagram) else {
+            return Ok(());
+        };
+        let names = Names::of(inet);
+        if names.is_set(socket, inet, names.wants_hops) {
+            let hops = i32::from(header.hops);
+            self.put(names.level, names.hops as i32, hops.as_bytes())?;
+        }
+        if names.is_set(socket, inet, names.wants_class) {
+            // IPv4 tells a byte.
+            let class = i32::from(header.class);
+            let len = if inet.v6 { 4 } else { 1 };
+            let class = class.as_bytes().get(..len).unwrap_or_default();
+            self.put(names.level, names.class as i32, class)?;
+        }
+        Ok(())
     }
 
     /// Gives the caller descriptors of files, as many as there is room and limit for.
@@ -218,6 +279,10 @@ impl<'a> Writer<'a> {
             }
         }
         self.cut |= numbers.len() < rights.files.len();
-        if numbers.is_empty() { Ok(()) } else { self.put(SCM_RIGHTS, numbers.as_bytes()) }
+        if numbers.is_empty() {
+            Ok(())
+        } else {
+            self.put(SOL_SOCKET, SCM_RIGHTS, numbers.as_bytes())
+        }
     }
 }

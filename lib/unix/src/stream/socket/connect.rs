@@ -29,6 +29,7 @@ const AF_MAX: u32 = 46;
 const SOCK_MAX: u32 = 11;
 const IPPROTO_TCP: u32 = 6;
 const IPPROTO_UDP: u32 = 17;
+const IPPROTO_UDPLITE: u32 = 136;
 
 /// The kind that (family, type, protocol) ask for.
 fn kind(cx: &Cx) -> Result<(Kind, Option<Inet>), Errno> {
@@ -73,6 +74,8 @@ fn internet(cx: &Cx, v6: bool, kind: u32, protocol: u32) -> Result<(Kind, Option
         SOCK_STREAM => (Kind::Stream, IPPROTO_TCP),
         // `ping_group_range` lets nobody.
         SOCK_DGRAM if protocol == icmp::ICMP => return Err(Errno::EACCES),
+        // The same here: nothing is damaged on its way, so no part of it is left unchecked.
+        SOCK_DGRAM if protocol == IPPROTO_UDPLITE => (Kind::Datagram, IPPROTO_UDPLITE),
         SOCK_DGRAM => (Kind::Datagram, IPPROTO_UDP),
         SOCK_RAW if protocol == 0 => return Err(Errno::EPROTONOSUPPORT),
         SOCK_RAW if !cx.process.credentials.borrow().may(CAP_NET_RAW) => {

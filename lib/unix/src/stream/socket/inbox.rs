@@ -32,6 +32,17 @@ pub struct Piece {
     pub had_rights: bool,
     /// The sender's address.
     pub from: Option<Rc<Name>>,
+    /// What a datagram of the Internet was sent with.
+    pub header: Header,
+}
+
+/// What the header of an Internet datagram says that programs can ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Header {
+    /// Hops that it had left (`IP_TTL`, `IPV6_HOPLIMIT`).
+    pub hops: u8,
+    /// Its traffic class (`IP_TOS`, `IPV6_TCLASS`).
+    pub class: u8,
 }
 
 /// Received bytes.
@@ -102,13 +113,36 @@ impl Inbox {
         rights: Option<Rc<Rights>>,
         from: Option<Rc<Name>>,
     ) -> Result<usize, Errno> {
+        let len = self.whole(source)?;
+        let (had_rights, header) = (rights.is_some(), Header::default());
+        self.push(Piece { len, credentials, had_rights, rights, from, header })?;
+        Ok(len)
+    }
+
+    /// Adds a datagram of the Internet, as [`Inbox::add_message`].
+    ///
+    /// # Errors
+    /// `EFAULT`, `ENOMEM`: nothing is added.
+    pub fn add_datagram(
+        &self,
+        source: &mut Source,
+        from: Name,
+        header: Header,
+    ) -> Result<usize, Errno> {
+        let len = self.whole(source)?;
+        let (credentials, from) = (Credentials::NOBODY, Some(Rc::new(from)));
+        self.push(Piece { len, credentials, had_rights: false, rights: None, from, header })?;
+        Ok(len)
+    }
+
+    /// Puts the bytes of a message into the ring, all or none.
+    fn whole(&self, source: &mut Source) -> Result<usize, Errno> {
         let want = source.left();
         let len = self.ring.fill(source, want)?;
         if len < want {
             self.ring.unfill(len);
             return Err(Errno::EFAULT);
         }
-        self.push(Piece { len, credentials, had_rights: rights.is_some(), rights, from })?;
         Ok(len)
     }
 
@@ -137,7 +171,8 @@ impl Inbox {
             return Ok(len);
         }
         drop(pieces);
-        self.push(Piece { len, credentials, had_rights: rights.is_some(), rights, from: None })?;
+        let (had_rights, from, header) = (rights.is_some(), None, Header::default());
+        self.push(Piece { len, credentials, had_rights, rights, from, header })?;
         Ok(len)
     }
 

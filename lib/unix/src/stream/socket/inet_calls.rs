@@ -6,11 +6,11 @@ use core::cell::Cell;
 use linux_raw_sys::net::SHUT_RD;
 
 use super::address::Name;
-use super::ancillary::Credentials;
+use super::ancillary::Sent;
 use super::inbox::CAPACITY;
 use super::inet::{self, Endpoint, Inet};
 use super::transfer::{How, broken};
-use super::{Kind, SOMAXCONN, Socket, icmp};
+use super::{Kind, SOMAXCONN, Socket, icmp, inet_options};
 use crate::account::What;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
@@ -260,6 +260,7 @@ pub(super) fn send_datagram(
     socket: &Rc<Socket>,
     source: &mut Source,
     to: Option<Endpoint>,
+    sent: &Sent,
     how: How,
 ) -> Result<usize, Stop> {
     let inet = socket.inet.as_ref().ok_or(Errno::EINVAL)?;
@@ -291,8 +292,8 @@ pub(super) fn send_datagram(
     if target.shut_in.get() || target.inbox.room() < want.max(1) || want > CAPACITY {
         return Ok(want);
     }
-    let from = Some(Rc::new(Name::Internet(from)));
-    match target.inbox.add_message(source, Credentials::NOBODY, None, from) {
+    let header = inet_options::header(socket, inet, sent);
+    match target.inbox.add_datagram(source, Name::Internet(from), header) {
         Ok(_) => target.can_read.wake_all(),
         Err(Errno::EFAULT) => return Err(Errno::EFAULT.into()),
         // The receiver cannot pay: lost.

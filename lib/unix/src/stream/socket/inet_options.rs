@@ -4,6 +4,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::ancillary::Sent;
+use super::inbox::Header;
 use super::inet::Inet;
 use super::{Kind, Socket};
 use crate::call::{Answer, Cx};
@@ -15,6 +17,9 @@ const IPPROTO_IPV6: u32 = 41;
 const TCP_INFO: u32 = 11;
 const TCP_CONGESTION: u32 = 13;
 const IPV6_V6ONLY: u32 = 26;
+const IPPROTO_UDPLITE: u32 = 136;
+/// Hops of a datagram whose sender does not say how many.
+const HOPS: u8 = 64;
 
 /// Bytes of a `struct tcp_info`.
 const TCP_INFO_LEN: usize = 232;
@@ -25,42 +30,90 @@ const CONGESTION: &[u8; 16] = b"cubic\0\0\0\0\0\0\0\0\0\0\0";
 
 /// Those that remember a number: level, name, what it is at first.
 const REMEMBERED: &[(u32, u32, i32)] = &[
-    (IPPROTO_TCP, 1, 0),    // TCP_NODELAY
-    (IPPROTO_TCP, 2, 536),  // TCP_MAXSEG
-    (IPPROTO_TCP, 3, 0),    // TCP_CORK
-    (IPPROTO_TCP, 4, 7200), // TCP_KEEPIDLE
-    (IPPROTO_TCP, 5, 75),   // TCP_KEEPINTVL
-    (IPPROTO_TCP, 6, 9),    // TCP_KEEPCNT
-    (IPPROTO_TCP, 7, 6),    // TCP_SYNCNT
-    (IPPROTO_TCP, 8, 60),   // TCP_LINGER2
-    (IPPROTO_TCP, 9, 0),    // TCP_DEFER_ACCEPT
-    (IPPROTO_TCP, 10, 0),   // TCP_WINDOW_CLAMP
-    (IPPROTO_TCP, 12, 1),   // TCP_QUICKACK
-    (IPPROTO_TCP, 18, 0),   // TCP_USER_TIMEOUT
-    (IPPROTO_TCP, 23, 0),   // TCP_FASTOPEN
-    (IPPROTO_TCP, 25, 0),   // TCP_NOTSENT_LOWAT
-    (IPPROTO_IP, 1, 0),     // IP_TOS
-    (IPPROTO_IP, 2, 64),    // IP_TTL
-    (IPPROTO_IP, 6, 0),     // IP_RECVOPTS
-    (IPPROTO_IP, 8, 0),     // IP_PKTINFO
-    (IPPROTO_IP, 10, 1),    // IP_MTU_DISCOVER
-    (IPPROTO_IP, 11, 0),    // IP_RECVERR
-    (IPPROTO_IP, 12, 0),    // IP_RECVTTL
-    (IPPROTO_IP, 13, 0),    // IP_RECVTOS
-    (IPPROTO_IP, 15, 0),    // IP_FREEBIND
-    (IPPROTO_IP, 24, 0),    // IP_BIND_ADDRESS_NO_PORT
-    (IPPROTO_IP, 33, 1),    // IP_MULTICAST_TTL
-    (IPPROTO_IP, 34, 1),    // IP_MULTICAST_LOOP
-    (IPPROTO_IPV6, 16, 64), // IPV6_UNICAST_HOPS
-    (IPPROTO_IPV6, 18, 1),  // IPV6_MULTICAST_HOPS
-    (IPPROTO_IPV6, 19, 1),  // IPV6_MULTICAST_LOOP
-    (IPPROTO_IPV6, 23, 1),  // IPV6_MTU_DISCOVER
-    (IPPROTO_IPV6, 25, 0),  // IPV6_RECVERR
-    (IPPROTO_IPV6, 49, 0),  // IPV6_RECVPKTINFO
-    (IPPROTO_IPV6, 51, 0),  // IPV6_RECVHOPLIMIT
-    (IPPROTO_IPV6, 66, 0),  // IPV6_RECVTCLASS
-    (IPPROTO_IPV6, 67, 0),  // IPV6_TCLASS
+    (IPPROTO_TCP, 1, 0),      // TCP_NODELAY
+    (IPPROTO_TCP, 2, 536),    // TCP_MAXSEG
+    (IPPROTO_TCP, 3, 0),      // TCP_CORK
+    (IPPROTO_TCP, 4, 7200),   // TCP_KEEPIDLE
+    (IPPROTO_TCP, 5, 75),     // TCP_KEEPINTVL
+    (IPPROTO_TCP, 6, 9),      // TCP_KEEPCNT
+    (IPPROTO_TCP, 7, 6),      // TCP_SYNCNT
+    (IPPROTO_TCP, 8, 60),     // TCP_LINGER2
+    (IPPROTO_TCP, 9, 0),      // TCP_DEFER_ACCEPT
+    (IPPROTO_TCP, 10, 0),     // TCP_WINDOW_CLAMP
+    (IPPROTO_TCP, 12, 1),     // TCP_QUICKACK
+    (IPPROTO_TCP, 18, 0),     // TCP_USER_TIMEOUT
+    (IPPROTO_TCP, 23, 0),     // TCP_FASTOPEN
+    (IPPROTO_TCP, 25, 0),     // TCP_NOTSENT_LOWAT
+    (IPPROTO_IP, 1, 0),       // IP_TOS
+    (IPPROTO_IP, 2, 64),      // IP_TTL
+    (IPPROTO_IP, 6, 0),       // IP_RECVOPTS
+    (IPPROTO_IP, 8, 0),       // IP_PKTINFO
+    (IPPROTO_IP, 10, 1),      // IP_MTU_DISCOVER
+    (IPPROTO_IP, 11, 0),      // IP_RECVERR
+    (IPPROTO_IP, 12, 0),      // IP_RECVTTL
+    (IPPROTO_IP, 13, 0),      // IP_RECVTOS
+    (IPPROTO_IP, 15, 0),      // IP_FREEBIND
+    (IPPROTO_IP, 24, 0),      // IP_BIND_ADDRESS_NO_PORT
+    (IPPROTO_IP, 33, 1),      // IP_MULTICAST_TTL
+    (IPPROTO_IP, 34, 1),      // IP_MULTICAST_LOOP
+    (IPPROTO_IPV6, 16, 64),   // IPV6_UNICAST_HOPS
+    (IPPROTO_IPV6, 18, 1),    // IPV6_MULTICAST_HOPS
+    (IPPROTO_IPV6, 19, 1),    // IPV6_MULTICAST_LOOP
+    (IPPROTO_IPV6, 23, 1),    // IPV6_MTU_DISCOVER
+    (IPPROTO_IPV6, 25, 0),    // IPV6_RECVERR
+    (IPPROTO_IPV6, 49, 0),    // IPV6_RECVPKTINFO
+    (IPPROTO_IPV6, 51, 0),    // IPV6_RECVHOPLIMIT
+    (IPPROTO_IPV6, 66, 0),    // IPV6_RECVTCLASS
+    (IPPROTO_IPV6, 67, 0),    // IPV6_TCLASS
+    (IPPROTO_UDPLITE, 10, 0), // UDPLITE_SEND_CSCOV
+    (IPPROTO_UDPLITE, 11, 0), // UDPLITE_RECV_CSCOV
 ];
+
+/// What the parts of a datagram's header are called, by the version of its protocol: options of the
+/// socket and control messages.
+pub(super) struct Names {
+    pub(super) level: u32,
+    /// Of the control message.
+    pub(super) hops: u32,
+    pub(super) class: u32,
+    /// Whether it is told (`IP_RECVTTL` and so on).
+    pub(super) wants_hops: u32,
+    pub(super) wants_class: u32,
+    /// What the socket sends.
+    own_hops: u32,
+}
+
+impl Names {
+    pub(super) fn of(inet: &Inet) -> Self {
+        let (level, [hops, class, wants_hops, wants_class, own_hops]) = match inet.v6 {
+            true => (IPPROTO_IPV6, [52, 67, 51, 66, 16]),
+            false => (IPPROTO_IP, [2, 1, 12, 13, 2]),
+        };
+        Self { level, hops, class, wants_hops, wants_class, own_hops }
+    }
+
+    /// Whether an option is on.
+    pub(super) fn is_set(&self, socket: &Socket, inet: &Inet, name: u32) -> bool {
+        number(socket, inet, self.level, name) != 0
+    }
+}
+
+/// The header of a datagram from `socket` that is sent with `sent`.
+pub(super) fn header(socket: &Socket, inet: &Inet, sent: &Sent) -> Header {
+    let names = Names::of(inet);
+    let own = |name| u8::try_from(number(socket, inet, names.level, name)).ok();
+    Header {
+        hops: sent.hops.or_else(|| own(names.own_hops)).unwrap_or(HOPS),
+        class: sent.class.or_else(|| own(names.class)).unwrap_or(0),
+    }
+}
+
+/// What a remembered option is.
+fn number(socket: &Socket, inet: &Inet, level: u32, name: u32) -> i32 {
+    let options = socket.options.others.borrow();
+    let now = options.get(&key(level, name)).copied();
+    now.or_else(|| first(socket, inet, level, name).ok()).unwrap_or(0)
+}
 
 /// How an option is remembered among those of the socket itself.
 fn key(level: u32, name: u32) -> u32 {
@@ -73,6 +126,7 @@ fn has_level(socket: &Socket, inet: &Inet, level: u32) -> bool {
         IPPROTO_TCP => socket.kind == Kind::Stream,
         IPPROTO_IPV6 => inet.v6,
         IPPROTO_IP => true,
+        IPPROTO_UDPLITE => inet.protocol == level,
         _ => false,
     }
 }

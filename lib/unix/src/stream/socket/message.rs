@@ -123,7 +123,7 @@ fn send_message(cx: &Cx, open: &Open, at: u64, flags: u32) -> Answer {
         return Err(Errno::EMSGSIZE.into());
     }
     let ranges = read_ranges(cx, header.ranges, header.ranges_len)?;
-    let sent = ancillary::read(cx, header.control, header.control_len)?;
+    let sent = ancillary::read(cx, shared(open)?, header.control, header.control_len)?;
     send_ranges(cx, open, &ranges, (header.name, header.name_len), sent, flags)
 }
 
@@ -225,6 +225,7 @@ fn receive_message(cx: &Cx, open: &Open, at: u64, flags: u32) -> Answer {
     {
         writer.put_credentials(credentials)?;
     }
+    writer.put_header(shared(open)?, received.header)?;
     let close_on_exec = flags & MSG_CMSG_CLOEXEC != 0;
     if let Some(rights) = &received.rights {
         writer.put_rights(rights, close_on_exec)?;

@@ -6,7 +6,7 @@ use linux_raw_sys::general::SIGPIPE;
 
 use super::address::Name;
 use super::ancillary::{Credentials, Rights, Sent};
-use super::inbox::CAPACITY;
+use super::inbox::{CAPACITY, Header};
 use super::inet::Endpoint;
 use super::{Kind, Socket, inet_calls, netlink, service};
 use crate::call::{Cx, Stop};
@@ -48,6 +48,8 @@ pub struct Received {
     pub credentials: Option<Credentials>,
     /// The sender's address.
     pub from: Option<Rc<Name>>,
+    /// What a datagram of the Internet was sent with.
+    pub header: Header,
 }
 
 /// The call waits, as long as the socket's option allows.
@@ -96,6 +98,7 @@ pub fn receive(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Re
         rights: piece.rights,
         credentials: Some(piece.credentials),
         from: piece.from,
+        header: piece.header,
     })
 }
 
@@ -178,7 +181,7 @@ pub fn send(
     how: How,
 ) -> Result<usize, Stop> {
     if socket.inet.is_some() {
-        return send_internet(cx, socket, source, to, how);
+        return send_internet(cx, socket, source, to, &sent, how);
     }
     if socket.netlink.get() {
         return netlink::send(cx, socket, source);
@@ -211,17 +214,18 @@ fn send_internet(
     socket: &Rc<Socket>,
     source: &mut Source,
     to: Option<To>,
+    sent: &Sent,
     how: How,
 ) -> Result<usize, Stop> {
     if socket.kind == Kind::Datagram {
         let to = to.and_then(|to| if let To::Internet(to) = to { Some(to) } else { None });
-        return inet_calls::send_datagram(cx, socket, source, to, how);
+        return inet_calls::send_datagram(cx, socket, source, to, sent, how);
     }
     let closed = socket.shut_out.get() || socket.error.get().is_some();
     match socket.peer().filter(|_| !closed) {
         Some(peer) => {
-            let credentials = Some(Credentials::NOBODY);
-            send_to_peer(cx, socket, &peer, source, Sent { credentials, rights: None }, how)
+            let sent = Sent { credentials: Some(Credentials::NOBODY), ..Sent::default() };
+            send_to_peer(cx, socket, &peer, source, sent, how)
         }
         None => inet_calls::send_to_nobody(cx, socket, source, how),
     }
