@@ -13,7 +13,9 @@ use abi::{IpcError, IpcErrorKind, MapItem, MsgTag, Phase, StringItem, ThreadId, 
 
 use crate::{syscall, utcb};
 pub use local::{local_call, local_reply_wait};
-pub(crate) use local::{local_exchange, local_onward, next_of_any, next_of_own};
+pub(crate) use local::{
+    local_exchange, local_exchange_one, local_onward, next_of_any, next_of_own,
+};
 
 /// A message: the tag and MR1..MR7.
 #[derive(Clone, Copy, Default, Debug)]
@@ -102,6 +104,12 @@ impl Msg {
     pub(crate) fn regs(&self) -> syscall::Regs {
         let m = &self.mr;
         [self.tag.0, m[0], m[1], m[2], m[3], m[4], m[5], m[6]]
+    }
+
+    /// A tag and a word.
+    #[inline(always)]
+    pub(crate) const fn of_one([tag, word]: [u64; 2]) -> Self {
+        Self { tag: MsgTag(tag), mr: [word, 0, 0, 0, 0, 0, 0] }
     }
 
     #[inline(always)]
@@ -202,6 +210,14 @@ pub(crate) fn raw(
     let (sender, regs) =
         unsafe { syscall::ipc(to.0, from.0, timeouts.0, utcb::pointer(), msg.regs()) };
     (ThreadId(sender), Msg::from_regs(regs))
+}
+
+/// [`raw`] of a call without a limit or with one, with at most one word there and back.
+#[inline(always)]
+pub(crate) fn raw_one(to: ThreadId, timeouts: Timeouts, request: &Msg) -> Msg {
+    let message = [request.tag.0, request.mr[0]];
+    // SAFETY: as in `raw`.
+    Msg::of_one(unsafe { syscall::ipc_one(to.0, to.0, timeouts.0, utcb::pointer(), message) })
 }
 
 /// Like [`ipc`], by the kernel's Lipc link: ids may be local.

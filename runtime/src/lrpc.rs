@@ -44,6 +44,13 @@ pub(crate) fn call(token: u64, registers: [u64; 7]) -> (u64, syscall::Regs) {
     unsafe { syscall::lrpc_call(token, registers) }
 }
 
+/// The same with at most one word there and back: the status, the tag and the word.
+#[inline(always)]
+pub(crate) fn call_one(token: u64, request: [u64; 2]) -> (u64, [u64; 2]) {
+    // SAFETY: as in `call`.
+    unsafe { syscall::lrpc_call_one(token, request) }
+}
+
 /// Asks `clerk` for a binding with `count` A-stacks of `bytes` each, which come to lie from `window` on, in a
 /// part of the task's UTCB area where no UTCB is.
 pub fn bind(

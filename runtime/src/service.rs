@@ -8,6 +8,7 @@ mod inside;
 mod letter;
 mod link;
 mod messages;
+mod neighbour;
 mod proxy;
 mod transport;
 
@@ -16,6 +17,7 @@ pub use hosts::{serve_calls, serve_visits};
 pub use inside::offer;
 use letter::{BODY, Place};
 pub use link::Link;
+pub use neighbour::{Neighbour, serve_local};
 pub use proxy::forward;
 pub use service::*;
 pub use transport::Transport;
@@ -84,6 +86,11 @@ impl Carrier for Thread {
     type Message = Msg;
 
     #[inline(always)]
+    fn exchange_one(&self, request: Msg, timeouts: Timeouts) -> Msg {
+        ipc::raw_one(self.0, timeouts, &request)
+    }
+
+    #[inline(always)]
     fn exchange(&self, request: Msg, timeouts: Timeouts) -> Msg {
         ipc::raw(self.0, self.0, timeouts, &request).1
     }
@@ -129,55 +136,21 @@ impl Next<Msg> for Onward {
     }
 }
 
-/// The same without the kernel: this caller is of the own task.
-struct OnwardInside(ThreadId);
-
-impl Next<Msg> for OnwardInside {
-    type Request = (ThreadId, Msg);
-
-    #[inline(always)]
-    fn request(&self, answer: Msg) -> (ThreadId, Msg) {
-        ipc::local_onward(self.0, &answer)
-    }
-}
-
 /// Serves an interface whose requests and answers have no strings, for ever; `room` has the
 /// size that the interface's module says. Its clients are of other tasks: the trap knows no local ids.
 #[inline(always)]
 pub fn serve(server: &impl Dispatch, room: &mut [u8]) -> ! {
-    let quick = |from, request| server.quick(from, request, &Onward(from));
-    serve_onward(server, room, quick, ipc::next_request)
-}
-
-/// [`serve`] for a server whose clients are threads of its own task: their calls come without the kernel if all of them
-/// use vector registers, or none does. Others' calls come as well, and cost a question more.
-#[inline(always)]
-pub fn serve_local(server: &impl Dispatch, room: &mut [u8]) -> ! {
-    let quick = |from: ThreadId, request| match from.is_local() {
-        true => server.quick(from, request, &OnwardInside(from)),
-        false => server.quick(from, request, &Onward(from)),
-    };
-    serve_onward(server, room, quick, ipc::next_of_own)
-}
-
-#[inline(always)]
-fn serve_onward(
-    server: &impl Dispatch,
-    room: &mut [u8],
-    quick: impl Fn(ThreadId, Msg) -> Result<(ThreadId, Msg), Msg>,
-    otherwise: impl Fn(Option<(ThreadId, Msg)>) -> (ThreadId, Msg),
-) -> ! {
     let mut scratch = [0; BODY];
     let (mut from, mut request) = ipc::request();
     loop {
-        (from, request) = match quick(from, request) {
+        (from, request) = match server.quick(from, request, &Onward(from)) {
             Ok(next) => next,
             // Whoever was to be answered has gone.
             Err(failed) if failed.tag.is_error() => ipc::request(),
             Err(request) => {
                 let rooms = (&mut scratch, &[][..], &mut *room, &mut [][..]);
                 let answer = answer_apart(server, from, &request, rooms);
-                otherwise(answer.map(|(answer, _)| (from, answer)))
+                ipc::next_request(answer.map(|(answer, _)| (from, answer)))
             }
         };
     }

@@ -6,10 +6,13 @@
 //! RBP cannot be operands of inline assembly, so they are saved on the stack
 //! and MR2 passes through RCX, which the trap destroys anyway.
 
+mod one;
+
 use core::arch::asm;
 
 use abi::layout::{stub, stub_address};
 use abi::syscall::Call;
+pub use one::{ipc_one, local_call_one, local_onward, lrpc_call_one};
 
 /// A call's message registers MR0..MR7.
 pub type Regs = [u64; 8];

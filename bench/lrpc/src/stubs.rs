@@ -2,7 +2,9 @@
 
 use abi::ThreadId;
 use runtime::layout::touch_image;
-use runtime::service::{self, Caller, Carrier, Link, Message as _, Room, Thread, Transport};
+use runtime::service::{
+    self, Caller, Carrier, Link, Message as _, Neighbour, Room, Thread, Transport,
+};
 use runtime::{Msg, ipc, schedule};
 
 use bench_guest::marks::{READY, sample};
@@ -198,8 +200,9 @@ extern "C" fn neighbour(_: u64) -> ! {
     service::serve_local(&TABLE, &mut room)
 }
 
-/// Rows `lrpc/CALL-inside-user`, `lrpc/CALL-inside-message-user` and `lrpc/CALL-local-user`: the same client and server in one
-/// space, by calls of functions, by calls to which a message is given, and by local IPC.
+/// Rows `lrpc/CALL-inside-user`, `lrpc/CALL-inside-message-user`, `lrpc/CALL-local-user` and `lrpc/CALL-link-local-user`: the
+/// same client and server in one space, by calls of functions, by calls to which a message is given, by local IPC, and by a
+/// link that has found out that it can take that.
 pub fn inside() -> Result<()> {
     let server = partner::program_inside(neighbour, 0)?;
     let offered = service::offer::<_, { table::ROOM }>(&TABLE, server.id);
@@ -208,8 +211,11 @@ pub fn inside() -> Result<()> {
     if !offered || link.transport() != Transport::Local {
         return Err("a server of the own space is not called by local IPC");
     }
-    rows(&client, "local")?;
+    rows(&client, "link-local")?;
+    let neighbour = Neighbour::of(server.id).ok_or("a server of the own space is no neighbour")?;
+    rows(&Client::bind(neighbour).map_err(|_| "the neighbour does not fit")?, "local")?;
     link.take_calls();
+    let client = Client::bind(&link).map_err(|_| "the measured client cannot bind")?;
     if link.transport() != Transport::Inside {
         return Err("a server of the own space is not called as a function");
     }

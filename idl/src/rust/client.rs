@@ -202,7 +202,11 @@ fn body(model: &Model, function: &Function, shape: &Shape, out: &mut Text) {
         return;
     }
     let flat = layout::answer(model, function).0;
+    let most = flat.max(layout::request(model, function).0);
     let call = match (shape.request, shape.answer) {
+        (Form::Words, Form::Words) if most <= 1 && !function.maps => {
+            format!("self.0.exchange_one(request, {timeouts})")
+        }
         (Form::Words, Form::Words) if flat <= SHORT => {
             format!("self.0.exchange(request, {timeouts})")
         }

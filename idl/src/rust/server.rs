@@ -112,8 +112,9 @@ fn quick(model: &Model, interface: &Interface, out: &mut Text) {
     out.line("    request: M,");
     out.line("    next: &N,");
     out.block(") -> Result<N::Request, M> {", |out| {
-        out.block("match request.tag().0 & !N::FLAGS {", |out| {
-            for function in functions {
+        out.line("let tag = request.tag().0 & !N::FLAGS;");
+        out.block("match tag {", |out| {
+            for (index, function) in functions.into_iter().enumerate() {
                 let params: Vec<String> = function.params.iter().map(|p| value(&p.name)).collect();
                 let words = layout::request(model, function).0;
                 let tag = layout::label(model, interface, function) << 16 | words as u64;
@@ -123,7 +124,12 @@ fn quick(model: &Model, interface: &Interface, out: &mut Text) {
                     true => format!(" if N::WORDS >= {most}"),
                     false => String::new(),
                 };
-                out.block(&format!("{tag:#x}{guard} => {{"), |out| {
+                // What an interface names first is asked for first.
+                let arm = match index == 0 && guard.is_empty() {
+                    true => format!("_ if service::likely(tag == {tag:#x}) => {{"),
+                    false => format!("{tag:#x}{guard} => {{"),
+                };
+                out.block(&arm, |out| {
                     let pattern = tuple(params.iter().cloned());
                     let types = function.params.iter().map(|p| ty(model, &interface.name, &p.ty, "'static"));
                     let types = tuple(types);

@@ -148,11 +148,7 @@ impl<D: Dispatch + service::Inside> Carrier for Near<D> {
         Inside(self.0).send(request, body, timeouts)
     }
 
-    fn leads_elsewhere(&self) -> bool {
-        false
-    }
-
-    fn inside(&self) -> Option<Caller> {
+    fn caller(&self) -> Option<Caller> {
         Some(ThreadId(1))
     }
 

@@ -42,6 +42,16 @@ impl<M: Message> Answer<M> {
     }
 }
 
+/// `condition`, which most requests fulfil: what is done then stands first.
+#[inline(always)]
+#[must_use]
+pub const fn likely(condition: bool) -> bool {
+    if !condition {
+        core::hint::cold_path();
+    }
+    condition
+}
+
 /// What a server's loop does with an answer. Not a closure, so that it can be inlined for sure.
 pub trait Next<M> {
     /// What comes of it.

@@ -22,6 +22,12 @@ pub trait Carrier {
     /// has a string. If the tag of what comes back says that it failed, [`Carrier::error`] says why.
     fn exchange(&self, request: Self::Message, timeouts: Timeouts) -> Self::Message;
 
+    /// [`Carrier::exchange`] of a request and for an answer of at most one word each.
+    #[inline(always)]
+    fn exchange_one(&self, request: Self::Message, timeouts: Timeouts) -> Self::Message {
+        self.exchange(request, timeouts)
+    }
+
     /// [`Carrier::exchange`] whose answer is read to its end.
     #[inline(always)]
     fn exchange_long(&self, request: Self::Message, timeouts: Timeouts) -> Self::Message {
@@ -79,19 +85,13 @@ pub trait Carrier {
         let _ = place;
     }
 
-    /// Whether calls certainly go to another task, by a way that is not to wait for further questions.
+    /// Who calls, if this can lead to servers of the own task as calls of functions.
     #[inline(always)]
-    fn leads_elsewhere(&self) -> bool {
-        true
-    }
-
-    /// Who calls, while calls go to a server of the own task as calls of functions.
-    #[inline(always)]
-    fn inside(&self) -> Option<Caller> {
+    fn caller(&self) -> Option<Caller> {
         None
     }
 
-    /// Leaves the server in `place` if it is of the own task and can be called so ([`crate::Inside`]).
+    /// Leaves the server in `place` if calls are to go to it so ([`crate::Inside`]).
     fn find_inside(&self, place: &mut dyn Any) {
         let _ = place;
     }
@@ -157,13 +157,13 @@ impl<C: Carrier> Carrier for &C {
     }
 
     #[inline(always)]
-    fn leads_elsewhere(&self) -> bool {
-        (**self).leads_elsewhere()
+    fn exchange_one(&self, request: C::Message, timeouts: Timeouts) -> C::Message {
+        (**self).exchange_one(request, timeouts)
     }
 
     #[inline(always)]
-    fn inside(&self) -> Option<Caller> {
-        (**self).inside()
+    fn caller(&self) -> Option<Caller> {
+        (**self).caller()
     }
 
     fn find_inside(&self, place: &mut dyn Any) {

@@ -1,8 +1,8 @@
 //! Servers of the client's own task, called as functions: no message is put together (Bershad et al. 1990, 5.1 asks at the
 //! first instruction of a stub which way a call takes; this is the shortest).
 //!
-//! A client asks for its server once, when it binds, and keeps what it gets. Whether a call goes there its carrier says
-//! each time: a program may have chosen another way since.
+//! A client asks for its server once, when it binds, and keeps what it gets: a carrier that takes another way later takes those
+//! along that bind after that.
 
 use core::any::Any;
 
@@ -41,14 +41,11 @@ impl<T: ?Sized + 'static> Near<T> {
         Self(place)
     }
 
-    /// It, if `carrier` takes calls there now, and who calls then.
+    /// It, and who calls.
     #[inline(always)]
     pub fn inside(&self, carrier: &impl Carrier) -> Option<(&'static T, Caller)> {
-        if carrier.leads_elsewhere() {
-            return None;
-        }
         let server = self.0?;
-        carrier.inside().map(|caller| (server, caller))
+        carrier.caller().map(|caller| (server, caller))
     }
 }
 

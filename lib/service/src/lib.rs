@@ -24,7 +24,7 @@ mod wire;
 pub use abi::{MsgTag, ThreadId, Timeouts};
 
 pub use answer::{
-    Answer, Dispatch, Next, Room, answer_bytes, answer_inline, answer_string, answer_words,
+    Answer, Dispatch, Next, Room, answer_bytes, answer_inline, answer_string, answer_words, likely,
     quick_arguments, quick_words, read_inline, read_string, read_words,
 };
 pub use bind::{

@@ -33,11 +33,21 @@ pub(crate) fn local_exchange(to: ThreadId, msg: &Msg) -> Msg {
     local_raw::<{ abi::layout::stub::LOCAL_CALL }>(to, to, Timeouts::NEVER, msg).1
 }
 
-/// [`local_reply_wait`] in the same way, to a thread that is of this space for sure.
+/// The same with at most one word there and back.
 #[inline(always)]
-pub(crate) fn local_onward(to: ThreadId, msg: &Msg) -> (ThreadId, Msg) {
-    let timeouts = Timeouts::REPLY_WAIT;
-    local_raw::<{ abi::layout::stub::LOCAL_REPLY_WAIT }>(to, ThreadId::ANY, timeouts, msg)
+pub(crate) fn local_exchange_one(to: ThreadId, request: &Msg) -> Msg {
+    let message = [request.tag.0, request.mr[0]];
+    // SAFETY: as in `ipc`.
+    Msg::of_one(unsafe { syscall::local_call_one(to.0, utcb::pointer(), message) })
+}
+
+/// [`local_reply_wait`] in the same way, to a thread that is of this space for sure, from the one whose UTCB is `own`;
+/// it comes back as well.
+#[inline(always)]
+pub(crate) fn local_onward(to: ThreadId, own: u64, answer: &Msg) -> (u64, ThreadId, Msg) {
+    // SAFETY: as in `ipc`.
+    let (own, sender, regs) = unsafe { syscall::local_onward(to.0, own, answer.regs()) };
+    (own, ThreadId(sender), Msg::from_regs(regs))
 }
 
 /// As [`super::next_request`], for a server that is asked by threads of its own task, too: these are named by local

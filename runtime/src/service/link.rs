@@ -131,7 +131,7 @@ impl Link {
     /// What else than a result came of a call.
     #[cold]
     #[inline(never)]
-    fn failed(&self, status: u64) -> Status {
+    pub(super) fn failed(&self, status: u64) -> Status {
         let status = Status::decode(status).unwrap_or(Status::ServerFailed);
         if !matches!(status, Status::NoHost | Status::InUse) {
             let never_began = matches!(status, Status::NoBinding | Status::NoProcedure);
@@ -204,6 +204,27 @@ impl Carrier for Link {
             }
             all => self.exchange_message(request.tag, all, timeouts),
         }
+    }
+
+    #[inline(always)]
+    fn exchange_one(&self, request: Msg, timeouts: Timeouts) -> Msg {
+        let (token, is_unbounded) = (self.token.get(), timeouts.0 == Timeouts::NEVER.0);
+        if is_unbounded && token != 0 {
+            let (status, answer) = lrpc::call_one(token, [request.tag.0, request.mr[0]]);
+            if status == 0 {
+                return Msg::of_one(answer);
+            }
+            return Msg::of_one(self.after_call(status, request.tag, request.mr[0]));
+        }
+        let local = self.local.get();
+        if is_unbounded && !local.is_nil() {
+            let answer = ipc::local_exchange_one(local, &request);
+            if !answer.tag.is_error() {
+                return answer;
+            }
+            return Msg::of_one(self.after_local_one(request.tag, request.mr[0]));
+        }
+        Msg::of_one(self.exchange_otherwise_one(request.tag, request.mr[0], timeouts))
     }
 
     #[inline]
@@ -299,17 +320,12 @@ impl Carrier for Link {
     }
 
     #[inline(always)]
-    fn leads_elsewhere(&self) -> bool {
-        self.token.get() != 0
-    }
-
-    #[inline(always)]
-    fn inside(&self) -> Option<Caller> {
-        self.inside.get().is_some().then(thread::me)
+    fn caller(&self) -> Option<Caller> {
+        Some(thread::me())
     }
 
     fn find_inside(&self, place: &mut dyn Any) {
-        if let Some(server) = self.own_server() {
+        if let Some(server) = self.inside.get() {
             server.give(place);
         }
     }

@@ -67,6 +67,35 @@ impl Link {
         if answer.tag.is_error() { self.after_local(tag, first, second) } else { answer }
     }
 
+    /// [`Self::exchange_few`] for at most one word there and back, which come back in registers.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn exchange_otherwise_one(
+        &self,
+        tag: MsgTag,
+        word: u64,
+        timeouts: Timeouts,
+    ) -> [u64; 2] {
+        let answer = self.exchange_few(tag, word, 0, timeouts);
+        [answer.tag.0, answer.mr[0]]
+    }
+
+    /// The same for a request that had this status as a procedure call.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn after_call(&self, status: u64, tag: MsgTag, word: u64) -> [u64; 2] {
+        self.failed(status);
+        self.exchange_otherwise_one(tag, word, Timeouts::NEVER)
+    }
+
+    /// [`Self::after_local`] in the same way.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn after_local_one(&self, tag: MsgTag, word: u64) -> [u64; 2] {
+        let answer = self.after_local(tag, word, 0);
+        [answer.tag.0, answer.mr[0]]
+    }
+
     /// What comes of a request that has failed by local IPC.
     #[cold]
     #[inline(never)]

@@ -36,7 +36,8 @@ impl Link {
     }
 
     /// Asks the server for a binding: from now on calls go over it, if it agrees. One of the own task is called as a
-    /// function instead, one behind a proxy by messages in any case.
+    /// function instead, by clients that bind from now on until there is another way; one behind a proxy by messages in any
+    /// case.
     pub fn take_calls(&self) {
         if self.is_far.get() {
             return;
@@ -101,6 +102,6 @@ impl Link {
 }
 
 /// The local id of `server`, if it is of this task. Its pager, who may ask as well, gets one that names another here.
-fn local_id(server: ThreadId) -> Option<ThreadId> {
+pub(super) fn local_id(server: ThreadId) -> Option<ThreadId> {
     thread::other_id(server).filter(|local| thread::other_id(*local) == Some(server))
 }

@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use abi::{ThreadId, Time, Timeouts};
-use runtime::service::{self, Carrier, Error, Link, Thread, Transport};
+use runtime::service::{self, Carrier, Error, Link, Neighbour, Thread, Transport};
 use runtime::{ipc, println, root, thread};
 use service_tests::carried::{Client, INTERFACE, Kind, Pair, ROOM, Serve, Wide};
 use service_tests::server::Carried;
@@ -25,6 +25,7 @@ fn main() {
     show("every_form_by_calls_of_functions", inside());
     show("every_form_without_a_message", without_messages());
     show("a_server_of_the_task_is_called_by_local_ipc", local());
+    show("a_neighbour_is_called_by_local_ipc", neighbour());
     show("every_form_by_a_proxy", far());
     show("who_was_behind_a_proxy_is_near_when_it_binds_again", no_longer_far());
     show("a_link_is_switched_between_its_carriers", switched());
@@ -87,25 +88,45 @@ fn inside() -> Verdict {
     )
 }
 
-/// A client that has bound keeps where the server is; the link says whether calls go there.
+/// A client that has bound calls what it has found then; one that binds after the link was told otherwise does not.
 fn without_messages() -> Verdict {
     let server = thread::spawn(|| service::serve_local(&OWN, &mut [0; ROOM]))
         .map_err(|_| "there is no thread")?;
     ensure(service::offer::<_, ROOM>(&OWN, server), "there is no place for a server")?;
     let link = Link::new(server);
-    let client = Client::bind(&link).map_err(|_| "the server does not fit")?;
+    let before = Client::bind(&link).map_err(|_| "the server does not fit")?;
     link.take_calls();
     ensure(link.transport() == Transport::Inside, "a server of the task is no function")?;
+    let client = Client::bind(&link).map_err(|_| "the server does not fit")?;
     all(&client)?;
+    all(&before)?;
     let mut room = [0; 1000];
     ensure(client.echo_long(&[0; 1001], &mut room) == Err(Error::TooLong), "too much is taken")?;
     ensure(client.echo_long(&[7; 1000], &mut room[..999]).is_err(), "no room is enough")?;
     ensure(client.lengthen("abc", &mut room[..30]).is_ok(), "enough room is none")?;
     link.take_messages();
     ensure(link.transport() == Transport::Messages, "it takes what it was told not to")?;
-    some(&client)?;
+    let later = Client::bind(&link).map_err(|_| "the server does not fit")?;
+    some(&later)?;
+    some(&before)?;
     root::delete_thread(server);
-    ensure(client.add(1, 2).is_err(), "a server that has gone answers messages")
+    ensure(later.add(1, 2).is_err(), "a server that has gone answers messages")?;
+    ensure(before.add(1, 2).is_err(), "a client calls what it has not found")?;
+    ensure(client.add(1, 2) == Ok(3), "a function has gone with the thread that serves it")
+}
+
+/// What no link has to find out.
+fn neighbour() -> Verdict {
+    let server = thread::spawn(|| service::serve_local(&OWN, &mut [0; ROOM]))
+        .map_err(|_| "there is no thread")?;
+    ensure(Neighbour::of(self::server()?).is_none(), "another task's server is a neighbour")?;
+    let neighbour = Neighbour::of(server).ok_or("a thread of the task is none")?;
+    let client = Client::bind(neighbour).map_err(|_| "the server does not fit")?;
+    for _ in 0..100 {
+        some(&client)?;
+    }
+    root::delete_thread(server);
+    ensure(client.add(1, 2).is_err(), "a server that has gone answers")
 }
 
 fn local() -> Verdict {
