@@ -59,10 +59,15 @@ pub mod stub {
     pub const LOCAL_SLOW: u64 = 18;
     /// Baton: hands a critical section's thread something to do, in user mode where that is possible.
     pub const SECTION_ENTER: u64 = 20;
-    /// What that thread does then: the work, the answer, and the wait for more.
+    /// What that thread does then: the work, the answer, and the wait for more; takes two places.
     pub const SECTION_RUN: u64 = 21;
+    /// [`LOCAL_CALL`] with a tag of at most seven untyped words and nothing else, which it does not look at, and without a
+    /// limit.
+    pub const LOCAL_CALL_ONE: u64 = 23;
+    /// [`LOCAL_REPLY_WAIT`] that waits for anybody, and not for the receiver.
+    pub const LOCAL_ONWARD: u64 = 24;
     /// Number of stubs.
-    pub const COUNT: u64 = 22;
+    pub const COUNT: u64 = 25;
 }
 
 /// The address of stub number `index`, the same in every space.

@@ -80,14 +80,19 @@ pub const LIPC_RUNS: u64 = 0;
 pub const LIPC_SECTION: u64 = !127;
 /// Tag of an entry into a critical section that has not been made: the kernel makes no such one.
 pub const SECTION_BUSY: u64 = !0;
+// The states are none of the words of a wait: a stub compares its own thread's with its partner's wait, and finds with one
+// question that the one is open and the other waits for anybody. They would be local ids below this address.
+/// No thread whose local id is less takes part.
+pub const LIPC_LEAST_ID: u64 = 16 << 16;
+const _: () = assert!(LIPC_KEEPS < LIPC_LEAST_ID);
 /// [`LIPC_STATE`]: the kernel has not been asked yet whether the thread may take part.
-pub const LIPC_UNKNOWN: u64 = 0;
+pub const LIPC_UNKNOWN: u64 = 4 << 16;
 /// [`LIPC_STATE`]: the kernel wants to see the thread's next IPC.
-pub const LIPC_CLOSED: u64 = 2 << 16;
+pub const LIPC_CLOSED: u64 = 5 << 16;
 /// [`LIPC_STATE`]: the thread may not take part; nobody need ask again.
-pub const LIPC_REFUSED: u64 = 3 << 16;
+pub const LIPC_REFUSED: u64 = 6 << 16;
 /// [`LIPC_STATE`]: the thread's last IPC kept its vector registers; nobody but itself need ask.
-pub const LIPC_KEEPS: u64 = 4 << 16;
+pub const LIPC_KEEPS: u64 = 8 << 16;
 
 /// So many words and more are too many for a message in user mode.
 const LIPC_TOO_MANY: u64 = 8;

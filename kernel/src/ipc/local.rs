@@ -68,6 +68,7 @@ pub fn arm(caller: TcbRef, partner: ThreadId) {
 fn fits(space: SpaceRef, thread: TcbRef) -> bool {
     let first = space.task.armed.first();
     !thread.is_foreign()
+        && thread.utcb.get() >= utcb::LIPC_LEAST_ID
         && first.is_none_or(|armed| armed.uses_vector() == thread.uses_vector())
         && space.task.armed_count.get() < MOST
 }

@@ -5,13 +5,12 @@ use core::arch::asm;
 
 use abi::layout::{stub, stub_address};
 use abi::syscall::Call;
-use abi::{ThreadId, Timeouts};
 
 use super::Regs;
 
 /// Where the stubs are, for a `call` by way of memory: a register less to fill.
-static LOCAL_CALL: u64 = stub_address(stub::LOCAL_CALL);
-static LOCAL_REPLY_WAIT: u64 = stub_address(stub::LOCAL_REPLY_WAIT);
+static LOCAL_CALL: u64 = stub_address(stub::LOCAL_CALL_ONE);
+static LOCAL_ONWARD: u64 = stub_address(stub::LOCAL_ONWARD);
 
 /// [`super::ipc`] with the tag and MR1, and zeros behind them; the tag and MR1 that come back.
 ///
@@ -63,7 +62,7 @@ pub unsafe fn lrpc_call_one(token: u64, [mut tag, mut word]: [u64; 2]) -> (u64, 
     (status, [tag, word])
 }
 
-/// A call of the thread of this space whose local id is `to`, without a limit, by the stub LOCAL_CALL; the tag and MR1
+/// A call of the thread of this space whose local id is `to`, without a limit, by the stub LOCAL_CALL_ONE; the tag and MR1
 /// that come back. Without a word the registers that carry words stay what they are: the receiver is of the same space.
 ///
 /// # Safety
@@ -78,7 +77,7 @@ pub unsafe fn local_call_one(to: u64, utcb: u64, [mut tag, mut word]: [u64; 2]) 
                 "pop rbx", "pop rbp",
                 stub = sym LOCAL_CALL,
                 inout("r9") tag, $($rax)*, inout("rsi") to => _, inout("rdi") utcb => _,
-                inout("r8") 0u64 => _, out("rdx") _, out("rcx") _, out("r10") _, out("r11") _,
+                out("r8") _, out("rdx") _, out("rcx") _, out("r10") _, out("r11") _,
                 out("r12") _, out("r13") _, out("r14") _, out("r15") _,
             )
         };
@@ -94,7 +93,7 @@ pub unsafe fn local_call_one(to: u64, utcb: u64, [mut tag, mut word]: [u64; 2]) 
 }
 
 /// An answer to the thread of this space whose local id is `to`, and the wait for anybody's request, by the stub
-/// LOCAL_REPLY_WAIT; the thread's UTCB, the sender and MR0..MR7. An answer of at most one word leaves the registers behind
+/// LOCAL_ONWARD; the thread's UTCB, the sender and MR0..MR7. An answer of at most one word leaves the registers behind
 /// it as they are.
 ///
 /// # Safety
@@ -109,10 +108,9 @@ pub unsafe fn local_onward(to: u64, utcb: u64, mr: Regs) -> (u64, u64, Regs) {
                 "push rbp", "push rbx", $move,
                 "call qword ptr [rip + {stub}]",
                 "mov rcx, rbx", "pop rbx", "pop rbp",
-                stub = sym LOCAL_REPLY_WAIT,
+                stub = sym LOCAL_ONWARD,
                 inout("r9") m0, inout("rsi") partner, inout("rdi") own,
-                inout("rdx") ThreadId::ANY.0 => _, inout("r8") Timeouts::REPLY_WAIT.0 => _,
-                out("r11") _, $($words)*
+                out("rdx") _, out("r8") _, out("r11") _, $($words)*
             )
         };
     }

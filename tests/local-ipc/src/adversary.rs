@@ -203,7 +203,8 @@ pub fn forced() -> Verdict {
 pub fn jumps() -> Verdict {
     let message = stub_address(stub::LOCAL_CALL)..stub_address(stub::SECTION_ENTER);
     let section = stub_address(stub::SECTION_ENTER)..stub_address(stub::SECTION_RUN) + STUB_SIZE;
-    let message = message.map(|address| (address, Part::Add));
+    let of_stubs = stub_address(stub::LOCAL_CALL_ONE)..stub_address(stub::COUNT);
+    let message = message.chain(of_stubs).map(|address| (address, Part::Add));
     for (address, part) in message.chain(section.map(|address| (address, Part::Section))) {
         let adder = Actor::start(0, part);
         if matches!(part, Part::Add) {

@@ -93,7 +93,14 @@ impl Me {
         if self.rng.one_in(2) {
             registers[reg::RDX] = registers[reg::RSI];
         }
-        let links = [stub::IPC, stub::LIPC, stub::LOCAL_CALL, stub::LOCAL_REPLY_WAIT];
+        let links = [
+            stub::IPC,
+            stub::LIPC,
+            stub::LOCAL_CALL,
+            stub::LOCAL_REPLY_WAIT,
+            stub::LOCAL_CALL_ONE,
+            stub::LOCAL_ONWARD,
+        ];
         let link = links[self.rng.below(links.len() as u64) as usize];
         if self.rng.one_in(8) {
             self.lie_about_waits(registers[reg::RSI]);

@@ -17,6 +17,18 @@ unsafe extern "C" {
     static local_reply_done: u8;
     static local_reply_aside: u8;
     static local_reply_end: u8;
+    static local_call_one_restart: u8;
+    static local_call_one_forward: u8;
+    static local_call_one_done: u8;
+    static local_call_one_aside: u8;
+    static local_call_one_end: u8;
+    static local_slow_call_one: u8;
+    static local_onward_restart: u8;
+    static local_onward_forward: u8;
+    static local_onward_done: u8;
+    static local_onward_aside: u8;
+    static local_onward_end: u8;
+    static local_slow_onward: u8;
     static section_enter_restart: u8;
     static section_enter_forward: u8;
     static section_enter_done: u8;
@@ -81,9 +93,9 @@ impl LocalPath {
     }
 }
 
-/// Call, reply and wait, entering and leaving a critical section.
+/// Call, reply and wait, the two of generated stubs, entering and leaving a critical section.
 #[must_use]
-pub fn local_paths() -> [LocalPath; 4] {
+pub fn local_paths() -> [LocalPath; 6] {
     [
         LocalPath::new(
             Hands::Message,
@@ -105,6 +117,28 @@ pub fn local_paths() -> [LocalPath; 4] {
                 &raw const local_reply_aside,
                 &raw const local_reply_end,
                 &raw const local_slow,
+            ],
+        ),
+        LocalPath::new(
+            Hands::Message,
+            [
+                &raw const local_call_one_restart,
+                &raw const local_call_one_forward,
+                &raw const local_call_one_done,
+                &raw const local_call_one_aside,
+                &raw const local_call_one_end,
+                &raw const local_slow_call_one,
+            ],
+        ),
+        LocalPath::new(
+            Hands::Message,
+            [
+                &raw const local_onward_restart,
+                &raw const local_onward_forward,
+                &raw const local_onward_done,
+                &raw const local_onward_aside,
+                &raw const local_onward_end,
+                &raw const local_slow_onward,
             ],
         ),
         LocalPath::new(

@@ -21,13 +21,16 @@
     // to the restart point, and behind it the kernel does the rest (`arch/x86_64/armed.rs`).
     // R11 becomes our state, which is also how one waits for anybody on our processor (decision 0088).
     // \receiver, \wait: what the partner's word is compared with first, what ours becomes; \from: RDX, if
-    // that says which bits of R11 that is.
-.macro local_path name, receiver, wait, slow, from
+    // that says which bits of R11 that is. \short: the tag is known to be one of a short message; that our state
+    // is open follows from the partner's wait then, or is asked aside.
+.macro local_path name, receiver, wait, slow, from, short
     .global \name\()_restart, \name\()_forward, \name\()_done, \name\()_aside, \name\()_end
 \name\()_restart:
     mov r11, [rdi + 8 * {LIPC_STATE}]
+.ifb \short
     cmp r9w, r11w                       // untyped words only, no flags, and open
     jae \slow
+.endif
     cmp [rsi + 8 * {LIPC_WAIT}], \receiver
     jne \name\()_aside
 1:
@@ -45,6 +48,10 @@
 \name\()_done:
     leave_path
 \name\()_aside:
+.ifnb \short
+    cmp r9w, r11w
+    jae \slow
+.endif
     mov rcx, [rsi + 8 * {LIPC_WAIT}]
     cmp rcx, rdi                        // for us
     je 1b
@@ -65,7 +72,7 @@ local_reply:
     local_path local_reply, rdi, r11, local_slow, rdx
 
     stub {LOCAL_SLOW}
-    .global local_slow, local_slow_call, local_syscall
+    .global local_slow, local_slow_call, local_slow_call_one, local_slow_onward, local_syscall
 local_slow_call:
     mov rdx, rsi
 local_slow:
@@ -73,7 +80,7 @@ local_slow:
     jge 1f                              // or it keeps its registers: then it asks itself
     cmp qword ptr [rsi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN}
     je 4f
-    test dword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_KEEPS} - 1
+    test dword ptr [rdi + 8 * {LIPC_STATE}], {LIPC_UNKNOWN} - 1
     jz 4f                               // not known, or it has kept its registers once
 .if {PENDING_SEND}
     cmp rdx, rsi
@@ -183,6 +190,22 @@ section_syscall:
     xor r8d, r8d
     xor r9d, r9d
     jmp local_reply
+
+    // What generated stubs take (`runtime::service::Neighbour`): nothing is given that is always the same.
+    stub {LOCAL_CALL_ONE}
+local_call_one:
+    local_path local_call_one, r11, rsi, local_slow_call_one, , short
+
+    stub {LOCAL_ONWARD}
+local_onward:
+    local_path local_onward, rdi, r11, local_slow_onward
+local_slow_onward:
+    mov rdx, {ANY}
+    mov r8d, {REPLY_WAIT}
+    jmp local_slow
+local_slow_call_one:
+    xor r8d, r8d
+    jmp local_slow_call
 
     .org user_stubs + 4096, 0xCC
     .text

@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 const SOURCE: &str = "bench/host/native/lipc.c";
 /// Where the kernel has the path of local IPC, and the macro's name.
 const PATH_SOURCE: &str = "kernel/src/arch/x86_64/local_stubs.S";
-const PATH: &str = "local_path name, receiver, wait, slow, from";
+const PATH: &str = "local_path name, receiver, wait, slow, from, short";
 /// The macro by which it returns.
 const LEAVE: &str = "leave_path";
 const FLAGS: [&str; 8] = [
@@ -208,8 +208,8 @@ mod tests {
         let macros = macros.unwrap();
         for wanted in [
             ".macro leave_path\n    pop rcx\n    jmp rcx\n.endm",
-            ".macro local_path name, receiver, wait, slow, from\n",
-            "    mov r11, [rdi + 8 * -60]\n    cmp r9w, r11w\n",
+            ".macro local_path name, receiver, wait, slow, from, short\n",
+            "    mov r11, [rdi + 8 * -60]\n.ifb \\short\n    cmp r9w, r11w\n",
             "    cmp [rsi + 8 * -62], \\receiver\n",
             "\\name\\()_done:\n    ret\n\\name\\()_aside:",
         ] {
