@@ -3,6 +3,7 @@
 
 mod client;
 mod names;
+mod quick;
 mod server;
 mod types;
 

@@ -68,6 +68,19 @@ impl AStack {
         }
     }
 
+    /// The one with which the kernel has brought a call: it says where that is, or gives a status in place of it.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) const fn of_visit(address: u64) -> Option<Self> {
+        if address < abi::lrpc::FIRST_ADDRESS {
+            return None;
+        }
+        match NonZeroU64::new(address) {
+            Some(address) => Some(Self(address)),
+            None => None,
+        }
+    }
+
     const fn word_at(self, offset: usize) -> *mut u64 {
         (self.0.get() as usize + offset) as *mut u64
     }

@@ -3,6 +3,7 @@
 //! Nobody here waits without a limit for the pages of the other side's strings.
 
 mod again;
+mod called;
 mod hosts;
 mod inside;
 mod letter;

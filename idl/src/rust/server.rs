@@ -1,9 +1,10 @@
 //! The server's side: the trait, and what calls it.
 
-use crate::layout::{self, Form, IN_REGISTERS};
+use crate::layout::Form;
 use crate::model::{Function, Interface, Manner, Model, Ty};
 
 use super::names::{camel, function as function_name, shout, snake, value};
+use super::quick::{quick, quick_bytes};
 use super::types::{bounds, tuple, ty};
 use super::{Shape, is_answered};
 use crate::text::Text;
@@ -25,6 +26,7 @@ pub fn all(model: &Model, interface: &Interface, out: &mut Text) {
     out.block("impl<S: Server> Dispatch for Serve<'_, S> {", |out| {
         constants(interface, out);
         quick(model, interface, out);
+        quick_bytes(model, interface, out);
         out.line("#[inline(always)]");
         out.line("#[allow(unused_variables)]");
         out.line("fn dispatch<M: Message>(");
@@ -91,61 +93,6 @@ fn inside(out: &mut Text) {
             );
         });
     });
-}
-
-/// The functions that need no memory, if there are any.
-fn quick(model: &Model, interface: &Interface, out: &mut Text) {
-    let is_quick = |function: &&Function| {
-        let shape = Shape::of(model, function);
-        is_answered(function)
-            && !function.maps
-            && (shape.request, shape.answer) == (Form::Words, Form::Words)
-    };
-    let functions: Vec<&Function> = interface.functions.iter().filter(is_quick).collect();
-    if functions.is_empty() {
-        return;
-    }
-    out.line("#[inline(always)]");
-    out.line("fn quick<M: Message, N: Next<M>>(");
-    out.line("    &self,");
-    out.line("    caller: Caller,");
-    out.line("    request: M,");
-    out.line("    next: &N,");
-    out.block(") -> Result<N::Request, M> {", |out| {
-        out.line("let tag = request.tag().0 & !N::FLAGS;");
-        out.block("match tag {", |out| {
-            for (index, function) in functions.into_iter().enumerate() {
-                let params: Vec<String> = function.params.iter().map(|p| value(&p.name)).collect();
-                let words = layout::request(model, function).0;
-                let tag = layout::label(model, interface, function) << 16 | words as u64;
-                out.line(&format!("// `{}`, {words} words.", function.name));
-                let most = words.max(layout::answer(model, function).0);
-                let guard = match most > IN_REGISTERS {
-                    true => format!(" if N::WORDS >= {most}"),
-                    false => String::new(),
-                };
-                // What an interface names first is asked for first.
-                let arm = match index == 0 && guard.is_empty() {
-                    true => format!("_ if service::likely(tag == {tag:#x}) => {{"),
-                    false => format!("{tag:#x}{guard} => {{"),
-                };
-                out.block(&arm, |out| {
-                    let pattern = tuple(params.iter().cloned());
-                    let types = function.params.iter().map(|p| ty(model, &interface.name, &p.ty, "'static"));
-                    let types = tuple(types);
-                    out.block(&format!("let Ok::<{types}, _>({pattern}) = service::quick_arguments(&request) else {{"), |out| {
-                        out.line("return Err(request);");
-                    });
-                    out.replace_last("}", "};");
-                    let given = ["caller".to_owned()].into_iter().chain(params).collect::<Vec<_>>();
-                    let call = format!("self.0.{}({})", function_name(&function.name), given.join(", "));
-                    out.line(&format!("Ok(next.request(service::quick_words(request, &{call})))"));
-                });
-            }
-            out.line("_ => Err(request),");
-        });
-    });
-    out.blank();
 }
 
 /// How much room a server's loop has to have.
@@ -236,7 +183,7 @@ fn token(model: &Model, interface: &Interface, function: &Function, out: &mut Te
 }
 
 /// What makes an answer of this form of `result`, behind the empty message `to`.
-fn answer(function: &Function, form: Form, result: &str, to: &str) -> String {
+pub fn answer(function: &Function, form: Form, result: &str, to: &str) -> String {
     match (form, &function.result) {
         (Form::Words, _) => format!("service::answer_words(&{result}, {to})"),
         (Form::Inline(bytes), Some(Ty::Bytes(_))) => {

@@ -29,6 +29,16 @@ impl<M: Message> Answer<M> {
         Self::Words(M::new(label::MALFORMED))
     }
 
+    /// The message that goes back, of a function whose answer has no string.
+    #[inline(always)]
+    #[must_use]
+    pub fn words(self) -> M {
+        match self {
+            Self::Words(message) => message,
+            _ => M::new(label::MALFORMED),
+        }
+    }
+
     /// The message that goes back, and how many bytes of the room for answers with it.
     #[inline(always)]
     #[must_use]
@@ -86,6 +96,22 @@ pub trait Dispatch {
         next: &N,
     ) -> Result<N::Request, M> {
         let _ = (caller, next);
+        Err(request)
+    }
+
+    /// The same for functions of which an argument or the result is a text or a run of bytes that travels in words.
+    ///
+    /// # Errors
+    /// As [`Dispatch::quick`].
+    #[inline(always)]
+    fn quick_bytes<M: Message, N: Next<M>>(
+        &self,
+        caller: Caller,
+        request: M,
+        room: &mut [u8],
+        next: &N,
+    ) -> Result<N::Request, M> {
+        let _ = (caller, room, next);
         Err(request)
     }
 

@@ -3,6 +3,7 @@
 use abi::lrpc::{FIRST_ADDRESS, Status};
 use abi::{MsgTag, StringItem, ThreadId};
 
+use super::called::Called;
 use super::letter::{self, BODY, COME, Place as Letters, Registers};
 use super::{
     Answer, Caller, Dispatch, Inside, Message as _, Next, PATIENCE, answer_one, inside, label,
@@ -120,44 +121,85 @@ pub fn serve_visits<S, const INPUT: usize, const ROOM: usize, const OUTPUT: usiz
     let (mut input, mut room, mut output) = ([0; INPUT], [0; ROOM], [0; OUTPUT]);
     let mut scratch = [0; BODY];
     loop {
-        let (mut a_stack, mut request) = Return(Some(clerk)).request(Msg::default());
-        while a_stack >= FIRST_ADDRESS {
-            let caller = ThreadId(request.mr[COOKIE]);
-            (a_stack, request) = match quick(server, caller, request) {
-                Ok(next) => next,
-                Err(request) => {
-                    let (came, registers) =
-                        ((caller, request.tag, a_stack), letter::registers(&request));
-                    let rooms = (&mut scratch, &mut input[..], &mut room[..], &mut output[..]);
-                    let tag = serve_any(server, came, &registers, rooms);
-                    Return(None).request(letter::message(tag, &registers))
-                }
-            };
+        let mut came = Return(Some(clerk)).request(Msg::default());
+        while came.0 >= FIRST_ADDRESS {
+            came = serve_quick(server, came);
+            let mut is_other = true;
+            while let Ok(next) = quick_bytes(server, &came, &mut scratch, &mut room) {
+                (came, is_other) = (next, false);
+            }
+            if is_other && came.0 >= FIRST_ADDRESS {
+                let (a_stack, request) = came;
+                let what = (ThreadId(request.mr[COOKIE]), request.tag, a_stack);
+                let registers = letter::registers(&request);
+                let rooms = (&mut scratch, &mut input[..], &mut room[..], &mut output[..]);
+                let tag = serve_any(server, what, &registers, rooms);
+                came = Return(None).request(letter::message(tag, &registers));
+            }
         }
-        if a_stack == Status::NoClerk as u64 {
+        if came.0 == Status::NoClerk as u64 {
             return;
         }
     }
 }
 
-/// [`Dispatch::quick`], whose requests and answers are in registers as a whole.
+/// What comes to a host: the A-stack's address, and what is in registers; or a status.
+type Came = (u64, Msg);
+
+/// Serves while requests and answers are in registers as a whole; what comes then. In a function of its own those stay where
+/// they come, which they would not beside calls that need other registers, too.
+#[inline(never)]
+fn serve_quick(server: &impl Dispatch, came: Came) -> Came {
+    let (mut a_stack, mut request) = came;
+    while a_stack >= FIRST_ADDRESS {
+        let caller = ThreadId(request.mr[COOKIE]);
+        match server.quick(caller, request, &Return(None)) {
+            Ok(next) => (a_stack, request) = next,
+            Err(request) => return (a_stack, request),
+        }
+    }
+    (a_stack, request)
+}
+
+/// What comes after a request one of whose arguments or whose result is bytes in words, if it is that.
 #[inline(always)]
-fn quick(server: &impl Dispatch, caller: Caller, request: Msg) -> Result<(u64, Msg), Msg> {
-    server.quick(caller, request, &Return(None))
+fn quick_bytes(
+    server: &impl Dispatch,
+    (a_stack, request): &Came,
+    scratch: &mut [u8; BODY],
+    room: &mut [u8],
+) -> Result<Came, ()> {
+    let caller = ThreadId(request.mr[COOKIE]);
+    let a_stack = AStack::of_visit(*a_stack).ok_or(())?;
+    let place = Called::place(scratch);
+    let called = Called::come(*request, a_stack, &place);
+    server.quick_bytes(caller, called, room, &Return(None)).map_err(|_| ())
 }
 
 /// The end of a visit whose answer is in registers; the first time it says to which clerk the thread is lent.
 struct Return(Option<ThreadId>);
 
 impl Next<Msg> for Return {
-    type Request = (u64, Msg);
+    type Request = Came;
 
     const FLAGS: u64 = 0;
     const WORDS: usize = COME;
 
     #[inline(always)]
-    fn request(&self, answer: Msg) -> (u64, Msg) {
+    fn request(&self, answer: Msg) -> Came {
         let (a_stack, registers) = lrpc::come_back(self.0, answer.regs());
+        (a_stack, Msg::from_regs(registers))
+    }
+}
+
+impl Next<Called<'_>> for Return {
+    type Request = Came;
+
+    const FLAGS: u64 = 0;
+
+    #[inline(always)]
+    fn request(&self, answer: Called<'_>) -> Came {
+        let (a_stack, registers) = lrpc::come_back(self.0, answer.message().regs());
         (a_stack, Msg::from_regs(registers))
     }
 }

@@ -94,22 +94,6 @@ impl Link {
         if status == 0 { Ok(Msg::from_regs(answer)) } else { Err(self.failed(status)) }
     }
 
-    /// The body in the words of `answer` behind the first `flat`, which are in registers, copied to `room` if it fits.
-    #[inline(always)]
-    fn copy_body(&self, answer: &Msg, flat: usize, room: &mut [u8]) {
-        if room.is_empty() {
-            return;
-        }
-        let Some(len) = service::body_len(answer.tag, flat, room.len()) else { return };
-        let Some(room) = room.get_mut(..len) else { return };
-        let rest = service::from_registers(&answer.mr, flat, room);
-        if !rest.is_empty()
-            && let Some(a_stack) = self.a_stack.get()
-        {
-            a_stack.copy_words(BACK, rest);
-        }
-    }
-
     /// Leaves the words of a request for which there is no register, of which `first` is one in a message.
     #[inline(never)]
     fn put_words(&self, words: usize, first: u64) {
@@ -165,6 +149,23 @@ impl Link {
             let _ = a_stack.take(room);
         }
         Ok(answer)
+    }
+}
+
+/// The words of `answer` behind the first `flat`, which are in registers, copied to `room` as a body if they fit; whether they
+/// are one, who reads the answer asks.
+#[inline(always)]
+fn copy_body(a_stack: AStack, answer: &Msg, flat: usize, room: &mut [u8]) {
+    let Some(words) = answer.tag.untyped().checked_sub(flat) else { return };
+    // The last word of a room may have less than eight bytes.
+    if words > room.len().div_ceil(8) {
+        return;
+    }
+    let len = room.len().min(8 * words);
+    let Some(room) = room.get_mut(..len) else { return };
+    let rest = service::from_registers(&answer.mr, flat, room);
+    if !rest.is_empty() {
+        a_stack.copy_words(BACK, rest);
     }
 }
 
@@ -262,7 +263,7 @@ impl Carrier for Link {
                 a_stack.set_words(THERE, rest);
             }
             if let Ok(answer) = self.call_with_body(token, whole) {
-                self.copy_body(&answer, flat, room);
+                copy_body(a_stack, &answer, flat, room);
                 return answer;
             }
         }
