@@ -74,6 +74,20 @@ impl Next<Letter> for AsItIs {
     }
 }
 
+/// What `server` makes of a request with this input, by the shortest of its ways: it has room and output.
+pub(crate) fn answer_of(
+    server: &impl Dispatch,
+    request: Letter,
+    (input, room, output): (&[u8], &mut [u8], &mut [u8]),
+) -> Answer<Letter> {
+    let caller = ThreadId(1);
+    let quick = server.quick(caller, request, &AsItIs);
+    match quick.or_else(|request| server.quick_bytes(caller, request, room, &AsItIs)) {
+        Ok(answer) => Answer::Words(answer),
+        Err(request) => server.dispatch(caller, &request, input, room, output),
+    }
+}
+
 /// Calls a server of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Inside<'s, D>(pub &'s D);
@@ -101,10 +115,7 @@ impl<D: Dispatch> Carrier for Inside<'_, D> {
             input[..body.len()].copy_from_slice(body);
             request.with_string(body.len())
         });
-        let answer = match self.0.quick(ThreadId(1), request, &AsItIs) {
-            Ok(answer) => Answer::Words(answer),
-            Err(request) => self.0.dispatch(ThreadId(1), &request, &input, &mut own, &mut output),
-        };
+        let answer = answer_of(self.0, request, (&input, &mut own, &mut output));
         match answer.message().ok_or(Error::NoServer)? {
             (answer, None) => Ok(answer),
             (answer, Some(len)) => {
@@ -249,10 +260,7 @@ pub fn garbage_to_server(server: &impl Dispatch, labels: &[u64]) {
         let mut noise = Noise(seed);
         input.iter_mut().for_each(|byte| *byte = noise.word() as u8);
         let request = noise.letter(labels);
-        let answer = match server.quick(ThreadId(1), request, &AsItIs) {
-            Ok(answer) => Answer::Words(answer),
-            Err(request) => server.dispatch(ThreadId(1), &request, &input, &mut room, &mut output),
-        };
+        let answer = answer_of(server, request, (&input, &mut room, &mut output));
         let label = match answer {
             Answer::Words(answer) | Answer::String(answer, _) => answer.tag.label(),
             Answer::Unknown => service::label::UNKNOWN,

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use abi::{MsgTag, ThreadId, Timeouts};
-use service::{Answer, Carrier, Dispatch, Error, MAX_WORDS, Message};
+use abi::{MsgTag, Timeouts};
+use service::{Carrier, Dispatch, Error, MAX_WORDS, Message};
 
-use crate::carry::{AsItIs, Inside, Letter, Noise, Nonsense, STRING};
+use crate::carry::{Inside, Letter, Noise, Nonsense, STRING, answer_of};
 
 /// Words of a frame: kind, status, room, bytes of the string, tag.
 const HEAD: usize = 5;
@@ -244,10 +244,7 @@ pub fn garbage_to_both(interface: u64, server: &impl Dispatch, labels: &[u64]) {
         let mut noise = Noise(seed);
         input.iter_mut().for_each(|byte| *byte = noise.word() as u8);
         let request = noise.letter(labels);
-        let answer = match server.quick(ThreadId(1), request, &AsItIs) {
-            Ok(answer) => Answer::Words(answer),
-            Err(request) => server.dispatch(ThreadId(1), &request, &input, &mut room, &mut output),
-        };
+        let answer = answer_of(server, request, (&input, &mut room, &mut output));
         let (answer, string) = answer.message().unwrap();
         let frame = relay.0.borrow_mut().ask(interface, &request, Some(&input), &inside);
         let words = answer.tag.untyped();
