@@ -30,37 +30,51 @@ pub fn quick(model: &Model, interface: &Interface, out: &mut Text) {
         out.line("let tag = request.tag().0 & !N::FLAGS;");
         out.block("match tag {", |out| {
             for (index, function) in functions.into_iter().enumerate() {
-                let params: Vec<String> = function.params.iter().map(|p| value(&p.name)).collect();
-                let words = layout::request(model, function).0;
-                let tag = layout::label(model, interface, function) << 16 | words as u64;
-                out.line(&format!("// `{}`, {words} words.", function.name));
-                let most = words.max(layout::answer(model, function).0);
-                let guard = match most > IN_REGISTERS {
-                    true => format!(" if N::WORDS >= {most}"),
-                    false => String::new(),
-                };
-                // What an interface names first is asked for first.
-                let arm = match index == 0 && guard.is_empty() {
-                    true => format!("_ if service::likely(tag == {tag:#x}) => {{"),
-                    false => format!("{tag:#x}{guard} => {{"),
-                };
-                out.block(&arm, |out| {
-                    let pattern = tuple(params.iter().cloned());
-                    let types = function.params.iter().map(|p| ty(model, &interface.name, &p.ty, "'static"));
-                    let types = tuple(types);
-                    out.block(&format!("let Ok::<{types}, _>({pattern}) = service::quick_arguments(&request) else {{"), |out| {
-                        out.line("return Err(request);");
-                    });
-                    out.replace_last("}", "};");
-                    let given = ["caller".to_owned()].into_iter().chain(params).collect::<Vec<_>>();
-                    let call = format!("self.0.{}({})", function_name(&function.name), given.join(", "));
-                    out.line(&format!("Ok(next.request(service::quick_words(request, &{call})))"));
-                });
+                quick_arm(model, interface, (function, index == 0), out);
             }
             out.line("_ => Err(request),");
         });
     });
     out.blank();
+}
+
+/// The arm of one of them; what an interface names first is asked for first.
+fn quick_arm(
+    model: &Model,
+    interface: &Interface,
+    (function, is_first): (&Function, bool),
+    out: &mut Text,
+) {
+    let params: Vec<String> = function.params.iter().map(|p| value(&p.name)).collect();
+    let words = layout::request(model, function).0;
+    let tag = layout::label(model, interface, function) << 16 | words as u64;
+    out.line(&format!("// `{}`, {words} words.", function.name));
+    let most = words.max(layout::answer(model, function).0);
+    let guard = match most > IN_REGISTERS {
+        true => format!(" if N::WORDS >= {most}"),
+        false => String::new(),
+    };
+    let arm = match is_first && guard.is_empty() {
+        true => format!("_ if service::likely(tag == {tag:#x}) => {{"),
+        false => format!("{tag:#x}{guard} => {{"),
+    };
+    out.block(&arm, |out| {
+        let pattern = tuple(params.iter().cloned());
+        let types = function.params.iter().map(|p| ty(model, &interface.name, &p.ty, "'static"));
+        let types = tuple(types);
+        out.block(
+            &format!(
+                "let Ok::<{types}, _>({pattern}) = service::quick_arguments(&request) else {{"
+            ),
+            |out| {
+                out.line("return Err(request);");
+            },
+        );
+        out.replace_last("}", "};");
+        let given = ["caller".to_owned()].into_iter().chain(params).collect::<Vec<_>>();
+        let call = format!("self.0.{}({})", function_name(&function.name), given.join(", "));
+        out.line(&format!("Ok(next.request(service::quick_words(request, &{call})))"));
+    });
 }
 
 /// The functions whose messages are words because what is long in them is bytes that fit there.

@@ -81,8 +81,10 @@ pub(crate) fn answer_of(
     (input, room, output): (&[u8], &mut [u8], &mut [u8]),
 ) -> Answer<Letter> {
     let caller = ThreadId(1);
-    let quick = server.quick(caller, request, &AsItIs);
-    match quick.or_else(|request| server.quick_bytes(caller, request, room, &AsItIs)) {
+    if let Ok(answer) = server.quick(caller, request, &AsItIs) {
+        return Answer::Words(answer);
+    }
+    match server.quick_bytes(caller, request, room, &AsItIs) {
         Ok(answer) => Answer::Words(answer),
         Err(request) => server.dispatch(caller, &request, input, room, output),
     }

@@ -15,7 +15,7 @@ use abi::syscall::Call;
 use super::asm::write_gs_base;
 use super::features::{self, Features};
 use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
-use super::local_paths::{Hands, LocalPath, completion_point, local_paths};
+use super::local_paths::{Hands, LocalPath, completion_point, is_behind_trap, local_paths};
 use super::percpu::{self, cpu};
 use super::special;
 use super::tcbs::TcbRef;
@@ -150,7 +150,7 @@ pub extern "C" fn enter() -> TcbRef {
 #[inline(always)]
 pub(super) fn mend(frame: Frame, thread: TcbRef) {
     let ip = frame.ip.get();
-    if ip < stub_address(0) {
+    if ip < stub_address(0) || is_behind_trap(ip) {
         return;
     }
     for path in local_paths() {

@@ -93,76 +93,28 @@ impl LocalPath {
     }
 }
 
+/// A path by the names of its labels.
+macro_rules! path {
+    ($hands:ident, $($label:ident)*) => {
+        LocalPath::new(Hands::$hands, [$(&raw const $label),*])
+    };
+}
+
 /// Call, reply and wait, the two of generated stubs, entering and leaving a critical section.
 #[must_use]
 pub fn local_paths() -> [LocalPath; 6] {
     [
-        LocalPath::new(
-            Hands::Message,
-            [
-                &raw const local_call_restart,
-                &raw const local_call_forward,
-                &raw const local_call_done,
-                &raw const local_call_aside,
-                &raw const local_call_end,
-                &raw const local_slow_call,
-            ],
-        ),
-        LocalPath::new(
-            Hands::Message,
-            [
-                &raw const local_reply_restart,
-                &raw const local_reply_forward,
-                &raw const local_reply_done,
-                &raw const local_reply_aside,
-                &raw const local_reply_end,
-                &raw const local_slow,
-            ],
-        ),
-        LocalPath::new(
-            Hands::Message,
-            [
-                &raw const local_call_one_restart,
-                &raw const local_call_one_forward,
-                &raw const local_call_one_done,
-                &raw const local_call_one_aside,
-                &raw const local_call_one_end,
-                &raw const local_slow_call_one,
-            ],
-        ),
-        LocalPath::new(
-            Hands::Message,
-            [
-                &raw const local_onward_restart,
-                &raw const local_onward_forward,
-                &raw const local_onward_done,
-                &raw const local_onward_aside,
-                &raw const local_onward_end,
-                &raw const local_slow_onward,
-            ],
-        ),
-        LocalPath::new(
-            Hands::Work,
-            [
-                &raw const section_enter_restart,
-                &raw const section_enter_forward,
-                &raw const section_enter_done,
-                &raw const section_enter_restart,
-                &raw const section_enter_restart,
-                &raw const section_enter_slow,
-            ],
-        ),
-        LocalPath::new(
-            Hands::End,
-            [
-                &raw const section_leave_restart,
-                &raw const section_leave_forward,
-                &raw const section_leave_done,
-                &raw const section_leave_restart,
-                &raw const section_leave_restart,
-                &raw const section_leave_slow,
-            ],
-        ),
+        path!(Message, local_call_restart local_call_forward local_call_done local_call_aside local_call_end local_slow_call),
+        path!(Message, local_reply_restart local_reply_forward local_reply_done local_reply_aside local_reply_end local_slow),
+        path!(Message, local_call_one_restart local_call_one_forward local_call_one_done local_call_one_aside
+            local_call_one_end local_slow_call_one),
+        path!(Message, local_onward_restart local_onward_forward local_onward_done local_onward_aside local_onward_end
+            local_slow_onward),
+        // These have no checks aside.
+        path!(Work, section_enter_restart section_enter_forward section_enter_done section_enter_restart
+            section_enter_restart section_enter_slow),
+        path!(End, section_leave_restart section_leave_forward section_leave_done section_leave_restart
+            section_leave_restart section_leave_slow),
     ]
 }
 
@@ -170,6 +122,13 @@ pub fn local_paths() -> [LocalPath; 6] {
 #[must_use]
 pub fn completion_point() -> u64 {
     user_address(&raw const local_call_done as u64)
+}
+
+/// Whether `ip` is behind the trap to which the paths lead aside: in none of them, as most of those are who come from the
+/// stubs.
+#[must_use]
+pub fn is_behind_trap(ip: u64) -> bool {
+    ip == user_address(&raw const local_syscall as u64) + SYSCALL_BYTES
 }
 
 /// Whether a thread whose system call returns to `ip` goes on with nothing but the return, in a

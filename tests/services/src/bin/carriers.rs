@@ -112,7 +112,7 @@ fn without_messages() -> Verdict {
     root::delete_thread(server);
     ensure(later.add(1, 2).is_err(), "a server that has gone answers messages")?;
     ensure(before.add(1, 2).is_err(), "a client calls what it has not found")?;
-    ensure(client.add(1, 2) == Ok(3), "a function has gone with the thread that serves it")
+    ensure(client.add(1, 2) == Ok(3), "a function has gone with its thread")
 }
 
 /// What no link has to find out.
@@ -122,9 +122,7 @@ fn neighbour() -> Verdict {
     ensure(Neighbour::of(self::server()?).is_none(), "another task's server is a neighbour")?;
     let neighbour = Neighbour::of(server).ok_or("a thread of the task is none")?;
     let client = Client::bind(neighbour).map_err(|_| "the server does not fit")?;
-    for _ in 0..100 {
-        some(&client)?;
-    }
+    (0..100).try_for_each(|_| some(&client))?;
     root::delete_thread(server);
     ensure(client.add(1, 2).is_err(), "a server that has gone answers")
 }
