@@ -49,7 +49,7 @@ complete -c baton -n "__fish_baton_using_subcommand run" -l kernel -d 'Kernel in
 complete -c baton -n "__fish_baton_using_subcommand run" -l exec -d 'Run one command in the system\'s shell and end with its status' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l initramfs -d 'First file system instead of the system\'s (a cpio archive, newc)' -r -F
 complete -c baton -n "__fish_baton_using_subcommand run" -l share -d 'Directory to copy to /share of the first file system' -r -F
-complete -c baton -n "__fish_baton_using_subcommand run" -l memory -d 'Memory of the machine' -r
+complete -c baton -n "__fish_baton_using_subcommand run" -l memory -d 'Memory of the machine [default: what the system\'s description says, or 512]' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or 1]' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
@@ -78,7 +78,7 @@ complete -c baton -n "__fish_baton_using_subcommand debug" -l kernel -d 'Kernel 
 complete -c baton -n "__fish_baton_using_subcommand debug" -l exec -d 'Run one command in the system\'s shell and end with its status' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l initramfs -d 'First file system instead of the system\'s (a cpio archive, newc)' -r -F
 complete -c baton -n "__fish_baton_using_subcommand debug" -l share -d 'Directory to copy to /share of the first file system' -r -F
-complete -c baton -n "__fish_baton_using_subcommand debug" -l memory -d 'Memory of the machine' -r
+complete -c baton -n "__fish_baton_using_subcommand debug" -l memory -d 'Memory of the machine [default: what the system\'s description says, or 512]' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or 1]' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r

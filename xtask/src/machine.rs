@@ -15,8 +15,12 @@ use crate::workspace::Workspace;
 pub const QEMU: &str = "qemu-system-x86_64";
 /// UEFI firmware (package ovmf).
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
-/// Most memory that a machine can be asked for, MiB: a TiB.
-const MAX_MEMORY_MB: u64 = 1 << 20;
+/// Least memory that a machine can be asked for, MiB.
+pub const MIN_MEMORY_MB: u32 = 16;
+/// Most: a TiB.
+pub const MAX_MEMORY_MB: u32 = 1 << 20;
+/// What it has if nobody says anything, MiB.
+const MEMORY_MB: u32 = 512;
 /// Most processors: as many as the kernel starts.
 pub const MAX_CPUS: u32 = 64;
 /// The processor with everything that the emulator knows.
@@ -35,9 +39,9 @@ const EXIT_FAILURE: i32 = (0x11 << 1) | 1;
 /// What the person can choose about the machine.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Memory of the machine
-    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = ui::number::<u32>(16, MAX_MEMORY_MB))]
-    pub memory: u32,
+    /// Memory of the machine [default: what the system's description says, or 512]
+    #[arg(long, value_name = "MB", value_parser = ui::number::<u32>(MIN_MEMORY_MB.into(), MAX_MEMORY_MB.into()))]
+    pub memory: Option<u32>,
     /// Processors of the machine [default: what the system's description says, or 1]
     #[arg(long, value_name = "N", value_parser = ui::number::<u32>(1, MAX_CPUS as u64))]
     pub cpus: Option<u32>,
@@ -62,18 +66,25 @@ impl Options {
         self.cpus.unwrap_or(1)
     }
 
-    /// The same machine, with as many processors as `bootable` asks for unless the person has
-    /// said how many.
+    /// The machine's memory, MiB.
+    #[must_use]
+    pub fn memory(&self) -> u32 {
+        self.memory.unwrap_or(MEMORY_MB)
+    }
+
+    /// The same machine, with as many processors and as much memory as `bootable` asks for unless
+    /// the person has said how many and how much.
     #[must_use]
     pub fn suited_to(&self, bootable: &Bootable) -> Self {
-        Self { cpus: self.cpus.or(bootable.cpus), ..self.clone() }
+        let (cpus, memory) = (self.cpus.or(bootable.cpus), self.memory.or(bootable.memory));
+        Self { cpus, memory, ..self.clone() }
     }
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            memory: 512,
+            memory: None,
             cpus: None,
             cpu: DEFAULT_CPU.to_owned(),
             icount: false,
@@ -132,7 +143,7 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
     let accelerator = if options.in_turns { "tcg,thread=single" } else { "tcg" };
     qemu.args(["-accel", accelerator, "-cpu", &options.cpu]);
     qemu.args(["-display", "none", "-no-reboot", "-nic", "none"]);
-    qemu.args(["-m", &options.memory.to_string(), "-smp", &options.cpus().to_string()]);
+    qemu.args(["-m", &options.memory().to_string(), "-smp", &options.cpus().to_string()]);
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
     if options.icount {
         qemu.args(["-icount", "shift=0,align=off,sleep=off", "-rtc", "clock=vm"]);
@@ -281,10 +292,19 @@ mod tests {
     }
 
     #[test]
+    fn a_description_says_how_much_memory_unless_the_person_does() {
+        let with = |memory| Bootable { memory, ..Bootable::default() };
+        let said = Options { memory: Some(64), ..Options::default() };
+        assert_eq!(Options::default().suited_to(&with(None)).memory(), 512);
+        assert_eq!(Options::default().suited_to(&with(Some(1024))).memory(), 1024);
+        assert_eq!(said.suited_to(&with(Some(1024))).memory(), 64);
+    }
+
+    #[test]
     fn command_line_follows_the_options() {
         let boot = Boot::Pvh { kernel: "k".into(), image: "i".into() };
         let options = Options {
-            memory: 64,
+            memory: Some(64),
             icount: true,
             in_turns: false,
             kernel_args: vec!["a=1".into(), "b".into()],

@@ -72,6 +72,8 @@ pub struct Bootable {
     pub tasks: Vec<(String, PathBuf)>,
     /// Processors that its description asks for.
     pub cpus: Option<u32>,
+    /// Memory that it asks for, MiB.
+    pub memory: Option<u32>,
     /// Whether a task of it has the boot loader's framebuffer.
     pub on_screen: bool,
 }
@@ -189,7 +191,8 @@ impl<'a> Composer<'a> {
         self.workspace.replace(&image, &bytes)?;
         let specs = plan.programs.iter().filter_map(|part| Spec::parse(&part.cmdline).ok());
         let on_screen = specs.into_iter().any(|spec| spec.framebuffer != Screen::Unnamed);
-        Ok(Bootable { kernel, image, servers, tasks, cpus: plan.cpus, on_screen })
+        let (cpus, memory) = plan.machine;
+        Ok(Bootable { kernel, image, servers, tasks, cpus, memory, on_screen })
     }
 
     /// The lists of what changes in the programs when they move.
@@ -279,7 +282,7 @@ impl<'a> Composer<'a> {
 
     /// Everything that the description names, less what the command line replaces.
     fn plan_system(&mut self, plan: &mut Plan, system: &System, by_hand: &Selection) -> Result<()> {
-        plan.cpus = system.cpus();
+        plan.machine = (system.cpus(), system.memory());
         plan.moves = by_hand.root.is_none();
         let sigma0 = by_hand.sigma0.as_deref().unwrap_or(&system.sigma0.image);
         let root = by_hand.root.as_deref().unwrap_or(&system.root.image);
@@ -346,7 +349,7 @@ struct Plan {
     programs: Vec<Part>,
     /// Contents and name of each.
     modules: Vec<(Vec<u8>, String)>,
-    cpus: Option<u32>,
+    machine: (Option<u32>, Option<u32>), // processors, memory
     /// Whether the root task is one that moves programs.
     moves: bool,
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::linux;
-use crate::machine::MAX_CPUS;
+use crate::machine::{MAX_CPUS, MAX_MEMORY_MB, MIN_MEMORY_MB};
 
 mod task;
 
@@ -34,6 +34,8 @@ pub struct System {
     pub root: ServerEntry,
     /// Processors of the machine, unless the command line says how many.
     cpus: Option<Spanned<u32>>,
+    /// Memory of the machine, MiB, unless the command line says how much.
+    memory: Option<Spanned<u32>>,
     /// Tasks, in the order in which the root task sees them.
     #[serde(default, rename = "task")]
     pub tasks: Vec<Task>,
@@ -116,6 +118,12 @@ impl System {
         self.cpus.as_ref().map(|cpus| *cpus.get_ref())
     }
 
+    /// The memory that it asks for, MiB.
+    #[must_use]
+    pub fn memory(&self) -> Option<u32> {
+        self.memory.as_ref().map(|memory| *memory.get_ref())
+    }
+
     /// What the types cannot say: names, ports, interrupt lines.
     fn check(&self, text: &str, shown: &str) -> Result<()> {
         if let Some(cpus) =
@@ -123,6 +131,16 @@ impl System {
         {
             let why = format!("a machine has 1 to {MAX_CPUS} processors, not {}", cpus.get_ref());
             return Err(at(text, shown, cpus.span(), &why));
+        }
+        let sizes = MIN_MEMORY_MB..=MAX_MEMORY_MB;
+        if let Some(memory) =
+            self.memory.as_ref().filter(|memory| !sizes.contains(memory.get_ref()))
+        {
+            let why = format!(
+                "a machine has {MIN_MEMORY_MB} to {MAX_MEMORY_MB} MiB of memory, not {}",
+                memory.get_ref()
+            );
+            return Err(at(text, shown, memory.span(), &why));
         }
         let mut seen: Vec<&str> = vec!["sigma0", "root"];
         let names = self.tasks.iter().map(|t| &t.name).chain(self.modules.iter().map(|m| &m.name));
@@ -297,6 +315,10 @@ file = "README.md"
         assert_eq!(System::parse(GOOD, "x").unwrap().cpus(), None);
         let with = |number: &str| format!("cpus = {number}\n{GOOD}");
         assert_eq!(System::parse(&with("64"), "x").unwrap().cpus(), Some(64));
+        assert_eq!(System::parse(GOOD, "x").unwrap().memory(), None);
+        let of = |number: &str| System::parse(&format!("memory = {number}\n{GOOD}"), "x");
+        assert_eq!(of("1024").unwrap().memory(), Some(1024));
+        assert!(of("8").unwrap_err().to_string().contains("16 to 1048576 MiB of memory, not 8"));
         refused(&with("0"), "systems/x.toml:1: a machine has 1 to 64 processors, not 0");
         refused(&with("65"), "systems/x.toml:1: a machine has 1 to 64 processors");
         refused(&with("\"two\""), "systems/x.toml:1: ");

@@ -278,7 +278,7 @@ impl Tallied<'_> {
             icount: self.cpus.is_none(),
             in_turns: self.cpus.is_some(),
             cpus: self.cpus,
-            memory: MEMORY_MB,
+            memory: Some(MEMORY_MB),
             kernel_args: self.kernel_args,
             ..machine::Options::default()
         };

@@ -144,7 +144,7 @@ impl<'a> Bench<'a> {
                 Selection { root: Some(program.root.to_owned()), ..Selection::default() };
             let bootable = self.composer.compose(&selection, program.name)?;
             let options = machine::Options {
-                memory: program.memory_mb,
+                memory: Some(program.memory_mb),
                 cpus: Some(program.cpus),
                 kernel_args: program.kernel_args.iter().map(|&word| word.to_owned()).collect(),
                 ..machine::Options::default()

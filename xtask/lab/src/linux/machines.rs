@@ -29,7 +29,7 @@ fn own_session(command: &str) -> String {
 
 fn options(words: &str, cpus: u32) -> machine::Options {
     machine::Options {
-        memory: MEMORY_MB,
+        memory: Some(MEMORY_MB),
         cpus: Some(cpus),
         kernel_args: words.split_whitespace().map(str::to_owned).collect(),
         ..machine::Options::default()

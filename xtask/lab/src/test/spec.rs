@@ -307,7 +307,7 @@ impl Run {
     #[must_use]
     pub fn machine(&self) -> machine::Options {
         let options = machine::Options {
-            memory: self.memory,
+            memory: Some(self.memory),
             cpus: Some(self.cpus),
             cpu: self.cpu.clone(),
             icount: self.icount,
