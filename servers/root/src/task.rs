@@ -188,12 +188,18 @@ pub fn why(error: CallError) -> &'static str {
 /// Log2 of a page's size.
 const PAGE_BITS: u32 = 12;
 
-/// Creates a thread in a space of its own and pays for it. It is inactive.
+/// Of what the root task has left of the kernel's memory no task gets the last one of so many parts.
+const KEPT: u64 = 16;
+
+/// Creates a thread in a space of its own and pays for it, as far as there is kernel memory. It is inactive.
 pub fn create_space(main: ThreadId, location: u64, quota: u64) -> Result<(), CallError> {
     kernel::create(main, main, ThreadId::ROOT, location)?;
     // A kernel without quotas answers with an error: the space then lives on the
     // root task's account.
-    let _ = kernel::move_quota(main, quota as i64);
+    if let Ok((limit, used)) = kernel::move_quota(ThreadId::ROOT, 0) {
+        let left = limit.saturating_sub(used);
+        let _ = kernel::move_quota(main, quota.min(left - left / KEPT) as i64);
+    }
     let kip = Fpage::memory(layout::KIP, PAGE_BITS, Rights::NONE);
     let utcbs = Fpage::memory(layout::UTCBS, layout::UTCB_BITS, Rights::NONE);
     kernel::configure_space(main, kip, utcbs)
