@@ -34,6 +34,7 @@ pub mod exec;
 pub mod file;
 pub mod fs;
 pub mod ipc;
+mod kernel_memory;
 pub mod keys;
 pub mod machine;
 pub mod memory;

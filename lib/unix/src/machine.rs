@@ -78,8 +78,8 @@ pub enum Reply {
     Resume,
 }
 
-/// Pages of kernel memory that a space gets at once.
-pub const SPACE_PAGES: u64 = 64;
+/// Pages of kernel memory that the space of a small program needs.
+pub const SPACE_PAGES: u64 = 24;
 
 /// A service of the system below that programs may ask, if they may write to its socket.
 pub struct Service {
@@ -140,11 +140,11 @@ pub trait Machine {
     /// Asks for `Unix::turn` once everybody who can run now has run, for a slice of time or until they waited.
     fn ask_for_turn(&self);
 
-    /// A new, empty address space.
+    /// A new, empty address space, which will have `pages` of kernel memory.
     ///
     /// # Errors
     /// `ENOMEM` or `EAGAIN` when the system below has no more.
-    fn create_space(&self) -> Result<SpaceId, Errno>;
+    fn create_space(&self, pages: u64) -> Result<SpaceId, Errno>;
     /// Ends a space whose threads have all ended; its mappings vanish.
     fn destroy_space(&self, space: SpaceId);
     /// A new thread in `space`, which does not run before `Reply::Resume` is given to it.

@@ -45,6 +45,8 @@ pub struct Unix {
     /// How far programs are placed at random (`randomize_va_space`): 0 not, 1 all but the
     /// heap, 2 all.
     pub randomize: Cell<u8>,
+    /// The operator knows that there is no kernel memory for new processes.
+    pub(crate) told_no_space: Cell<bool>,
     /// What core files are called (`core_pattern`).
     pub core_pattern: RefCell<Vec<u8>>,
     /// All frames.
@@ -85,6 +87,7 @@ impl Unix {
     pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
         let memory = Rc::new(memory);
         Self {
+            told_no_space: Cell::new(false),
             randomize: Cell::new(if machine.randomizes() { 2 } else { 0 }),
             accounts: Accounts::new(&*machine, &memory),
             core_pattern: RefCell::new(dump::PATTERN.to_vec()),
@@ -249,23 +252,6 @@ impl Unix {
     /// The time asked for with `Machine::set_alarm` has come.
     pub fn alarm(&self) {
         self.timers.expire(self);
-    }
-
-    /// The space of `thread` has used its kernel memory up: whether its user can have more,
-    /// [`crate::machine::SPACE_PAGES`] of it.
-    #[must_use]
-    pub fn may_have_kernel_memory(&self, thread: &Rc<Thread>) -> bool {
-        thread.process.space().pay_kernel_memory()
-    }
-
-    /// It cannot: its process ends.
-    pub fn end_for_kernel_memory(&self, thread: &Rc<Thread>) {
-        let process = &thread.process;
-        self.say(&format!(
-            "unix: kernel memory is used up (quota_pages of the task `unix`); process {}, which wants more, is killed",
-            process.pid
-        ));
-        crate::process::end_by_signal(self, process, linux_raw_sys::general::SIGKILL);
     }
 
     /// Tells the operator something, in one line. Programs choose parts of it, which must not move

@@ -133,8 +133,8 @@ impl Machine for Below {
         self.turns.ask();
     }
 
-    fn create_space(&self) -> Result<SpaceId, Errno> {
-        Ok(self.tasks.create_space())
+    fn create_space(&self, pages: u64) -> Result<SpaceId, Errno> {
+        Ok(self.tasks.create_space(pages))
     }
 
     fn destroy_space(&self, space: SpaceId) {

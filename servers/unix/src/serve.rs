@@ -187,7 +187,7 @@ fn not_taken(system: &System, to: ThreadId, error: Option<IpcError>) {
         return;
     }
     let Some(thread) = tasks.thread(to) else { return };
-    if !unix.may_have_kernel_memory(&thread) || !tasks.feed(to) {
+    if unix.more_kernel_memory(&thread).is_none_or(|pages| !tasks.feed(to, pages)) {
         unix.end_for_kernel_memory(&thread);
         later(system);
     }

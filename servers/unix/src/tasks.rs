@@ -12,7 +12,7 @@ use abi::inspect::What;
 use abi::{CallError, Fpage, Numbers, Rights, ThreadId};
 use runtime::{kernel, schedule, thread};
 use unix::Errno;
-use unix::machine::{MachineThread, SPACE_PAGES, SpaceId};
+use unix::machine::{MachineThread, SpaceId};
 use unix::thread::{Doing, Thread};
 
 /// Where a program's UTCBs are: above all addresses that programs get.
@@ -20,10 +20,12 @@ const UTCBS: u64 = 0x7FFF_F000_0000;
 /// Log2 size of the area: 1,024 UTCBs.
 const UTCB_BITS: u32 = 20;
 const UTCB_BYTES: u64 = 1024;
-/// Where the kernel interface page is.
-const KIP: u64 = 0x7FFF_F800_0000;
-/// Kernel memory that a space gets at once when what it has is used up, pages.
-const QUOTA_STEP: i64 = SPACE_PAGES as i64;
+/// Where the kernel interface page is: behind it, where it needs no page table of its own.
+const KIP: u64 = UTCBS + (1 << UTCB_BITS);
+/// Kernel memory that a space gets for further threads when what it has is used up, pages.
+const QUOTA_STEP: u64 = 24;
+/// What the kernel gives a new space, if its creator has twice as much, pages.
+const GIFT: i64 = 64;
 /// Kernel memory for programs, pages: in all, and what is left of it.
 static KERNEL_MEMORY: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
@@ -37,6 +39,16 @@ pub fn kernel_gauge() -> (u64, u64) {
 fn given(pages: i64) {
     let left = &KERNEL_MEMORY[1];
     left.store(left.load(Relaxed).saturating_add_signed(-pages), Relaxed);
+}
+
+/// A new space, that of `id`, has `pages` of kernel memory instead of what the kernel gave it.
+fn allot(id: ThreadId, pages: u64) -> kernel::Result<()> {
+    let (limit, _) = kernel::move_quota(id, pages as i64 - GIFT)?;
+    if limit == pages {
+        return Ok(());
+    }
+    // There was less to give.
+    kernel::move_quota(id, pages as i64 - limit as i64).map(|_| ())
 }
 
 /// Priority of programs: below all servers and drivers.
@@ -85,8 +97,9 @@ struct Space {
     threads: Vec<ThreadId>,
     /// UTCB slots in use.
     utcbs: Vec<u64>,
-    /// Pages of kernel memory that it got.
-    pages: i64,
+    /// Pages of kernel memory that it gets, and whether it has them.
+    pages: u64,
+    is_fed: bool,
 }
 
 /// All spaces and threads of programs.
@@ -213,12 +226,12 @@ impl Tasks {
     }
 
     /// A new space; nothing happens before its first thread.
-    pub fn create_space(&self) -> SpaceId {
+    pub fn create_space(&self, pages: u64) -> SpaceId {
         let id = self.next_space.get();
         self.next_space.set(id.wrapping_add(1).max(1));
-        self.spaces
-            .borrow_mut()
-            .insert(id, Space { threads: Vec::new(), utcbs: alloc::vec![0; 16], pages: 0 });
+        let utcbs = alloc::vec![0; 16];
+        let space = Space { threads: Vec::new(), utcbs, pages, is_fed: false };
+        self.spaces.borrow_mut().insert(id, space);
         SpaceId(id)
     }
 
@@ -250,13 +263,13 @@ impl Tasks {
     /// A new foreign thread in `space`, waiting for its first answer.
     pub fn create_thread(&self, space: SpaceId) -> Result<MachineThread, Errno> {
         let id = self.fresh()?;
-        let (member, utcb) = {
+        let (of, utcb) = {
             let mut spaces = self.spaces.borrow_mut();
             let known = spaces.get_mut(&space.0).ok_or(Errno::ENOMEM)?;
             let utcb = free_utcb(&mut known.utcbs).ok_or(Errno::EAGAIN)?;
-            (known.threads.first().copied(), utcb)
+            (known.threads.first().copied().ok_or(known.pages), utcb)
         };
-        let made = self.make_fed(id, member, UTCBS + u64::from(utcb) * UTCB_BYTES);
+        let made = self.make_fed(id, of, UTCBS + u64::from(utcb) * UTCB_BYTES);
         let mut spaces = self.spaces.borrow_mut();
         let known = spaces.get_mut(&space.0).ok_or(Errno::ENOMEM)?;
         if made.is_err() {
@@ -267,9 +280,8 @@ impl Tasks {
             known.utcbs[usize::from(utcb) / 64] &= !(1 << (utcb % 64));
             return Err(Errno::EAGAIN);
         }
-        if known.threads.is_empty() {
-            known.pages += QUOTA_STEP;
-            given(QUOTA_STEP);
+        if !core::mem::replace(&mut known.is_fed, true) {
+            given(known.pages as i64);
         }
         known.threads.push(id);
         if let Some(slot) = self.slot(id) {
@@ -293,8 +305,8 @@ impl Tasks {
         slot.thread.replace(None);
         if let Some(space) = self.spaces.borrow_mut().get_mut(&slot.space.get()) {
             space.threads.retain(|thread| *thread != id);
-            if space.threads.is_empty() {
-                given(-core::mem::take(&mut space.pages));
+            if space.threads.is_empty() && core::mem::take(&mut space.is_fed) {
+                given(-(space.pages as i64));
             }
             let utcb = slot.utcb.get();
             space.utcbs[usize::from(utcb) / 64] &= !(1 << (utcb % 64));
@@ -309,24 +321,24 @@ impl Tasks {
 
     /// [`make`]; if the space has used its kernel memory up (for page tables, for other
     /// threads), it gets more.
-    fn make_fed(&self, id: ThreadId, member: Option<ThreadId>, utcb: u64) -> kernel::Result<()> {
-        let made = make(id, member, utcb);
-        match (made, member) {
-            (Err(CallError::NoMemory), Some(member)) if self.feed(member) => {
+    fn make_fed(&self, id: ThreadId, of: Result<ThreadId, u64>, utcb: u64) -> kernel::Result<()> {
+        let made = make(id, of, utcb);
+        match (made, of) {
+            (Err(CallError::NoMemory), Ok(member)) if self.feed(member, QUOTA_STEP) => {
                 let _ = kernel::delete(id);
-                make(id, Some(member), utcb)
+                make(id, of, utcb)
             }
             _ => made,
         }
     }
 
-    /// Gives the space of `id` more kernel memory.
-    pub fn feed(&self, id: ThreadId) -> bool {
-        let fed = kernel::move_quota(id, QUOTA_STEP).is_ok();
+    /// Gives the space of `id` so many pages of kernel memory more.
+    pub fn feed(&self, id: ThreadId, pages: u64) -> bool {
+        let fed = kernel::move_quota(id, pages as i64).is_ok();
         let number = self.slot(id).filter(|_| fed).map_or(0, |slot| slot.space.get());
         if let Some(space) = self.spaces.borrow_mut().get_mut(&number) {
-            space.pages += QUOTA_STEP;
-            given(QUOTA_STEP);
+            space.pages += pages;
+            given(pages as i64);
         }
         fed
     }
@@ -340,13 +352,15 @@ fn free_utcb(used: &mut [u64]) -> Option<u16> {
     Some((word * 64) as u16 + bit as u16)
 }
 
-/// The kernel's part: a thread in the space of `member`, or in one of its own.
-fn make(id: ThreadId, member: Option<ThreadId>, utcb: u64) -> kernel::Result<()> {
+/// The kernel's part: a thread in the space of another one, or in one of its own, which has so many pages of
+/// kernel memory.
+fn make(id: ThreadId, of: Result<ThreadId, u64>, utcb: u64) -> kernel::Result<()> {
     let me = thread::me();
-    match member {
-        Some(member) => kernel::create_active(id, member, me, me, utcb)?,
-        None => {
+    match of {
+        Ok(member) => kernel::create_active(id, member, me, me, utcb)?,
+        Err(pages) => {
             kernel::create(id, id, me, utcb)?;
+            allot(id, pages)?;
             let kip = Fpage::memory(KIP, 12, Rights::NONE);
             let utcbs = Fpage::memory(UTCBS, UTCB_BITS, Rights::NONE);
             kernel::configure_space(id, kip, utcbs)?;

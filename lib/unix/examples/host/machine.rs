@@ -111,7 +111,7 @@ impl Machine for Handle {
     fn set_alarm(&self, at_ns: Option<u64>) {
         self.0.alarm.set(at_ns);
     }
-    fn create_space(&self) -> Result<SpaceId, Errno> {
+    fn create_space(&self, _: u64) -> Result<SpaceId, Errno> {
         let pid = trace::new_space(self.0.frames);
         let space = HostSpace { pid, mapped: BTreeMap::new() };
         self.0.spaces.borrow_mut().insert(SpaceId(pid as u32), space);

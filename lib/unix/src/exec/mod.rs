@@ -299,7 +299,7 @@ fn fill(
     if entry >= USER_END {
         return Err(Errno::ENOEXEC);
     }
-    facts.vdso = vdso::map(cx.unix, space)?;
+    facts.vdso = vdso::map(cx.unix, space, facts.placement)?;
     layout.vdso = facts.vdso;
     let strings = (&request.arguments, &request.environment);
     let name = &request.name;

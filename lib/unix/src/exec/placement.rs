@@ -2,7 +2,7 @@
 //! (`/proc/sys/kernel/randomize_va_space`) or the program (`personality`) says otherwise.
 
 use crate::call::Cx;
-use crate::mm::PAGE;
+use crate::mm::{PAGE, USER_END};
 
 /// `ADDR_NO_RANDOMIZE`.
 const NOT_AT_RANDOM: u32 = 0x0004_0000;
@@ -34,6 +34,12 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// Where the stack ends.
+    #[must_use]
+    pub const fn stack_end(&self) -> u64 {
+        USER_END - self.stack
+    }
+
     /// For a program that the caller is about to run; `secure`: with more rights.
     #[must_use]
     pub fn new(cx: &Cx, secure: bool) -> Self {

@@ -12,7 +12,7 @@ use crate::errno::Errno;
 use crate::machine::{Access, VECTOR_STATE_MAX};
 use crate::mm::area::AreaFlags;
 use crate::mm::space::Layout;
-use crate::mm::{AddressSpace, PAGE, USER_END, page_of};
+use crate::mm::{AddressSpace, PAGE, page_of};
 use crate::process::Credentials;
 use crate::unix::Unix;
 use crate::user::UserMemory;
@@ -102,7 +102,7 @@ pub fn fill(
     (arguments, environment): (&Strings, &Strings),
     layout: &mut Layout,
 ) -> Result<u64, Errno> {
-    let top = USER_END - facts.placement.stack;
+    let top = facts.placement.stack_end();
     let name_at = top - 8 - (name.len() as u64 + 1);
     let environment_at = name_at - environment.bytes.len() as u64;
     let arguments_at = environment_at - arguments.bytes.len() as u64;

@@ -5,11 +5,12 @@
 use alloc::rc::Rc;
 use core::cell::OnceCell;
 
+use super::placement::Placement;
 use crate::errno::Errno;
 use crate::machine::Access;
 use crate::memory::FrameId;
 use crate::mm::area::{Area, AreaFlags, Backing};
-use crate::mm::{AddressSpace, PAGE};
+use crate::mm::{AddressSpace, PAGE, USER_END};
 use crate::unix::Unix;
 
 /// The shared object: its first page is all that is loaded.
@@ -22,6 +23,11 @@ const _: () = assert!(CODE.len() <= PAGE as usize, "the vDSO's code is one page"
 const BOOT_TIME: usize = 16;
 /// Where it has the number of processors.
 pub const PROCESSORS: usize = 24;
+
+/// Bytes of both pages.
+const BYTES: u64 = 2 * PAGE;
+/// What one page table covers.
+const TABLE: u64 = 2 << 20;
 
 /// The frames, once a program has needed them.
 #[derive(Default)]
@@ -77,9 +83,10 @@ impl Vdso {
 ///
 /// # Errors
 /// `ENOMEM`.
-pub fn map(unix: &Unix, space: &Rc<AddressSpace>) -> Result<u64, Errno> {
+pub fn map(unix: &Unix, space: &Rc<AddressSpace>, placement: Placement) -> Result<u64, Errno> {
     let (code, data) = unix.mm.vdso.frames(unix)?;
-    let start = space.free_range(2 * PAGE, None, false).ok_or(Errno::ENOMEM)?;
+    let start = above_stack(unix, placement).or_else(|| space.free_range(BYTES, None, false));
+    let start = start.ok_or(Errno::ENOMEM)?;
     let parts = [
         (start, "[vdso]", Access::READ | Access::EXECUTE, code),
         (start + PAGE, "[vvar]", Access::READ, data),
@@ -96,4 +103,16 @@ pub fn map(unix: &Unix, space: &Rc<AddressSpace>) -> Result<u64, Errno> {
         });
     }
     Ok(start)
+}
+
+/// A random place above the end of the stack, as on Linux, if there is room: as near as not to need page
+/// tables of its own.
+fn above_stack(unix: &Unix, placement: Placement) -> Option<u64> {
+    let first = placement.stack_end();
+    let end = (first + BYTES).next_multiple_of(TABLE).min(USER_END);
+    let last = end.checked_sub(BYTES).filter(|last| *last >= first)?;
+    let mut bytes = [0; 8];
+    unix.machine.random(&mut bytes);
+    // Above a stack that is as high as can be there is room only here.
+    Some(last - u64::from_le_bytes(bytes) % ((last - first) / PAGE + 1) * PAGE)
 }

@@ -85,7 +85,9 @@ impl AddressSpace {
         }
         // Should the machine have no space, what was shared goes to its grave.
         let plot = Plot::new();
-        let copy = match Self::with(unix, charge, areas, PageMap::default()) {
+        // It will map the same, so it needs as much.
+        let paid = (charge, parent.kernel_pages());
+        let copy = match Self::with(unix, paid, areas, PageMap::default()) {
             Ok(copy) => copy,
             Err(errno) => {
                 unix.mm.graves.add(&plot, None, pages);

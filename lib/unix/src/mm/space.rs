@@ -96,21 +96,29 @@ impl AddressSpace {
     /// As [`crate::machine::Machine::create_space`]; `ENOMEM` if the user cannot pay.
     pub fn new(unix: &Unix, user: &Rc<User>) -> Result<Rc<Self>, Errno> {
         let charge = Charge::new(user, What::Heap, SPACE_BYTES)?;
-        Self::with(unix, charge, Areas::default(), PageMap::default())
+        Self::with(unix, (charge, SPACE_PAGES), Areas::default(), PageMap::default())
+    }
+
+    /// Kernel memory that it pays for, pages.
+    pub(super) fn kernel_pages(&self) -> u64 {
+        self.kernel.amount()
     }
 
     pub(super) fn with(
         unix: &Unix,
-        charge: Charge,
+        (charge, kernel_pages): (Charge, u64),
         areas: Areas,
         pages: PageMap,
     ) -> Result<Rc<Self>, Errno> {
         unix.mm.bury(unix);
-        let kernel = Charge::new(charge.user(), What::Kernel, SPACE_PAGES);
-        let kernel = kernel.map_err(|_| Errno::EAGAIN)?;
+        let kernel = Charge::new(charge.user(), What::Kernel, kernel_pages);
+        let kernel = kernel.map_err(|_| {
+            unix.tell_no_space(charge.user().uid);
+            Errno::EAGAIN
+        })?;
         Ok(Rc::new(Self {
             serial: unix.mm.next_space(),
-            machine: Cell::new(unix.machine.create_space()?),
+            machine: Cell::new(unix.machine.create_space(kernel_pages)?),
             areas: RefCell::new(areas),
             pages: RefCell::new(pages),
             layout: Cell::default(),
@@ -269,9 +277,10 @@ impl AddressSpace {
         unix.mm.bury(unix);
     }
 
-    /// Pays for more kernel memory, if the user can.
-    pub(crate) fn pay_kernel_memory(&self) -> bool {
-        self.kernel.grow(SPACE_PAGES).is_ok()
+    /// Pays for half as much kernel memory again, if the user can: how many pages.
+    pub(crate) fn pay_kernel_memory(&self) -> Option<u64> {
+        let more = (self.kernel.amount() / 2).max(SPACE_PAGES / 2);
+        self.kernel.grow(more).is_ok().then_some(more)
     }
 
     /// Makes room for the areas that a call adds.

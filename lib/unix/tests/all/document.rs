@@ -92,6 +92,10 @@ What programs make the server keep is counted for their user, who is refused bef
 sixteenth is the server's own, an eighth more user 0's. When frames are used up, of the user that has the most the
 process that has the most is killed, as `oom_score_adj` sees it. The server's own memory is an eighth of its block.
 
+## How many processes
+A thousand small ones at once, in the machine of 1 GiB that `systems/linux.toml` asks for; some 500 with `--memory 512`. A sleeping child of the shell has 23 or 24 pages of kernel memory,
+and what it needs of the task's `quota_pages` is what bounds their number ([0114](decisions/0114-a-small-process-has-little-kernel-memory.md)); `quota` and `spaces` at the monitor's prompt count them.
+
 ## Where programs are
 As on Linux: mappings, stack, heap, vDSO and programs that can be anywhere are placed at random
 (`/proc/sys/kernel/randomize_va_space`, `personality(ADDR_NO_RANDOMIZE)`), with as many bits. `args = \"fixed-addresses\"`

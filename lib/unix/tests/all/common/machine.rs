@@ -44,6 +44,8 @@ pub struct FakeMachine {
     pub ns_per_look: Cell<u64>,
     pub threads: RefCell<BTreeMap<MachineThread, FakeThread>>,
     pub spaces: RefCell<BTreeMap<SpaceId, BTreeMap<u64, Mapping>>>,
+    /// Pages of kernel memory that the newest space was to have.
+    pub kernel_pages: Cell<u64>,
     pub revoked: RefCell<Vec<(FrameId, Access)>>,
     pub console: RefCell<Vec<u8>>,
     pub log: RefCell<Vec<String>>,
@@ -123,7 +125,8 @@ impl Machine for Handle {
     fn set_alarm(&self, at_ns: Option<u64>) {
         self.0.alarm.set(at_ns);
     }
-    fn create_space(&self) -> Result<SpaceId, Errno> {
+    fn create_space(&self, pages: u64) -> Result<SpaceId, Errno> {
+        self.0.kernel_pages.set(pages);
         let space = SpaceId(self.0.fresh());
         self.0.spaces.borrow_mut().insert(space, BTreeMap::new());
         Ok(space)

@@ -48,6 +48,26 @@ fn programs_are_placed_at_random() {
     assert_eq!(places(&world), fixed);
 }
 
+/// As on Linux; a program that maps nothing else has no page tables for the vDSO alone.
+#[test]
+fn the_vdso_is_right_above_the_stack() {
+    const TABLE: u64 = 2 << 20;
+    let world = world();
+    setting(&world, "2");
+    let mut distances = Vec::new();
+    for _ in 0..16 {
+        let [_, _, random, _, vdso] = places(&world);
+        let (end, beside) = (vdso + 8192, vdso / TABLE - random / TABLE);
+        assert!(vdso > random && end <= unix::mm::USER_END, "{vdso:x} {random:x}");
+        assert_eq!(vdso / TABLE, (end - 1) / TABLE, "one table has both pages");
+        assert!(beside <= 1, "{vdso:x} {random:x}");
+        distances.push((vdso - random) / 4096);
+    }
+    distances.sort_unstable();
+    distances.dedup();
+    assert!(distances.len() > 8, "it is not always as far: {distances:?}");
+}
+
 #[test]
 fn set_id_programs_are_placed_at_random_whatever_their_caller_wants() {
     let world = world();
