@@ -94,7 +94,15 @@ fn sched_setscheduler(cx: &Cx) -> Answer {
     }
     let priority: u32 = cx.user().read(cx.arg(2))?;
     let process = process_of(cx, cx.int(0))?;
-    set(cx, &process, cx.uint(1), priority)
+    set_plain(cx, &process, cx.uint(1), priority)
+}
+
+/// [`set`] by calls that know of no deadline, without which there is no `SCHED_DEADLINE`.
+fn set_plain(cx: &Cx, process: &Process, policy: u32, priority: u32) -> Answer {
+    if policy & !l::SCHED_RESET_ON_FORK == l::SCHED_DEADLINE {
+        return Err(Errno::EINVAL.into());
+    }
+    set(cx, process, policy, priority)
 }
 
 fn sched_setparam(cx: &Cx) -> Answer {
@@ -103,7 +111,7 @@ fn sched_setparam(cx: &Cx) -> Answer {
     }
     let priority: u32 = cx.user().read(cx.arg(1))?;
     let process = process_of(cx, cx.int(0))?;
-    set(cx, &process, process.state.policy.get().0, priority)
+    set_plain(cx, &process, process.state.policy.get().0, priority)
 }
 
 fn sched_getscheduler(cx: &Cx) -> Answer {

@@ -92,6 +92,10 @@ fn scheduling_is_kept_and_told() {
     world.ok(first, l::__NR_sched_setscheduler, &[0, 2, priority]);
     assert_eq!(world.ok(first, l::__NR_sched_getscheduler, &[0]), 2);
     world.refused(first, l::__NR_sched_setscheduler, &[0, 0, priority], Errno::EINVAL);
+    // Found by stress-ng: what it was told then (no deadline) could not be set.
+    let none = world.put(first, &[0; 4]);
+    let deadline = u64::from(l::SCHED_DEADLINE);
+    world.refused(first, l::__NR_sched_setscheduler, &[0, deadline, none], Errno::EINVAL);
     world.refused(first, l::__NR_sched_getscheduler, &[99], Errno::ESRCH);
     world.refused(first, l::__NR_sched_getscheduler, &[u64::MAX], Errno::EINVAL);
     assert_eq!(world.ok(first, l::__NR_getpriority, &[0, 0]), 20);
