@@ -230,6 +230,12 @@ impl<W: Word> Berth<W> {
         self.word.load(Ordering::Relaxed) & STATE == STOPPING
     }
 
+    /// Whether the visitor is wanted back, for the processor that has accepted it.
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & STATE == CALLED
+    }
+
     /// The visitor, which was to stop, does not run, and the processor uses none of its tables, before the first
     /// of these questions: what it does next.
     pub fn stand(&self) -> Stand {

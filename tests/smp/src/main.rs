@@ -32,7 +32,7 @@ boot_entry!(main);
 const CALLS: u64 = 1_000;
 
 /// What is tested, and its name.
-const TESTS: [Test; 56] = [
+const TESTS: [Test; 57] = [
     ("the_interface_page_counts_the_processors", told),
     ("user_code_runs_elsewhere", parallel),
     ("a_server_elsewhere_answers", served),
@@ -47,6 +47,7 @@ const TESTS: [Test; 56] = [
     ("hogs_share_a_processor", shared),
     ("the_checker_knows_who_waits_for_a_processor", queued),
     ("the_more_urgent_one_runs", urgent),
+    ("a_late_interrupt_sends_nobody_home", interrupted_late),
     ("who_faults_at_a_page_that_is_there_tells_its_pager", told_of_a_fault),
     ("a_thread_moves_to_and_fro", wandering),
     ("who_waits_moves", moves::waiting),
@@ -292,6 +293,33 @@ fn urgent() -> Verdict {
     verdict(goes_on, "the less urgent one does not go on")
 }
 
+/// Somebody is to go to another processor, which is interrupted for that, and somebody more urgent goes instead,
+/// for which it is interrupted again. The second interrupt finds him there, and sends him home for nothing.
+fn interrupted_late() -> Verdict {
+    let low = Actor::start_apart(0, Part::Serve, 1);
+    let high = Actor::start_apart(1, Part::Serve, 1);
+    let _ = schedule::set_priority(low.id, 50);
+    let ask = |actor: &Actor| ipc::send(actor.id, &Msg::default()).is_ok();
+    let answers = |actor: &Actor| ipc::receive(actor.id, Time::micros(20_000)).is_ok();
+    let mut all = [&low, &high].iter().all(|actor| ask(actor) && answers(actor));
+    let before = came_back(Back::Exception);
+    for _ in 0..10 {
+        // Nobody looks there any more.
+        ipc::sleep(5_000);
+        all &= ask(&low);
+        // An emulator that counts lets the other processor take the interrupt at the next tick, and execute nothing.
+        (0..2_000_000_u64).for_each(|round| {
+            core::hint::black_box(round);
+        });
+        all &= ask(&high) && answers(&high);
+        let _ = answers(&low);
+    }
+    low.stop();
+    high.stop();
+    verdict(all, "somebody does not answer")?;
+    verdict(came_back(Back::Exception) == before, "an interrupt that was for nobody sends him home")
+}
+
 /// A fault of the processor's own access, at a page that its thread may use: the kernel must not send
 /// the thread back to fault again, for ever, and before those of lower priority.
 fn told_of_a_fault() -> Verdict {
@@ -309,7 +337,12 @@ fn told_of_a_fault() -> Verdict {
 
 /// How often threads have come back from processor 1 for a page fault.
 fn faults() -> u64 {
-    let (part, word) = (Back::PageFault as usize / 8, Back::PageFault as usize % 8);
+    came_back(Back::PageFault)
+}
+
+/// The same for any reason.
+fn came_back(why: Back) -> u64 {
+    let (part, word) = (why as usize / 8, why as usize % 8);
     kernel::inspect(What::Visits, 1, part as u64).map_or(0, |record| record[word])
 }
 

@@ -91,7 +91,7 @@ global_asm!(
     TRAP = sym trap::from_user,
     OWN_STACK = sym trap::on_own_stack,
     KERNEL_TRAP = sym trap::from_kernel,
-    CAME = sym visitors::came,
+    MET = sym visitors::met,
     STAND_STILL = sym visitors::stand_still,
     STOP = const vectors::STOP,
     ACTIVATE = sym switch::activate,

@@ -16,8 +16,8 @@ patch_site {PATCH_SMAP}, clac
     test    rax, rax
     jnz     baton_resume
     jmp     baton_pop_frame
-1:  call    {CAME}                              // (frame), which does not come back
-    ud2
+1:  call    {MET}                               // (frame); back, if nobody wants anything
+    jmp     baton_pop_frame
 
 // Tables change that the visitor uses (docs/decisions/0108).
 .balign 16

@@ -86,6 +86,19 @@ fn enter(address: u64, frame: Frame) -> ! {
     }
 }
 
+/// The visitor has met an exception or an interrupt, with its registers in `frame`. It goes on if nobody wants
+/// anything: the first processor has said that somebody may come, has taken him back, and has said the same of
+/// this one, whom the second of two interrupts would send home.
+pub extern "C" fn met(frame: Frame) {
+    let own = processors::own();
+    let is_late = frame.vector.get() == HELLO && !own.berth.is_called() && !own.inbox.holds_any();
+    if !is_late {
+        came(frame);
+    }
+    // Whoever wants something from now on interrupts again.
+    apic::end();
+}
+
 /// The visitor, or somebody who came with it, has entered the kernel, by whatever way, with its
 /// registers in `frame`, below the current tcb.
 pub extern "C" fn came(frame: Frame) -> ! {
