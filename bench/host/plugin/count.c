@@ -33,7 +33,7 @@ enum kind { CODE, DATA, KINDS };
 enum { EXCEPTIONS = 32, VECTOR_BYTES = 16 }; // of the processor; of an entry in the kernel
 // Where the kernel sees its local APIC; a word that is written at COMMAND leaves as a message (kernel_tables.rs, apic.rs).
 #define COMMAND UINT64_C(0xFFFFFFFF9FE00300)
-enum { LINE_BITS = 6, PAGE_BITS = 12, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 64, REPORT_BYTES = 1 << 19 };
+enum { LINE_BITS = 6, PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 64, REPORT_BYTES = 1 << 19 };
 
 struct range {
     uint64_t low, high; // high is exclusive
@@ -54,12 +54,16 @@ static struct {
     FILE *out;
     struct range user, vectors, checkers[MAX_CHECKERS];
     unsigned checker_count;
-    uint64_t resume;
+    uint64_t resume, window;
     int64_t trace;
     bool stretch_only;
 } options = { .trace = -1 };
 
 static struct insn *buckets[BUCKETS];
+
+// How much higher the kernel is than it was linked: from a disc it moves, and is found by its window for
+// interrupts, whose STI no other has at this place in a page.
+static uint64_t moved;
 
 // The sample at hand of each processor.
 struct sample {
@@ -87,6 +91,7 @@ static enum mode mode_of(uint64_t address)
 
 static enum entry entry_at(uint64_t address)
 {
+    address -= moved;
     if (!inside(options.vectors, address))
         return NO_ENTRY;
     return address - options.vectors.low < EXCEPTIONS * VECTOR_BYTES ? EXCEPTION : INTERRUPT;
@@ -98,7 +103,7 @@ static void on_block(unsigned vcpu, void *userdata)
     struct insn *insn = userdata;
     if (processors > 1)
         return;
-    if (insn->address == options.resume)
+    if (insn->address - moved == options.resume)
         stretch_chosen(insn->address);
     stretch_block(&insn->block, insn->mode == USER, entry_at(insn->address));
     if (insn->checker)
@@ -279,8 +284,10 @@ static struct insn *insn_of(const struct qemu_plugin_insn *from)
     insn->mode = mode_of(address);
     insn->cost = decode_cost(bytes, size);
     insn->role = decode_role(bytes, size);
+    if (insn->role == ROLE_STI && insn->mode == KERNEL && (address - options.window) % PAGE_BYTES == 0)
+        moved = address - options.window;
     for (unsigned i = 0; i < options.checker_count; i++)
-        insn->checker |= inside(options.checkers[i], address);
+        insn->checker |= inside(options.checkers[i], address - moved);
     insn->text = options.trace >= 0 ? qemu_plugin_insn_disas(from) : NULL;
     *bucket = insn;
     return insn;
@@ -311,7 +318,7 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
     (void)id;
     (void)userdata;
     if (processors == 1)
-        stretch_report(options.out);
+        stretch_report(options.out, moved);
     fclose(options.out);
 }
 
@@ -330,6 +337,8 @@ static bool read_option(const char *word)
         return true;
     }
     if (sscanf(word, "resume=%" SCNx64, &options.resume) == 1)
+        return true;
+    if (sscanf(word, "window=%" SCNx64, &options.window) == 1)
         return true;
     if (sscanf(word, "trace=%" SCNd64, &options.trace) == 1)
         return true;

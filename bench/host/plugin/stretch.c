@@ -4,6 +4,9 @@
 #include <string.h>
 
 enum { MAX_BLOCKS = 4096 };
+// Where the kernel's image can be (docs/kernel-plan.md).
+#define KERNEL_LOW UINT64_C(0xFFFFFFFF80000000)
+#define KERNEL_HIGH UINT64_C(0xFFFFFFFFA0000000)
 
 uint64_t executed;
 
@@ -138,16 +141,22 @@ uint64_t stretch_sample(void)
     return length;
 }
 
-void stretch_report(FILE *out)
+static uint64_t linked(uint64_t address, uint64_t moved)
+{
+    return address >= KERNEL_LOW && address < KERNEL_HIGH ? address - moved : address;
+}
+
+void stretch_report(FILE *out, uint64_t moved)
 {
     static const char *const names[WATCHES] = { "longest", "late" };
     fprintf(out, "excused %" PRIu64 "\n", longest_excused);
     for (enum watch watch = OFF; watch < WATCHES; watch++) {
         fprintf(out, "%s %" PRIu64 " from=%" PRIx64 " to=%" PRIx64 " since=%" PRIu64 " total=%" PRIu64 "\n",
-                names[watch], longest[watch].instructions, longest[watch].from, longest[watch].to,
+                names[watch], longest[watch].instructions, linked(longest[watch].from, moved),
+                linked(longest[watch].to, moved),
                 longest[watch].since, executed);
         for (uint64_t i = 0; i < longest[watch].count; i++)
-            fprintf(out, "place %" PRIx64 " %" PRIu64 "\n", longest[watch].blocks[i].address,
+            fprintf(out, "place %" PRIx64 " %" PRIu64 "\n", linked(longest[watch].blocks[i].address, moved),
                     longest[watch].blocks[i].in[watch].instructions);
     }
 }

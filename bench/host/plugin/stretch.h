@@ -45,7 +45,8 @@ uint64_t stretch_sample(void);
 // The stretches at hand are the kernel's checking itself on demand: they are judged apart.
 void stretch_excuse(void);
 // Lines `excused N`, `longest ...` and `late ...`, the latter two with the blocks of
-// the longest stretch behind them: `place ADDRESS INSTRUCTIONS`.
-void stretch_report(FILE *out);
+// the longest stretch behind them: `place ADDRESS INSTRUCTIONS`. The kernel is `moved` higher than
+// it was linked, and named as linked.
+void stretch_report(FILE *out, uint64_t moved);
 
 #endif

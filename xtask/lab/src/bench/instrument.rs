@@ -177,11 +177,11 @@ impl Instrument {
         let vectors = symbol(kernel, "baton_vectors")?;
         let (stubs, vectors_end) = (stubs(), vectors + VECTORS_BYTES);
         let checkers = checkers(kernel)?;
-        let resume = named(kernel, RESUME)?;
+        let (resume, window) = (named(kernel, RESUME)?, symbol(kernel, "baton_window")?);
         let checkers: String =
             checkers.iter().map(|(low, high)| format!(",checker={low:x}-{high:x}")).collect();
         Ok(format!(
-            "{},out={},user={:x}-{:x},vectors={vectors:x}-{vectors_end:x},resume={resume:x}{checkers}{extra}",
+            "{},out={},user={:x}-{:x},vectors={vectors:x}-{vectors_end:x},resume={resume:x},window={window:x}{checkers}{extra}",
             self.plugin.display(),
             out.display(),
             stubs.start,
