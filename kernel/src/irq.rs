@@ -51,7 +51,7 @@ pub fn handle_pending(running: TcbRef) -> TcbRef {
         devices &= devices - 1;
     }
     let ticks = lines & 1 << TIMER_LINE != 0;
-    let next = if ticks { tick::tick(running) } else { tick::after_interrupt(running) };
+    let next = if ticks { tick::noted(running) } else { tick::after_interrupt(running) };
     if next.is_ready() { next } else { sched::pick() }
 }
 

@@ -10,8 +10,8 @@ use crate::{call, destruction, irq, lrpc, preemption, unmap};
 /// Goes on with what `current` was doing; returns who runs next.
 pub extern "C" fn resume(current: TcbRef) -> TcbRef {
     let what = current.resume.get();
-    use Resume::{Again, Destroy, Receive, Transfer, Unmap, Wake};
-    if matches!(what, Transfer | Receive | Unmap | Destroy | Wake | Again) {
+    use Resume::{Again, Bind, Destroy, Receive, Transfer, Unmap, Wake};
+    if matches!(what, Transfer | Receive | Unmap | Destroy | Wake | Again | Bind) {
         // Interrupts and a switch led here, and what follows may be as long; what comes now
         // is handled after the next step.
         preemption::let_in();

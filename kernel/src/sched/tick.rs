@@ -10,12 +10,25 @@ use crate::thread::tcb::Resume;
 /// A timer interrupt while `running`, queued or not, had the processor: who has it now.
 #[must_use]
 pub fn tick(running: TcbRef) -> TcbRef {
+    ticked(running, waker::IN_A_TICK)
+}
+
+/// The same if it was noted in a window: its handlers have waited for a step of something else already,
+/// so it does less.
+#[must_use]
+pub fn noted(running: TcbRef) -> TcbRef {
+    ticked(running, waker::AT_ONCE)
+}
+
+/// A tick that wakes up to `most`.
+#[inline(always)] // no instruction more for the usual one
+fn ticked(running: TcbRef, most: u32) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ticks.set(scheduler.ticks.get() + 1);
     crate::arch::report_nmis();
     let now_us = clock::now_us();
     if scheduler.wakeup.is_due(now_us) {
-        wake_up(now_us);
+        wake_up(now_us, most);
     }
     match charge(running, now_us) {
         None => after_interrupt(running),
@@ -26,8 +39,8 @@ pub fn tick(running: TcbRef) -> TcbRef {
 /// Something is to be done that is not in every tick: threads whose time has come, and a
 /// sweep that is under way, which asks for the next tick again.
 #[inline(never)]
-fn wake_up(now_us: u64) {
-    waker::expire(now_us);
+fn wake_up(now_us: u64, most: u32) {
+    waker::expire(now_us, most);
     if !cpu().scheduler.guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
         elsewhere::tick(now_us);
     }

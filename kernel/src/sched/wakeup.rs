@@ -35,13 +35,15 @@ const SPANS: usize = 512;
 /// Grains of a step, in which members of the next span and of the long-time list are looked at.
 const STEP: u64 = 4;
 /// What waking somebody, and bringing somebody nearer, costs: so many rounds of passing grains, some
-/// twenty instructions each.
-const WAKE_UP: u32 = 8;
-const SORT: u32 = 4;
-/// The same of passing eight grains at once.
-const PASS_EIGHT: u32 = 2;
-/// Grains that are passed at once if there is nothing to do in them.
+/// thirty instructions each. (A class that comes due is one.)
+const WAKE_UP: u32 = 7;
+const SORT: u32 = 3;
+/// The same of ending a transfer whose time is over, which is about two threads.
+const TIME_OUT: u32 = 20;
+/// Grains whose classes are one word: nobody is in any of them if that is 0.
 const EIGHT: usize = 8;
+/// Grains that are passed in a round if nobody is in them: a span is in no more than some ten.
+const IN_A_ROUND: u64 = 6 * EIGHT as u64;
 const _: () = assert!(!SORTED || SPAN.is_multiple_of(EIGHT as u64), "they are in one span");
 /// Whether there are lists enough: all members of the long-time list are looked at, one in a
 /// grain, long before their span is near. With fewer everybody is in the ring of a grain.
@@ -229,11 +231,6 @@ impl WakeupLists {
         self.next_grain.set(now_us / GRAIN_US);
     }
 
-    /// Calls `expired` for every thread whose time has come by `now_us`.
-    pub fn expire(&self, now_us: u64, expired: impl FnMut(TcbRef)) {
-        let _ = self.expire_some(now_us, u32::MAX, expired);
-    }
-
     /// Calls `expired` for up to `most` threads whose time has come by `now_us`, those of the most
     /// urgent class first; whether there is more to do, with which the next call goes on.
     pub fn expire_some(&self, now_us: u64, most: u32, expired: impl FnMut(TcbRef)) -> Option<Rest> {
@@ -245,7 +242,7 @@ impl WakeupLists {
         }
         let left = self.sort_some(left);
         let nearing = NEARER.filter(|_| self.nearing.get().1 != 0);
-        let due = self.wake_some(now_us, left.div_ceil(WAKE_UP), expired);
+        let due = self.wake(now_us, left, expired);
         nearing.or(due)
     }
 
@@ -261,56 +258,60 @@ impl WakeupLists {
             pace.round();
             left -= 1;
             let grain = self.next_grain.get();
-            if grain + EIGHT as u64 <= last && self.may_be_passed(grain) {
-                left = left.saturating_sub(PASS_EIGHT - 1);
-                self.next_grain.set(grain + EIGHT as u64);
+            let is_long = grain + EIGHT as u64 <= last;
+            let next = if is_long { self.behind_empty(grain, last) } else { grain };
+            if next != grain {
+                let rounds = ((next - grain) / IN_A_ROUND) as u32;
+                pace.rounds(rounds);
+                left = left.saturating_sub(rounds);
+                self.next_grain.set(next);
                 continue;
             }
             if self.is_step(grain) && !self.come_nearer(grain, &mut left) {
                 return 0;
             }
             self.next_grain.set(grain + 1);
-            self.come_due(grain as usize % WAKEUP_LISTS);
+            left = left.saturating_sub(self.come_due(grain as usize % WAKEUP_LISTS));
         }
         left
     }
 
-    /// Whether `grain` is the first of eight in which nobody is and no step finds anybody: all of them
-    /// are in one span.
-    #[inline(always)]
-    fn may_be_passed(&self, grain: u64) -> bool {
-        let (at, count) = (grain as usize % WAKEUP_LISTS, EIGHT);
-        if !SORTED || !grain.is_multiple_of(count as u64) {
-            return false;
+    /// If `grain` is the first of eight in whose rings nobody is, and the steps of its span find nobody: the first
+    /// one behind these and the next such eights of the span, up to `last`; else `grain` itself.
+    #[inline(never)]
+    fn behind_empty(&self, grain: u64, last: u64) -> u64 {
+        if !SORTED || !grain.is_multiple_of(EIGHT as u64) || !self.steps_find_nobody(grain) {
+            return grain;
         }
-        let eight = self.classes.get(at..at + count).unwrap_or_default();
-        let nobody = eight.iter().fold(0, |all, one| all | one.get()) == 0;
-        nobody && (self.later.get() == 0 || self.steps_find_nobody(grain))
+        let until = ((grain / SPAN + 1) * SPAN).min(last);
+        let at = grain as usize % WAKEUP_LISTS;
+        let rest = self.classes.get(at..at + (until - grain) as usize).unwrap_or_default();
+        let empty = |it: &&[Cell<u8>; EIGHT]| u64::from_le_bytes(it.each_ref().map(Cell::get)) == 0;
+        grain + (rest.as_chunks().0.iter().take_while(empty).count() * EIGHT) as u64
     }
 
     /// Whether the steps of the span of `grain` have nothing to do.
-    #[inline(never)]
     fn steps_find_nobody(&self, grain: u64) -> bool {
-        let span = grain / SPAN;
-        let nobody = |span: u64| self.in_span[span as usize % SPANS].get() == 0;
-        nobody(span) && nobody(span + 1) && self.rings[LONG_TIME].first().is_none()
+        let nobody = |later: u64| self.in_span[(grain / SPAN + later) as usize % SPANS].get() == 0;
+        self.later.get() == 0 || nobody(0) && nobody(1) && self.rings[LONG_TIME].first().is_none()
     }
 
-    /// The members of the rings of `grain` are due.
+    /// The members of the rings of `grain` are due; of how many classes they are.
     #[inline(always)]
-    fn come_due(&self, grain: usize) {
+    fn come_due(&self, grain: usize) -> u32 {
         let mut classes = self.classes[grain].replace(0);
         self.due.set(self.due.get() | classes);
+        let count = classes.count_ones();
         while classes != 0 {
             let class = classes.trailing_zeros() as usize;
             self.rings[DUE + class].take_in(&self.rings[grain * CLASSES + class]);
             classes &= classes - 1;
         }
+        count
     }
 
-    /// Wakes up to `most` of those who are due; of whom there are more, if there are.
-    fn wake_some(&self, now_us: u64, most: u32, mut expired: impl FnMut(TcbRef)) -> Option<Rest> {
-        let mut left = most;
+    /// Wakes as many of those who are due as `left` rounds are enough for; of whom there are more, if there are.
+    fn wake(&self, now_us: u64, mut left: u32, mut expired: impl FnMut(TcbRef)) -> Option<Rest> {
         while let Some(class) = self.due.get().checked_ilog2() {
             let Some(thread) = self.rings[DUE + class as usize].first() else {
                 self.due.set(self.due.get() & !(1 << class));
@@ -321,7 +322,8 @@ impl WakeupLists {
                 let highest = lowest | ((1 << CLASS_BITS) - 1);
                 return Some(Rest { priority: highest, before: lowest.saturating_sub(1) });
             }
-            left -= 1;
+            let price = if thread.wake_is_transfer.get() { TIME_OUT } else { WAKE_UP };
+            left = left.saturating_sub(price);
             self.unlink(thread);
             match thread.wake_at_us.get() {
                 0 => {}

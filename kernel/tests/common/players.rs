@@ -182,7 +182,11 @@ impl Players {
                 self.model.expire();
                 let runs = current_after(&self.user_mode);
                 self.now_us += 1 << 22;
-                cpu().scheduler.wakeup.expire(self.now_us, ipc::timeout::expired);
+                let _ = cpu().scheduler.wakeup.expire_some(
+                    self.now_us,
+                    u32::MAX,
+                    ipc::timeout::expired,
+                );
                 self.run(runs);
             }
             Step::Cancel(who) => {
