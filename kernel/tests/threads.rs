@@ -118,11 +118,8 @@ fn a_transfer_timeout_stays_armed_while_the_pager_works() {
     registers(sender).set_word(utcb::XFER_TIMEOUTS, limit_us << 16);
     let _ = string_into_a_missing_page(sender, receiver, pager);
     assert_ne!(receiver.wake_at_us.get(), 0);
-    let _ = cpu().scheduler.wakeup.expire_some(
-        receiver.wake_at_us.get() + 2000,
-        u32::MAX,
-        timeout::expired,
-    );
+    let (lists, at_us) = (&cpu().scheduler.wakeup, receiver.wake_at_us.get() + 2000);
+    let _ = lists.expire_some(at_us, u32::MAX, timeout::expired);
     assert_eq!((sender.transfer.part.get(), receiver.transfer.part.get()), (None, None));
     // Transfer timeout, its own, in the send phase; the partner's in the receive phase.
     assert_eq!(registers(sender).word(utcb::ERROR_CODE), 5 << 1);
