@@ -1,7 +1,7 @@
 //! A hand inside the machine under test: gdb before its first instruction, and the
 //! emulator's own monitor while it runs.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -81,7 +81,7 @@ impl Tamper {
     pub fn monitor(&self, line: &str) -> Result<()> {
         let path = self.monitor.as_ref().context("this machine was started without a monitor")?;
         wait_for(path)?;
-        let mut stream = UnixStream::connect(path).context("the monitor takes nobody")?;
+        let mut stream = connect(path).context("the monitor takes nobody")?;
         stream.set_read_timeout(Some(PATIENCE))?;
         ensure!(until_prompt(&mut stream)?, "the monitor went away");
         stream.write_all(format!("{line}\n").as_bytes()).context("the monitor takes no command")?;
@@ -176,6 +176,21 @@ fn wait_for(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A connection to the socket at `path`: there is a moment between its name and its server.
+fn connect(path: &Path) -> std::io::Result<UnixStream> {
+    let started = Instant::now();
+    loop {
+        match UnixStream::connect(path) {
+            Err(error)
+                if error.kind() == ErrorKind::ConnectionRefused && started.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            other => return other,
+        }
+    }
+}
+
 /// Reads until the monitor's prompt; `false` if it went away instead.
 fn until_prompt(stream: &mut impl Read) -> Result<bool> {
     let (mut seen, mut byte) = (Vec::new(), [0]);
@@ -192,6 +207,24 @@ fn until_prompt(stream: &mut impl Read) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_socket_without_its_server_yet_is_waited_for() {
+        let path = std::env::temp_dir().join(format!("baton-tamper-{}", std::process::id()));
+        drop(UnixListener::bind(&path).unwrap());
+        let later = path.clone();
+        let server = std::thread::spawn(move || {
+            std::thread::sleep(LOOK_EVERY * 3);
+            let ready = later.with_extension("ready");
+            let listener = UnixListener::bind(&ready).unwrap();
+            std::fs::rename(&ready, &later).unwrap();
+            listener.accept().map(drop)
+        });
+        assert!(connect(&path).is_ok());
+        server.join().unwrap().unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
 
     /// What a gdb gives that prints `said` and ends with `status`.
     fn gdb(said: &str, status: u8) -> Output {
