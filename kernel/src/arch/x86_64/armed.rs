@@ -15,7 +15,7 @@ use abi::syscall::Call;
 use super::asm::write_gs_base;
 use super::features::{self, Features};
 use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
-use super::local_paths::{Hands, LocalPath, completion_point, is_behind_trap, local_paths};
+use super::local_paths::{Hands, LOCAL_PATHS, LocalPath, completion_point, is_behind_trap};
 use super::percpu::{self, cpu};
 use super::special;
 use super::tcbs::TcbRef;
@@ -153,12 +153,12 @@ pub(super) fn mend(frame: Frame, thread: TcbRef) {
     if ip < stub_address(0) || is_behind_trap(ip) {
         return;
     }
-    for path in local_paths() {
+    for path in &LOCAL_PATHS {
         if path.is_before(ip) {
             let stepped = frame.vector.get() == DEBUG;
-            frame.ip.set(if stepped { path.slow } else { path.restart });
+            frame.ip.set(if stepped { path.slow() } else { path.restart() });
         } else if path.is_behind(ip) {
-            complete(frame, thread, &path);
+            complete(frame, thread, path);
         }
     }
 }
@@ -182,7 +182,7 @@ fn complete(frame: Frame, thread: TcbRef, path: &LocalPath) {
         Hands::End => frame.r9.set(0),
     }
     frame.sp.set(local::public_sp(thread));
-    frame.ip.set(path.done);
+    frame.ip.set(path.done());
 }
 
 /// A system call of `thread`, which is armed and has its registers in its frame; returns who

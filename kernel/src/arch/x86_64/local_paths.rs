@@ -1,7 +1,7 @@
 //! The paths of local IPC in the user page (`local_stubs.S`), as places where a thread may be
 //! interrupted (Wenske 2002, 4.3; decisions 0044, 0063).
 
-use super::stubs::{ipc_trap, lipc_trap, user_address};
+use super::stubs::{in_image, ipc_trap, lipc_trap, user_address};
 
 unsafe extern "C" {
     static local_syscall: u8;
@@ -51,45 +51,60 @@ pub enum Hands {
     End,
 }
 
-/// One of the paths of local IPC in user mode, as user addresses.
+/// One of the paths of local IPC in user mode, by where its labels are in the kernel's image.
 pub struct LocalPath {
     pub hands: Hands,
     /// Where an interrupted run begins anew (2002, 4.3).
-    pub restart: u64,
+    restart: *const u8,
     /// From here on the partner runs: the forward point.
-    pub forward: u64,
+    forward: *const u8,
     /// Where the path returns: the completion point.
-    pub done: u64,
+    done: *const u8,
     /// The rest of the checks.
-    aside: u64,
-    end: u64,
+    aside: *const u8,
+    end: *const u8,
     /// Where the kernel is asked instead.
-    pub slow: u64,
+    slow: *const u8,
 }
 
+// SAFETY: addresses of code, which nobody reads by them.
+unsafe impl Sync for LocalPath {}
+
 impl LocalPath {
-    /// Whether nothing has been handed over yet at `ip`, but something been looked at.
+    /// Whether nothing has been handed over yet at user address `ip`, but something been looked at.
     #[must_use]
     pub fn is_before(&self, ip: u64) -> bool {
-        (self.restart..self.forward).contains(&ip) || (self.aside..self.end).contains(&ip)
+        let at = in_image(ip);
+        (self.restart..self.forward).contains(&at) || (self.aside..self.end).contains(&at)
     }
 
-    /// Whether the partner runs at `ip`, but has not all that it needs.
+    /// Whether the partner runs at user address `ip`, but has not all that it needs.
     #[must_use]
     pub fn is_behind(&self, ip: u64) -> bool {
-        (self.forward..self.done).contains(&ip)
+        (self.forward..self.done).contains(&in_image(ip))
     }
 
-    fn new(hands: Hands, [restart, forward, done, aside, end, slow]: [*const u8; 6]) -> Self {
-        Self {
-            hands,
-            restart: user_address(restart as u64),
-            forward: user_address(forward as u64),
-            done: user_address(done as u64),
-            aside: user_address(aside as u64),
-            end: user_address(end as u64),
-            slow: user_address(slow as u64),
-        }
+    /// The restart point's user address.
+    #[must_use]
+    pub fn restart(&self) -> u64 {
+        user_address(self.restart as u64)
+    }
+
+    /// The completion point's.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        user_address(self.done as u64)
+    }
+
+    /// That of where the kernel is asked instead.
+    #[must_use]
+    pub fn slow(&self) -> u64 {
+        user_address(self.slow as u64)
+    }
+
+    const fn new(hands: Hands, labels: [*const u8; 6]) -> Self {
+        let [restart, forward, done, aside, end, slow] = labels;
+        Self { hands, restart, forward, done, aside, end, slow }
     }
 }
 
@@ -101,22 +116,19 @@ macro_rules! path {
 }
 
 /// Call, reply and wait, the two of generated stubs, entering and leaving a critical section.
-#[must_use]
-pub fn local_paths() -> [LocalPath; 6] {
-    [
-        path!(Message, local_call_restart local_call_forward local_call_done local_call_aside local_call_end local_slow_call),
-        path!(Message, local_reply_restart local_reply_forward local_reply_done local_reply_aside local_reply_end local_slow),
-        path!(Message, local_call_one_restart local_call_one_forward local_call_one_done local_call_one_aside
+pub static LOCAL_PATHS: [LocalPath; 6] = [
+    path!(Message, local_call_restart local_call_forward local_call_done local_call_aside local_call_end local_slow_call),
+    path!(Message, local_reply_restart local_reply_forward local_reply_done local_reply_aside local_reply_end local_slow),
+    path!(Message, local_call_one_restart local_call_one_forward local_call_one_done local_call_one_aside
             local_call_one_end local_slow_call_one),
-        path!(Message, local_onward_restart local_onward_forward local_onward_done local_onward_aside local_onward_end
+    path!(Message, local_onward_restart local_onward_forward local_onward_done local_onward_aside local_onward_end
             local_slow_onward),
-        // These have no checks aside.
-        path!(Work, section_enter_restart section_enter_forward section_enter_done section_enter_restart
+    // These have no checks aside.
+    path!(Work, section_enter_restart section_enter_forward section_enter_done section_enter_restart
             section_enter_restart section_enter_slow),
-        path!(End, section_leave_restart section_leave_forward section_leave_done section_leave_restart
+    path!(End, section_leave_restart section_leave_forward section_leave_done section_leave_restart
             section_leave_restart section_leave_slow),
-    ]
-}
+];
 
 /// Where a thread goes on that has handed over in user mode, and whose IPC the kernel ends.
 #[must_use]
@@ -139,7 +151,7 @@ pub fn returns_at_once(ip: u64) -> bool {
     let traps = [local_trap, lipc_trap(), ipc_trap()];
     traps.into_iter().any(|trap| trap + SYSCALL_BYTES == ip)
         || is_for_work(ip)
-        || local_paths().iter().any(|path| path.hands == Hands::Message && path.done == ip)
+        || LOCAL_PATHS.iter().any(|path| path.hands == Hands::Message && path.done() == ip)
 }
 
 /// Whether a thread whose system call returns to `ip` is a critical section's, and waits for

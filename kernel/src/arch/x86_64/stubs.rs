@@ -119,5 +119,10 @@ pub(super) fn user_address(in_image: u64) -> u64 {
     layout::STUBS + (in_image - page().as_ptr() as u64)
 }
 
+/// Where in the kernel's image is what programs have at user address `address`.
+pub(super) fn in_image(address: u64) -> *const u8 {
+    page().as_ptr().wrapping_add(address.wrapping_sub(layout::STUBS) as usize)
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
