@@ -157,7 +157,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__debug)
-            opts="-h --root --sigma0 --module --program --kernel --quick --exec --initramfs --share --memory --cpus --cpu --icount --kernel-arg --gdb --help"
+            opts="-h --root --sigma0 --module --program --kernel --quick --exec --initramfs --share --memory --cpus --cpu --device --icount --kernel-arg --gdb --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -204,6 +204,10 @@ _baton() {
                     return 0
                     ;;
                 --cpu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --device)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -511,7 +515,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__run)
-            opts="-h --root --sigma0 --module --program --kernel --quick --exec --initramfs --share --memory --cpus --cpu --icount --kernel-arg --test --limit --help"
+            opts="-h --root --sigma0 --module --program --kernel --quick --exec --initramfs --share --memory --cpus --cpu --device --icount --kernel-arg --test --limit --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -558,6 +562,10 @@ _baton() {
                     return 0
                     ;;
                 --cpu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --device)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

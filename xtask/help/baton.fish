@@ -52,6 +52,7 @@ complete -c baton -n "__fish_baton_using_subcommand run" -l share -d 'Directory 
 complete -c baton -n "__fish_baton_using_subcommand run" -l memory -d 'Memory of the machine [default: what the system\'s description says, or 512]' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or 1]' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
+complete -c baton -n "__fish_baton_using_subcommand run" -l device -d 'A further device of the machine, as the emulator names it (`edu`; repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l limit -d 'Time limit with --test (60) or --exec (none)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l quick -d 'Compile programs to try them, not to measure: seconds, for slower code'
@@ -81,6 +82,7 @@ complete -c baton -n "__fish_baton_using_subcommand debug" -l share -d 'Director
 complete -c baton -n "__fish_baton_using_subcommand debug" -l memory -d 'Memory of the machine [default: what the system\'s description says, or 512]' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or 1]' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
+complete -c baton -n "__fish_baton_using_subcommand debug" -l device -d 'A further device of the machine, as the emulator names it (`edu`; repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l quick -d 'Compile programs to try them, not to measure: seconds, for slower code'
 complete -c baton -n "__fish_baton_using_subcommand debug" -l icount -d 'Count instructions: the time stamp counter ticks once per instruction'

@@ -36,6 +36,17 @@ const EXIT_SUCCESS: i32 = (0x10 << 1) | 1;
 /// 0x11 is failure.
 const EXIT_FAILURE: i32 = (0x11 << 1) | 1;
 
+/// What a system's description says of its machine.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Processors.
+    pub cpus: Option<u32>,
+    /// Memory, MiB.
+    pub memory: Option<u32>,
+    /// Devices that it has beside the usual ones, as the emulator names them.
+    pub devices: Vec<String>,
+}
+
 /// What the person can choose about the machine.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -48,6 +59,9 @@ pub struct Options {
     /// Processor of the machine, as the emulator names it (`max,-xsave`)
     #[arg(long, value_name = "MODEL", default_value = DEFAULT_CPU)]
     pub cpu: String,
+    /// A further device of the machine, as the emulator names it (`edu`; repeatable)
+    #[arg(long = "device", value_name = "DEVICE")]
+    pub devices: Vec<String>,
     /// Count instructions: the time stamp counter ticks once per instruction
     #[arg(long)]
     pub icount: bool,
@@ -73,11 +87,12 @@ impl Options {
     }
 
     /// The same machine, with as many processors and as much memory as `bootable` asks for unless
-    /// the person has said how many and how much.
+    /// the person has said how many and how much, and with the devices of both.
     #[must_use]
     pub fn suited_to(&self, bootable: &Bootable) -> Self {
-        let (cpus, memory) = (self.cpus.or(bootable.cpus), self.memory.or(bootable.memory));
-        Self { cpus, memory, ..self.clone() }
+        let Wanted { cpus, memory, devices } = &bootable.machine;
+        let (cpus, memory) = (self.cpus.or(*cpus), self.memory.or(*memory));
+        Self { cpus, memory, devices: [devices.as_slice(), &self.devices].concat(), ..self.clone() }
     }
 }
 
@@ -87,6 +102,7 @@ impl Default for Options {
             memory: None,
             cpus: None,
             cpu: DEFAULT_CPU.to_owned(),
+            devices: Vec::new(),
             icount: false,
             in_turns: false,
             kernel_args: Vec::new(),
@@ -145,6 +161,9 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
     qemu.args(["-display", "none", "-no-reboot", "-nic", "none"]);
     qemu.args(["-m", &options.memory().to_string(), "-smp", &options.cpus().to_string()]);
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+    options.devices.iter().for_each(|device| {
+        qemu.args(["-device", device]);
+    });
     if options.icount {
         qemu.args(["-icount", "shift=0,align=off,sleep=off", "-rtc", "clock=vm"]);
         // The processor's random numbers are the same in every run, too.
@@ -282,9 +301,20 @@ mod tests {
         assert_eq!(code(33).explained("Triple fault\n"), Exit::Success);
     }
 
+    fn wants(machine: Wanted) -> Bootable {
+        Bootable { machine, ..Bootable::default() }
+    }
+
+    #[test]
+    fn a_machine_has_the_devices_of_description_and_person() {
+        let bootable = wants(Wanted { devices: vec!["edu".into()], ..Wanted::default() });
+        let said = Options { devices: vec!["e1000e".into()], ..Options::default() };
+        assert_eq!(said.suited_to(&bootable).devices, ["edu", "e1000e"]);
+    }
+
     #[test]
     fn a_description_says_how_many_processors_unless_the_person_does() {
-        let with = |cpus| Bootable { cpus, ..Bootable::default() };
+        let with = |cpus| wants(Wanted { cpus, ..Wanted::default() });
         let said = Options { cpus: Some(3), ..Options::default() };
         assert_eq!(Options::default().suited_to(&with(None)).cpus(), 1);
         assert_eq!(Options::default().suited_to(&with(Some(2))).cpus(), 2);
@@ -293,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_description_says_how_much_memory_unless_the_person_does() {
-        let with = |memory| Bootable { memory, ..Bootable::default() };
+        let with = |memory| wants(Wanted { memory, ..Wanted::default() });
         let said = Options { memory: Some(64), ..Options::default() };
         assert_eq!(Options::default().suited_to(&with(None)).memory(), 512);
         assert_eq!(Options::default().suited_to(&with(Some(1024))).memory(), 1024);
@@ -310,6 +340,7 @@ mod tests {
             kernel_args: vec!["a=1".into(), "b".into()],
             cpus: Some(2),
             cpu: "qemu64".to_owned(),
+            devices: vec!["edu".into()],
         };
         let fixed = options.at_first_places();
         assert_eq!(fixed.kernel_args, ["a=1", "b", "nokaslr"]);
@@ -318,7 +349,7 @@ mod tests {
         let args: Vec<_> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
         let has = |pair: [&str; 2]| args.windows(2).any(|w| w == pair);
         assert!(has(["-m", "64"]) && has(["-smp", "2"]) && has(["-append", "a=1 b"]));
-        assert!(has(["-cpu", "qemu64"]));
+        assert!(has(["-cpu", "qemu64"]) && has(["-device", "edu"]));
         assert!(has(["-kernel", "k"]) && has(["-initrd", "i"]) && has(["-serial", "stdio"]));
         assert!(has(["-icount", "shift=0,align=off,sleep=off"]) && has(["-accel", "tcg"]));
     }

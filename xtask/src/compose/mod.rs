@@ -12,6 +12,7 @@ use crate::build::{self, Effort, Programs, Role};
 use crate::image::elf::Executable;
 use crate::image::{Builder, PAGE, Server, page_down, places, verify};
 use crate::linux::Wishes;
+use crate::machine::Wanted;
 use crate::system::{Contents, System};
 use crate::workspace::Workspace;
 
@@ -70,10 +71,8 @@ pub struct Bootable {
     pub servers: Vec<PathBuf>,
     /// Names and ELF files of the tasks, in the order in which the root task sees them.
     pub tasks: Vec<(String, PathBuf)>,
-    /// Processors that its description asks for.
-    pub cpus: Option<u32>,
-    /// Memory that it asks for, MiB.
-    pub memory: Option<u32>,
+    /// The machine that its description asks for.
+    pub machine: Wanted,
     /// Whether a task of it has the boot loader's framebuffer.
     pub on_screen: bool,
 }
@@ -191,8 +190,7 @@ impl<'a> Composer<'a> {
         self.workspace.replace(&image, &bytes)?;
         let specs = plan.programs.iter().filter_map(|part| Spec::parse(&part.cmdline).ok());
         let on_screen = specs.into_iter().any(|spec| spec.framebuffer != Screen::Unnamed);
-        let (cpus, memory) = plan.machine;
-        Ok(Bootable { kernel, image, servers, tasks, cpus, memory, on_screen })
+        Ok(Bootable { kernel, image, servers, tasks, machine: plan.machine, on_screen })
     }
 
     /// The lists of what changes in the programs when they move.
@@ -282,7 +280,7 @@ impl<'a> Composer<'a> {
 
     /// Everything that the description names, less what the command line replaces.
     fn plan_system(&mut self, plan: &mut Plan, system: &System, by_hand: &Selection) -> Result<()> {
-        plan.machine = (system.cpus(), system.memory());
+        plan.machine = system.machine();
         plan.moves = by_hand.root.is_none();
         let sigma0 = by_hand.sigma0.as_deref().unwrap_or(&system.sigma0.image);
         let root = by_hand.root.as_deref().unwrap_or(&system.root.image);
@@ -349,7 +347,7 @@ struct Plan {
     programs: Vec<Part>,
     /// Contents and name of each.
     modules: Vec<(Vec<u8>, String)>,
-    machine: (Option<u32>, Option<u32>), // processors, memory
+    machine: Wanted,
     /// Whether the root task is one that moves programs.
     moves: bool,
 }

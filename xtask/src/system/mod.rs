@@ -14,7 +14,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::linux;
-use crate::machine::{MAX_CPUS, MAX_MEMORY_MB, MIN_MEMORY_MB};
+use crate::machine::{MAX_CPUS, MAX_MEMORY_MB, MIN_MEMORY_MB, Wanted};
 
 mod task;
 
@@ -36,6 +36,9 @@ pub struct System {
     cpus: Option<Spanned<u32>>,
     /// Memory of the machine, MiB, unless the command line says how much.
     memory: Option<Spanned<u32>>,
+    /// Devices of the machine beside the usual ones, as the emulator names them.
+    #[serde(default)]
+    devices: Vec<String>,
     /// Tasks, in the order in which the root task sees them.
     #[serde(default, rename = "task")]
     pub tasks: Vec<Task>,
@@ -112,16 +115,12 @@ impl System {
         Ok(system)
     }
 
-    /// The processors that it asks for.
+    /// The machine that it asks for.
     #[must_use]
-    pub fn cpus(&self) -> Option<u32> {
-        self.cpus.as_ref().map(|cpus| *cpus.get_ref())
-    }
-
-    /// The memory that it asks for, MiB.
-    #[must_use]
-    pub fn memory(&self) -> Option<u32> {
-        self.memory.as_ref().map(|memory| *memory.get_ref())
+    pub fn machine(&self) -> Wanted {
+        let number = |wanted: &Option<Spanned<u32>>| wanted.as_ref().map(|it| *it.get_ref());
+        let (cpus, memory) = (number(&self.cpus), number(&self.memory));
+        Wanted { cpus, memory, devices: self.devices.clone() }
     }
 
     /// What the types cannot say: names, ports, interrupt lines.
@@ -165,7 +164,7 @@ impl System {
             );
             return Err(at(text, shown, module.name.span(), &why));
         }
-        let checked = self.tasks.iter().try_for_each(|task| task.check(self.cpus()));
+        let checked = self.tasks.iter().try_for_each(|task| task.check(self.machine().cpus));
         let checked = checked.and_then(|()| self.check_lines());
         checked.map_err(|(span, why)| at(text, shown, span, &why))
     }
@@ -312,12 +311,12 @@ file = "README.md"
 
     #[test]
     fn a_machine_has_as_many_processors_as_the_description_says() {
-        assert_eq!(System::parse(GOOD, "x").unwrap().cpus(), None);
+        assert_eq!(System::parse(GOOD, "x").unwrap().machine().cpus, None);
         let with = |number: &str| format!("cpus = {number}\n{GOOD}");
-        assert_eq!(System::parse(&with("64"), "x").unwrap().cpus(), Some(64));
-        assert_eq!(System::parse(GOOD, "x").unwrap().memory(), None);
+        assert_eq!(System::parse(&with("64"), "x").unwrap().machine().cpus, Some(64));
+        assert_eq!(System::parse(GOOD, "x").unwrap().machine().memory, None);
         let of = |number: &str| System::parse(&format!("memory = {number}\n{GOOD}"), "x");
-        assert_eq!(of("1024").unwrap().memory(), Some(1024));
+        assert_eq!(of("1024").unwrap().machine().memory, Some(1024));
         assert!(of("8").unwrap_err().to_string().contains("16 to 1048576 MiB of memory, not 8"));
         refused(&with("0"), "systems/x.toml:1: a machine has 1 to 64 processors, not 0");
         refused(&with("65"), "systems/x.toml:1: a machine has 1 to 64 processors");

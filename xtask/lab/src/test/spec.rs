@@ -136,6 +136,9 @@ pub struct Run {
     /// Processor, as the emulator names it.
     #[serde(default = "default_cpu")]
     pub cpu: String,
+    /// Devices beside the usual ones, as the emulator names them.
+    #[serde(default)]
+    pub devices: Vec<String>,
     /// Count instructions.
     #[serde(default)]
     pub icount: bool,
@@ -226,6 +229,7 @@ impl Case {
             memory: default_memory(),
             cpus: one(),
             cpu: default_cpu(),
+            devices: Vec::new(),
             icount: false,
             assertions: false,
             without: Vec::new(),
@@ -310,6 +314,7 @@ impl Run {
             memory: Some(self.memory),
             cpus: Some(self.cpus),
             cpu: self.cpu.clone(),
+            devices: self.devices.clone(),
             icount: self.icount,
             kernel_args: self.kernel_args.clone(),
             ..machine::Options::default()
