@@ -5,9 +5,12 @@ use core::fmt;
 
 /// Number of bits of a thread number that the kernel tells apart (`ThreadInfo.t`).
 pub const THREAD_BITS: u32 = 17;
-/// First thread number that is not an interrupt. Lines 0 to 15 are the ISA bus's, the others
-/// inputs of I/O APICs; which of them exist depends on the machine.
+/// First thread number that is not an interrupt. Lines 0 to 15 are the ISA bus's, those below
+/// [`MESSAGE_BASE`] inputs of I/O APICs; which of them exist depends on the machine.
 pub const SYSTEM_BASE: u32 = 64;
+/// The first line that no wire leads to: a device signals it by a message (MSI, MSI-X), a word that
+/// it writes to an address (the interface page's extension descriptor has both).
+pub const MESSAGE_BASE: u32 = 32;
 /// First thread number that is not the kernel's: σ0, σ1, root task, then free.
 pub const USER_BASE: u32 = SYSTEM_BASE + 64;
 

@@ -1,5 +1,7 @@
 //! The kernel interface page (X.2 2): offsets, constants, memory descriptors.
 
+use crate::id::{MESSAGE_BASE, SYSTEM_BASE};
+
 /// "L4", 0xE6, "K".
 pub const MAGIC: u64 = 0x4BE6_344C;
 /// X.2, subversion 5.
@@ -84,12 +86,43 @@ pub mod baton {
     /// Word 0: the bytes "BATON\0\0\0".
     pub const MAGIC: u64 = u64::from_le_bytes(*b"BATON\0\0\0");
     /// Word 1: descriptor version.
-    pub const VERSION: u64 = 4;
+    pub const VERSION: u64 = 5;
     /// Word 2: link of QuotaControl. Word 3: link of Inspect. Word 4: bit set of extensions (0 today).
     /// Word 5 (from version 2): link of ThreadState. Words 6 and 7 (from version 3): links of
     /// TaskControl and CreateThread. Words 8 and 9 (from version 4): links of local IPC in user
-    /// mode, a call, and a reply with a wait.
-    pub const WORDS: usize = 10;
+    /// mode, a call, and a reply with a wait. Words 10 and 11 (from version 5): [`MESSAGE_ADDRESS`].
+    pub const WORDS: usize = 12;
+    /// Word 10: where a device writes to signal a line from [`crate::id::MESSAGE_BASE`] on, a physical address;
+    /// 0: the machine has no such lines. Word 11: what it writes there for the first of them; for
+    /// each further line that is 1 more.
+    pub const MESSAGE_ADDRESS: usize = 10;
+}
+
+/// By what a device signals a line without a wire (MSI, MSI-X): `data`, written to `address`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineMessage {
+    /// Where the device writes, a physical address.
+    pub address: u64,
+    /// What it writes.
+    pub data: u32,
+}
+
+impl LineMessage {
+    /// The two words of the extension descriptor, for the first such line.
+    #[must_use]
+    pub const fn words(self) -> [u64; 2] {
+        [self.address, self.data as u64]
+    }
+
+    /// That of `line`, by the two words; `None` if it has a wire, or the machine has no such lines.
+    #[must_use]
+    pub const fn of(line: u32, words: [u64; 2]) -> Option<Self> {
+        let is_one = line >= MESSAGE_BASE && line < SYSTEM_BASE && words[0] != 0;
+        if !is_one {
+            return None;
+        }
+        Some(Self { address: words[0], data: words[1] as u32 + (line - MESSAGE_BASE) })
+    }
 }
 
 /// UtcbAreaInfo: log2 minimal area 12, log2 alignment 10, multiplier 1.

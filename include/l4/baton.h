@@ -37,6 +37,20 @@ L4_INLINE L4_Bool_t L4_HasBaton(void)
 }
 
 /*
+ * What a device writes, and to which physical address, to signal interrupt `line`: 1 if that is a line
+ * without a wire (MSI, MSI-X).
+ */
+L4_INLINE L4_Bool_t L4_LineMessage(L4_Word_t line, L4_Word_t *address, L4_Word_t *data)
+{
+    const L4_Word_t *desc = L4_BatonDesc(L4_GetKernelInterface());
+    if (!desc || desc[1] < 5 || line < 32 || line > 63 || desc[10] == 0)
+        return 0;
+    *address = desc[10];
+    *data = desc[11] + (line - 32);
+    return 1;
+}
+
+/*
  * QuotaControl: moves `pages` pages of kernel-memory quota from the caller's task
  * to the space of `SpaceSpecifier` (negative: back).  1 done, 0 see ErrorCode.
  */

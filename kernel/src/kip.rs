@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::kip::{self, MemoryDescriptor, baton, memory_type, offset};
+use abi::kip::{self, LineMessage, MemoryDescriptor, baton, memory_type, offset};
 use abi::layout::{self, stub};
 use abi::{Time, id};
 
@@ -205,6 +205,12 @@ pub fn set_processors(words: &mut [u64; 512], count: u32) {
     words[offset::PROCESSOR_INFO / 8] = PROCESSOR_DESCRIPTOR_BITS << 60 | (count as u64 - 1);
 }
 
+/// Says in a filled page by what `message` the first line is signalled that has no wire.
+pub fn set_messages(words: &mut [u64; 512], message: LineMessage) {
+    let at = offset::BATON_DESC / 8 + baton::MESSAGE_ADDRESS;
+    words[at..at + 2].copy_from_slice(&message.words());
+}
+
 fn fill_links(page: &mut Page<'_>) {
     let links = [
         (offset::SPACE_CONTROL, stub::SPACE_CONTROL),
@@ -228,7 +234,7 @@ fn fill_links(page: &mut Page<'_>) {
     let [task, create] = [stub::TASK_CONTROL, stub::CREATE_THREAD].map(layout::stub_address);
     let [call, reply] = [stub::LOCAL_CALL, stub::LOCAL_REPLY_WAIT].map(layout::stub_address);
     let descriptor: [u64; baton::WORDS] =
-        [baton::MAGIC, baton::VERSION, quota, inspect, 0, state, task, create, call, reply];
+        [baton::MAGIC, baton::VERSION, quota, inspect, 0, state, task, create, call, reply, 0, 0];
     page.set_all(offset::BATON_DESC, &descriptor);
 }
 

@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::kip::{MemoryDescriptor, offset};
+use abi::kip::{LineMessage, MemoryDescriptor, baton, offset};
 
 static KIP: AtomicU64 = AtomicU64::new(0);
 
@@ -46,6 +46,15 @@ impl Kip {
     #[must_use]
     pub fn processors(self) -> u32 {
         (self.word(offset::PROCESSOR_INFO) & 0xFFFF) as u32 + 1
+    }
+
+    /// What a device writes, and where, to signal interrupt `line`: `None` for a line with a wire, and on
+    /// a machine without such lines.
+    #[must_use]
+    pub fn message(self, line: u32) -> Option<LineMessage> {
+        let desc = self.word(offset::BATON_DESC_PTR) as usize;
+        let word = |index: usize| self.word(desc + 8 * index);
+        LineMessage::of(line, [word(baton::MESSAGE_ADDRESS), word(baton::MESSAGE_ADDRESS + 1)])
     }
 
     /// The memory descriptors, in the order in which they apply.

@@ -5,6 +5,8 @@
 
 use core::arch::asm;
 
+use pci::{Access, Place};
+
 /// Ports `base` to `base + count − 1`.
 #[derive(Debug)]
 pub struct Ports {
@@ -81,5 +83,19 @@ impl Ports {
         unsafe {
             asm!("out dx, eax", in("dx") self.port(index, 4), in("eax") value, options(nostack, preserves_flags))
         };
+    }
+}
+
+/// The ports of configuration mechanism 1 ([`pci::PORTS`]). One thread at a time uses them: an address,
+/// then the word.
+impl Access for Ports {
+    fn read(&self, place: Place, offset: u8) -> u32 {
+        self.write32(0, place.address(offset));
+        self.read32(4)
+    }
+
+    fn write(&self, place: Place, offset: u8, value: u32) {
+        self.write32(0, place.address(offset));
+        self.write32(4, value);
     }
 }

@@ -126,6 +126,26 @@ impl Window {
         unsafe { self.address(offset, 8).write_volatile(value) }
     }
 
+    /// Reads the half word at `offset` bytes, a multiple of 4: registers of devices are that long.
+    #[must_use]
+    pub fn read32(&self, offset: u64) -> u32 {
+        // SAFETY: as in `read`.
+        unsafe { self.register(offset).read_volatile() }
+    }
+
+    /// Writes the half word at `offset` bytes, a multiple of 4.
+    pub fn write32(&self, offset: u64, value: u32) {
+        // SAFETY: as in `read`.
+        unsafe { self.register(offset).write_volatile(value) }
+    }
+
+    fn register(&self, offset: u64) -> *mut u32 {
+        assert!(offset.is_multiple_of(4), "a register at offset {offset:#x}");
+        let word = self.address(offset & !7, 8).cast::<u32>();
+        // Either half of the word is inside the window.
+        word.wrapping_add(offset as usize / 4 % 2)
+    }
+
     /// Makes sure that the page at `offset` is mapped here, by reading from it.
     pub fn touch(&self, offset: u64) {
         let _ = self.read(offset & !7);

@@ -144,6 +144,18 @@ static void quota(void)
     EXPECT(record[0], 0, "the number of violated invariants");
 }
 
+static void messages(void)
+{
+    L4_Word_t first = 0, last = 0, address = 0, again = 0;
+    if (!L4_HasBaton() || !L4_LineMessage(32, &address, &first))
+        return;
+    EXPECT(address >> 20, 0xFEE, "the window to which devices write");
+    EXPECT(L4_LineMessage(63, &again, &last), 1, "asking for the last line's message");
+    EXPECT(again, address, "the last line's address");
+    EXPECT(last - first, 31, "how far the last line's word is from the first one's");
+    EXPECT(L4_LineMessage(31, &again, &last) | L4_LineMessage(64, &again, &last), 0, "asking for messages of wires");
+}
+
 static void task_limits(void)
 {
     L4_ThreadId_t child = L4_GlobalId(L4_ThreadNo(L4_Myself()) + 200, 1), none = L4_nilthread;
@@ -179,5 +191,6 @@ void run_kernel_tests(void)
     test_run("sleeping", sleeping);
     test_run("sleeping_until", sleeping_until);
     test_run("quota", quota);
+    test_run("messages", messages);
     test_run("task_limits", task_limits);
 }

@@ -69,7 +69,9 @@ pub fn begin(handover: &Handover) -> TcbRef {
     processors::start_all(handover.madt.as_ref(), handover.trampoline, handover.tables.root);
     let kip = super::physmap::phys_to_virt(handover.kip).cast::<[u64; 512]>();
     // SAFETY: the interface page, which nobody reads yet.
-    crate::kip::set_processors(unsafe { &mut *kip }, processors::count());
+    let page = unsafe { &mut *kip };
+    crate::kip::set_processors(page, processors::count());
+    lines::message().into_iter().for_each(|message| crate::kip::set_messages(page, message));
     let first = start::start(handover.servers, handover.kip);
     cpu().scheduler.wakeup.begin(crate::clock::now_us());
     tick::start();

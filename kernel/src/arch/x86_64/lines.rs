@@ -2,11 +2,15 @@
 //! message to the acknowledgement.
 //!
 //! Lines 0 to 15 are the ISA bus's, wherever firmware says that they arrive; a higher line is
-//! the input with that number. With I/O APICs a line that signals by its level is masked when
-//! it interrupts; one that signals by an edge is latched ([`super::latch`]). A machine without
-//! them has its 8259s (`pic.rs`), whose lines are masked.
+//! the input with that number, and from [`MESSAGE_BASE`] on whatever device writes the line's message
+//! (Intel SDM 3A, 11.11). With I/O APICs a line that signals by its level is masked when
+//! it interrupts; one that signals by an edge is latched ([`super::latch`]), and so is
+//! a message, which nothing here could keep from coming. A machine without them has its 8259s (`pic.rs`), whose lines are masked.
 
 use core::cell::Cell;
+
+use abi::id::MESSAGE_BASE;
+use abi::kip::LineMessage;
 
 use super::io_apic::{self, Entry};
 use super::latch::{Came, Latch};
@@ -15,6 +19,9 @@ use crate::boot::madt::{ISA_LINES, Input, Madt, Signal};
 
 /// The timer's line: the local APIC's, or the 8259s'.
 pub const TIMER: u8 = 0;
+
+/// Where messages to local APICs are written; the number of the APIC is in bits 12 to 19.
+const MESSAGE_WINDOW: u64 = 0xFEE0_0000;
 
 /// How a line is kept back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,6 +32,8 @@ enum Hold {
     Legacy,
     Level,
     Edge,
+    /// No wire: a device's message.
+    Message,
 }
 
 struct Line {
@@ -62,6 +71,10 @@ fn with_apics(madt: &Madt) -> Result<u32, &'static str> {
     pic::close();
     let own = apic::id();
     for (number, line) in (0..u32::from(vectors::LINES)).zip(&LINES.0).skip(1) {
+        if number >= MESSAGE_BASE {
+            line.kind.set(Hold::Message);
+            continue;
+        }
         let Some(input) = input(madt, number) else { continue };
         let vector = vectors::LINE + number as u8;
         if let Some(entry) = io_apic::lead(input, own, vector) {
@@ -98,6 +111,16 @@ pub fn has_apics() -> bool {
     LINES.0[usize::from(TIMER)].kind.get() == Hold::Timer
 }
 
+/// By what message a device signals line [`MESSAGE_BASE`], if the machine has such lines: fixed
+/// delivery to this processor, by an edge.
+#[must_use]
+pub fn message() -> Option<LineMessage> {
+    has_apics().then(|| LineMessage {
+        address: MESSAGE_WINDOW | u64::from(apic::id()) << 12,
+        data: u32::from(vectors::MESSAGE),
+    })
+}
+
 /// Takes an interrupt of line `number` from its APIC, with what keeps a device's line back.
 /// False if its message is not due yet.
 #[inline]
@@ -109,8 +132,10 @@ pub fn accept(number: u8) -> bool {
         if line.kind.get() == Hold::Level {
             line.entry.get().mask();
         } else if line.latch.come() == Came::Again {
-            line.entry.get().mask();
             is_due = false;
+            if line.kind.get() == Hold::Edge {
+                line.entry.get().mask();
+            }
         }
     }
     apic::end();
@@ -132,7 +157,7 @@ pub fn accept_legacy(number: u8) -> bool {
 pub fn mask(number: u8) {
     let Some(line) = LINES.0.get(usize::from(number)) else { return };
     match line.kind.get() {
-        Hold::Absent | Hold::Timer => {}
+        Hold::Absent | Hold::Timer | Hold::Message => {}
         Hold::Legacy => pic::mask(number),
         Hold::Level | Hold::Edge => line.entry.get().mask(),
     }
@@ -151,6 +176,11 @@ pub fn unmask(number: u8) {
                 apic::interrupt_self(vectors::LINE + number);
             }
         }
+        Hold::Message => {
+            if line.latch.release() {
+                apic::interrupt_self(vectors::LINE + number);
+            }
+        }
     }
 }
 
@@ -158,10 +188,14 @@ pub fn unmask(number: u8) {
 /// not its business.
 pub fn open(number: u8) {
     let Some(line) = LINES.0.get(usize::from(number)) else { return };
-    if line.kind.get() == Hold::Edge {
-        let _ = line.latch.release();
-        line.entry.get().unmask();
-        return;
+    match line.kind.get() {
+        Hold::Edge => {
+            let _ = line.latch.release();
+            line.entry.get().unmask();
+        }
+        Hold::Message => {
+            let _ = line.latch.release();
+        }
+        _ => unmask(number),
     }
-    unmask(number);
 }

@@ -4,7 +4,7 @@
 //! comes there any more but what the 8259s send without a reason. Then the lines of the I/O
 //! APICs. The order is the order of urgency at the local APIC, by sixteens.
 
-use abi::id::SYSTEM_BASE;
+use abi::id::{MESSAGE_BASE, SYSTEM_BASE};
 
 /// The 8259s' line 0.
 pub const LEGACY: u8 = 32;
@@ -14,6 +14,8 @@ pub const LEGACY_LINES: u8 = 16;
 pub const LINE: u8 = LEGACY + LEGACY_LINES;
 /// Lines that there can be.
 pub const LINES: u8 = SYSTEM_BASE as u8;
+/// The first line that devices signal by messages.
+pub const MESSAGE: u8 = LINE + MESSAGE_BASE as u8;
 /// The local APIC's timer: line 0, which the kernel keeps.
 pub const TIMER: u8 = LINE;
 /// A processor has something for another in its inbox.

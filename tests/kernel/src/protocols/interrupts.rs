@@ -1,7 +1,7 @@
 //! Interrupts as messages (X.2 6.5), with the CMOS clock on line 8, which signals by an edge,
 //! and the power management timer on line 9, which signals by its level.
 
-use abi::id::SYSTEM_BASE;
+use abi::id::{MESSAGE_BASE, SYSTEM_BASE};
 use abi::{CallError, MsgTag, ThreadId, Time, protocol};
 use runtime::port::Ports;
 use runtime::{Msg, clock, ipc, kernel};
@@ -193,7 +193,7 @@ fn lines() -> Outcome {
         because(kernel::attach_irq(line, ThreadId::ROOT), "attaching a line of the I/O APIC")?;
         because(kernel::detach_irq(line), "detaching it")?;
     }
-    for line in [24, SYSTEM_BASE - 1] {
+    for line in [24, MESSAGE_BASE - 1, SYSTEM_BASE] {
         let refused = kernel::attach_irq(line, ThreadId::ROOT);
         same!("a line that does not exist", refused, Err(CallError::InvalidThread));
     }

@@ -3,6 +3,7 @@
 mod exceptions;
 mod faults;
 pub mod interrupts;
+mod messages;
 pub mod sigma0;
 
 /// Runs the tests of this group.
@@ -10,4 +11,5 @@ pub fn run() {
     faults::run();
     exceptions::run();
     interrupts::run();
+    messages::run();
 }

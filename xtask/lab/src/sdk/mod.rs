@@ -56,8 +56,16 @@ const TEMPLATE: [&str; 9] = [
     ".gitignore",
 ];
 /// Crates of the SDK, as members of its workspace: they were tested where it was written.
-pub const CRATES: [&str; 7] =
-    ["abi", "idl", "lib/interfaces", "lib/paging", "lib/proto", "lib/service", "runtime"];
+pub const CRATES: [&str; 8] = [
+    "abi",
+    "idl",
+    "lib/interfaces",
+    "lib/paging",
+    "lib/pci",
+    "lib/proto",
+    "lib/service",
+    "runtime",
+];
 /// Crates of the template.
 const EXAMPLES: [&str; 4] = ["apps/hello", "apps/own-driver", "apps/own-pager", "apps/own-service"];
 /// Programs that come as they were built.
