@@ -85,6 +85,6 @@ fn end(world: &World, child: &Rc<Thread>) {
         assert_eq!(world.call(child, linux::__NR_exit_group, &[0]), None);
     }
     world.forget_scratch(child);
-    let pid = u64::from(child.process().pid);
+    let pid = u64::from(child.process().pid.first());
     assert_eq!(world.ok(&world.first, linux::__NR_wait4, &[pid, 0, 0, 0]), pid);
 }

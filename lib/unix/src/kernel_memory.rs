@@ -35,7 +35,7 @@ impl Unix {
         let (total, _) = (self.machine.kernel_gauge())();
         self.say(&format!(
             "unix: kernel memory is used up ({total} pages); process {}, which wants more, is killed; {MORE_KERNEL_MEMORY}",
-            process.pid
+            process.pid.first()
         ));
         crate::process::end_by_signal(self, process, linux_raw_sys::general::SIGKILL);
     }

@@ -11,9 +11,9 @@ use core::cell::{Cell, RefCell};
 use crate::account::Charge;
 use crate::call::{TABLE, Table};
 use crate::machine::{Access, MachineThread, Reply};
-use crate::process::Process;
 use crate::process::processors::Whereabouts;
 use crate::process::seccomp::Filter;
+use crate::process::{Pid, Process};
 use linux_raw_sys::general::SIGKILL;
 
 use crate::signal::ThreadSignals;
@@ -41,8 +41,10 @@ pub enum Doing {
 
 /// A thread.
 pub struct Thread {
-    /// Thread id as programs see it.
-    pub tid: Cell<u32>,
+    /// Thread id.
+    pub tid: Cell<Pid>,
+    /// What it calls itself.
+    pub own_tid: Cell<u32>,
     /// Its process.
     pub process: Rc<Process>,
     /// The machine's thread.
@@ -103,8 +105,9 @@ pub struct Thread {
 impl Thread {
     /// A thread that belongs to `process` and does not run yet.
     #[must_use]
-    pub fn new(tid: u32, process: Rc<Process>, run_queue: Rc<RunQueue>) -> Rc<Self> {
+    pub fn new(tid: Pid, process: Rc<Process>, run_queue: Rc<RunQueue>) -> Rc<Self> {
         Rc::new(Self {
+            own_tid: Cell::new(process.sees(tid)),
             tid: Cell::new(tid),
             process,
             machine: Cell::default(),

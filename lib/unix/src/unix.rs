@@ -350,7 +350,7 @@ impl Unix {
             let text = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
             self.say(&format!(
                 "unix: {text} (process {}) made system call {number}; its filter {does}",
-                cx.process.pid
+                cx.process.pid.first()
             ));
         }
     }
@@ -364,7 +364,7 @@ impl Unix {
             let text = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
             self.say(&format!(
                 "unix: {text} (process {}) made system call {number}, which is not supported; it got ENOSYS",
-                cx.process.pid
+                cx.process.pid.first()
             ));
         }
     }

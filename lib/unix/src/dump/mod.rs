@@ -142,8 +142,10 @@ fn name(cx: &Cx, signal: u32) -> Vec<u8> {
         }
         let credentials = cx.process.credentials.borrow();
         let number = match bytes.next() {
-            Some(b'p' | b'P') => cx.process.pid,
-            Some(b'i' | b'I') => cx.thread.tid.get(),
+            Some(b'p') => cx.process.number,
+            Some(b'P') => cx.process.pid.first(),
+            Some(b'i') => cx.thread.own_tid.get(),
+            Some(b'I') => cx.thread.tid.get().first(),
             Some(b'u') => credentials.uid,
             Some(b'g') => credentials.gid,
             Some(b's') => signal,

@@ -73,13 +73,18 @@ fn status(cx: &Cx, thread: &Rc<Thread>, signal: u32) -> [u8; STATUS_BYTES] {
     put(16, &thread.signals.pending.set().to_le_bytes());
     put(24, &thread.signals.blocked.get().to_le_bytes());
     let process = cx.process;
-    let ids =
-        [thread.tid.get(), process.parent_pid.get(), process.group.get(), process.session.get()];
+    let ids: Vec<u32> =
+        [thread.own_tid.get(), process.parent_number.get()].into_iter().chain(family(cx)).collect();
     put(32, ids.as_bytes());
     let words = registers::of_stopped(cx.unix, thread);
     put(REGISTERS, words.as_bytes());
     put(REGISTERS + words.len() * 8, &1_u32.to_le_bytes());
     bytes
+}
+
+/// Its group and session.
+fn family(cx: &Cx) -> [u32; 2] {
+    [&cx.process.group, &cx.process.session].map(|id| cx.shown(id.get()))
 }
 
 /// `struct elf_prpsinfo`.
@@ -89,14 +94,8 @@ fn process(cx: &Cx) -> [u8; PROCESS_BYTES] {
     let who = process.credentials.borrow();
     let mut put = |at: usize, from: &[u8]| bytes[at..at + from.len()].copy_from_slice(from);
     put(1, b"R");
-    let ids = [
-        who.uid,
-        who.gid,
-        process.pid,
-        process.parent_pid.get(),
-        process.group.get(),
-        process.session.get(),
-    ];
+    let [group, session] = family(cx);
+    let ids = [who.uid, who.gid, process.number, process.parent_number.get(), group, session];
     put(16, ids.as_bytes());
     put(NAME, &process.name());
     let layout = process.space().layout.get();

@@ -156,7 +156,7 @@ pub(super) fn fcntl(cx: &Cx) -> Answer {
 fn owner(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
     match command {
         F_GETOWN => {
-            let (kind, id) = open.owner();
+            let (kind, id) = open.owner(cx);
             let id = i64::from(id);
             return Ok(if kind == F_OWNER_PGRP { -id } else { id } as u64);
         }
@@ -169,7 +169,7 @@ fn owner(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
             open.set_owner(cx, kind, id.unsigned_abs())?;
         }
         F_GETOWN_EX => {
-            let (kind, id) = open.owner();
+            let (kind, id) = open.owner(cx);
             cx.user().write(argument, &[kind, id])?;
         }
         _ => {

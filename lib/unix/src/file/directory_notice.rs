@@ -13,6 +13,7 @@ use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::fs::events::{Event, Watcher};
 use crate::fs::inode::Inode;
+use crate::process::Pid;
 use crate::unix::Unix;
 use crate::wait::{Later, RunQueue};
 
@@ -29,7 +30,7 @@ pub(super) type Notices = RefCell<Vec<Rc<Notice>>>;
 pub(super) struct Notice {
     open: Weak<Open>,
     inode: Rc<Inode>,
-    pid: u32,
+    pid: Pid,
     fd: Cell<u32>,
     /// `DN_*`; 0 once it has been told, unless it is `DN_MULTISHOT`.
     mask: Cell<u32>,
@@ -106,7 +107,7 @@ fn forget(open: &Open, which: impl Fn(&Notice) -> bool) {
 }
 
 /// A process has closed a descriptor of `open`: it wants to know no more.
-pub(crate) fn closed(open: &Open, pid: u32) {
+pub(crate) fn closed(open: &Open, pid: Pid) {
     if open.told.get().is_some() {
         forget(open, |notice| notice.pid == pid);
     }

@@ -10,7 +10,7 @@ use super::directory_notice::Notices;
 use super::{Events, Open};
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::process::Process;
+use crate::process::{Pid, Process};
 use crate::signal::{self, Info, send::members};
 use crate::thread::Thread;
 use crate::unix::Unix;
@@ -30,8 +30,8 @@ pub struct Told {
 /// Who is told.
 struct Owner {
     target: Target,
-    /// As it was said.
-    id: u32,
+    /// Its id.
+    id: Pid,
     /// Who said so: real and effective user.
     uid: u32,
     euid: u32,
@@ -61,8 +61,9 @@ impl News {
 }
 
 impl Owner {
-    fn new(cx: &Cx, kind: u32, id: u32) -> Result<Self, Errno> {
+    fn new(cx: &Cx, kind: u32, number: u32) -> Result<Self, Errno> {
         let processes = &cx.unix.processes;
+        let id = cx.pid(number).unwrap_or_default();
         let target = match kind {
             l::F_OWNER_TID => {
                 let thread = processes.by_tid.borrow().get(&id).map(Rc::downgrade);
@@ -140,12 +141,12 @@ impl Open {
     /// The caller is told if nobody else is.
     pub(crate) fn set_owner_if_none(&self, cx: &Cx) {
         if self.told().owner.borrow().is_none() {
-            let _ = self.set_owner(cx, l::F_OWNER_PID, cx.process.pid);
+            let _ = self.set_owner(cx, l::F_OWNER_PID, cx.process.number);
         }
     }
 
     /// Kind and number of who is told, if that is still there.
-    pub(super) fn owner(&self) -> (u32, u32) {
+    pub(super) fn owner(&self, cx: &Cx) -> (u32, u32) {
         let none = (l::F_OWNER_PID, 0);
         let Some(told) = self.told.get() else { return none };
         told.owner.borrow().as_ref().map_or(none, |owner| {
@@ -154,7 +155,7 @@ impl Open {
                 Target::Process(process) => (l::F_OWNER_PID, process.strong_count() != 0),
                 Target::Group => (l::F_OWNER_PGRP, true),
             };
-            (kind, if there { owner.id } else { 0 })
+            (kind, if there { cx.shown(owner.id) } else { 0 })
         })
     }
 

@@ -103,7 +103,7 @@ pub(super) fn write(cx: &Cx, device: u64, source: &mut Source) -> Result<usize, 
             let mut line: Vec<u8> = alloc::vec![0; source.left().min(1024)];
             let len = source.take(&mut line)?;
             // Behind a name that it cannot choose: nobody's line looks like the server's, or another's.
-            let pid = cx.process.pid;
+            let pid = cx.process.pid.first();
             String::from_utf8_lossy(&line[..len])
                 .lines()
                 .for_each(|line| cx.unix.say(&format!("unix: process {pid} logs: {line}")));

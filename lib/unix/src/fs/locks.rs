@@ -15,6 +15,7 @@ use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Open;
+use crate::process::Pid;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
@@ -25,7 +26,7 @@ const RECORDS_MAX: usize = 4096;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
     /// A process.
-    Process(u32),
+    Process(Pid),
     /// An open file description, known by its address.
     Description(usize),
 }
@@ -97,7 +98,7 @@ impl Locks {
     }
 
     /// A process closed a descriptor of the file, or ended.
-    pub fn process_closed(&self, pid: u32) {
+    pub fn process_closed(&self, pid: Pid) {
         self.release(Owner::Process(pid));
     }
 }
@@ -216,7 +217,7 @@ fn get(cx: &Cx, inode: &Inode, argument: u64, flock: Flock, record: Record) -> A
             start: held.start as i64,
             len: if held.end == i64::MAX as u64 { 0 } else { (held.end - held.start + 1) as i64 },
             pid: match held.owner {
-                Owner::Process(pid) => pid as i32,
+                Owner::Process(pid) => cx.shown(pid) as i32,
                 Owner::Description(_) => -1,
             },
             ..flock
@@ -285,22 +286,22 @@ fn wait(cx: &Cx, inode: &Inode, owner: Owner, holder: Owner) -> Answer {
 #[derive(Default)]
 pub(super) struct Waiting {
     /// Thread, its process, the process it waits for.
-    edges: Vec<(u32, u32, u32)>,
+    edges: Vec<(Pid, Pid, Pid)>,
 }
 
 impl Waiting {
-    pub(super) fn add(&mut self, tid: u32, pid: u32, holder: u32) {
+    pub(super) fn add(&mut self, tid: Pid, pid: Pid, holder: Pid) {
         self.remove(tid);
         self.edges.push((tid, pid, holder));
     }
 
-    pub(super) fn remove(&mut self, tid: u32) {
+    pub(super) fn remove(&mut self, tid: Pid) {
         self.edges.retain(|edge| edge.0 != tid);
     }
 
     /// Whether `holder` waits, over any number of others, for `pid`. Edges of calls that
     /// have ended since are dropped.
-    pub(super) fn leads_to(&mut self, unix: &Unix, pid: u32, holder: u32) -> bool {
+    pub(super) fn leads_to(&mut self, unix: &Unix, pid: Pid, holder: Pid) -> bool {
         self.edges.retain(|edge| {
             let thread = unix.processes.by_tid.borrow().get(&edge.0).cloned();
             thread.is_some_and(|thread| {
@@ -361,7 +362,7 @@ mod tests {
     use super::*;
 
     fn record(start: u64, end: u64, exclusive: bool) -> Record {
-        Record { start, end, exclusive, owner: Owner::Process(1) }
+        Record { start, end, exclusive, owner: Owner::Process(Pid::FIRST) }
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn new_root(cx: &Cx, kind: &[u8], data: &[u8]) -> Result<Rc<Inode>, Errno> {
     let fs = Filesystem::new(kind, device, &cx.unix.memory);
     let now = Time::now(cx.unix);
     let root = match kind {
-        FsKind::Proc => new_directory(&fs, Kind::Proc(Node::root()), 0o555),
+        FsKind::Proc => new_directory(&fs, Kind::Proc(Node::root(cx.numbers().cloned())), 0o555),
         FsKind::Devpts => new_directory(&all.pts, Kind::Pts, 0o755),
         FsKind::Devtmpfs => {
             let root = empty_root(&fs, 0o755);

@@ -18,6 +18,7 @@ use super::spot::Spot;
 use super::time::Time;
 use crate::errno::Errno;
 use crate::memory::Memory;
+use crate::process::Pid;
 use crate::unix::Unix;
 
 /// All file systems.
@@ -41,7 +42,7 @@ pub struct Filesystems {
     /// How long the holder of a lease may take to give it up (`lease-break-time`), in seconds.
     pub(super) lease_seconds: Cell<u64>,
     /// Processes and the files on which they have locked something.
-    holders: RefCell<Vec<(u32, alloc::rc::Weak<Inode>)>>,
+    holders: RefCell<Vec<(Pid, alloc::rc::Weak<Inode>)>>,
 }
 
 /// The root of a new file system, or a directory of one.
@@ -140,7 +141,7 @@ impl Filesystems {
         let tmp = enter_directory(&this.root, "tmp", 0o1777);
         this.attach(&first, tmp, empty_root(&new(FsKind::Tmpfs, 23), 0o1777), "tmpfs");
         let proc = enter_directory(&this.root, "proc", 0o555);
-        let node = Kind::Proc(Node::root());
+        let node = Kind::Proc(Node::root(None));
         this.attach(&first, proc, new_directory(&new(FsKind::Proc, 21), node, 0o555), "proc");
         let dev = enter_directory(&this.root, "dev", 0o755);
         let devices = empty_root(&new(FsKind::Devtmpfs, 6), 0o755);
@@ -188,22 +189,22 @@ impl Filesystems {
     }
 
     /// Thread `tid` of process `pid` waits for a lock of process `holder`.
-    pub(super) fn starts_waiting(&self, tid: u32, pid: u32, holder: u32) {
+    pub(super) fn starts_waiting(&self, tid: Pid, pid: Pid, holder: Pid) {
         self.waiting.borrow_mut().add(tid, pid, holder);
     }
 
     /// Thread `tid` does not wait for a lock.
-    pub(super) fn stops_waiting(&self, tid: u32) {
+    pub(super) fn stops_waiting(&self, tid: Pid) {
         self.waiting.borrow_mut().remove(tid);
     }
 
     /// Whether `holder` waits, over any number of others, for `pid`.
-    pub(super) fn would_deadlock(&self, unix: &Unix, pid: u32, holder: u32) -> bool {
+    pub(super) fn would_deadlock(&self, unix: &Unix, pid: Pid, holder: Pid) -> bool {
         self.waiting.borrow_mut().leads_to(unix, pid, holder)
     }
 
     /// Process `pid` has locked something of `inode`.
-    pub(super) fn holds_locks(&self, pid: u32, inode: &Rc<Inode>) {
+    pub(super) fn holds_locks(&self, pid: Pid, inode: &Rc<Inode>) {
         let inode = Rc::downgrade(inode);
         let mut holders = self.holders.borrow_mut();
         if !holders.iter().any(|holder| holder.0 == pid && holder.1.ptr_eq(&inode)) {
@@ -213,7 +214,7 @@ impl Filesystems {
     }
 
     /// Process `pid` has ended: its POSIX locks end.
-    pub fn process_ended(&self, pid: u32) {
+    pub fn process_ended(&self, pid: Pid) {
         let mut files = Vec::new();
         self.holders.borrow_mut().retain(|holder| {
             if holder.0 == pid {

@@ -12,6 +12,7 @@ use super::{INFO, IPC_64, NO_WAIT, RMID, Record, SET, STAT, seconds};
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
+use crate::process::Pid;
 use crate::signal::OnSignal;
 use crate::wait::WaitQueue;
 
@@ -53,7 +54,7 @@ pub struct Queue {
     /// When: sent, received, changed.
     times: [Cell<i64>; 3],
     /// Who was the last: sender, receiver.
-    last: [Cell<u32>; 2],
+    last: [Cell<Pid>; 2],
     can_send: WaitQueue,
     can_receive: WaitQueue,
 }
@@ -191,7 +192,7 @@ fn msgctl(cx: &Cx) -> Answer {
                 object.owner.check(cx, READ)?;
             }
             let id = if command == STAT { 0 } else { object.id };
-            told(&object).answer(cx, record, id.into())
+            told(cx, &object).answer(cx, record, id.into())
         }
         SET => {
             let object = table.find(cx.int(0))?;
@@ -235,7 +236,7 @@ fn about_all(cx: &Cx, command: u32) -> Answer {
     told.answer(cx, cx.arg(2), table.highest())
 }
 
-fn told(object: &Rc<Object<Queue>>) -> Record {
+fn told(cx: &Cx, object: &Rc<Object<Queue>>) -> Record {
     let queue = &object.of;
     let times = queue.times.iter();
     times
@@ -243,8 +244,8 @@ fn told(object: &Rc<Object<Queue>>) -> Record {
         .long(queue.bytes.get())
         .long(queue.messages.borrow().len() as u64)
         .long(queue.most.get())
-        .int(queue.last[0].get())
-        .int(queue.last[1].get())
+        .int(cx.shown(queue.last[0].get()))
+        .int(cx.shown(queue.last[1].get()))
         .long(0)
         .long(0)
 }
@@ -261,8 +262,8 @@ pub fn list(cx: &Cx) -> Vec<u8> {
             " {:10} {:10} {:5} {:5}",
             queue.bytes.get(),
             queue.messages.borrow().len(),
-            queue.last[0].get(),
-            queue.last[1].get()
+            cx.shown(queue.last[0].get()),
+            cx.shown(queue.last[1].get())
         );
         let [sent, received, changed] = queue.times.each_ref().map(Cell::get);
         text += &object.line(&middle, &alloc::format!("{sent:10} {received:10} {changed:10}"));

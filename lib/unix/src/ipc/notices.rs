@@ -48,10 +48,11 @@ impl Queue {
         match notify.how {
             How::Not => {}
             How::Signal(signal, value) => {
-                let (pid, uid) = (cx.process.pid, cx.process.credentials.borrow().uid);
-                let mut info = Info::user(signal, l::SI_MESGQ, pid, uid);
-                info.data[1] = value;
+                let uid = cx.process.credentials.borrow().uid;
                 if let Some(process) = notify.process.upgrade() {
+                    let pid = process.sees(cx.process.pid);
+                    let mut info = Info::user(signal, l::SI_MESGQ, pid, uid);
+                    info.data[1] = value;
                     signal::send(cx.unix, &process, info);
                 }
             }

@@ -15,6 +15,7 @@ use crate::errno::Errno;
 use crate::memory::PAGE;
 use crate::mm::attach::attach;
 use crate::mm::shared::SharedMemory;
+use crate::process::Pid;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] = &[
@@ -53,8 +54,8 @@ pub struct Segment {
     memory: Weak<SharedMemory>,
     /// When: attached, detached, changed.
     times: [Cell<i64>; 3],
-    maker: u32,
-    last: Cell<u32>,
+    maker: Pid,
+    last: Cell<Pid>,
 }
 
 impl Segment {
@@ -103,7 +104,7 @@ fn shmget(cx: &Cx) -> Answer {
             kept: RefCell::new(Some(memory)),
             times: [Cell::new(0), Cell::new(0), Cell::new(seconds(cx.unix))],
             maker: cx.process.pid,
-            last: Cell::new(0),
+            last: Cell::default(),
         })
     };
     Ok(super::seen(cx).segments.get(cx, (cx.int(0), flags), fits, make)?)
@@ -177,7 +178,7 @@ fn shmctl(cx: &Cx) -> Answer {
                 object.owner.check(cx, READ)?;
             }
             let id = if command == STAT { 0 } else { object.id };
-            told(&object).answer(cx, record, id.into())
+            told(cx, &object).answer(cx, record, id.into())
         }
         SET => {
             let object = table.find(cx.int(0))?;
@@ -239,13 +240,13 @@ fn about_all(cx: &Cx, command: u32) -> Answer {
     }
 }
 
-fn told(object: &Rc<Object<Segment>>) -> Record {
+fn told(cx: &Cx, object: &Rc<Object<Segment>>) -> Record {
     let segment = &object.of;
     let times = segment.times.iter();
     times
         .fold(object.record().long(segment.bytes), |record, time| record.long(time.get() as u64))
-        .int(segment.maker)
-        .int(segment.last.get())
+        .int(cx.shown(segment.maker))
+        .int(cx.shown(segment.last.get()))
         .long(segment.attached())
         .long(0)
         .long(0)
@@ -263,8 +264,8 @@ pub fn list(cx: &Cx) -> Vec<u8> {
         let middle = alloc::format!(
             "{:21} {:5} {:5}  {:5}",
             segment.bytes,
-            segment.maker,
-            segment.last.get(),
+            cx.shown(segment.maker),
+            cx.shown(segment.last.get()),
             segment.attached()
         );
         let [attached, detached, changed] = segment.times.each_ref().map(Cell::get);

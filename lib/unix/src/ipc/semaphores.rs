@@ -14,6 +14,7 @@ use super::{INFO, IPC_64, NO_WAIT, RMID, Record, SET, STAT, seconds, undo};
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
+use crate::process::Pid;
 use crate::signal::OnSignal;
 use crate::thread::Thread;
 use crate::time::Timespec;
@@ -52,7 +53,7 @@ const UNDO: u32 = 0x1000;
 pub(super) struct One {
     pub value: i32,
     /// Who has changed it last.
-    pub pid: u32,
+    pub pid: Pid,
 }
 
 /// Who waits, for which semaphore, and whether for it to be 0.
@@ -67,7 +68,7 @@ enum Awaited {
 /// A set.
 pub struct Set {
     pub(super) all: RefCell<Vec<One>>,
-    pub(super) undo: RefCell<BTreeMap<(u32, u16), i32>>,
+    pub(super) undo: RefCell<BTreeMap<(Pid, u16), i32>>,
     pub(super) charge: Charge,
     pub(super) changed: WaitQueue,
     waiters: RefCell<Vec<Waiter>>,
@@ -305,7 +306,7 @@ fn one(cx: &Cx, object: &Rc<Object<Set>>, command: u32) -> Answer {
     let number = cx.uint(1) as usize;
     let one = set.all.borrow().get(number).copied().ok_or(Errno::EINVAL)?;
     match command {
-        GET_PID => Ok(one.pid.into()),
+        GET_PID => Ok(cx.shown(one.pid).into()),
         GET_VALUE => Ok(one.value as u64),
         COUNT_LESS => Ok(set.waiting(number as u16, Awaited::More)),
         COUNT_ZERO => Ok(set.waiting(number as u16, Awaited::Zero)),

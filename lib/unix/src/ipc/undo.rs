@@ -1,12 +1,13 @@
 //! `SEM_UNDO`: what a process's end takes back.
 
 use super::semaphores::{Set, VALUE_MAX};
+use crate::process::Pid;
 
 /// What an entry costs.
 pub(super) const BYTES: u64 = 64;
 
 /// Notes that `pid` has changed semaphore `number` by `by`, to be taken back.
-pub(super) fn note(set: &Set, pid: u32, number: u16, by: i32) {
+pub(super) fn note(set: &Set, pid: Pid, number: u16, by: i32) {
     let mut undo = set.undo.borrow_mut();
     let old = undo.get(&(pid, number)).copied().unwrap_or(0);
     match old - by {
@@ -17,7 +18,7 @@ pub(super) fn note(set: &Set, pid: u32, number: u16, by: i32) {
 }
 
 /// The process has ended.
-pub(super) fn process_ended(set: &Set, pid: u32) {
+pub(super) fn process_ended(set: &Set, pid: Pid) {
     let mut any = false;
     loop {
         let next = {

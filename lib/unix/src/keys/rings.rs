@@ -8,6 +8,7 @@ use core::cell::{Cell, RefCell};
 use super::{ALL, CHANGE, Key, Kind, READ, SEARCH, USER_SHIFT, VIEW};
 use crate::call::Cx;
 use crate::errno::Errno;
+use crate::process::Pid;
 
 /// Keyrings in keyrings are searched this deep.
 const DEPTH: usize = 6;
@@ -25,7 +26,7 @@ const REQUESTOR: i32 = -8;
 #[derive(Default)]
 pub struct Held {
     /// Of its threads, by id.
-    threads: RefCell<Vec<(u32, Rc<Key>)>>,
+    threads: RefCell<Vec<(Pid, Rc<Key>)>>,
     process: RefCell<Option<Rc<Key>>>,
     session: RefCell<Option<Rc<Key>>>,
     /// Where requested keys go (`KEYCTL_SET_REQKEY_KEYRING`).
@@ -51,14 +52,14 @@ impl Held {
     }
 
     /// A thread has ended.
-    pub fn thread_ended(&self, tid: u32) {
+    pub fn thread_ended(&self, tid: Pid) {
         let mut threads = self.threads.borrow_mut();
         let gone = threads.iter().position(|(of, _)| *of == tid).map(|at| threads.remove(at));
         drop(threads);
         drop(gone);
     }
 
-    fn of_thread(&self, tid: u32) -> Option<Rc<Key>> {
+    fn of_thread(&self, tid: Pid) -> Option<Rc<Key>> {
         self.threads.borrow().iter().find(|(of, _)| *of == tid).map(|(_, key)| key.clone())
     }
 }

@@ -14,6 +14,7 @@ use super::{AddressSpace, PAGE, USER_END, page_of};
 use crate::call::{Answer, Cx, Entry, Stop, partial};
 use crate::errno::Errno;
 use crate::memory::FrameId;
+use crate::process::Pid;
 use crate::thread::Thread;
 use crate::unix::Unix;
 
@@ -40,7 +41,7 @@ pub(super) struct Waiter {
     /// What it waits for.
     pub(super) bits: u32,
     /// Who holds the word, where that is said there; else 0.
-    pub(super) holder: u32,
+    pub(super) holder: Pid,
     /// What its call has for progress once it is woken; not 0.
     pub(super) told: u64,
 }
@@ -49,7 +50,7 @@ impl Waiter {
     /// `thread`, for whatever it will be woken.
     pub(super) fn any(thread: &Rc<Thread>) -> Self {
         let serial = thread.wait_serial.get();
-        Self { thread: Rc::downgrade(thread), serial, bits: ANY, holder: 0, told: 1 }
+        Self { thread: Rc::downgrade(thread), serial, bits: ANY, holder: Pid::NONE, told: 1 }
     }
 
     /// The thread, if its call still waits.
@@ -95,7 +96,7 @@ impl Futexes {
     }
 
     /// The words that `holder` holds, and who is the first that waits there.
-    pub(super) fn held_by(&self, holder: u32) -> Vec<(Key, Rc<Thread>)> {
+    pub(super) fn held_by(&self, holder: Pid) -> Vec<(Key, Rc<Thread>)> {
         let queues = self.queues.borrow();
         let first = |(key, queue): (&Key, &VecDeque<Waiter>)| {
             let mut theirs = queue.iter().filter(|waiter| waiter.holder == holder);
@@ -105,7 +106,7 @@ impl Futexes {
     }
 
     /// Whoever waits at a word waits for `holder` from now on.
-    pub(super) fn holds(&self, key: Key, holder: u32) {
+    pub(super) fn holds(&self, key: Key, holder: Pid) {
         if let Some(queue) = self.queues.borrow_mut().get_mut(&key) {
             queue.iter_mut().for_each(|waiter| waiter.holder = holder);
         }

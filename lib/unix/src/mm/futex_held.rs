@@ -12,6 +12,7 @@ use linux_raw_sys::general as linux;
 use super::futex::{ANY, Key, Waiter, set_deadline};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
+use crate::process::Pid;
 use crate::signal::OnSignal;
 use crate::thread::Thread;
 use crate::unix::Unix;
@@ -43,29 +44,30 @@ pub(super) fn try_lock(cx: &Cx, private: bool) -> Answer {
 
 /// Takes the word if nobody holds it (`None`), or marks it so that its holder, who is told, calls to
 /// give it up.
-fn claim(cx: &Cx, private: bool) -> Result<Option<(Key, u32)>, Errno> {
+fn claim(cx: &Cx, private: bool) -> Result<Option<(Key, Pid)>, Errno> {
     let space = cx.process.space();
     let key = space.futex_key(cx.unix, cx.arg(0), private)?;
     let (frame, offset) = space.word(cx.unix, cx.arg(0), true)?;
-    let own = cx.thread.tid.get();
+    let own = cx.thread.own_tid.get();
     loop {
         let old = cx.unix.memory.load_u32(frame, offset);
         let holder = old & linux::FUTEX_TID_MASK;
+        let known = cx.find_thread(holder).map(|thread| thread.tid.get());
         let new = match holder {
             0 if cx.unix.mm.held.first(key).is_some() => old | own | linux::FUTEX_WAITERS,
             0 => old & linux::FUTEX_OWNER_DIED | own,
             _ if holder == own => return Err(Errno::EDEADLK),
-            _ if cx.unix.processes.thread(holder).is_none() => return Err(Errno::ESRCH),
+            _ if known.is_none() => return Err(Errno::ESRCH),
             _ => old | linux::FUTEX_WAITERS,
         };
         if !cx.unix.memory.compare_exchange_u32(frame, offset, old, new) {
             continue;
         }
         if holder == 0 {
-            cx.unix.mm.held.holds(key, own);
+            cx.unix.mm.held.holds(key, cx.thread.tid.get());
             return Ok(None);
         }
-        return Ok(Some((key, holder)));
+        return Ok(known.map(|holder| (key, holder)));
     }
 }
 
@@ -76,20 +78,21 @@ pub(super) fn unlock(cx: &Cx, private: bool) -> Answer {
     let (frame, offset) = space.word(cx.unix, cx.arg(0), true)?;
     loop {
         let old = cx.unix.memory.load_u32(frame, offset);
-        if old & linux::FUTEX_TID_MASK != cx.thread.tid.get() {
+        if old & linux::FUTEX_TID_MASK != cx.thread.own_tid.get() {
             return Err(Errno::EPERM.into());
         }
-        let next = cx.unix.mm.held.first(key).map_or(0, |next| next.tid.get());
-        let new = if next == 0 { 0 } else { next | linux::FUTEX_WAITERS };
+        let next = cx.unix.mm.held.first(key);
+        let number = next.as_ref().map(|next| next.own_tid.get());
+        let new = number.map_or(0, |number| number | linux::FUTEX_WAITERS);
         if cx.unix.memory.compare_exchange_u32(frame, offset, old, new) {
-            pass(cx.unix, key, next);
+            pass(cx.unix, key, next.map_or(Pid::NONE, |next| next.tid.get()));
             return Ok(0);
         }
     }
 }
 
 /// The first that waits is `next`, and holds the word.
-fn pass(unix: &Unix, key: Key, next: u32) {
+fn pass(unix: &Unix, key: Key, next: Pid) {
     unix.mm.held.wake(key, 1, ANY);
     unix.mm.held.holds(key, next);
 }
@@ -100,8 +103,8 @@ pub fn release_held(unix: &Unix, thread: &Rc<Thread>) {
     for (key, next) in unix.mm.held.held_by(thread.tid.get()) {
         // It waits in its call, whose first argument is the word.
         let (space, [address, ..]) = (next.process().space(), next.arguments.get());
-        let next = next.tid.get();
-        let new = next | linux::FUTEX_WAITERS | linux::FUTEX_OWNER_DIED;
+        let (number, next) = (next.own_tid.get(), next.tid.get());
+        let new = number | linux::FUTEX_WAITERS | linux::FUTEX_OWNER_DIED;
         if let Ok((frame, offset)) = space.word(unix, address, true) {
             let old = unix.memory.load_u32(frame, offset);
             unix.memory.compare_exchange_u32(frame, offset, old, new);

@@ -8,7 +8,7 @@ use alloc::rc::Rc;
 use linux_raw_sys::general::SIGKILL;
 
 use crate::machine::Reply;
-use crate::process::Process;
+use crate::process::{Pid, Process};
 use crate::signal;
 use crate::thread::Thread;
 use crate::unix::Unix;
@@ -23,7 +23,7 @@ fn greediest(unix: &Unix) -> Option<Rc<Process>> {
     let total = unix.memory.total() as i64;
     let candidates = processes.values().filter_map(|process| {
         let adjusted = process.state.out_of_memory.get();
-        let spared = process.pid == 1 || process.ended.get().is_some();
+        let spared = process.pid == Pid::FIRST || process.ended.get().is_some();
         let has = process.space().resident() as i64 + total * i64::from(adjusted) / 1000;
         (!spared && adjusted != NEVER_KILLED).then(|| (process, has.max(1)))
     });
@@ -45,7 +45,7 @@ pub(super) fn out_of_memory(unix: &Unix, thread: &Rc<Thread>) {
         Some(victim) if !Rc::ptr_eq(&victim, &thread.process) => {
             unix.say(&format!(
                 "unix: memory is used up; process {} has the most of it and is killed",
-                victim.pid
+                victim.pid.first()
             ));
             signal::send(unix, &victim, signal::Info::kernel(SIGKILL));
             unix.reply(thread, Reply::Mapped);
@@ -58,7 +58,7 @@ pub(super) fn out_of_memory(unix: &Unix, thread: &Rc<Thread>) {
 pub(super) fn killed_for_memory(unix: &Unix, thread: &Rc<Thread>) {
     unix.say(&format!(
         "unix: memory is used up; process {}, which wants more, is killed",
-        thread.process.pid
+        thread.process.pid.first()
     ));
     signal::bad_access(unix, thread, SIGKILL, 0, 0);
 }

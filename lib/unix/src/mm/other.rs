@@ -35,9 +35,9 @@ fn transfer(cx: &Cx, write: bool) -> Answer {
         return Ok(0);
     }
     // Any thread of it names it.
-    let thread = cx.unix.processes.by_tid.borrow().get(&cx.uint(0)).cloned();
+    let thread = cx.find_thread(cx.uint(0));
     let process = thread.map(|thread| thread.process.clone());
-    let process = process.or_else(|| cx.unix.processes.process(cx.uint(0))).ok_or(Errno::ESRCH)?;
+    let process = process.or_else(|| cx.find_process(cx.uint(0))).ok_or(Errno::ESRCH)?;
     crate::fs::check_close_look(cx, &process).map_err(|_| Errno::EPERM)?;
     if process.ended.get().is_some() {
         return Err(Errno::ESRCH.into());

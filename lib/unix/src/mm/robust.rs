@@ -49,7 +49,7 @@ pub fn release_robust(unix: &Unix, thread: &Rc<Thread>) {
     let space = thread.process().space();
     let user = crate::user::UserMemory::new(unix, space.clone());
     let Ok(head) = user.read::<RobustHead>(head_at) else { return };
-    let tid = thread.tid.get();
+    let tid = thread.own_tid.get();
     let release = |entry: u64, pending: bool| {
         let (address, inherits) = ((entry & !1).wrapping_add(head.offset as u64), entry & 1 != 0);
         release_one(unix, &space, address, tid, pending && !inherits);

@@ -1,12 +1,14 @@
 //! How processes and threads are born: process 1, and what `clone` and its kin wish for.
 
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as l;
 
 use super::descriptor::{self, Expecting};
-use super::{Process, State, control, end, limits, namespace};
+use super::inheritance::{numbers_of_child, state_of_child};
+use super::{Numbers, Pid, Process, State, control, end, limits, namespace, numbers};
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -31,7 +33,7 @@ const THREAD_PAGES: u64 = 4;
 const FIRST_SLACK_NS: u64 = 50_000;
 
 /// What is to be born.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Wish {
     /// `CLONE_*`.
     pub flags: u64,
@@ -47,6 +49,8 @@ pub(super) struct Wish {
     pub tls: u64,
     /// Signal at its end.
     pub exit_signal: u32,
+    /// Its numbers in its namespace, in the one above that and so on (`set_tid`).
+    pub numbers: Vec<u32>,
 }
 
 impl Wish {
@@ -62,7 +66,7 @@ impl Wish {
             || (self.has(l::CLONE_PARENT) && cx.process.signals.protected.get())
             || (self.has(l::CLONE_PIDFD) && self.has(l::CLONE_THREAD))
             || (self.has(l::CLONE_THREAD)
-                && self.has(l::CLONE_NEWUTS | l::CLONE_NEWNS | l::CLONE_NEWIPC))
+                && self.has(l::CLONE_NEWUTS | l::CLONE_NEWNS | l::CLONE_NEWIPC | l::CLONE_NEWPID))
             || (self.has(l::CLONE_SYSVSEM) && self.has(l::CLONE_NEWIPC))
             || (self.has(l::CLONE_FS) && self.has(l::CLONE_NEWNS))
             || self.flags & l::CLONE_INTO_CGROUP != 0;
@@ -84,8 +88,10 @@ pub fn first(unix: &Unix) -> Result<Rc<Thread>, Errno> {
     let pid = unix.processes.allocate_id()?;
     let process = Rc::new(Process {
         pid,
+        number: pid.first(),
         parent: RefCell::default(),
-        parent_pid: Cell::new(0),
+        parent_pid: Cell::default(),
+        parent_number: Cell::new(0),
         children: RefCell::default(),
         group: Cell::new(pid),
         session: Cell::new(pid),
@@ -147,10 +153,11 @@ pub(super) fn bear(cx: &Cx, wish: &Wish) -> Answer {
     }
     if wish.has(l::CLONE_VFORK) {
         process.state.vforked.set(true);
-        cx.set_progress(u64::from(thread.tid.get()));
+        let number = cx.shown(thread.tid.get());
+        cx.set_progress(u64::from(number) << 32 | u64::from(thread.tid.get().first()));
         return wait_for_vfork(cx);
     }
-    Ok(u64::from(thread.tid.get()))
+    Ok(cx.shown(thread.tid.get()).into())
 }
 
 /// A descriptor for the child, if one is wanted.
@@ -168,9 +175,25 @@ fn descriptor_of_child(cx: &Cx, wish: &Wish) -> Result<Option<Expecting>, Errno>
 
 /// Makes the thread, and its process if it has one of its own.
 fn give_birth(cx: &Cx, wish: &Wish) -> Result<Rc<Thread>, Errno> {
-    let tid = cx.unix.processes.allocate_id()?;
-    let process =
-        if wish.has(l::CLONE_THREAD) { cx.process.clone() } else { new_process(cx, wish, tid)? };
+    let space = numbers_of_child(cx, wish)?;
+    let tid = numbers::allocate(cx.unix, space.as_ref(), &wish.numbers)?;
+    let born = give_birth_as(cx, wish, space.clone(), tid);
+    if born.is_err() {
+        numbers::release(cx.unix, space.as_ref(), tid);
+    }
+    born
+}
+
+fn give_birth_as(
+    cx: &Cx,
+    wish: &Wish,
+    space: Option<Rc<Numbers>>,
+    tid: Pid,
+) -> Result<Rc<Thread>, Errno> {
+    let process = match wish.has(l::CLONE_THREAD) {
+        true => cx.process.clone(),
+        false => new_process(cx, wish, space, tid)?,
+    };
     // Who is the parent of a vfork waits meanwhile.
     if wish.has(l::CLONE_VM) && !wish.has(l::CLONE_VFORK) {
         process.space().share();
@@ -191,7 +214,12 @@ fn give_birth(cx: &Cx, wish: &Wish) -> Result<Rc<Thread>, Errno> {
 }
 
 /// The child's process, not yet known to anybody.
-fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
+fn new_process(
+    cx: &Cx,
+    wish: &Wish,
+    numbers: Option<Rc<Numbers>>,
+    pid: Pid,
+) -> Result<Rc<Process>, Errno> {
     let parent = cx.process;
     let table = parent.files.borrow().capacity() * SLOT_BYTES;
     let charge = cx.pay(PROCESS_BYTES + table)?;
@@ -210,41 +238,17 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
     if wish.flags & l::CLONE_CLEAR_SIGHAND != 0 {
         actions.reset();
     }
-    let from = &parent.state;
-    let own_names = wish.has(l::CLONE_NEWUTS);
-    let names =
-        if own_names { Some(namespace::new_names(cx)?) } else { from.names.borrow().clone() };
-    let ipc = match wish.has(l::CLONE_NEWIPC) {
-        true => Some(namespace::new_ipc(cx)?),
-        false => from.ipc.borrow().clone(),
-    };
-    let mounts = match wish.has(l::CLONE_NEWNS) {
-        true => Some(namespace::new_mounts(cx, &place)?),
-        false => from.mounts.borrow().clone(),
-    };
-    let resets = from.policy.get().0 & l::SCHED_RESET_ON_FORK != 0;
-    let state = State {
-        exit_signal: Cell::new(wish.exit_signal),
-        not_dumpable: from.not_dumpable.clone(),
-        no_new_privileges: from.no_new_privileges.clone(),
-        out_of_memory: from.out_of_memory.clone(),
-        timer_slack: from.timer_slack.clone(),
-        first_slack: from.timer_slack.clone(),
-        personality: from.personality.clone(),
-        nice: Cell::new(if resets { from.nice.get().max(0) } else { from.nice.get() }),
-        io_priority: from.io_priority.clone(),
-        names: RefCell::new(names),
-        mounts: RefCell::new(mounts),
-        ipc: RefCell::new(ipc),
-        keys: from.keys.inherited(),
-        deadline: from.deadline.clone(),
-        policy: Cell::new(if resets { (l::SCHED_NORMAL, 0) } else { from.policy.get() }),
-        ..State::default()
-    };
+    let state = state_of_child(cx, wish, numbers, &place)?;
+    let number = numbers::shown(state.numbers.as_ref(), pid);
+    let is_init = state.numbers.is_some() && number == 1;
+    let signals = ProcessSignals::default();
+    signals.protected.set(is_init);
     Ok(Rc::new(Process {
         pid,
+        number,
         parent: RefCell::default(),
-        parent_pid: Cell::new(0),
+        parent_pid: Cell::default(),
+        parent_number: Cell::new(0),
         children: RefCell::default(),
         group: parent.group.clone(),
         session: parent.session.clone(),
@@ -253,7 +257,7 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
         files: RefCell::new(files),
         place: RefCell::new(place),
         actions: RefCell::new(actions),
-        signals: ProcessSignals::default(),
+        signals,
         user: parent.user.clone(),
         _charge: Some(charge),
         credentials: parent.credentials.clone(),
@@ -267,11 +271,13 @@ fn new_process(cx: &Cx, wish: &Wish, pid: u32) -> Result<Rc<Process>, Errno> {
 }
 
 /// The child's thread, with the caller's registers.
-fn new_thread(cx: &Cx, wish: &Wish, tid: u32, process: &Rc<Process>) -> Result<Rc<Thread>, Errno> {
+fn new_thread(cx: &Cx, wish: &Wish, tid: Pid, process: &Rc<Process>) -> Result<Rc<Thread>, Errno> {
     let machine = &cx.unix.machine;
     let parent = cx.thread;
     let kernel = Charge::new(&cx.process.user(), What::Kernel, THREAD_PAGES);
-    let charges = [cx.pay(THREAD_BYTES)?, kernel.map_err(|_| Errno::EAGAIN)?];
+    let levels = numbers::levels(process.state.numbers.as_ref()).count();
+    let bytes = THREAD_BYTES + levels * numbers::NUMBER_BYTES;
+    let charges = [cx.pay(bytes)?, kernel.map_err(|_| Errno::EAGAIN)?];
     let thread = Thread::new(tid, process.clone(), cx.unix.run_queue.clone());
     thread.charges.replace(Some(charges));
     thread.machine.set(machine.create_thread(process.space().machine())?);
@@ -311,8 +317,7 @@ fn enter_family(cx: &Cx, wish: &Wish, process: &Rc<Process>) {
         let above = cx.process.parent.borrow().upgrade();
         parent = above.unwrap_or(parent);
     }
-    *process.parent.borrow_mut() = Rc::downgrade(&parent);
-    process.parent_pid.set(parent.pid);
+    process.set_parent(&parent);
     parent.children.borrow_mut().push(process.clone());
     process.times.watch_limit(cx.unix, process);
     cx.unix.processes.by_pid.borrow_mut().insert(process.pid, process.clone());
@@ -320,24 +325,23 @@ fn enter_family(cx: &Cx, wish: &Wish, process: &Rc<Process>) {
 
 /// Writes the child's id where the caller wants it; bad addresses are the caller's problem.
 fn tell_ids(cx: &Cx, wish: &Wish, thread: &Rc<Thread>) {
-    let tid = thread.tid.get();
     if wish.has(l::CLONE_PARENT_SETTID) {
-        let _ = cx.user().write(wish.parent_tid, &tid);
+        let _ = cx.user().write(wish.parent_tid, &cx.shown(thread.tid.get()));
     }
     if wish.has(l::CLONE_CHILD_SETTID) {
         let memory = crate::user::UserMemory::new(cx.unix, thread.process.space());
-        let _ = memory.write(wish.child_tid, &tid);
+        let _ = memory.write(wish.child_tid, &thread.own_tid.get());
     }
 }
 
-/// Waits until the child (whose id is the call's progress) has its own memory or has ended.
+/// Waits until the child (whose id, and above that its number, is the call's progress) has its own memory or has ended.
 pub(super) fn wait_for_vfork(cx: &Cx) -> Answer {
-    let pid = cx.progress() as u32;
+    let pid = Pid::from_first(cx.progress() as u32);
     match cx.unix.processes.process(pid) {
         Some(child) if child.state.vforked.get() => {
             cx.on_signal(OnSignal::Never);
             Err(cx.block_on(&child.state.vfork_done))
         }
-        _ => Ok(u64::from(pid)),
+        _ => Ok(cx.progress() >> 32),
     }
 }

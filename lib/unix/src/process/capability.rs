@@ -187,7 +187,7 @@ fn capget(cx: &Cx) -> Answer {
 
 fn capset(cx: &Cx) -> Answer {
     let (words, pid) = header(cx)?;
-    if pid != 0 && pid as u32 != cx.process.pid {
+    if pid != 0 && pid as u32 != cx.process.number {
         return Err(Errno::EPERM.into());
     }
     let mut sets = [0_u32; 6];

@@ -1,9 +1,13 @@
 //! clone, clone3, fork, vfork: what their arguments wish for.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::birth::{Wish, bear, wait_for_vfork};
+use super::numbers::MOST_LEVELS;
 use crate::call::{Answer, Cx, Entry, full, partial};
 use crate::errno::Errno;
 use crate::signal::set;
@@ -16,7 +20,7 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_vfork, "vfork", vfork),
 ];
 
-const MISSING: &str = "namespaces but of names, mounts and IPC, CLONE_INTO_CGROUP (EINVAL); \
+const MISSING: &str = "namespaces of users, networks and time, CLONE_INTO_CGROUP (EINVAL); \
     threads of a process always share files and directories";
 
 fn fork(cx: &Cx) -> Answer {
@@ -41,6 +45,7 @@ fn clone(cx: &Cx) -> Answer {
         pidfd: cx.arg(2),
         tls: cx.arg(4),
         exit_signal: (all & SIGNAL_BITS) as u32,
+        numbers: Vec::new(),
     };
     let also = l::CLONE_PARENT_SETTID | l::CLONE_DETACHED;
     if wish.has(l::CLONE_PIDFD) && wish.flags & u64::from(also) != 0 {
@@ -87,7 +92,10 @@ fn clone3(cx: &Cx) -> Answer {
             return Err(Errno::E2BIG.into());
         }
     }
-    bear(cx, &wish_of(&from)?)
+    let mut wish = wish_of(&from)?;
+    wish.numbers = vec![0; from.set_tid_size as usize];
+    cx.user().read_bytes(from.set_tid, wish.numbers.as_mut_bytes())?;
+    bear(cx, &wish)
 }
 
 /// What the new call's arguments ask for.
@@ -98,8 +106,8 @@ fn wish_of(from: &CloneArguments) -> Result<Wish, Errno> {
         || (from.stack == 0) != (from.stack_size == 0)
         || from.flags & reserved != 0
         || (from.flags & family != 0 && from.exit_signal != 0)
-        || from.set_tid != 0
-        || from.set_tid_size != 0;
+        || (from.set_tid == 0) != (from.set_tid_size == 0)
+        || from.set_tid_size > MOST_LEVELS as u64;
     if wrong {
         return Err(Errno::EINVAL);
     }
@@ -111,6 +119,7 @@ fn wish_of(from: &CloneArguments) -> Result<Wish, Errno> {
         pidfd: from.pidfd,
         tls: from.tls,
         exit_signal: from.exit_signal as u32,
+        numbers: Vec::new(),
     })
 }
 

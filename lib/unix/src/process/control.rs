@@ -121,7 +121,7 @@ fn arch_prctl(cx: &Cx) -> Answer {
 
 fn set_tid_address(cx: &Cx) -> Answer {
     cx.thread.clear_child_tid.set(cx.arg(0));
-    Ok(u64::from(cx.thread.tid.get()))
+    Ok(u64::from(cx.thread.own_tid.get()))
 }
 
 /// Bytes of a `struct robust_list_head`.
@@ -138,7 +138,7 @@ fn set_robust_list(cx: &Cx) -> Answer {
 fn get_robust_list(cx: &Cx) -> Answer {
     let thread = match cx.int(0) {
         0 => cx.thread.clone(),
-        tid => cx.unix.processes.thread(tid as u32).ok_or(Errno::ESRCH)?,
+        tid => cx.find_thread(tid as u32).ok_or(Errno::ESRCH)?,
     };
     let own = cx.process.credentials.borrow();
     let same = own.uid == thread.process.credentials.borrow().uid;

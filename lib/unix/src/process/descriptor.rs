@@ -28,7 +28,10 @@ struct PidFile {
 impl PidFile {
     /// The process, as long as it runs.
     fn running(&self) -> Option<Rc<Process>> {
-        self.process.borrow().upgrade().filter(|process| process.ended.get().is_none())
+        self.process
+            .borrow()
+            .upgrade()
+            .filter(|process| process.ended.get().is_none() || process.state.lingers.get())
     }
 }
 
@@ -130,8 +133,8 @@ fn pidfd_open(cx: &Cx) -> Answer {
     if flags & !l::O_NONBLOCK != 0 || pid <= 0 {
         return Err(Errno::EINVAL.into());
     }
-    let Some(process) = cx.unix.processes.process(pid as u32) else {
-        let is_thread = cx.unix.processes.thread(pid as u32).is_some();
+    let Some(process) = cx.find_process(pid as u32) else {
+        let is_thread = cx.find_thread(pid as u32).is_some();
         return Err(if is_thread { Errno::EINVAL } else { Errno::ESRCH }.into());
     };
     let inode = cx.unix.fs.anonymous(cx, "[pidfd]")?;

@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general as l;
 
-use super::{Process, accounting, groups, processors, wait};
+use super::{Pid, Process, accounting, groups, numbers, processors, wait};
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::file;
 use crate::machine::MachineThread;
@@ -87,11 +87,20 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
     crate::tty::process_ends(unix, process);
     leave_children(unix, process);
     groups::tell_orphans(unix, process, None);
-    if process.pid == 1 {
+    if process.pid == Pid::FIRST {
         unix.machine.halt(status);
     }
-    wait::report_end(unix, process);
     process.state.keys.leave(true);
+    process.state.lingers.set(numbers::ended(unix, process));
+    if !process.state.lingers.get() {
+        tell_end(unix, process);
+    }
+    numbers::after_end(unix, process);
+}
+
+/// Tells whoever wants to know that a process has ended.
+pub(super) fn tell_end(unix: &Unix, process: &Rc<Process>) {
+    wait::report_end(unix, process);
     process.state.end_watched.wake_all();
 }
 
@@ -104,10 +113,13 @@ pub fn end_others(unix: &Unix, thread: &Rc<Thread>) {
         remove(unix, other);
     }
     let tid = thread.tid.replace(process.pid);
+    thread.own_tid.set(process.number);
     if tid != process.pid {
         let mut threads = unix.processes.by_tid.borrow_mut();
         threads.remove(&tid);
         threads.insert(process.pid, thread.clone());
+        drop(threads);
+        numbers::release(unix, process.state.numbers.as_ref(), tid);
     }
 }
 
@@ -126,6 +138,7 @@ fn remove(unix: &Unix, thread: &Rc<Thread>) {
     unix.processes.by_tid.borrow_mut().remove(&thread.tid.get());
     process.state.keys.thread_ended(thread.tid.get());
     process.threads.borrow_mut().retain(|other| !Rc::ptr_eq(other, thread));
+    numbers::release(unix, process.state.numbers.as_ref(), thread.tid.get());
 }
 
 /// Releases the futexes a thread holds, and tells who waits for its end.
@@ -165,24 +178,26 @@ pub fn discard_unborn(unix: &Unix, process: &Rc<Process>) {
 
 /// The children of an ended process get another parent: the next reaper above, or process 1.
 fn leave_children(unix: &Unix, process: &Rc<Process>) {
-    let children = process.children.take();
-    if children.is_empty() {
+    if process.children.borrow().is_empty() || is_init_of_others(process) {
         return;
     }
+    let children = process.children.take();
     let Some(heir) = reaper_above(unix, process) else { return };
     for child in children {
-        *child.parent.borrow_mut() = Rc::downgrade(&heir);
-        child.parent_pid.set(heir.pid);
+        child.set_parent(&heir);
         child.state.exit_signal.set(l::SIGCHLD);
         heir.children.borrow_mut().push(child.clone());
         let death_signal = child.state.death_signal.get();
         if child.ended.get().is_some() {
-            wait::report_end(unix, &child);
+            if !child.state.lingers.get() {
+                wait::report_end(unix, &child);
+            }
             continue;
         }
         if death_signal != 0 {
             let uid = process.credentials.borrow().uid;
-            signal::send(unix, &child, Info::user(death_signal, 0, process.pid, uid));
+            let info = Info::user(death_signal, 0, child.sees(process.pid), uid);
+            send::send_by(unix, process, &child, info);
         }
         groups::tell_orphans(unix, &child, Some(process));
     }
@@ -190,12 +205,22 @@ fn leave_children(unix: &Unix, process: &Rc<Process>) {
 
 /// Who takes the children of an ended process.
 fn reaper_above(unix: &Unix, process: &Rc<Process>) -> Option<Rc<Process>> {
+    let own = process.state.numbers.as_ref();
     let mut above = process.parent.borrow().upgrade();
-    while let Some(one) = above {
+    while let Some(one) = above.filter(|one| numbers::same(one.state.numbers.as_ref(), own)) {
         if one.state.reaper.get() && one.ended.get().is_none() {
             return Some(one);
         }
         above = one.parent.borrow().upgrade();
     }
-    unix.processes.process(1).filter(|first| first.ended.get().is_none())
+    match own {
+        // Also one that has ended, and waits for all of its namespace to end.
+        Some(_) => numbers::find(own, 1).and_then(|pid| unix.processes.process(pid)),
+        None => unix.processes.process(Pid::FIRST).filter(|first| first.ended.get().is_none()),
+    }
+}
+
+/// Whether it is an init, but process 1: its children end with it.
+fn is_init_of_others(process: &Process) -> bool {
+    process.state.numbers.is_some() && numbers::is_init(process)
 }

@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general as l;
 
-use super::Process;
+use super::{Pid, Process, numbers};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 use crate::signal::send::{members, send_group};
@@ -25,19 +25,18 @@ pub fn process_or_self(cx: &Cx, id: i32) -> Result<Rc<Process>, Errno> {
         return Ok(cx.process.clone());
     }
     let processes = &cx.unix.processes;
-    let id = u32::try_from(id).map_err(|_| Errno::ESRCH)?;
+    let id = cx.pid_of(id)?;
     let by_thread = || processes.thread(id).map(|thread| thread.process());
     processes.process(id).or_else(by_thread).ok_or(Errno::ESRCH)
 }
 
 fn setpgid(cx: &Cx) -> Answer {
     let (pid, group) = (cx.int(0), cx.int(1));
-    let pid = if pid == 0 { cx.process.pid } else { pid as u32 };
-    let group = if group == 0 { pid as i32 } else { group };
     if group < 0 {
         return Err(Errno::EINVAL.into());
     }
-    let group = group as u32;
+    let pid = if pid == 0 { cx.process.pid } else { cx.pid_of(pid)? };
+    let group = if group == 0 { pid } else { cx.pid(group as u32).unwrap_or_default() };
     let process = cx.unix.processes.process(pid).ok_or(Errno::ESRCH)?;
     if process.parent_pid.get() == cx.process.pid {
         if process.session.get() != cx.process.session.get() {
@@ -58,16 +57,17 @@ fn setpgid(cx: &Cx) -> Answer {
             return Err(Errno::EPERM.into());
         }
     }
-    process.group.set(group);
+    let old = process.group.replace(group);
+    numbers::release(cx.unix, process.state.numbers.as_ref(), old);
     Ok(0)
 }
 
 fn getpgid(cx: &Cx) -> Answer {
-    Ok(u64::from(process_or_self(cx, cx.int(0))?.group.get()))
+    Ok(cx.shown(process_or_self(cx, cx.int(0))?.group.get()).into())
 }
 
 fn getpgrp(cx: &Cx) -> Answer {
-    Ok(u64::from(cx.process.group.get()))
+    Ok(cx.shown(cx.process.group.get()).into())
 }
 
 fn setsid(cx: &Cx) -> Answer {
@@ -76,31 +76,33 @@ fn setsid(cx: &Cx) -> Answer {
     if taken {
         return Err(Errno::EPERM.into());
     }
-    cx.process.session.set(pid);
-    cx.process.group.set(pid);
-    Ok(u64::from(pid))
+    let old = [cx.process.session.replace(pid), cx.process.group.replace(pid)];
+    for old in old {
+        numbers::release(cx.unix, cx.numbers(), old);
+    }
+    Ok(cx.process.number.into())
 }
 
 fn getsid(cx: &Cx) -> Answer {
-    Ok(u64::from(process_or_self(cx, cx.int(0))?.session.get()))
+    Ok(cx.shown(process_or_self(cx, cx.int(0))?.session.get()).into())
 }
 
 /// Whether nobody outside a group, in its session, looks after it: no member has a parent
 /// there. Such a group is not stopped by terminals.
 #[must_use]
-pub fn is_orphaned(unix: &Unix, group: u32) -> bool {
+pub fn is_orphaned(unix: &Unix, group: Pid) -> bool {
     is_orphaned_without(unix, group, None)
 }
 
 /// As [`is_orphaned`], as if `ignored` were not there.
-fn is_orphaned_without(unix: &Unix, group: u32, ignored: Option<&Rc<Process>>) -> bool {
+fn is_orphaned_without(unix: &Unix, group: Pid, ignored: Option<&Rc<Process>>) -> bool {
     !members(unix, group).iter().any(|member| {
         if member.ended.get().is_some() || ignored.is_some_and(|one| Rc::ptr_eq(one, member)) {
             return false;
         }
         let parent = member.parent.borrow().upgrade();
         parent.is_some_and(|parent| {
-            parent.pid != 1
+            parent.pid != Pid::FIRST
                 && parent.group.get() != group
                 && parent.session.get() == member.session.get()
         })

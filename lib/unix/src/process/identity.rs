@@ -87,15 +87,15 @@ impl Credentials {
 }
 
 fn getpid(cx: &Cx) -> Answer {
-    Ok(u64::from(cx.process.pid))
+    Ok(u64::from(cx.process.number))
 }
 
 fn getppid(cx: &Cx) -> Answer {
-    Ok(u64::from(cx.process.parent_pid.get()))
+    Ok(u64::from(cx.process.parent_number.get()))
 }
 
 fn gettid(cx: &Cx) -> Answer {
-    Ok(u64::from(cx.thread.tid.get()))
+    Ok(u64::from(cx.thread.own_tid.get()))
 }
 
 fn getuid(cx: &Cx) -> Answer {

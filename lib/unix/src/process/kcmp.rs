@@ -29,7 +29,7 @@ const MORE: u64 = 2;
 /// `kcmp(pid, pid, kind, index, index)`.
 fn kcmp(cx: &Cx) -> Answer {
     let find = |index: usize| -> Result<Rc<Process>, Errno> {
-        let thread = cx.unix.processes.thread(cx.uint(index)).ok_or(Errno::ESRCH)?;
+        let thread = cx.find_thread(cx.uint(index)).ok_or(Errno::ESRCH)?;
         Ok(thread.process().clone())
     };
     let (one, other) = (find(0)?, find(1)?);

@@ -4,7 +4,8 @@
 //! | file | owns |
 //! |---|---|
 //! | `table` | all processes and threads, their ids |
-//! | `birth`, `clone` | process 1, clone, fork, vfork |
+//! | `pid`, `numbers` | ids, and what they are called in namespaces |
+//! | `birth`, `clone`, `inheritance` | process 1, clone, fork, vfork |
 //! | `program` | what exec changes in a process |
 //! | `end` | exit, the end of threads and processes, orphans |
 //! | `wait` | changes of state told to parents |
@@ -41,9 +42,12 @@ pub mod descriptor;
 pub mod end;
 pub mod groups;
 pub mod identity;
+mod inheritance;
 pub mod kcmp;
 pub mod limits;
 pub mod namespace;
+pub mod numbers;
+pub mod pid;
 pub mod processors;
 pub mod program;
 pub mod schedule;
@@ -58,23 +62,29 @@ pub use birth::first;
 pub use end::{end_by_signal, end_process, end_thread, release_vfork};
 pub use groups::is_orphaned;
 pub use identity::Credentials;
+pub use numbers::Numbers;
+pub use pid::Pid;
 pub use table::Processes;
 pub use wait::{report_continued, report_stopped};
 
 /// A process: what its threads share.
 pub struct Process {
     /// Process id, the first thread's id.
-    pub pid: u32,
+    pub pid: Pid,
+    /// What it calls itself.
+    pub number: u32,
     /// Parent; process 1 has none.
     pub parent: RefCell<Weak<Process>>,
-    /// Its id; 0 is none.
-    pub parent_pid: Cell<u32>,
+    /// Its id.
+    pub parent_pid: Cell<Pid>,
+    /// What it calls its parent.
+    pub parent_number: Cell<u32>,
     /// Children, ended ones not yet waited for included.
     pub children: RefCell<Vec<Rc<Process>>>,
     /// Process group.
-    pub group: Cell<u32>,
+    pub group: Cell<Pid>,
     /// Session.
-    pub session: Cell<u32>,
+    pub session: Cell<Pid>,
     /// Threads that have not ended.
     pub threads: RefCell<Vec<Rc<Thread>>>,
     /// Memory; vfork and `CLONE_VM` share it.
@@ -154,6 +164,12 @@ pub struct State {
     pub undoes: Cell<bool>,
     /// Its own objects of IPC, if not those of most.
     pub ipc: RefCell<Option<Rc<Ipc>>>,
+    /// Its namespace of process numbers, if not the first.
+    pub numbers: Option<Rc<Numbers>>,
+    /// That into which its children are born.
+    pub numbers_of_children: RefCell<Option<Rc<Numbers>>>,
+    /// Has ended, which nobody is told before all of its namespace have.
+    pub lingers: Cell<bool>,
     /// The system's names, as it sees them, if it sees others than process 1.
     pub names: RefCell<Option<Rc<namespace::Names>>>,
     /// Its mounts; none are those of process 1.
@@ -171,6 +187,13 @@ impl Process {
     #[must_use]
     pub fn space(&self) -> Rc<AddressSpace> {
         self.space.borrow().clone()
+    }
+
+    /// It has another parent from now on.
+    pub(crate) fn set_parent(&self, parent: &Rc<Self>) {
+        *self.parent.borrow_mut() = Rc::downgrade(parent);
+        self.parent_pid.set(parent.pid);
+        self.parent_number.set(self.sees(parent.pid));
     }
 
     /// Gives it other memory (exec); the old one is returned.

@@ -1,5 +1,6 @@
 //! Namespaces: what a process finds under a name that others find something else under. There are those
-//! of the system's names (UTS), of mounts and of IPC, as many as are made, and one of users, which everybody is in.
+//! of the system's names (UTS), of mounts, of IPC and of process numbers, as many as are made, and one of users, which
+//! everybody is in.
 //!
 //! A process has its namespaces, which its children have too; a file of `/proc/PID/ns` keeps one as long as it
 //! is open.
@@ -11,7 +12,7 @@ use core::cell::RefCell;
 
 use linux_raw_sys::general as l;
 
-use super::{Process, descriptor};
+use super::{Numbers, Process, descriptor, numbers};
 use crate::account::Charge;
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
@@ -23,12 +24,11 @@ use crate::unix::Unix;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] =
-    &[partial(l::__NR_setns, "setns", setns, "namespaces but of names (UTS), mounts and IPC")];
+    &[partial(l::__NR_setns, "setns", setns, "namespaces of users, networks and time")];
 
 /// Flags of `clone` and `unshare` that ask for namespaces of which there is one only.
 pub const SINGLE: u64 =
-    (l::CLONE_NEWCGROUP | l::CLONE_NEWUSER | l::CLONE_NEWPID | l::CLONE_NEWNET | l::CLONE_NEWTIME)
-        as u64;
+    (l::CLONE_NEWCGROUP | l::CLONE_NEWUSER | l::CLONE_NEWNET | l::CLONE_NEWTIME) as u64;
 
 /// What a namespace of names costs its user.
 const BYTES: usize = 512;
@@ -37,6 +37,7 @@ const BYTES: usize = 512;
 pub(crate) const FIRST_IPC: u64 = 0xEFFF_FFFF;
 const FIRST_NAMES: u64 = 0xEFFF_FFFE;
 const FIRST_USERS: u64 = 0xEFFF_FFFD;
+const FIRST_NUMBERS: u64 = 0xEFFF_FFFC;
 const FIRST_MADE: u64 = 0xF000_0001;
 
 /// `ioctl` requests of namespaces.
@@ -74,6 +75,8 @@ pub enum Namespace {
     Mounts(Rc<MountSpace>),
     /// Of System V's objects and POSIX message queues.
     Ipc(Rc<Ipc>),
+    /// Of process numbers; none is the first.
+    Numbers(Option<Rc<Numbers>>),
 }
 
 impl Namespace {
@@ -85,6 +88,7 @@ impl Namespace {
             Self::Users => FIRST_USERS,
             Self::Mounts(space) => space.number,
             Self::Ipc(ipc) => ipc.number,
+            Self::Numbers(space) => space.as_ref().map_or(FIRST_NUMBERS, |space| space.number),
         }
     }
 
@@ -95,6 +99,7 @@ impl Namespace {
             Self::Users => l::CLONE_NEWUSER,
             Self::Mounts(_) => l::CLONE_NEWNS,
             Self::Ipc(_) => l::CLONE_NEWIPC,
+            Self::Numbers(_) => l::CLONE_NEWPID,
         }
     }
 
@@ -106,6 +111,7 @@ impl Namespace {
             Self::Users => "user",
             Self::Mounts(_) => "mnt",
             Self::Ipc(_) => "ipc",
+            Self::Numbers(_) => "pid",
         };
         format!("{kind}:[{}]", self.number()).into()
     }
@@ -140,7 +146,7 @@ pub(super) fn enter_ipc(cx: &Cx, new: Rc<Ipc>) {
     drop(cx.process.state.ipc.replace(Some(new)));
 }
 
-fn new_number(cx: &Cx) -> u64 {
+pub(super) fn new_number(cx: &Cx) -> u64 {
     let made = &cx.unix.processes.namespaces;
     FIRST_MADE + made.replace(made.get() + 1)
 }
@@ -220,6 +226,9 @@ fn setns(cx: &Cx) -> Answer {
         _ if kind == l::CLONE_NEWIPC => {
             Namespace::Ipc(crate::ipc::of(cx.unix, &*of_process(cx, &open)?))
         }
+        _ if kind == l::CLONE_NEWPID => {
+            Namespace::Numbers(of_process(cx, &open)?.state.numbers.clone())
+        }
         _ => return Err(Errno::EINVAL.into()),
     };
     match new {
@@ -232,6 +241,14 @@ fn setns(cx: &Cx) -> Answer {
         Namespace::Ipc(ipc) => {
             check(cx)?;
             enter_ipc(cx, ipc);
+            Ok(0)
+        }
+        Namespace::Numbers(space) => {
+            check(cx)?;
+            if !numbers::is_within(space.as_ref(), cx.numbers()) {
+                return Err(Errno::EINVAL.into());
+            }
+            cx.process.state.numbers_of_children.replace(space);
             Ok(0)
         }
         // It is in that one already.
@@ -264,15 +281,22 @@ fn of_process(cx: &Cx, open: &Open) -> Result<Rc<Process>, Errno> {
 pub(crate) fn ioctl(cx: &Cx, namespace: &Namespace, request: u32, argument: u64) -> Answer {
     match (request, namespace) {
         (NS_GET_NSTYPE, _) => Ok(namespace.flag().into()),
-        (NS_GET_USERNS, Namespace::Names(_) | Namespace::Mounts(_) | Namespace::Ipc(_)) => {
-            Ok(crate::fs::open_namespace(cx, Namespace::Users)?.into())
+        (NS_GET_PARENT, Namespace::Numbers(space)) => {
+            let above = space.as_ref().map(|space| space.above.clone()).ok_or(Errno::EPERM)?;
+            if !numbers::is_within(above.as_ref(), cx.numbers()) {
+                return Err(Errno::EPERM.into());
+            }
+            Ok(crate::fs::open_namespace(cx, Namespace::Numbers(above))?.into())
         }
-        // There is none above.
-        (NS_GET_USERNS | NS_GET_PARENT, Namespace::Users) => Err(Errno::EPERM.into()),
         (NS_GET_OWNER_UID, Namespace::Users) => {
             cx.user().write(argument, &0_u32)?;
             Ok(0)
         }
+        (NS_GET_USERNS, namespace) if !matches!(namespace, Namespace::Users) => {
+            Ok(crate::fs::open_namespace(cx, Namespace::Users)?.into())
+        }
+        // There is none above.
+        (NS_GET_USERNS | NS_GET_PARENT, Namespace::Users) => Err(Errno::EPERM.into()),
         (NS_GET_PARENT | NS_GET_OWNER_UID, _) => Err(Errno::EINVAL.into()),
         _ => Err(Errno::ENOTTY.into()),
     }

@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general as l;
 
-use super::{Process, end, namespace, processors, release_vfork};
+use super::{Process, end, namespace, numbers, processors, release_vfork};
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::file;
@@ -18,7 +18,7 @@ pub const CALLS: &[Entry] = &[partial(
     l::__NR_unshare,
     "unshare",
     unshare,
-    "namespaces but of names, mounts and IPC (EINVAL)",
+    "namespaces of users, networks and time (EINVAL)",
 )];
 
 /// Exec is certain: all other threads of the process end, and `thread` becomes its first.
@@ -88,7 +88,8 @@ fn unshare(cx: &Cx) -> Answer {
             | l::CLONE_VM
             | l::CLONE_NEWNS
             | l::CLONE_NEWUTS
-            | l::CLONE_NEWIPC,
+            | l::CLONE_NEWIPC
+            | l::CLONE_NEWPID,
     );
     if flags & !(known | namespace::SINGLE) != 0 {
         return Err(Errno::EINVAL.into());
@@ -102,6 +103,11 @@ fn unshare(cx: &Cx) -> Answer {
     let names = if own_names { Some(namespace::new_names(cx)?) } else { None };
     let own_ipc = flags & u64::from(l::CLONE_NEWIPC) != 0;
     let ipc = if own_ipc { Some(namespace::new_ipc(cx)?) } else { None };
+    if flags & u64::from(l::CLONE_NEWPID) != 0 {
+        namespace::check(cx)?;
+        let own = numbers::new(cx)?;
+        cx.process.state.numbers_of_children.replace(Some(own));
+    }
     if flags & u64::from(l::CLONE_FILES) != 0 {
         own_files(cx.unix, cx.process)?;
     }

@@ -3,6 +3,7 @@
 
 use alloc::rc::Rc;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use linux_raw_sys::general as l;
 
@@ -45,7 +46,7 @@ fn sched_yield(cx: &Cx) -> Answer {
 fn thread_of(cx: &Cx, tid: i32) -> Result<Rc<Thread>, Errno> {
     match tid {
         0 => Ok(cx.thread.clone()),
-        _ => cx.unix.processes.thread(tid as u32).ok_or(Errno::ESRCH),
+        _ => cx.find_thread(tid as u32).ok_or(Errno::ESRCH),
     }
 }
 
@@ -181,25 +182,21 @@ fn getcpu(cx: &Cx) -> Answer {
 }
 
 /// The processes that (which, who) of `getpriority` means.
-fn meant(cx: &Cx) -> Result<alloc::vec::Vec<Rc<Process>>, Errno> {
+fn meant(cx: &Cx) -> Result<Vec<Rc<Process>>, Errno> {
     meant_by(cx, cx.uint(0), cx.uint(1))
 }
 
 /// As [`meant`], of what is said otherwise.
-pub(super) fn meant_by(
-    cx: &Cx,
-    which: u32,
-    who: u32,
-) -> Result<alloc::vec::Vec<Rc<Process>>, Errno> {
+pub(super) fn meant_by(cx: &Cx, which: u32, who: u32) -> Result<Vec<Rc<Process>>, Errno> {
     let found = match which {
         l::PRIO_PROCESS if who == 0 => vec![cx.process.clone()],
-        l::PRIO_PROCESS => match cx.unix.processes.thread(who) {
+        l::PRIO_PROCESS => match cx.find_thread(who) {
             Some(thread) => vec![thread.process.clone()],
             None => vec![],
         },
         l::PRIO_PGRP => {
-            let group = if who == 0 { cx.process.group.get() } else { who };
-            crate::signal::send::members(cx.unix, group)
+            let group = if who == 0 { Some(cx.process.group.get()) } else { cx.pid(who) };
+            group.map_or_else(Vec::new, |group| crate::signal::send::members(cx.unix, group))
         }
         l::PRIO_USER => {
             let uid = if who == 0 { cx.process.credentials.borrow().uid } else { who };

@@ -7,6 +7,7 @@ use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::namespace::names;
+use super::numbers;
 use crate::call::{Answer, Cx, Entry, Stop, full, partial};
 use crate::errno::Errno;
 use crate::memory::PAGE;
@@ -155,6 +156,16 @@ fn reboot(cx: &Cx) -> Answer {
     }
     if cx.uint(0) != MAGIC1 || !MAGIC2.contains(&cx.uint(1)) {
         return Err(Errno::EINVAL.into());
+    }
+    if let Some(space) = cx.numbers().filter(|_| cx.uint(2) != CAD_ON && cx.uint(2) != CAD_OFF) {
+        let signal = match cx.uint(2) {
+            RESTART | RESTART2 => l::SIGHUP,
+            HALT | POWER_OFF => l::SIGINT,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        numbers::reboot(cx, space, signal);
+        super::end_process(cx.unix, cx.process, 0);
+        return Err(Stop::Done);
     }
     match cx.uint(2) {
         RESTART | RESTART2 | HALT | POWER_OFF => {

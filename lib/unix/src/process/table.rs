@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
-use super::Process;
 use super::namespace::Names;
+use super::{Pid, Process};
 use crate::errno::Errno;
 use crate::file::Open;
 use crate::mm::AddressSpace;
@@ -15,15 +15,15 @@ use crate::unix::Unix;
 /// Ids are below this.
 pub const PID_MAX: u32 = 32768;
 /// Ids that come around again start here, as on Linux.
-const RESERVED: u32 = 300;
+pub(super) const RESERVED: u32 = 300;
 
 /// All processes and threads.
 #[derive(Default)]
 pub struct Processes {
     /// Processes by id, ended ones not yet waited for included.
-    pub by_pid: RefCell<BTreeMap<u32, Rc<Process>>>,
+    pub by_pid: RefCell<BTreeMap<Pid, Rc<Process>>>,
     /// Threads by id.
-    pub by_tid: RefCell<BTreeMap<u32, Rc<Thread>>>,
+    pub by_tid: RefCell<BTreeMap<Pid, Rc<Thread>>>,
     last: Cell<u32>,
     /// All ids have been given once.
     again: Cell<bool>,
@@ -51,13 +51,13 @@ impl Drop for Processes {
 impl Processes {
     /// The process with this id, ended ones not yet waited for included.
     #[must_use]
-    pub fn process(&self, pid: u32) -> Option<Rc<Process>> {
+    pub fn process(&self, pid: Pid) -> Option<Rc<Process>> {
         self.by_pid.borrow().get(&pid).cloned()
     }
 
     /// The thread with this id.
     #[must_use]
-    pub fn thread(&self, tid: u32) -> Option<Rc<Thread>> {
+    pub fn thread(&self, tid: Pid) -> Option<Rc<Thread>> {
         self.by_tid.borrow().get(&tid).cloned()
     }
 
@@ -65,7 +65,7 @@ impl Processes {
     ///
     /// # Errors
     /// `EAGAIN` if all are in use.
-    pub fn allocate_id(&self) -> Result<u32, Errno> {
+    pub fn allocate_id(&self) -> Result<Pid, Errno> {
         let mut id = self.last.get();
         for _ in 0..PID_MAX {
             if id + 1 < PID_MAX {
@@ -75,15 +75,32 @@ impl Processes {
                 self.again.set(true);
             }
             // Ids given for the first time are free.
-            if !self.again.get() || !self.in_use(id) {
+            let pid = Pid::from_first(id);
+            if !self.again.get() || !self.in_use(pid) {
                 self.last.set(id);
-                return Ok(id);
+                return Ok(pid);
             }
         }
         Err(Errno::EAGAIN)
     }
 
-    fn in_use(&self, id: u32) -> bool {
+    /// The id that has this number in the first namespace, if it is free.
+    ///
+    /// # Errors
+    /// `EEXIST`, `EINVAL`.
+    pub(super) fn take_id(&self, number: u32) -> Result<Pid, Errno> {
+        let pid = Pid::from_first(number);
+        if number == 0 || number >= PID_MAX {
+            return Err(Errno::EINVAL);
+        }
+        // It may be met again by who counts up.
+        self.again.set(true);
+        if self.in_use(pid) { Err(Errno::EEXIST) } else { Ok(pid) }
+    }
+
+    /// Whether a process, thread, group or session has it.
+    #[must_use]
+    pub fn in_use(&self, id: Pid) -> bool {
         let processes = self.by_pid.borrow();
         processes.contains_key(&id)
             || self.by_tid.borrow().contains_key(&id)

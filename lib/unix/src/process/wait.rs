@@ -6,7 +6,7 @@ use linux_raw_sys::general as l;
 use zerocopy::IntoBytes;
 
 use super::usage::{self, Usage};
-use super::{Process, descriptor};
+use super::{Pid, Process, descriptor, numbers};
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::signal::info::SIGINFO_BYTES;
@@ -58,10 +58,10 @@ impl Change {
     }
 
     /// What is told about it.
-    fn info(self, unix: &Unix, process: &Process) -> Info {
+    fn info(self, unix: &Unix, parent: &Process, process: &Process) -> Info {
         let (code, status) = self.code();
         let uid = process.credentials.borrow().uid;
-        Info::child(code, process.pid, uid, status, usage::ticks(unix, process))
+        Info::child(code, parent.sees(process.pid), uid, status, usage::ticks(unix, process))
     }
 }
 
@@ -75,7 +75,7 @@ pub fn report_end(unix: &Unix, process: &Rc<Process>) {
     let ignores = exit_signal == l::SIGCHLD && action.handler == signal::action::IGNORE;
     let unwanted = ignores || (exit_signal == l::SIGCHLD && action.has(l::SA_NOCLDWAIT));
     if exit_signal != 0 && !ignores {
-        let info = Change::Ended(status).info(unix, process);
+        let info = Change::Ended(status).info(unix, &parent, process);
         signal::send(unix, &parent, Info { signal: exit_signal, ..info });
     }
     if unwanted {
@@ -103,7 +103,7 @@ fn report(unix: &Unix, process: &Rc<Process>, change: Change) {
     let Some(parent) = parent else { return };
     let action = parent.actions.borrow().get(l::SIGCHLD);
     if !action.has(l::SA_NOCLDSTOP) {
-        signal::send(unix, &parent, change.info(unix, process));
+        signal::send(unix, &parent, change.info(unix, &parent, process));
     }
     parent.child_changed.wake_all();
 }
@@ -113,20 +113,38 @@ fn bury(unix: &Unix, parent: &Rc<Process>, child: &Rc<Process>) {
     parent.times.add_child(&child.times);
     parent.children.borrow_mut().retain(|other| !Rc::ptr_eq(other, child));
     unix.processes.by_pid.borrow_mut().remove(&child.pid);
+    numbers::release_process(unix, child);
+}
+
+/// An init that has ended lets those go that it has outlived.
+pub(super) fn bury_children(unix: &Unix, init: &Rc<Process>) {
+    let children = init.children.borrow().clone();
+    for child in children.iter().filter(|child| child.ended.get().is_some()) {
+        bury(unix, init, child);
+    }
 }
 
 /// Which children are waited for.
 enum Which {
     Any,
-    Process(u32),
-    Group(u32),
+    /// Its id, and what the caller calls it.
+    Process(Pid, u32),
+    Group(Pid),
 }
 
 impl Which {
+    fn process(cx: &Cx, number: u32) -> Self {
+        Self::Process(cx.pid(number).unwrap_or_default(), number)
+    }
+
+    fn group(cx: &Cx, number: u32) -> Self {
+        Self::Group(cx.pid(number).unwrap_or_default())
+    }
+
     fn includes(&self, child: &Process) -> bool {
         match self {
             Self::Any => true,
-            Self::Process(pid) => child.pid == *pid,
+            Self::Process(pid, _) => child.pid == *pid,
             Self::Group(group) => child.group.get() == *group,
         }
     }
@@ -135,6 +153,7 @@ impl Which {
 /// The change of a child that `options` ask for.
 fn change_of(child: &Process, options: u32) -> Option<Change> {
     if let Some(status) = child.ended.get() {
+        let options = if child.state.lingers.get() { 0 } else { options };
         return (options & l::WEXITED != 0).then_some(Change::Ended(status));
     }
     let stop = child.state.stop_report.get().filter(|_| options & l::WSTOPPED != 0);
@@ -186,7 +205,7 @@ fn change_of_tracee(cx: &Cx, which: &Which, options: u32) -> (Option<Found>, boo
         let process = tracee.process.upgrade();
         let meant = match which {
             Which::Any => true,
-            Which::Process(pid) => tracee.tid.get() == *pid,
+            Which::Process(_, number) => tracee.tid.get() == *number,
             Which::Group(group) => process.as_ref().is_some_and(|one| one.group.get() == *group),
         };
         let wanted = if tracee.has_ended() { l::WEXITED } else { l::WSTOPPED | TRACED };
@@ -221,7 +240,7 @@ fn wait(cx: &Cx, which: &Which, options: u32) -> Result<Option<Found>, crate::St
         }
         some = true;
         if let Some(change) = change_of(child, options) {
-            let (id, process) = (child.pid, Some(child.clone()));
+            let (id, process) = (cx.shown(child.pid), Some(child.clone()));
             return Ok(Some(Found { id, change, process, tracee: None }));
         }
     }
@@ -243,10 +262,10 @@ fn wait4(cx: &Cx) -> Answer {
     }
     let which = match pid {
         i32::MIN => return Err(Errno::ESRCH.into()),
-        -0x7fff_ffff..-1 => Which::Group(pid.unsigned_abs()),
+        -0x7fff_ffff..-1 => Which::group(cx, pid.unsigned_abs()),
         -1 => Which::Any,
         0 => Which::Group(cx.process.group.get()),
-        _ => Which::Process(pid as u32),
+        _ => Which::process(cx, pid as u32),
     };
     let Some(found) = wait(cx, &which, options | l::WEXITED | TRACED)? else {
         return Ok(0);
@@ -275,15 +294,15 @@ fn waitid(cx: &Cx) -> Answer {
             let open = cx.file(id as u32)?;
             polls = open.is_nonblocking();
             match descriptor::of(cx, &open) {
-                Ok(process) => Which::Process(process.pid),
+                Ok(process) => Which::Process(process.pid, cx.shown(process.pid)),
                 Err(Errno::ESRCH) => return Err(Errno::ECHILD.into()),
                 Err(errno) => return Err(errno.into()),
             }
         }
         l::P_ALL => Which::Any,
-        l::P_PID if id > 0 => Which::Process(id as u32),
+        l::P_PID if id > 0 => Which::process(cx, id as u32),
         l::P_PGID if id == 0 => Which::Group(cx.process.group.get()),
-        l::P_PGID if id > 0 => Which::Group(id as u32),
+        l::P_PGID if id > 0 => Which::group(cx, id as u32),
         _ => return Err(Errno::EINVAL.into()),
     };
     let found = match wait(cx, &which, options | if polls { l::WNOHANG } else { 0 })? {

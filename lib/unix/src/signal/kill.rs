@@ -5,12 +5,12 @@ use alloc::rc::Rc;
 use linux_raw_sys::general as l;
 
 use super::info::Info;
-use super::send::{members, send, send_thread};
+use super::send::{members, send_by, send_thread_by};
 use super::set;
 use crate::account;
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
-use crate::process::{Process, descriptor};
+use crate::process::{Pid, Process, descriptor};
 use crate::thread::Thread;
 
 /// The calls this file carries out.
@@ -24,7 +24,7 @@ pub const CALLS: &[Entry] = &[
 ];
 
 /// Whether the caller may send `signal` to `process`.
-fn check(cx: &Cx, process: &Process, signal: u32) -> Result<(), Errno> {
+fn check(cx: &Cx, process: &Rc<Process>, signal: u32) -> Result<(), Errno> {
     if signal > set::LAST {
         return Err(Errno::EINVAL);
     }
@@ -32,19 +32,21 @@ fn check(cx: &Cx, process: &Process, signal: u32) -> Result<(), Errno> {
     let other = process.credentials.borrow();
     let same = [own.euid, own.uid].iter().any(|id| *id == other.suid || *id == other.uid);
     let session = signal == l::SIGCONT && process.session.get() == cx.process.session.get();
-    let allowed = same || session || own.may(l::CAP_KILL) || process.pid == cx.process.pid;
+    let allowed = same || session || own.may(l::CAP_KILL) || Rc::ptr_eq(process, cx.process);
     if allowed { Ok(()) } else { Err(Errno::EPERM) }
 }
 
-/// What is told about a signal that the caller sends.
-fn from_caller(cx: &Cx, signal: u32, code: i32) -> Info {
-    Info::user(signal, code, cx.process.pid, cx.process.credentials.borrow().uid)
+/// What `process` is told about a signal that the caller sends.
+fn from_caller(cx: &Cx, process: &Process, signal: u32, code: i32) -> Info {
+    let pid = process.sees(cx.process.pid);
+    Info::user(signal, code, pid, cx.process.credentials.borrow().uid)
 }
 
 fn send_checked(cx: &Cx, process: &Rc<Process>, signal: u32) -> Result<(), Errno> {
     check(cx, process, signal)?;
     if signal != 0 {
-        send(cx.unix, process, from_caller(cx, signal, l::SI_USER as i32));
+        let info = from_caller(cx, process, signal, l::SI_USER as i32);
+        send_by(cx.unix, cx.process, process, info);
     }
     Ok(())
 }
@@ -59,19 +61,23 @@ fn kill(cx: &Cx) -> Answer {
         -1 => kill_all(cx, signal)?,
         i32::MIN => return Err(Errno::ESRCH.into()),
         0 => kill_group(cx, cx.process.group.get(), signal)?,
-        _ => kill_group(cx, pid.unsigned_abs(), signal)?,
+        _ => {
+            let group = cx.pid(pid.unsigned_abs()).ok_or(Errno::ESRCH)?;
+            kill_group(cx, group, signal)?;
+        }
     }
     Ok(0)
 }
 
 /// The process of this id, or that has a thread of this id.
-fn process_of(cx: &Cx, id: u32) -> Result<Rc<Process>, Errno> {
+fn process_of(cx: &Cx, number: u32) -> Result<Rc<Process>, Errno> {
     let processes = &cx.unix.processes;
+    let id = cx.pid(number).ok_or(Errno::ESRCH)?;
     let by_thread = || processes.thread(id).map(|thread| thread.process());
     processes.process(id).or_else(by_thread).ok_or(Errno::ESRCH)
 }
 
-fn kill_group(cx: &Cx, group: u32, signal: u32) -> Result<(), Errno> {
+fn kill_group(cx: &Cx, group: Pid, signal: u32) -> Result<(), Errno> {
     let mut result = Err(Errno::ESRCH);
     for process in members(cx.unix, group) {
         match (send_checked(cx, &process, signal), result) {
@@ -83,11 +89,11 @@ fn kill_group(cx: &Cx, group: u32, signal: u32) -> Result<(), Errno> {
     result
 }
 
-/// Everybody but process 1 and the caller; refused only if there is nobody.
+/// Everybody whom the caller sees but process 1 and itself; refused only if there is nobody.
 fn kill_all(cx: &Cx, signal: u32) -> Result<(), Errno> {
     let all: alloc::vec::Vec<_> = cx.unix.processes.by_pid.borrow().values().cloned().collect();
     let mut result = Err(Errno::ESRCH);
-    for process in all.iter().filter(|one| one.pid != 1 && one.pid != cx.process.pid) {
+    for process in all.iter().filter(|one| cx.shown(one.pid) > 1 && !Rc::ptr_eq(one, cx.process)) {
         match send_checked(cx, process, signal) {
             Err(Errno::EPERM) if result.is_err() => result = Ok(()),
             Err(Errno::EPERM) => {}
@@ -102,9 +108,9 @@ fn thread_of(cx: &Cx, group: Option<i32>, tid: i32) -> Result<Option<Rc<Thread>>
     if tid <= 0 || group.is_some_and(|group| group <= 0) {
         return Err(Errno::EINVAL);
     }
-    let process = cx.unix.processes.process(tid as u32);
-    let wrong = |pid: u32| group.is_some_and(|group| group as u32 != pid);
-    match (cx.unix.processes.thread(tid as u32), process) {
+    let process = cx.find_process(tid as u32);
+    let wrong = |pid: Pid| group.is_some_and(|group| group as u32 != cx.shown(pid));
+    match (cx.find_thread(tid as u32), process) {
         (Some(thread), _) if !wrong(thread.process.pid) => Ok(Some(thread)),
         // An ended process still has its id; signals to it vanish.
         (None, Some(process)) if !wrong(process.pid) => Ok(None),
@@ -112,25 +118,29 @@ fn thread_of(cx: &Cx, group: Option<i32>, tid: i32) -> Result<Option<Rc<Thread>>
     }
 }
 
-fn send_to_thread(cx: &Cx, group: Option<i32>, tid: i32, info: Info) -> Answer {
+/// Sends `said`, or (a signal) what `tkill` says, to a thread.
+fn send_to_thread(cx: &Cx, group: Option<i32>, tid: i32, said: Result<Info, u32>) -> Answer {
     let Some(thread) = thread_of(cx, group, tid)? else {
         return Ok(0);
+    };
+    let info = match said {
+        Ok(info) => as_seen(cx, &thread.process, info),
+        Err(signal) => from_caller(cx, &thread.process, signal, l::SI_TKILL),
     };
     check(cx, &thread.process, info.signal)?;
     if info.signal != 0 {
         check_queue(&thread.process, &info)?;
-        send_thread(cx.unix, &thread, info);
+        send_thread_by(cx.unix, cx.process, &thread, info);
     }
     Ok(0)
 }
 
 fn tkill(cx: &Cx) -> Answer {
-    send_to_thread(cx, None, cx.int(0), from_caller(cx, cx.uint(1), l::SI_TKILL))
+    send_to_thread(cx, None, cx.int(0), Err(cx.uint(1)))
 }
 
 fn tgkill(cx: &Cx) -> Answer {
-    let info = from_caller(cx, cx.uint(2), l::SI_TKILL);
-    send_to_thread(cx, Some(cx.int(0)), cx.int(1), info)
+    send_to_thread(cx, Some(cx.int(0)), cx.int(1), Err(cx.uint(2)))
 }
 
 /// Reads the `siginfo_t` that a program wants to send. To others it may not claim to be from
@@ -143,6 +153,14 @@ fn read_info(cx: &Cx, address: u64, signal: u32, to_self: bool) -> Result<Info, 
     Ok(Info { signal, timer: 0, ..info })
 }
 
+/// What the caller says, as it is told to who does not see the caller.
+fn as_seen(cx: &Cx, process: &Process, mut info: Info) -> Info {
+    if process.sees(cx.process.pid) == 0 && info.code != l::SI_TIMER {
+        info.data[0] &= !u64::from(u32::MAX);
+    }
+    info
+}
+
 /// Refuses a real-time signal when too many are queued.
 fn check_queue(process: &Process, info: &Info) -> Result<(), Errno> {
     if info.signal < set::FIRST_REAL_TIME {
@@ -153,7 +171,7 @@ fn check_queue(process: &Process, info: &Info) -> Result<(), Errno> {
 
 fn rt_sigqueueinfo(cx: &Cx) -> Answer {
     let (pid, signal) = (cx.int(0), cx.uint(1));
-    let own = pid >= 0 && pid as u32 == cx.process.pid;
+    let own = pid >= 0 && pid as u32 == cx.process.number;
     let info = read_info(cx, cx.arg(2), signal, own)?;
     if pid <= 0 {
         return Err(Errno::ESRCH.into());
@@ -162,7 +180,7 @@ fn rt_sigqueueinfo(cx: &Cx) -> Answer {
     check(cx, &process, signal)?;
     if signal != 0 {
         check_queue(&process, &info)?;
-        send(cx.unix, &process, info);
+        send_by(cx.unix, cx.process, &process, as_seen(cx, &process, info));
     }
     Ok(0)
 }
@@ -187,7 +205,7 @@ fn pidfd_send_signal(cx: &Cx) -> Answer {
     check(cx, &process, signal)?;
     if signal != 0 {
         check_queue(&process, &info)?;
-        send(cx.unix, &process, info);
+        send_by(cx.unix, cx.process, &process, as_seen(cx, &process, info));
     }
     Ok(0)
 }
@@ -197,7 +215,7 @@ fn rt_tgsigqueueinfo(cx: &Cx) -> Answer {
     if group <= 0 || tid <= 0 {
         return Err(Errno::EINVAL.into());
     }
-    let own = group as u32 == cx.process.pid;
+    let own = group as u32 == cx.process.number;
     let info = read_info(cx, cx.arg(3), signal, own)?;
-    send_to_thread(cx, Some(group), tid, info)
+    send_to_thread(cx, Some(group), tid, Ok(info))
 }

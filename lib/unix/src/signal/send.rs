@@ -10,23 +10,54 @@ use super::info::Info;
 use super::set::{self, bit};
 use super::{DUE, recalculate};
 use crate::account;
-use crate::process::{self, Process};
+use crate::process::{self, Pid, Process};
 use crate::thread::{Doing, Thread};
 use crate::trace;
 use crate::unix::Unix;
 
 /// Sends a signal to a process; one of its threads will take it.
 pub fn send(unix: &Unix, process: &Rc<Process>, info: impl Into<Info>) {
-    queue(unix, process, None, info.into(), false);
+    queue(unix, process, None, info.into(), By::Anybody);
+}
+
+/// Who sends a signal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Anybody,
+    /// Somebody whom the receiver's namespace of numbers does not show.
+    Above,
+    /// The receiver, by what it has done.
+    Itself,
+}
+
+impl By {
+    fn who(from: &Process, to: &Process) -> Self {
+        if to.sees(from.pid) == 0 { Self::Above } else { Self::Anybody }
+    }
+}
+
+/// As [`send`], from somebody above the receiver's namespace of numbers.
+pub fn send_from_above(unix: &Unix, process: &Rc<Process>, info: impl Into<Info>) {
+    queue(unix, process, None, info.into(), By::Above);
+}
+
+/// As [`send`], by `from`.
+pub fn send_by(unix: &Unix, from: &Process, process: &Rc<Process>, info: Info) {
+    queue(unix, process, None, info, By::who(from, process));
+}
+
+/// As [`send_thread`], by `from`.
+pub(super) fn send_thread_by(unix: &Unix, from: &Process, thread: &Rc<Thread>, info: Info) {
+    queue(unix, &thread.process, Some(thread), info, By::who(from, &thread.process));
 }
 
 /// Sends a signal to a thread.
 pub fn send_thread(unix: &Unix, thread: &Rc<Thread>, info: impl Into<Info>) {
-    queue(unix, &thread.process, Some(thread), info.into(), false);
+    queue(unix, &thread.process, Some(thread), info.into(), By::Anybody);
 }
 
 /// Sends a signal of the kernel's to all processes of a group; how many there are.
-pub fn send_group(unix: &Unix, group: u32, signal: u32) -> usize {
+pub fn send_group(unix: &Unix, group: Pid, signal: u32) -> usize {
     let members = members(unix, group);
     for process in &members {
         send(unix, process, Info::kernel(signal));
@@ -36,7 +67,7 @@ pub fn send_group(unix: &Unix, group: u32, signal: u32) -> usize {
 
 /// The processes of a group, ended ones included.
 #[must_use]
-pub fn members(unix: &Unix, group: u32) -> Vec<Rc<Process>> {
+pub fn members(unix: &Unix, group: Pid) -> Vec<Rc<Process>> {
     let processes = unix.processes.by_pid.borrow();
     processes.values().filter(|process| process.group.get() == group).cloned().collect()
 }
@@ -55,16 +86,16 @@ pub fn force(unix: &Unix, thread: &Rc<Thread>, info: Info) {
     if !actions.get(info.signal).is_caught() {
         process.signals.protected.set(false);
     }
-    queue(unix, process, Some(thread), info, true);
+    queue(unix, process, Some(thread), info, By::Itself);
 }
 
 /// Queues a signal (with `thread`, or with the process) and tells a thread about it.
-fn queue(unix: &Unix, process: &Rc<Process>, thread: Option<&Rc<Thread>>, info: Info, force: bool) {
+fn queue(unix: &Unix, process: &Rc<Process>, thread: Option<&Rc<Thread>>, info: Info, by: By) {
     if process.ended.get().is_some() || bit(info.signal) == 0 {
         return;
     }
     prepare(unix, process, info.signal);
-    if !force && is_ignored(process, thread, info.signal) {
+    if by != By::Itself && is_ignored(process, thread, &info, by) {
         return;
     }
     let pending = thread.map_or(&process.signals.pending, |thread| &thread.signals.pending);
@@ -105,7 +136,8 @@ fn prepare(unix: &Unix, process: &Rc<Process>, signal: u32) {
 }
 
 /// Whether a signal would do nothing and need not be queued.
-fn is_ignored(process: &Process, thread: Option<&Rc<Thread>>, signal: u32) -> bool {
+fn is_ignored(process: &Process, thread: Option<&Rc<Thread>>, info: &Info, by: By) -> bool {
+    let signal = info.signal;
     let blocked = match thread {
         Some(thread) => thread.signals.blocked.get(),
         None => process.threads.borrow().first().map_or(0, |first| first.signals.blocked.get()),
@@ -118,8 +150,12 @@ fn is_ignored(process: &Process, thread: Option<&Rc<Thread>>, signal: u32) -> bo
         return false;
     }
     let actions = process.actions.borrow();
-    let protected =
-        process.signals.protected.get() && actions.get(signal).handler == action::DEFAULT;
+    // The kernel's own word, and that of who is above, an init of a namespace cannot escape.
+    let above = by == By::Above || info.code == l::SI_KERNEL as i32;
+    let unstoppable = bit(signal) & set::UNSTOPPABLE != 0 && process.pid != Pid::FIRST;
+    let protected = process.signals.protected.get()
+        && actions.get(signal).handler == action::DEFAULT
+        && !(above && unstoppable);
     protected || actions.ignores(signal)
 }
 

@@ -83,17 +83,16 @@ impl Clock {
         if id & 3 == 3 {
             return Err(Errno::EINVAL);
         }
-        let processes = &cx.unix.processes;
         match (thread, who) {
             (true, 0) => Ok(Self::Thread(Rc::downgrade(cx.thread))),
             (false, 0) => Ok(Self::Process(Rc::downgrade(cx.process))),
             (true, tid) => {
-                let thread = processes.thread(tid).ok_or(Errno::EINVAL)?;
+                let thread = cx.find_thread(tid).ok_or(Errno::EINVAL)?;
                 let own = Rc::ptr_eq(&thread.process, cx.process);
                 if own { Ok(Self::Thread(Rc::downgrade(&thread))) } else { Err(Errno::EINVAL) }
             }
             (false, pid) => {
-                Ok(Self::Process(Rc::downgrade(&processes.process(pid).ok_or(Errno::EINVAL)?)))
+                Ok(Self::Process(Rc::downgrade(&cx.find_process(pid).ok_or(Errno::EINVAL)?)))
             }
         }
     }

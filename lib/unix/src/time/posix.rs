@@ -134,7 +134,7 @@ fn target(cx: &Cx, event: &Event) -> Result<Target, Errno> {
         l::SIGEV_NONE => Ok(Target::Nobody),
         l::SIGEV_SIGNAL | l::SIGEV_THREAD if valid => Ok(Target::Process),
         l::SIGEV_THREAD_ID if valid => {
-            let thread = cx.unix.processes.thread(event.tid).ok_or(Errno::EINVAL)?;
+            let thread = cx.find_thread(event.tid).ok_or(Errno::EINVAL)?;
             let own = Rc::ptr_eq(&thread.process, cx.process);
             if own { Ok(Target::Thread(Rc::downgrade(&thread))) } else { Err(Errno::EINVAL) }
         }

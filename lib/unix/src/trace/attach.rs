@@ -66,7 +66,7 @@ pub(super) fn attach(
     let in_call = thread.doing.get() == Doing::Call;
     let call = if in_call { u64::from(thread.number.get()) } else { u64::MAX };
     let tracee = Rc::new(Tracee {
-        tid: thread.tid.clone(),
+        tid: Cell::new(tracer.sees(thread.tid.get())),
         thread: Rc::downgrade(thread),
         process: Rc::downgrade(&thread.process),
         tracer: Rc::downgrade(tracer),
@@ -185,7 +185,7 @@ pub fn born(cx: &Cx, flags: u64, exit_signal: u32, child: &Rc<Thread>) {
     } else {
         (p::PTRACE_O_TRACECLONE, p::PTRACE_EVENT_CLONE)
     };
-    let id = u64::from(child.tid.get());
+    let id = u64::from(tracer.sees(child.tid.get()));
     if has(l::CLONE_VFORK) {
         tracee.vforked.set(id);
     }
@@ -213,8 +213,8 @@ pub fn thread_ended(thread: &Rc<Thread>, status: u32) {
     tracee.ended.set(true);
     tracee.stopped.set(None);
     tracee.report.set(None);
-    tracee.tid.set(thread.tid.get());
     let Some(tracer) = tracee.tracer.upgrade() else { return };
+    tracee.tid.set(tracer.sees(thread.tid.get()));
     let first = thread.tid.get() == thread.process.pid;
     let parent = thread.process.parent.borrow().upgrade();
     if first && parent.is_some_and(|parent| Rc::ptr_eq(&parent, &tracer)) {

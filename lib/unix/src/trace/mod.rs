@@ -24,7 +24,7 @@ use linux_raw_sys::ptrace as p;
 use crate::account::Charge;
 use crate::call::Table;
 use crate::machine::Reply;
-use crate::process::Process;
+use crate::process::{Pid, Process};
 use crate::signal::Info;
 use crate::thread::{Doing, Thread};
 
@@ -106,7 +106,7 @@ enum Phase {
 
 /// A traced thread, as its tracer knows it.
 pub struct Tracee {
-    /// Its id.
+    /// What its tracer calls it.
     pub tid: Cell<u32>,
     /// It, while it is there.
     thread: Weak<Thread>,
@@ -242,9 +242,9 @@ pub fn is_traced(process: &Process) -> bool {
     process.threads.borrow().iter().any(|thread| thread.is_traced())
 }
 
-/// The id of who traces `thread`, or 0.
+/// The id of who traces `thread`.
 #[must_use]
-pub fn tracer_of(thread: &Thread) -> u32 {
+pub fn tracer_of(thread: &Thread) -> Pid {
     let tracer = thread.tracee().and_then(|tracee| tracee.tracer.upgrade());
-    tracer.map_or(0, |tracer| tracer.pid)
+    tracer.map_or(Pid::NONE, |tracer| tracer.pid)
 }

@@ -164,7 +164,7 @@ fn begin(cx: &Cx, tid: u32, seize: Option<u64>) -> Answer {
     if seize.is_some() && (cx.arg(2) != 0 || options & !u64::from(p::PTRACE_O_MASK) != 0) {
         return Err(Errno::EIO.into());
     }
-    let thread = cx.unix.processes.by_tid.borrow().get(&tid).cloned().ok_or(Errno::ESRCH)?;
+    let thread = cx.find_thread(tid).ok_or(Errno::ESRCH)?;
     let own = Rc::ptr_eq(&thread.process, cx.process);
     if own || !attach::may_trace(cx.process, &thread.process) {
         return Err(Errno::EPERM.into());
@@ -223,7 +223,7 @@ fn info_of(tracee: &Tracee, thread: &Thread, why: Why) -> Result<Info, Errno> {
             let uid = thread.process.credentials.borrow().uid;
             let code = tracee.code(why) as i32;
             let signal = if let Why::Group(signal) = why { signal } else { l::SIGTRAP };
-            Ok(Info::user(signal, code, thread.tid.get(), uid))
+            Ok(Info::user(signal, code, thread.own_tid.get(), uid))
         }
     }
 }

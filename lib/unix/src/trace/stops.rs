@@ -49,7 +49,7 @@ pub fn stop(unix: &Unix, thread: &Rc<Thread>, tracee: &Rc<Tracee>, why: Why) {
     if let Why::Event(_, message) = why {
         tracee.message.set(message);
     }
-    tracee.tid.set(thread.tid.get());
+    tracee.renamed(thread);
     processors::waits(unix, thread);
     tell(unix, tracee, why);
 }
@@ -148,7 +148,10 @@ fn restart_call(unix: &Unix, thread: &Rc<Thread>, tracee: &Tracee) {
 /// The tracer lets the thread have a signal.
 fn hand_over(unix: &Unix, thread: &Rc<Thread>, tracee: &Tracee, why: Why, signal: u32) {
     let own = || match tracee.tracer.upgrade() {
-        Some(tracer) => Info::user(signal, 0, tracer.pid, tracer.credentials.borrow().uid),
+        Some(tracer) => {
+            let pid = thread.process.sees(tracer.pid);
+            Info::user(signal, 0, pid, tracer.credentials.borrow().uid)
+        }
         None => Info::kernel(signal),
     };
     match why {
@@ -210,16 +213,25 @@ pub(super) fn interrupt(unix: &Unix, thread: &Rc<Thread>, tracee: &Tracee) {
     signal::send::tell(unix, thread);
 }
 
+impl Tracee {
+    /// `thread` may have another id.
+    fn renamed(&self, thread: &Thread) {
+        let tracer = self.tracer.upgrade();
+        self.tid.set(tracer.map_or(0, |tracer| tracer.sees(thread.tid.get())));
+    }
+}
+
 /// The thread runs another program: an event, or a signal where nobody asked for events.
 pub fn executed(unix: &Unix, thread: &Rc<Thread>) {
     let Some(tracee) = thread.tracee() else { return };
-    let former = u64::from(tracee.tid.replace(thread.tid.get()));
+    let former = u64::from(tracee.tid.get());
+    tracee.renamed(thread);
     tracee.stepping.set(false);
     if tracee.has(p::PTRACE_O_TRACEEXEC) {
         tracee.next.borrow_mut().push_back(Why::Event(p::PTRACE_EVENT_EXEC, former));
     } else if !tracee.seized {
         let uid = thread.process.credentials.borrow().uid;
-        let info = Info::user(l::SIGTRAP, 0, thread.process.pid, uid);
+        let info = Info::user(l::SIGTRAP, 0, thread.process.number, uid);
         signal::send_thread(unix, thread, info);
     }
 }

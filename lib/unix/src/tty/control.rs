@@ -104,9 +104,9 @@ fn job_control(
         TIOCNOTTY if !own => return Err(Errno::ENOTTY.into()),
         TIOCNOTTY => session::give_up(cx, tty),
         _ if !own && !master => return Err(Errno::ENOTTY.into()),
-        TIOCGPGRP => cx.user().write(argument, &tty.foreground.get())?,
-        TIOCGSID if tty.session.get() == 0 => return Err(Errno::ENOTTY.into()),
-        TIOCGSID => cx.user().write(argument, &tty.session.get())?,
+        TIOCGPGRP => cx.user().write(argument, &cx.shown(tty.foreground.get()))?,
+        TIOCGSID if !tty.session.get().is_some() => return Err(Errno::ENOTTY.into()),
+        TIOCGSID => cx.user().write(argument, &cx.shown(tty.session.get()))?,
         _ => {
             // As Linux has it: a group that could not be stopped hears ENOTTY here.
             check_change(cx, tty).map_err(|stop| match stop {
@@ -125,6 +125,7 @@ fn job_control(
 /// `TIOCSPGRP`: the group must be one of the terminal's session.
 fn set_foreground(cx: &Cx, tty: &Tty, group: i32) -> Result<(), Errno> {
     let group = u32::try_from(group).map_err(|_| Errno::EINVAL)?;
+    let group = cx.pid(group).ok_or(Errno::ESRCH)?;
     let members = crate::signal::send::members(cx.unix, group);
     let Some(first) = members.first() else { return Err(Errno::ESRCH) };
     if first.session.get() != cx.process.session.get() {

@@ -15,6 +15,7 @@ use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::errno::Errno;
 use crate::file::File;
 use crate::fs::inode::Inode;
+use crate::process::Pid;
 use crate::unix::Unix;
 
 mod control;
@@ -58,7 +59,7 @@ pub struct Terminals {
     ptys: RefCell<BTreeMap<u32, Rc<Tty>>>,
     cut: Cut,
     /// Sessions whose terminal was hung up, and the group that was in its foreground.
-    lost: RefCell<Vec<(u32, u32)>>,
+    lost: RefCell<Vec<(Pid, Pid)>>,
 }
 
 impl Terminals {
@@ -81,8 +82,8 @@ impl Terminals {
 
     /// The terminal that controls a session.
     #[must_use]
-    pub fn of_session(&self, session: u32) -> Option<Rc<Tty>> {
-        let controls = |tty: &&Rc<Tty>| session != 0 && tty.session.get() == session;
+    pub fn of_session(&self, session: Pid) -> Option<Rc<Tty>> {
+        let controls = |tty: &&Rc<Tty>| session.is_some() && tty.session.get() == session;
         let console = self.console.get().filter(controls).cloned();
         console.or_else(|| self.ptys.borrow().values().find(controls).cloned())
     }

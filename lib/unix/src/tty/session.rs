@@ -8,7 +8,7 @@ use linux_raw_sys::general::{SIGCONT, SIGHUP, SIGTTIN, SIGTTOU};
 use super::Tty;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
-use crate::process::Process;
+use crate::process::{Pid, Process};
 use crate::signal::{self, Info};
 use crate::unix::Unix;
 
@@ -20,9 +20,9 @@ fn is_immune(cx: &Cx, signal: u32) -> bool {
 
 /// Whether the caller is in the background of its controlling terminal `tty`.
 fn is_background(cx: &Cx, tty: &Tty) -> bool {
-    tty.session.get() != 0
+    tty.session.get().is_some()
         && tty.session.get() == cx.process.session.get()
-        && tty.foreground.get() != 0
+        && tty.foreground.get().is_some()
         && tty.foreground.get() != cx.process.group.get()
 }
 
@@ -66,13 +66,13 @@ fn is_leader(process: &Process) -> bool {
 
 /// Whether `tty` is the caller's controlling terminal.
 pub(super) fn is_own(cx: &Cx, tty: &Tty) -> bool {
-    tty.session.get() != 0 && tty.session.get() == cx.process.session.get()
+    tty.session.get().is_some() && tty.session.get() == cx.process.session.get()
 }
 
 /// Opening a terminal makes it the controlling one of a session leader that has none.
 pub(super) fn opened(cx: &Cx, tty: &Rc<Tty>) {
     let session = cx.process.session.get();
-    if tty.session.get() == 0
+    if !tty.session.get().is_some()
         && is_leader(cx.process)
         && cx.unix.terminals.of_session(session).is_none()
     {
@@ -97,7 +97,7 @@ pub(super) fn take(cx: &Cx, tty: &Rc<Tty>, steal: bool) -> Result<(), Errno> {
     }
     let may_steal =
         steal && cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_ADMIN);
-    if tty.session.get() != 0 && !may_steal {
+    if tty.session.get().is_some() && !may_steal {
         return Err(Errno::EPERM);
     }
     tty.session.set(session);
@@ -108,15 +108,15 @@ pub(super) fn take(cx: &Cx, tty: &Rc<Tty>, steal: bool) -> Result<(), Errno> {
 /// `TIOCNOTTY`: the session gives its terminal up (if its leader says so).
 pub(super) fn give_up(cx: &Cx, tty: &Tty) {
     if is_leader(cx.process) {
-        let foreground = tty.foreground.replace(0);
-        tty.session.set(0);
+        let foreground = tty.foreground.take();
+        tty.session.set(Pid::NONE);
         hang_up_group(cx.unix, foreground);
     }
 }
 
 /// SIGHUP and SIGCONT for a group that has lost its terminal.
-fn hang_up_group(unix: &Unix, group: u32) {
-    if group != 0 {
+fn hang_up_group(unix: &Unix, group: Pid) {
+    if group.is_some() {
         signal::send_group(unix, group, SIGHUP);
         signal::send_group(unix, group, SIGCONT);
     }
@@ -126,13 +126,13 @@ fn hang_up_group(unix: &Unix, group: u32) {
 /// of the foreground group when the leader ends.
 pub fn hang_up(unix: &Unix, tty: &Rc<Tty>) {
     tty.hang_ups.set(tty.hang_ups.get().wrapping_add(1));
-    let session = tty.session.replace(0);
-    let foreground = tty.foreground.replace(0);
+    let session = tty.session.take();
+    let foreground = tty.foreground.take();
     tty.flush_input();
     tty.stopped.set(false);
     tty.can_read.wake_all();
     tty.can_write.wake_all();
-    if session == 0 {
+    if !session.is_some() {
         return;
     }
     unix.terminals.lost.borrow_mut().push((session, foreground));
@@ -152,8 +152,8 @@ pub fn process_ends(unix: &Unix, process: &Process) {
     if let Some(tty) = unix.terminals.of_session(session) {
         let foreground = tty.foreground.get();
         // The leader itself is past hearing of it.
-        tty.session.set(0);
-        tty.foreground.set(0);
+        tty.session.set(Pid::NONE);
+        tty.foreground.set(Pid::NONE);
         hang_up(unix, &tty);
         hang_up_group(unix, foreground);
         return;
@@ -161,5 +161,5 @@ pub fn process_ends(unix: &Unix, process: &Process) {
     let mut lost = unix.terminals.lost.borrow_mut();
     let group = lost.iter().position(|entry| entry.0 == session).map(|at| lost.swap_remove(at).1);
     drop(lost);
-    hang_up_group(unix, group.unwrap_or(0));
+    hang_up_group(unix, group.unwrap_or_default());
 }

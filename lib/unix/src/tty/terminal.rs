@@ -12,6 +12,7 @@ use super::discipline::{Discipline, Effect};
 use super::output::{GROWTH, Output};
 use super::pty::Link;
 use super::termios::{Termios, WindowSize};
+use crate::process::Pid;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
@@ -30,9 +31,9 @@ pub struct Tty {
     pub(super) discipline: RefCell<Discipline>,
     output: RefCell<Output>,
     /// The session it controls, 0 if none.
-    pub session: Cell<u32>,
-    /// The foreground process group, 0 if none.
-    pub foreground: Cell<u32>,
+    pub session: Cell<Pid>,
+    /// The foreground process group, if any.
+    pub foreground: Cell<Pid>,
     /// Who waits for input.
     pub(super) can_read: WaitQueue,
     /// Who waits to write.
@@ -61,8 +62,8 @@ impl Tty {
             window: Cell::new(window),
             discipline: RefCell::default(),
             output: RefCell::default(),
-            session: Cell::new(0),
-            foreground: Cell::new(0),
+            session: Cell::default(),
+            foreground: Cell::default(),
             can_read: WaitQueue::default(),
             can_write: WaitQueue::default(),
             stopped: Cell::new(false),
@@ -142,7 +143,7 @@ impl Tty {
 
     /// Sends a signal to the foreground group.
     pub(super) fn signal_foreground(&self, unix: &Unix, signal: u32) {
-        if self.foreground.get() != 0 {
+        if self.foreground.get().is_some() {
             crate::signal::send_group(unix, self.foreground.get(), signal);
         }
     }

@@ -21,9 +21,9 @@ fn each_process_that_ends_is_recorded() {
     world.ok(first, l::__NR_creat, &[path, 0o600]);
     world.ok(first, l::__NR_acct, &[path]);
     let exits = world.fork(first);
-    let (exit, killed) = (exits.process.pid, world.fork(first));
+    let (exit, killed) = (exits.process.number, world.fork(first));
     world.call(&exits, l::__NR_exit_group, &[7]);
-    world.call(&killed, l::__NR_kill, &[killed.process.pid.into(), l::SIGKILL.into()]);
+    world.call(&killed, l::__NR_kill, &[killed.process.number.into(), l::SIGKILL.into()]);
     world.ok(first, l::__NR_acct, &[0]);
     let unseen = world.fork(first);
     world.call(&unseen, l::__NR_exit_group, &[0]);
@@ -34,7 +34,7 @@ fn each_process_that_ends_is_recorded() {
     assert_eq!((records[0][..2].to_vec(), records[1][..2].to_vec()), (vec![3, 3], vec![0x13, 3]));
     assert_eq!([records[0], records[1]].map(|of| number(of, 4)), [7 << 8, l::SIGKILL]);
     assert_eq!(number(records[0], 16), exit);
-    assert_eq!(number(records[1], 20), first.process.pid);
+    assert_eq!(number(records[1], 20), first.process.number);
     assert_eq!(records[0][48..], first.process.name());
 }
 

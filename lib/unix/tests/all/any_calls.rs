@@ -124,7 +124,8 @@ fn tend(world: &World, random: &mut Random) {
     if count < 40 && runners(world).len() < 12 {
         world.now(first, l::__NR_fork, &[]);
     } else {
-        let all: Vec<u32> = world.unix.processes.by_pid.borrow().keys().copied().collect();
+        let all: Vec<u32> =
+            world.unix.processes.by_pid.borrow().keys().map(|pid| pid.first()).collect();
         let signal = random.pick(&[l::SIGKILL, l::SIGCONT, l::SIGUSR1, l::SIGALRM]);
         for pid in all.iter().filter(|pid| **pid != 1) {
             if random.below(2) == 0 {
@@ -168,7 +169,7 @@ pub fn turn(world: &World, area: u64, entries: &[Entry], random: &mut Random) ->
             }
             let arguments: [u64; 6] = std::array::from_fn(|_| random.argument(area));
             if std::env::var("UNIX_TRACE").is_ok() {
-                eprintln!("{}: {}{arguments:x?}", thread.tid.get(), entry.name);
+                eprintln!("{}: {}{arguments:x?}", thread.own_tid.get(), entry.name);
             }
             world.call(thread, entry.number, &arguments);
             is_call = true;

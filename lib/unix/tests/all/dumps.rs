@@ -31,7 +31,7 @@ fn a_core_file_has_registers_and_memory() {
     world.write(first, hidden, b"what is not");
     world.ok(first, l::__NR_madvise, &[hidden, 4096, l::MADV_DONTDUMP.into()]);
     let child = world.fork(first);
-    let pid = child.process.pid;
+    let pid = child.process.number;
     world.machine.with(child.machine.get(), |thread| thread.registers.r13 = 0x1234_5678);
     world.call(&child, l::__NR_kill, &[pid.into(), l::SIGABRT.into()]);
     assert_eq!(status(&world), l::SIGABRT | 0x80);
@@ -68,7 +68,7 @@ fn who_has_no_core_file() {
     let first = &world.first;
     let dies = |signal: u32| {
         let child = world.fork(first);
-        world.call(&child, l::__NR_kill, &[child.process.pid.into(), signal.into()]);
+        world.call(&child, l::__NR_kill, &[child.process.number.into(), signal.into()]);
         status(&world)
     };
     // The limit is 0 at first.
@@ -133,7 +133,7 @@ fn a_core_file_of_all_addresses_takes_no_time() {
     for access in [1, 3] {
         world.ok(&child, l::__NR_mmap, &[0, 1 << 42, access, flags, file, 0]);
     }
-    world.call(&child, l::__NR_kill, &[child.process.pid.into(), l::SIGABRT.into()]);
+    world.call(&child, l::__NR_kill, &[child.process.number.into(), l::SIGABRT.into()]);
     assert_eq!(status(&world), l::SIGABRT | 0x80);
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
     // What is there is in it.
@@ -176,7 +176,7 @@ fn what_a_program_maps_costs_nothing_until_it_is_there() {
     }
     let child = world.fork(first);
     let free = world.unix.memory.available();
-    world.call(&child, l::__NR_kill, &[child.process.pid.into(), l::SIGABRT.into()]);
+    world.call(&child, l::__NR_kill, &[child.process.number.into(), l::SIGABRT.into()]);
     assert_eq!(status(&world), l::SIGABRT | 0x80);
     let used = free.saturating_sub(world.unix.memory.available());
     assert!(used < 256, "{used} pages");
@@ -203,7 +203,7 @@ fn a_core_file_has_an_end() {
         world.ok(first, l::__NR_mmap, &[0, len, 3, 0x4002, file, 0]);
     }
     let child = world.fork(first);
-    world.call(&child, l::__NR_kill, &[child.process.pid.into(), l::SIGABRT.into()]);
+    world.call(&child, l::__NR_kill, &[child.process.number.into(), l::SIGABRT.into()]);
     assert_eq!(status(&world), l::SIGABRT | 0x80);
     let core = world.ok(first, l::__NR_open, &[world.text(first, "core"), 0]);
     let to = world.scratch(first, 256);

@@ -106,7 +106,7 @@ fn exhausts(round: impl Fn(&Program<'_>, u64) -> i64) {
     given_back::no_limit();
     let all: Vec<Rc<Thread>> = world.unix.processes.by_tid.borrow().values().cloned().collect();
     for thread in all.iter().filter(|thread| thread.process.user().uid == USER) {
-        world.call(&world.first, l::__NR_kill, &[thread.process.pid.into(), 9]);
+        world.call(&world.first, l::__NR_kill, &[thread.process.number.into(), 9]);
     }
     drop((family, all));
     bury(&world);
@@ -174,7 +174,7 @@ fn pages_of_files() {
 fn questions_to_the_kernel_and_processes_by_descriptor() {
     exhausts(|program, number| {
         if number.is_multiple_of(2) {
-            let pid = u64::from(program.thread.process.pid);
+            let pid = u64::from(program.thread.process.number);
             return program.call(l::__NR_pidfd_open, &[pid, 0]);
         }
         let fd = program.call(l::__NR_socket, &[16, u64::from(n::SOCK_RAW | l::O_NONBLOCK), 0]);
@@ -291,13 +291,13 @@ fn queued_signals() {
     let user = root.fork();
     user.lose_privileges();
     for number in 0..100_000_u64 {
-        let pid = user.thread.process.pid.into();
+        let pid = user.thread.process.number.into();
         assert_eq!(user.call(l::__NR_kill, &[pid, 34 + number % 30]), 0);
     }
     let limit = user.thread.process.limit(l::RLIMIT_SIGPENDING);
     let account = world.unix.accounts.user(USER);
     assert!(account.used(What::Signals) <= limit + 31);
-    world.call(&world.first, l::__NR_kill, &[user.thread.process.pid.into(), 9]);
+    world.call(&world.first, l::__NR_kill, &[user.thread.process.number.into(), 9]);
     bury(&world);
     drop(user);
     assert_eq!(account.used(What::Signals), 0);

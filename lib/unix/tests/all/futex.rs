@@ -144,7 +144,7 @@ fn shared_memory_is_one_futex_for_all_who_have_it() {
 fn robust_futexes_are_released() {
     let world = World::new();
     let (first, owner) = (&world.first, second(&world));
-    let tid = owner.tid.get();
+    let tid = owner.own_tid.get();
     // An entry: the link, then the futex word at 8.
     let entry = world.scratch(first, 16);
     let head = world.words(first, &[entry, 8, 0]);
@@ -171,16 +171,16 @@ fn a_word_is_handed_to_who_waited_longest() {
     let (one, two) = (second(&world), second(&world));
     let at = word(&world, 0);
     assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), Some(0));
-    assert_eq!(world.read_u32(first, at), first.tid.get());
+    assert_eq!(world.read_u32(first, at), first.own_tid.get());
     assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), Some(-i64::from(Errno::EDEADLK.0)));
     assert_eq!(held(&world, &one, l::FUTEX_TRYLOCK_PI, at), Some(-i64::from(Errno::EAGAIN.0)));
     assert_eq!(held(&world, &one, l::FUTEX_UNLOCK_PI, at), Some(-i64::from(Errno::EPERM.0)));
     assert_eq!(held(&world, &one, l::FUTEX_LOCK_PI, at), None);
     assert_eq!(held(&world, &two, l::FUTEX_LOCK_PI2, at), None);
-    assert_eq!(world.read_u32(first, at), first.tid.get() | l::FUTEX_WAITERS);
+    assert_eq!(world.read_u32(first, at), first.own_tid.get() | l::FUTEX_WAITERS);
     assert_eq!(held(&world, first, l::FUTEX_UNLOCK_PI, at), Some(0));
     assert_eq!((world.next_reply(&one), world.next_reply(&two)), (Some(0), None));
-    assert_eq!(world.read_u32(first, at), one.tid.get() | l::FUTEX_WAITERS);
+    assert_eq!(world.read_u32(first, at), one.own_tid.get() | l::FUTEX_WAITERS);
     assert_eq!(held(&world, first, l::FUTEX_UNLOCK_PI, at), Some(-i64::from(Errno::EPERM.0)));
     assert_eq!(held(&world, &one, l::FUTEX_UNLOCK_PI, at), Some(0));
     assert_eq!(world.next_reply(&two), Some(0));
@@ -199,11 +199,11 @@ fn a_word_whose_holder_ends_goes_on_with_a_mark() {
     world.call(&owner, l::__NR_exit, &[0]);
     world.collect();
     assert_eq!(world.next_reply(first), Some(0));
-    let mine = first.tid.get() | l::FUTEX_WAITERS | l::FUTEX_OWNER_DIED;
+    let mine = first.own_tid.get() | l::FUTEX_WAITERS | l::FUTEX_OWNER_DIED;
     assert_eq!(world.read_u32(first, at), mine);
     assert_eq!(held(&world, first, l::FUTEX_UNLOCK_PI, at), Some(0));
     // Nobody has this id any more.
-    world.write(first, at, &owner.tid.get().to_le_bytes());
+    world.write(first, at, &owner.own_tid.get().to_le_bytes());
     assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), Some(-i64::from(Errno::ESRCH.0)));
 }
 
@@ -221,13 +221,13 @@ fn a_holder_may_write_its_id_away_before_it_ends() {
     world.collect();
     assert_eq!((world.next_reply(first), world.next_reply(&other)), (Some(0), None));
     let mark = l::FUTEX_WAITERS | l::FUTEX_OWNER_DIED;
-    assert_eq!(world.read_u32(first, at), first.tid.get() | mark);
+    assert_eq!(world.read_u32(first, at), first.own_tid.get() | mark);
     world.write(first, at, &l::FUTEX_OWNER_DIED.to_le_bytes());
     assert_eq!(held(&world, first, l::FUTEX_UNLOCK_PI, at), Some(-i64::from(Errno::EPERM.0)));
     unix::mm::futex_held::release_held(&world.unix, first);
     world.collect();
     assert_eq!(world.next_reply(&other), Some(0));
-    assert_eq!(world.read_u32(first, at), other.tid.get() | mark);
+    assert_eq!(world.read_u32(first, at), other.own_tid.get() | mark);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_handler_does_not_end_the_wait_for_a_word_that_is_held() {
     world.ok(first, l::__NR_rt_sigaction, &[l::SIGUSR1.into(), action, 0, 8]);
     assert_eq!(held(&world, &other, l::FUTEX_LOCK_PI, at), Some(0));
     assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), None);
-    let (pid, tid) = (first.process().pid, first.tid.get());
+    let (pid, tid) = (first.process().number, first.own_tid.get());
     world.ok(&other, l::__NR_tgkill, &[pid.into(), tid.into(), l::SIGUSR1.into()]);
     let registers = world.registers(first);
     assert_eq!(registers.rip, 0x41_0000);

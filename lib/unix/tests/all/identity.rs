@@ -29,7 +29,7 @@ fn credentials_change_as_linux_lets_them() {
     assert_eq!(world.ok(&user, l::__NR_geteuid, &[]), 100);
     let name = world.text(&user, "host");
     world.refused(&user, l::__NR_sethostname, &[name, 4], Errno::EPERM);
-    world.ok(&world.first, l::__NR_kill, &[user.tid.get().into(), 0]);
+    world.ok(&world.first, l::__NR_kill, &[user.own_tid.get().into(), 0]);
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn what_a_process_took_comes_back_at_its_end() {
     assert_eq!(value(&world, set, 0), 1);
     let wait = operations(&world, first, &[(0, -3, 0)]);
     world.waits(first, l::__NR_semop, &[set, wait, 1]);
-    world.call(&other, l::__NR_kill, &[other.tid.get().into(), l::SIGKILL.into()]);
+    world.call(&other, l::__NR_kill, &[other.own_tid.get().into(), l::SIGKILL.into()]);
     assert_eq!(world.next_reply(first), Some(0));
 }
 

@@ -52,7 +52,7 @@ fn records_exclude_other_processes_only() {
     assert_eq!(lock(&second, other, linux::F_SETLK, WRITE, (10, 0)), 0);
     assert_eq!(holder(&second, other, WRITE, (4, 100)), (READ, 2, 3, 1));
     assert_eq!(holder(&second, other, READ, (5, 1)), (WRITE, 5, 5, 1));
-    let pid = second.thread.tid.get() as i32;
+    let pid = second.thread.own_tid.get() as i32;
     assert_eq!(holder(&first, fd, READ, (0, 0)), (WRITE, 10, 0, pid));
     assert_eq!(holder(&first, fd, READ, (0, 5)).0, UNLOCK);
     for (kind, range, expected) in [

@@ -33,6 +33,7 @@ mod memory;
 mod mounts;
 mod namespaces;
 mod natives;
+mod numbers;
 mod other_processes;
 mod pipes;
 mod polling;

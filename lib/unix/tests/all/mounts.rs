@@ -149,7 +149,7 @@ fn a_namespace_s_mounts_are_its_own() {
     assert_eq!((own.names("/b").len(), first.names("/b").len()), (1, 0));
     assert!(told(&first, "/b").is_empty());
     // Others see it, or go into it.
-    let pid = own.thread.process().pid;
+    let pid = own.thread.process().number;
     assert_eq!(first.names(&format!("/proc/{pid}/root/b")), ["mine"]);
     let theirs = first.opened(&format!("/proc/{pid}/ns/mnt"), RDONLY);
     let third = first.fork();
@@ -162,7 +162,7 @@ fn a_namespace_s_mounts_are_its_own() {
     assert_eq!(third.open("/b", RDONLY, 0), error(errno::ENOENT));
     assert!(told(&third, "/b").is_empty());
     // Mounts of another namespace are not changed from here.
-    let other = format!("/proc/{}/root/c", third.thread.process().pid);
+    let other = format!("/proc/{}/root/c", third.thread.process().number);
     assert_eq!(mount(&first, "none", &other, "tmpfs", 0), error(errno::EINVAL));
     assert_eq!(bind(&first, &other, "/c", 0), error(errno::EINVAL));
     assert_eq!(unmount(&first, &format!("{other}/../tmp"), 0), error(errno::EINVAL));

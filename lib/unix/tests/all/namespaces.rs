@@ -75,7 +75,10 @@ fn who_may_not_and_what_is_none() {
     let [names, users] = ["uts", "user"].map(|one| program.opened(&format!("/proc/1/ns/{one}"), 0));
     assert_eq!(program.open("/proc/1/ns/uts", l::O_RDWR, 0), EPERM);
     assert_eq!(program.call(l::__NR_read, &[names, program.buffer, 8]), EINVAL);
-    assert_eq!(program.names("/proc/1/ns"), ["ipc", "mnt", "user", "uts"]);
+    assert_eq!(
+        program.names("/proc/1/ns"),
+        ["ipc", "mnt", "pid", "pid_for_children", "user", "uts"]
+    );
     assert_eq!(program.readlink(&format!("/proc/self/fd/{names}")), "uts:[4026531838]");
     for (fd, kind, wanted) in [
         (u32::MAX.into(), NEW, EBADF),

@@ -14,7 +14,7 @@ fn a_pidfd_tells_of_the_end() {
     let world = World::new();
     let first = &world.first;
     let child = world.fork(first);
-    let pid = u64::from(child.process.pid);
+    let pid = u64::from(child.process.number);
     let fd = world.ok(first, __NR_pidfd_open, &[pid, 0]);
     assert_eq!(poll(&world, fd), 0);
     let watcher = world.fork(first);
@@ -42,7 +42,7 @@ fn a_pidfd_tells_of_the_end() {
 fn a_pidfd_is_of_a_process() {
     let world = World::new();
     let first = &world.first;
-    let own = u64::from(first.process.pid);
+    let own = u64::from(first.process.number);
     world.refused(first, __NR_pidfd_open, &[0, 0], Errno::EINVAL);
     world.refused(first, __NR_pidfd_open, &[999, 0], Errno::ESRCH);
     world.refused(first, __NR_pidfd_open, &[own, 1], Errno::EINVAL);
@@ -55,7 +55,7 @@ fn a_pidfd_is_of_a_process() {
     world.refused(first, __NR_read, &[fd, at, 16], Errno::EINVAL);
     // Who does not wait does not wait for a child either.
     let child = world.fork(first);
-    let pid = u64::from(child.process.pid);
+    let pid = u64::from(child.process.number);
     let fd = world.ok(first, __NR_pidfd_open, &[pid, O_NONBLOCK.into()]);
     let info = world.scratch(first, 128);
     world.refused(
@@ -76,7 +76,7 @@ fn memory_of_others_is_read_and_written() {
     let first = &world.first;
     let text = world.put(first, b"of the parent");
     let child = world.fork(first);
-    let pid = u64::from(child.process.pid);
+    let pid = u64::from(child.process.number);
     world.write(&child, text, b"of the child!");
     let to = world.scratch(first, 32);
     let own = world.words(first, &[to, 6, to + 6, 26]);

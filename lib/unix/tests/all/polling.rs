@@ -315,6 +315,6 @@ fn signalfd_reads_signals() {
     assert_eq!(world.ok(first, __NR_read, &[fd, at, 256]), 128);
     let record = world.read(first, at, 128);
     assert_eq!(record[..4], SIGUSR1.to_le_bytes());
-    assert_eq!(record[12..16], child.process().pid.to_le_bytes());
+    assert_eq!(record[12..16], child.process().number.to_le_bytes());
     world.refused(first, __NR_read, &[fd, at, 127], Errno::EINVAL);
 }

@@ -41,7 +41,7 @@ fn every_file_can_be_read() {
         }
     }
     assert!(files > 80, "only {files} files");
-    assert!(child.names("/proc").contains(&child.thread.tid.get().to_string()));
+    assert!(child.names("/proc").contains(&child.thread.own_tid.get().to_string()));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn status_tells_who_and_what() {
     let world = World::new();
     let program = Program::new(&world, &world.first);
     let child = program.fork();
-    let pid = child.thread.tid.get();
+    let pid = child.thread.own_tid.get();
     let stat = text(&program, &format!("/proc/{pid}/stat"));
     let (head, rest) = stat.rsplit_once(") ").unwrap();
     assert!(head.starts_with(&format!("{pid} (")), "{stat}");
@@ -168,7 +168,7 @@ fn pagemap_tells_what_is_there() {
     for page in [own + 4096, own + 3 * 4096, shared] {
         world.write(&child.thread, page, b"x");
     }
-    let path = format!("/proc/{}/pagemap", child.thread.tid.get());
+    let path = format!("/proc/{}/pagemap", child.thread.own_tid.get());
     let (root, heir) = (program.opened(&path, 0), child.opened("/proc/self/pagemap", 0));
     child.lose_privileges();
     let words = |program: &Program<'_>, fd: u64, page: u64| -> Vec<u64> {

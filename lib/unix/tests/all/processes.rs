@@ -4,6 +4,7 @@ use crate::common::World;
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
 use unix::machine::{Reply, SPACE_PAGES};
+use unix::process::Pid;
 
 /// `wait4(pid, &status, options, NULL)`: its result, and the status if one was written.
 #[track_caller]
@@ -24,7 +25,7 @@ fn a_child_ends_and_is_waited_for() {
     let first = &world.first;
     let child = world.fork(first);
     assert_eq!(world.registers(&child).rax, 0);
-    let pid = u64::from(child.process().pid);
+    let pid = u64::from(child.process().number);
     assert_eq!(world.ok(&child, l::__NR_getppid, &[]), 1);
     assert_eq!(wait4(&world, first, -1, l::WNOHANG).0, 0);
     let status = world.put(first, &[0; 4]);
@@ -47,7 +48,7 @@ fn memory_is_copied_by_fork_and_shared_by_vfork() {
     assert_eq!(world.read(first, at, 6), b"parent");
 
     world.waits(first, l::__NR_vfork, &[]);
-    let pid = child.tid.get() + 1;
+    let pid = child.own_tid.get() + 1;
     let vchild = world.thread(u64::from(pid));
     assert_eq!(world.next_event(&vchild), Some(Reply::Resume));
     world.write(&vchild, at, b"vfork!");
@@ -62,7 +63,7 @@ fn only_sigkill_ends_a_wait_for_vfork() {
     let world = World::new();
     let parent = world.fork(&world.first);
     world.waits(&parent, l::__NR_vfork, &[]);
-    let pid = u64::from(parent.tid.get());
+    let pid = u64::from(parent.own_tid.get());
     world.ok(&world.first, l::__NR_kill, &[pid, l::SIGTERM.into()]);
     world.ok(&world.first, l::__NR_kill, &[pid, l::SIGSTOP.into()]);
     assert_eq!(parent.process().ended.get(), None);
@@ -92,12 +93,12 @@ fn threads_share_their_process_and_exit_one_by_one() {
     let registers = world.registers(&thread);
     assert_eq!((registers.rax, registers.rsp, registers.fs_base), (0, 0x5000, 0x1234_5000));
     assert_eq!(u64::from(world.read_u32(&process, words)), tid);
-    assert_eq!(world.ok(&thread, l::__NR_getpid, &[]), u64::from(process.tid.get()));
+    assert_eq!(world.ok(&thread, l::__NR_getpid, &[]), u64::from(process.own_tid.get()));
     assert_eq!(world.ok(&thread, l::__NR_gettid, &[]), tid);
     world.call(&thread, l::__NR_exit, &[3]);
     assert_eq!(world.read_u32(&process, words + 8), 0);
     assert_eq!(process.process().ended.get(), None);
-    assert!(world.unix.processes.thread(tid as u32).is_none());
+    assert!(world.unix.processes.thread(Pid::from_first(tid as u32)).is_none());
     world.call(&process, l::__NR_exit, &[4]);
     assert_eq!(process.process().ended.get(), Some(4 << 8));
 }
@@ -113,14 +114,18 @@ fn exit_group_and_fatal_signals_end_all_threads() {
         assert_eq!(world.next_event(&thread), Some(Reply::Resume));
         world.waits(&thread, l::__NR_pause, &[]);
         let status = if kill {
-            world.ok(&world.first, l::__NR_kill, &[process.tid.get().into(), l::SIGTERM.into()]);
+            world.ok(
+                &world.first,
+                l::__NR_kill,
+                &[process.own_tid.get().into(), l::SIGTERM.into()],
+            );
             l::SIGTERM
         } else {
             world.call(&process, l::__NR_exit_group, &[5]);
             5 << 8
         };
         assert_eq!(process.process().ended.get(), Some(status));
-        assert_eq!(wait4(&world, &world.first, -1, 0), (process.tid.get().into(), status));
+        assert_eq!(wait4(&world, &world.first, -1, 0), (process.own_tid.get().into(), status));
     }
     assert_eq!(world.machine.threads.borrow().len(), 1);
 }
@@ -191,7 +196,7 @@ fn stops_and_continues_are_reported() {
     let world = World::new();
     let first = &world.first;
     let child = world.fork(first);
-    let pid = u64::from(child.tid.get());
+    let pid = u64::from(child.own_tid.get());
     world.ok(first, l::__NR_kill, &[pid, l::SIGSTOP.into()]);
     assert_eq!(world.machine.with(child.machine.get(), |thread| thread.stops), 1);
     assert_eq!(wait4(&world, first, -1, l::WNOHANG).0, 0);
@@ -217,7 +222,7 @@ fn a_call_that_waits_goes_on_after_a_stop() {
     let world = World::new();
     let first = &world.first;
     let child = world.fork(first);
-    let pid = u64::from(child.tid.get());
+    let pid = u64::from(child.own_tid.get());
     let time = world.words(&child, &[1, 0]);
     world.waits(&child, l::__NR_nanosleep, &[time, 0]);
     world.ok(first, l::__NR_kill, &[pid, l::SIGSTOP.into()]);
@@ -232,7 +237,7 @@ fn waitid_tells_more_and_can_leave_the_child() {
     let world = World::new();
     let first = &world.first;
     let child = world.fork(first);
-    let pid = u64::from(child.tid.get());
+    let pid = u64::from(child.own_tid.get());
     world.call(&child, l::__NR_exit_group, &[0x1FF]);
     let info = world.put(first, &[0xEE; 128]);
     let options = u64::from(l::WEXITED | l::WNOWAIT);
@@ -276,7 +281,7 @@ fn orphans_go_to_a_reaper_or_to_process_1() {
     let child = world.fork(&middle);
     world.ok(&child, l::__NR_prctl, &[linux_raw_sys::prctl::PR_SET_PDEATHSIG.into(), 17]);
     world.call(&middle, l::__NR_exit_group, &[0]);
-    assert_eq!(world.ok(&child, l::__NR_getppid, &[]), reaper.tid.get().into());
+    assert_eq!(world.ok(&child, l::__NR_getppid, &[]), reaper.own_tid.get().into());
     world.call(&reaper, l::__NR_exit_group, &[0]);
     assert_eq!(world.ok(&child, l::__NR_getppid, &[]), 1);
     world.call(&child, l::__NR_exit_group, &[0]);
@@ -292,12 +297,12 @@ fn groups_and_sessions() {
     let world = World::new();
     let first = &world.first;
     let shell = world.fork(first);
-    let pid = u64::from(shell.tid.get());
+    let pid = u64::from(shell.own_tid.get());
     assert_eq!(world.ok(&shell, l::__NR_setsid, &[]), pid);
     world.refused(&shell, l::__NR_setsid, &[], Errno::EPERM);
     world.refused(&shell, l::__NR_setpgid, &[0, 0], Errno::EPERM);
     let job = world.fork(&shell);
-    let job_pid = u64::from(job.tid.get());
+    let job_pid = u64::from(job.own_tid.get());
     assert_eq!(world.ok(&job, l::__NR_getpgrp, &[]), pid);
     world.ok(&shell, l::__NR_setpgid, &[job_pid, 0]);
     assert_eq!(world.ok(&job, l::__NR_getpgid, &[0]), job_pid);
@@ -324,7 +329,7 @@ fn a_stopped_job_without_shell_is_hung_up() {
     world.ok(&shell, l::__NR_setsid, &[]);
     let job = world.fork(&shell);
     world.ok(&job, l::__NR_setpgid, &[0, 0]);
-    let pid = u64::from(job.tid.get());
+    let pid = u64::from(job.own_tid.get());
     world.ok(&shell, l::__NR_kill, &[pid, l::SIGTSTP.into()]);
     assert_eq!(job.process().signals.stopped.get(), Some(l::SIGTSTP));
     world.call(&shell, l::__NR_exit_group, &[0]);
@@ -336,7 +341,7 @@ fn terminal_stops_do_not_stop_orphans() {
     let world = World::new();
     let orphan = world.fork(&world.first);
     world.ok(&orphan, l::__NR_setsid, &[]);
-    let pid = u64::from(orphan.tid.get());
+    let pid = u64::from(orphan.own_tid.get());
     world.ok(&world.first, l::__NR_kill, &[pid, l::SIGTSTP.into()]);
     assert_eq!(orphan.process().signals.stopped.get(), None);
     world.ok(&world.first, l::__NR_kill, &[pid, l::SIGSTOP.into()]);

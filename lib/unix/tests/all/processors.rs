@@ -73,7 +73,7 @@ fn those_who_wait_for_each_other_stay_together() {
     let grandchild = world.fork(&child);
     assert_eq!((place(&world, &child), place(&world, &grandchild)), (1, 0));
     world.call(&child, l::__NR_exit_group, &[0]);
-    assert_eq!(world.next_reply(first), Some(u64::from(child.tid.get())));
+    assert_eq!(world.next_reply(first), Some(u64::from(child.own_tid.get())));
     assert_eq!(place(&world, first), 1, "it is free where its child was");
     assert_eq!(loads(&world), [1, 1]);
 }
@@ -119,7 +119,7 @@ fn proc_tells_of_all() {
     world.machine.with(child.machine.get(), |thread| thread.user_ns = 80_000_000);
     assert!(stat().contains("\ncpu1 5 0 0 115 0"), "{}", stat());
     assert!(stat().contains("\ncpu2 3 0 0 117 0"), "{}", stat());
-    let of_child = file(&format!("/proc/{}/stat", child.tid.get()));
+    let of_child = file(&format!("/proc/{}/stat", child.own_tid.get()));
     assert_eq!(of_child.split(' ').nth(38), Some("2"), "{of_child}");
     world.call(&child, l::__NR_exit_group, &[0]);
     assert!(stat().contains("\ncpu2 3 0 0 117 0"), "those who have ended count: {}", stat());

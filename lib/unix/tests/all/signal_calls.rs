@@ -17,13 +17,13 @@ fn signals_are_waited_for_and_queued() {
         // signal, errno, code, pad, pid + uid, value
         let words = [0, (l::SI_QUEUE as u32).into(), 1, value, 0, 0];
         let from = world.words(first, &words);
-        let pid = thread.tid.get().into();
+        let pid = thread.own_tid.get().into();
         world.ok(first, l::__NR_rt_sigqueueinfo, &[pid, first_rt.into(), from]);
     };
     queue(11);
     queue(22);
     for _ in 0..2 {
-        let pid = u64::from(thread.tid.get());
+        let pid = u64::from(thread.own_tid.get());
         world.ok(&world.first, l::__NR_kill, &[pid, l::SIGUSR1.into()]);
     }
     let arguments = [masks, info, 0, 8];
@@ -39,7 +39,7 @@ fn signals_are_waited_for_and_queued() {
     assert_eq!(world.next_reply(&thread), Some(first_rt.into()));
     // Nobody can pretend to be the kernel.
     let forged = world.words(&world.first, &[0, 0x80, 0, 0, 0, 0]);
-    let arguments = [u64::from(thread.tid.get()), first_rt.into(), forged];
+    let arguments = [u64::from(thread.own_tid.get()), first_rt.into(), forged];
     world.refused(&world.first, l::__NR_rt_sigqueueinfo, &arguments, Errno::EPERM);
 }
 

@@ -58,7 +58,7 @@ fn sigreturn(world: &World, thread: &Rc<Thread>) {
 
 #[track_caller]
 fn kill(world: &World, thread: &Rc<Thread>, signal: u32) {
-    let pid = thread.process().pid;
+    let pid = thread.process().number;
     world.ok(&world.first, l::__NR_kill, &[pid.into(), signal.into()]);
 }
 
@@ -114,7 +114,7 @@ fn a_signal_to_oneself_is_delivered_before_the_call_returns() {
     let world = World::new();
     let thread = world.fork(&world.first);
     catch(&world, &thread, l::SIGUSR1, 0, 0);
-    let pid = u64::from(thread.tid.get());
+    let pid = u64::from(thread.own_tid.get());
     assert_eq!(world.call(&thread, l::__NR_tgkill, &[pid, pid, l::SIGUSR1.into()]), None);
     let frame = handler(&world, &thread, l::SIGUSR1);
     assert_eq!(world.read_u64(&thread, frame + RAX), 0);
@@ -332,7 +332,7 @@ fn parents_hear_of_their_children() {
     world.call(&child, l::__NR_exit_group, &[9]);
     let frame = handler(&world, &parent, l::SIGCHLD);
     assert_eq!(world.read_u32(&parent, frame + INFO + 8), l::CLD_EXITED);
-    assert_eq!(world.read_u32(&parent, frame + INFO + 16), child.tid.get());
+    assert_eq!(world.read_u32(&parent, frame + INFO + 16), child.own_tid.get());
     assert_eq!(world.read_u32(&parent, frame + INFO + 24), 9);
 }
 

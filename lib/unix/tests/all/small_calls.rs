@@ -81,7 +81,7 @@ fn a_child_comes_with_a_descriptor() {
     // Another process with the number is not the one that was opened.
     let setting = root.opened("/proc/sys/kernel/ns_last_pid", l::O_RDWR);
     root.write(setting, format!("{}", pid - 1).as_bytes());
-    assert_eq!(u64::from(root.fork().thread.process.pid), pid);
+    assert_eq!(u64::from(root.fork().thread.process.number), pid);
     for dead in [fd, directory] {
         let sent = root.call(l::__NR_pidfd_send_signal, &[dead, 10, 0, 0]);
         assert_eq!(sent, error(errno::ESRCH));

@@ -168,7 +168,7 @@ impl Noise<'_> {
         }
         self.world.type_in(b"x\n");
         self.world.advance(10_000_000);
-        let pid = u64::from(thread.process().pid);
+        let pid = u64::from(thread.process().number);
         if self.world.next_event(thread).is_none() {
             self.world.ok(&self.world.first, __NR_kill, &[pid, SIGKILL.into()]);
             self.world.next_event(thread);
@@ -195,10 +195,10 @@ fn noise_breaks_nothing() {
                 noise.call(&child);
             }
             if child.process().ended.get().is_none() {
-                world.ok(&world.first, __NR_kill, &[child.process().pid.into(), SIGKILL.into()]);
+                world.ok(&world.first, __NR_kill, &[child.process().number.into(), SIGKILL.into()]);
             }
             world.next_event(&child);
-            let pid = u64::from(child.process().pid);
+            let pid = u64::from(child.process().number);
             world.ok(&world.first, __NR_wait4, &[pid, 0, 0, 0]);
         }
         assert_eq!(world.ok(&world.first, __NR_getpid, &[]), 1);

@@ -153,11 +153,11 @@ fn who_is_held_back_can_be_killed() {
     let first = &world.first;
     let other = world.fork(first);
     world.waits(&other, l::__NR_sched_yield, &[]);
-    world.ok(first, l::__NR_kill, &[other.tid.get().into(), 9]);
+    world.ok(first, l::__NR_kill, &[other.own_tid.get().into(), 9]);
     world.turn();
     let to = world.scratch(first, 8);
-    let ended = world.ok(first, l::__NR_wait4, &[u64::from(other.tid.get()), to, 0, 0]);
-    assert_eq!(ended, u64::from(other.tid.get()));
+    let ended = world.ok(first, l::__NR_wait4, &[u64::from(other.own_tid.get()), to, 0, 0]);
+    assert_eq!(ended, u64::from(other.own_tid.get()));
     assert_eq!(world.read_u64(first, to) & 0x7F, 9);
 }
 
@@ -167,8 +167,8 @@ fn a_signal_meets_who_is_held_back_when_it_goes_on() {
     let first = &world.first;
     let other = world.fork(first);
     world.waits(&other, l::__NR_sched_yield, &[]);
-    world.ok(first, l::__NR_kill, &[other.tid.get().into(), l::SIGSTOP.into()]);
-    world.ok(first, l::__NR_kill, &[other.tid.get().into(), l::SIGCONT.into()]);
+    world.ok(first, l::__NR_kill, &[other.own_tid.get().into(), l::SIGSTOP.into()]);
+    world.ok(first, l::__NR_kill, &[other.own_tid.get().into(), l::SIGCONT.into()]);
     world.turn();
     assert_eq!(world.next_reply(&other), Some(0));
 }

@@ -171,14 +171,14 @@ fn shell(world: &World) -> (Rc<Thread>, Rc<Thread>, u64) {
     world.ok(&shell, __NR_setsid, &[]);
     let fd = world.ok(&shell, __NR_open, &[name, O_RDWR.into(), 0]);
     let job = world.fork(&shell);
-    let pid = u64::from(job.process().pid);
+    let pid = u64::from(job.process().number);
     world.ok(&shell, __NR_setpgid, &[pid, pid]);
     (shell, job, fd)
 }
 
 /// Puts a group into the foreground.
 fn put_forward(world: &World, shell: &Rc<Thread>, fd: u64, group: &Rc<Thread>) {
-    let at = world.put(shell, &group.process().pid.to_le_bytes());
+    let at = world.put(shell, &group.process().number.to_le_bytes());
     world.ok(shell, __NR_ioctl, &[fd, TIOCSPGRP.into(), at]);
 }
 
@@ -208,7 +208,7 @@ fn a_job_is_stopped_and_goes_on() {
     assert_eq!(world.console(), "^Z");
     let status = world.scratch(&shell, 4);
     let pid = world.ok(&shell, __NR_wait4, &[u64::MAX, status, WUNTRACED.into(), 0]);
-    assert_eq!(pid, u64::from(job.process().pid));
+    assert_eq!(pid, u64::from(job.process().number));
     world.ok(&shell, __NR_kill, &[pid, SIGCONT.into()]);
     world.type_in(b"line\n");
     assert_eq!(world.next_reply(&job), Some(5));
@@ -223,13 +223,13 @@ fn the_background_is_stopped() {
     assert_eq!(job.process().signals.stopped.get(), Some(SIGTTIN));
     // It gets the terminal and goes on: the read starts again.
     put_forward(&world, &shell, fd, &job);
-    let pid = u64::from(job.process().pid);
+    let pid = u64::from(job.process().number);
     world.ok(&shell, __NR_kill, &[pid, SIGCONT.into()]);
     world.type_in(b"line\n");
     assert_eq!(world.next_reply(&job), Some(5));
     assert_eq!(job.process().signals.stopped.get(), None);
     // The shell is in the background now: it may not change the terminal without being stopped.
-    let at = world.put(&shell, &shell.process().pid.to_le_bytes());
+    let at = world.put(&shell, &shell.process().number.to_le_bytes());
     assert_eq!(
         world.call(&shell, __NR_ioctl, &[fd, TIOCSPGRP.into(), at]),
         Some(Errno::ENOTTY.result())
@@ -317,7 +317,7 @@ fn a_session_hears_of_its_terminal_s_end() {
     let at = world.scratch(first, 16);
     world.waits(&child, __NR_read, &[slave, at, 16]);
     let keys = world.put(first, b"\x03");
-    let grandchild = child.process().pid;
+    let grandchild = child.process().number;
     world.ok(first, __NR_close, &[slave]);
     world.ok(first, __NR_write, &[master, keys, 1]);
     assert_eq!(child.process().ended.get(), Some(SIGINT), "process {grandchild}");

@@ -53,7 +53,7 @@ fn who_wants_it_is_told_of_bytes() {
     // Nobody is told as long as nobody is named.
     world.ok(first, l::__NR_write, &[writer, byte, 1]);
     assert_eq!(told(&world, first), []);
-    let own = u64::from(first.process.pid);
+    let own = u64::from(first.process.number);
     control(&world, reader, l::F_SETOWN, own);
     assert_eq!(control(&world, reader, l::F_GETOWN, 0), own);
     world.ok(first, l::__NR_write, &[writer, byte, 1]);
@@ -63,7 +63,7 @@ fn who_wants_it_is_told_of_bytes() {
     let bytes = (u64::from(SIGNAL), 1, 0x41, reader as u32);
     assert_eq!(told(&world, first), [bytes]);
     // A group, a thread, nobody, and the end.
-    let group = u64::from(first.process.group.get());
+    let group = u64::from(first.process.group.get().first());
     control(&world, reader, l::F_SETOWN, group.wrapping_neg());
     let told_of = world.now(first, l::__NR_fcntl, &[reader, l::F_GETOWN.into(), 0]);
     assert_eq!(told_of, group.wrapping_neg());
@@ -100,14 +100,14 @@ fn nobody_is_told_who_could_not_be_signalled() {
     let at = world.scratch(&user, 8);
     world.ok(&user, l::__NR_pipe2, &[at, 0]);
     let [reader, writer] = [0, 4].map(|i| u64::from(world.read_u32(&user, at + i)));
-    let target = u64::from(first.process.pid);
+    let target = u64::from(first.process.number);
     world.ok(&user, l::__NR_fcntl, &[reader, l::F_SETOWN.into(), target]);
     world.ok(&user, l::__NR_fcntl, &[reader, l::F_SETFL.into(), l::FASYNC.into()]);
     let byte = world.put(&user, b"x");
     world.ok(&user, l::__NR_write, &[writer, byte, 1]);
     assert_eq!(told(&world, first), []);
     // Itself it may tell, and who is gone is nobody.
-    let own = u64::from(user.process.pid);
+    let own = u64::from(user.process.number);
     world.ok(&user, l::__NR_fcntl, &[reader, l::F_SETOWN.into(), own]);
     world.ok(&user, l::__NR_write, &[writer, byte, 1]);
     assert_eq!(told(&world, &user).len(), 1);

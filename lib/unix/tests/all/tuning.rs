@@ -49,7 +49,7 @@ fn kcmp_tells_what_two_processes_share() {
     let (read, write) =
         (world.read_u32(first, pipe).into(), world.read_u32(first, pipe + 4).into());
     let child = world.fork(first);
-    let pids = [first.tid.get().into(), child.tid.get().into()];
+    let pids = [first.own_tid.get().into(), child.own_tid.get().into()];
     let compare = |kind: u64, one: u64, other: u64| {
         world.ok(first, l::__NR_kcmp, &[pids[0], pids[1], kind, one, other])
     };

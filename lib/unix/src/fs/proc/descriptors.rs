@@ -9,10 +9,11 @@ use super::{What, check_close_look, find_process};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::file::Open;
+use crate::process::Pid;
 use crate::stream::inotify;
 
 /// A link's or file's inode, and its permissions, if the descriptor is there.
-pub(super) fn find(cx: &Cx, pid: u32, fd: u32, info: bool) -> Option<(What, u32)> {
+pub(super) fn find(cx: &Cx, pid: Pid, fd: u32, info: bool) -> Option<(What, u32)> {
     let open = find_process(cx, pid)?.files.borrow().get(fd)?;
     if info {
         return Some((What::DescriptorInfo(pid, fd), 0o444));
@@ -23,7 +24,7 @@ pub(super) fn find(cx: &Cx, pid: u32, fd: u32, info: bool) -> Option<(What, u32)
 }
 
 /// What a descriptor of a process is.
-pub(super) fn open_file(cx: &Cx, pid: u32, fd: u32) -> Result<Rc<Open>, Errno> {
+pub(super) fn open_file(cx: &Cx, pid: Pid, fd: u32) -> Result<Rc<Open>, Errno> {
     let process = find_process(cx, pid).ok_or(Errno::ENOENT)?;
     check_close_look(cx, &process)?;
     let open = process.files.borrow().get(fd);
@@ -31,7 +32,7 @@ pub(super) fn open_file(cx: &Cx, pid: u32, fd: u32) -> Result<Rc<Open>, Errno> {
 }
 
 /// The text of a file in `fdinfo`.
-pub(super) fn info(cx: &Cx, pid: u32, fd: u32) -> Result<Vec<u8>, Errno> {
+pub(super) fn info(cx: &Cx, pid: Pid, fd: u32) -> Result<Vec<u8>, Errno> {
     let open = open_file(cx, pid, fd)?;
     let process = find_process(cx, pid).ok_or(Errno::ENOENT)?;
     let close = process.files.borrow().close_on_exec(fd) == Some(true);

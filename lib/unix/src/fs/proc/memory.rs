@@ -22,7 +22,7 @@ fn space(cx: &Cx, node: &Node) -> Result<Option<Rc<AddressSpace>>, Errno> {
     let (What::Memory(pid, tid) | What::Pages(pid, tid)) = node.what else {
         return Err(Errno::EINVAL);
     };
-    let Subject { process, .. } = subject(cx, pid, tid)?;
+    let Subject { process, .. } = subject(cx, node, pid, tid)?;
     let own = Rc::ptr_eq(&process, cx.process);
     if !own && !may_trace(cx.process, &process) {
         return Err(Errno::EACCES);

@@ -4,7 +4,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `system`, `settings` | what is not about one process |
-//! | `node` | what an inode is |
+//! | `node`, `subject` | what an inode is, and whom it is about |
 //! | `process`, `status`, `figures` | what is |
 //! | `descriptors`, `memory` | `fd` and `fdinfo`, `mem` and `pagemap` |
 //! | `ipc` | System V's objects and their limits |
@@ -23,8 +23,7 @@ use super::time::Time;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Source;
-use crate::process::Process;
-use crate::thread::Thread;
+use crate::process::{Pid, Process};
 
 mod descriptors;
 mod figures;
@@ -37,22 +36,16 @@ mod node;
 mod process;
 mod settings;
 mod status;
+mod subject;
 mod system;
 
 pub use node::Node;
+use subject::{Subject, find_process, next_process, subject, threads};
 
 /// Positions of processes in the root: behind those of all else there.
 const PROCESSES: u64 = 256;
 /// Bytes of a text that a file of `/proc` takes.
 const WRITE_MAX: usize = 4096;
-
-/// A process, as one of its threads shows it.
-pub(super) struct Subject {
-    process: Rc<Process>,
-    /// The thread; none if it has ended and its process is a zombie.
-    thread: Option<Rc<Thread>>,
-    tid: u32,
-}
 
 /// Makes a text about a process.
 type SubjectText = fn(&Cx, &Subject) -> Result<Vec<u8>, Errno>;
@@ -69,31 +62,31 @@ enum What {
     /// A text that can be written.
     Setting(fn(&Cx) -> Vec<u8>, fn(&Cx, &[u8]) -> Result<(), Errno>),
     /// A symbolic link.
-    Link(fn(&Cx) -> Vec<u8>),
+    Link(fn(&Cx, &Node) -> Option<Vec<u8>>),
     /// `/proc/PID`.
-    Process(u32, u32),
+    Process(Pid, Pid),
     /// A thread in `task`.
-    Thread(u32, u32),
+    Thread(Pid, Pid),
     /// A text about a process (and thread).
-    SubjectText(u32, u32, SubjectText),
+    SubjectText(Pid, Pid, SubjectText),
     /// One that can be written.
-    SubjectSetting(u32, u32, SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
+    SubjectSetting(Pid, Pid, SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     /// A process's memory.
-    Memory(u32, u32),
+    Memory(Pid, Pid),
     /// What of it is there.
-    Pages(u32, u32),
+    Pages(Pid, Pid),
     /// A link to something of a process.
-    SubjectLink(u32, u32, fn(&Cx, &Subject) -> Result<Target, Errno>),
+    SubjectLink(Pid, Pid, fn(&Cx, &Subject) -> Result<Target, Errno>),
     /// `task`
-    Tasks(u32),
+    Tasks(Pid),
     /// `ns`
-    Namespaces(u32, u32),
+    Namespaces(Pid, Pid),
     /// `fd`, or (true) `fdinfo`
-    Descriptors(u32, bool),
+    Descriptors(Pid, bool),
     /// A link in `fd`.
-    Descriptor(u32, u32),
+    Descriptor(Pid, u32),
     /// A file in `fdinfo`.
-    DescriptorInfo(u32, u32),
+    DescriptorInfo(Pid, u32),
 }
 
 /// A name that is always there.
@@ -128,7 +121,7 @@ impl What {
     }
 
     /// The process it is about.
-    fn pid(self) -> Option<u32> {
+    fn pid(self) -> Option<Pid> {
         match self {
             Self::Process(pid, _)
             | Self::Thread(pid, _)
@@ -147,20 +140,6 @@ impl What {
     }
 }
 
-fn find_process(cx: &Cx, pid: u32) -> Option<Rc<Process>> {
-    cx.unix.processes.by_pid.borrow().get(&pid).cloned()
-}
-
-/// The process and thread that an inode is about.
-fn subject(cx: &Cx, pid: u32, tid: u32) -> Result<Subject, Errno> {
-    let process = find_process(cx, pid).ok_or(Errno::ESRCH)?;
-    let thread = process.threads.borrow().iter().find(|thread| thread.tid.get() == tid).cloned();
-    if thread.is_none() && tid != pid {
-        return Err(Errno::ESRCH);
-    }
-    Ok(Subject { process, thread, tid })
-}
-
 /// What `name` is in `directory`.
 pub(super) fn lookup(
     cx: &Cx,
@@ -171,7 +150,7 @@ pub(super) fn lookup(
     let found = match node.what {
         What::Directory(table) => find_fixed(table, name),
         What::Root => find_fixed(system::ROOT, name).or_else(|| {
-            let tid = number(name)?;
+            let tid = node.find(number(name)?)?;
             let thread = cx.unix.processes.by_tid.borrow().get(&tid).cloned();
             let pid = thread.map_or(tid, |thread| thread.process().pid);
             find_process(cx, pid).map(|_| (What::Process(pid, tid), 0o555))
@@ -180,15 +159,16 @@ pub(super) fn lookup(
         What::Thread(pid, tid) => process::find(process::of_thread(), pid, tid, name),
         What::Namespaces(pid, tid) => process::find(process::NAMESPACES, pid, tid, name),
         What::Tasks(pid) => number(name).and_then(|tid| {
-            let there = threads(cx, pid).contains(&tid);
-            there.then_some((What::Thread(pid, tid), 0o555))
+            let there = threads(cx, node, pid).contains(&tid);
+            let tid = node.find(tid).filter(|_| there)?;
+            Some((What::Thread(pid, tid), 0o555))
         }),
         What::Descriptors(pid, info) => {
             number(name).and_then(|fd| descriptors::find(cx, pid, fd, info))
         }
         _ => return Err(Errno::ENOTDIR),
     };
-    Ok(found.map(|(what, mode)| new_inode(cx, directory, name, what, mode)))
+    Ok(found.map(|(what, mode)| new_inode(cx, (directory, node), name, what, mode)))
 }
 
 fn find_fixed(table: &[Fixed], name: &[u8]) -> Option<(What, u32)> {
@@ -203,14 +183,13 @@ fn number(name: &[u8]) -> Option<u32> {
     (format!("{number}") == text).then_some(number)
 }
 
-fn threads(cx: &Cx, pid: u32) -> Vec<u32> {
-    let Some(process) = find_process(cx, pid) else { return Vec::new() };
-    let mut threads: Vec<_> = process.threads.borrow().iter().map(|one| one.tid.get()).collect();
-    threads.sort_unstable();
-    threads
-}
-
-fn new_inode(cx: &Cx, parent: &Rc<Inode>, name: &[u8], what: What, mode: u32) -> Rc<Inode> {
+fn new_inode(
+    cx: &Cx,
+    (parent, of_parent): (&Rc<Inode>, &Node),
+    name: &[u8],
+    what: What,
+    mode: u32,
+) -> Rc<Inode> {
     let owner = what.pid().and_then(|pid| find_process(cx, pid)).map_or((0, 0), |process| {
         let credentials = process.credentials.borrow();
         (credentials.euid, credentials.egid)
@@ -232,7 +211,8 @@ fn new_inode(cx: &Cx, parent: &Rc<Inode>, name: &[u8], what: What, mode: u32) ->
         _ => None,
     };
     let above = Some((parent.clone(), name.into()));
-    let node = Node { what, above, process, space };
+    let numbers = of_parent.numbers.clone();
+    let node = Node { what, above, numbers, process, space };
     let now = Time::now(cx.unix);
     let inode = Inode::with_number(&parent.fs, number, Kind::Proc(node), mode, owner, now);
     if inode.is_directory() {
@@ -255,17 +235,16 @@ pub(super) fn list(cx: &Cx, node: &Node, position: u64) -> Result<Option<Item>, 
     Ok(match node.what {
         What::Directory(table) => list_fixed(table, position),
         What::Root => list_fixed(system::ROOT, position).or_else(|| {
-            let processes = cx.unix.processes.by_pid.borrow();
             let from = position.saturating_sub(PROCESSES).min(u32::MAX.into()) as u32;
-            let (pid, _) = processes.range(from..).next()?;
-            Some(numbered(*pid, linux::S_IFDIR, PROCESSES))
+            Some(numbered(next_process(cx, node, from)?, linux::S_IFDIR, PROCESSES))
         }),
-        What::Process(pid, tid) => process::list(process::ENTRIES, pid, tid, position),
-        What::Thread(pid, tid) => process::list(process::of_thread(), pid, tid, position),
-        What::Namespaces(pid, tid) => process::list(process::NAMESPACES, pid, tid, position),
-        What::Tasks(pid) => {
-            next_number(&threads(cx, pid), position).map(|tid| numbered(tid, linux::S_IFDIR, 2))
+        What::Process(pid, tid) => process::list(process::ENTRIES, node, (pid, tid), position),
+        What::Thread(pid, tid) => process::list(process::of_thread(), node, (pid, tid), position),
+        What::Namespaces(pid, tid) => {
+            process::list(process::NAMESPACES, node, (pid, tid), position)
         }
+        What::Tasks(pid) => next_number(&threads(cx, node, pid), position)
+            .map(|tid| numbered(tid, linux::S_IFDIR, 2)),
         What::Descriptors(pid, info) => {
             let process = find_process(cx, pid).ok_or(Errno::ENOENT)?;
             let numbers = process.files.borrow().numbers();
@@ -319,9 +298,9 @@ pub fn check_close_look(cx: &Cx, process: &Process) -> Result<(), Errno> {
 /// Where a link leads.
 pub(super) fn follow(cx: &Cx, node: &Node) -> Result<Target, Errno> {
     match node.what {
-        What::Link(text) => Ok(Target::Path(text(cx))),
+        What::Link(text) => Ok(Target::Path(text(cx, node).ok_or(Errno::ENOENT)?)),
         What::SubjectLink(pid, tid, find) => {
-            let subject = subject(cx, pid, tid)?;
+            let subject = subject(cx, node, pid, tid)?;
             check_close_look(cx, &subject.process)?;
             find(cx, &subject)
         }
@@ -351,7 +330,7 @@ pub(super) fn read(cx: &Cx, node: &Node) -> Result<Vec<u8>, Stop> {
     match node.what {
         What::Text(make) | What::Setting(make, _) => Ok(make(cx)),
         What::SubjectText(pid, tid, make) | What::SubjectSetting(pid, tid, make, _) => {
-            Ok(make(cx, &subject(cx, pid, tid)?)?)
+            Ok(make(cx, &subject(cx, node, pid, tid)?)?)
         }
         What::DescriptorInfo(pid, fd) => Ok(descriptors::info(cx, pid, fd)?),
         _ => Err(Errno::EINVAL.into()),
@@ -368,7 +347,7 @@ pub(super) fn write(cx: &Cx, node: &Node, source: &mut Source, offset: u64) -> R
     match node.what {
         What::Setting(_, set) => set(cx, &bytes[..len])?,
         What::SubjectSetting(pid, tid, _, set) => {
-            set(cx, &subject(cx, pid, tid)?, &bytes[..len])?;
+            set(cx, &subject(cx, node, pid, tid)?, &bytes[..len])?;
         }
         _ => return Err(Errno::EIO.into()),
     }

@@ -5,12 +5,14 @@ use alloc::rc::{Rc, Weak};
 use super::super::directory::Name;
 use super::super::inode::Inode;
 use super::What;
-use crate::process::Process;
+use crate::process::{Numbers, Pid, Process, numbers};
 
 /// An inode of `/proc`.
 pub struct Node {
     pub(super) what: What,
     pub(super) above: Option<(Rc<Inode>, Name)>,
+    /// Whose processes are seen here, by the numbers that they have there.
+    pub(super) numbers: Option<Rc<Numbers>>,
     /// The process that it was when it was looked up, if it is `/proc/PID`.
     pub(super) process: Option<Weak<Process>>,
     /// The number of the space that it was then, if it is a process's memory.
@@ -18,10 +20,10 @@ pub struct Node {
 }
 
 impl Node {
-    /// `/proc` itself.
+    /// `/proc` itself, of this namespace of process numbers.
     #[must_use]
-    pub fn root() -> Self {
-        Self { what: What::Root, above: None, process: None, space: None }
+    pub fn root(numbers: Option<Rc<Numbers>>) -> Self {
+        Self { what: What::Root, above: None, numbers, process: None, space: None }
     }
 
     /// The directory above and the name there.
@@ -40,6 +42,16 @@ impl Node {
     #[must_use]
     pub(in crate::fs) fn is_magic(&self) -> bool {
         matches!(self.what, What::SubjectLink(..) | What::Descriptor(..))
+    }
+
+    /// What `pid` is called here; 0 is what is not seen.
+    pub(super) fn shown(&self, pid: Pid) -> u32 {
+        numbers::shown(self.numbers.as_ref(), pid)
+    }
+
+    /// What is called `number` here.
+    pub(super) fn find(&self, number: u32) -> Option<Pid> {
+        numbers::find(self.numbers.as_ref(), number)
     }
 
     /// The directory above.

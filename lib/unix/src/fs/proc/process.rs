@@ -9,10 +9,11 @@ use core::fmt::Write;
 use linux_raw_sys::general as linux;
 
 use super::super::listing::Item;
-use super::{Subject, SubjectText, Target, What, check_close_look, mappings, mounts, status};
+use super::{Node, Subject, SubjectText, Target, What, check_close_look, mappings, mounts, status};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::mm::AddressSpace;
+use crate::process::Pid;
 use crate::process::namespace::{Namespace, names};
 use crate::user::UserMemory;
 
@@ -33,7 +34,7 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    fn what(self, pid: u32, tid: u32) -> What {
+    fn what(self, pid: Pid, tid: Pid) -> What {
         match self {
             Self::Text(make) => What::SubjectText(pid, tid, make),
             Self::Setting(make, set) => What::SubjectSetting(pid, tid, make, set),
@@ -95,6 +96,15 @@ pub(super) const NAMESPACES: &[Named] = &[
             Ok(namespace(cx, Namespace::Mounts(mounts)))
         }),
     ),
+    (
+        "pid",
+        0o777,
+        Entry::Link(|cx, one| {
+            let space = one.process.state.numbers.clone();
+            Ok(namespace(cx, Namespace::Numbers(space)))
+        }),
+    ),
+    ("pid_for_children", 0o777, Entry::Link(numbers_of_children)),
     ("user", 0o777, Entry::Link(|cx, _| Ok(namespace(cx, Namespace::Users)))),
     (
         "uts",
@@ -102,6 +112,15 @@ pub(super) const NAMESPACES: &[Named] = &[
         Entry::Link(|cx, one| Ok(namespace(cx, Namespace::Names(names(cx.unix, &one.process))))),
     ),
 ];
+
+/// There is none before somebody has been born there.
+fn numbers_of_children(cx: &Cx, subject: &Subject) -> Result<Target, Errno> {
+    let space = subject.process.state.numbers_of_children.borrow().clone();
+    match &space {
+        Some(begun) if !begun.is_begun() => Err(Errno::ENOENT),
+        _ => Ok(namespace(cx, Namespace::Numbers(space))),
+    }
+}
 
 fn namespace(cx: &Cx, namespace: Namespace) -> Target {
     Target::Spot(crate::fs::namespace_spot(cx, namespace))
@@ -116,18 +135,23 @@ pub(super) fn of_thread() -> &'static [Named] {
 }
 
 /// What `name` is in `/proc/PID`, and its permissions.
-pub(super) fn find(table: &[Named], pid: u32, tid: u32, name: &[u8]) -> Option<(What, u32)> {
+pub(super) fn find(table: &[Named], pid: Pid, tid: Pid, name: &[u8]) -> Option<(What, u32)> {
     let (_, mode, entry) = table.iter().find(|entry| entry.0.as_bytes() == name)?;
     Some((entry.what(pid, tid), *mode))
 }
 
 /// The entry at or behind `position`.
-pub(super) fn list(table: &[Named], pid: u32, tid: u32, position: u64) -> Option<Item> {
+pub(super) fn list(
+    table: &[Named],
+    node: &Node,
+    (pid, tid): (Pid, Pid),
+    position: u64,
+) -> Option<Item> {
     let index = usize::try_from(position.saturating_sub(2)).ok()?;
     let (name, _, entry) = table.get(index)?;
     Some(Item {
         name: name.as_bytes().into(),
-        number: u64::from(tid) << 8 | position | 1 << 33,
+        number: u64::from(node.shown(tid)) << 8 | position | 1 << 33,
         file_type: entry.what(pid, tid).file_type(),
         next: position + 1,
     })

@@ -219,14 +219,17 @@ fn set_domain_name(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
 }
 
 fn last_id(cx: &Cx) -> Vec<u8> {
-    line(cx.unix.processes.last_id().into())
+    line(super::system::last_id(cx).into())
 }
 
 fn set_last_id(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
     if !cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_CHECKPOINT_RESTORE) {
         return Err(Errno::EPERM);
     }
-    cx.unix.processes.set_last_id(number(bytes)?)
+    match cx.numbers() {
+        None => cx.unix.processes.set_last_id(number(bytes)?),
+        Some(space) => space.set_last(number(bytes)?),
+    }
 }
 
 fn set_name(cx: &Cx, to: &RefCell<Vec<u8>>, bytes: &[u8]) -> Result<(), Errno> {

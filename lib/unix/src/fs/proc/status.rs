@@ -12,7 +12,7 @@ use crate::errno::Errno;
 use crate::memory::PAGE;
 use crate::mm::AddressSpace;
 use crate::mm::space::Layout;
-use crate::process::{Process, seccomp};
+use crate::process::{numbers, seccomp};
 use crate::thread::Doing;
 
 /// The name of a thread, or of a process that has ended.
@@ -43,9 +43,9 @@ fn state(cx: &Cx, subject: &Subject) -> (char, &'static str) {
 }
 
 /// Device number and foreground group of the controlling terminal; 0 and -1 without.
-fn terminal(cx: &Cx, process: &Process) -> (u64, i64) {
-    match cx.unix.terminals.of_session(process.session.get()) {
-        Some(tty) => (tty.device, tty.foreground.get().into()),
+fn terminal(cx: &Cx, subject: &Subject) -> (u64, i64) {
+    match cx.unix.terminals.of_session(subject.process.session.get()) {
+        Some(tty) => (tty.device, subject.shown(tty.foreground.get()).into()),
         None => (0, -1),
     }
 }
@@ -56,7 +56,7 @@ fn is_alive(subject: &Subject) -> bool {
 
 /// `/proc/PID/stat`.
 pub(super) fn stat(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
-    let mut text = format!("{} (", subject.tid).into_bytes();
+    let mut text = format!("{} (", subject.shown(subject.tid)).into_bytes();
     text.extend_from_slice(&name(subject));
     let mut rest = String::from(") ");
     stat_process(cx, subject, &mut rest);
@@ -72,16 +72,16 @@ pub(super) fn stat(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
 /// Fields 3 to 22: state, family, times.
 fn stat_process(cx: &Cx, subject: &Subject, text: &mut String) {
     let process = &subject.process;
-    let (device, foreground) = terminal(cx, process);
+    let (device, foreground) = terminal(cx, subject);
     let times = figures::times(cx, subject);
     let nice = process.state.nice.get();
     let _ = write!(
         text,
         "{} {} {} {} {device} {foreground} 0 {} 0 0 0 ",
         state(cx, subject).0,
-        process.parent_pid.get(),
-        process.group.get(),
-        process.session.get(),
+        subject.shown(process.parent_pid.get()),
+        subject.shown(process.group.get()),
+        subject.shown(process.session.get()),
         process.space().faults.get(),
     );
     let _ = write!(
@@ -168,10 +168,10 @@ pub(super) fn status(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     let mut rest = format!(
         "\nUmask:\t{umask:04o}\nState:\t{letter} ({word})\nTgid:\t{}\nNgid:\t0\nPid:\t{}\n\
          PPid:\t{}\nTracerPid:\t{}\n",
-        process.pid,
-        subject.tid,
-        process.parent_pid.get(),
-        subject.thread.as_ref().map_or(0, |thread| crate::trace::tracer_of(thread)),
+        subject.shown(process.pid),
+        subject.shown(subject.tid),
+        subject.shown(process.parent_pid.get()),
+        subject.thread.as_ref().map_or(0, |one| subject.shown(crate::trace::tracer_of(one))),
     );
     let _ = writeln!(rest, "Uid:\t{}\t{}\t{}\t{}", who.uid, who.euid, who.suid, who.fsuid);
     let _ = writeln!(rest, "Gid:\t{}\t{}\t{}\t{}", who.gid, who.egid, who.sgid, who.fsgid);
@@ -180,6 +180,7 @@ pub(super) fn status(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
         let _ = write!(rest, "{group} ");
     }
     let _ = writeln!(rest);
+    in_namespaces(subject, &mut rest);
     if is_alive(subject) {
         memory(&mut rest, &process.space());
     }
@@ -187,6 +188,31 @@ pub(super) fn status(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     processors(cx, subject, &mut rest);
     text.extend_from_slice(rest.as_bytes());
     Ok(text)
+}
+
+/// The numbers in the namespace that looks, and in those below it down to the process's own.
+fn in_namespaces(subject: &Subject, text: &mut String) {
+    let process = &subject.process;
+    let own = process.state.numbers.as_ref();
+    for (name, pid) in [
+        ("NStgid", process.pid),
+        ("NSpid", subject.tid),
+        ("NSpgid", process.group.get()),
+        ("NSsid", process.session.get()),
+    ] {
+        let mut all = alloc::vec![];
+        for level in numbers::levels(own) {
+            if numbers::same(Some(level), subject.numbers.as_ref()) {
+                break;
+            }
+            all.push(numbers::shown(Some(level), pid));
+        }
+        let _ = write!(text, "{name}:\t{}", subject.shown(pid));
+        for number in all.iter().rev() {
+            let _ = write!(text, "\t{number}");
+        }
+        let _ = writeln!(text);
+    }
 }
 
 /// The end of `status`: processors, switches.

@@ -8,7 +8,7 @@ use core::fmt::Write;
 
 use super::super::filesystem::Kind as FsKind;
 use super::super::mounts::Mount;
-use super::{Fixed, What};
+use super::{Fixed, Node, What};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::memory::PAGE;
@@ -18,7 +18,7 @@ pub(super) const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed 
     Fixed { name, mode: 0o444, what: What::Text(make) }
 }
 
-const fn link(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
+const fn link(name: &'static str, make: fn(&Cx, &Node) -> Option<Vec<u8>>) -> Fixed {
     Fixed { name, mode: 0o777, what: What::Link(make) }
 }
 
@@ -34,22 +34,32 @@ pub(super) const ROOT: &[Fixed] = &[
     text("filesystems", |_| FILESYSTEMS.as_bytes().to_vec()),
     text("loadavg", loadavg),
     text("meminfo", meminfo),
-    link("mounts", |_| b"self/mounts".to_vec()),
+    link("mounts", |_, _| Some(b"self/mounts".to_vec())),
     directory("net", super::net::NET),
     text("partitions", |_| b"major minor  #blocks  name\n\n".to_vec()),
-    link("self", |cx| format!("{}", cx.process.pid).into_bytes()),
+    link("self", own),
     text("stat", stat),
     text("swaps", |_| SWAPS.as_bytes().to_vec()),
     directory("sys", super::settings::SYS),
     Fixed { name: "sysrq-trigger", mode: 0o200, what: What::Setting(|_| Vec::new(), trigger) },
-    link("thread-self", |cx| {
-        format!("{}/task/{}", cx.process.pid, cx.thread.tid.get()).into_bytes()
-    }),
+    link("thread-self", own_thread),
     text("uptime", uptime),
     directory("sysvipc", super::ipc::LISTS),
     text("version", version),
     text("vmstat", vmstat),
 ];
+
+/// The caller, if it is seen here.
+fn own(cx: &Cx, node: &Node) -> Option<Vec<u8>> {
+    let number = node.shown(cx.process.pid);
+    (number != 0).then(|| format!("{number}").into_bytes())
+}
+
+fn own_thread(cx: &Cx, node: &Node) -> Option<Vec<u8>> {
+    let mut text = own(cx, node)?;
+    text.extend(format!("/task/{}", node.shown(cx.thread.tid.get())).into_bytes());
+    Some(text)
+}
 
 /// What the system request key does, as far as it is there: a failure of the server.
 fn trigger(cx: &Cx, text: &[u8]) -> Result<(), Errno> {
@@ -116,8 +126,13 @@ fn uptime(cx: &Cx) -> Vec<u8> {
 /// Processes, and threads that have something to do.
 fn loadavg(cx: &Cx) -> Vec<u8> {
     let threads = cx.unix.processes.by_tid.borrow().len();
-    let last = cx.unix.processes.last_id();
+    let last = last_id(cx);
     format!("0.00 0.00 0.00 1/{threads} {last}\n").into_bytes()
+}
+
+/// The number given last in the caller's namespace.
+pub(super) fn last_id(cx: &Cx) -> u32 {
+    cx.numbers().map_or_else(|| cx.unix.processes.last_id(), |space| space.last())
 }
 
 /// Bytes in files of all file systems in memory.

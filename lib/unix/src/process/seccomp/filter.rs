@@ -229,7 +229,7 @@ fn first_unlike(cx: &Cx) -> Option<u32> {
         strict || thread.filter.borrow().as_ref().is_some_and(|filter| !has(filter))
     };
     let threads = cx.process.threads.borrow();
-    threads.iter().find(|thread| unlike(thread)).map(|thread| thread.tid.get())
+    threads.iter().find(|thread| unlike(thread)).map(|thread| thread.own_tid.get())
 }
 
 /// The caller has this filter from now on, or all threads of its process.

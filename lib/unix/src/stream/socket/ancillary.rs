@@ -17,6 +17,7 @@ use crate::account::{Charge, What};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::file::Open;
+use crate::process::Pid;
 
 const SCM_RIGHTS: i32 = 1;
 const SCM_CREDENTIALS: i32 = 2;
@@ -27,28 +28,33 @@ const CONTROL_MAX: u64 = 20_480;
 /// Files that are under way in all messages, at most.
 const FLYING_MAX: usize = 4096;
 
-/// `struct ucred`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
+/// Who sends, or is at the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Credentials {
-    pub pid: u32,
+    pub pid: Pid,
     pub uid: u32,
     pub gid: u32,
 }
 
 impl Credentials {
     /// Of nobody.
-    pub const NOBODY: Self = Self { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    pub const NOBODY: Self = Self { pid: Pid::NONE, uid: u32::MAX, gid: u32::MAX };
 
     /// Of the system.
-    pub const SYSTEM: Self = Self { pid: 0, uid: 0, gid: 0 };
+    pub const SYSTEM: Self = Self { pid: Pid::NONE, uid: 0, gid: 0 };
 
     /// The caller's, as the other side is told them.
     #[must_use]
     pub fn of(cx: &Cx) -> Self {
         let credentials = cx.process.credentials.borrow();
         Self { pid: cx.process.pid, uid: credentials.euid, gid: credentials.egid }
+    }
+
+    /// As a `struct ucred`, as the caller is told them.
+    #[must_use]
+    pub fn told(self, cx: &Cx) -> [u32; 3] {
+        [cx.shown(self.pid), self.uid, self.gid]
     }
 }
 
@@ -182,15 +188,18 @@ fn read_header(
 }
 
 fn read_credentials(cx: &Cx, data: &[u8]) -> Result<Credentials, Errno> {
-    let claimed = Credentials::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
+    let claimed = <[u32; 3]>::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
+    let [number, uid, gid] = claimed;
     let own = cx.process.credentials.borrow();
     let users = [own.uid, own.euid, own.suid];
     let groups = [own.gid, own.egid, own.sgid];
-    let may_claim = (claimed.pid == cx.process.pid
-        || own.may(linux_raw_sys::general::CAP_SYS_ADMIN))
-        && (users.contains(&claimed.uid) || own.may(linux_raw_sys::general::CAP_SETUID))
-        && (groups.contains(&claimed.gid) || own.may(linux_raw_sys::general::CAP_SETGID));
-    if may_claim { Ok(claimed) } else { Err(Errno::EPERM) }
+    let may_claim = (number == cx.process.number || own.may(linux_raw_sys::general::CAP_SYS_ADMIN))
+        && (users.contains(&uid) || own.may(linux_raw_sys::general::CAP_SETUID))
+        && (groups.contains(&gid) || own.may(linux_raw_sys::general::CAP_SETGID));
+    if !may_claim {
+        return Err(Errno::EPERM);
+    }
+    Ok(Credentials { pid: cx.pid_of(number as i32)?, uid, gid })
 }
 
 /// Control messages being written to a program.
@@ -238,7 +247,7 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// `EFAULT`.
     pub fn put_credentials(&mut self, credentials: Credentials) -> Result<(), Errno> {
-        self.put(SOL_SOCKET, SCM_CREDENTIALS, credentials.as_bytes())
+        self.put(SOL_SOCKET, SCM_CREDENTIALS, credentials.told(self.cx).as_bytes())
     }
 
     /// Writes what of a datagram's header its receiver has asked for.

@@ -89,7 +89,7 @@ pub(super) fn bind(cx: &Cx, socket: &Socket) -> Answer {
 }
 
 fn give_port(cx: &Cx, socket: &Socket, wanted: u32) {
-    let port = if wanted == 0 { cx.process.pid } else { wanted };
+    let port = if wanted == 0 { cx.process.number } else { wanted };
     *socket.name.borrow_mut() = Some(Rc::new(Name::Netlink(port)));
 }
 

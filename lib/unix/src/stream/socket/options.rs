@@ -142,7 +142,7 @@ pub fn getsockopt(cx: &Cx) -> Answer {
     }
     let time = |ns: u64| [ns / 1_000_000_000, ns % 1_000_000_000 / 1000];
     match name {
-        SO_PEERCRED => put(socket.peer_credentials.get().as_bytes()),
+        SO_PEERCRED => put(socket.peer_credentials.get().told(cx).as_bytes()),
         SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => {
             put(time(socket.options.receive_timeout_ns.get()).as_bytes())
         }

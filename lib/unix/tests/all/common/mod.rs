@@ -20,6 +20,7 @@ use unix::Unix;
 use unix::errno::Errno;
 use unix::machine::{MachineThread, Registers, Reply};
 use unix::memory::{Memory, PAGE};
+use unix::process::{Pid, numbers};
 use unix::thread::Thread;
 
 /// Frames of a [`World`] unless it asks for another number: 64 MiB.
@@ -33,7 +34,7 @@ pub struct World {
     pub machine: Rc<FakeMachine>,
     pub first: Rc<Thread>,
     replies: RefCell<BTreeMap<MachineThread, VecDeque<Reply>>>,
-    scratch: RefCell<BTreeMap<u32, (u64, u64)>>,
+    scratch: RefCell<BTreeMap<Pid, (u64, u64)>>,
     _memory: Region,
 }
 
@@ -170,22 +171,30 @@ impl World {
         reply
     }
 
-    /// The thread with this id.
+    /// The thread with this number.
     #[track_caller]
     pub fn thread(&self, tid: u64) -> Rc<Thread> {
-        let threads = self.unix.processes.by_tid.borrow();
-        threads.get(&(tid as u32)).unwrap_or_else(|| panic!("no thread {tid}")).clone()
+        self.thread_of(&self.first, tid)
+    }
+
+    /// The thread that `viewer` calls so.
+    #[track_caller]
+    pub fn thread_of(&self, viewer: &Rc<Thread>, tid: u64) -> Rc<Thread> {
+        let process = viewer.process();
+        let pid = numbers::find(process.state.numbers.as_ref(), tid as u32);
+        let thread = pid.and_then(|pid| self.unix.processes.thread(pid));
+        thread.unwrap_or_else(|| panic!("no thread {tid}"))
     }
 
     /// A process forks; the child's thread is ready to make calls.
     #[track_caller]
     pub fn fork(&self, parent: &Rc<Thread>) -> Rc<Thread> {
         let tid = self.ok(parent, linux_raw_sys::general::__NR_fork, &[]);
-        let child = self.thread(tid);
+        let child = self.thread_of(parent, tid);
         assert_eq!(self.next_event(&child), Some(Reply::Resume));
         let area = self.scratch.borrow().get(&parent.process().pid).copied();
         if let Some(area) = area {
-            self.scratch.borrow_mut().insert(tid as u32, area);
+            self.scratch.borrow_mut().insert(child.process().pid, area);
         }
         child
     }

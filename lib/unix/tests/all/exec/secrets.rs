@@ -54,7 +54,7 @@ fn a_program_that_is_not_to_be_read_is_not_seen_running() {
     let first = &world.first;
     user(&world);
     let (tracer, stranger) = (world.fork(first), world.fork(first));
-    let pid = u64::from(first.process.pid);
+    let pid = u64::from(first.process.number);
     let trace = |thread, request: u32, address, data| {
         world.call(thread, l::__NR_ptrace, &[request.into(), pid, address, data])
     };
@@ -110,7 +110,7 @@ fn rights_that_a_tracer_gets_later_do_not_count() {
     // Root's own may.
     let world = self::world();
     let child = world.fork(&world.first);
-    world.ok(&world.first, l::__NR_ptrace, &[p::PTRACE_SEIZE.into(), child.process.pid.into()]);
+    world.ok(&world.first, l::__NR_ptrace, &[p::PTRACE_SEIZE.into(), child.process.number.into()]);
     world.ok(&child, l::__NR_setresuid, &[1000, 1000, 1000]);
     run(&world, &child, "/bin/suid");
     assert_eq!(effective(&world, &child), 0);

@@ -69,7 +69,7 @@ fn second(world: &World, thread: &Rc<Thread>) -> Rc<Thread> {
 /// It ends, and is buried.
 fn end(world: &World, thread: Rc<Thread>) {
     assert_eq!(world.call(&thread, l::__NR_exit_group, &[0]), None);
-    let pid = u64::from(thread.process.pid);
+    let pid = u64::from(thread.process.number);
     drop(thread);
     world.ok(&world.first, l::__NR_wait4, &[pid, 0, 0, 0]);
 }
@@ -247,7 +247,7 @@ fn threads_get_the_same_filters_if_theirs_are_older() {
     assert_eq!(world.now(&other, l::__NR_getppid, &[]) as i64, -3);
     // The third has one of its own.
     assert_eq!(set(&world, &third, 0, &refuse(4)), 0);
-    assert_eq!(set(&world, &first, both, &refuse(5)), i64::from(third.tid.get()));
+    assert_eq!(set(&world, &first, both, &refuse(5)), i64::from(third.own_tid.get()));
     assert_eq!(set(&world, &first, both | silent, &refuse(5)), -3);
     assert_eq!(world.now(&other, l::__NR_getppid, &[]) as i64, -3);
     // And can give it to the others.

@@ -48,7 +48,7 @@ fn register(world: &World, tracee: u64, which: u64) -> i64 {
 #[track_caller]
 fn child(world: &World, options: u32) -> (Rc<Thread>, u64) {
     let child = world.fork(&world.first);
-    let pid = u64::from(child.process.pid);
+    let pid = u64::from(child.process.number);
     world.ok(&child, l::__NR_ptrace, &[p::PTRACE_TRACEME.into()]);
     assert_eq!(set(world, &child, 0, &about(l::__NR_getppid, p::SECCOMP_RET_TRACE | 7)), 0);
     assert_eq!(world.call(&child, l::__NR_kill, &[pid, l::SIGUSR1.into()]), None);

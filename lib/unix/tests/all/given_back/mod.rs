@@ -121,7 +121,7 @@ fn two(program: &Program<'_>, number: u32, arguments: &[u64]) -> [u64; 2] {
 /// The thread's process ends; its parent takes the status.
 fn ends(program: &Program<'_>, child: &Rc<Thread>) {
     let world = program.world;
-    let pid = u64::from(child.process().pid);
+    let pid = u64::from(child.process().number);
     world.forget_scratch(child);
     assert_eq!(world.call(child, l::__NR_exit_group, &[0]), None);
     assert_eq!(ok(program, l::__NR_wait4, &[pid, 0, 0, 0]), pid);
@@ -253,11 +253,11 @@ fn processes_and_threads() {
         let child = world.fork(&program.thread);
         let grandchild = world.fork(&child);
         world.write(&child, program.buffer, b"a page of its own");
-        ok(program, l::__NR_kill, &[child.process().pid.into(), l::SIGTSTP.into()]);
-        ok(program, l::__NR_kill, &[child.process().pid.into(), l::SIGCONT.into()]);
+        ok(program, l::__NR_kill, &[child.process().number.into(), l::SIGTSTP.into()]);
+        ok(program, l::__NR_kill, &[child.process().number.into(), l::SIGCONT.into()]);
         assert_eq!(world.next_event(&child), Some(Reply::Resume));
         // The orphan goes to process 1.
-        let pid = u64::from(child.process().pid);
+        let pid = u64::from(child.process().number);
         world.forget_scratch(&child);
         assert_eq!(world.call(&child, l::__NR_exit_group, &[3]), None);
         assert_eq!(ok(program, l::__NR_wait4, &[pid, 0, 0, 0]), pid);
@@ -275,7 +275,7 @@ fn sessions_groups_and_pending_signals() {
         world.write(&child, program.buffer, &all);
         assert_eq!(world.now(&child, l::__NR_rt_sigprocmask, &[0, program.buffer, 0, 8]), 0);
         for signal in [l::SIGTERM, 40, 40, 41] {
-            ok(program, l::__NR_kill, &[child.process().pid.into(), signal.into()]);
+            ok(program, l::__NR_kill, &[child.process().number.into(), signal.into()]);
         }
         // struct itimerval: an hour.
         world.write(&child, program.buffer, &3600_u64.to_le_bytes().repeat(4));

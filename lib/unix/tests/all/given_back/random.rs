@@ -23,7 +23,8 @@ const RANDOM_SLACK: isize = 16 * 1024;
 fn clean(program: &Program<'_>) {
     let world = program.world;
     while world.unix.processes.by_pid.borrow().len() > 1 {
-        let all: Vec<u32> = world.unix.processes.by_pid.borrow().keys().copied().collect();
+        let all: Vec<u32> =
+            world.unix.processes.by_pid.borrow().keys().map(|pid| pid.first()).collect();
         for pid in all.iter().filter(|pid| **pid != 1) {
             program.call(l::__NR_kill, &[u64::from(*pid), l::SIGKILL.into()]);
         }
@@ -109,8 +110,10 @@ fn random_calls() {
         ipc.semaphores.all().for_each(|one| ipc.semaphores.remove(&one));
         world.collect();
         seen.retain(|_, thread| thread.strong_count() > 0);
-        if let Some(thread) = seen.values().filter_map(Weak::upgrade).find(|it| it.tid.get() != 1) {
-            let (tid, call) = (thread.tid.get(), thread.number.get());
+        if let Some(thread) =
+            seen.values().filter_map(Weak::upgrade).find(|it| it.own_tid.get() != 1)
+        {
+            let (tid, call) = (thread.own_tid.get(), thread.number.get());
             panic!("round {round}: thread {tid}, which has ended in call {call}, is kept");
         }
         if round + 1 == RANDOM_ROUNDS / 2 {

@@ -63,7 +63,7 @@ fn strangers_are_attached_and_let_go() {
     let world = World::new();
     let first = &world.first;
     let child = world.fork(first);
-    let pid = u64::from(child.process.pid);
+    let pid = u64::from(child.process.number);
     world.waits(&child, l::__NR_pause, &[]);
     ask(&world, p::PTRACE_ATTACH, pid, 0, 0);
     refused(&world, p::PTRACE_ATTACH, pid, 0, 0, Errno::EPERM);
@@ -91,7 +91,7 @@ fn stop_signals_stop_seized_ones_twice() {
     let world = World::new();
     let first = &world.first;
     let child = world.fork(first);
-    let pid = u64::from(child.process.pid);
+    let pid = u64::from(child.process.number);
     world.waits(&child, l::__NR_pause, &[]);
     ask(&world, p::PTRACE_SEIZE, pid, 0, 0);
     let interrupted = (pid, (l::SIGTRAP | p::PTRACE_EVENT_STOP << 8) << 8 | STOP);
@@ -129,7 +129,7 @@ fn a_tracers_end_lets_go_or_ends() {
     let [victim, second] = [world.fork(first), world.fork(first)];
     let tracer = world.fork(first);
     for (thread, options) in [(&victim, 0), (&second, p::PTRACE_O_EXITKILL)] {
-        let pid = u64::from(thread.process.pid);
+        let pid = u64::from(thread.process.number);
         world.waits(thread, l::__NR_pause, &[]);
         let seize = [p::PTRACE_SEIZE.into(), pid, 0, options.into()];
         world.ok(&tracer, l::__NR_ptrace, &seize);
@@ -142,21 +142,21 @@ fn a_tracers_end_lets_go_or_ends() {
     world.call(&tracer, l::__NR_exit_group, &[0]);
     assert_eq!(victim.doing.get(), Doing::Call);
     assert!(!victim.is_traced());
-    assert_eq!(wait(&world, 0), (second.process.pid.into(), l::SIGKILL));
-    assert_eq!(wait(&world, 0), (tracer.process.pid.into(), 0));
+    assert_eq!(wait(&world, 0), (second.process.number.into(), l::SIGKILL));
+    assert_eq!(wait(&world, 0), (tracer.process.number.into(), 0));
 }
 
 #[test]
 fn only_who_may_traces() {
     let world = World::new();
     let first = &world.first;
-    let own = u64::from(first.process.pid);
+    let own = u64::from(first.process.number);
     refused(&world, p::PTRACE_ATTACH, own, 0, 0, Errno::EPERM);
     refused(&world, p::PTRACE_ATTACH, 999, 0, 0, Errno::ESRCH);
     let (user, other) = (world.fork(first), world.fork(first));
     world.ok(&user, l::__NR_setresgid, &[1000, 1000, 1000]);
     world.ok(&user, l::__NR_setresuid, &[1000, 1000, 1000]);
-    let attach = [p::PTRACE_ATTACH.into(), other.process.pid.into()];
+    let attach = [p::PTRACE_ATTACH.into(), other.process.number.into()];
     world.refused(&user, l::__NR_ptrace, &attach, Errno::EPERM);
     // Another user's, and one's own that keeps its memory to itself.
     world.ok(&other, l::__NR_setresgid, &[1000, 1000, 1000]);
@@ -167,7 +167,7 @@ fn only_who_may_traces() {
     world.ok(&other, l::__NR_prctl, &[4, 1]);
     world.ok(&user, l::__NR_ptrace, &attach);
     // A tracee of somebody else's.
-    refused(&world, p::PTRACE_CONT, other.process.pid.into(), 0, 0, Errno::ESRCH);
+    refused(&world, p::PTRACE_CONT, other.process.number.into(), 0, 0, Errno::ESRCH);
     // Who is traced by somebody with fewer rights gets none from a file.
     assert!(unix::trace::attach::keeps_rights_away(&other.process));
     assert!(!unix::trace::attach::keeps_rights_away(&user.process));
@@ -203,7 +203,7 @@ fn memory_is_a_file() {
     world.write(first, page, &[0x22; 8192]);
     world.ok(first, l::__NR_mprotect, &[page, 8192, 1]);
     let child = world.fork(first);
-    let path = world.text(first, &format!("/proc/{}/mem", child.process.pid));
+    let path = world.text(first, &format!("/proc/{}/mem", child.process.number));
     let file = world.ok(first, l::__NR_open, &[path, 2]);
     let to = world.scratch(first, 8192);
     assert_eq!(world.ok(first, l::__NR_pread64, &[file, to, 5000, page + 10]), 5000);
@@ -227,7 +227,7 @@ fn a_tracers_end_ends_its_steps() {
     let world = World::new();
     let first = &world.first;
     let (victim, tracer) = (world.fork(first), world.fork(first));
-    let pid = u64::from(victim.process.pid);
+    let pid = u64::from(victim.process.number);
     for request in [p::PTRACE_SEIZE, p::PTRACE_INTERRUPT, p::PTRACE_SINGLESTEP] {
         world.ok(&tracer, l::__NR_ptrace, &[request.into(), pid]);
         world.collect();
@@ -251,7 +251,7 @@ fn who_has_become_somebody_else_keeps_its_memory() {
         world.ok(thread, l::__NR_setresgid, &[1000, 1000, 1000]);
         world.ok(thread, l::__NR_setresuid, &[1000, 1000, 1000]);
     }
-    let maps = world.text(&user, &format!("/proc/{}/maps", other.process.pid));
+    let maps = world.text(&user, &format!("/proc/{}/maps", other.process.number));
     let file = world.ok(&user, l::__NR_open, &[maps, 0]);
     let to = world.scratch(&user, 64);
     world.refused(&user, l::__NR_read, &[file, to, 64], Errno::EACCES);

@@ -56,7 +56,7 @@ fn set_registers(world: &World, tracee: u64, words: &[u64; 27]) {
 #[track_caller]
 fn child(world: &World) -> (Rc<Thread>, u64) {
     let child = world.fork(&world.first);
-    let pid = u64::from(child.process.pid);
+    let pid = u64::from(child.process.number);
     world.ok(&child, l::__NR_ptrace, &[p::PTRACE_TRACEME.into()]);
     world.refused(&child, l::__NR_ptrace, &[p::PTRACE_TRACEME.into()], Errno::EPERM);
     assert_eq!(world.call(&child, l::__NR_kill, &[pid, l::SIGUSR1.into()]), None);
