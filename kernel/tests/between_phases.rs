@@ -3,8 +3,8 @@
 
 mod common;
 
-use abi::utcb::ERROR_CODE;
-use abi::{IpcErrorKind, MsgTag, Phase, ThreadId};
+use abi::utcb::{BR0, ERROR_CODE};
+use abi::{Fpage, IpcErrorKind, MapItem, MsgTag, Phase, ThreadId};
 use common::ipcmodel::{Ipc, Patience};
 use common::players::{Players, Step};
 use common::tasks::{self, QUIET_LINE, machine, registers, thread};
@@ -109,18 +109,23 @@ fn it_waits_if_the_sender_goes_away_first() {
     assert_eq!(kernel::check::violations(), 0);
 }
 
-/// Two strings in one stretch would keep interrupts off for twice as long as one.
-#[test]
-fn an_interrupt_comes_between_a_message_and_the_next_with_items() {
+/// A message with items, and another one behind it, would keep interrupts off for too long.
+fn comes_between(server_has_items: bool) {
     let (_machine, spaces) = machine(3);
     let [server, client, queued] =
         [0, 1, 2].map(|index| thread(spaces[index], index as u32, ThreadId::NIL));
     let id = server.id.get();
     let _ = tasks::ipc(server, ThreadId::NIL, ThreadId::ANY);
     assert!(tasks::ipc(client, id, id) == server);
-    registers(queued).set_mr(0, MsgTag::new(0, 0, 2).0);
+    let with_items = registers(if server_has_items { server } else { queued });
+    with_items.set_mr(0, MsgTag::new(0, 0, 2).0);
+    with_items.set_mr(1, MapItem::map(Fpage::NIL, 0).words()[0]);
+    [server, client].map(|taker| registers(taker).set_word(BR0, Fpage::COMPLETE.0));
     let _ = tasks::ipc(queued, id, id);
-    cpu().interrupt.set(Some((0, QUIET_LINE)));
+    // A map item has two windows of its own.
+    let windows = if server_has_items { 2 } else { 0 };
+    cpu().interrupt.set(Some((windows, QUIET_LINE)));
+    set_current(server);
     let _ = tasks::ipc(server, client.id.get(), ThreadId::ANY);
     assert_eq!(cpu().interrupt.get(), None, "it has come");
     assert_eq!((server.resume.get(), waits(server)), (Resume::Receive, Waits::Busy(Busy::Ready)));
@@ -130,4 +135,14 @@ fn an_interrupt_comes_between_a_message_and_the_next_with_items() {
     let _ = kernel::resume::resume(server);
     assert_ne!(waits(queued), Waits::Busy(Busy::Polling), "its message was taken");
     assert_eq!(kernel::check::violations(), 0);
+}
+
+#[test]
+fn an_interrupt_comes_between_a_message_and_the_next_with_items() {
+    comes_between(false);
+}
+
+#[test]
+fn an_interrupt_comes_between_a_message_with_items_and_the_next() {
+    comes_between(true);
 }

@@ -128,8 +128,9 @@ fn next_phase(sender: TcbRef, kind: Kind, receiver: TcbRef, receives: bool) -> T
 #[inline(never)]
 fn take_next(sender: TcbRef, queued: TcbRef, receiver: TcbRef) -> TcbRef {
     sched::requeue(receiver);
-    // Two strings in a row would be too long for a stretch.
-    if Message::of(queued).tag.typed() != 0 && preemption::must_stop() {
+    // A string, and another message behind it, would be too long for a stretch.
+    let is_long = |thread| Message::of(thread).tag.typed() != 0;
+    if (is_long(queued) || is_long(sender)) && preemption::must_stop() {
         return receive::later(sender);
     }
     sched::higher_of(receive::take(sender, queued), receiver)
