@@ -1,6 +1,7 @@
 //! The kernel's pool of 4 KiB frames, and one word of information per frame.
 //!
-//! Free frames form a list through their own first words. The information word
+//! Free frames form a list through their own first words; those that are zero but for that word
+//! have a list of their own ([`prepare`]). The information word
 //! of a page-table frame names its twin (the page with the mapping nodes of its
 //! leaf entries) and counts its used entries. Called by quotas only, at run time.
 
@@ -35,6 +36,10 @@ impl PhysFrame {
 /// The pool.
 pub struct Frames {
     head: Cell<u64>,
+    /// Those that are zero but for their first word, and how many there are.
+    clean: Cell<u64>,
+    ready: Cell<u64>,
+    /// All that are free.
     free: Cell<u64>,
     total: Cell<u64>,
     info: Cell<u64>,
@@ -51,6 +56,8 @@ impl Frames {
     pub(crate) const fn new() -> Self {
         Self {
             head: Cell::new(0),
+            clean: Cell::new(0),
+            ready: Cell::new(0),
             free: Cell::new(0),
             total: Cell::new(0),
             info: Cell::new(0),
@@ -98,14 +105,48 @@ pub fn add_region(start: u64, end: u64) -> u64 {
 /// Takes a frame with arbitrary content.
 pub fn take() -> Option<PhysFrame> {
     let frames = &state().frames;
-    let address = frames.head.get();
+    pop(&frames.head).or_else(take_clean)
+}
+
+/// Takes the first frame of `list`.
+#[inline(always)]
+fn pop(list: &Cell<u64>) -> Option<PhysFrame> {
+    let address = list.get();
     if address == 0 {
         return None;
     }
-    // SAFETY: the frame is in the free list, so nobody else uses it.
-    frames.head.set(unsafe { phys_to_virt(address).cast::<u64>().read() });
+    let frames = &state().frames;
+    // SAFETY: the frame is in a list of free ones, so nobody else uses it.
+    list.set(unsafe { phys_to_virt(address).cast::<u64>().read() });
     frames.free.set(frames.free.get() - 1);
     Some(PhysFrame(address))
+}
+
+/// Takes a frame that is zero but for its first word.
+#[cold]
+fn take_clean() -> Option<PhysFrame> {
+    let frames = &state().frames;
+    let frame = pop(&frames.clean)?;
+    frames.ready.set(frames.ready.get() - 1);
+    Some(frame)
+}
+
+/// Whether `count` frames full of zeros can be taken without filling any; if not, one more can be
+/// from now on. What takes several is done in steps that fill one each, so that whoever
+/// interrupts does not wait for all of them. Others may take what is ready.
+#[must_use]
+pub(crate) fn prepare(count: u64) -> bool {
+    let frames = &state().frames;
+    if frames.ready.get() >= count {
+        return true;
+    }
+    let Some(frame) = pop(&frames.head) else { return true };
+    zero(frame);
+    // SAFETY: it was just taken, and lies in the physical map.
+    unsafe { phys_to_virt(frame.0).cast::<u64>().write(frames.clean.replace(frame.0)) };
+    frames.ready.set(frames.ready.get() + 1);
+    frames.free.set(frames.free.get() + 1);
+    false
 }
 
 /// Takes a frame that the kernel keeps for itself, without a quota that pays.
@@ -117,9 +158,15 @@ pub fn take_for_kernel() -> Option<PhysFrame> {
 }
 
 /// Takes a frame full of zeros.
-pub fn take_zeroed() -> Option<PhysFrame> {
-    let frame = take()?;
-    zero(frame);
+pub(crate) fn take_zeroed() -> Option<PhysFrame> {
+    if state().frames.ready.get() == 0 {
+        let frame = take()?;
+        zero(frame);
+        return Some(frame);
+    }
+    let frame = take_clean()?;
+    // SAFETY: it was just taken, and lies in the physical map.
+    unsafe { phys_to_virt(frame.0).cast::<u64>().write(0) };
     Some(frame)
 }
 
@@ -158,14 +205,16 @@ pub fn total() -> u64 {
 /// Calls `each` with the address of every free frame; for checks.
 pub(crate) fn for_each_free(mut each: impl FnMut(u64)) {
     let frames = &state().frames;
-    let mut address = frames.head.get();
     // One more than there should be, so that a list too long is noticed.
     let mut left = frames.free.get() + 1;
-    while address != 0 && left > 0 {
-        each(address);
-        left -= 1;
-        // SAFETY: as in `take`.
-        address = unsafe { phys_to_virt(address).cast::<u64>().read() };
+    for list in [&frames.head, &frames.clean] {
+        let mut address = list.get();
+        while address != 0 && left > 0 {
+            each(address);
+            left -= 1;
+            // SAFETY: as in `pop`.
+            address = unsafe { phys_to_virt(address).cast::<u64>().read() };
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! first, so no cycle can arise. The receiver's space pays for tables and nodes.
 
 use super::budget::Budget;
-use super::frames::FRAME;
+use super::frames::{self, FRAME};
 use super::io_map::IoMap;
 use super::marker::MarkerRef;
 use super::piece::{Piece, insert};
@@ -249,13 +249,12 @@ impl Memory {
         budget.spend(cost::LOOK);
         let from = self.transfer.from + self.done;
         let to = self.transfer.to + self.done;
-        if self.src.is_sigma0() && sigma0::make(self.src, from)? {
-            budget.spend(cost::ROOT);
-            return Ok(Placed::Again);
-        }
         let leaf = match table::find(self.src, from) {
             Slot::Leaf(leaf) => leaf,
-            Slot::Empty { level, .. } => return Ok(self.pass_empty(from, level)),
+            Slot::Empty { level, .. } if !self.src.is_sigma0() => {
+                return Ok(Self::pass(from, level));
+            }
+            Slot::Empty { level, .. } => return self.make(from, level, budget),
         };
         let rights = self.rights.and(leaf.entry.rights());
         let same = self.src == self.dst && from == to;
@@ -270,10 +269,18 @@ impl Memory {
         self.place(Piece { from, to, level, source: leaf, node, rights }, budget)
     }
 
-    /// Passes an empty entry of the sender's; one of σ0's says nothing about its neighbours.
-    #[inline]
-    fn pass_empty(&self, from: u64, level: u32) -> Placed {
-        Self::pass(from, if self.src.is_sigma0() { sigma0::empty_level(from) } else { level })
+    /// An entry of `level` of σ0's is empty: its page is made, if that is σ0's to have. An empty one says
+    /// nothing about its neighbours.
+    #[inline(never)]
+    fn make(&self, from: u64, level: u32, budget: &mut Budget) -> Result<Placed, NoMemory> {
+        if !is_prepared(level, 0, budget) {
+            return Ok(Placed::Again);
+        }
+        if sigma0::make(self.src, from)? {
+            budget.spend(cost::ROOT);
+            return Ok(Placed::Again);
+        }
+        Ok(Self::pass(from, sigma0::empty_level(from)))
     }
 
     /// Goes to the end of the entry of `level` around `from`.
@@ -299,6 +306,11 @@ impl Memory {
     #[inline]
     fn place(&mut self, piece: Piece, budget: &mut Budget) -> Result<Placed, NoMemory> {
         match table::find(self.dst, piece.to) {
+            Slot::Empty { level, .. }
+                if level > piece.level && !is_prepared(level, piece.level, budget) =>
+            {
+                Ok(Placed::Again)
+            }
             Slot::Empty { level, .. } if level >= piece.level => {
                 budget.spend(cost::MAP);
                 if !self.dst.quota().has(table::split_price(piece.level)) {
@@ -366,4 +378,15 @@ impl Memory {
             _ => Ok(Placed::Advance(piece.size())),
         }
     }
+}
+
+/// Whether there are frames for a page of level `to` where an entry of level `from` is empty: tables, a twin,
+/// and one for nodes. Each that is missing is a step.
+#[inline(never)]
+fn is_prepared(from: u32, to: u32, budget: &mut Budget) -> bool {
+    let is_prepared = frames::prepare(u64::from(from - to) + 2);
+    if !is_prepared {
+        budget.end_step();
+    }
+    is_prepared
 }

@@ -38,18 +38,22 @@ impl Quota {
 
     /// Takes a frame with arbitrary content.
     pub fn take_frame(&self) -> Result<PhysFrame, NoMemory> {
-        if self.used.get() >= self.limit.get() {
-            return Err(NoMemory);
-        }
-        let frame = frames::take().ok_or(NoMemory)?;
-        self.used.set(self.used.get() + 1);
-        Ok(frame)
+        self.pay(frames::take)
     }
 
     /// Takes a frame full of zeros.
     pub fn take_zeroed_frame(&self) -> Result<PhysFrame, NoMemory> {
-        let frame = self.take_frame()?;
-        frames::zero(frame);
+        self.pay(frames::take_zeroed)
+    }
+
+    /// Pays for what `take` takes.
+    #[inline(always)]
+    fn pay(&self, take: fn() -> Option<PhysFrame>) -> Result<PhysFrame, NoMemory> {
+        if self.used.get() >= self.limit.get() {
+            return Err(NoMemory);
+        }
+        let frame = take().ok_or(NoMemory)?;
+        self.used.set(self.used.get() + 1);
         Ok(frame)
     }
 

@@ -2,7 +2,7 @@
 
 use abi::{Fpage, MapItem, Rights};
 use kernel::arch::cpu;
-use kernel::mem::{AddressSpace, DestroyJob, MapJob, Scope, Step, UnmapJob, frames};
+use kernel::mem::{Access, AddressSpace, DestroyJob, MapJob, Scope, Step, UnmapJob, frames};
 
 use crate::common::{Machine, RAM, Random, marker};
 use crate::page;
@@ -173,4 +173,27 @@ fn jobs_that_interrupt_each_other_keep_the_invariants() {
         let round = std::thread::spawn(move || interleave(400 + seed, hole, pages, 60_000));
         round.join().expect("the round holds; its seed is printed above");
     }
+}
+
+/// An interrupt waits for one frame to be filled with zeros, however many a page needs: nothing of it is
+/// there before all of them are ready.
+#[test]
+fn the_frames_of_a_new_page_are_filled_in_steps() {
+    let machine = Machine::new(2, 2048, false);
+    let far = page(0x70_0000_0000, 12, Rights::RWX);
+    let item = MapItem { send_base: far.base(), fpage: page(RAM, 12, Rights::RWX), grant: false };
+    let (sigma0, to) = (machine.sigma0(), machine.spaces[1]);
+    let mut job = MapJob::new(sigma0, to, item, far, marker());
+    let before = (to.quota().used(), frames::free());
+    let mut steps = 0;
+    while interrupted_after(0, || job.advance()) == Ok(Step::More) {
+        steps += 1;
+        let (used, free) = (to.quota().used(), frames::free());
+        let is_made = sigma0.resolve(RAM, Access::Read).is_some();
+        assert!(used == before.0 && (free == before.1 || is_made), "step {steps} took several");
+        assert_eq!(machine.violations(true), []);
+    }
+    assert!(steps > 5, "tables, a twin, nodes of both: {steps} steps");
+    assert!(to.resolve(far.base(), Access::Read).is_some());
+    assert_eq!(machine.violations(false), []);
 }
