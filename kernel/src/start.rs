@@ -6,7 +6,7 @@ use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, INITIAL_UTCB_BITS};
 use abi::{Fpage, Rights, ThreadId};
 
 use crate::arch::root::RootWord;
-use crate::arch::{self, TcbRef, cpu};
+use crate::arch::{self, TcbRef, cpu, frames_of};
 use crate::boot::image::Server;
 use crate::ipc::Kind;
 use crate::ipc::rendezvous::{self, Busy};
@@ -76,12 +76,17 @@ fn refresh_roots(space: SpaceRef) {
     space.task.threads.each(|thread| thread.root.set(space.root().word()));
 }
 
-/// A thread of the kernel's own: no space, no UTCB.
+/// A thread of the kernel's own: no space, no UTCB, no vector registers, so that all have the same
+/// frame for those, the first idle thread's.
 fn kernel_thread(id: ThreadId) -> Option<TcbRef> {
-    kernel_thread_in(id, [frames::take()?, frames::take()?])
+    let vector = match cpu().scheduler.idle.get() {
+        Some(idle) => PhysFrame::at(frames_of(idle)[0]),
+        None => frames::take()?,
+    };
+    kernel_thread_in(id, [vector, frames::take()?])
 }
 
-/// The same in two frames that have been taken for it.
+/// The same in two frames, of which the second has been taken for it.
 fn kernel_thread_in(id: ThreadId, [vector, top]: [PhysFrame; 2]) -> Option<TcbRef> {
     let thread = arch::install(id, vector, top)?;
     thread.id.set(id);
@@ -103,7 +108,8 @@ pub fn make_idle(root: RootWord) -> TcbRef {
     idles(idle, root)
 }
 
-/// Makes the idle thread of another processor, which this one is, in `frames`. `None` if there
+/// Makes the idle thread of another processor, which this one is, in `frames`, of which the first is that of
+/// the first idle thread. `None` if there
 /// is no table for it in this processor's tcb array.
 #[must_use]
 pub fn make_idle_in(frames: [PhysFrame; 2], root: RootWord) -> Option<TcbRef> {

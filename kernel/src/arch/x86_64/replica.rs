@@ -15,7 +15,7 @@ use abi::id::SYSTEM_BASE;
 
 use super::percpu::{Cpu, cpu};
 use super::tables::{TCB_ARRAY, TCB_ARRAY_BYTES};
-use super::tcbs::TcbRef;
+use super::tcbs::{TcbRef, frames_of};
 use super::{armed, boot, descriptors, iobitmap, kernel_tables, paging, seats, tcbs};
 use crate::arch::phys_to_virt;
 use crate::ipc::rendezvous;
@@ -43,7 +43,7 @@ pub struct Replica {
     pub root: u64,
     /// Physical address of the first page of its [`Cpu`], all zeros.
     pub cpu: u64,
-    /// Two frames, for its idle thread.
+    /// The frame that all threads of the kernel have for vector registers, and one for its idle thread.
     pub idle: [u64; 2],
     /// Physical address of its second root table, in whose lower half its visitors' spaces are.
     pub users: u64,
@@ -96,11 +96,11 @@ pub fn build(template: u64) -> Option<Replica> {
         show(pointers, shared, page, frame | DATA)?;
         first = first.or(Some(frame));
     }
-    let cpu = first?;
+    let own = first?;
     root.set(iobitmap::SLOT, Entry::EMPTY);
-    show_state_segment(pointers, shared, cpu)?;
+    show_state_segment(pointers, shared, own)?;
     show_nobody(pointers, shared)?;
-    let idle = [take()?, take()?];
+    let idle = [frames_of(cpu().scheduler.idle.get()?)[0], take()?];
     show(
         pointers,
         shared,
@@ -110,7 +110,7 @@ pub fn build(template: u64) -> Option<Replica> {
     let seats = build_seats(root)?;
     Some(Replica {
         root: root.address(),
-        cpu,
+        cpu: own,
         idle,
         users: copy(root.address())?,
         other: take()?,
