@@ -98,6 +98,7 @@ pub const LISTS: &[&[Entry]] = &[
     crate::process::kcmp::CALLS,
     crate::process::accounting::CALLS,
     crate::process::system::CALLS,
+    crate::log::syslog::CALLS,
     crate::signal::action::CALLS,
     crate::signal::frame::CALLS,
     crate::signal::kill::CALLS,

@@ -19,6 +19,7 @@
 //! | `fs` | file systems, paths, regular files, directories, `/proc`, `/dev` |
 //! | `ipc` | System V's message queues, shared memory, semaphores |
 //! | `keys` | keys and keyrings |
+//! | `log` | what the server said: `dmesg`, `/dev/kmsg` |
 //! | `file`, `stream`, `tty` | descriptors, pipes, sockets, polling, terminals |
 
 #![no_std]
@@ -36,6 +37,7 @@ pub mod fs;
 pub mod ipc;
 mod kernel_memory;
 pub mod keys;
+pub mod log;
 pub mod machine;
 pub mod memory;
 pub mod mm;

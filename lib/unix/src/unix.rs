@@ -17,6 +17,7 @@ use crate::errno::Errno;
 use crate::fs::Filesystems;
 use crate::ipc::Ipc;
 use crate::keys::Keys;
+use crate::log::Log;
 use crate::machine::{Access, Machine, MachineThread, Packet, Reply};
 use crate::memory::Memory;
 use crate::process::namespace::FIRST_IPC;
@@ -61,6 +62,8 @@ pub struct Unix {
     pub ipc: Rc<Ipc>,
     /// Keys.
     pub keys: Keys,
+    /// What was said.
+    pub log: Log,
     /// Deadlines, interval timers.
     pub timers: Timers,
     /// The console and the pseudo-terminals.
@@ -86,7 +89,7 @@ impl Unix {
     #[must_use]
     pub fn new(machine: Box<dyn Machine>, memory: Memory) -> Self {
         let memory = Rc::new(memory);
-        Self {
+        let unix = Self {
             told_no_space: Cell::new(false),
             randomize: Cell::new(if machine.randomizes() { 2 } else { 0 }),
             accounts: Accounts::new(&*machine, &memory),
@@ -99,6 +102,7 @@ impl Unix {
             processes: Processes::default(),
             ipc: Rc::new(Ipc::new(FIRST_IPC, None)),
             keys: Keys::default(),
+            log: Log::default(),
             timers: Timers::default(),
             terminals: Terminals::default(),
             streams: Streams::default(),
@@ -107,7 +111,9 @@ impl Unix {
             missed: Cell::default(),
             filtered: Cell::default(),
             calls: Cell::new(0),
-        }
+        };
+        unix.begin_log();
+        unix
     }
 
     /// `thread` calls the system. `Some`: the result, at once; the thread goes on with it.
@@ -254,17 +260,15 @@ impl Unix {
         self.timers.expire(self);
     }
 
-    /// Tells the operator something, in one line. Programs choose parts of it, which must not move
-    /// the operator's cursor or look like somebody else's line: what cannot be seen is spelled.
+    /// Tells the operator something, in one line, and keeps it in the log.
     pub fn say(&self, line: &str) {
-        let mut shown = Vec::new();
-        for (index, part) in line.split('\n').enumerate() {
-            if index > 0 {
-                shown.extend_from_slice(b"\\x0a");
-            }
-            line::visible(part.as_bytes(), |bytes| shown.extend_from_slice(bytes));
-        }
-        self.machine.log(&String::from_utf8_lossy(&shown));
+        self.note(&visible(line));
+        self.tell(line);
+    }
+
+    /// Tells the operator something, in one line, and nobody else.
+    pub(crate) fn tell(&self, line: &str) {
+        self.machine.log(&visible(line));
     }
 
     /// A service has answered a call, or it never will.
@@ -368,4 +372,17 @@ impl Unix {
             ));
         }
     }
+}
+
+/// A line as it can be shown. Programs choose parts of it, which must not move the operator's
+/// cursor or look like somebody else's line: what cannot be seen is spelled.
+pub(crate) fn visible(line: &str) -> String {
+    let mut shown = Vec::new();
+    for (index, part) in line.split('\n').enumerate() {
+        if index > 0 {
+            shown.extend_from_slice(b"\\x0a");
+        }
+        line::visible(part.as_bytes(), |bytes| shown.extend_from_slice(bytes));
+    }
+    String::from_utf8_lossy(&shown).into_owned()
 }

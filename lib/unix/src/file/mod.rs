@@ -108,6 +108,15 @@ pub trait File {
         false
     }
 
+    /// `lseek` without a position.
+    ///
+    /// # Errors
+    /// `ESPIPE` by default.
+    fn seek(&self, cx: &Cx, offset: i64, whence: u32) -> Result<u64, Errno> {
+        let _ = (cx, offset, whence);
+        Err(Errno::ESPIPE)
+    }
+
     /// Whether `lseek` always leads to 0 (`/dev/null`).
     fn stays_at_start(&self) -> bool {
         false

@@ -159,7 +159,7 @@ pub(super) fn lseek(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     if !open.file.has_position() {
-        return Err(Errno::ESPIPE.into());
+        return Ok(open.file.seek(cx, offset, whence)?);
     }
     let position = if open.file.stays_at_start() { 0 } else { seek(&open, offset, whence)? };
     open.position.set(position);

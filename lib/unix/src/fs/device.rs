@@ -1,8 +1,4 @@
-//! The simple devices of `/dev`: null, zero, full, random, urandom, kmsg.
-
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+//! The simple devices of `/dev`: null, zero, full, random, urandom; numbers of the others.
 
 use linux_raw_sys::ioctl::RNDGETENTCNT;
 
@@ -28,7 +24,8 @@ const ZERO: u64 = number(1, 5);
 const FULL: u64 = number(1, 7);
 const RANDOM: u64 = number(1, 8);
 const URANDOM: u64 = number(1, 9);
-const KMSG: u64 = number(1, 11);
+/// The log ([`crate::log::kmsg`]).
+pub const KMSG: u64 = number(1, 11);
 /// What is told of the randomness there is.
 const ENTROPY_BITS: u32 = 256;
 
@@ -49,7 +46,7 @@ pub const DEVICES: [(&str, u64, u32); 10] = [
 /// Whether it is one of this module's.
 #[must_use]
 pub fn is_simple(device: u64) -> bool {
-    [NULL, ZERO, FULL, RANDOM, URANDOM, KMSG].contains(&device)
+    [NULL, ZERO, FULL, RANDOM, URANDOM].contains(&device)
 }
 
 /// Whether it is a terminal, which `tty` opens.
@@ -65,7 +62,6 @@ pub(super) fn read(cx: &Cx, device: u64, sink: &mut Sink) -> Result<usize, Stop>
         NULL => Ok(0),
         ZERO | FULL => Ok(put_zeroes(sink, room)?),
         RANDOM | URANDOM => random(cx, sink, room),
-        KMSG => Err(Errno::EAGAIN.into()),
         _ => Err(Errno::EINVAL.into()),
     }
 }
@@ -95,20 +91,10 @@ pub(super) fn ioctl(cx: &Cx, device: u64, request: u32, argument: u64) -> Result
 }
 
 /// Writes to a device.
-pub(super) fn write(cx: &Cx, device: u64, source: &mut Source) -> Result<usize, Stop> {
+pub(super) fn write(device: u64, source: &mut Source) -> Result<usize, Stop> {
     match device {
         NULL | ZERO | RANDOM | URANDOM => Ok(source.left()),
         FULL => Err(Errno::ENOSPC.into()),
-        KMSG => {
-            let mut line: Vec<u8> = alloc::vec![0; source.left().min(1024)];
-            let len = source.take(&mut line)?;
-            // Behind a name that it cannot choose: nobody's line looks like the server's, or another's.
-            let pid = cx.process.pid.first();
-            String::from_utf8_lossy(&line[..len])
-                .lines()
-                .for_each(|line| cx.unix.say(&format!("unix: process {pid} logs: {line}")));
-            Ok(len + source.left())
-        }
         _ => Err(Errno::EINVAL.into()),
     }
 }

@@ -276,6 +276,18 @@ pub(super) fn check_open(inode: &Spot, who: &Credentials, flags: u32) -> Result<
     Ok(())
 }
 
+/// The file that a fifo or a device is which is no simple one.
+fn open_stream(cx: &Cx, inode: &Rc<Inode>, flags: u32) -> Result<Rc<dyn File>, Stop> {
+    match &inode.kind {
+        Kind::Fifo => crate::stream::open_fifo(cx, inode, flags),
+        Kind::Character(device::KMSG) => Ok(crate::log::kmsg::open(cx, inode, flags)?),
+        Kind::Character(number) if device::is_terminal(*number) => {
+            crate::tty::open(cx, inode, flags)
+        }
+        _ => Err(Errno::ENXIO.into()),
+    }
+}
+
 /// The open file description for an inode that may be opened.
 pub(super) fn open_inode(
     cx: &Cx,
@@ -288,23 +300,17 @@ pub(super) fn open_inode(
         return Ok(Open::new(cx, PathFile::new(spot, location), kept & !LARGEFILE, Vec::new())?);
     }
     let inode = spot.inode.clone();
-    let path = || super::path::of_location(cx, &spot, &location);
     let file: Rc<dyn File> = match &inode.kind {
-        Kind::Fifo => {
-            let file = crate::stream::open_fifo(cx, &inode, flags)?;
-            return Ok(Open::new(cx, file, kept, path())?);
-        }
-        Kind::Character(number) if device::is_terminal(*number) => {
-            let file = crate::tty::open(cx, &inode, flags)?;
-            return Ok(Open::new(cx, file, kept, path())?);
-        }
         Kind::Character(number) if device::is_simple(*number) => {
             TreeFile::new(spot, location, false)?
         }
-        Kind::Socket => crate::stream::socket::service::open(cx, &inode, flags)?,
-        Kind::Character(_) | Kind::Block(_) | Kind::Anonymous(_) => {
-            return Err(Errno::ENXIO.into());
+        Kind::Fifo | Kind::Character(_) => {
+            let file = open_stream(cx, &inode, flags)?;
+            let path = super::path::of_location(cx, &spot, &location);
+            return Ok(Open::new(cx, file, kept, path)?);
         }
+        Kind::Socket => crate::stream::socket::service::open(cx, &inode, flags)?,
+        Kind::Block(_) | Kind::Anonymous(_) => return Err(Errno::ENXIO.into()),
         Kind::Symlink(_) => return Err(Errno::ELOOP.into()),
         Kind::Namespace(_) => {
             let wants_more = flags & (linux::O_ACCMODE | linux::O_TRUNC) != linux::O_RDONLY;

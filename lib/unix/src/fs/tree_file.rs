@@ -183,7 +183,7 @@ impl File for TreeFile {
     fn write(&self, cx: &Cx, _: &Open, source: &mut Source, offset: u64) -> Result<usize, Stop> {
         match &self.inode.kind {
             Kind::Regular(regular) => self.write_regular(cx, regular, source, offset),
-            Kind::Character(device) => device::write(cx, *device, source),
+            Kind::Character(device) => device::write(*device, source),
             Kind::Proc(node) => proc::write(cx, node, source, offset),
             _ => Err(Errno::EINVAL.into()),
         }

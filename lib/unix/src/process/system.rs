@@ -21,7 +21,6 @@ pub const CALLS: &[Entry] = &[
     partial(l::__NR_sysinfo, "sysinfo", sysinfo, "no load averages"),
     full(l::__NR_getrandom, "getrandom", getrandom),
     partial(l::__NR_reboot, "reboot", reboot, "power off, halt and restart all end the system"),
-    partial(l::__NR_syslog, "syslog", syslog, "the log is empty"),
 ];
 
 /// Kernel release that programs see.
@@ -175,25 +174,6 @@ fn reboot(cx: &Cx) -> Answer {
             Err(Stop::Block)
         }
         CAD_ON | CAD_OFF => Ok(0),
-        _ => Err(Errno::EINVAL.into()),
-    }
-}
-
-fn syslog(cx: &Cx) -> Answer {
-    let (buffer, len) = (cx.arg(1), cx.int(2));
-    {
-        let who = cx.process.credentials.borrow();
-        if !who.may(l::CAP_SYSLOG) && !who.may(l::CAP_SYS_ADMIN) {
-            return Err(Errno::EPERM.into());
-        }
-    }
-    match cx.int(0) {
-        // Reading, or reading and clearing.
-        2..=4 if buffer == 0 || len < 0 => Err(Errno::EINVAL.into()),
-        // The console's level.
-        8 if !(1..=8).contains(&len) => Err(Errno::EINVAL.into()),
-        // Nothing is there.
-        0..=10 => Ok(0),
         _ => Err(Errno::EINVAL.into()),
     }
 }

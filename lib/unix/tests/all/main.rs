@@ -28,6 +28,7 @@ mod ipc;
 mod keys;
 mod leases;
 mod locks;
+mod log;
 mod long;
 mod memory;
 mod mounts;
