@@ -8,8 +8,8 @@ use linux_raw_sys::general::{
 use linux_raw_sys::ioctl::{
     FIONREAD, TCFLSH, TCGETA, TCGETS, TCGETS2, TCSBRK, TCSBRKP, TCSETA, TCSETAF, TCSETAW, TCSETS,
     TCSETS2, TCSETSF, TCSETSF2, TCSETSW, TCSETSW2, TCXONC, TIOCCBRK, TIOCEXCL, TIOCGDEV, TIOCGETD,
-    TIOCGEXCL, TIOCGPGRP, TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCNXCL, TIOCOUTQ, TIOCSBRK, TIOCSCTTY,
-    TIOCSETD, TIOCSPGRP, TIOCSTI, TIOCSWINSZ, TIOCVHANGUP,
+    TIOCGEXCL, TIOCGLCKTRMIOS, TIOCGPGRP, TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCNXCL, TIOCOUTQ,
+    TIOCSBRK, TIOCSCTTY, TIOCSETD, TIOCSLCKTRMIOS, TIOCSPGRP, TIOCSTI, TIOCSWINSZ, TIOCVHANGUP,
 };
 
 use super::session::{self, check_change, is_own};
@@ -44,6 +44,11 @@ pub(super) fn ioctl(
             check_change(cx, tty)?;
             let new = tty.termios.get().with_ancient(&user.read::<Termio>(argument)?);
             set(cx, tty, new, request == TCSETAF);
+        }
+        TIOCGLCKTRMIOS => user.write(argument, &tty.locked.get().old())?,
+        TIOCSLCKTRMIOS if !is_root(cx) => return Err(Errno::EPERM.into()),
+        TIOCSLCKTRMIOS => {
+            tty.locked.set(Termios::NOTHING.with(&user.read::<OldTermios>(argument)?));
         }
         TIOCGWINSZ => user.write(argument, &tty.window.get())?,
         TIOCSWINSZ => tty.set_window(cx.unix, user.read::<WindowSize>(argument)?),

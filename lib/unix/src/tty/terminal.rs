@@ -25,6 +25,8 @@ pub struct Tty {
     pub device: u64,
     /// Settings.
     pub termios: Cell<Termios>,
+    /// Bits of the settings that stay as they are (`TIOCSLCKTRMIOS`).
+    pub(super) locked: Cell<Termios>,
     /// Size of the window.
     pub window: Cell<WindowSize>,
     /// Input.
@@ -59,6 +61,7 @@ impl Tty {
         Rc::new(Self {
             device,
             termios: Cell::default(),
+            locked: Cell::new(Termios::NOTHING),
             window: Cell::new(window),
             discipline: RefCell::default(),
             output: RefCell::default(),
@@ -212,8 +215,9 @@ impl Tty {
         }
     }
 
-    /// Changes the settings.
+    /// Changes the settings, but for those that are locked.
     pub(super) fn set_termios(&self, unix: &Unix, new: Termios) {
+        let new = new.keeping(&self.termios.get(), &self.locked.get());
         let old = self.termios.replace(new);
         self.discipline.borrow_mut().change(&old, &new);
         if self.stopped.get() && !new.i(linux_raw_sys::general::IXON) {

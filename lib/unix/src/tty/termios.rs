@@ -76,6 +76,37 @@ impl Default for Termios {
 }
 
 impl Termios {
+    /// No bit set.
+    pub const NOTHING: Self = Self {
+        input: 0,
+        output: 0,
+        control: 0,
+        local: 0,
+        line: 0,
+        characters: [0; 19],
+        input_speed: 0,
+        output_speed: 0,
+    };
+
+    /// These settings with those bits, and characters, of `old` that `locked` has.
+    #[must_use]
+    pub fn keeping(mut self, old: &Self, locked: &Self) -> Self {
+        let keep = |new: &mut u32, old: u32, locked: u32| *new = *new & !locked | old & locked;
+        keep(&mut self.input, old.input, locked.input);
+        keep(&mut self.output, old.output, locked.output);
+        keep(&mut self.control, old.control, locked.control);
+        keep(&mut self.local, old.local, locked.local);
+        let old = core::iter::once(old.line).chain(old.characters);
+        let locked = core::iter::once(locked.line).chain(locked.characters);
+        let new = core::iter::once(&mut self.line).chain(&mut self.characters);
+        for ((new, old), locked) in new.zip(old).zip(locked) {
+            if locked != 0 {
+                *new = old;
+            }
+        }
+        self
+    }
+
     /// Whether an input flag is set.
     #[must_use]
     pub fn i(&self, flag: u32) -> bool {

@@ -58,6 +58,32 @@ fn ancient_settings_are_half_of_the_others() {
 }
 
 #[test]
+fn settings_can_be_locked() {
+    let world = World::new();
+    let first = &world.first;
+    let fd = console(&world);
+    let at = world.scratch(first, 48);
+    world.ok(first, __NR_ioctl, &[fd, TIOCGLCKTRMIOS.into(), at]);
+    let mut locked = world.read(first, at, 36);
+    assert_eq!(locked, [0; 36]);
+    locked[12..16].copy_from_slice(&ECHO.to_le_bytes());
+    locked[17 + VINTR as usize] = 1;
+    world.write(first, at, &locked);
+    world.ok(first, __NR_ioctl, &[fd, TIOCSLCKTRMIOS.into(), at]);
+    change(&world, fd, |flags, characters| {
+        flags[3] &= !(ECHO | ICANON);
+        characters[VINTR as usize] = 9;
+        characters[VEOF as usize] = 9;
+    });
+    change(&world, fd, |flags, characters| {
+        assert_eq!(flags[3] & (ECHO | ICANON), ECHO);
+        assert_eq!((characters[VINTR as usize], characters[VEOF as usize]), (3, 9));
+    });
+    world.ok(first, __NR_setresuid, &[1000; 3]);
+    world.refused(first, __NR_ioctl, &[fd, TIOCSLCKTRMIOS.into(), at], Errno::EPERM);
+}
+
+#[test]
 fn a_line_is_read_when_it_is_complete() {
     let world = World::new();
     let fd = console(&world);
