@@ -109,6 +109,7 @@ fn remount(cx: &Cx, space: &MountSpace, spot: &Spot, flags: u32) -> Answer {
     let mount = &spot.mount;
     namespace::check_flags(cx, mount, flags)?;
     let kept = mount.flags.get() & !SETTABLE;
+    space.change();
     if flags & linux::MS_BIND != 0 {
         mount.flags.set(kept | flags & SETTABLE);
         return Ok(0);

@@ -2,7 +2,7 @@
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as linux;
 
@@ -15,6 +15,7 @@ use crate::account::{Charge, User, What};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::process::namespace;
+use crate::wait::WaitQueue;
 
 /// Most mounts in a namespace.
 const MOUNTS_MAX: usize = 1024;
@@ -30,6 +31,9 @@ pub struct MountSpace {
     pub number: u64,
     table: Rc<Table>,
     mounts: RefCell<Vec<Rc<Mount>>>,
+    /// How often they have changed, and who waits for that.
+    changes: Cell<u64>,
+    pub(super) changed: WaitQueue,
     /// Who pays for its mounts.
     payer: Option<Rc<User>>,
     _charge: Option<Charge>,
@@ -38,8 +42,7 @@ pub struct MountSpace {
 impl MountSpace {
     /// That of process 1, for which nobody pays.
     pub(super) fn first(table: &Rc<Table>) -> Self {
-        let mounts = RefCell::default();
-        Self { number: FIRST_SPACE, table: table.clone(), mounts, payer: None, _charge: None }
+        Self::with(table, FIRST_SPACE, None, None)
     }
 
     /// A namespace of this number for which `payer` pays.
@@ -48,8 +51,29 @@ impl MountSpace {
     /// `ENOMEM`.
     pub(super) fn new(table: &Rc<Table>, number: u64, payer: Rc<User>) -> Result<Self, Errno> {
         let charge = Some(Charge::new(&payer, What::Heap, SPACE_BYTES)?);
+        Ok(Self::with(table, number, Some(payer), charge))
+    }
+
+    fn with(
+        table: &Rc<Table>,
+        number: u64,
+        payer: Option<Rc<User>>,
+        charge: Option<Charge>,
+    ) -> Self {
         let (table, mounts) = (table.clone(), RefCell::default());
-        Ok(Self { number, table, mounts, payer: Some(payer), _charge: charge })
+        let (changes, changed) = (Cell::new(0), WaitQueue::default());
+        Self { number, table, mounts, changes, changed, payer, _charge: charge }
+    }
+
+    /// How often its mounts have changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+
+    /// Its mounts have changed.
+    pub(super) fn change(&self) {
+        self.changes.set(self.changes.get() + 1);
+        self.changed.wake_all();
     }
 
     /// Everything that is mounted, in order.
@@ -89,6 +113,7 @@ impl MountSpace {
             self.table.cover(mount, point);
         }
         self.mounts.borrow_mut().push(mount.clone());
+        self.change();
     }
 
     /// Takes a mount away, but not those below it.
@@ -97,6 +122,7 @@ impl MountSpace {
         mount.space.take();
         self.table.leave(mount);
         self.mounts.borrow_mut().retain(|one| !Rc::ptr_eq(one, mount));
+        self.change();
     }
 
     /// Takes a mount out that is to be added again.
@@ -111,6 +137,7 @@ impl MountSpace {
         if let Some(point) = point {
             self.table.cover(mount, point);
         }
+        self.change();
     }
 
     /// `mount` and all that is mounted below it, those above first.

@@ -328,6 +328,7 @@ pub(super) fn open_inode(
                 file.happened(Some(cx.unix), linux::IN_MODIFY);
             }
             file.happened(Some(cx.unix), linux::IN_OPEN);
+            file.look_at_mounts(cx);
             file
         }
     };

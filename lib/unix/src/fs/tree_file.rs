@@ -4,12 +4,13 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::any::Any;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as linux;
 
 use super::directory::Name;
 use super::inode::{Inode, Kind};
+use super::mount_space::MountSpace;
 use super::mounts::Mount;
 use super::regular::Regular;
 use super::spot::Spot;
@@ -17,9 +18,10 @@ use super::{device, proc};
 use crate::account::Charge;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
-use crate::file::{File, Open, Sink, Source};
+use crate::file::{Events, File, Open, Sink, Source};
 use crate::process::namespace;
 use crate::unix::Unix;
+use crate::wait::WaitQueue;
 
 /// What a file of `/proc` has said, and what it costs to keep that.
 type Text = Rc<(Vec<u8>, Charge)>;
@@ -35,6 +37,8 @@ pub struct TreeFile {
     writes: bool,
     /// What a file of `/proc` says, since it was first read.
     text: RefCell<Option<Text>>,
+    /// Of a list of mounts: how often they had changed when somebody looked whether they had.
+    seen: Cell<u64>,
 }
 
 impl TreeFile {
@@ -53,7 +57,14 @@ impl TreeFile {
             inode.begin_write()?;
         }
         inode.locks.leases.count(true);
-        Ok(Rc::new(Self { inode, mount, location, writes, text: RefCell::new(None) }))
+        Ok(Rc::new(Self {
+            inode,
+            mount,
+            location,
+            writes,
+            text: RefCell::default(),
+            seen: Cell::new(0),
+        }))
     }
 
     /// Where it was found.
@@ -72,6 +83,19 @@ impl TreeFile {
     #[inline(always)]
     pub(super) fn happened(&self, unix: Option<&Unix>, mask: u32) {
         self.inode.happened_at(unix, self.location.as_ref(), mask);
+    }
+
+    /// The mounts that it lists.
+    fn listed_mounts(&self, cx: &Cx) -> Option<Rc<MountSpace>> {
+        let Kind::Proc(node) = &self.inode.kind else { return None };
+        proc::mounts::of(cx, node)
+    }
+
+    /// Mounts that have changed by now are no news.
+    pub(super) fn look_at_mounts(&self, cx: &Cx) {
+        if let Some(space) = self.listed_mounts(cx) {
+            self.seen.set(space.changes());
+        }
     }
 
     /// Reads from what the file said when it was last read from its beginning.
@@ -195,6 +219,25 @@ impl File for TreeFile {
             Kind::Namespace(one) => namespace::ioctl(cx, one, request, argument),
             _ => Err(Errno::ENOTTY.into()),
         }
+    }
+
+    fn poll(&self, cx: &Cx) -> Events {
+        let mut events = Events::READABLE | Events::WRITABLE;
+        if let Some(space) = self.listed_mounts(cx) {
+            let changes = space.changes();
+            events.set(Events::PRI | Events::ERR, self.seen.replace(changes) != changes);
+        }
+        events
+    }
+
+    fn watch(&self, cx: &Cx, _: Events, visit: &mut dyn FnMut(&WaitQueue)) {
+        if let Some(space) = self.listed_mounts(cx) {
+            visit(&space.changed);
+        }
+    }
+
+    fn can_wait(&self) -> bool {
+        matches!(&self.inode.kind, Kind::Proc(node) if proc::mounts::is_list(node))
     }
 
     fn inode(&self) -> Rc<Inode> {

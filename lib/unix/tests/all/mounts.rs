@@ -271,3 +271,33 @@ fn who_may_not_and_how_many() {
     assert_eq!(doubled, Some(error(errno::ENOSPC)));
     assert_eq!(program.contents("/a/in/file"), b"contents");
 }
+
+/// Whoever wants to know of new mounts polls the list of them, as service managers do.
+#[test]
+fn a_change_of_mounts_can_be_waited_for() {
+    let world = prepared();
+    let program = Program::new(&world, &world.first);
+    let list = program.opened("/proc/self/mountinfo", l::O_RDONLY);
+    let epoll = program.call(l::__NR_epoll_create1, &[0]) as u64;
+    world.write(&program.thread, program.buffer, &[l::POLLPRI as u8, 0, 0, 0]);
+    let add = [epoll, l::EPOLL_CTL_ADD.into(), list, program.buffer];
+    assert_eq!(program.call(l::__NR_epoll_ctl, &add), 0);
+    let plain = program.opened("/proc/self/status", l::O_RDONLY);
+    let add = [epoll, l::EPOLL_CTL_ADD.into(), plain, program.buffer];
+    assert_eq!(program.call(l::__NR_epoll_ctl, &add), error(errno::EPERM));
+    let other = program.fork();
+    let wait = [epoll, program.buffer, 1, 1000];
+    let changes: [&dyn Fn() -> i64; 3] = [
+        &|| bind(&other, "/a/in", "/b", 0),
+        &|| mount(&other, "none", "/b", "", l::MS_REMOUNT | l::MS_BIND | l::MS_NOSUID),
+        &|| unmount(&other, "/b", 0),
+    ];
+    for change in changes {
+        world.waits(&program.thread, l::__NR_epoll_wait, &wait);
+        assert_eq!(change(), 0);
+        assert_eq!(world.next_reply(&program.thread), Some(1));
+        let told = world.read_u32(&program.thread, program.buffer);
+        assert_eq!(told, u32::from(l::POLLPRI as u16 | l::POLLERR as u16), "said once");
+    }
+    world.waits(&program.thread, l::__NR_epoll_wait, &wait);
+}

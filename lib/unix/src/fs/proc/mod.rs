@@ -30,7 +30,7 @@ mod figures;
 mod ipc;
 mod mappings;
 pub(super) mod memory;
-mod mounts;
+pub(super) mod mounts;
 mod net;
 mod node;
 mod process;
@@ -69,6 +69,8 @@ enum What {
     Thread(Pid, Pid),
     /// A text about a process (and thread).
     SubjectText(Pid, Pid, SubjectText),
+    /// What a process sees mounted, of which a change can be waited for.
+    Mounts(Pid, Pid, SubjectText),
     /// One that can be written.
     SubjectSetting(Pid, Pid, SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     /// A process's memory.
@@ -126,6 +128,7 @@ impl What {
             Self::Process(pid, _)
             | Self::Thread(pid, _)
             | Self::SubjectText(pid, ..)
+            | Self::Mounts(pid, ..)
             | Self::SubjectSetting(pid, ..)
             | Self::SubjectLink(pid, ..)
             | Self::Memory(pid, _)
@@ -329,9 +332,9 @@ pub(super) fn text(cx: &Cx, node: &Node) -> Result<Vec<u8>, Errno> {
 pub(super) fn read(cx: &Cx, node: &Node) -> Result<Vec<u8>, Stop> {
     match node.what {
         What::Text(make) | What::Setting(make, _) => Ok(make(cx)),
-        What::SubjectText(pid, tid, make) | What::SubjectSetting(pid, tid, make, _) => {
-            Ok(make(cx, &subject(cx, node, pid, tid)?)?)
-        }
+        What::SubjectText(pid, tid, make)
+        | What::Mounts(pid, tid, make)
+        | What::SubjectSetting(pid, tid, make, _) => Ok(make(cx, &subject(cx, node, pid, tid)?)?),
         What::DescriptorInfo(pid, fd) => Ok(descriptors::info(cx, pid, fd)?),
         _ => Err(Errno::EINVAL.into()),
     }

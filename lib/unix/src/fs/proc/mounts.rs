@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 
 use linux_raw_sys::general as linux;
 
+use super::super::mount_space::MountSpace;
 use super::super::mounts::Mount;
 use super::super::{device, path};
-use super::Subject;
+use super::{Node, Subject, What};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::process::namespace;
@@ -40,6 +41,17 @@ fn lines(
         }
     }
     Ok(text)
+}
+
+/// The namespace whose mounts an inode tells; none for other inodes, or when the process has ended.
+pub(in crate::fs) fn of(cx: &Cx, node: &Node) -> Option<Rc<MountSpace>> {
+    let What::Mounts(pid, tid, _) = node.what else { return None };
+    Some(namespace::mounts(cx.unix, &super::subject(cx, node, pid, tid).ok()?.process))
+}
+
+/// Whether an inode tells of mounts, so that one can wait for their changes.
+pub(in crate::fs) fn is_list(node: &Node) -> bool {
+    matches!(node.what, What::Mounts(..))
 }
 
 /// White space and backslashes as octal numbers.

@@ -24,6 +24,7 @@ const STRINGS_MAX: u64 = 2 << 20;
 #[derive(Clone, Copy)]
 pub(super) enum Entry {
     Text(SubjectText),
+    Mounts(SubjectText),
     Setting(SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     Link(fn(&Cx, &Subject) -> Result<Target, Errno>),
     Memory,
@@ -37,6 +38,7 @@ impl Entry {
     fn what(self, pid: Pid, tid: Pid) -> What {
         match self {
             Self::Text(make) => What::SubjectText(pid, tid, make),
+            Self::Mounts(make) => What::Mounts(pid, tid, make),
             Self::Setting(make, set) => What::SubjectSetting(pid, tid, make, set),
             Self::Link(find) => What::SubjectLink(pid, tid, find),
             Self::Memory => What::Memory(pid, tid),
@@ -64,8 +66,8 @@ pub(super) const ENTRIES: &[Named] = &[
     ("limits", 0o444, Entry::Text(limits)),
     ("maps", 0o444, Entry::Text(maps)),
     ("mem", 0o600, Entry::Memory),
-    ("mountinfo", 0o444, Entry::Text(mounts::mountinfo)),
-    ("mounts", 0o444, Entry::Text(mounts::mounts)),
+    ("mountinfo", 0o444, Entry::Mounts(mounts::mountinfo)),
+    ("mounts", 0o444, Entry::Mounts(mounts::mounts)),
     ("ns", 0o511, Entry::Namespaces),
     ("oom_score", 0o444, Entry::Text(|_, _| Ok(b"0\n".to_vec()))),
     ("oom_score_adj", 0o644, Entry::Setting(oom_adjustment, set_oom_adjustment)),
