@@ -28,6 +28,8 @@ fn clean(program: &Program<'_>) {
         for pid in all.iter().filter(|pid| **pid != 1) {
             program.call(l::__NR_kill, &[u64::from(*pid), l::SIGKILL.into()]);
         }
+        // Who gave its turn away hears of it when it has one.
+        world.give_turns();
         drain(world);
         let options = u64::from(l::WNOHANG | l::__WALL);
         while program.call(l::__NR_wait4, &[u64::MAX, 0, options, 0]) > 0 {}
