@@ -32,7 +32,7 @@ boot_entry!(main);
 const CALLS: u64 = 1_000;
 
 /// What is tested, and its name.
-const TESTS: [Test; 57] = [
+const TESTS: [Test; 58] = [
     ("the_interface_page_counts_the_processors", told),
     ("user_code_runs_elsewhere", parallel),
     ("a_server_elsewhere_answers", served),
@@ -90,6 +90,7 @@ const TESTS: [Test; 57] = [
     ("who_calls_elsewhere_or_is_called_is_halted", visits::halted),
     ("who_calls_elsewhere_or_is_called_moves", visits::moved),
     ("visitors_elsewhere_have_a_floor", visits::lifted),
+    ("a_clerk_that_lives_elsewhere_agrees", visits::agreed_elsewhere),
 ];
 
 fn main() -> ! {

@@ -40,9 +40,9 @@ fn clerk() -> ThreadId {
     ThreadId(CLERK_ID.load(Ordering::Relaxed))
 }
 
-/// The server: a clerk, as yet without hosts.
-fn server() -> Actor {
-    let clerk = Actor::start_apart(CLERK, Part::Agree, 0);
+/// The server: a clerk, which lives on processor `number`, as yet without hosts.
+fn server(number: u32) -> Actor {
+    let clerk = Actor::start_apart(CLERK, Part::Agree, number);
     CLERK_ID.store(clerk.id.0, Ordering::Relaxed);
     clerk
 }
@@ -189,7 +189,12 @@ type Pairs = [Option<Pair>; HOSTS];
 
 /// A server, and a pair on each processor; that of the first one, which never rests, begins last.
 fn stage() -> (Actor, Pairs) {
-    let clerk = server();
+    stage_with(0)
+}
+
+/// The same with a clerk that lives on processor `number`.
+fn stage_with(number: u32) -> (Actor, Pairs) {
+    let clerk = server(number);
     let count = processors().min(HOSTS as u32);
     let pairs = core::array::from_fn(|at| {
         let number = count.checked_sub(at as u32 + 1)?;
@@ -303,4 +308,23 @@ pub fn lifted() -> Verdict {
             cast::WRONG.fetch_add(1, Ordering::Relaxed);
         }
     })
+}
+
+/// The clerk lives elsewhere, on each processor once, and moves on while its clients bind anew.
+pub fn agreed_elsewhere() -> Verdict {
+    for number in 1..processors() {
+        let (clerk, pairs) = stage_with(number);
+        let go_on = pairs.iter().flatten().all(|pair| {
+            let place = u64::from(pair.client().id.number() - FIRST_NUMBER);
+            let goes = pair.goes_on() && tell(REVOKE, COOKIE + place) && pair.goes_on();
+            let _ = schedule::set_processor(clerk.id, (number + 1) % processors());
+            let still = tell(REVOKE, COOKIE + place) && pair.goes_on();
+            let _ = schedule::set_processor(clerk.id, number);
+            goes && still
+        });
+        stop(&clerk, &pairs);
+        verdict(go_on, "a client gets no answers by a clerk elsewhere")?;
+        verdict(root_harness::violations() == 0, "the checker finds something")?;
+    }
+    none_wrong()
 }
