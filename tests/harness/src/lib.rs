@@ -5,6 +5,7 @@
 //! emulator with the verdict.
 #![no_std]
 
+pub mod edu;
 mod places;
 
 use abi::inspect::What;

@@ -10,6 +10,7 @@ mod alone;
 mod cast;
 mod hidden;
 mod machine;
+mod messages;
 mod moves;
 mod tables;
 mod talks;
@@ -32,7 +33,7 @@ boot_entry!(main);
 const CALLS: u64 = 1_000;
 
 /// What is tested, and its name.
-const TESTS: [Test; 58] = [
+const TESTS: [Test; 59] = [
     ("the_interface_page_counts_the_processors", told),
     ("user_code_runs_elsewhere", parallel),
     ("a_server_elsewhere_answers", served),
@@ -91,6 +92,7 @@ const TESTS: [Test; 58] = [
     ("who_calls_elsewhere_or_is_called_moves", visits::moved),
     ("visitors_elsewhere_have_a_floor", visits::lifted),
     ("a_clerk_that_lives_elsewhere_agrees", visits::agreed_elsewhere),
+    ("a_device_s_message_to_any_processor_arrives", messages::anywhere),
 ];
 
 fn main() -> ! {

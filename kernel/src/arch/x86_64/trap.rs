@@ -95,6 +95,7 @@ pub extern "C" fn from_kernel(frame: &'static TrapFrame) -> Option<TcbRef> {
     }
     let (line, is_legacy) = match vector {
         LEGACY..=LAST_LEGACY => (vector - LEGACY, true),
+        LINE..HELLO if visitors::passes_on(vector) => return None,
         LINE..HELLO => (vector - LINE, false),
         _ => fatal(frame),
     };

@@ -26,6 +26,7 @@ use crate::preemption;
 use crate::sched::elsewhere::LOOKS;
 
 const HELLO: u64 = vectors::HELLO as u64;
+const LINE: u64 = vectors::LINE as u64;
 
 /// Lets a visitor in, if one may come: then this does not return. On the stack of the idle
 /// thread, which goes on from its beginning afterwards.
@@ -91,12 +92,27 @@ fn enter(address: u64, frame: Frame) -> ! {
 /// this one, whom the second of two interrupts would send home.
 pub extern "C" fn met(frame: Frame) {
     let own = processors::own();
-    let is_late = frame.vector.get() == HELLO && !own.berth.is_called() && !own.inbox.holds_any();
+    let vector = frame.vector.get();
+    if passes_on(vector) {
+        return;
+    }
+    let is_late = vector == HELLO && !own.berth.is_called() && !own.inbox.holds_any();
     if !is_late {
         came(frame);
     }
     // Whoever wants something from now on interrupts again.
     apic::end();
+}
+
+/// Whether `vector` is that of a device's line and this is not the first processor, which gets the interrupt then:
+/// a driver may have named any processor in its device's message.
+pub fn passes_on(vector: u64) -> bool {
+    let is_another = cpu().number.get() != 0 && (LINE..HELLO).contains(&vector);
+    if is_another {
+        apic::end();
+        let _ = apic::send(processors::apic_of(0), Message::Interrupt(vector as u8));
+    }
+    is_another
 }
 
 /// The visitor, or somebody who came with it, has entered the kernel, by whatever way, with its

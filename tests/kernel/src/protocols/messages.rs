@@ -4,9 +4,7 @@
 use abi::id::{MESSAGE_BASE, SYSTEM_BASE};
 use abi::{ThreadId, Time};
 use pci::{Function, Messages, Table};
-use runtime::port::Ports;
-use runtime::sync::Lock;
-use runtime::window::Window;
+use root_harness::edu;
 use runtime::{Msg, ipc, kernel, kip, sigma0};
 
 use crate::report::{Outcome, Sentence, because, case};
@@ -15,12 +13,6 @@ use crate::{check, same};
 /// The line that the device is to signal.
 const LINE: u32 = MESSAGE_BASE + 5;
 const IRQ: ThreadId = ThreadId::irq(LINE);
-/// Vendor and device.
-const EDU: (u16, u16) = (0x1234, 0x11E8);
-/// Its registers: who it is, for what it interrupts (24), do (60), take back (64).
-const IDENTITY: u64 = 0;
-const RAISE: u64 = 0x60;
-const TAKE_BACK: u64 = 0x64;
 
 /// Runs the tests.
 pub fn run() {
@@ -31,45 +23,8 @@ pub fn run() {
     case("messages_of_a_table_are_lines_of_their_own", table);
 }
 
-/// The registers of the device: sigma0 gives them once.
-static REGISTERS: Lock<Option<Window>> = Lock::new(None);
-
-/// The ports of configuration space.
-fn config() -> Ports {
-    let (first, count) = pci::PORTS;
-    // sigma0 gives them once.
-    let _ = sigma0::ports(first, count.trailing_zeros());
-    Ports::new(first, count)
-}
-
-/// The device, set up to signal [`LINE`].
-fn find() -> Outcome<Window> {
-    let config = config();
-    let Some(function) = Function::find(&config, EDU.0, EDU.1) else {
-        return sentence("there is no device edu: the machine needs `--device edu`");
-    };
-    same!("how it signals", function.messages(), Some(Messages::One));
-    let Some(memory) = function.memory(0) else { return sentence("it has no registers") };
-    function.enable();
-    let Some(message) = kip::get().message(LINE) else {
-        return sentence("the interface page names no message");
-    };
-    check!(function.signal_by(message), "the device has no room for the address");
-    let Some(window) = sigma0::memory(Some(memory.address), 12) else {
-        return sentence("sigma0 does not give the device's registers");
-    };
-    same!("the device's identity", window.read32(IDENTITY) & 0xFFFF, 0xED);
-    Ok(window)
-}
-
 fn sentence<T>(text: &str) -> Outcome<T> {
     Err(Sentence::new(format_args!("{text}")))
-}
-
-/// The device interrupts.
-fn raise(device: &Window) {
-    device.write32(RAISE, 1);
-    device.write32(TAKE_BACK, 1);
 }
 
 /// Whether an interrupt is there within 10 ms.
@@ -77,24 +32,22 @@ fn comes() -> bool {
     ipc::receive(IRQ, Time::micros(10_000)).is_ok()
 }
 
-fn with_device(test: fn(&Window) -> Outcome) -> Outcome {
-    let mut registers = REGISTERS.lock();
-    let device = match registers.take() {
-        Some(device) => device,
-        None => find()?,
+fn with_device(test: fn() -> Outcome) -> Outcome {
+    let Some(message) = kip::get().message(LINE) else {
+        return sentence("the interface page names no message");
     };
-    let device = registers.insert(device);
+    edu::signal_by(message).or_else(sentence)?;
     because(kernel::attach_irq(LINE, ThreadId::ROOT), "attaching the line")?;
-    let result = test(device);
+    let result = test();
     because(kernel::detach_irq(LINE), "detaching the line")?;
     result
 }
 
 fn arrives() -> Outcome {
-    with_device(|device| {
+    with_device(|| {
         check!(!comes(), "an interrupt came before the device was told to");
         for _ in 0..10 {
-            raise(device);
+            edu::raise();
             because(ipc::receive(IRQ, Time::micros(50_000)), "waiting for the message")?;
             check!(!comes(), "one message interrupted twice");
             because(ipc::send(IRQ, &Msg::new(0)), "the acknowledgement")?;
@@ -104,33 +57,33 @@ fn arrives() -> Outcome {
 }
 
 fn merged() -> Outcome {
-    with_device(|device| {
-        (0..1_000).for_each(|_| raise(device));
+    with_device(|| {
+        (0..1_000).for_each(|_| edu::raise());
         check!(comes(), "none of a thousand messages came");
         check!(!comes(), "a second one came before the acknowledgement");
         because(ipc::send(IRQ, &Msg::new(0)), "the acknowledgement")?;
         check!(comes(), "what came before the acknowledgement was lost");
         because(ipc::send(IRQ, &Msg::new(0)), "the second acknowledgement")?;
         check!(!comes(), "more than one was kept");
-        raise(device);
+        edu::raise();
         check!(comes(), "the line is silent after a flood");
         because(ipc::send(IRQ, &Msg::new(0)), "the third acknowledgement").map(|_| ())
     })
 }
 
 fn dropped() -> Outcome {
-    with_device(|device| {
-        raise(device);
+    with_device(|| {
+        edu::raise();
         check!(comes(), "the first message to the handler was lost");
-        raise(device);
+        edu::raise();
         because(kernel::detach_irq(LINE), "detaching the line")?;
-        raise(device);
+        edu::raise();
         Ok(())
     })?;
     // Neither acknowledged nor wanted by anybody: the next handler begins anew.
-    with_device(|device| {
+    with_device(|| {
         check!(!comes(), "another handler's message came");
-        raise(device);
+        edu::raise();
         check!(comes(), "the line is silent for the next handler");
         Ok(())
     })
@@ -164,7 +117,7 @@ const QUEUES: [u32; 2] = [1 << 20, 1 << 21];
 const FIRST_AND_SECOND: u32 = 0x98;
 
 fn table() -> Outcome {
-    let config = config();
+    let config = edu::config();
     let Some(function) = Function::find(&config, CARD.0, CARD.1) else {
         return sentence("there is no card: the machine needs `--device e1000e`");
     };
