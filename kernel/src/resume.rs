@@ -1,14 +1,17 @@
 //! What a thread does when it gets the processor and is not simply to return to
 //! user mode: it goes on with an operation in which it was preempted or had to wait.
 
-use crate::arch::{TcbRef, visits};
+use crate::arch::TcbRef;
 use crate::ipc::{self, receive, transfer};
 use crate::sched::{self, tick, waker};
 use crate::thread::tcb::Resume;
 use crate::{call, destruction, irq, lrpc, preemption, unmap};
 
-/// Goes on with what `current` was doing; returns who runs next.
-pub extern "C" fn resume(current: TcbRef) -> TcbRef {
+/// Goes on with what `current` was doing; returns who runs next. `entered` makes the entry that it has made on
+/// another processor: the way in is above this (`arch::entry`).
+#[inline(always)] // a part of it
+#[must_use]
+pub fn resume(current: TcbRef, entered: impl Fn(TcbRef) -> TcbRef) -> TcbRef {
     let what = current.resume.get();
     use Resume::{Again, Bind, Destroy, Receive, Transfer, Unmap, Wake};
     if matches!(what, Transfer | Receive | Unmap | Destroy | Wake | Again | Bind) {
@@ -27,7 +30,7 @@ pub extern "C" fn resume(current: TcbRef) -> TcbRef {
         Resume::Wake => wake(current),
         Resume::Bind => lrpc::bind::resume(current),
         Resume::Again => call::again(current),
-        Resume::Entered => visits::entered(current),
+        Resume::Entered => entered(current),
         Resume::Anew => {
             // The look has found nothing that leads elsewhere, now: not to be asked again on the way out.
             current.resume.set(Resume::Frame);

@@ -8,15 +8,14 @@ use abi::id::USER_BASE;
 use abi::{CallError, Fpage, Rights, ThreadId, utcb};
 use common::{Machine, Random};
 use kernel::arch::root::RootWord;
-use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::arch::{TcbRef, cpu, current, entry, set_current};
+use kernel::check;
 use kernel::destruction;
 use kernel::mem::frames;
-use kernel::resume;
 use kernel::space::{control, quota};
 use kernel::thread::control::{After, Request, thread_control};
 use kernel::thread::tcb::Resume;
-use kernel::thread::{lifecycle, lookup_number};
-use kernel::{check, start};
+use kernel::thread::{lifecycle, lookup_number, own};
 
 const UTCBS: u64 = 0xBF00_0000;
 const ROOT: u32 = USER_BASE + 3;
@@ -26,7 +25,7 @@ const ROUNDS: usize = 6_000;
 /// A machine with one privileged thread in a space of 120 pages.
 fn machine() -> (Machine, TcbRef) {
     let machine = Machine::new(1, 120, false);
-    set_current(start::make_idle(RootWord::default()));
+    set_current(own::make_idle(RootWord::default()));
     let space = machine.spaces[1];
     space.task.privileged.set(true);
     cpu().spaces.insert(space);
@@ -67,7 +66,7 @@ fn call(caller: TcbRef, request: &Request) -> Result<(), CallError> {
         After::Destroy(space) => {
             let mut next = destruction::start(caller, space);
             while caller.resume.get() == Resume::Destroy {
-                next = resume::resume(caller);
+                next = entry::resume(caller);
             }
             assert!(next == caller && current() == caller);
         }

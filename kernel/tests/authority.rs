@@ -18,9 +18,8 @@ use kernel::sched::ceiling;
 use kernel::sched::schedule::{self, schedule};
 use kernel::space::SpaceRef;
 use kernel::space::limits::{Gift as Limits, task_control};
-use kernel::start;
 use kernel::thread::control::{After, Form, Request, in_form};
-use kernel::thread::{for_each, lookup, lookup_number};
+use kernel::thread::{for_each, lookup, lookup_number, own};
 
 const ROUNDS: usize = 20_000;
 /// Between two runs of the whole checker.
@@ -53,7 +52,7 @@ fn is_above(upper: SpaceRef, lower: SpaceRef) -> bool {
 impl Play {
     fn new() -> Self {
         let machine = Machine::new(1, 4000, false);
-        set_current(start::make_idle(RootWord::default()));
+        set_current(own::make_idle(RootWord::default()));
         machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
         machine.spaces.iter().for_each(|space| space.task.privileged.set(true));
         initialise(machine.spaces[1]);

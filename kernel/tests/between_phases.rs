@@ -132,7 +132,7 @@ fn comes_between(server_has_items: bool) {
     assert_eq!(waits(queued), Waits::Busy(Busy::Polling), "its message waits");
     assert_eq!(kernel::check::violations(), 0);
     set_current(server);
-    let _ = kernel::resume::resume(server);
+    let _ = kernel::arch::entry::resume(server);
     assert_ne!(waits(queued), Waits::Busy(Busy::Polling), "its message was taken");
     assert_eq!(kernel::check::violations(), 0);
 }

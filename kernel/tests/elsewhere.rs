@@ -272,7 +272,7 @@ fn who_wants_to_leave_for_a_processor_that_rests_goes_on_here() {
     place(&world, world.root, 1).expect("it may");
     assert_eq!(world.root.resume.get(), Resume::Anew);
     assert!(elsewhere::leave(world.root) == world.root, "the processor rests");
-    assert!(kernel::resume::resume(world.root) == world.root);
+    assert!(kernel::arch::entry::resume(world.root) == world.root);
     assert_eq!(world.root.resume.get(), Resume::Frame);
     sound();
 }

@@ -10,13 +10,13 @@ use common::tasks::{initialise, ipc, registers, thread};
 use common::{Machine, tasks};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::check;
 use kernel::ipc::rendezvous::{self, DEAD_OPEN, Waits, waits};
 use kernel::ipc::{local, sweep};
 use kernel::space::SpaceRef;
 use kernel::thread::exregs::{Registers, exchange_registers};
-use kernel::thread::lifecycle;
 use kernel::thread::tcb::USES_VECTOR;
-use kernel::{check, start};
+use kernel::thread::{lifecycle, own};
 
 /// As many as may be armed in a space.
 const MOST: usize = 64;
@@ -36,7 +36,7 @@ fn arm(caller: TcbRef, partner: TcbRef) {
 /// One task with `pages` pages.
 fn rich(pages: u64) -> (Machine, SpaceRef) {
     let machine = Machine::new(2, pages, false);
-    set_current(start::make_idle(RootWord::default()));
+    set_current(own::make_idle(RootWord::default()));
     machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
     let space = machine.spaces[1];
     initialise(space);

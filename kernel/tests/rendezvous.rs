@@ -1,4 +1,4 @@
-//! The fast path's one compare (`arch/x86_64/ipc.S`, `ipc/rendezvous.rs`) accepts
+//! The fast path's one compare (`arch/x86_64/entry/ipc.S`, `ipc/rendezvous.rs`) accepts
 //! exactly what the rules allow, whatever a sender passes as `to`.
 
 mod common;
@@ -12,8 +12,7 @@ use common::{Machine, Random};
 use kernel::arch::root::RootWord;
 use kernel::arch::set_current;
 use kernel::ipc::rendezvous::{Busy, Waits, busy_word, set_busy, set_closed, set_open, waits};
-use kernel::start;
-use kernel::thread::lifecycle;
+use kernel::thread::{lifecycle, own};
 
 const BUSY: [Busy; 6] =
     [Busy::Ready, Busy::Polling, Busy::Waiting, Busy::Transfer, Busy::Inactive, Busy::Halted];
@@ -151,7 +150,7 @@ fn a_wait_for_a_dead_id_would_be_entered_by_a_wrong_one() {
 #[test]
 fn a_word_says_what_was_set() {
     let machine = Machine::new(1, 64, false);
-    set_current(start::make_idle(RootWord::default()));
+    set_current(own::make_idle(RootWord::default()));
     let mut random = Random::seeded(22);
     for index in 0..20 {
         let version = random.next() as u32 | 1;

@@ -6,10 +6,11 @@ use abi::ThreadId;
 use common::tasks::{QUIET_LINE, ipc, machine, thread};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::ipc::rendezvous::{Busy, set_busy};
+use kernel::irq;
 use kernel::sched::{self, schedule};
 use kernel::space::SpaceRef;
+use kernel::thread::own;
 use kernel::thread::tcb::Resume;
-use kernel::{irq, start};
 
 /// A thread in each space, ready and not queued.
 fn threads<const N: usize>(spaces: &[SpaceRef]) -> [TcbRef; N] {
@@ -89,7 +90,7 @@ fn interrupts_at_once_preempt_once() {
     let [running, urgent, handler] = threads(&spaces);
     urgent.priority.set(150);
     handler.priority.set(200);
-    start::make_interrupts();
+    own::make_interrupts();
     spaces[0].task.privileged.set(true);
     let line = ThreadId::irq(QUIET_LINE);
     irq::attach(spaces[0], line, handler.id.get()).expect("it may");

@@ -6,17 +6,17 @@ mod common;
 use abi::id::USER_BASE;
 use abi::{Ceilings, Fpage, Numbers, Phase, Rights, ThreadId, utcb};
 use common::tasks::{QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread};
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::{TcbRef, cpu, entry, set_current};
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
 use kernel::ipc::transfer::Part;
 use kernel::ipc::{Kind, cancel, kernel_message, timeout};
+use kernel::irq;
 use kernel::mem::frames;
 use kernel::sched::{grant_slice, make_ready};
 use kernel::thread::control::{After, Request, thread_control};
 use kernel::thread::exregs::{Registers, exchange_registers};
 use kernel::thread::lifecycle;
 use kernel::thread::tcb::Resume;
-use kernel::{irq, resume};
 
 const BUFFER: u64 = 0x40_0000;
 /// Lets `thread`'s next message be an empty map item.
@@ -192,7 +192,7 @@ fn a_halt_waits_for_the_end_of_a_transfer() {
     assert!(exchange_registers(helper, client.id.get(), &stop).is_some());
     assert!(is_schedulable(client), "the server hangs in the transfer");
     set_current(client);
-    let _ = resume::resume(client);
+    let _ = entry::resume(client);
     assert_eq!(waits(server), Waits::Busy(Busy::Ready));
     assert_eq!(waits(client), Waits::Busy(Busy::Halted));
 }
@@ -392,7 +392,7 @@ fn a_start_message_may_come_before_the_activation() {
     lifecycle::activate(made, pager.id.get());
     assert!(cpu().scheduler.ready.contains(made));
     set_current(made);
-    let _ = resume::resume(made);
+    let _ = entry::resume(made);
     assert_eq!((made.user_ip_sp(), made.is_ready()), ((0x7000, 0x8000), true));
     assert!(is_schedulable(pager));
 }

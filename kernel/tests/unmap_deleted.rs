@@ -8,13 +8,13 @@ use abi::syscall::Call;
 use abi::{Ceilings, Fpage, MapItem, Numbers, Rights, ThreadId};
 use common::tasks::{QUIET_LINE, machine, registers, thread};
 use common::{RAM, marker};
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::{TcbRef, cpu, entry, set_current};
 use kernel::ipc::{kernel_message, syscall};
 use kernel::mem::{MapJob, SpaceRef};
 use kernel::sched::{self, grant_slice, make_ready};
 use kernel::thread::lookup;
 use kernel::thread::tcb::Resume;
-use kernel::{call, check, irq, resume, unmap};
+use kernel::{call, check, irq, unmap};
 
 /// Where pages are mapped.
 const PLACE: u64 = 0x40_0000;
@@ -160,7 +160,7 @@ fn an_interrupt_on_the_way_out_costs_nobody_a_tick() {
     make_ready(other);
     cpu().pending_lines.set(1 << QUIET_LINE);
     sched::requeue(pager);
-    assert!(resume::interrupted(pager) == other);
+    assert!(kernel::resume::interrupted(pager) == other);
     set_current(other);
     assert!(irq::interrupt(other, QUIET_LINE) == pager);
     set_current(pager);
@@ -197,7 +197,7 @@ fn answer_beside(index: usize, first: bool, windows: u32) {
         assert!(irq::interrupt(other, QUIET_LINE) == pager, "until the next interrupt");
     }
     set_current(pager);
-    let next = resume::resume(pager);
+    let next = entry::resume(pager);
     assert!(pager.transfer.part.get().is_none() && client.is_ready(), "it ends");
     assert_eq!(next.id.get(), pager.id.get(), "the most urgent of all");
     others.into_iter().chain([client]).for_each(sched::requeue);

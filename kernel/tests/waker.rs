@@ -8,13 +8,14 @@ use abi::ThreadId;
 use abi::id::USER_BASE;
 use common::Machine;
 use common::tasks::{QUIET_LINE, ipc, machine, make, thread};
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::{TcbRef, cpu, entry, set_current};
 use kernel::ipc::rendezvous::{Busy, set_busy};
 use kernel::sched::wakeup::{GRAIN_US, NEAR_US, WakeupLists};
 use kernel::sched::{self, waker};
 use kernel::space::SpaceRef;
+use kernel::thread::own;
 use kernel::thread::tcb::Resume;
-use kernel::{clock, irq, resume, start};
+use kernel::{clock, irq};
 
 /// Far more than a tick wakes.
 const SLEEPERS: u32 = IN_A_TASK * 6;
@@ -45,7 +46,7 @@ fn sleep(thread: TcbRef) {
 
 fn crowd() -> Crowd {
     let (machine, spaces) = machine(3 + SLEEPERS / IN_A_TASK);
-    start::make_waker();
+    own::make_waker();
     let running = thread(spaces[0], 0, ThreadId::NIL);
     running.resume.set(Resume::Frame);
     cpu().scheduler.ready.remove(running);
@@ -96,7 +97,7 @@ fn a_tick_wakes_few_and_the_most_urgent_first() {
     assert!(few.contains(&crowd.awake()), "{} are awake", crowd.awake());
     // All others are woken before one of them runs.
     assert!(blocks(crowd.urgent) == crowd.waker);
-    assert!(crowd.sleepers.contains(&resume::resume(crowd.waker)));
+    assert!(crowd.sleepers.contains(&entry::resume(crowd.waker)));
     assert_eq!(crowd.awake(), SLEEPERS);
     assert!(!crowd.waker.is_ready());
 }
@@ -108,7 +109,7 @@ fn handler_comes(priority: u8, first: bool) {
     let handler = thread(crowd.spaces[1], 2, ThreadId::NIL);
     cpu().scheduler.ready.remove(handler);
     handler.priority.set(priority);
-    start::make_interrupts();
+    own::make_interrupts();
     let line = ThreadId::irq(QUIET_LINE);
     irq::attach(crowd.chief, line, handler.id.get()).expect("it may");
     let _ = ipc(handler, ThreadId::NIL, line);
@@ -118,14 +119,14 @@ fn handler_comes(priority: u8, first: bool) {
     assert!(blocks(crowd.urgent) == crowd.waker);
     // In one of its windows.
     cpu().interrupt.set(Some((10, QUIET_LINE)));
-    let next = resume::resume(crowd.waker);
+    let next = entry::resume(crowd.waker);
     assert!(crowd.awake() < waker::IN_A_TICK + 16, "{} are awake", crowd.awake());
     assert!(handler.is_ready());
     assert_eq!(next == handler, first, "priority {priority}");
     assert!(first || next == crowd.running, "the first of the class that is woken");
     // Whoever that is, the waker goes on before any other, and wakes all.
     assert!(blocks(next) == crowd.waker);
-    let _ = resume::resume(crowd.waker);
+    let _ = entry::resume(crowd.waker);
     assert_eq!(crowd.awake(), SLEEPERS);
 }
 
@@ -154,7 +155,7 @@ fn who_is_due_and_not_woken_may_leave() {
         }
     }
     assert!(blocks(crowd.urgent) == crowd.waker);
-    assert!(resume::resume(crowd.waker) != crowd.waker);
+    assert!(entry::resume(crowd.waker) != crowd.waker);
     assert!(crowd.awake() < waker::IN_A_TICK);
     assert!(!crowd.waker.is_ready());
 }
@@ -179,7 +180,7 @@ fn a_tick_after_a_time_without_ticks_brings_few_nearer() {
     nobody_due();
     // The waker does the rest, and none is woken too early or forgotten.
     set_current(next);
-    assert!(resume::resume(next) == crowd.running);
+    assert!(entry::resume(next) == crowd.running);
     assert_eq!(near(), SLEEPERS as usize);
     nobody_due();
     at(distant_us + 2 * GRAIN_US);
@@ -187,7 +188,7 @@ fn a_tick_after_a_time_without_ticks_brings_few_nearer() {
     let next = irq::interrupt(crowd.running, TIMER);
     if next == crowd.waker {
         set_current(next);
-        let _ = resume::resume(next);
+        let _ = entry::resume(next);
     }
     assert!(near() == SLEEPERS as usize && crowd.awake() >= waker::IN_A_TICK - 4);
 }

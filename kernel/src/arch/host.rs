@@ -1,6 +1,7 @@
 //! The host in the processor's place, for tests: the same names, without privilege.
 
 pub mod console;
+pub mod entry;
 pub mod memory;
 pub mod threads;
 pub mod visits;
@@ -24,4 +25,4 @@ pub use threads::{
 pub fn check_machine(_note: &mut impl FnMut(core::fmt::Arguments<'_>)) {}
 
 /// The host has none.
-pub fn report_nmis() {}
+pub fn report_nmis(_note: fn(core::fmt::Arguments<'_>)) {}

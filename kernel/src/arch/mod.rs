@@ -5,6 +5,9 @@
 //! processor's own formats, and the host has those of its processor, too (with the feature
 //! `riscv64` those of RISC-V); access to physical memory, to privileged registers and to threads
 //! is replaced there.
+//!
+//! Here are two rooms: the machine, on which all others stand, and `entry`, by which the processor comes into
+//! the kernel, above all of them (docs/decisions/0121-what-is-above-what.md).
 
 #[cfg(any(target_arch = "riscv64", feature = "riscv64"))]
 pub mod riscv64;
@@ -20,6 +23,8 @@ pub mod table;
 
 pub use processor::{machine, paging, ports, root, tlb};
 
+#[cfg(target_os = "none")]
+pub use processor::entry;
 #[cfg(target_os = "none")]
 pub use processor::native::*;
 

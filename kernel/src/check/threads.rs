@@ -6,9 +6,8 @@ use abi::{ThreadId, utcb};
 
 use super::Findings;
 use crate::arch::{TcbRef, cpu, machine, virt_to_phys};
-use crate::ipc::Kind;
-use crate::ipc::queue;
 use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::ipc::{Kind, queue};
 use crate::lrpc;
 use crate::sched::elsewhere;
 use crate::thread;

@@ -8,8 +8,7 @@
 
 use super::RecordRef;
 use crate::arch::{TcbRef, lookup};
-use crate::ipc::Kind;
-use crate::ipc::rendezvous;
+use crate::ipc::{Kind, rendezvous};
 use crate::sched::elsewhere;
 use crate::thread::state::State;
 use crate::thread::tcb::{ELSEWHERE, Resume};

@@ -1,7 +1,7 @@
 //! The timer tick: wakeups, time slices, total quanta, preemption.
 
 use super::{begin_slice, delay, elsewhere, grant_slice, keep_watch, pick, requeue, waker};
-use crate::arch::{TcbRef, cpu, current};
+use crate::arch::{self, TcbRef, cpu, current};
 use crate::clock;
 use crate::ipc;
 use crate::space::SpaceRef;
@@ -25,7 +25,7 @@ pub fn noted(running: TcbRef) -> TcbRef {
 fn ticked(running: TcbRef, most: u32) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ticks.set(scheduler.ticks.get() + 1);
-    crate::arch::report_nmis();
+    arch::report_nmis(waker::note);
     let now_us = clock::now_us();
     if scheduler.wakeup.is_due(now_us) {
         wake_up(now_us, most);

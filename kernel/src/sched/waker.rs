@@ -5,6 +5,8 @@
 //! It is as urgent as the most urgent class of those whom it still has to wake, is preempted as any
 //! thread is, and halted while there is nothing to do. Called from the tick and by `resume`.
 
+use core::fmt::Arguments;
+
 use super::make_ready;
 use super::wakeup::Rest;
 use crate::arch::{TcbRef, cpu};
@@ -20,6 +22,12 @@ pub const AT_ONCE: u32 = 4;
 
 /// The log has something to write: before all others, of whom everybody may go first now and then.
 const TO_WRITE: Rest = Rest { priority: u8::MAX, before: 0 };
+
+/// Notes `line` for the log.
+pub fn note(line: Arguments<'_>) {
+    log::note(line);
+    write_log();
+}
 
 /// Something has been noted for the log: the waker writes it, or without one it is written now.
 pub fn write_log() {

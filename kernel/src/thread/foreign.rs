@@ -21,7 +21,8 @@ use crate::arch::{
     Frame, SYSTEM_CALL_BYTES, TcbRef, VECTOR_BYTES, all_registers, set_all_registers, vector_state,
 };
 use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::{Kind, cancel, kernel_message};
+use crate::ipc::{Kind, cancel, kernel_message, local};
+use crate::lrpc;
 use crate::sched::elsewhere;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{Resume, USES_VECTOR, Vectors};
@@ -98,6 +99,8 @@ fn declare(own: SpaceRef, caller: TcbRef, control: u64) -> Result<(), CallError>
         _ => return Err(CallError::InvalidThread),
     };
     own.task.no_vector.set(vectors == Vectors::Unused);
+    local::start_anew(caller);
+    lrpc::becomes_special(caller);
     crate::arch::declare_vector(caller, vectors);
     Ok(())
 }

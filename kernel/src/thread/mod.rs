@@ -4,6 +4,7 @@ pub mod control;
 pub mod exregs;
 pub mod foreign;
 pub mod lifecycle;
+pub mod own;
 mod registers;
 pub mod state;
 pub mod tcb;

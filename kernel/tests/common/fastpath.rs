@@ -1,4 +1,4 @@
-//! The fast paths' arithmetic (`arch/x86_64/ipc.S`, and `armed.S` and `beside.S` for threads that exchange
+//! The fast paths' arithmetic (`arch/x86_64/entry/ipc.S`, and `armed.S` and `beside.S` for threads that exchange
 //! messages in user mode), transcribed: which IPCs they serve, and what they then store. The message
 //! registers, which they leave in the processor's, go to the receiver's UTCB here.
 

@@ -1,5 +1,5 @@
 //! Armed threads in user mode, played: the path of local IPC (`arch/x86_64/local_stubs.S`), the entry that
-//! finds out who has come, and the way back (`arch/x86_64/armed.rs`). What the kernel does about it is the
+//! finds out who has come, and the way back (`arch/x86_64/entry/armed.rs`). What the kernel does about it is the
 //! kernel's own code ([`kernel::ipc::local`]).
 
 use std::cell::Cell;

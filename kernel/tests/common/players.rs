@@ -8,7 +8,7 @@ use abi::syscall::exregs as bit;
 use abi::utcb::ERROR_CODE;
 use abi::{IpcError, MsgTag, ThreadId, Time, Timeouts};
 use kernel::arch::root::RootWord;
-use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::arch::{TcbRef, cpu, current, entry, set_current};
 use kernel::ipc::local;
 use kernel::ipc::rendezvous::{Busy, Waits, waits};
 use kernel::sched::schedule::state_of;
@@ -16,9 +16,9 @@ use kernel::space::SpaceRef;
 use kernel::thread::control::{Request, thread_control};
 use kernel::thread::exregs::{Registers, exchange_registers};
 use kernel::thread::tcb::Resume;
-use kernel::thread::{lifecycle, lookup};
+use kernel::thread::{lifecycle, lookup, own};
 use kernel::usermem::Utcb;
-use kernel::{check, ipc, resume, sched, start};
+use kernel::{check, ipc, sched};
 
 use super::hidden::UserMode;
 use super::ipcmodel::{Ipc, Model, Outcome, Patience, State, Thread};
@@ -83,7 +83,7 @@ impl Players {
     /// As many threads as `places` names spaces.
     pub fn new(places: &[u32]) -> Self {
         let machine = Machine::new(1 + places.iter().max().expect("some threads"), 64, false);
-        set_current(start::make_idle(RootWord::default()));
+        set_current(own::make_idle(RootWord::default()));
         machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
         machine.spaces[0].task.privileged.set(true);
         for (space, index) in machine.spaces.iter().zip(0..) {
@@ -303,7 +303,7 @@ impl Players {
             (0..self.spaces.len()).filter_map(|who| self.tcb(who)).find(waits_in_kernel)
         {
             self.give_processor(thread);
-            self.run(resume::resume(thread));
+            self.run(entry::resume(thread));
         }
     }
 

@@ -5,10 +5,10 @@ use abi::id::USER_BASE;
 use abi::{Fpage, Rights, ThreadId, utcb};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::ipc;
 use kernel::space::{SpaceRef, control};
-use kernel::thread::lifecycle;
+use kernel::thread::{lifecycle, own};
 use kernel::usermem::Utcb;
-use kernel::{ipc, start};
 
 use super::Machine;
 
@@ -27,7 +27,7 @@ pub fn initialise(space: SpaceRef) {
 /// An idle processor and `tasks` tasks; the first space may do everything.
 pub fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
     let machine = Machine::new(tasks, 64, false);
-    set_current(start::make_idle(RootWord::default()));
+    set_current(own::make_idle(RootWord::default()));
     machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
     machine.spaces[0].task.privileged.set(true);
     let spaces = machine.spaces[1..].to_vec();

@@ -4,11 +4,11 @@
 use abi::ThreadId;
 use abi::lrpc::Status;
 use abi::syscall::Call;
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::{TcbRef, cpu, entry, set_current};
 use kernel::space::SpaceRef;
 use kernel::thread::lookup;
 use kernel::thread::tcb::Resume;
-use kernel::{check, resume, sched};
+use kernel::{check, sched};
 
 use crate::common::tasks::{QUIET_LINE, UTCBS, thread};
 use crate::play::{
@@ -37,7 +37,7 @@ fn goes_on(boss: TcbRef) {
 fn goes_on_quietly(boss: TcbRef) {
     cpu().scheduler.ready.remove(boss);
     set_current(boss);
-    let _ = resume::resume(boss);
+    let _ = entry::resume(boss);
 }
 
 /// `client` binds `count` times with `a_stacks` each, with places from `first` on.

@@ -2,7 +2,7 @@
 
 use abi::syscall::Call;
 use abi::{MsgTag, ThreadId};
-use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::arch::{TcbRef, cpu, current, entry, set_current};
 use kernel::call::dispatch;
 use kernel::lrpc::{call, give_back};
 use kernel::mem::Step;
@@ -10,7 +10,7 @@ use kernel::space::SpaceRef;
 use kernel::thread::lifecycle;
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
-use kernel::{check, lrpc, resume, sched};
+use kernel::{check, lrpc, sched};
 
 use crate::common::Machine;
 use crate::common::tasks::{UTCBS, ipc, machine, registers, thread};
@@ -39,7 +39,7 @@ pub fn run(next: TcbRef) -> TcbRef {
     sched::requeue(current());
     set_current(next);
     if next.resume.get() == Resume::Bind {
-        return run(resume::resume(next));
+        return run(entry::resume(next));
     }
     next.resume.set(Resume::Ipc);
     next

@@ -294,8 +294,6 @@ pub fn abandon_vector(_thread: TcbRef) {}
 
 /// Only the word is kept.
 pub fn declare_vector(thread: TcbRef, vectors: Vectors) {
-    crate::ipc::local::start_anew(thread);
-    crate::lrpc::becomes_special(thread);
     thread.set_special(USES_VECTOR, vectors == Vectors::Used);
 }
 

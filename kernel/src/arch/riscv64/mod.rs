@@ -20,6 +20,8 @@ pub mod boot;
 #[cfg(target_os = "none")]
 pub mod csr;
 #[cfg(target_os = "none")]
+pub mod entry;
+#[cfg(target_os = "none")]
 pub mod native;
 #[cfg(target_os = "none")]
 pub mod percpu;

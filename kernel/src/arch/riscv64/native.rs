@@ -25,7 +25,7 @@ pub use super::visits;
 pub fn check_machine(_note: &mut impl FnMut(Arguments<'_>)) {}
 
 /// There are no non-maskable interrupts.
-pub fn report_nmis() {}
+pub fn report_nmis(_note: fn(Arguments<'_>)) {}
 
 /// The image is where it was linked.
 pub fn tell_place() {}

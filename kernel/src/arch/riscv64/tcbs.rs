@@ -134,7 +134,6 @@ pub fn abandon_vector(_thread: TcbRef) {}
 
 /// No vector state: only the word is kept.
 pub fn declare_vector(thread: TcbRef, vectors: Vectors) {
-    crate::ipc::local::start_anew(thread);
     thread.set_special(USES_VECTOR, vectors == Vectors::Used);
 }
 

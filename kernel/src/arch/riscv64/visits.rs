@@ -45,12 +45,6 @@ pub fn name(thread: TcbRef) -> u64 {
 /// There is nobody to wait for.
 pub fn wait(_number: u32, _done: impl Fn() -> bool) {}
 
-/// No thread makes an entry elsewhere.
-#[must_use]
-pub fn entered(thread: TcbRef) -> TcbRef {
-    thread
-}
-
 /// There is nowhere to meet.
 #[must_use]
 pub fn may_meet() -> bool {
@@ -91,7 +85,7 @@ pub fn together(_number: u32, _seat: usize) {}
 pub fn copy_frame(_from: TcbRef, _to: TcbRef) {}
 
 /// No thread comes back.
-pub fn mend(_thread: TcbRef) {}
+pub fn mend(_thread: TcbRef, _sp: impl Fn() -> u64) {}
 
 /// Nobody hands over.
 #[must_use]

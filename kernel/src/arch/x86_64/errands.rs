@@ -8,11 +8,9 @@ use core::fmt::Arguments;
 use core::sync::atomic::Ordering;
 
 use super::apic::{self, Message};
-use super::percpu::cpu;
-use super::processors::{PATIENCE_US, Slot, own, started, state, wait};
-use super::{check, vectors};
+use super::processors::{PATIENCE_US, Slot, started, state, wait};
+use super::vectors;
 use crate::between::inbox::Owner;
-use crate::kprintln;
 
 /// What the first processor asks of another; requests have numbers from 2 on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,37 +52,6 @@ pub fn check_others(note: &mut impl FnMut(Arguments<'_>)) {
         let count = slot.violations.load(Ordering::Relaxed);
         if count != 0 {
             note(format_args!("processor {number} is not as the kernel has set it up: {count}"));
-        }
-    }
-}
-
-/// This processor looks at itself; the first one waits, and prints nothing meanwhile.
-fn look() -> u32 {
-    let (number, mut count) = (cpu().number.get(), 0);
-    check::check_own(&mut |violation| {
-        kprintln!("check: processor {number}: {violation}");
-        count += 1;
-    });
-    count + crate::check::thread_violations() as u32
-}
-
-/// Another processor has left a request here, the only one that there can be: it is the first
-/// processor's, which waits until it is done.
-#[inline(never)] // the tests meet a processor here
-pub fn serve() {
-    let own = own();
-    loop {
-        let errand = own.inbox.take(|_| &own.errand);
-        if errand == Errand::Check as u64 {
-            own.violations.store(look(), Ordering::Relaxed);
-        }
-        // Before it is said to be done, for the next one comes at once.
-        let leaves = own.inbox.leave();
-        if errand != 0 {
-            own.done.fetch_add(1, Ordering::Release);
-        }
-        if leaves {
-            return;
         }
     }
 }

@@ -18,7 +18,7 @@
     // Local IPC in user mode (Wenske 2002, 4.3 and 5.7; decision 0044). RSI the partner's U,
     // RDI U, R8 timeouts (receive: never), R9 tag, MR1..7; vector registers are dead. Out: as Ipc.
     // One store hands over, the one to the current word: an interruption before it leads back
-    // to the restart point, and behind it the kernel does the rest (`arch/x86_64/armed.rs`).
+    // to the restart point, and behind it the kernel does the rest (`arch/x86_64/entry/armed.rs`).
     // R11 becomes our state, which is also how one waits for anybody on our processor (decision 0088).
     // \receiver, \wait: what the partner's word is compared with first, what ours becomes; \from: RDX, if
     // that says which bits of R11 that is. \short: the tag is known to be one of a short message; that our state

@@ -5,6 +5,7 @@
 //! SYSCALL's entry has one. So [`enter`] only notes it; the next tick says it.
 
 use core::cell::Cell;
+use core::fmt::Arguments;
 
 use super::cpu::{in_byte, out_byte};
 use super::frame::TrapFrame;
@@ -49,8 +50,8 @@ impl Nmis {
     }
 }
 
-/// Notes an NMI. Stops the machine if memory is not to be trusted any more.
-pub fn enter(frame: &TrapFrame) {
+/// Notes an NMI. Stops the machine if memory is not to be trusted any more: `note` is told why.
+pub fn enter(frame: &TrapFrame, note: fn(Arguments<'_>)) {
     let nmis = &cpu().nmis;
     super::processors::note_nmi();
     // SAFETY: the port belongs to the chipset; reading it has no effect.
@@ -60,8 +61,8 @@ pub fn enter(frame: &TrapFrame) {
     nmis.segment.set(frame.cs.get());
     nmis.reason.set(control);
     if control & SYSTEM_ERROR != 0 {
-        say();
-        say_place();
+        say(note);
+        say_place(note);
         panic!("memory or system bus have failed (NMI, port 0x61 says {control:#x})");
     }
     if control & DEVICE_ERROR != 0 {
@@ -73,29 +74,24 @@ pub fn enter(frame: &TrapFrame) {
     }
 }
 
-/// Says what has come since the last time, a line in each tick: handlers wait for it.
+/// Says to `note` what has come since the last time, a line in each tick: handlers wait for it.
 #[inline]
-pub fn report() {
+pub fn report(note: fn(Arguments<'_>)) {
     let nmis = &cpu().nmis;
     if nmis.count.get() != nmis.said.get() {
-        say_a_line();
+        say_a_line(note);
     }
 }
 
 #[cold]
-fn say_a_line() {
+fn say_a_line(note: fn(Arguments<'_>)) {
     let nmis = &cpu().nmis;
-    if nmis.half_said.get() == nmis.said.get() {
-        say()
-    } else {
-        say_place()
-    }
-    crate::sched::waker::write_log();
+    if nmis.half_said.get() == nmis.said.get() { say(note) } else { say_place(note) }
 }
 
 #[cold]
 #[inline(never)]
-fn say() {
+fn say(note: fn(Arguments<'_>)) {
     let nmis = &cpu().nmis;
     let fresh = nmis.count.get() - nmis.said.get();
     nmis.half_said.set(nmis.count.get());
@@ -105,7 +101,7 @@ fn say() {
         (0, _) => "a device has reported a failure",
         _ => "memory or system bus have failed",
     };
-    crate::log::note(format_args!(
+    note(format_args!(
         "baton: NMI, {fresh} since the last report, {} in all: {cause} (port 0x61: {reason:#x})\n",
         nmis.count.get(),
     ));
@@ -113,10 +109,10 @@ fn say() {
 
 #[cold]
 #[inline(never)]
-fn say_place() {
+fn say_place(note: fn(Arguments<'_>)) {
     let nmis = &cpu().nmis;
     nmis.said.set(nmis.half_said.get());
     let who = if nmis.segment.get() & 3 == 0 { "the kernel" } else { "a program" };
     let place = super::place::linked(nmis.place.get());
-    crate::log::note(format_args!("baton: the last NMI met {who} at {place:#x}\n"));
+    note(format_args!("baton: the last NMI met {who} at {place:#x}\n"));
 }

@@ -27,7 +27,8 @@ use crate::between::inbox::Inbox;
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
 use crate::mem::{PhysFrame, frames};
-use crate::{clock, kprintln, start};
+use crate::thread::own::make_idle_in;
+use crate::{clock, kprintln};
 
 global_asm!(include_str!("trampoline.S"), MAIN = sym main);
 
@@ -371,7 +372,7 @@ extern "C" fn main() -> ! {
 fn make_idle(slot: &Slot) -> Option<TcbRef> {
     let frames = slot.idle.each_ref().map(|frame| PhysFrame::at(frame.load(Ordering::Relaxed)));
     let root = RootWord::of_kernel(slot.root.load(Ordering::Relaxed));
-    start::make_idle_in(frames, root)
+    make_idle_in(frames, root)
 }
 
 /// Halts this processor for good.

@@ -16,7 +16,7 @@ use abi::id::SYSTEM_BASE;
 use super::percpu::{Cpu, cpu};
 use super::tables::{TCB_ARRAY, TCB_ARRAY_BYTES};
 use super::tcbs::{TcbRef, frames_of};
-use super::{armed, boot, descriptors, iobitmap, kernel_tables, paging, seats, tcbs};
+use super::{boot, descriptors, iobitmap, kernel_tables, pad, paging, seats, tcbs};
 use crate::arch::phys_to_virt;
 use crate::ipc::rendezvous;
 use crate::mem::frames;
@@ -172,7 +172,7 @@ const OWN: u64 = (offset_of!(Cpu, scheduler) + offset_of!(Scheduler, wakeup)) as
 fn private_pages() -> impl Iterator<Item = u64> {
     let cpu = core::ptr::from_ref(cpu()) as u64;
     let own = (cpu..cpu + OWN).step_by(PAGE as usize);
-    own.chain([armed::page()])
+    own.chain([pad::page()])
 }
 
 /// What all other processors have together.

@@ -8,8 +8,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::armed::NOBODY;
 use super::frame::{FRAME_SIZE, USER_CS, USER_SS};
+use super::pad::NOBODY;
 use super::paging::{Entry, KERNEL_HALF, ROOT, Table, index};
 use super::processors::{own, slot};
 use super::tcbs::{STRETCH, TcbRef, page};

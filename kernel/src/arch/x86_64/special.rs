@@ -2,14 +2,11 @@
 //! registers of a foreign thread that others do not have (FS and GS base), messages in user
 //! mode (`armed`), or somebody waiting whom a direct switch could pass over
 //! (`sched::keep_watch`). The fast path's limits are closed for them (`percpu`), so that leaving
-//! them always passes through here, or through `vector.S`, `armed.S`, `beside.S` or `foreign.S`, which do the same.
+//! them always passes through `entry::switch`, or through `vector.S`, `armed.S`, `beside.S` or `foreign.S`, which do the same.
 
-use super::asm::{read_bases, write_fs_base, write_gs_base};
 use super::features::{self, Features};
 use super::percpu::{GATE_ARMED, GATE_BESIDE, GATE_VECTOR, LIMITS_OPEN, cpu};
 use super::tcbs::TcbRef;
-use super::vector;
-use crate::ipc::{local, rendezvous};
 use crate::thread::tcb::{ARMED, USES_VECTOR};
 
 /// Whether open limits are possible: they promise WRGSBASE (`switch::activate`).
@@ -71,39 +68,4 @@ pub fn close() {
 #[inline(always)]
 pub fn is_closed() -> bool {
     cpu().tss.limits.get() != LIMITS_OPEN
-}
-
-/// What `from`, which uses vector registers and leaves the processor, wants of them back. An armed
-/// thread whose IPC promises it more than control words is not armed any more ([`local::keep_vector`]).
-fn leave_registers(from: TcbRef) {
-    if from.is_armed() && local::waits_in_ipc(from) {
-        vector::abandon(from);
-    } else {
-        vector::save(from);
-    }
-}
-
-/// `to` gets the processor after `from`, another thread; at least one of them is special.
-#[inline(never)]
-pub fn switch(from: TcbRef, to: TcbRef) {
-    if from.is_foreign() {
-        let (fs, gs) = read_bases();
-        from.own.fs_base.set(fs);
-        from.own.gs_base.set(gs);
-        write_fs_base(0);
-    }
-    if from.uses_vector() {
-        leave_registers(from);
-    }
-    match (from.uses_vector(), to.uses_vector()) {
-        (_, true) => vector::load(to),
-        (true, false) => vector::reset(),
-        (false, false) => {}
-    }
-    if to.is_foreign() {
-        write_fs_base(to.own.fs_base.get());
-        write_gs_base(to.own.gs_base.get(), features::in_use().contains(Features::FSGSBASE));
-    }
-    rendezvous::seal(from);
-    update(to);
 }

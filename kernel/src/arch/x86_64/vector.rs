@@ -130,8 +130,6 @@ pub fn sanitise(thread: TcbRef) {
 
 /// The running thread says whether it will use vector registers, which are initial now.
 pub fn declare(thread: TcbRef, vectors: Vectors) {
-    crate::ipc::local::start_anew(thread);
-    crate::lrpc::becomes_special(thread);
     thread.set_special(USES_VECTOR, vectors == Vectors::Used);
     reset();
     special::update(thread);

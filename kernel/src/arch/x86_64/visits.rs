@@ -1,28 +1,21 @@
 //! Threads of the first processor's on the others, seen from the first one
 //! (`sched::elsewhere`): the berths, and who is told by an interrupt.
 //!
-//! The other side is `visitors`.
+//! The other side is `entry::visitors`.
 
 use core::hint::spin_loop;
 use core::mem::size_of;
 use core::sync::atomic::Ordering;
 
-use abi::layout::USER_END;
-
 use super::apic::{self, Message};
-use super::frame::VECTOR_CALL;
 use super::percpu::cpu;
 use super::processors::{self, PATIENCE_US};
 use super::tcbs::{TcbRef, frames_of};
-use super::vectors::exception;
-use super::{armed, asm, trap, vectors};
+use super::{local_paths, vectors};
 use crate::arch::phys_to_virt;
 use crate::between::berth::Berth;
-use crate::ipc::kernel_message;
-use crate::mem::Access;
 use crate::sched::elsewhere::Other;
-use crate::thread::foreign;
-use crate::thread::tcb::{Resume, TCB_SIZE};
+use crate::thread::tcb::TCB_SIZE;
 
 pub use super::local_paths::completion_point;
 pub use super::seats::{alone, copy_frame, linkages, may_meet, room, shadow, show, together};
@@ -103,42 +96,8 @@ pub fn wait(number: u32, done: impl Fn() -> bool) {
     spin_loop();
 }
 
-/// The thread, which is current, makes the entry that it has made elsewhere; returns who runs
-/// next.
-pub fn entered(thread: TcbRef) -> TcbRef {
-    let frame = thread.frame();
-    thread.resume.set(Resume::Frame);
-    if frame.is_out_of_time() {
-        frame.vector.set(VECTOR_CALL);
-        return kernel_message::preemption(thread);
-    }
-    if frame.vector.get() == exception::PAGE_FAULT && is_there(thread) {
-        // It has come meanwhile, or its table was not shown there yet.
-        return thread;
-    }
-    if frame.vector.get() != VECTOR_CALL {
-        asm::set_fault_address(thread.fault_address.get());
-        return trap::from_user(thread.address() + TCB_SIZE as u64);
-    }
-    cpu().tss.user_rdi.set(frame.rdi.get());
-    if thread.is_foreign() { foreign::call(thread) } else { armed::call(thread) }
-}
-
 /// `thread`, which has come back, may have been in a path of local IPC: it begins anew, or has gone through it.
-pub fn mend(thread: TcbRef) {
-    armed::mend(thread.frame(), thread);
-}
-
-/// Whether the page at which the thread has faulted is there for the access it has made: one of
-/// user level that is no fetch of an instruction. Of the processor's own accesses, for a user's
-/// instruction, a page that the user may use says nothing: the thread would never get on.
-fn is_there(thread: TcbRef) -> bool {
-    const WRITE: u64 = 1 << 1;
-    const USER: u64 = 1 << 2;
-    const FETCH: u64 = 1 << 4;
-    let (address, error) = (thread.fault_address.get(), thread.frame().error.get());
-    let is_data = error & (USER | FETCH) == USER && address < USER_END;
-    let space = thread.space().filter(|_| is_data);
-    let access = if error & WRITE != 0 { Access::Write } else { Access::Read };
-    space.is_some_and(|space| space.resolve(address, access).is_some())
+/// `sp` says what stack pointer it has published.
+pub fn mend(thread: TcbRef, sp: impl Fn() -> u64) {
+    local_paths::mend(thread.frame(), thread.utcb.get(), sp);
 }

@@ -6,7 +6,7 @@
 
 use super::{Other, visits};
 use crate::arch::{TcbRef, cpu};
-use crate::ipc::local::there;
+use crate::ipc::local::{self, there};
 use crate::ipc::rendezvous;
 use crate::thread::tcb::Resume;
 
@@ -60,7 +60,7 @@ pub(super) fn come_home(guest: TcbRef) -> TcbRef {
         visits::copy_frame(guest, runner);
         runner.fault_address.set(guest.fault_address.get());
     }
-    visits::mend(runner);
+    visits::mend(runner, || local::public_sp(runner));
     runner.resume.set(Resume::Frame);
     rendezvous::set_away(runner);
     if runner != guest {

@@ -46,18 +46,19 @@ pub fn lines(
     Ok(found)
 }
 
+/// The assembly below `folder`.
 fn assembly_files(folder: &Path) -> Result<Vec<(PathBuf, String)>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut files = Vec::new();
-    for path in entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "S"))
-    {
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        files.push((path, text));
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            files.extend(assembly_files(&path)?);
+        } else if path.extension().is_some_and(|e| e == "S") {
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            files.push((path, text));
+        }
     }
     Ok(files)
 }

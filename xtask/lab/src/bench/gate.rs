@@ -30,7 +30,7 @@ const LIMIT: Duration = Duration::from_secs(45); // it takes two seconds
 const SHOWN: usize = 12; // added instructions that are named
 
 /// Where [`prove`] adds instructions to a copy, and which.
-const ENTRY: &str = "kernel/src/arch/x86_64/ipc.S";
+const ENTRY: &str = "kernel/src/arch/x86_64/entry/ipc.S";
 const SLOWER: &str = "nop";
 
 /// One operation's limit.

@@ -24,7 +24,7 @@ pub use read::{longest_of, pairs};
 const SOURCES: [&str; 4] = ["count.c", "decode.c", "shared.c", "stretch.c"];
 /// Sources of the tally.
 const TALLY: [&str; 2] = ["tally.c", "decode.c"];
-/// Entries of the kernel's vector table and bytes of each (kernel/src/arch/x86_64/entry.S, vectors.rs).
+/// Entries of the kernel's vector table and bytes of each (kernel/src/arch/x86_64/entry/entry.S, vectors.rs).
 const VECTORS_BYTES: u64 = 128 * 16;
 /// Bytes of the kernel's pages that are executed in user mode.
 const STUBS_BYTES: u64 = 0x2000;
@@ -32,7 +32,7 @@ const STUBS_BYTES: u64 = 0x2000;
 const CHECKERS: [&str; 2] = ["6kernel5check", "6kernel3mem5check"];
 const MAX_CHECKERS: usize = 64;
 /// Part of the mangled name of where the kernel goes on with what it had put off.
-const RESUME: &str = "6kernel6resume6resume";
+const RESUME: &str = "5entry6switch6resume";
 /// The line that a measured program closes with.
 const CLOSING_LINE: &str = "bench done";
 

@@ -30,7 +30,7 @@ const PAPER: f64 = 12.0;
 
 /// What vector registers cost, and where the kernel has the instructions.
 const VECTOR_SOURCE: &str = "bench/host/native/vector.c";
-const VECTOR_PATHS: &str = "kernel/src/arch/x86_64/vector.S";
+const VECTOR_PATHS: &str = "kernel/src/arch/x86_64/entry/vector.S";
 /// What the kernel's text finds by name: where a thread of the program has its areas, and the
 /// components that the kernel has enabled where it says "all" (a process may have more).
 const VECTOR_NAMES: &str = "\
@@ -190,7 +190,8 @@ mod tests {
 
     #[test]
     fn the_kernels_own_instructions_are_measured() {
-        let macros = vector_macros(include_str!("../../../../kernel/src/arch/x86_64/vector.S"));
+        let macros =
+            vector_macros(include_str!("../../../../kernel/src/arch/x86_64/entry/vector.S"));
         let macros = macros.unwrap();
         for wanted in [
             ".macro LOAD_INITIAL\n    mov     rcx, [rbp + VECTOR_INITIAL]\n    mov     eax, 0xE7",

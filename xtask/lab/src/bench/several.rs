@@ -19,11 +19,13 @@ const PAGES: &str = "pages of memory for the others: ";
 const ROOTS: &str = ", of roots: ";
 const PAGE_KIB: f64 = 4.0;
 /// Parts of the mangled names of functions that nothing but several processors needs.
-const MODULES: [&str; 9] = [
+const MODULES: [&str; 11] = [
     "6kernel7between",
     "5sched9elsewhere",
     "6x86_646visits",
-    "6x86_648visitors",
+    "5entry8visitors",
+    "5entry5again",
+    "5entry5asked",
     "6x86_645seats",
     "6x86_647errands",
     "6x86_647replica",

@@ -3,14 +3,16 @@
 //! here with its reason; a new one, or a reason that nobody needs any more, is an error.
 
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 
+use proc_macro2::token_stream::IntoIter;
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Where the rooms are: a file or a folder each.
 const ROOMS_FOLDER: &str = "kernel/src/";
 
 /// The rooms, each above those that it may lean on.
-const ROOMS: [&str; 24] = [
+const ROOMS: [&str; 25] = [
     "techniques",
     "between",
     "boot",
@@ -35,36 +37,33 @@ const ROOMS: [&str; 24] = [
     "call",
     "resume",
     "start",
+    "entry",
 ];
 
-/// Entries: the processor comes in through a table of functions.
-const ENTRY: &str = "a way from user mode ends there: `arch` leads to it and asks nothing of it";
+/// Folders that are other rooms than the folder in which they are. Of those of a processor the kernel outside
+/// `arch` knows the first name.
+const PLACES: [(&str, &str); 4] = [
+    ("arch/entry", "entry"),
+    ("arch/x86_64/entry", "entry"),
+    ("arch/host/entry", "entry"),
+    ("arch/riscv64/entry", "entry"),
+];
 /// The per-processor line holds them all.
 const LINE: &str = "the processor's own line holds its queues and lists";
 
 /// Arrows that run up, with the reason.
-const UPWARD: [(&str, &str, &str); 28] = [
-    ("arch", "kip", "the entry from the loader fills in the interface page"),
-    ("arch", "log", "a non-maskable interrupt says what it met"),
+const UPWARD: [(&str, &str, &str); 18] = [
     ("arch", "clock", "the page of the clock is one of the processor's pages"),
     ("arch", "preemption", "writing a bitmap of 64 Ki ports is long"),
     ("arch", "mem", "tables and tcbs lie in frames"),
     ("arch", "space", LINE),
-    ("arch", "usermem", "mending local IPC reads the current word"),
     (
         "arch",
         "thread",
         "a `TcbRef` is an address of the processor's array: it knows the tcb's size and id",
     ),
     ("arch", "sched", LINE),
-    ("arch", "ipc", ENTRY),
-    ("arch", "lrpc", ENTRY),
-    ("arch", "irq", ENTRY),
-    ("arch", "unmap", ENTRY),
-    ("arch", "check", "a processor checks its own threads, for another one that asks"),
-    ("arch", "call", ENTRY),
-    ("arch", "resume", ENTRY),
-    ("arch", "start", ENTRY),
+    ("arch", "ipc", "what a processor keeps of a thread looks at its rendezvous word"),
     ("mem", "space", "an address space holds its task, so that one pointer leads to both"),
     ("space", "thread", "a task is its threads"),
     ("thread", "ipc", "a tcb holds the state of its IPC, and a change of id ends it"),
@@ -89,14 +88,16 @@ pub struct Arrows(BTreeMap<(String, String), Vec<String>>);
 impl Arrows {
     /// Adds what the file `shown` names, if it is one of the kernel's.
     pub fn add(&mut self, shown: &str, tokens: TokenStream) {
-        let Some(own) = shown.strip_prefix(ROOMS_FOLDER).map(room) else { return };
+        let Some(file) = shown.strip_prefix(ROOMS_FOLDER) else { return };
+        let module = module(file);
+        let own = room(&module);
         if own == "lib" || own == "main" {
             return;
         }
         let mut named = Vec::new();
-        find(tokens, &mut named);
-        for other in named.into_iter().filter(|other| *other != own) {
-            let files = self.0.entry((own.to_owned(), other)).or_default();
+        find(tokens, &module, &mut named);
+        for other in named.iter().map(|path| room(path)).filter(|other| *other != own) {
+            let files = self.0.entry((own.to_owned(), other.to_owned())).or_default();
             if files.last().is_none_or(|last| last != shown) {
                 files.push(shown.to_owned());
             }
@@ -142,27 +143,87 @@ fn height(room: &str) -> Option<usize> {
     ROOMS.iter().position(|known| *known == room)
 }
 
-/// The room of a file below `kernel/src`.
-fn room(file: &str) -> &str {
-    let first = file.split('/').next().unwrap_or(file);
-    first.strip_suffix(".rs").unwrap_or(first)
+/// The path of the module that a file below `kernel/src` is.
+fn module(file: &str) -> String {
+    let path = file.strip_suffix(".rs").unwrap_or(file);
+    path.strip_suffix("/mod").unwrap_or(path).to_owned()
 }
 
-/// The first names behind every `crate::`, also those of a group.
-fn find(tokens: TokenStream, named: &mut Vec<String>) {
+/// The room of what has this path.
+fn room(path: &str) -> &str {
+    let is_in = |place: &str| {
+        path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let placed = PLACES.iter().find(|(place, _)| is_in(place)).map(|(_, room)| *room);
+    placed.unwrap_or_else(|| path.split('/').next().unwrap_or(path))
+}
+
+/// The paths behind every `crate` and `super` in `tokens` of the module `own`.
+fn find(tokens: TokenStream, own: &str, named: &mut Vec<String>) {
     let mut tokens = tokens.into_iter().peekable();
+    let mut declared = None;
     while let Some(token) = tokens.next() {
         match token {
-            TokenTree::Group(group) => find(group.stream(), named),
-            TokenTree::Ident(word) if word == "crate" => {
-                let colons = [tokens.next_if(is_colon), tokens.next_if(is_colon)];
-                if colons.iter().all(Option::is_some) {
-                    match tokens.peek() {
-                        Some(TokenTree::Ident(name)) => named.push(name.to_string()),
-                        Some(TokenTree::Group(group)) => heads(group.stream(), named),
-                        _ => {}
-                    }
+            TokenTree::Group(group) => {
+                let inner = declared.take().map(|name| format!("{own}/{name}"));
+                find(group.stream(), inner.as_deref().unwrap_or(own), named);
+            }
+            TokenTree::Punct(punct) if punct.as_char() == ';' => declared = None,
+            TokenTree::Ident(word) if word == "mod" => {
+                declared = tokens.peek().map(ToString::to_string);
+            }
+            TokenTree::Ident(word) => {
+                let start = match word.to_string().as_str() {
+                    "crate" => Some(""),
+                    "super" => Some(above(own)),
+                    _ => None,
+                };
+                if let Some(start) = start {
+                    follow(start, &mut tokens, named);
                 }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The module around `path`.
+fn above(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(above, _)| above)
+}
+
+/// The paths that begin with `start` and go on in `tokens`, for each part of a group one.
+fn follow(start: &str, tokens: &mut Peekable<IntoIter>, named: &mut Vec<String>) {
+    let mut path = start.to_owned();
+    loop {
+        let colons = [tokens.next_if(is_colon), tokens.next_if(is_colon)];
+        if !colons.iter().all(Option::is_some) {
+            break;
+        }
+        match tokens.next_if(|token| !matches!(token, TokenTree::Punct(_))) {
+            Some(TokenTree::Ident(name)) if name == "super" => path = above(&path).to_owned(),
+            Some(TokenTree::Ident(name)) if name == "self" => {}
+            Some(TokenTree::Ident(name)) if path.is_empty() => path = name.to_string(),
+            Some(TokenTree::Ident(name)) => path = format!("{path}/{name}"),
+            Some(TokenTree::Group(group)) => return parts(&path, group.stream(), named),
+            _ => break,
+        }
+    }
+    named.push(path);
+}
+
+/// The same for each part of a group of imports.
+fn parts(start: &str, group: TokenStream, named: &mut Vec<String>) {
+    let mut tokens = group.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Ident(name) if name == "self" => follow(start, &mut tokens, named),
+            TokenTree::Ident(name) => {
+                let path =
+                    if start.is_empty() { name.to_string() } else { format!("{start}/{name}") };
+                follow(&path, &mut tokens, named);
+                // `as` and another name.
+                while tokens.next_if(|token| !is_comma(token)).is_some() {}
             }
             _ => {}
         }
@@ -173,15 +234,8 @@ fn is_colon(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == ':')
 }
 
-/// The first name of each part of a group of imports.
-fn heads(group: TokenStream, named: &mut Vec<String>) {
-    let mut at_head = true;
-    for token in group {
-        if let (true, TokenTree::Ident(name)) = (at_head, &token) {
-            named.push(name.to_string());
-        }
-        at_head = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ',');
-    }
+fn is_comma(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',')
 }
 
 #[cfg(test)]
@@ -207,6 +261,22 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_can_be_a_room_of_its_own() {
+        let entry = arrows(&[(
+            "kernel/src/arch/x86_64/entry/trap.rs",
+            "use super::switch; use super::super::percpu::cpu; use crate::arch::x86_64::apic;",
+        )]);
+        let names: Vec<_> = entry.0.keys().map(|(from, to)| format!("{from} {to}")).collect();
+        assert_eq!(names, ["entry arch"]);
+        let machine = "use super::{apic, entry::{self as e, trap}}; mod tests { use super::*; }";
+        for (text, count) in [(machine, 1), ("crate::arch::entry::X", 1), ("super::entries::X", 0)]
+        {
+            let found = arrows(&[("kernel/src/arch/x86_64/tlb.rs", text)]);
+            assert_eq!(found.count(), (count, count), "{text}");
+        }
+    }
+
+    #[test]
     fn an_arrow_that_runs_up_needs_a_reason() {
         let found = arrows(&[("kernel/src/ring.rs", "use crate::sched;")]).broken();
         assert!(
@@ -216,7 +286,7 @@ mod tests {
         let listed = arrows(&[("kernel/src/mem/space.rs", "crate::space::Task")]).broken();
         assert!(!listed.iter().any(|line| line.starts_with("kernel/src")), "{listed:?}");
         let stale = arrows(&[("kernel/src/call.rs", "crate::mem::X")]).broken();
-        let gone = |line: &String| line.starts_with("`arch` names `log` no more");
+        let gone = |line: &String| line.starts_with("`arch` names `mem` no more");
         assert!(stale.iter().any(gone), "{stale:?}");
         let new = arrows(&[("kernel/src/attic.rs", "crate::mem::X")]).broken();
         assert!(new[0].contains("no place for the room `attic`"), "{new:?}");

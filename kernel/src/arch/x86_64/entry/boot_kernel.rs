@@ -3,19 +3,20 @@
 
 use core::arch::global_asm;
 
-use super::boot::{KERNEL_BASE, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH, STACK_BYTES};
-use super::cpu::{EXIT_FAILURE, EXIT_PORT};
-use super::features::{self, Features};
-use super::percpu::{cpu, set_current};
 use super::start::{self as boot_start, Handover};
-use super::tcbs::TcbRef;
-use super::{
+use crate::arch::x86_64::boot::{KERNEL_BASE, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH, STACK_BYTES};
+use crate::arch::x86_64::cpu::{EXIT_FAILURE, EXIT_PORT};
+use crate::arch::x86_64::features::{self, Features};
+use crate::arch::x86_64::percpu::{cpu, set_current};
+use crate::arch::x86_64::tcbs::TcbRef;
+use crate::arch::x86_64::{
     boot, descriptors, iobitmap, kernel_half, kernel_tables, lines, machine_check, physmap,
     processors, root, tick,
 };
 use crate::boot::madt::Madt;
 use crate::boot::memory::BIOS_CONVENTIONAL;
 use crate::mem::{self, PhysFrame, Quota, frames, reserved};
+use crate::thread::own;
 use crate::{arch, start};
 use root::RootWord;
 
@@ -62,12 +63,12 @@ pub fn begin(handover: &Handover) -> TcbRef {
     if bitmap.is_err() {
         panic!("the kernel's memory is too small for the I/O bitmap; give the machine more memory");
     }
-    set_current(start::make_idle(RootWord::of_kernel(handover.tables.root)));
+    set_current(own::make_idle(RootWord::of_kernel(handover.tables.root)));
     descriptors::init();
     machine_check::init();
     find_lines(handover);
     processors::start_all(handover.madt.as_ref(), handover.trampoline, handover.tables.root);
-    let kip = super::physmap::phys_to_virt(handover.kip).cast::<[u64; 512]>();
+    let kip = crate::arch::x86_64::physmap::phys_to_virt(handover.kip).cast::<[u64; 512]>();
     // SAFETY: the interface page, which nobody reads yet.
     let page = unsafe { &mut *kip };
     crate::kip::set_processors(page, processors::count());
@@ -91,7 +92,7 @@ fn find_lines(handover: &Handover) {
 /// Before anybody runs: the processor is as the kernel wants it, or the machine stops.
 fn check_machine() {
     let mut wrong = 0;
-    super::check::check(&mut |violation| {
+    crate::arch::x86_64::check::check(&mut |violation| {
         crate::kprintln!("check: {violation}");
         wrong += 1;
     });

@@ -3,12 +3,14 @@
 
 use abi::utcb;
 
-use super::asm::write_gs_base;
-use super::cpu::{read_cr3, write_cr3};
-use super::features::{self, Features};
-use super::percpu::{cpu, current};
-use super::tcbs::TcbRef;
-use super::{armed, mitigations, special};
+use super::{again, armed};
+use crate::arch::x86_64::asm::{read_bases, write_fs_base, write_gs_base};
+use crate::arch::x86_64::cpu::{read_cr3, write_cr3};
+use crate::arch::x86_64::features::{self, Features};
+use crate::arch::x86_64::percpu::{cpu, current};
+use crate::arch::x86_64::tcbs::TcbRef;
+use crate::arch::x86_64::{mitigations, special, vector};
+use crate::ipc::{local, rendezvous};
 use crate::sched::elsewhere;
 use crate::{resume, sched};
 
@@ -36,7 +38,7 @@ fn activate_unusually(next: TcbRef) -> u64 {
     let before = current();
     if next != before {
         if next.special.get() != 0 || special::is_closed() {
-            special::switch(before, next);
+            switch(before, next);
         }
         enter(next);
     }
@@ -64,6 +66,11 @@ pub extern "C" fn activate_flushing(next: TcbRef) -> u64 {
     resume
 }
 
+/// Goes on with what `current` was doing; returns who runs next.
+pub extern "C" fn resume(current: TcbRef) -> TcbRef {
+    resume::resume(current, again::entered)
+}
+
 /// Current thread and address space.
 #[inline(always)]
 fn enter(next: TcbRef) {
@@ -86,4 +93,39 @@ pub(super) fn gs_base(next: TcbRef) -> u64 {
 fn after_interrupts(next: TcbRef) -> TcbRef {
     sched::requeue(next);
     resume::interrupted(next)
+}
+
+/// What `from`, which uses vector registers and leaves the processor, wants of them back. An armed
+/// thread whose IPC promises it more than control words is not armed any more ([`local::keep_vector`]).
+fn leave_registers(from: TcbRef) {
+    if from.is_armed() && local::waits_in_ipc(from) {
+        vector::abandon(from);
+    } else {
+        vector::save(from);
+    }
+}
+
+/// `to` gets the processor after `from`, another thread; at least one of them is special.
+#[inline(never)]
+fn switch(from: TcbRef, to: TcbRef) {
+    if from.is_foreign() {
+        let (fs, gs) = read_bases();
+        from.own.fs_base.set(fs);
+        from.own.gs_base.set(gs);
+        write_fs_base(0);
+    }
+    if from.uses_vector() {
+        leave_registers(from);
+    }
+    match (from.uses_vector(), to.uses_vector()) {
+        (_, true) => vector::load(to),
+        (true, false) => vector::reset(),
+        (false, false) => {}
+    }
+    if to.is_foreign() {
+        write_fs_base(to.own.fs_base.get());
+        write_gs_base(to.own.gs_base.get(), features::in_use().contains(Features::FSGSBASE));
+    }
+    rendezvous::seal(from);
+    special::update(to);
 }

@@ -10,14 +10,14 @@ use core::mem::offset_of;
 
 use abi::{MsgTag, utcb};
 
-use super::features::Features;
-use super::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
-use super::mitigations::Actions;
-use super::percpu::{
+use crate::arch::x86_64::features::Features;
+use crate::arch::x86_64::frame::{FRAME_SIZE, TrapFrame, VECTOR_CALL};
+use crate::arch::x86_64::mitigations::Actions;
+use crate::arch::x86_64::percpu::{
     self, BESIDE, CURRENT, Cpu, GATE, GATE_ARMED, GATE_VECTOR, LIMIT, LIMITS_OPEN, USER_RDI,
 };
-use super::tcbs::{LINKAGE_BASE, TCB_FIRST, TCB_MASK};
-use super::{armed, patch, vector};
+use crate::arch::x86_64::tcbs::{LINKAGE_BASE, TCB_FIRST, TCB_MASK};
+use crate::arch::x86_64::{pad, patch, vector};
 use crate::ipc;
 use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
 use crate::ipc::simple_string;
@@ -56,9 +56,9 @@ const _: () = assert!(rendezvous::PUBLISHED & rendezvous::ARMED & 1 == 1);
 
 global_asm!(
     concat!(
-        include_str!("patch.S"),
+        include_str!("../patch.S"),
         include_str!("path.S"),
-        include_str!("words.S"),
+        include_str!("../words.S"),
         include_str!("spill.S"),
         include_str!("ipc.S"),
         include_str!("string.S"),
@@ -126,8 +126,8 @@ global_asm!(
     TAG = const foreign::TAG.0,
     FAST = const techniques::FOREIGN_FAST_PATH as u8,
     CALL = sym foreign::call,
-    PAD = sym armed::PAD,
-    PAD_TCB = const armed::PAD_TCB,
+    PAD = sym pad::PAD,
+    PAD_TCB = const pad::PAD_TCB,
     STANDS_IN = const offset_of!(Tcb, stands_in),
     R15 = const offset_of!(TrapFrame, r15),
     R14 = const offset_of!(TrapFrame, r14),
@@ -168,8 +168,8 @@ global_asm!(
     PUBLISHED_COUNT = const offset_of!(AddressSpace, task) + offset_of!(Task, entangled),
     WORD_USER = const CURRENT_WORD + CurrentWord::USER,
     WORD_KERNEL = const CURRENT_WORD + CurrentWord::KERNEL,
-    PAD_THREAD = const armed::PAD_THREAD,
-    PAD_WORD = const armed::PAD_WORD,
+    PAD_THREAD = const pad::PAD_THREAD,
+    PAD_WORD = const pad::PAD_WORD,
     GATE_ARMED = const GATE_ARMED,
     BESIDE = const BESIDE,
     BESIDE_RENDEZVOUS = const offset_of!(Tcb, beside_rendezvous),

@@ -4,12 +4,12 @@
 
 use core::fmt::Display;
 
-use super::boot::{self as machine, EarlyMemory, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH};
-use super::cpu::EXIT_FAILURE;
-use super::machine as machine_facts;
-use super::mitigations::Choice;
-use super::tables::{Frames, KernelTables};
-use super::{features, place, random, timer};
+use crate::arch::x86_64::boot::{self as machine, EarlyMemory, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH};
+use crate::arch::x86_64::cpu::EXIT_FAILURE;
+use crate::arch::x86_64::machine as machine_facts;
+use crate::arch::x86_64::mitigations::Choice;
+use crate::arch::x86_64::tables::{Frames, KernelTables};
+use crate::arch::x86_64::{features, place, random, timer};
 use crate::boot::image::{Image, SERVERS, Seal, Server};
 use crate::boot::info::{BootInfo, LoaderError};
 use crate::boot::madt::{self, Madt};

@@ -11,16 +11,19 @@
 use core::arch::asm;
 use core::hint::spin_loop;
 
-use super::apic::{self, Message};
-use super::armed::{self, PAD, PAD_TCB};
-use super::asm::{copy_frame, fault_address, leave, read_bases, write_fs_base, write_gs_base};
-use super::cpu::{read_cr3, write_cr3};
-use super::features::{self, Features};
-use super::frame::{FRAME_SIZE, Frame, USER_CS, USER_SS, VECTOR_CALL};
-use super::paging::{Entry, Table};
-use super::percpu::{self, cpu, set_current};
-use super::tcbs::TcbRef;
-use super::{errands, mitigations, processors, seats, special, vector, vectors};
+use super::{asked, switch};
+use crate::arch::x86_64::apic::{self, Message};
+use crate::arch::x86_64::asm::{
+    copy_frame, fault_address, leave, read_bases, write_fs_base, write_gs_base,
+};
+use crate::arch::x86_64::cpu::{read_cr3, write_cr3};
+use crate::arch::x86_64::features::{self, Features};
+use crate::arch::x86_64::frame::{FRAME_SIZE, Frame, USER_CS, USER_SS, VECTOR_CALL};
+use crate::arch::x86_64::pad::{self, PAD, PAD_TCB};
+use crate::arch::x86_64::paging::{Entry, Table};
+use crate::arch::x86_64::percpu::{self, cpu, set_current};
+use crate::arch::x86_64::tcbs::TcbRef;
+use crate::arch::x86_64::{mitigations, processors, seats, special, vector, vectors};
 use crate::between::berth::{Berth, OtherSide, Stand};
 use crate::preemption;
 use crate::sched::elsewhere::LOOKS;
@@ -70,7 +73,7 @@ fn load(visitor: TcbRef, root: u64) {
         write_fs_base(visitor.own.fs_base.get());
         write_gs_base(visitor.own.gs_base.get(), fsgsbase);
     } else {
-        write_gs_base(super::switch::gs_base(visitor), fsgsbase);
+        write_gs_base(switch::gs_base(visitor), fsgsbase);
     }
     if visitor.uses_vector() {
         vector::load(visitor);
@@ -120,7 +123,7 @@ pub fn passes_on(vector: u64) -> bool {
 pub extern "C" fn came(frame: Frame) -> ! {
     let vector = frame.vector.get();
     let current = percpu::current();
-    if core::ptr::eq(frame, armed::frame()) {
+    if core::ptr::eq(frame, pad::frame()) {
         // SAFETY: as in `welcome`: it has been accepted and not yet given back.
         let visitor = unsafe { TcbRef::from_address(processors::own().berth.visitor()) };
         if vector == VECTOR_CALL {
@@ -213,7 +216,7 @@ extern "C" fn give_back(vector: u64) -> ! {
     if vector == HELLO {
         apic::end();
         // An errand may have been meant.
-        errands::serve();
+        asked::serve();
     }
     look_out(berth);
     leave(percpu::current())

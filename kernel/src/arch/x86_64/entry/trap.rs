@@ -2,17 +2,18 @@
 
 use abi::{Fpage, Rights, ThreadId};
 
-use super::asm::fault_address;
-use super::frame::{Frame, TrapFrame};
-use super::percpu::{cpu, current, note_entry};
-use super::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
-use super::vectors::{self, exception};
-use super::{apic, boot, errands, io_instruction, lines, machine_check, nmi, place, visitors};
+use super::{asked, visitors};
+use crate::arch::x86_64::asm::fault_address;
+use crate::arch::x86_64::frame::{Frame, TrapFrame};
+use crate::arch::x86_64::percpu::{cpu, current, note_entry};
+use crate::arch::x86_64::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
+use crate::arch::x86_64::vectors::{self, exception};
+use crate::arch::x86_64::{apic, boot, io_instruction, lines, machine_check, nmi, place};
 use crate::ipc::{self, kernel_message};
 use crate::mem::{Access, Resolved};
 use crate::sched::{elsewhere, tick};
 use crate::thread::tcb::{Resume, TCB_SIZE};
-use crate::{irq, mem, usermem};
+use crate::{irq, log, mem, usermem};
 
 const LINE: u64 = vectors::LINE as u64;
 const LINES: u64 = vectors::LINES as u64;
@@ -78,7 +79,7 @@ pub extern "C" fn from_kernel(frame: &'static TrapFrame) -> Option<TcbRef> {
         return None;
     }
     if vector == HELLO && cpu().number.get() != 0 {
-        errands::serve();
+        asked::serve();
         apic::end();
         if !cpu().in_window.get() {
             visitors::welcome();
@@ -226,7 +227,7 @@ fn has_ports(thread: TcbRef, ports: Fpage) -> bool {
 /// when this returns.
 pub extern "C" fn on_own_stack(frame: &'static TrapFrame) {
     match frame.vector.get() {
-        exception::NMI => nmi::enter(frame),
+        exception::NMI => nmi::enter(frame, log::note),
         exception::MACHINE_CHECK => machine_check::enter(frame),
         _ => fatal(frame),
     }

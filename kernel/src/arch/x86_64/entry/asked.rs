@@ -1,0 +1,40 @@
+//! What another processor does that the first one has asked for something (`errands`).
+
+use core::sync::atomic::Ordering;
+
+use crate::arch::x86_64::check;
+use crate::arch::x86_64::errands::Errand;
+use crate::arch::x86_64::percpu::cpu;
+use crate::arch::x86_64::processors::own;
+use crate::kprintln;
+
+/// This processor looks at itself; the first one waits, and prints nothing meanwhile.
+fn look() -> u32 {
+    let (number, mut count) = (cpu().number.get(), 0);
+    check::check_own(&mut |violation| {
+        kprintln!("check: processor {number}: {violation}");
+        count += 1;
+    });
+    count + crate::check::thread_violations() as u32
+}
+
+/// Another processor has left a request here, the only one that there can be: it is the first
+/// processor's, which waits until it is done.
+#[inline(never)] // the tests meet a processor here
+pub fn serve() {
+    let own = own();
+    loop {
+        let errand = own.inbox.take(|_| &own.errand);
+        if errand == Errand::Check as u64 {
+            own.violations.store(look(), Ordering::Relaxed);
+        }
+        // Before it is said to be done, for the next one comes at once.
+        let leaves = own.inbox.leave();
+        if errand != 0 {
+            own.done.fetch_add(1, Ordering::Release);
+        }
+        if leaves {
+            return;
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The ways into the kernel, and back: from the boot loader, from user mode, from interrupts and exceptions.
+//! Nobody in the kernel knows who is above it, and these know everybody: each entry leads to the room
+//! whose it is, and nothing but the processor leads here. So `arch` is two rooms: the machine, below all
+//! others, and this one, above them.
+
+pub mod again;
+pub mod armed;
+pub mod asked;
+pub mod boot_kernel;
+pub mod complete;
+pub mod fast_path;
+pub mod start;
+pub mod switch;
+pub mod trap;
+pub mod visitors;
