@@ -7,11 +7,12 @@ use abi::id::SYSTEM_BASE;
 use abi::{CallError, IpcErrorKind, ThreadId};
 
 use crate::arch::{self, TcbRef, cpu};
-use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::ipc::words::Message;
-use crate::ipc::{Kind, fail_at_once, finish, go_on, queue, receive, send};
+use crate::ipc::{fail_at_once, finish, go_on, queue, receive, send, wait};
 use crate::sched::{self, elsewhere, tick};
 use crate::space::SpaceRef;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::{preemption, thread};
 
 /// The timer's line; the kernel keeps it.
@@ -59,7 +60,7 @@ pub fn handle_pending(running: TcbRef) -> TcbRef {
 fn deliver(line: u32) {
     let Some(source) = thread::lookup(ThreadId::irq(line)) else { return };
     let Some(handler) = thread::lookup(source.partner.get()) else { return };
-    if rendezvous::waits(source) == Waits::Busy(Busy::Polling) {
+    if wait::waits(source) == Waits::Busy(Busy::Polling) {
         return;
     }
     source.kind.set(Kind::Interrupt);

@@ -10,7 +10,8 @@ use common::players::{Players, Step};
 use common::tasks::{self, QUIET_LINE, machine, registers, thread};
 use kernel::arch::{cpu, set_current};
 use kernel::ipc::cancel;
-use kernel::ipc::rendezvous::{Busy, Waits, waits};
+use kernel::ipc::wait::waits;
+use kernel::thread::rendezvous::{Busy, Waits};
 use kernel::thread::tcb::Resume;
 use kernel::usermem::Utcb;
 

@@ -125,7 +125,7 @@ fn a_used_up_quantum_is_not_refilled_from_inside() {
 #[test]
 fn who_is_out_of_time_is_not_freed_by_its_own_task() {
     use abi::syscall::exregs as bit;
-    use kernel::ipc::Kind;
+    use kernel::thread::Kind;
     use kernel::thread::exregs::{Registers, exchange_registers};
     use kernel::thread::tcb::Resume;
     let world = World::new();

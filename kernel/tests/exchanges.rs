@@ -8,8 +8,9 @@ use common::clan::{World, asks, rank};
 use kernel::arch::visits::{accept, enter, set_processors};
 use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::check;
-use kernel::ipc::rendezvous;
+use kernel::ipc::wait;
 use kernel::sched::{elsewhere, make_ready, pick, schedule};
+use kernel::thread::rendezvous;
 use kernel::thread::state::State;
 use kernel::thread::tcb::{Resume, USES_VECTOR};
 use kernel::usermem::Utcb;
@@ -96,7 +97,7 @@ fn a_message_is_passed_on_from_the_frame() {
         assert_eq!(root.result_from.get(), one.id.get());
         let words = [0, 1, 2, 3].map(|index| word(root, index));
         assert_eq!(words, [TAG.0, 10, 11, 0], "as many as the tag says");
-        assert_eq!(State::of(one), State::Waits(root.id.get()));
+        assert_eq!(wait::state(one), State::Waits(root.id.get()));
         assert_eq!((one.resume.get(), one.ip.get()), (Resume::Ipc, IP));
         // The answer leads back there, and to the same place.
         set_current(root);
@@ -115,7 +116,7 @@ fn who_waits_for_anybody_behind_it_does() {
     let Some(world) = world(|_| ThreadId::ANY) else { return };
     calls(&world, &Asks { from: ThreadId::ANY, ..usual(&world) });
     assert!(told(&world));
-    assert_eq!(State::of(world.one), State::Waits(ThreadId::ANY));
+    assert_eq!(wait::state(world.one), State::Waits(ThreadId::ANY));
 }
 
 /// Whatever else a message has, or asks for, is the complete path's.
@@ -159,7 +160,7 @@ fn nobody_is_passed_over() {
         ("who is to halt", false, |world| world.one.halt()),
         ("a receiver that is to halt", false, |world| {
             world.root.halt();
-            rendezvous::wait_for_the_complete_path(world.root);
+            wait::wait_for_the_complete_path(world.root);
         }),
         ("vector registers that are kept", false, |world| world.one.set_special(USES_VECTOR, true)),
     ];

@@ -8,9 +8,9 @@ use common::tasks::{QUIET_LINE, ipc, is_schedulable, machine, registers, thread}
 use common::{RAM, marker};
 use kernel::arch::{cpu, set_current};
 use kernel::ipc::kernel_message;
-use kernel::ipc::rendezvous::{Busy, set_busy};
 use kernel::mem::{MapJob, STEP_BUDGET, Scope, SpaceRef, Step, UnmapJob};
 use kernel::thread::lifecycle;
+use kernel::thread::rendezvous::{Busy, set_busy};
 use kernel::thread::tcb::{Job, Resume};
 use kernel::{check, irq, sched};
 

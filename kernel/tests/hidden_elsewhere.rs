@@ -9,10 +9,10 @@ use common::tasks::{make, registers};
 use kernel::arch::visits::{INTERRUPT, accept, enter, set_processors};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
-use kernel::ipc::rendezvous::{self, Busy, Waits};
-use kernel::ipc::{local, syscall};
+use kernel::ipc::{local, syscall, wait};
 use kernel::sched::{elsewhere, make_ready, schedule};
 use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::thread::rendezvous::{self, Busy, Waits};
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
 
@@ -32,7 +32,7 @@ fn place(world: &World, thread: TcbRef, number: u64) {
 
 fn waits(thread: TcbRef) {
     let _ = syscall::ipc(thread, ThreadId::NIL, ThreadId::ANY, Timeouts::NEVER.0);
-    rendezvous::seal(thread);
+    wait::seal(thread);
 }
 
 impl Talk {
@@ -114,7 +114,7 @@ fn whoever_runs_there_comes_back_with_the_entry() {
     assert_eq!(registers(one).word(utcb::SELF), one.utcb.get());
     sound();
     // Asked for, it waits for the one it has called.
-    assert_eq!(State::of(one), State::Waits(talk.mates[0].id.get()));
+    assert_eq!(wait::state(one), State::Waits(talk.mates[0].id.get()));
     assert!(!rendezvous::is_public(one));
     sound();
 }
@@ -137,7 +137,7 @@ fn the_middle_of_a_chain_waits_for_its_end() {
     enter(1, PAGE_FAULT);
     elsewhere::look();
     assert!(one.is_ready() && one.resume.get() == Resume::Entered);
-    assert_eq!([State::of(first), State::of(second)], [State::Waits(ThreadId::ANY); 2]);
+    assert_eq!([wait::state(first), wait::state(second)], [State::Waits(ThreadId::ANY); 2]);
     sound();
 }
 
@@ -155,7 +155,7 @@ fn a_question_finds_out_who_runs() {
                 }
                 let thread = [talk.world.one, talk.mates[0], talk.mates[1]][asked];
                 let runs = if far < 2 { 0 } else { 1 };
-                let waits = rendezvous::waits(thread);
+                let waits = wait::waits(thread);
                 let expected = if asked == runs { Busy::Ready } else { Busy::Waiting };
                 assert_eq!(waits, Waits::Busy(expected));
                 assert!(cpu().scheduler.guests.is_empty());
@@ -183,7 +183,7 @@ fn each_of_them_dies() {
                 talk.go();
                 for (place, thread) in threads.into_iter().enumerate() {
                     if place != which {
-                        let _ = rendezvous::waits(thread);
+                        let _ = wait::waits(thread);
                     }
                 }
                 sound();
@@ -237,7 +237,7 @@ fn lies_are_not_believed() {
     let lies: [fn(&Talk) -> ThreadId; 6] = [
         |talk| {
             talk.mates[0].halted.set(true);
-            let _ = rendezvous::waits(talk.mates[0]);
+            let _ = wait::waits(talk.mates[0]);
             ThreadId(talk.mates[0].utcb.get())
         },
         |talk| {
@@ -296,7 +296,7 @@ fn who_is_asked_for_all_the_time_does_not_hide() {
     let talk = Talk::new();
     let asks = (0..20).take_while(|_| {
         let hides = rendezvous::is_seated(talk.world.one);
-        let _ = rendezvous::waits(talk.world.one);
+        let _ = wait::waits(talk.world.one);
         elsewhere::look();
         hides
     });
@@ -316,7 +316,7 @@ fn nobody_waits_in_public_for_somebody_elsewhere() {
     one.partner.set(mate.id.get());
     rendezvous::set_busy(one, Busy::Waiting);
     cpu().scheduler.ready.remove(one);
-    rendezvous::seal(one);
+    wait::seal(one);
     assert!(one.is_armed() && !rendezvous::is_public(one));
     sound();
 }

@@ -11,10 +11,11 @@ use common::{Machine, tasks};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
-use kernel::ipc::rendezvous::{self, DEAD_OPEN, Waits, waits};
-use kernel::ipc::{local, sweep};
+use kernel::ipc::wait::waits;
+use kernel::ipc::{local, sweep, wait};
 use kernel::space::SpaceRef;
 use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::thread::rendezvous::{self, DEAD_OPEN, Waits};
 use kernel::thread::tcb::USES_VECTOR;
 use kernel::thread::{lifecycle, own};
 
@@ -65,7 +66,7 @@ fn a_partner_that_waits_without_registers_can_be_reached_at_once() {
         user.set_special(USES_VECTOR, true);
     }
     let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
-    rendezvous::seal(server);
+    wait::seal(server);
     assert_eq!(server.rendezvous.get(), server.id.get().0 ^ DEAD_OPEN << 32);
     arm(caller, server);
     assert!(server.is_armed() && rendezvous::is_published(server));

@@ -8,10 +8,11 @@ use common::clan::{World, asks};
 use kernel::arch::visits::{INTERRUPT, accept, enter, runs, set_processors, shadow};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
-use kernel::ipc::rendezvous::{self, Busy, Waits};
+use kernel::ipc::wait;
 use kernel::sched::elsewhere::{self, SEATS};
 use kernel::sched::{make_ready, schedule};
 use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::thread::rendezvous::{self, Busy, Waits};
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
 
@@ -27,7 +28,7 @@ fn world() -> World {
     place(&world, world.two);
     make_ready(world.two);
     let _ = kernel::ipc::syscall::ipc(world.two, ThreadId::NIL, ThreadId::ANY, Timeouts::NEVER.0);
-    rendezvous::seal(world.two);
+    wait::seal(world.two);
     make_ready(world.one);
     place(&world, world.one);
     // It has called the other one.
@@ -95,7 +96,7 @@ fn they_talk_and_come_back_as_they_are() {
     enter(1, PAGE_FAULT);
     elsewhere::look();
     assert!(world.two.is_ready() && world.two.resume.get() == Resume::Entered);
-    assert_eq!(State::of(world.one), State::Waits(two));
+    assert_eq!(wait::state(world.one), State::Waits(two));
     assert_eq!((world.one.resume.get(), world.one.ip.get()), (Resume::Ipc, 0x2000));
     sound();
 }
@@ -132,7 +133,7 @@ fn a_message_from_here_meets_them() {
             let root = world.root;
             assert_eq!(kernel::ipc::send::accepts(world.two, root), far < 2);
             assert!(!rendezvous::is_seated(world.one) && !rendezvous::is_seated(world.two));
-            let waits = rendezvous::waits(world.one);
+            let waits = wait::waits(world.one);
             let expected = if far > 1 { Busy::Waiting } else { Busy::Ready };
             assert_eq!(waits, Waits::Busy(expected));
             sound();
@@ -152,7 +153,7 @@ fn who_has_a_sender_here_does_not_wait_for_anybody_there() {
     set_current(world.root);
     let call = kernel::ipc::syscall::ipc;
     let _ = call(world.root, two, two, Timeouts::NEVER.0);
-    assert_eq!(State::of(world.root), State::Polls(two));
+    assert_eq!(wait::state(world.root), State::Polls(two));
     elsewhere::look();
     let _ = accept(1);
     assert!(!talk(one, ThreadId::ANY), "somebody waits to send to it");
@@ -196,7 +197,7 @@ fn who_controls_one_has_it_here() {
     let registers = Registers { control: abi::syscall::exregs::DELIVER, ..Default::default() };
     let (_, old) = exchange_registers(world.root, world.one.id.get(), &registers).expect("may");
     assert_eq!(old.ip, 0x2000);
-    assert_eq!(State::of(world.one), State::Waits(two));
+    assert_eq!(wait::state(world.one), State::Waits(two));
     sound();
 }
 
@@ -221,7 +222,7 @@ fn who_is_asked_for_all_the_time_takes_nobody_from_its_work() {
     let world = world();
     let asks = (0..20).take_while(|_| {
         let is_there = rendezvous::is_seated(world.two);
-        let _ = rendezvous::waits(world.two);
+        let _ = wait::waits(world.two);
         elsewhere::look();
         is_there
     });
@@ -242,7 +243,7 @@ fn who_waits_otherwise_stays_here() {
     for change in changes {
         std::thread::spawn(move || {
             let world = world();
-            let _ = rendezvous::waits(world.two);
+            let _ = wait::waits(world.two);
             change(&world);
             elsewhere::look();
             assert!(world.one.is_away() && !rendezvous::is_seated(world.one));

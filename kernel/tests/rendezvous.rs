@@ -1,4 +1,4 @@
-//! The fast path's one compare (`arch/x86_64/entry/ipc.S`, `ipc/rendezvous.rs`) accepts
+//! The fast path's one compare (`arch/x86_64/entry/ipc.S`, `thread/rendezvous.rs`) accepts
 //! exactly what the rules allow, whatever a sender passes as `to`.
 
 mod common;
@@ -11,7 +11,8 @@ use common::fastpath::{Verdict, compare};
 use common::{Machine, Random};
 use kernel::arch::root::RootWord;
 use kernel::arch::set_current;
-use kernel::ipc::rendezvous::{Busy, Waits, busy_word, set_busy, set_closed, set_open, waits};
+use kernel::ipc::wait::waits;
+use kernel::thread::rendezvous::{Busy, Waits, busy_word, set_busy, set_closed, set_open};
 use kernel::thread::{lifecycle, own};
 
 const BUSY: [Busy; 6] =

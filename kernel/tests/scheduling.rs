@@ -10,10 +10,10 @@ use abi::id::USER_BASE;
 use common::{Machine, Random};
 use kernel::arch::{TcbRef, install};
 use kernel::ipc::queue;
-use kernel::ipc::rendezvous::{Busy, set_busy};
 use kernel::mem::frames;
 use kernel::sched::ready::ReadyQueue;
 use kernel::sched::wakeup::{GRAIN_US, NEAR_US, WakeupLists};
+use kernel::thread::rendezvous::{Busy, set_busy};
 
 const THREADS: usize = 40;
 const ROUNDS: usize = 100_000;

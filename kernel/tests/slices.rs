@@ -5,11 +5,11 @@ mod common;
 use abi::ThreadId;
 use common::tasks::{QUIET_LINE, ipc, machine, thread};
 use kernel::arch::{TcbRef, cpu, set_current};
-use kernel::ipc::rendezvous::{Busy, set_busy};
 use kernel::irq;
 use kernel::sched::{self, schedule};
 use kernel::space::SpaceRef;
 use kernel::thread::own;
+use kernel::thread::rendezvous::{Busy, set_busy};
 use kernel::thread::tcb::Resume;
 
 /// A thread in each space, ready and not queued.

@@ -10,12 +10,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use common::Random;
 use common::tasks::{ipc, machine, registers, thread};
 use kernel::arch::{TcbRef, cpu, lookup, set_current};
-use kernel::ipc::rendezvous::{Waits, waits};
 use kernel::ipc::sweep;
+use kernel::ipc::wait::waits;
 use kernel::sched::tick::tick;
 use kernel::space::SpaceRef;
 use kernel::thread::control::{Request, thread_control};
 use kernel::thread::lifecycle;
+use kernel::thread::rendezvous::Waits;
 use kernel::{check, clock};
 
 const TASKS: u32 = 4;

@@ -7,16 +7,17 @@ use abi::id::USER_BASE;
 use abi::{Ceilings, Fpage, Numbers, Phase, Rights, ThreadId, utcb};
 use common::tasks::{QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread};
 use kernel::arch::{TcbRef, cpu, entry, set_current};
-use kernel::ipc::rendezvous::{Busy, Waits, waits};
-use kernel::ipc::transfer::Part;
-use kernel::ipc::{Kind, cancel, kernel_message, timeout};
+use kernel::ipc::wait::waits;
+use kernel::ipc::{cancel, kernel_message, timeout};
 use kernel::irq;
 use kernel::mem::frames;
 use kernel::sched::{grant_slice, make_ready};
 use kernel::thread::control::{After, Request, thread_control};
 use kernel::thread::exregs::{Registers, exchange_registers};
-use kernel::thread::lifecycle;
+use kernel::thread::part::Part;
+use kernel::thread::rendezvous::{Busy, Waits};
 use kernel::thread::tcb::Resume;
+use kernel::thread::{Kind, lifecycle};
 
 const BUFFER: u64 = 0x40_0000;
 /// Lets `thread`'s next message be an empty map item.
@@ -203,7 +204,7 @@ fn an_interrupt_never_becomes_ready() {
     let line = ThreadId::irq(QUIET_LINE);
     let source = lifecycle::create(line, machine.spaces[0], line).expect("quota suffices");
     source.kind.set(Kind::Interrupt);
-    kernel::ipc::rendezvous::set_busy(source, Busy::Halted);
+    kernel::thread::rendezvous::set_busy(source, Busy::Halted);
     let handler = thread(spaces[0], 0, ThreadId::NIL);
     irq::attach(machine.spaces[0], line, handler.id.get()).expect("the line is free");
     set_current(handler);

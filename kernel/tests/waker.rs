@@ -9,11 +9,11 @@ use abi::id::USER_BASE;
 use common::Machine;
 use common::tasks::{QUIET_LINE, ipc, machine, make, thread};
 use kernel::arch::{TcbRef, cpu, entry, set_current};
-use kernel::ipc::rendezvous::{Busy, set_busy};
 use kernel::sched::wakeup::{GRAIN_US, NEAR_US, WakeupLists};
 use kernel::sched::{self, waker};
 use kernel::space::SpaceRef;
 use kernel::thread::own;
+use kernel::thread::rendezvous::{Busy, set_busy};
 use kernel::thread::tcb::Resume;
 use kernel::{clock, irq};
 

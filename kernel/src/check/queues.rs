@@ -7,11 +7,11 @@ use abi::id::SYSTEM_BASE;
 use super::Findings;
 use super::links::walk;
 use crate::arch::{TcbRef, cpu};
-use crate::ipc::rendezvous::{self, Busy, Waits};
 use crate::sched::elsewhere;
 use crate::sched::ready::ReadyQueue;
 use crate::sched::wakeup::WakeupLists;
 use crate::thread;
+use crate::thread::rendezvous::{self, Busy, Waits};
 
 /// Checks all queues.
 pub(super) fn check(found: &mut Findings) {

@@ -6,12 +6,12 @@ use abi::{ThreadId, utcb};
 
 use super::Findings;
 use crate::arch::{TcbRef, cpu, machine, virt_to_phys};
-use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::{Kind, queue};
+use crate::ipc::queue;
 use crate::lrpc;
 use crate::sched::elsewhere;
 use crate::thread;
-use crate::thread::state;
+use crate::thread::rendezvous::{self, Busy, Waits};
+use crate::thread::{Kind, state};
 
 /// The kernel's pages that users execute and read.
 const STUBS_END: u64 = STUBS + 0x2000;

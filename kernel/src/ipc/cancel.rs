@@ -3,20 +3,22 @@
 use abi::lrpc::Status;
 use abi::{IpcErrorKind, Phase};
 
-use super::transfer::Part;
-use super::{Kind, fail_early, finish, local, queue, timeout};
+use super::{fail_early, finish, local, queue, timeout};
 use crate::arch::TcbRef;
+use crate::ipc::wait;
 use crate::lrpc;
 use crate::preemption::Pace;
 use crate::sched;
 use crate::thread;
+use crate::thread::Kind;
+use crate::thread::part::Part;
 use crate::thread::state::State;
 use crate::thread::tcb::Resume;
 
 /// The phase of an IPC that `thread` is in, as ExchangeRegisters reports it.
 #[must_use]
 pub fn phase(thread: TcbRef) -> Option<Phase> {
-    match State::of(thread) {
+    match wait::state(thread) {
         State::Transfers(Part::SendsTo(_)) | State::Polls(_) => Some(Phase::Send),
         State::Transfers(Part::ReceivesFrom(_)) | State::Waits(_) => Some(Phase::Receive),
         // It has a sender queued and takes that when it runs.

@@ -4,11 +4,12 @@
 use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
 
 use super::receive::{self, Begun};
-use super::rendezvous::{self, Busy};
-use super::transfer::Part;
 use super::words::{self, Message, Source};
-use super::{Kind, fail, propagation};
+use super::{fail, propagation};
 use crate::arch::{TcbRef, current};
+use crate::thread::Kind;
+use crate::thread::part::Part;
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
 use crate::{preemption, sched};

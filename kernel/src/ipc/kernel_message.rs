@@ -7,13 +7,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::{Fpage, IpcErrorKind, MsgTag, Rights, ThreadId, protocol, utcb};
 
-use super::rendezvous::{self, Busy};
 use super::transfer::Side;
 use super::words::Message;
-use super::{Kind, cancel, handler_of, send};
+use super::{cancel, handler_of, send};
 use crate::arch::TcbRef;
 use crate::mem::Access;
 use crate::sched::waker;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
 use crate::{clock, log, lrpc, sched};
 

@@ -13,11 +13,12 @@
 
 use abi::{ThreadId, utcb};
 
-use super::Kind;
-use super::rendezvous::{self, Busy};
 use crate::arch::machine::{USER_FLAGS, USER_FLAGS_MASK};
 use crate::arch::{self, TcbRef, cpu};
+use crate::ipc::wait;
 use crate::space::SpaceRef;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{ARMED, Resume};
 use crate::usermem::Utcb;
 use crate::{lrpc, sched, techniques, thread};
@@ -95,7 +96,7 @@ fn arm_one(thread: TcbRef) {
     thread.set_special(ARMED, true);
     space.task.armed.append(thread);
     space.task.armed_count.set(space.task.armed_count.get() + 1);
-    rendezvous::seal(thread);
+    wait::seal(thread);
 }
 
 /// Whether `thread`, which does not run, is in a system call that promises it its vector
@@ -283,12 +284,6 @@ pub fn waits_in_ipc(thread: TcbRef) -> bool {
     is_own && rendezvous::plain_wait(thread).is_some()
 }
 
-/// The stack pointer of `thread`, which is published.
-#[must_use]
-pub fn public_sp(thread: TcbRef) -> u64 {
-    Utcb::of(thread).map_or(0, |utcb| utcb.word(utcb::LIPC_SP))
-}
-
 /// One thread more of the task of `thread` waits in public, or one less.
 fn count(thread: TcbRef, more: i64) {
     if let Some(space) = thread.space() {
@@ -304,7 +299,7 @@ pub fn reclaim(thread: TcbRef) {
     let Some(utcb) = Utcb::of(thread) else { return };
     let word = utcb.word(utcb::LIPC_WAIT);
     utcb.set_word(utcb::LIPC_WAIT, utcb::LIPC_RUNS);
-    thread.sp.set(public_sp(thread));
+    thread.sp.set(thread.public_sp());
     let named = |local| thread.space().and_then(|space| thread::in_space(space, local));
     thread.partner.set(match word {
         OPEN_HERE => ThreadId::ANY,

@@ -15,7 +15,6 @@ pub mod local;
 pub mod propagation;
 pub mod queue;
 pub mod receive;
-pub mod rendezvous;
 pub mod send;
 pub mod simple_string;
 pub mod strings;
@@ -23,6 +22,7 @@ pub mod sweep;
 pub mod syscall;
 pub mod timeout;
 pub mod transfer;
+pub mod wait;
 pub mod words;
 
 use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
@@ -30,52 +30,8 @@ use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
 use crate::arch::TcbRef;
 use crate::sched;
 use crate::thread;
-use crate::thread::tcb::Resume;
+use crate::thread::Kind;
 use crate::usermem::Utcb;
-
-/// What kind of message a thread exchanges: its own, or one the kernel makes for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u8)]
-pub enum Kind {
-    /// The thread's own IPC.
-    #[default]
-    User = 0,
-    /// Waits for its start message (X.2 6.1).
-    Start,
-    /// Page fault (6.2).
-    PageFault,
-    /// I/O port fault (6.3).
-    IoFault,
-    /// Exception (6.4).
-    Exception,
-    /// Page fault in a string transfer (4.5).
-    TransferFault,
-    /// Preemption (6.6).
-    Preemption,
-    /// The thread is an interrupt (6.5).
-    Interrupt,
-    /// System call of a foreign thread ([`crate::thread::foreign`]).
-    SystemCall,
-    /// The thread asks a clerk for a binding ([`crate::lrpc`]).
-    Bind,
-}
-
-impl Kind {
-    /// How a thread that exchanges such a message returns to user mode afterwards:
-    /// what interrupted user code is in its register frame.
-    #[must_use]
-    pub const fn home(self) -> Resume {
-        match self {
-            Self::PageFault
-            | Self::IoFault
-            | Self::Exception
-            | Self::Preemption
-            | Self::SystemCall
-            | Self::Bind => Resume::Frame,
-            Self::User | Self::Start | Self::TransferFault | Self::Interrupt => Resume::Ipc,
-        }
-    }
-}
 
 /// An IPC of `thread` ends with `error`: the thread is runnable again and knows why.
 pub fn fail(thread: TcbRef, error: IpcError) {

@@ -2,10 +2,11 @@
 
 use abi::{ThreadId, utcb};
 
-use super::Kind;
-use super::rendezvous::{self, Busy, Waits};
 use crate::arch::TcbRef;
+use crate::ipc::wait;
 use crate::thread;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::usermem::Utcb;
 
 /// Decides whether `sender`'s message to `receiver`, which asks for it, is propagated and
@@ -51,10 +52,10 @@ pub fn apply(sender: TcbRef, receiver: TcbRef) -> Option<TcbRef> {
     if let Some(utcb) = Utcb::of(receiver).filter(|_| receiver.kind.get() == Kind::User) {
         utcb.set_word(utcb::VIRTUAL_SENDER, sender.id.get().0);
     }
-    match rendezvous::waits(virtual_sender) {
+    match wait::waits(virtual_sender) {
         Waits::Closed(from) if from == sender.id.get() => {
             rendezvous::set_closed(virtual_sender, receiver.id.get());
-            rendezvous::seal(virtual_sender);
+            wait::seal(virtual_sender);
         }
         Waits::Busy(Busy::Waiting) if virtual_sender.partner.get() == sender.id.get() => {
             virtual_sender.partner.set(receiver.id.get());

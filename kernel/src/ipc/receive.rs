@@ -4,10 +4,12 @@ use abi::id::SYSTEM_BASE;
 use abi::time::Deadline;
 use abi::{IpcErrorKind, Phase, ThreadId, Time, Timeouts};
 
-use super::rendezvous::{self, Busy, Waits};
 use super::words::Message;
-use super::{Kind, fail_early, go_on, propagation, queue, timeout, transfer};
+use super::{fail_early, go_on, propagation, queue, timeout, transfer};
 use crate::arch::{TcbRef, cpu};
+use crate::ipc::wait;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::tcb::Resume;
 use crate::{clock, irq, sched, thread};
 
@@ -47,7 +49,7 @@ pub fn take(receiver: TcbRef, sender: TcbRef) -> TcbRef {
 pub fn receive_elsewhere(thread: TcbRef) {
     match begin(thread, thread.kind.get(), ThreadId::NIL) {
         Begun::Meets(_) => rest_between_phases(thread),
-        Begun::Waits => rendezvous::seal(thread),
+        Begun::Waits => wait::seal(thread),
         Begun::Failed => sched::requeue(thread),
     }
 }
@@ -165,7 +167,7 @@ pub fn has_sender(thread: TcbRef) -> bool {
 fn named_sender(thread: TcbRef, from: ThreadId) -> Option<TcbRef> {
     thread.senders.first()?;
     let direct = thread::lookup(from).filter(|sender| {
-        rendezvous::waits(*sender) == Waits::Busy(Busy::Polling)
+        wait::waits(*sender) == Waits::Busy(Busy::Polling)
             && sender.partner.get() == thread.id.get()
             && sender.sending.are_linked()
     });

@@ -3,10 +3,12 @@
 use abi::time::Deadline;
 use abi::{IpcErrorKind, ThreadId, Timeouts};
 
-use super::rendezvous::{self, Busy, Waits};
 use super::words::Message;
-use super::{Kind, fail_at_once, go_on, propagation, queue, transfer};
+use super::{fail_at_once, go_on, propagation, queue, transfer};
 use crate::arch::{TcbRef, cpu};
+use crate::ipc::wait;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::{clock, irq, sched, thread};
 
 /// The send phase of `sender`, the current thread, to `to`; returns who runs next.
@@ -71,7 +73,7 @@ pub fn accepts(receiver: TcbRef, sender: TcbRef) -> bool {
 fn accepts_unusually(receiver: TcbRef, sender: TcbRef) -> bool {
     let named =
         |from: ThreadId| from == sender.id.get() || propagation::is_virtual(sender, receiver, from);
-    match rendezvous::waits(receiver) {
+    match wait::waits(receiver) {
         Waits::Open => true,
         Waits::Closed(from) => named(from),
         Waits::Busy(Busy::Waiting) => match receiver.partner.get() {

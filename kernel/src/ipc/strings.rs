@@ -7,79 +7,21 @@
 //! The sender's substrings, in order, fill the receiver's buffers, in order, no
 //! piecewise match (X.2 4.5); rich messages, symmetric buffers (1993, 5.2.2).
 
-use core::cell::Cell;
-
 use abi::{Acceptor, IpcErrorKind, StringItem, utcb};
 
-use super::Kind;
 use super::transfer::{Progress, Side};
 use crate::arch::TcbRef;
 use crate::mem::{Access, Resolved, Span};
 use crate::preemption;
 use crate::space::SpaceRef;
+use crate::thread::Kind;
+use crate::thread::part::Cursor;
 use crate::usermem::{self, Utcb};
 
 /// Bytes copied at most between two windows: bounds the time with interrupts off.
 const CHUNK: u64 = 4096;
 /// What a step costs besides the copy, in instructions, roughly.
 const STEP_WORK: u32 = 350;
-
-/// A position in a compound string: the index of an item's first word (in message
-/// or buffer registers), the substring in it, the byte in that.
-#[derive(Default)]
-struct Position {
-    item: Cell<usize>,
-    sub: Cell<usize>,
-    byte: Cell<u64>,
-}
-
-/// Where the copy of a string stands.
-#[derive(Default)]
-pub struct Cursor {
-    from: Position,
-    to: Position,
-    /// First item of the current buffer: its bit C tells whether there is another (X.2 4.3).
-    buffer: Cell<usize>,
-    /// Between two strings: the next item starts a new one.
-    fresh: Cell<bool>,
-}
-
-impl Cursor {
-    /// Before the first string, at the first buffer.
-    pub fn reset(&self) {
-        self.fresh.set(true);
-        self.begin_buffer(1);
-    }
-
-    /// Goes to the buffer that begins at `item`.
-    fn begin_buffer(&self, item: usize) {
-        self.buffer.set(item);
-        self.to.set(item, 0, 0);
-    }
-}
-
-impl Position {
-    fn set(&self, item: usize, sub: usize, byte: u64) {
-        self.item.set(item);
-        self.sub.set(sub);
-        self.byte.set(byte);
-    }
-
-    /// Goes on by `count` bytes inside an item of `header`; at the end of its last
-    /// substring stays there (`is_past`).
-    fn advance(&self, header: StringItem, count: u64) {
-        self.byte.set(self.byte.get() + count);
-        if self.byte.get() >= header.len() {
-            self.byte.set(0);
-            self.sub.set(self.sub.get() + 1);
-        }
-    }
-
-    /// Whether all substrings of the item are used up (empty ones hold nothing).
-    fn is_past(&self, header: StringItem) -> bool {
-        header.is_empty() || self.sub.get() >= header.substrings()
-    }
-}
 
 /// One bounded step of copying the string at the transfer's next item.
 pub fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> {

@@ -6,16 +6,14 @@
 //! again that was in use before finishes it first, so nobody in a closed wait for an id
 //! meets a later thread of that id.
 
-use core::cell::Cell;
-
 use abi::{IpcErrorKind, Phase, ThreadId};
 
-use super::rendezvous::{self, Busy, Waits};
-use super::{Kind, fail_early};
+use super::fail_early;
 use crate::arch::{TcbRef, cpu, last_version};
+use crate::ipc::wait;
 use crate::preemption::{let_in, must_stop};
-use crate::ring::Ring;
-use crate::thread::tcb::Registered;
+use crate::thread::rendezvous::{self, Busy, Waits};
+use crate::thread::{Kind, Sweep};
 use crate::{clock, sched, thread};
 
 /// Threads looked at between two windows. Two steps follow every loss of an id: they are all of
@@ -24,39 +22,7 @@ const STEP: u32 = 8;
 /// Threads looked at in a tick.
 const IN_A_TICK: u32 = 4;
 
-/// How far the sweep is.
-#[derive(Default)]
-pub struct Sweep {
-    /// The next thread to look at, in the order of the registry; none when no sweep is under way.
-    next: Cell<Option<TcbRef>>,
-    /// Ids have been lost since it began: another one follows.
-    again: Cell<bool>,
-}
-
 impl Sweep {
-    /// None under way.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { next: Cell::new(None), again: Cell::new(false) }
-    }
-
-    /// Whether somebody may be waiting for an id that is not current.
-    #[inline]
-    #[must_use]
-    pub fn is_under_way(&self) -> bool {
-        self.next.get().is_some()
-    }
-
-    /// The registry, which holds `threads`, is about to lose `thread`.
-    pub fn leave_out(&self, thread: TcbRef, threads: &Ring<Registered>) {
-        if self.next.get() != Some(thread) {
-            return;
-        }
-        let again = || if self.again.replace(false) { threads.first() } else { None };
-        let next = threads.behind(thread).or_else(again);
-        self.next.set(next.filter(|next| *next != thread));
-    }
-
     fn step(&self, count: u32) {
         let threads = cpu().registry.threads();
         let mut next = self.next.get();
@@ -156,7 +122,7 @@ fn look_closer(waiter: TcbRef) {
     if rendezvous::is_seated(waiter) {
         return;
     }
-    let from = match rendezvous::waits(waiter) {
+    let from = match wait::waits(waiter) {
         Waits::Closed(from) => from,
         Waits::Busy(Busy::Waiting) => waiter.partner.get(),
         _ => return,

@@ -6,6 +6,7 @@ use abi::{IpcErrorKind, Phase, Timeouts, utcb};
 
 use super::{cancel, fail_early};
 use crate::arch::{TcbRef, cpu};
+use crate::ipc::wait;
 use crate::thread::state::State;
 use crate::usermem::Utcb;
 use crate::{clock, sched};
@@ -16,7 +17,7 @@ pub fn expired(thread: TcbRef) {
         cancel::time_out_transfer(thread);
         return;
     }
-    let phase = match State::of(thread) {
+    let phase = match wait::state(thread) {
         State::Polls(_) => Phase::Send,
         State::Waits(_) => Phase::Receive,
         _ => return,

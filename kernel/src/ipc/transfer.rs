@@ -6,19 +6,19 @@
 //! the rendezvous, the preempted one when it runs again, the one whose page fault
 //! has been answered.
 
-use core::cell::Cell;
-
 use abi::syscall::COMPLETE_PATH;
-use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, StringItem, ThreadId};
+use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, StringItem};
 
-use super::rendezvous::{self, Busy};
 use super::words::{self, Message, Source};
-use super::{Kind, finish, kernel_message, simple_string, strings, timeout};
+use super::{finish, kernel_message, simple_string, strings, timeout};
 use crate::arch::{TcbRef, current};
 use crate::irq;
 use crate::mem::{Access, MapJob, OnePage, Step, map_one_page};
 use crate::preemption::{self, STINT, Stint};
 use crate::sched::{self, tick};
+use crate::thread::Kind;
+use crate::thread::part::Part;
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 
@@ -26,65 +26,6 @@ use crate::usermem::Utcb;
 const ONE_ITEM: usize = MsgTag::new(0, 0, 2).0 as usize;
 /// Instructions, roughly, for an item that is one page in the usual case.
 const PAGE_WORK: u32 = 175;
-
-/// A thread's part in a transfer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    /// Sends to this thread; the state is in its own tcb.
-    SendsTo(TcbRef),
-    /// Receives from this thread; the state is in that one's tcb.
-    ReceivesFrom(TcbRef),
-}
-
-impl Part {
-    /// The other one.
-    #[must_use]
-    pub fn peer(self) -> TcbRef {
-        match self {
-            Self::SendsTo(peer) | Self::ReceivesFrom(peer) => peer,
-        }
-    }
-
-    /// Sender and receiver of the transfer in which this is the part of `thread`.
-    #[must_use]
-    pub fn pair(self, thread: TcbRef) -> (TcbRef, TcbRef) {
-        match self {
-            Self::SendsTo(receiver) => (thread, receiver),
-            Self::ReceivesFrom(sender) => (sender, thread),
-        }
-    }
-}
-
-/// The state of a transfer. `part` and `outer` are used by both partners, the
-/// rest by the sender.
-#[derive(Default)]
-pub struct Transfer {
-    /// This thread's part.
-    pub part: Cell<Option<Part>>,
-    /// While a pager's answer to this thread's page fault is itself a transfer: the part
-    /// in the transfer that met the fault.
-    pub outer: Cell<Option<Part>>,
-    /// Tag of the message, as it was when the transfer began.
-    pub tag: Cell<MsgTag>,
-    /// In whose name the message goes out, nilthread if the sender's own.
-    pub virtual_sender: Cell<ThreadId>,
-    /// Receive phase of the sender, kept while a page fault uses its fields.
-    pub then_from: Cell<ThreadId>,
-    /// Timeouts of the sender, likewise.
-    pub timeouts: Cell<u64>,
-    /// Index of the next item's first word.
-    pub next: Cell<usize>,
-    /// Index behind the last item's last word.
-    pub end: Cell<usize>,
-    /// String bytes transferred so far.
-    pub bytes: Cell<u64>,
-    /// Position in the string being copied.
-    pub string: strings::Cursor,
-    /// Clock value at which the transfer times out; 0 before the first page fault, `u64::MAX` never.
-    pub deadline_us: Cell<u64>,
-    /// The receiver's transfer timeout governs (strictly shorter).
-    pub receiver_governs: Cell<bool>,
-}
 
 /// What one look at the next item led to.
 pub enum Progress {

@@ -3,10 +3,9 @@
 
 use abi::{MsgTag, protocol};
 
-use super::Kind;
 use crate::arch::machine::EXCEPTION_WORDS;
 use crate::arch::{TcbRef, exception_words, set_exception_words, system_call_words};
-use crate::thread::foreign;
+use crate::thread::{Kind, foreign};
 use crate::usermem::Utcb;
 
 /// A message on its way. The tag has been read once: another thread of the sender's may

@@ -25,10 +25,10 @@ use abi::lrpc::Status;
 pub use visit::{LOOKED_AT, call, fail_visit, give_back};
 
 use crate::arch::{TcbRef, cpu, lookup};
-use crate::ipc::rendezvous::{self, Busy};
 use crate::mem::RecordRef;
 use crate::sched::{self, elsewhere, schedule};
 use crate::space::ENTANGLED;
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::state::State;
 
 /// The threads of the task of `thread` can have partners in procedure calls from now on.

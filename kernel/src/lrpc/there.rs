@@ -8,10 +8,10 @@
 
 use super::RecordRef;
 use crate::arch::{TcbRef, lookup};
-use crate::ipc::{Kind, rendezvous};
 use crate::sched::elsewhere;
 use crate::thread::state::State;
 use crate::thread::tcb::{ELSEWHERE, Resume};
+use crate::thread::{Kind, rendezvous};
 
 /// Whether the two live on the same processor.
 #[must_use]

@@ -5,11 +5,12 @@ use abi::lrpc::{FIRST_ADDRESS, Status};
 
 use super::{control, entangle, leave, lend, part, there, visit_of};
 use crate::arch::{self, TcbRef, lookup};
-use crate::ipc::rendezvous::{self, Busy};
-use crate::ipc::{self, Kind, local};
+use crate::ipc::{self, local};
 use crate::mem::RecordRef;
 use crate::preemption::Pace;
 use crate::sched;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::state::State;
 use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;

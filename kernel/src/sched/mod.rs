@@ -18,9 +18,9 @@ pub mod wakeup;
 use core::cell::Cell;
 
 use crate::arch::{TcbRef, close_fast_path, cpu, current};
-use crate::ipc::rendezvous::{self, Busy};
 use crate::space::SpaceRef;
 use crate::techniques;
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
 use ready::ReadyQueue;
 use wakeup::WakeupLists;

@@ -8,11 +8,12 @@ use super::tick::end_turn;
 use super::{ceiling, elsewhere, grant_slice, pick, requeue};
 use crate::arch::{TcbRef, cpu};
 use crate::clock;
-use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::transfer::Part;
+use crate::ipc::wait;
 use crate::lrpc;
 use crate::space::SpaceRef;
 use crate::thread;
+use crate::thread::part::Part;
+use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::state::State;
 use crate::usermem::Utcb;
 
@@ -139,7 +140,7 @@ pub(crate) fn change_priority(thread: TcbRef, priority: u8) {
 /// The state word of X.2 5.7.
 #[must_use]
 pub fn state_of(thread: TcbRef) -> u64 {
-    match State::of(thread) {
+    match wait::state(thread) {
         State::Inactive | State::Halted => 2,
         State::Ready | State::BetweenPhases => 3,
         State::Polls(_) => 4,

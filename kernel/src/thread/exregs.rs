@@ -7,10 +7,10 @@ use abi::{Phase, ThreadId, utcb};
 use super::resolve;
 use super::state::State;
 use crate::arch::TcbRef;
-use crate::ipc::rendezvous::{self, Busy};
-use crate::ipc::{cancel, handler_of};
+use crate::ipc::{cancel, handler_of, wait};
 use crate::lrpc;
 use crate::sched::{self, ceiling, elsewhere};
+use crate::thread::rendezvous::{self, Busy};
 use crate::usermem::Utcb;
 
 /// Values in or out.
@@ -77,7 +77,7 @@ fn may(caller: TcbRef, thread: TcbRef) -> bool {
 
 fn read(thread: TcbRef, utcb: Utcb) -> Registers {
     let (ip, sp) = thread.user_ip_sp();
-    let halted = thread.halted.get() || State::of(thread) == State::Halted;
+    let halted = thread.halted.get() || wait::state(thread) == State::Halted;
     Registers {
         control: phase_bit(thread) | if halted { bit::HALT } else { 0 },
         sp,
@@ -118,7 +118,7 @@ fn write(thread: TcbRef, utcb: Utcb, new: &Registers) {
 /// Halts `thread`: a ready one at once, one in an IPC when that ends.
 fn halt(thread: TcbRef) {
     thread.halt();
-    match State::of(thread) {
+    match wait::state(thread) {
         State::Ready => rendezvous::set_busy(thread, Busy::Halted),
         // The fast path must not wake it: only the complete path may see the wait.
         State::Waits(from) => {
@@ -134,7 +134,7 @@ fn halt(thread: TcbRef) {
 /// Resumes `thread` if it is halted.
 fn resume(thread: TcbRef) {
     thread.unhalt();
-    if State::of(thread) == State::Halted {
+    if wait::state(thread) == State::Halted {
         sched::make_ready(thread);
     }
 }

@@ -20,11 +20,12 @@ use super::state::State;
 use crate::arch::{
     Frame, SYSTEM_CALL_BYTES, TcbRef, VECTOR_BYTES, all_registers, set_all_registers, vector_state,
 };
-use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::{Kind, cancel, kernel_message, local};
+use crate::ipc::{cancel, kernel_message, local, wait};
 use crate::lrpc;
 use crate::sched::elsewhere;
 use crate::space::SpaceRef;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::tcb::{Resume, USES_VECTOR, Vectors};
 use crate::usermem::{Utcb, copy_from_cells, copy_to_cells};
 
@@ -116,7 +117,7 @@ fn frame_at_rest(thread: TcbRef) -> Result<Frame, CallError> {
 /// The thread, which has not started yet, becomes foreign and waits for an answer of
 /// `caller`, with all registers zero.
 fn make_foreign(thread: TcbRef, caller: TcbRef) -> Result<(), CallError> {
-    if !matches!(State::of(thread), State::Waits(_))
+    if !matches!(wait::state(thread), State::Waits(_))
         || thread.kind.get() != Kind::Start
         || Utcb::of(thread).is_none()
     {
@@ -143,7 +144,7 @@ fn await_answer(thread: TcbRef) {
 /// that changed nothing. A call that the handler has not received yet is made again.
 fn stop(thread: TcbRef) -> Result<(), CallError> {
     let frame = frame_at_rest(thread)?;
-    match State::of(thread) {
+    match wait::state(thread) {
         State::Ready | State::BetweenPhases => await_answer(thread),
         State::Polls(_) => {
             cancel::leave_queue(thread);
@@ -166,7 +167,7 @@ fn read(thread: TcbRef, frame: Frame, utcb: Utcb) {
 fn write(thread: TcbRef, frame: Frame, utcb: Utcb) {
     set_all_registers(frame, &thread.own, |index| utcb.mr(index));
     // The reply's fast path returns with what a system call left in the registers that it changes.
-    if rendezvous::waits(thread) == Waits::Busy(Busy::Waiting) {
+    if wait::waits(thread) == Waits::Busy(Busy::Waiting) {
         rendezvous::set_busy(thread, Busy::Waiting);
     }
 }

@@ -6,14 +6,14 @@
 use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
-use crate::ipc::rendezvous::{self, Busy};
-use crate::ipc::transfer::Part;
-use crate::ipc::{Kind, cancel, local, receive, sweep};
+use crate::ipc::{cancel, local, receive, sweep, wait};
 use crate::lrpc;
 use crate::sched;
 use crate::space::SpaceRef;
+use crate::thread::part::Part;
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{ARMED, ELSEWHERE, Job, Resume, USES_VECTOR};
-use crate::thread::version;
+use crate::thread::{Kind, version};
 use crate::usermem::Utcb;
 
 /// Default priority (X.2 5.5).
@@ -113,7 +113,7 @@ pub fn change_id(thread: TcbRef, id: ThreadId) {
     thread.abandon_job();
     crate::irq::detach_handler(thread);
     cancel::cancel(thread);
-    let waits = rendezvous::waits(thread);
+    let waits = wait::waits(thread);
     thread.id.set(id);
     version::note(id);
     match waits {

@@ -3,9 +3,12 @@
 pub mod control;
 pub mod exregs;
 pub mod foreign;
+pub mod kind;
 pub mod lifecycle;
 pub mod own;
+pub mod part;
 mod registers;
+pub mod rendezvous;
 pub mod state;
 pub mod tcb;
 pub mod version;
@@ -15,13 +18,13 @@ use core::cell::Cell;
 use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{TcbRef, cpu};
-use crate::ipc::sweep::Sweep;
 use crate::ring::Ring;
 use crate::space::SpaceRef;
 use crate::usermem::Utcb;
 use tcb::Registered;
 
 pub use crate::arch::{lookup, lookup_number};
+pub use kind::Kind;
 
 /// All threads of users.
 #[derive(Default)]
@@ -60,6 +63,40 @@ impl Registry {
         self.count.set(self.count.get() - 1);
         self.sweep.leave_out(thread, &self.threads);
         self.threads.remove(thread);
+    }
+}
+
+/// How far the search for those is who wait for ids that are not current (`ipc::sweep`).
+#[derive(Default)]
+pub struct Sweep {
+    /// The next thread to look at, in the order of the registry; none when no sweep is under way.
+    pub next: Cell<Option<TcbRef>>,
+    /// Ids have been lost since it began: another one follows.
+    pub again: Cell<bool>,
+}
+
+impl Sweep {
+    /// None under way.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { next: Cell::new(None), again: Cell::new(false) }
+    }
+
+    /// Whether somebody may be waiting for an id that is not current.
+    #[inline]
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        self.next.get().is_some()
+    }
+
+    /// The registry, which holds `threads`, is about to lose `thread`.
+    pub fn leave_out(&self, thread: TcbRef, threads: &Ring<Registered>) {
+        if self.next.get() != Some(thread) {
+            return;
+        }
+        let again = || if self.again.replace(false) { threads.first() } else { None };
+        let next = threads.behind(thread).or_else(again);
+        self.next.set(next.filter(|next| *next != thread));
     }
 }
 

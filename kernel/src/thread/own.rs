@@ -6,9 +6,9 @@ use abi::id::SYSTEM_BASE;
 use super::tcb::Resume;
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, frames_of};
-use crate::ipc::Kind;
-use crate::ipc::rendezvous::{self, Busy};
 use crate::mem::{PhysFrame, frames};
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy};
 
 /// Every processor's idle thread has this name there.
 const IDLE: ThreadId = ThreadId::global(SYSTEM_BASE, 1);

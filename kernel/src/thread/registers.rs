@@ -1,11 +1,13 @@
 //! Where a thread goes on in user mode: in its tcb, or in the register frame on its stack.
 
 use abi::layout::USER_END;
+use abi::utcb;
 
+use super::rendezvous;
 use super::tcb::Resume;
 use crate::arch::machine::USER_FLAGS_MASK;
 use crate::arch::{Frame, TcbRef};
-use crate::ipc::{local, rendezvous};
+use crate::usermem::Utcb;
 
 impl TcbRef {
     /// Instruction and stack pointer at which the thread goes on in user mode.
@@ -13,9 +15,15 @@ impl TcbRef {
     pub fn user_ip_sp(self) -> (u64, u64) {
         match self.frame_if_used() {
             Some(frame) => (frame.ip.get(), frame.sp.get()),
-            None if rendezvous::is_public(self) => (self.ip.get(), local::public_sp(self)),
+            None if rendezvous::is_public(self) => (self.ip.get(), self.public_sp()),
             None => (self.ip.get(), self.sp.get()),
         }
+    }
+
+    /// The stack pointer of the thread, which waits for messages from user mode.
+    #[must_use]
+    pub fn public_sp(self) -> u64 {
+        Utcb::of(self).map_or(0, |utcb| utcb.word(utcb::LIPC_SP))
     }
 
     /// The register frame, if the thread will return through it.

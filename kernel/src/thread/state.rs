@@ -22,10 +22,10 @@
 use abi::ThreadId;
 
 use crate::arch::TcbRef;
-use crate::ipc::Kind;
-use crate::ipc::rendezvous::{self, Busy, Waits};
-use crate::ipc::transfer::Part;
 use crate::thread;
+use crate::thread::Kind;
+use crate::thread::part::Part;
+use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::tcb::{Job, Resume};
 
 /// What a thread is doing.
@@ -52,19 +52,15 @@ pub enum State {
 }
 
 impl State {
-    /// What `thread` is doing. A wait that user mode may end becomes the kernel's first.
-    #[must_use]
-    pub fn of(thread: TcbRef) -> Self {
-        Self::from(thread, rendezvous::waits(thread))
-    }
-
-    /// The same for those who only look.
+    /// What `thread` is doing, for those who only look (`ipc::wait::state` also brings waits back).
     #[must_use]
     pub fn seen(thread: TcbRef) -> Self {
         Self::from(thread, rendezvous::peek(thread))
     }
 
-    fn from(thread: TcbRef, waits: Waits) -> Self {
+    /// The same of a thread that waits so.
+    #[must_use]
+    pub fn from(thread: TcbRef, waits: Waits) -> Self {
         if let Some(part) = thread.transfer.part.get() {
             return Self::Transfers(part);
         }

@@ -13,13 +13,12 @@ use core::mem::{offset_of, size_of};
 
 use abi::ThreadId;
 
+use super::part::Transfer;
+use super::{Kind, rendezvous};
 use crate::arch::root::RootWord;
 use crate::arch::{OwnRegisters, TcbRef};
-use crate::ipc::transfer::Transfer;
-use crate::ipc::{Kind, rendezvous};
-use crate::mem::{BindingRef, DestroyJob, MapJob, Marker, UnmapJob};
+use crate::mem::{BindingRef, DestroyJob, MapJob, Marker, SpaceRef, UnmapJob};
 use crate::ring::{self, Links, Ring};
-use crate::space::SpaceRef;
 
 /// Size of a tcb in bytes; the rest of its block is the kernel stack.
 pub const TCB_SIZE: usize = 1024;

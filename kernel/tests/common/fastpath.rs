@@ -5,8 +5,8 @@
 use abi::id::THREAD_BITS;
 use abi::{MsgTag, ThreadId, utcb};
 use kernel::arch::{TcbRef, cpu, set_current};
-use kernel::ipc::rendezvous::{self, Busy};
 use kernel::thread;
+use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::{ARMED, USES_VECTOR};
 use kernel::usermem::Utcb;
 

@@ -7,9 +7,9 @@ use std::cell::Cell;
 use abi::id::USER_BASE;
 use abi::{MsgTag, ThreadId, utcb};
 use kernel::arch::{TcbRef, current, set_current};
-use kernel::ipc::local;
-use kernel::ipc::rendezvous::{self, Busy};
+use kernel::ipc::{local, wait};
 use kernel::thread;
+use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::{Resume, USES_VECTOR};
 use kernel::usermem::Utcb;
 
@@ -52,7 +52,7 @@ impl UserMode {
     pub fn leave_for(&self, next: TcbRef) {
         let before = current();
         if next != before {
-            rendezvous::seal(before);
+            wait::seal(before);
             set_current(next);
         }
         let returns = matches!(next.resume.get(), Resume::Ipc | Resume::Frame | Resume::Anew);

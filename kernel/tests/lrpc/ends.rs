@@ -4,6 +4,7 @@ use abi::ThreadId;
 use abi::lrpc::{Status, control as what, step};
 use abi::syscall::Call;
 use kernel::arch::{cpu, set_current};
+use kernel::ipc::wait;
 use kernel::lrpc::visit_of;
 use kernel::sched;
 use kernel::thread::state::State;
@@ -23,14 +24,14 @@ fn an_aborted_caller_goes_on_and_the_visit_ends_alone() {
     set_current(host);
     kernel::ipc::cancel::cancel(play.client);
     assert_eq!(
-        (status(play.client), State::of(play.client)),
+        (status(play.client), wait::state(play.client)),
         (Some(Status::Aborted), State::Ready)
     );
     checked();
     assert_eq!(calls(play.client, token, 0), play.client, "its A-stack is still in use");
     assert_eq!(status(play.client), Some(Status::InUse));
     let _ = returns(host, play.clerk);
-    assert_eq!(State::of(host), State::Lent);
+    assert_eq!(wait::state(host), State::Lent);
     checked();
     assert_eq!(calls(play.client, token, 0), host);
 }
@@ -51,7 +52,7 @@ fn a_halted_caller_stops_at_the_return() {
     assert!(kernel::thread::exregs::exchange_registers(boss, play.client.id.get(), &new).is_some());
     checked();
     let _ = returns(host, play.clerk);
-    assert_eq!((State::of(play.client), play.client.ip.get()), (State::Halted, 0x7000));
+    assert_eq!((wait::state(play.client), play.client.ip.get()), (State::Halted, 0x7000));
     checked();
 }
 
@@ -88,7 +89,7 @@ fn a_host_that_fails_gives_its_caller_back() {
     let host = calls(play.client, token, 0);
     play.delete(host);
     assert_eq!(status(play.client), Some(Status::ServerFailed));
-    assert_eq!(State::of(play.client), State::Ready);
+    assert_eq!(wait::state(play.client), State::Ready);
     checked();
     // Its fault has no handler; the other host has come in.
     let host = calls(play.client, token, 0);
@@ -96,7 +97,7 @@ fn a_host_that_fails_gives_its_caller_back() {
     set_current(host);
     host.resume.set(Resume::Frame);
     let next = kernel::ipc::kernel_message::exception(host);
-    assert_eq!((next, State::of(host)), (play.client, State::Halted));
+    assert_eq!((next, wait::state(host)), (play.client, State::Halted));
     assert_eq!(status(play.client), Some(Status::ServerFailed));
     run(next);
     checked();
@@ -148,10 +149,10 @@ fn a_dead_client_leaves_nothing_but_the_visit() {
     assert_eq!(play.spaces[2].task.inherited.iter().count(), 1);
     assert!(used > play.spaces[0].quota().used());
     assert!(play.spaces[1].page(SERVER_WINDOW).is_some());
-    assert_eq!(State::of(host), State::Ready);
+    assert_eq!(wait::state(host), State::Ready);
     let theirs = play.spaces[2].quota().used();
     let _ = returns(host, play.clerk);
-    assert_eq!(State::of(host), State::Lent);
+    assert_eq!(wait::state(host), State::Lent);
     assert_eq!(
         play.spaces[2].quota().used(),
         theirs - 2,
@@ -172,7 +173,7 @@ fn a_dead_server_gives_all_callers_back() {
     for (which, thread) in [play.hosts[0], play.clerk, play.hosts[1]].into_iter().enumerate() {
         play.delete(thread);
         checked();
-        assert_eq!(State::of(play.client), State::Ready, "{which}");
+        assert_eq!(wait::state(play.client), State::Ready, "{which}");
     }
     assert_eq!(
         (status(play.client), status(second)),
@@ -199,10 +200,10 @@ fn nobody_ends_anothers_visit_and_nobody_ends_one_twice() {
         (thread(play.spaces[1], 20, ThreadId::NIL), thread(play.spaces[2], 21, ThreadId::NIL));
     for other in [inside, outside] {
         let _ = returns(other, play.clerk);
-        assert_eq!((State::of(play.client), State::of(host)), (State::Calls, State::Ready));
+        assert_eq!((wait::state(play.client), wait::state(host)), (State::Calls, State::Ready));
         checked();
     }
-    assert_eq!((State::of(inside), status(outside)), (State::Lent, Some(Status::NoClerk)));
+    assert_eq!((wait::state(inside), status(outside)), (State::Lent, Some(Status::NoClerk)));
     assert_eq!(returns(host, play.clerk), play.client);
     // It is taken out of its wait, and returns a second time: from nothing.
     set_current(play.client);
@@ -212,7 +213,7 @@ fn nobody_ends_anothers_visit_and_nobody_ends_one_twice() {
     let visited = calls(second, token, 0);
     assert!(visited != host);
     assert_ne!(returns(host, play.clerk), second);
-    assert_eq!((State::of(second), State::of(host)), (State::Calls, State::Lent));
+    assert_eq!((wait::state(second), wait::state(host)), (State::Calls, State::Lent));
     checked();
 }
 

@@ -16,6 +16,7 @@ use abi::syscall::Call;
 use abi::{Fpage, MsgTag, Rights, ThreadId};
 use common::tasks::{UTCBS, ipc, registers, thread};
 use kernel::arch::{current, set_current};
+use kernel::ipc::wait;
 use kernel::lrpc::visit_of;
 use kernel::thread::state::State;
 use kernel::thread::tcb::{ELSEWHERE, Resume};
@@ -39,12 +40,12 @@ fn a_call_reaches_the_procedure_and_returns() {
     assert_eq!(host.result_from.get().0, SERVER_WINDOW);
     let utcb = registers(host);
     assert_eq!((utcb.mr(0), utcb.mr(3), utcb.mr(7)), (2, 77, COOKIE));
-    assert_eq!((host.priority.get(), State::of(play.client)), (133, State::Calls));
+    assert_eq!((host.priority.get(), wait::state(play.client)), (133, State::Calls));
     checked();
     utcb.set_mr(1, 99);
     assert_eq!(returns(host, play.clerk), play.client);
     assert_eq!((status(play.client), registers(play.client).mr(1)), (Some(Status::Done), 99));
-    assert_eq!(State::of(host), State::Lent);
+    assert_eq!(wait::state(host), State::Lent);
     checked();
     // The second A-stack has a host of its own, and lies behind the first.
     let other = calls(play.client, step(token, 1), 0);

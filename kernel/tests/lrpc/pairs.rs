@@ -3,11 +3,12 @@
 use abi::ThreadId;
 use abi::lrpc::{Status, control as what, step};
 use kernel::arch::TcbRef;
-use kernel::ipc::rendezvous;
+use kernel::ipc::wait;
 use kernel::lrpc::control::control;
 use kernel::lrpc::visit_of;
 use kernel::sched::elsewhere;
 use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::thread::rendezvous;
 use kernel::thread::state::State;
 use kernel::thread::tcb::USES_VECTOR;
 
@@ -84,7 +85,7 @@ fn calls_and_returns_stay() {
         }
         pair.home();
         assert_eq!(
-            (State::of(pair.play.client), State::of(pair.host())),
+            (wait::state(pair.play.client), wait::state(pair.host())),
             (State::Ready, State::Lent)
         );
         assert_eq!(status(pair.play.client), Some(Status::Done));
@@ -100,7 +101,7 @@ fn a_call_from_here_over_the_same_a_stack_finds_what_is_true() {
         if is_in_call {
             assert_eq!((next, status(other)), (other, Some(Status::InUse)));
         } else {
-            assert_eq!(State::of(other), State::Calls);
+            assert_eq!(wait::state(other), State::Calls);
             assert!(visit_of(pair.host()).is_some());
         }
         checked();
@@ -108,10 +109,13 @@ fn a_call_from_here_over_the_same_a_stack_finds_what_is_true() {
         settle();
         let _ = pair.returns();
         pair.home();
-        assert_eq!((State::of(other), State::of(pair.play.client)), (State::Ready, State::Ready));
+        assert_eq!(
+            (wait::state(other), wait::state(pair.play.client)),
+            (State::Ready, State::Ready)
+        );
         // It was far from its host.
         let _ = pair.calls();
-        assert_eq!(State::of(pair.play.client), State::Calls);
+        assert_eq!(wait::state(pair.play.client), State::Calls);
     });
 }
 
@@ -123,7 +127,7 @@ fn a_host_in_a_visit_there_is_not_taken_from_it() {
         play.delete(play.hosts[1]);
         let _ = calls(other, step(pair.token, 1), 0);
         let expected = if is_in_call { State::Ready } else { State::Calls };
-        assert_eq!(State::of(other), expected);
+        assert_eq!(wait::state(other), expected);
         checked();
     });
 }
@@ -227,7 +231,7 @@ fn a_revoked_binding_ends_with_the_visit_there() {
         assert_eq!(pair.calls(), Way::ComesHere);
         assert_eq!(status(play.client), Some(Status::NoBinding));
         pair.home();
-        assert_eq!(State::of(pair.host()), State::Lent);
+        assert_eq!(wait::state(pair.host()), State::Lent);
     });
 }
 
@@ -248,7 +252,7 @@ fn who_is_halted_stops_where_it_is() {
         if is_in_call {
             assert_eq!(pair.returns(), Way::ComesHere);
         }
-        assert_eq!(State::of(pair.play.client), State::Halted);
+        assert_eq!(wait::state(pair.play.client), State::Halted);
         idle();
         set(false);
         settle();
@@ -291,6 +295,6 @@ fn a_call_finds_a_host_where_its_caller_lives() {
     assert_eq!(calls_there(play.client, step(token, 1), 0), Way::ComesHere);
     assert!(visit_of(play.hosts[0]).is_some());
     returns(play.hosts[0], play.clerk);
-    assert!(play.hosts[0].linkage.get() == 0 && State::of(play.hosts[0]) == State::Lent);
+    assert!(play.hosts[0].linkage.get() == 0 && wait::state(play.hosts[0]) == State::Lent);
     checked();
 }

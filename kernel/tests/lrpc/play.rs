@@ -4,6 +4,7 @@ use abi::syscall::Call;
 use abi::{MsgTag, ThreadId};
 use kernel::arch::{TcbRef, cpu, current, entry, set_current};
 use kernel::call::dispatch;
+use kernel::ipc::wait;
 use kernel::lrpc::{call, give_back};
 use kernel::mem::Step;
 use kernel::space::SpaceRef;
@@ -125,7 +126,7 @@ impl Play {
         let hosts: Vec<_> = (2..4).map(|index| thread(spaces[1], index, nobody)).collect();
         for host in &hosts {
             returns(*host, clerk);
-            assert_eq!(State::of(*host), State::Lent);
+            assert_eq!(wait::state(*host), State::Lent);
         }
         checked();
         Self { _machine: machine, spaces, client, clerk, hosts }

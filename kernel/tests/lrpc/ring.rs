@@ -6,6 +6,7 @@ use abi::ThreadId;
 use abi::lrpc::control as what;
 use kernel::arch::TcbRef;
 use kernel::ipc::cancel::cancel;
+use kernel::ipc::wait;
 use kernel::lrpc::control::control;
 use kernel::lrpc::visit_of;
 use kernel::sched::elsewhere;
@@ -144,7 +145,7 @@ impl Ring {
                 Doing::Calls => State::Calls,
                 Doing::Lent => State::Lent,
             };
-            assert_eq!(State::of(self.threads[who]), expected, "thread {who}");
+            assert_eq!(wait::state(self.threads[who]), expected, "thread {who}");
             let visits = visit_of(self.threads[who]).is_some();
             assert_eq!(visits, model.linkages[(who + 2) % 3].used, "the visit of thread {who}");
         }

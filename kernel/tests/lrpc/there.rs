@@ -8,12 +8,13 @@ use abi::lrpc::Status;
 use abi::syscall::Call;
 use kernel::arch::visits::{accept, enter, linkages, other, runs, set_processors, shadow};
 use kernel::arch::{TcbRef, cpu, current, set_current};
-use kernel::ipc::rendezvous::{self, Busy};
+use kernel::ipc::wait;
 use kernel::lrpc::{call, give_back};
 use kernel::mem::RecordRef;
 use kernel::mem::linkage::PLACE;
 use kernel::sched::elsewhere::{self, Other, SEATS};
 use kernel::thread::lookup;
+use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::Resume;
 use kernel::{clock, sched};
 
@@ -147,7 +148,7 @@ fn activate(next: TcbRef) {
     let before = current();
     let next = elsewhere::leave(next);
     if next != before {
-        rendezvous::seal(before);
+        wait::seal(before);
         set_current(next);
         elsewhere::left(before);
     }

@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn all_states_of_threads_have_words() {
-        let kernel = include_str!("../../../kernel/src/ipc/rendezvous.rs");
+        let kernel = include_str!("../../../kernel/src/thread/rendezvous.rs");
         let script = include_str!("../../../xtask/gdb/baton.py");
         let codes = Regex::new(r"(?m)^(?:pub const \w+: u64|    \w+) = ([0-9]+)[;,]$").unwrap();
         let codes: Vec<&str> =

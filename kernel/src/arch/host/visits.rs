@@ -7,10 +7,10 @@ use super::memory::ARENA_BYTES;
 use super::threads::{TcbRef, spare_block};
 use crate::arch::root::RootWord;
 use crate::between::berth::{Berth, Stand};
-use crate::ipc::rendezvous::{Busy, busy_word};
 use crate::mem::{LinkagesRef, PhysFrame};
 use crate::sched::elsewhere::{Other, SEATS};
 use crate::space::SpaceRef;
+use crate::thread::rendezvous::{Busy, busy_word};
 
 /// How many there can be.
 const MOST: usize = 4;

@@ -12,7 +12,7 @@ use super::errands;
 use super::features::{self, Features};
 use super::percpu::cpu;
 use super::tcbs::lookup_number;
-use crate::ipc::rendezvous;
+use crate::thread::rendezvous;
 
 /// Says to `note` what is wrong with the machine's state: this processor's, that of the tables,
 /// and what the other processors say of themselves.

@@ -18,9 +18,9 @@ use super::tables::{TCB_ARRAY, TCB_ARRAY_BYTES};
 use super::tcbs::{TcbRef, frames_of};
 use super::{boot, descriptors, iobitmap, kernel_tables, pad, paging, seats, tcbs};
 use crate::arch::phys_to_virt;
-use crate::ipc::rendezvous;
 use crate::mem::frames;
 use crate::sched::Scheduler;
+use crate::thread::rendezvous;
 use crate::thread::tcb::TCB_SIZE;
 use paging::{Entry, Table};
 

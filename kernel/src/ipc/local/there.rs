@@ -9,10 +9,10 @@ use abi::{ThreadId, utcb};
 
 use super::{count, is_plain, passed, receives, tell};
 use crate::arch::{TcbRef, visits};
-use crate::ipc::rendezvous::{self, Busy};
 use crate::sched::elsewhere;
 use crate::techniques;
 use crate::thread;
+use crate::thread::rendezvous::{self, Busy};
 use crate::usermem::Utcb;
 
 /// `thread` may be about to take part, and may be elsewhere.

@@ -6,8 +6,8 @@
 
 use super::{Other, visits};
 use crate::arch::{TcbRef, cpu};
-use crate::ipc::local::{self, there};
-use crate::ipc::rendezvous;
+use crate::ipc::local::there;
+use crate::thread::rendezvous;
 use crate::thread::tcb::Resume;
 
 /// `guest`, which is armed, is about to go to the processor of which `other` is kept. Whether it may hand over
@@ -60,7 +60,7 @@ pub(super) fn come_home(guest: TcbRef) -> TcbRef {
         visits::copy_frame(guest, runner);
         runner.fault_address.set(guest.fault_address.get());
     }
-    visits::mend(runner, || local::public_sp(runner));
+    visits::mend(runner, || runner.public_sp());
     runner.resume.set(Resume::Frame);
     rendezvous::set_away(runner);
     if runner != guest {

@@ -22,9 +22,10 @@ use super::{make_ready, pick, requeue};
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::between::berth::{Call, OtherSide};
 use crate::clock;
-use crate::ipc::{local, rendezvous};
+use crate::ipc::{local, wait};
 use crate::lrpc;
 use crate::thread;
+use crate::thread::rendezvous;
 use crate::thread::tcb::{ELSEWHERE, Resume};
 use crate::usermem::Utcb;
 
@@ -366,7 +367,7 @@ pub fn set_processor(thread: TcbRef, number: u32) {
     }
     if number != 0 {
         thread.visitor.set(visits::name(thread));
-        rendezvous::wait_for_the_complete_path(thread);
+        wait::wait_for_the_complete_path(thread);
         wants_to_leave(thread);
     }
     if thread == arch::current() {

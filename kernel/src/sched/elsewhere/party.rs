@@ -18,11 +18,12 @@ use super::hidden;
 use super::other::Other;
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
-use crate::ipc::Kind;
-use crate::ipc::rendezvous::{self, Busy, Waits};
+use crate::ipc::wait;
 use crate::lrpc::there;
 use crate::space::SpaceRef;
 use crate::thread;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::state::State;
 use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
 
@@ -257,7 +258,7 @@ fn send(number: u32, party: &Party, guest: TcbRef, roots: &[RootWord; SEATS]) {
                 _ => rendezvous::set_closed(shadow, partner),
             },
         }
-        rendezvous::seal(shadow);
+        wait::seal(shadow);
     }
     copy_records(number, party);
     for (_, thread) in party.members() {

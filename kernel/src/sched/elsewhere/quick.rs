@@ -7,11 +7,12 @@ use abi::{MsgTag, ThreadId};
 
 use super::{LINE, Other, enter, has_left, keep_slice, keep_user_state, queue, wants_nothing_here};
 use crate::arch::{self, TcbRef, cpu, current, visits};
-use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::words::Message;
-use crate::ipc::{Kind, finish, send};
+use crate::ipc::{finish, send};
 use crate::sched::{self, grant_slice, pick, requeue};
 use crate::thread;
+use crate::thread::Kind;
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
 
 /// A message of words in registers with which a thread has come back that waits for ever behind it.

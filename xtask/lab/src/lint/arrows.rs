@@ -52,7 +52,7 @@ const PLACES: [(&str, &str); 4] = [
 const LINE: &str = "the processor's own line holds its queues and lists";
 
 /// Arrows that run up, with the reason.
-const UPWARD: [(&str, &str, &str); 18] = [
+const UPWARD: [(&str, &str, &str); 17] = [
     ("arch", "clock", "the page of the clock is one of the processor's pages"),
     ("arch", "preemption", "writing a bitmap of 64 Ki ports is long"),
     ("arch", "mem", "tables and tcbs lie in frames"),
@@ -63,7 +63,6 @@ const UPWARD: [(&str, &str, &str); 18] = [
         "a `TcbRef` is an address of the processor's array: it knows the tcb's size and id",
     ),
     ("arch", "sched", LINE),
-    ("arch", "ipc", "what a processor keeps of a thread looks at its rendezvous word"),
     ("mem", "space", "an address space holds its task, so that one pointer leads to both"),
     ("space", "thread", "a task is its threads"),
     ("thread", "ipc", "a tcb holds the state of its IPC, and a change of id ends it"),

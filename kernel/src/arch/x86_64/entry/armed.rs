@@ -16,8 +16,8 @@ use crate::arch::x86_64::pad::{self, PAD};
 use crate::arch::x86_64::percpu::{self, cpu};
 use crate::arch::x86_64::special;
 use crate::arch::x86_64::tcbs::TcbRef;
-use crate::ipc::rendezvous::{self, Busy};
 use crate::ipc::{self, local};
+use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
 use crate::{call, lrpc, unmap};
@@ -66,7 +66,7 @@ pub extern "C" fn enter() -> TcbRef {
     let claimed = if hidden { local::claimed(last, current) } else { None };
     let thread = claimed.unwrap_or(last);
     cpu().tss.rsp0.set(thread.address());
-    local_paths::mend(frame, thread.utcb.get(), || local::public_sp(thread));
+    local_paths::mend(frame, thread.utcb.get(), || thread.public_sp());
     if thread != last {
         local::handed_over(last, thread, completion_point());
     }

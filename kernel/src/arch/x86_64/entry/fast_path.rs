@@ -18,16 +18,15 @@ use crate::arch::x86_64::percpu::{
 };
 use crate::arch::x86_64::tcbs::{LINKAGE_BASE, TCB_FIRST, TCB_MASK};
 use crate::arch::x86_64::{pad, patch, vector};
-use crate::ipc;
-use crate::ipc::rendezvous::{self, Busy, SYSTEM_CALL};
 use crate::ipc::simple_string;
 use crate::mem::AddressSpace;
 use crate::mem::linkage::{self, Record};
 use crate::sched::Scheduler;
 use crate::space::Task;
 use crate::techniques;
-use crate::thread::foreign;
+use crate::thread::rendezvous::{self, Busy, SYSTEM_CALL};
 use crate::thread::tcb::{self, BLOCK_BITS, Resume, Tcb};
+use crate::thread::{Kind, foreign};
 use crate::usermem::CurrentWord;
 
 /// The bits of R8 that are zero for an IPC that waits for its answer without a limit and has a
@@ -120,8 +119,8 @@ global_asm!(
     FS_BASE = const offset_of!(Tcb, own.fs_base),
     GS_BASE = const offset_of!(Tcb, own.gs_base),
     FRAME = const -(FRAME_SIZE as i64),
-    KIND_USER = const ipc::Kind::User as u8,
-    KIND_SYSTEM_CALL = const ipc::Kind::SystemCall as u8,
+    KIND_USER = const Kind::User as u8,
+    KIND_SYSTEM_CALL = const Kind::SystemCall as u8,
     WAITS = const SYSTEM_CALL as u32,
     TAG = const foreign::TAG.0,
     FAST = const techniques::FOREIGN_FAST_PATH as u8,

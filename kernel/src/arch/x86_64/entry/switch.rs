@@ -10,7 +10,7 @@ use crate::arch::x86_64::features::{self, Features};
 use crate::arch::x86_64::percpu::{cpu, current};
 use crate::arch::x86_64::tcbs::TcbRef;
 use crate::arch::x86_64::{mitigations, special, vector};
-use crate::ipc::{local, rendezvous};
+use crate::ipc::{local, wait};
 use crate::sched::elsewhere;
 use crate::{resume, sched};
 
@@ -126,6 +126,6 @@ fn switch(from: TcbRef, to: TcbRef) {
         write_fs_base(to.own.fs_base.get());
         write_gs_base(to.own.gs_base.get(), features::in_use().contains(Features::FSGSBASE));
     }
-    rendezvous::seal(from);
+    wait::seal(from);
     special::update(to);
 }

@@ -12,7 +12,9 @@
 //! user-level number never send through the fast path; they are the state codes.
 //! (Liedtke 1993, 5.3.1 and 5.5.5: checks shifted to the seldom taken side.)
 //!
-//! Invariant (upheld by [`super::sweep`]): no thread becomes current under an id for which
+//! Here is what the word says and how it is written; `ipc::wait` acts on it.
+//!
+//! Invariant (upheld by `ipc::sweep`): no thread becomes current under an id for which
 //! somebody is in a closed wait.
 
 use core::cell::Cell;
@@ -20,8 +22,7 @@ use core::cell::Cell;
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
-use crate::arch::{self, TcbRef};
-use crate::sched::elsewhere;
+use crate::arch::TcbRef;
 
 mod armed;
 
@@ -47,7 +48,7 @@ pub enum Busy {
     Inactive = 5,
     /// Halted.
     Halted = 6,
-    /// Waits for a procedure that it has called to return ([`crate::lrpc`]).
+    /// Waits for a procedure that it has called to return (`lrpc`).
     Calls = 17,
     /// A host that waits for a call.
     Lent = 18,
@@ -83,7 +84,7 @@ pub const KEPT_CLOSED: u64 = 11;
 const _: () = assert!(PUBLISHED_THERE < SYSTEM_BASE as u64, "the highest code");
 
 /// The code of a thread that waits for a message from user mode: whom it waits for stands in
-/// its UTCB ([`super::local`]). [`waits`] brings that into the kernel first. Odd, and nobody is its
+/// its UTCB (`ipc::local`). `ipc::wait` brings that into the kernel first. Odd, and nobody is its
 /// `partner`, as for [`ARMED`]: so `vector.S` has no further check for the two.
 pub const PUBLISHED: u64 = 13;
 
@@ -94,19 +95,19 @@ pub const PUBLISHED: u64 = 13;
 pub const ARMED: u64 = 15;
 
 /// The code of a thread whose user code runs on another processor, or waits to
-/// ([`crate::sched::elsewhere`]): [`Busy::Ready`] for everybody but those who would run it.
+/// (`sched::elsewhere`): [`Busy::Ready`] for everybody but those who would run it.
 pub const AWAY: u64 = 16;
 
 const CALLS: u64 = Busy::Calls as u64;
 const LENT: u64 = Busy::Lent as u64;
 
 /// The code of a thread that is on another processor together with others, with whom it may be talking
-/// there ([`crate::sched::elsewhere`]), or may hand over to others there: only that processor knows its state,
-/// and [`waits`] calls them all back first.
+/// there (`sched::elsewhere`), or may hand over to others there: only that processor knows its state,
+/// and `ipc::wait` calls them all back first.
 pub const SEATED: u64 = 19;
 
 /// As [`PUBLISHED`], of a thread whose user code runs on another processor. If somebody of its space is there
-/// who may hand over to it, [`waits`] calls that one back first.
+/// who may hand over to it, `ipc::wait` calls that one back first.
 pub const PUBLISHED_THERE: u64 = 20;
 
 /// Whether a fast path takes `code` for a wait that it may end: as number of a thread, too, for what is
@@ -147,7 +148,7 @@ pub fn seems_to_wait(thread: TcbRef, number: u32) -> bool {
 }
 
 /// Distance in bits between a state code and its place in the word.
-const CODE_SHIFT: u32 = 32;
+pub const CODE_SHIFT: u32 = 32;
 const _: () = assert!((Busy::Halted as u32) < SYSTEM_BASE && SYSTEM_CALL < SYSTEM_BASE as u64);
 
 /// What stands in place of a partner in the word of a thread in state `busy`.
@@ -162,21 +163,16 @@ pub const fn busy_word(own: ThreadId, busy: Busy) -> u64 {
     own.0 ^ code_word(busy)
 }
 
-/// Decodes the state of `thread`, and brings a public wait back into the kernel.
-#[inline(always)]
-#[must_use]
-pub fn waits(thread: TcbRef) -> Waits {
-    decode(thread, sealed)
-}
-
-/// As [`waits`], for those who only look: a public wait stays one.
+/// What `thread` waits for, for those who only look: a public wait stays one (`ipc::wait` brings it back).
 #[must_use]
 pub fn peek(thread: TcbRef) -> Waits {
     decode(thread, seen)
 }
 
+/// The same, where `others` decodes what only threads wait in about which something is special.
 #[inline(always)]
-fn decode(thread: TcbRef, others: fn(TcbRef, u64) -> Waits) -> Waits {
+#[must_use]
+pub fn decode(thread: TcbRef, others: fn(TcbRef, u64) -> Waits) -> Waits {
     let word = thread.rendezvous.get() ^ thread.id.get().0;
     match word {
         0 => Waits::Open,
@@ -193,37 +189,10 @@ fn decode(thread: TcbRef, others: fn(TcbRef, u64) -> Waits) -> Waits {
     }
 }
 
-/// The ordinary wait of a thread that uses vector registers ([`seal`]).
+/// What the code of such a thread says to those who only look.
 #[cold]
-fn sealed(thread: TcbRef, code: u64) -> Waits {
-    match code {
-        PUBLISHED => super::local::reclaim(thread),
-        ARMED => {
-            withdraw(thread);
-            return waits(thread);
-        }
-        SEATED => {
-            elsewhere::bring_back(thread);
-            return waits(thread);
-        }
-        PUBLISHED_THERE if elsewhere::may_be_running(thread) => {
-            elsewhere::bring_back(thread);
-            return waits(thread);
-        }
-        PUBLISHED_THERE => super::local::reclaim(thread),
-        _ => {}
-    }
-    match seen(thread, code) {
-        // Only `set_code`, `set_busy` and the fast paths write codes, and they have no other.
-        Waits::Nonsense => {
-            panic!("{thread:?} is in state {code}, and there is none of that number")
-        }
-        waits => waits,
-    }
-}
-
-#[cold]
-fn seen(thread: TcbRef, code: u64) -> Waits {
+#[must_use]
+pub fn seen(thread: TcbRef, code: u64) -> Waits {
     match code {
         DEAD_OPEN | KEPT_OPEN => Waits::Open,
         DEAD_CLOSED | KEPT_CLOSED => Waits::Closed(thread.partner.get()),
@@ -241,54 +210,15 @@ fn seen(thread: TcbRef, code: u64) -> Waits {
 }
 
 /// Puts `thread` into an open wait that the fast path may serve. The caller vouches for
-/// [`seal`].
+/// `ipc::wait::seal`.
 pub fn set_open(thread: TcbRef) {
     thread.rendezvous.set(thread.id.get().0);
 }
 
 /// Puts `thread` into a closed wait for `partner` that the fast path may serve. The caller
-/// vouches for [`seal`].
+/// vouches for `ipc::wait::seal`.
 pub fn set_closed(thread: TcbRef, partner: ThreadId) {
     thread.rendezvous.set(thread.id.get().0 ^ partner.0);
-}
-
-/// If `thread` uses vector registers and is in an ordinary wait, makes it one that the fast
-/// path for such threads serves. It has to be so before anybody else runs: the processor's
-/// switch does it for the thread that it leaves, other places for threads that do not run.
-pub fn seal(thread: TcbRef) {
-    if thread.special.get() == 0 {
-        return;
-    }
-    if thread.is_armed() {
-        return super::local::publish(thread);
-    }
-    if thread.is_elsewhere() {
-        wait_for_the_complete_path(thread);
-        return elsewhere::begins_to_wait(thread);
-    }
-    if !arch::has_vector_gate() {
-        return wait_for_the_complete_path(thread);
-    }
-    let dead = thread.vector_from.get() == thread.vector_initial.get();
-    match thread.rendezvous.get() ^ thread.id.get().0 {
-        0 => set_code(thread, if dead { DEAD_OPEN } else { KEPT_OPEN }),
-        word if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) => {
-            thread.partner.set(ThreadId(word));
-            set_code(thread, if dead { DEAD_CLOSED } else { KEPT_CLOSED });
-        }
-        _ => {}
-    }
-}
-
-/// If `thread` waits, makes that a wait that no fast path serves.
-pub fn wait_for_the_complete_path(thread: TcbRef) {
-    match waits(thread) {
-        Waits::Open => thread.partner.set(ThreadId::ANY),
-        Waits::Closed(from) => thread.partner.set(from),
-        Waits::Busy(Busy::Waiting) => {}
-        Waits::Busy(_) | Waits::Nonsense => return,
-    }
-    set_busy(thread, Busy::Waiting);
 }
 
 /// Whether `thread` is away ([`AWAY`]).
@@ -378,7 +308,8 @@ pub fn is_public(thread: TcbRef) -> bool {
     is_published(thread) || is_published_there(thread)
 }
 
-fn set_code(thread: TcbRef, code: u64) {
+/// Writes a state that has no name in [`Busy`].
+pub fn set_code(thread: TcbRef, code: u64) {
     thread.rendezvous.set(thread.id.get().0 ^ code << CODE_SHIFT);
 }
 
