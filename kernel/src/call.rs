@@ -4,13 +4,14 @@ use abi::syscall::Call;
 use abi::{CallError, Fpage, ThreadId, utcb};
 
 use crate::arch::{Frame, TcbRef, note_entry};
+use crate::control::exregs::{self, Registers};
+use crate::control::schedule::thread_switch;
+use crate::control::threads::{After, Form, Request};
 use crate::sched::elsewhere;
-use crate::sched::schedule::thread_switch;
-use crate::thread::control::{After, Form, Request};
-use crate::thread::exregs::{self, Registers};
+use crate::sched::tick::after_call;
 use crate::thread::tcb::Resume;
-use crate::usermem::{Utcb, set_error};
-use crate::{destruction, inspect, ipc, lrpc, sched, space, thread};
+use crate::usermem::{Utcb, set_error, set_result};
+use crate::{control, destruction, inspect, ipc, lrpc, sched, space, thread};
 
 /// Carries out the call of `caller`, the current thread, whose registers are in `frame`;
 /// returns who runs next.
@@ -43,15 +44,10 @@ pub extern "C" fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
     }
 }
 
-/// The call may have made a thread ready, or changed a priority: who runs next.
-pub(crate) fn finish(caller: TcbRef) -> TcbRef {
-    if caller.is_ready() { sched::tick::reschedule(caller) } else { ipc::go_on(caller) }
-}
-
 #[inline(never)]
 fn no_call(caller: TcbRef, frame: Frame) -> TcbRef {
     set_result(caller, frame, Err(CallError::InvalidParameter));
-    finish(caller)
+    after_call(caller)
 }
 
 /// Changes no register. An armed thread goes on as one.
@@ -62,21 +58,13 @@ fn arm_local(caller: TcbRef, frame: Frame) -> TcbRef {
     if caller.is_armed() {
         caller.resume.set(Resume::Anew);
     }
-    finish(caller)
+    after_call(caller)
 }
 
 #[inline(never)]
 fn inspect(caller: TcbRef, frame: Frame) -> TcbRef {
     inspect::call(caller, frame);
-    finish(caller)
-}
-
-/// Reports success (1) or failure (0 and ErrorCode).
-pub(crate) fn set_result(caller: TcbRef, frame: Frame, result: Result<(), CallError>) {
-    frame.set_result(u64::from(result.is_ok()));
-    if let Err(error) = result {
-        set_error(caller, error);
-    }
+    after_call(caller)
 }
 
 #[inline(never)]
@@ -90,7 +78,7 @@ fn exchange_registers(caller: TcbRef, frame: Frame) -> TcbRef {
     }
     let Registers { control, sp, ip, flags, handle, pager } = old;
     frame.set_exchange_results([name.0, control, sp, ip, flags, handle, pager.0]);
-    finish(caller)
+    after_call(caller)
 }
 
 #[inline(never)]
@@ -112,7 +100,7 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
         space: ThreadId(space),
         utcb_location,
     };
-    let result = thread::control::in_form(caller, &request, form);
+    let result = control::threads::in_form(caller, &request, form);
     set_result(caller, frame, result.as_ref().map(|_| ()).map_err(|error| *error));
     match result {
         Ok(After::Destroy(space)) => destruction::start(caller, space),
@@ -146,8 +134,8 @@ pub fn give_way(caller: TcbRef) -> TcbRef {
 fn schedule(caller: TcbRef, frame: Frame) -> TcbRef {
     let [dest, priority, time, processor, preemption] = frame.arguments();
     let dest = ThreadId(dest);
-    let words = sched::schedule::Change { dest, priority, time, processor, preemption };
-    match sched::schedule::schedule(caller, &words) {
+    let words = control::schedule::Change { dest, priority, time, processor, preemption };
+    match control::schedule::schedule(caller, &words) {
         Ok((state, time)) => {
             frame.set_result(state);
             frame.set_second(time);
@@ -157,7 +145,7 @@ fn schedule(caller: TcbRef, frame: Frame) -> TcbRef {
         }
         Err(error) => set_result(caller, frame, Err(error)),
     }
-    finish(caller)
+    after_call(caller)
 }
 
 #[inline(never)]
@@ -167,7 +155,7 @@ fn space_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let result = space::control::space_control(caller, ThreadId(dest), kip, utcbs);
     frame.set_second(0);
     set_result(caller, frame, result);
-    finish(caller)
+    after_call(caller)
 }
 
 /// No frequency or voltage can be set on the processors Baton knows: the call
@@ -183,7 +171,7 @@ fn processor_control(caller: TcbRef, frame: Frame) -> TcbRef {
         _ => Ok(()),
     };
     set_result(caller, frame, result);
-    finish(caller)
+    after_call(caller)
 }
 
 /// The memory attribute that means "as the memory is": cached RAM, uncached devices.
@@ -204,15 +192,15 @@ fn memory_control(caller: TcbRef, frame: Frame) -> TcbRef {
     };
     set_result(caller, frame, result);
     frame.set_second(u64::from(result.is_ok()));
-    finish(caller)
+    after_call(caller)
 }
 
 #[inline(never)]
 fn thread_state(caller: TcbRef, frame: Frame) -> TcbRef {
     let [dest, control, buffer, ..] = frame.arguments();
-    let result = thread::foreign::thread_state(caller, ThreadId(dest), control, buffer);
+    let result = control::foreign::thread_state(caller, ThreadId(dest), control, buffer);
     set_result(caller, frame, result);
-    finish(caller)
+    after_call(caller)
 }
 
 #[inline(never)]
@@ -224,7 +212,7 @@ fn quota_control(caller: TcbRef, frame: Frame) -> TcbRef {
         frame.set_third(used);
     }
     set_result(caller, frame, result.map(|_| ()));
-    finish(caller)
+    after_call(caller)
 }
 
 #[inline(never)]
@@ -235,7 +223,7 @@ fn lrpc_control(caller: TcbRef, frame: Frame) -> TcbRef {
         frame.set_third(count);
     }
     set_result(caller, frame, result.map(|_| ()));
-    finish(caller)
+    after_call(caller)
 }
 
 #[inline(never)]
@@ -243,11 +231,11 @@ fn task_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let [specifier, numbers, ceilings, ..] = frame.arguments();
     let specifier = ThreadId(specifier);
     let request = space::limits::Gift { specifier, numbers, ceilings };
-    let result = space::limits::task_control(caller, &request, sched::ceiling::lower);
+    let result = space::limits::task_control(caller, &request, control::ceiling::lower);
     if let Ok((numbers, ceilings)) = result {
         frame.set_third(numbers.word());
         frame.set_second(ceilings.word());
     }
     set_result(caller, frame, result.map(|_| ()));
-    finish(caller)
+    after_call(caller)
 }

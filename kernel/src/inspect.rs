@@ -6,9 +6,9 @@ use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::{Frame, STRETCH, TcbRef, cpu, has_stretch, last_version, visits};
+use crate::control::schedule::inspect_state;
 use crate::mem;
 use crate::preemption::{self, Pace};
-use crate::sched::schedule::inspect_state;
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::usermem::{Utcb, set_error};

@@ -16,6 +16,7 @@ pub mod techniques;
 
 pub mod call;
 pub mod check;
+pub mod control;
 pub mod destruction;
 pub mod inspect;
 pub mod ipc;

@@ -6,9 +6,10 @@ use abi::{Fpage, Rights, ThreadId};
 
 use crate::arch::{self, TcbRef, cpu};
 use crate::boot::image::Server;
+use crate::control::lifecycle;
 use crate::mem::{self, AddressSpace, Quota, frames};
 use crate::space::{self, SpaceRef};
-use crate::thread::{lifecycle, own};
+use crate::thread::own;
 use crate::{kip, kprintln, sched};
 
 /// Pages that σ0 may use: page tables and nodes for the initial mappings.

@@ -10,7 +10,7 @@ use core::mem::offset_of;
 
 use abi::{CallError, ThreadId, utcb};
 
-use crate::arch::{TcbRef, phys_to_virt};
+use crate::arch::{Frame, TcbRef, phys_to_virt};
 use crate::mem::{Access, SpaceRef, Span};
 use crate::techniques;
 
@@ -132,6 +132,15 @@ impl Utcb {
 pub fn set_error(caller: TcbRef, error: CallError) {
     if let Some(utcb) = Utcb::of(caller) {
         utcb.set_word(utcb::ERROR_CODE, error as u64);
+    }
+}
+
+/// Says to `caller`, whose registers are in `frame`, whether its system call has succeeded (1) or failed (0 and
+/// ErrorCode).
+pub fn set_result(caller: TcbRef, frame: Frame, result: Result<(), CallError>) {
+    frame.set_result(u64::from(result.is_ok()));
+    if let Err(error) = result {
+        set_error(caller, error);
     }
 }
 

@@ -10,12 +10,13 @@ use common::{Machine, Random};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, entry, set_current};
 use kernel::check;
+use kernel::control::lifecycle;
+use kernel::control::threads::{After, Request, thread_control};
 use kernel::destruction;
 use kernel::mem::frames;
 use kernel::space::{control, quota};
-use kernel::thread::control::{After, Request, thread_control};
 use kernel::thread::tcb::Resume;
-use kernel::thread::{lifecycle, lookup_number, own};
+use kernel::thread::{lookup_number, own};
 
 const UTCBS: u64 = 0xBF00_0000;
 const ROOT: u32 = USER_BASE + 3;

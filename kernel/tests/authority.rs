@@ -13,12 +13,12 @@ use common::{Machine, Random};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
+use kernel::control::ceiling;
+use kernel::control::schedule::{self, schedule};
+use kernel::control::threads::{After, Form, Request, in_form};
 use kernel::destruction;
-use kernel::sched::ceiling;
-use kernel::sched::schedule::{self, schedule};
 use kernel::space::SpaceRef;
 use kernel::space::limits::{Gift as Limits, task_control};
-use kernel::thread::control::{After, Form, Request, in_form};
 use kernel::thread::{for_each, lookup, lookup_number, own};
 
 const ROUNDS: usize = 20_000;

@@ -8,10 +8,11 @@ use abi::{CallError, Ceilings, ThreadId, Time};
 use common::clan::*;
 use common::tasks::{make, registers};
 use kernel::arch::{cpu, set_current};
-use kernel::sched::schedule::{self, schedule};
+use kernel::control::lifecycle;
+use kernel::control::schedule::{self, schedule};
+use kernel::control::threads::{Form, Request, in_form};
 use kernel::space::SpaceRef;
-use kernel::thread::control::{Form, Request, in_form};
-use kernel::thread::{lifecycle, lookup};
+use kernel::thread::lookup;
 
 /// What Schedule says to a thread of `world.one` about itself: it is its own scheduler.
 fn schedules_itself(world: &World, change: impl Fn(&mut schedule::Change)) -> Option<CallError> {
@@ -125,8 +126,8 @@ fn a_used_up_quantum_is_not_refilled_from_inside() {
 #[test]
 fn who_is_out_of_time_is_not_freed_by_its_own_task() {
     use abi::syscall::exregs as bit;
+    use kernel::control::exregs::{Registers, exchange_registers};
     use kernel::thread::Kind;
-    use kernel::thread::exregs::{Registers, exchange_registers};
     use kernel::thread::tcb::Resume;
     let world = World::new();
     world.limits(world.one, Ceilings { quantum: Time::micros(1000), ..LOW });

@@ -11,13 +11,14 @@ use kernel::arch::paging::{Entry, ROOT, Table, index};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, phys_to_virt, set_current};
 use kernel::check;
+use kernel::control::lifecycle;
 use kernel::ipc::{queue, syscall};
 use kernel::mem::{self, DestroyJob, MapJob, SpaceRef, frames};
 use kernel::sched;
+use kernel::thread::Kind;
 use kernel::thread::part::Part;
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::{Job, Resume};
-use kernel::thread::{Kind, lifecycle};
 
 /// Where pages are mapped.
 const PLACE: u64 = 0x40_0000;

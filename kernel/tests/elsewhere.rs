@@ -8,8 +8,9 @@ use kernel::arch::visits::{self, INTERRUPT, accept, berth, enter, set_processors
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::between::berth::Stand;
 use kernel::check;
-use kernel::sched::{self, elsewhere, make_ready, schedule};
-use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::control::exregs::{Registers, exchange_registers};
+use kernel::control::schedule;
+use kernel::sched::{self, elsewhere, make_ready};
 use kernel::thread::tcb::Resume;
 
 /// The vector of a page fault.
@@ -173,7 +174,7 @@ fn a_thread_is_deleted_wherever_it_is() {
             enter(1, PAGE_FAULT);
         }
         let id = world.one.id.get();
-        let _ = kernel::thread::lifecycle::delete(world.one);
+        let _ = kernel::control::lifecycle::delete(world.one);
         assert!(kernel::thread::lookup(id).is_none());
         elsewhere::look();
         assert!(accept(1).is_none(), "nobody is left to come");
@@ -217,7 +218,7 @@ fn who_stands_still_is_had_back() {
             match way {
                 0 => elsewhere::recall(world.one),
                 1 => {
-                    let _ = kernel::thread::lifecycle::delete(world.one);
+                    let _ = kernel::control::lifecycle::delete(world.one);
                 }
                 _ => enter(1, INTERRUPT),
             }

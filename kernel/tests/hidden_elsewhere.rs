@@ -9,9 +9,10 @@ use common::tasks::{make, registers};
 use kernel::arch::visits::{INTERRUPT, accept, enter, set_processors};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
+use kernel::control::exregs::{Registers, exchange_registers};
+use kernel::control::schedule;
 use kernel::ipc::{local, syscall, wait};
-use kernel::sched::{elsewhere, make_ready, schedule};
-use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::sched::{elsewhere, make_ready};
 use kernel::thread::rendezvous::{self, Busy, Waits};
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
@@ -178,7 +179,7 @@ fn each_of_them_dies() {
                     _ => talk.calls(0),
                 }
                 let threads = [talk.world.one, talk.mates[0], talk.mates[1]];
-                let _ = kernel::thread::lifecycle::delete(threads[which]);
+                let _ = kernel::control::lifecycle::delete(threads[which]);
                 sound();
                 talk.go();
                 for (place, thread) in threads.into_iter().enumerate() {

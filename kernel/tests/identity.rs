@@ -6,8 +6,8 @@ use abi::id::USER_BASE;
 use abi::{MsgTag, ThreadId, utcb};
 use common::tasks::{ipc, machine, make, registers, thread};
 use kernel::arch::{TcbRef, set_current};
+use kernel::control::lifecycle;
 use kernel::ipc::wait::waits;
-use kernel::thread::lifecycle;
 use kernel::thread::rendezvous::{Busy, Waits};
 
 /// `sender`'s next message goes out in the name of `name`, if that is allowed.

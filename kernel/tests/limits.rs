@@ -7,10 +7,11 @@ use abi::{CallError, Ceilings, Numbers, ThreadId, inspect};
 use common::clan::*;
 use kernel::arch::{SYSTEM_CALL_BYTES, TcbRef, cpu, last_version, set_current};
 use kernel::check;
-use kernel::sched::schedule::{self, schedule};
+use kernel::control::lifecycle;
+use kernel::control::schedule::{self, schedule};
+use kernel::control::threads::{Form, Request, in_form};
 use kernel::space::limits::{Gift as Limits, task_control};
-use kernel::thread::control::{Form, Request, in_form};
-use kernel::thread::{lifecycle, lookup, lookup_number};
+use kernel::thread::{lookup, lookup_number};
 
 #[test]
 fn a_task_creates_and_deletes_threads_only_in_its_own_range() {
@@ -94,7 +95,7 @@ fn control_calls_do_not_tell_who_exists_elsewhere() {
     assert_eq!(quota(there), quota(nobody));
     let limits = |specifier| {
         let request = Limits { specifier, numbers: UNCHANGED, ceilings: UNCHANGED };
-        because(task_control(world.one, &request, kernel::sched::ceiling::lower))
+        because(task_control(world.one, &request, kernel::control::ceiling::lower))
     };
     assert_eq!(limits(there), limits(nobody));
     let areas = |dest| {
@@ -102,7 +103,7 @@ fn control_calls_do_not_tell_who_exists_elsewhere() {
         because(kernel::space::control::space_control(world.one, dest, nil, nil))
     };
     assert_eq!(areas(there), areas(nobody));
-    let state = |dest| because(kernel::thread::foreign::thread_state(world.one, dest, 1, 0));
+    let state = |dest| because(kernel::control::foreign::thread_state(world.one, dest, 1, 0));
     assert_eq!(state(there), state(nobody));
 }
 

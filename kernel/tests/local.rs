@@ -11,13 +11,14 @@ use common::{Machine, tasks};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
+use kernel::control::exregs::{Registers, exchange_registers};
+use kernel::control::lifecycle;
 use kernel::ipc::wait::waits;
 use kernel::ipc::{local, sweep, wait};
 use kernel::space::SpaceRef;
-use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::thread::own;
 use kernel::thread::rendezvous::{self, DEAD_OPEN, Waits};
 use kernel::thread::tcb::USES_VECTOR;
-use kernel::thread::{lifecycle, own};
 
 /// As many as may be armed in a space.
 const MOST: usize = 64;

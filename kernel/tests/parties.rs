@@ -8,10 +8,11 @@ use common::clan::{World, asks};
 use kernel::arch::visits::{INTERRUPT, accept, enter, runs, set_processors, shadow};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
+use kernel::control::exregs::{Registers, exchange_registers};
+use kernel::control::schedule;
 use kernel::ipc::wait;
 use kernel::sched::elsewhere::{self, SEATS};
-use kernel::sched::{make_ready, schedule};
-use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::sched::make_ready;
 use kernel::thread::rendezvous::{self, Busy, Waits};
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
@@ -173,7 +174,7 @@ fn one_of_them_dies() {
                     assert!(talk(to, if turn % 2 == 0 { to } else { ThreadId::ANY }));
                 }
                 let victim = [world.one, world.two][which];
-                let _ = kernel::thread::lifecycle::delete(victim);
+                let _ = kernel::control::lifecycle::delete(victim);
                 sound();
                 elsewhere::look();
                 sound();

@@ -11,9 +11,10 @@ use common::fastpath::{Verdict, compare};
 use common::{Machine, Random};
 use kernel::arch::root::RootWord;
 use kernel::arch::set_current;
+use kernel::control::lifecycle;
 use kernel::ipc::wait::waits;
+use kernel::thread::own;
 use kernel::thread::rendezvous::{Busy, Waits, busy_word, set_busy, set_closed, set_open};
-use kernel::thread::{lifecycle, own};
 
 const BUSY: [Busy; 6] =
     [Busy::Ready, Busy::Polling, Busy::Waiting, Busy::Transfer, Busy::Inactive, Busy::Halted];

@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use common::Random;
 use common::tasks::{ipc, machine, registers, thread};
 use kernel::arch::{TcbRef, cpu, lookup, set_current};
+use kernel::control::lifecycle;
+use kernel::control::threads::{Request, thread_control};
 use kernel::ipc::sweep;
 use kernel::ipc::wait::waits;
 use kernel::sched::tick::tick;
 use kernel::space::SpaceRef;
-use kernel::thread::control::{Request, thread_control};
-use kernel::thread::lifecycle;
 use kernel::thread::rendezvous::Waits;
 use kernel::{check, clock};
 

@@ -7,17 +7,18 @@ use abi::id::USER_BASE;
 use abi::{Ceilings, Fpage, Numbers, Phase, Rights, ThreadId, utcb};
 use common::tasks::{QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread};
 use kernel::arch::{TcbRef, cpu, entry, set_current};
+use kernel::control::exregs::{Registers, exchange_registers};
+use kernel::control::lifecycle;
+use kernel::control::threads::{After, Request, thread_control};
 use kernel::ipc::wait::waits;
 use kernel::ipc::{cancel, kernel_message, timeout};
 use kernel::irq;
 use kernel::mem::frames;
 use kernel::sched::{grant_slice, make_ready};
-use kernel::thread::control::{After, Request, thread_control};
-use kernel::thread::exregs::{Registers, exchange_registers};
+use kernel::thread::Kind;
 use kernel::thread::part::Part;
 use kernel::thread::rendezvous::{Busy, Waits};
 use kernel::thread::tcb::Resume;
-use kernel::thread::{Kind, lifecycle};
 
 const BUFFER: u64 = 0x40_0000;
 /// Lets `thread`'s next message be an empty map item.
@@ -348,7 +349,7 @@ fn a_used_up_quantum_is_reported_from_user_mode_only() {
 
 #[test]
 fn a_space_does_not_schedule_its_own_threads() {
-    use kernel::sched::schedule::{Change, schedule};
+    use kernel::control::schedule::{Change, schedule};
     let (_machine, spaces) = machine(2);
     let thread_of = |index: usize| thread(spaces[index], index as u32, ThreadId::NIL);
     let (own, outside) = (thread_of(0), thread_of(1));

@@ -11,7 +11,7 @@ import re
 
 import gdb
 
-#: What the codes of a rendezvous word say (`kernel/src/ipc/rendezvous.rs`).
+#: What the codes of a rendezvous word say (`kernel/src/thread/rendezvous.rs`).
 CODES = {
     1: "ready",
     2: "waits to send",

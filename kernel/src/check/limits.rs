@@ -2,7 +2,7 @@
 
 use super::Findings;
 use crate::arch::{TcbRef, cpu, last_version};
-use crate::sched::ceiling;
+use crate::sched;
 use crate::space::{MAX_DEPTH, SpaceRef};
 use crate::thread;
 
@@ -30,7 +30,7 @@ fn of_thread(thread: TcbRef, found: &mut Findings) {
         format_args!("thread {id}: neither its task nor a chief owns its number"),
     );
     let exceeds = [
-        ceiling::own_priority(thread) > ceilings.priority,
+        sched::own_priority(thread) > ceilings.priority,
         thread.timeslice_us.get() > ceilings.slice_us().max(1),
         thread.quantum_left_us.get() > ceilings.quantum_us(),
         thread.max_delay_us.get() > u64::from(ceilings.delay_us),

@@ -5,7 +5,8 @@ use abi::{MsgTag, protocol};
 
 use crate::arch::machine::EXCEPTION_WORDS;
 use crate::arch::{TcbRef, exception_words, set_exception_words, system_call_words};
-use crate::thread::{Kind, foreign};
+use crate::thread::Kind;
+use crate::thread::kind::SYSTEM_CALL_TAG;
 use crate::usermem::Utcb;
 
 /// A message on its way. The tag has been read once: another thread of the sender's may
@@ -44,7 +45,7 @@ impl Message {
                 MsgTag(thread.message[0].get())
             }
             Kind::Exception => EXCEPTION,
-            Kind::SystemCall => foreign::TAG,
+            Kind::SystemCall => SYSTEM_CALL_TAG,
             Kind::Interrupt => INTERRUPT,
             Kind::Bind => BIND,
             Kind::User | Kind::Start => MsgTag(0),

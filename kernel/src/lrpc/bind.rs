@@ -8,13 +8,14 @@ use abi::{CallError, ThreadId};
 
 use super::{control, entangle};
 use crate::arch::{Frame, TcbRef, cpu, lookup};
-use crate::call::{finish, set_result};
 use crate::ipc::kernel_message;
 use crate::mem::frames::FRAME;
 use crate::mem::{BindingRef, LinkagesRef, NoMemory};
 use crate::preemption::let_in;
+use crate::sched::tick::after_call;
 use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
+use crate::usermem::set_result;
 
 /// What the client asks for.
 struct Proposal {
@@ -52,7 +53,7 @@ pub fn call(caller: TcbRef, frame: Frame) -> TcbRef {
         Ok(clerk) => kernel_message::bind(caller, clerk),
         Err(error) => {
             set_result(caller, frame, Err(error));
-            finish(caller)
+            after_call(caller)
         }
     }
 }
@@ -77,7 +78,7 @@ pub fn resume(caller: TcbRef) -> TcbRef {
         frame.set_third(token);
     }
     set_result(caller, frame, result.map(|_| ()));
-    finish(caller)
+    after_call(caller)
 }
 
 /// What the clerk has said: zeros refuse.

@@ -42,7 +42,7 @@ pub fn control(
 
 /// No more than the caller has, and than its task may have.
 fn set_floor(caller: TcbRef, own: SpaceRef, clerk: TcbRef, floor: u64) -> Result<u64, CallError> {
-    let most = own.ceilings().priority.min(crate::sched::ceiling::own_priority(caller));
+    let most = own.ceilings().priority.min(crate::sched::own_priority(caller));
     if floor > u64::from(most) {
         return Err(CallError::NoPrivilege);
     }

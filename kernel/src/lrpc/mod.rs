@@ -26,7 +26,7 @@ pub use visit::{LOOKED_AT, call, fail_visit, give_back};
 
 use crate::arch::{TcbRef, cpu, lookup};
 use crate::mem::RecordRef;
-use crate::sched::{self, elsewhere, schedule};
+use crate::sched::{self, elsewhere};
 use crate::space::ENTANGLED;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::state::State;
@@ -150,7 +150,7 @@ fn give_up(caller: TcbRef, why: Status) {
         // What runs on has nobody's priority but its own.
         if let Some(host) = record.host.get() {
             elsewhere::recall(host);
-            schedule::change_priority(host, host.own_priority.get());
+            sched::change_priority(host, host.own_priority.get());
         }
     }
     goes_on(caller, why);
@@ -181,7 +181,7 @@ fn leave(host: TcbRef) {
     if let Some(clerk) = lookup(clerk) {
         clerk.hosts.remove(host);
     }
-    schedule::change_priority(host, host.own_priority.get());
+    sched::change_priority(host, host.own_priority.get());
 }
 
 /// The A-stack of `record` has no host any more.

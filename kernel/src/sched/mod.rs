@@ -6,11 +6,9 @@
 //! contains at least all threads that wait for a time in it. Whether a thread
 //! belongs in a queue follows from its tcb.
 
-pub mod ceiling;
 pub mod delay;
 pub mod elsewhere;
 pub mod ready;
-pub mod schedule;
 pub mod tick;
 pub mod waker;
 pub mod wakeup;
@@ -266,5 +264,23 @@ pub fn unlink(thread: TcbRef) {
     if scheduler.slice_owner.get() == Some(thread) {
         scheduler.slice_owner.set(None);
         scheduler.slice_left_us.set(0);
+    }
+}
+
+/// The priority of `thread`, or what a host has of its own.
+#[must_use]
+pub fn own_priority(thread: TcbRef) -> u8 {
+    let is_host = !thread.clerk.get().is_nil();
+    if is_host { thread.own_priority.get() } else { thread.priority.get() }
+}
+
+/// Sets the priority of `thread`, queued or not, whoever it works for.
+pub fn change_priority(thread: TcbRef, priority: u8) {
+    let queue = &cpu().scheduler.ready;
+    let queued = queue.contains(thread);
+    queue.remove(thread);
+    thread.priority.set(priority);
+    if queued {
+        queue.insert(thread);
     }
 }

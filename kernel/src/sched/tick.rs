@@ -1,6 +1,8 @@
 //! The timer tick: wakeups, time slices, total quanta, preemption.
 
-use super::{begin_slice, delay, elsewhere, grant_slice, keep_watch, pick, requeue, waker};
+use super::{
+    begin_slice, blocked, delay, elsewhere, grant_slice, keep_watch, pick, requeue, waker,
+};
 use crate::arch::{self, TcbRef, cpu, current};
 use crate::clock;
 use crate::ipc;
@@ -86,6 +88,13 @@ pub fn reschedule(running: TcbRef) -> TcbRef {
     choose(running)
 }
 
+/// A system call of `caller`, the current thread, is over, and may have made a thread ready, or changed a
+/// priority: who runs next.
+#[must_use]
+pub fn after_call(caller: TcbRef) -> TcbRef {
+    if caller.is_ready() { reschedule(caller) } else { blocked(caller) }
+}
+
 #[inline(always)] // in every tick
 fn choose(running: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
@@ -157,7 +166,7 @@ pub fn give_way_to_those_above(running: TcbRef, tasks: [Option<SpaceRef>; 2]) ->
 /// What `owner` has left of its slice is another's, or nothing: the others of its priority
 /// come first, and its next turn begins with a new one. So partners get no more in a turn
 /// than one of them.
-pub(super) fn end_turn(owner: TcbRef) {
+pub fn end_turn(owner: TcbRef) {
     let ready = &cpu().scheduler.ready;
     owner.slice_left_us.set(0);
     if ready.contains(owner) {

@@ -7,7 +7,6 @@ use super::SpaceRef;
 use crate::arch::TcbRef;
 use crate::mem::NoMemory;
 use crate::mem::space::Area;
-use crate::thread;
 
 /// Smallest UTCB and KIP area, log2 bytes.
 const AREA_BITS: u32 = 12;
@@ -21,7 +20,7 @@ pub fn space_control(
     kip: Fpage,
     utcbs: Fpage,
 ) -> Result<(), CallError> {
-    let member = thread::controlled(caller, specifier, CallError::InvalidSpace)?;
+    let member = super::controlled(caller, specifier, CallError::InvalidSpace)?;
     let space = member.space().ok_or(CallError::InvalidSpace)?;
     if space.is_initialised() {
         return Ok(());

@@ -10,7 +10,6 @@ use abi::{CallError, Ceilings, Numbers, ThreadId};
 use super::SpaceRef;
 use crate::arch::{TcbRef, cpu};
 use crate::preemption::Pace;
-use crate::thread;
 
 /// What a task got from its chief.
 #[derive(Default)]
@@ -44,7 +43,7 @@ pub fn task_control(
     lower_thread: impl Fn(TcbRef, Ceilings),
 ) -> Result<(Numbers, Ceilings), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
-    let target = thread::controlled(caller, request.specifier, CallError::InvalidSpace)?;
+    let target = super::controlled(caller, request.specifier, CallError::InvalidSpace)?;
     let target = target.space().ok_or(CallError::InvalidSpace)?;
     let changes = request.numbers != UNCHANGED || request.ceilings != UNCHANGED;
     if changes && (target == own || target.is_privileged()) {

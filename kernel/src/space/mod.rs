@@ -17,6 +17,7 @@ pub use crate::mem::SpaceRef;
 use crate::mem::space::Area;
 use crate::mem::{AddressSpace, LinkagesRef, NoMemory, PhysFrame};
 use crate::ring::{self, Links, Ring};
+use crate::thread;
 use crate::thread::tcb::{Armed, Siblings};
 use crate::usermem::CurrentWord;
 
@@ -256,4 +257,12 @@ pub fn is_initial(thread: TcbRef) -> bool {
 pub fn discard(space: SpaceRef, creator: SpaceRef) {
     cpu().spaces.remove(space);
     space.free(creator.quota());
+}
+
+/// The thread that `id` names for `caller`, if `caller` may control it. If not, the error
+/// does not tell whether anybody has `id`; `missing` is for those who may know.
+pub fn controlled(caller: TcbRef, id: ThreadId, missing: CallError) -> Result<TcbRef, CallError> {
+    let own = caller.space().ok_or(CallError::NoPrivilege)?;
+    let thread = thread::resolve(caller, id).ok_or(own.refusal_about(id, missing))?;
+    own.may_control(thread.space()).map(|()| thread)
 }

@@ -4,7 +4,6 @@
 use abi::{CallError, ThreadId};
 
 use crate::arch::TcbRef;
-use crate::thread;
 
 /// Moves `pages` (negative: back) from the caller's quota to that of the task of
 /// `specifier`; returns the target's limit and use in pages.
@@ -14,7 +13,7 @@ pub fn quota_control(
     pages: i64,
 ) -> Result<(u64, u64), CallError> {
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
-    let member = thread::controlled(caller, specifier, CallError::InvalidSpace)?;
+    let member = super::controlled(caller, specifier, CallError::InvalidSpace)?;
     let target = member.space().ok_or(CallError::InvalidSpace)?;
     let amount = pages.unsigned_abs();
     let (giver, taker) = if pages >= 0 { (own, target) } else { (target, own) };

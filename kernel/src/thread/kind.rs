@@ -1,5 +1,7 @@
 //! What kinds of messages there are, by who makes them.
 
+use abi::{MsgTag, protocol};
+
 use super::tcb::Resume;
 
 /// What kind of message a thread exchanges: its own, or one the kernel makes for it.
@@ -45,3 +47,6 @@ impl Kind {
         }
     }
 }
+
+/// Tag of a system call's message.
+pub const SYSTEM_CALL_TAG: MsgTag = MsgTag::protocol(protocol::SYSTEM_CALL, 0, 7, 0);

@@ -1,25 +1,20 @@
-//! Threads: finding, creating, activating and deleting them.
+//! Threads: what the kernel knows of them, and finding them. What is done with them is in the rooms above.
 
-pub mod control;
-pub mod exregs;
-pub mod foreign;
 pub mod kind;
-pub mod lifecycle;
 pub mod own;
 pub mod part;
 mod registers;
 pub mod rendezvous;
 pub mod state;
 pub mod tcb;
-pub mod version;
 
 use core::cell::Cell;
 
-use abi::{CallError, ThreadId, utcb};
+use abi::{ThreadId, utcb};
 
 use crate::arch::{TcbRef, cpu};
+use crate::mem::SpaceRef;
 use crate::ring::Ring;
-use crate::space::SpaceRef;
 use crate::usermem::Utcb;
 use tcb::Registered;
 
@@ -54,12 +49,14 @@ impl Registry {
         &self.threads
     }
 
-    fn insert(&self, thread: TcbRef) {
+    /// There is one more.
+    pub fn insert(&self, thread: TcbRef) {
         self.count.set(self.count.get() + 1);
         self.threads.append(thread);
     }
 
-    fn remove(&self, thread: TcbRef) {
+    /// There is one less.
+    pub fn remove(&self, thread: TcbRef) {
         self.count.set(self.count.get() - 1);
         self.sweep.leave_out(thread, &self.threads);
         self.threads.remove(thread);
@@ -124,12 +121,4 @@ pub fn in_space(space: SpaceRef, local: ThreadId) -> Option<TcbRef> {
 #[must_use]
 pub fn resolve(viewer: TcbRef, id: ThreadId) -> Option<TcbRef> {
     if id.is_local() { by_local_id(viewer, id) } else { lookup(id) }
-}
-
-/// The thread that `id` names for `caller`, if `caller` may control it. If not, the error
-/// does not tell whether anybody has `id`; `missing` is for those who may know.
-pub fn controlled(caller: TcbRef, id: ThreadId, missing: CallError) -> Result<TcbRef, CallError> {
-    let own = caller.space().ok_or(CallError::NoPrivilege)?;
-    let thread = resolve(caller, id).ok_or(own.refusal_about(id, missing))?;
-    own.may_control(thread.space()).map(|()| thread)
 }

@@ -10,6 +10,13 @@ use crate::arch::{Frame, TcbRef};
 use crate::usermem::Utcb;
 
 impl TcbRef {
+    /// Whether the thread is foreign.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_foreign(self) -> bool {
+        !self.handler.get().is_nil()
+    }
+
     /// Instruction and stack pointer at which the thread goes on in user mode.
     #[must_use]
     pub fn user_ip_sp(self) -> (u64, u64) {

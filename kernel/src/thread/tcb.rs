@@ -166,7 +166,7 @@ pub struct Tcb {
     /// The space.
     pub space: Cell<Option<SpaceRef>>,
     /// Who gets the system calls, exceptions and faults of a foreign thread
-    /// ([`crate::thread::foreign`]); nil: the thread is not foreign.
+    /// ([`crate::control::foreign`]); nil: the thread is not foreign.
     pub handler: Cell<ThreadId>,
     /// What a foreign thread has in registers that others lack, while it does not run.
     pub own: OwnRegisters,

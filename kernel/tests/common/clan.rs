@@ -3,10 +3,10 @@
 use abi::{CallError, Ceilings, Numbers, ThreadId, Time};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
-use kernel::sched::schedule;
+use kernel::control::schedule;
+use kernel::control::threads::{After, Form, Request, in_form};
 use kernel::space::SpaceRef;
 use kernel::space::limits::{Gift as Limits, task_control};
-use kernel::thread::control::{After, Form, Request, in_form};
 
 use super::Machine;
 use super::tasks::{machine, make};
@@ -70,7 +70,7 @@ pub fn control(
 ) -> Result<(Numbers, Ceilings), CallError> {
     set_current(caller);
     let request = Limits { specifier: of.id.get(), numbers, ceilings };
-    task_control(caller, &request, kernel::sched::ceiling::lower)
+    task_control(caller, &request, kernel::control::ceiling::lower)
 }
 
 /// Gives a ready thread another priority.

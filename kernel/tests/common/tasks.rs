@@ -5,9 +5,10 @@ use abi::id::USER_BASE;
 use abi::{Fpage, Rights, ThreadId, utcb};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::control::lifecycle;
 use kernel::ipc;
 use kernel::space::{SpaceRef, control};
-use kernel::thread::{lifecycle, own};
+use kernel::thread::own;
 use kernel::usermem::Utcb;
 
 use super::Machine;

@@ -4,9 +4,9 @@ use abi::ThreadId;
 use abi::lrpc::{Status, control as what, step};
 use abi::syscall::Call;
 use kernel::arch::{cpu, set_current};
+use kernel::control;
 use kernel::ipc::wait;
 use kernel::lrpc::visit_of;
-use kernel::sched;
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
 
@@ -44,12 +44,14 @@ fn a_halted_caller_stops_at_the_return() {
     let host = calls(play.client, token, 0);
     assert!(visit_of(host).is_some_and(|record| record.caller.get().is_some()));
     let boss = thread(play.spaces[0], 9, ThreadId::NIL);
-    let new = kernel::thread::exregs::Registers {
+    let new = kernel::control::exregs::Registers {
         control: bit::HALT | bit::HALT_VALID | bit::IP,
         ip: 0x7000,
         ..Default::default()
     };
-    assert!(kernel::thread::exregs::exchange_registers(boss, play.client.id.get(), &new).is_some());
+    assert!(
+        kernel::control::exregs::exchange_registers(boss, play.client.id.get(), &new).is_some()
+    );
     checked();
     let _ = returns(host, play.clerk);
     assert_eq!((wait::state(play.client), play.client.ip.get()), (State::Halted, 0x7000));
@@ -66,7 +68,7 @@ fn a_caller_that_becomes_less_urgent_waits_at_the_return() {
     set_priority(boss, 40);
     set_priority(other, 45);
     let host = calls(play.client, token, 0);
-    let request = sched::schedule::Change {
+    let request = control::schedule::Change {
         dest: play.client.id.get(),
         priority: 40,
         time: !0,
@@ -74,7 +76,7 @@ fn a_caller_that_becomes_less_urgent_waits_at_the_return() {
         preemption: !0,
     };
     cpu().scheduler.look_first.set(true);
-    assert!(sched::schedule::schedule(boss, &request).is_ok());
+    assert!(control::schedule::schedule(boss, &request).is_ok());
     assert!(visit_of(host).is_some_and(|record| record.caller.get().is_none()), "the fast path");
     checked();
     assert_eq!(returns(host, play.clerk), other, "somebody more urgent waits");

@@ -16,11 +16,12 @@ use abi::syscall::Call;
 use abi::{Fpage, MsgTag, Rights, ThreadId};
 use common::tasks::{UTCBS, ipc, registers, thread};
 use kernel::arch::{current, set_current};
+use kernel::control::lifecycle;
 use kernel::ipc::wait;
 use kernel::lrpc::visit_of;
+use kernel::thread::lookup;
 use kernel::thread::state::State;
 use kernel::thread::tcb::{ELSEWHERE, Resume};
-use kernel::thread::{lifecycle, lookup};
 use kernel::{lrpc, sched};
 
 use play::{
@@ -239,7 +240,7 @@ fn the_priority_of_a_visit_is_the_callers_or_the_floor() {
         checked();
         returns(host, play.clerk);
     }
-    assert_eq!(sched::ceiling::own_priority(play.hosts[0]), lifecycle::DEFAULT_PRIORITY);
+    assert_eq!(sched::own_priority(play.hosts[0]), lifecycle::DEFAULT_PRIORITY);
     // More than the clerk has it may not ask for.
     system_call(play.clerk, Call::LrpcControl, [play.clerk.id.get().0, what::FLOOR, 101, 0, 0]);
     assert_eq!(play.clerk.frame().results()[0], 0);

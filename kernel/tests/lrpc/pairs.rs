@@ -3,11 +3,11 @@
 use abi::ThreadId;
 use abi::lrpc::{Status, control as what, step};
 use kernel::arch::TcbRef;
+use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::ipc::wait;
 use kernel::lrpc::control::control;
 use kernel::lrpc::visit_of;
 use kernel::sched::elsewhere;
-use kernel::thread::exregs::{Registers, exchange_registers};
 use kernel::thread::rendezvous;
 use kernel::thread::state::State;
 use kernel::thread::tcb::USES_VECTOR;

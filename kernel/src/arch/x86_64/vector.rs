@@ -66,7 +66,7 @@ pub fn prepare(thread: TcbRef) {
 }
 
 /// The same for a thread that has not run and whose state others will see
-/// ([`crate::thread::foreign`]): every byte of its frame is its own.
+/// ([`crate::control::foreign`]): every byte of its frame is its own.
 pub fn clear(thread: TcbRef) {
     let frame = PhysFrame::at(virt_to_phys(thread.vector_area()));
     crate::mem::frames::zero(frame);

@@ -68,7 +68,7 @@ described in [linux-tools.md](linux-tools.md).
 |---|---|
 | `lib/unix` | Unix as a library over an abstract machine: processes, memory, files, signals, terminals; tested on the host |
 | `servers/unix` | the binding to Baton: messages, mappings, time, console |
-| `kernel/src/thread/foreign.rs` | all that the kernel knows of it: system calls as messages |
+| `kernel/src/control/foreign.rs` | all that the kernel knows of it: system calls as messages |
 
 A call that is not there returns ENOSYS and is reported once, by program and number, on the console. The first file system is in memory. The network is the loopback, on which sockets are connected
 directly ([0051](decisions/0051-the-loopback-connects-sockets.md)).

@@ -12,7 +12,7 @@ use proc_macro2::{TokenStream, TokenTree};
 const ROOMS_FOLDER: &str = "kernel/src/";
 
 /// The rooms, each above those that it may lean on.
-const ROOMS: [&str; 25] = [
+const ROOMS: [&str; 26] = [
     "techniques",
     "between",
     "boot",
@@ -24,14 +24,15 @@ const ROOMS: [&str; 25] = [
     "ring",
     "mem",
     "usermem",
-    "space",
     "thread",
+    "space",
     "sched",
     "ipc",
     "lrpc",
     "irq",
     "unmap",
     "destruction",
+    "control",
     "check",
     "inspect",
     "call",
@@ -52,7 +53,7 @@ const PLACES: [(&str, &str); 4] = [
 const LINE: &str = "the processor's own line holds its queues and lists";
 
 /// Arrows that run up, with the reason.
-const UPWARD: [(&str, &str, &str); 17] = [
+const UPWARD: [(&str, &str, &str); 11] = [
     ("arch", "clock", "the page of the clock is one of the processor's pages"),
     ("arch", "preemption", "writing a bitmap of 64 Ki ports is long"),
     ("arch", "mem", "tables and tcbs lie in frames"),
@@ -64,11 +65,6 @@ const UPWARD: [(&str, &str, &str); 17] = [
     ),
     ("arch", "sched", LINE),
     ("mem", "space", "an address space holds its task, so that one pointer leads to both"),
-    ("space", "thread", "a task is its threads"),
-    ("thread", "ipc", "a tcb holds the state of its IPC, and a change of id ends it"),
-    ("thread", "sched", "who is created, resumed or deleted enters or leaves the queues"),
-    ("thread", "lrpc", "ExchangeRegisters takes a host or a caller out of a call"),
-    ("thread", "irq", "who loses its id loses its lines; ThreadControl attaches them"),
     (
         "sched",
         "ipc",
@@ -76,7 +72,6 @@ const UPWARD: [(&str, &str, &str); 17] = [
     ),
     ("sched", "lrpc", "who goes to another processor calls and returns by the complete path"),
     ("ipc", "lrpc", "who loses its id, is cancelled or fails leaves a partner in a call"),
-    ("lrpc", "call", "a binding is made in a system call that ends when the clerk has answered"),
     ("ipc", "irq", "a line is acknowledged by a message, and a transfer lets interrupts in"),
 ];
 

@@ -8,9 +8,9 @@ use crate::arch::x86_64::frame::VECTOR_CALL;
 use crate::arch::x86_64::percpu::cpu;
 use crate::arch::x86_64::tcbs::TcbRef;
 use crate::arch::x86_64::vectors::exception;
+use crate::control::foreign;
 use crate::ipc::kernel_message;
 use crate::mem::Access;
-use crate::thread::foreign;
 use crate::thread::tcb::{Resume, TCB_SIZE};
 
 /// The thread, which is current, makes the entry that it has made elsewhere; returns who runs

@@ -18,15 +18,17 @@ use crate::arch::x86_64::percpu::{
 };
 use crate::arch::x86_64::tcbs::{LINKAGE_BASE, TCB_FIRST, TCB_MASK};
 use crate::arch::x86_64::{pad, patch, vector};
+use crate::control::foreign;
 use crate::ipc::simple_string;
 use crate::mem::AddressSpace;
 use crate::mem::linkage::{self, Record};
 use crate::sched::Scheduler;
 use crate::space::Task;
 use crate::techniques;
+use crate::thread::Kind;
+use crate::thread::kind::SYSTEM_CALL_TAG;
 use crate::thread::rendezvous::{self, Busy, SYSTEM_CALL};
 use crate::thread::tcb::{self, BLOCK_BITS, Resume, Tcb};
-use crate::thread::{Kind, foreign};
 use crate::usermem::CurrentWord;
 
 /// The bits of R8 that are zero for an IPC that waits for its answer without a limit and has a
@@ -122,7 +124,7 @@ global_asm!(
     KIND_USER = const Kind::User as u8,
     KIND_SYSTEM_CALL = const Kind::SystemCall as u8,
     WAITS = const SYSTEM_CALL as u32,
-    TAG = const foreign::TAG.0,
+    TAG = const SYSTEM_CALL_TAG.0,
     FAST = const techniques::FOREIGN_FAST_PATH as u8,
     CALL = sym foreign::call,
     PAD = sym pad::PAD,

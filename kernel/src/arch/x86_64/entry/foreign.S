@@ -1,4 +1,4 @@
-// System calls of foreign threads (thread/foreign.rs): a register message to the
+// System calls of foreign threads (control/foreign.rs): a register message to the
 // handler, and its answer, each in one motion. The complete path does the same.
 
 .section .fastpath, "ax"

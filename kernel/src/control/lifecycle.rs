@@ -5,15 +5,16 @@
 
 use abi::{CallError, ThreadId, utcb};
 
+use super::version;
 use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
 use crate::ipc::{cancel, local, receive, sweep, wait};
 use crate::lrpc;
 use crate::sched;
 use crate::space::SpaceRef;
+use crate::thread::Kind;
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{ARMED, ELSEWHERE, Job, Resume, USES_VECTOR};
-use crate::thread::{Kind, version};
 use crate::usermem::Utcb;
 
 /// Default priority (X.2 5.5).

@@ -4,13 +4,14 @@
 use abi::syscall::exregs as bit;
 use abi::{Phase, ThreadId, utcb};
 
-use super::resolve;
-use super::state::State;
+use super::ceiling;
 use crate::arch::TcbRef;
 use crate::ipc::{cancel, handler_of, wait};
 use crate::lrpc;
-use crate::sched::{self, ceiling, elsewhere};
+use crate::sched::{self, elsewhere};
 use crate::thread::rendezvous::{self, Busy};
+use crate::thread::state::State;
+use crate::thread::{lookup, resolve};
 use crate::usermem::Utcb;
 
 /// Values in or out.
@@ -70,8 +71,8 @@ fn may(caller: TcbRef, thread: TcbRef) -> bool {
     if caller.same_space(thread) {
         return true;
     }
-    let pagers = super::lookup(handler_of(thread, utcb::PAGER))
-        .is_some_and(|pager| pager.same_space(caller));
+    let pagers =
+        lookup(handler_of(thread, utcb::PAGER)).is_some_and(|pager| pager.same_space(caller));
     pagers || caller.space().is_some_and(|space| space.may_control(thread.space()).is_ok())
 }
 

@@ -3,9 +3,9 @@
 
 use abi::{CallError, Ceilings};
 
-use super::elsewhere;
 use super::schedule::{self, Change, UNCHANGED};
 use crate::arch::{TcbRef, cpu};
+use crate::sched::{elsewhere, own_priority};
 use crate::space::SpaceRef;
 
 /// Gives the new, inactive `thread` no more than its task may have and, unless a
@@ -52,13 +52,6 @@ pub fn lower(thread: TcbRef, ceilings: Ceilings) {
     }
     thread.quantum_left_us.set(thread.quantum_left_us.get().min(ceilings.quantum_us()));
     thread.max_delay_us.set(thread.max_delay_us.get().min(u64::from(ceilings.delay_us)));
-}
-
-/// The priority of `thread`, or what a host has of its own.
-#[must_use]
-pub fn own_priority(thread: TcbRef) -> u8 {
-    let is_host = !thread.clerk.get().is_nil();
-    if is_host { thread.own_priority.get() } else { thread.priority.get() }
 }
 
 /// Whether `caller` may ask for what `request` says for `thread`.

@@ -4,12 +4,13 @@ use abi::inspect::state;
 use abi::utcb::PREEMPT_PENDING;
 use abi::{CallError, ThreadId, Time};
 
-use super::tick::end_turn;
-use super::{ceiling, elsewhere, grant_slice, pick, requeue};
+use super::ceiling;
 use crate::arch::{TcbRef, cpu};
 use crate::clock;
 use crate::ipc::wait;
 use crate::lrpc;
+use crate::sched::tick::{self, end_turn};
+use crate::sched::{change_priority, delay, elsewhere, grant_slice, pick, requeue};
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::part::Part;
@@ -126,17 +127,6 @@ pub(super) fn set_priority(thread: TcbRef, priority: u8) {
     change_priority(thread, priority);
 }
 
-/// The same for a host.
-pub(crate) fn change_priority(thread: TcbRef, priority: u8) {
-    let queue = &cpu().scheduler.ready;
-    let queued = queue.contains(thread);
-    queue.remove(thread);
-    thread.priority.set(priority);
-    if queued {
-        queue.insert(thread);
-    }
-}
-
 /// The state word of X.2 5.7.
 #[must_use]
 pub fn state_of(thread: TcbRef) -> u64 {
@@ -189,11 +179,11 @@ fn switch_from(caller: TcbRef, dest: ThreadId) -> TcbRef {
     if to == Some(caller) {
         return caller;
     }
-    let _ = super::tick::charge(caller, clock::now_us());
+    let _ = tick::charge(caller, clock::now_us());
     if let Some(thread) = to.filter(|thread| thread.is_ready() && thread.space().is_some()) {
         requeue(caller);
         // Somebody more urgent has been kept waiting: a delay is not passed on.
-        return if super::delay::is_under_way() { pick() } else { thread };
+        return if delay::is_under_way() { pick() } else { thread };
     }
     if let Some(utcb) = Utcb::of(caller) {
         utcb.set_flags(utcb.flags() & !PREEMPT_PENDING);

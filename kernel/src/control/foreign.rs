@@ -13,33 +13,20 @@
 //! ThreadState makes a thread foreign, and reads and writes all its registers.
 
 use abi::syscall::state as bit;
-use abi::{CallError, MsgTag, ThreadId, protocol};
+use abi::{CallError, ThreadId};
 
-use super::controlled;
-use super::state::State;
 use crate::arch::{
     Frame, SYSTEM_CALL_BYTES, TcbRef, VECTOR_BYTES, all_registers, set_all_registers, vector_state,
 };
 use crate::ipc::{cancel, kernel_message, local, wait};
 use crate::lrpc;
 use crate::sched::elsewhere;
-use crate::space::SpaceRef;
+use crate::space::{SpaceRef, controlled};
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
+use crate::thread::state::State;
 use crate::thread::tcb::{Resume, USES_VECTOR, Vectors};
 use crate::usermem::{Utcb, copy_from_cells, copy_to_cells};
-
-/// Tag of a system call's message.
-pub const TAG: MsgTag = MsgTag::protocol(protocol::SYSTEM_CALL, 0, 7, 0);
-
-impl TcbRef {
-    /// Whether the thread is foreign.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_foreign(self) -> bool {
-        !self.handler.get().is_nil()
-    }
-}
 
 /// A system call of the current thread, in its frame, that the fast path leaves to
 /// this one; returns who runs next.

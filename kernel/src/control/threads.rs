@@ -4,14 +4,14 @@
 use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
 use abi::{CallError, ThreadId, utcb};
 
-use super::state::State;
-use super::{controlled, lifecycle, lookup, lookup_number, resolve, version};
+use super::{ceiling, lifecycle, version};
 use crate::arch::{TcbRef, cpu};
 use crate::ipc::sweep;
 use crate::mem::Step;
-use crate::sched::ceiling;
-use crate::space::{self, SpaceRef};
+use crate::space::{self, SpaceRef, controlled};
+use crate::thread::state::State;
 use crate::thread::tcb::Resume;
+use crate::thread::{lookup, lookup_number, resolve};
 use crate::usermem::Utcb;
 use crate::{irq, lrpc};
 
