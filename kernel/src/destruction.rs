@@ -1,12 +1,11 @@
 //! The end of a task: its mappings and all that derive from them vanish, its
 //! kernel memory goes back to its chief. In bounded steps, by the deleting thread.
 
-use crate::arch::{TcbRef, cpu};
+use crate::arch::{TcbRef, cpu, preemption};
 use crate::ipc;
 use crate::irq;
 use crate::lrpc;
 use crate::mem::{DestroyJob, Step};
-use crate::preemption;
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{Job, Resume};

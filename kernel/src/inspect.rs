@@ -5,10 +5,10 @@ use abi::id::{THREAD_BITS, USER_BASE};
 use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
+use crate::arch::preemption::{self, Pace};
 use crate::arch::{Frame, STRETCH, TcbRef, cpu, has_stretch, last_version, visits};
 use crate::control::schedule::inspect_state;
 use crate::mem;
-use crate::preemption::{self, Pace};
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::usermem::{Utcb, set_error};

@@ -6,14 +6,14 @@
 use abi::id::SYSTEM_BASE;
 use abi::{CallError, IpcErrorKind, ThreadId};
 
-use crate::arch::{self, TcbRef, cpu};
+use crate::arch::{self, TcbRef, cpu, preemption};
 use crate::ipc::words::Message;
 use crate::ipc::{fail_at_once, finish, go_on, queue, receive, send, wait};
 use crate::sched::{self, elsewhere, tick};
 use crate::space::SpaceRef;
+use crate::thread;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
-use crate::{preemption, thread};
 
 /// The timer's line; the kernel keeps it.
 const TIMER_LINE: u32 = 0;

@@ -8,9 +8,7 @@
 pub mod arch;
 pub mod between;
 pub mod boot;
-pub mod clock;
 pub mod kip;
-pub mod log;
 pub mod mem;
 pub mod techniques;
 
@@ -22,7 +20,6 @@ pub mod inspect;
 pub mod ipc;
 pub mod irq;
 pub mod lrpc;
-pub mod preemption;
 pub mod resume;
 pub mod ring;
 pub mod sched;

@@ -1,11 +1,11 @@
 //! What a thread does when it gets the processor and is not simply to return to
 //! user mode: it goes on with an operation in which it was preempted or had to wait.
 
-use crate::arch::TcbRef;
+use crate::arch::{TcbRef, preemption};
 use crate::ipc::{self, receive, transfer};
 use crate::sched::{self, tick, waker};
 use crate::thread::tcb::Resume;
-use crate::{call, destruction, irq, lrpc, preemption, unmap};
+use crate::{call, destruction, irq, lrpc, unmap};
 
 /// Goes on with what `current` was doing; returns who runs next. `entered` makes the entry that it has made on
 /// another processor: the way in is above this (`arch::entry`).

@@ -8,7 +8,7 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 
-use crate::preemption::Pace;
+use crate::arch::preemption::Pace;
 
 /// A member's place in one kind of ring; without neighbours while it is in none.
 pub struct Links<M> {

@@ -3,11 +3,10 @@
 
 use abi::{Fpage, ThreadId};
 
-use crate::arch::{TcbRef, note_entry};
+use crate::arch::{TcbRef, note_entry, preemption};
 use crate::ipc;
 use crate::irq;
 use crate::mem::{Scope, Step, UnmapJob};
-use crate::preemption;
 use crate::sched::{self, elsewhere, tick};
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;

@@ -183,7 +183,7 @@ fn partners_delay_no_longer_than_one_of_them() {
     assert!(kernel::sched::tick::reschedule(first) == first, "the first delays");
     assert_ne!(scheduler.delayed_since_us.get(), 0);
     // All of it passes; then a message hands the processor over.
-    kernel::clock::PAGE.offset_us.fetch_add(5_002, Ordering::Relaxed);
+    kernel::arch::clock::PAGE.offset_us.fetch_add(5_002, Ordering::Relaxed);
     set_current(second);
     assert!(kernel::sched::tick::reschedule(second) == urgent, "the second delays once more");
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use common::Random;
 use common::tasks::{ipc, machine, registers, thread};
-use kernel::arch::{TcbRef, cpu, lookup, set_current};
+use kernel::arch::{TcbRef, clock, cpu, lookup, set_current};
+use kernel::check;
 use kernel::control::lifecycle;
 use kernel::control::threads::{Request, thread_control};
 use kernel::ipc::sweep;
@@ -17,7 +18,6 @@ use kernel::ipc::wait::waits;
 use kernel::sched::tick::tick;
 use kernel::space::SpaceRef;
 use kernel::thread::rendezvous::Waits;
-use kernel::{check, clock};
 
 const TASKS: u32 = 4;
 const THREADS: u32 = 48;

@@ -8,14 +8,14 @@ use abi::ThreadId;
 use abi::id::USER_BASE;
 use common::Machine;
 use common::tasks::{QUIET_LINE, ipc, machine, make, thread};
-use kernel::arch::{TcbRef, cpu, entry, set_current};
+use kernel::arch::{TcbRef, clock, cpu, entry, set_current};
+use kernel::irq;
 use kernel::sched::wakeup::{GRAIN_US, NEAR_US, WakeupLists};
 use kernel::sched::{self, waker};
 use kernel::space::SpaceRef;
 use kernel::thread::own;
 use kernel::thread::rendezvous::{Busy, set_busy};
 use kernel::thread::tcb::Resume;
-use kernel::{clock, irq};
 
 /// Far more than a tick wakes.
 const SLEEPERS: u32 = IN_A_TASK * 6;

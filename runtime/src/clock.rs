@@ -44,7 +44,7 @@ fn loop_ticks(rounds: u64) -> u64 {
 #[must_use]
 pub fn ticks_per_second() -> u64 {
     // SAFETY: the kernel's user data page is mapped readable in every space; its third word
-    // is the frequency (`kernel::clock::ClockPage`).
+    // is the frequency (`kernel::arch::clock::ClockPage`).
     unsafe { ((abi::layout::USER_DATA + 16) as *const u64).read_volatile() }
 }
 

@@ -19,6 +19,9 @@ pub mod x86_64;
 #[cfg(all(target_arch = "x86_64", not(feature = "riscv64")))]
 use x86_64 as processor;
 
+pub mod clock;
+pub mod log;
+pub mod preemption;
 pub mod table;
 
 pub use processor::{machine, paging, ports, root, tlb};

@@ -219,7 +219,7 @@ impl Table {
     pub fn fill(self, first: Entry, level: u32) {
         let (mut entry, step) = (first.0, Entry::step(level));
         for part in 0..4 {
-            crate::preemption::let_in();
+            crate::arch::preemption::let_in();
             for index in 0..128 {
                 self.word(part * 128 + index).store(entry, Relaxed);
                 entry = entry.wrapping_add(step);

@@ -5,8 +5,7 @@ use abi::utcb::PREEMPT_PENDING;
 use abi::{CallError, ThreadId, Time};
 
 use super::ceiling;
-use crate::arch::{TcbRef, cpu};
-use crate::clock;
+use crate::arch::{TcbRef, clock, cpu};
 use crate::ipc::wait;
 use crate::lrpc;
 use crate::sched::tick::{self, end_turn};

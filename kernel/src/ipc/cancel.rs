@@ -5,9 +5,9 @@ use abi::{IpcErrorKind, Phase};
 
 use super::{fail_early, finish, local, queue, timeout};
 use crate::arch::TcbRef;
+use crate::arch::preemption::Pace;
 use crate::ipc::wait;
 use crate::lrpc;
-use crate::preemption::Pace;
 use crate::sched;
 use crate::thread;
 use crate::thread::Kind;

@@ -6,13 +6,13 @@ use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
 use super::receive::{self, Begun};
 use super::words::{self, Message, Source};
 use super::{fail, propagation};
-use crate::arch::{TcbRef, current};
+use crate::arch::{TcbRef, current, preemption};
+use crate::sched;
 use crate::thread::Kind;
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
-use crate::{preemption, sched};
 
 /// Ends the transfer between `sender` and `receiver`; returns who runs next. One of
 /// them is the current thread, or neither: if that one's string met a missing page

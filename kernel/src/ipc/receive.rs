@@ -6,12 +6,12 @@ use abi::{IpcErrorKind, Phase, ThreadId, Time, Timeouts};
 
 use super::words::Message;
 use super::{fail_early, go_on, propagation, queue, timeout, transfer};
-use crate::arch::{TcbRef, cpu};
+use crate::arch::{TcbRef, clock, cpu};
 use crate::ipc::wait;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::tcb::Resume;
-use crate::{clock, irq, sched, thread};
+use crate::{irq, sched, thread};
 
 /// What a receive phase began with.
 #[must_use]

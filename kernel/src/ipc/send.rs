@@ -5,11 +5,11 @@ use abi::{IpcErrorKind, ThreadId, Timeouts};
 
 use super::words::Message;
 use super::{fail_at_once, go_on, propagation, queue, transfer};
-use crate::arch::{TcbRef, cpu};
+use crate::arch::{TcbRef, clock, cpu};
 use crate::ipc::wait;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
-use crate::{clock, irq, sched, thread};
+use crate::{irq, sched, thread};
 
 /// The send phase of `sender`, the current thread, to `to`; returns who runs next.
 #[must_use]

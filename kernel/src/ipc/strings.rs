@@ -10,9 +10,8 @@
 use abi::{Acceptor, IpcErrorKind, StringItem, utcb};
 
 use super::transfer::{Progress, Side};
-use crate::arch::TcbRef;
+use crate::arch::{TcbRef, preemption};
 use crate::mem::{Access, Resolved, Span};
-use crate::preemption;
 use crate::space::SpaceRef;
 use crate::thread::Kind;
 use crate::thread::part::Cursor;

@@ -9,12 +9,12 @@
 use abi::{IpcErrorKind, Phase, ThreadId};
 
 use super::fail_early;
-use crate::arch::{TcbRef, cpu, last_version};
+use crate::arch::preemption::{let_in, must_stop};
+use crate::arch::{TcbRef, clock, cpu, last_version};
 use crate::ipc::wait;
-use crate::preemption::{let_in, must_stop};
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::{Kind, Sweep};
-use crate::{clock, sched, thread};
+use crate::{sched, thread};
 
 /// Threads looked at between two windows. Two steps follow every loss of an id: they are all of
 /// a small system.

@@ -5,11 +5,11 @@ use abi::time::Deadline;
 use abi::{IpcErrorKind, Phase, Timeouts, utcb};
 
 use super::{cancel, fail_early};
-use crate::arch::{TcbRef, cpu};
+use crate::arch::{TcbRef, clock, cpu};
 use crate::ipc::wait;
+use crate::sched;
 use crate::thread::state::State;
 use crate::usermem::Utcb;
-use crate::{clock, sched};
 
 /// The wakeup time of `thread` has come (called from the tick).
 pub fn expired(thread: TcbRef) {

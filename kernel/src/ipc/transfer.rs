@@ -11,10 +11,10 @@ use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, StringItem};
 
 use super::words::{self, Message, Source};
 use super::{finish, kernel_message, simple_string, strings, timeout};
+use crate::arch::preemption::{self, STINT, Stint};
 use crate::arch::{TcbRef, current};
 use crate::irq;
 use crate::mem::{Access, MapJob, OnePage, Step, map_one_page};
-use crate::preemption::{self, STINT, Stint};
 use crate::sched::{self, tick};
 use crate::thread::Kind;
 use crate::thread::part::Part;

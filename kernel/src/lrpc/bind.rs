@@ -7,11 +7,11 @@ use abi::lrpc::{
 use abi::{CallError, ThreadId};
 
 use super::{control, entangle};
+use crate::arch::preemption::let_in;
 use crate::arch::{Frame, TcbRef, cpu, lookup};
 use crate::ipc::kernel_message;
 use crate::mem::frames::FRAME;
 use crate::mem::{BindingRef, LinkagesRef, NoMemory};
-use crate::preemption::let_in;
 use crate::sched::tick::after_call;
 use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;

@@ -9,10 +9,10 @@ use abi::lrpc::{Status, control as what};
 use abi::{CallError, ThreadId};
 
 use super::{lend, withdraw};
+use crate::arch::preemption::{Pace, STINT, Stint, let_in};
 use crate::arch::{TcbRef, lookup, lookup_number};
 use crate::mem::frames::FRAME;
 use crate::mem::{BindingRef, LinkagesRef, PhysFrame, RecordRef, Step};
-use crate::preemption::{Pace, STINT, Stint, let_in};
 use crate::space::{ENTANGLED, SpaceRef};
 
 /// LrpcControl of `caller`; how many bindings it concerned.

@@ -4,10 +4,10 @@ use abi::ThreadId;
 use abi::lrpc::{FIRST_ADDRESS, Status};
 
 use super::{control, entangle, leave, lend, part, there, visit_of};
+use crate::arch::preemption::Pace;
 use crate::arch::{self, TcbRef, lookup};
 use crate::ipc::{self, local};
 use crate::mem::RecordRef;
-use crate::preemption::Pace;
 use crate::sched;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy};

@@ -1,7 +1,7 @@
 //! How far a job goes before interrupts are let in.
 
 use super::STEP_BUDGET;
-use crate::preemption::must_stop;
+use crate::arch::preemption::must_stop;
 
 /// What is left of a step, in units of some sixteen instructions.
 pub(crate) struct Budget {

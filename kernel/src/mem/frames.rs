@@ -7,8 +7,8 @@
 
 use super::state;
 use crate::arch::paging::Table;
+use crate::arch::preemption::let_in;
 use crate::arch::{fill_page, phys_to_virt};
-use crate::preemption::let_in;
 use core::cell::Cell;
 
 /// Bytes of a frame.

@@ -2,7 +2,7 @@
 
 use super::node::NodeRef;
 use super::space::SpaceRef;
-use crate::preemption::Pace;
+use crate::arch::preemption::Pace;
 use abi::Rights;
 
 /// One mapping of a frame.

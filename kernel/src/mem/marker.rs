@@ -12,7 +12,7 @@
 
 use super::node::{LIVE, MARKER, Node, NodeRef};
 use super::slab;
-use crate::preemption::Pace;
+use crate::arch::preemption::Pace;
 use core::ptr::NonNull;
 
 /// Memory for a marker.

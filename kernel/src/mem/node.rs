@@ -10,8 +10,8 @@
 
 use super::space::SpaceRef;
 use crate::arch::paging::{shift, span};
+use crate::arch::preemption::Pace;
 use crate::arch::{phys_to_virt, virt_to_phys};
-use crate::preemption::Pace;
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;

@@ -4,7 +4,7 @@
 use super::marker::displace;
 use super::node::{NodeRef, REFERENCED, WRITTEN};
 use super::slab;
-use crate::preemption::Pace;
+use crate::arch::preemption::Pace;
 use abi::Rights;
 
 /// The status that vanished children left in `node`, which forgets it.

@@ -8,7 +8,7 @@
 use super::budget::Budget;
 use super::table::{ENTRIES, Leaf, twin_word};
 use crate::arch::paging::{Entry, span};
-use crate::preemption::let_in;
+use crate::arch::preemption::let_in;
 
 /// Units of a step's budget for one entry: some 35 instructions.
 const UNITS_PER_ENTRY: u32 = 2;

@@ -7,8 +7,7 @@
 
 use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
 
-use crate::arch::{TcbRef, cpu};
-use crate::clock;
+use crate::arch::{TcbRef, clock, cpu};
 use crate::usermem::Utcb;
 
 /// Whether somebody more urgent than the running thread has been kept waiting.

@@ -3,8 +3,7 @@
 use super::{
     begin_slice, blocked, delay, elsewhere, grant_slice, keep_watch, pick, requeue, waker,
 };
-use crate::arch::{self, TcbRef, cpu, current};
-use crate::clock;
+use crate::arch::{self, TcbRef, clock, cpu, current};
 use crate::ipc;
 use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;

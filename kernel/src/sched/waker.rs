@@ -9,11 +9,10 @@ use core::fmt::Arguments;
 
 use super::make_ready;
 use super::wakeup::Rest;
-use crate::arch::{TcbRef, cpu};
+use crate::arch::preemption::let_in;
+use crate::arch::{TcbRef, clock, cpu, log};
 use crate::ipc::timeout;
-use crate::preemption::let_in;
 use crate::thread::rendezvous::{self, Busy};
-use crate::{clock, log};
 
 /// How many threads a tick wakes by itself, some 190 instructions each, if there is a waker.
 pub const IN_A_TICK: u32 = 12;

@@ -18,7 +18,7 @@ use core::cell::Cell;
 use abi::id::THREAD_BITS;
 
 use crate::arch::TcbRef;
-use crate::preemption::Pace;
+use crate::arch::preemption::Pace;
 use crate::ring::Ring;
 use crate::techniques::WAKEUP_LISTS;
 use crate::thread::tcb::Wakeups;

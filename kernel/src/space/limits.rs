@@ -8,8 +8,8 @@ use abi::task::UNCHANGED;
 use abi::{CallError, Ceilings, Numbers, ThreadId};
 
 use super::SpaceRef;
+use crate::arch::preemption::Pace;
 use crate::arch::{TcbRef, cpu};
-use crate::preemption::Pace;
 
 /// What a task got from its chief.
 #[derive(Default)]

@@ -7,16 +7,16 @@ use abi::ThreadId;
 use abi::lrpc::Status;
 use abi::syscall::Call;
 use kernel::arch::visits::{accept, enter, linkages, other, runs, set_processors, shadow};
-use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::arch::{TcbRef, clock, cpu, current, set_current};
 use kernel::ipc::wait;
 use kernel::lrpc::{call, give_back};
 use kernel::mem::RecordRef;
 use kernel::mem::linkage::PLACE;
+use kernel::sched;
 use kernel::sched::elsewhere::{self, Other, SEATS};
 use kernel::thread::lookup;
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::Resume;
-use kernel::{clock, sched};
 
 use crate::common::tasks::registers;
 

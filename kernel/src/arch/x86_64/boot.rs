@@ -280,6 +280,6 @@ pub unsafe fn finish(frames: &mut Frames, top: u64, random: u64) -> KernelTables
     unsafe { cpu::write_cr3(tables.root) };
     MAP.store(base, Ordering::Relaxed);
     pic::init();
-    crate::clock::start(timer::counter_hz());
+    crate::arch::clock::start(timer::counter_hz());
     tables
 }

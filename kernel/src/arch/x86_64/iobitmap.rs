@@ -10,9 +10,9 @@ use abi::layout;
 use super::paging::{Entry, ROOT, Table, index};
 use super::{root, tlb};
 use crate::arch::phys_to_virt;
+use crate::arch::preemption::Pace;
 use crate::mem::frames::FRAME;
 use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef, Step};
-use crate::preemption::Pace;
 use core::cell::Cell;
 
 /// Root slot of the TSS and its bitmap.
@@ -123,7 +123,7 @@ fn fill(page: u64, byte: u8) {
     // words nobody else writes.
     unsafe { crate::arch::fill_page(phys_to_virt(page), u64::from_ne_bytes([byte; 8])) };
     // As for zeroed frames: interrupts are noted.
-    crate::preemption::let_in();
+    crate::arch::preemption::let_in();
 }
 
 /// Makes the next page of a bitmap of the space's own, which begins all closed: done when one is

@@ -20,15 +20,15 @@ use super::tcbs::TcbRef;
 use super::{
     boot, descriptors, features, lines, machine_check, mitigations, replica, seats, special, visits,
 };
-use crate::arch::phys_to_virt;
 use crate::arch::root::RootWord;
+use crate::arch::{clock, phys_to_virt};
 use crate::between::berth::Berth;
 use crate::between::inbox::Inbox;
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
+use crate::kprintln;
 use crate::mem::{PhysFrame, frames};
 use crate::thread::own::make_idle_in;
-use crate::{clock, kprintln};
 
 global_asm!(include_str!("trampoline.S"), MAIN = sym main);
 

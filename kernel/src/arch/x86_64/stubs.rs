@@ -11,7 +11,7 @@ use abi::syscall::Call;
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use crate::clock::ClockPage;
+use crate::arch::clock::ClockPage;
 use crate::techniques;
 
 global_asm!(

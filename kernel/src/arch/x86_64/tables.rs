@@ -254,7 +254,7 @@ fn map_image(directory: u64, frames: &mut Frames) {
 fn map_user_pages(directory: u64, frames: &mut Frames) {
     let table = frames.take();
     let stubs = super::stubs::page().as_ptr() as u64 - boot::base();
-    let data = &raw const crate::clock::PAGE as u64 - boot::base();
+    let data = &raw const crate::arch::clock::PAGE as u64 - boot::base();
     entries(directory)[index(layout::STUBS, 21)] = table | PRESENT | WRITABLE | USER;
     entries(table)[index(layout::STUBS, 12)] = stubs | PRESENT | USER | GLOBAL;
     entries(table)[index(layout::USER_DATA, 12)] = data | PRESENT | USER | GLOBAL | NO_EXECUTE;

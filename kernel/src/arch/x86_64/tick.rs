@@ -6,7 +6,7 @@
 use super::cpu::ticks;
 use super::timer::Span;
 use super::{apic, lines, pic, timer};
-use crate::clock;
+use crate::arch::clock;
 
 /// A measurement takes this part of a second.
 const PART: u64 = 200;

@@ -19,9 +19,8 @@ mod watch;
 use abi::inspect::Back;
 
 use super::{make_ready, pick, requeue};
-use crate::arch::{self, TcbRef, cpu, visits};
+use crate::arch::{self, TcbRef, clock, cpu, visits};
 use crate::between::berth::{Call, OtherSide};
-use crate::clock;
 use crate::ipc::{local, wait};
 use crate::lrpc;
 use crate::thread;

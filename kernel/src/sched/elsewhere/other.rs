@@ -6,8 +6,7 @@ use abi::ThreadId;
 use abi::inspect::Back;
 
 use super::party::Party;
-use crate::arch::{TcbRef, visits};
-use crate::clock;
+use crate::arch::{TcbRef, clock, visits};
 use crate::sched::ready::ReadyQueue;
 use crate::space::SpaceRef;
 

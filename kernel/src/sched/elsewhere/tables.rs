@@ -4,8 +4,7 @@
 use abi::inspect::Back;
 
 use super::{LINE, Other, Processors, call_back, look_soon};
-use crate::arch::{cpu, visits};
-use crate::clock;
+use crate::arch::{clock, cpu, visits};
 use crate::sched::make_ready;
 use crate::space::SpaceRef;
 

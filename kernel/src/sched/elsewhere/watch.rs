@@ -4,9 +4,8 @@
 use core::hint::spin_loop;
 
 use super::{Other, look, quick};
-use crate::arch::{self, TcbRef, cpu, visits};
+use crate::arch::{self, TcbRef, cpu, preemption, visits};
 use crate::ipc::sweep;
-use crate::preemption;
 use crate::sched::{requeue, tick};
 use crate::thread::tcb::Resume;
 

@@ -12,15 +12,12 @@ use proc_macro2::{TokenStream, TokenTree};
 const ROOMS_FOLDER: &str = "kernel/src/";
 
 /// The rooms, each above those that it may lean on.
-const ROOMS: [&str; 26] = [
+const ROOMS: [&str; 23] = [
     "techniques",
     "between",
     "boot",
     "arch",
-    "preemption",
     "kip",
-    "log",
-    "clock",
     "ring",
     "mem",
     "usermem",
@@ -52,24 +49,18 @@ const PLACES: [(&str, &str); 4] = [
 /// The per-processor line holds them all.
 const LINE: &str = "the processor's own line holds its queues and lists";
 
-/// Arrows that run up, with the reason.
-const UPWARD: [(&str, &str, &str); 11] = [
-    ("arch", "clock", "the page of the clock is one of the processor's pages"),
-    ("arch", "preemption", "writing a bitmap of 64 Ki ports is long"),
-    ("arch", "mem", "tables and tcbs lie in frames"),
-    ("arch", "space", LINE),
+/// Arrows that run up, with the reason (docs/decisions/0121-what-is-above-what.md).
+const UPWARD: [(&str, &str, &str); 9] = [
+    ("arch", "mem", "tables and tcbs lie in frames, for which a quota pays"),
     (
         "arch",
         "thread",
         "a `TcbRef` is an address of the processor's array: it knows the tcb's size and id",
     ),
+    ("arch", "space", LINE),
     ("arch", "sched", LINE),
     ("mem", "space", "an address space holds its task, so that one pointer leads to both"),
-    (
-        "sched",
-        "ipc",
-        "the rendezvous word says who is ready; a tick ends waits and tells schedulers",
-    ),
+    ("sched", "ipc", "a tick ends waits and tells schedulers; who is elsewhere is fetched for IPC"),
     ("sched", "lrpc", "who goes to another processor calls and returns by the complete path"),
     ("ipc", "lrpc", "who loses its id, is cancelled or fails leaves a partner in a call"),
     ("ipc", "irq", "a line is acknowledged by a message, and a transfer lets interrupts in"),

@@ -74,7 +74,7 @@ pub fn begin(handover: &Handover) -> TcbRef {
     crate::kip::set_processors(page, processors::count());
     lines::message().into_iter().for_each(|message| crate::kip::set_messages(page, message));
     let first = start::start(handover.servers, handover.kip);
-    cpu().scheduler.wakeup.begin(crate::clock::now_us());
+    cpu().scheduler.wakeup.begin(crate::arch::clock::now_us());
     tick::start();
     check_machine();
     first

@@ -4,6 +4,7 @@
 
 use core::fmt::Display;
 
+use crate::arch::clock;
 use crate::arch::x86_64::boot::{self as machine, EarlyMemory, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH};
 use crate::arch::x86_64::cpu::EXIT_FAILURE;
 use crate::arch::x86_64::machine as machine_facts;
@@ -17,7 +18,7 @@ use crate::boot::memory::{PhysicalMemory, Range};
 use crate::boot::plan::{Needs, Plan, plan};
 use crate::boot::refusal::Refusal;
 use crate::boot::{bootinfo, multiboot2, pvh};
-use crate::{arch, clock, kip, kprintln};
+use crate::{arch, kip, kprintln};
 
 /// The word on the command line that keeps everything at its first place.
 const FIXED: &str = "nokaslr";

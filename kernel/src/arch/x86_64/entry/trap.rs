@@ -3,6 +3,7 @@
 use abi::{Fpage, Rights, ThreadId};
 
 use super::{asked, visitors};
+use crate::arch::log;
 use crate::arch::x86_64::asm::fault_address;
 use crate::arch::x86_64::frame::{Frame, TrapFrame};
 use crate::arch::x86_64::percpu::{cpu, current, note_entry};
@@ -13,7 +14,7 @@ use crate::ipc::{self, kernel_message};
 use crate::mem::{Access, Resolved};
 use crate::sched::{elsewhere, tick};
 use crate::thread::tcb::{Resume, TCB_SIZE};
-use crate::{irq, log, mem, usermem};
+use crate::{irq, mem, usermem};
 
 const LINE: u64 = vectors::LINE as u64;
 const LINES: u64 = vectors::LINES as u64;

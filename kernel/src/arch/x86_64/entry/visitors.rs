@@ -12,6 +12,7 @@ use core::arch::asm;
 use core::hint::spin_loop;
 
 use super::{asked, switch};
+use crate::arch::preemption;
 use crate::arch::x86_64::apic::{self, Message};
 use crate::arch::x86_64::asm::{
     copy_frame, fault_address, leave, read_bases, write_fs_base, write_gs_base,
@@ -25,7 +26,6 @@ use crate::arch::x86_64::percpu::{self, cpu, set_current};
 use crate::arch::x86_64::tcbs::TcbRef;
 use crate::arch::x86_64::{mitigations, processors, seats, special, vector, vectors};
 use crate::between::berth::{Berth, OtherSide, Stand};
-use crate::preemption;
 use crate::sched::elsewhere::LOOKS;
 
 const HELLO: u64 = vectors::HELLO as u64;

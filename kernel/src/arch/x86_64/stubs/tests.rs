@@ -272,14 +272,15 @@ fn memory_control_stores_the_message_and_answers_in_rdx() {
 #[test]
 fn the_clock_is_the_counter_times_the_multiplier_plus_the_offset() {
     let copy = Copy::new();
-    let (multiplier, offset) = (crate::clock::multiplier(2_000_000_000), 5_000_000);
+    let (multiplier, offset) = (crate::arch::clock::multiplier(2_000_000_000), 5_000_000);
     // SAFETY: the data page of the copy.
     unsafe {
         let data = copy.0.add(4096);
         data.add(offset_of!(ClockPage, multiplier)).cast::<u64>().write(multiplier);
         data.add(offset_of!(ClockPage, offset_us)).cast::<u64>().write(offset);
     }
-    let us = || crate::clock::ticks_to_us(crate::arch::x86_64::cpu::ticks(), multiplier) + offset;
+    let us =
+        || crate::arch::clock::ticks_to_us(crate::arch::x86_64::cpu::ticks(), multiplier) + offset;
     let before = us();
     let seen = copy.call(stub::SYSTEM_CLOCK, REGISTERS);
     assert!((before..=us()).contains(&seen.rax));

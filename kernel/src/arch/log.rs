@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 use crate::arch;
-use crate::preemption;
+use crate::arch::preemption;
 
 /// Bytes that are noted at most; what does not fit is lost.
 const NOTED: usize = 8192;
@@ -77,6 +77,6 @@ pub fn note(arguments: fmt::Arguments<'_>) {
 #[macro_export]
 macro_rules! kprintln {
     ($($argument:tt)*) => {
-        $crate::log::print(format_args!("{}\n", format_args!($($argument)*)))
+        $crate::arch::log::print(format_args!("{}\n", format_args!($($argument)*)))
     };
 }
