@@ -19,7 +19,7 @@ mod visits;
 use abi::inspect::{Back, What};
 use abi::kip::offset;
 use abi::{Fpage, Rights, ThreadId, Time};
-use cast::{Actor, PLACES, Part};
+use cast::{Actor, Part};
 use core::hint::spin_loop;
 use core::sync::atomic::Ordering;
 use root_harness::{Test, Verdict, verdict};
@@ -58,7 +58,7 @@ const TESTS: [Test; 59] = [
     ("two_delete_the_same_thread", moves::deleted_twice),
     ("two_delete_the_same_task", moves::task_deleted_twice),
     ("a_flood_leaves_others_their_share", moves::flooded),
-    ("vector_registers_are_everybodys_own", vectors),
+    ("vector_registers_are_everybodys_own", moves::vectors),
     ("a_halted_thread_stands_still", halted),
     ("a_talk_inside_a_space_stays_on_its_processor", talks::inside),
     ("a_talk_between_spaces_stays_on_its_processor", talks::between),
@@ -364,26 +364,6 @@ fn wandering() -> Verdict {
     actor.stop();
     server.stop();
     Ok(())
-}
-
-fn vectors() -> Verdict {
-    kernel::use_vector_registers().map_err(|_| "the kernel was not told of vector registers")?;
-    let kept = vectors_kept();
-    kernel::use_no_vector_registers().map_err(|_| "the kernel was not told of their end")?;
-    kept
-}
-
-fn vectors_kept() -> Verdict {
-    let actors: [Actor; PLACES] =
-        core::array::from_fn(|place| Actor::start(place, Part::Hold, 1 + place as u32 % last()));
-    for round in 0..200 {
-        machine::leave(round);
-        busy();
-        let _ = schedule::set_processor(actors[0].id, round as u32 % processors());
-        let _ = ipc::receive(runtime::thread::me(), Time::micros(500));
-    }
-    actors.iter().for_each(Actor::stop);
-    verdict(cast::WRONG.load(Ordering::Relaxed) == 0, "somebody else's word was there")
 }
 
 fn halted() -> Verdict {

@@ -4,13 +4,13 @@
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::{ThreadId, utcb};
+use abi::{ThreadId, Time, utcb};
 use root_harness::{Verdict, verdict};
 use runtime::{Msg, ipc, kernel, schedule};
 
-use crate::cast::{self, Actor, Part};
+use crate::cast::{self, Actor, PLACES, Part};
 use crate::talks::{counts_on, none_wrong, rest};
-use crate::{clock, last, machine, processors};
+use crate::{busy, clock, last, machine, processors};
 
 /// Whom those concern who move or delete somebody.
 static VICTIM: AtomicU64 = AtomicU64::new(0);
@@ -186,4 +186,25 @@ pub fn delete(count: &AtomicU64) -> ! {
         }
         spin_loop();
     }
+}
+
+/// Vector registers are kept while their owners move.
+pub fn vectors() -> Verdict {
+    kernel::use_vector_registers().map_err(|_| "the kernel was not told of vector registers")?;
+    let kept = vectors_kept();
+    kernel::use_no_vector_registers().map_err(|_| "the kernel was not told of their end")?;
+    kept
+}
+
+fn vectors_kept() -> Verdict {
+    let actors: [Actor; PLACES] =
+        core::array::from_fn(|place| Actor::start(place, Part::Hold, 1 + place as u32 % last()));
+    for round in 0..200 {
+        machine::leave(round);
+        busy();
+        let _ = schedule::set_processor(actors[0].id, round as u32 % processors());
+        let _ = ipc::receive(runtime::thread::me(), Time::micros(500));
+    }
+    actors.iter().for_each(Actor::stop);
+    verdict(cast::WRONG.load(Ordering::Relaxed) == 0, "somebody else's word was there")
 }
