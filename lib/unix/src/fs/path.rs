@@ -39,14 +39,25 @@ pub fn mount(open: &Open) -> Option<Rc<Mount>> {
     file.downcast_ref::<PathFile>().map(|file| file.mount().clone())
 }
 
+/// Where the way up from a directory ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// At the root that was asked for.
+    Root,
+    /// At the root of all mounts, which is another.
+    Top,
+    /// At what is mounted nowhere.
+    Nowhere,
+}
+
 /// The names from `directory` up to `root`, and whether it got there.
-fn names_above(directory: &Spot, root: &Spot) -> Result<(Vec<Name>, bool), Errno> {
+fn names_above(directory: &Spot, root: &Spot) -> Result<(Vec<Name>, End), Errno> {
     let mut names = Vec::new();
     let mut len = 0;
     let mut at = directory.clone();
     loop {
         if at.is(root) {
-            return Ok((names, true));
+            return Ok((names, End::Root));
         }
         let above = match &at.inode.kind {
             _ if at.is_mount_root() => match at.mount.point() {
@@ -58,13 +69,16 @@ fn names_above(directory: &Spot, root: &Spot) -> Result<(Vec<Name>, bool), Errno
                     at.mount = spot.mount;
                     location
                 }
-                None => return Ok((names, Rc::ptr_eq(at.mount.root(), at.mount.tree_root()))),
+                None if Rc::ptr_eq(at.mount.root(), at.mount.tree_root()) => {
+                    return Ok((names, End::Top));
+                }
+                None => return Ok((names, End::Nowhere)),
             },
             Kind::Directory(directory) => directory.above(),
             Kind::Proc(node) => node.above(),
             _ => None,
         };
-        let Some((above, name)) = above else { return Ok((names, false)) };
+        let Some((above, name)) = above else { return Ok((names, End::Nowhere)) };
         len += name.len() + 1;
         if len >= PATH_MAX {
             return Err(Errno::ENAMETOOLONG);
@@ -79,9 +93,21 @@ fn names_above(directory: &Spot, root: &Spot) -> Result<(Vec<Name>, bool), Errno
 /// # Errors
 /// `ENAMETOOLONG` if it has 4,096 bytes or more.
 pub fn of_directory(directory: &Spot, root: &Spot) -> Result<Vec<u8>, Errno> {
-    let (names, reached) = names_above(directory, root)?;
+    written(names_above(directory, root)?, End::Top)
+}
+
+/// The same; what is not below the root is marked, as `getcwd` does it.
+///
+/// # Errors
+/// As [`of_directory`].
+pub(super) fn below_root(directory: &Spot, root: &Spot) -> Result<Vec<u8>, Errno> {
+    written(names_above(directory, root)?, End::Root)
+}
+
+/// Names as a path, which is marked if its way ends elsewhere than at `end` or the root.
+fn written((names, reached): (Vec<Name>, End), end: End) -> Result<Vec<u8>, Errno> {
     let mut path = Vec::new();
-    if !reached {
+    if reached != End::Root && reached != end {
         path.extend_from_slice(b"(unreachable)");
     }
     for name in names.iter().rev() {

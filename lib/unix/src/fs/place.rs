@@ -105,7 +105,7 @@ pub(super) fn getcwd(cx: &Cx) -> Answer {
     if directory.directory().is_some_and(Directory::is_removed) {
         return Err(Errno::ENOENT.into());
     }
-    let mut path = path::of_directory(&directory, &root)?;
+    let mut path = path::below_root(&directory, &root)?;
     path.push(0);
     if path.len() as u64 > cx.arg(1) {
         return Err(Errno::ERANGE.into());

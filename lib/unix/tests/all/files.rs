@@ -126,7 +126,10 @@ fn where_a_process_is() {
     assert_eq!(chdir(".."), 0);
     assert_eq!(program.cwd(), "/tmp/a/b");
     program.make("/tmp/a/outside", b"");
+    assert_eq!(chdir("/tmp/a"), 0);
     assert_eq!(program.on(linux::__NR_chroot, "/tmp/a/b", &[]), 0);
+    // CVE-2018-1000001: what is outside must not look like a path inside.
+    assert_eq!(program.cwd(), "(unreachable)/tmp/a");
     assert_eq!(chdir("/"), 0);
     assert_eq!(program.open("../outside", RDONLY, 0), error(errno::ENOENT));
     assert_eq!(program.cwd(), "/");

@@ -35,7 +35,7 @@ fn lines(
     for mount in mounts {
         // Who has changed its root sees the mount in which that is there.
         let spot = if Rc::ptr_eq(&mount, &root.mount) { root.clone() } else { mount.root_spot() };
-        match path::of_directory(&spot, &root) {
+        match path::below_root(&spot, &root) {
             Ok(path) if path.first() == Some(&b'/') => line(&mut text, &mount, &escaped(&path)),
             _ => {}
         }
