@@ -50,12 +50,19 @@ fn thread_of(cx: &Cx, tid: i32) -> Result<Rc<Thread>, Errno> {
     }
 }
 
-/// As [`thread_of`]; negative ids are refused with `EINVAL`.
+/// The process of a thread's id, or one that has ended and was not waited for; 0 is the caller,
+/// and negative ids are refused with `EINVAL`.
 pub(super) fn process_of(cx: &Cx, tid: i32) -> Result<Rc<Process>, Errno> {
-    if tid < 0 {
-        return Err(Errno::EINVAL);
+    match tid {
+        0 => Ok(cx.process.clone()),
+        _ if tid < 0 => Err(Errno::EINVAL),
+        _ => find(cx, tid as u32).ok_or(Errno::ESRCH),
     }
-    Ok(thread_of(cx, tid)?.process.clone())
+}
+
+fn find(cx: &Cx, number: u32) -> Option<Rc<Process>> {
+    let thread = cx.find_thread(number).map(|thread| thread.process.clone());
+    thread.or_else(|| cx.unix.processes.process(cx.pid(number)?))
 }
 
 /// Whether the caller may change another process's scheduling.
@@ -190,10 +197,7 @@ fn meant(cx: &Cx) -> Result<Vec<Rc<Process>>, Errno> {
 pub(super) fn meant_by(cx: &Cx, which: u32, who: u32) -> Result<Vec<Rc<Process>>, Errno> {
     let found = match which {
         l::PRIO_PROCESS if who == 0 => vec![cx.process.clone()],
-        l::PRIO_PROCESS => match cx.find_thread(who) {
-            Some(thread) => vec![thread.process.clone()],
-            None => vec![],
-        },
+        l::PRIO_PROCESS => find(cx, who).into_iter().collect(),
         l::PRIO_PGRP => {
             let group = if who == 0 { Some(cx.process.group.get()) } else { cx.pid(who) };
             group.map_or_else(Vec::new, |group| crate::signal::send::members(cx.unix, group))

@@ -220,3 +220,27 @@ fn nr_open_limits_descriptors() {
     assert_eq!(program.write(setting, b"65536"), 5);
     while program.call(linux::__NR_dup, &[0]) >= 0 {}
 }
+
+/// Whoever looks for a process to sleep again after a signal (LTP's shmctl01) must not find it asleep
+/// before it has had its turn.
+#[test]
+fn who_was_woken_is_not_asleep() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let child = program.fork();
+    let pid = child.thread.own_tid.get();
+    world.waits(&child.thread, linux::__NR_pause, &[]);
+    let status = program.opened(&format!("/proc/{pid}/status"), linux::O_RDONLY);
+    // Calls after which nobody else has a turn.
+    let call = |number, [one, two, three]: [u64; 3]| {
+        world.unix.system_call(&world.first, number, [one, two, three, 0, 0, 0]).unwrap()
+    };
+    let state = || {
+        let len = call(linux::__NR_pread64, [status, program.buffer, 4096]);
+        let text = String::from_utf8(world.read(&world.first, program.buffer, len as usize));
+        text.unwrap().lines().find(|line| line.starts_with("State:")).unwrap().to_owned()
+    };
+    assert_eq!(state(), "State:\tS (sleeping)");
+    assert_eq!(call(linux::__NR_kill, [pid.into(), linux::SIGTERM.into(), 0]), 0);
+    assert_eq!(state(), "State:\tR (running)");
+}

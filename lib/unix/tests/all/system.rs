@@ -185,3 +185,19 @@ fn root_can_end_the_system() {
     world.waits(first, l::__NR_reboot, &off);
     assert_eq!(world.machine.halted.get(), Some(0));
 }
+
+/// Who asks about a child may come when it has ended, but not before it was waited for.
+#[test]
+fn the_dead_have_a_policy_until_they_are_buried() {
+    let world = World::new();
+    let root = &world.first;
+    let child = world.fork(root);
+    let pid = u64::from(child.own_tid.get());
+    world.call(&child, l::__NR_exit_group, &[0]);
+    let at = world.words(root, &[7]);
+    assert_eq!(world.ok(root, l::__NR_sched_getscheduler, &[pid]), 0);
+    assert_eq!(world.ok(root, l::__NR_sched_getparam, &[pid, at]), 0);
+    assert_eq!(world.ok(root, l::__NR_getpriority, &[0, pid]), 20);
+    assert_eq!(world.ok(root, l::__NR_wait4, &[pid, 0, 0, 0]), pid);
+    world.refused(root, l::__NR_sched_getscheduler, &[pid], Errno::ESRCH);
+}

@@ -37,6 +37,8 @@ fn state(cx: &Cx, subject: &Subject) -> (char, &'static str) {
         Some(thread) if thread.doing.get() == Doing::Running => ('R', "running"),
         Some(thread) if thread.doing.get() == Doing::Traced => ('t', "tracing stop"),
         Some(thread) if thread.doing.get() == Doing::Ended => ('X', "dead"),
+        // Woken, and not had its turn.
+        Some(thread) if thread.queued.get() => ('R', "running"),
         Some(_) => ('S', "sleeping"),
         None => ('Z', "zombie"),
     }
