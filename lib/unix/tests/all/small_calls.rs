@@ -123,3 +123,14 @@ fn settings_are_kept() {
     assert_eq!(user.call(l::__NR_syslog, &[2, user.buffer, 0]), error(errno::EPERM));
     assert_eq!(root.call(l::__NR_syslog, &[8, 0, 9]), error(errno::EINVAL));
 }
+
+/// Programs set the limit that they need, and give up if they may not (LTP's munmap04).
+#[test]
+fn the_most_areas_can_be_set_to_what_they_are() {
+    let world = World::new();
+    let root = Program::new(&world, &world.first);
+    let setting = root.opened("/proc/sys/vm/max_map_count", l::O_RDWR);
+    assert_eq!(root.read(setting, 100), b"65530\n");
+    assert_eq!(root.write(setting, b"65530"), 5);
+    assert_eq!(root.write(setting, b"65531"), error(errno::EINVAL));
+}

@@ -13,6 +13,7 @@ use crate::errno::Errno;
 use crate::file::{MAX_DESCRIPTORS, MIN_DESCRIPTORS};
 use crate::ipc::{messages, posix, segments};
 use crate::memory::PAGE;
+use crate::mm::area::AREAS_MAX;
 use crate::process::namespace::names;
 use crate::process::system::{RELEASE, VERSION};
 use crate::stream::{aio, inotify, pipe};
@@ -148,7 +149,7 @@ const RANDOM: &[Fixed] = &[
 ];
 
 const VM: &[Fixed] = &[
-    text("max_map_count", |_| line(crate::mm::area::AREAS_MAX as u64)),
+    Fixed { name: "max_map_count", mode: 0o644, what: What::Setting(most_areas, keep_most_areas) },
     text("mmap_min_addr", |_| b"4096\n".to_vec()),
     Fixed {
         name: "overcommit_memory",
@@ -177,6 +178,15 @@ fn set_pipe_max(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
     }
     cx.unix.streams.pipe_max.set(wanted.max(PAGE).next_power_of_two());
     Ok(())
+}
+
+fn most_areas(_: &Cx) -> Vec<u8> {
+    line(AREAS_MAX as u64)
+}
+
+/// There is no other limit than the one that there is.
+fn keep_most_areas(cx: &Cx, text: &[u8]) -> Result<(), Errno> {
+    if text.trim_ascii() == most_areas(cx).trim_ascii() { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
 /// Written, but without an effect.
