@@ -100,7 +100,7 @@ impl Unix {
             mm: mm::Shared::new(&memory),
             memory,
             processes: Processes::default(),
-            ipc: Rc::new(Ipc::new(FIRST_IPC, None)),
+            ipc: Rc::new(Ipc::new(FIRST_IPC, None, None)),
             keys: Keys::default(),
             log: Log::default(),
             timers: Timers::default(),

@@ -95,7 +95,14 @@ fn process(cx: &Cx) -> [u8; PROCESS_BYTES] {
     let mut put = |at: usize, from: &[u8]| bytes[at..at + from.len()].copy_from_slice(from);
     put(1, b"R");
     let [group, session] = family(cx);
-    let ids = [who.uid, who.gid, process.number, process.parent_number.get(), group, session];
+    let ids = [
+        cx.user_told(who.uid),
+        cx.group_told(who.gid),
+        process.number,
+        process.parent_number.get(),
+        group,
+        session,
+    ];
     put(16, ids.as_bytes());
     put(NAME, &process.name());
     let layout = process.space().layout.get();

@@ -18,6 +18,8 @@ use crate::fs::open::{How, open_path, open_program};
 use crate::mm::space::Layout;
 use crate::mm::{AddressSpace, USER_END};
 use crate::process::capability::{self, Executed};
+use crate::process::namespace;
+use crate::process::user_space::{Kind, called};
 use crate::thread::Thread;
 use crate::unix::Unix;
 
@@ -215,10 +217,21 @@ fn run(cx: &Cx, mut request: Request) -> Result<(), Errno> {
     Err(Errno::ELOOP)
 }
 
+/// Whether a program's user and group are known in the caller's namespace.
+fn known_owner(cx: &Cx, inode: &crate::fs::inode::Inode) -> bool {
+    let users = cx.users();
+    called(&users, Kind::Users, inode.uid.get()).is_some()
+        && called(&users, Kind::Groups, inode.gid.get()).is_some()
+}
+
 /// Who the process is once it runs the program: set-id bits count, unless it has said that
 /// they shall not.
 fn credentials(cx: &Cx, image: &Image) -> Executed {
-    let counts = crate::fs::path::mount(&image.open).is_none_or(|one| !one.has(linux::MS_NOSUID));
+    let own = namespace::mounts(cx.unix, cx.process);
+    let counts = crate::fs::path::mount(&image.open)
+        .is_none_or(|one| !one.has(linux::MS_NOSUID) && own.has(&one));
+    // Who is called nothing where it is used gives no rights there.
+    let counts = counts && known_owner(cx, &image.inode);
     let mode = if counts { image.inode.mode.get() } else { 0 };
     let group = linux::S_ISGID | linux::S_IXGRP;
     let set_user = (mode & linux::S_ISUID != 0).then(|| image.inode.uid.get());

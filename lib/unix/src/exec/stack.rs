@@ -14,6 +14,7 @@ use crate::mm::area::AreaFlags;
 use crate::mm::space::Layout;
 use crate::mm::{AddressSpace, PAGE, page_of};
 use crate::process::Credentials;
+use crate::process::user_space::{Kind, OVERFLOW, called};
 use crate::unix::Unix;
 use crate::user::UserMemory;
 
@@ -66,10 +67,11 @@ fn vector(
     add(aux::AT_BASE, facts.base);
     add(aux::AT_FLAGS, 0);
     add(aux::AT_ENTRY, facts.entry);
-    add(aux::AT_UID, who.uid.into());
-    add(aux::AT_EUID, who.euid.into());
-    add(aux::AT_GID, who.gid.into());
-    add(aux::AT_EGID, who.egid.into());
+    let told = |kind, id| called(&who.users, kind, id).unwrap_or(OVERFLOW).into();
+    add(aux::AT_UID, told(Kind::Users, who.uid));
+    add(aux::AT_EUID, told(Kind::Users, who.euid));
+    add(aux::AT_GID, told(Kind::Groups, who.gid));
+    add(aux::AT_EGID, told(Kind::Groups, who.egid));
     add(aux::AT_SECURE, facts.secure.into());
     add(aux::AT_RANDOM, random);
     add(aux::AT_HWCAP2, 0);

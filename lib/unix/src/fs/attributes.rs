@@ -48,7 +48,7 @@ fn change_mode(cx: &Cx, inode: &Spot, mode: u32) -> Answer {
         return Err(Errno::EPERM.into());
     }
     let mut mode = mode & PERMISSIONS;
-    if !who.may(linux::CAP_FSETID) && !permission::in_group(&who, inode.gid.get()) {
+    if !who.may_to(inode, linux::CAP_FSETID) && !permission::in_group(&who, inode.gid.get()) {
         mode &= !linux::S_ISGID;
     }
     inode.mode.set(inode.file_type() | mode);
@@ -85,13 +85,14 @@ pub(super) fn fchownat(cx: &Cx) -> Answer {
 }
 
 fn change_owner(cx: &Cx, inode: &Spot, uid: u32, gid: u32) -> Answer {
+    let (uid, gid) = (cx.user_meant(uid)?, cx.group_meant(gid)?);
     inode.check_writable()?;
     let who = cx.process.credentials.borrow();
     let is_owner = who.fsuid == inode.uid.get();
     let may_uid = uid == u32::MAX || is_owner && uid == inode.uid.get();
     let may_gid =
         gid == u32::MAX || is_owner && (gid == inode.gid.get() || permission::in_group(&who, gid));
-    if !(who.may(linux::CAP_CHOWN) || may_uid && may_gid) {
+    if !(who.may_to(inode, linux::CAP_CHOWN) || may_uid && may_gid) {
         return Err(Errno::EPERM.into());
     }
     if uid != u32::MAX {
@@ -131,8 +132,8 @@ fn check_access(cx: &Cx, fd: i32, address: u64, mode: u32, flags: u32) -> Answer
     let mut who = cx.process.credentials.borrow().clone();
     if flags & linux::AT_EACCESS == 0 {
         (who.fsuid, who.fsgid) = (who.uid, who.gid);
-        let uid = who.uid;
-        who.capabilities.of_real_user(uid);
+        let is_root = who.is_root(who.uid);
+        who.capabilities.of_real_user(is_root);
     }
     let path = cx.user().read_path(address)?;
     let inode = if path.is_empty() && flags & linux::AT_EMPTY_PATH != 0 {

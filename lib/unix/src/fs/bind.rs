@@ -54,6 +54,8 @@ pub(super) fn copies(
         };
         let (tree, source, flags) = (old.tree(), &old.source, old.flags.get());
         let new = space.new_mount(Seen { tree, root, source, flags, origin })?;
+        new.locked_flags.set(old.locked_flags.get());
+        new.locked.set(old.is_locked() && point.is_some());
         made.push(Copied { old: old.clone(), new, point });
     }
     Ok(made)
@@ -91,12 +93,30 @@ pub(super) fn bound(cx: &Cx, from: &Point, recursive: bool) -> Result<Vec<Copied
     if !space.has(&source.mount) || source.mount.sharing.get().unbindable {
         return Err(Errno::EINVAL);
     }
+    if !recursive && covers_locked(&space, from) {
+        return Err(Errno::EINVAL);
+    }
     if !recursive {
         return copies(&space, core::slice::from_ref(&source.mount), from);
     }
     let mut below = space.below(&source.mount);
+    if below.iter().any(|mount| mount.sharing.get().unbindable && mount.is_locked()) {
+        return Err(Errno::EPERM);
+    }
     below.retain(|mount| !mount.sharing.get().unbindable);
     copies(&space, &below, from)
+}
+
+/// Whether something below `from` is covered that must stay so.
+fn covers_locked(space: &MountSpace, from: &Point) -> bool {
+    let on = |mount: &Rc<Mount>| {
+        let point = mount.point().filter(|_| mount.is_locked());
+        point.is_some_and(|Point { spot, location }| {
+            Rc::ptr_eq(&spot.mount, &from.spot.mount)
+                && is_inside(&spot.inode, location.as_ref().map(|at| &at.0), &from.spot.inode)
+        })
+    };
+    space.mounts().iter().any(on)
 }
 
 /// Whether a name of `inode` may be removed or changed: not where the caller's namespace has mounted something.

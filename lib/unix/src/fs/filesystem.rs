@@ -2,11 +2,12 @@
 //! be, inode numbers. And the table of everything that is mounted.
 
 use alloc::rc::Rc;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 
 use super::handle::Handles;
 use crate::errno::Errno;
 use crate::memory::{FrameId, Memory, PAGE};
+use crate::process::user_space::Users;
 
 /// What a file system is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +68,8 @@ pub struct Filesystem {
     pub device: u64,
     /// Mounted read-only.
     pub read_only: Cell<bool>,
+    /// The namespace of users of who has made it; none is the first.
+    pub users: RefCell<Users>,
     /// All frames of the server.
     pub memory: Rc<Memory>,
     /// File pages it holds.
@@ -93,6 +96,7 @@ impl Filesystem {
             kind,
             device,
             read_only: Cell::new(false),
+            users: RefCell::default(),
             memory: memory.clone(),
             pages: Cell::new(0),
             pages_max: Cell::new(match kind {

@@ -72,7 +72,7 @@ use inode::{Inode, Kind};
 pub use lease::fcntl_lease;
 pub use locks::fcntl_lock;
 pub use memory_file::fcntl;
-pub use mount_space::{MountSpace, copy_space, enter_space};
+pub use mount_space::{MountSpace, copy_space, enter_space, is_elsewhere};
 pub use mounts::Mount;
 pub use names::{check_new_socket, find_socket, make_socket};
 pub use place::Place;

@@ -19,7 +19,7 @@ use super::walk::{self, Follow};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::memory::PAGE;
-use crate::process::namespace;
+use crate::process::{namespace, numbers};
 
 /// The flags of `umount2`.
 const UNMOUNT_FLAGS: u32 =
@@ -53,6 +53,8 @@ pub(super) fn mount(cx: &Cx) -> Answer {
     }
     check_point(&space, &point, true)?;
     let root = new_root(cx, &kind, &data)?;
+    check_shown(cx, &space, root.fs.kind)?;
+    root.fs.users.replace(space.users.clone());
     root.fs.read_only.set(flags & linux::MS_RDONLY != 0);
     let source: Name = if cx.arg(0) == 0 { b"none"[..].into() } else { source.into() };
     let tree = Rc::new(Tree(root.clone()));
@@ -60,6 +62,40 @@ pub(super) fn mount(cx: &Cx) -> Answer {
     let mount = space.new_mount(Seen { tree, root, source: &source, flags, origin: None })?;
     graft(cx, &space, alloc::vec![(mount, None)], point)?;
     Ok(0)
+}
+
+/// Whether a file system of this kind may be mounted. What is the same for all must be seen already, whole, by who
+/// is not of the first users: else it could show what somebody has covered.
+fn check_shown(cx: &Cx, space: &MountSpace, kind: FsKind) -> Result<(), Errno> {
+    let who = cx.process.credentials.borrow();
+    let may = match kind {
+        FsKind::Proc => {
+            who.may_in(&numbers::owner(cx.numbers()), linux_raw_sys::general::CAP_SYS_ADMIN)
+        }
+        FsKind::Devtmpfs => who.may(linux_raw_sys::general::CAP_SYS_ADMIN),
+        _ => true,
+    };
+    let is_shared = matches!(kind, FsKind::Proc | FsKind::Devpts) && space.users.is_some();
+    if may && (!is_shared || shows_whole(space, kind)) { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// Whether a namespace has a mount of all of such a file system, in which nothing is covered that must stay so.
+fn shows_whole(space: &MountSpace, kind: FsKind) -> bool {
+    let mounts = space.mounts();
+    let covered = |on: &Rc<Mount>| {
+        mounts.iter().any(|mount| {
+            let point = mount.point().filter(|_| mount.is_locked());
+            point.is_some_and(|point| Rc::ptr_eq(&point.spot.mount, on))
+        })
+    };
+    let whole = |mount: &Rc<Mount>| {
+        mount.root().fs.kind == kind
+            && Rc::ptr_eq(mount.root(), mount.tree_root())
+            && !mount.has(linux::MS_RDONLY)
+            && !mount.root().fs.read_only.get()
+            && !covered(mount)
+    };
+    mounts.iter().any(whole)
 }
 
 /// Flags that say who hears of a mount.
@@ -160,7 +196,7 @@ fn new_root(cx: &Cx, kind: &[u8], data: &[u8]) -> Result<Rc<Inode>, Errno> {
         _ => empty_root(&fs, 0o1777),
     };
     if kind == FsKind::Tmpfs {
-        apply_options(&root, data)?;
+        apply_options(cx, &root, data)?;
     }
     for cell in [&root.accessed, &root.modified, &root.changed, &root.created] {
         cell.set(now);
@@ -169,7 +205,7 @@ fn new_root(cx: &Cx, kind: &[u8], data: &[u8]) -> Result<Rc<Inode>, Errno> {
 }
 
 /// Options of tmpfs: `size=`, `nr_inodes=`, `mode=`, `uid=`, `gid=`.
-fn apply_options(root: &Inode, data: &[u8]) -> Result<(), Errno> {
+fn apply_options(cx: &Cx, root: &Inode, data: &[u8]) -> Result<(), Errno> {
     for option in data.split(|byte| *byte == b',').filter(|option| !option.is_empty()) {
         let text = core::str::from_utf8(option).map_err(|_| Errno::EINVAL)?;
         let (name, value) = text.split_once('=').ok_or(Errno::EINVAL)?;
@@ -178,8 +214,8 @@ fn apply_options(root: &Inode, data: &[u8]) -> Result<(), Errno> {
             "size" => root.fs.set_limits(Some(size(root, value)?), None),
             "nr_inodes" => root.fs.set_limits(None, Some(number(10)?)),
             "mode" => root.mode.set(root.file_type() | number(8)? as u32 & 0o7777),
-            "uid" => root.uid.set(number(10)? as u32),
-            "gid" => root.gid.set(number(10)? as u32),
+            "uid" => root.uid.set(cx.user_meant(number(10)? as u32)?),
+            "gid" => root.gid.set(cx.group_meant(number(10)? as u32)?),
             _ => return Err(Errno::EINVAL),
         }
     }

@@ -15,6 +15,7 @@ use crate::account::{Charge, User, What};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::process::namespace;
+use crate::process::user_space::Users;
 use crate::wait::WaitQueue;
 
 /// Most mounts in a namespace.
@@ -29,6 +30,8 @@ const FIRST_SPACE: u64 = 0xF000_0000;
 pub struct MountSpace {
     /// Its number.
     pub number: u64,
+    /// The namespace of users that it belongs to.
+    pub users: Users,
     table: Rc<Table>,
     mounts: RefCell<Vec<Rc<Mount>>>,
     /// How often they have changed, and who waits for that.
@@ -42,27 +45,32 @@ pub struct MountSpace {
 impl MountSpace {
     /// That of process 1, for which nobody pays.
     pub(super) fn first(table: &Rc<Table>) -> Self {
-        Self::with(table, FIRST_SPACE, None, None)
+        Self::with(table, (FIRST_SPACE, None), None, None)
     }
 
     /// A namespace of this number for which `payer` pays.
     ///
     /// # Errors
     /// `ENOMEM`.
-    pub(super) fn new(table: &Rc<Table>, number: u64, payer: Rc<User>) -> Result<Self, Errno> {
+    pub(super) fn new(
+        table: &Rc<Table>,
+        number: u64,
+        users: Users,
+        payer: Rc<User>,
+    ) -> Result<Self, Errno> {
         let charge = Some(Charge::new(&payer, What::Heap, SPACE_BYTES)?);
-        Ok(Self::with(table, number, Some(payer), charge))
+        Ok(Self::with(table, (number, users), Some(payer), charge))
     }
 
     fn with(
         table: &Rc<Table>,
-        number: u64,
+        (number, users): (u64, Users),
         payer: Option<Rc<User>>,
         charge: Option<Charge>,
     ) -> Self {
         let (table, mounts) = (table.clone(), RefCell::default());
         let (changes, changed) = (Cell::new(0), WaitQueue::default());
-        Self { number, table, mounts, changes, changed, payer, _charge: charge }
+        Self { number, users, table, mounts, changes, changed, payer, _charge: charge }
     }
 
     /// How often its mounts have changed.
@@ -118,9 +126,7 @@ impl MountSpace {
 
     /// Takes a mount away, but not those below it.
     pub(super) fn remove(&self, mount: &Rc<Mount>) {
-        self.table.uncover(mount);
-        mount.space.take();
-        self.table.leave(mount);
+        self.table.take_away(mount);
         self.mounts.borrow_mut().retain(|one| !Rc::ptr_eq(one, mount));
         self.change();
     }
@@ -161,9 +167,7 @@ impl Drop for MountSpace {
     /// What its mounts cover, others can mount on again; files that are open there keep theirs.
     fn drop(&mut self) {
         for mount in self.mounts.take().into_iter().rev() {
-            self.table.uncover(&mount);
-            mount.space.take();
-            self.table.leave(&mount);
+            self.table.take_away(&mount);
         }
     }
 }
@@ -172,12 +176,20 @@ impl Drop for MountSpace {
 ///
 /// # Errors
 /// `ENOMEM`, `ENOSPC`.
-pub fn copy_space(cx: &Cx, number: u64, place: &Place) -> Result<Rc<MountSpace>, Errno> {
+pub fn copy_space(
+    cx: &Cx,
+    number: u64,
+    users: Users,
+    place: &Place,
+) -> Result<Rc<MountSpace>, Errno> {
     let old = namespace::mounts(cx.unix, cx.process);
-    let new = Rc::new(MountSpace::new(&cx.unix.fs.table, number, cx.process.user())?);
+    let new = Rc::new(MountSpace::new(&cx.unix.fs.table, number, users, cx.process.user())?);
     let root = old.root().ok_or(Errno::EINVAL)?;
     let made = copies(&new, &old.below(&root), &Point { spot: root.root_spot(), location: None })?;
     inherit(&cx.unix.fs.table, &made);
+    if new.users != old.users {
+        lock(&cx.unix.fs.table, &made);
+    }
     let moved = |spot: Spot| match made.iter().find(|one| Rc::ptr_eq(&one.old, &spot.mount)) {
         Some(copy) => Spot { mount: copy.new.clone(), inode: spot.inode },
         None => spot,
@@ -188,6 +200,25 @@ pub fn copy_space(cx: &Cx, number: u64, place: &Place) -> Result<Rc<MountSpace>,
         new.add(&copy.new, copy.point.clone());
     }
     Ok(new)
+}
+
+/// Copies for other users: they reveal nothing that was covered, allow no more than they did, and tell nobody.
+fn lock(table: &Table, made: &[super::bind::Copied]) {
+    for copy in made {
+        copy.new.lock(copy.point.is_some());
+        if copy.new.sharing.get().peers != 0 {
+            super::share::set_kind(table, &copy.new, linux::MS_SLAVE);
+        }
+    }
+}
+
+/// Whether the caller's root directory is another than its namespace's.
+#[must_use]
+pub fn is_elsewhere(cx: &Cx) -> bool {
+    let place = Place::first(cx.unix);
+    let space = namespace::mounts(cx.unix, cx.process);
+    let root = enter_space(cx, &space, &place).map(|()| place.root());
+    !root.is_ok_and(|root| root.is(&cx.process.place.borrow().root()))
 }
 
 /// `place` is at the root of a namespace from now on: what covers its first mount.
@@ -248,6 +279,8 @@ pub(super) fn pivot_root(cx: &Cx) -> Answer {
     if wrong {
         return Err(Errno::EINVAL.into());
     }
+    let locked = new.mount.locked.replace(root.mount.locked.get());
+    root.mount.locked.set(locked);
     exchange(&space, &root.mount, &new.mount, (at, old));
     follow(cx, &root, &new);
     Ok(0)

@@ -69,7 +69,23 @@ pub struct Mount {
     /// Its namespace, if it is in one.
     pub(super) space: RefCell<Weak<MountSpace>>,
     pub(super) locked: Cell<bool>,
+    /// Flags that stay as they are: it was copied for somebody who may not change them.
+    pub(super) locked_flags: Cell<u32>,
+    /// Locked mounts that have covered something in it until both were taken away: they still do.
+    kept: RefCell<Vec<Kept>>,
     _charge: Option<Charge>,
+}
+
+/// What a locked mount that is gone still covers.
+struct Kept {
+    inode: Rc<Inode>,
+    by: Rc<Mount>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.inode.covered.set(self.inode.covered.get().saturating_sub(1));
+    }
 }
 
 /// Flags of a mount, apart from its file system.
@@ -80,6 +96,9 @@ pub const OF_MOUNT: u32 = linux::MS_RDONLY
     | linux::MS_NOATIME
     | linux::MS_NODIRATIME
     | linux::MS_RELATIME;
+
+/// Among locked flags: those about access times (no flag of a mount has this bit).
+const TIMES_LOCKED: u32 = 1 << 31;
 
 impl Mount {
     /// The directory (or file) that is seen where it is mounted.
@@ -115,6 +134,27 @@ impl Mount {
     #[must_use]
     pub fn space(&self) -> Option<Rc<MountSpace>> {
         self.space.borrow().upgrade()
+    }
+
+    fn kept(&self, inode: &Rc<Inode>) -> Option<Rc<Self>> {
+        let kept = self.kept.borrow();
+        kept.iter().find(|kept| Rc::ptr_eq(&kept.inode, inode)).map(|kept| kept.by.clone())
+    }
+
+    /// It was copied for somebody who may see and do no more than is there: `covers` something there.
+    pub(super) fn lock(&self, covers: bool) {
+        let times = linux::MS_NOATIME | linux::MS_NODIRATIME | linux::MS_RELATIME;
+        let flags = self.locked_flags.get() | self.flags.get() & !times | TIMES_LOCKED;
+        self.locked_flags.set(flags);
+        self.locked.set(self.locked.get() || covers);
+    }
+
+    /// Whether its flags may become these.
+    pub(crate) fn may_have(&self, new: u32) -> bool {
+        let (locked, old) = (self.locked_flags.get(), self.flags.get());
+        let times = linux::MS_NOATIME | linux::MS_NODIRATIME;
+        let same_times = locked & TIMES_LOCKED == 0 || (old ^ new) & times == 0;
+        locked & !TIMES_LOCKED & !new == 0 && same_times
     }
 
     /// Whether one of these flags is set.
@@ -209,7 +249,8 @@ impl Table {
         if inode.covered.get() == 0 {
             return None;
         }
-        self.covers.borrow().get(&(mount.id, Rc::as_ptr(inode) as usize)).cloned()
+        let found = self.covers.borrow().get(&(mount.id, Rc::as_ptr(inode) as usize)).cloned();
+        found.or_else(|| mount.kept(inode))
     }
 
     /// All mounts that cover this inode in some mount.
@@ -263,6 +304,8 @@ impl Table {
             origin: seen.origin,
             space: RefCell::default(),
             locked: Cell::new(false),
+            locked_flags: Cell::new(0),
+            kept: RefCell::default(),
             _charge: charge,
         })
     }
@@ -273,6 +316,19 @@ impl Table {
         let old = self.covers.borrow_mut().insert(key(&point.spot), mount.clone());
         debug_assert!(old.is_none());
         drop(mount.point.replace(Some(point)));
+    }
+
+    /// A mount is taken away. What a locked one covers stays covered for who is still there.
+    pub(super) fn take_away(&self, mount: &Rc<Mount>) {
+        let point = mount.point().filter(|_| mount.is_locked());
+        if let Some(Point { spot, .. }) = point {
+            spot.inode.covered.set(spot.inode.covered.get() + 1);
+            let kept = Kept { inode: spot.inode, by: mount.clone() };
+            spot.mount.kept.borrow_mut().push(kept);
+        }
+        self.uncover(mount);
+        mount.space.take();
+        self.leave(mount);
     }
 
     pub(super) fn uncover(&self, mount: &Rc<Mount>) {

@@ -320,19 +320,31 @@ pub(super) fn open_inode(
             TreeFile::new(spot, None, false)?
         }
         Kind::Regular(_) | Kind::Directory(_) | Kind::Proc(_) | Kind::Pts => {
-            let writes = flags & linux::O_ACCMODE != linux::O_RDONLY;
-            let truncated = flags & linux::O_TRUNC != 0;
-            let file = TreeFile::new(spot, location, writes)?;
-            if truncated && inode.is_regular() {
-                super::size::set(cx, &inode, 0)?;
-                file.happened(Some(cx.unix), linux::IN_MODIFY);
-            }
-            file.happened(Some(cx.unix), linux::IN_OPEN);
-            file.look_at_mounts(cx);
-            file
+            open_tree_file(cx, spot, location, flags)?
         }
     };
     Ok(Open::new(cx, file, kept, Vec::new())?)
+}
+
+/// Opens a file that is read and written where it is.
+#[inline(always)]
+fn open_tree_file(
+    cx: &Cx,
+    spot: Spot,
+    location: Option<(Rc<Inode>, Name)>,
+    flags: u32,
+) -> Result<Rc<TreeFile>, Errno> {
+    let inode = spot.inode.clone();
+    let writes = flags & linux::O_ACCMODE != linux::O_RDONLY;
+    let file = TreeFile::new(spot, location, writes)?;
+    file.opened_by(cx);
+    if flags & linux::O_TRUNC != 0 && inode.is_regular() {
+        super::size::set(cx, &inode, 0)?;
+        file.happened(Some(cx.unix), linux::IN_MODIFY);
+    }
+    file.happened(Some(cx.unix), linux::IN_OPEN);
+    file.look_at_mounts(cx);
+    Ok(file)
 }
 
 /// Opens a program for `exec`: what `path` leads to from `fd`, with `AT_EMPTY_PATH` and

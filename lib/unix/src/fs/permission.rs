@@ -22,7 +22,7 @@ pub fn in_group(who: &Credentials, gid: u32) -> bool {
 /// Whether `who` is the owner, or may act as if.
 #[must_use]
 pub fn owns(who: &Credentials, inode: &Inode) -> bool {
-    who.fsuid == inode.uid.get() || who.may(linux::CAP_FOWNER)
+    who.fsuid == inode.uid.get() || who.may_to(inode, linux::CAP_FOWNER)
 }
 
 /// Checks that `who` may make all accesses of `wanted`.
@@ -51,8 +51,8 @@ pub fn check(inode: &Inode, who: &Credentials, wanted: u32) -> Result<(), Errno>
     let directory = file_type == linux::S_IFDIR;
     let executable = directory || mode & 0o111 != 0;
     let looks = wanted == READ || directory && wanted & WRITE == 0;
-    let may = who.may(linux::CAP_DAC_OVERRIDE) && (wanted & EXECUTE == 0 || executable)
-        || who.may(linux::CAP_DAC_READ_SEARCH) && looks;
+    let may = who.may_to(inode, linux::CAP_DAC_OVERRIDE) && (wanted & EXECUTE == 0 || executable)
+        || who.may_to(inode, linux::CAP_DAC_READ_SEARCH) && looks;
     if may { Ok(()) } else { Err(Errno::EACCES) }
 }
 

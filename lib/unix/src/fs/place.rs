@@ -84,7 +84,7 @@ pub(super) fn fchdir(cx: &Cx) -> Answer {
 pub(super) fn chroot(cx: &Cx) -> Answer {
     let inode = walk::inode(cx, cx.arg(0))?;
     check_enter(cx, &inode)?;
-    if !cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_SYS_CHROOT) {
+    if !cx.process.credentials.borrow().may_here(linux_raw_sys::general::CAP_SYS_CHROOT) {
         return Err(Errno::EPERM.into());
     }
     cx.process.place.borrow().set_root(inode);

@@ -120,6 +120,11 @@ fn copy_of(space: &MountSpace, mount: &Rc<Mount>) -> Result<Rc<Mount>, Errno> {
     Ok(made.pop().ok_or(Errno::EINVAL)?.new)
 }
 
+/// Whether a copy is for other users.
+fn mount_users(one: &Option<Rc<MountSpace>>, other: &MountSpace) -> bool {
+    one.as_ref().is_none_or(|one| one.users != other.users)
+}
+
 /// A copy for one that hears of it, if it shows the place.
 fn copy_for(
     table: &Table,
@@ -130,6 +135,7 @@ fn copy_for(
 ) -> Result<Option<ToldOne>, Errno> {
     let parent = point.location.as_ref().map(|at| &at.0);
     let Some(space) = hears.space() else { return Ok(None) };
+    let on_space = point.spot.mount.space();
     let Some((first, _)) = tree.first() else { return Ok(None) };
     if !is_inside(&point.spot.inode, parent, hears.root()) {
         return Ok(None);
@@ -141,6 +147,9 @@ fn copy_for(
     let mut made: Tree = Vec::new();
     for (index, (mount, point)) in tree.iter().enumerate() {
         let copy = copy_of(&space, mount)?;
+        if mount_users(&on_space, &space) {
+            copy.lock(index != 0);
+        }
         table.share(
             &copy,
             Sharing { peers: peers[index], master: masters[index], unbindable: false },
@@ -171,6 +180,7 @@ pub(super) fn tell_unmounted(table: &Table, gone: &Rc<Mount>, point: &Point) {
             let spot = Spot { mount, inode: point.spot.inode.clone() };
             if let Some(copy) = table.over(&spot)
                 && Rc::ptr_eq(copy.root(), gone.root())
+                && !copy.is_locked()
                 && let Some(space) = copy.space()
                 && !super::mount::is_busy(&copy, 1)
             {

@@ -37,15 +37,15 @@ pub struct Stat {
 impl Stat {
     /// What `fstat` tells of an inode.
     #[must_use]
-    pub fn of(inode: &Inode) -> Self {
+    pub fn of(cx: &Cx, inode: &Inode) -> Self {
         let time = |time: Time| [time.seconds, time.nanoseconds.into()];
         Self {
             dev: inode.fs.device,
             ino: inode.number,
             nlink: inode.links.get().into(),
             mode: inode.mode.get(),
-            uid: inode.uid.get(),
-            gid: inode.gid.get(),
+            uid: cx.user_told(inode.uid.get()),
+            gid: cx.group_told(inode.gid.get()),
             rdev: inode.device(),
             size: inode.size() as i64,
             blksize: block_size(inode),
@@ -117,21 +117,21 @@ fn parts(device: u64) -> [u32; 2] {
 impl Statx {
     /// What `statx` tells of an inode in a mount.
     #[must_use]
-    pub fn at(spot: &Spot) -> Self {
+    pub fn at(cx: &Cx, spot: &Spot) -> Self {
         let attributes = if spot.is_mount_root() { MOUNT_ROOT } else { 0 };
         let mnt_id = spot.mount.id;
-        Self { attributes, attributes_mask: MOUNT_ROOT, mnt_id, ..Self::of(spot) }
+        Self { attributes, attributes_mask: MOUNT_ROOT, mnt_id, ..Self::of(cx, spot) }
     }
 
     /// What `statx` tells of an inode.
     #[must_use]
-    pub fn of(inode: &Inode) -> Self {
+    pub fn of(cx: &Cx, inode: &Inode) -> Self {
         Self {
             mask: linux::STATX_BASIC_STATS | linux::STATX_BTIME | linux::STATX_MNT_ID,
             blksize: block_size(inode) as u32,
             nlink: inode.links.get(),
-            uid: inode.uid.get(),
-            gid: inode.gid.get(),
+            uid: cx.user_told(inode.uid.get()),
+            gid: cx.group_told(inode.gid.get()),
             mode: inode.mode.get() as u16,
             ino: inode.number,
             size: inode.size(),
@@ -150,21 +150,21 @@ impl Statx {
 /// `stat(path, to)`.
 pub(super) fn stat(cx: &Cx) -> Answer {
     let inode = walk::inode(cx, cx.arg(0))?;
-    cx.user().write(cx.arg(1), &Stat::of(&inode))?;
+    cx.user().write(cx.arg(1), &Stat::of(cx, &inode))?;
     Ok(0)
 }
 
 /// `lstat(path, to)`.
 pub(super) fn lstat(cx: &Cx) -> Answer {
     let inode = walk::inode_at(cx, linux::AT_FDCWD, cx.arg(0), linux::AT_SYMLINK_NOFOLLOW)?;
-    cx.user().write(cx.arg(1), &Stat::of(&inode))?;
+    cx.user().write(cx.arg(1), &Stat::of(cx, &inode))?;
     Ok(0)
 }
 
 /// `fstat(fd, to)`.
 pub(super) fn fstat(cx: &Cx) -> Answer {
     let inode = cx.file_or_path(cx.uint(0))?.file.inode();
-    cx.user().write(cx.arg(1), &Stat::of(&inode))?;
+    cx.user().write(cx.arg(1), &Stat::of(cx, &inode))?;
     Ok(0)
 }
 
@@ -176,7 +176,7 @@ pub(super) fn newfstatat(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let inode = walk::inode_at(cx, cx.int(0), cx.arg(1), flags)?;
-    cx.user().write(cx.arg(2), &Stat::of(&inode))?;
+    cx.user().write(cx.arg(2), &Stat::of(cx, &inode))?;
     Ok(0)
 }
 
@@ -189,7 +189,7 @@ pub(super) fn statx(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let inode = walk::inode_at(cx, cx.int(0), cx.arg(1), flags)?;
-    cx.user().write(cx.arg(4), &Statx::at(&inode))?;
+    cx.user().write(cx.arg(4), &Statx::at(cx, &inode))?;
     Ok(0)
 }
 

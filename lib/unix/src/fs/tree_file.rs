@@ -4,7 +4,7 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::any::Any;
-use core::cell::{Cell, RefCell};
+use core::cell::{Cell, OnceCell, RefCell};
 
 use linux_raw_sys::general as linux;
 
@@ -19,7 +19,7 @@ use crate::account::Charge;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
-use crate::process::namespace;
+use crate::process::{Credentials, namespace};
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
@@ -39,6 +39,8 @@ pub struct TreeFile {
     text: RefCell<Option<Text>>,
     /// Of a list of mounts: how often they had changed when somebody looked whether they had.
     seen: Cell<u64>,
+    /// Who has opened it, where that matters to who writes.
+    opener: OnceCell<Credentials>,
 }
 
 impl TreeFile {
@@ -64,6 +66,7 @@ impl TreeFile {
             writes,
             text: RefCell::default(),
             seen: Cell::new(0),
+            opener: OnceCell::new(),
         }))
     }
 
@@ -71,6 +74,15 @@ impl TreeFile {
     #[must_use]
     pub fn location(&self) -> Option<&(Rc<Inode>, Name)> {
         self.location.as_ref()
+    }
+
+    /// The caller has opened it.
+    pub(super) fn opened_by(&self, cx: &Cx) {
+        if let Kind::Proc(node) = &self.inode.kind
+            && node.is_owned()
+        {
+            let _ = self.opener.set(cx.process.credentials.borrow().clone());
+        }
     }
 
     /// The mount in which it was found.
@@ -208,7 +220,7 @@ impl File for TreeFile {
         match &self.inode.kind {
             Kind::Regular(regular) => self.write_regular(cx, regular, source, offset),
             Kind::Character(device) => device::write(*device, source),
-            Kind::Proc(node) => proc::write(cx, node, source, offset),
+            Kind::Proc(node) => proc::write(cx, node, self.opener.get(), source, offset),
             _ => Err(Errno::EINVAL.into()),
         }
     }

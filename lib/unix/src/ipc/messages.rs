@@ -240,7 +240,7 @@ fn told(cx: &Cx, object: &Rc<Object<Queue>>) -> Record {
     let queue = &object.of;
     let times = queue.times.iter();
     times
-        .fold(object.record(), |record, time| record.long(time.get() as u64))
+        .fold(object.record(cx), |record, time| record.long(time.get() as u64))
         .long(queue.bytes.get())
         .long(queue.messages.borrow().len() as u64)
         .long(queue.most.get())
@@ -266,7 +266,7 @@ pub fn list(cx: &Cx) -> Vec<u8> {
             cx.shown(queue.last[1].get())
         );
         let [sent, received, changed] = queue.times.each_ref().map(Cell::get);
-        text += &object.line(&middle, &alloc::format!("{sent:10} {received:10} {changed:10}"));
+        text += &object.line(cx, &middle, &alloc::format!("{sent:10} {received:10} {changed:10}"));
     }
     text.into_bytes()
 }

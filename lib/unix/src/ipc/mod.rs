@@ -27,6 +27,7 @@ use table::Table;
 use crate::account::Charge;
 use crate::call::Cx;
 use crate::process::Process;
+use crate::process::user_space::Users;
 use crate::unix::Unix;
 
 /// `IPC_*` commands of all three `ctl` calls.
@@ -43,6 +44,8 @@ const IPC_64: u32 = 0x100;
 pub struct Ipc {
     /// The namespace's number.
     pub number: u64,
+    /// The namespace of users that it belongs to.
+    pub users: Users,
     _charge: Option<Charge>,
     /// POSIX message queues.
     pub queues: posix::Queues,
@@ -59,9 +62,10 @@ pub struct Ipc {
 impl Ipc {
     /// None yet; `charge` is what the namespace itself costs.
     #[must_use]
-    pub fn new(number: u64, charge: Option<Charge>) -> Self {
+    pub fn new(number: u64, users: Users, charge: Option<Charge>) -> Self {
         Self {
             number,
+            users,
             _charge: charge,
             queues: posix::Queues::default(),
             messages: Table::new(messages::MOST),

@@ -50,6 +50,7 @@ impl Queue {
             How::Signal(signal, value) => {
                 let uid = cx.process.credentials.borrow().uid;
                 if let Some(process) = notify.process.upgrade() {
+                    let uid = process.sees_user(uid);
                     let pid = process.sees(cx.process.pid);
                     let mut info = Info::user(signal, l::SI_MESGQ, pid, uid);
                     info.data[1] = value;

@@ -244,7 +244,7 @@ fn told(cx: &Cx, object: &Rc<Object<Segment>>) -> Record {
     let segment = &object.of;
     let times = segment.times.iter();
     times
-        .fold(object.record().long(segment.bytes), |record, time| record.long(time.get() as u64))
+        .fold(object.record(cx).long(segment.bytes), |record, time| record.long(time.get() as u64))
         .int(cx.shown(segment.maker))
         .int(cx.shown(segment.last.get()))
         .long(segment.attached())
@@ -275,7 +275,7 @@ pub fn list(cx: &Cx) -> Vec<u8> {
             resident * PAGE as u64,
             0
         );
-        text += &object.line(&middle, &end);
+        text += &object.line(cx, &middle, &end);
     }
     text.into_bytes()
 }

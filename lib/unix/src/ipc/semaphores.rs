@@ -244,15 +244,15 @@ fn semctl(cx: &Cx) -> Answer {
             if command == STAT_AT {
                 object.owner.check(cx, READ)?;
             }
-            told(&object).answer(cx, cx.arg(3), object.id.into())
+            told(cx, &object).answer(cx, cx.arg(3), object.id.into())
         }
         _ => control(cx, &table.find(cx.int(0))?, command),
     }
 }
 
-fn told(object: &Rc<Object<Set>>) -> Record {
+fn told(cx: &Cx, object: &Rc<Object<Set>>) -> Record {
     let set = &object.of;
-    let record = object.record().long(set.times[0].get() as u64).long(0);
+    let record = object.record(cx).long(set.times[0].get() as u64).long(0);
     let record = record.long(set.times[1].get() as u64).long(0);
     record.long(set.all.borrow().len() as u64).long(0).long(0)
 }
@@ -263,7 +263,7 @@ fn control(cx: &Cx, object: &Rc<Object<Set>>, command: u32) -> Answer {
     match command {
         STAT => {
             object.owner.check(cx, READ)?;
-            told(object).answer(cx, cx.arg(3), 0)
+            told(cx, object).answer(cx, cx.arg(3), 0)
         }
         SET => {
             object.owner.set(cx, cx.arg(3))?;
@@ -340,7 +340,7 @@ pub fn list(cx: &Cx) -> Vec<u8> {
         let set = &object.of;
         let middle = alloc::format!(" {:10}", set.all.borrow().len());
         let end = alloc::format!("{:10} {:10}", set.times[0].get(), set.times[1].get());
-        text += &object.line(&middle, &end);
+        text += &object.line(cx, &middle, &end);
     }
     text.into_bytes()
 }

@@ -55,7 +55,11 @@ impl Owner {
             0
         };
         let missing = wanted & !(self.mode.get() >> class) & 7;
-        if missing == 0 || who.may(l::CAP_IPC_OWNER) { Ok(()) } else { Err(Errno::EACCES) }
+        if missing == 0 || who.may_in(&super::of(cx.unix, cx.process).users, l::CAP_IPC_OWNER) {
+            Ok(())
+        } else {
+            Err(Errno::EACCES)
+        }
     }
 
     fn is_of(&self, who: &Credentials) -> bool {
@@ -68,7 +72,9 @@ impl Owner {
     /// `EPERM`.
     pub fn check_own(&self, cx: &Cx) -> Result<(), Errno> {
         let who = cx.process.credentials.borrow();
-        if self.is_of(&who) || who.may(l::CAP_SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM) }
+        let users = &super::of(cx.unix, cx.process).users;
+        let may = self.is_of(&who) || who.may_in(users, l::CAP_SYS_ADMIN);
+        if may { Ok(()) } else { Err(Errno::EPERM) }
     }
 
     /// `IPC_SET`: user, group and rights from the record at `from`.
@@ -77,6 +83,7 @@ impl Owner {
     /// `EFAULT`, `EPERM`.
     pub fn set(&self, cx: &Cx, from: u64) -> Result<(), Errno> {
         let [_, uid, gid, _, _, mode] = cx.user().read::<[u32; 6]>(from)?;
+        let (uid, gid) = (cx.user_meant(uid)?, cx.group_meant(gid)?);
         self.check_own(cx)?;
         if uid == u32::MAX || gid == u32::MAX {
             return Err(Errno::EINVAL);
@@ -101,14 +108,14 @@ pub struct Object<T> {
 
 impl<T> Object<T> {
     /// The head of the record that tells about it.
-    pub(super) fn record(&self) -> Record {
+    pub(super) fn record(&self, cx: &Cx) -> Record {
         let owner = &self.owner;
         let head = [
             owner.key.get() as u32,
-            owner.uid.get(),
-            owner.gid.get(),
-            owner.maker.0,
-            owner.maker.1,
+            cx.user_told(owner.uid.get()),
+            cx.group_told(owner.gid.get()),
+            cx.user_told(owner.maker.0),
+            cx.group_told(owner.maker.1),
             owner.mode.get(),
             self.id >> PLACE_BITS,
             0,
@@ -117,17 +124,17 @@ impl<T> Object<T> {
     }
 
     /// The beginning and the end of its line in `/proc/sysvipc`: what is between differs.
-    pub fn line(&self, middle: &str, end: &str) -> alloc::string::String {
+    pub fn line(&self, cx: &Cx, middle: &str, end: &str) -> alloc::string::String {
         let owner = &self.owner;
         alloc::format!(
             "{:10} {:10}  {:4o} {middle} {:5} {:5} {:5} {:5} {end}\n",
             owner.key.get(),
             self.id,
             owner.mode.get(),
-            owner.uid.get(),
-            owner.gid.get(),
-            owner.maker.0,
-            owner.maker.1,
+            cx.user_told(owner.uid.get()),
+            cx.group_told(owner.gid.get()),
+            cx.user_told(owner.maker.0),
+            cx.group_told(owner.maker.1),
         )
     }
 }

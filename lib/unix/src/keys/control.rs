@@ -126,7 +126,7 @@ fn invalidate(cx: &Cx) -> Answer {
 }
 
 fn change_owner(cx: &Cx) -> Answer {
-    let (uid, gid) = (cx.uint(2), cx.uint(3));
+    let (uid, gid) = (cx.user_meant(cx.uint(2))?, cx.group_meant(cx.uint(3))?);
     let (key, _) = rings::find(cx, cx.int(1), true, CHANGE)?;
     let who = cx.process.credentials.borrow();
     let may =
@@ -159,7 +159,8 @@ fn set_rights(cx: &Cx) -> Answer {
 
 fn describe(cx: &Cx) -> Answer {
     let (key, _) = rings::find(cx, cx.int(1), false, VIEW)?;
-    let (kind, uid, gid) = (key.kind.name(), key.uid.get(), key.gid.get());
+    let (kind, uid, gid) =
+        (key.kind.name(), cx.user_told(key.uid.get()), cx.group_told(key.gid.get()));
     let mut text = format!("{kind};{uid};{gid};{:08x};", key.rights.get()).into_bytes();
     text.extend_from_slice(&key.description);
     text.push(0);

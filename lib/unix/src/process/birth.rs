@@ -8,6 +8,7 @@ use linux_raw_sys::general as l;
 
 use super::descriptor::{self, Expecting};
 use super::inheritance::{numbers_of_child, state_of_child};
+use super::user_space::{self, Users};
 use super::{Numbers, Pid, Process, State, control, end, limits, namespace, numbers};
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx};
@@ -31,6 +32,10 @@ const THREAD_PAGES: u64 = 4;
 
 /// Timer slack of process 1.
 const FIRST_SLACK_NS: u64 = 50_000;
+
+/// Namespaces that a thread cannot have of its own.
+const CLONE_NEW: u32 =
+    l::CLONE_NEWUTS | l::CLONE_NEWNS | l::CLONE_NEWIPC | l::CLONE_NEWPID | l::CLONE_NEWUSER;
 
 /// What is to be born.
 #[derive(Clone, Default)]
@@ -65,10 +70,9 @@ impl Wish {
             || (self.has(l::CLONE_SIGHAND) && self.flags & l::CLONE_CLEAR_SIGHAND != 0)
             || (self.has(l::CLONE_PARENT) && cx.process.signals.protected.get())
             || (self.has(l::CLONE_PIDFD) && self.has(l::CLONE_THREAD))
-            || (self.has(l::CLONE_THREAD)
-                && self.has(l::CLONE_NEWUTS | l::CLONE_NEWNS | l::CLONE_NEWIPC | l::CLONE_NEWPID))
+            || (self.has(l::CLONE_THREAD) && self.has(CLONE_NEW))
             || (self.has(l::CLONE_SYSVSEM) && self.has(l::CLONE_NEWIPC))
-            || (self.has(l::CLONE_FS) && self.has(l::CLONE_NEWNS))
+            || (self.has(l::CLONE_FS) && self.has(l::CLONE_NEWNS | l::CLONE_NEWUSER))
             || self.flags & l::CLONE_INTO_CGROUP != 0;
         if wrong {
             return Err(Errno::EINVAL);
@@ -175,9 +179,13 @@ fn descriptor_of_child(cx: &Cx, wish: &Wish) -> Result<Option<Expecting>, Errno>
 
 /// Makes the thread, and its process if it has one of its own.
 fn give_birth(cx: &Cx, wish: &Wish) -> Result<Rc<Thread>, Errno> {
-    let space = numbers_of_child(cx, wish)?;
+    let users = match wish.has(l::CLONE_NEWUSER) {
+        true => Some(user_space::new(cx)?),
+        false => cx.users(),
+    };
+    let space = numbers_of_child(cx, wish, &users)?;
     let tid = numbers::allocate(cx.unix, space.as_ref(), &wish.numbers)?;
-    let born = give_birth_as(cx, wish, space.clone(), tid);
+    let born = give_birth_as(cx, wish, (space.clone(), users), tid);
     if born.is_err() {
         numbers::release(cx.unix, space.as_ref(), tid);
     }
@@ -187,12 +195,12 @@ fn give_birth(cx: &Cx, wish: &Wish) -> Result<Rc<Thread>, Errno> {
 fn give_birth_as(
     cx: &Cx,
     wish: &Wish,
-    space: Option<Rc<Numbers>>,
+    spaces: (Option<Rc<Numbers>>, Users),
     tid: Pid,
 ) -> Result<Rc<Thread>, Errno> {
     let process = match wish.has(l::CLONE_THREAD) {
         true => cx.process.clone(),
-        false => new_process(cx, wish, space, tid)?,
+        false => new_process(cx, wish, spaces, tid)?,
     };
     // Who is the parent of a vfork waits meanwhile.
     if wish.has(l::CLONE_VM) && !wish.has(l::CLONE_VFORK) {
@@ -217,7 +225,7 @@ fn give_birth_as(
 fn new_process(
     cx: &Cx,
     wish: &Wish,
-    numbers: Option<Rc<Numbers>>,
+    (numbers, users): (Option<Rc<Numbers>>, Users),
     pid: Pid,
 ) -> Result<Rc<Process>, Errno> {
     let parent = cx.process;
@@ -238,8 +246,12 @@ fn new_process(
     if wish.flags & l::CLONE_CLEAR_SIGHAND != 0 {
         actions.reset();
     }
-    let state = state_of_child(cx, wish, numbers, &place)?;
+    let state = state_of_child(cx, wish, (numbers, &users), &place)?;
     let number = numbers::shown(state.numbers.as_ref(), pid);
+    let mut credentials = parent.credentials.borrow().clone();
+    if wish.has(l::CLONE_NEWUSER) {
+        credentials.enter(users);
+    }
     let is_init = state.numbers.is_some() && number == 1;
     let signals = ProcessSignals::default();
     signals.protected.set(is_init);
@@ -260,7 +272,7 @@ fn new_process(
         signals,
         user: parent.user.clone(),
         _charge: Some(charge),
-        credentials: parent.credentials.clone(),
+        credentials: RefCell::new(credentials),
         limits: parent.limits.clone(),
         ended: Cell::new(None),
         child_changed: WaitQueue::default(),

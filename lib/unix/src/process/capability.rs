@@ -74,37 +74,38 @@ impl Capabilities {
     }
 
     /// The user ids were `old` and are `new`.
-    pub(super) fn users_changed(&mut self, old: Ids, new: Ids) {
+    pub(super) fn users_changed(&mut self, old: Ids, new: Ids, root: Option<u32>) {
+        let has_root = |ids: Ids| ids.iter().any(|id| Some(*id) == root);
         if self.is_secure(NO_FIX_UP) {
             return;
         }
-        if old.contains(&0) && !new.contains(&0) {
+        if has_root(old) && !has_root(new) {
             if !self.is_secure(KEEP) {
                 (self.permitted, self.effective) = (0, 0);
             }
             self.ambient = 0;
         }
-        match (old[1], new[1]) {
-            (0, 1..) => self.effective = 0,
-            (1.., 0) => self.effective = self.permitted,
+        match (Some(old[1]) == root, Some(new[1]) == root) {
+            (true, false) => self.effective = 0,
+            (false, true) => self.effective = self.permitted,
             _ => {}
         }
     }
 
     /// The file system's user was `old` and is `new`.
-    pub(super) fn file_user_changed(&mut self, old: u32, new: u32) {
-        match (old, new) {
+    pub(super) fn file_user_changed(&mut self, old: u32, new: u32, root: Option<u32>) {
+        match (Some(old) == root, Some(new) == root) {
             _ if self.is_secure(NO_FIX_UP) => {}
-            (0, 1..) => self.effective &= !OF_FILES,
-            (1.., 0) => self.effective |= self.permitted & OF_FILES,
+            (true, false) => self.effective &= !OF_FILES,
+            (false, true) => self.effective |= self.permitted & OF_FILES,
             _ => {}
         }
     }
 
     /// For `access`, which asks what the real user may.
-    pub(crate) fn of_real_user(&mut self, uid: u32) {
+    pub(crate) fn of_real_user(&mut self, is_root: bool) {
         if !self.is_secure(NO_FIX_UP) {
-            self.effective = if uid == 0 { self.permitted } else { 0 };
+            self.effective = if is_root { self.permitted } else { 0 };
         }
     }
 }
@@ -127,8 +128,8 @@ pub fn execute(old: &Credentials, user: Option<u32>, group: Option<u32>, no_new:
     }
     let set_id = who.euid != old.uid || who.egid != old.gid;
     let is_root = !old.capabilities.is_secure(NO_ROOT);
-    let in_effect = is_root && who.euid == 0;
-    let mut permitted = match is_root && (who.euid == 0 || who.uid == 0) {
+    let in_effect = is_root && old.is_root(who.euid);
+    let mut permitted = match is_root && (in_effect || old.is_root(who.uid)) {
         true => old.capabilities.bounding | old.capabilities.inheritable,
         false => 0,
     };
@@ -146,7 +147,7 @@ pub fn execute(old: &Credentials, user: Option<u32>, group: Option<u32>, no_new:
     now.effective = if in_effect { now.permitted } else { now.ambient };
     now.secure &= !KEEP;
     let more = in_effect || now.permitted & !now.ambient != 0;
-    Executed { secure: set_id || who.uid != 0 && more, who }
+    Executed { secure: set_id || !old.is_root(who.uid) && more, who }
 }
 
 /// `_LINUX_CAPABILITY_VERSION_3` and its predecessors, with their sets' number of words.
@@ -195,7 +196,7 @@ fn capset(cx: &Cx) -> Answer {
     let set = |which: usize| (u64::from(sets[3 + which]) << 32 | u64::from(sets[which])) & ALL;
     let (effective, permitted, inheritable) = (set(0), set(1), set(2));
     let mut who = cx.process.credentials.borrow_mut();
-    let may_inherit_any = who.may(l::CAP_SETPCAP);
+    let may_inherit_any = who.may_here(l::CAP_SETPCAP);
     let now = &mut who.capabilities;
     if !may_inherit_any && inheritable & !(now.inheritable | now.permitted) != 0
         || inheritable & !(now.inheritable | now.bounding) != 0
@@ -212,7 +213,7 @@ fn capset(cx: &Cx) -> Answer {
 /// The part of `prctl` that is about capabilities; all others are `EINVAL`.
 pub(super) fn prctl(cx: &Cx) -> Answer {
     let mut who = cx.process.credentials.borrow_mut();
-    let may_change = who.may(l::CAP_SETPCAP);
+    let may_change = who.may_here(l::CAP_SETPCAP);
     let now = &mut who.capabilities;
     let value = cx.arg(1);
     match cx.uint(0) {

@@ -141,8 +141,9 @@ fn get_robust_list(cx: &Cx) -> Answer {
         tid => cx.find_thread(tid as u32).ok_or(Errno::ESRCH)?,
     };
     let own = cx.process.credentials.borrow();
-    let same = own.uid == thread.process.credentials.borrow().uid;
-    if !same && !own.may(l::CAP_SYS_PTRACE) {
+    let whose = thread.process.credentials.borrow();
+    let same = own.uid == whose.uid && own.users == whose.users;
+    if !same && !own.may_in(&whose.users, l::CAP_SYS_PTRACE) {
         return Err(Errno::EPERM.into());
     }
     cx.user().write(cx.arg(2), &ROBUST_BYTES)?;

@@ -196,7 +196,7 @@ fn leave_children(unix: &Unix, process: &Rc<Process>) {
         }
         if death_signal != 0 {
             let uid = process.credentials.borrow().uid;
-            let info = Info::user(death_signal, 0, child.sees(process.pid), uid);
+            let info = Info::user(death_signal, 0, child.sees(process.pid), child.sees_user(uid));
             send::send_by(unix, process, &child, info);
         }
         groups::tell_orphans(unix, &child, Some(process));

@@ -8,6 +8,7 @@ use linux_raw_sys::general as l;
 use zerocopy::IntoBytes;
 
 use super::capability::Capabilities;
+use super::user_space::Users;
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 
@@ -48,6 +49,8 @@ pub struct Credentials {
     pub fsgid: u32,
     pub groups: Rc<Vec<u32>>,
     pub capabilities: Capabilities,
+    /// The namespace in which it has these; none is the first.
+    pub users: Users,
 }
 
 /// The real, effective and saved id of a kind.
@@ -56,10 +59,10 @@ pub(super) type Ids = [u32; 3];
 const SAME: u32 = u32::MAX;
 
 impl Credentials {
-    /// Whether the capability (`CAP_*`) is in effect.
+    /// Whether the capability (`CAP_*`) is in effect, in the first namespace of users.
     #[must_use]
     pub const fn may(&self, capability: u32) -> bool {
-        self.capabilities.effective >> capability & 1 != 0
+        self.users.is_none() && self.may_here(capability)
     }
 
     /// Those that decide what it may do.
@@ -99,19 +102,19 @@ fn gettid(cx: &Cx) -> Answer {
 }
 
 fn getuid(cx: &Cx) -> Answer {
-    Ok(u64::from(cx.process.credentials.borrow().uid))
+    Ok(cx.user_told(cx.process.credentials.borrow().uid).into())
 }
 
 fn geteuid(cx: &Cx) -> Answer {
-    Ok(u64::from(cx.process.credentials.borrow().euid))
+    Ok(cx.user_told(cx.process.credentials.borrow().euid).into())
 }
 
 fn getgid(cx: &Cx) -> Answer {
-    Ok(u64::from(cx.process.credentials.borrow().gid))
+    Ok(cx.group_told(cx.process.credentials.borrow().gid).into())
 }
 
 fn getegid(cx: &Cx) -> Answer {
-    Ok(u64::from(cx.process.credentials.borrow().egid))
+    Ok(cx.group_told(cx.process.credentials.borrow().egid).into())
 }
 
 /// Writes three ids to the three addresses that are the arguments.
@@ -123,12 +126,12 @@ fn write_ids(cx: &Cx, ids: Ids) -> Answer {
 }
 
 fn getresuid(cx: &Cx) -> Answer {
-    let ids = cx.process.credentials.borrow().users();
+    let ids = cx.process.credentials.borrow().users().map(|id| cx.user_told(id));
     write_ids(cx, ids)
 }
 
 fn getresgid(cx: &Cx) -> Answer {
-    let ids = cx.process.credentials.borrow().groups();
+    let ids = cx.process.credentials.borrow().groups().map(|id| cx.group_told(id));
     write_ids(cx, ids)
 }
 
@@ -182,10 +185,11 @@ fn keep_to_itself(cx: &Cx, changed: bool) {
 fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
     let mut own = cx.process.credentials.borrow_mut();
     let (old, in_effect) = (own.users(), own.in_effect());
-    let ids = change(own.may(l::CAP_SETUID), old)?;
+    let ids = change(own.may_here(l::CAP_SETUID), old)?;
     own.set_users(ids);
     keep_to_itself(cx, own.in_effect() != in_effect);
-    own.capabilities.users_changed(old, ids);
+    let root = own.root();
+    own.capabilities.users_changed(old, ids, root);
     drop(own);
     cx.process.set_user(cx.unix, ids[0]);
     Ok(0)
@@ -195,55 +199,72 @@ fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -
 fn change_groups(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
     let mut own = cx.process.credentials.borrow_mut();
     let in_effect = own.in_effect();
-    let ids = change(own.may(l::CAP_SETGID), own.groups())?;
+    let ids = change(own.may_here(l::CAP_SETGID), own.groups())?;
     own.set_groups(ids);
     keep_to_itself(cx, own.in_effect() != in_effect);
     Ok(0)
 }
 
 fn setuid(cx: &Cx) -> Answer {
-    change_users(cx, |root, old| set_one(root, old, cx.uint(0)))
+    let id = cx.user_meant(cx.uint(0))?;
+    change_users(cx, |root, old| set_one(root, old, id))
 }
 
 fn setgid(cx: &Cx) -> Answer {
-    change_groups(cx, |root, old| set_one(root, old, cx.uint(0)))
+    let id = cx.group_meant(cx.uint(0))?;
+    change_groups(cx, |root, old| set_one(root, old, id))
 }
 
 fn setreuid(cx: &Cx) -> Answer {
-    change_users(cx, |root, old| set_two(root, old, cx.uint(0), cx.uint(1)))
+    let (real, effective) = (cx.user_meant(cx.uint(0))?, cx.user_meant(cx.uint(1))?);
+    change_users(cx, |root, old| set_two(root, old, real, effective))
 }
 
 fn setregid(cx: &Cx) -> Answer {
-    change_groups(cx, |root, old| set_two(root, old, cx.uint(0), cx.uint(1)))
+    let (real, effective) = (cx.group_meant(cx.uint(0))?, cx.group_meant(cx.uint(1))?);
+    change_groups(cx, |root, old| set_two(root, old, real, effective))
 }
 
 fn setresuid(cx: &Cx) -> Answer {
-    change_users(cx, |root, old| set_three(root, old, [cx.uint(0), cx.uint(1), cx.uint(2)]))
+    let mut new = [0; 3];
+    for (index, id) in new.iter_mut().enumerate() {
+        *id = cx.user_meant(cx.uint(index))?;
+    }
+    change_users(cx, |root, old| set_three(root, old, new))
 }
 
 fn setresgid(cx: &Cx) -> Answer {
-    change_groups(cx, |root, old| set_three(root, old, [cx.uint(0), cx.uint(1), cx.uint(2)]))
+    let mut new = [0; 3];
+    for (index, id) in new.iter_mut().enumerate() {
+        *id = cx.group_meant(cx.uint(index))?;
+    }
+    change_groups(cx, |root, old| set_three(root, old, new))
 }
 
 fn setfsuid(cx: &Cx) -> Answer {
+    let new = cx.user_meant(cx.uint(0)).unwrap_or(SAME);
     let mut own = cx.process.credentials.borrow_mut();
-    let (old, new) = (own.fsuid, cx.uint(0));
-    if new != SAME && (new == old || own.may(l::CAP_SETUID) || own.users().contains(&new)) {
+    let old = own.fsuid;
+    if new != SAME && (new == old || own.may_here(l::CAP_SETUID) || own.users().contains(&new)) {
         own.fsuid = new;
-        own.capabilities.file_user_changed(old, new);
+        let root = own.root();
+        own.capabilities.file_user_changed(old, new, root);
         keep_to_itself(cx, new != old);
     }
-    Ok(u64::from(old))
+    drop(own);
+    Ok(cx.user_told(old).into())
 }
 
 fn setfsgid(cx: &Cx) -> Answer {
+    let new = cx.group_meant(cx.uint(0)).unwrap_or(SAME);
     let mut own = cx.process.credentials.borrow_mut();
-    let (old, new) = (own.fsgid, cx.uint(0));
-    if new != SAME && (own.may(l::CAP_SETGID) || own.groups().contains(&new)) {
+    let old = own.fsgid;
+    if new != SAME && (own.may_here(l::CAP_SETGID) || own.groups().contains(&new)) {
         own.fsgid = new;
         keep_to_itself(cx, new != old);
     }
-    Ok(u64::from(old))
+    drop(own);
+    Ok(cx.group_told(old).into())
 }
 
 fn getgroups(cx: &Cx) -> Answer {
@@ -255,7 +276,8 @@ fn getgroups(cx: &Cx) -> Answer {
         if groups.len() > cx.int(0) as usize {
             return Err(Errno::EINVAL.into());
         }
-        cx.user().write_bytes(cx.arg(1), groups.as_bytes())?;
+        let told: Vec<u32> = groups.iter().map(|id| cx.group_told(*id)).collect();
+        cx.user().write_bytes(cx.arg(1), told.as_bytes())?;
     }
     Ok(groups.len() as u64)
 }
@@ -265,7 +287,7 @@ const MAX_GROUPS: u32 = 65536;
 
 fn setgroups(cx: &Cx) -> Answer {
     let count = cx.uint(0);
-    if !cx.process.credentials.borrow().may(l::CAP_SETGID) {
+    if !cx.process.credentials.borrow().may_set_groups() {
         return Err(Errno::EPERM.into());
     }
     if count > MAX_GROUPS {
@@ -273,6 +295,9 @@ fn setgroups(cx: &Cx) -> Answer {
     }
     let mut groups = vec![0_u32; count as usize];
     cx.user().read_bytes(cx.arg(1), groups.as_mut_bytes())?;
+    for group in &mut groups {
+        *group = cx.group_meant(*group)?;
+    }
     groups.sort_unstable();
     cx.process.credentials.borrow_mut().groups = Rc::new(groups);
     Ok(0)

@@ -6,27 +6,37 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::general as l;
 
 use super::birth::Wish;
+use super::user_space::Users;
 use super::{Numbers, State, namespace, numbers};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::fs::Place;
 
 /// The namespace of numbers into which the child is born.
-pub(super) fn numbers_of_child(cx: &Cx, wish: &Wish) -> Result<Option<Rc<Numbers>>, Errno> {
+pub(super) fn numbers_of_child(
+    cx: &Cx,
+    wish: &Wish,
+    users: &Users,
+) -> Result<Option<Rc<Numbers>>, Errno> {
     let may_choose = [l::CAP_SYS_ADMIN, l::CAP_CHECKPOINT_RESTORE];
-    let who = cx.process.credentials.borrow();
-    if wish.has(l::CLONE_NEWPID) {
-        namespace::check(cx)?;
-        return Ok(Some(numbers::new(cx)?));
-    }
-    let space = cx.process.state.numbers_of_children.borrow().clone();
+    let mut space = cx.process.state.numbers_of_children.borrow().clone();
     let elsewhere = !numbers::same(space.as_ref(), cx.numbers());
     if elsewhere && wish.has(l::CLONE_THREAD) {
         return Err(Errno::EINVAL);
     }
-    if !wish.numbers.is_empty() && !may_choose.iter().any(|one| who.may(*one)) {
-        return Err(Errno::EPERM);
+    if wish.has(l::CLONE_NEWPID) {
+        namespace::check_in(cx, users)?;
+        space = Some(numbers::new(cx, users.clone())?);
     }
+    let who = cx.process.credentials.borrow();
+    let mut levels = numbers::levels(space.as_ref());
+    for _ in &wish.numbers {
+        let users = numbers::owner(levels.next());
+        if !may_choose.iter().any(|one| who.may_in(&users, *one)) {
+            return Err(Errno::EPERM);
+        }
+    }
+    drop(levels);
     Ok(space)
 }
 
@@ -34,19 +44,22 @@ pub(super) fn numbers_of_child(cx: &Cx, wish: &Wish) -> Result<Option<Rc<Numbers
 pub(super) fn state_of_child(
     cx: &Cx,
     wish: &Wish,
-    numbers: Option<Rc<Numbers>>,
+    (numbers, users): (Option<Rc<Numbers>>, &Users),
     place: &Place,
 ) -> Result<State, Errno> {
     let from = &cx.process.state;
     let own_names = wish.has(l::CLONE_NEWUTS);
-    let names =
-        if own_names { Some(namespace::new_names(cx)?) } else { from.names.borrow().clone() };
+    let names = if own_names {
+        Some(namespace::new_names(cx, users.clone())?)
+    } else {
+        from.names.borrow().clone()
+    };
     let ipc = match wish.has(l::CLONE_NEWIPC) {
-        true => Some(namespace::new_ipc(cx)?),
+        true => Some(namespace::new_ipc(cx, users.clone())?),
         false => from.ipc.borrow().clone(),
     };
     let mounts = match wish.has(l::CLONE_NEWNS) {
-        true => Some(namespace::new_mounts(cx, place)?),
+        true => Some(namespace::new_mounts(cx, users.clone(), place)?),
         false => from.mounts.borrow().clone(),
     };
     let resets = from.policy.get().0 & l::SCHED_RESET_ON_FORK != 0;

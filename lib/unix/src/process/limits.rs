@@ -139,8 +139,9 @@ fn check(cx: &Cx, process: &Rc<Process>) -> Result<(), Errno> {
     let other = process.credentials.borrow();
     let users = [other.uid, other.euid, other.suid].iter().all(|id| *id == own.uid);
     let groups = [other.gid, other.egid, other.sgid].iter().all(|id| *id == own.gid);
-    let allowed =
-        Rc::ptr_eq(process, cx.process) || (users && groups) || own.may(l::CAP_SYS_RESOURCE);
+    let allowed = Rc::ptr_eq(process, cx.process)
+        || (users && groups)
+        || own.may_in(&other.users, l::CAP_SYS_RESOURCE);
     if allowed { Ok(()) } else { Err(Errno::EPERM) }
 }
 

@@ -14,6 +14,7 @@
 //! | `descriptor` | pidfd |
 //! | `accounting` | records of those that have ended |
 //! | `namespace` | what it sees under names |
+//! | `user_space`, `user_maps` | namespaces of users |
 //! | `processors` | which processor a thread runs on |
 //! | `limits`, `usage`, `control`, `schedule`, `tuning`, `kcmp`, `system` | the remaining calls |
 
@@ -56,6 +57,8 @@ pub mod system;
 pub mod table;
 pub mod tuning;
 pub mod usage;
+pub mod user_maps;
+pub mod user_space;
 pub mod wait;
 
 pub use birth::first;

@@ -1,6 +1,6 @@
 //! Namespaces: what a process finds under a name that others find something else under. There are those
-//! of the system's names (UTS), of mounts, of IPC and of process numbers, as many as are made, and one of users, which
-//! everybody is in.
+//! of the system's names (UTS), of mounts, of IPC, of process numbers and of users, as many as are made. Each belongs to
+//! one of users, in which its maker was.
 //!
 //! A process has its namespaces, which its children have too; a file of `/proc/PID/ns` keeps one as long as it
 //! is open.
@@ -12,6 +12,7 @@ use core::cell::RefCell;
 
 use linux_raw_sys::general as l;
 
+use super::user_space::{Users, is_within};
 use super::{Numbers, Process, descriptor, numbers};
 use crate::account::Charge;
 use crate::call::{Answer, Cx, Entry, partial};
@@ -24,11 +25,10 @@ use crate::unix::Unix;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] =
-    &[partial(l::__NR_setns, "setns", setns, "namespaces of users, networks and time")];
+    &[partial(l::__NR_setns, "setns", setns, "namespaces of networks and time")];
 
 /// Flags of `clone` and `unshare` that ask for namespaces of which there is one only.
-pub const SINGLE: u64 =
-    (l::CLONE_NEWCGROUP | l::CLONE_NEWUSER | l::CLONE_NEWNET | l::CLONE_NEWTIME) as u64;
+pub const SINGLE: u64 = (l::CLONE_NEWCGROUP | l::CLONE_NEWNET | l::CLONE_NEWTIME) as u64;
 
 /// What a namespace of names costs its user.
 const BYTES: usize = 512;
@@ -49,6 +49,8 @@ const NS_GET_OWNER_UID: u32 = 0xB704;
 /// The system's names.
 pub struct Names {
     number: u64,
+    /// The namespace of users that it belongs to.
+    pub users: Users,
     /// Host name.
     pub host: RefCell<Vec<u8>>,
     /// NIS domain name.
@@ -60,7 +62,7 @@ impl Default for Names {
     /// Those of process 1.
     fn default() -> Self {
         let (host, domain) = (RefCell::new(b"baton".to_vec()), RefCell::new(b"(none)".to_vec()));
-        Self { number: FIRST_NAMES, host, domain, _charge: None }
+        Self { number: FIRST_NAMES, users: None, host, domain, _charge: None }
     }
 }
 
@@ -69,8 +71,8 @@ impl Default for Names {
 pub enum Namespace {
     /// Of the system's names.
     Names(Rc<Names>),
-    /// Of users.
-    Users,
+    /// Of users; none is the first.
+    Users(Users),
     /// Of mounts.
     Mounts(Rc<MountSpace>),
     /// Of System V's objects and POSIX message queues.
@@ -85,18 +87,29 @@ impl Namespace {
     pub fn number(&self) -> u64 {
         match self {
             Self::Names(names) => names.number,
-            Self::Users => FIRST_USERS,
+            Self::Users(users) => users.as_ref().map_or(FIRST_USERS, |space| space.number),
             Self::Mounts(space) => space.number,
             Self::Ipc(ipc) => ipc.number,
             Self::Numbers(space) => space.as_ref().map_or(FIRST_NUMBERS, |space| space.number),
         }
     }
 
+    /// The users that it belongs to; of users, those above.
+    fn owner(&self) -> Result<Users, Errno> {
+        Ok(match self {
+            Self::Names(names) => names.users.clone(),
+            Self::Mounts(space) => space.users.clone(),
+            Self::Ipc(ipc) => ipc.users.clone(),
+            Self::Numbers(space) => numbers::owner(space.as_ref()),
+            Self::Users(users) => users.as_ref().ok_or(Errno::EPERM)?.above.clone(),
+        })
+    }
+
     /// The flag that asks for one of its kind.
     fn flag(&self) -> u32 {
         match self {
             Self::Names(_) => l::CLONE_NEWUTS,
-            Self::Users => l::CLONE_NEWUSER,
+            Self::Users(_) => l::CLONE_NEWUSER,
             Self::Mounts(_) => l::CLONE_NEWNS,
             Self::Ipc(_) => l::CLONE_NEWIPC,
             Self::Numbers(_) => l::CLONE_NEWPID,
@@ -108,7 +121,7 @@ impl Namespace {
     pub fn text(&self) -> Vec<u8> {
         let kind = match self {
             Self::Names(_) => "uts",
-            Self::Users => "user",
+            Self::Users(_) => "user",
             Self::Mounts(_) => "mnt",
             Self::Ipc(_) => "ipc",
             Self::Numbers(_) => "pid",
@@ -121,23 +134,23 @@ impl Namespace {
 ///
 /// # Errors
 /// `EPERM`, `ENOMEM`.
-pub(super) fn new_names(cx: &Cx) -> Result<Rc<Names>, Errno> {
-    check(cx)?;
+pub(super) fn new_names(cx: &Cx, users: Users) -> Result<Rc<Names>, Errno> {
+    check_in(cx, &users)?;
     let charge = cx.pay(BYTES)?;
     let old = names(cx.unix, cx.process);
     let number = new_number(cx);
     let (host, domain) = (old.host.clone(), old.domain.clone());
-    Ok(Rc::new(Names { number, host, domain, _charge: Some(charge) }))
+    Ok(Rc::new(Names { number, users, host, domain, _charge: Some(charge) }))
 }
 
 /// No object yet, for a process that asks for its own.
 ///
 /// # Errors
 /// `EPERM`, `ENOMEM`.
-pub(super) fn new_ipc(cx: &Cx) -> Result<Rc<Ipc>, Errno> {
-    check(cx)?;
+pub(super) fn new_ipc(cx: &Cx, users: Users) -> Result<Rc<Ipc>, Errno> {
+    check_in(cx, &users)?;
     let charge = cx.pay(BYTES)?;
-    Ok(Rc::new(Ipc::new(new_number(cx), Some(charge))))
+    Ok(Rc::new(Ipc::new(new_number(cx), users, Some(charge))))
 }
 
 /// The caller finds these objects from now on. What it wanted taken back of others is.
@@ -162,9 +175,9 @@ pub fn mounts(unix: &Unix, process: &Process) -> Rc<MountSpace> {
 ///
 /// # Errors
 /// `EPERM`, `ENOMEM`, `ENOSPC`.
-pub(super) fn new_mounts(cx: &Cx, place: &Place) -> Result<Rc<MountSpace>, Errno> {
-    check(cx)?;
-    crate::fs::copy_space(cx, new_number(cx), place)
+pub(super) fn new_mounts(cx: &Cx, users: Users, place: &Place) -> Result<Rc<MountSpace>, Errno> {
+    check_in(cx, &users)?;
+    crate::fs::copy_space(cx, new_number(cx), users, place)
 }
 
 /// The caller's mounts, if it may change them.
@@ -172,24 +185,36 @@ pub(super) fn new_mounts(cx: &Cx, place: &Place) -> Result<Rc<MountSpace>, Errno
 /// # Errors
 /// `EPERM`.
 pub(crate) fn check_mounts(cx: &Cx) -> Result<Rc<MountSpace>, Errno> {
-    check(cx)?;
-    Ok(mounts(cx.unix, cx.process))
+    let space = mounts(cx.unix, cx.process);
+    check_in(cx, &space.users)?;
+    Ok(space)
 }
 
-/// Whether the caller may change what may be done in a mount to what `flags` says.
+/// Whether the caller may change what may be done in a mount to what `flags` says, or (without `MS_BIND`) in its file
+/// system.
 ///
 /// # Errors
 /// `EPERM`.
-pub(crate) fn check_flags(_: &Cx, _: &Mount, _: u32) -> Result<(), Errno> {
-    Ok(())
+pub(crate) fn check_flags(cx: &Cx, mount: &Mount, flags: u32) -> Result<(), Errno> {
+    if flags & l::MS_BIND == 0 {
+        check_in(cx, &mount.root().fs.users.borrow())?;
+    }
+    if mount.may_have(flags) { Ok(()) } else { Err(Errno::EPERM) }
 }
 
-/// Whether the caller may make or enter namespaces.
+/// Whether the caller may make or change what belongs to these users.
 ///
 /// # Errors
 /// `EPERM`.
-pub(super) fn check(cx: &Cx) -> Result<(), Errno> {
-    if cx.process.credentials.borrow().may(l::CAP_SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM) }
+pub(super) fn check_in(cx: &Cx, users: &Users) -> Result<(), Errno> {
+    let may = cx.process.credentials.borrow().may_in(users, l::CAP_SYS_ADMIN);
+    if may { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// Whether the caller may enter a namespace that belongs to these users.
+fn check_enter(cx: &Cx, users: &Users) -> Result<(), Errno> {
+    check_in(cx, users)?;
+    check_in(cx, &cx.users())
 }
 
 /// Refuses namespaces of which there is one only.
@@ -202,7 +227,7 @@ pub(super) fn check_single(cx: &Cx, flags: u64) -> Result<(), Errno> {
     }
     // Anybody could make a namespace of users, and others in it.
     if flags & u64::from(l::CLONE_NEWUSER) == 0 {
-        check(cx)?;
+        check_in(cx, &cx.users())?;
     }
     Err(Errno::EINVAL)
 }
@@ -226,6 +251,9 @@ fn setns(cx: &Cx) -> Answer {
         _ if kind == l::CLONE_NEWIPC => {
             Namespace::Ipc(crate::ipc::of(cx.unix, &*of_process(cx, &open)?))
         }
+        _ if kind == l::CLONE_NEWUSER => {
+            Namespace::Users(of_process(cx, &open)?.credentials.borrow().users.clone())
+        }
         _ if kind == l::CLONE_NEWPID => {
             Namespace::Numbers(of_process(cx, &open)?.state.numbers.clone())
         }
@@ -233,32 +261,45 @@ fn setns(cx: &Cx) -> Answer {
     };
     match new {
         Namespace::Names(names) => {
-            check(cx)?;
+            check_enter(cx, &names.users)?;
             cx.process.state.names.replace(Some(names));
             Ok(0)
         }
         Namespace::Mounts(space) => enter_mounts(cx, space),
         Namespace::Ipc(ipc) => {
-            check(cx)?;
+            check_enter(cx, &ipc.users)?;
             enter_ipc(cx, ipc);
             Ok(0)
         }
         Namespace::Numbers(space) => {
-            check(cx)?;
+            check_enter(cx, &numbers::owner(space.as_ref()))?;
             if !numbers::is_within(space.as_ref(), cx.numbers()) {
                 return Err(Errno::EINVAL.into());
             }
             cx.process.state.numbers_of_children.replace(space);
             Ok(0)
         }
-        // It is in that one already.
-        Namespace::Users => Err(Errno::EINVAL.into()),
+        Namespace::Users(users) => enter_users(cx, users),
     }
 }
 
+/// Nobody comes back up: above, it has no capabilities.
+fn enter_users(cx: &Cx, users: Users) -> Answer {
+    let alone =
+        cx.process.threads.borrow().len() == 1 && Rc::strong_count(&cx.process.place.borrow()) == 1;
+    if users == cx.users() || !alone {
+        return Err(Errno::EINVAL.into());
+    }
+    check_in(cx, &users)?;
+    cx.process.credentials.borrow_mut().enter(users);
+    // What it had in its memory is nobody's there to see.
+    cx.process.state.not_dumpable.set(true);
+    Ok(0)
+}
+
 fn enter_mounts(cx: &Cx, space: Rc<MountSpace>) -> Answer {
-    check(cx)?;
-    if !cx.process.credentials.borrow().may(l::CAP_SYS_CHROOT) {
+    check_enter(cx, &space.users)?;
+    if !cx.process.credentials.borrow().may_here(l::CAP_SYS_CHROOT) {
         return Err(Errno::EPERM.into());
     }
     if Rc::strong_count(&cx.process.place.borrow()) > 1 {
@@ -288,15 +329,18 @@ pub(crate) fn ioctl(cx: &Cx, namespace: &Namespace, request: u32, argument: u64)
             }
             Ok(crate::fs::open_namespace(cx, Namespace::Numbers(above))?.into())
         }
-        (NS_GET_OWNER_UID, Namespace::Users) => {
-            cx.user().write(argument, &0_u32)?;
+        (NS_GET_OWNER_UID, Namespace::Users(users)) => {
+            let owner = users.as_ref().map_or(0, |space| space.owner);
+            cx.user().write(argument, &cx.user_told(owner))?;
             Ok(0)
         }
-        (NS_GET_USERNS, namespace) if !matches!(namespace, Namespace::Users) => {
-            Ok(crate::fs::open_namespace(cx, Namespace::Users)?.into())
+        (NS_GET_USERNS, _) | (NS_GET_PARENT, Namespace::Users(_)) => {
+            let owner = namespace.owner()?;
+            if !is_within(&owner, &cx.users()) {
+                return Err(Errno::EPERM.into());
+            }
+            Ok(crate::fs::open_namespace(cx, Namespace::Users(owner))?.into())
         }
-        // There is none above.
-        (NS_GET_USERNS | NS_GET_PARENT, Namespace::Users) => Err(Errno::EPERM.into()),
         (NS_GET_PARENT | NS_GET_OWNER_UID, _) => Err(Errno::EINVAL.into()),
         _ => Err(Errno::ENOTTY.into()),
     }

@@ -15,6 +15,7 @@ use linux_raw_sys::general as l;
 
 use super::pid::Pid;
 use super::table::{PID_MAX, RESERVED};
+use super::user_space::{Users, is_within as is_within_users};
 use super::{Process, namespace, wait};
 use crate::account::Charge;
 use crate::call::Cx;
@@ -38,6 +39,8 @@ pub struct Numbers {
     pub level: usize,
     /// The one above; none is the first.
     pub above: Option<Rc<Numbers>>,
+    /// The namespace of users that it belongs to.
+    pub users: Users,
     by_number: RefCell<BTreeMap<u32, Pid>>,
     by_pid: RefCell<BTreeMap<Pid, u32>>,
     /// The number given last.
@@ -72,6 +75,12 @@ pub fn shown(space: Option<&Rc<Numbers>>, pid: Pid) -> u32 {
     }
 }
 
+/// The namespace of users that one belongs to.
+#[must_use]
+pub fn owner(space: Option<&Rc<Numbers>>) -> Users {
+    space.and_then(|space| space.users.clone())
+}
+
 /// Whether both are the same namespace.
 #[must_use]
 pub fn same(one: Option<&Rc<Numbers>>, other: Option<&Rc<Numbers>>) -> bool {
@@ -92,9 +101,10 @@ pub fn is_within(one: Option<&Rc<Numbers>>, above: Option<&Rc<Numbers>>) -> bool
 ///
 /// # Errors
 /// `EINVAL` if the children have another one already, `ENOSPC`, `ENOMEM`.
-pub(super) fn new(cx: &Cx) -> Result<Rc<Numbers>, Errno> {
+pub(super) fn new(cx: &Cx, users: Users) -> Result<Rc<Numbers>, Errno> {
     let above = cx.process.state.numbers_of_children.borrow().clone();
-    if !same(above.as_ref(), cx.numbers()) {
+    let in_users = is_within_users(&users, &owner(above.as_ref()));
+    if !same(above.as_ref(), cx.numbers()) || !in_users {
         return Err(Errno::EINVAL);
     }
     let level = levels(above.as_ref()).count() + 1;
@@ -106,6 +116,7 @@ pub(super) fn new(cx: &Cx) -> Result<Rc<Numbers>, Errno> {
         number: namespace::new_number(cx),
         level,
         above,
+        users,
         by_number: RefCell::default(),
         by_pid: RefCell::default(),
         last: Cell::new(0),

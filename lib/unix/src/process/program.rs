@@ -4,22 +4,22 @@ use alloc::rc::Rc;
 
 use linux_raw_sys::general as l;
 
-use super::{Process, end, namespace, numbers, processors, release_vfork};
+use super::namespace::Names;
+use super::user_space::Users;
+use super::{Numbers, Process, end, namespace, numbers, processors, release_vfork, user_space};
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::file;
+use crate::fs::{MountSpace, Place};
+use crate::ipc::Ipc;
 use crate::machine::MachineThread;
 use crate::signal::{self, NO_STACK};
 use crate::thread::Thread;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
-pub const CALLS: &[Entry] = &[partial(
-    l::__NR_unshare,
-    "unshare",
-    unshare,
-    "namespaces of users, networks and time (EINVAL)",
-)];
+pub const CALLS: &[Entry] =
+    &[partial(l::__NR_unshare, "unshare", unshare, "namespaces of networks and time (EINVAL)")];
 
 /// Exec is certain: all other threads of the process end, and `thread` becomes its first.
 pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
@@ -89,41 +89,86 @@ fn unshare(cx: &Cx) -> Answer {
             | l::CLONE_NEWNS
             | l::CLONE_NEWUTS
             | l::CLONE_NEWIPC
-            | l::CLONE_NEWPID,
+            | l::CLONE_NEWPID
+            | l::CLONE_NEWUSER,
     );
     if flags & !(known | namespace::SINGLE) != 0 {
         return Err(Errno::EINVAL.into());
     }
     namespace::check_single(cx, flags)?;
-    let alone = u64::from(l::CLONE_THREAD | l::CLONE_SIGHAND | l::CLONE_VM);
+    let alone = u64::from(l::CLONE_THREAD | l::CLONE_SIGHAND | l::CLONE_VM | l::CLONE_NEWUSER);
     if flags & alone != 0 && cx.process.threads.borrow().len() > 1 {
         return Err(Errno::EINVAL.into());
     }
-    let own_names = flags & u64::from(l::CLONE_NEWUTS) != 0;
-    let names = if own_names { Some(namespace::new_names(cx)?) } else { None };
-    let own_ipc = flags & u64::from(l::CLONE_NEWIPC) != 0;
-    let ipc = if own_ipc { Some(namespace::new_ipc(cx)?) } else { None };
-    if flags & u64::from(l::CLONE_NEWPID) != 0 {
-        namespace::check(cx)?;
-        let own = numbers::new(cx)?;
-        cx.process.state.numbers_of_children.replace(Some(own));
-    }
+    let new = Own::new(cx, flags)?;
     if flags & u64::from(l::CLONE_FILES) != 0 {
         own_files(cx.unix, cx.process)?;
     }
-    if flags & u64::from(l::CLONE_FS | l::CLONE_NEWNS) != 0 {
-        let own = (**cx.process.place.borrow()).clone();
-        if flags & u64::from(l::CLONE_NEWNS) != 0 {
-            let mounts = namespace::new_mounts(cx, &own)?;
-            drop(cx.process.state.mounts.replace(Some(mounts)));
-        }
-        *cx.process.place.borrow_mut() = Rc::new(own);
-    }
-    if names.is_some() {
-        cx.process.state.names.replace(names);
-    }
-    if let Some(ipc) = ipc {
-        namespace::enter_ipc(cx, ipc);
-    }
+    new.enter(cx);
     Ok(0)
+}
+
+/// What `unshare` gives to who calls it.
+struct Own {
+    users: Users,
+    names: Option<Rc<Names>>,
+    ipc: Option<Rc<Ipc>>,
+    numbers: Option<Rc<Numbers>>,
+    mounts: Option<Rc<MountSpace>>,
+    place: Option<Place>,
+}
+
+impl Own {
+    fn new(cx: &Cx, flags: u64) -> Result<Self, Errno> {
+        let has = |flag: u32| flags & u64::from(flag) != 0;
+        let mut own = Self {
+            users: None,
+            names: None,
+            ipc: None,
+            numbers: None,
+            mounts: None,
+            place: has(l::CLONE_FS | l::CLONE_NEWNS | l::CLONE_NEWUSER)
+                .then(|| (**cx.process.place.borrow()).clone()),
+        };
+        if has(l::CLONE_NEWUSER) {
+            own.users = Some(user_space::new(cx)?);
+        }
+        let users = || own.users.clone().or_else(|| cx.users());
+        if has(l::CLONE_NEWUTS) {
+            own.names = Some(namespace::new_names(cx, users())?);
+        }
+        if has(l::CLONE_NEWIPC) {
+            own.ipc = Some(namespace::new_ipc(cx, users())?);
+        }
+        if has(l::CLONE_NEWPID) {
+            namespace::check_in(cx, &users())?;
+            own.numbers = Some(numbers::new(cx, users())?);
+        }
+        if let Some(place) = own.place.as_ref().filter(|_| has(l::CLONE_NEWNS)) {
+            own.mounts = Some(namespace::new_mounts(cx, users(), place)?);
+        }
+        Ok(own)
+    }
+
+    fn enter(self, cx: &Cx) {
+        let state = &cx.process.state;
+        if let Some(place) = self.place {
+            *cx.process.place.borrow_mut() = Rc::new(place);
+        }
+        if self.mounts.is_some() {
+            drop(state.mounts.replace(self.mounts));
+        }
+        if self.names.is_some() {
+            state.names.replace(self.names);
+        }
+        if self.numbers.is_some() {
+            state.numbers_of_children.replace(self.numbers);
+        }
+        if let Some(ipc) = self.ipc {
+            namespace::enter_ipc(cx, ipc);
+        }
+        if self.users.is_some() {
+            cx.process.credentials.borrow_mut().enter(self.users);
+        }
+    }
 }

@@ -70,7 +70,7 @@ fn check(cx: &Cx, process: &Process) -> Result<(), Errno> {
     let own = cx.process.credentials.borrow();
     let other = process.credentials.borrow();
     let same = own.euid == other.uid || own.euid == other.euid;
-    if same || own.may(l::CAP_SYS_NICE) { Ok(()) } else { Err(Errno::EPERM) }
+    if same || own.may_in(&other.users, l::CAP_SYS_NICE) { Ok(()) } else { Err(Errno::EPERM) }
 }
 
 /// The range of priorities of a policy.
@@ -203,7 +203,8 @@ pub(super) fn meant_by(cx: &Cx, which: u32, who: u32) -> Result<Vec<Rc<Process>>
             group.map_or_else(Vec::new, |group| crate::signal::send::members(cx.unix, group))
         }
         l::PRIO_USER => {
-            let uid = if who == 0 { cx.process.credentials.borrow().uid } else { who };
+            let own = cx.process.credentials.borrow().uid;
+            let uid = if who == 0 { own } else { cx.user_meant(who).map_err(|_| Errno::ESRCH)? };
             let all = cx.unix.processes.by_pid.borrow();
             all.values().filter(|one| one.credentials.borrow().uid == uid).cloned().collect()
         }

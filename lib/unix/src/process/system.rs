@@ -49,7 +49,8 @@ fn uname(cx: &Cx) -> Answer {
 }
 
 fn set_name(cx: &Cx, to: &RefCell<vec::Vec<u8>>) -> Answer {
-    if !cx.process.credentials.borrow().may(l::CAP_SYS_ADMIN) {
+    let users = &names(cx.unix, cx.process).users;
+    if !cx.process.credentials.borrow().may_in(users, l::CAP_SYS_ADMIN) {
         return Err(Errno::EPERM.into());
     }
     let len = cx.int(1);
@@ -150,7 +151,8 @@ const CAD_ON: u32 = 0x89AB_CDEF;
 const CAD_OFF: u32 = 0;
 
 fn reboot(cx: &Cx) -> Answer {
-    if !cx.process.credentials.borrow().may(l::CAP_SYS_BOOT) {
+    let users = numbers::owner(cx.numbers());
+    if !cx.process.credentials.borrow().may_in(&users, l::CAP_SYS_BOOT) {
         return Err(Errno::EPERM.into());
     }
     if cx.uint(0) != MAGIC1 || !MAGIC2.contains(&cx.uint(1)) {

@@ -61,6 +61,7 @@ impl Change {
     fn info(self, unix: &Unix, parent: &Process, process: &Process) -> Info {
         let (code, status) = self.code();
         let uid = process.credentials.borrow().uid;
+        let uid = parent.sees_user(uid);
         Info::child(code, parent.sees(process.pid), uid, status, usage::ticks(unix, process))
     }
 }
@@ -180,10 +181,10 @@ impl Found {
     }
 
     /// What is told about it, without the times.
-    fn info(&self) -> Info {
+    fn info(&self, cx: &Cx) -> Info {
         let (code, status) = self.change.code();
         let uid = self.process.as_ref().map_or(0, |process| process.credentials.borrow().uid);
-        Info::child(code, self.id, uid, status, (0, 0))
+        Info::child(code, self.id, cx.user_told(uid), status, (0, 0))
     }
 
     /// The change has been told: it will not be told again.
@@ -312,7 +313,7 @@ fn waitid(cx: &Cx) -> Answer {
     let mut bytes = [0; SIGINFO_BYTES];
     if let Some(found) = &found {
         // The times are not told here.
-        bytes = found.info().bytes();
+        bytes = found.info(cx).bytes();
         let used = found.used(cx);
         if options & l::WNOWAIT == 0 {
             found.consume(cx);

@@ -32,14 +32,15 @@ fn check(cx: &Cx, process: &Rc<Process>, signal: u32) -> Result<(), Errno> {
     let other = process.credentials.borrow();
     let same = [own.euid, own.uid].iter().any(|id| *id == other.suid || *id == other.uid);
     let session = signal == l::SIGCONT && process.session.get() == cx.process.session.get();
-    let allowed = same || session || own.may(l::CAP_KILL) || Rc::ptr_eq(process, cx.process);
+    let allowed =
+        same || session || own.may_in(&other.users, l::CAP_KILL) || Rc::ptr_eq(process, cx.process);
     if allowed { Ok(()) } else { Err(Errno::EPERM) }
 }
 
 /// What `process` is told about a signal that the caller sends.
 fn from_caller(cx: &Cx, process: &Process, signal: u32, code: i32) -> Info {
     let pid = process.sees(cx.process.pid);
-    Info::user(signal, code, pid, cx.process.credentials.borrow().uid)
+    Info::user(signal, code, pid, process.sees_user(cx.process.credentials.borrow().uid))
 }
 
 fn send_checked(cx: &Cx, process: &Rc<Process>, signal: u32) -> Result<(), Errno> {

@@ -220,7 +220,7 @@ fn info_of(tracee: &Tracee, thread: &Thread, why: Why) -> Result<Info, Errno> {
         Why::Signal(info) => Ok(info),
         Why::Group(_) if !tracee.seized => Err(Errno::EINVAL),
         _ => {
-            let uid = thread.process.credentials.borrow().uid;
+            let uid = thread.process.sees_user(thread.process.credentials.borrow().uid);
             let code = tracee.code(why) as i32;
             let signal = if let Why::Group(signal) = why { signal } else { l::SIGTRAP };
             Ok(Info::user(signal, code, thread.own_tid.get(), uid))

@@ -64,6 +64,7 @@ pub(super) fn tell(unix: &Unix, tracee: &Tracee, why: Why) {
     if !action.has(l::SA_NOCLDSTOP) {
         let trapped = if let Why::Group(_) = why { l::CLD_STOPPED } else { l::CLD_TRAPPED };
         let uid = tracee.process.upgrade().map_or(0, |process| process.credentials.borrow().uid);
+        let uid = tracer.sees_user(uid);
         let info = Info::child(trapped, tracee.tid.get(), uid, code & 0x7F, (0, 0));
         signal::send(unix, &tracer, info);
     }
@@ -150,7 +151,8 @@ fn hand_over(unix: &Unix, thread: &Rc<Thread>, tracee: &Tracee, why: Why, signal
     let own = || match tracee.tracer.upgrade() {
         Some(tracer) => {
             let pid = thread.process.sees(tracer.pid);
-            Info::user(signal, 0, pid, tracer.credentials.borrow().uid)
+            let uid = thread.process.sees_user(tracer.credentials.borrow().uid);
+            Info::user(signal, 0, pid, uid)
         }
         None => Info::kernel(signal),
     };
@@ -231,6 +233,7 @@ pub fn executed(unix: &Unix, thread: &Rc<Thread>) {
         tracee.next.borrow_mut().push_back(Why::Event(p::PTRACE_EVENT_EXEC, former));
     } else if !tracee.seized {
         let uid = thread.process.credentials.borrow().uid;
+        let uid = thread.process.sees_user(uid);
         let info = Info::user(l::SIGTRAP, 0, thread.process.number, uid);
         signal::send_thread(unix, thread, info);
     }

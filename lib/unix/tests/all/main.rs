@@ -56,4 +56,5 @@ mod time;
 mod told;
 mod tracing;
 mod tuning;
+mod users;
 mod watching;

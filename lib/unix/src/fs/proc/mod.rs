@@ -23,7 +23,7 @@ use super::time::Time;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Source;
-use crate::process::{Pid, Process};
+use crate::process::{Credentials, Pid, Process};
 
 mod descriptors;
 mod figures;
@@ -50,6 +50,9 @@ const WRITE_MAX: usize = 4096;
 /// Makes a text about a process.
 type SubjectText = fn(&Cx, &Subject) -> Result<Vec<u8>, Errno>;
 
+/// Writes what only who has opened the file can answer for.
+type WriteOwned = fn(&Cx, &Credentials, &Subject, &[u8]) -> Result<(), Errno>;
+
 /// What an inode of `/proc` is.
 #[derive(Clone, Copy)]
 enum What {
@@ -73,6 +76,8 @@ enum What {
     Mounts(Pid, Pid, SubjectText),
     /// One that can be written.
     SubjectSetting(Pid, Pid, SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
+    /// One that can be written by who has opened it.
+    SubjectOwned(Pid, Pid, SubjectText, WriteOwned),
     /// A process's memory.
     Memory(Pid, Pid),
     /// What of it is there.
@@ -130,6 +135,7 @@ impl What {
             | Self::SubjectText(pid, ..)
             | Self::Mounts(pid, ..)
             | Self::SubjectSetting(pid, ..)
+            | Self::SubjectOwned(pid, ..)
             | Self::SubjectLink(pid, ..)
             | Self::Memory(pid, _)
             | Self::Pages(pid, _)
@@ -289,8 +295,8 @@ pub fn check_close_look(cx: &Cx, process: &Process) -> Result<(), Errno> {
     let same = who.fsuid == whose.euid && who.fsuid == whose.uid && who.fsuid == whose.suid;
     let own = core::ptr::eq(&raw const **cx.process, process);
     if own
-        || same && !process.state.not_dumpable.get()
-        || who.may(linux_raw_sys::general::CAP_SYS_PTRACE)
+        || same && !process.state.not_dumpable.get() && who.users == whose.users
+        || who.may_in(&whose.users, linux_raw_sys::general::CAP_SYS_PTRACE)
     {
         Ok(())
     } else {
@@ -334,14 +340,21 @@ pub(super) fn read(cx: &Cx, node: &Node) -> Result<Vec<u8>, Stop> {
         What::Text(make) | What::Setting(make, _) => Ok(make(cx)),
         What::SubjectText(pid, tid, make)
         | What::Mounts(pid, tid, make)
-        | What::SubjectSetting(pid, tid, make, _) => Ok(make(cx, &subject(cx, node, pid, tid)?)?),
+        | What::SubjectSetting(pid, tid, make, _)
+        | What::SubjectOwned(pid, tid, make, _) => Ok(make(cx, &subject(cx, node, pid, tid)?)?),
         What::DescriptorInfo(pid, fd) => Ok(descriptors::info(cx, pid, fd)?),
         _ => Err(Errno::EINVAL.into()),
     }
 }
 
 /// Writes to a file.
-pub(super) fn write(cx: &Cx, node: &Node, source: &mut Source, offset: u64) -> Result<usize, Stop> {
+pub(super) fn write(
+    cx: &Cx,
+    node: &Node,
+    opener: Option<&Credentials>,
+    source: &mut Source,
+    offset: u64,
+) -> Result<usize, Stop> {
     if let What::Memory(..) = node.what {
         return memory::write(cx, node, source, offset);
     }
@@ -351,6 +364,10 @@ pub(super) fn write(cx: &Cx, node: &Node, source: &mut Source, offset: u64) -> R
         What::Setting(_, set) => set(cx, &bytes[..len])?,
         What::SubjectSetting(pid, tid, _, set) => {
             set(cx, &subject(cx, node, pid, tid)?, &bytes[..len])?;
+        }
+        What::SubjectOwned(pid, tid, _, set) => {
+            let opener = opener.filter(|_| offset == 0).ok_or(Errno::EINVAL)?;
+            set(cx, opener, &subject(cx, node, pid, tid)?, &bytes[..len])?;
         }
         _ => return Err(Errno::EIO.into()),
     }

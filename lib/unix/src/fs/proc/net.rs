@@ -84,7 +84,7 @@ fn list(cx: &Cx, protocol: u32, v6: bool) -> Vec<u8> {
         let ours =
             socket.inet.as_ref().is_some_and(|inet| (inet.protocol, inet.v6) == (protocol, v6));
         if ours {
-            line(&mut text, number, &socket, protocol, v6);
+            line(cx, &mut text, number, &socket, (protocol, v6));
             number += 1;
         }
     }
@@ -92,7 +92,7 @@ fn list(cx: &Cx, protocol: u32, v6: bool) -> Vec<u8> {
 }
 
 /// One socket.
-fn line(text: &mut String, number: usize, socket: &Socket, protocol: u32, v6: bool) {
+fn line(cx: &Cx, text: &mut String, number: usize, socket: &Socket, (protocol, v6): (u32, bool)) {
     let start = text.len();
     let digits = if protocol == TCP { 4 } else { 5 };
     let _ = write!(text, "{number:>digits$}: ");
@@ -101,6 +101,7 @@ fn line(text: &mut String, number: usize, socket: &Socket, protocol: u32, v6: bo
     address(text, socket.remote(), v6);
     let state = tcp_state(socket);
     let uid = socket.inet.as_ref().map_or(0, |inet| inet.uid);
+    let uid = cx.user_told(uid);
     let _ = write!(
         text,
         " {state:02X} {:08X}:{:08X} 00:00000000 00000000 {uid:5} {:8} {} 2 0000000000000000",

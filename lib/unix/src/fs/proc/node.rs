@@ -44,6 +44,11 @@ impl Node {
         matches!(self.what, What::SubjectLink(..) | What::Descriptor(..))
     }
 
+    /// Whether who has opened it answers for what is written.
+    pub(in crate::fs) fn is_owned(&self) -> bool {
+        matches!(self.what, What::SubjectOwned(..))
+    }
+
     /// What `pid` is called here; 0 is what is not seen.
     pub(super) fn shown(&self, pid: Pid) -> u32 {
         numbers::shown(self.numbers.as_ref(), pid)

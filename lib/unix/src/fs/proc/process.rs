@@ -9,12 +9,17 @@ use core::fmt::Write;
 use linux_raw_sys::general as linux;
 
 use super::super::listing::Item;
-use super::{Node, Subject, SubjectText, Target, What, check_close_look, mappings, mounts, status};
+use super::{
+    Node, Subject, SubjectText, Target, What, WriteOwned, check_close_look, mappings, mounts,
+    status,
+};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::mm::AddressSpace;
-use crate::process::Pid;
 use crate::process::namespace::{Namespace, names};
+use crate::process::user_maps::{self, map_text, write_map};
+use crate::process::user_space::Kind;
+use crate::process::{Credentials, Pid};
 use crate::user::UserMemory;
 
 /// Longest argument list or environment that is shown, in bytes.
@@ -27,6 +32,7 @@ pub(super) enum Entry {
     Mounts(SubjectText),
     Setting(SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     Link(fn(&Cx, &Subject) -> Result<Target, Errno>),
+    Owned(SubjectText, WriteOwned),
     Memory,
     Pages,
     Tasks,
@@ -41,6 +47,7 @@ impl Entry {
             Self::Mounts(make) => What::Mounts(pid, tid, make),
             Self::Setting(make, set) => What::SubjectSetting(pid, tid, make, set),
             Self::Link(find) => What::SubjectLink(pid, tid, find),
+            Self::Owned(make, set) => What::SubjectOwned(pid, tid, make, set),
             Self::Memory => What::Memory(pid, tid),
             Self::Pages => What::Pages(pid, tid),
             Self::Tasks => What::Tasks(pid),
@@ -63,6 +70,7 @@ pub(super) const ENTRIES: &[Named] = &[
     ("exe", 0o777, Entry::Link(exe)),
     ("fd", 0o500, Entry::Descriptors(false)),
     ("fdinfo", 0o555, Entry::Descriptors(true)),
+    ("gid_map", 0o644, Entry::Owned(group_map, set_group_map)),
     ("limits", 0o444, Entry::Text(limits)),
     ("maps", 0o444, Entry::Text(maps)),
     ("mem", 0o600, Entry::Memory),
@@ -73,11 +81,13 @@ pub(super) const ENTRIES: &[Named] = &[
     ("oom_score_adj", 0o644, Entry::Setting(oom_adjustment, set_oom_adjustment)),
     ("pagemap", 0o400, Entry::Pages),
     ("root", 0o777, Entry::Link(root)),
+    ("setgroups", 0o644, Entry::Owned(sets_groups, set_sets_groups)),
     ("smaps", 0o444, Entry::Text(smaps)),
     ("stat", 0o444, Entry::Text(status::stat)),
     ("statm", 0o444, Entry::Text(status::statm)),
     ("status", 0o444, Entry::Text(status::status)),
     ("timerslack_ns", 0o666, Entry::Setting(timer_slack, set_timer_slack)),
+    ("uid_map", 0o644, Entry::Owned(user_map, set_user_map)),
     ("wchan", 0o444, Entry::Text(|_, _| Ok(b"0".to_vec()))),
 ];
 
@@ -107,7 +117,14 @@ pub(super) const NAMESPACES: &[Named] = &[
         }),
     ),
     ("pid_for_children", 0o777, Entry::Link(numbers_of_children)),
-    ("user", 0o777, Entry::Link(|cx, _| Ok(namespace(cx, Namespace::Users)))),
+    (
+        "user",
+        0o777,
+        Entry::Link(|cx, one| {
+            let users = one.process.credentials.borrow().users.clone();
+            Ok(namespace(cx, Namespace::Users(users)))
+        }),
+    ),
     (
         "uts",
         0o777,
@@ -157,6 +174,30 @@ pub(super) fn list(
         file_type: entry.what(pid, tid).file_type(),
         next: position + 1,
     })
+}
+
+fn user_map(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    Ok(map_text(cx, &subject.process, Kind::Users).into_bytes())
+}
+
+fn group_map(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    Ok(map_text(cx, &subject.process, Kind::Groups).into_bytes())
+}
+
+fn sets_groups(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    Ok(user_maps::groups_text(&subject.process).into())
+}
+
+fn set_user_map(cx: &Cx, by: &Credentials, one: &Subject, text: &[u8]) -> Result<(), Errno> {
+    write_map(cx, by, &one.process, Kind::Users, text)
+}
+
+fn set_group_map(cx: &Cx, by: &Credentials, one: &Subject, text: &[u8]) -> Result<(), Errno> {
+    write_map(cx, by, &one.process, Kind::Groups, text)
+}
+
+fn set_sets_groups(_: &Cx, by: &Credentials, one: &Subject, text: &[u8]) -> Result<(), Errno> {
+    user_maps::write_groups(by, &one.process, text)
 }
 
 /// Bytes of the process's memory; what cannot be read is left out.

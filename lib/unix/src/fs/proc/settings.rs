@@ -233,7 +233,9 @@ fn last_id(cx: &Cx) -> Vec<u8> {
 }
 
 fn set_last_id(cx: &Cx, bytes: &[u8]) -> Result<(), Errno> {
-    if !cx.process.credentials.borrow().may(linux_raw_sys::general::CAP_CHECKPOINT_RESTORE) {
+    let users = crate::process::numbers::owner(cx.numbers());
+    let who = cx.process.credentials.borrow();
+    if !who.may_in(&users, linux_raw_sys::general::CAP_CHECKPOINT_RESTORE) {
         return Err(Errno::EPERM);
     }
     match cx.numbers() {

@@ -175,11 +175,15 @@ pub(super) fn status(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
         subject.shown(process.parent_pid.get()),
         subject.thread.as_ref().map_or(0, |one| subject.shown(crate::trace::tracer_of(one))),
     );
-    let _ = writeln!(rest, "Uid:\t{}\t{}\t{}\t{}", who.uid, who.euid, who.suid, who.fsuid);
-    let _ = writeln!(rest, "Gid:\t{}\t{}\t{}\t{}", who.gid, who.egid, who.sgid, who.fsgid);
+    let [uid, euid, suid, fsuid] =
+        [who.uid, who.euid, who.suid, who.fsuid].map(|id| cx.user_told(id));
+    let [gid, egid, sgid, fsgid] =
+        [who.gid, who.egid, who.sgid, who.fsgid].map(|id| cx.group_told(id));
+    let _ = writeln!(rest, "Uid:\t{uid}\t{euid}\t{suid}\t{fsuid}");
+    let _ = writeln!(rest, "Gid:\t{gid}\t{egid}\t{sgid}\t{fsgid}");
     let _ = write!(rest, "FDSize:\t{}\nGroups:\t", process.files.borrow().capacity());
     for group in who.groups.iter() {
-        let _ = write!(rest, "{group} ");
+        let _ = write!(rest, "{} ", cx.group_told(*group));
     }
     let _ = writeln!(rest);
     in_namespaces(subject, &mut rest);

@@ -208,7 +208,7 @@ fn read(cx: &Cx, at: u64) -> Result<(Program, Charge), Errno> {
     if !(1..=LONGEST).contains(&len) {
         return Err(Errno::EINVAL);
     }
-    let may = cx.process.credentials.borrow().may(l::CAP_SYS_ADMIN);
+    let may = cx.process.credentials.borrow().may_here(l::CAP_SYS_ADMIN);
     if !may && !cx.process.state.no_new_privileges.get() {
         return Err(Errno::EACCES);
     }

@@ -17,7 +17,7 @@ use crate::account::{Charge, What};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::file::Open;
-use crate::process::Pid;
+use crate::process::{Pid, numbers};
 
 const SCM_RIGHTS: i32 = 1;
 const SCM_CREDENTIALS: i32 = 2;
@@ -54,7 +54,12 @@ impl Credentials {
     /// As a `struct ucred`, as the caller is told them.
     #[must_use]
     pub fn told(self, cx: &Cx) -> [u32; 3] {
-        [cx.shown(self.pid), self.uid, self.gid]
+        let nobody = self.uid == u32::MAX && cx.numbers().is_none() && cx.users().is_none();
+        let (uid, gid) = match nobody {
+            true => (self.uid, self.gid),
+            false => (cx.user_told(self.uid), cx.group_told(self.gid)),
+        };
+        [cx.shown(self.pid), uid, gid]
     }
 }
 
@@ -190,12 +195,14 @@ fn read_header(
 fn read_credentials(cx: &Cx, data: &[u8]) -> Result<Credentials, Errno> {
     let claimed = <[u32; 3]>::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
     let [number, uid, gid] = claimed;
+    let (uid, gid) = (cx.user_meant(uid)?, cx.group_meant(gid)?);
     let own = cx.process.credentials.borrow();
     let users = [own.uid, own.euid, own.suid];
     let groups = [own.gid, own.egid, own.sgid];
-    let may_claim = (number == cx.process.number || own.may(linux_raw_sys::general::CAP_SYS_ADMIN))
-        && (users.contains(&uid) || own.may(linux_raw_sys::general::CAP_SETUID))
-        && (groups.contains(&gid) || own.may(linux_raw_sys::general::CAP_SETGID));
+    let may_claim = (number == cx.process.number
+        || own.may_in(&numbers::owner(cx.numbers()), linux_raw_sys::general::CAP_SYS_ADMIN))
+        && (users.contains(&uid) || own.may_here(linux_raw_sys::general::CAP_SETUID))
+        && (groups.contains(&gid) || own.may_here(linux_raw_sys::general::CAP_SETGID));
     if !may_claim {
         return Err(Errno::EPERM);
     }

@@ -226,6 +226,10 @@ impl Stat {
     pub fn mode(&self) -> u32 {
         self.word(24) as u32
     }
+    pub fn owner(&self) -> (u32, u32) {
+        let both = self.word(28);
+        (both as u32, (both >> 32) as u32)
+    }
     pub fn size(&self) -> u64 {
         self.word(48)
     }
