@@ -121,7 +121,9 @@ fn comes_between(server_has_items: bool) {
     let with_items = registers(if server_has_items { server } else { queued });
     with_items.set_mr(0, MsgTag::new(0, 0, 2).0);
     with_items.set_mr(1, MapItem::map(Fpage::NIL, 0).words()[0]);
-    [server, client].map(|taker| registers(taker).set_word(BR0, Fpage::COMPLETE.0));
+    for taker in [server, client] {
+        registers(taker).set_word(BR0, Fpage::COMPLETE.0);
+    }
     let _ = tasks::ipc(queued, id, id);
     // A map item has two windows of its own.
     let windows = if server_has_items { 2 } else { 0 };
