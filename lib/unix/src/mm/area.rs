@@ -4,6 +4,7 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
+use super::row::Row;
 use super::shared::SharedMemory;
 use super::{USER_END, USER_START};
 use crate::errno::Errno;
@@ -142,7 +143,7 @@ impl Area {
 /// The areas of a space.
 #[derive(Default)]
 pub struct Areas {
-    list: Vec<Area>,
+    list: Row,
 }
 
 impl Areas {
@@ -157,9 +158,7 @@ impl Areas {
     /// # Errors
     /// `ENOMEM`.
     pub fn try_clone(&self) -> Result<Self, Errno> {
-        let mut list = Vec::new();
-        list.try_reserve_exact(self.list.len() + SPARE).map_err(|_| Errno::ENOMEM)?;
-        list.extend_from_slice(&self.list);
+        let list = self.list.try_clone(SPARE).map_err(|_| Errno::ENOMEM)?;
         Ok(Self { list })
     }
 
@@ -168,7 +167,7 @@ impl Areas {
     /// # Errors
     /// `ENOMEM`, or what `pay` says.
     pub fn make_room(&mut self, pay: impl FnOnce(u64) -> Result<(), Errno>) -> Result<(), Errno> {
-        if self.list.capacity() - self.list.len() >= SPARE {
+        if self.list.room() >= SPARE {
             return Ok(());
         }
         pay(self.bytes_taken().max(size_of::<[Area; SPARE]>() as u64))?;
@@ -269,7 +268,7 @@ impl Areas {
         self.split(end);
         let from = self.first_behind(start);
         let count = self.list[from..].partition_point(|area| area.start < end);
-        self.list.drain(from..from + count).collect()
+        self.list.take(from, count)
     }
 
     /// Changes the areas of a range.
@@ -315,7 +314,7 @@ impl Areas {
     #[must_use]
     pub fn gap_above(&self, bottom: u64, len: u64) -> Option<u64> {
         let mut start = bottom.max(USER_START);
-        for area in &self.list {
+        for area in self.list.iter() {
             let guard = if area.flags.contains(AreaFlags::GROWS_DOWN) { GUARD_GAP } else { 0 };
             if area.end > start && area.start.saturating_sub(guard).saturating_sub(start) >= len {
                 return Some(start);

@@ -39,6 +39,7 @@ pub mod protect;
 mod rearrange;
 pub mod remap;
 mod robust;
+mod row;
 pub mod shared;
 mod sizes;
 pub mod space;
