@@ -17,7 +17,7 @@ use crate::workspace::{SDK_VERSION, Workspace};
 use crate::{manual, test};
 
 /// Folders and files that are the SDK's: replaced each time.
-const OWN: [&str; 24] = [
+const OWN: [&str; 25] = [
     ".editorconfig",
     ".vscode/settings.json",
     "LICENSE-APACHE",
@@ -37,6 +37,7 @@ const OWN: [&str; 24] = [
     "lib/l4c/src",
     "lib/l4c/task.ld",
     "lib/paging",
+    "lib/pci",
     "lib/proto",
     "lib/service",
     "runtime",
