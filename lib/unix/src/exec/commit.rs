@@ -56,6 +56,7 @@ pub(super) fn commit(
     program::end(unix, thread);
     // Who runs it shall not see what it may read, nor its file's contents if they are not to be read.
     process.state.not_dumpable.set(secure || !built.readable);
+    process.state.seen_from.replace(built.seen_from);
     let registers =
         Registers { rip: built.entry, rsp: built.stack, rflags: FLAGS, ..Registers::default() };
     unix.machine.set_registers(machine, &registers);

@@ -19,7 +19,7 @@ use crate::mm::space::Layout;
 use crate::mm::{AddressSpace, USER_END};
 use crate::process::capability::{self, Executed};
 use crate::process::namespace;
-use crate::process::user_space::{Kind, called};
+use crate::process::user_space::{Kind, Users, called};
 use crate::thread::Thread;
 use crate::unix::Unix;
 
@@ -64,6 +64,8 @@ struct Built {
     stack: u64,
     /// Who runs it may read it.
     readable: bool,
+    /// The namespace of users in which its files are known, if it may not.
+    seen_from: Users,
 }
 
 fn execve(cx: &Cx) -> Answer {
@@ -217,11 +219,10 @@ fn run(cx: &Cx, mut request: Request) -> Result<(), Errno> {
     Err(Errno::ELOOP)
 }
 
-/// Whether a program's user and group are known in the caller's namespace.
-fn known_owner(cx: &Cx, inode: &crate::fs::inode::Inode) -> bool {
-    let users = cx.users();
-    called(&users, Kind::Users, inode.uid.get()).is_some()
-        && called(&users, Kind::Groups, inode.gid.get()).is_some()
+/// Whether a program's user and group are known in a namespace.
+fn knows_owner(users: &Users, inode: &crate::fs::inode::Inode) -> bool {
+    called(users, Kind::Users, inode.uid.get()).is_some()
+        && called(users, Kind::Groups, inode.gid.get()).is_some()
 }
 
 /// Who the process is once it runs the program: set-id bits count, unless it has said that
@@ -231,7 +232,7 @@ fn credentials(cx: &Cx, image: &Image) -> Executed {
     let counts = crate::fs::path::mount(&image.open)
         .is_none_or(|one| !one.has(linux::MS_NOSUID) && own.has(&one));
     // Who is called nothing where it is used gives no rights there.
-    let counts = counts && known_owner(cx, &image.inode);
+    let counts = counts && knows_owner(&cx.users(), &image.inode);
     let mode = if counts { image.inode.mode.get() } else { 0 };
     let group = linux::S_ISGID | linux::S_IXGRP;
     let set_user = (mode & linux::S_ISUID != 0).then(|| image.inode.uid.get());
@@ -266,13 +267,21 @@ fn build(
         None => None,
     };
     let files = [Some(image), interpreter.as_ref().map(|(image, _)| image)];
-    let readable = files.into_iter().flatten().all(|image| image.may_be_read(cx));
+    let mut seen_from = cx.users();
+    let mut readable = true;
+    for image in files.into_iter().flatten().filter(|image| !image.may_be_read(cx)) {
+        readable = false;
+        while let Some(space) = seen_from.clone().filter(|_| !knows_owner(&seen_from, &image.inode))
+        {
+            seen_from = space.above.clone();
+        }
+    }
     let space = AddressSpace::new(cx.unix, &cx.process.user())?;
     space.stack_limit.set(crate::mm::map::limit(cx, linux::RLIMIT_STACK));
     space.set_program(Some(running));
     let filled = fill(cx, &space, (image, &elf), interpreter.as_ref(), who, request);
     match filled {
-        Ok((entry, stack)) => Ok(Built { space, entry, stack, readable }),
+        Ok((entry, stack)) => Ok(Built { space, entry, stack, readable, seen_from }),
         Err(errno) => {
             space.retire(cx.unix);
             Err(errno)

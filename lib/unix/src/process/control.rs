@@ -1,5 +1,7 @@
 //! Settings of a process or thread: `prctl`, `arch_prctl`, `personality`, and the like.
 
+use alloc::rc::Rc;
+
 use linux_raw_sys::general as l;
 use linux_raw_sys::prctl as p;
 
@@ -143,7 +145,9 @@ fn get_robust_list(cx: &Cx) -> Answer {
     let own = cx.process.credentials.borrow();
     let whose = thread.process.credentials.borrow();
     let same = own.uid == whose.uid && own.users == whose.users;
-    if !same && !own.may_in(&whose.users, l::CAP_SYS_PTRACE) {
+    let may = same || own.may_in(&whose.users, l::CAP_SYS_PTRACE);
+    let itself = Rc::ptr_eq(&thread.process, cx.process);
+    if !itself && !(may && thread.process.shows_memory(&own)) {
         return Err(Errno::EPERM.into());
     }
     cx.user().write(cx.arg(2), &ROBUST_BYTES)?;

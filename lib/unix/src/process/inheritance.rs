@@ -66,6 +66,7 @@ pub(super) fn state_of_child(
     Ok(State {
         exit_signal: Cell::new(wish.exit_signal),
         not_dumpable: from.not_dumpable.clone(),
+        seen_from: from.seen_from.clone(),
         no_new_privileges: from.no_new_privileges.clone(),
         out_of_memory: from.out_of_memory.clone(),
         timer_slack: from.timer_slack.clone(),

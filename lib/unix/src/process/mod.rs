@@ -22,6 +22,7 @@ use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use self::user_space::Users;
 use crate::account::{Charge, User};
 use crate::file::Descriptors;
 use crate::fs::Place;
@@ -145,6 +146,9 @@ pub struct State {
     pub death_signal: Cell<u32>,
     /// `PR_SET_DUMPABLE` said no.
     pub not_dumpable: Cell<bool>,
+    /// The namespace of users in which somebody must be privileged who looks into it nevertheless: that in which its
+    /// program began, or one above in which the program's file is known, if that is not to be read.
+    pub seen_from: RefCell<Users>,
     /// `PR_SET_NO_NEW_PRIVS`.
     pub no_new_privileges: Cell<bool>,
     /// How much rather than others it is killed for memory (`oom_score_adj`).

@@ -292,7 +292,7 @@ fn enter_users(cx: &Cx, users: Users) -> Answer {
     }
     check_in(cx, &users)?;
     cx.process.credentials.borrow_mut().enter(users);
-    // What it had in its memory is nobody's there to see.
+    // What it has in its memory is nobody's there to see, until it runs another program.
     cx.process.state.not_dumpable.set(true);
     Ok(0)
 }

@@ -235,6 +235,14 @@ impl Cx<'_> {
 }
 
 impl Process {
+    /// Whether `who`, who may look into it else, may see its memory: it is anybody's to see, or `who` is privileged
+    /// where the program began, which may be above where it is now.
+    #[must_use]
+    pub fn shows_memory(&self, who: &Credentials) -> bool {
+        let state = &self.state;
+        !state.not_dumpable.get() || who.may_in(&state.seen_from.borrow(), l::CAP_SYS_PTRACE)
+    }
+
     /// What it is told of a user.
     #[must_use]
     pub fn sees_user(&self, id: u32) -> u32 {

@@ -24,9 +24,9 @@ pub fn may_trace(tracer: &Process, process: &Process) -> bool {
     let same = mine(whose.uid, whose.gid)
         && mine(whose.euid, whose.egid)
         && mine(whose.suid, whose.sgid)
-        && !process.state.not_dumpable.get()
         && who.users == whose.users;
-    same || who.may_in(&whose.users, l::CAP_SYS_PTRACE)
+    let may = same || who.may_in(&whose.users, l::CAP_SYS_PTRACE);
+    may && process.shows_memory(&who)
 }
 
 /// Whether `tracer`, who traces `process`, may see its memory: it may run a program now that is nobody's

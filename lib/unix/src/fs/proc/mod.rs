@@ -294,14 +294,9 @@ pub fn check_close_look(cx: &Cx, process: &Process) -> Result<(), Errno> {
     let (who, whose) = (cx.process.credentials.borrow(), process.credentials.borrow());
     let same = who.fsuid == whose.euid && who.fsuid == whose.uid && who.fsuid == whose.suid;
     let own = core::ptr::eq(&raw const **cx.process, process);
-    if own
-        || same && !process.state.not_dumpable.get() && who.users == whose.users
-        || who.may_in(&whose.users, linux_raw_sys::general::CAP_SYS_PTRACE)
-    {
-        Ok(())
-    } else {
-        Err(Errno::EACCES)
-    }
+    let may = same && who.users == whose.users
+        || who.may_in(&whose.users, linux_raw_sys::general::CAP_SYS_PTRACE);
+    if own || may && process.shows_memory(&who) { Ok(()) } else { Err(Errno::EACCES) }
 }
 
 /// Where a link leads.

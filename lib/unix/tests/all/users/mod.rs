@@ -2,6 +2,7 @@
 
 mod attacks;
 mod mounts;
+mod programs;
 
 use crate::common::World;
 use crate::common::caller::Program;
@@ -181,6 +182,8 @@ fn other_namespaces_belong_to_one_of_users() {
     let born = third.with(&world.thread_of(&third.thread, number));
     world.next_event(&born.thread);
     assert_eq!((name(&born), name(&third)), (0, EPERM));
+    // As if it had run a program there.
+    born.thread.process().state.not_dumpable.set(false);
     assert_eq!(born.call(l::__NR_getpid, &[]), 1);
     // The maker's outside may enter, with what it has made.
     let fd = third.opened(&format!("/proc/{number}/ns/uts"), 0);

@@ -8,7 +8,7 @@ use linux_raw_sys::general as l;
 const NEWNS: u64 = l::CLONE_NEWNS as u64;
 const ENOENT: i64 = -2;
 
-fn mount(program: &Program<'_>, from: &str, to: &str, kind: &str, flags: u32) -> i64 {
+pub(super) fn mount(program: &Program<'_>, from: &str, to: &str, kind: &str, flags: u32) -> i64 {
     let at = program.buffer + 1024;
     program.world.write(&program.thread, at, kind.as_bytes());
     program.world.write(&program.thread, at + kind.len() as u64, &[0]);
