@@ -187,7 +187,7 @@ fn give_birth(cx: &Cx, wish: &Wish) -> Result<Rc<Thread>, Errno> {
     let tid = numbers::allocate(cx.unix, space.as_ref(), &wish.numbers)?;
     let born = give_birth_as(cx, wish, (space.clone(), users), tid);
     if born.is_err() {
-        numbers::release(cx.unix, space.as_ref(), tid);
+        numbers::release(cx.unix, tid);
     }
     born
 }

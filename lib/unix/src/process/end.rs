@@ -119,7 +119,7 @@ pub fn end_others(unix: &Unix, thread: &Rc<Thread>) {
         threads.remove(&tid);
         threads.insert(process.pid, thread.clone());
         drop(threads);
-        numbers::release(unix, process.state.numbers.as_ref(), tid);
+        numbers::release(unix, tid);
     }
 }
 
@@ -138,7 +138,7 @@ fn remove(unix: &Unix, thread: &Rc<Thread>) {
     unix.processes.by_tid.borrow_mut().remove(&thread.tid.get());
     process.state.keys.thread_ended(thread.tid.get());
     process.threads.borrow_mut().retain(|other| !Rc::ptr_eq(other, thread));
-    numbers::release(unix, process.state.numbers.as_ref(), thread.tid.get());
+    numbers::release(unix, thread.tid.get());
 }
 
 /// Releases the futexes a thread holds, and tells who waits for its end.

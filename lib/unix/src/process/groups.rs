@@ -58,7 +58,7 @@ fn setpgid(cx: &Cx) -> Answer {
         }
     }
     let old = process.group.replace(group);
-    numbers::release(cx.unix, process.state.numbers.as_ref(), old);
+    numbers::release(cx.unix, old);
     Ok(0)
 }
 
@@ -78,7 +78,7 @@ fn setsid(cx: &Cx) -> Answer {
     }
     let old = [cx.process.session.replace(pid), cx.process.group.replace(pid)];
     for old in old {
-        numbers::release(cx.unix, cx.numbers(), old);
+        numbers::release(cx.unix, old);
     }
     Ok(cx.process.number.into())
 }

@@ -234,24 +234,26 @@ pub(super) fn allocate(
     for (index, (level, number)) in levels(space).zip(chosen).enumerate() {
         level.enter(pid, number, wanted.get(index).is_none());
     }
+    if let Some(space) = space {
+        unix.processes.homes.borrow_mut().insert(pid, space.clone());
+    }
     Ok(pid)
 }
 
-/// Somebody of `space` does not have `pid` any more: its numbers are free if nobody else has it.
-pub fn release(unix: &Unix, space: Option<&Rc<Numbers>>, pid: Pid) {
-    if space.is_some() && !unix.processes.in_use(pid) {
-        levels(space).for_each(|level| level.leave(pid));
+/// Somebody, of whatever namespace, does not have `pid` any more: its numbers are free if nobody else has it.
+pub fn release(unix: &Unix, pid: Pid) {
+    let mut homes = unix.processes.homes.borrow_mut();
+    if homes.contains_key(&pid) && !unix.processes.in_use(pid) {
+        let home = homes.remove(&pid);
+        levels(home.as_ref()).for_each(|level| level.leave(pid));
     }
 }
 
 /// A process is no more: so are its numbers, unless it led a group or session that is still there. Those that it was
 /// the last member of go as well.
 pub(super) fn release_process(unix: &Unix, process: &Process) {
-    let space = process.state.numbers.as_ref();
-    if space.is_some() {
-        for pid in [process.pid, process.group.get(), process.session.get()] {
-            release(unix, space, pid);
-        }
+    for pid in [process.pid, process.group.get(), process.session.get()] {
+        release(unix, pid);
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
 use super::namespace::Names;
-use super::{Pid, Process};
+use super::{Numbers, Pid, Process};
 use crate::errno::Errno;
 use crate::file::Open;
 use crate::mm::AddressSpace;
@@ -24,6 +24,8 @@ pub struct Processes {
     pub by_pid: RefCell<BTreeMap<Pid, Rc<Process>>>,
     /// Threads by id.
     pub by_tid: RefCell<BTreeMap<Pid, Rc<Thread>>>,
+    /// The namespaces in which ids are known that are known in others than the first: each one's lowest.
+    pub(super) homes: RefCell<BTreeMap<Pid, Rc<Numbers>>>,
     last: Cell<u32>,
     /// All ids have been given once.
     again: Cell<bool>,

@@ -211,3 +211,27 @@ fn namespaces_are_nested_so_deep_and_paid_for() {
     assert_eq!(world.unix.processes.by_pid.borrow().len(), 3);
     assert!(world.unix.accounts.user(0).used(unix::account::What::Heap) < before - 32 * 4096);
 }
+
+/// Its number there would have meant whoever got the id next.
+#[test]
+fn a_group_that_only_others_are_left_in_loses_its_number_with_the_last_of_them() {
+    let world = World::new();
+    let first = Program::new(&world, &world.first);
+    let (_, init) = born(&first, NEW);
+    let outside = first.fork();
+    let (number, child) = born(&init, 0);
+    let id = child.thread.tid.get().first();
+    assert_eq!(child.call(l::__NR_setpgid, &[0, 0]), 0);
+    assert_eq!(outside.call(l::__NR_setpgid, &[0, id.into()]), 0);
+    assert_eq!(kill(&first, id.into(), l::SIGKILL), 0);
+    assert_eq!(wait(&init, ANY).0, number as i64);
+    let group = (number as i64).wrapping_neg() as u64;
+    assert_eq!(kill(&init, group, 0), 0);
+    assert_eq!(outside.call(l::__NR_setpgid, &[0, 0]), 0);
+    assert_eq!(kill(&init, group, 0), ESRCH);
+    // Whoever has the id now is not of the namespace.
+    world.unix.processes.set_last_id(u64::from(id) - 1).unwrap();
+    let other = first.fork();
+    assert_eq!(other.thread.tid.get().first(), id);
+    assert_eq!(kill(&init, number, 0), ESRCH);
+}
