@@ -54,11 +54,15 @@ pub(super) fn mount(cx: &Cx) -> Answer {
     check_point(&space, &point, true)?;
     let root = new_root(cx, &kind, &data)?;
     check_shown(cx, &space, root.fs.kind)?;
-    root.fs.users.replace(space.users.clone());
-    root.fs.read_only.set(flags & linux::MS_RDONLY != 0);
+    // Terminals are one file system, whoever mounts it.
+    let is_own = root.fs.kind != FsKind::Devpts;
+    if is_own {
+        root.fs.users.replace(space.users.clone());
+        root.fs.read_only.set(flags & linux::MS_RDONLY != 0);
+    }
     let source: Name = if cx.arg(0) == 0 { b"none"[..].into() } else { source.into() };
     let tree = Rc::new(Tree(root.clone()));
-    let flags = flags & !linux::MS_RDONLY | linux::MS_RELATIME;
+    let flags = if is_own { flags & !linux::MS_RDONLY } else { flags } | linux::MS_RELATIME;
     let mount = space.new_mount(Seen { tree, root, source: &source, flags, origin: None })?;
     graft(cx, &space, alloc::vec![(mount, None)], point)?;
     Ok(0)
@@ -210,12 +214,13 @@ fn apply_options(cx: &Cx, root: &Inode, data: &[u8]) -> Result<(), Errno> {
         let text = core::str::from_utf8(option).map_err(|_| Errno::EINVAL)?;
         let (name, value) = text.split_once('=').ok_or(Errno::EINVAL)?;
         let number = |radix| u64::from_str_radix(value, radix).map_err(|_| Errno::EINVAL);
+        let id = || value.parse().ok().filter(|id| *id != u32::MAX).ok_or(Errno::EINVAL);
         match name {
             "size" => root.fs.set_limits(Some(size(root, value)?), None),
             "nr_inodes" => root.fs.set_limits(None, Some(number(10)?)),
             "mode" => root.mode.set(root.file_type() | number(8)? as u32 & 0o7777),
-            "uid" => root.uid.set(cx.user_meant(number(10)? as u32)?),
-            "gid" => root.gid.set(cx.group_meant(number(10)? as u32)?),
+            "uid" => root.uid.set(cx.user_meant(id()?)?),
+            "gid" => root.gid.set(cx.group_meant(id()?)?),
             _ => return Err(Errno::EINVAL),
         }
     }

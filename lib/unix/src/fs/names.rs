@@ -29,6 +29,9 @@ pub(super) fn new_inode(
     let mode = match &kind {
         Kind::Symlink(_) => 0o777,
         Kind::Directory(_) if inherits => mode & !umask(cx) | linux::S_ISGID,
+        _ if inherits && mode & SET_GROUP == SET_GROUP && !may_set_group(who, parent) => {
+            mode & !umask(cx) & !linux::S_ISGID
+        }
         _ => mode & !umask(cx),
     };
     let text = if let Kind::Symlink(text) = &kind { text.len() } else { 0 };
@@ -36,6 +39,14 @@ pub(super) fn new_inode(
     let inode = Inode::new(&parent.fs, kind, mode, (who.fsuid, gid), Time::now(cx.unix))?;
     inode.set_payer(charge);
     Ok(inode)
+}
+
+/// Set-group-id: without the second bit it means something else.
+const SET_GROUP: u32 = linux::S_ISGID | linux::S_IXGRP;
+
+/// Whether `who` may make programs of the directory's group.
+fn may_set_group(who: &Credentials, directory: &Inode) -> bool {
+    permission::in_group(who, directory.gid.get()) || who.may_to(directory, linux::CAP_FSETID)
 }
 
 fn umask(cx: &Cx) -> u32 {

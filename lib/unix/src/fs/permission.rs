@@ -83,8 +83,6 @@ pub fn check_create(directory: &Inode, who: &Credentials) -> Result<(), Errno> {
 pub fn check_delete(directory: &Inode, victim: &Inode, who: &Credentials) -> Result<(), Errno> {
     check(directory, who, WRITE | EXECUTE)?;
     let sticky = directory.mode.get() & linux::S_ISVTX != 0;
-    if sticky && who.fsuid != victim.uid.get() && !owns(who, directory) {
-        return Err(Errno::EPERM);
-    }
-    Ok(())
+    let may = owns(who, victim) || who.fsuid == directory.uid.get();
+    if sticky && !may { Err(Errno::EPERM) } else { Ok(()) }
 }

@@ -96,14 +96,16 @@ fn prepare(
         at += 1;
         for mount in table.sharing(|one| one.peers == group) {
             if !Rc::ptr_eq(&mount, on) {
-                told.extend(copy_for(table, &mount, tree, point, (&peers, &masters))?);
+                let copy = copy_for(table, &mount, tree, point, (&peers, &masters));
+                told.extend(unless_foreign(on, &mount, copy)?);
             }
         }
         for slave in table.sharing(|one| one.master == group) {
             let own = slave.sharing.get().peers;
             if own == 0 {
                 let none = alloc::vec![0; tree.len()];
-                told.extend(copy_for(table, &slave, tree, point, (&none, &peers))?);
+                let copy = copy_for(table, &slave, tree, point, (&none, &peers));
+                told.extend(unless_foreign(on, &slave, copy)?);
             } else if left.iter().all(|one| one.0 != own) {
                 let new = tree.iter().map(|_| table.new_group()).collect();
                 left.push((own, new, peers.clone()));
@@ -111,6 +113,17 @@ fn prepare(
         }
     }
     Ok(told)
+}
+
+/// What was made for `hears`; for who belongs to other users, nothing if it cannot be: they have too many mounts, or
+/// cannot pay, and nobody else's mount is refused for that.
+fn unless_foreign(
+    on: &Rc<Mount>,
+    hears: &Rc<Mount>,
+    copy: Result<Option<ToldOne>, Errno>,
+) -> Result<Option<ToldOne>, Errno> {
+    let foreign = hears.space().is_some_and(|space| mount_users(&on.space(), &space));
+    if foreign { Ok(copy.unwrap_or_default()) } else { copy }
 }
 
 /// A copy of one mount.

@@ -295,6 +295,9 @@ fn setgroups(cx: &Cx) -> Answer {
     }
     let mut groups = vec![0_u32; count as usize];
     cx.user().read_bytes(cx.arg(1), groups.as_mut_bytes())?;
+    if groups.contains(&SAME) {
+        return Err(Errno::EINVAL.into());
+    }
     for group in &mut groups {
         *group = cx.group_meant(*group)?;
     }

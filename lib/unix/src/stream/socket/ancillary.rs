@@ -195,6 +195,9 @@ fn read_header(
 fn read_credentials(cx: &Cx, data: &[u8]) -> Result<Credentials, Errno> {
     let claimed = <[u32; 3]>::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
     let [number, uid, gid] = claimed;
+    if uid == u32::MAX || gid == u32::MAX {
+        return Err(Errno::EINVAL);
+    }
     let (uid, gid) = (cx.user_meant(uid)?, cx.group_meant(gid)?);
     let own = cx.process.credentials.borrow();
     let users = [own.uid, own.euid, own.suid];

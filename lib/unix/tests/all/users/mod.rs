@@ -1,6 +1,7 @@
 //! Namespaces of users: who is called what, who may make one, and what its makers may do in it.
 
 mod attacks;
+mod holes;
 mod mounts;
 mod programs;
 
