@@ -165,6 +165,8 @@ pub(crate) fn take_zeroed() -> Option<PhysFrame> {
         return Some(frame);
     }
     let frame = take_clean()?;
+    // As where one is filled: whoever takes several does not count on it.
+    let_in();
     // SAFETY: it was just taken, and lies in the physical map.
     unsafe { phys_to_virt(frame.0).cast::<u64>().write(0) };
     Some(frame)
