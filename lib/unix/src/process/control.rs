@@ -147,7 +147,8 @@ fn get_robust_list(cx: &Cx) -> Answer {
     let same = own.uid == whose.uid && own.users == whose.users;
     let may = same || own.may_in(&whose.users, l::CAP_SYS_PTRACE);
     let itself = Rc::ptr_eq(&thread.process, cx.process);
-    if !itself && !(may && thread.process.shows_memory(&own)) {
+    let is_open = itself || may && thread.process.shows_memory(&own);
+    if !is_open {
         return Err(Errno::EPERM.into());
     }
     cx.user().write(cx.arg(2), &ROBUST_BYTES)?;
