@@ -72,6 +72,8 @@ mod command {
     pub const OWN: u32 = 0xFFFF;
 }
 
+/// Where the last capability can be that has 16 bytes, as those of messages do.
+const LAST_CAPABILITY: u8 = 0xF0;
 /// Capabilities in a list that leads in a circle at most.
 const MOST_CAPABILITIES: u32 = 48;
 
@@ -165,7 +167,7 @@ impl<'a, A: Access> Function<'a, A> {
         self.command(command::MEMORY | command::MASTER, 0);
     }
 
-    /// Where the first capability of this kind is (PCI Local Bus 3.0, 6.7).
+    /// Where the first capability of this kind is (PCI Local Bus 3.0, 6.7). None that would not fit where it is.
     fn capability(&self, kind: u8) -> Option<u8> {
         if self.read(header::COMMAND) & command::HAS_CAPABILITIES == 0 {
             return None;
@@ -177,7 +179,7 @@ impl<'a, A: Access> Function<'a, A> {
             }
             let word = self.read(at);
             if word as u8 == kind {
-                return Some(at);
+                return (at <= LAST_CAPABILITY).then_some(at);
             }
             at = (word >> 8) as u8 & !3;
         }

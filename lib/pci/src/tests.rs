@@ -152,4 +152,11 @@ fn a_list_that_leads_in_a_circle_ends() {
     assert_eq!(function.messages(), None);
     bus.add((0, 4, 0), &[(0, 1, 0), (0x04, 1 << 20, 0), (0x34, 0x04, 0)]);
     assert_eq!(function.messages(), None, "a capability is behind the header");
+    for kind in [0x05, 0x11] {
+        bus.add((0, 4, 0), &[(0, 1, 0), (0x04, 1 << 20, 0), (0x34, 0xFC, 0), (0xFC, kind, !0)]);
+        assert_eq!(function.messages(), None, "it has no room behind it");
+        assert!(!function.signal_by(MESSAGE));
+        function.signal_by_table();
+        assert_eq!(function.read(0xFC), kind);
+    }
 }
