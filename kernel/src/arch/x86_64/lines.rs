@@ -42,6 +42,15 @@ struct Line {
     latch: Latch,
 }
 
+impl Line {
+    /// What it signals from now on comes through: for a message, which nothing keeps back, it always does.
+    fn let_through(&self) {
+        if self.kind.get() == Hold::Edge {
+            self.entry.get().unmask();
+        }
+    }
+}
+
 struct Lines([Line; vectors::LINES as usize]);
 // SAFETY: one processor uses them, with interrupts off.
 unsafe impl Sync for Lines {}
@@ -170,14 +179,9 @@ pub fn unmask(number: u8) {
         Hold::Absent | Hold::Timer => {}
         Hold::Legacy => pic::unmask(number),
         Hold::Level => line.entry.get().unmask(),
-        Hold::Edge => {
+        Hold::Edge | Hold::Message => {
             if line.latch.release() {
-                line.entry.get().unmask();
-                apic::interrupt_self(vectors::LINE + number);
-            }
-        }
-        Hold::Message => {
-            if line.latch.release() {
+                line.let_through();
                 apic::interrupt_self(vectors::LINE + number);
             }
         }
@@ -189,12 +193,9 @@ pub fn unmask(number: u8) {
 pub fn open(number: u8) {
     let Some(line) = LINES.0.get(usize::from(number)) else { return };
     match line.kind.get() {
-        Hold::Edge => {
+        Hold::Edge | Hold::Message => {
             let _ = line.latch.release();
-            line.entry.get().unmask();
-        }
-        Hold::Message => {
-            let _ = line.latch.release();
+            line.let_through();
         }
         _ => unmask(number),
     }
