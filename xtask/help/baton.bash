@@ -467,7 +467,7 @@ _baton() {
             return 0
             ;;
         baton__subcmd__linux__subcmd__judge)
-            opts="-h --exact --source --shard --only --fresh --resume --accept --seconds --show --list --help ltp busybox cpython stress-ng libc-test sqlite"
+            opts="-h --exact --source --shard --only --fresh --baton-first --resume --accept --seconds --show --list --help ltp busybox cpython stress-ng libc-test sqlite"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -125,6 +125,7 @@ complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subco
 baton\t'This tree\'s'"
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l seconds -d 'Seconds that each stressor of stress-ng works' -r
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l fresh -d 'Run Linux again, whatever is remembered'
+complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l baton-first -d 'Ask Linux only about what did not pass on Baton'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l resume -d 'Take results that this very build of Baton has given already'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l accept -d 'Write the differences to the list of known ones'
 complete -c baton -n "__fish_baton_using_subcommand linux; and __fish_seen_subcommand_from judge" -l show -d 'Show the consoles'

@@ -26,6 +26,7 @@ use clap::Args;
 use super::compare::System;
 use crate::compose::Composer;
 use crate::workspace::Workspace;
+use run::Results;
 use suite::{Name, Shard, Suite};
 
 /// What to judge.
@@ -51,6 +52,9 @@ pub struct Options {
     /// Run Linux again, whatever is remembered
     #[arg(long)]
     fresh: bool,
+    /// Ask Linux only about what did not pass on Baton
+    #[arg(long, conflicts_with_all = ["only", "fresh"])]
+    baton_first: bool,
     /// Take results that this very build of Baton has given already
     #[arg(long)]
     resume: bool,
@@ -79,6 +83,7 @@ impl Options {
             shard: None,
             only: None,
             fresh: false,
+            baton_first: false,
             resume: false,
             accept: false,
             seconds: 10,
@@ -117,7 +122,7 @@ pub fn short(
     let mut suite = Suite::get(workspace, &options)?;
     suite.trials.retain(|trial| SHORT.contains(&trial.case.name.as_str()));
     let bench = run::Bench { workspace, suite: &suite, options: &options };
-    let (linux, baton) = (bench.on_linux()?, bench.on_baton(composer)?);
+    let (linux, baton) = (bench.on_linux(Results::new())?, bench.on_baton(composer)?);
     let known = known::read(workspace, suite.name)?;
     let verdict = report::Verdict::of(&suite, &linux, &baton, &known);
     Ok((verdict.of_these, verdict.new))
@@ -142,14 +147,13 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let bench = run::Bench { workspace, suite: &suite, options };
     if let Some(system) = options.only {
         let results = match system {
-            System::Linux => bench.on_linux()?,
+            System::Linux => bench.on_linux(Results::new())?,
             System::Baton => bench.on_baton(&mut composer)?,
         };
         report::print(&suite, &results);
         return Ok(true);
     }
-    let linux = bench.on_linux()?;
-    let baton = bench.on_baton(&mut composer)?;
+    let (linux, baton) = both(&bench, &mut composer)?;
     let verdict = report::Verdict::of(&suite, &linux, &baton, &known::read(workspace, suite.name)?);
     verdict.print(&suite, &baton);
     if options.accept {
@@ -157,4 +161,16 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         return Ok(true);
     }
     Ok(verdict.new.is_empty())
+}
+
+/// What Linux and Baton make of it. Who asks Baton first asks Linux about the rest.
+fn both(bench: &run::Bench<'_>, composer: &mut Composer<'_>) -> Result<(Results, Results)> {
+    if !bench.options.baton_first {
+        return Ok((bench.on_linux(Results::new())?, bench.on_baton(composer)?));
+    }
+    let baton = bench.on_baton(composer)?;
+    let granted = report::passed(bench.suite, &baton);
+    println!("{} of {} trials pass on Baton: Linux is granted these.", granted.len(), baton.len());
+    let linux = bench.on_linux(granted)?;
+    Ok((linux, baton))
 }

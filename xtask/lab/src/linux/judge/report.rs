@@ -4,6 +4,7 @@ use super::known::Known;
 use super::mark::{self, Mark, Marks};
 use super::run::Results;
 use super::suite::Suite;
+use crate::linux::guest::Ran;
 
 /// Lines of a trial's output that are shown for a new difference.
 const LAST_LINES: usize = 12;
@@ -30,6 +31,17 @@ fn all(suite: &Suite, results: &Results) -> Marks {
     let trials = suite.trials.iter();
     let ran = trials.filter_map(|trial| results.get_key_value(&trial.case.name));
     ran.flat_map(|(name, ran)| mark::marks(name, ran, suite.read)).collect()
+}
+
+/// The results of trials all of which passed.
+#[must_use]
+pub fn passed(suite: &Suite, results: &Results) -> Results {
+    let passed = |name: &str, ran: &Ran| {
+        let marks = mark::marks(name, ran, suite.read);
+        !marks.is_empty() && marks.values().all(|mark| *mark == Mark::Pass)
+    };
+    let passed = results.iter().filter(|(name, ran)| passed(name, ran));
+    passed.map(|(name, ran)| (name.clone(), ran.clone())).collect()
 }
 
 impl Verdict {
@@ -189,5 +201,29 @@ mod tests {
         assert_eq!(verdict.known, [("a: 4".to_owned(), "so".to_owned())]);
         assert_eq!(verdict.gone, ["a: 5"]);
         assert_eq!((verdict.natively, verdict.of_these), (2, 0));
+    }
+
+    #[test]
+    fn linux_is_granted_what_passes_whole() {
+        use super::super::suite::Name;
+        use crate::linux::cpio::Archive;
+        use crate::linux::guest::End;
+
+        let read = |name: &str, ran: &Ran, status: i32| {
+            let mark = |passes| if passes { Mark::Pass } else { Mark::Skip };
+            let mut marks = mark::one(name, mark(status == 0));
+            marks.insert(format!("{name}: part"), mark(ran.output.is_empty()));
+            marks
+        };
+        let (shared, trials) = (Archive::default(), Vec::new());
+        let suite = Suite { name: Name::StressNg, shared, trials, batch: 1, read };
+        let ran = |output: &str, end| Ran { output: output.to_owned(), end };
+        let results = Results::from([
+            ("part".to_owned(), ran("partly", End::Status(0))),
+            ("skips".to_owned(), ran("", End::Status(4))),
+            ("stops".to_owned(), ran("", End::Hung)),
+            ("whole".to_owned(), ran("", End::Status(0))),
+        ]);
+        assert!(passed(&suite, &results).into_keys().eq(["whole".to_owned()]));
     }
 }

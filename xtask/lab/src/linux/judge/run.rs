@@ -69,14 +69,18 @@ impl Keep {
 }
 
 impl Bench<'_> {
-    /// What Linux makes of the trials: remembered, or run now.
+    /// What Linux makes of the trials: remembered, or run now. Without a result of its own it is
+    /// not asked about what is in `granted`, and has those.
     ///
     /// # Errors
     /// When it cannot be run.
-    pub fn on_linux(&self) -> Result<Results> {
+    pub fn on_linux(&self, granted: Results) -> Result<Results> {
         let linux = Linux::prepare(self.workspace)?;
         let keep = self.keep("on-linux", &linux.name())?;
-        let known = if self.options.fresh { Results::new() } else { self.remembered(&keep)? };
+        let mut known = granted;
+        if !self.options.fresh {
+            known.extend(self.remembered(&keep)?);
+        }
         self.all("Linux", known, &keep, |archive, cases| linux.command(archive, cases))
     }
 
@@ -141,7 +145,7 @@ impl Bench<'_> {
                 },
             )?;
         }
-        step.done(&format!("{} trials run, {remembered} remembered", left.len()));
+        step.done(&format!("{} trials run, {remembered} known before", left.len()));
         Ok(results)
     }
 
