@@ -218,6 +218,10 @@ impl Memory {
                 }
                 self.revoke = None;
                 self.done += core::mem::take(&mut self.skip);
+                // What comes next costs more than a step if it is no page of the usual kind.
+                if budget.left() < cost::LOOK + cost::PAGE {
+                    budget.end_step();
+                }
             }
             if self.done >= self.transfer.len {
                 match self.rest.take() {

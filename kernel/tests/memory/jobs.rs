@@ -2,6 +2,7 @@
 
 use abi::{Fpage, MapItem, Rights};
 use kernel::arch::cpu;
+use kernel::mem::frames::FRAME;
 use kernel::mem::{Access, AddressSpace, DestroyJob, MapJob, Scope, Step, UnmapJob, frames};
 
 use crate::common::{Machine, RAM, Random, marker};
@@ -195,5 +196,33 @@ fn the_frames_of_a_new_page_are_filled_in_steps() {
     }
     assert!(steps > 5, "tables, a twin, nodes of both: {steps} steps");
     assert!(to.resolve(far.base(), Access::Read).is_some());
+    assert_eq!(machine.violations(false), []);
+}
+
+/// What was in the way has taken most of a step: the page that comes in its place is for the next one.
+#[test]
+fn a_page_does_not_come_in_the_step_in_which_much_has_gone() {
+    let machine = Machine::new(3, 2048, false);
+    let [_, from, to, third] = machine.spaces[..] else { panic!("four spaces") };
+    let map = |src, dst, at: u64, place: u64| {
+        let item = MapItem { send_base: place, fpage: page(at, 12, Rights::RWX), grant: false };
+        MapJob::new(src, dst, item, Fpage::COMPLETE, marker())
+    };
+    for (at, place) in [(RAM, RAM), (RAM + FRAME, RAM + FRAME)] {
+        map(machine.sigma0(), from, at, place).finish().expect("there is room");
+    }
+    // So that the table stays.
+    map(from, to, RAM, RAM + FRAME).finish().expect("there is room");
+    map(from, to, RAM, RAM).finish().expect("there is room");
+    map(to, third, RAM, RAM).finish().expect("there is room");
+    let there = || to.resolve(RAM, Access::Read).map(|found| found.phys);
+    assert_eq!(there(), Some(RAM));
+    let mut job = map(from, to, RAM + FRAME, RAM);
+    let mut was_empty = false;
+    while interrupted_after(0, || job.advance()) == Ok(Step::More) {
+        was_empty |= there().is_none();
+    }
+    assert_eq!(there(), Some(RAM + FRAME));
+    assert!(was_empty, "what was there has gone in the step in which the next one came");
     assert_eq!(machine.violations(false), []);
 }
