@@ -159,6 +159,8 @@ impl Revoke {
     /// The pages from the position on, which are in `table`.
     fn small(&mut self, table: Table, budget: &mut Budget) {
         if self.removes() {
+            // To find the way here, perhaps for one page only.
+            budget.spend(cost::SMALL);
             let range = (self.pos, self.end);
             let pos = take_back(self.space, table, range, self.scope, &mut self.status, budget);
             if pos != self.pos || budget.left() == 0 {

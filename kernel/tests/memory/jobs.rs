@@ -3,7 +3,9 @@
 use abi::{Fpage, MapItem, Rights};
 use kernel::arch::cpu;
 use kernel::mem::frames::FRAME;
-use kernel::mem::{Access, AddressSpace, DestroyJob, MapJob, Scope, Step, UnmapJob, frames};
+use kernel::mem::{
+    Access, AddressSpace, DestroyJob, MapJob, STEP_BUDGET, Scope, Step, UnmapJob, frames,
+};
 
 use crate::common::{Machine, RAM, Random, marker};
 use crate::page;
@@ -225,4 +227,24 @@ fn a_page_does_not_come_in_the_step_in_which_much_has_gone() {
     assert_eq!(there(), Some(RAM + FRAME));
     assert!(was_empty, "what was there has gone in the step in which the next one came");
     assert_eq!(machine.violations(false), []);
+}
+
+/// Each page with nothing beside it costs the way to it.
+#[test]
+fn a_step_passes_few_pages_that_lie_apart() {
+    let machine = Machine::new(2, 2048, true);
+    let (sigma0, space) = (machine.sigma0(), machine.spaces[1]);
+    for number in 0..64 {
+        let at = RAM + number * 2 * FRAME;
+        let item = MapItem { send_base: at, fpage: page(at, 12, Rights::RWX), grant: false };
+        let mut job = MapJob::new(sigma0, space, item, Fpage::COMPLETE, marker());
+        job.finish().expect("there is room");
+    }
+    let all = page(RAM, 19, Rights::RWX);
+    let mut job = UnmapJob::new(space, all, Scope::Derived, marker());
+    let mut steps = 1;
+    while job.step(STEP_BUDGET) == Step::More {
+        steps += 1;
+    }
+    assert!(steps >= 32, "64 pages in {steps} steps");
 }
