@@ -9,9 +9,12 @@ const LONG_FILES: &[&str] = &[];
 const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("idl/src/rust/types.rs", "variant"),
     ("kernel/src/boot/refusal.rs", "fmt"),
-    ("kernel/tests/crossing/machine.rs", "request"),
-    ("kernel/tests/scheduling.rs", "the_ready_queue_is_rings_by_priority_that_are_cleaned_lazily"),
-    ("kernel/tests/scheduling.rs", "wakeups_come_never_early_and_at_most_a_grain_late"),
+    ("kernel/tests/all/crossing/machine.rs", "request"),
+    (
+        "kernel/tests/all/scheduling.rs",
+        "the_ready_queue_is_rings_by_priority_that_are_cleaned_lazily",
+    ),
+    ("kernel/tests/all/scheduling.rs", "wakeups_come_never_early_and_at_most_a_grain_late"),
     ("lib/unix/src/exec/stack.rs", "fill"),
     ("lib/unix/src/mm/map.rs", "describe"),
     ("lib/unix/src/process/birth.rs", "new_process"),

@@ -1,0 +1,293 @@
+//! Threads whose user code runs on another processor, which the test plays.
+
+use crate::common::clan::{World, asks};
+use abi::ThreadId;
+use kernel::arch::visits::{self, INTERRUPT, accept, berth, enter, set_processors};
+use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::between::berth::Stand;
+use kernel::check;
+use kernel::control::exregs::{Registers, exchange_registers};
+use kernel::control::schedule;
+use kernel::sched::{self, elsewhere, make_ready};
+use kernel::thread::tcb::Resume;
+
+/// The vector of a page fault.
+const PAGE_FAULT: u64 = 14;
+
+/// A world of two processors, in which the root thread runs.
+fn world() -> World {
+    let world = World::new();
+    set_processors(2);
+    set_current(world.root);
+    make_ready(world.root);
+    world
+}
+
+/// Sends `thread`, which is made ready, to processor 1.
+fn go(world: &World, thread: TcbRef) {
+    make_ready(thread);
+    place(world, thread, 1).expect("the root task may");
+    elsewhere::look();
+}
+
+fn place(world: &World, thread: TcbRef, number: u64) -> Result<(), abi::CallError> {
+    let change = schedule::Change { processor: number, ..asks(thread) };
+    schedule::schedule(world.root, &change).map(|_| ())
+}
+
+/// Runs a test with a thread that is offered, there, and back with an entry, each on a machine of
+/// its own.
+fn wherever(test: fn(u32)) {
+    for far in 0..3 {
+        std::thread::spawn(move || test(far)).join().expect("the test passes");
+    }
+}
+
+fn sound() {
+    assert_eq!(check::violations(), 0);
+}
+
+#[test]
+fn only_processors_that_run_are_named() {
+    let world = world();
+    for number in [2, 3, 255, 0xFFFF] {
+        assert_eq!(place(&world, world.one, number), Err(abi::CallError::InvalidParameter));
+    }
+    assert_eq!(place(&world, world.one, 1), Ok(()));
+    assert_eq!(place(&world, world.one, 0), Ok(()));
+}
+
+#[test]
+fn a_ready_thread_leaves_and_nobody_takes_it_for_ready() {
+    let world = world();
+    go(&world, world.one);
+    assert!(world.one.is_away() && !world.one.is_ready() && !world.one.ready.are_linked());
+    sound();
+    let visitor = accept(1).expect("it may come");
+    assert_eq!(visitor.id.get(), world.one.id.get());
+    sound();
+}
+
+#[test]
+fn an_entry_brings_it_back_ready_to_make_it() {
+    let world = world();
+    go(&world, world.one);
+    let _ = accept(1);
+    enter(1, PAGE_FAULT);
+    assert!(world.one.is_away(), "nobody has looked yet");
+    elsewhere::look();
+    assert!(world.one.is_ready());
+    assert_eq!(world.one.resume.get(), Resume::Entered);
+    sound();
+}
+
+#[test]
+fn an_interrupt_there_brings_it_back_and_it_goes_again() {
+    let world = world();
+    go(&world, world.one);
+    let _ = accept(1);
+    enter(1, INTERRUPT);
+    elsewhere::look();
+    assert!(world.one.is_away());
+    assert!(accept(1).is_some(), "it was offered again");
+    sound();
+}
+
+#[test]
+fn one_of_two_is_there_and_the_more_urgent_one() {
+    let world = world();
+    go(&world, world.one);
+    let _ = accept(1);
+    go(&world, world.two);
+    assert!(world.two.is_away() && world.two.ready.are_linked(), "it waits for its turn");
+    sound();
+    let change = schedule::Change { priority: 200, ..asks(world.two) };
+    assert!(schedule::schedule(world.root, &change).is_ok());
+    elsewhere::look();
+    let visitor = accept(1).expect("the more urgent one may come");
+    assert_eq!(visitor.id.get(), world.two.id.get());
+    assert!(world.one.is_away() && world.one.ready.are_linked());
+    sound();
+}
+
+/// A partner runs here on the slice of somebody who has left and waits for its turn there: when that
+/// slice ends, the owner stays where it is queued.
+#[test]
+fn a_slice_that_ends_here_moves_nobody_who_is_elsewhere() {
+    let world = world();
+    crate::common::clan::rank(world.one, 50);
+    go(&world, world.two);
+    let _ = accept(1);
+    make_ready(world.one);
+    place(&world, world.one, 1).expect("the root task may");
+    sched::grant_slice(world.one);
+    elsewhere::look();
+    assert!(world.one.is_away() && world.one.ready.are_linked(), "it waits for its turn");
+    cpu().scheduler.slice_left_us.set(0);
+    let _ = sched::tick::reschedule(world.root);
+    sound();
+    assert!(world.one.ready.are_linked());
+    enter(1, PAGE_FAULT);
+    elsewhere::look();
+    let next = accept(1).expect("its turn has come");
+    assert_eq!(next.id.get(), world.one.id.get());
+    sound();
+}
+
+/// Whoever reads or changes a thread has it here, wherever it was: offered, there, or back with
+/// an entry, which it has not made then.
+#[test]
+fn who_controls_a_thread_has_it_here() {
+    wherever(|far| {
+        let world = world();
+        go(&world, world.one);
+        world.one.frame().ip.set(0x1000);
+        if far > 0 {
+            let _ = accept(1);
+        }
+        if far > 1 {
+            enter(1, PAGE_FAULT);
+        }
+        let registers = Registers { control: abi::syscall::exregs::DELIVER, ..Default::default() };
+        let (_, old) = exchange_registers(world.root, world.one.id.get(), &registers).expect("may");
+        assert_eq!(old.ip, 0x1000);
+        assert!(world.one.is_ready(), "after {far}");
+        assert_eq!(world.one.resume.get(), Resume::Frame);
+        assert_eq!(berth(1).call_back(), kernel::between::berth::Call::Empty);
+        sound();
+        elsewhere::look();
+        assert!(world.one.is_away(), "it goes again");
+    });
+}
+
+#[test]
+fn a_thread_is_deleted_wherever_it_is() {
+    wherever(|far| {
+        let world = world();
+        go(&world, world.one);
+        if far > 0 {
+            let _ = accept(1);
+        }
+        if far > 1 {
+            enter(1, PAGE_FAULT);
+        }
+        let id = world.one.id.get();
+        let _ = kernel::control::lifecycle::delete(world.one);
+        assert!(kernel::thread::lookup(id).is_none());
+        elsewhere::look();
+        assert!(accept(1).is_none(), "nobody is left to come");
+        assert!(cpu().scheduler.guests.is_empty());
+    });
+}
+
+#[test]
+fn before_tables_change_nobody_of_the_space_is_elsewhere() {
+    let world = world();
+    go(&world, world.one);
+    let _ = accept(1);
+    kernel::arch::tlb::quiet(world.spaces[1]);
+    assert!(berth(1).stand() == Stand::GoesOn, "another space's tables");
+    kernel::arch::tlb::quiet(world.spaces[0]);
+    kernel::arch::tlb::quiet(world.spaces[0]);
+    assert_eq!(visits::interrupts(), 2, "one to come, one to stop");
+    assert!(berth(1).stand() == Stand::Still && cpu().pending_lines.get() != 0);
+    sound();
+    elsewhere::look();
+    assert!(berth(1).stand() == Stand::GoesOn, "it goes on when the kernel is left");
+    assert!(cpu().scheduler.stopped.is_empty());
+    sound();
+    kernel::arch::tlb::vacate(world.spaces[1]);
+    assert!(cpu().scheduler.guests.has(1), "another space's root");
+    kernel::arch::tlb::vacate(world.spaces[0]);
+    assert!(cpu().scheduler.guests.is_empty());
+    assert!(world.one.is_away() && cpu().pending_lines.get() != 0, "it goes again soon");
+    sound();
+}
+
+/// Who stands still is called, dies, or comes back for an errand as if it ran.
+#[test]
+fn who_stands_still_is_had_back() {
+    for way in 0..3 {
+        std::thread::spawn(move || {
+            let world = world();
+            go(&world, world.one);
+            let _ = accept(1);
+            kernel::arch::tlb::quiet(world.spaces[0]);
+            match way {
+                0 => elsewhere::recall(world.one),
+                1 => {
+                    let _ = kernel::control::lifecycle::delete(world.one);
+                }
+                _ => enter(1, INTERRUPT),
+            }
+            elsewhere::look();
+            assert!(cpu().scheduler.stopped.is_empty());
+            if way != 1 {
+                assert!(world.one.is_away());
+                assert!(accept(1).is_some() && berth(1).stand() == Stand::GoesOn);
+            }
+            sound();
+        })
+        .join()
+        .expect("the test passes");
+    }
+}
+
+/// An operation at whose end only those go on who stand still for it leaves nothing to be looked at;
+/// anything else does.
+#[test]
+fn who_stands_still_goes_on_at_once() {
+    let world = world();
+    go(&world, world.one);
+    let _ = accept(1);
+    let noted = &cpu().pending_lines;
+    noted.set(0);
+    kernel::arch::tlb::quiet(world.spaces[0]);
+    assert!(elsewhere::lets_all_go_on());
+    assert_eq!(noted.get(), 0);
+    assert!(berth(1).stand() == Stand::GoesOn && cpu().scheduler.stopped.is_empty());
+    assert!(!elsewhere::lets_all_go_on(), "nobody stands still");
+    kernel::arch::tlb::quiet(world.spaces[0]);
+    noted.set(noted.get() | 1);
+    assert!(!elsewhere::lets_all_go_on(), "there is an interrupt");
+    noted.set(1 << elsewhere::LINE);
+    enter(1, PAGE_FAULT);
+    assert!(!elsewhere::lets_all_go_on(), "it has come back");
+    assert_ne!(noted.get(), 0);
+    elsewhere::look();
+    assert!(world.one.is_ready());
+    sound();
+}
+
+/// Who goes to a processor where nobody goes for a while leaves the kernel here, and later.
+#[test]
+fn who_wants_to_leave_for_a_processor_that_rests_goes_on_here() {
+    let world = world();
+    go(&world, world.one);
+    for _ in 0..20 {
+        kernel::arch::tlb::quiet(world.spaces[0]);
+        elsewhere::look();
+    }
+    place(&world, world.root, 1).expect("it may");
+    assert_eq!(world.root.resume.get(), Resume::Anew);
+    assert!(elsewhere::leave(world.root) == world.root, "the processor rests");
+    assert!(kernel::arch::entry::resume(world.root) == world.root);
+    assert_eq!(world.root.resume.get(), Resume::Frame);
+    sound();
+}
+
+/// A task that takes pages back all the time only sends the others home.
+#[test]
+fn who_is_called_back_all_the_time_runs_at_home() {
+    let world = world();
+    go(&world, world.one);
+    let calls = (0..20).take_while(|_| {
+        kernel::arch::tlb::quiet(world.spaces[0]);
+        elsewhere::look();
+        world.one.is_away()
+    });
+    assert!(calls.count() < 10);
+    assert!(world.one.is_ready() && world.one.id.get() != ThreadId::NIL);
+    assert!(visits::interrupts() < 40);
+    sound();
+}

@@ -1,0 +1,79 @@
+//! Who a message is from, whatever happens between its sending and its delivery.
+
+use crate::common::tasks::{ipc, machine, make, registers, thread};
+use abi::id::USER_BASE;
+use abi::{MsgTag, ThreadId, utcb};
+use kernel::arch::{TcbRef, set_current};
+use kernel::control::lifecycle;
+use kernel::ipc::wait::waits;
+use kernel::thread::rendezvous::{Busy, Waits};
+
+/// `sender`'s next message goes out in the name of `name`, if that is allowed.
+fn propagate(sender: TcbRef, name: ThreadId) {
+    registers(sender).set_mr(0, MsgTag::PROPAGATED | 1);
+    registers(sender).set_mr(1, 7);
+    registers(sender).set_word(utcb::VIRTUAL_SENDER, name.0);
+}
+
+#[test]
+fn a_queued_message_is_not_delivered_in_the_name_of_a_new_thread_of_another_task() {
+    let (_machine, spaces) = machine(3);
+    let server = thread(spaces[1], 1, ThreadId::NIL);
+    let deceiver = thread(spaces[0], 0, ThreadId::NIL);
+    let decoy = thread(spaces[0], 2, ThreadId::NIL);
+    let name = decoy.id.get();
+    propagate(deceiver, name);
+    let _ = ipc(deceiver, server.id.get(), ThreadId::NIL);
+    assert_eq!(waits(deceiver), Waits::Busy(Busy::Polling));
+    set_current(deceiver);
+    let _ = lifecycle::delete(decoy);
+    let _victim = make(name, spaces[2], 3, ThreadId::NIL);
+    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
+    assert_eq!(registers(server).mr(1), 7);
+    assert_eq!(server.result_from.get(), deceiver.id.get());
+    assert_eq!(registers(server).mr(0) & MsgTag::PROPAGATED, 0);
+}
+
+#[test]
+fn a_closed_wait_for_the_new_thread_does_not_let_the_old_ones_message_in() {
+    let (_machine, spaces) = machine(3);
+    let server = thread(spaces[1], 1, ThreadId::NIL);
+    let deceiver = thread(spaces[0], 0, ThreadId::NIL);
+    let decoy = thread(spaces[0], 2, ThreadId::NIL);
+    let name = decoy.id.get();
+    propagate(deceiver, name);
+    let _ = ipc(deceiver, server.id.get(), ThreadId::NIL);
+    set_current(deceiver);
+    let _ = lifecycle::delete(decoy);
+    let _victim = make(name, spaces[2], 3, ThreadId::NIL);
+    let _ = ipc(server, ThreadId::NIL, name);
+    assert_eq!(waits(server), Waits::Closed(name));
+    assert_eq!(waits(deceiver), Waits::Busy(Busy::Polling));
+}
+
+#[test]
+fn a_propagated_message_that_waited_keeps_its_name() {
+    let (_machine, spaces) = machine(2);
+    let server = thread(spaces[1], 1, ThreadId::NIL);
+    let sender = thread(spaces[0], 0, ThreadId::NIL);
+    let named = thread(spaces[0], 2, ThreadId::NIL);
+    propagate(sender, named.id.get());
+    let _ = ipc(sender, server.id.get(), ThreadId::NIL);
+    let _ = ipc(server, ThreadId::NIL, named.id.get());
+    assert_eq!(server.result_from.get(), named.id.get());
+    assert_eq!(registers(server).thread(utcb::VIRTUAL_SENDER), sender.id.get());
+}
+
+#[test]
+fn a_sender_that_gets_another_id_while_it_is_queued_sends_nothing() {
+    let (_machine, spaces) = machine(2);
+    let server = thread(spaces[1], 1, ThreadId::NIL);
+    let sender = thread(spaces[0], 0, ThreadId::NIL);
+    let helper = thread(spaces[0], 2, ThreadId::NIL);
+    registers(sender).set_mr(0, 1);
+    let _ = ipc(sender, server.id.get(), ThreadId::NIL);
+    set_current(helper);
+    lifecycle::change_id(sender, ThreadId::global(USER_BASE + 3, 2));
+    let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
+    assert_eq!(waits(server), Waits::Open);
+}

@@ -1,0 +1,39 @@
+//! The kernel on a simulated machine, which each thread of the host has for itself: one binary, since
+//! linking it three dozen times took as long as the tests.
+
+mod common;
+
+mod accounts;
+mod authority;
+mod between;
+mod between_phases;
+mod ceilings;
+mod checker;
+mod crossing;
+mod elsewhere;
+mod exchanges;
+mod explore;
+mod fuzzed;
+mod hidden;
+mod hidden_elsewhere;
+mod identity;
+mod limits;
+mod local;
+mod lrpc;
+mod mapping;
+mod memory;
+mod overtaken;
+mod parties;
+#[cfg(not(feature = "riscv64"))] // RISC-V's address-space numbers are not used yet
+mod pcid;
+#[cfg(not(feature = "riscv64"))] // RISC-V has no ports
+mod port_mapping;
+mod rendezvous;
+mod scheduling;
+mod slices;
+mod stands;
+mod sweep;
+mod threads;
+mod unmap_deleted;
+mod waker;
+mod window;

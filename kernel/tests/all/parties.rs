@@ -1,0 +1,256 @@
+//! Threads of another processor that are there together and talk to each other; the test plays that
+//! processor, fast path included.
+
+use crate::common::clan::{World, asks};
+use abi::{ThreadId, Timeouts};
+use kernel::arch::visits::{INTERRUPT, accept, enter, runs, set_processors, shadow};
+use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::check;
+use kernel::control::exregs::{Registers, exchange_registers};
+use kernel::control::schedule;
+use kernel::ipc::wait;
+use kernel::sched::elsewhere::{self, SEATS};
+use kernel::sched::make_ready;
+use kernel::thread::rendezvous::{self, Busy, Waits};
+use kernel::thread::state::State;
+use kernel::thread::tcb::Resume;
+
+/// The vector of a page fault.
+const PAGE_FAULT: u64 = 14;
+
+/// A world of two processors: `two` waits for anybody and `one` runs, both on processor 1.
+fn world() -> World {
+    let world = World::new();
+    set_processors(2);
+    set_current(world.root);
+    make_ready(world.root);
+    place(&world, world.two);
+    make_ready(world.two);
+    let _ = kernel::ipc::syscall::ipc(world.two, ThreadId::NIL, ThreadId::ANY, Timeouts::NEVER.0);
+    wait::seal(world.two);
+    make_ready(world.one);
+    place(&world, world.one);
+    // It has called the other one.
+    world.one.partner.set(world.two.id.get());
+    elsewhere::look();
+    world
+}
+
+fn place(world: &World, thread: TcbRef) {
+    let change = schedule::Change { processor: 1, ..asks(thread) };
+    let _ = schedule::schedule(world.root, &change).expect("the root task may");
+}
+
+fn sound() {
+    assert_eq!(check::violations(), 0);
+}
+
+/// The shadow that processor 1 shows for `number`.
+fn seen(number: u32) -> Option<TcbRef> {
+    (0..SEATS).map(|seat| shadow(1, seat)).find(|it| it.id.get().number() == number)
+}
+
+/// What `ipc.S` does on processor 1, as whoever runs there: the receiver runs, if it is served.
+fn talk(to: ThreadId, from: ThreadId) -> bool {
+    let sender = runs(1).expect("somebody runs there");
+    let own = sender.id.get();
+    let Some(receiver) = seen(to.number()) else { return false };
+    let is_open = match to.0 ^ receiver.rendezvous.get() {
+        0 => true,
+        waits if waits == own.0 => false,
+        _ => return false,
+    };
+    let waits = match from {
+        _ if from == to => own.0 ^ to.0,
+        _ if from == sender.open_from.get() => own.0,
+        _ => return false,
+    };
+    sender.rendezvous.set(waits);
+    let ready = if is_open { receiver.rendezvous.get() ^ 1 << 32 } else { to.0 ^ 1 << 32 };
+    receiver.rendezvous.set(ready);
+    sender.ip.set(0x2000);
+    true
+}
+
+#[test]
+fn who_waits_for_anybody_comes_along() {
+    let world = world();
+    assert!(rendezvous::is_seated(world.one) && rendezvous::is_seated(world.two));
+    sound();
+    assert!(accept(1).is_some());
+    assert_eq!(runs(1).map(|it| it.id.get()), Some(world.one.id.get()));
+    sound();
+}
+
+#[test]
+fn they_talk_and_come_back_as_they_are() {
+    let world = world();
+    let (one, two) = (world.one.id.get(), world.two.id.get());
+    let _ = accept(1);
+    for _ in 0..3 {
+        assert!(talk(two, two), "a call");
+        assert!(talk(one, ThreadId::ANY), "the answer");
+    }
+    assert!(talk(two, two));
+    enter(1, PAGE_FAULT);
+    elsewhere::look();
+    assert!(world.two.is_ready() && world.two.resume.get() == Resume::Entered);
+    assert_eq!(wait::state(world.one), State::Waits(two));
+    assert_eq!((world.one.resume.get(), world.one.ip.get()), (Resume::Ipc, 0x2000));
+    sound();
+}
+
+#[test]
+fn an_interrupt_brings_whoever_runs_back_and_all_go_again() {
+    let world = world();
+    let two = world.two.id.get();
+    let _ = accept(1);
+    assert!(talk(two, two));
+    enter(1, INTERRUPT);
+    elsewhere::look();
+    // The caller waits for the one that is offered now.
+    assert!(rendezvous::is_seated(world.one) && rendezvous::is_seated(world.two));
+    sound();
+    let _ = accept(1);
+    assert!(talk(world.one.id.get(), ThreadId::ANY), "the call is still to be answered");
+    sound();
+}
+
+/// Whoever asks for one of them has all of them, wherever they are.
+#[test]
+fn a_message_from_here_meets_them() {
+    for far in 0..3 {
+        std::thread::spawn(move || {
+            let world = world();
+            let two = world.two.id.get();
+            if far > 0 {
+                let _ = accept(1);
+            }
+            if far > 1 {
+                assert!(talk(two, two));
+            }
+            let root = world.root;
+            assert_eq!(kernel::ipc::send::accepts(world.two, root), far < 2);
+            assert!(!rendezvous::is_seated(world.one) && !rendezvous::is_seated(world.two));
+            let waits = wait::waits(world.one);
+            let expected = if far > 1 { Busy::Waiting } else { Busy::Ready };
+            assert_eq!(waits, Waits::Busy(expected));
+            sound();
+        })
+        .join()
+        .expect("the test passes");
+    }
+}
+
+#[test]
+fn who_has_a_sender_here_does_not_wait_for_anybody_there() {
+    let world = world();
+    let (one, two) = (world.one.id.get(), world.two.id.get());
+    let _ = accept(1);
+    assert!(talk(two, two));
+    // `two` runs; the root thread waits to send to it.
+    set_current(world.root);
+    let call = kernel::ipc::syscall::ipc;
+    let _ = call(world.root, two, two, Timeouts::NEVER.0);
+    assert_eq!(wait::state(world.root), State::Polls(two));
+    elsewhere::look();
+    let _ = accept(1);
+    assert!(!talk(one, ThreadId::ANY), "somebody waits to send to it");
+    sound();
+}
+
+#[test]
+fn one_of_them_dies() {
+    for which in 0..2 {
+        for talks in 0..3 {
+            std::thread::spawn(move || {
+                let world = world();
+                let ids = [world.one.id.get(), world.two.id.get()];
+                let _ = accept(1);
+                for turn in 0..talks {
+                    let to = ids[1 - turn % 2];
+                    assert!(talk(to, if turn % 2 == 0 { to } else { ThreadId::ANY }));
+                }
+                let victim = [world.one, world.two][which];
+                let _ = kernel::control::lifecycle::delete(victim);
+                sound();
+                elsewhere::look();
+                sound();
+                if let Some(runner) = accept(1).and_then(|_| runs(1)) {
+                    assert_ne!(runner.id.get(), ids[which]);
+                    assert!(!talk(ids[which], ThreadId::ANY), "nobody meets the dead");
+                }
+            })
+            .join()
+            .expect("the test passes");
+        }
+    }
+}
+
+#[test]
+fn who_controls_one_has_it_here() {
+    let world = world();
+    let two = world.two.id.get();
+    let _ = accept(1);
+    assert!(talk(two, two));
+    let registers = Registers { control: abi::syscall::exregs::DELIVER, ..Default::default() };
+    let (_, old) = exchange_registers(world.root, world.one.id.get(), &registers).expect("may");
+    assert_eq!(old.ip, 0x2000);
+    assert_eq!(wait::state(world.one), State::Waits(two));
+    sound();
+}
+
+#[test]
+fn before_tables_change_nobody_of_the_space_is_elsewhere() {
+    let world = world();
+    let _ = accept(1);
+    // The space of the one that waits.
+    kernel::arch::tlb::quiet(world.spaces[1]);
+    assert!(cpu().scheduler.stopped.has(1));
+    sound();
+    // Now its root, with which it is there.
+    kernel::arch::tlb::vacate(world.spaces[1]);
+    assert!(cpu().scheduler.guests.is_empty());
+    assert!(world.one.is_away());
+    sound();
+}
+
+/// Whoever is asked for all the time is not there together with others for a while.
+#[test]
+fn who_is_asked_for_all_the_time_takes_nobody_from_its_work() {
+    let world = world();
+    let asks = (0..20).take_while(|_| {
+        let is_there = rendezvous::is_seated(world.two);
+        let _ = wait::waits(world.two);
+        elsewhere::look();
+        is_there
+    });
+    assert!(asks.count() < 10);
+    assert!(world.one.is_away() && !rendezvous::is_seated(world.one));
+    sound();
+}
+
+/// Nobody who waits with a limit, for somebody outside, or for the first processor is there.
+#[test]
+fn who_waits_otherwise_stays_here() {
+    let changes: [fn(&World); 4] = [
+        |world| world.two.wake_at_us.set(1),
+        |world| world.two.partner.set(world.root.id.get()),
+        |world| world.two.lines.set(1 << 5),
+        |world| world.two.processor.set(0),
+    ];
+    for change in changes {
+        std::thread::spawn(move || {
+            let world = world();
+            let _ = wait::waits(world.two);
+            change(&world);
+            elsewhere::look();
+            assert!(world.one.is_away() && !rendezvous::is_seated(world.one));
+            world.two.wake_at_us.set(0);
+            world.two.lines.set(0);
+            world.two.processor.set(1);
+        })
+        .join()
+        .expect("the test passes");
+    }
+}
