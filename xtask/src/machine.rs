@@ -150,6 +150,14 @@ pub enum Console<'a> {
     File(&'a Path),
 }
 
+/// Whether it is a card for whose network nobody has said anything: it gets one that leads nowhere.
+fn is_network_card(device: &str) -> bool {
+    let name = device.split(',').next().unwrap_or_default();
+    let is_card =
+        name.starts_with("e1000") || name.starts_with("rtl8139") || name.starts_with("virtio-net");
+    is_card && !device.contains("netdev=")
+}
+
 /// The command that starts the machine.
 ///
 /// # Errors
@@ -161,9 +169,15 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
     qemu.args(["-display", "none", "-no-reboot", "-nic", "none"]);
     qemu.args(["-m", &options.memory().to_string(), "-smp", &options.cpus().to_string()]);
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
-    options.devices.iter().for_each(|device| {
-        qemu.args(["-device", device]);
-    });
+    for (number, device) in options.devices.iter().enumerate() {
+        if is_network_card(device) {
+            // It warns of a card without a network.
+            qemu.args(["-netdev", &format!("user,id=net{number},restrict=on")]);
+            qemu.args(["-device", &format!("{device},netdev=net{number}")]);
+        } else {
+            qemu.args(["-device", device]);
+        }
+    }
     if options.icount {
         qemu.args(["-icount", "shift=0,align=off,sleep=off", "-rtc", "clock=vm"]);
         // The processor's random numbers are the same in every run, too.
@@ -340,7 +354,7 @@ mod tests {
             kernel_args: vec!["a=1".into(), "b".into()],
             cpus: Some(2),
             cpu: "qemu64".to_owned(),
-            devices: vec!["edu".into()],
+            devices: vec!["edu".into(), "e1000e,romfile=".into()],
         };
         let fixed = options.at_first_places();
         assert_eq!(fixed.kernel_args, ["a=1", "b", "nokaslr"]);
@@ -350,6 +364,8 @@ mod tests {
         let has = |pair: [&str; 2]| args.windows(2).any(|w| w == pair);
         assert!(has(["-m", "64"]) && has(["-smp", "2"]) && has(["-append", "a=1 b"]));
         assert!(has(["-cpu", "qemu64"]) && has(["-device", "edu"]));
+        assert!(has(["-netdev", "user,id=net1,restrict=on"]));
+        assert!(has(["-device", "e1000e,romfile=,netdev=net1"]));
         assert!(has(["-kernel", "k"]) && has(["-initrd", "i"]) && has(["-serial", "stdio"]));
         assert!(has(["-icount", "shift=0,align=off,sleep=off"]) && has(["-accel", "tcg"]));
     }

@@ -35,6 +35,9 @@ impl<'a> Variants<'a> {
         let manifest = String::from_utf8_lossy(&read(&tree.path("Cargo.toml"))?).into_owned();
         let members = Regex::new(r"(?m)^members = \[[^\]]*\]")?;
         let list = format!("members = {FOLDERS:?}");
+        // Cargo warns of what is said about packages that are not there.
+        let others = Regex::new(r"(?m)^\[profile\.tool\.package\.[a-z-]+\]\n(?:[^\[\n].*\n)*")?;
+        let manifest = others.replace_all(&manifest, "");
         write(&root.join("Cargo.toml"), members.replace(&manifest, list.as_str()).as_bytes())?;
         let kernels = tree.target("bench/variants")?;
         Ok(Self { _alone: alone, tree, copy: Workspace { root }, kernels })
