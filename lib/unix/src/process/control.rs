@@ -10,6 +10,7 @@ use crate::call::{Answer, Cx, Entry, Stop, full, partial};
 use crate::errno::Errno;
 use crate::machine::Reply;
 use crate::signal::set;
+use crate::trace;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] = &[
@@ -142,13 +143,8 @@ fn get_robust_list(cx: &Cx) -> Answer {
         0 => cx.thread.clone(),
         tid => cx.find_thread(tid as u32).ok_or(Errno::ESRCH)?,
     };
-    let own = cx.process.credentials.borrow();
-    let whose = thread.process.credentials.borrow();
-    let same = own.uid == whose.uid && own.users == whose.users;
-    let may = same || own.may_in(&whose.users, l::CAP_SYS_PTRACE);
     let itself = Rc::ptr_eq(&thread.process, cx.process);
-    let is_open = itself || may && thread.process.shows_memory(&own);
-    if !is_open {
+    if !itself && !trace::attach::may_trace(cx.process, &thread.process) {
         return Err(Errno::EPERM.into());
     }
     cx.user().write(cx.arg(2), &ROBUST_BYTES)?;

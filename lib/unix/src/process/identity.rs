@@ -58,11 +58,35 @@ pub(super) type Ids = [u32; 3];
 /// "Leave it as it is."
 const SAME: u32 = u32::MAX;
 
+/// By which of its ids and capabilities somebody looks into another process (`PTRACE_MODE_*CREDS`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LookingBy {
+    /// The real ones and what is permitted: to trace it.
+    Real,
+    /// Those for files and what is in effect: in `/proc`.
+    Files,
+}
+
 impl Credentials {
     /// Whether the capability (`CAP_*`) is in effect, in the first namespace of users.
     #[must_use]
     pub const fn may(&self, capability: u32) -> bool {
         self.users.is_none() && self.may_here(capability)
+    }
+
+    /// Whether it may look into a process with the credentials `whose`: that one's ids are all its own, and it may all that
+    /// that one may; or it may look into anybody's there.
+    #[must_use]
+    pub fn may_look_into(&self, whose: &Self, by: LookingBy) -> bool {
+        let (uid, gid, held) = match by {
+            LookingBy::Real => (self.uid, self.gid, self.capabilities.permitted),
+            LookingBy::Files => (self.fsuid, self.fsgid, self.capabilities.effective),
+        };
+        let same = whose.users() == [uid; 3]
+            && whose.groups() == [gid; 3]
+            && whose.users == self.users
+            && whose.capabilities.permitted & !held == 0;
+        same || self.may_in(&whose.users, l::CAP_SYS_PTRACE)
     }
 
     /// Those that decide what it may do.

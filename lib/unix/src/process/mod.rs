@@ -65,7 +65,7 @@ pub mod wait;
 pub use birth::first;
 pub use end::{end_by_signal, end_process, end_thread, release_vfork};
 pub use groups::is_orphaned;
-pub use identity::Credentials;
+pub use identity::{Credentials, LookingBy};
 pub use numbers::Numbers;
 pub use pid::Pid;
 pub use table::Processes;

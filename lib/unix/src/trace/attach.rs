@@ -11,7 +11,7 @@ use super::{Phase, Tracee, Why};
 use crate::account::{Charge, What};
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::process::Process;
+use crate::process::{LookingBy, Process};
 use crate::signal::{self, Info};
 use crate::thread::{Doing, Thread};
 use crate::unix::Unix;
@@ -20,13 +20,7 @@ use crate::unix::Unix;
 #[must_use]
 pub fn may_trace(tracer: &Process, process: &Process) -> bool {
     let (who, whose) = (tracer.credentials.borrow(), process.credentials.borrow());
-    let mine = |uid: u32, gid: u32| who.uid == uid && who.gid == gid;
-    let same = mine(whose.uid, whose.gid)
-        && mine(whose.euid, whose.egid)
-        && mine(whose.suid, whose.sgid)
-        && who.users == whose.users;
-    let may = same || who.may_in(&whose.users, l::CAP_SYS_PTRACE);
-    may && process.shows_memory(&who)
+    who.may_look_into(&whose, LookingBy::Real) && process.shows_memory(&who)
 }
 
 /// Whether `tracer`, who traces `process`, may see its memory: it may run a program now that is nobody's

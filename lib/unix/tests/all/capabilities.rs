@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use linux_raw_sys::general as l;
-use linux_raw_sys::prctl as p;
+use linux_raw_sys::{prctl as p, ptrace as t};
 use unix::errno::Errno;
 use unix::machine::Reply;
 use unix::process::capability::{ALL, Capabilities};
@@ -75,6 +75,7 @@ fn capget(world: &World, thread: &Rc<Thread>) -> [u64; 3] {
 }
 
 const EPERM: i64 = -1;
+const EACCES: i64 = -13;
 const EINVAL: i64 = -22;
 
 #[test]
@@ -101,6 +102,32 @@ fn who_wants_no_new_privileges_gets_none() {
     assert_eq!(capset(&world, &root, [1, 1, 0]), 0);
     exec(&world, &root, "/bin/plain");
     assert_eq!((sets(&root).permitted, sets(&root).effective), (1, 1));
+}
+
+/// User 0 with few rights, as in a container, is not the user 0 that has all.
+#[test]
+fn who_may_less_does_not_look_into_who_may_more() {
+    let world = world();
+    let (all, few) = (world.fork(&world.first), world.fork(&world.first));
+    assert_eq!(capset(&world, &few, [1, 1, 0]), 0);
+    let looks = |who: &Rc<Thread>, at: &Rc<Thread>| {
+        let pid = u64::from(at.process.number);
+        let text = world.text(who, &format!("/proc/{pid}/environ"));
+        let file = world.ok(who, l::__NR_open, &[text, l::O_RDONLY.into(), 0]);
+        let buffer = world.scratch(who, 64);
+        let pieces = world.words(who, &[buffer, 8]);
+        let pidfd = world.ok(who, l::__NR_pidfd_open, &[pid, 0]);
+        let seize = t::PTRACE_SEIZE.into();
+        [
+            world.now(who, l::__NR_read, &[file, buffer, 64]) as i64,
+            world.now(who, l::__NR_process_vm_writev, &[pid, pieces, 1, pieces, 1, 0]) as i64,
+            world.now(who, l::__NR_pidfd_getfd, &[pidfd, 0, 0]) as i64,
+            world.now(who, l::__NR_get_robust_list, &[pid, buffer, buffer + 8]) as i64,
+            world.now(who, l::__NR_ptrace, &[seize, pid, 0, 0]) as i64,
+        ]
+    };
+    assert_eq!(looks(&few, &all), [EACCES, EPERM, EPERM, EPERM, EPERM]);
+    assert!(looks(&all, &few).iter().all(|answer| ![EACCES, EPERM].contains(answer)));
 }
 
 #[test]

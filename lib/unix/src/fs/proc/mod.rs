@@ -23,7 +23,7 @@ use super::time::Time;
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Source;
-use crate::process::{Credentials, Pid, Process};
+use crate::process::{Credentials, LookingBy, Pid, Process};
 
 mod descriptors;
 mod figures;
@@ -292,10 +292,8 @@ fn list_fixed(table: &[Fixed], position: u64) -> Option<Item> {
 /// `EACCES`.
 pub fn check_close_look(cx: &Cx, process: &Process) -> Result<(), Errno> {
     let (who, whose) = (cx.process.credentials.borrow(), process.credentials.borrow());
-    let same = who.fsuid == whose.euid && who.fsuid == whose.uid && who.fsuid == whose.suid;
     let own = core::ptr::eq(&raw const **cx.process, process);
-    let may = same && who.users == whose.users
-        || who.may_in(&whose.users, linux_raw_sys::general::CAP_SYS_PTRACE);
+    let may = who.may_look_into(&whose, LookingBy::Files);
     if own || may && process.shows_memory(&who) { Ok(()) } else { Err(Errno::EACCES) }
 }
 
