@@ -9,8 +9,8 @@ use linux_raw_sys::general as linux;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::area::AreaFlags;
-use super::futex_held;
 use super::{AddressSpace, PAGE, USER_END, page_of};
+use super::{futex_held, futex_moved, futex_operation};
 use crate::call::{Answer, Cx, Entry, Stop, partial};
 use crate::errno::Errno;
 use crate::memory::FrameId;
@@ -24,7 +24,7 @@ pub(super) const FUTEX: Entry = partial(
     linux::__NR_futex,
     "futex",
     futex,
-    "FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI; holders inherit no priority, for there is none",
+    "holders of FUTEX_LOCK_PI inherit no priority, for there is none",
 );
 
 /// Every waiter, whatever it waits for.
@@ -34,6 +34,7 @@ pub(super) const ANY: u32 = u32::MAX;
 /// (0, frame and offset).
 pub(super) type Key = (u64, u64);
 
+#[derive(Default)]
 pub(super) struct Waiter {
     pub(super) thread: Weak<Thread>,
     /// Of its call.
@@ -42,6 +43,10 @@ pub(super) struct Waiter {
     pub(super) bits: u32,
     /// Who holds the word, where that is said there; else 0.
     pub(super) holder: Pid,
+    /// Where that word is in its memory.
+    pub(super) address: u64,
+    /// The word that says who holds it, to which alone it may be moved.
+    pub(super) target: Option<Key>,
     /// What its call has for progress once it is woken; not 0.
     pub(super) told: u64,
 }
@@ -50,11 +55,11 @@ impl Waiter {
     /// `thread`, for whatever it will be woken.
     pub(super) fn any(thread: &Rc<Thread>) -> Self {
         let serial = thread.wait_serial.get();
-        Self { thread: Rc::downgrade(thread), serial, bits: ANY, holder: Pid::NONE, told: 1 }
+        Self { thread: Rc::downgrade(thread), serial, bits: ANY, told: 1, ..Self::default() }
     }
 
     /// The thread, if its call still waits.
-    fn thread(&self) -> Option<Rc<Thread>> {
+    pub(super) fn thread(&self) -> Option<Rc<Thread>> {
         let waits =
             |thread: &Rc<Thread>| thread.wait_serial.get() == self.serial && thread.is_in_call();
         self.thread.upgrade().filter(waits)
@@ -62,6 +67,14 @@ impl Waiter {
 
     fn waits(&self) -> bool {
         self.thread().is_some()
+    }
+
+    /// It waits no more; whether it still did.
+    pub(super) fn wake(&self) -> bool {
+        let Some(thread) = self.thread() else { return false };
+        thread.progress.set(self.told);
+        thread.wake(self.serial);
+        true
     }
 }
 
@@ -90,17 +103,40 @@ impl Futexes {
         queue.push_back(waiter);
     }
 
+    /// Whether nobody waits anywhere.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queues.borrow().is_empty()
+    }
+
+    /// Takes the first that waits at a word.
+    pub(super) fn take_first(&self, key: Key) -> Option<Waiter> {
+        let mut queues = self.queues.borrow_mut();
+        let queue = queues.get_mut(&key)?;
+        let first = core::iter::from_fn(|| queue.pop_front()).find(Waiter::waits);
+        if queue.is_empty() {
+            queues.remove(&key);
+        }
+        first
+    }
+
     /// The first that waits at a word.
     pub(super) fn first(&self, key: Key) -> Option<Rc<Thread>> {
         self.queues.borrow().get(&key)?.iter().find_map(Waiter::thread)
     }
 
-    /// The words that `holder` holds, and who is the first that waits there.
-    pub(super) fn held_by(&self, holder: Pid) -> Vec<(Key, Rc<Thread>)> {
+    /// The first that waits at a word, and the word to which it may be moved.
+    pub(super) fn target(&self, key: Key) -> Option<(Rc<Thread>, Option<Key>)> {
+        let queues = self.queues.borrow();
+        queues.get(&key)?.iter().find_map(|waiter| Some((waiter.thread()?, waiter.target)))
+    }
+
+    /// The words that `holder` holds, and who is the first that waits there, by which address.
+    pub(super) fn held_by(&self, holder: Pid) -> Vec<(Key, Rc<Thread>, u64)> {
         let queues = self.queues.borrow();
         let first = |(key, queue): (&Key, &VecDeque<Waiter>)| {
             let mut theirs = queue.iter().filter(|waiter| waiter.holder == holder);
-            Some((*key, theirs.find_map(Waiter::thread)?))
+            let (first, at) = theirs.find_map(|waiter| Some((waiter.thread()?, waiter.address)))?;
+            Some((*key, first, at))
         };
         queues.iter().filter_map(first).collect()
     }
@@ -124,11 +160,7 @@ impl Futexes {
                 continue;
             }
             let Some(waiter) = queue.remove(at) else { break };
-            if let Some(thread) = waiter.thread() {
-                thread.progress.set(waiter.told);
-                thread.wake(waiter.serial);
-                woken += 1;
-            }
+            woken += usize::from(waiter.wake());
         }
         if queue.is_empty() {
             queues.remove(&key);
@@ -203,7 +235,11 @@ fn futex(cx: &Cx) -> Answer {
     if waits && !cx.is_retry() && cx.arg(3) != 0 {
         set_deadline(cx, command == linux::FUTEX_WAIT, realtime)?;
     }
-    if realtime && !matches!(command, linux::FUTEX_WAIT_BITSET | linux::FUTEX_LOCK_PI2) {
+    let may_be_real = matches!(
+        command,
+        linux::FUTEX_WAIT_BITSET | linux::FUTEX_LOCK_PI2 | linux::FUTEX_WAIT_REQUEUE_PI
+    );
+    if realtime && !may_be_real {
         return Err(Errno::ENOSYS.into());
     }
     match command {
@@ -213,11 +249,13 @@ fn futex(cx: &Cx) -> Answer {
         linux::FUTEX_WAKE_BITSET => wake_call(cx, private, cx.uint(5)),
         linux::FUTEX_REQUEUE => requeue(cx, private, None),
         linux::FUTEX_CMP_REQUEUE => requeue(cx, private, Some(cx.uint(5))),
-        linux::FUTEX_WAKE_OP => wake_op(cx, private),
+        linux::FUTEX_WAKE_OP => futex_operation::wake_op(cx, private),
         linux::FUTEX_LOCK_PI => futex_held::lock(cx, private, true),
         linux::FUTEX_LOCK_PI2 => futex_held::lock(cx, private, realtime),
         linux::FUTEX_TRYLOCK_PI => futex_held::try_lock(cx, private),
         linux::FUTEX_UNLOCK_PI => futex_held::unlock(cx, private),
+        linux::FUTEX_WAIT_REQUEUE_PI => futex_moved::wait(cx, private, realtime),
+        linux::FUTEX_CMP_REQUEUE_PI => futex_moved::requeue(cx, private),
         _ => Err(Errno::ENOSYS.into()),
     }
 }
@@ -277,9 +315,23 @@ fn wake_call(cx: &Cx, private: bool, bits: u32) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let key = cx.process.space().futex_key(cx.unix, cx.arg(0), private)?;
+    check_not_held(cx.unix, key)?;
     // Linux wakes one even if none is asked for.
     let count = cx.int(2).max(1) as usize;
     Ok(cx.unix.mm.futexes.wake(key, count, bits) as u64)
+}
+
+/// Whether everybody who waits at a word may be woken by anybody.
+///
+/// # Errors
+/// `EINVAL` if somebody there is to hold a word when it goes on.
+pub(super) fn check_not_held(unix: &Unix, key: Key) -> Result<(), Errno> {
+    let is_moved = || unix.mm.futexes.target(key).is_some_and(|(_, target)| target.is_some());
+    let held = &unix.mm.held;
+    if !held.is_empty() && held.first(key).is_some() || unix.mm.moves.get() && is_moved() {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
 }
 
 fn requeue(cx: &Cx, private: bool, expected: Option<u32>) -> Answer {
@@ -296,68 +348,10 @@ fn requeue(cx: &Cx, private: bool, expected: Option<u32>) -> Answer {
             return Err(Errno::EAGAIN.into());
         }
     }
+    check_not_held(cx.unix, from)?;
     let futexes = &cx.unix.mm.futexes;
     let woken = if wakes == 0 { 0 } else { futexes.wake(from, wakes as usize, ANY) };
     Ok((woken + futexes.requeue(from, to, moves as usize)) as u64)
-}
-
-/// The low 12 bits of `value` as a signed number.
-fn signed_12(value: u32) -> i32 {
-    (value << 20) as i32 >> 20
-}
-
-/// What `FUTEX_WAKE_OP` makes of the word; `None`: no such operation.
-fn operate(encoded: u32, old: u32) -> Option<u32> {
-    let mut operand = signed_12(encoded >> 12) as u32;
-    if encoded & linux::FUTEX_OP_OPARG_SHIFT << 28 != 0 {
-        operand = 1 << (operand & 31);
-    }
-    Some(match encoded >> 28 & 7 {
-        linux::FUTEX_OP_SET => operand,
-        linux::FUTEX_OP_ADD => old.wrapping_add(operand),
-        linux::FUTEX_OP_OR => old | operand,
-        linux::FUTEX_OP_ANDN => old & !operand,
-        linux::FUTEX_OP_XOR => old ^ operand,
-        _ => return None,
-    })
-}
-
-/// Whether the old value compares as `FUTEX_WAKE_OP` asks; `None`: no such comparison.
-fn compares(encoded: u32, old: u32) -> Option<bool> {
-    let (old, operand) = (old as i32, signed_12(encoded));
-    Some(match encoded >> 24 & 15 {
-        linux::FUTEX_OP_CMP_EQ => old == operand,
-        linux::FUTEX_OP_CMP_NE => old != operand,
-        linux::FUTEX_OP_CMP_LT => old < operand,
-        linux::FUTEX_OP_CMP_GE => old >= operand,
-        linux::FUTEX_OP_CMP_LE => old <= operand,
-        linux::FUTEX_OP_CMP_GT => old > operand,
-        _ => return None,
-    })
-}
-
-fn wake_op(cx: &Cx, private: bool) -> Answer {
-    let space = cx.process.space();
-    let (first, second, encoded) = (cx.arg(0), cx.arg(4), cx.uint(5));
-    let first = space.futex_key(cx.unix, first, private)?;
-    let second_key = space.futex_key(cx.unix, second, private)?;
-    let memory = &cx.unix.memory;
-    operate(encoded, 0).ok_or(Errno::ENOSYS)?;
-    let (frame, offset) = space.word(cx.unix, second, true)?;
-    let old = loop {
-        let old = memory.load_u32(frame, offset);
-        let new = operate(encoded, old).ok_or(Errno::ENOSYS)?;
-        if memory.compare_exchange_u32(frame, offset, old, new) {
-            break old;
-        }
-    };
-    let also = compares(encoded, old).ok_or(Errno::ENOSYS)?;
-    let futexes = &cx.unix.mm.futexes;
-    let mut woken = futexes.wake(first, cx.int(2).max(1) as usize, ANY);
-    if also {
-        woken += futexes.wake(second_key, cx.int(3).max(1) as usize, ANY);
-    }
-    Ok(woken as u64)
 }
 
 /// Wakes up to `count` threads that wait at a word of `space`; how many there were.
@@ -375,19 +369,5 @@ mod tests {
     #[test]
     fn layouts_are_linux_s() {
         assert_eq!(size_of::<TimeSpec>(), size_of::<linux::__kernel_timespec>());
-    }
-
-    #[test]
-    fn wake_op_computes_as_linux() {
-        let set_5 = linux::FUTEX_OP_SET << 28 | 5 << 12;
-        assert_eq!(operate(set_5, 9), Some(5));
-        let add_minus_1 = linux::FUTEX_OP_ADD << 28 | 0xfff << 12;
-        assert_eq!(operate(add_minus_1, 9), Some(8));
-        let or_bit = (linux::FUTEX_OP_OR | linux::FUTEX_OP_OPARG_SHIFT) << 28 | 4 << 12;
-        assert_eq!(operate(or_bit, 1), Some(17));
-        assert_eq!(operate(7 << 28, 1), None);
-        assert_eq!(compares(linux::FUTEX_OP_CMP_LT << 24 | 0xfff, -2_i32 as u32), Some(true));
-        assert_eq!(compares(linux::FUTEX_OP_CMP_GT << 24, 0), Some(false));
-        assert_eq!(compares(6 << 24, 0), None);
     }
 }

@@ -25,38 +25,56 @@ pub(super) fn lock(cx: &Cx, private: bool, realtime: bool) -> Answer {
     if !cx.is_retry() && cx.arg(3) != 0 {
         set_deadline(cx, false, realtime)?;
     }
-    let Some((key, holder)) = claim(cx, private)? else { return Ok(0) };
+    wait_at(cx, word(cx, cx.arg(0), private)?)
+}
+
+/// Waits until the caller holds the word.
+pub(super) fn wait_at(cx: &Cx, word: Word) -> Answer {
+    let Some(holder) = claim(cx, word, cx.thread)? else { return Ok(0) };
     if cx.expired() {
         return Err(Errno::ETIMEDOUT.into());
     }
     cx.on_signal(OnSignal::Again);
-    cx.unix.mm.held.add(key, Waiter { holder, ..Waiter::any(cx.thread) });
+    let (key, address) = word;
+    cx.unix.mm.held.add(key, Waiter { holder, address, ..Waiter::any(cx.thread) });
     Err(Stop::Block)
 }
 
 /// `FUTEX_TRYLOCK_PI`.
 pub(super) fn try_lock(cx: &Cx, private: bool) -> Answer {
-    match claim(cx, private)? {
+    match claim(cx, word(cx, cx.arg(0), private)?, cx.thread)? {
         None => Ok(0),
         Some(_) => Err(Errno::EAGAIN.into()),
     }
 }
 
-/// Takes the word if nobody holds it (`None`), or marks it so that its holder, who is told, calls to
-/// give it up.
-fn claim(cx: &Cx, private: bool) -> Result<Option<(Key, Pid)>, Errno> {
-    let space = cx.process.space();
-    let key = space.futex_key(cx.unix, cx.arg(0), private)?;
-    let (frame, offset) = space.word(cx.unix, cx.arg(0), true)?;
-    let own = cx.thread.own_tid.get();
+/// A word: what it is called, and where it is in its program's memory.
+pub(super) type Word = (Key, u64);
+
+/// The word at `address` of the caller's memory.
+pub(super) fn word(cx: &Cx, address: u64, private: bool) -> Result<Word, Errno> {
+    Ok((cx.process.space().futex_key(cx.unix, address, private)?, address))
+}
+
+/// `who` takes the word if nobody holds it (`None`), or it is marked so that its holder, who is told, calls to
+/// give it up. The word is one of the caller's.
+///
+/// # Errors
+/// `EDEADLK` if `who` holds it, `ESRCH` if nobody does who is there, `EINVAL` if others wait there for no holder.
+pub(super) fn claim(cx: &Cx, (key, address): Word, who: &Rc<Thread>) -> Result<Option<Pid>, Errno> {
+    let (frame, offset) = cx.process.space().word(cx.unix, address, true)?;
+    let own = who.own_tid.get();
     loop {
         let old = cx.unix.memory.load_u32(frame, offset);
         let holder = old & linux::FUTEX_TID_MASK;
+        if holder == own {
+            return Err(Errno::EDEADLK);
+        }
+        check_none_wait(cx.unix, key)?;
         let known = cx.find_thread(holder).map(|thread| thread.tid.get());
         let new = match holder {
             0 if cx.unix.mm.held.first(key).is_some() => old | own | linux::FUTEX_WAITERS,
             0 => old & linux::FUTEX_OWNER_DIED | own,
-            _ if holder == own => return Err(Errno::EDEADLK),
             _ if known.is_none() => return Err(Errno::ESRCH),
             _ => old | linux::FUTEX_WAITERS,
         };
@@ -64,11 +82,18 @@ fn claim(cx: &Cx, private: bool) -> Result<Option<(Key, Pid)>, Errno> {
             continue;
         }
         if holder == 0 {
-            cx.unix.mm.held.holds(key, cx.thread.tid.get());
+            cx.unix.mm.held.holds(key, who.tid.get());
             return Ok(None);
         }
-        return Ok(known.map(|holder| (key, holder)));
+        return Ok(known);
     }
+}
+
+/// Whether nobody waits at the word as at one that nobody holds.
+fn check_none_wait(unix: &Unix, key: Key) -> Result<(), Errno> {
+    let futexes = &unix.mm.futexes;
+    let some = !futexes.is_empty() && futexes.first(key).is_some();
+    if some { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
 /// `FUTEX_UNLOCK_PI`.
@@ -81,6 +106,7 @@ pub(super) fn unlock(cx: &Cx, private: bool) -> Answer {
         if old & linux::FUTEX_TID_MASK != cx.thread.own_tid.get() {
             return Err(Errno::EPERM.into());
         }
+        check_none_wait(cx.unix, key)?;
         let next = cx.unix.mm.held.first(key);
         let number = next.as_ref().map(|next| next.own_tid.get());
         let new = number.map_or(0, |number| number | linux::FUTEX_WAITERS);
@@ -100,9 +126,8 @@ fn pass(unix: &Unix, key: Key, next: Pid) {
 /// `thread` ends or leaves its space: what it holds and others wait for goes to them, with the mark
 /// that its holder died. To be called before robust lists are looked at.
 pub fn release_held(unix: &Unix, thread: &Rc<Thread>) {
-    for (key, next) in unix.mm.held.held_by(thread.tid.get()) {
-        // It waits in its call, whose first argument is the word.
-        let (space, [address, ..]) = (next.process().space(), next.arguments.get());
+    for (key, next, address) in unix.mm.held.held_by(thread.tid.get()) {
+        let space = next.process().space();
         let (number, next) = (next.own_tid.get(), next.tid.get());
         let new = number | linux::FUTEX_WAITERS | linux::FUTEX_OWNER_DIED;
         if let Ok((frame, offset)) = space.word(unix, address, true) {

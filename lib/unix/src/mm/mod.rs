@@ -13,7 +13,8 @@
 //! | `other` | memory of other processes |
 //! | `sizes` | how large a space is, what is there, which files it may write |
 //! | `shared` | what spaces share |
-//! | `futex`, `futex_held`, `robust` | waiting on words of memory; those that say who holds them; what ending threads leave |
+//! | `futex`, `futex_operation`, `robust` | waiting on words of memory; changing one that wakes; what ending threads leave |
+//! | `futex_held`, `futex_moved` | words that say who holds them; moving there who waits elsewhere |
 //!
 //! The machine's mappings are a cache of the page map: what the page map lacks is never
 //! mapped; what it has may be mapped, if the page says so.
@@ -30,6 +31,8 @@ pub mod fault;
 mod fork;
 pub mod futex;
 pub mod futex_held;
+mod futex_moved;
+mod futex_operation;
 pub mod futex_vector;
 pub mod map;
 mod oom;

@@ -36,6 +36,8 @@ pub struct Shared {
     pub(super) futexes: super::futex::Futexes,
     /// Those whose word says who holds them.
     pub(super) held: super::futex::Futexes,
+    /// Somebody has once waited to be moved to one of those.
+    pub(super) moves: Cell<bool>,
 }
 
 impl Shared {

@@ -12,7 +12,7 @@ const RAX_AT: u64 = 152;
 const PRIVATE: u64 = (l::FUTEX_PRIVATE_FLAG) as u64;
 
 /// Another thread of the first process, made without clone.
-fn second(world: &World) -> Rc<Thread> {
+pub fn second(world: &World) -> Rc<Thread> {
     let process = world.first.process();
     let id = world.unix.processes.allocate_id().unwrap();
     let thread = Thread::new(id, process.clone(), world.unix.run_queue.clone());
@@ -57,12 +57,9 @@ fn a_word_that_differs_is_not_waited_for() {
     world.refused(first, l::__NR_futex, &[at, wait, 5, bad], Errno::EINVAL);
     let realtime = u64::from(l::FUTEX_CLOCK_REALTIME);
     world.refused(first, l::__NR_futex, &[at, wait | realtime, 5, 0], Errno::ENOSYS);
-    world.refused(
-        first,
-        l::__NR_futex,
-        &[at, l::FUTEX_WAIT_REQUEUE_PI.into(), 5, 0],
-        Errno::ENOSYS,
-    );
+    let moved = u64::from(l::FUTEX_WAIT_REQUEUE_PI);
+    world.refused(first, l::__NR_futex, &[at, moved, 5, 0, at], Errno::EINVAL);
+    world.refused(first, l::__NR_futex, &[at, moved, 6, 0, at + 4], Errno::EAGAIN);
     world.refused(
         first,
         l::__NR_futex,
@@ -266,4 +263,77 @@ fn a_handler_does_not_end_the_wait_for_a_word_that_is_held() {
     assert_eq!(registers.rip, 0x41_0000);
     // It returns to the call, not to a result.
     assert_eq!(world.read_u64(first, registers.rsp + RAX_AT), u64::from(l::__NR_futex));
+}
+
+const EINVAL: i64 = -(Errno::EINVAL.0 as i64);
+
+#[test]
+fn who_is_to_hold_a_word_is_not_just_woken() {
+    let world = World::new();
+    let (first, one, two) = (&world.first, second(&world), second(&world));
+    let at = word(&world, 0);
+    assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, at), Some(0));
+    assert_eq!(held(&world, &one, l::FUTEX_LOCK_PI, at), None);
+    for operation in [l::FUTEX_WAKE, l::FUTEX_REQUEUE, l::FUTEX_WAKE_OP] {
+        let args = [at, operation.into(), 1, 1, at + 4, 0];
+        world.refused(first, l::__NR_futex, &args, Errno::EINVAL);
+    }
+    assert_eq!(world.next_reply(&one), None);
+    // Nor does one wait to hold a word at which others wait for anything.
+    let plain = word(&world, 7);
+    world.waits(&two, l::__NR_futex, &[plain, l::FUTEX_WAIT.into(), 7, 0]);
+    assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, plain), Some(EINVAL));
+}
+
+#[test]
+fn waiters_are_moved_to_a_word_that_they_will_hold() {
+    let world = World::new();
+    let first = &world.first;
+    let waiters: Vec<_> = (0..3).map(|_| second(&world)).collect();
+    let (from, to) = (word(&world, 1), word(&world, 0));
+    let wait = [from, l::FUTEX_WAIT_REQUEUE_PI.into(), 1, 0, to];
+    for waiter in &waiters {
+        world.waits(waiter, l::__NR_futex, &wait);
+    }
+    let moves = |wakes, moves, to, value| {
+        let args = [from, l::FUTEX_CMP_REQUEUE_PI.into(), wakes, moves, to, value];
+        world.now(first, l::__NR_futex, &args) as i64
+    };
+    assert_eq!(moves(2, 1, to, 1), EINVAL);
+    assert_eq!(moves(1, 1, to, 9), -i64::from(Errno::EAGAIN.0));
+    assert_eq!(moves(1, 1, from, 1), EINVAL);
+    assert_eq!(moves(1, 1, to + 4, 1), EINVAL, "it is another word that they wait for");
+    assert_eq!(world.now(first, l::__NR_futex, &[from, 1, 1]) as i64, EINVAL, "woken");
+    assert_eq!(moves(1, 1, to, 1), 2);
+    assert_eq!(world.next_reply(&waiters[0]), Some(0));
+    assert_eq!(world.read_u32(first, to), waiters[0].own_tid.get() | l::FUTEX_WAITERS);
+    assert_eq!(world.next_reply(&waiters[1]), None);
+    assert_eq!(held(&world, &waiters[0], l::FUTEX_UNLOCK_PI, to), Some(0));
+    assert_eq!(world.next_reply(&waiters[1]), Some(0));
+    // The third is moved while somebody holds the word, who ends.
+    assert_eq!(moves(1, 9, to, 1), 1);
+    assert_eq!(world.next_reply(&waiters[2]), None);
+    world.call(&waiters[1], l::__NR_exit, &[0]);
+    world.collect();
+    assert_eq!(world.next_reply(&waiters[2]), Some(0));
+    let mark = l::FUTEX_WAITERS | l::FUTEX_OWNER_DIED;
+    assert_eq!(world.read_u32(first, to), waiters[2].own_tid.get() | mark);
+}
+
+#[test]
+fn who_was_moved_waits_until_its_time() {
+    let world = World::new();
+    let (first, other) = (&world.first, second(&world));
+    let (from, to) = (word(&world, 1), word(&world, 0));
+    assert_eq!(held(&world, first, l::FUTEX_LOCK_PI, to), Some(0));
+    let soon = world.machine.now_ns.get() + 5_000;
+    let time = world.words(first, &[soon / 1_000_000_000, soon % 1_000_000_000]);
+    world.waits(&other, l::__NR_futex, &[from, l::FUTEX_WAIT_REQUEUE_PI.into(), 1, time, to]);
+    let args = [from, l::FUTEX_CMP_REQUEUE_PI.into(), 1, 0, to, 1];
+    assert_eq!(world.ok(first, l::__NR_futex, &args), 1);
+    world.advance(10_000_000);
+    let timed_out = -i64::from(Errno::ETIMEDOUT.0);
+    assert_eq!(world.next_reply(&other).map(|value| value as i64), Some(timed_out));
+    assert_eq!(held(&world, first, l::FUTEX_UNLOCK_PI, to), Some(0));
+    assert_eq!(world.read_u32(first, to), 0);
 }
