@@ -76,8 +76,8 @@ pub const CALLS: &[Entry] = &[
     partial(nr::__NR_recvfrom, "recvfrom", socket::message::recvfrom, "MSG_OOB"),
     partial(nr::__NR_sendmsg, "sendmsg", socket::message::sendmsg, "MSG_OOB"),
     partial(nr::__NR_recvmsg, "recvmsg", socket::message::recvmsg, "MSG_OOB"),
-    partial(nr::__NR_sendmmsg, "sendmmsg", socket::message::sendmmsg, "waits for the first only"),
-    partial(nr::__NR_recvmmsg, "recvmmsg", socket::message::recvmmsg, "waits for the first only"),
+    partial(nr::__NR_sendmmsg, "sendmmsg", socket::messages::sendmmsg, "MSG_OOB"),
+    partial(nr::__NR_recvmmsg, "recvmmsg", socket::messages::recvmmsg, "MSG_OOB"),
 ];
 
 /// What all streams share.

@@ -1,7 +1,7 @@
-//! What goes with datagrams of the Internet: what their headers say, and UDP-Lite.
+//! What goes with datagrams of the Internet: what their headers say, and UDP-Lite; several messages at once.
 
 use linux_raw_sys::general::*;
-use linux_raw_sys::net::{AF_INET, AF_INET6, SOCK_DGRAM};
+use linux_raw_sys::net::{AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, SOCK_STREAM};
 use unix::errno::Errno;
 
 use crate::common::World;
@@ -75,4 +75,108 @@ fn udp_lite_has_ports_of_its_own() {
     world.refused(first, __NR_setsockopt, &[udp, 136, 10, covered, 4], Errno::ENOPROTOOPT);
     let wait = u64::from(linux_raw_sys::net::MSG_DONTWAIT);
     world.refused(first, __NR_recvfrom, &[udp, covered, 4, wait, 0, 0], Errno::EAGAIN);
+}
+
+/// Headers of so many messages, each with a buffer of a byte; where they are, and the buffers.
+fn headers(world: &World, count: usize) -> (u64, Vec<u64>) {
+    let first = &world.first;
+    let buffers: Vec<u64> = (0..count).map(|_| world.put(first, b"x")).collect();
+    let all = buffers.iter().flat_map(|buffer| {
+        let range = world.words(first, &[*buffer, 1]);
+        [0, 0, range, 1, 0, 0, 0, 77]
+    });
+    (world.words(first, &all.collect::<Vec<u64>>()), buffers)
+}
+
+fn pair(world: &World, kind: u32) -> [u64; 2] {
+    let at = world.scratch(&world.first, 8);
+    world.ok(&world.first, __NR_socketpair, &[AF_UNIX.into(), kind.into(), 0, at]);
+    [0, 4].map(|offset| world.read_u32(&world.first, at + offset).into())
+}
+
+#[test]
+fn several_messages_are_waited_for() {
+    let world = World::new();
+    let first = &world.first;
+    let [here, there] = pair(&world, SOCK_DGRAM);
+    let (at, buffers) = headers(&world, 3);
+    let sender = world.fork(first);
+    let say = |text: &[u8]| {
+        let text = world.put(&sender, text);
+        world.ok(&sender, __NR_write, &[there, text, 1]);
+        world.collect();
+    };
+    say(b"a");
+    world.waits(first, __NR_recvmmsg, &[here, at, 3, 0, 0]);
+    say(b"b");
+    assert_eq!(world.next_reply(first), None);
+    say(b"c");
+    assert_eq!(world.next_reply(first), Some(3));
+    let texts: Vec<u8> = buffers.iter().map(|buffer| world.read(first, *buffer, 1)[0]).collect();
+    assert_eq!(texts, *b"abc");
+    assert_eq!([0, 64, 128].map(|header| world.read_u32(first, at + header + 56)), [1; 3]);
+    // No more than there are, if that is asked for; and until a time, which is looked at behind a message.
+    say(b"d");
+    assert_eq!(world.ok(first, __NR_recvmmsg, &[here, at, 3, 0x10000, 0]), 1);
+    let time = world.words(first, &[0, 5_000]);
+    world.waits(first, __NR_recvmmsg, &[here, at, 3, 0, time]);
+    world.advance(10_000);
+    assert_eq!(world.next_reply(first), None);
+    say(b"e");
+    assert_eq!(world.next_reply(first), Some(1));
+    assert_eq!([world.read_u64(first, time), world.read_u64(first, time + 8)], [0, 0]);
+    let wrong = world.words(first, &[0, 1_000_000_000]);
+    world.refused(first, __NR_recvmmsg, &[99, at, 1, 0, wrong], Errno::EINVAL);
+    world.refused(first, __NR_recvmmsg, &[here, at, 1, 0, 8], Errno::EFAULT);
+}
+
+#[test]
+fn a_signal_ends_a_call_with_the_messages_that_have_come() {
+    let world = World::new();
+    let first = &world.first;
+    let [here, there] = pair(&world, SOCK_STREAM);
+    let stack = world.scratch(first, 16384) + 16384;
+    world.machine.with(first.machine.get(), |thread| thread.registers.rsp = stack);
+    let action = world.words(first, &[0x41_0000, SA_RESTORER.into(), 0x42_0000, 0]);
+    world.ok(first, __NR_rt_sigaction, &[SIGUSR1.into(), action, 0, 8]);
+    let sender = world.fork(first);
+    let text = world.put(&sender, b"ab");
+    let (at, _) = headers(&world, 3);
+    world.waits(first, __NR_recvmmsg, &[here, at, 3, 0, 0]);
+    world.ok(&sender, __NR_write, &[there, text, 2]);
+    world.collect();
+    assert_eq!(world.next_reply(first), None);
+    world.ok(&sender, __NR_kill, &[1, SIGUSR1.into()]);
+    let registers = world.registers(first);
+    assert_eq!(registers.rip, 0x41_0000);
+    // Where a handler's frame has RAX.
+    assert_eq!(world.read_u64(first, registers.rsp + 152), 2);
+}
+
+#[test]
+fn several_messages_are_sent_as_there_is_room() {
+    let world = World::new();
+    let first = &world.first;
+    let [here, there] = pair(&world, SOCK_DGRAM);
+    let reader = world.fork(first);
+    let (at, _) = headers(&world, 2);
+    // Room is made for one, then for the other.
+    let sent = loop {
+        match world.call(first, __NR_sendmmsg, &[here, at, 2, 0]) {
+            Some(2) => {}
+            sent => break sent,
+        }
+    };
+    assert_eq!(sent, None, "it waits");
+    let into = world.scratch(&reader, 8);
+    let mut answer = None;
+    for _ in 0..1000 {
+        world.ok(&reader, __NR_read, &[there, into, 8]);
+        world.collect();
+        answer = world.next_reply(first);
+        if answer.is_some() {
+            break;
+        }
+    }
+    assert_eq!(answer, Some(2));
 }

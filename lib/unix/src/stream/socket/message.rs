@@ -1,4 +1,4 @@
-//! The calls that send and receive: sendto, recvfrom, sendmsg, recvmsg, sendmmsg, recvmmsg.
+//! The calls that send and receive: sendto, recvfrom, sendmsg, recvmsg.
 
 use linux_raw_sys::net::{
     MSG_CMSG_CLOEXEC, MSG_CTRUNC, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC,
@@ -29,10 +29,8 @@ struct Header {
     _pad2: u32,
 }
 
-/// Messages in one call, at most (`UIO_MAXIOV`).
-const MESSAGES: u32 = 1024;
-/// Bytes of a `struct mmsghdr`.
-const MANY: u64 = 64;
+/// Ranges of a message, and messages in one call, at most (`UIO_MAXIOV`).
+pub(super) const MOST: u32 = 1024;
 
 fn how(open: &Open, flags: u32) -> How {
     How {
@@ -117,37 +115,14 @@ pub fn sendmsg(cx: &Cx) -> Answer {
     send_message(cx, &open, cx.arg(1), cx.uint(2))
 }
 
-fn send_message(cx: &Cx, open: &Open, at: u64, flags: u32) -> Answer {
+pub(super) fn send_message(cx: &Cx, open: &Open, at: u64, flags: u32) -> Answer {
     let header = cx.user().read::<Header>(at)?;
-    if header.ranges_len > u64::from(MESSAGES) {
+    if header.ranges_len > u64::from(MOST) {
         return Err(Errno::EMSGSIZE.into());
     }
     let ranges = read_ranges(cx, header.ranges, header.ranges_len)?;
     let sent = ancillary::read(cx, shared(open)?, header.control, header.control_len)?;
     send_ranges(cx, open, &ranges, (header.name, header.name_len), sent, flags)
-}
-
-/// `sendmmsg(fd, headers, count, flags)`: waits at most for the first.
-pub fn sendmmsg(cx: &Cx) -> Answer {
-    let open = cx.file(cx.uint(0))?;
-    shared(&open)?;
-    let mut done = 0;
-    for index in 0..u64::from(cx.uint(2).min(MESSAGES)) {
-        let at = cx.arg(1).wrapping_add(index * MANY);
-        let flags = if index == 0 { cx.uint(3) } else { cx.uint(3) | MSG_DONTWAIT };
-        let sent = send_message(cx, &open, at, flags);
-        let told = sent.and_then(|count| {
-            // What this message's tries have sent is no business of the next one.
-            cx.set_progress(0);
-            Ok(cx.user().write(at.wrapping_add(56), &(count as u32))?)
-        });
-        match told {
-            Ok(()) => done += 1,
-            Err(stop) if index == 0 => return Err(stop),
-            Err(_) => break,
-        }
-    }
-    Ok(done)
 }
 
 /// Receives into what earlier tries have left free (`MSG_WAITALL`); the whole count.
@@ -198,9 +173,9 @@ pub fn recvmsg(cx: &Cx) -> Answer {
     receive_message(cx, &open, cx.arg(1), cx.uint(2))
 }
 
-fn receive_message(cx: &Cx, open: &Open, at: u64, flags: u32) -> Answer {
+pub(super) fn receive_message(cx: &Cx, open: &Open, at: u64, flags: u32) -> Answer {
     let mut header = cx.user().read::<Header>(at)?;
-    if header.ranges_len > u64::from(MESSAGES) {
+    if header.ranges_len > u64::from(MOST) {
         return Err(Errno::EMSGSIZE.into());
     }
     if header.name != 0 && (header.name_len as i32) < 0 {
@@ -238,27 +213,6 @@ fn receive_message(cx: &Cx, open: &Open, at: u64, flags: u32) -> Answer {
     Ok(received.len as u64)
 }
 
-/// `recvmmsg(fd, headers, count, flags, timeout)`: waits at most for the first.
-pub fn recvmmsg(cx: &Cx) -> Answer {
-    let open = cx.file(cx.uint(0))?;
-    shared(&open)?;
-    let mut done = 0;
-    for index in 0..u64::from(cx.uint(2).min(MESSAGES)) {
-        let at = cx.arg(1).wrapping_add(index * MANY);
-        let flags = if index == 0 { cx.uint(3) } else { cx.uint(3) | MSG_DONTWAIT };
-        let told = receive_message(cx, &open, at, flags).and_then(|count| {
-            cx.set_progress(0);
-            Ok(cx.user().write(at.wrapping_add(56), &(count as u32))?)
-        });
-        match told {
-            Ok(()) => done += 1,
-            Err(stop) if index == 0 => return Err(stop),
-            Err(_) => break,
-        }
-    }
-    Ok(done)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,10 +220,9 @@ mod tests {
     #[test]
     fn layouts_are_linuxs() {
         use core::mem::offset_of;
-        use linux_raw_sys::net::{mmsghdr, msghdr};
+        use linux_raw_sys::net::msghdr;
         assert_eq!(size_of::<Header>(), size_of::<msghdr>());
         assert_eq!(offset_of!(Header, control), offset_of!(msghdr, msg_control));
         assert_eq!(offset_of!(Header, flags), offset_of!(msghdr, msg_flags));
-        assert_eq!(size_of::<mmsghdr>() as u64, MANY);
     }
 }

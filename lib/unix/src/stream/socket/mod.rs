@@ -28,6 +28,7 @@ mod inet_options;
 mod interfaces;
 mod making;
 pub(super) mod message;
+pub(super) mod messages;
 pub mod native;
 pub mod netlink;
 pub mod options;
