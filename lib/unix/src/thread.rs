@@ -57,6 +57,8 @@ pub struct Thread {
     pub table: Cell<&'static Table>,
     /// The newest of the filters that are asked about its calls.
     pub filter: RefCell<Option<Rc<Filter>>>,
+    /// A tracer that has gone was asked about the call.
+    pub asked: Cell<bool>,
     /// Arguments of the call.
     pub arguments: Cell<[u64; 6]>,
 
@@ -115,6 +117,7 @@ impl Thread {
             number: Cell::new(0),
             table: Cell::new(&TABLE),
             filter: RefCell::default(),
+            asked: Cell::default(),
             arguments: Cell::default(),
             wait_serial: Cell::new(0),
             retried: Cell::new(false),

@@ -137,6 +137,9 @@ pub(super) fn detach(unix: &Unix, tracee: &Rc<Tracee>, signal: u32) {
     if doing == Doing::Call && tracee.phase.get() == Phase::Entry {
         thread.retried.set(false);
         thread.progress.set(0);
+        // Its filters see what has become of it.
+        thread.asked.set(matches!(why, Why::Event(p::PTRACE_EVENT_SECCOMP, _)));
+        thread.number.set(tracee.call.get() as u32);
     }
     match why {
         Why::Signal(info) if info.signal == signal => signal::send_thread(unix, &thread, info),

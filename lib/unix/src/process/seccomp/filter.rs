@@ -96,6 +96,7 @@ pub(super) fn judge(cx: &Cx, number: u32) -> Option<Answer> {
     if cx.is_retry() {
         return None;
     }
+    let was_asked = cx.thread.asked.take();
     let newest = cx.thread.filter.borrow().clone()?;
     let (verdict, logs) = newest.verdict(&data(cx, number, newest.reads_address));
     let (action, value) = (verdict & s::SECCOMP_RET_ACTION_FULL, verdict & s::SECCOMP_RET_DATA);
@@ -106,6 +107,7 @@ pub(super) fn judge(cx: &Cx, number: u32) -> Option<Answer> {
     match action {
         s::SECCOMP_RET_LOG => None,
         s::SECCOMP_RET_ERRNO => Some(Ok(u64::from(value).min(LARGEST_ERROR).wrapping_neg())),
+        s::SECCOMP_RET_TRACE if was_asked => None,
         s::SECCOMP_RET_TRACE => trace::system_calls::asked_for(cx, value),
         s::SECCOMP_RET_USER_NOTIF => Some(Err(Errno::ENOSYS.into())),
         s::SECCOMP_RET_TRAP => Some(Err(trap(cx, number, value))),

@@ -123,6 +123,24 @@ fn the_tracer_changes_the_call_which_is_filtered_again() {
 }
 
 #[test]
+fn a_tracer_that_was_asked_and_goes_lets_the_call_pass() {
+    let world = World::new();
+    let (child, pid) = asked(&world);
+    go(&world, p::PTRACE_DETACH, pid);
+    assert_eq!(world.next_reply(&child), Some(1));
+    // It was that call alone.
+    world.refused(&child, l::__NR_getppid, &[], Errno::ENOSYS);
+    // What the tracer has made of it is filtered again, too, and it was that call alone.
+    let (child, pid) = asked(&world);
+    ask(&world, p::PTRACE_POKEUSR, pid, 8 * ORIG_RAX, l::__NR_getpid.into());
+    go(&world, p::PTRACE_DETACH, pid);
+    world.collect();
+    assert_eq!(world.registers(&child).rax, pid);
+    world.next_event(&child);
+    world.refused(&child, l::__NR_getppid, &[], Errno::ENOSYS);
+}
+
+#[test]
 fn without_a_tracer_who_wants_it_nobody_is_asked() {
     let world = World::new();
     let (child, _) = child(&world, p::PTRACE_O_TRACESYSGOOD);
