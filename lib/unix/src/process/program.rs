@@ -97,7 +97,7 @@ fn unshare(cx: &Cx) -> Answer {
     }
     namespace::check_single(cx, flags)?;
     let alone = u64::from(l::CLONE_THREAD | l::CLONE_SIGHAND | l::CLONE_VM | l::CLONE_NEWUSER);
-    if flags & alone != 0 && cx.process.threads.borrow().len() > 1 {
+    if flags & alone != 0 && shares_memory(cx) {
         return Err(Errno::EINVAL.into());
     }
     let new = Own::new(cx, flags)?;
@@ -106,6 +106,17 @@ fn unshare(cx: &Cx) -> Answer {
     }
     new.enter(cx);
     Ok(0)
+}
+
+/// Whether others use the caller's memory: its threads, or processes as `vfork` makes them.
+fn shares_memory(cx: &Cx) -> bool {
+    let space = cx.process.space();
+    let uses = |other: &Rc<Process>| {
+        let lives = other.ended.get().is_none() && !Rc::ptr_eq(other, cx.process);
+        lives && Rc::ptr_eq(&other.space(), &space)
+    };
+    let threads = cx.process.threads.borrow().len();
+    threads > 1 || cx.unix.processes.by_pid.borrow().values().any(uses)
 }
 
 /// What `unshare` gives to who calls it.

@@ -196,6 +196,23 @@ fn other_namespaces_belong_to_one_of_users() {
 }
 
 #[test]
+fn who_shares_memory_makes_no_namespace() {
+    let world = World::new();
+    let first = Program::new(&world, &world.first);
+    let parent = user(&first);
+    world.waits(&parent.thread, l::__NR_vfork, &[]);
+    let number = parent.thread.process().children.borrow()[0].number;
+    let child = parent.with(&world.thread(number.into()));
+    world.next_event(&child.thread);
+    assert_eq!(child.call(l::__NR_unshare, &[NEW]), EINVAL);
+    assert_eq!(child.call(l::__NR_unshare, &[l::CLONE_VM.into()]), EINVAL);
+    world.call(&child.thread, l::__NR_exit, &[0]);
+    world.collect();
+    assert_eq!(world.next_reply(&parent.thread), Some(number.into()));
+    assert_eq!(parent.call(l::__NR_unshare, &[NEW]), 0);
+}
+
+#[test]
 fn namespaces_are_refused_where_they_would_be_too_many() {
     let world = World::new();
     let first = Program::new(&world, &world.first);
