@@ -25,7 +25,7 @@ pub const CALLS: &[Entry] = &[
 ];
 
 const PRCTL_MISSING: &str = "names, death signals, dumpable, capabilities, no-new-privileges, \
-    seccomp, subreaper, timer slack; others EINVAL";
+    seccomp, subreaper, timer slack; PR_SET_TSC with PR_TSC_ENABLE; others EINVAL";
 
 /// Programs are told so without an entry in the log.
 fn not_there(_: &Cx) -> Answer {
@@ -63,6 +63,7 @@ fn prctl(cx: &Cx) -> Answer {
         p::PR_GET_TIMERSLACK => return Ok(state.timer_slack.get()),
         p::PR_GET_SECCOMP => return Ok(seccomp::mode(cx.thread).into()),
         p::PR_SET_SECCOMP => return seccomp::set_mode(cx, value, cx.arg(2)),
+        p::PR_SET_TSC if value == u64::from(p::PR_TSC_ENABLE) => {}
         p::PR_GET_TSC => cx.user().write(value, &p::PR_TSC_ENABLE)?,
         p::PR_SET_VMA => {}
         p::PR_SET_THP_DISABLE if no_more => state.no_huge_pages.set(value != 0),
