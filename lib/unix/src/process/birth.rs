@@ -330,6 +330,7 @@ fn enter_family(cx: &Cx, wish: &Wish, process: &Rc<Process>) {
         parent = above.unwrap_or(parent);
     }
     process.set_parent(&parent);
+    process.state.maker.set(cx.thread.tid.get());
     parent.children.borrow_mut().push(process.clone());
     process.times.watch_limit(cx.unix, process);
     cx.unix.processes.by_pid.borrow_mut().insert(process.pid, process.clone());

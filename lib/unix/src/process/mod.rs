@@ -126,6 +126,8 @@ pub struct Process {
 pub struct State {
     /// Signal that tells the parent of the end; 0 is none.
     pub exit_signal: Cell<u32>,
+    /// The thread that made it.
+    pub maker: Cell<Pid>,
     /// A stop that the parent has not waited for: its signal.
     pub stop_report: Cell<Option<u32>>,
     /// Continued, and the parent has not waited for it.

@@ -244,3 +244,20 @@ fn who_was_woken_is_not_asleep() {
     assert_eq!(call(linux::__NR_kill, [pid.into(), linux::SIGTERM.into(), 0]), 0);
     assert_eq!(state(), "State:\tR (running)");
 }
+
+#[test]
+fn children_are_told_by_the_threads_that_made_them() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let second = crate::futex::second(&world);
+    let number = second.own_tid.get();
+    let of = |thread: u32| text(&program, &format!("/proc/1/task/{thread}/children"));
+    let [one, two] = [(); 2].map(|()| program.fork().thread.own_tid.get());
+    let three = world.fork(&second).own_tid.get();
+    assert_eq!((of(1), of(number)), (format!("{one} {two} "), format!("{three} ")));
+    world.call(&second, linux::__NR_exit, &[0]);
+    world.collect();
+    assert_eq!(of(1), format!("{one} {two} {three} "));
+    assert_eq!(program.stat("/proc/1/children").unwrap_err(), -2);
+    assert_eq!(program.stat("/proc/1/task/1/task").unwrap_err(), -2);
+}

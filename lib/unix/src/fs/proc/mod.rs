@@ -164,7 +164,7 @@ pub(super) fn lookup(
             let pid = thread.map_or(tid, |thread| thread.process().pid);
             find_process(cx, pid).map(|_| (What::Process(pid, tid), 0o555))
         }),
-        What::Process(pid, tid) => process::find(process::ENTRIES, pid, tid, name),
+        What::Process(pid, tid) => process::find(process::of_process(), pid, tid, name),
         What::Thread(pid, tid) => process::find(process::of_thread(), pid, tid, name),
         What::Namespaces(pid, tid) => process::find(process::NAMESPACES, pid, tid, name),
         What::Tasks(pid) => number(name).and_then(|tid| {
@@ -247,7 +247,7 @@ pub(super) fn list(cx: &Cx, node: &Node, position: u64) -> Result<Option<Item>, 
             let from = position.saturating_sub(PROCESSES).min(u32::MAX.into()) as u32;
             Some(numbered(next_process(cx, node, from)?, linux::S_IFDIR, PROCESSES))
         }),
-        What::Process(pid, tid) => process::list(process::ENTRIES, node, (pid, tid), position),
+        What::Process(pid, tid) => process::list(process::of_process(), node, (pid, tid), position),
         What::Thread(pid, tid) => process::list(process::of_thread(), node, (pid, tid), position),
         What::Namespaces(pid, tid) => {
             process::list(process::NAMESPACES, node, (pid, tid), position)

@@ -57,8 +57,8 @@ impl Entry {
     }
 }
 
-/// Names of `/proc/PID`; the first is not in `/proc/PID/task/TID`.
-pub(super) const ENTRIES: &[Named] = &[
+/// All names; the first is not in `/proc/PID/task/TID`, the last only there.
+const ENTRIES: &[Named] = &[
     ("task", 0o555, Entry::Tasks),
     ("auxv", 0o400, Entry::Text(auxv)),
     ("cgroup", 0o444, Entry::Text(|_, _| Ok(b"0::/\n".to_vec()))),
@@ -89,6 +89,7 @@ pub(super) const ENTRIES: &[Named] = &[
     ("timerslack_ns", 0o666, Entry::Setting(timer_slack, set_timer_slack)),
     ("uid_map", 0o644, Entry::Owned(user_map, set_user_map)),
     ("wchan", 0o444, Entry::Text(|_, _| Ok(b"0".to_vec()))),
+    ("children", 0o444, Entry::Text(children)),
 ];
 
 /// Names of `/proc/PID/ns`.
@@ -148,6 +149,11 @@ fn namespace(cx: &Cx, namespace: Namespace) -> Target {
 /// Name, permissions, and what it is.
 type Named = (&'static str, u32, Entry);
 
+/// Names of `/proc/PID`.
+pub(super) fn of_process() -> &'static [Named] {
+    &ENTRIES[..ENTRIES.len() - 1]
+}
+
 /// Names of `/proc/PID/task/TID`.
 pub(super) fn of_thread() -> &'static [Named] {
     &ENTRIES[1..]
@@ -198,6 +204,24 @@ fn set_group_map(cx: &Cx, by: &Credentials, one: &Subject, text: &[u8]) -> Resul
 
 fn set_sets_groups(_: &Cx, by: &Credentials, one: &Subject, text: &[u8]) -> Result<(), Errno> {
     user_maps::write_groups(by, &one.process, text)
+}
+
+/// The children that the thread has made, and if it is the first that lives, those whose maker is gone.
+fn children(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    let threads = subject.process.threads.borrow();
+    let is_first = threads.first().is_some_and(|first| first.tid.get() == subject.tid);
+    let is_made_here = |maker| {
+        let lives = || threads.iter().any(|thread| thread.tid.get() == maker);
+        maker == subject.tid || is_first && !lives()
+    };
+    let mut text = String::new();
+    for child in subject.process.children.borrow().iter() {
+        let number = subject.shown(child.pid);
+        if number != 0 && is_made_here(child.state.maker.get()) {
+            let _ = write!(text, "{number} ");
+        }
+    }
+    Ok(text.into_bytes())
 }
 
 /// Bytes of the process's memory; what cannot be read is left out.
