@@ -64,11 +64,11 @@ pub(super) fn copies(
 /// Whether `inode`, found in `parent` unless it is a directory, is `root` or below it.
 pub(super) fn is_inside(inode: &Rc<Inode>, parent: Option<&Rc<Inode>>, root: &Rc<Inode>) -> bool {
     let mut at = Some(inode.clone());
-    if !Rc::ptr_eq(inode, root) && !inode.is_directory() {
+    if !inode.is(root) && !inode.is_directory() {
         at = parent.cloned();
     }
     while let Some(one) = at {
-        if Rc::ptr_eq(&one, root) {
+        if one.is(root) {
             return true;
         }
         at = one.parent();

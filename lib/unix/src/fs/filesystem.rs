@@ -2,6 +2,7 @@
 //! be, inode numbers. And the table of everything that is mounted.
 
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use super::handle::Handles;
@@ -82,6 +83,8 @@ pub struct Filesystem {
     inodes_max: Cell<u64>,
     next_number: Cell<u64>,
     pub(super) handles: Handles,
+    /// Numbers of inodes that mounts cover, each as often as it is, where inodes are made when they are looked up.
+    pub(super) covered: RefCell<Vec<u64>>,
     /// Watchers of its inodes.
     pub watches: super::events::Count,
 }
@@ -107,6 +110,7 @@ impl Filesystem {
             inodes_max: Cell::new((total / 2).max(64)),
             next_number: Cell::new(1),
             handles: Handles::default(),
+            covered: RefCell::default(),
             watches: Cell::new(0),
         })
     }

@@ -126,8 +126,11 @@ fn check_point(space: &MountSpace, point: &Point, directory: bool) -> Result<(),
     if spot.links.get() == 0 || spot.directory().is_some_and(Directory::is_removed) {
         return Err(Errno::ENOENT);
     }
-    // Inodes there are made for whoever looks them up.
-    let fleeting = matches!(spot.fs.kind, FsKind::Proc | FsKind::Devpts);
+    // Those there come and go.
+    let fleeting = match &spot.kind {
+        Kind::Proc(node) => node.is_of_process(),
+        _ => spot.fs.kind == FsKind::Devpts,
+    };
     if fleeting && !spot.is_mount_root() { Err(Errno::EBUSY) } else { Ok(()) }
 }
 
@@ -200,6 +203,10 @@ fn new_root(cx: &Cx, kind: &[u8], data: &[u8]) -> Result<Rc<Inode>, Errno> {
         _ => empty_root(&fs, 0o1777),
     };
     if kind == FsKind::Tmpfs {
+        let who = cx.process.credentials.borrow();
+        root.uid.set(who.fsuid);
+        root.gid.set(who.fsgid);
+        drop(who);
         apply_options(cx, &root, data)?;
     }
     for cell in [&root.accessed, &root.modified, &root.changed, &root.created] {

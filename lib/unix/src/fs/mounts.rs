@@ -2,7 +2,8 @@
 //!
 //! A mount covers an inode in another mount. That is entered in one table, by the number of the
 //! covered mount and the inode's address, and counted in the inode: who walks over an inode that nothing
-//! covers looks at one number. An inode can be covered in one namespace and free in another.
+//! covers looks at one number. An inode can be covered in one namespace and free in another. Inodes of `/proc` are
+//! made for whoever looks them up: there it is the number that counts, and the file system knows which are covered.
 //!
 //! Whoever is in a mount, or has a file open that was found there, holds it. So how many hold it says whether
 //! it is busy, and a file system goes with the last mount of it.
@@ -15,6 +16,7 @@ use hashbrown::HashMap;
 use linux_raw_sys::general as linux;
 
 use super::directory::Name;
+use super::filesystem::Kind;
 use super::inode::Inode;
 use super::mount_space::MountSpace;
 use super::spot::Spot;
@@ -84,7 +86,7 @@ struct Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.inode.covered.set(self.inode.covered.get().saturating_sub(1));
+        self.inode.uncover();
     }
 }
 
@@ -138,7 +140,7 @@ impl Mount {
 
     fn kept(&self, inode: &Rc<Inode>) -> Option<Rc<Self>> {
         let kept = self.kept.borrow();
-        kept.iter().find(|kept| Rc::ptr_eq(&kept.inode, inode)).map(|kept| kept.by.clone())
+        kept.iter().find(|kept| kept.inode.place() == inode.place()).map(|kept| kept.by.clone())
     }
 
     /// It was copied for somebody who may see and do no more than is there: `covers` something there.
@@ -222,7 +224,39 @@ pub struct Table {
 }
 
 fn key(spot: &Spot) -> (u64, usize) {
-    (spot.mount.id, Rc::as_ptr(&spot.inode) as usize)
+    (spot.mount.id, spot.inode.place())
+}
+
+impl Inode {
+    /// What it is covered by: its address, or its number where the same is made again and again.
+    fn place(&self) -> usize {
+        match self.fs.kind {
+            Kind::Proc => self.number as usize | 1 << (usize::BITS - 1),
+            _ => core::ptr::from_ref(self) as usize,
+        }
+    }
+
+    /// Whether both are the same file or directory.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.place() == other.place() && Rc::ptr_eq(&self.fs, &other.fs)
+    }
+
+    /// One mount more covers it.
+    fn cover(&self) {
+        self.covered.set(self.covered.get() + 1);
+        if self.fs.kind == Kind::Proc {
+            self.fs.covered.borrow_mut().push(self.number);
+        }
+    }
+
+    /// One mount less covers it.
+    fn uncover(&self) {
+        self.covered.set(self.covered.get().saturating_sub(1));
+        let mut covered = self.fs.covered.borrow_mut();
+        if let Some(at) = covered.iter().position(|number| *number == self.number) {
+            covered.swap_remove(at);
+        }
+    }
 }
 
 impl Table {
@@ -249,15 +283,15 @@ impl Table {
         if inode.covered.get() == 0 {
             return None;
         }
-        let found = self.covers.borrow().get(&(mount.id, Rc::as_ptr(inode) as usize)).cloned();
+        let found = self.covers.borrow().get(&(mount.id, inode.place())).cloned();
         found.or_else(|| mount.kept(inode))
     }
 
     /// All mounts that cover this inode in some mount.
     pub(super) fn all_over(&self, inode: &Rc<Inode>) -> Vec<Rc<Mount>> {
-        let address = Rc::as_ptr(inode) as usize;
+        let place = inode.place();
         let covers = self.covers.borrow();
-        covers.iter().filter(|(key, _)| key.1 == address).map(|(_, one)| one.clone()).collect()
+        covers.iter().filter(|(key, _)| key.1 == place).map(|(_, one)| one.clone()).collect()
     }
 
     /// A mount hears of nobody and tells nobody any more. Who heard of the last of its peers, hears of
@@ -312,7 +346,7 @@ impl Table {
 
     pub(super) fn cover(&self, mount: &Rc<Mount>, point: Point) {
         let inode = point.spot.inode.clone();
-        inode.covered.set(inode.covered.get() + 1);
+        inode.cover();
         let old = self.covers.borrow_mut().insert(key(&point.spot), mount.clone());
         debug_assert!(old.is_none());
         drop(mount.point.replace(Some(point)));
@@ -322,7 +356,7 @@ impl Table {
     pub(super) fn take_away(&self, mount: &Rc<Mount>) {
         let point = mount.point().filter(|_| mount.is_locked());
         if let Some(Point { spot, .. }) = point {
-            spot.inode.covered.set(spot.inode.covered.get() + 1);
+            spot.inode.cover();
             let kept = Kept { inode: spot.inode, by: mount.clone() };
             spot.mount.kept.borrow_mut().push(kept);
         }
@@ -334,7 +368,7 @@ impl Table {
     pub(super) fn uncover(&self, mount: &Rc<Mount>) {
         if let Some(point) = mount.point.take() {
             let inode = &point.spot.inode;
-            inode.covered.set(inode.covered.get().saturating_sub(1));
+            inode.uncover();
             let removed = self.covers.borrow_mut().remove(&key(&point.spot));
             drop(removed);
         }

@@ -261,7 +261,7 @@ pub(super) fn check_open(inode: &Spot, who: &Credentials, flags: u32) -> Result<
     if wanted & WRITE != 0 && inode.is_directory() {
         return Err(Errno::EISDIR);
     }
-    let kept = inode.is_regular() || inode.is_directory();
+    let kept = matches!(inode.file_type(), linux::S_IFREG | linux::S_IFDIR);
     if wanted & WRITE != 0 && kept {
         inode.mount.check_writable()?;
     }

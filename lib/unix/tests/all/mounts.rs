@@ -301,3 +301,32 @@ fn a_change_of_mounts_can_be_waited_for() {
     }
     world.waits(&program.thread, l::__NR_epoll_wait, &wait);
 }
+
+#[test]
+fn what_is_always_in_proc_can_be_covered() {
+    let world = prepared();
+    let program = Program::new(&world, &world.first);
+    assert_eq!(mount(&program, "none", "/proc/sys", "tmpfs", 0), 0);
+    assert!(program.names("/proc/sys").is_empty());
+    assert!(program.names("/proc/../proc/sys/.").is_empty());
+    assert_eq!(program.on(l::__NR_chdir, "/proc/sys", &[]), 0);
+    assert_eq!(program.cwd(), "/proc/sys");
+    assert_eq!(program.on(l::__NR_chdir, "..", &[]), 0);
+    assert_eq!(program.cwd(), "/proc");
+    assert_eq!(unmount(&program, "/proc/sys", 0), 0);
+    assert!(program.names("/proc/sys").contains(&"kernel".to_owned()));
+    // A file, and a directory by itself so that it can only be read.
+    assert_eq!(bind(&program, "/a/in/file", "/proc/meminfo", 0), 0);
+    assert_eq!(program.contents("/proc/meminfo"), b"contents");
+    assert_eq!(unmount(&program, "/proc/meminfo", 0), 0);
+    assert!(program.contents("/proc/meminfo").starts_with(b"MemTotal"));
+    assert_eq!(bind(&program, "/proc/sys", "/proc/sys", 0), 0);
+    let again = l::MS_REMOUNT | l::MS_BIND | l::MS_RDONLY;
+    assert_eq!(mount(&program, "none", "/proc/sys", "", again), 0);
+    let open = |path: &str| program.open(path, l::O_WRONLY, 0);
+    assert_eq!(open("/proc/sys/kernel/hostname"), error(errno::EROFS));
+    assert_eq!(unmount(&program, "/proc/sys", 0), 0);
+    assert!(open("/proc/sys/kernel/hostname") >= 0);
+    // What comes and goes is not.
+    assert_eq!(mount(&program, "none", "/proc/1/ns", "tmpfs", 0), error(errno::EBUSY));
+}

@@ -227,6 +227,11 @@ fn new_inode(
     if inode.is_directory() {
         inode.links.set(2);
     }
+    let covered = parent.fs.covered.borrow();
+    if !covered.is_empty() {
+        inode.covered.set(covered.iter().filter(|one| **one == number).count() as u32);
+    }
+    drop(covered);
     inode
 }
 

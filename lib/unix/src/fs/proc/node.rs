@@ -38,6 +38,12 @@ impl Node {
         self.process.as_ref()
     }
 
+    /// Whether it is about a process.
+    #[must_use]
+    pub fn is_of_process(&self) -> bool {
+        self.what.pid().is_some()
+    }
+
     /// Whether it is a link that leads to something rather than to a path.
     #[must_use]
     pub(in crate::fs) fn is_magic(&self) -> bool {

@@ -1,6 +1,6 @@
 //! What may be mounted in a namespace of one's own, and what stays hidden there.
 
-use super::{EINVAL, EPERM, as_root, user};
+use super::{EINVAL, EPERM, as_root, owner, user};
 use crate::common::World;
 use crate::common::caller::Program;
 use linux_raw_sys::general as l;
@@ -47,6 +47,7 @@ fn file_systems_in_memory_can_be_mounted_for_oneself() {
     assert_eq!(unmount(&one, "/tmp/hidden", 0), EPERM);
     assert_eq!(one.call(l::__NR_unshare, &[NEWNS]), 0);
     assert_eq!(mount(&one, "none", "/tmp/a", "tmpfs", 0), 0);
+    assert_eq!(owner(&one, "/tmp/a"), (0, 0));
     one.make("/tmp/a/file", b"");
     assert_eq!(first.open("/tmp/a/file", 0, 0), ENOENT);
     assert_eq!(mount(&one, "/tmp/a", "/tmp/b", "", l::MS_BIND), 0);
@@ -164,4 +165,19 @@ fn what_others_mount_is_heard_of_and_stays() {
     assert_eq!(unmount(&first, "/tmp/hidden", 0), 0);
     assert!(first.open("/tmp/hidden/below", 0, 0) >= 0);
     assert_eq!(one.open("/tmp/hidden/below", 0, 0), ENOENT);
+}
+
+#[test]
+fn what_is_covered_in_proc_stays_so() {
+    let world = World::new();
+    let first = with_something_hidden(&world);
+    assert_eq!(mount(&first, "none", "/proc/sys/kernel", "tmpfs", 0), 0);
+    let program = user(&first);
+    as_root(&program, NEWNS);
+    assert_eq!(mount(&program, "/proc/sys", "/tmp/a", "", l::MS_BIND), EINVAL);
+    assert_eq!(mount(&program, "/proc", "/tmp/a", "", l::MS_BIND), EINVAL);
+    assert_eq!(unmount(&program, "/proc/sys/kernel", 0), EINVAL);
+    assert_eq!(mount(&program, "/proc/sys", "/tmp/a", "", l::MS_BIND | l::MS_REC), 0);
+    assert!(program.names("/tmp/a/kernel").is_empty());
+    assert!(!program.names("/tmp/a/vm").is_empty());
 }
