@@ -362,10 +362,14 @@ impl PageMap {
         mut change: impl FnMut(u64, Page) -> Page,
     ) {
         let Some((leaf, first)) = self.place(address) else { return };
-        let Some(pages) = self.leaves[leaf].pages.get_mut(first..first + 16) else { return };
-        for (number, page) in (0_u64..).zip(pages) {
-            if bits >> number & 1 != 0 && page.0 != 0 {
-                *page = change(address + number * PAGE as u64, *page);
+        let leaf = &mut self.leaves[leaf];
+        let mut left = bits & (leaf.present >> first) as u16;
+        let Some(pages) = leaf.pages.get_mut(first..first + 16) else { return };
+        while left != 0 {
+            let number = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if let Some(page) = pages.get_mut(number) {
+                *page = change(address + (number * PAGE) as u64, *page);
             }
         }
     }
