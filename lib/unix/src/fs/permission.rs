@@ -2,7 +2,7 @@
 
 use linux_raw_sys::general as linux;
 
-use super::inode::Inode;
+use super::inode::{Inode, Kind};
 use crate::errno::Errno;
 use crate::process::Credentials;
 
@@ -25,7 +25,7 @@ pub fn owns(who: &Credentials, inode: &Inode) -> bool {
     who.fsuid == inode.uid.get() || who.may_to(inode, linux::CAP_FOWNER)
 }
 
-/// Checks that `who` may make all accesses of `wanted`.
+/// Checks that `who` may make all accesses of `wanted`. In `/proc/sys` modes alone count.
 ///
 /// # Errors
 /// `EACCES`; `EROFS` for writing to a file system mounted read-only.
@@ -47,6 +47,9 @@ pub fn check(inode: &Inode, who: &Credentials, wanted: u32) -> Result<(), Errno>
     };
     if wanted & !granted & 7 == 0 {
         return Ok(());
+    }
+    if matches!(&inode.kind, Kind::Proc(node) if node.is_setting()) {
+        return Err(Errno::EACCES);
     }
     let directory = file_type == linux::S_IFDIR;
     let executable = directory || mode & 0o111 != 0;

@@ -132,6 +132,16 @@ fn settings_say_what_calls_say() {
 }
 
 #[test]
+fn modes_of_settings_are_for_everybody() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let open = |path: &str| program.open(path, linux::O_WRONLY, 0);
+    assert_eq!(open("/proc/sys/kernel/osrelease"), -i64::from(errno::EACCES as i32));
+    assert_eq!(program.on(linux::__NR_access, "/proc/sys", &[2]), -i64::from(errno::EACCES as i32));
+    assert!(open("/proc/sys/kernel/hostname") >= 0);
+}
+
+#[test]
 fn what_of_a_mapping_is_there_is_told() {
     let world = World::new();
     let first = &world.first;

@@ -3,7 +3,7 @@
 use alloc::rc::{Rc, Weak};
 
 use super::super::directory::Name;
-use super::super::inode::Inode;
+use super::super::inode::{Inode, Kind};
 use super::What;
 use crate::process::{Numbers, Pid, Process, numbers};
 
@@ -42,6 +42,16 @@ impl Node {
     #[must_use]
     pub fn is_of_process(&self) -> bool {
         self.what.pid().is_some()
+    }
+
+    /// Whether it is in `/proc/sys`, or that.
+    pub(in crate::fs) fn is_setting(&self) -> bool {
+        let Some((above, name)) = &self.above else { return false };
+        match &above.kind {
+            Kind::Proc(above) if matches!(above.what, What::Root) => **name == *b"sys",
+            Kind::Proc(above) => above.is_setting(),
+            _ => false,
+        }
     }
 
     /// Whether it is a link that leads to something rather than to a path.
