@@ -50,7 +50,8 @@ const BASE: [Part; 10] = [
 ];
 
 /// Programs and standard library for the tests.
-const TEST: [Part; 4] = [
+const TEST: [Part; 5] = [
+    ("bubblewrap", "usr/bin/bwrap", "usr/bin/bwrap"),
     ("sqlite3", "usr/bin/sqlite3", "usr/bin/sqlite3"),
     ("python3.11-minimal", "usr/bin/python3.11", "usr/bin/python3.11"),
     ("libpython3.11-minimal", "usr/lib/python3.11", "usr/lib/python3.11"),
@@ -59,7 +60,10 @@ const TEST: [Part; 4] = [
 ];
 
 /// Package, where it has its libraries, and which (with the links to them).
-const TEST_LIBRARIES: [(&str, &str, &str); 5] = [
+const TEST_LIBRARIES: [(&str, &str, &str); 8] = [
+    ("libcap2", LIBRARIES, "libcap.so"),
+    ("libselinux1", LIBRARIES, "libselinux.so"),
+    ("libpcre2-8-0", "usr/lib/x86_64-linux-gnu", "libpcre2-8.so"),
     ("libsqlite3-0", "usr/lib/x86_64-linux-gnu", "libsqlite3.so"),
     ("libreadline8", LIBRARIES, "libreadline.so"),
     ("libtinfo6", LIBRARIES, "libtinfo.so"),

@@ -133,9 +133,12 @@ comparison that looks for long times, against another number. What the kernel do
 
 ## Mounts and namespaces
 Processes have mount namespaces, those of the system's names (UTS) and of IPC (System V's objects, POSIX queues), with bind mounts, peers and slaves, and `pivot_root` as on Linux
-([0100](decisions/0100-a-mount-covers-an-inode-of-a-mount.md)); all need CAP_SYS_ADMIN. There is one namespace of users, of process numbers,
-of networks and of clocks; who asks for another gets EINVAL, so `unshare -U` and what stands on it (bubblewrap, rootless containers) do not work.
-Nothing is mounted on single files of `/proc` and `/dev/pts` (EBUSY).
+([0100](decisions/0100-a-mount-covers-an-inode-of-a-mount.md)); all need CAP_SYS_ADMIN, which anybody has in a namespace of users of one's own
+([0118](decisions/0118-rights-belong-to-a-namespace-of-users.md)), and there are those of process numbers ([0117](decisions/0117-an-id-is-not-a-number.md)). There is one of
+networks and of clocks; who asks for another gets EINVAL. Nothing is mounted in `/proc/PID` and `/dev/pts` (EBUSY).
+
+Debian's bubblewrap works, but for `--unshare-net` and so `--unshare-all`. It exchanges the root directory, which as on Linux must be mounted on another one for that; where it is
+the first file system, `mount --rbind / /mnt; cd /mnt; mount --move /mnt /; exec chroot . sh` sees to it.
 
 Programs take turns by slices of 10 ms, of their own time and of what the server works for them; `sched_yield` gives a turn away
 ([0104](decisions/0104-programs-take-turns-by-what-they-cost-the-server.md)).

@@ -113,6 +113,7 @@ const KERNEL: &[Fixed] = &[
     text("ngroups_max", |_| b"65536\n".to_vec()),
     text("osrelease", |_| with_line_feed(RELEASE.as_bytes())),
     text("ostype", |_| b"Linux\n".to_vec()),
+    text("overflowgid", |_| b"65534\n".to_vec()),
     text("overflowuid", |_| b"65534\n".to_vec()),
     text("pid_max", |_| b"32768\n".to_vec()),
     Fixed {
