@@ -4,6 +4,7 @@ use super::Findings;
 use crate::arch::{cpu, frames_of};
 use crate::lrpc;
 use crate::mem::check;
+use crate::sched::elsewhere;
 use crate::space::{MAX_DEPTH, SpaceRef};
 use crate::thread;
 
@@ -65,7 +66,8 @@ fn frames(found: &mut Findings) {
     cpu().spaces.for_each(|space| {
         let threads = space.task.thread_count.get() * FRAMES_OF_THREAD;
         let linkages = lrpc::check::frames(space, |frame| ledger.claim(space.id(), frame));
-        let owned = ledger.space(space) + threads + linkages;
+        let seats = elsewhere::frames_of_seats(space, |frame| ledger.claim(space.id(), frame));
+        let owned = ledger.space(space) + threads + linkages + seats;
         let used = space.quota().used();
         found.note(
             owned != used,

@@ -31,16 +31,7 @@ pub(super) fn check(found: &mut Findings) {
             queued.ready
         ),
     );
-    // Those who wait for another processor use the same links.
-    elsewhere::for_each(|number, other| {
-        ready_queue(other.queue(), found, &mut queued);
-        let scheduler = &cpu().scheduler;
-        found.note(
-            other.guest().is_some() != scheduler.guests.has(number)
-                || other.queue().count() != 0 && !scheduler.wanted.has(number),
-            format_args!("nobody would look who is on processor {number}, or waits for it"),
-        );
-    });
+    elsewhere(found, &mut queued);
     let mut linked = Queued::default();
     thread::for_each(|thread| linked.count(thread));
     own_threads().for_each(|thread| linked.count(thread));
@@ -61,6 +52,23 @@ pub(super) fn check(found: &mut Findings) {
             ),
         );
     }
+}
+
+/// Those who wait for another processor, by the same links, and have its seats.
+fn elsewhere(found: &mut Findings, queued: &mut Queued) {
+    elsewhere::for_each(|number, other| {
+        ready_queue(other.queue(), found, queued);
+        let scheduler = &cpu().scheduler;
+        found.note(
+            other.guest().is_some() != scheduler.guests.has(number)
+                || other.queue().count() != 0 && !scheduler.wanted.has(number),
+            format_args!("nobody would look who is on processor {number}, or waits for it"),
+        );
+        found.note(
+            !other.has_sound_seats(number),
+            format_args!("a seat of processor {number} is not paid by whose it is"),
+        );
+    });
 }
 
 /// The idle thread and the waker.

@@ -110,6 +110,7 @@ pub fn activate_running(thread: TcbRef, pager: ThreadId, ip: u64, sp: u64) {
 /// Gives `thread` a new version; every IPC with the old one ends.
 pub fn change_id(thread: TcbRef, id: ThreadId) {
     sched::elsewhere::recall(thread);
+    sched::elsewhere::leave_seat(thread);
     cancel::disconnect(thread);
     thread.abandon_job();
     crate::irq::detach_handler(thread);
@@ -134,6 +135,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(thread != current());
     if thread.special.get() & (ARMED | ELSEWHERE) != 0 {
         sched::elsewhere::recall(thread);
+        sched::elsewhere::leave_seat(thread);
         local::disarm(thread);
     }
     cancel::disconnect(thread);

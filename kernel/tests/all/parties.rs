@@ -2,6 +2,7 @@
 //! processor, fast path included.
 
 use crate::common::clan::{World, asks};
+use crate::common::tasks;
 use abi::{ThreadId, Timeouts};
 use kernel::arch::visits::{INTERRUPT, accept, enter, runs, set_processors, shadow};
 use kernel::arch::{TcbRef, cpu, set_current};
@@ -20,7 +21,10 @@ const PAGE_FAULT: u64 = 14;
 
 /// A world of two processors: `two` waits for anybody and `one` runs, both on processor 1.
 fn world() -> World {
-    let world = World::new();
+    begin(World::new())
+}
+
+fn begin(world: World) -> World {
     set_processors(2);
     set_current(world.root);
     make_ready(world.root);
@@ -253,4 +257,121 @@ fn who_waits_otherwise_stays_here() {
         .join()
         .expect("the test passes");
     }
+}
+
+/// Frames that a space pays for.
+fn used(world: &World, space: usize) -> u64 {
+    world.spaces[space].quota().used()
+}
+
+/// Whose seat it is pays for it, until it is deleted, moves, or gets another name.
+#[test]
+fn who_sits_pays_until_it_leaves() {
+    let leaves: [fn(&World); 3] = [
+        |world| {
+            let change = schedule::Change { processor: 0, ..asks(world.two) };
+            let _ = schedule::schedule(world.root, &change).expect("the root task may");
+        },
+        |world| {
+            let id = world.two.id.get();
+            let next = ThreadId::global(id.number(), id.version() + 1);
+            kernel::control::lifecycle::change_id(world.two, next);
+        },
+        |world| {
+            let _ = kernel::control::lifecycle::delete(world.two);
+        },
+    ];
+    for (which, leave) in leaves.into_iter().enumerate() {
+        std::thread::spawn(move || {
+            let alone = || {
+                let world = World::new();
+                [used(&world, 0), used(&world, 1)]
+            };
+            // A machine of its own.
+            let before = std::thread::spawn(alone).join().expect("it can be made");
+            let world = self::world();
+            assert_eq!([used(&world, 0), used(&world, 1)], before.map(|frames| frames + 1));
+            let _ = accept(1);
+            leave(&world);
+            let of_thread = if which == 2 { 2 } else { 0 };
+            assert_eq!(used(&world, 1), before[1] - of_thread, "leaving {which}");
+            assert_eq!(used(&world, 0), before[0] + 1);
+            sound();
+        })
+        .join()
+        .expect("the test passes");
+    }
+}
+
+/// Whose space has nothing left is in no party, and nothing else happens.
+#[test]
+fn who_cannot_pay_has_no_seat() {
+    for poor in 0..2 {
+        std::thread::spawn(move || {
+            let world = World::new();
+            let quota = world.spaces[poor].quota();
+            let rest = quota.limit() - quota.used();
+            quota
+                .transfer(world.root.space().expect("it has one").quota(), rest)
+                .expect("it has it");
+            let world = self::begin(world);
+            assert!(world.one.is_away() && !rendezvous::is_seated(world.one));
+            assert!(!rendezvous::is_seated(world.two));
+            assert!(accept(1).is_some() && runs(1).is_none());
+            sound();
+        })
+        .join()
+        .expect("the test passes");
+    }
+}
+
+/// A seat that somebody else gets is paid by that one, and whoever had it pays no more.
+#[test]
+fn a_seat_that_is_taken_is_paid_by_whoever_takes_it() {
+    let world = world();
+    let _ = accept(1);
+    enter(1, INTERRUPT);
+    elsewhere::look();
+    let before = [used(&world, 0), used(&world, 1)];
+    // As many of the second space as there are seats begin to wait for their like there.
+    let like = |number: u32| {
+        let id = ThreadId::global(number, 1);
+        tasks::make(id, world.spaces[1], number - 1000, ThreadId::NIL)
+    };
+    let waiters: Vec<TcbRef> = (1018..1018 + SEATS as u32 + 2).map(like).collect();
+    let threads = used(&world, 1) - before[1];
+    for waiter in &waiters {
+        waiter.scheduler.set(world.root.id.get());
+        place(&world, *waiter);
+        make_ready(*waiter);
+        let call = kernel::ipc::syscall::ipc;
+        let _ = call(*waiter, ThreadId::NIL, world.two.id.get(), Timeouts::NEVER.0);
+        wait::seal(*waiter);
+        sound();
+    }
+    // Whoever is there keeps its seat.
+    let taken = used(&world, 1) - before[1] - threads;
+    assert_eq!((used(&world, 0), taken), (before[0], SEATS as u64 - 2));
+    assert!(rendezvous::is_seated(world.one));
+    sound();
+}
+
+/// Somebody who has a seat is deleted while others are there, whose processor shows it: they come back first.
+#[test]
+fn nobody_is_there_while_a_seat_goes() {
+    let world = world();
+    let _ = accept(1);
+    let idler = tasks::make(ThreadId::global(1030, 1), world.spaces[1], 12, ThreadId::NIL);
+    idler.processor.set(1);
+    idler.special.set(kernel::thread::tcb::ELSEWHERE);
+    rendezvous::set_closed(idler, world.two.id.get());
+    idler.partner.set(world.two.id.get());
+    elsewhere::begins_to_wait(idler);
+    let before = used(&world, 1);
+    let _ = kernel::control::lifecycle::delete(idler);
+    assert!(!rendezvous::is_seated(world.one) && !rendezvous::is_seated(world.two));
+    assert_eq!(used(&world, 1), before - 3, "block, vector registers, seat");
+    elsewhere::look();
+    assert!(rendezvous::is_seated(world.one), "they go again");
+    sound();
 }

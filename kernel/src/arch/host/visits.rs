@@ -2,15 +2,16 @@
 
 use std::cell::Cell;
 
+use abi::ThreadId;
+
 use super::super::processor::frame::TrapFrame;
-use super::memory::ARENA_BYTES;
 use super::threads::{TcbRef, spare_block};
 use crate::arch::root::RootWord;
 use crate::between::berth::{Berth, Stand};
 use crate::mem::{LinkagesRef, PhysFrame};
 use crate::sched::elsewhere::{Other, SEATS};
 use crate::space::SpaceRef;
-use crate::thread::rendezvous::{Busy, busy_word};
+use crate::thread::rendezvous::{Busy, busy_word, set_busy};
 
 /// How many there can be.
 const MOST: usize = 4;
@@ -24,6 +25,8 @@ thread_local! {
     static INTERRUPTS: Cell<u64> = const { Cell::new(0) };
     static SHADOWS: [[TcbRef; SEATS]; MOST] =
         core::array::from_fn(|_| core::array::from_fn(|_| spare_block()));
+    static FRAMES: [[Cell<[Option<PhysFrame>; 2]>; SEATS]; MOST] =
+        const { [const { [const { Cell::new([None; 2]) }; SEATS] }; MOST] };
     static TOGETHER: [Cell<bool>; MOST] = const { [const { Cell::new(false) }; MOST] };
 }
 
@@ -39,12 +42,55 @@ pub fn shadow(number: u32, seat: usize) -> TcbRef {
     SHADOWS.with(|shadows| shadows[number as usize % MOST][seat % SEATS])
 }
 
-/// Where the copies of linkage records of whoever has `seat` are.
+/// The block of `seat` is in `frame`, as it were: a test sees the shadow in another one.
+pub fn put_up(number: u32, seat: usize, frame: PhysFrame) {
+    let frames = frames_of_seat(number, seat);
+    set_frames(number, seat, [Some(frame), frames[1]]);
+}
+
+/// `seat` has no block any more: its frame.
+pub fn take_down(number: u32, seat: usize) -> Option<PhysFrame> {
+    let shadow = shadow(number, seat);
+    shadow.id.set(ThreadId::NIL);
+    set_busy(shadow, Busy::Halted);
+    let [block, page] = frames_of_seat(number, seat);
+    set_frames(number, seat, [None, page]);
+    block
+}
+
+/// Whether `seat` has a block.
 #[must_use]
-pub fn linkages(number: u32, seat: usize) -> LinkagesRef {
-    // At the end of the machine's memory, far behind the kernel's pool.
-    let page = (number as usize % MOST * SEATS + seat % SEATS + 1) * 4096;
-    LinkagesRef::new(PhysFrame::at((ARENA_BYTES - page) as u64))
+pub fn is_up(number: u32, seat: usize) -> bool {
+    frames_of_seat(number, seat)[0].is_some()
+}
+
+/// Where the copies of linkage records of whoever has `seat` are, if anywhere.
+#[must_use]
+pub fn linkages(number: u32, seat: usize) -> Option<LinkagesRef> {
+    frames_of_seat(number, seat)[1].map(LinkagesRef::new)
+}
+
+/// From now on they are in `page`, which is full of zeros.
+pub fn put_up_linkages(number: u32, seat: usize, page: PhysFrame) {
+    let [block, _] = frames_of_seat(number, seat);
+    set_frames(number, seat, [block, Some(page)]);
+}
+
+/// From now on they are nowhere: the frame in which they were.
+pub fn take_linkages(number: u32, seat: usize) -> Option<PhysFrame> {
+    let [block, page] = frames_of_seat(number, seat);
+    set_frames(number, seat, [block, None]);
+    page
+}
+
+/// The frames of `seat`: its block, and the page for copies of linkage records.
+#[must_use]
+pub fn frames_of_seat(number: u32, seat: usize) -> [Option<PhysFrame>; 2] {
+    FRAMES.with(|frames| frames[number as usize % MOST][seat % SEATS].get())
+}
+
+fn set_frames(number: u32, seat: usize, own: [Option<PhysFrame>; 2]) {
+    FRAMES.with(|frames| frames[number as usize % MOST][seat % SEATS].set(own));
 }
 
 /// Everybody can be seen there.

@@ -57,10 +57,38 @@ pub fn shadow(_number: u32, _seat: usize) -> TcbRef {
     crate::arch::current()
 }
 
-/// There is no other, and no page: nobody asks.
+/// There is no other, and no seat.
 #[must_use]
-pub fn linkages(_number: u32, _seat: usize) -> LinkagesRef {
-    LinkagesRef::new(PhysFrame::at(0))
+pub fn is_up(_number: u32, _seat: usize) -> bool {
+    false
+}
+
+/// There is no other, and no seat: nobody asks.
+pub fn put_up(_number: u32, _seat: usize, _frame: PhysFrame) {}
+
+/// There is no other, and no seat.
+pub fn take_down(_number: u32, _seat: usize) -> Option<PhysFrame> {
+    None
+}
+
+/// There is no other, and no page.
+#[must_use]
+pub fn linkages(_number: u32, _seat: usize) -> Option<LinkagesRef> {
+    None
+}
+
+/// There is no other, and no seat: nobody asks.
+pub fn put_up_linkages(_number: u32, _seat: usize, _page: PhysFrame) {}
+
+/// There is no other, and no page.
+pub fn take_linkages(_number: u32, _seat: usize) -> Option<PhysFrame> {
+    None
+}
+
+/// There is no other, and no seat.
+#[must_use]
+pub fn frames_of_seat(_number: u32, _seat: usize) -> [Option<PhysFrame>; 2] {
+    [None; 2]
 }
 
 /// There is no other.

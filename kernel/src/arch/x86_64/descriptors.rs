@@ -10,7 +10,7 @@ use super::asm::msr;
 use super::cpu::write_msr;
 use super::iobitmap::{STATE_THERE, TSS_PAGE as TSS_BASE};
 use super::percpu::{Cpu, TSS_START, cpu};
-use super::{pad, vectors};
+use super::{boot, pad, vectors};
 
 /// Kernel code segment.
 pub const KERNEL_CS: u16 = 0x08;
@@ -98,17 +98,31 @@ pub fn ist_guards() -> [u64; 3] {
     core::array::from_fn(|index| IST.0.as_ptr() as u64 + (index * IST_STACK) as u64)
 }
 
-/// Whether `address` lies on one of these stacks.
+/// Whether `address` lies on one of these stacks, or on another processor than the first on that on which it
+/// starts, which is in the same page.
 #[must_use]
 pub fn is_ist_stack(address: u64) -> bool {
     let holds = |guard: u64| (guard..=guard + IST_STACK as u64).contains(&address);
-    ist_guards().into_iter().any(holds)
+    let top = boot::stack_top();
+    let starts = cpu().number.get() != 0 && (top - 4096..=top).contains(&address);
+    starts || ist_guards().into_iter().any(holds)
 }
 
 /// The ends of the stacks of double fault, NMI and machine check.
 #[must_use]
 pub fn ist_tops() -> [u64; 3] {
     ist_guards().map(|guard| guard + IST_STACK as u64)
+}
+
+/// Bytes of NMI's stack on other processors than the first: its handler notes what has come, or ends the system.
+const NMI_STACK: u64 = 1024;
+
+/// The same for this processor. Others than the first have one page for all (`replica.rs`): what ends the system,
+/// or does unless it meets none of these stacks, begins below NMI's part of it.
+fn own_ist_tops() -> [u64; 3] {
+    let [double_fault, nmi, machine_check] = ist_tops();
+    let below = if cpu().number.get() == 0 { 0 } else { NMI_STACK };
+    [double_fault - below, nmi, machine_check - below]
 }
 
 /// Loads GDT, TSS, IDT and the system-call registers.
@@ -125,7 +139,7 @@ pub fn join() {
     fill_gdt();
     let cpu = cpu();
     cpu.tss.iomap.set((0x1000 - TSS_START) as u16);
-    cpu.tss.ist.iter().zip(ist_tops()).for_each(|(stack, top)| stack.set(top));
+    cpu.tss.ist.iter().zip(own_ist_tops()).for_each(|(stack, top)| stack.set(top));
     load_tables();
     // SAFETY: the selectors are those of the GDT above, the entry is the kernel's.
     unsafe {

@@ -97,7 +97,7 @@ pub fn enter(frame: &TrapFrame) {
         is_survivable &= unsafe { read_msr(MCG_STATUS) } & RESTARTABLE != 0;
     }
     // Returning would let a second NMI in on the stack of the one that is being handled; and on other processors
-    // than the first a double fault has its stack where this has its own (`replica.rs`).
+    // than the first all of these stacks are in one page (`replica.rs`).
     is_survivable &= !super::descriptors::is_ist_stack(frame.sp.get());
     if !is_survivable {
         kprintln!("baton: machine check: what was computed cannot be trusted; the machine stops");

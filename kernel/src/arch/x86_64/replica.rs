@@ -118,15 +118,9 @@ pub fn build(template: u64) -> Option<Replica> {
     })
 }
 
-/// What those need who come together: blocks, tables that show them, roots.
+/// What those need who come together, besides what they pay for: tables that show them, roots.
 fn build_seats(root: Table) -> Option<seats::Frames> {
     let mut seats = seats::Frames::default();
-    for block in &mut seats.blocks {
-        *block = take()?;
-    }
-    for page in &mut seats.linkages {
-        *page = take()?;
-    }
     for leaf in &mut seats.leaves {
         *leaf = copy(kernel_tables::null_table())?;
     }
@@ -209,8 +203,8 @@ fn clear_threads(pointers: Table, shared: Table) -> Option<()> {
     Some(())
 }
 
-/// Each stack is one page: nothing here needs more. A double fault ends the system, on whatever machine
-/// check's stack; nobody sends an NMI to a processor that starts. What is below a stack is not there.
+/// The stacks are one page: nobody sends an NMI to a processor that starts, and on the others nothing needs much
+/// (`descriptors::own_ist_tops`). What is below a stack is not there.
 fn show_stacks(pointers: Table, shared: Table) -> Option<()> {
     let [double_fault, nmi, machine_check] = descriptors::ist_tops();
     let [lowest_of_ist, _, _, lowest] = boot::guards();
@@ -218,9 +212,8 @@ fn show_stacks(pointers: Table, shared: Table) -> Option<()> {
     for page in missing.step_by(PAGE as usize) {
         show(pointers, shared, page, 0)?;
     }
-    let [last, any] = [take()?, take()?];
-    let tops = [(double_fault, last), (machine_check, last), (nmi, any), (boot::stack_top(), any)];
-    for (top, frame) in tops {
+    let frame = take()?;
+    for top in [double_fault, machine_check, nmi, boot::stack_top()] {
         show(pointers, shared, top - PAGE, frame | DATA)?;
     }
     Some(())

@@ -24,31 +24,34 @@ use crate::thread::tcb::{TCB_SIZE, Tcb};
 const PAGE: u64 = 4096;
 /// Spaces whose threads can be there at the same time.
 pub const ROOMS: usize = 3;
+/// Tables that show them: stretches of the tcb array besides the first, in which they can be.
+const LEAVES: usize = ROOMS;
 /// A page of the array: present, writable, accessed, dirty, global, not executable.
 const DATA: u64 = 1 << 63 | 1 << 8 | 1 << 6 | 1 << 5 | 3;
 /// A table of the kernel's.
 const TABLE: u64 = 3;
 
-/// The frames of a processor's seats, of the tables that show them, and of its rooms' roots but the
+/// The frames of the tables that show a processor's seats, and of its rooms' roots but the
 /// first, which it has for those who come alone.
 #[derive(Clone, Copy, Default)]
 pub struct Frames {
-    pub blocks: [u64; SEATS],
-    pub leaves: [u64; SEATS],
+    pub leaves: [u64; LEAVES],
     pub roots: [u64; ROOMS - 1],
-    pub linkages: [u64; SEATS],
 }
 
 /// A processor's seats and rooms.
 pub(super) struct Seats {
+    /// Their blocks; 0: none.
     blocks: [AtomicU64; SEATS],
     /// The number of the thread whose block each seat is; 0: nobody's.
     numbers: [AtomicU32; SEATS],
-    leaves: [AtomicU64; SEATS],
-    /// Where copies of the linkage records of whoever has each seat are.
+    /// Those that are shown to whoever comes next, a bit each.
+    shown: AtomicU32,
+    leaves: [AtomicU64; LEAVES],
+    /// Where copies of the linkage records of whoever has each seat are; 0: nowhere.
     linkages: [AtomicU64; SEATS],
     /// The stretch of the array that each of the leaf tables shows; 0: none.
-    stretches: [AtomicU32; SEATS],
+    stretches: [AtomicU32; LEAVES],
     roots: [AtomicU64; ROOMS],
     /// The root tables of the spaces that are in the rooms; 0: none.
     tables: [AtomicU64; ROOMS],
@@ -89,9 +92,10 @@ impl Seats {
         Self {
             blocks: [const { AtomicU64::new(0) }; SEATS],
             numbers: [const { AtomicU32::new(0) }; SEATS],
-            leaves: [const { AtomicU64::new(0) }; SEATS],
+            shown: AtomicU32::new(0),
+            leaves: [const { AtomicU64::new(0) }; LEAVES],
             linkages: [const { AtomicU64::new(0) }; SEATS],
-            stretches: [const { AtomicU32::new(0) }; SEATS],
+            stretches: [const { AtomicU32::new(0) }; LEAVES],
             roots: [const { AtomicU64::new(0) }; ROOMS],
             tables: [const { AtomicU64::new(0) }; ROOMS],
             copies: [const { Copied::new() }; ROOMS],
@@ -101,16 +105,18 @@ impl Seats {
         }
     }
 
-    /// Puts them up in `frames`; `users` is the root of those who come alone.
+    /// Makes room for them in `frames`; `users` is the root of those who come alone.
     pub(super) fn furnish(&self, frames: &Frames, users: u64) {
-        let pairs = self.blocks.iter().zip(frames.blocks);
-        pairs
-            .chain(self.leaves.iter().zip(frames.leaves))
-            .chain(self.linkages.iter().zip(frames.linkages))
-            .for_each(|(to, from)| to.store(from, Relaxed));
+        let leaves = self.leaves.iter().zip(frames.leaves);
         let roots = [users].into_iter().chain(frames.roots);
-        self.roots.iter().zip(roots).for_each(|(to, from)| to.store(from, Relaxed));
-        frames.blocks.iter().for_each(|block| make_shadow(*block));
+        leaves.chain(self.roots.iter().zip(roots)).for_each(|(to, from)| to.store(from, Relaxed));
+    }
+
+    /// Hides all that are not shown to whoever comes next.
+    #[cold]
+    fn hide_others(&self, root: u64) {
+        let shown = self.shown.load(Relaxed);
+        (0..SEATS).filter(|seat| shown >> seat & 1 == 0).for_each(|seat| self.hide(root, seat));
     }
 
     /// The leaf table that shows the stretch of the array around thread `number`, as the processor
@@ -189,14 +195,62 @@ pub fn may_meet() -> bool {
 #[must_use]
 pub fn shadow(number: u32, seat: usize) -> TcbRef {
     let frame = slot(number).seats.blocks[seat % SEATS].load(Relaxed);
-    // SAFETY: a processor that runs has its seats (`furnish`), for good.
+    // SAFETY: nobody asks for that of a seat that is nobody's (`sched::elsewhere::seat`).
     unsafe { TcbRef::from_address(tcb(frame) as u64) }
 }
 
-/// Where the copies of linkage records of whoever has `seat` of processor `number` are.
+/// Whether `seat` of processor `number` has a block.
 #[must_use]
-pub fn linkages(number: u32, seat: usize) -> LinkagesRef {
-    LinkagesRef::new(PhysFrame::at(slot(number).seats.linkages[seat % SEATS].load(Relaxed)))
+pub fn is_up(number: u32, seat: usize) -> bool {
+    slot(number).seats.blocks[seat % SEATS].load(Relaxed) != 0
+}
+
+/// The block of `seat` of processor `number` is in `frame`, which is full of zeros. It is not shown yet.
+pub fn put_up(number: u32, seat: usize, frame: PhysFrame) {
+    make_shadow(frame.address());
+    slot(number).seats.blocks[seat % SEATS].store(frame.address(), Relaxed);
+}
+
+/// `seat` of processor `number`, where nobody is with others, has no block any more: its frame. Before
+/// somebody else comes with others the processor forgets that it has seen it.
+pub fn take_down(number: u32, seat: usize) -> Option<PhysFrame> {
+    let (slot, seat) = (slot(number), seat % SEATS);
+    slot.seats.hide(slot.root(), seat);
+    slot.seats.changed.store(true, Relaxed);
+    take(&slot.seats.blocks[seat])
+}
+
+/// What is in `place`, where nothing is afterwards.
+fn take(place: &AtomicU64) -> Option<PhysFrame> {
+    let address = place.swap(0, Relaxed);
+    (address != 0).then(|| PhysFrame::at(address))
+}
+
+/// Where the copies of linkage records of whoever has `seat` of processor `number` are, if anywhere.
+#[must_use]
+pub fn linkages(number: u32, seat: usize) -> Option<LinkagesRef> {
+    let [_, page] = frames_of_seat(number, seat);
+    page.map(LinkagesRef::new)
+}
+
+/// From now on they are in `page`, which is full of zeros.
+pub fn put_up_linkages(number: u32, seat: usize, page: PhysFrame) {
+    slot(number).seats.linkages[seat % SEATS].store(page.address(), Relaxed);
+}
+
+/// From now on they are nowhere: the frame in which they were.
+pub fn take_linkages(number: u32, seat: usize) -> Option<PhysFrame> {
+    take(&slot(number).seats.linkages[seat % SEATS])
+}
+
+/// The frames of `seat` of processor `number`: its block, and the page for copies of linkage records.
+#[must_use]
+pub fn frames_of_seat(number: u32, seat: usize) -> [Option<PhysFrame>; 2] {
+    let (seats, seat) = (&slot(number).seats, seat % SEATS);
+    [&seats.blocks[seat], &seats.linkages[seat]].map(|place| {
+        let address = place.load(Relaxed);
+        (address != 0).then(|| PhysFrame::at(address))
+    })
 }
 
 /// Shows the block of `seat` as that of thread `thread` on processor `number`, where nobody is;
@@ -205,7 +259,9 @@ pub fn linkages(number: u32, seat: usize) -> LinkagesRef {
 pub fn show(number: u32, seat: usize, thread: u32) -> bool {
     let slot = slot(number);
     let (seats, root, seat) = (&slot.seats, slot.root(), seat % SEATS);
+    let shown = seats.shown.load(Relaxed) | 1 << seat;
     if seats.numbers[seat].load(Relaxed) == thread {
+        seats.shown.store(shown, Relaxed);
         return true;
     }
     seats.changed.store(true, Relaxed);
@@ -214,9 +270,14 @@ pub fn show(number: u32, seat: usize, thread: u32) -> bool {
             seats.hide(root, other);
         }
     }
-    let Some(leaf) = seats.leaf(root, thread) else { return false };
+    let leaf = seats.leaf(root, thread).or_else(|| {
+        seats.hide_others(root);
+        seats.leaf(root, thread)
+    });
+    let Some(leaf) = leaf else { return false };
     leaf.set(index(page(thread), 0), Entry(seats.blocks[seat].load(Relaxed) | DATA));
     seats.numbers[seat].store(thread, Relaxed);
+    seats.shown.store(shown, Relaxed);
     true
 }
 
@@ -243,6 +304,7 @@ pub fn alone(number: u32) {
     let seats = &slot(number).seats;
     seats.tables.iter().for_each(|table| table.store(0, Relaxed));
     seats.guest.store(0, Relaxed);
+    seats.shown.store(0, Relaxed);
 }
 
 /// Whoever comes to processor `number` next has `seat`, and others come, too.

@@ -18,7 +18,10 @@ use crate::sched::elsewhere::Other;
 use crate::thread::tcb::TCB_SIZE;
 
 pub use super::local_paths::completion_point;
-pub use super::seats::{alone, copy_frame, linkages, may_meet, room, shadow, show, together};
+pub use super::seats::{
+    alone, copy_frame, frames_of_seat, is_up, linkages, may_meet, put_up, put_up_linkages, room,
+    shadow, show, take_down, take_linkages, together,
+};
 pub use super::vector::pass as pass_vector;
 
 const PAGE: u64 = 4096;

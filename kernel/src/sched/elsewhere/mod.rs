@@ -12,6 +12,7 @@ mod hidden;
 mod other;
 mod party;
 mod quick;
+mod seat;
 mod tables;
 mod time;
 mod watch;
@@ -30,8 +31,8 @@ use crate::usermem::Utcb;
 
 pub use hidden::may_be_running;
 pub use other::{Leaving, Other, Processors, exists};
-pub use party::SEATS;
 pub use quick::{Exchange, go_back};
+pub use seat::{SEATS, frames_of_seats, leave_seat};
 pub use tables::{lets_all_go_on, quiet, vacate};
 use time::charge;
 pub use time::tick;
@@ -355,6 +356,7 @@ pub fn begins_to_wait(thread: TcbRef) {
 /// The user code of `thread`, which [`recall`] has fetched, runs on processor `number` from now on.
 pub fn set_processor(thread: TcbRef, number: u32) {
     local::start_anew(thread);
+    leave_seat(thread);
     if let Some(space) = thread.space().filter(|space| space.task.entangled.get() != 0) {
         local::reclaim_waits_for(thread, space);
     }

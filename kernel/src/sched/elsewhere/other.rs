@@ -127,6 +127,12 @@ impl Other {
         &self.ready
     }
 
+    /// Whether each of its seats is paid by whose it is; for the checker.
+    #[must_use]
+    pub fn has_sound_seats(&self, number: u32) -> bool {
+        self.party.seats.are_sound(number)
+    }
+
     /// Who is there.
     #[must_use]
     pub fn guest(&self) -> Option<TcbRef> {

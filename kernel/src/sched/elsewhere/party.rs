@@ -16,6 +16,7 @@ use abi::id::USER_BASE;
 
 use super::hidden;
 use super::other::Other;
+use super::seat::{SEATS, Seats};
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::ipc::wait;
@@ -27,30 +28,21 @@ use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::state::State;
 use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
 
-/// Seats of a processor.
-pub const SEATS: usize = 4;
 /// In place of seats: whoever is there may hand over to others in user mode ([`hidden`]).
 const HIDES: u8 = 1 << 7;
 const _: () = assert!(SEATS < 7);
 
-/// Who has the seats of a processor.
+/// Who is on a processor together.
 pub struct Party {
-    /// Whose each seat is, there or not.
-    ids: [Cell<ThreadId>; SEATS],
+    pub(super) seats: Seats,
     /// Who is there: a bit for each seat, or [`HIDES`]. None: whoever is there is alone.
     out: Cell<u8>,
-    /// The seat that is taken next from its owner.
-    next: Cell<usize>,
 }
 
 impl Party {
     /// Nobody.
     pub(super) const fn new() -> Self {
-        Self {
-            ids: [const { Cell::new(ThreadId::NIL) }; SEATS],
-            out: Cell::new(0),
-            next: Cell::new(0),
-        }
+        Self { seats: Seats::new(), out: Cell::new(0) }
     }
 
     fn is_out(&self, seat: usize) -> bool {
@@ -63,10 +55,15 @@ impl Party {
         self.out.get() == HIDES
     }
 
+    /// Whether those who are out have seats.
+    pub(super) fn is_together(&self) -> bool {
+        self.out.get() & !HIDES != 0
+    }
+
     /// Those who are out, with their seats.
     fn members(&self) -> impl Iterator<Item = (usize, TcbRef)> {
-        let taken = self.ids.iter().enumerate().filter(|(seat, _)| self.is_out(*seat));
-        taken.filter_map(|(seat, id)| Some((seat, thread::lookup(id.get())?)))
+        let taken = self.seats.taken().filter(|(seat, _)| self.is_out(*seat));
+        taken.filter_map(|(seat, id)| Some((seat, thread::lookup(id)?)))
     }
 
     /// Whether `thread` is out.
@@ -91,19 +88,16 @@ impl Party {
         let has_called = called.is_some_and(|called| {
             called != guest && may_come(called, number) && self.seat_of(called).is_some()
         });
-        let calls = |id: &Cell<ThreadId>| {
-            let calls = |it: TcbRef| it.partner.get() == guest.id.get() && may_come(it, number);
-            thread::lookup(id.get()).is_some_and(calls)
-        };
-        has_called || self.ids.iter().any(calls)
+        let calls = |it: TcbRef| it.partner.get() == guest.id.get() && may_come(it, number);
+        has_called || self.seats.taken().filter_map(|(_, id)| thread::lookup(id)).any(calls)
     }
 
     /// Somebody on processor `number` of at least the priority `least` who has a place there, and
     /// waits for one of those who are out, or for anybody and has been called by one of them.
     fn next_member(&self, number: u32, least: u8) -> Option<(usize, RootWord)> {
-        let others = self.ids.iter().enumerate().filter(|(seat, _)| !self.is_out(*seat));
-        others.filter(|(_, id)| comes(id, number)).find_map(|(seat, id)| {
-            let thread = thread::lookup(id.get())?;
+        let mut others = self.seats.taken().filter(|(seat, _)| !self.is_out(*seat));
+        others.find_map(|(seat, id)| {
+            let thread = thread::lookup(id).filter(|thread| may_come(*thread, number))?;
             let is_wanted = |(_, member): (usize, TcbRef)| match thread.partner.get() {
                 ThreadId::ANY => member.partner.get() == thread.id.get(),
                 partner => member.id.get() == partner,
@@ -113,25 +107,10 @@ impl Party {
         })
     }
 
-    /// The seat of `thread`: its own, one whose owner is not here any more, one of somebody who does
-    /// not wait, or the next in turn; not that of one who is out.
+    /// A seat for `thread`, not that of one who is out; none if its space cannot pay for it.
     fn seat_of(&self, thread: TcbRef) -> Option<usize> {
-        let find = |fits: &dyn Fn(ThreadId) -> bool| {
-            (0..SEATS).find(|seat| !self.is_out(*seat) && fits(self.ids[*seat].get()))
-        };
-        let owner = |id: ThreadId| {
-            thread::lookup(id).filter(|it| it.processor.get() == thread.processor.get())
-        };
-        let seat = find(&|id| id == thread.id.get())
-            .or_else(|| find(&|id| owner(id).is_none()))
-            .or_else(|| find(&|id| !owner(id).is_some_and(waits_for_others)));
-        let seat = seat.or_else(|| {
-            let first = self.next.get();
-            self.next.set((first + 1) % SEATS);
-            (0..SEATS).map(|step| (first + step) % SEATS).find(|seat| !self.is_out(*seat))
-        })?;
-        self.ids[seat].set(thread.id.get());
-        Some(seat)
+        let number = thread.processor.get().into();
+        self.seats.of(number, thread, |seat| self.is_out(seat), waits_for_others)
     }
 }
 
@@ -211,11 +190,6 @@ pub(super) fn invite(number: u32, other: &Other, guest: TcbRef) -> bool {
     true
 }
 
-/// Whether the thread `id` may be in a party on processor `number` as one who waits.
-fn comes(id: &Cell<ThreadId>, number: u32) -> bool {
-    thread::lookup(id.get()).is_some_and(|thread| may_come(thread, number))
-}
-
 /// Whether `thread` may be in a party on processor `number` as one who waits.
 fn may_come(thread: TcbRef, number: u32) -> bool {
     u32::from(thread.processor.get()) == number
@@ -239,7 +213,7 @@ fn place(number: u32, seat: usize, thread: TcbRef) -> Option<RootWord> {
 
 /// Fills the shadows of those who are out; nobody meets the others.
 fn send(number: u32, party: &Party, guest: TcbRef, roots: &[RootWord; SEATS]) {
-    for seat in (0..SEATS).filter(|seat| !party.is_out(*seat)) {
+    for (seat, _) in party.seats.taken().filter(|(seat, _)| !party.is_out(*seat)) {
         rendezvous::set_busy(visits::shadow(number, seat), Busy::Halted);
     }
     for (seat, thread) in party.members() {
@@ -275,7 +249,7 @@ fn copy_records(number: u32, party: &Party) {
         let Some((own, _)) = party.members().find(|(_, member)| *member == client) else {
             continue;
         };
-        let page = visits::linkages(number, own);
+        let Some(page) = party.seats.linkages(number, own) else { continue };
         let Some(copy) = page.beside(record) else { continue };
         there::copy(record, copy, host, client);
         let shadow = visits::shadow(number, seat);

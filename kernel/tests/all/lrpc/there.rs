@@ -93,7 +93,7 @@ fn flip(thread: TcbRef, from: Busy, to: Busy) {
 
 /// The record that the fast path finds for `token`.
 fn found(caller: TcbRef, token: u64) -> Option<RecordRef> {
-    let page = (0..SEATS).map(|seat| linkages(1, seat));
+    let page = (0..SEATS).filter_map(|seat| linkages(1, seat));
     let page = page.clone().find(|page| page.word() == caller.linkages.get())?;
     let record = (0..48).filter_map(|index| page.record(index));
     record.clone().find(|record| record.offset() == token & PLACE)
