@@ -385,12 +385,14 @@ impl Memory {
 }
 
 /// Whether there are frames for a page of level `to` where an entry of level `from` is empty: tables, a twin,
-/// and one for nodes. Each that is missing is a step.
+/// and one for nodes. Each that is missing is a step; nothing is looked at anew between two of them.
 #[inline(never)]
 fn is_prepared(from: u32, to: u32, budget: &mut Budget) -> bool {
-    let is_prepared = frames::prepare(u64::from(from - to) + 2);
-    if !is_prepared {
+    while !frames::prepare(u64::from(from - to) + 2) {
         budget.end_step();
+        if budget.is_used_up() {
+            return false;
+        }
     }
-    is_prepared
+    true
 }
