@@ -135,6 +135,9 @@ pub fn gauge() -> (u64, u64) {
 
 // SAFETY: talc upholds the allocator's contract; the lock makes it exclusive.
 unsafe impl GlobalAlloc for Heap {
+    // Copies of both in all who allocate made the Unix server's text larger by a seventh, and its
+    // answer to `getppid` longer by three instructions.
+    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let mut heap = self.0.lock();
         // SAFETY: GlobalAlloc's caller passes a layout of non-zero size.
@@ -147,6 +150,7 @@ unsafe impl GlobalAlloc for Heap {
         }
     }
 
+    #[inline(never)]
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         if let Some(ptr) = NonNull::new(ptr) {
             let mut heap = self.0.lock();
