@@ -96,8 +96,8 @@ pub(super) fn judge(cx: &Cx, number: u32) -> Option<Answer> {
     if cx.is_retry() {
         return None;
     }
-    let was_asked = cx.thread.asked.take();
     let newest = cx.thread.filter.borrow().clone()?;
+    let was_asked = cx.thread.asked.take();
     let (verdict, logs) = newest.verdict(&data(cx, number, newest.reads_address));
     let (action, value) = (verdict & s::SECCOMP_RET_ACTION_FULL, verdict & s::SECCOMP_RET_DATA);
     if action == s::SECCOMP_RET_ALLOW {
