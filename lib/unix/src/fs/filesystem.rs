@@ -1,8 +1,8 @@
 //! What the inodes of one file system share: where frames come from, how many there may
 //! be, inode numbers. And the table of everything that is mounted.
 
+use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
-use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use super::handle::Handles;
@@ -83,8 +83,8 @@ pub struct Filesystem {
     inodes_max: Cell<u64>,
     next_number: Cell<u64>,
     pub(super) handles: Handles,
-    /// Numbers of inodes that mounts cover, each as often as it is, where inodes are made when they are looked up.
-    pub(super) covered: RefCell<Vec<u64>>,
+    /// How many mounts cover the inode with a number, where inodes are made when they are looked up.
+    pub(super) covered: RefCell<BTreeMap<u64, u32>>,
     /// Watchers of its inodes.
     pub watches: super::events::Count,
 }

@@ -8,6 +8,7 @@
 //! Whoever is in a mount, or has a file open that was found there, holds it. So how many hold it says whether
 //! it is busy, and a file system goes with the last mount of it.
 
+use alloc::collections::btree_map::Entry;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -245,16 +246,18 @@ impl Inode {
     fn cover(&self) {
         self.covered.set(self.covered.get() + 1);
         if self.fs.kind == Kind::Proc {
-            self.fs.covered.borrow_mut().push(self.number);
+            *self.fs.covered.borrow_mut().entry(self.number).or_default() += 1;
         }
     }
 
     /// One mount less covers it.
     fn uncover(&self) {
         self.covered.set(self.covered.get().saturating_sub(1));
-        let mut covered = self.fs.covered.borrow_mut();
-        if let Some(at) = covered.iter().position(|number| *number == self.number) {
-            covered.swap_remove(at);
+        if let Entry::Occupied(mut times) = self.fs.covered.borrow_mut().entry(self.number) {
+            *times.get_mut() -= 1;
+            if *times.get() == 0 {
+                times.remove();
+            }
         }
     }
 }

@@ -227,11 +227,8 @@ fn new_inode(
     if inode.is_directory() {
         inode.links.set(2);
     }
-    let covered = parent.fs.covered.borrow();
-    if !covered.is_empty() {
-        inode.covered.set(covered.iter().filter(|one| **one == number).count() as u32);
-    }
-    drop(covered);
+    let times = parent.fs.covered.borrow().get(&number).copied();
+    inode.covered.set(times.unwrap_or(0));
     inode
 }
 
