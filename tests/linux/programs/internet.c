@@ -53,8 +53,10 @@ static void names(int fd)
         show_name("peer", (struct sockaddr *)&at, len);
 }
 
+// Linux may leave what was sent to its softirq's thread, so that it arrives a moment later.
 static void ready(int fd)
 {
+    usleep(2000);
     struct pollfd entry = {fd, POLLIN | POLLOUT | POLLRDHUP | POLLPRI, 0};
     poll(&entry, 1, 0);
     printf("poll: %#x\n", entry.revents);

@@ -151,9 +151,12 @@ struct Line {
     linux: String,
     baton: String,
     verdict: Verdict,
+    /// Whether Linux answered otherwise the first time.
+    asked_twice: bool,
 }
 
-/// Runs both systems and compares.
+/// Runs both systems and compares. Where they differ Linux is asked once more: what it answers on
+/// a busy host, or answered then, may not be what it always does.
 fn verdicts(
     workspace: &Workspace,
     composer: &mut Composer<'_>,
@@ -162,6 +165,26 @@ fn verdicts(
 ) -> Result<Vec<Line>> {
     let linux = on_linux(workspace, cases, options)?;
     let baton = on_baton(workspace, composer, cases, options)?;
+    let mut lines = compared(cases, &linux, &baton)?;
+    let differ =
+        |case: &&Case| lines.iter().any(|line| line.name == case.name && !line.verdict.same);
+    let again: Vec<&Case> = cases.iter().copied().filter(differ).collect();
+    if !again.is_empty() {
+        let options = Options { fresh: true, ..options.clone() };
+        let linux = on_linux(workspace, &again, &options)?;
+        for line in compared(&again, &linux, &baton)? {
+            if line.verdict.same
+                && let Some(first) = lines.iter_mut().find(|first| first.name == line.name)
+            {
+                *first = Line { asked_twice: true, ..line };
+            }
+        }
+    }
+    Ok(lines)
+}
+
+/// A line for each case.
+fn compared(cases: &[&Case], linux: &Results, baton: &Results) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for case in cases {
         let lost = || format!("the result of {} is lost", case.name);
@@ -172,6 +195,7 @@ fn verdicts(
             linux: expected.end.word(),
             baton: seen.end.word(),
             verdict: verdict::compare(case, expected, seen),
+            asked_twice: false,
         });
     }
     Ok(lines)
@@ -272,7 +296,11 @@ fn print(cases: &[&Case], results: &Results) -> bool {
 fn report(lines: &[Line]) -> bool {
     println!("{:<28} {:>6} {:>6}", "case", "Linux", "Baton");
     for line in lines {
-        let word = if line.verdict.same { "the same" } else { "DIFFERS" };
+        let word = match (line.verdict.same, line.asked_twice) {
+            (true, false) => "the same",
+            (true, true) => "the same; Linux answered otherwise the first time",
+            (false, _) => "DIFFERS",
+        };
         println!("{:<28} {:>6} {:>6}  {word}", line.name, line.linux, line.baton);
     }
     for line in lines.iter().filter(|line| !line.verdict.same) {
