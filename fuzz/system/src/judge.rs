@@ -10,7 +10,7 @@ use fuzzing::hostile::NAMES as ACTIONS;
 use fuzzing::rng::{Rng, mix};
 use proto::{console, layout, pager, unix};
 use runtime::window::Window;
-use runtime::{Msg, clock, ipc, root};
+use runtime::{Msg, clock, ipc, kip, root, thread};
 
 use crate::life::{DEN_BITS, Life, TASKS};
 use crate::order::{self, LOST, Order, PROBE, find};
@@ -18,6 +18,8 @@ use crate::report;
 
 /// How often the judge looks around, µs.
 const LOOK_US: u64 = 2_000;
+/// Sleeps to the end of the grain of time that is under way, µs.
+const GRAIN_US: u64 = 1;
 /// Looks between two inspections of canaries, and of servers.
 const CANARY_LOOKS: u64 = 10;
 const SERVER_LOOKS: u64 = 50;
@@ -113,6 +115,7 @@ pub fn run() -> ! {
     };
     judge.check_canaries(1);
     (judge.late_us, judge.share_us) = (0, 0);
+    give_turns();
     loop {
         judge.listen(LOOK_US);
         judge.look();
@@ -124,6 +127,23 @@ fn memory() -> Option<u64> {
     let mut window = Window::claim(layout::WINDOWS, 1 << MEMORY_BITS)?;
     root::memory(&mut window, None).ok()?;
     Some(window.into_raw().0)
+}
+
+/// Where processors take turns, gives the others theirs in each grain of time, whatever runs on this one, and
+/// whomever the judge waits for.
+fn give_turns() {
+    if kip::get().processors() == 1 {
+        return;
+    }
+    let turns = || {
+        loop {
+            ipc::sleep(GRAIN_US);
+            core::hint::spin_loop();
+        }
+    };
+    if let Err(why) = thread::spawn(turns) {
+        report::violation(format_args!("the judge got no thread that gives turns: {why}"));
+    }
 }
 
 /// Threads and free frames of the kernel.
@@ -166,8 +186,6 @@ impl Judge {
 
     fn look(&mut self) {
         self.looks += 1;
-        // Where processors take turns, the others have theirs now, whatever runs on this one.
-        core::hint::spin_loop();
         let others = self.everybody();
         for life in &mut self.lives {
             life.look(&others);

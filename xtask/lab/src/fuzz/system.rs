@@ -51,20 +51,28 @@ pub struct Round {
     pub processors: Processors,
 }
 
-/// The run that belongs to the tests: as many calls as take a minute or two; before a release ten million.
-const SHORT: Round = Round {
-    seed: 1,
-    calls: 300_000,
-    check_every: 50_000,
-    processors: Processors { cpus: 1, parallel: false },
-};
+/// The runs that belong to the tests, and their suites: as many calls as take a minute or two; before a release ten
+/// million.
+pub const SHORT: [(&str, Round); 2] =
+    [("fuzz-system", short_on(1, 300_000)), ("fuzz-system-2-processors", short_on(2, 50_000))];
 
-/// Plays the short run; calls and violations.
+/// A run of so many `calls`, on `cpus` processors in turns.
+const fn short_on(cpus: u32, calls: u64) -> Round {
+    let processors = Processors { cpus, parallel: false };
+    Round { seed: cpus as u64, calls, check_every: 50_000, processors }
+}
+
+/// Plays a short run; calls and violations.
 ///
 /// # Errors
 /// When the machine cannot be built or started.
-pub fn short(workspace: &Workspace, composer: &mut Composer<'_>, echo: bool) -> Result<(u64, u64)> {
-    let Verdict { calls, violations } = play(workspace, composer, &SHORT, echo)?;
+pub fn short(
+    workspace: &Workspace,
+    composer: &mut Composer<'_>,
+    round: &Round,
+    echo: bool,
+) -> Result<(u64, u64)> {
+    let Verdict { calls, violations } = play(workspace, composer, round, echo)?;
     Ok((calls, violations))
 }
 

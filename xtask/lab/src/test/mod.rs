@@ -20,6 +20,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
+use crate::fuzz::system::Round;
 use crate::workspace::Workspace;
 use crate::{bench, fuzz, lint, linux, trial, ui};
 use lanes::{Job, Report};
@@ -152,11 +153,14 @@ fn whole_systems<'a>(workspace: &'a Workspace, options: &Options) -> Vec<Job<'a>
         return jobs;
     }
     let show = options.show;
-    if options.wants("fuzz-system") {
-        jobs.push(Job::new(move |composer, report| {
-            report.suite("fuzz-system", || fuzz_system(workspace, composer, show));
-        }));
-    }
+    // Each writes its order to the same place.
+    let fuzzed: Vec<_> =
+        fuzz::system::SHORT.iter().filter(|(suite, _)| options.wants(suite)).collect();
+    jobs.push(Job::new(move |composer, report| {
+        for (suite, round) in fuzzed {
+            report.suite(suite, || fuzz_system(workspace, composer, round, show));
+        }
+    }));
     // Each writes the file system of its machine to the same place.
     let comparisons: Vec<_> =
         COMPARISONS.into_iter().filter(|(suite, _)| options.wants(suite)).collect();
@@ -192,9 +196,14 @@ fn debugger(workspace: &Workspace, composer: &mut Composer<'_>) -> Result<Outcom
     Ok(Outcome { passed: passed.len(), failures: failures.collect(), ..Outcome::default() })
 }
 
-/// Hostile tasks against the default system: the short run of `fuzz --system`.
-fn fuzz_system(workspace: &Workspace, composer: &mut Composer<'_>, show: bool) -> Result<Outcome> {
-    Ok(match fuzz::system::short(workspace, composer, show)? {
+/// Hostile tasks against the default system: a short run of `fuzz --system`.
+fn fuzz_system(
+    workspace: &Workspace,
+    composer: &mut Composer<'_>,
+    round: &Round,
+    show: bool,
+) -> Result<Outcome> {
+    Ok(match fuzz::system::short(workspace, composer, round, show)? {
         (_, 0) => Outcome { passed: 1, ..Outcome::default() },
         (calls, found) => Outcome::failed(format!("{found} violations in {calls} calls")),
     })
