@@ -46,6 +46,7 @@ pub fn control_of_another(hostile: &Hostile) -> Reached {
         ("read the registers of", thread::registers(victim).is_some()),
         ("changed the pager of", kernel::set_pager(victim, victim, thread::me(), !0).is_ok()),
         ("took over the scheduling of", machine::set_scheduler(victim, thread::me())),
+        ("moved", schedule::set_processor(victim, 0).is_ok()),
         ("changed the priority of", schedule::set_priority(victim, 1).is_ok()),
         ("took kernel memory from", kernel::move_quota(victim, -1).is_ok()),
         ("configured the space of", kernel::configure_space(victim, area, area).is_ok()),
