@@ -83,6 +83,8 @@ pub enum Part {
     Lend,
     /// Calls the procedures of that clerk for ever, and counts the right answers.
     CallProcedures,
+    /// Deletes its partner when it is told to, and counts.
+    DeletePartner,
 }
 
 /// A thread of the root task's.
@@ -242,7 +244,8 @@ fn talk_alone(part: u64, place: usize, count: &AtomicU64) -> ! {
         },
         23 => visits::agree(),
         24 => visits::lend(count),
-        _ => visits::call(place, count),
+        25 => visits::call(place, count),
+        _ => moves::delete_partner(partner(place), count),
     }
 }
 

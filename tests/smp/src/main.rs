@@ -33,7 +33,7 @@ boot_entry!(main);
 const CALLS: u64 = 1_000;
 
 /// What is tested, and its name.
-const TESTS: [Test; 59] = [
+const TESTS: [Test; 63] = [
     ("the_interface_page_counts_the_processors", told),
     ("user_code_runs_elsewhere", parallel),
     ("a_server_elsewhere_answers", served),
@@ -54,9 +54,13 @@ const TESTS: [Test; 59] = [
     ("who_waits_moves", moves::waiting),
     ("a_thread_moves_itself", moves::oneself),
     ("who_is_called_moves_to_and_fro", moves::called),
+    ("who_is_halted_moves", moves::halted),
+    ("who_does_not_run_moves", moves::inactive),
+    ("nobody_moves_nowhere", moves::nobody),
     ("who_is_moved_is_deleted", moves::deleted),
     ("two_delete_the_same_thread", moves::deleted_twice),
     ("two_delete_the_same_task", moves::task_deleted_twice),
+    ("two_delete_each_other", moves::deleted_by_each_other),
     ("a_flood_leaves_others_their_share", moves::flooded),
     ("vector_registers_are_everybodys_own", moves::vectors),
     ("a_halted_thread_stands_still", halted),

@@ -4,6 +4,7 @@
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use abi::id::USER_BASE;
 use abi::{ThreadId, Time, utcb};
 use root_harness::{Verdict, verdict};
 use runtime::{Msg, ipc, kernel, schedule};
@@ -15,6 +16,8 @@ use crate::{busy, clock, last, machine, processors};
 /// Whom those concern who move or delete somebody.
 static VICTIM: AtomicU64 = AtomicU64::new(0);
 
+/// A thread number that nobody has.
+const FREE_NUMBER: u32 = USER_BASE + 800;
 /// Rounds of a test.
 const ROUNDS: u64 = 40;
 /// Rounds of one in which this thread waits for others.
@@ -79,6 +82,66 @@ pub fn called() -> Verdict {
     stop(&[server])
 }
 
+/// Somebody who is halted moves, stays halted, and goes on where it is.
+pub fn halted() -> Verdict {
+    let actor = Actor::start(0, Part::Count, last());
+    for round in 0..FEW {
+        let number = round % u64::from(processors());
+        verdict(counts_on(&actor), "it does not run")?;
+        machine::halt(actor.id, true);
+        let before = actor.count();
+        let moved = (0..=number).all(|to| schedule::set_processor(actor.id, to as u32).is_ok());
+        rest();
+        busy();
+        verdict(moved && actor.count() == before, "it does not move, or counts on, halted")?;
+        let found = machine::read_utcb(actor.local().0, utcb::PROCESSOR_NO);
+        verdict(found == number, "its own word says something else")?;
+        machine::halt(actor.id, false);
+    }
+    stop(&[actor])
+}
+
+/// A thread that does not run yet moves to and fro, is deleted, and a next one has its number.
+pub fn inactive() -> Verdict {
+    for round in 0..ROUNDS {
+        let id = ThreadId::global(FREE_NUMBER, round as u32 + 1);
+        let made = kernel::create(id, ThreadId::ROOT, ThreadId::ROOT, !0);
+        verdict(made.is_ok(), "the kernel makes no thread")?;
+        let moved = (0..processors()).rev().all(|to| schedule::set_processor(id, to).is_ok());
+        let back = round % 2 == 0 || schedule::set_processor(id, last()).is_ok();
+        let deleted = kernel::delete(id).is_ok();
+        verdict(moved && back, "it does not move")?;
+        verdict(deleted && !exists(id), "it is there, deleted")?;
+    }
+    none_wrong()
+}
+
+/// Nobody is moved by the id of one that is deleted, of another version, of an interrupt or of the kernel's own
+/// threads, wherever to.
+pub fn nobody() -> Verdict {
+    let server = Actor::start(0, Part::Serve, last());
+    let gone = Actor::start(1, Part::Count, last());
+    gone.stop();
+    let number = server.id.number();
+    let versions = [server.id.version() + 1, server.id.version() ^ 1 << 20];
+    let others = versions.map(|version| ThreadId::global(number, version));
+    let numbers = (0..18).chain([FREE_NUMBER, gone.id.number(), 0x3_FFFF]);
+    let numbered =
+        numbers.flat_map(|number| [1, 2].map(|version| ThreadId::global(number, version)));
+    let ids = [ThreadId::NIL, ThreadId::ANY, ThreadId::irq(4), ThreadId::irq(2), gone.id];
+    for id in numbered
+        .filter(|id| ![ThreadId::SIGMA0, ThreadId::ROOT].contains(id))
+        .chain(others)
+        .chain(ids)
+    {
+        for to in [0, 1, last(), processors(), 63, 255, 256, 0xFFFF] {
+            verdict(schedule::set_processor(id, to).is_err(), "somebody who is nobody moves")?;
+        }
+    }
+    ask(&server, 1)?;
+    stop(&[server])
+}
+
 /// Somebody is deleted while another thread moves it.
 pub fn deleted() -> Verdict {
     let mover = Actor::start(2, Part::Move, 1);
@@ -127,6 +190,29 @@ pub fn deleted_twice() -> Verdict {
 /// A task.
 pub fn task_deleted_twice() -> Verdict {
     delete_twice(Actor::start_apart)
+}
+
+/// Two threads on different processors delete each other: one of them does.
+pub fn deleted_by_each_other() -> Verdict {
+    for round in 0..FEW {
+        VICTIM.store(0, Ordering::Relaxed);
+        let homes = [round as u32 % processors(), last()];
+        let both: [Actor; 2] =
+            core::array::from_fn(|place| Actor::start(place, Part::DeletePartner, homes[place]));
+        Actor::calls(0, &both[1]);
+        Actor::calls(1, &both[0]);
+        VICTIM.store(1, Ordering::Relaxed);
+        let done = (0..400).any(|_| {
+            rest();
+            both.iter().any(|one| one.count() > 0)
+        });
+        verdict(done, "neither comes back")?;
+        let (count, left) = (|one: &Actor| one.count(), both.iter().filter(|one| exists(one.id)));
+        let (deleted, left) = (both.iter().map(count).sum::<u64>(), left.count());
+        verdict(deleted == 1 && left == 1, "both are deleted, or none")?;
+        stop(&both)?;
+    }
+    Ok(())
 }
 
 /// How many calls `client` makes in a while in which this thread leaves the processor to others.
@@ -185,6 +271,19 @@ pub fn delete(count: &AtomicU64) -> ! {
             count.fetch_add(1, Ordering::Relaxed);
         }
         spin_loop();
+    }
+}
+
+/// Deletes `partner` when there is a victim, and counts that.
+pub fn delete_partner(partner: ThreadId, count: &AtomicU64) -> ! {
+    while VICTIM.load(Ordering::Acquire) == 0 {
+        spin_loop();
+    }
+    if kernel::delete(partner).is_ok() {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+    loop {
+        ipc::sleep(LOOK_US);
     }
 }
 
