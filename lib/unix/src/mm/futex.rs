@@ -78,7 +78,10 @@ impl Waiter {
     }
 }
 
-/// All futexes with waiters.
+/// Queues that stay when nobody waits there any more: who waits at a word will wait there again.
+const KEPT: usize = 16;
+
+/// All futexes with waiters, and some that had some.
 #[derive(Default)]
 pub struct Futexes {
     queues: RefCell<BTreeMap<Key, VecDeque<Waiter>>>,
@@ -103,7 +106,7 @@ impl Futexes {
         queue.push_back(waiter);
     }
 
-    /// Whether nobody waits anywhere.
+    /// Whether nobody has waited anywhere of late.
     pub(super) fn is_empty(&self) -> bool {
         self.queues.borrow().is_empty()
     }
@@ -113,7 +116,7 @@ impl Futexes {
         let mut queues = self.queues.borrow_mut();
         let queue = queues.get_mut(&key)?;
         let first = core::iter::from_fn(|| queue.pop_front()).find(Waiter::waits);
-        if queue.is_empty() {
+        if queue.is_empty() && queues.len() > KEPT {
             queues.remove(&key);
         }
         first
@@ -162,7 +165,7 @@ impl Futexes {
             let Some(waiter) = queue.remove(at) else { break };
             woken += usize::from(waiter.wake());
         }
-        if queue.is_empty() {
+        if queue.is_empty() && queues.len() > KEPT {
             queues.remove(&key);
         }
         woken
