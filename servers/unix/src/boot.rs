@@ -27,12 +27,18 @@ use crate::turns::Turns;
 
 /// Where the programs' memory is in this task: aligned for every size that is tried.
 const MEMORY: u64 = 0x100_0000_0000;
-/// Log2 sizes of it to try: 2 GiB to 16 MiB.
+/// Log2 sizes of its blocks to try: 2 GiB to 16 MiB.
 const MEMORY_BITS: core::ops::RangeInclusive<u32> = 24..=31;
+/// Log2 of the least size of a block beside the first one.
+const FURTHER_BITS: u32 = 25;
+/// Most blocks: fewer than the root task gives to one task.
+const MOST_BLOCKS: u32 = 6;
 /// The server's own part of that: one of so many.
 const HEAP_PART: u64 = 8;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
+/// Bytes of a large page.
+const LARGE_PAGE: u64 = 512 * PAGE;
 /// Where boot modules are shown: physical addresses modulo the window's size.
 const FILES: u64 = 0x200_0000_0000;
 const FILES_BYTES: u64 = 1 << 36;
@@ -133,28 +139,45 @@ fn machine_line(machine: &Rc<Baton>, line: &str) {
     machine.console.write(format!("{line}\r\n").as_bytes());
 }
 
-/// The programs' memory: the largest block that the root task gives.
+/// The programs' memory: the largest block that the root task gives, and behind it the largest of
+/// what is left, and so on. What is too small for a further block is left to others.
 fn memory() -> Result<(u64, Memory), String> {
+    let (mut bytes, mut blocks) = (0, 0);
     for bits in MEMORY_BITS.rev() {
-        let Some(mut window) = Window::claim(MEMORY, 1 << bits) else { continue };
-        if root::memory(&mut window, None).is_ok() {
-            return Ok(frames(window));
+        while blocks < MOST_BLOCKS
+            && (blocks == 0 || bits >= FURTHER_BITS)
+            && let Some(window) = block(MEMORY + bytes, bits)
+        {
+            bytes += window.into_raw().1;
+            blocks += 1;
         }
-        window.release();
     }
-    Err(String::from(
-        "the root task gave no memory for programs; raise memory_pages of the task `unix`, or give the machine more memory",
-    ))
+    if bytes == 0 {
+        return Err(String::from(
+            "the root task gave no memory for programs; raise memory_pages of the task `unix`, or give the machine more memory",
+        ));
+    }
+    Ok(frames(bytes))
 }
 
+/// A block of 2^`bits` bytes, at this address.
+fn block(at: u64, bits: u32) -> Option<Window> {
+    let mut window = Window::claim(at, 1 << bits)?;
+    if root::memory(&mut window, None).is_ok() {
+        return Some(window);
+    }
+    window.release();
+    None
+}
+
+/// The heap, and the frames behind it, of the so many bytes from [`MEMORY`] on that this task has for good.
 #[allow(unsafe_code)]
-fn frames(window: Window) -> (u64, Memory) {
-    let (base, bytes) = window.into_raw();
-    let own = bytes / HEAP_PART;
-    // SAFETY: the window's memory is mapped, and is never given back; nothing else has its
+fn frames(bytes: u64) -> (u64, Memory) {
+    let own = bytes / HEAP_PART / LARGE_PAGE * LARGE_PAGE;
+    // SAFETY: the windows' memory is mapped, and is never given back; nothing else has its
     // first part.
-    unsafe { runtime::heap::move_to(base, own) };
-    let (base, bytes) = (base + own, bytes - own);
+    unsafe { runtime::heap::move_to(MEMORY, own) };
+    let (base, bytes) = (MEMORY + own, bytes - own);
     let at = core::ptr::NonNull::new(base as *mut u8).unwrap_or(core::ptr::NonNull::dangling());
     // SAFETY: as above; the rest is this value's alone from now on.
     (base, unsafe { Memory::new(at, (bytes / PAGE) as usize) })
