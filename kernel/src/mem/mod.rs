@@ -49,7 +49,7 @@ pub use quota::{NoMemory, Quota};
 pub use revoke::Scope;
 pub use sigma0::{sigma0_fault, sigma0_open_ports};
 pub use small::{OnePage, map_one_page};
-pub use space::{AddressSpace, SpaceRef};
+pub use space::{AddressSpace, Owned, SpaceRef};
 pub use unmap::UnmapJob;
 
 use crate::arch::{memory_state, root};

@@ -26,6 +26,13 @@ pub struct Area {
     pub end: u64,
 }
 
+/// A descriptor has room for what the space's owner keeps. Memory does not look at it; whoever owns spaces says what it
+/// is, once for all of them.
+pub trait Owned {
+    /// What that is.
+    type Owner: Default;
+}
+
 /// The descriptor of a space.
 pub struct AddressSpace {
     root: Root,
@@ -42,8 +49,8 @@ pub struct AddressSpace {
     /// The last table of 2 MiB entries that `resolve` walked, and for which piece of 1 GiB,
     /// counted from 1; 0 is none (`lookup.rs`).
     near: (Cell<u64>, Cell<Table>),
-    /// What makes the space a task: threads, chief.
-    pub task: crate::space::Task,
+    /// What its owner keeps beside it: the task whose space it is.
+    pub task: <Self as Owned>::Owner,
 }
 
 const _: () = assert!(size_of::<AddressSpace>() <= 4096);
@@ -105,7 +112,7 @@ impl AddressSpace {
             ports: Cell::new(0),
             port_nodes: Cell::new(0),
             near: (Cell::new(0), Cell::default()),
-            task: crate::space::Task::default(),
+            task: Default::default(),
         };
         // SAFETY: the frame was just taken, is page-aligned and large enough.
         unsafe { pointer.write(space) };

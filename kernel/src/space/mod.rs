@@ -15,7 +15,7 @@ use abi::{CallError, Rights, ThreadId};
 use crate::arch::{TcbRef, cpu};
 pub use crate::mem::SpaceRef;
 use crate::mem::space::Area;
-use crate::mem::{AddressSpace, LinkagesRef, NoMemory, PhysFrame};
+use crate::mem::{AddressSpace, LinkagesRef, NoMemory, Owned, PhysFrame};
 use crate::ring::{self, Links, Ring};
 use crate::thread;
 use crate::thread::tcb::{Armed, Siblings};
@@ -62,6 +62,10 @@ pub struct Task {
     pub utcb_pages: Cell<u64>,
     /// Links of all spaces.
     pub links: Links<SpaceRef>,
+}
+
+impl Owned for AddressSpace {
+    type Owner = Task;
 }
 
 /// See [`Task::entangled`].
