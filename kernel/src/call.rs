@@ -7,11 +7,12 @@ use crate::arch::{Frame, TcbRef, note_entry};
 use crate::control::exregs::{self, Registers};
 use crate::control::schedule::thread_switch;
 use crate::control::threads::{After, Form, Request};
-use crate::sched::elsewhere;
-use crate::sched::tick::after_call;
+use crate::elsewhere;
+use crate::ipc::kernel_message;
+use crate::sched::slice::after_call;
 use crate::thread::tcb::Resume;
 use crate::usermem::{Utcb, set_error, set_result};
-use crate::{control, destruction, inspect, ipc, lrpc, sched, space, thread};
+use crate::{control, destruction, inspect, lrpc, sched, space, thread};
 
 /// Carries out the call of `caller`, the current thread, whose registers are in `frame`;
 /// returns who runs next.
@@ -37,7 +38,7 @@ pub extern "C" fn dispatch(caller: TcbRef, frame: Frame) -> TcbRef {
         Some(Call::Inspect) => inspect(caller, frame),
         Some(Call::ThreadState) => thread_state(caller, frame),
         Some(Call::ArmLocal) => arm_local(caller, frame),
-        Some(Call::LrpcBind) => lrpc::bind::call(caller, frame),
+        Some(Call::LrpcBind) => lrpc_bind(caller, frame),
         Some(Call::LrpcControl) => lrpc_control(caller, frame),
         // Their registers are those of Ipc, like Unmap's.
         Some(Call::Unmap | Call::LrpcCall | Call::LrpcReturn) | None => no_call(caller, frame),
@@ -54,11 +55,23 @@ fn no_call(caller: TcbRef, frame: Frame) -> TcbRef {
 #[inline(never)]
 fn arm_local(caller: TcbRef, frame: Frame) -> TcbRef {
     let [_, partner, ..] = frame.arguments();
-    ipc::local::arm(caller, ThreadId(partner));
+    control::arm::arm(caller, ThreadId(partner));
     if caller.is_armed() {
         caller.resume.set(Resume::Anew);
     }
     after_call(caller)
+}
+
+/// The clerk of a binding is asked.
+#[inline(never)]
+fn lrpc_bind(caller: TcbRef, frame: Frame) -> TcbRef {
+    match lrpc::bind::clerk(caller, frame) {
+        Ok(clerk) => kernel_message::bind(caller, clerk),
+        Err(error) => {
+            set_result(caller, frame, Err(error));
+            after_call(caller)
+        }
+    }
 }
 
 #[inline(never)]
@@ -104,7 +117,7 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
     set_result(caller, frame, result.as_ref().map(|_| ()).map_err(|error| *error));
     match result {
         Ok(After::Destroy(space)) => destruction::start(caller, space),
-        _ => ipc::go_on(caller),
+        _ => sched::go_on(caller),
     }
 }
 
@@ -127,7 +140,7 @@ pub fn give_way(caller: TcbRef) -> TcbRef {
     let dest = caller.destroy_next.get();
     let space = thread::lookup_number(ThreadId(dest).number()).and_then(TcbRef::space);
     let priority = space.map_or(u8::MAX, |space| space.ceilings().priority);
-    sched::tick::give_way(caller, priority)
+    sched::slice::give_way(caller, priority)
 }
 
 #[inline(never)]

@@ -2,7 +2,6 @@
 //! kernel memory goes back to its chief. In bounded steps, by the deleting thread.
 
 use crate::arch::{TcbRef, cpu, preemption};
-use crate::ipc;
 use crate::irq;
 use crate::lrpc;
 use crate::mem::{DestroyJob, Step};
@@ -47,7 +46,7 @@ pub fn give_way(caller: TcbRef) -> TcbRef {
         _ => u8::MAX,
     };
     caller.job.set(job);
-    sched::tick::give_way(caller, priority)
+    sched::slice::give_way(caller, priority)
 }
 
 fn begin(caller: TcbRef, space: SpaceRef) -> DestroyJob {
@@ -61,7 +60,7 @@ pub fn resume(caller: TcbRef) -> TcbRef {
     caller.resume.set(Resume::Frame);
     match caller.job.take() {
         Some(Job::Destroy(job)) => run(caller, job),
-        _ => ipc::go_on(caller),
+        _ => sched::go_on(caller),
     }
 }
 
@@ -73,7 +72,7 @@ fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
             }
         }
         finish(caller, job.space());
-        let Some(abandoned) = cpu().spaces.take_abandoned() else { return ipc::go_on(caller) };
+        let Some(abandoned) = cpu().spaces.take_abandoned() else { return sched::go_on(caller) };
         job = begin(caller, abandoned);
         if preemption::must_stop() {
             return preempted(caller, job);

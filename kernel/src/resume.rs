@@ -2,10 +2,11 @@
 //! user mode: it goes on with an operation in which it was preempted or had to wait.
 
 use crate::arch::{TcbRef, preemption};
-use crate::ipc::{self, receive, transfer};
-use crate::sched::{self, tick, waker};
+use crate::ipc::{receive, transfer};
+use crate::irq::{self, wake};
+use crate::sched::{self, slice, waker};
 use crate::thread::tcb::Resume;
-use crate::{call, destruction, irq, lrpc, unmap};
+use crate::{call, destruction, lrpc, unmap};
 
 /// Goes on with what `current` was doing; returns who runs next. `entered` makes the entry that it has made on
 /// another processor: the way in is above this (`arch::entry`).
@@ -34,9 +35,9 @@ pub fn resume(current: TcbRef, entered: impl Fn(TcbRef) -> TcbRef) -> TcbRef {
         Resume::Anew => {
             // The look has found nothing that leads elsewhere, now: not to be asked again on the way out.
             current.resume.set(Resume::Frame);
-            ipc::go_on(current)
+            sched::go_on(current)
         }
-        Resume::Ipc | Resume::Frame | Resume::Idle => ipc::go_on(current),
+        Resume::Ipc | Resume::Frame | Resume::Idle => sched::go_on(current),
     }
 }
 
@@ -54,19 +55,19 @@ pub fn interrupted(next: TcbRef) -> TcbRef {
         Resume::Again => call::give_way(next),
         Resume::Unmap => unmap::give_way(next),
         Resume::Transfer => transfer::give_way(next),
-        Resume::Wake => tick::give_way(next, waker::before()),
+        Resume::Wake => slice::give_way(next, waker::before()),
         _ => next,
     }
 }
 
 /// The waker goes on until somebody else should run: who does.
 fn wake(waker: TcbRef) -> TcbRef {
-    while waker::go_on(waker) {
+    while wake::go_on(waker) {
         if preemption::must_stop() {
             sched::requeue(waker);
             return interrupted(waker);
         }
-        let next = tick::reschedule(waker);
+        let next = slice::reschedule(waker);
         if next != waker {
             return next;
         }

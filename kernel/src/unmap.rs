@@ -4,10 +4,10 @@
 use abi::{Fpage, ThreadId};
 
 use crate::arch::{TcbRef, note_entry, preemption};
-use crate::ipc;
+use crate::elsewhere;
 use crate::irq;
 use crate::mem::{Scope, Step, UnmapJob};
-use crate::sched::{self, elsewhere, tick};
+use crate::sched::{self, slice};
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 
@@ -37,7 +37,7 @@ pub fn resume(current: TcbRef) -> TcbRef {
 
 fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
     let (Some(space), Some(utcb)) = (current.space(), Utcb::of(current)) else {
-        return ipc::go_on(current);
+        return sched::go_on(current);
     };
     let control = current.unmap.control.get();
     let scope = if control & FLUSH != 0 { Scope::Own } else { Scope::Derived };
@@ -69,7 +69,7 @@ fn run(current: TcbRef, mut job: Option<UnmapJob>) -> TcbRef {
             return if next == current { give_way(current) } else { next };
         }
     }
-    ipc::go_on(current)
+    sched::go_on(current)
 }
 
 /// `current` is about to go on with an Unmap that an interrupt has met. If what it takes back has been
@@ -83,5 +83,5 @@ pub fn give_way(current: TcbRef) -> TcbRef {
         _ => [None; 2],
     };
     current.job.set(job);
-    tick::give_way_to_those_above(current, sharers)
+    slice::give_way_to_those_above(current, sharers)
 }

@@ -20,6 +20,7 @@ pub mod x86_64;
 use x86_64 as processor;
 
 pub mod clock;
+pub mod exchange;
 pub mod log;
 pub mod preemption;
 pub mod table;

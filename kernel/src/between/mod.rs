@@ -6,3 +6,6 @@
 
 pub mod berth;
 pub mod inbox;
+
+/// Threads that can be on another processor at the same time, those apart who hand over in user mode.
+pub const SEATS: usize = 4;

@@ -2,9 +2,9 @@
 
 use super::Findings;
 use crate::arch::{cpu, frames_of};
+use crate::elsewhere;
 use crate::lrpc;
 use crate::mem::check;
-use crate::sched::elsewhere;
 use crate::space::{MAX_DEPTH, SpaceRef};
 use crate::thread;
 

@@ -7,7 +7,7 @@ use abi::id::SYSTEM_BASE;
 use super::Findings;
 use super::links::walk;
 use crate::arch::{TcbRef, cpu};
-use crate::sched::elsewhere;
+use crate::elsewhere;
 use crate::sched::ready::ReadyQueue;
 use crate::sched::wakeup::WakeupLists;
 use crate::thread;

@@ -6,9 +6,9 @@ use abi::{ThreadId, utcb};
 
 use super::Findings;
 use crate::arch::{TcbRef, cpu, machine, virt_to_phys};
+use crate::elsewhere;
 use crate::ipc::queue;
 use crate::lrpc;
-use crate::sched::elsewhere;
 use crate::thread;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::{Kind, state};

@@ -5,7 +5,8 @@ use abi::{CallError, Ceilings};
 
 use super::schedule::{self, Change, UNCHANGED};
 use crate::arch::{TcbRef, cpu};
-use crate::sched::{elsewhere, own_priority};
+use crate::elsewhere;
+use crate::sched::own_priority;
 use crate::space::SpaceRef;
 
 /// Gives the new, inactive `thread` no more than its task may have and, unless a

@@ -18,9 +18,10 @@ use abi::{CallError, ThreadId};
 use crate::arch::{
     Frame, SYSTEM_CALL_BYTES, TcbRef, VECTOR_BYTES, all_registers, set_all_registers, vector_state,
 };
-use crate::ipc::{cancel, kernel_message, local, wait};
+use crate::elsewhere;
+use crate::ipc::{cancel, kernel_message, wait};
+use crate::local;
 use crate::lrpc;
-use crate::sched::elsewhere;
 use crate::space::{SpaceRef, controlled};
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};

@@ -7,7 +7,9 @@ use abi::{CallError, ThreadId, utcb};
 
 use super::version;
 use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
-use crate::ipc::{cancel, local, receive, sweep, wait};
+use crate::elsewhere;
+use crate::ipc::{cancel, receive, sweep, wait};
+use crate::local;
 use crate::lrpc;
 use crate::sched;
 use crate::space::SpaceRef;
@@ -109,8 +111,8 @@ pub fn activate_running(thread: TcbRef, pager: ThreadId, ip: u64, sp: u64) {
 
 /// Gives `thread` a new version; every IPC with the old one ends.
 pub fn change_id(thread: TcbRef, id: ThreadId) {
-    sched::elsewhere::recall(thread);
-    sched::elsewhere::leave_seat(thread);
+    elsewhere::recall(thread);
+    elsewhere::leave_seat(thread);
     cancel::disconnect(thread);
     thread.abandon_job();
     crate::irq::detach_handler(thread);
@@ -134,8 +136,8 @@ pub fn change_id(thread: TcbRef, id: ThreadId) {
 pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     debug_assert!(thread != current());
     if thread.special.get() & (ARMED | ELSEWHERE) != 0 {
-        sched::elsewhere::recall(thread);
-        sched::elsewhere::leave_seat(thread);
+        elsewhere::recall(thread);
+        elsewhere::leave_seat(thread);
         local::disarm(thread);
     }
     cancel::disconnect(thread);

@@ -5,11 +5,13 @@ use abi::utcb::PREEMPT_PENDING;
 use abi::{CallError, ThreadId, Time};
 
 use super::ceiling;
+use super::processor;
 use crate::arch::{TcbRef, clock, cpu};
+use crate::elsewhere;
 use crate::ipc::wait;
 use crate::lrpc;
-use crate::sched::tick::{self, end_turn};
-use crate::sched::{change_priority, delay, elsewhere, grant_slice, pick, requeue};
+use crate::sched::slice::{self, end_turn};
+use crate::sched::{change_priority, delay, grant_slice, pick, requeue};
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::part::Part;
@@ -98,7 +100,7 @@ fn apply(thread: TcbRef, request: &Change) {
         set_priority(thread, request.priority as u8);
     }
     if request.processor != UNCHANGED && thread.space().is_some() {
-        elsewhere::set_processor(thread, request.processor as u32 & 0xFFFF);
+        processor::set_processor(thread, request.processor as u32 & 0xFFFF);
     }
     if request.preemption != UNCHANGED {
         thread.max_delay_us.set(request.preemption & 0xFFFF);
@@ -178,7 +180,7 @@ fn switch_from(caller: TcbRef, dest: ThreadId) -> TcbRef {
     if to == Some(caller) {
         return caller;
     }
-    let _ = tick::charge(caller, clock::now_us());
+    let _ = slice::charge(caller, clock::now_us());
     if let Some(thread) = to.filter(|thread| thread.is_ready() && thread.space().is_some()) {
         requeue(caller);
         // Somebody more urgent has been kept waiting: a delay is not passed on.

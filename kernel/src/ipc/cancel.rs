@@ -3,10 +3,11 @@
 use abi::lrpc::Status;
 use abi::{IpcErrorKind, Phase};
 
-use super::{fail_early, finish, local, queue, timeout};
+use super::{fail_early, finish, queue, timeout};
 use crate::arch::TcbRef;
 use crate::arch::preemption::Pace;
 use crate::ipc::wait;
+use crate::local;
 use crate::lrpc;
 use crate::sched;
 use crate::thread;

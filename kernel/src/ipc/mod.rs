@@ -11,7 +11,6 @@
 pub mod cancel;
 pub mod finish;
 pub mod kernel_message;
-pub mod local;
 pub mod propagation;
 pub mod queue;
 pub mod receive;
@@ -63,12 +62,6 @@ pub fn fail_at_once(thread: TcbRef, kind: IpcErrorKind) {
 /// `fail` before anything was transferred.
 pub fn fail_early(thread: TcbRef, kind: IpcErrorKind, phase: Phase) {
     fail(thread, IpcError::new(kind, phase));
-}
-
-/// The thread that runs after `thread`, the current one, finished or failed its IPC.
-#[must_use]
-pub fn go_on(thread: TcbRef) -> TcbRef {
-    if thread.is_ready() { thread } else { sched::blocked(thread) }
 }
 
 /// The thread whose id `thread` has as handler in one of its control registers;

@@ -5,13 +5,13 @@ use abi::time::Deadline;
 use abi::{IpcErrorKind, Phase, ThreadId, Time, Timeouts};
 
 use super::words::Message;
-use super::{fail_early, go_on, propagation, queue, timeout, transfer};
+use super::{fail_early, propagation, queue, timeout, transfer};
 use crate::arch::{TcbRef, clock, cpu};
 use crate::ipc::wait;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::tcb::Resume;
-use crate::{irq, sched, thread};
+use crate::{sched, thread};
 
 /// What a receive phase began with.
 #[must_use]
@@ -30,7 +30,7 @@ pub fn receive(current: TcbRef) -> TcbRef {
     match begin(current, current.kind.get(), ThreadId::NIL) {
         Begun::Meets(sender) => take(current, sender),
         Begun::Waits => sched::blocked(current),
-        Begun::Failed => go_on(current),
+        Begun::Failed => sched::go_on(current),
     }
 }
 
@@ -55,11 +55,12 @@ pub fn receive_elsewhere(thread: TcbRef) {
 }
 
 /// The current thread, whose send phase is over, begins its receive phase when it runs again: an
-/// interrupt has come. Returns who runs next.
+/// interrupt has come, and is handled on the way out of the kernel. Returns who runs next if that leads to nobody
+/// else.
 #[cold]
 pub fn later(current: TcbRef) -> TcbRef {
     rest_between_phases(current);
-    irq::handle_pending(current)
+    sched::go_on(current)
 }
 
 fn rest_between_phases(thread: TcbRef) {

@@ -4,12 +4,12 @@ use abi::time::Deadline;
 use abi::{IpcErrorKind, ThreadId, Timeouts};
 
 use super::words::Message;
-use super::{fail_at_once, go_on, propagation, queue, transfer};
-use crate::arch::{TcbRef, clock, cpu};
+use super::{fail_at_once, propagation, queue, receive, transfer};
+use crate::arch::{self, TcbRef, clock, cpu};
 use crate::ipc::wait;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
-use crate::{irq, sched, thread};
+use crate::{sched, thread};
 
 /// The send phase of `sender`, the current thread, to `to`; returns who runs next.
 #[must_use]
@@ -30,14 +30,14 @@ pub fn send(sender: TcbRef, message: Message, to: ThreadId) -> TcbRef {
 #[inline(never)]
 fn refused(sender: TcbRef, why: IpcErrorKind) -> TcbRef {
     fail_at_once(sender, why);
-    go_on(sender)
+    sched::go_on(sender)
 }
 
 /// `receiver` does not wait for `sender`: it is an interrupt, or `sender` waits for it.
 #[inline(never)]
 fn later(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     if receiver.id.get().is_irq() {
-        return irq::acknowledge(sender, receiver);
+        return acknowledge(sender, receiver);
     }
     let deadline = match sender.kind.get() {
         Kind::User => Timeouts(sender.timeouts.get()).send().deadline(clock::now_us()),
@@ -54,6 +54,20 @@ fn later(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     rendezvous::set_busy(sender, Busy::Polling);
     queue::append(receiver, sender);
     sched::blocked(sender)
+}
+
+/// `sender`, the current thread, sends to the interrupt `source`: acknowledges it and goes
+/// on with its receive phase.
+fn acknowledge(sender: TcbRef, source: TcbRef) -> TcbRef {
+    if source.partner.get() != sender.id.get() {
+        return refused(sender, IpcErrorKind::NonExisting);
+    }
+    arch::unmask(source.id.get().number() as u8);
+    if sender.then_from.get().is_nil() {
+        sender.result_from.set(ThreadId::NIL);
+        return sched::go_on(sender);
+    }
+    receive::receive(sender)
 }
 
 /// Whether `receiver` waits in such a way that `sender` may send now.

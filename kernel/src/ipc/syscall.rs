@@ -3,8 +3,9 @@
 use abi::ThreadId;
 
 use super::words::Message;
-use super::{go_on, receive, send};
+use super::{receive, send};
 use crate::arch::TcbRef;
+use crate::sched;
 use crate::usermem::Utcb;
 
 /// The Ipc system call on the complete path; message registers are in the UTCB.
@@ -53,7 +54,7 @@ fn begin(current: TcbRef, from: ThreadId, timeouts: u64) {
 fn no_send_phase(current: TcbRef, from: ThreadId) -> TcbRef {
     if from.is_nil() {
         current.result_from.set(ThreadId::NIL);
-        return go_on(current);
+        return sched::go_on(current);
     }
     receive::receive(current)
 }

@@ -13,9 +13,8 @@ use super::words::{self, Message, Source};
 use super::{finish, kernel_message, simple_string, strings, timeout};
 use crate::arch::preemption::{self, STINT, Stint};
 use crate::arch::{TcbRef, current};
-use crate::irq;
 use crate::mem::{Access, MapJob, OnePage, Step, map_one_page};
-use crate::sched::{self, tick};
+use crate::sched::{self, slice};
 use crate::thread::Kind;
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy};
@@ -146,7 +145,7 @@ fn begin(sender: TcbRef, receiver: TcbRef, next: usize, end: usize) {
 #[must_use]
 pub fn resume(thread: TcbRef) -> TcbRef {
     thread.resume.set(thread.kind.get().home());
-    let Some(part) = thread.transfer.part.get() else { return super::go_on(thread) };
+    let Some(part) = thread.transfer.part.get() else { return sched::go_on(thread) };
     rendezvous::set_busy(thread, Busy::Transfer);
     let (sender, receiver) = part.pair(thread);
     run(sender, receiver)
@@ -170,14 +169,14 @@ fn run(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     }
 }
 
-/// An interrupt came between two steps: the current thread goes on later.
+/// An interrupt came between two steps, and is handled on the way out of the kernel: the current thread goes on
+/// later, or at once if that leads to nobody else.
 fn preempted() -> TcbRef {
     let thread = current();
     rendezvous::set_busy(thread, Busy::Ready);
     thread.resume.set(Resume::Transfer);
     sched::requeue(thread);
-    let next = irq::handle_pending(thread);
-    if next == thread { give_way(thread) } else { next }
+    thread
 }
 
 /// `thread` is about to go on with a transfer that an interrupt has met. If what an item finds in its
@@ -193,7 +192,7 @@ pub fn give_way(thread: TcbRef) -> TcbRef {
         _ => [None; 2],
     };
     sender.job.set(job);
-    tick::give_way_to_those_above(thread, sharers)
+    slice::give_way_to_those_above(thread, sharers)
 }
 
 fn fault(sender: TcbRef, receiver: TcbRef, address: u64, access: Access, side: Side) -> TcbRef {

@@ -3,14 +3,12 @@
 //! such a wait is brought back into the kernel before anybody acts on it, and an ordinary one is made one of them.
 
 use abi::ThreadId;
-use abi::id::SYSTEM_BASE;
 
-use super::local;
 use crate::arch::{self, TcbRef};
-use crate::sched::elsewhere;
+use crate::elsewhere;
+use crate::local;
 use crate::thread::rendezvous::{
-    ARMED, Busy, CODE_SHIFT, DEAD_CLOSED, DEAD_OPEN, KEPT_CLOSED, KEPT_OPEN, PUBLISHED,
-    PUBLISHED_THERE, SEATED, Waits, decode, seen, set_busy, set_code, withdraw,
+    self, ARMED, Busy, PUBLISHED, PUBLISHED_THERE, SEATED, Waits, decode, seen, set_busy, withdraw,
 };
 use crate::thread::state::State;
 
@@ -73,15 +71,7 @@ pub fn seal(thread: TcbRef) {
     if !arch::has_vector_gate() {
         return wait_for_the_complete_path(thread);
     }
-    let dead = thread.vector_from.get() == thread.vector_initial.get();
-    match thread.rendezvous.get() ^ thread.id.get().0 {
-        0 => set_code(thread, if dead { DEAD_OPEN } else { KEPT_OPEN }),
-        word if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) => {
-            thread.partner.set(ThreadId(word));
-            set_code(thread, if dead { DEAD_CLOSED } else { KEPT_CLOSED });
-        }
-        _ => {}
-    }
+    rendezvous::seal(thread);
 }
 
 /// If `thread` waits, makes that a wait that no fast path serves.

@@ -1,4 +1,5 @@
-//! Making a binding: the client asks, the kernel tells the clerk, the clerk agrees, and the client pays.
+//! Making a binding: the client asks, the kernel tells the clerk (`ipc::kernel_message`), the clerk agrees, and the
+//! client pays.
 
 use abi::lrpc::{
     A_STACK_UNIT, FIRST_ADDRESS, MAX_A_STACK_BYTES, MAX_A_STACKS, MAX_A_STACKS_OF_TASK,
@@ -9,10 +10,9 @@ use abi::{CallError, ThreadId};
 use super::{control, entangle};
 use crate::arch::preemption::let_in;
 use crate::arch::{Frame, TcbRef, cpu, lookup};
-use crate::ipc::kernel_message;
 use crate::mem::frames::FRAME;
 use crate::mem::{BindingRef, LinkagesRef, NoMemory};
-use crate::sched::tick::after_call;
+use crate::sched::slice::after_call;
 use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
 use crate::usermem::set_result;
@@ -44,18 +44,10 @@ impl Proposal {
     }
 }
 
-/// LrpcBind of the current thread: its clerk is asked; returns who runs next.
-#[inline(never)]
-pub fn call(caller: TcbRef, frame: Frame) -> TcbRef {
-    let request = Proposal::of(frame);
-    let named = request.and_then(|request| server(caller, request.clerk).map(|_| request.clerk));
-    match named {
-        Ok(clerk) => kernel_message::bind(caller, clerk),
-        Err(error) => {
-            set_result(caller, frame, Err(error));
-            after_call(caller)
-        }
-    }
+/// LrpcBind of the current thread: whom it asks.
+pub fn clerk(caller: TcbRef, frame: Frame) -> Result<ThreadId, CallError> {
+    let request = Proposal::of(frame)?;
+    server(caller, request.clerk).map(|_| request.clerk)
 }
 
 /// The thread `clerk`, and its space, which is not the caller's.

@@ -10,13 +10,12 @@
 //! A linkage record (`mem::linkage`) says of each A-stack who is the host and who has called.
 //! The assembly (`lrpc.S`) does a call when the record's token is shown, and a return when it has a
 //! `caller`; both say at once that nothing about either thread is special. What goes to another processor with two who call each
-//! other there is in [`there`]. This is the complete way; it runs with interrupts
+//! other there is in [`crate::elsewhere::calls`]. This is the complete way; it runs with interrupts
 //! off, like all IPC.
 
 pub mod bind;
 pub mod check;
 pub mod control;
-pub mod there;
 mod visit;
 
 use abi::ThreadId;
@@ -25,8 +24,9 @@ use abi::lrpc::Status;
 pub use visit::{LOOKED_AT, call, fail_visit, give_back};
 
 use crate::arch::{TcbRef, cpu, lookup};
+use crate::elsewhere;
 use crate::mem::RecordRef;
-use crate::sched::{self, elsewhere};
+use crate::sched::{self};
 use crate::space::ENTANGLED;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::state::State;

@@ -3,10 +3,12 @@
 use abi::ThreadId;
 use abi::lrpc::{FIRST_ADDRESS, Status};
 
-use super::{control, entangle, leave, lend, part, there, visit_of};
+use super::{control, entangle, leave, lend, part, visit_of};
 use crate::arch::preemption::Pace;
 use crate::arch::{self, TcbRef, lookup};
-use crate::ipc::{self, local};
+
+use crate::elsewhere::calls;
+use crate::local;
 use crate::mem::RecordRef;
 use crate::sched;
 use crate::thread::Kind;
@@ -26,7 +28,7 @@ pub extern "C" fn call(caller: TcbRef, token: u64) -> TcbRef {
         Ok((record, host)) => visit(caller, record, host),
         Err(status) => {
             caller.result_from.set(ThreadId(status as u64));
-            ipc::go_on(caller)
+            sched::go_on(caller)
         }
     }
 }
@@ -56,7 +58,7 @@ fn find(caller: TcbRef, token: u64) -> Result<(RecordRef, TcbRef), Status> {
 /// first; else one whose A-stack is free.
 fn associate(record: RecordRef, clerk: TcbRef, caller: TcbRef) -> Option<TcbRef> {
     let mut first = clerk.hosts.iter().take(ASKED);
-    let near = first.find(|host| there::are_near(*host, caller));
+    let near = first.find(|host| calls::are_near(*host, caller));
     let host = match near.or(clerk.hosts.first()) {
         Some(host) => host,
         None => reclaim(clerk)?,
@@ -110,7 +112,7 @@ fn visit(caller: TcbRef, record: RecordRef, host: TcbRef) -> TcbRef {
     slot.set(Some(caller));
     rendezvous::set_busy(caller, Busy::Calls);
     host.priority.set(caller.priority.get().max(floor));
-    let _ = there::pair_up(caller, host);
+    let _ = calls::pair_up(caller, host);
     hand_words(caller, host);
     if let Some(utcb) = Utcb::of(host) {
         utcb.set_mr(COOKIE, record.cookie.get());
@@ -151,7 +153,7 @@ fn end(host: TcbRef) -> Option<TcbRef> {
     let is_revoked = record.is_revoked();
     let caller = over(record);
     if let Some(caller) = caller {
-        if !there::pair_up(caller, host) && !is_revoked {
+        if !calls::pair_up(caller, host) && !is_revoked {
             // The next call may find one who lives where its caller does.
             part(record, host);
         }

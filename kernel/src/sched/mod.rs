@@ -7,9 +7,9 @@
 //! belongs in a queue follows from its tcb.
 
 pub mod delay;
-pub mod elsewhere;
+pub mod leaving;
 pub mod ready;
-pub mod tick;
+pub mod slice;
 pub mod waker;
 pub mod wakeup;
 
@@ -20,6 +20,7 @@ use crate::space::SpaceRef;
 use crate::techniques;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
+use leaving::{Leaving, Processors};
 use ready::ReadyQueue;
 use wakeup::WakeupLists;
 
@@ -50,15 +51,15 @@ pub struct Scheduler {
     /// Since when somebody more urgent has been kept waiting (`delay`), µs; 0: nobody is.
     pub delayed_since_us: Cell<u64>,
     /// The processors where somebody is now (`elsewhere`).
-    pub guests: elsewhere::Processors,
+    pub guests: Processors,
     /// Those of them where whoever is there stands still until this one leaves the kernel.
-    pub stopped: elsewhere::Processors,
+    pub stopped: Processors,
     /// The space of which nobody runs elsewhere, as was found last, until somebody goes there again.
     pub quiet: Cell<Option<SpaceRef>>,
     /// The processors for which somebody waits.
-    pub wanted: elsewhere::Processors,
+    pub wanted: Processors,
     /// Threads that have become ready and may go on elsewhere.
-    pub leaving: elsewhere::Leaving,
+    pub leaving: Leaving,
     /// Somebody has gone elsewhere, for whom who idles looks for a while; or a sweep is under way.
     pub watches: Cell<bool>,
     /// Threads that wait for a time.
@@ -81,11 +82,11 @@ impl Scheduler {
             ticks: Cell::new(0),
             look_first: Cell::new(false),
             delayed_since_us: Cell::new(0),
-            guests: elsewhere::Processors::new(),
-            stopped: elsewhere::Processors::new(),
+            guests: Processors::new(),
+            stopped: Processors::new(),
             quiet: Cell::new(None),
-            wanted: elsewhere::Processors::new(),
-            leaving: elsewhere::Leaving::new(),
+            wanted: Processors::new(),
+            leaving: Leaving::new(),
             watches: Cell::new(false),
         }
     }
@@ -123,7 +124,7 @@ fn look_twice(thread: TcbRef) {
     if thread.halted.get() && !thread.is_in_ipc() {
         rendezvous::set_busy(thread, Busy::Halted);
     } else if thread.is_elsewhere() && thread.resume.get() != Resume::Entered {
-        elsewhere::wants_to_leave(thread);
+        leaving::wants_to_leave(thread);
     }
 }
 
@@ -177,6 +178,12 @@ pub fn blocked(thread: TcbRef) -> TcbRef {
         cpu().scheduler.ready.remove(thread);
     }
     pick()
+}
+
+/// The thread that runs after `thread`, the current one, is done with what it wanted of the kernel.
+#[must_use]
+pub fn go_on(thread: TcbRef) -> TcbRef {
+    if thread.is_ready() { thread } else { blocked(thread) }
 }
 
 /// The current thread has blocked and hands the processor to `partner`, which is

@@ -84,7 +84,7 @@ pub const KEPT_CLOSED: u64 = 11;
 const _: () = assert!(PUBLISHED_THERE < SYSTEM_BASE as u64, "the highest code");
 
 /// The code of a thread that waits for a message from user mode: whom it waits for stands in
-/// its UTCB (`ipc::local`). `ipc::wait` brings that into the kernel first. Odd, and nobody is its
+/// its UTCB (`local`). `ipc::wait` brings that into the kernel first. Odd, and nobody is its
 /// `partner`, as for [`ARMED`]: so `vector.S` has no further check for the two.
 pub const PUBLISHED: u64 = 13;
 
@@ -95,14 +95,14 @@ pub const PUBLISHED: u64 = 13;
 pub const ARMED: u64 = 15;
 
 /// The code of a thread whose user code runs on another processor, or waits to
-/// (`sched::elsewhere`): [`Busy::Ready`] for everybody but those who would run it.
+/// (`elsewhere`): [`Busy::Ready`] for everybody but those who would run it.
 pub const AWAY: u64 = 16;
 
 const CALLS: u64 = Busy::Calls as u64;
 const LENT: u64 = Busy::Lent as u64;
 
 /// The code of a thread that is on another processor together with others, with whom it may be talking
-/// there (`sched::elsewhere`), or may hand over to others there: only that processor knows its state,
+/// there (`elsewhere`), or may hand over to others there: only that processor knows its state,
 /// and `ipc::wait` calls them all back first.
 pub const SEATED: u64 = 19;
 
@@ -249,6 +249,20 @@ pub fn set_seated(thread: TcbRef) {
 pub fn is_unsealed(thread: TcbRef) -> bool {
     let word = thread.rendezvous.get() ^ thread.id.get().0;
     thread.special.get() != 0 && (word == 0 || word >> CODE_SHIFT >= u64::from(SYSTEM_BASE))
+}
+
+/// If `thread`, which uses vector registers, is in an ordinary wait, makes it one that the fast path for such threads
+/// serves.
+pub fn seal(thread: TcbRef) {
+    let dead = thread.vector_from.get() == thread.vector_initial.get();
+    match thread.rendezvous.get() ^ thread.id.get().0 {
+        0 => set_code(thread, if dead { DEAD_OPEN } else { KEPT_OPEN }),
+        word if word >> CODE_SHIFT >= u64::from(SYSTEM_BASE) => {
+            thread.partner.set(ThreadId(word));
+            set_code(thread, if dead { DEAD_CLOSED } else { KEPT_CLOSED });
+        }
+        _ => {}
+    }
 }
 
 /// Whom `thread` waits for, if it does and nothing of its registers has to be kept meanwhile, with

@@ -50,7 +50,7 @@ pub enum Resume {
     /// As `Frame`, after a look at what has become special about the thread.
     Anew = 7,
     /// Make the entry that is in the register frame: the thread has made it on another
-    /// processor ([`crate::sched::elsewhere`]).
+    /// processor ([`crate::elsewhere`]).
     Entered = 8,
     /// The waker: go on with waking others ([`crate::sched::waker`]).
     Wake = 9,
@@ -267,7 +267,7 @@ pub struct Tcb {
     pub stands_in: Cell<bool>,
     /// The address of the page fault with which it has entered there.
     pub fault_address: Cell<u64>,
-    /// What names it there, if its processor is not the first one ([`crate::sched::elsewhere`]).
+    /// What names it there, if its processor is not the first one ([`crate::elsewhere`]).
     pub visitor: Cell<u64>,
 }
 
@@ -283,9 +283,9 @@ pub enum Vectors {
     Used,
 }
 
-/// The thread may exchange messages with others of its space in user mode ([`crate::ipc::local`]).
+/// The thread may exchange messages with others of its space in user mode ([`crate::local`]).
 pub const ARMED: u8 = 2;
-/// The thread's user code runs on another processor ([`crate::sched::elsewhere`]).
+/// The thread's user code runs on another processor ([`crate::elsewhere`]).
 pub const ELSEWHERE: u8 = 4;
 
 const _: () = assert!(size_of::<Tcb>() <= TCB_SIZE);

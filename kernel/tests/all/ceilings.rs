@@ -138,7 +138,7 @@ fn who_is_out_of_time_is_not_freed_by_its_own_task() {
     set_current(world.one);
     kernel::sched::grant_slice(world.one);
     world.one.resume.set(Resume::Frame);
-    let _ = kernel::sched::tick::tick(world.one);
+    let _ = kernel::irq::tick::tick(world.one);
     assert_eq!(world.one.kind.get(), Kind::Preemption);
     set_current(helper);
     let control = bit::ABORT_RECEIVE | bit::ABORT_SEND | bit::HALT_VALID;
@@ -157,7 +157,7 @@ fn a_quantum_that_is_used_up_pays_no_more_for_partners() {
     set_current(world.one);
     kernel::sched::grant_slice(world.one);
     set_current(world.two);
-    let _ = kernel::sched::tick::tick(world.two);
+    let _ = kernel::irq::tick::tick(world.two);
     assert!(cpu().scheduler.slice_owner.get() != Some(world.one));
     for thread in [world.one, world.two] {
         cpu().scheduler.ready.insert(thread);
@@ -178,12 +178,12 @@ fn partners_delay_no_longer_than_one_of_them() {
     let scheduler = &cpu().scheduler;
     set_current(first);
     kernel::sched::grant_slice(first);
-    assert!(kernel::sched::tick::reschedule(first) == first, "the first delays");
+    assert!(kernel::sched::slice::reschedule(first) == first, "the first delays");
     assert_ne!(scheduler.delayed_since_us.get(), 0);
     // All of it passes; then a message hands the processor over.
     kernel::arch::clock::PAGE.offset_us.fetch_add(5_002, Ordering::Relaxed);
     set_current(second);
-    assert!(kernel::sched::tick::reschedule(second) == urgent, "the second delays once more");
+    assert!(kernel::sched::slice::reschedule(second) == urgent, "the second delays once more");
 }
 
 #[test]

@@ -8,7 +8,10 @@ use kernel::between::berth::Stand;
 use kernel::check;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::schedule;
-use kernel::sched::{self, elsewhere, make_ready};
+use kernel::elsewhere;
+use kernel::irq::comers;
+use kernel::sched::leaving;
+use kernel::sched::{self, make_ready};
 use kernel::thread::tcb::Resume;
 
 /// The vector of a page fault.
@@ -27,7 +30,7 @@ fn world() -> World {
 fn go(world: &World, thread: TcbRef) {
     make_ready(thread);
     place(world, thread, 1).expect("the root task may");
-    elsewhere::look();
+    comers::look();
 }
 
 fn place(world: &World, thread: TcbRef, number: u64) -> Result<(), abi::CallError> {
@@ -75,7 +78,7 @@ fn an_entry_brings_it_back_ready_to_make_it() {
     let _ = accept(1);
     enter(1, PAGE_FAULT);
     assert!(world.one.is_away(), "nobody has looked yet");
-    elsewhere::look();
+    comers::look();
     assert!(world.one.is_ready());
     assert_eq!(world.one.resume.get(), Resume::Entered);
     sound();
@@ -87,7 +90,7 @@ fn an_interrupt_there_brings_it_back_and_it_goes_again() {
     go(&world, world.one);
     let _ = accept(1);
     enter(1, INTERRUPT);
-    elsewhere::look();
+    comers::look();
     assert!(world.one.is_away());
     assert!(accept(1).is_some(), "it was offered again");
     sound();
@@ -103,7 +106,7 @@ fn one_of_two_is_there_and_the_more_urgent_one() {
     sound();
     let change = schedule::Change { priority: 200, ..asks(world.two) };
     assert!(schedule::schedule(world.root, &change).is_ok());
-    elsewhere::look();
+    comers::look();
     let visitor = accept(1).expect("the more urgent one may come");
     assert_eq!(visitor.id.get(), world.two.id.get());
     assert!(world.one.is_away() && world.one.ready.are_linked());
@@ -121,14 +124,14 @@ fn a_slice_that_ends_here_moves_nobody_who_is_elsewhere() {
     make_ready(world.one);
     place(&world, world.one, 1).expect("the root task may");
     sched::grant_slice(world.one);
-    elsewhere::look();
+    comers::look();
     assert!(world.one.is_away() && world.one.ready.are_linked(), "it waits for its turn");
     cpu().scheduler.slice_left_us.set(0);
-    let _ = sched::tick::reschedule(world.root);
+    let _ = sched::slice::reschedule(world.root);
     sound();
     assert!(world.one.ready.are_linked());
     enter(1, PAGE_FAULT);
-    elsewhere::look();
+    comers::look();
     let next = accept(1).expect("its turn has come");
     assert_eq!(next.id.get(), world.one.id.get());
     sound();
@@ -155,7 +158,7 @@ fn who_controls_a_thread_has_it_here() {
         assert_eq!(world.one.resume.get(), Resume::Frame);
         assert_eq!(berth(1).call_back(), kernel::between::berth::Call::Empty);
         sound();
-        elsewhere::look();
+        comers::look();
         assert!(world.one.is_away(), "it goes again");
     });
 }
@@ -174,7 +177,7 @@ fn a_thread_is_deleted_wherever_it_is() {
         let id = world.one.id.get();
         let _ = kernel::control::lifecycle::delete(world.one);
         assert!(kernel::thread::lookup(id).is_none());
-        elsewhere::look();
+        comers::look();
         assert!(accept(1).is_none(), "nobody is left to come");
         assert!(cpu().scheduler.guests.is_empty());
     });
@@ -192,7 +195,7 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     assert_eq!(visits::interrupts(), 2, "one to come, one to stop");
     assert!(berth(1).stand() == Stand::Still && cpu().pending_lines.get() != 0);
     sound();
-    elsewhere::look();
+    comers::look();
     assert!(berth(1).stand() == Stand::GoesOn, "it goes on when the kernel is left");
     assert!(cpu().scheduler.stopped.is_empty());
     sound();
@@ -220,7 +223,7 @@ fn who_stands_still_is_had_back() {
                 }
                 _ => enter(1, INTERRUPT),
             }
-            elsewhere::look();
+            comers::look();
             assert!(cpu().scheduler.stopped.is_empty());
             if way != 1 {
                 assert!(world.one.is_away());
@@ -250,11 +253,11 @@ fn who_stands_still_goes_on_at_once() {
     kernel::arch::tlb::quiet(world.spaces[0]);
     noted.set(noted.get() | 1);
     assert!(!elsewhere::lets_all_go_on(), "there is an interrupt");
-    noted.set(1 << elsewhere::LINE);
+    noted.set(1 << leaving::LINE);
     enter(1, PAGE_FAULT);
     assert!(!elsewhere::lets_all_go_on(), "it has come back");
     assert_ne!(noted.get(), 0);
-    elsewhere::look();
+    comers::look();
     assert!(world.one.is_ready());
     sound();
 }
@@ -266,7 +269,7 @@ fn who_wants_to_leave_for_a_processor_that_rests_goes_on_here() {
     go(&world, world.one);
     for _ in 0..20 {
         kernel::arch::tlb::quiet(world.spaces[0]);
-        elsewhere::look();
+        comers::look();
     }
     place(&world, world.root, 1).expect("it may");
     assert_eq!(world.root.resume.get(), Resume::Anew);
@@ -283,7 +286,7 @@ fn who_is_called_back_all_the_time_runs_at_home() {
     go(&world, world.one);
     let calls = (0..20).take_while(|_| {
         kernel::arch::tlb::quiet(world.spaces[0]);
-        elsewhere::look();
+        comers::look();
         world.one.is_away()
     });
     assert!(calls.count() < 10);

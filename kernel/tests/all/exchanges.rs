@@ -8,7 +8,8 @@ use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::check;
 use kernel::control::schedule;
 use kernel::ipc::wait;
-use kernel::sched::{elsewhere, make_ready, pick};
+use kernel::irq::comers;
+use kernel::sched::{make_ready, pick};
 use kernel::thread::rendezvous;
 use kernel::thread::state::State;
 use kernel::thread::tcb::{Resume, USES_VECTOR};
@@ -40,7 +41,7 @@ fn world(from: impl Fn(&World) -> ThreadId) -> Option<World> {
     rank(world.root, 50);
     let change = schedule::Change { processor: 1, ..asks(world.one) };
     let _ = schedule::schedule(world.root, &change).expect("the root task may");
-    elsewhere::look();
+    comers::look();
     let _ = accept(1).expect("it may come");
     for (thread, from) in [(world.two, world.root.id.get()), (world.root, from(&world))] {
         set_current(thread);
@@ -56,7 +57,7 @@ fn calls(world: &World, asks: &Asks) {
     let _ = world.one.frame().make_exchange(asks.to, asks.from, asks.tag, WORDS);
     world.one.frame().ip.set(IP);
     enter(1, CALL);
-    elsewhere::look();
+    comers::look();
 }
 
 fn usual(world: &World) -> Asks {
@@ -102,7 +103,7 @@ fn a_message_is_passed_on_from_the_frame() {
         set_current(root);
         let id = one.id.get();
         let _ = kernel::ipc::syscall::ipc(root, id, ThreadId::NIL, Timeouts::NEVER.0);
-        elsewhere::look();
+        comers::look();
         assert!(one.is_away());
         let frame = accept(1).expect("it goes on there").frame();
         assert_eq!((frame.ip.get(), frame.is_users()), (IP, true));

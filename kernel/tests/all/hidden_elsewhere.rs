@@ -7,10 +7,13 @@ use abi::{ThreadId, Timeouts, utcb};
 use kernel::arch::visits::{INTERRUPT, accept, enter, set_processors};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
+use kernel::control::arm::arm;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::schedule;
-use kernel::ipc::{local, syscall, wait};
-use kernel::sched::{elsewhere, make_ready};
+use kernel::elsewhere;
+use kernel::ipc::{syscall, wait};
+use kernel::irq::comers;
+use kernel::sched::make_ready;
 use kernel::thread::rendezvous::{self, Busy, Waits};
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
@@ -52,7 +55,7 @@ impl Talk {
         make_ready(world.one);
         place(&world, world.one, 1);
         for mate in mates {
-            local::arm(world.one, ThreadId(mate.utcb.get()));
+            arm(world.one, ThreadId(mate.utcb.get()));
             assert!(rendezvous::is_published_there(mate));
         }
         let talk = Self { world, mates };
@@ -62,7 +65,7 @@ impl Talk {
 
     /// Whoever has something to do there goes.
     fn go(&self) {
-        elsewhere::look();
+        comers::look();
         assert_eq!(check::violations(), 0);
     }
 
@@ -106,7 +109,7 @@ fn whoever_runs_there_comes_back_with_the_entry() {
     assert!(rendezvous::is_seated(one));
     talk.calls(0);
     enter(1, PAGE_FAULT);
-    elsewhere::look();
+    comers::look();
     assert!(talk.mates[0].is_ready() && talk.mates[0].resume.get() == Resume::Entered);
     assert!(rendezvous::is_published_there(one));
     assert_eq!(registers(one).word(utcb::LIPC_WAIT), talk.mates[0].utcb.get());
@@ -125,7 +128,7 @@ fn the_middle_of_a_chain_waits_for_its_end() {
     talk.calls(0);
     assert!(talk.hands_over(one, first, second, true));
     enter(1, INTERRUPT);
-    elsewhere::look();
+    comers::look();
     // The last one is offered again, and answers back along the chain.
     assert!(rendezvous::is_seated(second));
     assert!(rendezvous::is_published_there(one) && rendezvous::is_published_there(first));
@@ -134,7 +137,7 @@ fn the_middle_of_a_chain_waits_for_its_end() {
     assert!(talk.hands_over(second, second, first, false));
     assert!(talk.hands_over(second, first, one, false));
     enter(1, PAGE_FAULT);
-    elsewhere::look();
+    comers::look();
     assert!(one.is_ready() && one.resume.get() == Resume::Entered);
     assert_eq!([wait::state(first), wait::state(second)], [State::Waits(ThreadId::ANY); 2]);
     sound();
@@ -260,7 +263,7 @@ fn lies_are_not_believed() {
             assert!(rendezvous::is_seated(talk.world.one) && accept(1).is_some());
             registers(talk.world.one).set_word(utcb::SELF, name.0);
             enter(1, PAGE_FAULT);
-            elsewhere::look();
+            comers::look();
             assert!(talk.world.one.is_ready());
             assert_eq!(rendezvous::peek(talk.mates[0]), before);
             assert_eq!(registers(talk.world.one).word(utcb::SELF), talk.world.one.utcb.get());
@@ -280,7 +283,7 @@ fn nobody_more_urgent_is_passed_over() {
     // Somebody more urgent than the least of them wants the processor.
     make_ready(talk.world.two);
     place(&talk.world, talk.world.two, 1);
-    elsewhere::look();
+    comers::look();
     assert!(!rendezvous::is_seated(talk.world.one) && talk.world.one.is_away());
     sound();
     let _ = accept(1);
@@ -296,7 +299,7 @@ fn who_is_asked_for_all_the_time_does_not_hide() {
     let asks = (0..20).take_while(|_| {
         let hides = rendezvous::is_seated(talk.world.one);
         let _ = wait::waits(talk.world.one);
-        elsewhere::look();
+        comers::look();
         hides
     });
     assert!(asks.count() < 10);

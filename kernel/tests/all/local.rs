@@ -9,10 +9,12 @@ use crate::common::{Machine, tasks};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
+use kernel::control::arm;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::lifecycle;
 use kernel::ipc::wait::waits;
-use kernel::ipc::{local, sweep, wait};
+use kernel::ipc::{sweep, wait};
+use kernel::local;
 use kernel::space::SpaceRef;
 use kernel::thread::own;
 use kernel::thread::rendezvous::{self, DEAD_OPEN, Waits};
@@ -30,7 +32,7 @@ fn waiting(space: SpaceRef, index: u32, from: ThreadId) -> TcbRef {
 
 fn arm(caller: TcbRef, partner: TcbRef) {
     set_current(caller);
-    local::arm(caller, ThreadId(partner.utcb.get()));
+    arm::arm(caller, ThreadId(partner.utcb.get()));
 }
 
 /// One task with `pages` pages.

@@ -6,11 +6,13 @@ use crate::common::tasks;
 use abi::{ThreadId, Timeouts};
 use kernel::arch::visits::{INTERRUPT, accept, enter, runs, set_processors, shadow};
 use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::between::SEATS;
 use kernel::check;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::schedule;
+use kernel::elsewhere;
 use kernel::ipc::wait;
-use kernel::sched::elsewhere::{self, SEATS};
+use kernel::irq::comers;
 use kernel::sched::make_ready;
 use kernel::thread::rendezvous::{self, Busy, Waits};
 use kernel::thread::state::State;
@@ -36,7 +38,7 @@ fn begin(world: World) -> World {
     place(&world, world.one);
     // It has called the other one.
     world.one.partner.set(world.two.id.get());
-    elsewhere::look();
+    comers::look();
     world
 }
 
@@ -97,7 +99,7 @@ fn they_talk_and_come_back_as_they_are() {
     }
     assert!(talk(two, two));
     enter(1, PAGE_FAULT);
-    elsewhere::look();
+    comers::look();
     assert!(world.two.is_ready() && world.two.resume.get() == Resume::Entered);
     assert_eq!(wait::state(world.one), State::Waits(two));
     assert_eq!((world.one.resume.get(), world.one.ip.get()), (Resume::Ipc, 0x2000));
@@ -111,7 +113,7 @@ fn an_interrupt_brings_whoever_runs_back_and_all_go_again() {
     let _ = accept(1);
     assert!(talk(two, two));
     enter(1, INTERRUPT);
-    elsewhere::look();
+    comers::look();
     // The caller waits for the one that is offered now.
     assert!(rendezvous::is_seated(world.one) && rendezvous::is_seated(world.two));
     sound();
@@ -157,7 +159,7 @@ fn who_has_a_sender_here_does_not_wait_for_anybody_there() {
     let call = kernel::ipc::syscall::ipc;
     let _ = call(world.root, two, two, Timeouts::NEVER.0);
     assert_eq!(wait::state(world.root), State::Polls(two));
-    elsewhere::look();
+    comers::look();
     let _ = accept(1);
     assert!(!talk(one, ThreadId::ANY), "somebody waits to send to it");
     sound();
@@ -178,7 +180,7 @@ fn one_of_them_dies() {
                 let victim = [world.one, world.two][which];
                 let _ = kernel::control::lifecycle::delete(victim);
                 sound();
-                elsewhere::look();
+                comers::look();
                 sound();
                 if let Some(runner) = accept(1).and_then(|_| runs(1)) {
                     assert_ne!(runner.id.get(), ids[which]);
@@ -226,7 +228,7 @@ fn who_is_asked_for_all_the_time_takes_nobody_from_its_work() {
     let asks = (0..20).take_while(|_| {
         let is_there = rendezvous::is_seated(world.two);
         let _ = wait::waits(world.two);
-        elsewhere::look();
+        comers::look();
         is_there
     });
     assert!(asks.count() < 10);
@@ -248,7 +250,7 @@ fn who_waits_otherwise_stays_here() {
             let world = world();
             let _ = wait::waits(world.two);
             change(&world);
-            elsewhere::look();
+            comers::look();
             assert!(world.one.is_away() && !rendezvous::is_seated(world.one));
             world.two.wake_at_us.set(0);
             world.two.lines.set(0);
@@ -331,7 +333,7 @@ fn a_seat_that_is_taken_is_paid_by_whoever_takes_it() {
     let world = world();
     let _ = accept(1);
     enter(1, INTERRUPT);
-    elsewhere::look();
+    comers::look();
     let before = [used(&world, 0), used(&world, 1)];
     // As many of the second space as there are seats begin to wait for their like there.
     let like = |number: u32| {
@@ -371,7 +373,7 @@ fn nobody_is_there_while_a_seat_goes() {
     let _ = kernel::control::lifecycle::delete(idler);
     assert!(!rendezvous::is_seated(world.one) && !rendezvous::is_seated(world.two));
     assert_eq!(used(&world, 1), before - 3, "block, vector registers, seat");
-    elsewhere::look();
+    comers::look();
     assert!(rendezvous::is_seated(world.one), "they go again");
     sound();
 }

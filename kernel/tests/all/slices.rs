@@ -47,7 +47,7 @@ fn a_preemption_adds_nothing_to_a_slice_that_was_passed_on() {
         assert!(ipc(client, server.id.get(), server.id.get()) == server);
         set_current(server);
         sched::requeue(urgent);
-        assert!(sched::tick::reschedule(server) == urgent);
+        assert!(sched::slice::reschedule(server) == urgent);
         set_current(urgent);
         set_busy(urgent, Busy::Waiting);
         assert!(sched::blocked(urgent) == server);
@@ -125,7 +125,7 @@ fn who_is_answered_within_its_turn_goes_on_with_it() {
     sched::grant_slice(running);
     set_current(running);
     // An interrupt has left somebody waiting.
-    assert!(sched::tick::after_interrupt(running) == running);
+    assert!(sched::slice::after_interrupt(running) == running);
     assert!(ipc(running, pager.id.get(), pager.id.get()) == pager);
     set_current(pager);
     assert!(ipc(pager, running.id.get(), ThreadId::NIL) == pager);

@@ -13,7 +13,7 @@ use kernel::control::lifecycle;
 use kernel::control::threads::{Request, thread_control};
 use kernel::ipc::sweep;
 use kernel::ipc::wait::waits;
-use kernel::sched::tick::tick;
+use kernel::irq::tick::tick;
 use kernel::space::SpaceRef;
 use kernel::thread::rendezvous::Waits;
 

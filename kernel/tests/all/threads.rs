@@ -1,7 +1,9 @@
 //! Threads in the states that are easily forgotten: deleted, cancelled, halted or
 //! renamed in the middle of a message, with a pager in between.
 
-use crate::common::tasks::{QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread};
+use crate::common::tasks::{
+    QUIET_LINE, UTCBS, ipc, is_schedulable, machine, registers, thread, way_out,
+};
 use abi::id::USER_BASE;
 use abi::{Ceilings, Fpage, Numbers, Phase, Rights, ThreadId, utcb};
 use kernel::arch::{TcbRef, cpu, entry, set_current};
@@ -182,7 +184,7 @@ fn a_halt_waits_for_the_end_of_a_transfer() {
     let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
     prepare_map_item(client);
     cpu().pending_lines.set(1 << QUIET_LINE);
-    let _ = ipc(client, server.id.get(), ThreadId::NIL);
+    let _ = way_out(ipc(client, server.id.get(), ThreadId::NIL));
     assert_eq!(
         (client.resume.get(), waits(server)),
         (Resume::Transfer, Waits::Busy(Busy::Transfer))
@@ -338,10 +340,10 @@ fn a_used_up_quantum_is_reported_from_user_mode_only() {
     set_current(busy);
     kernel::sched::grant_slice(busy);
     busy.resume.set(Resume::Unmap);
-    assert!(kernel::sched::tick::tick(busy) == busy);
+    assert!(kernel::irq::tick::tick(busy) == busy);
     assert_eq!((busy.kind.get(), busy.resume.get()), (Kind::User, Resume::Unmap));
     busy.resume.set(Resume::Frame);
-    assert!(kernel::sched::tick::tick(busy) == scheduler);
+    assert!(kernel::irq::tick::tick(busy) == scheduler);
     assert_eq!((busy.kind.get(), waits(busy)), (Kind::Preemption, Waits::Busy(Busy::Waiting)));
 }
 

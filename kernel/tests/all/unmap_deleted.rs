@@ -2,7 +2,7 @@
 //! higher priority, does not carry out what is left of it. Its length was the thread's
 //! choice: 64 flexpages, each with all that the task has ever handed on.
 
-use crate::common::tasks::{QUIET_LINE, machine, registers, thread};
+use crate::common::tasks::{QUIET_LINE, machine, registers, thread, way_out};
 use crate::common::{RAM, marker};
 use abi::syscall::Call;
 use abi::{Ceilings, Fpage, MapItem, Numbers, Rights, ThreadId};
@@ -186,7 +186,7 @@ fn answer_beside(index: usize, first: bool, windows: u32) {
     assert!(asked == pager, "the client's fault is the pager's business");
     make_ready(other);
     cpu().interrupt.set(Some((windows, QUIET_LINE)));
-    let next = ipc_with_items(pager, client.id.get());
+    let next = way_out(ipc_with_items(pager, client.id.get()));
     assert_eq!(pager.resume.get(), Resume::Transfer, "it was preempted");
     let expected = if first { other } else { pager };
     assert_eq!(next.id.get(), expected.id.get(), "priority {}", other.priority.get());

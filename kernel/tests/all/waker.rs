@@ -8,8 +8,9 @@ use abi::ThreadId;
 use abi::id::USER_BASE;
 use kernel::arch::{TcbRef, clock, cpu, entry, set_current};
 use kernel::irq;
+use kernel::irq::wake;
+use kernel::sched;
 use kernel::sched::wakeup::{GRAIN_US, NEAR_US, WakeupLists};
-use kernel::sched::{self, waker};
 use kernel::space::SpaceRef;
 use kernel::thread::own;
 use kernel::thread::rendezvous::{Busy, set_busy};
@@ -91,7 +92,7 @@ fn a_tick_wakes_few_and_the_most_urgent_first() {
     let crowd = crowd();
     assert!(crowd.tick() == crowd.urgent, "whoever came first into the list");
     // The grains that have passed count, too.
-    let few = waker::IN_A_TICK - 4..waker::IN_A_TICK;
+    let few = wake::IN_A_TICK - 4..wake::IN_A_TICK;
     assert!(few.contains(&crowd.awake()), "{} are awake", crowd.awake());
     // All others are woken before one of them runs.
     assert!(blocks(crowd.urgent) == crowd.waker);
@@ -118,7 +119,7 @@ fn handler_comes(priority: u8, first: bool) {
     // In one of its windows.
     cpu().interrupt.set(Some((10, QUIET_LINE)));
     let next = entry::resume(crowd.waker);
-    assert!(crowd.awake() < waker::IN_A_TICK + 16, "{} are awake", crowd.awake());
+    assert!(crowd.awake() < wake::IN_A_TICK + 16, "{} are awake", crowd.awake());
     assert!(handler.is_ready());
     assert_eq!(next == handler, first, "priority {priority}");
     assert!(first || next == crowd.running, "the first of the class that is woken");
@@ -154,7 +155,7 @@ fn who_is_due_and_not_woken_may_leave() {
     }
     assert!(blocks(crowd.urgent) == crowd.waker);
     assert!(entry::resume(crowd.waker) != crowd.waker);
-    assert!(crowd.awake() < waker::IN_A_TICK);
+    assert!(crowd.awake() < wake::IN_A_TICK);
     assert!(!crowd.waker.is_ready());
 }
 
@@ -173,7 +174,7 @@ fn a_tick_after_a_time_without_ticks_brings_few_nearer() {
     let at = |us: u64| clock::PAGE.offset_us.store(us, Ordering::Relaxed);
     at(distant_us - 50 * GRAIN_US);
     let next = irq::interrupt(crowd.running, TIMER);
-    assert!(near() <= 2 * waker::IN_A_TICK as usize, "{} have come nearer", near());
+    assert!(near() <= 2 * wake::IN_A_TICK as usize, "{} have come nearer", near());
     assert!(next == crowd.waker);
     nobody_due();
     // The waker does the rest, and none is woken too early or forgotten.
@@ -188,5 +189,5 @@ fn a_tick_after_a_time_without_ticks_brings_few_nearer() {
         set_current(next);
         let _ = entry::resume(next);
     }
-    assert!(near() == SLEEPERS as usize && crowd.awake() >= waker::IN_A_TICK - 4);
+    assert!(near() == SLEEPERS as usize && crowd.awake() >= wake::IN_A_TICK - 4);
 }

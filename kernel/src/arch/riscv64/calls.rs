@@ -8,7 +8,7 @@ use abi::{MsgTag, ThreadId};
 
 use super::frame::{Frame, TrapFrame, exception_words, set_exception_words};
 use super::trap::Cause;
-use crate::sched::elsewhere::Exchange;
+use crate::arch::exchange::Exchange;
 
 /// The register a0.
 const A0: usize = 10;

@@ -3,8 +3,8 @@
 
 use super::root::RootWord;
 use crate::arch::{cpu, hardware};
+use crate::elsewhere;
 use crate::mem::SpaceRef;
-use crate::sched::elsewhere;
 
 /// Whether the processor is using the tables of `space` now.
 #[inline]
@@ -15,7 +15,7 @@ pub fn is_current(space: SpaceRef) -> bool {
 }
 
 /// An entry of the tables of `space` is about to be taken, changed or freed: no other processor
-/// uses them until this one leaves the kernel (`sched::elsewhere`).
+/// uses them until this one leaves the kernel (`elsewhere`).
 #[inline]
 pub fn quiet(space: SpaceRef) {
     if !cpu().scheduler.guests.is_empty() {

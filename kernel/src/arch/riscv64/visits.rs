@@ -3,8 +3,8 @@
 use crate::arch::TcbRef;
 use crate::arch::root::RootWord;
 use crate::between::berth::Berth;
+use crate::elsewhere::Other;
 use crate::mem::{LinkagesRef, PhysFrame};
-use crate::sched::elsewhere::Other;
 use crate::space::SpaceRef;
 
 static NOBODY: Berth = Berth::new();

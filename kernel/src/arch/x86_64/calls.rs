@@ -12,7 +12,7 @@ use abi::{MsgTag, ThreadId};
 
 use super::frame::{Frame, TrapFrame, USER_CS, USER_SS, VECTOR_CALL};
 use super::frame::{exception_words, set_exception_words};
-use crate::sched::elsewhere::Exchange;
+use crate::arch::exchange::Exchange;
 
 /// Length in bytes of the instruction with which a program calls its system.
 pub const SYSTEM_CALL_BYTES: u64 = 2;

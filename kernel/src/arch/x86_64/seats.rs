@@ -1,4 +1,4 @@
-//! Where the threads of a party are on another processor (`sched::elsewhere`): *seats*, blocks of that
+//! Where the threads of a party are on another processor (`elsewhere`): *seats*, blocks of that
 //! processor's own, which its tcb array shows at the addresses of whose they are; and *rooms*,
 //! root tables of its own, in whose lower halves their spaces are.
 //!
@@ -16,8 +16,8 @@ use super::tcbs::{STRETCH, TcbRef, page};
 use super::{asm, iobitmap, kernel_tables, mitigations, root, special};
 use crate::arch::phys_to_virt;
 use crate::arch::root::RootWord;
+use crate::between::SEATS;
 use crate::mem::{LinkagesRef, PhysFrame};
-use crate::sched::elsewhere::SEATS;
 use crate::space::SpaceRef;
 use crate::thread::tcb::{TCB_SIZE, Tcb};
 
@@ -195,7 +195,7 @@ pub fn may_meet() -> bool {
 #[must_use]
 pub fn shadow(number: u32, seat: usize) -> TcbRef {
     let frame = slot(number).seats.blocks[seat % SEATS].load(Relaxed);
-    // SAFETY: nobody asks for that of a seat that is nobody's (`sched::elsewhere::seat`).
+    // SAFETY: nobody asks for that of a seat that is nobody's (`elsewhere::seat`).
     unsafe { TcbRef::from_address(tcb(frame) as u64) }
 }
 

@@ -1,5 +1,5 @@
 //! Threads of the first processor's on the others, seen from the first one
-//! (`sched::elsewhere`): the berths, and who is told by an interrupt.
+//! (`elsewhere`): the berths, and who is told by an interrupt.
 //!
 //! The other side is `entry::visitors`.
 
@@ -14,7 +14,7 @@ use super::tcbs::{TcbRef, frames_of};
 use super::{local_paths, vectors};
 use crate::arch::phys_to_virt;
 use crate::between::berth::Berth;
-use crate::sched::elsewhere::Other;
+use crate::elsewhere::Other;
 use crate::thread::tcb::TCB_SIZE;
 
 pub use super::local_paths::completion_point;

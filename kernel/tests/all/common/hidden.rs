@@ -1,13 +1,15 @@
 //! Armed threads in user mode, played: the path of local IPC (`arch/x86_64/local_stubs.S`), the entry that
 //! finds out who has come, and the way back (`arch/x86_64/entry/armed.rs`). What the kernel does about it is the
-//! kernel's own code ([`kernel::ipc::local`]).
+//! kernel's own code ([`kernel::local`]).
 
 use std::cell::Cell;
 
 use abi::id::USER_BASE;
 use abi::{MsgTag, ThreadId, utcb};
 use kernel::arch::{TcbRef, current, set_current};
-use kernel::ipc::{local, wait};
+use kernel::control::arm;
+use kernel::ipc::wait;
+use kernel::local;
 use kernel::thread;
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::{Resume, USES_VECTOR};
@@ -172,7 +174,7 @@ impl Players {
         let thread = self.tcb(who).expect("who asks lives");
         self.give_processor(thread);
         self.user_mode.enter();
-        local::arm(thread, self.model.threads[partner].local);
+        arm::arm(thread, self.model.threads[partner].local);
         self.run(thread);
     }
 }

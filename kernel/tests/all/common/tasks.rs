@@ -56,6 +56,15 @@ pub fn ipc(thread: TcbRef, to: ThreadId, from: ThreadId) -> TcbRef {
     ipc::syscall::ipc(thread, to, from, 0)
 }
 
+/// `next` is about to run: what has been noted is handled first. Who runs then.
+pub fn way_out(next: TcbRef) -> TcbRef {
+    if cpu().pending_lines.get() == 0 {
+        return next;
+    }
+    kernel::sched::requeue(next);
+    kernel::resume::interrupted(next)
+}
+
 /// The message registers and the rest of a thread's UTCB.
 pub fn registers(thread: TcbRef) -> Utcb {
     Utcb::of(thread).expect("it is active")

@@ -5,11 +5,11 @@ use std::cell::Cell;
 use abi::ThreadId;
 use abi::lrpc::control as what;
 use kernel::arch::TcbRef;
+use kernel::elsewhere;
 use kernel::ipc::cancel::cancel;
 use kernel::ipc::wait;
 use kernel::lrpc::control::control;
 use kernel::lrpc::visit_of;
-use kernel::sched::elsewhere;
 use kernel::space::SpaceRef;
 use kernel::thread::state::State;
 

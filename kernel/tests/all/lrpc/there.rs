@@ -8,12 +8,15 @@ use abi::lrpc::Status;
 use abi::syscall::Call;
 use kernel::arch::visits::{accept, enter, linkages, other, runs, set_processors, shadow};
 use kernel::arch::{TcbRef, clock, cpu, current, set_current};
+use kernel::between::SEATS;
+use kernel::control::processor;
+use kernel::elsewhere::{self, Other};
 use kernel::ipc::wait;
+use kernel::irq::comers;
 use kernel::lrpc::{call, give_back};
 use kernel::mem::RecordRef;
 use kernel::mem::linkage::PLACE;
 use kernel::sched;
-use kernel::sched::elsewhere::{self, Other, SEATS};
 use kernel::thread::lookup;
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::Resume;
@@ -41,7 +44,7 @@ pub fn move_there(threads: &[TcbRef]) {
     set_processors(2);
     idle();
     for thread in threads {
-        elsewhere::set_processor(*thread, 1);
+        processor::set_processor(*thread, 1);
     }
     settle();
 }
@@ -54,7 +57,7 @@ pub fn idle() {
 /// The first processor leaves the kernel, a while after it did last: who wants to goes.
 pub fn settle() {
     clock::PAGE.offset_us.fetch_add(REST_US, Ordering::Relaxed);
-    elsewhere::look();
+    comers::look();
     cpu().pending_lines.set(0);
 }
 
@@ -75,7 +78,7 @@ pub fn turn_of(thread: TcbRef) {
             return;
         }
         other(1).and_then(Other::guest).expect("somebody is there").slice_left_us.set(0);
-        elsewhere::tick(clock::now_us());
+        comers::tick(clock::now_us());
     }
     panic!("{thread:?} never has its turn: it is {:?}", rendezvous::peek(thread));
 }
@@ -135,7 +138,7 @@ fn comes_here(thread: TcbRef, number: Call) {
     let frame = runs(1).unwrap_or(thread).frame();
     frame.make_call((number as u64).wrapping_neg(), [0; 5]);
     enter(1, SYSTEM_CALL);
-    elsewhere::look();
+    comers::look();
     cpu().pending_lines.set(0);
     assert_eq!(thread.resume.get(), Resume::Entered, "{thread:?} is back");
     sched::requeue(current());
@@ -182,9 +185,9 @@ pub fn returns_there(host: TcbRef, clerk: ThreadId) -> Way {
 pub fn faults_there() {
     let Some(thread) = guest() else { return };
     enter(1, PAGE_FAULT);
-    elsewhere::look();
+    comers::look();
     assert_eq!(thread.resume.get(), Resume::Entered);
     thread.resume.set(Resume::Frame);
-    elsewhere::wants_to_leave(thread);
+    kernel::sched::leaving::wants_to_leave(thread);
     settle();
 }

@@ -12,7 +12,7 @@ use proc_macro2::{TokenStream, TokenTree};
 const ROOMS_FOLDER: &str = "kernel/src/";
 
 /// The rooms, each above those that it may lean on.
-const ROOMS: [&str; 23] = [
+const ROOMS: [&str; 25] = [
     "techniques",
     "between",
     "boot",
@@ -24,8 +24,10 @@ const ROOMS: [&str; 23] = [
     "thread",
     "space",
     "sched",
-    "ipc",
+    "local",
+    "elsewhere",
     "lrpc",
+    "ipc",
     "irq",
     "unmap",
     "destruction",
@@ -50,7 +52,7 @@ const PLACES: [(&str, &str); 4] = [
 const LINE: &str = "the processor's own line holds its queues and lists";
 
 /// Arrows that run up, with the reason (docs/decisions/0121-what-is-above-what.md).
-const UPWARD: [(&str, &str, &str); 8] = [
+const UPWARD: [(&str, &str, &str); 5] = [
     ("arch", "mem", "tables and tcbs lie in frames, for which a quota pays"),
     (
         "arch",
@@ -59,10 +61,7 @@ const UPWARD: [(&str, &str, &str); 8] = [
     ),
     ("arch", "space", LINE),
     ("arch", "sched", LINE),
-    ("sched", "ipc", "a tick ends waits and tells schedulers; who is elsewhere is fetched for IPC"),
-    ("sched", "lrpc", "who goes to another processor calls and returns by the complete path"),
-    ("ipc", "lrpc", "who loses its id, is cancelled or fails leaves a partner in a call"),
-    ("ipc", "irq", "a line is acknowledged by a message, and a transfer lets interrupts in"),
+    ("arch", "elsewhere", "who uses tables elsewhere is stopped before they change"),
 ];
 
 /// Arrows by the files they begin in.

@@ -1,4 +1,4 @@
-//! Entries and exits of threads that exchange messages in user mode (`ipc::local`).
+//! Entries and exits of threads that exchange messages in user mode (`local`).
 //!
 //! While such a thread runs, the processor's current-thread pointer is not its tcb but the
 //! [`PAD`], which is like one: entries store there what they know, and every way on leads to
@@ -16,7 +16,8 @@ use crate::arch::x86_64::pad::{self, PAD};
 use crate::arch::x86_64::percpu::{self, cpu};
 use crate::arch::x86_64::special;
 use crate::arch::x86_64::tcbs::TcbRef;
-use crate::ipc::{self, local};
+use crate::ipc;
+use crate::local;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;

@@ -47,7 +47,7 @@ global_asm!(
     RESUME_FRAME = const Resume::Frame as u32,
     RESUME_IDLE = const Resume::Idle as u32,
     WATCHES = const offset_of!(Cpu, scheduler) + offset_of!(Scheduler, watches),
-    WATCH = sym crate::sched::elsewhere::watch,
+    WATCH = sym crate::irq::watch::watch,
     RESULT_FROM = const offset_of!(Tcb, result_from),
     HANDLER = const offset_of!(Tcb, handler),
     FRAME_SIZE = const FRAME_SIZE,

@@ -10,8 +10,9 @@ use crate::arch::x86_64::features::{self, Features};
 use crate::arch::x86_64::percpu::{cpu, current};
 use crate::arch::x86_64::tcbs::TcbRef;
 use crate::arch::x86_64::{mitigations, special, vector};
-use crate::ipc::{local, wait};
-use crate::sched::elsewhere;
+use crate::elsewhere;
+use crate::ipc::wait;
+use crate::local;
 use crate::{resume, sched};
 
 /// Makes `next` the current thread; how it resumes is for the assembly to carry out

@@ -10,9 +10,10 @@ use crate::arch::x86_64::percpu::{cpu, current, note_entry};
 use crate::arch::x86_64::tcbs::{STACK_BYTES, TcbRef, is_below_stack};
 use crate::arch::x86_64::vectors::{self, exception};
 use crate::arch::x86_64::{apic, boot, io_instruction, lines, machine_check, nmi, place};
-use crate::ipc::{self, kernel_message};
+use crate::ipc::kernel_message;
+use crate::irq::{tick, watch};
 use crate::mem::{Access, Resolved};
-use crate::sched::{elsewhere, tick};
+use crate::sched;
 use crate::thread::tcb::{Resume, TCB_SIZE};
 use crate::{irq, mem, usermem};
 
@@ -65,7 +66,7 @@ fn other(thread: TcbRef, frame: Frame) -> TcbRef {
         LEGACY..=LAST_LEGACY => legacy(thread, vector - LEGACY),
         HELLO => hello(thread),
         // Spurious: nothing but the taking of it is to be done.
-        _ => ipc::go_on(thread),
+        _ => sched::go_on(thread),
     }
 }
 
@@ -92,7 +93,7 @@ pub extern "C" fn from_kernel(frame: &'static TrapFrame) -> Option<TcbRef> {
     }
     if vector == HELLO {
         apic::end();
-        cpu().pending_lines.set(cpu().pending_lines.get() | 1 << elsewhere::LINE);
+        cpu().pending_lines.set(cpu().pending_lines.get() | 1 << sched::leaving::LINE);
         return None;
     }
     let (line, is_legacy) = match vector {
@@ -126,7 +127,7 @@ fn device(running: TcbRef, line: u64) -> TcbRef {
     if lines::accept(line as u8) {
         irq::interrupt(running, line as u32)
     } else {
-        ipc::go_on(running)
+        sched::go_on(running)
     }
 }
 
@@ -134,7 +135,7 @@ fn device(running: TcbRef, line: u64) -> TcbRef {
 #[inline(never)]
 fn legacy(running: TcbRef, line: u64) -> TcbRef {
     match (lines::accept_legacy(line as u8), line) {
-        (false, _) => ipc::go_on(running),
+        (false, _) => sched::go_on(running),
         (true, TIMER_LINE) => tick::tick(running),
         (true, _) => irq::interrupt(running, line as u32),
     }
@@ -144,7 +145,7 @@ fn legacy(running: TcbRef, line: u64) -> TcbRef {
 #[inline(never)]
 fn hello(running: TcbRef) -> TcbRef {
     apic::end();
-    elsewhere::interrupted(running)
+    watch::interrupted(running)
 }
 
 #[inline(never)]

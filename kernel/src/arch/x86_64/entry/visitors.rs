@@ -26,7 +26,7 @@ use crate::arch::x86_64::percpu::{self, cpu, set_current};
 use crate::arch::x86_64::tcbs::TcbRef;
 use crate::arch::x86_64::{mitigations, processors, seats, special, vector, vectors};
 use crate::between::berth::{Berth, OtherSide, Stand};
-use crate::sched::elsewhere::LOOKS;
+use crate::irq::watch::LOOKS;
 
 const HELLO: u64 = vectors::HELLO as u64;
 const LINE: u64 = vectors::LINE as u64;

@@ -1,33 +1,20 @@
 //! The usual way of a message between processors, without what only others need: a thread that runs
-//! elsewhere is back with a message for somebody here who waits for it, and waits for the answer; and it goes
-//! back there with that.
+//! elsewhere is back with a message for somebody here who waits for it, and waits for the answer; how it goes
+//! back there with that is [`crate::elsewhere::go_back`].
 
+use abi::ThreadId;
 use abi::inspect::Back;
-use abi::{MsgTag, ThreadId};
 
-use super::{LINE, Other, enter, has_left, keep_slice, keep_user_state, queue, wants_nothing_here};
-use crate::arch::{self, TcbRef, cpu, current, visits};
+use crate::arch::exchange::Exchange;
+use crate::arch::{self, TcbRef, cpu, current};
+use crate::elsewhere::{Other, has_left, queue};
 use crate::ipc::words::Message;
 use crate::ipc::{finish, send};
-use crate::sched::{self, grant_slice, pick, requeue};
+use crate::sched::{self, grant_slice, requeue};
 use crate::thread;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
-
-/// A message of words in registers with which a thread has come back that waits for ever behind it.
-pub struct Exchange {
-    /// To whom it goes.
-    pub to: ThreadId,
-    /// From whom the next one is to come.
-    pub from: ThreadId,
-    /// The limits of time, of which the second is none.
-    pub timeouts: u64,
-    /// The tag.
-    pub tag: MsgTag,
-    /// The thread wants to have its vector registers kept.
-    pub keeps_vector: bool,
-}
 
 /// `guest` has come back by itself, or somebody on its slice. Returns whom it has told something, who is ready
 /// now and not queued.
@@ -133,42 +120,4 @@ pub(super) fn only_one_has_come(number: u32, other: &Other, guest: TcbRef) -> Op
     }
     requeue(told);
     None
-}
-
-/// `next`, another than the current thread, is about to run, and what has been noted is only that it goes on
-/// elsewhere, where nobody is: then it goes there at once, and there is nothing to look at any more. Returns who
-/// runs here instead.
-#[must_use]
-pub fn go_back(next: TcbRef) -> Option<TcbRef> {
-    let (scheduler, noted) = (&cpu().scheduler, &cpu().pending_lines);
-    let is_all = noted.get() == 1 << LINE && scheduler.leaving.is_only(next.id.get());
-    let current = current();
-    if !is_all || next == current || current.is_elsewhere() || !wants_nothing_here(next) {
-        return None;
-    }
-    let number = u32::from(next.processor.get());
-    let other = visits::other(number)?;
-    let is_free = other.guest.get().is_none() && other.ready.count() == 0 && !other.rests();
-    if !is_free || scheduler.guests.numbers().any(|number| visits::berth(number).needs_a_look()) {
-        return None;
-    }
-    scheduler.leaving.clear();
-    noted.set(0);
-    keep_user_state(next);
-    keep_slice(next);
-    scheduler.ready.remove(next);
-    rendezvous::set_away(next);
-    enter(number, other, next);
-    Some(pick_or_idle())
-}
-
-/// As [`pick`], if most likely nobody is ready.
-fn pick_or_idle() -> TcbRef {
-    let scheduler = &cpu().scheduler;
-    let Some(idle) = scheduler.idle.get().filter(|_| scheduler.ready.count() == 0) else {
-        return pick();
-    };
-    grant_slice(idle);
-    scheduler.delayed_since_us.set(0);
-    idle
 }

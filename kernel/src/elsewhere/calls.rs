@@ -6,9 +6,8 @@
 //! stays hidden from the first processor, and says of a host that is seated what was true when it went. So
 //! whoever asks a record calls its host home first ([`RecordRef::comes_home`]).
 
-use super::RecordRef;
 use crate::arch::{TcbRef, lookup};
-use crate::sched::elsewhere;
+use crate::mem::RecordRef;
 use crate::thread::state::State;
 use crate::thread::tcb::{ELSEWHERE, Resume};
 use crate::thread::{Kind, rendezvous};
@@ -110,7 +109,7 @@ impl RecordRef {
     /// The record is about to be asked, or changed: its host is here, and it says what is true.
     pub fn comes_home(self) {
         if let Some(host) = self.host.get().filter(|host| rendezvous::is_seated(*host)) {
-            elsewhere::bring_back(host);
+            super::bring_back(host);
         }
     }
 

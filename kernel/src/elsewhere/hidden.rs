@@ -1,4 +1,4 @@
-//! Guests that may hand over to others of their space in user mode (`ipc::local::there`): which of them runs is
+//! Guests that may hand over to others of their space in user mode (`local::there`): which of them runs is
 //! known when they are back.
 //!
 //! Such a guest is alone for its processor, and here as if it were seated: whoever wants to know more of it, or of
@@ -6,7 +6,7 @@
 
 use super::{Other, visits};
 use crate::arch::{TcbRef, cpu};
-use crate::ipc::local::there;
+use crate::local::there;
 use crate::thread::rendezvous;
 use crate::thread::tcb::Resume;
 

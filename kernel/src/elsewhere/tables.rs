@@ -3,8 +3,9 @@
 
 use abi::inspect::Back;
 
-use super::{LINE, Other, Processors, call_back, look_soon};
+use super::{Other, call_back};
 use crate::arch::{clock, cpu, visits};
+use crate::sched::leaving::{LINE, Processors, look_soon};
 use crate::sched::make_ready;
 use crate::space::SpaceRef;
 
@@ -67,7 +68,7 @@ fn rest(other: &Other, space: SpaceRef) {
 
 /// Whoever stands still goes on; whether somebody has come back meanwhile.
 #[inline(always)]
-pub(super) fn go_on() -> bool {
+pub fn go_on() -> bool {
     let scheduler = &cpu().scheduler;
     scheduler.stopped.clear();
     scheduler.quiet.set(None);

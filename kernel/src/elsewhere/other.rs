@@ -1,12 +1,12 @@
-//! What the first processor keeps of another, and whom it lets go there soon.
+//! What the first processor keeps of another.
 
 use core::cell::Cell;
 
-use abi::ThreadId;
 use abi::inspect::Back;
 
 use super::party::Party;
 use crate::arch::{TcbRef, clock, visits};
+use crate::sched::leaving::Processors;
 use crate::sched::ready::ReadyQueue;
 use crate::space::SpaceRef;
 
@@ -79,7 +79,7 @@ impl Other {
     }
 
     /// Somebody has come back.
-    pub(super) fn note_back(&self, why: Back) {
+    pub fn note_back(&self, why: Back) {
         let count = &self.backs[why as usize % Back::ALL.len()];
         count.set(count.get() + 1);
     }
@@ -121,7 +121,8 @@ impl Other {
         self.questions.is_too_often()
     }
 
-    /// Who waits for the processor; for the checker.
+    /// Who waits for the processor.
+    #[inline(always)]
     #[must_use]
     pub fn queue(&self) -> &ReadyQueue {
         &self.ready
@@ -134,6 +135,7 @@ impl Other {
     }
 
     /// Who is there.
+    #[inline(always)]
     #[must_use]
     pub fn guest(&self) -> Option<TcbRef> {
         self.guest.get()
@@ -146,79 +148,16 @@ impl Default for Other {
     }
 }
 
-/// Other processors, by their numbers: those of which something is true.
-pub struct Processors(Cell<u64>);
-
 impl Processors {
-    /// None.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(Cell::new(0))
-    }
-
-    pub(super) fn add(&self, number: u32) {
-        self.0.set(self.0.get() | 1 << (number & 63));
-    }
-
-    pub(super) fn remove(&self, number: u32) {
-        self.0.set(self.0.get() & !(1 << (number & 63)));
-    }
-
-    pub(super) fn add_all(&self, others: &Self) {
-        self.0.set(self.0.get() | others.0.get());
-    }
-
-    /// Forgets all of them.
-    pub(super) fn clear(&self) {
-        self.0.set(0);
-    }
-
-    /// Those that are not among `others`.
-    pub(super) fn without(&self, others: &Self) -> Self {
-        Self(Cell::new(self.0.get() & !others.0.get()))
-    }
-
-    /// Whether there is none.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.get() == 0
-    }
-
-    /// Whether number `number` is among them.
-    #[must_use]
-    pub fn has(&self, number: u32) -> bool {
-        self.0.get() >> (number & 63) & 1 != 0
-    }
-
-    /// Those that are among them now.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
-        let mut left = self.0.get();
-        core::iter::from_fn(move || {
-            let number = left.trailing_zeros();
-            left &= left.checked_sub(1)?;
-            Some(number)
-        })
-    }
-
     /// The one that is among them, if there is only one, with what is kept of it.
-    pub(super) fn only(&self) -> Option<(u32, &'static Other)> {
-        let number = self.0.get().trailing_zeros();
-        if !self.0.get().is_power_of_two() {
-            return None;
-        }
+    pub fn only(&self) -> Option<(u32, &'static Other)> {
+        let number = self.only_number()?;
         Some((number, visits::other(number)?))
     }
 
     /// Those that are among them now, with what is kept of each.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &'static Other)> + use<> {
+    pub fn all(&self) -> impl Iterator<Item = (u32, &'static Other)> + use<> {
         self.numbers().map_while(|number| Some((number, visits::other(number)?)))
-    }
-}
-
-impl Default for Processors {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -226,57 +165,4 @@ impl Default for Processors {
 #[must_use]
 pub fn exists(number: u64) -> bool {
     number < u64::from(visits::processors())
-}
-
-/// How many threads are remembered that may leave before somebody picks them.
-const PLACES: usize = 16;
-
-/// The ids of threads that have become ready here and go on elsewhere: nobody has to pick them
-/// for that. If there are too many, or one has gone, that changes nothing but the time at which
-/// they leave.
-pub struct Leaving {
-    ids: [Cell<ThreadId>; PLACES],
-    count: Cell<usize>,
-}
-
-impl Leaving {
-    /// Nobody.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { ids: [const { Cell::new(ThreadId::NIL) }; PLACES], count: Cell::new(0) }
-    }
-
-    pub(super) fn add(&self, id: ThreadId) {
-        if let Some(place) = self.ids.get(self.count.get()) {
-            place.set(id);
-            self.count.set(self.count.get() + 1);
-        }
-    }
-
-    /// Those who are there now, who are taken out; meanwhile whoever has been taken may be added again.
-    pub(super) fn take_all(&self) -> impl Iterator<Item = ThreadId> {
-        self.ids.iter().take(self.count.replace(0)).map(Cell::get)
-    }
-
-    /// Whether there is nobody.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count.get() == 0
-    }
-
-    /// Whether there is nobody but the thread `id`.
-    pub(super) fn is_only(&self, id: ThreadId) -> bool {
-        self.count.get() == 1 && self.ids[0].get() == id
-    }
-
-    /// Forgets all of them.
-    pub(super) fn clear(&self) {
-        self.count.set(0);
-    }
-}
-
-impl Default for Leaving {
-    fn default() -> Self {
-        Self::new()
-    }
 }

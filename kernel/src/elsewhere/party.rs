@@ -14,13 +14,12 @@ use core::cell::Cell;
 use abi::ThreadId;
 use abi::id::USER_BASE;
 
-use super::hidden;
 use super::other::Other;
-use super::seat::{SEATS, Seats};
+use super::seat::Seats;
+use super::{calls, hidden};
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
-use crate::ipc::wait;
-use crate::lrpc::there;
+use crate::between::SEATS;
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::Kind;
@@ -102,7 +101,7 @@ impl Party {
                 ThreadId::ANY => member.partner.get() == thread.id.get(),
                 partner => member.id.get() == partner,
             };
-            let fits = there::priority(thread) >= least && self.members().any(is_wanted);
+            let fits = calls::priority(thread) >= least && self.members().any(is_wanted);
             if fits { place(number, seat, thread).map(|root| (seat, root)) } else { None }
         })
     }
@@ -132,7 +131,7 @@ fn waits_plainly(thread: TcbRef) -> bool {
 
 /// The same, or for a procedure call's return, or as a host for a call.
 fn waits_for_others(thread: TcbRef) -> bool {
-    waits_plainly(thread) || there::waits(thread)
+    waits_plainly(thread) || calls::waits(thread)
 }
 
 /// Whether `thread` is one whom the fast paths of its processor may meet.
@@ -232,7 +231,9 @@ fn send(number: u32, party: &Party, guest: TcbRef, roots: &[RootWord; SEATS]) {
                 _ => rendezvous::set_closed(shadow, partner),
             },
         }
-        wait::seal(shadow);
+        if shadow.special.get() != 0 {
+            rendezvous::seal(shadow);
+        }
     }
     copy_records(number, party);
     for (_, thread) in party.members() {
@@ -245,17 +246,17 @@ fn send(number: u32, party: &Party, guest: TcbRef, roots: &[RootWord; SEATS]) {
 /// Those who call each other's procedures have copies of the records between them.
 fn copy_records(number: u32, party: &Party) {
     for (seat, host) in party.members() {
-        let Some((record, client)) = there::pair(host) else { continue };
+        let Some((record, client)) = calls::pair(host) else { continue };
         let Some((own, _)) = party.members().find(|(_, member)| *member == client) else {
             continue;
         };
         let Some(page) = party.seats.linkages(number, own) else { continue };
         let Some(copy) = page.beside(record) else { continue };
-        there::copy(record, copy, host, client);
+        calls::copy(record, copy, host, client);
         let shadow = visits::shadow(number, seat);
         shadow.linkage.set(copy.word());
         // One that waits would make the party seem less urgent than it is.
-        host.priority.set(there::priority(host));
+        host.priority.set(calls::priority(host));
         shadow.priority.set(host.priority.get());
         visits::shadow(number, own).linkages.set(page.word());
     }
@@ -313,7 +314,7 @@ fn all_home(number: u32, other: &Other) -> Option<TcbRef> {
         thread.vector_from.set(shadow.vector_from.get());
         // A host goes on with its caller's.
         thread.priority.set(shadow.priority.get());
-        there::come_home(thread, shadow);
+        calls::come_home(thread, shadow);
         match rendezvous::peek(shadow) {
             Waits::Open => waits(thread, ThreadId::ANY, Busy::Waiting),
             Waits::Closed(partner) => waits(thread, partner, Busy::Waiting),

@@ -1,73 +1,8 @@
-//! The timer tick: wakeups, time slices, total quanta, preemption.
+//! Time slices, total quanta, preemption: who has the processor after an interrupt or a system call.
 
-use super::{
-    begin_slice, blocked, delay, elsewhere, grant_slice, keep_watch, pick, requeue, waker,
-};
-use crate::arch::{self, TcbRef, clock, cpu, current};
-use crate::ipc;
+use super::{begin_slice, blocked, delay, grant_slice, keep_watch, pick, requeue};
+use crate::arch::{TcbRef, cpu};
 use crate::space::SpaceRef;
-use crate::thread::tcb::Resume;
-
-/// A timer interrupt while `running`, queued or not, had the processor: who has it now.
-#[must_use]
-pub fn tick(running: TcbRef) -> TcbRef {
-    ticked(running, waker::IN_A_TICK)
-}
-
-/// The same if it was noted in a window: its handlers have waited for a step of something else already,
-/// so it does less.
-#[must_use]
-pub fn noted(running: TcbRef) -> TcbRef {
-    ticked(running, waker::AT_ONCE)
-}
-
-/// A tick that wakes up to `most`.
-#[inline(always)] // no instruction more for the usual one
-fn ticked(running: TcbRef, most: u32) -> TcbRef {
-    let scheduler = &cpu().scheduler;
-    scheduler.ticks.set(scheduler.ticks.get() + 1);
-    arch::report_nmis(waker::note);
-    let now_us = clock::now_us();
-    if scheduler.wakeup.is_due(now_us) {
-        wake_up(now_us, most);
-    }
-    match charge(running, now_us) {
-        None => after_interrupt(running),
-        Some(exhausted) => used_up(running, exhausted),
-    }
-}
-
-/// Something is to be done that is not in every tick: threads whose time has come, and a
-/// sweep that is under way, which asks for the next tick again.
-#[inline(never)]
-fn wake_up(now_us: u64, most: u32) {
-    waker::expire(now_us, most);
-    if !cpu().scheduler.guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
-        elsewhere::tick(now_us);
-    }
-    if cpu().registry.sweep.is_under_way() {
-        ipc::sweep::tick();
-        cpu().scheduler.wakeup.look_again(now_us);
-    }
-}
-
-/// The quantum of `exhausted`, on whose slice `running` runs, is used up.
-#[inline(never)]
-fn used_up(running: TcbRef, exhausted: TcbRef) -> TcbRef {
-    let scheduler = &cpu().scheduler;
-    // The message hands the processor over to the scheduler, whoever else is ready:
-    // those who come before the thread come before its message, too.
-    let outranked =
-        scheduler.ready.highest().is_some_and(|best| best.priority.get() > running.priority.get());
-    if exhausted == running && !outranked && in_user_mode(running) {
-        return ipc::kernel_message::preemption(running);
-    }
-    // Nobody works on for one whose quantum is used up.
-    if exhausted != running {
-        scheduler.slice_left_us.set(0);
-    }
-    after_interrupt(running)
-}
 
 /// An interrupt has been handled while `running` had the processor: who has it now. If
 /// that thread goes on, the switches that follow pass over nobody who waits.
@@ -121,7 +56,8 @@ fn contested(running: TcbRef) -> TcbRef {
 
 /// Replaces `running` by `best`; it stays the first of its priority, with the rest of the
 /// slice on which it runs, but no more than a slice of its own.
-pub(super) fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
+#[must_use]
+pub fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ready.insert_first(running);
     scheduler.delayed_since_us.set(0);
@@ -212,14 +148,4 @@ pub fn charge(running: TcbRef, now_us: u64) -> Option<TcbRef> {
     }
     owner.quantum_left_us.set(quantum.saturating_sub(used_us));
     (owner.quantum_left_us.get() == 0).then_some(owner)
-}
-
-/// Whether the tick interrupted `thread` in user mode. Elsewhere (in a preemption
-/// window of a transfer, an Unmap) it has no register frame to return through after
-/// a message; the next tick in user mode finds its quantum still used up.
-fn in_user_mode(thread: TcbRef) -> bool {
-    thread == current()
-        && thread.is_ready()
-        && thread.space().is_some()
-        && thread.resume.get() == Resume::Frame
 }

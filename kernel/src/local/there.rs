@@ -2,25 +2,17 @@
 //! the first (docs/decisions/0088-local-ipc-on-every-processor.md).
 //!
 //! One of them is that processor's guest, the others wait in public for that processor; which of them runs there
-//! is known only when the guest has been fetched (`sched::elsewhere`). Until then nothing here touches the words
+//! is known only when the guest has been fetched (`elsewhere`). Until then nothing here touches the words
 //! of any of them but to let one more wait.
 
 use abi::{ThreadId, utcb};
 
 use super::{count, is_plain, passed, receives, tell};
 use crate::arch::{TcbRef, visits};
-use crate::sched::elsewhere;
 use crate::techniques;
 use crate::thread;
 use crate::thread::rendezvous::{self, Busy};
 use crate::usermem::Utcb;
-
-/// `thread` may be about to take part, and may be elsewhere.
-pub fn fetch(thread: TcbRef) {
-    if thread.is_elsewhere() && !thread.is_armed() {
-        elsewhere::recall(thread);
-    }
-}
 
 /// Whether `thread` has said that it gets its vector registers back. Somebody who was elsewhere
 /// has them saved in any case.

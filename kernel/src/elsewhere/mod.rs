@@ -8,45 +8,30 @@
 //!
 //! Everything here is the first processor's, with interrupts off.
 
+mod back;
+pub mod calls;
 mod hidden;
 mod other;
 mod party;
-mod quick;
 mod seat;
 mod tables;
-mod time;
-mod watch;
 
 use abi::inspect::Back;
 
-use super::{make_ready, pick, requeue};
 use crate::arch::{self, TcbRef, clock, cpu, visits};
 use crate::between::berth::{Call, OtherSide};
-use crate::ipc::{local, wait};
-use crate::lrpc;
-use crate::thread;
+use crate::local;
+use crate::sched::leaving::{look_soon, wants_to_leave};
+use crate::sched::{make_ready, pick};
 use crate::thread::rendezvous;
-use crate::thread::tcb::{ELSEWHERE, Resume};
+use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
 
+pub use back::go_back;
 pub use hidden::may_be_running;
-pub use other::{Leaving, Other, Processors, exists};
-pub use quick::{Exchange, go_back};
-pub use seat::{SEATS, frames_of_seats, leave_seat};
-pub use tables::{lets_all_go_on, quiet, vacate};
-use time::charge;
-pub use time::tick;
-pub use watch::{LOOKS, interrupted, watch};
-
-/// The line that stands for "look at the other processors": no device has it, for on the 8259s
-/// it is the cascade, and nobody may handle it.
-pub const LINE: u32 = 2;
-
-/// `thread` becomes ready: it leaves as soon as the kernel does, if that is all that it wants.
-pub fn wants_to_leave(thread: TcbRef) {
-    cpu().scheduler.leaving.add(thread.id.get());
-    look_soon();
-}
+pub use other::{Other, exists};
+pub use seat::{frames_of_seats, leave_seat};
+pub use tables::{go_on, lets_all_go_on, quiet, vacate};
 
 /// Calls `each` with the number of every other processor, and what is kept of it.
 pub fn for_each(mut each: impl FnMut(u32, &'static Other)) {
@@ -58,7 +43,7 @@ pub fn for_each(mut each: impl FnMut(u32, &'static Other)) {
 }
 
 /// Whether `thread` would go on in user mode, and elsewhere.
-fn leaves(thread: TcbRef) -> bool {
+pub fn leaves(thread: TcbRef) -> bool {
     wants_nothing_here(thread) && may_go(thread)
 }
 
@@ -68,7 +53,7 @@ fn may_go(thread: TcbRef) -> bool {
 }
 
 /// Whether `thread`, whose user code runs elsewhere, would go on in user mode.
-fn wants_nothing_here(thread: TcbRef) -> bool {
+pub fn wants_nothing_here(thread: TcbRef) -> bool {
     thread.is_elsewhere()
         && matches!(thread.resume.get(), Resume::Ipc | Resume::Frame | Resume::Anew)
         && thread.is_ready()
@@ -101,7 +86,7 @@ pub fn left(before: TcbRef) {
 }
 
 /// Queues `thread`, which [`leaves`], for its processor.
-fn send(thread: TcbRef) {
+pub fn send(thread: TcbRef) {
     if let Some(other) = visits::other(thread.processor.get().into()) {
         keep_user_state(thread);
         keep_slice(thread);
@@ -137,14 +122,14 @@ fn keep_user_state(thread: TcbRef) {
 }
 
 /// Lets the most urgent thread of each queue go, where there is room or somebody less urgent.
-fn advance_all() {
+pub fn advance_all() {
     for (number, other) in cpu().scheduler.wanted.all() {
         advance(number, other);
     }
 }
 
 /// The same for the queue of one processor.
-fn advance(number: u32, other: &Other) {
+pub fn advance(number: u32, other: &Other) {
     let current = arch::current();
     if current.is_elsewhere() && !current.is_ready() {
         // It is about to leave the processor, and may go with whomever it has called when its
@@ -175,7 +160,7 @@ fn advance(number: u32, other: &Other) {
 }
 
 /// The lowest priority of those who are there: one of them runs.
-fn least(other: &Other, guest: TcbRef) -> u8 {
+pub fn least(other: &Other, guest: TcbRef) -> u8 {
     if other.party.hides() {
         return hidden::least(guest);
     }
@@ -205,7 +190,7 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
 
 /// Whoever is in the berth comes back, now, and everybody who is there with it: either it is
 /// away and the first of the queue, or it has made an entry and is ready. Returns who that is.
-fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
+pub fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
     let (guest, berth) = (other.guest.get()?, visits::berth(number));
     cpu().scheduler.stopped.remove(number);
     match berth.call_back() {
@@ -224,9 +209,22 @@ fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
     Some(is_back(number, other, guest))
 }
 
+/// Charges `thread`, which is in the berth, its time; whether its quantum is used up.
+#[inline(always)]
+pub fn charge(other: &Other, thread: TcbRef, now_us: u64) -> bool {
+    let used_us = now_us.saturating_sub(other.charged_us.replace(now_us));
+    thread.used_us.set(thread.used_us.get().wrapping_add(used_us));
+    for left in [&thread.slice_left_us, &thread.quantum_left_us] {
+        if left.get() != u64::MAX {
+            left.set(left.get().saturating_sub(used_us));
+        }
+    }
+    thread.quantum_left_us.get() == 0
+}
+
 /// `guest` is not in the berth any more; returns who has run there on its slice.
 #[inline(always)]
-fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
+pub fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
     let _ = charge(other, guest, clock::now_us());
     cpu().scheduler.guests.remove(number);
     let runner = party::home(number, other).unwrap_or(guest);
@@ -248,7 +246,7 @@ fn is_back(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
 }
 
 /// `thread`, which was there, is ready to make its entry, or waits to go there again.
-fn queue(number: u32, other: &Other, thread: TcbRef) {
+pub fn queue(number: u32, other: &Other, thread: TcbRef) {
     if thread.frame().is_of_an_entry() {
         thread.resume.set(Resume::Entered);
         make_ready(thread);
@@ -264,50 +262,6 @@ fn queue(number: u32, other: &Other, thread: TcbRef) {
 fn waits_first(number: u32, other: &Other, thread: TcbRef) {
     other.ready.insert_first(thread);
     cpu().scheduler.wanted.add(number);
-}
-
-/// Looks who has come back, and lets others go.
-pub fn look() {
-    let scheduler = &cpu().scheduler;
-    let leaving = &scheduler.leaving;
-    for id in leaving.take_all() {
-        if let Some(thread) = thread::lookup(id).filter(|thread| wants_nothing_here(*thread)) {
-            look_at(thread);
-        }
-    }
-    if !leaving.is_empty() {
-        scheduler.wakeup.look_again(clock::now_us());
-    }
-    if !scheduler.stopped.is_empty() {
-        let _ = tables::go_on();
-    }
-    for (number, other) in scheduler.guests.all() {
-        if let Some(thread) = other.guest.get()
-            && visits::berth(number).fetch()
-            && let Some(handler) = quick::has_come(number, other, thread)
-        {
-            requeue(handler);
-        }
-    }
-    advance_all();
-}
-
-/// `thread` leaves, or is looked at again later.
-fn look_at(thread: TcbRef) {
-    if !leaves(thread) {
-        cpu().scheduler.leaving.add(thread.id.get());
-    } else if thread != arch::current() {
-        send(thread);
-    } else if thread.resume.get() == Resume::Frame {
-        // Its registers may not be saved yet: it leaves by the switch.
-        thread.resume.set(Resume::Anew);
-    }
-}
-
-/// See to it that [`look`] is called on the way out of the kernel.
-fn look_soon() {
-    let lines = &cpu().pending_lines;
-    lines.set(lines.get() | 1 << LINE);
 }
 
 /// Somebody is about to read or change `thread`: afterwards it is here, and an entry that it has
@@ -351,33 +305,6 @@ pub fn bring_back(thread: TcbRef) {
 /// `thread`, whose user code runs elsewhere, has begun to wait and leaves the processor.
 pub fn begins_to_wait(thread: TcbRef) {
     party::remember(thread);
-}
-
-/// The user code of `thread`, which [`recall`] has fetched, runs on processor `number` from now on.
-pub fn set_processor(thread: TcbRef, number: u32) {
-    local::start_anew(thread);
-    leave_seat(thread);
-    if let Some(space) = thread.space().filter(|space| space.task.entangled.get() != 0) {
-        local::reclaim_waits_for(thread, space);
-    }
-    thread.processor.set(number as u8);
-    lrpc::becomes_special(thread);
-    thread.set_special(ELSEWHERE, number != 0);
-    if let Some(utcb) = Utcb::of(thread) {
-        utcb.set_word(abi::utcb::PROCESSOR_NO, number.into());
-    }
-    if number != 0 {
-        thread.visitor.set(visits::name(thread));
-        wait::wait_for_the_complete_path(thread);
-        wants_to_leave(thread);
-    }
-    if thread == arch::current() {
-        arch::update_special(thread);
-        if number != 0 {
-            // It goes there when the call returns.
-            thread.resume.set(Resume::Anew);
-        }
-    }
 }
 
 /// Whether `thread` is where it is said to be; for the checker.

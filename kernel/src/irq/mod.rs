@@ -1,15 +1,24 @@
 //! Interrupts as messages (X.2 6.5; Liedtke 1995, 2.2): each line is a thread id
 //! that sends empty messages to its handler. A line stays masked from the
 //! delivery of its message until the handler acknowledges it by any message to
-//! the line's id.
+//! the line's id (`ipc::send`).
+//!
+//! The timer's interrupt is a [`tick`], which [`wake`]s whose time has come; another processor's says that somebody
+//! comes back ([`comers`], [`watch`], [`quick`]).
+
+pub mod comers;
+pub mod quick;
+pub mod tick;
+pub mod wake;
+pub mod watch;
 
 use abi::id::SYSTEM_BASE;
-use abi::{CallError, IpcErrorKind, ThreadId};
+use abi::{CallError, ThreadId};
 
 use crate::arch::{self, TcbRef, cpu, preemption};
 use crate::ipc::words::Message;
-use crate::ipc::{fail_at_once, finish, go_on, queue, receive, send, wait};
-use crate::sched::{self, elsewhere, tick};
+use crate::ipc::{finish, queue, send, wait};
+use crate::sched::{self, leaving, slice};
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::Kind;
@@ -33,7 +42,7 @@ fn handle(running: TcbRef, line: u32) -> TcbRef {
         return tick::tick(running);
     }
     deliver(line);
-    tick::after_interrupt(running)
+    slice::after_interrupt(running)
 }
 
 /// Handles the interrupts that came in a preemption window; `running` has been requeued.
@@ -43,16 +52,16 @@ pub fn handle_pending(running: TcbRef) -> TcbRef {
     // The stretch that led here may have been as long as one may be: what came since is handled, too.
     preemption::let_in();
     let lines = cpu().pending_lines.replace(0);
-    if lines & 1 << elsewhere::LINE != 0 {
-        elsewhere::look();
+    if lines & 1 << leaving::LINE != 0 {
+        comers::look();
     }
-    let mut devices = lines & !(1 << TIMER_LINE | 1 << elsewhere::LINE);
+    let mut devices = lines & !(1 << TIMER_LINE | 1 << leaving::LINE);
     while devices != 0 {
         deliver(devices.trailing_zeros());
         devices &= devices - 1;
     }
     let ticks = lines & 1 << TIMER_LINE != 0;
-    let next = if ticks { tick::noted(running) } else { tick::after_interrupt(running) };
+    let next = if ticks { tick::noted(running) } else { slice::after_interrupt(running) };
     if next.is_ready() { next } else { sched::pick() }
 }
 
@@ -73,22 +82,6 @@ fn deliver(line: u32) {
         rendezvous::set_busy(source, Busy::Polling);
         queue::append(handler, source);
     }
-}
-
-/// `sender`, the current thread, sends to the interrupt `source`: acknowledges it and goes
-/// on with its receive phase.
-#[must_use]
-pub fn acknowledge(sender: TcbRef, source: TcbRef) -> TcbRef {
-    if source.partner.get() != sender.id.get() {
-        fail_at_once(sender, IpcErrorKind::NonExisting);
-        return go_on(sender);
-    }
-    arch::unmask(source.id.get().number() as u8);
-    if sender.then_from.get().is_nil() {
-        sender.result_from.set(ThreadId::NIL);
-        return go_on(sender);
-    }
-    receive::receive(sender)
 }
 
 /// ThreadControl on an interrupt: attaches `handler`, or detaches if `handler` is

@@ -3,10 +3,13 @@
 
 use core::hint::spin_loop;
 
-use super::{Other, look, quick};
+use super::comers::look;
+use super::quick;
 use crate::arch::{self, TcbRef, cpu, preemption, visits};
+use crate::elsewhere::Other;
 use crate::ipc::sweep;
-use crate::sched::{requeue, tick};
+use crate::sched::requeue;
+use crate::sched::slice;
 use crate::thread::tcb::Resume;
 
 /// How often a processor looks, with PAUSE, before it waits. After each look in vain it lets interrupts
@@ -22,7 +25,7 @@ pub extern "C" fn watch() -> Option<TcbRef> {
         return Some(sweep::idle());
     }
     if let Some((number, other)) = scheduler.guests.only()
-        && let Some(guest) = other.guest.get()
+        && let Some(guest) = other.guest()
     {
         return watch_one(number, other, guest);
     }
@@ -71,7 +74,7 @@ fn noted() -> Option<TcbRef> {
 pub fn interrupted(running: TcbRef) -> TcbRef {
     requeue(running);
     look();
-    let next = tick::after_interrupt(running);
+    let next = slice::after_interrupt(running);
     if next != running || !next.is_ready() {
         return next;
     }
@@ -82,5 +85,5 @@ pub fn interrupted(running: TcbRef) -> TcbRef {
             && first.priority.get() == next.priority.get()
     };
     let first = cpu().scheduler.ready.highest().filter(is_before);
-    first.map_or(next, |first| tick::preempt(next, first))
+    first.map_or(next, |first| slice::preempt(next, first))
 }

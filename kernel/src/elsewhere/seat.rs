@@ -12,14 +12,13 @@ use core::cell::Cell;
 use abi::ThreadId;
 use abi::inspect::Back;
 
-use super::{call_back, for_each, look_soon};
+use super::{call_back, for_each};
 use crate::arch::{TcbRef, visits};
+use crate::between::SEATS;
 use crate::mem::{LinkagesRef, NoMemory};
+use crate::sched::leaving::look_soon;
 use crate::space::SpaceRef;
 use crate::thread;
-
-/// Seats of a processor.
-pub const SEATS: usize = 4;
 
 /// Who has them.
 pub(super) struct Seats {

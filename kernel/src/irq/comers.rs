@@ -1,0 +1,92 @@
+//! Who comes back from other processors, and who leaves: looked at on the way out of the kernel, and in a tick, which
+//! charges whoever is there, on whose slice its party runs, too, and ends slices and quanta.
+
+use abi::inspect::Back;
+
+use super::quick;
+use crate::arch::{self, TcbRef, clock, cpu, visits};
+use crate::elsewhere::{
+    Other, advance, advance_all, call_back, charge, go_on, least, leaves, send, wants_nothing_here,
+};
+use crate::sched::{make_ready, requeue};
+use crate::thread;
+use crate::thread::tcb::Resume;
+
+/// Looks who has come back, and lets others go.
+pub fn look() {
+    let scheduler = &cpu().scheduler;
+    let leaving = &scheduler.leaving;
+    for id in leaving.take_all() {
+        if let Some(thread) = thread::lookup(id).filter(|thread| wants_nothing_here(*thread)) {
+            look_at(thread);
+        }
+    }
+    if !leaving.is_empty() {
+        scheduler.wakeup.look_again(clock::now_us());
+    }
+    if !scheduler.stopped.is_empty() {
+        let _ = go_on();
+    }
+    for (number, other) in scheduler.guests.all() {
+        if let Some(thread) = other.guest()
+            && visits::berth(number).fetch()
+            && let Some(handler) = quick::has_come(number, other, thread)
+        {
+            requeue(handler);
+        }
+    }
+    advance_all();
+}
+
+/// `thread` leaves, or is looked at again later.
+fn look_at(thread: TcbRef) {
+    if !leaves(thread) {
+        cpu().scheduler.leaving.add(thread.id.get());
+    } else if thread != arch::current() {
+        send(thread);
+    } else if thread.resume.get() == Resume::Frame {
+        // Its registers may not be saved yet: it leaves by the switch.
+        thread.resume.set(Resume::Anew);
+    }
+}
+
+/// The first processor's tick, while anybody is elsewhere.
+#[inline(never)]
+pub fn tick(now_us: u64) {
+    look();
+    for (number, other) in cpu().scheduler.guests.all() {
+        let Some(thread) = other.guest() else { continue };
+        if charge(other, thread, now_us) {
+            let _ = call_back(number, other, Back::Slice);
+            out_of_time(other, thread);
+        } else if thread.slice_left_us.get() == 0 {
+            end_of_slice(number, other, thread);
+        }
+        advance(number, other);
+    }
+    if !cpu().scheduler.guests.is_empty() {
+        cpu().scheduler.wakeup.look_again(now_us);
+    }
+}
+
+/// The slice of `thread` is used up: another one of its priority comes next.
+fn end_of_slice(number: u32, other: &Other, thread: TcbRef) {
+    let rivals = other.queue().first_queued();
+    if rivals.is_some_and(|best| best.priority.get() >= least(other, thread)) {
+        let ran = call_back(number, other, Back::Slice);
+        if let Some(thread) = ran.filter(|ran| ran.is_away()) {
+            other.queue().rotate(thread);
+        }
+    }
+    thread.slice_left_us.set(thread.timeslice_us.get());
+}
+
+/// The quantum of `thread` is used up: its scheduler is told when it runs here.
+fn out_of_time(other: &Other, thread: TcbRef) {
+    if thread.is_away() {
+        other.queue().remove(thread);
+        thread.frame().set_out_of_time();
+        thread.resume.set(Resume::Entered);
+        make_ready(thread);
+    }
+}

@@ -1,0 +1,79 @@
+//! The timer tick: wakeups, the end of slices and quanta, and the sweep.
+
+use super::{comers, wake};
+use crate::arch::{self, TcbRef, clock, cpu, current};
+use crate::ipc::{kernel_message, sweep};
+use crate::sched::slice::{after_interrupt, charge};
+use crate::sched::waker;
+use crate::thread::tcb::Resume;
+
+/// A timer interrupt while `running`, queued or not, had the processor: who has it now.
+#[must_use]
+pub fn tick(running: TcbRef) -> TcbRef {
+    ticked(running, wake::IN_A_TICK)
+}
+
+/// The same if it was noted in a window: its handlers have waited for a step of something else already,
+/// so it does less.
+#[must_use]
+pub fn noted(running: TcbRef) -> TcbRef {
+    ticked(running, wake::AT_ONCE)
+}
+
+/// A tick that wakes up to `most`.
+#[inline(always)] // no instruction more for the usual one
+fn ticked(running: TcbRef, most: u32) -> TcbRef {
+    let scheduler = &cpu().scheduler;
+    scheduler.ticks.set(scheduler.ticks.get() + 1);
+    arch::report_nmis(waker::note);
+    let now_us = clock::now_us();
+    if scheduler.wakeup.is_due(now_us) {
+        wake_up(now_us, most);
+    }
+    match charge(running, now_us) {
+        None => after_interrupt(running),
+        Some(exhausted) => used_up(running, exhausted),
+    }
+}
+
+/// Something is to be done that is not in every tick: threads whose time has come, and a
+/// sweep that is under way, which asks for the next tick again.
+#[inline(never)]
+fn wake_up(now_us: u64, most: u32) {
+    wake::expire(now_us, most);
+    if !cpu().scheduler.guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
+        comers::tick(now_us);
+    }
+    if cpu().registry.sweep.is_under_way() {
+        sweep::tick();
+        cpu().scheduler.wakeup.look_again(now_us);
+    }
+}
+
+/// The quantum of `exhausted`, on whose slice `running` runs, is used up.
+#[inline(never)]
+fn used_up(running: TcbRef, exhausted: TcbRef) -> TcbRef {
+    let scheduler = &cpu().scheduler;
+    // The message hands the processor over to the scheduler, whoever else is ready:
+    // those who come before the thread come before its message, too.
+    let outranked =
+        scheduler.ready.highest().is_some_and(|best| best.priority.get() > running.priority.get());
+    if exhausted == running && !outranked && in_user_mode(running) {
+        return kernel_message::preemption(running);
+    }
+    // Nobody works on for one whose quantum is used up.
+    if exhausted != running {
+        scheduler.slice_left_us.set(0);
+    }
+    after_interrupt(running)
+}
+
+/// Whether the tick interrupted `thread` in user mode. Elsewhere (in a preemption
+/// window of a transfer, an Unmap) it has no register frame to return through after
+/// a message; the next tick in user mode finds its quantum still used up.
+fn in_user_mode(thread: TcbRef) -> bool {
+    thread == current()
+        && thread.is_ready()
+        && thread.space().is_some()
+        && thread.resume.get() == Resume::Frame
+}

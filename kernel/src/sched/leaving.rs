@@ -1,0 +1,144 @@
+//! Who goes on on other processors: the lists that the scheduler keeps for `elsewhere`, which carries that out. Whoever
+//! becomes ready and runs elsewhere is noted here, and looked at on the way out of the kernel.
+
+use core::cell::Cell;
+
+use abi::ThreadId;
+
+use crate::arch::{TcbRef, cpu};
+
+/// The line that stands for "look at the other processors": no device has it, for on the 8259s
+/// it is the cascade, and nobody may handle it.
+pub const LINE: u32 = 2;
+
+/// `thread` becomes ready: it leaves as soon as the kernel does, if that is all that it wants.
+pub fn wants_to_leave(thread: TcbRef) {
+    cpu().scheduler.leaving.add(thread.id.get());
+    look_soon();
+}
+
+/// See to it that it is looked who has come back, and who leaves, on the way out of the kernel.
+pub fn look_soon() {
+    let lines = &cpu().pending_lines;
+    lines.set(lines.get() | 1 << LINE);
+}
+
+/// Other processors, by their numbers: those of which something is true.
+pub struct Processors(Cell<u64>);
+
+impl Processors {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Cell::new(0))
+    }
+
+    pub fn add(&self, number: u32) {
+        self.0.set(self.0.get() | 1 << (number & 63));
+    }
+
+    pub fn remove(&self, number: u32) {
+        self.0.set(self.0.get() & !(1 << (number & 63)));
+    }
+
+    pub fn add_all(&self, others: &Self) {
+        self.0.set(self.0.get() | others.0.get());
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&self) {
+        self.0.set(0);
+    }
+
+    /// Those that are not among `others`.
+    pub fn without(&self, others: &Self) -> Self {
+        Self(Cell::new(self.0.get() & !others.0.get()))
+    }
+
+    /// Whether there is none.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.get() == 0
+    }
+
+    /// Whether number `number` is among them.
+    #[must_use]
+    pub fn has(&self, number: u32) -> bool {
+        self.0.get() >> (number & 63) & 1 != 0
+    }
+
+    /// The one that is among them, if there is only one.
+    pub fn only_number(&self) -> Option<u32> {
+        self.0.get().is_power_of_two().then(|| self.0.get().trailing_zeros())
+    }
+
+    /// Those that are among them now.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
+        let mut left = self.0.get();
+        core::iter::from_fn(move || {
+            let number = left.trailing_zeros();
+            left &= left.checked_sub(1)?;
+            Some(number)
+        })
+    }
+}
+
+impl Default for Processors {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How many threads are remembered that may leave before somebody picks them.
+const PLACES: usize = 16;
+
+/// The ids of threads that have become ready here and go on elsewhere: nobody has to pick them
+/// for that. If there are too many, or one has gone, that changes nothing but the time at which
+/// they leave.
+pub struct Leaving {
+    ids: [Cell<ThreadId>; PLACES],
+    count: Cell<usize>,
+}
+
+impl Leaving {
+    /// Nobody.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { ids: [const { Cell::new(ThreadId::NIL) }; PLACES], count: Cell::new(0) }
+    }
+
+    pub fn add(&self, id: ThreadId) {
+        if let Some(place) = self.ids.get(self.count.get()) {
+            place.set(id);
+            self.count.set(self.count.get() + 1);
+        }
+    }
+
+    /// Those who are there now, who are taken out; meanwhile whoever has been taken may be added again.
+    pub fn take_all(&self) -> impl Iterator<Item = ThreadId> {
+        self.ids.iter().take(self.count.replace(0)).map(Cell::get)
+    }
+
+    /// Whether there is nobody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count.get() == 0
+    }
+
+    /// Whether there is nobody but the thread `id`.
+    pub fn is_only(&self, id: ThreadId) -> bool {
+        self.count.get() == 1 && self.ids[0].get() == id
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&self) {
+        self.count.set(0);
+    }
+}
+
+impl Default for Leaving {
+    fn default() -> Self {
+        Self::new()
+    }
+}
