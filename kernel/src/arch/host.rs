@@ -22,7 +22,7 @@ pub use threads::{
 };
 
 /// The host's processor is not the kernel's to check.
-pub fn check_machine(_note: &mut impl FnMut(core::fmt::Arguments<'_>)) {}
+pub fn check_machine(_note: &mut dyn FnMut(core::fmt::Arguments<'_>)) {}
 
 /// The host has none.
 pub fn report_nmis(_note: fn(core::fmt::Arguments<'_>)) {}

@@ -193,20 +193,27 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
 pub fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
     let (guest, berth) = (other.guest.get()?, visits::berth(number));
     cpu().scheduler.stopped.remove(number);
-    match berth.call_back() {
-        Call::NotCome => {
-            let thread = has_left(number, other, guest);
-            waits_first(number, other, thread);
-            return Some(thread);
+    let was_there = match berth.call_back() {
+        Call::NotCome => false,
+        Call::Here => {
+            visits::interrupt(number);
+            true
         }
-        Call::Here => visits::interrupt(number),
-        Call::Returned => {}
+        Call::Returned => true,
         Call::Empty => unreachable!("the berth of a guest is empty"),
+    };
+    if was_there {
+        other.note_back(why);
+        // It answers an interrupt within its own longest stretch, and never waits for this one.
+        visits::wait(number, || berth.fetch());
     }
-    other.note_back(why);
-    // It answers an interrupt within its own longest stretch, and never waits for this one.
-    visits::wait(number, || berth.fetch());
-    Some(is_back(number, other, guest))
+    let thread = has_left(number, other, guest);
+    if was_there {
+        queue(number, other, thread);
+    } else {
+        waits_first(number, other, thread);
+    }
+    Some(thread)
 }
 
 /// Charges `thread`, which is in the berth, its time; whether its quantum is used up.
@@ -235,14 +242,6 @@ pub fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
         runner.slice_left_us.set(left_us.min(runner.timeslice_us.get()));
     }
     runner
-}
-
-/// `guest` was there and has been fetched: for an entry of its own, or because it was called;
-/// or somebody on its slice. Returns who that is.
-fn is_back(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
-    let thread = has_left(number, other, guest);
-    queue(number, other, thread);
-    thread
 }
 
 /// `thread`, which was there, is ready to make its entry, or waits to go there again.

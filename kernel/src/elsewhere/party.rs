@@ -20,6 +20,7 @@ use super::{calls, hidden};
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::between::SEATS;
+use crate::sched::leaving::bits;
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::Kind;
@@ -61,8 +62,8 @@ impl Party {
 
     /// Those who are out, with their seats.
     fn members(&self) -> impl Iterator<Item = (usize, TcbRef)> {
-        let taken = self.seats.taken().filter(|(seat, _)| self.is_out(*seat));
-        taken.filter_map(|(seat, id)| Some((seat, thread::lookup(id)?)))
+        let seats = bits((self.out.get() & !HIDES).into());
+        seats.filter_map(|seat| Some((seat as usize, self.seats.owner(seat as usize)?)))
     }
 
     /// Whether `thread` is out.
@@ -190,12 +191,16 @@ pub(super) fn invite(number: u32, other: &Other, guest: TcbRef) -> bool {
 }
 
 /// Whether `thread` may be in a party on processor `number` as one who waits.
+#[inline(always)] // most live elsewhere
 fn may_come(thread: TcbRef, number: u32) -> bool {
-    u32::from(thread.processor.get()) == number
-        && is_usual(thread)
-        && waits_for_others(thread)
-        // Its registers may not be saved yet.
-        && thread != arch::current()
+    u32::from(thread.processor.get()) == number && can_come(thread)
+}
+
+/// Whether `thread` may be in a party on its processor as one who waits.
+#[inline(never)]
+fn can_come(thread: TcbRef) -> bool {
+    // The registers of the current one may not be saved yet.
+    is_usual(thread) && waits_for_others(thread) && thread != arch::current()
 }
 
 /// Shows the shadow of `thread` on processor `number`; what its space is entered with there.

@@ -46,6 +46,11 @@ impl Seats {
         ids.filter(|(_, id)| !id.is_nil())
     }
 
+    /// Whose `seat` is.
+    pub(super) fn owner(&self, seat: usize) -> Option<TcbRef> {
+        thread::lookup(self.ids[seat % SEATS].get())
+    }
+
     /// A seat on processor `number` for `thread`, which is paid: its own, one whose owner is not here any
     /// more, one of somebody who does not wait, or the next in turn; not one that `is_out`.
     pub(super) fn of(
@@ -55,16 +60,20 @@ impl Seats {
         is_out: impl Fn(usize) -> bool,
         waits: fn(TcbRef) -> bool,
     ) -> Option<usize> {
-        let find = |fits: &dyn Fn(ThreadId) -> bool| {
-            (0..SEATS).find(|seat| !is_out(*seat) && fits(self.ids[*seat].get()))
+        let free = || (0..SEATS).filter(|seat| !is_out(*seat));
+        let first = self.next.get();
+        let rank = |seat: &usize| match self.ids[*seat].get() {
+            ThreadId::NIL => 0,
+            id if !thread::lookup(id).is_some_and(waits) => 1,
+            _ => 2 + (SEATS + seat - first) % SEATS,
         };
-        let seat = find(&|id| id == thread.id.get())
-            .or_else(|| find(&ThreadId::is_nil))
-            .or_else(|| find(&|id| !thread::lookup(id).is_some_and(waits)));
-        let seat = seat.or_else(|| {
-            let first = self.next.get();
-            self.next.set((first + 1) % SEATS);
-            (0..SEATS).map(|step| (first + step) % SEATS).find(|seat| !is_out(*seat))
+        let own = free().find(|seat| self.ids[*seat].get() == thread.id.get());
+        let seat = own.or_else(|| {
+            let seat = free().min_by_key(rank)?;
+            if rank(&seat) >= 2 {
+                self.next.set((first + 1) % SEATS);
+            }
+            Some(seat)
         })?;
         self.pay(number, seat, thread.space()?).ok()?;
         self.ids[seat].set(thread.id.get());

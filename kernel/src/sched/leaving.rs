@@ -75,12 +75,7 @@ impl Processors {
 
     /// Those that are among them now.
     pub fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
-        let mut left = self.0.get();
-        core::iter::from_fn(move || {
-            let number = left.trailing_zeros();
-            left &= left.checked_sub(1)?;
-            Some(number)
-        })
+        bits(self.0.get())
     }
 }
 
@@ -141,4 +136,13 @@ impl Default for Leaving {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The numbers of the bits that are set in `left`, the lowest first.
+pub fn bits(mut left: u64) -> impl Iterator<Item = u32> + use<> {
+    core::iter::from_fn(move || {
+        let number = left.trailing_zeros();
+        left &= left.checked_sub(1)?;
+        Some(number)
+    })
 }

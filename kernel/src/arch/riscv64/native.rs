@@ -22,7 +22,7 @@ pub use super::tcbs::{
 pub use super::visits;
 
 /// Nothing of the processor is set up that could be otherwise.
-pub fn check_machine(_note: &mut impl FnMut(Arguments<'_>)) {}
+pub fn check_machine(_note: &mut dyn FnMut(Arguments<'_>)) {}
 
 /// There are no non-maskable interrupts.
 pub fn report_nmis(_note: fn(Arguments<'_>)) {}

@@ -16,14 +16,15 @@ use crate::thread::rendezvous;
 
 /// Says to `note` what is wrong with the machine's state: this processor's, that of the tables,
 /// and what the other processors say of themselves.
-pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
+pub fn check(note: &mut dyn FnMut(Arguments<'_>)) {
     check_own(note);
     super::kernel_half::check(note);
     errands::check_others(note);
 }
 
 /// The same for this processor alone.
-pub fn check_own(note: &mut impl FnMut(Arguments<'_>)) {
+#[inline(never)] // one copy for the first processor and all others
+pub fn check_own(note: &mut dyn FnMut(Arguments<'_>)) {
     features::check(note);
     tables(note);
     for number in (0..SYSTEM_BASE).filter(|number| rendezvous::is_code_of_a_wait(*number)) {
@@ -40,7 +41,7 @@ pub fn check_own(note: &mut impl FnMut(Arguments<'_>)) {
 }
 
 /// What this processor's registers of tables and of the system call name.
-fn tables(note: &mut impl FnMut(Arguments<'_>)) {
+fn tables(note: &mut dyn FnMut(Arguments<'_>)) {
     let (mut gdt, mut idt) = (Pointer(0, 0), Pointer(0, 0));
     let task: u64;
     // SAFETY: the instructions store registers into the variables, and change nothing else.

@@ -134,6 +134,7 @@ pub fn init() {
 }
 
 /// Likewise on another processor, which shares the table of vectors and has no thread yet.
+#[inline(never)] // one copy for the first processor and all others
 pub fn join() {
     pad::init();
     fill_gdt();

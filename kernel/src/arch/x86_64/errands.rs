@@ -43,7 +43,7 @@ pub(super) fn ask(slot: &Slot, errand: Errand) -> bool {
 
 /// Lets every other processor look at itself; says to `note` which of them found something (and
 /// has said what), or said nothing.
-pub fn check_others(note: &mut impl FnMut(Arguments<'_>)) {
+pub fn check_others(note: &mut dyn FnMut(Arguments<'_>)) {
     for (number, slot) in started() {
         if slot.state.load(Ordering::Relaxed) == state::LOST || !ask(slot, Errand::Check) {
             note(format_args!("processor {number} does not answer"));

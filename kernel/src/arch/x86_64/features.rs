@@ -142,13 +142,8 @@ fn offered() -> Features {
 /// and no page that the kernel uses may be a user page (SMEP, SMAP).
 pub unsafe fn enable() {
     let mut features = offered();
-    // SAFETY: the caller upholds what the bits need; the registers exist on x86-64.
-    unsafe {
-        cpu::write_msr(cpu::msr::EFER, EFER);
-        cpu::write_cr0(CR0);
-        cpu::write_cr4(cr4_of(features));
-        inherited::clear();
-    }
+    // SAFETY: the caller upholds what the bits need.
+    unsafe { set_registers(features) };
     if features.contains(Features::XSAVE) {
         // SAFETY: CR4.OSXSAVE has just been set.
         unsafe { enable_vector_state() };
@@ -175,15 +170,27 @@ pub unsafe fn join() -> bool {
     }
     // SAFETY: the caller upholds what the bits need; the processor has what is in use.
     unsafe {
-        cpu::write_msr(cpu::msr::EFER, EFER);
-        cpu::write_cr0(CR0);
-        cpu::write_cr4(cr4_of(wanted));
-        inherited::clear();
+        set_registers(wanted);
         if wanted.contains(Features::XSAVE) {
             cpu::write_xcr0(xcr0());
         }
     }
     true
+}
+
+/// Sets the control registers for `features`, and clears what was left on.
+///
+/// # Safety
+/// As [`enable`], and the processor has the features.
+#[inline(never)] // one copy for the first processor and all others
+unsafe fn set_registers(features: Features) {
+    // SAFETY: the caller upholds what the bits need; the registers exist on x86-64.
+    unsafe {
+        cpu::write_msr(cpu::msr::EFER, EFER);
+        cpu::write_cr0(CR0);
+        cpu::write_cr4(cr4_of(features));
+        inherited::clear();
+    }
 }
 
 /// The components of vector state that the processor has.
@@ -194,7 +201,8 @@ fn supported() -> u64 {
 
 /// Says to `note` which control register is not as [`enable`] left it.
 #[cfg(target_os = "none")]
-pub fn check(note: &mut impl FnMut(fmt::Arguments<'_>)) {
+#[inline(never)] // one copy for the first processor and all others
+pub fn check(note: &mut dyn FnMut(fmt::Arguments<'_>)) {
     // SAFETY: the register exists on x86-64.
     let efer = unsafe { cpu::read_msr(cpu::msr::EFER) };
     let table = [

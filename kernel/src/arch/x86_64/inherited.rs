@@ -53,7 +53,7 @@ pub unsafe fn clear() {
 
 /// Says to `note` which of them is not as it was left.
 #[cfg(target_os = "none")]
-pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
+pub fn check(note: &mut dyn FnMut(Arguments<'_>)) {
     for (register, _) in ZEROES.into_iter().filter(|(_, presence)| exists(*presence)) {
         // SAFETY: the processor has the register.
         let is = unsafe { super::cpu::read_msr(register) };

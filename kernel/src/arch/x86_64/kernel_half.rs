@@ -70,7 +70,7 @@ impl Constant {
 }
 
 /// Says to `note` what is wrong with the kernel's half.
-pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
+pub fn check(note: &mut dyn FnMut(Arguments<'_>)) {
     let constant = Constant::now();
     let template = Table::at(TEMPLATE.load(Ordering::Relaxed));
     for index in KERNEL_HALF..512 {
@@ -94,12 +94,7 @@ pub fn check(note: &mut impl FnMut(Arguments<'_>)) {
 }
 
 /// Checks what another processor sees: its own top, and everything else shared.
-fn replica(
-    root: Table,
-    template: Table,
-    constant: &Constant,
-    note: &mut impl FnMut(Arguments<'_>),
-) {
+fn replica(root: Table, template: Table, constant: &Constant, note: &mut dyn FnMut(Arguments<'_>)) {
     for index in KERNEL_HALF..512 {
         let address = 0xFFFF_0000_0000_0000 | (index as u64) << 39;
         if index == 511 || index == super::iobitmap::SLOT {
@@ -130,7 +125,7 @@ fn entry(
     address: u64,
     rights: Rights,
     constant: &Constant,
-    note: &mut impl FnMut(Arguments<'_>),
+    note: &mut dyn FnMut(Arguments<'_>),
 ) {
     if !entry.present() {
         return;
@@ -165,7 +160,7 @@ fn leaf(
     address: u64,
     rights: Rights,
     constant: &Constant,
-    note: &mut impl FnMut(Arguments<'_>),
+    note: &mut dyn FnMut(Arguments<'_>),
 ) {
     // A large page's entry has one more bit that is none of the address.
     let phys = entry.address() & !(span(level) - 1);

@@ -285,6 +285,7 @@ pub unsafe fn join() {
 
 /// # Safety
 /// As [`apply`].
+#[inline(never)] // one copy for the first processor and all others
 unsafe fn write(actions: Actions) {
     let bits = [(Actions::IBRS, 0), (Actions::SSBD, 2), (Actions::BHI_DIS, 10)];
     let set = bits.into_iter().filter(|(action, _)| actions.contains(*action));

@@ -93,7 +93,7 @@ pub(super) struct Slot {
     root: AtomicU64,
     /// The frames of its idle thread.
     idle: [AtomicU64; 2],
-    /// What the first processor keeps of it: the address of it.
+    /// What the first processor keeps of it, if it runs: the address of it.
     pub(super) other: AtomicU64,
     /// Who of the first processor's threads is there.
     pub(super) berth: Berth,
@@ -182,7 +182,9 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
                 match start_one(number, other.apic, trampoline.start, template) {
                     Ok(()) => started += 1,
                     Err(fault) => {
-                        SLOTS[number as usize].state.store(state::ABSENT, Ordering::Relaxed);
+                        let slot = slot(number);
+                        slot.state.store(state::ABSENT, Ordering::Relaxed);
+                        slot.other.store(0, Ordering::Relaxed);
                         let _ = apic::send(other.apic, Message::Init);
                         kprintln!(
                             "baton: the processor with APIC {} is left out: {fault}",

@@ -69,6 +69,7 @@ fn copy(from: u64) -> Option<u64> {
 
 /// Replaces the table that entry `index` of `table` leads to by a copy, unless that has been
 /// done: `original` is the entry that all share. Returns the copy.
+#[inline(never)] // it is at every level of every page
 fn own(table: Table, index: usize, original: Entry) -> Option<Table> {
     let entry = table.get(index);
     if entry.address() == original.address() {
@@ -220,6 +221,7 @@ fn show_stacks(pointers: Table, shared: Table) -> Option<()> {
 }
 
 /// Sets the last-level entry of `page` in tables of the replica's own.
+#[inline(never)] // many pages
 fn show(pointers: Table, shared: Table, page: u64, entry: u64) -> Option<()> {
     let [upper, middle] = [2, 1].map(|level| paging::index(page, level));
     let directory = own(pointers, upper, shared.get(upper))?;

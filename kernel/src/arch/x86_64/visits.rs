@@ -42,8 +42,9 @@ pub fn processors() -> u32 {
 #[must_use]
 pub fn other(number: u32) -> Option<&'static Other> {
     let other = processors::slot(number).other.load(Ordering::Relaxed) as *const Other;
-    // SAFETY: null, as for the first one, or a frame of the kernel's that holds one for good.
-    unsafe { other.as_ref() }.filter(|_| number < processors() && cpu().number.get() == 0)
+    // SAFETY: null, as for the first one and those that do not run, or a frame of the kernel's
+    // that holds one for good.
+    unsafe { other.as_ref() }.filter(|_| cpu().number.get() == 0)
 }
 
 /// Makes what the first processor keeps of another, in `frame`; its address.

@@ -19,9 +19,13 @@ const PAGES: &str = "pages of memory for the others: ";
 const ROOTS: &str = ", of roots: ";
 const PAGE_KIB: f64 = 4.0;
 /// Parts of the mangled names of functions that nothing but several processors needs.
-const MODULES: [&str; 11] = [
+const MODULES: [&str; 15] = [
     "6kernel7between",
-    "5sched9elsewhere",
+    "6kernel9elsewhere",
+    "5sched7leaving",
+    "3irq5quick",
+    "3irq5watch",
+    "3irq6comers",
     "6x86_646visits",
     "5entry8visitors",
     "5entry5again",
