@@ -90,7 +90,8 @@ leaves `srv/tasks` out. Suite `linux-services`.
 What programs make the server keep is counted for their user, who is refused before others are harmed
 ([0024](decisions/0024-who-pays-in-the-unix-server.md)). No user but 0 has more than half of anything; the last
 sixteenth is the server's own, an eighth more user 0's. When frames are used up, of the user that has the most the
-process that has the most is killed, as `oom_score_adj` sees it. The server's own memory is an eighth of its block.
+process that has the most is killed, as `oom_score_adj` sees it. The server has the blocks of memory that the root
+task gives, the largest first, up to its `memory_pages`; an eighth of them is its own, `free` shows the rest.
 
 ## How many processes
 A thousand small ones at once, in the machine of 1 GiB that `systems/linux.toml` asks for; some 500 with `--memory 512`. A sleeping child of the shell has 23 or 24 pages of kernel memory,
