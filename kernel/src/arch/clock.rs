@@ -26,13 +26,26 @@ pub struct ClockPage {
 
 const _: () = assert!(size_of::<ClockPage>() == 4096);
 
+impl ClockPage {
+    /// A clock that stands still.
+    #[must_use]
+    pub const fn new() -> Self {
+        let [multiplier, offset_us, frequency_hz] = [const { AtomicU64::new(0) }; 3];
+        Self { multiplier, offset_us, frequency_hz, unused: [0; 509] }
+    }
+}
+
+impl Default for ClockPage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// The page that every space sees at [`abi::layout::USER_DATA`].
-pub static PAGE: ClockPage = ClockPage {
-    multiplier: AtomicU64::new(0),
-    offset_us: AtomicU64::new(0),
-    frequency_hz: AtomicU64::new(0),
-    unused: [0; 509],
-};
+#[cfg(target_os = "none")]
+pub static PAGE: ClockPage = ClockPage::new();
+#[cfg(not(target_os = "none"))]
+pub use super::host::console::PAGE;
 
 /// The multiplier for a counter of `frequency_hz` > 1 MHz: rounded up, so that a
 /// whole number of microseconds never reads as one less.

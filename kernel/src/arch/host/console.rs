@@ -2,8 +2,11 @@
 
 use std::cell::RefCell;
 use std::io::Write;
+use std::ops::Deref;
 use std::sync::OnceLock;
 use std::time::Instant;
+
+use crate::arch::clock::ClockPage;
 
 /// Writes to the kernel's log: here, standard error.
 pub fn console_write(bytes: &[u8]) {
@@ -27,6 +30,23 @@ pub fn take_log() -> String {
 pub fn ticks() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+/// The page of the clock: each thread's machine has one, or tests side by side would move each other's time.
+pub struct OwnPage;
+
+/// See [`OwnPage`].
+pub static PAGE: OwnPage = OwnPage;
+
+impl Deref for OwnPage {
+    type Target = ClockPage;
+
+    fn deref(&self) -> &ClockPage {
+        thread_local! {
+            static OWN: &'static ClockPage = Box::leak(Box::default());
+        }
+        OWN.with(|page| *page)
+    }
 }
 
 /// The kernel stopped on an error.
