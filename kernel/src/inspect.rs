@@ -8,6 +8,7 @@ use abi::{CallError, ThreadId, utcb};
 use crate::arch::preemption::{self, Pace};
 use crate::arch::{Frame, STRETCH, TcbRef, cpu, has_stretch, last_version, visits};
 use crate::control::schedule::inspect_state;
+use crate::elsewhere;
 use crate::mem;
 use crate::space::SpaceRef;
 use crate::thread;
@@ -69,7 +70,10 @@ fn sees(own: SpaceRef, space: Option<SpaceRef>, pace: &mut Pace) -> bool {
 
 /// How often threads have come back from processor `index`, for eight reasons from `part` times eight on.
 fn visits_record(index: u64, part: u64) -> Option<Record> {
-    let other = visits::other(u32::try_from(index).ok()?)?;
+    if !elsewhere::exists(index) {
+        return None;
+    }
+    let other = visits::other(index as u32)?;
     let mut counts = other.came_back().chunks(8);
     let counts = counts.nth(usize::try_from(part).ok()?)?;
     let mut record = Record::default();

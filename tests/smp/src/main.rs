@@ -183,6 +183,10 @@ fn nowhere() -> Verdict {
         let found = syscall::processor_control(number.into(), !0, !0, !0);
         verdict(!found, "a processor too many can be set")?;
     }
+    for number in [processors().into(), 63, 64, 65, 129, 1 << 32 | 1, u64::MAX] {
+        let found = kernel::inspect(What::Visits, number, 0);
+        verdict(found.is_none(), "a processor too many says who came back")?;
+    }
     let all = (0..processors()).all(|number| {
         syscall::processor_control(number.into(), !0, !0, !0)
             && !syscall::processor_control(number.into(), 1_000_000, !0, !0)
