@@ -42,10 +42,23 @@ pub fn resume(current: TcbRef, entered: impl Fn(TcbRef) -> TcbRef) -> TcbRef {
 }
 
 /// Interrupts were noted on the way out of the kernel, after whatever noted them before was handled;
-/// `next`, queued, is about to go on. Whoever goes first for the sake of a long operation does so
-/// here, too, or it would wait for one tick more.
+/// `next`, queued, is about to go on. Those that come meanwhile, in windows, are handled, too: nobody behind
+/// this looks for them. It ends, for a device's line is masked once it is noted, who comes back from elsewhere
+/// does not go there in between, and ticks are further apart than a round is long.
 #[must_use]
-pub fn interrupted(next: TcbRef) -> TcbRef {
+pub fn interrupted(mut next: TcbRef) -> TcbRef {
+    loop {
+        next = handled(next);
+        if !preemption::is_due() {
+            return next;
+        }
+        sched::requeue(next);
+    }
+}
+
+/// A round of that. Whoever goes first for the sake of a long operation does so here, too, or it would wait
+/// for one tick more.
+fn handled(next: TcbRef) -> TcbRef {
     let chosen = irq::handle_pending(next);
     if chosen != next {
         return chosen;

@@ -60,7 +60,7 @@ pub fn wants_nothing_here(thread: TcbRef) -> bool {
 }
 
 /// `next` is about to run. If it does so elsewhere, it is queued there, and another one is
-/// returned; [`look`] or [`left`] lets it go, which is not before the registers of whoever
+/// returned; a look at who comes (`irq::comers`) or [`left`] lets it go, which is not before the registers of whoever
 /// has run until now are saved.
 #[must_use]
 pub fn leave(mut next: TcbRef) -> TcbRef {

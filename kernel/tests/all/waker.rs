@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::common::Machine;
-use crate::common::tasks::{QUIET_LINE, ipc, machine, make, thread};
+use crate::common::tasks::{QUIET_LINE, ipc, machine, make, thread, way_out};
 use abi::ThreadId;
 use abi::id::USER_BASE;
 use kernel::arch::{TcbRef, clock, cpu, entry, set_current};
@@ -127,6 +127,28 @@ fn handler_comes(priority: u8, first: bool) {
     assert!(blocks(next) == crowd.waker);
     let _ = entry::resume(crowd.waker);
     assert_eq!(crowd.awake(), SLEEPERS);
+}
+
+#[test]
+fn what_comes_while_the_way_out_handles_a_tick_is_handled_there() {
+    let crowd = crowd();
+    let handler = thread(crowd.spaces[1], 2, ThreadId::NIL);
+    cpu().scheduler.ready.remove(handler);
+    handler.priority.set(230);
+    own::make_interrupts();
+    let line = ThreadId::irq(QUIET_LINE);
+    irq::attach(crowd.chief, line, handler.id.get()).expect("it may");
+    let _ = ipc(handler, ThreadId::NIL, line);
+    cpu().scheduler.ready.remove(handler);
+    set_current(crowd.running);
+    clock::PAGE.offset_us.store(10 * GRAIN_US, Ordering::Relaxed);
+    cpu().pending_lines.set(1 << TIMER);
+    // Behind the look at what was noted, in a window between two who are woken.
+    cpu().interrupt.set(Some((3, QUIET_LINE)));
+    let next = way_out(crowd.running);
+    assert!(crowd.awake() > 0, "the tick was handled");
+    assert!(handler.is_ready() && next == handler, "and the interrupt in it");
+    assert_eq!(cpu().pending_lines.get(), 0);
 }
 
 #[test]
