@@ -80,6 +80,13 @@ impl Waiter {
 
 /// Queues that stay when nobody waits there any more: who waits at a word will wait there again.
 const KEPT: usize = 16;
+/// Most places of such a queue. Nobody pays for what is left behind.
+const KEPT_PLACES: usize = 4;
+
+/// Whether the queue of a word does not stay; `many`: there are more than may.
+fn is_over(queue: &VecDeque<Waiter>, many: bool) -> bool {
+    queue.is_empty() && (many || queue.capacity() > KEPT_PLACES)
+}
 
 /// All futexes with waiters, and some that had some.
 #[derive(Default)]
@@ -114,9 +121,10 @@ impl Futexes {
     /// Takes the first that waits at a word.
     pub(super) fn take_first(&self, key: Key) -> Option<Waiter> {
         let mut queues = self.queues.borrow_mut();
+        let many = queues.len() > KEPT;
         let queue = queues.get_mut(&key)?;
         let first = core::iter::from_fn(|| queue.pop_front()).find(Waiter::waits);
-        if queue.is_empty() && queues.len() > KEPT {
+        if is_over(queue, many) {
             queues.remove(&key);
         }
         first
@@ -154,6 +162,7 @@ impl Futexes {
     /// Wakes up to `count` waiters with any of `bits`; how many there were.
     pub(super) fn wake(&self, key: Key, count: usize, bits: u32) -> usize {
         let mut queues = self.queues.borrow_mut();
+        let many = queues.len() > KEPT;
         let Some(queue) = queues.get_mut(&key) else { return 0 };
         let mut woken = 0;
         let mut at = 0;
@@ -165,7 +174,7 @@ impl Futexes {
             let Some(waiter) = queue.remove(at) else { break };
             woken += usize::from(waiter.wake());
         }
-        if queue.is_empty() && queues.len() > KEPT {
+        if is_over(queue, many) {
             queues.remove(&key);
         }
         woken
@@ -372,5 +381,20 @@ mod tests {
     #[test]
     fn layouts_are_linux_s() {
         assert_eq!(size_of::<TimeSpec>(), size_of::<linux::__kernel_timespec>());
+    }
+
+    #[test]
+    fn what_stays_is_little_and_short() {
+        let futexes = Futexes::default();
+        for word in 0..2 * KEPT as u64 {
+            futexes.add((1, word), Waiter::default());
+            futexes.wake((1, word), 1, ANY);
+        }
+        assert_eq!(futexes.queues.borrow().len(), KEPT);
+        let futexes = Futexes::default();
+        let crowd = core::iter::repeat_with(Waiter::default).take(1000).collect();
+        futexes.queues.borrow_mut().insert((1, 0), crowd);
+        futexes.wake((1, 0), 1000, ANY);
+        assert!(futexes.is_empty(), "the places of a thousand are given back");
     }
 }
