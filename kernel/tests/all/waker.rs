@@ -70,6 +70,19 @@ impl Crowd {
         self.sleepers.iter().filter(|thread| thread.is_ready()).count() as u32
     }
 
+    /// Waits for the quiet line.
+    fn handler(&self, priority: u8) -> TcbRef {
+        let handler = thread(self.spaces[1], 2, ThreadId::NIL);
+        cpu().scheduler.ready.remove(handler);
+        handler.priority.set(priority);
+        own::make_interrupts();
+        let line = ThreadId::irq(QUIET_LINE);
+        irq::attach(self.chief, line, handler.id.get()).expect("it may");
+        let _ = ipc(handler, ThreadId::NIL, line);
+        cpu().scheduler.ready.remove(handler);
+        handler
+    }
+
     /// The tick in which all are due.
     fn tick(&self) -> TcbRef {
         clock::PAGE.offset_us.store(10 * GRAIN_US, Ordering::Relaxed);
@@ -105,14 +118,7 @@ fn a_tick_wakes_few_and_the_most_urgent_first() {
 /// is to be `first`.
 fn handler_comes(priority: u8, first: bool) {
     let crowd = crowd();
-    let handler = thread(crowd.spaces[1], 2, ThreadId::NIL);
-    cpu().scheduler.ready.remove(handler);
-    handler.priority.set(priority);
-    own::make_interrupts();
-    let line = ThreadId::irq(QUIET_LINE);
-    irq::attach(crowd.chief, line, handler.id.get()).expect("it may");
-    let _ = ipc(handler, ThreadId::NIL, line);
-    cpu().scheduler.ready.remove(handler);
+    let handler = crowd.handler(priority);
     set_current(crowd.running);
     crowd.tick();
     assert!(blocks(crowd.urgent) == crowd.waker);
@@ -132,14 +138,7 @@ fn handler_comes(priority: u8, first: bool) {
 #[test]
 fn what_comes_while_the_way_out_handles_a_tick_is_handled_there() {
     let crowd = crowd();
-    let handler = thread(crowd.spaces[1], 2, ThreadId::NIL);
-    cpu().scheduler.ready.remove(handler);
-    handler.priority.set(230);
-    own::make_interrupts();
-    let line = ThreadId::irq(QUIET_LINE);
-    irq::attach(crowd.chief, line, handler.id.get()).expect("it may");
-    let _ = ipc(handler, ThreadId::NIL, line);
-    cpu().scheduler.ready.remove(handler);
+    let handler = crowd.handler(230);
     set_current(crowd.running);
     clock::PAGE.offset_us.store(10 * GRAIN_US, Ordering::Relaxed);
     cpu().pending_lines.set(1 << TIMER);
