@@ -23,8 +23,8 @@ const FOLDER: &str = "riscv64";
 const LINKER: &str = "riscv64-unknown-elf-ld";
 /// Debian: qemu-system-misc, with opensbi.
 const EMULATOR: &str = "qemu-system-riscv64";
-/// Explorations that take minutes, of rules in which no processor has a part: they run for the other processor, and
-/// here if this suite is asked for by its name.
+/// Explorations that take minutes, of rules of messages, calls and grants: they run for the other processor, and here
+/// if this suite is asked for by its name.
 const LONG: [&str; 3] = [
     "explore::every_reachable_state",
     "lrpc::model::three_domains",
