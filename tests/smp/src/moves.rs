@@ -298,7 +298,7 @@ pub fn vectors() -> Verdict {
 fn vectors_kept() -> Verdict {
     let actors: [Actor; PLACES] =
         core::array::from_fn(|place| Actor::start(place, Part::Hold, 1 + place as u32 % last()));
-    for round in 0..200 {
+    for round in 0..60 {
         machine::leave(round);
         busy();
         let _ = schedule::set_processor(actors[0].id, round as u32 % processors());

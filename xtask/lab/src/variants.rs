@@ -36,7 +36,7 @@ impl<'a> Variants<'a> {
         let members = Regex::new(r"(?m)^members = \[[^\]]*\]")?;
         let list = format!("members = {FOLDERS:?}");
         // Cargo warns of what is said about packages that are not there.
-        let others = Regex::new(r"(?m)^\[profile\.tool\.package\.[a-z-]+\]\n(?:[^\[\n].*\n)*")?;
+        let others = Regex::new(r"(?m)^\[profile\.tool\.package\.[a-z_-]+\]\n(?:[^\[\n].*\n)*")?;
         let manifest = others.replace_all(&manifest, "");
         write(&root.join("Cargo.toml"), members.replace(&manifest, list.as_str()).as_bytes())?;
         let kernels = tree.target("bench/variants")?;
