@@ -9,12 +9,14 @@ use linux_raw_sys::general::{
     F_SETPIPE_SZ, F_SETSIG, FASYNC, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_DIRECT, O_NOATIME,
     O_NONBLOCK,
 };
-use linux_raw_sys::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX};
+use linux_raw_sys::ioctl::{
+    FIOASYNC, FIOCLEX, FIOGETOWN, FIONBIO, FIONCLEX, FIOSETOWN, SIOCGPGRP, SIOCSPGRP,
+};
 
 use super::{Descriptors, Open, asynchronous, directory_notice, settle};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
-use crate::stream::pipe;
+use crate::stream::{pipe, socket};
 
 /// `close_range`: leave other tables that share this one as they are.
 const CLOSE_RANGE_UNSHARE: u32 = 2;
@@ -153,7 +155,7 @@ pub(super) fn fcntl(cx: &Cx) -> Answer {
 }
 
 /// Asks or says who is told of what happens to the file.
-fn owner(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
+fn owner(cx: &Cx, open: &Rc<Open>, command: u32, argument: u64) -> Answer {
     match command {
         F_GETOWN => {
             let (kind, id) = open.owner(cx);
@@ -166,7 +168,7 @@ fn owner(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
                 return Err(Errno::EINVAL.into());
             }
             let kind = if id < 0 { F_OWNER_PGRP } else { F_OWNER_PID };
-            open.set_owner(cx, kind, id.unsigned_abs())?;
+            set_owner(cx, open, kind, id.unsigned_abs())?;
         }
         F_GETOWN_EX => {
             let (kind, id) = open.owner(cx);
@@ -174,10 +176,19 @@ fn owner(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
         }
         _ => {
             let [kind, id] = cx.user().read::<[u32; 2]>(argument)?;
-            open.set_owner(cx, kind, id)?;
+            set_owner(cx, open, kind, id)?;
         }
     }
     Ok(0)
+}
+
+fn set_owner(cx: &Cx, open: &Rc<Open>, kind: u32, id: u32) -> Result<(), Errno> {
+    open.set_owner(cx, kind, id)?;
+    // Urgent data is told by who receives it, which is not asked before.
+    if let Ok(socket) = socket::of(open) {
+        socket.urgent.tell_owner_of(open);
+    }
+    Ok(())
 }
 
 /// `F_SETFL`: the access mode stays.
@@ -200,6 +211,15 @@ pub(super) fn ioctl(cx: &Cx) -> Answer {
             let on = cx.user().read::<i32>(argument)? != 0;
             let flags = open.flags.get();
             open.flags.set(if on { flags | O_NONBLOCK } else { flags & !O_NONBLOCK });
+            Ok(0)
+        }
+        FIOSETOWN | SIOCSPGRP if socket::of(&open).is_ok() => {
+            let id = cx.user().read::<i32>(argument)?;
+            owner(cx, &open, F_SETOWN, id as u64)
+        }
+        FIOGETOWN | SIOCGPGRP if socket::of(&open).is_ok() => {
+            let id = owner(cx, &open, F_GETOWN, 0)?;
+            cx.user().write(argument, &(id as i32))?;
             Ok(0)
         }
         FIOASYNC => {

@@ -164,6 +164,14 @@ impl Open {
         self.told.get()?.owner.borrow().as_ref()?.thread(unix)
     }
 
+    /// Sends a signal to who is told.
+    pub(crate) fn signal_owner(&self, unix: &Unix, info: Info) {
+        let Some(told) = self.told.get() else { return };
+        if let Some(owner) = &*told.owner.borrow() {
+            owner.tell(unix, info);
+        }
+    }
+
     /// Tells `news` about descriptor `fd` of it.
     pub(crate) fn tell(&self, unix: &Unix, news: News, fd: u32) {
         let Some(told) = self.told.get() else { return };
@@ -171,8 +179,6 @@ impl Open {
             0 => Info::kernel(l::SIGIO),
             signal => Info::poll(signal, news.0, news.1.bits().into(), fd),
         };
-        if let Some(owner) = &*told.owner.borrow() {
-            owner.tell(unix, info);
-        }
+        self.signal_owner(unix, info);
     }
 }

@@ -72,12 +72,12 @@ pub const CALLS: &[Entry] = &[
     full(nr::__NR_getpeername, "getpeername", socket::connect::getpeername),
     partial(nr::__NR_setsockopt, "setsockopt", socket::options::setsockopt, "filters, marks"),
     partial(nr::__NR_getsockopt, "getsockopt", socket::options::getsockopt, "filters, marks"),
-    partial(nr::__NR_sendto, "sendto", socket::message::sendto, "MSG_OOB"),
-    partial(nr::__NR_recvfrom, "recvfrom", socket::message::recvfrom, "MSG_OOB"),
-    partial(nr::__NR_sendmsg, "sendmsg", socket::message::sendmsg, "MSG_OOB"),
-    partial(nr::__NR_recvmsg, "recvmsg", socket::message::recvmsg, "MSG_OOB"),
-    partial(nr::__NR_sendmmsg, "sendmmsg", socket::messages::sendmmsg, "MSG_OOB"),
-    partial(nr::__NR_recvmmsg, "recvmmsg", socket::messages::recvmmsg, "MSG_OOB"),
+    full(nr::__NR_sendto, "sendto", socket::message::sendto),
+    full(nr::__NR_recvfrom, "recvfrom", socket::message::recvfrom),
+    full(nr::__NR_sendmsg, "sendmsg", socket::message::sendmsg),
+    full(nr::__NR_recvmsg, "recvmsg", socket::message::recvmsg),
+    full(nr::__NR_sendmmsg, "sendmmsg", socket::messages::sendmmsg),
+    full(nr::__NR_recvmmsg, "recvmmsg", socket::messages::recvmmsg),
 ];
 
 /// What all streams share.

@@ -56,5 +56,6 @@ mod time;
 mod told;
 mod tracing;
 mod tuning;
+mod urgent;
 mod users;
 mod watching;

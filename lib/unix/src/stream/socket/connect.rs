@@ -28,7 +28,7 @@ const AF_MAX: u32 = 46;
 /// One more than the last type.
 const SOCK_MAX: u32 = 11;
 const IPPROTO_TCP: u32 = 6;
-const IPPROTO_UDP: u32 = 17;
+pub(super) const IPPROTO_UDP: u32 = 17;
 const IPPROTO_UDPLITE: u32 = 136;
 
 /// The kind that (family, type, protocol) ask for.

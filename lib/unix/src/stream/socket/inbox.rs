@@ -197,6 +197,14 @@ impl Inbox {
         self.ring.peek(sink, from, max)
     }
 
+    /// Copies at most `most` bytes, from byte `from` of all on, which stay.
+    ///
+    /// # Errors
+    /// `EFAULT`.
+    pub fn peek_at(&self, sink: &mut Sink, from: usize, most: usize) -> Result<usize, Errno> {
+        self.ring.peek(sink, from, most)
+    }
+
     /// Removes `count` bytes of the first piece (which loses its files), and the piece if
     /// nothing is left or `whole` says so.
     pub fn consume(&self, count: usize, whole: bool) {

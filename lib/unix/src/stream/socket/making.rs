@@ -7,6 +7,7 @@ use super::ancillary::Credentials;
 use super::inbox::Inbox;
 use super::inet::Inet;
 use super::options::Options;
+use super::urgent::Urgent;
 use super::{Kind, Socket};
 use crate::account::{Charge, User, What};
 use crate::call::Cx;
@@ -64,6 +65,7 @@ impl Socket {
             shut_in: Cell::new(false),
             shut_out: Cell::new(false),
             error: Cell::new(None),
+            urgent: Urgent::default(),
             embryo: Cell::new(false),
             holds_files: Cell::new(false),
             options: Options::default(),

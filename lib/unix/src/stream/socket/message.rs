@@ -38,6 +38,7 @@ fn how(open: &Open, flags: u32) -> How {
         peek: flags & MSG_PEEK != 0,
         all: flags & MSG_WAITALL != 0,
         quiet: flags & MSG_NOSIGNAL != 0,
+        urgent: flags & MSG_OOB != 0,
     }
 }
 
@@ -87,7 +88,7 @@ fn send_ranges(
     flags: u32,
 ) -> Answer {
     let socket = shared(open)?;
-    if flags & MSG_OOB != 0 {
+    if flags & MSG_OOB != 0 && !socket.sends_urgent(ranges.iter().map(|range| range.1).sum()) {
         return Err(Errno::EOPNOTSUPP.into());
     }
     let to = target(cx, socket, name, name_len)?;
@@ -133,11 +134,11 @@ fn receive_ranges(
     flags: u32,
 ) -> Result<Received, Stop> {
     let socket = shared(open)?;
-    if flags & MSG_OOB != 0 {
-        return Err(Errno::EOPNOTSUPP.into());
-    }
     let before = cx.progress() as usize;
     let mut sink = Sink::User(UserRanges::new(cx.user(), ranges, before));
+    if flags & MSG_OOB != 0 && !socket.is_udp() {
+        return socket.receive_urgent(&mut sink, how(open, flags));
+    }
     match receive(cx, socket, &mut sink, how(open, flags)) {
         Ok(mut received) => {
             let whole = flags & MSG_TRUNC != 0 && socket.kind != Kind::Stream;
@@ -207,6 +208,7 @@ pub(super) fn receive_message(cx: &Cx, open: &Open, at: u64, flags: u32) -> Answ
     }
     let mut told = flags & MSG_CMSG_CLOEXEC;
     told |= if writer.cut { MSG_CTRUNC } else { 0 };
+    told |= if received.urgent { MSG_OOB } else { 0 };
     told |= if received.full_len > 0 { MSG_TRUNC } else { 0 };
     user.write(at + 40, &(writer.written as u64))?;
     user.write(at + 48, &told)?;

@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 use alloc::rc::{Rc, Weak};
 use core::cell::{Cell, RefCell};
 
-use linux_raw_sys::ioctl::{FIONREAD, TIOCOUTQ};
+use linux_raw_sys::ioctl::{FIONREAD, SIOCATMARK, TIOCOUTQ};
 use linux_raw_sys::net::{SHUT_RD, SHUT_RDWR, SHUT_WR};
 
 use crate::call::{Cx, Stop};
@@ -34,6 +34,7 @@ pub mod netlink;
 pub mod options;
 pub mod service;
 pub mod transfer;
+pub(crate) mod urgent;
 
 use address::{Name, Names};
 use ancillary::Credentials;
@@ -43,6 +44,7 @@ pub use inet_options::tcp_state;
 use options::Options;
 use service::{Connection, Services};
 use transfer::How;
+use urgent::Urgent;
 
 /// Connections that wait at one socket, at most.
 const SOMAXCONN: u32 = 4096;
@@ -102,6 +104,8 @@ pub struct Socket {
     shut_out: Cell<bool>,
     /// To be told once (`SO_ERROR`).
     error: Cell<Option<Errno>>,
+    /// Urgent data that it has received.
+    pub(crate) urgent: Urgent,
     /// Waits to be accepted.
     embryo: Cell<bool>,
     /// Is listed as one to which files were sent.
@@ -317,9 +321,11 @@ impl File for Handle {
         let closed = socket.needs_connection() && !socket.connected.get() && !listens;
         events.set(Events::HUP, closed || socket.shut_in.get() && socket.shut_out.get());
         events.set(Events::RDHUP, socket.shut_in.get());
-        let there = !socket.inbox.is_empty() || !socket.pending.borrow().is_empty();
+        let received = !socket.inbox.is_empty() && !socket.has_only_urgent();
+        let there = received || !socket.pending.borrow().is_empty();
         events.set(Events::READABLE, there || socket.shut_in.get());
         events.set(Events::WRITABLE, socket.is_writable());
+        events.set(Events::PRI, socket.urgent.is_there());
         let has_bands = socket.inet.is_none() || socket.kind == Kind::Datagram;
         events.set(Events::WRBAND, has_bands && socket.is_writable());
         events
@@ -347,7 +353,8 @@ impl File for Handle {
         let value = match request {
             FIONREAD if socket.backlog.get().is_some() => return Err(Errno::EINVAL.into()),
             FIONREAD if socket.kind == Kind::Datagram => socket.inbox.first_len(),
-            FIONREAD => socket.inbox.len(),
+            FIONREAD => socket.readable(),
+            SIOCATMARK if socket.kind == Kind::Stream => usize::from(socket.is_at_mark()),
             TIOCOUTQ => socket.peer().map_or(0, |peer| peer.inbox.len()),
             _ => return Err(Errno::ENOTTY.into()),
         };

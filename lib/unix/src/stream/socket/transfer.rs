@@ -8,6 +8,7 @@ use super::address::Name;
 use super::ancillary::{Credentials, Rights, Sent};
 use super::inbox::{CAPACITY, Header};
 use super::inet::Endpoint;
+use super::urgent::Next;
 use super::{Kind, Socket, inet_calls, netlink, service};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
@@ -25,6 +26,8 @@ pub struct How {
     pub all: bool,
     /// No SIGPIPE (`MSG_NOSIGNAL`).
     pub quiet: bool,
+    /// The last byte is urgent (`MSG_OOB`).
+    pub urgent: bool,
 }
 
 /// To whom a datagram goes.
@@ -50,6 +53,8 @@ pub struct Received {
     pub from: Option<Rc<Name>>,
     /// What a datagram of the Internet was sent with.
     pub header: Header,
+    /// It is urgent data.
+    pub urgent: bool,
 }
 
 /// The call waits, as long as the socket's option allows.
@@ -99,6 +104,7 @@ pub fn receive(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Re
         credentials: Some(piece.credentials),
         from: piece.from,
         header: piece.header,
+        urgent: false,
     })
 }
 
@@ -126,14 +132,29 @@ fn receive_bytes(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<
         return Ok(received);
     }
     let before = socket.inbox.len();
+    // An urgent byte that is left out; a look leaves it where it is.
+    let mut left_out = 0;
     while sink.room() > 0 {
+        let most = match socket.next_read(received.len > 0) {
+            Next::Read(most) => most,
+            Next::Stop => break,
+            Next::Skip if how.peek => {
+                left_out = 1;
+                usize::MAX
+            }
+            Next::Skip => {
+                socket.take(1);
+                continue;
+            }
+        };
         let Some(piece) = socket.inbox.first() else { break };
         let other = received.credentials.is_some_and(|sender| sender != piece.credentials);
         let checks = other && socket.options.credentials.get();
         if received.len > 0 && (piece.rights.is_some() || checks) {
             break;
         }
-        let count = match socket.inbox.peek(sink, 0) {
+        let most = most.min(piece.len.saturating_sub(left_out));
+        let count = match socket.inbox.peek_at(sink, left_out, most) {
             Ok(count) => count,
             Err(errno) if received.len == 0 => return Err(errno.into()),
             Err(_) => break,
@@ -145,7 +166,7 @@ fn receive_bytes(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<
         if how.peek {
             break;
         }
-        socket.inbox.consume(count, false);
+        socket.take(count);
         if had_rights || count < piece.len {
             break;
         }
@@ -260,6 +281,9 @@ fn send_to_peer(
             _ => peer.inbox.add_message(source, credentials, rights, from)?,
         };
         peer.can_read.wake_all();
+        if how.urgent && (done == want || !how.wait) {
+            peer.mark_urgent(cx.unix);
+        }
         if done == want || peer.inbox.room() > 0 || !how.wait {
             return Ok(done);
         }
