@@ -47,6 +47,8 @@ pub struct Spec {
     pub quota: u64,
     /// Memory of its own (data, bss, heap, stacks), pages.
     pub memory: u64,
+    /// The pager's: memory that it has for others, pages; without it the largest block there is.
+    pub pool: Option<u64>,
     /// Thread numbers for threads that it makes itself.
     pub threads: u32,
     /// Longest time slice of its threads, µs.
@@ -101,7 +103,7 @@ impl core::fmt::Display for Mistake<'_> {
             Self::NoValue(word) => write!(f, "`{word}` has no value; write {word}=..."),
             Self::Key(key) => write!(
                 f,
-                "there is no key `{key}`; the keys are priority, processor, quota, memory, threads, slice, delay, irq, \
+                "there is no key `{key}`; the keys are priority, processor, quota, memory, pool, threads, slice, delay, irq, \
                 ports, mmio, trusted, console, provides, uses, start, restart, control, pager, args"
             ),
             Self::Value(key, value) => {
@@ -143,6 +145,7 @@ impl Spec {
             processor: 0,
             quota: 128,
             memory: 4096,
+            pool: None,
             threads: 0,
             slice_us: 10_000,
             delay_us: 0,
@@ -192,6 +195,7 @@ impl Spec {
             }
             "quota" => number(value).map(|pages| self.quota = pages),
             "memory" => number(value).map(|pages| self.memory = pages),
+            "pool" => number(value).filter(|n| *n > 0).map(|pages| self.pool = Some(pages)),
             "threads" => number(value).filter(|n| *n <= 1 << 16).map(|n| self.threads = n as u32),
             "slice" => {
                 number(value).filter(|us| (1..=1_000_000).contains(us)).map(|us| self.slice_us = us)
@@ -287,7 +291,7 @@ mod tests {
         let spec = Spec::parse("  boot/hello ").unwrap();
         assert_eq!(spec.name.as_str(), "hello");
         assert!(spec.start && !spec.restart && !spec.control && !spec.root_paged);
-        assert_eq!((spec.priority, spec.quota, spec.memory), (100, 128, 4096));
+        assert_eq!((spec.priority, spec.quota, spec.memory, spec.pool), (100, 128, 4096, None));
         assert!(!spec.may_irq(0) && spec.ports.is_empty() && spec.mmio.is_empty());
         assert_eq!(spec.trusted, Trusted::default());
         assert!(!spec.console && spec.provides.iter().next().is_none());
@@ -297,12 +301,13 @@ mod tests {
     #[test]
     fn every_key() {
         let spec = Spec::parse(
-            "serial priority=200 quota=0x40 memory=16 irq=4,8 ports=0x3F8+8,0x70+2 start=0 \
+            "serial priority=200 quota=0x40 memory=16 pool=8192 irq=4,8 ports=0x3F8+8,0x70+2 start=0 \
             restart=1 control=1 pager=root mmio=0xfed00000+0x1000,0xA0000+131072 \
             trusted=console,dma threads=64 processor=63 slice=5000 delay=20 args=one two",
         )
         .unwrap();
         assert_eq!((spec.priority, spec.quota, spec.memory), (200, 64, 16));
+        assert_eq!(spec.pool, Some(8192));
         assert_eq!(spec.processor, 63);
         assert_eq!((spec.threads, spec.slice_us, spec.delay_us), (64, 5_000, 20));
         assert!(!spec.start && spec.restart && spec.control && spec.root_paged);

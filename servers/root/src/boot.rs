@@ -14,7 +14,9 @@ pub const EXIT_PORT: u16 = 0xF4;
 /// Log2 size of the pool for the tasks that the root task pages itself: 4 MiB.
 const OWN_POOL_BITS: u32 = 22;
 /// Log2 sizes to try for the pager's pool: 1 GiB to 4 MiB.
-const PAGER_POOL_BITS: core::ops::RangeInclusive<u32> = 22..=30;
+const PAGER_POOL_BITS: core::ops::RangeInclusive<u32> = LEAST_POOL..=30;
+/// The least of these, however little the description says.
+const LEAST_POOL: u32 = 22;
 
 /// Why there is no system to start.
 pub enum Trouble {
@@ -220,12 +222,14 @@ pub fn is_memory(range: (u64, u64)) -> bool {
 }
 
 /// Memory for the tasks: a small pool of the root task's own, a large one for
-/// the pager. What is left in σ0 is for requests; nobody else gets it from there.
+/// the pager, as its description says. What is left in σ0 is for requests; nobody else gets it from there.
 pub fn take_memory(root: &mut Root) {
     root.pool = sigma0::memory(None, OWN_POOL_BITS).map(fresh).map(Pool::open);
-    if root.pager.is_some() {
-        root.pager_pool =
-            PAGER_POOL_BITS.rev().find_map(|bits| sigma0::memory(None, bits)).map(fresh);
+    if let Some(pager) = root.pager {
+        let pages = root.tasks.get(pager).and_then(Option::as_ref).and_then(|task| task.spec.pool);
+        let most = pages.map_or(u64::MAX, |pages| pages.saturating_mul(4096));
+        let bits = PAGER_POOL_BITS.rev().filter(|bits| 1 << bits <= most || *bits == LEAST_POOL);
+        root.pager_pool = bits.into_iter().find_map(|bits| sigma0::memory(None, bits)).map(fresh);
     }
     sigma0::close();
     if root.pool.is_none() {

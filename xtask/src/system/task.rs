@@ -41,6 +41,8 @@ pub struct Task {
     pub quota_pages: Option<u32>,
     /// Memory of its own (data, bss, heap, stacks), pages.
     pub memory_pages: Option<u32>,
+    /// The pager's: memory that it has for others, pages; without it the largest block there is.
+    pub pool_pages: Option<u32>,
     /// Thread numbers for threads that it makes itself.
     pub threads: Option<Spanned<u32>>,
     /// Longest time slice of its threads, µs.
@@ -153,6 +155,7 @@ impl Task {
             ("processor", self.processor.as_ref().map(|n| number(n.get_ref()))),
             ("quota", self.quota_pages.as_ref().map(number)),
             ("memory", self.memory_pages.as_ref().map(number)),
+            ("pool", self.pool_pages.as_ref().map(number)),
             ("threads", self.threads.as_ref().map(|n| number(n.get_ref()))),
             ("slice", self.slice_us.as_ref().map(|n| number(n.get_ref()))),
             ("delay", self.delay_us.as_ref().map(|n| number(n.get_ref()))),
