@@ -14,7 +14,7 @@ mod calls;
 mod control;
 mod descriptors;
 mod directory_notice;
-mod long;
+pub(crate) mod long;
 mod open;
 mod owner;
 mod transfer;

@@ -59,7 +59,7 @@ pub const CALLS: &[Entry] = &[
         nr::__NR_socket,
         "socket",
         socket::connect::socket,
-        "families other than AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; SOCK_RAW but for ping; addresses but the loopback's",
+        "families other than AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; addresses but the loopback's",
     ),
     full(nr::__NR_socketpair, "socketpair", socket::connect::socketpair),
     full(nr::__NR_bind, "bind", socket::connect::bind),

@@ -42,6 +42,7 @@ mod proc_files;
 mod processes;
 mod processors;
 mod queues;
+mod raw;
 mod ring;
 mod services;
 mod signal_calls;

@@ -6,7 +6,7 @@ use core::fmt::Write;
 
 use super::{Fixed, What};
 use crate::call::Cx;
-use crate::stream::socket::inet::Endpoint;
+use crate::stream::socket::inet::{Endpoint, Inet};
 use crate::stream::socket::{Socket, tcp_state};
 
 const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
@@ -18,7 +18,8 @@ pub(super) const NET: &[Fixed] = &[
     text("arp", |_| ARP.as_bytes().to_vec()),
     text("dev", |_| DEV.as_bytes().to_vec()),
     text("if_inet6", |_| IF_INET6.as_bytes().to_vec()),
-    text("raw", |_| RAW_HEAD.as_bytes().to_vec()),
+    text("raw", |cx| list(cx, RAW, false)),
+    text("raw6", |cx| list(cx, RAW, true)),
     text("route", |_| ROUTE.as_bytes().to_vec()),
     text("tcp", |cx| list(cx, TCP, false)),
     text("tcp6", |cx| list(cx, TCP, true)),
@@ -28,6 +29,8 @@ pub(super) const NET: &[Fixed] = &[
 
 const TCP: u32 = 6;
 const UDP: u32 = 17;
+/// Raw sockets, of whatever protocol.
+const RAW: u32 = 256;
 
 const ARP: &str =
     "IP address       HW type     Flags       HW address            Mask     Device\n";
@@ -37,7 +40,6 @@ Inter-|   Receive                                                |  Transmit
     lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0
 ";
 const IF_INET6: &str = "00000000000000000000000000000001 01 80 10 80       lo\n";
-const RAW_HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n";
 const ROUTE: &str = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT                                                       \n";
 
 /// An address as these files write it: words of the machine, in hexadecimal.
@@ -56,6 +58,7 @@ fn width(protocol: u32, v6: bool) -> usize {
     match (protocol == TCP, v6) {
         (_, true) => 0,
         (true, false) => 149,
+        _ if protocol == RAW => 0,
         (false, false) => 127,
     }
 }
@@ -69,6 +72,9 @@ fn list(cx: &Cx, protocol: u32, v6: bool) -> Vec<u8> {
         (true, true) => {
             "  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
         }
+        (false, false) if protocol == RAW => {
+            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops"
+        }
         (false, false) => {
             "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops"
         }
@@ -81,9 +87,11 @@ fn list(cx: &Cx, protocol: u32, v6: bool) -> Vec<u8> {
     let _ = writeln!(text, "{head:<width$}");
     let mut number = 0;
     for socket in cx.unix.streams.ports.all() {
-        let ours =
-            socket.inet.as_ref().is_some_and(|inet| (inet.protocol, inet.v6) == (protocol, v6));
-        if ours {
+        let is_ours = |inet: &Inet| {
+            let own = if inet.raw.is_some() { RAW } else { inet.protocol };
+            (own, inet.v6) == (protocol, v6)
+        };
+        if socket.inet.as_ref().is_some_and(is_ours) {
             line(cx, &mut text, number, &socket, (protocol, v6));
             number += 1;
         }
@@ -94,7 +102,7 @@ fn list(cx: &Cx, protocol: u32, v6: bool) -> Vec<u8> {
 /// One socket.
 fn line(cx: &Cx, text: &mut String, number: usize, socket: &Socket, (protocol, v6): (u32, bool)) {
     let start = text.len();
-    let digits = if protocol == TCP { 4 } else { 5 };
+    let digits = if protocol == TCP || protocol == RAW && !v6 { 4 } else { 5 };
     let _ = write!(text, "{number:>digits$}: ");
     address(text, socket.endpoint(), v6);
     text.push(' ');

@@ -2,6 +2,7 @@
 //! shutdown, and the addresses of both sides. Those of AF_UNIX in full, for those of the
 //! Internet see `inet_calls`.
 
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
@@ -14,7 +15,8 @@ use linux_raw_sys::net::{
 use super::address::{self, Given};
 use super::ancillary::Credentials;
 use super::inet::Inet;
-use super::{Handle, Kind, SOMAXCONN, Socket, icmp, inet_calls, netlink, service, shared};
+use super::raw::{Raw, icmp};
+use super::{Handle, Kind, SOMAXCONN, Socket, inet_calls, netlink, service, shared};
 use crate::account::What;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -70,6 +72,10 @@ fn kind(cx: &Cx) -> Result<(Kind, Option<Inet>), Errno> {
 
 /// A kind of the Internet's.
 fn internet(cx: &Cx, v6: bool, kind: u32, protocol: u32) -> Result<(Kind, Option<Inet>), Errno> {
+    if protocol > 255 {
+        return Err(Errno::EINVAL);
+    }
+    let raw = (kind == SOCK_RAW).then(|| Box::new(Raw::new(v6, protocol)));
     let (kind, own) = match kind {
         SOCK_STREAM => (Kind::Stream, IPPROTO_TCP),
         // `ping_group_range` lets nobody.
@@ -81,23 +87,16 @@ fn internet(cx: &Cx, v6: bool, kind: u32, protocol: u32) -> Result<(Kind, Option
         SOCK_RAW if !cx.process.credentials.borrow().may(CAP_NET_RAW) => {
             return Err(Errno::EPERM);
         }
-        SOCK_RAW if protocol == if v6 { icmp::ICMP_V6 } else { icmp::ICMP } => {
-            (Kind::Datagram, protocol)
-        }
-        SOCK_RAW => return Err(Errno::EPROTONOSUPPORT),
+        SOCK_RAW => (Kind::Datagram, protocol),
         _ => return Err(Errno::ESOCKTNOSUPPORT),
     };
-    if protocol > 255 {
-        return Err(Errno::EINVAL);
-    }
     if protocol != 0 && protocol != own {
         return Err(Errno::EPROTONOSUPPORT);
     }
-    let is_raw = matches!(own, icmp::ICMP | icmp::ICMP_V6);
     let uid = cx.process.credentials.borrow().euid;
     let (only_v6, in_progress) = Default::default();
     let port = cx.charge(What::Ports);
-    Ok((kind, Some(Inet { v6, protocol: own, is_raw, only_v6, in_progress, uid, port })))
+    Ok((kind, Some(Inet { v6, protocol: own, raw, only_v6, in_progress, uid, port })))
 }
 
 /// The open file of a socket.
@@ -110,8 +109,8 @@ pub fn socket(cx: &Cx) -> Answer {
     let (kind, inet) = kind(cx)?;
     let socket = Socket::new(cx, kind, inet)?;
     socket.netlink.set(cx.uint(0) == AF_NETLINK);
-    if let Some(inet) = socket.inet.as_ref().filter(|inet| inet.is_raw) {
-        cx.unix.streams.ports.add(&socket, inet.any(), false);
+    if let Some(inet) = socket.inet.as_ref().filter(|inet| inet.raw.is_some()) {
+        cx.unix.streams.ports.add_raw(&socket, inet);
     }
     let flags = cx.uint(1);
     Ok(cx.add_file(open(cx, socket, flags)?, flags & O_CLOEXEC != 0)?.into())

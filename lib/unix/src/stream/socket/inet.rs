@@ -5,6 +5,7 @@
 //! and no protocol. A server for a real network would be asked where [`Endpoint::reach`]
 //! refuses now: everything above deals with endpoints only.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
@@ -14,6 +15,7 @@ use linux_raw_sys::general::CAP_NET_BIND_SERVICE;
 use linux_raw_sys::net::{AF_INET, AF_INET6, SO_REUSEADDR, SO_REUSEPORT};
 
 use super::address::Name;
+use super::raw::Raw;
 use super::{Kind, Socket};
 use crate::account::Charge;
 use crate::call::Cx;
@@ -41,8 +43,8 @@ pub struct Inet {
     pub v6: bool,
     /// `IPPROTO_*`.
     pub protocol: u32,
-    /// Sends and gets messages of that protocol as they are.
-    pub is_raw: bool,
+    /// What only those have that send and get packets of that protocol as they are.
+    pub raw: Option<Box<Raw>>,
     /// Takes no part in IPv4 (`IPV6_V6ONLY`).
     pub only_v6: Cell<bool>,
     /// A connection was made, or refused, that `connect` has not told yet.
@@ -58,6 +60,11 @@ impl Inet {
     #[must_use]
     pub fn any(&self) -> Endpoint {
         Endpoint { ip: if self.v6 { [0; 16] } else { v4([0; 4]) }, port: 0 }
+    }
+
+    /// By what its ports are found: raw sockets have none, and are told apart by their protocol.
+    fn table(&self) -> u32 {
+        self.protocol + if self.raw.is_some() { RAW } else { 0 }
     }
 }
 
@@ -165,6 +172,9 @@ pub fn read(cx: &Cx, inet: &Inet, address: u64, len: u32) -> Result<Option<Endpo
     Ok(Some(Endpoint { ip, port }))
 }
 
+/// What raw sockets of a protocol are found by is so much more.
+const RAW: u32 = 256;
+
 /// How a socket is found: protocol, port, whether it came from `accept`, where it is.
 type Key = (u32, u16, bool, usize);
 
@@ -174,10 +184,14 @@ pub struct Ports {
     sockets: RefCell<BTreeMap<Key, Weak<Socket>>>,
     /// Where the search for any port goes on.
     next: Cell<u32>,
+    /// How many of the sockets are raw ones.
+    raws: Cell<usize>,
+    /// The number of the last packet that needed one.
+    id: Cell<u16>,
 }
 
 fn key(socket: &Socket, port: u16, accepted: bool) -> Key {
-    let protocol = socket.inet.as_ref().map_or(0, |inet| inet.protocol);
+    let protocol = socket.inet.as_ref().map_or(0, Inet::table);
     (protocol, port, accepted, core::ptr::from_ref(socket) as usize)
 }
 
@@ -207,6 +221,29 @@ impl Ports {
         self.sockets.borrow().values().filter_map(Weak::upgrade).collect()
     }
 
+    /// Whether there are raw sockets, which may want to see what others send.
+    #[must_use]
+    pub fn has_raws(&self) -> bool {
+        self.raws.get() > 0
+    }
+
+    /// The raw sockets of a protocol.
+    pub(super) fn raws(&self, protocol: u8) -> Vec<Rc<Socket>> {
+        self.at(RAW + u32::from(protocol), protocol.into())
+    }
+
+    /// A number for a packet.
+    pub(super) fn next_id(&self) -> u16 {
+        self.id.set(self.id.get().wrapping_add(1).max(1));
+        self.id.get()
+    }
+
+    /// `socket` is a raw one of its protocol, with all addresses for now.
+    pub(super) fn add_raw(&self, socket: &Rc<Socket>, inet: &Inet) {
+        self.raws.set(self.raws.get() + 1);
+        self.add(socket, Endpoint { port: inet.protocol as u16, ..inet.any() }, false);
+    }
+
     /// `socket` has this name now.
     pub fn add(&self, socket: &Rc<Socket>, endpoint: Endpoint, accepted: bool) {
         let key = key(socket, endpoint.port, accepted);
@@ -222,6 +259,9 @@ impl Ports {
         let mut sockets = self.sockets.borrow_mut();
         for accepted in [false, true] {
             sockets.remove(&key(socket, port, accepted));
+        }
+        if socket.inet.as_ref().is_some_and(|inet| inet.raw.is_some()) {
+            self.raws.set(self.raws.get().saturating_sub(1));
         }
     }
 

@@ -7,10 +7,12 @@ use linux_raw_sys::net::SHUT_RD;
 
 use super::address::Name;
 use super::ancillary::Sent;
-use super::inbox::CAPACITY;
+use super::inbox::{CAPACITY, Header};
 use super::inet::{self, Endpoint, Inet};
+use super::raw::RawSocket;
+use super::raw::arrival::Seen;
 use super::transfer::{How, broken};
-use super::{Kind, SOMAXCONN, Socket, icmp, inet_options};
+use super::{Kind, SOMAXCONN, Socket, inet_options};
 use crate::account::What;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
@@ -31,7 +33,10 @@ pub(super) fn bind(cx: &Cx, socket: &Rc<Socket>, inet: &Inet) -> Answer {
         None if !inet.v6 => forgotten_family(cx)?,
         None => return Err(Errno::EAFNOSUPPORT.into()),
     };
-    inet::bind(cx, socket, endpoint)?;
+    match RawSocket::of(socket) {
+        Some(raw) => raw.bind(endpoint)?,
+        None => inet::bind(cx, socket, endpoint)?,
+    }
     Ok(0)
 }
 
@@ -117,7 +122,7 @@ pub(super) fn connect(cx: &Cx, open: &Open, socket: &Rc<Socket>, inet: &Inet) ->
 
 /// Where `to` leads from a socket.
 fn reach(inet: &Inet, to: Endpoint) -> Result<Endpoint, Errno> {
-    if inet.v6 && inet.only_v6.get() && to.is_v4() {
+    if inet.v6 && (inet.only_v6.get() || inet.raw.is_some()) && to.is_v4() {
         return Err(Errno::ENETUNREACH);
     }
     to.reach()
@@ -143,7 +148,7 @@ fn accepted(cx: &Cx, socket: &Socket, target: &Socket, to: Endpoint) -> Result<R
     let (v6, protocol, uid) = (theirs.v6, theirs.protocol, theirs.uid);
     let in_progress = Cell::new(false);
     let port = cx.charge(What::Ports);
-    let new = Inet { v6, protocol, is_raw: false, only_v6, in_progress, uid, port };
+    let new = Inet { v6, protocol, raw: None, only_v6, in_progress, uid, port };
     let own = Socket::new(cx, socket.kind, Some(new))?;
     own.embryo.set(true);
     own.options.inherit(&target.options);
@@ -180,14 +185,19 @@ fn give_up_name(cx: &Cx, socket: &Socket) {
 /// Says where the datagrams of a socket go, and from where it takes any.
 fn connect_datagrams(cx: &Cx, socket: &Rc<Socket>, inet: &Inet, given: Option<Endpoint>) -> Answer {
     socket.error.take();
+    let raw = RawSocket::of(socket);
     let Some(to) = given else {
         socket.connected.set(false);
         *socket.peer_name.borrow_mut() = None;
+        if let Some(raw) = raw {
+            raw.connected(None);
+        }
         return Ok(0);
     };
     let to = reach(inet, to)?;
-    if !inet.is_raw {
-        inet::bind_any(cx, socket, Some(to.source()))?;
+    match raw {
+        Some(raw) => raw.connected(Some(to.source())),
+        None => inet::bind_any(cx, socket, Some(to.source()))?,
     }
     *socket.peer_name.borrow_mut() = Some(Rc::new(Name::Internet(to)));
     socket.connected.set(true);
@@ -247,7 +257,7 @@ pub(super) fn send_to_nobody(
 /// Where a datagram goes that `sendto` and its like address so.
 pub(super) fn target(cx: &Cx, inet: &Inet, at: u64, len: u32) -> Result<Option<Endpoint>, Errno> {
     match inet::read(cx, inet, at, len)? {
-        Some(to) if to.port == 0 && !inet.is_raw => Err(Errno::EINVAL),
+        Some(to) if to.port == 0 && inet.raw.is_none() => Err(Errno::EINVAL),
         Some(to) => Ok(Some(reach(inet, to)?)),
         None => Err(Errno::EAFNOSUPPORT),
     }
@@ -264,7 +274,8 @@ pub(super) fn send_datagram(
     how: How,
 ) -> Result<usize, Stop> {
     let inet = socket.inet.as_ref().ok_or(Errno::EINVAL)?;
-    if source.left() > DATAGRAM_MAX {
+    let raw = RawSocket::of(socket);
+    if source.left() > DATAGRAM_MAX && raw.is_none() {
         return Err(Errno::EMSGSIZE.into());
     }
     if socket.shut_out.get() {
@@ -273,31 +284,53 @@ pub(super) fn send_datagram(
     if let Some(errno) = socket.error.take() {
         return Err(errno.into());
     }
-    let theirs = socket.remote();
-    let to = to.or(theirs).ok_or(Errno::EDESTADDRREQ)?;
-    if inet.is_raw {
-        return icmp::send(cx, inet, source, to);
+    if let Some(raw) = raw {
+        return raw.send(cx, source, to, sent);
     }
+    let to = to.or(socket.remote()).ok_or(Errno::EDESTADDRREQ)?;
     inet::bind_any(cx, socket, None)?;
     let own = socket.endpoint().ok_or(Errno::EINVAL)?;
     let from = Endpoint { ip: if own.is_any() { to.source() } else { own.ip }, ..own };
+    let header = inet_options::header(socket, inet, sent);
     let want = source.left();
-    let Some(target) = inet::receiver(cx, from, to, inet.protocol) else {
-        if socket.connected.get() {
-            socket.error.set(Some(Errno::ECONNREFUSED));
-            socket.wake();
+    let found = inet::receiver(cx, from, to, inet.protocol);
+    if found.is_none() && socket.connected.get() {
+        socket.error.set(Some(Errno::ECONNREFUSED));
+        socket.wake();
+    }
+    if !cx.unix.streams.ports.has_raws() {
+        if let Some(target) = found {
+            hand(&target, source, from, header)?;
         }
         return Ok(want);
-    };
-    if target.shut_in.get() || target.inbox.room() < want.max(1) || want > CAPACITY {
-        return Ok(want);
     }
-    let header = inet_options::header(socket, inet, sent);
+    let seen = Seen::new(cx, inet.protocol, source, (from, to), header)?;
+    match found {
+        Some(target) => hand(&target, &mut Source::Server(seen.content()), from, header)?,
+        None => seen.lost(cx),
+    }
+    Ok(want)
+}
+
+/// Puts a datagram into the inbox of who gets it, if there is room, which its user pays for.
+///
+/// # Errors
+/// `EFAULT`.
+pub(super) fn hand(
+    target: &Socket,
+    source: &mut Source,
+    from: Endpoint,
+    header: Header,
+) -> Result<(), Errno> {
+    let want = source.left();
+    if target.shut_in.get() || target.inbox.room() < want.max(1) || want > CAPACITY {
+        return Ok(());
+    }
     match target.inbox.add_datagram(source, Name::Internet(from), header) {
         Ok(_) => target.can_read.wake_all(),
-        Err(Errno::EFAULT) => return Err(Errno::EFAULT.into()),
+        Err(Errno::EFAULT) => return Err(Errno::EFAULT),
         // The receiver cannot pay: lost.
         Err(_) => {}
     }
-    Ok(want)
+    Ok(())
 }

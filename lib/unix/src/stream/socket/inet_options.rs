@@ -7,6 +7,8 @@ use alloc::vec::Vec;
 use super::ancillary::Sent;
 use super::inbox::Header;
 use super::inet::Inet;
+use super::raw::RawSocket;
+use super::raw::options::IP_HDRINCL;
 use super::{Kind, Socket};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -154,8 +156,9 @@ pub(super) fn set(
         cx.user().read_bytes(at, text.get_mut(..len).unwrap_or_default())?;
         return if text == *CONGESTION { Ok(0) } else { Err(Errno::ENOENT.into()) };
     }
-    if inet.is_raw && matches!((level, name), (255 | 58, 1)) {
-        // What of ICMP it wants to see: `ping` looks itself.
+    if let Some(raw) = RawSocket::of(socket)
+        && raw.set(cx, (level, name), (at, len))?
+    {
         return Ok(0);
     }
     let value = match len {
@@ -184,6 +187,11 @@ pub(super) fn set(
 
 /// What `getsockopt` tells.
 pub(super) fn get(socket: &Socket, inet: &Inet, level: u32, name: u32) -> Result<Vec<u8>, Errno> {
+    if let Some(raw) = RawSocket::of(socket)
+        && let Some(value) = raw.get(level, name)?
+    {
+        return Ok(value);
+    }
     match (level, name) {
         (IPPROTO_TCP, TCP_INFO) if socket.kind == Kind::Stream => {
             let mut info = vec![0; TCP_INFO_LEN];
@@ -196,6 +204,8 @@ pub(super) fn get(socket: &Socket, inet: &Inet, level: u32, name: u32) -> Result
         (IPPROTO_IPV6, IPV6_V6ONLY) if inet.v6 => {
             Ok(i32::from(inet.only_v6.get()).to_ne_bytes().to_vec())
         }
+        // Nobody but raw sockets can change that, and all say it.
+        (IPPROTO_IP, IP_HDRINCL) if !inet.v6 => Ok(0_i32.to_ne_bytes().to_vec()),
         _ if !inet.v6 && level != IPPROTO_IP && !has_level(socket, inet, level) => {
             Err(Errno::EOPNOTSUPP)
         }

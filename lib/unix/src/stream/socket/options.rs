@@ -8,17 +8,19 @@ use linux_raw_sys::net::{
     SO_DONTROUTE, SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_OOBINLINE, SO_PASSCRED, SO_PEERCRED,
     SO_PRIORITY, SO_PROTOCOL, SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_NEW,
     SO_RCVTIMEO_OLD, SO_REUSEADDR, SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT,
-    SO_SNDTIMEO_NEW, SO_SNDTIMEO_OLD, SO_TIMESTAMP_OLD, SO_TYPE, SOCK_DGRAM, SOCK_SEQPACKET,
-    SOCK_STREAM, SOL_SOCKET,
+    SO_SNDTIMEO_NEW, SO_SNDTIMEO_OLD, SO_TIMESTAMP_OLD, SO_TYPE, SOCK_DGRAM, SOCK_RAW,
+    SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
 };
 use zerocopy::IntoBytes;
 
-use super::inbox::CAPACITY;
+use super::inbox::{CAPACITY, Inbox};
 use super::{Kind, Socket, inet_options, shared};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 
 const SOL_NETLINK: u32 = 270;
+/// Bytes that a message in an inbox counts in addition to its own.
+const BOOKKEEPING: usize = 768;
 /// Bytes of a `struct timeval`.
 const TIMEVAL: usize = 16;
 
@@ -39,6 +41,13 @@ impl Options {
     /// Whether one of those is on.
     pub(super) fn is_set(&self, name: u32) -> bool {
         self.others.borrow().get(&name).is_some_and(|value| *value != 0)
+    }
+
+    /// Whether an inbox takes another message of those that its owner bounds by `SO_RCVBUF`: Linux lets
+    /// in what comes while less is there, and counts what it needs for each.
+    pub(super) fn lets_in(&self, inbox: &Inbox) -> bool {
+        let most = self.others.borrow().get(&SO_RCVBUF).copied().unwrap_or(CAPACITY as i32);
+        inbox.len() + inbox.pieces() * BOOKKEEPING < usize::try_from(most).unwrap_or(0)
     }
 
     /// A connection that was accepted begins with what its listener has.
@@ -168,6 +177,7 @@ fn remembered(socket: &Socket, name: u32) -> i32 {
 fn number(socket: &Socket, name: u32) -> Result<i32, Errno> {
     Ok(match name {
         SO_TYPE => match socket.kind {
+            _ if socket.inet.as_ref().is_some_and(|inet| inet.raw.is_some()) => SOCK_RAW as i32,
             Kind::Stream => SOCK_STREAM as i32,
             Kind::Datagram => SOCK_DGRAM as i32,
             Kind::Packet => SOCK_SEQPACKET as i32,
