@@ -20,6 +20,7 @@ use crate::memory::PAGE;
 use crate::mm::AddressSpace;
 use crate::mm::area::{Area, AreaFlags, Backing};
 use crate::signal::set::{self, bit};
+use crate::stream::socket::netlink::connector;
 use crate::thread::{Doing, Thread};
 use crate::trace::memory::read_some;
 use crate::unix::Unix;
@@ -62,6 +63,9 @@ const PT_NOTE: u32 = 4;
 pub fn status(unix: &Unix, thread: &Rc<Thread>, signal: u32) -> u32 {
     let cx = Cx { unix, thread, process: &thread.process };
     let dumps = bit(signal) & DUMPING != 0 && bit(signal) & set::UNSTOPPABLE == 0;
+    if dumps {
+        connector::dumped(unix, thread);
+    }
     if dumps && write(&cx, signal).is_ok() { signal | DUMPED } else { signal }
 }
 

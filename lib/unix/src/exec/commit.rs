@@ -12,6 +12,7 @@ use crate::machine::{Registers, Reply};
 use crate::mm::{futex, futex_held};
 use crate::process::capability::Executed;
 use crate::process::program;
+use crate::stream::socket::netlink::connector;
 
 /// The flags register of a new program: interrupts on, and the bit that is always set.
 const FLAGS: u64 = 0x202;
@@ -46,7 +47,7 @@ pub(super) fn commit(
     close_files(cx);
     *process.executable.borrow_mut() = crate::fs::path_of(unix, &image.open);
     thread.name.set(short_name(name));
-    let secure = who.secure;
+    let (secure, before) = (who.secure, connector::before(cx));
     *process.credentials.borrow_mut() = who.who;
     if secure {
         let kept = process.state.personality.get() & !LOST_BY_SET_ID;
@@ -61,6 +62,8 @@ pub(super) fn commit(
         Registers { rip: built.entry, rsp: built.stack, rflags: FLAGS, ..Registers::default() };
     unix.machine.set_registers(machine, &registers);
     unix.reply(thread, Reply::Resume);
+    connector::changed(cx, before);
+    connector::executed(unix, thread);
     crate::trace::executed(unix, thread);
     Ok(())
 }

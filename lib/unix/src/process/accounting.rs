@@ -124,15 +124,9 @@ fn of(unix: &Unix, process: &Process, status: u32) -> Record {
         (process.times.own(unix, process), process.times.memory(process));
     let elapsed_ns = unix.machine.now_ns().saturating_sub(process.times.start_ns);
     let credentials = process.credentials.borrow();
-    let flags = [
-        (FORKED, !process.state.replaced.get()),
-        (SUPERUSER, credentials.euid == 0),
-        (DUMPED, status & 0x80 != 0),
-        (KILLED, status & 0x7F != 0),
-    ];
     let tty = unix.terminals.of_session(process.session.get()).map_or(0, |tty| tty.device);
     Record {
-        flag: flags.iter().filter(|flag| flag.1).fold(0, |sum, flag| sum | flag.0),
+        flag: flags(process, status),
         version: VERSION,
         tty: tty as u16,
         exit_code: status,
@@ -149,6 +143,17 @@ fn of(unix: &Unix, process: &Process, status: u32) -> Record {
         name: process.state.last_name.get(),
         ..Record::default()
     }
+}
+
+/// `ac_flag` of a process that ends with a status, or (0) goes on.
+pub(crate) fn flags(process: &Process, status: u32) -> u8 {
+    let flags = [
+        (FORKED, !process.state.replaced.get()),
+        (SUPERUSER, process.credentials.borrow().euid == 0),
+        (DUMPED, status & 0x80 != 0),
+        (KILLED, status & 0x7F != 0),
+    ];
+    flags.iter().filter(|flag| flag.1).fold(0, |sum, flag| sum | flag.0)
 }
 
 fn append(cx: &Cx, open: &Open, bytes: &[u8]) {

@@ -17,6 +17,7 @@ use crate::fs::Place;
 use crate::machine::Reply;
 use crate::mm::AddressSpace;
 use crate::signal::{NO_STACK, OnSignal, ProcessSignals};
+use crate::stream::socket::netlink::connector;
 use crate::thread::Thread;
 use crate::time::ProcessTimes;
 use crate::trace;
@@ -148,6 +149,7 @@ pub(super) fn bear(cx: &Cx, wish: &Wish) -> Answer {
         }
     }
     let thread = born?;
+    connector::born(cx, &thread);
     let process = &thread.process;
     tell_ids(cx, wish, &thread);
     cx.unix.processes.births.set(cx.unix.processes.births.get() + 1);

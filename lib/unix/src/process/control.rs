@@ -10,6 +10,7 @@ use crate::call::{Answer, Cx, Entry, Stop, full, partial};
 use crate::errno::Errno;
 use crate::machine::Reply;
 use crate::signal::set;
+use crate::stream::socket::netlink::connector;
 use crate::trace;
 
 /// The calls this file carries out.
@@ -85,6 +86,7 @@ fn set_name(cx: &Cx) -> Result<(), Errno> {
         }
     }
     cx.thread.name.set(name);
+    connector::named(cx.unix, cx.thread);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use crate::file;
 use crate::machine::MachineThread;
 use crate::mm::{futex, futex_held};
 use crate::signal::{self, Info, send};
+use crate::stream::socket::netlink::connector;
 use crate::thread::{Doing, Thread};
 use crate::time;
 use crate::trace;
@@ -41,7 +42,7 @@ pub fn end_thread(unix: &Unix, thread: &Rc<Thread>, status: u32) {
         return end_process(unix, &process, status);
     }
     trace::thread_ended(thread, status);
-    remove(unix, thread);
+    remove(unix, thread, status);
     // What the process was sent, another thread takes now.
     signal::recalculate(&process);
     let rest = process.threads.borrow().clone();
@@ -68,7 +69,7 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
     trace::tracer_ended(unix, process);
     for thread in &threads {
         trace::thread_ended(thread, status);
-        remove(unix, thread);
+        remove(unix, thread, status);
     }
     process.times.leave_memory(process);
     if let Some(first) = threads.first() {
@@ -110,7 +111,7 @@ pub fn end_others(unix: &Unix, thread: &Rc<Thread>) {
     let others = process.threads.borrow().clone();
     for other in others.iter().filter(|other| !Rc::ptr_eq(other, thread)) {
         trace::thread_ended(other, 0);
-        remove(unix, other);
+        remove(unix, other, l::SIGKILL);
     }
     let tid = thread.tid.replace(process.pid);
     thread.own_tid.set(process.number);
@@ -123,8 +124,9 @@ pub fn end_others(unix: &Unix, thread: &Rc<Thread>) {
     }
 }
 
-/// Takes a thread out of the world.
-fn remove(unix: &Unix, thread: &Rc<Thread>) {
+/// Takes a thread out of the world, that ends with this wait status.
+fn remove(unix: &Unix, thread: &Rc<Thread>, status: u32) {
+    connector::ended(unix, thread, status);
     release_futexes(unix, thread);
     unix.end_wait(thread);
     thread.doing.set(Doing::Ended);

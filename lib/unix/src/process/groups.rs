@@ -8,6 +8,7 @@ use super::{Pid, Process, numbers};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 use crate::signal::send::{members, send_group};
+use crate::stream::socket::netlink::connector;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
@@ -76,6 +77,7 @@ fn setsid(cx: &Cx) -> Answer {
     if taken {
         return Err(Errno::EPERM.into());
     }
+    connector::began_session(cx);
     let old = [cx.process.session.replace(pid), cx.process.group.replace(pid)];
     for old in old {
         numbers::release(cx.unix, old);

@@ -11,6 +11,7 @@ use super::capability::Capabilities;
 use super::user_space::Users;
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
+use crate::stream::socket::netlink::connector;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] = &[
@@ -207,6 +208,7 @@ fn keep_to_itself(cx: &Cx, changed: bool) {
 
 /// Changes the user ids as `change(may choose any, old)` says.
 fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
+    let before = connector::before(cx);
     let mut own = cx.process.credentials.borrow_mut();
     let (old, in_effect) = (own.users(), own.in_effect());
     let ids = change(own.may_here(l::CAP_SETUID), old)?;
@@ -216,16 +218,20 @@ fn change_users(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -
     own.capabilities.users_changed(old, ids, root);
     drop(own);
     cx.process.set_user(cx.unix, ids[0]);
+    connector::changed(cx, before);
     Ok(0)
 }
 
 /// As [`change_users`], for group ids.
 fn change_groups(cx: &Cx, change: impl FnOnce(bool, Ids) -> Result<Ids, Errno>) -> Answer {
+    let before = connector::before(cx);
     let mut own = cx.process.credentials.borrow_mut();
     let in_effect = own.in_effect();
     let ids = change(own.may_here(l::CAP_SETGID), own.groups())?;
     own.set_groups(ids);
     keep_to_itself(cx, own.in_effect() != in_effect);
+    drop(own);
+    connector::changed(cx, before);
     Ok(0)
 }
 

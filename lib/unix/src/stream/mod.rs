@@ -59,7 +59,7 @@ pub const CALLS: &[Entry] = &[
         nr::__NR_socket,
         "socket",
         socket::connect::socket,
-        "families other than AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; addresses but the loopback's",
+        "families other than AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; protocols of AF_NETLINK but NETLINK_ROUTE, _CONNECTOR and _GENERIC; addresses but the loopback's",
     ),
     full(nr::__NR_socketpair, "socketpair", socket::connect::socketpair),
     full(nr::__NR_bind, "bind", socket::connect::bind),
@@ -92,6 +92,8 @@ pub struct Streams {
     pub natives: socket::native::Natives,
     /// Open files under way in messages.
     pub flights: socket::flights::Flights,
+    /// Who is told what processes do.
+    pub connector: socket::netlink::connector::Connector,
     /// inotifies that a user can have.
     pub inotifies: Cell<u64>,
     /// Events that the contexts of asynchronous I/O can hold, all together.
@@ -110,6 +112,7 @@ impl Default for Streams {
             services: Default::default(),
             natives: Default::default(),
             flights: Default::default(),
+            connector: Default::default(),
             inotifies: Cell::new(inotify::INSTANCES),
             aio_events: Rc::default(),
             pipe_max: Cell::new(pipe::CAPACITY_MAX),

@@ -16,6 +16,7 @@ use crate::process::control;
 use crate::process::seccomp::filter::ARCH;
 use crate::signal::info::SIGINFO_BYTES;
 use crate::signal::{self, Info, set};
+use crate::stream::socket::netlink::connector;
 use crate::thread::Thread;
 
 /// The calls this file carries out.
@@ -58,6 +59,7 @@ fn ptrace(cx: &Cx) -> Answer {
     match request {
         p::PTRACE_DETACH => {
             attach::detach(cx.unix, &tracee, signal_of(cx.arg(3))?);
+            connector::traced(cx, &thread, None);
             Ok(0)
         }
         p::PTRACE_LISTEN => listen(cx, &tracee, why),
@@ -172,6 +174,7 @@ fn begin(cx: &Cx, tid: u32, seize: Option<u64>) -> Answer {
     let tracee = attach::attach(cx.process, &thread, seize.is_some(), options as u32)?;
     tracee.privileged.set(attach::is_privileged(cx.process));
     attach::take_over_stop(cx.unix, &thread, &tracee);
+    connector::traced(cx, &thread, Some(cx.thread));
     if seize.is_none() {
         signal::send_thread(cx.unix, &thread, Info::user(l::SIGSTOP, 0, 0, 0));
     }

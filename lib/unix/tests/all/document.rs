@@ -72,7 +72,8 @@ described in [linux-tools.md](linux-tools.md).
 
 A call that is not there returns ENOSYS and is reported once, by program and number, on the console. The first file system is in memory. The network is the loopback, on which sockets are connected
 directly ([0051](decisions/0051-the-loopback-connects-sockets.md)). Raw sockets see each other's packets, datagrams of UDP and ICMP, not TCP's connections; fragments and extension headers of
-IPv6 get nowhere ([0129](decisions/0129-raw-sockets-beside-connections.md)).
+IPv6 get nowhere ([0129](decisions/0129-raw-sockets-beside-connections.md)). AF_NETLINK knows routes, events of processes (to who has asked for them) and TASKSTATS, whose delays, switches and input
+and output are 0.
 
 ## The terminal
 `./baton run` tells the server what terminal the person sits at: its kind becomes `TERM`, its size what `TIOCGWINSZ` says. It does

@@ -34,6 +34,7 @@ mod memory;
 mod mounts;
 mod namespaces;
 mod natives;
+mod netlink;
 mod numbers;
 mod other_processes;
 mod pipes;

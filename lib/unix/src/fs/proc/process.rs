@@ -20,6 +20,7 @@ use crate::process::namespace::{Namespace, names};
 use crate::process::user_maps::{self, map_text, write_map};
 use crate::process::user_space::Kind;
 use crate::process::{Credentials, Pid};
+use crate::stream::socket::netlink::connector;
 use crate::user::UserMemory;
 
 /// Longest argument list or environment that is shown, in bytes.
@@ -292,6 +293,7 @@ fn set_comm(cx: &Cx, subject: &Subject, bytes: &[u8]) -> Result<(), Errno> {
     let mut name = [0; 16];
     name[..len].copy_from_slice(&bytes[..len]);
     thread.name.set(name);
+    connector::named(cx.unix, thread);
     Ok(())
 }
 

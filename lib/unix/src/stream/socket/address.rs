@@ -28,8 +28,13 @@ pub enum Name {
     Local(Vec<u8>),
     /// Of the Internet.
     Internet(Endpoint),
-    /// Of AF_NETLINK: a port; 0 is the system's.
-    Netlink(u32),
+    /// Of AF_NETLINK: a port, 0 being the system's, and groups.
+    Netlink {
+        #[allow(missing_docs)]
+        port: u32,
+        /// To whose members it is said, a bit each.
+        groups: u32,
+    },
 }
 
 /// The abstract names in use.
@@ -47,7 +52,7 @@ impl Name {
     pub fn endpoint(&self) -> Option<Endpoint> {
         match self {
             Self::Internet(endpoint) => Some(*endpoint),
-            Self::Local(_) | Self::Netlink(_) => None,
+            Self::Local(_) | Self::Netlink { .. } => None,
         }
     }
 
@@ -55,7 +60,7 @@ impl Name {
     fn path(&self) -> Vec<u8> {
         match self {
             Self::Local(path) => path.clone(),
-            Self::Internet(_) | Self::Netlink(_) => Vec::new(),
+            Self::Internet(_) | Self::Netlink { .. } => Vec::new(),
         }
     }
 
@@ -65,7 +70,9 @@ impl Name {
     pub fn bytes(&self, inet: Option<&Inet>) -> Vec<u8> {
         let path = match self {
             Self::Internet(endpoint) => return endpoint.bytes(inet.is_some_and(|inet| inet.v6)),
-            Self::Netlink(port) => return super::netlink::address_bytes(*port),
+            Self::Netlink { port, groups } => {
+                return super::netlink::address_bytes(*port, *groups);
+            }
             Self::Local(path) => path,
         };
         let mut bytes = Vec::from((AF_UNIX as u16).to_ne_bytes());
@@ -148,7 +155,7 @@ pub fn write_cut(
 ) -> Result<usize, Errno> {
     let bytes = match (name, &socket.inet) {
         (Some(name), inet) => name.bytes(inet.as_ref()),
-        (None, None) if socket.netlink.get() => super::netlink::address_bytes(0),
+        (None, None) if socket.netlink.get().is_some() => super::netlink::address_bytes(0, 0),
         (None, None) => Vec::from((AF_UNIX as u16).to_ne_bytes()),
         (None, Some(inet)) => inet.any().bytes(inet.v6),
     };

@@ -15,6 +15,7 @@ use linux_raw_sys::net::{
 use super::address::{self, Given};
 use super::ancillary::Credentials;
 use super::inet::Inet;
+use super::netlink::{Netlink, Protocol};
 use super::raw::{Raw, icmp};
 use super::{Handle, Kind, SOMAXCONN, Socket, inet_calls, netlink, service, shared};
 use crate::account::What;
@@ -51,7 +52,7 @@ fn kind(cx: &Cx) -> Result<(Kind, Option<Inet>), Errno> {
     }
     if family == AF_NETLINK {
         return match kind {
-            SOCK_RAW | SOCK_DGRAM if protocol == 0 => Ok((Kind::Datagram, None)),
+            SOCK_RAW | SOCK_DGRAM if Protocol::of(protocol).is_some() => Ok((Kind::Datagram, None)),
             SOCK_RAW | SOCK_DGRAM => Err(Errno::EPROTONOSUPPORT),
             _ => Err(Errno::ESOCKTNOSUPPORT),
         };
@@ -108,7 +109,10 @@ fn open(cx: &Cx, socket: Rc<Socket>, flags: u32) -> Result<Rc<Open>, Errno> {
 pub fn socket(cx: &Cx) -> Answer {
     let (kind, inet) = kind(cx)?;
     let socket = Socket::new(cx, kind, inet)?;
-    socket.netlink.set(cx.uint(0) == AF_NETLINK);
+    if let (AF_NETLINK, Some(protocol)) = (cx.uint(0), Protocol::of(cx.uint(2))) {
+        let kind = cx.uint(1) & 0xf;
+        socket.netlink.get_or_init(|| Netlink::new(protocol, kind));
+    }
     if let Some(inet) = socket.inet.as_ref().filter(|inet| inet.raw.is_some()) {
         cx.unix.streams.ports.add_raw(&socket, inet);
     }
@@ -137,8 +141,8 @@ pub fn bind(cx: &Cx) -> Answer {
     if let Some(inet) = &socket.inet {
         return inet_calls::bind(cx, socket, inet);
     }
-    if socket.netlink.get() {
-        return netlink::bind(cx, socket);
+    if let Some(netlink) = socket.netlink.get() {
+        return netlink::bind(cx, socket, netlink);
     }
     let given = address::read(cx, cx.arg(1), cx.uint(2))?;
     let bound = socket.name.borrow().is_some();
@@ -231,7 +235,7 @@ pub fn connect(cx: &Cx) -> Answer {
     if let Some(inet) = &socket.inet {
         return inet_calls::connect(cx, &open, socket, inet);
     }
-    if socket.netlink.get() {
+    if socket.netlink.get().is_some() {
         return Err(Errno::EOPNOTSUPP.into());
     }
     let name = match address::read(cx, cx.arg(1), cx.uint(2))? {

@@ -1,7 +1,7 @@
 //! New sockets, without a name or a connection.
 
 use alloc::rc::Rc;
-use core::cell::{Cell, RefCell};
+use core::cell::{Cell, OnceCell, RefCell};
 
 use super::ancillary::Credentials;
 use super::inbox::Inbox;
@@ -47,7 +47,7 @@ impl Socket {
         Ok(Rc::new(Self {
             kind,
             inet,
-            netlink: Cell::new(false),
+            netlink: OnceCell::new(),
             inbox: Inbox::new(&unix.memory, charge(What::Frames), charge(What::Heap))?,
             name: RefCell::default(),
             place: RefCell::default(),

@@ -63,7 +63,7 @@ fn target(cx: &Cx, socket: &Socket, at: u64, len: u32) -> Result<Option<To>, Err
             _ => Ok(None),
         };
     }
-    if socket.netlink.get() {
+    if socket.netlink.get().is_some() {
         return Ok(None);
     }
     let given = address::read(cx, at, len)?;

@@ -5,7 +5,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::rc::{Rc, Weak};
-use core::cell::{Cell, RefCell};
+use core::cell::{Cell, OnceCell, RefCell};
 
 use linux_raw_sys::ioctl::{FIONREAD, SIOCATMARK, TIOCOUTQ};
 use linux_raw_sys::net::{SHUT_RD, SHUT_RDWR, SHUT_WR};
@@ -41,6 +41,7 @@ use ancillary::Credentials;
 use inbox::{CAPACITY, Inbox};
 use inet::{Endpoint, Inet, Ports};
 pub use inet_options::tcp_state;
+use netlink::Netlink;
 use options::Options;
 use service::{Connection, Services};
 use transfer::How;
@@ -68,8 +69,8 @@ pub struct Socket {
     pub kind: Kind,
     /// What only those of the Internet have.
     pub inet: Option<Inet>,
-    /// Whether it is one of AF_NETLINK.
-    pub netlink: Cell<bool>,
+    /// What only those of AF_NETLINK have.
+    pub netlink: OnceCell<Netlink>,
     /// What it has received.
     pub inbox: Inbox,
     /// Its address.

@@ -67,7 +67,9 @@ pub fn setsockopt(cx: &Cx) -> Answer {
     if let (Some(inet), true) = (&socket.inet, level != SOL_SOCKET) {
         return inet_options::set(cx, socket, inet, (level, name), (at, len as usize));
     }
-    if level == SOL_NETLINK && socket.netlink.get() {
+    if let (Some(netlink), true) = (socket.netlink.get(), level == SOL_NETLINK) {
+        let value = if len < 4 { 0 } else { cx.user().read::<i32>(at)? };
+        netlink.set(cx, name, value)?;
         return Ok(0);
     }
     if level != SOL_SOCKET {
@@ -177,18 +179,25 @@ fn remembered(socket: &Socket, name: u32) -> i32 {
 fn number(socket: &Socket, name: u32) -> Result<i32, Errno> {
     Ok(match name {
         SO_TYPE => match socket.kind {
+            _ if socket.netlink.get().is_some() => {
+                socket.netlink.get().map_or(0, |netlink| netlink.kind as i32)
+            }
             _ if socket.inet.as_ref().is_some_and(|inet| inet.raw.is_some()) => SOCK_RAW as i32,
             Kind::Stream => SOCK_STREAM as i32,
             Kind::Datagram => SOCK_DGRAM as i32,
             Kind::Packet => SOCK_SEQPACKET as i32,
         },
         SO_DOMAIN => match &socket.inet {
-            None if socket.netlink.get() => AF_NETLINK as i32,
+            None if socket.netlink.get().is_some() => AF_NETLINK as i32,
             None => AF_UNIX as i32,
             Some(inet) if inet.v6 => AF_INET6 as i32,
             Some(_) => AF_INET as i32,
         },
-        SO_PROTOCOL => socket.inet.as_ref().map_or(0, |inet| inet.protocol as i32),
+        SO_PROTOCOL => match (&socket.inet, socket.netlink.get()) {
+            (Some(inet), _) => inet.protocol as i32,
+            (None, Some(netlink)) => netlink.protocol as i32,
+            (None, None) => 0,
+        },
         SO_ERROR => socket.error.take().map_or(0, |errno| i32::from(errno.0)),
         SO_ACCEPTCONN => i32::from(socket.backlog.get().is_some()),
         SO_PASSCRED => i32::from(socket.options.credentials.get()),

@@ -88,6 +88,11 @@ pub fn receive(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Re
     if socket.kind == Kind::Stream {
         return receive_bytes(cx, socket, sink, how);
     }
+    // What was lost is said before what was not.
+    if let (Some(_), Some(errno)) = (socket.netlink.get(), socket.error.get()) {
+        socket.error.set(None);
+        return Err(errno.into());
+    }
     let Some(piece) = socket.inbox.first() else {
         return nothing(cx, socket, how).map(|()| Received::default());
     };
@@ -204,8 +209,8 @@ pub fn send(
     if socket.inet.is_some() {
         return send_internet(cx, socket, source, to, &sent, how);
     }
-    if socket.netlink.get() {
-        return netlink::send(cx, socket, source);
+    if let Some(netlink) = socket.netlink.get() {
+        return netlink::send(cx, socket, netlink, source);
     }
     let credentials = sent.credentials.unwrap_or_else(|| Credentials::of(cx));
     if socket.kind == Kind::Datagram {
