@@ -48,10 +48,6 @@ impl DestroyJob {
     /// Gives the job up between two steps: another one begins anew.
     pub fn abandon(&mut self) {
         self.memory.abandon();
-        if let Some(walk) = self.stopped.take() {
-            walk.abandon();
-        }
-        self.marker.take_out();
     }
 
     /// The space being emptied.

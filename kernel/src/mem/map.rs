@@ -25,8 +25,8 @@ use abi::{Fpage, MapItem, Rights};
 /// A page that already came from the same source page to the same place keeps
 /// its derivatives and gains rights. The KIP and UTCB areas of both spaces are
 /// skipped. σ0 only lends: its grants map, and nothing can be mapped into it.
-/// Granting a part of a large page moves the mappings derived from within that
-/// part; larger ones lose it.
+/// A grant of a whole page takes along what was derived from it, a grant of a part of a large
+/// page does not.
 pub struct MapJob(Of);
 
 /// Of what the flexpage is.
@@ -322,12 +322,14 @@ impl Memory {
                     return self.place(Piece { level: piece.level - 1, ..piece }, budget);
                 }
                 if self.grant {
-                    return self.grant_piece(piece, None, budget);
+                    return self.grant_piece(piece, budget);
                 }
                 insert(self.dst, piece)?.link_below(piece.node);
                 Ok(Placed::Advance(piece.size()))
             }
-            Slot::Leaf(there) if self.is_same(piece, there) => self.extend(piece, there, budget),
+            Slot::Leaf(there) if self.is_same(piece, there) => {
+                Ok(self.extend(piece, there, budget))
+            }
             _ => {
                 self.flush(self.dst, piece.to, piece.to + piece.size());
                 Ok(Placed::Again)
@@ -335,52 +337,34 @@ impl Memory {
         }
     }
 
-    /// Whether the destination already has this very page from the same source.
+    /// Whether the destination already has this very page from the same source. A grant never
+    /// finds it so: a walk may have passed that page and not this one.
     #[inline]
     fn is_same(&self, piece: Piece, there: Leaf) -> bool {
-        let source = if self.grant { piece.node.parent() } else { Some(piece.node) };
-        if self.grant && grant::is_walked(piece.node) {
-            // A walk may have passed that page and not this one: what is there goes, unless it
-            // is this job's own and has all the rights already.
-            let gains = !piece.rights.without(there.entry.rights()).is_empty();
-            if gains || self.marker.parent() != Some(piece.node) {
-                return false;
-            }
-        }
         let inside = piece.to & (span(there.level) - 1);
-        there.level >= piece.level
-            && there.node.is_some_and(|node| node.parent().is_some() && node.parent() == source)
+        !self.grant
+            && there.level >= piece.level
+            && there.node.is_some_and(|node| node.parent() == Some(piece.node))
             && there.phys() + inside == piece.phys()
             && !there.entry.has(Entry::DYING)
     }
 
     /// Adds rights to a page that is already mapped.
-    fn extend(
-        &mut self,
-        piece: Piece,
-        there: Leaf,
-        budget: &mut Budget,
-    ) -> Result<Placed, NoMemory> {
-        // An adoption that goes on has paid, and needs something left to go on with.
-        if self.marker.parent().is_none() {
-            budget.spend(cost::MAP);
-        }
+    fn extend(&self, piece: Piece, there: Leaf, budget: &mut Budget) -> Placed {
+        budget.spend(cost::MAP);
         let missing = piece.rights.without(there.entry.rights());
         if !missing.is_empty() {
             if there.level > piece.level {
                 budget.spend(cost::SPLIT);
                 table::split(self.dst, piece.to, there);
-                return Ok(Placed::Again);
+                return Placed::Again;
             }
             tlb::quiet(self.dst);
             let (clear, set) = Entry::giving(missing);
             there.table.change(there.index, clear, set);
             tlb::invalidate(self.dst, piece.to);
         }
-        match there.node {
-            Some(node) if self.grant => self.grant_piece(piece, Some(node), budget),
-            _ => Ok(Placed::Advance(piece.size())),
-        }
+        Placed::Advance(piece.size())
     }
 }
 

@@ -27,8 +27,8 @@ pub struct Node {
     prev: Cell<Option<NodeRef>>,
     /// 39..0 frame number of the space, 58..40 entries that refer to the node, 63..59 flags.
     owner: Cell<u64>,
-    /// 35..0 virtual page number, 53..36 pages from the parent's start, 55..54 level, 62..56
-    /// walks among the children, 63 [`PASSED_ON`].
+    /// 35..0 virtual page number, 53..36 pages from the parent's start, 55..54 level, 63
+    /// [`PASSED_ON`].
     place: Cell<u64>,
 }
 
@@ -49,8 +49,6 @@ pub(crate) const REFERENCED: u64 = 1 << 62;
 /// An I/O port node (`io.rs` uses its own layout of `place`).
 pub(crate) const PORTS: u64 = 1 << 63;
 
-const WALK_ONE: u64 = 1 << 56;
-const WALK_MASK: u64 = 0x7F << 56;
 /// In `place`: the node took another one's place, and not all children know yet.
 const PASSED_ON: u64 = 1 << 63;
 
@@ -139,8 +137,7 @@ impl NodeRef {
         self.child.set(old.child.replace(0));
         old.owner.set(old.owner.get() | MARKER);
         old.link_below(self);
-        let walks = old.place.get() & WALK_MASK;
-        self.place.set(self.place.get() & !WALK_MASK | walks | PASSED_ON);
+        self.place.set(self.place.get() | PASSED_ON);
     }
 
     /// Takes this node out of its parent's list of children.
@@ -254,28 +251,6 @@ impl Node {
     pub fn elder(&self) -> Option<NodeRef> {
         let elder = self.prev.get()?;
         if elder.has(MARKER) { elder.elder() } else { Some(elder) }
-    }
-
-    /// A walk begins among its children.
-    #[inline]
-    pub(crate) fn come_in(&self) {
-        if self.place.get() & WALK_MASK != WALK_MASK {
-            self.place.set(self.place.get() + WALK_ONE);
-        }
-    }
-
-    /// A walk is through with its children. So many that they cannot be counted stay.
-    #[inline]
-    pub(crate) fn go_out(&self) {
-        debug_assert!(self.is_walked(), "a walk leaves where none came in");
-        if self.place.get() & WALK_MASK != WALK_MASK {
-            self.place.set(self.place.get() - WALK_ONE);
-        }
-    }
-
-    /// Whether a walk that was not begun below it is among its children or further down.
-    pub(crate) fn is_walked(&self) -> bool {
-        self.place.get() & WALK_MASK != 0
     }
 
     /// Whether some of its children may know it through a forwarder only.

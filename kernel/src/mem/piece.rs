@@ -27,11 +27,6 @@ impl Piece {
     pub(super) fn phys(&self) -> u64 {
         self.source.phys() + (self.from & (span(self.source.level) - 1))
     }
-
-    /// Physical address of the start of the source node's region.
-    pub(super) fn base(&self) -> u64 {
-        self.phys() - (self.from - self.node.vaddr())
-    }
 }
 
 /// The table for a new page at the destination, and a node.

@@ -187,9 +187,7 @@ impl Revoke {
     /// Gives up between two steps: the pages that were about to go stay, without what
     /// has been taken from them already.
     pub(crate) fn abandon(&mut self) {
-        if let Some(walk) = self.stopped.take() {
-            walk.abandon();
-        }
+        self.marker.take_out();
         if let Slot::Leaf(leaf) = table::find(self.space, self.pos) {
             split::keep(leaf, self.pos, self.marked);
         }

@@ -129,12 +129,10 @@ impl Walk {
         let mut position = Position { base: self.base, depth: self.depth, entering: None };
         match self.stage {
             Stage::Enter => {
-                node.come_in();
                 position.entering = Some(self.pos);
                 self.marker.put_first(node, position);
             }
             Stage::Below => {
-                node.come_in();
                 self.marker.put_first(node, position);
             }
             _ if self.depth == 0 => {
@@ -164,7 +162,6 @@ impl Walk {
         (self.base, self.depth) = (position.base, position.depth);
         match (position.entering, next) {
             (Some(pos), _) => {
-                above.go_out();
                 self.cur = above;
                 self.pos = pos;
                 self.stage = Stage::Enter;
@@ -174,21 +171,6 @@ impl Walk {
                 self.enter_node(next, self.base + next.offset());
             }
             (None, None) => self.climb_to(above),
-        }
-    }
-
-    /// Gives up where it stopped.
-    #[cold]
-    pub(crate) fn abandon(self) {
-        let Some(mut node) = self.marker.parent() else { return };
-        let Position { depth, .. } = self.marker.position();
-        self.marker.take_out();
-        node.go_out();
-        // What is further up stays counted: that only makes later grants there cautious.
-        for _ in 0..depth.min(MOST_LEFT) {
-            let Some(above) = node.parent() else { return };
-            above.go_out();
-            node = above;
         }
     }
 
@@ -215,7 +197,6 @@ impl Walk {
     fn below(&mut self) {
         match self.cur.first_child() {
             Some(child) => {
-                self.cur.come_in();
                 self.depth += 1;
                 self.enter_node(child, self.base + child.offset());
             }
@@ -232,7 +213,6 @@ impl Walk {
 
     /// All children of `node` are done.
     fn climb_to(&mut self, node: NodeRef) {
-        node.go_out();
         self.cur = node;
         self.stage = Stage::Leave;
     }
@@ -317,9 +297,6 @@ impl Walk {
         self.status = self.status.or(old.status());
     }
 }
-
-/// How many nodes on its way an abandoned walk leaves as it found them.
-const MOST_LEFT: u64 = 32;
 
 /// Frees `node` if it has neither pages nor children.
 fn free_if_bare(node: NodeRef) {

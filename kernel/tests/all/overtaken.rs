@@ -147,6 +147,38 @@ fn a_grant_gives_no_rights_back_that_an_unmap_under_way_took() {
     }
 }
 
+/// A part of a large page is granted while an unmap is among what was derived from it: that part
+/// takes nothing along, and the rest stays as it is.
+#[test]
+fn a_part_granted_during_an_unmap_leaves_what_was_derived_from_it() {
+    let machine = Machine::new(4, 200, false);
+    let [sigma0, a, b, c, d] = machine.spaces[..] else { panic!("five spaces") };
+    for (before, taken) in (0..MOST_STEPS).flat_map(|n| [(n, Rights::W), (n, Rights::RWX)]) {
+        send(sigma0, a, MapItem::map(page(RAM, 21, Rights::RWX), RAM));
+        send(a, b, MapItem::map(page(RAM, 21, Rights::RWX), RAM));
+        send(b, c, MapItem::map(page(RAM, 21, Rights::RWX), RAM));
+        for slot in 0..4 {
+            map(b, c, RAM + (slot << 12), slot << 12);
+            map(c, c, slot << 12, (8 + slot) << 12);
+        }
+        let mut job = unmap(a, RAM, 21, taken, false);
+        let done = steps(&mut job, before);
+        grant(b, d, RAM + 0x2000);
+        if !done {
+            assert_eq!(machine.violations(true), [], "{before} steps");
+            job.finish();
+        }
+        let left = (!taken.contains(Rights::R)).then_some(Rights::RX);
+        assert_eq!(rights(c, 0x1000), left, "{before} steps");
+        assert_eq!((rights(c, 0x2000), rights(c, 0xA000)), (None, None), "{before} steps");
+        assert_eq!((rights(c, RAM + 0x2000), rights(c, RAM + 0x3000)), (None, left));
+        assert_eq!((rights(b, RAM + 0x2000), rights(d, RAM + 0x2000)), (None, left));
+        assert_eq!(machine.violations(false), [], "{before} steps");
+        unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
+        assert_eq!((a.nodes(), b.nodes(), c.nodes(), d.nodes()), (0, 0, 0, 0));
+    }
+}
+
 /// Unmaps a part of a large page of `rich`, which `peer` and `poor` (who has nothing left but
 /// the price of a split) have too, `heir` has parts from `poor`; in the middle `between` happens.
 fn part_taken(machine: &Machine, flush: bool, taken: Rights, between: &dyn Fn()) {

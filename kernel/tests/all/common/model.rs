@@ -3,7 +3,8 @@
 //! Every space is a table from page to (space, page), with rights added as in
 //! section 2.1; σ0 maps to frames. Replacing an entry flushes it first. As in the
 //! appendix's implementation (a granted node's values are replaced in its tree),
-//! what was derived from a granted page stays. For large pages the model keeps
+//! what was derived from a granted page stays; as in its equations, what was derived from a
+//! part of a large one does not. For large pages the model keeps
 //! two facts that the equations lack: how large the page is now, and how large
 //! it was when it was mapped.
 
@@ -166,7 +167,7 @@ impl Model {
                 done += 1;
                 continue;
             }
-            if !self.is_same(page, source, target, size, grant) && self.clear(target, size) {
+            if !self.is_same(source, target, size, grant) && self.clear(target, size) {
                 self.settle();
                 continue;
             }
@@ -181,15 +182,14 @@ impl Model {
 
     fn is_same(
         &self,
-        page: Page,
         source: (usize, usize),
         target: (usize, usize),
         size: usize,
         grant: bool,
     ) -> bool {
-        let parent = if grant { page.parent } else { source };
-        self.sigma[target.0][target.1]
-            .is_some_and(|there| there.parent == parent && (size == 1 || there.large))
+        !grant
+            && self.sigma[target.0][target.1]
+                .is_some_and(|there| there.parent == source && (size == 1 || there.large))
     }
 
     /// Makes room at `at`; true if anything was there.
@@ -235,12 +235,12 @@ impl Model {
         large: bool,
     ) {
         for child in self.children(from) {
-            self.restrict(child, source.rights.without(rights), true, false);
-            let Some(page) = &mut self.sigma[child.0][child.1] else { continue };
-            if page.born_large && !large {
-                // A mapping larger than what is granted loses that part.
+            if source.born_large && !large {
                 self.remove(child);
-            } else {
+                continue;
+            }
+            self.restrict(child, source.rights.without(rights), true, false);
+            if let Some(page) = &mut self.sigma[child.0][child.1] {
                 page.parent = to;
             }
         }
