@@ -139,10 +139,9 @@ impl DestroyJob {
         match node.parent().filter(|_| is_forwarder(node)) {
             Some(parent) => self.marker.put_first(parent, ALONE),
             None if node.first_child().is_none() => free_node(node),
-            // Everything below it; addresses relative to its start.
             None => {
-                let all = (0, node.size());
-                self.stopped = Some(Walk::new(self.marker, node, 0, all, Rights::RWX));
+                let all = (node.phys(), node.phys() + node.size());
+                self.stopped = Some(Walk::new(self.marker, node, all, Rights::RWX));
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::arch::paging::Entry;
 use crate::arch::tlb;
 
 /// Where a marker is that belongs to no walk: it vanishes with the node.
-pub(super) const ALONE: Position = Position { base: 0, depth: 0, entering: None };
+pub(super) const ALONE: Position = Position { depth: 0, entering: None };
 
 impl Memory {
     pub(super) fn grant_piece(
@@ -78,8 +78,6 @@ impl Memory {
     /// The new page beside the old one.
     fn sibling(&self, piece: Piece) -> Result<NodeRef, NoMemory> {
         let node = insert(self.dst, piece)?;
-        let parent_offset = piece.node.offset() + (piece.from - piece.node.vaddr());
-        node.set_offset(parent_offset);
         node.link_behind(piece.node);
         Ok(node)
     }

@@ -23,7 +23,7 @@ pub struct Record {
 /// The mappings of one frame in preorder.
 pub struct Tree {
     phys: u64,
-    next: Option<(NodeRef, u64)>,
+    next: Option<NodeRef>,
     depth: u32,
     /// A tree can be large: interrupts are let in on the way.
     pace: Pace,
@@ -33,23 +33,22 @@ impl Tree {
     /// The mappings of the frame that contains `phys`.
     #[must_use]
     pub fn of(sigma0: SpaceRef, phys: u64) -> Self {
-        let root = sigma0.page(phys).and_then(|page| page.node);
-        Self { phys, next: root.map(|node| (node, node.vaddr())), depth: 0, pace: Pace::default() }
+        let next = sigma0.page(phys).and_then(|page| page.node);
+        Self { phys, next, depth: 0, pace: Pace::default() }
     }
 
-    /// The node behind `node` in preorder, whose region begins at `base`.
-    fn advance(&mut self, node: NodeRef, base: u64) {
+    /// The node behind `node` in preorder.
+    fn advance(&mut self, node: NodeRef) {
         if let Some(child) = node.first_child() {
             self.depth += 1;
-            self.next = Some((child, base + child.offset()));
+            self.next = Some(child);
             return;
         }
-        let (mut node, mut base) = (node, base);
+        let mut node = node;
         self.next = loop {
             if let Some(next) = node.sibling() {
-                break Some((next, base - node.offset() + next.offset()));
+                break Some(next);
             }
-            base -= node.offset();
             match node.parent() {
                 Some(parent) => node = parent,
                 None => break None,
@@ -59,8 +58,8 @@ impl Tree {
     }
 
     /// The mapping that `node` has of the frame.
-    fn record(&self, node: NodeRef, base: u64) -> Option<Record> {
-        let inside = self.phys.checked_sub(base).filter(|inside| *inside < node.size())?;
+    fn record(&self, node: NodeRef) -> Option<Record> {
+        let inside = self.phys.checked_sub(node.phys()).filter(|inside| *inside < node.size())?;
         let vaddr = node.vaddr() + inside;
         let page = node.space().page(vaddr).filter(|page| page.node == Some(node))?;
         let (bits, rights) = (page.bits, page.rights);
@@ -74,9 +73,9 @@ impl Iterator for Tree {
     fn next(&mut self) -> Option<Record> {
         loop {
             self.pace.rounds(3);
-            let (node, base) = self.next?;
-            let record = self.record(node, base);
-            self.advance(node, base);
+            let node = self.next?;
+            let record = self.record(node);
+            self.advance(node);
             if record.is_some() {
                 return record;
             }

@@ -48,8 +48,8 @@ fn set_next(node: NodeRef, next: Option<NodeRef>) {
 }
 
 fn set_bits(node: NodeRef, bits: u32) {
-    let owner = node.raw().0;
-    owner.set(owner.get() & !(0x1F << 40) | u64::from(bits) << 40);
+    let frame = node.raw().0;
+    frame.set(frame.get() & !(0x1F << 40) | u64::from(bits) << 40);
 }
 
 /// The newest node of a space.
@@ -86,10 +86,9 @@ fn enlist(space: SpaceRef, start: u64, bits: u32) -> Result<NodeRef, NoMemory> {
         return Err(NoMemory);
     }
     let node = slab::alloc(space)?;
-    node.init(space, 0, 0, 0);
-    let (owner, place) = node.raw();
-    let number = virt_to_phys(space.address()) >> 12;
-    owner.set(number | u64::from(bits) << 40 | LIVE | PORTS);
+    node.init(0, 0, 0);
+    let (frame, place) = node.raw();
+    frame.set(u64::from(bits) << 40 | LIVE | PORTS);
     place.set(start);
     set_next(node, first(space));
     head.set(node.word());

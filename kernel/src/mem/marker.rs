@@ -27,8 +27,6 @@ pub struct MarkerRef(NodeRef);
 /// Where a walk stands: what its marker says besides its place in a list.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
-    /// Physical address of the start of the region of the node among whose children it is.
-    pub base: u64,
     /// How far that node is from the root of the walk.
     pub depth: u64,
     /// The walk is still at that node's own pages, up to this physical address.
@@ -97,17 +95,16 @@ impl MarkerRef {
     }
 
     fn set(self, position: Position) {
-        let [pos, base, depth] = self.0.marker_words();
+        let [pos, depth] = self.0.marker_words();
         pos.set(position.entering.map_or(0, |pos| pos | ENTERING));
-        base.set(position.base);
         depth.set(MARKER | position.depth);
     }
 
     /// What it was put there with, and moved to.
     pub(crate) fn position(self) -> Position {
-        let [pos, base, depth] = self.0.marker_words();
+        let [pos, depth] = self.0.marker_words();
         let entering = (pos.get() & ENTERING != 0).then_some(pos.get() & !ENTERING);
-        Position { base: base.get(), depth: depth.get() & !MARKER, entering }
+        Position { depth: depth.get() & !MARKER, entering }
     }
 }
 
@@ -126,11 +123,9 @@ pub(crate) fn displace(node: NodeRef) {
             continue;
         }
         let marker = MarkerRef(first);
-        let Position { base, depth, .. } = marker.position();
+        let depth = marker.position().depth;
         if depth > 0 {
-            let position =
-                Position { base: base - node.offset(), depth: depth - 1, entering: None };
-            marker.put_behind(node, position);
+            marker.put_behind(node, Position { depth: depth - 1, entering: None });
         }
     }
 }

@@ -3,15 +3,14 @@
 //! A node stands for one mapping operation's page: a region of 2^12, 2^21 or
 //! 2^30 bytes of one space. When parts of a large page are taken away, the page
 //! table is split and the node stays, counting the entries that still refer to
-//! it; so no node has to be split. A child lies within its parent's region and
-//! stores its distance from the parent's start, so physical addresses need no
-//! word. A node whose count is 0 is a *ghost*: its pages are gone, a walk that
+//! it; so no node has to be split. A child lies within its parent's region. Whose it is
+//! says its slab (`slab.rs`). A node whose count is 0 is a *ghost*: its pages are gone, a walk that
 //! removes its subtree is still under way.
 
+use super::slab;
 use super::space::SpaceRef;
 use crate::arch::paging::{shift, span};
 use crate::arch::preemption::Pace;
-use crate::arch::{phys_to_virt, virt_to_phys};
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -25,10 +24,9 @@ pub struct Node {
     child: Cell<u64>,
     next: Cell<Option<NodeRef>>,
     prev: Cell<Option<NodeRef>>,
-    /// 39..0 frame number of the space, 58..40 entries that refer to the node, 63..59 flags.
-    owner: Cell<u64>,
-    /// 35..0 virtual page number, 53..36 pages from the parent's start, 55..54 level, 63
-    /// [`PASSED_ON`].
+    /// 39..0 number of the region's first frame, 58..40 entries that refer to the node, 63..59 flags.
+    frame: Cell<u64>,
+    /// 35..0 virtual page number, 55..54 level, 63 [`PASSED_ON`].
     place: Cell<u64>,
 }
 
@@ -36,7 +34,7 @@ const _: () = assert!(size_of::<Node>() == 48);
 
 const COUNT_ONE: u64 = 1 << 40;
 const COUNT_MASK: u64 = 0x7_FFFF << 40;
-const SPACE_MASK: u64 = (1 << 40) - 1;
+const FRAME_MASK: u64 = (1 << 40) - 1;
 
 /// No mapping but a place among them: see `marker.rs`.
 pub(crate) const MARKER: u64 = 1 << 59;
@@ -92,6 +90,13 @@ impl NodeRef {
         self.0.as_ptr() as u64
     }
 
+    /// The space that the page belongs to.
+    #[inline]
+    #[must_use]
+    pub fn space(self) -> SpaceRef {
+        slab::space_of(self)
+    }
+
     /// Links this node, which has no parent, as the first child of `parent`.
     #[inline]
     pub(crate) fn link_below(self, parent: Self) {
@@ -135,7 +140,7 @@ impl NodeRef {
     /// is linked nowhere any more. They find it through `old`, a forwarder in front of them.
     pub(crate) fn take_over(self, old: Self) {
         self.child.set(old.child.replace(0));
-        old.owner.set(old.owner.get() | MARKER);
+        old.frame.set(old.frame.get() | MARKER);
         old.link_below(self);
         self.place.set(self.place.get() | PASSED_ON);
     }
@@ -167,27 +172,27 @@ impl NodeRef {
 }
 
 impl Node {
-    /// Fills in a fresh slot: a page of `level` of `space` at `vaddr`, one entry.
+    /// Fills in a fresh slot: the page of `level` at `phys`, mapped at `vaddr`, one entry.
     #[inline]
-    pub(crate) fn init(&self, space: SpaceRef, vaddr: u64, level: u32, offset: u64) {
+    pub(crate) fn init(&self, phys: u64, vaddr: u64, level: u32) {
         self.child.set(0);
         self.parent.set(None);
         self.next.set(None);
         self.prev.set(None);
-        self.owner.set(virt_to_phys(space.address()) >> 12 | COUNT_ONE | LIVE);
-        self.place.set(vaddr >> 12 | offset >> 12 << 36 | u64::from(level) << 54);
+        self.frame.set(phys >> 12 | COUNT_ONE | LIVE);
+        self.place.set(vaddr >> 12 | u64::from(level) << 54);
     }
 
-    /// The raw `owner` and `place` words, for port nodes.
+    /// The raw `frame` and `place` words, for port nodes.
     #[inline]
     pub(crate) fn raw(&self) -> (&Cell<u64>, &Cell<u64>) {
-        (&self.owner, &self.place)
+        (&self.frame, &self.place)
     }
 
     /// The slot is not in use any more.
     #[inline]
     pub(crate) fn forget(&self) {
-        self.owner.set(0);
+        self.frame.set(0);
     }
 
     /// The word that chains free slots.
@@ -234,9 +239,9 @@ impl Node {
         self.next.get()
     }
 
-    /// What a marker uses as it likes: `child`, `place`, `owner`.
-    pub(crate) fn marker_words(&self) -> [&Cell<u64>; 3] {
-        [&self.child, &self.place, &self.owner]
+    /// What a marker uses as it likes: `child`, `frame`.
+    pub(crate) fn marker_words(&self) -> [&Cell<u64>; 2] {
+        [&self.child, &self.frame]
     }
 
     /// The next mapping derived from the same parent.
@@ -263,13 +268,11 @@ impl Node {
         self.place.set(self.place.get() & !PASSED_ON);
     }
 
-    /// The space that the page belongs to.
+    /// Where the region begins in physical memory.
     #[inline]
     #[must_use]
-    pub fn space(&self) -> SpaceRef {
-        let phys = (self.owner.get() & SPACE_MASK) << 12;
-        // SAFETY: the space outlives its nodes: `DestroyJob` frees them first.
-        unsafe { SpaceRef::from_live(phys_to_virt(phys)) }
+    pub fn phys(&self) -> u64 {
+        (self.frame.get() & FRAME_MASK) << 12
     }
 
     /// Where in the space the region begins.
@@ -277,19 +280,6 @@ impl Node {
     #[must_use]
     pub fn vaddr(&self) -> u64 {
         self.place.get() << 28 >> 16
-    }
-
-    /// Bytes from the start of the parent's region to the start of this one.
-    #[inline]
-    #[must_use]
-    pub fn offset(&self) -> u64 {
-        (self.place.get() >> 36 & 0x3_FFFF) << 12
-    }
-
-    #[inline]
-    pub(crate) fn set_offset(&self, offset: u64) {
-        let rest = self.place.get() & !(0x3_FFFF << 36);
-        self.place.set(rest | offset >> 12 << 36);
     }
 
     /// Page-table level of the page when it was mapped.
@@ -316,42 +306,42 @@ impl Node {
     #[inline]
     #[must_use]
     pub fn count(&self) -> u64 {
-        (self.owner.get() & COUNT_MASK) >> 40
+        (self.frame.get() & COUNT_MASK) >> 40
     }
 
     #[inline]
     pub(crate) fn add_count(&self, more: u64) {
-        self.owner.set(self.owner.get() + (more << 40));
+        self.frame.set(self.frame.get() + (more << 40));
     }
 
     /// Counts one entry less; true if that was the last.
     #[inline]
     pub(crate) fn one_less(&self) -> bool {
-        let owner = self.owner.get() - COUNT_ONE;
-        self.owner.set(owner);
-        owner & COUNT_MASK == 0
+        let frame = self.frame.get() - COUNT_ONE;
+        self.frame.set(frame);
+        frame & COUNT_MASK == 0
     }
 
     /// Whether all of the bits in `flags` are set.
     #[inline]
     pub(crate) fn has(&self, flags: u64) -> bool {
-        self.owner.get() & flags == flags
+        self.frame.get() & flags == flags
     }
 
     /// The word with all flags; its other bits say other things.
     #[inline]
     pub(crate) fn flags(&self) -> u64 {
-        self.owner.get()
+        self.frame.get()
     }
 
     #[inline]
     pub(crate) fn set_flags(&self, flags: u64) {
-        self.owner.set(self.owner.get() | flags);
+        self.frame.set(self.frame.get() | flags);
     }
 
     #[inline]
     pub(crate) fn clear_flags(&self, flags: u64) {
-        self.owner.set(self.owner.get() & !flags);
+        self.frame.set(self.frame.get() & !flags);
     }
 }
 

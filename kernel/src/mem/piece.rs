@@ -44,8 +44,7 @@ pub(super) fn insert(dst: SpaceRef, piece: Piece) -> Result<NodeRef, NoMemory> {
     dst.quota().reserve(price)?;
     let node = room(dst, piece).inspect_err(|_| dst.quota().release(price));
     let (table, node) = node?;
-    let offset = piece.from - piece.node.vaddr();
-    node.init(dst, piece.to, piece.level, offset);
+    node.init(piece.phys(), piece.to, piece.level);
     let caching = piece.source.entry.0 & Entry::UNCACHED;
     let entry = Entry::page(piece.phys(), piece.level, piece.rights, caching);
     table::put(table, index(piece.to, piece.level), entry, Some(node));

@@ -217,10 +217,9 @@ impl Revoke {
             return;
         }
         let phys = leaf.phys();
-        let base = phys - (low - node.vaddr());
         let from = if self.own() && !self.removes() { Start::Page } else { Start::Derived };
         if from == Start::Derived && node.first_child().is_none() {
-            let all = (phys + inside, phys + (high - low)) == (base, base + node.size());
+            let all = (phys + inside, high - low - inside) == (node.phys(), node.size());
             let resets = self.reset && all;
             let status = if resets { take_status(node) } else { status_of(node.flags()) };
             self.status = self.status.or(status);
@@ -239,16 +238,16 @@ impl Revoke {
         }
         self.marked = self.until.max(self.marked);
         let region = (phys + inside, phys + (self.until - low));
-        self.walk(self.new_walk(node, base, region, from), budget);
+        self.walk(self.new_walk(node, region, from), budget);
     }
 
-    fn new_walk(&self, node: NodeRef, base: u64, region: (u64, u64), from: Start) -> Walk {
-        let walk = Walk::new(self.marker, node, base, region, self.revoke);
+    fn new_walk(&self, node: NodeRef, region: (u64, u64), from: Start) -> Walk {
+        let walk = Walk::new(self.marker, node, region, self.revoke);
         let mut walk = if self.reset { walk.resetting() } else { walk };
         if from == Start::Page {
             return walk.including_root();
         }
-        let is_whole = region == (base, base + node.size());
+        let is_whole = region == (node.phys(), node.phys() + node.size());
         walk.collect(node, if is_whole { Extent::Whole } else { Extent::Part });
         walk
     }

@@ -36,7 +36,7 @@ pub(crate) fn make(space: SpaceRef, addr: u64) -> Result<bool, NoMemory> {
     let start = addr & !(span(level) - 1);
     let table = table::ensure(space, start, level)?;
     let node = slab::alloc(space).inspect_err(|_| table::prune(space, start, level))?;
-    node.init(space, start, level, 0);
+    node.init(start, start, level);
     let entry = Entry::page(start, level, Rights::RWX, caching);
     table::put(table, index(start, level), entry, Some(node));
     Ok(true)

@@ -21,10 +21,11 @@ const SLOT: u64 = size_of::<Node>() as u64;
 const _: () = assert!(HEADER + SLOTS * SLOT == 4096 && size_of::<Slab>() as u64 <= HEADER);
 
 /// What is in front of the slots.
-#[derive(Default)]
 #[repr(C)]
 pub struct Slab {
     links: Links<SlabRef>,
+    /// Whose it is.
+    space: SpaceRef,
     /// 11..0 offset of the first free slot, 19..12 slots in use, 27..20 slots ever used.
     slots: Cell<u32>,
 }
@@ -117,6 +118,12 @@ impl SlabRef {
     }
 }
 
+/// The space whose slab `node` is in; it outlives its slabs.
+#[inline]
+pub(crate) fn space_of(node: NodeRef) -> SpaceRef {
+    SlabRef::of(node).space
+}
+
 /// Takes a slot; the space pays. The caller initialises it.
 #[inline]
 pub(crate) fn alloc(space: SpaceRef) -> Result<NodeRef, NoMemory> {
@@ -137,7 +144,7 @@ fn grow(space: SpaceRef) -> Result<SlabRef, NoMemory> {
     let frame = space.quota().take_frame()?;
     let slab = NonNull::new(phys_to_virt(frame.address()).cast::<Slab>()).ok_or(NoMemory)?;
     // SAFETY: the frame was just taken, is page-aligned and large enough.
-    unsafe { slab.write(Slab::default()) };
+    unsafe { slab.write(Slab { links: Links::default(), space, slots: Cell::new(0) }) };
     let slab = SlabRef(slab);
     space.slabs().append(slab);
     space.slabs().turn_to(slab);

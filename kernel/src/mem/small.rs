@@ -210,7 +210,7 @@ impl Way {
         }
         let Ok(node) = slab::alloc(self.dst) else { return false };
         // POINT OF NO RETURN
-        node.init(self.dst, to, 0, from - parent.vaddr());
+        node.init(source.address(), to, 0);
         node.link_below(parent);
         self.target_nodes.set_word(there, node.word());
         self.targets.set(there, source.handed_on(self.limit));

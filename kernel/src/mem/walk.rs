@@ -47,8 +47,6 @@ pub(crate) struct Walk {
     cur: NodeRef,
     /// How far `cur` is from the root.
     depth: u64,
-    /// Physical address of the start of `cur`'s region.
-    base: u64,
     /// Physical address up to which `cur`'s pages are done.
     pos: u64,
     /// The physical region concerned.
@@ -64,12 +62,10 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Takes `revoke` from what is derived from `region` (physical) of `root`,
-    /// whose own region begins at `base`.
+    /// Takes `revoke` from what is derived from `region` (physical) of `root`.
     pub(crate) fn new(
         marker: MarkerRef,
         root: NodeRef,
-        base: u64,
         region: (u64, u64),
         revoke: Rights,
     ) -> Self {
@@ -78,7 +74,6 @@ impl Walk {
             root,
             cur: root,
             depth: 0,
-            base,
             pos: 0,
             start: region.0,
             end: region.1,
@@ -126,7 +121,7 @@ impl Walk {
     #[cold]
     fn stop(&mut self) {
         let node = self.cur;
-        let mut position = Position { base: self.base, depth: self.depth, entering: None };
+        let mut position = Position { depth: self.depth, entering: None };
         match self.stage {
             Stage::Enter => {
                 position.entering = Some(self.pos);
@@ -140,7 +135,6 @@ impl Walk {
                 return;
             }
             _ => {
-                position.base -= node.offset();
                 position.depth -= 1;
                 self.marker.put_behind(node, position);
                 free_if_bare(node);
@@ -159,7 +153,7 @@ impl Walk {
         };
         let (position, next) = (self.marker.position(), self.marker.sibling());
         self.marker.take_out();
-        (self.base, self.depth) = (position.base, position.depth);
+        self.depth = position.depth;
         match (position.entering, next) {
             (Some(pos), _) => {
                 self.cur = above;
@@ -168,14 +162,15 @@ impl Walk {
             }
             (None, Some(next)) => {
                 self.depth += 1;
-                self.enter_node(next, self.base + next.offset());
+                self.enter_node(next);
             }
             (None, None) => self.climb_to(above),
         }
     }
 
     fn enter(&mut self, budget: &mut Budget) {
-        let (low, high) = (self.base, self.base + self.cur.size());
+        let low = self.cur.phys();
+        let high = low + self.cur.size();
         if high <= self.start || self.end <= low {
             self.stage = Stage::Leave;
             return;
@@ -198,15 +193,14 @@ impl Walk {
         match self.cur.first_child() {
             Some(child) => {
                 self.depth += 1;
-                self.enter_node(child, self.base + child.offset());
+                self.enter_node(child);
             }
             None => self.stage = Stage::Leave,
         }
     }
 
-    fn enter_node(&mut self, node: NodeRef, base: u64) {
+    fn enter_node(&mut self, node: NodeRef) {
         self.cur = node;
-        self.base = base;
         self.pos = 0;
         self.stage = Stage::Enter;
     }
@@ -223,11 +217,9 @@ impl Walk {
             self.stage = Stage::Done;
             return;
         }
-        let above = self.base - node.offset();
         match (node.sibling(), node.parent()) {
-            (Some(next), _) => self.enter_node(next, above + next.offset()),
+            (Some(next), _) => self.enter_node(next),
             (None, Some(parent)) => {
-                self.base = above;
                 self.depth -= 1;
                 self.climb_to(parent);
             }
@@ -242,13 +234,14 @@ impl Walk {
         if node.count() == 0 {
             return true;
         }
-        let space = node.space();
-        self.pos = self.pos.max(self.start).max(self.base);
+        let base = node.phys();
+        let end = self.end.min(base + node.size());
+        self.pos = self.pos.max(self.start).max(base);
         // At least one page in every step, however small the budget.
-        while self.pos < self.end.min(self.base + node.size()) {
+        while self.pos < end {
             budget.spend(cost::LOOK);
-            let vaddr = node.vaddr() + (self.pos - self.base);
-            match table::find(space, vaddr) {
+            let vaddr = node.vaddr() + (self.pos - base);
+            match table::find(node.space(), vaddr) {
                 Slot::Empty { level, .. } => self.pos += span(level) - (vaddr & (span(level) - 1)),
                 Slot::Leaf(leaf) => self.page(node, vaddr, leaf, budget),
             }
@@ -256,7 +249,7 @@ impl Walk {
                 break;
             }
         }
-        self.pos >= self.end.min(self.base + node.size())
+        self.pos >= end
     }
 
     fn page(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut Budget) {

@@ -273,13 +273,13 @@ fn page_tables_and_mapping_trees() {
         mapped.expect("quota suffices");
     });
     finds("counts other entries than refer to it", |world| {
-        change_node(world.space(2), NEXT, 4, |owner| owner + (1 << 40));
+        change_node(world.space(2), NEXT, 4, |frame| frame + (1 << 40));
     });
     finds("mapping tree's links are broken", |world| {
         change_node(world.space(1), PLACE, 1, |_| node_word(world.space(2), NEXT, 0) as u64);
     });
     finds("is not inside the one that it is derived from", |world| {
-        change_node(world.space(2), NEXT, 5, |place| place | 0x3_FFFF << 36);
+        change_node(world.space(2), NEXT, 4, |frame| frame + 1);
     });
     finds("another space's or does not cover it", |world| {
         change_node(world.space(2), NEXT, 5, |place| place + 1);

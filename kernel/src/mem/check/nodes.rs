@@ -19,7 +19,8 @@ pub(super) fn check(space: SpaceRef, node: NodeRef, report: &mut impl FnMut(u64,
     if node.space() != space {
         report(node.vaddr(), Rule::NodeCoversPage);
     }
-    let outside = |up: NodeRef| node.offset() + node.size() > up.size();
+    let end = |node: NodeRef| node.phys() + node.size();
+    let outside = |up: NodeRef| node.phys() < up.phys() || end(up) < end(node);
     if node.parent().is_some_and(outside) {
         report(node.vaddr(), Rule::Region);
     }

@@ -47,18 +47,12 @@ fn is_kernel_page(space: SpaceRef, vaddr: u64, leaf: Leaf) -> bool {
     kip.end == 0 || !super::is_sealed() || leaf.level == 0 && (inside || is_kip)
 }
 
-/// Physical address of the start of a node's region, from the tree alone; `None` in a loop.
-fn base(node: NodeRef) -> Option<u64> {
+/// Where `node`'s tree begins; `None` in a loop.
+fn root(node: NodeRef) -> Option<NodeRef> {
     let mut node = node;
-    let mut offset = 0;
     for _ in 0..MAX_DEPTH {
-        match node.parent() {
-            Some(parent) => {
-                offset += node.offset();
-                node = parent;
-            }
-            None => return Some(node.vaddr() + offset),
-        }
+        let Some(parent) = node.parent() else { return Some(node) };
+        node = parent;
     }
     None
 }
@@ -69,8 +63,9 @@ fn page(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Result<(), Rule> {
     if node.space() != space || inside >= node.size() {
         return Err(Rule::NodeCoversPage);
     }
-    let base = base(node).ok_or(Rule::Links)?;
-    if base + inside != leaf.phys() {
+    let root = root(node).ok_or(Rule::Links)?;
+    // A region lies within its parent's (`nodes.rs`), and σ0 has each frame where it is.
+    if root.phys() != root.vaddr() || node.phys() + inside != leaf.phys() {
         return Err(Rule::SameFrame);
     }
     if !is_for_users(leaf) {
@@ -85,7 +80,7 @@ fn page(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Result<(), Rule> {
     let Some(parent) = node.parent() else {
         return if space.is_sigma0() { Ok(()) } else { Err(Rule::ParentHasPage) };
     };
-    derived(vaddr - node.vaddr() + node.offset(), leaf, parent)
+    derived(leaf, parent)
 }
 
 /// Whether the page is memory throughout, cached, or none at all, uncached; and for users.
@@ -99,9 +94,10 @@ fn is_for_users(leaf: Leaf) -> bool {
         }
 }
 
-/// Checks a page at `offset` of `parent`'s region against the parent's own pages.
-fn derived(offset: u64, leaf: Leaf, parent: NodeRef) -> Result<(), Rule> {
+/// Checks a page against its parent's own pages of the same frames.
+fn derived(leaf: Leaf, parent: NodeRef) -> Result<(), Rule> {
     let size = span(leaf.level);
+    let offset = leaf.phys().checked_sub(parent.phys()).ok_or(Rule::Region)?;
     let mut at = 0;
     while at < size {
         let above = parent.vaddr() + offset + at;
