@@ -3,7 +3,7 @@
 //! No thread of the space runs any more and no processor has its tables loaded.
 
 use super::budget::Budget;
-use super::grant::{ALONE, is_forwarder, spread};
+use super::grant::{is_forwarder, spread};
 use super::io_flush::IoRevoke;
 use super::marker::MarkerRef;
 use super::node::{NodeRef, PORTS};
@@ -11,11 +11,10 @@ use super::release::free_node;
 use super::revoke::{Revoke, Scope};
 use super::space::{Area, SpaceRef};
 use super::table::{self, Slot};
-use super::walk::Walk;
+use super::walk::{Start, Taken, Walk};
 use super::{STEP_BUDGET, Step, cost, slab};
 use crate::arch::paging::{Entry, span};
 use crate::arch::{ports, tlb};
-use abi::Rights;
 use abi::layout::USER_END;
 
 /// Flushes everything a space has and frees its tables, nodes and port bitmap.
@@ -121,27 +120,33 @@ impl DestroyJob {
                 return Step::More;
             }
             if let Some(mut walk) = self.stopped.take() {
-                if !walk.run(budget) {
-                    self.stopped = Some(walk);
-                }
+                walk.resume();
+                self.walk(walk, budget);
             } else if self.marker.parent().is_some() {
                 let _ = spread(self.marker, budget);
             } else if let Some(node) = slab::any(self.space).filter(|node| !node.has(PORTS)) {
                 budget.spend(cost::REMOVE);
-                self.remove_ghost(node);
+                self.remove_ghost(node, budget);
             } else {
                 return Step::Done;
             }
         }
     }
 
-    fn remove_ghost(&mut self, node: NodeRef) {
+    fn walk(&mut self, mut walk: Walk, budget: &mut Budget) {
+        if !walk.run(budget) {
+            self.stopped = Some(walk);
+        }
+    }
+
+    fn remove_ghost(&mut self, node: NodeRef, budget: &mut Budget) {
         match node.parent().filter(|_| is_forwarder(node)) {
-            Some(parent) => self.marker.put_first(parent, ALONE),
+            Some(parent) => self.marker.put_first(parent, 0),
             None if node.first_child().is_none() => free_node(node),
             None => {
                 let all = (node.phys(), node.phys() + node.size());
-                self.stopped = Some(Walk::new(self.marker, node, all, Rights::RWX));
+                let walk = Walk::new(self.marker, node, all, Taken::PAGES, Start::Derived);
+                self.walk(walk, budget);
             }
         }
     }

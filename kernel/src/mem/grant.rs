@@ -8,19 +8,17 @@
 
 use super::budget::Budget;
 use super::map::{Memory, Placed};
-use super::marker::{MarkerRef, Position};
+use super::marker::MarkerRef;
 use super::node::{LIVE, MARKER, NodeRef};
 use super::piece::{Piece, insert};
 use super::quota::NoMemory;
 use super::release::{free_ghosts, leave_status, take_status};
 use super::revoke::{Revoke, Scope};
 use super::table::{self, Slot};
+use super::walk::Taken;
 use super::{cost, slab};
 use crate::arch::paging::Entry;
 use crate::arch::tlb;
-
-/// Where a marker is that belongs to no walk: it vanishes with the node.
-pub(super) const ALONE: Position = Position { depth: 0, entering: None };
 
 impl Memory {
     pub(super) fn grant_piece(
@@ -39,7 +37,8 @@ impl Memory {
         let lost = piece.source.entry.rights().without(piece.rights);
         if !lost.is_empty() && node.first_child().is_some() {
             let range = (piece.from, end);
-            self.revoke = Some(Revoke::new(self.marker, self.src, range, Scope::Own, lost));
+            let taken = Taken { rights: lost, status: false };
+            self.revoke = Some(Revoke::new(self.marker, self.src, range, Scope::Own, taken));
             return Ok(Placed::Again);
         }
         self.replace(piece, budget)
@@ -71,7 +70,8 @@ impl Memory {
     }
 
     fn begin_to_spread(&mut self, parent: NodeRef) {
-        self.marker.put_first(parent, ALONE);
+        // It belongs to no walk, and vanishes with the node.
+        self.marker.put_first(parent, 0);
         self.spreads = true;
     }
 

@@ -24,18 +24,6 @@ pub struct Marker(Node);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MarkerRef(NodeRef);
 
-/// Where a walk stands: what its marker says besides its place in a list.
-#[derive(Clone, Copy)]
-pub(crate) struct Position {
-    /// How far that node is from the root of the walk.
-    pub depth: u64,
-    /// The walk is still at that node's own pages, up to this physical address.
-    pub entering: Option<u64>,
-}
-
-/// Where an `entering` lies beside an address.
-const ENTERING: u64 = 1;
-
 impl MarkerRef {
     /// A marker in memory that is never freed.
     #[must_use]
@@ -80,31 +68,23 @@ impl MarkerRef {
         }
     }
 
-    /// Puts it in front of all children of `node`.
-    pub(crate) fn put_first(self, node: NodeRef, position: Position) {
+    /// Puts it in front of all children of `node`, which is so far from the root of its walk.
+    pub(crate) fn put_first(self, node: NodeRef, depth: u64) {
         self.take_out();
-        self.set(position);
+        self.0.mark(depth);
         self.0.link_below(node);
     }
 
-    /// Puts it right behind `sibling`.
-    pub(crate) fn put_behind(self, sibling: NodeRef, position: Position) {
+    /// Puts it right behind `sibling`, whose parent is so far from the root of its walk.
+    pub(crate) fn put_behind(self, sibling: NodeRef, depth: u64) {
         self.take_out();
-        self.set(position);
+        self.0.mark(depth);
         self.0.link_behind(sibling);
     }
 
-    fn set(self, position: Position) {
-        let [pos, depth] = self.0.marker_words();
-        pos.set(position.entering.map_or(0, |pos| pos | ENTERING));
-        depth.set(MARKER | position.depth);
-    }
-
-    /// What it was put there with, and moved to.
-    pub(crate) fn position(self) -> Position {
-        let [pos, depth] = self.0.marker_words();
-        let entering = (pos.get() & ENTERING != 0).then_some(pos.get() & !ENTERING);
-        Position { depth: depth.get() & !MARKER, entering }
+    /// How far the node among whose children it is is from the root of its walk.
+    pub(crate) fn depth(self) -> u64 {
+        self.0.flags() & !MARKER
     }
 }
 
@@ -123,9 +103,8 @@ pub(crate) fn displace(node: NodeRef) {
             continue;
         }
         let marker = MarkerRef(first);
-        let depth = marker.position().depth;
-        if depth > 0 {
-            marker.put_behind(node, Position { depth: depth - 1, entering: None });
+        if let Some(depth) = marker.depth().checked_sub(1) {
+            marker.put_behind(node, depth);
         }
     }
 }

@@ -20,7 +20,7 @@ use core::ptr::NonNull;
 #[repr(C)]
 pub struct Node {
     parent: Cell<Option<NodeRef>>,
-    /// The word of the first child; a marker's own.
+    /// The word of the first child.
     child: Cell<u64>,
     next: Cell<Option<NodeRef>>,
     prev: Cell<Option<NodeRef>>,
@@ -229,8 +229,7 @@ impl Node {
     /// The first in the list of its children, marker or not.
     #[inline]
     pub(crate) fn first_raw(&self) -> Option<NodeRef> {
-        // SAFETY: only markers, which have no children, keep anything else there than a node
-        // linked below this one, which stays in its slot as long as it is linked.
+        // SAFETY: a node linked below this one, which stays in its slot as long as it is linked.
         unsafe { NodeRef::from_word(self.child.get()) }
     }
 
@@ -239,9 +238,9 @@ impl Node {
         self.next.get()
     }
 
-    /// What a marker uses as it likes: `child`, `frame`.
-    pub(crate) fn marker_words(&self) -> [&Cell<u64>; 2] {
-        [&self.child, &self.frame]
+    /// Makes it a marker, with a number.
+    pub(crate) fn mark(&self, depth: u64) {
+        self.frame.set(MARKER | depth);
     }
 
     /// The next mapping derived from the same parent.

@@ -10,11 +10,10 @@
 use super::budget::Budget;
 use super::marker::MarkerRef;
 use super::node::{MARKER, NodeRef};
-use super::release::{status_of, take_status};
 use super::small::{take_back, take_own};
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot, Way};
-use super::walk::{Extent, Walk};
+use super::walk::{Start, Taken, Walk};
 use super::{Step, cost, split};
 use crate::arch::paging::{Entry, Table, span};
 use abi::Rights;
@@ -28,15 +27,6 @@ pub enum Scope {
     Own,
 }
 
-/// Where a walk begins.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Start {
-    /// At the page itself.
-    Page,
-    /// At what was derived from it.
-    Derived,
-}
-
 /// The operation and how far it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Revoke {
@@ -44,27 +34,25 @@ pub(crate) struct Revoke {
     space: SpaceRef,
     pos: u64,
     end: u64,
-    /// End of the part that the walk under way covers.
+    /// End of the part that the walk under way covers, all of which is marked as dying if the
+    /// pages themselves are to go.
     until: u64,
-    /// End of the pages that were marked as dying.
-    marked: u64,
     scope: Scope,
-    revoke: Rights,
-    reset: bool,
+    taken: Taken,
     status: Rights,
     /// The walk that stopped.
     stopped: Option<Walk>,
 }
 
 impl Revoke {
-    /// Takes `revoke` from `start..end`; R means everything. Nobody else uses `marker` until
-    /// it is done.
+    /// Takes `taken` from the pages in `start..end`, or from what was derived from them. Nobody
+    /// else uses `marker` until it is done.
     pub(crate) fn new(
         marker: MarkerRef,
         space: SpaceRef,
         (start, end): (u64, u64),
         scope: Scope,
-        revoke: Rights,
+        taken: Taken,
     ) -> Self {
         Self {
             marker,
@@ -72,10 +60,8 @@ impl Revoke {
             pos: start,
             end,
             until: start,
-            marked: start,
             scope,
-            revoke,
-            reset: false,
+            taken,
             status: Rights::NONE,
             stopped: None,
         }
@@ -83,13 +69,7 @@ impl Revoke {
 
     /// Removes the space's own pages in `start..end` and all that was derived from them.
     pub(crate) fn flush(marker: MarkerRef, space: SpaceRef, start: u64, end: u64) -> Self {
-        Self::new(marker, space, (start, end), Scope::Own, Rights::RWX)
-    }
-
-    /// Also resets the status bits that it reads.
-    pub(crate) fn resetting(mut self) -> Self {
-        self.reset = true;
-        self
+        Self::new(marker, space, (start, end), Scope::Own, Taken::PAGES)
     }
 
     /// Whose pages are taken back.
@@ -125,13 +105,14 @@ impl Revoke {
         }
     }
 
-    fn removes(&self) -> bool {
-        self.revoke.contains(Rights::R)
-    }
-
     /// σ0's own pages are not touched: its identity cannot be lost.
     fn own(&self) -> bool {
         self.scope == Scope::Own && !self.space.is_sigma0()
+    }
+
+    /// Whether the space's own pages are to go; until then they are marked as dying.
+    fn marks(&self) -> bool {
+        self.own() && self.taken.removes()
     }
 
     /// Goes on until done or the budget is used up.
@@ -140,7 +121,8 @@ impl Revoke {
             if budget.is_used_up() {
                 return Step::More;
             }
-            if let Some(walk) = self.stopped.take() {
+            if let Some(mut walk) = self.stopped.take() {
+                walk.resume();
                 self.walk(walk, budget);
                 continue;
             }
@@ -158,7 +140,7 @@ impl Revoke {
 
     /// The pages from the position on, which are in `table`.
     fn small(&mut self, table: Table, budget: &mut Budget) {
-        if self.removes() {
+        if self.taken.removes() {
             // To find the way here, perhaps for one page only.
             budget.spend(cost::SMALL);
             let range = (self.pos, self.end);
@@ -189,7 +171,7 @@ impl Revoke {
     pub(crate) fn abandon(&mut self) {
         self.marker.take_out();
         if let Slot::Leaf(leaf) = table::find(self.space, self.pos) {
-            split::keep(leaf, self.pos, self.marked);
+            split::keep(leaf, self.pos, self.until);
         }
     }
 
@@ -211,45 +193,23 @@ impl Revoke {
         let low = self.pos - inside;
         let high = self.end.min(low + span(leaf.level));
         let whole = inside == 0 && high == low + span(leaf.level);
-        if self.own() && self.removes() && !whole {
+        if self.marks() && !whole {
             budget.spend(cost::SPLIT);
             table::split(self.space, self.pos, leaf);
             return;
         }
-        let phys = leaf.phys();
-        let from = if self.own() && !self.removes() { Start::Page } else { Start::Derived };
-        if from == Start::Derived && node.first_child().is_none() {
-            let all = (phys + inside, high - low - inside) == (node.phys(), node.size());
-            let resets = self.reset && all;
-            let status = if resets { take_status(node) } else { status_of(node.flags()) };
-            self.status = self.status.or(status);
-            self.skip(leaf.level);
-            if whole {
-                self.remove_page(low, leaf, status, budget);
-            }
-            return;
-        }
-        let mark = if self.own() && self.removes() { Entry::DYING } else { 0 };
-        self.until = high;
+        let mark = if self.marks() { Entry::DYING } else { 0 };
+        let mut until = high;
         if whole && leaf.level < node.level() {
-            self.until = split::mark(leaf, (high, self.end), mark, budget);
+            until = split::mark(leaf, (high, self.end), mark, budget);
         } else if mark != 0 {
             leaf.table.set_bits(leaf.index, mark);
         }
-        self.marked = self.until.max(self.marked);
-        let region = (phys + inside, phys + (self.until - low));
-        self.walk(self.new_walk(node, region, from), budget);
-    }
-
-    fn new_walk(&self, node: NodeRef, region: (u64, u64), from: Start) -> Walk {
-        let walk = Walk::new(self.marker, node, region, self.revoke);
-        let mut walk = if self.reset { walk.resetting() } else { walk };
-        if from == Start::Page {
-            return walk.including_root();
-        }
-        let is_whole = region == (node.phys(), node.phys() + node.size());
-        walk.collect(node, if is_whole { Extent::Whole } else { Extent::Part });
-        walk
+        // More may be marked since before an interrupt.
+        self.until = until.max(self.until);
+        let region = (leaf.phys() + inside, leaf.phys() + (self.until - low));
+        let from = if self.own() && !self.taken.removes() { Start::Page } else { Start::Derived };
+        self.walk(Walk::new(self.marker, node, region, self.taken, from), budget);
     }
 
     /// Runs a walk; at its end finishes the pages from the position on.
@@ -259,52 +219,39 @@ impl Revoke {
             return;
         }
         self.status = self.status.or(walk.status);
-        if walk.rootless || !self.removes() || self.scope == Scope::Derived {
+        if walk.rootless || !self.taken.removes() || self.scope == Scope::Derived {
             self.pos = self.until;
             return;
         }
-        loop {
-            self.finish(&walk, budget);
-            // An interrupt may let others in: what is left is looked at anew.
-            if self.pos >= self.until || budget.is_used_up() {
-                return;
-            }
-        }
+        // An interrupt may let others in: what is left is looked at anew.
+        while self.pos < self.until && self.finish(&walk, budget) && !budget.is_used_up() {}
     }
 
-    /// Finishes the page at the position, below which `walk` has taken everything.
+    /// Finishes the page at the position, below which `walk` has taken everything; false if it
+    /// has to be looked at anew.
     #[inline]
-    fn finish(&mut self, walk: &Walk, budget: &mut Budget) {
-        match table::find(self.space, self.pos) {
-            Slot::Leaf(leaf) => {
-                let inside = self.pos & (span(leaf.level) - 1);
-                let whole = inside == 0 && self.end - self.pos >= span(leaf.level);
-                let dying = leaf.entry.has(Entry::DYING) || self.space.is_sigma0();
-                // A page that is not dying, or another's, was mapped anew meanwhile: it is
-                // not meant, and perhaps another flush is at it.
-                let ours = dying && leaf.node == Some(walk.root);
-                let at = self.pos;
-                self.skip(leaf.level);
-                if whole && ours {
-                    self.remove_page(at, leaf, walk.status, budget);
-                }
-            }
-            Slot::Empty { level, .. } => self.skip(level),
+    fn finish(&mut self, walk: &Walk, budget: &mut Budget) -> bool {
+        let (at, node) = (self.pos, walk.root);
+        let (level, leaf) = match table::find(self.space, at) {
+            Slot::Leaf(leaf) => (leaf.level, Some(leaf)),
+            Slot::Empty { level, .. } => (level, None),
+        };
+        // Another's was mapped anew meanwhile: it is not meant, and perhaps another flush is at it.
+        let Some(leaf) = leaf.filter(|leaf| leaf.node == Some(node)) else {
+            self.skip(level);
+            return true;
+        };
+        if self.marks() && !leaf.entry.has(Entry::DYING) {
+            self.skip(level);
+            return true;
         }
-    }
-
-    /// What was derived of the whole page at `at` is done: removes the page itself if that was
-    /// asked for.
-    fn remove_page(&mut self, at: u64, leaf: Leaf, status: Rights, budget: &mut Budget) {
-        if self.scope != Scope::Own || !self.removes() {
-            return;
+        self.skip(level);
+        let whole = at & (span(level) - 1) == 0 && self.end - at >= span(level);
+        if self.marks() || whole && node.first_child().is_none() {
+            budget.spend(cost::REMOVE);
+            let taken = take_own(self.space, at, leaf, node, walk.status);
+            self.status = self.status.or(taken);
         }
-        let Some(node) = leaf.node else { return };
-        if self.space.is_sigma0() && node.first_child().is_some() {
-            return;
-        }
-        budget.spend(cost::REMOVE);
-        let taken = take_own(self.space, at, leaf, node, status);
-        self.status = self.status.or(taken);
+        true
     }
 }

@@ -224,17 +224,18 @@ impl Way {
     }
 }
 
-/// A table of 4 KiB pages, and its twin.
+/// A space's table of 4 KiB pages, and its twin.
 #[derive(Clone, Copy)]
 struct Small {
+    space: SpaceRef,
     pages: Table,
     nodes: Table,
 }
 
 impl Small {
     #[inline(always)]
-    fn at(pages: Table) -> Self {
-        Self { pages, nodes: Info::of(pages.address()).twin_table() }
+    fn at(space: SpaceRef, pages: Table) -> Self {
+        Self { space, pages, nodes: Info::of(pages.address()).twin_table() }
     }
 
     /// The node of the page at `vaddr`, if that was mapped as such.
@@ -246,7 +247,8 @@ impl Small {
     /// Removes the page; whether it was the last of its table, which is gone then, and `home`, which
     /// is there, takes its place.
     #[inline(always)]
-    fn remove(&mut self, home: Self, space: SpaceRef, vaddr: u64, seen: &mut Seen) -> bool {
+    fn remove(&mut self, home: Self, vaddr: u64, seen: &mut Seen) -> bool {
+        let space = self.space;
         tlb::quiet(space);
         let at = index(vaddr, 0);
         seen.entries |= self.pages.take(at).0;
@@ -289,7 +291,7 @@ pub(super) fn take_back(
     status: &mut Rights,
     budget: &mut Budget,
 ) -> u64 {
-    let (table, mut pos, own) = (Small::at(table), pos, scope == Scope::Own);
+    let (table, mut pos, own) = (Small::at(space, table), pos, scope == Scope::Own);
     let (mut near, mut seen) = (table, Seen::default());
     let end = end.min((pos | (TABLE - 1)) + 1);
     while let Some(node) = table.node(pos) {
@@ -305,7 +307,7 @@ pub(super) fn take_back(
         }
         budget.spend(cost::SMALL);
         pos += FRAME;
-        let is_last = own && own_page(space, table, (pos - FRAME, node), &mut seen, status, budget);
+        let is_last = own && own_page(table, (pos - FRAME, node), &mut seen, status, budget);
         if is_last || pos >= end || budget.is_used_up() {
             break;
         }
@@ -317,7 +319,6 @@ pub(super) fn take_back(
 /// Removes the page of `node`, which has no children; what was seen is left with its parent
 /// and added to `status`. Whether it was the last of its table, which is gone then.
 fn own_page(
-    space: SpaceRef,
     mut table: Small,
     (vaddr, node): (u64, NodeRef),
     seen: &mut Seen,
@@ -326,7 +327,7 @@ fn own_page(
 ) -> bool {
     budget.spend(cost::CHILD);
     node.one_less();
-    let is_last = table.remove(table, space, vaddr, seen);
+    let is_last = table.remove(table, vaddr, seen);
     let found = core::mem::take(seen).status();
     forget(node, found);
     *status = status.or(found);
@@ -350,17 +351,20 @@ fn children(
         if child.first_raw().is_some() || child.has(MARKER) {
             return false;
         }
-        let (space, vaddr) = (child.space(), child.vaddr());
+        let vaddr = child.vaddr();
         // A node of a 4 KiB page is in one twin, at one place; and no other is in twins of such pages.
         if near.node(vaddr) != Some(child) {
-            let Some(table) = table::pages(space, vaddr).map(Small::at) else { return false };
+            let space = child.space();
+            let Some(table) = table::pages(space, vaddr) else { return false };
+            let table = Small::at(space, table);
             if table.node(vaddr) != Some(child) {
                 return false;
             }
             *near = table;
         }
         budget.spend(cost::CHILD);
-        near.remove(home, space, vaddr, seen);
+        let space = near.space;
+        near.remove(home, vaddr, seen);
         seen.flags |= child.flags();
         let next = child.next_raw();
         slab::free(space, child);

@@ -48,7 +48,7 @@ fn belongs(leaf: Leaf, at: usize) -> bool {
 /// follow it up to `end`.
 pub(super) fn keep(leaf: Leaf, pos: u64, end: u64) {
     let count = end.saturating_sub(pos).div_ceil(span(leaf.level)) as usize;
-    let last = (leaf.index + count.max(1)).min(ENTRIES);
+    let last = (leaf.index + count).min(ENTRIES);
     for at in leaf.index..last {
         leaf.table.clear_bits(at, Entry::DYING);
         if at % ENTRIES_PER_WINDOW == ENTRIES_PER_WINDOW - 1 {

@@ -5,6 +5,7 @@ use super::io_flush::IoRevoke;
 use super::marker::MarkerRef;
 use super::revoke::{Revoke, Scope};
 use super::space::SpaceRef;
+use super::walk::Taken;
 use super::{STEP_BUDGET, Step};
 use abi::fpage::PAGE_BITS;
 use abi::layout::USER_END;
@@ -46,8 +47,8 @@ impl UnmapJob {
             let inside = (1 << bits) - 1;
             let start = fpage.0 & !inside;
             let end = (fpage.0 | inside).min(USER_END - 1) + 1;
-            let revoke = Revoke::new(marker, space, (start, end), scope, fpage.rights());
-            Self(Of::Memory(revoke.resetting()))
+            let taken = Taken { rights: fpage.rights(), status: true };
+            Self(Of::Memory(Revoke::new(marker, space, (start, end), scope, taken)))
         }
     }
 

@@ -8,7 +8,7 @@
 
 use super::budget::Budget;
 use super::cost;
-use super::marker::{MarkerRef, Position};
+use super::marker::MarkerRef;
 use super::node::NodeRef;
 use super::release::{free_node, status_of, take_status};
 use super::table::{self, Leaf, Slot};
@@ -16,27 +16,40 @@ use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
 use abi::Rights;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Where the marker says.
-    Stopped,
-    /// Look at the node's own pages.
-    Enter,
-    /// Look at its children.
-    Below,
-    /// Its subtree is finished.
-    Leave,
-    /// Everything is finished.
-    Done,
+/// What is taken back.
+#[derive(Clone, Copy)]
+pub(crate) struct Taken {
+    /// The rights; R means everything.
+    pub rights: Rights,
+    /// The status bits are reset, too.
+    pub status: bool,
 }
 
-/// How much of a node's pages a walk is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Extent {
-    /// All of them.
-    Whole,
-    /// Some.
-    Part,
+impl Taken {
+    /// The pages themselves.
+    pub(crate) const PAGES: Self = Self { rights: Rights::RWX, status: false };
+
+    pub(crate) fn removes(self) -> bool {
+        self.rights.contains(Rights::R)
+    }
+}
+
+/// Where a walk begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// At the page itself.
+    Page,
+    /// At what was derived from it.
+    Derived,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// To look at the node's own pages, and then at its children.
+    Enter,
+    /// To leave it: its subtree is finished.
+    Leave,
 }
 
 /// A walk; see the module.
@@ -45,16 +58,16 @@ pub(crate) struct Walk {
     marker: MarkerRef,
     pub(super) root: NodeRef,
     cur: NodeRef,
-    /// How far `cur` is from the root.
+    stage: Stage,
+    /// How far `cur` is from the root; a walk that stands still: how far the node is among
+    /// whose children its marker was put.
     depth: u64,
     /// Physical address up to which `cur`'s pages are done.
     pos: u64,
     /// The physical region concerned.
     start: u64,
     end: u64,
-    stage: Stage,
-    revoke: Rights,
-    reset: bool,
+    taken: Taken,
     /// The root vanished, with all that was derived from it, while the walk stood still.
     pub(super) rootless: bool,
     /// What was referenced and written so far.
@@ -62,56 +75,46 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Takes `revoke` from what is derived from `region` (physical) of `root`.
+    /// Takes what it says from what is derived from `region` (physical) of `root`, and from the
+    /// root's own pages, if it is to begin there.
     pub(crate) fn new(
         marker: MarkerRef,
         root: NodeRef,
-        region: (u64, u64),
-        revoke: Rights,
+        (start, end): (u64, u64),
+        taken: Taken,
+        from: Start,
     ) -> Self {
-        Self {
+        let mut walk = Self {
             marker,
             root,
             cur: root,
+            stage: Stage::Enter,
             depth: 0,
             pos: 0,
-            start: region.0,
-            end: region.1,
-            stage: Stage::Below,
-            revoke,
-            reset: false,
+            start,
+            end,
+            taken,
             rootless: false,
             status: Rights::NONE,
+        };
+        if from == Start::Derived {
+            walk.collect(root);
+            walk.descend();
         }
-    }
-
-    /// Takes it from the root's own page, too.
-    pub(crate) fn including_root(mut self) -> Self {
-        self.stage = Stage::Enter;
-        self
-    }
-
-    /// Also resets the status bits that it reads.
-    pub(crate) fn resetting(mut self) -> Self {
-        self.reset = true;
-        self
+        walk
     }
 
     /// Goes on; true when the walk is finished.
     pub(crate) fn run(&mut self, budget: &mut Budget) -> bool {
-        if self.stage == Stage::Stopped {
-            self.resume();
-        }
-        while self.stage != Stage::Done {
+        while self.depth > 0 || self.stage == Stage::Enter {
             if budget.is_used_up() {
                 self.stop();
-                return self.stage == Stage::Done;
+                return false;
             }
             budget.spend(cost::VISIT);
             match self.stage {
                 Stage::Enter => self.enter(budget),
-                Stage::Below => self.below(),
-                _ => self.leave(),
+                Stage::Leave => self.leave(),
             }
         }
         true
@@ -120,51 +123,30 @@ impl Walk {
     /// Leaves the marker where the walk stands.
     #[cold]
     fn stop(&mut self) {
-        let node = self.cur;
-        let mut position = Position { depth: self.depth, entering: None };
-        match self.stage {
-            Stage::Enter => {
-                position.entering = Some(self.pos);
-                self.marker.put_first(node, position);
-            }
-            Stage::Below => {
-                self.marker.put_first(node, position);
-            }
-            _ if self.depth == 0 => {
-                self.stage = Stage::Done;
-                return;
-            }
-            _ => {
-                position.depth -= 1;
-                self.marker.put_behind(node, position);
-                free_if_bare(node);
-            }
+        if self.stage == Stage::Enter {
+            self.marker.put_first(self.cur, self.depth);
+        } else {
+            self.depth -= 1;
+            self.marker.put_behind(self.cur, self.depth);
+            free_if_bare(self.cur);
         }
-        self.stage = Stage::Stopped;
     }
 
-    /// Goes on at the marker.
+    /// Looks where the marker is by now; then the walk can go on.
     #[cold]
-    fn resume(&mut self) {
+    pub(crate) fn resume(&mut self) {
         let Some(above) = self.marker.parent() else {
             self.rootless = true;
-            self.stage = Stage::Done;
+            (self.depth, self.stage) = (0, Stage::Leave);
             return;
         };
-        let (position, next) = (self.marker.position(), self.marker.sibling());
+        let (depth, next) = (self.marker.depth(), self.marker.sibling());
         self.marker.take_out();
-        self.depth = position.depth;
-        match (position.entering, next) {
-            (Some(pos), _) => {
-                self.cur = above;
-                self.pos = pos;
-                self.stage = Stage::Enter;
-            }
-            (None, Some(next)) => {
-                self.depth += 1;
-                self.enter_node(next);
-            }
-            (None, None) => self.climb_to(above),
+        self.cur = above;
+        // Otherwise the node whose pages it was at has vanished.
+        if self.stage == Stage::Leave || depth < self.depth {
+            self.depth = depth;
+            self.go_below(next);
         }
     }
 
@@ -175,55 +157,51 @@ impl Walk {
             self.stage = Stage::Leave;
             return;
         }
-        let is_whole = self.start <= low && high <= self.end;
-        self.collect(self.cur, if is_whole { Extent::Whole } else { Extent::Part });
+        self.collect(self.cur);
         if self.pages(budget) {
-            self.stage = Stage::Below;
+            self.descend();
         }
     }
 
-    /// Adds what vanished children left in `node`, so much of which is concerned.
-    pub(crate) fn collect(&mut self, node: NodeRef, extent: Extent) {
-        let resets = self.reset && extent == Extent::Whole;
+    /// Adds what vanished children left in `node`.
+    fn collect(&mut self, node: NodeRef) {
+        let is_whole = self.start <= node.phys() && node.phys() + node.size() <= self.end;
+        let resets = self.taken.status && is_whole;
         let status = if resets { take_status(node) } else { status_of(node.flags()) };
         self.status = self.status.or(status);
     }
 
-    fn below(&mut self) {
-        match self.cur.first_child() {
+    /// Goes to the children of `cur`.
+    fn descend(&mut self) {
+        self.go_below(self.cur.first_child());
+    }
+
+    /// Goes to `child`, one of `cur`'s, if there is one left.
+    fn go_below(&mut self, child: Option<NodeRef>) {
+        match child {
             Some(child) => {
                 self.depth += 1;
-                self.enter_node(child);
+                self.go_to(child);
             }
             None => self.stage = Stage::Leave,
         }
     }
 
-    fn enter_node(&mut self, node: NodeRef) {
+    fn go_to(&mut self, node: NodeRef) {
         self.cur = node;
         self.pos = 0;
         self.stage = Stage::Enter;
     }
 
-    /// All children of `node` are done.
-    fn climb_to(&mut self, node: NodeRef) {
-        self.cur = node;
-        self.stage = Stage::Leave;
-    }
-
     fn leave(&mut self) {
         let node = self.cur;
-        if self.depth == 0 {
-            self.stage = Stage::Done;
-            return;
-        }
         match (node.sibling(), node.parent()) {
-            (Some(next), _) => self.enter_node(next),
+            (Some(next), _) => self.go_to(next),
             (None, Some(parent)) => {
                 self.depth -= 1;
-                self.climb_to(parent);
+                self.cur = parent;
             }
-            (None, None) => self.stage = Stage::Done,
+            (None, None) => self.depth = 0,
         }
         free_if_bare(node);
     }
@@ -256,8 +234,8 @@ impl Walk {
         let low = self.pos - (vaddr & (span(leaf.level) - 1));
         let high = low + span(leaf.level);
         if leaf.node == Some(node) {
-            let removes = self.revoke.contains(Rights::R);
-            let changes = removes || !leaf.entry.rights().and(self.revoke).is_empty();
+            let rights = leaf.entry.rights().and(self.taken.rights);
+            let changes = self.taken.removes() || !rights.is_empty();
             if changes && (low < self.start || self.end < high) {
                 budget.spend(cost::SPLIT);
                 table::split(node.space(), vaddr, leaf);
@@ -270,13 +248,13 @@ impl Walk {
     }
 
     fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf) {
-        if self.revoke.contains(Rights::R) {
+        if self.taken.removes() {
             let old = table::remove(node.space(), vaddr, leaf);
             self.status = self.status.or(old.status());
             return;
         }
-        let (gone, barred) = Entry::taking(self.revoke);
-        let status = if self.reset { Entry::A | Entry::D } else { 0 };
+        let (gone, barred) = Entry::taking(self.taken.rights);
+        let status = if self.taken.status { Entry::A | Entry::D } else { 0 };
         let clear = leaf.entry.0 & (gone | status);
         let set = barred & !leaf.entry.0;
         let old = if clear | set == 0 {
