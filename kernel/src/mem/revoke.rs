@@ -170,7 +170,9 @@ impl Revoke {
     /// has been taken from them already.
     pub(crate) fn abandon(&mut self) {
         self.marker.take_out();
-        if let Slot::Leaf(leaf) = table::find(self.space, self.pos) {
+        if self.marks()
+            && let Slot::Leaf(leaf) = table::find(self.space, self.pos)
+        {
             split::keep(leaf, self.pos, self.until);
         }
     }
@@ -242,8 +244,8 @@ impl Revoke {
             return true;
         };
         if self.marks() && !leaf.entry.has(Entry::DYING) {
-            self.skip(level);
-            return true;
+            // Another flush of it was given up: it may have been handed on since.
+            return false;
         }
         self.skip(level);
         let whole = at & (span(level) - 1) == 0 && self.end - at >= span(level);

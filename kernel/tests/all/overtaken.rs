@@ -328,6 +328,36 @@ fn a_flush_leaves_a_page_to_the_flush_that_is_at_it() {
     }
 }
 
+/// Of two flushes of a page one is given up; the page may be handed on in between. The other one takes
+/// everything all the same.
+#[test]
+fn a_flush_beside_one_that_is_given_up_takes_the_page() {
+    let machine = Machine::new(3, 200, false);
+    let [sigma0, a, b, c] = machine.spaces[..] else { panic!("four spaces") };
+    let ways = [(12, Rights::RWX), (12, Rights::W), (21, Rights::RWX)];
+    for ((bits, taken), before) in ways.into_iter().flat_map(|way| (0..30).map(move |n| (way, n))) {
+        send(sigma0, a, MapItem::map(page(RAM, bits, Rights::RWX), RAM));
+        for slot in 0..8 {
+            map(a, b, RAM, slot << 12);
+        }
+        let mut first = unmap(a, RAM, bits, taken, true);
+        let first_done = steps(&mut first, before);
+        let mut second = unmap(a, RAM, bits, Rights::RWX, true);
+        let second_done = steps(&mut second, 3);
+        if !first_done {
+            first.abandon();
+        }
+        map(a, c, RAM, RAM);
+        if !second_done {
+            second.finish();
+        }
+        assert_eq!((a.page(RAM), c.page(RAM)), (None, None), "{taken:?}, {before} steps");
+        assert_eq!((a.nodes(), b.nodes(), c.nodes()), (0, 0, 0));
+        assert_eq!(machine.violations(false), []);
+        unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
+    }
+}
+
 /// Whom an item has to give way to is asked about its own pages: what is behind them is no business of
 /// its, and at the end of a program's memory there are no tables that could be asked.
 #[test]
