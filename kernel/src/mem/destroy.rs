@@ -11,7 +11,7 @@ use super::release::free_node;
 use super::revoke::{Revoke, Scope};
 use super::space::{Area, SpaceRef};
 use super::table::{self, Slot};
-use super::walk::{Start, Taken, Walk};
+use super::walk::{Taken, Walk};
 use super::{STEP_BUDGET, Step, cost, slab};
 use crate::arch::paging::{Entry, span};
 use crate::arch::{ports, tlb};
@@ -145,7 +145,7 @@ impl DestroyJob {
             None if node.first_child().is_none() => free_node(node),
             None => {
                 let all = (node.phys(), node.phys() + node.size());
-                let walk = Walk::new(self.marker, node, all, Taken::PAGES, Start::Derived);
+                let walk = Walk::new(self.marker, node, all, Taken::PAGES, Scope::Derived);
                 self.walk(walk, budget);
             }
         }

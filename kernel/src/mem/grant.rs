@@ -31,8 +31,7 @@ impl Memory {
             let new = self.sibling(piece)?;
             self.inherit_status(piece, new);
             self.flush(self.src, piece.from, end);
-            self.skip = piece.size();
-            return Ok(Placed::Again);
+            return Ok(Placed::Advance(piece.size()));
         }
         let lost = piece.source.entry.rights().without(piece.rights);
         if !lost.is_empty() && node.first_child().is_some() {

@@ -45,8 +45,6 @@ pub(super) struct Memory {
     grant: bool,
     /// Something that has to be revoked before going on.
     pub(super) revoke: Option<Revoke>,
-    /// Where to go on after `revoke`; the same piece again if 0.
-    pub(super) skip: u64,
     /// The children of a granted page, below the marker, do not all know its new node.
     pub(super) spreads: bool,
     /// What is left of the sender's flexpage after a grant into a smaller window.
@@ -123,7 +121,6 @@ impl MapJob {
             rights: item.fpage.rights(),
             grant,
             revoke: None,
-            skip: 0,
             spreads: false,
             rest,
         }))
@@ -217,7 +214,6 @@ impl Memory {
                     return Ok(Step::More);
                 }
                 self.revoke = None;
-                self.done += core::mem::take(&mut self.skip);
                 // What comes next costs more than a step if it is no page of the usual kind.
                 if budget.left() < cost::LOOK + cost::PAGE {
                     budget.end_step();
@@ -240,9 +236,11 @@ impl Memory {
             }
             match self.piece(budget)? {
                 Placed::Advance(bytes) => self.done += bytes,
-                // What is in the way goes in steps of its own.
-                Placed::Again if self.revoke.is_some() => budget.end_step(),
                 Placed::Again => {}
+            }
+            if self.revoke.is_some() {
+                // What has to go goes in steps of its own.
+                budget.end_step();
             }
         }
     }

@@ -2,20 +2,19 @@
 //! from there: the one mechanism behind unmap, flush, and overwriting.
 //!
 //! The range is worked off page by page; the position is an address, so others
-//! may change the space between steps. For removing a space's own page, the
-//! page is first marked as dying (nobody can derive from it any more), then
-//! what was derived goes, then the page itself. A walk that stops goes on where it
-//! was, wherever its page has been granted to meanwhile.
+//! may change the space between steps. For each page, or run of parts of a split one, there
+//! is a walk (`walk.rs`), but for the usual case (`small.rs`). One that stops goes on where
+//! it was, wherever its page has been granted to meanwhile.
 
 use super::budget::Budget;
 use super::marker::MarkerRef;
 use super::node::{MARKER, NodeRef};
-use super::small::{take_back, take_own};
+use super::small::take_back;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot, Way};
-use super::walk::{Start, Taken, Walk};
+use super::walk::{Taken, Walk};
 use super::{Step, cost, split};
-use crate::arch::paging::{Entry, Table, span};
+use crate::arch::paging::{Table, span};
 use abi::Rights;
 
 /// Whose pages are concerned.
@@ -34,8 +33,7 @@ pub(crate) struct Revoke {
     space: SpaceRef,
     pos: u64,
     end: u64,
-    /// End of the part that the walk under way covers, all of which is marked as dying if the
-    /// pages themselves are to go.
+    /// End of the part that the walk under way covers.
     until: u64,
     scope: Scope,
     taken: Taken,
@@ -105,16 +103,6 @@ impl Revoke {
         }
     }
 
-    /// σ0's own pages are not touched: its identity cannot be lost.
-    fn own(&self) -> bool {
-        self.scope == Scope::Own && !self.space.is_sigma0()
-    }
-
-    /// Whether the space's own pages are to go; until then they are marked as dying.
-    fn marks(&self) -> bool {
-        self.own() && self.taken.removes()
-    }
-
     /// Goes on until done or the budget is used up.
     pub(crate) fn step(&mut self, budget: &mut Budget) -> Step {
         while self.pos < self.end {
@@ -170,90 +158,37 @@ impl Revoke {
     /// has been taken from them already.
     pub(crate) fn abandon(&mut self) {
         self.marker.take_out();
-        if self.marks()
-            && let Slot::Leaf(leaf) = table::find(self.space, self.pos)
-        {
-            split::keep(leaf, self.pos, self.until);
+        if self.stopped.is_some() && self.scope == Scope::Own && self.taken.removes() {
+            split::keep(self.space, self.pos, self.until);
         }
     }
 
-    /// Skips the entry of `level` at the position.
-    fn skip(&mut self, level: u32) {
-        self.pos = (self.pos | (span(level) - 1)) + 1;
-    }
-
-    /// The position's page and the part of it that is concerned.
+    /// The position's page, with those of the same split one that follow it.
     fn begin(&mut self, leaf: Leaf, budget: &mut Budget) {
+        let next = (self.pos | (span(leaf.level) - 1)) + 1;
         if leaf.level > 0 || leaf.node.is_none_or(|node| node.level() > 0) {
             budget.spend(cost::LARGE);
         }
         let Some(node) = leaf.node else {
-            self.skip(leaf.level);
+            self.pos = next;
             return;
         };
         let inside = self.pos & (span(leaf.level) - 1);
-        let low = self.pos - inside;
-        let high = self.end.min(low + span(leaf.level));
-        let whole = inside == 0 && high == low + span(leaf.level);
-        if self.marks() && !whole {
-            budget.spend(cost::SPLIT);
-            table::split(self.space, self.pos, leaf);
-            return;
+        self.until = self.end.min(next);
+        if leaf.level < node.level() && inside == 0 && next <= self.end {
+            self.until = split::run(leaf, (next, self.end), budget);
         }
-        let mark = if self.marks() { Entry::DYING } else { 0 };
-        let mut until = high;
-        if whole && leaf.level < node.level() {
-            until = split::mark(leaf, (high, self.end), mark, budget);
-        } else if mark != 0 {
-            leaf.table.set_bits(leaf.index, mark);
-        }
-        // More may be marked since before an interrupt.
-        self.until = until.max(self.until);
-        let region = (leaf.phys() + inside, leaf.phys() + (self.until - low));
-        let from = if self.own() && !self.taken.removes() { Start::Page } else { Start::Derived };
-        self.walk(Walk::new(self.marker, node, region, self.taken, from), budget);
+        let start = leaf.phys() + inside;
+        let region = (start, start + (self.until - self.pos));
+        self.walk(Walk::new(self.marker, node, region, self.taken, self.scope), budget);
     }
 
-    /// Runs a walk; at its end finishes the pages from the position on.
     fn walk(&mut self, mut walk: Walk, budget: &mut Budget) {
         if !walk.run(budget) {
             self.stopped = Some(walk);
             return;
         }
         self.status = self.status.or(walk.status);
-        if walk.rootless || !self.taken.removes() || self.scope == Scope::Derived {
-            self.pos = self.until;
-            return;
-        }
-        // An interrupt may let others in: what is left is looked at anew.
-        while self.pos < self.until && self.finish(&walk, budget) && !budget.is_used_up() {}
-    }
-
-    /// Finishes the page at the position, below which `walk` has taken everything; false if it
-    /// has to be looked at anew.
-    #[inline]
-    fn finish(&mut self, walk: &Walk, budget: &mut Budget) -> bool {
-        let (at, node) = (self.pos, walk.root);
-        let (level, leaf) = match table::find(self.space, at) {
-            Slot::Leaf(leaf) => (leaf.level, Some(leaf)),
-            Slot::Empty { level, .. } => (level, None),
-        };
-        // Another's was mapped anew meanwhile: it is not meant, and perhaps another flush is at it.
-        let Some(leaf) = leaf.filter(|leaf| leaf.node == Some(node)) else {
-            self.skip(level);
-            return true;
-        };
-        if self.marks() && !leaf.entry.has(Entry::DYING) {
-            // Another flush of it was given up: it may have been handed on since.
-            return false;
-        }
-        self.skip(level);
-        let whole = at & (span(level) - 1) == 0 && self.end - at >= span(level);
-        if self.marks() || whole && node.first_child().is_none() {
-            budget.spend(cost::REMOVE);
-            let taken = take_own(self.space, at, leaf, node, walk.status);
-            self.status = self.status.or(taken);
-        }
-        true
+        self.pos = self.until;
     }
 }

@@ -10,7 +10,7 @@ use super::node::{MARKER, NodeRef};
 use super::release::{free_ghosts, leave_status, status_of, take_status};
 use super::revoke::Scope;
 use super::space::SpaceRef;
-use super::table::{self, ENTRIES, Leaf};
+use super::table::{self, ENTRIES};
 use super::window::{self, Stretch};
 use super::{cost, slab};
 use crate::arch::paging::{Entry, Table, index};
@@ -378,20 +378,6 @@ fn children(
         }
         child = next;
     }
-}
-
-/// Removes a space's own page from which nothing is derived any more. Its status
-/// and `status`, that of its descendants, are left with its parent.
-pub(super) fn take_own(
-    space: SpaceRef,
-    vaddr: u64,
-    leaf: Leaf,
-    node: NodeRef,
-    status: Rights,
-) -> Rights {
-    let status = status.or(table::remove(space, vaddr, leaf).status());
-    forget(node, status);
-    status
 }
 
 /// Frees a node that has lost its page, and leaves `status` with its parent.

@@ -6,31 +6,24 @@
 //! was derived from it by 512.
 
 use super::budget::Budget;
-use super::table::{ENTRIES, Leaf, twin_word};
-use crate::arch::paging::{Entry, span};
-use crate::arch::preemption::let_in;
+use super::space::SpaceRef;
+use super::table::{self, ENTRIES, Leaf, Slot, twin_word};
+use crate::arch::paging::{Entry, index, span};
+use crate::arch::preemption::Pace;
 
 /// Units of a step's budget for one entry: some 35 instructions.
 const UNITS_PER_ENTRY: u32 = 2;
-/// Entries between two looks for interrupts, where nothing bounds their number.
-const ENTRIES_PER_WINDOW: usize = 128;
 
-/// Sets `bits` in `leaf`, a page that ends at `high`, and in those that follow it in its table
-/// and have the same node, as far as `budget` pays for it and they end at `end` or before.
-/// Returns where the last one ends.
-pub(super) fn mark(leaf: Leaf, (high, end): (u64, u64), bits: u64, budget: &mut Budget) -> u64 {
+/// Where the last of those pages ends that follow `leaf`, which ends at `high`, in its table
+/// and have the same node, as far as `budget` pays for looking and they end at `end` or before.
+pub(super) fn run(leaf: Leaf, (high, end): (u64, u64), budget: &mut Budget) -> u64 {
     let size = span(leaf.level);
     let mut until = high;
-    for at in leaf.index.. {
-        if bits != 0 {
-            leaf.table.set_bits(at, bits);
-        }
-        budget.spend(UNITS_PER_ENTRY);
-        let next = at + 1;
-        let stays = next < ENTRIES && end - until >= size && belongs(leaf, next);
-        if !stays || budget.is_used_up() {
+    for at in leaf.index + 1..ENTRIES {
+        if end - until < size || !belongs(leaf, at) || budget.is_used_up() {
             break;
         }
+        budget.spend(UNITS_PER_ENTRY);
         until += size;
     }
     until
@@ -44,15 +37,17 @@ fn belongs(leaf: Leaf, at: usize) -> bool {
     is_page && twin_word(leaf.table, at) == 0
 }
 
-/// Takes the mark of dying pages from `leaf`, the page at `pos`, and those of its table that
-/// follow it up to `end`.
-pub(super) fn keep(leaf: Leaf, pos: u64, end: u64) {
-    let count = end.saturating_sub(pos).div_ceil(span(leaf.level)) as usize;
-    let last = (leaf.index + count).min(ENTRIES);
-    for at in leaf.index..last {
-        leaf.table.clear_bits(at, Entry::DYING);
-        if at % ENTRIES_PER_WINDOW == ENTRIES_PER_WINDOW - 1 {
-            let_in();
-        }
+/// Takes the mark of dying pages from those in `pos..end`, which are a run or parts of one page.
+pub(super) fn keep(space: SpaceRef, pos: u64, end: u64) {
+    let (table, level) = match table::find(space, pos) {
+        Slot::Leaf(leaf) => (leaf.table, leaf.level),
+        Slot::Empty { level, table } => (table, level),
+    };
+    let count = (end - pos).div_ceil(span(level)) as usize;
+    let first = index(pos, level);
+    let mut pace = Pace::default();
+    for at in first..(first + count).min(ENTRIES) {
+        pace.round();
+        table.clear_bits(at, Entry::DYING);
     }
 }

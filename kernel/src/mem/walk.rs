@@ -2,15 +2,17 @@
 //!
 //! A walk takes rights (or everything) from all mappings derived from one page,
 //! without recursion: it climbs back over the parent links. Preorder matters: a
-//! page that the walk has passed cannot hand on what the walk takes away. A
-//! walk that runs out of budget leaves a marker (`marker.rs`). That it ends is argued in
-//! docs/decisions/0026.
+//! page that the walk has passed cannot hand on what the walk takes away. A page of
+//! the root that is to go is marked as dying first, so that nobody can derive from it any
+//! more, and goes when the walk is back. A walk that runs out of budget leaves a marker
+//! (`marker.rs`). That it ends is argued in docs/decisions/0126.
 
 use super::budget::Budget;
 use super::cost;
 use super::marker::MarkerRef;
 use super::node::NodeRef;
-use super::release::{free_node, status_of, take_status};
+use super::release::{free_ghosts, free_node, leave_status, status_of, take_status};
+use super::revoke::Scope;
 use super::table::{self, Leaf, Slot};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
@@ -34,15 +36,6 @@ impl Taken {
     }
 }
 
-/// Where a walk begins.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// At the page itself.
-    Page,
-    /// At what was derived from it.
-    Derived,
-}
-
 /// What comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -50,13 +43,16 @@ enum Stage {
     Enter,
     /// To leave it: its subtree is finished.
     Leave,
+    /// To remove the root's own pages.
+    Finish,
+    /// Nothing.
+    Done,
 }
 
 /// A walk; see the module.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk {
     marker: MarkerRef,
-    pub(super) root: NodeRef,
     cur: NodeRef,
     stage: Stage,
     /// How far `cur` is from the root; a walk that stands still: how far the node is among
@@ -68,25 +64,23 @@ pub(crate) struct Walk {
     start: u64,
     end: u64,
     taken: Taken,
-    /// The root vanished, with all that was derived from it, while the walk stood still.
-    pub(super) rootless: bool,
+    scope: Scope,
     /// What was referenced and written so far.
     pub status: Rights,
 }
 
 impl Walk {
     /// Takes what it says from what is derived from `region` (physical) of `root`, and from the
-    /// root's own pages, if it is to begin there.
+    /// root's own pages, if they are concerned.
     pub(crate) fn new(
         marker: MarkerRef,
         root: NodeRef,
         (start, end): (u64, u64),
         taken: Taken,
-        from: Start,
+        scope: Scope,
     ) -> Self {
         let mut walk = Self {
             marker,
-            root,
             cur: root,
             stage: Stage::Enter,
             depth: 0,
@@ -94,27 +88,31 @@ impl Walk {
             start,
             end,
             taken,
-            rootless: false,
+            scope,
             status: Rights::NONE,
         };
-        if from == Start::Derived {
+        // σ0's own pages keep their rights: its identity cannot be lost.
+        let keeps = scope == Scope::Derived || root.space().is_sigma0();
+        if keeps || taken.removes() && root.first_child().is_none() {
             walk.collect(root);
             walk.descend();
         }
         walk
     }
 
-    /// Goes on; true when the walk is finished.
+    /// Goes on; true when the walk is finished. It gets on however small the budget: nobody is let
+    /// in before the root's page is marked, so it cannot be granted to somebody else first.
     pub(crate) fn run(&mut self, budget: &mut Budget) -> bool {
-        while self.depth > 0 || self.stage == Stage::Enter {
-            if budget.is_used_up() {
+        while self.stage != Stage::Done {
+            budget.spend(cost::VISIT);
+            if self.stage == Stage::Leave {
+                self.leave();
+            } else {
+                self.visit(budget);
+            }
+            if self.stage != Stage::Done && budget.is_used_up() {
                 self.stop();
                 return false;
-            }
-            budget.spend(cost::VISIT);
-            match self.stage {
-                Stage::Enter => self.enter(budget),
-                Stage::Leave => self.leave(),
             }
         }
         true
@@ -123,12 +121,12 @@ impl Walk {
     /// Leaves the marker where the walk stands.
     #[cold]
     fn stop(&mut self) {
-        if self.stage == Stage::Enter {
-            self.marker.put_first(self.cur, self.depth);
-        } else {
+        if self.stage == Stage::Leave {
             self.depth -= 1;
             self.marker.put_behind(self.cur, self.depth);
             free_if_bare(self.cur);
+        } else {
+            self.marker.put_first(self.cur, self.depth);
         }
     }
 
@@ -136,8 +134,8 @@ impl Walk {
     #[cold]
     pub(crate) fn resume(&mut self) {
         let Some(above) = self.marker.parent() else {
-            self.rootless = true;
-            (self.depth, self.stage) = (0, Stage::Leave);
+            // The root has vanished, with all that was derived from it.
+            self.stage = Stage::Done;
             return;
         };
         let (depth, next) = (self.marker.depth(), self.marker.sibling());
@@ -150,7 +148,7 @@ impl Walk {
         }
     }
 
-    fn enter(&mut self, budget: &mut Budget) {
+    fn visit(&mut self, budget: &mut Budget) {
         let low = self.cur.phys();
         let high = low + self.cur.size();
         if high <= self.start || self.end <= low {
@@ -158,8 +156,14 @@ impl Walk {
             return;
         }
         self.collect(self.cur);
-        if self.pages(budget) {
+        if !self.pages(budget) {
+            return;
+        }
+        if self.stage == Stage::Enter {
             self.descend();
+        } else {
+            self.stage = Stage::Done;
+            free_ghosts(self.cur);
         }
     }
 
@@ -183,8 +187,18 @@ impl Walk {
                 self.depth += 1;
                 self.go_to(child);
             }
-            None => self.stage = Stage::Leave,
+            None => self.end_subtree(),
         }
+    }
+
+    /// All that was derived from `cur` is done.
+    fn end_subtree(&mut self) {
+        self.pos = 0;
+        self.stage = match self.scope {
+            _ if self.depth > 0 => Stage::Leave,
+            Scope::Own if self.taken.removes() => Stage::Finish,
+            _ => Stage::Done,
+        };
     }
 
     fn go_to(&mut self, node: NodeRef) {
@@ -200,8 +214,9 @@ impl Walk {
             (None, Some(parent)) => {
                 self.depth -= 1;
                 self.cur = parent;
+                self.end_subtree();
             }
-            (None, None) => self.depth = 0,
+            (None, None) => self.stage = Stage::Done,
         }
         free_if_bare(node);
     }
@@ -227,32 +242,45 @@ impl Walk {
                 break;
             }
         }
-        self.pos >= end
+        self.pos >= end || node.count() == 0
     }
 
     fn page(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut Budget) {
         let low = self.pos - (vaddr & (span(leaf.level) - 1));
         let high = low + span(leaf.level);
-        if leaf.node == Some(node) {
+        let whole = self.start <= low && high <= self.end;
+        let finishes = self.stage == Stage::Finish;
+        let unmarked = !leaf.entry.has(Entry::DYING) && node.first_child().is_some();
+        if leaf.node != Some(node) {
+            // Mapped anew meanwhile, or there before: another walk's.
+        } else if finishes && node.space().is_sigma0() && (unmarked || !whole) {
+            // One that nobody else has goes, and comes again when it is needed.
+        } else if finishes && unmarked {
+            // Another flush of it was given up, and it may have been handed on since.
+            self.stage = Stage::Enter;
+            return;
+        } else {
             let rights = leaf.entry.rights().and(self.taken.rights);
-            let changes = self.taken.removes() || !rights.is_empty();
-            if changes && (low < self.start || self.end < high) {
+            if !whole && (self.taken.removes() || !rights.is_empty()) {
                 budget.spend(cost::SPLIT);
                 table::split(node.space(), vaddr, leaf);
                 return;
             }
-            budget.spend(cost::REMOVE);
-            self.apply(node, vaddr, leaf);
+            self.apply(node, vaddr, leaf, budget);
         }
         self.pos = high;
     }
 
-    fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf) {
+    fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut Budget) {
         if self.taken.removes() {
-            let old = table::remove(node.space(), vaddr, leaf);
-            self.status = self.status.or(old.status());
+            if self.depth == 0 && self.stage == Stage::Enter {
+                leaf.table.set_bits(leaf.index, Entry::DYING);
+            } else {
+                self.remove(node, vaddr, leaf, budget);
+            }
             return;
         }
+        budget.spend(cost::REMOVE);
         let (gone, barred) = Entry::taking(self.taken.rights);
         let status = if self.taken.status { Entry::A | Entry::D } else { 0 };
         let clear = leaf.entry.0 & (gone | status);
@@ -266,6 +294,17 @@ impl Walk {
             old
         };
         self.status = self.status.or(old.status());
+    }
+
+    fn remove(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut Budget) {
+        budget.spend(cost::REMOVE);
+        let old = table::remove(node.space(), vaddr, leaf);
+        self.status = self.status.or(old.status());
+        if self.depth == 0
+            && let Some(parent) = node.parent()
+        {
+            leave_status(parent, self.status);
+        }
     }
 }
 

@@ -1,0 +1,66 @@
+//! Unmaps beside one that is given up, and beside the end of a space.
+
+use super::{map, page, send, steps, unmap};
+use crate::common::{Machine, RAM, marker};
+use abi::{MapItem, Rights};
+use kernel::mem::{DestroyJob, Step};
+
+/// Of two flushes of a page one is given up; the page may be handed on in between. The other one takes
+/// everything all the same.
+#[test]
+fn a_flush_beside_one_that_is_given_up_takes_the_page() {
+    let machine = Machine::new(3, 200, false);
+    let [sigma0, a, b, c] = machine.spaces[..] else { panic!("four spaces") };
+    let ways = [(12, Rights::RWX), (12, Rights::W), (21, Rights::RWX)];
+    for ((bits, taken), before) in ways.into_iter().flat_map(|way| (0..30).map(move |n| (way, n))) {
+        send(sigma0, a, MapItem::map(page(RAM, bits, Rights::RWX), RAM));
+        for slot in 0..8 {
+            map(a, b, RAM, slot << 12);
+        }
+        let mut first = unmap(a, RAM, bits, taken, true);
+        let first_done = steps(&mut first, before);
+        let mut second = unmap(a, RAM, bits, Rights::RWX, true);
+        let second_done = steps(&mut second, 3);
+        if !first_done {
+            first.abandon();
+        }
+        map(a, c, RAM, RAM);
+        if !second_done {
+            second.finish();
+        }
+        assert_eq!((a.page(RAM), c.page(RAM)), (None, None), "{taken:?}, {before} steps");
+        assert_eq!((a.nodes(), b.nodes(), c.nodes()), (0, 0, 0));
+        assert_eq!(machine.violations(false), []);
+        unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
+    }
+}
+
+/// A space ends while somebody else's unmap has passed its page and is at what was derived from that.
+#[test]
+fn a_space_ends_in_the_middle_of_anothers_unmap() {
+    for (before, budget) in (0..24).flat_map(|n| [(n, 20), (n, 60)]) {
+        let run = std::thread::spawn(move || end_during(before, budget));
+        assert!(run.join().is_ok(), "{before} steps before the end, of {budget} units each");
+    }
+}
+
+fn end_during(before: u32, budget: u32) {
+    let machine = Machine::new(3, 200, true);
+    let [sigma0, a, b, c] = machine.spaces[..] else { panic!("four spaces") };
+    map(sigma0, a, RAM, RAM);
+    map(a, b, RAM, RAM);
+    for slot in 0..16 {
+        map(b, c, RAM, slot << 12);
+        map(c, a, slot << 12, slot << 12);
+    }
+    let mut job = unmap(a, RAM, 12, Rights::RWX, false);
+    let done = (0..before).any(|_| job.step(20) == Step::Done);
+    let mut end = DestroyJob::new(b, marker());
+    let ends = (0..1000).any(|_| end.step(budget) == Step::Done);
+    assert!(ends, "it comes to its end");
+    assert_eq!((b.quota().used(), c.nodes(), a.nodes()), (2, 0, 1));
+    if !done {
+        job.finish();
+    }
+    assert_eq!(machine.violations(false), []);
+}
