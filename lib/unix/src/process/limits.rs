@@ -26,7 +26,7 @@ pub const UNLIMITED: u64 = u64::MAX;
 /// Memory that there must be in all for each possible thread.
 const BYTES_PER_THREAD: u64 = 128 << 10;
 
-/// The last of so many parts of all threads is user 0's.
+/// The last of so many parts of all threads is for processes, and user 0's.
 const RESERVED: u64 = 16;
 
 /// How many threads there can be at once.
@@ -67,7 +67,9 @@ pub fn check_room(cx: &Cx, thread: bool) -> Result<(), Errno> {
     // Ended ones not yet waited for included.
     let processes = cx.unix.processes.by_pid.borrow().len() as u64;
     let max = max_threads(cx.unix);
-    if threads >= max || (processes >= max && !thread) {
+    // The last of them are for processes: who has thousands of threads leaves room for a shell.
+    let most = if thread { max - max / RESERVED } else { max };
+    if threads >= most || (processes >= max && !thread) {
         return Err(Errno::EAGAIN);
     }
     let uid = cx.process.credentials.borrow().uid;

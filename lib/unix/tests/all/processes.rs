@@ -376,3 +376,25 @@ fn children_have_as_much_kernel_memory_as_their_parents_and_no_more() {
     // Half of what it has: however much a program needs, it does not ask often.
     assert_eq!(world.unix.more_kernel_memory(&child), Some((SPACE_PAGES + SPACE_PAGES / 2) / 2));
 }
+
+#[test]
+fn who_has_all_the_threads_leaves_room_for_processes() {
+    let world = World::new();
+    let first = &world.first;
+    let flags = l::CLONE_VM | l::CLONE_SIGHAND | l::CLONE_THREAD;
+    let stack = world.scratch(first, 4096) + 4096;
+    let clone = || world.now(first, l::__NR_clone, &[flags.into(), stack, 0, 0, 0]) as i64;
+    let mut made = 0;
+    let result = loop {
+        match clone() {
+            tid if tid > 0 => {
+                made += u64::from(world.next_event(&world.thread(tid as u64)).is_some())
+            }
+            error => break error,
+        }
+    };
+    assert_eq!(result, -11);
+    assert!(made > 50, "{made}");
+    world.fork(first);
+    assert_eq!(clone(), -11);
+}

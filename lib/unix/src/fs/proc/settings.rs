@@ -14,6 +14,7 @@ use crate::file::{MAX_DESCRIPTORS, MIN_DESCRIPTORS};
 use crate::ipc::{messages, posix, segments};
 use crate::memory::PAGE;
 use crate::mm::area::AREAS_MAX;
+use crate::process::limits;
 use crate::process::namespace::names;
 use crate::process::system::{RELEASE, VERSION};
 use crate::stream::{aio, inotify, pipe};
@@ -135,7 +136,7 @@ const KERNEL: &[Fixed] = &[
     text("shmmax", |_| line(segments::BYTES_MAX)),
     super::ipc::SEGMENTS,
     text("tainted", |_| b"0\n".to_vec()),
-    text("threads-max", |_| b"32768\n".to_vec()),
+    text("threads-max", |cx| line(limits::max_threads(cx.unix))),
     text("version", |_| with_line_feed(VERSION.as_bytes())),
 ];
 
