@@ -1,6 +1,6 @@
 //! Priorities and the processor.
 
-use abi::{CallError, ThreadId};
+use abi::{CallError, ThreadId, Time};
 
 use crate::{syscall, utcb};
 
@@ -13,10 +13,24 @@ const UNCHANGED: u64 = !0;
 pub fn set_priority(thread: ThreadId, priority: u8) -> Result<(), CallError> {
     let (state, _) =
         syscall::schedule(thread.0, UNCHANGED, UNCHANGED, u64::from(priority), UNCHANGED);
+    outcome(state)
+}
+
+/// What the state says that Schedule answers.
+fn outcome(state: u64) -> Result<(), CallError> {
     if state != 0 {
         return Ok(());
     }
     Err(CallError::decode(utcb::error_code()).unwrap_or(CallError::InvalidParameter))
+}
+
+/// Sets a thread's priority, and how long its turns are.
+///
+/// Allowed as [`set_priority`] is; neither may be above what the thread's task may have.
+pub fn set_turns(thread: ThreadId, priority: u8, turn: Time) -> Result<(), CallError> {
+    let time = u64::from(turn.0) << 16 | u64::from(Time::NEVER.0);
+    let (state, _) = syscall::schedule(thread.0, time, UNCHANGED, u64::from(priority), UNCHANGED);
+    outcome(state)
 }
 
 /// Gives up the rest of the time slice.
@@ -33,8 +47,5 @@ pub fn yield_to(thread: ThreadId) {
 pub fn set_processor(thread: ThreadId, number: u32) -> Result<(), CallError> {
     let (state, _) =
         syscall::schedule(thread.0, UNCHANGED, u64::from(number), UNCHANGED, UNCHANGED);
-    if state != 0 {
-        return Ok(());
-    }
-    Err(CallError::decode(utcb::error_code()).unwrap_or(CallError::InvalidParameter))
+    outcome(state)
 }

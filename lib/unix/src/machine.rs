@@ -118,6 +118,25 @@ pub enum Told<'a> {
     Refused(Errno),
 }
 
+/// Who goes before whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Urgency {
+    /// Takes turns with all others like it.
+    #[default]
+    Ordinary,
+    /// Runs when no ordinary one can, in turns with others like it.
+    Background,
+}
+
+/// What a thread has of the processor beside others that can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Beside whom.
+    pub urgency: Urgency,
+    /// How long a turn of it is, in ticks of the machine, some milliseconds each.
+    pub ticks: u32,
+}
+
 /// Tells how much there is in all of something, and how much is left.
 pub type Gauge = fn() -> (u64, u64);
 
@@ -137,8 +156,9 @@ pub trait Machine {
     }
     /// Asks for `Unix::alarm` at this time (at or after it); `None`: no more.
     fn set_alarm(&self, at_ns: Option<u64>);
-    /// Asks for `Unix::turn` once everybody who can run now has run, for a slice of time or until they waited.
-    fn ask_for_turn(&self);
+    /// Asks for `Unix::turn` once everybody who can run now and is as urgent, or more, has run, for a slice of time or
+    /// until they waited.
+    fn ask_for_turn(&self, urgency: Urgency);
 
     /// A new, empty address space, which will have `pages` of kernel memory.
     ///
@@ -166,6 +186,13 @@ pub trait Machine {
     /// it does.
     fn set_processor(&self, _thread: MachineThread, _number: u32) -> bool {
         false
+    }
+
+    /// What the thread has of the processor from now on; at first it is ordinary, with turns of ten ticks.
+    fn set_share(&self, _thread: MachineThread, _share: Share) {}
+    /// Grows when the thread runs for as long as a tick, or the server for it; in nanoseconds, more or less.
+    fn has_run_ns(&self, thread: MachineThread) -> u64 {
+        self.user_time_ns(thread) + self.system_time_ns(thread)
     }
 
     /// Stops a thread that runs in user mode (or has an event on its way, which is then lost:

@@ -10,9 +10,10 @@ use core::cell::{Cell, RefCell};
 
 use crate::account::Charge;
 use crate::call::{TABLE, Table};
-use crate::machine::{Access, MachineThread, Reply};
+use crate::machine::{Access, MachineThread, Reply, Urgency};
 use crate::process::processors::Whereabouts;
 use crate::process::seccomp::Filter;
+use crate::process::share::Tuning;
 use crate::process::{Pid, Process};
 use linux_raw_sys::general::SIGKILL;
 
@@ -94,6 +95,12 @@ pub struct Thread {
     pub affinity: Cell<u64>,
     /// Where it runs.
     pub whereabouts: Whereabouts,
+    /// How it asks to be scheduled.
+    pub tuning: Cell<Tuning>,
+    /// How urgent that makes it.
+    pub urgency: Cell<Urgency>,
+    /// The lender knows it ([`crate::process::share`]).
+    pub is_listed: Cell<bool>,
     /// The access of the fault it is in.
     pub fault_access: Cell<Access>,
     /// Who traces it, and how far.
@@ -134,6 +141,9 @@ impl Thread {
             name: Cell::default(),
             affinity: Cell::new(!0),
             whereabouts: Whereabouts::default(),
+            tuning: Cell::default(),
+            urgency: Cell::default(),
+            is_listed: Cell::default(),
             fault_access: Cell::new(Access::empty()),
             trace: RefCell::default(),
             charges: RefCell::default(),

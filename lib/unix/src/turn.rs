@@ -3,9 +3,13 @@
 
 use alloc::rc::Rc;
 
+use crate::machine::Urgency;
 use crate::thread::Thread;
 use crate::unix::Unix;
 use crate::wait::Later;
+
+/// How many have their answers before others are asked for again, and who calls meanwhile is heard.
+const MOST_AT_ONCE: usize = 64;
 
 /// Holds a thread back once it has its answer: asked for before its event is handled, so that the answer is no
 /// quick one, this is done twice, and the thread is in the queue the second time.
@@ -27,8 +31,9 @@ impl Later for TurnGiver {
 impl Unix {
     /// If `thread` is in the queue, it goes on when others who can run have done so.
     pub(crate) fn give_turn(&self, thread: &Rc<Thread>) {
-        if self.run_queue.hold(thread) {
-            self.machine.ask_for_turn();
+        let urgency = thread.urgency.get();
+        if self.run_queue.hold(thread, urgency) {
+            self.machine.ask_for_turn(urgency);
         }
     }
 
@@ -40,7 +45,14 @@ impl Unix {
     }
 
     /// The others have had their turn, as asked for with `Machine::ask_for_turn`.
-    pub fn turn(&self) {
-        self.run_queue.release();
+    pub fn turn(&self, urgency: Urgency) {
+        if self.run_queue.release(urgency, MOST_AT_ONCE) {
+            self.machine.ask_for_turn(urgency);
+        }
+    }
+
+    /// One of those who wait for others that are as urgent goes on, for they may not get on either.
+    pub(crate) fn end_a_turn(&self, urgency: Urgency) {
+        let _ = self.run_queue.release(urgency, 1);
     }
 }

@@ -22,6 +22,7 @@ use crate::machine::{Access, Machine, MachineThread, Packet, Reply};
 use crate::memory::Memory;
 use crate::process::namespace::FIRST_IPC;
 use crate::process::processors::Processors;
+use crate::process::share::Lender;
 use crate::process::{Processes, processors, seccomp};
 use crate::signal::OnSignal;
 use crate::stream::Streams;
@@ -56,6 +57,8 @@ pub struct Unix {
     pub processes: Processes,
     /// What they run on.
     pub processors: Processors,
+    /// Who gets on in the background.
+    pub lender: Lender,
     /// Mounted file systems.
     pub fs: Filesystems,
     /// System V's objects.
@@ -96,6 +99,7 @@ impl Unix {
             core_pattern: RefCell::new(dump::PATTERN.to_vec()),
             processors: Processors::new(&*machine),
             machine,
+            lender: Lender::default(),
             fs: Filesystems::new(&memory),
             mm: mm::Shared::new(&memory),
             memory,

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use crate::errno::Errno;
+use crate::machine::Urgency;
 use crate::thread::Thread;
 use crate::unix::Unix;
 
@@ -16,8 +17,9 @@ pub struct RunQueue {
     threads: RefCell<VecDeque<Rc<Thread>>>,
     /// Sockets of native tasks that something has happened to.
     natives: RefCell<Vec<u64>>,
-    /// Those who have it when all others have had theirs, in the queue or at work.
-    held: RefCell<Vec<Rc<Thread>>>,
+    /// Those who have it when all others have had theirs, in the queue or at work: the ordinary ones, and those in the
+    /// background.
+    held: [RefCell<VecDeque<Rc<Thread>>>; 2],
     /// What is done before they have it.
     later: RefCell<Vec<Rc<dyn Later>>>,
     any_later: Cell<bool>,
@@ -43,20 +45,23 @@ impl RunQueue {
 
     /// Takes `thread` out until [`Self::release`], if it is in the queue: whether it was.
     #[must_use]
-    pub fn hold(&self, thread: &Rc<Thread>) -> bool {
+    pub fn hold(&self, thread: &Rc<Thread>, urgency: Urgency) -> bool {
         let mut threads = self.threads.borrow_mut();
         let found = threads.iter().rposition(|queued| Rc::ptr_eq(queued, thread));
         let Some(held) = found.and_then(|index| threads.remove(index)) else { return false };
         self.len.set(self.len.get() - 1);
-        self.held.borrow_mut().push(held);
+        self.held[urgency as usize].borrow_mut().push_back(held);
         true
     }
 
-    /// Those who were held back are in the queue again.
-    pub fn release(&self) {
-        let held = self.held.take();
-        self.len.set(self.len.get() + held.len());
-        self.threads.borrow_mut().extend(held);
+    /// Of those who were held back the first `most` are in the queue again; whether there are more.
+    #[must_use]
+    pub fn release(&self, urgency: Urgency, most: usize) -> bool {
+        let mut held = self.held[urgency as usize].borrow_mut();
+        let count = held.len().min(most);
+        self.len.set(self.len.get() + count);
+        self.threads.borrow_mut().extend(held.drain(..count));
+        !held.is_empty()
     }
 
     /// Adds a native task's socket, which is not in it.

@@ -22,7 +22,7 @@ use crate::natives::Natives;
 use crate::pages::Pages;
 use crate::serve::System;
 use crate::services::Services;
-use crate::tasks::Tasks;
+use crate::tasks::{self, Tasks};
 use crate::turns::Turns;
 
 /// Where the programs' memory is in this task: aligned for every size that is tried.
@@ -43,6 +43,11 @@ const LARGE_PAGE: u64 = 512 * PAGE;
 const FILES: u64 = 0x200_0000_0000;
 const FILES_BYTES: u64 = 1 << 36;
 
+/// The thread of turns of programs with this priority.
+fn turns(me: ThreadId, priority: u8) -> Result<Turns, String> {
+    Turns::start(me, priority).map_err(|why| format!("cannot start a thread of turns: {why}"))
+}
+
 /// Everything up to the first program.
 pub fn system() -> Result<System, String> {
     let me = thread::me();
@@ -59,8 +64,7 @@ pub fn system() -> Result<System, String> {
         pages: Pages::new(window),
         clock: Clock::new(),
         alarm: Alarm::start(me).map_err(|why| format!("cannot start the alarm thread: {why}"))?,
-        turns: Turns::start(me)
-            .map_err(|why| format!("cannot start the thread of turns: {why}"))?,
+        turns: [turns(me, tasks::PRIORITY)?, turns(me, tasks::BACKGROUND)?],
         console: Console::start(me)
             .map_err(|why| format!("cannot start the console thread: {why}"))?,
         services: Services::told(&arguments())?,
@@ -91,7 +95,7 @@ pub fn system() -> Result<System, String> {
         [b"HOME=/root", term.as_bytes(), b"PATH=/usr/sbin:/usr/bin:/sbin:/bin", b"USER=root"];
     unix::exec::start_first(&unix, path, &arguments, &environment)
         .map_err(|why| format!("cannot start {}: {why}", String::from_utf8_lossy(path)))?;
-    Ok(System { unix, machine, later: Cell::new(false) })
+    Ok(System { unix, machine, later: Cell::new(false), asked: Cell::default() })
 }
 
 /// The terminal at the console, as the raw file `terminal` says: kind, rows, columns.

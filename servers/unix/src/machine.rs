@@ -13,8 +13,8 @@ use runtime::misdeed::{self, Misdeed};
 use runtime::{random, root, schedule};
 use unix::Errno;
 use unix::machine::{
-    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, SpaceId, Told,
-    VECTOR_STATE_MAX,
+    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, Share, SpaceId,
+    Told, Urgency, VECTOR_STATE_MAX,
 };
 use unix::memory::FrameId;
 use unix::thread::Thread;
@@ -36,7 +36,8 @@ pub struct Baton {
     pub pages: Pages,
     pub clock: Clock,
     pub alarm: Alarm,
-    pub turns: Turns,
+    /// Of ordinary programs, and of those in the background.
+    pub turns: [Turns; 2],
     pub console: Console,
     pub services: Services,
     pub natives: Natives,
@@ -129,8 +130,8 @@ impl Machine for Below {
         self.alarm.set(at_ns.map(|ns| ns / 1000 + 1));
     }
 
-    fn ask_for_turn(&self) {
-        self.turns.ask();
+    fn ask_for_turn(&self, urgency: Urgency) {
+        self.turns[urgency as usize].ask();
     }
 
     fn create_space(&self, pages: u64) -> Result<SpaceId, Errno> {
@@ -160,6 +161,14 @@ impl Machine for Below {
 
     fn set_processor(&self, thread: MachineThread, number: u32) -> bool {
         schedule::set_processor(id(thread), number).is_ok()
+    }
+
+    fn set_share(&self, thread: MachineThread, share: Share) {
+        self.tasks.set_share(thread, share);
+    }
+
+    fn has_run_ns(&self, thread: MachineThread) -> u64 {
+        Tasks::counted_us(thread) * 1_000 + self.system_time_ns(thread)
     }
 
     fn stop(&self, thread: MachineThread) {

@@ -11,7 +11,8 @@ use interfaces::unix::{Serve, Server};
 use runtime::service::{Caller, Dispatch as _};
 use runtime::{Msg, clock, ipc, utcb};
 use unix::Unix;
-use unix::machine::{Access, MachineThread, Reply};
+use unix::machine::{Access, MachineThread, Reply, Urgency};
+use unix::process::Pid;
 use unix::stream::socket::native;
 use unix::thread::{Doing, Thread};
 
@@ -24,6 +25,8 @@ pub struct System {
     pub machine: Rc<Baton>,
     /// The alarm is set because somebody's turn has come.
     pub later: Cell<bool>,
+    /// Where those begin who are asked next how long they have run.
+    pub asked: Cell<Pid>,
 }
 
 const CALL: MsgTag = MsgTag::protocol(protocol::SYSTEM_CALL, 0, 7, 0);
@@ -37,8 +40,8 @@ const BREAKPOINT_GATE: [u64; 2] = [3 << 3 | 2, 3 << 4 | 2];
 /// A time without events that may have been used by several programs: a tick of the kernel.
 const LONG_NS: u64 = 1_000_000;
 
-/// How long the server may work for a thread before others have their turn: a slice of time (X.2 5.5).
-const SLICE_NS: u64 = 10_000_000;
+/// How many threads the kernel is asked about at once.
+const MOST_ASKED: usize = 64;
 
 /// How long a thread whose turn has come may wait for the one that runs to wait, µs.
 const LATER_US: u64 = 1000;
@@ -95,7 +98,7 @@ pub fn serve(system: &System) {
 /// that counts as system time of whoever it worked for, for so long. What is left to be charged for the
 /// time without events, and the next moment.
 ///
-/// If `from`, whose event has ended that time, has had a slice of the server's, its answer is held back
+/// If `from`, whose event has ended that time, has had a turn of the server's time, its answer is held back
 /// until others have had their turn (`docs/decisions/0104`).
 #[cold]
 #[inline(never)]
@@ -108,7 +111,7 @@ fn look_back(system: &System, from: ThreadId, look: u64, now: u64, waits_from: u
         // So many moments were before the last answer.
         tasks.charge_system((late - spent).div_ceil(long) * long);
     }
-    if tasks.owes_a_turn(from, system.machine.clock.ticks_in(SLICE_NS))
+    if tasks.owes_a_turn(from, system.machine.clock.ticks_in(LONG_NS))
         && let Some(thread) = tasks.thread(from)
     {
         system.unix.give_turn_next(&thread);
@@ -121,17 +124,25 @@ fn look_back(system: &System, from: ThreadId, look: u64, now: u64, waits_from: u
     (0, next)
 }
 
-/// Charges a long time without events to those who could use it.
+/// Charges a long time without events to those who could use it. The kernel is asked about each: if they are very
+/// many, about some of them, who stand for all.
 #[cold]
 fn share(system: &System, ticks: u64) {
     let threads = system.unix.processes.by_tid.borrow();
-    let running: Vec<MachineThread> = threads
-        .values()
+    let from = system.asked.get();
+    let some: Vec<_> = threads
+        .range(from..)
+        .chain(threads.range(..from))
         // Those in the queue wait for their answer.
-        .filter(|thread| thread.doing.get() == Doing::Running && !thread.queued.get())
-        .filter(|thread| thread.process.signals.stopped.get().is_none())
-        .map(|thread| thread.machine.get())
+        .filter(|(_, thread)| thread.doing.get() == Doing::Running && !thread.queued.get())
+        .filter(|(_, thread)| thread.process.signals.stopped.get().is_none())
+        .take(MOST_ASKED)
         .collect();
+    if let Some((last, _)) = some.last().filter(|_| some.len() == MOST_ASKED) {
+        system.asked.set(**last);
+    }
+    let running: Vec<MachineThread> =
+        some.into_iter().map(|(_, thread)| thread.machine.get()).collect();
     system.machine.tasks.share(&running, ticks, system.machine.clock.ns(ticks) / 1000);
 }
 
@@ -242,9 +253,9 @@ fn helper(system: &System, from: ThreadId, msg: &Msg) {
         system.later.set(false);
         system.machine.alarm.called(|| system.unix.alarm());
         give_all(system);
-    } else if system.machine.turns.is(from) && msg.label() == turns::LABEL {
-        if system.machine.turns.called() {
-            system.unix.turn();
+    } else if let Some(urgency) = turn_of(system, from).filter(|_| msg.label() == turns::LABEL) {
+        if system.machine.turns[urgency as usize].called() {
+            system.unix.turn(urgency);
         }
     } else if system.machine.console.is(from) && msg.label() == console::LABEL {
         let mut text = [0; proto::console::WORD_BYTES];
@@ -259,6 +270,12 @@ fn helper(system: &System, from: ThreadId, msg: &Msg) {
         let answer = both.dispatch(from, msg, &[], &mut [], &mut []);
         runtime::service::answer((from, answer), &[]);
     }
+}
+
+/// Whose turn is over, if `from` is a helper that says so.
+fn turn_of(system: &System, from: ThreadId) -> Option<Urgency> {
+    let all = [Urgency::Ordinary, Urgency::Background];
+    all.into_iter().find(|urgency| system.machine.turns[*urgency as usize].is(from))
 }
 
 /// Whether it is the end of a call that a program has made.

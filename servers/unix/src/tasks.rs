@@ -9,10 +9,10 @@ use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use abi::inspect::What;
-use abi::{CallError, Fpage, Numbers, Rights, ThreadId};
+use abi::{CallError, Fpage, Numbers, Rights, ThreadId, Time};
 use runtime::{kernel, schedule, thread};
 use unix::Errno;
-use unix::machine::{MachineThread, SpaceId};
+use unix::machine::{MachineThread, Share, SpaceId, Urgency};
 use unix::thread::{Doing, Thread};
 
 /// Where a program's UTCBs are: above all addresses that programs get.
@@ -53,6 +53,11 @@ fn allot(id: ThreadId, pages: u64) -> kernel::Result<()> {
 
 /// Priority of programs: below all servers and drivers.
 pub const PRIORITY: u8 = 100;
+/// That of those who run when no other program can.
+pub const BACKGROUND: u8 = PRIORITY - 1;
+/// Ticks of the kernel in a turn of a program that has not asked for anything else: its slice of time (X.2 5.5).
+const TURN_TICKS: u32 = 10;
+const TICK_US: u64 = 1_000;
 
 /// What is known of a thread number.
 #[derive(Default)]
@@ -74,6 +79,8 @@ struct Slot {
     owed_ticks: Cell<u64>,
     /// Microseconds that the kernel had counted when it was last asked.
     counted_us: Cell<u64>,
+    /// Ticks in a turn of it.
+    turn_ticks: Cell<u32>,
 }
 
 impl Slot {
@@ -212,12 +219,30 @@ impl Tasks {
         }
     }
 
-    /// Whether the server has worked for `id` for `slice` time stamps since others last had their turn, which they
-    /// have now.
-    pub fn owes_a_turn(&self, id: ThreadId, slice: u64) -> bool {
-        let slot =
-            self.slot(id).filter(|slot| slot.id.get() == id && slot.owed_ticks.get() >= slice);
+    /// Whether the server has worked for `id` for as long as a turn of it, if a tick is `tick` time stamps, since others
+    /// last had theirs, which they have now.
+    pub fn owes_a_turn(&self, id: ThreadId, tick: u64) -> bool {
+        let slot = self.slot(id).filter(|slot| slot.id.get() == id).filter(|slot| {
+            slot.owed_ticks.get() >= tick.saturating_mul(u64::from(slot.turn_ticks.get()))
+        });
         slot.inspect(|slot| slot.owed_ticks.set(0)).is_some()
+    }
+
+    /// What a thread has of the processor from now on.
+    pub fn set_share(&self, machine: MachineThread, share: Share) {
+        let id = ThreadId(machine.0);
+        let Some(slot) = self.slot(id).filter(|slot| slot.id.get() == id) else { return };
+        slot.turn_ticks.set(share.ticks);
+        let priority = match share.urgency {
+            Urgency::Ordinary => PRIORITY,
+            Urgency::Background => BACKGROUND,
+        };
+        // Over between two ticks, so that it is the right one at which it ends.
+        let turn = Time::micros(u64::from(share.ticks) * TICK_US - TICK_US / 2);
+        // Where this task may not have turns as long, they are as long as they were.
+        if schedule::set_turns(id, priority, turn).is_err() {
+            let _ = schedule::set_priority(id, priority);
+        }
     }
 
     /// Time stamps in which the server worked for a thread.
@@ -292,6 +317,7 @@ impl Tasks {
             slot.system_ticks.set(0);
             slot.owed_ticks.set(0);
             slot.counted_us.set(0);
+            slot.turn_ticks.set(TURN_TICKS);
         }
         Ok(MachineThread(id.0))
     }

@@ -1,15 +1,13 @@
 //! Turns: who has had the server's time for as long as a slice goes on when the other programs have had theirs.
 //!
 //! The server answers with a switch, so whoever makes one call behind the other never meets the queue of those who
-//! are ready. A helper thread stands in that queue for it, at the priority of programs: it is made ready, at the
+//! are ready. A helper thread stands in that queue for it, at their priority: it is made ready, at the
 //! end, and calls the server when it runs (`docs/decisions/0104`).
 
 use core::cell::Cell;
 
 use abi::{ThreadId, Timeouts};
 use runtime::{Msg, ipc, root, thread};
-
-use crate::tasks;
 
 /// Label of its message.
 pub const LABEL: u64 = 0x404;
@@ -26,10 +24,10 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Starts the helper, which calls `server` at once.
-    pub fn start(server: ThreadId) -> Result<Self, root::Refusal> {
+    /// Starts the helper, which calls `server` at once; `priority` is that of the programs among which it stands.
+    pub fn start(server: ThreadId, priority: u8) -> Result<Self, root::Refusal> {
         let helper = thread::spawn(move || call_when_it_runs(server))?;
-        root::set_priority(helper, tasks::PRIORITY)?;
+        root::set_priority(helper, priority)?;
         let local = thread::other_id(helper).unwrap_or(helper);
         Ok(Self { helper, local, waits: Cell::new(false), wanted: Cell::new(false) })
     }

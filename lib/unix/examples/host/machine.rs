@@ -9,7 +9,7 @@ use std::time::Instant;
 use libc::{pid_t, user_regs_struct};
 use unix::errno::Errno;
 use unix::machine::{
-    Access, Machine, MachineThread, Mapping, Registers, SpaceId, VECTOR_STATE_MAX,
+    Access, Machine, MachineThread, Mapping, Registers, SpaceId, Urgency, VECTOR_STATE_MAX,
 };
 use unix::memory::FrameId;
 use unix::thread::Thread;
@@ -105,7 +105,7 @@ impl Machine for Handle {
     fn tsc_scale(&self) -> (u64, u64) {
         self.0.tsc
     }
-    fn ask_for_turn(&self) {
+    fn ask_for_turn(&self, _: Urgency) {
         self.0.turn.set(true);
     }
     fn set_alarm(&self, at_ns: Option<u64>) {

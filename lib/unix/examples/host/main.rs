@@ -17,7 +17,7 @@ use std::time::Instant;
 use libc::{c_int, pid_t};
 use machine::{Handle, Host};
 use unix::Unix;
-use unix::machine::{Access, Reply};
+use unix::machine::{Access, Reply, Urgency};
 use unix::memory::Memory;
 use unix::thread::Thread;
 
@@ -173,7 +173,8 @@ impl Runner {
             }
             if self.host.turn.take() {
                 // Linux has given them theirs.
-                self.unix.turn();
+                self.unix.turn(Urgency::Ordinary);
+                self.unix.turn(Urgency::Background);
                 continue;
             }
             if self.host.alarm.get().is_some_and(|at| self.host.now() >= at) {

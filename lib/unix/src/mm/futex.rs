@@ -20,12 +20,8 @@ use crate::unix::Unix;
 
 pub use super::robust::{clear_child_tid, release_robust};
 
-pub(super) const FUTEX: Entry = partial(
-    linux::__NR_futex,
-    "futex",
-    futex,
-    "holders of FUTEX_LOCK_PI inherit no priority, for there is none",
-);
+pub(super) const FUTEX: Entry =
+    partial(linux::__NR_futex, "futex", futex, "holders of FUTEX_LOCK_PI inherit no priority");
 
 /// Every waiter, whatever it waits for.
 pub(super) const ANY: u32 = u32::MAX;

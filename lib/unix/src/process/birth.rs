@@ -9,7 +9,7 @@ use linux_raw_sys::general as l;
 use super::descriptor::{self, Expecting};
 use super::inheritance::{numbers_of_child, state_of_child};
 use super::user_space::{self, Users};
-use super::{Numbers, Pid, Process, State, control, end, limits, namespace, numbers};
+use super::{Numbers, Pid, Process, State, control, end, limits, namespace, numbers, share};
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -319,7 +319,9 @@ fn new_thread(cx: &Cx, wish: &Wish, tid: Pid, process: &Rc<Process>) -> Result<R
     if wish.has(l::CLONE_CHILD_CLEARTID) {
         thread.clear_child_tid.set(wish.child_tid);
     }
+    thread.tuning.set(parent.tuning.get().inherited());
     enter_tables(cx.unix, &thread);
+    share::begins(cx.unix, &thread);
     Ok(thread)
 }
 

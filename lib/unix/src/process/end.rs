@@ -62,6 +62,7 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
         return;
     }
     process.state.last_name.set(process.name());
+    process.state.last_tuning.set(process.tuning());
     process.times.forget_timers(unix, process);
     process.times.forget_intervals(unix);
     process.times.forget_limit(unix);
@@ -113,6 +114,7 @@ pub fn end_others(unix: &Unix, thread: &Rc<Thread>) {
         trace::thread_ended(other, 0);
         remove(unix, other, l::SIGKILL);
     }
+    unix.lender.forget(thread);
     let tid = thread.tid.replace(process.pid);
     thread.own_tid.set(process.number);
     if tid != process.pid {
@@ -131,6 +133,7 @@ fn remove(unix: &Unix, thread: &Rc<Thread>, status: u32) {
     unix.end_wait(thread);
     thread.doing.set(Doing::Ended);
     thread.reply.take();
+    unix.lender.forget(thread);
     let process = &thread.process;
     process.times.thread_ended(time::of_thread(unix, thread));
     processors::ends(unix, thread);

@@ -62,7 +62,6 @@ pub(super) fn state_of_child(
         true => Some(namespace::new_mounts(cx, users.clone(), place)?),
         false => from.mounts.borrow().clone(),
     };
-    let resets = from.policy.get().0 & l::SCHED_RESET_ON_FORK != 0;
     Ok(State {
         exit_signal: Cell::new(wish.exit_signal),
         not_dumpable: from.not_dumpable.clone(),
@@ -72,7 +71,6 @@ pub(super) fn state_of_child(
         timer_slack: from.timer_slack.clone(),
         first_slack: from.timer_slack.clone(),
         personality: from.personality.clone(),
-        nice: Cell::new(if resets { from.nice.get().max(0) } else { from.nice.get() }),
         io_priority: from.io_priority.clone(),
         numbers_of_children: RefCell::new(numbers.clone()),
         numbers,
@@ -80,8 +78,6 @@ pub(super) fn state_of_child(
         mounts: RefCell::new(mounts),
         ipc: RefCell::new(ipc),
         keys: from.keys.inherited(),
-        deadline: from.deadline.clone(),
-        policy: Cell::new(if resets { (l::SCHED_NORMAL, 0) } else { from.policy.get() }),
         ..State::default()
     })
 }

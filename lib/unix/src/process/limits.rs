@@ -17,8 +17,8 @@ pub const CALLS: &[Entry] = &[
     partial(l::__NR_prlimit64, "prlimit64", prlimit64, UNENFORCED),
 ];
 
-const UNENFORCED: &str = "RLIMIT_RSS, RLIMIT_LOCKS, RLIMIT_MSGQUEUE, \
-    RLIMIT_RTPRIO and RLIMIT_RTTIME are kept but limit nothing";
+const UNENFORCED: &str = "RLIMIT_RSS, RLIMIT_LOCKS, RLIMIT_MSGQUEUE and \
+    RLIMIT_RTTIME are kept but limit nothing";
 
 /// No limit.
 pub const UNLIMITED: u64 = u64::MAX;

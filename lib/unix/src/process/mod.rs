@@ -16,6 +16,7 @@
 //! | `namespace` | what it sees under names |
 //! | `user_space`, `user_maps` | namespaces of users |
 //! | `processors` | which processor a thread runs on |
+//! | `share` | how much of it |
 //! | `limits`, `usage`, `control`, `schedule`, `tuning`, `kcmp`, `system` | the remaining calls |
 
 use alloc::rc::{Rc, Weak};
@@ -54,6 +55,7 @@ pub mod processors;
 pub mod program;
 pub mod schedule;
 pub mod seccomp;
+pub mod share;
 pub mod system;
 pub mod table;
 pub mod tuning;
@@ -163,12 +165,8 @@ pub struct State {
     pub no_huge_pages: Cell<bool>,
     /// `personality`.
     pub personality: Cell<u32>,
-    /// Nice value.
-    pub nice: Cell<i32>,
-    /// Scheduling policy and priority.
-    pub policy: Cell<(u32, u32)>,
-    /// Of `SCHED_DEADLINE`: time to run, deadline, period, ns.
-    pub deadline: Cell<[u64; 3]>,
+    /// How its first thread asked to be scheduled when the process ended.
+    pub last_tuning: Cell<share::Tuning>,
     /// Has changed semaphores that its end changes back.
     pub undoes: Cell<bool>,
     /// Its own objects of IPC, if not those of most.

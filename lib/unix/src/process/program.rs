@@ -6,7 +6,9 @@ use linux_raw_sys::general as l;
 
 use super::namespace::Names;
 use super::user_space::Users;
-use super::{Numbers, Process, end, namespace, numbers, processors, release_vfork, user_space};
+use super::{
+    Numbers, Process, end, namespace, numbers, processors, release_vfork, share, user_space,
+};
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
 use crate::file;
@@ -36,6 +38,7 @@ pub fn replace_machine_thread(unix: &Unix, thread: &Rc<Thread>, machine: Machine
     unix.machine.destroy_thread(old);
     processors::begins_anew(thread);
     unix.machine.bind(machine, Some(thread));
+    share::begins(unix, thread);
 }
 
 /// The new program is there: caught signals do as the system does again, timers and the

@@ -1,20 +1,23 @@
-//! Scheduling by attributes (`sched_setattr`), and the priority of input and output: kept, told
+//! Scheduling by attributes (`sched_setattr`), and the priority of input and output: that is kept, told
 //! and inherited, without effect.
 
 use linux_raw_sys::general as l;
 use zerocopy::IntoBytes;
 
-use super::schedule::{KEPT, meant_by, process_of, set};
-use crate::call::{Answer, Cx, Entry, partial};
+use super::schedule::{REAL_TIME, meant_by, scheduled, set};
+use super::share::Tuning;
+use crate::call::{Answer, Cx, Entry, full, partial};
 use crate::errno::Errno;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] = &[
-    partial(l::__NR_sched_setattr, "sched_setattr", sched_setattr, KEPT),
-    partial(l::__NR_sched_getattr, "sched_getattr", sched_getattr, KEPT),
+    partial(l::__NR_sched_setattr, "sched_setattr", sched_setattr, REAL_TIME),
+    full(l::__NR_sched_getattr, "sched_getattr", sched_getattr),
     partial(l::__NR_ioprio_get, "ioprio_get", ioprio_get, KEPT),
     partial(l::__NR_ioprio_set, "ioprio_set", ioprio_set, KEPT),
 ];
+
+const KEPT: &str = "kept and told, without effect";
 
 /// Words of `struct sched_attr` in its first and in its present form.
 const FIRST_BYTES: u64 = 48;
@@ -52,7 +55,7 @@ fn sched_setattr(cx: &Cx) -> Answer {
     }
     let [head, flags, nice_and_priority, run, deadline, period, _] = attributes(cx, from)?;
     let (policy, times) = (head >> 32, [run, deadline, period]);
-    let process = process_of(cx, cx.int(0))?;
+    let who = scheduled(cx, cx.int(0))?;
     if flags & !RESET != 0 || policy >= u64::from(l::SCHED_RESET_ON_FORK) {
         return Err(Errno::EINVAL.into());
     }
@@ -62,22 +65,13 @@ fn sched_setattr(cx: &Cx) -> Answer {
         if run == 0 || run > deadline || deadline > period || period >> 63 != 0 {
             return Err(Errno::EINVAL.into());
         }
-        if !cx.process.credentials.borrow().may(l::CAP_SYS_NICE) {
-            return Err(Errno::EPERM.into());
-        }
     }
     let kept = if flags & RESET != 0 { policy | l::SCHED_RESET_ON_FORK } else { policy };
-    set(cx, &process, kept, (nice_and_priority >> 32) as u32)?;
-    if matches!(policy, l::SCHED_NORMAL | l::SCHED_BATCH) {
-        let nice = (nice_and_priority as u32 as i32).clamp(-20, 19);
-        let may = cx.process.credentials.borrow().may(l::CAP_SYS_NICE);
-        if nice < process.state.nice.get() && !may {
-            return Err(Errno::EPERM.into());
-        }
-        process.state.nice.set(nice);
-    }
-    process.state.deadline.set(times);
-    Ok(0)
+    let has_nice = matches!(policy, l::SCHED_NORMAL | l::SCHED_BATCH);
+    let nice = (nice_and_priority as u32 as i32).clamp(-20, 19);
+    let nice = if has_nice { nice } else { who.tuning().nice };
+    let priority = (nice_and_priority >> 32) as u32;
+    set(cx, &who, Tuning { nice, policy: kept, priority, deadline: times })
 }
 
 /// `sched_getattr(pid, attributes, size, flags)`.
@@ -87,17 +81,17 @@ fn sched_getattr(cx: &Cx) -> Answer {
     if to == 0 || cx.int(0) < 0 || cx.uint(3) != 0 || !fits {
         return Err(Errno::EINVAL.into());
     }
-    let state = &process_of(cx, cx.int(0))?.state;
-    let (policy, priority) = state.policy.get();
+    let tuning = scheduled(cx, cx.int(0))?.tuning();
+    let Tuning { policy, priority, .. } = tuning;
     let told = size.min(BYTES);
     let flags = if policy & l::SCHED_RESET_ON_FORK != 0 { RESET } else { 0 };
     let policy = policy & !l::SCHED_RESET_ON_FORK;
     let nice = match policy {
-        l::SCHED_NORMAL | l::SCHED_BATCH => state.nice.get() as u32,
+        l::SCHED_NORMAL | l::SCHED_BATCH => tuning.nice as u32,
         _ => 0,
     };
     let [run, deadline, period] = match policy {
-        l::SCHED_DEADLINE => state.deadline.get(),
+        l::SCHED_DEADLINE => tuning.deadline,
         _ => [0; 3],
     };
     let words = [

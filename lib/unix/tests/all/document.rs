@@ -144,7 +144,9 @@ Debian's bubblewrap works, but for `--unshare-net` and so `--unshare-all`. It ex
 the first file system, `mount --rbind / /mnt; cd /mnt; mount --move /mnt /; exec chroot . sh` sees to it.
 
 Programs take turns by slices of 10 ms, of their own time and of what the server works for them; `sched_yield` gives a turn away
-([0104](decisions/0104-programs-take-turns-by-what-they-cost-the-server.md)).
+([0104](decisions/0104-programs-take-turns-by-what-they-cost-the-server.md)). Nice values make turns longer and shorter as Linux's weights say;
+who is nicer than 10, or idle by policy, runs when nobody else can, and now and then beside those who can
+([0127](decisions/0127-nice-values-are-lengths-of-turns.md)).
 
 A call that moves more than 4 MiB to or from a file gives way to others each 4 MiB. `sendfile`, `copy_file_range` and `process_vm_readv`
 move 16 MiB at most, and say so.

@@ -46,6 +46,7 @@ mod queues;
 mod raw;
 mod ring;
 mod services;
+mod shares;
 mod signal_calls;
 mod signals;
 mod small_calls;

@@ -12,6 +12,7 @@ use crate::errno::Errno;
 use crate::memory::PAGE;
 use crate::mm::AddressSpace;
 use crate::mm::space::Layout;
+use crate::process::share::Tuning;
 use crate::process::{numbers, seccomp};
 use crate::thread::Doing;
 
@@ -76,7 +77,8 @@ fn stat_process(cx: &Cx, subject: &Subject, text: &mut String) {
     let process = &subject.process;
     let (device, foreground) = terminal(cx, subject);
     let times = figures::times(cx, subject);
-    let nice = process.state.nice.get();
+    let Tuning { nice, .. } = tuning(subject);
+    let priority = tuning(subject).told_priority();
     let _ = write!(
         text,
         "{} {} {} {} {device} {foreground} 0 {} 0 0 0 ",
@@ -88,12 +90,11 @@ fn stat_process(cx: &Cx, subject: &Subject, text: &mut String) {
     );
     let _ = write!(
         text,
-        "{} {} {} {} {} {nice} {} 0 {} ",
+        "{} {} {} {} {priority} {nice} {} 0 {} ",
         times.user,
         times.system,
         times.children_user,
         times.children_system,
-        20 + nice,
         process.threads.borrow().len(),
         times.start,
     );
@@ -116,12 +117,18 @@ fn stat_memory(subject: &Subject, layout: &Layout, text: &mut String) {
     );
 }
 
+/// How it asks to be scheduled, or did when it ended.
+fn tuning(subject: &Subject) -> Tuning {
+    subject.thread.as_ref().map_or_else(|| subject.process.tuning(), |thread| thread.tuning.get())
+}
+
 /// Fields 31 to 52: signals, scheduling, more addresses, the wait status.
 fn stat_end(subject: &Subject, layout: &Layout, text: &mut String) {
     let process = &subject.process;
     let [blocked, pending, ignored, caught] =
         figures::signals(subject).map(|signals| signals & 0x7fff_ffff);
-    let (policy, priority) = process.state.policy.get();
+    let own = tuning(subject);
+    let (policy, priority) = (own.plain_policy(), own.priority);
     let processor = subject.thread.as_ref().map_or(0, |thread| thread.whereabouts.processor.get());
     let addresses = [
         layout.data.0,

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use unix::errno::Errno;
 use unix::machine::{
-    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, SpaceId, Told,
-    VECTOR_STATE_MAX,
+    Access, Gauge, Machine, MachineThread, Mapping, Packet, Registers, Service, Share, SpaceId,
+    Told, Urgency, VECTOR_STATE_MAX,
 };
 use unix::memory::{FrameId, PAGE};
 use unix::thread::Thread;
@@ -27,6 +27,8 @@ pub struct FakeThread {
     pub system_ns: u64,
     pub stops: u32,
     pub processor: u32,
+    /// Urgency and ticks, if they are not those of nice 0.
+    pub share: Option<Share>,
 }
 
 /// A machine whose clock stands still until somebody turns it.
@@ -119,7 +121,7 @@ impl Machine for Handle {
     fn tsc_scale(&self) -> (u64, u64) {
         (0, 1 << 32)
     }
-    fn ask_for_turn(&self) {
+    fn ask_for_turn(&self, _: Urgency) {
         self.0.turn.set(true);
     }
     fn set_alarm(&self, at_ns: Option<u64>) {
@@ -154,6 +156,7 @@ impl Machine for Handle {
             system_ns: 0,
             stops: 0,
             processor: 0,
+            share: None,
         };
         threads.insert(id, thread);
         Ok(id)
@@ -171,6 +174,9 @@ impl Machine for Handle {
     fn set_processor(&self, thread: MachineThread, number: u32) -> bool {
         self.0.with(thread, |thread| thread.processor = number);
         number < self.processors()
+    }
+    fn set_share(&self, thread: MachineThread, share: Share) {
+        self.0.with(thread, |thread| thread.share = Some(share));
     }
     fn stop(&self, thread: MachineThread) {
         self.0.with(thread, |thread| thread.stops += 1);

@@ -18,7 +18,7 @@ use machine::FakeMachine;
 use machine::Handle;
 use unix::Unix;
 use unix::errno::Errno;
-use unix::machine::{MachineThread, Registers, Reply};
+use unix::machine::{MachineThread, Registers, Reply, Urgency};
 use unix::memory::{Memory, PAGE};
 use unix::process::{Pid, numbers};
 use unix::thread::Thread;
@@ -227,7 +227,8 @@ impl World {
     /// All others have had their turn, if that was asked for.
     pub fn give_turns(&self) {
         if self.machine.turn.take() {
-            self.unix.turn();
+            self.unix.turn(Urgency::Ordinary);
+            self.unix.turn(Urgency::Background);
             self.collect();
         }
     }

@@ -142,8 +142,8 @@ fn arguments_that_are_numbers_mean_the_caller_s_own() {
     assert_eq!(others.thread.own_tid.get(), 2);
     let set = [0, 2, 7].map(|value: u64| value);
     assert_eq!(init.call(l::__NR_setpriority, &set), 0);
-    assert_eq!(child.thread.process().state.nice.get(), 7);
-    assert_eq!(others.thread.process().state.nice.get(), 0);
+    assert_eq!(child.thread.tuning.get().nice, 7);
+    assert_eq!(others.thread.tuning.get().nice, 0);
     for (call, arguments) in [
         (l::__NR_getpgid, vec![4]),
         (l::__NR_getsid, vec![4]),
