@@ -1,6 +1,7 @@
 //! A file opened by its path: regular files, directories, simple devices, `/proc`.
 //! (Pipes, sockets and terminals are files of other modules.)
 
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::any::Any;
@@ -12,6 +13,7 @@ use super::directory::Name;
 use super::inode::{Inode, Kind};
 use super::mount_space::MountSpace;
 use super::mounts::Mount;
+use super::proc::records::Records;
 use super::regular::Regular;
 use super::spot::Spot;
 use super::{device, proc};
@@ -37,6 +39,8 @@ pub struct TreeFile {
     writes: bool,
     /// What a file of `/proc` says, since it was first read.
     text: RefCell<Option<Text>>,
+    /// What one about areas has said last.
+    records: RefCell<Option<Box<Records>>>,
     /// Of a list of mounts: how often they had changed when somebody looked whether they had.
     seen: Cell<u64>,
     /// Who has opened it, where that matters to who writes.
@@ -65,6 +69,7 @@ impl TreeFile {
             location,
             writes,
             text: RefCell::default(),
+            records: RefCell::default(),
             seen: Cell::new(0),
             opener: OnceCell::new(),
         }))
@@ -207,6 +212,9 @@ impl File for TreeFile {
             Kind::Character(device) => device::read(cx, *device, sink),
             Kind::Proc(node) if proc::memory::is_memory(node) => {
                 proc::memory::read(cx, node, sink, offset)
+            }
+            Kind::Proc(node) if proc::records::are_in(node) => {
+                proc::records::read(cx, node, &self.records, (sink, offset))
             }
             Kind::Proc(node) if !self.inode.is_directory() => {
                 self.read_text(cx, node, sink, offset)

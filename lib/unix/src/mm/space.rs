@@ -316,6 +316,14 @@ impl AddressSpace {
         self.areas.borrow().list().len()
     }
 
+    /// A copy of the first area that ends above an address, for `/proc`.
+    #[must_use]
+    pub fn area_from(&self, address: u64) -> Option<Area> {
+        let areas = self.areas.borrow();
+        let first = areas.list().partition_point(|area| area.end <= address);
+        areas.list().get(first).cloned()
+    }
+
     /// A copy of the list of areas, for `/proc`.
     #[must_use]
     pub fn areas(&self) -> Vec<Area> {

@@ -271,3 +271,41 @@ fn children_are_told_by_the_threads_that_made_them() {
     assert_eq!(program.stat("/proc/1/children").unwrap_err(), -2);
     assert_eq!(program.stat("/proc/1/task/1/task").unwrap_err(), -2);
 }
+
+/// The text about a thousand mappings is made as it is read, whole records of a page at most.
+#[test]
+fn a_long_text_of_mappings_is_made_as_it_is_read() {
+    let world = World::new();
+    let first = &world.first;
+    let program = Program::new(&world, first);
+    for index in 0..100_u64 {
+        let access = if index % 2 == 0 { 3 } else { 1 };
+        world.ok(first, linux::__NR_mmap, &[0, 4096, access, 0x22, u64::MAX, 0]);
+    }
+    for (path, end) in [("/proc/self/smaps", &b" \n"[..]), ("/proc/self/maps", &b"\n"[..])] {
+        let (mut whole, fd) = (Vec::new(), program.opened(path, 0));
+        loop {
+            let piece = program.read(fd, 8192);
+            if piece.is_empty() {
+                break;
+            }
+            assert!(piece.len() < 4096 && piece.ends_with(end), "{path}: {} bytes", piece.len());
+            whole.extend(piece);
+        }
+        assert!(whole.len() > 3500, "{path}");
+        // By small reads, and by reads anywhere, it is the same text.
+        let small = program.opened(path, 0);
+        let pieces = (0..).map(|_| program.read(small, 700)).take_while(|piece| !piece.is_empty());
+        assert_eq!(pieces.collect::<Vec<_>>().concat(), whole);
+        for offset in [3000, 10, 2999, whole.len() - 1, whole.len(), whole.len() + 99] {
+            let got = program.call(linux::__NR_pread64, &[fd, program.buffer, 64, offset as u64]);
+            let expected = &whole[offset.min(whole.len())..(offset + 64).min(whole.len())];
+            assert_eq!(world.read(first, program.buffer, got as usize), expected);
+        }
+        // From the beginning it says what is now.
+        world.ok(first, linux::__NR_mmap, &[0x10_0000, 4096, 3, 0x32, u64::MAX, 0]);
+        program.call(linux::__NR_lseek, &[fd, 0, 0]);
+        assert!(program.read(fd, 8192).starts_with(b"00100000-00101000 rw-p"));
+        world.ok(first, linux::__NR_munmap, &[0x10_0000, 4096]);
+    }
+}

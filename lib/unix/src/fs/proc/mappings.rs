@@ -1,6 +1,5 @@
-//! `maps` and `smaps` of a process. Who has a thousand areas has a text of 700 KB, and some read it again and
-//! again while everybody else waits: lines are put together here rather than by the language's formatter, which
-//! takes ten times as long.
+//! `maps` and `smaps` of a process. Who has a thousand areas has a text of 700 KB: lines are put together here rather than
+//! by the language's formatter, which takes ten times as long.
 
 use alloc::vec::Vec;
 
@@ -11,27 +10,19 @@ use crate::mm::AddressSpace;
 use crate::mm::area::{Area, AreaFlags, Backing};
 use crate::mm::space::Layout;
 
-/// Room for an area's line of `maps` while the text grows, and for what `smaps` tells of it.
-pub(super) const LINE_BYTES: usize = 512;
-pub(super) const AREA_BYTES: usize = 2048;
-
-/// `/proc/PID/maps`.
-pub(super) fn maps(cx: &Cx, space: &AddressSpace) -> Vec<u8> {
-    let layout = space.layout.get();
-    let mut text = Vec::new();
-    space.areas().iter().for_each(|area| line(&mut text, cx, area, layout));
-    text
+/// A record of `/proc/PID/maps` ([`super::records::Tell`]).
+pub(super) fn maps(cx: &Cx, space: &AddressSpace, from: u64, text: &mut Vec<u8>) -> Option<u64> {
+    let area = space.area_from(from)?;
+    line(text, cx, &area, space.layout.get());
+    Some(area.end)
 }
 
-/// `/proc/PID/smaps`.
-pub(super) fn smaps(cx: &Cx, space: &AddressSpace) -> Vec<u8> {
-    let layout = space.layout.get();
-    let mut text = Vec::new();
-    for area in space.areas() {
-        line(&mut text, cx, &area, layout);
-        figures(&mut text, cx, space, &area);
-    }
-    text
+/// A record of `/proc/PID/smaps`.
+pub(super) fn smaps(cx: &Cx, space: &AddressSpace, from: u64, text: &mut Vec<u8>) -> Option<u64> {
+    let area = space.area_from(from)?;
+    line(text, cx, &area, space.layout.get());
+    figures(text, cx, space, &area);
+    Some(area.end)
 }
 
 /// Appends `value` in the base, with at least so many digits, of which those in front are `fill`.

@@ -7,6 +7,7 @@
 //! | `node`, `subject` | what an inode is, and whom it is about |
 //! | `process`, `status`, `figures` | what is |
 //! | `descriptors`, `memory` | `fd` and `fdinfo`, `mem` and `pagemap` |
+//! | `mappings`, `records` | `maps` and `smaps` |
 //! | `ipc` | System V's objects and their limits |
 //! | `net` | sockets and interfaces |
 
@@ -34,6 +35,7 @@ pub(super) mod mounts;
 mod net;
 mod node;
 mod process;
+pub(super) mod records;
 mod settings;
 mod status;
 mod subject;
@@ -78,6 +80,8 @@ enum What {
     SubjectSetting(Pid, Pid, SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     /// One that can be written by who has opened it.
     SubjectOwned(Pid, Pid, SubjectText, WriteOwned),
+    /// A text about a process's areas, a record for each.
+    Areas(Pid, Pid, records::Tell),
     /// A process's memory.
     Memory(Pid, Pid),
     /// What of it is there.
@@ -137,6 +141,7 @@ impl What {
             | Self::SubjectSetting(pid, ..)
             | Self::SubjectOwned(pid, ..)
             | Self::SubjectLink(pid, ..)
+            | Self::Areas(pid, ..)
             | Self::Memory(pid, _)
             | Self::Pages(pid, _)
             | Self::Tasks(pid)

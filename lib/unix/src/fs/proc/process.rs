@@ -9,13 +9,13 @@ use core::fmt::Write;
 use linux_raw_sys::general as linux;
 
 use super::super::listing::Item;
+use super::records::Tell;
 use super::{
     Node, Subject, SubjectText, Target, What, WriteOwned, check_close_look, mappings, mounts,
     status,
 };
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::mm::AddressSpace;
 use crate::process::namespace::{Namespace, names};
 use crate::process::user_maps::{self, map_text, write_map};
 use crate::process::user_space::Kind;
@@ -34,6 +34,7 @@ pub(super) enum Entry {
     Setting(SubjectText, fn(&Cx, &Subject, &[u8]) -> Result<(), Errno>),
     Link(fn(&Cx, &Subject) -> Result<Target, Errno>),
     Owned(SubjectText, WriteOwned),
+    Areas(Tell),
     Memory,
     Pages,
     Tasks,
@@ -49,6 +50,7 @@ impl Entry {
             Self::Setting(make, set) => What::SubjectSetting(pid, tid, make, set),
             Self::Link(find) => What::SubjectLink(pid, tid, find),
             Self::Owned(make, set) => What::SubjectOwned(pid, tid, make, set),
+            Self::Areas(tell) => What::Areas(pid, tid, tell),
             Self::Memory => What::Memory(pid, tid),
             Self::Pages => What::Pages(pid, tid),
             Self::Tasks => What::Tasks(pid),
@@ -73,7 +75,7 @@ const ENTRIES: &[Named] = &[
     ("fdinfo", 0o555, Entry::Descriptors(true)),
     ("gid_map", 0o644, Entry::Owned(group_map, set_group_map)),
     ("limits", 0o444, Entry::Text(limits)),
-    ("maps", 0o444, Entry::Text(maps)),
+    ("maps", 0o444, Entry::Areas(mappings::maps)),
     ("mem", 0o600, Entry::Memory),
     ("mountinfo", 0o444, Entry::Mounts(mounts::mountinfo)),
     ("mounts", 0o444, Entry::Mounts(mounts::mounts)),
@@ -83,7 +85,7 @@ const ENTRIES: &[Named] = &[
     ("pagemap", 0o400, Entry::Pages),
     ("root", 0o777, Entry::Link(root)),
     ("setgroups", 0o644, Entry::Owned(sets_groups, set_sets_groups)),
-    ("smaps", 0o444, Entry::Text(smaps)),
+    ("smaps", 0o444, Entry::Areas(mappings::smaps)),
     ("stat", 0o444, Entry::Text(status::stat)),
     ("statm", 0o444, Entry::Text(status::statm)),
     ("status", 0o444, Entry::Text(status::status)),
@@ -370,28 +372,4 @@ fn limits(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
         let _ = writeln!(text, "{name:<25} {:<20} {:<20} {unit:<10}", value(soft), value(hard));
     }
     Ok(text.into_bytes())
-}
-
-fn maps(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
-    of_areas(cx, subject, mappings::LINE_BYTES, mappings::maps)
-}
-
-fn smaps(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
-    of_areas(cx, subject, mappings::AREA_BYTES, mappings::smaps)
-}
-
-/// What `told` tells of the areas of a process, some `bytes` each.
-fn of_areas(
-    cx: &Cx,
-    subject: &Subject,
-    bytes: usize,
-    told: fn(&Cx, &AddressSpace) -> Vec<u8>,
-) -> Result<Vec<u8>, Errno> {
-    check_close_look(cx, &subject.process)?;
-    if subject.process.ended.get().is_some() {
-        return Ok(Vec::new());
-    }
-    let space = subject.process.space();
-    cx.check_heap(space.area_count() * bytes)?;
-    Ok(told(cx, &space))
 }
