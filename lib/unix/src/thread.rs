@@ -11,6 +11,7 @@ use core::cell::{Cell, RefCell};
 use crate::account::Charge;
 use crate::call::{TABLE, Table};
 use crate::machine::{Access, MachineThread, Reply, Urgency};
+use crate::mm::policy::Policy;
 use crate::process::processors::Whereabouts;
 use crate::process::seccomp::Filter;
 use crate::process::share::Tuning;
@@ -95,6 +96,8 @@ pub struct Thread {
     pub affinity: Cell<u64>,
     /// Where it runs.
     pub whereabouts: Whereabouts,
+    /// On which node it wants its memory.
+    pub memory_policy: Cell<Policy>,
     /// How it asks to be scheduled.
     pub tuning: Cell<Tuning>,
     /// How urgent that makes it.
@@ -141,6 +144,7 @@ impl Thread {
             name: Cell::default(),
             affinity: Cell::new(!0),
             whereabouts: Whereabouts::default(),
+            memory_policy: Cell::default(),
             tuning: Cell::default(),
             urgency: Cell::default(),
             is_listed: Cell::default(),

@@ -21,6 +21,8 @@ pub enum Kind {
     Devpts,
     /// `/proc`.
     Proc,
+    /// `/sys`.
+    Sysfs,
     /// Pipes without a name.
     Pipe,
     /// Sockets.
@@ -38,6 +40,7 @@ impl Kind {
             Self::Devtmpfs => "devtmpfs",
             Self::Devpts => "devpts",
             Self::Proc => "proc",
+            Self::Sysfs => "sysfs",
             Self::Pipe => "pipefs",
             Self::Socket => "sockfs",
             Self::Anonymous => "anon_inodefs",
@@ -51,6 +54,7 @@ impl Kind {
             Self::Tmpfs | Self::Devtmpfs => 0x0102_1994,
             Self::Devpts => 0x1cd1,
             Self::Proc => 0x9fa0,
+            Self::Sysfs => 0x6265_6572,
             Self::Pipe => 0x5049_5045,
             Self::Socket => 0x534f_434b,
             Self::Anonymous => 0x0904_1934,

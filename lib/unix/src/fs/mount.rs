@@ -79,7 +79,8 @@ fn check_shown(cx: &Cx, space: &MountSpace, kind: FsKind) -> Result<(), Errno> {
         FsKind::Devtmpfs => who.may(linux_raw_sys::general::CAP_SYS_ADMIN),
         _ => true,
     };
-    let is_shared = matches!(kind, FsKind::Proc | FsKind::Devpts) && space.users.is_some();
+    let is_shared =
+        matches!(kind, FsKind::Proc | FsKind::Sysfs | FsKind::Devpts) && space.users.is_some();
     if may && (!is_shared || shows_whole(space, kind)) { Ok(()) } else { Err(Errno::EPERM) }
 }
 
@@ -185,6 +186,7 @@ fn new_root(cx: &Cx, kind: &[u8], data: &[u8]) -> Result<Rc<Inode>, Errno> {
     let kind = match kind {
         b"tmpfs" | b"ramfs" => FsKind::Tmpfs,
         b"proc" => FsKind::Proc,
+        b"sysfs" => FsKind::Sysfs,
         b"devtmpfs" => FsKind::Devtmpfs,
         b"devpts" => FsKind::Devpts,
         _ => return Err(Errno::ENODEV),
@@ -194,6 +196,7 @@ fn new_root(cx: &Cx, kind: &[u8], data: &[u8]) -> Result<Rc<Inode>, Errno> {
     let now = Time::now(cx.unix);
     let root = match kind {
         FsKind::Proc => new_directory(&fs, Kind::Proc(Node::root(cx.numbers().cloned())), 0o555),
+        FsKind::Sysfs => new_directory(&fs, Kind::Proc(Node::devices()), 0o555),
         FsKind::Devpts => new_directory(&all.pts, Kind::Pts, 0o755),
         FsKind::Devtmpfs => {
             let root = empty_root(&fs, 0o755);

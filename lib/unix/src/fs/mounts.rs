@@ -232,7 +232,7 @@ impl Inode {
     /// What it is covered by: its address, or its number where the same is made again and again.
     fn place(&self) -> usize {
         match self.fs.kind {
-            Kind::Proc => self.number as usize | 1 << (usize::BITS - 1),
+            Kind::Proc | Kind::Sysfs => self.number as usize | 1 << (usize::BITS - 1),
             _ => core::ptr::from_ref(self) as usize,
         }
     }
@@ -245,7 +245,7 @@ impl Inode {
     /// One mount more covers it.
     fn cover(&self) {
         self.covered.set(self.covered.get() + 1);
-        if self.fs.kind == Kind::Proc {
+        if matches!(self.fs.kind, Kind::Proc | Kind::Sysfs) {
             *self.fs.covered.borrow_mut().entry(self.number).or_default() += 1;
         }
     }

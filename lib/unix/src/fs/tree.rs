@@ -111,7 +111,7 @@ pub fn plain(unix: &Unix, path: &str) -> Option<Rc<Inode>> {
 }
 
 impl Filesystems {
-    /// The tree at the start: empty but for `/dev`, `/proc` and `/tmp`,
+    /// The tree at the start: empty but for `/dev`, `/proc`, `/sys` and `/tmp`,
     /// which are file systems of their own.
     #[must_use]
     pub fn new(memory: &Rc<Memory>) -> Self {
@@ -143,6 +143,9 @@ impl Filesystems {
         let proc = enter_directory(&this.root, "proc", 0o555);
         let node = Kind::Proc(Node::root(None));
         this.attach(&first, proc, new_directory(&new(FsKind::Proc, 21), node, 0o555), "proc");
+        let sys = enter_directory(&this.root, "sys", 0o555);
+        let node = Kind::Proc(Node::devices());
+        this.attach(&first, sys, new_directory(&new(FsKind::Sysfs, 24), node, 0o555), "sysfs");
         let dev = enter_directory(&this.root, "dev", 0o755);
         let devices = empty_root(&new(FsKind::Devtmpfs, 6), 0o755);
         let dev = this.attach(&first, dev, devices.clone(), "devtmpfs");

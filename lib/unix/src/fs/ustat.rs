@@ -12,7 +12,7 @@ pub const CALLS: &[Entry] =
     &[full(linux::__NR_sysfs, "sysfs", sysfs), full(linux::__NR_ustat, "ustat", ustat)];
 
 /// The kinds that can be mounted, as `/proc/filesystems` lists them.
-const KINDS: [Kind; 4] = [Kind::Tmpfs, Kind::Proc, Kind::Devtmpfs, Kind::Devpts];
+const KINDS: [Kind; 5] = [Kind::Sysfs, Kind::Tmpfs, Kind::Proc, Kind::Devtmpfs, Kind::Devpts];
 /// Longest name of a kind.
 const NAME_MAX: usize = 4096;
 

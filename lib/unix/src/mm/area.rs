@@ -40,6 +40,8 @@ bitflags::bitflags! {
         const NO_RESERVE = 64;
         /// Of the system (vDSO): cannot be changed, only unmapped or moved.
         const SPECIAL = 128;
+        /// On which node it is to be ([`super::policy`]).
+        const POLICY = 0x3F00;
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `oom` | whose process dies when memory is used up |
 //! | `map`, `protect`, `remap`, `rearrange`, `advise`, `brk` | the calls on memory |
 //! | `attach` | System V segments: attached, found, detached |
+//! | `policy` | on which node memory is to be |
 //! | `other` | memory of other processes |
 //! | `sizes` | how large a space is, what is there, which files it may write |
 //! | `shared` | what spaces share |
@@ -38,6 +39,7 @@ pub mod map;
 mod oom;
 mod other;
 pub mod pages;
+pub mod policy;
 pub mod protect;
 mod rearrange;
 pub mod remap;
@@ -104,6 +106,12 @@ pub const CALLS: &[Entry] = &[
     advise::MLOCKALL,
     advise::MUNLOCKALL,
     advise::MEMBARRIER,
+    policy::MBIND,
+    policy::SET_MEMPOLICY,
+    policy::GET_MEMPOLICY,
+    policy::MIGRATE_PAGES,
+    policy::MOVE_PAGES,
+    policy::HOME_NODE,
     futex::FUTEX,
     full(__NR_process_vm_readv, "process_vm_readv", other::process_vm_readv),
     full(__NR_process_vm_writev, "process_vm_writev", other::process_vm_writev),

@@ -319,6 +319,7 @@ fn new_thread(cx: &Cx, wish: &Wish, tid: Pid, process: &Rc<Process>) -> Result<R
     if wish.has(l::CLONE_CHILD_CLEARTID) {
         thread.clear_child_tid.set(wish.child_tid);
     }
+    thread.memory_policy.set(parent.memory_policy.get());
     thread.tuning.set(parent.tuning.get().inherited());
     enter_tables(cx.unix, &thread);
     share::begins(cx.unix, &thread);

@@ -99,6 +99,9 @@ task gives, the largest first, up to its `memory_pages`; an eighth of them is it
 A thousand small ones at once, in the machine of 1 GiB that `systems/linux.toml` asks for; some 500 with `--memory 512`. A sleeping child of the shell has 23 or 24 pages of kernel memory,
 and what it needs of the task's `quota_pages` is what bounds their number ([0114](decisions/0114-a-small-process-has-little-kernel-memory.md)); `quota` and `spaces` at the monitor's prompt count them.
 
+There can be as many threads as `/proc/sys/kernel/threads-max` tells, one for each 128 KiB of programs' memory; the last sixteenth is for processes.
+`/sys/devices/system` tells how many processors there are, and that they and all memory are one node; `mbind` and its kin answer as Linux does there.
+
 ## Where programs are
 As on Linux: mappings, stack, heap, vDSO and programs that can be anywhere are placed at random
 (`/proc/sys/kernel/randomize_va_space`, `personality(ADDR_NO_RANDOMIZE)`), with as many bits. `args = \"fixed-addresses\"`

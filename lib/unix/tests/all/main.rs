@@ -31,6 +31,7 @@ mod locks;
 mod log;
 mod long;
 mod memory;
+mod memory_policies;
 mod mounts;
 mod namespaces;
 mod natives;

@@ -1,4 +1,4 @@
-//! `maps` and `smaps` of a process. Who has a thousand areas has a text of 700 KB: lines are put together here rather than
+//! `maps`, `smaps` and `numa_maps` of a process. Who has a thousand areas has a text of 700 KB: lines are put together here rather than
 //! by the language's formatter, which takes ten times as long.
 
 use alloc::vec::Vec;
@@ -8,6 +8,7 @@ use crate::machine::Access;
 use crate::memory::PAGE;
 use crate::mm::AddressSpace;
 use crate::mm::area::{Area, AreaFlags, Backing};
+use crate::mm::policy::Policy;
 use crate::mm::space::Layout;
 
 /// A record of `/proc/PID/maps` ([`super::records::Tell`]).
@@ -22,6 +23,46 @@ pub(super) fn smaps(cx: &Cx, space: &AddressSpace, from: u64, text: &mut Vec<u8>
     let area = space.area_from(from)?;
     line(text, cx, &area, space.layout.get());
     figures(text, cx, space, &area);
+    Some(area.end)
+}
+
+/// A record of `/proc/PID/numa_maps`.
+pub(super) fn numa_maps(
+    cx: &Cx,
+    space: &AddressSpace,
+    from: u64,
+    text: &mut Vec<u8>,
+) -> Option<u64> {
+    let area = space.area_from(from)?;
+    let (name, ..) = origin(cx, &area, space.layout.get());
+    let (policy, nodes) = Policy::told(area.flags);
+    hexadecimal(text, area.start, 8);
+    for part in [" ", policy, nodes] {
+        text.extend_from_slice(part.as_bytes());
+    }
+    match (&area.backing, name.as_slice()) {
+        (Backing::File { .. } | Backing::Shared(_), path) => {
+            text.extend_from_slice(b" file=");
+            text.extend_from_slice(path);
+        }
+        (_, b"[heap]") => text.extend_from_slice(b" heap"),
+        (_, b"[stack]") => text.extend_from_slice(b" stack"),
+        _ => {}
+    }
+    let mut there = 0;
+    space.each_present(area.start, area.end, |_| there += 1);
+    if there > 0 {
+        let kind = match area.backing {
+            Backing::Anonymous => " anon=",
+            _ => " mapped=",
+        };
+        for part in [kind, " N0="] {
+            text.extend_from_slice(part.as_bytes());
+            number(text, there, 10, (1, b' '));
+        }
+        text.extend_from_slice(b" kernelpagesize_kB=4");
+    }
+    text.push(b'\n');
     Some(area.end)
 }
 

@@ -6,6 +6,7 @@
 //! | `system`, `settings` | what is not about one process |
 //! | `node`, `subject` | what an inode is, and whom it is about |
 //! | `process`, `status`, `figures` | what is |
+//! | `devices` | what `/sys` is |
 //! | `descriptors`, `memory` | `fd` and `fdinfo`, `mem` and `pagemap` |
 //! | `mappings`, `records` | `maps` and `smaps` |
 //! | `ipc` | System V's objects and their limits |
@@ -27,6 +28,7 @@ use crate::file::Source;
 use crate::process::{Credentials, LookingBy, Pid, Process};
 
 mod descriptors;
+mod devices;
 mod figures;
 mod ipc;
 mod mappings;

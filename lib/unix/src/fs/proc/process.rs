@@ -80,6 +80,7 @@ const ENTRIES: &[Named] = &[
     ("mountinfo", 0o444, Entry::Mounts(mounts::mountinfo)),
     ("mounts", 0o444, Entry::Mounts(mounts::mounts)),
     ("ns", 0o511, Entry::Namespaces),
+    ("numa_maps", 0o444, Entry::Areas(mappings::numa_maps)),
     ("oom_score", 0o444, Entry::Text(|_, _| Ok(b"0\n".to_vec()))),
     ("oom_score_adj", 0o644, Entry::Setting(oom_adjustment, set_oom_adjustment)),
     ("pagemap", 0o400, Entry::Pages),

@@ -244,6 +244,7 @@ fn processors(cx: &Cx, subject: &Subject, text: &mut String) {
     let _ = write!(
         text,
         "Cpus_allowed:\t{allowed:x}\nCpus_allowed_list:\t{list}\n\
+         Mems_allowed:\t1\nMems_allowed_list:\t0\n\
          voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n"
     );
 }

@@ -71,7 +71,8 @@ fn trigger(cx: &Cx, text: &[u8]) -> Result<(), Errno> {
 
 const DEVICES: &str = "Character devices:\n  1 mem\n  4 ttyS\n  5 /dev/tty\n  5 /dev/console\n  \
     5 /dev/ptmx\n136 pts\n\nBlock devices:\n";
-const FILESYSTEMS: &str = "nodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tdevpts\n";
+const FILESYSTEMS: &str =
+    "nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tdevtmpfs\nnodev\tdevpts\n";
 const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
 pub(super) fn line(value: u64) -> Vec<u8> {
