@@ -130,13 +130,34 @@ fn nothing(cx: &Cx, socket: &Socket, how: How) -> Result<(), Stop> {
     Err(wait(cx, &socket.can_read, socket.options.receive_timeout_ns.get()))
 }
 
-/// Receives from a stream: pieces of the same sender up to the first with files.
+/// Receives from a stream, as much as is asked for, or waits.
 fn receive_bytes(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Received, Stop> {
-    let mut received = Received::default();
     if sink.room() == 0 {
-        return Ok(received);
+        return Ok(Received::default());
     }
     let before = socket.inbox.len();
+    let received = take_bytes(socket, sink, how)?;
+    if received.len > 0 && !how.peek {
+        socket.made_room(before);
+    }
+    let before = cx.progress() as usize;
+    let wants_more = how.all && !how.peek && sink.room() > 0 && received.rights.is_none();
+    if received.len > 0 && !(wants_more && how.wait) {
+        return Ok(received);
+    }
+    if wants_more && received.len > 0 {
+        cx.set_progress((before + received.len) as u64);
+    }
+    match nothing(cx, socket, how) {
+        Err(Stop::Errno(_)) if cx.progress() > 0 => Ok(received),
+        answer => answer.map(|()| received),
+    }
+}
+
+/// Takes out of a stream what is there: pieces of the same sender up to the first with files, or to
+/// urgent data.
+fn take_bytes(socket: &Socket, sink: &mut Sink, how: How) -> Result<Received, Errno> {
+    let mut received = Received::default();
     // An urgent byte that is left out; a look leaves it where it is.
     let mut left_out = 0;
     while sink.room() > 0 {
@@ -158,10 +179,10 @@ fn receive_bytes(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<
         if received.len > 0 && (piece.rights.is_some() || checks) {
             break;
         }
-        let most = most.min(piece.len.saturating_sub(left_out));
-        let count = match socket.inbox.peek_at(sink, left_out, most) {
+        let rest = if piece.len > left_out { piece.len - left_out } else { usize::MAX };
+        let count = match socket.inbox.peek_at(sink, left_out, most.min(rest)) {
             Ok(count) => count,
-            Err(errno) if received.len == 0 => return Err(errno.into()),
+            Err(errno) if received.len == 0 => return Err(errno),
             Err(_) => break,
         };
         received.len += count;
@@ -177,21 +198,7 @@ fn receive_bytes(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<
         }
     }
     received.full_len = received.len;
-    if received.len > 0 && !how.peek {
-        socket.made_room(before);
-    }
-    let before = cx.progress() as usize;
-    let wants_more = how.all && !how.peek && sink.room() > 0 && received.rights.is_none();
-    if received.len > 0 && !(wants_more && how.wait) {
-        return Ok(received);
-    }
-    if wants_more && received.len > 0 {
-        cx.set_progress((before + received.len) as u64);
-    }
-    match nothing(cx, socket, how) {
-        Err(Stop::Errno(_)) if cx.progress() > 0 => Ok(received),
-        answer => answer.map(|()| received),
-    }
+    Ok(received)
 }
 
 /// Sends to `to`, or to the peer.
