@@ -1,11 +1,11 @@
-//! Urgent data of streams.
+//! Urgent data of streams, and their abrupt ends.
 
 use crate::common::World;
 use linux_raw_sys::general::*;
 use linux_raw_sys::ioctl::{FIONREAD, SIOCATMARK};
 use linux_raw_sys::net::{
-    AF_INET, AF_UNIX, MSG_DONTWAIT, MSG_OOB, MSG_PEEK, SO_OOBINLINE, SOCK_DGRAM, SOCK_STREAM,
-    SOL_SOCKET,
+    AF_INET, AF_UNIX, MSG_DONTWAIT, MSG_OOB, MSG_PEEK, SO_LINGER, SO_OOBINLINE, SOCK_DGRAM,
+    SOCK_STREAM, SOL_SOCKET,
 };
 use unix::errno::Errno;
 
@@ -155,4 +155,20 @@ fn who_has_no_such_thing_says_so() {
     let [one, _] = pair(&world, AF_UNIX);
     let call = [one, at, 0, MSG_OOB.into(), 0, 0];
     world.refused(&world.first, __NR_sendto, &call, Errno::EOPNOTSUPP);
+}
+
+#[test]
+fn who_lingers_for_no_time_resets() {
+    let world = World::new();
+    let [one, two] = pair(&world, AF_INET);
+    let linger = world.put(&world.first, &[1, 0, 0, 0, 0, 0, 0, 0]);
+    let option = [one, SOL_SOCKET.into(), SO_LINGER.into(), linger, 8];
+    world.ok(&world.first, __NR_setsockopt, &option);
+    send(&world, one, b"ab", 0);
+    let (name, len) = (world.scratch(&world.first, 16), world.put(&world.first, &[16, 0, 0, 0]));
+    world.ok(&world.first, __NR_getpeername, &[two, name, len]);
+    world.ok(&world.first, __NR_close, &[one]);
+    world.refused(&world.first, __NR_getpeername, &[two, name, len], Errno::ENOTCONN);
+    assert_eq!(receive(&world, two, 0), b"ab");
+    receives_nothing(&world, two, 0, Errno::ECONNRESET);
 }

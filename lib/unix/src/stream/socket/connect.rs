@@ -345,7 +345,7 @@ pub fn getsockname(cx: &Cx) -> Answer {
 pub fn getpeername(cx: &Cx) -> Answer {
     let open = cx.file(cx.uint(0))?;
     let socket = shared(&open)?;
-    if !socket.connected.get() {
+    if !socket.connected.get() || socket.is_over() {
         return Err(Errno::ENOTCONN.into());
     }
     let name = socket.peer_name.borrow().clone();

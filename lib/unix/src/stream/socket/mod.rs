@@ -156,6 +156,12 @@ impl Socket {
         *self.peer_name.borrow_mut() = other.name.borrow().clone();
     }
 
+    /// Whether it is a stream of the Internet that was closed in both directions, or reset.
+    fn is_over(&self) -> bool {
+        let closed = self.shut_in.get() && self.shut_out.get() && self.peer().is_none();
+        closed && self.inet.is_some() && self.kind == Kind::Stream && self.service().is_none()
+    }
+
     /// Whether sockets of this kind are connected before they are used.
     fn needs_connection(&self) -> bool {
         self.kind != Kind::Datagram
@@ -250,9 +256,10 @@ impl Drop for Socket {
             self.services.give_up(&service);
         }
         let unread = !self.inbox.is_empty();
+        let resets = self.embryo.get() || self.inet.is_some() && self.options.resets();
         if let Some(peer) = self.peer() {
             if self.needs_connection() {
-                peer.peer_gone(unread || self.embryo.get());
+                peer.peer_gone(unread || resets);
             } else {
                 peer.wake();
             }

@@ -50,6 +50,12 @@ impl Options {
         inbox.len() + inbox.pieces() * BOOKKEEPING < usize::try_from(most).unwrap_or(0)
     }
 
+    /// A connection is reset when it is closed (`SO_LINGER` for no time).
+    pub(super) fn resets(&self) -> bool {
+        let seconds = self.others.borrow().get(&LINGER_SECONDS).copied();
+        self.is_set(SO_LINGER) && seconds == Some(0)
+    }
+
     /// A connection that was accepted begins with what its listener has.
     pub(super) fn inherit(&self, listener: &Self) {
         self.others.borrow_mut().clone_from(&listener.others.borrow());
