@@ -155,6 +155,7 @@ pub fn begins(unix: &Unix, thread: &Rc<Thread>) {
 
 fn give(unix: &Unix, thread: &Rc<Thread>, share: Share) {
     thread.urgency.set(share.urgency);
+    unix.lender.takes_from(thread);
     unix.machine.set_share(thread.machine.get(), share);
     match share.urgency {
         Urgency::Background => unix.lender.add(unix, thread),
@@ -239,12 +240,20 @@ impl Lender {
         if can_run(&thread) && has_run_ns(unix, &thread) == before_ns {
             return false;
         }
-        let tuning = thread.tuning.get();
-        unix.machine.set_share(thread.machine.get(), tuning.share());
-        self.pause.set(tuning.pauses());
-        self.last.set(tid);
-        self.lent.set(None);
+        unix.machine.set_share(thread.machine.get(), thread.tuning.get().share());
+        self.takes_from(&thread);
         true
+    }
+
+    /// `thread` has no place that was lent to it any more: it has run, or is given another share, with which it may
+    /// never run.
+    fn takes_from(&self, thread: &Thread) {
+        let tid = thread.tid.get();
+        if self.lent.get().is_some_and(|(lent, _)| lent == tid) {
+            self.pause.set(thread.tuning.get().pauses());
+            self.last.set(tid);
+            self.lent.set(None);
+        }
     }
 
     /// Lends the place to the next one that can run; whether there was one.

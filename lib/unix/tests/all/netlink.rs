@@ -226,6 +226,7 @@ fn what_threads_have_used_is_told() {
     let fd = socket(&world, first, GENERIC);
     let child = world.fork(first);
     let number = child.process.pid.first().to_le_bytes();
+    world.ok(&child, __NR_setpriority, &[0, 0, 5]);
     world.ok(&child, __NR_setresuid, &[1000, 1000, 1000]);
     for kind in [1, 2] {
         let told = command(&world, fd, 0x13, 1, &attribute(kind, &number)).unwrap();
@@ -234,7 +235,8 @@ fn what_threads_have_used_is_told() {
         assert_eq!(told[4..8], [176, 1, kind as u8 + 3, 0]);
         assert_eq!(told[8..16], attribute(kind, &number));
         assert_eq!((told[16..20].to_vec(), stats.len()), (vec![164, 1, 3, 0], 416));
-        assert_eq!(stats[0], 13);
+        // The version; the nice value, which is a thread's.
+        assert_eq!((stats[0], stats[9]), (13, if kind == 1 { 5 } else { 0 }));
         let who = [&stats[128..132], &stats[120..124]].concat();
         let is = [number, 1000_u32.to_le_bytes()].concat();
         assert_eq!(who == is, kind == 1);

@@ -136,6 +136,22 @@ fn those_in_the_background_are_lent_a_place() {
     assert_eq!(shares(), [LENT, BACKGROUND]);
 }
 
+/// Whoever changes its nice value while it has the place, and never runs, keeps it from nobody.
+#[test]
+fn who_is_tuned_while_it_has_the_place_gives_it_back() {
+    let world = World::new();
+    let first = &world.first;
+    let [one, other] = [world.fork(first), world.fork(first)];
+    set_nice(&world, &one, 19);
+    set_nice(&world, &other, 19);
+    world.advance(LOOK_NS);
+    assert_eq!(share(&world, &one), LENT);
+    world.ok(first, l::__NR_setpriority, &[0, one.own_tid.get().into(), 12]);
+    assert_eq!(share(&world, &one), Some((Urgency::Background, 5)));
+    world.advance(10 * LOOK_NS);
+    assert_eq!(share(&world, &other), LENT);
+}
+
 #[test]
 fn who_leaves_the_background_or_ends_is_forgotten() {
     let world = World::new();

@@ -238,7 +238,7 @@ impl Ports {
         self.id.get()
     }
 
-    /// `socket` is a raw one of its protocol, with all addresses for now.
+    /// `socket` is a raw one of its protocol, and has all addresses until it is bound.
     pub(super) fn add_raw(&self, socket: &Rc<Socket>, inet: &Inet) {
         self.raws.set(self.raws.get() + 1);
         self.add(socket, Endpoint { port: inet.protocol as u16, ..inet.any() }, false);

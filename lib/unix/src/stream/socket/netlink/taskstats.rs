@@ -123,12 +123,14 @@ fn of_thread(cx: &Cx, thread: &Rc<Thread>) -> Stats {
     let (most_resident_kib, minor_faults) = process.times.memory(process);
     let elapsed_ns = cx.unix.machine.now_ns().saturating_sub(process.times.start_ns);
     let begun_s = real_time_ns(cx.unix).saturating_sub(elapsed_ns) / SECOND_NS;
-    let credentials = process.credentials.borrow();
+    let (credentials, tuning) = (process.credentials.borrow(), thread.tuning.get());
     let mut name = [0; 32];
     name[..16].copy_from_slice(&thread.name.get());
     Stats {
         flag: accounting::flags(process, 0),
+        nice: tuning.nice as u8,
         name,
+        scheduling: tuning.plain_policy() as u8,
         user: cx.user_told(credentials.uid),
         group: cx.group_told(credentials.gid),
         pid: cx.shown(thread.tid.get()),
