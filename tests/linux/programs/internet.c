@@ -1,29 +1,9 @@
 // Sockets of the Internet on the loopback: addresses, ports, connections, datagrams, errors.
 #include "probe.h"
+#include "loopback.h"
 
-#include <arpa/inet.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-
-static struct sockaddr_in v4(const char *ip, int port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
-    inet_pton(AF_INET, ip, &at.sin_addr);
-    return at;
-}
-
-static struct sockaddr_in6 v6(const char *ip, int port)
-{
-    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    inet_pton(AF_INET6, ip, &at.sin6_addr);
-    return at;
-}
-
-#define AT(address) (struct sockaddr *)&address, sizeof address
 
 // An address; a port only if it was not given by the system.
 static void show_name(const char *what, const struct sockaddr *at, socklen_t len)
@@ -69,17 +49,6 @@ static void option(int fd, int level, int name, const char *what)
     errno = 0;
     long result = getsockopt(fd, level, name, &value, &len);
     printf("%s: %s %d\n", what, result ? strerrorname_np(errno) : "ok", value);
-}
-
-static void loopback_up(void)
-{
-    struct ifreq request = {0};
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    strcpy(request.ifr_name, "lo");
-    ioctl(fd, SIOCGIFFLAGS, &request);
-    request.ifr_flags |= IFF_UP;
-    ioctl(fd, SIOCSIFFLAGS, &request);
-    close(fd);
 }
 
 static void making(void)

@@ -1,12 +1,8 @@
 // Raw sockets of the Internet on the loopback: who gets which packets, what is in them, what is answered.
 #include "probe.h"
+#include "loopback.h"
 
-#include <arpa/inet.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <netinet/ip_icmp.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #define OTHER 200
 // What a packet is.
@@ -15,33 +11,6 @@
 #ifndef ICMP_FILTER
 #define ICMP_FILTER 1
 #endif
-
-static struct sockaddr_in v4(const char *ip, int port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
-    inet_pton(AF_INET, ip, &at.sin_addr);
-    return at;
-}
-
-static struct sockaddr_in6 v6(const char *ip, int port)
-{
-    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    inet_pton(AF_INET6, ip, &at.sin6_addr);
-    return at;
-}
-
-#define AT(address) (struct sockaddr *)&address, sizeof address
-
-static void loopback_up(void)
-{
-    struct ifreq request = {0};
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    strcpy(request.ifr_name, "lo");
-    ioctl(fd, SIOCGIFFLAGS, &request);
-    request.ifr_flags |= IFF_UP;
-    ioctl(fd, SIOCSIFFLAGS, &request);
-    close(fd);
-}
 
 // Whether the words of these bytes add up to all ones.
 static int right(const unsigned char *at, int len)

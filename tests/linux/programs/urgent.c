@@ -1,13 +1,9 @@
 // Urgent data of streams: where a reader stops, what it leaves out, who is told.
 #include "probe.h"
+#include "loopback.h"
 
-#include <arpa/inet.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 
 static volatile int told;
@@ -16,17 +12,6 @@ static void on_urgent(int number)
 {
     (void)number;
     told++;
-}
-
-static void loopback_up(void)
-{
-    struct ifreq request = {0};
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    strcpy(request.ifr_name, "lo");
-    ioctl(fd, SIOCGIFFLAGS, &request);
-    request.ifr_flags |= IFF_UP;
-    ioctl(fd, SIOCSIFFLAGS, &request);
-    close(fd);
 }
 
 static void tcp(int pair[2])

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 /// The sources; one file is one program.
 const SOURCES: &str = "tests/linux/programs";
 /// What the programs share.
-const HEADER: &str = "tests/linux/programs/probe.h";
+const SHARED: [&str; 2] = ["tests/linux/programs/probe.h", "tests/linux/programs/loopback.h"];
 /// The first process of the comparison's Linux.
 pub const INIT: &str = "init";
 const FLAGS: [&str; 8] = [
@@ -45,7 +45,7 @@ pub fn build(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
     for (name, stem, variant) in wanted {
         let source = workspace.path(SOURCES).join(format!("{stem}.c"));
         let output = folder.join(&name);
-        let newest = written(&source).max(written(&workspace.path(HEADER)));
+        let newest = newest(workspace, &source);
         if !output.is_file() || written(&output) < newest {
             step.say(format!("compiling {name}"));
             compile(&source, &output, variant)?;
@@ -58,6 +58,12 @@ pub fn build(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
         n => step.done(&format!("{n} compiled")),
     }
     Ok(files)
+}
+
+/// When the source of a program, or what it shares with others, was last written.
+fn newest(workspace: &Workspace, source: &Path) -> SystemTime {
+    let shared = SHARED.map(|header| written(&workspace.path(header)));
+    shared.into_iter().fold(written(source), Ord::max)
 }
 
 /// A client of services: its name, its source, and the folder with its interface's header.
@@ -102,7 +108,7 @@ pub fn client(workspace: &Workspace, (name, source, header): Client) -> Result<P
 /// The compiler's words.
 pub fn compile_static(workspace: &Workspace, name: &str, output: &Path) -> Result<()> {
     let source = workspace.path(SOURCES).join(format!("{name}.c"));
-    let newest = written(&source).max(written(&workspace.path(HEADER)));
+    let newest = newest(workspace, &source);
     if output.is_file() && written(output) >= newest {
         return Ok(());
     }
