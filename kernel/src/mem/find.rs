@@ -160,6 +160,19 @@ fn find_any(space: SpaceRef, vaddr: u64) -> Slot {
     }
 }
 
+/// The table of `level` on the way to `vaddr`, if there is one.
+pub(crate) fn at_level(space: SpaceRef, vaddr: u64, level: u32) -> Option<Table> {
+    let mut table = space.root_table();
+    for at in (level + 1..=ROOT).rev() {
+        let entry = table.get(index(vaddr, at));
+        if !entry.present() || entry.is_leaf(at) {
+            return None;
+        }
+        table = entry.below();
+    }
+    Some(table)
+}
+
 /// Entries of a table.
 pub(crate) const ENTRIES: usize = 512;
 /// How many of them are looked at for one unit of a step's budget, eight of them in some 27 instructions.

@@ -156,6 +156,7 @@ impl Revoke {
 
     /// Gives up between two steps: the pages that were about to go stay, without what
     /// has been taken from them already.
+    #[inline(never)] // who asks has seldom one
     pub(crate) fn abandon(&mut self) {
         self.marker.take_out();
         if self.stopped.is_some() && self.scope == Scope::Own && self.taken.removes() {
@@ -189,6 +190,10 @@ impl Revoke {
             return;
         }
         self.status = self.status.or(walk.status);
-        self.pos = self.until;
+        self.pos += walk.done();
+        if self.pos < self.until {
+            // The next walk begins with what the last one has found changed.
+            split::keep(self.space, self.pos, self.until);
+        }
     }
 }

@@ -5,9 +5,10 @@
 //! page by page, whoever splits a page of 2 MiB multiplied what it costs to take back what
 //! was derived from it by 512.
 
+use super::LARGEST_LEVEL;
 use super::budget::Budget;
 use super::space::SpaceRef;
-use super::table::{self, ENTRIES, Leaf, Slot, twin_word};
+use super::table::{self, ENTRIES, Leaf, twin_word};
 use crate::arch::paging::{Entry, index, span};
 use crate::arch::preemption::Pace;
 
@@ -37,17 +38,21 @@ fn belongs(leaf: Leaf, at: usize) -> bool {
     is_page && twin_word(leaf.table, at) == 0
 }
 
-/// Takes the mark of dying pages from those in `pos..end`, which are a run or parts of one page.
+/// Takes the mark of dying pages from those in `pos..end`, which were a run or parts of one page, or what is left
+/// of such. Each was at least as large as its parts and at most as large as their table is; what was split
+/// meanwhile has no marks.
 pub(super) fn keep(space: SpaceRef, pos: u64, end: u64) {
-    let (table, level) = match table::find(space, pos) {
-        Slot::Leaf(leaf) => (leaf.table, leaf.level),
-        Slot::Empty { level, table } => (table, level),
-    };
-    let count = (end - pos).div_ceil(span(level)) as usize;
-    let first = index(pos, level);
-    let mut pace = Pace::default();
-    for at in first..(first + count).min(ENTRIES) {
-        pace.round();
-        table.clear_bits(at, Entry::DYING);
+    let size = end - pos;
+    let is_theirs = |level: &u32| span(*level) <= size && size <= span(*level + 1);
+    for level in (0..=LARGEST_LEVEL).rev().filter(is_theirs) {
+        let Some(table) = table::at_level(space, pos, level) else { return };
+        let mut pace = Pace::default();
+        for at in index(pos, level)..=index(end - 1, level) {
+            pace.round();
+            let entry = table.get(at);
+            if entry.is_leaf(level) && !entry.has(Entry::KERNEL) {
+                table.clear_bits(at, Entry::DYING);
+            }
+        }
     }
 }

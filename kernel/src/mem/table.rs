@@ -7,7 +7,8 @@
 //! (marked by `Entry::INHERIT` there). Tables without entries are freed at once.
 
 pub(crate) use super::find::{
-    ENTRIES, Leaf, Slot, Way, behind_empty, find, find_in, large, node_at, pages, twin_word, way,
+    ENTRIES, Leaf, Slot, Way, at_level, behind_empty, find, find_in, large, node_at, pages,
+    twin_word, way,
 };
 use super::frames::{self, Info, PhysFrame};
 use super::node::NodeRef;
@@ -161,18 +162,8 @@ pub(crate) fn remove(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Entry {
 /// Removes the node of a split page, none of whose parts are left, from the twin.
 #[cold]
 fn forget_inherited(space: SpaceRef, node: NodeRef) {
-    let (vaddr, level) = (node.vaddr(), node.level());
-    let mut table = space.root_table();
-    let mut at = ROOT;
-    while at > level {
-        let entry = table.get(index(vaddr, at));
-        if !entry.present() || entry.is_leaf(at) {
-            return;
-        }
-        table = entry.below();
-        at -= 1;
-    }
-    let slot = index(vaddr, level);
+    let Some(table) = at_level(space, node.vaddr(), node.level()) else { return };
+    let slot = index(node.vaddr(), node.level());
     if twin_word(table, slot) == node.word() {
         Info::of(table.address()).twin_table().set_word(slot, 0);
         table.change(slot, Entry::INHERIT, 0);
@@ -192,7 +183,8 @@ pub(crate) const fn split_price(level: u32) -> u64 {
 const _: () = assert!(super::LARGEST_LEVEL <= 2);
 
 /// Splits a large page into 512 of the next smaller size; the space has paid for the two
-/// frames, and what is left of its price is that of the parts. Never one of σ0's.
+/// frames, and what is left of its price is that of the parts. Never one of σ0's. A flush that has
+/// marked the page as dying marks the parts when it comes back.
 pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) {
     tlb::quiet(space);
     let quota = space.quota();

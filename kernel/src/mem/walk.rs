@@ -118,6 +118,11 @@ impl Walk {
         true
     }
 
+    /// Bytes that are done by a walk that is finished: it ends before a page without its mark.
+    pub(crate) fn done(&self) -> u64 {
+        self.end - self.start
+    }
+
     /// Leaves the marker where the walk stands.
     #[cold]
     fn stop(&mut self) {
@@ -256,8 +261,9 @@ impl Walk {
         } else if finishes && node.space().is_sigma0() && (unmarked || !whole) {
             // One that nobody else has goes, and comes again when it is needed.
         } else if finishes && unmarked {
-            // Another flush of it was given up, and it may have been handed on since.
-            self.stage = Stage::Enter;
+            // It was split, or another flush of it was given up; it may have been handed on since. Here
+            // the walk ends.
+            (self.pos, self.end) = (self.end, self.pos);
             return;
         } else {
             let rights = leaf.entry.rights().and(self.taken.rights);

@@ -129,11 +129,11 @@ impl Entry {
         (Self::rights_bits(rights), 0)
     }
 
-    /// The first of the pages of `level` that this page of the level above is made of.
+    /// The first of the pages of `level` that this page of the level above is made of; none is dying.
     #[inline]
     #[must_use]
     pub const fn part(self, _level: u32) -> Self {
-        self
+        Self(self.0 & !Self::DYING)
     }
 
     /// How far apart the entries of two consecutive pages of `level` are.

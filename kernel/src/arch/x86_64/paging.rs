@@ -116,12 +116,12 @@ impl Entry {
         (set, clear)
     }
 
-    /// The first of the pages of `level` that this page of the level above is made of.
+    /// The first of the pages of `level` that this page of the level above is made of; none is dying.
     #[inline]
     #[must_use]
     pub const fn part(self, level: u32) -> Self {
-        let keep = if level == 0 { !Self::LARGE } else { !0 };
-        let flags = self.0 & !Self::ADDRESS & keep;
+        let gone = if level == 0 { Self::LARGE } else { 0 };
+        let flags = self.0 & !(Self::ADDRESS | Self::DYING | gone);
         Self(self.address() & !(span(level + 1) - 1) | flags)
     }
 

@@ -35,6 +35,49 @@ fn a_flush_beside_one_that_is_given_up_takes_the_page() {
     }
 }
 
+/// A flush of some large parts of a larger page is given up when one of them has been split meanwhile, by
+/// another flush of a small part of it. Whatever is left can be handed on as before.
+#[test]
+fn a_flush_of_parts_that_is_given_up_leaves_no_marks() {
+    for (before, split) in (0..30).flat_map(|n| [(n, 0), (n, 1), (n, 3)]) {
+        let run = std::thread::spawn(move || give_up_parts(before, split << 21));
+        assert!(run.join().is_ok(), "part {split:#x} is split after {before} steps");
+    }
+}
+
+fn give_up_parts(before: u32, split: u64) {
+    const GIGA: u64 = 1 << 30;
+    kernel::mem::enable_huge_pages();
+    let machine = Machine::new(3, 1100, false);
+    let [sigma0, a, b, c] = machine.spaces[..] else { panic!("four spaces") };
+    let whole = page(GIGA, 30, Rights::RWX);
+    send(sigma0, a, MapItem::map(whole, GIGA));
+    for slot in 0..16 {
+        map(a, b, GIGA + 0x3000, slot << 12);
+        map(a, b, GIGA + 0x60_0000, (16 + slot) << 12);
+    }
+    let mut first = unmap(a, GIGA, 23, Rights::RWX, true);
+    let first_done = steps(&mut first, before);
+    let mut second = unmap(a, GIGA + split + 0x5000, 12, Rights::RWX, true);
+    second.finish();
+    let mut third = unmap(a, GIGA, 23, Rights::RWX, true);
+    let third_done = steps(&mut third, 4);
+    if !first_done {
+        first.abandon();
+    }
+    if !third_done {
+        third.abandon();
+    }
+    assert_eq!(machine.violations(false), []);
+    for at in (0..4 << 21).step_by(1 << 20).map(|at| GIGA + at) {
+        map(a, c, at, at);
+        assert_eq!(a.page(at).is_some(), c.page(at).is_some(), "{at:#x}");
+    }
+    unmap(a, GIGA, 30, Rights::RWX, true).finish();
+    assert_eq!((a.nodes(), b.nodes(), c.nodes()), (0, 0, 0));
+    assert_eq!(machine.violations(false), []);
+}
+
 /// A space ends while somebody else's unmap has passed its page and is at what was derived from that.
 #[test]
 fn a_space_ends_in_the_middle_of_anothers_unmap() {
