@@ -7,6 +7,7 @@ use crate::lrpc;
 use crate::mem::{DestroyJob, Step};
 use crate::sched;
 use crate::space::SpaceRef;
+use crate::space::spaces;
 use crate::thread::tcb::{Job, Resume};
 
 /// UTCB pages looked at in one step.
@@ -72,7 +73,7 @@ fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
             }
         }
         finish(caller, job.space());
-        let Some(abandoned) = cpu().spaces.take_abandoned() else { return sched::go_on(caller) };
+        let Some(abandoned) = spaces().take_abandoned() else { return sched::go_on(caller) };
         job = begin(caller, abandoned);
         if preemption::must_stop() {
             return preempted(caller, job);
@@ -117,7 +118,7 @@ fn heir(caller: TcbRef, space: SpaceRef) -> Option<SpaceRef> {
 /// Nothing is left of `space` but its descriptor and its quota: its chief inherits.
 fn finish(caller: TcbRef, space: SpaceRef) {
     orphan_children(space);
-    cpu().spaces.remove(space);
+    spaces().remove(space);
     if let Some(heir) = heir(caller, space) {
         // What it has inherited itself since the first steps.
         while lrpc::control::inherit(space, heir) == Step::More {
@@ -129,7 +130,7 @@ fn finish(caller: TcbRef, space: SpaceRef) {
 
 /// The tasks created by `space` now belong to its chief.
 fn orphan_children(space: SpaceRef) {
-    cpu().spaces.for_each(|child| {
+    spaces().for_each(|child| {
         if child.task.chief.get() == Some(space) {
             child.task.chief.set(space.task.chief.get());
         }

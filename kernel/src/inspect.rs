@@ -1,6 +1,8 @@
 //! Inspect, Baton's extension: read-only records about the kernel's objects for
 //! the monitor and the tests (`abi::inspect`). Nothing here changes anything.
 
+use crate::space::spaces;
+use crate::thread::registry;
 use abi::id::{THREAD_BITS, USER_BASE};
 use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
@@ -141,7 +143,7 @@ fn number_record(own: SpaceRef, index: u64) -> Option<Record> {
 fn space_record(own: SpaceRef, index: u64) -> Result<Option<Record>, PutOff> {
     let mut best: Option<SpaceRef> = None;
     let mut pace = Pace::default();
-    for space in cpu().spaces.all() {
+    for space in spaces().all() {
         let nearer = number(space) >= index && best.is_none_or(|best| number(space) < number(best));
         if nearer && sees(own, Some(space), &mut pace) {
             best = Some(space);
@@ -172,5 +174,5 @@ fn kernel_record() -> Record {
     let cpu = cpu();
     let (total, free) = (mem::frames::total(), mem::frames::free());
     let ticks = cpu.scheduler.ticks.get();
-    [total, free, cpu.registry.count(), cpu.spaces.count(), cpu.entries.get(), ticks, 0, 0]
+    [total, free, registry().count(), spaces().count(), cpu.entries.get(), ticks, 0, 0]
 }

@@ -1,10 +1,12 @@
 //! From a booted machine to the first user instruction: σ0, σ1 and the root task.
 
+use crate::space::spaces;
+use crate::thread::registry;
 use abi::id::USER_BASE;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, INITIAL_UTCB_BITS};
 use abi::{Fpage, Rights, ThreadId};
 
-use crate::arch::{self, TcbRef, cpu};
+use crate::arch::{self, TcbRef};
 use crate::boot::image::Server;
 use crate::control::lifecycle;
 use crate::mem::{self, AddressSpace, Quota, frames};
@@ -43,18 +45,14 @@ pub fn start(servers: [Option<Server>; 3], kip: u64) -> TcbRef {
         }
     }
     seal();
-    kprintln!(
-        "baton: {} threads, {} pages of kernel memory",
-        cpu().registry.count(),
-        frames::total()
-    );
+    kprintln!("baton: {} threads, {} pages of kernel memory", registry().count(), frames::total());
     sched::pick()
 }
 
 /// Closes the account of the kernel's memory: from here on it only moves.
 fn seal() {
     let (mut limits, mut used) = (0, 0);
-    cpu().spaces.for_each(|space| {
+    spaces().for_each(|space| {
         limits += space.quota().limit();
         used += space.quota().used();
     });
@@ -68,8 +66,8 @@ fn refresh_roots(space: SpaceRef) {
 
 /// Makes an initial server: its space and its thread, ready to run.
 fn initial(id: ThreadId, server: Server, pot: &Quota, pages: u64) -> Option<SpaceRef> {
-    let space = AddressSpace::create(cpu().spaces.new_id(), pot, pages).ok()?;
-    cpu().spaces.insert(space);
+    let space = AddressSpace::create(spaces().new_id(), pot, pages).ok()?;
+    spaces().insert(space);
     space.task.privileged.set(true);
     if id == ThreadId::SIGMA0 {
         space.make_sigma0();

@@ -11,7 +11,7 @@ pub use super::processor::calls::{
 };
 pub use super::processor::frame::{Frame, exception_words, set_exception_words};
 pub use console::{EXIT_FAILURE, console_write, exit, ticks};
-pub use memory::{hardware, memory_state, phys_to_virt, virt_to_phys};
+pub use memory::{hardware, phys_to_virt, virt_to_phys};
 pub use threads::{
     Cpu, LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, VECTOR_BYTES, abandon_vector, clear_vector,
     close_fast_path, copy_bytes, cpu, current, declare_vector, fill_page, frames_of, has_stretch,

@@ -21,6 +21,7 @@ use x86_64 as processor;
 
 pub mod clock;
 pub mod exchange;
+pub mod global;
 pub mod log;
 pub mod preemption;
 pub mod table;

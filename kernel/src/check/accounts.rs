@@ -1,11 +1,11 @@
 //! Quotas, chiefs, and the account of all frames of the kernel's memory.
 
 use super::Findings;
-use crate::arch::{cpu, frames_of};
+use crate::arch::frames_of;
 use crate::elsewhere;
 use crate::lrpc;
 use crate::mem::check;
-use crate::space::{MAX_DEPTH, SpaceRef};
+use crate::space::{self, MAX_DEPTH, SpaceRef};
 use crate::thread;
 
 /// Frames behind a thread's block.
@@ -14,7 +14,7 @@ const FRAMES_OF_THREAD: u64 = 2;
 /// Checks quotas and frames.
 pub(super) fn check(found: &mut Findings) {
     let (mut limits, mut spaces) = (0, 0);
-    cpu().spaces.for_each(|space| {
+    space::spaces().for_each(|space| {
         let quota = space.quota();
         found.note(
             quota.used() > quota.limit(),
@@ -35,7 +35,7 @@ pub(super) fn check(found: &mut Findings) {
         limits += quota.limit();
         spaces += 1;
     });
-    let count = cpu().spaces.count();
+    let count = space::spaces().count();
     found.note(spaces != count, format_args!("{spaces} spaces are listed, and {count} counted"));
     if check::is_sealed() {
         let sealed = check::sealed_limits();
@@ -63,7 +63,7 @@ fn frames(found: &mut Findings) {
     let mut broken = Findings::default();
     let mut report = |violation| broken.note(true, format_args!("{violation}"));
     let mut ledger = check::ledger(&mut report);
-    cpu().spaces.for_each(|space| {
+    space::spaces().for_each(|space| {
         let threads = space.task.thread_count.get() * FRAMES_OF_THREAD;
         let linkages = lrpc::check::frames(space, |frame| ledger.claim(space.id(), frame));
         let seats = elsewhere::frames_of_seats(space, |frame| ledger.claim(space.id(), frame));

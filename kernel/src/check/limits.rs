@@ -1,14 +1,15 @@
 //! What chiefs gave: thread numbers lie inside each other, nothing exceeds a ceiling.
 
 use super::Findings;
-use crate::arch::{TcbRef, cpu, last_version};
+use crate::arch::{TcbRef, last_version};
 use crate::sched;
+use crate::space::spaces;
 use crate::space::{MAX_DEPTH, SpaceRef};
 use crate::thread;
 
 /// Checks the ranges and ceilings of all tasks, and all threads against them.
 pub(super) fn check(found: &mut Findings) {
-    cpu().spaces.for_each(|space| {
+    spaces().for_each(|space| {
         let Some(chief) = space.task.chief.get() else { return };
         found.note(
             !chief.numbers().includes(space.numbers()),

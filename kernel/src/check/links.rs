@@ -1,23 +1,24 @@
 //! Rings of tcbs: linked both ways, closed, and not longer than there are threads.
 
 use super::Findings;
-use crate::arch::cpu;
 use crate::ring::{Ring, Through};
 use crate::space::SpaceRef;
+use crate::space::spaces;
+use crate::thread;
 
 /// Interrupt threads, the idle thread and the waker, which are not among the registered ones.
 const KERNEL_THREADS: u64 = 66;
 
 /// Walks `ring`, with `each` for its members; how many there are, or `None` if the links are broken.
 pub(super) fn walk<K: Through>(ring: &Ring<K>, each: impl FnMut(K::Member)) -> Option<u64> {
-    ring.members(cpu().registry.count() + KERNEL_THREADS, each)
+    ring.members(thread::registry().count() + KERNEL_THREADS, each)
 }
 
 /// The ring of all threads and the rings of the spaces' threads; whether the first,
 /// on which all other checks rely, is sound.
 pub(super) fn registry(found: &mut Findings) -> bool {
-    let count = cpu().registry.count();
-    let members = walk(cpu().registry.threads(), |_| {});
+    let count = thread::registry().count();
+    let members = walk(thread::registry().threads(), |_| {});
     let sound = members == Some(count);
     found.note(
         !sound,
@@ -27,7 +28,7 @@ pub(super) fn registry(found: &mut Findings) -> bool {
         return false;
     }
     let mut in_spaces = 0;
-    cpu().spaces.for_each(|space| {
+    spaces().for_each(|space| {
         let count = space.task.thread_count.get();
         let mut strangers = 0;
         let members = walk(&space.task.threads, |thread| {

@@ -10,9 +10,9 @@ mod links;
 mod queues;
 mod threads;
 
+use crate::space::spaces;
 use core::fmt::Arguments;
 
-use crate::arch::cpu;
 use crate::mem::check::Removals;
 use crate::thread::tcb::Resume;
 use crate::{kprintln, mem, thread};
@@ -54,7 +54,7 @@ pub fn violations() -> u64 {
     // Broken rings would lead astray whatever follows them.
     if found.count == 0 {
         let removals = removals();
-        cpu().spaces.for_each(|space| {
+        spaces().for_each(|space| {
             mem::check::check(space, removals, &mut |violation| {
                 found.note(true, format_args!("{violation}"));
             });
@@ -79,6 +79,15 @@ pub fn thread_violations() -> u64 {
     found.count
 }
 
+/// Checks what another processor than the first one has for itself: nobody but its idle thread.
+#[must_use]
+#[inline(never)] // as above
+pub fn idle_violations() -> u64 {
+    let mut found = Findings::default();
+    queues::check_idle(&mut found);
+    found.count
+}
+
 /// Whether any removal, destruction or map operation is half done.
 fn removals() -> Removals {
     let mut any = false;
@@ -86,6 +95,6 @@ fn removals() -> Removals {
         any |= matches!(thread.resume.get(), Resume::Unmap | Resume::Destroy)
             || threads::has_job(thread);
     });
-    cpu().spaces.for_each(|space| any |= space.task.abandoned.get());
+    spaces().for_each(|space| any |= space.task.abandoned.get());
     if any { Removals::UnderWay } else { Removals::Done }
 }

@@ -6,7 +6,7 @@ use abi::id::SYSTEM_BASE;
 
 use super::Findings;
 use super::links::walk;
-use crate::arch::{TcbRef, cpu};
+use crate::arch::{TcbRef, cpu, current};
 use crate::elsewhere;
 use crate::sched::ready::ReadyQueue;
 use crate::sched::wakeup::WakeupLists;
@@ -52,6 +52,23 @@ pub(super) fn check(found: &mut Findings) {
             ),
         );
     }
+}
+
+/// Checks those of a processor without threads: nobody is ready, and its idle thread runs.
+pub(super) fn check_idle(found: &mut Findings) {
+    let scheduler = &cpu().scheduler;
+    let mut queued = Queued::default();
+    ready(found, &mut queued);
+    found.note(
+        queued.ready != 0 || scheduler.ready.count() != 0,
+        format_args!("somebody is ready on a processor that has no threads"),
+    );
+    let idle = scheduler.idle.get();
+    let owner = scheduler.slice_owner.get();
+    found.note(
+        Some(current()) != idle || owner.is_some_and(|owner| Some(owner) != idle),
+        format_args!("a thread runs on a processor that has none"),
+    );
 }
 
 /// Those who wait for another processor, by the same links, and have its seats.

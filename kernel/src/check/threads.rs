@@ -1,6 +1,7 @@
 //! One thread control block after the other: identity, state, place in queues, what
 //! it will do when it runs.
 
+use crate::thread::registry;
 use abi::layout::{STUBS, USER_END};
 use abi::{ThreadId, utcb};
 
@@ -93,7 +94,7 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadI
     };
     let gone = partner.is_global() && thread::lookup(partner).is_none();
     // Who waits to send is told at once.
-    let gone = gone && (polls || !cpu().registry.sweep.is_under_way());
+    let gone = gone && (polls || !registry().sweep.is_under_way());
     fault(gone, "waits for a thread that does not exist");
     (gone, partner)
 }

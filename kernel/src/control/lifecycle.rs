@@ -3,10 +3,12 @@
 //! A thread's kernel memory (tcb and stack, vector state) is paid by the space it
 //! lives in; its UTCB by the same space, page by page.
 
+use crate::space::spaces;
+use crate::thread::registry;
 use abi::{CallError, ThreadId, utcb};
 
 use super::version;
-use crate::arch::{self, TcbRef, cpu, current, phys_to_virt};
+use crate::arch::{self, TcbRef, current, phys_to_virt};
 use crate::elsewhere;
 use crate::ipc::{cancel, receive, sweep, wait};
 use crate::local;
@@ -51,7 +53,7 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
     rendezvous::set_busy(thread, Busy::Inactive);
     space.task.threads.append(thread);
     space.task.thread_count.set(space.task.thread_count.get() + 1);
-    cpu().registry.insert(thread);
+    registry().insert(thread);
     Ok(thread)
 }
 
@@ -155,7 +157,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     let space = thread.space()?;
     space.task.threads.remove(thread);
     space.task.thread_count.set(space.task.thread_count.get() - 1);
-    cpu().registry.remove(thread);
+    registry().remove(thread);
     let number = thread.id.get().number();
     for frame in arch::remove(number).into_iter().flatten() {
         space.quota().give_back(frame);
@@ -178,6 +180,6 @@ fn abandon_destruction(thread: TcbRef) {
         && let Some(Job::Destroy(mut job)) = thread.job.take()
     {
         job.abandon();
-        cpu().spaces.abandon(job.space());
+        spaces().abandon(job.space());
     }
 }

@@ -1,11 +1,12 @@
 //! ThreadControl (X.2 5.5): create, activate, change, move and delete threads;
 //! attach interrupts.
 
+use crate::space::spaces;
 use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
 use abi::{CallError, ThreadId, utcb};
 
 use super::{ceiling, lifecycle, version};
-use crate::arch::{TcbRef, cpu};
+use crate::arch::TcbRef;
 use crate::ipc::sweep;
 use crate::mem::Step;
 use crate::space::{self, SpaceRef, controlled};
@@ -101,7 +102,7 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
         call_again(caller, thread);
         return Ok(After::Nothing);
     }
-    let unfinished = lifecycle::delete(thread).or_else(|| cpu().spaces.take_abandoned());
+    let unfinished = lifecycle::delete(thread).or_else(|| spaces().take_abandoned());
     Ok(unfinished.map_or(After::Nothing, After::Destroy))
 }
 

@@ -6,6 +6,7 @@
 //! again that was in use before finishes it first, so nobody in a closed wait for an id
 //! meets a later thread of that id.
 
+use crate::thread::registry;
 use abi::{IpcErrorKind, Phase, ThreadId};
 
 use super::fail_early;
@@ -24,7 +25,7 @@ const IN_A_TICK: u32 = 4;
 
 impl Sweep {
     fn step(&self, count: u32) {
-        let threads = cpu().registry.threads();
+        let threads = registry().threads();
         let mut next = self.next.get();
         for _ in 0..count {
             let Some(thread) = next else { break };
@@ -40,7 +41,7 @@ impl Sweep {
 
 /// An id is no longer current.
 pub fn id_lost() {
-    let registry = &cpu().registry;
+    let registry = &registry();
     let sweep = &registry.sweep;
     if sweep.is_under_way() {
         sweep.again.set(sweep.next.get() != registry.threads().first());
@@ -67,14 +68,14 @@ fn steps(sweep: &Sweep) {
 /// A tick while a sweep is under way.
 #[inline(never)]
 pub fn tick() {
-    cpu().registry.sweep.step(IN_A_TICK);
+    registry().sweep.step(IN_A_TICK);
 }
 
 /// The processor idles and a sweep is under way: it goes on until an interrupt comes or somebody is
 /// ready. Returns who runs next; if that is the idle thread, it comes here again.
 #[must_use]
 pub fn idle() -> TcbRef {
-    let (sweep, scheduler) = (&cpu().registry.sweep, &cpu().scheduler);
+    let (sweep, scheduler) = (&registry().sweep, &cpu().scheduler);
     while sweep.is_under_way() && scheduler.ready.count() == 0 {
         sweep.step(STEP);
         // Somebody's handler waits.
@@ -90,7 +91,7 @@ pub fn idle() -> TcbRef {
 /// An id above its number's `last` version was never current. Only the privileged give
 /// others; interrupts are noted on the way.
 pub fn finish_before(id: ThreadId, last: u32) {
-    let sweep = &cpu().registry.sweep;
+    let sweep = &registry().sweep;
     while id.version() <= last && sweep.is_under_way() {
         sweep.step(STEP);
         let_in();

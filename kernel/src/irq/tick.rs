@@ -5,6 +5,7 @@ use crate::arch::{self, TcbRef, clock, cpu, current};
 use crate::ipc::{kernel_message, sweep};
 use crate::sched::slice::{after_interrupt, charge};
 use crate::sched::waker;
+use crate::thread::registry;
 use crate::thread::tcb::Resume;
 
 /// A timer interrupt while `running`, queued or not, had the processor: who has it now.
@@ -44,7 +45,7 @@ fn wake_up(now_us: u64, most: u32) {
     if !cpu().scheduler.guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
         comers::tick(now_us);
     }
-    if cpu().registry.sweep.is_under_way() {
+    if registry().sweep.is_under_way() {
         sweep::tick();
         cpu().scheduler.wakeup.look_again(now_us);
     }

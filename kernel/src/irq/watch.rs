@@ -1,6 +1,7 @@
 //! Who idles looks for a while before it waits (docs/decisions/0068-who-idles-looks-first.md): the first
 //! processor whether somebody comes back, the others (`arch::x86_64::visitors`) whether somebody comes.
 
+use crate::thread::registry;
 use core::hint::spin_loop;
 
 use super::comers::look;
@@ -21,7 +22,7 @@ pub const LOOKS: u32 = 256;
 pub extern "C" fn watch() -> Option<TcbRef> {
     let scheduler = &cpu().scheduler;
     scheduler.watches.set(false);
-    if cpu().registry.sweep.is_under_way() {
+    if registry().sweep.is_under_way() {
         return Some(sweep::idle());
     }
     if let Some((number, other)) = scheduler.guests.only()

@@ -1,6 +1,7 @@
 //! Making a binding: the client asks, the kernel tells the clerk (`ipc::kernel_message`), the clerk agrees, and the
 //! client pays.
 
+use crate::space::spaces;
 use abi::lrpc::{
     A_STACK_UNIT, FIRST_ADDRESS, MAX_A_STACK_BYTES, MAX_A_STACKS, MAX_A_STACKS_OF_TASK,
     MAX_BINDINGS, MAX_PAGES, MAX_PROCEDURES,
@@ -9,7 +10,7 @@ use abi::{CallError, ThreadId};
 
 use super::{control, entangle};
 use crate::arch::preemption::let_in;
-use crate::arch::{Frame, TcbRef, cpu, lookup};
+use crate::arch::{Frame, TcbRef, lookup};
 use crate::mem::frames::FRAME;
 use crate::mem::{BindingRef, LinkagesRef, NoMemory};
 use crate::sched::slice::after_call;
@@ -119,7 +120,7 @@ fn make(caller: TcbRef, request: &Proposal, answer: &Answer) -> Result<u64, Call
 
 /// Writes the records of a new binding; the first one's token.
 fn write_records(binding: BindingRef, request: &Proposal, answer: &Answer) -> u64 {
-    let generation = cpu().spaces.new_generation() << 12;
+    let generation = spaces().new_generation() << 12;
     let mut token = 0;
     for (index, record) in (0..).zip(binding.records()) {
         record.binding.set(binding.number());

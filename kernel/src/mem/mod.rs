@@ -52,7 +52,7 @@ pub use small::{OnePage, map_one_page};
 pub use space::{AddressSpace, Owned, SpaceRef};
 pub use unmap::UnmapJob;
 
-use crate::arch::{memory_state, root};
+use crate::arch::global::global;
 use core::cell::Cell;
 
 /// What a step of a job came to.
@@ -102,7 +102,6 @@ pub struct Globals {
     pub(crate) frames: frames::Frames,
     pub(crate) layout: reserved::Layout,
     pub(crate) sigma0: Cell<Option<SpaceRef>>,
-    pub(crate) roots: root::Shared,
     pub(crate) huge_pages: Cell<bool>,
 }
 
@@ -114,16 +113,8 @@ impl Globals {
             frames: frames::Frames::new(),
             layout: reserved::Layout::new(),
             sigma0: Cell::new(None),
-            roots: root::Shared::new(),
             huge_pages: Cell::new(false),
         }
-    }
-}
-
-impl Globals {
-    /// What the roots of all spaces share.
-    pub(crate) fn roots(&self) -> &root::Shared {
-        &self.roots
     }
 }
 
@@ -133,10 +124,9 @@ impl Default for Globals {
     }
 }
 
-/// The state of this machine.
-#[inline]
-pub(crate) fn state() -> &'static Globals {
-    memory_state()
+global! {
+    /// The state of this machine.
+    pub(crate) fn state() -> Globals = Globals::new();
 }
 
 /// Says that the processor has 1 GiB pages (CPUID 8000_0001h, EDX bit 26).

@@ -2,14 +2,15 @@
 //! of its threads' time. A chief gives both; nothing that a task's threads do to each
 //! other exceeds them (design 5.6; decision 0016).
 
+use crate::space::spaces;
 use core::cell::Cell;
 
 use abi::task::UNCHANGED;
 use abi::{CallError, Ceilings, Numbers, ThreadId};
 
 use super::SpaceRef;
+use crate::arch::TcbRef;
 use crate::arch::preemption::Pace;
-use crate::arch::{TcbRef, cpu};
 
 /// What a task got from its chief.
 #[derive(Default)]
@@ -84,7 +85,7 @@ fn new_ceilings(target: SpaceRef, word: u64) -> Result<Ceilings, CallError> {
 /// have. Interrupts are noted on the way.
 fn lower(target: SpaceRef, ceilings: Ceilings, lower_thread: impl Fn(TcbRef, Ceilings)) {
     let mut pace = Pace::default();
-    cpu().spaces.for_each(|space| {
+    spaces().for_each(|space| {
         pace.rounds(space.clan_rounds());
         if space.is_below(target) {
             let limits = &space.task.limits;

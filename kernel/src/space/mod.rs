@@ -12,7 +12,8 @@ use core::cell::Cell;
 
 use abi::{CallError, Rights, ThreadId};
 
-use crate::arch::{TcbRef, cpu};
+use crate::arch::TcbRef;
+use crate::arch::global::global;
 pub use crate::mem::SpaceRef;
 use crate::mem::space::Area;
 use crate::mem::{AddressSpace, LinkagesRef, NoMemory, Owned, PhysFrame};
@@ -164,6 +165,11 @@ impl Spaces {
     }
 }
 
+global! {
+    /// All spaces of this machine.
+    pub fn spaces() -> Spaces = Spaces::new();
+}
+
 impl SpaceRef {
     /// Whether the task may call for everything (σ0, σ1, root).
     #[must_use]
@@ -241,12 +247,12 @@ pub fn create(creator: SpaceRef) -> Result<SpaceRef, CallError> {
     }
     let unused = creator.quota().limit().saturating_sub(creator.quota().used());
     let pages = DEFAULT_QUOTA_PAGES.min(unused / 2);
-    let made = AddressSpace::create(cpu().spaces.new_id(), creator.quota(), pages);
+    let made = AddressSpace::create(spaces().new_id(), creator.quota(), pages);
     let space = made.map_err(|_| CallError::NoMemory)?;
     space.task.chief.set(Some(creator));
     space.task.depth.set(creator.task.depth.get() + 1);
     space.task.limits.ceilings.set(creator.ceilings());
-    cpu().spaces.insert(space);
+    spaces().insert(space);
     Ok(space)
 }
 
@@ -259,7 +265,7 @@ pub fn is_initial(thread: TcbRef) -> bool {
 
 /// Takes back a space in which no thread could be made: nothing but its first frames exists.
 pub fn discard(space: SpaceRef, creator: SpaceRef) {
-    cpu().spaces.remove(space);
+    spaces().remove(space);
     space.free(creator.quota());
 }
 

@@ -12,7 +12,8 @@ use core::cell::Cell;
 
 use abi::{ThreadId, utcb};
 
-use crate::arch::{TcbRef, cpu};
+use crate::arch::TcbRef;
+use crate::arch::global::global;
 use crate::mem::SpaceRef;
 use crate::ring::Ring;
 use crate::usermem::Utcb;
@@ -63,6 +64,11 @@ impl Registry {
     }
 }
 
+global! {
+    /// All threads of this machine.
+    pub fn registry() -> Registry = Registry::new();
+}
+
 /// How far the search for those is who wait for ids that are not current (`ipc::sweep`).
 #[derive(Default)]
 pub struct Sweep {
@@ -99,7 +105,7 @@ impl Sweep {
 
 /// Calls `visit` for every thread. `visit` must not delete threads.
 pub fn for_each(visit: impl FnMut(TcbRef)) {
-    cpu().registry.threads.each(visit);
+    registry().threads.each(visit);
 }
 
 /// The thread of `viewer`'s space whose local id is `id`.

@@ -6,13 +6,15 @@ use crate::common::{Machine, Random};
 use abi::id::USER_BASE;
 use abi::{CallError, Fpage, Rights, ThreadId, utcb};
 use kernel::arch::root::RootWord;
-use kernel::arch::{TcbRef, cpu, current, entry, set_current};
+use kernel::arch::{TcbRef, current, entry, set_current};
 use kernel::check;
 use kernel::control::lifecycle;
 use kernel::control::threads::{After, Request, thread_control};
 use kernel::destruction;
 use kernel::mem::frames;
+use kernel::space::spaces;
 use kernel::space::{control, quota};
+use kernel::thread::registry;
 use kernel::thread::tcb::Resume;
 use kernel::thread::{lookup_number, own};
 
@@ -27,7 +29,7 @@ fn machine() -> (Machine, TcbRef) {
     set_current(own::make_idle(RootWord::default()));
     let space = machine.spaces[1];
     space.task.privileged.set(true);
-    cpu().spaces.insert(space);
+    spaces().insert(space);
     let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
     control::initialise(space, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
         .expect("quota suffices");
@@ -50,7 +52,7 @@ fn totals(machine: &Machine) -> (u64, u64) {
     let sigma0 = machine.sigma0();
     limits += sigma0.quota().limit();
     used += sigma0.quota().used();
-    cpu().spaces.for_each(|space| {
+    spaces().for_each(|space| {
         limits += space.quota().limit();
         used += space.quota().used();
     });
@@ -112,17 +114,17 @@ fn every_page_has_a_payer_whatever_is_made_and_deleted() {
     let (mut made, mut refused) = (0, 0);
     for round in 0..ROUNDS {
         let version = round as u32 + 2;
-        let (threads, spaces) = (cpu().registry.count(), cpu().spaces.count());
+        let (threads, before) = (registry().count(), spaces().count());
         let free = frames::free();
         let done = random_call(&mut random, root, version);
         assert_eq!(totals(&machine), at_first, "round {round}");
         assert_eq!(check::violations(), 0, "round {round}");
         match done {
             Ok(()) => made += 1,
-            Err(CallError::NoMemory) if cpu().spaces.count() == spaces => {
+            Err(CallError::NoMemory) if spaces().count() == before => {
                 refused += 1;
                 assert_eq!(
-                    (cpu().registry.count(), frames::free()),
+                    (registry().count(), frames::free()),
                     (threads, free),
                     "round {round}: a refused call cost something"
                 );
@@ -141,7 +143,7 @@ fn every_page_has_a_payer_whatever_is_made_and_deleted() {
         }
     }
     // What stays are pages for UTCBs and tables of the root's own space.
-    assert_eq!((cpu().registry.count(), cpu().spaces.count()), (1, 1));
+    assert_eq!((registry().count(), spaces().count()), (1, 1));
     assert_eq!(totals(&machine), at_first);
     let grown = machine.spaces[1].quota().used() - used_at_first;
     assert!(grown <= NUMBERS, "the root's space uses {grown} pages more than at first");

@@ -3,13 +3,14 @@
 //! checker finds nothing. The rules are written down here a second time, in terms of who is
 //! above whom.
 
+use kernel::space::spaces;
 use std::collections::BTreeMap;
 
 use crate::common::tasks::{initialise, make};
 use crate::common::{Machine, Random};
 use abi::{Ceilings, Numbers, ThreadId, Time};
 use kernel::arch::root::RootWord;
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::{TcbRef, set_current};
 use kernel::check;
 use kernel::control::ceiling;
 use kernel::control::schedule::{self, schedule};
@@ -51,7 +52,7 @@ impl Play {
     fn new() -> Self {
         let machine = Machine::new(1, 4000, false);
         set_current(own::make_idle(RootWord::default()));
-        machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
+        machine.spaces.iter().for_each(|space| spaces().insert(*space));
         machine.spaces.iter().for_each(|space| space.task.privileged.set(true));
         initialise(machine.spaces[1]);
         let root = make(ThreadId::global(900, 1), machine.spaces[1], 0, ThreadId::NIL);

@@ -13,6 +13,7 @@ use kernel::control::lifecycle;
 use kernel::ipc::{queue, syscall};
 use kernel::mem::{self, DestroyJob, MapJob, SpaceRef, frames};
 use kernel::sched;
+use kernel::space::spaces;
 use kernel::thread::Kind;
 use kernel::thread::part::Part;
 use kernel::thread::rendezvous::{self, Busy};
@@ -44,7 +45,7 @@ impl World {
         set_current(first);
         cpu().scheduler.wakeup.insert(sender, 5_000_000);
         let (mut limits, mut used) = (0, 0);
-        cpu().spaces.for_each(|space| {
+        spaces().for_each(|space| {
             limits += space.quota().limit();
             used += space.quota().used();
         });

@@ -3,11 +3,13 @@
 
 use abi::syscall::exregs;
 use abi::{ThreadId, utcb};
+use kernel::space::spaces;
+use kernel::thread::registry;
 
 use crate::common::tasks::{initialise, ipc, registers, thread};
 use crate::common::{Machine, tasks};
 use kernel::arch::root::RootWord;
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::{TcbRef, set_current};
 use kernel::check;
 use kernel::control::arm;
 use kernel::control::exregs::{Registers, exchange_registers};
@@ -39,7 +41,7 @@ fn arm(caller: TcbRef, partner: TcbRef) {
 fn rich(pages: u64) -> (Machine, SpaceRef) {
     let machine = Machine::new(2, pages, false);
     set_current(own::make_idle(RootWord::default()));
-    machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
+    machine.spaces.iter().for_each(|space| spaces().insert(*space));
     let space = machine.spaces[1];
     initialise(space);
     (machine, space)
@@ -90,7 +92,7 @@ fn a_deletion_ends_the_public_waits_for_that_thread_and_no_others() {
     let _ = lifecycle::delete(gone);
     assert!(for_gone.is_ready(), "nobody has told it");
     assert!(rendezvous::is_published(for_caller) && rendezvous::is_published(for_any));
-    assert!(!cpu().registry.sweep.is_under_way());
+    assert!(!registry().sweep.is_under_way());
     sweep::id_lost();
     assert!(rendezvous::is_published(for_caller) && rendezvous::is_published(for_any));
     assert_eq!(waits(for_caller), Waits::Busy(rendezvous::Busy::Waiting));

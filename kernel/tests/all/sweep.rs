@@ -3,6 +3,7 @@
 
 use abi::id::USER_BASE;
 use abi::{IpcError, IpcErrorKind, Phase, ThreadId, utcb};
+use kernel::thread::registry;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::common::Random;
@@ -51,7 +52,7 @@ fn is_told(waiter: TcbRef) -> bool {
 fn ticks(doer: TcbRef) -> u32 {
     set_current(doer);
     let mut count = 0;
-    while cpu().registry.sweep.is_under_way() {
+    while registry().sweep.is_under_way() {
         clock::PAGE.offset_us.fetch_add(TICK_US, Relaxed);
         let _ = tick(doer);
         assert_eq!(check::violations(), 0);
@@ -68,7 +69,7 @@ fn a_few_waiters_are_told_at_once() {
     wait_for(waiter, partner);
     delete(doer, partner);
     assert!(is_told(waiter));
-    assert!(!cpu().registry.sweep.is_under_way());
+    assert!(!registry().sweep.is_under_way());
 }
 
 #[test]
@@ -165,11 +166,11 @@ fn nobody_but_a_giver_of_old_ids_finishes_a_sweep() {
     let threads = many(&spaces);
     let id = threads[1].id.get();
     delete(threads[0], threads[1]);
-    assert!(cpu().registry.sweep.is_under_way());
+    assert!(registry().sweep.is_under_way());
     sweep::finish_before(ThreadId::global(USER_BASE + 100, 2), 1);
-    assert!(cpu().registry.sweep.is_under_way());
+    assert!(registry().sweep.is_under_way());
     sweep::finish_before(id, id.version());
-    assert!(!cpu().registry.sweep.is_under_way());
+    assert!(!registry().sweep.is_under_way());
 }
 
 /// A tick goes a little of the way, whoever runs; the idle thread goes on, and stops for whoever is ready.
@@ -191,14 +192,14 @@ fn a_tick_sweeps_little_and_who_idles_sweeps_on() {
     let before = told(&threads);
     nobody_is_ready();
     sweep::tick();
-    assert!(cpu().registry.sweep.is_under_way() && told(&threads) - before <= 4);
+    assert!(registry().sweep.is_under_way() && told(&threads) - before <= 4);
     nobody_is_ready();
     let before = told(&threads);
     let next = sweep::idle();
     assert!(told(&threads) - before <= 8, "whoever is told is ready: who idles stops");
     assert!(next != idle && threads.contains(&next));
     assert!(cpu().scheduler.watches.get(), "who idles next goes on");
-    while cpu().registry.sweep.is_under_way() {
+    while registry().sweep.is_under_way() {
         nobody_is_ready();
         let _ = sweep::idle();
     }

@@ -273,9 +273,9 @@ fn a_destruction_outlives_its_thread() {
         panic!("the space is left half destroyed")
     };
     assert!(doomed == spaces[1]);
-    let spaces_before = cpu().spaces.count();
+    let spaces_before = kernel::space::spaces().count();
     assert!(kernel::destruction::start(root, doomed) == root);
-    assert_eq!(cpu().spaces.count(), spaces_before - 1);
+    assert_eq!(kernel::space::spaces().count(), spaces_before - 1);
     // The victim's block and its space are back, and the worker's block.
     assert!(frames::free() > before, "{} frames of {before} are free", frames::free());
     drop(machine);
@@ -324,9 +324,9 @@ fn a_task_ends_while_somebody_waits(priority: u8, first: bool, now: bool) {
         assert!(irq::interrupt(other, QUIET_LINE) == chief);
     }
     set_current(chief);
-    let spaces_before = cpu().spaces.count();
+    let spaces_before = kernel::space::spaces().count();
     assert!(kernel::destruction::resume(chief) == chief);
-    assert_eq!(cpu().spaces.count(), spaces_before - 1);
+    assert_eq!(kernel::space::spaces().count(), spaces_before - 1);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Physical memory on the host: an arena per thread, so that tests can run side
 //! by side, each with its own machine.
 
-use crate::mem::Globals;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::Cell;
 
@@ -40,13 +39,7 @@ impl Drop for Arena {
 
 thread_local! {
     static ARENA: Arena = Arena::new();
-    static STATE: &'static Globals = Box::leak(Box::new(Globals::new()));
     static CR3: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The memory module's state of this thread's machine.
-pub fn memory_state() -> &'static Globals {
-    STATE.with(|state| *state)
 }
 
 /// The host's address of the physical address `phys`.

@@ -11,8 +11,6 @@ use abi::ThreadId;
 use super::super::processor::frame::{Frame, TrapFrame};
 use crate::mem::{MarkerRef, PhysFrame};
 use crate::sched::Scheduler;
-use crate::space::Spaces;
-use crate::thread::Registry;
 use crate::thread::tcb::{Tcb, USES_VECTOR, Vectors};
 
 /// The tcb array's own memory: none on the host.
@@ -98,8 +96,6 @@ pub struct Cpu {
     /// A line, and how many windows pass by until it interrupts.
     pub interrupt: Cell<Option<(u32, u32)>>,
     pub entries: Cell<u64>,
-    pub spaces: Spaces,
-    pub registry: Registry,
     pub scheduler: Scheduler,
 }
 
@@ -108,8 +104,6 @@ thread_local! {
         pending_lines: Cell::new(0),
         interrupt: Cell::new(None),
         entries: Cell::new(0),
-        spaces: Spaces::new(),
-        registry: Registry::new(),
         scheduler: Scheduler::new(),
     }));
     static CURRENT: Cell<Option<TcbRef>> = const { Cell::new(None) };

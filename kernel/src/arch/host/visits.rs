@@ -10,8 +10,7 @@ use crate::arch::root::RootWord;
 use crate::between::SEATS;
 use crate::between::berth::{Berth, Stand};
 use crate::elsewhere::Other;
-use crate::mem::{LinkagesRef, PhysFrame};
-use crate::space::SpaceRef;
+use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
 use crate::thread::rendezvous::{Busy, busy_word, set_busy};
 
 /// How many there can be.

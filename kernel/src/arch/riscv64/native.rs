@@ -10,7 +10,7 @@ pub use super::frame::{Frame, exception_words, set_exception_words};
 pub use super::percpu::{
     Cpu, cpu, current, interrupt_noted, interrupt_pending, note_entry, set_current,
 };
-pub use super::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
+pub use super::physmap::{hardware, phys_to_virt, virt_to_phys};
 pub use super::sbi::{EXIT_FAILURE, console_write, exit};
 pub use super::tcbs::{
     LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, VECTOR_BYTES, abandon_vector, clear_vector,

@@ -14,10 +14,6 @@ pub struct Cpu {
     pub pending_lines: Cell<u64>,
     /// Kernel entries since boot.
     pub entries: Cell<u64>,
-    /// All spaces.
-    pub spaces: crate::space::Spaces,
-    /// All threads.
-    pub registry: crate::thread::Registry,
     /// Ready queues, wakeup lists, the running slice.
     pub scheduler: Scheduler,
 }
@@ -31,8 +27,6 @@ static CPU: OneCpu = OneCpu(Cpu {
     current: Cell::new(None),
     pending_lines: Cell::new(0),
     entries: Cell::new(0),
-    spaces: crate::space::Spaces::new(),
-    registry: crate::thread::Registry::new(),
     scheduler: Scheduler::new(),
 });
 

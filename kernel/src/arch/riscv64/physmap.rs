@@ -1,27 +1,8 @@
 //! Physical memory as the kernel sees it, and the privileged instructions that the memory
 //! module needs.
-//!
-//! The kernel runs with interrupts off on one processor: what is `Sync` here is so because
-//! nothing else runs.
-
-use crate::mem::Globals;
 
 /// Where the map of all physical memory begins: the first address of the kernel's half.
 pub const BASE: u64 = 0xFFFF_8000_0000_0000;
-
-struct OneCpu(Globals);
-
-// SAFETY: the kernel runs on one processor with interrupts off; no two
-// references are ever used concurrently.
-unsafe impl Sync for OneCpu {}
-
-static STATE: OneCpu = OneCpu(Globals::new());
-
-/// The memory module's only global state.
-#[inline]
-pub fn memory_state() -> &'static Globals {
-    &STATE.0
-}
 
 /// The kernel's address of the physical address `phys`.
 #[inline]

@@ -108,9 +108,9 @@ impl Shared {
     }
 }
 
-fn shared() -> &'static Shared {
-    let state: &'static crate::mem::Globals = crate::arch::memory_state();
-    state.roots()
+crate::arch::global::global! {
+    /// What they share.
+    fn shared() -> Shared = Shared::new();
 }
 
 /// Names the root table whose kernel half every new space copies.

@@ -4,8 +4,7 @@ use crate::arch::TcbRef;
 use crate::arch::root::RootWord;
 use crate::between::berth::Berth;
 use crate::elsewhere::Other;
-use crate::mem::{LinkagesRef, PhysFrame};
-use crate::space::SpaceRef;
+use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
 
 static NOBODY: Berth = Berth::new();
 

@@ -83,14 +83,6 @@ pub fn check(note: &mut dyn FnMut(Arguments<'_>)) {
         }
     }
     super::processors::for_each_root(|root| replica(Table::at(root), template, &constant, note));
-    cpu().spaces.for_each(|space| {
-        let root = space.root().table();
-        let own = super::iobitmap::SLOT;
-        let differs = |index: &usize| root.get(*index) != template.get(*index);
-        if let Some(index) = (KERNEL_HALF..512).filter(|index| *index != own).find(differs) {
-            note(format_args!("space {}: root entry {index} is not the kernel's", space.id()));
-        }
-    });
 }
 
 /// Checks what another processor sees: its own top, and everything else shared.

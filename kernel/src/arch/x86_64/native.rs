@@ -14,7 +14,7 @@ pub use super::nmi::report as report_nmis;
 pub use super::percpu::{
     Cpu, cpu, current, interrupt_noted, interrupt_pending, note_entry, set_current,
 };
-pub use super::physmap::{hardware, memory_state, phys_to_virt, virt_to_phys};
+pub use super::physmap::{hardware, phys_to_virt, virt_to_phys};
 pub use super::place::tell as tell_place;
 pub use super::serial::write as console_write;
 pub use super::special::{

@@ -68,10 +68,6 @@ pub struct Cpu {
     pub nmis: super::nmi::Nmis,
     /// Machine checks that were survived.
     pub machine_checks: Cell<u64>,
-    /// All spaces.
-    pub spaces: crate::space::Spaces,
-    /// All threads.
-    pub registry: crate::thread::Registry,
     /// Ready queues, wakeup lists, the running slice.
     pub scheduler: Scheduler,
 }
@@ -137,8 +133,6 @@ pub static BATON_CPU: Cpu = Cpu {
     unguarded: Cell::new(0),
     nmis: super::nmi::Nmis::new(),
     machine_checks: Cell::new(0),
-    spaces: crate::space::Spaces::new(),
-    registry: crate::thread::Registry::new(),
     scheduler: Scheduler::new(),
 };
 

@@ -1,10 +1,5 @@
 //! Physical memory as the kernel sees it, and the privileged instructions that
 //! the memory module needs.
-//!
-//! The kernel runs with interrupts off on one processor: what is `Sync` here is
-//! so because nothing else runs.
-
-use crate::mem::Globals;
 
 /// The first address at which the map of all physical memory can begin, and where it is while
 /// the kernel boots (docs/kernel-plan.md).
@@ -40,20 +35,6 @@ pub fn base() -> u64 {
         );
     }
     base
-}
-
-struct OneCpu(Globals);
-
-// SAFETY: the kernel runs on one processor with interrupts off; no two
-// references are ever used concurrently.
-unsafe impl Sync for OneCpu {}
-
-static STATE: OneCpu = OneCpu(Globals::new());
-
-/// The memory module's only global state.
-#[inline]
-pub fn memory_state() -> &'static Globals {
-    &STATE.0
 }
 
 /// The kernel's address of the physical address `phys`.

@@ -208,9 +208,9 @@ impl Default for Shared {
     }
 }
 
-pub(super) fn shared() -> &'static Shared {
-    let state: &'static crate::mem::Globals = crate::arch::memory_state();
-    state.roots()
+crate::arch::global::global! {
+    /// What they share.
+    pub(super) fn shared() -> Shared = Shared::new();
 }
 
 /// Names the root table whose kernel half every new space copies.

@@ -17,8 +17,7 @@ use super::{asm, iobitmap, kernel_tables, mitigations, root, special};
 use crate::arch::phys_to_virt;
 use crate::arch::root::RootWord;
 use crate::between::SEATS;
-use crate::mem::{LinkagesRef, PhysFrame};
-use crate::space::SpaceRef;
+use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
 use crate::thread::tcb::{TCB_SIZE, Tcb};
 
 const PAGE: u64 = 4096;

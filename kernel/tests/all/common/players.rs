@@ -86,7 +86,7 @@ impl Players {
     pub fn new(places: &[u32]) -> Self {
         let machine = Machine::new(1 + places.iter().max().expect("some threads"), 64, false);
         set_current(own::make_idle(RootWord::default()));
-        machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
+        machine.spaces.iter().for_each(|space| kernel::space::spaces().insert(*space));
         machine.spaces[0].task.privileged.set(true);
         for (space, index) in machine.spaces.iter().zip(0..) {
             initialise(*space);

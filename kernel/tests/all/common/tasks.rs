@@ -7,6 +7,7 @@ use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::control::lifecycle;
 use kernel::ipc;
+use kernel::space::spaces;
 use kernel::space::{SpaceRef, control};
 use kernel::thread::own;
 use kernel::usermem::Utcb;
@@ -29,7 +30,7 @@ pub fn initialise(space: SpaceRef) {
 pub fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
     let machine = Machine::new(tasks, 64, false);
     set_current(own::make_idle(RootWord::default()));
-    machine.spaces.iter().for_each(|space| cpu().spaces.insert(*space));
+    machine.spaces.iter().for_each(|space| spaces().insert(*space));
     machine.spaces[0].task.privileged.set(true);
     let spaces = machine.spaces[1..].to_vec();
     spaces.iter().copied().for_each(initialise);

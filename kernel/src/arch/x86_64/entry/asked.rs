@@ -15,7 +15,7 @@ fn look() -> u32 {
         kprintln!("check: processor {number}: {violation}");
         count += 1;
     });
-    count + crate::check::thread_violations() as u32
+    count + crate::check::idle_violations() as u32
 }
 
 /// Another processor has left a request here, the only one that there can be: it is the first
