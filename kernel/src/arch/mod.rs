@@ -22,6 +22,7 @@ use x86_64 as processor;
 pub mod clock;
 pub mod exchange;
 pub mod global;
+pub mod line;
 pub mod log;
 pub mod preemption;
 pub mod table;

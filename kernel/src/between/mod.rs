@@ -6,6 +6,7 @@
 
 pub mod berth;
 pub mod inbox;
+pub mod processors;
 
 /// Threads that can be on another processor at the same time, those apart who hand over in user mode.
 pub const SEATS: usize = 4;

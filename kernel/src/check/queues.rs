@@ -77,7 +77,7 @@ fn elsewhere(found: &mut Findings, queued: &mut Queued) {
         ready_queue(other.queue(), found, queued);
         let scheduler = &cpu().scheduler;
         found.note(
-            other.guest().is_some() != scheduler.guests.has(number)
+            other.guest().is_some() != cpu().guests.has(number)
                 || other.queue().count() != 0 && !scheduler.wanted.has(number),
             format_args!("nobody would look who is on processor {number}, or waits for it"),
         );

@@ -20,7 +20,7 @@ pub fn go_back(next: TcbRef) -> Option<TcbRef> {
     let number = u32::from(next.processor.get());
     let other = visits::other(number)?;
     let is_free = other.guest.get().is_none() && other.ready.count() == 0 && !other.rests();
-    if !is_free || scheduler.guests.numbers().any(|number| visits::berth(number).needs_a_look()) {
+    if !is_free || cpu().guests.numbers().any(|number| visits::berth(number).needs_a_look()) {
         return None;
     }
     scheduler.leaving.clear();

@@ -177,7 +177,7 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
     let now_us = clock::now_us();
     other.charged_us.set(now_us);
     other.guest.set(Some(thread));
-    scheduler.guests.add(number);
+    cpu().guests.add(number);
     scheduler.quiet.set(None);
     // The ticks look at it while it is there.
     scheduler.wakeup.look_again(now_us);
@@ -233,7 +233,7 @@ pub fn charge(other: &Other, thread: TcbRef, now_us: u64) -> bool {
 #[inline(always)]
 pub fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
     let _ = charge(other, guest, clock::now_us());
-    cpu().scheduler.guests.remove(number);
+    cpu().guests.remove(number);
     let runner = party::home(number, other).unwrap_or(guest);
     other.guest.set(None);
     if runner != guest {

@@ -6,7 +6,7 @@ use abi::inspect::Back;
 
 use super::party::Party;
 use crate::arch::{TcbRef, clock, visits};
-use crate::sched::leaving::Processors;
+use crate::between::processors::Processors;
 use crate::sched::ready::ReadyQueue;
 use crate::space::SpaceRef;
 

@@ -20,7 +20,7 @@ use super::{calls, hidden};
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::between::SEATS;
-use crate::sched::leaving::bits;
+use crate::between::processors::bits;
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::Kind;

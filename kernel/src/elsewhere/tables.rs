@@ -5,7 +5,8 @@ use abi::inspect::Back;
 
 use super::{Other, call_back};
 use crate::arch::{clock, cpu, visits};
-use crate::sched::leaving::{LINE, Processors, look_soon};
+use crate::between::processors::Processors;
+use crate::sched::leaving::{LINE, look_soon};
 use crate::sched::make_ready;
 use crate::space::SpaceRef;
 
@@ -18,7 +19,7 @@ pub fn quiet(space: SpaceRef) {
         return;
     }
     let (stopping, mut now_us) = (Processors::new(), None);
-    for (number, other) in scheduler.guests.without(&scheduler.stopped).all() {
+    for (number, other) in cpu().guests.without(&scheduler.stopped).all() {
         if !other.uses(space) {
             continue;
         }
@@ -42,7 +43,7 @@ pub fn quiet(space: SpaceRef) {
 /// The same if what is about to change is not only tables that they use: nobody of `space` is elsewhere.
 #[cold]
 pub fn vacate(space: SpaceRef) {
-    for (number, other) in cpu().scheduler.guests.all() {
+    for (number, other) in cpu().guests.all() {
         if other.uses(space) {
             let _ = other.note_change(clock::now_us());
             drive_out(number, other, space);
@@ -72,7 +73,7 @@ pub fn go_on() -> bool {
     let scheduler = &cpu().scheduler;
     scheduler.stopped.clear();
     scheduler.quiet.set(None);
-    scheduler.guests.numbers().fold(false, |any, number| visits::berth(number).go_on() | any)
+    cpu().guests.numbers().fold(false, |any, number| visits::berth(number).go_on() | any)
 }
 
 /// An operation is over, and something has been noted: if that is only that others stand still for it, they go

@@ -27,7 +27,7 @@ pub fn look() {
     if !scheduler.stopped.is_empty() {
         let _ = go_on();
     }
-    for (number, other) in scheduler.guests.all() {
+    for (number, other) in cpu().guests.all() {
         if let Some(thread) = other.guest()
             && visits::berth(number).fetch()
             && let Some(handler) = quick::has_come(number, other, thread)
@@ -54,7 +54,7 @@ fn look_at(thread: TcbRef) {
 #[inline(never)]
 pub fn tick(now_us: u64) {
     look();
-    for (number, other) in cpu().scheduler.guests.all() {
+    for (number, other) in cpu().guests.all() {
         let Some(thread) = other.guest() else { continue };
         if charge(other, thread, now_us) {
             let _ = call_back(number, other, Back::Slice);
@@ -64,7 +64,7 @@ pub fn tick(now_us: u64) {
         }
         advance(number, other);
     }
-    if !cpu().scheduler.guests.is_empty() {
+    if !cpu().guests.is_empty() {
         cpu().scheduler.wakeup.look_again(now_us);
     }
 }

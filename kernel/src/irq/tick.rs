@@ -42,7 +42,7 @@ fn ticked(running: TcbRef, most: u32) -> TcbRef {
 #[inline(never)]
 fn wake_up(now_us: u64, most: u32) {
     wake::expire(now_us, most);
-    if !cpu().scheduler.guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
+    if !cpu().guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
         comers::tick(now_us);
     }
     if registry().sweep.is_under_way() {

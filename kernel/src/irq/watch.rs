@@ -25,15 +25,15 @@ pub extern "C" fn watch() -> Option<TcbRef> {
     if registry().sweep.is_under_way() {
         return Some(sweep::idle());
     }
-    if let Some((number, other)) = scheduler.guests.only()
+    if let Some((number, other)) = cpu().guests.only()
         && let Some(guest) = other.guest()
     {
         return watch_one(number, other, guest);
     }
-    if scheduler.guests.is_empty() {
+    if cpu().guests.is_empty() {
         return None;
     }
-    let berths = || scheduler.guests.numbers().map(visits::berth);
+    let berths = || cpu().guests.numbers().map(visits::berth);
     berths().for_each(|berth| berth.watch());
     look_until(|| berths().any(|berth| berth.has_returned()));
     // All of them: whoever comes back from now on interrupts.

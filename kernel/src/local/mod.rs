@@ -256,7 +256,7 @@ pub fn reclaim(thread: TcbRef) {
 /// Whether `thread` may hand over in user mode: nobody waits to send to it (4.6.1), and nobody
 /// waits whom a switch could pass over.
 fn way(thread: TcbRef) -> u64 {
-    let quiet = thread.senders.is_empty() && !cpu().scheduler.look_first.get();
+    let quiet = thread.senders.is_empty() && !cpu().look_first.get();
     if quiet { OPEN_HERE } else { utcb::LIPC_CLOSED }
 }
 

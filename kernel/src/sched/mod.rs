@@ -14,13 +14,16 @@ pub mod waker;
 pub mod wakeup;
 
 use core::cell::Cell;
+use core::mem::offset_of;
 
-use crate::arch::{TcbRef, close_fast_path, cpu, current};
+use crate::arch::line::Line;
+use crate::arch::{Cpu, TcbRef, close_fast_path, cpu, current};
+use crate::between::processors::Processors;
 use crate::space::SpaceRef;
 use crate::techniques;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
-use leaving::{Leaving, Processors};
+use leaving::Leaving;
 use ready::ReadyQueue;
 use wakeup::WakeupLists;
 
@@ -45,14 +48,9 @@ pub struct Scheduler {
     pub charged_us: Cell<u64>,
     /// Timer ticks since boot.
     pub ticks: Cell<u64>,
-    /// A direct switch has to look at the ready queue first: an interrupt has left somebody
-    /// waiting.
-    pub look_first: Cell<bool>,
     /// Since when somebody more urgent has been kept waiting (`delay`), µs; 0: nobody is.
     pub delayed_since_us: Cell<u64>,
-    /// The processors where somebody is now (`elsewhere`).
-    pub guests: Processors,
-    /// Those of them where whoever is there stands still until this one leaves the kernel.
+    /// Those of the processors with guests where whoever is there stands still until this one leaves the kernel.
     pub stopped: Processors,
     /// The space of which nobody runs elsewhere, as was found last, until somebody goes there again.
     pub quiet: Cell<Option<SpaceRef>>,
@@ -80,9 +78,7 @@ impl Scheduler {
             slice_left_us: Cell::new(0),
             charged_us: Cell::new(0),
             ticks: Cell::new(0),
-            look_first: Cell::new(false),
             delayed_since_us: Cell::new(0),
-            guests: Processors::new(),
             stopped: Processors::new(),
             quiet: Cell::new(None),
             wanted: Processors::new(),
@@ -90,6 +86,12 @@ impl Scheduler {
             watches: Cell::new(false),
         }
     }
+}
+
+impl Line for Cpu {
+    type Scheduler = Scheduler;
+    const NOBODY: Scheduler = Scheduler::new();
+    const OWN: usize = offset_of!(Scheduler, wakeup);
 }
 
 impl Default for Scheduler {
@@ -193,7 +195,7 @@ pub fn hand_over(thread: TcbRef, partner: TcbRef) -> TcbRef {
     if !techniques::LAZY_SCHEDULING {
         cpu().scheduler.ready.remove(thread);
     }
-    let passes = cpu().scheduler.look_first.get() && outranked(partner);
+    let passes = cpu().look_first.get() && outranked(partner);
     if techniques::DIRECT_SWITCH && partner.is_ready() && !passes {
         return partner;
     }
@@ -209,7 +211,7 @@ pub fn hand_over(thread: TcbRef, partner: TcbRef) -> TcbRef {
 fn keep_watch(running: TcbRef) {
     let scheduler = &cpu().scheduler;
     if scheduler.ready.holds_others(running) {
-        scheduler.look_first.set(true);
+        cpu().look_first.set(true);
         close_fast_path();
     }
 }
@@ -229,7 +231,7 @@ fn outranked(partner: TcbRef) -> bool {
     }
     let outranked = best > partner.priority.get();
     let owner = owner.map_or(u8::MAX, |owner| owner.priority.get());
-    scheduler.look_first.set(!outranked && best > owner);
+    cpu().look_first.set(!outranked && best > owner);
     outranked
 }
 
@@ -238,7 +240,7 @@ fn outranked(partner: TcbRef) -> bool {
 #[must_use]
 pub fn hand_over_at_once(thread: TcbRef, partner: TcbRef) -> TcbRef {
     let at_once = techniques::LAZY_SCHEDULING && techniques::DIRECT_SWITCH;
-    if at_once && !cpu().scheduler.look_first.get() { partner } else { hand_over(thread, partner) }
+    if at_once && !cpu().look_first.get() { partner } else { hand_over(thread, partner) }
 }
 
 /// Both threads are ready and `runner` has the processor: the one with the higher

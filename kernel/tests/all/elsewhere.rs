@@ -179,7 +179,7 @@ fn a_thread_is_deleted_wherever_it_is() {
         assert!(kernel::thread::lookup(id).is_none());
         comers::look();
         assert!(accept(1).is_none(), "nobody is left to come");
-        assert!(cpu().scheduler.guests.is_empty());
+        assert!(cpu().guests.is_empty());
     });
 }
 
@@ -200,9 +200,9 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     assert!(cpu().scheduler.stopped.is_empty());
     sound();
     kernel::arch::tlb::vacate(world.spaces[1]);
-    assert!(cpu().scheduler.guests.has(1), "another space's root");
+    assert!(cpu().guests.has(1), "another space's root");
     kernel::arch::tlb::vacate(world.spaces[0]);
-    assert!(cpu().scheduler.guests.is_empty());
+    assert!(cpu().guests.is_empty());
     assert!(world.one.is_away() && cpu().pending_lines.get() != 0, "it goes again soon");
     sound();
 }

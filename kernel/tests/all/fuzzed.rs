@@ -117,7 +117,7 @@ fn a_direct_switch_passes_over_nobody_whom_a_tick_has_left_waiting() {
     assert!(ipc(helper, server.id.get(), ThreadId::ANY) == server);
     assert!(ipc(server, client.id.get(), ThreadId::ANY) == urgent, "the client is not");
     assert!(is_schedulable(client));
-    assert!(!cpu().scheduler.look_first.get(), "the fast path opens again");
+    assert!(!cpu().look_first.get(), "the fast path opens again");
 }
 
 /// A call that makes nobody ready changes nothing about who waits: it does not keep the
@@ -133,7 +133,7 @@ fn calls_do_not_close_the_fast_path() {
     let own = caller.id.get().0;
     frame.make_call((Call::QuotaControl as u64).wrapping_neg(), [own, 0, 0, 0, 0]);
     assert!(kernel::call::dispatch(caller, frame) == caller);
-    assert!(!cpu().scheduler.look_first.get());
+    assert!(!cpu().look_first.get());
 }
 
 /// The end of a slice can be delayed as any preemption: not against somebody above the

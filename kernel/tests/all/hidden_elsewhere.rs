@@ -160,7 +160,7 @@ fn a_question_finds_out_who_runs() {
                 let waits = wait::waits(thread);
                 let expected = if asked == runs { Busy::Ready } else { Busy::Waiting };
                 assert_eq!(waits, Waits::Busy(expected));
-                assert!(cpu().scheduler.guests.is_empty());
+                assert!(cpu().guests.is_empty());
                 sound();
                 talk.go();
             });

@@ -216,7 +216,7 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     sound();
     // Now its root, with which it is there.
     kernel::arch::tlb::vacate(world.spaces[1]);
-    assert!(cpu().scheduler.guests.is_empty());
+    assert!(cpu().guests.is_empty());
     assert!(world.one.is_away());
     sound();
 }

@@ -9,8 +9,9 @@ use std::ptr::NonNull;
 use abi::ThreadId;
 
 use super::super::processor::frame::{Frame, TrapFrame};
+use crate::arch::line::Line;
+use crate::between::processors::Processors;
 use crate::mem::{MarkerRef, PhysFrame};
-use crate::sched::Scheduler;
 use crate::thread::tcb::{Tcb, USES_VECTOR, Vectors};
 
 /// The tcb array's own memory: none on the host.
@@ -96,7 +97,9 @@ pub struct Cpu {
     /// A line, and how many windows pass by until it interrupts.
     pub interrupt: Cell<Option<(u32, u32)>>,
     pub entries: Cell<u64>,
-    pub scheduler: Scheduler,
+    pub guests: Processors,
+    pub look_first: Cell<bool>,
+    pub scheduler: <Self as Line>::Scheduler,
 }
 
 thread_local! {
@@ -104,7 +107,9 @@ thread_local! {
         pending_lines: Cell::new(0),
         interrupt: Cell::new(None),
         entries: Cell::new(0),
-        scheduler: Scheduler::new(),
+        guests: Processors::new(),
+        look_first: Cell::new(false),
+        scheduler: <Cpu as Line>::NOBODY,
     }));
     static CURRENT: Cell<Option<TcbRef>> = const { Cell::new(None) };
     static VERSIONS: RefCell<BTreeMap<u32, u32>> = const { RefCell::new(BTreeMap::new()) };
@@ -207,7 +212,7 @@ pub fn is_fast_path_closed() -> bool {
     false
 }
 
-/// The tests' fast path looks at `Scheduler::look_first` itself.
+/// The tests' fast path looks at `Cpu::look_first` itself.
 pub fn close_fast_path() {}
 
 /// Interrupts come when a test wants them.

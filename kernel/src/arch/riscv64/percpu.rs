@@ -3,7 +3,8 @@
 use core::cell::Cell;
 
 use super::tcbs::TcbRef;
-use crate::sched::Scheduler;
+use crate::arch::line::Line;
+use crate::between::processors::Processors;
 
 /// Everything one processor owns.
 pub struct Cpu {
@@ -14,8 +15,13 @@ pub struct Cpu {
     pub pending_lines: Cell<u64>,
     /// Kernel entries since boot.
     pub entries: Cell<u64>,
+    /// The processors where somebody is now (`elsewhere`).
+    pub guests: Processors,
+    /// A direct switch has to look at the ready queue first: an interrupt has left somebody
+    /// waiting.
+    pub look_first: Cell<bool>,
     /// Ready queues, wakeup lists, the running slice.
-    pub scheduler: Scheduler,
+    pub scheduler: <Self as Line>::Scheduler,
 }
 
 struct OneCpu(Cpu);
@@ -27,7 +33,9 @@ static CPU: OneCpu = OneCpu(Cpu {
     current: Cell::new(None),
     pending_lines: Cell::new(0),
     entries: Cell::new(0),
-    scheduler: Scheduler::new(),
+    guests: Processors::new(),
+    look_first: Cell::new(false),
+    scheduler: <Cpu as Line>::NOBODY,
 });
 
 /// This processor's state.

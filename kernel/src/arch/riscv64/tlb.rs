@@ -18,7 +18,7 @@ pub fn is_current(space: SpaceRef) -> bool {
 /// uses them until this one leaves the kernel (`elsewhere`).
 #[inline]
 pub fn quiet(space: SpaceRef) {
-    if !cpu().scheduler.guests.is_empty() {
+    if !cpu().guests.is_empty() {
         elsewhere::quiet(space);
     }
 }
@@ -26,7 +26,7 @@ pub fn quiet(space: SpaceRef) {
 /// The root of `space` is about to be another than that with which others have come to their processors:
 /// nobody of it is there.
 pub fn vacate(space: SpaceRef) {
-    if !cpu().scheduler.guests.is_empty() {
+    if !cpu().guests.is_empty() {
         elsewhere::vacate(space);
     }
 }

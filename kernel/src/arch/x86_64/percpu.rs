@@ -15,7 +15,8 @@ use core::cell::Cell;
 use core::mem::offset_of;
 
 use super::tcbs::TcbRef;
-use crate::sched::Scheduler;
+use crate::arch::line::Line;
+use crate::between::processors::Processors;
 
 /// The 64-bit task state segment (Intel SDM 3A, 8.7), without its first four bytes,
 /// which are reserved: so its 64-bit fields are aligned.
@@ -68,8 +69,13 @@ pub struct Cpu {
     pub nmis: super::nmi::Nmis,
     /// Machine checks that were survived.
     pub machine_checks: Cell<u64>,
+    /// The processors where somebody is now (`elsewhere`).
+    pub guests: Processors,
+    /// A direct switch has to look at the ready queue first: an interrupt has left somebody
+    /// waiting.
+    pub look_first: Cell<bool>,
     /// Ready queues, wakeup lists, the running slice.
-    pub scheduler: Scheduler,
+    pub scheduler: <Self as Line>::Scheduler,
 }
 
 const _: () = assert!(offset_of!(Cpu, number) < 4096);
@@ -133,7 +139,9 @@ pub static BATON_CPU: Cpu = Cpu {
     unguarded: Cell::new(0),
     nmis: super::nmi::Nmis::new(),
     machine_checks: Cell::new(0),
-    scheduler: Scheduler::new(),
+    guests: Processors::new(),
+    look_first: Cell::new(false),
+    scheduler: <Cpu as Line>::NOBODY,
 };
 
 /// This processor's state.

@@ -13,13 +13,13 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
-use super::percpu::{Cpu, cpu};
+use super::percpu::{Cpu, cpu, current};
 use super::tables::{TCB_ARRAY, TCB_ARRAY_BYTES};
 use super::tcbs::{TcbRef, frames_of};
 use super::{boot, descriptors, iobitmap, kernel_tables, pad, paging, seats, tcbs};
+use crate::arch::line::Line;
 use crate::arch::phys_to_virt;
 use crate::mem::frames;
-use crate::sched::Scheduler;
 use crate::thread::rendezvous;
 use crate::thread::tcb::TCB_SIZE;
 use paging::{Entry, Table};
@@ -101,7 +101,7 @@ pub fn build(template: u64) -> Option<Replica> {
     root.set(iobitmap::SLOT, Entry::EMPTY);
     show_state_segment(pointers, shared, own)?;
     show_nobody(pointers, shared)?;
-    let idle = [frames_of(cpu().scheduler.idle.get()?)[0], take()?];
+    let idle = [frames_of(current())[0], take()?];
     show(
         pointers,
         shared,
@@ -161,7 +161,7 @@ fn nobody() -> Option<u64> {
 }
 
 /// Bytes of [`Cpu`] that other processors than the first have, too.
-const OWN: u64 = (offset_of!(Cpu, scheduler) + offset_of!(Scheduler, wakeup)) as u64;
+const OWN: u64 = (offset_of!(Cpu, scheduler) + <Cpu as Line>::OWN) as u64;
 
 /// The pages that every processor has for itself; [`Cpu`]'s first.
 fn private_pages() -> impl Iterator<Item = u64> {

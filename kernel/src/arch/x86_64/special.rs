@@ -18,7 +18,7 @@ pub(super) fn fast() -> bool {
 /// if the first switch has to look at the ready queue.
 pub fn update(thread: TcbRef) {
     let cpu = cpu();
-    let quiet = fast() && !cpu.scheduler.look_first.get();
+    let quiet = fast() && !cpu.look_first.get();
     let opens = quiet && thread.special.get() == 0;
     cpu.tss.limits.set(if opens { LIMITS_OPEN } else { 0 });
     cpu.tss.gate.set(if quiet { gate(thread) } else { 0 });

@@ -57,7 +57,7 @@ struct Call {
 pub fn ipc(sender: TcbRef, to: ThreadId, from: ThreadId, timeouts: u64) -> Option<TcbRef> {
     let source = Utcb::of(sender)?;
     let tag = source.mr(0);
-    let closed = cpu().scheduler.look_first.get();
+    let closed = cpu().look_first.get();
     if closed || timeouts & COMPLICATED != 0 || tag & NOT_WORDS != 0 {
         return None;
     }

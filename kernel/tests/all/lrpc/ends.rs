@@ -75,7 +75,7 @@ fn a_caller_that_becomes_less_urgent_waits_at_the_return() {
         processor: !0,
         preemption: !0,
     };
-    cpu().scheduler.look_first.set(true);
+    cpu().look_first.set(true);
     assert!(control::schedule::schedule(boss, &request).is_ok());
     assert!(visit_of(host).is_some_and(|record| record.caller.get().is_none()), "the fast path");
     checked();

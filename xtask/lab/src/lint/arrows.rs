@@ -49,14 +49,13 @@ const PLACES: [(&str, &str); 4] = [
     ("arch/riscv64/entry", "entry"),
 ];
 /// Arrows that run up, with the reason (docs/decisions/0121-what-is-above-what.md).
-const UPWARD: [(&str, &str, &str); 4] = [
+const UPWARD: [(&str, &str, &str); 3] = [
     ("arch", "mem", "tables and tcbs lie in frames, for which a quota pays"),
     (
         "arch",
         "thread",
         "a `TcbRef` is an address of the processor's array: it knows the tcb's size and id",
     ),
-    ("arch", "sched", "the processor's own line holds its queues"),
     ("arch", "elsewhere", "who uses tables elsewhere is stopped before they change"),
 ];
 

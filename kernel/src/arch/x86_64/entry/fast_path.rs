@@ -22,7 +22,6 @@ use crate::control::foreign;
 use crate::ipc::simple_string;
 use crate::mem::AddressSpace;
 use crate::mem::linkage::{self, Record};
-use crate::sched::Scheduler;
 use crate::space::Task;
 use crate::techniques;
 use crate::thread::Kind;
@@ -106,7 +105,7 @@ global_asm!(
     USER_RDI = const USER_RDI,
     LIMIT = const LIMIT,
     READY = const Busy::Ready as u32,
-    LOOK_FIRST = const offset_of!(Cpu, scheduler) + offset_of!(Scheduler, look_first),
+    LOOK_FIRST = const offset_of!(Cpu, look_first),
     VECTOR_AREA = const offset_of!(Tcb, vector_area),
     X87_SURVIVES_LOAD = const Features::X87_SURVIVES_LOAD.bits(),
     X87_SURVIVES_RESET = const Features::X87_SURVIVES_RESET.bits(),
