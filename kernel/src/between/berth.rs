@@ -10,12 +10,12 @@
 //! processor uses no tables of its space (docs/decisions/0108-a-visitor-stands-still-while-tables-change.md).
 //!
 //! The same word says whether either side looks at it by itself, for a while, so that it need not be
-//! interrupted (docs/decisions/0068-who-idles-looks-first.md): as in an inbox there is no second word
+//! interrupted (docs/decisions/0068-who-idles-looks-first.md): there is no second word
 //! whose order against the first would matter.
 
 use core::sync::atomic::Ordering;
 
-use super::inbox::Word;
+use super::Word;
 
 /// Nobody is here.
 const EMPTY: u64 = 0;
@@ -23,14 +23,16 @@ const EMPTY: u64 = 0;
 const OFFERED: u64 = 1;
 /// It is here.
 const HERE: u64 = 2;
-/// It is here, and wanted back.
-const CALLED: u64 = 3;
 /// It is here, and is to stop where it is.
-const STOPPING: u64 = 4;
+const STOPPING: u64 = 3;
 /// It may be fetched.
-const RETURNED: u64 = 5;
+const RETURNED: u64 = 4;
 /// It is here, and stands still.
-const STOPPED: u64 = 6;
+const STOPPED: u64 = 5;
+/// It is here, and wanted back: its owner waits for it.
+const CALLED: u64 = 6;
+/// Whoever was to stop does not run, if it has not been called: [`RETURNED`] or [`STOPPED`].
+const STANDS: u64 = 4;
 /// What of the word says how far it has come; visitors are named by multiples of 32.
 const STATE: u64 = 7;
 /// The processor looks at the word; while nobody is here.
@@ -97,30 +99,37 @@ impl<W: Word> Berth<W> {
         Self { word: W::new(EMPTY) }
     }
 
-    /// Changes the word by `change` until nobody else has meanwhile, or `change` leaves it as it is; what it
-    /// was. Both sides together change it a bounded number of times for each visit.
-    fn change(&self, order: Ordering, change: impl Fn(u64) -> Option<u64>) -> u64 {
-        let mut word = self.word.load(Ordering::Relaxed);
+    /// Changes the word by `change` until nobody else has meanwhile; what it was. Or `change` leaves it as it is: that is
+    /// the error. Both sides together change it a bounded number of times for each visit.
+    #[inline(always)]
+    fn change(&self, order: Ordering, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
+        let mut word = self.word.load(Ordering::Acquire);
         while let Some(next) = change(word) {
             match self.word.exchange(word, next, order) {
-                Ok(_) => break,
+                Ok(_) => return Ok(word),
                 Err(found) => word = found,
             }
         }
+        Err(word)
+    }
+
+    /// The same for a `change` that does not.
+    fn always(&self, order: Ordering, change: impl Fn(u64) -> u64) -> u64 {
+        let (Ok(word) | Err(word)) = self.change(order, |word| Some(change(word)));
         word
     }
 
     /// The owner of `visitor` lets it come; nobody is here.
     pub fn offer(&self, visitor: u64) -> OtherSide {
         debug_assert!(visitor & (STATE | BOTH) == 0 && visitor != 0);
-        let word = self.change(Ordering::Release, |word| Some(visitor | OFFERED | word & BOTH));
+        let word = self.always(Ordering::Release, |word| visitor | OFFERED | word & BOTH);
         debug_assert!(word & STATE == EMPTY);
         if word & LOOKS != 0 { OtherSide::Looks } else { OtherSide::IsAway }
     }
 
     /// The owner wants the visitor back.
     pub fn call_back(&self) -> Call {
-        let word = self.change(Ordering::Relaxed, |word| match word & STATE {
+        let (Ok(word) | Err(word)) = self.change(Ordering::Relaxed, |word| match word & STATE {
             OFFERED => Some(EMPTY | word & BOTH),
             HERE | STOPPING | STOPPED => Some(word & !STATE | CALLED),
             _ => None,
@@ -137,25 +146,21 @@ impl<W: Word> Berth<W> {
     /// interrupted.
     #[must_use]
     pub fn stop(&self) -> bool {
-        let is_here = |word| word & STATE == HERE;
-        let word = self
-            .change(Ordering::Relaxed, |word| is_here(word).then_some(word & !STATE | STOPPING));
-        is_here(word)
+        let stop = |word| (word & STATE == HERE).then_some(word & !STATE | STOPPING);
+        self.change(Ordering::Relaxed, stop).is_ok()
     }
 
     /// Whether the visitor, which was to stop, stands still, or has come back by itself.
     #[must_use]
     pub fn stands_still(&self) -> bool {
-        self.word.load(Ordering::Acquire) & STATE >= RETURNED
+        self.word.load(Ordering::Acquire) & STANDS != 0
     }
 
     /// The owner lets the visitor go on, if it stands still; whether it may be fetched instead.
     #[must_use]
     pub fn go_on(&self) -> bool {
-        let word = self.change(Ordering::Release, |word| {
-            (word & STATE == STOPPED).then_some(word & !STATE | HERE)
-        });
-        word & STATE == RETURNED
+        let go_on = |word| (word & STATE == STOPPED).then_some(word & !STATE | HERE);
+        self.change(Ordering::Release, go_on).is_err_and(|word| word & STATE == RETURNED)
     }
 
     /// Whether the owner has to look at the berth before it leaves the kernel: somebody has come back, or
@@ -168,9 +173,8 @@ impl<W: Word> Berth<W> {
     /// The owner fetches the visitor, if it may; whether it has, and nobody is here any more.
     #[must_use]
     pub fn fetch(&self) -> bool {
-        let is_back = |word| word & STATE == RETURNED;
-        let word = self.change(Ordering::Acquire, |word| is_back(word).then_some(word & BOTH));
-        is_back(word)
+        let fetch = |word| (word & STATE == RETURNED).then_some(word & BOTH);
+        self.change(Ordering::Acquire, fetch).is_ok()
     }
 
     /// Whether the owner may fetch the visitor.
@@ -181,13 +185,13 @@ impl<W: Word> Berth<W> {
 
     /// The owner looks at the word from now on.
     pub fn watch(&self) {
-        let _ = self.change(Ordering::Relaxed, |word| Some(word | OWNER_LOOKS));
+        let _ = self.always(Ordering::Relaxed, |word| word | OWNER_LOOKS);
     }
 
     /// The owner looks no longer; if the visitor has returned it knows of it now.
     #[must_use]
     pub fn look_away(&self) -> bool {
-        let word = self.change(Ordering::Relaxed, |word| Some(word & !OWNER_LOOKS));
+        let word = self.always(Ordering::Relaxed, |word| word & !OWNER_LOOKS);
         word & STATE == RETURNED
     }
 
@@ -196,8 +200,8 @@ impl<W: Word> Berth<W> {
     #[must_use]
     pub fn fetch_or_look_away(&self) -> bool {
         let is_back = |word| word & STATE == RETURNED;
-        let word = self.change(Ordering::Acquire, |word| {
-            Some(if is_back(word) { word & LOOKS } else { word & !OWNER_LOOKS })
+        let word = self.always(Ordering::Acquire, |word| {
+            if is_back(word) { word & LOOKS } else { word & !OWNER_LOOKS }
         });
         is_back(word)
     }
@@ -205,11 +209,8 @@ impl<W: Word> Berth<W> {
     /// The processor accepts whoever may come.
     #[must_use]
     pub fn accept(&self) -> Option<u64> {
-        let is_offered = |word| word & STATE == OFFERED;
-        let word = self.change(Ordering::Acquire, |word| {
-            is_offered(word).then_some(word & !(STATE | LOOKS) | HERE)
-        });
-        is_offered(word).then_some(word & !(STATE | BOTH))
+        let accept = |word| (word & STATE == OFFERED).then_some(word & !(STATE | LOOKS) | HERE);
+        self.change(Ordering::Acquire, accept).ok().map(|word| word & !(STATE | BOTH))
     }
 
     /// Whether somebody may come.
@@ -224,12 +225,6 @@ impl<W: Word> Berth<W> {
         self.word.load(Ordering::Relaxed) & !(STATE | BOTH)
     }
 
-    /// Whether the visitor is to stop where it is, for the processor that has accepted it.
-    #[must_use]
-    pub fn is_to_stop(&self) -> bool {
-        self.word.load(Ordering::Relaxed) & STATE == STOPPING
-    }
-
     /// Whether the visitor is wanted back, for the processor that has accepted it.
     #[must_use]
     pub fn is_called(&self) -> bool {
@@ -239,15 +234,11 @@ impl<W: Word> Berth<W> {
     /// The visitor, which was to stop, does not run, and the processor uses none of its tables, before the first
     /// of these questions: what it does next.
     pub fn stand(&self) -> Stand {
-        match self.word.load(Ordering::Acquire) & STATE {
-            STOPPING => {
-                // Nothing but a call can have come between.
-                let _ = self.change(Ordering::Release, |word| {
-                    (word & STATE == STOPPING).then_some(word & !STATE | STOPPED)
-                });
-                Stand::Still
-            }
-            STOPPED => Stand::Still,
+        let (Ok(word) | Err(word)) = self.change(Ordering::Release, |word| {
+            (word & STATE == STOPPING).then_some(word & !STATE | STOPPED)
+        });
+        match word & STATE {
+            STOPPING | STOPPED => Stand::Still,
             HERE => Stand::GoesOn,
             _ => Stand::IsCalled,
         }
@@ -256,7 +247,7 @@ impl<W: Word> Berth<W> {
     /// The processor gives back whom it has accepted, and looks from now on. Whoever has called the visitor
     /// waits for it.
     pub fn give_back(&self) -> OtherSide {
-        let word = self.change(Ordering::AcqRel, |word| Some(word & !STATE | RETURNED | LOOKS));
+        let word = self.always(Ordering::AcqRel, |word| word & !STATE | RETURNED | LOOKS);
         let looks = word & OWNER_LOOKS != 0 || word & STATE == CALLED;
         if looks { OtherSide::Looks } else { OtherSide::IsAway }
     }
@@ -264,9 +255,7 @@ impl<W: Word> Berth<W> {
     /// The processor looks no longer; `false` if somebody may come, and it still does.
     #[must_use]
     pub fn leave(&self) -> bool {
-        let is_offered = |word| word & STATE == OFFERED;
-        let word =
-            self.change(Ordering::Relaxed, |word| (!is_offered(word)).then_some(word & !LOOKS));
-        !is_offered(word)
+        let leave = |word| (word & STATE != OFFERED).then_some(word & !LOOKS);
+        self.change(Ordering::Relaxed, leave).is_ok()
     }
 }

@@ -20,10 +20,6 @@ impl Processors {
         self.0.set(self.0.get() & !(1 << (number & 63)));
     }
 
-    pub fn add_all(&self, others: &Self) {
-        self.0.set(self.0.get() | others.0.get());
-    }
-
     /// Forgets all of them.
     pub fn clear(&self) {
         self.0.set(0);

@@ -1,10 +1,9 @@
 //! The usual way back of a thread that runs elsewhere and has its answer here, without what only others need.
 
-use super::{enter, keep_slice, keep_user_state, wants_nothing_here};
+use super::{enter, set_out, wants_nothing_here};
 use crate::arch::{TcbRef, cpu, current, visits};
 use crate::sched::leaving::LINE;
 use crate::sched::{grant_slice, pick};
-use crate::thread::rendezvous;
 
 /// `next`, another than the current thread, is about to run, and what has been noted is only that it goes on
 /// elsewhere, where nobody is: then it goes there at once, and there is nothing to look at any more. Returns who
@@ -25,10 +24,7 @@ pub fn go_back(next: TcbRef) -> Option<TcbRef> {
     }
     scheduler.leaving.clear();
     noted.set(0);
-    keep_user_state(next);
-    keep_slice(next);
-    scheduler.ready.remove(next);
-    rendezvous::set_away(next);
+    set_out(next);
     enter(number, other, next);
     Some(pick_or_idle())
 }

@@ -4,7 +4,7 @@
 //! Such a guest is alone for its processor, and here as if it were seated: whoever wants to know more of it, or of
 //! somebody to whom it could hand over, calls it back first.
 
-use super::{Other, visits};
+use super::{Other, queues, visits};
 use crate::arch::{TcbRef, cpu};
 use crate::local::there;
 use crate::thread::rendezvous;
@@ -17,7 +17,7 @@ pub(super) fn goes(other: &Other, guest: TcbRef) -> bool {
     let passes_over = |first: TcbRef| first.priority.get() > least(guest);
     let is_closed = !guest.senders.is_empty()
         || other.keeps_to_itself()
-        || other.ready.first_queued().is_some_and(passes_over);
+        || other.first().is_some_and(passes_over);
     if is_closed {
         there::closes(guest);
     } else {
@@ -38,6 +38,7 @@ pub fn may_be_running(thread: TcbRef) -> bool {
 }
 
 /// The lowest priority of those who may run in place of `guest`, and of itself.
+#[inline(never)]
 pub(super) fn least(guest: TcbRef) -> u8 {
     let mut least = guest.priority.get();
     if let Some(space) = guest.space() {
@@ -56,11 +57,11 @@ pub(super) fn come_home(guest: TcbRef) -> TcbRef {
     let runner = there::claimed(guest).unwrap_or(guest);
     if runner != guest {
         // Who waits may still be queued here (1993, 5.3.4).
-        cpu().scheduler.ready.remove(runner);
+        queues::remove(&cpu().scheduler.ready, runner);
         visits::copy_frame(guest, runner);
         runner.fault_address.set(guest.fault_address.get());
     }
-    visits::mend(runner, || runner.public_sp());
+    visits::mend(runner);
     runner.resume.set(Resume::Frame);
     rendezvous::set_away(runner);
     if runner != guest {

@@ -13,6 +13,7 @@ pub mod calls;
 mod hidden;
 mod other;
 mod party;
+mod queues;
 mod seat;
 mod tables;
 
@@ -22,7 +23,7 @@ use crate::arch::{self, TcbRef, clock, cpu, visits};
 use crate::between::berth::{Call, OtherSide};
 use crate::local;
 use crate::sched::leaving::{look_soon, wants_to_leave};
-use crate::sched::{make_ready, pick};
+use crate::sched::pick;
 use crate::thread::rendezvous;
 use crate::thread::tcb::Resume;
 use crate::usermem::Utcb;
@@ -30,12 +31,13 @@ use crate::usermem::Utcb;
 pub use back::go_back;
 pub use hidden::may_be_running;
 pub use other::{Other, exists};
+pub use queues::{make_ready, requeue};
 pub use seat::{frames_of_seats, leave_seat};
 pub use tables::{go_on, lets_all_go_on, quiet, vacate};
 
 /// Calls `each` with the number of every other processor, and what is kept of it.
 pub fn for_each(mut each: impl FnMut(u32, &'static Other)) {
-    for number in 1..visits::processors() {
+    for number in visits::kept() {
         if let Some(other) = visits::other(number) {
             each(number, other);
         }
@@ -88,23 +90,24 @@ pub fn left(before: TcbRef) {
 /// Queues `thread`, which [`leaves`], for its processor.
 pub fn send(thread: TcbRef) {
     if let Some(other) = visits::other(thread.processor.get().into()) {
-        keep_user_state(thread);
-        keep_slice(thread);
-        cpu().scheduler.ready.remove(thread);
-        rendezvous::set_away(thread);
+        set_out(thread);
         other.ready.insert(thread);
         cpu().scheduler.wanted.add(thread.processor.get().into());
     }
 }
 
-/// `thread` takes what is left of its slice along. Whoever runs here on it goes on with the same, but
-/// it is nobody's any more: at its end its owner would be queued anew, and here.
-fn keep_slice(thread: TcbRef) {
+/// `thread`, which [`leaves`], is away from now on. It takes what is left of its slice along: whoever runs here on it goes
+/// on with the same, but it is nobody's any more, at whose end its owner would be queued anew, and here.
+#[inline(never)]
+fn set_out(thread: TcbRef) {
     let scheduler = &cpu().scheduler;
+    keep_user_state(thread);
     if scheduler.slice_owner.get() == Some(thread) {
         thread.slice_left_us.set(scheduler.slice_left_us.get());
         scheduler.slice_owner.set(None);
     }
+    scheduler.ready.remove(thread);
+    rendezvous::set_away(thread);
 }
 
 /// What `thread` has in user mode is in its frame from now on.
@@ -138,16 +141,16 @@ pub fn advance(number: u32, other: &Other) {
     }
     if other.rests() {
         // The next tick looks whether that is over.
-        if let Some(first) = other.ready.first_queued() {
+        if let Some(first) = other.first() {
             cpu().scheduler.leaving.add(first.id.get());
             cpu().scheduler.wakeup.look_again(clock::now_us());
         }
         return;
     }
-    while let Some(best) = other.ready.first_queued() {
+    while let Some(best) = other.first() {
         match other.guest.get() {
             None => {
-                other.ready.remove(best);
+                queues::remove(&other.ready, best);
                 enter(number, other, best);
             }
             Some(guest) if best.priority.get() > least(other, guest) => {
@@ -205,7 +208,7 @@ pub fn call_back(number: u32, other: &Other, why: Back) -> Option<TcbRef> {
     if was_there {
         other.note_back(why);
         // It answers an interrupt within its own longest stretch, and never waits for this one.
-        visits::wait(number, || berth.fetch());
+        visits::wait(number, &|| berth.fetch());
     }
     let thread = has_left(number, other, guest);
     if was_there {
@@ -280,8 +283,7 @@ fn fetch(thread: TcbRef) {
         let _ = call_back(number, other, Back::Control);
     }
     if thread.is_away() {
-        other.ready.remove(thread);
-        make_ready(thread);
+        other.gives_up(thread);
     } else if thread.resume.get() == Resume::Entered && thread.frame().make_again() {
         thread.resume.set(Resume::Frame);
         wants_to_leave(thread);

@@ -5,6 +5,7 @@ use core::cell::Cell;
 use abi::inspect::Back;
 
 use super::party::Party;
+use super::queues::{self, make_ready};
 use crate::arch::{TcbRef, clock, visits};
 use crate::between::processors::Processors;
 use crate::sched::ready::ReadyQueue;
@@ -44,22 +45,27 @@ impl Often {
         Self { count: Cell::new(0), since_us: Cell::new(0) }
     }
 
-    fn note(&self, now_us: u64) {
+    /// It has come; whether that is too often now.
+    fn note(&self, now_us: u64) -> bool {
+        let mut count = self.count.get();
         if now_us >= self.since_us.get() + REST_US {
             self.since_us.set(now_us);
-            self.count.set(0);
+            count = 0;
         }
-        self.count.set(self.count.get() + 1);
+        self.count.set(count + 1);
+        count + 1 >= MOST_CALLS
     }
 
     /// Whether it has come too often lately.
+    #[inline(always)]
     fn is_too_often(&self) -> bool {
-        self.count.get() >= MOST_CALLS && clock::now_us() < self.since_us.get() + REST_US
+        self.count.get() >= MOST_CALLS && self.lasts()
     }
 
-    /// The same behind [`Self::note`].
-    fn has_become_too_often(&self) -> bool {
-        self.count.get() >= MOST_CALLS
+    #[cold]
+    #[inline(never)]
+    fn lasts(&self) -> bool {
+        clock::now_us() < self.since_us.get() + REST_US
     }
 }
 
@@ -94,8 +100,7 @@ impl Other {
     /// a while.
     #[must_use]
     pub(super) fn note_change(&self, now_us: u64) -> bool {
-        self.calls.note(now_us);
-        self.calls.has_become_too_often()
+        self.calls.note(now_us)
     }
 
     /// Whether anybody who is there uses the tables of `space`.
@@ -112,7 +117,7 @@ impl Other {
 
     /// Somebody here has asked for one of a party.
     pub(super) fn note_question(&self) {
-        self.questions.note(clock::now_us());
+        let _ = self.questions.note(clock::now_us());
     }
 
     /// Whether everybody goes there alone for a while: whoever is asked for all the time would
@@ -121,11 +126,24 @@ impl Other {
         self.questions.is_too_often()
     }
 
+    /// `thread` waits for it no longer: it is ready here.
+    #[inline(never)]
+    pub fn gives_up(&self, thread: TcbRef) {
+        self.ready.remove(thread);
+        make_ready(thread);
+    }
+
     /// Who waits for the processor.
     #[inline(always)]
     #[must_use]
     pub fn queue(&self) -> &ReadyQueue {
         &self.ready
+    }
+
+    /// Who is first to go there.
+    #[must_use]
+    pub fn first(&self) -> Option<TcbRef> {
+        queues::first(&self.ready)
     }
 
     /// Whether each of its seats is paid by whose it is; for the checker.

@@ -16,7 +16,7 @@ use abi::id::USER_BASE;
 
 use super::other::Other;
 use super::seat::Seats;
-use super::{calls, hidden};
+use super::{calls, hidden, queues};
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::between::SEATS;
@@ -175,7 +175,7 @@ pub(super) fn invite(number: u32, other: &Other, guest: TcbRef) -> bool {
     let Some(root) = place(number, seat, guest) else { return false };
     roots[seat] = root;
     party.out.set(1 << seat);
-    let least = other.ready.first_queued().map_or(0, |first| first.priority.get());
+    let least = other.first().map_or(0, |first| first.priority.get());
     // Until nobody else has to do with one of them.
     while let Some((seat, root)) = party.next_member(number, least) {
         roots[seat] = root;
@@ -243,7 +243,7 @@ fn send(number: u32, party: &Party, guest: TcbRef, roots: &[RootWord; SEATS]) {
     copy_records(number, party);
     for (_, thread) in party.members() {
         // Who waits may still be queued here (1993, 5.3.4), and comes back to another queue.
-        cpu().scheduler.ready.remove(thread);
+        queues::remove(&cpu().scheduler.ready, thread);
         rendezvous::set_seated(thread);
     }
 }

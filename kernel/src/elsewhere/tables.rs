@@ -5,39 +5,37 @@ use abi::inspect::Back;
 
 use super::{Other, call_back};
 use crate::arch::{clock, cpu, visits};
-use crate::between::processors::Processors;
 use crate::sched::leaving::{LINE, look_soon};
-use crate::sched::make_ready;
 use crate::space::SpaceRef;
 
 /// The tables of `space` are about to change: nobody of it runs elsewhere until the first
 /// processor leaves the kernel.
 #[cold]
 pub fn quiet(space: SpaceRef) {
-    let scheduler = &cpu().scheduler;
-    if scheduler.quiet.get() == Some(space) {
-        return;
+    if cpu().scheduler.quiet.get() != Some(space) {
+        stop_all(space);
     }
-    let (stopping, mut now_us) = (Processors::new(), None);
+}
+
+#[inline(never)] // most of the questions of an operation have been asked before
+fn stop_all(space: SpaceRef) {
+    let scheduler = &cpu().scheduler;
+    let now_us = clock::now_us();
     for (number, other) in cpu().guests.without(&scheduler.stopped).all() {
         if !other.uses(space) {
             continue;
         }
-        let comes_too_often = other.note_change(*now_us.get_or_insert_with(clock::now_us));
-        if !comes_too_often && visits::berth(number).stop() {
+        if !other.note_change(now_us) && visits::berth(number).stop() {
             visits::interrupt_to_stop(number);
-            stopping.add(number);
+            scheduler.stopped.add(number);
+            look_soon();
         } else {
             drive_out(number, other, space);
         }
     }
-    if !stopping.is_empty() {
-        // Each answers by itself: all have been asked before one is waited for.
-        stopping.numbers().for_each(visits::wait_for_stop);
-        scheduler.stopped.add_all(&stopping);
-        look_soon();
-    }
     scheduler.quiet.set(Some(space));
+    // Each answers by itself: all have been asked before one is waited for.
+    scheduler.stopped.numbers().for_each(visits::wait_for_stop);
 }
 
 /// The same if what is about to change is not only tables that they use: nobody of `space` is elsewhere.
@@ -60,10 +58,9 @@ fn drive_out(number: u32, other: &Other, space: SpaceRef) {
 /// If the processor rests, the threads of `space` go on here meanwhile: all that wait for it,
 /// one in each call.
 fn rest(other: &Other, space: SpaceRef) {
-    let first = other.ready.first_queued().filter(|first| first.space() == Some(space));
+    let first = other.first().filter(|first| first.space() == Some(space));
     if let Some(thread) = first.filter(|_| other.rests()) {
-        other.ready.remove(thread);
-        make_ready(thread);
+        other.gives_up(thread);
     }
 }
 

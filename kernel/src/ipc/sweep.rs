@@ -74,6 +74,7 @@ pub fn tick() {
 /// The processor idles and a sweep is under way: it goes on until an interrupt comes or somebody is
 /// ready. Returns who runs next; if that is the idle thread, it comes here again.
 #[must_use]
+#[inline(never)]
 pub fn idle() -> TcbRef {
     let (sweep, scheduler) = (&registry().sweep, &cpu().scheduler);
     while sweep.is_under_way() && scheduler.ready.count() == 0 {

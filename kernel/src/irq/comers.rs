@@ -6,9 +6,9 @@ use abi::inspect::Back;
 use super::quick;
 use crate::arch::{self, TcbRef, clock, cpu, visits};
 use crate::elsewhere::{
-    Other, advance, advance_all, call_back, charge, go_on, least, leaves, send, wants_nothing_here,
+    Other, advance, advance_all, call_back, charge, go_on, least, leaves, requeue, send,
+    wants_nothing_here,
 };
-use crate::sched::{make_ready, requeue};
 use crate::thread;
 use crate::thread::tcb::Resume;
 
@@ -71,7 +71,7 @@ pub fn tick(now_us: u64) {
 
 /// The slice of `thread` is used up: another one of its priority comes next.
 fn end_of_slice(number: u32, other: &Other, thread: TcbRef) {
-    let rivals = other.queue().first_queued();
+    let rivals = other.first();
     if rivals.is_some_and(|best| best.priority.get() >= least(other, thread)) {
         let ran = call_back(number, other, Back::Slice);
         if let Some(thread) = ran.filter(|ran| ran.is_away()) {
@@ -84,9 +84,8 @@ fn end_of_slice(number: u32, other: &Other, thread: TcbRef) {
 /// The quantum of `thread` is used up: its scheduler is told when it runs here.
 fn out_of_time(other: &Other, thread: TcbRef) {
     if thread.is_away() {
-        other.queue().remove(thread);
         thread.frame().set_out_of_time();
         thread.resume.set(Resume::Entered);
-        make_ready(thread);
+        other.gives_up(thread);
     }
 }

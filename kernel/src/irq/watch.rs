@@ -7,9 +7,8 @@ use core::hint::spin_loop;
 use super::comers::look;
 use super::quick;
 use crate::arch::{self, TcbRef, cpu, preemption, visits};
-use crate::elsewhere::Other;
+use crate::elsewhere::{Other, requeue};
 use crate::ipc::sweep;
-use crate::sched::requeue;
 use crate::sched::slice;
 use crate::thread::tcb::Resume;
 

@@ -1,131 +1,14 @@
-//! The inbox and the berth in every order of several processors' steps, as far as the memory model lets
+//! The berth in every order of several processors' steps, as far as the memory model lets
 //! them be seen.
 
 use std::sync::atomic::Ordering;
 
 use crate::common::modelled::{Modelled, explore};
 use kernel::between::berth::{Berth, Call, OtherSide};
-use kernel::between::inbox::{Inbox, Owner, Word};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-
-/// The name of request number 0.
-const FIRST: u64 = 2;
-
-/// A request as its maker leaves it: a link, and what only its present owner may touch.
-struct Request {
-    link: Modelled,
-    contents: UnsafeCell<u64>,
-}
-
-/// One inbox, and the requests that go there.
-struct Machine {
-    inbox: Inbox<Modelled>,
-    requests: Vec<Request>,
-    interrupts: Modelled,
-}
-
-impl Machine {
-    fn new(requests: usize) -> Arc<Self> {
-        let request = |_| Request { link: Modelled::new(0), contents: UnsafeCell::new(0) };
-        Arc::new(Self {
-            inbox: Inbox::with_word(),
-            requests: (0..requests).map(request).collect(),
-            interrupts: Modelled::new(0),
-        })
-    }
-
-    fn push(&self, number: usize) {
-        let request = &self.requests[number];
-        // SAFETY: the request is its maker's until it is pushed; the model checks that.
-        request.contents.with_mut(|contents| unsafe { *contents = number as u64 + 100 });
-        if self.inbox.push(number as u64 + FIRST, &request.link) == Owner::IsAway {
-            self.interrupts.0.fetch_add(1, Ordering::Release);
-        }
-    }
-
-    /// Takes what there is, in its order.
-    fn take(&self, seen: &mut Vec<u64>) {
-        let link = |name: u64| &self.requests[(name - FIRST) as usize].link;
-        let mut name = self.inbox.take(link);
-        while name != 0 {
-            let number = name - FIRST;
-            // SAFETY: the request is the owner's since it was pushed; the model checks that.
-            let contents = self.requests[number as usize].contents.with(|at| unsafe { *at });
-            assert_eq!(contents, number + 100, "what its maker wrote is here");
-            seen.push(number);
-            name = link(name).load(Ordering::Relaxed);
-        }
-    }
-
-    /// The owner as the kernel has it: away until interrupted, then it takes until it may leave.
-    fn serve(&self, seen: &mut Vec<u64>, interrupts: &mut u64) {
-        if self.interrupts.load(Ordering::Acquire) == *interrupts {
-            return;
-        }
-        *interrupts = self.interrupts.load(Ordering::Acquire);
-        self.take(seen);
-        while !self.inbox.leave() {
-            self.take(seen);
-        }
-    }
-}
-
-/// Two makers, of one and of two requests; an owner that is interrupted now and then.
-#[test]
-fn nothing_is_lost_doubled_or_overtaken() {
-    explore(3, || {
-        let machine = Machine::new(3);
-        let makers = [vec![0], vec![1, 2]].map(|numbers| {
-            let machine = Arc::clone(&machine);
-            thread::spawn(move || numbers.into_iter().for_each(|number| machine.push(number)))
-        });
-        let (mut seen, mut interrupts) = (Vec::new(), 0);
-        machine.serve(&mut seen, &mut interrupts);
-        for maker in makers {
-            maker.join().unwrap();
-        }
-        // Nobody pushes any more: an interrupt that is due comes, and that must be enough.
-        machine.serve(&mut seen, &mut interrupts);
-        let place = |number| seen.iter().position(|one| *one == number);
-        assert_eq!(seen.len(), 3, "{seen:?}");
-        assert!(place(0).is_some() && place(1) < place(2), "{seen:?}");
-        assert!(!machine.inbox.holds_any());
-    });
-}
-
-/// A request that was made because of another is taken behind it, whoever pushed them: so who
-/// is told that a thread has returned finds it returned.
-#[test]
-fn a_consequence_comes_behind_its_cause() {
-    explore(3, || {
-        let machine = Machine::new(2);
-        let told = Arc::new(AtomicU64::new(0));
-        let cause = {
-            let (machine, told) = (Arc::clone(&machine), Arc::clone(&told));
-            thread::spawn(move || {
-                machine.push(0);
-                told.store(1, Ordering::Release);
-            })
-        };
-        let consequence = {
-            let machine = Arc::clone(&machine);
-            thread::spawn(move || {
-                if told.load(Ordering::Acquire) == 1 {
-                    machine.push(1);
-                }
-            })
-        };
-        let mut seen = Vec::new();
-        machine.take(&mut seen);
-        cause.join().unwrap();
-        consequence.join().unwrap();
-        machine.take(&mut seen);
-        assert!(seen == [0] || seen == [0, 1], "{seen:?}");
-    });
-}
 
 /// A visitor as whoever it belongs to now has it.
 struct Visitor {

@@ -32,13 +32,11 @@ impl User {
                 *tables |= 1;
                 seen = *tables >> 1;
             });
-            if self.berth.is_to_stop() {
-                loop {
-                    match self.berth.stand() {
-                        Stand::Still => thread::yield_now(),
-                        Stand::GoesOn => break,
-                        Stand::IsCalled => break 'running,
-                    }
+            loop {
+                match self.berth.stand() {
+                    Stand::Still => thread::yield_now(),
+                    Stand::GoesOn => break,
+                    Stand::IsCalled => break 'running,
                 }
             }
         }

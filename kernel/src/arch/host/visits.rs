@@ -130,6 +130,12 @@ pub fn runs(number: u32) -> Option<TcbRef> {
     together.then(|| (0..SEATS).map(|seat| shadow(number, seat)).find(is_ready)).flatten()
 }
 
+/// The numbers of those of whom something is kept here.
+#[must_use]
+pub fn kept() -> core::ops::Range<u32> {
+    1..processors()
+}
+
 /// How many processors run.
 #[must_use]
 pub fn processors() -> u32 {
@@ -202,7 +208,7 @@ pub fn enter(number: u32, vector: u64) {
 }
 
 /// Number `number` has been interrupted and gives its visitor back.
-pub fn wait(number: u32, done: impl Fn() -> bool) {
+pub fn wait(number: u32, done: &dyn Fn() -> bool) {
     if !done() {
         enter(number, INTERRUPT);
         assert!(done(), "an interrupted processor gives its visitor back");
@@ -210,7 +216,7 @@ pub fn wait(number: u32, done: impl Fn() -> bool) {
 }
 
 /// There are no paths in which a thread could be.
-pub fn mend(_thread: TcbRef, _sp: impl Fn() -> u64) {}
+pub fn mend(_thread: TcbRef) {}
 
 /// Where threads that have handed over go on: nobody looks, for there are no stubs.
 #[must_use]

@@ -8,6 +8,12 @@ use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
 
 static NOBODY: Berth = Berth::new();
 
+/// The numbers of those of whom something is kept here.
+#[must_use]
+pub fn kept() -> core::ops::Range<u32> {
+    1..processors()
+}
+
 /// How many processors run.
 #[must_use]
 pub fn processors() -> u32 {
@@ -42,7 +48,7 @@ pub fn name(thread: TcbRef) -> u64 {
 }
 
 /// There is nobody to wait for.
-pub fn wait(_number: u32, _done: impl Fn() -> bool) {}
+pub fn wait(_number: u32, _done: &dyn Fn() -> bool) {}
 
 /// There is nowhere to meet.
 #[must_use]
@@ -112,7 +118,7 @@ pub fn together(_number: u32, _seat: usize) {}
 pub fn copy_frame(_from: TcbRef, _to: TcbRef) {}
 
 /// No thread comes back.
-pub fn mend(_thread: TcbRef, _sp: impl Fn() -> u64) {}
+pub fn mend(_thread: TcbRef) {}
 
 /// Nobody hands over.
 #[must_use]

@@ -157,7 +157,19 @@ pub fn send(to: u32, message: Message) -> bool {
 fn command(to: u32, low: u32) -> bool {
     write(register::COMMAND_HIGH, to << 24);
     write(register::COMMAND_LOW, low);
-    (0..PATIENCE).any(|_| read(register::COMMAND_LOW) & PENDING == 0)
+    has_left() || leaves_late()
+}
+
+/// Whether the last command has left.
+#[inline(always)]
+fn has_left() -> bool {
+    read(register::COMMAND_LOW) & PENDING == 0
+}
+
+#[cold]
+#[inline(never)]
+fn leaves_late() -> bool {
+    (0..PATIENCE).any(|_| has_left())
 }
 
 /// Lets the timer count down from `count` for once, without an interrupt.

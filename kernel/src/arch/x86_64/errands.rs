@@ -1,51 +1,39 @@
-//! What the first processor asks of the others, by their inboxes
-//! (docs/decisions/0049-an-inbox-per-processor.md): to answer, and to look at themselves when the
+//! What the first processor asks of the others
+//! (docs/decisions/0131-what-is-seldom-done-for-others-is-here-once.md): to answer, and to look at themselves when the
 //! checker stops the machine.
 //!
-//! Only the first one asks, for one thing at a time, and waits for the answer, but not for ever.
+//! It asks one of them for one thing at a time, and waits for the answer, but not for ever.
 
 use core::fmt::Arguments;
 use core::sync::atomic::Ordering;
 
-use super::apic::{self, Message};
-use super::processors::{PATIENCE_US, Slot, started, state, wait};
-use super::vectors;
-use crate::between::inbox::Owner;
+use super::processors::{PATIENCE_US, interrupt, slot, started, wait};
 
-/// What the first processor asks of another; requests have numbers from 2 on.
+/// What the first processor asks of another.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u64)]
+#[repr(u32)]
 pub enum Errand {
     /// Nothing but an answer.
-    Hello = 2,
+    Hello = 1,
     /// To look whether it is as the kernel has set it up.
-    Check = 3,
+    Check = 2,
 }
 
-/// Asks a processor for `errand`; whether it has been done. Only the first processor asks, for
+/// Asks processor `number` for `errand`; whether it has been done. Only the first processor asks, for
 /// one thing at a time, and waits.
-pub(super) fn ask(slot: &Slot, errand: Errand) -> bool {
-    let before = slot.done.load(Ordering::Acquire);
-    let sent = match slot.inbox.push(errand as u64, &slot.errand) {
-        Owner::Looks => true,
-        Owner::IsAway => {
-            let interrupt = Message::Interrupt(vectors::HELLO);
-            apic::send(slot.apic.load(Ordering::Relaxed), interrupt)
-        }
-    };
-    let answers = sent && wait(PATIENCE_US, || slot.done.load(Ordering::Acquire) != before);
-    if !answers {
-        // The request is still there: a second one would break the list.
-        slot.state.store(state::LOST, Ordering::Relaxed);
-    }
-    answers
+pub(super) fn ask(number: u32, errand: Errand) -> bool {
+    let slot = slot(number);
+    let before = slot.done.load(Ordering::Relaxed);
+    slot.errand.store(errand as u32, Ordering::Release);
+    interrupt(number);
+    wait(PATIENCE_US, &|| slot.done.load(Ordering::Acquire) != before)
 }
 
 /// Lets every other processor look at itself; says to `note` which of them found something (and
 /// has said what), or said nothing.
 pub fn check_others(note: &mut dyn FnMut(Arguments<'_>)) {
     for (number, slot) in started() {
-        if slot.state.load(Ordering::Relaxed) == state::LOST || !ask(slot, Errand::Check) {
+        if !ask(number, Errand::Check) {
             note(format_args!("processor {number} does not answer"));
             continue;
         }

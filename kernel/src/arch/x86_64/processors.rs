@@ -18,12 +18,12 @@ use super::errands::{Errand, ask};
 use super::percpu::{Cpu, cpu, set_current};
 use super::tcbs::TcbRef;
 use super::{
-    boot, descriptors, features, lines, machine_check, mitigations, replica, seats, special, visits,
+    boot, descriptors, features, lines, machine_check, mitigations, replica, seats, special,
+    vectors, visits,
 };
 use crate::arch::root::RootWord;
 use crate::arch::{clock, phys_to_virt};
 use crate::between::berth::Berth;
-use crate::between::inbox::Inbox;
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
 use crate::kprintln;
@@ -68,23 +68,19 @@ pub(super) mod state {
     pub const DIFFERS: u32 = 2;
     /// The first processor has let it into the idle loop.
     pub const IDLE: u32 = 3;
-    /// It did not answer, and nothing is asked any more.
-    pub const LOST: u32 = 4;
 }
 
 /// What a processor and the first one tell each other. Each has lines of its own.
 #[repr(align(64))]
 pub(super) struct Slot {
-    /// What the processor is asked to do.
-    pub(super) inbox: Inbox,
-    /// The link of the first processor's own request to it, one at a time.
-    pub(super) errand: AtomicU64,
+    /// What the first processor has asked the processor to do ([`Errand`]), until it begins; 0: nothing.
+    pub(super) errand: AtomicU32,
     /// Its number among the APICs.
     pub(super) apic: AtomicU32,
     pub(super) state: AtomicU32,
     question: AtomicU32,
     answer: AtomicU32,
-    /// Requests that it has carried out.
+    /// Errands that it has done.
     pub(super) done: AtomicU32,
     /// What was wrong with it when it was asked last.
     pub(super) violations: AtomicU32,
@@ -106,12 +102,16 @@ impl Slot {
     pub(super) fn root(&self) -> u64 {
         self.root.load(Ordering::Relaxed)
     }
+
+    /// Whether the first processor has asked for something.
+    pub(super) fn is_asked(&self) -> bool {
+        self.errand.load(Ordering::Relaxed) != 0
+    }
 }
 
 static SLOTS: [Slot; MAX_PROCESSORS] = [const {
     Slot {
-        inbox: Inbox::new(),
-        errand: AtomicU64::new(0),
+        errand: AtomicU32::new(0),
         apic: AtomicU32::new(0),
         state: AtomicU32::new(state::ABSENT),
         question: AtomicU32::new(0),
@@ -144,6 +144,12 @@ pub(super) fn slot(number: u32) -> &'static Slot {
 /// The number of number `number` among the APICs.
 pub(super) fn apic_of(number: u32) -> u32 {
     slot(number).apic.load(Ordering::Relaxed)
+}
+
+/// Interrupts number `number`, which looks for what is wanted of it then.
+#[inline(never)]
+pub fn interrupt(number: u32) {
+    let _ = apic::send(apic_of(number), Message::Interrupt(vectors::HELLO));
 }
 
 /// Why a processor is left out.
@@ -229,7 +235,7 @@ fn start_one(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fau
     let up = || slot.state.load(Ordering::Acquire) != state::ABSENT;
     for patience_us in [AFTER_START_US, PATIENCE_US] {
         let sent = apic::send(apic, Message::Start((page >> 12) as u8));
-        if wait(patience_us, up) || !sent {
+        if wait(patience_us, &up) || !sent {
             break;
         }
     }
@@ -240,7 +246,7 @@ fn start_one(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fau
     }
     check_clock(slot)?;
     slot.state.store(state::IDLE, Ordering::Release);
-    greet(slot)
+    greet(number, slot)
 }
 
 /// Fills the trampoline in.
@@ -271,7 +277,7 @@ unsafe fn prepare(page: u64, root: u64) {
 }
 
 /// Waits until `done`, at most `us`; whether it is. PAUSE lets an emulator run the others.
-pub(super) fn wait(us: u64, mut done: impl FnMut() -> bool) -> bool {
+pub(super) fn wait(us: u64, done: &dyn Fn() -> bool) -> bool {
     let end = ticks().saturating_add(clock::us_to_ticks(us));
     while !done() {
         if ticks() >= end {
@@ -289,7 +295,7 @@ fn check_clock(slot: &Slot) -> Result<(), Fault> {
     for question in 1..=QUESTIONS {
         let asked = ticks();
         slot.question.store(question, Ordering::Release);
-        if !wait(PATIENCE_US, || slot.answer.load(Ordering::Acquire) == question) {
+        if !wait(PATIENCE_US, &|| slot.answer.load(Ordering::Acquire) == question) {
             return Err(Fault::Silent);
         }
         let (answered, theirs) = (ticks(), slot.counter.load(Ordering::Relaxed));
@@ -303,22 +309,21 @@ fn check_clock(slot: &Slot) -> Result<(), Fault> {
 }
 
 /// Asks the processor, which idles, and sends it an NMI; both must be answered.
-fn greet(slot: &Slot) -> Result<(), Fault> {
-    if !ask(slot, Errand::Hello) {
+fn greet(number: u32, slot: &Slot) -> Result<(), Fault> {
+    if !ask(number, Errand::Hello) {
         return Err(Fault::Deaf("an interrupt"));
     }
     let before = slot.nmis.load(Ordering::Acquire);
     let sent = apic::send(slot.apic.load(Ordering::Relaxed), Message::Nmi);
-    if !sent || !wait(PATIENCE_US, || slot.nmis.load(Ordering::Acquire) != before) {
+    if !sent || !wait(PATIENCE_US, &|| slot.nmis.load(Ordering::Acquire) != before) {
         return Err(Fault::Deaf("an NMI"));
     }
     Ok(())
 }
 
 /// Every other processor that runs, with its number.
-pub(super) fn started() -> impl Iterator<Item = (usize, &'static Slot)> {
-    let runs = |slot: &Slot| slot.state.load(Ordering::Acquire) >= state::IDLE;
-    SLOTS.iter().enumerate().filter(move |(_, slot)| runs(slot))
+pub(super) fn started() -> impl Iterator<Item = (u32, &'static Slot)> {
+    (1..count()).map(|number| (number, slot(number)))
 }
 
 /// This processor's slot.

@@ -171,12 +171,8 @@ fn tcb(frame: u64) -> *mut Tcb {
 /// Makes a shadow in the block `frame`, which is all zeros: nobody's, and whatever the fast paths
 /// do not serve of it ends where visitors' entries do (`foreign.S`).
 fn make_shadow(frame: u64) {
-    let tcb = tcb(frame);
-    // SAFETY: the frame is the kernel's, taken for this, and nobody knows of it.
-    let shadow = unsafe {
-        tcb.write(Tcb::default());
-        TcbRef::from_address(tcb as u64)
-    };
+    // SAFETY: the frame is the kernel's, taken for this, and nobody knows of it; zeros are a tcb.
+    let shadow = unsafe { TcbRef::from_address(tcb(frame) as u64) };
     shadow.handler.set(NOBODY);
     shadow.stands_in.set(true);
     shadow.frame().cs.set(u64::from(USER_CS));

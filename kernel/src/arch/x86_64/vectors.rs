@@ -18,7 +18,7 @@ pub const LINES: u8 = SYSTEM_BASE as u8;
 pub const MESSAGE: u8 = LINE + MESSAGE_BASE as u8;
 /// The local APIC's timer: line 0, which the kernel keeps.
 pub const TIMER: u8 = LINE;
-/// A processor has something for another in its inbox.
+/// A processor has something for another: a thread that comes or is called, or an errand.
 pub const HELLO: u8 = LINE + LINES;
 /// Tables change that a visitor of this processor uses: it is to stop where it is. Never the first one's.
 pub const STOP: u8 = HELLO + 1;

@@ -5,6 +5,7 @@
 
 use core::hint::spin_loop;
 use core::mem::size_of;
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use super::apic::{self, Message};
@@ -18,6 +19,7 @@ use crate::elsewhere::Other;
 use crate::thread::tcb::TCB_SIZE;
 
 pub use super::local_paths::completion_point;
+pub use super::processors::interrupt;
 pub use super::seats::{
     alone, copy_frame, frames_of_seat, is_up, linkages, may_meet, put_up, put_up_linkages, room,
     shadow, show, take_down, take_linkages, together,
@@ -37,14 +39,20 @@ pub fn processors() -> u32 {
     processors::count()
 }
 
-/// What the first processor keeps of number `number`, if that runs. Others, who look at themselves
-/// for the checker, see nobody of whom it keeps that.
+/// The numbers of those of whom this processor keeps something: none on the others, who look at themselves for the
+/// checker.
+#[must_use]
+pub fn kept() -> Range<u32> {
+    1..if cpu().number.get() == 0 { processors() } else { 1 }
+}
+
+/// What the first processor keeps of number `number`, if that runs.
 #[must_use]
 pub fn other(number: u32) -> Option<&'static Other> {
     let other = processors::slot(number).other.load(Ordering::Relaxed) as *const Other;
     // SAFETY: null, as for the first one and those that do not run, or a frame of the kernel's
     // that holds one for good.
-    unsafe { other.as_ref() }.filter(|_| cpu().number.get() == 0)
+    unsafe { other.as_ref() }
 }
 
 /// Makes what the first processor keeps of another, in `frame`; its address.
@@ -59,11 +67,6 @@ pub(super) fn make_other(frame: u64) -> u64 {
 #[must_use]
 pub fn berth(number: u32) -> &'static Berth {
     &processors::slot(number).berth
-}
-
-/// Interrupts number `number`.
-pub fn interrupt(number: u32) {
-    let _ = apic::send(processors::apic_of(number), Message::Interrupt(vectors::HELLO));
 }
 
 /// Interrupts number `number`, whose visitor is to stop where it is.
@@ -81,7 +84,7 @@ pub fn wait_for_stop(number: u32) {
         }
         spin_loop();
     }
-    wait(number, || berth.stands_still());
+    wait(number, &|| berth.stands_still());
 }
 
 /// What names `thread` in a berth: its tcb's address in the map of physical memory, which all
@@ -93,15 +96,15 @@ pub fn name(thread: TcbRef) -> u64 {
 }
 
 /// Waits until `done`, which number `number` sees to.
-pub fn wait(number: u32, done: impl Fn() -> bool) {
-    if !done() && !processors::wait(PATIENCE, &done) {
+#[inline(never)]
+pub fn wait(number: u32, done: &dyn Fn() -> bool) {
+    if !processors::wait(PATIENCE, done) {
         panic!("processor {number} does not give back the thread that runs there");
     }
     spin_loop();
 }
 
 /// `thread`, which has come back, may have been in a path of local IPC: it begins anew, or has gone through it.
-/// `sp` says what stack pointer it has published.
-pub fn mend(thread: TcbRef, sp: impl Fn() -> u64) {
-    local_paths::mend(thread.frame(), thread.utcb.get(), sp);
+pub fn mend(thread: TcbRef) {
+    local_paths::mend(thread.frame(), thread);
 }

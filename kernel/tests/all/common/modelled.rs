@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use kernel::between::inbox::Word;
+use kernel::between::Word;
 use loom::sync::atomic::AtomicU64;
 
 /// The model's word.
@@ -14,12 +14,6 @@ impl Word for Modelled {
     }
     fn load(&self, order: Ordering) -> u64 {
         self.0.load(order)
-    }
-    fn store(&self, value: u64, order: Ordering) {
-        self.0.store(value, order);
-    }
-    fn swap(&self, value: u64, order: Ordering) -> u64 {
-        self.0.swap(value, order)
     }
     fn exchange(&self, old: u64, new: u64, order: Ordering) -> Result<u64, u64> {
         self.0.compare_exchange(old, new, order, Ordering::Relaxed)

@@ -67,7 +67,7 @@ pub extern "C" fn enter() -> TcbRef {
     let claimed = if hidden { local::claimed(last, current) } else { None };
     let thread = claimed.unwrap_or(last);
     cpu().tss.rsp0.set(thread.address());
-    local_paths::mend(frame, thread.utcb.get(), || thread.public_sp());
+    local_paths::mend(frame, thread);
     if thread != last {
         local::handed_over(last, thread, completion_point());
     }

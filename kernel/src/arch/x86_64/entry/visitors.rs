@@ -99,7 +99,7 @@ pub extern "C" fn met(frame: Frame) {
     if passes_on(vector) {
         return;
     }
-    let is_late = vector == HELLO && !own.berth.is_called() && !own.inbox.holds_any();
+    let is_late = vector == HELLO && !own.berth.is_called() && !own.is_asked();
     if !is_late {
         came(frame);
     }
@@ -157,15 +157,15 @@ pub extern "C" fn came(frame: Frame) -> ! {
 pub extern "C" fn stand_still(frame: Frame) {
     apic::end();
     let own = processors::own();
-    // Whoever was to stop may have come back by itself before this, and somebody else be here.
-    if frame.is_users() && own.berth.is_to_stop() {
+    // Whoever was to stop may have come back by itself before this, and somebody else be here, who goes on.
+    if frame.is_users() {
         let users = read_cr3();
         // SAFETY: the kernel's half is the same in all of this processor's roots.
         unsafe { write_cr3(own.root()) };
         loop {
             match own.berth.stand() {
                 Stand::GoesOn => break,
-                Stand::Still if !own.inbox.holds_any() => spin_loop(),
+                Stand::Still if !own.is_asked() => spin_loop(),
                 _ => came(frame),
             }
         }
@@ -211,7 +211,7 @@ fn keep(visitor: TcbRef) {
 extern "C" fn give_back(vector: u64) -> ! {
     let berth = &processors::own().berth;
     if berth.give_back() == OtherSide::IsAway {
-        let _ = apic::send(processors::apic_of(0), Message::Interrupt(vectors::HELLO));
+        processors::interrupt(0);
     }
     if vector == HELLO {
         apic::end();
