@@ -7,10 +7,10 @@ use abi::inspect::Back;
 
 use crate::arch::exchange::Exchange;
 use crate::arch::{self, TcbRef, cpu, current};
-use crate::elsewhere::{Other, has_left, queue};
+use crate::elsewhere::{Other, has_left, queue, requeue};
 use crate::ipc::words::Message;
 use crate::ipc::{finish, send};
-use crate::sched::{self, grant_slice, requeue};
+use crate::sched::{self, grant_slice};
 use crate::thread;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy};
@@ -23,11 +23,7 @@ pub(super) fn has_come(number: u32, other: &Other, guest: TcbRef) -> Option<TcbR
     let calls = thread.is_foreign() && thread.frame().is_of_a_call();
     let why = if calls { Back::Foreign } else { thread.frame().why_back() };
     other.note_back(why);
-    let told = match why {
-        Back::Foreign => tell_handler(thread),
-        Back::Message => pass_on(thread),
-        _ => None,
-    };
+    let told = pass_on(thread, why);
     if told.is_none() {
         queue(number, other, thread);
     }
@@ -55,58 +51,58 @@ fn nobody_waits() -> bool {
         && scheduler.idle.get() == Some(current())
 }
 
-/// `thread`, foreign, is back with a system call in its frame. If its handler waits for it,
-/// the handler has the message at once, as that of an interrupt: the thread itself need not
-/// run here for that. Returns the handler then, who is ready.
-fn tell_handler(thread: TcbRef) -> Option<TcbRef> {
-    let handler = thread::lookup(thread.handler.get())?;
-    if !may_tell(thread, handler) {
-        return None;
-    }
-    arch::note_entry();
-    thread.resume.set(Resume::Frame);
-    thread.kind.set(Kind::SystemCall);
-    thread.then_from.set(handler.id.get());
-    finish::arrived(thread, handler, Message::made(Kind::SystemCall, thread));
-    waits(thread, handler.id.get());
-    Some(handler)
-}
-
-/// `thread` is back with a message to somebody in its registers. If that one waits for it, and the thread then
-/// for an answer or for anybody, the message goes from its frame to where it belongs. Returns
-/// the receiver then, who is ready.
-fn pass_on(thread: TcbRef) -> Option<TcbRef> {
-    let Exchange { to, from, timeouts, tag, keeps_vector } = thread.frame().exchange()?;
-    let receiver = thread::lookup(to)?;
-    let is_usual = (from == to || from == ThreadId::ANY)
-        && thread.special.get() & !USES_VECTOR == ELSEWHERE
-        && !(keeps_vector && thread.uses_vector());
+/// `thread` is back, for `why`. If that is a message of words in its registers to somebody who waits for it, and the
+/// thread then waits for the answer or for anybody, or a foreign thread's system call, for which its handler waits, that one
+/// has the message at once, as that of an interrupt: the thread itself need not run here for it. Returns the receiver then,
+/// who is ready.
+fn pass_on(thread: TcbRef, why: Back) -> Option<TcbRef> {
+    let exchange = match why {
+        Back::Foreign => None,
+        Back::Message => Some(thread.frame().exchange().filter(|it| is_usual(thread, it))?),
+        _ => return None,
+    };
+    let receiver = thread::lookup(exchange.as_ref().map_or(thread.handler.get(), |it| it.to))?;
     // Whom it has posed as last is not asked any more.
     thread.transfer.virtual_sender.set(ThreadId::NIL);
-    if !is_usual || !may_tell(thread, receiver) {
+    if !may_tell(thread, receiver) {
         return None;
     }
     let target = finish::registers_of(receiver)?;
     arch::note_entry();
     let frame = thread.frame();
-    thread.ip.set(frame.ip.get());
-    thread.sp.set(frame.sp.get());
-    thread.flags.set(frame.flags.get());
-    thread.resume.set(Resume::Ipc);
-    thread.then_from.set(from);
-    thread.timeouts.set(timeouts);
-    frame.exchange_words(tag.untyped(), |index, word| target.set_mr(index, word));
+    let (from, tag) = match exchange {
+        Some(Exchange { from, timeouts, tag, .. }) => {
+            thread.ip.set(frame.ip.get());
+            thread.sp.set(frame.sp.get());
+            thread.flags.set(frame.flags.get());
+            thread.resume.set(Resume::Ipc);
+            thread.timeouts.set(timeouts);
+            frame.exchange_words(tag.untyped(), |index, word| target.set_mr(index, word));
+            (from, tag)
+        }
+        None => {
+            thread.resume.set(Resume::Frame);
+            thread.kind.set(Kind::SystemCall);
+            let message = Message::made(Kind::SystemCall, thread);
+            message.copy(target, 0);
+            (receiver.id.get(), message.tag)
+        }
+    };
     target.set_mr(0, tag.0);
     receiver.result_from.set(thread.name_for(receiver));
     sched::set_runnable(receiver);
-    waits(thread, from);
+    thread.then_from.set(from);
+    thread.partner.set(from);
+    // In the only way in which one waits whose user code runs elsewhere.
+    rendezvous::set_busy(thread, Busy::Waiting);
     Some(receiver)
 }
 
-/// `thread` waits for `from`, in the only way in which one waits whose user code runs elsewhere.
-fn waits(thread: TcbRef, from: ThreadId) {
-    thread.partner.set(from);
-    rendezvous::set_busy(thread, Busy::Waiting);
+/// Whether nothing but what is said in `exchange` has to be known of it.
+fn is_usual(thread: TcbRef, exchange: &Exchange) -> bool {
+    (exchange.from == exchange.to || exchange.from == ThreadId::ANY)
+        && thread.special.get() & !USES_VECTOR == ELSEWHERE
+        && !(exchange.keeps_vector && thread.uses_vector())
 }
 
 /// The first processor idles, and `guest` of processor `number` has come back and has been fetched: who runs next
