@@ -88,6 +88,7 @@ pub fn left(before: TcbRef) {
 }
 
 /// Queues `thread`, which [`leaves`], for its processor.
+#[inline(never)]
 pub fn send(thread: TcbRef) {
     if let Some(other) = visits::other(thread.processor.get().into()) {
         set_out(thread);
@@ -163,6 +164,7 @@ pub fn advance(number: u32, other: &Other) {
 }
 
 /// The lowest priority of those who are there: one of them runs.
+#[inline(never)]
 pub fn least(other: &Other, guest: TcbRef) -> u8 {
     if other.party.hides() {
         return hidden::least(guest);

@@ -15,8 +15,9 @@ use abi::ThreadId;
 use abi::id::USER_BASE;
 
 use super::other::Other;
+use super::queues::{self, lookup};
 use super::seat::Seats;
-use super::{calls, hidden, queues};
+use super::{calls, hidden};
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::between::SEATS;
@@ -97,12 +98,9 @@ impl Party {
     fn next_member(&self, number: u32, least: u8) -> Option<(usize, RootWord)> {
         let mut others = self.seats.taken().filter(|(seat, _)| !self.is_out(*seat));
         others.find_map(|(seat, id)| {
-            let thread = thread::lookup(id).filter(|thread| may_come(*thread, number))?;
-            let is_wanted = |(_, member): (usize, TcbRef)| match thread.partner.get() {
-                ThreadId::ANY => member.partner.get() == thread.id.get(),
-                partner => member.id.get() == partner,
-            };
-            let fits = calls::priority(thread) >= least && self.members().any(is_wanted);
+            let thread = lookup(id).filter(|thread| may_come(*thread, number))?;
+            let fits = calls::priority(thread) >= least
+                && self.members().any(|(_, member)| is_wanted(thread, member));
             if fits { place(number, seat, thread).map(|root| (seat, root)) } else { None }
         })
     }
@@ -111,6 +109,14 @@ impl Party {
     fn seat_of(&self, thread: TcbRef) -> Option<usize> {
         let number = thread.processor.get().into();
         self.seats.of(number, thread, |seat| self.is_out(seat), waits_for_others)
+    }
+}
+
+/// Whether `thread`, which waits, does so for `member`, or for anybody and has been called by it.
+fn is_wanted(thread: TcbRef, member: TcbRef) -> bool {
+    match thread.partner.get() {
+        ThreadId::ANY => member.partner.get() == thread.id.get(),
+        partner => member.id.get() == partner,
     }
 }
 

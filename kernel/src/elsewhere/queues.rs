@@ -1,9 +1,12 @@
 //! The queues of those who are ready, as other processors' threads come and go: what changes them is here once, for it
 //! is short where it is called often, and would be most of what is written where it is not.
 
+use abi::ThreadId;
+
 use crate::arch::TcbRef;
 use crate::sched;
 use crate::sched::ready::ReadyQueue;
+use crate::thread;
 
 /// As [`ReadyQueue::first_queued`].
 #[inline(never)]
@@ -27,4 +30,10 @@ pub fn make_ready(thread: TcbRef) {
 #[inline(never)]
 pub fn requeue(thread: TcbRef) {
     sched::requeue(thread);
+}
+
+/// As [`thread::lookup`].
+#[inline(never)]
+pub(super) fn lookup(id: ThreadId) -> Option<TcbRef> {
+    thread::lookup(id)
 }

@@ -12,6 +12,7 @@ use core::cell::Cell;
 use abi::ThreadId;
 use abi::inspect::Back;
 
+use super::queues::lookup;
 use super::{call_back, for_each};
 use crate::arch::{TcbRef, visits};
 use crate::between::SEATS;
@@ -64,7 +65,7 @@ impl Seats {
         let first = self.next.get();
         let rank = |seat: &usize| match self.ids[*seat].get() {
             ThreadId::NIL => 0,
-            id if !thread::lookup(id).is_some_and(waits) => 1,
+            id if !lookup(id).is_some_and(waits) => 1,
             _ => 2 + (SEATS + seat - first) % SEATS,
         };
         let own = free().find(|seat| self.ids[*seat].get() == thread.id.get());
@@ -120,7 +121,7 @@ impl Seats {
     /// checker.
     pub(super) fn are_sound(&self, number: u32) -> bool {
         self.ids.iter().zip(&self.payers).enumerate().all(|(seat, (id, payer))| {
-            let owner = thread::lookup(id.get());
+            let owner = lookup(id.get());
             let lives_there = |it: TcbRef| u32::from(it.processor.get()) == number;
             let payer = payer.get();
             let is_paid =

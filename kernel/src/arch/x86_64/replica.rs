@@ -53,6 +53,7 @@ pub struct Replica {
     pub seats: seats::Frames,
 }
 
+#[inline(never)] // at many places
 fn take() -> Option<u64> {
     let frame = frames::take_for_kernel()?;
     frames::zero(frame);
@@ -60,6 +61,7 @@ fn take() -> Option<u64> {
 }
 
 /// A copy of the table at `from`.
+#[inline(never)] // as above
 fn copy(from: u64) -> Option<u64> {
     let to = frames::take_for_kernel()?.address();
     // SAFETY: the frame was just taken; `from` is a table of the kernel's.

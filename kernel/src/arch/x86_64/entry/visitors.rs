@@ -33,6 +33,7 @@ const LINE: u64 = vectors::LINE as u64;
 
 /// Lets a visitor in, if one may come: then this does not return. On the stack of the idle
 /// thread, which goes on from its beginning afterwards.
+#[inline(never)] // at three places
 pub fn welcome() {
     if let Some(name) = processors::own().berth.accept() {
         match seats::come_in() {
