@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::area::{Area, AreaFlags};
 use super::fault::{FAR_RESERVE, Refusal};
 use super::pages::{Page, PageMap};
-use super::shared::{Plot, allocate};
+use super::shared::allocate;
 use super::space::SPACE_BYTES;
 use super::{AddressSpace, PAGE, USER_END};
 use crate::account::{Charge, What};
@@ -74,6 +74,10 @@ impl AddressSpace {
         let bytes = parent.areas.borrow().bytes_taken() + parent.pages.borrow().bytes();
         let charge = Charge::new(parent.charge.user(), What::Heap, SPACE_BYTES + bytes)?;
         let areas = parent.areas.borrow().try_clone()?;
+        // First of all, the machine's space: while there is none, nobody's page is touched for nothing. It will map
+        // the same, so it needs as much.
+        let paid = (charge, parent.kernel_pages());
+        let copy = Self::with(unix, paid, areas, PageMap::default())?;
         let mut writable = Vec::new();
         let resident = parent.pages.borrow().resident();
         writable.try_reserve(resident).map_err(|_| Errno::ENOMEM)?;
@@ -83,18 +87,6 @@ impl AddressSpace {
         if !writable.is_empty() {
             unix.machine.revoke(&writable, Access::WRITE);
         }
-        // Should the machine have no space, what was shared goes to its grave.
-        let plot = Plot::new();
-        // It will map the same, so it needs as much.
-        let paid = (charge, parent.kernel_pages());
-        let copy = match Self::with(unix, paid, areas, PageMap::default()) {
-            Ok(copy) => copy,
-            Err(errno) => {
-                unix.mm.graves.add(&plot, None, pages);
-                unix.mm.bury(unix);
-                return Err(errno);
-            }
-        };
         copy.pages.replace(pages);
         copy.layout.set(parent.layout.get());
         copy.shift.set(parent.shift.get());

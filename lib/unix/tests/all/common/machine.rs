@@ -48,6 +48,8 @@ pub struct FakeMachine {
     pub spaces: RefCell<BTreeMap<SpaceId, BTreeMap<u64, Mapping>>>,
     /// Pages of kernel memory that the newest space was to have.
     pub kernel_pages: Cell<u64>,
+    /// No kernel memory is left for spaces.
+    pub refuses_spaces: Cell<bool>,
     pub revoked: RefCell<Vec<(FrameId, Access)>>,
     pub console: RefCell<Vec<u8>>,
     pub log: RefCell<Vec<String>>,
@@ -128,6 +130,9 @@ impl Machine for Handle {
         self.0.alarm.set(at_ns);
     }
     fn create_space(&self, pages: u64) -> Result<SpaceId, Errno> {
+        if self.0.refuses_spaces.get() {
+            return Err(Errno::EAGAIN);
+        }
         self.0.kernel_pages.set(pages);
         let space = SpaceId(self.0.fresh());
         self.0.spaces.borrow_mut().insert(space, BTreeMap::new());

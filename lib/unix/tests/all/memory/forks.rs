@@ -71,6 +71,28 @@ fn what_was_written_after_a_fork_is_copied_by_the_next() {
     assert_eq!(world.unix.memory.available(), before);
 }
 
+/// It took them from all who had them: where processes ran out, each attempt made hundreds of programs fault.
+#[test]
+fn a_fork_that_gets_no_space_takes_pages_from_nobody() {
+    let world = World::new();
+    let at = map(&world, 0, 2 * PAGE, RW, PRIVATE);
+    let space = world.first.process().space();
+    touch(&world, &world.first, at, Access::WRITE);
+    let sharer = AddressSpace::fork(&world.unix, &space).unwrap();
+    touch(&world, &world.first, at, Access::READ);
+    touch(&world, &world.first, at + PAGE, Access::WRITE);
+    world.machine.revoked.borrow_mut().clear();
+    world.machine.refuses_spaces.set(true);
+    let before = world.unix.memory.available();
+    assert_eq!(AddressSpace::fork(&world.unix, &space).err(), Some(Errno::EAGAIN));
+    world.unix.mm.bury(&world.unix);
+    assert!(world.machine.revoked.borrow().is_empty());
+    assert_eq!(mapped(&world, at), Some(Access::READ));
+    assert_eq!(mapped(&world, at + PAGE), Some(Access::READ | Access::WRITE));
+    assert_eq!(world.unix.memory.available(), before);
+    sharer.retire(&world.unix);
+}
+
 #[test]
 fn now_and_then_a_fork_shares_everything_and_learns_anew() {
     let world = World::new();
