@@ -116,7 +116,9 @@ impl Terminals {
 
     fn free_number(&self) -> Option<u32> {
         let ptys = self.ptys.borrow();
-        (0..PTYS).find(|number| !ptys.contains_key(number))
+        let taken =
+            ptys.keys().zip(0..).take_while(|(taken, number)| *taken == number).count() as u32;
+        (taken < PTYS).then_some(taken)
     }
 
     fn add_pty(&self, tty: &Rc<Tty>) {
