@@ -146,9 +146,14 @@ fn is_own(function: &str, place: &str) -> bool {
     !place.contains("/library/") && !place.starts_with('?') && !function.contains("core::")
 }
 
-/// The last two parts of a path, without generics.
+/// The last three parts of a path, without the hash that the compiler puts behind it.
 fn short_function(name: &str) -> String {
-    let plain = name.split("::h").next().unwrap_or(name);
+    let is_hash =
+        |part: &str| part.len() == 16 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let plain = match name.rsplit_once("::h") {
+        Some((plain, hash)) if is_hash(hash) => plain,
+        _ => name,
+    };
     let parts: Vec<&str> = plain.split("::").collect();
     parts[parts.len().saturating_sub(3)..].join("::")
 }
@@ -249,6 +254,13 @@ mod tests {
             "i k ffffffff80208007 rep movsq",
         ];
         read(&lines.map(str::to_owned))
+    }
+
+    #[test]
+    fn only_a_hash_is_left_out_of_a_functions_name() {
+        let name = "<unix::fs::tree::Filesystems>::holds_locks";
+        assert_eq!(short_function(name), "tree::Filesystems>::holds_locks");
+        assert_eq!(short_function(&format!("{name}::h0123456789abcdef")), short_function(name));
     }
 
     #[test]
