@@ -116,9 +116,12 @@ impl Terminals {
 
     fn free_number(&self) -> Option<u32> {
         let ptys = self.ptys.borrow();
-        let taken =
-            ptys.keys().zip(0..).take_while(|(taken, number)| *taken == number).count() as u32;
-        (taken < PTYS).then_some(taken)
+        // Nobody looks for long while all are taken.
+        if ptys.len() >= PTYS as usize {
+            return None;
+        }
+        let is_next = |(taken, number): &(&u32, u32)| **taken == *number;
+        Some(ptys.keys().zip(0..).take_while(is_next).count() as u32)
     }
 
     fn add_pty(&self, tty: &Rc<Tty>) {
