@@ -79,9 +79,10 @@ impl Locks {
         work(self.state.borrow_mut().get_or_insert_default())
     }
 
-    /// Everything that `owner` holds ends.
-    fn release(&self, owner: Owner) {
-        if let Some(state) = self.state.borrow_mut().as_mut() {
+    /// Everything that `owner` holds ends; whether there has ever been a lock.
+    fn release(&self, owner: Owner) -> bool {
+        let mut state = self.state.borrow_mut();
+        if let Some(state) = state.as_mut() {
             state.records.retain(|record| record.owner != owner);
             if state.records.is_empty() {
                 (state.records, state.charge) = (Vec::new(), None);
@@ -89,6 +90,7 @@ impl Locks {
             state.whole.retain(|(holder, _)| *holder != owner);
             state.queue.wake_all();
         }
+        state.is_some()
     }
 
     /// An open file description is gone.
@@ -97,9 +99,9 @@ impl Locks {
         self.leases.closed(open);
     }
 
-    /// A process closed a descriptor of the file, or ended.
-    pub fn process_closed(&self, pid: Pid) {
-        self.release(Owner::Process(pid));
+    /// A process closed a descriptor of the file, or ended; whether there has ever been a lock.
+    pub fn process_closed(&self, pid: Pid) -> bool {
+        self.release(Owner::Process(pid))
     }
 }
 

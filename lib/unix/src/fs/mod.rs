@@ -271,7 +271,10 @@ fn nameless_of(
 
 /// A descriptor of a file was closed: its process's POSIX locks on the file end.
 pub fn descriptor_closed(cx: &Cx, open: &Open) {
-    open.file.inode().locks.process_closed(cx.process.pid);
+    let (inode, pid) = (open.file.inode(), cx.process.pid);
+    if inode.locks.process_closed(pid) {
+        cx.unix.fs.holds_none(pid, &inode);
+    }
     crate::file::notices_end(open, cx.process.pid);
 }
 

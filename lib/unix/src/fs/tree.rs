@@ -1,5 +1,6 @@
 //! File systems and their trees: those at the start, what is in them, and how they come apart.
 
+use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -41,8 +42,8 @@ pub struct Filesystems {
     pub(super) cookie: Cell<u32>,
     /// How long the holder of a lease may take to give it up (`lease-break-time`), in seconds.
     pub(super) lease_seconds: Cell<u64>,
-    /// Processes and the files on which they have locked something.
-    holders: RefCell<Vec<(Pid, alloc::rc::Weak<Inode>)>>,
+    /// Processes and the files (by address, too) on which they have locked something.
+    holders: RefCell<BTreeMap<(Pid, usize), alloc::rc::Weak<Inode>>>,
 }
 
 /// The root of a new file system, or a directory of one.
@@ -209,24 +210,26 @@ impl Filesystems {
     /// Process `pid` has locked something of `inode`.
     pub(super) fn holds_locks(&self, pid: Pid, inode: &Rc<Inode>) {
         let inode = Rc::downgrade(inode);
-        let mut holders = self.holders.borrow_mut();
-        if !holders.iter().any(|holder| holder.0 == pid && holder.1.ptr_eq(&inode)) {
-            holders.retain(|holder| holder.1.strong_count() > 0);
-            holders.push((pid, inode));
-        }
+        self.holders.borrow_mut().insert((pid, inode.as_ptr().addr()), inode);
+    }
+
+    /// Process `pid` has no lock of `inode` any more.
+    pub(super) fn holds_none(&self, pid: Pid, inode: &Rc<Inode>) {
+        let gone = self.holders.borrow_mut().remove(&(pid, Rc::as_ptr(inode).addr()));
+        drop(gone);
     }
 
     /// Process `pid` has ended: its POSIX locks end.
     pub fn process_ended(&self, pid: Pid) {
-        let mut files = Vec::new();
-        self.holders.borrow_mut().retain(|holder| {
-            if holder.0 == pid {
-                files.extend(holder.1.upgrade());
+        loop {
+            let mut holders = self.holders.borrow_mut();
+            let first = holders.range((pid, 0)..=(pid, usize::MAX)).next().map(|(key, _)| *key);
+            let Some(holder) = first else { return };
+            let inode = holders.remove(&holder);
+            drop(holders);
+            if let Some(inode) = inode.and_then(|inode| inode.upgrade()) {
+                inode.locks.process_closed(pid);
             }
-            holder.0 != pid
-        });
-        for inode in files {
-            inode.locks.process_closed(pid);
         }
     }
 }
