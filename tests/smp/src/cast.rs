@@ -8,7 +8,7 @@ use root_harness::{Places, local, location};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule};
 
-use crate::{alone, hidden, machine, moves, tables, visits};
+use crate::{alone, hidden, machine, moves, strings, tables, visits};
 
 /// Threads there can be.
 pub const PLACES: usize = 9;
@@ -85,6 +85,10 @@ pub enum Part {
     CallProcedures,
     /// Deletes its partner when it is told to, and counts.
     DeletePartner,
+    /// Sends its partner long strings for ever, and counts them.
+    Ship,
+    /// Receives those.
+    Take,
 }
 
 /// A thread of the root task's.
@@ -245,7 +249,9 @@ fn talk_alone(part: u64, place: usize, count: &AtomicU64) -> ! {
         23 => visits::agree(),
         24 => visits::lend(count),
         25 => visits::call(place, count),
-        _ => moves::delete_partner(partner(place), count),
+        26 => moves::delete_partner(partner(place), count),
+        27 => strings::ship(partner(place), count),
+        _ => strings::take(count),
     }
 }
 

@@ -12,6 +12,7 @@ mod hidden;
 mod machine;
 mod messages;
 mod moves;
+mod strings;
 mod tables;
 mod talks;
 mod visits;
@@ -33,7 +34,7 @@ boot_entry!(main);
 const CALLS: u64 = 1_000;
 
 /// What is tested, and its name.
-const TESTS: [Test; 63] = [
+const TESTS: [Test; 64] = [
     ("the_interface_page_counts_the_processors", told),
     ("user_code_runs_elsewhere", parallel),
     ("a_server_elsewhere_answers", served),
@@ -63,6 +64,7 @@ const TESTS: [Test; 63] = [
     ("two_delete_each_other", moves::deleted_by_each_other),
     ("a_flood_leaves_others_their_share", moves::flooded),
     ("vector_registers_are_everybodys_own", moves::vectors),
+    ("who_sends_or_receives_a_long_string_moves", strings::moved),
     ("a_halted_thread_stands_still", halted),
     ("a_talk_inside_a_space_stays_on_its_processor", talks::inside),
     ("a_talk_between_spaces_stays_on_its_processor", talks::between),

@@ -27,6 +27,11 @@ const STAY_US: u64 = 300;
 /// How long a conversation is looked at, µs.
 const LOOK_US: u64 = 20_000;
 
+/// Whoever moves others moves `victim`.
+pub fn set_victim(victim: &Actor) {
+    VICTIM.store(victim.id.0, Ordering::Relaxed);
+}
+
 /// Calls `server` and looks at the answer.
 fn ask(server: &Actor, round: u64) -> Verdict {
     let answer = ipc::call(server.id, &Msg::default().words(&[round]));
