@@ -6,7 +6,7 @@ use abi::{CallError, Fpage, ThreadId, utcb};
 use crate::arch::{Frame, TcbRef, note_entry};
 use crate::control::exregs::{self, Registers};
 use crate::control::schedule::thread_switch;
-use crate::control::threads::{After, Form, Request};
+use crate::control::thread_control::{After, Form, Request};
 use crate::elsewhere;
 use crate::ipc::kernel_message;
 use crate::sched::slice::after_call;
@@ -113,7 +113,7 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
         space: ThreadId(space),
         utcb_location,
     };
-    let result = control::threads::in_form(caller, &request, form);
+    let result = control::thread_control::in_form(caller, &request, form);
     set_result(caller, frame, result.as_ref().map(|_| ()).map_err(|error| *error));
     match result {
         Ok(After::Destroy(space)) => destruction::start(caller, space),
@@ -128,7 +128,7 @@ pub fn again(caller: TcbRef) -> TcbRef {
     let next = dispatch(caller, caller.frame());
     if caller.resume.get() != Resume::Again {
         // It may have been refused, this time.
-        lrpc::control::reopen(dest);
+        lrpc::revocation::reopen(dest);
     }
     next
 }
@@ -165,7 +165,7 @@ fn schedule(caller: TcbRef, frame: Frame) -> TcbRef {
 fn space_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let [dest, _, kip, utcbs, _] = frame.arguments();
     let (kip, utcbs) = (Fpage(kip), Fpage(utcbs));
-    let result = space::control::space_control(caller, ThreadId(dest), kip, utcbs);
+    let result = space::space_control::space_control(caller, ThreadId(dest), kip, utcbs);
     frame.set_second(0);
     set_result(caller, frame, result);
     after_call(caller)
@@ -219,7 +219,7 @@ fn thread_state(caller: TcbRef, frame: Frame) -> TcbRef {
 #[inline(never)]
 fn quota_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let [dest, pages, ..] = frame.arguments();
-    let result = space::quota::quota_control(caller, ThreadId(dest), pages as i64);
+    let result = space::quota_control::quota_control(caller, ThreadId(dest), pages as i64);
     if let Ok((limit, used)) = result {
         frame.set_second(limit);
         frame.set_third(used);
@@ -231,7 +231,7 @@ fn quota_control(caller: TcbRef, frame: Frame) -> TcbRef {
 #[inline(never)]
 fn lrpc_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let [clerk, what, argument, ..] = frame.arguments();
-    let result = lrpc::control::control(caller, ThreadId(clerk), what, argument);
+    let result = lrpc::revocation::control(caller, ThreadId(clerk), what, argument);
     if let Ok(count) = result {
         frame.set_third(count);
     }
@@ -243,8 +243,8 @@ fn lrpc_control(caller: TcbRef, frame: Frame) -> TcbRef {
 fn task_control(caller: TcbRef, frame: Frame) -> TcbRef {
     let [specifier, numbers, ceilings, ..] = frame.arguments();
     let specifier = ThreadId(specifier);
-    let request = space::limits::Gift { specifier, numbers, ceilings };
-    let result = space::limits::task_control(caller, &request, control::ceiling::lower);
+    let request = space::task_control::Gift { specifier, numbers, ceilings };
+    let result = space::task_control::task_control(caller, &request, control::ceiling::lower);
     if let Ok((numbers, ceilings)) = result {
         frame.set_third(numbers.word());
         frame.set_second(ceilings.word());

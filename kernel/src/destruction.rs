@@ -104,8 +104,8 @@ fn step(caller: TcbRef, job: &mut DestroyJob) -> Step {
 
 /// A step of the end of what `space` has to do with procedure calls, as client and as heir.
 fn procedure_calls(caller: TcbRef, space: SpaceRef) -> Step {
-    match (lrpc::control::client_ends(space), heir(caller, space)) {
-        (Step::Done, Some(heir)) => lrpc::control::inherit(space, heir),
+    match (lrpc::revocation::client_ends(space), heir(caller, space)) {
+        (Step::Done, Some(heir)) => lrpc::revocation::inherit(space, heir),
         (step, _) => step,
     }
 }
@@ -121,7 +121,7 @@ fn finish(caller: TcbRef, space: SpaceRef) {
     spaces().remove(space);
     if let Some(heir) = heir(caller, space) {
         // What it has inherited itself since the first steps.
-        while lrpc::control::inherit(space, heir) == Step::More {
+        while lrpc::revocation::inherit(space, heir) == Step::More {
             preemption::let_in();
         }
         space.free(heir.quota());

@@ -86,7 +86,7 @@ fn visits_record(index: u64, part: u64) -> Option<Record> {
 /// Node `index` in preorder of the mapping tree of the frame at `phys`.
 fn mapping_record(phys: u64, index: u64) -> Option<Record> {
     let sigma0 = thread::lookup(ThreadId::SIGMA0)?.space()?;
-    let node = mem::inspect::Tree::of(sigma0, phys).nth(index as usize)?;
+    let node = mem::trees::Tree::of(sigma0, phys).nth(index as usize)?;
     let (depth, space, bits) = (u64::from(node.depth), u64::from(node.space), u64::from(node.bits));
     Some([depth, space, node.vaddr, bits, u64::from(node.rights.0), 0, 0, 0])
 }

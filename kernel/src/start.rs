@@ -74,7 +74,7 @@ fn initial(id: ThreadId, server: Server, pot: &Quota, pages: u64) -> Option<Spac
     }
     let kip = Fpage::memory(INITIAL_KIP, 12, Rights::NONE);
     let utcbs = Fpage::memory(INITIAL_UTCB_AREA, INITIAL_UTCB_BITS, Rights::NONE);
-    space::control::initialise(space, kip, utcbs).ok()?;
+    space::space_control::initialise(space, kip, utcbs).ok()?;
     let thread = lifecycle::create(id, space, ThreadId::ROOT).ok()?;
     thread.priority.set(INITIAL_PRIORITY);
     lifecycle::place_utcb(thread, INITIAL_UTCB_AREA).ok()?;

@@ -25,7 +25,7 @@ pub mod global;
 pub mod line;
 pub mod log;
 pub mod preemption;
-pub mod table;
+pub mod table_page;
 
 pub use processor::{machine, paging, ports, root, tlb};
 

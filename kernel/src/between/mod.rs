@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 pub mod berth;
-pub mod processors;
+pub mod set;
 
 /// A word in memory that several processors use; the host's models bring one of their own.
 pub trait Word {

@@ -2,7 +2,7 @@
 //!
 //! What loaders and firmware say, the boot image, the plan of memory: pure reading of bytes,
 //! the same for every machine that has them. The sequence is the architecture's
-//! (`arch/x86_64/entry/start.rs`). Whatever is wrong with the input ends in one sentence on the log.
+//! (`arch/x86_64/entry/boot_sequence.rs`). Whatever is wrong with the input ends in one sentence on the log.
 
 pub mod acpi;
 pub mod bootinfo;

@@ -1,4 +1,4 @@
-//! What a thread may have of priority and time: its task's ceilings (`space::limits`), and
+//! What a thread may have of priority and time: its task's ceilings (`space::task_control`), and
 //! what its creator has.
 
 use abi::{CallError, Ceilings};

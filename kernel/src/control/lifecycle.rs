@@ -169,7 +169,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
 /// `thread` is being deleted: a clerk that it was ending stays one.
 fn abandon_closing(thread: TcbRef) {
     if thread.resume.get() == Resume::Again {
-        lrpc::control::reopen(ThreadId(thread.destroy_next.get()));
+        lrpc::revocation::reopen(ThreadId(thread.destroy_next.get()));
     }
 }
 

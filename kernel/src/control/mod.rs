@@ -11,5 +11,5 @@ pub mod foreign;
 pub mod lifecycle;
 pub mod processor;
 pub mod schedule;
-pub mod threads;
+pub mod thread_control;
 pub mod version;

@@ -4,7 +4,7 @@
 //! Such a guest is alone for its processor, and here as if it were seated: whoever wants to know more of it, or of
 //! somebody to whom it could hand over, calls it back first.
 
-use super::{Other, queues, visits};
+use super::{Other, queueing, visits};
 use crate::arch::{TcbRef, cpu};
 use crate::local::there;
 use crate::thread::rendezvous;
@@ -57,7 +57,7 @@ pub(super) fn come_home(guest: TcbRef) -> TcbRef {
     let runner = there::claimed(guest).unwrap_or(guest);
     if runner != guest {
         // Who waits may still be queued here (1993, 5.3.4).
-        queues::remove(&cpu().scheduler.ready, runner);
+        queueing::remove(&cpu().scheduler.ready, runner);
         visits::copy_frame(guest, runner);
         runner.fault_address.set(guest.fault_address.get());
     }

@@ -9,13 +9,13 @@
 //! Everything here is the first processor's, with interrupts off.
 
 mod back;
-pub mod calls;
 mod hidden;
 mod other;
 mod party;
-mod queues;
+pub mod procedure_calls;
+mod queueing;
 mod seat;
-mod tables;
+mod standstill;
 
 use abi::inspect::Back;
 
@@ -31,9 +31,9 @@ use crate::usermem::Utcb;
 pub use back::go_back;
 pub use hidden::may_be_running;
 pub use other::{Other, exists};
-pub use queues::{make_ready, requeue};
+pub use queueing::{make_ready, requeue};
 pub use seat::{frames_of_seats, leave_seat};
-pub use tables::{go_on, lets_all_go_on, quiet, vacate};
+pub use standstill::{go_on, lets_all_go_on, quiet, vacate};
 
 /// Calls `each` with the number of every other processor, and what is kept of it.
 pub fn for_each(mut each: impl FnMut(u32, &'static Other)) {
@@ -151,7 +151,7 @@ pub fn advance(number: u32, other: &Other) {
     while let Some(best) = other.first() {
         match other.guest.get() {
             None => {
-                queues::remove(&other.ready, best);
+                queueing::remove(&other.ready, best);
                 enter(number, other, best);
             }
             Some(guest) if best.priority.get() > least(other, guest) => {

@@ -5,9 +5,9 @@ use core::cell::Cell;
 use abi::inspect::Back;
 
 use super::party::Party;
-use super::queues::{self, make_ready};
+use super::queueing::{self, make_ready};
 use crate::arch::{TcbRef, clock, visits};
-use crate::between::processors::Processors;
+use crate::between::set::Processors;
 use crate::sched::ready::ReadyQueue;
 use crate::space::SpaceRef;
 
@@ -143,7 +143,7 @@ impl Other {
     /// Who is first to go there.
     #[must_use]
     pub fn first(&self) -> Option<TcbRef> {
-        queues::first(&self.ready)
+        queueing::first(&self.ready)
     }
 
     /// Whether each of its seats is paid by whose it is; for the checker.

@@ -15,13 +15,13 @@ use abi::ThreadId;
 use abi::id::USER_BASE;
 
 use super::other::Other;
-use super::queues::{self, lookup};
+use super::queueing::{self, lookup};
 use super::seat::Seats;
-use super::{calls, hidden};
+use super::{hidden, procedure_calls};
 use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, visits};
 use crate::between::SEATS;
-use crate::between::processors::bits;
+use crate::between::set::bits;
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::Kind;
@@ -99,7 +99,7 @@ impl Party {
         let mut others = self.seats.taken().filter(|(seat, _)| !self.is_out(*seat));
         others.find_map(|(seat, id)| {
             let thread = lookup(id).filter(|thread| may_come(*thread, number))?;
-            let fits = calls::priority(thread) >= least
+            let fits = procedure_calls::priority(thread) >= least
                 && self.members().any(|(_, member)| is_wanted(thread, member));
             if fits { place(number, seat, thread).map(|root| (seat, root)) } else { None }
         })
@@ -138,7 +138,7 @@ fn waits_plainly(thread: TcbRef) -> bool {
 
 /// The same, or for a procedure call's return, or as a host for a call.
 fn waits_for_others(thread: TcbRef) -> bool {
-    waits_plainly(thread) || calls::waits(thread)
+    waits_plainly(thread) || procedure_calls::waits(thread)
 }
 
 /// Whether `thread` is one whom the fast paths of its processor may meet.
@@ -249,7 +249,7 @@ fn send(number: u32, party: &Party, guest: TcbRef, roots: &[RootWord; SEATS]) {
     copy_records(number, party);
     for (_, thread) in party.members() {
         // Who waits may still be queued here (1993, 5.3.4), and comes back to another queue.
-        queues::remove(&cpu().scheduler.ready, thread);
+        queueing::remove(&cpu().scheduler.ready, thread);
         rendezvous::set_seated(thread);
     }
 }
@@ -257,17 +257,17 @@ fn send(number: u32, party: &Party, guest: TcbRef, roots: &[RootWord; SEATS]) {
 /// Those who call each other's procedures have copies of the records between them.
 fn copy_records(number: u32, party: &Party) {
     for (seat, host) in party.members() {
-        let Some((record, client)) = calls::pair(host) else { continue };
+        let Some((record, client)) = procedure_calls::pair(host) else { continue };
         let Some((own, _)) = party.members().find(|(_, member)| *member == client) else {
             continue;
         };
         let Some(page) = party.seats.linkages(number, own) else { continue };
         let Some(copy) = page.beside(record) else { continue };
-        calls::copy(record, copy, host, client);
+        procedure_calls::copy(record, copy, host, client);
         let shadow = visits::shadow(number, seat);
         shadow.linkage.set(copy.word());
         // One that waits would make the party seem less urgent than it is.
-        host.priority.set(calls::priority(host));
+        host.priority.set(procedure_calls::priority(host));
         shadow.priority.set(host.priority.get());
         visits::shadow(number, own).linkages.set(page.word());
     }
@@ -325,7 +325,7 @@ fn all_home(number: u32, other: &Other) -> Option<TcbRef> {
         thread.vector_from.set(shadow.vector_from.get());
         // A host goes on with its caller's.
         thread.priority.set(shadow.priority.get());
-        calls::come_home(thread, shadow);
+        procedure_calls::come_home(thread, shadow);
         match rendezvous::peek(shadow) {
             Waits::Open => waits(thread, ThreadId::ANY, Busy::Waiting),
             Waits::Closed(partner) => waits(thread, partner, Busy::Waiting),

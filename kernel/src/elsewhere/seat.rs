@@ -12,7 +12,7 @@ use core::cell::Cell;
 use abi::ThreadId;
 use abi::inspect::Back;
 
-use super::queues::lookup;
+use super::queueing::lookup;
 use super::{call_back, for_each};
 use crate::arch::{TcbRef, visits};
 use crate::between::SEATS;

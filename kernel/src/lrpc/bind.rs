@@ -8,7 +8,7 @@ use abi::lrpc::{
 };
 use abi::{CallError, ThreadId};
 
-use super::{control, entangle};
+use super::{entangle, revocation};
 use crate::arch::preemption::let_in;
 use crate::arch::{Frame, TcbRef, lookup};
 use crate::mem::frames::FRAME;
@@ -102,7 +102,7 @@ fn make(caller: TcbRef, request: &Proposal, answer: &Answer) -> Result<u64, Call
             .map_err(|_| CallError::NoMemory)?;
         Ok(place)
     });
-    let (binding, first) = made.inspect_err(|_| control::free_if_empty(page))?;
+    let (binding, first) = made.inspect_err(|_| revocation::free_if_empty(page))?;
     // POINT OF NO RETURN
     binding.server.set(Some(server));
     binding.client_window.set(request.window);
@@ -184,8 +184,8 @@ fn map(
         let at = page * FRAME;
         let made = map_one(client, own + at, server, theirs + at);
         if made.is_err() {
-            control::unmap(client, own, page, None);
-            control::unmap(server, theirs, page, Some(client));
+            revocation::unmap(client, own, page, None);
+            revocation::unmap(server, theirs, page, Some(client));
             return made;
         }
     }

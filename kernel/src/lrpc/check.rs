@@ -1,6 +1,6 @@
 //! What must be true of bindings, records, hosts and callers; for the checker.
 
-use super::{call_of, control, visit_of};
+use super::{call_of, revocation, visit_of};
 use crate::arch::{TcbRef, cpu, lookup};
 use crate::mem::{BindingRef, LinkagesRef, RecordRef};
 use crate::space::SpaceRef;
@@ -18,7 +18,7 @@ pub fn pages(space: SpaceRef, mut visit: impl FnMut(LinkagesRef)) {
 pub fn frames(space: SpaceRef, mut claim: impl FnMut(u64)) -> u64 {
     let mut count = 0;
     pages(space, |page| {
-        count += control::frames_of(page);
+        count += revocation::frames_of(page);
         claim(page.frame().address());
         for binding in page.bindings() {
             let (server, client) = (binding.server.get(), page.client.get());

@@ -10,12 +10,12 @@
 //! A linkage record (`mem::linkage`) says of each A-stack who is the host and who has called.
 //! The assembly (`lrpc.S`) does a call when the record's token is shown, and a return when it has a
 //! `caller`; both say at once that nothing about either thread is special. What goes to another processor with two who call each
-//! other there is in [`crate::elsewhere::calls`]. This is the complete way; it runs with interrupts
+//! other there is in [`crate::elsewhere::procedure_calls`]. This is the complete way; it runs with interrupts
 //! off, like all IPC.
 
 pub mod bind;
 pub mod check;
-pub mod control;
+pub mod revocation;
 mod visit;
 
 use abi::ThreadId;
@@ -138,7 +138,7 @@ pub fn take_out(thread: TcbRef, why: Status) -> bool {
 pub fn disconnect(thread: TcbRef) {
     let _ = take_out(thread, Status::Aborted);
     fail_visit(thread);
-    control::clerk_ends(thread);
+    revocation::clerk_ends(thread);
 }
 
 /// The call of `caller` is nobody's any more: the visit goes on until its host returns.

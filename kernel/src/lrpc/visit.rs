@@ -3,11 +3,11 @@
 use abi::ThreadId;
 use abi::lrpc::{FIRST_ADDRESS, Status};
 
-use super::{control, entangle, leave, lend, part, visit_of};
+use super::{entangle, leave, lend, part, revocation, visit_of};
 use crate::arch::preemption::Pace;
 use crate::arch::{self, TcbRef, lookup};
 
-use crate::elsewhere::calls;
+use crate::elsewhere::procedure_calls;
 use crate::local;
 use crate::mem::RecordRef;
 use crate::sched;
@@ -58,7 +58,7 @@ fn find(caller: TcbRef, token: u64) -> Result<(RecordRef, TcbRef), Status> {
 /// first; else one whose A-stack is free.
 fn associate(record: RecordRef, clerk: TcbRef, caller: TcbRef) -> Option<TcbRef> {
     let mut first = clerk.hosts.iter().take(ASKED);
-    let near = first.find(|host| calls::are_near(*host, caller));
+    let near = first.find(|host| procedure_calls::are_near(*host, caller));
     let host = match near.or(clerk.hosts.first()) {
         Some(host) => host,
         None => reclaim(clerk)?,
@@ -112,7 +112,7 @@ fn visit(caller: TcbRef, record: RecordRef, host: TcbRef) -> TcbRef {
     slot.set(Some(caller));
     rendezvous::set_busy(caller, Busy::Calls);
     host.priority.set(caller.priority.get().max(floor));
-    let _ = calls::pair_up(caller, host);
+    let _ = procedure_calls::pair_up(caller, host);
     hand_words(caller, host);
     if let Some(utcb) = Utcb::of(host) {
         utcb.set_mr(COOKIE, record.cookie.get());
@@ -153,7 +153,7 @@ fn end(host: TcbRef) -> Option<TcbRef> {
     let is_revoked = record.is_revoked();
     let caller = over(record);
     if let Some(caller) = caller {
-        if !calls::pair_up(caller, host) && !is_revoked {
+        if !procedure_calls::pair_up(caller, host) && !is_revoked {
             // The next call may find one who lives where its caller does.
             part(record, host);
         }
@@ -164,7 +164,7 @@ fn end(host: TcbRef) -> Option<TcbRef> {
     }
     if is_revoked {
         part(record, host);
-        control::one_less(record);
+        revocation::one_less(record);
     }
     caller
 }
@@ -208,7 +208,7 @@ pub fn fail_visit(host: TcbRef) {
         super::goes_on(caller, Status::ServerFailed);
     }
     if is_revoked {
-        control::one_less(record);
+        revocation::one_less(record);
     }
 }
 

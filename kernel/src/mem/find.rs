@@ -7,7 +7,7 @@ use super::frames::Info;
 use super::node::NodeRef;
 use super::space::SpaceRef;
 use crate::arch::paging::{Entry, ROOT, Table, index, shift, span};
-use crate::arch::table::TOGETHER;
+use crate::arch::table_page::TOGETHER;
 
 /// A present page.
 #[derive(Clone, Copy)]

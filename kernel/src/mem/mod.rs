@@ -14,7 +14,6 @@ pub mod destroy;
 pub mod find;
 pub mod frames;
 pub mod grant;
-pub mod inspect;
 pub mod io;
 pub mod io_flush;
 pub mod io_map;
@@ -34,7 +33,8 @@ pub mod small;
 pub mod space;
 pub(crate) mod split;
 pub mod table;
-pub mod unmap;
+pub mod trees;
+pub mod unmap_job;
 pub mod walk;
 pub mod window;
 
@@ -50,7 +50,7 @@ pub use revoke::Scope;
 pub use sigma0::{sigma0_fault, sigma0_open_ports};
 pub use small::{OnePage, map_one_page};
 pub use space::{AddressSpace, Owned, SpaceRef};
-pub use unmap::UnmapJob;
+pub use unmap_job::UnmapJob;
 
 use crate::arch::global::global;
 use core::cell::Cell;

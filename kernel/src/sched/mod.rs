@@ -18,7 +18,7 @@ use core::mem::offset_of;
 
 use crate::arch::line::Line;
 use crate::arch::{Cpu, TcbRef, close_fast_path, cpu, current};
-use crate::between::processors::Processors;
+use crate::between::set::Processors;
 use crate::space::SpaceRef;
 use crate::techniques;
 use crate::thread::rendezvous::{self, Busy};

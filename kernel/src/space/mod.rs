@@ -4,9 +4,9 @@
 //! this module owns what makes it a task: the threads, the chief, the authority
 //! over other tasks (design 5.6), the UTCB and KIP areas.
 
-pub mod control;
-pub mod limits;
-pub mod quota;
+pub mod quota_control;
+pub mod space_control;
+pub mod task_control;
 
 use core::cell::Cell;
 
@@ -41,7 +41,7 @@ pub struct Task {
     /// σ0, σ1, root: may control every task (X.2 5.3).
     pub privileged: Cell<bool>,
     /// What the chief gave.
-    pub limits: limits::Limits,
+    pub limits: task_control::Limits,
     /// The thread that was destroying the task has been deleted.
     pub abandoned: Cell<bool>,
     /// New threads use no vector registers: one of the task's has said so.

@@ -9,11 +9,11 @@ use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, current, entry, set_current};
 use kernel::check;
 use kernel::control::lifecycle;
-use kernel::control::threads::{After, Request, thread_control};
+use kernel::control::thread_control::{After, Request, thread_control};
 use kernel::destruction;
 use kernel::mem::frames;
 use kernel::space::spaces;
-use kernel::space::{control, quota};
+use kernel::space::{quota_control, space_control};
 use kernel::thread::registry;
 use kernel::thread::tcb::Resume;
 use kernel::thread::{lookup_number, own};
@@ -31,7 +31,7 @@ fn machine() -> (Machine, TcbRef) {
     space.task.privileged.set(true);
     spaces().insert(space);
     let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
-    control::initialise(space, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
+    space_control::initialise(space, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
         .expect("quota suffices");
     let root = make(&machine);
     set_current(root);
@@ -95,13 +95,13 @@ fn random_call(random: &mut Random, root: TcbRef, version: u32) -> Result<(), Ca
         0 | 1 if lookup_number(dest.number()).is_none() => {
             call(root, &request(dest, dest, ThreadId::NIL, 0))?;
             let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
-            control::space_control(root, dest, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
+            space_control::space_control(root, dest, kip, Fpage::memory(UTCBS, 18, Rights::NONE))
         }
         // An active thread in one, at a UTCB of a page of its own or not.
         2..=4 if lookup_number(dest.number()).is_none() => {
             call(root, &request(dest, other, own, slot * 3))
         }
-        5 => quota::quota_control(root, other, random.below(40) as i64 - 20).map(|_| ()),
+        5 => quota_control::quota_control(root, other, random.below(40) as i64 - 20).map(|_| ()),
         _ => call(root, &request(other, ThreadId::NIL, ThreadId::NIL, 0)),
     }
 }

@@ -14,10 +14,10 @@ use kernel::arch::{TcbRef, set_current};
 use kernel::check;
 use kernel::control::ceiling;
 use kernel::control::schedule::{self, schedule};
-use kernel::control::threads::{After, Form, Request, in_form};
+use kernel::control::thread_control::{After, Form, Request, in_form};
 use kernel::destruction;
 use kernel::space::SpaceRef;
-use kernel::space::limits::{Gift as Limits, task_control};
+use kernel::space::task_control::{Gift as Limits, task_control};
 use kernel::thread::{for_each, lookup, lookup_number, own};
 
 const ROUNDS: usize = 20_000;

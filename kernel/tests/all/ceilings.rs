@@ -8,7 +8,7 @@ use abi::{CallError, Ceilings, ThreadId, Time};
 use kernel::arch::{cpu, set_current};
 use kernel::control::lifecycle;
 use kernel::control::schedule::{self, schedule};
-use kernel::control::threads::{Form, Request, in_form};
+use kernel::control::thread_control::{Form, Request, in_form};
 use kernel::space::SpaceRef;
 use kernel::thread::lookup;
 

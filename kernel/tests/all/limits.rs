@@ -7,8 +7,8 @@ use kernel::arch::{SYSTEM_CALL_BYTES, TcbRef, cpu, last_version, set_current};
 use kernel::check;
 use kernel::control::lifecycle;
 use kernel::control::schedule::{self, schedule};
-use kernel::control::threads::{Form, Request, in_form};
-use kernel::space::limits::{Gift as Limits, task_control};
+use kernel::control::thread_control::{Form, Request, in_form};
+use kernel::space::task_control::{Gift as Limits, task_control};
 use kernel::thread::{lookup, lookup_number};
 
 #[test]
@@ -89,7 +89,7 @@ fn control_calls_do_not_tell_who_exists_elsewhere() {
     };
     assert_eq!(scheduler(there), scheduler(nobody));
     assert_eq!(scheduler(there), Some(CallError::InvalidScheduler));
-    let quota = |dest| because(kernel::space::quota::quota_control(world.one, dest, 0));
+    let quota = |dest| because(kernel::space::quota_control::quota_control(world.one, dest, 0));
     assert_eq!(quota(there), quota(nobody));
     let limits = |specifier| {
         let request = Limits { specifier, numbers: UNCHANGED, ceilings: UNCHANGED };
@@ -98,7 +98,7 @@ fn control_calls_do_not_tell_who_exists_elsewhere() {
     assert_eq!(limits(there), limits(nobody));
     let areas = |dest| {
         let nil = abi::Fpage::NIL;
-        because(kernel::space::control::space_control(world.one, dest, nil, nil))
+        because(kernel::space::space_control::space_control(world.one, dest, nil, nil))
     };
     assert_eq!(areas(there), areas(nobody));
     let state = |dest| because(kernel::control::foreign::thread_state(world.one, dest, 1, 0));

@@ -11,7 +11,7 @@ use crate::common::tasks::{ipc, machine, registers, thread};
 use kernel::arch::{TcbRef, clock, cpu, lookup, set_current};
 use kernel::check;
 use kernel::control::lifecycle;
-use kernel::control::threads::{Request, thread_control};
+use kernel::control::thread_control::{Request, thread_control};
 use kernel::ipc::sweep;
 use kernel::ipc::wait::waits;
 use kernel::irq::tick::tick;

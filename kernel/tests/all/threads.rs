@@ -9,7 +9,7 @@ use abi::{Ceilings, Fpage, Numbers, Phase, Rights, ThreadId, utcb};
 use kernel::arch::{TcbRef, cpu, entry, set_current};
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::lifecycle;
-use kernel::control::threads::{After, Request, thread_control};
+use kernel::control::thread_control::{After, Request, thread_control};
 use kernel::ipc::wait::waits;
 use kernel::ipc::{cancel, kernel_message, timeout};
 use kernel::irq;

@@ -10,7 +10,7 @@ use abi::ThreadId;
 
 use super::super::processor::frame::{Frame, TrapFrame};
 use crate::arch::line::Line;
-use crate::between::processors::Processors;
+use crate::between::set::Processors;
 use crate::mem::{MarkerRef, PhysFrame};
 use crate::thread::tcb::{Tcb, USES_VECTOR, Vectors};
 

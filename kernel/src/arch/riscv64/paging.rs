@@ -4,7 +4,7 @@
 //! 1 GiB pages, level 3 is the root. The processor is expected to set accessed and dirty bits
 //! itself (Svadu), and to know memory types (Svpbmt) where devices are mapped.
 
-pub use crate::arch::table::{Access, HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
+pub use crate::arch::table_page::{Access, HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
 use abi::Rights;
 
 /// Where the physical page number begins in an entry, and in an address.

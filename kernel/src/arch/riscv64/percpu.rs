@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use super::tcbs::TcbRef;
 use crate::arch::line::Line;
-use crate::between::processors::Processors;
+use crate::between::set::Processors;
 
 /// Everything one processor owns.
 pub struct Cpu {

@@ -69,7 +69,7 @@ pub mod special;
 #[cfg(target_os = "none")]
 pub mod tcbs;
 #[cfg(target_os = "none")]
-pub mod tick;
+pub mod tick_source;
 #[cfg(target_os = "none")]
 pub mod vector;
 #[cfg(target_os = "none")]

@@ -5,7 +5,7 @@
 //! entry may be changed by the processor at any time (accessed, dirty), hence
 //! atomic access.
 
-pub use crate::arch::table::{Access, HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
+pub use crate::arch::table_page::{Access, HUGE, KERNEL_HALF, ROOT, Table, index, shift, span};
 use abi::Rights;
 
 /// One page-table entry.

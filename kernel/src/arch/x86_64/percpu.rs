@@ -16,7 +16,7 @@ use core::mem::offset_of;
 
 use super::tcbs::TcbRef;
 use crate::arch::line::Line;
-use crate::between::processors::Processors;
+use crate::between::set::Processors;
 
 /// The 64-bit task state segment (Intel SDM 3A, 8.7), without its first four bytes,
 /// which are reserved: so its 64-bit fields are aligned.

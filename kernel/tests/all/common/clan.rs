@@ -4,9 +4,9 @@ use abi::{CallError, Ceilings, Numbers, ThreadId, Time};
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
 use kernel::control::schedule;
-use kernel::control::threads::{After, Form, Request, in_form};
+use kernel::control::thread_control::{After, Form, Request, in_form};
 use kernel::space::SpaceRef;
-use kernel::space::limits::{Gift as Limits, task_control};
+use kernel::space::task_control::{Gift as Limits, task_control};
 
 use super::Machine;
 use super::tasks::{machine, make};

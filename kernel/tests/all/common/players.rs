@@ -12,7 +12,7 @@ use kernel::arch::{TcbRef, cpu, current, entry, set_current};
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::lifecycle;
 use kernel::control::schedule::state_of;
-use kernel::control::threads::{Request, thread_control};
+use kernel::control::thread_control::{Request, thread_control};
 use kernel::ipc::wait::waits;
 use kernel::local;
 use kernel::space::SpaceRef;

@@ -8,7 +8,7 @@ use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::control::lifecycle;
 use kernel::ipc;
 use kernel::space::spaces;
-use kernel::space::{SpaceRef, control};
+use kernel::space::{SpaceRef, space_control};
 use kernel::thread::own;
 use kernel::usermem::Utcb;
 
@@ -23,7 +23,7 @@ pub const QUIET_LINE: u32 = 5;
 pub fn initialise(space: SpaceRef) {
     let kip = Fpage::memory(0xBFF0_0000, 12, Rights::NONE);
     let utcbs = Fpage::memory(UTCBS, 18, Rights::NONE);
-    control::initialise(space, kip, utcbs).expect("quota suffices");
+    space_control::initialise(space, kip, utcbs).expect("quota suffices");
 }
 
 /// An idle processor and `tasks` tasks; the first space may do everything.

@@ -6,7 +6,7 @@ use kernel::arch::TcbRef;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::elsewhere;
 use kernel::ipc::wait;
-use kernel::lrpc::control::control;
+use kernel::lrpc::revocation::control;
 use kernel::lrpc::visit_of;
 use kernel::thread::rendezvous;
 use kernel::thread::state::State;

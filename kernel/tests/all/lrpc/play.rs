@@ -112,8 +112,8 @@ pub fn delete(thread: TcbRef, heir: SpaceRef) {
     sched::requeue(current());
     set_current(cpu().scheduler.idle.get().expect("there is one"));
     if let Some(space) = lifecycle::delete(thread) {
-        while lrpc::control::client_ends(space) == Step::More {}
-        while lrpc::control::inherit(space, heir) == Step::More {}
+        while lrpc::revocation::client_ends(space) == Step::More {}
+        while lrpc::revocation::inherit(space, heir) == Step::More {}
     }
 }
 

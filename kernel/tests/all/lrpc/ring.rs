@@ -8,7 +8,7 @@ use kernel::arch::TcbRef;
 use kernel::elsewhere;
 use kernel::ipc::cancel::cancel;
 use kernel::ipc::wait;
-use kernel::lrpc::control::control;
+use kernel::lrpc::revocation::control;
 use kernel::lrpc::visit_of;
 use kernel::space::SpaceRef;
 use kernel::thread::state::State;

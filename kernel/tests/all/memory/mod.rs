@@ -6,8 +6,8 @@ mod jobs;
 use crate::common::{Machine, RAM, marker};
 use abi::{Fpage, MapItem, Rights};
 use kernel::arch::hardware;
-use kernel::mem::inspect::{Record, Tree};
 use kernel::mem::space::Area;
+use kernel::mem::trees::{Record, Tree};
 use kernel::mem::{
     Access, AddressSpace, DestroyJob, MapJob, NoMemory, Quota, Scope, SpaceRef, UnmapJob, frames,
     reserved, sigma0_fault,

@@ -3,7 +3,7 @@
 
 use core::arch::global_asm;
 
-use super::start::{self as boot_start, Handover};
+use super::boot_sequence::{self as boot_start, Handover};
 use crate::arch::x86_64::boot::{KERNEL_BASE, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH, STACK_BYTES};
 use crate::arch::x86_64::cpu::{EXIT_FAILURE, EXIT_PORT};
 use crate::arch::x86_64::features::{self, Features};
@@ -11,7 +11,7 @@ use crate::arch::x86_64::percpu::{cpu, set_current};
 use crate::arch::x86_64::tcbs::TcbRef;
 use crate::arch::x86_64::{
     boot, descriptors, iobitmap, kernel_half, kernel_tables, lines, machine_check, physmap,
-    processors, root, tick,
+    processors, root, tick_source,
 };
 use crate::boot::madt::Madt;
 use crate::boot::memory::BIOS_CONVENTIONAL;
@@ -75,7 +75,7 @@ pub fn begin(handover: &Handover) -> TcbRef {
     lines::message().into_iter().for_each(|message| crate::kip::set_messages(page, message));
     let first = start::start(handover.servers, handover.kip);
     cpu().scheduler.wakeup.begin(crate::arch::clock::now_us());
-    tick::start();
+    tick_source::start();
     check_machine();
     first
 }

@@ -98,7 +98,7 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
     if thread == caller || space::is_initial(thread) {
         return Err(CallError::InvalidThread);
     }
-    if let Step::More = lrpc::control::close(thread) {
+    if let Step::More = lrpc::revocation::close(thread) {
         call_again(caller, thread);
         return Ok(After::Nothing);
     }
@@ -216,7 +216,7 @@ fn modify(
 #[cold]
 #[inline(never)]
 fn is_still_a_clerk(caller: TcbRef, thread: TcbRef) -> bool {
-    let step = lrpc::control::close(thread);
+    let step = lrpc::revocation::close(thread);
     if step == Step::More {
         call_again(caller, thread);
     }
