@@ -26,7 +26,7 @@ pub struct Node {
     prev: Cell<Option<NodeRef>>,
     /// 39..0 number of the region's first frame, 58..40 entries that refer to the node, 63..59 flags.
     frame: Cell<u64>,
-    /// 35..0 virtual page number, 55..54 level, 63 [`PASSED_ON`].
+    /// 35..0 virtual page number, 53..36 [`Self::times_spared`], 55..54 level, 63 [`PASSED_ON`].
     place: Cell<u64>,
 }
 
@@ -49,6 +49,8 @@ pub(crate) const PORTS: u64 = 1 << 63;
 
 /// In `place`: the node took another one's place, and not all children know yet.
 const PASSED_ON: u64 = 1 << 63;
+const SPARED_ONE: u64 = 1 << 36;
+const SPARED_MASK: u64 = 0x3_FFFF << 36;
 
 /// A node that is alive. Not counted: the tree's links are the owners.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,7 +144,8 @@ impl NodeRef {
         self.child.set(old.child.replace(0));
         old.frame.set(old.frame.get() | MARKER);
         old.link_below(self);
-        self.place.set(self.place.get() | PASSED_ON);
+        let spared = old.place.get() & SPARED_MASK;
+        self.place.set(self.place.get() & !SPARED_MASK | spared | PASSED_ON);
     }
 
     /// Takes this node out of its parent's list of children.
@@ -286,6 +289,19 @@ impl Node {
     #[must_use]
     pub fn level(&self) -> u32 {
         (self.place.get() >> 54) as u32 & 3
+    }
+
+    /// How often the mark of dying was taken off a page of its, modulo 2^18.
+    #[inline]
+    pub(crate) fn times_spared(&self) -> u64 {
+        self.place.get() & SPARED_MASK
+    }
+
+    /// The mark of dying is taken off a page of its.
+    #[cold]
+    pub(crate) fn is_spared(&self) {
+        let place = self.place.get();
+        self.place.set(place & !SPARED_MASK | place.wrapping_add(SPARED_ONE) & SPARED_MASK);
     }
 
     /// Bytes of the region.

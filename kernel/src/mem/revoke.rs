@@ -35,6 +35,8 @@ pub(crate) struct Revoke {
     end: u64,
     /// End of the part that the walk under way covers.
     until: u64,
+    /// Up to where pages may be marked as dying: by a walk that ended before it.
+    marked: u64,
     scope: Scope,
     taken: Taken,
     status: Rights,
@@ -58,6 +60,7 @@ impl Revoke {
             pos: start,
             end,
             until: start,
+            marked: start,
             scope,
             taken,
             status: Rights::NONE,
@@ -159,8 +162,11 @@ impl Revoke {
     #[inline(never)] // who asks has seldom one
     pub(crate) fn abandon(&mut self) {
         self.marker.take_out();
-        if self.stopped.is_some() && self.scope == Scope::Own && self.taken.removes() {
-            split::keep(self.space, self.pos, self.until);
+        if self.scope == Scope::Own && self.taken.removes() {
+            let until = if self.stopped.is_some() { self.until } else { self.pos };
+            for end in [until, self.marked].into_iter().filter(|end| self.pos < *end) {
+                split::keep(self.space, self.pos, end);
+            }
         }
     }
 
@@ -190,10 +196,7 @@ impl Revoke {
             return;
         }
         self.status = self.status.or(walk.status);
+        self.marked = self.marked.max(self.pos + walk.marked());
         self.pos += walk.done();
-        if self.pos < self.until {
-            // The next walk begins with what the last one has found changed.
-            split::keep(self.space, self.pos, self.until);
-        }
     }
 }

@@ -8,7 +8,7 @@
 use super::LARGEST_LEVEL;
 use super::budget::Budget;
 use super::space::SpaceRef;
-use super::table::{self, ENTRIES, Leaf, twin_word};
+use super::table::{self, ENTRIES, Leaf, Slot, twin_word};
 use crate::arch::paging::{Entry, index, span};
 use crate::arch::preemption::Pace;
 
@@ -38,21 +38,39 @@ fn belongs(leaf: Leaf, at: usize) -> bool {
     is_page && twin_word(leaf.table, at) == 0
 }
 
-/// Takes the mark of dying pages from those in `pos..end`, which were a run or parts of one page, or what is left
-/// of such. Each was at least as large as its parts and at most as large as their table is; what was split
-/// meanwhile has no marks.
+/// Whether a walk over `size` bytes of a page, or of a run, marks those of `level` as dying. So its marks are all in one
+/// table.
+pub(super) fn is_marked_at(level: u32, size: u64) -> bool {
+    span(level) <= size && size <= span(level + 1)
+}
+
+/// Takes the mark of dying pages from those in `pos..end`, which were a run or parts of one page.
 pub(super) fn keep(space: SpaceRef, pos: u64, end: u64) {
-    let size = end - pos;
-    let is_theirs = |level: &u32| span(*level) <= size && size <= span(*level + 1);
-    for level in (0..=LARGEST_LEVEL).rev().filter(is_theirs) {
+    for level in (0..=LARGEST_LEVEL).rev().filter(|level| is_marked_at(*level, end - pos)) {
         let Some(table) = table::at_level(space, pos, level) else { return };
         let mut pace = Pace::default();
+        let mut told = None;
         for at in index(pos, level)..=index(end - 1, level) {
             pace.round();
             let entry = table.get(at);
-            if entry.is_leaf(level) && !entry.has(Entry::KERNEL) {
+            if entry.is_leaf(level) && entry.has(Entry::DYING) && !entry.has(Entry::KERNEL) {
                 table.clear_bits(at, Entry::DYING);
+                // Those without a word of their own are one node's.
+                let word = twin_word(table, at);
+                if told != Some(word) {
+                    told = Some(word);
+                    tell(space, pos + (at - index(pos, level)) as u64 * span(level));
+                }
             }
         }
+    }
+}
+
+/// Whose page is at `vaddr` of `space` learns that it stays.
+fn tell(space: SpaceRef, vaddr: u64) {
+    if let Slot::Leaf(leaf) = table::find(space, vaddr)
+        && let Some(node) = leaf.node
+    {
+        node.is_spared();
     }
 }

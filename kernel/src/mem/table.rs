@@ -203,6 +203,9 @@ pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) {
     Info::of(table.address()).init(twin.address(), 512);
     if let Some(node) = leaf.node {
         node.add_count(511);
+        if entry.has(Entry::DYING) {
+            node.is_spared();
+        }
     }
     let own = twin_word(leaf.table, leaf.index) != 0;
     let inherit = if own { Entry::INHERIT } else { 0 };

@@ -13,6 +13,7 @@ use super::marker::MarkerRef;
 use super::node::NodeRef;
 use super::release::{free_ghosts, free_node, leave_status, status_of, take_status};
 use super::revoke::Scope;
+use super::split;
 use super::table::{self, Leaf, Slot};
 use crate::arch::paging::{Entry, span};
 use crate::arch::tlb;
@@ -65,6 +66,10 @@ pub(crate) struct Walk {
     end: u64,
     taken: Taken,
     scope: Scope,
+    /// [`Node::times_spared`](super::node::Node::times_spared) of the root when its pages began to be marked.
+    spared: u64,
+    /// Where the marks end that a walk has left which ended early.
+    marked: u64,
     /// What was referenced and written so far.
     pub status: Rights,
 }
@@ -89,6 +94,8 @@ impl Walk {
             end,
             taken,
             scope,
+            spared: root.times_spared(),
+            marked: start,
             status: Rights::NONE,
         };
         // σ0's own pages keep their rights: its identity cannot be lost.
@@ -118,9 +125,15 @@ impl Walk {
         true
     }
 
-    /// Bytes that are done by a walk that is finished: it ends before a page without its mark.
+    /// Bytes that are done by a walk that is finished: it ends before a page that may have been handed on, and a part that
+    /// is smaller than the others.
     pub(crate) fn done(&self) -> u64 {
         self.end - self.start
+    }
+
+    /// Bytes from the start on in which such a walk has left marks of dying.
+    pub(crate) fn marked(&self) -> u64 {
+        self.marked - self.start
     }
 
     /// Leaves the marker where the walk stands.
@@ -255,14 +268,13 @@ impl Walk {
         let high = low + span(leaf.level);
         let whole = self.start <= low && high <= self.end;
         let finishes = self.stage == Stage::Finish;
-        let unmarked = !leaf.entry.has(Entry::DYING) && node.first_child().is_some();
         if leaf.node != Some(node) {
             // Mapped anew meanwhile, or there before: another walk's.
-        } else if finishes && node.space().is_sigma0() && (unmarked || !whole) {
+        } else if finishes && node.space().is_sigma0() && (node.first_child().is_some() || !whole) {
             // One that nobody else has goes, and comes again when it is needed.
-        } else if finishes && unmarked {
-            // It was split, or another flush of it was given up; it may have been handed on since. Here
-            // the walk ends.
+        } else if finishes && node.first_child().is_some() && self.may_be_handed_on(node, leaf) {
+            // Here the walk ends, and the next one begins.
+            self.marked = self.end;
             (self.pos, self.end) = (self.end, self.pos);
             return;
         } else {
@@ -272,14 +284,34 @@ impl Walk {
                 table::split(node.space(), vaddr, leaf);
                 return;
             }
+            if self.marks() && !split::is_marked_at(leaf.level, self.end - self.start) {
+                // Of a part that was split meanwhile. The next walk has its pages.
+                (self.pos, self.end) = (self.end, self.pos);
+                if self.end == self.start {
+                    self.stage = Stage::Done;
+                }
+                return;
+            }
             self.apply(node, vaddr, leaf, budget);
         }
         self.pos = high;
     }
 
+    /// Whether the root's page has been without its mark since this walk began with it, and so may have been handed on:
+    /// another flush of it was given up, or it was split. Whose mark it has now does not matter.
+    #[cold]
+    fn may_be_handed_on(&self, root: NodeRef, leaf: Leaf) -> bool {
+        !leaf.entry.has(Entry::DYING) || root.times_spared() != self.spared
+    }
+
+    /// Whether pages are marked here, for they go when the walk is back.
+    fn marks(&self) -> bool {
+        self.depth == 0 && self.stage == Stage::Enter && self.taken.removes()
+    }
+
     fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut Budget) {
         if self.taken.removes() {
-            if self.depth == 0 && self.stage == Stage::Enter {
+            if self.marks() {
                 leaf.table.set_bits(leaf.index, Entry::DYING);
             } else {
                 self.remove(node, vaddr, leaf, budget);

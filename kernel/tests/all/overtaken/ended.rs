@@ -35,17 +35,58 @@ fn a_flush_beside_one_that_is_given_up_takes_the_page() {
     }
 }
 
+/// A page was without its mark while it was handed on, and has that of a third flush when the second one comes back, which
+/// may be given up in turn. Whoever had it must not have it when the second one is over.
+#[test]
+fn a_flush_takes_what_was_handed_on_though_a_third_one_has_marked_the_page() {
+    let machine = Machine::new(3, 200, false);
+    let [sigma0, a, b, c] = machine.spaces[..] else { panic!("four spaces") };
+    let when = (0..24).flat_map(|n| [0, 1, 2, 4, 9].map(|more| (n, more)));
+    for (bits, (before, more)) in when.flat_map(|when| [12, 21].map(|bits| (bits, when))) {
+        send(sigma0, a, MapItem::map(page(RAM, bits, Rights::RWX), RAM));
+        for slot in 0..8 {
+            map(a, b, RAM, slot << 12);
+        }
+        let flush = || unmap(a, RAM, bits, Rights::RWX, true);
+        let mut first = flush();
+        let first_done = steps(&mut first, before);
+        let mut second = flush();
+        let second_done = steps(&mut second, 3);
+        if !first_done {
+            first.abandon();
+        }
+        map(a, c, RAM, RAM);
+        let mut third = flush();
+        let third_done = steps(&mut third, more);
+        if !second_done {
+            second.finish();
+        }
+        let left = (a.page(RAM), c.page(RAM));
+        assert_eq!(left, (None, None), "{bits}: {before} and {more} steps");
+        if !third_done {
+            third.abandon();
+        }
+        assert_eq!((a.nodes(), b.nodes(), c.nodes()), (0, 0, 0));
+        assert_eq!(machine.violations(false), []);
+        unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
+    }
+}
+
 /// A flush of some large parts of a larger page is given up when one of them has been split meanwhile, by
 /// another flush of a small part of it. Whatever is left can be handed on as before.
 #[test]
 fn a_flush_of_parts_that_is_given_up_leaves_no_marks() {
-    for (before, split) in (0..30).flat_map(|n| [(n, 0), (n, 1), (n, 3)]) {
-        let run = std::thread::spawn(move || give_up_parts(before, split << 21));
-        assert!(run.join().is_ok(), "part {split:#x} is split after {before} steps");
+    let when = (0..30).flat_map(|n| [(n, 0), (n, 1), (n, 3)]);
+    for ((before, split), after) in when.flat_map(|way| [0, 3, 520].map(|after| (way, after))) {
+        let run = std::thread::spawn(move || give_up_parts(before, split << 21, after));
+        assert!(
+            run.join().is_ok(),
+            "part {split:#x} is split after {before} steps, {after} follow"
+        );
     }
 }
 
-fn give_up_parts(before: u32, split: u64) {
+fn give_up_parts(before: u32, split: u64, after: u32) {
     const GIGA: u64 = 1 << 30;
     kernel::mem::enable_huge_pages();
     let machine = Machine::new(3, 1100, false);
@@ -57,9 +98,10 @@ fn give_up_parts(before: u32, split: u64) {
         map(a, b, GIGA + 0x60_0000, (16 + slot) << 12);
     }
     let mut first = unmap(a, GIGA, 23, Rights::RWX, true);
-    let first_done = steps(&mut first, before);
+    let mut first_done = steps(&mut first, before);
     let mut second = unmap(a, GIGA + split + 0x5000, 12, Rights::RWX, true);
     second.finish();
+    first_done = first_done || steps(&mut first, after);
     let mut third = unmap(a, GIGA, 23, Rights::RWX, true);
     let third_done = steps(&mut third, 4);
     if !first_done {
