@@ -57,10 +57,8 @@ pub(super) fn check(found: &mut Findings) {
 /// Checks those of a processor without threads: nobody is ready, and its idle thread runs.
 pub(super) fn check_idle(found: &mut Findings) {
     let scheduler = &cpu().scheduler;
-    let mut queued = Queued::default();
-    ready(found, &mut queued);
     found.note(
-        queued.ready != 0 || scheduler.ready.count() != 0,
+        scheduler.ready.first_queued().is_some() || scheduler.ready.count() != 0,
         format_args!("somebody is ready on a processor that has no threads"),
     );
     let idle = scheduler.idle.get();
