@@ -9,6 +9,9 @@ use core::sync::atomic::Ordering;
 
 use super::processors::{PATIENCE_US, interrupt, slot, started, wait};
 
+/// The bits of the word that say what; the others number the errands.
+pub const WHAT: u32 = 3;
+
 /// What the first processor asks of another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -23,10 +26,12 @@ pub enum Errand {
 /// one thing at a time, and waits.
 pub(super) fn ask(number: u32, errand: Errand) -> bool {
     let slot = slot(number);
-    let before = slot.done.load(Ordering::Relaxed);
-    slot.errand.store(errand as u32, Ordering::Release);
+    // No two are the same word: whoever answers late answers what it was asked.
+    let latest = slot.errand.load(Ordering::Relaxed) & !WHAT;
+    let asked = latest.wrapping_add(WHAT + 1) | errand as u32;
+    slot.errand.store(asked, Ordering::Release);
     interrupt(number);
-    wait(PATIENCE_US, &|| slot.done.load(Ordering::Acquire) != before)
+    wait(PATIENCE_US, &|| slot.done.load(Ordering::Acquire) == asked)
 }
 
 /// Lets every other processor look at itself; says to `note` which of them found something (and

@@ -73,14 +73,14 @@ pub(super) mod state {
 /// What a processor and the first one tell each other. Each has lines of its own.
 #[repr(align(64))]
 pub(super) struct Slot {
-    /// What the first processor has asked the processor to do ([`Errand`]), until it begins; 0: nothing.
+    /// What the first processor has asked the processor to do last ([`Errand`]).
     pub(super) errand: AtomicU32,
     /// Its number among the APICs.
     pub(super) apic: AtomicU32,
     pub(super) state: AtomicU32,
     question: AtomicU32,
     answer: AtomicU32,
-    /// Errands that it has done.
+    /// The errand that it has done last.
     pub(super) done: AtomicU32,
     /// What was wrong with it when it was asked last.
     pub(super) violations: AtomicU32,
@@ -105,7 +105,7 @@ impl Slot {
 
     /// Whether the first processor has asked for something.
     pub(super) fn is_asked(&self) -> bool {
-        self.errand.load(Ordering::Relaxed) != 0
+        self.errand.load(Ordering::Relaxed) != self.done.load(Ordering::Relaxed)
     }
 }
 

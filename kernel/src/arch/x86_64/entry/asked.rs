@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use crate::arch::x86_64::check;
-use crate::arch::x86_64::errands::Errand;
+use crate::arch::x86_64::errands::{self, Errand};
 use crate::arch::x86_64::percpu::cpu;
 use crate::arch::x86_64::processors::own;
 use crate::kprintln;
@@ -22,11 +22,12 @@ fn look() -> u32 {
 #[inline(never)] // the tests meet a processor here
 pub fn serve() {
     let own = own();
-    let errand = own.errand.swap(0, Ordering::Acquire);
-    if errand == Errand::Check as u32 {
+    let asked = own.errand.load(Ordering::Acquire);
+    if asked == own.done.load(Ordering::Relaxed) {
+        return;
+    }
+    if asked & errands::WHAT == Errand::Check as u32 {
         own.violations.store(look(), Ordering::Relaxed);
     }
-    if errand != 0 {
-        own.done.fetch_add(1, Ordering::Release);
-    }
+    own.done.store(asked, Ordering::Release);
 }
