@@ -174,7 +174,8 @@ def current():
 
 def threads():
     """All threads."""
-    first = word(cpu("registry.threads.first"))
+    registry = symbol("'kernel::thread::registry::IT'")
+    first = word(registry + offset("kernel::thread::Registry", "threads.first"))
     at = first
     while at != 0:
         yield Thread(at)

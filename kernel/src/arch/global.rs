@@ -34,6 +34,7 @@ macro_rules! global {
         #[inline]
         #[must_use]
         $vis fn $name() -> &'static $kind {
+            #[used] // in one piece, where a debugger looks for it
             static IT: $crate::arch::global::Global<$kind> = $crate::arch::global::Global::new($new);
             IT.get()
         }
