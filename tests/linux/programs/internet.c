@@ -208,6 +208,7 @@ static void not_waiting(void)
     close(client);
     client = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     SHOW(connect(client, AT(closed)));
+    usleep(2000);
     SHOW(connect(client, AT(closed)));
     SHOW(connect(client, AT(at)));
     close(client), close(listener);
