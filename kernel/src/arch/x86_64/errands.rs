@@ -27,8 +27,11 @@ pub enum Errand {
 pub(super) fn ask(number: u32, errand: Errand) -> bool {
     let slot = slot(number);
     // No two are the same word: whoever answers late answers what it was asked.
-    let latest = slot.errand.load(Ordering::Relaxed) & !WHAT;
-    let asked = latest.wrapping_add(WHAT + 1) | errand as u32;
+    let latest = match slot.errand.load(Ordering::Relaxed) {
+        0 => slot.done.load(Ordering::Relaxed),
+        late => late,
+    };
+    let asked = (latest & !WHAT).wrapping_add(WHAT + 1) | errand as u32;
     slot.errand.store(asked, Ordering::Release);
     interrupt(number);
     wait(PATIENCE_US, &|| slot.done.load(Ordering::Acquire) == asked)

@@ -73,7 +73,7 @@ pub(super) mod state {
 /// What a processor and the first one tell each other. Each has lines of its own.
 #[repr(align(64))]
 pub(super) struct Slot {
-    /// What the first processor has asked the processor to do last ([`Errand`]).
+    /// What the first processor has asked the processor to do ([`Errand`]), until it is done; 0: nothing.
     pub(super) errand: AtomicU32,
     /// Its number among the APICs.
     pub(super) apic: AtomicU32,
@@ -105,7 +105,7 @@ impl Slot {
 
     /// Whether the first processor has asked for something.
     pub(super) fn is_asked(&self) -> bool {
-        self.errand.load(Ordering::Relaxed) != self.done.load(Ordering::Relaxed)
+        self.errand.load(Ordering::Relaxed) != 0
     }
 }
 
