@@ -29,7 +29,8 @@ const fn byte(round: u64, at: usize) -> u8 {
     (round as usize * 7 + at / STRIDE) as u8
 }
 
-/// All arrive, whole, while each of both moves to and fro.
+/// All arrive, whole, while each of both moves to and fro: anywhere in a string where processors run in parallel; where
+/// instructions are counted others have turns between strings only.
 pub fn moved() -> Verdict {
     // Their pages are there.
     for buffer in [&GOODS, &ROOM] {
