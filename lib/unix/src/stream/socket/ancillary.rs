@@ -1,6 +1,7 @@
 //! What goes with a message: open files (`SCM_RIGHTS`) and who sent it
 //! (`SCM_CREDENTIALS`).
 
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,6 +10,7 @@ use core::cell::Cell;
 use linux_raw_sys::net::SOL_SOCKET;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::flights::{Baggage, Closing};
 use super::inbox::Header as Datagram;
 use super::inet::Inet;
 use super::inet_options::Names;
@@ -77,16 +79,28 @@ const HEADER: usize = size_of::<Header>();
 
 /// Open files on their way, counted.
 pub struct Rights {
-    /// The files.
-    pub files: Vec<Rc<Open>>,
+    /// The files, until it ends.
+    baggage: Option<Box<Baggage>>,
     flying: Rc<Cell<usize>>,
+    closing: Rc<Closing>,
     /// What they cost the sender.
     _charges: [Charge; 2],
 }
 
+impl Rights {
+    /// The files.
+    #[must_use]
+    pub fn files(&self) -> &[Rc<Open>] {
+        self.baggage.as_ref().map_or(&[], |baggage| &baggage.files)
+    }
+}
+
 impl Drop for Rights {
     fn drop(&mut self) {
-        self.flying.set(self.flying.get().saturating_sub(self.files.len()));
+        self.flying.set(self.flying.get().saturating_sub(self.files().len()));
+        if let Some(baggage) = self.baggage.take() {
+            self.closing.add(baggage);
+        }
     }
 }
 
@@ -135,11 +149,13 @@ pub fn read(cx: &Cx, socket: &Socket, address: u64, len: u64) -> Result<Sent, Er
         rest = rest.get(end.next_multiple_of(8)..).unwrap_or_default();
     }
     if !files.is_empty() {
-        let flying = cx.unix.streams.flights.count.clone();
+        let flights = &cx.unix.streams.flights;
+        let (flying, closing) = (flights.count.clone(), flights.closing.clone());
         if flying.get() + files.len() > FLYING_MAX {
             return Err(Errno::ETOOMANYREFS);
         }
-        let bytes = files.len() * size_of::<Rc<Open>>() + size_of::<Rights>();
+        let bytes =
+            files.len() * size_of::<Rc<Open>>() + size_of::<Rights>() + size_of::<Baggage>();
         let charges = [cx.pay(bytes).map_err(|_| Errno::ENOBUFS)?, cx.charge(What::Flights)];
         let user = cx.process.user();
         let most = cx.descriptor_limit();
@@ -148,7 +164,8 @@ pub fn read(cx: &Cx, socket: &Socket, address: u64, len: u64) -> Result<Sent, Er
             return Err(Errno::ETOOMANYREFS);
         }
         flying.set(flying.get() + files.len());
-        sent.rights = Some(Rc::new(Rights { files, flying, _charges: charges }));
+        let baggage = Some(Baggage::new(files));
+        sent.rights = Some(Rc::new(Rights { baggage, flying, closing, _charges: charges }));
     }
     Ok(sent)
 }
@@ -291,13 +308,13 @@ impl<'a> Writer<'a> {
         let room = self.room - self.written.min(self.room);
         let max = room.saturating_sub(HEADER) / 4;
         let mut numbers: Vec<u32> = Vec::new();
-        for open in rights.files.iter().take(max) {
+        for open in rights.files().iter().take(max) {
             match self.cx.add_file(open.clone(), close_on_exec) {
                 Ok(fd) => numbers.push(fd),
                 Err(_) => break,
             }
         }
-        self.cut |= numbers.len() < rights.files.len();
+        self.cut |= numbers.len() < rights.files().len();
         if numbers.is_empty() {
             Ok(())
         } else {

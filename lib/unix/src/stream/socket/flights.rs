@@ -1,6 +1,7 @@
 //! Open files under way in messages, and the sockets among them that only such messages
 //! still hold: nobody can ever receive those, so they are found and let go (as Linux does).
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
@@ -12,11 +13,50 @@ use crate::file::Open;
 /// Files under way that one closing pays for looking at.
 const FILES_PER_CLOSING: usize = 16;
 
+/// The files of one message.
+pub(super) struct Baggage {
+    pub(super) files: Vec<Rc<Open>>,
+    next: Option<Box<Baggage>>,
+}
+
+impl Baggage {
+    pub(super) fn new(files: Vec<Rc<Open>>) -> Box<Self> {
+        Box::new(Self { files, next: None })
+    }
+}
+
+/// Files of messages that nobody will receive any more. To close a socket ends the messages in its inbox, with
+/// sockets among their files, and so on: in a loop, since recursion would need stack for each, and without asking
+/// for memory.
+#[derive(Default)]
+pub(super) struct Closing {
+    first: Cell<Option<Box<Baggage>>>,
+    at_work: Cell<bool>,
+}
+
+impl Closing {
+    /// Lets go of the files, now or soon: before whoever closes a file has done so.
+    pub(super) fn add(&self, mut baggage: Box<Baggage>) {
+        baggage.next = self.first.take();
+        self.first.set(Some(baggage));
+        if self.at_work.replace(true) {
+            return;
+        }
+        while let Some(mut baggage) = self.first.take() {
+            self.first.set(baggage.next.take());
+            drop(baggage);
+        }
+        self.at_work.set(false);
+    }
+}
+
 /// The files under way.
 #[derive(Default)]
 pub struct Flights {
     /// How many.
     pub count: Rc<Cell<usize>>,
+    /// Those that are closed.
+    pub(super) closing: Rc<Closing>,
     /// Sockets to which some were sent.
     holders: RefCell<Vec<Weak<Socket>>>,
     /// Closings since the last search.

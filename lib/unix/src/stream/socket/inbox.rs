@@ -223,7 +223,7 @@ impl Inbox {
     pub fn each_file(&self, visit: impl FnMut(&Rc<Open>)) {
         let pieces = self.pieces.borrow();
         let rights = pieces.iter().filter_map(|piece| piece.rights.as_ref());
-        rights.flat_map(|rights| &rights.files).for_each(visit);
+        rights.flat_map(|rights| rights.files()).for_each(visit);
     }
 
     /// Takes everything out (the socket ends).

@@ -91,15 +91,21 @@ const SLACK: isize = 16 * ROUNDS as isize;
 /// Plays `round` often; nothing may be left of it.
 #[track_caller]
 fn leaves_nothing(round: impl Fn(&Program<'_>)) {
+    leaves_nothing_of((FIRST, ROUNDS), round);
+}
+
+/// Plays `round` so often, and then so often again.
+#[track_caller]
+fn leaves_nothing_of((first, rounds): (usize, usize), round: impl Fn(&Program<'_>)) {
     let world = World::new();
     let program = Program::new(&world, &world.first);
-    (0..FIRST).for_each(|_| round(&program));
+    (0..first).for_each(|_| round(&program));
     let (live, frames) = (LIVE.get(), world.unix.memory.available());
-    (0..ROUNDS).for_each(|_| round(&program));
+    (0..rounds).for_each(|_| round(&program));
     let (grown, lost) =
         (LIVE.get() - live, frames as isize - world.unix.memory.available() as isize);
-    assert!(grown < SLACK, "{} bytes a round are not given back", grown / ROUNDS as isize);
-    assert!(lost <= 0, "{lost} frames are not given back in {ROUNDS} rounds");
+    assert!(grown < SLACK, "{} bytes a round are not given back", grown / rounds as isize);
+    assert!(lost <= 0, "{lost} frames are not given back in {rounds} rounds");
 }
 
 /// A call that must succeed at once.

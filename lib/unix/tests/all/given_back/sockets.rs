@@ -3,7 +3,7 @@
 use linux_raw_sys::general as l;
 use linux_raw_sys::net::{AF_UNIX, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
 
-use super::{leaves_nothing, ok, two};
+use super::{leaves_nothing, leaves_nothing_of, ok, two};
 use crate::common::caller::{CREAT, Program, RDWR};
 
 fn stream(program: &Program<'_>) -> u64 {
@@ -148,4 +148,30 @@ fn the_end_of_what_is_lost_is_seen() {
         assert_eq!(program.read(reader, 1), b"");
         program.close(reader);
     });
+}
+
+/// Each socket lies in a message that only the next one holds. The server's stack has an end: the last
+/// close ends them all, one after the other.
+#[test]
+fn a_long_chain_of_sockets_in_sockets_ends_in_a_loop() {
+    let small = std::thread::Builder::new().stack_size(512 << 10);
+    let test = small.spawn(|| {
+        leaves_nothing_of((1, 1), |program| {
+            let limit = program.world.words(&program.thread, &[8192, 8192]);
+            ok(program, l::__NR_setrlimit, &[l::RLIMIT_NOFILE.into(), limit]);
+            let [mut inner, end] = pair(program);
+            program.close(end);
+            for _ in 0..4000 {
+                let [near, far] = pair(program);
+                pass(program, near, inner);
+                program.close(inner);
+                program.close(near);
+                inner = far;
+            }
+            assert_eq!(program.world.unix.streams.flights.count.get(), 4000);
+            program.close(inner);
+            assert_eq!(program.world.unix.streams.flights.count.get(), 0);
+        });
+    });
+    test.unwrap().join().unwrap();
 }
