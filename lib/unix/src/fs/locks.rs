@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::inode::Inode;
 use super::lease::Leases;
-use crate::account::{Charge, What};
+use super::lock_records::{RECORD_BYTES, Record, Records};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Open;
@@ -19,12 +19,9 @@ use crate::process::Pid;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
-/// Most record locks on one file.
-const RECORDS_MAX: usize = 4096;
-
 /// Who holds a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Owner {
+pub(super) enum Owner {
     /// A process.
     Process(Pid),
     /// An open file description, known by its address.
@@ -35,37 +32,13 @@ fn description(open: &Open) -> Owner {
     Owner::Description(core::ptr::from_ref(open) as usize)
 }
 
-/// A record lock: bytes `start` to `end`, both included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Record {
-    start: u64,
-    end: u64,
-    exclusive: bool,
-    owner: Owner,
-}
-
-impl Record {
-    fn overlaps(&self, other: &Self) -> bool {
-        self.start <= other.end && other.start <= self.end
-    }
-
-    fn conflicts(&self, other: &Self) -> bool {
-        self.owner != other.owner && (self.exclusive || other.exclusive) && self.overlaps(other)
-    }
-}
-
 #[derive(Default)]
 struct State {
-    records: Vec<Record>,
+    records: Records,
     /// `flock`: owner and whether it is exclusive.
     whole: Vec<(Owner, bool)>,
     queue: WaitQueue,
-    /// What the record locks cost who had the first.
-    charge: Option<Charge>,
 }
-
-/// What a record lock costs.
-const RECORD_BYTES: u64 = 160;
 
 /// The locks on one inode.
 #[derive(Default)]
@@ -83,10 +56,7 @@ impl Locks {
     fn release(&self, owner: Owner) -> bool {
         let mut state = self.state.borrow_mut();
         if let Some(state) = state.as_mut() {
-            state.records.retain(|record| record.owner != owner);
-            if state.records.is_empty() {
-                (state.records, state.charge) = (Vec::new(), None);
-            }
+            state.records.release(owner);
             state.whole.retain(|(holder, _)| *holder != owner);
             state.queue.wake_all();
         }
@@ -103,39 +73,6 @@ impl Locks {
     pub fn process_closed(&self, pid: Pid) -> bool {
         self.release(Owner::Process(pid))
     }
-}
-
-/// Replaces what `new.owner` holds of the range of `new` by `new`, or (`None`) by nothing.
-fn replace(records: &mut Vec<Record>, range: Record, new: Option<Record>) {
-    let mut kept = Vec::with_capacity(records.len() + 2);
-    for record in records.drain(..) {
-        if record.owner != range.owner || !record.overlaps(&range) {
-            kept.push(record);
-            continue;
-        }
-        if record.start < range.start {
-            kept.push(Record { end: range.start - 1, ..record });
-        }
-        if record.end > range.end {
-            kept.push(Record { start: range.end + 1, ..record });
-        }
-    }
-    if let Some(mut new) = new {
-        kept.retain(|record| {
-            let joins = record.owner == new.owner
-                && record.exclusive == new.exclusive
-                && record.start <= new.end.saturating_add(1)
-                && new.start <= record.end.saturating_add(1);
-            if joins {
-                new.start = new.start.min(record.start);
-                new.end = new.end.max(record.end);
-            }
-            !joins
-        });
-        kept.push(new);
-    }
-    kept.sort_by_key(|record| record.start);
-    *records = kept;
 }
 
 /// `struct flock`.
@@ -170,14 +107,14 @@ impl Flock {
         Ok((first, u64::try_from(last).map_err(|_| Errno::EINVAL)?))
     }
 
-    fn record(&self, open: &Open, owner: Owner) -> Result<Record, Errno> {
+    fn record(&self, open: &Open, owner: Owner, payer: u32) -> Result<Record, Errno> {
         let (start, end) = self.range(open)?;
         let exclusive = match self.kind as u32 {
             linux::F_RDLCK | linux::F_UNLCK => false,
             linux::F_WRLCK => true,
             _ => return Err(Errno::EINVAL),
         };
-        Ok(Record { start, end, exclusive, owner })
+        Ok(Record { start, end, exclusive, owner, payer })
     }
 }
 
@@ -194,7 +131,7 @@ pub fn fcntl_lock(cx: &Cx, open: &Open, command: u32, argument: u64) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let owner = if of_description { description(open) } else { Owner::Process(cx.process.pid) };
-    let record = flock.record(open, owner)?;
+    let record = flock.record(open, owner, cx.process.user().uid)?;
     let inode = open.file.inode();
     match command {
         linux::F_GETLK | linux::F_OFD_GETLK => get(cx, &inode, argument, flock, record),
@@ -208,9 +145,7 @@ fn get(cx: &Cx, inode: &Inode, argument: u64, flock: Flock, record: Record) -> A
     if flock.kind as u32 == linux::F_UNLCK {
         return Err(Errno::EINVAL.into());
     }
-    let holder = inode
-        .locks
-        .with(|state| state.records.iter().find(|held| held.conflicts(&record)).copied());
+    let holder = inode.locks.with(|state| state.records.in_the_way(&record));
     let answer = match holder {
         None => Flock { kind: linux::F_UNLCK as i16, ..flock },
         Some(held) => Flock {
@@ -243,23 +178,14 @@ fn set(
     }
     let holder = inode.locks.with(|state| {
         if kind == linux::F_UNLCK {
-            replace(&mut state.records, record, None);
-            state.queue.wake_all();
-            return Ok(None);
-        }
-        if let Some(held) = state.records.iter().find(|held| held.conflicts(&record)) {
+            state.records.change(cx, record, None)?;
+        } else if let Some(held) = state.records.in_the_way(&record) {
             return Ok(Some(held.owner));
+        } else {
+            state.records.change(cx, record, Some(record))?;
         }
-        if state.records.len() >= RECORDS_MAX {
-            return Err(Errno::ENOLCK);
-        }
-        let new = || cx.charge(What::Heap);
-        let charge = state.charge.get_or_insert_with(new);
-        let bytes = (state.records.len() as u64 + 2) * RECORD_BYTES;
-        charge.grow(bytes.saturating_sub(charge.amount())).map_err(|_| Errno::ENOLCK)?;
-        replace(&mut state.records, record, Some(record));
         state.queue.wake_all();
-        Ok(None)
+        Ok::<_, Errno>(None)
     })?;
     match holder {
         None => {
@@ -363,10 +289,6 @@ pub(super) fn flock(cx: &Cx) -> Answer {
 mod tests {
     use super::*;
 
-    fn record(start: u64, end: u64, exclusive: bool) -> Record {
-        Record { start, end, exclusive, owner: Owner::Process(Pid::FIRST) }
-    }
-
     #[test]
     fn flock_is_laid_out_as_linux_has_it() {
         assert_eq!(size_of::<Flock>(), size_of::<linux::flock>());
@@ -375,23 +297,5 @@ mod tests {
             core::mem::offset_of!(linux::flock, l_start)
         );
         assert_eq!(core::mem::offset_of!(Flock, pid), core::mem::offset_of!(linux::flock, l_pid));
-    }
-
-    #[test]
-    fn unlocking_the_middle_leaves_both_ends() {
-        let mut records = alloc::vec![record(0, 99, true)];
-        replace(&mut records, record(40, 59, false), None);
-        assert_eq!(records, [record(0, 39, true), record(60, 99, true)]);
-    }
-
-    #[test]
-    fn neighbours_of_one_kind_become_one() {
-        let mut records = alloc::vec![record(0, 9, false), record(20, 29, false)];
-        let new = record(10, 19, false);
-        replace(&mut records, new, Some(new));
-        assert_eq!(records, [record(0, 29, false)]);
-        let new = record(5, 6, true);
-        replace(&mut records, new, Some(new));
-        assert_eq!(records, [record(0, 4, false), new, record(7, 29, false)]);
     }
 }

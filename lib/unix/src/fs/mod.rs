@@ -39,6 +39,7 @@ mod holes;
 pub mod inode;
 mod lease;
 mod listing;
+mod lock_records;
 pub mod locks;
 mod lookup;
 mod memory_file;

@@ -4,6 +4,7 @@ use crate::common::World;
 use crate::common::caller::Program;
 use linux_raw_sys::errno;
 use linux_raw_sys::general as linux;
+use unix::account::What;
 
 const READ: u32 = linux::F_RDLCK;
 const WRITE: u32 = linux::F_WRLCK;
@@ -39,6 +40,7 @@ fn two(world: &World) -> (Program<'_>, Program<'_>, u64, u64) {
 }
 
 const AGAIN: i64 = -(errno::EAGAIN as i64);
+const NOLCK: i64 = -(errno::ENOLCK as i64);
 
 #[test]
 fn records_exclude_other_processes_only() {
@@ -142,4 +144,41 @@ fn flock_waits_for_other_descriptions() {
     assert_eq!(flock(&first, again, linux::LOCK_SH | linux::LOCK_NB), AGAIN);
     assert_eq!(flock(&second, other, linux::LOCK_UN), 0);
     assert_eq!(flock(&first, again, linux::LOCK_EX | linux::LOCK_NB), 0);
+}
+
+#[test]
+fn who_splits_a_lock_pays_for_its_parts() {
+    let world = World::new();
+    let (first, _, _, _) = two(&world);
+    assert_eq!(first.on(linux::__NR_chmod, "/tmp/file", &[0o666]), 0);
+    let user = first.fork();
+    user.lose_privileges();
+    let fd = user.opened("/tmp/file", linux::O_RDWR);
+    assert_eq!(lock(&user, fd, linux::F_SETLK, WRITE, (0, 0)), 0);
+    let account = world.unix.accounts.user(1000);
+    let before = account.used(What::Heap);
+    let all = (0..100_000).find(|at| lock(&user, fd, linux::F_SETLK, UNLOCK, (2 * at, 1)) != 0);
+    let parts = all.expect("a lock of 100,000 parts is refused") as u64;
+    assert_eq!(lock(&user, fd, linux::F_SETLK, UNLOCK, (2 * parts as i64, 1)), NOLCK);
+    assert!(account.used(What::Heap) - before > 40 * parts, "{parts} parts cost too little");
+    // What makes no part more is possible, and what is gone costs nothing.
+    assert_eq!(lock(&user, fd, linux::F_SETLK, UNLOCK, (0, 1000)), 0);
+    assert_eq!(lock(&user, fd, linux::F_SETLK, UNLOCK, (2 * parts as i64, 1)), 0);
+    assert_eq!(lock(&user, fd, linux::F_SETLK, UNLOCK, (0, 0)), 0);
+    assert!(account.used(What::Heap) <= before);
+}
+
+#[test]
+fn nobody_takes_the_locks_of_a_file_from_others() {
+    let world = World::new();
+    let (first, second, fd, _) = two(&world);
+    assert_eq!(first.on(linux::__NR_chmod, "/tmp/file", &[0o644]), 0);
+    second.lose_privileges();
+    let other = second.opened("/tmp/file", linux::O_RDONLY);
+    let taken = |at: &i64| lock(&second, other, linux::F_SETLK, READ, (2 * at, 1));
+    let end = (0..100_000).find(|at| taken(at) != 0).expect("some lock is refused");
+    assert_eq!(taken(&end), NOLCK);
+    assert_eq!(lock(&first, fd, linux::F_SETLK, READ, (0, 0)), 0);
+    assert_eq!(lock(&first, fd, linux::F_SETLK, WRITE, (1, 1)), 0);
+    assert_eq!(lock(&first, fd, linux::F_SETLK, WRITE, (2, 1)), AGAIN);
 }
