@@ -192,8 +192,7 @@ impl Cx<'_> {
     /// Registers with `queue`; return the value as the handler's error.
     #[must_use]
     pub fn block_on(&self, queue: &WaitQueue) -> Stop {
-        queue.add(self.thread);
-        Stop::Block
+        queue.add(self.thread).map_or_else(Stop::Errno, |()| Stop::Block)
     }
 
     /// The call gives up at this machine time (only the first try counts).

@@ -1,11 +1,13 @@
 //! Waiting without blocking the server: queues of threads whose calls will be tried
 //! again, and the run queue of those whose turn it is.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use crate::account::{Charge, What};
 use crate::errno::Errno;
 use crate::machine::Urgency;
 use crate::thread::Thread;
@@ -143,6 +145,11 @@ pub trait Listener {
 struct Waiter(Weak<Thread>, u64);
 
 impl Waiter {
+    /// Whether it is the present call of `thread`.
+    fn is_of(&self, thread: &Rc<Thread>) -> bool {
+        self.0.as_ptr() == Rc::as_ptr(thread) && self.1 == thread.wait_serial.get()
+    }
+
     /// The thread, if the call still waits.
     fn thread(&self) -> Option<Rc<Thread>> {
         self.0.upgrade().filter(|thread| thread.wait_serial.get() == self.1)
@@ -160,19 +167,52 @@ pub struct WaitQueue {
     /// Whether there may be anybody in either list: what most wakes look at only.
     watched: Cell<bool>,
     waiters: RefCell<Vec<Waiter>>,
+    /// What room for more than [`FEW`] costs the user who needed it.
+    charge: Cell<Option<Box<Charge>>>,
     listeners: RefCell<Vec<Weak<dyn Listener>>>,
 }
 
+/// Waiters that cost nothing: what has a queue is paid for with room for so many.
+const FEW: usize = 8;
+
 impl WaitQueue {
-    /// The thread's present call waits here (as well); see [`crate::Cx::block_on`].
-    pub fn add(&self, thread: &Rc<Thread>) {
+    /// The thread's present call waits here (as well); see [`crate::Cx::block_on`]. All that it adds
+    /// to one queue it adds at once, so that once is enough.
+    ///
+    /// # Errors
+    /// `ENOMEM` if its user cannot pay for the room.
+    pub fn add(&self, thread: &Rc<Thread>) -> Result<(), Errno> {
         self.watched.set(true);
         let mut waiters = self.waiters.borrow_mut();
+        if waiters.last().is_some_and(|last| last.is_of(thread)) {
+            return Ok(());
+        }
         if waiters.len() == waiters.capacity() {
-            // Entries of calls that have ended since make room before the queue grows.
-            waiters.retain(|waiter| waiter.thread().is_some());
+            self.grow(&mut waiters, thread)?;
         }
         waiters.push(Waiter(Rc::downgrade(thread), thread.wait_serial.get()));
+        Ok(())
+    }
+
+    /// Makes room for another waiter.
+    fn grow(&self, waiters: &mut Vec<Waiter>, thread: &Rc<Thread>) -> Result<(), Errno> {
+        // Entries of calls that have ended since make room before the queue grows.
+        waiters.retain(|waiter| waiter.thread().is_some());
+        let room = (2 * waiters.len()).max(FEW / 2);
+        if room < waiters.capacity() {
+            waiters.shrink_to(room);
+        }
+        let charge = match room > FEW {
+            true => {
+                let bytes = room * size_of::<Waiter>();
+                Some(Box::new(Charge::new(&thread.process.user(), What::Heap, bytes as u64)?))
+            }
+            false => None,
+        };
+        let more = room - waiters.len();
+        waiters.try_reserve_exact(more).map_err(|_| Errno::ENOMEM)?;
+        drop(self.charge.replace(charge));
+        Ok(())
     }
 
     /// `listener` hears of every wake until it is dropped.
@@ -210,10 +250,14 @@ impl WaitQueue {
             for waiter in waiters.drain(..) {
                 any |= waiter.wake();
             }
-            // The room is kept for the next ones.
+            // The room is kept for the next ones, if it is for few.
             let mut now = self.waiters.borrow_mut();
             if now.is_empty() {
-                core::mem::swap(&mut *now, &mut waiters);
+                if waiters.capacity() <= FEW {
+                    core::mem::swap(&mut *now, &mut waiters);
+                } else {
+                    drop(self.charge.take());
+                }
             }
         }
         any

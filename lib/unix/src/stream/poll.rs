@@ -144,7 +144,7 @@ fn poll_files(cx: &Cx, timeout_ns: Option<u64>) -> Answer {
     if ready == 0 && !is_over(cx, timeout_ns) {
         for entry in &fds {
             if let Ok(open) = cx.file(entry.fd as u32) {
-                watch(cx, &open, Events::from_bits_retain(entry.events.into()));
+                watch(cx, &open, Events::from_bits_retain(entry.events.into()))?;
             }
         }
         return Err(wait(cx));
@@ -171,8 +171,17 @@ fn look(cx: &Cx, entry: &PollFd) -> u16 {
 }
 
 /// The call is tried again when the file's readiness changes.
-fn watch(cx: &Cx, open: &Open, interest: Events) {
-    open.file.watch(cx, interest, &mut |queue| queue.add(cx.thread));
+///
+/// # Errors
+/// `ENOMEM`.
+fn watch(cx: &Cx, open: &Open, interest: Events) -> Result<(), Errno> {
+    let mut done = Ok(());
+    open.file.watch(cx, interest, &mut |queue| {
+        if done.is_ok() {
+            done = queue.add(cx.thread);
+        }
+    });
+    done
 }
 
 /// The three sets of `select`: what makes a descriptor count in each.
@@ -222,6 +231,7 @@ fn select_files(cx: &Cx, timeout_ns: Option<u64>) -> Answer {
     let count = usize::try_from(cx.int(0)).map_err(|_| Errno::EINVAL)?;
     let count = count.min(cx.process.files.borrow().capacity());
     let words = count.div_ceil(64);
+    cx.check_heap(words * 2 * SETS.len() * size_of::<u64>())?;
     let mut wanted: [Vec<u64>; 3] = Default::default();
     for (index, set) in wanted.iter_mut().enumerate() {
         if cx.arg(1 + index) != 0 {
@@ -233,11 +243,13 @@ fn select_files(cx: &Cx, timeout_ns: Option<u64>) -> Answer {
     let mut found = wanted.clone().map(|set| vec![0; set.len()]);
     let ready = select_scan(cx, count, &wanted, &mut found)?;
     if ready == 0 && !is_over(cx, timeout_ns) {
+        let mut done = Ok(());
         each_selected(count, &wanted, |fd, interest| {
-            if let Ok(open) = cx.file(fd) {
-                watch(cx, &open, interest);
+            if let (Ok(()), Ok(open)) = (done, cx.file(fd)) {
+                done = watch(cx, &open, interest);
             }
         });
+        done?;
         return Err(wait(cx));
     }
     for (index, set) in found.iter().enumerate() {

@@ -6,6 +6,7 @@
 mod epolls;
 mod keys;
 mod net;
+mod waiters;
 mod watches;
 
 use std::rc::Rc;
