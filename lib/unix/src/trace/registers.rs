@@ -127,7 +127,15 @@ pub(super) fn write(
     }
     tracee.result.set(rax);
     if tracee.stopped.get().is_some_and(Why::is_before_call) {
-        thread.arguments.set(ARGUMENTS.map(|at| words[at]));
+        let arguments = ARGUMENTS.map(|at| words[at]);
+        if tracee.phase.get() == Phase::EntryAgain
+            && (call != before[ORIG_RAX] || thread.arguments.get() != arguments)
+        {
+            // What was to begin again is another call now, which begins.
+            unix.end_wait(thread);
+            tracee.phase.set(Phase::Entry);
+        }
+        thread.arguments.set(arguments);
         return Ok(());
     }
     // A call that was broken off begins again unless its registers say otherwise.

@@ -13,6 +13,7 @@ use crate::common::World;
 
 /// Positions in `struct user_regs_struct`.
 const RAX: u64 = 10;
+const RDI: u64 = 14;
 const ORIG_RAX: u64 = 15;
 /// A stop by SIGTRAP for this event.
 const ASKED: u32 = (p::PTRACE_EVENT_SECCOMP << 8 | l::SIGTRAP) << 8 | 0x7F;
@@ -148,4 +149,47 @@ fn without_a_tracer_who_wants_it_nobody_is_asked() {
     let (child, pid) = asked(&world);
     assert_eq!(world.ok(&world.first, l::__NR_kill, &[pid, l::SIGKILL.into()]), 0);
     assert_eq!(child.process.ended.get(), Some(l::SIGKILL));
+}
+
+/// A call that a signal has broken off, and that is about to begin again, becomes another one.
+#[test]
+fn what_the_tracer_makes_of_a_call_that_begins_again_is_filtered() {
+    let world = World::new();
+    let (child, pid) = child(&world, 0);
+    let refuse = about(l::__NR_getuid, p::SECCOMP_RET_ERRNO | 5);
+    assert_eq!(set(&world, &child, 0, &refuse), 0);
+    let ends = world.scratch(&child, 8);
+    world.ok(&child, l::__NR_pipe2, &[ends, 0]);
+    let reader = u64::from(world.read_u32(&child, ends));
+    let to = world.scratch(&child, 8);
+    world.waits(&child, l::__NR_read, &[reader, to, 8]);
+    world.ok(&world.first, l::__NR_kill, &[pid, l::SIGUSR2.into()]);
+    assert_eq!(wait(&world), (pid, l::SIGUSR2 << 8 | 0x7F));
+    go(&world, p::PTRACE_SYSCALL, pid);
+    assert_eq!(wait(&world), (pid, l::SIGTRAP << 8 | 0x7F));
+    assert_eq!(register(&world, pid, ORIG_RAX), l::__NR_read.into());
+    ask(&world, p::PTRACE_POKEUSR, pid, 8 * ORIG_RAX, l::__NR_getuid.into());
+    go(&world, p::PTRACE_CONT, pid);
+    world.next_event(&child);
+    assert_eq!(world.registers(&child).rax as i64, -5);
+}
+
+/// The same, with other arguments only: it is a first try.
+#[test]
+fn a_call_that_begins_again_with_other_arguments_is_another_one() {
+    let world = World::new();
+    let (child, pid) = child(&world, 0);
+    let time = world.words(&child, &[1, 0, 100, 0]);
+    world.waits(&child, l::__NR_nanosleep, &[time, 0]);
+    world.ok(&world.first, l::__NR_kill, &[pid, l::SIGUSR2.into()]);
+    assert_eq!(wait(&world), (pid, l::SIGUSR2 << 8 | 0x7F));
+    go(&world, p::PTRACE_SYSCALL, pid);
+    assert_eq!(wait(&world), (pid, l::SIGTRAP << 8 | 0x7F));
+    ask(&world, p::PTRACE_POKEUSR, pid, 8 * RDI, time + 16);
+    go(&world, p::PTRACE_CONT, pid);
+    world.advance(50_000_000_000);
+    assert_eq!(world.next_event(&child), None);
+    world.advance(60_000_000_000);
+    assert_eq!(world.next_event(&child), Some(Reply::Resume));
+    assert_eq!(world.registers(&child).rax, 0);
 }
