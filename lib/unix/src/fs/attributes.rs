@@ -11,6 +11,7 @@ use super::tree_file::without_set_id;
 use super::walk::{self, Follow, Walk};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
+use crate::process::Credentials;
 
 /// `chmod(path, mode)`.
 pub(super) fn chmod(cx: &Cx) -> Answer {
@@ -95,18 +96,34 @@ fn change_owner(cx: &Cx, inode: &Spot, uid: u32, gid: u32) -> Answer {
     if !(who.may_to(inode, linux::CAP_CHOWN) || may_uid && may_gid) {
         return Err(Errno::EPERM.into());
     }
+    let mode = kept_mode(inode, &who);
+    // To end set-id bits is to change the mode.
+    if mode != inode.mode.get() && !is_owner && !who.may_to(inode, linux::CAP_FOWNER) {
+        return Err(Errno::EPERM.into());
+    }
     if uid != u32::MAX {
         inode.uid.set(uid);
     }
     if gid != u32::MAX {
         inode.gid.set(gid);
     }
-    if !inode.is_directory() {
-        inode.mode.set(without_set_id(inode.mode.get()));
-    }
+    inode.mode.set(mode);
     inode.touch_changed(cx.unix);
     inode.happened(cx.unix, linux::IN_ATTRIB);
     Ok(0)
+}
+
+/// The mode that an inode has when `who` has changed its owner. Set-group-id without the right to execute for the
+/// group stays if `who` might set it.
+fn kept_mode(inode: &Spot, who: &Credentials) -> u32 {
+    let mode = inode.mode.get();
+    if inode.is_directory() {
+        return mode;
+    }
+    let may_set =
+        permission::in_group(who, inode.gid.get()) || who.may_to(inode, linux::CAP_FSETID);
+    let kept = without_set_id(mode);
+    if may_set { kept } else { kept & !linux::S_ISGID }
 }
 
 /// `access(path, mode)`.

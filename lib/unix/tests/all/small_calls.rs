@@ -134,3 +134,34 @@ fn the_most_areas_can_be_set_to_what_they_are() {
     assert_eq!(root.write(setting, b"65530"), 5);
     assert_eq!(root.write(setting, b"65531"), error(errno::EINVAL));
 }
+
+#[test]
+fn only_who_may_change_the_mode_ends_set_id_bits_by_chown() {
+    let world = World::new();
+    let root = Program::new(&world, &world.first);
+    let user = root.fork();
+    user.lose_privileges();
+    let (same, refused) = (u64::from(u32::MAX), -i64::from(Errno::EPERM.0));
+    // What `chown` of nothing leaves of a mode: by its owner, and by root; a stranger is told.
+    for (mode, of_owner, of_root, of_stranger) in [
+        (0o644, 0o644, 0o644, 0),
+        (0o4755, 0o755, 0o755, refused),
+        (0o2755, 0o755, 0o755, refused),
+        // Without the right to execute for the group it is no set-id bit: it goes if its owner is not in the group.
+        (0o2644, 0o644, 0o2644, refused),
+    ] {
+        root.make("/tmp/file", b"text");
+        let set = || assert_eq!(root.on(l::__NR_chmod, "/tmp/file", &[mode]), 0);
+        let after = || u64::from(root.stat("/tmp/file").unwrap().mode()) & 0o7777;
+        set();
+        assert_eq!(user.on(l::__NR_chown, "/tmp/file", &[same, same]), of_stranger, "{mode:o}");
+        assert_eq!(after(), mode);
+        assert_eq!(root.on(l::__NR_chown, "/tmp/file", &[same, same]), 0);
+        assert_eq!(after(), of_root);
+        assert_eq!(root.on(l::__NR_chown, "/tmp/file", &[1000, same]), 0);
+        set();
+        assert_eq!(user.on(l::__NR_chown, "/tmp/file", &[same, same]), 0);
+        assert_eq!(after(), of_owner);
+        assert_eq!(root.on(l::__NR_unlink, "/tmp/file", &[]), 0);
+    }
+}
