@@ -339,7 +339,8 @@ fn open_tree_file(
     let file = TreeFile::new(spot, location, writes)?;
     file.opened_by(cx);
     if flags & linux::O_TRUNC != 0 && inode.is_regular() {
-        super::size::set(cx, &inode, 0)?;
+        // To truncate is to write, whatever it is opened for.
+        super::size::set_as_writer(cx, &inode, 0)?;
         file.happened(Some(cx.unix), linux::IN_MODIFY);
     }
     file.happened(Some(cx.unix), linux::IN_OPEN);

@@ -34,6 +34,17 @@ pub(super) fn set(cx: &Cx, inode: &Inode, size: u64) -> Result<(), Errno> {
     Ok(())
 }
 
+/// The same for who has not opened it for writing.
+///
+/// # Errors
+/// `ETXTBSY` while a program runs from it.
+pub(super) fn set_as_writer(cx: &Cx, inode: &Inode, size: u64) -> Result<(), Errno> {
+    inode.begin_write()?;
+    let done = set(cx, inode, size);
+    inode.end_write();
+    done
+}
+
 fn size(value: u64) -> Result<u64, Errno> {
     if value > SIZE_MAX { Err(Errno::EINVAL) } else { Ok(value) }
 }
@@ -51,10 +62,7 @@ pub(super) fn truncate(cx: &Cx) -> Answer {
     inode.mount.check_writable()?;
     permission::check(&inode, &cx.process.credentials.borrow(), permission::WRITE)?;
     inode.locks.leases.break_for(cx, true, true)?;
-    inode.begin_write()?;
-    let done = set(cx, &inode, size);
-    inode.end_write();
-    done?;
+    set_as_writer(cx, &inode, size)?;
     inode.happened(cx.unix, linux::IN_MODIFY);
     Ok(0)
 }

@@ -317,6 +317,7 @@ fn a_running_program_cannot_be_written() {
     exec(&world, "/bin/plain", &["plain"], &[]);
     let path = world.text(first, "/bin/plain");
     world.refused(first, l::__NR_open, &[path, l::O_RDWR.into()], Errno::ETXTBSY);
+    world.refused(first, l::__NR_open, &[path, l::O_TRUNC.into()], Errno::ETXTBSY);
     exec(&world, "/bin/moving", &["moving"], &[]);
     let path = world.text(first, "/bin/plain");
     world.ok(first, l::__NR_open, &[path, l::O_RDWR.into()]);
