@@ -79,6 +79,24 @@ impl Directory {
         Some((name.clone(), entry.inode.clone()))
     }
 
+    /// Room for another name, which [`Self::insert`] finds whatever is taken out before.
+    ///
+    /// # Errors
+    /// `ENOENT` for a removed directory, `ENOSPC` without memory.
+    pub fn reserve(&self) -> Result<(), Errno> {
+        if self.removed.get() {
+            return Err(Errno::ENOENT);
+        }
+        self.entries.borrow_mut().by_name.try_reserve(1).map_err(|_| Errno::ENOSPC)
+    }
+
+    /// The entry `name`, which is there, names `inode` from now on.
+    pub fn exchange(&self, name: &[u8], inode: &Rc<Inode>) {
+        if let Some(entry) = self.entries.borrow_mut().by_name.get_mut(name) {
+            entry.inode = inode.clone();
+        }
+    }
+
     /// Enters `inode` as `name`, which is not there.
     ///
     /// # Errors

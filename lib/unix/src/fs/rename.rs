@@ -151,13 +151,18 @@ impl Move<'_> {
     fn replace(&self, cx: &Cx, source: &Rc<Inode>) -> Result<(), Errno> {
         let (from, to) = self.directories()?;
         if let Some(target) = &self.new.inode {
+            if target.directory().is_some_and(|entries| !entries.is_empty()) {
+                return Err(Errno::ENOTEMPTY);
+            }
+            to.reserve()?;
+            bind::name_goes(cx, &self.new.mount, target)?;
             match target.directory() {
-                Some(entries) if !entries.is_empty() => return Err(Errno::ENOTEMPTY),
                 Some(_) => directory_removed(cx, &self.new.parent, target),
                 None => target.drop_link(cx.unix),
             }
-            bind::name_goes(cx, &self.new.mount, target)?;
             to.remove(self.new_name);
+        } else {
+            to.reserve()?;
         }
         from.remove(self.old_name);
         to.insert(self.new_name, source)?;
@@ -172,10 +177,8 @@ impl Move<'_> {
 
     fn exchange(&self, cx: &Cx, source: &Rc<Inode>, target: &Rc<Inode>) -> Result<(), Errno> {
         let (from, to) = self.directories()?;
-        from.remove(self.old_name);
-        to.remove(self.new_name);
-        from.insert(self.old_name, target)?;
-        to.insert(self.new_name, source)?;
+        from.exchange(self.old_name, target);
+        to.exchange(self.new_name, source);
         self.arrive(source, &self.new.parent, self.new_name, &self.old.parent);
         self.arrive(target, &self.old.parent, self.old_name, &self.new.parent);
         target.touch_changed(cx.unix);

@@ -6,6 +6,7 @@
 mod epolls;
 mod keys;
 mod net;
+mod renames;
 mod waiters;
 mod watches;
 
