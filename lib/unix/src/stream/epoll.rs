@@ -21,14 +21,14 @@ use crate::fs::inode::Inode;
 use crate::signal::{OnSignal, mask};
 use crate::wait::{Listener, WaitQueue};
 
+mod nesting;
+
 const EPOLLEXCLUSIVE: u32 = 1 << 28;
 const EPOLLWAKEUP: u32 = 1 << 29;
 const EPOLLONESHOT: u32 = 1 << 30;
 const EPOLLET: u32 = 1 << 31;
 /// The bits that are not readiness.
 const OPTIONS: u32 = EPOLLEXCLUSIVE | EPOLLWAKEUP | EPOLLONESHOT | EPOLLET;
-/// In how many others an epoll can lie, one in the other.
-const NESTING: usize = 4;
 
 /// `struct epoll_event`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
@@ -98,8 +98,9 @@ pub struct Epoll {
     /// Entries of closed files are looked for when there are so many.
     prune_at: Cell<usize>,
     ready: Rc<Ready>,
-    /// How many epolls it may be inside of, one in the other.
-    level: Cell<usize>,
+    /// The epolls that it is in, once for each entry.
+    holders: RefCell<Vec<Weak<Epoll>>>,
+    this: Weak<Epoll>,
     inode: Rc<Inode>,
 }
 
@@ -181,27 +182,6 @@ impl Epoll {
         }
         Ok(found)
     }
-
-    /// It comes to lie inside `level` other epolls, the innermost being `holder`; and what
-    /// it holds, deeper. Refused is what would be too deep, or a circle: what holds `holder`
-    /// is never as deep as it, so the way from here to there would not be cut short.
-    fn sink_to(&self, level: usize, holder: &Epoll) -> Result<(), Errno> {
-        if level > NESTING || core::ptr::eq(self, holder) {
-            return Err(Errno::ELOOP);
-        }
-        if self.level.get() >= level {
-            return Ok(());
-        }
-        let held: Vec<Rc<Open>> =
-            self.items.borrow().values().filter_map(|item| item.open.upgrade()).collect();
-        for open in &held {
-            if let Some(inner) = of(open) {
-                inner.sink_to(level + 1, holder)?;
-            }
-        }
-        self.level.set(level);
-        Ok(())
-    }
 }
 
 /// How an entry is found.
@@ -269,14 +249,16 @@ fn create(cx: &Cx, flags: u32) -> Answer {
     if flags & !EPOLL_CLOEXEC != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let epoll = Epoll {
+    let inode = cx.unix.fs.anonymous(cx, "[eventpoll]")?;
+    let epoll = Rc::new_cyclic(|this| Epoll {
         items: RefCell::default(),
         prune_at: Cell::new(16),
         ready: Rc::default(),
-        level: Cell::new(0),
-        inode: cx.unix.fs.anonymous(cx, "[eventpoll]")?,
-    };
-    let open = Open::new(cx, Rc::new(epoll), O_RDWR, Vec::new())?;
+        holders: RefCell::default(),
+        this: this.clone(),
+        inode,
+    });
+    let open = Open::new(cx, epoll, O_RDWR, Vec::new())?;
     Ok(cx.add_file(open, flags & EPOLL_CLOEXEC != 0)?.into())
 }
 
@@ -302,9 +284,9 @@ pub(super) fn epoll_ctl(cx: &Cx) -> Answer {
         EPOLL_CTL_ADD => {
             check_options(&event, &open)?;
             if let Some(inner) = of(&open) {
-                inner.sink_to(epoll.level.get() + 1, epoll)?;
+                inner.enter(epoll)?;
             }
-            epoll.insert(cx, fd, &open, event)?;
+            epoll.insert(cx, fd, &open, event).inspect_err(|_| nesting::left(&open, epoll))?;
             Ok(0)
         }
         EPOLL_CTL_MOD | EPOLL_CTL_DEL if !is_there => Err(Errno::ENOENT.into()),
@@ -316,6 +298,7 @@ pub(super) fn epoll_ctl(cx: &Cx) -> Answer {
         EPOLL_CTL_DEL => {
             let item = epoll.items.borrow_mut().remove(&key);
             drop(item);
+            nesting::left(&open, epoll);
             Ok(0)
         }
         _ => Err(Errno::EINVAL.into()),

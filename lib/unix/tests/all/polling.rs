@@ -219,6 +219,32 @@ fn a_file_lies_in_five_epolls_at_most() {
 }
 
 #[test]
+fn epolls_that_hold_each_other_no_more_can_be_turned_around() {
+    let world = World::new();
+    let first = &world.first;
+    let epolls = [0; 5].map(|_| world.ok(first, __NR_epoll_create1, &[0]));
+    let at = event(&world, 1, 0);
+    let link = |what: u32, chain: &[u64]| {
+        let pairs = chain.windows(2);
+        let one =
+            |pair: &[u64]| world.now(first, __NR_epoll_ctl, &[pair[0], what.into(), pair[1], at]);
+        pairs.map(one).find(|answer| *answer != 0).unwrap_or(0)
+    };
+    let turned: Vec<u64> = epolls.iter().rev().copied().collect();
+    assert_eq!(link(EPOLL_CTL_ADD, &epolls), 0);
+    assert_eq!(link(EPOLL_CTL_ADD, &[epolls[4], epolls[0]]), Errno::ELOOP.result());
+    assert_eq!(link(EPOLL_CTL_DEL, &epolls), 0);
+    assert_eq!(link(EPOLL_CTL_ADD, &turned), 0);
+    let more = world.ok(first, __NR_epoll_create1, &[0]);
+    assert_eq!(link(EPOLL_CTL_ADD, &[epolls[0], more]), Errno::ELOOP.result());
+    assert_eq!(link(EPOLL_CTL_ADD, &[more, epolls[4]]), Errno::ELOOP.result());
+    // Whoever held some of them is closed: there is room again.
+    world.ok(first, __NR_close, &[epolls[4]]);
+    assert_eq!(link(EPOLL_CTL_ADD, &[more, epolls[3]]), 0);
+    assert_eq!(link(EPOLL_CTL_ADD, &[epolls[0], epolls[3]]), Errno::ELOOP.result());
+}
+
+#[test]
 fn one_of_the_exclusive_is_woken() {
     let world = World::new();
     let first = &world.first;

@@ -1,0 +1,89 @@
+//! Epolls in epolls: how deep they lie, and that none lies in itself.
+//!
+//! Nothing is remembered of how deep an epoll lies: it is found out when one is put into another, from those that
+//! it is in and those that are in it by then. So long as nothing is deeper than [`NESTING`], recursion ends soon.
+
+use alloc::collections::BTreeMap;
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+
+use super::{Epoll, of};
+use crate::errno::Errno;
+use crate::file::Open;
+
+/// In how many others an epoll can lie, one in the other.
+const NESTING: usize = 4;
+
+/// How deep epolls are that were looked at.
+type Levels = BTreeMap<*const Epoll, usize>;
+
+impl Epoll {
+    /// How many epolls it is inside of, one in the other.
+    fn above(&self, known: &mut Levels) -> usize {
+        let at = core::ptr::from_ref(self);
+        if let Some(level) = known.get(&at) {
+            return *level;
+        }
+        let holders = self.holders.borrow();
+        let holders = holders.iter().filter_map(Weak::upgrade);
+        let level = holders.map(|holder| 1 + holder.above(known)).max().unwrap_or(0);
+        known.insert(at, level);
+        level
+    }
+
+    /// How many epolls are inside of it, one in the other. What is deeper than may be is not looked for.
+    ///
+    /// # Errors
+    /// `ELOOP` if `holder` is one of them.
+    fn below(&self, holder: &Epoll, known: &mut Levels) -> Result<usize, Errno> {
+        let at = core::ptr::from_ref(self);
+        if core::ptr::eq(self, holder) {
+            return Err(Errno::ELOOP);
+        }
+        if let Some(level) = known.get(&at) {
+            return Ok(*level);
+        }
+        let held: Vec<Rc<Open>> = {
+            let items = self.items.borrow();
+            let open = items.values().filter_map(|item| item.open.upgrade());
+            open.filter(|open| of(open).is_some()).collect()
+        };
+        let mut level = 0;
+        for inner in held.iter().filter_map(|open| of(open)) {
+            level = level.max(1 + inner.below(holder, known)?);
+        }
+        known.insert(at, level);
+        Ok(level)
+    }
+
+    /// It comes to lie in `holder`, once more.
+    ///
+    /// # Errors
+    /// `ELOOP` for what would be too deep, or a circle.
+    pub(super) fn enter(&self, holder: &Epoll) -> Result<(), Errno> {
+        let below = self.below(holder, &mut Levels::new())?;
+        if holder.above(&mut Levels::new()) + 1 + below > NESTING {
+            return Err(Errno::ELOOP);
+        }
+        let mut holders = self.holders.borrow_mut();
+        if holders.len() == holders.capacity() {
+            holders.retain(|holder| holder.strong_count() > 0);
+        }
+        holders.push(holder.this.clone());
+        Ok(())
+    }
+
+    /// It lies in `holder` once less.
+    fn leave(&self, holder: &Epoll) {
+        let mut holders = self.holders.borrow_mut();
+        let at = holders.iter().position(|one| core::ptr::eq(one.as_ptr(), holder));
+        at.map(|at| holders.swap_remove(at));
+    }
+}
+
+/// An entry of `holder` has gone: an epoll in it knows.
+pub(super) fn left(open: &Open, holder: &Epoll) {
+    if let Some(inner) = of(open) {
+        inner.leave(holder);
+    }
+}
