@@ -218,6 +218,11 @@ impl Node {
         self.parent.get()
     }
 
+    /// Whether it knows its parent itself, and not through a forwarder.
+    pub(crate) fn is_told(&self) -> bool {
+        !self.parent.get().is_some_and(|parent| parent.has(MARKER))
+    }
+
     pub(crate) fn set_parent(&self, parent: NodeRef) {
         self.parent.set(Some(parent));
     }
@@ -253,11 +258,9 @@ impl Node {
         mapping(self.next.get()?)
     }
 
-    /// The sibling in front of this node; for checks.
-    #[must_use]
-    pub fn elder(&self) -> Option<NodeRef> {
-        let elder = self.prev.get()?;
-        if elder.has(MARKER) { elder.elder() } else { Some(elder) }
+    /// What is in front of it in its list, marker or not; for checks.
+    pub(crate) fn elder(&self) -> Option<NodeRef> {
+        self.prev.get()
     }
 
     /// Whether some of its children may know it through a forwarder only.

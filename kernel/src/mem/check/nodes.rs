@@ -3,7 +3,7 @@
 use super::Rule;
 use crate::arch::paging::span;
 use crate::mem::grant::is_forwarder;
-use crate::mem::node::{NodeRef, PORTS};
+use crate::mem::node::{MARKER, NodeRef, PORTS};
 use crate::mem::space::SpaceRef;
 use crate::mem::table::{self, Slot};
 
@@ -49,16 +49,23 @@ fn entries(space: SpaceRef, node: NodeRef) -> u64 {
     count
 }
 
+/// The list of `node`'s children, with all that is in it. Those behind a forwarder know `node` through it,
+/// the others themselves.
 fn links(node: NodeRef, report: &mut impl FnMut(u64, Rule)) {
-    let mut before = None;
-    let mut child = node.first_child();
-    while let Some(this) = child {
-        let same_kind = this.has(PORTS) == node.has(PORTS);
-        if this.parent() != Some(node) || !same_kind || this.elder() != before {
+    let (mut before, mut told) = (None, true);
+    let mut next = node.first_raw();
+    while let Some(this) = next {
+        let same_kind = this.has(MARKER) || this.has(PORTS) == node.has(PORTS);
+        let linked = this.parent() == Some(node) && this.elder() == before;
+        if !same_kind || !linked || this.is_told() != told {
             report(node.vaddr(), Rule::Links);
             return;
         }
-        before = child;
-        child = this.sibling();
+        told &= !is_forwarder(this);
+        before = next;
+        next = this.next_raw();
+    }
+    if !node.has(PORTS) && told == node.is_passed_on() {
+        report(node.vaddr(), Rule::Links);
     }
 }
