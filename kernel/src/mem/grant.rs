@@ -92,11 +92,16 @@ impl Memory {
     }
 }
 
-/// Tells the children behind `marker` that its parent is theirs; false if the budget ran out.
+/// Tells the children behind `marker` that its parent is theirs; false if the budget ran out. Those in front of
+/// it know, and so does the marker itself, unless the page has been granted on: then all of them had been told
+/// before, and to tell them of that grant is not this one's business.
 pub(super) fn spread(marker: MarkerRef, budget: &mut Budget) -> bool {
     let Some(parent) = marker.parent() else { return true };
     let marker = marker.node();
-    marker.set_parent(parent);
+    if !marker.is_told() {
+        marker.unlink();
+        return true;
+    }
     while let Some(next) = marker.next_raw() {
         if budget.is_used_up() {
             return false;

@@ -2,6 +2,7 @@
 //! in between, at the end nobody has more than the page that his is derived from.
 
 mod ended;
+mod granted;
 
 use crate::common::{Machine, RAM, marker};
 use abi::{Fpage, MapItem, Rights};

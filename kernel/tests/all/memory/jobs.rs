@@ -3,6 +3,7 @@
 use abi::{Fpage, MapItem, Rights};
 use kernel::arch::cpu;
 use kernel::mem::frames::FRAME;
+use kernel::mem::trees::Tree;
 use kernel::mem::{
     Access, AddressSpace, DestroyJob, MapJob, STEP_BUDGET, Scope, Step, UnmapJob, frames,
 };
@@ -35,6 +36,14 @@ impl Job {
         match self {
             Job::Map(job) => job.advance() != Ok(Step::More),
             Job::Unmap(job) => job.advance() == Step::Done,
+        }
+    }
+
+    /// Its thread is deleted.
+    fn abandon(self) {
+        match self {
+            Job::Map(mut job) => job.abandon(),
+            Job::Unmap(mut job) => job.abandon(),
         }
     }
 }
@@ -108,6 +117,67 @@ fn drain(jobs: &mut Vec<Job>) {
             Job::Map(mut job) => drop(job.finish()),
             Job::Unmap(mut job) => job.finish(),
         }
+    }
+}
+
+/// Takes back, hands on or grants one of the mappings of the page at [`RAM`], mostly the first one, so that much
+/// is derived from it.
+fn start_in_a_crowd(machine: &Machine, random: &mut Random) -> Job {
+    let sigma0 = machine.sigma0();
+    let all: Vec<_> = Tree::of(sigma0, RAM).filter(|mapping| mapping.depth > 0).collect();
+    let is_first = random.one_in(2);
+    let index = if is_first { 0 } else { random.below(all.len().max(1) as u64) };
+    let (src, from) = all.get(index as usize).map_or((sigma0, RAM), |mapping| {
+        let space = machine.spaces.iter().find(|space| space.id() == mapping.space);
+        (*space.expect("it is one of these"), mapping.vaddr)
+    });
+    let rights = if random.one_in(4) { Rights::W } else { Rights::RWX };
+    if random.one_in(if is_first { 32 } else { 4 }) {
+        let scope = if random.one_in(2) { Scope::Own } else { Scope::Derived };
+        return Job::Unmap(UnmapJob::new(src, page(from, 12, rights), scope, marker()));
+    }
+    let grant = random.one_in(3);
+    // Where the first one is granted to nothing is mapped, or it would be flushed soon.
+    let slot = if grant && is_first { 64 + random.below(16) } else { random.below(64) };
+    let fpage = page(from, 12, if grant { Rights::RWX } else { rights.or(Rights::RX) });
+    let item = MapItem { send_base: slot << 12, fpage, grant };
+    let dst = machine.spaces[1 + random.below(3) as usize];
+    Job::Map(MapJob::new(src, dst, item, Fpage::COMPLETE, marker()))
+}
+
+/// Up to eight threads at a time are at one page, which many have; some of them are deleted.
+fn crowd(seed: u64, steps: u32) {
+    let machine = Machine::new(3, 2048, true);
+    let mut random = Random::seeded(seed);
+    let mut jobs: Vec<Job> = Vec::new();
+    for number in 1..=steps {
+        if jobs.len() < 8 && (jobs.is_empty() || random.one_in(4)) {
+            jobs.push(start_in_a_crowd(&machine, &mut random));
+        }
+        let index = random.below(jobs.len() as u64) as usize;
+        if random.one_in(32) {
+            jobs.swap_remove(index).abandon();
+        } else if jobs[index].go_on(&mut random) {
+            jobs.swap_remove(index);
+        }
+        if number % 4 == 0 {
+            assert_eq!(machine.violations(true), [], "step {number}");
+        }
+        if number % 1024 == 0 {
+            jobs.drain(..).for_each(Job::abandon);
+            let all = page(RAM, 12, Rights::RWX);
+            UnmapJob::new(machine.sigma0(), all, Scope::Derived, marker()).finish();
+            let left: Vec<_> = machine.spaces[1..].iter().map(|space| space.nodes()).collect();
+            assert_eq!((left, machine.violations(false)), (vec![0; 3], vec![]), "step {number}");
+        }
+    }
+}
+
+#[test]
+fn threads_that_are_deleted_at_a_page_of_many_leave_a_tree() {
+    for seed in 0..4 {
+        let round = std::thread::spawn(move || crowd(700 + seed, 8_192));
+        round.join().expect("the round holds; its seed is printed above");
     }
 }
 
