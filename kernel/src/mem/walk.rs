@@ -272,7 +272,7 @@ impl Walk {
             // Mapped anew meanwhile, or there before: another walk's.
         } else if finishes && node.space().is_sigma0() && (node.first_child().is_some() || !whole) {
             // One that nobody else has goes, and comes again when it is needed.
-        } else if finishes && node.first_child().is_some() && self.may_be_handed_on(node, leaf) {
+        } else if finishes && self.may_be_handed_on(node, leaf) {
             // Here the walk ends, and the next one begins.
             self.marked = self.end;
             (self.pos, self.end) = (self.end, self.pos);
@@ -298,10 +298,13 @@ impl Walk {
     }
 
     /// Whether the root's page has been without its mark since this walk began with it, and so may have been handed on:
-    /// another flush of it was given up, or it was split. Whose mark it has now does not matter.
-    #[cold]
+    /// another flush of it was given up, or it was split. Whose mark it has now does not matter, nor whether anything is
+    /// derived from it: it may be somebody else's. One that never had a mark, for nothing was derived from it, has been
+    /// handed on if something is.
+    #[inline]
     fn may_be_handed_on(&self, root: NodeRef, leaf: Leaf) -> bool {
-        !leaf.entry.has(Entry::DYING) || root.times_spared() != self.spared
+        root.times_spared() != self.spared
+            || !leaf.entry.has(Entry::DYING) && root.first_child().is_some()
     }
 
     /// Whether pages are marked here, for they go when the walk is back.

@@ -1,6 +1,6 @@
 //! Unmaps beside one that is given up, and beside the end of a space.
 
-use super::{map, page, send, steps, unmap};
+use super::{map, page, rights, send, steps, unmap};
 use crate::common::{Machine, RAM, marker};
 use abi::{MapItem, Rights};
 use kernel::mem::{DestroyJob, Step};
@@ -69,6 +69,37 @@ fn a_flush_takes_what_was_handed_on_though_a_third_one_has_marked_the_page() {
         assert_eq!((a.nodes(), b.nodes(), c.nodes()), (0, 0, 0));
         assert_eq!(machine.violations(false), []);
         unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
+    }
+}
+
+/// Of two flushes of a page one is given up, and the page granted to somebody else, from whom the other one does
+/// not take it, though nothing is derived from it any more.
+#[test]
+fn a_flush_beside_one_that_is_given_up_takes_nothing_from_whom_the_page_was_granted_to() {
+    let machine = Machine::new(4, 200, false);
+    let [sigma0, a, b, c, d] = machine.spaces[..] else { panic!("five spaces") };
+    for (before, bits) in (0..30).flat_map(|n| [(n, 12), (n, 21)]) {
+        let whole = page(RAM, bits, Rights::RWX);
+        send(sigma0, a, MapItem::map(whole, RAM));
+        map(a, b, RAM, 0);
+        for slot in 1..9 {
+            map(b, c, 0, slot << 12);
+        }
+        let flush = || unmap(a, RAM, bits, Rights::RWX, true);
+        let (mut first, mut second) = (flush(), flush());
+        let first_done = steps(&mut first, before);
+        if !steps(&mut second, 3) {
+            second.abandon();
+        }
+        send(a, d, MapItem::grant(whole, RAM));
+        let granted = rights(d, RAM);
+        if !first_done {
+            first.finish();
+        }
+        assert_eq!((rights(a, RAM), rights(d, RAM)), (None, granted), "{bits}: {before} steps");
+        unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
+        let left = [a, b, c, d].map(|space| space.nodes());
+        assert_eq!((left, machine.violations(false)), ([0; 4], vec![]), "{bits}: {before} steps");
     }
 }
 
