@@ -17,6 +17,7 @@ mod fuzzed;
 mod hidden;
 mod hidden_elsewhere;
 mod identity;
+mod left_behind;
 mod limits;
 mod local;
 mod lrpc;
