@@ -104,6 +104,7 @@ pub fn serve(system: &System) {
 #[inline(never)]
 fn look_back(system: &System, from: ThreadId, look: u64, now: u64, waits_from: u64) -> (u64, u64) {
     let tasks = &system.machine.tasks;
+    system.unix.processors.look(system.machine.clock.now_ns());
     let spent = now.wrapping_sub(waits_from);
     let long = system.machine.clock.ticks_in(LONG_NS);
     let late = now.saturating_sub(look);

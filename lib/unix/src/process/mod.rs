@@ -37,6 +37,7 @@ use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
 pub mod accounting;
+pub mod averages;
 pub mod birth;
 pub mod capability;
 pub mod clone;

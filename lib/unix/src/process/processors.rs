@@ -10,6 +10,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
+use super::averages::Averages;
 use crate::machine::Machine;
 use crate::thread::{Doing, Thread};
 use crate::unix::Unix;
@@ -33,6 +34,8 @@ pub struct Processors {
     all: Vec<Processor>,
     /// When somebody was last looked for.
     looked_ns: Cell<u64>,
+    /// How many threads did not wait lately.
+    averages: Averages,
 }
 
 /// Where a thread is.
@@ -52,7 +55,7 @@ impl Processors {
     pub fn new(machine: &dyn Machine) -> Self {
         let mut all = Vec::new();
         all.resize_with(machine.processors().clamp(1, MOST) as usize, Processor::default);
-        Self { all, looked_ns: Cell::new(0) }
+        Self { all, looked_ns: Cell::new(0), averages: Averages::new(machine.now_ns()) }
     }
 
     /// How many there are.
@@ -77,6 +80,21 @@ impl Processors {
     #[must_use]
     pub fn total_load(&self) -> u32 {
         self.all.iter().map(|one| one.load.get()).sum()
+    }
+
+    /// Before an event is worked on, now and then: takes the samples of the load that are due.
+    #[inline]
+    pub fn look(&self, now_ns: u64) {
+        if self.averages.are_due(now_ns) {
+            self.averages.sample(now_ns, self.total_load());
+        }
+    }
+
+    /// The load averages of 1, 5 and 15 minutes, in units of 1/[`super::averages::ONE`].
+    #[must_use]
+    pub fn averages(&self, now_ns: u64) -> [u64; 3] {
+        self.look(now_ns);
+        self.averages.get()
     }
 
     /// Whether there is a choice.

@@ -4,10 +4,11 @@ use alloc::vec;
 use core::cell::RefCell;
 
 use linux_raw_sys::general as l;
+use linux_raw_sys::system as s;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::namespace::names;
-use super::numbers;
+use super::{averages, numbers};
 use crate::call::{Answer, Cx, Entry, Stop, full, partial};
 use crate::errno::Errno;
 use crate::memory::PAGE;
@@ -18,7 +19,7 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_uname, "uname", uname),
     full(l::__NR_sethostname, "sethostname", sethostname),
     full(l::__NR_setdomainname, "setdomainname", setdomainname),
-    partial(l::__NR_sysinfo, "sysinfo", sysinfo, "no load averages"),
+    full(l::__NR_sysinfo, "sysinfo", sysinfo),
     full(l::__NR_getrandom, "getrandom", getrandom),
     partial(l::__NR_reboot, "reboot", reboot, "power off, halt and restart all end the system"),
 ];
@@ -93,8 +94,11 @@ struct SystemInfo {
 
 fn sysinfo(cx: &Cx) -> Answer {
     let memory = &cx.unix.memory;
+    let now_ns = cx.unix.machine.now_ns();
+    let loads = cx.unix.processors.averages(now_ns);
     let info = SystemInfo {
-        uptime_s: cx.unix.machine.now_ns() / 1_000_000_000,
+        uptime_s: now_ns / 1_000_000_000,
+        loads: loads.map(|average| average << (s::SI_LOAD_SHIFT - averages::BITS)),
         total_ram: (memory.total() * PAGE) as u64,
         free_ram: (memory.available() * PAGE) as u64,
         processes: cx.unix.processes.by_tid.borrow().len() as u16,
@@ -183,7 +187,6 @@ fn reboot(cx: &Cx) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linux_raw_sys::system as s;
 
     #[test]
     fn layouts_are_the_kernel_s() {

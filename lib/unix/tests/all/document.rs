@@ -137,6 +137,9 @@ System time is what the server works for a program, by samples: at the first eve
 that was over, and charges a millisecond to whoever it worked for ([0086](decisions/0086-system-time-is-sampled.md)). Calls pay nothing: it is the
 comparison that looks for long times, against another number. What the kernel does for a call is the program's own time.
 
+Load averages (`/proc/loadavg`, `sysinfo`) are Linux's, of threads that do not wait in a call. How many they are changes at events only, so the samples
+that are due are taken at the next event, and an idle machine is not woken for them.
+
 ## Mounts and namespaces
 Processes have mount namespaces, those of the system's names (UTS) and of IPC (System V's objects, POSIX queues), with bind mounts, peers and slaves, and `pivot_root` as on Linux
 ([0100](decisions/0100-a-mount-covers-an-inode-of-a-mount.md)); all need CAP_SYS_ADMIN, which anybody has in a namespace of users of one's own

@@ -137,3 +137,37 @@ fn programs_ask_where_they_run_where_there_is_a_choice() {
         assert_eq!(word, Some(count.into()));
     }
 }
+
+/// Words of `/proc/loadavg`.
+fn load_averages(program: &Program<'_>) -> Vec<String> {
+    let text = String::from_utf8(program.contents("/proc/loadavg")).unwrap();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// One that computes for a minute, and then sleeps for five.
+#[test]
+fn load_averages_come_and_go() {
+    const SECOND: u64 = 1_000_000_000;
+    let world = World::new();
+    let root = Program::new(&world, &world.first);
+    let child = root.fork();
+    let time = world.words(&child.thread, &[300, 0]);
+    world.waits(&root.thread, l::__NR_pause, &[]);
+    assert_eq!(load_averages(&child), ["0.00", "0.00", "0.00", "1/2", "2"]);
+    world.advance(60 * SECOND);
+    assert_eq!(load_averages(&child), ["0.63", "0.18", "0.06", "1/2", "2"]);
+    world.waits(&child.thread, l::__NR_nanosleep, &[time, 0]);
+    // The server looks before it works on an event.
+    world.machine.now_ns.set(world.machine.now_ns.get() + 300 * SECOND);
+    world.unix.processors.look(world.machine.now_ns.get());
+    world.advance(0);
+    assert_eq!(world.next_reply(&child.thread), Some(0));
+    let after = load_averages(&child);
+    assert_eq!(after, ["0.00", "0.07", "0.05", "1/2", "2"]);
+    let info = world.scratch(&child.thread, 112);
+    world.ok(&child.thread, l::__NR_sysinfo, &[info]);
+    for (at, told) in (0..3).zip(after) {
+        let average = world.read_u64(&child.thread, info + 8 + 8 * at) as f64 / 65536.0;
+        assert_eq!(format!("{average:.2}"), told);
+    }
+}

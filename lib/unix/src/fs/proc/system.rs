@@ -12,6 +12,7 @@ use super::{Fixed, Node, What};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::memory::PAGE;
+use crate::process::averages::ONE;
 use crate::process::system::{RELEASE, VERSION};
 
 pub(super) const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
@@ -124,11 +125,22 @@ fn uptime(cx: &Cx) -> Vec<u8> {
     format!("{}.{:02} 0.00\n", now / 100, now % 100).into_bytes()
 }
 
-/// Processes, and threads that have something to do.
+/// Load averages, how many threads have something to do, and how many there are.
 fn loadavg(cx: &Cx) -> Vec<u8> {
-    let threads = cx.unix.processes.by_tid.borrow().len();
-    let last = last_id(cx);
-    format!("0.00 0.00 0.00 1/{threads} {last}\n").into_bytes()
+    let mut text = String::new();
+    for average in cx.unix.processors.averages(cx.unix.machine.now_ns()) {
+        // Rounded to hundredths.
+        let average = average + ONE / 200;
+        let _ = write!(text, "{}.{:02} ", average / ONE, average % ONE * 100 / ONE);
+    }
+    let (running, threads) = (running(cx), cx.unix.processes.by_tid.borrow().len());
+    let _ = writeln!(text, "{running}/{threads} {}", last_id(cx));
+    text.into_bytes()
+}
+
+/// Threads that have something to do, the caller among them.
+fn running(cx: &Cx) -> u32 {
+    cx.unix.processors.total_load().max(1)
 }
 
 /// The number given last in the caller's namespace.
@@ -192,7 +204,7 @@ fn stat(cx: &Cx) -> Vec<u8> {
         text,
         "intr 0\nctxt {}\nbtime {boot}\nprocesses {last}\nprocs_running {}\nprocs_blocked 0\n",
         cx.unix.calls.get(),
-        cx.unix.processors.total_load().max(1)
+        running(cx)
     );
     text.into_bytes()
 }
