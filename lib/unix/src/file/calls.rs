@@ -23,6 +23,11 @@ pub const CALLS: &[Entry] = &[
     full(nr::__NR_dup, "dup", control::dup),
     full(nr::__NR_dup2, "dup2", control::dup2),
     full(nr::__NR_dup3, "dup3", control::dup3),
-    partial(nr::__NR_fcntl, "fcntl", control::fcntl, "a program that is run breaks no lease"),
+    partial(
+        nr::__NR_fcntl,
+        "fcntl",
+        control::fcntl,
+        "a program that is run breaks no lease; a user's record locks on a file beyond 4,096 (ENOLCK)",
+    ),
     full(nr::__NR_ioctl, "ioctl", control::ioctl),
 ];
