@@ -2,9 +2,11 @@
 //! the tests do with them.
 
 use abi::id::USER_BASE;
+use abi::syscall::Call;
 use abi::{Fpage, Rights, ThreadId, utcb};
 use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::call::dispatch;
 use kernel::control::lifecycle;
 use kernel::ipc;
 use kernel::space::spaces;
@@ -55,6 +57,14 @@ pub fn thread(space: SpaceRef, index: u32, pager: ThreadId) -> TcbRef {
 pub fn ipc(thread: TcbRef, to: ThreadId, from: ThreadId) -> TcbRef {
     set_current(thread);
     ipc::syscall::ipc(thread, to, from, 0)
+}
+
+/// `caller` makes a system call; returns who runs next.
+pub fn system_call(caller: TcbRef, number: Call, arguments: [u64; 5]) -> TcbRef {
+    kernel::sched::requeue(current());
+    set_current(caller);
+    caller.frame().make_call((number as u64).wrapping_neg(), arguments);
+    dispatch(caller, caller.frame())
 }
 
 /// `next` is about to run: what has been noted is handled first. Who runs then.

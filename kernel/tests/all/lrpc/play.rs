@@ -3,7 +3,6 @@
 use abi::syscall::Call;
 use abi::{MsgTag, ThreadId};
 use kernel::arch::{TcbRef, cpu, current, entry, set_current};
-use kernel::call::dispatch;
 use kernel::control::lifecycle;
 use kernel::ipc::wait;
 use kernel::lrpc::{call, give_back};
@@ -14,6 +13,7 @@ use kernel::thread::tcb::Resume;
 use kernel::{check, lrpc, sched};
 
 use crate::common::Machine;
+pub use crate::common::tasks::system_call;
 use crate::common::tasks::{UTCBS, ipc, machine, registers, thread};
 use abi::lrpc::Status;
 
@@ -50,13 +50,6 @@ pub fn set_priority(thread: TcbRef, priority: u8) {
     cpu().scheduler.ready.remove(thread);
     thread.priority.set(priority);
     sched::requeue(thread);
-}
-
-pub fn system_call(caller: TcbRef, number: Call, arguments: [u64; 5]) -> TcbRef {
-    sched::requeue(current());
-    set_current(caller);
-    caller.frame().make_call((number as u64).wrapping_neg(), arguments);
-    dispatch(caller, caller.frame())
 }
 
 /// `client` binds to `clerk`, who says yes; the first token.
