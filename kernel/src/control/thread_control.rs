@@ -7,7 +7,7 @@ use abi::{CallError, ThreadId, utcb};
 
 use super::{ceiling, lifecycle, version};
 use crate::arch::TcbRef;
-use crate::ipc::sweep;
+use crate::ipc::{cancel, sweep};
 use crate::mem::Step;
 use crate::space::{self, SpaceRef, controlled};
 use crate::thread::state::State;
@@ -98,7 +98,7 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
     if thread == caller || space::is_initial(thread) {
         return Err(CallError::InvalidThread);
     }
-    if let Step::More = lrpc::revocation::close(thread) {
+    if let Step::More = close(thread) {
         call_again(caller, thread);
         return Ok(After::Nothing);
     }
@@ -185,8 +185,8 @@ fn modify(
     if request.utcb_location != NO_UTCB && !inactive {
         return Err(CallError::UtcbArea);
     }
-    // Behind all that refuses a clerk, so that who is refused has ended nobody; an inactive thread is none.
-    if renamed && is_still_a_clerk(caller, thread) {
+    // Behind all that refuses, so that who is refused has ended nothing; an inactive thread is no clerk.
+    if renamed && is_still_open(caller, thread) {
         return Ok(());
     }
     if request.utcb_location != NO_UTCB {
@@ -211,12 +211,21 @@ fn modify(
     Ok(())
 }
 
-/// Whether `thread`, whose id is about to change, is a clerk, and an interrupt has met its end as one: `caller` makes
-/// its call again.
+/// `thread` is about to lose its id: what others decide the length of, bindings to a clerk and who waits to send to
+/// it, ends in steps.
+#[inline(always)]
+fn close(thread: TcbRef) -> Step {
+    match lrpc::revocation::close(thread) {
+        Step::Done => cancel::turn_away(thread),
+        Step::More => Step::More,
+    }
+}
+
+/// Whether an interrupt has met that in `thread`, whose id is about to change: `caller` makes its call again.
 #[cold]
 #[inline(never)]
-fn is_still_a_clerk(caller: TcbRef, thread: TcbRef) -> bool {
-    let step = lrpc::revocation::close(thread);
+fn is_still_open(caller: TcbRef, thread: TcbRef) -> bool {
+    let step = close(thread);
     if step == Step::More {
         call_again(caller, thread);
     }

@@ -5,16 +5,21 @@ use abi::{IpcErrorKind, Phase};
 
 use super::{fail_early, finish, queue, timeout};
 use crate::arch::TcbRef;
-use crate::arch::preemption::Pace;
+use crate::arch::preemption::Stint;
 use crate::ipc::wait;
 use crate::local;
 use crate::lrpc;
+use crate::mem::Step;
 use crate::sched;
+use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::Kind;
 use crate::thread::part::Part;
 use crate::thread::state::State;
 use crate::thread::tcb::Resume;
+
+/// What it takes to tell one sender that nobody is there, in instructions, roughly.
+const TELLING: u32 = 175;
 
 /// The phase of an IPC that `thread` is in, as ExchangeRegisters reports it.
 #[must_use]
@@ -110,14 +115,38 @@ pub fn disconnect(thread: TcbRef) {
     }
     leave_queue(thread);
     if let Some(space) = thread.space().filter(|space| space.task.entangled.get() != 0) {
-        lrpc::disconnect(thread);
-        local::reclaim_waits_for(thread, space);
+        untangle(thread, space);
     }
-    let mut pace = Pace::default();
+    // Who is in ThreadControl's hands has turned them away already.
+    while turn_away(thread) == Step::More {}
+}
+
+/// The same for what `thread` has to do with procedure calls and local IPC, as threads of `space` may.
+#[cold]
+#[inline(never)]
+fn untangle(thread: TcbRef, space: SpaceRef) {
+    lrpc::disconnect(thread);
+    local::reclaim_waits_for(thread, space);
+}
+
+/// `thread` is about to lose its id: whoever waits to send to it is told that nobody is there. They may be as many
+/// as there are threads, so this stops behind each step if an interrupt has come.
+#[inline(always)]
+pub fn turn_away(thread: TcbRef) -> Step {
+    if thread.senders.is_empty() { Step::Done } else { turn_senders_away(thread) }
+}
+
+#[cold]
+#[inline(never)]
+fn turn_senders_away(thread: TcbRef) -> Step {
+    let mut stint = Stint::default();
     while let Some(sender) = thread.senders.first() {
-        pace.round();
         queue::remove(thread, sender);
         fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
         sched::requeue(sender);
+        if stint.must_stop_after(TELLING) {
+            return Step::More;
+        }
     }
+    Step::Done
 }

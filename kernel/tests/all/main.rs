@@ -35,6 +35,7 @@ mod slices;
 mod stands;
 mod sweep;
 mod threads;
+mod turned_away;
 mod unmap_deleted;
 mod waker;
 mod window;
