@@ -44,7 +44,7 @@ enum Stage {
     Enter,
     /// To leave it: its subtree is finished.
     Leave,
-    /// To remove the root's own pages.
+    /// To remove the root's own pages, and the root when it has none.
     Finish,
     /// Nothing.
     Done,
@@ -215,6 +215,8 @@ impl Walk {
         self.stage = match self.scope {
             _ if self.depth > 0 => Stage::Leave,
             Scope::Own if self.taken.removes() => Stage::Finish,
+            // Another walk has taken its pages, and may have been given up.
+            _ if self.cur.count() == 0 => Stage::Finish,
             _ => Stage::Done,
         };
     }

@@ -3,7 +3,7 @@
 use super::{map, page, rights, send, steps, unmap};
 use crate::common::{Machine, RAM, marker};
 use abi::{MapItem, Rights};
-use kernel::mem::{DestroyJob, Step};
+use kernel::mem::{DestroyJob, Scope, Step, UnmapJob};
 
 /// Of two flushes of a page one is given up; the page may be handed on in between. The other one takes
 /// everything all the same.
@@ -100,6 +100,37 @@ fn a_flush_beside_one_that_is_given_up_takes_nothing_from_whom_the_page_was_gran
         unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
         let left = [a, b, c, d].map(|space| space.nodes());
         assert_eq!((left, machine.violations(false)), ([0; 4], vec![]), "{bits}: {before} steps");
+    }
+}
+
+/// Two unmaps are below a page when the one that has removed it is given up. The other one takes all that is
+/// left below it, and leaves no node without a page.
+#[test]
+fn an_unmap_leaves_nothing_of_a_page_that_one_that_was_given_up_has_taken() {
+    let machine = Machine::new(3, 200, true);
+    let [sigma0, a, b, c] = machine.spaces[..] else { panic!("four spaces") };
+    let place = marker();
+    for (before, after) in (0..40).flat_map(|n| (0..20).map(move |m| (n, m))) {
+        map(sigma0, a, RAM, RAM);
+        map(a, b, RAM, RAM);
+        for slot in 0..4 {
+            map(b, c, RAM, slot << 12);
+            map(c, c, slot << 12, (8 + slot) << 12);
+        }
+        let own = page(RAM, 12, Rights::RWX);
+        let mut first = UnmapJob::new(b, own, Scope::Derived, place);
+        let is_below = !steps(&mut first, before) && place.is_linked();
+        let mut second = unmap(a, RAM, 12, Rights::RWX, false);
+        if !steps(&mut second, after) {
+            second.abandon();
+        }
+        if is_below {
+            first.finish();
+            let left = u64::from(b.page(RAM).is_some());
+            assert_eq!((b.nodes(), c.nodes()), (left, 0), "{before} and {after} steps");
+            assert_eq!(machine.violations(false), [], "{before} and {after} steps");
+        }
+        unmap(sigma0, RAM, 12, Rights::RWX, false).finish();
     }
 }
 
