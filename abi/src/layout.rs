@@ -3,10 +3,11 @@
 /// One past the last user address. The page below is never mapped, so that no
 /// `syscall` can end at a non-canonical address.
 pub const USER_END: u64 = 0x0000_7FFF_FFFF_F000;
-/// KIP address in the initial servers.
-pub const INITIAL_KIP: u64 = 0xBFF0_0000;
+/// KIP address in the initial servers. These see memory at its physical address, so this and their
+/// UTCBs lie where no machine has memory: just below what 47 bits can say.
+pub const INITIAL_KIP: u64 = 0x7FFF_BFF0_0000;
 /// UTCB area of the initial servers: 256 UTCBs.
-pub const INITIAL_UTCB_AREA: u64 = 0xBF00_0000;
+pub const INITIAL_UTCB_AREA: u64 = 0x7FFF_BF00_0000;
 /// Log2 size of the initial servers' UTCB areas.
 pub const INITIAL_UTCB_BITS: u32 = 18;
 

@@ -15,8 +15,8 @@ use crate::sync::Lock;
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
-/// Enough for the root task's images, files, pools, and 8 blocks of each of 32 tasks.
-const MAX_WINDOWS: usize = 320;
+/// Enough for the root task's images, files, pools, and 16 blocks of each of 32 tasks.
+const MAX_WINDOWS: usize = 576;
 
 /// Whether this is an initial server: those have no heap and no stack regions,
 /// and see memory at its physical address.
@@ -31,10 +31,11 @@ pub(crate) fn initial_server() {
 
 /// What the runtime manages: the image, the UTCBs and the KIP, heap and stacks.
 fn managed() -> [(u64, u64); 4] {
-    let kernel = (layout::UTCBS, layout::KIP + PAGE);
     if INITIAL_SERVER.load(Ordering::Relaxed) {
+        let kernel = (abi::layout::INITIAL_UTCB_AREA, abi::layout::INITIAL_KIP + PAGE);
         return [crate::layout::image(), kernel, (0, 0), (0, 0)];
     }
+    let kernel = (layout::UTCBS, layout::KIP + PAGE);
     let heap = (layout::HEAP, layout::HEAPS_END);
     [crate::layout::image(), kernel, heap, (layout::STACKS, layout::STACKS_END)]
 }

@@ -24,7 +24,7 @@ pub const STACK_GUARD: u64 = 0x1_0000;
 pub const THREADS: u64 = 16;
 /// Size of all stack regions.
 pub const STACKS_BYTES: u64 = STACK_BYTES * THREADS;
-/// UTCB area, as in the initial servers.
+/// UTCB area.
 pub const UTCBS: u64 = 0xBF00_0000;
 /// Log2 size of a task's UTCB area: 16 UTCBs of 1 KiB, and then pages for the A-stacks of procedure
 /// calls.
@@ -33,7 +33,7 @@ pub const UTCB_BITS: u32 = 18;
 pub const A_STACKS: u64 = UTCBS + THREADS * 1024;
 /// In how many pages.
 pub const A_STACK_PAGES: u64 = ((1 << UTCB_BITS) - THREADS * 1024) / 4096;
-/// The kernel interface page, as in the initial servers.
+/// The kernel interface page.
 pub const KIP: u64 = 0xBFF0_0000;
 
 /// In the pager: the frames that the root task gives it, as one window.
