@@ -8,7 +8,7 @@ use runtime::sigma0;
 use runtime::window::Window;
 
 /// Blocks that a task can have.
-pub const BLOCKS: usize = 8;
+pub const BLOCKS: usize = 16;
 
 struct Block {
     window: Window,

@@ -27,12 +27,12 @@ use crate::turns::Turns;
 
 /// Where the programs' memory is in this task: aligned for every size that is tried.
 const MEMORY: u64 = 0x100_0000_0000;
-/// Log2 sizes of its blocks to try: 2 GiB to 16 MiB.
-const MEMORY_BITS: core::ops::RangeInclusive<u32> = 24..=31;
+/// Log2 sizes of its blocks to try: 1 GiB to 16 MiB.
+const MEMORY_BITS: core::ops::RangeInclusive<u32> = 24..=30;
 /// Log2 of the least size of a block beside the first one.
-const FURTHER_BITS: u32 = 25;
+const FURTHER_BITS: u32 = 24;
 /// Most blocks: fewer than the root task gives to one task.
-const MOST_BLOCKS: u32 = 6;
+const MOST_BLOCKS: u32 = 12;
 /// The server's own part of that: one of so many.
 const HEAP_PART: u64 = 8;
 /// Bytes of a page.
