@@ -14,8 +14,8 @@ use crate::compose::{Bootable, Composer, LINUX_SYSTEM, Selection};
 use crate::machine::{self, Boot, Console};
 use crate::workspace::Workspace;
 
-/// Memory of both, MiB.
-const MEMORY_MB: u32 = 1024;
+/// Memory of both, MiB, where nobody says more.
+pub const MEMORY_MB: u32 = 1024;
 /// Nothing but the cases on the console. Linux does not test at its start whether the timer is wired
 /// right: on a busy host the emulator's ticks come late, and it gives up.
 const LINUX_WORDS: &str =
@@ -27,9 +27,9 @@ fn own_session(command: &str) -> String {
     format!("setsid -c {command} </dev/console; exit $?")
 }
 
-fn options(words: &str, cpus: u32) -> machine::Options {
+fn options(words: &str, cpus: u32, memory: u32) -> machine::Options {
     machine::Options {
-        memory: Some(MEMORY_MB),
+        memory: Some(memory),
         cpus: Some(cpus),
         kernel_args: words.split_whitespace().map(str::to_owned).collect(),
         ..machine::Options::default()
@@ -41,6 +41,7 @@ pub struct Linux {
     kernel: PathBuf,
     image: PathBuf,
     cpus: u32,
+    memory: u32,
 }
 
 impl Linux {
@@ -51,13 +52,19 @@ impl Linux {
     pub fn prepare(workspace: &Workspace) -> Result<Self> {
         let kernel = bench::linux::kernel(&workspace.target("bench/linux")?)?;
         let image = workspace.target("linux")?.join("linux.cpio");
-        Ok(Self { kernel, image, cpus: 1 })
+        Ok(Self { kernel, image, cpus: 1, memory: MEMORY_MB })
     }
 
     /// The same with so many processors.
     #[must_use]
     pub fn with(self, cpus: u32) -> Self {
         Self { cpus, ..self }
+    }
+
+    /// The same with so much memory, MiB.
+    #[must_use]
+    pub fn with_memory(self, memory: u32) -> Self {
+        Self { memory, ..self }
     }
 
     /// The kernel's file name, which has its version.
@@ -76,7 +83,7 @@ impl Linux {
         let boot = Boot::Pvh { kernel: self.kernel.clone(), image: self.image.clone() };
         machine::command(
             &boot,
-            &options(&format!("{LINUX_WORDS}{}", programs::INIT), self.cpus),
+            &options(&format!("{LINUX_WORDS}{}", programs::INIT), self.cpus, self.memory),
             Console::Pipe,
         )
     }
@@ -87,6 +94,7 @@ pub struct Baton<'a, 'w> {
     composer: &'a mut Composer<'w>,
     image: PathBuf,
     cpus: u32,
+    memory: u32,
 }
 
 impl<'a, 'w> Baton<'a, 'w> {
@@ -96,13 +104,19 @@ impl<'a, 'w> Baton<'a, 'w> {
     /// When the build directory cannot be made.
     pub fn prepare(workspace: &Workspace, composer: &'a mut Composer<'w>) -> Result<Self> {
         let image = workspace.target("linux")?.join("baton.cpio");
-        Ok(Self { composer, image, cpus: 1 })
+        Ok(Self { composer, image, cpus: 1, memory: MEMORY_MB })
     }
 
     /// The same with so many processors.
     #[must_use]
     pub fn with(self, cpus: u32) -> Self {
         Self { cpus, ..self }
+    }
+
+    /// The same with so much memory, MiB.
+    #[must_use]
+    pub fn with_memory(self, memory: u32) -> Self {
+        Self { memory, ..self }
     }
 
     /// A name for what this tree builds: the same as long as kernel, servers and system are.
@@ -127,7 +141,8 @@ impl<'a, 'w> Baton<'a, 'w> {
         std::fs::write(&self.image, guest::with_plan(archive, cases)?)
             .with_context(|| format!("cannot write {}", self.image.display()))?;
         let Bootable { kernel, image, .. } = self.built()?;
-        machine::command(&Boot::Pvh { kernel, image }, &options("", self.cpus), Console::Pipe)
+        let options = options("", self.cpus, self.memory);
+        machine::command(&Boot::Pvh { kernel, image }, &options, Console::Pipe)
     }
 
     /// The system with the archive that was written last.

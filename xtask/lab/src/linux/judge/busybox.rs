@@ -9,6 +9,7 @@ use super::mark::{self, Mark, Marks};
 use super::suite::{Name, Suite, Trial};
 use crate::linux::cpio::Archive;
 use crate::linux::guest::Ran;
+use crate::linux::machines::MEMORY_MB;
 use crate::linux::packages;
 use crate::workspace::Workspace;
 
@@ -39,7 +40,7 @@ pub fn suite(workspace: &Workspace) -> Result<Suite> {
         let run = format!("{ENVIRONMENT}; cd /{PLACE}/testsuite; sh ./runtest {applet}");
         trials.push(Trial::new(&applet, run, SECONDS));
     }
-    Ok(Suite { name: Name::Busybox, shared, trials, batch: BATCH, read })
+    Ok(Suite { name: Name::Busybox, shared, trials, batch: BATCH, memory: MEMORY_MB, read })
 }
 
 /// What has tests: `APPLET.tests`, or a folder.

@@ -34,6 +34,8 @@ const BEFORE: &str = "ifconfig lo up 2>/dev/null";
 /// Most seconds of a module.
 const SECONDS: u64 = 240;
 const BATCH: usize = 40;
+/// Of a machine, MiB: a hundred are its archive, as much the files in it, and one module wants 685 at once.
+const MEMORY_MB: u32 = 1536;
 
 /// The suite.
 ///
@@ -50,7 +52,7 @@ pub fn suite(workspace: &Workspace) -> Result<Suite> {
         let run = format!("{BEFORE}; exec python3 -m test -W -u none --timeout {SECONDS} {module}");
         trials.push(Trial::new(&module, run, SECONDS));
     }
-    Ok(Suite { name: Name::Cpython, shared, trials, batch: BATCH, read })
+    Ok(Suite { name: Name::Cpython, shared, trials, batch: BATCH, memory: MEMORY_MB, read })
 }
 
 /// Modules and packages called `test_*`.

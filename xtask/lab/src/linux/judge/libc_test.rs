@@ -11,6 +11,7 @@ use super::mark::{self, Mark, Marks};
 use super::suite::{Name, Suite, Trial};
 use crate::linux::cpio::Archive;
 use crate::linux::guest::Ran;
+use crate::linux::machines::MEMORY_MB;
 use crate::linux::packages::Packages;
 use crate::workspace::Workspace;
 
@@ -57,7 +58,7 @@ pub fn suite(workspace: &Workspace, source: &Path) -> Result<Suite> {
          make them",
         source.display()
     );
-    Ok(Suite { name: Name::LibcTest, shared, trials, batch: BATCH, read })
+    Ok(Suite { name: Name::LibcTest, shared, trials, batch: BATCH, memory: MEMORY_MB, read })
 }
 
 /// The files of a folder by their names.

@@ -13,6 +13,7 @@ use super::mark::{self, Mark, Marks};
 use super::suite::{Name, Suite, Trial};
 use crate::linux::cpio::Archive;
 use crate::linux::guest::Ran;
+use crate::linux::machines::MEMORY_MB;
 
 /// Where the programs are, there and here.
 const PROGRAMS: &str = "testcases/kernel/syscalls";
@@ -73,7 +74,7 @@ pub fn suite(source: &Path) -> Result<Suite> {
         trial.files = files.map(|(name, file)| (format!("{PLACE}/{name}"), file)).collect();
         trials.push(trial);
     }
-    Ok(Suite { name: Name::Ltp, shared, trials, batch: BATCH, read })
+    Ok(Suite { name: Name::Ltp, shared, trials, batch: BATCH, memory: MEMORY_MB, read })
 }
 
 /// The folder of each program.

@@ -216,7 +216,7 @@ mod tests {
             marks
         };
         let (shared, trials) = (Archive::default(), Vec::new());
-        let suite = Suite { name: Name::StressNg, shared, trials, batch: 1, read };
+        let suite = Suite { name: Name::StressNg, shared, trials, batch: 1, memory: 1, read };
         let ran = |output: &str, end| Ran { output: output.to_owned(), end };
         let results = Results::from([
             ("part".to_owned(), ran("partly", End::Status(0))),

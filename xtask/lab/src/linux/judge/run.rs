@@ -75,7 +75,7 @@ impl Bench<'_> {
     /// # Errors
     /// When it cannot be run.
     pub fn on_linux(&self, granted: Results) -> Result<Results> {
-        let linux = Linux::prepare(self.workspace)?;
+        let linux = Linux::prepare(self.workspace)?.with_memory(self.suite.memory);
         let keep = self.keep("on-linux", &linux.name())?;
         let mut known = granted;
         if !self.options.fresh {
@@ -89,7 +89,8 @@ impl Bench<'_> {
     /// # Errors
     /// When it cannot be built or run.
     pub fn on_baton(&self, composer: &mut Composer<'_>) -> Result<Results> {
-        let mut baton = Baton::prepare(self.workspace, composer)?;
+        let memory = self.suite.memory;
+        let mut baton = Baton::prepare(self.workspace, composer)?.with_memory(memory);
         let keep = self.keep("on-baton", &baton.fingerprint()?)?;
         let known = if self.options.resume { self.remembered(&keep)? } else { Results::new() };
         self.all("Baton", known, &keep, |archive, cases| baton.command(archive, cases))
@@ -99,7 +100,8 @@ impl Bench<'_> {
     fn keep(&self, folder: &str, machine: &str) -> Result<Keep> {
         let tests = read(&initramfs::test(self.workspace)?)?;
         let around = cpio::outside(&tests, "test/")?;
-        let parts = [machine.as_bytes(), &around, &self.suite.shared.write()?];
+        let memory = self.suite.memory.to_string();
+        let parts = [machine.as_bytes(), memory.as_bytes(), &around, &self.suite.shared.write()?];
         let machine = initramfs::fingerprint(&parts);
         let folder = format!("{FOLDER}/{}/{folder}", self.suite.name.word());
         Ok(Keep { folder: self.workspace.target(&folder)?, machine })

@@ -13,6 +13,7 @@ use super::mark::{self, Mark, Marks};
 use super::suite::{Name, Suite, Trial};
 use crate::linux::cpio::Archive;
 use crate::linux::guest::Ran;
+use crate::linux::machines::MEMORY_MB;
 use crate::linux::packages::{self, Packages};
 use crate::ui::Step;
 use crate::workspace::Workspace;
@@ -65,7 +66,7 @@ pub fn suite(workspace: &Workspace) -> Result<Suite> {
         );
         trials.push(Trial::new(&name, run, SECONDS));
     }
-    Ok(Suite { name: Name::Sqlite, shared, trials, batch: BATCH, read })
+    Ok(Suite { name: Name::Sqlite, shared, trials, batch: BATCH, memory: MEMORY_MB, read })
 }
 
 /// Where a file of the source is in the archive.

@@ -74,6 +74,8 @@ pub struct Suite {
     pub trials: Vec<Trial>,
     /// Most trials of one machine.
     pub batch: usize,
+    /// Memory of a machine, MiB.
+    pub memory: u32,
     /// What a trial that came to its end has to tell.
     pub read: fn(&str, &Ran, i32) -> Marks,
 }
