@@ -10,6 +10,7 @@ use super::node::{LIVE, NodeRef, PORTS};
 use super::quota::NoMemory;
 use super::slab;
 use super::space::SpaceRef;
+use crate::arch::preemption::Pace;
 use crate::arch::{phys_to_virt, ports, virt_to_phys};
 
 /// How many port ranges a space can hold: looking for one stays short.
@@ -60,7 +61,24 @@ fn first(space: SpaceRef) -> Option<NodeRef> {
 
 /// The nodes of a space, newest first.
 pub(crate) fn of(space: SpaceRef) -> impl Iterator<Item = NodeRef> {
-    core::iter::successors(first(space), |node| next(*node))
+    paced(first(space), next)
+}
+
+/// The children of a node. The one that came last may leave it.
+pub(crate) fn children(node: NodeRef) -> impl Iterator<Item = NodeRef> {
+    paced(node.first_child(), |child| child.sibling())
+}
+
+/// The nodes from `first` on. Users decide how many there are, so interrupts are noted on the way.
+fn paced(
+    first: Option<NodeRef>,
+    next: impl Fn(NodeRef) -> Option<NodeRef>,
+) -> impl Iterator<Item = NodeRef> {
+    let mut pace = Pace::default();
+    core::iter::successors(first, move |node| {
+        pace.round();
+        next(*node)
+    })
 }
 
 /// The space's node that covers `port`.
@@ -138,12 +156,10 @@ pub(crate) fn halve(node: NodeRef) -> Result<(), NoMemory> {
     let upper = enlist(node.space(), middle, half)?;
     set_bits(node, half);
     upper.link_behind(node);
-    let mut child = node.first_child();
-    while let Some(this) = child {
-        child = this.sibling();
-        if start(this) >= middle {
-            this.unlink();
-            this.link_below(upper);
+    for child in children(node) {
+        if start(child) >= middle {
+            child.unlink();
+            child.link_below(upper);
         }
     }
     Ok(())
@@ -159,8 +175,7 @@ pub(crate) fn deepest_spanning(node: NodeRef, low: u64, high: u64) -> Option<Nod
     let mut found = None;
     let mut next = Some(node);
     while let Some(above) = next {
-        let children = core::iter::successors(above.first_child(), |child| child.sibling());
-        next = children.into_iter().find(spans);
+        next = children(above).find(spans);
         found = next.or(found);
     }
     found

@@ -61,19 +61,10 @@ impl IoRevoke {
 /// The last node in a chain of descendants that overlap `low..high`.
 fn deepest(node: NodeRef, low: u64, high: u64) -> NodeRef {
     let mut last = node;
-    loop {
-        let mut child = last.first_child();
-        while let Some(this) = child {
-            if start(this) < high && low < end(this) {
-                break;
-            }
-            child = this.sibling();
-        }
-        match child {
-            Some(this) => last = this,
-            None => return last,
-        }
+    while let Some(child) = io::children(last).find(|it| start(*it) < high && low < end(*it)) {
+        last = child;
     }
+    last
 }
 
 /// Removes `low..high` from a node none of whose children overlap that; or does

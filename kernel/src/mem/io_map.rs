@@ -116,12 +116,10 @@ impl IoMap {
         {
             return;
         }
-        let mut child = source.first_child();
-        while let Some(this) = child {
-            child = this.sibling();
-            if self.pos <= start(this) && end(this) <= high {
-                this.unlink();
-                this.link_below(node);
+        for child in io::children(source) {
+            if self.pos <= start(child) && end(child) <= high {
+                child.unlink();
+                child.link_below(node);
             }
         }
         self.flush(self.src, high, high);

@@ -189,3 +189,34 @@ fn a_bitmap_that_cannot_be_paid_leaves_nothing() {
         space.free(&machine.bank);
     }
 }
+
+/// How often interrupts are let in meanwhile.
+fn windows(what: impl FnOnce()) -> u32 {
+    const MANY: u32 = 100_000;
+    cpu().interrupt.set(Some((MANY, 5)));
+    what();
+    MANY - cpu().interrupt.take().map_or(0, |(left, _)| left)
+}
+
+#[test]
+fn interrupts_are_let_in_while_ports_are_looked_for() {
+    let (mut machine, _) = machine();
+    let space = kernel::mem::AddressSpace::create(2, &machine.bank, 64).expect("the pool is fresh");
+    machine.spaces.push(space);
+    let sigma0 = machine.spaces[0];
+    for range in 0..io::MAX_RANGES {
+        let fpage = Fpage::io(2 * range as u16, 0);
+        let item = MapItem { send_base: 0, fpage, grant: false };
+        let mut job = MapJob::new(sigma0, space, item, Fpage::COMPLETE_IO, marker());
+        while job.step(100).expect("quotas suffice") == Step::More {}
+    }
+    let looks = io::MAX_RANGES as u32 / 16;
+    // Behind all of the space's.
+    let search = windows(|| assert!(!io::allowed(space, 1)));
+    assert!(search >= looks, "{search} windows in a search");
+    // The oldest: behind all other children of its parent, and behind all others of the space.
+    let mut job = UnmapJob::new(sigma0, Fpage::io(0, 0), Scope::Derived, marker());
+    let removal = windows(|| while job.step(1) == Step::More {});
+    assert!(!io::allowed(space, 0));
+    assert!(removal >= 2 * looks - 2, "{removal} windows in a removal");
+}
