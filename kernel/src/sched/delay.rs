@@ -30,7 +30,10 @@ pub(super) fn delays(running: TcbRef, best: TcbRef) -> bool {
 
 /// By how much, in µs, `running` may and does delay the end of its slice.
 pub(super) fn at_end_of_slice(running: TcbRef) -> Option<u64> {
-    let best = cpu().scheduler.ready.highest().map_or(0, |best| best.priority.get());
+    let ready = &cpu().scheduler.ready;
+    // Where an interrupt has broken the look off, who is left is taken for ready.
+    let best = ready.highest().or_else(|| ready.first_queued());
+    let best = best.map_or(0, |best| best.priority.get());
     let utcb = asks(running, best)?;
     if running.delay_used.get() { None } else { begin(running, utcb) }
 }

@@ -2,10 +2,11 @@
 //! waits until all of them have left it.
 
 use crate::common::Machine;
-use crate::common::tasks::{QUIET_LINE, ipc, machine, make, thread, way_out};
+use crate::common::tasks::{QUIET_LINE, ipc, machine, make, registers, thread, way_out};
 use abi::ThreadId;
 use abi::id::USER_BASE;
 use abi::syscall::exregs as bit;
+use abi::utcb::PREEMPT_DELAY;
 use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
 use kernel::control::exregs::{Registers, exchange_registers};
@@ -93,4 +94,24 @@ fn a_handler_does_not_wait_for_many_who_wait() {
         assert!(ipc(*one, ThreadId::NIL, ThreadId::ANY) == crowd.running);
     }
     crowd.the_handler_does_not_wait_for_them();
+}
+
+/// The interrupt breaks the look for the most urgent off; one who is ready is behind those who are left.
+#[test]
+fn the_end_of_a_slice_is_not_delayed_for_those_who_may_be_ready() {
+    let crowd = crowd();
+    let (ready, many) = crowd.many.split_last().expect("there are many");
+    crowd.many.iter().for_each(|one| sched::change_priority(*one, 120));
+    let halt = Registers { control: bit::HALT_VALID | bit::HALT, ..Registers::default() };
+    for one in many {
+        assert!(exchange_registers(crowd.running, one.id.get(), &halt).is_some());
+    }
+    registers(crowd.running).set_flags(PREEMPT_DELAY);
+    crowd.running.max_delay_us.set(5_000);
+    crowd.running.sensitive_priority.set(110);
+    cpu().scheduler.slice_left_us.set(0);
+    cpu().interrupt.set(Some((0, QUIET_LINE)));
+    let _ = irq::tick::tick(crowd.running);
+    assert!(cpu().scheduler.ready.contains(*ready) && ready.is_ready());
+    assert!(!crowd.running.delay_used.get(), "somebody more urgent than it says was there");
 }
