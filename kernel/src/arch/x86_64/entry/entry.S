@@ -261,9 +261,12 @@ baton_idle:
     call    {WATCH}                             // -> next, or 0: nobody has come
     test    rax, rax
     jnz     baton_resume
-1:  sti
+1:  mov     rax, [rip + {CPU} + {CURRENT}]
+    cmp     qword ptr [rip + {CPU} + {PENDING}], 0
+    jne     baton_resume                        // noted while the idle thread was chosen
+2:  sti
     hlt
-    jmp     1b
+    jmp     2b
 
 // Opens a window for interrupts; they only note that they happened.
 .global baton_window
