@@ -38,6 +38,21 @@ struct Entries {
     next: u64,
 }
 
+impl Entries {
+    /// The table gets smaller if it is much too large, and if there is memory for a smaller one beside it.
+    fn shrink(&mut self) {
+        let names = self.by_name.len();
+        if self.by_name.capacity() / 4 <= names.max(SMALL) {
+            return;
+        }
+        let mut smaller = HashMap::default();
+        if smaller.try_reserve(2 * names).is_ok() {
+            smaller.extend(self.by_name.drain());
+            self.by_name = smaller;
+        }
+    }
+}
+
 /// A directory's contents.
 #[derive(Default)]
 pub struct Directory {
@@ -122,10 +137,7 @@ impl Directory {
         let mut entries = self.entries.borrow_mut();
         let entry = entries.by_name.remove(name)?;
         entries.by_sequence.remove(&entry.sequence);
-        let names = entries.by_name.len();
-        if entries.by_name.capacity() / 4 > names.max(SMALL) {
-            entries.by_name.shrink_to(2 * names);
-        }
+        entries.shrink();
         Some(entry.inode)
     }
 
