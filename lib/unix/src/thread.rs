@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use core::any::Any;
-use core::cell::{Cell, RefCell};
+use core::cell::{Cell, OnceCell, RefCell};
 
 use crate::account::Charge;
 use crate::call::{TABLE, Table};
@@ -22,7 +22,7 @@ use crate::signal::ThreadSignals;
 use crate::signal::set::bit;
 use crate::time::CpuTime;
 use crate::trace::Tracee;
-use crate::wait::RunQueue;
+use crate::wait::{RunQueue, Seat};
 
 /// What a thread is doing, as the server sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +67,8 @@ pub struct Thread {
     // --- A call that waits. ---
     /// Counts the calls (and tries); an entry in a wait queue is void when it differs.
     pub wait_serial: Cell<u64>,
+    /// Where wait queues find it, once it has waited in one.
+    pub seat: OnceCell<Rc<Seat>>,
     /// The call has been tried before.
     pub retried: Cell<bool>,
     /// What the call has already done (bytes, objects), as the call itself counts.
@@ -130,6 +132,7 @@ impl Thread {
             asked: Cell::default(),
             arguments: Cell::default(),
             wait_serial: Cell::new(0),
+            seat: OnceCell::new(),
             retried: Cell::new(false),
             progress: Cell::new(0),
             held: RefCell::new(None),
@@ -213,5 +216,13 @@ impl Thread {
             self.run_queue.push(self);
         }
         waits
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if let Some(seat) = self.seat.get() {
+            seat.leave();
+        }
     }
 }

@@ -141,23 +141,41 @@ pub trait Listener {
     fn notify(&self, enough: bool) -> bool;
 }
 
+/// Where queues find a thread, as long as it is there: it is small, and left in queues when the thread has ended.
+#[derive(Default)]
+pub struct Seat(RefCell<Weak<Thread>>);
+
+impl Seat {
+    /// The one of `thread`.
+    fn of(thread: &Rc<Thread>) -> &Rc<Self> {
+        thread.seat.get_or_init(|| Rc::new(Self(RefCell::new(Rc::downgrade(thread)))))
+    }
+
+    /// Its thread has ended.
+    pub fn leave(&self) {
+        drop(self.0.take());
+    }
+}
+
 /// A thread and the serial number of its call. Weak: a queue may be its own process's.
-struct Waiter(Weak<Thread>, u64);
+struct Waiter(Rc<Seat>, u64);
 
 impl Waiter {
     /// Whether it is the present call of `thread`.
     fn is_of(&self, thread: &Rc<Thread>) -> bool {
-        self.0.as_ptr() == Rc::as_ptr(thread) && self.1 == thread.wait_serial.get()
+        self.1 == thread.wait_serial.get() && Rc::ptr_eq(&self.0, Seat::of(thread))
     }
 
     /// The thread, if the call still waits.
     fn thread(&self) -> Option<Rc<Thread>> {
-        self.0.upgrade().filter(|thread| thread.wait_serial.get() == self.1)
+        let thread = self.0.0.borrow().upgrade();
+        thread.filter(|thread| thread.wait_serial.get() == self.1)
     }
 
     /// Lets the call be tried again; whether it still waited.
     fn wake(&self) -> bool {
-        self.0.upgrade().is_some_and(|thread| thread.wake(self.1))
+        let thread = self.0.0.borrow().upgrade();
+        thread.is_some_and(|thread| thread.wake(self.1))
     }
 }
 
@@ -190,7 +208,7 @@ impl WaitQueue {
         if waiters.len() == waiters.capacity() {
             self.grow(&mut waiters, thread)?;
         }
-        waiters.push(Waiter(Rc::downgrade(thread), thread.wait_serial.get()));
+        waiters.push(Waiter(Seat::of(thread).clone(), thread.wait_serial.get()));
         Ok(())
     }
 
@@ -199,9 +217,17 @@ impl WaitQueue {
         // Entries of calls that have ended since make room before the queue grows.
         waiters.retain(|waiter| waiter.thread().is_some());
         let room = (2 * waiters.len()).max(FEW / 2);
-        if room < waiters.capacity() {
-            waiters.shrink_to(room);
-        }
+        let done = self.resize(waiters, room, thread);
+        if waiters.len() < waiters.capacity() { Ok(()) } else { done }
+    }
+
+    /// Room for so many, no more and no less.
+    fn resize(
+        &self,
+        waiters: &mut Vec<Waiter>,
+        room: usize,
+        thread: &Rc<Thread>,
+    ) -> Result<(), Errno> {
         let charge = match room > FEW {
             true => {
                 let bytes = room * size_of::<Waiter>();
@@ -209,8 +235,10 @@ impl WaitQueue {
             }
             false => None,
         };
-        let more = room - waiters.len();
-        waiters.try_reserve_exact(more).map_err(|_| Errno::ENOMEM)?;
+        let mut moved = Vec::new();
+        moved.try_reserve_exact(room).map_err(|_| Errno::ENOMEM)?;
+        moved.append(waiters);
+        *waiters = moved;
         drop(self.charge.replace(charge));
         Ok(())
     }

@@ -118,3 +118,30 @@ fn a_thread_waits_once_for_a_file_with_many_numbers() {
     given_back::no_limit();
     assert!(taken < THREADS * FILES * ENTRY / 4, "{taken} bytes");
 }
+
+/// What is left of the dead in queues where nobody is woken is small: a queue has room for some that nobody pays
+/// for.
+#[test]
+fn threads_that_have_waited_leave_little() {
+    let world = World::new();
+    let user = user(&world, |user| user.call(l::__NR_eventfd2, &[0, 0]));
+    let entries: Vec<u64> = (0..FILES).map(|fd| fd | 1 << 32).collect();
+    let entries = world.words(&user.thread, &entries);
+    let wait = |fd: u64| {
+        let thread = thread(&user);
+        world.waits(&thread, l::__NR_poll, &[entries + 8 * fd, 1, 1]);
+        world.advance(1_000_000);
+        assert_eq!(world.next_reply(&thread), Some(0));
+        assert_eq!(world.call(&thread, l::__NR_exit, &[0]), None);
+    };
+    (0..FILES).for_each(|_| wait(3));
+    given_back::limit(64 << 20);
+    let before = given_back::heap().1;
+    for fd in 4..FILES {
+        wait(fd);
+        wait(fd);
+    }
+    let taken = before.saturating_sub(given_back::heap().1);
+    given_back::no_limit();
+    assert!(taken < 2 * FILES * 200, "{taken} bytes for {} threads", 2 * FILES);
+}
