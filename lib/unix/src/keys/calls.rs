@@ -122,7 +122,7 @@ fn request_key(cx: &Cx) -> Answer {
     match rings::search_all(cx, kind, &description) {
         Ok(key) => {
             if let Some(ring) = ring {
-                rings::link(&ring, &key)?;
+                rings::link(cx, &ring, &key)?;
             }
             Ok(key.serial as u64)
         }

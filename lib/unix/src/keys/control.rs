@@ -46,7 +46,7 @@ fn keyctl(cx: &Cx) -> Answer {
         8 => {
             let (ring, _) = rings::find(cx, cx.int(2), true, WRITE)?;
             let (key, _) = rings::find(cx, id, true, LINK)?;
-            rings::link(&ring, &key)?;
+            rings::link(cx, &ring, &key)?;
             Ok(0)
         }
         9 => unlink(cx),
@@ -187,7 +187,7 @@ fn search(cx: &Cx) -> Answer {
     let key = rings::search(cx, &ring, kind, &description)?;
     if let Some(to) = to {
         key.check(cx, true, LINK)?;
-        rings::link(&to, &key)?;
+        rings::link(cx, &to, &key)?;
     }
     serial(&key)
 }

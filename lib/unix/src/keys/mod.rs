@@ -100,6 +100,8 @@ pub struct Key {
     /// When it expires, in machine nanoseconds.
     expires_ns: Cell<Option<u64>>,
     revoked: Cell<bool>,
+    /// The last round of a search that came by, and how many levels were to be searched below.
+    searched: Cell<(u64, usize)>,
     charge: Charge,
 }
 
@@ -118,6 +120,12 @@ impl Drop for Key {
 impl Key {
     fn is_keyring(&self) -> bool {
         self.kind == Kind::Keyring
+    }
+
+    /// How many levels below it a search has been asked for in this round, if it came by.
+    fn searched(&self, round: u64) -> Option<usize> {
+        let (last, depth) = self.searched.get();
+        (last == round).then_some(depth)
     }
 
     fn check_keyring(&self) -> Result<(), Errno> {
@@ -209,6 +217,8 @@ pub struct Keys {
     /// Number of keys at which those that are gone are looked for.
     sweep_at: Cell<usize>,
     last: Cell<i32>,
+    /// Searches so far: a keyring knows the last one that came by.
+    rounds: Cell<u64>,
     /// The keyrings of users: a user's own, and that of sessions which have none.
     of_users: RefCell<BTreeMap<u32, [Rc<Key>; 2]>>,
 }
@@ -250,10 +260,17 @@ impl Keys {
             links: RefCell::default(),
             expires_ns: Cell::new(None),
             revoked: Cell::new(false),
+            searched: Cell::default(),
             charge,
         });
         table.insert(serial, Rc::downgrade(&key));
         Ok(key)
+    }
+
+    /// A search begins.
+    fn new_round(&self) -> u64 {
+        self.rounds.set(self.rounds.get() + 1);
+        self.rounds.get()
     }
 
     fn get(&self, serial: i32) -> Option<Rc<Key>> {

@@ -185,31 +185,35 @@ fn beginnings(cx: &Cx) -> Vec<Rc<Key>> {
 }
 
 /// Visits what is in `ring` and the keyrings in it that may be searched, until `visit` has
-/// found something.
+/// found something. What an earlier visit of the same `round` has found nothing in is passed over.
 fn each<T>(
     cx: &Cx,
     ring: &Rc<Key>,
-    depth: usize,
+    (round, depth): (u64, usize),
     visit: &mut impl FnMut(&Rc<Key>) -> Option<T>,
 ) -> Option<T> {
+    let searched = ring.searched(round);
     if !ring.is_keyring()
+        || searched.is_some_and(|before| before >= depth)
         || ring.check_alive(cx.unix).is_err()
         || ring.check(cx, true, SEARCH).is_err()
     {
         return None;
     }
-    let links = ring.links.borrow().clone();
-    let found = links.iter().find_map(&mut *visit);
+    ring.searched.set((round, depth));
+    let links = ring.links.borrow();
+    let found = if searched.is_none() { links.iter().find_map(&mut *visit) } else { None };
     if found.is_some() || depth == 0 {
         return found;
     }
-    links.iter().find_map(|key| each(cx, key, depth - 1, visit))
+    links.iter().find_map(|key| each(cx, key, (round, depth - 1), visit))
 }
 
 fn possesses(cx: &Cx, key: &Rc<Key>) -> bool {
     let is = |one: &Rc<Key>| Rc::ptr_eq(one, key);
     let mut visit = |one: &Rc<Key>| is(one).then_some(());
-    beginnings(cx).iter().any(|ring| is(ring) || each(cx, ring, DEPTH, &mut visit).is_some())
+    let from = (cx.unix.keys.new_round(), DEPTH);
+    beginnings(cx).iter().any(|ring| is(ring) || each(cx, ring, from, &mut visit).is_some())
 }
 
 /// Looks for a key in `ring` and below. `ENOKEY`: none; another error: of one that was found.
@@ -233,7 +237,7 @@ pub(super) fn search(
             }
         }
     };
-    let found = each(cx, ring, DEPTH, &mut visit);
+    let found = each(cx, ring, (cx.unix.keys.new_round(), DEPTH), &mut visit);
     found.ok_or(failed)
 }
 
@@ -251,25 +255,30 @@ pub(super) fn search_all(cx: &Cx, kind: Kind, description: &[u8]) -> Result<Rc<K
 }
 
 /// How deep keyrings lie in `key`, and whether `other` is among them.
-pub(super) fn check_no_cycle(key: &Rc<Key>, other: &Rc<Key>, depth: usize) -> Result<(), Errno> {
+fn check_no_cycle(
+    key: &Rc<Key>,
+    other: &Rc<Key>,
+    (round, depth): (u64, usize),
+) -> Result<(), Errno> {
     if Rc::ptr_eq(key, other) {
         return Err(Errno::EDEADLK);
     }
-    let links = key.links.borrow().clone();
-    for inner in links.iter().filter(|inner| inner.is_keyring()) {
-        if depth == 0 {
-            return Err(Errno::ELOOP);
-        }
-        check_no_cycle(inner, other, depth - 1)?;
+    if key.searched(round).is_some_and(|before| before <= depth) {
+        return Ok(());
+    }
+    key.searched.set((round, depth));
+    for inner in key.links.borrow().iter().filter(|inner| inner.is_keyring()) {
+        let depth = depth.checked_sub(1).ok_or(Errno::ELOOP)?;
+        check_no_cycle(inner, other, (round, depth))?;
     }
     Ok(())
 }
 
 /// Links `key` into `ring`, both of which may be.
-pub(super) fn link(ring: &Rc<Key>, key: &Rc<Key>) -> Result<(), Errno> {
+pub(super) fn link(cx: &Cx, ring: &Rc<Key>, key: &Rc<Key>) -> Result<(), Errno> {
     ring.check_keyring()?;
     if key.is_keyring() {
-        check_no_cycle(key, ring, DEPTH)?;
+        check_no_cycle(key, ring, (cx.unix.keys.new_round(), DEPTH))?;
     }
     ring.link(key)
 }

@@ -124,3 +124,41 @@ fn keyrings_hold_no_circles() {
     assert_eq!(control(&root, &[7, SESSION]), 0);
     assert_eq!(contents(&root, end as i64), Err(error(errno::ENOKEY)));
 }
+
+/// Keyrings in keyrings in keyrings: each is looked at once, not once for each way to it.
+#[test]
+fn many_ways_lead_to_a_keyring() {
+    let world = World::new();
+    let root = Program::new(&world, &world.first);
+    root.lose_privileges();
+    let ring = |layer: usize, number: usize| {
+        let ring = add(&root, "keyring", &format!("{layer}.{number}"), b"", SESSION);
+        assert!(ring > 0, "{ring}");
+        ring as u64
+    };
+    let layers: Vec<Vec<u64>> =
+        (0..7).map(|layer| (0..40).map(|number| ring(layer, number)).collect()).collect();
+    for (above, below) in layers.iter().zip(&layers[1..]) {
+        for (outer, inner) in above.iter().flat_map(|one| below.iter().map(move |two| (*one, *two)))
+        {
+            assert_eq!(control(&root, &[8, inner, outer]), 0);
+        }
+    }
+    let names = ["user", "none"].map(|text| world.text(&root.thread, text));
+    let search = |ring: u64| control(&root, &[10, ring, names[0], names[1], 0]);
+    assert_eq!(search(layers[0][0]), error(errno::ENOKEY));
+    // Six levels below the one that is searched, and not seven.
+    let key = add(&root, "user", "none", b"x", layers[6][39]);
+    assert_eq!(search(layers[0][0]), key);
+    let deeper = ring(7, 0);
+    assert_eq!(control(&root, &[8, deeper, layers[6][0]]), 0);
+    assert_eq!(control(&root, &[9, key as u64, layers[6][39]]), 0);
+    let key = add(&root, "user", "none", b"x", deeper);
+    assert_eq!(search(layers[0][0]), error(errno::ENOKEY));
+    assert_eq!(search(layers[1][0]), key);
+    // Circles are looked for in the same way.
+    assert_eq!(control(&root, &[8, layers[1][0], deeper]), error(errno::EDEADLK));
+    let outer = ring(8, 0);
+    assert_eq!(control(&root, &[8, layers[0][0], outer]), error(errno::ELOOP));
+    assert_eq!(control(&root, &[8, layers[1][0], outer]), 0);
+}
