@@ -82,6 +82,13 @@ impl Set {
         (self.all.borrow().len() * size_of::<One>()) as u64
     }
 
+    /// Semaphores were given values.
+    fn was_set(&self, cx: &Cx) {
+        self.charge.set(self.undo.borrow().len() as u64 * undo::BYTES + self.own_bytes());
+        self.times[1].set(seconds(cx.unix));
+        self.changed.wake_all();
+    }
+
     fn waiting(&self, number: u16, awaited: Awaited) -> u64 {
         let waits = |waiter: &&Waiter| {
             let thread = waiter.0.upgrade();
@@ -163,31 +170,52 @@ fn operate(cx: &Cx) -> Answer {
     }
     let changes = operations.iter().any(|one| one.by != 0);
     object.owner.check(cx, if changes { WRITE } else { READ })?;
-    let mut all = set.all.borrow().clone();
-    for one in &operations {
-        let semaphore = &mut all[usize::from(one.number)];
-        let value = semaphore.value + one.by;
-        let waits = if one.by == 0 { semaphore.value != 0 } else { value < 0 };
-        if waits {
-            return wait(cx, set, one);
-        }
-        if value > VALUE_MAX {
-            return Err(Errno::ERANGE.into());
-        }
-        (semaphore.value, semaphore.pid) = (value, cx.process.pid);
-    }
-    let undone = operations.iter().filter(|one| one.flags & UNDO != 0 && one.by != 0);
-    set.charge.grow(undone.clone().count() as u64 * undo::BYTES)?;
+    let (all, undone) = match outcome(cx, set, &operations)? {
+        Ok(outcome) => outcome,
+        Err(waits) => return wait(cx, set, waits),
+    };
+    set.charge.grow(undone.len() as u64 * undo::BYTES)?;
     *set.all.borrow_mut() = all;
-    for one in undone {
+    for (number, back) in undone {
         cx.process.state.undoes.set(true);
-        undo::note(set, cx.process.pid, one.number, one.by);
+        undo::note(set, cx.process.pid, number, back);
     }
     set.times[0].set(seconds(cx.unix));
     if changes {
         set.changed.wake_all();
     }
     Ok(0)
+}
+
+/// The semaphores after some operations, and what is to be taken back from them at the caller's end.
+type Outcome = (Vec<One>, BTreeMap<u16, i32>);
+
+/// What the operations lead to, or the first one that cannot be done now.
+fn outcome<'a>(
+    cx: &Cx,
+    set: &Set,
+    operations: &'a [Operation],
+) -> Result<Result<Outcome, &'a Operation>, Errno> {
+    let (mut all, mut undone) = (set.all.borrow().clone(), BTreeMap::new());
+    for one in operations {
+        let semaphore = &mut all[usize::from(one.number)];
+        let value = semaphore.value + one.by;
+        let waits = if one.by == 0 { semaphore.value != 0 } else { value < 0 };
+        if waits {
+            return Ok(Err(one));
+        }
+        if value > VALUE_MAX {
+            return Err(Errno::ERANGE);
+        }
+        if one.flags & UNDO != 0 && one.by != 0 {
+            let back = undone.entry(one.number);
+            let back = back.or_insert_with(|| undo::of(set, cx.process.pid, one.number));
+            *back -= one.by;
+            undo::check(*back)?;
+        }
+        (semaphore.value, semaphore.pid) = (value, cx.process.pid);
+    }
+    Ok(Ok((all, undone)))
 }
 
 /// An operation cannot be done now.
@@ -289,9 +317,11 @@ fn control(cx: &Cx, object: &Rc<Object<Set>>, command: u32) -> Answer {
             if values.iter().any(|value| i32::from(*value) > VALUE_MAX) {
                 return Err(Errno::ERANGE.into());
             }
-            for (number, value) in values.into_iter().enumerate() {
-                put(cx, set, number, value.into());
-            }
+            let given = |value: u16| One { value: value.into(), pid: cx.process.pid };
+            *set.all.borrow_mut() = values.into_iter().map(given).collect();
+            // Nobody takes anything back from any of them.
+            drop(set.undo.take());
+            set.was_set(cx);
             Ok(0)
         }
         GET_PID | GET_VALUE | COUNT_LESS | COUNT_ZERO | SET_VALUE => one(cx, object, command),
@@ -327,8 +357,7 @@ fn put(cx: &Cx, set: &Set, number: usize, value: i32) {
         *one = One { value, pid: cx.process.pid };
     }
     set.undo.borrow_mut().retain(|(_, which), _| usize::from(*which) != number);
-    set.times[1].set(seconds(cx.unix));
-    set.changed.wake_all();
+    set.was_set(cx);
 }
 
 /// `/proc/sysvipc/sem`.

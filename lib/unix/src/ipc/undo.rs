@@ -1,16 +1,26 @@
 //! `SEM_UNDO`: what a process's end takes back.
 
 use super::semaphores::{Set, VALUE_MAX};
+use crate::errno::Errno;
 use crate::process::Pid;
 
 /// What an entry costs.
 pub(super) const BYTES: u64 = 64;
 
-/// Notes that `pid` has changed semaphore `number` by `by`, to be taken back.
-pub(super) fn note(set: &Set, pid: Pid, number: u16, by: i32) {
+/// What `pid` takes back from semaphore `number` at its end.
+pub(super) fn of(set: &Set, pid: Pid, number: u16) -> i32 {
+    set.undo.borrow().get(&(pid, number)).copied().unwrap_or(0)
+}
+
+/// Whether so much can be taken back: as much as a semaphore can hold, and one more.
+pub(super) fn check(back: i32) -> Result<(), Errno> {
+    if (-VALUE_MAX - 1..=VALUE_MAX).contains(&back) { Ok(()) } else { Err(Errno::ERANGE) }
+}
+
+/// Notes what `pid` takes back from semaphore `number` from now on.
+pub(super) fn note(set: &Set, pid: Pid, number: u16, back: i32) {
     let mut undo = set.undo.borrow_mut();
-    let old = undo.get(&(pid, number)).copied().unwrap_or(0);
-    match old - by {
+    match back {
         0 => drop(undo.remove(&(pid, number))),
         back => drop(undo.insert((pid, number), back)),
     }

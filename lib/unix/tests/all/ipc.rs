@@ -280,3 +280,49 @@ fn nobody_maps_more_of_what_was_removed() {
     world.ok(first, l::__NR_shmctl, &[segment, 0, 0]);
     world.refused(first, l::__NR_remap_file_pages, &[at, 4096, 0, 0, 0], Errno::EIDRM);
 }
+
+#[test]
+fn what_is_taken_back_has_a_range() {
+    let world = World::new();
+    let first = &world.first;
+    let set = world.ok(first, l::__NR_semget, &[0, 2, 0o600]);
+    let up = operations(&world, first, &[(0, 30_000, 0x1000)]);
+    let down = operations(&world, first, &[(0, -30_000, 0)]);
+    world.ok(first, l::__NR_semop, &[set, up, 1]);
+    world.ok(first, l::__NR_semop, &[set, down, 1]);
+    world.refused(first, l::__NR_semop, &[set, up, 1], Errno::ERANGE);
+    assert_eq!(value(&world, set, 0), 0);
+    // Within one call, too; then nothing of it has happened.
+    let twice =
+        operations(&world, first, &[(1, 20_000, 0x1000), (1, -20_000, 0), (1, 20_000, 0x1000)]);
+    world.refused(first, l::__NR_semop, &[set, twice, 3], Errno::ERANGE);
+    assert_eq!(value(&world, set, 1), 0);
+    world.ok(first, l::__NR_semop, &[set, twice, 2]);
+    // One more can be taken back than a semaphore can hold.
+    let zero = operations(&world, first, &[(0, 2_768, 0x1000), (0, 1, 0x1000)]);
+    world.refused(first, l::__NR_semop, &[set, zero, 2], Errno::ERANGE);
+    world.ok(first, l::__NR_semop, &[set, zero, 1]);
+}
+
+/// Giving all semaphores their values takes back nothing, however much is noted.
+#[test]
+fn many_are_set_at_once() {
+    const COUNT: u16 = 32_000;
+    let world = World::new();
+    let first = &world.first;
+    let set = world.ok(first, l::__NR_semget, &[0, COUNT.into(), 0o600]);
+    for _ in 0..8 {
+        let other = world.fork(first);
+        for start in (0..COUNT).step_by(500) {
+            let list: Vec<_> = (start..start + 500).map(|number| (number, 1, 0x1000)).collect();
+            let list = operations(&world, &other, &list);
+            world.ok(&other, l::__NR_semop, &[set, list, 500]);
+            world.forget_scratch(&other);
+        }
+    }
+    let values = world.put(first, &[7_u16.to_ne_bytes(); COUNT as usize].concat());
+    let begun = std::time::Instant::now();
+    world.ok(first, l::__NR_semctl, &[set, 0, 17, values]);
+    assert!(begun.elapsed().as_secs() < 1, "{:?}", begun.elapsed());
+    assert_eq!(value(&world, set, u64::from(COUNT) - 1), 7);
+}
