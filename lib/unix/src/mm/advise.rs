@@ -85,25 +85,29 @@ fn madvise(cx: &Cx) -> Answer {
         return Ok(space.populate_all(cx, start, end, access)?);
     }
     space.make_room()?;
-    let areas = space.areas.borrow().copy_within(start, end)?;
-    for area in &areas {
-        let part = (area.start.max(start), area.end.min(end));
-        let locked = area.flags.contains(AreaFlags::LOCKED);
-        let private = matches!(area.backing, Backing::Anonymous);
-        match advice {
-            Advice::DontNeed if locked && number == linux::MADV_DONTNEED => {
-                return Err(Errno::EINVAL.into());
-            }
-            Advice::Free | Advice::SetPrivate(_) if !private => return Err(Errno::EINVAL.into()),
-            Advice::DontNeed | Advice::Free => space.drop_pages(cx.unix, part.0, part.1),
-            Advice::Set(flags) | Advice::SetPrivate(flags) => {
-                space.areas.borrow_mut().change(part.0, part.1, |area| area.flags |= flags);
-            }
-            Advice::Clear(flags) => {
-                space.areas.borrow_mut().change(part.0, part.1, |area| area.flags.remove(flags));
-            }
-            Advice::Ignored | Advice::Populate(_) => {}
+    let refuses = |area: &&Area| match advice {
+        Advice::DontNeed => {
+            number == linux::MADV_DONTNEED && area.flags.contains(AreaFlags::LOCKED)
         }
+        Advice::Free | Advice::SetPrivate(_) => !matches!(area.backing, Backing::Anonymous),
+        _ => false,
+    };
+    // What is in front of one that refuses has it done.
+    let refused = space.areas.borrow().within(start, end).iter().find(refuses).map(|one| one.start);
+    let stop = refused.map_or(end.min(USER_END), |at| at.max(start));
+    match advice {
+        _ if start >= stop => {}
+        Advice::DontNeed | Advice::Free => space.drop_pages(cx.unix, start, stop),
+        Advice::Set(flags) | Advice::SetPrivate(flags) => {
+            space.areas.borrow_mut().change(start, stop, |area| area.flags |= flags);
+        }
+        Advice::Clear(flags) => {
+            space.areas.borrow_mut().change(start, stop, |area| area.flags.remove(flags));
+        }
+        Advice::Ignored | Advice::Populate(_) => {}
+    }
+    if refused.is_some() {
+        return Err(Errno::EINVAL.into());
     }
     if space.areas.borrow().covers(start, end) { Ok(0) } else { Err(Errno::ENOMEM.into()) }
 }

@@ -283,11 +283,14 @@ impl Areas {
             change(&mut self.list[at]);
             at += 1;
         }
-        let mut at = at.min(self.list.len().saturating_sub(1));
-        while at >= from && at > 0 {
-            self.join(at);
-            at -= 1;
-        }
+        // With the one before and the one behind.
+        self.list.merge(from.saturating_sub(1), at + 1, |one, next| {
+            let joins = one.continues(next);
+            if joins {
+                one.end = next.end;
+            }
+            joins
+        });
     }
 
     /// Lets the stack that begins at `old` begin at `new`, below.

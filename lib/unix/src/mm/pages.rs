@@ -89,6 +89,8 @@ pub struct PageMap {
     leaves: Vec<Leaf>,
     /// Leaves without pages.
     spare: Vec<u32>,
+    /// How many have lost their last page since the index was last rid of such: they may still be in it.
+    emptied: usize,
     cache: Cache,
     resident: usize,
 }
@@ -178,6 +180,9 @@ impl PageMap {
         pay: impl FnOnce(u64) -> Result<(), Errno>,
     ) -> Result<usize, Errno> {
         self.index.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        if self.spare.is_empty() && self.emptied > 0 {
+            self.sweep();
+        }
         if self.spare.is_empty() {
             self.leaves.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
             pay(LEAF_BYTES)?;
@@ -228,6 +233,7 @@ impl PageMap {
             index: copy(&self.index)?,
             leaves: copy(&self.leaves)?,
             spare: copy(&self.spare)?,
+            emptied: self.emptied,
             cache: self.cache.clone(),
             resident: self.resident,
         })
@@ -285,28 +291,36 @@ impl PageMap {
 
     /// Takes the pages out of a range, calling `each(address, page)`.
     pub fn remove(&mut self, start: u64, end: u64, mut each: impl FnMut(u64, Page)) {
-        let mut emptied = false;
         let leaves: Vec<_> = self.range(start, end).collect();
         for (number, base, bits) in leaves {
             let leaf = &mut self.leaves[number];
             let mut left = leaf.present & bits;
             self.resident -= left.count_ones() as usize;
+            self.emptied += usize::from(left != 0 && left == leaf.present);
             leaf.present &= !bits;
             while left != 0 {
                 let page = left.trailing_zeros() as usize;
                 left &= left - 1;
                 each(base + (page * PAGE) as u64, core::mem::take(&mut leaf.pages[page]));
             }
-            if leaf.present == 0 {
-                self.cache.0[leaf.key as usize % CACHE].set((NO_KEY, 0));
-                self.spare.push(number as u32);
-                emptied = true;
+        }
+        if self.emptied > self.index.len() / 2 {
+            self.sweep();
+        }
+    }
+
+    /// Takes leaves without pages out of the index: many at once, or it would take long when many go one after the other.
+    fn sweep(&mut self) {
+        let Self { index, leaves, spare, cache, .. } = self;
+        index.retain(|(key, number)| {
+            let stays = leaves[*number as usize].present != 0;
+            if !stays {
+                cache.0[*key as usize % CACHE].set((NO_KEY, 0));
+                spare.push(*number);
             }
-        }
-        if emptied {
-            let leaves = &self.leaves;
-            self.index.retain(|(_, leaf)| leaves[*leaf as usize].present != 0);
-        }
+            stays
+        });
+        self.emptied = 0;
     }
 
     /// Calls `each` for every page, in no order: for the end of the space.

@@ -58,28 +58,37 @@ impl AddressSpace {
             return Err(Errno::ENOMEM);
         }
         self.make_room()?;
-        let mut at = start;
-        while at < end {
-            let (stop, may, old) = match self.areas.borrow().at(at) {
-                Some(area) => (area.end.min(end), area.may, area.access),
-                None => return Err(Errno::ENOMEM),
-            };
-            if !may.contains(access) {
-                return Err(Errno::EACCES);
+        let (stop, answer) = self.reach(start, end, access);
+        let mut changes = false;
+        for area in self.areas.borrow().within(start, stop) {
+            changes |= area.access != access;
+            let mut lost = area.access.difference(access);
+            // A page that can be executed can be read; one that can do nothing cannot.
+            if !access.is_empty() && !lost.contains(Access::EXECUTE) {
+                lost.remove(Access::READ);
             }
-            if access != old {
-                self.areas.borrow_mut().change(at, stop, |area| area.access = access);
-                let mut lost = old.difference(access);
-                // A page that can be executed can be read; one that can do nothing cannot.
-                if !access.is_empty() && !lost.contains(Access::EXECUTE) {
-                    lost.remove(Access::READ);
-                }
-                if !lost.is_empty() {
-                    self.unmap_pages(unix, at, stop, lost);
-                }
+            if !lost.is_empty() {
+                self.unmap_pages(unix, area.start.max(start), area.end.min(stop), lost);
             }
-            at = stop;
         }
-        Ok(())
+        if changes {
+            self.areas.borrow_mut().change(start, stop, |area| area.access = access);
+        }
+        answer
+    }
+
+    /// How far the areas of a range can have these rights, and what is said of what comes then.
+    fn reach(&self, start: u64, end: u64, access: Access) -> (u64, Result<(), Errno>) {
+        let mut at = start;
+        for area in self.areas.borrow().within(start, end) {
+            if area.start > at {
+                return (at, Err(Errno::ENOMEM));
+            }
+            if !area.may.contains(access) {
+                return (at, Err(Errno::EACCES));
+            }
+            at = area.end.min(end);
+        }
+        (at, if at < end { Err(Errno::ENOMEM) } else { Ok(()) })
     }
 }

@@ -92,6 +92,33 @@ impl Row {
         drop(self.take(at, 1));
     }
 
+    /// Takes out those from number `from` to `to` (that of the last is lower) that `joins` has added to the one before,
+    /// all at once.
+    pub fn merge(&mut self, from: usize, to: usize, joins: impl Fn(&mut Area, &Area) -> bool) {
+        let to = to.min(self.len());
+        let mut last = from;
+        for number in from + 1..to {
+            let (before, behind) = self.split_at_mut(number);
+            if !joins(&mut before[last], &behind[0]) {
+                last += 1;
+                if last < number {
+                    self.swap(last, number);
+                }
+            }
+        }
+        if last + 1 < to {
+            self.all.drain(self.front + last + 1..self.front + to);
+            self.tidy();
+        }
+    }
+
+    /// No more places in front than areas.
+    fn tidy(&mut self) {
+        if self.front > self.len() + FEW {
+            self.all.drain(..core::mem::take(&mut self.front));
+        }
+    }
+
     /// Takes `count` of them out, from number `at` on.
     pub fn take(&mut self, at: usize, count: usize) -> Vec<Area> {
         if at >= self.len() - at - count {
@@ -101,9 +128,7 @@ impl Row {
         let taken = self[..count].iter_mut().map(|place| core::mem::replace(place, NOTHING));
         let taken = taken.collect();
         self.front += count;
-        if self.front > self.len() + FEW {
-            self.all.drain(..core::mem::take(&mut self.front));
-        }
+        self.tidy();
         taken
     }
 }

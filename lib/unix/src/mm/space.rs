@@ -242,8 +242,9 @@ impl AddressSpace {
         pages: Range<u64>,
         only: Option<&[FrameId]>,
     ) {
-        let areas = self.areas();
-        for area in &areas {
+        let mut next = 0;
+        while let Some(area) = self.area_from(next) {
+            next = area.end;
             let Backing::File { inode, .. } = &area.backing else { continue };
             if !inode.regular().is_some_and(|regular| core::ptr::eq(regular, file)) {
                 continue;

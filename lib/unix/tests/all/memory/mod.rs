@@ -3,6 +3,7 @@
 
 mod forks;
 mod limits;
+mod many;
 mod sharing;
 mod wrapping;
 
