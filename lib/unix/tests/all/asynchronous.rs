@@ -220,3 +220,29 @@ fn requests_that_are_refused() {
     assert_eq!(more(&[trial.context, 1, 3]), -14);
     assert_eq!(more(&[5, 1, zero]), -22);
 }
+
+/// What waits is found without a look at all others.
+#[test]
+fn many_wait_for_one_pipe() {
+    const COUNT: u64 = 30_000;
+    let world = World::new();
+    let trial = Trial::new(&world, COUNT);
+    let first = &world.first;
+    let [reader, writer] = pipe(&world);
+    let urgent = trial.control(POLL, reader, 2, 0, 0);
+    let controls = world.words(first, &[urgent; 60]);
+    for _ in 0..COUNT / 60 {
+        let taken = world.ok(first, l::__NR_io_submit, &[trial.context, 60, controls]);
+        assert_eq!(taken, 60);
+    }
+    let begun = std::time::Instant::now();
+    let text = world.put(first, b"x");
+    for _ in 0..4 {
+        world.ok(first, l::__NR_write, &[writer, text, 1]);
+        world.collect();
+    }
+    world.ok(first, l::__NR_close, &[writer]);
+    world.collect();
+    assert!(begun.elapsed().as_secs() < 2, "{:?}", begun.elapsed());
+    assert_eq!(trial.told()[0], (77, urgent, 16));
+}

@@ -7,9 +7,8 @@
 
 mod request;
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::{Rc, Weak};
-use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as l;
@@ -65,7 +64,10 @@ pub struct Context {
     /// Events and requests it can hold.
     most: usize,
     events: RefCell<VecDeque<Event>>,
-    waiting: RefCell<Vec<Rc<Request>>>,
+    /// By number, in the order in which they were handed over.
+    waiting: RefCell<BTreeMap<u64, Rc<Request>>>,
+    /// Numbers given.
+    numbers: Cell<u64>,
     queue: WaitQueue,
     total: Rc<Cell<u64>>,
     _charge: Charge,
@@ -74,6 +76,13 @@ pub struct Context {
 impl Drop for Context {
     fn drop(&mut self) {
         self.total.set(self.total.get() - self.most as u64);
+    }
+}
+
+impl Context {
+    /// A number for a request.
+    fn number(&self) -> u64 {
+        self.numbers.replace(self.numbers.get() + 1)
     }
 }
 
@@ -111,6 +120,7 @@ fn io_setup(cx: &Cx) -> Answer {
         most: most as usize,
         events: RefCell::default(),
         waiting: RefCell::default(),
+        numbers: Cell::new(0),
         queue: WaitQueue::default(),
         total,
         _charge: charge,
@@ -170,6 +180,7 @@ fn submit(cx: &Cx, context: &Rc<Context>, place: u64) -> Result<(), Errno> {
     let pieces = if let Work::Transfer { ranges, .. } = &work { ranges.len() } else { 0 };
     let charge = cx.pay(REQUEST_BYTES + pieces * size_of::<(u64, usize)>())?;
     let request = Rc::new_cyclic(|this| Request {
+        number: context.number(),
         context: Rc::downgrade(context),
         space: Rc::downgrade(&cx.process.space()),
         thread: Rc::downgrade(cx.thread),
@@ -194,7 +205,7 @@ fn submit(cx: &Cx, context: &Rc<Context>, place: u64) -> Result<(), Errno> {
     };
     let listener: Weak<dyn Listener> = request.this.clone();
     request.open.file.watch(cx, interest, &mut |queue| queue.listen(listener.clone()));
-    context.waiting.borrow_mut().push(request);
+    context.waiting.borrow_mut().insert(request.number, request);
     Ok(())
 }
 
@@ -206,7 +217,7 @@ fn io_cancel(cx: &Cx) -> Answer {
     }
     let context = context(cx)?;
     let waits = |request: &&Rc<Request>| request.object == object;
-    let found = context.waiting.borrow().iter().find(waits).cloned();
+    let found = context.waiting.borrow().values().find(waits).cloned();
     let request = found.ok_or(Errno::EINVAL)?;
     request.finish(cx, Errno::ECANCELED.result() as i64);
     // It is told by an event, as that of any other.

@@ -63,6 +63,8 @@ pub(super) enum Work {
 
 /// A request.
 pub(super) struct Request {
+    /// Its number in its context.
+    pub(super) number: u64,
     pub(super) context: Weak<Context>,
     pub(super) space: Weak<AddressSpace>,
     pub(super) thread: Weak<Thread>,
@@ -118,13 +120,14 @@ impl Request {
     pub(super) fn finish(&self, cx: &Cx, result: i64) {
         let Some(context) = self.context.upgrade() else { return };
         let event = Event { data: self.data, object: self.object, result, more: 0 };
-        context.waiting.borrow_mut().retain(|other| !core::ptr::eq(&raw const **other, self));
+        let gone = context.waiting.borrow_mut().remove(&self.number);
         context.events.borrow_mut().push_back(event);
         context.queue.wake_all();
         if let Some(counter) = &self.counter {
             let one = 1_u64.to_ne_bytes();
             let _ = counter.file.write(cx, counter, &mut Source::Server(&one), 0);
         }
+        drop(gone);
     }
 }
 
@@ -143,9 +146,8 @@ impl Later for Request {
         let (Some(context), Some(space)) = (self.context.upgrade(), self.space.upgrade()) else {
             return;
         };
-        let waits = |other: &Rc<Self>| core::ptr::eq(&raw const **other, self);
         let Some(thread) = self.thread.upgrade() else { return };
-        if !context.waiting.borrow().iter().any(waits)
+        if !context.waiting.borrow().contains_key(&self.number)
             || !Rc::ptr_eq(&thread.process.space(), &space)
         {
             return;
