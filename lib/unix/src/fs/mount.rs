@@ -64,7 +64,7 @@ pub(super) fn mount(cx: &Cx) -> Answer {
     let tree = Rc::new(Tree(root.clone()));
     let flags = if is_own { flags & !linux::MS_RDONLY } else { flags } | linux::MS_RELATIME;
     let mount = space.new_mount(Seen { tree, root, source: &source, flags, origin: None })?;
-    graft(cx, &space, alloc::vec![(mount, None)], point)?;
+    graft(cx, &space, alloc::vec![(mount, None)], point, || {})?;
     Ok(0)
 }
 
@@ -141,7 +141,7 @@ fn bind(cx: &Cx, space: &Rc<MountSpace>, from: &Point, point: Point, flags: u32)
     let copies = super::bind::bound(cx, from, flags & linux::MS_REC != 0)?;
     inherit(&cx.unix.fs.table, &copies);
     let tree = copies.into_iter().map(|copy| (copy.new, copy.point)).collect();
-    graft(cx, space, tree, point)?;
+    graft(cx, space, tree, point, || {})?;
     Ok(0)
 }
 

@@ -26,6 +26,23 @@ const SPACE_BYTES: u64 = 1024;
 /// The number of the first namespace, as Linux gives it.
 const FIRST_SPACE: u64 = 0xF000_0000;
 
+/// A place among a namespace's mounts that is kept for one that is being made.
+pub(super) struct Reserved(Rc<Cell<usize>>);
+
+impl Reserved {
+    /// One more of those that `count` counts.
+    pub(super) fn new(count: &Rc<Cell<usize>>) -> Self {
+        count.set(count.get() + 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
 /// A mount namespace: what its processes see mounted.
 pub struct MountSpace {
     /// Its number.
@@ -34,6 +51,8 @@ pub struct MountSpace {
     pub users: Users,
     table: Rc<Table>,
     mounts: RefCell<Vec<Rc<Mount>>>,
+    /// Mounts that are being made for it.
+    making: Rc<Cell<usize>>,
     /// How often they have changed, and who waits for that.
     changes: Cell<u64>,
     pub(super) changed: WaitQueue,
@@ -68,9 +87,9 @@ impl MountSpace {
         payer: Option<Rc<User>>,
         charge: Option<Charge>,
     ) -> Self {
-        let (table, mounts) = (table.clone(), RefCell::default());
+        let (table, mounts, making) = (table.clone(), RefCell::default(), Rc::default());
         let (changes, changed) = (Cell::new(0), WaitQueue::default());
-        Self { number, users, table, mounts, changes, changed, payer, _charge: charge }
+        Self { number, users, table, mounts, making, changes, changed, payer, _charge: charge }
     }
 
     /// How often its mounts have changed.
@@ -107,15 +126,19 @@ impl MountSpace {
     /// # Errors
     /// `ENOMEM`, `ENOSPC` if it has too many.
     pub(super) fn new_mount(&self, seen: Seen) -> Result<Rc<Mount>, Errno> {
-        if self.mounts.borrow().len() >= MOUNTS_MAX {
+        if self.mounts.borrow().len() + self.making.get() >= MOUNTS_MAX {
             return Err(Errno::ENOSPC);
         }
-        let charge = self.payer.as_ref().map(|user| Charge::new(user, What::Heap, MOUNT_BYTES));
-        Ok(self.table.mount(seen, charge.transpose()?))
+        let bytes = MOUNT_BYTES + seen.source.len() as u64;
+        let charge = self.payer.as_ref().map(|user| Charge::new(user, What::Heap, bytes));
+        let mount = self.table.mount(seen, charge.transpose()?);
+        mount.reserved.replace(Some(Reserved::new(&self.making)));
+        Ok(mount)
     }
 
     /// Adds a mount at a point that nothing covers; without one it is the root.
     pub(super) fn add(self: &Rc<Self>, mount: &Rc<Mount>, point: Option<Point>) {
+        drop(mount.reserved.take());
         mount.space.replace(Rc::downgrade(self));
         if let Some(point) = point {
             self.table.cover(mount, point);
@@ -334,9 +357,9 @@ pub(super) fn move_mount(cx: &Cx, from: &Spot, point: Point) -> Result<(), Errno
         let point = if index == 0 { None } else { mount.point() };
         (mount.clone(), point)
     });
-    let tree: Vec<_> = tree.collect();
-    below.iter().rev().for_each(|mount| space.take_out(mount));
-    super::share::graft(cx, &space, tree, point)
+    super::share::graft(cx, &space, tree.collect(), point, || {
+        below.iter().rev().for_each(|mount| space.take_out(mount));
+    })
 }
 
 /// Flags that a mount changes to.

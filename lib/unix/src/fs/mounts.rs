@@ -19,7 +19,7 @@ use linux_raw_sys::general as linux;
 use super::directory::Name;
 use super::filesystem::Kind;
 use super::inode::Inode;
-use super::mount_space::MountSpace;
+use super::mount_space::{MountSpace, Reserved};
 use super::spot::Spot;
 use crate::account::Charge;
 use crate::errno::Errno;
@@ -76,7 +76,20 @@ pub struct Mount {
     pub(super) locked_flags: Cell<u32>,
     /// Locked mounts that have covered something in it until both were taken away: they still do.
     kept: RefCell<Vec<Kept>>,
+    /// Its place in the namespace that it was made for, until it is in one.
+    pub(super) reserved: RefCell<Option<Reserved>>,
+    /// The table it is known in while it shares.
+    table: Weak<Table>,
     _charge: Option<Charge>,
+}
+
+impl Drop for Mount {
+    /// One that was never mounted may belong to groups.
+    fn drop(&mut self) {
+        if let Some(table) = self.table.upgrade() {
+            table.leave(self);
+        }
+    }
 }
 
 /// What a locked mount that is gone still covers.
@@ -329,7 +342,7 @@ impl Table {
     }
 
     /// A mount that belongs to nobody and is nowhere yet.
-    pub(super) fn mount(&self, seen: Seen, charge: Option<Charge>) -> Rc<Mount> {
+    pub(super) fn mount(self: &Rc<Self>, seen: Seen, charge: Option<Charge>) -> Rc<Mount> {
         Rc::new(Mount {
             id: Self::next(&self.next_id),
             source: seen.source.clone(),
@@ -343,6 +356,8 @@ impl Table {
             locked: Cell::new(false),
             locked_flags: Cell::new(0),
             kept: RefCell::default(),
+            reserved: RefCell::default(),
+            table: Rc::downgrade(self),
             _charge: charge,
         })
     }

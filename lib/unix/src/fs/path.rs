@@ -14,7 +14,7 @@ use crate::errno::Errno;
 use crate::file::Open;
 
 /// Longer paths are not told.
-const PATH_MAX: usize = 4096;
+pub(super) const PATH_MAX: usize = 4096;
 
 /// A directory and a name in it.
 pub type Location = Option<(Rc<Inode>, Name)>;

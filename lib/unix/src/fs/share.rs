@@ -41,25 +41,31 @@ pub(super) fn inherit(table: &Table, copies: &[Copied]) {
     }
 }
 
-/// Mounts a tree, whose first mount gets this point, and has those that hear of it mount a copy.
+/// Mounts a tree, whose first mount gets this point, and has those that hear of it mount a copy. Once nothing can fail
+/// any more, `take_out` takes it from where it was.
 ///
 /// # Errors
-/// `ENOMEM`, `ENOSPC`; then nothing was mounted.
+/// `ENOMEM`, `ENOSPC`; then nothing was mounted, nor taken out.
 pub(super) fn graft(
     cx: &Cx,
     space: &Rc<MountSpace>,
     tree: Tree,
     point: Point,
+    take_out: impl FnOnce(),
 ) -> Result<(), Errno> {
     let table = &cx.unix.fs.table;
     let on = point.spot.mount.clone();
     let mut told = Vec::new();
     if on.sharing.get().peers != 0 {
+        let before: Vec<Sharing> = tree.iter().map(|(mount, _)| mount.sharing.get()).collect();
         for (mount, _) in &tree {
             set_kind(table, mount, linux::MS_SHARED);
         }
-        told = prepare(table, &on, &tree, &point)?;
+        told = prepare(table, &on, &tree, &point).inspect_err(|_| {
+            tree.iter().zip(before).for_each(|((mount, _), old)| table.share(mount, old));
+        })?;
     }
+    take_out();
     place(space, tree, point);
     for (space, tree, point) in told {
         place(&space, tree, point);

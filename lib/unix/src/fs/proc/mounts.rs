@@ -15,8 +15,10 @@ use crate::call::Cx;
 use crate::errno::Errno;
 use crate::process::namespace;
 
-/// What a line may cost, but for its path.
+/// What a line may cost, but for names that the program has chosen.
 const LINE_BYTES: usize = 256;
+/// What a byte of these becomes at most.
+const ESCAPED: usize = 4;
 
 /// Adds a line for each mount that the process can reach.
 fn lines(
@@ -30,13 +32,19 @@ fn lines(
     }
     let root = process.place.borrow().root();
     let mounts = namespace::mounts(cx.unix, process).mounts();
-    cx.check_heap(mounts.len() * LINE_BYTES)?;
     let mut text = Vec::new();
     for mount in mounts {
         // Who has changed its root sees the mount in which that is there.
         let spot = if Rc::ptr_eq(&mount, &root.mount) { root.clone() } else { mount.root_spot() };
         match path::below_root(&spot, &root) {
-            Ok(path) if path.first() == Some(&b'/') => line(&mut text, &mount, &escaped(&path)),
+            Ok(path) if path.first() == Some(&b'/') => {
+                let path = escaped(&path);
+                let names = mount.source.len() + path::PATH_MAX;
+                let most = LINE_BYTES + path.len() + ESCAPED * names;
+                cx.check_heap(text.len() + most)?;
+                text.try_reserve(most).map_err(|_| Errno::ENOMEM)?;
+                line(&mut text, &mount, &path);
+            }
             _ => {}
         }
     }
@@ -60,7 +68,7 @@ fn escaped(bytes: &[u8]) -> Vec<u8> {
     for byte in bytes {
         match byte {
             b' ' | b'\t' | b'\n' | b'\\' | b'#' => {
-                text.extend_from_slice(format!("\\{byte:03o}").as_bytes());
+                text.extend([b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]);
             }
             _ => text.push(*byte),
         }

@@ -324,3 +324,25 @@ fn views_of_proc_and_terminals() {
         program.close(master);
     });
 }
+
+/// Of a mount that some who hear of it have no room for.
+#[test]
+fn mounts_that_peers_have_no_room_for() {
+    let ready = Cell::new(false);
+    let mount = |program: &Program<'_>, at: &str, kind: &str, flags: u32| {
+        let kind = program.path(1, kind.as_bytes());
+        let at = program.path(0, at.as_bytes());
+        program.call(l::__NR_mount, &[at, at, kind, flags.into(), 0])
+    };
+    leaves_nothing(|program| {
+        if !ready.replace(true) {
+            ["/tmp/full", "/tmp/m"].into_iter().for_each(|at| program.mkdir(at));
+            assert_eq!(mount(program, "/tmp/full", "", l::MS_BIND), 0);
+            assert_eq!(mount(program, "/tmp", "", l::MS_SHARED), 0);
+            let peer = program.fork();
+            ok(&peer, l::__NR_unshare, &[l::CLONE_NEWNS.into()]);
+            while mount(&peer, "/tmp/full", "tmpfs", 0) == 0 {}
+        }
+        assert_eq!(mount(program, "/tmp/m", "tmpfs", 0), -28);
+    });
+}
