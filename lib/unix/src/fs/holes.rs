@@ -9,6 +9,9 @@ use crate::machine::Access;
 use crate::memory::{FrameId, PAGE, PAGE_BITS};
 use crate::unix::Unix;
 
+/// Pages that are filled before others have their turn.
+const TURN: u64 = 1024;
+
 impl Regular {
     /// Makes holes of the pages from `first` up to, not including, `end`.
     pub(super) fn punch(&self, unix: &Unix, fs: &Filesystem, first: u64, end: u64) {
@@ -72,20 +75,27 @@ impl Regular {
         }
     }
 
-    /// Fills the holes of a range (`fallocate`).
+    /// Fills the holes of a range (`fallocate`), a turn's worth of pages behind those that earlier turns have `done`; how
+    /// many are done now, if there is more to do.
     ///
     /// # Errors
     /// `ENOSPC`, `ENOMEM`; what was filled before stays.
-    pub fn fill(&self, fs: &Filesystem, offset: u64, len: u64) -> Result<(), Errno> {
+    pub fn fill(
+        &self,
+        fs: &Filesystem,
+        (offset, len): (u64, u64),
+        done: u64,
+    ) -> Result<Option<u64>, Errno> {
         let end = offset.saturating_add(len).div_ceil(PAGE as u64);
         let [_, free, ..] = fs.usage();
         if (end - (offset >> PAGE_BITS)).saturating_sub(self.pages.get()) > free {
             return Err(Errno::ENOSPC);
         }
-        for index in offset >> PAGE_BITS..end {
+        let first = (offset >> PAGE_BITS) + done;
+        for index in first..end.min(first + TURN) {
             self.filled(fs, index)?;
         }
-        Ok(())
+        Ok((end - first > TURN).then_some(done + TURN))
     }
 
     /// The end moves to `size` without anything being written (`fallocate`).

@@ -7,7 +7,7 @@ use super::permission;
 use super::regular::{Regular, SIZE_MAX};
 use super::tree_file::{TreeFile, drop_set_id, size_limit};
 use super::walk;
-use crate::call::{Answer, Cx};
+use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Open;
 
@@ -131,15 +131,17 @@ fn reserve(
     regular: &Regular,
     (offset, len, end): (u64, u64, u64),
     mode: u32,
-) -> Result<(), Errno> {
+) -> Result<(), Stop> {
     let grows = mode & KEEP_SIZE == 0 && end > regular.size();
     if grows && regular.seals.get() & linux::F_SEAL_GROW != 0 {
-        return Err(Errno::EPERM);
+        return Err(Errno::EPERM.into());
     }
     if grows {
         size_limit(cx, end - 1)?;
     }
-    regular.fill(&inode.fs, offset, len)?;
+    if let Some(done) = regular.fill(&inode.fs, (offset, len), cx.progress())? {
+        return Err(cx.give_way(done));
+    }
     if grows {
         regular.extend(&inode.fs, end);
     }

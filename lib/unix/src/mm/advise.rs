@@ -82,7 +82,7 @@ fn madvise(cx: &Cx) -> Answer {
         return Err(Errno::ENOMEM.into());
     }
     if let Advice::Populate(access) = advice {
-        return Ok(space.populate_all(cx, start, end, access)?);
+        return space.populate_all(cx, start, end, access);
     }
     space.make_room()?;
     let refuses = |area: &&Area| match advice {
@@ -114,19 +114,17 @@ fn madvise(cx: &Cx) -> Answer {
 
 impl AddressSpace {
     /// `MADV_POPULATE_*`: all pages of a range, or an error.
-    fn populate_all(&self, cx: &Cx, start: u64, end: u64, access: Access) -> Result<u64, Errno> {
+    fn populate_all(&self, cx: &Cx, start: u64, end: u64, access: Access) -> Answer {
         let write = access.contains(Access::WRITE);
-        let areas = self.areas.borrow().copy_within(start, end)?;
-        let covered = self.areas.borrow().covers(start, end);
-        for area in areas {
-            let allowed =
-                if write { area.access.contains(access) } else { !area.access.is_empty() };
-            if !allowed {
-                return Err(Errno::EINVAL);
-            }
-            self.populate(cx.unix, area.start.max(start), area.end.min(end), write)?;
+        let come = |area: &Area| {
+            let may = if write { area.access.contains(access) } else { !area.access.is_empty() };
+            if may { Ok(Some(write)) } else { Err(Errno::EINVAL) }
+        };
+        match self.populate(cx.unix, (start + cx.progress(), end), come, Err)? {
+            Some(at) => Err(cx.give_way(at - start)),
+            None if self.areas.borrow().covers(start, end) => Ok(0),
+            None => Err(Errno::ENOMEM.into()),
         }
-        if covered { Ok(0) } else { Err(Errno::ENOMEM) }
     }
 }
 
@@ -148,8 +146,9 @@ fn msync(cx: &Cx) -> Answer {
     if areas.covers(start, end) { Ok(0) } else { Err(Errno::ENOMEM.into()) }
 }
 
-/// Pages whose state one step of `mincore` tells.
+/// Pages whose state one step of `mincore` tells, and steps after which others have their turn.
 const STEP: u64 = 4096;
+const STEPS: u64 = 32;
 
 fn mincore(cx: &Cx) -> Answer {
     let (start, mut vector) = (cx.arg(0), cx.arg(2));
@@ -162,8 +161,10 @@ fn mincore(cx: &Cx) -> Answer {
         return Err(Errno::EFAULT.into());
     }
     let space = cx.process.space();
-    let mut at = start;
-    while at < end {
+    let mut at = start + cx.progress();
+    vector += cx.progress() / PAGE;
+    let turn = end.min(at + STEPS * STEP * PAGE);
+    while at < turn {
         let stop = end.min(at + STEP * PAGE);
         if !space.areas.borrow().covers(at, stop) {
             return Err(Errno::ENOMEM.into());
@@ -173,7 +174,7 @@ fn mincore(cx: &Cx) -> Answer {
         vector += states.len() as u64;
         at = stop;
     }
-    Ok(0)
+    if at < end { Err(cx.give_way(at - start)) } else { Ok(0) }
 }
 
 impl AddressSpace {
@@ -217,20 +218,24 @@ fn lock(cx: &Cx, populate: bool) -> Answer {
     if !may_lock_all(cx) && already.saturating_add(len) > limit {
         return Err(Errno::ENOMEM.into());
     }
-    space.set_locked(start, end)?;
-    if populate {
-        let areas = space.areas.borrow().copy_within(start, end)?;
-        for area in areas.iter().filter(|area| !area.access.is_empty()) {
-            let write =
-                area.access.contains(Access::WRITE) && !area.flags.contains(AreaFlags::SHARED);
-            let (from, to) = (area.start.max(start), area.end.min(end));
-            space.populate(cx.unix, from, to, write).map_err(|errno| match errno {
-                Errno::EFAULT => Errno::ENOMEM,
-                _ => Errno::EAGAIN,
-            })?;
-        }
+    if cx.progress() == 0 {
+        space.set_locked(start, end)?;
     }
-    Ok(0)
+    if !populate {
+        return Ok(0);
+    }
+    let come = |area: &Area| {
+        let write = area.access.contains(Access::WRITE) && !area.flags.contains(AreaFlags::SHARED);
+        Ok((!area.access.is_empty()).then_some(write))
+    };
+    let failed = |errno| match errno {
+        Errno::EFAULT => Err(Errno::ENOMEM),
+        _ => Err(Errno::EAGAIN),
+    };
+    match space.populate(cx.unix, (start + cx.progress(), end), come, failed)? {
+        Some(at) => Err(cx.give_way(at - start)),
+        None => Ok(0),
+    }
 }
 
 impl AddressSpace {
@@ -291,10 +296,14 @@ fn mlockall(cx: &Cx) -> Answer {
         let mark = |area: &mut Area| {
             area.flags.set(AreaFlags::LOCKED, !area.flags.contains(special));
         };
-        space.areas.borrow_mut().change(0, USER_END, mark);
+        if cx.progress() == 0 {
+            space.areas.borrow_mut().change(0, USER_END, mark);
+        }
         if flags & linux::MCL_ONFAULT == 0 {
-            for area in space.areas() {
-                let _ = space.populate(cx.unix, area.start, area.end, false);
+            let all = (cx.progress(), USER_END);
+            let come = |_: &Area| Ok(Some(false));
+            if let Some(at) = space.populate(cx.unix, all, come, |_| Ok(()))? {
+                return Err(cx.give_way(at));
             }
         }
     }

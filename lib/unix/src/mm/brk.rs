@@ -40,7 +40,7 @@ fn brk(cx: &Cx) -> Answer {
         let flags = if locked { AreaFlags::LOCKED } else { AreaFlags::empty() };
         space.add_anonymous(old_end, new_end, Access::READ | Access::WRITE, flags);
         if locked {
-            let _ = space.populate(cx.unix, old_end, new_end, true);
+            space.populate_some(cx.unix, old_end, new_end, Access::WRITE);
         }
     }
     layout.heap.1 = new;

@@ -6,7 +6,7 @@ use linux_raw_sys::general as linux;
 
 use super::area::{AREAS_MAX, Area, AreaFlags, Backing};
 use super::shared::SharedMemory;
-use super::{AddressSpace, PAGE, USER_END, USER_START, page_of, page_up, range_end};
+use super::{AddressSpace, PAGE, USER_END, USER_START, page_of, page_up, populate, range_end};
 use crate::account::What;
 use crate::call::{Answer, Cx, Entry, full, partial};
 use crate::errno::Errno;
@@ -115,11 +115,23 @@ fn mmap(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let len = page_up(cx.arg(1)).ok_or(Errno::ENOMEM)?;
+    if cx.progress() != 0 {
+        return populate::go_on(cx, cx.progress(), len);
+    }
     let request = Request { address: cx.arg(0), len, access: access(cx.uint(2)), flags, offset };
-    Ok(map(cx, &request, open)?)
+    match map(cx, &request, open)? {
+        (start, Coming::Now) => populate::mapped(cx, (start, start + len), start),
+        (start, Coming::Touched) => Ok(start),
+    }
 }
 
-fn map(cx: &Cx, request: &Request, open: Option<Rc<Open>>) -> Result<u64, Errno> {
+/// When the pages of a mapping come.
+enum Coming {
+    Now,
+    Touched,
+}
+
+fn map(cx: &Cx, request: &Request, open: Option<Rc<Open>>) -> Result<(u64, Coming), Errno> {
     let space = cx.process.space();
     if let Some(open) = &open
         && open.file.inode().is_regular()
@@ -156,15 +168,11 @@ fn map(cx: &Cx, request: &Request, open: Option<Rc<Open>>) -> Result<u64, Errno>
         space.unmap(cx.unix, start, area.end);
     }
     let populate = locked || request.has(linux::MAP_POPULATE) && !request.has(linux::MAP_NONBLOCK);
-    let (end, access) = (area.end, area.access);
     space.add_area(area);
     if let Some(inode) = shared_file {
         note_mapper(&inode, &space);
     }
-    if populate {
-        let _ = space.populate(cx.unix, start, end, access.contains(Access::WRITE));
-    }
-    Ok(start)
+    Ok((start, if populate { Coming::Now } else { Coming::Touched }))
 }
 
 /// Pages of the machine as Linux would count them: those for programs, and the server's own.
@@ -310,25 +318,6 @@ impl AddressSpace {
         let gap = self.stack_limit.get().clamp(STACK_GAP.0, STACK_GAP.1);
         let top = (USER_END - page_of(gap)).saturating_sub(self.shift.get());
         areas.gap_below(top, len).or_else(|| areas.gap_above(USER_END / 3, len))
-    }
-
-    /// Makes all pages of a range present, as far as its areas allow.
-    ///
-    /// # Errors
-    /// `EFAULT` or `ENOMEM` where it stopped.
-    pub(super) fn populate(
-        &self,
-        unix: &crate::unix::Unix,
-        start: u64,
-        end: u64,
-        write: bool,
-    ) -> Result<(), Errno> {
-        let mut at = start;
-        while at < end {
-            self.frame_for(unix, at, write)?;
-            at += PAGE;
-        }
-        Ok(())
     }
 }
 

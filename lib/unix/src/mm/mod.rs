@@ -40,6 +40,7 @@ mod oom;
 mod other;
 pub mod pages;
 pub mod policy;
+mod populate;
 pub mod protect;
 mod rearrange;
 pub mod remap;

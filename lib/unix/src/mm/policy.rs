@@ -191,7 +191,7 @@ fn get_mempolicy(cx: &Cx) -> Answer {
         let of_area = Policy::of(flags_there.ok_or(Errno::EFAULT)?);
         let policy = if of_area == Policy::default() { own } else { of_area };
         if flags & OF_NODE != 0 {
-            space.populate(cx.unix, page_of(address), page_of(address) + PAGE, false)?;
+            space.frame_for(cx.unix, page_of(address), false)?;
             (0, policy.has_nodes())
         } else {
             (policy.0, policy.has_nodes())

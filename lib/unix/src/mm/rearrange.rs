@@ -6,7 +6,6 @@ use super::area::{AREAS_MAX, Area, AreaFlags, Backing};
 use super::{AddressSpace, PAGE, page_of};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
-use crate::machine::Access;
 
 pub(super) const REMAP_FILE_PAGES: Entry =
     full(linux::__NR_remap_file_pages, "remap_file_pages", remap_file_pages);
@@ -34,11 +33,11 @@ fn remap_file_pages(cx: &Cx) -> Answer {
     }
     space.make_room()?;
     (area.start, area.end, area.offset) = (start, end, offset);
-    let writes = area.access.contains(Access::WRITE);
+    let access = area.access;
     space.unmap(cx.unix, start, end);
     space.add_area(area);
     if cx.uint(4) & linux::MAP_NONBLOCK == 0 {
-        let _ = space.populate(cx.unix, start, end, writes);
+        space.populate_some(cx.unix, start, end, access);
     }
     Ok(0)
 }

@@ -175,10 +175,10 @@ fn relocate(cx: &Cx, space: &Rc<AddressSpace>, request: &Request, to: u64) -> Re
     if let Backing::File { inode, .. } = &area.backing {
         note_mapper(inode, space);
     }
-    let write = area.access.contains(Access::WRITE);
+    let access = area.access;
     space.add_area(area);
     if populate {
-        let _ = space.populate(cx.unix, to + old_len, to + new_len, write);
+        space.populate_some(cx.unix, to + old_len, to + new_len, access);
     }
     Ok(to)
 }
@@ -197,10 +197,9 @@ impl AddressSpace {
         tail.offset = area.offset_at(area.end);
         (tail.start, tail.end) = (area.end, area.end + more);
         let locked = tail.flags.contains(AreaFlags::LOCKED);
-        let write = tail.access.contains(Access::WRITE);
         self.add_area(tail);
         if locked {
-            let _ = self.populate(unix, area.end, area.end + more, write);
+            self.populate_some(unix, area.end, area.end + more, area.access);
         }
     }
 

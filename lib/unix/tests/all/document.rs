@@ -92,7 +92,7 @@ leaves `srv/tasks` out. Suite `linux-services`.
 What programs make the server keep is counted for their user, who is refused before others are harmed
 ([0024](decisions/0024-who-pays-in-the-unix-server.md)). No user but 0 has more than half of anything; the last
 sixteenth is the server's own, an eighth more user 0's. When frames are used up, of the user that has the most the
-process that has the most is killed, as `oom_score_adj` sees it. The server has the blocks of memory that the root
+process that has the most is killed, as `oom_score_adj` sees it. There can be 4,096 pseudo-terminals, half of them one user's. The server has the blocks of memory that the root
 task gives, the largest first, up to its `memory_pages`; an eighth of them is its own, `free` shows the rest.
 
 ## How many processes
@@ -154,7 +154,8 @@ Programs take turns by slices of 10 ms, of their own time and of what the server
 who is nicer than 10, or idle by policy, runs when nobody else can, and now and then beside those who can
 ([0127](decisions/0127-nice-values-are-lengths-of-turns.md)).
 
-A call that moves more than 4 MiB to or from a file gives way to others each 4 MiB. `sendfile`, `copy_file_range` and `process_vm_readv`
+A call that moves more than 4 MiB to or from a file gives way to others each 4 MiB; so does one that has as much memory come
+(`MAP_POPULATE`, `MADV_POPULATE_WRITE`, `mlock`), or of a file (`fallocate`). `sendfile`, `copy_file_range` and `process_vm_readv`
 move 16 MiB at most, and say so.
 
 ## Debuggers

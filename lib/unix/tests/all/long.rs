@@ -51,6 +51,49 @@ fn others_have_their_turn() {
     assert_eq!(in_turns(&both, l::__NR_read, &[zeros, at, LEN]), LEN);
 }
 
+/// Memory comes before it is touched, so much of it at a time.
+#[test]
+fn memory_comes_in_turns() {
+    let world = World::new();
+    let (both, file, at) = prepared(&world);
+    let space = world.first.process().space();
+    let come = |number, arguments: &[u64]| {
+        let before = space.resident();
+        let result = in_turns(&both, number, arguments);
+        assert_eq!(space.resident() - before, LEN as usize / 4096);
+        result
+    };
+    let dont_need = [at, LEN, l::MADV_DONTNEED.into()];
+    assert_eq!(come(l::__NR_madvise, &[at, LEN, l::MADV_POPULATE_WRITE.into()]), 0);
+    assert_eq!(both[0].call(l::__NR_madvise, &dont_need), 0);
+    assert_eq!(come(l::__NR_mlock, &[at, LEN]), 0);
+    assert_eq!(both[0].call(l::__NR_munlock, &[at, LEN]), 0);
+    assert_eq!(both[0].call(l::__NR_madvise, &dont_need), 0);
+    let flags = u64::from(l::MAP_PRIVATE | l::MAP_ANONYMOUS | l::MAP_POPULATE);
+    let mapped = come(l::__NR_mmap, &[0, LEN, 3, flags, u64::MAX, 0]);
+    assert_eq!(both[0].call(l::__NR_munmap, &[mapped, LEN]), 0);
+    // Where there is a gap, what is in front of it has come.
+    assert_eq!(both[0].call(l::__NR_munmap, &[at + LEN - 4096, 4096]), 0);
+    let gap = in_turns(&both, l::__NR_madvise, &[at, LEN, l::MADV_POPULATE_READ.into()]);
+    assert_eq!(gap as i64, -12);
+    assert_eq!(both[0].call(l::__NR_ftruncate, &[file, 0]), 0);
+    assert_eq!(in_turns(&both, l::__NR_fallocate, &[file, 0, 0, LEN]), 0);
+    assert_eq!(both[0].call(l::__NR_lseek, &[file, 0, l::SEEK_HOLE.into()]), LEN as i64);
+}
+
+/// Of much memory that is not there one is told in turns, too.
+#[test]
+fn what_is_there_is_told_in_turns() {
+    let world = World::new();
+    let (both, _, vector) = prepared(&world);
+    let flags = u64::from(l::MAP_PRIVATE | l::MAP_ANONYMOUS | l::MAP_NORESERVE);
+    let len = 4096 * 1_000_000;
+    let at = both[0].call(l::__NR_mmap, &[0, len, 3, flags, u64::MAX, 0]) as u64;
+    world.write(&world.first, at + len - 4096, &[1]);
+    assert_eq!(in_turns(&both, l::__NR_mincore, &[at, len, vector]), 0);
+    assert_eq!(world.read(&world.first, vector + 999_998, 2), [0, 1]);
+}
+
 #[test]
 fn what_is_written_in_turns_is_in_its_place() {
     let world = World::new();
