@@ -34,6 +34,8 @@ pub struct Walk<'a, 'c> {
     start: Spot,
     /// The mount in which it is.
     mount: Rc<Mount>,
+    /// Where it was inside of a mount that shows a part of its file system, when it was last asked.
+    inside: Option<Spot>,
     links: u32,
     /// `RESOLVE_*` of `openat2`.
     rules: u64,
@@ -55,7 +57,7 @@ impl<'a, 'c> Walk<'a, 'c> {
         let scoped = rules & u64::from(linux::RESOLVE_IN_ROOT) != 0;
         let root = if scoped { start.clone() } else { cx.process.place.borrow().root() };
         let mount = start.mount.clone();
-        Self { cx, who, root, start, mount, links: 0, rules, makes_file: false }
+        Self { cx, who, root, start, mount, inside: None, links: 0, rules, makes_file: false }
     }
 
     /// The same for `O_CREAT`.
@@ -229,11 +231,26 @@ impl<'a, 'c> Walk<'a, 'c> {
         };
         self.mount = at.mount;
         if !Rc::ptr_eq(self.mount.root(), self.mount.tree_root()) {
-            check_inside(&above, &self.mount)?;
+            self.check_inside(&at.inode, &above)?;
         }
         let above = self.crossed(above);
         self.check_mount()?;
         Ok(above)
+    }
+
+    /// Whether a directory, to which `..` has led from `from`, is inside a mount that shows a part of its file system. If
+    /// it was moved out, `..` must not lead to what the mount does not show.
+    fn check_inside(&mut self, from: &Rc<Inode>, directory: &Rc<Inode>) -> Result<(), Errno> {
+        let known = self.inside.take().filter(|known| Rc::ptr_eq(&known.mount, &self.mount));
+        let known = known.map(|known| known.inode);
+        let is_known = |one: &Rc<Inode>| known.as_ref().is_some_and(|known| Rc::ptr_eq(known, one));
+        let mut at = directory.clone();
+        // What lies above one that is inside is so, too, up to the mount's root, above which `..` does not lead.
+        while !is_known(from) && !is_known(&at) && !Rc::ptr_eq(&at, self.mount.root()) {
+            at = at.parent().ok_or(Errno::ENOENT)?;
+        }
+        self.inside = Some(Spot { mount: self.mount.clone(), inode: directory.clone() });
+        Ok(())
     }
 
     /// The last name. The inner error is the text of a link to be followed.
@@ -321,16 +338,6 @@ fn search(directory: &Inode, who: &Credentials, name: &[u8]) -> Result<(), Errno
     }
     permission::check_search(directory, who)?;
     if name.len() > NAME_MAX { Err(Errno::ENAMETOOLONG) } else { Ok(()) }
-}
-
-/// Whether `directory` is inside a mount that shows a part of its file system. If it was moved out,
-/// `..` must not lead to what the mount does not show.
-fn check_inside(directory: &Rc<Inode>, mount: &Mount) -> Result<(), Errno> {
-    let mut at = directory.clone();
-    while !Rc::ptr_eq(&at, mount.root()) {
-        at = at.parent().ok_or(Errno::ENOENT)?;
-    }
-    Ok(())
 }
 
 /// What `name` is in `directory`.

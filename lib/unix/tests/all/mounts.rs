@@ -392,3 +392,29 @@ fn a_list_that_does_not_fit_is_refused() {
     }
     crate::given_back::no_limit();
 }
+
+/// In a mount of a part, `..` leads up, and not out where a directory was moved away.
+#[test]
+fn the_way_up_in_a_part() {
+    let world = prepared();
+    let program = Program::new(&world, &world.first);
+    for directory in ["/a/in/x", "/a/in/x/y", "/a/in/x/z", "/a/in/w"] {
+        program.mkdir(directory);
+    }
+    assert_eq!(bind(&program, "/a/in", "/b", 0), 0);
+    for (path, found) in [
+        ("/b/x/y/../z/../../w/../file", true),
+        ("/b/x/y/../../file", true),
+        ("/b/x/../../b/x/y/../../file", true),
+        ("/b/x/y/../../../b/file", true),
+        ("/b/x/y/../../../in/file", false),
+    ] {
+        assert_eq!(program.stat(path).is_ok(), found, "{path}");
+    }
+    // Who is in a directory that is moved out of it goes up no further.
+    assert_eq!(program.on(l::__NR_chdir, "/b/x/y", &[]), 0);
+    assert_eq!(program.on_two(l::__NR_rename, "/a/in/x", "/a/x"), 0);
+    for path in ["..", "../z", "../..", "../y/../z", "../../in"] {
+        assert_eq!(program.stat(path).err(), Some(error(errno::ENOENT)), "{path}");
+    }
+}
