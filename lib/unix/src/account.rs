@@ -40,10 +40,14 @@ pub enum What {
     Ports,
     /// inotifies.
     Inotifies,
+    /// Pseudo-terminals.
+    Terminals,
+    /// Events of asynchronous I/O.
+    Events,
 }
 
 /// Kinds of [`What`].
-const KINDS: usize = 8;
+const KINDS: usize = 10;
 /// Of the heap and of the frames nobody gets the last sixteenth.
 pub(crate) const FLOOR: u64 = 16;
 /// Users but 0 leave an eighth more.
@@ -86,7 +90,10 @@ impl User {
             What::Frames => (frames, self.memory.available() as u64),
             What::PipePages => (2 * PIPE_PAGES.min(frames / 8), u64::MAX),
             What::Ports => (u64::from(ANY_PORTS), u64::MAX),
-            What::Signals | What::Flights | What::Inotifies => return Ok(()),
+            // Counted against other limits, or by `Charge::share`.
+            What::Signals | What::Flights | What::Inotifies | What::Terminals | What::Events => {
+                return Ok(());
+            }
         };
         let is_root = self.uid == 0;
         let kept = total / FLOOR + if is_root { 0 } else { total / RESERVE };
@@ -94,6 +101,13 @@ impl User {
             && (is_root || self.used(what).saturating_add(more) <= total / 2);
         if fits { Ok(()) } else { Err(Errno::ENOMEM) }
     }
+}
+
+/// Whether user `uid`, who has `own` of `total` things of which all users have `taken`, can have `more`.
+#[must_use]
+pub fn is_fair(uid: u32, (own, taken, total): (u64, u64, u64), more: u64) -> bool {
+    let (kept, most) = if uid == 0 { (0, total) } else { (total / RESERVE, total.div_ceil(2)) };
+    taken.saturating_add(more) <= total - kept && (uid == 0 || own.saturating_add(more) <= most)
 }
 
 /// All users that have anything.
@@ -147,6 +161,24 @@ impl Charge {
     /// `ENOMEM` if the user cannot have it.
     pub fn new(user: &Rc<User>, what: What, amount: u64) -> Result<Self, Errno> {
         user.check(what, amount)?;
+        let charge = Self::nothing(user, what);
+        charge.set(amount);
+        Ok(charge)
+    }
+
+    /// A charge of so many of `total` things, of which all users have `taken`.
+    ///
+    /// # Errors
+    /// `ENOSPC` if the others would have too few.
+    pub fn share(
+        user: &Rc<User>,
+        what: What,
+        amount: u64,
+        (taken, total): (u64, u64),
+    ) -> Result<Self, Errno> {
+        if !is_fair(user.uid, (user.used(what), taken, total), amount) {
+            return Err(Errno::ENOSPC);
+        }
         let charge = Self::nothing(user, what);
         charge.set(amount);
         Ok(charge)

@@ -226,7 +226,7 @@ fn new_inode(
     contents: &[u8],
 ) -> Result<Rc<Inode>, String> {
     let [major, minor] = header.special.map(u64::from);
-    let device = (minor & 0xff) | (major & 0xfff) << 8 | (minor & 0xf_ff00) << 12;
+    let device = super::device::number(major & 0xfff, minor);
     let kind = match header.mode & linux::S_IFMT {
         linux::S_IFREG => Kind::Regular(Regular::default()),
         linux::S_IFDIR => Kind::Directory(Directory::below(parent, name)),

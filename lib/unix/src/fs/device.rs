@@ -7,10 +7,16 @@ use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Sink, Source};
 
-/// Number of a device (`makedev`), for majors and minors below 256.
+/// Number of a device (`makedev`), for majors below 4,096.
 #[must_use]
 pub const fn number(major: u64, minor: u64) -> u64 {
-    major << 8 | minor
+    major << 8 | minor & 0xff | (minor & 0xf_ff00) << 12
+}
+
+/// Minor part of a device number.
+#[must_use]
+pub const fn minor(device: u64) -> u64 {
+    device & 0xff | device >> 12 & 0xf_ff00
 }
 
 /// Major part of a device number.

@@ -25,7 +25,7 @@ pub fn new_pty_inode(cx: &Cx, number: u64, owner: (u32, u32)) -> Result<Rc<Inode
     let fs = &cx.unix.fs.pts;
     fs.new_number()?;
     let kind = Kind::Character(number);
-    let inode = FIRST_NUMBER + (number & 0xff);
+    let inode = FIRST_NUMBER + device::minor(number);
     Ok(Inode::with_number(fs, inode, kind, 0o620, (owner.0, TTY_GROUP), now))
 }
 
@@ -58,8 +58,8 @@ pub(super) fn list(cx: &Cx, position: u64) -> Option<Item> {
     if position == 2 {
         return Some(item("ptmx", 2, 3));
     }
-    let numbers = cx.unix.terminals.pty_numbers();
-    let number = numbers.into_iter().find(|number| u64::from(*number) + 3 >= position)?;
+    let first = u32::try_from(position.saturating_sub(3)).ok()?;
+    let number = cx.unix.terminals.pty_from(first)?;
     let name = alloc::format!("{number}");
     Some(item(&name, FIRST_NUMBER + u64::from(number), u64::from(number) + 4))
 }

@@ -110,7 +110,7 @@ const MOUNT_ROOT: u64 = 0x2000;
 
 /// Major and minor part of a device number.
 fn parts(device: u64) -> [u32; 2] {
-    let minor = (device & 0xff) | (device >> 12 & 0xf_ff00);
+    let minor = super::device::minor(device);
     [super::device::major(device) as u32, minor as u32]
 }
 

@@ -1,6 +1,7 @@
 //! Objects by number and by key, their owners, and who may do what.
 
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -8,7 +9,7 @@ use core::cell::{Cell, RefCell};
 use linux_raw_sys::general as l;
 
 use super::Record;
-use crate::account::Charge;
+use crate::account::{Charge, is_fair};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::fs::permission::in_group;
@@ -103,7 +104,7 @@ pub struct Object<T> {
     pub owner: Owner,
     /// What it is.
     pub of: T,
-    _charge: Charge,
+    charge: Charge,
 }
 
 impl<T> Object<T> {
@@ -148,6 +149,8 @@ pub struct Table<T> {
     taken: Cell<u32>,
     /// How many there have been: no number comes again soon.
     ever: Cell<u32>,
+    /// How many of them who has made.
+    makers: RefCell<BTreeMap<u32, u32>>,
     /// How many there can be (`/proc/sys/kernel`).
     pub most: Cell<u32>,
     /// The number that the next one gets if its place is free (`/proc/sys/kernel/*_next_id`).
@@ -161,6 +164,7 @@ impl<T> Table<T> {
             keys: RefCell::default(),
             taken: Cell::new(0),
             ever: Cell::new(0),
+            makers: RefCell::default(),
             most: Cell::new(most),
             next: Cell::new(None),
         }
@@ -192,7 +196,7 @@ impl<T> Table<T> {
             return Err(Errno::ENOENT);
         }
         let wanted = self.next.get().filter(|id| self.at(*id).is_none());
-        let free = self.free_place().ok_or(Errno::ENOSPC)?;
+        let (free, uid) = self.free_place(cx).ok_or(Errno::ENOSPC)?;
         let charge = cx.pay(OBJECT_BYTES)?;
         let of = make()?;
         let ever = self.ever.get();
@@ -208,8 +212,9 @@ impl<T> Table<T> {
             maker: (who.euid, who.egid),
             mode: Cell::new(flags & 0o777),
         };
-        let object = Rc::new(Object { id, owner, of, _charge: charge });
+        let object = Rc::new(Object { id, owner, of, charge });
         self.objects.borrow_mut().insert(place, object);
+        *self.makers.borrow_mut().entry(uid).or_default() += 1;
         if wanted.is_none() {
             self.taken.set(place + 1);
         }
@@ -229,9 +234,15 @@ impl<T> Table<T> {
         self.keys.borrow_mut().remove(&object.owner.key.replace(PRIVATE));
     }
 
-    fn free_place(&self) -> Option<u32> {
+    /// A place for one more of the caller's, and who that is, if it leaves the others theirs.
+    fn free_place(&self, cx: &Cx) -> Option<(u32, u32)> {
         let objects = self.objects.borrow();
-        if objects.len() >= self.most.get() as usize {
+        let (uid, most) = (cx.process.user().uid, u64::from(self.most.get()));
+        let own = self.makers.borrow().get(&uid).copied().unwrap_or(0);
+        // A namespace that is not of the first users is theirs altogether.
+        let shares = super::of(cx.unix, cx.process).users.is_none();
+        let who = if shares { uid } else { 0 };
+        if !is_fair(who, (own.into(), objects.len() as u64, most), 1) {
             return None;
         }
         let mut free = self.taken.get();
@@ -241,7 +252,7 @@ impl<T> Table<T> {
             }
             free += 1;
         }
-        (free < 1 << PLACE_BITS).then_some(free)
+        (free < 1 << PLACE_BITS).then_some((free, uid))
     }
 
     /// The object with this number.
@@ -290,6 +301,15 @@ impl<T> Table<T> {
         self.forget_key(object);
         let place = object.id & PLACES;
         let gone = self.objects.borrow_mut().remove(&place);
+        let uid = gone.as_ref().map(|gone| gone.charge.user().uid);
+        if let Some(uid) = uid
+            && let Entry::Occupied(mut count) = self.makers.borrow_mut().entry(uid)
+        {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
         self.taken.set(self.taken.get().min(place));
         drop(gone);
     }

@@ -1,6 +1,6 @@
 //! Terminals: the line discipline, the console, pseudo-terminals, controlling terminals.
 //!
-//! `fs` calls [`open`] for terminal devices and lists [`Terminals::pty_numbers`] in
+//! `fs` calls [`open`] for terminal devices and lists [`Terminals::pty_from`] in
 //! `/dev/pts`; `process` calls [`process_ends`] when a process ends; whoever closes files
 //! calls [`Terminals::settle`] afterwards.
 
@@ -14,6 +14,7 @@ use linux_raw_sys::general::{__NR_vhangup, O_NOCTTY};
 use crate::call::{Answer, Cx, Entry, Stop, full};
 use crate::errno::Errno;
 use crate::file::File;
+use crate::fs::device;
 use crate::fs::inode::Inode;
 use crate::process::Pid;
 use crate::unix::Unix;
@@ -47,7 +48,7 @@ pub const PTMX: u64 = 5 << 8 | 2;
 /// Major number of the slaves in `/dev/pts`.
 pub const PTS_MAJOR: u64 = 136;
 /// Pseudo-terminals there can be.
-const PTYS: u32 = 256;
+const PTYS: u32 = 4096;
 
 /// Terminals whose master side is gone.
 type Cut = Rc<RefCell<Vec<Rc<Tty>>>>;
@@ -88,10 +89,15 @@ impl Terminals {
         console.or_else(|| self.ptys.borrow().values().find(controls).cloned())
     }
 
-    /// The numbers of the pseudo-terminals there are, for `/dev/pts`.
+    /// The first pseudo-terminal there is from this number on, for `/dev/pts`.
     #[must_use]
-    pub fn pty_numbers(&self) -> Vec<u32> {
-        self.ptys.borrow().keys().copied().collect()
+    pub fn pty_from(&self, number: u32) -> Option<u32> {
+        self.ptys.borrow().range(number..).next().map(|(number, _)| *number)
+    }
+
+    /// How many pseudo-terminals there are, and how many there can be.
+    fn ptys(&self) -> (u64, u64) {
+        (self.ptys.borrow().len() as u64, PTYS.into())
     }
 
     /// A pseudo-terminal.
@@ -157,8 +163,8 @@ pub fn open(cx: &Cx, inode: &Rc<Inode>, flags: u32) -> Result<Rc<dyn File>, Stop
         CONSOLE | SERIAL => terminals.console().clone(),
         OWN => terminals.of_session(cx.process.session.get()).ok_or(Errno::ENXIO)?,
         PTMX => return Ok(pty::open_master(cx, inode.clone())?),
-        _ if device >> 8 & 0xfff == PTS_MAJOR => {
-            let number = device as u32 & 0xff;
+        _ if device::major(device) == PTS_MAJOR => {
+            let number = device::minor(device) as u32;
             let tty = terminals.pty(number).ok_or(Errno::EIO)?;
             if tty.link.as_ref().is_some_and(|link| link.locked.get()) {
                 return Err(Errno::EIO.into());

@@ -17,6 +17,7 @@ use crate::account::{Charge, What};
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
+use crate::fs::device;
 use crate::fs::inode::Inode;
 use crate::memory::PAGE;
 use crate::stream::ring::Ring;
@@ -47,7 +48,7 @@ pub struct Link {
     /// The inode in `/dev/pts`, kept there as long as the terminal lives.
     pub inode: RefCell<Option<Rc<Inode>>>,
     /// What the terminal costs.
-    _charge: Charge,
+    _charges: [Charge; 2],
 }
 
 impl Link {
@@ -81,6 +82,7 @@ pub struct Master {
 pub(super) fn open_master(cx: &Cx, inode: Rc<Inode>) -> Result<Rc<dyn File>, Errno> {
     let terminals = &cx.unix.terminals;
     let number = terminals.free_number().ok_or(Errno::ENOSPC)?;
+    let share = Charge::share(&cx.process.user(), What::Terminals, 1, terminals.ptys())?;
     let owner = {
         let credentials = cx.process.credentials.borrow();
         (credentials.fsuid, credentials.fsgid)
@@ -95,9 +97,9 @@ pub(super) fn open_master(cx: &Cx, inode: Rc<Inode>) -> Result<Rc<dyn File>, Err
         can_write: WaitQueue::default(),
         owner,
         inode: RefCell::new(None),
-        _charge: cx.pay(PTY_BYTES)?,
+        _charges: [share, cx.pay(PTY_BYTES)?],
     };
-    let device = PTS_MAJOR << 8 | u64::from(number);
+    let device = device::number(PTS_MAJOR, number.into());
     let window = WindowSize { rows: 0, columns: 0, width_pixels: 0, height_pixels: 0 };
     let tty = Tty::new(device, window, Some(link));
     terminals.add_pty(&tty);

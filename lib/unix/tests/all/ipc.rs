@@ -7,6 +7,7 @@ use unix::errno::Errno;
 use unix::thread::Thread;
 
 use crate::common::World;
+use crate::common::caller::Program;
 
 const CREATE: u64 = 0o1000;
 const EXCLUSIVE: u64 = 0o2000;
@@ -325,4 +326,20 @@ fn many_are_set_at_once() {
     world.ok(first, l::__NR_semctl, &[set, 0, 17, values]);
     assert!(begun.elapsed().as_secs() < 1, "{:?}", begun.elapsed());
     assert_eq!(value(&world, set, u64::from(COUNT) - 1), 7);
+}
+
+/// However many an ordinary user makes, there are some for others.
+#[test]
+fn a_user_leaves_objects_to_others() {
+    let world = World::new();
+    let root = Program::new(&world, &world.first);
+    let user = root.fork();
+    user.lose_privileges();
+    let make = |program: &Program<'_>| program.call(l::__NR_msgget, &[0, 0o600]);
+    let made: Vec<i64> = std::iter::repeat_with(|| make(&user)).take_while(|id| *id >= 0).collect();
+    assert_eq!((made.len(), make(&user)), (16_000, -28));
+    assert!(make(&root) >= 0);
+    assert_eq!(user.call(l::__NR_msgctl, &[made[5] as u64, RMID, 0]), 0);
+    assert!(make(&user) >= 0);
+    assert_eq!(make(&user), -28);
 }

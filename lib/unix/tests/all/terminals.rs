@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::common::World;
+use crate::common::caller::Program;
 use linux_raw_sys::general::*;
 use linux_raw_sys::ioctl::*;
 use unix::errno::Errno;
@@ -347,4 +348,41 @@ fn a_session_hears_of_its_terminal_s_end() {
     world.ok(first, __NR_close, &[slave]);
     world.ok(first, __NR_write, &[master, keys, 1]);
     assert_eq!(child.process().ended.get(), Some(SIGINT), "process {grandchild}");
+}
+
+/// However many an ordinary user takes, there are some for others.
+#[test]
+fn a_user_leaves_terminals_to_others() {
+    let world = World::new();
+    let root = Program::new(&world, &world.first);
+    let mut user = root.fork();
+    user.lose_privileges();
+    let mut made = 0;
+    let open = |program: &Program<'_>| program.open("/dev/ptmx", O_RDWR | O_NOCTTY, 0);
+    let refused = loop {
+        match open(&user) {
+            0.. => made += 1,
+            // Its descriptors are used up.
+            -24 => {
+                user = user.fork();
+                assert_eq!(user.call(__NR_close_range, &[0, 1_000_000, 0]), 0);
+            }
+            refused => break refused,
+        }
+    };
+    assert!([-12, -28].contains(&refused) && made > 256, "{made}: {refused}");
+    assert!(open(&root) >= 0);
+    let at = root.buffer;
+    let last = open(&root) as u64;
+    assert_eq!(root.call(__NR_ioctl, &[last, TIOCGPTN.into(), at]), 0);
+    let number = world.read_u32(&root.thread, at);
+    assert!(number > 256, "{number}");
+    // Its number has more than eight bits, and it is found by it.
+    world.write(&root.thread, at, &[0; 4]);
+    assert_eq!(root.call(__NR_ioctl, &[last, TIOCSPTLCK.into(), at]), 0);
+    let name = format!("/dev/pts/{number}");
+    let slave = root.opened(&name, O_RDWR | O_NOCTTY);
+    assert_eq!(root.write(slave, b"seen"), 4);
+    assert_eq!(root.read(last, 4), b"seen");
+    assert_eq!(root.names("/dev/pts").len() as u32, number + 2);
 }

@@ -123,7 +123,7 @@ pub(super) fn mountinfo(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     lines(cx, subject, |text, mount, path| {
         let above = mount.point().map_or(mount.id, |point| point.spot.mount.id);
         let number = mount.root().fs.device;
-        let (major, minor) = (device::major(number), number & 0xff | number >> 12 & 0xf_ff00);
+        let (major, minor) = (device::major(number), device::minor(number));
         text.extend_from_slice(format!("{} {above} {major}:{minor} ", mount.id).as_bytes());
         text.extend_from_slice(&escaped(&shown(mount)));
         text.push(b' ');

@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use self::request::{Control, FLAGS, KEY, Request, TELLS, Work, work};
 use super::poll::{is_over, read_timespec, set_timeout};
-use crate::account::Charge;
+use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 use crate::file::{Events, Open};
@@ -70,7 +70,7 @@ pub struct Context {
     numbers: Cell<u64>,
     queue: WaitQueue,
     total: Rc<Cell<u64>>,
-    _charge: Charge,
+    _charges: [Charge; 2],
 }
 
 impl Drop for Context {
@@ -101,10 +101,10 @@ fn io_setup(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let total = cx.unix.streams.aio_events.clone();
-    if total.get() + most > EVENTS_MAX {
-        return Err(Errno::EAGAIN.into());
-    }
-    let charge = cx.pay(CONTEXT_BYTES + most as usize * size_of::<Event>())?;
+    let all = (total.get(), EVENTS_MAX);
+    let events = Charge::share(&cx.process.user(), What::Events, most, all);
+    let events = events.map_err(|_| Errno::EAGAIN)?;
+    let bytes = cx.pay(CONTEXT_BYTES + most as usize * size_of::<Event>())?;
     let space = cx.process.space();
     if space.area_count() >= AREAS_MAX {
         return Err(Errno::ENOMEM.into());
@@ -123,7 +123,7 @@ fn io_setup(cx: &Cx) -> Answer {
         numbers: Cell::new(0),
         queue: WaitQueue::default(),
         total,
-        _charge: charge,
+        _charges: [events, bytes],
     }));
     Ok(0)
 }

@@ -151,15 +151,14 @@ pub fn read(cx: &Cx, socket: &Socket, address: u64, len: u64) -> Result<Sent, Er
     if !files.is_empty() {
         let flights = &cx.unix.streams.flights;
         let (flying, closing) = (flights.count.clone(), flights.closing.clone());
-        if flying.get() + files.len() > FLYING_MAX {
-            return Err(Errno::ETOOMANYREFS);
-        }
+        let user = cx.process.user();
+        let all = (flying.get() as u64, FLYING_MAX as u64);
+        let share = Charge::share(&user, What::Flights, files.len() as u64, all);
+        let share = share.map_err(|_| Errno::ETOOMANYREFS)?;
         let bytes =
             files.len() * size_of::<Rc<Open>>() + size_of::<Rights>() + size_of::<Baggage>();
-        let charges = [cx.pay(bytes).map_err(|_| Errno::ENOBUFS)?, cx.charge(What::Flights)];
-        let user = cx.process.user();
+        let charges = [cx.pay(bytes).map_err(|_| Errno::ENOBUFS)?, share];
         let most = cx.descriptor_limit();
-        charges[1].set(files.len() as u64);
         if user.uid != 0 && user.used(What::Flights) > most {
             return Err(Errno::ETOOMANYREFS);
         }
