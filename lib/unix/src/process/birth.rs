@@ -122,7 +122,7 @@ pub fn first(unix: &Unix) -> Result<Rc<Thread>, Errno> {
     let thread = Thread::new(pid, process.clone(), unix.run_queue.clone());
     thread.machine.set(unix.machine.create_thread(process.space().machine())?);
     enter_tables(unix, &thread);
-    unix.processes.by_pid.borrow_mut().insert(pid, process);
+    unix.processes.enter(&process);
     Ok(thread)
 }
 
@@ -338,7 +338,7 @@ fn enter_family(cx: &Cx, wish: &Wish, process: &Rc<Process>) {
     process.state.maker.set(cx.thread.tid.get());
     parent.children.borrow_mut().push(process.clone());
     process.times.watch_limit(cx.unix, process);
-    cx.unix.processes.by_pid.borrow_mut().insert(process.pid, process.clone());
+    cx.unix.processes.enter(process);
 }
 
 /// Writes the child's id where the caller wants it; bad addresses are the caller's problem.

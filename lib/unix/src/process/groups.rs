@@ -59,6 +59,7 @@ fn setpgid(cx: &Cx) -> Answer {
         }
     }
     let old = process.group.replace(group);
+    cx.unix.processes.moved(old, group);
     numbers::release(cx.unix, old);
     Ok(0)
 }
@@ -80,6 +81,7 @@ fn setsid(cx: &Cx) -> Answer {
     connector::began_session(cx);
     let old = [cx.process.session.replace(pid), cx.process.group.replace(pid)];
     for old in old {
+        cx.unix.processes.moved(old, pid);
         numbers::release(cx.unix, old);
     }
     Ok(cx.process.number.into())

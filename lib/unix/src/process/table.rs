@@ -1,6 +1,7 @@
 //! The table of processes and threads, and their ids.
 
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
@@ -24,6 +25,8 @@ pub struct Processes {
     pub by_pid: RefCell<BTreeMap<Pid, Rc<Process>>>,
     /// Threads by id.
     pub by_tid: RefCell<BTreeMap<Pid, Rc<Thread>>>,
+    /// How many processes have an id as their group's, and how many as their session's, together.
+    memberships: RefCell<BTreeMap<Pid, u32>>,
     /// The namespaces in which ids are known that are known in others than the first: each one's lowest.
     pub(super) homes: RefCell<BTreeMap<Pid, Rc<Numbers>>>,
     last: Cell<u32>,
@@ -103,10 +106,43 @@ impl Processes {
     /// Whether a process, thread, group or session has it.
     #[must_use]
     pub fn in_use(&self, id: Pid) -> bool {
-        let processes = self.by_pid.borrow();
-        processes.contains_key(&id)
+        self.by_pid.borrow().contains_key(&id)
             || self.by_tid.borrow().contains_key(&id)
-            || processes.values().any(|one| one.group.get() == id || one.session.get() == id)
+            || self.memberships.borrow().contains_key(&id)
+    }
+
+    /// `process` exists from now on, in its group and session.
+    pub(super) fn enter(&self, process: &Rc<Process>) {
+        self.by_pid.borrow_mut().insert(process.pid, process.clone());
+        self.join(process.group.get());
+        self.join(process.session.get());
+    }
+
+    /// It does not any more.
+    pub(super) fn bury(&self, process: &Process) {
+        let gone = self.by_pid.borrow_mut().remove(&process.pid);
+        self.leave(process.group.get());
+        self.leave(process.session.get());
+        drop(gone);
+    }
+
+    /// A process has got `new` in the place of `old`, as its group or session.
+    pub(super) fn moved(&self, old: Pid, new: Pid) {
+        self.join(new);
+        self.leave(old);
+    }
+
+    fn join(&self, id: Pid) {
+        *self.memberships.borrow_mut().entry(id).or_default() += 1;
+    }
+
+    fn leave(&self, id: Pid) {
+        if let Entry::Occupied(mut count) = self.memberships.borrow_mut().entry(id) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
     }
 
     /// The empty memory that ended processes have. (Without any more spaces, `process` keeps

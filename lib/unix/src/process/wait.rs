@@ -113,7 +113,7 @@ fn report(unix: &Unix, process: &Rc<Process>, change: Change) {
 fn bury(unix: &Unix, parent: &Rc<Process>, child: &Rc<Process>) {
     parent.times.add_child(&child.times);
     parent.children.borrow_mut().retain(|other| !Rc::ptr_eq(other, child));
-    unix.processes.by_pid.borrow_mut().remove(&child.pid);
+    unix.processes.bury(child);
     numbers::release_process(unix, child);
 }
 
