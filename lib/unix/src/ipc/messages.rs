@@ -251,12 +251,10 @@ fn told(cx: &Cx, object: &Rc<Object<Queue>>) -> Record {
 }
 
 /// `/proc/sysvipc/msg`.
-pub fn list(cx: &Cx) -> Vec<u8> {
-    let mut text = alloc::string::String::from(
-        "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      \
-         stime      rtime      ctime\n",
-    );
-    for object in super::seen(cx).messages.all() {
+pub fn list(cx: &Cx, from: u64, text: &mut Vec<u8>) -> Option<u64> {
+    let head = "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      \
+         stime      rtime      ctime\n";
+    super::seen(cx).messages.told(from, text, head, |object| {
         let queue = &object.of;
         let middle = alloc::format!(
             " {:10} {:10} {:5} {:5}",
@@ -266,7 +264,6 @@ pub fn list(cx: &Cx) -> Vec<u8> {
             cx.shown(queue.last[1].get())
         );
         let [sent, received, changed] = queue.times.each_ref().map(Cell::get);
-        text += &object.line(cx, &middle, &alloc::format!("{sent:10} {received:10} {changed:10}"));
-    }
-    text.into_bytes()
+        object.line(cx, &middle, &alloc::format!("{sent:10} {received:10} {changed:10}"))
+    })
 }

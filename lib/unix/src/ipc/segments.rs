@@ -253,13 +253,13 @@ fn told(cx: &Cx, object: &Rc<Object<Segment>>) -> Record {
 }
 
 /// `/proc/sysvipc/shm`.
-pub fn list(cx: &Cx) -> Vec<u8> {
-    tidy(cx);
-    let mut text = alloc::string::String::from(
-        "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  \
-         cgid      atime      dtime      ctime                   rss                  swap\n",
-    );
-    for object in super::seen(cx).segments.all() {
+pub fn list(cx: &Cx, from: u64, text: &mut Vec<u8>) -> Option<u64> {
+    if from == 0 {
+        tidy(cx);
+    }
+    let head = "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  \
+         cgid      atime      dtime      ctime                   rss                  swap\n";
+    super::seen(cx).segments.told(from, text, head, |object| {
         let segment = &object.of;
         let middle = alloc::format!(
             "{:21} {:5} {:5}  {:5}",
@@ -275,7 +275,6 @@ pub fn list(cx: &Cx) -> Vec<u8> {
             resident * PAGE as u64,
             0
         );
-        text += &object.line(cx, &middle, &end);
-    }
-    text.into_bytes()
+        object.line(cx, &middle, &end)
+    })
 }

@@ -361,15 +361,13 @@ fn put(cx: &Cx, set: &Set, number: usize, value: i32) {
 }
 
 /// `/proc/sysvipc/sem`.
-pub fn list(cx: &Cx) -> Vec<u8> {
-    let mut text = alloc::string::String::from(
-        "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n",
-    );
-    for object in super::seen(cx).semaphores.all() {
+pub fn list(cx: &Cx, from: u64, text: &mut Vec<u8>) -> Option<u64> {
+    let head =
+        "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n";
+    super::seen(cx).semaphores.told(from, text, head, |object| {
         let set = &object.of;
         let middle = alloc::format!(" {:10}", set.all.borrow().len());
         let end = alloc::format!("{:10} {:10}", set.times[0].get(), set.times[1].get());
-        text += &object.line(cx, &middle, &end);
-    }
-    text.into_bytes()
+        object.line(cx, &middle, &end)
+    })
 }

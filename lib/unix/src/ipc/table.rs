@@ -296,6 +296,25 @@ impl<T> Table<T> {
         self.objects.borrow().values().cloned().collect::<Vec<_>>().into_iter()
     }
 
+    /// The next records of a text about all of them: `head`, and then what `line` says of each, from number `from` on.
+    pub(super) fn told(
+        &self,
+        from: u64,
+        text: &mut Vec<u8>,
+        head: &str,
+        line: impl FnOnce(&Object<T>) -> alloc::string::String,
+    ) -> Option<u64> {
+        let Some(place) = from.checked_sub(1) else {
+            text.extend_from_slice(head.as_bytes());
+            return Some(1);
+        };
+        let place = u32::try_from(place).ok()?;
+        let next = self.objects.borrow().range(place..).next().map(|(at, one)| (*at, one.clone()));
+        let (at, object) = next?;
+        text.extend_from_slice(line(&object).as_bytes());
+        Some(u64::from(at) + 2)
+    }
+
     /// Takes one out.
     pub fn remove(&self, object: &Object<T>) {
         self.forget_key(object);

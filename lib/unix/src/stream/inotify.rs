@@ -7,7 +7,6 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::rc::{Rc, Weak};
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
@@ -242,20 +241,20 @@ impl File for Inotify {
     }
 }
 
-/// What `/proc/self/fdinfo` says of the watches, if `open` is an inotify.
-#[must_use]
-pub fn told(open: &Open) -> String {
-    let Some(inotify) = open.file.as_any().downcast_ref::<Inotify>() else {
-        return String::new();
-    };
+/// Appends what `/proc/self/fdinfo` says of the first watch that has this number or a higher one, if `open` is an
+/// inotify; where the next ones are.
+pub fn told(open: &Open, from: u64, text: &mut Vec<u8>) -> Option<u64> {
+    let inotify = open.file.as_any().downcast_ref::<Inotify>()?;
+    let from = i32::try_from(from).ok()?;
     let watches = inotify.watches.borrow();
-    let known = watches.values().filter_map(|watch| Some((watch, watch.inode.upgrade()?)));
-    let line = |(watch, inode): (&Rc<Watch>, Rc<Inode>)| {
-        let (number, mask) = (watch.number, watch.mask.get());
-        let (ino, device) = (inode.number, inode.fs.device);
-        format!("inotify wd:{number:x} ino:{ino:x} sdev:{device:x} mask:{mask:x} ignored_mask:0\n")
-    };
-    known.map(line).collect()
+    let mut known = watches.range(from..);
+    let (watch, inode) = known.find_map(|(_, watch)| Some((watch, watch.inode.upgrade()?)))?;
+    let (number, mask) = (watch.number, watch.mask.get());
+    let (ino, device) = (inode.number, inode.fs.device);
+    let line =
+        format!("inotify wd:{number:x} ino:{ino:x} sdev:{device:x} mask:{mask:x} ignored_mask:0\n");
+    text.extend_from_slice(line.as_bytes());
+    Some(number as u64 + 1)
 }
 
 /// `inotify_init()`.

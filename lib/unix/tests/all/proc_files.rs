@@ -309,3 +309,34 @@ fn a_long_text_of_mappings_is_made_as_it_is_read() {
         world.ok(first, linux::__NR_munmap, &[0x10_0000, 4096]);
     }
 }
+
+/// So are those about objects of System V, and about the watches of an inotify.
+#[test]
+fn long_lists_are_made_as_they_are_read() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let queues: Vec<i64> =
+        (0..100).map(|_| program.call(linux::__NR_msgget, &[0, 0o600])).collect();
+    assert_eq!(program.call(linux::__NR_msgctl, &[queues[50] as u64, 0, 0]), 0);
+    let inotify = program.call(linux::__NR_inotify_init, &[]) as u64;
+    for number in 0..100 {
+        let path = format!("/tmp/{number}");
+        program.make(&path, b"");
+        let path = program.path(0, path.as_bytes());
+        let watch = [inotify, path, linux::IN_OPEN.into()];
+        assert!(program.call(linux::__NR_inotify_add_watch, &watch) > 0);
+    }
+    let info = format!("/proc/self/fdinfo/{inotify}");
+    for (path, lines) in [("/proc/sysvipc/msg", 100), (&info, 104)] {
+        let (mut whole, fd) = (Vec::new(), program.opened(path, 0));
+        loop {
+            let piece = program.read(fd, 8192);
+            if piece.is_empty() {
+                break;
+            }
+            assert!(piece.len() <= 4096 && piece.ends_with(b"\n"), "{path}: {}", piece.len());
+            whole.extend(piece);
+        }
+        assert_eq!(String::from_utf8(whole).unwrap().lines().count(), lines, "{path}");
+    }
+}

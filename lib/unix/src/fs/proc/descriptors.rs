@@ -31,20 +31,29 @@ pub(super) fn open_file(cx: &Cx, pid: Pid, fd: u32) -> Result<Rc<Open>, Errno> {
     open.ok_or(Errno::ENOENT)
 }
 
-/// The text of a file in `fdinfo`.
-pub(super) fn info(cx: &Cx, pid: Pid, fd: u32) -> Result<Vec<u8>, Errno> {
-    let open = open_file(cx, pid, fd)?;
-    let process = find_process(cx, pid).ok_or(Errno::ENOENT)?;
+/// The text of a file in `fdinfo`: a record about any file, and those of an inotify's watches
+/// ([`super::records::TellOfAll`]).
+pub(super) fn info(
+    cx: &Cx,
+    (pid, fd): (Pid, u32),
+    open: &Open,
+    from: u64,
+    text: &mut Vec<u8>,
+) -> Option<u64> {
+    if from != 0 {
+        return inotify::told(open, from, text);
+    }
+    let process = find_process(cx, pid)?;
     let close = process.files.borrow().close_on_exec(fd) == Some(true);
     let close = if close { linux_raw_sys::general::O_CLOEXEC } else { 0 };
     let inode = open.file.inode();
-    let mut text = format!(
+    let told = format!(
         "pos:\t{}\nflags:\t0{:o}\nmnt_id:\t{}\nino:\t{}\n",
         open.position.get(),
         open.flags.get() | close,
-        Spot::of(cx, &open).mount.id,
+        Spot::of(cx, open).mount.id,
         inode.number
     );
-    text += &inotify::told(&open);
-    Ok(text.into_bytes())
+    text.extend_from_slice(told.as_bytes());
+    Some(1)
 }

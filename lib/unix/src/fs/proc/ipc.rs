@@ -4,15 +4,23 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use super::system::{line, text};
+use super::records::TellOfAll;
+use super::system::line;
 use super::{Fixed, What};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::ipc::{messages, of, segments, semaphores};
 
 /// All objects there are.
-pub(super) const LISTS: &[Fixed] =
-    &[text("msg", messages::list), text("sem", semaphores::list), text("shm", segments::list)];
+pub(super) const LISTS: &[Fixed] = &[
+    records("msg", messages::list),
+    records("sem", semaphores::list),
+    records("shm", segments::list),
+];
+
+const fn records(name: &'static str, tell: TellOfAll) -> Fixed {
+    Fixed { name, mode: 0o444, what: What::Records(tell) }
+}
 
 const fn setting(
     name: &'static str,

@@ -84,6 +84,8 @@ enum What {
     SubjectOwned(Pid, Pid, SubjectText, WriteOwned),
     /// A text about a process's areas, a record for each.
     Areas(Pid, Pid, records::Tell),
+    /// A text about many things, a record for each.
+    Records(records::TellOfAll),
     /// A process's memory.
     Memory(Pid, Pid),
     /// What of it is there.
@@ -344,7 +346,6 @@ pub(super) fn read(cx: &Cx, node: &Node) -> Result<Vec<u8>, Stop> {
         | What::Mounts(pid, tid, make)
         | What::SubjectSetting(pid, tid, make, _)
         | What::SubjectOwned(pid, tid, make, _) => Ok(make(cx, &subject(cx, node, pid, tid)?)?),
-        What::DescriptorInfo(pid, fd) => Ok(descriptors::info(cx, pid, fd)?),
         _ => Err(Errno::EINVAL.into()),
     }
 }
