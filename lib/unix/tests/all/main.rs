@@ -23,6 +23,7 @@ mod first;
 mod futex;
 mod given_back;
 mod identity;
+mod ids;
 mod internet;
 mod ipc;
 mod keys;
