@@ -93,7 +93,8 @@ What programs make the server keep is counted for their user, who is refused bef
 ([0024](decisions/0024-who-pays-in-the-unix-server.md)). No user but 0 has more than half of anything; the last
 sixteenth is the server's own, an eighth more user 0's. When frames are used up, of the user that has the most the
 process that has the most is killed, as `oom_score_adj` sees it. There can be 4,096 pseudo-terminals, half of them one user's. The server has the blocks of memory that the root
-task gives, the largest first, up to its `memory_pages`; an eighth of them is its own, `free` shows the rest.
+task gives, the largest first, up to its `memory_pages` (in `systems/linux.toml` more than there is); an eighth of them is its own, `free` shows the rest: 686 MiB of a
+machine of 1 GiB, 2,940 of one of 4 GiB.
 
 ## How many processes
 A thousand small ones at once, in the machine of 1 GiB that `systems/linux.toml` asks for; some 500 with `--memory 512`. A sleeping child of the shell has 23 or 24 pages of kernel memory,
