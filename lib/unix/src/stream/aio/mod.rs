@@ -19,7 +19,7 @@ use super::poll::{is_over, read_timespec, set_timeout};
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
-use crate::file::{Events, Open};
+use crate::file::Open;
 use crate::fs::inode::Kind;
 use crate::machine::Access;
 use crate::memory::PAGE;
@@ -198,11 +198,7 @@ fn submit(cx: &Cx, context: &Rc<Context>, place: u64) -> Result<(), Errno> {
         request.finish(cx, result);
         return Ok(());
     }
-    let interest = match &request.work {
-        Work::Poll(wanted) => *wanted,
-        Work::Transfer { writes: true, .. } => Events::WRITABLE,
-        _ => Events::READABLE,
-    };
+    let interest = request.work.interest();
     let listener: Weak<dyn Listener> = request.this.clone();
     request.open.file.watch(cx, interest, &mut |queue| queue.listen(listener.clone()));
     context.waiting.borrow_mut().insert(request.number, request);

@@ -61,6 +61,17 @@ pub(super) enum Work {
     Nothing,
 }
 
+impl Work {
+    /// What is waited for.
+    pub(super) const fn interest(&self) -> Events {
+        match self {
+            Self::Poll(wanted) => *wanted,
+            Self::Transfer { writes: true, .. } => Events::WRITABLE,
+            _ => Events::READABLE,
+        }
+    }
+}
+
 /// A request.
 pub(super) struct Request {
     /// Its number in its context.
