@@ -50,6 +50,10 @@ enum Stage {
     Done,
 }
 
+/// In [`Walk::spared`]: the walk has marked none of the root's pages, for they are to stay or nothing was derived from them.
+/// A bit that no count has: a field for it made each unmap longer by an instruction.
+const UNMARKED: u64 = 1;
+
 /// A walk; see the module.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk {
@@ -66,7 +70,7 @@ pub(crate) struct Walk {
     end: u64,
     taken: Taken,
     scope: Scope,
-    /// [`Node::times_spared`](super::node::Node::times_spared) of the root when its pages began to be marked.
+    /// [`Node::times_spared`](super::node::Node::times_spared) of the root when its pages began to be marked, and [`UNMARKED`].
     spared: u64,
     /// Where the marks end that a walk has left which ended early.
     marked: u64,
@@ -101,6 +105,7 @@ impl Walk {
         // σ0's own pages keep their rights: its identity cannot be lost.
         let keeps = scope == Scope::Derived || root.space().is_sigma0();
         if keeps || taken.removes() && root.first_child().is_none() {
+            walk.spared |= UNMARKED;
             walk.collect(root);
             walk.descend();
         }
@@ -301,12 +306,13 @@ impl Walk {
 
     /// Whether the root's page has been without its mark since this walk began with it, and so may have been handed on:
     /// another flush of it was given up, or it was split. Whose mark it has now does not matter, nor whether anything is
-    /// derived from it: it may be somebody else's. One that never had a mark, for nothing was derived from it, has been
-    /// handed on if something is.
+    /// derived from it: it may be somebody else's. One that this walk has not marked, for nothing was derived from it,
+    /// has been handed on if something is, whoever has marked it since.
     #[inline]
     fn may_be_handed_on(&self, root: NodeRef, leaf: Leaf) -> bool {
-        root.times_spared() != self.spared
-            || !leaf.entry.has(Entry::DYING) && root.first_child().is_some()
+        let is_unmarked = self.spared & UNMARKED != 0 || !leaf.entry.has(Entry::DYING);
+        root.times_spared() != self.spared & !UNMARKED
+            || is_unmarked && root.first_child().is_some()
     }
 
     /// Whether pages are marked here, for they go when the walk is back.

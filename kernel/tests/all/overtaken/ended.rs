@@ -72,6 +72,40 @@ fn a_flush_takes_what_was_handed_on_though_a_third_one_has_marked_the_page() {
     }
 }
 
+/// A flush began when nothing was derived from its pages, so it marked none, and stopped: behind the split of a large page,
+/// or among the parts of one. Then a part is handed on, and another flush marks that and is given up below it. Whoever had
+/// the part must not have it when the first flush is over.
+#[test]
+fn a_flush_that_has_marked_nothing_takes_what_is_under_the_mark_of_another() {
+    let machine = Machine::new(2, 200, false);
+    let [sigma0, a, b] = machine.spaces[..] else { panic!("three spaces") };
+    let when = (1..8).flat_map(|n| [4, 20, 40, 60].map(|budget| (n, budget)));
+    let parts = [(false, 12, 0), (true, 14, 1), (true, 14, 3)];
+    for ((before, budget), (is_split, bits, slot)) in when.flat_map(|n| parts.map(|p| (n, p))) {
+        let case = format!("part {slot} of 2^{bits}, {before} steps of {budget}");
+        let part = RAM + (slot << 12);
+        send(sigma0, a, MapItem::map(page(RAM, 21, Rights::RWX), RAM));
+        if is_split {
+            unmap(a, RAM + 0x8000, 12, Rights::RWX, true).finish();
+        }
+        let mut first = unmap(a, RAM, bits, Rights::RWX, true);
+        let first_done = (0..before).any(|_| first.step(budget) == Step::Done);
+        map(a, b, part, 0);
+        let mut other = unmap(a, part, 12, Rights::RWX, true);
+        let other_done = steps(&mut other, 1);
+        if !first_done {
+            first.finish();
+        }
+        assert_eq!((rights(a, part), rights(b, 0)), (None, None), "{case}");
+        if !other_done {
+            other.abandon();
+        }
+        assert_eq!((b.nodes(), machine.violations(false)), (0, vec![]), "{case}");
+        unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
+        assert_eq!((a.nodes(), b.nodes()), (0, 0), "{case}");
+    }
+}
+
 /// Of two flushes of a page one is given up, and the page granted to somebody else, from whom the other one does
 /// not take it, though nothing is derived from it any more.
 #[test]
