@@ -142,7 +142,10 @@ fn turn_senders_away(thread: TcbRef) -> Step {
     let mut stint = Stint::default();
     while let Some(sender) = thread.senders.first() {
         queue::remove(thread, sender);
-        fail_early(sender, IpcErrorKind::NonExisting, Phase::Send);
+        // Who waits to send to itself is there, and what it was at ends.
+        let why =
+            if sender == thread { IpcErrorKind::Cancelled } else { IpcErrorKind::NonExisting };
+        fail_early(sender, why, Phase::Send);
         sched::requeue(sender);
         if stint.must_stop_after(TELLING) {
             return Step::More;
