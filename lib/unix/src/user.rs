@@ -225,6 +225,28 @@ impl<'a> UserMemory<'a> {
         Ok(value)
     }
 
+    /// Reads a structure that may have grown since the program was made, or since this was: all of what is known
+    /// here has to be there, and what is behind it has to be zero.
+    ///
+    /// # Errors
+    /// `EINVAL` if there is too little, `E2BIG` if there is more, `EFAULT`.
+    pub fn read_extensible<T: FromBytes + IntoBytes>(
+        &self,
+        address: u64,
+        size: usize,
+    ) -> Result<T, Errno> {
+        if size < size_of::<T>() {
+            return Err(Errno::EINVAL);
+        }
+        if size > PAGE {
+            return Err(Errno::E2BIG);
+        }
+        let value = self.read(address)?;
+        let mut rest = vec![0; size - size_of::<T>()];
+        self.read_bytes(address + size_of::<T>() as u64, &mut rest)?;
+        if rest.iter().all(|byte| *byte == 0) { Ok(value) } else { Err(Errno::E2BIG) }
+    }
+
     /// Writes a value.
     ///
     /// # Errors

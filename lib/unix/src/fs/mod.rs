@@ -44,6 +44,7 @@ pub mod locks;
 mod lookup;
 mod memory_file;
 mod mount;
+mod mount_attributes;
 mod mount_space;
 pub mod mounts;
 mod names;
@@ -157,6 +158,12 @@ pub const CALLS: &[Entry] = &[
     partial(linux::__NR_memfd_create, "memfd_create", memory_file::memfd_create, "huge pages"),
     full(linux::__NR_pivot_root, "pivot_root", mount_space::pivot_root),
     full(linux::__NR_umount2, "umount2", mount::umount2),
+    partial(
+        linux::__NR_mount_setattr,
+        "mount_setattr",
+        mount_attributes::mount_setattr,
+        "MOUNT_ATTR_IDMAP, MOUNT_ATTR_NOSYMFOLLOW (EINVAL)",
+    ),
     full(linux::__NR_getxattr, "getxattr", xattr::getxattr),
     full(linux::__NR_lgetxattr, "lgetxattr", xattr::lgetxattr),
     full(linux::__NR_fgetxattr, "fgetxattr", xattr::fgetxattr),

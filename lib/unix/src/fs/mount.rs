@@ -104,7 +104,8 @@ fn shows_whole(space: &MountSpace, kind: FsKind) -> bool {
 }
 
 /// Flags that say who hears of a mount.
-const KINDS: u32 = linux::MS_SHARED | linux::MS_PRIVATE | linux::MS_SLAVE | linux::MS_UNBINDABLE;
+pub(super) const KINDS: u32 =
+    linux::MS_SHARED | linux::MS_PRIVATE | linux::MS_SLAVE | linux::MS_UNBINDABLE;
 
 /// Where something is to be mounted.
 fn find_point(cx: &Cx, address: u64) -> Result<Point, Errno> {

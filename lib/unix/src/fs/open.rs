@@ -92,19 +92,7 @@ fn open_classic(cx: &Cx, fd: i32, path: Vec<u8>, flags: u32, mode: u32) -> Answe
 
 /// `openat2(fd, path, how, size)`.
 pub(super) fn openat2(cx: &Cx) -> Answer {
-    let size = cx.arg(3) as usize;
-    if size < size_of::<How>() {
-        return Err(Errno::EINVAL.into());
-    }
-    if size > crate::memory::PAGE {
-        return Err(Errno::E2BIG.into());
-    }
-    let how: How = cx.user().read(cx.arg(2))?;
-    let mut rest = alloc::vec![0; size - size_of::<How>()];
-    cx.user().read_bytes(cx.arg(2) + size_of::<How>() as u64, &mut rest)?;
-    if rest.iter().any(|byte| *byte != 0) {
-        return Err(Errno::E2BIG.into());
-    }
+    let how: How = cx.user().read_extensible(cx.arg(2), cx.arg(3) as usize)?;
     let both = u64::from(linux::RESOLVE_BENEATH | linux::RESOLVE_IN_ROOT);
     let makes = how.flags & u64::from(linux::O_CREAT | TMPFILE) != 0;
     let path_flags = linux::O_PATH | linux::O_DIRECTORY | linux::O_NOFOLLOW | linux::O_CLOEXEC;

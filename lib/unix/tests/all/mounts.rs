@@ -1,5 +1,6 @@
 //! Mounts: bound directories and files, namespaces of them, who hears of what, and a new root.
 
+mod attributes;
 mod limits;
 
 use linux_raw_sys::{errno, general as l};
