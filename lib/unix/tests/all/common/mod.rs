@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod caller;
+pub mod effort;
 pub mod file_calls;
 pub mod machine;
 pub mod program;

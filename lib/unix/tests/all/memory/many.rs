@@ -1,12 +1,11 @@
 //! Calls about many areas at once.
 
-use std::time::Instant;
-
 use linux_raw_sys::general as l;
 
 use super::PAGE;
 use crate::common::World;
 use crate::common::caller::{CREAT, Program, RDWR};
+use crate::common::effort::Effort;
 
 const COUNT: u64 = 60_000;
 /// So far apart that each has a leaf of the page map for itself.
@@ -36,11 +35,11 @@ fn pages_of_many_areas_are_not_needed() {
     let world = World::new();
     let (program, _) = scattered(&world);
     let before = resident(&world);
-    let begun = Instant::now();
+    let effort = Effort::begin();
     let all = [BASE, COUNT * APART, l::MADV_DONTNEED.into()];
     // There are gaps.
     assert_eq!(program.call(l::__NR_madvise, &all), -12);
-    assert!(begun.elapsed().as_secs() < 1, "{:?}", begun.elapsed());
+    effort.is_less_than(5);
     assert_eq!(before - resident(&world), COUNT as usize);
 }
 
@@ -49,9 +48,9 @@ fn a_file_that_many_areas_show_is_cut_off() {
     let world = World::new();
     let (program, fd) = scattered(&world);
     let before = resident(&world);
-    let begun = Instant::now();
+    let effort = Effort::begin();
     assert_eq!(program.call(l::__NR_ftruncate, &[fd, 0]), 0);
-    assert!(begun.elapsed().as_secs() < 1, "{:?}", begun.elapsed());
+    effort.is_less_than(5);
     assert_eq!(before - resident(&world), COUNT as usize);
     // And those that come back are found.
     assert_eq!(program.call(l::__NR_ftruncate, &[fd, PAGE]), 0);
@@ -77,9 +76,9 @@ fn many_areas_become_one() {
     assert!(count >= COUNT as usize);
     let (upper, len) = (BASE + COUNT / 2 * PAGE, COUNT / 2 * PAGE);
     let all_become_one = |number, rest: &[u64]| {
-        let begun = Instant::now();
+        let effort = Effort::begin();
         assert_eq!(program.call(number, &[&[upper, len], rest].concat()), 0);
-        assert!(begun.elapsed().as_secs() < 1, "{:?}", begun.elapsed());
+        effort.is_less_than(1);
         let now = world.first.process().space().area_count();
         assert_eq!(count - now, COUNT as usize / 2 - 1);
     };
