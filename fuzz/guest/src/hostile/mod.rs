@@ -14,8 +14,9 @@ mod words;
 
 use core::sync::atomic::Ordering;
 
-use abi::layout::{INITIAL_UTCB_AREA, STUB_SIZE, STUBS, stub, stub_address};
+use abi::layout::{STUB_SIZE, STUBS, stub, stub_address};
 use abi::utcb;
+use proto::layout::UTCBS;
 
 use crate::call::{self, Registers};
 use crate::den::{Den, THREADS};
@@ -89,7 +90,7 @@ pub fn live(den: &'static Den, sp: u64) -> ! {
 /// The UTCB of the keeper's thread `index`, or of a child that joined the crowd.
 fn utcb_of(den: &Den, index: usize) -> u64 {
     let offset = den.first_utcb.load(Ordering::Relaxed) & 7;
-    let first = INITIAL_UTCB_AREA + utcb::POINTER_OFFSET + offset * utcb::SIZE;
+    let first = UTCBS + utcb::POINTER_OFFSET + offset * utcb::SIZE;
     if index + 1 < THREADS {
         return first + index as u64 * utcb::SIZE;
     }

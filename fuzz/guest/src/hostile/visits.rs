@@ -3,11 +3,11 @@
 
 use core::sync::atomic::Ordering;
 
-use abi::layout::INITIAL_UTCB_AREA;
 use abi::lrpc::{control, step};
 use abi::protocol::LRPC_BIND;
 use abi::syscall::Call;
 use abi::{MsgTag, Time, Timeouts, utcb};
+use proto::layout::UTCBS;
 
 use super::Me;
 use crate::call::{self, Registers, reg};
@@ -96,7 +96,7 @@ impl Me {
         if self.rng.one_in(8) {
             return self.word();
         }
-        INITIAL_UTCB_AREA + (2 + self.rng.below(PAGES - 2)) * 4096
+        UTCBS + (2 + self.rng.below(PAGES - 2)) * 4096
     }
 
     /// If a thread has asked for a binding, in what a call has brought: an answer, which mostly agrees.
