@@ -3,9 +3,9 @@
 use core::sync::atomic::Ordering;
 
 use abi::id::USER_BASE;
+use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
 use abi::syscall::exregs as bit;
 use abi::{Ceilings, Fpage, MapItem, Numbers, Rights, ThreadId, Time};
-use proto::layout::{KIP, UTCBS};
 use runtime::space::Fault;
 use runtime::syscall::ThreadRegisters;
 use runtime::{Msg, ipc, kernel, kip, layout, schedule};
@@ -181,13 +181,13 @@ impl Task {
         self.end();
         let first = self.fresh(0);
         kernel::create(first, first, ThreadId::ROOT, !0)?;
-        let kip = Fpage::memory(KIP, 12, Rights::NONE);
-        let utcbs = Fpage::memory(UTCBS, UTCB_BITS, Rights::NONE);
+        let kip = Fpage::memory(INITIAL_KIP, 12, Rights::NONE);
+        let utcbs = Fpage::memory(INITIAL_UTCB_AREA, UTCB_BITS, Rights::NONE);
         kernel::configure_space(first, kip, utcbs)?;
         kernel::move_quota(first, QUOTAS[self.number])?;
         let numbers = Numbers { first: self.base(), count: NUMBERS };
         kernel::limit(first, Some(numbers), Some(CEILINGS))?;
-        kernel::set_pager(first, first, ThreadId::ROOT, UTCBS)?;
+        kernel::set_pager(first, first, ThreadId::ROOT, INITIAL_UTCB_AREA)?;
         self.start(0);
         for index in 1..MADE {
             self.create_thread(index, first)?;
@@ -197,7 +197,7 @@ impl Task {
 
     fn create_thread(&mut self, index: usize, member: ThreadId) -> kernel::Result<()> {
         let id = self.fresh(index);
-        let location = UTCBS + index as u64 * 1024;
+        let location = INITIAL_UTCB_AREA + index as u64 * 1024;
         kernel::create_active(id, member, ThreadId::ROOT, ThreadId::ROOT, location)?;
         self.start(index);
         Ok(())

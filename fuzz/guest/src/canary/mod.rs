@@ -7,8 +7,8 @@ mod pair;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::id::USER_BASE;
+use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
 use abi::{Fpage, Rights, ThreadId, Time};
-use proto::layout::{KIP, UTCBS};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, layout, schedule};
 
@@ -163,10 +163,10 @@ impl Canaries {
         for (index, canary) in self.0.iter_mut().enumerate() {
             let id = id(index);
             kernel::create(id, id, ThreadId::ROOT, !0)?;
-            let kip = Fpage::memory(KIP, 12, Rights::NONE);
-            let utcbs = Fpage::memory(UTCBS, 12, Rights::NONE);
+            let kip = Fpage::memory(INITIAL_KIP, 12, Rights::NONE);
+            let utcbs = Fpage::memory(INITIAL_UTCB_AREA, 12, Rights::NONE);
             kernel::configure_space(id, kip, utcbs)?;
-            kernel::set_pager(id, id, ThreadId::ROOT, UTCBS)?;
+            kernel::set_pager(id, id, ThreadId::ROOT, INITIAL_UTCB_AREA)?;
             let sp = CAGES[index].stack.as_ptr() as u64 + (STACK_WORDS as u64 - 8) * 8;
             machine::write(sp, index as u64);
             machine::write(sp + 8, canary.body as usize as u64);

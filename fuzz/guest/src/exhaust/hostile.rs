@@ -5,8 +5,8 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use abi::id::USER_BASE;
+use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
 use abi::{CallError, Fpage, Numbers, Rights, ThreadId, Time};
-use proto::layout::{KIP, UTCBS};
 use runtime::{Msg, ipc, kernel, thread};
 
 use crate::machine;
@@ -67,10 +67,10 @@ pub const NUMBERS: Numbers = Numbers { first: FIRST, count: 1 + CHILDREN + 64 };
 pub fn make_space(id: ThreadId, utcb_bits: u32) -> kernel::Result<()> {
     let me = thread::me();
     kernel::create(id, id, me, !0)?;
-    let kip = Fpage::memory(KIP, 12, Rights::NONE);
-    let utcbs = Fpage::memory(UTCBS, utcb_bits, Rights::NONE);
-    let made =
-        kernel::configure_space(id, kip, utcbs).and_then(|()| kernel::set_pager(id, id, me, UTCBS));
+    let kip = Fpage::memory(INITIAL_KIP, 12, Rights::NONE);
+    let utcbs = Fpage::memory(INITIAL_UTCB_AREA, utcb_bits, Rights::NONE);
+    let made = kernel::configure_space(id, kip, utcbs)
+        .and_then(|()| kernel::set_pager(id, id, me, INITIAL_UTCB_AREA));
     if made.is_err() {
         let _ = kernel::delete(id);
     }
@@ -80,7 +80,7 @@ pub fn make_space(id: ThreadId, utcb_bits: u32) -> kernel::Result<()> {
 /// Makes thread `index` of the caller's space, with the UTCB of that number.
 pub fn make_thread(id: ThreadId, index: u32) -> kernel::Result<()> {
     let me = thread::me();
-    let location = UTCBS + u64::from(index) * abi::utcb::SIZE;
+    let location = INITIAL_UTCB_AREA + u64::from(index) * abi::utcb::SIZE;
     kernel::create_active(id, me, me, me, location)
 }
 

@@ -89,7 +89,7 @@ impl Me {
     pub(super) fn local_message(&mut self) {
         let tag = self.tag(3, 0);
         let mut registers = self.ipc(tag);
-        registers[reg::RSI] = proto::layout::UTCBS + 512 + self.rng.below(4) * 1024;
+        registers[reg::RSI] = super::area_of(self.utcb) + 512 + self.rng.below(4) * 1024;
         if self.rng.one_in(2) {
             registers[reg::RDX] = registers[reg::RSI];
         }
@@ -244,7 +244,7 @@ impl Me {
         let whose = if self.rng.one_in(2) {
             self.utcb
         } else {
-            proto::layout::UTCBS + 512 + self.rng.below(8) * 1024
+            super::area_of(self.utcb) + 512 + self.rng.below(8) * 1024
         };
         let words = 1 + self.rng.below(64);
         self.note([whose, words]);

@@ -14,9 +14,8 @@ mod words;
 
 use core::sync::atomic::Ordering;
 
-use abi::layout::{STUB_SIZE, STUBS, stub, stub_address};
+use abi::layout::{INITIAL_UTCB_BITS, STUB_SIZE, STUBS, stub, stub_address};
 use abi::utcb;
-use proto::layout::UTCBS;
 
 use crate::call::{self, Registers};
 use crate::den::{Den, THREADS};
@@ -87,10 +86,15 @@ pub fn live(den: &'static Den, sp: u64) -> ! {
     }
 }
 
+/// Where the area begins in which a UTCB is: spaces of the fuzzer's own have it elsewhere than tasks.
+const fn area_of(utcb: u64) -> u64 {
+    utcb & !((1 << INITIAL_UTCB_BITS) - 1)
+}
+
 /// The UTCB of the keeper's thread `index`, or of a child that joined the crowd.
 fn utcb_of(den: &Den, index: usize) -> u64 {
     let offset = den.first_utcb.load(Ordering::Relaxed) & 7;
-    let first = UTCBS + utcb::POINTER_OFFSET + offset * utcb::SIZE;
+    let first = area_of(runtime::utcb::pointer()) + utcb::POINTER_OFFSET + offset * utcb::SIZE;
     if index + 1 < THREADS {
         return first + index as u64 * utcb::SIZE;
     }

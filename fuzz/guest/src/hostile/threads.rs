@@ -1,9 +1,8 @@
 //! Threads and tasks: created, changed, started, stopped, deleted.
 
-use abi::layout::{STUBS, stub};
+use abi::layout::{INITIAL_KIP, STUBS, stub};
 use abi::syscall::exregs as bit;
 use abi::{Fpage, Rights, ThreadId};
-use proto::layout::{KIP, UTCBS};
 
 use runtime::kip;
 
@@ -65,8 +64,8 @@ impl Me {
         match self.rng.below(6) {
             0 => !0,
             1 => self.word(),
-            2 => UTCBS + self.rng.below(1 << 15),
-            _ => UTCBS + self.rng.below(16) * 1024,
+            2 => super::area_of(self.utcb) + self.rng.below(1 << 15),
+            _ => super::area_of(self.utcb) + self.rng.below(16) * 1024,
         }
     }
 
@@ -79,7 +78,7 @@ impl Me {
                 self.control([id, 0, 0, 0, !0]);
             }
             5..=12 => {
-                let location = UTCBS + (4 + self.rng.below(12)) * 1024;
+                let location = super::area_of(self.utcb) + (4 + self.rng.below(12)) * 1024;
                 let pager = if self.rng.one_in(2) { own } else { ThreadId::ROOT.0 };
                 self.control([id, pager, own, own, location]);
                 self.start(id);
@@ -88,7 +87,7 @@ impl Me {
                 self.control([id, 0, own, id, !0]);
                 self.areas(id);
                 let pager = if self.rng.one_in(2) { own } else { ThreadId::ROOT.0 };
-                self.control([id, pager, 0, id, UTCBS]);
+                self.control([id, pager, 0, id, super::area_of(self.utcb)]);
                 self.start(id);
             }
         }
@@ -97,8 +96,8 @@ impl Me {
     fn areas(&mut self, id: u64) {
         let mut registers = [0; 15];
         registers[reg::RDI] = id;
-        registers[reg::RDX] = Fpage::memory(KIP, 12, Rights::NONE).0;
-        registers[reg::R8] = Fpage::memory(UTCBS, 14, Rights::NONE).0;
+        registers[reg::RDX] = Fpage::memory(INITIAL_KIP, 12, Rights::NONE).0;
+        registers[reg::R8] = Fpage::memory(super::area_of(self.utcb), 14, Rights::NONE).0;
         self.stub(registers, stub::SPACE_CONTROL);
     }
 

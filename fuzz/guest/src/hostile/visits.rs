@@ -7,7 +7,6 @@ use abi::lrpc::{control, step};
 use abi::protocol::LRPC_BIND;
 use abi::syscall::Call;
 use abi::{MsgTag, Time, Timeouts, utcb};
-use proto::layout::UTCBS;
 
 use super::Me;
 use crate::call::{self, Registers, reg};
@@ -96,7 +95,7 @@ impl Me {
         if self.rng.one_in(8) {
             return self.word();
         }
-        UTCBS + (2 + self.rng.below(PAGES - 2)) * 4096
+        super::area_of(self.utcb) + (2 + self.rng.below(PAGES - 2)) * 4096
     }
 
     /// If a thread has asked for a binding, in what a call has brought: an answer, which mostly agrees.

@@ -4,9 +4,8 @@
 use core::sync::atomic::Ordering;
 
 use abi::inspect::What;
-use abi::layout::{STUBS, USER_END, stub};
+use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, STUBS, USER_END, stub};
 use abi::{Fpage, Rights, ThreadId, Time};
-use proto::layout::{KIP, UTCBS};
 
 use super::{Me, PLAYGROUND, PLAYGROUND_BYTES};
 use crate::call::{Registers, reg};
@@ -32,9 +31,9 @@ const BORDERS: [u64; 24] = [
     USER_END - 4096,
     STUBS,
     STUBS + 0x1000,
-    KIP,
-    UTCBS,
-    UTCBS + 512,
+    INITIAL_KIP,
+    INITIAL_UTCB_AREA,
+    INITIAL_UTCB_AREA + 512,
     0xFFFF_8000_0000_0000,
     0xFFFF_FFFF_A000_0000,
     0xFFFF_FFFF_8020_0000,
@@ -82,7 +81,7 @@ impl Me {
             5..=10 => id(self.rng.below(IDS as u64)),
             11 => self.child().0,
             12 => self.rng.pick(&[ThreadId::NIL.0, ThreadId::ANY.0, ThreadId::ANY_LOCAL.0]),
-            13 => UTCBS + 512 + self.rng.below(8) * 1024,
+            13 => INITIAL_UTCB_AREA + 512 + self.rng.below(8) * 1024,
             14 => id(self.rng.below(IDS as u64)) ^ 1 << self.rng.below(64),
             _ => self.rng.pick(&[
                 ThreadId::ROOT.0,
