@@ -34,7 +34,7 @@ const BEFORE: &str = "ifconfig lo up 2>/dev/null";
 /// Most seconds of a module.
 const SECONDS: u64 = 240;
 const BATCH: usize = 40;
-/// Of a machine, MiB: a hundred are its archive, as much the files in it, and one module wants 685 at once.
+/// Of a machine, MiB: it has its archive and the files in that, and one module wants 685 at once.
 const MEMORY_MB: u32 = 1536;
 
 /// The suite.

@@ -47,8 +47,8 @@ const ASKING: (&str, &str) = ("answers", "judge/answers");
 const LONGEST: &str = "the longest took ";
 /// Longest that an answer may take.
 const SOON_MS: u64 = 2000;
-/// Beside the time that it works, seconds. `resources` makes some 20,000 system calls for each process that
-/// ends, and the emulator, which has no tags, forgets all translations at each switch to the server and back.
+/// Beside the time that it works, seconds. Processes of `resources` give back one by one what they had, and the
+/// emulator, which has no tags, forgets all translations at each switch to the server and back.
 const PAUSE_S: u64 = 120;
 const BATCH: usize = 60;
 /// Statuses that mean: no resources, not here, not trusted.
