@@ -100,6 +100,10 @@ impl Request {
 }
 
 fn mmap(cx: &Cx) -> Answer {
+    // It is mapped already, whatever others have done to the file's number since.
+    if cx.progress() != 0 {
+        return populate::go_on(cx, cx.progress(), page_up(cx.arg(1)).ok_or(Errno::ENOMEM)?);
+    }
     let (flags, offset) = (cx.uint(3), cx.arg(5));
     if offset % PAGE != 0 {
         return Err(Errno::EINVAL.into());
@@ -115,9 +119,6 @@ fn mmap(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let len = page_up(cx.arg(1)).ok_or(Errno::ENOMEM)?;
-    if cx.progress() != 0 {
-        return populate::go_on(cx, cx.progress(), len);
-    }
     let request = Request { address: cx.arg(0), len, access: access(cx.uint(2)), flags, offset };
     match map(cx, &request, open)? {
         (start, Coming::Now) => populate::mapped(cx, (start, start + len), start),

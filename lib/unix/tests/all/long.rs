@@ -81,6 +81,29 @@ fn memory_comes_in_turns() {
     assert_eq!(both[0].call(l::__NR_lseek, &[file, 0, l::SEEK_HOLE.into()]), LEN as i64);
 }
 
+/// A file is mapped when its pages begin to come, even if its number ends meanwhile.
+#[test]
+fn who_closes_a_file_whose_pages_come_keeps_its_mapping() {
+    let world = World::new();
+    let (_, file, _) = prepared(&world);
+    let first = &world.first;
+    let flags = l::CLONE_VM | l::CLONE_SIGHAND | l::CLONE_THREAD | l::CLONE_FILES | l::CLONE_FS;
+    let tid = world.ok(first, l::__NR_clone, &[flags.into(), 0, 0, 0, 0]);
+    let sibling = world.thread(tid);
+    let _ = world.next_event(&sibling);
+    let flags = u64::from(l::MAP_SHARED | l::MAP_POPULATE);
+    assert_eq!(world.call(first, l::__NR_mmap, &[0, LEN, 3, flags, file, 0]), None);
+    world.ok(&sibling, l::__NR_close, &[file]);
+    let mut result = None;
+    while result.is_none() {
+        world.advance(10_000);
+        result = world.next_reply(first);
+    }
+    let at = result.expect("it has ended");
+    assert_eq!(at % 4096, 0, "{}", at as i64);
+    world.write(first, at + LEN - 4096, &[1]);
+}
+
 /// Of much memory that is not there one is told in turns, too.
 #[test]
 fn what_is_there_is_told_in_turns() {
