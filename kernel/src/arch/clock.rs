@@ -12,6 +12,9 @@ use crate::arch;
 /// Microseconds per second.
 const US_PER_S: u64 = 1_000_000;
 
+/// Time between two ticks of the timer, µs.
+pub const TICK_US: u64 = 1_000;
+
 /// The user data page: read by the SystemClock stub, written by the kernel.
 #[repr(C, align(4096))]
 pub struct ClockPage {

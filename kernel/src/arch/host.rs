@@ -10,7 +10,7 @@ pub use super::processor::calls::{
     OwnRegisters, SYSTEM_CALL_BYTES, all_registers, set_all_registers, system_call_words,
 };
 pub use super::processor::frame::{Frame, exception_words, set_exception_words};
-pub use console::{EXIT_FAILURE, console_write, exit, ticks};
+pub use console::{EXIT_FAILURE, console_write, exit, interrupt_at, tick_again, ticks};
 pub use memory::{hardware, phys_to_virt, virt_to_phys};
 pub use threads::{
     Cpu, LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, VECTOR_BYTES, abandon_vector, clear_vector,

@@ -144,7 +144,7 @@ pub fn advance(number: u32, other: &Other) {
         // The next tick looks whether that is over.
         if let Some(first) = other.first() {
             cpu().scheduler.leaving.add(first.id.get());
-            cpu().scheduler.wakeup.look_again(clock::now_us());
+            cpu().scheduler.wakeup.look_again();
         }
         return;
     }
@@ -185,7 +185,7 @@ fn enter(number: u32, other: &Other, thread: TcbRef) {
     cpu().guests.add(number);
     scheduler.quiet.set(None);
     // The ticks look at it while it is there.
-    scheduler.wakeup.look_again(now_us);
+    scheduler.wakeup.look_again();
     let _ = party::invite(number, other, thread);
     if visits::berth(number).offer(thread.visitor.get()) == OtherSide::IsAway {
         visits::interrupt(number);

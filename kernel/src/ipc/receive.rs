@@ -6,8 +6,9 @@ use abi::{IpcErrorKind, Phase, ThreadId, Time, Timeouts};
 
 use super::words::Message;
 use super::{fail_early, propagation, queue, timeout, transfer};
-use crate::arch::{TcbRef, clock, cpu};
+use crate::arch::{TcbRef, clock};
 use crate::ipc::wait;
+use crate::sched::early;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::tcb::Resume;
@@ -110,7 +111,7 @@ fn begin_unusually(thread: TcbRef, from: ThreadId) -> Begun {
             return Begun::Failed;
         }
         Deadline::At(at_us) => {
-            cpu().scheduler.wakeup.insert(thread, at_us);
+            early::wake_at(thread, at_us);
             waits_specially(thread, from);
         }
         Deadline::Never if thread.kind.get() == Kind::User => {

@@ -5,8 +5,9 @@ use abi::{IpcErrorKind, ThreadId, Timeouts};
 
 use super::words::Message;
 use super::{fail_at_once, propagation, queue, receive, transfer};
-use crate::arch::{self, TcbRef, clock, cpu};
+use crate::arch::{self, TcbRef, clock};
 use crate::ipc::wait;
+use crate::sched::early;
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::{sched, thread};
@@ -48,7 +49,7 @@ fn later(sender: TcbRef, receiver: TcbRef) -> TcbRef {
     match deadline {
         Deadline::Now => return refused(sender, IpcErrorKind::Timeout),
         Deadline::Never => {}
-        Deadline::At(at_us) => cpu().scheduler.wakeup.insert(sender, at_us),
+        Deadline::At(at_us) => early::wake_at(sender, at_us),
     }
     sender.partner.set(receiver.id.get());
     rendezvous::set_busy(sender, Busy::Polling);

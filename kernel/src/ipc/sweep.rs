@@ -11,7 +11,7 @@ use abi::{IpcErrorKind, Phase, ThreadId};
 
 use super::fail_early;
 use crate::arch::preemption::{let_in, must_stop};
-use crate::arch::{TcbRef, clock, cpu, last_version};
+use crate::arch::{TcbRef, cpu, last_version};
 use crate::ipc::wait;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::{Kind, Sweep};
@@ -50,7 +50,7 @@ pub fn id_lost() {
     sweep.next.set(registry.threads().first());
     steps(sweep);
     if sweep.is_under_way() {
-        cpu().scheduler.wakeup.look_again(clock::now_us());
+        cpu().scheduler.wakeup.look_again();
         cpu().scheduler.watches.set(true);
     }
 }

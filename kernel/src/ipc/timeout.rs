@@ -5,9 +5,9 @@ use abi::time::Deadline;
 use abi::{IpcErrorKind, Phase, Timeouts, utcb};
 
 use super::{cancel, fail_early};
-use crate::arch::{TcbRef, clock, cpu};
+use crate::arch::{TcbRef, clock};
 use crate::ipc::wait;
-use crate::sched;
+use crate::sched::{self, early};
 use crate::thread::state::State;
 use crate::usermem::Utcb;
 
@@ -53,7 +53,7 @@ pub fn start_transfer_timeout(sender: TcbRef, receiver: TcbRef) -> Result<(), Ip
 pub fn arm_transfer_timeout(sender: TcbRef, faulter: TcbRef) {
     let deadline = sender.transfer.deadline_us.get();
     if deadline != u64::MAX {
-        cpu().scheduler.wakeup.insert(faulter, deadline);
+        early::wake_at(faulter, deadline);
         faulter.wake_is_transfer.set(true);
     }
 }

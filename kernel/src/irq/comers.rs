@@ -4,7 +4,7 @@
 use abi::inspect::Back;
 
 use super::quick;
-use crate::arch::{self, TcbRef, clock, cpu, visits};
+use crate::arch::{self, TcbRef, cpu, visits};
 use crate::elsewhere::{
     Other, advance, advance_all, call_back, charge, go_on, least, leaves, requeue, send,
     wants_nothing_here,
@@ -22,7 +22,7 @@ pub fn look() {
         }
     }
     if !leaving.is_empty() {
-        scheduler.wakeup.look_again(clock::now_us());
+        scheduler.wakeup.look_again();
     }
     if !scheduler.stopped.is_empty() {
         let _ = go_on();
@@ -65,7 +65,7 @@ pub fn tick(now_us: u64) {
         advance(number, other);
     }
     if !cpu().guests.is_empty() {
-        cpu().scheduler.wakeup.look_again(now_us);
+        cpu().scheduler.wakeup.look_again();
     }
 }
 

@@ -4,7 +4,7 @@ use super::{comers, wake};
 use crate::arch::{self, TcbRef, clock, cpu, current};
 use crate::ipc::{kernel_message, sweep};
 use crate::sched::slice::{after_interrupt, charge};
-use crate::sched::waker;
+use crate::sched::{early, waker};
 use crate::thread::registry;
 use crate::thread::tcb::Resume;
 
@@ -28,6 +28,7 @@ fn ticked(running: TcbRef, most: u32) -> TcbRef {
     scheduler.ticks.set(scheduler.ticks.get() + 1);
     arch::report_nmis(waker::note);
     let now_us = clock::now_us();
+    scheduler.ticked_us.set(now_us);
     if scheduler.wakeup.is_due(now_us) {
         wake_up(now_us, most);
     }
@@ -41,13 +42,14 @@ fn ticked(running: TcbRef, most: u32) -> TcbRef {
 /// sweep that is under way, which asks for the next tick again.
 #[inline(never)]
 fn wake_up(now_us: u64, most: u32) {
+    early::tick_again();
     wake::expire(now_us, most);
     if !cpu().guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
         comers::tick(now_us);
     }
     if registry().sweep.is_under_way() {
         sweep::tick();
-        cpu().scheduler.wakeup.look_again(now_us);
+        cpu().scheduler.wakeup.look_again();
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::arch::preemption::let_in;
 use crate::arch::{TcbRef, clock, cpu, log};
 use crate::ipc::timeout;
+use crate::sched::early;
 use crate::sched::waker::{TO_WRITE, goes_on, place};
 use crate::thread::rendezvous::{self, Busy};
 
@@ -16,7 +17,7 @@ pub fn expire(now_us: u64, most: u32) {
     let scheduler = &cpu().scheduler;
     let waker = scheduler.waker.get();
     let most = if waker.is_some() { most } else { u32::MAX };
-    let rest = scheduler.wakeup.expire_some(now_us, most, wake);
+    let rest = early::expire_some(now_us, most, wake);
     if let (Some(waker), Some(rest)) = (waker, rest) {
         goes_on(waker, rest);
     }
@@ -35,7 +36,7 @@ pub fn go_on(waker: TcbRef) -> bool {
         place(waker, TO_WRITE);
         return true;
     }
-    let rest = cpu().scheduler.wakeup.expire_some(clock::now_us(), AT_ONCE, wake);
+    let rest = early::expire_some(clock::now_us(), AT_ONCE, wake);
     match rest {
         Some(rest) => place(waker, rest),
         None => rendezvous::set_busy(waker, Busy::Halted),

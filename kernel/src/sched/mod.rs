@@ -7,6 +7,7 @@
 //! belongs in a queue follows from its tcb.
 
 pub mod delay;
+pub mod early;
 pub mod leaving;
 pub mod ready;
 pub mod slice;
@@ -46,8 +47,12 @@ pub struct Scheduler {
     pub slice_left_us: Cell<u64>,
     /// Clock value up to which slices have been charged, µs.
     pub charged_us: Cell<u64>,
-    /// Timer ticks since boot.
+    /// The timer's interrupts since boot.
     pub ticks: Cell<u64>,
+    /// When the last one was handled, µs.
+    pub ticked_us: Cell<u64>,
+    /// When the next one comes, if that is before the next tick ([`early`]), µs; else 0.
+    pub early_us: Cell<u64>,
     /// Since when somebody more urgent has been kept waiting (`delay`), µs; 0: nobody is.
     pub delayed_since_us: Cell<u64>,
     /// Those of the processors with guests where whoever is there stands still until this one leaves the kernel.
@@ -78,6 +83,8 @@ impl Scheduler {
             slice_left_us: Cell::new(0),
             charged_us: Cell::new(0),
             ticks: Cell::new(0),
+            ticked_us: Cell::new(0),
+            early_us: Cell::new(0),
             delayed_since_us: Cell::new(0),
             stopped: Processors::new(),
             quiet: Cell::new(None),

@@ -11,12 +11,18 @@
 //! those of who is due, at once; from there threads are woken, the most urgent class first, as many
 //! at a time as the caller wants (docs/decisions/0056). So what a tick does is bounded, however
 //! many it concerns.
+//!
+//! A tick looks [`ahead`], too: who sleeps until a time before the next one does not wait for his grain's end.
+
+mod ahead;
+mod nearer;
 
 use core::cell::Cell;
 
 use abi::id::THREAD_BITS;
 
 use crate::arch::TcbRef;
+use crate::arch::clock::TICK_US;
 use crate::arch::preemption::Pace;
 use crate::ring::Ring;
 use crate::techniques::WAKEUP_LISTS;
@@ -83,6 +89,8 @@ pub struct WakeupLists {
     later: Cell<u32>,
     /// Next grain to parse.
     next_grain: Cell<u64>,
+    /// Nobody's time comes before, µs, and nothing else is to be done: with each tick it is compared with the next one.
+    look_us: Cell<u64>,
 }
 
 impl Default for WakeupLists {
@@ -103,6 +111,7 @@ impl WakeupLists {
             in_span: [const { Cell::new(0) }; SPANS],
             later: Cell::new(0),
             next_grain: Cell::new(0),
+            look_us: Cell::new(0),
         }
     }
 
@@ -116,6 +125,7 @@ impl WakeupLists {
     /// Puts `thread`, which is in no list, into that of `at_us`.
     #[inline(always)]
     fn link(&self, thread: TcbRef, at_us: u64) {
+        self.look_until(at_us);
         // Rounded up: never early, and never in a grain that is already parsed.
         let grain = (at_us / GRAIN_US + 1).max(self.next_grain.get());
         let list = if SORTED && self.spans_to(grain) > 1 {
@@ -137,7 +147,9 @@ impl WakeupLists {
     /// The list of a distant `grain`, which gets one more member.
     #[inline(never)]
     fn count_in(&self, grain: u64) -> usize {
-        self.later.set(self.later.get() + 1);
+        if self.later.replace(self.later.get() + 1) == 0 {
+            self.look_again();
+        }
         if self.spans_to(grain) >= SPANS as u64 {
             return LONG_TIME;
         }
@@ -197,21 +209,23 @@ impl WakeupLists {
         }
     }
 
-    /// Whether a list's turn has come by `now_us` and somebody is in it, or some of those who
-    /// sleep longer are to be looked at; the turn of an empty one is over.
-    #[inline]
+    /// Whether a tick at `now_us` finds something to do: somebody's time may have come, or comes before the next one;
+    /// or some of those who sleep longer are to be looked at.
+    #[inline(always)]
     #[must_use]
     pub fn is_due(&self, now_us: u64) -> bool {
-        let (next, last) = (self.next_grain.get(), now_us / GRAIN_US);
-        if next > last {
-            return false;
-        }
-        let empty = self.classes[next as usize % WAKEUP_LISTS].get() == 0;
-        if next == last && empty && !self.is_step(next) {
-            self.next_grain.set(next + 1);
-            return false;
-        }
-        true
+        self.look_us.get() <= now_us + TICK_US
+    }
+
+    /// A tick that is followed by another one before `at_us` has nothing to do; others look.
+    #[inline(always)]
+    pub fn look_until(&self, at_us: u64) {
+        self.look_us.set(self.look_us.get().min(at_us));
+    }
+
+    /// The next tick looks, whoever sleeps.
+    pub fn look_again(&self) {
+        self.look_us.set(0);
     }
 
     /// Whether those who sleep longer are to be looked at in `grain`.
@@ -220,30 +234,32 @@ impl WakeupLists {
         grain.is_multiple_of(STEP) && self.later.get() != 0
     }
 
-    /// The next tick behind `now_us` finds [`WakeupLists::is_due`], whoever sleeps.
-    pub fn look_again(&self, now_us: u64) {
-        let before = (now_us / GRAIN_US).saturating_sub(1);
-        self.next_grain.set(self.next_grain.get().min(before));
-    }
-
     /// Nobody sleeps yet: the first tick need not look at the grains since the machine was switched on.
     pub fn begin(&self, now_us: u64) {
         self.next_grain.set(now_us / GRAIN_US);
     }
 
     /// Calls `expired` for up to `most` threads whose time has come by `now_us`, those of the most
-    /// urgent class first; whether there is more to do, with which the next call goes on.
-    pub fn expire_some(&self, now_us: u64, most: u32, expired: impl FnMut(TcbRef)) -> Option<Rest> {
+    /// urgent class first; whether there is more to do, with which the next call goes on, and when somebody's time
+    /// comes next, if that may be before the next tick.
+    pub fn expire_some(
+        &self,
+        now_us: u64,
+        most: u32,
+        expired: impl FnMut(TcbRef),
+    ) -> (Option<Rest>, Option<u64>) {
         // Somebody very urgent may be among them, but his time has not come.
         const NEARER: Option<Rest> = Some(Rest { priority: u8::MAX, before: 0 });
         let left = self.pass_grains(now_us / GRAIN_US, most.saturating_mul(WAKE_UP));
         if left == 0 {
-            return NEARER;
+            return (NEARER, None);
         }
         let left = self.sort_some(left);
         let nearing = NEARER.filter(|_| self.nearing.get().1 != 0);
+        let (next_us, left) = self.look_ahead(now_us, left);
+        self.look_us.set(self.nothing_before_us());
         let due = self.wake(now_us, left, expired);
-        nearing.or(due)
+        (nearing.or(due), next_us)
     }
 
     /// Passes the grains up to `last`; what is left then of `left`, in [rounds](WAKE_UP). After a time without
@@ -336,60 +352,6 @@ impl WakeupLists {
             }
         }
         None
-    }
-
-    /// The step of `grain`: its part of those whose span is the next is to come nearer, so that all are
-    /// in the grains' rings when it begins; and some of those who sleep longest do. Whether `left`, from
-    /// which that is taken, was enough for what must be done before.
-    #[inline(never)]
-    fn come_nearer(&self, grain: u64, left: &mut u32) -> bool {
-        let ring_of = |span: u64| span as usize % SPANS;
-        let members = |ring: usize| self.in_span[ring].get();
-        // What was not done before its span has begun.
-        let (late, steps) = (ring_of(grain / SPAN), (SPAN - grain % SPAN).div_ceil(STEP));
-        self.nearing.set((FIRST_SPAN + late, members(late)));
-        *left = self.sort_some(*left);
-        if self.nearing.get().1 != 0 {
-            return false;
-        }
-        let next = ring_of(grain / SPAN + 1);
-        let part = u64::from(members(next)).div_ceil(steps) as u32;
-        self.nearing.set((FIRST_SPAN + next, part));
-        let long = &self.rings[LONG_TIME];
-        for thread in (0..STEP).map_while(|_| long.first()) {
-            let at_us = thread.wake_at_us.get();
-            if at_us == 0 || self.spans_to(at_us / GRAIN_US) < SPANS as u64 - 1 {
-                self.sort(LONG_TIME);
-            } else if let Some(next) = long.behind(thread) {
-                long.turn_to(next);
-            }
-        }
-        *left = left.saturating_sub(SORT * STEP as u32);
-        true
-    }
-
-    /// As many of those who are to come nearer do as `left` rounds are enough for; what is left of them.
-    #[inline]
-    fn sort_some(&self, left: u32) -> u32 {
-        let (list, count) = self.nearing.get();
-        let sorted = count.min(left / SORT);
-        let mut pace = Pace::default();
-        for _ in 0..sorted {
-            pace.round();
-            self.sort(list);
-        }
-        self.nearing.set((list, count - sorted));
-        left - sorted * SORT
-    }
-
-    /// Puts the first member of `list` where it belongs now: nowhere, if it was cancelled.
-    fn sort(&self, list: usize) {
-        let Some(thread) = self.rings[list].first() else { return };
-        self.unlink(thread);
-        let at_us = thread.wake_at_us.get();
-        if at_us != 0 {
-            self.link(thread, at_us);
-        }
     }
 }
 

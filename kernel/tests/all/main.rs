@@ -10,6 +10,7 @@ mod between_phases;
 mod ceilings;
 mod checker;
 mod crossing;
+mod early;
 mod elsewhere;
 mod exchanges;
 mod explore;

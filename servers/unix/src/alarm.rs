@@ -14,6 +14,11 @@ const NEVER: u64 = !0;
 const PATIENCE_US: u64 = 500;
 /// Longest sleep at a time, µs.
 const NAP_US: u64 = 10_000_000;
+/// The longest that IPC can say to the microsecond.
+const EXACT_US: u64 = 1023;
+/// How long before the time a longer sleep ends at least, µs: the kernel lets its timer interrupt no sooner after
+/// that for the rest, which is exact.
+const REST_US: u64 = 128;
 
 /// Helper and what it was told last.
 pub struct Alarm {
@@ -68,6 +73,11 @@ impl Alarm {
     }
 }
 
+/// How long to sleep now if it is to be `us` in all: what is left then can be said exactly, or is far.
+fn nap(us: u64) -> u64 {
+    if us > EXACT_US { (us - REST_US).min(NAP_US) } else { us }
+}
+
 fn sleep_and_call(server: ThreadId) {
     let mut until = NEVER;
     loop {
@@ -75,7 +85,7 @@ fn sleep_and_call(server: ThreadId) {
         let told = if until == NEVER {
             ipc::receive(server, Time::NEVER).ok()
         } else if until > now {
-            ipc::receive(server, Time::micros((until - now).min(NAP_US))).ok()
+            ipc::receive(server, Time::micros(nap(until - now))).ok()
         } else {
             until = NEVER;
             ipc::call_within(server, &Msg::new(LABEL), Timeouts::NEVER).ok()

@@ -44,3 +44,12 @@ pub fn mask(_line: u8) {}
 
 /// There are no lines.
 pub fn unmask(_line: u8) {}
+
+/// There is no timer.
+#[must_use]
+pub fn interrupt_at(_at_us: u64) -> bool {
+    false
+}
+
+/// There is no timer.
+pub fn tick_again() {}

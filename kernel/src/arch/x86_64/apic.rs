@@ -185,6 +185,11 @@ pub fn counting() -> u32 {
     read(register::CURRENT_COUNT)
 }
 
+/// Lets the timer, which ticks, count from `count` now and from then on.
+pub fn count_from(count: u32) {
+    write(register::INITIAL_COUNT, count);
+}
+
 /// Lets the timer interrupt each time that it has counted `count`.
 pub fn start_ticking(count: u32) {
     write(register::TIMER, PERIODIC | u32::from(vectors::TIMER));

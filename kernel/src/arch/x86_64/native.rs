@@ -26,6 +26,7 @@ pub use super::tcbs::{
     LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, frames_of, has_stretch, install, last_version,
     lookup, lookup_number, remove, set_last_version,
 };
+pub use super::tick_source::{interrupt_at, tick_again};
 pub use super::vector::{
     abandon as abandon_vector, clear as clear_vector, declare as declare_vector,
     keeps as keeps_vector, sanitise as sanitise_vector, saved as vector_state,

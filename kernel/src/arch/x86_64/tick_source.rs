@@ -3,6 +3,8 @@
 //! The local timer counts with a clock of its own, whose rate nothing tells reliably: it is
 //! counted against the time stamp counter, whose rate is known.
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
 use super::cpu::ticks;
 use super::timer::Span;
 use super::{apic, lines, pic, timer};
@@ -11,21 +13,49 @@ use crate::arch::clock;
 /// A measurement takes this part of a second.
 const PART: u64 = 200;
 /// Ticks per second.
-const RATE: u64 = 1_000_000 / timer::TICK_US;
+const RATE: u64 = 1_000_000 / clock::TICK_US;
 /// The local timer's counts whose length is measured, log2.
 const COUNTS: u32 = 20;
 /// Where nothing can be measured: the emulator's, and slow rather than fast elsewhere.
 const FALLBACK: u32 = 1_000_000;
 
+/// Soonest interrupt between two ticks, µs.
+const SOONEST_US: u64 = 10;
+/// How much the local timer may be ahead of the time stamp counter at its end, µs.
+const AHEAD_US: u64 = 1;
+
+/// What the local timer counts between two ticks; 0 without one.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
 /// Starts the periodic tick.
 pub fn start() {
     if lines::has_apics() {
         timer::stop();
-        apic::start_ticking(count());
+        let count = count();
+        COUNT.store(count, Ordering::Relaxed);
+        apic::start_ticking(count);
     } else {
         timer::start();
         pic::unmask(timer::LINE);
     }
+}
+
+/// Lets the timer interrupt at clock value `at_us`, or soon after it, instead of at the next tick, which must come
+/// later; false if it cannot. It goes on like that until [`tick_again`].
+#[must_use]
+pub fn interrupt_at(at_us: u64) -> bool {
+    let in_us = at_us.saturating_sub(clock::now_us()) + AHEAD_US;
+    let count = u64::from(COUNT.load(Ordering::Relaxed)) * in_us.clamp(SOONEST_US, clock::TICK_US);
+    let count = (count / clock::TICK_US) as u32;
+    if count != 0 {
+        apic::count_from(count);
+    }
+    count != 0
+}
+
+/// The timer has interrupted, and the next tick comes when one is over from now.
+pub fn tick_again() {
+    apic::count_from(COUNT.load(Ordering::Relaxed));
 }
 
 /// What the local timer counts between two ticks.

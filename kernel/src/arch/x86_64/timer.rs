@@ -9,12 +9,10 @@ use super::cpu::{cpuid, in_byte, out_byte, ticks};
 
 /// Input clock of the 8254, Hz (105/88 MHz).
 const INPUT_HZ: u64 = 1_193_182;
-/// Counts per tick of channel 0: the period nearest to a millisecond.
+/// Counts per tick of channel 0: the period nearest to [a millisecond](crate::arch::clock::TICK_US) (999.85 µs).
 const TICK_COUNT: u16 = 1193;
 /// Line of the tick.
 pub const LINE: u8 = 0;
-/// Period of the tick, microseconds (999.85, rounded).
-pub const TICK_US: u64 = 1_000;
 /// Counts of one measurement: 10 ms.
 const MEASURE_COUNT: u16 = 11_932;
 /// Counts of every second one, which fits into the turn that a busy host gives: 1 ms.

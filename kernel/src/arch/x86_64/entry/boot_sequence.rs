@@ -10,7 +10,7 @@ use crate::arch::x86_64::cpu::EXIT_FAILURE;
 use crate::arch::x86_64::machine as machine_facts;
 use crate::arch::x86_64::mitigations::Choice;
 use crate::arch::x86_64::tables::{Frames, KernelTables};
-use crate::arch::x86_64::{features, place, random, timer};
+use crate::arch::x86_64::{features, place, random};
 use crate::boot::image::{Image, SERVERS, Seal, Server};
 use crate::boot::info::{BootInfo, LoaderError};
 use crate::boot::madt::{self, Madt};
@@ -244,7 +244,7 @@ fn describe(
         bootinfo: plan.bootinfo,
         trampoline: plan.trampoline,
         counter_khz: clock::frequency_hz() / 1_000,
-        tick_us: timer::TICK_US,
+        tick_us: clock::TICK_US,
         has_gib_pages: machine::has_gib_pages(),
     };
     let modules = image

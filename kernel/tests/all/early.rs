@@ -1,0 +1,164 @@
+//! Sleeps that end between two ticks: when the timer interrupts, and who is awake then.
+
+use std::sync::atomic::Ordering;
+
+use crate::common::tasks::{machine, thread};
+use crate::common::{Machine, Random};
+use abi::{ThreadId, Time, Timeouts};
+use kernel::arch::clock::{self, TICK_US};
+use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::ipc::syscall;
+use kernel::irq;
+use kernel::thread::tcb::Resume;
+
+/// The kernel's own line.
+const TIMER: u32 = 0;
+/// Least time between two interrupts, µs.
+const GAP_US: u64 = 100;
+/// When it all begins, µs: in the middle of a grain.
+const BEGIN_US: u64 = 1_000_300;
+
+/// A machine whose timer the test is.
+struct Sleepers {
+    _machine: Machine,
+    running: TcbRef,
+    threads: Vec<TcbRef>,
+    now_us: u64,
+}
+
+impl Sleepers {
+    fn new(count: u32) -> Self {
+        let (machine, spaces) = machine(2);
+        let running = thread(spaces[0], 0, ThreadId::NIL);
+        running.resume.set(Resume::Frame);
+        let make = |index| thread(spaces[1], 1 + index, ThreadId::NIL);
+        let threads: Vec<_> = (0..count).map(make).collect();
+        for thread in threads.iter().chain([&running]) {
+            cpu().scheduler.ready.remove(*thread);
+        }
+        set_current(running);
+        let mut sleepers = Self { _machine: machine, running, threads, now_us: 0 };
+        cpu().scheduler.wakeup.begin(BEGIN_US);
+        sleepers.interrupt_at(BEGIN_US);
+        sleepers
+    }
+
+    /// It is `now_us` from now on.
+    fn set_clock(&mut self, now_us: u64) {
+        self.now_us = now_us;
+        clock::PAGE.offset_us.store(now_us, Ordering::Relaxed);
+    }
+
+    /// The timer interrupts.
+    fn interrupt_at(&mut self, now_us: u64) {
+        self.set_clock(now_us);
+        let _ = irq::interrupt(self.running, TIMER);
+        set_current(self.running);
+        cpu().scheduler.ready.remove(self.running);
+    }
+
+    /// When the timer interrupts next.
+    fn next_us() -> u64 {
+        let scheduler = &cpu().scheduler;
+        match scheduler.early_us.get() {
+            0 => scheduler.ticked_us.get() + TICK_US,
+            early_us => early_us,
+        }
+    }
+
+    /// Lets the thread `who` sleep for `us`, of few bits.
+    fn sleep(&self, who: usize, us: u64) {
+        let thread = self.threads[who];
+        cpu().scheduler.ready.remove(thread);
+        set_current(thread);
+        let timeouts = Timeouts::new(Time::NEVER, Time::micros(us));
+        let _ = syscall::ipc(thread, ThreadId::NIL, ThreadId::ANY, timeouts.0);
+        set_current(self.running);
+    }
+
+    fn is_awake(&self, who: usize) -> bool {
+        self.threads[who].is_ready()
+    }
+}
+
+#[test]
+fn a_short_sleep_ends_between_two_ticks() {
+    let mut sleepers = Sleepers::new(1);
+    sleepers.sleep(0, 300);
+    assert_eq!(Sleepers::next_us(), BEGIN_US + 300);
+    sleepers.interrupt_at(BEGIN_US + 300);
+    assert!(sleepers.is_awake(0));
+    assert_eq!(Sleepers::next_us(), BEGIN_US + 300 + TICK_US, "it ticks again");
+}
+
+#[test]
+fn a_tick_looks_ahead_to_the_next_one() {
+    for us in [1_001, 1_500, 1_998] {
+        let mut sleepers = Sleepers::new(1);
+        sleepers.sleep(0, us);
+        assert_eq!(Sleepers::next_us(), BEGIN_US + TICK_US);
+        sleepers.interrupt_at(BEGIN_US + TICK_US);
+        assert!(!sleepers.is_awake(0));
+        assert_eq!(Sleepers::next_us(), BEGIN_US + us.max(TICK_US + GAP_US));
+        sleepers.interrupt_at(Sleepers::next_us());
+        assert!(sleepers.is_awake(0), "{us}");
+    }
+}
+
+#[test]
+fn a_sleep_that_is_broken_off_leaves_the_ticks() {
+    let mut sleepers = Sleepers::new(1);
+    sleepers.sleep(0, 300);
+    cpu().scheduler.wakeup.remove(sleepers.threads[0]);
+    sleepers.interrupt_at(Sleepers::next_us());
+    assert_eq!(cpu().scheduler.early_us.get(), 0);
+}
+
+#[test]
+fn the_shortest_sleeps_do_not_keep_the_timer_interrupting() {
+    let mut sleepers = Sleepers::new(4);
+    let mut interrupts = 0;
+    while sleepers.now_us < BEGIN_US + 100 * TICK_US {
+        for who in 0..4 {
+            sleepers.sleep(who, 1 + who as u64);
+        }
+        sleepers.interrupt_at(Sleepers::next_us());
+        interrupts += 1;
+        assert!((0..4).all(|who| sleepers.is_awake(who)));
+    }
+    assert_eq!(interrupts, 100 * TICK_US / GAP_US);
+}
+
+/// Up to as many as a look ahead goes through: nobody sleeps longer than the gap between interrupts makes him.
+#[test]
+fn few_sleepers_wake_in_time() {
+    let mut random = Random::seeded(61);
+    let mut sleepers = Sleepers::new(8);
+    let (mut until, mut woken) = ([0; 8], 0);
+    while woken < 20_000 {
+        let next_us = Sleepers::next_us();
+        assert!(next_us > sleepers.now_us && next_us <= sleepers.now_us + TICK_US);
+        let now_us = sleepers.now_us + 1 + random.below(400);
+        if now_us < next_us {
+            let who = random.below(8) as usize;
+            sleepers.set_clock(now_us);
+            if until[who] == 0 {
+                // A time that it can say exactly.
+                let us = Time::micros(1 + (random.next() >> (48 + random.below(16))));
+                let us = us.period_us().expect("it is one");
+                sleepers.sleep(who, us);
+                until[who] = now_us + us;
+            }
+            continue;
+        }
+        sleepers.interrupt_at(next_us);
+        for (who, until_us) in until.iter_mut().enumerate().filter(|(_, until)| **until != 0) {
+            if sleepers.is_awake(who) {
+                assert!(*until_us <= next_us, "{} µs early", *until_us - next_us);
+                (*until_us, woken) = (0, woken + 1);
+            } else {
+                assert!(*until_us + GAP_US > next_us, "{} µs late", next_us - *until_us);
+            }
+        }
+    }
+}
