@@ -25,6 +25,7 @@ pub fn run() {
     case("an_exhausted_quantum_is_reported", quantum);
     case("preemption_can_be_delayed", delayed);
     case("processor_time_is_counted", counted);
+    case("short_sleeps_end_between_two_ticks", sleeps);
 }
 
 fn state_of(id: ThreadId) -> u64 {
@@ -284,7 +285,7 @@ fn lateness(delay: bool) -> Outcome<(u64, u64)> {
 
 fn delayed() -> Outcome {
     let (prompt, pending) = lateness(false)?;
-    check!(prompt < 5_000, "a higher thread woke {prompt} us late");
+    check!(prompt < 500, "a higher thread woke {prompt} us late");
     same!("the pending flag without delay", pending, 0);
     let (late, pending) = lateness(true)?;
     same!("the pending flag after a delay", pending, utcb::PREEMPT_PENDING);
@@ -333,5 +334,21 @@ fn counted() -> Outcome {
     );
     check!(idle.is_some_and(|us| us <= 2_000), "a thread that waits has used {idle:?} us");
     check!(used_us(gone).is_none(), "a thread that is gone has a time");
+    Ok(())
+}
+
+/// Least time between two of the timer's interrupts, and what waking somebody takes.
+const LATE_US: u64 = 100 + 20;
+
+fn sleeps() -> Outcome {
+    for us in [1, 50, 300, 700, 1_000, 1_500, 5_000, 20_000] {
+        for _ in 0..10 {
+            let before = clock::now_us();
+            ipc::sleep(us);
+            let slept_us = clock::now_us() - before;
+            check!(slept_us >= us, "a sleep of {us} us ended after {slept_us}");
+            check!(slept_us <= us + LATE_US, "a sleep of {us} us took {slept_us}");
+        }
+    }
     Ok(())
 }
