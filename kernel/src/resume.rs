@@ -44,7 +44,7 @@ pub fn resume(current: TcbRef, entered: impl Fn(TcbRef) -> TcbRef) -> TcbRef {
 /// Interrupts were noted on the way out of the kernel, after whatever noted them before was handled;
 /// `next`, queued, is about to go on. Those that come meanwhile, in windows, are handled, too: nobody behind
 /// this looks for them. It ends, for a device's line is masked once it is noted, who comes back from elsewhere
-/// does not go there in between, and ticks are further apart than a round is long.
+/// does not go there in between, and the timer's interrupts are further apart than a round is long.
 #[must_use]
 pub fn interrupted(mut next: TcbRef) -> TcbRef {
     loop {

@@ -43,6 +43,7 @@ fn ticked(running: TcbRef, most: u32) -> TcbRef {
 #[inline(never)]
 fn wake_up(now_us: u64, most: u32) {
     early::tick_again();
+    cpu().scheduler.wakeup.tick_looks();
     wake::expire(now_us, most);
     if !cpu().guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
         comers::tick(now_us);

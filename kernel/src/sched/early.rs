@@ -3,15 +3,20 @@
 
 use super::wakeup::Rest;
 use crate::arch::clock::TICK_US;
-use crate::arch::{self, TcbRef, cpu};
+use crate::arch::{self, TcbRef, clock, cpu};
 
 /// Least time between two interrupts of the timer, µs, so that no sleepers make it interrupt all the time.
-const GAP_US: u64 = 100;
+pub const GAP_US: u64 = 100;
 
 /// `thread` wakes at clock value `at_us`.
 pub fn wake_at(thread: TcbRef, at_us: u64) {
     cpu().scheduler.wakeup.insert(thread, at_us);
     see_to(at_us);
+}
+
+/// Lets the timer interrupt in `us`, if that is before the next tick.
+pub fn interrupt_in(us: u64) {
+    see_to(clock::now_us() + us);
 }
 
 /// Sees to it that the timer interrupts at `at_us`, if that is before the next tick.

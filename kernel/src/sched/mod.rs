@@ -55,6 +55,8 @@ pub struct Scheduler {
     pub early_us: Cell<u64>,
     /// Since when somebody more urgent has been kept waiting (`delay`), µs; 0: nobody is.
     pub delayed_since_us: Cell<u64>,
+    /// When somebody last gave way for a turn ([`slice::give_way`]), µs.
+    pub gave_way_us: Cell<u64>,
     /// Those of the processors with guests where whoever is there stands still until this one leaves the kernel.
     pub stopped: Processors,
     /// The space of which nobody runs elsewhere, as was found last, until somebody goes there again.
@@ -85,6 +87,7 @@ impl Scheduler {
             ticks: Cell::new(0),
             ticked_us: Cell::new(0),
             early_us: Cell::new(0),
+            gave_way_us: Cell::new(0),
             delayed_since_us: Cell::new(0),
             stopped: Processors::new(),
             quiet: Cell::new(None),

@@ -1,7 +1,7 @@
 //! Time slices, total quanta, preemption: who has the processor after an interrupt or a system call.
 
-use super::{begin_slice, blocked, delay, grant_slice, keep_watch, pick, requeue};
-use crate::arch::{TcbRef, cpu};
+use super::{begin_slice, blocked, delay, early, grant_slice, keep_watch, pick, requeue};
+use crate::arch::{TcbRef, clock, cpu};
 use crate::space::SpaceRef;
 
 /// An interrupt has been handled while `running` had the processor: who has it now. If
@@ -77,18 +77,30 @@ pub fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
 }
 
 /// `running`, which is queued and keeps the processor after an interrupt, lets others have it
-/// until the next one, if somebody more urgent than `priority` waits: who runs.
+/// until the next one, if somebody more urgent than `priority` waits: who runs. Their turn is about as
+/// long as its own was, however soon interrupts follow each other.
 #[must_use]
 pub fn give_way(running: TcbRef, priority: u8) -> TcbRef {
     let ready = &cpu().scheduler.ready;
     ready.remove(running);
     match ready.highest().filter(|best| best.priority.get() > priority) {
-        Some(best) => preempt(running, best),
+        Some(best) => {
+            end_their_turn();
+            preempt(running, best)
+        }
         None => {
             ready.insert_first(running);
             running
         }
     }
+}
+
+/// Half of the time since others had the last turn like this one is how long they have it now. So it becomes as
+/// long as what was between.
+fn end_their_turn() {
+    let now_us = clock::now_us();
+    let since_us = now_us - cpu().scheduler.gave_way_us.replace(now_us).min(now_us);
+    early::interrupt_in((since_us / 2).max(early::GAP_US));
 }
 
 /// The same for those who are more urgent than all of `tasks` may be; if there are none, nobody is.

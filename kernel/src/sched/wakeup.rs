@@ -89,6 +89,8 @@ pub struct WakeupLists {
     later: Cell<u32>,
     /// Next grain to parse.
     next_grain: Cell<u64>,
+    /// The next tick is to look ([`WakeupLists::look_again`]).
+    again: Cell<bool>,
     /// Nobody's time comes before, µs, and nothing else is to be done: with each tick it is compared with the next one.
     look_us: Cell<u64>,
 }
@@ -111,6 +113,7 @@ impl WakeupLists {
             in_span: [const { Cell::new(0) }; SPANS],
             later: Cell::new(0),
             next_grain: Cell::new(0),
+            again: Cell::new(false),
             look_us: Cell::new(0),
         }
     }
@@ -223,9 +226,15 @@ impl WakeupLists {
         self.look_us.set(self.look_us.get().min(at_us));
     }
 
-    /// The next tick looks, whoever sleeps.
+    /// The next tick looks, whoever sleeps and whoever else looks before it.
     pub fn look_again(&self) {
+        self.again.set(true);
         self.look_us.set(0);
+    }
+
+    /// A tick looks: it asks again for what it is to go on with.
+    pub fn tick_looks(&self) {
+        self.again.set(false);
     }
 
     /// Whether those who sleep longer are to be looked at in `grain`.
@@ -257,7 +266,9 @@ impl WakeupLists {
         let left = self.sort_some(left);
         let nearing = NEARER.filter(|_| self.nearing.get().1 != 0);
         let (next_us, left) = self.look_ahead(now_us, left);
-        self.look_us.set(self.nothing_before_us());
+        if !self.again.get() {
+            self.look_us.set(self.nothing_before_us());
+        }
         let due = self.wake(now_us, left, expired);
         (nearing.or(due), next_us)
     }

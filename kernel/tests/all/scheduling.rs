@@ -162,6 +162,7 @@ fn wakeups_come_never_early_and_at_most_a_grain_late() {
                     assert!(earliest_us.is_none_or(|at_us| at_us > now_us + 1000));
                     continue;
                 }
+                lists.tick_looks();
                 let most = if random.one_in(2) { u32::MAX } else { 1 + random.below(3) as u32 };
                 loop {
                     let wake = |thread: TcbRef| {
@@ -220,6 +221,7 @@ fn a_tick_looks_at_nobody_who_sleeps_long() {
         if !lists.is_due(now_us) {
             continue;
         }
+        lists.tick_looks();
         let _ = lists.expire_some(now_us, u32::MAX, |_| woken += 1);
         lists.for_each_ring(|list, ring| {
             let is_near = WakeupLists::is_near(list);

@@ -185,8 +185,9 @@ pub fn counting() -> u32 {
     read(register::CURRENT_COUNT)
 }
 
-/// Lets the timer, which ticks, count from `count` now and from then on.
-pub fn count_from(count: u32) {
+/// Lets the timer, which ticks, interrupt once instead, when it has counted `count`.
+pub fn interrupt_once(count: u32) {
+    write(register::TIMER, u32::from(vectors::TIMER));
     write(register::INITIAL_COUNT, count);
 }
 

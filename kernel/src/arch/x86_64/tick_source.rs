@@ -41,21 +41,22 @@ pub fn start() {
 }
 
 /// Lets the timer interrupt at clock value `at_us`, or soon after it, instead of at the next tick, which must come
-/// later; false if it cannot. It goes on like that until [`tick_again`].
+/// later; false if it cannot. There is no tick then until [`tick_again`]. (Periods as short as this are not kept by
+/// every hypervisor, so it is no period.)
 #[must_use]
 pub fn interrupt_at(at_us: u64) -> bool {
     let in_us = at_us.saturating_sub(clock::now_us()) + AHEAD_US;
     let count = u64::from(COUNT.load(Ordering::Relaxed)) * in_us.clamp(SOONEST_US, clock::TICK_US);
     let count = (count / clock::TICK_US) as u32;
     if count != 0 {
-        apic::count_from(count);
+        apic::interrupt_once(count);
     }
     count != 0
 }
 
 /// The timer has interrupted, and the next tick comes when one is over from now.
 pub fn tick_again() {
-    apic::count_from(COUNT.load(Ordering::Relaxed));
+    apic::start_ticking(COUNT.load(Ordering::Relaxed));
 }
 
 /// What the local timer counts between two ticks.

@@ -8,6 +8,8 @@ use crate::techniques::WAKEUP_LISTS;
 /// How many sleepers a look ahead goes through, the most urgent class first: whoever is behind so many others
 /// wakes by a tick.
 const LOOKED_AT: u32 = 8;
+/// How many whose sleep was broken off it takes out on the way.
+const TAKEN_OUT: u32 = 16;
 /// How many of them cost what a round does ([`super::WAKE_UP`]).
 const IN_A_ROUND: u32 = 2;
 
@@ -42,22 +44,21 @@ impl WakeupLists {
     /// earliest of the others, and what is left of `left`, in [rounds](super::WAKE_UP).
     pub(super) fn look_ahead(&self, now_us: u64, left: u32) -> (Option<u64>, u32) {
         let [this, next] = grains(now_us);
-        let mut look = Look { now_us, seen: 0, earliest_us: None };
+        let mut look = Look { now_us, seen: 0, gone: 0, earliest_us: None };
         let mut classes = self.classes[this].get() | self.classes[next].get();
         while let Some(class) = classes.checked_ilog2() {
             classes &= !(1 << class);
             self.look_through(this, class as usize, &mut look);
             self.look_through(next, class as usize, &mut look);
         }
-        (look.earliest_us, left.saturating_sub(look.seen.div_ceil(IN_A_ROUND)))
+        (look.earliest_us, left.saturating_sub((look.seen + look.gone).div_ceil(IN_A_ROUND)))
     }
 
     /// The members of `class` in the ring of `grain`, as far as `look` goes.
     fn look_through(&self, grain: usize, class: usize, look: &mut Look) {
         let ring = &self.rings[grain * CLASSES + class];
         let mut next = ring.first();
-        while let Some(thread) = next.filter(|_| look.seen < LOOKED_AT) {
-            look.seen += 1;
+        while let Some(thread) = next.filter(|_| look.goes_on()) {
             next = ring.behind(thread);
             if look.is_over(thread) {
                 self.comes_due(grain, class, thread);
@@ -81,20 +82,30 @@ impl WakeupLists {
 /// A look ahead.
 struct Look {
     now_us: u64,
+    /// How many it has seen who sleep, and who do not any more.
     seen: u32,
+    gone: u32,
     /// When the first wakes of whom it has seen.
     earliest_us: Option<u64>,
 }
 
 impl Look {
+    fn goes_on(&self) -> bool {
+        self.seen < LOOKED_AT && self.gone < TAKEN_OUT
+    }
+
     /// Whether `thread` sleeps no longer, or was cancelled.
     fn is_over(&mut self, thread: TcbRef) -> bool {
         let at_us = thread.wake_at_us.get();
-        let is_over = at_us <= self.now_us;
-        if !is_over {
+        if at_us == 0 {
+            self.gone += 1;
+            return true;
+        }
+        self.seen += 1;
+        if at_us > self.now_us {
             self.earliest_us = Some(self.earliest_us.map_or(at_us, |other| other.min(at_us)));
         }
-        is_over
+        at_us <= self.now_us
     }
 }
 
