@@ -6,6 +6,7 @@
 //! | `system`, `settings` | what is not about one process |
 //! | `node`, `subject` | what an inode is, and whom it is about |
 //! | `process`, `status`, `figures` | what is |
+//! | `namespaces` | `ns` |
 //! | `devices` | what `/sys` is |
 //! | `descriptors`, `memory` | `fd` and `fdinfo`, `mem` and `pagemap` |
 //! | `mappings`, `records` | `maps` and `smaps` |
@@ -34,6 +35,7 @@ mod ipc;
 mod mappings;
 pub(super) mod memory;
 pub(super) mod mounts;
+mod namespaces;
 mod net;
 mod node;
 mod process;
@@ -175,7 +177,7 @@ pub(super) fn lookup(
         }),
         What::Process(pid, tid) => process::find(process::of_process(), pid, tid, name),
         What::Thread(pid, tid) => process::find(process::of_thread(), pid, tid, name),
-        What::Namespaces(pid, tid) => process::find(process::NAMESPACES, pid, tid, name),
+        What::Namespaces(pid, tid) => process::find(namespaces::ENTRIES, pid, tid, name),
         What::Tasks(pid) => number(name).and_then(|tid| {
             let there = threads(cx, node, pid).contains(&tid);
             let tid = node.find(tid).filter(|_| there)?;
@@ -261,7 +263,7 @@ pub(super) fn list(cx: &Cx, node: &Node, position: u64) -> Result<Option<Item>, 
         What::Process(pid, tid) => process::list(process::of_process(), node, (pid, tid), position),
         What::Thread(pid, tid) => process::list(process::of_thread(), node, (pid, tid), position),
         What::Namespaces(pid, tid) => {
-            process::list(process::NAMESPACES, node, (pid, tid), position)
+            process::list(namespaces::ENTRIES, node, (pid, tid), position)
         }
         What::Tasks(pid) => next_number(&threads(cx, node, pid), position)
             .map(|tid| numbered(tid, linux::S_IFDIR, 2)),

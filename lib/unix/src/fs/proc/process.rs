@@ -16,7 +16,6 @@ use super::{
 };
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::process::namespace::{Namespace, names};
 use crate::process::user_maps::{self, map_text, write_map};
 use crate::process::user_space::Kind;
 use crate::process::{Credentials, Pid};
@@ -96,62 +95,8 @@ const ENTRIES: &[Named] = &[
     ("children", 0o444, Entry::Text(children)),
 ];
 
-/// Names of `/proc/PID/ns`.
-pub(super) const NAMESPACES: &[Named] = &[
-    (
-        "ipc",
-        0o777,
-        Entry::Link(|cx, one| {
-            Ok(namespace(cx, Namespace::Ipc(crate::ipc::of(cx.unix, &one.process))))
-        }),
-    ),
-    (
-        "mnt",
-        0o777,
-        Entry::Link(|cx, one| {
-            let mounts = crate::process::namespace::mounts(cx.unix, &one.process);
-            Ok(namespace(cx, Namespace::Mounts(mounts)))
-        }),
-    ),
-    (
-        "pid",
-        0o777,
-        Entry::Link(|cx, one| {
-            let space = one.process.state.numbers.clone();
-            Ok(namespace(cx, Namespace::Numbers(space)))
-        }),
-    ),
-    ("pid_for_children", 0o777, Entry::Link(numbers_of_children)),
-    (
-        "user",
-        0o777,
-        Entry::Link(|cx, one| {
-            let users = one.process.credentials.borrow().users.clone();
-            Ok(namespace(cx, Namespace::Users(users)))
-        }),
-    ),
-    (
-        "uts",
-        0o777,
-        Entry::Link(|cx, one| Ok(namespace(cx, Namespace::Names(names(cx.unix, &one.process))))),
-    ),
-];
-
-/// There is none before somebody has been born there.
-fn numbers_of_children(cx: &Cx, subject: &Subject) -> Result<Target, Errno> {
-    let space = subject.process.state.numbers_of_children.borrow().clone();
-    match &space {
-        Some(begun) if !begun.is_begun() => Err(Errno::ENOENT),
-        _ => Ok(namespace(cx, Namespace::Numbers(space))),
-    }
-}
-
-fn namespace(cx: &Cx, namespace: Namespace) -> Target {
-    Target::Spot(crate::fs::namespace_spot(cx, namespace))
-}
-
 /// Name, permissions, and what it is.
-type Named = (&'static str, u32, Entry);
+pub(super) type Named = (&'static str, u32, Entry);
 
 /// Names of `/proc/PID`.
 pub(super) fn of_process() -> &'static [Named] {
