@@ -6,6 +6,7 @@
 //! *count* says how many owners it has (a file's page, each address space that has it
 //! in a private or shared mapping); at zero it is free.
 
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::ptr::NonNull;
@@ -21,6 +22,45 @@ pub const FRAMES_MAX: usize = 1 << 25;
 /// Number of a frame in the region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
+
+/// A frame that has an owner as long as this is there.
+pub struct Frame {
+    id: FrameId,
+    memory: Rc<Memory>,
+}
+
+impl Frame {
+    /// One full of zeroes.
+    #[must_use]
+    pub fn new(memory: &Rc<Memory>) -> Option<Self> {
+        Some(Self { id: memory.allocate_zeroed()?, memory: memory.clone() })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> FrameId {
+        self.id
+    }
+
+    /// Reads the word at `offset`.
+    #[must_use]
+    pub fn word(&self, offset: usize) -> u64 {
+        let mut bytes = [0; 8];
+        self.memory.read(self.id, offset, &mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Writes it.
+    pub fn set_word(&self, offset: usize, word: u64) {
+        self.memory.write(self.id, offset, &word.to_le_bytes());
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        self.memory.release(self.id);
+    }
+}
 
 /// All frames.
 pub struct Memory {

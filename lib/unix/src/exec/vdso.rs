@@ -5,12 +5,15 @@
 use alloc::rc::Rc;
 use core::cell::OnceCell;
 
+use linux_raw_sys::general as linux;
+
 use super::placement::Placement;
 use crate::errno::Errno;
 use crate::machine::Access;
-use crate::memory::FrameId;
+use crate::memory::Frame;
 use crate::mm::area::{Area, AreaFlags, Backing};
 use crate::mm::{AddressSpace, PAGE, USER_END};
+use crate::time::clock::boot_time_ns;
 use crate::unix::Unix;
 
 /// The shared object: its first page is all that is loaded.
@@ -18,11 +21,13 @@ static CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vdso.so"));
 
 const _: () = assert!(CODE.len() <= PAGE as usize, "the vDSO's code is one page");
 
-/// Where the data page has the time at boot; the time stamp counter's base and scale are
-/// before it.
-const BOOT_TIME: usize = 16;
-/// Where it has the number of processors.
-pub const PROCESSORS: usize = 24;
+/// Where the data page has the number of processors; the time stamp counter's base and scale are before it.
+pub const PROCESSORS: usize = 16;
+/// Where it has what clocks showed at boot, by their numbers.
+const AT_BOOT: usize = 24;
+/// Those of them that count from 1970.
+const REAL_CLOCKS: [u32; 3] =
+    [linux::CLOCK_REALTIME, linux::CLOCK_REALTIME_COARSE, linux::CLOCK_TAI];
 
 /// Bytes of both pages.
 const BYTES: u64 = 2 * PAGE;
@@ -32,51 +37,54 @@ const TABLE: u64 = 2 << 20;
 /// The frames, once a program has needed them.
 #[derive(Default)]
 pub struct Vdso {
-    frames: OnceCell<(FrameId, FrameId)>,
+    frames: OnceCell<[Rc<Frame>; 2]>,
 }
 
 impl Vdso {
     /// Code and data.
-    fn frames(&self, unix: &Unix) -> Result<(FrameId, FrameId), Errno> {
+    fn frames(&self, unix: &Unix) -> Result<&[Rc<Frame>; 2], Errno> {
         if let Some(frames) = self.frames.get() {
-            return Ok(*frames);
+            return Ok(frames);
         }
-        let code = unix.memory.allocate_zeroed().ok_or(Errno::ENOMEM)?;
-        let Some(data) = unix.memory.allocate_zeroed() else {
-            unix.memory.release(code);
-            return Err(Errno::ENOMEM);
-        };
-        unix.memory.write(code, 0, CODE);
-        let (base, scale) = unix.machine.tsc_scale();
-        let boot = unix.machine.boot_time_ns();
-        let processors = unix.machine.processors().into();
-        for (at, word) in [(0, base), (8, scale), (BOOT_TIME, boot), (PROCESSORS, processors)] {
-            unix.memory.write(data, at, &word.to_le_bytes());
-        }
-        Ok(*self.frames.get_or_init(|| (code, data)))
+        let frame = || Frame::new(&unix.memory).map(Rc::new).ok_or(Errno::ENOMEM);
+        let (code, data) = (frame()?, frame()?);
+        unix.memory.write(code.id(), 0, CODE);
+        fill(unix, &data);
+        Ok(self.frames.get_or_init(|| [code, data]))
     }
 
     /// What programs are told of the time at boot, in nanoseconds since 1970.
     #[must_use]
     pub fn boot_time(&self, unix: &Unix) -> Option<u64> {
-        self.word(unix, BOOT_TIME)
+        self.word(unix, AT_BOOT)
     }
 
     /// A word of the data page.
     #[must_use]
     pub fn word(&self, unix: &Unix, at: usize) -> Option<u64> {
-        let (_, data) = self.frames(unix).ok()?;
-        let mut bytes = [0; 8];
-        unix.memory.read(data, at, &mut bytes);
-        Some(u64::from_le_bytes(bytes))
+        let [_, data] = self.frames(unix).ok()?;
+        Some(data.word(at))
     }
 
-    /// The clock was set: this many nanoseconds since 1970 at boot.
-    pub fn set_boot_time(&self, unix: &Unix, boot_ns: u64) {
-        if let Ok((_, data)) = self.frames(unix) {
-            unix.memory.write(data, BOOT_TIME, &boot_ns.to_le_bytes());
+    /// The clock was set.
+    pub fn set_boot_time(&self, unix: &Unix) {
+        if let Some([_, data]) = self.frames.get() {
+            tell_boot_time(unix, data);
         }
     }
+}
+
+/// Writes all that a data page says.
+fn fill(unix: &Unix, data: &Frame) {
+    let (base, scale) = unix.machine.tsc_scale();
+    let words = [base, scale, unix.machine.processors().into()];
+    words.iter().enumerate().for_each(|(at, word)| data.set_word(at * 8, *word));
+    tell_boot_time(unix, data);
+}
+
+fn tell_boot_time(unix: &Unix, data: &Frame) {
+    let boot_ns = boot_time_ns(unix);
+    REAL_CLOCKS.iter().for_each(|clock| data.set_word(AT_BOOT + *clock as usize * 8, boot_ns));
 }
 
 /// Maps it into `space`; where its ELF header is.
@@ -84,7 +92,7 @@ impl Vdso {
 /// # Errors
 /// `ENOMEM`.
 pub fn map(unix: &Unix, space: &Rc<AddressSpace>, placement: Placement) -> Result<u64, Errno> {
-    let (code, data) = unix.mm.vdso.frames(unix)?;
+    let [code, data] = unix.mm.vdso.frames(unix)?;
     let start = above_stack(unix, placement).or_else(|| space.free_range(BYTES, None, false));
     let start = start.ok_or(Errno::ENOMEM)?;
     let parts = [
@@ -98,7 +106,7 @@ pub fn map(unix: &Unix, space: &Rc<AddressSpace>, placement: Placement) -> Resul
             access,
             may: Access::all(),
             flags: AreaFlags::SPECIAL,
-            backing: Backing::Special(name, Rc::new([frame])),
+            backing: Backing::Special(name, frame.clone()),
             offset: 0,
         });
     }

@@ -11,7 +11,7 @@ use crate::errno::Errno;
 use crate::file::Open;
 use crate::fs::inode::Inode;
 use crate::machine::Access;
-use crate::memory::FrameId;
+use crate::memory::Frame;
 
 /// Linux's `vm.max_map_count`: most areas of a space.
 pub const AREAS_MAX: usize = 65_530;
@@ -59,8 +59,8 @@ pub enum Backing {
         /// Its inode.
         inode: Rc<Inode>,
     },
-    /// Frames of the system, with a name for `/proc/pid/maps`.
-    Special(&'static str, Rc<[FrameId; 1]>),
+    /// A frame of the system, with a name for `/proc/pid/maps`.
+    Special(&'static str, Rc<Frame>),
 }
 
 impl Backing {

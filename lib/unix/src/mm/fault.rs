@@ -217,9 +217,7 @@ impl AddressSpace {
             }
             Backing::Shared(memory) => memory.page(unix, offset).map_err(|_| Refusal::NoMemory)?,
             Backing::File { inode, .. } => file_page(unix, inode, offset, shared && writable)?,
-            Backing::Special(_, frames) => {
-                *frames.get((offset / PAGE) as usize).ok_or(Refusal::BehindEnd)?
-            }
+            Backing::Special(_, frame) => frame.id(),
         };
         let flags = match (shared, writable) {
             (true, true) => Page::SHARED | Page::WRITABLE,

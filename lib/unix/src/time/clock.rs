@@ -44,13 +44,19 @@ pub fn real_time_ns(unix: &Unix) -> u64 {
 
 /// The real time at a time of the machine.
 fn real_from_machine(unix: &Unix, ns: u64) -> u64 {
-    unix.machine.boot_time_ns().wrapping_add(ns).wrapping_add(unix.timers.real_offset_ns.get())
+    boot_time_ns(unix).wrapping_add(ns)
+}
+
+/// The real time at boot, by how the clock is set now.
+#[must_use]
+pub fn boot_time_ns(unix: &Unix) -> u64 {
+    unix.machine.boot_time_ns().wrapping_add(unix.timers.real_offset_ns.get())
 }
 
 /// The machine's time at a real time; 0 if that is before boot.
 #[must_use]
 pub fn machine_from_real(unix: &Unix, real_ns: u64) -> u64 {
-    real_ns.saturating_sub(real_from_machine(unix, 0))
+    real_ns.saturating_sub(boot_time_ns(unix))
 }
 
 impl Clock {
@@ -164,8 +170,7 @@ pub(super) fn set_real_time(cx: &Cx, ns: u64) -> Result<(), Errno> {
     let timers = &cx.unix.timers;
     let offset = timers.real_offset_ns.get().wrapping_add(ns.wrapping_sub(real_time_ns(cx.unix)));
     timers.real_offset_ns.set(offset);
-    let boot_ns = cx.unix.machine.boot_time_ns().wrapping_add(offset);
-    cx.unix.mm.vdso.set_boot_time(cx.unix, boot_ns);
+    cx.unix.mm.vdso.set_boot_time(cx.unix);
     Ok(())
 }
 
