@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as linux;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::area::AreaFlags;
 use super::{AddressSpace, PAGE, USER_END, page_of};
@@ -16,6 +15,7 @@ use crate::errno::Errno;
 use crate::memory::FrameId;
 use crate::process::Pid;
 use crate::thread::Thread;
+use crate::time::{Clock, Timespec};
 use crate::unix::Unix;
 
 pub use super::robust::{clear_child_tid, release_robust};
@@ -268,26 +268,12 @@ fn futex(cx: &Cx) -> Answer {
     }
 }
 
-/// A `timespec`.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct TimeSpec {
-    seconds: i64,
-    nanoseconds: i64,
-}
-
 pub(super) fn set_deadline(cx: &Cx, relative: bool, realtime: bool) -> Result<(), Errno> {
-    let time: TimeSpec = cx.user().read(cx.arg(3))?;
-    if time.seconds < 0 || !(0..1_000_000_000).contains(&time.nanoseconds) {
-        return Err(Errno::EINVAL);
-    }
-    let time_ns =
-        (time.seconds as u64).saturating_mul(1_000_000_000).saturating_add(time.nanoseconds as u64);
-    let machine = &cx.unix.machine;
+    let ns = cx.user().read::<Timespec>(cx.arg(3))?.nanoseconds()?;
     let at_ns = match (relative, realtime) {
-        (true, _) => machine.now_ns().saturating_add(time_ns),
-        (false, true) => time_ns.saturating_sub(machine.boot_time_ns()),
-        (false, false) => time_ns,
+        (true, _) => cx.unix.machine.now_ns().saturating_add(ns),
+        (false, true) => Clock::Real.machine_time(cx.unix, ns),
+        (false, false) => ns,
     };
     cx.set_deadline(Some(at_ns));
     Ok(())
@@ -373,11 +359,6 @@ pub fn wake(unix: &Unix, space: &AddressSpace, address: u64, count: usize) -> us
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn layouts_are_linux_s() {
-        assert_eq!(size_of::<TimeSpec>(), size_of::<linux::__kernel_timespec>());
-    }
 
     #[test]
     fn what_stays_is_little_and_short() {

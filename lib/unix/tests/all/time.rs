@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::common::World;
+use crate::common::caller::Program;
 use crate::common::machine::BOOT_NS;
 use linux_raw_sys::general as l;
 use unix::errno::Errno;
@@ -38,6 +39,27 @@ fn clocks_tell_the_time() {
     let unix = &world.unix;
     let boot = unix.mm.vdso.boot_time(unix).expect("a vDSO");
     assert_eq!(boot + world.machine.now_ns.get(), 1_000_000_000_005);
+}
+
+/// By the real time as it is now.
+#[test]
+fn a_clock_that_is_set_is_the_futexes_and_the_boot_time_s_too() {
+    let world = World::new();
+    let first = &world.first;
+    let new = world.words(first, &[1000, 0]);
+    world.ok(first, l::__NR_clock_settime, &[0, new]);
+    let word = world.words(first, &[0]);
+    let until = world.words(first, &[1002, 0]);
+    let operation = u64::from(l::FUTEX_WAIT_BITSET | l::FUTEX_CLOCK_REALTIME);
+    world.waits(first, l::__NR_futex, &[word, operation, 0, until, 0, u64::MAX]);
+    world.advance(1_999_999_999);
+    assert_eq!(world.next_reply(first), None);
+    world.advance(1);
+    assert_eq!(world.next_reply(first), Some(Errno::ETIMEDOUT.result()));
+    // It had run for a second when it was set.
+    let stat = Program::new(&world, first).contents("/proc/stat");
+    let stat = String::from_utf8(stat).unwrap();
+    assert!(stat.lines().any(|line| line == "btime 999"), "{stat}");
 }
 
 #[test]

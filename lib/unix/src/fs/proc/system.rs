@@ -14,6 +14,7 @@ use crate::errno::Errno;
 use crate::memory::PAGE;
 use crate::process::averages::ONE;
 use crate::process::system::{RELEASE, VERSION};
+use crate::time::clock::boot_time_ns;
 
 pub(super) const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
     Fixed { name, mode: 0o444, what: What::Text(make) }
@@ -188,7 +189,7 @@ fn meminfo(cx: &Cx) -> Vec<u8> {
 }
 
 fn stat(cx: &Cx) -> Vec<u8> {
-    let boot = cx.unix.machine.boot_time_ns() / 1_000_000_000;
+    let boot = boot_time_ns(cx.unix) / 1_000_000_000;
     let last = cx.unix.processes.last_id();
     let (count, since) = (cx.unix.processors.count(), centiseconds(cx));
     let busy: Vec<u64> =
