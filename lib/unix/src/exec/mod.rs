@@ -18,8 +18,8 @@ use crate::fs::open::{How, open_path, open_program};
 use crate::mm::space::Layout;
 use crate::mm::{AddressSpace, USER_END};
 use crate::process::capability::{self, Executed};
-use crate::process::namespace;
 use crate::process::user_space::{Kind, Users, called};
+use crate::process::{clocks, namespace};
 use crate::thread::Thread;
 use crate::unix::Unix;
 
@@ -321,7 +321,9 @@ fn fill(
     if entry >= USER_END {
         return Err(Errno::ENOEXEC);
     }
-    facts.vdso = vdso::map(cx.unix, space, facts.placement)?;
+    let own = cx.process.state.clocks_of_children.borrow();
+    facts.vdso = vdso::map(cx.unix, space, facts.placement, clocks::data(own.as_ref()))?;
+    drop(own);
     layout.vdso = facts.vdso;
     let strings = (&request.arguments, &request.environment);
     let name = &request.name;

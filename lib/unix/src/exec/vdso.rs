@@ -2,8 +2,9 @@
 //! code (`vdso/vdso.S`, assembled at build time) and one of data behind it, the same
 //! frames for everybody.
 
+use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
-use core::cell::OnceCell;
+use core::cell::{OnceCell, RefCell};
 
 use linux_raw_sys::general as linux;
 
@@ -13,6 +14,7 @@ use crate::machine::Access;
 use crate::memory::Frame;
 use crate::mm::area::{Area, AreaFlags, Backing};
 use crate::mm::{AddressSpace, PAGE, USER_END};
+use crate::process::clocks::Offsets;
 use crate::time::clock::boot_time_ns;
 use crate::unix::Unix;
 
@@ -29,6 +31,18 @@ const AT_BOOT: usize = 24;
 const REAL_CLOCKS: [u32; 3] =
     [linux::CLOCK_REALTIME, linux::CLOCK_REALTIME_COARSE, linux::CLOCK_TAI];
 
+/// Those that count from boot by one offset.
+const MONOTONIC_CLOCKS: [u32; 3] =
+    [linux::CLOCK_MONOTONIC, linux::CLOCK_MONOTONIC_RAW, linux::CLOCK_MONOTONIC_COARSE];
+
+/// Where it has what a clock showed at boot.
+const fn at_boot(clock: u32) -> usize {
+    AT_BOOT + clock as usize * 8
+}
+
+/// What `/proc/PID/maps` calls the page of data.
+const DATA_NAME: &str = "[vvar]";
+
 /// Bytes of both pages.
 const BYTES: u64 = 2 * PAGE;
 /// What one page table covers.
@@ -38,6 +52,33 @@ const TABLE: u64 = 2 << 20;
 #[derive(Default)]
 pub struct Vdso {
     frames: OnceCell<[Rc<Frame>; 2]>,
+    /// The pages of data of namespaces, by their numbers.
+    others: Rc<Others>,
+}
+
+type Others = RefCell<BTreeMap<u64, Rc<Frame>>>;
+
+/// The page of data of a namespace of clocks, as long as that is there.
+pub struct Data {
+    number: u64,
+    frame: Rc<Frame>,
+    others: Rc<Others>,
+}
+
+impl Data {
+    /// Clocks are put forward by so much.
+    pub fn set_offsets(&self, offsets: Offsets) {
+        let set = |clock: u32, ns: i64| self.frame.set_word(at_boot(clock), ns as u64);
+        MONOTONIC_CLOCKS.iter().for_each(|clock| set(*clock, offsets.monotonic));
+        set(linux::CLOCK_BOOTTIME, offsets.boot);
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        let own = self.others.borrow_mut().remove(&self.number);
+        drop(own);
+    }
 }
 
 impl Vdso {
@@ -53,10 +94,21 @@ impl Vdso {
         Ok(self.frames.get_or_init(|| [code, data]))
     }
 
+    /// A page of data for the namespace of clocks `number`, none of which is put forward yet.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn new_data(&self, unix: &Unix, number: u64) -> Result<Data, Errno> {
+        let frame = Rc::new(Frame::new(&unix.memory).ok_or(Errno::ENOMEM)?);
+        fill(unix, &frame);
+        self.others.borrow_mut().insert(number, frame.clone());
+        Ok(Data { number, frame, others: self.others.clone() })
+    }
+
     /// What programs are told of the time at boot, in nanoseconds since 1970.
     #[must_use]
     pub fn boot_time(&self, unix: &Unix) -> Option<u64> {
-        self.word(unix, AT_BOOT)
+        self.word(unix, at_boot(linux::CLOCK_REALTIME))
     }
 
     /// A word of the data page.
@@ -71,6 +123,7 @@ impl Vdso {
         if let Some([_, data]) = self.frames.get() {
             tell_boot_time(unix, data);
         }
+        self.others.borrow().values().for_each(|data| tell_boot_time(unix, data));
     }
 }
 
@@ -84,20 +137,26 @@ fn fill(unix: &Unix, data: &Frame) {
 
 fn tell_boot_time(unix: &Unix, data: &Frame) {
     let boot_ns = boot_time_ns(unix);
-    REAL_CLOCKS.iter().for_each(|clock| data.set_word(AT_BOOT + *clock as usize * 8, boot_ns));
+    REAL_CLOCKS.iter().for_each(|clock| data.set_word(at_boot(*clock), boot_ns));
 }
 
-/// Maps it into `space`; where its ELF header is.
+/// Maps it into `space`, with a namespace's page of data if it has one; where its ELF header is.
 ///
 /// # Errors
 /// `ENOMEM`.
-pub fn map(unix: &Unix, space: &Rc<AddressSpace>, placement: Placement) -> Result<u64, Errno> {
-    let [code, data] = unix.mm.vdso.frames(unix)?;
+pub fn map(
+    unix: &Unix,
+    space: &AddressSpace,
+    placement: Placement,
+    data: Option<&Data>,
+) -> Result<u64, Errno> {
+    let [code, most] = unix.mm.vdso.frames(unix)?;
+    let data = data.map_or(most, |data| &data.frame);
     let start = above_stack(unix, placement).or_else(|| space.free_range(BYTES, None, false));
     let start = start.ok_or(Errno::ENOMEM)?;
     let parts = [
         (start, "[vdso]", Access::READ | Access::EXECUTE, code),
-        (start + PAGE, "[vvar]", Access::READ, data),
+        (start + PAGE, DATA_NAME, Access::READ, data),
     ];
     for (start, name, access, frame) in parts {
         space.add_area(Area {
@@ -111,6 +170,14 @@ pub fn map(unix: &Unix, space: &Rc<AddressSpace>, placement: Placement) -> Resul
         });
     }
     Ok(start)
+}
+
+/// The programs of `space` read the time from this page of data from now on; none is what most do.
+pub fn exchange_data(unix: &Unix, space: &AddressSpace, data: Option<&Data>) {
+    // Where there are no frames yet, nobody has mapped them.
+    if let Some([_, most]) = unix.mm.vdso.frames.get() {
+        space.exchange_special(unix, DATA_NAME, data.map_or(most, |data| &data.frame));
+    }
 }
 
 /// A random place above the end of the stack, as on Linux, if there is room: as near as not to need page

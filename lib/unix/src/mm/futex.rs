@@ -273,7 +273,7 @@ pub(super) fn set_deadline(cx: &Cx, relative: bool, realtime: bool) -> Result<()
     let at_ns = match (relative, realtime) {
         (true, _) => cx.unix.machine.now_ns().saturating_add(ns),
         (false, true) => Clock::Real.machine_time(cx.unix, ns),
-        (false, false) => ns,
+        (false, false) => Clock::Monotonic.meant(cx, ns),
     };
     cx.set_deadline(Some(at_ns));
     Ok(())

@@ -38,7 +38,7 @@ fn futex_waitv(cx: &Cx) -> Answer {
         }
         let clock = Clock::new(cx, cx.int(4))?;
         let at_ns = cx.user().read::<Timespec>(cx.arg(3))?.nanoseconds()?;
-        cx.set_deadline(Some(clock.machine_time(cx.unix, at_ns)));
+        cx.set_deadline(Some(clock.machine_time(cx.unix, clock.meant(cx, at_ns))));
     }
     if cx.is_retry() && cx.progress() != 0 {
         return Ok(cx.progress() - 1);

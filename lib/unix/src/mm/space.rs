@@ -5,17 +5,17 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::ops::Range;
 
-use super::PAGE;
 use super::area::{Area, AreaFlags, Areas, Backing};
 use super::pages::{Page, PageMap};
 use super::shared::{Graves, Plot};
+use super::{PAGE, USER_END};
 use crate::account::{Charge, User, What};
 use crate::errno::Errno;
 use crate::exec::image::Running;
 use crate::fs::inode::Inode;
 use crate::fs::regular::Regular;
 use crate::machine::{Access, SPACE_PAGES, SpaceId};
-use crate::memory::FrameId;
+use crate::memory::{Frame, FrameId};
 use crate::stream::aio::Context;
 use crate::unix::Unix;
 
@@ -309,6 +309,22 @@ impl AddressSpace {
             offset: 0,
         };
         self.add_area(area);
+    }
+
+    /// The system's area `name` has another frame from now on.
+    pub fn exchange_special(&self, unix: &Unix, name: &str, frame: &Rc<Frame>) {
+        let mut found = None;
+        self.areas.borrow_mut().change(0, USER_END, |area| {
+            if let Backing::Special(own, backing) = &mut area.backing
+                && *own == name
+            {
+                *backing = frame.clone();
+                found = Some((area.start, area.end));
+            }
+        });
+        if let Some((start, end)) = found {
+            self.drop_pages(unix, start, end);
+        }
     }
 
     /// How many areas there are.

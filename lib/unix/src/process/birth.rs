@@ -9,7 +9,9 @@ use linux_raw_sys::general as l;
 use super::descriptor::{self, Expecting};
 use super::inheritance::{numbers_of_child, state_of_child};
 use super::user_space::{self, Users};
-use super::{Numbers, Pid, Process, State, control, end, limits, namespace, numbers, share};
+use super::{
+    Numbers, Pid, Process, State, clocks, control, end, limits, namespace, numbers, share,
+};
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
@@ -35,8 +37,12 @@ const THREAD_PAGES: u64 = 4;
 const FIRST_SLACK_NS: u64 = 50_000;
 
 /// Namespaces that a thread cannot have of its own.
-const CLONE_NEW: u32 =
-    l::CLONE_NEWUTS | l::CLONE_NEWNS | l::CLONE_NEWIPC | l::CLONE_NEWPID | l::CLONE_NEWUSER;
+const CLONE_NEW: u32 = l::CLONE_NEWUTS
+    | l::CLONE_NEWNS
+    | l::CLONE_NEWIPC
+    | l::CLONE_NEWPID
+    | l::CLONE_NEWUSER
+    | l::CLONE_NEWTIME;
 
 /// What is to be born.
 #[derive(Clone, Default)]
@@ -204,6 +210,7 @@ fn give_birth_as(
         true => cx.process.clone(),
         false => new_process(cx, wish, spaces, tid)?,
     };
+    clocks::born(cx, &process);
     // Who is the parent of a vfork waits meanwhile.
     if wish.has(l::CLONE_VM) && !wish.has(l::CLONE_VFORK) {
         process.space().share();

@@ -20,7 +20,7 @@ pub const CALLS: &[Entry] = &[
     full(l::__NR_vfork, "vfork", vfork),
 ];
 
-const MISSING: &str = "namespaces of networks and time, CLONE_INTO_CGROUP (EINVAL); \
+const MISSING: &str = "namespaces of networks, CLONE_INTO_CGROUP (EINVAL); \
     threads of a process always share files and directories";
 
 fn fork(cx: &Cx) -> Answer {

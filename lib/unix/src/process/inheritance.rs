@@ -7,10 +7,13 @@ use linux_raw_sys::general as l;
 
 use super::birth::Wish;
 use super::user_space::Users;
-use super::{Numbers, State, namespace, numbers};
+use super::{Clocks, Numbers, State, clocks, namespace, numbers};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::fs::Place;
+
+/// A namespace of clocks in which somebody is.
+type InClocks = RefCell<Option<Rc<Clocks>>>;
 
 /// The namespace of numbers into which the child is born.
 pub(super) fn numbers_of_child(
@@ -40,6 +43,18 @@ pub(super) fn numbers_of_child(
     Ok(space)
 }
 
+/// The child's namespace of clocks, and that of its children.
+fn clocks_of_child(cx: &Cx, wish: &Wish, users: &Users) -> Result<(InClocks, InClocks), Errno> {
+    let from = &cx.process.state;
+    let of_children = match wish.has(l::CLONE_NEWTIME) {
+        true => RefCell::new(Some(clocks::new(cx, users.clone())?)),
+        false => from.clocks_of_children.clone(),
+    };
+    // Who has its parent's memory reads the time from the same page.
+    let own = if wish.has(l::CLONE_VM) { &from.clocks } else { &of_children };
+    Ok((own.clone(), of_children))
+}
+
 /// What the child's process inherits of its parent's state, and the namespaces of its own that are wanted.
 pub(super) fn state_of_child(
     cx: &Cx,
@@ -58,6 +73,7 @@ pub(super) fn state_of_child(
         true => Some(namespace::new_ipc(cx, users.clone())?),
         false => from.ipc.borrow().clone(),
     };
+    let (clocks, clocks_of_children) = clocks_of_child(cx, wish, users)?;
     let mounts = match wish.has(l::CLONE_NEWNS) {
         true => Some(namespace::new_mounts(cx, users.clone(), place)?),
         false => from.mounts.borrow().clone(),
@@ -74,6 +90,8 @@ pub(super) fn state_of_child(
         io_priority: from.io_priority.clone(),
         numbers_of_children: RefCell::new(numbers.clone()),
         numbers,
+        clocks,
+        clocks_of_children,
         names: RefCell::new(names),
         mounts: RefCell::new(mounts),
         ipc: RefCell::new(ipc),

@@ -40,6 +40,7 @@ pub mod accounting;
 pub mod averages;
 pub mod birth;
 pub mod capability;
+pub mod clocks;
 pub mod clone;
 pub mod control;
 pub mod descriptor;
@@ -66,6 +67,7 @@ pub mod user_space;
 pub mod wait;
 
 pub use birth::first;
+pub use clocks::Clocks;
 pub use end::{end_by_signal, end_process, end_thread, release_vfork};
 pub use groups::is_orphaned;
 pub use identity::{Credentials, LookingBy};
@@ -176,6 +178,10 @@ pub struct State {
     pub numbers: Option<Rc<Numbers>>,
     /// That into which its children are born.
     pub numbers_of_children: RefCell<Option<Rc<Numbers>>>,
+    /// Its namespace of clocks, if not the first.
+    pub clocks: RefCell<Option<Rc<Clocks>>>,
+    /// That in which its children are, and its next program.
+    pub clocks_of_children: RefCell<Option<Rc<Clocks>>>,
     /// Has ended, which nobody is told before all of its namespace have.
     pub lingers: Cell<bool>,
     /// The system's names, as it sees them, if it sees others than process 1.

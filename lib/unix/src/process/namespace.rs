@@ -1,5 +1,5 @@
 //! Namespaces: what a process finds under a name that others find something else under. There are those
-//! of the system's names (UTS), of mounts, of IPC, of process numbers and of users, as many as are made. Each belongs to
+//! of the system's names (UTS), of mounts, of IPC, of process numbers, of clocks and of users, as many as are made. Each belongs to
 //! one of users, in which its maker was.
 //!
 //! A process has its namespaces, which its children have too; a file of `/proc/PID/ns` keeps one as long as it
@@ -13,7 +13,7 @@ use core::cell::RefCell;
 use linux_raw_sys::general as l;
 
 use super::user_space::{Users, is_within};
-use super::{Numbers, Process, descriptor, numbers};
+use super::{Clocks, Numbers, Process, clocks, descriptor, numbers};
 use crate::account::Charge;
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
@@ -24,11 +24,10 @@ use crate::ipc::Ipc;
 use crate::unix::Unix;
 
 /// The calls this file carries out.
-pub const CALLS: &[Entry] =
-    &[partial(l::__NR_setns, "setns", setns, "namespaces of networks and time")];
+pub const CALLS: &[Entry] = &[partial(l::__NR_setns, "setns", setns, "namespaces of networks")];
 
 /// Flags of `clone` and `unshare` that ask for namespaces of which there is one only.
-pub const SINGLE: u64 = (l::CLONE_NEWCGROUP | l::CLONE_NEWNET | l::CLONE_NEWTIME) as u64;
+pub const SINGLE: u64 = (l::CLONE_NEWCGROUP | l::CLONE_NEWNET) as u64;
 
 /// What a namespace of names costs its user.
 const BYTES: usize = 512;
@@ -38,6 +37,7 @@ pub(crate) const FIRST_IPC: u64 = 0xEFFF_FFFF;
 const FIRST_NAMES: u64 = 0xEFFF_FFFE;
 const FIRST_USERS: u64 = 0xEFFF_FFFD;
 const FIRST_NUMBERS: u64 = 0xEFFF_FFFC;
+const FIRST_CLOCKS: u64 = 0xEFFF_FFFA;
 const FIRST_MADE: u64 = 0xF000_0001;
 
 /// `ioctl` requests of namespaces.
@@ -79,6 +79,8 @@ pub enum Namespace {
     Ipc(Rc<Ipc>),
     /// Of process numbers; none is the first.
     Numbers(Option<Rc<Numbers>>),
+    /// Of clocks; none is the first.
+    Clocks(Option<Rc<Clocks>>),
 }
 
 impl Namespace {
@@ -91,6 +93,7 @@ impl Namespace {
             Self::Mounts(space) => space.number,
             Self::Ipc(ipc) => ipc.number,
             Self::Numbers(space) => space.as_ref().map_or(FIRST_NUMBERS, |space| space.number),
+            Self::Clocks(clocks) => clocks.as_ref().map_or(FIRST_CLOCKS, |clocks| clocks.number),
         }
     }
 
@@ -101,6 +104,7 @@ impl Namespace {
             Self::Mounts(space) => space.users.clone(),
             Self::Ipc(ipc) => ipc.users.clone(),
             Self::Numbers(space) => numbers::owner(space.as_ref()),
+            Self::Clocks(clocks) => clocks::owner(clocks.as_ref()),
             Self::Users(users) => users.as_ref().ok_or(Errno::EPERM)?.above.clone(),
         })
     }
@@ -113,6 +117,7 @@ impl Namespace {
             Self::Mounts(_) => l::CLONE_NEWNS,
             Self::Ipc(_) => l::CLONE_NEWIPC,
             Self::Numbers(_) => l::CLONE_NEWPID,
+            Self::Clocks(_) => l::CLONE_NEWTIME,
         }
     }
 
@@ -125,6 +130,7 @@ impl Namespace {
             Self::Mounts(_) => "mnt",
             Self::Ipc(_) => "ipc",
             Self::Numbers(_) => "pid",
+            Self::Clocks(_) => "time",
         };
         format!("{kind}:[{}]", self.number()).into()
     }
@@ -212,7 +218,7 @@ pub(super) fn check_in(cx: &Cx, users: &Users) -> Result<(), Errno> {
 }
 
 /// Whether the caller may enter a namespace that belongs to these users.
-fn check_enter(cx: &Cx, users: &Users) -> Result<(), Errno> {
+pub(super) fn check_enter(cx: &Cx, users: &Users) -> Result<(), Errno> {
     check_in(cx, users)?;
     check_in(cx, &cx.users())
 }
@@ -257,6 +263,9 @@ fn setns(cx: &Cx) -> Answer {
         _ if kind == l::CLONE_NEWPID => {
             Namespace::Numbers(of_process(cx, &open)?.state.numbers.clone())
         }
+        _ if kind == l::CLONE_NEWTIME => {
+            Namespace::Clocks(of_process(cx, &open)?.state.clocks.borrow().clone())
+        }
         _ => return Err(Errno::EINVAL.into()),
     };
     match new {
@@ -277,6 +286,10 @@ fn setns(cx: &Cx) -> Answer {
                 return Err(Errno::EINVAL.into());
             }
             cx.process.state.numbers_of_children.replace(space);
+            Ok(0)
+        }
+        Namespace::Clocks(clocks) => {
+            clocks::enter_by_call(cx, clocks)?;
             Ok(0)
         }
         Namespace::Users(users) => enter_users(cx, users),

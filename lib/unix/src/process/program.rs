@@ -7,7 +7,8 @@ use linux_raw_sys::general as l;
 use super::namespace::Names;
 use super::user_space::Users;
 use super::{
-    Numbers, Process, end, namespace, numbers, processors, release_vfork, share, user_space,
+    Clocks, Numbers, Process, clocks, end, namespace, numbers, processors, release_vfork, share,
+    user_space,
 };
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
@@ -21,7 +22,7 @@ use crate::unix::Unix;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] =
-    &[partial(l::__NR_unshare, "unshare", unshare, "namespaces of networks and time (EINVAL)")];
+    &[partial(l::__NR_unshare, "unshare", unshare, "namespaces of networks (EINVAL)")];
 
 /// Exec is certain: all other threads of the process end, and `thread` becomes its first.
 pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
@@ -49,6 +50,7 @@ pub fn end(unix: &Unix, thread: &Rc<Thread>) {
     thread.signals.stack.set(NO_STACK);
     process.times.forget_timers(unix, process);
     signal::recalculate(process);
+    clocks::has_program(process);
     let state = &process.state;
     state.replaced.set(true);
     state.keys.leave(false);
@@ -93,7 +95,8 @@ fn unshare(cx: &Cx) -> Answer {
             | l::CLONE_NEWUTS
             | l::CLONE_NEWIPC
             | l::CLONE_NEWPID
-            | l::CLONE_NEWUSER,
+            | l::CLONE_NEWUSER
+            | l::CLONE_NEWTIME,
     );
     if flags & !(known | namespace::SINGLE) != 0 {
         return Err(Errno::EINVAL.into());
@@ -112,7 +115,7 @@ fn unshare(cx: &Cx) -> Answer {
 }
 
 /// Whether others use the caller's memory: its threads, or processes as `vfork` makes them.
-fn shares_memory(cx: &Cx) -> bool {
+pub(super) fn shares_memory(cx: &Cx) -> bool {
     let space = cx.process.space();
     let uses = |other: &Rc<Process>| {
         let lives = other.ended.get().is_none() && !Rc::ptr_eq(other, cx.process);
@@ -128,6 +131,7 @@ struct Own {
     names: Option<Rc<Names>>,
     ipc: Option<Rc<Ipc>>,
     numbers: Option<Rc<Numbers>>,
+    clocks: Option<Rc<Clocks>>,
     mounts: Option<Rc<MountSpace>>,
     place: Option<Place>,
 }
@@ -140,6 +144,7 @@ impl Own {
             names: None,
             ipc: None,
             numbers: None,
+            clocks: None,
             mounts: None,
             place: has(l::CLONE_FS | l::CLONE_NEWNS | l::CLONE_NEWUSER)
                 .then(|| (**cx.process.place.borrow()).clone()),
@@ -157,6 +162,9 @@ impl Own {
         if has(l::CLONE_NEWPID) {
             namespace::check_in(cx, &users())?;
             own.numbers = Some(numbers::new(cx, users())?);
+        }
+        if has(l::CLONE_NEWTIME) {
+            own.clocks = Some(clocks::new(cx, users())?);
         }
         if let Some(place) = own.place.as_ref().filter(|_| has(l::CLONE_NEWNS)) {
             own.mounts = Some(namespace::new_mounts(cx, users(), place)?);
@@ -177,6 +185,9 @@ impl Own {
         }
         if self.numbers.is_some() {
             state.numbers_of_children.replace(self.numbers);
+        }
+        if self.clocks.is_some() {
+            state.clocks_of_children.replace(self.clocks);
         }
         if let Some(ipc) = self.ipc {
             namespace::enter_ipc(cx, ipc);

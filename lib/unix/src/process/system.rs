@@ -13,6 +13,7 @@ use crate::call::{Answer, Cx, Entry, Stop, full, partial};
 use crate::errno::Errno;
 use crate::memory::PAGE;
 use crate::signal::OnSignal;
+use crate::time::Clock;
 
 /// The calls this file carries out.
 pub const CALLS: &[Entry] = &[
@@ -97,7 +98,7 @@ fn sysinfo(cx: &Cx) -> Answer {
     let now_ns = cx.unix.machine.now_ns();
     let loads = cx.unix.processors.averages(now_ns);
     let info = SystemInfo {
-        uptime_s: now_ns / 1_000_000_000,
+        uptime_s: Clock::Boot.told(cx, now_ns).div_ceil(1_000_000_000),
         loads: loads.map(|average| average << (s::SI_LOAD_SHIFT - averages::BITS)),
         total_ram: (memory.total() * PAGE) as u64,
         free_ram: (memory.available() * PAGE) as u64,

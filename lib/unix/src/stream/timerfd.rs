@@ -171,11 +171,11 @@ pub(super) fn timerfd_settime(cx: &Cx) -> Answer {
     let timer = of(&open)?;
     let old = timer.state(cx.unix);
     timer.disarm(cx.unix);
-    let start_ns = match flags & TFD_TIMER_ABSTIME {
-        0 => timer.clock.now_ns(cx.unix).unwrap_or(0),
-        _ => 0,
+    let next = |ns: u64| match flags & TFD_TIMER_ABSTIME {
+        0 => timer.clock.now_ns(cx.unix).unwrap_or(0).saturating_add(ns),
+        _ => timer.clock.meant(cx, ns),
     };
-    timer.next_ns.set((first_ns != 0).then(|| start_ns.saturating_add(first_ns)));
+    timer.next_ns.set(Some(first_ns).filter(|ns| *ns != 0).map(next));
     timer.period_ns.set(period_ns);
     timer.arm(cx.unix);
     timer.expired.wake_all();

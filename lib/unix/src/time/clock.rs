@@ -30,6 +30,8 @@ pub enum Clock {
     Real,
     /// Time since boot.
     Monotonic,
+    /// The same; namespaces put it forward by itself.
+    Boot,
     /// What a process has used.
     Process(Weak<Process>),
     /// What a thread has used.
@@ -70,11 +72,10 @@ impl Clock {
             | l::CLOCK_REALTIME_COARSE
             | l::CLOCK_TAI
             | l::CLOCK_REALTIME_ALARM => Ok(Self::Real),
-            l::CLOCK_MONOTONIC
-            | l::CLOCK_MONOTONIC_RAW
-            | l::CLOCK_MONOTONIC_COARSE
-            | l::CLOCK_BOOTTIME
-            | l::CLOCK_BOOTTIME_ALARM => Ok(Self::Monotonic),
+            l::CLOCK_MONOTONIC | l::CLOCK_MONOTONIC_RAW | l::CLOCK_MONOTONIC_COARSE => {
+                Ok(Self::Monotonic)
+            }
+            l::CLOCK_BOOTTIME | l::CLOCK_BOOTTIME_ALARM => Ok(Self::Boot),
             l::CLOCK_PROCESS_CPUTIME_ID => Ok(Self::Process(Rc::downgrade(cx.process))),
             l::CLOCK_THREAD_CPUTIME_ID => Ok(Self::Thread(Rc::downgrade(cx.thread))),
             _ if id < 0 => Self::of_id(cx, id),
@@ -108,7 +109,7 @@ impl Clock {
     pub fn now_ns(&self, unix: &Unix) -> Option<u64> {
         match self {
             Self::Real => Some(real_time_ns(unix)),
-            Self::Monotonic => Some(unix.machine.now_ns()),
+            Self::Monotonic | Self::Boot => Some(unix.machine.now_ns()),
             Self::Process(process) => {
                 let process = process.upgrade()?;
                 Some(process.times.own(unix, &process).total_ns())
@@ -120,7 +121,7 @@ impl Clock {
     /// Whether it goes on while nobody runs.
     #[must_use]
     pub fn is_wall(&self) -> bool {
-        matches!(self, Self::Real | Self::Monotonic)
+        matches!(self, Self::Real | Self::Monotonic | Self::Boot)
     }
 
     /// The machine's time at which a wall clock will show `ns`. Of processor time: when to
@@ -129,7 +130,7 @@ impl Clock {
     #[must_use]
     pub fn machine_time(&self, unix: &Unix, ns: u64) -> u64 {
         match self {
-            Self::Monotonic => ns,
+            Self::Monotonic | Self::Boot => ns,
             Self::Real => machine_from_real(unix, ns),
             _ => {
                 let left = ns.saturating_sub(self.now_ns(unix).unwrap_or(ns));
@@ -141,9 +142,12 @@ impl Clock {
 
 fn clock_gettime(cx: &Cx) -> Answer {
     let ns = match cx.uint(0) {
-        l::CLOCK_MONOTONIC => cx.unix.machine.now_ns(),
+        l::CLOCK_MONOTONIC => Clock::Monotonic.told(cx, cx.unix.machine.now_ns()),
         l::CLOCK_REALTIME => real_time_ns(cx.unix),
-        _ => Clock::new(cx, cx.int(0))?.now_ns(cx.unix).ok_or(Errno::EINVAL)?,
+        _ => {
+            let clock = Clock::new(cx, cx.int(0))?;
+            clock.told(cx, clock.now_ns(cx.unix).ok_or(Errno::EINVAL)?)
+        }
     };
     cx.user().write(cx.arg(1), &Timespec::from_ns(ns))?;
     Ok(0)

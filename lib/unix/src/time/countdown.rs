@@ -25,6 +25,12 @@ impl Countdown {
         Self { clock, next_ns, period_ns, key }
     }
 
+    /// What it goes by.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Starts it: it expires at `first_ns` on its clock and then every `period_ns` (0:
     /// once); `None` stops it. `alarm` is what calls [`Self::expirations`].
     pub fn start(

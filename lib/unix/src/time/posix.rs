@@ -206,6 +206,7 @@ fn timer_settime(cx: &Cx) -> Answer {
     timer.overrun.set(0);
     if cx.uint(1) & l::TIMER_ABSTIME != 0 {
         let first = Some(first_ns).filter(|ns| *ns != 0);
+        let first = first.map(|ns| timer.countdown.clock().meant(cx, ns));
         timer.countdown.start(cx.unix, first, period_ns, timer.this.clone());
     } else {
         timer.countdown.start_in(cx.unix, first_ns, period_ns, timer.this.clone());

@@ -55,7 +55,7 @@ fn clock_nanosleep(cx: &Cx) -> Answer {
             return Err(Errno::EOPNOTSUPP.into());
         }
         let at_ns = if absolute {
-            clock.machine_time(cx.unix, ns)
+            clock.machine_time(cx.unix, clock.meant(cx, ns))
         } else {
             cx.unix.machine.now_ns().saturating_add(ns)
         };

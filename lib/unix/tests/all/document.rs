@@ -138,14 +138,18 @@ System time is what the server works for a program, by samples: at the first eve
 that was over, and charges a millisecond to whoever it worked for ([0086](decisions/0086-system-time-is-sampled.md)). Calls pay nothing: it is the
 comparison that looks for long times, against another number. What the kernel does for a call is the program's own time.
 
+Sleeps, timers and timeouts end at their time, not at a tick ([0132](decisions/0132-who-sleeps-shortly-wakes-between-two-ticks.md)), or up to 100 µs later if
+others ended just before.
+
 Load averages (`/proc/loadavg`, `sysinfo`) are Linux's, of threads that do not wait in a call. How many they are changes at events only, so the samples
 that are due are taken at the next event, and an idle machine is not woken for them.
 
 ## Mounts and namespaces
 Processes have mount namespaces, those of the system's names (UTS) and of IPC (System V's objects, POSIX queues), with bind mounts, peers and slaves, and `pivot_root` as on Linux
 ([0100](decisions/0100-a-mount-covers-an-inode-of-a-mount.md)); all need CAP_SYS_ADMIN, which anybody has in a namespace of users of one's own
-([0118](decisions/0118-rights-belong-to-a-namespace-of-users.md)), and there are those of process numbers ([0117](decisions/0117-an-id-is-not-a-number.md)). There is one of
-networks and of clocks; who asks for another gets EINVAL. Nothing is mounted in `/proc/PID` and `/dev/pts` (EBUSY).
+([0118](decisions/0118-rights-belong-to-a-namespace-of-users.md)), there are those of process numbers
+([0117](decisions/0117-an-id-is-not-a-number.md)) and of clocks ([0133](decisions/0133-a-namespace-of-clocks-has-a-page.md)). There is one of
+networks; who asks for another gets EINVAL. Nothing is mounted in `/proc/PID` and `/dev/pts` (EBUSY).
 
 Debian's bubblewrap works, but for `--unshare-net` and so `--unshare-all`. It exchanges the root directory, which as on Linux must be mounted on another one for that; where it is
 the first file system, `mount --rbind / /mnt; cd /mnt; mount --move /mnt /; exec chroot . sh` sees to it.

@@ -10,6 +10,7 @@ mod asynchronous;
 mod attributes;
 mod burial;
 mod capabilities;
+mod clocks;
 mod compare_files;
 mod datagrams;
 mod document;

@@ -77,7 +77,7 @@ fn who_may_not_and_what_is_none() {
     assert_eq!(program.call(l::__NR_read, &[names, program.buffer, 8]), EINVAL);
     assert_eq!(
         program.names("/proc/1/ns"),
-        ["ipc", "mnt", "pid", "pid_for_children", "user", "uts"]
+        ["ipc", "mnt", "pid", "pid_for_children", "time", "time_for_children", "user", "uts"]
     );
     assert_eq!(program.readlink(&format!("/proc/self/fd/{names}")), "uts:[4026531838]");
     for (fd, kind, wanted) in [

@@ -3,6 +3,7 @@
 use super::Subject;
 use crate::call::Cx;
 use crate::process::Process;
+use crate::time::Clock;
 
 /// Times of a process in hundredths of a second.
 pub(super) struct Times {
@@ -27,7 +28,7 @@ pub(super) fn times(cx: &Cx, subject: &Subject) -> Times {
         system: own.system_ns / TICK_NS,
         children_user: children.user_ns / TICK_NS,
         children_system: children.system_ns / TICK_NS,
-        start: process.times.start_ns / TICK_NS,
+        start: Clock::Boot.told(cx, process.times.start_ns) / TICK_NS,
     }
 }
 

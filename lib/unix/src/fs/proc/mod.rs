@@ -56,8 +56,23 @@ const WRITE_MAX: usize = 4096;
 /// Makes a text about a process.
 type SubjectText = fn(&Cx, &Subject) -> Result<Vec<u8>, Errno>;
 
-/// Writes what only who has opened the file can answer for.
-type WriteOwned = fn(&Cx, &Credentials, &Subject, &[u8]) -> Result<(), Errno>;
+/// Takes what only who has opened the file can answer for; how many bytes of it.
+type WriteOwned = fn(&Cx, &Subject, &Written) -> Result<usize, Errno>;
+
+/// What is written to a file.
+struct Written<'a> {
+    /// Who has opened it.
+    by: &'a Credentials,
+    offset: u64,
+    text: &'a [u8],
+}
+
+impl Written<'_> {
+    /// A text that is written at once.
+    fn whole(&self) -> Result<&[u8], Errno> {
+        if self.offset == 0 { Ok(self.text) } else { Err(Errno::EINVAL) }
+    }
+}
 
 /// What an inode of `/proc` is.
 #[derive(Clone, Copy)]
@@ -371,8 +386,9 @@ pub(super) fn write(
             set(cx, &subject(cx, node, pid, tid)?, &bytes[..len])?;
         }
         What::SubjectOwned(pid, tid, _, set) => {
-            let opener = opener.filter(|_| offset == 0).ok_or(Errno::EINVAL)?;
-            set(cx, opener, &subject(cx, node, pid, tid)?, &bytes[..len])?;
+            let by = opener.ok_or(Errno::EINVAL)?;
+            let written = Written { by, offset, text: &bytes[..len] };
+            return Ok(set(cx, &subject(cx, node, pid, tid)?, &written)?);
         }
         _ => return Err(Errno::EIO.into()),
     }

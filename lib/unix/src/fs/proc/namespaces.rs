@@ -12,6 +12,11 @@ pub(super) const ENTRIES: &[Named] = &[
     link("mnt", |cx, one| tell(cx, Namespace::Mounts(mounts(cx.unix, &one.process)))),
     link("pid", |cx, one| tell(cx, Namespace::Numbers(one.process.state.numbers.clone()))),
     link("pid_for_children", numbers_of_children),
+    link("time", |cx, one| tell(cx, Namespace::Clocks(one.process.state.clocks.borrow().clone()))),
+    link("time_for_children", |cx, one| {
+        let clocks = one.process.state.clocks_of_children.borrow().clone();
+        tell(cx, Namespace::Clocks(clocks))
+    }),
     link("user", |cx, one| {
         let users = one.process.credentials.borrow().users.clone();
         tell(cx, Namespace::Users(users))

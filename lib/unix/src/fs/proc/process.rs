@@ -11,14 +11,14 @@ use linux_raw_sys::general as linux;
 use super::super::listing::Item;
 use super::records::Tell;
 use super::{
-    Node, Subject, SubjectText, Target, What, WriteOwned, check_close_look, mappings, mounts,
-    status,
+    Node, Subject, SubjectText, Target, What, WriteOwned, Written, check_close_look, mappings,
+    mounts, status,
 };
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::process::user_maps::{self, map_text, write_map};
 use crate::process::user_space::Kind;
-use crate::process::{Credentials, Pid};
+use crate::process::{Pid, clocks};
 use crate::stream::socket::netlink::connector;
 use crate::user::UserMemory;
 
@@ -59,9 +59,10 @@ impl Entry {
     }
 }
 
-/// All names; the first is not in `/proc/PID/task/TID`, the last only there.
+/// All names; the first two are not in `/proc/PID/task/TID`, the last only there.
 const ENTRIES: &[Named] = &[
     ("task", 0o555, Entry::Tasks),
+    ("timens_offsets", 0o644, Entry::Owned(clock_offsets, set_clock_offsets)),
     ("auxv", 0o400, Entry::Text(auxv)),
     ("cgroup", 0o444, Entry::Text(|_, _| Ok(b"0::/\n".to_vec()))),
     ("cmdline", 0o444, Entry::Text(cmdline)),
@@ -105,7 +106,7 @@ pub(super) fn of_process() -> &'static [Named] {
 
 /// Names of `/proc/PID/task/TID`.
 pub(super) fn of_thread() -> &'static [Named] {
-    &ENTRIES[1..]
+    &ENTRIES[2..]
 }
 
 /// What `name` is in `/proc/PID`, and its permissions.
@@ -131,6 +132,15 @@ pub(super) fn list(
     })
 }
 
+fn clock_offsets(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
+    Ok(clocks::text(&subject.process))
+}
+
+/// At any place: on Linux the file's position stays where it is.
+fn set_clock_offsets(cx: &Cx, one: &Subject, written: &Written) -> Result<usize, Errno> {
+    clocks::write(cx, written.by, &one.process, written.text)
+}
+
 fn user_map(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     Ok(map_text(cx, &subject.process, Kind::Users).into_bytes())
 }
@@ -143,16 +153,24 @@ fn sets_groups(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     Ok(user_maps::groups_text(&subject.process).into())
 }
 
-fn set_user_map(cx: &Cx, by: &Credentials, one: &Subject, text: &[u8]) -> Result<(), Errno> {
-    write_map(cx, by, &one.process, Kind::Users, text)
+fn set_user_map(cx: &Cx, one: &Subject, written: &Written) -> Result<usize, Errno> {
+    set_map(cx, one, Kind::Users, written)
 }
 
-fn set_group_map(cx: &Cx, by: &Credentials, one: &Subject, text: &[u8]) -> Result<(), Errno> {
-    write_map(cx, by, &one.process, Kind::Groups, text)
+fn set_group_map(cx: &Cx, one: &Subject, written: &Written) -> Result<usize, Errno> {
+    set_map(cx, one, Kind::Groups, written)
 }
 
-fn set_sets_groups(_: &Cx, by: &Credentials, one: &Subject, text: &[u8]) -> Result<(), Errno> {
-    user_maps::write_groups(by, &one.process, text)
+fn set_map(cx: &Cx, one: &Subject, kind: Kind, written: &Written) -> Result<usize, Errno> {
+    let text = written.whole()?;
+    write_map(cx, written.by, &one.process, kind, text)?;
+    Ok(text.len())
+}
+
+fn set_sets_groups(_: &Cx, one: &Subject, written: &Written) -> Result<usize, Errno> {
+    let text = written.whole()?;
+    user_maps::write_groups(written.by, &one.process, text)?;
+    Ok(text.len())
 }
 
 /// The children that the thread has made, and if it is the first that lives, those whose maker is gone.

@@ -14,6 +14,7 @@ use crate::errno::Errno;
 use crate::memory::PAGE;
 use crate::process::averages::ONE;
 use crate::process::system::{RELEASE, VERSION};
+use crate::time::Clock;
 use crate::time::clock::boot_time_ns;
 
 pub(super) const fn text(name: &'static str, make: fn(&Cx) -> Vec<u8>) -> Fixed {
@@ -122,7 +123,7 @@ fn centiseconds(cx: &Cx) -> u64 {
 }
 
 fn uptime(cx: &Cx) -> Vec<u8> {
-    let now = centiseconds(cx);
+    let now = Clock::Boot.told(cx, cx.unix.machine.now_ns()) / 10_000_000;
     format!("{}.{:02} 0.00\n", now / 100, now % 100).into_bytes()
 }
 
@@ -189,7 +190,8 @@ fn meminfo(cx: &Cx) -> Vec<u8> {
 }
 
 fn stat(cx: &Cx) -> Vec<u8> {
-    let boot = boot_time_ns(cx.unix) / 1_000_000_000;
+    // So that what has been up for longer has begun earlier.
+    let boot = Clock::Boot.meant(cx, boot_time_ns(cx.unix)) / 1_000_000_000;
     let last = cx.unix.processes.last_id();
     let (count, since) = (cx.unix.processors.count(), centiseconds(cx));
     let busy: Vec<u64> =
