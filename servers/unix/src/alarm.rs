@@ -2,6 +2,7 @@
 //! server. While it sleeps it can be told an earlier time.
 
 use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use abi::{ThreadId, Time, Timeouts};
 use runtime::{Msg, clock, ipc, thread};
@@ -10,8 +11,8 @@ use runtime::{Msg, clock, ipc, thread};
 pub const LABEL: u64 = 0x400;
 /// No deadline.
 const NEVER: u64 = !0;
-/// How long the helper may take to be ready for a message, µs.
-const PATIENCE_US: u64 = 500;
+/// After how long without the helper it is looked whether it calls, µs.
+const LOOK_US: u64 = 500;
 /// Longest sleep at a time, µs.
 const NAP_US: u64 = 10_000_000;
 /// The longest that IPC can say to the microsecond.
@@ -19,6 +20,9 @@ const EXACT_US: u64 = 1023;
 /// How long before the time a longer sleep ends at least, µs: the kernel lets its timer interrupt no sooner after
 /// that for the rest, which is exact.
 const REST_US: u64 = 128;
+
+/// The helper calls the server, or is about to: it receives nothing else before it has its answer.
+static CALLS: AtomicBool = AtomicBool::new(false);
 
 /// Helper and what it was told last.
 pub struct Alarm {
@@ -46,16 +50,16 @@ impl Alarm {
         if at < self.set.get() {
             self.set.set(at);
             if !self.calling.get() {
-                self.tell();
+                while !self.tell() && !CALLS.load(Ordering::Acquire) {}
             }
         }
     }
 
-    /// Tells the helper the time. It receives, or is about to; if not, it is just calling
-    /// and gets the next time as its answer.
-    fn tell(&self) {
+    /// Tells the helper the time; false if it has not received it. It may be just calling, and gets the next time as
+    /// its answer, or have no processor for longer than one would think.
+    fn tell(&self) -> bool {
         let msg = Msg::new(LABEL).word(self.set.get());
-        let _ = ipc::send_within(self.helper, &msg, Time::micros(PATIENCE_US));
+        ipc::send_within(self.helper, &msg, Time::micros(LOOK_US)).is_ok()
     }
 
     /// Whether `id` is the helper.
@@ -65,11 +69,13 @@ impl Alarm {
 
     /// It has called: `handle` does what is due and asks for the next time, which is the answer.
     pub fn called(&self, handle: impl FnOnce()) {
+        CALLS.store(false, Ordering::Release);
         self.calling.set(true);
         self.set.set(NEVER);
         handle();
         self.calling.set(false);
-        self.tell();
+        // It waits for this, and for nothing else.
+        let _ = self.tell();
     }
 }
 
@@ -88,6 +94,7 @@ fn sleep_and_call(server: ThreadId) {
             ipc::receive(server, Time::micros(nap(until - now))).ok()
         } else {
             until = NEVER;
+            CALLS.store(true, Ordering::Release);
             ipc::call_within(server, &Msg::new(LABEL), Timeouts::NEVER).ok()
         };
         if let Some(msg) = told {
